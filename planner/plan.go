@@ -1,0 +1,74 @@
+// Package planner compares what a spec wants, what the state remembers and what
+// is really there, and says what to do about it: Observe reads the world, Diff
+// decides, Order makes an executable plan. Diff and Order are pure.
+package planner
+
+import (
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// Plan is what will happen, for the reader, and how, for the executor. It is
+// pure data: the same inputs give the same plan.
+type Plan struct {
+	Project  providers.Project
+	Serial   uint64              // of the state it was made on
+	Changes  []Change            // by address; no-ops included
+	Findings []providers.Finding // by kind and address
+	Steps    []Step              // in an order that respects After
+	Summary  Summary
+}
+
+// Change is a change and what only the planner knows about it.
+type Change struct {
+	providers.Change
+	System   string           // key of the World's system that makes it
+	Provider spec.ProviderRef // as the record will say
+	Settings cty.Value        // resolved, as the record will say
+	Record   *state.Record    // nil: there was none
+	Want     *spec.Resource   // nil: not in the spec
+	Uses     []spec.Address
+	Applies  providers.Applies // the most disruptive of its edits; "" without edits
+	Blocked  *Block            // nil: free to go on
+	Warnings []string
+}
+
+// Block is why a change must not happen.
+type Block struct {
+	// Refused is true where the change can never be made this way, false where
+	// the user can allow it.
+	Refused bool
+	Reason  string
+	Next    []string // what to type or write, a line each
+}
+
+// Step is a provider's step with its place in the plan.
+type Step struct {
+	providers.Step
+	ID     int   // index in Plan.Steps
+	Change int   // index in Plan.Changes
+	After  []int // IDs of steps that must have ended well; sorted
+	Record bool  // done by the executor alone: it writes the record and calls no provider
+}
+
+// Summary counts changes by action.
+type Summary struct {
+	Actions map[providers.Action]int
+	Blocked int
+	Refused int
+	Unknown int // addresses that could not be read
+}
+
+// Pending reports whether anything would be done or is blocked.
+func (p *Plan) Pending() bool {
+	return len(p.Steps) > 0 || p.Summary.Blocked+p.Summary.Refused+p.Summary.Unknown > 0
+}
+
+// Forbidden reports whether a change in scope is blocked, refused or unknown:
+// apply then starts nothing.
+func (p *Plan) Forbidden() bool {
+	return p.Summary.Blocked+p.Summary.Refused+p.Summary.Unknown > 0
+}

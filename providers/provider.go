@@ -1,0 +1,231 @@
+// Package providers defines what a provider of virtual machines, disks or
+// workspaces is to the planner and the executor, and nothing else: one system,
+// observed as a whole, changed in small steps.
+//
+// A provider never sees the state and never another provider. IDs and earlier
+// values reach it by Query and Work, results leave by Result.
+package providers
+
+import (
+	"context"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/spec"
+)
+
+// Type is a kind of provider. It is data, and exists also where the system's
+// library is missing.
+type Type struct {
+	Name string
+	// Kinds lists, by attribute path ("memory", "boot.kernel", or "boot" for all
+	// below it), what each kind of resource supports. What is not listed is a
+	// diagnostic at its line.
+	Kinds map[spec.Kind]map[string]Attribute
+	// Resolve fills what a provider block left out with what holds on this
+	// machine for this user. It connects to nothing.
+	Resolve func(attrs cty.Value) cty.Value
+	Open    func(context.Context, Settings) (Provider, error)
+}
+
+// Attribute is what a provider type knows about one attribute.
+type Attribute struct {
+	Computed bool // set by the system, never compared
+	// Judge says how an edit applies to an object that is running or not.
+	// nil: by replacing the object.
+	Judge func(before, after cty.Value, running bool) Verdict
+}
+
+// Verdict says how an edit applies, and why.
+type Verdict struct {
+	Applies Applies
+	Reason  string
+}
+
+// Settings is what a provider is opened with.
+type Settings struct {
+	Name    string    // of the provider block
+	Attrs   cty.Value // the provider block, resolved
+	Dir     string    // this provider's own folder in the data directory, 0700; made on first use
+	Keys    string    // the folder of the keys that vmctl made, 0700; made on first use
+	Files   string    // the spec's folder, against which relative paths in attributes are read
+	Project Project
+	Now     func() time.Time
+}
+
+// Project is whose objects are ours.
+type Project struct {
+	Name string
+	ID   string // the lineage: written once by init, part of every owner mark
+	Env  string // "" but for a second instance of the same files (--env)
+}
+
+// Lineage is the ID that owner marks carry: ID, or ID-Env.
+func (p Project) Lineage() string {
+	if p.Env == "" {
+		return p.ID
+	}
+	return p.ID + "-" + p.Env
+}
+
+// Provider manages the objects of one system: one libvirt connection, one Lima
+// home, one engine. Its methods may be called from several goroutines.
+type Provider interface {
+	// Observe reads the system and writes nothing. What cannot be read is in the
+	// Inventory as unknown or partial; an error means a bug or an ended context.
+	Observe(ctx context.Context, q Query) (Inventory, error)
+	// Steps says how c is made. It is pure: it connects to nothing.
+	Steps(c Change) ([]Step, error)
+	// Do compares the object with w.Expect, acts and confirms. Doing again what
+	// is done already succeeds and says so. Its error is a *Failure.
+	Do(ctx context.Context, w Work, log Log) (Result, error)
+	Close() error
+}
+
+// Query is what Observe is asked for, beyond all that bears our mark.
+type Query struct{ Known []Known }
+
+// Known is one address of the spec or the state.
+type Known struct {
+	Address     spec.Address
+	Kind        spec.Kind
+	ID          ID        // of the record; "" without one
+	Name        string    // of the record, or the one that would be chosen
+	Prior, Want cty.Value // cty.NilVal where there is none
+}
+
+// ID is a system's own identity of an object, such as a domain's UUID.
+type ID string
+
+// Inventory is what was observed, sorted by kind and name.
+type Inventory struct {
+	Objects []Object             // every Known that exists, all that bear our mark, all holders of claims
+	Unknown []Unknown            // objects that could not be read
+	Partial map[spec.Kind]string // kinds whose listing is incomplete, and why; no key: complete
+	Host    map[string]string    // facts of the host for doctor and status: versions, accelerators
+}
+
+// Unknown is an object that may exist and could not be read.
+type Unknown struct {
+	Kind   spec.Kind
+	ID     ID
+	Name   string
+	Reason string
+}
+
+// Object is one thing that exists.
+type Object struct {
+	Kind  spec.Kind
+	ID    ID
+	Name  string
+	Owner *Mark // nil: bears no mark of vmctl
+	// Running is nil where the kind does not run or the state could not be read
+	// (then Unreadable["running"] says why).
+	Running *bool
+	// State is the system's own word for the run state: "running", "paused".
+	State string
+	// Attrs holds what was read: configured attributes by the names of the spec,
+	// and computed ones. What the system does not show is absent.
+	Attrs      cty.Value
+	Unreadable map[string]string // attribute path -> reason
+	Holds      []Claim
+	Findings   []Finding
+	// Fingerprint is equal as long as nothing that a step relies on has changed:
+	// identity, mark, run state, claims, managed attributes.
+	Fingerprint string
+}
+
+// Mark is the owner mark that an object carries.
+type Mark struct {
+	ID         string // the lineage of the project
+	Project    string
+	Address    spec.Address
+	Of         ID // the object it was written for; another one is a copy
+	Generation uint64
+}
+
+// Claim is something that only one may hold.
+type Claim struct{ Kind, Key string }
+
+// String returns the claim for people: `host port 127.0.0.1:8080`.
+func (c Claim) String() string { return c.Kind + " " + c.Key }
+
+// Finding is what was noticed, with its evidence in words.
+type Finding struct {
+	Kind     FindingKind
+	Address  spec.Address // zero: of no resource
+	Object   string       // the object's name
+	Claim    Claim
+	Evidence []string
+	Action   string // what the plan does about it, or what to type
+}
+
+// Change is what will happen to one address.
+type Change struct {
+	Address     spec.Address
+	Kind        spec.Kind
+	Action      Action
+	Reason      string
+	Name        string    // the object's name, chosen for what will be made
+	ID          ID        // the object's ID; for what will be made, chosen before where the system allows
+	Object      *Object   // nil: absent
+	Prior, Want cty.Value // record; spec (may hold unknowns). cty.NilVal where there is none
+	Edits       []Edit
+	Policy      cty.Value // start, stop, ssh.wait …
+	Generation  uint64    // that the mark will carry
+	Replaced    int       // how often the address was replaced, this change included
+}
+
+// Edit is one difference of one attribute.
+type Edit struct {
+	Path          string
+	Before, After cty.Value // NilVal or null where absent; After may be unknown
+	Verdict       Verdict
+}
+
+// Step is one call to one provider. It is pure data: no secret, no unknown.
+type Step struct {
+	Op      string
+	Phase   Phase
+	Address spec.Address
+	Object  ID
+	Name    string
+	Args    map[string]string
+	Class   Class
+	Risk    Risk
+	Ask     bool // not to be repeated after a crash without asking
+	Timeout time.Duration
+	Frees   []Claim
+	Takes   []Claim
+	Leaves  []string // what it may leave behind when interrupted, in words
+	After   []int    // indices of steps of the same change
+}
+
+// Work is a Step and what only apply time knows.
+type Work struct {
+	Step
+	Expect      string    // fingerprint of the object; "": it must be absent
+	Prior, Want cty.Value // wholly known
+	Policy      cty.Value
+	Generation  uint64
+	Replaced    int
+}
+
+// Result is what a step came to.
+type Result struct {
+	ID          ID
+	Values      cty.Value // computed attributes that became known; NilVal: none
+	Gone        bool      // the object no longer exists
+	Running     *bool     // the run state that was confirmed; nil: the step does not concern it
+	Fingerprint string    // of the object afterwards; "" when Gone
+	How         How
+	Evidence    []string
+}
+
+// Progress is one line about a step under way.
+type Progress struct{ Text string }
+
+// Log receives progress. It may be called from any goroutine of the step and
+// never blocks for long.
+type Log func(Progress)

@@ -1,0 +1,154 @@
+package providers
+
+// Applies says how an edit reaches an object, from least to most disruptive.
+type Applies string
+
+// The ways an edit applies. Their order is Rank.
+const (
+	Live    Applies = "live"
+	Restart Applies = "restart"
+	Replace Applies = "replace"
+	Refused Applies = "refused"
+)
+
+// Rank orders Applies: Live < Restart < Replace < Refused.
+func (a Applies) Rank() int {
+	switch a {
+	case Live:
+		return 1
+	case Restart:
+		return 2
+	case Replace:
+		return 3
+	case Refused:
+		return 4
+	default:
+		return 0
+	}
+}
+
+// Action is what a plan does to one address.
+type Action string
+
+// The actions of a plan.
+const (
+	Create    Action = "create"
+	Update    Action = "update" // in place, without downtime
+	RestartIt Action = "restart"
+	ReplaceIt Action = "replace"
+	Destroy   Action = "destroy"
+	Start     Action = "start"
+	Stop      Action = "stop"
+	Adopt     Action = "adopt"  // writes only the record
+	Forget    Action = "forget" // removes only the record
+	Recover   Action = "recover"
+	NoOp      Action = "noop"
+)
+
+// Phase is a step's place in the order of a plan.
+type Phase string
+
+// The phases, in order.
+const (
+	PhaseRecover Phase = "recover"
+	PhaseRelease Phase = "release"
+	PhaseDown    Phase = "down"
+	PhaseRemove  Phase = "remove"
+	PhaseReserve Phase = "reserve"
+	PhaseMake    Phase = "make"
+	PhaseChange  Phase = "change"
+	PhaseUp      Phase = "up"
+	PhaseReady   Phase = "ready"
+	PhaseResume  Phase = "resume"
+	PhaseTidy    Phase = "tidy"
+)
+
+// Phases lists every phase in order.
+func Phases() []Phase {
+	return []Phase{
+		PhaseRecover, PhaseRelease, PhaseDown, PhaseRemove, PhaseReserve, PhaseMake,
+		PhaseChange, PhaseUp, PhaseReady, PhaseResume, PhaseTidy,
+	}
+}
+
+// Class says what a step's failure means.
+type Class string
+
+// Contractual failures stop the run, diagnostic ones warn.
+const (
+	Contractual Class = "contractual"
+	Diagnostic  Class = "diagnostic"
+)
+
+// Risk is the worst that a step means for somebody who uses the object.
+type Risk string
+
+// The risks.
+const (
+	NoRisk   Risk = "none"
+	Downtime Risk = "downtime"
+	DataLoss Risk = "data_loss"
+)
+
+// How says how a step ended.
+type How string
+
+// The ways a step ends well.
+const (
+	Done        How = "done"
+	AlreadyTrue How = "already" // the goal held before the step acted
+	Graceful    How = "graceful"
+	Forced      How = "forced"
+	AlreadyGone How = "already_gone"
+)
+
+// FindingKind is a kind of finding.
+type FindingKind string
+
+// The kinds of findings.
+const (
+	FindDrift       FindingKind = "drift"        // an attribute or run state differs from the record
+	FindMissing     FindingKind = "missing"      // recorded, and gone
+	FindOrphan      FindingKind = "orphan"       // ours, and neither in the spec nor recorded
+	FindCopy        FindingKind = "copy"         // bears the mark of another object
+	FindPartial     FindingKind = "partial"      // half made
+	FindLeftover    FindingKind = "leftover"     // remains of what is gone
+	FindBroken      FindingKind = "broken"       // exists and does not work
+	FindInterrupted FindingKind = "interrupted"  // a step of an earlier run did not end
+	FindStaleLock   FindingKind = "stale_lock"   // a lock whose holder is gone
+	FindHeldLock    FindingKind = "held_lock"    // a lock whose holder lives
+	FindUnmanaged   FindingKind = "unmanaged"    // not ours
+	FindStateBehind FindingKind = "state_behind" // the record is older than the mark
+	FindUnknown     FindingKind = "unknown"      // could not be read
+)
+
+// Outcome is how a step failed.
+type Outcome string
+
+// The outcomes of a failed step.
+const (
+	Failed  Outcome = "failed"
+	Timeout Outcome = "timeout" // its deadline expired
+	Unsafe  Outcome = "refused" // going on could lose something
+	Stale   Outcome = "stale"   // the world differs from what was planned on
+)
+
+// Failure is the only error of Do that carries meaning.
+type Failure struct {
+	Outcome Outcome
+	Code    string   // stable, snake_case: "port_taken"
+	Seen    []string // what was observed, a line each
+	Next    []string // what to type or do next, a line each
+	Err     error
+}
+
+// Error returns the cause.
+func (f *Failure) Error() string {
+	if f.Err == nil {
+		return f.Code
+	}
+	return f.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Err }

@@ -1,0 +1,3 @@
+package spec
+
+type evaluator struct{}

@@ -1,0 +1,111 @@
+// Package state remembers, for every address, what vmctl applied: records in a
+// snapshot, continued by a journal of what an apply is doing. It knows no
+// provider: IDs and operations are strings to it.
+package state
+
+import (
+	"context"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/spec"
+)
+
+// Format is the newest format of the snapshot that this build reads and writes.
+const Format = 1
+
+// Store is where a project's state lives.
+type Store interface {
+	// Read returns the snapshot with the journal that continues it. It takes no
+	// lock and changes nothing; no state at all is an empty snapshot.
+	Read(ctx context.Context) (*Snapshot, error)
+	// Open takes the run lock, waiting as long as o says, and returns a journal
+	// that continues the snapshot. A lock that stays held is a *LockedError.
+	Open(ctx context.Context, o Owner) (Journal, error)
+}
+
+// Journal is an open state: whoever has it holds the run lock.
+type Journal interface {
+	// Snapshot is the state as it is with every entry appended so far.
+	Snapshot() *Snapshot
+	// Append makes entries durable, in one write and one fsync, before it returns.
+	Append(ctx context.Context, e ...Entry) error
+	// Close writes the snapshot, if anything was appended, and frees the lock.
+	Close() error
+}
+
+// Owner is who takes the run lock.
+type Owner struct {
+	Command string        // for whoever waits: "vmctl apply"
+	Wait    time.Duration // how long to wait for another holder; 0: not at all
+	// Waiting is called once when the lock is held by another.
+	Waiting func(Holder)
+}
+
+// Holder is who holds the run lock.
+type Holder struct {
+	PID     int       `json:"pid"`
+	Host    string    `json:"host"`
+	Command string    `json:"command"`
+	Since   time.Time `json:"since"`
+}
+
+// Snapshot is all that is remembered.
+type Snapshot struct {
+	Format      int
+	ID          string // the lineage
+	Project     string
+	Serial      uint64
+	Records     map[spec.Address]Record
+	Forgotten   map[string]spec.Address // object ID -> the address that let go of it
+	Interrupted []Entry                 // begun, and neither done nor failed, by sequence
+}
+
+// Record is what is remembered of one address.
+type Record struct {
+	Kind       spec.Kind
+	Provider   spec.ProviderRef
+	Settings   cty.Value // the provider's attributes, resolved: they decide from then on
+	ID, Name   string
+	Generation uint64            // counts effective changes of Values and Policy
+	Starts     int               // how often vmctl started it
+	Replaced   int               // how often its object was replaced
+	Values     cty.Value         // what was applied, and computed attributes
+	Digests    map[string]string // of sensitive values, by path
+	Policy     cty.Value         // stop, start, lifecycle: as last applied
+	Uses       []spec.Address
+	LastStop   string // how it was last stopped: "graceful", "forced"; "" if never
+}
+
+// EntryKind is a kind of journal entry.
+type EntryKind string
+
+// A begin is durable before its step acts; done or failed is durable before
+// anything that depends on the step; a note settles an earlier interruption.
+const (
+	Begin  EntryKind = "begin"
+	Done   EntryKind = "done"
+	Failed EntryKind = "failed"
+	Note   EntryKind = "note"
+)
+
+// Entry is one line of the journal.
+type Entry struct {
+	Serial   uint64       `json:"serial"` // of the snapshot that the journal continues
+	Seq      uint64       `json:"seq"`    // place in the journal, from 1
+	Run      string       `json:"run"`    // one per apply
+	At       time.Time    `json:"at"`
+	Kind     EntryKind    `json:"kind"`
+	Step     int          `json:"step"` // of the plan
+	Op       string       `json:"op"`
+	Address  spec.Address `json:"address"`
+	ID       string       `json:"id,omitempty"`
+	Name     string       `json:"name,omitempty"`
+	Leaves   []string     `json:"leaves,omitempty"` // what the step may leave behind when interrupted
+	Put      *Record      `json:"put,omitempty"`
+	Drop     bool         `json:"drop,omitempty"` // the record of Address goes
+	How      string       `json:"how,omitempty"`
+	Evidence []string     `json:"evidence,omitempty"`
+	Error    string       `json:"error,omitempty"`
+}
