@@ -101,12 +101,18 @@ up_to_date() {
 # fetch puts the packages into debs. The machine's own package lists may be missing (a fresh container) or name
 # versions that the mirror has dropped, and only root may renew them: then it reads lists of its own.
 fetch() {
-  apt=(-o APT::Sandbox::User="$(id -un)") # apt's own user may not write here
+  apt=()
+  if [ "$(id -u)" = 0 ]; then
+    apt+=(-o APT::Sandbox::User=root) # the user that apt would switch to may not write here
+  fi
   if ! download 2>apt.log; then
     say "the machine's package lists do not serve: reading new ones"
     mkdir -p apt/lists/partial apt/cache/archives/partial
     apt+=(-o Dir::State::Lists="$work/apt/lists" -o Dir::Cache="$work/apt/cache")
-    apt-get "${apt[@]}" -qq update || die "cannot read package lists (apt-get update)"
+    if ! apt-get "${apt[@]}" -qq update 2>apt.log; then
+      cat apt.log >&2
+      die "cannot read package lists (apt-get update)"
+    fi
     download || die "cannot fetch the packages"
   fi
 }
