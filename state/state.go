@@ -60,6 +60,7 @@ type Snapshot struct {
 	Records     map[spec.Address]Record
 	Forgotten   map[string]spec.Address // object ID -> the address that let go of it
 	Interrupted []Entry                 // begun, and neither done nor failed, by sequence
+	Notes       []string                // what was noticed while reading, for people; not stored
 }
 
 // Record is what is remembered of one address.

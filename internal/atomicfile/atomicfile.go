@@ -1,0 +1,94 @@
+// Package atomicfile replaces files so that nobody ever reads half of one: a
+// reader sees the old content or the new, also when the writer is killed or the
+// power fails.
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const tempSuffix = ".tmp"
+
+// Write replaces the file at path with data, durably, or leaves it as it was.
+// The file gets exactly mode; a symbolic link at path is replaced, not followed.
+// The folder must exist and be writable.
+//
+// After an error the old content is still there, with one exception: where the
+// folder cannot be synced the new content is, and a power failure may undo it.
+// The error names path and keeps its cause visible to errors.Is.
+func Write(path string, data []byte, mode fs.FileMode) error {
+	if err := replace(path, data, mode); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+func replace(path string, data []byte, mode fs.FileMode) error {
+	dir, base := filepath.Split(path)
+	temp, err := os.CreateTemp(filepath.Clean(dir), tempPrefix(base)+"*"+tempSuffix)
+	if err != nil {
+		return err
+	}
+	if err := fill(temp, data, mode); err != nil {
+		return errors.Join(err, os.Remove(temp.Name()))
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return errors.Join(err, os.Remove(temp.Name()))
+	}
+	return SyncDir(dir)
+}
+
+// fill writes, syncs and closes f.
+func fill(f *os.File, data []byte, mode fs.FileMode) error {
+	_, err := f.Write(data)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// tempPrefix starts the names of the temporary files of base. They are hidden,
+// so that patterns such as *.json do not match them.
+func tempPrefix(base string) string { return "." + base + "." }
+
+// Clean removes the temporary files that killed writers of path left behind.
+// The caller knows that nobody is writing path now. A folder that does not
+// exist holds none.
+func Clean(path string) error {
+	dir, base := filepath.Split(path)
+	entries, err := os.ReadDir(filepath.Clean(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("clean up after writers of %s: %w", path, err)
+	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !isTemp(e.Name(), base) })
+	for _, e := range entries {
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("clean up after writers of %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// isTemp reports whether name is a temporary file of base: the prefix, digits
+// as os.CreateTemp chooses them, the suffix. The digits keep the files of
+// "state.json.backup" apart from those of "state.json".
+func isTemp(name, base string) bool {
+	middle, ok := strings.CutPrefix(name, tempPrefix(base))
+	if !ok {
+		return false
+	}
+	middle, ok = strings.CutSuffix(middle, tempSuffix)
+	return ok && middle != "" && strings.Trim(middle, "0123456789") == ""
+}

@@ -1,0 +1,171 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"vmctl/spec"
+)
+
+// snapshotFile is state.json. Its bytes depend only on what it says: maps are
+// sorted by their keys' text.
+type snapshotFile struct {
+	Format      int                     `json:"format"`
+	Version     string                  `json:"vmctl_version"`
+	ID          string                  `json:"id"`
+	Project     string                  `json:"project"`
+	Serial      uint64                  `json:"serial"`
+	Records     map[spec.Address]Record `json:"records"`
+	Forgotten   map[string]spec.Address `json:"forgotten"`
+	Interrupted []Entry                 `json:"interrupted"`
+}
+
+// recordFile is a Record in a file.
+type recordFile struct {
+	Kind       spec.Kind         `json:"kind"`
+	Provider   providerFile      `json:"provider"`
+	Settings   *value            `json:"settings,omitempty"`
+	ID         string            `json:"id"`
+	Name       string            `json:"name"`
+	Generation uint64            `json:"generation"`
+	Starts     int               `json:"starts"`
+	Replaced   int               `json:"replaced"`
+	Values     *value            `json:"values,omitempty"`
+	Digests    map[string]string `json:"digests,omitempty"`
+	Policy     *value            `json:"policy,omitempty"`
+	Uses       []spec.Address    `json:"uses,omitempty"`
+	LastStop   string            `json:"last_stop,omitempty"`
+}
+
+type providerFile struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+}
+
+// MarshalJSON implements json.Marshaler. A record with a value that is marked or
+// not wholly known is an error.
+func (r Record) MarshalJSON() ([]byte, error) {
+	return encode(recordFile{
+		Kind: r.Kind, Provider: providerFile(r.Provider), Settings: newValue(r.Settings),
+		ID: r.ID, Name: r.Name, Generation: r.Generation, Starts: r.Starts, Replaced: r.Replaced,
+		Values: newValue(r.Values), Digests: r.Digests, Policy: newValue(r.Policy),
+		Uses: r.Uses, LastStop: r.LastStop,
+	})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *Record) UnmarshalJSON(data []byte) error {
+	var f recordFile
+	if err := decode(data, &f); err != nil {
+		return err
+	}
+	*r = Record{
+		Kind: f.Kind, Provider: spec.ProviderRef(f.Provider), Settings: f.Settings.orNil(),
+		ID: f.ID, Name: f.Name, Generation: f.Generation, Starts: f.Starts, Replaced: f.Replaced,
+		Values: f.Values.orNil(), Digests: f.Digests, Policy: f.Policy.orNil(),
+		Uses: f.Uses, LastStop: f.LastStop,
+	}
+	return nil
+}
+
+// encodeSnapshot returns the bytes of state.json.
+func (f Folder) encodeSnapshot(s *Snapshot) ([]byte, error) {
+	data, err := encode(snapshotFile{
+		Format: Format, Version: f.Version, ID: f.ID, Project: f.Project,
+		Serial: s.Serial, Records: s.Records, Forgotten: s.Forgotten, Interrupted: append([]Entry{}, s.Interrupted...),
+	})
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, data, "", "  "); err != nil {
+		return nil, err
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+// decodeSnapshot reads the bytes of state.json.
+func (f Folder) decodeSnapshot(data []byte) (*Snapshot, error) {
+	// Only these two may be looked at before the format is known.
+	var head struct {
+		Format  int    `json:"format"`
+		Version string `json:"vmctl_version"`
+	}
+	switch err := json.Unmarshal(data, &head); {
+	case len(bytes.TrimSpace(data)) == 0:
+		return nil, f.corruptSnapshot(errors.New("it is empty"))
+	case err != nil:
+		return nil, f.corruptSnapshot(plainError(err))
+	case head.Format > Format:
+		return nil, &NewerError{Path: f.statePath(), Format: head.Format, Version: head.Version}
+	case head.Format < 1:
+		return nil, f.corruptSnapshot(errors.New("it does not say its format"))
+	}
+	var file snapshotFile
+	if err := decode(data, &file); err != nil {
+		return nil, f.corruptSnapshot(err)
+	}
+	if file.ID != f.ID {
+		return nil, &MismatchError{Path: f.statePath(), HasID: file.ID, HasProject: file.Project, WantsID: f.ID, WantProject: f.Project}
+	}
+	for _, e := range file.Interrupted {
+		if err := e.check(); err != nil {
+			return nil, f.corruptSnapshot(err)
+		}
+	}
+	s := f.empty()
+	s.Serial, s.Project, s.Interrupted = file.Serial, file.Project, file.Interrupted
+	if file.Records != nil {
+		s.Records = file.Records
+	}
+	if file.Forgotten != nil {
+		s.Forgotten = file.Forgotten
+	}
+	return s, nil
+}
+
+// encode returns v as compact JSON, without the escapes that only HTML needs.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, plainError(err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// plainError strips the names of Go types, which mean nothing to a user.
+func plainError(err error) error {
+	var marshaler *json.MarshalerError
+	for errors.As(err, &marshaler) {
+		err = marshaler.Err
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("%w, at byte %d", err, syntax.Offset)
+	}
+	var mistyped *json.UnmarshalTypeError
+	if errors.As(err, &mistyped) {
+		return fmt.Errorf("a %s where none belongs, at byte %d", mistyped.Value, mistyped.Offset)
+	}
+	return err
+}
+
+// decode reads the one JSON value that data holds. A field that v does not know
+// is an error: what was not read would be lost when v is written again.
+func decode(data []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return plainError(err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("something follows the end of the content, at byte %d", dec.InputOffset())
+	}
+	return nil
+}

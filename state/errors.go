@@ -1,0 +1,106 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// LockedError says that another process holds the run lock.
+type LockedError struct {
+	Dir    string // the data directory
+	Holder Holder // zero where its record cannot be read
+	Self   bool   // the holder is this very process
+}
+
+// Error names the holder and says what to do.
+func (e *LockedError) Error() string {
+	switch {
+	case e.Self:
+		return fmt.Sprintf("take the run lock in %s: this process holds it already, for %q", e.Dir, e.Holder.Command)
+	case e.Holder == Holder{}:
+		return fmt.Sprintf("take the run lock in %s: another process holds it; wait for it to end, or let this command wait with --lock-timeout=5m", e.Dir)
+	default:
+		return fmt.Sprintf("take the run lock in %s: %q (pid %d on %s) has held it since %s; wait for it to end, or let this command wait with --lock-timeout=5m",
+			e.Dir, e.Holder.Command, e.Holder.PID, e.Holder.Host, e.Holder.Since.UTC().Format(time.RFC3339))
+	}
+}
+
+// CorruptError says that a file of the state cannot be understood. The file is
+// untouched, and the state was not read as anything.
+type CorruptError struct {
+	Path   string
+	Backup string // a snapshot to go back to; "": there is none, or it is not needed
+	Line   int    // of a journal, from 1; 0: the file as a whole
+	Err    error
+}
+
+// Error says what is wrong, where, and what to type.
+func (e *CorruptError) Error() string {
+	where := e.Path
+	if e.Line > 0 {
+		where = fmt.Sprintf("%s, line %d", e.Path, e.Line)
+	}
+	aside := fmt.Sprintf("mv %s %s", quote(e.Path), quote(e.Path+".corrupt"))
+	if e.Backup == "" {
+		return fmt.Sprintf("read the state: %s is corrupt: %v; nothing was changed. To go on without it (the next plan finds what this project owns by its marks): %s",
+			where, e.Err, aside)
+	}
+	return fmt.Sprintf("read the state: %s is corrupt: %v; nothing was changed. The snapshot before it is %s. To go back to that one: %s && cp -p %s %s",
+		where, e.Err, e.Backup, aside, quote(e.Backup), quote(e.Path))
+}
+
+// Unwrap returns what is wrong.
+func (e *CorruptError) Unwrap() error { return e.Err }
+
+// NewerError says that a newer vmctl wrote the state, in a format that this one
+// does not know.
+type NewerError struct {
+	Path    string
+	Format  int
+	Version string // of the vmctl that wrote it; "" if it does not say
+}
+
+// Error says which version is needed.
+func (e *NewerError) Error() string {
+	version := "a newer vmctl"
+	if e.Version != "" {
+		version = "vmctl " + e.Version
+	}
+	return fmt.Sprintf("read the state: %s has format %d, and this vmctl knows formats up to %d; nothing was changed: use %s",
+		e.Path, e.Format, Format, version)
+}
+
+// MismatchError says that the data directory holds another project's state.
+type MismatchError struct {
+	Path                 string
+	HasID, HasProject    string // of the file
+	WantsID, WantProject string // of the spec
+}
+
+// Error names both projects.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("read the state: %s belongs to project %q (id %s), and the spec is project %q (id %s); nothing was changed: choose another data directory with --data-dir",
+		e.Path, e.HasProject, e.HasID, e.WantProject, e.WantsID)
+}
+
+// withAdvice adds what to do about a full disk.
+func withAdvice(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: free some space there, then run the command again", err)
+	}
+	return err
+}
+
+// quote writes a path as a shell reads it.
+func quote(path string) string {
+	plain := func(r rune) bool {
+		return strings.ContainsRune("/._-+:@%", r) || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	}
+	if strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}

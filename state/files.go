@@ -1,0 +1,134 @@
+package state
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"vmctl/internal/atomicfile"
+)
+
+// files is what a data directory holds, as bytes.
+type files struct {
+	snapshot []byte // nil: there is none
+	journals []journalFile
+}
+
+type journalFile struct {
+	serial uint64
+	data   []byte
+}
+
+func (f files) has(serial uint64) bool {
+	return slices.ContainsFunc(f.journals, func(j journalFile) bool { return j.serial == serial })
+}
+
+// readFiles reads the snapshot and the journals. It is stable if the snapshot
+// was the same before and after: a writer replaces it before it removes the
+// journal that it continues from, so then they belong together.
+func (f Folder) readFiles() (read files, stable bool, err error) {
+	if read.snapshot, err = f.readSnapshot(); err != nil {
+		return files{}, false, err
+	}
+	if read.journals, err = f.readJournals(); err != nil {
+		return files{}, false, err
+	}
+	again, err := f.readSnapshot()
+	if err != nil {
+		return files{}, false, err
+	}
+	same := (again == nil) == (read.snapshot == nil) && bytes.Equal(again, read.snapshot)
+	return read, same, nil
+}
+
+// readSnapshot returns nil only where there is nothing at all.
+func (f Folder) readSnapshot() ([]byte, error) {
+	data, err := os.ReadFile(f.statePath())
+	if err == nil {
+		return data, nil
+	}
+	info, lstatErr := os.Lstat(f.statePath())
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && errors.Is(lstatErr, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, fs.ErrNotExist) && lstatErr == nil && info.Mode()&fs.ModeSymlink == 0:
+		// It was made between the two looks.
+		return f.readSnapshot()
+	case lstatErr == nil && info.IsDir():
+		return nil, f.corruptSnapshot(errors.New("it is a folder"))
+	default:
+		return nil, fmt.Errorf("read the state: %w; nothing was changed: make that file readable, or choose another data directory with --data-dir", err)
+	}
+}
+
+// readJournals reads every journal, oldest first.
+func (f Folder) readJournals() ([]journalFile, error) {
+	serials, err := f.journalSerials()
+	if err != nil {
+		return nil, err
+	}
+	var journals []journalFile
+	for _, serial := range serials {
+		data, err := os.ReadFile(f.journalPath(serial))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the journal: %w; nothing was changed: make that file readable", err)
+		}
+		journals = append(journals, journalFile{serial, data})
+	}
+	return journals, nil
+}
+
+func (f Folder) journalSerials() ([]uint64, error) {
+	entries, err := os.ReadDir(f.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the data directory: %w", err)
+	}
+	var serials []uint64
+	for _, e := range entries {
+		if serial, ok := parseJournalName(e.Name()); ok {
+			serials = append(serials, serial)
+		}
+	}
+	slices.Sort(serials)
+	return serials, nil
+}
+
+// removeJournals removes those that snapshot already contains.
+func (f Folder) removeJournals(snapshot uint64) error {
+	serials, err := f.journalSerials()
+	if err != nil {
+		return err
+	}
+	serials = slices.DeleteFunc(serials, func(serial uint64) bool { return serial >= snapshot })
+	for _, serial := range serials {
+		if err := os.Remove(f.journalPath(serial)); err != nil {
+			return fmt.Errorf("remove a journal that the state contains: %w", err)
+		}
+	}
+	if len(serials) == 0 {
+		return nil
+	}
+	return atomicfile.SyncDir(f.Dir)
+}
+
+func journalName(serial uint64) string {
+	return "journal-" + strconv.FormatUint(serial, 10) + ".ndjson"
+}
+
+// parseJournalName accepts only names that journalName makes.
+func parseJournalName(name string) (serial uint64, ok bool) {
+	digits := strings.TrimSuffix(strings.TrimPrefix(name, "journal-"), ".ndjson")
+	serial, err := strconv.ParseUint(digits, 10, 64)
+	return serial, err == nil && journalName(serial) == name
+}

@@ -1,0 +1,152 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"vmctl/internal/atomicfile"
+	"vmctl/internal/lockfile"
+)
+
+// Folder is a Store in a data directory: state.json, the snapshot before it as
+// state.json.backup, the journal that continues it as journal-<serial>.ndjson,
+// and the run lock. Files are 0600, the folder is made 0700 by the first Open.
+type Folder struct {
+	Dir     string           // absolute
+	ID      string           // the lineage: a state of another one is a *MismatchError
+	Project string           // for people
+	Version string           // of vmctl, for whoever has to read the files later
+	Now     func() time.Time // dates of entries and locks; required by Open
+}
+
+var _ Store = Folder{}
+
+// Read returns the snapshot with the journal that continues it. It takes no lock
+// and changes nothing, and it may run beside a writer: it sees the state as it
+// was at one moment. A folder without a state is an empty snapshot.
+//
+// What cannot be understood is never read as empty: it is a *CorruptError, a
+// *NewerError or a *MismatchError, and the files stay untouched.
+func (f Folder) Read(ctx context.Context) (*Snapshot, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("read the state in %s: %w", f.Dir, err)
+		}
+		files, stable, err := f.readFiles()
+		if err != nil {
+			return nil, err
+		}
+		if !stable {
+			// A writer closed meanwhile: its snapshot has what its journal had.
+			continue
+		}
+		s, err := f.decode(files)
+		if err != nil {
+			return nil, err
+		}
+		return f.withoutLiveNotes(ctx, s)
+	}
+}
+
+// withoutLiveNotes drops the notes of a journal that is being written right now:
+// its last line is not torn, it is on its way.
+func (f Folder) withoutLiveNotes(ctx context.Context, s *Snapshot) (*Snapshot, error) {
+	if len(s.Notes) == 0 {
+		return s, nil
+	}
+	_, held, err := f.Holder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if held {
+		s.Notes = nil
+	}
+	return s, nil
+}
+
+// Holder says whether the run lock is held, and by whom. It takes no lock and
+// disturbs nobody. The Holder of a held lock is zero where its record cannot be
+// read.
+func (f Folder) Holder(ctx context.Context) (h Holder, held bool, err error) {
+	owner, held, err := lockfile.Holder(ctx, f.lockPath())
+	return Holder(owner), held, err
+}
+
+// Open takes the run lock, waiting as long as o says, and returns a journal that
+// continues the snapshot. What an earlier run left in its journal becomes a new
+// snapshot first. It fails as Read does, and with a *LockedError.
+func (f Folder) Open(ctx context.Context, o Owner) (Journal, error) {
+	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	lock, err := f.lock(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	j, err := f.open(lock)
+	if err != nil {
+		return nil, errors.Join(err, lock.Release())
+	}
+	return j, nil
+}
+
+func (f Folder) lock(ctx context.Context, o Owner) (*lockfile.Lock, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("take the run lock: %w", err)
+	}
+	lock, err := lockfile.Acquire(ctx, lockfile.Request{
+		Path:  f.lockPath(),
+		Owner: lockfile.Owner{PID: os.Getpid(), Host: host, Command: o.Command, Since: f.Now().UTC()},
+		Wait:  o.Wait,
+		Waiting: func(owner lockfile.Owner) {
+			if o.Waiting != nil {
+				o.Waiting(Holder(owner))
+			}
+		},
+	})
+	var held *lockfile.HeldError
+	if errors.As(err, &held) && ctx.Err() == nil {
+		return nil, &LockedError{Dir: f.Dir, Holder: Holder(held.Owner), Self: held.Owner.PID == os.Getpid() && held.Owner.Host == host}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take the run lock: %w", err)
+	}
+	return lock, nil
+}
+
+// open reads the files under the lock and folds what is in the journal.
+func (f Folder) open(lock *lockfile.Lock) (*journal, error) {
+	for _, path := range []string{f.statePath(), f.backupPath()} {
+		if err := atomicfile.Clean(path); err != nil {
+			return nil, err
+		}
+	}
+	files, _, err := f.readFiles()
+	if err != nil {
+		return nil, err
+	}
+	s, err := f.decode(files)
+	if err != nil {
+		return nil, err
+	}
+	j := &journal{folder: f, lock: lock, snapshot: s, stored: files.snapshot}
+	if files.has(s.Serial) {
+		if err := j.fold(); err != nil {
+			return nil, err
+		}
+	}
+	return j, f.removeJournals(s.Serial)
+}
+
+func (f Folder) statePath() string  { return filepath.Join(f.Dir, "state.json") }
+func (f Folder) backupPath() string { return filepath.Join(f.Dir, "state.json.backup") }
+func (f Folder) lockPath() string   { return filepath.Join(f.Dir, "lock") }
+
+func (f Folder) journalPath(serial uint64) string {
+	return filepath.Join(f.Dir, journalName(serial))
+}

@@ -1,0 +1,206 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"vmctl/internal/atomicfile"
+	"vmctl/internal/lockfile"
+)
+
+// journal is the open state of a Folder. Its methods may be called from several
+// goroutines.
+type journal struct {
+	folder Folder
+	lock   *lockfile.Lock
+
+	mu       sync.Mutex
+	snapshot *Snapshot
+	stored   []byte   // what state.json holds; nil: nothing yet
+	file     *os.File // nil: nothing was appended
+	size     int64    // of file: where its last good line ends
+	seq      uint64   // of the last entry
+	broken   error    // why nothing more can be appended
+	closed   bool
+}
+
+// Snapshot is the state as it is with every entry appended so far. It is the
+// caller's own: it changes neither with the journal nor the journal with it.
+func (j *journal) Snapshot() *Snapshot {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.snapshot.clone()
+}
+
+// Append makes entries durable, in one write and one fsync, before it returns.
+// It chooses Serial and Seq, and At where that is zero. After an error nothing of
+// them counts, on disk or in the Snapshot.
+//
+// An ended context does not stop it: what a step has done is to be recorded, also
+// when its run is over.
+func (j *journal) Append(_ context.Context, entries ...Entry) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.append(entries); err != nil {
+		return fmt.Errorf("record what is being done: %w", withAdvice(err))
+	}
+	return nil
+}
+
+func (j *journal) append(entries []Entry) error {
+	switch {
+	case j.closed:
+		return errors.New("the journal is closed")
+	case j.broken != nil:
+		return fmt.Errorf("an earlier entry could not be written: %w", j.broken)
+	case len(entries) == 0:
+		return nil
+	}
+	text, read, err := j.encode(entries)
+	if err != nil {
+		return err
+	}
+	if err := j.create(); err != nil {
+		return err
+	}
+	if err := j.write(text); err != nil {
+		return err
+	}
+	for _, e := range read {
+		j.snapshot.apply(e)
+	}
+	j.seq += uint64(len(read))
+	return nil
+}
+
+// encode returns the lines of entries, and the entries as they will be read back:
+// what is remembered here is what is on disk.
+func (j *journal) encode(entries []Entry) (text []byte, read []Entry, err error) {
+	for i, e := range entries {
+		e.Serial, e.Seq = j.snapshot.Serial, j.seq+uint64(i)+1
+		if e.At.IsZero() {
+			e.At = j.folder.Now()
+		}
+		e.At = e.At.UTC()
+		if err := e.check(); err != nil {
+			return nil, nil, err
+		}
+		line, err := encodeLine(e)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s of %s: %w", e.Op, e.Address, err)
+		}
+		back, err := decodeLine(line)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s of %s could not be read back: %w", e.Op, e.Address, err)
+		}
+		text, read = append(text, line...), append(read, back)
+	}
+	return text, read, nil
+}
+
+// create makes the journal's file, once. A journal always continues a snapshot on
+// disk: without one, who a journal belongs to could not be told.
+func (j *journal) create() error {
+	if j.file != nil {
+		return nil
+	}
+	if j.stored == nil {
+		if err := j.store(); err != nil {
+			return err
+		}
+	}
+	path := j.folder.journalPath(j.snapshot.Serial)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.SyncDir(j.folder.Dir); err != nil {
+		return errors.Join(err, file.Close(), os.Remove(path))
+	}
+	j.file = file
+	return nil
+}
+
+// write adds text durably or not at all.
+func (j *journal) write(text []byte) error {
+	_, err := j.file.WriteAt(text, j.size)
+	if err == nil {
+		if err = j.file.Sync(); err != nil {
+			// What is durable after a failed fsync cannot be known any more.
+			j.broken = err
+		}
+	}
+	if err == nil {
+		j.size += int64(len(text))
+		return nil
+	}
+	if truncateErr := j.file.Truncate(j.size); truncateErr != nil {
+		// Half a line at the end is dropped by readers; in the middle it is not.
+		j.broken = err
+		err = errors.Join(err, truncateErr)
+	}
+	return err
+}
+
+// Close writes the snapshot, if anything was appended, and frees the lock. After
+// an error the journal on disk still says everything. A second Close does nothing.
+func (j *journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil
+	}
+	j.closed = true
+	if err := errors.Join(j.finish(), j.lock.Release()); err != nil {
+		return fmt.Errorf("close the state: %w", withAdvice(err))
+	}
+	return nil
+}
+
+func (j *journal) finish() error {
+	if j.file == nil {
+		return nil
+	}
+	if err := j.file.Close(); err != nil {
+		return err
+	}
+	if j.seq == 0 {
+		return os.Remove(j.file.Name())
+	}
+	if err := j.fold(); err != nil {
+		return err
+	}
+	return j.folder.removeJournals(j.snapshot.Serial)
+}
+
+// fold makes what was appended a snapshot of its own, with the next serial.
+func (j *journal) fold() error {
+	j.snapshot.Serial++
+	if err := j.store(); err != nil {
+		j.snapshot.Serial--
+		return err
+	}
+	j.seq = 0
+	return nil
+}
+
+// store writes the snapshot, and the one before it as its backup.
+func (j *journal) store() error {
+	data, err := j.folder.encodeSnapshot(j.snapshot)
+	if err != nil {
+		return err
+	}
+	if j.stored != nil {
+		if err := atomicfile.Write(j.folder.backupPath(), j.stored, 0o600); err != nil {
+			return err
+		}
+	}
+	if err := atomicfile.Write(j.folder.statePath(), data, 0o600); err != nil {
+		return err
+	}
+	j.stored = data
+	return nil
+}

@@ -1,0 +1,159 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/spec"
+)
+
+// Settled is the Op of a Note that ends every interruption of its Address.
+const Settled = "settled"
+
+// empty is the state before anything was applied.
+func (f Folder) empty() *Snapshot {
+	return &Snapshot{
+		Format: Format, ID: f.ID, Project: f.Project,
+		Records: map[spec.Address]Record{}, Forgotten: map[string]spec.Address{},
+	}
+}
+
+// decode turns the files into the snapshot with its journal applied.
+func (f Folder) decode(read files) (*Snapshot, error) {
+	s := f.empty()
+	if read.snapshot != nil {
+		var err error
+		if s, err = f.decodeSnapshot(read.snapshot); err != nil {
+			return nil, err
+		}
+	}
+	for _, j := range read.journals {
+		switch {
+		case read.snapshot == nil:
+			return nil, &CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues %s, which is not there", f.statePath())}
+		case j.serial > s.Serial:
+			return nil, &CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues snapshot %d, and %s is only snapshot %d", j.serial, f.statePath(), s.Serial)}
+		case j.serial < s.Serial:
+			continue // the snapshot has it
+		}
+		entries, note, err := f.decodeJournal(j)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			s.apply(e)
+		}
+		if note != "" {
+			s.Notes = append(s.Notes, note)
+		}
+	}
+	return s, nil
+}
+
+// apply does to s what e says.
+func (s *Snapshot) apply(e Entry) {
+	switch e.Kind {
+	case Begin:
+		s.end(func(b Entry) bool { return b.Run == e.Run && b.Step == e.Step })
+		s.Interrupted = append(s.Interrupted, e)
+	case Done, Failed:
+		s.end(func(b Entry) bool { return b.Run == e.Run && b.Step == e.Step })
+	case Note:
+		if e.Op == Settled {
+			s.end(func(b Entry) bool { return b.Address == e.Address })
+		}
+	default:
+		panic("state: an entry that was not checked: " + string(e.Kind))
+	}
+	if e.Put != nil {
+		s.Records[e.Address] = e.Put.clone()
+		delete(s.Forgotten, e.Put.ID)
+	}
+	if e.Drop {
+		delete(s.Records, e.Address)
+	}
+}
+
+// end drops interruptions.
+func (s *Snapshot) end(ended func(Entry) bool) {
+	s.Interrupted = slices.DeleteFunc(s.Interrupted, ended)
+}
+
+// check says why an entry could not be applied.
+func (e Entry) check() error {
+	switch e.Kind {
+	case Begin, Done, Failed, Note:
+	default:
+		return fmt.Errorf("an entry of the unknown kind %q", e.Kind)
+	}
+	if e.Put != nil && e.Drop {
+		return fmt.Errorf("an entry that both puts and drops the record of %s", e.Address)
+	}
+	if e.Address != (spec.Address{}) {
+		if back, err := spec.ParseAddress(e.Address.String()); err != nil || back != e.Address {
+			return fmt.Errorf("an entry for %q, which is no address", e.Address)
+		}
+	} else if e.Put != nil || e.Drop {
+		return errors.New("an entry that changes a record and names no address")
+	}
+	return nil
+}
+
+// Values returns what is remembered of every address as applied, computed
+// attributes included. Addresses without values are left out.
+func (s *Snapshot) Values() map[spec.Address]cty.Value {
+	values := make(map[spec.Address]cty.Value, len(s.Records))
+	for address, r := range s.Records {
+		if r.Values != cty.NilVal {
+			values[address] = r.Values
+		}
+	}
+	return values
+}
+
+// clone returns a copy that shares nothing that can be changed.
+func (s *Snapshot) clone() *Snapshot {
+	c := *s
+	c.Records = make(map[spec.Address]Record, len(s.Records))
+	for address, r := range s.Records {
+		c.Records[address] = r.clone()
+	}
+	c.Forgotten = maps.Clone(s.Forgotten)
+	c.Interrupted = make([]Entry, 0, len(s.Interrupted))
+	for _, e := range s.Interrupted {
+		c.Interrupted = append(c.Interrupted, e.clone())
+	}
+	c.Notes = slices.Clone(s.Notes)
+	return &c
+}
+
+func (r Record) clone() Record {
+	r.Digests = maps.Clone(r.Digests)
+	r.Uses = slices.Clone(r.Uses)
+	return r
+}
+
+func (e Entry) clone() Entry {
+	e.Leaves = slices.Clone(e.Leaves)
+	e.Evidence = slices.Clone(e.Evidence)
+	if e.Put != nil {
+		put := e.Put.clone()
+		e.Put = &put
+	}
+	return e
+}
+
+// corruptSnapshot names the backup if there is one.
+func (f Folder) corruptSnapshot(cause error) error {
+	e := &CorruptError{Path: f.statePath(), Err: cause}
+	if info, err := os.Stat(f.backupPath()); err == nil && info.Mode().IsRegular() {
+		e.Backup = filepath.Clean(f.backupPath())
+	}
+	return e
+}

@@ -1,0 +1,125 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// value is a cty value in a file: {"type":…,"value":…}. Only what is wholly
+// known and bears no mark can be written.
+type value struct{ cty.Value }
+
+type valueFile struct {
+	Type  json.RawMessage `json:"type"`
+	Value json.RawMessage `json:"value"`
+}
+
+// newValue returns nil for cty.NilVal, which a file leaves out.
+func newValue(v cty.Value) *value {
+	if v == cty.NilVal {
+		return nil
+	}
+	return &value{v}
+}
+
+// orNil undoes newValue.
+func (v *value) orNil() cty.Value {
+	if v == nil {
+		return cty.NilVal
+	}
+	return v.Value
+}
+
+// MarshalJSON implements json.Marshaler.
+func (v *value) MarshalJSON() ([]byte, error) {
+	if err := writable(v.Value); err != nil {
+		return nil, err
+	}
+	typ, err := ctyjson.MarshalType(v.Type())
+	if err != nil {
+		return nil, err
+	}
+	val, err := ctyjson.Marshal(v.Value, v.Type())
+	if err != nil {
+		return nil, err
+	}
+	return encode(valueFile{typ, val})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *value) UnmarshalJSON(data []byte) error {
+	var f valueFile
+	if err := decode(data, &f); err != nil {
+		return err
+	}
+	if f.Type == nil || f.Value == nil {
+		return fmt.Errorf("a value without its type or content")
+	}
+	typ, err := ctyjson.UnmarshalType(f.Type)
+	if err != nil {
+		return fmt.Errorf("a value's type: %w", err)
+	}
+	v.Value, err = ctyjson.Unmarshal(f.Value, typ)
+	if err != nil {
+		return fmt.Errorf("a value: %w", err)
+	}
+	return nil
+}
+
+// writable names the first part of v that must not be written. It never shows a
+// value: that could be a secret.
+func writable(v cty.Value) error {
+	unmarked, marks := v.UnmarkDeepWithPaths()
+	if len(marks) > 0 {
+		return fmt.Errorf("%s is marked (%s): the state holds no such value, only its digest", dotted(marks[0].Path), marks[0].Marks.GoString())
+	}
+	if unmarked.IsWhollyKnown() {
+		return nil
+	}
+	var path cty.Path
+	err := cty.Walk(unmarked, func(p cty.Path, part cty.Value) (bool, error) {
+		if path == nil && !part.IsKnown() {
+			path = p.Copy()
+		}
+		return path == nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s is not known yet: the state holds only what is", dotted(path))
+}
+
+// dotted writes a path as a spec does: boot.kernel, port_forward[0].guest.
+func dotted(path cty.Path) string {
+	var b strings.Builder
+	for _, step := range path {
+		switch step := step.(type) {
+		case cty.GetAttrStep:
+			b.WriteString("." + step.Name)
+		case cty.IndexStep:
+			b.WriteString("[" + key(step.Key) + "]")
+		}
+	}
+	if b.Len() == 0 {
+		return "the value"
+	}
+	return strings.TrimPrefix(b.String(), ".")
+}
+
+func key(k cty.Value) string {
+	switch {
+	case k.IsMarked() || !k.IsKnown() || k.IsNull():
+		return "…"
+	case k.Type() == cty.String:
+		return strconv.Quote(k.AsString())
+	case k.Type() == cty.Number:
+		return k.AsBigFloat().Text('f', -1)
+	default:
+		return "…"
+	}
+}
