@@ -1,0 +1,116 @@
+package view
+
+import (
+	"time"
+
+	"vmctl/executor"
+	"vmctl/providers"
+)
+
+// EventDocument is one line of `apply --json`.
+type EventDocument struct {
+	FormatVersion string        `json:"format_version"`
+	Type          string        `json:"type"`
+	At            time.Time     `json:"at"`
+	Step          *StepDocument `json:"step,omitempty"`
+	DeadlineS     float64       `json:"deadline_s,omitempty"`
+	Text          string        `json:"text,omitempty"`
+	How           string        `json:"how,omitempty"`
+	Evidence      []string      `json:"evidence,omitempty"`
+	ElapsedS      float64       `json:"elapsed_s,omitempty"`
+	Failure       *Problem      `json:"failure,omitempty"`
+}
+
+// EventJSON is the line of an event.
+func EventJSON(e executor.Event) EventDocument {
+	d := EventDocument{
+		FormatVersion: FormatVersion, Type: string(e.Kind), At: e.At.UTC(), DeadlineS: e.Deadline.Seconds(),
+		Text: e.Text, How: string(e.How), Evidence: e.Evidence, ElapsedS: e.Elapsed.Seconds(),
+		Failure: failureJSON(e.Failure),
+	}
+	if e.Kind != executor.Halted {
+		step := stepJSON(e.Step)
+		d.Step = &step
+	}
+	return d
+}
+
+func failureJSON(f *providers.Failure) *Problem {
+	if f == nil {
+		return nil
+	}
+	p := FailureProblem(f)
+	p.Seen, p.Next = list(p.Seen), list(p.Next)
+	return &p
+}
+
+// FailureProblem is a step's failure as a problem.
+func FailureProblem(f *providers.Failure) Problem {
+	code := f.Code
+	if code == "" {
+		code = "step_" + string(f.Outcome)
+	}
+	return Problem{Code: code, Message: f.Error(), Seen: f.Seen, Next: f.Next}
+}
+
+// PlanEvent is the line that `apply --json` begins with.
+type PlanEvent struct {
+	FormatVersion string       `json:"format_version"`
+	Type          string       `json:"type"` // plan
+	Plan          PlanDocument `json:"plan"`
+}
+
+// SummaryEvent is the line in which `apply --json` says how it ended.
+type SummaryEvent struct {
+	FormatVersion string                    `json:"format_version"`
+	Type          string                    `json:"type"` // summary
+	OK            bool                      `json:"ok"`
+	Done          []ResultDocument          `json:"done"`
+	Failed        []ResultDocument          `json:"failed"`
+	Warned        []ResultDocument          `json:"warned"`
+	NotRun        []StepDocument            `json:"not_run"`
+	Down          []string                  `json:"down"`
+	Interrupted   bool                      `json:"interrupted"`
+	Next          []string                  `json:"next"`
+	Outputs       map[string]OutputDocument `json:"outputs"`
+}
+
+// ResultDocument is how one step ended.
+type ResultDocument struct {
+	Step     StepDocument `json:"step"`
+	How      string       `json:"how"`
+	ElapsedS float64      `json:"elapsed_s"`
+	Failure  *Problem     `json:"failure"`
+}
+
+// ErrorEvent is the line in which `apply --json` says why it did not do it.
+type ErrorEvent struct {
+	Type string `json:"type"` // error
+	FailureDocument
+}
+
+// SummaryJSON is the line of a summary.
+func SummaryJSON(s executor.Summary, next []string, outputs map[string]OutputDocument) SummaryEvent {
+	if outputs == nil {
+		outputs = map[string]OutputDocument{}
+	}
+	d := SummaryEvent{
+		FormatVersion: FormatVersion, Type: "summary", OK: s.OK(),
+		Done: results(s.Done), Failed: results(s.Failed), Warned: results(s.Warned), NotRun: []StepDocument{},
+		Down: Addresses(s.Down), Interrupted: s.Interrupted, Next: list(next), Outputs: outputs,
+	}
+	for _, step := range s.NotRun {
+		d.NotRun = append(d.NotRun, stepJSON(step))
+	}
+	return d
+}
+
+func results(all []executor.StepResult) []ResultDocument {
+	docs := []ResultDocument{}
+	for _, r := range all {
+		docs = append(docs, ResultDocument{
+			Step: stepJSON(r.Step), How: string(r.How), ElapsedS: r.Elapsed.Seconds(), Failure: failureJSON(r.Failure),
+		})
+	}
+	return docs
+}

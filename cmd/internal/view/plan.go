@@ -1,0 +1,148 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/state"
+)
+
+// PlanOptions is what a plan is shown with.
+type PlanOptions struct {
+	Verbose bool          // like changes are not collapsed, steps tell everything
+	Title   string        // "Plan for quickstart"
+	Holder  *state.Holder // who holds the run lock; nil: nobody
+	Offer   Offer
+}
+
+// Offer is what the reader can do next.
+type Offer struct {
+	Apply   string // the command that carries the plan out, or the rest of it; "": there is none
+	Running bool   // the plan is being carried out: no command is offered unless it is forbidden
+}
+
+// Plan shows a plan: what is at risk and the summary first, then findings,
+// changes and steps, and at the end what to type next.
+func Plan(s Screen, p *planner.Plan, o PlanOptions) {
+	w := &page{screen: s}
+	w.put(0, 2, in(bold, o.Title+":"), txt(" "+counts(p.Summary)))
+	w.risks(p)
+	w.holder(o.Holder)
+	w.findings(p.Findings)
+	w.changes(p, o.Verbose)
+	w.steps(p, o.Verbose)
+	w.ending(p, o.Offer)
+	w.flush()
+}
+
+// counts puts a summary in words: `1 to create, 2 unchanged; 1 blocked`.
+func counts(s planner.Summary) string {
+	var actions, blocks []string
+	for _, l := range looks {
+		if n := s.Actions[l.action]; n > 0 {
+			actions = append(actions, fmt.Sprintf("%d %s", n, l.look.verb))
+		}
+	}
+	for _, b := range []struct {
+		n    int
+		word string
+	}{{s.Blocked, "blocked"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}} {
+		if b.n > 0 {
+			blocks = append(blocks, fmt.Sprintf("%d %s", b.n, b.word))
+		}
+	}
+	if len(actions) == 0 && len(blocks) == 0 {
+		return "nothing is wanted and nothing exists."
+	}
+	var parts []string
+	for _, part := range []string{strings.Join(actions, ", "), strings.Join(blocks, ", ")} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ") + "."
+}
+
+func (p *page) holder(h *state.Holder) {
+	if h == nil {
+		return
+	}
+	p.blank()
+	p.put(0, 2, in(yellow, "Note:"), txt(" "+HolderText(*h)+". What it changes is not in this plan."))
+}
+
+// HolderText says who holds the run lock.
+func HolderText(h state.Holder) string {
+	return fmt.Sprintf("the run lock is held by %s (process %d on %s, since %s)",
+		h.Command, h.PID, h.Host, h.Since.UTC().Format(time.RFC3339))
+}
+
+func (p *page) ending(plan *planner.Plan, o Offer) {
+	switch {
+	case !plan.Pending() && len(plan.Findings) == 0:
+		p.blank()
+		p.put(0, 0, in(bold, "No changes."), txt(" What exists is what the files say."))
+	case !plan.Pending():
+		p.blank()
+		p.put(0, 0, in(bold, "No changes."), txt(" What was found needs no step."))
+	case plan.Forbidden():
+		p.forbidden(plan, o)
+	case o.Running:
+	default:
+		p.blank()
+		p.put(0, 2, txt("Apply would carry out "+plural(len(plan.Steps), "step")+"."))
+		p.command("Next:", o.Apply)
+	}
+}
+
+func (p *page) forbidden(plan *planner.Plan, o Offer) {
+	p.blank()
+	s := plan.Summary
+	p.put(0, 2, in(red, "Apply would start nothing"), txt(": "+
+		strings.TrimSuffix(counts(planner.Summary{Blocked: s.Blocked, Refused: s.Refused, Unknown: s.Unknown}), ".")+"."))
+	if o.Apply != "" {
+		p.command("To carry out the rest:", o.Apply)
+	}
+}
+
+// command shows what to type on a line that is never broken.
+func (p *page) command(label, command string) {
+	if command == "" {
+		return
+	}
+	if !p.narrow() {
+		p.put(0, 2, txt(label+" "), whole(in(bold, command)))
+		return
+	}
+	p.put(0, 2, txt(label))
+	p.put(2, 2, whole(in(bold, command)))
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+// riskOf is the worst of the steps of change i.
+func riskOf(p *planner.Plan, i int) providers.Risk {
+	worst := providers.NoRisk
+	for _, s := range p.Steps {
+		if s.Change != i {
+			continue
+		}
+		switch s.Risk {
+		case providers.DataLoss:
+			return providers.DataLoss
+		case providers.Downtime:
+			worst = providers.Downtime
+		case providers.NoRisk:
+		default:
+		}
+	}
+	return worst
+}

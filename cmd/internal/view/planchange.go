@@ -1,0 +1,209 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// alike is how many changes of one action are shown before the rest collapses.
+const alike = 20
+
+func (p *page) changes(plan *planner.Plan, verbose bool) {
+	shown := map[providers.Action]int{}
+	hidden := map[providers.Action]int{}
+	titled := false
+	for _, c := range plan.Changes {
+		if quiet(c) {
+			continue
+		}
+		if !titled {
+			p.heading("Changes")
+			titled = true
+		}
+		if !verbose && c.Blocked == nil && shown[c.Action] >= alike {
+			hidden[c.Action]++
+			continue
+		}
+		shown[c.Action]++
+		p.change(c, shown[c.Action] == 1 || verbose)
+	}
+	for _, l := range looks {
+		if n := hidden[l.action]; n > 0 {
+			p.put(2, 4, in(dim, fmt.Sprintf("and %d more %s; --verbose shows them", n, l.look.verb)))
+		}
+	}
+}
+
+// quiet reports whether a change says nothing to the reader.
+func quiet(c planner.Change) bool {
+	return c.Action == providers.NoOp && c.Blocked == nil && len(c.Warnings) == 0 && len(c.Edits) == 0
+}
+
+func (p *page) change(c planner.Change, defaults bool) {
+	l, action := lookOf(c.Action), string(c.Action)
+	if c.Action == providers.NoOp && c.Blocked != nil {
+		l, action = look{symbol: "?", ascii: "?", style: red}, "left alone"
+	}
+	head := []span{whole(in(l.style, p.symbol(l.symbol, l.ascii))), txt(" "), whole(in(bold, c.Address.String())), txt(" " + action)}
+	if c.Reason != "" {
+		head = append(head, txt(": "+c.Reason))
+	}
+	p.put(2, 6, head...)
+	if c.Blocked != nil {
+		p.put(6, 8, in(red, string(c.Blocked.Kind)), txt(": "+c.Blocked.Reason))
+		for _, next := range c.Blocked.Next {
+			p.put(8, 10, txt(next))
+		}
+	}
+	for _, warning := range c.Warnings {
+		p.put(6, 8, in(yellow, "warning"), txt(": "+warning))
+	}
+	switch c.Action {
+	case providers.Create:
+		p.wanted(c, defaults)
+	case providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Stop,
+		providers.Adopt, providers.Forget, providers.Recover, providers.Destroy, providers.NoOp:
+		p.edits(c)
+	default:
+		panic("no way to show action " + string(c.Action))
+	}
+}
+
+func (p *page) edits(c planner.Change) {
+	width := 0
+	for _, e := range c.Edits {
+		width = max(width, utf8.RuneCountInString(e.Path))
+	}
+	for _, e := range c.Edits {
+		note := "applies: " + string(e.Verdict.Applies)
+		if e.Verdict.Reason != "" {
+			note += "; " + e.Verdict.Reason
+		}
+		p.row(row{name: e.Path, width: width, note: note,
+			value: value(c.Kind, e.Path, e.Before) + " " + p.symbol("→", "->") + " " + value(c.Kind, e.Path, e.After)})
+	}
+}
+
+// row is one attribute with its value, and a note about it.
+type row struct {
+	name, value, note string
+	width             int // of the longest name of the list
+}
+
+func (p *page) row(r row) {
+	var spans []span
+	if p.narrow() {
+		spans = []span{whole(txt(r.name)), txt("  " + r.value)}
+	} else {
+		spans = []span{padded(txt(r.name), r.width+1), txt(" " + r.value)}
+	}
+	if r.note != "" {
+		spans = append(spans, in(dim, " ("+r.note+")"))
+	}
+	p.put(6, 8, spans...)
+}
+
+// wanted writes what will be made: what the block says, then what it leaves to
+// defaults, each with its origin.
+func (p *page) wanted(c planner.Change, defaults bool) {
+	left := map[string]bool{}
+	var origins []string
+	byOrigin := map[string][]string{}
+	if c.Want != nil {
+		for _, d := range c.Want.Defaults {
+			left[d.Path] = true
+			if byOrigin[d.Origin] == nil {
+				origins = append(origins, d.Origin)
+			}
+			byOrigin[d.Origin] = append(byOrigin[d.Origin], d.Path+" "+value(c.Kind, d.Path, d.Value))
+		}
+	}
+	rows := []row{{name: "provider", value: c.Provider.String() + settings(c)}}
+	if c.Name != "" {
+		rows = append(rows, row{name: "name", value: stringValue(c.Name)})
+	}
+	for _, l := range said(c, left) {
+		rows = append(rows, row{name: l.path, value: value(c.Kind, l.path, l.value)})
+	}
+	width := 0
+	for _, r := range rows {
+		width = max(width, utf8.RuneCountInString(r.name))
+	}
+	for _, r := range rows {
+		r.width = width
+		p.row(r)
+	}
+	if !defaults && len(origins) > 0 {
+		p.put(6, 8, in(dim, "defaults as above; --verbose repeats them"))
+		return
+	}
+	for _, origin := range origins {
+		p.put(6, 8, append([]span{in(dim, origin+":")}, entries(byOrigin[origin])...)...)
+	}
+}
+
+// entries is a list in which lines break between entries only.
+func entries(all []string) []span {
+	var spans []span
+	for i, entry := range all {
+		comma := ","
+		if i == len(all)-1 {
+			comma = ""
+		}
+		spans = append(spans, txt(" "), whole(txt(entry+comma)))
+	}
+	return spans
+}
+
+// said lists what the block itself says about c.
+func said(c planner.Change, left map[string]bool) []leaf {
+	if c.Want == nil {
+		return nil
+	}
+	all := leaves("", c.Want.Want)
+	all = append(all, leaves("", c.Want.Policy)...)
+	slices.SortStableFunc(all, func(a, b leaf) int { return strings.Compare(a.path, b.path) })
+	return slices.DeleteFunc(all, func(l leaf) bool {
+		return l.path == "name" || defaulted(l.path, left) || l.value.IsKnown() && l.value.IsNull() || emptyCollection(l)
+	})
+}
+
+func emptyCollection(l leaf) bool {
+	v := l.value
+	return !v.IsMarked() && v.IsKnown() && !v.IsNull() && v.CanIterateElements() && v.LengthInt() == 0
+}
+
+// defaulted reports whether a path, or one above it, was left to defaults.
+func defaulted(path string, left map[string]bool) bool {
+	for {
+		if left[path] {
+			return true
+		}
+		dot := strings.LastIndexByte(path, '.')
+		if dot < 0 {
+			return false
+		}
+		path = path[:dot]
+	}
+}
+
+// settings writes what the provider is opened with.
+func settings(c planner.Change) string {
+	var parts []string
+	for _, l := range leaves("", c.Settings) {
+		if l.value.IsKnown() && l.value.IsNull() {
+			continue
+		}
+		parts = append(parts, l.path+" "+value(spec.Kind("provider"), l.path, l.value))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}

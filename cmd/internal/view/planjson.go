@@ -1,0 +1,174 @@
+package view
+
+import (
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// FormatVersion is the version of every JSON document. It rises when a field
+// goes or changes its meaning; new fields leave it.
+const FormatVersion = "1"
+
+// PlanDocument is a plan as JSON.
+type PlanDocument struct {
+	FormatVersion string           `json:"format_version"`
+	Project       string           `json:"project"`
+	ID            string           `json:"id"`
+	Serial        uint64           `json:"serial"`
+	Changes       []ChangeDocument `json:"changes"`
+	Findings      []FindingEntry   `json:"findings"`
+	Deferred      []DeferredEntry  `json:"deferred"`
+	Steps         []StepDocument   `json:"steps"`
+	Summary       map[string]int   `json:"summary"`
+}
+
+// ChangeDocument is a change as JSON.
+type ChangeDocument struct {
+	Address  string         `json:"address"`
+	Action   string         `json:"action"`
+	Reason   string         `json:"reason"`
+	Applies  string         `json:"applies"`
+	Edits    []EditDocument `json:"edits"`
+	Blocked  *BlockDocument `json:"blocked"`
+	Warnings []string       `json:"warnings,omitempty"`
+}
+
+// EditDocument is one edit as JSON. AfterUnknown says that a null After is a
+// value that only apply will know.
+type EditDocument struct {
+	Path         string `json:"path"`
+	Before       any    `json:"before"`
+	After        any    `json:"after"`
+	AfterUnknown bool   `json:"after_unknown,omitempty"`
+	Applies      string `json:"applies"`
+	Reason       string `json:"reason"`
+}
+
+// BlockDocument is why a change must not happen, as JSON.
+type BlockDocument struct {
+	Kind   string   `json:"kind"` // blocked | refused | unknown
+	Reason string   `json:"reason"`
+	Next   []string `json:"next"`
+}
+
+// FindingEntry is a finding as JSON.
+type FindingEntry struct {
+	Kind     string   `json:"kind"`
+	Address  string   `json:"address"`
+	Object   string   `json:"object"`
+	Claim    string   `json:"claim"`
+	Evidence []string `json:"evidence"`
+	Action   string   `json:"action"`
+}
+
+// DeferredEntry is an address that a later round of apply reads.
+type DeferredEntry struct {
+	Address string `json:"address"`
+	Until   string `json:"until"`
+}
+
+// StepDocument is a step as JSON.
+type StepDocument struct {
+	ID       int     `json:"id"`
+	Address  string  `json:"address"`
+	Op       string  `json:"op"`
+	Phase    string  `json:"phase"`
+	Class    string  `json:"class"`
+	After    []int   `json:"after"`
+	TimeoutS float64 `json:"timeout_s"`
+	Risk     string  `json:"risk"`
+}
+
+// PlanJSON is the document of a plan.
+func PlanJSON(p *planner.Plan) PlanDocument {
+	d := PlanDocument{
+		FormatVersion: FormatVersion, Project: p.Project.Name, ID: p.Project.Lineage(), Serial: p.Serial,
+		Changes: []ChangeDocument{}, Findings: findingEntries(p.Findings), Deferred: []DeferredEntry{},
+		Steps: []StepDocument{}, Summary: summaryJSON(p.Summary),
+	}
+	for _, c := range p.Changes {
+		d.Changes = append(d.Changes, changeJSON(c))
+	}
+	for _, s := range p.Steps {
+		d.Steps = append(d.Steps, stepJSON(s))
+	}
+	return d
+}
+
+func summaryJSON(s planner.Summary) map[string]int {
+	all := map[string]int{"blocked": s.Blocked, "refused": s.Refused, "unknown": s.Unknown, "deferred": 0}
+	for _, l := range looks {
+		all[string(l.action)] = s.Actions[l.action]
+	}
+	return all
+}
+
+func changeJSON(c planner.Change) ChangeDocument {
+	d := ChangeDocument{
+		Address: c.Address.String(), Action: string(c.Action), Reason: c.Reason,
+		Applies: string(c.Applies), Edits: []EditDocument{}, Warnings: c.Warnings,
+	}
+	for _, e := range c.Edits {
+		d.Edits = append(d.Edits, EditDocument{
+			Path: e.Path, Before: Plain(e.Before), After: Plain(e.After), AfterUnknown: !known(e),
+			Applies: string(e.Verdict.Applies), Reason: e.Verdict.Reason,
+		})
+	}
+	if c.Blocked != nil {
+		d.Blocked = &BlockDocument{Kind: string(c.Blocked.Kind), Reason: c.Blocked.Reason, Next: list(c.Blocked.Next)}
+	}
+	return d
+}
+
+func known(e providers.Edit) bool {
+	if e.After == cty.NilVal {
+		return true
+	}
+	return e.After.IsWhollyKnown()
+}
+
+func stepJSON(s planner.Step) StepDocument {
+	risk := s.Risk
+	if risk == "" {
+		risk = providers.NoRisk
+	}
+	return StepDocument{
+		ID: s.ID, Address: s.Address.String(), Op: s.Op, Phase: string(s.Phase), Class: string(s.Class),
+		After: list(s.After), TimeoutS: s.Timeout.Seconds(), Risk: string(risk),
+	}
+}
+
+func findingEntries(all []providers.Finding) []FindingEntry {
+	entries := []FindingEntry{}
+	for _, f := range all {
+		e := FindingEntry{
+			Kind: string(f.Kind), Address: f.Address.String(), Object: f.Object,
+			Evidence: list(f.Evidence), Action: f.Action,
+		}
+		if f.Claim != (providers.Claim{}) {
+			e.Claim = f.Claim.String()
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+// list is all, never null.
+func list[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
+}
+
+// Addresses lists addresses as text.
+func Addresses(all []spec.Address) []string {
+	texts := []string{}
+	for _, a := range all {
+		texts = append(texts, a.String())
+	}
+	return texts
+}

@@ -1,0 +1,80 @@
+package view
+
+import (
+	"strings"
+
+	"vmctl/planner"
+	"vmctl/providers"
+)
+
+// risk is one line of the first screen: like reasons share a line.
+type risk struct {
+	word    string
+	style   style
+	reason  string
+	next    []string
+	objects []string
+}
+
+// risks writes what the reader must not overlook: what is blocked, unknown or
+// refused, what loses data and what goes down.
+func (p *page) risks(plan *planner.Plan) {
+	all := risksOf(plan)
+	if len(all) == 0 {
+		return
+	}
+	p.blank()
+	for _, r := range all {
+		p.put(2, 6, in(r.style, "! "+r.word), txt(" "+shortList(r.objects)+": "+r.reason))
+		for _, next := range r.next {
+			p.put(6, 8, txt(next))
+		}
+	}
+}
+
+func risksOf(plan *planner.Plan) []risk {
+	var blocked, lost, down []risk
+	for i, c := range plan.Changes {
+		if b := c.Blocked; b != nil {
+			blocked = gather(blocked, risk{word: string(b.Kind), style: red, reason: b.Reason, next: b.Next}, c)
+			continue
+		}
+		switch riskOf(plan, i) {
+		case providers.DataLoss:
+			lost = gather(lost, risk{word: "data loss", style: red, reason: actionReason(c)}, c)
+		case providers.Downtime:
+			down = gather(down, risk{word: "downtime", style: yellow, reason: actionReason(c)}, c)
+		case providers.NoRisk:
+		default:
+		}
+	}
+	return append(append(blocked, lost...), down...)
+}
+
+// gather adds c to the line that says the same about another change.
+func gather(all []risk, r risk, c planner.Change) []risk {
+	for i := range all {
+		if all[i].word == r.word && all[i].reason == r.reason && strings.Join(all[i].next, "\n") == strings.Join(r.next, "\n") {
+			all[i].objects = append(all[i].objects, c.Address.String())
+			return all
+		}
+	}
+	r.objects = []string{c.Address.String()}
+	return append(all, r)
+}
+
+func actionReason(c planner.Change) string {
+	if c.Reason == "" {
+		return string(c.Action)
+	}
+	return string(c.Action) + ", " + c.Reason
+}
+
+// shortList names the first of many.
+func shortList(names []string) string {
+	const most = 4
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:most], ", ") + " and " + plural(len(names)-most, "other")
+}

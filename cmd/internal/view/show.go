@@ -1,0 +1,195 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// Shown is everything that is known of one address.
+type Shown struct {
+	Status   ResourceStatus
+	Resource *spec.Resource    // nil: not in the spec
+	Object   *providers.Object // nil: absent or unknown
+	Record   *state.Record     // nil: none
+}
+
+// Show shows what is wanted, observed and remembered of one address.
+func Show(s Screen, d Shown) {
+	p := &page{screen: s}
+	r := d.Status
+	p.put(0, 2, in(bold, r.Address.String()), txt("  "), in(stateStyle(r.State), r.State), txt(spaced(conditionText(r))))
+	rows := []row{{name: "provider", value: r.Provider}}
+	if r.Object != "" {
+		rows = append(rows, row{name: "object", value: r.Object}, row{name: "id", value: r.ID})
+	}
+	if r.Endpoint != "" {
+		rows = append(rows, row{name: "ssh", value: r.Endpoint})
+	}
+	p.rows(rows)
+	kind := r.Address.Kind
+	if d.Resource != nil {
+		p.heading("Wanted")
+		p.rows(rowsOf(kind, d.Resource.Want, d.Resource.Policy))
+	}
+	if d.Object != nil {
+		p.heading("Observed")
+		p.rows(rowsOf(kind, d.Object.Attrs))
+		for _, path := range slices.Sorted(maps.Keys(d.Object.Unreadable)) {
+			p.put(2, 4, in(yellow, path), txt(" could not be read: "+d.Object.Unreadable[path]))
+		}
+		p.findings(d.Object.Findings)
+	}
+	if d.Record != nil {
+		p.heading(recordTitle(*d.Record))
+		p.rows(rowsOf(kind, d.Record.Values, d.Record.Policy))
+	}
+	p.flush()
+}
+
+func spaced(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "  " + text
+}
+
+func recordTitle(r state.Record) string {
+	title := fmt.Sprintf("Recorded (generation %d, started %s, replaced %s", r.Generation, times(r.Starts), times(r.Replaced))
+	if r.LastStop != "" {
+		title += ", last stop " + r.LastStop
+	}
+	return title + ")"
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+func rowsOf(kind spec.Kind, values ...cty.Value) []row {
+	var rows []row
+	for _, v := range values {
+		for _, l := range leaves("", v) {
+			if l.value.IsKnown() && l.value.IsNull() {
+				continue
+			}
+			rows = append(rows, row{name: l.path, value: value(kind, l.path, l.value)})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
+	return rows
+}
+
+func (p *page) rows(rows []row) {
+	width := 0
+	for _, r := range rows {
+		width = max(width, utf8.RuneCountInString(r.name))
+	}
+	for _, r := range rows {
+		if p.narrow() {
+			p.put(2, 4, whole(txt(r.name)), txt("  "+r.value))
+			continue
+		}
+		p.put(2, 4, padded(txt(r.name), width+1), txt(" "+r.value))
+	}
+}
+
+// ShowJSON is the document of everything that is known of one address.
+func ShowJSON(d Shown) ShowDocument {
+	doc := ShowDocument{FormatVersion: FormatVersion, Status: d.Status, Findings: []FindingEntry{}}
+	if d.Resource != nil {
+		doc.Wanted = map[string]any{"want": Plain(d.Resource.Want), "policy": Plain(d.Resource.Policy)}
+	}
+	if d.Object != nil {
+		doc.Observed = Plain(d.Object.Attrs)
+		doc.Findings = findingEntries(d.Object.Findings)
+	}
+	if r := d.Record; r != nil {
+		doc.Record = &RecordDocument{
+			Provider: r.Provider.String(), ID: r.ID, Name: r.Name, Generation: r.Generation, Starts: r.Starts,
+			Replaced: r.Replaced, LastStop: r.LastStop, Values: Plain(r.Values), Policy: Plain(r.Policy), Uses: Addresses(r.Uses),
+		}
+	}
+	return doc
+}
+
+// OutputDocument is one output as JSON. Value is null while it is not known, and
+// where it is sensitive and was not asked for by name.
+type OutputDocument struct {
+	Value     any  `json:"value"`
+	Known     bool `json:"known"`
+	Sensitive bool `json:"sensitive"`
+}
+
+// OutputsDocument is `output` as JSON.
+type OutputsDocument struct {
+	FormatVersion string                    `json:"format_version"`
+	Outputs       map[string]OutputDocument `json:"outputs"`
+}
+
+// OutputsJSON is a list of outputs as JSON, never null. The value of a sensitive
+// one is left out.
+func OutputsJSON(all []spec.Output) map[string]OutputDocument {
+	docs := map[string]OutputDocument{}
+	for _, o := range all {
+		docs[o.Name] = OutputJSON(o)
+		if o.Sensitive {
+			docs[o.Name] = OutputDocument{Known: o.Value.IsWhollyKnown(), Sensitive: true}
+		}
+	}
+	return docs
+}
+
+// OutputJSON is one output, asked for by name, as JSON.
+func OutputJSON(o spec.Output) OutputDocument {
+	v, _ := o.Value.UnmarkDeep()
+	return OutputDocument{Value: Plain(v), Known: v.IsWhollyKnown(), Sensitive: o.Sensitive}
+}
+
+// Outputs lists outputs. The value of a sensitive one is not shown.
+func Outputs(s Screen, all []spec.Output) {
+	p := &page{screen: s}
+	width := 0
+	for _, o := range all {
+		width = max(width, utf8.RuneCountInString(o.Name))
+	}
+	for _, o := range all {
+		p.put(0, 2, padded(txt(o.Name), width), txt(" = "+outputText(o)))
+	}
+	p.flush()
+}
+
+func outputText(o spec.Output) string {
+	if o.Sensitive {
+		return "(sensitive)"
+	}
+	return RawOutput(o)
+}
+
+// RawOutput is an output's value as text: a string as it is, anything else as JSON.
+func RawOutput(o spec.Output) string {
+	v, _ := o.Value.UnmarkDeep()
+	switch {
+	case !v.IsWhollyKnown():
+		return "(not known yet)"
+	case v.Type() == cty.String && !v.IsNull():
+		return v.AsString()
+	}
+	text, err := json.Marshal(Plain(v))
+	if err != nil {
+		return "(" + v.Type().FriendlyName() + ")"
+	}
+	return string(text)
+}

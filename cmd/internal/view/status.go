@@ -1,0 +1,145 @@
+package view
+
+import (
+	"unicode/utf8"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// Condition is one layer of a resource's readiness.
+type Condition struct {
+	Name   string `json:"name"`   // "vm.running", "ssh.ready"
+	Status string `json:"status"` // true | false | unknown | not_applicable
+	Reason string `json:"reason"`
+}
+
+// ResourceStatus is what was observed of one address.
+type ResourceStatus struct {
+	Address    spec.Address `json:"address"`
+	Provider   string       `json:"provider"`
+	Object     string       `json:"object"`
+	ID         string       `json:"id"`
+	State      string       `json:"state"`    // running | stopped | paused | missing | unknown
+	Reason     string       `json:"reason"`   // of a state that is not a matter of course
+	Endpoint   string       `json:"endpoint"` // address:port of SSH, "" while there is none
+	Conditions []Condition  `json:"conditions"`
+}
+
+// StatusDocument is `status` as JSON.
+type StatusDocument struct {
+	FormatVersion string           `json:"format_version"`
+	Project       string           `json:"project"`
+	ID            string           `json:"id"`
+	Lock          string           `json:"lock"` // who holds the run lock, "" for nobody
+	Resources     []ResourceStatus `json:"resources"`
+}
+
+// Status shows every resource with its state and where it is reached.
+func Status(s Screen, d StatusDocument) {
+	p := &page{screen: s}
+	if d.Lock != "" {
+		p.put(0, 2, in(yellow, "Note:"), txt(" "+d.Lock+"."))
+		p.blank()
+	}
+	if len(d.Resources) == 0 {
+		p.put(0, 2, txt("Nothing is wanted and nothing is recorded."))
+		p.flush()
+		return
+	}
+	if p.narrow() {
+		p.statusList(d.Resources)
+	} else {
+		p.statusTable(d.Resources)
+	}
+	p.flush()
+}
+
+func (p *page) statusTable(all []ResourceStatus) {
+	address, state, endpoint := len("RESOURCE"), len("STATE"), len("SSH")
+	for _, r := range all {
+		address = max(address, utf8.RuneCountInString(Text(r.Address.String())))
+		state = max(state, len(r.State))
+		endpoint = max(endpoint, len(r.Endpoint))
+	}
+	hang := address + state + endpoint + 6
+	p.put(0, hang, padded(in(dim, "RESOURCE"), address+1), txt(" "), padded(in(dim, "STATE"), state+1),
+		txt(" "), padded(in(dim, "SSH"), endpoint+1), txt(" "), in(dim, "CONDITIONS"))
+	for _, r := range all {
+		where := r.Endpoint
+		if where == "" {
+			where = "-"
+		}
+		p.put(0, hang, padded(txt(r.Address.String()), address+1), txt(" "), padded(in(stateStyle(r.State), r.State), state+1),
+			txt(" "), padded(txt(where), endpoint+1), txt(" "+conditionText(r)))
+	}
+}
+
+func (p *page) statusList(all []ResourceStatus) {
+	for _, r := range all {
+		p.put(0, 2, whole(in(bold, r.Address.String())), txt("  "), in(stateStyle(r.State), r.State))
+		if r.Endpoint != "" {
+			p.put(2, 4, txt(r.Endpoint))
+		}
+		if text := conditionText(r); text != "" {
+			p.put(2, 4, txt(text))
+		}
+	}
+}
+
+func stateStyle(state string) style {
+	switch state {
+	case "running":
+		return green
+	case "missing", "unknown":
+		return red
+	default:
+		return yellow
+	}
+}
+
+// conditionText tells the reason of the state and each condition that the state
+// does not say already.
+func conditionText(r ResourceStatus) string {
+	text := r.Reason
+	for _, c := range r.Conditions {
+		if c.Name == "vm.running" || c.Status == "not_applicable" {
+			continue
+		}
+		if text != "" {
+			text += "; "
+		}
+		text += c.Name + " " + c.Status
+		if c.Reason != "" {
+			text += ": " + c.Reason
+		}
+	}
+	return text
+}
+
+// ShowDocument is everything that is known of one address.
+type ShowDocument struct {
+	FormatVersion string          `json:"format_version"`
+	Status        ResourceStatus  `json:"status"`
+	Wanted        any             `json:"wanted"`   // null: not in the spec
+	Observed      any             `json:"observed"` // null: absent or unknown
+	Record        *RecordDocument `json:"record"`   // null: none
+	Findings      []FindingEntry  `json:"findings"`
+}
+
+// RecordDocument is a record as JSON.
+type RecordDocument struct {
+	Provider   string   `json:"provider"`
+	ID         string   `json:"id"`
+	Name       string   `json:"name"`
+	Generation uint64   `json:"generation"`
+	Starts     int      `json:"starts"`
+	Replaced   int      `json:"replaced"`
+	LastStop   string   `json:"last_stop"`
+	Values     any      `json:"values"`
+	Policy     any      `json:"policy"`
+	Uses       []string `json:"uses"`
+}
+
+// FindingsJSON is findings as JSON, never null.
+func FindingsJSON(all []providers.Finding) []FindingEntry { return findingEntries(all) }

@@ -1,0 +1,117 @@
+package view
+
+import (
+	"strconv"
+	"strings"
+
+	"vmctl/executor"
+	"vmctl/planner"
+	"vmctl/providers"
+)
+
+// SummaryOptions is what a summary is shown with.
+type SummaryOptions struct {
+	Command string   // "Apply"
+	Next    []string // what to type next, a line each
+}
+
+// Summary shows how an apply ended: what was done, what failed and was not run,
+// what is down, and what to type next.
+func Summary(s Screen, sum executor.Summary, o SummaryOptions) {
+	p := &page{screen: s}
+	p.blank()
+	p.verdict(sum, o.Command)
+	p.warned(sum.Warned)
+	if !sum.OK() {
+		p.doneSteps(sum.Done)
+		p.failedSteps(sum.Failed)
+		p.notRun(sum.NotRun)
+	}
+	if len(sum.Down) > 0 {
+		p.blank()
+		p.put(0, 2, in(red, "Down:"), txt(" "+strings.Join(Addresses(sum.Down), ", ")+
+			" was taken down by this run and is not up again."))
+	}
+	if len(o.Next) > 0 {
+		p.heading("Next")
+		for _, line := range o.Next {
+			p.put(2, 4, txt(line))
+		}
+	}
+	p.flush()
+}
+
+func (p *page) verdict(sum executor.Summary, command string) {
+	switch {
+	case sum.Interrupted:
+		p.put(0, 2, in(yellow, command+" was interrupted:"), txt(" "+tally(sum)))
+	case !sum.OK():
+		p.put(0, 2, in(red, command+" failed:"), txt(" "+tally(sum)))
+	case len(sum.Warned) > 0:
+		p.put(0, 2, in(green, command+" is complete"), txt(", with warnings: "+tally(sum)))
+	default:
+		p.put(0, 2, in(green, command+" is complete:"), txt(" "+tally(sum)))
+	}
+}
+
+func tally(sum executor.Summary) string {
+	parts := []string{plural(len(sum.Done), "step") + " done"}
+	for _, t := range []struct {
+		n    int
+		word string
+	}{{len(sum.Failed), "failed"}, {len(sum.Warned), "warned"}, {len(sum.NotRun), "not run"}} {
+		if t.n > 0 {
+			parts = append(parts, strconv.Itoa(t.n)+" "+t.word)
+		}
+	}
+	return strings.Join(parts, ", ") + "."
+}
+
+func (p *page) doneSteps(all []executor.StepResult) {
+	if len(all) == 0 {
+		return
+	}
+	p.heading("Done")
+	for _, r := range all {
+		how := ""
+		if r.How != providers.Done && r.How != "" {
+			how = " (" + strings.ReplaceAll(string(r.How), "_", " ") + ")"
+		}
+		p.put(2, 4, whole(txt(r.Step.Address.String())), txt("  "+r.Step.Op+how))
+	}
+}
+
+func (p *page) failedSteps(all []executor.StepResult) {
+	if len(all) == 0 {
+		return
+	}
+	p.heading("Failed")
+	p.failures(all, red)
+}
+
+func (p *page) warned(all []executor.StepResult) {
+	if len(all) == 0 {
+		return
+	}
+	p.heading("Warnings")
+	p.failures(all, yellow)
+}
+
+func (p *page) failures(all []executor.StepResult, s style) {
+	for _, r := range all {
+		p.put(2, 4, whole(in(s, r.Step.Address.String())), txt("  "+r.Step.Op+reason(r.Failure)))
+		if r.Failure != nil {
+			p.seenNext(r.Failure.Seen, r.Failure.Next, 4)
+		}
+	}
+}
+
+func (p *page) notRun(all []planner.Step) {
+	if len(all) == 0 {
+		return
+	}
+	p.heading("Not run")
+	for _, s := range all {
+		p.put(2, 4, whole(txt(s.Address.String())), txt("  "+s.Op))
+	}
+}

@@ -1,0 +1,37 @@
+package view
+
+import "vmctl/providers"
+
+// look is how an action looks in a plan.
+type look struct {
+	symbol, ascii string
+	style         style
+	verb          string // of what apply would do: "1 to create"
+}
+
+// looks is in the order in which actions are counted.
+var looks = []struct {
+	action providers.Action
+	look   look
+}{
+	{providers.Create, look{"+", "+", green, "to create"}},
+	{providers.Adopt, look{"<=", "<=", cyan, "to adopt"}},
+	{providers.Update, look{"~", "~", yellow, "to update"}},
+	{providers.RestartIt, look{"~!", "~!", yellow, "to restart"}},
+	{providers.ReplaceIt, look{"-/+", "-/+", red, "to replace"}},
+	{providers.Start, look{"▶", ">", green, "to start"}},
+	{providers.Stop, look{"■", "#", yellow, "to stop"}},
+	{providers.Recover, look{"^", "^", yellow, "to recover"}},
+	{providers.Destroy, look{"-", "-", red, "to destroy"}},
+	{providers.Forget, look{"x", "x", dim, "to forget"}},
+	{providers.NoOp, look{"=", "=", dim, "unchanged"}},
+}
+
+func lookOf(a providers.Action) look {
+	for _, l := range looks {
+		if l.action == a {
+			return l.look
+		}
+	}
+	panic("no look for action " + string(a))
+}

@@ -1,0 +1,225 @@
+package view
+
+import (
+	"encoding/json"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/spec"
+)
+
+// value writes v, the attribute of kind at path, as a spec would: sizes with
+// IEC units, durations like 30s. It is not yet safe to show.
+func value(kind spec.Kind, path string, v cty.Value) string {
+	switch {
+	case v == cty.NilVal:
+		return "none"
+	case v.IsMarked():
+		return "(sensitive)"
+	case !v.IsKnown():
+		return "(known later)"
+	case v.IsNull():
+		return "none"
+	}
+	t := v.Type()
+	switch {
+	case t == cty.String:
+		return stringValue(v.AsString())
+	case t == cty.Number:
+		return numberValue(kind, path, v.AsBigFloat())
+	case t == cty.Bool:
+		return strconv.FormatBool(v.True())
+	case t.IsObjectType() || t.IsMapType():
+		return objectValue(kind, path, v)
+	case v.CanIterateElements():
+		return listValue(kind, path, v)
+	default:
+		return "(" + t.FriendlyName() + ")"
+	}
+}
+
+// stringValue shows a plain string bare, any other quoted, and a digest by its
+// first digits.
+func stringValue(s string) string {
+	switch {
+	case digest(s):
+		return s[:12] + "..."
+	case s == "" || strings.ContainsAny(s, " \t\n\"'{}[](),") || s == "none":
+		return strconv.Quote(s)
+	default:
+		return s
+	}
+}
+
+func digest(s string) bool {
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+func numberValue(kind spec.Kind, path string, n *big.Float) string {
+	whole, accuracy := n.Int64()
+	attr, known := spec.AttrAt(kind, elementPath(path))
+	if !known || accuracy != big.Exact {
+		return n.Text('f', -1)
+	}
+	switch attr.Unit {
+	case spec.Bytes:
+		return spec.FormatSize(whole)
+	case spec.Duration:
+		return spec.FormatDuration(whole)
+	case spec.Plain:
+		return strconv.FormatInt(whole, 10)
+	default:
+		return strconv.FormatInt(whole, 10)
+	}
+}
+
+var index = regexp.MustCompile(`\[[^\]]*\]`) //nolint:gochecknoglobals // a constant that Go cannot write as one
+
+// elementPath is path without the places in lists: the path of the shape.
+func elementPath(path string) string { return index.ReplaceAllString(path, "") }
+
+func objectValue(kind spec.Kind, path string, v cty.Value) string {
+	var parts []string
+	for _, name := range names(v) {
+		part := attribute(v, name)
+		if part != cty.NilVal && part.IsKnown() && part.IsNull() {
+			continue
+		}
+		parts = append(parts, name+" "+value(kind, join(path, name), part))
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+func listValue(kind spec.Kind, path string, v cty.Value) string {
+	var parts []string
+	for it := v.ElementIterator(); it.Next(); {
+		_, element := it.Element()
+		parts = append(parts, value(kind, path, element))
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// names lists the attributes of an object or the keys of a map, sorted. A value
+// that is null or unknown has none.
+func names(v cty.Value) []string {
+	if v == cty.NilVal || v.IsMarked() || !v.IsKnown() || v.IsNull() || !v.CanIterateElements() {
+		return nil
+	}
+	t := v.Type()
+	if !t.IsObjectType() && !t.IsMapType() {
+		return nil
+	}
+	var all []string
+	for it := v.ElementIterator(); it.Next(); {
+		key, _ := it.Element()
+		all = append(all, key.AsString())
+	}
+	slices.Sort(all)
+	return all
+}
+
+func attribute(v cty.Value, name string) cty.Value {
+	if v.Type().IsMapType() {
+		return v.Index(cty.StringVal(name))
+	}
+	return v.GetAttr(name)
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// leaf is one attribute of a resource by its path.
+type leaf struct {
+	path  string
+	value cty.Value
+}
+
+// leaves lists what v says, nested objects and lists of objects by path, sorted
+// by path in the order of the shape's names.
+func leaves(path string, v cty.Value) []leaf {
+	if v == cty.NilVal {
+		return nil
+	}
+	if v.IsMarked() || !v.IsKnown() || v.IsNull() {
+		return []leaf{{path: path, value: v}}
+	}
+	t := v.Type()
+	switch {
+	case t.IsObjectType():
+		var all []leaf
+		for _, name := range names(v) {
+			all = append(all, leaves(join(path, name), v.GetAttr(name))...)
+		}
+		return all
+	case objectList(t):
+		var all []leaf
+		i := 0
+		for it := v.ElementIterator(); it.Next(); i++ {
+			_, element := it.Element()
+			all = append(all, leaf{path: path + "[" + strconv.Itoa(i) + "]", value: element})
+		}
+		return all
+	default:
+		return []leaf{{path: path, value: v}}
+	}
+}
+
+func objectList(t cty.Type) bool {
+	switch {
+	case t.IsListType() || t.IsSetType():
+		return t.ElementType().IsObjectType()
+	case t.IsTupleType():
+		return len(t.TupleElementTypes()) == 0 || t.TupleElementType(0).IsObjectType()
+	default:
+		return false
+	}
+}
+
+// Plain turns v into what encoding/json writes. A value that is unknown, null
+// or absent is nil, a sensitive one the string "(sensitive)".
+func Plain(v cty.Value) any {
+	switch {
+	case v == cty.NilVal:
+		return nil
+	case v.IsMarked():
+		return "(sensitive)"
+	case !v.IsKnown() || v.IsNull():
+		return nil
+	}
+	t := v.Type()
+	switch {
+	case t == cty.String:
+		return v.AsString()
+	case t == cty.Number:
+		return number(v.AsBigFloat())
+	case t == cty.Bool:
+		return v.True()
+	case t.IsObjectType() || t.IsMapType():
+		all := map[string]any{}
+		for _, name := range names(v) {
+			all[name] = Plain(attribute(v, name))
+		}
+		return all
+	case v.CanIterateElements():
+		all := []any{}
+		for it := v.ElementIterator(); it.Next(); {
+			_, element := it.Element()
+			all = append(all, Plain(element))
+		}
+		return all
+	default:
+		return nil
+	}
+}
+
+// number keeps every digit, where a float64 would not.
+func number(n *big.Float) json.Number { return json.Number(n.Text('f', -1)) }
