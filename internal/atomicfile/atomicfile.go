@@ -33,15 +33,29 @@ func replace(path string, data []byte, mode fs.FileMode) error {
 	dir, base := filepath.Split(path)
 	temp, err := os.CreateTemp(filepath.Clean(dir), tempPrefix(base)+"*"+tempSuffix)
 	if err != nil {
-		return err
+		return fmt.Errorf("make a file beside it: %w", cause(err))
 	}
 	if err := fill(temp, data, mode); err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
+		return errors.Join(cause(err), os.Remove(temp.Name()))
 	}
 	if err := os.Rename(temp.Name(), path); err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
+		return errors.Join(fmt.Errorf("put it in place: %w", cause(err)), os.Remove(temp.Name()))
 	}
 	return SyncDir(dir)
+}
+
+// cause drops the random name of the temporary file, which means nothing to
+// whoever reads the error.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		return link.Err
+	}
+	return err
 }
 
 // fill writes, syncs and closes f.
@@ -53,7 +67,10 @@ func fill(f *os.File, data []byte, mode fs.FileMode) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
 }
 
 // tempPrefix starts the names of the temporary files of base. They are hidden,
