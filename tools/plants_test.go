@@ -1,0 +1,212 @@
+package tools_test
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// plant is one line of code that goes into a file of its own.
+type plant struct {
+	rule   string // who must report it: a list of depguard, or the message of a forbidigo pattern; "" for nobody
+	dir    string
+	imp    string // what the file imports
+	code   string // a statement; without one, the import is the offence
+	inTest bool   // the file is a test
+}
+
+// No import here may make a cycle: what cannot be loaded is not linted.
+func plants() []plant {
+	const (
+		screen = "only cmd/internal/view writes to the terminal, through its writer"
+		signal = "only internal/process signals"
+		exit   = "return an error; only main exits"
+		stream = "take a writer; only main knows the process's streams"
+		env    = "take it as an argument; the environment enters in cmd/internal/cli"
+		ctx    = "take a context; only main makes one"
+	)
+	return []plant{
+		{rule: "spec", dir: "spec", imp: "vmctl/internal/atomicfile"},
+		{dir: "spec", imp: "github.com/hashicorp/hcl/v2/hclsyntax"},
+
+		{rule: "internal", dir: "internal/sshx", imp: "vmctl/spec"},
+		{dir: "internal/sshx", imp: "vmctl/internal/run"},
+
+		{rule: "state", dir: "state", imp: "vmctl/providers"},
+		{dir: "state", imp: "vmctl/spec"},
+		{dir: "state", imp: "vmctl/internal/lockfile"},
+
+		{rule: "providers", dir: "providers", imp: "vmctl/internal/run"},
+		{dir: "providers", imp: "vmctl/spec"},
+
+		{rule: "provider", dir: "providers/libvirt", imp: "vmctl/state"},
+		{rule: "provider", dir: "providers/libvirt", imp: "vmctl/providers/lima"},
+		{rule: "provider", dir: "providers/stop", imp: "vmctl/providers/sim"},
+		{dir: "providers/libvirt", imp: "vmctl/spec"},
+		{dir: "providers/libvirt", imp: "vmctl/providers"},
+		{dir: "providers/libvirt", imp: "vmctl/providers/stop"},
+		{dir: "providers/libvirt", imp: "vmctl/internal/process"},
+
+		{rule: "planner", dir: "planner", imp: "vmctl/providers/libvirt"},
+		{rule: "planner", dir: "planner", imp: "vmctl/internal/run"},
+		{dir: "planner", imp: "vmctl/spec"},
+		{dir: "planner", imp: "vmctl/state"},
+		{dir: "planner", imp: "vmctl/providers"},
+		{dir: "planner", imp: "vmctl/providers/sim", inTest: true},
+
+		{rule: "executor", dir: "executor", imp: "vmctl/providers/libvirt"},
+		{rule: "executor", dir: "executor", imp: "vmctl/internal/run"},
+		{dir: "executor", imp: "vmctl/spec"},
+		{dir: "executor", imp: "vmctl/state"},
+		{dir: "executor", imp: "vmctl/planner"},
+		{dir: "executor", imp: "vmctl/providers"},
+
+		{rule: "view", dir: "cmd/internal/view", imp: "vmctl/providers/libvirt"},
+		{rule: "view", dir: "cmd/internal/view", imp: "vmctl/internal/run"},
+		{dir: "cmd/internal/view", imp: "vmctl/planner"},
+		{dir: "cmd/internal/view", imp: "vmctl/executor"},
+
+		{rule: "main", dir: "cmd/vmctl", imp: "vmctl/planner"},
+		{dir: "cmd/vmctl", imp: "vmctl/cmd/internal/cli"},
+		{dir: "cmd/internal/cli", imp: "vmctl/providers/libvirt"},
+		{dir: "cmd/internal/cli", imp: "vmctl/state"},
+
+		{rule: "exec", dir: "planner", imp: "os/exec"},
+		{rule: "exec", dir: "cmd/internal/cli", imp: "os/exec"},
+		{dir: "internal/run", imp: "os/exec"},
+		{dir: "internal/process", imp: "os/exec"},
+		{dir: "executor", imp: "os/exec", inTest: true},
+
+		{rule: "hcl", dir: "state", imp: "github.com/hashicorp/hcl/v2/hclsyntax"},
+		{dir: "planner", imp: "github.com/hashicorp/hcl/v2"},
+
+		{rule: "libraries", dir: "executor", imp: "github.com/pkg/errors"},
+		{rule: "libraries", dir: "executor", imp: "math/rand"},
+		{rule: "libraries", dir: "executor", imp: "github.com/stretchr/testify/assert", inTest: true},
+		{dir: "executor", imp: "math/rand/v2"},
+
+		{rule: screen, dir: "planner", imp: "fmt", code: `fmt.Print("x")`},
+		{rule: screen, dir: "planner", imp: "fmt", code: `fmt.Printf("x")`},
+		{rule: screen, dir: "planner", imp: "fmt", code: `fmt.Println("x")`},
+		{rule: screen, dir: "planner", code: `print("x")`},
+		{rule: screen, dir: "planner", code: `println("x")`},
+		{dir: "planner", imp: "fmt", code: `_ = fmt.Sprint("x")`},
+
+		{rule: signal, dir: "providers/stop", imp: "os", code: `_ = (&os.Process{}).Kill()`},
+		{rule: signal, dir: "providers/stop", imp: "os", code: `var p *os.Process; _ = p.Signal(os.Interrupt)`},
+		{rule: signal, dir: "providers/stop", imp: "syscall", code: `_ = syscall.Kill(1, 0)`},
+		{rule: signal, dir: "providers/stop", imp: "golang.org/x/sys/unix", code: `_ = unix.Kill(1, 0)`},
+		{dir: "internal/process", imp: "golang.org/x/sys/unix", code: `_ = unix.Kill(1, 0)`},
+
+		{rule: exit, dir: "cmd/internal/cli", imp: "os", code: `os.Exit(1)`},
+		{dir: "cmd/vmctl", imp: "os", code: `os.Exit(1)`},
+
+		{rule: stream, dir: "cmd/internal/cli", imp: "os", code: `_ = os.Stdin`},
+		{rule: stream, dir: "cmd/internal/view", imp: "os", code: `_ = os.Stdout`},
+		{rule: stream, dir: "executor", imp: "os", code: `_ = os.Stderr`},
+		{dir: "cmd/vmctl", imp: "os", code: `_ = os.Stderr`},
+
+		{rule: env, dir: "providers/libvirt", imp: "os", code: `_ = os.Getenv("X")`},
+		{rule: env, dir: "providers/libvirt", imp: "os", code: `_, _ = os.LookupEnv("X")`},
+		{rule: env, dir: "spec", imp: "os", code: `_ = os.Environ()`},
+		{rule: env, dir: "state", imp: "os", code: `_ = os.ExpandEnv("X")`},
+		{rule: env, dir: "state", imp: "os", code: `_, _ = os.UserHomeDir()`},
+		{dir: "cmd/internal/cli", imp: "os", code: `_ = os.Getenv("X")`},
+
+		{rule: ctx, dir: "executor", imp: "context", code: `_ = context.Background()`},
+		{rule: ctx, dir: "cmd/internal/cli", imp: "context", code: `_ = context.TODO()`},
+		{dir: "executor", imp: "context", code: `_ = context.WithoutCancel(nil)`},
+		{dir: "cmd/vmctl", imp: "context", code: `_ = context.Background()`},
+	}
+}
+
+// libraries are stand-ins for modules of others: module path, file, content.
+var libraries = [][3]string{
+	{"github.com/hashicorp/hcl/v2", "hcl.go", "package hcl\n"},
+	{"github.com/hashicorp/hcl/v2", "hclsyntax/hclsyntax.go", "package hclsyntax\n"},
+	{"github.com/pkg/errors", "errors.go", "package errors\n"},
+	{"github.com/stretchr/testify", "assert/assert.go", "package assert\n"},
+	{"golang.org/x/sys", "unix/unix.go", "package unix\n\nfunc Kill(pid, signal int) error { return nil }\n"},
+}
+
+const plantedLine = 5 // where a plant's offence stands in its file
+
+// file names the file of plant number n.
+func (p plant) file(n int) string {
+	suffix := ".go"
+	if p.inTest {
+		suffix = "_test.go"
+	}
+	return fmt.Sprintf("%s/planted%02d%s", p.dir, n, suffix)
+}
+
+// source gives the file with the offence in line plantedLine.
+func (p plant) source(n int) string {
+	pkg := path.Base(p.dir)
+	if p.dir == "cmd/vmctl" {
+		pkg = "main"
+	}
+	if p.inTest {
+		pkg += "_test"
+	}
+	switch {
+	case p.code == "":
+		return fmt.Sprintf("package %s\n\nimport (\n\t// planted\n\t_ %q\n)\n", pkg, p.imp)
+	case p.imp == "":
+		return fmt.Sprintf("package %s\n\n\n\nfunc planted%d() { %s }\n", pkg, n, p.code)
+	default:
+		return fmt.Sprintf("package %s\n\nimport %q\n\nfunc planted%d() { %s }\n", pkg, p.imp, n, p.code)
+	}
+}
+
+// writeModule makes a module of the same name with all plants, and an empty package for each one that they are in or
+// import.
+func writeModule(t *testing.T, root string) {
+	t.Helper()
+	config, err := os.ReadFile("../.golangci.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, root, ".golangci.yml", string(config))
+
+	for i, p := range plants() {
+		write(t, root, p.file(i), p.source(i))
+		for _, dir := range []string{p.dir, strings.TrimPrefix(p.imp, "vmctl/")} {
+			switch {
+			case dir == "cmd/vmctl":
+				write(t, root, dir+"/doc.go", "package main\n\nfunc main() {}\n")
+			case dir == p.dir || dir != p.imp:
+				write(t, root, dir+"/doc.go", "package "+path.Base(dir)+"\n")
+			}
+		}
+	}
+
+	gomod := "module vmctl\n\ngo 1.26\n"
+	for _, lib := range libraries {
+		module, file, content := lib[0], lib[1], lib[2]
+		write(t, root, "lib/"+module+"/go.mod", "module "+module+"\n")
+		write(t, root, "lib/"+module+"/"+file, content)
+		version := "v0.0.0"
+		if strings.HasSuffix(module, "/v2") {
+			version = "v2.0.0"
+		}
+		if !strings.Contains(gomod, module) {
+			gomod += fmt.Sprintf("\nrequire %s %s\n\nreplace %[1]s => ./lib/%[1]s\n", module, version)
+		}
+	}
+	write(t, root, "go.mod", gomod)
+}
+
+func write(t *testing.T, root, name, content string) {
+	t.Helper()
+	file := filepath.Join(root, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
