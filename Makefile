@@ -1,0 +1,78 @@
+# make help says what there is to make.
+
+# Guests are built outside the tree, once for all clones.
+CACHE := $(or $(VMCTL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vmctl)
+GUEST := $(CACHE)/guest/tiny
+
+VERSION := $(or $(shell git describe --tags --always --dirty 2>/dev/null),unknown)
+SCRIPTS := $(wildcard scripts/*.sh) .ci/run guest/tiny.sh guest/tiny/init guest/tiny/etc/udhcpc/default.script \
+	guest/tiny/etc/acpi/PWRF/00000080
+
+# libvirt's library is opened at run time: no headers to build with, and a clear error where it is missing.
+TAGS := libvirt_dlopen
+# The version is set below; a clone of another owner, as in a container, has no other that git would tell to go.
+BUILD := go build -buildvcs=false -trimpath
+GO_TEST := VMCTL_TEST_GUEST='$(GUEST)' CGO_ENABLED=1 go test -tags $(TAGS)
+LINT := go tool -modfile=tools/go.mod golangci-lint
+
+# The parts of check use the same machine and the same guests: one after the other, under make -j too.
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+.PHONY: help quickstart build guest test-host test bench check fmt fmt-check tidy-check lint lint-test cross clean
+
+help: ## say what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+quickstart: ## install what is missing, build vmctl, and run a first VM in a folder of yours
+	@scripts/quickstart.sh
+
+build: ## build bin/vmctl
+	CGO_ENABLED=1 $(BUILD) -tags $(TAGS) -ldflags '-X main.version=$(VERSION)' -o bin/vmctl ./cmd/vmctl
+
+guest: ## build the tiny guest that tests and the quickstart boot
+	@scripts/deps.sh guest
+	@guest/tiny.sh '$(GUEST)'
+
+# What tests of real systems need.
+test-host: guest
+	@scripts/deps.sh build run test
+	@scripts/libvirtd.sh
+
+test: test-host ## install what is missing, and run every test, real VMs included
+	$(GO_TEST) -timeout 20m ./...
+
+bench: test-host ## run the benchmarks
+	$(GO_TEST) -timeout 60m -run '^$$' -bench . ./...
+
+check: fmt-check tidy-check lint lint-test cross test ## all that must hold before a change is merged
+
+fmt: ## format the code
+	$(LINT) fmt ./...
+
+fmt-check:
+	@out=$$($(LINT) fmt --diff ./...) && [ -z "$$out" ] || { echo "$$out"; echo 'not formatted: run make fmt'; exit 1; }
+
+tidy-check:
+	go mod tidy -diff
+	cd tools && go mod tidy -diff
+
+lint: ## look for mistakes in the code and the scripts
+	@scripts/deps.sh build lint
+	$(LINT) run ./...
+	cd tools && go tool golangci-lint run ./...
+	shellcheck $(SCRIPTS)
+
+# Each rule of .golangci.yml must report what is planted for it. The result is not kept: go does not see that the
+# file changed.
+lint-test:
+	cd tools && go test -count=1 ./...
+
+# What has no libvirt compiles without it, and without a C compiler.
+cross:
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go build ./...
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build ./...
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
+
+clean: ## remove what was built, but for the guests in the cache
+	rm -rf bin
