@@ -18,6 +18,8 @@ umask 022 # whoever builds it, others boot it
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 rootfs=$here/tiny # files that go into the guest as they are
+tree=tree         # the packages' files
+root=root         # the guest's
 triplet=x86_64-linux-gnu
 loader="ld-linux-x86-64.so.2"
 
@@ -61,8 +63,8 @@ main() {
   # Beside the result: moving it into place must be a rename.
   work=$(mktemp -d "$out/.build.XXXXXX")
   trap 'rm -rf "$work"' EXIT
+  # From here on all paths are relative: the loader's search path cannot hold every name that a folder may have.
   cd "$work"
-  tree=$work/tree root=$work/root
   mkdir "$tree" "$root"
 
   say "fetching packages"
