@@ -1,6 +1,10 @@
 package spec
 
-import "github.com/zclconf/go-cty/cty"
+import (
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+)
 
 // Unit is how an attribute's canonical number is written for people.
 type Unit string
@@ -13,19 +17,38 @@ const (
 	Duration Unit = "duration"
 )
 
+// Form is what a string must look like, beyond being a string.
+type Form string
+
+// Forms of attributes.
+const (
+	AnyText    Form = ""
+	OneLine    Form = "line"     // no control characters
+	ObjectName Form = "name"     // a name that every system accepts
+	UserName   Form = "user"     // a login name
+	IPAddress  Form = "ip"       // an IPv4 or IPv6 address
+	HostPort   Form = "port"     // "auto", or a port in decimal; a spec may write a number
+	Ceilings   Form = "ceilings" // a map from attribute paths to one of OneOf
+)
+
 // Attr is the shape of one attribute.
 type Attr struct {
 	Name     string
 	Type     cty.Type  // of the canonical value; a size or a duration is a cty.Number
 	Unit     Unit      // how a spec writes it
+	Form     Form      // what a string must look like
 	Default  cty.Value // canonical; cty.NilVal: none, the attribute is null when left out
 	Required bool
+	Meta     bool     // read while resources are made of blocks; neither Want nor Policy
 	Computed bool     // never written in a spec; readable by references once it is known
 	Derived  bool     // set by spec itself, such as the digest of a file
+	DigestOf string   // Derived: the file attribute beside it whose SHA-256 it holds
 	File     bool     // a path, relative to the spec's folder, of a file that must be readable
+	Known    bool     // must be known before anything is observed
 	Policy   bool     // how vmctl treats the object, no part of the object
 	OneOf    []string // allowed strings; nil: any
-	Min      int64    // smallest number, in canonical units; 0: any
+	Min      int64    // smallest number, in canonical units; 0: none is negative
+	Max      int64    // largest number, in canonical units; 0: any
 	Doc      string   // one sentence
 }
 
@@ -38,5 +61,83 @@ type Block struct {
 	Policy   bool // every attribute of it is policy
 	Attrs    []Attr
 	Blocks   []Block
+	Later    []string // names of attributes and blocks that the language has and this build has not
 	Doc      string
+}
+
+// attr returns the attribute of that name.
+func (b Block) attr(name string) (Attr, bool) {
+	for _, a := range b.Attrs {
+		if a.Name == name {
+			return a, true
+		}
+	}
+	return Attr{}, false
+}
+
+// block returns the nested block of that name.
+func (b Block) block(name string) (Block, bool) {
+	for _, nested := range b.Blocks {
+		if nested.Name == name {
+			return nested, true
+		}
+	}
+	return Block{}, false
+}
+
+// Shape returns the shape of a kind of resource.
+func Shape(kind Kind) (Block, bool) {
+	b, ok := resourceShapes[kind]
+	return b, ok
+}
+
+// ProviderShape returns the shape of a type of provider.
+func ProviderShape(typ string) (Block, bool) {
+	b, ok := providerShapes[typ]
+	return b, ok
+}
+
+// AttrAt returns the attribute at a dotted path of a kind of resource, such as
+// "stop.grace" or "port_forward[0].guest". Whatever stands in brackets is
+// ignored, so that the path of an element finds its attribute.
+func AttrAt(kind Kind, path string) (Attr, bool) {
+	b, ok := resourceShapes[kind]
+	if !ok {
+		return Attr{}, false
+	}
+	steps := splitPath(path)
+	for i, step := range steps {
+		if a, ok := b.attr(step); ok {
+			return a, i == len(steps)-1
+		}
+		if b, ok = b.block(step); !ok {
+			return Attr{}, false
+		}
+	}
+	return Attr{}, false
+}
+
+// splitPath returns the names of a dotted path without what stands in brackets.
+func splitPath(path string) []string {
+	var steps []string
+	var step strings.Builder
+	quoted, depth := false, 0
+	for _, r := range path {
+		switch {
+		case depth > 0 && r == '"':
+			quoted = !quoted
+		case quoted:
+		case r == '[':
+			depth++
+		case r == ']' && depth > 0:
+			depth--
+		case depth > 0:
+		case r == '.':
+			steps = append(steps, step.String())
+			step.Reset()
+		default:
+			step.WriteRune(r)
+		}
+	}
+	return append(steps, step.String())
 }

@@ -1,0 +1,224 @@
+package spec
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// resourceNode reads the header of a resource block: what is needed before its
+// attributes can be evaluated.
+func (l *loader) resourceNode(e *evaluator, addr Address) *node {
+	b := e.declared.resources[addr]
+	block := &resourceBlock{Block: b, shape: resourceShapes[addr.Kind]}
+	n := &node{name: name{string(addr.Kind), addr.Name}, rng: b.DefRange(), resource: block}
+	if a, ok := b.Body.Attributes["for_each"]; ok {
+		block.forEach = a.Expr
+		l.refer(e.declared, n, scope{owner: n.name}, a.Expr)
+	}
+	l.refer(e.declared, n, scope{owner: n.name, each: block.forEach != nil}, expressions(b.Body, block.shape)...)
+	l.provider(e, block)
+	if a, ok := b.Body.Attributes["depends_on"]; ok {
+		l.dependsOn(e.declared, n, a.Expr)
+	}
+	return n
+}
+
+// provider reads `provider = provider.libvirt.here`.
+func (l *loader) provider(e *evaluator, b *resourceBlock) {
+	a, ok := b.Body.Attributes["provider"]
+	if !ok {
+		b.provider = ProviderRef{Type: "libvirt", Name: "default"}
+	} else if !l.providerReference(e.declared, a.Expr, b) {
+		return
+	}
+	if supports := l.in.Supports; supports != nil && l.hasType(b.provider.Type) {
+		typ, kind := b.provider.Type, Kind(b.Type)
+		b.supports = func(path string) bool { return supports(typ, kind, path) }
+	}
+}
+
+func (l *loader) providerReference(d *declarations, expr hclsyntax.Expression, b *resourceBlock) bool {
+	t, diags := hcl.AbsTraversalForExpr(expr)
+	refs := providerRefs(d)
+	if diags.HasErrors() || t.RootName() != "provider" || len(t) != 3 || stepName(t[1]) == "" || stepName(t[2]) == "" {
+		l.diags = append(l.diags, mistake(expr.Range(), "Invalid provider",
+			"Write the provider as a reference without quotes, for example `provider = %s`.", cmp.Or(first(refs), "provider.libvirt.default")))
+		return false
+	}
+	b.provider = ProviderRef{Type: stepName(t[1]), Name: stepName(t[2])}
+	if _, ok := d.providers[b.provider]; ok || b.provider == (ProviderRef{Type: "libvirt", Name: "default"}) {
+		return true
+	}
+	l.diags = append(l.diags, mistake(expr.Range(), "Unknown provider", "`%s` is not declared.%s",
+		b.provider, didYouMean(b.provider.String(), refs)))
+	return false
+}
+
+func providerRefs(d *declarations) []string {
+	refs := []string{"provider.libvirt.default"}
+	for ref := range d.providers {
+		refs = append(refs, ref.String())
+	}
+	slices.Sort(refs)
+	return slices.Compact(refs)
+}
+
+func first(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return texts[0]
+}
+
+// dependsOn reads a list of references to resources.
+func (l *loader) dependsOn(d *declarations, n *node, expr hclsyntax.Expression) {
+	items, diags := hcl.ExprList(expr)
+	if diags.HasErrors() {
+		l.diags = append(l.diags, mistake(expr.Range(), "Invalid depends_on", "Write a list of references, for example `depends_on = [vm.db]`."))
+		return
+	}
+	for _, item := range items {
+		t, diags := hcl.AbsTraversalForExpr(item)
+		if diags.HasErrors() {
+			l.diags = append(l.diags, mistake(item.Range(), "Invalid depends_on", "Write references without quotes, for example `depends_on = [vm.db]`."))
+			continue
+		}
+		ref, m := d.reference(t, scope{owner: n.name})
+		if m == nil && (ref.root == "var" || ref.root == "local" || ref.attr != "") {
+			m = mistake(item.Range(), "Invalid depends_on", "`depends_on` lists whole resources, for example `[vm.db]`; a reference to an attribute needs no `depends_on`.")
+		}
+		if m != nil {
+			l.diags = append(l.diags, m)
+			continue
+		}
+		n.resource.dependsOn = append(n.resource.dependsOn, ref)
+	}
+}
+
+// evaluateAll evaluates every node in order, and the providers, which it returns
+// by name: those declared and the built-in one where a resource uses it.
+func (l *loader) evaluateAll(e *evaluator) []Provider {
+	base := e.newWorld(nil)
+	e.base = base
+	for _, n := range e.order {
+		base.evaluate(n, "")
+	}
+	for _, n := range e.outputs {
+		base.evaluate(n, "")
+		l.checkOutput(base, n)
+	}
+	l.diags = append(l.diags, base.diags...)
+	return l.providers(e)
+}
+
+// providers evaluates the provider blocks.
+func (l *loader) providers(e *evaluator) []Provider {
+	e.providers = map[ProviderRef]Provider{}
+	for _, ref := range slices.SortedFunc(maps.Keys(e.declared.providers), ProviderRef.compare) {
+		if p, ok := l.providerBlock(e, ref); ok {
+			e.providers[ref] = p
+		}
+	}
+	for _, n := range e.order {
+		if n.resource == nil {
+			continue
+		}
+		ref := n.resource.provider
+		if _, declared := e.declared.providers[ref]; !declared && ref.Type == "libvirt" && ref.Name == "default" {
+			attrs := providerShapes[ref.Type].on(wanted, (&decoder{}).block(nil, providerShapes[ref.Type], place{}))
+			e.providers[ref] = Provider{Ref: ref, Attrs: attrs, BuiltIn: true}
+		}
+	}
+	var list []Provider
+	for _, ref := range slices.SortedFunc(maps.Keys(e.providers), ProviderRef.compare) {
+		list = append(list, e.providers[ref])
+	}
+	return list
+}
+
+func (r ProviderRef) compare(o ProviderRef) int { return strings.Compare(r.String(), o.String()) }
+
+func (l *loader) providerBlock(e *evaluator, ref ProviderRef) (Provider, bool) {
+	b := e.declared.providers[ref]
+	shape, ok := providerShapes[ref.Type]
+	switch {
+	case slices.Contains(laterProviders, ref.Type):
+		l.diags = append(l.diags, mistake(b.LabelRanges[0], "Not built in yet", "Providers of type %q are not built in yet.", ref.Type))
+		return Provider{}, false
+	case !ok:
+		l.diags = append(l.diags, mistake(b.LabelRanges[0], "Unknown provider type", "There is no provider type %q.%s", ref.Type,
+			didYouMean(ref.Type, append(slices.Sorted(maps.Keys(providerShapes)), laterProviders...))))
+		return Provider{}, false
+	case !l.hasType(ref.Type):
+		l.diags = append(l.diags, mistake(b.LabelRanges[0], "Missing provider type", "This build of vmctl has no provider of type %q.", ref.Type))
+		return Provider{}, false
+	}
+	n := &node{name: name{"provider", ref.Type + "." + ref.Name}, rng: b.DefRange()}
+	l.refer(e.declared, n, scope{owner: n.name, plain: true}, expressions(b.Body, shape)...)
+	w := e.base
+	d := &decoder{ctx: w.context(n), files: e.files, bad: n.bad, owner: ref.String(), origin: "default of " + ref.Type}
+	for _, t := range n.targets {
+		d.quiet = d.quiet || w.isTainted(t.name)
+	}
+	decoded := d.block(b.Body, shape, place{rng: b.DefRange()})
+	l.diags = append(l.diags, d.diags...)
+	return Provider{Ref: ref, Attrs: shape.on(wanted, decoded), Range: b.DefRange()}, true
+}
+
+// hasType reports whether this build has a type of provider.
+func (l *loader) hasType(typ string) bool {
+	if l.in.ProviderTypes == nil {
+		_, ok := providerShapes[typ]
+		return ok
+	}
+	return slices.Contains(l.in.ProviderTypes, typ)
+}
+
+// checkNames reports resources that would have the same name in one system.
+func (l *loader) checkNames(c *Config) {
+	type claim struct{ system, name string }
+	taken := map[claim]Address{}
+	for _, r := range c.Resources {
+		chosen := r.Want.GetAttr("name")
+		if !chosen.IsKnown() || chosen.IsNull() {
+			continue
+		}
+		key := claim{c.evaluator.system(r.Provider), chosen.AsString()}
+		other, ok := taken[key]
+		if !ok {
+			taken[key] = r.Address
+			continue
+		}
+		l.diags = append(l.diags, mistake(r.Range, "Name taken twice",
+			"`%s` and `%s` would both be named %q. Give each its own `name`, with `each.key` in it where there is `for_each`, or leave it out.",
+			other, r.Address, chosen.AsString()))
+	}
+}
+
+// system identifies what a provider block reaches: two blocks with the same
+// settings reach the same.
+func (e *evaluator) system(ref ProviderRef) string {
+	p, ok := e.providers[ref]
+	if !ok {
+		return ref.String()
+	}
+	return ref.Type + " " + p.Attrs.GoString()
+}
+
+// resourceAddresses lists the blocks of resources.
+func (d *declarations) resourceAddresses() []Address {
+	return slices.SortedFunc(maps.Keys(d.resources), Address.Compare)
+}
+
+func sortedNames(blocks map[string]*hclsyntax.Block) []string {
+	return slices.Sorted(maps.Keys(blocks))
+}
+
+// emptyContext evaluates what may refer to nothing.
+func emptyContext() *hcl.EvalContext { return &hcl.EvalContext{Variables: map[string]cty.Value{}} }

@@ -1,0 +1,196 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// canonical turns a value as a spec writes it into the attribute's canonical
+// form, or says what is wrong with it: the rest of a sentence that begins with
+// the attribute. v is neither null nor marked; what is unknown stays so.
+func canonical(a Attr, v cty.Value) (cty.Value, string) {
+	if a.Unit != Plain {
+		return canonicalUnit(a, v)
+	}
+	v, err := convert.Convert(v, a.Type)
+	if err != nil {
+		return cty.NilVal, wrongType(a, v, err)
+	}
+	if !v.IsWhollyKnown() {
+		return v, ""
+	}
+	switch {
+	case a.Type == cty.Number:
+		return canonicalNumber(a, v)
+	case a.Type == cty.String:
+		return canonicalText(a, v)
+	case a.Form == Ceilings:
+		for _, key := range sortedKeys(v) {
+			if value := v.Index(cty.StringVal(key)); value.IsNull() || !slices.Contains(a.OneOf, value.AsString()) {
+				return cty.NilVal, fmt.Sprintf("has a ceiling for `%s` that is none of %s.", key, quoted(a.OneOf))
+			}
+		}
+	}
+	return v, ""
+}
+
+// canonicalUnit reads a size or a duration.
+func canonicalUnit(a Attr, v cty.Value) (cty.Value, string) {
+	if v.Type() == cty.Number {
+		return cty.NilVal, bareNumberText(a, v)
+	}
+	if v.Type() != cty.String && v.Type() != cty.DynamicPseudoType {
+		return cty.NilVal, fmt.Sprintf("must be a text like %s, not a %s.", example(a), v.Type().FriendlyName())
+	}
+	if !v.IsKnown() {
+		return cty.UnknownVal(cty.Number), ""
+	}
+	parse := ParseSize
+	if a.Unit == Duration {
+		parse = ParseDuration
+	}
+	n, err := parse(v.AsString())
+	if err != nil {
+		return cty.NilVal, "is not valid: " + err.Error() + "."
+	}
+	if n < a.Min {
+		return cty.NilVal, fmt.Sprintf("is %q; the least is %q.", v.AsString(), formatUnit(a, a.Min))
+	}
+	return cty.NumberIntVal(n), ""
+}
+
+func bareNumberText(a Attr, v cty.Value) string {
+	if !v.IsKnown() {
+		return fmt.Sprintf("must be a text like %s, not a number.", example(a))
+	}
+	number := v.AsBigFloat().Text('g', 20)
+	guess := suggestSize(number)
+	if a.Unit == Duration {
+		guess = suggestDuration(number)
+	}
+	return fmt.Sprintf("is the number %s, without a unit: write for example %q.", number, guess)
+}
+
+func example(a Attr) string {
+	if a.Unit == Duration {
+		return `"30s"`
+	}
+	return `"8GiB"`
+}
+
+func formatUnit(a Attr, n int64) string {
+	if a.Unit == Duration {
+		return FormatDuration(n)
+	}
+	return FormatSize(n)
+}
+
+func canonicalNumber(a Attr, v cty.Value) (cty.Value, string) {
+	f := v.AsBigFloat()
+	text := f.Text('g', 20)
+	n, accuracy := f.Int64()
+	switch {
+	case !f.IsInt() || accuracy != big.Exact && !f.IsInf() && f.IsInt() && n != 1<<63-1 && n != -1<<63:
+		return cty.NilVal, fmt.Sprintf("is %s, which is no whole number.", text)
+	case a.Max != 0 && (f.IsInf() || f.Cmp(big.NewFloat(float64(a.Max))) > 0 || n < a.Min):
+		return cty.NilVal, fmt.Sprintf("is %s; it must be from %d to %d.", text, a.Min, a.Max)
+	case accuracy != big.Exact || n < a.Min:
+		return cty.NilVal, fmt.Sprintf("is %s; the least is %d.", text, a.Min)
+	}
+	return cty.NumberIntVal(n), ""
+}
+
+func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
+	text := v.AsString()
+	if a.OneOf != nil && !slices.Contains(a.OneOf, text) {
+		return cty.NilVal, fmt.Sprintf("is %q; it must be %s.%s", shorten(text), quoted(a.OneOf), didYouMean(text, a.OneOf))
+	}
+	if a.File {
+		if text == "" || strings.ContainsRune(text, 0) {
+			return cty.NilVal, fmt.Sprintf("is %q, which is no path of a file.", shorten(text))
+		}
+		return v, ""
+	}
+	switch a.Form {
+	case AnyText, Ceilings:
+	case OneLine:
+		if strings.ContainsFunc(text, isControl) {
+			return cty.NilVal, "has a line break or another control character. Write it on one line; `trimspace(…)` removes a last one."
+		}
+	case ObjectName:
+		if !objectNamePattern.MatchString(text) {
+			return cty.NilVal, fmt.Sprintf("is %q. A name has 1 to 63 letters, digits, `.`, `_` and `-`, and begins with a letter or digit.", shorten(text))
+		}
+	case UserName:
+		if !userPattern.MatchString(text) {
+			return cty.NilVal, fmt.Sprintf("is %q. A login name has 1 to 32 letters, digits, `.`, `_` and `-`, and begins with a letter, digit or `_`.", shorten(text))
+		}
+	case IPAddress:
+		ip, err := netip.ParseAddr(text)
+		if err != nil || ip.Zone() != "" {
+			return cty.NilVal, fmt.Sprintf("is %q, which is no IP address: write for example \"127.0.0.1\".", shorten(text))
+		}
+		return cty.StringVal(ip.String()), ""
+	case HostPort:
+		if text == "auto" {
+			return v, ""
+		}
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || port == 0 {
+			return cty.NilVal, fmt.Sprintf("is %q. Write a port from 1 to 65535, or \"auto\" for a free one.", shorten(text))
+		}
+		return cty.StringVal(strconv.FormatUint(port, 10)), ""
+	default:
+		panic("spec: unknown form " + string(a.Form))
+	}
+	return v, ""
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }
+
+func wrongType(a Attr, v cty.Value, err error) string {
+	if v != cty.NilVal && v.IsKnown() && v.Type() == cty.String {
+		return fmt.Sprintf("must be a %s; %q is none.", a.Type.FriendlyName(), shorten(v.AsString()))
+	}
+	return fmt.Sprintf("has the wrong type: %s.", err)
+}
+
+// summaryOf names the mistake of a value that canonical refuses.
+func summaryOf(a Attr) string {
+	switch {
+	case a.Unit == Bytes:
+		return "Invalid size"
+	case a.Unit == Duration:
+		return "Invalid duration"
+	default:
+		return "Invalid value"
+	}
+}
+
+// quoted lists texts for people: "auto", "kvm" or "tcg".
+func quoted(texts []string) string {
+	var b strings.Builder
+	for i, text := range texts {
+		switch {
+		case i > 0 && i == len(texts)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Quote(text))
+	}
+	return b.String()
+}
+
+// sortedKeys lists the keys of a known map or object.
+func sortedKeys(v cty.Value) []string {
+	return slices.Sorted(maps.Keys(v.AsValueMap()))
+}

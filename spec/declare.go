@@ -1,0 +1,175 @@
+package spec
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// declarations is what the files of a folder declare, before anything is evaluated.
+type declarations struct {
+	settings  *hclsyntax.Block // the vmctl block; nil without one
+	variables map[string]*hclsyntax.Block
+	locals    map[string]*hclsyntax.Attribute
+	outputs   map[string]*hclsyntax.Block
+	providers map[ProviderRef]*hclsyntax.Block
+	resources map[Address]*hclsyntax.Block // by the address of the block
+}
+
+func newDeclarations() *declarations {
+	return &declarations{
+		variables: map[string]*hclsyntax.Block{},
+		locals:    map[string]*hclsyntax.Attribute{},
+		outputs:   map[string]*hclsyntax.Block{},
+		providers: map[ProviderRef]*hclsyntax.Block{},
+		resources: map[Address]*hclsyntax.Block{},
+	}
+}
+
+// add takes in the top of one file.
+func (d *declarations) add(body *hclsyntax.Body) hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	for _, a := range attributesOf(body) {
+		diags = append(diags, mistake(a.NameRange, "Unexpected attribute",
+			"`%s` stands outside of any block. Values with a name go into `locals { … }`, settings into `vmctl { … }`.", a.Name))
+	}
+	for _, b := range body.Blocks {
+		if b.Type == "locals" {
+			diags = append(diags, d.addLocals(b)...)
+			continue
+		}
+		if m := d.addBlock(b); m != nil {
+			diags = append(diags, m)
+		}
+	}
+	return diags
+}
+
+func (d *declarations) addBlock(b *hclsyntax.Block) *hcl.Diagnostic {
+	switch b.Type {
+	case "vmctl":
+		return d.addSettings(b)
+	case "variable":
+		return addLabelled(b, d.variables)
+	case "output":
+		return addLabelled(b, d.outputs)
+	case "provider":
+		return d.addProvider(b)
+	case string(VM):
+		return d.addResource(b)
+	}
+	if slices.Contains(laterBlocks, b.Type) {
+		return mistake(b.TypeRange, "Not built in yet", "`%s` blocks are not built in yet.", b.Type)
+	}
+	return mistake(b.TypeRange, "Unknown block", "There is no block `%s`.%s", b.Type,
+		didYouMean(b.Type, append(slices.Clone(rootBlocks), laterBlocks...)))
+}
+
+func (d *declarations) addSettings(b *hclsyntax.Block) *hcl.Diagnostic {
+	if m := wantLabels(b); m != nil {
+		return m
+	}
+	if d.settings != nil {
+		return duplicate(b, d.settings.DefRange())
+	}
+	d.settings = b
+	return nil
+}
+
+func (d *declarations) addLocals(b *hclsyntax.Block) hcl.Diagnostics {
+	if m := wantLabels(b); m != nil {
+		return hcl.Diagnostics{m}
+	}
+	var diags hcl.Diagnostics
+	for _, nested := range b.Body.Blocks {
+		diags = append(diags, mistake(nested.TypeRange, "Unexpected block",
+			"`locals` holds attributes only: write `%s = { … }`.", nested.Type))
+	}
+	for _, a := range attributesOf(b.Body) {
+		if before, ok := d.locals[a.Name]; ok {
+			diags = append(diags, mistake(a.NameRange, "Declared twice",
+				"`local.%s` is declared at %s already. Remove one, or rename it.", a.Name, at(before.NameRange)))
+			continue
+		}
+		d.locals[a.Name] = a
+	}
+	return diags
+}
+
+func addLabelled(b *hclsyntax.Block, into map[string]*hclsyntax.Block) *hcl.Diagnostic {
+	if m := wantLabels(b, "name"); m != nil {
+		return m
+	}
+	if before, ok := into[b.Labels[0]]; ok {
+		return duplicate(b, before.DefRange())
+	}
+	into[b.Labels[0]] = b
+	return nil
+}
+
+func (d *declarations) addProvider(b *hclsyntax.Block) *hcl.Diagnostic {
+	if m := wantLabels(b, "type", "name"); m != nil {
+		return m
+	}
+	ref := ProviderRef{Type: b.Labels[0], Name: b.Labels[1]}
+	if before, ok := d.providers[ref]; ok {
+		return duplicate(b, before.DefRange())
+	}
+	d.providers[ref] = b
+	return nil
+}
+
+func (d *declarations) addResource(b *hclsyntax.Block) *hcl.Diagnostic {
+	if m := wantLabels(b, "name"); m != nil {
+		return m
+	}
+	addr := Address{Kind: Kind(b.Type), Name: b.Labels[0]}
+	if before, ok := d.resources[addr]; ok {
+		return duplicate(b, before.DefRange())
+	}
+	d.resources[addr] = b
+	return nil
+}
+
+// wantLabels asks for exactly these labels, each fit to stand in a reference.
+func wantLabels(b *hclsyntax.Block, names ...string) *hcl.Diagnostic {
+	header := b.Type
+	for _, n := range names {
+		header += ` "` + n + `"`
+	}
+	switch {
+	case len(b.Labels) > len(names):
+		return mistake(b.LabelRanges[len(names)], "Too many labels", "Write `%s { … }`.", header)
+	case len(b.Labels) < len(names):
+		return mistake(b.DefRange(), "Missing label", "A `%s` block needs a %s: write `%s { … }`.", b.Type, names[len(b.Labels)], header)
+	}
+	for i, label := range b.Labels {
+		if !labelPattern.MatchString(label) {
+			return mistake(b.LabelRanges[i], "Invalid label",
+				"%q cannot stand in a reference. Begin with a letter and go on with letters, digits, `_` and `-`.", shorten(label))
+		}
+	}
+	return nil
+}
+
+func duplicate(b *hclsyntax.Block, before hcl.Range) *hcl.Diagnostic {
+	header := b.Type
+	for _, label := range b.Labels {
+		header += ` "` + label + `"`
+	}
+	return mistake(b.DefRange(), "Declared twice", "`%s` is declared at %s already. Remove one, or rename it.", header, at(before))
+}
+
+// attributesOf returns the attributes of a body as they stand in the file.
+func attributesOf(body *hclsyntax.Body) []*hclsyntax.Attribute {
+	attrs := make([]*hclsyntax.Attribute, 0, len(body.Attributes))
+	for _, a := range body.Attributes {
+		attrs = append(attrs, a)
+	}
+	slices.SortFunc(attrs, func(a, b *hclsyntax.Attribute) int {
+		return cmp.Compare(a.NameRange.Start.Byte, b.NameRange.Start.Byte)
+	})
+	return attrs
+}

@@ -1,0 +1,104 @@
+package spec
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// maxDepth bounds how deeply expressions and blocks nest, operators counted.
+// Parser and evaluation recurse once per level, and Go ends a program whose
+// stack has no more room.
+const maxDepth = 1000
+
+// nesting counts how deep the parser will recurse.
+type nesting struct {
+	levels []level
+	depth  int // sum of all pending
+}
+
+// level is one open bracket, quote or template sequence.
+type level struct {
+	open    hclsyntax.TokenType
+	pending int // operators and closed brackets of the expression under way
+}
+
+func (n *nesting) top() *level { return &n.levels[len(n.levels)-1] }
+
+func (n *nesting) add() {
+	n.top().pending++
+	n.depth++
+}
+
+func (n *nesting) push(open hclsyntax.TokenType) {
+	n.add()
+	n.levels = append(n.levels, level{open: open})
+}
+
+func (n *nesting) pop() {
+	if len(n.levels) == 1 {
+		return
+	}
+	n.reset()
+	closed := n.top().open
+	n.levels = n.levels[:len(n.levels)-1]
+	// Parts of a template stand side by side, however many there are.
+	if closed == hclsyntax.TokenTemplateInterp {
+		n.top().pending--
+		n.depth--
+	}
+}
+
+func (n *nesting) reset() {
+	n.depth -= n.top().pending
+	n.top().pending = 0
+}
+
+// newline ends an expression, but for inside brackets and templates.
+func (n *nesting) newline() {
+	if len(n.levels) == 1 || n.top().open == hclsyntax.TokenOBrace {
+		n.reset()
+	}
+}
+
+// tooDeep returns a diagnostic where tokens nest deeper than maxDepth.
+func tooDeep(tokens hclsyntax.Tokens) *hcl.Diagnostic {
+	n := nesting{levels: make([]level, 1, 16)}
+	for _, t := range tokens {
+		switch t.Type { //nolint:exhaustive // all other tokens leave the depth as it is
+		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote,
+			hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
+			n.push(t.Type)
+		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenCQuote,
+			hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd:
+			n.pop()
+		case hclsyntax.TokenComma:
+			n.reset()
+		case hclsyntax.TokenNewline:
+			n.newline()
+		case hclsyntax.TokenPlus, hclsyntax.TokenMinus, hclsyntax.TokenStar, hclsyntax.TokenSlash,
+			hclsyntax.TokenPercent, hclsyntax.TokenBang, hclsyntax.TokenEqualOp, hclsyntax.TokenNotEqual,
+			hclsyntax.TokenLessThan, hclsyntax.TokenGreaterThan, hclsyntax.TokenLessThanEq,
+			hclsyntax.TokenGreaterThanEq, hclsyntax.TokenAnd, hclsyntax.TokenOr, hclsyntax.TokenQuestion,
+			hclsyntax.TokenColon, hclsyntax.TokenDot:
+			n.add()
+		default:
+		}
+		if n.depth > maxDepth {
+			return mistake(t.Range, "Too deeply nested",
+				"More than %d expressions or blocks stand inside each other here. Split them up with `locals`.", maxDepth)
+		}
+	}
+	return nil
+}
+
+// mistake is a diagnostic about what somebody wrote at rng.
+func mistake(rng hcl.Range, summary, format string, args ...any) *hcl.Diagnostic {
+	return &hcl.Diagnostic{
+		Severity: hcl.DiagError,
+		Summary:  summary,
+		Detail:   fmt.Sprintf(format, args...),
+		Subject:  &rng,
+	}
+}

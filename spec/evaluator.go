@@ -1,0 +1,195 @@
+package spec
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// evaluator is what Load keeps to evaluate resources again. It does not change
+// after Load, but for the cache of digests, which locks itself.
+type evaluator struct {
+	in        Inputs
+	declared  *declarations
+	files     *folder
+	sources   map[string]*hcl.File
+	functions map[string]function.Function
+	variables map[string]cty.Value // marked where sensitive
+	failed    map[string]bool      // variables without a usable value
+	nodes     map[name]*node
+	order     []*node // whatever a node needs stands before it
+	outputs   []*node // by name
+	providers map[ProviderRef]Provider
+	base      *world // as Load evaluated it
+}
+
+// node is one thing with a value that others may need: a local, a resource, or
+// an output, which nothing needs.
+type node struct {
+	name     name
+	rng      hcl.Range
+	refs     []reference
+	targets  []target
+	bad      map[hclsyntax.Expression]bool // refer to nothing: not evaluated, said once
+	place    int                           // in evaluator.order
+	cyclic   bool
+	expr     hclsyntax.Expression // of a local or an output
+	resource *resourceBlock       // of a resource
+	// sensitive: an output that may hold sensitive values.
+	sensitive bool
+}
+
+// target is one name that a node refers to.
+type target struct {
+	name
+	keys map[string]bool // the instances that it names; nil: any
+	// attrs reports whether anything but computed attributes is read.
+	attrs bool
+}
+
+// result is what a node came to.
+type result struct {
+	value     cty.Value // of a local or an output
+	pending   bool      // value, or what an instance wants, is not wholly known
+	instances []instance
+	uses      []Address // the resources that it needs, sorted
+	// tainted: a mistake, here or in what it needs, has been reported. What is
+	// unknown may be so for that reason alone.
+	tainted bool
+}
+
+// world is one evaluation. In the base world nothing computed is known.
+type world struct {
+	*evaluator
+	computed map[Address]cty.Value // Record.Values by address
+	results  map[*node]*result
+	diags    hcl.Diagnostics
+}
+
+func (e *evaluator) newWorld(computed map[Address]cty.Value) *world {
+	return &world{evaluator: e, computed: computed, results: map[*node]*result{}}
+}
+
+// result finds what a node came to in this world, else in the base.
+func (w *world) result(n *node) *result {
+	if r, ok := w.results[n]; ok {
+		return r
+	}
+	if w.base != nil {
+		if r, ok := w.base.results[n]; ok {
+			return r
+		}
+	}
+	return &result{value: cty.DynamicVal, tainted: true}
+}
+
+// evaluate gives n its result. Of a resource, only the instance with key only
+// where that is not "".
+func (w *world) evaluate(n *node, only string) *result {
+	r := &result{value: cty.DynamicVal, tainted: n.cyclic || len(n.bad) > 0}
+	w.results[n] = r
+	for _, t := range n.targets {
+		r.tainted = r.tainted || w.isTainted(t.name)
+	}
+	ctx := w.context(n)
+	if n.resource != nil {
+		w.evaluateResource(n, r, ctx, only)
+		return r
+	}
+	r.uses = w.usesOf(n, ctx)
+	if n.bad[n.expr] || n.cyclic {
+		return r
+	}
+	value, diags := n.expr.Value(ctx)
+	w.diags = append(w.diags, diags...)
+	if diags.HasErrors() {
+		r.tainted = true
+		return r
+	}
+	r.value, r.pending = value, !value.IsWhollyKnown()
+	return r
+}
+
+func (w *world) isTainted(n name) bool {
+	if n.root == "var" {
+		return w.failed[n.name]
+	}
+	return w.result(w.nodes[n]).tainted
+}
+
+// context holds what n refers to, and nothing else.
+func (w *world) context(n *node) *hcl.EvalContext {
+	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{}, Functions: w.functions}
+	roots := map[string]map[string]cty.Value{}
+	for _, t := range n.targets {
+		if roots[t.root] == nil {
+			roots[t.root] = map[string]cty.Value{}
+		}
+		roots[t.root][t.name.name] = w.value(t)
+	}
+	for root, values := range roots {
+		ctx.Variables[root] = cty.ObjectVal(values)
+	}
+	return ctx
+}
+
+// value is what a reference to t sees.
+func (w *world) value(t target) cty.Value {
+	switch t.root {
+	case "var":
+		if v, ok := w.variables[t.name.name]; ok {
+			return v
+		}
+		return cty.DynamicVal
+	case "local":
+		return w.result(w.nodes[t.name]).value
+	default:
+		return w.resourceValue(w.nodes[t.name], t.keys)
+	}
+}
+
+// usesOf lists the resources that n refers to, directly or through locals. An
+// index that ctx can evaluate narrows a reference down to one instance.
+func (w *world) usesOf(n *node, ctx *hcl.EvalContext) []Address {
+	uses := map[Address]bool{}
+	for _, ref := range n.refs {
+		switch ref.root {
+		case "var", "each":
+		case "local":
+			for _, addr := range w.result(w.nodes[ref.target()]).uses {
+				uses[addr] = true
+			}
+		default:
+			w.addUses(uses, ref, ctx)
+		}
+	}
+	return sortedAddresses(uses)
+}
+
+func (w *world) addUses(uses map[Address]bool, ref reference, ctx *hcl.EvalContext) {
+	key := ref.key
+	if ref.keyExpr != nil {
+		// A key that cannot be evaluated is reported where the whole is.
+		v, diags := ref.keyExpr.Value(ctx)
+		if v, _ := v.Unmark(); !diags.HasErrors() && v.IsKnown() && !v.IsNull() && v.Type() == cty.String {
+			key = v.AsString()
+		}
+	}
+	for _, i := range w.result(w.nodes[ref.target()]).instances {
+		if key == "" || key == i.resource.Address.Key {
+			uses[i.resource.Address] = true
+		}
+	}
+}
+
+func sortedAddresses(set map[Address]bool) []Address {
+	list := make([]Address, 0, len(set))
+	for addr := range set {
+		list = append(list, addr)
+	}
+	slices.SortFunc(list, Address.Compare)
+	return list
+}

@@ -1,3 +1,0 @@
-package spec
-
-type evaluator struct{}

@@ -1,0 +1,149 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// folder is the folder of the spec, from which files are read.
+type folder struct {
+	dir     string // absolute
+	mu      sync.Mutex
+	digests map[string]digested // by absolute path
+}
+
+type digested struct {
+	sum string
+	err error
+}
+
+func newFolder(dir string) *folder { return &folder{dir: dir, digests: map[string]digested{}} }
+
+// digest is the SHA-256, in hex, of a file anywhere on this machine; relative
+// paths begin in the folder. A file is read once, however often it is asked
+// for. An empty file is an error.
+func (f *folder) digest(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(f.dir, path)
+	}
+	path = filepath.Clean(path)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, ok := f.digests[path]
+	if !ok {
+		d.sum, d.err = digestFile(path)
+		f.digests[path] = d
+	}
+	return d.sum, d.err
+}
+
+func digestFile(path string) (string, error) {
+	file, err := openRegular(path)
+	if err != nil {
+		return "", err
+	}
+	defer closeRead(file)
+	sum, n, err := digestOf(file)
+	if err == nil && n == 0 {
+		return "", errors.New("it is empty")
+	}
+	return sum, err
+}
+
+func digestOf(r io.Reader) (string, int64, error) {
+	h := sha256.New()
+	n, err := io.Copy(h, r)
+	if err != nil {
+		return "", n, reason(err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), n, nil
+}
+
+// text is the content of a file inside the folder.
+func (f *folder) text(path string) (string, error) {
+	file, err := f.inside(path)
+	if err != nil {
+		return "", err
+	}
+	defer closeRead(file)
+	src, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	switch {
+	case err != nil:
+		return "", reason(err)
+	case len(src) > maxFileBytes:
+		return "", fmt.Errorf("%q is larger than %s", path, FormatSize(maxFileBytes))
+	case !utf8.Valid(src):
+		return "", fmt.Errorf("%q is no UTF-8 text", path)
+	}
+	return string(src), nil
+}
+
+// sum is the SHA-256, in hex, of a file inside the folder.
+func (f *folder) sum(path string) (string, error) {
+	file, err := f.inside(path)
+	if err != nil {
+		return "", err
+	}
+	defer closeRead(file)
+	sum, _, err := digestOf(file)
+	return sum, err
+}
+
+// exists reports whether the folder has a regular file of that path.
+func (f *folder) exists(path string) (bool, error) {
+	file, err := f.inside(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	closeRead(file)
+	return true, nil
+}
+
+// inside opens a regular file of the folder. Neither `..` nor a symbolic link
+// leads out of it.
+func (f *folder) inside(path string) (*os.File, error) {
+	if !filepath.IsLocal(path) {
+		return nil, fmt.Errorf("%q is outside of the folder of the spec; put the file there and write its path from there", path)
+	}
+	root, err := os.OpenRoot(f.dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of the spec: %w", err)
+	}
+	defer closeRead(root)
+	info, err := root.Stat(path)
+	if err != nil {
+		return nil, confined(path, err)
+	}
+	if err := mustBeRegular(info); err != nil {
+		return nil, fmt.Errorf("%q cannot be read: %w", path, err)
+	}
+	file, err := root.Open(path)
+	if err != nil {
+		return nil, confined(path, err)
+	}
+	return file, nil
+}
+
+// confined words an error of os.Root.
+func confined(path string, err error) error {
+	// The error for a path that leaves the root is not exported.
+	if strings.Contains(err.Error(), "escapes") {
+		return fmt.Errorf("%q leads out of the folder of the spec by a symbolic link; put the file itself there", path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no file %q in the folder of the spec: %w", path, fs.ErrNotExist)
+	}
+	return fmt.Errorf("%q cannot be read: %w", path, reason(err))
+}

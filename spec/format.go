@@ -1,0 +1,19 @@
+package spec
+
+import (
+	"bytes"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+)
+
+// Format returns src in the canonical layout. Only spaces change: comments and
+// all that has a meaning stay. Source that does not parse is returned as it is,
+// with diagnostics.
+func Format(src []byte, filename string) ([]byte, hcl.Diagnostics) {
+	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
+	if _, diags := parseSource(src, filename); diags.HasErrors() {
+		return src, tidy(diags)
+	}
+	return hclwrite.Format(src), nil
+}

@@ -1,0 +1,128 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// functions are all functions of the language; those that read files read them
+// in one folder.
+func functions(f *folder) map[string]function.Function {
+	all := maps.Clone(pureFunctions)
+	all["file"] = fileFunc("the content of the file", f.text)
+	all["filesha256"] = fileFunc("the digest of the file", f.sum)
+	// A template must not use templates: it could go round in circles.
+	all["templatefile"] = templateFunc(f, maps.Clone(all))
+	all["fileexists"] = existsFunc(f)
+	return all
+}
+
+// fileFunc is a function of one path.
+func fileFunc(description string, read func(path string) (string, error)) function.Function {
+	return function.New(&function.Spec{
+		Description: description,
+		Params:      []function.Parameter{{Name: "path", Type: cty.String}},
+		Type:        function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			content, err := read(args[0].AsString())
+			if err != nil {
+				return cty.NilVal, function.NewArgError(0, err)
+			}
+			return cty.StringVal(content), nil
+		},
+	})
+}
+
+func existsFunc(f *folder) function.Function {
+	return function.New(&function.Spec{
+		Description: "whether the folder has such a file",
+		Params:      []function.Parameter{{Name: "path", Type: cty.String}},
+		Type:        function.StaticReturnType(cty.Bool),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			exists, err := f.exists(args[0].AsString())
+			if err != nil {
+				return cty.NilVal, function.NewArgError(0, err)
+			}
+			return cty.BoolVal(exists), nil
+		},
+	})
+}
+
+// templateFunc renders a file of the folder with the given names.
+func templateFunc(f *folder, within map[string]function.Function) function.Function {
+	return function.New(&function.Spec{
+		Description: "the file as a template",
+		Params: []function.Parameter{
+			{Name: "path", Type: cty.String},
+			{Name: "vars", Type: cty.DynamicPseudoType, AllowMarked: true, AllowUnknown: true},
+		},
+		Type: function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			path := args[0].AsString()
+			content, err := f.text(path)
+			if err != nil {
+				return cty.NilVal, function.NewArgError(0, err)
+			}
+			vars, marks := args[1].Unmark()
+			if !vars.IsKnown() {
+				return cty.UnknownVal(cty.String).WithMarks(marks), nil
+			}
+			if vars.IsNull() || !vars.Type().IsObjectType() && !vars.Type().IsMapType() {
+				return cty.NilVal, function.NewArgErrorf(1, "the names for the template are a map like { name = \"value\" }")
+			}
+			value, err := render(path, content, &hcl.EvalContext{Variables: vars.AsValueMap(), Functions: within})
+			if err != nil {
+				return cty.NilVal, err
+			}
+			return value.WithMarks(marks), nil
+		},
+	})
+}
+
+func render(path, content string, ctx *hcl.EvalContext) (cty.Value, error) {
+	filename := filepath.ToSlash(path)
+	if m := tooDeep(templateTokens([]byte(content), filename)); m != nil {
+		return cty.NilVal, templateError(hcl.Diagnostics{m})
+	}
+	expr, diags := hclsyntax.ParseTemplate([]byte(content), filename, hcl.InitialPos)
+	if diags.HasErrors() {
+		return cty.NilVal, templateError(diags)
+	}
+	for _, t := range hclsyntax.Variables(expr) {
+		if _, ok := ctx.Variables[t.RootName()]; !ok {
+			rng := t.SourceRange()
+			return cty.NilVal, fmt.Errorf("%s uses `%s`, which is not among the names given to it.%s",
+				at(rng), t.RootName(), didYouMean(t.RootName(), sortedNamesOf(ctx.Variables)))
+		}
+	}
+	value, diags := expr.Value(ctx)
+	if diags.HasErrors() {
+		return cty.NilVal, templateError(diags)
+	}
+	text, err := asText(value)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("the template %q makes no text: %w", path, err)
+	}
+	return text, nil
+}
+
+// templateTokens scans a template; the parser complains of bad tokens.
+func templateTokens(src []byte, filename string) hclsyntax.Tokens {
+	tokens, _ := hclsyntax.LexTemplate(src, filename, hcl.InitialPos)
+	return tokens
+}
+
+func templateError(diags hcl.Diagnostics) error {
+	d := diags[0]
+	where := ""
+	if d.Subject != nil {
+		where = at(*d.Subject) + ": "
+	}
+	return fmt.Errorf("%s%s: %s", where, d.Summary, d.Detail)
+}

@@ -1,0 +1,199 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// connect makes a node of every local, resource and output, finds what they
+// refer to, and puts them in order.
+func (l *loader) connect(e *evaluator) {
+	d := e.declared
+	for _, label := range d.declared("local") {
+		a := d.locals[label]
+		n := &node{name: name{"local", label}, rng: a.NameRange, expr: a.Expr}
+		e.nodes[n.name] = n
+		l.refer(d, n, scope{owner: n.name}, a.Expr)
+	}
+	for _, addr := range d.resourceAddresses() {
+		n := l.resourceNode(e, addr)
+		e.nodes[n.name] = n
+	}
+	for _, label := range sortedNames(d.outputs) {
+		e.outputs = append(e.outputs, l.outputNode(d, label))
+	}
+	l.sort(e)
+}
+
+// refer finds the references of expressions of n.
+func (l *loader) refer(d *declarations, n *node, in scope, exprs ...hclsyntax.Expression) {
+	for _, expr := range exprs {
+		refs, diags := d.references(expr, in)
+		l.diags = append(l.diags, diags...)
+		if diags.HasErrors() {
+			if n.bad == nil {
+				n.bad = map[hclsyntax.Expression]bool{}
+			}
+			n.bad[expr] = true
+		}
+		n.refs = append(n.refs, refs...)
+	}
+	n.targets = targetsOf(n.refs)
+}
+
+// targetsOf lists what references refer to, each target once, in order of
+// appearance.
+func targetsOf(refs []reference) []target {
+	var targets []target
+	at := map[name]int{}
+	for _, ref := range refs {
+		if ref.root == "each" {
+			continue
+		}
+		i, seen := at[ref.target()]
+		if !seen {
+			i = len(targets)
+			at[ref.target()] = i
+			targets = append(targets, target{name: ref.target(), keys: map[string]bool{}})
+		}
+		t := &targets[i]
+		if ref.key == "" {
+			t.keys = nil
+		} else if t.keys != nil {
+			t.keys[ref.key] = true
+		}
+		a, ok := AttrAt(Kind(ref.root), ref.attr)
+		t.attrs = t.attrs || !ok || !a.Computed
+	}
+	return targets
+}
+
+// expressions lists the expressions of a body that its shape knows, those of
+// nested blocks included.
+func expressions(body *hclsyntax.Body, shape Block) []hclsyntax.Expression {
+	var exprs []hclsyntax.Expression
+	for _, a := range attributesOf(body) {
+		if known, ok := shape.attr(a.Name); ok && !known.Meta && !known.Computed && !known.Derived {
+			exprs = append(exprs, a.Expr)
+		}
+	}
+	for _, b := range body.Blocks {
+		if nested, ok := shape.block(b.Type); ok {
+			exprs = append(exprs, expressions(b.Body, nested)...)
+		}
+	}
+	return exprs
+}
+
+// needs lists the nodes that n needs, by name.
+func (e *evaluator) needs(n *node) []*node {
+	var needed []*node
+	for _, t := range n.targets {
+		if t.root != "var" {
+			needed = append(needed, e.nodes[t.name])
+		}
+	}
+	if n.resource != nil {
+		for _, ref := range n.resource.dependsOn {
+			needed = append(needed, e.nodes[ref.target()])
+		}
+	}
+	slices.SortFunc(needed, func(a, b *node) int { return a.name.compare(b.name) })
+	return slices.Compact(needed)
+}
+
+// sort puts all nodes in order and reports cycles. Nodes of a cycle come last.
+func (l *loader) sort(e *evaluator) {
+	waits := map[*node]int{}
+	neededBy := map[*node][]*node{}
+	var ready, all []*node
+	for _, n := range e.nodes {
+		all = append(all, n)
+	}
+	slices.SortFunc(all, func(a, b *node) int { return a.name.compare(b.name) })
+	for _, n := range all {
+		needs := e.needs(n)
+		waits[n] = len(needs)
+		for _, m := range needs {
+			neededBy[m] = append(neededBy[m], n)
+		}
+		if len(needs) == 0 {
+			ready = append(ready, n)
+		}
+	}
+	for len(ready) > 0 {
+		n := ready[0]
+		ready = ready[1:]
+		n.place = len(e.order)
+		e.order = append(e.order, n)
+		for _, m := range neededBy[n] {
+			if waits[m]--; waits[m] == 0 {
+				ready = append(ready, m)
+			}
+		}
+	}
+	for _, n := range all {
+		if waits[n] > 0 {
+			n.place, n.cyclic = len(e.order), true
+			e.order = append(e.order, n)
+		}
+	}
+	l.reportCycles(e)
+}
+
+// reportCycles says which nodes need each other: one diagnostic for each cycle.
+func (l *loader) reportCycles(e *evaluator) {
+	seen := map[*node]bool{}
+	for _, start := range e.order {
+		if !start.cyclic || seen[start] {
+			continue
+		}
+		var path []*node
+		on := map[*node]int{}
+		// Every cyclic node needs a cyclic one, so the walk ends where it has been before.
+		n := start
+		for !seen[n] {
+			seen[n] = true
+			on[n] = len(path)
+			path = append(path, n)
+			n = e.firstCyclic(n)
+		}
+		if from, ok := on[n]; ok {
+			l.diags = append(l.diags, cycle(path[from:]))
+		}
+	}
+}
+
+func (e *evaluator) firstCyclic(n *node) *node {
+	for _, m := range e.needs(n) {
+		if m.cyclic {
+			return m
+		}
+	}
+	return n
+}
+
+// cycle words one cycle, beginning with whatever stands first in the files.
+func cycle(nodes []*node) *hcl.Diagnostic {
+	first := 0
+	for i, n := range nodes {
+		if comparePlaces(&n.rng, &nodes[first].rng) < 0 {
+			first = i
+		}
+	}
+	nodes = append(slices.Clone(nodes[first:]), nodes[:first]...)
+	var steps []string
+	for i, n := range nodes {
+		next := nodes[(i+1)%len(nodes)]
+		steps = append(steps, fmt.Sprintf("`%s` (%s) needs `%s`", n.name, at(n.rng), next.name))
+	}
+	const most = 20
+	if rest := len(steps) - most; rest > 0 {
+		steps = append(steps[:most], fmt.Sprintf("%d more", rest))
+	}
+	return mistake(nodes[0].rng, "Reference cycle", "%s. Remove one of these references.", strings.Join(steps, ", "))
+}

@@ -1,0 +1,147 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// Inputs is what Load needs to know beyond the files.
+type Inputs struct {
+	Vars     []string // "name=value", from --var; they win
+	VarFiles []string // from --var-file; later ones win over earlier
+	Environ  []string // "VMCTL_VAR_name=value" and whatever else the environment holds
+	// Supports reports whether a type of provider supports an attribute, or a
+	// block, of a kind of resource: "memory", "boot.kernel", "port_forward.guest".
+	// It is asked about what a spec writes, policies aside. nil: everything is.
+	Supports      func(providerType string, kind Kind, path string) bool
+	ProviderTypes []string // that this build has; nil: all that have a shape
+	Version       string   // of vmctl, for required_version; no version: any will do
+}
+
+// Load reads the spec files of a folder. It reports every mistake of the files
+// at once; a mistake that only follows from another is left out. The Config is
+// never nil, but where there are errors nothing of it may be used besides Files.
+func Load(dir string, in Inputs) (*Config, hcl.Diagnostics) {
+	l := &loader{dir: dir, in: in, sources: map[string]*hcl.File{}}
+	c := l.load()
+	return c, tidy(l.diags)
+}
+
+// loader is one Load.
+type loader struct {
+	dir     string
+	in      Inputs
+	sources map[string]*hcl.File
+	diags   hcl.Diagnostics
+}
+
+func (l *loader) load() *Config {
+	c := &Config{evaluator: &evaluator{in: l.in, sources: l.sources, nodes: map[name]*node{}}}
+	abs, err := filepath.Abs(l.dir)
+	if err != nil {
+		l.fail("Unreadable folder", "The folder `%s` could not be found: %s.", l.dir, err)
+		return c
+	}
+	c.Dir = abs
+	declared := l.declare()
+	if l.diags.HasErrors() && declared == nil {
+		return c
+	}
+	e := c.evaluator
+	e.declared, e.files = declared, newFolder(abs)
+	e.functions = functions(e.files)
+	c.Settings = l.settings(declared)
+	l.inputs(e)
+	l.connect(e)
+	c.Providers = l.evaluateAll(e)
+	for _, n := range e.order {
+		for _, i := range e.base.result(n).instances {
+			c.Resources = append(c.Resources, i.resource)
+		}
+	}
+	slices.SortFunc(c.Resources, func(a, b Resource) int { return a.Address.Compare(b.Address) })
+	l.checkNames(c)
+	return c
+}
+
+// declare reads and parses all files. It returns nil where one cannot be parsed:
+// mistakes that follow from half a file are not worth reading.
+func (l *loader) declare() *declarations {
+	paths, err := SpecFiles(l.dir)
+	if err != nil {
+		l.fail("Unreadable folder", "%s. Name the folder of the spec with `-C DIR`.", upperFirst(err.Error()))
+		return nil
+	}
+	if len(paths) == 0 {
+		l.fail("No spec here", "`%s` has no file whose name ends in `%s`. Create one, for example `main%s`, or name another folder with `-C DIR`.", l.dir, Suffix, Suffix)
+		return nil
+	}
+	d := newDeclarations()
+	var mistakes hcl.Diagnostics
+	for _, path := range paths {
+		file, diags := parseFile(path)
+		l.diags = append(l.diags, diags...)
+		if file == nil {
+			continue
+		}
+		l.sources[path] = file
+		if body, ok := file.Body.(*hclsyntax.Body); ok && !diags.HasErrors() {
+			mistakes = append(mistakes, d.add(body)...)
+		}
+	}
+	if l.diags.HasErrors() {
+		return nil
+	}
+	l.diags = mistakes
+	return d
+}
+
+// fail reports a mistake that stands in no file.
+func (l *loader) fail(summary, format string, args ...any) {
+	l.diags = append(l.diags, &hcl.Diagnostic{
+		Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...),
+	})
+}
+
+// tidy sorts diagnostics by place and drops repetitions: the same mistake of
+// every instance of a block is one, and so is what follows at the same place.
+func tidy(diags hcl.Diagnostics) hcl.Diagnostics {
+	slices.SortStableFunc(diags, func(a, b *hcl.Diagnostic) int {
+		return comparePlaces(a.Subject, b.Subject)
+	})
+	return slices.CompactFunc(diags, func(a, b *hcl.Diagnostic) bool {
+		if a.Subject == nil || b.Subject == nil {
+			return a.Subject == b.Subject && a.Summary == b.Summary && a.Detail == b.Detail
+		}
+		return comparePlaces(a.Subject, b.Subject) == 0
+	})
+}
+
+func comparePlaces(a, b *hcl.Range) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.Filename, b.Filename), cmp.Compare(a.Start.Byte, b.Start.Byte), cmp.Compare(a.End.Byte, b.End.Byte))
+}
+
+// Files are the sources of the spec by filename, for printing diagnostics.
+func (c *Config) Files() map[string]*hcl.File { return c.evaluator.sources }
+
+// Resource returns the resource with that address.
+func (c *Config) Resource(addr Address) (Resource, bool) {
+	i, ok := slices.BinarySearchFunc(c.Resources, addr, func(r Resource, a Address) int { return r.Address.Compare(a) })
+	if !ok {
+		return Resource{}, false
+	}
+	return c.Resources[i], true
+}

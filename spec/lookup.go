@@ -1,0 +1,75 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Lookup finds what a user names on a command line: an address, or its last
+// part where only one has it. `vm.dev` and `dev` are one resource, `vm.web` and
+// `web` are all instances of a for_each, `web["a"]` and, where nothing else is
+// called so, `a` are one of them. It returns at least one address, sorted; an
+// unknown or ambiguous text is an error that says what there is.
+func (c *Config) Lookup(text string) ([]Address, error) {
+	whole := func(a Address) bool { return text == a.String() || text == a.Block().String() }
+	label := func(a Address) bool {
+		kind := string(a.Kind) + "."
+		return kind+text == a.String() || kind+text == a.Block().String()
+	}
+	key := func(a Address) bool { return a.Key != "" && text == a.Key }
+	for _, matches := range []func(Address) bool{whole, label, key} {
+		found, blocks := c.matching(matches)
+		switch {
+		case len(found) == 0:
+			continue
+		case len(blocks) == 1:
+			return found, nil
+		}
+		var names []string
+		for _, a := range found {
+			names = append(names, a.String())
+		}
+		return nil, fmt.Errorf("%q could be %s: write the whole address", text, strings.Join(names, " or "))
+	}
+	return nil, fmt.Errorf("%q is no resource of the spec.%s", shorten(text), c.suggestAddress(text))
+}
+
+// matching returns the addresses that match, and their blocks.
+func (c *Config) matching(matches func(Address) bool) (found, blocks []Address) {
+	for _, r := range c.Resources {
+		if !matches(r.Address) {
+			continue
+		}
+		found = append(found, r.Address)
+		if block := r.Address.Block(); !slices.Contains(blocks, block) {
+			blocks = append(blocks, block)
+		}
+	}
+	return found, blocks
+}
+
+func (c *Config) suggestAddress(text string) string {
+	var whole, labels []string
+	for _, r := range c.Resources {
+		whole = append(whole, r.Address.String(), r.Address.Block().String())
+		labels = append(labels, r.Address.Name)
+	}
+	if strings.Contains(text, ".") {
+		return didYouMean(text, whole)
+	}
+	if hint := didYouMean(text, labels); hint != "" {
+		return hint
+	}
+	if len(c.Resources) == 0 {
+		return " The spec has no resources."
+	}
+	return fmt.Sprintf(" It has %s.", c.Resources[0].Address) + c.more()
+}
+
+func (c *Config) more() string {
+	if len(c.Resources) == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more.", len(c.Resources)-1)
+}

@@ -1,0 +1,24 @@
+package spec
+
+import "regexp"
+
+var (
+	// sizePattern matches sizes; each unit is 1024 of the one before.
+	sizePattern = regexp.MustCompile(`^([0-9]{1,30}(?:\.[0-9]{1,30})?)(B|KiB|MiB|GiB|TiB|PiB|EiB)$`)
+	// nearlySize matches what people write instead of a size: 8G, 8GB, "8 gb", 8.
+	nearlySize = regexp.MustCompile(`^\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([kKmMgGtTpPeE]?)([iI]?[bB]?|[bB]ytes?)\s*$`)
+	// bareNumber matches a duration that lacks its unit.
+	bareNumber = regexp.MustCompile(`^[0-9]{1,9}$`)
+
+	labelPattern   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+	projectPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,30}$`)
+	idPattern      = regexp.MustCompile(`^[a-z0-9]{10}$`)
+	// objectNamePattern is what libvirt, Lima and Docker all accept as a name.
+	objectNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+	// userPattern is a login name that no command line can take for an option.
+	userPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,31}$`)
+	// constraintPattern is one condition of required_version.
+	constraintPattern = regexp.MustCompile(`^\s*(=|!=|>|>=|<|<=|~>)?\s*v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,2})\s*$`)
+	// versionPattern is the part of a version that constraints compare.
+	versionPattern = regexp.MustCompile(`^v?([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:\.([0-9]{1,9}))?(?:[-+].*)?$`)
+)

@@ -1,0 +1,212 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2/ext/customdecode"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
+)
+
+// tryFunc and canFunc evaluate their arguments once. Those of hcl's own library
+// evaluate twice, and nested ones so double with each level.
+var (
+	tryFunc = function.New(&function.Spec{
+		VarParam: &function.Parameter{Name: "expressions", Type: customdecode.ExpressionClosureType},
+		Type:     function.StaticReturnType(cty.DynamicPseudoType),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			for _, arg := range args {
+				v, diags := customdecode.ExpressionClosureFromVal(arg).Value()
+				if !diags.HasErrors() {
+					return v, nil
+				}
+			}
+			return cty.NilVal, errors.New("none of the expressions can be evaluated")
+		},
+	})
+	canFunc = function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "expression", Type: customdecode.ExpressionClosureType}},
+		Type:   function.StaticReturnType(cty.Bool),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			_, diags := customdecode.ExpressionClosureFromVal(args[0]).Value()
+			return cty.BoolVal(!diags.HasErrors()), nil
+		},
+	})
+)
+
+var (
+	sensitiveFunc = function.New(&function.Spec{
+		Params: []function.Parameter{{
+			Name: "value", Type: cty.DynamicPseudoType, AllowMarked: true, AllowNull: true, AllowUnknown: true, AllowDynamicType: true,
+		}},
+		Type: func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return args[0].Mark(sensitive), nil },
+	})
+	nonsensitiveFunc = function.New(&function.Spec{
+		Params: []function.Parameter{{
+			Name: "value", Type: cty.DynamicPseudoType, AllowMarked: true, AllowNull: true, AllowUnknown: true, AllowDynamicType: true,
+		}},
+		Type: func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			v, _ := args[0].Unmark()
+			return v, nil
+		},
+	})
+)
+
+// lengthFunc counts the characters of a text too.
+var lengthFunc = function.New(&function.Spec{
+	Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowDynamicType: true}},
+	Type: func(args []cty.Value) (cty.Type, error) {
+		ty := args[0].Type()
+		if ty == cty.String || ty == cty.DynamicPseudoType || ty.IsTupleType() || ty.IsObjectType() || ty.IsCollectionType() {
+			return cty.Number, nil
+		}
+		return cty.NilType, errors.New("only a text, a list, a set, a map or an object has a length")
+	},
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		v := args[0]
+		switch ty := v.Type(); {
+		case ty == cty.DynamicPseudoType:
+			return cty.UnknownVal(cty.Number), nil
+		case ty.IsTupleType():
+			return cty.NumberIntVal(int64(len(ty.TupleElementTypes()))), nil
+		case ty.IsObjectType():
+			return cty.NumberIntVal(int64(len(ty.AttributeTypes()))), nil
+		case ty == cty.String:
+			return stdlib.Strlen(v)
+		default:
+			return v.Length(), nil
+		}
+	},
+})
+
+// replaceFunc replaces a text, or a regular expression that stands between slashes.
+var replaceFunc = function.New(&function.Spec{
+	Params: []function.Parameter{
+		{Name: "text", Type: cty.String}, {Name: "from", Type: cty.String}, {Name: "to", Type: cty.String},
+	},
+	Type: function.StaticReturnType(cty.String),
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		if from := args[1].AsString(); len(from) > 1 && from[0] == '/' && from[len(from)-1] == '/' {
+			return stdlib.RegexReplace(args[0], cty.StringVal(from[1:len(from)-1]), args[2])
+		}
+		return stdlib.Replace(args[0], args[1], args[2])
+	},
+})
+
+var (
+	startsWithFunc  = textTest("prefix", strings.HasPrefix)
+	endsWithFunc    = textTest("suffix", strings.HasSuffix)
+	strContainsFunc = textTest("part", strings.Contains)
+)
+
+func textTest(second string, test func(text, other string) bool) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "text", Type: cty.String}, {Name: second, Type: cty.String}},
+		Type:   function.StaticReturnType(cty.Bool),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			return cty.BoolVal(test(args[0].AsString(), args[1].AsString())), nil
+		},
+	})
+}
+
+var (
+	sha256Func = function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "text", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			sum := sha256.Sum256([]byte(args[0].AsString()))
+			return cty.StringVal(hex.EncodeToString(sum[:])), nil
+		},
+	})
+	base64EncodeFunc = function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "text", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			return cty.StringVal(base64.StdEncoding.EncodeToString([]byte(args[0].AsString()))), nil
+		},
+	})
+	base64DecodeFunc = function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "text", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			decoded, err := base64.StdEncoding.DecodeString(args[0].AsString())
+			if err != nil || !utf8.Valid(decoded) {
+				return cty.NilVal, function.NewArgErrorf(0, "it is not the base64 form of a UTF-8 text")
+			}
+			return cty.StringVal(string(decoded)), nil
+		},
+	})
+)
+
+var (
+	allTrueFunc = boolsFunc(func(bools []bool) bool { return !slices.Contains(bools, false) })
+	anyTrueFunc = boolsFunc(func(bools []bool) bool { return slices.Contains(bools, true) })
+)
+
+func boolsFunc(join func([]bool) bool) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "list", Type: cty.List(cty.Bool)}},
+		Type:   function.StaticReturnType(cty.Bool),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			var bools []bool
+			for _, v := range args[0].AsValueSlice() {
+				if !v.IsKnown() {
+					return cty.UnknownVal(cty.Bool), nil
+				}
+				bools = append(bools, !v.IsNull() && v.True())
+			}
+			return cty.BoolVal(join(bools)), nil
+		},
+	})
+}
+
+var sumFunc = function.New(&function.Spec{
+	Params: []function.Parameter{{Name: "list", Type: cty.List(cty.Number)}},
+	Type:   function.StaticReturnType(cty.Number),
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		total := cty.Zero
+		for _, v := range args[0].AsValueSlice() {
+			if !v.IsNull() {
+				total = total.Add(v)
+			}
+		}
+		return total, nil
+	},
+})
+
+// oneFunc is the only element of a collection, or null where it is empty.
+var oneFunc = function.New(&function.Spec{
+	Params: []function.Parameter{{Name: "list", Type: cty.DynamicPseudoType}},
+	Type:   function.StaticReturnType(cty.DynamicPseudoType),
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		ty := args[0].Type()
+		if !ty.IsListType() && !ty.IsSetType() && !ty.IsTupleType() {
+			return cty.NilVal, function.NewArgErrorf(0, "it is no list or set")
+		}
+		switch items := args[0].AsValueSlice(); len(items) {
+		case 0:
+			return cty.NullVal(cty.DynamicPseudoType), nil
+		case 1:
+			return items[0], nil
+		default:
+			return cty.NilVal, function.NewArgErrorf(0, "it has more than one element")
+		}
+	},
+})
+
+func asText(v cty.Value) (cty.Value, error) { return convert.Convert(v, cty.String) }
+
+func sortedNamesOf(values map[string]cty.Value) []string {
+	return slices.Sorted(maps.Keys(values))
+}

@@ -1,0 +1,296 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// reference is one use of a name in an expression.
+type reference struct {
+	root string // "var", "local", "each", or a kind of resource
+	name string
+	rng  hcl.Range
+	// Of a resource: the instance, where it is written as vm.web["a"], or as
+	// vm.web[each.key], and the attribute. Empty: the whole of it.
+	key     string
+	keyExpr hclsyntax.Expression
+	attr    string
+}
+
+// target is what r refers to, without its instance.
+func (r reference) target() name { return name{root: r.root, name: r.name} }
+
+// name is what a declaration is called in references, and identifies it.
+type name struct{ root, name string }
+
+func (n name) String() string { return n.root + "." + n.name }
+
+func (n name) compare(m name) int {
+	return strings.Compare(n.String(), m.String())
+}
+
+// block is the address of a resource's block.
+func (n name) block() Address { return Address{Kind: Kind(n.root), Name: n.name} }
+
+// references finds the references of one expression and says which of them
+// refer to nothing. An expression with such a reference must not be evaluated.
+func (d *declarations) references(expr hclsyntax.Expression, scope scope) ([]reference, hcl.Diagnostics) {
+	var refs []reference
+	var diags hcl.Diagnostics
+	var dynamic map[hcl.Range]hclsyntax.Expression
+	for _, t := range hclsyntax.Variables(expr) {
+		ref, m := d.reference(t, scope)
+		if m != nil {
+			diags = append(diags, m)
+			continue
+		}
+		if ref.root != "each" && ref.root != "var" && ref.root != "local" && ref.key == "" && ref.attr == "" {
+			if dynamic == nil {
+				dynamic = indexedBy(expr)
+			}
+			ref.keyExpr = dynamic[ref.rng]
+		}
+		refs = append(refs, ref)
+	}
+	return refs, diags
+}
+
+// scope is where an expression stands.
+type scope struct {
+	owner name // what the expression belongs to
+	each  bool // whether each.key and each.value exist
+	// plain allows variables and locals only: these values are needed before
+	// anything is observed.
+	plain bool
+}
+
+func (d *declarations) reference(t hcl.Traversal, in scope) (reference, *hcl.Diagnostic) {
+	root := t.RootName()
+	ref := reference{root: root, rng: t.SourceRange()}
+	if len(t) > 1 {
+		if step, ok := t[1].(hcl.TraverseAttr); ok {
+			ref.name = step.Name
+		}
+	}
+	switch {
+	case root == "var", root == "local":
+		return ref, d.mustBeDeclared(ref)
+	case root == "each":
+		return ref, eachExists(ref, in)
+	case root == "provider":
+		return ref, mistake(ref.rng, "Unexpected reference",
+			"A provider stands only in `provider = …`; its settings cannot be read.")
+	case slices.Contains(laterBlocks, root):
+		return ref, mistake(ref.rng, "Not built in yet", "`%s` blocks are not built in yet.", root)
+	}
+	if _, ok := resourceShapes[Kind(root)]; ok {
+		if in.plain {
+			return ref, mistake(ref.rng, "Unexpected reference",
+				"%s is needed before any resource is looked at: use variables and locals only.", quoteName(in.owner))
+		}
+		return d.resourceReference(ref, t, in)
+	}
+	return ref, d.unknownRoot(ref, t)
+}
+
+// mustBeDeclared says that ref names nothing, where it does.
+func (d *declarations) mustBeDeclared(ref reference) *hcl.Diagnostic {
+	kind := ref.root
+	if kind == "var" {
+		kind = "variable"
+	}
+	if ref.name == "" {
+		return mistake(ref.rng, "Incomplete reference", "Write `%s.NAME`, the name of a %s.", ref.root, kind)
+	}
+	if d.declares(ref.target()) {
+		return nil
+	}
+	return mistake(ref.rng, "Unknown "+kind, "`%s.%s` is not declared.%s%s", ref.root, ref.name,
+		didYouMean(ref.name, d.declared(ref.root)), d.elsewhere(ref))
+}
+
+func (d *declarations) declares(n name) bool {
+	var ok bool
+	switch n.root {
+	case "var":
+		_, ok = d.variables[n.name]
+	case "local":
+		_, ok = d.locals[n.name]
+	default:
+		_, ok = d.resources[n.block()]
+	}
+	return ok
+}
+
+// declared lists the names that may follow a root, sorted.
+func (d *declarations) declared(root string) []string {
+	var names []string
+	switch root {
+	case "var":
+		names = slices.Collect(maps.Keys(d.variables))
+	case "local":
+		names = slices.Collect(maps.Keys(d.locals))
+	default:
+		for addr := range d.resources {
+			if string(addr.Kind) == root {
+				names = append(names, addr.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// elsewhere says that the name exists as something else.
+func (d *declarations) elsewhere(ref reference) string {
+	if _, ok := d.variables[ref.name]; ok && ref.root != "var" {
+		return fmt.Sprintf(" There is a variable of that name: `var.%s`.", ref.name)
+	}
+	if _, ok := d.locals[ref.name]; ok && ref.root != "local" {
+		return fmt.Sprintf(" There is a local of that name: `local.%s`.", ref.name)
+	}
+	return ""
+}
+
+func eachExists(ref reference, in scope) *hcl.Diagnostic {
+	switch {
+	case !in.each:
+		return mistake(ref.rng, "No for_each here", "`each` exists only in a resource that has `for_each`.")
+	case ref.name != "key" && ref.name != "value":
+		return mistake(ref.rng, "Incomplete reference", "Write `each.key` or `each.value`.")
+	}
+	return nil
+}
+
+// resourceReference reads vm.dev.address, vm.web["a"].address and their beginnings.
+func (d *declarations) resourceReference(ref reference, t hcl.Traversal, in scope) (reference, *hcl.Diagnostic) {
+	if m := d.mustBeDeclared(ref); m != nil {
+		return ref, m
+	}
+	if ref.target() == in.owner {
+		return ref, mistake(ref.rng, "Self reference",
+			"`%s` refers to itself. A value that is needed twice goes into `locals`.", in.owner)
+	}
+	rest := t[2:]
+	_, forEach := d.resources[ref.target().block()].Body.Attributes["for_each"]
+	if forEach && len(rest) > 0 {
+		ref.key = stepName(rest[0])
+		if ref.key == "" {
+			return ref, mistake(ref.rng, "Invalid key", "The keys of `%s` are strings: write `%s[\"KEY\"]`.", ref.target(), ref.target())
+		}
+		if _, isAttr := rest[0].(hcl.TraverseAttr); isAttr && isAttribute(ref.root, ref.key) {
+			return ref, mistake(ref.rng, "Missing key", "`%s` has `for_each`: write `%s[\"KEY\"].%s`.", ref.target(), ref.target(), ref.key)
+		}
+		rest = rest[1:]
+	}
+	if len(rest) == 0 {
+		return ref, nil
+	}
+	if _, isIndex := rest[0].(hcl.TraverseIndex); isIndex && !forEach {
+		return ref, mistake(ref.rng, "Unexpected key", "`%s` has no `for_each`: write `%s` without a key.", ref.target(), ref.target())
+	}
+	ref.attr = stepName(rest[0])
+	if !isAttribute(ref.root, ref.attr) {
+		return ref, d.unknownAttribute(ref)
+	}
+	return ref, nil
+}
+
+func (d *declarations) unknownAttribute(ref reference) *hcl.Diagnostic {
+	shape := resourceShapes[Kind(ref.root)]
+	if slices.Contains(shape.Later, ref.attr) {
+		return mistake(ref.rng, "Not built in yet", "`%s` of a %s is not built in yet.", ref.attr, ref.root)
+	}
+	return mistake(ref.rng, "Unknown attribute", "A %s has no attribute `%s`.%s", ref.root, ref.attr,
+		didYouMean(ref.attr, readable(shape)))
+}
+
+// readable lists the attributes and blocks of a resource that references see.
+func readable(shape Block) []string {
+	var names []string
+	for _, a := range shape.Attrs {
+		if !a.Meta {
+			names = append(names, a.Name)
+		}
+	}
+	for _, b := range shape.Blocks {
+		names = append(names, b.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func isAttribute(kind, attr string) bool {
+	return slices.Contains(readable(resourceShapes[Kind(kind)]), attr)
+}
+
+// stepName is the name of an attribute step, or the key of an index step; ""
+// where the key is no string.
+func stepName(step hcl.Traverser) string {
+	switch step := step.(type) {
+	case hcl.TraverseAttr:
+		return step.Name
+	case hcl.TraverseIndex:
+		if step.Key.Type() == cty.String && step.Key.IsKnown() && !step.Key.IsNull() {
+			return step.Key.AsString()
+		}
+	}
+	return ""
+}
+
+// unknownRoot explains a name that begins no reference.
+func (d *declarations) unknownRoot(ref reference, t hcl.Traversal) *hcl.Diagnostic {
+	switch ref.root {
+	case "path":
+		return mistake(ref.rng, "Unknown name", "There is no `path`: relative paths are read from the folder of the spec.")
+	case "count":
+		return mistake(ref.rng, "Unknown name", "There is no `count`: use `for_each` and `each.key`.")
+	}
+	bare := reference{name: ref.root, rng: ref.rng}
+	if hint := d.elsewhere(bare); hint != "" {
+		return mistake(ref.rng, "Unknown name", "`%s` is no reference.%s", ref.root, hint)
+	}
+	if len(t) == 1 {
+		return mistake(ref.rng, "Unknown name", "`%s` is no reference. A text stands in quotes: `\"%s\"`.", ref.root, ref.root)
+	}
+	roots := append([]string{"var", "local", "each"}, kinds()...)
+	return mistake(ref.rng, "Unknown name", "`%s` begins no reference; `%s` do.%s", ref.root,
+		strings.Join(roots, "`, `"), didYouMean(ref.root, roots))
+}
+
+// kinds lists the kinds of resources.
+func kinds() []string {
+	var names []string
+	for kind := range resourceShapes {
+		names = append(names, string(kind))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// indexedBy finds vm.web[EXPR] in an expression: EXPR by the range of vm.web.
+func indexedBy(expr hclsyntax.Expression) map[hcl.Range]hclsyntax.Expression {
+	found := map[hcl.Range]hclsyntax.Expression{}
+	// The visitor returns no diagnostics.
+	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics { //nolint:errcheck // see above
+		if index, ok := n.(*hclsyntax.IndexExpr); ok {
+			if of, ok := index.Collection.(*hclsyntax.ScopeTraversalExpr); ok {
+				found[of.Traversal.SourceRange()] = index.Key
+			}
+		}
+		return nil
+	})
+	return found
+}
+
+// at writes a range for people: "main.vmctl.hcl:3".
+func at(rng hcl.Range) string { return fmt.Sprintf("%s:%d", rng.Filename, rng.Start.Line) }
+
+// quoteName writes a name for the beginning of a sentence.
+func quoteName(n name) string { return "`" + n.String() + "`" }

@@ -1,0 +1,232 @@
+package spec
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// resourceBlock is a resource block as it stands in a file.
+type resourceBlock struct {
+	*hclsyntax.Block
+	shape     Block
+	forEach   hclsyntax.Expression // nil: one instance without a key
+	provider  ProviderRef
+	supports  func(path string) bool
+	dependsOn []reference
+}
+
+// instance is one resource of a block.
+type instance struct {
+	resource Resource
+	export   map[string]cty.Value // what references see, without computed attributes
+	object   cty.Value            // what references see while nothing computed is known
+}
+
+// evaluateResource decodes the instances of a resource block.
+func (w *world) evaluateResource(n *node, r *result, ctx *hcl.EvalContext, only string) {
+	items, ok := w.forEach(n, r, ctx)
+	if !ok || len(items) == 0 {
+		// There is nothing to make of the block, but mistakes in it count.
+		unknown := item{Key: "", value: cty.DynamicVal}
+		w.decodeInstance(n, &result{tainted: true}, ctx, unknown)
+	}
+	if !ok {
+		r.tainted = true
+		return
+	}
+	for _, it := range items {
+		if only != "" && only != it.Key {
+			continue
+		}
+		r.instances = append(r.instances, w.decodeInstance(n, r, ctx, it))
+	}
+}
+
+// decodeInstance decodes a block for one key.
+func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it item) instance {
+	b := n.resource
+	if b.forEach != nil {
+		ctx = ctx.NewChild()
+		key := cty.UnknownVal(cty.String)
+		if it.Key != "" {
+			key = cty.StringVal(it.Key)
+		}
+		ctx.Variables = map[string]cty.Value{"each": cty.ObjectVal(map[string]cty.Value{"key": key, "value": it.value})}
+	}
+	addr := Address{Kind: Kind(b.Type), Name: b.Labels[0], Key: it.Key}
+	d := &decoder{
+		ctx:      ctx,
+		files:    w.files,
+		bad:      n.bad,
+		owner:    addr.String(),
+		origin:   "default of " + b.Type,
+		quiet:    r.tainted,
+		supports: b.supports,
+		provider: b.provider.Type,
+	}
+	decoded := d.block(b.Body, b.shape, place{rng: b.DefRange()})
+	w.diags = append(w.diags, d.diags...)
+	if d.diags.HasErrors() {
+		r.tainted = true
+	}
+	uses := map[Address]bool{}
+	for _, addr := range w.usesOf(n, ctx) {
+		uses[addr] = true
+	}
+	for _, ref := range b.dependsOn {
+		w.addUses(uses, ref, ctx)
+	}
+	i := instance{resource: Resource{
+		Address:  addr,
+		Provider: b.provider,
+		Want:     b.shape.on(wanted, decoded),
+		Policy:   b.shape.on(policy, decoded),
+		Uses:     sortedAddresses(uses),
+		Defaults: d.defaults,
+		Range:    b.DefRange(),
+	}}
+	i.export = b.shape.on(exported, decoded).AsValueMap()
+	if !i.resource.Want.IsWhollyKnown() || !i.resource.Policy.IsWhollyKnown() {
+		r.pending = true
+	}
+	i.object = i.withComputed(b.shape, cty.NilVal)
+	return i
+}
+
+// resourceValue is what a reference to a resource block sees: an object, or an
+// object of objects by key. keys lists the instances that matter; nil: all.
+func (w *world) resourceValue(n *node, keys map[string]bool) cty.Value {
+	r := w.result(n)
+	if n.resource.forEach == nil {
+		if len(r.instances) == 0 {
+			return cty.DynamicVal
+		}
+		return w.objectOf(n, r.instances[0])
+	}
+	if r.tainted && len(r.instances) == 0 {
+		return cty.DynamicVal
+	}
+	objects := map[string]cty.Value{}
+	for _, i := range r.instances {
+		if key := i.resource.Address.Key; keys == nil || keys[key] {
+			objects[key] = w.objectOf(n, i)
+		}
+	}
+	return cty.ObjectVal(objects)
+}
+
+func (w *world) objectOf(n *node, i instance) cty.Value {
+	values, ok := w.computed[i.resource.Address]
+	if !ok {
+		return i.object
+	}
+	return i.withComputed(n.resource.shape, values)
+}
+
+// withComputed is what references see when values has the computed attributes.
+func (i instance) withComputed(shape Block, values cty.Value) cty.Value {
+	object := maps.Clone(i.export)
+	for _, a := range shape.Attrs {
+		if a.Computed {
+			object[a.Name] = computedValue(values, a.Name, a.Type)
+		}
+	}
+	// A name that is left out is chosen when the object is made.
+	if name, ok := object["name"]; ok && name.IsKnown() && name.IsNull() {
+		object["name"] = computedValue(values, "name", cty.String)
+		if object["name"].IsKnown() && object["name"].IsNull() {
+			object["name"] = cty.UnknownVal(cty.String)
+		}
+	}
+	return cty.ObjectVal(object)
+}
+
+// item is one key of a for_each.
+type item struct {
+	Key   string
+	value cty.Value
+}
+
+// forEach evaluates for_each: its keys in order. It is false where a mistake
+// was found, and one item without a key where the block has no for_each.
+func (w *world) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool) {
+	expr := n.resource.forEach
+	if expr == nil {
+		return []item{{}}, true
+	}
+	if n.bad[expr] {
+		return nil, false
+	}
+	value, diags := expr.Value(ctx)
+	w.diags = append(w.diags, diags...)
+	if diags.HasErrors() {
+		return nil, false
+	}
+	if !value.IsKnown() && r.tainted {
+		return nil, false
+	}
+	items, summary, problem := forEachItems(value)
+	if problem != "" {
+		w.diags = append(w.diags, mistake(expr.Range(), summary, "`for_each` of `%s` %s", n.name, problem))
+		return nil, false
+	}
+	return items, true
+}
+
+// forEachItems takes a for_each value apart, or says what is wrong with it.
+func forEachItems(value cty.Value) (items []item, summary, problem string) {
+	if value.IsMarked() {
+		return nil, "Sensitive for_each", "is sensitive: its keys would be shown as addresses."
+	}
+	ty := value.Type()
+	isMap := ty.IsMapType() || ty.IsObjectType()
+	switch {
+	case !value.IsKnown() || ty.IsSetType() && !value.IsNull() && !value.IsWhollyKnown():
+		return nil, "Unknown for_each", "must be known before anything is observed: it decides which resources there are. Use variables, locals and attributes that the spec sets."
+	case value.IsNull():
+		return nil, "Invalid for_each", "is null. Write a map, or a set of strings; `{}` makes none."
+	case ty.IsTupleType() || ty.IsListType():
+		return nil, "Invalid for_each", "is a list, whose elements have no keys: write `toset([…])`."
+	case !isMap && !ty.IsSetType():
+		return nil, "Invalid for_each", "is a " + ty.FriendlyName() + ". Write a map, or a set of strings like `toset([\"a\", \"b\"])`."
+	}
+	if isMap {
+		values := value.AsValueMap()
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			items = append(items, item{Key: key, value: values[key]})
+		}
+	}
+	if ty.IsSetType() {
+		for _, v := range value.AsValueSlice() {
+			if v.IsNull() || v.Type() != cty.String {
+				return nil, "Invalid for_each", "is a set of other things than strings. Write `toset([\"a\", \"b\"])`."
+			}
+			items = append(items, item{Key: v.AsString(), value: v})
+		}
+	}
+	for _, it := range items {
+		if it.Key == "" {
+			return nil, "Invalid for_each", "has an empty key. Every key must be at least one character."
+		}
+	}
+	return items, "", ""
+}
+
+// computedValue is one attribute of recorded values; what is not among them is
+// unknown.
+func computedValue(values cty.Value, attr string, ty cty.Type) cty.Value {
+	if values == cty.NilVal || !values.IsKnown() || values.IsNull() ||
+		!values.Type().IsObjectType() || !values.Type().HasAttribute(attr) {
+		return cty.UnknownVal(ty)
+	}
+	v, err := convert.Convert(values.GetAttr(attr), ty)
+	if err != nil {
+		return cty.UnknownVal(ty)
+	}
+	return v
+}

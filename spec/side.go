@@ -1,0 +1,133 @@
+package spec
+
+import "github.com/zclconf/go-cty/cty"
+
+// side is one of the values that a decoded block is split into.
+type side int
+
+const (
+	wanted   side = iota // the object
+	policy               // how vmctl treats it
+	exported             // what references see, as a spec would write it
+)
+
+// WantType is the type of Resource.Want of a kind.
+func WantType(kind Kind) cty.Type { return resourceShapes[kind].typeOn(wanted) }
+
+// PolicyType is the type of Resource.Policy of a kind.
+func PolicyType(kind Kind) cty.Type { return resourceShapes[kind].typeOn(policy) }
+
+// has reports whether a stands on s, in a block that is policy or not.
+func (s side) has(a Attr, in Block) bool {
+	if a.Meta || a.Computed {
+		return false
+	}
+	switch s {
+	case wanted:
+		return !a.Policy && !in.Policy
+	case policy:
+		return a.Policy || in.Policy
+	case exported:
+		return true
+	default:
+		panic("spec: unknown side")
+	}
+}
+
+// hasBlock reports whether anything of b stands on s.
+func (s side) hasBlock(b Block) bool {
+	for _, a := range b.Attrs {
+		if s.has(a, b) {
+			return true
+		}
+	}
+	for _, nested := range b.Blocks {
+		if s.hasBlock(nested) {
+			return true
+		}
+	}
+	return false
+}
+
+// typeOf is the type of a on s.
+func (s side) typeOf(a Attr) cty.Type {
+	if s == exported && a.Unit != Plain {
+		return cty.String
+	}
+	return a.Type
+}
+
+// typeOn is the type of what stands on s, of one block.
+func (b Block) typeOn(s side) cty.Type {
+	types := map[string]cty.Type{}
+	for _, a := range b.Attrs {
+		if s.has(a, b) {
+			types[a.Name] = s.typeOf(a)
+		}
+	}
+	for _, nested := range b.Blocks {
+		if !s.hasBlock(nested) {
+			continue
+		}
+		types[nested.Name] = nested.typeOn(s)
+		if nested.Repeated {
+			types[nested.Name] = cty.List(types[nested.Name])
+		}
+	}
+	return cty.Object(types)
+}
+
+// on returns what stands on s of a decoded block: an object of typeOn's type.
+func (b Block) on(s side, decoded cty.Value) cty.Value {
+	if decoded.IsNull() {
+		return cty.NullVal(b.typeOn(s))
+	}
+	values := map[string]cty.Value{}
+	for _, a := range b.Attrs {
+		if s.has(a, b) {
+			values[a.Name] = s.value(a, decoded.GetAttr(a.Name))
+		}
+	}
+	for _, nested := range b.Blocks {
+		if !s.hasBlock(nested) {
+			continue
+		}
+		inner := decoded.GetAttr(nested.Name)
+		if !nested.Repeated {
+			values[nested.Name] = nested.on(s, inner)
+			continue
+		}
+		var items []cty.Value
+		for _, item := range inner.AsValueSlice() {
+			items = append(items, nested.on(s, item))
+		}
+		values[nested.Name] = listOf(nested.typeOn(s), items)
+	}
+	return cty.ObjectVal(values)
+}
+
+// value is the value of a on s.
+func (s side) value(a Attr, v cty.Value) cty.Value {
+	if s != exported || a.Unit == Plain {
+		return v
+	}
+	switch {
+	case !v.IsKnown():
+		return cty.UnknownVal(cty.String)
+	case v.IsNull():
+		return cty.NullVal(cty.String)
+	}
+	n, _ := v.AsBigFloat().Int64()
+	if a.Unit == Bytes {
+		return cty.StringVal(FormatSize(n))
+	}
+	return cty.StringVal(FormatDuration(n))
+}
+
+// listOf is a list of items of one type, which may be none.
+func listOf(element cty.Type, items []cty.Value) cty.Value {
+	if len(items) == 0 {
+		return cty.ListValEmpty(element)
+	}
+	return cty.ListVal(items)
+}

@@ -1,0 +1,98 @@
+package spec
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+const sizeLetters = "BKMGTPE"
+
+// ParseSize reads a size as a spec writes it, "8GiB" or "512MiB", and returns
+// bytes. The units are B, KiB, MiB, GiB, TiB, PiB and EiB; a fraction is fine
+// where it is a whole number of bytes. The error of anything else suggests what
+// was probably meant.
+func ParseSize(text string) (int64, error) {
+	m := sizePattern.FindStringSubmatch(text)
+	if m == nil {
+		return 0, fmt.Errorf("%q is no size: write it with an IEC unit, for example %q", shorten(text), suggestSize(text))
+	}
+	amount, ok := new(big.Rat).SetString(m[1])
+	if !ok {
+		return 0, fmt.Errorf("%q is no size: write it with an IEC unit, for example %q", shorten(text), "8GiB")
+	}
+	shift := uint(10 * strings.IndexByte(sizeLetters, m[2][0]))
+	amount.Mul(amount, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), shift)))
+	if !amount.IsInt() {
+		return 0, fmt.Errorf("%q is no whole number of bytes: write for example %q", text, suggestSize(strings.SplitN(m[1], ".", 2)[0]+m[2]))
+	}
+	if !amount.Num().IsInt64() {
+		return 0, fmt.Errorf("%q is too large: a size is less than %q", text, "8EiB")
+	}
+	return amount.Num().Int64(), nil
+}
+
+// FormatSize writes bytes as ParseSize reads them, with the largest unit that
+// needs no fraction: "8GiB", "1536MiB", "1000B".
+func FormatSize(bytes int64) string {
+	unit := 0
+	for bytes != 0 && bytes%1024 == 0 && unit < len(sizeLetters)-1 {
+		bytes /= 1024
+		unit++
+	}
+	if unit == 0 {
+		return strconv.FormatInt(bytes, 10) + "B"
+	}
+	return strconv.FormatInt(bytes, 10) + sizeLetters[unit:unit+1] + "iB"
+}
+
+// suggestSize returns the size that text was probably meant to be.
+func suggestSize(text string) string {
+	m := nearlySize.FindStringSubmatch(text)
+	if m == nil {
+		return "8GiB"
+	}
+	if m[2] == "" && m[3] == "" {
+		return suggestUnit(m[1])
+	}
+	letter := strings.ToUpper(m[2])
+	if letter == "" {
+		letter = "B"
+	} else {
+		letter += "iB"
+	}
+	guess := m[1] + letter
+	if _, err := ParseSize(guess); err != nil {
+		return "8GiB"
+	}
+	return guess
+}
+
+// suggestUnit returns the size that a number without a unit was probably meant
+// to be: bytes where it is large, else MiB, else GiB.
+func suggestUnit(number string) string {
+	n, err := strconv.ParseInt(number, 10, 64)
+	switch {
+	case err != nil:
+		return "8GiB"
+	case n >= 1<<20:
+		return FormatSize(n)
+	case n > 64:
+		return number + "MiB"
+	case n > 0:
+		return number + "GiB"
+	default:
+		return "8GiB"
+	}
+}
+
+// shorten keeps an error readable when what a user wrote is very long.
+func shorten(text string) string {
+	const most = 60
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most]) + "…"
+}

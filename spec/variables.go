@@ -1,0 +1,329 @@
+package spec
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// mark is the type of marks on values.
+type mark string
+
+// sensitive marks a value that must never be shown or stored.
+const sensitive mark = "sensitive"
+
+// environPrefix begins the name of an environment variable that sets a variable.
+const environPrefix = "VMCTL_VAR_"
+
+// variable is one variable block.
+type variable struct {
+	name      string
+	block     *hclsyntax.Block
+	typ       cty.Type
+	defaults  *typeexpr.Defaults // of optional attributes
+	fallback  cty.Value          // cty.NilVal: none
+	sensitive bool
+	nullable  bool
+}
+
+// given is a value that came from outside of the spec.
+type given struct {
+	source string               // for people: "--var memory"
+	text   string               // from the command line and the environment
+	expr   hclsyntax.Expression // from a file
+	rng    hcl.Range            // of expr
+}
+
+// inputs evaluates the variables.
+func (l *loader) inputs(e *evaluator) {
+	e.variables, e.failed = map[string]cty.Value{}, map[string]bool{}
+	values := l.given(e.declared)
+	for _, label := range sortedNames(e.declared.variables) {
+		v, ok := l.variable(e.declared.variables[label])
+		if ok {
+			var value cty.Value
+			if value, ok = l.valueOf(v, values); ok {
+				e.variables[label] = value
+				ok = l.validate(e, v, value)
+			}
+		}
+		e.failed[label] = !ok
+	}
+}
+
+// given collects values from environment, files and command line, the later winning.
+func (l *loader) given(d *declarations) map[string]given {
+	values := map[string]given{}
+	for _, entry := range l.in.Environ {
+		if assignment, ok := strings.CutPrefix(entry, environPrefix); ok {
+			// What the environment has and the spec has not may be meant for another.
+			if label, text, ok := strings.Cut(assignment, "="); ok && d.variables[label] != nil {
+				values[label] = given{source: environPrefix + label, text: text}
+			}
+		}
+	}
+	for _, path := range l.in.VarFiles {
+		l.varFile(d, path, values)
+	}
+	for _, assignment := range l.in.Vars {
+		label, text, ok := strings.Cut(assignment, "=")
+		label = strings.TrimSpace(label)
+		switch {
+		case !ok:
+			l.fail("Invalid --var", "`--var %s` sets nothing: write `--var NAME=VALUE`.", shorten(label))
+		case d.variables[label] == nil:
+			l.fail("Unknown variable", "`--var %s=…` sets a variable that is not declared.%s", label, didYouMean(label, d.declared("var")))
+		default:
+			values[label] = given{source: "--var " + label, text: text}
+		}
+	}
+	return values
+}
+
+// varFile reads a file of `name = value` lines.
+func (l *loader) varFile(d *declarations, path string, values map[string]given) {
+	src, err := readText(path)
+	if err != nil {
+		l.fail("Unreadable variables", "`--var-file %s` could not be read: %s.", path, err)
+		return
+	}
+	file, diags := parseSource(src, path)
+	l.diags = append(l.diags, diags...)
+	l.sources[path] = file
+	body, ok := file.Body.(*hclsyntax.Body)
+	if diags.HasErrors() || !ok {
+		return
+	}
+	for _, b := range body.Blocks {
+		l.diags = append(l.diags, mistake(b.TypeRange, "Unexpected block", "A file of variables holds lines like `name = value` only."))
+	}
+	for _, a := range attributesOf(body) {
+		if d.variables[a.Name] == nil {
+			l.diags = append(l.diags, mistake(a.NameRange, "Unknown variable", "`var.%s` is not declared.%s",
+				a.Name, didYouMean(a.Name, d.declared("var"))))
+			continue
+		}
+		values[a.Name] = given{source: filepath.Base(path), expr: a.Expr, rng: a.Expr.Range()}
+	}
+}
+
+// variable reads a variable block.
+func (l *loader) variable(b *hclsyntax.Block) (*variable, bool) {
+	v := &variable{name: b.Labels[0], block: b, typ: cty.DynamicPseudoType}
+	dec := &decoder{ctx: emptyContext(), owner: "var." + v.name, bad: map[hclsyntax.Expression]bool{}}
+	before := len(l.diags)
+	l.refuseReferences(dec.bad, &hclsyntax.Body{Attributes: b.Body.Attributes}, variableShape)
+	plain := variableShape
+	plain.Blocks = nil
+	decoded := dec.block(&hclsyntax.Body{Attributes: b.Body.Attributes}, plain, place{rng: b.DefRange()})
+	for _, nested := range b.Body.Blocks {
+		if nested.Type != validationShape.Name {
+			dec.unknownName(nested.Type, nested.TypeRange, variableShape, "block")
+			continue
+		}
+		dec.block(nested.Body, validationShape, place{rng: nested.DefRange(), path: validationShape.Name})
+		dec.required(nested, validationShape)
+	}
+	l.diags = append(l.diags, dec.diags...)
+	v.sensitive = !decoded.GetAttr("sensitive").IsKnown() || decoded.GetAttr("sensitive").True()
+	v.nullable = !decoded.GetAttr("nullable").IsKnown() || decoded.GetAttr("nullable").True()
+	if a, ok := b.Body.Attributes["type"]; ok {
+		typ, defaults, diags := typeexpr.TypeConstraintWithDefaults(a.Expr)
+		l.diags = append(l.diags, diags...)
+		if !diags.HasErrors() {
+			v.typ, v.defaults = typ, defaults
+		}
+	}
+	if a, ok := b.Body.Attributes["default"]; ok && !l.diags[before:].HasErrors() {
+		l.fallback(v, a)
+	}
+	return v, !l.diags[before:].HasErrors()
+}
+
+func (l *loader) fallback(v *variable, a *hclsyntax.Attribute) {
+	if vars := hclsyntax.Variables(a.Expr); len(vars) > 0 {
+		l.diags = append(l.diags, mistake(vars[0].SourceRange(), "Unexpected reference",
+			"The default of a variable is a plain value. What depends on others goes into `locals`."))
+		return
+	}
+	value, diags := a.Expr.Value(nil)
+	l.diags = append(l.diags, diags...)
+	if diags.HasErrors() {
+		return
+	}
+	value, err := v.convert(value)
+	if err != nil {
+		l.diags = append(l.diags, mistake(a.Expr.Range(), "Invalid default", "The default of `var.%s` does not fit its type: %s.", v.name, err))
+		return
+	}
+	v.fallback = value
+}
+
+// convert gives a value the variable's type. Its error never shows the value.
+func (v *variable) convert(value cty.Value) (cty.Value, error) {
+	if v.defaults != nil && !value.IsNull() {
+		value = v.defaults.Apply(value)
+	}
+	return convert.Convert(value, v.typ)
+}
+
+// valueOf is the value of v, marked where it is sensitive.
+func (l *loader) valueOf(v *variable, values map[string]given) (cty.Value, bool) {
+	g, ok := values[v.name]
+	value := v.fallback
+	if ok {
+		if value, ok = l.read(v, g); !ok {
+			return cty.NilVal, false
+		}
+		if value.IsNull() && !v.nullable {
+			value = v.fallback
+		}
+	}
+	switch {
+	case value == cty.NilVal:
+		l.diags = append(l.diags, mistake(v.block.DefRange(), "Missing variable",
+			"`var.%s` has no default and no value. Give it one with `--var %s=…`, in a `--var-file`, or as `%s%s` in the environment.",
+			v.name, v.name, environPrefix, v.name))
+		return cty.NilVal, false
+	case value.IsNull() && !v.nullable:
+		l.diags = append(l.diags, mistake(v.block.DefRange(), "Missing variable", "`var.%s` must not be null.", v.name))
+		return cty.NilVal, false
+	}
+	if v.sensitive {
+		value = value.Mark(sensitive)
+	}
+	return value, true
+}
+
+// read evaluates a value from outside. Of a sensitive variable nothing is shown,
+// neither value nor source.
+func (l *loader) read(v *variable, g given) (cty.Value, bool) {
+	value, diags := g.evaluate(v)
+	var err error
+	if !diags.HasErrors() {
+		value, err = v.convert(value)
+	}
+	switch {
+	case !diags.HasErrors() && err == nil:
+		return value, true
+	case v.sensitive && g.expr != nil:
+		l.fail("Invalid value", "The value of `var.%s` at %s does not fit its type. It is sensitive and not shown.", v.name, at(g.rng))
+	case v.sensitive:
+		l.fail("Invalid value", "The value of `var.%s`, from `%s`, does not fit its type. It is sensitive and not shown.", v.name, g.source)
+	case g.expr != nil && err != nil:
+		l.diags = append(l.diags, mistake(g.rng, "Invalid value", "The value of `var.%s` does not fit its type: %s.", v.name, err))
+	case g.expr != nil:
+		l.diags = append(l.diags, diags...)
+	case err != nil:
+		l.fail("Invalid value", "The value of `var.%s`, from `%s`, does not fit its type: %s.", v.name, g.source, err)
+	default:
+		l.fail("Invalid value", "The value of `var.%s`, from `%s`, cannot be read: %s.", v.name, g.source, diags[0].Detail)
+	}
+	return cty.NilVal, false
+}
+
+// evaluate turns what was given into a value. A text stands for itself where the
+// variable is a string, number or bool, or has no type; else it is an expression.
+func (g given) evaluate(v *variable) (cty.Value, hcl.Diagnostics) {
+	if g.expr != nil {
+		if vars := hclsyntax.Variables(g.expr); len(vars) > 0 {
+			return cty.NilVal, hcl.Diagnostics{mistake(vars[0].SourceRange(), "Unexpected reference",
+				"A file of variables holds plain values. A text stands in quotes.")}
+		}
+		return g.expr.Value(nil)
+	}
+	if v.typ.IsPrimitiveType() || v.typ == cty.DynamicPseudoType {
+		return cty.StringVal(strings.ToValidUTF8(g.text, "\uFFFD")), nil
+	}
+	file, diags := parseSource([]byte("value = "+g.text+"\n"), g.source)
+	body, ok := file.Body.(*hclsyntax.Body)
+	if diags.HasErrors() || !ok || body.Attributes["value"] == nil || len(body.Attributes)+len(body.Blocks) != 1 {
+		return cty.NilVal, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Invalid value",
+			Detail: "it is no expression of the spec language, for example " + exampleOf(v.typ)}}
+	}
+	expr := body.Attributes["value"].Expr
+	if vars := hclsyntax.Variables(expr); len(vars) > 0 {
+		return cty.NilVal, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Invalid value",
+			Detail: "it refers to something; a text stands in quotes, for example " + exampleOf(v.typ)}}
+	}
+	return expr.Value(nil)
+}
+
+func exampleOf(ty cty.Type) string {
+	if ty.IsMapType() || ty.IsObjectType() {
+		return `{ a = "b" }`
+	}
+	return `["a", "b"]`
+}
+
+// validate checks the rules of a variable.
+func (l *loader) validate(e *evaluator, v *variable, value cty.Value) bool {
+	ctx := &hcl.EvalContext{
+		Functions: e.functions,
+		Variables: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{v.name: value})},
+	}
+	good := true
+	for _, b := range v.block.Body.Blocks {
+		condition, message := b.Body.Attributes["condition"], b.Body.Attributes["error_message"]
+		if b.Type != validationShape.Name || condition == nil || message == nil {
+			continue
+		}
+		if m := v.onlyItself(condition.Expr, message.Expr); m != nil {
+			l.diags, good = append(l.diags, m), false
+			continue
+		}
+		good = l.rule(ctx, v, condition, message) && good
+	}
+	return good
+}
+
+// onlyItself refuses references to others in a rule.
+func (v *variable) onlyItself(exprs ...hclsyntax.Expression) *hcl.Diagnostic {
+	for _, expr := range exprs {
+		for _, t := range hclsyntax.Variables(expr) {
+			if t.RootName() != "var" || len(t) < 2 || stepName(t[1]) != v.name {
+				return mistake(t.SourceRange(), "Unexpected reference", "A rule of `var.%s` reads `var.%s` only.", v.name, v.name)
+			}
+		}
+	}
+	return nil
+}
+
+// rule evaluates one rule.
+func (l *loader) rule(ctx *hcl.EvalContext, v *variable, condition, message *hclsyntax.Attribute) bool {
+	held, diags := condition.Expr.Value(ctx)
+	l.diags = append(l.diags, diags...)
+	if diags.HasErrors() {
+		return false
+	}
+	held, _ = held.UnmarkDeep()
+	verdict, err := convert.Convert(held, cty.Bool)
+	if err != nil || !verdict.IsKnown() || verdict.IsNull() {
+		l.diags = append(l.diags, mistake(condition.Expr.Range(), "Invalid rule", "A condition is true or false; this one is neither."))
+		return false
+	}
+	if verdict.True() {
+		return true
+	}
+	said, diags := message.Expr.Value(ctx)
+	words := "Its value is not allowed."
+	if said, err := convert.Convert(said, cty.String); !diags.HasErrors() && err == nil && said.IsKnown() && !said.IsMarked() && !said.IsNull() {
+		words = strings.TrimSpace(said.AsString())
+	}
+	l.diags = append(l.diags, mistake(condition.Expr.Range(), "Invalid value for variable", "`var.%s`: %s", v.name, words))
+	return false
+}
+
+// required reports required attributes of a block that decoding leaves alone.
+func (d *decoder) required(b *hclsyntax.Block, shape Block) {
+	for _, a := range shape.Attrs {
+		if _, ok := b.Body.Attributes[a.Name]; a.Meta && a.Required && !ok {
+			d.add(mistake(b.DefRange(), "Missing attribute", "`%s` of `%s` needs `%s`: %s", shape.Name, d.owner, a.Name, lowerFirst(a.Doc)))
+		}
+	}
+}
