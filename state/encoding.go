@@ -151,7 +151,7 @@ func plainError(err error) error {
 	}
 	var mistyped *json.UnmarshalTypeError
 	if errors.As(err, &mistyped) {
-		return fmt.Errorf("a %s where none belongs, at byte %d", mistyped.Value, mistyped.Offset)
+		return fmt.Errorf("unexpected %s, at byte %d", mistyped.Value, mistyped.Offset)
 	}
 	return err
 }

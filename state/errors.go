@@ -37,19 +37,19 @@ type CorruptError struct {
 	Err    error
 }
 
-// Error says what is wrong, where, and what to type.
+// Error says what is wrong, where, and on lines of their own what to type.
 func (e *CorruptError) Error() string {
 	where := e.Path
 	if e.Line > 0 {
-		where = fmt.Sprintf("%s, line %d", e.Path, e.Line)
+		where = fmt.Sprintf("%s, line %d,", e.Path, e.Line)
 	}
+	found := fmt.Sprintf("read the state: %s is corrupt: %v; nothing was changed", where, e.Err)
 	aside := fmt.Sprintf("mv %s %s", quote(e.Path), quote(e.Path+".corrupt"))
 	if e.Backup == "" {
-		return fmt.Sprintf("read the state: %s is corrupt: %v; nothing was changed. To go on without it (the next plan finds what this project owns by its marks): %s",
-			where, e.Err, aside)
+		return found + "\nto go on without it, and find by its marks what this project owns:\n" + aside
 	}
-	return fmt.Sprintf("read the state: %s is corrupt: %v; nothing was changed. The snapshot before it is %s. To go back to that one: %s && cp -p %s %s",
-		where, e.Err, e.Backup, aside, quote(e.Backup), quote(e.Path))
+	return found + fmt.Sprintf("\nto go back to the snapshot before it, %s:\n%s && cp -p %s %s",
+		e.Backup, aside, quote(e.Backup), quote(e.Path))
 }
 
 // Unwrap returns what is wrong.

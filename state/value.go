@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"strconv"
 	"strings"
 
@@ -44,7 +45,11 @@ func (v *value) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	val, err := ctyjson.Marshal(v.Value, v.Type())
+	exact, err := cty.Transform(v.Value, exactly)
+	if err != nil {
+		return nil, err
+	}
+	val, err := ctyjson.Marshal(exact, v.Type())
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +76,22 @@ func (v *value) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// exactly widens a whole number to the precision with which numbers are read
+// back: the shortest text of a narrow one, such as 1<<60 from a float64, stands
+// for another number there. Fractions are equal when their shortest texts are.
+func exactly(_ cty.Path, v cty.Value) (cty.Value, error) {
+	if v.Type() != cty.Number || v.IsNull() || !v.AsBigFloat().IsInt() {
+		return v, nil
+	}
+	return cty.NumberVal(new(big.Float).SetPrec(512).Set(v.AsBigFloat())), nil
+}
+
 // writable names the first part of v that must not be written. It never shows a
 // value: that could be a secret.
 func writable(v cty.Value) error {
 	unmarked, marks := v.UnmarkDeepWithPaths()
 	if len(marks) > 0 {
-		return fmt.Errorf("%s is marked (%s): the state holds no such value, only its digest", dotted(marks[0].Path), marks[0].Marks.GoString())
+		return fmt.Errorf("%s is marked: the state holds no such value, only its digest", dotted(marks[0].Path))
 	}
 	if unmarked.IsWhollyKnown() {
 		return nil

@@ -1,0 +1,327 @@
+package state_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/state"
+)
+
+// long ago: a file that was written to has another time.
+var untouched = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// place puts a file into the data directory, last changed long ago.
+func place(t *testing.T, f state.Folder, name, text string) {
+	t.Helper()
+	path := filepath.Join(f.Dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, untouched, untouched); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contents is every file with its bytes and time, but for the lock.
+func contents(t *testing.T, f state.Folder) string {
+	t.Helper()
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Name() == "lock" || !info.Mode().IsRegular() {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(f.Dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %s %q\n", e.Name(), info.ModTime().UTC(), data)
+	}
+	return b.String()
+}
+
+// refused reads and opens a state that must be refused, and returns why. Nothing
+// may change, and the lock must be free afterwards.
+func refused(t *testing.T, f state.Folder) error {
+	t.Helper()
+	before := contents(t, f)
+	s, err := f.Read(t.Context())
+	if err == nil {
+		t.Fatalf("read as %+v, want an error", s)
+	}
+	j, openErr := f.Open(t.Context(), state.Owner{Command: "vmctl apply"})
+	if openErr == nil {
+		t.Errorf("opened as %+v, want an error", j.Snapshot())
+		closeIt(t, j)
+	} else if openErr.Error() != err.Error() {
+		t.Errorf("open says %q, read says %q", openErr, err)
+	}
+	if _, held, err := f.Holder(t.Context()); held || err != nil {
+		t.Errorf("lock held %t, %v; want it free", held, err)
+	}
+	if d := cmp.Diff(before, contents(t, f)); d != "" {
+		t.Errorf("files changed (-before +after):\n%s", d)
+	}
+	return err
+}
+
+// whole is the bytes of a state and of a journal that continues it.
+func whole(t *testing.T) (snapshot, journal string) {
+	t.Helper()
+	f := folder(t)
+	j := open(t, f)
+	r := record("dev", 1<<30)
+	appendTo(t, j, state.Entry{Run: "r1", Kind: state.Done, Op: "define", Address: dev, Put: &r})
+	closeIt(t, j)
+	j = open(t, f)
+	defer closeIt(t, j)
+	appendTo(t, j, state.Entry{Run: "r2", Kind: state.Begin, Step: 0, Op: "stop", Address: dev})
+	appendTo(t, j, state.Entry{Run: "r2", Kind: state.Done, Step: 0, Op: "stop", Address: dev, How: "graceful"})
+	appendTo(t, j, state.Entry{Run: "r2", Kind: state.Begin, Step: 1, Op: "delete", Address: dev})
+	return file(t, f, "state.json"), file(t, f, "journal-1.ndjson")
+}
+
+func file(t *testing.T, f state.Folder, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(f.Dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// row J44
+func TestCorruptSnapshotIsNeverEmpty(t *testing.T) {
+	good, _ := whole(t)
+	for _, test := range []struct{ name, text, want string }{
+		{"empty", "", "it is empty"},
+		{"blank", " \n", "it is empty"},
+		{"zeros", "\x00\x00\x00", `invalid character '\x00' looking for beginning of value, at byte 1`},
+		{"truncated", good[:len(good)/2], "unexpected end of JSON input, at byte " + fmt.Sprint(len(good)/2)},
+		{"garbage", "not a state", `invalid character 'o' in literal null (expecting 'u'), at byte 2`},
+		{"another kind of file", `["a"]`, "unexpected array, at byte 1"},
+		{"null", "null", "it does not say its format"},
+		{"empty object", "{}", "it does not say its format"},
+		{"format 0", `{"format":0}`, "it does not say its format"},
+		{"twice", good + good, "invalid character '{' after top-level value, at byte " + fmt.Sprint(len(good)+1)},
+		{"unknown field", strings.Replace(good, `"serial"`, `"serials"`, 1), `json: unknown field "serials"`},
+		{"unknown field of a record", strings.Replace(good, `"starts"`, `"started"`, 1), `json: unknown field "started"`},
+		{"address", strings.Replace(good, `"vm.dev": {`, `"dev": {`, 1), `"dev" is no address: write it like vm.dev or vm.web["a"]`},
+		{"type of a value", strings.Replace(good, `"memory": "number"`, `"memory": "size"`, 1), `a value's type: invalid primitive type name "size"`},
+		{"value of a type", strings.Replace(good, `"memory": 1073741824`, `"memory": "much"`, 1), "a value: a number is required"},
+		{"interrupted", strings.Replace(good, `"interrupted": []`, `"interrupted": [{"kind":"ended"}]`, 1), `an entry of the unknown kind "ended"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := folder(t)
+			place(t, f, "state.json", test.text)
+			err := refused(t, f)
+			var corrupt *state.CorruptError
+			if !errors.As(err, &corrupt) {
+				t.Fatalf("error %v, want a *CorruptError", err)
+			}
+			path := filepath.Join(f.Dir, "state.json")
+			want := "read the state: " + path + " is corrupt: " + test.want + "; nothing was changed\n" +
+				"to go on without it, and find by its marks what this project owns:\n" +
+				"mv " + path + " " + path + ".corrupt"
+			if d := cmp.Diff(want, err.Error()); d != "" {
+				t.Errorf("error (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// row J44
+func TestCorruptSnapshotNamesItsBackup(t *testing.T) {
+	good, _ := whole(t)
+	f := folderAt(filepath.Join(t.TempDir(), "with space"))
+	if err := os.Mkdir(f.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	place(t, f, "state.json", good[:100])
+	place(t, f, "state.json.backup", good)
+	err := refused(t, f)
+	path := filepath.Join(f.Dir, "state.json")
+	want := fmt.Sprintf("read the state: %[1]s is corrupt: unexpected end of JSON input, at byte 100; nothing was changed\n"+
+		"to go back to the snapshot before it, %[1]s.backup:\n"+
+		"mv '%[1]s' '%[1]s.corrupt' && cp -p '%[1]s.backup' '%[1]s'", path)
+	if d := cmp.Diff(want, err.Error()); d != "" {
+		t.Errorf("error (-want +got):\n%s", d)
+	}
+}
+
+// row J44
+func TestUnreadableSnapshotIsNeverEmpty(t *testing.T) {
+	f := folder(t)
+	path := filepath.Join(f.Dir, "state.json")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := refused(t, f); !strings.Contains(err.Error(), path+" is corrupt: it is a folder; nothing was changed") {
+		t.Errorf("a folder in its place: %v", err)
+	}
+	for target, want := range map[string]string{
+		"state.json": "too many levels of symbolic links", // itself
+		"gone":       "no such file or directory",
+	} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+		want := "read the state: open " + path + ": " + want + "; nothing was changed: make that file readable, or choose another data directory with --data-dir"
+		if d := cmp.Diff(want, refused(t, f).Error()); d != "" {
+			t.Errorf("error (-want +got):\n%s", d)
+		}
+	}
+}
+
+func TestNewerAndForeignStatesAreRefused(t *testing.T) {
+	good, _ := whole(t)
+	f := folder(t)
+	path := filepath.Join(f.Dir, "state.json")
+
+	place(t, f, "state.json", `{"format":2,"vmctl_version":"0.9.0","everything":"is different"}`)
+	err := refused(t, f)
+	want := "read the state: " + path + " has format 2, and this vmctl knows formats up to 1; nothing was changed: use vmctl 0.9.0"
+	var newer *state.NewerError
+	if d := cmp.Diff(want, err.Error()); d != "" || !errors.As(err, &newer) {
+		t.Errorf("newer (-want +got):\n%s", d)
+	}
+	place(t, f, "state.json", `{"format":3}`)
+	if err := refused(t, f); !strings.HasSuffix(err.Error(), "nothing was changed: use a newer vmctl") {
+		t.Errorf("newer without a version: %v", err)
+	}
+
+	place(t, f, "state.json", strings.Replace(good, id, "zzzzzzzzzz", 1))
+	err = refused(t, f)
+	want = "read the state: " + path + ` belongs to project "example" (id zzzzzzzzzz), and the spec is project "example" (id ` + id + "); nothing was changed: choose another data directory with --data-dir"
+	var mismatch *state.MismatchError
+	if d := cmp.Diff(want, err.Error()); d != "" || !errors.As(err, &mismatch) {
+		t.Errorf("foreign (-want +got):\n%s", d)
+	}
+}
+
+func TestTornLastLineIsDroppedWithANote(t *testing.T) {
+	snapshot, journal := whole(t)
+	lines := strings.SplitAfter(journal, "\n")
+	last := lines[2]
+	for name, torn := range map[string]string{
+		"no newline":    last[:len(last)-1],
+		"half":          last[:len(last)/2],
+		"one byte":      last[:1],
+		"bad checksum":  strings.Replace(last, "delete", "create", 1),
+		"zeros":         strings.Repeat("\x00", len(last)),
+		"no checksum":   "{}\n",
+		"only newline":  "\n",
+		"unknown field": strings.Replace(last, `"sum"`, `"some"`, 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := folder(t)
+			place(t, f, "state.json", snapshot)
+			place(t, f, "journal-1.ndjson", lines[0]+lines[1]+torn)
+			before := contents(t, f)
+			s := read(t, f)
+			if d := cmp.Diff(before, contents(t, f)); d != "" {
+				t.Errorf("read changed files (-before +after):\n%s", d)
+			}
+			want := []string{filepath.Join(f.Dir, "journal-1.ndjson") + ": line 3, the last, was not written whole and was dropped"}
+			if d := cmp.Diff(want, s.Notes); d != "" {
+				t.Errorf("notes (-want +got):\n%s", d)
+			}
+			if s.Serial != 1 || len(s.Records) != 1 || len(s.Interrupted) != 0 {
+				t.Errorf("read serial %d, %d records, interrupted %v; want what the whole lines say", s.Serial, len(s.Records), s.Interrupted)
+			}
+			j := open(t, f)
+			if d := cmp.Diff(want, j.Snapshot().Notes); d != "" {
+				t.Errorf("notes after open (-want +got):\n%s", d)
+			}
+			closeIt(t, j)
+			if s := read(t, f); s.Serial != 2 || len(s.Notes) != 0 {
+				t.Errorf("after open and close: serial %d, notes %v; want 2 and none", s.Serial, s.Notes)
+			}
+		})
+	}
+}
+
+func TestCorruptJournalIsRefused(t *testing.T) {
+	snapshot, journal := whole(t)
+	l := strings.SplitAfter(journal, "\n")
+	other := strings.Replace(snapshot, `"serial": 1`, `"serial": 2`, 1)
+	for _, test := range []struct {
+		name, snapshot, journal string
+		line                    int
+		want                    string
+	}{
+		{"changed in the middle", snapshot, l[0] + strings.Replace(l[1], "graceful", "forceful", 1) + l[2], 2, "the line is not whole: its checksum does not match"},
+		{"torn in the middle", snapshot, l[0][:20] + "\n" + l[1] + l[2], 1, "the line is not whole: its checksum does not match"},
+		{"two lines in one", snapshot, l[0] + strings.TrimSuffix(l[1], "\n") + l[2] + l[2], 2, "the line is not whole: its checksum does not match"},
+		{"line lost", snapshot, l[0] + l[2], 2, "it is entry 3, and entry 2 is missing"},
+		{"line twice", snapshot, l[0] + l[0] + l[1], 2, "it is entry 1, and entry 2 is missing"},
+		{"of another snapshot", other, "", 1, "it belongs to the journal of snapshot 1"},
+		{"newer than its snapshot", strings.Replace(snapshot, `"serial": 1`, `"serial": 0`, 1), journal, 0, "it continues snapshot 1, and DIR/state.json is only snapshot 0"},
+		{"without its snapshot", "", journal, 0, "it continues DIR/state.json, which is not there"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := folder(t)
+			name := "journal-1.ndjson"
+			if test.snapshot != "" {
+				place(t, f, "state.json", test.snapshot)
+			}
+			if test.journal == "" {
+				name, test.journal = "journal-2.ndjson", journal
+			}
+			place(t, f, name, test.journal)
+			err := refused(t, f)
+			path := filepath.Join(f.Dir, name)
+			where := path
+			if test.line > 0 {
+				where += fmt.Sprintf(", line %d,", test.line)
+			}
+			want := "read the state: " + where + " is corrupt: " + strings.ReplaceAll(test.want, "DIR", f.Dir) + "; nothing was changed\n" +
+				"to go on without it, and find by its marks what this project owns:\n" +
+				"mv " + path + " " + path + ".corrupt"
+			var corrupt *state.CorruptError
+			if d := cmp.Diff(want, err.Error()); d != "" || !errors.As(err, &corrupt) {
+				t.Errorf("error (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestJournalThatTheSnapshotContainsIsIgnored(t *testing.T) {
+	snapshot, journal := whole(t)
+	f := folder(t)
+	place(t, f, "state.json", strings.Replace(snapshot, `"serial": 1`, `"serial": 5`, 1))
+	place(t, f, "journal-1.ndjson", journal)
+	place(t, f, "journal-4.ndjson", "whatever")
+	place(t, f, "journal-9.ndjson.corrupt", "moved away")
+	if s := read(t, f); s.Serial != 5 || len(s.Interrupted) != 0 {
+		t.Errorf("read serial %d, interrupted %v; want 5 and none", s.Serial, s.Interrupted)
+	}
+	closeIt(t, open(t, f))
+	names, err := filepath.Glob(filepath.Join(f.Dir, "journal-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{filepath.Join(f.Dir, "journal-9.ndjson.corrupt")}, names); d != "" {
+		t.Errorf("journals after open (-want +got):\n%s", d)
+	}
+	if got := read(t, f).Serial; got != 5 {
+		t.Errorf("serial %d after an open that changed nothing, want 5", got)
+	}
+}
