@@ -36,13 +36,22 @@ type Change struct {
 	Warnings []string
 }
 
+// BlockKind says what kind of no a Block is.
+type BlockKind string
+
+// A blocked change can be allowed by the user, a refused one can never be made
+// this way, an unknown one could not be read.
+const (
+	Blocked BlockKind = "blocked"
+	Refused BlockKind = "refused"
+	Unknown BlockKind = "unknown"
+)
+
 // Block is why a change must not happen.
 type Block struct {
-	// Refused is true where the change can never be made this way, false where
-	// the user can allow it.
-	Refused bool
-	Reason  string
-	Next    []string // what to type or write, a line each
+	Kind   BlockKind
+	Reason string
+	Next   []string // what to type or write, a line each
 }
 
 // Step is a provider's step with its place in the plan.

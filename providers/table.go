@@ -45,6 +45,14 @@ const (
 	NoOp      Action = "noop"
 )
 
+// The run states that every provider calls by the same word. A paused object is
+// not running (Object.Running is false) and not off: it holds its memory.
+const (
+	StateRunning = "running"
+	StatePaused  = "paused"
+	StateOff     = "off"
+)
+
 // Phase is a step's place in the order of a plan.
 type Phase string
 

@@ -1,0 +1,155 @@
+// Package acceptance runs the real vmctl against real systems, as an ordinary
+// user of its own. The scripts in testdata/script are its tests.
+//
+// VMCTL_TEST_GUEST names a folder with the tiny guest (guest/tiny.sh builds it;
+// `make test` does). VMCTL_SKIP_REAL=1, or -short, leaves these tests out.
+package acceptance_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// lab is what the tests of this package share.
+type lab struct {
+	vmctl string // the binary
+	guest string // folder of the tiny guest
+	user  *user.User
+}
+
+var shared lab //nolint:gochecknoglobals // what TestMain made, for the tests
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() || os.Getenv("VMCTL_SKIP_REAL") == "1" {
+		fmt.Fprintln(os.Stderr, "acceptance: left out (-short or VMCTL_SKIP_REAL=1): no real system was tested")
+		return
+	}
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "acceptance:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "vmctl-acc-")
+	if err != nil {
+		return 0, err
+	}
+	defer removeAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the test's user has to reach into it
+		return 0, err
+	}
+	if shared.guest, err = guest(dir); err != nil {
+		return 0, err
+	}
+	if shared.vmctl, err = build(dir); err != nil {
+		return 0, err
+	}
+	end, err := makeUser(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	return m.Run(), nil
+}
+
+// guest copies the tiny guest to where the test's user can read it.
+func guest(dir string) (string, error) {
+	from := os.Getenv("VMCTL_TEST_GUEST")
+	if from == "" {
+		return "", fmt.Errorf("VMCTL_TEST_GUEST is not set: run `make test`, or build the guest with guest/tiny.sh DIR and set VMCTL_TEST_GUEST=DIR")
+	}
+	to := filepath.Join(dir, "guest")
+	if err := os.Mkdir(to, 0o755); err != nil { //nolint:gosec // see run
+		return "", err
+	}
+	for _, name := range []string{"vmlinuz", "initrd.gz"} {
+		data, err := os.ReadFile(filepath.Join(from, name))
+		if err != nil {
+			return "", fmt.Errorf("read the tiny guest: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(to, name), data, 0o644); err != nil { //nolint:gosec // see run
+			return "", err
+		}
+	}
+	return to, nil
+}
+
+func build(dir string) (string, error) {
+	bin := filepath.Join(dir, "bin", "vmctl")
+	cmd := exec.Command("go", "build", "-tags", "libvirt_dlopen", "-o", bin, "vmctl/cmd/vmctl")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build vmctl: %w\n%s", err, out)
+	}
+	return bin, nil
+}
+
+// makeUser gives the tests a user of their own: root makes one and removes it
+// again, an ordinary user is one already.
+func makeUser(dir string) (end func(), err error) {
+	if os.Getuid() != 0 {
+		shared.user, err = user.Current()
+		return func() {}, err
+	}
+	name := "vmctl-test-" + strconv.Itoa(os.Getpid())
+	home := filepath.Join(dir, "home")
+	if out, err := exec.Command("useradd", "--create-home", "--home-dir", home, "--shell", "/bin/bash", name).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("make the user %s: %w: %s", name, err, out)
+	}
+	end = func() {
+		endProcessesOf(shared.user)
+		if out, err := exec.Command("userdel", name).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "acceptance: remove the user %s: %v: %s\n", name, err, out)
+		}
+	}
+	shared.user, err = user.Lookup(name)
+	if err != nil {
+		shared.user = &user.User{}
+	}
+	return end, err
+}
+
+// endProcessesOf ends what is left of the processes of a user that a test made.
+func endProcessesOf(u *user.User) {
+	for _, pid := range processesOf(u.Uid) {
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill() // it may have ended by itself
+		}
+	}
+}
+
+// processesOf lists the processes of a user.
+func processesOf(uid string) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil || uid == "" || uid == "0" {
+		return nil
+	}
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		status, err := os.ReadFile(filepath.Join("/proc", e.Name(), "status"))
+		if err == nil && strings.Contains(string(status), "\nUid:\t"+uid+"\t") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func removeAll(dir string) {
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, "acceptance:", err)
+	}
+}

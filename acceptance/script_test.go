@@ -1,0 +1,248 @@
+package acceptance_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestScripts runs every script as the test's user, each in a home of its own.
+//
+// Beside testscript's own commands a script has
+//
+//	exits CODE CMD ARG…   runs CMD and demands that very exit code
+//	await [-n] TEXT CMD…  runs CMD until its output holds TEXT (-n: no longer holds it)
+//	qemu NAME             prints the process IDs of QEMU for the domain NAME
+//	kill9 NAME            ends QEMU of the domain NAME at once
+//	nothing-left          demands that no QEMU of this home runs
+//	splice FILE OLD NEW   replaces text in a file
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		UpdateScripts:       os.Getenv("UPDATE") == "1",
+		Setup:               setup,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":        exits,
+			"await":        await,
+			"qemu":         qemu,
+			"kill9":        kill9,
+			"nothing-left": nothingLeft,
+			"splice":       splice,
+		},
+	})
+}
+
+func setup(env *testscript.Env) error {
+	home, err := os.MkdirTemp("", "vm")
+	if err != nil {
+		return err
+	}
+	env.Defer(func() {
+		for _, pid := range processesWith(home) {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+		}
+		removeAll(home)
+	})
+	for _, dir := range []string{"c", "k", "s", "r", "bin"} {
+		if err := os.Mkdir(filepath.Join(home, dir), 0o700); err != nil {
+			return err
+		}
+	}
+	env.Vars = append(env.Vars,
+		"HOME="+home, "XDG_CONFIG_HOME="+home+"/c", "XDG_CACHE_HOME="+home+"/k",
+		"XDG_STATE_HOME="+home+"/s", "XDG_RUNTIME_DIR="+home+"/r", "LIBVIRT_DEFAULT_URI=qemu:///session",
+		"GUEST="+shared.guest, "REAL_VMCTL="+shared.vmctl, "TERM=dumb",
+	)
+	env.Setenv("PATH", filepath.Join(home, "bin")+":"+env.Getenv("PATH"))
+	if err := asUser(home, "vmctl", shared.vmctl); err != nil {
+		return err
+	}
+	if virsh, err := exec.LookPath("virsh"); err != nil {
+		return fmt.Errorf("virsh is missing: install libvirt-clients, or run `make test`: %w", err)
+	} else if err := asUser(home, "virsh", virsh); err != nil {
+		return err
+	}
+	if err := os.Symlink(shared.guest, filepath.Join(env.WorkDir, "guest")); err != nil {
+		return err
+	}
+	return errors.Join(own(home), own(env.WorkDir), os.Chmod(home, 0o755), os.Chmod(filepath.Dir(env.WorkDir), 0o755)) //nolint:gosec // the test's user has to get in
+}
+
+// asUser puts a program on the PATH that runs the real one as the test's user.
+func asUser(home, name, program string) error {
+	text := "#!/bin/sh\nexec " + program + " \"$@\"\n"
+	if os.Getuid() == 0 {
+		text = fmt.Sprintf("#!/bin/sh\nexec setpriv --reuid=%s --regid=%s --clear-groups %s \"$@\"\n", shared.user.Uid, shared.user.Gid, program)
+	}
+	return os.WriteFile(filepath.Join(home, "bin", name), []byte(text), 0o755) //nolint:gosec // a program
+}
+
+// own gives a tree to the test's user.
+func own(dir string) error {
+	uid, err := strconv.Atoi(shared.user.Uid)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.Atoi(shared.user.Gid)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, uid, gid)
+	})
+}
+
+// command runs a program of the script's PATH.
+func command(ts *testscript.TestScript, args []string) (output []byte, code int) {
+	if len(args) == 0 {
+		ts.Fatalf("no command")
+	}
+	path := filepath.Join(ts.Getenv("HOME"), "bin", args[0])
+	if _, err := os.Stat(path); err != nil {
+		var lookErr error
+		if path, lookErr = exec.LookPath(args[0]); lookErr != nil {
+			ts.Fatalf("%v", lookErr)
+		}
+	}
+	cmd := exec.Command(path, args[1:]...)
+	cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
+	var out, both bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &both
+	err := cmd.Run()
+	_, _ = ts.Stdout().Write(out.Bytes())  // a buffer of the script
+	_, _ = ts.Stderr().Write(both.Bytes()) // a buffer of the script
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		ts.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+	return append(out.Bytes(), both.Bytes()...), cmd.ProcessState.ExitCode()
+}
+
+func environ(ts *testscript.TestScript) []string {
+	var env []string
+	for _, name := range []string{
+		"PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
+		"LIBVIRT_DEFAULT_URI", "VMCTL_DATA_DIR", "VMCTL_LOG", "TERM", "TMPDIR",
+	} {
+		if v := ts.Getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	out, code := command(ts, args[1:])
+	ts.Logf("%s", out)
+	if code != want {
+		ts.Fatalf("%s: exit code %d, want %d", strings.Join(args[1:], " "), code, want)
+	}
+}
+
+// await fails after two minutes, which is far more than anything here needs.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	absent := args[0] == "-n"
+	if absent {
+		args = args[1:]
+	}
+	var out []byte
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		out, _ = command(ts, args[1:])
+		if bytes.Contains(out, []byte(args[0])) != absent {
+			return
+		}
+	}
+	ts.Fatalf("waited in vain for %q in:\n%s", args[0], out)
+}
+
+func qemu(ts *testscript.TestScript, _ bool, args []string) {
+	for _, pid := range qemuOf(ts, args[0]) {
+		fmt.Fprintln(ts.Stdout(), pid)
+	}
+}
+
+func kill9(ts *testscript.TestScript, _ bool, args []string) {
+	pids := qemuOf(ts, args[0])
+	if len(pids) != 1 {
+		ts.Fatalf("%d QEMU processes for %s: %v", len(pids), args[0], pids)
+	}
+	ts.Check(syscall.Kill(pids[0], syscall.SIGKILL))
+}
+
+func nothingLeft(ts *testscript.TestScript, _ bool, _ []string) {
+	for _, pid := range processesWith(ts.Getenv("HOME")) {
+		if cmdline := commandLine(pid); strings.Contains(cmdline, "qemu-system") {
+			ts.Fatalf("process %d is left: %s", pid, cmdline)
+		}
+	}
+	var files []string
+	ts.Check(filepath.WalkDir(ts.Getenv("XDG_STATE_HOME"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, filepath.Base(path))
+		}
+		return err
+	}))
+	slices.Sort(files)
+	fmt.Fprintln(ts.Stdout(), strings.Join(files, "\n"))
+}
+
+// qemuOf finds QEMU of a domain in this script's home.
+func qemuOf(ts *testscript.TestScript, domain string) []int {
+	named := regexp.MustCompile(`(^|\x00)guest=` + regexp.QuoteMeta(domain) + `[,\x00]`)
+	var pids []int
+	for _, pid := range processesWith(ts.Getenv("HOME")) {
+		if named.MatchString(commandLine(pid)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// processesWith lists the test's user's processes that name a folder in their
+// arguments or run with it as their home.
+func processesWith(home string) []int {
+	var pids []int
+	for _, pid := range processesOf(shared.user.Uid) {
+		environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err == nil && bytes.Contains(environment, []byte("HOME="+home+"\x00")) || strings.Contains(commandLine(pid), home+"/") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func commandLine(pid int) string {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return ""
+	}
+	return string(line)
+}
+
+func splice(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	text, err := os.ReadFile(path)
+	ts.Check(err)
+	if !strings.Contains(string(text), args[1]) {
+		ts.Fatalf("%s does not hold %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(path, []byte(strings.Replace(string(text), args[1], args[2], 1)), 0o644)) //nolint:gosec // the test's user reads it
+}

@@ -1,0 +1,459 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/executor"
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+var project = providers.Project{Name: "demo", ID: "k7m2qd9x4r"}
+
+// bench is a project on a provider in memory, with a real state on disk.
+type bench struct {
+	t       *testing.T
+	memory  *memory
+	folder  state.Store
+	config  *spec.Config
+	options planner.Options
+	log     []string // events, as text
+	run     executor.Run
+}
+
+func newBench(t *testing.T, source string) *bench {
+	t.Helper()
+	b := &bench{
+		t: t, memory: newMemory(project),
+		folder:  &state.Folder{Dir: t.TempDir(), ID: project.ID, Project: project.Name, Version: "test", Now: time.Now},
+		options: planner.Options{Types: map[string]providers.Type{"libvirt": memoryType()}, Project: project},
+	}
+	b.spec(source)
+	return b
+}
+
+func (b *bench) spec(source string) {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	head := "vmctl {\n  project = \"demo\"\n  id = \"k7m2qd9x4r\"\n}\n"
+	if err := os.WriteFile(filepath.Join(dir, "main.vmctl.hcl"), []byte(head+source), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	c, diags := spec.Load(dir, spec.Inputs{
+		Supports: func(string, spec.Kind, string) bool { return true }, ProviderTypes: []string{"libvirt"}, Version: "0.1.0",
+	})
+	if diags.HasErrors() {
+		b.t.Fatal(diags)
+	}
+	b.config = c
+}
+
+func (b *bench) apply(ctx context.Context) (executor.Summary, error) {
+	b.t.Helper()
+	journal, err := b.folder.Open(ctx, state.Owner{Command: "test"})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	plan, world := b.plan(journal.Snapshot())
+	run := b.run
+	run.Plan, run.World, run.Journal, run.ID, run.Now = plan, world, journal, "run", time.Now
+	run.Resolve = func(a spec.Address, values map[spec.Address]cty.Value) (spec.Resource, error) {
+		r, diags := b.config.Resolve(a, values)
+		if diags.HasErrors() {
+			return r, diags
+		}
+		return r, nil
+	}
+	b.log = nil
+	watch := run.Watch
+	run.Watch = func(e executor.Event) {
+		if e.Kind != executor.StepProgress {
+			b.log = append(b.log, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Kind, e.Step.Op, e.Step.Address)))
+		}
+		if watch != nil {
+			watch(e)
+		}
+	}
+	summary, err := executor.Apply(ctx, run)
+	if cerr := errors.Join(journal.Close(), world.Close()); cerr != nil && err == nil {
+		b.t.Fatal(cerr)
+	}
+	return summary, err
+}
+
+func (b *bench) plan(s *state.Snapshot) (*planner.Plan, *planner.World) {
+	b.t.Helper()
+	open := func(context.Context, spec.ProviderRef, cty.Value) (providers.Provider, error) { return b.memory, nil }
+	p, w, err := planner.Make(b.t.Context(), open, b.config, s, b.options)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return p, w
+}
+
+// pending lists the steps that a new plan has.
+func (b *bench) pending() []string {
+	b.t.Helper()
+	s, err := b.folder.Read(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	p, w := b.plan(s)
+	if err := w.Close(); err != nil {
+		b.t.Fatal(err)
+	}
+	return steps(p.Steps)
+}
+
+func (b *bench) records() map[string]state.Record {
+	b.t.Helper()
+	s, err := b.folder.Read(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	all := map[string]state.Record{}
+	for a, r := range s.Records {
+		all[a.String()] = r
+	}
+	return all
+}
+
+func steps(all []planner.Step) []string {
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Op+" "+s.Address.String())
+	}
+	return names
+}
+
+func results(all []executor.StepResult) []string {
+	var names []string
+	for _, r := range all {
+		names = append(names, r.Step.Op+" "+r.Step.Address.String())
+	}
+	return names
+}
+
+const two = "vm \"a\" {}\nvm \"b\" {\n  depends_on = [vm.a]\n}\n"
+
+func TestApplyThenNothing(t *testing.T) {
+	b := newBench(t, two)
+	summary, err := b.apply(t.Context())
+	if err != nil || !summary.OK() {
+		t.Fatalf("apply: %+v, %v", summary, err)
+	}
+	want := []string{"define vm.a", "start vm.a", "wait_ssh vm.a", "define vm.b", "start vm.b", "wait_ssh vm.b"}
+	if diff := cmp.Diff(want, results(summary.Done)); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
+	}
+	if got := b.pending(); len(got) > 0 {
+		t.Errorf("a second plan has steps: %v", got)
+	}
+	r := b.records()["vm.a"]
+	if !r.Values.GetAttr("running").True() || r.Starts != 1 || r.Generation != 1 || r.Values.GetAttr("ssh_port").IsNull() {
+		t.Errorf("record: running %#v, starts %d, generation %d, values %#v", r.Values.GetAttr("running"), r.Starts, r.Generation, r.Values)
+	}
+}
+
+// row X09: for a failure at every step: what came before is recorded, what comes
+// after is not begun and listed, and the next plan is the rest.
+func TestStopAtFirstFailure(t *testing.T) {
+	all := []string{"define vm.a", "start vm.a", "wait_ssh vm.a", "define vm.b", "start vm.b", "wait_ssh vm.b"}
+	for k, op := range all {
+		t.Run(op, func(t *testing.T) {
+			b := newBench(t, two)
+			b.memory.fail[op] = &providers.Failure{Outcome: providers.Failed, Code: "planted", Err: errors.New("planted")}
+			summary, err := b.apply(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(all[:k], results(summary.Done), equateEmpty()); diff != "" {
+				t.Errorf("done (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{op}, results(summary.Failed)); diff != "" {
+				t.Errorf("failed (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(all[k+1:], steps(summary.NotRun), equateEmpty()); diff != "" {
+				t.Errorf("not run (-want +got):\n%s", diff)
+			}
+			rest := all[k:]
+			if strings.HasPrefix(op, "wait_ssh") {
+				rest = all[k+1:] // the VM runs, and a plan does not wait for what it does not start
+			}
+			if diff := cmp.Diff(rest, b.pending(), equateEmpty()); diff != "" {
+				t.Errorf("next plan (-want +got):\n%s", diff)
+			}
+			b.memory.fail = map[string]*providers.Failure{}
+			if summary, err := b.apply(t.Context()); err != nil || !summary.OK() || len(b.pending()) > 0 {
+				t.Errorf("apply again: %+v, %v, then pending %v", summary, err, b.pending())
+			}
+		})
+	}
+}
+
+func equateEmpty() cmp.Option {
+	return cmp.Transformer("sorted", func(s []string) []string { return append([]string{}, s...) })
+}
+
+func TestDiagnosticFailureWarns(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\n")
+	b.memory.class["wait_ssh"] = providers.Diagnostic
+	b.memory.fail["wait_ssh vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	summary, err := b.apply(t.Context())
+	if err != nil || !summary.OK() {
+		t.Fatalf("apply: %+v, %v; a diagnostic failure only warns", summary, err)
+	}
+	if diff := cmp.Diff([]string{"wait_ssh vm.a"}, results(summary.Warned)); diff != "" {
+		t.Errorf("warned (-want +got):\n%s", diff)
+	}
+}
+
+// What was taken down is brought up, although another change failed.
+func TestFailureLeavesNothingDown(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\nvm \"b\" {}\n")
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	b.spec("vm \"a\" {\n  cpus = 1\n}\nvm \"b\" {\n  cpus = 1\n}\nvm \"c\" {}\n")
+	release := make(chan struct{})
+	b.memory.hold["redefine vm.b"] = release
+	b.memory.fail["stop vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	b.run.Watch = func(e executor.Event) {
+		if e.Kind == executor.Halted {
+			close(release)
+		}
+	}
+	hold := make(chan struct{})
+	b.memory.hold["stop vm.a"] = hold
+	b.memory.entered = make(chan string)
+	go func() {
+		for op := range b.memory.entered {
+			if op == "redefine vm.b" { // b is down: now a may fail
+				close(hold)
+			}
+		}
+	}()
+	summary, err := b.apply(t.Context())
+	close(b.memory.entered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"stop vm.a"}, results(summary.Failed)); diff != "" {
+		t.Errorf("failed (-want +got):\n%s", diff)
+	}
+	if r := b.records()["vm.b"]; !r.Values.GetAttr("running").True() {
+		t.Error("vm.b was taken down and not brought up again")
+	}
+	if len(summary.Down) > 0 {
+		t.Errorf("down: %v; want none", summary.Down)
+	}
+}
+
+func TestFailureNamesWhatIsDown(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\n")
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	b.spec("vm \"a\" {\n  cpus = 1\n}\n")
+	b.memory.fail["redefine vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	summary, err := b.apply(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(summary.Down) != 1 || summary.Down[0].String() != "vm.a" {
+		t.Errorf("down: %v; want vm.a", summary.Down)
+	}
+	if r := b.records()["vm.a"]; r.Generation != 1 || r.Values.GetAttr("cpus").Equals(cty.NumberIntVal(2)).False() {
+		t.Errorf("the record says what was not applied: generation %d, cpus %#v", r.Generation, r.Values.GetAttr("cpus"))
+	}
+}
+
+// row X20: an identical apply keeps the generation, an effective change adds one.
+func TestGeneration(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\n")
+	for i, source := range []string{
+		"vm \"a\" {}\n", "vm \"a\" {}\n",
+		"vm \"a\" {\n  cpus = 1\n}\n", "vm \"a\" {\n  cpus   = 1 # the same\n}\n",
+		"vm \"a\" {\n  cpus = 1\n  stop {\n    grace = \"1m\"\n  }\n}\n",
+	} {
+		b.spec(source)
+		if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+			t.Fatal(summary, err)
+		}
+		if got, want := b.records()["vm.a"].Generation, []uint64{1, 1, 2, 2, 3}[i]; got != want {
+			t.Errorf("generation after apply %d is %d, want %d", i, got, want)
+		}
+	}
+}
+
+func TestStalePlanChangesNothing(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\n")
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	b.spec("vm \"a\" {\n  cpus = 1\n}\n")
+	b.run.Watch = func(e executor.Event) {
+		if e.Kind == executor.StepStarted && e.Step.Op == "stop" { // somebody else was faster
+			b.memory.mu.Lock()
+			defer b.memory.mu.Unlock()
+			for _, o := range b.memory.objects {
+				o.mark.Generation = 9
+			}
+		}
+	}
+	done := len(b.memory.done)
+	summary, err := b.apply(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(summary.Failed) != 1 || summary.Failed[0].Failure.Outcome != providers.Stale {
+		t.Errorf("summary: %+v; want one stale step", summary)
+	}
+	if got := b.memory.done[done:]; len(got) > 0 {
+		t.Errorf("done on a stale plan: %v", got)
+	}
+}
+
+func TestInterruptEndsWaits(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\nvm \"b\" {\n  depends_on = [vm.a]\n}\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	b.memory.hold["wait_ssh vm.a"] = make(chan struct{})
+	b.run.Watch = func(e executor.Event) {
+		if e.Kind == executor.StepProgress && e.Step.Op == "wait_ssh" {
+			cancel()
+		}
+	}
+	summary, err := b.apply(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !summary.Interrupted || len(summary.NotRun) != 3 {
+		t.Errorf("interrupted %t, not run %v; want true and all of vm.b", summary.Interrupted, steps(summary.NotRun))
+	}
+	if r, ok := b.records()["vm.a"]; !ok || !r.Values.GetAttr("running").True() {
+		t.Errorf("vm.a runs, and the record does not say so: %+v", r)
+	}
+}
+
+func TestParallelism(t *testing.T) {
+	b := newBench(t, "vm \"w\" {\n  for_each = toset([\"a\", \"b\", \"c\"])\n}\n")
+	b.run.Parallelism = 2
+	running, most := 0, 0
+	b.run.Watch = func(e executor.Event) {
+		switch e.Kind {
+		case executor.StepStarted:
+			running++
+		case executor.StepDone, executor.StepFailed, executor.StepWarned:
+			running--
+		case executor.StepProgress, executor.Halted:
+		}
+		most = max(most, running)
+	}
+	// Two defines have to be under way at once for either to end.
+	both := make(chan struct{})
+	b.memory.hold[`define vm.w["a"]`], b.memory.hold[`define vm.w["b"]`] = both, both
+	b.memory.entered = make(chan string)
+	go func() {
+		seen := map[string]bool{}
+		for op := range b.memory.entered {
+			if seen[op] = true; len(seen) == 2 {
+				close(both)
+			}
+		}
+	}()
+	summary, err := b.apply(t.Context())
+	close(b.memory.entered)
+	if err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	if most != 2 {
+		t.Errorf("at most %d steps at a time, want 2", most)
+	}
+}
+
+// row A40: work on one address changes only its own record and object.
+func TestOneAddressAtATime(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\nvm \"b\" {}\n")
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	before, objects := b.records()["vm.b"], len(b.memory.done)
+	a := spec.Address{Kind: spec.VM, Name: "a"}
+	b.options.Scope.Targets = []spec.Address{a}
+	b.options.Running = map[spec.Address]bool{a: false}
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	if diff := cmp.Diff([]string{"stop vm.a"}, b.memory.done[objects:]); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
+	}
+	after := b.records()
+	if !after["vm.b"].Values.RawEquals(before.Values) || after["vm.b"].Starts != before.Starts {
+		t.Error("the record of vm.b changed with vm.a")
+	}
+	if got := after["vm.a"]; got.Values.GetAttr("running").True() || got.LastStop != "graceful" {
+		t.Errorf("vm.a: running %#v, last stop %q; want off, graceful", got.Values.GetAttr("running"), got.LastStop)
+	}
+}
+
+func TestReferencesAreResolvedBeforeTheirStep(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\nvm \"b\" {\n  ssh {\n    user = \"u${vm.a.ssh_port}\"\n  }\n}\n")
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	port := b.records()["vm.a"].Values.GetAttr("ssh_port").AsBigFloat()
+	if got, want := b.records()["vm.b"].Values.GetAttr("ssh").GetAttr("user").AsString(), "u"+port.Text('f', 0); got != want {
+		t.Errorf("ssh.user = %q, want %q", got, want)
+	}
+	if got := b.pending(); len(got) > 0 {
+		t.Errorf("a second plan has steps: %v", got)
+	}
+}
+
+func TestDestroyLeavesNoRecord(t *testing.T) {
+	b := newBench(t, two)
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	b.options.Destroy = true
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	if got := slices.Collect(maps.Keys(b.records())); len(got) > 0 || len(b.memory.objects) > 0 {
+		t.Errorf("left: records %v, %d objects", got, len(b.memory.objects))
+	}
+}
+
+func TestReplaceCounts(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\n")
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	old := b.records()["vm.a"].ID
+	b.spec("vm \"a\" {\n  name = \"other\"\n}\n")
+	b.options.Allow.Replace = map[spec.Address]bool{{Kind: spec.VM, Name: "a"}: true}
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	r := b.records()["vm.a"]
+	if r.Replaced != 1 || r.ID == old || r.Name != "other" || len(b.memory.objects) != 1 {
+		t.Errorf("record: replaced %d, ID kept %t, name %q, %d objects; want 1, false, other, 1", r.Replaced, r.ID == old, r.Name, len(b.memory.objects))
+	}
+	if got := b.pending(); len(got) > 0 {
+		t.Errorf("a second plan has steps: %v", got)
+	}
+}

@@ -1,0 +1,189 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// memory is a provider whose VMs are values in memory. It compares Expect, acts
+// and confirms like any other; what goes wrong is declared.
+type memory struct {
+	mu      sync.Mutex
+	objects map[providers.ID]*machine
+	fail    map[string]*providers.Failure // "op address" -> how it fails
+	hold    map[string]chan struct{}      // "op address" -> ends when closed, or with the context
+	entered chan string                   // every op, as it begins
+	class   map[string]providers.Class    // "op" -> class; contractual if absent
+	done    []string                      // every op that acted, in order
+	project providers.Project
+}
+
+type machine struct {
+	name    string
+	mark    providers.Mark
+	running bool
+	attrs   cty.Value
+}
+
+func newMemory(p providers.Project) *memory {
+	return &memory{
+		objects: map[providers.ID]*machine{}, fail: map[string]*providers.Failure{},
+		hold: map[string]chan struct{}{}, class: map[string]providers.Class{}, project: p,
+	}
+}
+
+var _ providers.Provider = (*memory)(nil)
+
+func memoryType() providers.Type {
+	live := func(cty.Value, cty.Value, bool) providers.Verdict { return providers.Verdict{Applies: providers.Live} }
+	restart := func(_, _ cty.Value, running bool) providers.Verdict {
+		if !running {
+			return providers.Verdict{Applies: providers.Live, Reason: "takes effect at the next start"}
+		}
+		return providers.Verdict{Applies: providers.Restart, Reason: "the guest sees it at its next start"}
+	}
+	return providers.Type{Name: "libvirt", Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
+		"running": {Judge: live}, "cpus": {Judge: restart}, "memory": {Judge: restart}, "accel": {Judge: restart},
+		"boot": {Judge: restart}, "port_forward": {Judge: restart}, "ssh": {Judge: live}, "name": {},
+		"id": {Computed: true}, "address": {Computed: true}, "ssh_port": {Computed: true}, "ports": {Computed: true},
+	}}}
+}
+
+func (m *memory) Close() error { return nil }
+
+func (m *memory) Observe(context.Context, providers.Query) (providers.Inventory, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var inv providers.Inventory
+	for id, o := range m.objects {
+		state, running := providers.StateOff, o.running
+		if running {
+			state = providers.StateRunning
+		}
+		inv.Objects = append(inv.Objects, providers.Object{
+			Kind: spec.VM, ID: id, Name: o.name, Owner: &o.mark, Running: &running, State: state,
+			Attrs: o.attrs, Fingerprint: o.fingerprint(id),
+		})
+	}
+	return inv, nil
+}
+
+func (o *machine) fingerprint(id providers.ID) string {
+	return fmt.Sprint(id, o.name, o.mark.Generation, o.running, o.attrs.GetAttr("memory").AsBigFloat())
+}
+
+func (m *memory) Steps(c providers.Change) ([]providers.Step, error) {
+	var steps []providers.Step
+	add := func(op string, phase providers.Phase, risk providers.Risk) {
+		class := m.class[op]
+		if class == "" {
+			class = providers.Contractual
+		}
+		s := providers.Step{Op: op, Phase: phase, Address: c.Address, Object: c.ID, Name: c.Name, Class: class, Risk: risk}
+		if phase == providers.PhaseDown || phase == providers.PhaseRemove {
+			s.Object, s.Name = c.Object.ID, c.Object.Name
+		}
+		if len(steps) > 0 {
+			s.After = []int{len(steps) - 1}
+		}
+		steps = append(steps, s)
+	}
+	on := c.Object != nil && *c.Object.Running
+	wantOn := c.Want != cty.NilVal && c.Want.GetAttr("running").True()
+	if on && (c.Action == providers.Stop || c.Action == providers.RestartIt || c.Action == providers.ReplaceIt || c.Action == providers.Destroy) {
+		add("stop", providers.PhaseDown, providers.Downtime)
+	}
+	if c.Action == providers.Destroy || c.Action == providers.ReplaceIt {
+		add("delete", providers.PhaseRemove, providers.DataLoss)
+	}
+	if c.Action == providers.Create || c.Action == providers.ReplaceIt {
+		add("define", providers.PhaseMake, providers.NoRisk)
+	} else if len(c.Edits) > 0 {
+		add("redefine", providers.PhaseChange, providers.NoRisk)
+	}
+	switch c.Action {
+	case providers.Create, providers.ReplaceIt, providers.RestartIt, providers.Start:
+		if wantOn {
+			add("start", providers.PhaseUp, providers.NoRisk)
+			add("wait_ssh", providers.PhaseReady, providers.NoRisk)
+		}
+	case providers.Update, providers.Destroy, providers.Stop, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
+	}
+	return steps, nil
+}
+
+func (m *memory) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
+	key := w.Op + " " + w.Address.String()
+	m.mu.Lock()
+	hold, failure := m.hold[key], m.fail[key]
+	m.mu.Unlock()
+	if m.entered != nil {
+		m.entered <- key
+	}
+	log(providers.Progress{Text: "at it"})
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return providers.Result{}, fmt.Errorf("%s: %w", key, ctx.Err())
+		}
+	}
+	if failure != nil {
+		return providers.Result{}, failure
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.act(w)
+}
+
+func (m *memory) act(w providers.Work) (providers.Result, error) {
+	o := m.objects[w.Object]
+	found := ""
+	if o != nil {
+		found = o.fingerprint(w.Object)
+	}
+	if found != w.Expect {
+		return providers.Result{}, &providers.Failure{
+			Outcome: providers.Stale, Code: "stale",
+			Seen: []string{"expected " + strconv.Quote(w.Expect) + ", found " + strconv.Quote(found)},
+			Err:  errors.New("stale plan"),
+		}
+	}
+	m.done = append(m.done, w.Op+" "+w.Address.String())
+	r := providers.Result{ID: w.Object, How: providers.Done}
+	switch w.Op {
+	case "define", "redefine":
+		running := o != nil && o.running
+		o = &machine{name: w.Name, running: running, attrs: cty.ObjectVal(map[string]cty.Value{
+			"memory": w.Want.GetAttr("memory"), "cpus": w.Want.GetAttr("cpus"), "id": cty.StringVal(string(w.Object)),
+		})}
+		o.mark = providers.Mark{ID: m.project.Lineage(), Project: m.project.Name, Address: w.Address, Of: w.Object, Generation: w.Generation}
+		m.objects[w.Object] = o
+		r.Values = cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal(string(w.Object))})
+	case "start", "stop":
+		o.running = w.Op == "start"
+		r.Running = &o.running
+		if w.Op == "stop" {
+			r.How = providers.Graceful
+		} else {
+			r.Values = cty.ObjectVal(map[string]cty.Value{
+				"address": cty.StringVal("127.0.0.1"), "ssh_port": cty.NumberIntVal(int64(40000 + len(m.done))),
+			})
+		}
+	case "delete":
+		delete(m.objects, w.Object)
+		r.Gone = true
+		return r, nil
+	case "wait_ssh":
+	}
+	r.Fingerprint = o.fingerprint(w.Object)
+	return r, nil
+}

@@ -1,0 +1,106 @@
+package executor
+
+import (
+	"maps"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/state"
+)
+
+// record is what is remembered of a step's address now that the step is done;
+// false: nothing, the step left no object or did not concern the record.
+func (x *execution) record(step planner.Step, c *planner.Change, r providers.Result) (state.Record, bool) {
+	old, existed := x.records[step.Address]
+	switch {
+	case step.Op == planner.OpSettle, step.Op == planner.OpForget:
+		return state.Record{}, false
+	case r.Gone && c.Action != providers.ReplaceIt:
+		return state.Record{}, false
+	case c.Action == providers.Destroy && !existed: // what is about to go needs no record of its own
+		return state.Record{}, false
+	}
+	if !existed {
+		old = state.Record{Kind: c.Kind, Values: c.Prior, Policy: c.Policy, Generation: c.Generation}
+		if c.Action == providers.Create {
+			old.Values = cty.EmptyObjectVal
+		}
+	}
+	n := old
+	n.Provider, n.Settings, n.Uses = c.Provider, c.Settings, c.Uses
+	n.ID, n.Name = string(c.ID), c.Name
+	if c.Action == providers.ReplaceIt && sinksOnly(step.Phase) {
+		n.ID, n.Name = old.ID, old.Name
+	}
+	if takes(step) {
+		if want := x.wants[step.ID]; want != cty.NilVal {
+			n.Values = merge(computedOf(old.Values, want), want)
+			n.Values = withAttribute(n.Values, "running", runningOf(old.Values, c.Action))
+		}
+		n.Policy, n.Generation, n.Replaced = c.Policy, c.Generation, c.Replaced
+	}
+	n.Values = merge(n.Values, r.Values)
+	if r.Running != nil {
+		n.Values = withAttribute(n.Values, "running", cty.BoolVal(*r.Running))
+	}
+	switch step.Phase {
+	case providers.PhaseUp:
+		if r.How != providers.AlreadyTrue {
+			n.Starts++
+		}
+	case providers.PhaseDown:
+		if r.How == providers.Graceful || r.How == providers.Forced {
+			n.LastStop = string(r.How)
+		}
+	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseRemove, providers.PhaseReserve,
+		providers.PhaseMake, providers.PhaseChange, providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
+	}
+	return n, true
+}
+
+// takes reports whether a step, once done, makes the record say what was wanted.
+func takes(step planner.Step) bool {
+	return step.Op == planner.OpRecord || step.Phase == providers.PhaseMake || step.Phase == providers.PhaseChange
+}
+
+func sinksOnly(p providers.Phase) bool {
+	return p == providers.PhaseRecover || p == providers.PhaseRelease || p == providers.PhaseDown || p == providers.PhaseRemove
+}
+
+// runningOf is the run state to remember until a step confirms another.
+func runningOf(old cty.Value, a providers.Action) cty.Value {
+	if a == providers.Create || a == providers.ReplaceIt || old == cty.NilVal || !old.Type().HasAttribute("running") {
+		return cty.False
+	}
+	return old.GetAttr("running")
+}
+
+// computedOf is what old holds beyond the attributes of want.
+func computedOf(old, want cty.Value) cty.Value {
+	m := map[string]cty.Value{}
+	if old != cty.NilVal && old.Type().IsObjectType() && !old.IsNull() {
+		for name, v := range old.AsValueMap() {
+			if !want.Type().HasAttribute(name) {
+				m[name] = v
+			}
+		}
+	}
+	return cty.ObjectVal(m)
+}
+
+// merge is an object with the attributes of both; over's count.
+func merge(base, over cty.Value) cty.Value {
+	m := map[string]cty.Value{}
+	for _, v := range []cty.Value{base, over} {
+		if v != cty.NilVal && !v.IsNull() && v.Type().IsObjectType() {
+			maps.Copy(m, v.AsValueMap())
+		}
+	}
+	return cty.ObjectVal(m)
+}
+
+func withAttribute(v cty.Value, name string, value cty.Value) cty.Value {
+	return merge(v, cty.ObjectVal(map[string]cty.Value{name: value}))
+}

@@ -1,0 +1,416 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// Delta is what has to change, before it is put in order.
+type Delta struct {
+	Project  providers.Project
+	Serial   uint64
+	Changes  []Change            // of every address in scope, by address; no-ops included
+	Findings []providers.Finding // sorted
+}
+
+// Diff compares the spec, the state and the world. It is pure, and its error is
+// a *ScopeError.
+func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error) {
+	d := differ{config: c, state: s, world: w, options: o, known: map[spec.Address]cty.Value{}, objects: map[*providers.Object]bool{}}
+	all := d.addresses()
+	scope, err := o.Scope.resolve(c, s, all, o.Destroy)
+	if err != nil {
+		return Delta{}, err
+	}
+	for _, a := range dependenciesFirst(all, usesOf(c, s, all)) {
+		change := d.change(a)
+		if !scope[a] {
+			continue
+		}
+		d.changes = append(d.changes, change)
+	}
+	d.strays()
+	slices.SortFunc(d.changes, func(a, b Change) int { return a.Address.Compare(b.Address) })
+	slices.SortFunc(d.findings, compareFindings)
+	return Delta{Project: o.Project, Serial: s.Serial, Changes: d.changes, Findings: d.findings}, nil
+}
+
+type differ struct {
+	config   *spec.Config
+	state    *state.Snapshot
+	world    *World
+	options  Options
+	known    map[spec.Address]cty.Value // what references to an address may rely on
+	objects  map[*providers.Object]bool // those that some address accounts for
+	changes  []Change
+	findings []providers.Finding
+}
+
+func (d *differ) addresses() []spec.Address {
+	all := map[spec.Address]bool{}
+	for a := range d.world.placed {
+		all[a] = true
+	}
+	for _, e := range d.state.Interrupted {
+		all[e.Address] = true
+	}
+	return slices.SortedFunc(maps.Keys(all), spec.Address.Compare)
+}
+
+// change decides about one address. What it uses has been decided before.
+func (d *differ) change(a spec.Address) Change {
+	resource, inSpec := d.config.Resource(a)
+	record, recorded := d.state.Records[a]
+	c := Change{Change: providers.Change{Address: a, Kind: a.Kind, Action: providers.NoOp}, System: d.world.placed[a]}
+	d.interrupted(a)
+	if c.System == "" { // an earlier run began with it, and nothing else knows it
+		return c
+	}
+	if recorded {
+		c.Record, c.Provider, c.Uses = &record, record.Provider, record.Uses
+		c.Prior, c.Policy, c.Generation, c.Replaced = record.Values, record.Policy, record.Generation, record.Replaced
+	}
+	if inSpec {
+		resource = d.resolve(resource)
+		c.Want, c.Provider, c.Uses, c.Policy = &resource, resource.Provider, resource.Uses, resource.Policy
+		c.Change.Want = resource.Want
+		if running, ok := d.options.Running[a]; ok {
+			c.Change.Want = with(resource.Want, "running", cty.BoolVal(running))
+		}
+	}
+	c.Name = d.name(a, c)
+	sight := d.world.Sight(a, d.state, d.options.Project, c.Name)
+	c.Settings = sight.System.Settings
+	if sight.Unknown != "" {
+		return d.unknown(c, sight)
+	}
+	c.Object = sight.Object
+	d.account(a, sight)
+	standing := Stand(sight.Marking, sight.Recorded, inSpec && !d.options.Destroy)
+	d.decide(&c, sight, standing, inSpec)
+	return c
+}
+
+func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) {
+	if why := runStateUnknown(sight.Object); why != "" && standing != Stranger && standing != Clone {
+		c.Blocked = &Block{Kind: Unknown, Reason: "its run state could not be read: " + why}
+		return
+	}
+	switch standing {
+	case Wanted:
+		d.create(c)
+	case Managed:
+		d.manage(c, sight)
+	case Adoptee:
+		d.adopt(c)
+		d.manage(c, sight)
+	case Unwanted:
+		d.destroy(c)
+	case Orphan:
+		if inSpec { // a destruction of everything in the spec, and the record is lost
+			d.adopt(c)
+			d.destroy(c)
+			return
+		}
+		c.Action = providers.NoOp
+	case Stranger, Clone:
+		d.foreign(c, sight, standing)
+	case LetGo:
+		c.Action, c.Reason = providers.Forget, "it no longer exists"
+		if sight.Object != nil {
+			c.Reason, c.Object = "its object is not vmctl's any more", nil
+		}
+	case NotOurs:
+		c.Action, c.Object = providers.NoOp, nil
+	default:
+		panic("unknown standing " + string(standing))
+	}
+}
+
+func runStateUnknown(o *providers.Object) string {
+	if o == nil || o.Running != nil {
+		return ""
+	}
+	return o.Unreadable["running"]
+}
+
+// resolve fills in computed attributes of other resources that this plan does
+// not change.
+func (d *differ) resolve(r spec.Resource) spec.Resource {
+	if r.Want.IsWhollyKnown() {
+		return r
+	}
+	values := map[spec.Address]cty.Value{}
+	for _, a := range r.Uses {
+		if v, ok := d.known[a]; ok {
+			values[a] = v
+		}
+	}
+	resolved, diags := d.config.Resolve(r.Address, values)
+	if diags.HasErrors() { // the spec was valid with unknowns: apply says it where it matters
+		return r
+	}
+	return resolved
+}
+
+func (d *differ) name(a spec.Address, c Change) string {
+	if c.Record != nil {
+		return c.Record.Name
+	}
+	if c.Want != nil {
+		if name := text(c.Change.Want, "name"); name != "" {
+			return name
+		}
+	}
+	return ObjectName(d.options.Project, a)
+}
+
+func (d *differ) create(c *Change) {
+	c.Action, c.Reason = providers.Create, "it does not exist"
+	c.Generation++
+	if c.Record != nil {
+		c.Reason = "it is gone: made again"
+		d.find(providers.Finding{
+			Kind: providers.FindMissing, Address: c.Address, Object: c.Name,
+			Evidence: []string{fmt.Sprintf("the state records %s, and %s does not list it", c.Record.ID, d.world.systems[c.System].Ref)},
+			Action:   "made again",
+		})
+		c.Prior = cty.NilVal
+		c.System, c.Settings = d.wantedSystem(c)
+		c.Name = cmp.Or(text(c.Change.Want, "name"), c.Name)
+	}
+	c.ID = ObjectID(d.options.Project, c.Address, c.Replaced)
+}
+
+func (d *differ) wantedSystem(c *Change) (string, cty.Value) {
+	key := d.world.wanted[c.Address]
+	return key, d.world.systems[key].Settings
+}
+
+// adopt takes what the system shows, and else what the spec says, as applied.
+func (d *differ) adopt(c *Change) {
+	c.Prior = c.Object.Attrs
+	if c.Want != nil {
+		c.Prior = overlay(c.Change.Want, c.Object.Attrs)
+	}
+	if c.Object.Running != nil {
+		c.Prior = with(c.Prior, "running", cty.BoolVal(*c.Object.Running))
+	}
+	c.Generation = max(c.Object.Owner.Generation, 1)
+	c.Name = c.Object.Name
+	c.Warnings = append(c.Warnings, "its record was lost: what the system does not show is taken as applied")
+}
+
+// manage compares an object that is ours with what is wanted of it.
+func (d *differ) manage(c *Change, sight Sight) {
+	o := c.Object
+	c.ID = o.ID
+	on := o.Running != nil && *o.Running
+	wantOn := d.wantsRunning(c)
+	attrs := d.options.Types[c.Provider.Type].Kinds[c.Kind]
+	before := overlay(c.Prior, o.Attrs)
+	c.Edits = edits(before, c.Change.Want, attrs, on && wantOn)
+	c.Edits = append(c.Edits, d.nameEdit(c)...)
+	c.Edits = append(c.Edits, d.providerEdit(c)...)
+	slices.SortFunc(c.Edits, func(a, b providers.Edit) int { return cmp.Compare(a.Path, b.Path) })
+	c.Applies = maximum(c.Edits)
+	d.drift(c, attrs)
+	d.chooseAction(c, on, wantOn)
+	if len(c.Edits) > 0 || c.Record != nil && !same(c.Record.Policy, c.Policy) {
+		c.Generation++
+	}
+	if c.Action == providers.ReplaceIt {
+		c.Replaced++
+		c.ID = ObjectID(d.options.Project, c.Address, c.Replaced)
+		c.Name = cmp.Or(text(c.Change.Want, "name"), c.Name)
+	}
+	d.behind(c)
+	d.unreadable(c)
+	d.ceilings(c)
+	d.protect(c)
+	if c.Action == providers.NoOp || c.Action == providers.Update || c.Action == providers.Adopt {
+		d.known[c.Address] = before
+	}
+}
+
+func (d *differ) wantsRunning(c *Change) bool {
+	v := attribute(c.Change.Want, "running")
+	return v != cty.NilVal && v.IsKnown() && !v.IsNull() && v.True()
+}
+
+func (d *differ) chooseAction(c *Change, on, wantOn bool) { //nolint:revive // two run states
+	down := c.Object.Running != nil && !on && stopped(c.Object)
+	switch {
+	case c.Applies == providers.Refused:
+		c.Action, c.Reason = providers.Update, because(c.Edits, providers.Refused)
+	case c.Applies == providers.Replace:
+		c.Action, c.Reason = providers.ReplaceIt, because(c.Edits, providers.Replace)
+	case !wantOn && !down:
+		c.Action, c.Reason = providers.Stop, "it runs, and running = false"
+	case wantOn && !on:
+		c.Action, c.Reason = providers.Start, "it is "+c.Object.State
+	case d.options.Restart[c.Address] && on:
+		c.Action, c.Reason = providers.RestartIt, "a restart was asked for"
+	case c.Applies == providers.Restart:
+		c.Action, c.Reason = providers.RestartIt, because(c.Edits, providers.Restart)
+	case len(c.Edits) > 0:
+		c.Action, c.Reason = providers.Update, because(c.Edits, providers.Live)
+	case c.Record == nil:
+		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
+	case !same(c.Record.Policy, c.Policy):
+		c.Action, c.Reason = providers.Update, "how vmctl treats it changed; the object stays as it is"
+	default:
+		c.Action = providers.NoOp
+	}
+}
+
+// stopped reports whether nothing of the object runs; a paused one holds memory
+// and has to be stopped before it is down.
+func stopped(o *providers.Object) bool { return o.State != providers.StatePaused }
+
+func because(edits []providers.Edit, applies providers.Applies) string {
+	var paths []string
+	reason := ""
+	for _, e := range edits {
+		if e.Verdict.Applies == applies {
+			paths = append(paths, e.Path)
+			reason = e.Verdict.Reason
+		}
+	}
+	if len(paths) == 1 && reason != "" {
+		return paths[0] + ": " + reason
+	}
+	return strings.Join(paths, ", ") + " changed"
+}
+
+func (d *differ) nameEdit(c *Change) []providers.Edit {
+	name := text(c.Change.Want, "name")
+	if name == "" || name == c.Object.Name {
+		return nil
+	}
+	return []providers.Edit{{
+		Path: "name", Before: cty.StringVal(c.Object.Name), After: cty.StringVal(name),
+		Verdict: providers.Verdict{Applies: providers.Replace, Reason: "cannot change after it was made"},
+	}}
+}
+
+// providerEdit is a move to another system.
+func (d *differ) providerEdit(c *Change) []providers.Edit {
+	key := d.world.wanted[c.Address]
+	if key == "" || key == c.System {
+		return nil
+	}
+	return []providers.Edit{{
+		Path: "provider", Before: c.Settings, After: d.world.systems[key].Settings,
+		Verdict: providers.Verdict{
+			Applies: providers.Refused,
+			Reason:  "an object does not move to another system: destroy it first, then apply",
+		},
+	}}
+}
+
+func (d *differ) destroy(c *Change) {
+	c.Action, c.Reason, c.ID = providers.Destroy, "it is not in the spec", c.Object.ID
+	if d.options.Destroy {
+		c.Reason = "everything in scope is destroyed"
+	}
+	d.behind(c)
+	d.protect(c)
+	if d.options.Destroy || c.Blocked != nil {
+		return
+	}
+	if c.Record != nil && c.Object.Owner != nil && c.Object.Owner.Generation > c.Record.Generation && !d.wasInterrupted(c.Address) {
+		c.Blocked = &Block{
+			Kind:   Blocked,
+			Reason: fmt.Sprintf("the state is older (generation %d) than the object's mark (%d): nothing is deleted on its word", c.Record.Generation, c.Object.Owner.Generation),
+			Next:   []string{"if the object really should go: vmctl destroy --target=" + shellQuote(c.Address.String())},
+		}
+	}
+}
+
+func (d *differ) foreign(c *Change, sight Sight, standing Standing) {
+	c.Action, c.Object = providers.NoOp, nil
+	if c.Want == nil {
+		return
+	}
+	what := describe(sight.System, sight.Object)
+	why := "vmctl did not make it"
+	switch {
+	case standing == Clone:
+		why = fmt.Sprintf("it is a copy: its mark was written for %s", sight.Object.Owner.Of)
+	case sight.Marking == Foreign:
+		why = fmt.Sprintf("its mark names %s of project %q (%s)", sight.Object.Owner.Address, sight.Object.Owner.Project, sight.Object.Owner.ID)
+	}
+	if d.options.Destroy {
+		c.Reason = what + " is left alone: " + why
+		return
+	}
+	c.Action = providers.Create
+	c.Reason = "it does not exist"
+	c.Blocked = &Block{
+		Kind:   Blocked,
+		Reason: fmt.Sprintf("%s exists, and %s: import or rename", what, why),
+		Next: []string{
+			fmt.Sprintf("rename: set another name in the block of %s, or rename the other object with its own tool", c.Address),
+			"import: give the existing object up to vmctl with `vmctl import`, once this version has it",
+		},
+	}
+}
+
+func (d *differ) unknown(c Change, sight Sight) Change {
+	c.Action = providers.NoOp
+	c.Blocked = &Block{Kind: Unknown, Reason: fmt.Sprintf("%s could not be read: %s", sight.System.Ref, sight.Unknown)}
+	d.find(providers.Finding{
+		Kind: providers.FindUnknown, Address: c.Address, Object: c.Name,
+		Evidence: []string{sight.Unknown}, Action: "left alone: what cannot be read is never changed",
+	})
+	return c
+}
+
+func (d *differ) find(f providers.Finding) { d.findings = append(d.findings, f) }
+
+func compareFindings(a, b providers.Finding) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), a.Address.Compare(b.Address), cmp.Compare(a.Object, b.Object),
+		slices.Compare(a.Evidence, b.Evidence))
+}
+
+// dependenciesFirst sorts addresses so that each comes after what it uses, else
+// by address. The spec and the records have no cycles of their own; a cycle
+// between the two is cut where it closes.
+func dependenciesFirst(all []spec.Address, uses map[spec.Address][]spec.Address) []spec.Address {
+	var sorted []spec.Address
+	seen := map[spec.Address]bool{}
+	var visit func(spec.Address)
+	visit = func(a spec.Address) {
+		if seen[a] {
+			return
+		}
+		seen[a] = true
+		for _, b := range uses[a] {
+			if _, exists := uses[b]; exists {
+				visit(b)
+			}
+		}
+		sorted = append(sorted, a)
+	}
+	for _, a := range all {
+		visit(a)
+	}
+	return sorted
+}
+
+func shellQuote(s string) string {
+	if !strings.ContainsAny(s, "[]\"' \\$`") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

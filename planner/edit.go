@@ -1,0 +1,138 @@
+package planner
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"vmctl/providers"
+)
+
+// edits compares the attributes of an object that are managed, by path.
+// running and name are left to the caller.
+func edits(before, after cty.Value, attrs map[string]providers.Attribute, running bool) []providers.Edit {
+	var all []providers.Edit
+	for _, name := range attributeNames(after) {
+		if name == "running" || name == "name" {
+			continue
+		}
+		all = append(all, editsAt(name, attribute(before, name), after.GetAttr(name), attrs, running)...)
+	}
+	return all
+}
+
+func editsAt(path string, before, after cty.Value, attrs map[string]providers.Attribute, running bool) []providers.Edit {
+	attr, supported := supportOf(path, attrs)
+	if attr.Computed || before == cty.NilVal && !supported {
+		return nil
+	}
+	if isObject(before) && isObject(after) {
+		var all []providers.Edit
+		for _, name := range attributeNames(after) {
+			all = append(all, editsAt(path+"."+name, attribute(before, name), after.GetAttr(name), attrs, running)...)
+		}
+		return all
+	}
+	if before == cty.NilVal {
+		before = cty.NullVal(after.Type())
+	}
+	if same(before, after) {
+		return nil
+	}
+	return []providers.Edit{{Path: path, Before: before, After: after, Verdict: judge(attr, before, after, running)}}
+}
+
+func judge(attr providers.Attribute, before, after cty.Value, running bool) providers.Verdict {
+	switch {
+	case attr.Judge == nil:
+		return providers.Verdict{Applies: providers.Replace, Reason: "cannot change after it was made"}
+	case !after.IsWhollyKnown():
+		return providers.Verdict{Applies: providers.Restart, Reason: "the value is known only during apply"}
+	default:
+		return attr.Judge(before, after, running)
+	}
+}
+
+// supportOf finds what a provider type says about a path, or about the nearest
+// path above it.
+func supportOf(path string, attrs map[string]providers.Attribute) (providers.Attribute, bool) {
+	for {
+		if a, ok := attrs[path]; ok {
+			return a, true
+		}
+		dot := strings.LastIndexByte(path, '.')
+		if dot < 0 {
+			return providers.Attribute{}, false
+		}
+		path = path[:dot]
+	}
+}
+
+// same reports whether two values mean the same: a list is equal to a tuple of
+// equal elements. An unknown equals nothing.
+func same(a, b cty.Value) bool {
+	if !b.IsWhollyKnown() {
+		return false
+	}
+	converted, err := convert.Convert(a, b.Type())
+	return err == nil && converted.RawEquals(b)
+}
+
+// overlay returns base with what the system shows in place of it.
+func overlay(base, shown cty.Value) cty.Value {
+	if !isObject(base) {
+		if shown == cty.NilVal {
+			return base
+		}
+		return shown
+	}
+	if !isObject(shown) {
+		if shown == cty.NilVal {
+			return base
+		}
+		return shown
+	}
+	merged := base.AsValueMap()
+	if merged == nil {
+		merged = map[string]cty.Value{}
+	}
+	for name, v := range shown.AsValueMap() {
+		merged[name] = overlay(attribute(base, name), v)
+	}
+	return cty.ObjectVal(merged)
+}
+
+// with returns an object with one attribute set.
+func with(v cty.Value, name string, value cty.Value) cty.Value {
+	m := map[string]cty.Value{}
+	if isObject(v) {
+		maps.Copy(m, v.AsValueMap())
+	}
+	m[name] = value
+	return cty.ObjectVal(m)
+}
+
+func isObject(v cty.Value) bool {
+	return v != cty.NilVal && v.Type().IsObjectType() && v.IsKnown() && !v.IsNull()
+}
+
+func attributeNames(v cty.Value) []string {
+	if !isObject(v) {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(v.Type().AttributeTypes()))
+}
+
+// maximum is the most disruptive way in which any of the edits applies.
+func maximum(edits []providers.Edit) providers.Applies {
+	var most providers.Applies
+	for _, e := range edits {
+		if e.Verdict.Applies.Rank() > most.Rank() {
+			most = e.Verdict.Applies
+		}
+	}
+	return most
+}

@@ -1,0 +1,207 @@
+package planner
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// ceilings blocks an edit that needs more than lifecycle.on_change allows. The
+// default ceiling of a VM is a restart.
+func (d *differ) ceilings(c *Change) {
+	if c.Blocked != nil {
+		return
+	}
+	for _, e := range c.Edits {
+		if e.Verdict.Applies == providers.Refused {
+			c.Blocked = &Block{Kind: Refused, Reason: e.Path + ": " + e.Verdict.Reason}
+			return
+		}
+		ceiling := ceilingOf(c.Policy, e.Path)
+		if e.Verdict.Applies.Rank() <= ceiling.Rank() || c.Action == providers.ReplaceIt && d.options.Allow.Replace[c.Address] {
+			continue
+		}
+		top, _, _ := strings.Cut(e.Path, ".")
+		c.Blocked = &Block{
+			Kind:   Blocked,
+			Reason: fmt.Sprintf("%s needs a %s (%s), and its ceiling is %s", e.Path, e.Verdict.Applies, e.Verdict.Reason, ceiling),
+			Next:   []string{fmt.Sprintf("add to the block of %s: lifecycle { on_change = { %s = %q } }", c.Address, top, e.Verdict.Applies)},
+		}
+		if e.Verdict.Applies == providers.Replace {
+			c.Blocked.Next = append(c.Blocked.Next, "or allow it once: --allow-replace="+shellQuote(c.Address.String()))
+		}
+		return
+	}
+}
+
+func ceilingOf(policy cty.Value, path string) providers.Applies {
+	ceilings := attribute(attribute(policy, "lifecycle"), "on_change")
+	if ceilings != cty.NilVal && !ceilings.IsNull() && ceilings.IsWhollyKnown() {
+		m := ceilings.AsValueMap()
+		for p := path; p != ""; {
+			if v, ok := m[p]; ok && !v.IsNull() {
+				return providers.Applies(v.AsString())
+			}
+			dot := strings.LastIndexByte(p, '.')
+			p = p[:max(dot, 0)]
+		}
+	}
+	return providers.Restart
+}
+
+// protect blocks a destruction or replacement that prevent_destroy forbids. The
+// block counts while it exists, else the record (rule 4).
+func (d *differ) protect(c *Change) {
+	if c.Blocked != nil || c.Action != providers.Destroy && c.Action != providers.ReplaceIt || d.options.Allow.Destroy[c.Address] {
+		return
+	}
+	v := attribute(attribute(c.Policy, "lifecycle"), "prevent_destroy")
+	if v == cty.NilVal || v.IsNull() || !v.IsKnown() || v.False() {
+		return
+	}
+	c.Blocked = &Block{
+		Kind:   Blocked,
+		Reason: fmt.Sprintf("lifecycle.prevent_destroy is set, and this is a %s", c.Action),
+		Next:   []string{"if it really should go: --allow-destroy=" + shellQuote(c.Address.String())},
+	}
+}
+
+// behind notes a record that is older than the mark: a restored backup.
+func (d *differ) behind(c *Change) {
+	if c.Record == nil || c.Object == nil || c.Object.Owner == nil || c.Object.Owner.Generation <= c.Record.Generation || d.wasInterrupted(c.Address) {
+		return
+	}
+	d.find(providers.Finding{
+		Kind: providers.FindStateBehind, Address: c.Address, Object: c.Name,
+		Evidence: []string{fmt.Sprintf("the record is of generation %d, the object's mark of %d: a state from before was restored, or another data directory is in use", c.Record.Generation, c.Object.Owner.Generation)},
+		Action:   "what the system shows counts",
+	})
+}
+
+// unreadable blocks a change that would rest on an attribute that could not be
+// read. Unknown never authorises a mutation.
+func (d *differ) unreadable(c *Change) {
+	if c.Blocked != nil || c.Action == providers.NoOp || c.Action == providers.Adopt {
+		return
+	}
+	for _, path := range slices.Sorted(maps.Keys(c.Object.Unreadable)) {
+		for _, e := range c.Edits {
+			if e.Path == path || strings.HasPrefix(e.Path, path+".") {
+				c.Blocked = &Block{Kind: Unknown, Reason: fmt.Sprintf("%s could not be read: %s", path, c.Object.Unreadable[path])}
+				return
+			}
+		}
+	}
+}
+
+// drift notes managed attributes and run states that differ from what was
+// applied.
+func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
+	if c.Record == nil {
+		return
+	}
+	var evidence []string
+	for _, e := range edits(overlay(c.Prior, c.Object.Attrs), c.Prior, managedOnly(c.Change.Want, attrs), false) {
+		if attribute(c.Change.Want, firstOf(e.Path)) == cty.NilVal {
+			continue
+		}
+		evidence = append(evidence, fmt.Sprintf("%s is %s, and vmctl applied %s", e.Path, show(c.Kind, e.Path, e.Before), show(c.Kind, e.Path, e.After)))
+	}
+	applied := attribute(c.Prior, "running")
+	if o := c.Object; o.Running != nil && applied != cty.NilVal && applied.IsKnown() && !applied.IsNull() && applied.True() != *o.Running {
+		evidence = append(evidence, fmt.Sprintf("it is %s, and vmctl left it %s", o.State, map[bool]string{true: "running", false: "off"}[applied.True()]))
+	}
+	if len(evidence) > 0 {
+		d.find(providers.Finding{Kind: providers.FindDrift, Address: c.Address, Object: c.Object.Name, Evidence: evidence})
+	}
+}
+
+// managedOnly gives every attribute of the spec a judge, so that edits compares
+// all of them.
+func managedOnly(want cty.Value, attrs map[string]providers.Attribute) map[string]providers.Attribute {
+	managed := maps.Clone(attrs)
+	if managed == nil {
+		managed = map[string]providers.Attribute{}
+	}
+	for path, a := range managed {
+		a.Judge = func(cty.Value, cty.Value, bool) providers.Verdict { return providers.Verdict{Applies: providers.Live} }
+		managed[path] = a
+	}
+	return managed
+}
+
+func firstOf(path string) string {
+	first, _, _ := strings.Cut(path, ".")
+	return first
+}
+
+// show writes a value the way a spec would.
+func show(kind spec.Kind, path string, v cty.Value) string { return spec.FormatValue(kind, path, v) }
+
+// interrupted notes steps of an earlier run that did not end.
+func (d *differ) interrupted(a spec.Address) {
+	for _, e := range d.state.Interrupted {
+		if e.Address != a {
+			continue
+		}
+		evidence := []string{fmt.Sprintf("an earlier run began to %s it at %s and did not end", e.Op, e.At.UTC().Format("2006-01-02 15:04:05 MST"))}
+		for _, l := range e.Leaves {
+			evidence = append(evidence, "it may have left: "+l)
+		}
+		d.find(providers.Finding{
+			Kind: providers.FindInterrupted, Address: a, Object: e.Name, Evidence: evidence,
+			Action: "planned again from what is really there",
+		})
+	}
+}
+
+func (d *differ) wasInterrupted(a spec.Address) bool {
+	return slices.ContainsFunc(d.state.Interrupted, func(e state.Entry) bool { return e.Address == a })
+}
+
+// account remembers that an address speaks for an object, and passes on what
+// the provider noticed about it.
+func (d *differ) account(a spec.Address, sight Sight) {
+	if sight.Object == nil {
+		return
+	}
+	d.objects[sight.Object] = true
+	for _, f := range sight.Object.Findings {
+		f.Address, f.Object = a, sight.Object.Name
+		d.find(f)
+	}
+}
+
+// strays reports objects that bear our mark and belong to no address.
+func (d *differ) strays() {
+	for _, system := range d.world.Systems() {
+		for i := range system.Inventory.Objects {
+			o := &system.Inventory.Objects[i]
+			if d.objects[o] {
+				continue
+			}
+			switch MarkingOf(o, d.options.Project) {
+			case Ours:
+				d.find(providers.Finding{
+					Kind: providers.FindOrphan, Address: o.Owner.Address, Object: o.Name,
+					Evidence: []string{describe(system, o) + " bears our mark, and neither the spec nor the state knows it"},
+					Action:   "left alone; put its block back to manage it again, or delete it with the system's own tool",
+				})
+			case Copied:
+				d.find(providers.Finding{
+					Kind: providers.FindCopy, Address: o.Owner.Address, Object: o.Name,
+					Evidence: []string{fmt.Sprintf("%s bears the mark of %s", describe(system, o), o.Owner.Of)},
+					Action:   "left alone: a copy is not vmctl's",
+				})
+			case Absent, Unmarked, Foreign:
+			}
+		}
+	}
+}

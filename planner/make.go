@@ -1,0 +1,27 @@
+package planner
+
+import (
+	"context"
+	"errors"
+
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// Make observes, compares and orders in one go. The caller closes the World; on
+// an error it is closed already and nil.
+func Make(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, o Options) (*Plan, *World, error) {
+	w, err := Observe(ctx, open, c, s, o)
+	if err != nil {
+		return nil, nil, errors.Join(err, w.Close())
+	}
+	d, err := Diff(c, s, w, o)
+	if err != nil {
+		return nil, nil, errors.Join(err, w.Close())
+	}
+	p, err := Order(d, w)
+	if err != nil {
+		return nil, nil, errors.Join(err, w.Close())
+	}
+	return p, w, nil
+}

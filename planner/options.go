@@ -1,0 +1,106 @@
+package planner
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// Options is what the user asked for beside the spec.
+type Options struct {
+	Types   map[string]providers.Type
+	Project providers.Project
+	Scope   Scope
+	Allow   Allow
+	Running map[spec.Address]bool // overrides the wanted run state: `vm start` and `vm stop`
+	Restart map[spec.Address]bool // to be restarted even without an edit: `vm restart`
+	Destroy bool                  // every address in scope is wanted absent
+}
+
+// Scope narrows a plan. Targets pull in what they use, or for a destruction
+// what uses them; what depends on an excluded address is excluded with it.
+type Scope struct{ Targets, Excludes []spec.Address }
+
+// Allow holds the addresses whose replacement or destruction was allowed by flag.
+type Allow struct{ Replace, Destroy map[spec.Address]bool }
+
+// ScopeError says that a target cannot be had without what is excluded.
+type ScopeError struct{ Target, Needs spec.Address }
+
+// Error returns what contradicts what, and the two ways out.
+func (e *ScopeError) Error() string {
+	return fmt.Sprintf("target %s needs %s, which is excluded: drop --exclude=%s, or drop the target", e.Target, e.Needs, e.Needs)
+}
+
+// resolve returns the addresses that are in scope.
+func (s Scope) resolve(c *spec.Config, st *state.Snapshot, all []spec.Address, destroy bool) (map[spec.Address]bool, error) { //nolint:revive // the flag is Options.Destroy, passed on
+	uses := usesOf(c, st, all)
+	needs := uses
+	if destroy {
+		needs = inverse(uses)
+	}
+	in := map[spec.Address]bool{}
+	if len(s.Targets) == 0 {
+		for _, a := range all {
+			in[a] = true
+		}
+	}
+	for _, t := range s.Targets {
+		closure := reach(t, needs)
+		for _, x := range s.Excludes {
+			if closure[x] {
+				return nil, &ScopeError{Target: t, Needs: x}
+			}
+		}
+		maps.Copy(in, closure)
+	}
+	out := inverse(needs)
+	for _, x := range s.Excludes {
+		for a := range reach(x, out) {
+			delete(in, a)
+		}
+	}
+	return in, nil
+}
+
+// usesOf is what each address uses, by the spec if it is in there, else by its record.
+func usesOf(c *spec.Config, st *state.Snapshot, all []spec.Address) map[spec.Address][]spec.Address {
+	uses := map[spec.Address][]spec.Address{}
+	for _, a := range all {
+		if r, ok := c.Resource(a); ok {
+			uses[a] = r.Uses
+			continue
+		}
+		uses[a] = st.Records[a].Uses
+	}
+	return uses
+}
+
+func inverse(edges map[spec.Address][]spec.Address) map[spec.Address][]spec.Address {
+	inv := map[spec.Address][]spec.Address{}
+	for _, a := range slices.SortedFunc(maps.Keys(edges), spec.Address.Compare) {
+		for _, b := range edges[a] {
+			inv[b] = append(inv[b], a)
+		}
+	}
+	return inv
+}
+
+func reach(from spec.Address, edges map[spec.Address][]spec.Address) map[spec.Address]bool {
+	seen := map[spec.Address]bool{from: true}
+	for todo := []spec.Address{from}; len(todo) > 0; {
+		next := edges[todo[0]]
+		todo = todo[1:]
+		for _, a := range next {
+			if !seen[a] {
+				seen[a] = true
+				todo = append(todo, a)
+			}
+		}
+	}
+	return seen
+}

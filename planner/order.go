@@ -1,0 +1,350 @@
+package planner
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// The operations that the executor does alone: they write the record.
+const (
+	OpRecord = "record" // take the change's values into the record
+	OpForget = "forget" // drop the record
+	OpSettle = "settle" // an interrupted step of an earlier run is dealt with
+)
+
+// OrderError says that no order of the steps exists.
+type OrderError struct{ Reason string }
+
+// Error returns the reason.
+func (e *OrderError) Error() string { return e.Reason }
+
+// Order asks the providers for the steps of every change and puts them in order
+// (DESIGN.md, rule 11). It is pure. Steps are numbered so that each comes after
+// those it waits for, else by phase and address. Its error is an *OrderError,
+// or says what a provider could not make of a change.
+func Order(d Delta, w *World) (*Plan, error) {
+	o := orderer{plan: &Plan{Project: d.Project, Serial: d.Serial, Changes: d.Changes, Findings: d.Findings}, world: w}
+	for i := range o.plan.Changes {
+		if err := o.steps(i, interrupted(d.Findings, o.plan.Changes[i].Address)); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.claims(); err != nil {
+		return nil, err
+	}
+	o.dependencies()
+	o.rollouts()
+	if err := o.number(); err != nil {
+		return nil, err
+	}
+	o.plan.Summary = summarise(o.plan.Changes)
+	return o.plan, nil
+}
+
+type orderer struct {
+	plan  *Plan
+	world *World
+	nodes []*node
+}
+
+// node is a step before it has a number.
+type node struct {
+	step  Step
+	index int // within its change
+	after map[*node]bool
+}
+
+func (n *node) wait(for_ *node) {
+	if n != for_ {
+		n.after[for_] = true
+	}
+}
+
+// steps adds the steps of one change, with the edges inside of it.
+func (o *orderer) steps(change int, settle bool) error { //nolint:revive // whether one more step is added
+	c := &o.plan.Changes[change]
+	if c.Blocked != nil {
+		return nil
+	}
+	var made []providers.Step
+	if c.Action != providers.NoOp && c.Action != providers.Adopt && c.Action != providers.Forget {
+		var err error
+		if made, err = o.world.System(c.System).Provider.Steps(c.Change); err != nil {
+			return fmt.Errorf("plan the steps of %s: %w", c.Address, err)
+		}
+	}
+	var own []*node
+	add := func(s providers.Step, alone bool) {
+		n := &node{step: Step{Step: s, Change: change, Record: alone}, index: len(own), after: map[*node]bool{}}
+		for _, i := range s.After {
+			n.wait(own[i])
+		}
+		own = append(own, n)
+	}
+	for _, s := range made {
+		add(s, false)
+	}
+	for _, op := range o.alone(c, made, settle) {
+		s := providers.Step{
+			Op: op, Phase: providers.PhaseTidy, Address: c.Address, Object: c.ID, Name: c.Name,
+			Class: providers.Contractual, Risk: providers.NoRisk,
+		}
+		for i := range own {
+			s.After = append(s.After, i)
+		}
+		add(s, true)
+	}
+	o.nodes = append(o.nodes, own...)
+	return nil
+}
+
+// alone lists the operations on a change's record that no provider's step
+// brings with it.
+func (o *orderer) alone(c *Change, made []providers.Step, settle bool) []string { //nolint:revive // see steps
+	var ops []string
+	writes := slices.ContainsFunc(made, func(s providers.Step) bool {
+		return s.Phase == providers.PhaseMake || s.Phase == providers.PhaseChange
+	})
+	switch c.Action {
+	case providers.Forget:
+		ops = append(ops, OpForget)
+	case providers.Adopt:
+		ops = append(ops, OpRecord)
+	case providers.Update, providers.Start, providers.Stop, providers.RestartIt, providers.Recover:
+		if !writes && (len(c.Edits) > 0 || c.Record == nil || !same(c.Record.Policy, c.Policy)) {
+			ops = append(ops, OpRecord)
+		}
+	case providers.Create, providers.ReplaceIt, providers.Destroy, providers.NoOp:
+	}
+	if settle {
+		ops = append(ops, OpSettle)
+	}
+	return ops
+}
+
+func interrupted(findings []providers.Finding, a spec.Address) bool {
+	return slices.ContainsFunc(findings, func(f providers.Finding) bool {
+		return f.Kind == providers.FindInterrupted && f.Address == a
+	})
+}
+
+// claims orders who frees a claim before who takes it (rule 11 d). A claim that
+// somebody outside of this plan holds blocks its taker.
+func (o *orderer) claims() error {
+	takers, freers := map[claimKey]*node{}, map[claimKey]*node{}
+	for _, n := range o.nodes {
+		for _, c := range n.step.Takes {
+			key := claimKey{o.plan.Changes[n.step.Change].System, c}
+			if other := takers[key]; other != nil && other.step.Address != n.step.Address {
+				return &OrderError{fmt.Sprintf("%s and %s both want %s: change one of them", other.step.Address, n.step.Address, c)}
+			}
+			takers[key] = n
+		}
+		for _, c := range n.step.Frees {
+			freers[claimKey{o.plan.Changes[n.step.Change].System, c}] = n
+		}
+	}
+	blocked := map[int]bool{}
+	for _, key := range slices.SortedFunc(maps.Keys(takers), compareClaims) {
+		taker, change := takers[key], &o.plan.Changes[takers[key].step.Change]
+		if freer := freers[key]; freer != nil {
+			taker.wait(freer)
+			continue
+		}
+		if holder := o.holder(key, change); holder != nil && change.Blocked == nil {
+			change.Blocked = &Block{
+				Kind:   Blocked,
+				Reason: fmt.Sprintf("%s is held by %s", key.claim, describe(o.world.System(key.system), holder)),
+				Next:   []string{"choose another in the block of " + change.Address.String() + ", or free it first"},
+			}
+			blocked[taker.step.Change] = true
+		}
+	}
+	o.nodes = slices.DeleteFunc(o.nodes, func(n *node) bool { return blocked[n.step.Change] })
+	for _, n := range o.nodes {
+		maps.DeleteFunc(n.after, func(m *node, _ bool) bool { return blocked[m.step.Change] })
+	}
+	return nil
+}
+
+type claimKey struct {
+	system string
+	claim  providers.Claim
+}
+
+func compareClaims(a, b claimKey) int {
+	return cmp.Or(cmp.Compare(a.system, b.system), cmp.Compare(a.claim.Kind, b.claim.Kind), cmp.Compare(a.claim.Key, b.claim.Key))
+}
+
+// holder is the object, other than the taker's own, that holds a claim now.
+func (o *orderer) holder(key claimKey, taker *Change) *providers.Object {
+	return find(o.world.System(key.system).Inventory.Objects, func(obj *providers.Object) bool {
+		own := obj.ID == taker.ID || taker.Object != nil && obj.ID == taker.Object.ID
+		return !own && slices.Contains(obj.Holds, key.claim)
+	})
+}
+
+// dependencies orders what uses something after it on the way up, and before it
+// on the way down (rule 11 b).
+func (o *orderer) dependencies() {
+	byAddress := map[spec.Address][]*node{}
+	for _, n := range o.nodes {
+		byAddress[n.step.Address] = append(byAddress[n.step.Address], n)
+	}
+	for i := range o.plan.Changes {
+		c := &o.plan.Changes[i]
+		for _, used := range c.Uses {
+			leaves := removes(byAddress[used])
+			for _, n := range byAddress[c.Address] {
+				for _, m := range byAddress[used] {
+					switch {
+					case rises(n) && rises(m):
+						n.wait(m)
+					case leaves && sinks(n) && sinks(m):
+						m.wait(n)
+					}
+				}
+			}
+		}
+	}
+}
+
+func removes(nodes []*node) bool {
+	return slices.ContainsFunc(nodes, func(n *node) bool { return n.step.Phase == providers.PhaseRemove })
+}
+
+// sinks reports whether a step takes something down or away.
+func sinks(n *node) bool {
+	switch n.step.Phase {
+	case providers.PhaseRelease, providers.PhaseDown, providers.PhaseRemove:
+		return true
+	case providers.PhaseRecover, providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange,
+		providers.PhaseUp, providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
+		return false
+	}
+	panic("unknown phase " + string(n.step.Phase))
+}
+
+// rises reports whether a step makes something or brings it up.
+func rises(n *node) bool {
+	switch n.step.Phase {
+	case providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange, providers.PhaseUp,
+		providers.PhaseReady, providers.PhaseResume:
+		return true
+	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseDown, providers.PhaseRemove, providers.PhaseTidy:
+		return false
+	}
+	panic("unknown phase " + string(n.step.Phase))
+}
+
+// rollouts lets restarts and replacements within one for_each go one at a time.
+func (o *orderer) rollouts() {
+	byChange := map[int][]*node{}
+	for _, n := range o.nodes {
+		byChange[n.step.Change] = append(byChange[n.step.Change], n)
+	}
+	last := map[spec.Address][]*node{}
+	for i := range o.plan.Changes {
+		c := &o.plan.Changes[i]
+		if c.Address.Key == "" || c.Action != providers.RestartIt && c.Action != providers.ReplaceIt {
+			continue
+		}
+		for _, n := range byChange[i] {
+			for _, m := range last[c.Address.Block()] {
+				n.wait(m)
+			}
+		}
+		if len(byChange[i]) > 0 {
+			last[c.Address.Block()] = byChange[i]
+		}
+	}
+}
+
+// number sorts the steps, so that each comes after those it waits for, and turns
+// edges between nodes into step IDs.
+func (o *orderer) number() error {
+	waiting, next := map[*node]int{}, map[*node][]*node{}
+	var ready queue
+	for _, n := range o.nodes {
+		waiting[n] = len(n.after)
+		for m := range n.after {
+			next[m] = append(next[m], n)
+		}
+		if len(n.after) == 0 {
+			heap.Push(&ready, n)
+		}
+	}
+	for ready.Len() > 0 {
+		n := heap.Pop(&ready).(*node) //nolint:errcheck // the queue holds nothing else
+		n.step.ID = len(o.plan.Steps)
+		n.step.After = nil
+		for m := range n.after {
+			n.step.After = append(n.step.After, m.step.ID)
+		}
+		slices.Sort(n.step.After)
+		o.plan.Steps = append(o.plan.Steps, n.step)
+		delete(waiting, n)
+		for _, m := range next[n] {
+			if waiting[m]--; waiting[m] == 0 {
+				heap.Push(&ready, m)
+			}
+		}
+	}
+	if len(waiting) > 0 {
+		return &OrderError{"these steps wait for each other: " + names(waiting)}
+	}
+	return nil
+}
+
+// queue holds steps that could be next, the first in the order of the plan on top.
+type queue []*node
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q queue) Less(i, j int) bool { return compareNodes(q[i], q[j]) < 0 }
+func (q *queue) Push(n any)        { *q = append(*q, n.(*node)) } //nolint:errcheck // see number
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+func compareNodes(a, b *node) int {
+	return cmp.Or(cmp.Compare(slices.Index(providers.Phases(), a.step.Phase), slices.Index(providers.Phases(), b.step.Phase)),
+		a.step.Address.Compare(b.step.Address), cmp.Compare(a.index, b.index))
+}
+
+func names(nodes map[*node]int) string {
+	var all []string
+	for _, n := range slices.SortedFunc(maps.Keys(nodes), compareNodes) {
+		all = append(all, n.step.Op+" "+n.step.Address.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+func summarise(changes []Change) Summary {
+	s := Summary{Actions: map[providers.Action]int{}}
+	for i := range changes {
+		c := &changes[i]
+		if c.Blocked == nil {
+			s.Actions[c.Action]++
+			continue
+		}
+		switch c.Blocked.Kind {
+		case Blocked:
+			s.Blocked++
+		case Refused:
+			s.Refused++
+		case Unknown:
+			s.Unknown++
+		}
+	}
+	return s
+}

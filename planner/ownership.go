@@ -1,0 +1,32 @@
+package planner
+
+import (
+	"vmctl/providers"
+)
+
+// Stand looks an object up in the ownership table. recorded says that a record
+// names this very object; for Absent, that there is a record.
+func Stand(m Marking, recorded, inSpec bool) Standing { //nolint:revive // three independent facts, as in the table
+	for _, row := range ownershipTable {
+		if row.Marking == m && row.Recorded == recorded && row.InSpec == inSpec {
+			return row.Standing
+		}
+	}
+	panic("ownership table has no row for " + string(m))
+}
+
+// MarkingOf says what the mark of an object means to a project.
+func MarkingOf(o *providers.Object, p providers.Project) Marking {
+	switch {
+	case o == nil:
+		return Absent
+	case o.Owner == nil:
+		return Unmarked
+	case o.Owner.ID != p.Lineage():
+		return Foreign
+	case o.Owner.Of != o.ID:
+		return Copied
+	default:
+		return Ours
+	}
+}

@@ -1,0 +1,62 @@
+package planner
+
+// Marking is what an object's owner mark says, seen from one project.
+type Marking string
+
+// The markings. A copy bears our mark, written for another object.
+const (
+	Absent   Marking = "absent" // there is no object
+	Unmarked Marking = "unmarked"
+	Foreign  Marking = "foreign" // another project's
+	Copied   Marking = "copy"
+	Ours     Marking = "ours"
+)
+
+// Standing is what an object is to a project, or an address without an object.
+type Standing string
+
+// The standings.
+const (
+	Managed  Standing = "managed"  // kept as the spec says
+	Unwanted Standing = "unwanted" // ours, and no longer in the spec: destroyed
+	Adoptee  Standing = "adopt"    // ours, and the record is lost: the record is written anew
+	Orphan   Standing = "orphan"   // ours, and neither in the spec nor recorded: reported
+	Stranger Standing = "foreign"  // not ours, and in the way: blocks
+	Clone    Standing = "copy"     // bears our mark and is not ours: in the way if its name is
+	LetGo    Standing = "forget"   // the record has nothing left to remember
+	Wanted   Standing = "wanted"   // to be made
+	NotOurs  Standing = "ignored"
+)
+
+type ownership struct {
+	Marking  Marking
+	Recorded bool // a record names this very object; for Absent: there is a record
+	InSpec   bool
+	Standing Standing
+}
+
+// Ownership decides what an object is to this project. Reality wins over state
+// and the mark over names (DESIGN.md, rule 1); without a mark the record's ID is
+// the ownership, and without both nothing is ever touched (rule 5).
+var ownershipTable = []ownership{
+	{Absent, false, false, NotOurs},
+	{Absent, false, true, Wanted},
+	{Absent, true, false, LetGo},
+	{Absent, true, true, Wanted},
+	{Unmarked, false, false, NotOurs},
+	{Unmarked, false, true, Stranger},
+	{Unmarked, true, false, Unwanted},
+	{Unmarked, true, true, Managed},
+	{Foreign, false, false, NotOurs},
+	{Foreign, false, true, Stranger},
+	{Foreign, true, false, LetGo},
+	{Foreign, true, true, Stranger},
+	{Copied, false, false, Clone},
+	{Copied, false, true, Clone},
+	{Copied, true, false, LetGo},
+	{Copied, true, true, Clone},
+	{Ours, false, false, Orphan},
+	{Ours, false, true, Adoptee},
+	{Ours, true, false, Unwanted},
+	{Ours, true, true, Managed},
+}

@@ -1,0 +1,466 @@
+package planner_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+const one = `
+vm "a" {
+  memory = "256MiB"
+}
+`
+
+func TestPlan(t *testing.T) {
+	tests := []struct {
+		name    string
+		applied string // as if this had been applied
+		spec    string // and this is the spec now; "": the same
+		change  func(*scene)
+		want    string
+	}{
+		{name: "nothing to do", applied: one, want: ""},
+		{
+			name: "two of one for_each are made side by side",
+			spec: "vm \"web\" {\n  for_each = toset([\"a\", \"b\"])\n}\n",
+			want: `create vm.web["a"]: it does not exist
+create vm.web["b"]: it does not exist
+0 define vm.web["a"]
+1 define vm.web["b"]
+2 start vm.web["a"] after 0
+3 start vm.web["b"] after 1
+4 wait_ssh vm.web["a"] after 2
+5 wait_ssh vm.web["b"] after 3
+`,
+		},
+		{
+			name: "what depends on another is made after that one is ready",
+			spec: "vm \"a\" {\n  depends_on = [vm.b]\n}\nvm \"b\" {}\n",
+			want: `create vm.a: it does not exist
+create vm.b: it does not exist
+0 define vm.b
+1 start vm.b after 0
+2 wait_ssh vm.b after 1
+3 define vm.a after 0,1,2
+4 start vm.a after 0,1,2,3
+5 wait_ssh vm.a after 0,1,2,4
+`,
+		},
+		{
+			name:    "and is removed before it",
+			applied: "vm \"a\" {\n  depends_on = [vm.b]\n}\nvm \"b\" {}\n",
+			spec:    "# empty\n",
+			want: `destroy vm.a: it is not in the spec
+destroy vm.b: it is not in the spec
+0 stop vm.a
+1 delete vm.a after 0
+2 stop vm.b after 0,1
+3 delete vm.b after 0,1,2
+`,
+		},
+		{
+			name:    "memory of a running VM: down, change, up, ready",
+			applied: one,
+			spec:    "vm \"a\" {\n  memory = \"512MiB\"\n}\n",
+			want: `restart vm.a: memory: the guest sees it at its next start
+  memory 256MiB -> 512MiB, restart
+0 stop vm.a
+1 redefine vm.a after 0
+2 start vm.a after 1
+3 wait_ssh vm.a after 2
+`,
+		},
+		{
+			name:    "memory of a VM that stays off",
+			applied: "vm \"a\" {\n  running = false\n}\n",
+			spec:    "vm \"a\" {\n  running = false\n  cpus = 3\n}\n",
+			want: `update vm.a: cpus: takes effect at the next start
+  cpus 2 -> 3, live
+0 redefine vm.a
+`,
+		},
+		{
+			name:    "an edit of a VM that is wanted off anyway needs no restart",
+			applied: one,
+			spec:    "vm \"a\" {\n  memory = \"512MiB\"\n  running = false\n}\n",
+			want: `stop vm.a: it runs, and running = false
+  memory 256MiB -> 512MiB, live
+0 stop vm.a
+1 redefine vm.a after 0
+`,
+		},
+		{
+			name:    "restarts of one for_each go one at a time",
+			applied: "vm \"w\" {\n  for_each = toset([\"a\", \"b\"])\n}\n",
+			spec:    "vm \"w\" {\n  for_each = toset([\"a\", \"b\"])\n  cpus = 1\n}\n",
+			want: `restart vm.w["a"]: cpus: the guest sees it at its next start
+  cpus 2 -> 1, restart
+restart vm.w["b"]: cpus: the guest sees it at its next start
+  cpus 2 -> 1, restart
+0 stop vm.w["a"]
+1 redefine vm.w["a"] after 0
+2 start vm.w["a"] after 1
+3 wait_ssh vm.w["a"] after 2
+4 stop vm.w["b"] after 0,1,2,3
+5 redefine vm.w["b"] after 0,1,2,3,4
+6 start vm.w["b"] after 0,1,2,3,5
+7 wait_ssh vm.w["b"] after 0,1,2,3,6
+`,
+		},
+		{
+			name:    "a replacement is above the default ceiling",
+			applied: one,
+			spec:    "vm \"a\" {\n  memory = \"256MiB\"\n  accel = \"tcg\"\n}\n",
+			want: `replace vm.a: accel: cannot change after it was made
+  accel auto -> tcg, replace
+  blocked: accel needs a replace (cannot change after it was made), and its ceiling is restart
+  > add to the block of vm.a: lifecycle { on_change = { accel = "replace" } }
+  > or allow it once: --allow-replace=vm.a
+`,
+		},
+		{
+			name:    "and is made when it is allowed by flag",
+			applied: one,
+			spec:    "vm \"a\" {\n  memory = \"256MiB\"\n  accel = \"tcg\"\n}\n",
+			change: func(s *scene) {
+				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, "vm.a"): true}
+			},
+			want: `replace vm.a: accel: cannot change after it was made
+  accel auto -> tcg, replace
+0 stop vm.a
+1 delete vm.a after 0
+2 define vm.a after 1
+3 start vm.a after 2
+4 wait_ssh vm.a after 3
+`,
+		},
+		{
+			name:    "a ceiling of live blocks a restart",
+			applied: one,
+			spec:    "vm \"a\" {\n  memory = \"512MiB\"\n  lifecycle {\n    on_change = { memory = \"live\" }\n  }\n}\n",
+			want: `restart vm.a: memory: the guest sees it at its next start
+  memory 256MiB -> 512MiB, restart
+  blocked: memory needs a restart (the guest sees it at its next start), and its ceiling is live
+  > add to the block of vm.a: lifecycle { on_change = { memory = "restart" } }
+`,
+		},
+		{
+			name:    "a refused edit cannot be allowed",
+			applied: "vm \"a\" {\n  boot {\n    kernel = \"kernel\"\n  }\n}\n",
+			spec:    "vm \"a\" {\n  boot {\n    kernel = \"kernel\"\n    cmdline = \"quiet\"\n  }\n}\n",
+			want: `update vm.a: boot.cmdline: cannot be changed at all
+  boot.cmdline "" -> quiet, refused
+  refused: boot.cmdline: cannot be changed at all
+`,
+		},
+		{
+			name:    "how vmctl treats a VM is remembered without touching it",
+			applied: one,
+			spec:    "vm \"a\" {\n  memory = \"256MiB\"\n  stop {\n    grace = \"1m\"\n  }\n}\n",
+			want: `update vm.a: how vmctl treats it changed; the object stays as it is
+0 record vm.a
+`,
+		},
+		{
+			name:    "prevent_destroy counts from the record when the block is gone",
+			applied: "vm \"a\" {\n  lifecycle {\n    prevent_destroy = true\n  }\n}\n",
+			spec:    "# empty\n",
+			want: `destroy vm.a: it is not in the spec
+  blocked: lifecycle.prevent_destroy is set, and this is a destroy
+  > if it really should go: --allow-destroy=vm.a
+`,
+		},
+		{
+			name:    "an object that is gone is made again",
+			applied: one,
+			change:  func(s *scene) { s.lose("vm.a") },
+			want: `create vm.a: it is gone: made again
+found missing vm.a: the state records 60af4803-1fa2-8158-9678-00ec5cab9a09, and provider.libvirt.default does not list it
+0 define vm.a
+1 start vm.a after 0
+2 wait_ssh vm.a after 1
+`,
+		},
+		{
+			name:    "an object that is gone and not wanted is forgotten",
+			applied: one,
+			spec:    "# empty\n",
+			change:  func(s *scene) { s.lose("vm.a") },
+			want:    "forget vm.a: it no longer exists\n0 forget vm.a\n",
+		},
+		{
+			name:    "a VM that was killed is started, with evidence",
+			applied: one,
+			change: func(s *scene) {
+				o := s.object("vm.a")
+				off := false
+				o.Running, o.State = &off, providers.StateOff
+				o.Findings = []providers.Finding{{Kind: providers.FindBroken, Evidence: []string{"shut off, reason crashed"}}}
+			},
+			want: `start vm.a: it is off
+found broken vm.a: shut off, reason crashed
+found drift vm.a: it is off, and vmctl left it running
+0 start vm.a
+1 wait_ssh vm.a after 0
+`,
+		},
+		{
+			name:    "an attribute that was changed behind vmctl's back is put right",
+			applied: one,
+			change: func(s *scene) {
+				o := s.object("vm.a")
+				m := o.Attrs.AsValueMap()
+				m["memory"] = cty.NumberIntVal(128 << 20)
+				o.Attrs = cty.ObjectVal(m)
+			},
+			want: `restart vm.a: memory: the guest sees it at its next start
+  memory 128MiB -> 256MiB, restart
+found drift vm.a: memory is 128MiB, and vmctl applied 256MiB
+0 stop vm.a
+1 redefine vm.a after 0
+2 start vm.a after 1
+3 wait_ssh vm.a after 2
+`,
+		},
+		{
+			name:    "a lost state adopts and touches no VM",
+			applied: one,
+			change:  func(s *scene) { s.forget("vm.a") },
+			want:    "adopt vm.a: it is ours, and its record was lost\n0 record vm.a\n",
+		},
+		{
+			name:    "an object of ours that nothing knows is reported and left alone",
+			applied: one,
+			spec:    "# empty\n",
+			change:  func(s *scene) { s.forget("vm.a"); s.elsewhere() },
+			want:    "found orphan vm.a: libvirt vm \"demo.a\" (60af4803-1fa2-8158-9678-00ec5cab9a09) bears our mark, and neither the spec nor the state knows it\n",
+		},
+		{
+			name: "an object with our name that vmctl did not make blocks",
+			spec: one,
+			change: func(s *scene) {
+				s.system("qemu:///session").inventory.Objects = []providers.Object{{Kind: spec.VM, ID: "1234", Name: "demo.a"}}
+			},
+			want: `create vm.a: it does not exist
+  blocked: libvirt vm "demo.a" (1234) exists, and vmctl did not make it: import or rename
+  > rename: set another name in the block of vm.a, or rename the other object with its own tool
+  > import: give the existing object up to vmctl with ` + "`vmctl import`" + `, once this version has it
+`,
+		},
+		{
+			name:    "a copy of our object is not ours",
+			applied: one,
+			change: func(s *scene) {
+				o := *s.object("vm.a")
+				o.ID, o.Name, o.Owner = "9999", "demo.a-clone", &providers.Mark{ID: project.ID, Address: addr(s.t, "vm.a"), Of: o.ID}
+				sys := s.system("qemu:///session")
+				sys.inventory.Objects = append(sys.inventory.Objects, o)
+			},
+			want: "found copy vm.a: libvirt vm \"demo.a-clone\" (9999) bears the mark of 60af4803-1fa2-8158-9678-00ec5cab9a09\n",
+		},
+		{
+			name:    "a restored state deletes nothing on its word",
+			applied: one,
+			spec:    "# empty\n",
+			change:  func(s *scene) { s.object("vm.a").Owner.Generation = 3 },
+			want: `destroy vm.a: it is not in the spec
+  blocked: the state is older (generation 1) than the object's mark (3): nothing is deleted on its word
+  > if the object really should go: vmctl destroy --target=vm.a
+found state_behind vm.a: the record is of generation 1, the object's mark of 3: a state from before was restored, or another data directory is in use
+`,
+		},
+		{
+			name:    "an interrupted step is said and settled",
+			applied: one,
+			change:  func(s *scene) { s.interrupt("vm.a", "start") },
+			want: `found interrupted vm.a: an earlier run began to start it at 2026-05-01 12:00:00 UTC and did not end; it may have left: half of it
+0 settle vm.a
+`,
+		},
+		{
+			name:    "an interrupted step of an address that nothing knows is settled too",
+			applied: one,
+			change:  func(s *scene) { s.interrupt("vm.gone", "define") },
+			want: `found interrupted vm.gone: an earlier run began to define it at 2026-05-01 12:00:00 UTC and did not end; it may have left: half of it
+0 settle vm.gone
+`,
+		},
+		{
+			name: "two that want one port",
+			spec: "vm \"a\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\nvm \"b\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
+			want: "error: vm.a and vm.b both want host port 127.0.0.1:8080: change one of them\n",
+		},
+		{
+			name:    "a port that changes hands is freed first",
+			applied: "vm \"a\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
+			spec:    "vm \"b\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
+			want: `destroy vm.a: it is not in the spec
+create vm.b: it does not exist
+0 stop vm.a
+1 delete vm.a after 0
+2 define vm.b after 1
+3 start vm.b after 2
+4 wait_ssh vm.b after 3
+`,
+		},
+		{
+			name: "a port that another holds blocks and names the holder",
+			spec: "vm \"b\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
+			change: func(s *scene) {
+				s.system("qemu:///session").inventory.Objects = []providers.Object{{
+					Kind: spec.VM, ID: "1234", Name: "other", Holds: []providers.Claim{{Kind: "host port", Key: "127.0.0.1:8080"}},
+				}}
+			},
+			want: `create vm.b: it does not exist
+  blocked: host port 127.0.0.1:8080 is held by libvirt vm "other" (1234)
+  > choose another in the block of vm.b, or free it first
+`,
+		},
+		{
+			name:    "a VM that was stopped by command is off, and that is no drift",
+			applied: one,
+			change: func(s *scene) {
+				s.options.Running = map[spec.Address]bool{addr(s.t, "vm.a"): false}
+			},
+			want: "stop vm.a: it runs, and running = false\n0 stop vm.a\n",
+		},
+		{
+			name:    "a restart by command",
+			applied: one,
+			change: func(s *scene) {
+				s.options.Restart = map[spec.Address]bool{addr(s.t, "vm.a"): true}
+			},
+			want: `restart vm.a: a restart was asked for
+0 stop vm.a
+1 start vm.a after 0
+2 wait_ssh vm.a after 1
+`,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, test.applied)
+			if test.spec != "" {
+				s.config = load(t, test.spec)
+			}
+			if test.change != nil {
+				test.change(s)
+			}
+			got := ""
+			if p, err := s.plan(); err != nil {
+				got = "error: " + err.Error() + "\n"
+			} else {
+				got = text(p)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// elsewhere lets the spec name a second VM in the system, so that it is observed.
+func (s *scene) elsewhere() {
+	s.config = load(s.t, "vm \"b\" {\n  running = false\n}\n")
+	a := addr(s.t, "vm.b")
+	r, _ := s.config.Resource(a)
+	s.state.Records[a] = state.Record{
+		Kind: a.Kind, Provider: r.Provider, Settings: testType().Resolve(s.provider(r.Provider)), ID: "b", Name: "demo.b",
+		Generation: 1, Values: r.Want, Policy: r.Policy,
+	}
+	off := false
+	sys := s.system("qemu:///session")
+	sys.inventory.Objects = append(sys.inventory.Objects, providers.Object{
+		Kind: a.Kind, ID: "b", Name: "demo.b", Running: &off, State: providers.StateOff,
+		Owner: &providers.Mark{ID: project.ID, Address: a, Of: "b", Generation: 1},
+	})
+}
+
+// row A57: a name is looked up exactly, never as a pattern.
+func TestNameIsNoPattern(t *testing.T) {
+	s := after(t, "")
+	s.config = load(t, "vm \"x\" {\n  name = \"a.b\"\n}\n")
+	s.system("qemu:///session").inventory.Objects = []providers.Object{{Kind: spec.VM, ID: "1", Name: "axb"}}
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Changes[0]; got.Action != providers.Create || got.Blocked != nil {
+		t.Errorf("a.b with axb in the system: %s, blocked %v; want a free create", got.Action, got.Blocked)
+	}
+}
+
+// row A41: different addresses and projects have different names.
+func TestObjectNamesDiffer(t *testing.T) {
+	projects := []providers.Project{
+		{Name: "a-b", ID: "x"},
+		{Name: "a", ID: "x"},
+		{Name: "a", ID: "x", Env: "b"},
+		{Name: "default", ID: "x"},
+	}
+	addresses := []spec.Address{
+		{Kind: spec.VM, Name: "c"},
+		{Kind: spec.VM, Name: "b-c"},
+		{Kind: spec.VM, Name: "c", Key: "a"},
+		{Kind: spec.VM, Name: "c", Key: "A"},
+		{Kind: spec.VM, Name: "c", Key: "feature/auth"},
+		{Kind: spec.VM, Name: "c", Key: "feature=2Fauth"},
+		{Kind: spec.VM, Name: "c", Key: "feature.auth"},
+		{Kind: spec.VM, Name: "c", Key: "repo-default-cfg"},
+		{Kind: spec.VM, Name: "c", Key: "é"},
+		{Kind: spec.VM, Name: "c_a"},
+	}
+	names, ids := map[string]string{}, map[providers.ID]string{}
+	for _, p := range projects {
+		for _, a := range addresses {
+			who := p.Name + "+" + p.Env + " " + a.String()
+			name := planner.ObjectName(p, a)
+			if other, ok := names[name]; ok {
+				t.Errorf("%s and %s are both named %q", who, other, name)
+			}
+			names[name] = who
+			if len(name) == 0 || name[0] != p.Name[0] {
+				t.Errorf("%s is named %q, which does not begin with the project's name", who, name)
+			}
+		}
+	}
+	for replaced := range 3 {
+		for _, a := range addresses {
+			id := planner.ObjectID(projects[0], a, replaced)
+			if other, ok := ids[id]; ok {
+				t.Errorf("%s and %s both have the ID %s", a, other, id)
+			}
+			ids[id] = a.String()
+		}
+	}
+}
+
+// row X17, row E22: the same inputs give the same bytes.
+func TestPlanIsDeterministic(t *testing.T) {
+	applied := "vm \"w\" {\n  for_each = toset([\"a\", \"b\", \"c\", \"d\"])\n}\nvm \"x\" {\n  depends_on = [vm.w]\n}\n"
+	changed := "vm \"w\" {\n  for_each = toset([\"b\", \"c\", \"d\", \"e\"])\n  cpus = 1\n}\nvm \"y\" {\n  depends_on = [vm.w]\n}\n"
+	first := ""
+	for range 50 {
+		s := after(t, applied)
+		s.config = load(t, changed)
+		s.interrupt("vm.x", "start")
+		p, err := s.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := text(p)
+		if first == "" {
+			first = got
+		}
+		if diff := cmp.Diff(first, got); diff != "" {
+			t.Fatalf("another plan of the same inputs (-first +this):\n%s", diff)
+		}
+	}
+}

@@ -1,0 +1,310 @@
+package planner_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+var project = providers.Project{Name: "demo", ID: "k7m2qd9x4r"}
+
+// scene is a spec, a state and a world that a test plans on. It begins as if a
+// spec had been applied without a fault; a test then changes what it is about.
+type scene struct {
+	t       *testing.T
+	config  *spec.Config
+	state   *state.Snapshot
+	systems map[string]*system // by uri
+	options planner.Options
+}
+
+// system is a provider that shows what a test put there.
+type system struct {
+	inventory providers.Inventory
+	known     []providers.Known
+}
+
+func (s *system) Observe(_ context.Context, q providers.Query) (providers.Inventory, error) {
+	s.known = q.Known
+	return s.inventory, nil
+}
+
+func (s *system) Do(context.Context, providers.Work, providers.Log) (providers.Result, error) {
+	panic("a plan changed something")
+}
+
+func (s *system) Close() error { return nil }
+
+// Steps gives the sequence that the conformance suite demands of every provider.
+func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
+	var steps []providers.Step
+	add := func(op string, phase providers.Phase) *providers.Step {
+		step := providers.Step{Op: op, Phase: phase, Address: c.Address, Object: c.ID, Name: c.Name, Class: providers.Contractual}
+		if len(steps) > 0 {
+			step.After = []int{len(steps) - 1}
+		}
+		steps = append(steps, step)
+		return &steps[len(steps)-1]
+	}
+	down := c.Object != nil && *c.Object.Running
+	up := c.Want != cty.NilVal && c.Want.GetAttr("running").True()
+	switch c.Action {
+	case providers.Stop, providers.RestartIt, providers.ReplaceIt, providers.Destroy:
+		if down {
+			add("stop", providers.PhaseDown)
+		}
+	case providers.Create, providers.Update, providers.Start, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
+	}
+	if c.Action == providers.ReplaceIt || c.Action == providers.Destroy {
+		add("delete", providers.PhaseRemove).Frees = claims(c.Prior)
+	}
+	if c.Action == providers.ReplaceIt || c.Action == providers.Create {
+		add("define", providers.PhaseMake).Takes = claims(c.Want)
+	} else if c.Action != providers.Destroy && touches(c.Edits) {
+		step := add("redefine", providers.PhaseChange)
+		step.Frees, step.Takes = minus(claims(c.Prior), claims(c.Want)), minus(claims(c.Want), claims(c.Prior))
+	}
+	if up && (c.Action == providers.Create || c.Action == providers.ReplaceIt || c.Action == providers.RestartIt || c.Action == providers.Start) {
+		add("start", providers.PhaseUp)
+		add("wait_ssh", providers.PhaseReady)
+	}
+	return steps, nil
+}
+
+func touches(edits []providers.Edit) bool {
+	return slices.ContainsFunc(edits, func(e providers.Edit) bool { return !strings.HasPrefix(e.Path, "ssh") })
+}
+
+func claims(v cty.Value) []providers.Claim {
+	var all []providers.Claim
+	if v == cty.NilVal || !v.GetAttr("port_forward").IsKnown() {
+		return nil
+	}
+	for _, f := range v.GetAttr("port_forward").AsValueSlice() {
+		if host := f.GetAttr("host").AsString(); host != "auto" {
+			all = append(all, providers.Claim{Kind: "host port", Key: f.GetAttr("host_ip").AsString() + ":" + host})
+		}
+	}
+	return all
+}
+
+func minus(a, b []providers.Claim) []providers.Claim {
+	return slices.DeleteFunc(slices.Clone(a), func(c providers.Claim) bool { return slices.Contains(b, c) })
+}
+
+func testType() providers.Type {
+	live := func(cty.Value, cty.Value, bool) providers.Verdict {
+		return providers.Verdict{Applies: providers.Live, Reason: "vmctl alone uses it"}
+	}
+	restart := func(_, _ cty.Value, running bool) providers.Verdict {
+		if !running {
+			return providers.Verdict{Applies: providers.Live, Reason: "takes effect at the next start"}
+		}
+		return providers.Verdict{Applies: providers.Restart, Reason: "the guest sees it at its next start"}
+	}
+	refused := func(cty.Value, cty.Value, bool) providers.Verdict {
+		return providers.Verdict{Applies: providers.Refused, Reason: "cannot be changed at all"}
+	}
+	return providers.Type{
+		Name: "libvirt",
+		Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
+			"running": {Judge: live}, "name": {}, "cpus": {Judge: restart}, "memory": {Judge: restart}, "accel": {},
+			"boot": {Judge: restart}, "boot.cmdline": {Judge: refused}, "port_forward": {Judge: restart}, "ssh": {Judge: live},
+			"id": {Computed: true}, "address": {Computed: true}, "ssh_port": {Computed: true}, "ports": {Computed: true},
+		}},
+		Resolve: func(attrs cty.Value) cty.Value {
+			m := attrs.AsValueMap()
+			if m["uri"].IsNull() {
+				m["uri"] = cty.StringVal("qemu:///session")
+			}
+			return cty.ObjectVal(m)
+		},
+	}
+}
+
+func load(t *testing.T, source string) *spec.Config {
+	t.Helper()
+	dir := t.TempDir()
+	head := "vmctl {\n  project = \"demo\"\n  id = \"k7m2qd9x4r\"\n}\n"
+	if err := os.WriteFile(filepath.Join(dir, "main.vmctl.hcl"), []byte(head+source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kernel"), []byte("a kernel"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, diags := spec.Load(dir, spec.Inputs{
+		Supports:      func(string, spec.Kind, string) bool { return true },
+		ProviderTypes: []string{"libvirt"},
+		Version:       "0.1.0",
+	})
+	if diags.HasErrors() {
+		t.Fatalf("load: %s", diags)
+	}
+	return c
+}
+
+// after is the scene right after a spec was applied.
+func after(t *testing.T, applied string) *scene {
+	t.Helper()
+	s := &scene{
+		t: t,
+		state: &state.Snapshot{
+			Format: state.Format, ID: project.ID, Project: project.Name, Serial: 7, Records: map[spec.Address]state.Record{},
+		},
+		systems: map[string]*system{},
+		options: planner.Options{Types: map[string]providers.Type{"libvirt": testType()}, Project: project},
+	}
+	s.config = load(t, applied)
+	for i, r := range s.config.Resources {
+		id := planner.ObjectID(project, r.Address, 0)
+		running := r.Want.GetAttr("running").True()
+		shown := map[string]cty.Value{
+			"cpus": r.Want.GetAttr("cpus"), "memory": r.Want.GetAttr("memory"), "id": cty.StringVal(string(id)),
+			"ssh_port": cty.NumberIntVal(int64(40000 + i)),
+		}
+		values := r.Want.AsValueMap()
+		maps.Copy(values, shown)
+		name := planner.ObjectName(project, r.Address)
+		settings := testType().Resolve(s.provider(r.Provider))
+		s.state.Records[r.Address] = state.Record{
+			Kind: r.Address.Kind, Provider: r.Provider, Settings: settings, ID: string(id), Name: name,
+			Generation: 1, Starts: 1, Values: cty.ObjectVal(values), Policy: r.Policy, Uses: r.Uses,
+		}
+		sys := s.system(settings.GetAttr("uri").AsString())
+		sys.inventory.Objects = append(sys.inventory.Objects, providers.Object{
+			Kind: r.Address.Kind, ID: id, Name: name, Running: &running,
+			State:       map[bool]string{true: providers.StateRunning, false: providers.StateOff}[running],
+			Owner:       &providers.Mark{ID: project.ID, Project: project.Name, Address: r.Address, Of: id, Generation: 1},
+			Attrs:       cty.ObjectVal(shown),
+			Holds:       claims(r.Want),
+			Fingerprint: "as applied",
+		})
+	}
+	return s
+}
+
+func (s *scene) provider(ref spec.ProviderRef) cty.Value {
+	for _, p := range s.config.Providers {
+		if p.Ref == ref {
+			return p.Attrs
+		}
+	}
+	s.t.Fatalf("no provider %s", ref)
+	return cty.NilVal
+}
+
+func (s *scene) system(uri string) *system {
+	if s.systems[uri] == nil {
+		s.systems[uri] = &system{}
+	}
+	return s.systems[uri]
+}
+
+// object is what the world shows of an address.
+func (s *scene) object(address string) *providers.Object {
+	s.t.Helper()
+	for _, sys := range s.systems {
+		for i := range sys.inventory.Objects {
+			if o := &sys.inventory.Objects[i]; o.Owner != nil && o.Owner.Address.String() == address {
+				return o
+			}
+		}
+	}
+	s.t.Fatalf("no object of %s", address)
+	return nil
+}
+
+// lose lets the object of an address vanish.
+func (s *scene) lose(address string) {
+	for _, sys := range s.systems {
+		sys.inventory.Objects = slices.DeleteFunc(sys.inventory.Objects, func(o providers.Object) bool {
+			return o.Owner != nil && o.Owner.Address.String() == address
+		})
+	}
+}
+
+func (s *scene) record(address string, change func(*state.Record)) {
+	a := addr(s.t, address)
+	r := s.state.Records[a]
+	change(&r)
+	s.state.Records[a] = r
+}
+
+func (s *scene) forget(address string) { delete(s.state.Records, addr(s.t, address)) }
+
+func (s *scene) interrupt(address, op string) {
+	s.state.Interrupted = append(s.state.Interrupted, state.Entry{
+		Kind: state.Begin, Run: "r1", Op: op, Address: addr(s.t, address), Leaves: []string{"half of it"},
+		At: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC),
+	})
+}
+
+func (s *scene) plan() (*planner.Plan, error) {
+	open := func(_ context.Context, _ spec.ProviderRef, attrs cty.Value) (providers.Provider, error) {
+		return s.system(attrs.GetAttr("uri").AsString()), nil
+	}
+	p, w, err := planner.Make(s.t.Context(), open, s.config, s.state, s.options)
+	if w != nil {
+		if err := w.Close(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return p, err
+}
+
+// text is a plan in the form in which the tests write it.
+func text(p *planner.Plan) string {
+	var b strings.Builder
+	for _, c := range p.Changes {
+		if c.Action == providers.NoOp && c.Blocked == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "%s %s", c.Action, c.Address)
+		if c.Reason != "" {
+			fmt.Fprintf(&b, ": %s", c.Reason)
+		}
+		b.WriteByte('\n')
+		for _, e := range c.Edits {
+			fmt.Fprintf(&b, "  %s %s -> %s, %s\n", e.Path, spec.FormatValue(c.Kind, e.Path, e.Before), spec.FormatValue(c.Kind, e.Path, e.After), e.Verdict.Applies)
+		}
+		if c.Blocked != nil {
+			fmt.Fprintf(&b, "  %s: %s\n", c.Blocked.Kind, c.Blocked.Reason)
+			for _, n := range c.Blocked.Next {
+				fmt.Fprintf(&b, "  > %s\n", n)
+			}
+		}
+	}
+	for _, f := range p.Findings {
+		fmt.Fprintf(&b, "found %s %s: %s\n", f.Kind, f.Address, strings.Join(f.Evidence, "; "))
+	}
+	for _, s := range p.Steps {
+		fmt.Fprintf(&b, "%d %s %s", s.ID, s.Op, s.Address)
+		if len(s.After) > 0 {
+			fmt.Fprintf(&b, " after %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(s.After), " ", ","), "[]"))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func addr(t *testing.T, s string) spec.Address {
+	t.Helper()
+	a, err := spec.ParseAddress(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}

@@ -1,0 +1,183 @@
+package planner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// Open opens a provider with resolved attributes. A system that does not answer
+// is no error of Open: its Observe says so.
+type Open func(ctx context.Context, ref spec.ProviderRef, attrs cty.Value) (providers.Provider, error)
+
+// World is what was observed. It owns the providers that it opened.
+type World struct {
+	systems map[string]*System
+	wanted  map[spec.Address]string // key of the system that the spec names
+	placed  map[spec.Address]string // key of the system that the record names, else the wanted one
+}
+
+// System is one opened provider with what it showed.
+type System struct {
+	Key       string
+	Ref       spec.ProviderRef
+	Settings  cty.Value // resolved
+	Provider  providers.Provider
+	Inventory providers.Inventory
+}
+
+// Observe opens every system that the spec or a record names and reads each of
+// them once, side by side. The caller closes the World, also after an error.
+func Observe(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, o Options) (*World, error) {
+	w := &World{systems: map[string]*System{}, wanted: map[spec.Address]string{}, placed: map[spec.Address]string{}}
+	known, err := w.place(c, s, o)
+	if err != nil {
+		return w, err
+	}
+	var wait sync.WaitGroup
+	errs := make([]error, len(w.systems))
+	for i, key := range slices.Sorted(maps.Keys(w.systems)) {
+		wait.Go(func() {
+			system := w.systems[key]
+			if errs[i] = system.observe(ctx, open, known[key]); errs[i] != nil {
+				errs[i] = fmt.Errorf("observe %s: %w", system.Ref, errs[i])
+			}
+		})
+	}
+	wait.Wait()
+	return w, errors.Join(errs...)
+}
+
+// place decides which system each address belongs to, and what each system will
+// be asked about.
+func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string][]providers.Known, error) {
+	known := map[string][]providers.Known{}
+	attrs := map[spec.ProviderRef]cty.Value{}
+	for _, p := range c.Providers {
+		attrs[p.Ref] = p.Attrs
+		if t := o.Types[p.Ref.Type]; t.Resolve != nil {
+			attrs[p.Ref] = t.Resolve(p.Attrs)
+		}
+	}
+	for _, r := range c.Resources {
+		key, err := w.add(r.Provider, attrs[r.Provider])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Address, err)
+		}
+		w.wanted[r.Address], w.placed[r.Address] = key, key
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(s.Records), spec.Address.Compare) {
+		r := s.Records[a]
+		key, err := w.add(r.Provider, r.Settings)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a, err)
+		}
+		w.placed[a] = key
+	}
+	for _, a := range w.addresses() {
+		k := providers.Known{Address: a, Kind: a.Kind, Name: ObjectName(o.Project, a)}
+		if r, ok := c.Resource(a); ok {
+			k.Want = r.Want
+			if name := text(r.Want, "name"); name != "" {
+				k.Name = name
+			}
+		}
+		if key, ok := w.wanted[a]; ok && key != w.placed[a] {
+			known[key] = append(known[key], k)
+		}
+		if r, ok := s.Records[a]; ok {
+			k.ID, k.Name, k.Prior = providers.ID(r.ID), r.Name, r.Values
+		}
+		known[w.placed[a]] = append(known[w.placed[a]], k)
+	}
+	return known, nil
+}
+
+func (w *World) addresses() []spec.Address {
+	return slices.SortedFunc(maps.Keys(w.placed), spec.Address.Compare)
+}
+
+// add registers the system of a provider. Two blocks with the same settings are
+// one system.
+func (w *World) add(ref spec.ProviderRef, settings cty.Value) (string, error) {
+	key, err := systemKey(ref, settings)
+	if err != nil {
+		return "", err
+	}
+	if _, ok := w.systems[key]; !ok {
+		w.systems[key] = &System{Key: key, Ref: ref, Settings: settings}
+	}
+	return key, nil
+}
+
+func systemKey(ref spec.ProviderRef, settings cty.Value) (string, error) {
+	if settings == cty.NilVal {
+		return "", fmt.Errorf("%s is not declared", ref)
+	}
+	plain, err := json.Marshal(ctyjson.SimpleJSONValue{Value: settings})
+	if err != nil {
+		return "", fmt.Errorf("settings of %s: %w", ref, err)
+	}
+	return ref.Type + " " + string(plain), nil
+}
+
+func (s *System) observe(ctx context.Context, open Open, known []providers.Known) error {
+	p, err := open(ctx, s.Ref, s.Settings)
+	if err != nil {
+		return err
+	}
+	s.Provider = p
+	s.Inventory, err = p.Observe(ctx, providers.Query{Known: known})
+	return err
+}
+
+// Close closes every provider.
+func (w *World) Close() error {
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(w.systems)) {
+		if p := w.systems[key].Provider; p != nil {
+			errs = append(errs, p.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Systems returns every system by key.
+func (w *World) Systems() []*System {
+	var all []*System
+	for _, key := range slices.Sorted(maps.Keys(w.systems)) {
+		all = append(all, w.systems[key])
+	}
+	return all
+}
+
+// System returns the system with a key that this World made.
+func (w *World) System(key string) *System { return w.systems[key] }
+
+// text is a string attribute of an object, "" if it is null, unknown or absent.
+func text(v cty.Value, name string) string {
+	a := attribute(v, name)
+	if a == cty.NilVal || a.IsNull() || !a.IsKnown() || a.Type() != cty.String {
+		return ""
+	}
+	return a.AsString()
+}
+
+// attribute is an attribute of an object, NilVal if there is none.
+func attribute(v cty.Value, name string) cty.Value {
+	if v == cty.NilVal || v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return cty.NilVal
+	}
+	return v.GetAttr(name)
+}
