@@ -210,7 +210,7 @@ func equateEmpty() cmp.Option {
 }
 
 func TestDiagnosticFailureWarns(t *testing.T) {
-	b := newBench(t, "vm \"a\" {}\n")
+	b := newBench(t, two)
 	b.memory.class["wait_ssh"] = providers.Diagnostic
 	b.memory.fail["wait_ssh vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
 	summary, err := b.apply(t.Context())
@@ -349,6 +349,30 @@ func TestInterruptEndsWaits(t *testing.T) {
 	}
 }
 
+// Anything but a wait ends safely before an interrupted apply does.
+func TestInterruptLetsStepsEnd(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	release := make(chan struct{})
+	b.memory.hold["define vm.a"] = release
+	b.run.Watch = func(e executor.Event) {
+		if e.Kind == executor.StepProgress && e.Step.Op == "define" {
+			cancel()
+			close(release)
+		}
+	}
+	summary, err := b.apply(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"define vm.a"}, results(summary.Done)); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
+	}
+	if !summary.Interrupted || len(summary.NotRun) != 2 {
+		t.Errorf("interrupted %t, not run %v; want true and two steps", summary.Interrupted, steps(summary.NotRun))
+	}
+}
+
 func TestParallelism(t *testing.T) {
 	b := newBench(t, "vm \"w\" {\n  for_each = toset([\"a\", \"b\", \"c\"])\n}\n")
 	b.run.Parallelism = 2
@@ -395,7 +419,7 @@ func TestOneAddressAtATime(t *testing.T) {
 	a := spec.Address{Kind: spec.VM, Name: "a"}
 	b.options.Scope.Targets = []spec.Address{a}
 	b.options.Running = map[spec.Address]bool{a: false}
-	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() || len(summary.Down) > 0 {
 		t.Fatal(summary, err)
 	}
 	if diff := cmp.Diff([]string{"stop vm.a"}, b.memory.done[objects:]); diff != "" {
@@ -435,6 +459,31 @@ func TestDestroyLeavesNoRecord(t *testing.T) {
 	}
 	if got := slices.Collect(maps.Keys(b.records())); len(got) > 0 || len(b.memory.objects) > 0 {
 		t.Errorf("left: records %v, %d objects", got, len(b.memory.objects))
+	}
+}
+
+// A replacement that got half way is remembered as what it was, and goes on.
+func TestHalfReplacement(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\n")
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	old := b.records()["vm.a"].ID
+	b.spec("vm \"a\" {\n  name = \"other\"\n}\n")
+	b.options.Allow.Replace = map[spec.Address]bool{{Kind: spec.VM, Name: "a"}: true}
+	b.memory.fail["define vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	if summary, err := b.apply(t.Context()); err != nil || len(summary.Failed) != 1 || len(summary.Down) != 1 {
+		t.Fatal(summary, err)
+	}
+	if r := b.records()["vm.a"]; r.ID != old || r.Name != "demo.a" || r.Values.GetAttr("running").True() {
+		t.Errorf("record: ID kept %t, name %q, running %#v; want true, demo.a, false", r.ID == old, r.Name, r.Values.GetAttr("running"))
+	}
+	if diff := cmp.Diff([]string{"define vm.a", "start vm.a", "wait_ssh vm.a"}, b.pending()); diff != "" {
+		t.Errorf("next plan (-want +got):\n%s", diff)
+	}
+	b.memory.fail = map[string]*providers.Failure{}
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() || b.records()["vm.a"].Name != "other" {
+		t.Fatal(summary, err, b.records()["vm.a"].Name)
 	}
 }
 

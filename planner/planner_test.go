@@ -236,6 +236,12 @@ found drift vm.a: memory is 128MiB, and vmctl applied 256MiB
 			want:    "adopt vm.a: it is ours, and its record was lost\n0 record vm.a\n",
 		},
 		{
+			name:    "and finds by its mark what has another name",
+			applied: one,
+			change:  func(s *scene) { s.forget("vm.a"); s.object("vm.a").Name = "renamed" },
+			want:    "adopt vm.a: it is ours, and its record was lost\n0 record vm.a\n",
+		},
+		{
 			name:    "an object of ours that nothing knows is reported and left alone",
 			applied: one,
 			spec:    "# empty\n",
