@@ -25,8 +25,10 @@ loader="ld-linux-x86-64.so.2"
 
 # In order of preference: the smaller kernel first.
 kernels=(linux-image-cloud-amd64 linux-image-virtual linux-image-amd64 linux-image-generic)
-packages=(busybox-static dropbear-bin git openssh-sftp-server
-  libc6 libcrypt1 libexpat1 libgmp10 libpcre2-8-0 libtomcrypt1 libtommath1 zlib1g)
+packages=(busybox-static dropbear-bin git openssh-sftp-server)
+# Of git's many dependencies these are what git alone needs; libgmp10 is for a library of dropbear's. What dropbear and
+# sftp-server name themselves is added, for it differs from release to release.
+libraries=(libc6 libgmp10 libpcre2-8-0 zlib1g)
 # What a QEMU machine needs for a network card, a disk and a power button. Dependencies are found.
 modules=(virtio_pci virtio_net virtio_blk button evdev)
 programs=(usr/sbin/dropbear usr/lib/dropbear/dropbearconvert usr/bin/git usr/lib/openssh/sftp-server)
@@ -122,10 +124,11 @@ fetch() {
 download() {
   rm -rf debs
   mkdir debs
-  local kernel
+  local kernel named
   kernel=$(kernel_packages) || return
-  # shellcheck disable=SC2086 # a list of names
-  (cd debs && apt-get "${apt[@]}" -qq download $kernel "${packages[@]}")
+  named=$(depends_on dropbear-bin '^z?lib' && depends_on openssh-sftp-server '^z?lib')
+  # shellcheck disable=SC2086 # lists of names
+  (cd debs && apt-get "${apt[@]}" -qq download $kernel $named "${packages[@]}" "${libraries[@]}")
 }
 
 # kernel_packages prints the package that has the kernel, and those with its modules where the two are apart.
