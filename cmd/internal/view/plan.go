@@ -13,6 +13,7 @@ import (
 // PlanOptions is what a plan is shown with.
 type PlanOptions struct {
 	Verbose bool          // like changes are not collapsed, steps tell everything
+	Idle    string        // what to say when there is nothing to do; "": that everything is as wanted
 	Title   string        // "Plan for quickstart"
 	Holder  *state.Holder // who holds the run lock; nil: nobody
 	Offer   Offer
@@ -20,8 +21,8 @@ type PlanOptions struct {
 
 // Offer is what the reader can do next.
 type Offer struct {
-	Apply   string // the command that carries the plan out, or the rest of it; "": there is none
-	Running bool   // the plan is being carried out: no command is offered unless it is forbidden
+	Apply   string // the command that carries the plan out, or the rest of it
+	Running bool   // it is about to be carried out
 }
 
 // Plan shows a plan: what is at risk and the summary first, then findings,
@@ -34,7 +35,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 	w.findings(p.Findings)
 	w.changes(p, o.Verbose)
 	w.steps(p, o.Verbose)
-	w.ending(p, o.Offer)
+	w.ending(p, o)
 	w.flush()
 }
 
@@ -80,8 +81,11 @@ func HolderText(h state.Holder) string {
 		h.Command, h.PID, h.Host, h.Since.UTC().Format(time.RFC3339))
 }
 
-func (p *page) ending(plan *planner.Plan, o Offer) {
+func (p *page) ending(plan *planner.Plan, o PlanOptions) {
 	switch {
+	case !plan.Pending() && o.Idle != "":
+		p.blank()
+		p.put(0, 0, in(bold, "No changes."), txt(" "+o.Idle))
 	case !plan.Pending() && len(plan.Findings) == 0:
 		p.blank()
 		p.put(0, 0, in(bold, "No changes."), txt(" What exists is what the files say."))
@@ -89,23 +93,29 @@ func (p *page) ending(plan *planner.Plan, o Offer) {
 		p.blank()
 		p.put(0, 0, in(bold, "No changes."), txt(" What was found needs no step."))
 	case plan.Forbidden():
-		p.forbidden(plan, o)
-	case o.Running:
+		p.forbidden(plan, o.Offer)
+	case o.Offer.Running:
 	default:
 		p.blank()
 		p.put(0, 2, txt("Apply would carry out "+plural(len(plan.Steps), "step")+"."))
-		p.command("Next:", o.Apply)
+		p.command("Next:", o.Offer.Apply)
 	}
 }
 
 func (p *page) forbidden(plan *planner.Plan, o Offer) {
 	p.blank()
-	s := plan.Summary
-	p.put(0, 2, in(red, "Apply would start nothing"), txt(": "+
-		strings.TrimSuffix(counts(planner.Summary{Blocked: s.Blocked, Refused: s.Refused, Unknown: s.Unknown}), ".")+"."))
-	if o.Apply != "" {
-		p.command("To carry out the rest:", o.Apply)
+	text := "Apply would start nothing"
+	if o.Running {
+		text = "Nothing is started"
 	}
+	p.put(0, 2, in(red, text), txt(": "+Obstacles(plan.Summary)+"."))
+	p.command("To carry out the rest:", o.Apply)
+}
+
+// Obstacles counts what keeps a plan from being carried out: `1 blocked, 2
+// unknown`.
+func Obstacles(s planner.Summary) string {
+	return strings.TrimSuffix(counts(planner.Summary{Blocked: s.Blocked, Refused: s.Refused, Unknown: s.Unknown}), ".")
 }
 
 // command shows what to type on a line that is never broken.

@@ -126,7 +126,7 @@ func (p *page) wanted(c planner.Change, defaults bool) {
 	}
 	rows := []row{{name: "provider", value: c.Provider.String() + settings(c)}}
 	if c.Name != "" {
-		rows = append(rows, row{name: "name", value: stringValue(c.Name)})
+		rows = append(rows, row{name: "name", value: c.Name})
 	}
 	for _, l := range said(c, left) {
 		rows = append(rows, row{name: l.path, value: value(c.Kind, l.path, l.value)})

@@ -63,6 +63,13 @@ func Note(s Screen, text string) {
 	p.flush()
 }
 
+// Heading shows a title after an empty line.
+func Heading(s Screen, title string) {
+	p := &page{screen: s}
+	p.heading(title)
+	p.flush()
+}
+
 // Diagnostics shows diagnostics with the lines of the files that they are about.
 func Diagnostics(s Screen, files map[string]*hcl.File, diags hcl.Diagnostics) {
 	if len(diags) == 0 {

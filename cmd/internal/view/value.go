@@ -3,10 +3,8 @@ package view
 import (
 	"encoding/json"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -15,94 +13,7 @@ import (
 
 // value writes v, the attribute of kind at path, as a spec would: sizes with
 // IEC units, durations like 30s. It is not yet safe to show.
-func value(kind spec.Kind, path string, v cty.Value) string {
-	switch {
-	case v == cty.NilVal:
-		return "none"
-	case v.IsMarked():
-		return "(sensitive)"
-	case !v.IsKnown():
-		return "(known later)"
-	case v.IsNull():
-		return "none"
-	}
-	t := v.Type()
-	switch {
-	case t == cty.String:
-		return stringValue(v.AsString())
-	case t == cty.Number:
-		return numberValue(kind, path, v.AsBigFloat())
-	case t == cty.Bool:
-		return strconv.FormatBool(v.True())
-	case t.IsObjectType() || t.IsMapType():
-		return objectValue(kind, path, v)
-	case v.CanIterateElements():
-		return listValue(kind, path, v)
-	default:
-		return "(" + t.FriendlyName() + ")"
-	}
-}
-
-// stringValue shows a plain string bare, any other quoted, and a digest by its
-// first digits.
-func stringValue(s string) string {
-	switch {
-	case digest(s):
-		return s[:12] + "..."
-	case s == "" || strings.ContainsAny(s, " \t\n\"'{}[](),") || s == "none":
-		return strconv.Quote(s)
-	default:
-		return s
-	}
-}
-
-func digest(s string) bool {
-	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
-}
-
-func numberValue(kind spec.Kind, path string, n *big.Float) string {
-	whole, accuracy := n.Int64()
-	attr, known := spec.AttrAt(kind, elementPath(path))
-	if !known || accuracy != big.Exact {
-		return n.Text('f', -1)
-	}
-	switch attr.Unit {
-	case spec.Bytes:
-		return spec.FormatSize(whole)
-	case spec.Duration:
-		return spec.FormatDuration(whole)
-	case spec.Plain:
-		return strconv.FormatInt(whole, 10)
-	default:
-		return strconv.FormatInt(whole, 10)
-	}
-}
-
-var index = regexp.MustCompile(`\[[^\]]*\]`) //nolint:gochecknoglobals // a constant that Go cannot write as one
-
-// elementPath is path without the places in lists: the path of the shape.
-func elementPath(path string) string { return index.ReplaceAllString(path, "") }
-
-func objectValue(kind spec.Kind, path string, v cty.Value) string {
-	var parts []string
-	for _, name := range names(v) {
-		part := attribute(v, name)
-		if part != cty.NilVal && part.IsKnown() && part.IsNull() {
-			continue
-		}
-		parts = append(parts, name+" "+value(kind, join(path, name), part))
-	}
-	return "{" + strings.Join(parts, ", ") + "}"
-}
-
-func listValue(kind spec.Kind, path string, v cty.Value) string {
-	var parts []string
-	for it := v.ElementIterator(); it.Next(); {
-		_, element := it.Element()
-		parts = append(parts, value(kind, path, element))
-	}
-	return "[" + strings.Join(parts, ", ") + "]"
-}
+func value(kind spec.Kind, path string, v cty.Value) string { return spec.FormatValue(kind, path, v) }
 
 // names lists the attributes of an object or the keys of a map, sorted. A value
 // that is null or unknown has none.

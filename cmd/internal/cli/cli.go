@@ -1,0 +1,127 @@
+// Package cli is the command line of vmctl: one file for each command, the list
+// of provider types, and the meaning of exit codes. It decides nothing about
+// virtual machines and writes nothing itself: spec, planner and executor do the
+// former, view the latter.
+package cli
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/providers"
+)
+
+// Env is the process as vmctl sees it. Tests make their own.
+type Env struct {
+	Args     []string // without the program's name
+	Stdin    io.Reader
+	Stdout   io.Writer
+	Stderr   io.Writer
+	Terminal Terminal
+	Environ  []string // NAME=value
+	Dir      string   // the working directory, absolute
+	UID      int      // of the user; 0 is root, -1 where there are none
+	Now      func() time.Time
+	Rand     io.Reader
+	Build    Build
+	Types    map[string]providers.Type // nil: those of this build
+}
+
+// Terminal says which streams are terminals, and how wide they are.
+type Terminal struct {
+	In, Out, Err bool
+	Columns      int // 0: unknown
+}
+
+// Build is what was built.
+type Build struct{ Version, Go, Platform string }
+
+// Main runs one command and returns its exit code. An ended ctx is an interrupt.
+func Main(ctx context.Context, env Env) int {
+	a := newApp(env)
+	err := a.execute(ctx)
+	return a.finish(ctx, err)
+}
+
+// app is one run of one command.
+type app struct {
+	env     Env
+	stdout  *sink
+	stderr  *sink
+	global  globalFlags
+	types   map[string]providers.Type
+	answer  bool // a document was written: nothing else may follow on stdout
+	streams bool // the command writes a line per event, the last one says how it ended
+}
+
+func newApp(env Env) *app {
+	a := &app{env: env, stdout: &sink{w: env.Stdout}, stderr: &sink{w: env.Stderr}, types: env.Types}
+	if a.types == nil {
+		a.types = builtInTypes(env)
+	}
+	return a
+}
+
+// execute parses the arguments and runs the command that they name.
+func (a *app) execute(ctx context.Context) error {
+	root := a.root()
+	root.SetArgs(a.env.Args)
+	return root.ExecuteContext(ctx)
+}
+
+// finish tells how it ended, and gives the exit code.
+func (a *app) finish(ctx context.Context, err error) int {
+	if err == nil {
+		err = a.stdout.problem()
+	}
+	if err != nil {
+		a.fail(ctx, err)
+	}
+	return exitCode(err)
+}
+
+// fail shows an error: for people on stderr, and for programs as the one
+// document on stdout.
+func (a *app) fail(ctx context.Context, err error) {
+	a.log().LogAttrs(ctx, levelError, "command failed", errAttr(err), codeAttr(exitCode(err)))
+	if silent(err) {
+		return
+	}
+	diags, files := diagnosticsOf(err)
+	problem := problemOf(err)
+	if len(diags) > 0 {
+		view.Diagnostics(a.errScreen(), files, diags)
+	}
+	if !diags.HasErrors() {
+		view.Failed(a.errScreen(), problem)
+	}
+	if !a.global.json || a.answer {
+		return
+	}
+	document := view.FailureJSON(problem, diags)
+	if a.streams {
+		a.line(view.ErrorEvent{Type: "error", FailureDocument: document})
+		return
+	}
+	a.document(document)
+}
+
+// show writes what a command is about: a document, or text for people.
+func (a *app) show(document any, text func(view.Screen)) {
+	if a.global.json {
+		a.document(document)
+		return
+	}
+	text(a.screen())
+}
+
+func (a *app) document(document any) {
+	a.answer = true
+	a.stdout.keep(view.JSON(a.stdout, document))
+}
+
+func (a *app) line(document any) {
+	a.stdout.keep(view.Line(a.stdout, document))
+}

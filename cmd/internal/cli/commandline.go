@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"strings"
+)
+
+// commandLine is a command that the reader can type: the flags that choose the
+// files and the scope are those of this run.
+func (a *app) commandLine(name string, f planFlags, more ...string) string {
+	words := append([]string{"vmctl"}, strings.Fields(name)...)
+	if a.global.dir != "" {
+		words = append(words, "-C", a.global.dir)
+	}
+	add := func(flag string, values ...string) {
+		for _, v := range values {
+			words = append(words, "--"+flag+"="+v)
+		}
+	}
+	if a.global.env != "" {
+		add("env", a.global.env)
+	}
+	if a.global.dataDir != "" {
+		add("data-dir", a.global.dataDir)
+	}
+	for _, v := range a.global.vars { // a value may be secret: the reader knows it
+		variable, _, _ := strings.Cut(v, "=")
+		add("var", variable+"=...")
+	}
+	add("var-file", a.global.varFiles...)
+	add("target", f.targets...)
+	add("exclude", f.excludes...)
+	add("allow-replace", f.allowReplace...)
+	add("allow-destroy", f.allowDestroy...)
+	words = append(words, more...)
+	for i, w := range words {
+		words[i] = shellWord(w)
+	}
+	return strings.Join(words, " ")
+}
+
+// shellWord quotes a word where a shell would read it as something else.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:@%+,", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"vmctl/planner"
+)
+
+// consent asks whether the plan shall be carried out. No answer is a no.
+func (a *app) consent(ctx context.Context, m mission, plan *planner.Plan) error {
+	if m.apply.approved || m.named != nil && allNamed(m, plan) {
+		return nil
+	}
+	if !a.env.Terminal.In || a.global.json {
+		return rejected("no_terminal", m.command+": ask for consent: standard input is no terminal",
+			a.commandLine(m.command, m.plan, append([]string{"--auto-approve"}, m.names...)...)+" does not ask")
+	}
+	a.prompt(fmt.Sprintf("\nCarry out %s? Only \"yes\" does: ", counted(len(plan.Steps), "step")))
+	answer, err := a.readLine(ctx)
+	switch {
+	case err == nil && answer == "yes":
+		return nil
+	case err == nil:
+		return newProblem(classInterrupted, "declined", m.command+": nothing was done: the answer was "+quoted(answer)+", not \"yes\"")
+	case errors.Is(err, io.EOF), errors.Is(err, context.Canceled):
+		return newProblem(classInterrupted, "interrupted", m.command+": nothing was done: there was no answer")
+	default:
+		return fmt.Errorf("read the answer: %w", err)
+	}
+}
+
+func allNamed(m mission, plan *planner.Plan) bool {
+	for _, s := range plan.Steps {
+		if !m.named(plan.Changes[s.Change]) {
+			return false
+		}
+	}
+	return true
+}
+
+// prompt writes a question without ending its line. It goes to standard error:
+// standard output may be a file.
+func (a *app) prompt(text string) { a.stderr.keep(write(a.stderr, text)) }
+
+func write(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// readLine reads a line, or returns when ctx ends: the goroutine that waits for
+// a terminal cannot be woken, and lives until the process exits.
+func (a *app) readLine(ctx context.Context) (string, error) {
+	type line struct {
+		text string
+		err  error
+	}
+	lines := make(chan line, 1)
+	go func() {
+		text, err := bufio.NewReader(a.env.Stdin).ReadString('\n')
+		lines <- line{text: text, err: err}
+	}()
+	select {
+	case <-ctx.Done():
+		a.prompt("\n")
+		return "", ctx.Err()
+	case l := <-lines:
+		if l.err != nil && !(errors.Is(l.err, io.EOF) && strings.TrimSpace(l.text) != "") {
+			a.prompt("\n")
+			return "", l.err
+		}
+		return strings.TrimSpace(l.text), nil
+	}
+}

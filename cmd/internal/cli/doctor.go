@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/planner"
+	"vmctl/state"
+)
+
+// The statuses of a check.
+const (
+	checkOK      = "ok"
+	checkMissing = "missing"
+	checkWarning = "warning"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what is missing on this machine",
+		Long: "Check what the files need: a project id, a data directory, a readable state, and\n" +
+			"each provider's library, daemon and hypervisor. What is missing is named, with who\n" +
+			"needs it and how to get it. The exit code is 1 if the files need it.",
+		Args: between(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
+	}
+}
+
+func (a *app) doctor(ctx context.Context) error {
+	p, idCheck, err := a.openForDoctor()
+	if err != nil {
+		return err
+	}
+	snapshot, stateCheck := checkState(ctx, p)
+	checks := []view.Check{idCheck, checkDataDir(p.dir), stateCheck}
+	systems, err := a.checkSystems(ctx, p, snapshot)
+	if err != nil {
+		return err
+	}
+	doc := view.DoctorDocument{FormatVersion: view.FormatVersion, OK: true, Checks: append(checks, systems...)}
+	for _, c := range doc.Checks {
+		doc.OK = doc.OK && c.Status != checkMissing
+	}
+	a.show(doc, func(s view.Screen) { view.Doctor(s, doc) })
+	if !doc.OK {
+		return status{code: classFailed.code()}
+	}
+	return nil
+}
+
+// openForDoctor is open for a spec that may have no id yet.
+func (a *app) openForDoctor() (*project, view.Check, error) {
+	config, err := a.load()
+	if err != nil {
+		return nil, view.Check{}, err
+	}
+	check := view.Check{Name: "project", Status: checkOK, Detail: config.Settings.Project + ", id " + config.Settings.ID}
+	if config.Settings.ID == "" {
+		config.Settings.Project = projectName(filepath.Base(config.Dir))
+		check = view.Check{
+			Name: "project", Status: checkMissing, Detail: "the files have no id yet",
+			NeededBy: []string{"every command that changes or observes"}, Next: []string{"vmctl init"},
+		}
+	}
+	p, err := a.projectOf(config)
+	return p, check, err
+}
+
+func checkState(ctx context.Context, p *project) (*state.Snapshot, view.Check) {
+	check := view.Check{Name: "state", Status: checkOK}
+	snapshot, err := p.store.Read(ctx)
+	if err != nil {
+		check.Status, check.Detail, check.NeededBy = checkMissing, err.Error(), []string{"every command that changes or observes"}
+		return &state.Snapshot{}, check
+	}
+	check.Detail = fmt.Sprintf("serial %d, %s", snapshot.Serial, counted(len(snapshot.Records), "record"))
+	if n := len(snapshot.Interrupted); n > 0 {
+		check.Status, check.Next = checkWarning, []string{"vmctl plan says more"}
+		check.Detail += fmt.Sprintf(", and %s of an earlier run that did not end", counted(n, "step"))
+	}
+	return snapshot, check
+}
+
+// checkDataDir looks at the data directory, or at where it will be made.
+func checkDataDir(dir string) view.Check {
+	check := view.Check{Name: "data directory", Status: checkOK, Detail: dir}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		check.Detail += " (made by the first apply)"
+		return check
+	case err != nil:
+		check.Status, check.Detail = checkMissing, err.Error()
+	case !info.IsDir():
+		check.Status, check.Detail = checkMissing, dir+" is no folder"
+	case info.Mode().Perm()&0o077 != 0:
+		check.Status = checkWarning
+		check.Detail += fmt.Sprintf(" is open to others (mode %o)", info.Mode().Perm())
+		check.Next = []string{"chmod 700 " + shellWord(dir)}
+		return check
+	default:
+		return check
+	}
+	check.NeededBy = []string{"every command that changes or observes"}
+	check.Next = []string{"choose another one: --data-dir=DIR or VMCTL_DATA_DIR=DIR"}
+	return check
+}
+
+// checkSystems opens every provider that the spec or the state names, and asks
+// it what it sees.
+func (a *app) checkSystems(ctx context.Context, p *project, s *state.Snapshot) (checks []view.Check, err error) {
+	world, err := planner.Observe(ctx, a.opener(p), p.config, s, planner.Options{Types: a.types, Project: p.owner})
+	defer func() { err = errors.Join(err, world.Close()) }()
+	if err != nil {
+		return nil, err
+	}
+	users := usersOf(p, s, world)
+	for _, system := range world.Systems() {
+		name := system.Ref.String()
+		host := system.Inventory.Host
+		for _, fact := range slices.Sorted(maps.Keys(host)) {
+			checks = append(checks, view.Check{Name: name, Status: checkOK, Detail: fact + " " + host[fact]})
+		}
+		for _, kind := range slices.Sorted(maps.Keys(system.Inventory.Partial)) {
+			reason := strings.Split(system.Inventory.Partial[kind], "\n")
+			checks = append(checks, view.Check{
+				Name: name, Status: checkMissing, Detail: reason[0], NeededBy: users[system.Key], Next: reason[1:],
+			})
+		}
+	}
+	return checks, nil
+}
+
+// usersOf lists the addresses of each system, by its key.
+func usersOf(p *project, s *state.Snapshot, world *planner.World) map[string][]string {
+	users := map[string][]string{}
+	for _, addr := range known(p, s) {
+		v := sight{project: p, snapshot: s, world: world}.at(addr)
+		if v.system != nil {
+			users[v.system.Key] = append(users[v.system.Key], addr.String())
+		}
+	}
+	return users
+}

@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Getenv returns the last value of a variable, "" without one.
+func (e Env) Getenv(name string) string {
+	value := ""
+	for _, entry := range e.Environ {
+		if key, v, ok := strings.Cut(entry, "="); ok && key == name {
+			value = v
+		}
+	}
+	return value
+}
+
+func (a *app) getenv(name string) string { return a.env.Getenv(name) }
+
+// columns is the width that COLUMNS asks for, 0 without one.
+func (a *app) columns() int {
+	n, err := strconv.Atoi(a.getenv("COLUMNS"))
+	if err != nil || n < 20 {
+		return 0
+	}
+	return n
+}

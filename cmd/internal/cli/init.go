@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/spec"
+)
+
+type initDocument struct {
+	FormatVersion string `json:"format_version"`
+	Project       string `json:"project"`
+	ID            string `json:"id"`
+	File          string `json:"file"`    // that holds the id
+	Written       bool   `json:"written"` // false: there was an id already
+}
+
+func (a *app) initCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Give the files an id, once",
+		Long: "Write a project name and a random id into the vmctl block of the files, once.\n" +
+			"The id is part of the mark on every object that vmctl makes: commit it, and\n" +
+			"every clone of the files knows its own objects. Running init again changes nothing.",
+		Args: between(0, 0, ""),
+		RunE: func(*cobra.Command, []string) error { return a.init(name) },
+	}
+	cmd.Flags().StringVar(&name, "project", "", "the project's name, of small letters, digits and dashes (default: the folder's)")
+	return cmd
+}
+
+func (a *app) init(name string) error {
+	dir := a.specDir()
+	chosen := name
+	if chosen == "" {
+		chosen = projectName(filepath.Base(dir))
+	}
+	if err := spec.CheckProject(chosen); err != nil {
+		return rejected("usage", "read --project: "+err.Error(), "--project="+projectName(chosen))
+	}
+	id, err := newID(a.env.Rand)
+	if err != nil {
+		return err
+	}
+	file, err := spec.Init(dir, chosen, id)
+	if err != nil {
+		return newProblem(classRejected, "init", err.Error())
+	}
+	config, err := a.load()
+	if err != nil {
+		view.Note(a.errScreen(), file+" has a project and an id. The files have mistakes:")
+		return err
+	}
+	s := config.Settings
+	if name != "" && s.Project != name {
+		return rejected("project_exists", fmt.Sprintf("%s names the project %q already, not %q", file, s.Project, name),
+			"a project keeps its name: it is in the marks and names of its objects")
+	}
+	doc := initDocument{FormatVersion: view.FormatVersion, Project: s.Project, ID: s.ID, File: file, Written: s.ID == id}
+	a.show(doc, func(screen view.Screen) {
+		if !doc.Written {
+			view.Note(screen, fmt.Sprintf("Project %s has the id %s already, in %s. Nothing was changed.", s.Project, s.ID, file))
+			return
+		}
+		view.Note(screen, fmt.Sprintf("Wrote project %s with the id %s into %s.", s.Project, s.ID, file))
+		view.Note(screen, "Commit that file: every clone knows by the id what this project made.")
+	})
+	return nil
+}
+
+// projectName makes a project's name, as spec.CheckProject wants it, of a
+// folder's: what no name may hold becomes a dash.
+func projectName(folder string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(folder) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() == 31 {
+			break
+		}
+	}
+	name := strings.Trim(b.String(), "-")
+	if name == "" {
+		return "project"
+	}
+	return name
+}
+
+// newID makes an id of ten letters and digits: 50 bits of random.
+func newID(random io.Reader) (string, error) {
+	const letters = "abcdefghijklmnopqrstuvwxyz234567"
+	id := make([]byte, 10)
+	if _, err := io.ReadFull(random, id); err != nil {
+		return "", fmt.Errorf("make an id: %w", err)
+	}
+	for i, b := range id {
+		id[i] = letters[b&31]
+	}
+	return string(id), nil
+}

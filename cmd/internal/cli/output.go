@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+func (a *app) outputCommand() *cobra.Command {
+	var raw bool
+	cmd := &cobra.Command{
+		Use:   "output [NAME]",
+		Short: "Show the outputs of the last apply",
+		Args:  between(0, 1, "the name of an output"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				if raw {
+					return rejected("usage", "--raw needs the name of an output")
+				}
+				return a.outputs(cmd.Context())
+			}
+			return a.output(cmd.Context(), args[0], raw)
+		},
+	}
+	cmd.Flags().BoolVar(&raw, "raw", false, "write the value alone, without a line end")
+	return cmd
+}
+
+func (a *app) allOutputs(ctx context.Context) ([]spec.Output, error) {
+	p, err := a.open()
+	if err != nil {
+		return nil, err
+	}
+	snapshot, err := a.read(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	all, diags := p.config.Outputs(values(snapshot))
+	if diags.HasErrors() {
+		return nil, a.mistakes(diags, p.config.Files())
+	}
+	return all, nil
+}
+
+func (a *app) outputs(ctx context.Context) error {
+	all, err := a.allOutputs(ctx)
+	if err != nil {
+		return err
+	}
+	doc := view.OutputsDocument{FormatVersion: view.FormatVersion, Outputs: view.OutputsJSON(all)}
+	a.show(doc, func(s view.Screen) {
+		if len(all) == 0 {
+			view.Note(s, "The files have no output block.")
+			return
+		}
+		view.Outputs(s, all)
+	})
+	return nil
+}
+
+func (a *app) output(ctx context.Context, name string, raw bool) error { //nolint:revive // the flag of the same name
+	all, err := a.allOutputs(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, o := range all {
+		names = append(names, o.Name)
+		if o.Name != name {
+			continue
+		}
+		if !o.Value.IsWhollyKnown() {
+			return newProblem(classFailed, "output_unknown", "read output "+quoted(name)+": it is not known before what it refers to exists", "vmctl apply")
+		}
+		a.show(view.OutputJSON(o), func(s view.Screen) {
+			if raw {
+				a.stdout.keep(write(a.stdout, view.RawOutput(o)))
+				return
+			}
+			view.Note(s, view.RawOutput(o))
+		})
+		return nil
+	}
+	next := "the files have no output block"
+	if len(names) > 0 {
+		next = "the outputs are " + strings.Join(names, ", ")
+	}
+	return rejected("unknown_output", "read output "+quoted(name)+": there is none of that name", next)
+}
+
+// showOutputs lists the outputs at the end of an apply.
+func (a *app) showOutputs(p *project, s *state.Snapshot) {
+	all, diags := p.config.Outputs(values(s))
+	a.warn(diags, p.config.Files())
+	if diags.HasErrors() || len(all) == 0 {
+		return
+	}
+	view.Heading(a.screen(), "Outputs")
+	view.Outputs(a.screen(), all)
+}

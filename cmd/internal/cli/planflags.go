@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"vmctl/planner"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// planFlags narrow a plan and allow what it may do.
+type planFlags struct {
+	targets, excludes          []string
+	allowReplace, allowDestroy []string
+	verbose                    bool
+}
+
+func (f *planFlags) register(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.targets, "target", nil, "only this resource and what it needs (for destroy: and what needs it)")
+	flags.StringArrayVar(&f.excludes, "exclude", nil, "not this resource, nor what needs it")
+	flags.StringArrayVar(&f.allowReplace, "allow-replace", nil, "allow the replacement of this resource")
+	flags.StringArrayVar(&f.allowDestroy, "allow-destroy", nil, "allow the end of this resource in spite of prevent_destroy")
+	flags.BoolVar(&f.verbose, "verbose", false, "show everything, nothing collapsed")
+}
+
+// applyFlags say how a plan is carried out.
+type applyFlags struct {
+	approved    bool
+	parallelism int
+	keepGoing   bool
+	lockTimeout time.Duration
+}
+
+func (f *applyFlags) register(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.approved, "auto-approve", false, "do not ask")
+	flags.IntVar(&f.parallelism, "parallelism", 10, "how many steps run side by side at most")
+	flags.BoolVar(&f.keepGoing, "keep-going", false, "after a failure, go on with what does not depend on it")
+	f.registerLock(flags)
+}
+
+func (f *applyFlags) registerLock(flags *pflag.FlagSet) {
+	flags.DurationVar(&f.lockTimeout, "lock-timeout", -1, "how long to wait for the run lock (default: the spec's)")
+	flags.Lookup("lock-timeout").DefValue = ""
+}
+
+func (f *applyFlags) check() error {
+	if f.parallelism < 1 {
+		return rejected("usage", "read --parallelism: it has to be at least 1")
+	}
+	return nil
+}
+
+// wait is how long to wait for the run lock.
+func (f *applyFlags) wait(s spec.Settings) time.Duration {
+	if f.lockTimeout >= 0 {
+		return f.lockTimeout
+	}
+	return s.LockTimeout
+}
+
+// options is what the flags mean to the planner.
+func (a *app) options(p *project, s *state.Snapshot, f planFlags) (planner.Options, error) {
+	o := planner.Options{Types: a.types, Project: p.owner}
+	var err error
+	if o.Scope.Targets, err = addresses(p, s, f.targets); err != nil {
+		return o, err
+	}
+	if o.Scope.Excludes, err = addresses(p, s, f.excludes); err != nil {
+		return o, err
+	}
+	if o.Allow.Replace, err = addressSet(p, s, f.allowReplace); err != nil {
+		return o, err
+	}
+	o.Allow.Destroy, err = addressSet(p, s, f.allowDestroy)
+	return o, err
+}
+
+// addresses finds what users name: resources of the spec, and of the state.
+func addresses(p *project, s *state.Snapshot, texts []string) ([]spec.Address, error) {
+	var all []spec.Address
+	for _, text := range texts {
+		found, err := lookup(p, s, text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func addressSet(p *project, s *state.Snapshot, texts []string) (map[spec.Address]bool, error) {
+	all, err := addresses(p, s, texts)
+	set := map[spec.Address]bool{}
+	for _, addr := range all {
+		set[addr] = true
+	}
+	return set, err
+}
+
+// lookup finds a resource, or every instance of a block, by the exact name.
+func lookup(p *project, s *state.Snapshot, text string) ([]spec.Address, error) {
+	found, err := p.config.Lookup(text)
+	if err == nil {
+		return found, nil
+	}
+	for _, addr := range recorded(s) {
+		if addr.String() == text || addr.Block().String() == text {
+			found = append(found, addr)
+		}
+	}
+	if len(found) == 0 {
+		return nil, rejected("unknown_resource", err.Error())
+	}
+	return found, nil
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/state"
+)
+
+// class is what an error means to whoever called vmctl.
+type class int
+
+// The classes. Their codes are in exitcode.go.
+const (
+	classFailed class = iota
+	classRejected
+	classExpired
+	classUnreadableState
+	classRefused
+	classLocked
+	classInterrupted
+)
+
+// problem is an error with all that its reader needs.
+type problem struct {
+	class class
+	view.Problem
+	err error // the cause; nil: none beyond the message
+}
+
+// Error returns the message.
+func (p *problem) Error() string { return p.Message }
+
+// Unwrap returns the cause.
+func (p *problem) Unwrap() error { return p.err }
+
+func newProblem(c class, code, message string, next ...string) *problem {
+	return &problem{class: c, Problem: view.Problem{Code: code, Message: message, Next: next}}
+}
+
+// rejected is a mistake in what the user typed or wrote.
+func rejected(code, message string, next ...string) *problem {
+	return newProblem(classRejected, code, message, next...)
+}
+
+// specError is what diagnostics say about the files.
+type specError struct {
+	diags hcl.Diagnostics
+	files map[string]*hcl.File
+}
+
+// Error returns the summaries of the diagnostics.
+func (e *specError) Error() string { return "read the spec: " + summaries(e.diags) }
+
+// status is an exit code that says it all: whatever there is to tell was told.
+type status struct{ code int }
+
+// Error names the code.
+func (s status) Error() string { return "exit with code " + strconv.Itoa(s.code) }
+
+// before is an error of vmctl's own, where the exit code belongs to a program
+// that it was asked to run.
+type before struct{ err error }
+
+// Error returns the cause's text.
+func (b before) Error() string { return b.err.Error() }
+
+// Unwrap returns the cause.
+func (b before) Unwrap() error { return b.err }
+
+// silent reports whether everything has been told already.
+func silent(err error) bool {
+	var s status
+	return errors.As(err, &s)
+}
+
+func diagnosticsOf(err error) (hcl.Diagnostics, map[string]*hcl.File) {
+	var e *specError
+	if errors.As(err, &e) {
+		return e.diags, e.files
+	}
+	return nil, nil
+}
+
+// problemOf is an error as its reader sees it.
+func problemOf(err error) view.Problem {
+	var (
+		p        *problem
+		failure  *providers.Failure
+		spec     *specError
+		locked   *state.LockedError
+		corrupt  *state.CorruptError
+		newer    *state.NewerError
+		mismatch *state.MismatchError
+		scope    *planner.ScopeError
+		order    *planner.OrderError
+	)
+	switch {
+	case errors.As(err, &p):
+		return p.Problem
+	case errors.As(err, &spec):
+		return view.Problem{Code: "invalid_spec", Message: "the spec has mistakes: " + summaries(spec.diags)}
+	case errors.As(err, &corrupt):
+		return view.Problem{Code: "state_corrupt", Message: err.Error()}
+	case errors.As(err, &newer):
+		return view.Problem{Code: "state_newer", Message: err.Error()}
+	case errors.As(err, &mismatch):
+		return view.Problem{Code: "state_of_another_project", Message: err.Error()}
+	case errors.As(err, &locked):
+		return view.Problem{Code: "locked", Message: err.Error()}
+	case errors.As(err, &scope):
+		return view.Problem{Code: "scope", Message: err.Error()}
+	case errors.As(err, &order):
+		return view.Problem{Code: "order", Message: err.Error()}
+	case errors.As(err, &failure):
+		f := view.FailureProblem(failure)
+		f.Message = err.Error()
+		return f
+	case errors.Is(err, context.Canceled):
+		return view.Problem{Code: "interrupted", Message: "interrupted: " + err.Error()}
+	case errors.Is(err, context.DeadlineExceeded):
+		return view.Problem{Code: "deadline", Message: err.Error()}
+	default:
+		return view.Problem{Code: "failed", Message: err.Error()}
+	}
+}
+
+func summaries(diags hcl.Diagnostics) string {
+	var all []string
+	for _, d := range diags {
+		if d.Severity == hcl.DiagError {
+			all = append(all, d.Summary)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+func quoted(s string) string { return strconv.Quote(s) }
+
+// told is an error that people have read already, as a part of something else.
+type told struct{ err error }
+
+// Error returns the cause's text.
+func (t told) Error() string { return t.err.Error() }
+
+// Unwrap returns the cause.
+func (t told) Unwrap() error { return t.err }

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// project is a spec that was read, with the place of its state.
+type project struct {
+	config *spec.Config
+	owner  providers.Project
+	dir    string // the data directory
+	store  state.Folder
+}
+
+// specDir is the folder of the files, absolute.
+func (a *app) specDir() string { return a.absolute(a.global.dir) }
+
+func (a *app) absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(a.env.Dir, path)
+}
+
+// load reads the spec. Its warnings are shown, its mistakes are the error.
+func (a *app) load() (*spec.Config, error) {
+	files := make([]string, len(a.global.varFiles))
+	for i, f := range a.global.varFiles {
+		files[i] = a.absolute(f)
+	}
+	config, diags := spec.Load(a.specDir(), spec.Inputs{
+		Vars: a.global.vars, VarFiles: files, Environ: a.env.Environ, Supports: a.supports,
+		ProviderTypes: a.typeNames(), Version: a.env.Build.Version,
+	})
+	var sources map[string]*hcl.File
+	if config != nil {
+		sources = config.Files()
+	}
+	if diags.HasErrors() {
+		return nil, a.mistakes(diags, sources)
+	}
+	a.warn(diags, sources)
+	a.log().Debug("spec read", slog.String("dir", config.Dir), slog.Int("resources", len(config.Resources)))
+	return config, nil
+}
+
+// open reads the spec and finds its data directory. A spec without an id is
+// refused: nothing could say whose the objects are.
+func (a *app) open() (*project, error) {
+	config, err := a.load()
+	if err != nil {
+		return nil, err
+	}
+	if config.Settings.ID == "" {
+		return nil, rejected("no_id", "the spec in "+config.Dir+" has no id, by which vmctl would know its own objects",
+			a.commandLine("init", planFlags{})+" writes one")
+	}
+	return a.projectOf(config)
+}
+
+// projectOf finds the data directory of a spec. Nothing is made.
+func (a *app) projectOf(config *spec.Config) (*project, error) {
+	if err := checkEnvName(a.global.env); err != nil {
+		return nil, err
+	}
+	owner := providers.Project{Name: config.Settings.Project, ID: config.Settings.ID, Env: a.global.env}
+	dir, err := a.dataDir(owner)
+	if err != nil {
+		return nil, err
+	}
+	a.log().Debug("data directory", slog.String("dir", dir))
+	return &project{
+		config: config, owner: owner, dir: dir,
+		store: state.Folder{
+			Dir: dir, ID: owner.Lineage(), Project: owner.Name, Version: a.env.Build.Version, Now: a.env.Now,
+		},
+	}, nil
+}
+
+// read is the state, with what was noticed while reading it.
+func (a *app) read(ctx context.Context, p *project) (*state.Snapshot, error) {
+	snapshot, err := p.store.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.notes(snapshot)
+	return snapshot, nil
+}
+
+func (a *app) notes(s *state.Snapshot) {
+	for _, note := range s.Notes {
+		view.Warning(a.errScreen(), note)
+	}
+}
+
+// holder says who holds the run lock, nil if nobody does.
+func (p *project) holder(ctx context.Context) (*state.Holder, error) {
+	h, held, err := p.store.Holder(ctx)
+	if err != nil || !held {
+		return nil, err
+	}
+	return &h, nil
+}
+
+// opener opens providers for the planner.
+func (a *app) opener(p *project) planner.Open {
+	return func(ctx context.Context, ref spec.ProviderRef, attrs cty.Value) (providers.Provider, error) {
+		t, ok := a.types[ref.Type]
+		if !ok {
+			return nil, fmt.Errorf("open %s: this build of vmctl has no provider type %q", ref, ref.Type)
+		}
+		a.log().Debug("open provider", slog.String("provider", ref.String()))
+		provider, err := t.Open(ctx, providers.Settings{
+			Name: ref.Name, Attrs: attrs, Project: p.owner, Files: p.config.Dir, Now: a.env.Now,
+			Dir:  filepath.Join(p.dir, ref.Type+"-"+ref.Name),
+			Keys: filepath.Join(p.dir, "keys"),
+		})
+		if err != nil { // a system that does not answer is no error yet: this is about the settings
+			return nil, rejected("provider_settings", "open "+ref.String()+": "+err.Error())
+		}
+		return provider, nil
+	}
+}

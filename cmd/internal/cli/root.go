@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// globalFlags are the flags that every command has.
+type globalFlags struct {
+	dir      string
+	env      string
+	dataDir  string
+	vars     []string
+	varFiles []string
+	json     bool
+	noColor  bool
+	logLevel string
+	level    slog.Level
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "vmctl",
+		Short: "Reconcile virtual machines with checked-in HCL files",
+		Long: "vmctl reads *.vmctl.hcl files, shows every difference between them and the real\n" +
+			"world with the exact steps that will close it, and carries out those steps.\n\n" +
+			"Start with: vmctl init, vmctl plan, vmctl apply.",
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		Args:              cobra.ArbitraryArgs,
+		RunE:              a.group,
+		PersistentPreRunE: a.prepare,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(a.flagError)
+	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	a.globals(root.PersistentFlags())
+	a.global.level = levelNone
+	root.AddCommand(
+		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(), a.destroyCommand(),
+		a.statusCommand(), a.showCommand(), a.outputCommand(), a.doctorCommand(), a.versionCommand(),
+		a.completionCommand(), a.vmCommand(),
+	)
+	return root
+}
+
+func (a *app) globals(f *pflag.FlagSet) {
+	g := &a.global
+	f.StringVarP(&g.dir, "chdir", "C", "", "use the files of this folder")
+	f.StringVar(&g.env, "env", "", "a second instance of the same files, with its own objects and data directory")
+	f.StringVar(&g.dataDir, "data-dir", "", "keep state, keys and locks in this folder (VMCTL_DATA_DIR)")
+	f.StringArrayVar(&g.vars, "var", nil, "set a variable: NAME=VALUE (VMCTL_VAR_NAME)")
+	f.StringArrayVar(&g.varFiles, "var-file", nil, "set the variables of a file")
+	f.BoolVar(&g.json, "json", false, "write one JSON document")
+	f.BoolVar(&g.noColor, "no-color", false, "no color (NO_COLOR)")
+	f.StringVar(&g.logLevel, "log-level", "", "log to standard error: trace, debug, info, warn, error, fatal (VMCTL_LOG)")
+}
+
+// prepare checks what every command needs to be right.
+func (a *app) prepare(*cobra.Command, []string) error {
+	text, from := a.global.logLevel, "--log-level"
+	if text == "" {
+		text, from = a.getenv("VMCTL_LOG"), "VMCTL_LOG"
+	}
+	if text == "" {
+		return nil
+	}
+	level, err := parseLevel(text, from)
+	if err != nil {
+		return err
+	}
+	a.global.level = level
+	return nil
+}
+
+// group runs a command that only holds other commands: it was called without
+// one, or with one that does not exist.
+func (a *app) group(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		if a.global.json {
+			return rejected("usage", cmd.CommandPath()+" needs a command", "vmctl --help lists the commands")
+		}
+		return cmd.Help()
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	message := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	next := []string{cmd.CommandPath() + " --help lists the commands"}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		slices.Sort(near)
+		next = append([]string{"did you mean " + cmd.CommandPath() + " " + strings.Join(near, ", or ") + "?"}, next...)
+	}
+	return rejected("unknown_command", message, next...)
+}
+
+var singleDash = regexp.MustCompile(`^-([a-z][a-z-]+)(=.*)?$`) //nolint:gochecknoglobals // a constant that Go cannot write as one
+
+// flagError explains a flag that cannot be read. A long flag with one dash is
+// recognised by its name.
+func (a *app) flagError(cmd *cobra.Command, err error) error {
+	a.global.json = a.global.json || wantsJSON(a.env.Args)
+	help := cmd.CommandPath() + " --help lists the flags"
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		if m := singleDash.FindStringSubmatch("-" + unknown.GetSpecifiedShortnames()); m != nil && cmd.Flags().Lookup(m[1]) != nil {
+			return rejected("usage", "unknown flag -"+m[1], "did you mean --"+m[1]+"?", help)
+		}
+	}
+	return rejected("usage", err.Error(), help)
+}
+
+// wantsJSON looks for --json before the flags are parsed, so that an error in
+// them can be a document too.
+func wantsJSON(args []string) bool {
+	for _, arg := range args {
+		if arg == "--" {
+			return false
+		}
+		if arg == "--json" || arg == "--json=true" {
+			return true
+		}
+	}
+	return false
+}
+
+// exactly asks for n arguments, and names them when they are not there.
+func exactly(n int, names string) cobra.PositionalArgs { return between(n, n, names) }
+
+// between asks for at least least and at most most arguments; most < 0 is any
+// number.
+func between(least, most int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		help := cmd.CommandPath() + " --help tells more"
+		switch {
+		case len(args) < least:
+			return rejected("usage", cmd.CommandPath()+" needs "+names, help)
+		case most == 0 && len(args) > 0:
+			return rejected("usage", fmt.Sprintf("%s takes no argument, and got %q", cmd.CommandPath(), args[0]), help)
+		case most >= 0 && len(args) > most:
+			return rejected("usage", fmt.Sprintf("%s takes %s, and got %q beyond that", cmd.CommandPath(), names, args[most]), help)
+		default:
+			return nil
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ADDRESS",
+		Short: "Show everything about one resource: wanted, observed, recorded",
+		Args:  exactly(1, "the address of a resource"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.showResource(cmd.Context(), args[0]) },
+	}
+}
+
+func (a *app) showResource(ctx context.Context, name string) (err error) {
+	s, err := a.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.world.Close()) }()
+	found, err := lookup(s.project, s.snapshot, name)
+	if err != nil {
+		return err
+	}
+	if len(found) != 1 {
+		return severalError(name, found)
+	}
+	v := s.at(found[0])
+	shown := view.Shown{Status: a.statusOf(ctx, s, v), Resource: v.resource, Object: v.object, Record: v.record}
+	a.show(view.ShowJSON(shown), func(screen view.Screen) { view.Show(screen, shown) })
+	return nil
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// sight is the world as a command sees it that changes nothing.
+type sight struct {
+	project  *project
+	snapshot *state.Snapshot
+	world    *planner.World
+}
+
+// look reads the state and observes. The caller closes the world.
+func (a *app) look(ctx context.Context) (s sight, err error) {
+	p, err := a.open()
+	if err != nil {
+		return s, err
+	}
+	snapshot, err := a.read(ctx, p)
+	if err != nil {
+		return s, err
+	}
+	o := planner.Options{Types: a.types, Project: p.owner}
+	world, err := planner.Observe(ctx, a.opener(p), p.config, snapshot, o)
+	if err != nil {
+		return s, errors.Join(err, world.Close())
+	}
+	return sight{project: p, snapshot: snapshot, world: world}, nil
+}
+
+// seen is what was seen of one address.
+type seen struct {
+	address  spec.Address
+	resource *spec.Resource // nil: not in the spec
+	record   *state.Record  // nil: none
+	name     string         // of the object, or the one that it would get
+	object   *providers.Object
+	system   *planner.System
+	foreign  string // why the object of that name is not vmctl's; "" if it is, or if there is none
+	unknown  string // why it cannot be said what is there
+}
+
+func (s sight) at(addr spec.Address) seen {
+	v := seen{address: addr, name: planner.ObjectName(s.project.owner, addr)}
+	if r, ok := s.project.config.Resource(addr); ok {
+		v.resource = &r
+		if name := text(r.Want, "name"); name != "" {
+			v.name = name
+		}
+	}
+	if r, ok := s.snapshot.Records[addr]; ok {
+		v.record, v.name = &r, r.Name
+	}
+	found := s.world.Sight(addr, s.snapshot, s.project.owner, v.name)
+	v.system, v.unknown = found.System, found.Unknown
+	switch found.Marking {
+	case planner.Ours:
+		v.object = found.Object
+	case planner.Absent:
+	case planner.Unmarked, planner.Foreign, planner.Copied:
+		v.object = found.Object
+		if !found.Recorded {
+			v.object = nil
+			v.foreign = fmt.Sprintf("%q exists and is not vmctl's", v.name)
+		}
+	default:
+		panic("unknown marking " + string(found.Marking))
+	}
+	if v.object != nil {
+		v.name = v.object.Name
+	}
+	return v
+}
+
+// status sums up what was seen.
+func (v seen) status() view.ResourceStatus {
+	s := view.ResourceStatus{Address: v.address, Object: v.name, Conditions: []view.Condition{}}
+	if v.system != nil {
+		s.Provider = v.system.Ref.String()
+	}
+	switch {
+	case v.unknown != "":
+		s.State, s.Reason = "unknown", v.unknown
+	case v.foreign != "":
+		s.State, s.Reason = "missing", v.foreign
+	case v.object == nil && v.record != nil:
+		s.State, s.Reason = "missing", "recorded, and gone"
+	case v.object == nil:
+		s.State, s.Reason = "missing", "not made yet"
+	default:
+		s.ID = string(v.object.ID)
+		s.State, s.Reason = runState(v.object)
+		s.Endpoint = endpoint(v.object)
+	}
+	s.Conditions = append(s.Conditions, runningCondition(s))
+	return s
+}
+
+func runState(o *providers.Object) (state, reason string) {
+	switch {
+	case o.Running == nil && o.Unreadable["running"] != "":
+		return "unknown", o.Unreadable["running"]
+	case o.Running == nil:
+		return "unknown", "its run state was not read"
+	case *o.Running:
+		return "running", ""
+	case o.State == providers.StatePaused:
+		return "paused", ""
+	default:
+		return "stopped", ""
+	}
+}
+
+func runningCondition(s view.ResourceStatus) view.Condition {
+	c := view.Condition{Name: string(s.Address.Kind) + ".running", Status: "false", Reason: s.Reason}
+	switch s.State {
+	case "running":
+		c.Status = "true"
+	case "unknown":
+		c.Status = "unknown"
+	case "paused":
+		c.Reason = "paused"
+	}
+	return c
+}
+
+// endpoint is where SSH is reached, "" while that is nowhere.
+func endpoint(o *providers.Object) string {
+	address, port := text(o.Attrs, "address"), number(o.Attrs, "ssh_port")
+	if address == "" || port == 0 {
+		return ""
+	}
+	return net.JoinHostPort(address, strconv.Itoa(port))
+}
+
+// text is a string attribute of an object, "" where it has none.
+func text(v cty.Value, name string) string {
+	if a := attribute(v, name); a != cty.NilVal && a.Type() == cty.String {
+		return a.AsString()
+	}
+	return ""
+}
+
+// number is a whole attribute of an object, 0 where it has none.
+func number(v cty.Value, name string) int {
+	a := attribute(v, name)
+	if a == cty.NilVal || a.Type() != cty.Number {
+		return 0
+	}
+	n, _ := a.AsBigFloat().Int64()
+	return int(n)
+}
+
+// attribute is a known attribute of an object, NilVal where it has none.
+func attribute(v cty.Value, name string) cty.Value {
+	if v == cty.NilVal || v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return cty.NilVal
+	}
+	a := v.GetAttr(name)
+	if a.IsNull() || !a.IsKnown() {
+		return cty.NilVal
+	}
+	return a
+}

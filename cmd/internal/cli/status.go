@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/spec"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show which VMs run and where they are reached",
+		Long: "Observe every resource of the files and the state, and show whether it runs,\n" +
+			"where SSH is reached and whether it answers. Nothing is changed, and no lock is\n" +
+			"taken.",
+		Args: between(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
+	}
+}
+
+func (a *app) status(ctx context.Context) (err error) {
+	s, err := a.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.world.Close()) }()
+	doc := view.StatusDocument{
+		FormatVersion: view.FormatVersion, Project: s.project.owner.Name, ID: s.project.owner.Lineage(),
+		Resources: a.statuses(ctx, s, known(s.project, s.snapshot)),
+	}
+	holder, err := s.project.holder(ctx)
+	if err != nil {
+		return err
+	}
+	if holder != nil {
+		doc.Lock = view.HolderText(*holder)
+	}
+	a.show(doc, func(screen view.Screen) { view.Status(screen, doc) })
+	return ctx.Err()
+}
+
+// statuses looks at addresses and asks those that run whether SSH answers, all
+// at once.
+func (a *app) statuses(ctx context.Context, s sight, addrs []spec.Address) []view.ResourceStatus {
+	all := make([]view.ResourceStatus, len(addrs))
+	var wait sync.WaitGroup
+	for i, addr := range addrs {
+		wait.Go(func() { all[i] = a.statusOf(ctx, s, s.at(addr)) })
+	}
+	wait.Wait()
+	return all
+}
+
+func (a *app) statusOf(ctx context.Context, s sight, v seen) view.ResourceStatus {
+	status := v.status()
+	if v.address.Kind == spec.VM {
+		status.Conditions = append(status.Conditions, a.sshReady(ctx, s, v, status))
+	}
+	return status
+}

@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// builtInTypes lists every provider type of this build.
+func builtInTypes(env Env) map[string]providers.Type {
+	all := map[string]providers.Type{}
+	_ = env
+	return all
+}
+
+func (a *app) typeNames() []string { return slices.Sorted(maps.Keys(a.types)) }
+
+// supports reports whether a type of provider knows an attribute of a kind, or
+// the block that it is in.
+func (a *app) supports(providerType string, kind spec.Kind, path string) bool {
+	attrs := a.types[providerType].Kinds[kind]
+	for path != "" {
+		if _, ok := attrs[path]; ok {
+			return true
+		}
+		path = path[:max(strings.LastIndexByte(path, '.'), 0)]
+	}
+	return false
+}

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+)
+
+type versionDocument struct {
+	FormatVersion string   `json:"format_version"`
+	Version       string   `json:"version"`
+	Go            string   `json:"go"`
+	Platform      string   `json:"platform"`
+	Providers     []string `json:"providers"`
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show which vmctl this is",
+		Args:  between(0, 0, ""),
+		RunE: func(*cobra.Command, []string) error {
+			b := a.env.Build
+			doc := versionDocument{
+				FormatVersion: view.FormatVersion, Version: b.Version, Go: b.Go, Platform: b.Platform, Providers: a.typeNames(),
+			}
+			a.show(doc, func(s view.Screen) {
+				view.Note(s, fmt.Sprintf("vmctl %s (%s, %s)", b.Version, b.Go, b.Platform))
+			})
+			return nil
+		},
+	}
+}
