@@ -24,7 +24,8 @@ type lab struct {
 	user  *user.User
 }
 
-var shared lab //nolint:gochecknoglobals // what TestMain made, for the tests
+// shared is what TestMain made.
+var shared lab
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -123,7 +124,7 @@ func makeUser(dir string) (end func(), err error) {
 func endProcessesOf(u *user.User) {
 	for _, pid := range processesOf(u.Uid) {
 		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill() // it may have ended by itself
+			p.Kill() //nolint:errcheck // it may have ended by itself
 		}
 	}
 }

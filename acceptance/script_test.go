@@ -52,7 +52,7 @@ func setup(env *testscript.Env) error {
 	}
 	env.Defer(func() {
 		for _, pid := range processesWith(home) {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended by itself
 		}
 		removeAll(home)
 	})
@@ -125,8 +125,8 @@ func command(ts *testscript.TestScript, args []string) (output []byte, code int)
 	var out, both bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &both
 	err := cmd.Run()
-	_, _ = ts.Stdout().Write(out.Bytes())  // a buffer of the script
-	_, _ = ts.Stderr().Write(both.Bytes()) // a buffer of the script
+	fmt.Fprintf(ts.Stdout(), "%s", out.Bytes())
+	fmt.Fprintf(ts.Stderr(), "%s", both.Bytes())
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		ts.Fatalf("%s: %v", strings.Join(args, " "), err)

@@ -109,10 +109,10 @@ func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) 
 	case Wanted:
 		d.create(c)
 	case Managed:
-		d.manage(c, sight)
+		d.manage(c)
 	case Adoptee:
 		d.adopt(c)
-		d.manage(c, sight)
+		d.manage(c)
 	case Unwanted:
 		d.destroy(c)
 	case Orphan:
@@ -167,7 +167,7 @@ func (d *differ) name(a spec.Address, c Change) string {
 		return c.Record.Name
 	}
 	if c.Want != nil {
-		if name := text(c.Change.Want, "name"); name != "" {
+		if name := nameOf(c.Change.Want); name != "" {
 			return name
 		}
 	}
@@ -186,7 +186,7 @@ func (d *differ) create(c *Change) {
 		})
 		c.Prior = cty.NilVal
 		c.System, c.Settings = d.wantedSystem(c)
-		c.Name = cmp.Or(text(c.Change.Want, "name"), c.Name)
+		c.Name = cmp.Or(nameOf(c.Change.Want), c.Name)
 	}
 	c.ID = ObjectID(d.options.Project, c.Address, c.Replaced)
 }
@@ -211,7 +211,7 @@ func (d *differ) adopt(c *Change) {
 }
 
 // manage compares an object that is ours with what is wanted of it.
-func (d *differ) manage(c *Change, sight Sight) {
+func (d *differ) manage(c *Change) {
 	o := c.Object
 	c.ID = o.ID
 	on := o.Running != nil && *o.Running
@@ -231,7 +231,7 @@ func (d *differ) manage(c *Change, sight Sight) {
 	if c.Action == providers.ReplaceIt {
 		c.Replaced++
 		c.ID = ObjectID(d.options.Project, c.Address, c.Replaced)
-		c.Name = cmp.Or(text(c.Change.Want, "name"), c.Name)
+		c.Name = cmp.Or(nameOf(c.Change.Want), c.Name)
 	}
 	d.behind(c)
 	d.unreadable(c)
@@ -247,7 +247,7 @@ func (d *differ) wantsRunning(c *Change) bool {
 	return v != cty.NilVal && v.IsKnown() && !v.IsNull() && v.True()
 }
 
-func (d *differ) chooseAction(c *Change, on, wantOn bool) { //nolint:revive // two run states
+func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	down := c.Object.Running != nil && !on && stopped(c.Object)
 	switch {
 	case c.Applies == providers.Refused:
@@ -293,7 +293,7 @@ func because(edits []providers.Edit, applies providers.Applies) string {
 }
 
 func (d *differ) nameEdit(c *Change) []providers.Edit {
-	name := text(c.Change.Want, "name")
+	name := nameOf(c.Change.Want)
 	if name == "" || name == c.Object.Name {
 		return nil
 	}

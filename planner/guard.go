@@ -108,7 +108,7 @@ func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
 		return
 	}
 	var evidence []string
-	for _, e := range edits(overlay(c.Prior, c.Object.Attrs), c.Prior, managedOnly(c.Change.Want, attrs), false) {
+	for _, e := range edits(overlay(c.Prior, c.Object.Attrs), c.Prior, managedOnly(attrs), false) {
 		if attribute(c.Change.Want, firstOf(e.Path)) == cty.NilVal {
 			continue
 		}
@@ -125,7 +125,7 @@ func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
 
 // managedOnly gives every attribute of the spec a judge, so that edits compares
 // all of them.
-func managedOnly(want cty.Value, attrs map[string]providers.Attribute) map[string]providers.Attribute {
+func managedOnly(attrs map[string]providers.Attribute) map[string]providers.Attribute {
 	managed := maps.Clone(attrs)
 	if managed == nil {
 		managed = map[string]providers.Attribute{}

@@ -37,7 +37,7 @@ func (e *ScopeError) Error() string {
 }
 
 // resolve returns the addresses that are in scope.
-func (s Scope) resolve(c *spec.Config, st *state.Snapshot, all []spec.Address, destroy bool) (map[spec.Address]bool, error) { //nolint:revive // the flag is Options.Destroy, passed on
+func (s Scope) resolve(c *spec.Config, st *state.Snapshot, all []spec.Address, destroy bool) (map[spec.Address]bool, error) {
 	uses := usesOf(c, st, all)
 	needs := uses
 	if destroy {

@@ -61,14 +61,14 @@ type node struct {
 	after map[*node]bool
 }
 
-func (n *node) wait(for_ *node) {
-	if n != for_ {
-		n.after[for_] = true
+func (n *node) wait(other *node) {
+	if n != other {
+		n.after[other] = true
 	}
 }
 
 // steps adds the steps of one change, with the edges inside of it.
-func (o *orderer) steps(change int, settle bool) error { //nolint:revive // whether one more step is added
+func (o *orderer) steps(change int, settle bool) error {
 	c := &o.plan.Changes[change]
 	if c.Blocked != nil {
 		return nil
@@ -107,7 +107,7 @@ func (o *orderer) steps(change int, settle bool) error { //nolint:revive // whet
 
 // alone lists the operations on a change's record that no provider's step
 // brings with it.
-func (o *orderer) alone(c *Change, made []providers.Step, settle bool) []string { //nolint:revive // see steps
+func (o *orderer) alone(c *Change, made []providers.Step, settle bool) []string {
 	var ops []string
 	writes := slices.ContainsFunc(made, func(s providers.Step) bool {
 		return s.Phase == providers.PhaseMake || s.Phase == providers.PhaseChange
@@ -282,7 +282,7 @@ func (o *orderer) number() error {
 		}
 	}
 	for ready.Len() > 0 {
-		n := heap.Pop(&ready).(*node) //nolint:errcheck // the queue holds nothing else
+		n := heap.Pop(&ready).(*node)
 		n.step.ID = len(o.plan.Steps)
 		n.step.After = nil
 		for m := range n.after {
@@ -309,7 +309,7 @@ type queue []*node
 func (q queue) Len() int           { return len(q) }
 func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
 func (q queue) Less(i, j int) bool { return compareNodes(q[i], q[j]) < 0 }
-func (q *queue) Push(n any)        { *q = append(*q, n.(*node)) } //nolint:errcheck // see number
+func (q *queue) Push(n any)        { *q = append(*q, n.(*node)) }
 func (q *queue) Pop() any {
 	last := (*q)[len(*q)-1]
 	*q = (*q)[:len(*q)-1]

@@ -6,7 +6,7 @@ import (
 
 // Stand looks an object up in the ownership table. recorded says that a record
 // names this very object; for Absent, that there is a record.
-func Stand(m Marking, recorded, inSpec bool) Standing { //nolint:revive // three independent facts, as in the table
+func Stand(m Marking, recorded, inSpec bool) Standing {
 	for _, row := range ownershipTable {
 		if row.Marking == m && row.Recorded == recorded && row.InSpec == inSpec {
 			return row.Standing

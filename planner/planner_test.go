@@ -199,7 +199,7 @@ found missing vm.a: the state records 60af4803-1fa2-8158-9678-00ec5cab9a09, and 
 			name:    "a VM that was killed is started, with evidence",
 			applied: one,
 			change: func(s *scene) {
-				o := s.object("vm.a")
+				o := s.object()
 				off := false
 				o.Running, o.State = &off, providers.StateOff
 				o.Findings = []providers.Finding{{Kind: providers.FindBroken, Evidence: []string{"shut off, reason crashed"}}}
@@ -215,7 +215,7 @@ found drift vm.a: it is off, and vmctl left it running
 			name:    "an attribute that was changed behind vmctl's back is put right",
 			applied: one,
 			change: func(s *scene) {
-				o := s.object("vm.a")
+				o := s.object()
 				m := o.Attrs.AsValueMap()
 				m["memory"] = cty.NumberIntVal(128 << 20)
 				o.Attrs = cty.ObjectVal(m)
@@ -238,7 +238,7 @@ found drift vm.a: memory is 128MiB, and vmctl applied 256MiB
 		{
 			name:    "and finds by its mark what has another name",
 			applied: one,
-			change:  func(s *scene) { s.forget("vm.a"); s.object("vm.a").Name = "renamed" },
+			change:  func(s *scene) { s.forget("vm.a"); s.object().Name = "renamed" },
 			want:    "adopt vm.a: it is ours, and its record was lost\n0 record vm.a\n",
 		},
 		{
@@ -264,7 +264,7 @@ found drift vm.a: memory is 128MiB, and vmctl applied 256MiB
 			name:    "a copy of our object is not ours",
 			applied: one,
 			change: func(s *scene) {
-				o := *s.object("vm.a")
+				o := *s.object()
 				o.ID, o.Name, o.Owner = "9999", "demo.a-clone", &providers.Mark{ID: project.ID, Address: addr(s.t, "vm.a"), Of: o.ID}
 				sys := s.system("qemu:///session")
 				sys.inventory.Objects = append(sys.inventory.Objects, o)
@@ -275,7 +275,7 @@ found drift vm.a: memory is 128MiB, and vmctl applied 256MiB
 			name:    "a restored state deletes nothing on its word",
 			applied: one,
 			spec:    "# empty\n",
-			change:  func(s *scene) { s.object("vm.a").Owner.Generation = 3 },
+			change:  func(s *scene) { s.object().Owner.Generation = 3 },
 			want: `destroy vm.a: it is not in the spec
   blocked: the state is older (generation 1) than the object's mark (3): nothing is deleted on its word
   > if the object really should go: vmctl destroy --target=vm.a

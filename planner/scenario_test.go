@@ -213,17 +213,17 @@ func (s *scene) system(uri string) *system {
 	return s.systems[uri]
 }
 
-// object is what the world shows of an address.
-func (s *scene) object(address string) *providers.Object {
+// object is what the world shows of vm.a.
+func (s *scene) object() *providers.Object {
 	s.t.Helper()
 	for _, sys := range s.systems {
 		for i := range sys.inventory.Objects {
-			if o := &sys.inventory.Objects[i]; o.Owner != nil && o.Owner.Address.String() == address {
+			if o := &sys.inventory.Objects[i]; o.Owner != nil && o.Owner.Address.String() == "vm.a" {
 				return o
 			}
 		}
 	}
-	s.t.Fatalf("no object of %s", address)
+	s.t.Fatal("no object of vm.a")
 	return nil
 }
 
@@ -234,13 +234,6 @@ func (s *scene) lose(address string) {
 			return o.Owner != nil && o.Owner.Address.String() == address
 		})
 	}
-}
-
-func (s *scene) record(address string, change func(*state.Record)) {
-	a := addr(s.t, address)
-	r := s.state.Records[a]
-	change(&r)
-	s.state.Records[a] = r
 }
 
 func (s *scene) forget(address string) { delete(s.state.Records, addr(s.t, address)) }

@@ -89,7 +89,7 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 		k := providers.Known{Address: a, Kind: a.Kind, Name: ObjectName(o.Project, a)}
 		if r, ok := c.Resource(a); ok {
 			k.Want = r.Want
-			if name := text(r.Want, "name"); name != "" {
+			if name := nameOf(r.Want); name != "" {
 				k.Name = name
 			}
 		}
@@ -165,9 +165,9 @@ func (w *World) Systems() []*System {
 // System returns the system with a key that this World made.
 func (w *World) System(key string) *System { return w.systems[key] }
 
-// text is a string attribute of an object, "" if it is null, unknown or absent.
-func text(v cty.Value, name string) string {
-	a := attribute(v, name)
+// nameOf is the name that a block sets, "" if it sets none.
+func nameOf(v cty.Value) string {
+	a := attribute(v, "name")
 	if a == cty.NilVal || a.IsNull() || !a.IsKnown() || a.Type() != cty.String {
 		return ""
 	}
