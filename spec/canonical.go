@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -20,10 +21,11 @@ func canonical(a Attr, v cty.Value) (cty.Value, string) {
 	if a.Unit != Plain {
 		return canonicalUnit(a, v)
 	}
-	v, err := convert.Convert(v, a.Type)
+	converted, err := convert.Convert(v, a.Type)
 	if err != nil {
 		return cty.NilVal, wrongType(a, v, err)
 	}
+	v = converted
 	if !v.IsWhollyKnown() {
 		return v, ""
 	}
@@ -59,7 +61,7 @@ func canonicalUnit(a Attr, v cty.Value) (cty.Value, string) {
 	}
 	n, err := parse(v.AsString())
 	if err != nil {
-		return cty.NilVal, "is not valid: " + err.Error() + "."
+		return cty.NilVal, "cannot be used: " + err.Error() + "."
 	}
 	if n < a.Min {
 		return cty.NilVal, fmt.Sprintf("is %q; the least is %q.", v.AsString(), formatUnit(a, a.Min))
@@ -76,7 +78,7 @@ func bareNumberText(a Attr, v cty.Value) string {
 	if a.Unit == Duration {
 		guess = suggestDuration(number)
 	}
-	return fmt.Sprintf("is the number %s, without a unit: write for example %q.", number, guess)
+	return fmt.Sprintf("is the number %s, without a unit; write for example %q.", number, guess)
 }
 
 func example(a Attr) string {
@@ -156,11 +158,59 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }
 
-func wrongType(a Attr, v cty.Value, err error) string {
-	if v != cty.NilVal && v.IsKnown() && v.Type() == cty.String {
-		return fmt.Sprintf("must be a %s; %q is none.", a.Type.FriendlyName(), shorten(v.AsString()))
+// wanting is a type for people.
+func wanting(ty cty.Type) string {
+	switch ty {
+	case cty.Bool:
+		return "true or false"
+	case cty.Number:
+		return "a number"
+	case cty.String:
+		return "a text"
+	default:
+		return "a map like { memory = \"restart\" }"
 	}
-	return fmt.Sprintf("has the wrong type: %s.", err)
+}
+
+// conversionText is an error of a conversion with the place in the value.
+func conversionText(err error) string {
+	pe, ok := errors.AsType[cty.PathError](err)
+	if !ok || len(pe.Path) == 0 {
+		return err.Error()
+	}
+	var b strings.Builder
+	for _, step := range pe.Path {
+		switch step := step.(type) {
+		case cty.GetAttrStep:
+			b.WriteString("." + step.Name)
+		case cty.IndexStep:
+			b.WriteString("[" + indexText(step.Key) + "]")
+		}
+	}
+	return b.String() + ": " + err.Error()
+}
+
+func indexText(key cty.Value) string {
+	switch {
+	case !key.IsKnown() || key.IsNull() || key.IsMarked():
+		return "…"
+	case key.Type() == cty.String:
+		return strconv.Quote(key.AsString())
+	case key.Type() == cty.Number:
+		return key.AsBigFloat().Text('f', -1)
+	default:
+		return "…"
+	}
+}
+
+func wrongType(a Attr, v cty.Value, err error) string {
+	if v.IsKnown() && v.Type() == cty.String {
+		return fmt.Sprintf("must be %s, not %q.", wanting(a.Type), shorten(v.AsString()))
+	}
+	if a.Type.IsPrimitiveType() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		return fmt.Sprintf("must be %s, not a %s.", wanting(a.Type), v.Type().FriendlyNameForConstraint())
+	}
+	return fmt.Sprintf("has the wrong type: %s.", conversionText(err))
 }
 
 // summaryOf names the mistake of a value that canonical refuses.

@@ -72,7 +72,7 @@ func (d *declarations) addSettings(b *hclsyntax.Block) *hcl.Diagnostic {
 		return m
 	}
 	if d.settings != nil {
-		return duplicate(b, d.settings.DefRange())
+		return mistake(b.DefRange(), "Declared twice", "`vmctl` stands at %s already. Put its attributes together.", at(d.settings.DefRange()))
 	}
 	d.settings = b
 	return nil

@@ -1,7 +1,10 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,7 +19,8 @@ type decoder struct {
 	ctx      *hcl.EvalContext
 	files    *folder
 	bad      map[hclsyntax.Expression]bool // not to be evaluated
-	owner    string                        // what the block is called: vm.dev
+	owner    string                        // what the block is called: vm.web
+	instance string                        // vm.web["a"], for mistakes that others may not share; "": owner
 	origin   string                        // of defaults
 	provider string                        // its type
 	supports func(path string) bool        // nil: everything is supported
@@ -103,6 +107,21 @@ func (d *decoder) nested(body *hclsyntax.Body, shape Block, p place) cty.Value {
 	}
 }
 
+// found is what stands in a body: an attribute or a block.
+type found struct {
+	name string
+	rng  hcl.Range
+	kind string
+}
+
+// called names the block at path for the beginning of a sentence.
+func (d *decoder) called(path string) string {
+	if path == "" {
+		return "`" + d.owner + "`"
+	}
+	return "`" + path + "` of `" + d.owner + "`"
+}
+
 // checkNames reports what stands in a body and not in its shape.
 func (d *decoder) checkNames(body *hclsyntax.Body, shape Block, p place) {
 	for _, a := range attributesOf(body) {
@@ -115,17 +134,18 @@ func (d *decoder) checkNames(body *hclsyntax.Body, shape Block, p place) {
 		case ok:
 			d.checkAttrSupport(a, known, shape, p)
 		default:
-			d.unknownName(a.Name, a.NameRange, shape, "attribute")
+			d.unknownName(found{a.Name, a.NameRange, "attribute"}, shape, p.path)
 		}
 	}
 	for _, b := range body.Blocks {
 		if _, ok := shape.block(b.Type); !ok {
-			d.unknownName(b.Type, b.TypeRange, shape, "block")
+			d.unknownName(found{b.Type, b.TypeRange, "block"}, shape, p.path)
 		}
 	}
 }
 
-func (d *decoder) unknownName(name string, rng hcl.Range, shape Block, kind string) {
+func (d *decoder) unknownName(found found, shape Block, path string) {
+	name, rng, kind := found.name, found.rng, found.kind
 	_, isAttr := shape.attr(name)
 	_, isBlock := shape.block(name)
 	switch {
@@ -138,7 +158,7 @@ func (d *decoder) unknownName(name string, rng hcl.Range, shape Block, kind stri
 	case name == "count":
 		d.add(mistake(rng, "Unknown "+kind, "There is no `count`: use `for_each`, for example `for_each = toset([\"a\", \"b\"])`."))
 	default:
-		d.add(mistake(rng, "Unknown "+kind, "`%s` has no %s `%s`.%s", d.owner, kind, name, didYouMean(name, namesIn(shape))))
+		d.add(mistake(rng, "Unknown "+kind, "%s has no %s `%s`.%s", d.called(path), kind, name, didYouMean(name, namesIn(shape))))
 	}
 }
 
@@ -184,14 +204,15 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p p
 	if d.bad[a.Expr] {
 		return unknown
 	}
-	v, diags := a.Expr.Value(d.ctx)
+	v, diags := evaluate(a.Expr, d.ctx)
 	d.diags = append(d.diags, diags...)
 	if diags.HasErrors() {
 		return unknown
 	}
+	owner := d.ownerOf(a.Expr)
 	if v.ContainsMarked() {
 		d.add(mistake(a.Expr.Range(), "Sensitive value",
-			"`%s` of `%s` would be kept in the state and shown in plans, so it must not be sensitive.", at.path, d.owner))
+			"`%s` of `%s` would be kept in the state and shown in plans, so it must not be sensitive.", at.path, owner))
 		return unknown
 	}
 	if v.IsNull() {
@@ -199,23 +220,34 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p p
 	}
 	v, m := canonical(known, v)
 	if m != "" {
-		d.add(mistake(a.Expr.Range(), summaryOf(known), "`%s` of `%s` %s", at.path, d.owner, m))
+		d.add(mistake(a.Expr.Range(), summaryOf(known), "`%s` of `%s` %s", at.path, owner, m))
 		return unknown
 	}
 	if !v.IsWhollyKnown() {
 		if !d.quiet && (known.Known || known.File || policy.has(known, shape)) {
 			d.add(mistake(a.Expr.Range(), "Unknown value",
-				"`%s` of `%s` must be known before anything is observed. Use variables, locals and attributes that the spec sets.", at.path, d.owner))
+				"`%s` of `%s` must be known before anything is observed. Use variables, locals and attributes that the spec sets.", at.path, owner))
 		}
 		return unknown
 	}
 	if known.File {
-		return d.file(v, known, place{rng: a.Expr.Range(), path: at.path})
+		return d.file(v, known, place{rng: a.Expr.Range(), path: at.path}, owner)
 	}
 	if known.Form == Ceilings {
-		d.ceilings(v, a.Expr.Range(), at)
+		d.ceilings(v, a.Expr, place{path: at.path}, owner)
 	}
 	return v
+}
+
+// ownerOf is what the block is called in a mistake of expr: instances that
+// share the mistake share the text.
+func (d *decoder) ownerOf(expr hclsyntax.Expression) string {
+	for _, t := range hclsyntax.Variables(expr) {
+		if t.RootName() == "each" && d.instance != "" {
+			return d.instance
+		}
+	}
+	return d.owner
 }
 
 // absent is the value of an attribute that was left out, or is null.
@@ -232,17 +264,29 @@ func (d *decoder) absent(known Attr, p place) cty.Value {
 }
 
 // file checks that a file can be read.
-func (d *decoder) file(v cty.Value, known Attr, p place) cty.Value {
+func (d *decoder) file(v cty.Value, known Attr, p place, owner string) cty.Value {
 	if _, err := d.files.digest(v.AsString()); err != nil {
-		hint := "Relative paths are read from the folder of the spec."
-		if strings.HasPrefix(v.AsString(), "~") {
-			hint = "`~` means nothing here: write the whole path."
-		}
 		d.add(mistake(p.rng, "Unreadable file", "`%s` of `%s` is %q, which cannot be used: %s. %s",
-			p.path, d.owner, v.AsString(), err, hint))
+			p.path, owner, v.AsString(), err, fileHint(v.AsString(), err)))
 		return cty.UnknownVal(known.Type)
 	}
 	return v
+}
+
+// fileHint says what to do about a file that cannot be read.
+func fileHint(path string, err error) string {
+	switch {
+	case strings.HasPrefix(path, "~"):
+		return "`~` means nothing here: write the whole path."
+	case errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(path):
+		return "Relative paths are read from the folder of the spec."
+	case errors.Is(err, fs.ErrNotExist):
+		return "Correct the path, or put the file there."
+	case errors.Is(err, fs.ErrPermission):
+		return "Give yourself the right to read it, for example with `chmod u+r`."
+	default:
+		return "Name a file with content."
+	}
 }
 
 // digest is the SHA-256 of the file that v names.
@@ -261,17 +305,32 @@ func (d *decoder) digest(v cty.Value) cty.Value {
 }
 
 // ceilings checks that the keys of a map are paths of attributes.
-func (d *decoder) ceilings(v cty.Value, rng hcl.Range, p place) {
+func (d *decoder) ceilings(v cty.Value, expr hclsyntax.Expression, p place, owner string) {
 	shape := vmShape
 	for _, path := range sortedKeys(v) {
+		p.rng = d.keyRange(expr, path)
 		switch {
 		case slices.Contains(shape.Later, path):
-			d.add(mistake(rng, "Not built in yet", "`%s` of a `%s` is not built in yet.", path, shape.Name))
+			d.add(mistake(p.rng, "Not built in yet", "`%s` of a `%s` is not built in yet.", path, shape.Name))
 		case !isManaged(shape, path):
-			d.add(mistake(rng, "Unknown attribute", "`%s` of `%s` names `%s`, which is no attribute of a %s that can be edited.%s",
-				p.path, d.owner, path, shape.Name, didYouMean(path, managed(shape, ""))))
+			d.add(mistake(p.rng, "Unknown attribute", "`%s` of `%s` names `%s`, which is no attribute of a %s that can be edited.%s",
+				p.path, owner, path, shape.Name, didYouMean(path, managed(shape, ""))))
 		}
 	}
+}
+
+// keyRange is where a key stands in a map that is written out, else the whole of it.
+func (d *decoder) keyRange(expr hclsyntax.Expression, key string) hcl.Range {
+	object, ok := expr.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		return expr.Range()
+	}
+	for _, item := range object.Items {
+		if v, diags := item.KeyExpr.Value(d.ctx); !diags.HasErrors() && v.RawEquals(cty.StringVal(key)) {
+			return item.KeyExpr.Range()
+		}
+	}
+	return expr.Range()
 }
 
 // isManaged reports whether path is an attribute or a block of Resource.Want.

@@ -62,8 +62,9 @@ func (n *nesting) newline() {
 	}
 }
 
-// tooDeep returns a diagnostic where tokens nest deeper than maxDepth.
-func tooDeep(tokens hclsyntax.Tokens) *hcl.Diagnostic {
+// hostile returns a diagnostic where tokens nest deeper than maxDepth, or a
+// number is so large that writing it down would take for ever.
+func hostile(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	n := nesting{levels: make([]level, 1, 16)}
 	for _, t := range tokens {
 		switch t.Type { //nolint:exhaustive // all other tokens leave the depth as it is
@@ -75,6 +76,10 @@ func tooDeep(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 			n.pop()
 		case hclsyntax.TokenComma:
 			n.reset()
+		case hclsyntax.TokenNumberLit:
+			if hugeExponent.Match(t.Bytes) {
+				return mistake(t.Range, "Number too large", "A number has an exponent of at most three digits.")
+			}
 		case hclsyntax.TokenNewline:
 			n.newline()
 		case hclsyntax.TokenPlus, hclsyntax.TokenMinus, hclsyntax.TokenStar, hclsyntax.TokenSlash,

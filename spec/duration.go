@@ -12,11 +12,11 @@ func ParseDuration(text string) (int64, error) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case text == "0" || err != nil:
-		return 0, fmt.Errorf("%q is no duration: write it with a unit, for example %q", shorten(text), suggestDuration(text))
+		return 0, fmt.Errorf("%q is no duration; write it with a unit, like %q", shorten(text), suggestDuration(text))
 	case d < 0:
-		return 0, fmt.Errorf("%q is negative: write for example %q", text, "30s")
+		return 0, fmt.Errorf("%q is negative; write for example %q", text, "30s")
 	case d%time.Second != 0:
-		return 0, fmt.Errorf("%q is no whole number of seconds: write for example %q", text, FormatDuration(int64(d/time.Second)+1))
+		return 0, fmt.Errorf("%q is no whole number of seconds; write for example %q", text, FormatDuration(int64(d/time.Second)+1))
 	}
 	return int64(d / time.Second), nil
 }

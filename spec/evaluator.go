@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -95,6 +97,8 @@ func (w *world) evaluate(n *node, only string) *result {
 		r.tainted = r.tainted || w.isTainted(t.name)
 	}
 	ctx := w.context(n)
+	before := len(w.diags)
+	defer func() { w.explainKeys(n, w.diags[before:]) }()
 	if n.resource != nil {
 		w.evaluateResource(n, r, ctx, only)
 		return r
@@ -103,7 +107,7 @@ func (w *world) evaluate(n *node, only string) *result {
 	if n.bad[n.expr] || n.cyclic {
 		return r
 	}
-	value, diags := n.expr.Value(ctx)
+	value, diags := evaluate(n.expr, ctx)
 	w.diags = append(w.diags, diags...)
 	if diags.HasErrors() {
 		r.tainted = true
@@ -111,6 +115,38 @@ func (w *world) evaluate(n *node, only string) *result {
 	}
 	r.value, r.pending = value, !value.IsWhollyKnown()
 	return r
+}
+
+// explainKeys says which keys a resource has where n uses one that it has not.
+func (w *world) explainKeys(n *node, diags hcl.Diagnostics) {
+	for _, d := range diags {
+		for _, ref := range n.refs {
+			if ref.key == "" || d.Subject == nil || d.Summary != "Invalid index" || !ref.rng.Overlaps(*d.Subject) {
+				continue
+			}
+			var keys []string
+			for _, i := range w.result(w.nodes[ref.target()]).instances {
+				keys = append(keys, i.resource.Address.Key)
+			}
+			if slices.Contains(keys, ref.key) {
+				continue
+			}
+			d.Summary = "Unknown key"
+			d.Detail = fmt.Sprintf("`%s` has no key %q.%s", ref.target(), shorten(ref.key), keysHint(ref.key, keys))
+		}
+	}
+}
+
+func keysHint(key string, keys []string) string {
+	const most = 10
+	switch hint := didYouMean(key, keys); {
+	case len(keys) == 0:
+		return " It has none."
+	case hint != "" || len(keys) > most:
+		return hint
+	default:
+		return " It has " + strings.ReplaceAll(quoted(keys), " or ", " and ") + "."
+	}
 }
 
 func (w *world) isTainted(n name) bool {
@@ -173,7 +209,7 @@ func (w *world) addUses(uses map[Address]bool, ref reference, ctx *hcl.EvalConte
 	key := ref.key
 	if ref.keyExpr != nil {
 		// A key that cannot be evaluated is reported where the whole is.
-		v, diags := ref.keyExpr.Value(ctx)
+		v, diags := evaluate(ref.keyExpr, ctx)
 		if v, _ := v.Unmark(); !diags.HasErrors() && v.IsKnown() && !v.IsNull() && v.Type() == cty.String {
 			key = v.AsString()
 		}

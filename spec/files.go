@@ -113,7 +113,7 @@ func parseFile(path string) (*hcl.File, hcl.Diagnostics) {
 func parseSource(src []byte, filename string) (*hcl.File, hcl.Diagnostics) {
 	// The parser says the same about bad tokens, and more.
 	tokens, _ := hclsyntax.LexConfig(src, filename, hcl.InitialPos)
-	if d := tooDeep(tokens); d != nil {
+	if d := hostile(tokens); d != nil {
 		return &hcl.File{Bytes: src}, hcl.Diagnostics{d}
 	}
 	return hclsyntax.ParseConfig(src, filename, hcl.InitialPos)

@@ -26,6 +26,8 @@ type digested struct {
 	err error
 }
 
+var errNoFile = errors.New("there is no such file in the folder of the spec")
+
 func newFolder(dir string) *folder { return &folder{dir: dir, digests: map[string]digested{}} }
 
 // digest is the SHA-256, in hex, of a file anywhere on this machine; relative
@@ -102,7 +104,7 @@ func (f *folder) sum(path string) (string, error) {
 func (f *folder) exists(path string) (bool, error) {
 	file, err := f.inside(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, errNoFile):
 		return false, nil
 	case err != nil:
 		return false, err
@@ -143,7 +145,7 @@ func confined(path string, err error) error {
 		return fmt.Errorf("%q leads out of the folder of the spec by a symbolic link; put the file itself there", path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no file %q in the folder of the spec: %w", path, fs.ErrNotExist)
+		return fmt.Errorf("%q: %w", path, errNoFile)
 	}
 	return fmt.Errorf("%q cannot be read: %w", path, reason(err))
 }

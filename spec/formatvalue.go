@@ -81,7 +81,6 @@ func formatObject(kind Kind, path string, v cty.Value) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-
 func formatList(kind Kind, path string, v cty.Value) string {
 	var parts []string
 	for it := v.ElementIterator(); it.Next(); {

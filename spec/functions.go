@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -14,12 +15,15 @@ import (
 // functions are all functions of the language; those that read files read them
 // in one folder.
 func functions(f *folder) map[string]function.Function {
-	all := maps.Clone(pureFunctions)
-	all["file"] = fileFunc("the content of the file", f.text)
-	all["filesha256"] = fileFunc("the digest of the file", f.sum)
+	all := map[string]function.Function{"try": tryFunc, "can": canFunc}
+	for name, f := range pureFunctions {
+		all[name] = guarded(f)
+	}
+	all["file"] = guarded(fileFunc("the content of the file", f.text))
+	all["filesha256"] = guarded(fileFunc("the digest of the file", f.sum))
 	// A template must not use templates: it could go round in circles.
-	all["templatefile"] = templateFunc(f, maps.Clone(all))
-	all["fileexists"] = existsFunc(f)
+	all["templatefile"] = guarded(templateFunc(f, maps.Clone(all)))
+	all["fileexists"] = guarded(existsFunc(f))
 	return all
 }
 
@@ -87,7 +91,7 @@ func templateFunc(f *folder, within map[string]function.Function) function.Funct
 
 func render(path, content string, ctx *hcl.EvalContext) (cty.Value, error) {
 	filename := filepath.ToSlash(path)
-	if m := tooDeep(templateTokens([]byte(content), filename)); m != nil {
+	if m := hostile(templateTokens([]byte(content), filename)); m != nil {
 		return cty.NilVal, templateError(hcl.Diagnostics{m})
 	}
 	expr, diags := hclsyntax.ParseTemplate([]byte(content), filename, hcl.InitialPos)
@@ -97,8 +101,11 @@ func render(path, content string, ctx *hcl.EvalContext) (cty.Value, error) {
 	for _, t := range hclsyntax.Variables(expr) {
 		if _, ok := ctx.Variables[t.RootName()]; !ok {
 			rng := t.SourceRange()
-			return cty.NilVal, fmt.Errorf("%s uses `%s`, which is not among the names given to it.%s",
-				at(rng), t.RootName(), didYouMean(t.RootName(), sortedNamesOf(ctx.Variables)))
+			hint := ""
+			if best := nearest(t.RootName(), sortedNamesOf(ctx.Variables)); best != "" {
+				hint = fmt.Sprintf(" (did you mean %q?)", best)
+			}
+			return cty.NilVal, fmt.Errorf("%s uses `%s`, which is not among the names given to it%s", at(rng), t.RootName(), hint)
 		}
 	}
 	value, diags := expr.Value(ctx)
@@ -124,5 +131,5 @@ func templateError(diags hcl.Diagnostics) error {
 	if d.Subject != nil {
 		where = at(*d.Subject) + ": "
 	}
-	return fmt.Errorf("%s%s: %s", where, d.Summary, d.Detail)
+	return fmt.Errorf("%s%s", where, strings.TrimSuffix(d.Detail, "."))
 }

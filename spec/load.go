@@ -78,7 +78,7 @@ func (l *loader) declare() *declarations {
 		return nil
 	}
 	if len(paths) == 0 {
-		l.fail("No spec here", "`%s` has no file whose name ends in `%s`. Create one, for example `main%s`, or name another folder with `-C DIR`.", l.dir, Suffix, Suffix)
+		l.fail("No spec here", "The folder `%s` has no file whose name ends in `%s`. Create one, for example `main%s`, or name another folder with `-C DIR`.", l.dir, Suffix, Suffix)
 		return nil
 	}
 	d := newDeclarations()
@@ -108,17 +108,24 @@ func (l *loader) fail(summary, format string, args ...any) {
 	})
 }
 
-// tidy sorts diagnostics by place and drops repetitions: the same mistake of
-// every instance of a block is one, and so is what follows at the same place.
+// tidy sorts diagnostics by place and drops repetitions: a mistake that every
+// instance of a block shares is one.
 func tidy(diags hcl.Diagnostics) hcl.Diagnostics {
 	slices.SortStableFunc(diags, func(a, b *hcl.Diagnostic) int {
 		return comparePlaces(a.Subject, b.Subject)
 	})
-	return slices.CompactFunc(diags, func(a, b *hcl.Diagnostic) bool {
-		if a.Subject == nil || b.Subject == nil {
-			return a.Subject == b.Subject && a.Summary == b.Summary && a.Detail == b.Detail
+	type said struct {
+		subject         hcl.Range
+		summary, detail string
+	}
+	seen := map[said]bool{}
+	return slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool {
+		this := said{summary: d.Summary, detail: d.Detail}
+		if d.Subject != nil {
+			this.subject = *d.Subject
 		}
-		return comparePlaces(a.Subject, b.Subject) == 0
+		defer func() { seen[this] = true }()
+		return seen[this]
 	})
 }
 

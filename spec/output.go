@@ -32,7 +32,7 @@ func (l *loader) outputNode(d *declarations, label string) *node {
 	dec := &decoder{ctx: emptyContext(), owner: n.name.String(), bad: map[hclsyntax.Expression]bool{}}
 	l.refuseReferences(dec.bad, b.Body, outputShape)
 	decoded := dec.block(b.Body, outputShape, place{rng: b.DefRange()})
-	dec.required(b, outputShape)
+	dec.required(b, outputShape, "")
 	l.diags = append(l.diags, dec.diags...)
 	n.sensitive = !decoded.GetAttr("sensitive").IsKnown() || decoded.GetAttr("sensitive").True()
 	n.expr = &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: b.DefRange()}

@@ -10,6 +10,11 @@ var (
 	// bareNumber matches a duration that lacks its unit.
 	bareNumber = regexp.MustCompile(`^[0-9]{1,9}$`)
 
+	// wideVerb matches a verb of format with a very large width or precision.
+	wideVerb = regexp.MustCompile(`%[-+# 0-9.\[\]]*[0-9]{5}`)
+	// hugeExponent matches a number whose digits nobody could print.
+	hugeExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4}`)
+
 	labelPattern   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 	projectPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,30}$`)
 	idPattern      = regexp.MustCompile(`^[a-z0-9]{10}$`)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -49,7 +50,7 @@ var (
 			Name: "value", Type: cty.DynamicPseudoType, AllowMarked: true, AllowNull: true, AllowUnknown: true, AllowDynamicType: true,
 		}},
 		Type: func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return args[0].Mark(sensitive), nil },
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return hide(args[0]), nil },
 	})
 	nonsensitiveFunc = function.New(&function.Spec{
 		Params: []function.Parameter{{
@@ -57,7 +58,7 @@ var (
 		}},
 		Type: func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			v, _ := args[0].Unmark()
+			v, _ := args[0].UnmarkDeep()
 			return v, nil
 		},
 	})
@@ -209,4 +210,34 @@ func asText(v cty.Value) (cty.Value, error) { return convert.Convert(v, cty.Stri
 
 func sortedNamesOf(values map[string]cty.Value) []string {
 	return slices.Sorted(maps.Keys(values))
+}
+
+// formatFunc, formatListFunc and indentFunc refuse to fill memory with spaces.
+var (
+	formatFunc     = bounded(stdlib.FormatFunc)
+	formatListFunc = bounded(stdlib.FormatListFunc)
+	indentFunc     = function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "spaces", Type: cty.Number}, {Name: "text", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if n := args[0].AsBigFloat(); !n.IsInt() || n.Sign() < 0 || n.Cmp(big.NewFloat(1000)) > 0 {
+				return cty.NilVal, function.NewArgErrorf(0, "it must be a whole number from 0 to 1000")
+			}
+			return stdlib.Indent(args[0], args[1])
+		},
+	})
+)
+
+func bounded(f function.Function) function.Function {
+	return function.New(&function.Spec{
+		Params:   f.Params(),
+		VarParam: f.VarParam(),
+		Type:     f.ReturnTypeForValues,
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if wideVerb.MatchString(args[0].AsString()) {
+				return cty.NilVal, function.NewArgErrorf(0, "a width or precision must be less than 10000")
+			}
+			return f.Call(args)
+		},
+	})
 }

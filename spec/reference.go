@@ -260,7 +260,7 @@ func (d *declarations) unknownRoot(ref reference, t hcl.Traversal) *hcl.Diagnost
 		return mistake(ref.rng, "Unknown name", "`%s` is no reference. A text stands in quotes: `\"%s\"`.", ref.root, ref.root)
 	}
 	roots := append([]string{"var", "local", "each"}, kinds()...)
-	return mistake(ref.rng, "Unknown name", "`%s` begins no reference; `%s` do.%s", ref.root,
+	return mistake(ref.rng, "Unknown name", "`%s` begins no reference; `%s` do.%s A text stands in quotes.", ref.root,
 		strings.Join(roots, "`, `"), didYouMean(ref.root, roots))
 }
 

@@ -30,10 +30,11 @@ type instance struct {
 // evaluateResource decodes the instances of a resource block.
 func (w *world) evaluateResource(n *node, r *result, ctx *hcl.EvalContext, only string) {
 	items, ok := w.forEach(n, r, ctx)
+	quiet := r.tainted
 	if !ok || len(items) == 0 {
 		// There is nothing to make of the block, but mistakes in it count.
 		unknown := item{Key: "", value: cty.DynamicVal}
-		w.decodeInstance(n, &result{tainted: true}, ctx, unknown)
+		w.decodeInstance(n, &result{}, ctx, decoding{item: unknown, quiet: true})
 	}
 	if !ok {
 		r.tainted = true
@@ -43,12 +44,18 @@ func (w *world) evaluateResource(n *node, r *result, ctx *hcl.EvalContext, only 
 		if only != "" && only != it.Key {
 			continue
 		}
-		r.instances = append(r.instances, w.decodeInstance(n, r, ctx, it))
+		r.instances = append(r.instances, w.decodeInstance(n, r, ctx, decoding{item: it, quiet: quiet}))
 	}
 }
 
+// decoding is what the instances of a block differ in.
+type decoding struct {
+	item
+	quiet bool // what is unknown may be so because of a mistake
+}
+
 // decodeInstance decodes a block for one key.
-func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it item) instance {
+func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it decoding) instance {
 	b := n.resource
 	if b.forEach != nil {
 		ctx = ctx.NewChild()
@@ -63,9 +70,10 @@ func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it item
 		ctx:      ctx,
 		files:    w.files,
 		bad:      n.bad,
-		owner:    addr.String(),
+		owner:    addr.Block().String(),
+		instance: addr.String(),
 		origin:   "default of " + b.Type,
-		quiet:    r.tainted,
+		quiet:    it.quiet,
 		supports: b.supports,
 		provider: b.provider.Type,
 	}
@@ -73,6 +81,9 @@ func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it item
 	w.diags = append(w.diags, d.diags...)
 	if d.diags.HasErrors() {
 		r.tainted = true
+	}
+	if _, ok := b.Body.Attributes["provider"]; !ok {
+		d.defaults = slices.Insert(d.defaults, 0, Default{Path: "provider", Value: cty.StringVal(b.provider.String()), Origin: "built in"})
 	}
 	uses := map[Address]bool{}
 	for _, addr := range w.usesOf(n, ctx) {
@@ -162,21 +173,23 @@ func (w *world) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool)
 	if n.bad[expr] {
 		return nil, false
 	}
-	value, diags := expr.Value(ctx)
+	value, diags := evaluate(expr, ctx)
 	w.diags = append(w.diags, diags...)
 	if diags.HasErrors() {
 		return nil, false
 	}
-	if !value.IsKnown() && r.tainted {
+	items, summary, problem := forEachItems(value)
+	if summary == unknownForEach && r.tainted {
 		return nil, false
 	}
-	items, summary, problem := forEachItems(value)
 	if problem != "" {
 		w.diags = append(w.diags, mistake(expr.Range(), summary, "`for_each` of `%s` %s", n.name, problem))
 		return nil, false
 	}
 	return items, true
 }
+
+const unknownForEach = "Unknown for_each"
 
 // forEachItems takes a for_each value apart, or says what is wrong with it.
 func forEachItems(value cty.Value) (items []item, summary, problem string) {
@@ -187,7 +200,7 @@ func forEachItems(value cty.Value) (items []item, summary, problem string) {
 	isMap := ty.IsMapType() || ty.IsObjectType()
 	switch {
 	case !value.IsKnown() || ty.IsSetType() && !value.IsNull() && !value.IsWhollyKnown():
-		return nil, "Unknown for_each", "must be known before anything is observed: it decides which resources there are. Use variables, locals and attributes that the spec sets."
+		return nil, unknownForEach, "must be known before anything is observed: it decides which resources there are. Use variables, locals and attributes that the spec sets."
 	case value.IsNull():
 		return nil, "Invalid for_each", "is null. Write a map, or a set of strings; `{}` makes none."
 	case ty.IsTupleType() || ty.IsListType():

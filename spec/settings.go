@@ -78,7 +78,7 @@ func (l *loader) refuseReferences(bad map[hclsyntax.Expression]bool, body *hclsy
 		if vars := hclsyntax.Variables(expr); len(vars) > 0 {
 			bad[expr] = true
 			l.diags = append(l.diags, mistake(vars[0].SourceRange(), "Unexpected reference",
-				"`%s` takes plain values only: it is read before anything is evaluated.", shape.Name))
+				"This takes a plain value: it is read before anything is evaluated."))
 		}
 	}
 }

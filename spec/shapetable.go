@@ -13,6 +13,9 @@ var laterBlocks = []string{
 // laterProviders are provider types that the language has and this build has not.
 var laterProviders = []string{"lima", "sim", "terraform"}
 
+// typeNames are the types of variables.
+var typeNames = []string{"any", "bool", "list", "map", "number", "object", "set", "string", "tuple"}
+
 // resourceShapes has every kind of resource.
 var resourceShapes = map[Kind]Block{VM: vmShape}
 
@@ -199,7 +202,7 @@ var outputShape = Block{
 	Name: "output",
 	Doc:  "A value to show.",
 	Attrs: []Attr{
-		{Name: "value", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The value."},
+		{Name: "value", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "What it shows."},
 		{Name: "sensitive", Type: cty.Bool, Default: cty.False, Doc: "Whether it is shown only when asked for by name."},
 		{Name: "description", Type: cty.String, Doc: "What it is."},
 	},

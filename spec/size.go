@@ -16,19 +16,19 @@ const sizeLetters = "BKMGTPE"
 func ParseSize(text string) (int64, error) {
 	m := sizePattern.FindStringSubmatch(text)
 	if m == nil {
-		return 0, fmt.Errorf("%q is no size: write it with an IEC unit, for example %q", shorten(text), suggestSize(text))
+		return 0, fmt.Errorf("%q is no size; write it with an IEC unit, like %q", shorten(text), suggestSize(text))
 	}
 	amount, ok := new(big.Rat).SetString(m[1])
 	if !ok {
-		return 0, fmt.Errorf("%q is no size: write it with an IEC unit, for example %q", shorten(text), "8GiB")
+		return 0, fmt.Errorf("%q is no size; write it with an IEC unit, like %q", shorten(text), "8GiB")
 	}
 	shift := uint(10 * strings.IndexByte(sizeLetters, m[2][0]))
 	amount.Mul(amount, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), shift)))
 	if !amount.IsInt() {
-		return 0, fmt.Errorf("%q is no whole number of bytes: write for example %q", text, suggestSize(strings.SplitN(m[1], ".", 2)[0]+m[2]))
+		return 0, fmt.Errorf("%q is no whole number of bytes; write for example %q", text, roundedUp(amount))
 	}
 	if !amount.Num().IsInt64() {
-		return 0, fmt.Errorf("%q is too large: a size is less than %q", text, "8EiB")
+		return 0, fmt.Errorf("%q is too large; a size is less than %q", text, "8EiB")
 	}
 	return amount.Num().Int64(), nil
 }
@@ -45,6 +45,15 @@ func FormatSize(bytes int64) string {
 		return strconv.FormatInt(bytes, 10) + "B"
 	}
 	return strconv.FormatInt(bytes, 10) + sizeLetters[unit:unit+1] + "iB"
+}
+
+// roundedUp is a number of bytes that is a little too large for a whole one.
+func roundedUp(bytes *big.Rat) string {
+	whole := new(big.Int).Quo(bytes.Num(), bytes.Denom())
+	if !whole.IsInt64() || whole.Int64() == 1<<63-1 {
+		return "8GiB"
+	}
+	return FormatSize(whole.Int64() + 1)
 }
 
 // suggestSize returns the size that text was probably meant to be.

@@ -14,7 +14,16 @@ func didYouMean(given string, candidates []string) string {
 // nearest returns the candidate that is most like given, or "" where none is
 // near. Of several the first wins.
 func nearest(given string, candidates []string) string {
-	best, least := "", max(2, len(given)/3)+1
+	allowed := 1
+	switch length := len([]rune(given)); {
+	case length < 2:
+		allowed = 0
+	case length >= 9:
+		allowed = length / 3
+	case length >= 5:
+		allowed = 2
+	}
+	best, least := "", allowed+1
 	for _, candidate := range candidates {
 		if strings.EqualFold(given, candidate) {
 			return candidate
@@ -23,10 +32,15 @@ func nearest(given string, candidates []string) string {
 			best, least = candidate, distance
 		}
 	}
-	if best != "" && least >= len([]rune(best)) {
-		return ""
+	if best != "" || len(given) < 4 {
+		return best
 	}
-	return best
+	for _, candidate := range candidates {
+		if strings.HasPrefix(candidate, given) {
+			return candidate
+		}
+	}
+	return ""
 }
 
 // editDistance counts the insertions, deletions, substitutions and swaps of

@@ -11,12 +11,6 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// mark is the type of marks on values.
-type mark string
-
-// sensitive marks a value that must never be shown or stored.
-const sensitive mark = "sensitive"
-
 // environPrefix begins the name of an environment variable that sets a variable.
 const environPrefix = "VMCTL_VAR_"
 
@@ -123,17 +117,20 @@ func (l *loader) variable(b *hclsyntax.Block) (*variable, bool) {
 	decoded := dec.block(&hclsyntax.Body{Attributes: b.Body.Attributes}, plain, place{rng: b.DefRange()})
 	for _, nested := range b.Body.Blocks {
 		if nested.Type != validationShape.Name {
-			dec.unknownName(nested.Type, nested.TypeRange, variableShape, "block")
+			dec.unknownName(found{nested.Type, nested.TypeRange, "block"}, variableShape, "")
 			continue
 		}
 		dec.block(nested.Body, validationShape, place{rng: nested.DefRange(), path: validationShape.Name})
-		dec.required(nested, validationShape)
+		dec.required(nested, validationShape, validationShape.Name)
 	}
 	l.diags = append(l.diags, dec.diags...)
 	v.sensitive = !decoded.GetAttr("sensitive").IsKnown() || decoded.GetAttr("sensitive").True()
 	v.nullable = !decoded.GetAttr("nullable").IsKnown() || decoded.GetAttr("nullable").True()
 	if a, ok := b.Body.Attributes["type"]; ok {
 		typ, defaults, diags := typeexpr.TypeConstraintWithDefaults(a.Expr)
+		if keyword := hcl.ExprAsKeyword(a.Expr); diags.HasErrors() && keyword != "" {
+			diags = hcl.Diagnostics{mistake(a.Expr.Range(), "Unknown type", "There is no type `%s`.%s", keyword, didYouMean(keyword, typeNames))}
+		}
 		l.diags = append(l.diags, diags...)
 		if !diags.HasErrors() {
 			v.typ, v.defaults = typ, defaults
@@ -151,14 +148,14 @@ func (l *loader) fallback(v *variable, a *hclsyntax.Attribute) {
 			"The default of a variable is a plain value. What depends on others goes into `locals`."))
 		return
 	}
-	value, diags := a.Expr.Value(nil)
+	value, diags := evaluate(a.Expr, nil)
 	l.diags = append(l.diags, diags...)
 	if diags.HasErrors() {
 		return
 	}
 	value, err := v.convert(value)
 	if err != nil {
-		l.diags = append(l.diags, mistake(a.Expr.Range(), "Invalid default", "The default of `var.%s` does not fit its type: %s.", v.name, err))
+		l.diags = append(l.diags, mistake(a.Expr.Range(), "Invalid default", "The default of `var.%s` does not fit its type: %s.", v.name, conversionText(err)))
 		return
 	}
 	v.fallback = value
@@ -195,7 +192,7 @@ func (l *loader) valueOf(v *variable, values map[string]given) (cty.Value, bool)
 		return cty.NilVal, false
 	}
 	if v.sensitive {
-		value = value.Mark(sensitive)
+		value = hide(value)
 	}
 	return value, true
 }
@@ -216,11 +213,11 @@ func (l *loader) read(v *variable, g given) (cty.Value, bool) {
 	case v.sensitive:
 		l.fail("Invalid value", "The value of `var.%s`, from `%s`, does not fit its type. It is sensitive and not shown.", v.name, g.source)
 	case g.expr != nil && err != nil:
-		l.diags = append(l.diags, mistake(g.rng, "Invalid value", "The value of `var.%s` does not fit its type: %s.", v.name, err))
+		l.diags = append(l.diags, mistake(g.rng, "Invalid value", "The value of `var.%s` does not fit its type: %s.", v.name, conversionText(err)))
 	case g.expr != nil:
 		l.diags = append(l.diags, diags...)
 	case err != nil:
-		l.fail("Invalid value", "The value of `var.%s`, from `%s`, does not fit its type: %s.", v.name, g.source, err)
+		l.fail("Invalid value", "The value of `var.%s`, from `%s`, does not fit its type: %s.", v.name, g.source, conversionText(err))
 	default:
 		l.fail("Invalid value", "The value of `var.%s`, from `%s`, cannot be read: %s.", v.name, g.source, diags[0].Detail)
 	}
@@ -235,7 +232,7 @@ func (g given) evaluate(v *variable) (cty.Value, hcl.Diagnostics) {
 			return cty.NilVal, hcl.Diagnostics{mistake(vars[0].SourceRange(), "Unexpected reference",
 				"A file of variables holds plain values. A text stands in quotes.")}
 		}
-		return g.expr.Value(nil)
+		return evaluate(g.expr, nil)
 	}
 	if v.typ.IsPrimitiveType() || v.typ == cty.DynamicPseudoType {
 		return cty.StringVal(strings.ToValidUTF8(g.text, "\uFFFD")), nil
@@ -251,7 +248,7 @@ func (g given) evaluate(v *variable) (cty.Value, hcl.Diagnostics) {
 		return cty.NilVal, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Invalid value",
 			Detail: "it refers to something; a text stands in quotes, for example " + exampleOf(v.typ)}}
 	}
-	return expr.Value(nil)
+	return evaluate(expr, nil)
 }
 
 func exampleOf(ty cty.Type) string {
@@ -296,7 +293,7 @@ func (v *variable) onlyItself(exprs ...hclsyntax.Expression) *hcl.Diagnostic {
 
 // rule evaluates one rule.
 func (l *loader) rule(ctx *hcl.EvalContext, v *variable, condition, message *hclsyntax.Attribute) bool {
-	held, diags := condition.Expr.Value(ctx)
+	held, diags := evaluate(condition.Expr, ctx)
 	l.diags = append(l.diags, diags...)
 	if diags.HasErrors() {
 		return false
@@ -310,7 +307,7 @@ func (l *loader) rule(ctx *hcl.EvalContext, v *variable, condition, message *hcl
 	if verdict.True() {
 		return true
 	}
-	said, diags := message.Expr.Value(ctx)
+	said, diags := evaluate(message.Expr, ctx)
 	words := "Its value is not allowed."
 	if said, err := convert.Convert(said, cty.String); !diags.HasErrors() && err == nil && said.IsKnown() && !said.IsMarked() && !said.IsNull() {
 		words = strings.TrimSpace(said.AsString())
@@ -320,10 +317,10 @@ func (l *loader) rule(ctx *hcl.EvalContext, v *variable, condition, message *hcl
 }
 
 // required reports required attributes of a block that decoding leaves alone.
-func (d *decoder) required(b *hclsyntax.Block, shape Block) {
+func (d *decoder) required(b *hclsyntax.Block, shape Block, path string) {
 	for _, a := range shape.Attrs {
 		if _, ok := b.Body.Attributes[a.Name]; a.Meta && a.Required && !ok {
-			d.add(mistake(b.DefRange(), "Missing attribute", "`%s` of `%s` needs `%s`: %s", shape.Name, d.owner, a.Name, lowerFirst(a.Doc)))
+			d.add(mistake(b.DefRange(), "Missing attribute", "%s needs `%s`: %s", d.called(path), a.Name, lowerFirst(a.Doc)))
 		}
 	}
 }

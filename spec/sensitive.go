@@ -1,0 +1,101 @@
+package spec
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// mark is the type of marks on values.
+type mark string
+
+// sensitive marks a value that must never be shown or stored.
+const sensitive mark = "sensitive"
+
+// hide marks a value and all that is in it: a `for` takes the mark of a list
+// off before it shows the elements to its body.
+func hide(v cty.Value) cty.Value {
+	v, err := cty.Transform(v, func(_ cty.Path, part cty.Value) (cty.Value, error) { return part.Mark(sensitive), nil })
+	if err != nil {
+		panic("spec: marking failed: " + err.Error())
+	}
+	return v
+}
+
+// evaluate evaluates an expression. Its diagnostics show nothing sensitive.
+func evaluate(expr hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+	v, diags := expr.Value(ctx)
+	if !diags.HasErrors() {
+		return v, diags
+	}
+	secrets := map[string]bool{}
+	for c := ctx; c != nil; c = c.Parent() {
+		for _, v := range c.Variables {
+			collectSecrets(v, secrets, v.IsMarked())
+		}
+	}
+	for _, d := range diags {
+		for secret := range secrets {
+			if strings.Contains(d.Detail, strconv.Quote(secret)) {
+				d.Detail = "The reason is not shown: it has something sensitive in it."
+			}
+		}
+	}
+	return v, diags
+}
+
+// collectSecrets finds the sensitive texts in a value; hidden says that v is
+// part of something sensitive.
+func collectSecrets(v cty.Value, secrets map[string]bool, hidden bool) {
+	hidden = hidden || v.IsMarked()
+	v, _ = v.Unmark()
+	switch {
+	case !v.IsKnown() || v.IsNull():
+	case v.CanIterateElements():
+		for it := v.ElementIterator(); it.Next(); {
+			key, element := it.Element()
+			if hidden && key.Type() == cty.String {
+				secrets[key.AsString()] = true
+			}
+			collectSecrets(element, secrets, hidden)
+		}
+	case hidden && v.Type() == cty.String:
+		secrets[v.AsString()] = true
+	}
+}
+
+// guarded is f, whose errors show nothing of sensitive arguments.
+func guarded(f function.Function) function.Function {
+	open := func(p function.Parameter) function.Parameter {
+		p.AllowDynamicType, p.AllowMarked, p.AllowNull, p.AllowUnknown = true, true, true, true
+		return p
+	}
+	s := &function.Spec{
+		Description: f.Description(),
+		Type:        function.StaticReturnType(cty.DynamicPseudoType),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			v, err := f.Call(args)
+			if err == nil {
+				return v, nil
+			}
+			for i, arg := range args {
+				if arg.ContainsMarked() {
+					return cty.NilVal, function.NewArgErrorf(i, "the reason is not shown, because it is sensitive")
+				}
+			}
+			return cty.NilVal, err
+		},
+	}
+	for _, p := range f.Params() {
+		s.Params = append(s.Params, open(p))
+	}
+	if p := f.VarParam(); p != nil {
+		v := open(*p)
+		s.VarParam = &v
+	}
+	return function.New(s)
+}
