@@ -79,13 +79,13 @@ func (a *app) finish(ctx context.Context, err error) int {
 	if err != nil {
 		a.fail(ctx, err)
 	}
-	return exitCode(err)
+	return ExitCode(err)
 }
 
 // fail shows an error: for people on stderr, and for programs as the one
 // document on stdout.
 func (a *app) fail(ctx context.Context, err error) {
-	a.log().LogAttrs(ctx, levelError, "command failed", errAttr(err), codeAttr(exitCode(err)))
+	a.log().LogAttrs(ctx, levelError, "command failed", errAttr(err), codeAttr(ExitCode(err)))
 	if silent(err) {
 		return
 	}

@@ -13,9 +13,9 @@ import (
 // precedence orders codes where several things went wrong.
 func precedence() []int { return []int{130, 5, 7, 6, 4, 3, 1} }
 
-// exitCode is the one place where an error becomes an exit code. Of several, the
+// ExitCode is the one place where an error becomes an exit code. Of several, the
 // one that comes first in the precedence counts.
-func exitCode(err error) int {
+func ExitCode(err error) int {
 	if err == nil {
 		return 0
 	}

@@ -52,6 +52,7 @@ func (a *app) init(name string) error {
 	if err != nil {
 		return newProblem(classRejected, "init", err.Error())
 	}
+	file = a.short(file)
 	config, err := a.load()
 	if err != nil {
 		view.Note(a.errScreen(), file+" has a project and an id. The files have mistakes:")

@@ -103,7 +103,9 @@ func (v seen) status() view.ResourceStatus {
 	default:
 		s.ID = string(v.object.ID)
 		s.State, s.Reason = runState(v.object)
-		s.Endpoint = endpoint(v.object)
+		if s.State == "running" {
+			s.Endpoint = endpoint(v.object)
+		}
 	}
 	s.Conditions = append(s.Conditions, runningCondition(s))
 	return s

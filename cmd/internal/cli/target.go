@@ -1,10 +1,45 @@
 package cli
 
 import (
+	"path/filepath"
+
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/internal/sshx"
 )
 
-// target is how to log into a VM.
+// target is how to log into a VM: by the user and key of the files, else of the
+// record, and by the host key that was pinned when it was made. Its keys are in
+// a folder of the data directory that has the object's name.
 func (a *app) target(s sight, v seen) (sshx.Target, error) {
-	return sshx.Target{}, errNoEndpoint
+	if v.object == nil || endpoint(v.object) == "" {
+		return sshx.Target{}, errNoEndpoint
+	}
+	ssh := cty.NilVal
+	switch {
+	case v.resource != nil:
+		ssh = attribute(v.resource.Want, "ssh")
+	case v.record != nil:
+		ssh = attribute(v.record.Values, "ssh")
+	}
+	keys := filepath.Join(s.project.dir, "keys", v.object.Name)
+	t := sshx.Target{
+		Address:      text(v.object.Attrs, "address"),
+		Port:         number(v.object.Attrs, "ssh_port"),
+		User:         text(ssh, "user"),
+		IdentityFile: text(ssh, "identity"),
+		Alias:        v.object.Name,
+		KnownHosts:   filepath.Join(keys, "known_hosts"),
+		AcceptNew:    text(ssh, "host_key") == "accept-new",
+	}
+	switch {
+	case t.IdentityFile == "":
+		t.IdentityFile = filepath.Join(keys, "id_ed25519")
+	case !filepath.IsAbs(t.IdentityFile):
+		t.IdentityFile = filepath.Join(s.project.config.Dir, t.IdentityFile)
+	}
+	if t.User == "" {
+		t.User = "root"
+	}
+	return t, nil
 }

@@ -99,11 +99,11 @@ func stateStyle(state string) style {
 }
 
 // conditionText tells the reason of the state and each condition that the state
-// does not say already.
+// does not say already: above an unknown one, all are unknown.
 func conditionText(r ResourceStatus) string {
 	text := r.Reason
 	for _, c := range r.Conditions {
-		if c.Name == "vm.running" || c.Status == "not_applicable" {
+		if c.Name == "vm.running" || c.Status == "not_applicable" || r.State == "unknown" {
 			continue
 		}
 		if text != "" {

@@ -1,0 +1,226 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// memory is a host whose VMs are values. It outlives the commands of a test, as
+// a real host does; what goes wrong is declared.
+type memory struct {
+	mu       sync.Mutex
+	machines map[providers.ID]*machine
+	fail     map[string]*providers.Failure // "op address" -> how it fails
+	hold     map[string]chan struct{}      // "op address" -> the step ends when it is closed
+	entered  chan string                   // "op address", as each begins; nil: nobody listens
+	partial  string                        // why nothing can be listed; "": it can
+	unknown  map[string]string             // name -> why it cannot be read
+	port     int                           // of SSH
+	acted    []string                      // "op address", in order
+}
+
+type machine struct {
+	name  string
+	mark  *providers.Mark
+	state string
+	attrs map[string]cty.Value
+}
+
+func newMemory() *memory {
+	return &memory{
+		machines: map[providers.ID]*machine{}, fail: map[string]*providers.Failure{}, hold: map[string]chan struct{}{},
+		unknown: map[string]string{}, port: 1,
+	}
+}
+
+// types is a provider type of that host. It has the name of one that has a shape.
+func (m *memory) types() map[string]providers.Type {
+	live := func(cty.Value, cty.Value, bool) providers.Verdict {
+		return providers.Verdict{Applies: providers.Live, Reason: "at once"}
+	}
+	restart := func(_, _ cty.Value, running bool) providers.Verdict {
+		if running {
+			return providers.Verdict{Applies: providers.Restart, Reason: "the guest sees it when it starts"}
+		}
+		return providers.Verdict{Applies: providers.Live, Reason: "at the next start"}
+	}
+	return map[string]providers.Type{"libvirt": {
+		Name: "libvirt",
+		Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
+			"name": {}, "running": {Judge: live}, "cpus": {Judge: live}, "memory": {Judge: restart}, "accel": {Judge: live},
+			"boot": {}, "port_forward": {Judge: restart}, "ssh": {Judge: live},
+			"id": {Computed: true}, "address": {Computed: true}, "ssh_port": {Computed: true}, "ports": {Computed: true},
+		}},
+		Resolve: func(attrs cty.Value) cty.Value { return attrs },
+		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
+			if uri := s.Attrs.GetAttr("uri"); !uri.IsNull() && uri.AsString() == "bad:" {
+				return nil, errors.New(`uri = "bad:" is no connection`)
+			}
+			return host{memory: m, project: s.Project}, nil
+		},
+	}}
+}
+
+// host is the memory, opened for a project.
+type host struct {
+	*memory
+	project providers.Project
+}
+
+var _ providers.Provider = host{}
+
+func (h host) Close() error { return nil }
+
+func (h host) Observe(_ context.Context, _ providers.Query) (providers.Inventory, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	inv := providers.Inventory{Host: map[string]string{"memory": "version 1"}}
+	if h.partial != "" {
+		inv.Partial = map[spec.Kind]string{spec.VM: h.partial}
+		return inv, nil
+	}
+	for id, o := range h.machines {
+		if why, ok := h.unknown[o.name]; ok {
+			inv.Unknown = append(inv.Unknown, providers.Unknown{Kind: spec.VM, ID: id, Name: o.name, Reason: why})
+			continue
+		}
+		inv.Objects = append(inv.Objects, o.object(id))
+	}
+	slices.SortFunc(inv.Objects, func(a, b providers.Object) int { return strings.Compare(a.Name, b.Name) })
+	return inv, nil
+}
+
+func (o *machine) object(id providers.ID) providers.Object {
+	running := o.state == providers.StateRunning
+	return providers.Object{
+		Kind: spec.VM, ID: id, Name: o.name, Owner: o.mark, Running: &running, State: o.state,
+		Attrs: cty.ObjectVal(o.attrs), Fingerprint: o.fingerprint(id),
+	}
+}
+
+func (o *machine) fingerprint(id providers.ID) string {
+	return fmt.Sprint(id, o.name, o.state, o.mark, o.attrs["memory"].GoString())
+}
+
+func (h host) Steps(c providers.Change) ([]providers.Step, error) {
+	var steps []providers.Step
+	add := func(op string, phase providers.Phase, risk providers.Risk) {
+		s := providers.Step{
+			Op: op, Phase: phase, Address: c.Address, Object: c.ID, Name: c.Name, Class: providers.Contractual, Risk: risk,
+			Timeout: time.Minute,
+		}
+		if len(steps) > 0 {
+			s.After = []int{len(steps) - 1}
+		}
+		steps = append(steps, s)
+	}
+	wantOn := c.Want != cty.NilVal && c.Want.GetAttr("running").True()
+	switch c.Action {
+	case providers.Stop, providers.RestartIt, providers.ReplaceIt, providers.Destroy:
+		if c.Object.State != providers.StateOff {
+			add("stop", providers.PhaseDown, providers.Downtime)
+		}
+	case providers.Create, providers.Update, providers.Start, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
+	}
+	switch {
+	case c.Action == providers.Destroy:
+		add("delete", providers.PhaseRemove, providers.DataLoss)
+		return steps, nil
+	case c.Action == providers.ReplaceIt:
+		add("delete", providers.PhaseRemove, providers.DataLoss)
+		add("define", providers.PhaseMake, providers.NoRisk)
+	case c.Action == providers.Create:
+		add("define", providers.PhaseMake, providers.NoRisk)
+	case len(c.Edits) > 0:
+		add("redefine", providers.PhaseChange, providers.NoRisk)
+	}
+	if wantOn && c.Action != providers.Update {
+		add("start", providers.PhaseUp, providers.NoRisk)
+		add("wait_ssh", providers.PhaseReady, providers.NoRisk)
+	}
+	return steps, nil
+}
+
+func (h host) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
+	key := w.Op + " " + w.Address.String()
+	h.mu.Lock()
+	hold, failure, entered := h.hold[key], h.fail[key], h.entered
+	h.mu.Unlock()
+	if entered != nil {
+		entered <- key
+	}
+	log(providers.Progress{Text: w.Op + " is under way"})
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return providers.Result{}, &providers.Failure{Outcome: providers.Timeout, Code: "late", Err: errors.New(w.Op + ": no answer in time")}
+		}
+	}
+	if failure != nil {
+		return providers.Result{}, failure
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.acted = append(h.acted, key)
+	return h.act(w)
+}
+
+func (h host) act(w providers.Work) (providers.Result, error) {
+	o := h.machines[w.Object]
+	r := providers.Result{ID: w.Object, How: providers.Done}
+	switch w.Op {
+	case "define", "redefine":
+		state := providers.StateOff
+		if o != nil {
+			state = o.state
+		}
+		o = &machine{name: w.Name, state: state, attrs: w.Want.AsValueMap()}
+		o.mark = &providers.Mark{
+			ID: h.project.Lineage(), Project: h.project.Name, Address: w.Address, Of: w.Object, Generation: w.Generation,
+		}
+		delete(o.attrs, "running")
+		o.attrs["id"] = cty.StringVal(string(w.Object))
+		h.machines[w.Object] = o
+		r.Values = cty.ObjectVal(map[string]cty.Value{"id": o.attrs["id"]})
+	case "start":
+		o.state = providers.StateRunning
+		o.attrs["address"], o.attrs["ssh_port"] = cty.StringVal("127.0.0.1"), cty.NumberIntVal(int64(h.port))
+		r.Values = cty.ObjectVal(map[string]cty.Value{"address": o.attrs["address"], "ssh_port": o.attrs["ssh_port"]})
+	case "stop":
+		o.state, r.How = providers.StateOff, providers.Graceful
+		delete(o.attrs, "ssh_port")
+	case "delete":
+		delete(h.machines, w.Object)
+		r.Gone = true
+		return r, nil
+	case "wait_ssh":
+	default:
+		panic("unknown operation " + w.Op)
+	}
+	running := o.state == providers.StateRunning
+	r.Running, r.Fingerprint = &running, o.fingerprint(w.Object)
+	return r, nil
+}
+
+// machine finds a VM by its object's name.
+func (m *memory) machine(name string) *machine {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, o := range m.machines {
+		if o.name == name {
+			return o
+		}
+	}
+	return nil
+}
