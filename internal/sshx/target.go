@@ -1,0 +1,201 @@
+package sshx
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Target is a server, and how to reach it and to know it.
+type Target struct {
+	Address      string // host name or IP address
+	Port         int
+	User         string
+	IdentityFile string // private key
+	Alias        string // the name under which the server's host key is known
+	KnownHosts   string // file
+	// AcceptNew adds the host key of a server that the file does not know yet.
+	// Otherwise such a server is refused.
+	AcceptNew bool
+	// Banner limits connecting and the wait for the server's first words,
+	// Handshake what follows until the login. 0: 5 and 30 seconds.
+	Banner, Handshake time.Duration
+}
+
+// HostKeyError says that a server showed a key that it is not known by. The
+// server was told nothing.
+type HostKeyError struct {
+	Alias      string
+	KnownHosts string
+	Shown      string   // fingerprint
+	Known      []string // fingerprints; none: the server is not known at all
+}
+
+// Error says what was shown and what is known.
+func (e *HostKeyError) Error() string {
+	if len(e.Known) == 0 {
+		return fmt.Sprintf("%s shows the host key %s, and %s knows no key of it", e.Alias, e.Shown, e.KnownHosts)
+	}
+	return fmt.Sprintf("%s shows the host key %s instead of %s, which %s pins", e.Alias, e.Shown, strings.Join(e.Known, " or "), e.KnownHosts)
+}
+
+// AuthError says that a server does not let the user in with the key.
+type AuthError struct {
+	User, IdentityFile string
+	Err                error
+}
+
+// Error names the user and the key.
+func (e *AuthError) Error() string {
+	return fmt.Sprintf("the server does not let %s in with %s", e.User, e.IdentityFile)
+}
+
+// Unwrap returns the cause.
+func (e *AuthError) Unwrap() error { return e.Err }
+
+// IdentityError says that the private key cannot be used.
+type IdentityError struct{ Err error }
+
+// Error says why.
+func (e *IdentityError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *IdentityError) Unwrap() error { return e.Err }
+
+// dial connects and logs in. The caller closes the client.
+func (t Target) dial(ctx context.Context) (*ssh.Client, error) {
+	signer, err := readPrivate(t.IdentityFile)
+	if err != nil {
+		return nil, &IdentityError{Err: err}
+	}
+	check := hostKeyCheck{target: t}
+	if check.known, err = readKnownHosts(t.KnownHosts, t.Alias); err != nil {
+		return nil, err
+	}
+	banner, handshake := t.limits()
+	conn, err := (&net.Dialer{Timeout: banner}).DialContext(ctx, "tcp", t.hostPort())
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { closeQuietly(conn) })
+	defer stop()
+	limited := &limitedConn{Conn: conn, then: handshake}
+	if err := conn.SetDeadline(time.Now().Add(banner)); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	c, channels, requests, err := ssh.NewClientConn(limited, t.hostPort(), &ssh.ClientConfig{
+		User:              t.User,
+		Auth:              []ssh.AuthMethod{ssh.PublicKeys(signer)},
+		HostKeyCallback:   check.callback,
+		HostKeyAlgorithms: algorithms(check.known),
+	})
+	if err != nil {
+		closeQuietly(conn)
+		return nil, t.explain(ctx, err, &check, limited.heard)
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return ssh.NewClient(c, channels, requests), nil
+}
+
+// explain turns what the library says into what it means.
+func (t Target) explain(ctx context.Context, err error, check *hostKeyCheck, heard bool) error { //nolint:revive // heard is a fact, not a mode
+	var late net.Error
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case check.failure != nil:
+		return check.failure
+	case strings.Contains(err.Error(), "unable to authenticate"):
+		return &AuthError{User: t.User, IdentityFile: t.IdentityFile, Err: err}
+	case !heard:
+		return errors.New("connected, and no SSH server speaks yet")
+	case errors.As(err, &late) && late.Timeout():
+		return errors.New("the SSH server stopped answering during the login")
+	default:
+		return err
+	}
+}
+
+func (t Target) hostPort() string { return net.JoinHostPort(t.Address, strconv.Itoa(t.Port)) }
+
+func (t Target) limits() (banner, handshake time.Duration) {
+	banner, handshake = t.Banner, t.Handshake
+	if banner <= 0 {
+		banner = 5 * time.Second
+	}
+	if handshake <= 0 {
+		handshake = 30 * time.Second
+	}
+	return banner, handshake
+}
+
+// limitedConn has one deadline until the server speaks and another from then
+// on: what forwards ports accepts a connection long before a server listens.
+type limitedConn struct {
+	net.Conn
+	then  time.Duration
+	heard bool
+}
+
+// Read extends the deadline at the first words of the server.
+func (c *limitedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.heard {
+		c.heard = true
+		if err := c.SetDeadline(time.Now().Add(c.then)); err != nil {
+			return n, err
+		}
+	}
+	return n, err
+}
+
+func closeQuietly(c io.Closer) {
+	_ = c.Close() //nolint:errcheck // the connection is given up for a reason that is reported
+}
+
+type hostKeyCheck struct {
+	target  Target
+	known   []ssh.PublicKey
+	failure error
+}
+
+func (h *hostKeyCheck) callback(_ string, _ net.Addr, key ssh.PublicKey) error {
+	shown := key.Marshal()
+	if slices.ContainsFunc(h.known, func(k ssh.PublicKey) bool { return bytes.Equal(k.Marshal(), shown) }) {
+		return nil
+	}
+	if len(h.known) == 0 && h.target.AcceptNew {
+		h.failure = addKnownHost(h.target.KnownHosts, h.target.Alias, key)
+		return h.failure
+	}
+	e := &HostKeyError{Alias: h.target.Alias, KnownHosts: h.target.KnownHosts, Shown: ssh.FingerprintSHA256(key)}
+	for _, k := range h.known {
+		e.Known = append(e.Known, ssh.FingerprintSHA256(k))
+	}
+	h.failure = e
+	return e
+}
+
+// algorithms asks a server with several host keys for those that are known.
+func algorithms(known []ssh.PublicKey) []string {
+	var all []string
+	for _, k := range known {
+		if k.Type() == ssh.KeyAlgoRSA {
+			all = append(all, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)
+			continue
+		}
+		all = append(all, k.Type())
+	}
+	return all
+}

@@ -1,0 +1,80 @@
+package sshx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Probe connects to the target and logs in, once. It succeeds only after the
+// server has shown the right host key and let the user in: that a connection is
+// accepted means nothing.
+func Probe(ctx context.Context, t Target) error {
+	client, err := t.dial(ctx)
+	if err != nil {
+		return err
+	}
+	return client.Close()
+}
+
+// Waiting says how Wait goes about it.
+type Waiting struct {
+	Every time.Duration // between two attempts
+	// Check is called between attempts; its error ends the wait. May be nil.
+	Check func(context.Context) error
+	// Log is told why the server is not there yet, once per reason. May be nil.
+	Log   func(reason string)
+	Sleep func(context.Context, time.Duration) error
+}
+
+// WaitError says that the time was up.
+type WaitError struct{ Last error } // why the last attempt failed
+
+// Error says why the last attempt failed.
+func (e *WaitError) Error() string { return "no login over SSH in time: " + e.Last.Error() }
+
+// Unwrap returns why the last attempt failed.
+func (e *WaitError) Unwrap() error { return e.Last }
+
+// Wait probes the target until it succeeds or ctx ends, which is a *WaitError.
+// A wrong host key, an unusable private key and an error of Check end it at
+// once. A refused login does not: a guest may get its keys late.
+func Wait(ctx context.Context, t Target, w Waiting) error {
+	last := errors.New("no attempt was made")
+	said := ""
+	for {
+		err := Probe(ctx, t)
+		if err == nil {
+			return nil
+		}
+		if permanent(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return &WaitError{Last: last}
+		}
+		last = err
+		if reason := err.Error(); w.Log != nil && reason != said {
+			w.Log(reason)
+			said = reason
+		}
+		if w.Check != nil {
+			if err := w.Check(ctx); err != nil {
+				return err
+			}
+		}
+		if err := w.Sleep(ctx, w.Every); err != nil {
+			return &WaitError{Last: last}
+		}
+	}
+}
+
+func permanent(err error) bool {
+	var key *HostKeyError
+	var identity *IdentityError
+	return errors.As(err, &key) || errors.As(err, &identity)
+}
+
+// String names the target for people: root@127.0.0.1:40022.
+func (t Target) String() string { return fmt.Sprintf("%s@%s", t.User, t.hostPort()) }

@@ -1,0 +1,72 @@
+package libvirt
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"vmctl/internal/atomicfile"
+)
+
+// useKVM chooses the accelerator, and says why where it had to choose.
+func (p *Provider) useKVM(wanted string, a abilities) (kvm bool, why string) {
+	switch wanted {
+	case accelKVM:
+		return true, ""
+	case accelTCG:
+		return false, ""
+	}
+	if !a.KVM {
+		return false, "libvirt finds no usable /dev/kvm"
+	}
+	if why := p.noHardware(a.Arch); why != "" {
+		return false, why
+	}
+	if why := p.kvmBroke(); why != "" {
+		return false, "KVM did not work since this machine was booted: " + why
+	}
+	return true, ""
+}
+
+// kvmBroke says what KVM did wrong since this machine was booted, "" if nothing
+// is known against it.
+func (p *Provider) kvmBroke() string {
+	boot := p.bootID()
+	text, err := os.ReadFile(p.kvmFile())
+	if err != nil || boot == "" {
+		return ""
+	}
+	id, why, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	if id != boot {
+		return ""
+	}
+	return why
+}
+
+// rememberKVM keeps what KVM did wrong until this machine is booted again.
+func (p *Provider) rememberKVM(why string) error {
+	boot := p.bootID()
+	if boot == "" {
+		return nil
+	}
+	if err := os.MkdirAll(p.settings.Dir, 0o700); err != nil {
+		return fmt.Errorf("remember that KVM does not work: %w", err)
+	}
+	return atomicfile.Write(p.kvmFile(), []byte(boot+"\n"+why+"\n"), 0o600)
+}
+
+func (p *Provider) kvmFile() string { return filepath.Join(p.settings.Dir, "kvm-broken") }
+
+// bootID tells one boot of this machine from another; "" where nothing does, and
+// for another machine's KVM.
+func (p *Provider) bootID() string {
+	if p.place.Remote != "" {
+		return ""
+	}
+	id, err := os.ReadFile(filepath.Join(p.host.Proc, "sys/kernel/random/boot_id"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+}

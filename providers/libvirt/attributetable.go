@@ -1,0 +1,64 @@
+package libvirt
+
+import (
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+type judge = func(before, after cty.Value, running bool) providers.Verdict
+
+// kinds has every attribute that this provider supports.
+var kinds = map[spec.Kind]map[string]providers.Attribute{
+	spec.VM: {
+		"name":         {},
+		"running":      {Judge: always(providers.Live, "starts or stops it")},
+		"cpus":         {Judge: atStart("QEMU gets its CPUs when it starts")},
+		"memory":       {Judge: atStart("QEMU gets its memory when it starts")},
+		"accel":        {Judge: atStart("QEMU gets its accelerator when it starts")},
+		"boot":         {Judge: atStart("a kernel is booted when QEMU starts")},
+		"boot.kernel":  {Judge: always(providers.Live, "another path to the same content")},
+		"boot.initrd":  {Judge: always(providers.Live, "another path to the same content")},
+		"port_forward": {Judge: judgeForwards},
+		"ssh.user":     {Judge: always(providers.Live, "only how vmctl logs in")},
+		"ssh.identity": {Judge: atStart("the guest gets its keys when it boots")},
+		"ssh.host_key": {Judge: always(providers.Live, "only how vmctl checks the guest")},
+
+		"ssh.wait":         {Judge: always(providers.Live, policyReason)},
+		"ssh.wait_timeout": {Judge: always(providers.Live, policyReason)},
+		"start":            {Judge: always(providers.Live, policyReason)},
+		"stop":             {Judge: always(providers.Live, policyReason)},
+		"lifecycle":        {Judge: always(providers.Live, policyReason)},
+
+		"id":       {Computed: true},
+		"address":  {Computed: true},
+		"ssh_port": {Computed: true},
+		"ports":    {Computed: true},
+	},
+}
+
+const policyReason = "only how vmctl treats it"
+
+func always(a providers.Applies, reason string) judge {
+	return func(cty.Value, cty.Value, bool) providers.Verdict {
+		return providers.Verdict{Applies: a, Reason: reason}
+	}
+}
+
+// atStart judges what QEMU takes from its command line.
+func atStart(reason string) judge {
+	return func(_, _ cty.Value, running bool) providers.Verdict {
+		if running {
+			return providers.Verdict{Applies: providers.Restart, Reason: reason}
+		}
+		return providers.Verdict{Applies: providers.Live, Reason: "it is not running: takes effect at the next start"}
+	}
+}
+
+func judgeForwards(before, after cty.Value, running bool) providers.Verdict {
+	if _, err := forwardsOf(after); err != nil {
+		return providers.Verdict{Applies: providers.Refused, Reason: err.Error()}
+	}
+	return atStart("QEMU gets its forwarded ports when it starts")(before, after, running)
+}

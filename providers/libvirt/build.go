@@ -1,0 +1,148 @@
+package libvirt
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// blueprint is all that vmctl decides about a domain.
+type blueprint struct {
+	Name, UUID string
+	Arch       string
+	Board      board
+	Emulator   string
+	KVM        bool
+	CPUs       uint
+	Memory     uint64 // bytes
+	Kernel     string // path of a volume
+	Initrd     string
+	Cmdline    string
+	ConsoleLog string
+	Data       string    // vmctl's folder, for whoever looks at the process table
+	Forwards   []forward // with the host ports to ask for, the SSH forward first
+	Owner      string    // the mark's element
+}
+
+// fresh returns the XML of a domain that does not exist.
+func (b blueprint) fresh() (string, error) {
+	off := uint(0)
+	d := &libvirtxml.Domain{
+		Name: b.Name, UUID: b.UUID,
+		OS:         &libvirtxml.DomainOS{Type: &libvirtxml.DomainOSType{Arch: b.Arch, Machine: b.Board.Machine, Type: "hvm"}},
+		OnPoweroff: "destroy", OnReboot: "restart", OnCrash: "destroy",
+		Devices: &libvirtxml.DomainDeviceList{
+			Emulator:    b.Emulator,
+			Controllers: []libvirtxml.DomainController{{Type: "usb", Model: "none"}},
+			Serials: []libvirtxml.DomainSerial{{
+				Source: &libvirtxml.DomainChardevSource{Pty: &libvirtxml.DomainChardevSourcePty{}},
+				Log:    &libvirtxml.DomainChardevLog{File: b.ConsoleLog, Append: "off"},
+				Target: &libvirtxml.DomainSerialTarget{Port: &off},
+			}},
+			MemBalloon: &libvirtxml.DomainMemBalloon{Model: "none"},
+		},
+	}
+	if b.Board.ACPI {
+		d.Features = &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}}
+	}
+	return b.onto(d)
+}
+
+// over returns a domain's XML with all that vmctl decides about it, and with all
+// else as it is: what somebody else added stays.
+func (b blueprint) over(existing string) (string, error) {
+	d := &libvirtxml.Domain{}
+	if err := d.Unmarshal(existing); err != nil {
+		return "", fmt.Errorf("read the domain's description: %w", err)
+	}
+	return b.onto(d)
+}
+
+func (b blueprint) onto(d *libvirtxml.Domain) (string, error) {
+	d.Memory = &libvirtxml.DomainMemory{Unit: "KiB", Value: uint(roundUp(b.Memory) >> 10)}
+	d.CurrentMemory = nil
+	d.VCPU = &libvirtxml.DomainVCPU{Value: b.CPUs}
+	d.VCPUs = nil
+	d.OS.Kernel, d.OS.Initrd, d.OS.Cmdline = b.Kernel, b.Initrd, b.Cmdline
+	inner := ""
+	if d.Metadata != nil {
+		inner = d.Metadata.XML
+	}
+	inner, err := withOwner(inner, b.Owner)
+	if err != nil {
+		return "", err
+	}
+	d.Metadata = &libvirtxml.DomainMetadata{XML: inner}
+	setAccel(d, b.KVM)
+	setNet(d, b.UUID, b.Forwards)
+	setData(d, b.Data)
+	return d.Marshal()
+}
+
+// setAccel makes a domain run on KVM or TCG. A CPU that fits is kept.
+func setAccel(d *libvirtxml.Domain, kvm bool) { //nolint:revive // one of two accelerators
+	typ, mode := "qemu", "maximum"
+	if kvm {
+		typ, mode = "kvm", "host-model"
+	}
+	if d.Type == typ && d.CPU != nil {
+		return
+	}
+	d.Type = typ
+	d.CPU = &libvirtxml.DomainCPU{Mode: mode}
+}
+
+// setNet gives a domain the user network, in place of the one that it has.
+func setNet(d *libvirtxml.Domain, uuid string, all []forward) {
+	setArgs(d, "-netdev", netdev(all), isOurNet)
+	setArgs(d, "-device", fmt.Sprintf("virtio-net-pci,netdev=%s,mac=%s,bus=pcie.0,addr=0x10", netID, macOf(uuid)), isOurCard)
+}
+
+// setData puts vmctl's folder into QEMU's arguments, as a folder to look for
+// firmware in: harmless, and not seen by the guest.
+func setData(d *libvirtxml.Domain, folder string) {
+	setArgs(d, "-L", folder, func(string) bool { return true })
+}
+
+func isOurNet(value string) bool {
+	return value == netPrefix || strings.HasPrefix(value, netPrefix+",")
+}
+
+func isOurCard(value string) bool { return slices.Contains(strings.Split(value, ","), "netdev="+netID) }
+
+// setArgs replaces the value of the QEMU option that is ours, or adds it.
+func setArgs(d *libvirtxml.Domain, option, value string, ours func(string) bool) {
+	if d.QEMUCommandline == nil {
+		d.QEMUCommandline = &libvirtxml.DomainQEMUCommandline{}
+	}
+	args := d.QEMUCommandline.Args
+	for i := 0; i+1 < len(args); i++ {
+		if args[i].Value == option && ours(args[i+1].Value) {
+			args[i+1].Value = value
+			return
+		}
+	}
+	d.QEMUCommandline.Args = append(args,
+		libvirtxml.DomainQEMUCommandlineArg{Value: option}, libvirtxml.DomainQEMUCommandlineArg{Value: value})
+}
+
+// retarget returns a domain's XML with another accelerator and other host ports,
+// and with all else as it is.
+func retarget(existing string, kvm bool, all []forward) (string, error) { //nolint:revive // one of two accelerators
+	d := &libvirtxml.Domain{}
+	if err := d.Unmarshal(existing); err != nil {
+		return "", fmt.Errorf("read the domain's description: %w", err)
+	}
+	setAccel(d, kvm)
+	setNet(d, d.UUID, all)
+	return d.Marshal()
+}
+
+// macOf derives a domain's MAC from its UUID, in the range that QEMU uses.
+func macOf(uuid string) string {
+	sum := sha256.Sum256([]byte("vmctl mac\x00" + uuid))
+	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", sum[0], sum[1], sum[2])
+}

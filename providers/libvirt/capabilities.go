@@ -1,0 +1,79 @@
+package libvirt
+
+import (
+	"encoding/xml"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// abilities is what a host offers for its own architecture.
+type abilities struct {
+	Arch     string
+	Emulator string // "": none is installed
+	KVM      bool   // libvirt would use it
+}
+
+func parseCapabilities(text string) (abilities, error) {
+	var x struct {
+		Arch   string `xml:"host>cpu>arch"`
+		Guests []struct {
+			Type string `xml:"os_type"`
+			Arch struct {
+				Name     string `xml:"name,attr"`
+				Emulator string `xml:"emulator"`
+				Domains  []struct {
+					Type string `xml:"type,attr"`
+				} `xml:"domain"`
+			} `xml:"arch"`
+		} `xml:"guest"`
+	}
+	if err := xml.Unmarshal([]byte(text), &x); err != nil {
+		return abilities{}, fmt.Errorf("read the host's capabilities: %w", err)
+	}
+	a := abilities{Arch: x.Arch}
+	for _, g := range x.Guests {
+		if g.Type != "hvm" || g.Arch.Name != a.Arch {
+			continue
+		}
+		a.Emulator = g.Arch.Emulator
+		for _, d := range g.Arch.Domains {
+			a.KVM = a.KVM || d.Type == "kvm"
+		}
+	}
+	return a, nil
+}
+
+// board is the kind of computer that a vm is.
+type board struct {
+	Machine string
+	ACPI    bool // it hears a power button without more firmware
+}
+
+// noHardware says why KVM would be of no use on this machine, "" if nothing
+// speaks against it. A processor that shows neither VMX nor SVM has /dev/kvm
+// where something emulates them: guests run hundreds of times slower, or not at
+// all.
+func (p *Provider) noHardware(arch string) string {
+	if p.place.Remote != "" || arch != "x86_64" {
+		return ""
+	}
+	info, err := os.ReadFile(filepath.Join(p.host.Proc, "cpuinfo"))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(info)) {
+		name, flags, ok := strings.Cut(line, ":")
+		if !ok || strings.TrimSpace(name) != "flags" {
+			continue
+		}
+		all := strings.Fields(flags)
+		if slices.Contains(all, "vmx") || slices.Contains(all, "svm") {
+			return ""
+		}
+		return "this processor shows no hardware virtualization (neither vmx nor svm)"
+	}
+	return ""
+}

@@ -1,0 +1,150 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+)
+
+// connection is one libvirt connection in this package's own words. Every call
+// ends when its context does; what libvirt cannot be made to give up goes on
+// alone, and its result is lost. What does not exist is errAbsent.
+type connection interface {
+	hostReader
+	domainReader
+	domainKeeper
+	domainRunner
+	poolKeeper
+	volumeKeeper
+}
+
+type hostReader interface {
+	Facts(ctx context.Context) (facts, error)
+	Alive() bool
+	Close() error
+}
+
+type domainReader interface {
+	Domains(ctx context.Context) ([]domainRef, error)
+	Domain(ctx context.Context, uuid string) (domainRef, error)
+	DomainNamed(ctx context.Context, name string) (domainRef, error)
+	XML(ctx context.Context, uuid string, of version) (string, error)
+	Power(ctx context.Context, uuid string) (power, error)
+}
+
+type domainKeeper interface {
+	Define(ctx context.Context, xml string) error
+	// SetOwner replaces the owner mark of a domain as it runs.
+	SetOwner(ctx context.Context, uuid, element string) error
+	HasSavedMemory(ctx context.Context, uuid string) (bool, error)
+	// Undefine removes a domain with its saved memory and snapshot metadata.
+	Undefine(ctx context.Context, uuid string) error
+}
+
+type domainRunner interface {
+	Start(ctx context.Context, uuid string) error
+	Resume(ctx context.Context, uuid string) error
+	Shutdown(ctx context.Context, uuid string) error
+	Destroy(ctx context.Context, uuid string) error
+	// Monitor sends a command to QEMU's human monitor.
+	Monitor(ctx context.Context, uuid, command string) (string, error)
+}
+
+type poolKeeper interface {
+	Pool(ctx context.Context, name string) (pool, error)
+	DefinePool(ctx context.Context, xml string) error
+	// StartPool makes the folder of a pool, if it is missing, and starts it.
+	StartPool(ctx context.Context, name string) error
+	// RemovePool stops a pool, removes its empty folder and forgets it.
+	RemovePool(ctx context.Context, name string) error
+}
+
+type volumeKeeper interface {
+	// Volumes lists the names of a pool's volumes as they are now.
+	Volumes(ctx context.Context, pool string) ([]string, error)
+	// Upload makes a volume and fills it, or leaves none behind. It returns the
+	// volume's path.
+	Upload(ctx context.Context, pool string, u upload) (string, error)
+	// Tail returns the last bytes of a volume.
+	Tail(ctx context.Context, pool, name string, limit uint64) ([]byte, error)
+	DeleteVolume(ctx context.Context, pool, name string) error
+}
+
+// version is one of the two descriptions that a running domain has.
+type version string
+
+// The configured version is what the next start will use; a domain that is off
+// has no other.
+const (
+	asConfigured version = "configured"
+	asRunning    version = "running"
+)
+
+type domainRef struct {
+	UUID, Name string
+	Active     bool
+	Transient  bool // has no configuration: it is gone when it stops
+}
+
+type pool struct {
+	Name, Type, Path string
+	Active           bool
+	Available        uint64 // bytes
+}
+
+type upload struct {
+	Name    string
+	Size    uint64 // bytes
+	Content io.Reader
+}
+
+type facts struct {
+	URI          string
+	Libvirt      string // version of the daemon
+	Hypervisor   string // version of QEMU
+	Capabilities string // XML
+}
+
+// errNotBuiltIn says that this build knows no libvirt.
+var errNotBuiltIn = errors.New("this vmctl was built without libvirt (for " + runtime.GOOS + "/" + runtime.GOARCH +
+	"): build it with cgo and the tag libvirt_dlopen, as `make build` does")
+
+// errAbsent says that the domain, pool or volume does not exist.
+var errAbsent = errors.New("it does not exist")
+
+// libvirtError is what libvirt reported. Code is a virErrorNumber.
+type libvirtError struct {
+	Code    int
+	Message string
+}
+
+// Error returns libvirt's own words.
+func (e *libvirtError) Error() string { return e.Message }
+
+// virErrorNumber, as far as it matters here.
+const (
+	codeInternal         = 1
+	codeNoSupport        = 3
+	codeNoConnect        = 5
+	codeAuthFailed       = 45
+	codeNoDomain         = 42
+	codeNoPool           = 49
+	codeNoVolume         = 50
+	codeOperationInvalid = 55
+)
+
+// lateError says that libvirt did not answer in time.
+type lateError struct {
+	doing string
+	err   error
+}
+
+// Error says what was attempted.
+func (e *lateError) Error() string {
+	return fmt.Sprintf("%s: libvirt gave no answer: %v", e.doing, e.err)
+}
+
+// Unwrap returns why the wait ended.
+func (e *lateError) Unwrap() error { return e.err }

@@ -1,0 +1,76 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"vmctl/providers"
+)
+
+// delete removes the domain, its files, its keys and, with the last of them, the
+// pool that vmctl made.
+func (j *job) delete(ctx context.Context) (providers.Result, error) {
+	if err := j.mine(); err != nil {
+		return providers.Result{}, err
+	}
+	how := providers.AlreadyGone
+	if j.seen != nil {
+		if err := j.expected(); err != nil {
+			return providers.Result{}, err
+		}
+		if j.seen.power.on() {
+			return providers.Result{}, &providers.Failure{
+				Outcome: providers.Unsafe, Code: "still_running",
+				Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.power.Words),
+			}
+		}
+		if err := j.Undefine(ctx, j.seen.UUID); err != nil && !errors.Is(err, errAbsent) {
+			return providers.Result{}, fail(err, "delete %s", j.Name)
+		}
+		if _, err := j.Domain(ctx, j.seen.UUID); !errors.Is(err, errAbsent) {
+			return providers.Result{}, fail(errors.Join(errors.New("it is still there"), err), "delete %s", j.Name)
+		}
+		how = providers.Done
+	}
+	evidence, err := j.sweep(ctx)
+	if err != nil {
+		return providers.Result{}, fail(err, "tidy up after %s, which is deleted", j.Name)
+	}
+	return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
+}
+
+// sweep removes what belonged to a domain that is gone.
+func (j *job) sweep(ctx context.Context) ([]string, error) {
+	j.storage.Lock()
+	defer j.storage.Unlock()
+	if !namePattern.MatchString(j.Name) {
+		return nil, nil
+	}
+	var evidence []string
+	for _, name := range j.candidatePools() {
+		found, err := j.Pool(ctx, name)
+		if errors.Is(err, errAbsent) || err == nil && !found.Active {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		removed, err := j.removeVolumes(ctx, j.connection, name, j.Name, nil)
+		if err != nil {
+			return nil, err
+		}
+		if len(removed) > 0 {
+			evidence = append(evidence, "removed volumes: "+strings.Join(removed, ", "))
+		}
+		emptied, err := j.removeEmptyPool(ctx, j.connection, found)
+		if err != nil {
+			return nil, err
+		}
+		if emptied {
+			evidence = append(evidence, "removed the empty pool "+name)
+		}
+	}
+	return evidence, j.forgetKeys(j.Name)
+}

@@ -1,0 +1,168 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// job is one step under way.
+type job struct {
+	*Provider
+	connection
+	providers.Work
+	want  machine
+	rules rules
+	log   providers.Log
+	seen  *sight // the domain when the step began; nil: there was none
+}
+
+// Do carries out one step.
+func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
+	j := &job{Provider: p, Work: w, rules: rulesOf(w.Policy), log: log}
+	var err error
+	if j.connection, err = p.connect(ctx); err != nil {
+		return providers.Result{}, fail(err, "%s %s", w.Op, w.Address)
+	}
+	r, err := j.do(ctx)
+	if err != nil {
+		return providers.Result{}, asFailure(err, fmt.Sprintf("%s %s", w.Op, w.Address))
+	}
+	return r, nil
+}
+
+func (j *job) do(ctx context.Context) (providers.Result, error) {
+	if err := j.look(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	switch j.Op {
+	case opDefine, opRedefine, opStart, opWaitSSH:
+		want, err := machineOf(j.Want)
+		if err != nil {
+			return providers.Result{}, err
+		}
+		j.want = want
+	case opStop, opRecover, opDelete:
+	default:
+		panic("unknown operation " + j.Op)
+	}
+	switch j.Op {
+	case opDefine:
+		return j.define(ctx)
+	case opRedefine:
+		return j.redefine(ctx)
+	case opStart:
+		return j.start(ctx)
+	case opWaitSSH:
+		return j.waitSSH(ctx)
+	case opStop:
+		return j.stop(ctx)
+	case opRecover:
+		return j.recover(ctx)
+	default:
+		return j.delete(ctx)
+	}
+}
+
+// look reads the domain that the step is about.
+func (j *job) look(ctx context.Context) error {
+	s, err := j.read(ctx)
+	if errors.Is(err, errAbsent) {
+		j.seen = nil
+		return nil
+	}
+	if err != nil {
+		return fail(err, "read %s", j.Name)
+	}
+	j.seen = &s
+	return nil
+}
+
+func (j *job) read(ctx context.Context) (sight, error) {
+	ref, err := j.Domain(ctx, string(j.Object))
+	if err != nil {
+		return sight{}, err
+	}
+	return see(ctx, j.connection, ref)
+}
+
+// mine fails unless the domain that was seen is the one that vmctl made for this
+// address. Nothing else is ever acted on.
+func (j *job) mine() error {
+	switch {
+	case j.seen == nil:
+		return nil
+	case j.seen.oursFor(j.settings.Project, j.Address):
+		return nil
+	}
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "not_ours",
+		Next: []string{"look at it: virsh -c " + j.place.URI + " dumpxml " + string(j.Object)},
+		Err:  fmt.Errorf("%s %s: domain %s (%s) does not bear the mark of %s", j.Op, j.Address, j.seen.Name, j.seen.UUID, j.Address),
+	}
+}
+
+// expected fails unless the domain is just as the plan, or the step before,
+// left it.
+func (j *job) expected() error {
+	now := ""
+	if j.seen != nil {
+		now = j.seen.fingerprint(j.place.URI)
+	}
+	if now == j.Expect {
+		return nil
+	}
+	f := &providers.Failure{Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"}}
+	switch {
+	case j.Expect == "":
+		f.Err = fmt.Errorf("%s %s: domain %s (%s) exists, and the plan was made when it did not", j.Op, j.Address, j.seen.Name, j.seen.UUID)
+	case now == "":
+		f.Err = fmt.Errorf("%s %s: domain %s (%s) is gone since the plan was made", j.Op, j.Address, j.Name, j.Object)
+	default:
+		f.Seen = differences(j.Expect, now)
+		f.Err = fmt.Errorf("%s %s: domain %s was changed since the plan was made", j.Op, j.Address, j.seen.Name)
+	}
+	return f
+}
+
+// check is what a step begins with unless its goal is true already.
+func (j *job) check() error {
+	if err := j.mine(); err != nil {
+		return err
+	}
+	return j.expected()
+}
+
+// result reads the domain once more and says what it came to.
+func (j *job) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
+	s, err := j.read(ctx)
+	if errors.Is(err, errAbsent) {
+		return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
+	}
+	if err != nil {
+		return providers.Result{}, fail(err, "read %s after it", j.Name)
+	}
+	j.seen = &s
+	var held []forward
+	if s.power.on() && s.configured.SSH != nil {
+		if held, err = j.heldPorts(ctx, j.connection, s); err != nil {
+			return providers.Result{}, fail(err, "read the ports of %s", j.Name)
+		}
+	}
+	running := s.power.State == providers.StateRunning
+	values := map[string]cty.Value{}
+	maps.Copy(values, j.computed(s.UUID, s.configured, held))
+	return providers.Result{
+		ID: j.Object, Values: cty.ObjectVal(values), Running: &running,
+		Fingerprint: s.fingerprint(j.place.URI), How: how, Evidence: evidence,
+	}, nil
+}
+
+func (j *job) say(format string, args ...any) {
+	j.log(providers.Progress{Text: fmt.Sprintf(format, args...)})
+}

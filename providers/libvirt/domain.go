@@ -1,0 +1,178 @@
+package libvirt
+
+import (
+	"encoding/xml"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+
+	"vmctl/providers"
+)
+
+// description is what vmctl reads of one version of a domain's XML.
+type description struct {
+	Virtualized string // domain type: kvm, qemu
+	CPUs        uint
+	Memory      uint64 // bytes
+	Kernel      string
+	Initrd      string
+	Cmdline     string
+	SSH         *forward  // nil: the domain has none of vmctl's making
+	Forwards    []forward // without the SSH forward
+	ConsoleLog  string    // file
+	Owner       *owner    // nil: no mark
+}
+
+type domainXML struct {
+	Type   string    `xml:"type,attr"`
+	Memory memoryXML `xml:"memory"`
+	Now    memoryXML `xml:"currentMemory"`
+	VCPU   struct {
+		Current uint `xml:"current,attr"`
+		Max     uint `xml:",chardata"`
+	} `xml:"vcpu"`
+	OS struct {
+		Kernel  string `xml:"kernel"`
+		Initrd  string `xml:"initrd"`
+		Cmdline string `xml:"cmdline"`
+	} `xml:"os"`
+	Serials []struct {
+		Log struct {
+			File string `xml:"file,attr"`
+		} `xml:"log"`
+	} `xml:"devices>serial"`
+	Metadata struct {
+		Owner *readOwnerXML `xml:"urn:vmctl:1 owner"`
+	} `xml:"metadata"`
+	QEMU struct {
+		Args []struct {
+			Value string `xml:"value,attr"`
+		} `xml:"http://libvirt.org/schemas/domain/qemu/1.0 arg"`
+	} `xml:"http://libvirt.org/schemas/domain/qemu/1.0 commandline"`
+}
+
+type memoryXML struct {
+	Unit  string `xml:"unit,attr"`
+	Value uint64 `xml:",chardata"`
+}
+
+func (m memoryXML) bytes() uint64 {
+	switch m.Unit {
+	case "b", "bytes":
+		return m.Value
+	case "MiB", "M":
+		return m.Value << 20
+	case "GiB", "G":
+		return m.Value << 30
+	default: // libvirt answers in KiB
+		return m.Value << 10
+	}
+}
+
+// describe reads a domain's XML.
+func describe(text string) (description, error) {
+	var x domainXML
+	if err := xml.Unmarshal([]byte(text), &x); err != nil {
+		return description{}, fmt.Errorf("read the domain's description: %w", err)
+	}
+	d := description{
+		Virtualized: x.Type, CPUs: x.VCPU.Max, Memory: x.Memory.bytes(),
+		Kernel: x.OS.Kernel, Initrd: x.OS.Initrd, Cmdline: x.OS.Cmdline,
+		Owner: x.Metadata.Owner.owner(),
+	}
+	if x.VCPU.Current != 0 {
+		d.CPUs = x.VCPU.Current
+	}
+	if now := x.Now.bytes(); now != 0 {
+		d.Memory = now
+	}
+	for _, s := range x.Serials {
+		if s.Log.File != "" {
+			d.ConsoleLog = s.Log.File
+			break
+		}
+	}
+	for i, arg := range x.QEMU.Args {
+		if arg.Value != "-netdev" || i+1 == len(x.QEMU.Args) {
+			continue
+		}
+		value := x.QEMU.Args[i+1].Value
+		all := parseNetdev(value)
+		if isOurNet(value) && len(all) > 0 && all[0].Guest == sshPort {
+			d.SSH, all = &all[0], all[1:]
+		}
+		d.Forwards = append(d.Forwards, all...)
+	}
+	return d, nil
+}
+
+// accel is the accelerator in a spec's words: what the mark says was wanted, as
+// long as the domain fits it.
+func (d description) accel() string {
+	actual := d.Virtualized
+	switch d.Virtualized {
+	case "kvm":
+		actual = accelKVM
+	case "qemu":
+		actual = accelTCG
+	}
+	if d.Owner != nil && (d.Owner.Accel == accelAuto || d.Owner.Accel == actual) {
+		return d.Owner.Accel
+	}
+	return actual
+}
+
+// memory is the size in a spec's words: what the mark says was wanted, as long
+// as the domain has just that.
+func (d description) memory() uint64 {
+	if d.Owner != nil && roundUp(d.Owner.Memory) == d.Memory {
+		return d.Owner.Memory
+	}
+	return d.Memory
+}
+
+// roundUp is what QEMU makes of a size: whole MiB.
+func roundUp(bytes uint64) uint64 {
+	const mib = 1 << 20
+	if bytes > math.MaxUint64-mib {
+		return bytes
+	}
+	return (bytes + mib - 1) / mib * mib
+}
+
+// digest says what a boot file holds: what the mark says, as long as the domain
+// boots the file that the mark names.
+func digest(file, marked, sha256 string) string {
+	switch {
+	case file == marked:
+		return sha256
+	case file == "":
+		return "none"
+	default:
+		return "not vmctl's: " + path.Base(file)
+	}
+}
+
+// wantedForwards are the forwards in a spec's words: host 0 where the kernel
+// was to choose.
+func (d description) wantedForwards() []forward {
+	all := slices.Clone(d.Forwards)
+	for i, f := range all {
+		if d.Owner.isAuto(i, f) {
+			all[i].Host = 0
+		}
+	}
+	return all
+}
+
+// claims are the host ports that the domain holds as long as it is defined.
+func (d description) claims() []providers.Claim {
+	var all []providers.Claim
+	for _, f := range d.wantedForwards() {
+		if f.fixed() {
+			all = append(all, f.claim())
+		}
+	}
+	return all
+}

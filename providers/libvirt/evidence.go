@@ -1,0 +1,131 @@
+package libvirt
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// tailBytes and tailLines bound what a failure quotes of a log.
+const (
+	tailBytes = 8 << 10
+	tailLines = 8
+)
+
+// evidence is what can be found out about why a domain went wrong.
+func (p *Provider) evidence(ctx context.Context, c connection, s sight) []string {
+	var all []string
+	if s.power.on() {
+		if out, err := c.Monitor(ctx, s.UUID, "info status"); err == nil {
+			all = append(all, "QEMU says: "+strings.TrimSpace(out))
+		}
+	}
+	log := p.qemuLog(s.Name)
+	if lines := tailOfFile(log); len(lines) > 0 {
+		all = append(all, "last lines of QEMU's log "+log+":")
+		for _, line := range lines {
+			all = append(all, "  "+line)
+		}
+	}
+	return all
+}
+
+// qemuLog is where libvirt keeps QEMU's messages; "" for a remote host.
+func (p *Provider) qemuLog(name string) string {
+	switch {
+	case p.place.Remote != "" || p.place.Test:
+		return ""
+	case p.place.System:
+		return filepath.Join("/var/log/libvirt/qemu", name+".log")
+	}
+	cache := p.host.Getenv("XDG_CACHE_HOME")
+	if cache == "" {
+		cache = filepath.Join(p.host.Getenv("HOME"), ".cache")
+	}
+	return filepath.Join(cache, "libvirt/qemu/log", name+".log")
+}
+
+// tailOfFile returns what QEMU itself said last. The command line, of which
+// libvirt writes one argument a line, is left out. A file that cannot be read
+// says nothing.
+func tailOfFile(path string) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer closeQuietly(f)
+	if info, err := f.Stat(); err != nil || info.Size() > tailBytes {
+		if _, err := f.Seek(-tailBytes, io.SeekEnd); err != nil {
+			return nil
+		}
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil
+	}
+	return messages(text)
+}
+
+func messages(text []byte) []string {
+	var all []string
+	argument := false
+	scanner := bufio.NewScanner(bytes.NewReader(text))
+	for scanner.Scan() {
+		line := scanner.Text()
+		if strings.HasSuffix(line, `\`) {
+			argument, all = true, nil // a newer start begins
+			continue
+		}
+		if !argument && strings.TrimSpace(line) != "" {
+			all = append(all, line)
+		}
+		argument = false
+	}
+	return all[max(0, len(all)-tailLines):]
+}
+
+func closeQuietly(f io.Closer) {
+	_ = f.Close() //nolint:errcheck // it was only read
+}
+
+// bootLog names a guest's console log and quotes its end.
+func (p *Provider) bootLog(ctx context.Context, c connection, s sight) []string {
+	log := s.configured.ConsoleLog
+	if log == "" {
+		return nil
+	}
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	all := []string{"the guest's boot log is " + log}
+	for _, poolName := range p.candidatePools() {
+		text, err := c.Tail(own, poolName, consoleVolume(s.Name), tailBytes)
+		if err != nil {
+			continue
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		for _, line := range lines[max(0, len(lines)-tailLines):] {
+			if line = strings.TrimRight(line, "\r"); line != "" {
+				all = append(all, "  "+line)
+			}
+		}
+		break
+	}
+	return all
+}
+
+// candidatePools are those that may hold an object's files.
+func (p *Provider) candidatePools() []string {
+	if p.pool != "" {
+		return []string{p.pool}
+	}
+	own, _ := p.ownPool()
+	if p.place.System {
+		return []string{defaultPool, own}
+	}
+	return []string{own}
+}

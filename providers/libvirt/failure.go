@@ -1,0 +1,80 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"vmctl/providers"
+)
+
+// ConnectError says why libvirt does not answer, and what to type.
+type ConnectError struct {
+	URI  string
+	Seen string
+	Next []string
+	Err  error
+}
+
+// Error says what was attempted, what was seen and what helps.
+func (e *ConnectError) Error() string {
+	s := fmt.Sprintf("connect to %s: %s", e.URI, e.Seen)
+	if len(e.Next) > 0 {
+		s += "; " + strings.Join(e.Next, "; or ")
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *ConnectError) Unwrap() error { return e.Err }
+
+// noConnection explains a failed attempt to connect.
+func (p *Provider) noConnection(err error) error {
+	e := &ConnectError{URI: p.place.URI, Err: err, Seen: err.Error()}
+	if errors.Is(err, errNotBuiltIn) {
+		return e
+	}
+	for _, row := range connectErrors {
+		if strings.Contains(err.Error(), row.says) && row.holds(p.place) {
+			e.Seen = row.means + " (" + err.Error() + ")"
+			e.Next = row.next
+			return e
+		}
+	}
+	if late := (*lateError)(nil); errors.As(err, &late) {
+		e.Seen = fmt.Sprintf("no answer within %s", connectLimit)
+		e.Next = []string{"see whether the daemon hangs: virsh -c " + p.place.URI + " list"}
+	}
+	return e
+}
+
+// fail makes a failure of what went wrong with a system that answers.
+func fail(err error, format string, args ...any) *providers.Failure {
+	f := &providers.Failure{Outcome: providers.Failed, Code: "libvirt"}
+	doing := fmt.Sprintf(format, args...)
+	var connect *ConnectError
+	var late *lateError
+	switch {
+	case errors.As(err, &connect):
+		f.Code, f.Next = "no_connection", connect.Next
+		err = errors.New(connect.Seen)
+	case errors.As(err, &late), errors.Is(err, context.DeadlineExceeded):
+		f.Outcome, f.Code = providers.Timeout, "no_answer"
+	case errors.Is(err, errAbsent):
+		f.Code = "absent"
+	case strings.Contains(err.Error(), "No space left on device"):
+		f.Code = "disk_full"
+	}
+	f.Err = fmt.Errorf("%s: %w", doing, err)
+	return f
+}
+
+// asFailure makes sure that Do's error is a failure.
+func asFailure(err error, doing string) error {
+	var f *providers.Failure
+	if err == nil || errors.As(err, &f) {
+		return err
+	}
+	return fail(err, "%s", doing)
+}

@@ -1,0 +1,170 @@
+package libvirt
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// The owner mark is one element in a domain's metadata. libvirt keeps one
+// element per namespace.
+const (
+	ownerSpace  = "urn:vmctl:1"
+	ownerPrefix = "vmctl"
+)
+
+// owner is the mark with what libvirt's own description of a domain cannot say:
+// what was wanted where the system shows only what came of it.
+type owner struct {
+	providers.Mark
+	Accel  string // auto, kvm, tcg
+	Memory uint64 // bytes, before they were rounded up
+	Boot   markedBoot
+	// Forwards are those that were wanted, in order; Host is 0 where the kernel
+	// chooses the host's port.
+	Forwards []forward
+}
+
+// markedBoot says what the volumes hold that a domain boots from.
+type markedBoot struct {
+	Kernel, KernelSHA256 string // path of the volume, digest of the user's file
+	Initrd, InitrdSHA256 string // path of the volume with the keys in it, digest of the user's file
+	Keys                 string // digest of the public keys in it
+}
+
+type ownerXML struct {
+	XMLName    xml.Name     `xml:"vmctl:owner"`
+	Space      string       `xml:"xmlns:vmctl,attr"`
+	ID         string       `xml:"id,attr"`
+	Project    string       `xml:"project,attr"`
+	Address    string       `xml:"address,attr"`
+	Of         string       `xml:"of,attr"`
+	Generation uint64       `xml:"generation,attr"`
+	Wanted     wantedXML    `xml:"vmctl:wanted"`
+	Boot       bootXML      `xml:"vmctl:boot"`
+	Forwards   []forwardXML `xml:"vmctl:forward"`
+}
+
+type wantedXML struct {
+	Accel  string `xml:"accel,attr"`
+	Memory uint64 `xml:"memory,attr"`
+}
+
+type bootXML struct {
+	Kernel       string `xml:"kernel,attr,omitempty"`
+	KernelSHA256 string `xml:"kernel_sha256,attr,omitempty"`
+	Initrd       string `xml:"initrd,attr,omitempty"`
+	InitrdSHA256 string `xml:"initrd_sha256,attr,omitempty"`
+	Keys         string `xml:"keys,attr,omitempty"`
+}
+
+type forwardXML struct {
+	Guest    uint16 `xml:"guest,attr"`
+	Host     uint16 `xml:"host,attr"`
+	HostIP   string `xml:"host_ip,attr"`
+	Protocol string `xml:"protocol,attr"`
+}
+
+// element writes the mark as an XML element.
+func (o owner) element() (string, error) {
+	out := ownerXML{
+		Space: ownerSpace, ID: o.ID, Project: o.Project, Address: o.Address.String(), Of: string(o.Of), Generation: o.Generation,
+		Wanted: wantedXML{Accel: o.Accel, Memory: o.Memory},
+		Boot:   bootXML(o.Boot),
+	}
+	for _, f := range o.Forwards {
+		out.Forwards = append(out.Forwards, forwardXML(f))
+	}
+	text, err := xml.Marshal(out)
+	return string(text), err
+}
+
+// readOwnerXML is what parsing a domain yields: the same element, with its
+// prefix resolved.
+type readOwnerXML struct {
+	ID         string `xml:"id,attr"`
+	Project    string `xml:"project,attr"`
+	Address    string `xml:"address,attr"`
+	Of         string `xml:"of,attr"`
+	Generation string `xml:"generation,attr"`
+	Wanted     struct {
+		Accel  string `xml:"accel,attr"`
+		Memory string `xml:"memory,attr"`
+	} `xml:"urn:vmctl:1 wanted"`
+	Boot     bootXML      `xml:"urn:vmctl:1 boot"`
+	Forwards []forwardXML `xml:"urn:vmctl:1 forward"`
+}
+
+// owner returns the mark. One that somebody has damaged is an owner as far as it
+// can be read: what bears a mark is not ours to overwrite.
+func (x *readOwnerXML) owner() *owner {
+	if x == nil {
+		return nil
+	}
+	o := &owner{Accel: x.Wanted.Accel, Boot: markedBoot(x.Boot)}
+	o.ID, o.Project, o.Of = x.ID, x.Project, providers.ID(x.Of)
+	if a, err := spec.ParseAddress(x.Address); err == nil {
+		o.Address = a
+	}
+	if n, err := strconv.ParseUint(x.Generation, 10, 64); err == nil {
+		o.Generation = n
+	}
+	if n, err := strconv.ParseUint(x.Wanted.Memory, 10, 64); err == nil {
+		o.Memory = n
+	}
+	for _, f := range x.Forwards {
+		o.Forwards = append(o.Forwards, forward(f))
+	}
+	return o
+}
+
+// isAuto reports whether the kernel chose the host port of a domain's i-th
+// forward.
+func (o *owner) isAuto(i int, f forward) bool {
+	if o == nil || i >= len(o.Forwards) {
+		return false
+	}
+	marked := o.Forwards[i]
+	f.Host = 0
+	return marked == f
+}
+
+// withOwner replaces the mark in the inner XML of a metadata element and keeps
+// all that others wrote there.
+func withOwner(metadata, element string) (string, error) {
+	decoder := xml.NewDecoder(bytes.NewReader([]byte(metadata)))
+	var kept bytes.Buffer
+	depth, from := 0, int64(0)
+	for {
+		before := decoder.InputOffset()
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the domain's metadata: %w", err)
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			if depth == 0 && t.Name.Space == ownerSpace {
+				kept.WriteString(metadata[from:before])
+				if err := decoder.Skip(); err != nil {
+					return "", fmt.Errorf("read the domain's metadata: %w", err)
+				}
+				from = decoder.InputOffset()
+				continue
+			}
+			depth++
+		case xml.EndElement:
+			depth--
+		}
+	}
+	kept.WriteString(metadata[from:])
+	return kept.String() + element, nil
+}

@@ -1,0 +1,208 @@
+package libvirt
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// object puts what was seen into the planner's words. want is what the spec says
+// of it, NilVal if it says nothing; held are the host ports that QEMU holds.
+func (p *Provider) object(s sight, want cty.Value, held []forward) providers.Object {
+	o := providers.Object{
+		Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, State: s.power.State,
+		Attrs: p.attrs(s, want, held), Holds: s.claims(p.place.URI), Unreadable: map[string]string{},
+		Findings: s.findings(), Fingerprint: s.fingerprint(p.place.URI),
+	}
+	if m := s.owner(); m != nil {
+		o.Owner = &m.Mark
+	}
+	if s.power.Reason == inTransition {
+		o.Unreadable["running"] = "libvirt is busy with it: " + s.power.Words
+	} else {
+		running := s.power.State == providers.StateRunning
+		o.Running = &running
+	}
+	return o
+}
+
+// attrs are the attributes as the system has them. Where a running domain and
+// its configuration differ, the one that is not as wanted is shown: a change
+// made behind vmctl's back is seen on either side.
+func (p *Provider) attrs(s sight, want cty.Value, held []forward) cty.Value {
+	all := s.configured.attrs()
+	if s.running != nil {
+		for name, v := range s.running.attrs() {
+			if sameAs(all[name], attr(want, name)) || want == cty.NilVal {
+				all[name] = v
+			}
+		}
+	}
+	for name, v := range p.computed(s.UUID, s.configured, held) {
+		all[name] = v
+	}
+	if lost := p.lostKeys(s, want); lost != "" {
+		all["ssh"] = cty.ObjectVal(map[string]cty.Value{"identity": cty.StringVal(lost)})
+	}
+	return cty.ObjectVal(all)
+}
+
+// sameAs compares what was seen with what is wanted, as far as it was seen.
+func sameAs(seen, want cty.Value) bool {
+	if seen == cty.NilVal || want == cty.NilVal || !want.IsWhollyKnown() {
+		return false
+	}
+	if seen.Type().IsObjectType() && known(seen) && known(want) {
+		for name, v := range seen.AsValueMap() {
+			if !sameAs(v, attr(want, name)) {
+				return false
+			}
+		}
+		return true
+	}
+	converted, err := convert.Convert(seen, want.Type())
+	return err == nil && converted.RawEquals(want)
+}
+
+func (d description) attrs() map[string]cty.Value {
+	all := map[string]cty.Value{
+		"cpus":      cty.NumberUIntVal(uint64(d.CPUs)),
+		"memory":    cty.NumberUIntVal(d.memory()),
+		"accel":     cty.StringVal(d.accel()),
+		forwardAttr: forwardsValue(d.wantedForwards()),
+	}
+	marked := markedBoot{}
+	if d.Owner != nil {
+		marked = d.Owner.Boot
+	}
+	initrd := cty.NullVal(cty.String)
+	if s := digest(d.Initrd, marked.Initrd, marked.InitrdSHA256); s != "" {
+		initrd = cty.StringVal(s)
+	}
+	all[bootAttr] = cty.ObjectVal(map[string]cty.Value{
+		"kernel_sha256": cty.StringVal(digest(d.Kernel, marked.Kernel, marked.KernelSHA256)),
+		"initrd_sha256": initrd,
+		"cmdline":       cty.StringVal(d.Cmdline),
+	})
+	return all
+}
+
+func forwardsValue(all []forward) cty.Value {
+	shape := cty.Object(map[string]cty.Type{
+		"guest": cty.Number, "host": cty.String, "host_ip": cty.String, "protocol": cty.String,
+	})
+	if len(all) == 0 {
+		return cty.ListValEmpty(shape)
+	}
+	var values []cty.Value
+	for _, f := range all {
+		host := autoPort
+		if f.fixed() {
+			host = strconv.Itoa(int(f.Host))
+		}
+		values = append(values, cty.ObjectVal(map[string]cty.Value{
+			"guest": cty.NumberUIntVal(uint64(f.Guest)), "host": cty.StringVal(host),
+			"host_ip": cty.StringVal(f.HostIP), "protocol": cty.StringVal(f.Protocol),
+		}))
+	}
+	return cty.ListVal(values)
+}
+
+// computed are the attributes that the system sets.
+func (p *Provider) computed(uuid string, d description, held []forward) map[string]cty.Value {
+	ssh := cty.NullVal(cty.Number)
+	if port := sshPortOf(held, d); port != 0 {
+		ssh = cty.NumberUIntVal(uint64(port))
+	}
+	ports := map[string]cty.Value{}
+	for _, protocol := range []string{protoUDP, protoTCP} { // tcp last: a port of both is the tcp one
+		for _, f := range d.Forwards {
+			if port := heldPort(held, f); port != 0 && f.Protocol == protocol {
+				ports[strconv.Itoa(int(f.Guest))] = cty.NumberUIntVal(uint64(port))
+			}
+		}
+	}
+	all := map[string]cty.Value{
+		"id": cty.StringVal(uuid), "address": cty.StringVal(loopback), "ssh_port": ssh, "ports": cty.MapValEmpty(cty.Number),
+	}
+	if len(ports) > 0 {
+		all["ports"] = cty.MapVal(ports)
+	}
+	return all
+}
+
+// heldPort is the host port that QEMU holds for a forward, 0 if it holds none.
+func heldPort(held []forward, f forward) uint16 {
+	if f.fixed() && slices.Contains(held, f) {
+		return f.Host
+	}
+	for _, h := range held {
+		if h.Guest == f.Guest && h.HostIP == f.HostIP && h.Protocol == f.Protocol {
+			return h.Host
+		}
+	}
+	return 0
+}
+
+// sshPortOf is the host port that leads to the guest's SSH server. Forwards of
+// the user's to the same guest port are left out where they can be told apart.
+func sshPortOf(held []forward, d description) uint16 {
+	if d.SSH == nil {
+		return 0
+	}
+	mine := slices.DeleteFunc(slices.Clone(held), func(h forward) bool { return h.fixed() && slices.Contains(d.Forwards, h) })
+	return heldPort(mine, *d.SSH)
+}
+
+// lostKeys says what is wrong with the keys of a vm that is ours: the guest and
+// vmctl would not know each other any more. "" is fine.
+func (p *Provider) lostKeys(s sight, want cty.Value) string {
+	o := s.owner()
+	if o == nil || want == cty.NilVal || o.Boot.Keys == "" || !s.oursFor(p.settings.Project, o.Address) || !namePattern.MatchString(s.Name) {
+		return ""
+	}
+	m, err := machineOf(want)
+	if err != nil {
+		return ""
+	}
+	k, err := p.readKeys(s.Name, m.SSH)
+	switch {
+	case err != nil:
+		return "keys that vmctl no longer has"
+	case k.digest() != o.Boot.Keys:
+		return "other keys than those in " + p.keyFolder(s.Name)
+	default:
+		return ""
+	}
+}
+
+// findings are what is wrong with a domain itself.
+func (s sight) findings() []providers.Finding {
+	var all []providers.Finding
+	add := func(kind providers.FindingKind, action string, evidence ...string) {
+		f := providers.Finding{Kind: kind, Object: s.Name, Evidence: evidence, Action: action}
+		if o := s.owner(); o != nil {
+			f.Address = o.Address
+		}
+		all = append(all, f)
+	}
+	if s.power.Reason == broke {
+		add(providers.FindBroken, "", "it is "+s.power.Words)
+	}
+	if s.power.Reason == withMemory {
+		add(providers.FindDrift, "", "its memory was saved when it was shut off: the next start goes on from there")
+	}
+	if s.Transient && s.owner() != nil {
+		add(providers.FindPartial, "", "it was undefined while it ran: it will be gone when it stops")
+	}
+	if o := s.owner(); o != nil && o.Of != providers.ID(s.UUID) {
+		add(providers.FindCopy, "left alone", fmt.Sprintf("its mark was written for %s", o.Of))
+	}
+	return all
+}

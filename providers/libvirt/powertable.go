@@ -1,0 +1,82 @@
+package libvirt
+
+import (
+	"fmt"
+
+	"vmctl/providers"
+)
+
+// power is a domain's run state.
+type power struct {
+	State  string // StateRunning, StatePaused or StateOff of providers
+	Words  string // libvirt's own: "shut off (destroyed)"
+	Reason reason
+}
+
+// reason is why a domain is in its state, as far as vmctl acts on it.
+type reason string
+
+const (
+	asUsual      reason = ""
+	byUser       reason = "user"        // paused; a resume is all it needs
+	broke        reason = "broke"       // paused or off because something went wrong
+	inTransition reason = "transition"  // paused while libvirt does something with it
+	byRequest    reason = "shutdown"    // off; the guest or a request did it
+	byForce      reason = "destroyed"   // off; it was forced
+	withMemory   reason = "saved"       // off; its memory is kept for the next start
+	endsSoon     reason = "in shutdown" // still running
+)
+
+// on reports whether the domain has a QEMU process.
+func (p power) on() bool { return p.State != providers.StateOff }
+
+type stateRow struct {
+	state   string
+	words   string
+	reasons map[int]reasonRow
+}
+
+type reasonRow struct {
+	words  string
+	reason reason
+}
+
+// states follows virDomainState and its enumerations of reasons; the words are
+// those of `virsh domstate --reason`.
+var states = map[int]stateRow{
+	1: {providers.StateRunning, "running", map[int]reasonRow{
+		1: {"booted", asUsual}, 2: {"migrated", asUsual}, 3: {"restored", asUsual}, 4: {"from snapshot", asUsual},
+		5: {"unpaused", asUsual}, 6: {"migration canceled", asUsual}, 7: {"save canceled", asUsual},
+		8: {"event wakeup", asUsual}, 9: {"crashed", asUsual}, 10: {"post-copy", asUsual},
+	}},
+	2: {providers.StateRunning, "idle", nil},
+	3: {providers.StatePaused, "paused", map[int]reasonRow{
+		0: {"internal error", broke}, 1: {"user", byUser}, 2: {"migrating", inTransition}, 3: {"saving", inTransition},
+		4: {"dumping", inTransition}, 5: {"I/O error", broke}, 6: {"watchdog", broke}, 7: {"from snapshot", byUser},
+		8: {"shutting down", inTransition}, 9: {"creating snapshot", inTransition}, 10: {"crashed", broke},
+		11: {"starting up", inTransition}, 12: {"post-copy", inTransition}, 13: {"post-copy failed", broke},
+		14: {"api error", broke},
+	}},
+	4: {providers.StateRunning, "in shutdown", map[int]reasonRow{1: {"user", endsSoon}}},
+	5: {providers.StateOff, "shut off", map[int]reasonRow{
+		1: {"shutdown", byRequest}, 2: {"destroyed", byForce}, 3: {"crashed", broke}, 4: {"migrated", asUsual},
+		5: {"saved", withMemory}, 6: {"failed", broke}, 7: {"from snapshot", asUsual}, 8: {"daemon", broke},
+	}},
+	6: {providers.StatePaused, "crashed", map[int]reasonRow{1: {"panicked", broke}}},
+	7: {providers.StatePaused, "suspended by its guest", nil},
+}
+
+// powerOf reads a state and a reason as libvirt numbers them.
+func powerOf(state, why int) power {
+	row, ok := states[state]
+	if !ok {
+		return power{State: providers.StateRunning, Words: fmt.Sprintf("in a state that this vmctl does not know (%d)", state), Reason: inTransition}
+	}
+	p := power{State: row.state, Words: row.words}
+	r, ok := row.reasons[why]
+	if !ok {
+		return p
+	}
+	p.Words, p.Reason = row.words+" ("+r.words+")", r.reason
+	return p
+}

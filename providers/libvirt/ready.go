@@ -1,0 +1,154 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"vmctl/internal/sshx"
+	"vmctl/providers"
+)
+
+// sshEvery is the pause between two attempts to log in.
+const sshEvery = 500 * time.Millisecond
+
+// waitSSH waits until the guest lets vmctl in and shows the host key that vmctl
+// gave it.
+func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
+	if err := j.check(); err != nil {
+		return providers.Result{}, err
+	}
+	switch {
+	case j.seen == nil:
+		return providers.Result{}, fail(errAbsent, "wait for SSH of %s", j.Name)
+	case j.place.Remote != "":
+		return providers.Result{}, &providers.Failure{
+			Outcome: providers.Failed, Code: "remote_ssh",
+			Next: []string{fmt.Sprintf("write ssh { wait = false } into %s", j.Address)},
+			Err:  fmt.Errorf("wait for SSH of %s: it listens on %s of the host %s, which this build does not reach", j.Address, loopback, j.place.Remote),
+		}
+	}
+	var evidence []string
+	for {
+		err := j.waitOnce(ctx)
+		var broken *bootError
+		if errors.As(err, &broken) && j.seen.configured.Virtualized == "kvm" && j.isAuto() {
+			fell, err := j.fallBack(ctx, err)
+			if err != nil {
+				return providers.Result{}, err
+			}
+			if err := j.look(ctx); err != nil {
+				return providers.Result{}, err
+			}
+			evidence = append(evidence, fell...)
+			continue
+		}
+		if err != nil {
+			return providers.Result{}, err
+		}
+		return j.result(ctx, providers.Done, evidence...)
+	}
+}
+
+func (j *job) waitOnce(ctx context.Context) error {
+	held, err := j.heldPorts(ctx, j.connection, *j.seen)
+	if err != nil {
+		return j.unasked(ctx, err)
+	}
+	t := j.target(j.Name, j.want.SSH)
+	t.Port = int(sshPortOf(held, j.seen.configured))
+	if t.Port == 0 {
+		return fail(errors.New("QEMU forwards no port to it"), "wait for SSH of %s", j.Name)
+	}
+	j.say("waiting for SSH: %s", t)
+	err = sshx.Wait(ctx, t, sshx.Waiting{
+		Every: sshEvery, Sleep: j.sleep,
+		Log: func(reason string) { j.say("waiting for SSH: %s: %s", t, reason) },
+		Check: func(ctx context.Context) error {
+			now, err := j.Power(ctx, j.seen.UUID)
+			if err != nil {
+				return fail(err, "watch %s while it boots", j.Name)
+			}
+			if now.State != providers.StateRunning && now.Reason != inTransition {
+				return j.wentWrong(ctx, now)
+			}
+			return nil
+		},
+	})
+	return j.explainSSH(ctx, t, err)
+}
+
+// unasked says why QEMU's monitor could not be asked: most likely the guest has
+// ended meanwhile.
+func (j *job) unasked(ctx context.Context, cause error) error {
+	if now, err := j.Power(ctx, j.seen.UUID); err == nil && now.State != providers.StateRunning {
+		return j.wentWrong(ctx, now)
+	}
+	return fail(cause, "wait for SSH of %s", j.Name)
+}
+
+func (j *job) explainSSH(ctx context.Context, t sshx.Target, err error) error {
+	var key *sshx.HostKeyError
+	var identity *sshx.IdentityError
+	var late *sshx.WaitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &key):
+		return j.wrongHostKey(key)
+	case errors.As(err, &identity):
+		return &providers.Failure{
+			Outcome: providers.Failed, Code: "keys",
+			Next: []string{"see what is there: ls -l " + t.IdentityFile},
+			Err:  fmt.Errorf("wait for SSH of %s: %w", j.Address, identity),
+		}
+	case errors.As(err, &late):
+		return j.noSSH(ctx, t, late)
+	default:
+		return err
+	}
+}
+
+func (j *job) noSSH(ctx context.Context, t sshx.Target, late *sshx.WaitError) error {
+	f := &providers.Failure{
+		Outcome: providers.Timeout, Code: "no_ssh",
+		Seen: append([]string{"last attempt: " + late.Last.Error()}, j.bootLog(ctx, j.connection, *j.seen)...),
+		Next: []string{
+			fmt.Sprintf("read the guest's boot log: %s", j.seen.configured.ConsoleLog),
+			fmt.Sprintf("or watch it boot: virsh -c %s console %s", j.place.URI, j.Name),
+			fmt.Sprintf("or give it more time: ssh { wait_timeout = \"…\" } in %s", j.Address),
+		},
+		Err: fmt.Errorf("wait for SSH of %s: %s did not let vmctl in within %s", j.Address, t, j.Timeout),
+	}
+	var auth *sshx.AuthError
+	if errors.As(late, &auth) {
+		f.Code = "ssh_refused"
+		f.Next = append([]string{fmt.Sprintf("see that the guest takes /vmctl/authorized_keys for %s", j.want.SSH.User)}, f.Next...)
+	}
+	return f
+}
+
+func (j *job) wrongHostKey(e *sshx.HostKeyError) error {
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "host_key_changed",
+		Seen: []string{
+			"a guest that vmctl made shows the key that vmctl gave it: another key means another guest, another system in it, or somebody in between",
+		},
+		Next: []string{
+			fmt.Sprintf("if the guest makes its own host key: ssh { host_key = \"accept-new\" } in %s, and remove %s", j.Address, e.KnownHosts),
+			fmt.Sprintf("otherwise find out who answers: ssh-keyscan -p PORT %s", loopback),
+			fmt.Sprintf("to start over with a new key: vmctl destroy --target=%s, then vmctl apply", j.Address),
+		},
+		Err: fmt.Errorf("wait for SSH of %s: %w", j.Address, e),
+	}
+}
+
+// target is how a vm is reached, but for its port.
+func (p *Provider) target(name string, l login) sshx.Target {
+	return sshx.Target{
+		Address: loopback, User: l.User, IdentityFile: p.identityFile(name, l), Alias: name,
+		KnownHosts: filepath.Join(p.keyFolder(name), knownHostsName), AcceptNew: l.HostKey == hostKeyAcceptNew,
+	}
+}

@@ -1,0 +1,230 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// A guest that cannot run is paused or ended by QEMU soon after it starts.
+const (
+	watchFor   = 1500 * time.Millisecond
+	watchEvery = 250 * time.Millisecond
+)
+
+// start brings the domain up, from off or paused.
+func (j *job) start(ctx context.Context) (providers.Result, error) {
+	if err := j.mine(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.seen != nil && j.seen.power.State == providers.StateRunning && j.seen.power.Reason == asUsual {
+		return j.result(ctx, providers.AlreadyTrue, "it is "+j.seen.power.Words)
+	}
+	if err := j.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.seen == nil {
+		return providers.Result{}, fail(errAbsent, "start %s", j.Name)
+	}
+	if j.seen.power.on() {
+		return j.resume(ctx)
+	}
+	evidence, err := j.boot(ctx)
+	if err != nil {
+		return providers.Result{}, err
+	}
+	return j.result(ctx, providers.Done, evidence...)
+}
+
+func (j *job) resume(ctx context.Context) (providers.Result, error) {
+	words := j.seen.power.Words
+	if j.seen.power.Reason != byUser {
+		return providers.Result{}, &providers.Failure{
+			Outcome: providers.Unsafe, Code: "broken", Seen: j.evidence(ctx, j.connection, *j.seen),
+			Next: []string{"vmctl plan"},
+			Err:  fmt.Errorf("start %s: it is %s", j.Address, words),
+		}
+	}
+	if err := j.Resume(ctx, j.seen.UUID); err != nil {
+		return providers.Result{}, fail(err, "resume %s", j.Name)
+	}
+	if err := j.watch(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	return j.result(ctx, providers.Done, "it was "+words+": resumed")
+}
+
+// boot starts a domain that is off, and falls back to TCG where the spec leaves
+// the choice and KVM does not work.
+func (j *job) boot(ctx context.Context) ([]string, error) {
+	kvm := j.seen.configured.Virtualized == "kvm"
+	if kvm && j.isAuto() {
+		if why := j.kvmBroke(); why != "" {
+			kvm = false
+		}
+	}
+	err := j.bootOn(ctx, kvm)
+	if err == nil || !kvm || !j.isAuto() || !accelTrouble(err) {
+		return nil, err
+	}
+	return j.fallBack(ctx, err)
+}
+
+// isAuto reports whether the mark leaves the accelerator to vmctl.
+func (j *job) isAuto() bool {
+	o := j.seen.owner()
+	return o != nil && o.Accel == accelAuto
+}
+
+// fallBack starts a domain on TCG after KVM has failed it, and remembers that
+// until this machine is booted again.
+func (j *job) fallBack(ctx context.Context, cause error) ([]string, error) {
+	why := cause.Error()
+	var broken *bootError
+	if errors.As(cause, &broken) {
+		why = broken.words
+	}
+	j.say("KVM does not work here (%s): starting again with TCG", why)
+	if err := j.Destroy(ctx, j.seen.UUID); err != nil {
+		j.say("forcing it off reported: %v", err)
+	}
+	if err := j.bootOn(ctx, false); err != nil {
+		return nil, err
+	}
+	evidence := []string{"accel = \"auto\": KVM did not work (" + why + "), TCG does"}
+	if err := j.rememberKVM(why); err != nil {
+		evidence = append(evidence, "that could not be remembered: "+err.Error())
+	}
+	return evidence, nil
+}
+
+// bootOn starts a domain on one accelerator and watches it for a moment. Host
+// ports that the kernel chose before are asked for again, as long as they are
+// free.
+func (j *job) bootOn(ctx context.Context, kvm bool) error { //nolint:revive // one of two accelerators
+	ports := j.recordedPorts()
+	for {
+		existing, err := j.XML(ctx, j.seen.UUID, asConfigured)
+		if err != nil {
+			return fail(err, "read %s", j.Name)
+		}
+		text, err := retarget(existing, kvm, ports)
+		if err != nil {
+			return fail(err, "describe %s to libvirt", j.Name)
+		}
+		if err := j.Define(ctx, text); err != nil {
+			return fail(err, "prepare %s for its start", j.Name)
+		}
+		err = j.Start(ctx, j.seen.UUID)
+		if err == nil {
+			return j.watch(ctx)
+		}
+		taken, ok := takenPort(err.Error())
+		if !ok {
+			return j.notStarted(ctx, err)
+		}
+		i := slices.Index(ports, taken)
+		if i < 0 || i > 0 && j.seen.configured.wantedForwards()[i-1].fixed() {
+			return j.portTaken(taken)
+		}
+		j.say("host port %d is taken by now: another one is chosen", taken.Host)
+		ports[i].Host = 0
+	}
+}
+
+// recordedPorts are the forwards with the host ports that were held last.
+func (j *job) recordedPorts() []forward {
+	ssh := sshForward(uint16(number(j.Prior, "ssh_port")))
+	all := append([]forward{ssh}, j.seen.configured.wantedForwards()...)
+	recorded := attr(j.Prior, "ports")
+	for i, f := range all {
+		if f.fixed() || !known(recorded) || !recorded.CanIterateElements() {
+			continue
+		}
+		if port, ok := recorded.AsValueMap()[fmt.Sprint(f.Guest)]; ok && known(port) && port.Type() == cty.Number {
+			n, _ := port.AsBigFloat().Uint64()
+			taken := slices.ContainsFunc(all, func(other forward) bool { return other.Host == uint16(n) })
+			if !taken {
+				all[i].Host = uint16(n)
+			}
+		}
+	}
+	return all
+}
+
+func (j *job) portTaken(f forward) error {
+	filter := "sport = :" + fmt.Sprint(f.Host)
+	option := "-ltnp"
+	if f.Protocol == protoUDP {
+		option = "-lunp"
+	}
+	return &providers.Failure{
+		Outcome: providers.Failed, Code: "port_taken",
+		Next: []string{
+			fmt.Sprintf("see who holds it: ss %s '%s'", option, filter),
+			fmt.Sprintf("or set another host port in port_forward of %s, or \"auto\"", j.Address),
+		},
+		Err: fmt.Errorf("start %s: host port %s is taken", j.Address, f.claimKey()),
+	}
+}
+
+// bootError says that a guest did not get anywhere.
+type bootError struct {
+	*providers.Failure
+	words string
+}
+
+// Unwrap returns the failure.
+func (e *bootError) Unwrap() error { return e.Failure }
+
+func (j *job) notStarted(ctx context.Context, cause error) error {
+	f := fail(cause, "start %s", j.Address)
+	if f.Code == "libvirt" {
+		f.Code = "start_failed"
+	}
+	f.Seen = append(f.Seen, j.evidence(ctx, j.connection, *j.seen)...)
+	f.Next = []string{"see QEMU's log: " + j.qemuLog(j.Name)}
+	return &bootError{Failure: f, words: cause.Error()}
+}
+
+// watch sees a guest through its first moments.
+func (j *job) watch(ctx context.Context) error {
+	for waited := time.Duration(0); waited < watchFor; waited += watchEvery {
+		if err := j.sleep(ctx, watchEvery); err != nil {
+			return fail(err, "watch %s start", j.Name)
+		}
+		now, err := j.Power(ctx, j.seen.UUID)
+		if err != nil {
+			return fail(err, "watch %s start", j.Name)
+		}
+		if now.State != providers.StateRunning && now.Reason != inTransition {
+			return j.wentWrong(ctx, now)
+		}
+	}
+	return nil
+}
+
+// wentWrong says how a guest that should run ended.
+func (j *job) wentWrong(ctx context.Context, now power) error {
+	s := *j.seen
+	s.power = now
+	f := &providers.Failure{
+		Outcome: providers.Failed, Code: "guest_stopped",
+		Seen: append(j.evidence(ctx, j.connection, s), j.bootLog(ctx, j.connection, s)...),
+		Next: []string{"see QEMU's log: " + j.qemuLog(j.Name)},
+		Err:  fmt.Errorf("start %s: the guest is %s", j.Address, now.Words),
+	}
+	return &bootError{Failure: f, words: now.Words}
+}
+
+// accelTrouble reports whether another accelerator may do better.
+func accelTrouble(err error) bool {
+	var broken *bootError
+	return errors.As(err, &broken)
+}

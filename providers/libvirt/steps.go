@@ -1,0 +1,248 @@
+package libvirt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"vmctl/providers"
+)
+
+// The operations of this provider's steps.
+const (
+	opDefine   = "define"
+	opRedefine = "redefine"
+	opStart    = "start"
+	opWaitSSH  = "wait_ssh"
+	opStop     = "stop"
+	opRecover  = "recover"
+	opDelete   = "delete"
+)
+
+const (
+	defineTimeout = 10 * time.Minute // uploads a kernel and an initial RAM disk
+	deleteTimeout = 2 * time.Minute
+	stopMargin    = 30 * time.Second // for libvirt's own answers
+)
+
+// Steps says how a change is made.
+func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
+	s := &sequence{p: p, change: c, rules: rulesOf(c.Policy)}
+	if err := s.read(); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Address, err)
+	}
+	switch c.Action {
+	case providers.Create:
+		s.define()
+		s.upIfWanted()
+	case providers.Update:
+		s.redefine()
+	case providers.RestartIt:
+		s.stop()
+		s.redefine()
+		s.up()
+	case providers.ReplaceIt:
+		s.stopIfOn()
+		s.delete()
+		s.define()
+		s.upIfWanted()
+	case providers.Destroy:
+		s.stopIfOn()
+		s.delete()
+	case providers.Start, providers.Recover:
+		s.clear()
+		s.redefine()
+		s.up()
+	case providers.Stop:
+		s.stop()
+		s.redefine()
+	case providers.Adopt, providers.Forget, providers.NoOp:
+	default:
+		panic("unknown action " + string(c.Action))
+	}
+	return s.steps, nil
+}
+
+// sequence collects the steps of one change, each after the one before it.
+type sequence struct {
+	p      *Provider
+	change providers.Change
+	rules  rules
+	want   machine
+	steps  []providers.Step
+}
+
+// read takes the wanted machine from a change that makes or changes something,
+// and refuses what QEMU could never do.
+func (s *sequence) read() error {
+	switch s.change.Action {
+	case providers.Destroy, providers.Adopt, providers.Forget, providers.NoOp:
+		return nil
+	case providers.Create, providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Recover, providers.Stop:
+	}
+	want, err := machineOf(s.change.Want)
+	if err != nil {
+		return err
+	}
+	s.want = want
+	if !s.makes() {
+		return nil
+	}
+	if want.Boot == nil && !isUnknown(s.change.Want, bootAttr) {
+		return fmt.Errorf("nothing to boot: write boot { kernel = \"…\" }")
+	}
+	if !namePattern.MatchString(s.change.Name) {
+		return fmt.Errorf("name = %q: a name begins with a letter or a digit and has letters, digits and . _ + = - only", s.change.Name)
+	}
+	return nil
+}
+
+func (s *sequence) makes() bool {
+	return s.change.Action == providers.Create || s.change.Action == providers.ReplaceIt
+}
+
+func (s *sequence) add(step providers.Step) {
+	step.Address = s.change.Address
+	if step.Class == "" {
+		step.Class = providers.Contractual
+	}
+	if step.Risk == "" {
+		step.Risk = providers.NoRisk
+	}
+	if len(s.steps) > 0 {
+		step.After = []int{len(s.steps) - 1}
+	}
+	s.steps = append(s.steps, step)
+}
+
+func (s *sequence) define() {
+	s.add(providers.Step{
+		Op: opDefine, Phase: providers.PhaseMake, Object: s.change.ID, Name: s.change.Name, Timeout: defineTimeout,
+		Takes: s.wantedClaims(),
+		Leaves: []string{
+			fmt.Sprintf("domain %s (%s) at %s", s.change.Name, s.change.ID, s.p.place.URI),
+			fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", s.change.Name, s.change.Name),
+			"keys in " + s.p.keyFolder(s.change.Name),
+		},
+	})
+}
+
+// redefine is there if an edit reaches the domain.
+func (s *sequence) redefine() {
+	if !slices.ContainsFunc(s.change.Edits, touches) {
+		return
+	}
+	s.addOn(providers.Step{
+		Op: opRedefine, Phase: providers.PhaseChange, Timeout: defineTimeout,
+		Frees: without(s.heldClaims(), s.wantedClaims()), Takes: without(s.wantedClaims(), s.heldClaims()),
+		Leaves: []string{fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", s.name(), s.name())},
+	})
+}
+
+// touches reports whether an edit changes the domain. Who logs in, and how that
+// is checked, is between vmctl and the guest; the same bytes under another path
+// are the same boot files.
+func touches(e providers.Edit) bool {
+	switch e.Path {
+	case "running", "ssh.user", "ssh.host_key", "boot.kernel", "boot.initrd":
+		return false
+	default:
+		return true
+	}
+}
+
+func (s *sequence) upIfWanted() {
+	if s.want.Running {
+		s.up()
+	}
+}
+
+func (s *sequence) up() {
+	s.addOn(providers.Step{
+		Op: opStart, Phase: providers.PhaseUp, Timeout: s.rules.StartTimeout,
+		Leaves: []string{fmt.Sprintf("domain %s running", s.name())},
+	})
+	if s.rules.Wait {
+		s.addOn(providers.Step{Op: opWaitSSH, Phase: providers.PhaseReady, Timeout: s.rules.WaitTimeout})
+	}
+}
+
+// addOn adds a step on the object that the change has in the end.
+func (s *sequence) addOn(step providers.Step) {
+	step.Object, step.Name = s.change.ID, s.name()
+	s.add(step)
+}
+
+func (s *sequence) name() string {
+	if s.change.Object != nil && s.change.Action != providers.ReplaceIt {
+		return s.change.Object.Name
+	}
+	return s.change.Name
+}
+
+// addOld adds a step on the object that is there before the change.
+func (s *sequence) addOld(step providers.Step) {
+	step.Object, step.Name = s.change.Object.ID, s.change.Object.Name
+	s.add(step)
+}
+
+func (s *sequence) stop() {
+	s.addOld(providers.Step{
+		Op: opStop, Phase: providers.PhaseDown, Risk: providers.Downtime,
+		Timeout: s.rules.Grace + s.rules.ForceWait + stopMargin,
+	})
+}
+
+func (s *sequence) stopIfOn() {
+	if s.change.Object.State != providers.StateOff {
+		s.stop()
+	}
+}
+
+// clear takes down what is neither off nor running, where a resume is not what
+// it needs.
+func (s *sequence) clear() {
+	o := s.change.Object
+	if o.State != providers.StatePaused {
+		return
+	}
+	broken := slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == providers.FindBroken })
+	switch {
+	case broken:
+		s.addOld(providers.Step{
+			Op: opRecover, Phase: providers.PhaseRecover, Risk: providers.Downtime, Timeout: s.rules.ForceWait + stopMargin,
+		})
+	case slices.ContainsFunc(s.change.Edits, touches):
+		s.stop()
+	}
+}
+
+func (s *sequence) delete() {
+	s.addOld(providers.Step{
+		Op: opDelete, Phase: providers.PhaseRemove, Timeout: deleteTimeout, Frees: s.heldClaims(),
+		Leaves: []string{fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", s.change.Object.Name, s.change.Object.Name)},
+	})
+}
+
+func (s *sequence) heldClaims() []providers.Claim {
+	if s.change.Object == nil {
+		return nil
+	}
+	return s.change.Object.Holds
+}
+
+func (s *sequence) wantedClaims() []providers.Claim {
+	all := []providers.Claim{nameClaim(s.p.place.URI, s.name())}
+	for _, f := range s.want.Forwards {
+		if f.fixed() {
+			all = append(all, f.claim())
+		}
+	}
+	slices.SortFunc(all[1:], func(a, b providers.Claim) int { return strings.Compare(a.Key, b.Key) })
+	return all
+}
+
+func without(all, these []providers.Claim) []providers.Claim {
+	return slices.DeleteFunc(slices.Clone(all), func(c providers.Claim) bool { return slices.Contains(these, c) })
+}

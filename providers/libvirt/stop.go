@@ -1,0 +1,109 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"vmctl/providers"
+	"vmctl/providers/stop"
+)
+
+// requestEvery is how often a guest is asked again to shut down: early in its
+// boot nobody listens yet.
+const requestEvery = 5 * time.Second
+
+// stop takes the domain down: requested first, forced then.
+func (j *job) stop(ctx context.Context) (providers.Result, error) {
+	return j.takeDown(ctx, j.rules.Grace)
+}
+
+// recover takes down what cannot run on.
+func (j *job) recover(ctx context.Context) (providers.Result, error) {
+	return j.takeDown(ctx, 0)
+}
+
+func (j *job) takeDown(ctx context.Context, grace time.Duration) (providers.Result, error) {
+	if err := j.mine(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.seen != nil && !j.seen.power.on() {
+		return j.result(ctx, providers.AlreadyTrue, "it is "+j.seen.power.Words)
+	}
+	if err := j.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.seen == nil {
+		return providers.Result{}, fail(errAbsent, "stop %s", j.Name)
+	}
+	r, err := stop.Stop(ctx, (*guest)(j), stop.Policy{
+		Grace: grace, ForceWait: j.rules.ForceWait, Again: requestEvery, Forbidden: !j.rules.Force,
+		StillSays: j.stillSays(),
+	}, stop.Clock{Now: j.settings.Now, Sleep: j.sleep}, j.log)
+	if err != nil {
+		return providers.Result{}, err
+	}
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	return j.result(own, r.How, r.Evidence...)
+}
+
+func (j *job) stillSays() []string {
+	if !j.rules.Force {
+		return []string{
+			fmt.Sprintf("give it more time: stop { grace = \"…\" } in %s", j.Address),
+			fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", j.Address),
+		}
+	}
+	return []string{fmt.Sprintf("see why QEMU does not end: virsh -c %s domstate --reason %s", j.place.URI, j.Name)}
+}
+
+// guest is the running domain as something that can be stopped.
+type guest job
+
+var _ stop.Target = (*guest)(nil)
+
+// Look reads the run state and whose domain it is.
+func (g *guest) Look(ctx context.Context) (stop.Sight, error) {
+	j := (*job)(g)
+	s, err := j.read(ctx)
+	if errors.Is(err, errAbsent) { // it had no configuration, and went when it stopped
+		return stop.Sight{Verdict: stop.Gone, Evidence: "gone"}, nil
+	}
+	if err != nil {
+		return stop.Sight{}, err
+	}
+	if !s.oursFor(j.settings.Project, j.Address) {
+		return stop.Sight{Verdict: stop.Other, Evidence: "it no longer bears the mark of " + j.Address.String()}, nil
+	}
+	if s.power.on() {
+		return stop.Sight{Verdict: stop.Runs, Evidence: s.power.Words, Deaf: s.power.Reason == broke}, nil
+	}
+	sight := stop.Sight{Verdict: stop.Gone, Evidence: s.power.Words}
+	switch s.power.Reason {
+	case byRequest:
+		sight.How = providers.Graceful
+	case byForce:
+		sight.How = providers.Forced
+	}
+	return sight, nil
+}
+
+// Request presses the power button. A paused guest is resumed first, or it could
+// not react.
+func (g *guest) Request(ctx context.Context) error {
+	now, err := g.Power(ctx, string(g.Object))
+	if err != nil {
+		return err
+	}
+	if now.State == providers.StatePaused && now.Reason == byUser {
+		if err := g.Resume(ctx, string(g.Object)); err != nil {
+			return err
+		}
+	}
+	return g.Shutdown(ctx, string(g.Object))
+}
+
+// Force ends QEMU.
+func (g *guest) Force(ctx context.Context) error { return g.Destroy(ctx, string(g.Object)) }

@@ -1,0 +1,233 @@
+package libvirt
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vmctl/providers"
+)
+
+// The pool that vmctl makes on a system connection that has no pool default.
+const (
+	systemPool     = "vmctl"
+	systemPoolPath = "/var/lib/libvirt/vmctl"
+	defaultPool    = "default"
+)
+
+// ownPool is the pool that vmctl makes here, and its folder.
+func (p *Provider) ownPool() (name, folder string) {
+	if p.place.System {
+		return systemPool, systemPoolPath
+	}
+	return "vmctl-" + p.settings.Project.Name + "-" + p.settings.Project.Lineage(), filepath.Join(p.settings.Dir, "pool")
+}
+
+// usablePool returns the pool for this provider's files, active. It makes
+// vmctl's own if that is needed; nobody else's pool is started or changed.
+func (p *Provider) usablePool(ctx context.Context, c connection) (pool, error) {
+	if p.pool != "" {
+		return p.theirPool(ctx, c, p.pool)
+	}
+	if p.place.System {
+		if d, err := p.theirPool(ctx, c, defaultPool); err == nil {
+			return d, nil
+		}
+	}
+	name, folder := p.ownPool()
+	found, err := c.Pool(ctx, name)
+	if errors.Is(err, errAbsent) {
+		// Another vmctl may have made it in between: reading decides.
+		made := c.DefinePool(ctx, poolXML(name, folder, p.place.System))
+		if found, err = c.Pool(ctx, name); err != nil {
+			return pool{}, errors.Join(made, err)
+		}
+	}
+	if err != nil {
+		return pool{}, err
+	}
+	if found.Active {
+		return found, nil
+	}
+	started := c.StartPool(ctx, name)
+	if found, err = c.Pool(ctx, name); err == nil && found.Active {
+		return found, nil
+	}
+	return pool{}, errors.Join(started, err)
+}
+
+// theirPool returns a pool of the user's, if it can be used.
+func (p *Provider) theirPool(ctx context.Context, c connection, name string) (pool, error) {
+	found, err := c.Pool(ctx, name)
+	var f *providers.Failure
+	switch {
+	case errors.Is(err, errAbsent):
+		f = fail(err, "find pool %q", name)
+		f.Code, f.Next = "no_pool", []string{"see what there is: virsh -c " + p.place.URI + " pool-list --all"}
+	case err != nil:
+		return pool{}, err
+	case !slices.Contains([]string{"dir", "fs", "netfs"}, found.Type):
+		f = fail(fmt.Errorf("it is of type %q, and vmctl needs one of files: dir, fs or netfs", found.Type), "use pool %q", name)
+		f.Code, f.Next = "no_pool", []string{"leave pool out of the provider's block: vmctl makes one"}
+	case !found.Active:
+		f = fail(errors.New("it is not active"), "use pool %q", name)
+		f.Code, f.Next = "no_pool", []string{"start it: virsh -c " + p.place.URI + " pool-start " + name}
+	default:
+		return found, nil
+	}
+	return pool{}, f
+}
+
+// ours reports whether vmctl made a pool.
+func (p *Provider) ours(found pool) bool {
+	name, folder := p.ownPool()
+	if p.place.System {
+		return found.Name == name && found.Path == folder
+	}
+	return found.Name == name
+}
+
+type poolTarget struct {
+	Path string `xml:"path"`
+	Mode string `xml:"permissions>mode"`
+}
+
+// poolXML describes a pool of files. QEMU's user must be able to pass through a
+// system pool's folder; nobody else gets into one's own.
+func poolXML(name, folder string, system bool) string { //nolint:revive // one of two kinds of connection
+	mode := "0700"
+	if system {
+		mode = "0711"
+	}
+	return mustXML(struct {
+		XMLName xml.Name   `xml:"pool"`
+		Type    string     `xml:"type,attr"`
+		Name    string     `xml:"name"`
+		Target  poolTarget `xml:"target"`
+	}{Type: "dir", Name: name, Target: poolTarget{Path: folder, Mode: mode}})
+}
+
+// volumeXML describes a volume of raw bytes that only its owner reads: there is
+// a host key in it.
+func volumeXML(u upload) string {
+	type format struct {
+		Type string `xml:"type,attr"`
+	}
+	type target struct {
+		Format format `xml:"format"`
+		Mode   string `xml:"permissions>mode"`
+	}
+	type size struct {
+		Unit  string `xml:"unit,attr"`
+		Bytes uint64 `xml:",chardata"`
+	}
+	return mustXML(struct {
+		XMLName    xml.Name `xml:"volume"`
+		Name       string   `xml:"name"`
+		Capacity   size     `xml:"capacity"`
+		Allocation size     `xml:"allocation"`
+		Target     target   `xml:"target"`
+	}{Name: u.Name, Capacity: size{"bytes", u.Size}, Allocation: size{"bytes", 0}, Target: target{format{"raw"}, "0600"}})
+}
+
+func mustXML(v any) string {
+	b, err := xml.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+func parsePool(text string) (pool, error) {
+	var x struct {
+		Type      string    `xml:"type,attr"`
+		Name      string    `xml:"name"`
+		Available memoryXML `xml:"available"`
+		Path      string    `xml:"target>path"`
+	}
+	if err := xml.Unmarshal([]byte(text), &x); err != nil {
+		return pool{}, fmt.Errorf("read the pool's description: %w", err)
+	}
+	return pool{Name: x.Name, Type: x.Type, Path: x.Path, Available: x.Available.bytes()}, nil
+}
+
+// Volumes of one object are named after it and what they hold.
+const (
+	kernelPart  = ".kernel-"
+	initrdPart  = ".initrd-"
+	consolePart = ".console.log"
+	digestChars = 12
+)
+
+func kernelVolume(name, sha256 string) string { return name + kernelPart + sha256[:digestChars] }
+
+func initrdVolume(name, sha256 string) string { return name + initrdPart + sha256[:digestChars] }
+
+func consoleVolume(name string) string { return name + consolePart }
+
+// isVolumeOf reports whether a volume belongs to the object of that name, and to
+// no other.
+func isVolumeOf(volume, name string) bool {
+	rest, ok := strings.CutPrefix(volume, name)
+	if !ok {
+		return false
+	}
+	if backup, ok := strings.CutPrefix(rest, consolePart); ok {
+		return backup == "" || strings.Trim(strings.TrimPrefix(backup, "."), "0123456789") == ""
+	}
+	for _, part := range []string{kernelPart, initrdPart} {
+		if digest, ok := strings.CutPrefix(rest, part); ok {
+			return len(digest) == digestChars && strings.Trim(digest, "0123456789abcdef") == ""
+		}
+	}
+	return false
+}
+
+// removeVolumes deletes the volumes of an object that keep does not list.
+func (p *Provider) removeVolumes(ctx context.Context, c connection, poolName, name string, keep []string) ([]string, error) {
+	all, err := c.Volumes(ctx, poolName)
+	if errors.Is(err, errAbsent) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(all)
+	var removed []string
+	for _, v := range all {
+		if !isVolumeOf(v, name) || slices.Contains(keep, v) {
+			continue
+		}
+		if err := c.DeleteVolume(ctx, poolName, v); err != nil && !errors.Is(err, errAbsent) {
+			return removed, fmt.Errorf("delete volume %s of pool %s: %w", v, poolName, err)
+		}
+		removed = append(removed, v)
+	}
+	return removed, nil
+}
+
+// removeEmptyPool removes a pool of vmctl's own that holds nothing any more.
+func (p *Provider) removeEmptyPool(ctx context.Context, c connection, found pool) (bool, error) {
+	if !p.ours(found) {
+		return false, nil
+	}
+	left, err := c.Volumes(ctx, found.Name)
+	if errors.Is(err, errAbsent) {
+		return true, nil
+	}
+	if err != nil || len(left) > 0 {
+		return false, err
+	}
+	if err := c.RemovePool(ctx, found.Name); err != nil && !errors.Is(err, errAbsent) {
+		return false, fmt.Errorf("remove the empty pool %s: %w", found.Name, err)
+	}
+	return true, nil
+}
+
+// pathIn is the path of a volume of a pool of files.
+func pathIn(found pool, volume string) string { return path.Join(found.Path, volume) }

@@ -1,0 +1,10 @@
+//go:build !cgo || !libvirt_dlopen
+
+package libvirt
+
+import "context"
+
+// dial says that this build has no libvirt.
+func dial(context.Context, string) (connection, error) {
+	return nil, errNotBuiltIn
+}

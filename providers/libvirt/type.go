@@ -1,0 +1,124 @@
+// Package libvirt makes virtual machines of QEMU through libvirt: domains that
+// boot a kernel directly, on QEMU's user network, with their files in a storage
+// pool, marked as vmctl's in the call that defines them.
+//
+// Everything goes through one libvirt connection, so that virsh and
+// virt-manager see the same machines and a remote host works like this one.
+package libvirt
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// TypeName is the type of this provider's blocks.
+const TypeName = "libvirt"
+
+// Host is what the provider takes from the process that it runs in.
+type Host struct {
+	UID    int
+	Getenv func(string) string
+	Proc   string // the proc file system; "" is /proc
+}
+
+// Type returns the provider type. It is the same whether or not this build has
+// libvirt: opening connects to nothing.
+func Type(h Host) providers.Type {
+	if h.Proc == "" {
+		h.Proc = "/proc"
+	}
+	library := &sync.Mutex{}
+	return providers.Type{
+		Name:    TypeName,
+		Kinds:   kinds,
+		Resolve: func(attrs cty.Value) cty.Value { return resolve(attrs, h.UID) },
+		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
+			return open(h, s, library)
+		},
+	}
+}
+
+// Provider is one libvirt connection. It connects when it is first needed, and
+// again when the connection was lost.
+type Provider struct {
+	host     Host
+	settings providers.Settings
+	place    place
+	pool     string // chosen by the block; "": by vmctl
+	dial     func(ctx context.Context, uri string) (connection, error)
+	sleep    func(ctx context.Context, d time.Duration) error
+
+	library *sync.Mutex // one at a time looks the library up
+	storage sync.Mutex  // one at a time changes pools, volumes and keys
+
+	mu   sync.Mutex
+	conn connection
+}
+
+var _ providers.Provider = (*Provider)(nil)
+
+func open(h Host, s providers.Settings, library *sync.Mutex) (*Provider, error) {
+	at, err := parseURI(text(s.Attrs, "uri"), h.UID)
+	if err != nil {
+		return nil, fmt.Errorf("provider.%s.%s: %w", TypeName, s.Name, err)
+	}
+	return &Provider{
+		host: h, settings: s, place: at, pool: text(s.Attrs, "pool"),
+		dial: dial, sleep: sleep, library: library,
+	}, nil
+}
+
+// connectLimit bounds an attempt to connect: libvirt itself would wait for ever.
+const connectLimit = 20 * time.Second
+
+func (p *Provider) connect(ctx context.Context) (connection, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn != nil && p.conn.Alive() {
+		return p.conn, nil
+	}
+	if p.conn != nil {
+		// What is left of a broken connection: the new one's error counts.
+		_ = p.conn.Close() //nolint:errcheck // see above
+		p.conn = nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	p.library.Lock()
+	defer p.library.Unlock()
+	c, err := p.dial(ctx, p.place.URI)
+	if err != nil {
+		return nil, p.noConnection(err)
+	}
+	p.conn = c
+	return c, nil
+}
+
+// Close ends the connection.
+func (p *Provider) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn == nil {
+		return nil
+	}
+	c := p.conn
+	p.conn = nil
+	return c.Close()
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

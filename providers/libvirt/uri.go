@@ -1,0 +1,68 @@
+package libvirt
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// The connections of this machine.
+const (
+	systemURI  = "qemu:///system"
+	sessionURI = "qemu:///session"
+)
+
+// place is a connection, taken apart.
+type place struct {
+	URI    string
+	Remote string // host name; "" on this machine
+	System bool   // the daemon runs as root
+	Test   bool   // libvirt's test driver
+}
+
+// resolve fills in the connection that this user gets: a daemon of one's own
+// for an ordinary user, the system's for root.
+func resolve(attrs cty.Value, uid int) cty.Value {
+	if !attrs.GetAttr("uri").IsNull() {
+		return attrs
+	}
+	all := attrs.AsValueMap()
+	all["uri"] = cty.StringVal(sessionURI)
+	if uid == 0 {
+		all["uri"] = cty.StringVal(systemURI)
+	}
+	return cty.ObjectVal(all)
+}
+
+// parseURI refuses what is no connection to QEMU.
+func parseURI(text string, uid int) (place, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return place{}, fmt.Errorf("uri = %q is no libvirt URI: write it like %q or %q", text, sessionURI, systemURI)
+	}
+	driver, transport, _ := strings.Cut(u.Scheme, "+")
+	p := place{URI: text, Remote: u.Hostname()}
+	switch {
+	case driver == "test":
+		p.Test = true
+		return p, nil
+	case driver != "qemu":
+		return place{}, fmt.Errorf("uri = %q is no connection to QEMU: write it like %q or %q", text, sessionURI, systemURI)
+	case !slices.Contains([]string{"", "unix", "ssh", "tls", "tcp", "libssh", "libssh2"}, transport):
+		return place{}, fmt.Errorf("uri = %q: libvirt has no transport %q", text, transport)
+	case filepath.Clean(u.Path) == "/embed":
+		return place{}, fmt.Errorf("uri = %q is refused: merely looking through the embedded driver can end processes "+
+			"that are not its own, after a reboot or a copied folder; use %q, which needs no system service either", text, sessionURI)
+	case u.Path == "/system":
+		p.System = true
+	case u.Path == "/session":
+		p.System = uid == 0 && p.Remote == ""
+	default:
+		return place{}, fmt.Errorf("uri = %q: QEMU has the connections %q and %q", text, sessionURI, systemURI)
+	}
+	return p, nil
+}

@@ -1,0 +1,186 @@
+package libvirt
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// machine is a vm as the spec wants it.
+type machine struct {
+	Running  bool
+	CPUs     uint
+	Memory   uint64 // bytes
+	Accel    string // auto, kvm, tcg
+	Boot     *boot
+	Forwards []forward
+	SSH      login
+}
+
+type boot struct {
+	Kernel, KernelSHA256 string
+	Initrd, InitrdSHA256 string // "": none
+	Cmdline              string
+}
+
+type login struct {
+	User     string
+	Identity string // "": a pair of vmctl's own
+	HostKey  string // pin, accept-new
+}
+
+// forward is one forwarded port.
+type forward struct {
+	Guest, Host uint16 // Host 0: the kernel chooses
+	HostIP      string
+	Protocol    string
+}
+
+// fixed reports whether the spec chose the host port.
+func (f forward) fixed() bool { return f.Host != 0 }
+
+// rules is how vmctl treats a vm.
+type rules struct {
+	StartTimeout, WaitTimeout time.Duration
+	Grace, ForceWait          time.Duration
+	Force, Wait               bool
+}
+
+// The accelerators of a spec.
+const (
+	accelAuto = "auto"
+	accelKVM  = "kvm"
+	accelTCG  = "tcg"
+)
+
+// The ways in which a spec has host keys checked.
+const (
+	hostKeyPin       = "pin"
+	hostKeyAcceptNew = "accept-new"
+)
+
+const (
+	bootAttr    = "boot"
+	forwardAttr = "port_forward"
+	autoPort    = "auto"
+)
+
+// machineOf reads the attributes of a vm. What is unknown yet has its zero
+// value: only names, run states and fixed ports are read before apply.
+func machineOf(v cty.Value) (machine, error) {
+	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
+		return machine{}, fmt.Errorf("it has no attributes")
+	}
+	m := machine{
+		Running: flag(v, "running"),
+		CPUs:    uint(number(v, "cpus")),
+		Memory:  number(v, "memory"),
+		Accel:   text(v, "accel"),
+	}
+	if b := attr(v, bootAttr); known(b) {
+		m.Boot = &boot{
+			Kernel: text(b, "kernel"), KernelSHA256: text(b, "kernel_sha256"),
+			Initrd: text(b, "initrd"), InitrdSHA256: text(b, "initrd_sha256"),
+			Cmdline: text(b, "cmdline"),
+		}
+	}
+	ssh := attr(v, "ssh")
+	m.SSH = login{User: text(ssh, "user"), Identity: text(ssh, "identity"), HostKey: text(ssh, "host_key")}
+	var err error
+	m.Forwards, err = forwardsOf(attr(v, forwardAttr))
+	return m, err
+}
+
+func forwardsOf(v cty.Value) ([]forward, error) {
+	if !known(v) {
+		return nil, nil
+	}
+	var all []forward
+	taken := map[forward]bool{}
+	for _, e := range v.AsValueSlice() {
+		f := forward{Guest: uint16(number(e, "guest")), HostIP: text(e, "host_ip"), Protocol: text(e, "protocol")}
+		if host := text(e, "host"); host != "" && host != autoPort {
+			port, err := strconv.ParseUint(host, 10, 16)
+			if err != nil || port == 0 {
+				return nil, fmt.Errorf("port_forward.host = %q is neither %q nor a port", host, autoPort)
+			}
+			f.Host = uint16(port)
+		}
+		if ip, err := netip.ParseAddr(f.HostIP); err == nil && !ip.Is4() {
+			return nil, fmt.Errorf("port_forward.host_ip = %q: QEMU's user network forwards IPv4 addresses only", f.HostIP)
+		}
+		if f.fixed() {
+			same := forward{Host: f.Host, HostIP: f.HostIP, Protocol: f.Protocol}
+			if taken[same] {
+				return nil, fmt.Errorf("port_forward: %s is forwarded twice", f.claimKey())
+			}
+			taken[same] = true
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// rulesOf reads a policy. What it does not say has the spec's default.
+func rulesOf(v cty.Value) rules {
+	r := rules{
+		StartTimeout: 10 * time.Minute, WaitTimeout: 5 * time.Minute,
+		Grace: 30 * time.Second, ForceWait: 10 * time.Second, Force: true, Wait: true,
+	}
+	seconds(&r.StartTimeout, attr(v, "start"), "timeout")
+	seconds(&r.WaitTimeout, attr(v, "ssh"), "wait_timeout")
+	seconds(&r.Grace, attr(v, "stop"), "grace")
+	seconds(&r.ForceWait, attr(v, "stop"), "force_wait")
+	if known(attr(attr(v, "stop"), "force")) {
+		r.Force = flag(attr(v, "stop"), "force")
+	}
+	if known(attr(attr(v, "ssh"), "wait")) {
+		r.Wait = flag(attr(v, "ssh"), "wait")
+	}
+	return r
+}
+
+func seconds(d *time.Duration, v cty.Value, name string) {
+	if n := attr(v, name); known(n) && n.Type() == cty.Number {
+		f, _ := n.AsBigFloat().Float64()
+		*d = time.Duration(f * float64(time.Second))
+	}
+}
+
+// attr is an attribute of an object, NilVal where there is none.
+func attr(v cty.Value, name string) cty.Value {
+	if !known(v) || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return cty.NilVal
+	}
+	return v.GetAttr(name)
+}
+
+func isUnknown(v cty.Value, name string) bool {
+	a := attr(v, name)
+	return a != cty.NilVal && !a.IsKnown()
+}
+
+func known(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNull() }
+
+func text(v cty.Value, name string) string {
+	if a := attr(v, name); known(a) && a.Type() == cty.String {
+		return a.AsString()
+	}
+	return ""
+}
+
+func flag(v cty.Value, name string) bool {
+	a := attr(v, name)
+	return known(a) && a.Type() == cty.Bool && a.True()
+}
+
+func number(v cty.Value, name string) uint64 {
+	if a := attr(v, name); known(a) && a.Type() == cty.Number {
+		n, _ := a.AsBigFloat().Uint64()
+		return n
+	}
+	return 0
+}

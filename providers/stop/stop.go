@@ -1,0 +1,241 @@
+// Package stop is the one way in which vmctl ends what runs: verify who it is,
+// request, wait, verify again, force, wait, and confirm that it is gone. It
+// never says that something stopped before that was seen.
+package stop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"vmctl/providers"
+)
+
+// Target is something that runs and can be asked, or forced, to end.
+type Target interface {
+	// Look reads what is there now and verifies that it is still the one that is
+	// meant. An error means that this cannot be said.
+	Look(ctx context.Context) (Sight, error)
+	// Request asks it to end by itself. It may be repeated.
+	Request(ctx context.Context) error
+	// Force ends it. An error does not mean that it failed: Look decides.
+	Force(ctx context.Context) error
+}
+
+// Verdict says what a look saw.
+type Verdict string
+
+// Runs is the target, running. Gone is confirmed absence or rest. Other is
+// something else in the target's place, which is never touched.
+const (
+	Runs  Verdict = "runs"
+	Gone  Verdict = "gone"
+	Other Verdict = "other"
+)
+
+// Sight is what a look saw.
+type Sight struct {
+	Verdict  Verdict
+	Evidence string        // in words: "shut off (shutdown)"
+	How      providers.How // Gone: Graceful or Forced where the system tells; "" where it does not
+	Deaf     bool          // Runs: it cannot hear a request, as Evidence says
+}
+
+// Policy says how long to wait for what.
+type Policy struct {
+	Grace     time.Duration // between the request and force
+	ForceWait time.Duration // between force and giving up
+	Again     time.Duration // after which a request is repeated; 0: it is not
+	Poll      time.Duration // between two looks; 0: a quarter of a second
+	Forbidden bool          // never force: fail when the grace is over
+	StillSays []string      // what to type when it still runs, a line each
+}
+
+// Clock is the time that a procedure lives in.
+type Clock struct {
+	Now func() time.Time
+	// Sleep returns after d, or with the context's error when that ends first.
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+// Result says how the target ended.
+type Result struct {
+	How      providers.How // AlreadyTrue, Graceful or Forced
+	Evidence []string
+}
+
+// Stop ends target as policy says. It succeeds only after the target was seen
+// gone; every error is a *providers.Failure that says what was seen last.
+//
+// When ctx ends nothing more is forced: Stop looks once more and says whether
+// the target still runs.
+func Stop(ctx context.Context, target Target, policy Policy, clock Clock, log providers.Log) (Result, error) {
+	if policy.Poll <= 0 {
+		policy.Poll = 250 * time.Millisecond
+	}
+	p := &procedure{Target: target, policy: policy, clock: clock, log: log, started: clock.Now()}
+	return p.run(ctx)
+}
+
+type procedure struct {
+	Target
+	policy   Policy
+	clock    Clock
+	log      providers.Log
+	started  time.Time
+	evidence []string
+}
+
+func (p *procedure) run(ctx context.Context) (Result, error) {
+	sight, err := p.Look(ctx)
+	if err != nil {
+		return Result{}, p.fail(providers.Failed, "unreadable", fmt.Errorf("stop: what runs cannot be read, and nothing was done: %w", err))
+	}
+	switch sight.Verdict {
+	case Gone:
+		return Result{How: providers.AlreadyTrue, Evidence: []string{sight.Evidence}}, nil
+	case Other:
+		return Result{}, p.other(sight)
+	case Runs:
+	}
+	if sight.Deaf {
+		p.see("%s: it cannot hear a request", sight.Evidence)
+		if p.policy.Forbidden {
+			return Result{}, p.still(providers.Timeout, sight.Evidence)
+		}
+		return p.force(ctx)
+	}
+	p.see("requested after %s", p.elapsed())
+	sight, err = p.wait(ctx, p.policy.Grace, p.request)
+	if err != nil || sight.Verdict != Runs {
+		return p.ended(sight, providers.Graceful, err)
+	}
+	p.see("still running %s after the request", p.policy.Grace)
+	if p.policy.Forbidden {
+		return Result{}, p.still(providers.Timeout, sight.Evidence)
+	}
+	return p.force(ctx)
+}
+
+// request asks, and lets the wait that follows decide what came of it.
+func (p *procedure) request(ctx context.Context) {
+	if err := p.Request(ctx); err != nil {
+		p.see("request failed: %v", err)
+	}
+}
+
+// force verifies once more, ends the target and confirms that it is gone.
+func (p *procedure) force(ctx context.Context) (Result, error) {
+	sight, err := p.Look(ctx)
+	if err != nil {
+		return Result{}, p.fail(providers.Unsafe, "unverified",
+			fmt.Errorf("stop: it could not be verified before it was forced, so it was not: %w", err))
+	}
+	switch sight.Verdict {
+	case Gone:
+		return p.ended(sight, providers.Graceful, nil)
+	case Other:
+		return Result{}, p.other(sight)
+	case Runs:
+	}
+	p.log(providers.Progress{Text: "forcing it off"})
+	p.see("forced after %s", p.elapsed())
+	if err := p.Force(ctx); err != nil {
+		p.see("force reported: %v", err)
+	}
+	sight, err = p.wait(ctx, p.policy.ForceWait, nil)
+	if err != nil || sight.Verdict != Runs {
+		return p.ended(sight, providers.Forced, err)
+	}
+	return Result{}, p.still(providers.Failed, sight.Evidence)
+}
+
+// wait looks until the target is gone or the limit is reached, and repeats the
+// request as the policy says. The last look counts, also when it failed.
+func (p *procedure) wait(ctx context.Context, limit time.Duration, request func(context.Context)) (Sight, error) {
+	start := p.clock.Now()
+	var asked time.Time
+	if request != nil {
+		p.log(providers.Progress{Text: fmt.Sprintf("asked it to shut down, waiting up to %s", limit)})
+		request(ctx)
+		asked = start
+	}
+	for {
+		sight, err := p.Look(ctx)
+		if ctx.Err() != nil {
+			return p.lastLook(ctx)
+		}
+		if err == nil && sight.Verdict != Runs {
+			return sight, nil
+		}
+		now := p.clock.Now()
+		if now.Sub(start) >= limit {
+			return sight, err
+		}
+		if request != nil && p.policy.Again > 0 && now.Sub(asked) >= p.policy.Again {
+			request(ctx)
+			asked = now
+		}
+		if err := p.clock.Sleep(ctx, min(p.policy.Poll, limit-now.Sub(start))); err != nil {
+			return p.lastLook(ctx)
+		}
+	}
+}
+
+var errEnded = errors.New("the wait was ended")
+
+// lastLook says what is there after ctx has ended.
+func (p *procedure) lastLook(ctx context.Context) (Sight, error) {
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	sight, err := p.Look(own)
+	if err != nil {
+		return sight, err
+	}
+	if sight.Verdict == Runs {
+		return sight, fmt.Errorf("%w: %w", errEnded, context.Cause(ctx))
+	}
+	return sight, nil
+}
+
+// ended turns what a wait came to into a result.
+func (p *procedure) ended(sight Sight, how providers.How, err error) (Result, error) {
+	switch {
+	case errors.Is(err, errEnded):
+		p.see("%v", err)
+		return Result{}, p.still(providers.Timeout, sight.Evidence)
+	case err != nil:
+		return Result{}, p.fail(providers.Failed, "not_confirmed",
+			fmt.Errorf("stop: it was not confirmed that it is gone: %w", err))
+	case sight.Verdict == Other:
+		return Result{}, p.other(sight)
+	}
+	if sight.How != "" {
+		how = sight.How
+	}
+	p.see("gone after %s: %s", p.elapsed(), sight.Evidence)
+	return Result{How: how, Evidence: p.evidence}, nil
+}
+
+func (p *procedure) still(outcome providers.Outcome, evidence string) error {
+	f := p.fail(outcome, "still_running", fmt.Errorf("stop: it is still running after %s (%s)", p.elapsed(), evidence))
+	f.Next = p.policy.StillSays
+	return f
+}
+
+func (p *procedure) other(sight Sight) error {
+	return p.fail(providers.Stale, "not_the_same", fmt.Errorf("stop: it is not the one that was to be stopped: %s", sight.Evidence))
+}
+
+func (p *procedure) fail(outcome providers.Outcome, code string, err error) *providers.Failure {
+	return &providers.Failure{Outcome: outcome, Code: code, Seen: p.evidence, Err: err}
+}
+
+func (p *procedure) see(format string, args ...any) {
+	p.evidence = append(p.evidence, fmt.Sprintf(format, args...))
+}
+
+func (p *procedure) elapsed() time.Duration {
+	return p.clock.Now().Sub(p.started).Round(100 * time.Millisecond)
+}
