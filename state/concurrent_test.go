@@ -77,3 +77,19 @@ func TestAppendFromManyGoroutines(t *testing.T) {
 		t.Errorf("journal and snapshot differ (-journal +snapshot):\n%s", d)
 	}
 }
+
+// While somebody writes, the last line is on its way: that is nothing to note.
+func TestLineUnderWayIsNotTorn(t *testing.T) {
+	f := folder(t)
+	j := open(t, f)
+	appendTo(t, j, state.Entry{Run: "r", Kind: state.Begin, Op: "start", Address: dev})
+	place(t, f, "journal-0.ndjson", file(t, f, "journal-0.ndjson")+`{"e":{`)
+	if s := read(t, f); interrupted(s) != "r/0 start vm.dev" || len(s.Notes) > 0 {
+		t.Errorf("beside the writer: interrupted %s, notes %v", interrupted(s), s.Notes)
+	}
+	crashed := abandon(t, f)
+	if s := read(t, crashed); interrupted(s) != "r/0 start vm.dev" || len(s.Notes) != 1 {
+		t.Errorf("after a crash: interrupted %s, notes %v", interrupted(s), s.Notes)
+	}
+	closeIt(t, j)
+}

@@ -140,7 +140,7 @@ func (f Folder) open(lock *lockfile.Lock) (*journal, error) {
 			return nil, err
 		}
 	}
-	return j, f.removeJournals(s.Serial)
+	return j, f.removeJournals(j.snapshot.Serial)
 }
 
 func (f Folder) statePath() string  { return filepath.Join(f.Dir, "state.json") }

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -60,6 +61,20 @@ func read(t *testing.T, f state.Folder) *state.Snapshot {
 		t.Fatalf("read: %v", err)
 	}
 	return s
+}
+
+// names is what the data directory holds.
+func names(t *testing.T, f state.Folder) []string {
+	t.Helper()
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }
 
 // diff compares states; cty values by RawEquals, nil and empty alike.

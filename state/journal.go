@@ -108,7 +108,7 @@ func (j *journal) create() error {
 		return nil
 	}
 	if j.stored == nil {
-		if err := j.store(); err != nil {
+		if err := j.store(j.snapshot); err != nil {
 			return err
 		}
 	}
@@ -178,18 +178,18 @@ func (j *journal) finish() error {
 
 // fold makes what was appended a snapshot of its own, with the next serial.
 func (j *journal) fold() error {
-	j.snapshot.Serial++
-	if err := j.store(); err != nil {
-		j.snapshot.Serial--
+	next := *j.snapshot
+	next.Serial++
+	if err := j.store(&next); err != nil {
 		return err
 	}
-	j.seq = 0
+	j.snapshot = &next
 	return nil
 }
 
-// store writes the snapshot, and the one before it as its backup.
-func (j *journal) store() error {
-	data, err := j.folder.encodeSnapshot(j.snapshot)
+// store writes a snapshot, and the one before it as its backup.
+func (j *journal) store(s *Snapshot) error {
+	data, err := j.folder.encodeSnapshot(s)
 	if err != nil {
 		return err
 	}

@@ -90,6 +90,9 @@ func TestInterruptedStepKeepsWhatItMayLeave(t *testing.T) {
 	if d := diff([]state.Entry{other, begun}, read(t, f).Interrupted); d != "" {
 		t.Errorf("interrupted (-want +got):\n%s", d)
 	}
+	if got := file(t, f, "state.json"); !strings.Contains(got, `"at": "2026-05-06T06:08:09.00000001Z"`) {
+		t.Errorf("times are not in UTC:\n%s", got)
+	}
 }
 
 func TestRecordsArePutAndDropped(t *testing.T) {
@@ -156,9 +159,8 @@ func TestOpenWithoutAppendWritesNothing(t *testing.T) {
 		t.Errorf("append of nothing: %v", err)
 	}
 	closeIt(t, j)
-	entries, err := os.ReadDir(f.Dir)
-	if err != nil || len(entries) != 1 || entries[0].Name() != "lock" {
-		t.Errorf("folder: %v, %v; want only the lock file", entries, err)
+	if d := cmp.Diff([]string{"lock"}, names(t, f)); d != "" {
+		t.Errorf("files (-want +got):\n%s", d)
 	}
 }
 
@@ -182,6 +184,9 @@ func TestFilesArePrivate(t *testing.T) {
 			}
 		}
 		closeIt(t, j)
+	}
+	if d := cmp.Diff([]string{"lock", "state.json", "state.json.backup"}, names(t, f)); d != "" {
+		t.Errorf("files after close (-want +got):\n%s", d)
 	}
 	if got := file(t, f, "state.json.backup"); !strings.Contains(got, `"serial": 1`) {
 		t.Errorf("backup: %s, want snapshot 1", got)
@@ -248,7 +253,7 @@ func TestSnapshotIsACopy(t *testing.T) {
 	appendTo(t, j,
 		state.Entry{Run: "r", Kind: state.Done, Step: 0, Address: dev, Put: &r},
 		state.Entry{Run: "r", Kind: state.Begin, Step: 1, Address: dev, Leaves: []string{"x"}, Put: &r})
-	want := j.Snapshot()
+	want := read(t, f)
 	uses[0], r.Digests["password"] = dev, "changed by who appended it"
 	got := j.Snapshot()
 	if d := diff(want, got); d != "" {

@@ -5,8 +5,10 @@ package state_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 	case "write":
 		err = writeForever(folderAt(os.Args[1]))
 	case "small-disk":
-		err = fillDisk(folderAt(os.Args[1]))
+		err = fillDisk(folderAt(os.Args[1]), os.Args[2])
 	default:
 		os.Exit(m.Run())
 	}
@@ -118,15 +120,65 @@ func TestKilledWriterLosesNothingAcknowledged(t *testing.T) {
 		}
 		closeIt(t, j)
 	}
-	names, err := filepath.Glob(filepath.Join(f.Dir, ".*.tmp"))
-	if err != nil || len(names) > 0 {
-		t.Errorf("left behind: %v %v", names, err)
+	if d := cmp.Diff([]string{"lock", "state.json", "state.json.backup"}, names(t, f)); d != "" {
+		t.Errorf("files (-want +got):\n%s", d)
 	}
 	t.Logf("%d of 40 killed writers left a journal", crashed)
 }
 
+// A reader that has read the old snapshot finds the folder of the new one: its
+// journal is gone, or there is one that it cannot know.
+func TestReadAcrossAClose(t *testing.T) {
+	old, _ := whole(t)
+	now := strings.Replace(old, `"serial": 1`, `"serial": 2`, 1)
+	f := folder(t)
+	path := filepath.Join(f.Dir, "state.json")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	serial := make(chan string)
+	go func() {
+		s, err := f.Read(context.Background())
+		if err != nil {
+			serial <- err.Error()
+			return
+		}
+		serial <- fmt.Sprintf("serial %d, interrupted %s", s.Serial, interrupted(s))
+	}()
+	reader, err := os.OpenFile(path, os.O_WRONLY, 0) // once the reader has opened it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reader.WriteString(old); err != nil {
+		t.Fatal(err)
+	}
+	place(t, f, "new", now)
+	if err := os.Rename(filepath.Join(f.Dir, "new"), path); err != nil {
+		t.Fatal(err)
+	}
+	begun := state.Entry{Serial: 2, Seq: 1, Run: "r3", Kind: state.Begin, Op: "start", Address: dev}
+	place(t, f, "journal-2.ndjson", lineOf(t, begun))
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := <-serial, "serial 2, interrupted r3/0 start vm.dev"; got != want {
+		t.Errorf("read %s, want %s", got, want)
+	}
+}
+
+// lineOf is an entry as a line of a journal.
+func lineOf(t *testing.T, e state.Entry) string {
+	t.Helper()
+	body, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
+	return fmt.Sprintf(`{"e":%s,"sum":"%08x"}`+"\n", body, sum)
+}
+
 // fillDisk appends until nothing more fits, and says what it was told.
-func fillDisk(f state.Folder) error {
+func fillDisk(f state.Folder, scenario string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	ctx := context.Background()
 	j, err := f.Open(ctx, state.Owner{Command: "vmctl apply"})
@@ -137,60 +189,80 @@ func fillDisk(f state.Folder) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
-	written := 0
-	for ; err == nil; written++ {
-		err = j.Append(ctx, state.Entry{Run: "r", Kind: state.Begin, Step: written, Op: "start", Address: dev})
+	entry := state.Entry{Run: "r", Kind: state.Begin, Op: "start", Address: dev}
+	if scenario == "at first" {
+		entry.Evidence = []string{strings.Repeat("long ", 1000)}
+	}
+	for ; err == nil; entry.Step++ {
+		err = j.Append(ctx, entry)
 	}
 	fmt.Println(err)
 	fmt.Println("too large:", errors.Is(err, syscall.EFBIG))
-	fmt.Println("lost one:", len(j.Snapshot().Interrupted) == written-1)
-	_, err = folderAt(f.Dir).Read(ctx)
+	fmt.Println("lost one:", len(j.Snapshot().Interrupted) == entry.Step-1)
+	_, err = f.Read(ctx)
 	fmt.Println("readable:", err == nil)
-
-	// Close cannot write its snapshot either; then somebody makes room.
-	if os.Getenv("ROOM") == "" {
-		fmt.Println(j.Close())
-		return nil
+	if scenario == "until there is room" {
+		limit.Cur = limit.Max
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+			return err
+		}
+		fmt.Println(j.Append(ctx, state.Entry{Run: "r", Kind: state.Failed, Step: 0, Op: "start", Address: dev}))
 	}
-	limit.Cur = limit.Max
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		return err
-	}
-	fmt.Println(j.Append(ctx, state.Entry{Run: "r", Kind: state.Failed, Step: 0, Op: "start", Address: dev}))
 	fmt.Println(j.Close())
 	return nil
 }
 
 func TestFullDisk(t *testing.T) {
-	for _, room := range []string{"", "made"} {
-		f := folder(t)
-		cmd := child(t, "small-disk", f)
-		cmd.Env = append(cmd.Env, "ROOM="+room)
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		journal := filepath.Join(f.Dir, "journal-0.ndjson")
-		want := "record what is being done: write " + journal + ": file too large\ntoo large: true\nlost one: true\nreadable: true\n"
-		if room == "" {
-			want += "close the state: write " + filepath.Join(f.Dir, "state.json") + ": file too large\n"
-		} else {
-			want += "<nil>\n<nil>\n"
-		}
-		if d := cmp.Diff(want, string(out)); d != "" {
-			t.Errorf("said (-want +got):\n%s", d)
-		}
-		s := read(t, f)
-		if room == "" {
-			lines := strings.Count(file(t, f, "journal-0.ndjson"), "\n")
-			if s.Serial != 0 || lines < 5 || len(s.Interrupted) != lines || len(s.Notes) > 0 {
-				t.Errorf("serial %d, %d interrupted of %d lines, notes %v", s.Serial, len(s.Interrupted), lines, s.Notes)
+	for _, test := range []struct {
+		name, ends string
+		files      []string
+		check      func(*testing.T, state.Folder, *state.Snapshot)
+	}{
+		{
+			name: "at first", ends: "<nil>\n", files: []string{"lock", "state.json"},
+			check: func(t *testing.T, _ state.Folder, s *state.Snapshot) {
+				if s.Serial != 0 || len(s.Interrupted) > 0 {
+					t.Errorf("serial %d, interrupted %s; want nothing", s.Serial, interrupted(s))
+				}
+			},
+		},
+		{
+			name: "later", ends: "close the state: write DIR/state.json: file too large\n", files: []string{"journal-0.ndjson", "lock", "state.json", "state.json.backup"},
+			check: func(t *testing.T, f state.Folder, s *state.Snapshot) {
+				lines := strings.Count(file(t, f, "journal-0.ndjson"), "\n")
+				if s.Serial != 0 || lines < 5 || len(s.Interrupted) != lines || len(s.Notes) > 0 {
+					t.Errorf("serial %d, %d interrupted of %d lines, notes %v", s.Serial, len(s.Interrupted), lines, s.Notes)
+				}
+			},
+		},
+		{
+			name: "until there is room", ends: "<nil>\n<nil>\n", files: []string{"lock", "state.json", "state.json.backup"},
+			check: func(t *testing.T, _ state.Folder, s *state.Snapshot) {
+				if s.Serial != 1 || len(s.Interrupted) < 4 || s.Interrupted[0].Step != 1 {
+					t.Errorf("serial %d, interrupted %s; want step 0 ended", s.Serial, interrupted(s))
+				}
+			},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := folder(t)
+			cmd := child(t, "small-disk", f)
+			cmd.Args = append(cmd.Args, test.name)
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
 			}
-		} else if s.Serial != 1 || len(s.Interrupted) < 4 || s.Interrupted[0].Step != 1 {
-			t.Errorf("serial %d, interrupted %s; want step 0 ended", s.Serial, interrupted(s))
-		}
-		if _, held, err := f.Holder(t.Context()); held || err != nil {
-			t.Errorf("lock held %t, %v; want it free", held, err)
-		}
+			want := "record what is being done: write DIR/journal-0.ndjson: file too large\ntoo large: true\nlost one: true\nreadable: true\n" + test.ends
+			if d := cmp.Diff(strings.ReplaceAll(want, "DIR", f.Dir), string(out)); d != "" {
+				t.Errorf("said (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(test.files, names(t, f)); d != "" {
+				t.Errorf("files (-want +got):\n%s", d)
+			}
+			test.check(t, f, read(t, f))
+			if _, held, err := f.Holder(t.Context()); held || err != nil {
+				t.Errorf("lock held %t, %v; want it free", held, err)
+			}
+		})
 	}
 }

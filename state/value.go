@@ -65,15 +65,26 @@ func (v *value) UnmarshalJSON(data []byte) error {
 	if f.Type == nil || f.Value == nil {
 		return fmt.Errorf("a value without its type or content")
 	}
-	typ, err := ctyjson.UnmarshalType(f.Type)
-	if err != nil {
-		return fmt.Errorf("a value's type: %w", err)
-	}
-	v.Value, err = ctyjson.Unmarshal(f.Value, typ)
-	if err != nil {
+	var err error
+	if v.Value, err = f.decode(); err != nil {
 		return fmt.Errorf("a value: %w", err)
 	}
 	return nil
+}
+
+// decode turns the panics of cty, where a type or a value contradicts itself,
+// into errors: a file can hold anything.
+func (f valueFile) decode() (v cty.Value, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			v, err = cty.NilVal, fmt.Errorf("%v", p)
+		}
+	}()
+	typ, err := ctyjson.UnmarshalType(f.Type)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	return ctyjson.Unmarshal(f.Value, typ)
 }
 
 // exactly widens a whole number to the precision with which numbers are read

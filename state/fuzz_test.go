@@ -1,0 +1,75 @@
+package state_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"vmctl/state"
+)
+
+// FuzzRead puts any bytes in the place of the files. They are either understood,
+// and then opening and closing keeps what they say, or refused.
+func FuzzRead(f *testing.F) {
+	f.Add("", "")
+	f.Add(`{"format":1,"vmctl_version":"","id":"k7m2qd9x4r","project":"p","serial":1,"records":{},"forgotten":{},"interrupted":[]}`, "")
+	f.Add(`{"format":1,"id":"k7m2qd9x4r","serial":1,"records":{"vm.a":{"kind":"vm","values":{"type":["object",{"a":"number"}],"value":{"a":1}}}}}`, `{"e":{},"sum":"00000000"}`+"\n")
+	f.Add(`{"format":1,"id":"k7m2qd9x4r","serial":1,"records":{"vm.a":{"values":{"type":["set",["tuple",["bool","dynamic"]]],"value":[[true,{"type":"string","value":"x"}]]}}}}`, "\x00")
+	f.Add(`{"format":1,"id":"k7m2qd9x4r","serial":1,"interrupted":[{"kind":"begin","put":{"policy":{"type":"dynamic","value":null}}}]}`, "{}")
+	f.Fuzz(func(t *testing.T, snapshot, journal string) {
+		s := folder(t)
+		place(t, s, "state.json", snapshot)
+		place(t, s, "journal-1.ndjson", journal)
+		before, err := s.Read(t.Context())
+		if err != nil {
+			var corrupt *state.CorruptError
+			var newer *state.NewerError
+			var mismatch *state.MismatchError
+			if !errors.As(err, &corrupt) && !errors.As(err, &newer) && !errors.As(err, &mismatch) {
+				t.Fatal(err)
+			}
+			refused(t, s)
+			return
+		}
+		j := open(t, s)
+		appendTo(t, j, state.Entry{Run: "r", Kind: state.Note, Op: "looked"})
+		closeIt(t, j)
+		after := read(t, s)
+		before.Serial, before.Notes, before.Project = after.Serial, nil, after.Project
+		if d := diff(before, after); d != "" {
+			t.Errorf("what was understood changed (-before +after):\n%s", d)
+		}
+	})
+}
+
+// FuzzRecord reads any JSON as a record: it is refused, or survives a round trip.
+func FuzzRecord(f *testing.F) {
+	for _, seed := range []string{
+		`{"values":{"type":["object",{"a":"number"}],"value":{"a":1}}}`,
+		`{"values":{"type":["list","dynamic"],"value":[{"type":"string","value":"a"},{"type":"number","value":1}]}}`,
+		`{"values":{"type":["set","dynamic"],"value":[{"type":"string","value":"a"},{"type":"number","value":1}]}}`,
+		`{"values":{"type":["map","dynamic"],"value":{"b":{"type":"string","value":"a"},"a":{"type":"number","value":1}}}}`,
+		`{"values":{"type":["tuple",["bool",["list",["set","string"]]]],"value":[true,[["a"],null]]},"uses":["vm.a[\"b\"]"]}`,
+		`{"values":{"type":["object",{"a":"string"},["a"]],"value":{}}}`,
+		`{"values":{"type":"number","value":1e99}}`,
+		`{"values":{"type":["object",{},["a"]],"value":{}}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var r, back state.Record
+		if json.Unmarshal(data, &r) != nil {
+			return
+		}
+		written, err := json.Marshal(r)
+		if err != nil {
+			return
+		}
+		if err := json.Unmarshal(written, &back); err != nil {
+			t.Fatalf("written as %s, which is refused: %v", written, err)
+		}
+		if d := diff(r, back); d != "" {
+			t.Errorf("changed by a round trip (-before +after):\n%s", d)
+		}
+	})
+}
