@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty/function"
 )
 
 // declarations is what the files of a folder declare, before anything is evaluated.
@@ -16,6 +17,7 @@ type declarations struct {
 	outputs   map[string]*hclsyntax.Block
 	providers map[ProviderRef]*hclsyntax.Block
 	resources map[Address]*hclsyntax.Block // by the address of the block
+	functions map[string]function.Function // that expressions may call
 }
 
 func newDeclarations() *declarations {

@@ -109,7 +109,12 @@ func (w *world) evaluate(n *node, only string) *result {
 	}
 	value, diags := evaluate(n.expr, ctx)
 	w.diags = append(w.diags, diags...)
-	if diags.HasErrors() {
+	heavy := !diags.HasErrors() && tooHeavy(value)
+	if heavy && !r.tainted {
+		w.diags = append(w.diags, mistake(n.expr.Range(), "Value too large",
+			"`%s` comes to more than %s. Put less into it, or into a file.", n.name, FormatSize(maxWeight)))
+	}
+	if heavy || diags.HasErrors() {
 		r.tainted = true
 		return r
 	}

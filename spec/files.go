@@ -17,8 +17,12 @@ import (
 // Suffix ends the name of every spec file.
 const Suffix = ".vmctl.hcl"
 
-// maxFileBytes is more than anybody writes and little enough to read at once.
-const maxFileBytes = 8 << 20
+// The largest files that are read at once. maxSpecBytes has room for twenty
+// thousand machines, and the scanner takes two seconds for the worst of it.
+const (
+	maxSpecBytes = 2 << 20
+	maxTextBytes = 8 << 20 // that functions read
+)
 
 // SpecFiles returns the paths of the spec files of a folder, dir joined with
 // each name, sorted. Hidden files are no spec files. A folder without spec files
@@ -46,12 +50,12 @@ func readText(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer closeRead(f)
-	src, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	src, err := io.ReadAll(io.LimitReader(f, maxSpecBytes+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case len(src) > maxFileBytes:
-		return nil, fmt.Errorf("it is larger than %s", FormatSize(maxFileBytes))
+	case len(src) > maxSpecBytes:
+		return nil, fmt.Errorf("it is larger than %s", FormatSize(maxSpecBytes))
 	}
 	return src, nil
 }

@@ -77,12 +77,12 @@ func (f *folder) text(path string) (string, error) {
 		return "", err
 	}
 	defer closeRead(file)
-	src, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	src, err := io.ReadAll(io.LimitReader(file, maxTextBytes+1))
 	switch {
 	case err != nil:
 		return "", reason(err)
-	case len(src) > maxFileBytes:
-		return "", fmt.Errorf("%q is larger than %s", path, FormatSize(maxFileBytes))
+	case len(src) > maxTextBytes:
+		return "", fmt.Errorf("%q is larger than %s", path, FormatSize(maxTextBytes))
 	case !utf8.Valid(src):
 		return "", fmt.Errorf("%q is no UTF-8 text", path)
 	}

@@ -108,6 +108,9 @@ func render(path, content string, ctx *hcl.EvalContext) (cty.Value, error) {
 			return cty.NilVal, fmt.Errorf("%s uses `%s`, which is not among the names given to it%s", at(rng), t.RootName(), hint)
 		}
 	}
+	for _, call := range unknownCalls(expr, ctx.Functions) {
+		return cty.NilVal, fmt.Errorf("%s calls `%s`, which is no function that a template can use", at(call.NameRange), call.Name)
+	}
 	value, diags := expr.Value(ctx)
 	if diags.HasErrors() {
 		return cty.NilVal, templateError(diags)

@@ -27,7 +27,7 @@ var pureFunctions = map[string]function.Function{
 	"formatdate":      stdlib.FormatDateFunc,
 	"formatlist":      formatListFunc,
 	"indent":          indentFunc,
-	"index":           stdlib.IndexFunc,
+	"index":           indexFunc,
 	"join":            stdlib.JoinFunc,
 	"jsondecode":      stdlib.JSONDecodeFunc,
 	"jsonencode":      stdlib.JSONEncodeFunc,

@@ -193,7 +193,7 @@ func cycle(nodes []*node) *hcl.Diagnostic {
 	}
 	const most = 20
 	if rest := len(steps) - most; rest > 0 {
-		steps = append(steps[:most], fmt.Sprintf("%d more", rest))
+		steps = append(steps[:most], fmt.Sprintf("and %d more", rest))
 	}
 	return mistake(nodes[0].rng, "Reference cycle", "%s. Remove one of these references.", strings.Join(steps, ", "))
 }

@@ -55,6 +55,7 @@ func (l *loader) load() *Config {
 	e := c.evaluator
 	e.declared, e.files = declared, newFolder(abs)
 	e.functions = functions(e.files)
+	declared.functions = e.functions
 	c.Settings = l.settings(declared)
 	l.inputs(e)
 	l.connect(e)

@@ -126,3 +126,20 @@ func compare(t testing.TB, golden string, a *txtar.Archive, got string) {
 	}
 	t.Errorf("diagnostics (-want +got):\n%s", cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
 }
+
+// golden compares got with a file. UPDATE=1 rewrites it.
+func golden(t testing.TB, path, got string) {
+	t.Helper()
+	if os.Getenv("UPDATE") == "1" {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil { //nolint:gosec // a golden is no secret
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s (-want +got):\n%s", path, cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")))
+	}
+}

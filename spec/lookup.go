@@ -64,12 +64,8 @@ func (c *Config) suggestAddress(text string) string {
 	if len(c.Resources) == 0 {
 		return " The spec has no resources."
 	}
-	return fmt.Sprintf(" It has %s.", c.Resources[0].Address) + c.more()
-}
-
-func (c *Config) more() string {
 	if len(c.Resources) == 1 {
-		return ""
+		return fmt.Sprintf(" It has %s.", c.Resources[0].Address)
 	}
-	return fmt.Sprintf(" and %d more.", len(c.Resources)-1)
+	return fmt.Sprintf(" It has %s and %d more.", c.Resources[0].Address, len(c.Resources)-1)
 }

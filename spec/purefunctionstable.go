@@ -241,3 +241,27 @@ func bounded(f function.Function) function.Function {
 		},
 	})
 }
+
+// indexFunc finds the place of a value in a list. The function of that name in
+// cty's library does something else.
+var indexFunc = function.New(&function.Spec{
+	Params: []function.Parameter{{Name: "list", Type: cty.DynamicPseudoType}, {Name: "value", Type: cty.DynamicPseudoType}},
+	Type:   function.StaticReturnType(cty.Number),
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		if ty := args[0].Type(); !ty.IsListType() && !ty.IsTupleType() {
+			return cty.NilVal, function.NewArgErrorf(0, "it is no list")
+		}
+		for i, item := range args[0].AsValueSlice() {
+			equal, err := stdlib.Equal(item, args[1])
+			switch {
+			case err != nil:
+				return cty.NilVal, err
+			case !equal.IsKnown():
+				return cty.UnknownVal(cty.Number), nil
+			case equal.True():
+				return cty.NumberIntVal(int64(i)), nil
+			}
+		}
+		return cty.NilVal, function.NewArgErrorf(1, "the list has no such element")
+	},
+})

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
 )
 
 // reference is one use of a name in an expression.
@@ -43,6 +44,10 @@ func (n name) block() Address { return Address{Kind: Kind(n.root), Name: n.name}
 func (d *declarations) references(expr hclsyntax.Expression, scope scope) ([]reference, hcl.Diagnostics) {
 	var refs []reference
 	var diags hcl.Diagnostics
+	for _, call := range unknownCalls(expr, d.functions) {
+		diags = append(diags, mistake(call.NameRange, "Unknown function", "There is no function `%s`.%s", call.Name,
+			didYouMean(call.Name, slices.Sorted(maps.Keys(d.functions)))))
+	}
 	var dynamic map[hcl.Range]hclsyntax.Expression
 	for _, t := range hclsyntax.Variables(expr) {
 		ref, m := d.reference(t, scope)
@@ -278,7 +283,7 @@ func kinds() []string {
 func indexedBy(expr hclsyntax.Expression) map[hcl.Range]hclsyntax.Expression {
 	found := map[hcl.Range]hclsyntax.Expression{}
 	// The visitor returns no diagnostics.
-	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics { //nolint:errcheck // see above
+	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics {
 		if index, ok := n.(*hclsyntax.IndexExpr); ok {
 			if of, ok := index.Collection.(*hclsyntax.ScopeTraversalExpr); ok {
 				found[of.Traversal.SourceRange()] = index.Key
@@ -287,6 +292,22 @@ func indexedBy(expr hclsyntax.Expression) map[hcl.Range]hclsyntax.Expression {
 		return nil
 	})
 	return found
+}
+
+// unknownCalls finds calls of functions that do not exist. HCL would find them
+// too, and suggest whichever name comes first in a map.
+func unknownCalls(expr hclsyntax.Expression, functions map[string]function.Function) []*hclsyntax.FunctionCallExpr {
+	var calls []*hclsyntax.FunctionCallExpr
+	// The visitor returns no diagnostics.
+	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics {
+		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok {
+			if _, exists := functions[call.Name]; !exists {
+				calls = append(calls, call)
+			}
+		}
+		return nil
+	})
+	return calls
 }
 
 // at writes a range for people: "main.vmctl.hcl:3".

@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -9,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
 )
 
 // environPrefix begins the name of an environment variable that sets a variable.
@@ -270,7 +273,7 @@ func (l *loader) validate(e *evaluator, v *variable, value cty.Value) bool {
 		if b.Type != validationShape.Name || condition == nil || message == nil {
 			continue
 		}
-		if m := v.onlyItself(condition.Expr, message.Expr); m != nil {
+		if m := v.onlyItself(e.functions, condition.Expr, message.Expr); m != nil {
 			l.diags, good = append(l.diags, m), false
 			continue
 		}
@@ -279,9 +282,13 @@ func (l *loader) validate(e *evaluator, v *variable, value cty.Value) bool {
 	return good
 }
 
-// onlyItself refuses references to others in a rule.
-func (v *variable) onlyItself(exprs ...hclsyntax.Expression) *hcl.Diagnostic {
+// onlyItself refuses references to others, and to nothing, in a rule.
+func (v *variable) onlyItself(functions map[string]function.Function, exprs ...hclsyntax.Expression) *hcl.Diagnostic {
 	for _, expr := range exprs {
+		for _, call := range unknownCalls(expr, functions) {
+			return mistake(call.NameRange, "Unknown function", "There is no function `%s`.%s", call.Name,
+				didYouMean(call.Name, slices.Sorted(maps.Keys(functions))))
+		}
 		for _, t := range hclsyntax.Variables(expr) {
 			if t.RootName() != "var" || len(t) < 2 || stepName(t[1]) != v.name {
 				return mistake(t.SourceRange(), "Unexpected reference", "A rule of `var.%s` reads `var.%s` only.", v.name, v.name)

@@ -1,0 +1,67 @@
+package spec_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vmctl/spec"
+)
+
+// The example of the whole language has nothing but what is not built in yet.
+func TestExampleOfTheLanguage(t *testing.T) {
+	src, err := os.ReadFile("testdata/example/example.vmctl.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := filepath.Abs("testdata/example/diagnostics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "example.vmctl.hcl"), src)
+	write(t, filepath.Join(dir, "guest/vmlinuz"), []byte("a kernel"))
+	write(t, filepath.Join(dir, "guest/initrd.gz"), []byte("an initrd"))
+	t.Chdir(dir)
+	c, diags := spec.Load(".", spec.Inputs{ProviderTypes: []string{"libvirt"}, Version: "0.1.0"})
+	var got []string
+	for _, d := range diags {
+		if d.Summary != "Not built in yet" {
+			t.Errorf("unexpected:\n%s", render(t, c, diags[:1]))
+		}
+		got = append(got, d.Subject.String()+" "+d.Detail)
+	}
+	golden(t, want, strings.Join(got, "\n")+"\n")
+}
+
+// row X17
+// row E22
+func TestSameInputsSameConfig(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(chain)
+	for _, name := range strings.Fields("q w e r z u i o p") {
+		b.WriteString("vm \"" + name + "\" {\n  for_each = { k = vm.a.cpus, l = local." + name + ", m = 1 }\n  cpus = each.value\n}\n")
+		b.WriteString("locals {\n  " + name + " = 2\n}\n")
+	}
+	src := b.String()
+	first := dump(t, good(t, src))
+	for range 50 {
+		if again := dump(t, good(t, src)); again != first {
+			t.Fatalf("loaded again it is\n%s\nand was\n%s", again, first)
+		}
+	}
+	broken := strings.NewReplacer("cpus = each.value", "cpus = each.valu + nothing(1) + wrong", "= 2", "= local.x").Replace(src)
+	_, said := load(t, broken, spec.Inputs{})
+	for range 50 {
+		_, again := load(t, broken, spec.Inputs{})
+		if len(again) != len(said) {
+			t.Fatalf("%d diagnostics, then %d", len(said), len(again))
+		}
+		for i := range said {
+			if said[i].Detail != again[i].Detail {
+				t.Fatalf("said %q, then %q", said[i].Detail, again[i].Detail)
+			}
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package spec_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"vmctl/spec"
+)
+
+// load loads one file from a new folder, in which there is also a `kernel`.
+func load(t testing.TB, src string, in spec.Inputs) (*spec.Config, hcl.Diagnostics) {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir+"/main.vmctl.hcl", []byte(src))
+	write(t, dir+"/kernel", []byte("a kernel"))
+	return spec.Load(dir, in)
+}
+
+// good loads one file that has no mistakes.
+func good(t testing.TB, src string) *spec.Config {
+	t.Helper()
+	c, diags := load(t, src, spec.Inputs{})
+	if len(diags) > 0 {
+		t.Fatalf("unexpected diagnostics:\n%s", render(t, c, diags))
+	}
+	return c
+}
+
+func TestLookup(t *testing.T) {
+	c := good(t, `
+vm "dev" {}
+vm "web" {
+  for_each = toset(["a", "b/c", "dev", "both"])
+}
+vm "db" {
+  for_each = toset(["both", "only"])
+}
+`)
+	for text, want := range map[string]string{
+		"vm.dev":        `[vm.dev]`,
+		"dev":           `[vm.dev]`,
+		"vm.web":        `[vm.web["a"] vm.web["b/c"] vm.web["both"] vm.web["dev"]]`,
+		"web":           `[vm.web["a"] vm.web["b/c"] vm.web["both"] vm.web["dev"]]`,
+		`vm.web["a"]`:   `[vm.web["a"]]`,
+		`web["b/c"]`:    `[vm.web["b/c"]]`,
+		"b/c":           `[vm.web["b/c"]]`,
+		"only":          `[vm.db["only"]]`,
+		"both":          `[] "both" could be vm.db["both"] or vm.web["both"]: write the whole address`,
+		"wbe":           `[] "wbe" is no resource of the spec. Did you mean "web"?`,
+		"vm.dve":        `[] "vm.dve" is no resource of the spec. Did you mean "vm.dev"?`,
+		"vm.other":      `[] "vm.other" is no resource of the spec.`,
+		`vm.web["z"]`:   `[] "vm.web[\"z\"]" is no resource of the spec. Did you mean "vm.web["a"]"?`,
+		"somethingelse": `[] "somethingelse" is no resource of the spec. It has vm.db["both"] and 6 more.`,
+		"":              `[] "" is no resource of the spec. It has vm.db["both"] and 6 more.`,
+	} {
+		found, err := c.Lookup(text)
+		got := fmt.Sprint(found)
+		if err != nil {
+			got += " " + err.Error()
+		}
+		if got != want {
+			t.Errorf("Lookup(%q)\n got %s\nwant %s", text, got, want)
+		}
+	}
+	if _, err := good(t, "").Lookup("dev"); err == nil || err.Error() != `"dev" is no resource of the spec. The spec has no resources.` {
+		t.Errorf("in an empty spec: %v", err)
+	}
+}
+
+func TestResource(t *testing.T) {
+	c := good(t, "vm \"b\" {}\nvm \"a\" {\n  for_each = { x = 1 }\n}\n")
+	if r, ok := c.Resource(spec.Address{Kind: spec.VM, Name: "a", Key: "x"}); !ok || r.Address.String() != `vm.a["x"]` {
+		t.Errorf("got %v, %t", r.Address, ok)
+	}
+	if r, ok := c.Resource(spec.Address{Kind: spec.VM, Name: "a"}); ok {
+		t.Errorf("a block with for_each is no resource, but got %v", r.Address)
+	}
+}
