@@ -32,7 +32,8 @@ func run() int {
 		<-signals
 		os.Exit(130)
 	}()
-	signal.Ignore(syscall.SIGPIPE) // a reader that leaves does not end an apply
+	// A reader that leaves does not end an apply: writing to it is an error then.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = string(os.PathSeparator)

@@ -61,7 +61,7 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, world.Close()) }()
-	a.showPlan(m, plan)
+	a.showPlan(p, m, plan)
 	if plan.Forbidden() {
 		return a.forbidden(m, plan)
 	}
@@ -74,16 +74,16 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 }
 
 func (a *app) waiting(h state.Holder, limit time.Duration) {
-	view.Note(a.errScreen(), fmt.Sprintf("Waiting for at most %s: %s.", limit, view.HolderText(h)))
+	view.Note(a.errScreen(), fmt.Sprintf("Waiting for at most %s: %s.", view.Limit(limit), view.HolderText(h)))
 }
 
-func (a *app) showPlan(m mission, plan *planner.Plan) {
+func (a *app) showPlan(p *project, m mission, plan *planner.Plan) {
 	if a.global.json {
 		a.line(view.PlanEvent{FormatVersion: view.FormatVersion, Type: "plan", Plan: view.PlanJSON(plan)})
 		return
 	}
 	view.Plan(a.screen(), plan, view.PlanOptions{
-		Title: m.title, Verbose: m.plan.verbose, Idle: m.idle,
+		Title: m.title, Verbose: m.plan.verbose, Idle: m.idle, Providers: p.config.Providers,
 		Offer: view.Offer{Running: true, Apply: a.offer(m, plan)},
 	})
 }
@@ -121,7 +121,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) erro
 		ctx = limited
 		limitSteps(w.plan, m.timeout)
 	}
-	watch, stop := a.watch()
+	watch, stop := a.watch(ctx)
 	summary, err := executor.Apply(ctx, executor.Run{
 		Plan: w.plan, World: w.world, Journal: w.journal, Resolve: a.resolver(p.config), ID: run,
 		Parallelism: m.apply.parallelism, KeepGoing: m.apply.keepGoing, Now: a.env.Now, Watch: watch,
@@ -205,10 +205,10 @@ func outcome(ctx context.Context, m mission, s executor.Summary) error {
 }
 
 // watch shows events as they come. The caller calls stop when there are no more.
-func (a *app) watch() (watch func(executor.Event), stop func()) {
+func (a *app) watch(ctx context.Context) (watch func(executor.Event), stop func()) {
 	if a.global.json {
 		return func(e executor.Event) {
-			a.trace(e)
+			a.trace(ctx, e)
 			a.line(view.EventJSON(e))
 		}, func() {}
 	}
@@ -228,7 +228,7 @@ func (a *app) watch() (watch func(executor.Event), stop func()) {
 		}
 	}()
 	return func(e executor.Event) {
-			a.trace(e)
+			a.trace(ctx, e)
 			progress.Watch(e)
 		}, func() {
 			close(ended)
@@ -239,8 +239,8 @@ func (a *app) watch() (watch func(executor.Event), stop func()) {
 // silence is how long a step may say nothing until a line says that it runs.
 const silence = 10 * time.Second
 
-func (a *app) trace(e executor.Event) {
-	a.log().Log(context.Background(), levelTrace, "event", //nolint:contextcheck // a log record belongs to no context
+func (a *app) trace(ctx context.Context, e executor.Event) {
+	a.log().Log(ctx, levelTrace, "event",
 		slog.String("kind", string(e.Kind)), slog.String("address", e.Step.Address.String()), slog.String("op", e.Step.Op))
 }
 

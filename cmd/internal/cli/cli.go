@@ -68,7 +68,11 @@ func newApp(env Env) *app {
 func (a *app) execute(ctx context.Context) error {
 	root := a.root()
 	root.SetArgs(a.env.Args)
-	return root.ExecuteContext(ctx)
+	err := root.ExecuteContext(ctx)
+	if level, wrong := a.logLevel(); wrong == nil {
+		a.global.level = level // arguments may have failed before it was read
+	}
+	return err
 }
 
 // finish tells how it ended, and gives the exit code.

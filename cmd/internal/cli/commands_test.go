@@ -83,7 +83,7 @@ func TestUsage(t *testing.T) {
 		warns []string
 	}{
 		{"plam", []string{`unknown command "plam" for "vmctl"`, "did you mean vmctl plan?"}},
-		{"vm strat", []string{`unknown command "strat" for "vmctl vm"`, "did you mean vmctl vm start?"}},
+		{"vm sart", []string{`unknown command "sart" for "vmctl vm"`, "did you mean vmctl vm start?"}},
 		{"plan -json", []string{"unknown flag -json", "did you mean --json?"}},
 		{"plan -target=vm.dev", []string{"did you mean --target?"}},
 		{"plan --nonsense", []string{"unknown flag: --nonsense", "vmctl plan --help"}},

@@ -19,7 +19,7 @@ func (a *app) completionCommand() *cobra.Command {
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Write a shell's completion script",
 		Long:  "Write a shell's completion script. For bash: source <(vmctl completion bash)",
-		Args:  exactly(1, "the name of a shell: bash, zsh, fish or powershell"),
+		Args:  one("the name of a shell: bash, zsh, fish or powershell"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var script bytes.Buffer
 			var err error

@@ -69,7 +69,8 @@ func (a *app) readLine(ctx context.Context) (string, error) {
 		a.prompt("\n")
 		return "", ctx.Err()
 	case l := <-lines:
-		if l.err != nil && !(errors.Is(l.err, io.EOF) && strings.TrimSpace(l.text) != "") {
+		answered := errors.Is(l.err, io.EOF) && strings.TrimSpace(l.text) != ""
+		if l.err != nil && !answered {
 			a.prompt("\n")
 			return "", l.err
 		}

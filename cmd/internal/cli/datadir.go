@@ -51,7 +51,7 @@ func (a *app) chooseDataDir(owner providers.Project) (string, error) {
 	return filepath.Join(base, "vmctl", owner.Name+"-"+owner.Lineage()), nil
 }
 
-var envName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`) //nolint:gochecknoglobals // a constant that Go cannot write as one
+var envName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // checkEnvName checks --env: it becomes a part of names and folders.
 func checkEnvName(name string) error {

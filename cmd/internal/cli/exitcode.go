@@ -72,7 +72,7 @@ func classOf(err error) (class, bool) {
 	case *providers.Failure:
 		return outcomeClass(e.Outcome), true
 	}
-	switch err {
+	switch err { //nolint:errorlint // see above
 	case context.Canceled:
 		return classInterrupted, true
 	case context.DeadlineExceeded:

@@ -31,7 +31,7 @@ func (a *app) fmtCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) format(check bool) error { //nolint:revive // the flag of the same name
+func (a *app) format(check bool) error {
 	files, err := spec.SpecFiles(a.specDir())
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (a *app) format(check bool) error { //nolint:revive // the flag of the same
 }
 
 // formatFile formats one file, unless it is only asked whether that is needed.
-func (a *app) formatFile(file string, check bool) (changed bool, err error) { //nolint:revive // the flag of the same name
+func (a *app) formatFile(file string, check bool) (changed bool, err error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return false, fmt.Errorf("format: %w", err)

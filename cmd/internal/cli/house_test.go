@@ -181,12 +181,11 @@ func (e ending) warns(texts ...string) ending {
 }
 
 // silent demands that a text is nowhere.
-func (e ending) silent(text string) ending {
+func (e ending) silent(text string) {
 	e.t.Helper()
 	if strings.Contains(e.stdout+e.stderr, text) {
 		e.t.Errorf("vmctl %s: says %q:\n%s\n%s", e.args, text, e.stdout, e.stderr)
 	}
-	return e
 }
 
 // acted demands what the host did since it was last asked.

@@ -17,7 +17,7 @@ func parseLevel(text, from string) (slog.Level, error) {
 		}
 		names = append(names, l.name)
 	}
-	return 0, rejected("unknown_log_level", "read "+from+": unknown log level "+quoted(text),
+	return levelNone, rejected("unknown_log_level", "read "+from+": unknown log level "+quoted(text),
 		"the levels are "+strings.Join(names, ", "))
 }
 

@@ -63,7 +63,7 @@ func (a *app) outputs(ctx context.Context) error {
 	return nil
 }
 
-func (a *app) output(ctx context.Context, name string, raw bool) error { //nolint:revive // the flag of the same name
+func (a *app) output(ctx context.Context, name string, raw bool) error {
 	all, err := a.allOutputs(ctx)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func (a *app) planCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) plan(ctx context.Context, f planFlags, detailed bool) (err error) { //nolint:revive // the flag of the same name
+func (a *app) plan(ctx context.Context, f planFlags, detailed bool) (err error) {
 	p, err := a.open()
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (a *app) plan(ctx context.Context, f planFlags, detailed bool) (err error) 
 	defer func() { err = errors.Join(err, world.Close()) }()
 	a.show(view.PlanJSON(plan), func(s view.Screen) {
 		view.Plan(s, plan, view.PlanOptions{
-			Title: "Plan for " + p.owner.Name, Verbose: f.verbose, Holder: holder,
+			Title: "Plan for " + p.owner.Name, Verbose: f.verbose, Holder: holder, Providers: p.config.Providers,
 			Offer: view.Offer{Apply: a.offer(mission{command: "apply", plan: f}, plan)},
 		})
 	})

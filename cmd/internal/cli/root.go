@@ -66,20 +66,20 @@ func (a *app) globals(f *pflag.FlagSet) {
 }
 
 // prepare checks what every command needs to be right.
-func (a *app) prepare(*cobra.Command, []string) error {
-	text, from := a.global.logLevel, "--log-level"
-	if text == "" {
-		text, from = a.getenv("VMCTL_LOG"), "VMCTL_LOG"
+func (a *app) prepare(*cobra.Command, []string) (err error) {
+	a.global.level, err = a.logLevel()
+	return err
+}
+
+// logLevel is the level that was asked for, levelNone if none was.
+func (a *app) logLevel() (slog.Level, error) {
+	if a.global.logLevel != "" {
+		return parseLevel(a.global.logLevel, "--log-level")
 	}
-	if text == "" {
-		return nil
+	if text := a.getenv("VMCTL_LOG"); text != "" {
+		return parseLevel(text, "VMCTL_LOG")
 	}
-	level, err := parseLevel(text, from)
-	if err != nil {
-		return err
-	}
-	a.global.level = level
-	return nil
+	return levelNone, nil
 }
 
 // group runs a command that only holds other commands: it was called without
@@ -101,7 +101,7 @@ func (a *app) group(cmd *cobra.Command, args []string) error {
 	return rejected("unknown_command", message, next...)
 }
 
-var singleDash = regexp.MustCompile(`^-([a-z][a-z-]+)(=.*)?$`) //nolint:gochecknoglobals // a constant that Go cannot write as one
+var singleDash = regexp.MustCompile(`^-([a-z][a-z-]+)(=.*)?$`)
 
 // flagError explains a flag that cannot be read. A long flag with one dash is
 // recognised by its name.
@@ -131,8 +131,8 @@ func wantsJSON(args []string) bool {
 	return false
 }
 
-// exactly asks for n arguments, and names them when they are not there.
-func exactly(n int, names string) cobra.PositionalArgs { return between(n, n, names) }
+// one asks for one argument, and names it when it is not there.
+func one(name string) cobra.PositionalArgs { return between(1, 1, name) }
 
 // between asks for at least least and at most most arguments; most < 0 is any
 // number.

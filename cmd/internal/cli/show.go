@@ -13,7 +13,7 @@ func (a *app) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ADDRESS",
 		Short: "Show everything about one resource: wanted, observed, recorded",
-		Args:  exactly(1, "the address of a resource"),
+		Args:  one("the address of a resource"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return a.showResource(cmd.Context(), args[0]) },
 	}
 }

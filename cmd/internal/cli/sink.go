@@ -56,7 +56,7 @@ func (a *app) errScreen() view.Screen { return a.screenOn(a.stderr, a.env.Termin
 
 // screenOn is what a stream can show: without a terminal, lines of any length
 // and no color.
-func (a *app) screenOn(w io.Writer, terminal bool) view.Screen { //nolint:revive // the stream's own property
+func (a *app) screenOn(w io.Writer, terminal bool) view.Screen {
 	dumb := a.getenv("TERM") == "dumb"
 	s := view.Screen{W: w, ASCII: dumb, Columns: a.columns()}
 	if !terminal {

@@ -116,7 +116,7 @@ func (a *app) shellCommand() *cobra.Command {
 		Short: "Open a shell in a VM that runs",
 		Long: "Open the login shell of the VM's SSH user. The exit code is the shell's; if there\n" +
 			"was none, it is 255. A VM that does not run is not started.",
-		Args: exactly(1, "the name of a VM"),
+		Args: one("the name of a VM"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			stdin, ok := a.env.Stdin.(*os.File)
 			if !ok || a.global.json {
@@ -147,7 +147,16 @@ func (a *app) execCommand() *cobra.Command {
 			"them. The exit code is the command's; if it was not run, it is 255. A VM that does\n" +
 			"not run is not started. With --json, status and output are one document.",
 		Args: between(2, -1, "the name of a VM and a command"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.exec(cmd.Context(), args[0], args[1:]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			command := args[1:]
+			if command[0] == "--" { // flags end at the name: pflag leaves the dashes
+				command = command[1:]
+			}
+			if len(command) == 0 {
+				return rejected("usage", cmd.CommandPath()+" needs a command after --", cmd.CommandPath()+" --help tells more")
+			}
+			return a.exec(cmd.Context(), args[0], command)
+		},
 	}
 	cmd.Flags().SetInterspersed(false)
 	return cmd
@@ -188,7 +197,7 @@ func (a *app) sshConfigCommand() *cobra.Command {
 		Use:   "ssh-config NAME",
 		Short: "Write what OpenSSH needs to reach a VM",
 		Long:  "Write a stanza for ssh's configuration: vmctl vm ssh-config dev >f; ssh -F f vm.dev",
-		Args:  exactly(1, "the name of a VM"),
+		Args:  one("the name of a VM"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return a.sshConfig(cmd.Context(), args[0]) },
 	}
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"net/url"
 	"path/filepath"
 
 	"github.com/zclconf/go-cty/cty"
@@ -14,6 +16,9 @@ import (
 func (a *app) target(s sight, v seen) (sshx.Target, error) {
 	if v.object == nil || endpoint(v.object) == "" {
 		return sshx.Target{}, errNoEndpoint
+	}
+	if host := remote(v); host != "" {
+		return sshx.Target{}, fmt.Errorf("its SSH is on the host %s alone, which this build does not reach into", host)
 	}
 	ssh := cty.NilVal
 	switch {
@@ -42,4 +47,13 @@ func (a *app) target(s sight, v seen) (sshx.Target, error) {
 		t.User = "root"
 	}
 	return t, nil
+}
+
+// remote is the host on which the VM runs, "" for this one.
+func remote(v seen) string {
+	u, err := url.Parse(text(v.system.Settings, "uri"))
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }

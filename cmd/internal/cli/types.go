@@ -6,13 +6,18 @@ import (
 	"strings"
 
 	"vmctl/providers"
+	"vmctl/providers/libvirt"
 	"vmctl/spec"
 )
 
 // builtInTypes lists every provider type of this build.
 func builtInTypes(env Env) map[string]providers.Type {
 	all := map[string]providers.Type{}
-	_ = env
+	for _, t := range []providers.Type{
+		libvirt.Type(libvirt.Host{UID: env.UID, Getenv: env.Getenv}),
+	} {
+		all[t.Name] = t
+	}
 	return all
 }
 

@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -52,16 +51,4 @@ func escaped(r rune) string {
 	default:
 		return fmt.Sprintf(`\U%08x`, r)
 	}
-}
-
-// escaper passes text on, made safe. Its own line ends stay.
-type escaper struct{ w io.Writer }
-
-// Write implements io.Writer. A character that is cut by the end of p is
-// escaped byte by byte; diagnostics are written in whole lines.
-func (e escaper) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(e.w, Lines(string(p))); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }

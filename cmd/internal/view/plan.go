@@ -7,6 +7,7 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/spec"
 	"vmctl/state"
 )
 
@@ -16,7 +17,9 @@ type PlanOptions struct {
 	Idle    string        // what to say when there is nothing to do; "": that everything is as wanted
 	Title   string        // "Plan for quickstart"
 	Holder  *state.Holder // who holds the run lock; nil: nobody
-	Offer   Offer
+	// Providers are those of the spec: what their blocks leave out is a default.
+	Providers []spec.Provider
+	Offer     Offer
 }
 
 // Offer is what the reader can do next.
@@ -33,7 +36,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 	w.risks(p)
 	w.holder(o.Holder)
 	w.findings(p.Findings)
-	w.changes(p, o.Verbose)
+	w.changes(p, o)
 	w.steps(p, o.Verbose)
 	w.ending(p, o)
 	w.flush()
@@ -95,6 +98,7 @@ func (p *page) ending(plan *planner.Plan, o PlanOptions) {
 	case plan.Forbidden():
 		p.forbidden(plan, o.Offer)
 	case o.Offer.Running:
+		p.blank()
 	default:
 		p.blank()
 		p.put(0, 2, txt("Apply would carry out "+plural(len(plan.Steps), "step")+"."))

@@ -14,7 +14,7 @@ import (
 )
 
 func options() view.PlanOptions {
-	return view.PlanOptions{Title: "Plan for quickstart", Offer: view.Offer{Apply: "vmctl apply"}}
+	return view.PlanOptions{Title: "Plan for quickstart", Providers: declared(), Offer: view.Offer{Apply: "vmctl apply"}}
 }
 
 func TestPlan(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -14,7 +16,7 @@ import (
 // alike is how many changes of one action are shown before the rest collapses.
 const alike = 20
 
-func (p *page) changes(plan *planner.Plan, verbose bool) {
+func (p *page) changes(plan *planner.Plan, o PlanOptions) {
 	shown := map[providers.Action]int{}
 	hidden := map[providers.Action]int{}
 	titled := false
@@ -26,12 +28,12 @@ func (p *page) changes(plan *planner.Plan, verbose bool) {
 			p.heading("Changes")
 			titled = true
 		}
-		if !verbose && c.Blocked == nil && shown[c.Action] >= alike {
+		if !o.Verbose && c.Blocked == nil && shown[c.Action] >= alike {
 			hidden[c.Action]++
 			continue
 		}
 		shown[c.Action]++
-		p.change(c, shown[c.Action] == 1 || verbose)
+		p.change(c, wantedOptions{defaults: shown[c.Action] == 1 || o.Verbose, providers: o.Providers})
 	}
 	for _, l := range looks {
 		if n := hidden[l.action]; n > 0 {
@@ -45,7 +47,7 @@ func quiet(c planner.Change) bool {
 	return c.Action == providers.NoOp && c.Blocked == nil && len(c.Warnings) == 0 && len(c.Edits) == 0
 }
 
-func (p *page) change(c planner.Change, defaults bool) {
+func (p *page) change(c planner.Change, o wantedOptions) {
 	l, action := lookOf(c.Action), string(c.Action)
 	if c.Action == providers.NoOp && c.Blocked != nil {
 		l, action = look{symbol: "?", ascii: "?", style: red}, "left alone"
@@ -66,7 +68,7 @@ func (p *page) change(c planner.Change, defaults bool) {
 	}
 	switch c.Action {
 	case providers.Create:
-		p.wanted(c, defaults)
+		p.wanted(c, o)
 	case providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Stop,
 		providers.Adopt, providers.Forget, providers.Recover, providers.Destroy, providers.NoOp:
 		p.edits(c)
@@ -85,8 +87,10 @@ func (p *page) edits(c planner.Change) {
 		if e.Verdict.Reason != "" {
 			note += "; " + e.Verdict.Reason
 		}
-		p.row(row{name: e.Path, width: width, note: note,
-			value: value(c.Kind, e.Path, e.Before) + " " + p.symbol("→", "->") + " " + value(c.Kind, e.Path, e.After)})
+		p.row(row{
+			name: e.Path, width: width, note: note,
+			value: value(c.Kind, e.Path, e.Before) + " " + p.symbol("→", "->") + " " + value(c.Kind, e.Path, e.After),
+		})
 	}
 }
 
@@ -109,22 +113,31 @@ func (p *page) row(r row) {
 	p.put(6, 8, spans...)
 }
 
+// wantedOptions is what wanted needs beside the change.
+type wantedOptions struct {
+	defaults  bool // list them; false: they are those of the change before
+	providers []spec.Provider
+}
+
 // wanted writes what will be made: what the block says, then what it leaves to
 // defaults, each with its origin.
-func (p *page) wanted(c planner.Change, defaults bool) {
+func (p *page) wanted(c planner.Change, o wantedOptions) {
 	left := map[string]bool{}
 	var origins []string
 	byOrigin := map[string][]string{}
 	if c.Want != nil {
 		for _, d := range c.Want.Defaults {
 			left[d.Path] = true
+			if d.Path == "provider" { // it has a line of its own
+				continue
+			}
 			if byOrigin[d.Origin] == nil {
 				origins = append(origins, d.Origin)
 			}
 			byOrigin[d.Origin] = append(byOrigin[d.Origin], d.Path+" "+value(c.Kind, d.Path, d.Value))
 		}
 	}
-	rows := []row{{name: "provider", value: c.Provider.String() + settings(c)}}
+	rows := []row{{name: "provider", value: c.Provider.String() + settings(c, o.providers)}}
 	if c.Name != "" {
 		rows = append(rows, row{name: "name", value: c.Name})
 	}
@@ -139,7 +152,7 @@ func (p *page) wanted(c planner.Change, defaults bool) {
 		r.width = width
 		p.row(r)
 	}
-	if !defaults && len(origins) > 0 {
+	if !o.defaults && len(origins) > 0 {
 		p.put(6, 8, in(dim, "defaults as above; --verbose repeats them"))
 		return
 	}
@@ -193,14 +206,28 @@ func defaulted(path string, left map[string]bool) bool {
 	}
 }
 
-// settings writes what the provider is opened with.
-func settings(c planner.Change) string {
+// settings writes what the provider is opened with, and what of it the spec left
+// out.
+func settings(c planner.Change, blocks []spec.Provider) string {
 	var parts []string
+	block := cty.NilVal
+	for _, b := range blocks {
+		if b.Ref == c.Provider {
+			block = b.Attrs
+			if b.BuiltIn {
+				parts = append(parts, "built in")
+			}
+		}
+	}
 	for _, l := range leaves("", c.Settings) {
 		if l.value.IsKnown() && l.value.IsNull() {
 			continue
 		}
-		parts = append(parts, l.path+" "+value(spec.Kind("provider"), l.path, l.value))
+		part := l.path + " " + value("provider", l.path, l.value)
+		if block != cty.NilVal && block.GetAttr(l.path).IsNull() {
+			part += " is this user's default"
+		}
+		parts = append(parts, part)
 	}
 	if len(parts) == 0 {
 		return ""

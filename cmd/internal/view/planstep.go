@@ -89,7 +89,7 @@ func stepNotes(s planner.Step) []string {
 	case s.Record:
 		notes = append(notes, "writes the record only")
 	case s.Timeout > 0:
-		notes = append(notes, "at most "+limit(s.Timeout))
+		notes = append(notes, "at most "+Limit(s.Timeout))
 	default:
 		notes = append(notes, "at once")
 	}

@@ -88,7 +88,7 @@ func Diagnostics(s Screen, files map[string]*hcl.File, diags hcl.Diagnostics) {
 	p.flush()
 }
 
-func severityColor(line string, color bool) string { //nolint:revive // the screen's own property
+func severityColor(line string, color bool) string {
 	if !color {
 		return line
 	}

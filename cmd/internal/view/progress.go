@@ -94,7 +94,7 @@ func (v *Progress) Tick(now time.Time) {
 		v.said(id, now)
 		text := " still " + r.doing + ", for " + elapsed(now.Sub(r.begun))
 		if r.deadline > 0 {
-			text += " of at most " + limit(r.deadline)
+			text += " of at most " + Limit(r.deadline)
 		}
 		p.put(0, 2, in(bold, r.step.String()+":"), txt(text))
 	}
@@ -120,7 +120,7 @@ func deadline(d time.Duration) string {
 	if d <= 0 {
 		return ""
 	}
-	return " (at most " + limit(d) + ")"
+	return " (at most " + Limit(d) + ")"
 }
 
 // ended tells how a step ended, as far as that is not a matter of course.
@@ -148,8 +148,8 @@ func elapsed(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// limit writes a deadline as a spec would.
-func limit(d time.Duration) string {
+// Limit writes a deadline as a spec would.
+func Limit(d time.Duration) string {
 	if d%time.Second != 0 {
 		return d.String()
 	}

@@ -35,8 +35,10 @@ func events() []executor.Event {
 		{Kind: executor.StepDone, At: at, Step: ssh, How: providers.AlreadyTrue, Elapsed: 61 * time.Second},
 		{Kind: executor.StepFailed, At: at, Step: other, Failure: brokenStart(), Elapsed: 1500 * time.Millisecond},
 		{Kind: executor.Halted, At: at, Text: "vm.db failed: no further change begins"},
-		{Kind: executor.StepDone, At: at, Step: stop, How: providers.Forced, Elapsed: 40 * time.Second,
-			Evidence: []string{"requested at 12:00:00, forced at 12:00:30"}},
+		{
+			Kind: executor.StepDone, At: at, Step: stop, How: providers.Forced, Elapsed: 40 * time.Second,
+			Evidence: []string{"requested at 12:00:00, forced at 12:00:30"},
+		},
 		{Kind: executor.StepWarned, At: at, Step: tidy, Failure: &providers.Failure{Outcome: providers.Failed, Err: errors.New("the log file stays")}},
 	}
 }

@@ -35,12 +35,18 @@ func fleet() view.StatusDocument {
 				Address: vm("far"), Provider: "provider.libvirt.far", Object: "quickstart.far", State: "unknown",
 				Reason: "qemu+ssh://far/system does not answer", Conditions: []view.Condition{unknown},
 			},
-			{Address: vm("gone"), Provider: "provider.libvirt.default", Object: "quickstart.gone", State: "missing",
-				Reason: "recorded, and the system does not list it", Conditions: []view.Condition{off}},
-			{Address: vm("held"), Provider: "provider.libvirt.default", Object: "quickstart.held", ID: "6c20", State: "paused",
-				Reason: "the hypervisor paused it: I/O error", Conditions: []view.Condition{off}},
-			{Address: spec.Address{Kind: spec.VM, Name: "web", Key: "a"}, Provider: "provider.libvirt.default",
-				Object: "quickstart.web.a", ID: "6c21", State: "stopped", Conditions: []view.Condition{off}},
+			{
+				Address: vm("gone"), Provider: "provider.libvirt.default", Object: "quickstart.gone", State: "missing",
+				Reason: "recorded, and the system does not list it", Conditions: []view.Condition{off},
+			},
+			{
+				Address: vm("held"), Provider: "provider.libvirt.default", Object: "quickstart.held", ID: "6c20", State: "paused",
+				Reason: "the hypervisor paused it: I/O error", Conditions: []view.Condition{off},
+			},
+			{
+				Address: spec.Address{Kind: spec.VM, Name: "web", Key: "a"}, Provider: "provider.libvirt.default",
+				Object: "quickstart.web.a", ID: "6c21", State: "stopped", Conditions: []view.Condition{off},
+			},
 		},
 	}
 }
@@ -107,10 +113,14 @@ func TestOutputs(t *testing.T) {
 func TestDoctor(t *testing.T) {
 	d := view.DoctorDocument{FormatVersion: view.FormatVersion, Checks: []view.Check{
 		{Name: "data directory", Status: "ok", Detail: "/home/ada/.local/state/vmctl/quickstart-k7m2qd9x4r"},
-		{Name: "libvirt library", Status: "missing", Detail: "libvirt.so.0 cannot be opened",
-			NeededBy: []string{"vm.db", "vm.dev"}, Next: []string{"sudo apt install libvirt0"}},
-		{Name: "/dev/kvm", Status: "warning", Detail: "permission denied: guests are emulated",
-			Next: []string{"sudo usermod -aG kvm $USER, then log in again"}},
+		{
+			Name: "libvirt library", Status: "missing", Detail: "libvirt.so.0 cannot be opened",
+			NeededBy: []string{"vm.db", "vm.dev"}, Next: []string{"sudo apt install libvirt0"},
+		},
+		{
+			Name: "/dev/kvm", Status: "warning", Detail: "permission denied: guests are emulated",
+			Next: []string{"sudo usermod -aG kvm $USER, then log in again"},
+		},
 	}}
 	golden(t, "doctor-80", on(80, func(s view.Screen) { view.Doctor(s, d) }))
 	golden(t, "doctor-40", on(40, func(s view.Screen) { view.Doctor(s, d) }))

@@ -3,15 +3,21 @@ package view
 // opWords says what a step does while it runs and once it is done.
 type opWords struct{ doing, done string }
 
-var words2op = map[string]opWords{
-	"start":  {"starting", "started"},
-	"stop":   {"stopping", "stopped"},
-	"define": {"defining", "defined"},
-	"delete": {"deleting", "deleted"},
+var wordsOfOps = map[string]opWords{
+	"define":   {"defining", "defined"},
+	"delete":   {"deleting", "deleted"},
+	"forget":   {"forgetting its record", "forgotten"},
+	"record":   {"writing its record", "recorded"},
+	"recover":  {"recovering", "recovered"},
+	"redefine": {"redefining", "redefined"},
+	"settle":   {"settling what an earlier run left", "settled"},
+	"start":    {"starting", "started"},
+	"stop":     {"stopping", "stopped"},
+	"wait_ssh": {"waiting for SSH", "ready for SSH"},
 }
 
 func wordsOf(op string) opWords {
-	if w, ok := words2op[op]; ok {
+	if w, ok := wordsOfOps[op]; ok {
 		return w
 	}
 	return opWords{doing: op, done: op + " done"}

@@ -22,6 +22,11 @@ func session() cty.Value         { return object("uri", str("qemu:///session"), 
 func here() spec.ProviderRef     { return spec.ProviderRef{Type: "libvirt", Name: "default"} }
 func project() providers.Project { return providers.Project{Name: "quickstart", ID: "k7m2qd9x4r"} }
 
+func declared() []spec.Provider {
+	silent := object("uri", nothing(), "pool", nothing())
+	return []spec.Provider{{Ref: here(), Attrs: silent, BuiltIn: true}}
+}
+
 // object makes an object of names and values, by turns.
 func object(pairs ...any) cty.Value {
 	attrs := map[string]cty.Value{}
@@ -53,6 +58,7 @@ func tiny(name string) *spec.Resource {
 			"lifecycle", object("prevent_destroy", cty.False, "on_change", cty.MapValEmpty(cty.String)),
 		),
 		Defaults: []spec.Default{
+			{Path: "provider", Value: str("provider.libvirt.default"), Origin: "built in"},
 			{Path: "accel", Value: str("auto"), Origin: "default of vm"},
 			{Path: "boot.initrd", Value: nothing(), Origin: "default of vm"},
 			{Path: "cpus", Value: num(2), Origin: "default of vm"},
