@@ -120,5 +120,6 @@ func parseSource(src []byte, filename string) (*hcl.File, hcl.Diagnostics) {
 	if d := hostile(tokens); d != nil {
 		return &hcl.File{Bytes: src}, hcl.Diagnostics{d}
 	}
-	return hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
+	file, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
+	return file, atMost(mostSyntax, diags)
 }

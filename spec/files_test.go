@@ -29,6 +29,8 @@ func TestUnusualText(t *testing.T) {
 		{"garbage of just that size", strings.Repeat("}{][)($%", 1<<16), "Too deeply nested"},
 		{"long line", "locals {\n  x = \"" + strings.Repeat("x", 1<<20) + "\"\n}\n", ""},
 		{"many locals", "locals {\n" + manyLocals(20000) + "}\n", ""},
+		{"many bad characters", "A A={" + strings.Repeat("@", 1<<16), "and 20 other diagnostic"},
+		{"many mistakes", "locals {\n" + strings.ReplaceAll(manyLocals(2000), "-1", "nothing") + "}\n", "and 500 other diagnostic"},
 		{"open brackets", "locals {\n  x = " + strings.Repeat("[", 1<<16), "Too deeply nested"},
 		{"open templates", "locals {\n  x = " + strings.Repeat("\"${", 1<<16), "Too deeply nested"},
 		{"open blocks", strings.Repeat("vm {", 1<<16), "Too deeply nested"},

@@ -109,6 +109,26 @@ func (l *loader) fail(summary, format string, args ...any) {
 	})
 }
 
+// The most diagnostics that are worth reading, and that a terminal can show in
+// a sensible time.
+const (
+	mostDiagnostics = 500
+	mostSyntax      = 20 // of one file
+)
+
+// atMost cuts off what is beyond limit, and says how much that was.
+func atMost(limit int, diags hcl.Diagnostics) hcl.Diagnostics {
+	if len(diags) <= limit {
+		return diags
+	}
+	return append(diags[:limit:limit], &hcl.Diagnostic{
+		Severity: hcl.DiagError,
+		Summary:  "More mistakes",
+		Detail:   fmt.Sprintf("There are %d more. Correct these first.", len(diags)-limit),
+		Subject:  diags[limit].Subject,
+	})
+}
+
 // tidy sorts diagnostics by place and drops repetitions: a mistake that every
 // instance of a block shares is one.
 func tidy(diags hcl.Diagnostics) hcl.Diagnostics {
@@ -120,14 +140,14 @@ func tidy(diags hcl.Diagnostics) hcl.Diagnostics {
 		summary, detail string
 	}
 	seen := map[said]bool{}
-	return slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool {
+	return atMost(mostDiagnostics, slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool {
 		this := said{summary: d.Summary, detail: d.Detail}
 		if d.Subject != nil {
 			this.subject = *d.Subject
 		}
 		defer func() { seen[this] = true }()
 		return seen[this]
-	})
+	}))
 }
 
 func comparePlaces(a, b *hcl.Range) int {
