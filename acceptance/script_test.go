@@ -28,6 +28,7 @@ import (
 //	kill9 NAME            ends QEMU of the domain NAME at once
 //	nothing-left          demands that no QEMU of this home runs
 //	splice FILE OLD NEW   replaces text in a file
+//	inside CODE SETUP CMD…  like exits, on a machine that the shell text SETUP has changed
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
@@ -41,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"kill9":        kill9,
 			"nothing-left": nothingLeft,
 			"splice":       splice,
+			"inside":       inside,
 		},
 	})
 }
@@ -109,7 +111,15 @@ func own(dir string) error {
 }
 
 // command runs a program of the script's PATH.
-func command(ts *testscript.TestScript, args []string) (output []byte, code int) {
+func command(ts *testscript.TestScript, args []string) (code int) {
+	stdout, stderr, code := quietly(ts, args)
+	fmt.Fprintf(ts.Stdout(), "%s", stdout)
+	fmt.Fprintf(ts.Stderr(), "%s", stderr)
+	return code
+}
+
+// quietly runs a program and keeps what it says from the script.
+func quietly(ts *testscript.TestScript, args []string) (stdout, stderr []byte, code int) {
 	if len(args) == 0 {
 		ts.Fatalf("no command")
 	}
@@ -122,16 +132,14 @@ func command(ts *testscript.TestScript, args []string) (output []byte, code int)
 	}
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
-	var out, both bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &both
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
-	fmt.Fprintf(ts.Stdout(), "%s", out.Bytes())
-	fmt.Fprintf(ts.Stderr(), "%s", both.Bytes())
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		ts.Fatalf("%s: %v", strings.Join(args, " "), err)
 	}
-	return append(out.Bytes(), both.Bytes()...), cmd.ProcessState.ExitCode()
+	return out.Bytes(), errs.Bytes(), cmd.ProcessState.ExitCode()
 }
 
 func environ(ts *testscript.TestScript) []string {
@@ -150,11 +158,22 @@ func environ(ts *testscript.TestScript) []string {
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	out, code := command(ts, args[1:])
-	ts.Logf("%s", out)
+	code := command(ts, args[1:])
 	if code != want {
 		ts.Fatalf("%s: exit code %d, want %d", strings.Join(args[1:], " "), code, want)
 	}
+}
+
+// inside runs a command where mounts are its own, after a shell text has changed
+// them: a file hidden, a disk too small.
+func inside(ts *testscript.TestScript, _ bool, args []string) {
+	path := filepath.Join(ts.Getenv("HOME"), "bin", args[2])
+	shell := []string{"unshare", "--mount"}
+	if os.Getuid() != 0 {
+		shell = append(shell, "--user", "--map-current-user", "--keep-caps")
+	}
+	shell = append(shell, "sh", "-ec", args[1]+"\nexec \"$@\"", "sh", path)
+	exits(ts, false, append([]string{args[0]}, append(shell, args[3:]...)...))
 }
 
 // await fails after two minutes, which is far more than anything here needs.
@@ -163,20 +182,18 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 	if absent {
 		args = args[1:]
 	}
-	var out []byte
+	var out, errs []byte
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		out, _ = command(ts, args[1:])
-		if bytes.Contains(out, []byte(args[0])) != absent {
+		out, errs, _ = quietly(ts, args[1:])
+		if bytes.Contains(append(out, errs...), []byte(args[0])) != absent {
 			return
 		}
 	}
-	ts.Fatalf("waited in vain for %q in:\n%s", args[0], out)
+	ts.Fatalf("waited in vain for %q in:\n%s%s", args[0], out, errs)
 }
 
 func qemu(ts *testscript.TestScript, _ bool, args []string) {
-	for _, pid := range qemuOf(ts, args[0]) {
-		fmt.Fprintln(ts.Stdout(), pid)
-	}
+	fmt.Fprintln(ts.Stdout(), args[0], qemuOf(ts, args[0]))
 }
 
 func kill9(ts *testscript.TestScript, _ bool, args []string) {
