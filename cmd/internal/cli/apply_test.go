@@ -130,7 +130,7 @@ func TestUnknownStartsNothing(t *testing.T) {
 	h := newHouse(t, withID+small)
 	h.memory.partial = "libvirt's client library is not installed\ninstall it: sudo apt-get install libvirt0"
 	// rows L65, A59: what is missing is named, with who needs it
-	h.run("plan").exits(6).says("? vm.dev left alone", "libvirt's client library is not installed", "Apply would start nothing: 1 unknown.")
+	h.run("plan").exits(6).says("! unknown vm.dev", "libvirt's client library is not installed", "Apply would start nothing: 1 unknown.")
 	h.run("apply", "--auto-approve").exits(6)
 	h.run("destroy", "--auto-approve").exits(6)
 	h.acted()

@@ -92,6 +92,7 @@ func (a *app) showPlan(p *project, m mission, plan *planner.Plan) {
 func (a *app) forbidden(m mission, plan *planner.Plan) error {
 	s := plan.Summary
 	e := newProblem(classRefused, "blocked", fmt.Sprintf("%s: nothing was started: %s", m.command, view.Obstacles(s)))
+	e.shown = true
 	for _, c := range plan.Changes {
 		if c.Blocked == nil {
 			continue

@@ -6,6 +6,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -94,22 +95,40 @@ func (a *app) fail(ctx context.Context, err error) {
 		return
 	}
 	diags, files := diagnosticsOf(err)
-	problem := problemOf(err)
 	if len(diags) > 0 {
 		view.Diagnostics(a.errScreen(), files, diags)
 	}
 	if !diags.HasErrors() {
-		view.Failed(a.errScreen(), problem)
+		a.failForPeople(err)
 	}
 	if !a.global.json || a.answer {
 		return
 	}
-	document := view.FailureJSON(problem, diags)
+	document := view.FailureJSON(wholeProblem(err), diags)
 	if a.streams {
 		a.line(view.ErrorEvent{Type: "error", FailureDocument: document})
 		return
 	}
 	a.document(document)
+}
+
+// failForPeople shows what people have not seen yet. Of a document they have
+// seen nothing.
+func (a *app) failForPeople(err error) {
+	if !a.global.json {
+		err = untold(err)
+	}
+	if err == nil {
+		return
+	}
+	for _, part := range parts(err) {
+		shown := problemOf(part)
+		var p *problem
+		if errors.As(part, &p) && p.shown && !a.global.json {
+			shown = view.Problem{Message: shown.Message}
+		}
+		view.Failed(a.errScreen(), shown)
+	}
 }
 
 // show writes what a command is about: a document, or text for people.

@@ -19,15 +19,15 @@ import (
 // house is a folder of files, a data directory and a host, on which commands run
 // one after the other.
 type house struct {
-	t       *testing.T
-	dir     string
-	home    string
-	memory  *memory
-	environ []string
-	stdin   io.Reader
-	tty     bool
-	columns int
-	random  random
+	t        *testing.T
+	dir      string
+	home     string
+	memory   *memory
+	environ  []string
+	stdin    io.Reader
+	tty      bool
+	terminal cli.Terminal
+	random   random
 }
 
 const small = `
@@ -123,7 +123,7 @@ func (h *house) runIn(ctx context.Context, args ...string) ending {
 	}
 	code := cli.Main(ctx, cli.Env{
 		Args: args, Stdin: stdin, Stdout: &stdout, Stderr: &stderr,
-		Terminal: cli.Terminal{In: h.tty, Columns: h.columns},
+		Terminal: cli.Terminal{In: h.tty, Out: h.terminal.Out, Columns: h.terminal.Columns},
 		Environ:  append([]string{"HOME=" + h.home}, h.environ...),
 		Dir:      h.dir, UID: 1000, Now: noon, Rand: &h.random, Types: h.memory.types(),
 		Build: cli.Build{Version: "0.1.0", Go: "go1.26", Platform: "linux/amd64"},

@@ -31,7 +31,7 @@ func (a *app) initCommand() *cobra.Command {
 		Args: between(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error { return a.init(name) },
 	}
-	cmd.Flags().StringVar(&name, "project", "", "the project's name, of small letters, digits and dashes (default: the folder's)")
+	cmd.Flags().StringVar(&name, "project", "", "the project's `NAME`, of small letters, digits and dashes (else that of the folder)")
 	return cmd
 }
 

@@ -18,10 +18,10 @@ type planFlags struct {
 }
 
 func (f *planFlags) register(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.targets, "target", nil, "only this resource and what it needs (for destroy: and what needs it)")
-	flags.StringArrayVar(&f.excludes, "exclude", nil, "not this resource, nor what needs it")
-	flags.StringArrayVar(&f.allowReplace, "allow-replace", nil, "allow the replacement of this resource")
-	flags.StringArrayVar(&f.allowDestroy, "allow-destroy", nil, "allow the end of this resource in spite of prevent_destroy")
+	flags.StringArrayVar(&f.targets, "target", nil, "only `ADDR` and what it needs (to destroy: and what needs it)")
+	flags.StringArrayVar(&f.excludes, "exclude", nil, "not `ADDR`, nor what needs it (to destroy: nor what it needs)")
+	flags.StringArrayVar(&f.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
+	flags.StringArrayVar(&f.allowDestroy, "allow-destroy", nil, "allow the end of `ADDR` in spite of prevent_destroy")
 	flags.BoolVar(&f.verbose, "verbose", false, "show everything, nothing collapsed")
 }
 
@@ -35,14 +35,14 @@ type applyFlags struct {
 
 func (f *applyFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.approved, "auto-approve", false, "do not ask")
-	flags.IntVar(&f.parallelism, "parallelism", 10, "how many steps run side by side at most")
+	flags.IntVar(&f.parallelism, "parallelism", 10, "at most `N` steps run side by side")
 	flags.BoolVar(&f.keepGoing, "keep-going", false, "after a failure, go on with what does not depend on it")
 	f.registerLock(flags)
 }
 
 func (f *applyFlags) registerLock(flags *pflag.FlagSet) {
-	flags.DurationVar(&f.lockTimeout, "lock-timeout", -1, "how long to wait for the run lock (default: the spec's)")
-	flags.Lookup("lock-timeout").DefValue = ""
+	flags.DurationVar(&f.lockTimeout, "lock-timeout", -1, "wait so long, like `30s`, for the run lock (else what the spec says)")
+	flags.Lookup("lock-timeout").DefValue = "0s" // which is not shown
 }
 
 func (f *applyFlags) check() error {

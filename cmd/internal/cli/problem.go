@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,8 @@ const (
 type problem struct {
 	class class
 	view.Problem
-	err error // the cause; nil: none beyond the message
+	err   error // the cause; nil: none beyond the message
+	shown bool  // people have seen all but the message
 }
 
 // Error returns the message.
@@ -152,3 +154,45 @@ func (t told) Error() string { return t.err.Error() }
 
 // Unwrap returns the cause.
 func (t told) Unwrap() error { return t.err }
+
+// untold is err without what people have read already, nil if that is all.
+func untold(err error) error {
+	var rest []error
+	for _, e := range parts(err) {
+		if _, ok := e.(told); !ok { //nolint:errorlint // parts are looked at one by one
+			rest = append(rest, e)
+		}
+	}
+	return errors.Join(rest...)
+}
+
+// parts lists the errors that were joined to err, or err alone.
+func parts(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, parts(e)...)
+	}
+	return all
+}
+
+// wholeProblem is all that is joined to err as one problem: the part that
+// decides the exit code, with what the others say.
+func wholeProblem(err error) view.Problem {
+	all := parts(err)
+	if t, ok := err.(told); ok { //nolint:errorlint // see parts
+		all = parts(t.err)
+	}
+	first := slices.IndexFunc(all, func(e error) bool { return ExitCode(e) == ExitCode(err) })
+	first = max(first, 0)
+	whole := problemOf(all[first])
+	for i, e := range all {
+		if i != first {
+			whole.Seen = append(whole.Seen, e.Error())
+		}
+	}
+	return whole
+}

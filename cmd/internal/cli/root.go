@@ -55,14 +55,14 @@ func (a *app) root() *cobra.Command {
 
 func (a *app) globals(f *pflag.FlagSet) {
 	g := &a.global
-	f.StringVarP(&g.dir, "chdir", "C", "", "use the files of this folder")
-	f.StringVar(&g.env, "env", "", "a second instance of the same files, with its own objects and data directory")
-	f.StringVar(&g.dataDir, "data-dir", "", "keep state, keys and locks in this folder (VMCTL_DATA_DIR)")
-	f.StringArrayVar(&g.vars, "var", nil, "set a variable: NAME=VALUE (VMCTL_VAR_NAME)")
-	f.StringArrayVar(&g.varFiles, "var-file", nil, "set the variables of a file")
+	f.StringVarP(&g.dir, "chdir", "C", "", "use the files in `DIR`")
+	f.StringVar(&g.env, "env", "", "a second instance of the same files, `NAME`, with objects and a data directory of its own")
+	f.StringVar(&g.dataDir, "data-dir", "", "keep state, keys and locks in `DIR` (VMCTL_DATA_DIR)")
+	f.StringArrayVar(&g.vars, "var", nil, "set a variable: `NAME=VALUE` (VMCTL_VAR_NAME)")
+	f.StringArrayVar(&g.varFiles, "var-file", nil, "set the variables that `FILE` has")
 	f.BoolVar(&g.json, "json", false, "write one JSON document")
 	f.BoolVar(&g.noColor, "no-color", false, "no color (NO_COLOR)")
-	f.StringVar(&g.logLevel, "log-level", "", "log to standard error: trace, debug, info, warn, error, fatal (VMCTL_LOG)")
+	f.StringVar(&g.logLevel, "log-level", "", "log to standard error from `LEVEL` up: trace, debug, info, warn, error, fatal (VMCTL_LOG)")
 }
 
 // prepare checks what every command needs to be right.

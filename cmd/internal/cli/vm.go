@@ -66,8 +66,8 @@ func (a *app) powerCommand(w power, cmd *cobra.Command) *cobra.Command {
 	}
 	apply.register(cmd.Flags())
 	cmd.Flags().BoolVar(&plan.verbose, "verbose", false, "show everything, nothing collapsed")
-	cmd.Flags().StringArrayVar(&plan.allowReplace, "allow-replace", nil, "allow the replacement of this resource")
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this long (exit code 4)")
+	cmd.Flags().StringArrayVar(&plan.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after so long, like `1m` (exit code 4)")
 	return cmd
 }
 

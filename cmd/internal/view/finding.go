@@ -3,6 +3,7 @@ package view
 import (
 	"strings"
 
+	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -29,6 +30,22 @@ func (p *page) finding(f providers.Finding) {
 	if f.Action != "" {
 		p.put(6, 8, txt(p.symbol("→", "->")+" "+f.Action))
 	}
+}
+
+// unsaid lists the findings of a plan without those that say only what a change
+// is blocked for: that it could not be read.
+func unsaid(plan *planner.Plan) []providers.Finding {
+	said := map[spec.Address]bool{}
+	for _, c := range plan.Changes {
+		said[c.Address] = c.Blocked != nil && c.Blocked.Kind == planner.Unknown
+	}
+	var all []providers.Finding
+	for _, f := range plan.Findings {
+		if f.Kind != providers.FindUnknown || !said[f.Address] {
+			all = append(all, f)
+		}
+	}
+	return all
 }
 
 // subject names what a finding is about.

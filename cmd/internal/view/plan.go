@@ -35,7 +35,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 	w.put(0, 2, in(bold, o.Title+":"), txt(" "+counts(p.Summary)))
 	w.risks(p)
 	w.holder(o.Holder)
-	w.findings(p.Findings)
+	w.findings(unsaid(p))
 	w.changes(p, o)
 	w.steps(p, o.Verbose)
 	w.ending(p, o)

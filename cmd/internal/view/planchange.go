@@ -42,27 +42,21 @@ func (p *page) changes(plan *planner.Plan, o PlanOptions) {
 	}
 }
 
-// quiet reports whether a change says nothing to the reader.
+// quiet reports whether a change has nothing to add to what stands above.
 func quiet(c planner.Change) bool {
-	return c.Action == providers.NoOp && c.Blocked == nil && len(c.Warnings) == 0 && len(c.Edits) == 0
+	return c.Action == providers.NoOp && len(c.Warnings) == 0 && len(c.Edits) == 0
 }
 
 func (p *page) change(c planner.Change, o wantedOptions) {
 	l, action := lookOf(c.Action), string(c.Action)
-	if c.Action == providers.NoOp && c.Blocked != nil {
-		l, action = look{symbol: "?", ascii: "?", style: red}, "left alone"
+	if c.Blocked != nil {
+		action += " (" + string(c.Blocked.Kind) + ")"
 	}
 	head := []span{whole(in(l.style, p.symbol(l.symbol, l.ascii))), txt(" "), whole(in(bold, c.Address.String())), txt(" " + action)}
 	if c.Reason != "" {
 		head = append(head, txt(": "+c.Reason))
 	}
 	p.put(2, 6, head...)
-	if c.Blocked != nil {
-		p.put(6, 8, in(red, string(c.Blocked.Kind)), txt(": "+c.Blocked.Reason))
-		for _, next := range c.Blocked.Next {
-			p.put(8, 10, txt(next))
-		}
-	}
 	for _, warning := range c.Warnings {
 		p.put(6, 8, in(yellow, "warning"), txt(": "+warning))
 	}
