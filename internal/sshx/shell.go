@@ -12,9 +12,9 @@ import (
 
 // Terminal is what an interactive session is connected to.
 type Terminal struct {
-	In       *os.File // put into raw mode and restored if it is a terminal
-	Out, Err io.Writer
-	Type     string // TERM; "" is xterm
+	In       *os.File  // put into raw mode and restored if it is a terminal
+	Out, Err io.Writer // written to side by side
+	Type     string    // TERM; "" is xterm
 }
 
 // Shell runs the user's login shell on the target, with a terminal if In is

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"vmctl/providers"
 )
@@ -336,8 +337,30 @@ func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 		CPUs: j.want.CPUs, Memory: j.want.Memory,
 		Kernel: files.boot.Kernel, Initrd: files.boot.Initrd, Cmdline: j.want.Boot.Cmdline,
 		ConsoleLog: pathIn(files.pool, consoleVolume(j.Name)), Data: j.settings.Dir,
-		Forwards: append([]forward{sshForward(0)}, j.want.Forwards...), Owner: element,
+		Forwards: j.stickyPorts(), Owner: element,
 	}, nil
+}
+
+// stickyPorts are the wanted forwards with the host ports that the definition
+// already asks for.
+func (j *job) stickyPorts() []forward {
+	all := append([]forward{sshForward(0)}, j.want.Forwards...)
+	if j.seen == nil {
+		return all
+	}
+	if j.seen.configured.SSH != nil {
+		all[0].Host = j.seen.configured.SSH.Host
+	}
+	for i, f := range all[1:] {
+		if f.fixed() {
+			continue
+		}
+		sticky := heldPort(j.seen.configured.Forwards, f)
+		if !slices.ContainsFunc(all, func(other forward) bool { return other.Host == sticky }) {
+			all[i+1].Host = sticky
+		}
+	}
+	return all
 }
 
 // maxSocketPath is what the system takes, with its closing zero (unix(7)).

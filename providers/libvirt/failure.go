@@ -43,7 +43,7 @@ func (p *Provider) noConnection(err error) error {
 		}
 	}
 	if late := (*lateError)(nil); errors.As(err, &late) {
-		e.Seen = fmt.Sprintf("no answer within %s", connectLimit)
+		e.Seen = fmt.Sprintf("no answer within %s", p.patience)
 		e.Next = []string{"see whether the daemon hangs: virsh -c " + p.place.URI + " list"}
 	}
 	return e

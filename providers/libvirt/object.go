@@ -199,7 +199,7 @@ func (s sight) findings() []providers.Finding {
 		add(providers.FindDrift, "", "its memory was saved when it was shut off: the next start goes on from there")
 	}
 	if s.Transient && s.owner() != nil {
-		add(providers.FindPartial, "", "it was undefined while it ran: it will be gone when it stops")
+		add(providers.FindPartial, "defined again when it is restarted", "it was undefined while it ran: it will be gone when it stops")
 	}
 	if o := s.owner(); o != nil && o.Of != providers.ID(s.UUID) {
 		add(providers.FindCopy, "left alone", fmt.Sprintf("its mark was written for %s", o.Of))

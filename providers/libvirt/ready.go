@@ -48,7 +48,10 @@ func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
 		if err != nil {
 			return providers.Result{}, err
 		}
-		return j.result(ctx, providers.Done, evidence...)
+		if len(evidence) > 0 {
+			return j.started(ctx, evidence)
+		}
+		return j.result(ctx, providers.Done)
 	}
 }
 
@@ -112,6 +115,12 @@ func (j *job) explainSSH(ctx context.Context, t sshx.Target, err error) error {
 }
 
 func (j *job) noSSH(ctx context.Context, t sshx.Target, late *sshx.WaitError) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return &providers.Failure{
+			Outcome: providers.Failed, Code: "interrupted", Seen: []string{"last attempt: " + late.Last.Error()},
+			Err: fmt.Errorf("wait for SSH of %s: interrupted; it runs on", j.Address),
+		}
+	}
 	f := &providers.Failure{
 		Outcome: providers.Timeout, Code: "no_ssh",
 		Seen: append([]string{"last attempt: " + late.Last.Error()}, j.bootLog(ctx, j.connection, *j.seen)...),

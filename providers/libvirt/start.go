@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -38,6 +39,20 @@ func (j *job) start(ctx context.Context) (providers.Result, error) {
 	evidence, err := j.boot(ctx)
 	if err != nil {
 		return providers.Result{}, err
+	}
+	return j.started(ctx, evidence)
+}
+
+// started says what came of a start. Ports that cannot be kept are no reason to
+// fail: the guest runs.
+func (j *job) started(ctx context.Context, evidence []string) (providers.Result, error) {
+	if err := j.look(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	if j.seen != nil && j.seen.power.on() {
+		if err := j.keepPorts(ctx); err != nil {
+			evidence = append(evidence, "its host ports could not be kept for the next start: "+err.Error())
+		}
 	}
 	return j.result(ctx, providers.Done, evidence...)
 }
@@ -126,7 +141,7 @@ func (j *job) bootOn(ctx context.Context, kvm bool) error { //nolint:revive // o
 			return j.watch(ctx)
 		}
 		taken, ok := takenPort(err.Error())
-		if !ok {
+		if !ok || !taken.fixed() {
 			return j.notStarted(ctx, err)
 		}
 		i := slices.Index(ports, taken)
@@ -138,24 +153,57 @@ func (j *job) bootOn(ctx context.Context, kvm bool) error { //nolint:revive // o
 	}
 }
 
-// recordedPorts are the forwards with the host ports that were held last.
+// recordedPorts are the forwards with the host ports that were held last: those
+// of the definition, else those of the record.
 func (j *job) recordedPorts() []forward {
-	ssh := sshForward(uint16(number(j.Prior, "ssh_port")))
-	all := append([]forward{ssh}, j.seen.configured.wantedForwards()...)
+	d := j.seen.configured
+	all := append([]forward{sshForward(0)}, d.Forwards...)
+	if d.SSH != nil {
+		all[0].Host = d.SSH.Host
+	}
+	if all[0].Host == 0 {
+		all[0].Host = uint16(number(j.Prior, "ssh_port"))
+	}
 	recorded := attr(j.Prior, "ports")
-	for i, f := range all {
-		if f.fixed() || !known(recorded) || !recorded.CanIterateElements() {
+	if !known(recorded) || !recorded.Type().IsMapType() {
+		return all
+	}
+	for i, f := range all[1:] {
+		port, ok := recorded.AsValueMap()[strconv.Itoa(int(f.Guest))]
+		if f.Host != 0 || !ok || !known(port) || port.Type() != cty.Number {
 			continue
 		}
-		if port, ok := recorded.AsValueMap()[fmt.Sprint(f.Guest)]; ok && known(port) && port.Type() == cty.Number {
-			n, _ := port.AsBigFloat().Uint64()
-			taken := slices.ContainsFunc(all, func(other forward) bool { return other.Host == uint16(n) })
-			if !taken {
-				all[i].Host = uint16(n)
-			}
+		n, _ := port.AsBigFloat().Uint64()
+		if !slices.ContainsFunc(all, func(other forward) bool { return other.Host == uint16(n) }) {
+			all[i+1].Host = uint16(n)
 		}
 	}
 	return all
+}
+
+// keepPorts writes the host ports that QEMU holds into the definition, so that
+// the next start asks for them again.
+func (j *job) keepPorts(ctx context.Context) error {
+	held, err := j.heldPorts(ctx, j.connection, *j.seen)
+	if err != nil {
+		return err
+	}
+	all := j.recordedPorts()
+	all[0].Host = sshPortOf(held, j.seen.configured)
+	for i, f := range j.seen.configured.wantedForwards() {
+		if !f.fixed() {
+			all[i+1].Host = heldPort(held, f)
+		}
+	}
+	existing, err := j.XML(ctx, j.seen.UUID, asConfigured)
+	if err != nil {
+		return err
+	}
+	text, err := retarget(existing, j.seen.configured.Virtualized == "kvm", all)
+	if err != nil {
+		return err
+	}
+	return j.Define(ctx, text)
 }
 
 func (j *job) portTaken(f forward) error {

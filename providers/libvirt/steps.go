@@ -128,9 +128,10 @@ func (s *sequence) define() {
 	})
 }
 
-// redefine is there if an edit reaches the domain.
+// redefine is there if an edit reaches the domain, or if somebody took its
+// configuration away.
 func (s *sequence) redefine() {
-	if !slices.ContainsFunc(s.change.Edits, touches) {
+	if !slices.ContainsFunc(s.change.Edits, touches) && !s.found(providers.FindPartial) {
 		return
 	}
 	s.addOn(providers.Step{
@@ -207,15 +208,19 @@ func (s *sequence) clear() {
 	if o.State != providers.StatePaused {
 		return
 	}
-	broken := slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == providers.FindBroken })
 	switch {
-	case broken:
+	case s.found(providers.FindBroken):
 		s.addOld(providers.Step{
 			Op: opRecover, Phase: providers.PhaseRecover, Risk: providers.Downtime, Timeout: s.rules.ForceWait + stopMargin,
 		})
 	case slices.ContainsFunc(s.change.Edits, touches):
 		s.stop()
 	}
+}
+
+func (s *sequence) found(kind providers.FindingKind) bool {
+	o := s.change.Object
+	return o != nil && slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == kind })
 }
 
 func (s *sequence) delete() {

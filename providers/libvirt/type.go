@@ -54,6 +54,8 @@ type Provider struct {
 	dial     func(ctx context.Context, uri string) (connection, error)
 	sleep    func(ctx context.Context, d time.Duration) error
 
+	patience time.Duration // for an attempt to connect
+
 	library *sync.Mutex // one at a time looks the library up
 	storage sync.Mutex  // one at a time changes pools, volumes and keys
 
@@ -70,7 +72,7 @@ func open(h Host, s providers.Settings, library *sync.Mutex) (*Provider, error) 
 	}
 	return &Provider{
 		host: h, settings: s, place: at, pool: text(s.Attrs, "pool"),
-		dial: dial, sleep: sleep, library: library,
+		dial: dial, sleep: sleep, patience: connectLimit, library: library,
 	}, nil
 }
 
@@ -88,7 +90,7 @@ func (p *Provider) connect(ctx context.Context) (connection, error) {
 		_ = p.conn.Close() //nolint:errcheck // see above
 		p.conn = nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
 	p.library.Lock()
 	defer p.library.Unlock()

@@ -1,0 +1,180 @@
+package sshx_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"vmctl/internal/sshx"
+)
+
+func TestEnsureKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new folder", "id_ed25519")
+	made := ensure(t, path)
+	if !strings.HasPrefix(made, "ssh-ed25519 ") || !strings.HasSuffix(made, " me") {
+		t.Errorf("public half %q", made)
+	}
+	private := read(t, path)
+	if !strings.HasPrefix(private, "-----BEGIN OPENSSH PRIVATE KEY-----\n") {
+		t.Errorf("private half %q", private)
+	}
+	for name, want := range map[string]os.FileMode{path: 0o600, path + ".pub": 0o644, filepath.Dir(path): os.ModeDir | 0o700} {
+		info, err := os.Stat(name)
+		if err != nil || info.Mode() != want {
+			t.Errorf("%s: mode %v, want %v (%v)", name, info.Mode(), want, err)
+		}
+	}
+	if diff := cmp.Diff(made+"\n", read(t, path+".pub")); diff != "" {
+		t.Errorf(".pub (-want +got):\n%s", diff)
+	}
+
+	if again := ensure(t, path); again != made || read(t, path) != private {
+		t.Error("a valid pair was not kept")
+	}
+	write(t, path+".pub", line(t)+" somebody else's\n")
+	if again := ensure(t, path); again != made || read(t, path+".pub") != made+"\n" {
+		t.Errorf("a foreign public half was kept: %q", again)
+	}
+	remove(t, path+".pub")
+	if again := ensure(t, path); again != made || read(t, path) != private {
+		t.Errorf("the public half was not derived: %q", again)
+	}
+	write(t, filepath.Join(filepath.Dir(path), ".id_ed25519.123.tmp"), "half")
+	if again := ensure(t, path); again != made {
+		t.Errorf("what a killed writer left counts: %q", again)
+	}
+	remove(t, path)
+	if again := ensure(t, path); again == made {
+		t.Error("a pair without its private half was kept")
+	}
+}
+
+func TestEnsureKeyNeverReplacesABrokenOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "id_ed25519")
+	ensure(t, path)
+	whole := read(t, path)
+	for name, content := range map[string]string{"truncated": whole[:len(whole)/2], "empty": "", "no key": "hello\n"} {
+		t.Run(name, func(t *testing.T) {
+			write(t, path, content)
+			_, err := sshx.EnsureKey(path, "me")
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if got := err.Error(); !strings.HasPrefix(got, "the private key "+path+" cannot be used: ") ||
+				!strings.HasSuffix(got, "; put back an intact copy, or remove it and its .pub for a fresh pair") {
+				t.Errorf("error %q", got)
+			}
+			if read(t, path) != content {
+				t.Error("it was replaced")
+			}
+		})
+	}
+}
+
+func TestPublicKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "id")
+	made := ensure(t, path)
+	if got, err := sshx.PublicKey(path); got != made || err != nil {
+		t.Errorf("beside the private half: %q, %v", got, err)
+	}
+	remove(t, path+".pub")
+	if got, err := sshx.PublicKey(path); got != strings.TrimSuffix(made, " me") || err != nil {
+		t.Errorf("derived: %q, %v", got, err)
+	}
+	write(t, path+".pub", "nonsense\n")
+	if _, err := sshx.PublicKey(path); err == nil || !strings.HasPrefix(err.Error(), "read the public key "+path+".pub: it holds no key: ") {
+		t.Errorf("nonsense: %v", err)
+	}
+}
+
+// The public half of a key with a passphrase is readable without it.
+func TestPublicKeyBehindAPassphrase(t *testing.T) {
+	const want = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFW3DidxaOFcw/DP7UEyrUZK7EootroTQf2mI743ygzE"
+	if got, err := sshx.PublicKey(filepath.Join("testdata", "locked")); got != want || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// row A42
+func TestQuote(t *testing.T) {
+	for want, args := range map[string][]string{
+		"git fetch origin":    {"git", "fetch", "origin"},
+		"'' 'a b' 'it'\\''s'": {"", "a b", "it's"},
+		"'$(id)' 'x;y' '~'":   {"$(id)", "x;y", "~"},
+		"'a\nb' /x/y.z=1":     nil,
+	} {
+		if args == nil {
+			want, args = "'a\nb' '/x/y.z=1'", []string{"a\nb", "/x/y.z=1"}
+		}
+		if got := sshx.Quote(args); got != want {
+			t.Errorf("Quote(%q) = %s, want %s", args, got, want)
+		}
+	}
+}
+
+// A line that Quote wrote is taken apart into the same arguments.
+// row A42
+func TestQuoteComesBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		args := rapid.SliceOfN(rapid.StringMatching(`[ -~\n\t]{0,12}`), 1, 5).Draw(t, "args")
+		if got := split(sshx.Quote(args)); !cmp.Equal(args, got) {
+			t.Fatalf("%q came back as %q", args, got)
+		}
+	})
+}
+
+// split reads a line by the rules of a POSIX shell, as far as quoting goes.
+func split(line string) []string {
+	var args []string
+	var word strings.Builder
+	quoted, begun := false, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\'':
+			quoted, begun = !quoted, true
+		case quoted:
+			word.WriteByte(c)
+		case c == '\\':
+			i++
+			word.WriteByte(line[i])
+		case c == ' ':
+			args = append(args, word.String())
+			word.Reset()
+			begun = false
+		default:
+			word.WriteByte(c)
+			begun = true
+		}
+	}
+	if begun || word.Len() > 0 {
+		args = append(args, word.String())
+	}
+	return args
+}
+
+func ensure(t *testing.T, path string) string {
+	t.Helper()
+	line, err := sshx.EnsureKey(path, "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,385 @@
+package sshx_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
+
+	"vmctl/internal/sshx"
+	"vmctl/internal/sshx/sshtest"
+)
+
+// known is a target whose server lets it in and shows the key that is pinned.
+func known(t *testing.T, s sshtest.Server) sshx.Target {
+	t.Helper()
+	dir := t.TempDir()
+	identity := filepath.Join(dir, "id_ed25519")
+	line, err := sshx.EnsureKey(identity, "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Authorized == nil {
+		s.Authorized = parse(t, line)
+	}
+	if s.HostKey == nil {
+		s.HostKey = sshtest.NewKey(t)
+	}
+	hosts := filepath.Join(dir, "known_hosts")
+	if err := sshx.Pin(hosts, "dev", string(ssh.MarshalAuthorizedKey(s.HostKey.PublicKey()))); err != nil {
+		t.Fatal(err)
+	}
+	return sshx.Target{
+		Address: "127.0.0.1", Port: s.Start(t), User: "root", IdentityFile: identity, Alias: "dev", KnownHosts: hosts,
+	}
+}
+
+func parse(t *testing.T, line string) ssh.PublicKey {
+	t.Helper()
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func TestProbe(t *testing.T) {
+	if err := sshx.Probe(t.Context(), known(t, sshtest.Server{})); err != nil {
+		t.Errorf("a server that lets in: %v", err)
+	}
+}
+
+// A forwarded port accepts a connection before anything listens behind it.
+func TestProbeOfASilentServer(t *testing.T) {
+	target := known(t, sshtest.Server{Silent: true})
+	target.Banner = time.Millisecond
+	wantError(t, sshx.Probe(t.Context(), target), "connected, and no SSH server speaks yet")
+}
+
+func TestProbeWhenTheContextEnds(t *testing.T) {
+	target := known(t, sshtest.Server{Silent: true})
+	target.Banner = time.Hour
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("told to stop"))
+	if err := sshx.Probe(ctx, target); err == nil {
+		t.Error("a probe with an ended context succeeded")
+	}
+}
+
+func TestProbeRefused(t *testing.T) {
+	target := known(t, sshtest.Server{Authorized: sshtest.NewKey(t).PublicKey()})
+	err := sshx.Probe(t.Context(), target)
+	var refused *sshx.AuthError
+	if !errors.As(err, &refused) {
+		t.Fatalf("got %T: %v", err, err)
+	}
+	wantError(t, err, "the server does not let root in with "+target.IdentityFile)
+}
+
+// row A47
+func TestHostKeyThatChanged(t *testing.T) {
+	target := known(t, sshtest.Server{})
+	other := sshtest.NewKey(t).PublicKey()
+	if err := sshx.Pin(target.KnownHosts, "dev", string(ssh.MarshalAuthorizedKey(other))); err != nil {
+		t.Fatal(err)
+	}
+	for _, accept := range []bool{false, true} {
+		target.AcceptNew = accept
+		err := sshx.Wait(t.Context(), target, sshx.Waiting{Sleep: never(t)})
+		var key *sshx.HostKeyError
+		if !errors.As(err, &key) {
+			t.Fatalf("got %T: %v", err, err)
+		}
+		if !slices.Equal(key.Known, []string{ssh.FingerprintSHA256(other)}) || !strings.HasPrefix(key.Shown, "SHA256:") {
+			t.Errorf("shown %q, known %q", key.Shown, key.Known)
+		}
+		wantError(t, err, fmt.Sprintf("dev shows the host key %s instead of %s, which %s pins", key.Shown, key.Known[0], target.KnownHosts))
+	}
+}
+
+// row A47
+func TestHostKeyOfAStranger(t *testing.T) {
+	target := known(t, sshtest.Server{})
+	if err := os.Remove(target.KnownHosts); err != nil {
+		t.Fatal(err)
+	}
+	err := sshx.Probe(t.Context(), target)
+	var key *sshx.HostKeyError
+	if !errors.As(err, &key) || len(key.Known) != 0 {
+		t.Fatalf("got %T: %v", err, err)
+	}
+	wantError(t, err, fmt.Sprintf("dev shows the host key %s, and %s knows no key of it", key.Shown, target.KnownHosts))
+
+	target.AcceptNew = true
+	if err := sshx.Probe(t.Context(), target); err != nil {
+		t.Fatalf("accept a new host: %v", err)
+	}
+	target.AcceptNew = false
+	if err := sshx.Probe(t.Context(), target); err != nil {
+		t.Errorf("what was accepted is not known: %v", err)
+	}
+}
+
+func TestPinKeepsOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "known_hosts")
+	a, b, c := line(t), line(t), line(t)
+	for _, pin := range [][2]string{{"a", a}, {"b", b}, {"a", c}} {
+		if err := sshx.Pin(path, pin[0], pin[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff("b "+b+"\na "+c+"\n", read(t, path)); diff != "" {
+		t.Errorf("known_hosts (-want +got):\n%s", diff)
+	}
+}
+
+func TestWait(t *testing.T) {
+	target := known(t, sshtest.Server{})
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := target
+	late.Port = free.Addr().(*net.TCPAddr).Port
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var reasons []string
+	attempts := 0
+	err = sshx.Wait(ctx, late, sshx.Waiting{
+		Log: func(reason string) { reasons = append(reasons, reason) },
+		Sleep: func(ctx context.Context, _ time.Duration) error {
+			if attempts++; attempts == 3 {
+				cancel()
+			}
+			return ctx.Err()
+		},
+	})
+	var wait *sshx.WaitError
+	if !errors.As(err, &wait) {
+		t.Fatalf("got %T: %v", err, err)
+	}
+	refused := fmt.Sprintf("dial tcp 127.0.0.1:%d: connect: connection refused", late.Port)
+	wantError(t, err, "no login over SSH in time: "+refused)
+	if diff := cmp.Diff([]string{refused}, reasons); diff != "" {
+		t.Errorf("each reason is said once (-want +got):\n%s", diff)
+	}
+}
+
+func TestWaitEndsWhenTheGuestDoes(t *testing.T) {
+	target := known(t, sshtest.Server{Authorized: sshtest.NewKey(t).PublicKey()})
+	err := sshx.Wait(t.Context(), target, sshx.Waiting{
+		Check: func(context.Context) error { return errors.New("the guest is shut off (crashed)") },
+		Sleep: never(t),
+	})
+	wantError(t, err, "the guest is shut off (crashed)")
+}
+
+// A guest may write down who may log in only after its server listens.
+func TestWaitOutlastsARefusedLogin(t *testing.T) {
+	refuses := known(t, sshtest.Server{Authorized: sshtest.NewKey(t).PublicKey()})
+	ctx, cancel := context.WithCancel(t.Context())
+	tries := 0
+	err := sshx.Wait(ctx, refuses, sshx.Waiting{Sleep: func(context.Context, time.Duration) error {
+		if tries++; tries == 2 {
+			cancel()
+		}
+		return ctx.Err()
+	}})
+	var refused *sshx.AuthError
+	if !errors.As(err, &refused) || tries != 2 {
+		t.Errorf("after %d tries: %v", tries, err)
+	}
+}
+
+func TestWaitWithAnUnusableKey(t *testing.T) {
+	target := known(t, sshtest.Server{})
+	if err := os.WriteFile(target.IdentityFile, []byte("-----BEGIN OPENSSH PRIVATE KEY-----\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := sshx.Wait(t.Context(), target, sshx.Waiting{Sleep: never(t)})
+	var identity *sshx.IdentityError
+	if !errors.As(err, &identity) {
+		t.Errorf("got %T: %v", err, err)
+	}
+}
+
+// row A42
+func TestRun(t *testing.T) {
+	trap := filepath.Join(t.TempDir(), "trap")
+	for _, tc := range []struct {
+		name   string
+		server sshtest.Server
+		args   []string
+		stdin  string
+		status int
+		stdout string
+		stderr string
+	}{
+		{name: "output", args: []string{"echo", "a", "b"}, stdout: "a b\n"},
+		{name: "status", args: []string{"sh", "-c", "echo no >&2; exit 7"}, status: 7, stderr: "no\n"},
+		{name: "input", args: []string{"cat"}, stdin: "in", stdout: "in"},
+		{name: "missing program", args: []string{"/nowhere/at-all"}, status: 127, stderr: "any"},
+		{name: "signal", server: sshtest.Server{Signal: "TERM"}, args: []string{"true"}, status: 143},
+		{
+			name:   "nothing is a command that was meant as a word",
+			args:   []string{"printf", "%s|", "x;touch " + trap, "$(touch " + trap + ")", "`touch " + trap + "`", "&& touch " + trap, "it's", "", "a  b", "*"},
+			stdout: "x;touch " + trap + "|$(touch " + trap + ")|`touch " + trap + "`|&& touch " + trap + "|it's||a  b|*|",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			status, err := sshx.Run(t.Context(), known(t, tc.server), sshx.Command{
+				Args: tc.args, Stdin: strings.NewReader(tc.stdin), Stdout: &stdout, Stderr: &stderr,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.stderr == "any" && stderr.Len() > 0 {
+				tc.stderr = stderr.String()
+			}
+			got := fmt.Sprintf("%d\n%s\n%s", status, &stdout, &stderr)
+			if diff := cmp.Diff(fmt.Sprintf("%d\n%s\n%s", tc.status, tc.stdout, tc.stderr), got); diff != "" {
+				t.Errorf("status, output, errors (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, err := os.Stat(trap); err == nil {
+		t.Error("a word ran as a command")
+	}
+}
+
+func TestRunThatIsCutOff(t *testing.T) {
+	target := known(t, sshtest.Server{Drop: true})
+	_, err := sshx.Run(t.Context(), target, sshx.Command{Args: []string{"true"}})
+	wantError(t, err, fmt.Sprintf("run a command as root@127.0.0.1:%d: the connection was lost before the command ended", target.Port))
+}
+
+func TestRunWhenTheContextEnds(t *testing.T) {
+	target := known(t, sshtest.Server{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, err := sshx.Run(ctx, target, sshx.Command{
+		Args:   []string{"sh", "-c", "echo begun; cat >/dev/null"},
+		Stdin:  pending{ctx},
+		Stdout: writer(func() { cancel(errors.New("told to stop")) }),
+	})
+	wantError(t, err, fmt.Sprintf("run a command as root@127.0.0.1:%d: told to stop", target.Port))
+}
+
+// pending is input that nobody types.
+type pending struct{ ctx context.Context }
+
+func (p pending) Read([]byte) (int, error) { <-p.ctx.Done(); return 0, errors.New("closed") }
+
+type writer func()
+
+func (w writer) Write(b []byte) (int, error) { w(); return len(b), nil }
+
+func TestShellWithoutATerminal(t *testing.T) {
+	input := filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(input, []byte("typed\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close() //nolint:errcheck // only read
+	var requests requestLog
+	var out, errs bytes.Buffer
+	target := known(t, sshtest.Server{Shell: "cat", Seen: requests.add})
+	status, err := sshx.Shell(t.Context(), target, sshx.Terminal{In: in, Out: &out, Err: &errs})
+	if err != nil || status != 0 {
+		t.Fatalf("status %d: %v", status, err)
+	}
+	if diff := cmp.Diff("shell", requests.String()); diff != "" || out.String() != "typed\n" {
+		t.Errorf("requests (-want +got):\n%s\noutput %q", diff, &out)
+	}
+}
+
+// requestLog writes down what a server is asked for.
+type requestLog struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *requestLog) add(request string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, request)
+}
+
+func (l *requestLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.all, " ")
+}
+
+// row L60
+func TestConfig(t *testing.T) {
+	got := sshx.Config(sshx.Target{
+		Address: "127.0.0.1", Port: 40022, User: "root", Alias: "quickstart.dev",
+		IdentityFile: `/home/me/my keys/100%/id`, KnownHosts: `/home/me/my "keys"/known_hosts`,
+	}, "vm.dev")
+	want := `Host vm.dev
+  HostName 127.0.0.1
+  Port 40022
+  User root
+  IdentityFile "/home/me/my keys/100%%/id"
+  IdentitiesOnly yes
+  HostKeyAlias quickstart.dev
+  UserKnownHostsFile "/home/me/my \"keys\"/known_hosts"
+  GlobalKnownHostsFile /dev/null
+  StrictHostKeyChecking yes
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("stanza (-want +got):\n%s", diff)
+	}
+	if got := sshx.Config(sshx.Target{AcceptNew: true}, "x"); !strings.Contains(got, "StrictHostKeyChecking accept-new\n") {
+		t.Errorf("accept-new is lost:\n%s", got)
+	}
+}
+
+func line(t *testing.T) string {
+	t.Helper()
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(sshtest.NewKey(t).PublicKey())))
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	got := "no error"
+	if err != nil {
+		got = err.Error()
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("error (-want +got):\n%s", diff)
+	}
+}
+
+func never(t *testing.T) func(context.Context, time.Duration) error {
+	return func(context.Context, time.Duration) error {
+		t.Error("it waits where it should end at once")
+		return errors.New("waited")
+	}
+}

@@ -1,0 +1,561 @@
+package libvirt
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"libvirt.org/go/libvirtxml"
+
+	"vmctl/providers"
+)
+
+// Fake is a libvirt daemon in memory, with guests that behave as they are told.
+type Fake struct {
+	mu      sync.Mutex
+	domains map[string]*FakeDomain
+	pools   map[string]*FakePool
+	nextID  uint16
+	Calls   []string // that changed something, in order
+
+	Down       error            // the daemon does not answer
+	Unreadable map[string]error // by domain name
+	Refuses    map[string]error // by operation: define, start, upload …
+	Taken      []uint16         // host ports that others hold
+	NoKVM      bool
+	NoQEMU     bool
+	KVMBreaks  string // "start": QEMU ends at once; "pause": the guest is paused
+	Deaf       bool   // guests ignore a request to shut down
+	Stuck      bool   // QEMU does not end when it is forced
+	SSH        map[string]uint16 // by domain name: the host port that leads to its SSH
+	BootLog    string
+	Free       uint64 // bytes in every pool
+}
+
+// FakeDomain is one domain.
+type FakeDomain struct {
+	Name, Configured, Running string // XML; Running is "" when off
+	Power                     power
+	Transient, Saved          bool
+	Held                      []forward
+}
+
+// FakePool is one pool.
+type FakePool struct {
+	Type, Path string
+	Active     bool
+	Volumes    map[string][]byte
+}
+
+// NewFake returns a host without domains and pools.
+func NewFake() *Fake {
+	return &Fake{
+		domains: map[string]*FakeDomain{}, pools: map[string]*FakePool{}, nextID: 40000,
+		Unreadable: map[string]error{}, Refuses: map[string]error{}, SSH: map[string]uint16{}, Free: 1 << 40,
+	}
+}
+
+// OpenFake opens a provider on a fake daemon. Nothing ever waits.
+func OpenFake(h Host, s providers.Settings, f *Fake) (*Provider, error) {
+	p, err := open(h, s, &sync.Mutex{})
+	if err != nil {
+		return nil, err
+	}
+	p.dial = func(context.Context, string) (connection, error) {
+		if f.Down != nil {
+			return nil, f.Down
+		}
+		return f, nil
+	}
+	p.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	return p, nil
+}
+
+// The states that a test can put a domain into.
+var (
+	FakeOff     = powerOf(5, 2)
+	FakeCrashed = powerOf(5, 3)
+	FakePaused  = powerOf(3, 1)
+	FakeBroken  = powerOf(3, 5)
+	FakeSaving  = powerOf(3, 3)
+	FakeRunning = powerOf(1, 1)
+)
+
+// ErrLibvirt is an error as libvirt reports it.
+func ErrLibvirt(message string) error { return &libvirtError{Code: codeInternal, Message: message} }
+
+var _ connection = (*Fake)(nil)
+
+// Put adds or changes a domain behind vmctl's back.
+func (f *Fake) Put(uuid string, edit func(*FakeDomain)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, ok := f.domains[uuid]
+	if !ok {
+		d = &FakeDomain{Power: FakeOff}
+		f.domains[uuid] = d
+	}
+	edit(d)
+}
+
+// Drop removes a domain behind vmctl's back.
+func (f *Fake) Drop(uuid string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.domains, uuid)
+}
+
+// PutPool adds a pool.
+func (f *Fake) PutPool(name string, p FakePool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p.Volumes == nil {
+		p.Volumes = map[string][]byte{}
+	}
+	f.pools[name] = &p
+}
+
+// Configured returns a domain's XML, "" if there is none.
+func (f *Fake) Configured(uuid string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if d, ok := f.domains[uuid]; ok {
+		return d.Configured
+	}
+	return ""
+}
+
+// Contents lists pools and volumes with their sizes.
+func (f *Fake) Contents() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(f.pools)) {
+		fmt.Fprintf(&b, "pool %s\n", name)
+		for _, v := range slices.Sorted(maps.Keys(f.pools[name].Volumes)) {
+			fmt.Fprintf(&b, "  %s\n", v)
+		}
+	}
+	return b.String()
+}
+
+// Volume returns what a volume holds.
+func (f *Fake) Volume(pool, name string) []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pools[pool].Volumes[name]
+}
+
+func (f *Fake) note(format string, args ...any) error {
+	op := fmt.Sprintf(format, args...)
+	f.Calls = append(f.Calls, op)
+	verb, _, _ := strings.Cut(op, " ")
+	return f.Refuses[verb]
+}
+
+func (f *Fake) domain(uuid string) (*FakeDomain, error) {
+	d, ok := f.domains[uuid]
+	if !ok {
+		return nil, fmt.Errorf("%w: no domain with matching uuid '%s'", errAbsent, uuid)
+	}
+	return d, nil
+}
+
+func (f *Fake) Facts(context.Context) (facts, error) {
+	arch := ""
+	if !f.NoQEMU {
+		kvm := "<domain type='kvm'/>"
+		if f.NoKVM {
+			kvm = ""
+		}
+		arch = "<guest><os_type>hvm</os_type><arch name='x86_64'><emulator>/usr/bin/qemu-system-x86_64</emulator>" +
+			"<domain type='qemu'/>" + kvm + "</arch></guest>"
+	}
+	return facts{
+		URI: "qemu:///session", Libvirt: "9.0.0", Hypervisor: "7.2.22",
+		Capabilities: "<capabilities><host><cpu><arch>x86_64</arch></cpu></host>" + arch + "</capabilities>",
+	}, nil
+}
+
+func (f *Fake) Alive() bool  { return f.Down == nil }
+func (f *Fake) Close() error { return nil }
+
+func (f *Fake) Domains(context.Context) ([]domainRef, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.Refuses["list"]; err != nil {
+		return nil, err
+	}
+	var all []domainRef
+	for _, uuid := range slices.Sorted(maps.Keys(f.domains)) {
+		all = append(all, f.ref(uuid))
+	}
+	return all, nil
+}
+
+func (f *Fake) ref(uuid string) domainRef {
+	d := f.domains[uuid]
+	return domainRef{UUID: uuid, Name: d.Name, Active: d.Power.on(), Transient: d.Transient}
+}
+
+func (f *Fake) Domain(_ context.Context, uuid string) (domainRef, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, err := f.domain(uuid); err != nil {
+		return domainRef{}, err
+	}
+	return f.ref(uuid), nil
+}
+
+func (f *Fake) DomainNamed(_ context.Context, name string) (domainRef, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for uuid, d := range f.domains {
+		if d.Name == name {
+			return f.ref(uuid), nil
+		}
+	}
+	return domainRef{}, errAbsent
+}
+
+func (f *Fake) XML(_ context.Context, uuid string, of version) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return "", err
+	}
+	if err := f.Unreadable[d.Name]; err != nil {
+		return "", err
+	}
+	if of == asRunning && d.Power.on() || d.Transient {
+		return d.Running, nil
+	}
+	return d.Configured, nil
+}
+
+func (f *Fake) Power(_ context.Context, uuid string) (power, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return power{}, err
+	}
+	return d.Power, nil
+}
+
+func (f *Fake) Define(_ context.Context, text string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var x libvirtxml.Domain
+	if err := x.Unmarshal(text); err != nil {
+		return err
+	}
+	if err := f.note("define %s", x.Name); err != nil {
+		return err
+	}
+	d, ok := f.domains[x.UUID]
+	if !ok {
+		d = &FakeDomain{Name: x.Name, Power: FakeOff}
+		f.domains[x.UUID] = d
+	}
+	d.Configured, d.Transient = text, false
+	return nil
+}
+
+func (f *Fake) SetOwner(_ context.Context, uuid, element string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return err
+	}
+	if err := f.note("mark %s", d.Name); err != nil {
+		return err
+	}
+	var x libvirtxml.Domain
+	if err := x.Unmarshal(d.Running); err != nil {
+		return err
+	}
+	x.Metadata.XML, err = withOwner(x.Metadata.XML, element)
+	if err != nil {
+		return err
+	}
+	d.Running, err = x.Marshal()
+	return err
+}
+
+func (f *Fake) HasSavedMemory(_ context.Context, uuid string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	return err == nil && d.Saved, err
+}
+
+func (f *Fake) Undefine(_ context.Context, uuid string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return err
+	}
+	if err := f.note("undefine %s", d.Name); err != nil {
+		return err
+	}
+	delete(f.domains, uuid)
+	return nil
+}
+
+func (f *Fake) Start(_ context.Context, uuid string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return err
+	}
+	desc, err := describe(d.Configured)
+	if err != nil {
+		return err
+	}
+	if err := f.note("start %s on %s", d.Name, desc.Virtualized); err != nil {
+		return err
+	}
+	kvm := desc.Virtualized == "kvm"
+	if kvm && f.KVMBreaks == "start" {
+		return ErrLibvirt("internal error: process exited while connecting to monitor: qemu-system-x86_64: error: failed to set MSR 0x10a")
+	}
+	var held []forward
+	for _, h := range append([]forward{*desc.SSH}, desc.Forwards...) {
+		if slices.Contains(f.Taken, h.Host) {
+			return ErrLibvirt("internal error: process exited while connecting to monitor: qemu-system-x86_64: -netdev user: " +
+				"Could not set up host forwarding rule '" + h.hostfwd() + "'")
+		}
+		if h.Guest == sshPort && f.SSH[d.Name] != 0 {
+			h.Host = f.SSH[d.Name]
+		}
+		if h.Host == 0 {
+			f.nextID++
+			h.Host = f.nextID
+		}
+		held = append(held, h)
+	}
+	d.Held, d.Running, d.Power = held, d.Configured, FakeRunning
+	if kvm && f.KVMBreaks == "pause" {
+		d.Power = powerOf(3, 0)
+	}
+	if desc.ConsoleLog != "" {
+		for _, p := range f.pools {
+			if p.Path == path.Dir(desc.ConsoleLog) {
+				p.Volumes[path.Base(desc.ConsoleLog)] = []byte(f.BootLog)
+			}
+		}
+	}
+	return nil
+}
+
+func (f *Fake) Resume(_ context.Context, uuid string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return err
+	}
+	if err := f.note("resume %s", d.Name); err != nil {
+		return err
+	}
+	d.Power = powerOf(1, 5)
+	return nil
+}
+
+func (f *Fake) Shutdown(_ context.Context, uuid string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return err
+	}
+	if err := f.note("shutdown %s", d.Name); err != nil {
+		return err
+	}
+	if !f.Deaf {
+		f.off(uuid, powerOf(5, 1))
+	}
+	return nil
+}
+
+func (f *Fake) Destroy(_ context.Context, uuid string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return err
+	}
+	if err := f.note("destroy %s", d.Name); err != nil {
+		return err
+	}
+	if !f.Stuck {
+		f.off(uuid, powerOf(5, 2))
+	}
+	return nil
+}
+
+func (f *Fake) off(uuid string, p power) {
+	d := f.domains[uuid]
+	if d.Transient {
+		delete(f.domains, uuid)
+		return
+	}
+	d.Power, d.Running, d.Held = p, "", nil
+}
+
+func (f *Fake) Monitor(_ context.Context, uuid, command string) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return "", err
+	}
+	if err := f.Refuses["monitor"]; err != nil {
+		return "", err
+	}
+	switch command {
+	case "info status":
+		return "VM status: " + strings.ReplaceAll(d.Power.Words, "internal error", "internal-error") + "\r\n", nil
+	case "info usernet":
+		var b strings.Builder
+		b.WriteString("Hub -1 (vmctl0):\r\n  Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ\r\n")
+		for _, h := range d.Held {
+			fmt.Fprintf(&b, "  %s[HOST_FORWARD]  11  %s %d  10.0.2.15 %d 0 0\r\n", strings.ToUpper(h.Protocol), h.HostIP, h.Host, h.Guest)
+		}
+		return b.String(), nil
+	default:
+		return "", fmt.Errorf("unknown command: '%s'", command)
+	}
+}
+
+func (f *Fake) pool(name string) (*FakePool, error) {
+	p, ok := f.pools[name]
+	if !ok {
+		return nil, fmt.Errorf("%w: no storage pool with matching name '%s'", errAbsent, name)
+	}
+	return p, nil
+}
+
+func (f *Fake) Pool(_ context.Context, name string) (pool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, err := f.pool(name)
+	if err != nil {
+		return pool{}, err
+	}
+	return pool{Name: name, Type: p.Type, Path: p.Path, Active: p.Active, Available: f.Free}, nil
+}
+
+func (f *Fake) DefinePool(_ context.Context, text string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, err := parsePool(text)
+	if err != nil {
+		return err
+	}
+	if err := f.note("define-pool %s at %s", p.Name, p.Path); err != nil {
+		return err
+	}
+	f.pools[p.Name] = &FakePool{Type: p.Type, Path: p.Path, Volumes: map[string][]byte{}}
+	return nil
+}
+
+func (f *Fake) StartPool(_ context.Context, name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, err := f.pool(name)
+	if err != nil {
+		return err
+	}
+	if err := f.note("start-pool %s", name); err != nil {
+		return err
+	}
+	p.Active = true
+	return nil
+}
+
+func (f *Fake) RemovePool(_ context.Context, name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, err := f.pool(name); err != nil {
+		return err
+	}
+	if err := f.note("remove-pool %s", name); err != nil {
+		return err
+	}
+	delete(f.pools, name)
+	return nil
+}
+
+func (f *Fake) Volumes(_ context.Context, name string) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, err := f.pool(name)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(p.Volumes)), nil
+}
+
+func (f *Fake) Upload(_ context.Context, name string, u upload) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, err := f.pool(name)
+	if err != nil {
+		return "", err
+	}
+	if _, ok := p.Volumes[u.Name]; ok {
+		return "", ErrLibvirt("storage volume name '" + u.Name + "' already in use.")
+	}
+	if err := f.note("upload %s", u.Name); err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(u.Content)
+	if err != nil {
+		return "", err
+	}
+	p.Volumes[u.Name] = b
+	return path.Join(p.Path, u.Name), nil
+}
+
+func (f *Fake) Tail(_ context.Context, name, volume string, limit uint64) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, err := f.pool(name)
+	if err != nil {
+		return nil, err
+	}
+	b, ok := p.Volumes[volume]
+	if !ok {
+		return nil, errAbsent
+	}
+	return b[max(0, len(b)-int(limit)):], nil
+}
+
+func (f *Fake) DeleteVolume(_ context.Context, name, volume string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, err := f.pool(name)
+	if err != nil {
+		return err
+	}
+	if _, ok := p.Volumes[volume]; !ok {
+		return errAbsent
+	}
+	if err := f.note("delete %s", volume); err != nil {
+		return err
+	}
+	delete(p.Volumes, volume)
+	return nil
+}
