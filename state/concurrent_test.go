@@ -32,7 +32,7 @@ func TestReadBesideAWriter(t *testing.T) {
 			}
 		})
 	}
-	for range 60 {
+	for range 25 {
 		j := open(t, f)
 		for range 3 {
 			r := record("dev", 1)

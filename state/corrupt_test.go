@@ -123,9 +123,11 @@ func TestCorruptSnapshotIsNeverEmpty(t *testing.T) {
 		{"address", strings.Replace(good, `"vm.dev": {`, `"dev": {`, 1), `"dev" is no address: write it like vm.dev or vm.web["a"]`},
 		{"type of a value", strings.Replace(good, `"memory": "number"`, `"memory": "size"`, 1), `a value: invalid primitive type name "size"`},
 		{"value of a type", strings.Replace(good, `"memory": 1073741824`, `"memory": "much"`, 1), "a value: a number is required"},
-		{"value that contradicts itself", strings.Replace(good, `"generation"`, `"settings": {"type": ["map", "dynamic"], "value": {`+
-			`"a": {"type": "string", "value": "b"}, "c": {"type": "bool", "value": true}}}, "generation"`, 1),
-			"a value: inconsistent map element types (cty.String then cty.Bool)"},
+		{
+			"value that contradicts itself", strings.Replace(good, `"generation"`, `"settings": {"type": ["list", "dynamic"], "value": [`+
+				`{"type": "string", "value": "b"}, {"type": "bool", "value": true}]}, "generation"`, 1),
+			"a value: inconsistent list element types (cty.String then cty.Bool)",
+		},
 		{"interrupted", strings.Replace(good, `"interrupted": []`, `"interrupted": [{"kind":"ended"}]`, 1), `an entry of the unknown kind "ended"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -32,6 +32,25 @@ var _ Store = Folder{}
 // What cannot be understood is never read as empty: it is a *CorruptError, a
 // *NewerError or a *MismatchError, and the files stay untouched.
 func (f Folder) Read(ctx context.Context) (*Snapshot, error) {
+	s, err := f.read(ctx)
+	if err != nil || len(s.Notes) == 0 {
+		return s, err
+	}
+	// A last line that is not whole is torn, or on its way.
+	_, held, err := f.Holder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if held {
+		s.Notes = nil
+		return s, nil
+	}
+	return f.read(ctx)
+}
+
+// read repeats what a writer that closes meanwhile makes worthless: its snapshot
+// has what its journal had.
+func (f Folder) read(ctx context.Context) (*Snapshot, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("read the state in %s: %w", f.Dir, err)
@@ -40,32 +59,10 @@ func (f Folder) Read(ctx context.Context) (*Snapshot, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !stable {
-			// A writer closed meanwhile: its snapshot has what its journal had.
-			continue
+		if stable {
+			return f.decode(files)
 		}
-		s, err := f.decode(files)
-		if err != nil {
-			return nil, err
-		}
-		return f.withoutLiveNotes(ctx, s)
 	}
-}
-
-// withoutLiveNotes drops the notes of a journal that is being written right now:
-// its last line is not torn, it is on its way.
-func (f Folder) withoutLiveNotes(ctx context.Context, s *Snapshot) (*Snapshot, error) {
-	if len(s.Notes) == 0 {
-		return s, nil
-	}
-	_, held, err := f.Holder(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if held {
-		s.Notes = nil
-	}
-	return s, nil
 }
 
 // Holder says whether the run lock is held, and by whom. It takes no lock and

@@ -28,7 +28,9 @@ func FuzzRead(f *testing.F) {
 			if !errors.As(err, &corrupt) && !errors.As(err, &newer) && !errors.As(err, &mismatch) {
 				t.Fatal(err)
 			}
-			refused(t, s)
+			if again := refused(t, s); again.Error() != err.Error() {
+				t.Errorf("refused with %q at first, then with %q", err, again)
+			}
 			return
 		}
 		j := open(t, s)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -208,14 +209,26 @@ func TestWhatCannotBeRememberedIsRefused(t *testing.T) {
 		entry state.Entry
 		want  string
 	}{
-		{"unknown", state.Entry{Kind: state.Done, Op: "define", Address: dev, Put: with(func(r *state.Record) { r.Values = boot(cty.UnknownVal(cty.String)) })},
-			`define of vm.dev: boot[0]["kernel"] is not known yet: the state holds only what is`},
-		{"unknown as a whole", state.Entry{Kind: state.Done, Op: "define", Address: dev, Put: with(func(r *state.Record) { r.Policy = cty.DynamicVal })},
-			"define of vm.dev: the value is not known yet: the state holds only what is"},
-		{"marked", state.Entry{Kind: state.Done, Op: "define", Address: dev, Put: with(func(r *state.Record) { r.Settings = boot(secret) })},
-			`define of vm.dev: boot[0]["kernel"] is marked: the state holds no such value, only its digest`},
-		{"infinite", state.Entry{Kind: state.Done, Op: "define", Address: dev, Put: with(func(r *state.Record) { r.Values = cty.PositiveInfinity })},
-			"define of vm.dev: cannot serialize infinity as JSON"},
+		{
+			"unknown",
+			state.Entry{Kind: state.Done, Op: "define", Address: dev, Put: with(func(r *state.Record) { r.Values = boot(cty.UnknownVal(cty.String)) })},
+			`define of vm.dev: boot[0]["kernel"] is not known yet: the state holds only what is`,
+		},
+		{
+			"unknown as a whole",
+			state.Entry{Kind: state.Done, Op: "define", Address: dev, Put: with(func(r *state.Record) { r.Policy = cty.DynamicVal })},
+			"define of vm.dev: the value is not known yet: the state holds only what is",
+		},
+		{
+			"marked",
+			state.Entry{Kind: state.Done, Op: "define", Address: dev, Put: with(func(r *state.Record) { r.Settings = boot(secret) })},
+			`define of vm.dev: boot[0]["kernel"] is marked: the state holds no such value, only its digest`,
+		},
+		{
+			"infinite",
+			state.Entry{Kind: state.Done, Op: "define", Address: dev, Put: with(func(r *state.Record) { r.Values = cty.PositiveInfinity })},
+			"define of vm.dev: cannot serialize infinity as JSON",
+		},
 		{"kind", state.Entry{Kind: "ended", Op: "define", Address: dev}, `an entry of the unknown kind "ended"`},
 		{"put and drop", state.Entry{Kind: state.Done, Address: dev, Drop: true, Put: with(func(*state.Record) {})}, "an entry that both puts and drops the record of vm.dev"},
 		{"no address", state.Entry{Kind: state.Done, Drop: true}, "an entry that changes a record and names no address"},
@@ -325,6 +338,18 @@ func TestLockedStateNamesItsHolder(t *testing.T) {
 		if d := cmp.Diff(want, err.Error()); d != "" {
 			t.Errorf("error (-want +got):\n%s", d)
 		}
+	}
+}
+
+func TestFullDiskSaysWhatToDo(t *testing.T) {
+	full := &os.PathError{Op: "write", Path: "/d/journal-1.ndjson", Err: syscall.ENOSPC}
+	err := state.WithAdvice(full)
+	want := "write /d/journal-1.ndjson: no space left on device: free some space there, then run the command again"
+	if d := cmp.Diff(want, err.Error()); d != "" || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("error (-want +got):\n%s", d)
+	}
+	if err := state.WithAdvice(os.ErrPermission); !errors.Is(err, os.ErrPermission) || strings.Contains(err.Error(), "space") {
+		t.Errorf("another error: %v", err)
 	}
 }
 
