@@ -62,7 +62,7 @@ func (a *Address) UnmarshalText(text []byte) error {
 	return nil
 }
 
-var addressPattern = regexp.MustCompile(`^([a-z][a-z_]*)\.([A-Za-z_][A-Za-z0-9_-]*)(?:\[(.+)\])?$`) //nolint:gochecknoglobals // a constant that Go cannot write as one
+var addressPattern = regexp.MustCompile(`^([a-z][a-z_]*)\.([A-Za-z_][A-Za-z0-9_-]*)(?:\[(.+)\])?$`)
 
 // ParseAddress reads the text form of an address. It does not ask whether the
 // kind or the resource exists.

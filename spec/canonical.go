@@ -215,13 +215,15 @@ func wrongType(a Attr, v cty.Value, err error) string {
 
 // summaryOf names the mistake of a value that canonical refuses.
 func summaryOf(a Attr) string {
-	switch {
-	case a.Unit == Bytes:
+	switch a.Unit {
+	case Bytes:
 		return "Invalid size"
-	case a.Unit == Duration:
+	case Duration:
 		return "Invalid duration"
-	default:
+	case Plain:
 		return "Invalid value"
+	default:
+		panic("spec: unknown unit " + string(a.Unit))
 	}
 }
 

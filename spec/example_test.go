@@ -52,9 +52,9 @@ func TestSameInputsSameConfig(t *testing.T) {
 		}
 	}
 	broken := strings.NewReplacer("cpus = each.value", "cpus = each.valu + nothing(1) + wrong", "= 2", "= local.x").Replace(src)
-	_, said := load(t, broken, spec.Inputs{})
+	_, said := load(t, broken)
 	for range 50 {
-		_, again := load(t, broken, spec.Inputs{})
+		_, again := load(t, broken)
 		if len(again) != len(said) {
 			t.Fatalf("%d diagnostics, then %d", len(said), len(again))
 		}

@@ -27,7 +27,7 @@ const (
 // SpecFiles returns the paths of the spec files of a folder, dir joined with
 // each name, sorted. Hidden files are no spec files. A folder without spec files
 // is no error; one that cannot be read is.
-func SpecFiles(dir string) ([]string, error) {
+func SpecFiles(dir string) ([]string, error) { //nolint:revive // Files are those of a Config
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the folder of the spec: %w", err)
@@ -115,8 +115,7 @@ func parseFile(path string) (*hcl.File, hcl.Diagnostics) {
 
 // parseSource parses HCL that is not too deeply nested for the parser.
 func parseSource(src []byte, filename string) (*hcl.File, hcl.Diagnostics) {
-	// The parser says the same about bad tokens, and more.
-	tokens, _ := hclsyntax.LexConfig(src, filename, hcl.InitialPos)
+	tokens, _ := hclsyntax.LexConfig(src, filename, hcl.InitialPos) //nolint:errcheck // the parser says the same about bad tokens, and more
 	if d := hostile(tokens); d != nil {
 		return &hcl.File{Bytes: src}, hcl.Diagnostics{d}
 	}

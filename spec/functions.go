@@ -124,7 +124,7 @@ func render(path, content string, ctx *hcl.EvalContext) (cty.Value, error) {
 
 // templateTokens scans a template; the parser complains of bad tokens.
 func templateTokens(src []byte, filename string) hclsyntax.Tokens {
-	tokens, _ := hclsyntax.LexTemplate(src, filename, hcl.InitialPos)
+	tokens, _ := hclsyntax.LexTemplate(src, filename, hcl.InitialPos) //nolint:errcheck // see above
 	return tokens
 }
 

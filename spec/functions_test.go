@@ -164,7 +164,7 @@ func TestDoubling(t *testing.T) {
 		for i := range 60 {
 			fmt.Fprintf(&b, "  l%d = "+form+"\n", i+1, i, i)
 		}
-		_, diags := load(t, b.String()+"}\n", spec.Inputs{})
+		_, diags := load(t, b.String()+"}\n")
 		if len(diags) != 1 || diags[0].Summary != "Value too large" {
 			t.Errorf("%s: %v", form, diags)
 		}

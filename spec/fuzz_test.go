@@ -81,7 +81,9 @@ func FuzzInit(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, src []byte) {
 		write(t, filepath.Join(dir, "main.vmctl.hcl"), src)
-		t.Cleanup(func() { _ = os.Remove(filepath.Join(dir, "vmctl.vmctl.hcl")) })
+		if err := os.RemoveAll(filepath.Join(dir, "vmctl.vmctl.hcl")); err != nil {
+			t.Fatal(err)
+		}
 		path, err := spec.Init(dir, "demo", newID)
 		if err != nil {
 			return

@@ -163,7 +163,12 @@ func comparePlaces(a, b *hcl.Range) int {
 }
 
 // Files are the sources of the spec by filename, for printing diagnostics.
-func (c *Config) Files() map[string]*hcl.File { return c.evaluator.sources }
+func (c *Config) Files() map[string]*hcl.File {
+	if c.evaluator == nil {
+		return nil
+	}
+	return c.evaluator.sources
+}
 
 // Resource returns the resource with that address.
 func (c *Config) Resource(addr Address) (Resource, bool) {

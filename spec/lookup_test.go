@@ -10,18 +10,18 @@ import (
 )
 
 // load loads one file from a new folder, in which there is also a `kernel`.
-func load(t testing.TB, src string, in spec.Inputs) (*spec.Config, hcl.Diagnostics) {
+func load(t testing.TB, src string) (*spec.Config, hcl.Diagnostics) {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir+"/main.vmctl.hcl", []byte(src))
 	write(t, dir+"/kernel", []byte("a kernel"))
-	return spec.Load(dir, in)
+	return spec.Load(dir, spec.Inputs{})
 }
 
 // good loads one file that has no mistakes.
 func good(t testing.TB, src string) *spec.Config {
 	t.Helper()
-	c, diags := load(t, src, spec.Inputs{})
+	c, diags := load(t, src)
 	if len(diags) > 0 {
 		t.Fatalf("unexpected diagnostics:\n%s", render(t, c, diags))
 	}

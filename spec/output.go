@@ -15,6 +15,9 @@ import (
 // Sensitive says what must not be shown.
 func (c *Config) Outputs(values map[Address]cty.Value) ([]Output, hcl.Diagnostics) {
 	e := c.evaluator
+	if e == nil {
+		return nil, nil
+	}
 	w := e.newWorld(values)
 	w.prepare(e.outputs...)
 	var outputs []Output
@@ -56,18 +59,22 @@ func (l *loader) checkOutput(w *world, n *node) {
 // attribute of something that has no values stays unknown. A resource that is
 // not in the spec is an error. Resolve may be called from several goroutines.
 func (c *Config) Resolve(addr Address, values map[Address]cty.Value) (Resource, hcl.Diagnostics) {
+	unknown := hcl.Diagnostics{{
+		Severity: hcl.DiagError, Summary: "Unknown resource", Detail: "`" + addr.String() + "` is not in the spec.",
+	}}
 	e := c.evaluator
-	n := e.nodes[name{string(addr.Kind), addr.Name}]
-	if _, ok := c.Resource(addr); n == nil || !ok {
-		return Resource{}, hcl.Diagnostics{{
-			Severity: hcl.DiagError, Summary: "Unknown resource", Detail: "`" + addr.String() + "` is not in the spec.",
-		}}
+	if _, ok := c.Resource(addr); !ok || e == nil {
+		return Resource{}, unknown
 	}
+	n := e.nodes[name{string(addr.Kind), addr.Name}]
 	w := e.newWorld(values)
 	w.prepare(n)
 	r := w.evaluate(n, addr.Key)
-	if diags := tidy(w.diags); diags.HasErrors() {
+	switch diags := tidy(w.diags); {
+	case diags.HasErrors():
 		return Resource{}, diags
+	case len(r.instances) == 0:
+		return Resource{}, unknown
 	}
 	return r.instances[0].resource, nil
 }

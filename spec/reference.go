@@ -282,8 +282,7 @@ func kinds() []string {
 // indexedBy finds vm.web[EXPR] in an expression: EXPR by the range of vm.web.
 func indexedBy(expr hclsyntax.Expression) map[hcl.Range]hclsyntax.Expression {
 	found := map[hcl.Range]hclsyntax.Expression{}
-	// The visitor returns no diagnostics.
-	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics {
+	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics { //nolint:errcheck // the visitor returns none
 		if index, ok := n.(*hclsyntax.IndexExpr); ok {
 			if of, ok := index.Collection.(*hclsyntax.ScopeTraversalExpr); ok {
 				found[of.Traversal.SourceRange()] = index.Key
@@ -298,8 +297,7 @@ func indexedBy(expr hclsyntax.Expression) map[hcl.Range]hclsyntax.Expression {
 // too, and suggest whichever name comes first in a map.
 func unknownCalls(expr hclsyntax.Expression, functions map[string]function.Function) []*hclsyntax.FunctionCallExpr {
 	var calls []*hclsyntax.FunctionCallExpr
-	// The visitor returns no diagnostics.
-	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics {
+	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics { //nolint:errcheck // the visitor returns none
 		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok {
 			if _, exists := functions[call.Name]; !exists {
 				calls = append(calls, call)

@@ -186,8 +186,77 @@ func TestLongCycle(t *testing.T) {
 		fmt.Fprintf(&b, "  l%d = local.l%d\n", i, (i+1)%length)
 	}
 	b.WriteString("}\n")
-	_, diags := load(t, b.String(), spec.Inputs{})
+	_, diags := load(t, b.String())
 	if len(diags) != 1 || !strings.Contains(diags[0].Detail, "and 2980 more") {
 		t.Errorf("got %v", diags)
+	}
+}
+
+// A Config that was not loaded has nothing, and does not panic.
+func TestZeroConfig(t *testing.T) {
+	var c spec.Config
+	if files := c.Files(); files != nil {
+		t.Errorf("files %v", files)
+	}
+	if outputs, diags := c.Outputs(nil); outputs != nil || diags != nil {
+		t.Errorf("outputs %v, %v", outputs, diags)
+	}
+	if _, diags := c.Resolve(vm("a"), nil); !strings.Contains(diags.Error(), "`vm.a` is not in the spec.") {
+		t.Errorf("resolve: %v", diags)
+	}
+}
+
+// What a function makes of a secret stays secret in every part.
+func TestSecretsStaySecret(t *testing.T) {
+	const secret = "hunter2"
+	for _, expr := range []string{
+		`[for s in split(",", var.a) : tonumber(s)]`,
+		`[for s in jsondecode("[\"${var.a}\"]") : tonumber(s)]`,
+		`[for s in values(merge({ a = var.a }, { b = "x" })) : tonumber(s)]`,
+		`[for s in var.b : { x = s }][0].x.y`,
+		`[for k, v in zipmap([var.a], [1]) : tonumber(k)]`,
+		`{ for s in [var.a, var.a] : s => 1 }`,
+		`[for s in flatten([[var.a]]) : parseint(s, 10)]`,
+		`[for s in (length(var.a) > 1 ? split(",", var.a) : []) : regex("^x", s)]`,
+		`file(var.a)`,
+		`templatefile("kernel", { a = tonumber(var.a) })`,
+		`format("%d", var.a)`,
+		`formatdate(var.a, var.a)`,
+		`jsondecode(var.a)`,
+		`var.c.x[var.a]`,
+		`var.c[var.a]`,
+		`lookup({ a = 1 }, var.a)`,
+		`tobool(var.a)`,
+		`-var.a`,
+		`"x${var.b}"`,
+		`one([for s in var.b : s])[0].x`,
+		`csvdecode("${var.a},${var.a}\n1,2")`,
+	} {
+		src := fmt.Sprintf(`
+variable "a" {
+  sensitive = true
+}
+variable "b" {
+  type      = list(string)
+  sensitive = true
+}
+variable "c" {
+  type      = any
+  default   = { x = {} }
+  sensitive = true
+}
+output "o" {
+  value     = %s
+  sensitive = true
+}
+`, expr)
+		dir := t.TempDir()
+		write(t, dir+"/main.vmctl.hcl", []byte(src))
+		write(t, dir+"/kernel", []byte("${a}"))
+		c, diags := spec.Load(dir, spec.Inputs{Vars: []string{"a=" + secret, `b=["` + secret + `", "` + secret + `"]`}})
+		text := render(t, c, diags)
+		if !diags.HasErrors() || strings.Contains(text, secret) {
+			t.Errorf("%s\n%s", expr, text)
+		}
 	}
 }

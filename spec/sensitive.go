@@ -26,6 +26,38 @@ func hide(v cty.Value) cty.Value {
 	return v
 }
 
+// hideParts marks whatever is in the marked parts of a value: functions mark
+// their results as a whole only.
+func hideParts(v cty.Value) cty.Value {
+	switch {
+	case v.IsMarked():
+		return hide(v)
+	case !v.ContainsMarked():
+		return v
+	}
+	parts := map[string]cty.Value{}
+	var items []cty.Value
+	for it := v.ElementIterator(); it.Next(); {
+		key, part := it.Element()
+		items = append(items, hideParts(part))
+		if key.Type() == cty.String {
+			parts[key.AsString()] = items[len(items)-1]
+		}
+	}
+	switch ty := v.Type(); {
+	case ty.IsObjectType():
+		return cty.ObjectVal(parts)
+	case ty.IsMapType():
+		return cty.MapVal(parts)
+	case ty.IsTupleType():
+		return cty.TupleVal(items)
+	case ty.IsListType():
+		return cty.ListVal(items)
+	default:
+		panic("spec: marks inside a " + ty.FriendlyName())
+	}
+}
+
 // evaluate evaluates an expression. Its diagnostics show nothing sensitive.
 func evaluate(expr hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	v, diags := expr.Value(ctx)
@@ -39,6 +71,11 @@ func evaluate(expr hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.D
 		}
 	}
 	for _, d := range diags {
+		// The writer would show variables of a `for`, among them keys, which
+		// cannot be marked.
+		if len(secrets) > 0 {
+			d.Expression, d.EvalContext = nil, nil
+		}
 		for secret := range secrets {
 			if strings.Contains(d.Detail, strconv.Quote(secret)) {
 				d.Detail = "The reason is not shown: it has something sensitive in it."
@@ -80,7 +117,7 @@ func guarded(f function.Function) function.Function {
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			v, err := f.Call(args)
 			if err == nil {
-				return v, nil
+				return hideParts(v), nil
 			}
 			for i, arg := range args {
 				if arg.ContainsMarked() {

@@ -243,13 +243,17 @@ func (g given) evaluate(v *variable) (cty.Value, hcl.Diagnostics) {
 	file, diags := parseSource([]byte("value = "+g.text+"\n"), g.source)
 	body, ok := file.Body.(*hclsyntax.Body)
 	if diags.HasErrors() || !ok || body.Attributes["value"] == nil || len(body.Attributes)+len(body.Blocks) != 1 {
-		return cty.NilVal, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Invalid value",
-			Detail: "it is no expression of the spec language, for example " + exampleOf(v.typ)}}
+		return cty.NilVal, hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: "Invalid value",
+			Detail: "it is no expression of the spec language, for example " + exampleOf(v.typ),
+		}}
 	}
 	expr := body.Attributes["value"].Expr
 	if vars := hclsyntax.Variables(expr); len(vars) > 0 {
-		return cty.NilVal, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Invalid value",
-			Detail: "it refers to something; a text stands in quotes, for example " + exampleOf(v.typ)}}
+		return cty.NilVal, hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: "Invalid value",
+			Detail: "it refers to something; a text stands in quotes, for example " + exampleOf(v.typ),
+		}}
 	}
 	return evaluate(expr, nil)
 }
