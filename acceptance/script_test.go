@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +29,8 @@ import (
 //	qemu NAME             prints the process IDs of QEMU for the domain NAME
 //	kill9 NAME            ends QEMU of the domain NAME at once
 //	nothing-left          demands that no QEMU of this home runs
+//	hold-port PORT        listens on a port of loopback, until free-port
+//	free-port             frees it
 //	splice FILE OLD NEW   replaces text in a file
 //	inside CODE SETUP CMD…  like exits, on a machine that the shell text SETUP has changed
 func TestScripts(t *testing.T) {
@@ -43,6 +47,8 @@ func TestScripts(t *testing.T) {
 			"nothing-left": nothingLeft,
 			"splice":       splice,
 			"inside":       inside,
+			"hold-port":    holdPort,
+			"free-port":    freePort,
 		},
 	})
 }
@@ -174,6 +180,25 @@ func inside(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	shell = append(shell, "sh", "-ec", args[1]+"\nexec \"$@\"", "sh", path)
 	exits(ts, false, append([]string{args[0]}, append(shell, args[3:]...)...))
+}
+
+// holdPort listens on a port, so that nothing else can.
+func holdPort(ts *testscript.TestScript, _ bool, args []string) {
+	listener, err := net.Listen("tcp", "127.0.0.1:"+args[0])
+	ts.Check(err)
+	ts.Defer(func() { listener.Close() }) //nolint:errcheck // free-port may have closed it
+	held.Store(ts, listener)
+}
+
+// held are the listeners of holdPort, by script.
+var held sync.Map
+
+func freePort(ts *testscript.TestScript, _ bool, _ []string) {
+	listener, ok := held.LoadAndDelete(ts)
+	if !ok {
+		ts.Fatalf("no port is held")
+	}
+	ts.Check(listener.(net.Listener).Close())
 }
 
 // await fails after two minutes, which is far more than anything here needs.
