@@ -51,7 +51,7 @@ func Wait(ctx context.Context, t Target, w Waiting) error {
 		if permanent(err) {
 			return err
 		}
-		if ctx.Err() != nil {
+		if over(ctx) {
 			return &WaitError{Last: last}
 		}
 		last = err
@@ -68,6 +68,13 @@ func Wait(ctx context.Context, t Target, w Waiting) error {
 			return &WaitError{Last: last}
 		}
 	}
+}
+
+// over reports whether ctx has ended. An attempt that its deadline cut off says
+// so a moment earlier than ctx does, and nothing about the server.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 func permanent(err error) bool {

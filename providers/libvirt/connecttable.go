@@ -8,6 +8,9 @@ type connectErrorRow struct {
 	next  []string
 }
 
+// uriWord stands for the connection's URI.
+const uriWord = "{uri}"
+
 func anywhere(place) bool    { return true }
 func onSystem(p place) bool  { return p.System && p.Remote == "" }
 func onSession(p place) bool { return !p.System && p.Remote == "" }
@@ -54,6 +57,6 @@ var connectErrors = []connectErrorRow{
 		"install it: sudo apt-get install libvirt-daemon libvirt-daemon-driver-qemu qemu-system-x86",
 	}},
 	{"", onRemote, "the remote host's libvirt cannot be reached", []string{
-		"try it by hand: virsh -c URI list",
+		"try it by hand: virsh -c " + uriWord + " list",
 	}},
 }

@@ -265,6 +265,9 @@ func (j *job) upload(ctx context.Context, to pool, c content) (string, error) {
 	if err != nil {
 		f := fail(err, "upload %s to pool %s", c.volume, to.Name)
 		if f.Code == "disk_full" {
+			if now, err := j.Pool(ctx, to.Name); err == nil {
+				to = now
+			}
 			return "", diskFull(to, c.volume, total)
 		}
 		return "", f

@@ -340,15 +340,21 @@ func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	return within(ctx, c, name, "read pool "+name, func(p *libvirt.StoragePool) (pool, error) {
+		active, err := p.IsActive()
+		if err != nil {
+			return pool{}, err
+		}
+		if active { // what is free is as old as the last refresh
+			if err := p.Refresh(0); err != nil {
+				return pool{}, err
+			}
+		}
 		xml, err := p.GetXMLDesc(0)
 		if err != nil {
 			return pool{}, err
 		}
 		read, err := parsePool(xml)
-		if err != nil {
-			return pool{}, err
-		}
-		read.Active, err = p.IsActive()
+		read.Active = active
 		return read, err
 	})
 }

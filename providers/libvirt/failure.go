@@ -38,7 +38,9 @@ func (p *Provider) noConnection(err error) error {
 	for _, row := range connectErrors {
 		if strings.Contains(err.Error(), row.says) && row.holds(p.place) {
 			e.Seen = row.means + " (" + err.Error() + ")"
-			e.Next = row.next
+			for _, next := range row.next {
+				e.Next = append(e.Next, strings.ReplaceAll(next, uriWord, p.place.URI))
+			}
 			return e
 		}
 	}

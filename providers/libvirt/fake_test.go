@@ -24,18 +24,23 @@ type Fake struct {
 	nextID  uint16
 	Calls   []string // that changed something, in order
 
+	Sleeping   func()           // is called where time would pass
 	Down       error            // the daemon does not answer
 	Unreadable map[string]error // by domain name
 	Refuses    map[string]error // by operation: define, start, upload …
 	Taken      []uint16         // host ports that others hold
 	NoKVM      bool
 	NoQEMU     bool
-	KVMBreaks  string // "start": QEMU ends at once; "pause": the guest is paused
-	Deaf       bool   // guests ignore a request to shut down
-	Stuck      bool   // QEMU does not end when it is forced
+	KVMBreaks  string            // "start": QEMU ends at once; "pause": the guest is paused
+	Deaf       bool              // guests ignore a request to shut down
+	Stuck      bool              // QEMU does not end when it is forced
 	SSH        map[string]uint16 // by domain name: the host port that leads to its SSH
-	BootLog    string
-	Free       uint64 // bytes in every pool
+	// SSHAfterTCG is the port of a guest that was started on TCG; 0: no other.
+	SSHAfterTCG uint16
+	BootLog     string
+	Free        uint64 // bytes in every pool
+	// FreeAfterUpload is what is left once an upload was refused; 0: as before.
+	FreeAfterUpload uint64
 }
 
 // FakeDomain is one domain.
@@ -44,6 +49,9 @@ type FakeDomain struct {
 	Power                     power
 	Transient, Saved          bool
 	Held                      []forward
+	// PowerAfter is what the run state turns into after so many looks at it.
+	PowerAfter power
+	Looks      int
 }
 
 // FakePool is one pool.
@@ -73,7 +81,12 @@ func OpenFake(h Host, s providers.Settings, f *Fake) (*Provider, error) {
 		}
 		return f, nil
 	}
-	p.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	p.sleep = func(ctx context.Context, _ time.Duration) error {
+		if f.Sleeping != nil {
+			f.Sleeping()
+		}
+		return ctx.Err()
+	}
 	return p, nil
 }
 
@@ -85,6 +98,8 @@ var (
 	FakeBroken  = powerOf(3, 5)
 	FakeSaving  = powerOf(3, 3)
 	FakeRunning = powerOf(1, 1)
+
+	FakeInternalError = powerOf(3, 0)
 )
 
 // ErrLibvirt is an error as libvirt reports it.
@@ -247,6 +262,11 @@ func (f *Fake) Power(_ context.Context, uuid string) (power, error) {
 	if err != nil {
 		return power{}, err
 	}
+	if d.Looks > 0 {
+		if d.Looks--; d.Looks == 0 {
+			d.Power = d.PowerAfter
+		}
+	}
 	return d.Power, nil
 }
 
@@ -338,6 +358,9 @@ func (f *Fake) Start(_ context.Context, uuid string) error {
 		}
 		if h.Guest == sshPort && f.SSH[d.Name] != 0 {
 			h.Host = f.SSH[d.Name]
+			if !kvm && f.SSHAfterTCG != 0 {
+				h.Host = f.SSHAfterTCG
+			}
 		}
 		if h.Host == 0 {
 			f.nextID++
@@ -519,6 +542,9 @@ func (f *Fake) Upload(_ context.Context, name string, u upload) (string, error) 
 		return "", ErrLibvirt("storage volume name '" + u.Name + "' already in use.")
 	}
 	if err := f.note("upload %s", u.Name); err != nil {
+		if f.FreeAfterUpload != 0 {
+			f.Free = f.FreeAfterUpload
+		}
 		return "", err
 	}
 	b, err := io.ReadAll(u.Content)

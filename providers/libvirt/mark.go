@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"vmctl/providers"
 	"vmctl/spec"
@@ -166,5 +167,5 @@ func withOwner(metadata, element string) (string, error) {
 		}
 	}
 	kept.WriteString(metadata[from:])
-	return kept.String() + element, nil
+	return strings.TrimSpace(kept.String()) + element, nil
 }

@@ -60,7 +60,7 @@ func parseURI(text string, uid int) (place, error) {
 	case u.Path == "/system":
 		p.System = true
 	case u.Path == "/session":
-		p.System = uid == 0 && p.Remote == ""
+		p.System = uid == 0 && p.Remote == "" && u.RawQuery == ""
 	default:
 		return place{}, fmt.Errorf("uri = %q: QEMU has the connections %q and %q", text, sessionURI, systemURI)
 	}
