@@ -19,7 +19,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("a plan made the data directory: %v", err)
 	}
 	h.run("apply", "--auto-approve").exits(0).says(
-		"vm.dev: starting (at most 1m)", "vm.dev: start is under way", "vm.dev: started", "Apply is complete: 3 steps done.",
+		"vm.dev: starting (at most 1h)", "vm.dev: start is under way", "vm.dev: started", "Apply is complete: 3 steps done.",
 		"vmctl vm shell vm.dev", "port = 1")
 	h.acted("define vm.dev", "start vm.dev", "wait_ssh vm.dev")
 	h.run("plan", "--detailed-exitcode").exits(0).says("No changes.")
@@ -95,8 +95,23 @@ func TestAFailingStart(t *testing.T) {
 		"seen: libvirt: paused", `next: set accel = "tcg"`, "vm.dev wait_ssh", "vmctl apply goes on from here")
 	delete(h.memory.fail, "start vm.dev")
 	h.acted("define vm.dev")
+	h.run("plan").exits(0).says("1 to start")
 	h.run("apply", "--auto-approve").exits(0)
 	h.acted("start vm.dev", "wait_ssh vm.dev")
+}
+
+func TestAFailingStartGolden(t *testing.T) {
+	h := newHouse(t, withID+small)
+	h.memory.fail["start vm.dev"] = brokenStart()
+	e := h.run("apply", "--auto-approve").exits(1)
+	golden(t, "failing-start", e.stdout+"--- standard error ---\n"+e.stderr)
+}
+
+// What was typed to choose the files is repeated, but for what may be secret.
+func TestTheNextCommandFits(t *testing.T) {
+	h := newHouse(t, withID+"variable \"size\" {\n  type = string\n}\n"+strings.ReplaceAll(small, `"256MiB"`, "var.size"))
+	h.run("plan", "--var=size=1GiB", "--env=test", "--target=dev", "--allow-replace=vm.dev").exits(0).
+		says("Next: vmctl apply --env=test --var=size=... --target=dev --allow-replace=vm.dev")
 }
 
 func TestWhatIsDownIsSaid(t *testing.T) {

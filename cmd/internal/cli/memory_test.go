@@ -117,7 +117,7 @@ func (h host) Steps(c providers.Change) ([]providers.Step, error) {
 	add := func(op string, phase providers.Phase, risk providers.Risk) {
 		s := providers.Step{
 			Op: op, Phase: phase, Address: c.Address, Object: c.ID, Name: c.Name, Class: providers.Contractual, Risk: risk,
-			Timeout: time.Minute,
+			Timeout: time.Hour,
 		}
 		if len(steps) > 0 {
 			s.After = []int{len(steps) - 1}
