@@ -1,3 +1,5 @@
+//go:build !windows
+
 package spec_test
 
 import (

@@ -67,7 +67,7 @@ func (c *Config) Resolve(addr Address, values map[Address]cty.Value) (Resource, 
 		return Resource{}, unknown
 	}
 	n := e.nodes[name{string(addr.Kind), addr.Name}]
-	w := e.newWorld(values)
+	w := e.newWorld(c.usedBy(addr, values))
 	w.prepare(n)
 	r := w.evaluate(n, addr.Key)
 	switch diags := tidy(w.diags); {
@@ -77,6 +77,28 @@ func (c *Config) Resolve(addr Address, values map[Address]cty.Value) (Resource, 
 		return Resource{}, unknown
 	}
 	return r.instances[0].resource, nil
+}
+
+// usedBy narrows values down to those of resources that addr uses, directly or
+// through others: one of a thousand instances must not look at them all.
+func (c *Config) usedBy(addr Address, values map[Address]cty.Value) map[Address]cty.Value {
+	used := map[Address]cty.Value{}
+	seen := map[Address]bool{addr: true}
+	open := []Address{addr}
+	for len(open) > 0 {
+		r, _ := c.Resource(open[len(open)-1])
+		open = open[:len(open)-1]
+		for _, a := range r.Uses {
+			if v, ok := values[a]; ok {
+				used[a] = v
+			}
+			if !seen[a] {
+				seen[a] = true
+				open = append(open, a)
+			}
+		}
+	}
+	return used
 }
 
 // prepare evaluates again what nodes need and Load could not evaluate wholly.

@@ -218,6 +218,8 @@ func TestSecretsStaySecret(t *testing.T) {
 		`{ for s in [var.a, var.a] : s => 1 }`,
 		`[for s in flatten([[var.a]]) : parseint(s, 10)]`,
 		`[for s in (length(var.a) > 1 ? split(",", var.a) : []) : regex("^x", s)]`,
+		`[for s in split("-", var.d) : tonumber(s)]`,
+		`[for o in [{ x = split("-", var.d) }] : [for s in o.x : s.y]]`,
 		`file(var.a)`,
 		`templatefile("kernel", { a = tonumber(var.a) })`,
 		`format("%d", var.a)`,
@@ -240,6 +242,9 @@ variable "b" {
   type      = list(string)
   sensitive = true
 }
+variable "d" {
+  sensitive = true
+}
 variable "c" {
   type      = any
   default   = { x = {} }
@@ -253,7 +258,7 @@ output "o" {
 		dir := t.TempDir()
 		write(t, dir+"/main.vmctl.hcl", []byte(src))
 		write(t, dir+"/kernel", []byte("${a}"))
-		c, diags := spec.Load(dir, spec.Inputs{Vars: []string{"a=" + secret, `b=["` + secret + `", "` + secret + `"]`}})
+		c, diags := spec.Load(dir, spec.Inputs{Vars: []string{"a=" + secret, "d=" + secret + "-x", `b=["` + secret + `", "` + secret + `"]`}})
 		text := render(t, c, diags)
 		if !diags.HasErrors() || strings.Contains(text, secret) {
 			t.Errorf("%s\n%s", expr, text)

@@ -173,6 +173,9 @@ func (w *world) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool)
 	if n.bad[expr] {
 		return nil, false
 	}
+	if w.base != nil && w.base != w && w.base.result(n).items != nil {
+		return w.base.result(n).items, true
+	}
 	value, diags := evaluate(expr, ctx)
 	w.diags = append(w.diags, diags...)
 	if diags.HasErrors() {
@@ -185,6 +188,9 @@ func (w *world) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool)
 	if problem != "" {
 		w.diags = append(w.diags, mistake(expr.Range(), summary, "`for_each` of `%s` %s", n.name, problem))
 		return nil, false
+	}
+	if value.IsWhollyKnown() {
+		r.items = items
 	}
 	return items, true
 }
