@@ -1,0 +1,125 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ErrGone says that a process has ended before it could be captured.
+var ErrGone = errors.New("it has ended")
+
+// settleEvery is how long a command line must stay the same to count. Right
+// after its start a process has the one of its parent or none, and then those of
+// the wrappers that it goes through.
+const settleEvery = 10 * time.Millisecond
+
+// Capture takes the identity of the process that has the pid, once its program
+// has really been executed: the start time first, and the rest when two looks in
+// a row agree on a command line that is neither empty nor that of a wrapper such
+// as env, which replaces itself at once. It waits for that until ctx ends.
+//
+// An error that wraps ErrGone means that the process has ended; any other means
+// that nothing is known about it.
+func (h Host) Capture(ctx context.Context, pid int) (Identity, error) {
+	here, err := h.sys().Place()
+	if err != nil {
+		return Identity{}, fmt.Errorf("identify pid %d: %w", pid, err)
+	}
+	if pid <= 1 {
+		return Identity{}, fmt.Errorf("identify pid %d: pid invalid: it is not a process of ours", pid)
+	}
+	c := candidate{pid: pid}
+	h.settle(ctx, []*candidate{&c})
+	if c.err != nil {
+		return Identity{}, fmt.Errorf("identify pid %d: %w", pid, c.err)
+	}
+	return here.identity(pid, c.seen), nil
+}
+
+// candidate is a process whose program may not stand yet.
+type candidate struct {
+	pid  int
+	seen sight // in the last look
+	// twice: the look before it saw the same.
+	twice bool
+	err   error
+}
+
+// settle looks at all until each one's program stands, or its err says why not.
+// However many there are, they wait side by side.
+func (h Host) settle(ctx context.Context, all []*candidate) {
+	open := h.again(all, (*candidate).begin)
+	for len(open) > 0 {
+		if !pause(ctx, settleEvery) {
+			for _, c := range open {
+				c.err = fmt.Errorf("%s: %w", c.missing(), context.Cause(ctx))
+			}
+			return
+		}
+		open = h.again(open, (*candidate).compare)
+	}
+}
+
+// again looks at all once more and returns those that are to be looked at again.
+func (h Host) again(all []*candidate, take func(*candidate, sight) (done bool)) []*candidate {
+	var open []*candidate
+	for _, c := range all {
+		s, err := h.sys().Look(c.pid)
+		switch {
+		case errors.Is(err, errNone), err == nil && s.Ended:
+			c.err = ErrGone
+		case err != nil:
+			c.err = err
+		case !take(c, s):
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+func (c *candidate) begin(s sight) bool {
+	c.seen = s
+	return false
+}
+
+// compare reports whether nothing more is to be seen: s is what the last look
+// saw, or the process cannot be read.
+func (c *candidate) compare(s sight) bool {
+	last := c.seen
+	c.seen = s
+	if s.Start != last.Start {
+		c.err = fmt.Errorf("%w, and its pid belongs to another", ErrGone)
+		return true
+	}
+	if s.ArgvErr != nil {
+		c.err = s.ArgvErr
+		return true
+	}
+	c.twice = s.Exe == last.Exe && slices.Equal(s.Argv, last.Argv)
+	return c.missing() == ""
+}
+
+// missing says what keeps a process from being captured; empty: nothing.
+func (c *candidate) missing() string {
+	switch {
+	case len(c.seen.Argv) == 0 || c.seen.Argv[0] == "" || c.seen.Ending:
+		return "its command line is still empty"
+	case isWrapper(c.seen):
+		return fmt.Sprintf("it is still %s, which starts another program", valid(c.seen.Argv[0]))
+	case !c.twice:
+		return "its command line may still change"
+	default:
+		return ""
+	}
+}
+
+func isWrapper(s sight) bool {
+	return wrappers[base(s.Argv[0])] || wrappers[base(s.Exe)]
+}
+
+func base(path string) string { return strings.TrimSuffix(filepath.Base(path), ".exe") }

@@ -1,0 +1,133 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// RefusedError says that a process was not signalled, because it was not
+// verified to be the recorded one.
+type RefusedError struct {
+	Process Identity
+	Verdict Verdict // anything but Match
+	Reason  string  // of the verdict
+}
+
+// Error gives the verdict and its reason.
+func (e *RefusedError) Error() string { return fmt.Sprintf("refused: %s: %s", e.Verdict, e.Reason) }
+
+// Request verifies the process and asks it to end by itself; its children are
+// not asked. The process may ignore that, or take its time: Wait tells. A
+// process that ends meanwhile is no error. One that cannot be verified is not
+// asked: a *RefusedError.
+func (h Host) Request(id Identity) (err error) {
+	held, err := h.hold(id)
+	if err != nil {
+		return fmt.Errorf("request %s to end: %w", id.describe(), err)
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	if err := held.Request(); err != nil && !errors.Is(err, errNone) {
+		return fmt.Errorf("request %s to end: %w", id.describe(), explain(err))
+	}
+	return nil
+}
+
+// Force verifies the process and ends it at once, together with everybody in the
+// group that it leads. Where it leads none it is ended alone: the others in its
+// group are not its own. A descendant that left the group, as every child of
+// Start has, has chosen a life of its own and is not touched; Find finds it by
+// its arguments. Windows has no such groups: there all descendants are ended.
+//
+// Force returns whom it ended, the process itself first, as they were just
+// before; Wait confirms that all of them are gone. A process that cannot be
+// verified is not ended: a *RefusedError. One that this very process belongs to
+// is refused as well.
+func (h Host) Force(id Identity) (ended []Identity, err error) {
+	held, err := h.hold(id)
+	if err != nil {
+		return nil, fmt.Errorf("force %s to end: %w", id.describe(), err)
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	ended, err = h.tree(id)
+	if err != nil {
+		return nil, fmt.Errorf("force %s to end: %w", id.describe(), err)
+	}
+	if err := held.Force(); err != nil && !errors.Is(err, errNone) {
+		return nil, fmt.Errorf("force %s to end: %w", id.describe(), explain(err))
+	}
+	return ended, nil
+}
+
+// hold returns a handle of exactly the recorded process, or a *RefusedError.
+func (h Host) hold(id Identity) (handle, error) {
+	// Before anything is looked up: a system may take such numbers for groups.
+	if id.PID <= 1 {
+		verdict, reason := place{}.locate(id)
+		return nil, &RefusedError{Process: id, Verdict: verdict, Reason: reason}
+	}
+	// The handle comes first. If the process that it holds had replaced the
+	// recorded one, it is the one that is verified now.
+	held, err := h.sys().Open(id.PID)
+	if err != nil && !errors.Is(err, errNone) {
+		return nil, &RefusedError{Process: id, Verdict: Unknown, Reason: err.Error()}
+	}
+	verdict, reason := h.Verify(id)
+	switch {
+	case verdict != Match:
+		err = &RefusedError{Process: id, Verdict: verdict, Reason: reason}
+	case err != nil:
+		// There was none a moment ago, and pids are not given to the dead.
+		err = &RefusedError{Process: id, Verdict: Unknown, Reason: fmt.Sprintf("pid %d came and went", id.PID)}
+	default:
+		return held, nil
+	}
+	if held != nil {
+		err = errors.Join(err, held.Close())
+	}
+	return nil, err
+}
+
+// tree is who ends when the verified id is forced.
+func (h Host) tree(id Identity) ([]Identity, error) {
+	here, err := h.sys().Place()
+	if err != nil {
+		return nil, err
+	}
+	pids, err := h.sys().Tree(id.PID)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(pids, os.Getpid()) {
+		return nil, errors.New("this command runs inside it and would end too: run it from elsewhere")
+	}
+	tree := []Identity{id}
+	for _, pid := range pids {
+		s, err := h.sys().Look(pid)
+		switch {
+		case pid == id.PID, errors.Is(err, errNone), err == nil && s.Ended:
+		case err != nil:
+			return nil, fmt.Errorf("its child, pid %d: %w", pid, err)
+		default:
+			tree = append(tree, here.identity(pid, s))
+		}
+	}
+	return tree, nil
+}
+
+// describe names the process for people: pid 4711 (qemu-system-x86_64).
+func (id Identity) describe() string {
+	if id.Argv0 == "" {
+		return fmt.Sprintf("pid %d", id.PID)
+	}
+	return fmt.Sprintf("pid %d (%s)", id.PID, base(id.Argv0))
+}
+
+func explain(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: it belongs to another user, run the command as that user", err)
+	}
+	return err
+}

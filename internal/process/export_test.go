@@ -1,0 +1,19 @@
+package process
+
+// What a test can reach only from inside: an operating system of its own, and
+// the parsers of systems that it does not run on.
+type (
+	System = system
+	Handle = handle
+	Sight  = sight
+	Place  = place
+)
+
+var (
+	ErrNone       = errNone
+	ParseProcargs = parseProcargs
+	Descendants   = descendants
+)
+
+func NewHost(s System) Host          { return Host{system: s} }
+func Unsupported(name string) System { return unsupported{name: name} }

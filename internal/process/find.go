@@ -1,0 +1,92 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// Find returns the identities of all processes whose arguments satisfy match,
+// sorted by pid: the orphans of a run that crashed, say. argv is as the process
+// was given it, element by element, never empty. This process and what has ended
+// are not found; one that ends or replaces its program meanwhile counts as it is
+// in the end, for which Find waits until ctx ends.
+//
+// An error says that some processes could not be read, so that more may exist
+// than are returned. If it wraps fs.ErrPermission, all of those are other users'.
+func (h Host) Find(ctx context.Context, match func(argv []string) bool) ([]Identity, error) {
+	here, err := h.sys().Place()
+	if err != nil {
+		return nil, fmt.Errorf("find processes: %w", err)
+	}
+	pids, err := h.sys().PIDs()
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("find processes: %w", err)
+	}
+	unread := unreadable{hidden: err}
+	var likely []*candidate
+	for _, pid := range pids {
+		if pid <= 1 || pid == os.Getpid() {
+			continue
+		}
+		s, err := h.sys().Look(pid)
+		switch {
+		case errors.Is(err, errNone), err == nil && (s.Ended || s.Ending):
+		case err != nil:
+			unread.add(pid, err)
+		case s.ArgvErr != nil:
+			unread.add(pid, s.ArgvErr)
+		case isStarting(s), len(s.Argv) > 0 && match(s.Argv):
+			likely = append(likely, &candidate{pid: pid})
+		}
+	}
+	h.settle(ctx, likely)
+	var found []Identity
+	for _, c := range likely {
+		switch {
+		case errors.Is(c.err, ErrGone):
+		case c.err != nil:
+			unread.add(c.pid, c.err)
+		case match(c.seen.Argv):
+			found = append(found, here.identity(c.pid, c.seen))
+		}
+	}
+	return found, unread.err()
+}
+
+// HasArgument returns a match for Find: one argument that is exactly s. A path
+// that merely contains s does not count.
+func HasArgument(s string) func(argv []string) bool {
+	return func(argv []string) bool { return len(argv) > 1 && slices.Contains(argv[1:], s) }
+}
+
+// isStarting reports whether s was seen between two programs: it has a file, and
+// no command line yet. A thread of the kernel has neither.
+func isStarting(s sight) bool { return len(s.Argv) == 0 && s.Exe != "" }
+
+// unreadable counts what could not be read.
+type unreadable struct {
+	hidden     error // others are not even shown
+	count, pid int
+	worst      error // the first that is no lack of permission, else the first
+}
+
+func (u *unreadable) add(pid int, err error) {
+	u.count++
+	if u.worst == nil || errors.Is(u.worst, fs.ErrPermission) && !errors.Is(err, fs.ErrPermission) {
+		u.pid, u.worst = pid, err
+	}
+}
+
+func (u *unreadable) err() error {
+	switch {
+	case u.count > 0:
+		return fmt.Errorf("find processes: %d could not be read, of which pid %d: %w", u.count, u.pid, u.worst)
+	case u.hidden != nil:
+		return fmt.Errorf("find processes: %w", u.hidden)
+	}
+	return nil
+}

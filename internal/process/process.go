@@ -1,0 +1,76 @@
+// Package process knows which process is which, and is the only one that ends
+// any. It starts processes that outlive their starter, recognises them later
+// without trusting a pid, requests them to end, forces them to, and waits until
+// they are gone.
+//
+// A pid alone says nothing: it may have been given to somebody else. An Identity
+// is recorded once the program runs, and whatever signals verifies it first,
+// itself. That a process is gone is said only on positive proof; what cannot be
+// read is Unknown, and Unknown allows nothing.
+package process
+
+// Identity is one process, for as long as its machine runs and afterwards. It is
+// taken by Capture, Child.Capture, Find or Force, and can be kept as JSON.
+type Identity struct {
+	// Host is the name of the machine, Machine a digest of its lasting ID where
+	// it has one: two machines can have one name.
+	Host    string `json:"host"`
+	Machine string `json:"machine,omitempty"`
+	// BootID changes whenever the machine starts.
+	BootID string `json:"boot_id"`
+	// Namespace is where the pid and the start time count: a container has its
+	// own. Empty where the system has no such thing.
+	Namespace string `json:"namespace,omitempty"`
+	PID       int    `json:"pid"`
+	// StartTime is as the kernel gives it, to be compared with nothing but
+	// itself: on Linux clock ticks since boot, on macOS microseconds and on
+	// Windows hundreds of nanoseconds of absolute time.
+	StartTime uint64 `json:"start_time"`
+	// Exe is the program's file, empty where it could not be read. Argv0 is how
+	// the process calls itself. Both are valid UTF-8.
+	Exe   string `json:"exe"`
+	Argv0 string `json:"argv0"`
+	// PGID is the process group: the PID of its leader, 0 where the system has
+	// no groups.
+	PGID int `json:"pgid"`
+}
+
+// Verdict says what became of a recorded process.
+type Verdict string
+
+// Match is the recorded process, running: the only one that may be signalled.
+// Gone is a process that has ended, on positive proof; one that its parent has
+// not collected yet, and one of an earlier boot, have ended too. Reused is a
+// pid that belongs to another process now: the recorded one is gone. Unknown is
+// all that cannot be told, and is never taken for Gone.
+const (
+	Match   Verdict = "match"
+	Gone    Verdict = "gone"
+	Reused  Verdict = "reused"
+	Unknown Verdict = "unknown"
+)
+
+// Host is the processes of this machine. The zero Host is ready for use, and may
+// be used by several goroutines.
+type Host struct {
+	system system // nil: the operating system's own
+}
+
+func (h Host) sys() system {
+	if h.system == nil {
+		return thisSystem()
+	}
+	return h.system
+}
+
+// identity is what a look at pid says, put into a record.
+func (p place) identity(pid int, s sight) Identity {
+	id := Identity{
+		Host: p.Host, Machine: p.Machine, BootID: p.Boot, Namespace: p.Namespace,
+		PID: pid, StartTime: s.Start, Exe: program(s.Exe), PGID: s.PGID,
+	}
+	if len(s.Argv) > 0 {
+		id.Argv0 = valid(s.Argv[0])
+	}
+	return id
+}

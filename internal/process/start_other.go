@@ -1,0 +1,17 @@
+//go:build !unix && !windows
+
+package process
+
+import (
+	"context"
+	"runtime"
+	"syscall"
+)
+
+// detached is not reached: Start fails before, where nothing is recognised.
+func detached() *syscall.SysProcAttr { return nil }
+
+// Requested fails: nothing can be requested here.
+func Requested(context.Context) (requested context.Context, cancel context.CancelFunc, err error) {
+	return nil, nil, unsupported{name: runtime.GOOS}.err()
+}

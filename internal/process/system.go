@@ -1,0 +1,85 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// system is what an operating system says about its processes and does to them.
+// Everything above it is the same everywhere.
+type system interface {
+	// Place says where this process runs. An error means that the process table
+	// cannot be trusted, so that nothing can be said about any process.
+	Place() (place, error)
+	// Look reads one process. errNone is positive proof that there is none; any
+	// other error means that nothing can be said.
+	Look(pid int) (sight, error)
+	// PIDs are the processes that can be seen, sorted. An error that wraps
+	// fs.ErrPermission comes with them, and says that there are others.
+	PIDs() ([]int, error)
+	// Tree is who ends with pid when its handle is forced, pid first.
+	Tree(pid int) ([]int, error)
+	// Open holds on to the process that has the pid now, or fails with errNone.
+	Open(pid int) (handle, error)
+}
+
+// handle holds on to one process, as well as the system can: its pid is not
+// given to another meanwhile, or what is sent reaches nobody else. Request and
+// Force fail with errNone where the process has ended.
+type handle interface {
+	// Request asks the process to end by itself.
+	Request() error
+	// Force ends the process and its tree.
+	Force() error
+	// Ended returns true when the process has ended, and false when it is worth
+	// another look or ctx has ended.
+	Ended(ctx context.Context) bool
+	Close() error
+}
+
+// place is where a process runs.
+type place struct {
+	Host, Machine, Boot, Namespace string
+}
+
+// sight is one look at a process, all of it at one time.
+type sight struct {
+	Start uint64
+	PGID  int
+	// Ended: only the exit status is left. Ending: the program has left the
+	// memory, and the process is on its way out.
+	Ended, Ending bool
+	Exe           string
+	ExeErr        error // why Exe is empty; nil while Ending
+	Argv          []string
+	ArgvErr       error // why Argv is empty; nil: the process has none, perhaps not yet
+}
+
+// errNone says that there is no such process.
+var errNone = errors.New("no such process")
+
+// pollEvery is the longest that an end stays unnoticed where the system does not
+// announce it.
+const pollEvery = 20 * time.Millisecond
+
+// pause reports whether d passed before ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// program is an executable's path as it is compared: an upgrade that replaces
+// the file of a running program adds the suffix.
+func program(exe string) string { return valid(strings.TrimSuffix(exe, " (deleted)")) }
+
+// valid is s as it survives being kept as JSON.
+func valid(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }

@@ -1,0 +1,16 @@
+package process
+
+import "fmt"
+
+// unsupported is an operating system of which nothing is known: no process can
+// be recognised, and none is ever said to be gone.
+type unsupported struct{ name string }
+
+func (u unsupported) Place() (place, error)    { return place{}, u.err() }
+func (u unsupported) Look(int) (sight, error)  { return sight{}, u.err() }
+func (u unsupported) PIDs() ([]int, error)     { return nil, u.err() }
+func (u unsupported) Tree(int) ([]int, error)  { return nil, u.err() }
+func (u unsupported) Open(int) (handle, error) { return nil, u.err() }
+func (u unsupported) err() error {
+	return fmt.Errorf("processes of %s cannot be recognised: use Linux, macOS or Windows", u.name)
+}
