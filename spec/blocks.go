@@ -1,10 +1,8 @@
 package spec
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -33,7 +31,11 @@ func (l *loader) resourceNode(e *evaluator, addr Address) *node {
 func (l *loader) provider(e *evaluator, b *resourceBlock) {
 	a, ok := b.Body.Attributes["provider"]
 	if !ok {
-		b.provider = ProviderRef{Type: "libvirt", Name: "default"}
+		b.provider = builtIn()
+		if _, declared := e.declared.providers[b.provider]; !declared && !l.hasType(b.provider.Type) {
+			l.diags = append(l.diags, mistake(b.DefRange(), "Missing provider type",
+				"`%s` names no provider, and this build of vmctl has none of type %q.", b.name(), b.provider.Type))
+		}
 	} else if !l.providerReference(e.declared, a.Expr, b) {
 		return
 	}
@@ -48,11 +50,11 @@ func (l *loader) providerReference(d *declarations, expr hclsyntax.Expression, b
 	refs := providerRefs(d)
 	if diags.HasErrors() || t.RootName() != "provider" || len(t) != 3 || stepName(t[1]) == "" || stepName(t[2]) == "" {
 		l.diags = append(l.diags, mistake(expr.Range(), "Invalid provider",
-			"Write the provider as a reference without quotes, for example `provider = %s`.", cmp.Or(first(refs), "provider.libvirt.default")))
+			"Write the provider as a reference without quotes, for example `provider = %s`.", refs[0]))
 		return false
 	}
 	b.provider = ProviderRef{Type: stepName(t[1]), Name: stepName(t[2])}
-	if _, ok := d.providers[b.provider]; ok || b.provider == (ProviderRef{Type: "libvirt", Name: "default"}) {
+	if _, ok := d.providers[b.provider]; ok || b.provider == builtIn() {
 		return true
 	}
 	l.diags = append(l.diags, mistake(expr.Range(), "Unknown provider", "`%s` is not declared.%s",
@@ -60,20 +62,19 @@ func (l *loader) providerReference(d *declarations, expr hclsyntax.Expression, b
 	return false
 }
 
+// builtIn is the provider of resources that name none.
+func builtIn() ProviderRef { return ProviderRef{Type: "libvirt", Name: "default"} }
+
+// name is what references call the block.
+func (b *resourceBlock) name() name { return name{b.Type, b.Labels[0]} }
+
 func providerRefs(d *declarations) []string {
-	refs := []string{"provider.libvirt.default"}
+	refs := []string{builtIn().String()}
 	for ref := range d.providers {
 		refs = append(refs, ref.String())
 	}
 	slices.Sort(refs)
 	return slices.Compact(refs)
-}
-
-func first(texts []string) string {
-	if len(texts) == 0 {
-		return ""
-	}
-	return texts[0]
 }
 
 // dependsOn reads a list of references to resources.
@@ -115,69 +116,6 @@ func (l *loader) evaluateAll(e *evaluator) []Provider {
 	}
 	l.diags = append(l.diags, base.diags...)
 	return l.providers(e)
-}
-
-// providers evaluates the provider blocks.
-func (l *loader) providers(e *evaluator) []Provider {
-	e.providers = map[ProviderRef]Provider{}
-	for _, ref := range slices.SortedFunc(maps.Keys(e.declared.providers), ProviderRef.compare) {
-		if p, ok := l.providerBlock(e, ref); ok {
-			e.providers[ref] = p
-		}
-	}
-	for _, n := range e.order {
-		if n.resource == nil {
-			continue
-		}
-		ref := n.resource.provider
-		if _, declared := e.declared.providers[ref]; !declared && ref.Type == "libvirt" && ref.Name == "default" {
-			attrs := providerShapes[ref.Type].on(wanted, (&decoder{}).block(nil, providerShapes[ref.Type], place{}))
-			e.providers[ref] = Provider{Ref: ref, Attrs: attrs, BuiltIn: true}
-		}
-	}
-	var list []Provider
-	for _, ref := range slices.SortedFunc(maps.Keys(e.providers), ProviderRef.compare) {
-		list = append(list, e.providers[ref])
-	}
-	return list
-}
-
-func (r ProviderRef) compare(o ProviderRef) int { return strings.Compare(r.String(), o.String()) }
-
-func (l *loader) providerBlock(e *evaluator, ref ProviderRef) (Provider, bool) {
-	b := e.declared.providers[ref]
-	shape, ok := providerShapes[ref.Type]
-	switch {
-	case slices.Contains(laterProviders, ref.Type):
-		l.diags = append(l.diags, mistake(b.LabelRanges[0], "Not built in yet", "Providers of type %q are not built in yet.", ref.Type))
-		return Provider{}, false
-	case !ok:
-		l.diags = append(l.diags, mistake(b.LabelRanges[0], "Unknown provider type", "There is no provider type %q.%s", ref.Type,
-			didYouMean(ref.Type, append(slices.Sorted(maps.Keys(providerShapes)), laterProviders...))))
-		return Provider{}, false
-	case !l.hasType(ref.Type):
-		l.diags = append(l.diags, mistake(b.LabelRanges[0], "Missing provider type", "This build of vmctl has no provider of type %q.", ref.Type))
-		return Provider{}, false
-	}
-	n := &node{name: name{"provider", ref.Type + "." + ref.Name}, rng: b.DefRange()}
-	l.refer(e.declared, n, scope{owner: n.name, plain: true}, expressions(b.Body, shape)...)
-	w := e.base
-	d := &decoder{ctx: w.context(n), files: e.files, bad: n.bad, owner: ref.String(), origin: "default of " + ref.Type}
-	for _, t := range n.targets {
-		d.quiet = d.quiet || w.isTainted(t.name)
-	}
-	decoded := d.block(b.Body, shape, place{rng: b.DefRange()})
-	l.diags = append(l.diags, d.diags...)
-	return Provider{Ref: ref, Attrs: shape.on(wanted, decoded), Range: b.DefRange()}, true
-}
-
-// hasType reports whether this build has a type of provider.
-func (l *loader) hasType(typ string) bool {
-	if l.in.ProviderTypes == nil {
-		_, ok := providerShapes[typ]
-		return ok
-	}
-	return slices.Contains(l.in.ProviderTypes, typ)
 }
 
 // checkNames reports resources that would have the same name in one system.

@@ -1,11 +1,7 @@
 package spec
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -107,92 +103,6 @@ func (d *decoder) nested(body *hclsyntax.Body, shape Block, p place) cty.Value {
 	}
 }
 
-// found is what stands in a body: an attribute or a block.
-type found struct {
-	name string
-	rng  hcl.Range
-	kind string
-}
-
-// called names the block at path for the beginning of a sentence.
-func (d *decoder) called(path string) string {
-	if path == "" {
-		return "`" + d.owner + "`"
-	}
-	return "`" + path + "` of `" + d.owner + "`"
-}
-
-// checkNames reports what stands in a body and not in its shape.
-func (d *decoder) checkNames(body *hclsyntax.Body, shape Block, p place) {
-	for _, a := range attributesOf(body) {
-		known, ok := shape.attr(a.Name)
-		switch {
-		case ok && known.Computed:
-			d.add(mistake(a.NameRange, "Read-only attribute", "`%s` of `%s` is set by the system. Remove it; references can read it.", a.Name, d.owner))
-		case ok && known.Derived:
-			d.add(mistake(a.NameRange, "Read-only attribute", "`%s` of `%s` is the digest of `%s`, which vmctl computes. Remove it.", a.Name, d.owner, known.DigestOf))
-		case ok:
-			d.checkAttrSupport(a, known, shape, p)
-		default:
-			d.unknownName(found{a.Name, a.NameRange, "attribute"}, shape, p.path)
-		}
-	}
-	for _, b := range body.Blocks {
-		if _, ok := shape.block(b.Type); !ok {
-			d.unknownName(found{b.Type, b.TypeRange, "block"}, shape, p.path)
-		}
-	}
-}
-
-func (d *decoder) unknownName(found found, shape Block, path string) {
-	name, rng, kind := found.name, found.rng, found.kind
-	_, isAttr := shape.attr(name)
-	_, isBlock := shape.block(name)
-	switch {
-	case slices.Contains(shape.Later, name):
-		d.add(mistake(rng, "Not built in yet", "`%s` of a `%s` is not built in yet.", name, shape.Name))
-	case isBlock:
-		d.add(mistake(rng, "Block expected", "`%s` is a block: write `%s { … }` without `=`.", name, name))
-	case isAttr:
-		d.add(mistake(rng, "Attribute expected", "`%s` is an attribute: write `%s = …`.", name, name))
-	case name == "count":
-		d.add(mistake(rng, "Unknown "+kind, "There is no `count`: use `for_each`, for example `for_each = toset([\"a\", \"b\"])`."))
-	default:
-		d.add(mistake(rng, "Unknown "+kind, "%s has no %s `%s`.%s", d.called(path), kind, name, didYouMean(name, namesIn(shape))))
-	}
-}
-
-// namesIn lists what may be written in a block.
-func namesIn(shape Block) []string {
-	var names []string
-	for _, a := range shape.Attrs {
-		if !a.Computed && !a.Derived {
-			names = append(names, a.Name)
-		}
-	}
-	for _, b := range shape.Blocks {
-		names = append(names, b.Name)
-	}
-	return append(names, shape.Later...)
-}
-
-// checkAttrSupport asks whether the provider supports what was written.
-func (d *decoder) checkAttrSupport(a *hclsyntax.Attribute, known Attr, shape Block, p place) {
-	if d.supports == nil || !wanted.has(known, shape) {
-		return
-	}
-	if path := p.join(a.Name).plain; !d.supports(path) {
-		d.add(mistake(a.NameRange, "Unsupported attribute", "Provider %s does not support `%s`.", d.provider, path))
-	}
-}
-
-// checkSupport asks the same about a block in which nothing is written.
-func (d *decoder) checkSupport(b *hclsyntax.Block, p place) {
-	if d.supports != nil && len(b.Body.Attributes) == 0 && !d.supports(p.plain) {
-		d.add(mistake(b.TypeRange, "Unsupported block", "Provider %s does not support `%s`.", d.provider, p.plain))
-	}
-}
-
 // attribute decodes one attribute, which is nil where it was left out. A
 // mistake makes it unknown.
 func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p place) cty.Value {
@@ -261,96 +171,6 @@ func (d *decoder) absent(known Attr, p place) cty.Value {
 	}
 	d.defaults = append(d.defaults, Default{Path: p.path, Value: known.Default, Origin: d.origin})
 	return known.Default
-}
-
-// file checks that a file can be read.
-func (d *decoder) file(v cty.Value, known Attr, p place, owner string) cty.Value {
-	if _, err := d.files.digest(v.AsString()); err != nil {
-		d.add(mistake(p.rng, "Unreadable file", "`%s` of `%s` is %q, which cannot be used: %s. %s",
-			p.path, owner, v.AsString(), err, fileHint(v.AsString(), err)))
-		return cty.UnknownVal(known.Type)
-	}
-	return v
-}
-
-// fileHint says what to do about a file that cannot be read.
-func fileHint(path string, err error) string {
-	switch {
-	case strings.HasPrefix(path, "~"):
-		return "`~` means nothing here: write the whole path."
-	case errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(path):
-		return "Relative paths are read from the folder of the spec."
-	case errors.Is(err, fs.ErrNotExist):
-		return "Correct the path, or put the file there."
-	case errors.Is(err, fs.ErrPermission):
-		return "Give yourself the right to read it, for example with `chmod u+r`."
-	default:
-		return "Name a file with content."
-	}
-}
-
-// digest is the SHA-256 of the file that v names.
-func (d *decoder) digest(v cty.Value) cty.Value {
-	switch {
-	case !v.IsKnown():
-		return cty.UnknownVal(cty.String)
-	case v.IsNull():
-		return cty.NullVal(cty.String)
-	}
-	sum, err := d.files.digest(v.AsString())
-	if err != nil {
-		return cty.UnknownVal(cty.String)
-	}
-	return cty.StringVal(sum)
-}
-
-// ceilings checks that the keys of a map are paths of attributes.
-func (d *decoder) ceilings(v cty.Value, expr hclsyntax.Expression, p place, owner string) {
-	shape := vmShape
-	for _, path := range sortedKeys(v) {
-		p.rng = d.keyRange(expr, path)
-		switch {
-		case slices.Contains(shape.Later, path):
-			d.add(mistake(p.rng, "Not built in yet", "`%s` of a `%s` is not built in yet.", path, shape.Name))
-		case !isManaged(shape, path):
-			d.add(mistake(p.rng, "Unknown attribute", "`%s` of `%s` names `%s`, which is no attribute of a %s that can be edited.%s",
-				p.path, owner, path, shape.Name, didYouMean(path, managed(shape, ""))))
-		}
-	}
-}
-
-// keyRange is where a key stands in a map that is written out, else the whole of it.
-func (d *decoder) keyRange(expr hclsyntax.Expression, key string) hcl.Range {
-	object, ok := expr.(*hclsyntax.ObjectConsExpr)
-	if !ok {
-		return expr.Range()
-	}
-	for _, item := range object.Items {
-		if v, diags := item.KeyExpr.Value(d.ctx); !diags.HasErrors() && v.RawEquals(cty.StringVal(key)) {
-			return item.KeyExpr.Range()
-		}
-	}
-	return expr.Range()
-}
-
-// isManaged reports whether path is an attribute or a block of Resource.Want.
-func isManaged(shape Block, path string) bool { return slices.Contains(managed(shape, ""), path) }
-
-// managed lists the paths of the attributes and blocks of Resource.Want.
-func managed(shape Block, prefix string) []string {
-	var paths []string
-	for _, a := range shape.Attrs {
-		if wanted.has(a, shape) && !a.Derived {
-			paths = append(paths, prefix+a.Name)
-		}
-	}
-	for _, b := range shape.Blocks {
-		if wanted.hasBlock(b) {
-			paths = append(paths, prefix+b.Name)
-			paths = append(paths, managed(b, prefix+b.Name+".")...)
-		}
-	}
-	return paths
 }
 
 func lowerFirst(s string) string {

@@ -1,8 +1,6 @@
 package spec
 
 import (
-	"fmt"
-
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
@@ -96,14 +94,4 @@ func hostile(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 		}
 	}
 	return nil
-}
-
-// mistake is a diagnostic about what somebody wrote at rng.
-func mistake(rng hcl.Range, summary, format string, args ...any) *hcl.Diagnostic {
-	return &hcl.Diagnostic{
-		Severity: hcl.DiagError,
-		Summary:  summary,
-		Detail:   fmt.Sprintf(format, args...),
-		Subject:  &rng,
-	}
 }

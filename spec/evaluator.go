@@ -57,7 +57,7 @@ type result struct {
 	value     cty.Value // of a local or an output
 	pending   bool      // value, or what an instance wants, is not wholly known
 	instances []instance
-	items     []item // of for_each, where they are wholly known
+	items     []item    // of for_each, where they are wholly known
 	uses      []Address // the resources that it needs, sorted
 	// tainted: a mistake, here or in what it needs, has been reported. What is
 	// unknown may be so for that reason alone.

@@ -1,0 +1,103 @@
+package spec
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// found is what stands in a body: an attribute or a block.
+type found struct {
+	name string
+	rng  hcl.Range
+	kind string
+}
+
+// called names the block at path for the beginning of a sentence.
+func (d *decoder) called(path string) string {
+	if path == "" {
+		return "`" + d.owner + "`"
+	}
+	return "`" + path + "` of `" + d.owner + "`"
+}
+
+// checkNames reports what stands in a body and not in its shape.
+func (d *decoder) checkNames(body *hclsyntax.Body, shape Block, p place) {
+	for _, a := range attributesOf(body) {
+		known, ok := shape.attr(a.Name)
+		switch {
+		case ok && known.Computed:
+			d.add(mistake(a.NameRange, "Read-only attribute", "`%s` of `%s` is set by the system. Remove it; references can read it.", a.Name, d.owner))
+		case ok && known.Derived:
+			d.add(mistake(a.NameRange, "Read-only attribute", "`%s` of `%s` is the digest of `%s`, which vmctl computes. Remove it.", a.Name, d.owner, known.DigestOf))
+		case ok:
+			d.checkAttrSupport(a, known, shape, p)
+		default:
+			d.unknownName(found{a.Name, a.NameRange, "attribute"}, shape, p.path)
+		}
+	}
+	for _, b := range body.Blocks {
+		if _, ok := shape.block(b.Type); !ok {
+			d.unknownName(found{b.Type, b.TypeRange, "block"}, shape, p.path)
+		}
+	}
+}
+
+func (d *decoder) unknownName(found found, shape Block, path string) {
+	name, rng, kind := found.name, found.rng, found.kind
+	_, isAttr := shape.attr(name)
+	_, isBlock := shape.block(name)
+	switch {
+	case slices.Contains(shape.Later, name):
+		d.add(mistake(rng, "Not built in yet", "`%s` of a `%s` is not built in yet.", name, shape.Name))
+	case isBlock:
+		d.add(mistake(rng, "Block expected", "`%s` is a block: write `%s { … }` without `=`.", name, name))
+	case isAttr:
+		d.add(mistake(rng, "Attribute expected", "`%s` is an attribute: write `%s = …`.", name, name))
+	case name == "count":
+		d.add(mistake(rng, "Unknown "+kind, "There is no `count`: use `for_each`, for example `for_each = toset([\"a\", \"b\"])`."))
+	default:
+		d.add(mistake(rng, "Unknown "+kind, "%s has no %s `%s`.%s", d.called(path), kind, name, didYouMean(name, namesIn(shape))))
+	}
+}
+
+// namesIn lists what may be written in a block.
+func namesIn(shape Block) []string {
+	var names []string
+	for _, a := range shape.Attrs {
+		if !a.Computed && !a.Derived {
+			names = append(names, a.Name)
+		}
+	}
+	for _, b := range shape.Blocks {
+		names = append(names, b.Name)
+	}
+	return append(names, shape.Later...)
+}
+
+// checkAttrSupport asks whether the provider supports what was written.
+func (d *decoder) checkAttrSupport(a *hclsyntax.Attribute, known Attr, shape Block, p place) {
+	if d.supports == nil || !wanted.has(known, shape) {
+		return
+	}
+	if path := p.join(a.Name).plain; !d.supports(path) {
+		d.add(mistake(a.NameRange, "Unsupported attribute", "Provider %s does not support `%s`.", d.provider, path))
+	}
+}
+
+// checkSupport asks the same about a block in which nothing is written.
+func (d *decoder) checkSupport(b *hclsyntax.Block, p place) {
+	if d.supports != nil && len(b.Body.Attributes) == 0 && !d.supports(p.plain) {
+		d.add(mistake(b.TypeRange, "Unsupported block", "Provider %s does not support `%s`.", d.provider, p.plain))
+	}
+}
+
+// required reports required attributes of a block that decoding leaves alone.
+func (d *decoder) required(b *hclsyntax.Block, shape Block, path string) {
+	for _, a := range shape.Attrs {
+		if _, ok := b.Body.Attributes[a.Name]; a.Meta && a.Required && !ok {
+			d.add(mistake(b.DefRange(), "Missing attribute", "%s needs `%s`: %s", d.called(path), a.Name, lowerFirst(a.Doc)))
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package spec
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// item is one key of a for_each.
+type item struct {
+	Key   string
+	value cty.Value
+}
+
+// forEach evaluates for_each: its keys in order. It is false where a mistake
+// was found, and one item without a key where the block has no for_each.
+func (w *world) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool) {
+	expr := n.resource.forEach
+	if expr == nil {
+		return []item{{}}, true
+	}
+	if n.bad[expr] {
+		return nil, false
+	}
+	if w.base != nil && w.base != w && w.base.result(n).items != nil {
+		return w.base.result(n).items, true
+	}
+	value, diags := evaluate(expr, ctx)
+	w.diags = append(w.diags, diags...)
+	if diags.HasErrors() {
+		return nil, false
+	}
+	items, summary, problem := forEachItems(value)
+	if summary == unknownForEach && r.tainted {
+		return nil, false
+	}
+	if problem != "" {
+		w.diags = append(w.diags, mistake(expr.Range(), summary, "`for_each` of `%s` %s", n.name, problem))
+		return nil, false
+	}
+	if value.IsWhollyKnown() {
+		r.items = items
+	}
+	return items, true
+}
+
+const unknownForEach = "Unknown for_each"
+
+// forEachItems takes a for_each value apart, or says what is wrong with it.
+func forEachItems(value cty.Value) (items []item, summary, problem string) {
+	if value.IsMarked() {
+		return nil, "Sensitive for_each", "is sensitive: its keys would be shown as addresses."
+	}
+	ty := value.Type()
+	isMap := ty.IsMapType() || ty.IsObjectType()
+	switch {
+	case !value.IsKnown() || ty.IsSetType() && !value.IsNull() && !value.IsWhollyKnown():
+		return nil, unknownForEach, "must be known before anything is observed: it decides which resources there are. Use variables, locals and attributes that the spec sets."
+	case value.IsNull():
+		return nil, "Invalid for_each", "is null. Write a map, or a set of strings; `{}` makes none."
+	case ty.IsTupleType() || ty.IsListType():
+		return nil, "Invalid for_each", "is a list, whose elements have no keys: write `toset([…])`."
+	case !isMap && !ty.IsSetType():
+		return nil, "Invalid for_each", "is a " + ty.FriendlyName() + ". Write a map, or a set of strings like `toset([\"a\", \"b\"])`."
+	}
+	if isMap {
+		values := value.AsValueMap()
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			items = append(items, item{Key: key, value: values[key]})
+		}
+	}
+	if ty.IsSetType() {
+		for _, v := range value.AsValueSlice() {
+			if v.IsNull() || v.Type() != cty.String {
+				return nil, "Invalid for_each", "is a set of other things than strings. Write `toset([\"a\", \"b\"])`."
+			}
+			items = append(items, item{Key: v.AsString(), value: v})
+		}
+	}
+	for _, it := range items {
+		if it.Key == "" {
+			return nil, "Invalid for_each", "has an empty key. Every key must be at least one character."
+		}
+	}
+	return items, "", ""
+}

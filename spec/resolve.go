@@ -1,0 +1,81 @@
+package spec
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Resolve evaluates one resource again. values holds, by address, the values of
+// what exists, of which the computed attributes are used; what needs an
+// attribute of something that has no values stays unknown. A resource that is
+// not in the spec is an error. Resolve may be called from several goroutines.
+func (c *Config) Resolve(addr Address, values map[Address]cty.Value) (Resource, hcl.Diagnostics) {
+	unknown := hcl.Diagnostics{{
+		Severity: hcl.DiagError, Summary: "Unknown resource", Detail: "`" + addr.String() + "` is not in the spec.",
+	}}
+	e := c.evaluator
+	if _, ok := c.Resource(addr); !ok || e == nil {
+		return Resource{}, unknown
+	}
+	n := e.nodes[name{string(addr.Kind), addr.Name}]
+	w := e.newWorld(c.usedBy(addr, values))
+	w.prepare(n)
+	r := w.evaluate(n, addr.Key)
+	switch diags := tidy(w.diags); {
+	case diags.HasErrors():
+		return Resource{}, diags
+	case len(r.instances) == 0:
+		return Resource{}, unknown
+	}
+	return r.instances[0].resource, nil
+}
+
+// usedBy narrows values down to those of resources that addr uses, directly or
+// through others: one of a thousand instances must not look at them all.
+func (c *Config) usedBy(addr Address, values map[Address]cty.Value) map[Address]cty.Value {
+	used := map[Address]cty.Value{}
+	seen := map[Address]bool{addr: true}
+	open := []Address{addr}
+	for len(open) > 0 {
+		r, _ := c.Resource(open[len(open)-1])
+		open = open[:len(open)-1]
+		for _, a := range r.Uses {
+			if v, ok := values[a]; ok {
+				used[a] = v
+			}
+			if !seen[a] {
+				seen[a] = true
+				open = append(open, a)
+			}
+		}
+	}
+	return used
+}
+
+// prepare evaluates again what nodes need and Load could not evaluate wholly.
+func (w *world) prepare(nodes ...*node) {
+	seen := map[*node]bool{}
+	var again []*node
+	open := slices.Clone(nodes)
+	for len(open) > 0 {
+		n := open[len(open)-1]
+		open = open[:len(open)-1]
+		for _, t := range n.targets {
+			m := w.nodes[t.name]
+			// Computed attributes come from values, whatever the resource wants.
+			if t.root == "var" || seen[m] || !t.attrs || !w.base.result(m).pending {
+				continue
+			}
+			seen[m] = true
+			again = append(again, m)
+			open = append(open, m)
+		}
+	}
+	slices.SortFunc(again, func(a, b *node) int { return cmp.Compare(a.place, b.place) })
+	for _, n := range again {
+		w.evaluate(n, "")
+	}
+}
