@@ -143,16 +143,21 @@ vm "other" {
 // row X08: what cannot be read is never changed
 func TestUnknownStartsNothing(t *testing.T) {
 	h := newHouse(t, withID+small)
-	h.memory.partial = "libvirt's client library is not installed\ninstall it: sudo apt-get install libvirt0"
+	h.memory.partial = "libvirt's client library is not installed; install it: sudo apt-get install libvirt0; or ask"
 	// rows L65, A59: what is missing is named, with who needs it
 	h.run("plan").exits(6).says("! unknown vm.dev", "libvirt's client library is not installed", "Apply would start nothing: 1 unknown.")
 	h.run("apply", "--auto-approve").exits(6)
 	h.run("destroy", "--auto-approve").exits(6)
 	h.acted()
 	h.run("doctor").exits(1).says("missing", "libvirt's client library is not installed", "needed by: vm.dev",
-		"next: install it: sudo apt-get install libvirt0")
+		"next: install it: sudo apt-get install libvirt0", "next: ask")
 	h.memory.partial = ""
 	h.run("doctor").exits(0).says("memory version 1", "Nothing that is needed is missing.")
+	h.memory.facts["qemu"] = "not installed; install it: sudo apt-get install qemu-system-x86"
+	h.run("doctor").exits(1).says("missing  provider.libvirt.default: qemu not installed", "needed by: vm.dev",
+		"next: install it: sudo apt-get install qemu-system-x86")
+	h.memory.facts["qemu"] = "unknown: no answer"
+	h.run("doctor").exits(0).says("warning  provider.libvirt.default: qemu unknown: no answer")
 }
 
 // row E12: the scope is closed under what its members need

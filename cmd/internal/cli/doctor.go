@@ -130,16 +130,36 @@ func (a *app) checkSystems(ctx context.Context, p *project, s *state.Snapshot) (
 		name := system.Ref.String()
 		host := system.Inventory.Host
 		for _, fact := range slices.Sorted(maps.Keys(host)) {
-			checks = append(checks, view.Check{Name: name, Status: checkOK, Detail: fact + " " + host[fact]})
+			checks = append(checks, factCheck(name, fact+" "+host[fact], users[system.Key]))
 		}
 		for _, kind := range slices.Sorted(maps.Keys(system.Inventory.Partial)) {
-			reason := strings.Split(system.Inventory.Partial[kind], "\n")
-			checks = append(checks, view.Check{
-				Name: name, Status: checkMissing, Detail: reason[0], NeededBy: users[system.Key], Next: reason[1:],
-			})
+			checks = append(checks, missing(name, system.Inventory.Partial[kind], users[system.Key]))
 		}
 	}
 	return checks, nil
+}
+
+// factCheck is a fact about a host. Providers say of what is not there that it
+// is not installed, and of what they could not find out that it is unknown.
+func factCheck(name, fact string, users []string) view.Check {
+	switch {
+	case strings.Contains(fact, " not installed"):
+		return missing(name, fact, users)
+	case strings.Contains(fact, " unknown: "):
+		return view.Check{Name: name, Status: checkWarning, Detail: fact, NeededBy: users}
+	default:
+		return view.Check{Name: name, Status: checkOK, Detail: fact}
+	}
+}
+
+// missing is something that is not there. After semicolons, providers say what
+// to type.
+func missing(name, reason string, users []string) view.Check {
+	parts := strings.Split(reason, "; ")
+	for i, next := range parts[1:] {
+		parts[i+1] = strings.TrimPrefix(next, "or ")
+	}
+	return view.Check{Name: name, Status: checkMissing, Detail: parts[0], NeededBy: users, Next: parts[1:]}
 }
 
 // usersOf lists the addresses of each system, by its key.

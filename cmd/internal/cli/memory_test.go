@@ -24,9 +24,10 @@ type memory struct {
 	hold     map[string]chan struct{}      // "op address" -> the step ends when it is closed
 	entered  chan string                   // "op address", as each begins; nil: nobody listens
 	partial  string                        // why nothing can be listed; "": it can
-	unknown  map[string]string             // name -> why it cannot be read
-	port     int                           // of SSH
-	acted    []string                      // "op address", in order
+	facts    map[string]string
+	unknown  map[string]string // name -> why it cannot be read
+	port     int               // of SSH
+	acted    []string          // "op address", in order
 }
 
 type machine struct {
@@ -39,7 +40,7 @@ type machine struct {
 func newMemory() *memory {
 	return &memory{
 		machines: map[providers.ID]*machine{}, fail: map[string]*providers.Failure{}, hold: map[string]chan struct{}{},
-		unknown: map[string]string{}, port: 1,
+		unknown: map[string]string{}, port: 1, facts: map[string]string{"memory": "version 1"},
 	}
 }
 
@@ -84,7 +85,7 @@ func (h host) Close() error { return nil }
 func (h host) Observe(_ context.Context, _ providers.Query) (providers.Inventory, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	inv := providers.Inventory{Host: map[string]string{"memory": "version 1"}}
+	inv := providers.Inventory{Host: h.facts}
 	if h.partial != "" {
 		inv.Partial = map[spec.Kind]string{spec.VM: h.partial}
 		return inv, nil
