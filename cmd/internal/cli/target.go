@@ -14,7 +14,12 @@ import (
 // record, and by the host key that was pinned when it was made. Its keys are in
 // a folder of the data directory that has the object's name.
 func (a *app) target(s sight, v seen) (sshx.Target, error) {
-	if v.object == nil || endpoint(v.object) == "" {
+	switch {
+	case v.object == nil:
+		return sshx.Target{}, errNoEndpoint
+	case v.object.Unreadable["ssh_port"] != "":
+		return sshx.Target{}, fmt.Errorf("its SSH port could not be read: %s", v.object.Unreadable["ssh_port"])
+	case endpoint(v.object) == "":
 		return sshx.Target{}, errNoEndpoint
 	}
 	if host := remote(v); host != "" {

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/internal/sshx"
+)
+
+type execDocument struct {
+	FormatVersion string `json:"format_version"`
+	Status        int    `json:"status"`
+	Stdout        string `json:"stdout"`
+	Stderr        string `json:"stderr"`
+}
+
+func (a *app) execCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "exec NAME -- COMMAND [ARG...]",
+		Short: "Run a command in a VM that runs",
+		Long: "Run a command as the VM's SSH user, with its arguments as they are: no shell reads\n" +
+			"them. The exit code is the command's; if it was not run, it is 255. A VM that does\n" +
+			"not run is not started. With --json, status and output are one document.",
+		Args: between(2, -1, "the name of a VM and a command"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			command := args[1:]
+			if command[0] == "--" { // flags end at the name: pflag leaves the dashes
+				command = command[1:]
+			}
+			if len(command) == 0 {
+				return rejected("usage", cmd.CommandPath()+" needs a command after --", cmd.CommandPath()+" --help tells more")
+			}
+			return a.exec(cmd.Context(), args[0], command)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+func (a *app) exec(ctx context.Context, name string, command []string) error {
+	var stdout, stderr bytes.Buffer
+	return a.inside(ctx, name, func(t sshx.Target) (int, error) {
+		c := sshx.Command{Args: command, Stdin: a.env.Stdin, Stdout: a.stdout, Stderr: a.stderr}
+		if a.global.json {
+			c.Stdout, c.Stderr = &stdout, &stderr
+		}
+		code, err := sshx.Run(ctx, t, c)
+		if err == nil && a.global.json {
+			a.document(execDocument{
+				FormatVersion: view.FormatVersion, Status: code,
+				Stdout: strings.ToValidUTF8(stdout.String(), "\ufffd"), Stderr: strings.ToValidUTF8(stderr.String(), "\ufffd"),
+			})
+		}
+		return code, err
+	})
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// vmsOf finds the VMs that names mean, each once, sorted.
+func vmsOf(p *project, names []string) ([]spec.Address, error) {
+	var all []spec.Address
+	for _, name := range names {
+		found, err := p.config.Lookup(name)
+		if err != nil {
+			return nil, rejected("unknown_resource", err.Error())
+		}
+		for _, addr := range found {
+			if addr.Kind != spec.VM {
+				return nil, rejected("usage", addr.String()+" is no VM")
+			}
+		}
+		all = append(all, found...)
+	}
+	slices.SortFunc(all, spec.Address.Compare)
+	return slices.Compact(all), nil
+}
+
+// vmOf finds the one VM that a name means.
+func vmOf(p *project, name string) (spec.Address, error) {
+	all, err := vmsOf(p, []string{name})
+	if err != nil {
+		return spec.Address{}, err
+	}
+	if len(all) != 1 {
+		return spec.Address{}, severalError(name, all)
+	}
+	return all[0], nil
+}
+
+// severalError says that a name means more than the one that is needed.
+func severalError(name string, all []spec.Address) error {
+	return rejected("usage", fmt.Sprintf("%q names %d resources, and one is needed", name, len(all)),
+		"they are "+strings.Join(view.Addresses(all), ", "))
+}
+
+// addresses finds what users name: resources of the spec, and of the state.
+func addresses(p *project, s *state.Snapshot, texts []string) ([]spec.Address, error) {
+	var all []spec.Address
+	for _, text := range texts {
+		found, err := lookup(p, s, text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func addressSet(p *project, s *state.Snapshot, texts []string) (map[spec.Address]bool, error) {
+	all, err := addresses(p, s, texts)
+	set := map[spec.Address]bool{}
+	for _, addr := range all {
+		set[addr] = true
+	}
+	return set, err
+}
+
+// lookup finds a resource, or every instance of a block, by the exact name.
+func lookup(p *project, s *state.Snapshot, text string) ([]spec.Address, error) {
+	found, err := p.config.Lookup(text)
+	if err == nil {
+		return found, nil
+	}
+	for _, addr := range recorded(s) {
+		if addr.String() == text || addr.Block().String() == text {
+			found = append(found, addr)
+		}
+	}
+	if len(found) == 0 {
+		return nil, rejected("unknown_resource", err.Error())
+	}
+	return found, nil
+}

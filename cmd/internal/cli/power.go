@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/planner"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// power is a run state that a command asks for.
+type power struct {
+	command, verb string
+	running       bool // after the command
+	restart       bool
+}
+
+func (a *app) startCommand() *cobra.Command {
+	return a.powerCommand(power{command: "vm start", verb: "Start", running: true}, &cobra.Command{
+		Use: "start NAME...", Short: "Start VMs, and wait until they are ready",
+	})
+}
+
+func (a *app) stopCommand() *cobra.Command {
+	return a.powerCommand(power{command: "vm stop", verb: "Stop"}, &cobra.Command{
+		Use: "stop NAME...", Short: "Stop VMs: by request, then by force if their stop block allows it",
+	})
+}
+
+func (a *app) restartCommand() *cobra.Command {
+	return a.powerCommand(power{command: "vm restart", verb: "Restart", running: true, restart: true}, &cobra.Command{
+		Use: "restart NAME...", Short: "Stop VMs and start them again",
+	})
+}
+
+func (a *app) powerCommand(w power, cmd *cobra.Command) *cobra.Command {
+	var plan planFlags
+	var apply applyFlags
+	var timeout time.Duration
+	cmd.Long = cmd.Short + ".\n\nNAME is a VM's address or label: vm.dev, dev, 'vm.web[\"a\"]'. A label of a\n" +
+		"for_each names all of its VMs. What was not asked for by name is asked about."
+	cmd.Args = between(1, -1, "the name of a VM")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.power(cmd.Context(), w, powerRequest{names: args, plan: plan, apply: apply, timeout: timeout})
+	}
+	apply.register(cmd.Flags())
+	cmd.Flags().BoolVar(&plan.verbose, "verbose", false, "show everything, nothing collapsed")
+	cmd.Flags().StringArrayVar(&plan.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after so long, like `1m` (exit code 4)")
+	return cmd
+}
+
+// powerRequest is what the user typed.
+type powerRequest struct {
+	names   []string
+	plan    planFlags
+	apply   applyFlags
+	timeout time.Duration
+}
+
+func (a *app) power(ctx context.Context, w power, r powerRequest) error {
+	if err := r.apply.check(); err != nil {
+		return err
+	}
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	vms, err := vmsOf(p, r.names)
+	if err != nil {
+		return err
+	}
+	return a.carryOut(ctx, p, mission{
+		command: w.command, names: r.names, verb: w.verb, title: w.verb + " " + strings.Join(view.Addresses(vms), ", "),
+		idle: w.idle(vms), plan: r.plan, apply: r.apply, timeout: r.timeout,
+		options: func(s *state.Snapshot) (planner.Options, error) {
+			o, err := a.options(p, s, r.plan)
+			o.Scope.Targets, o.Running, o.Restart = vms, map[spec.Address]bool{}, map[spec.Address]bool{}
+			for _, addr := range vms {
+				o.Running[addr], o.Restart[addr] = w.running, w.restart
+			}
+			return o, err
+		},
+		named: func(c planner.Change) bool { return slices.Contains(vms, c.Address) && changesRunState(c) },
+		after: func() { a.nextApply(p, w, vms) },
+	})
+}
+
+// idle says that there is nothing to do.
+func (w power) idle(vms []spec.Address) string {
+	state := "is stopped already."
+	if w.running {
+		state = "is running already."
+	}
+	return strings.Join(view.Addresses(vms), ", ") + " " + state
+}
+
+// nextApply says at once that the files want something else than the command.
+func (a *app) nextApply(p *project, w power, vms []spec.Address) {
+	for _, addr := range vms {
+		r, ok := p.config.Resource(addr)
+		if !ok || wantsRunning(r) == w.running {
+			continue
+		}
+		text := addr.String() + " is to run, say the files: the next apply starts it again"
+		if w.running {
+			text = addr.String() + " is to be stopped, say the files: the next apply stops it again"
+		}
+		view.Warning(a.errScreen(), text)
+	}
+}
+
+func wantsRunning(r spec.Resource) bool {
+	v := r.Want.GetAttr("running")
+	return v.IsKnown() && !v.IsNull() && v.True()
+}

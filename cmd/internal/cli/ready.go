@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/internal/sshx"
+)
+
+// probeLimit bounds what status waits for an answer: until the server's first
+// words, and until the login.
+const (
+	probeBanner    = 2 * time.Second
+	probeHandshake = 5 * time.Second
+)
+
+// sshReady asks a VM that runs whether SSH lets the user in. It changes nothing:
+// a host key that is not known stays unknown.
+func (a *app) sshReady(ctx context.Context, s sight, v seen, status view.ResourceStatus) view.Condition {
+	c := view.Condition{Name: "ssh.ready", Status: "not_applicable"}
+	if status.State == "unknown" {
+		c.Status, c.Reason = "unknown", "its run state is unknown"
+	}
+	if status.State != "running" {
+		return c
+	}
+	target, err := a.target(s, v)
+	if err != nil {
+		c.Status, c.Reason = "false", err.Error()
+		return c
+	}
+	target.AcceptNew, target.Banner, target.Handshake = false, probeBanner, probeHandshake
+	var key *sshx.HostKeyError
+	switch err := sshx.Probe(ctx, target); {
+	case err == nil:
+		c.Status = "true"
+	case errors.As(err, &key) && len(key.Known) == 0:
+		c.Status, c.Reason = "unknown", "its host key was not accepted yet"
+	default:
+		c.Status, c.Reason = "false", err.Error()
+	}
+	return c
+}

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/internal/sshx"
+)
+
+func (a *app) shellCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "shell NAME",
+		Short: "Open a shell in a VM that runs",
+		Long: "Open the login shell of the VM's SSH user. The exit code is the shell's; if there\n" +
+			"was none, it is 255. A VM that does not run is not started.",
+		Args: one("the name of a VM"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			stdin, ok := a.env.Stdin.(*os.File)
+			if !ok || a.global.json {
+				return before{err: rejected("usage", cmd.CommandPath()+" is for people: it writes no document, and needs a terminal or a file to read from",
+					"vmctl vm exec --json NAME -- COMMAND")}
+			}
+			return a.inside(cmd.Context(), args[0], func(t sshx.Target) (int, error) {
+				return sshx.Shell(cmd.Context(), t, sshx.Terminal{
+					In: stdin, Out: a.stdout, Err: a.stderr, Type: a.getenv("TERM"),
+				})
+			})
+		},
+	}
+}
