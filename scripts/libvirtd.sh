@@ -20,6 +20,7 @@ die() {
 
 main() {
   [ "$(id -u)" = 0 ] || return 0
+  [ -d /run/systemd/system ] || share_kvm
   ! system_answers || return 0
 
   if [ -d /run/systemd/system ]; then
@@ -33,6 +34,15 @@ main() {
       die "started, but nobody answers on ${sockets[*]} after $wait_seconds s. Look at what 'libvirtd -v' says"
     sleep 0.2
   done
+}
+
+# share_kvm does what udev's rule for /dev/kvm does, where no udev runs. Without, libvirt probes QEMU as root, who may
+# open the device, finds later that the user it runs QEMU as may not, and so probes again at every call: 4 s each.
+share_kvm() {
+  [ -c /dev/kvm ] && getent group kvm >/dev/null || return 0
+  [ "$(stat -c %G:%a /dev/kvm)" != kvm:660 ] || return 0
+  echo "+ chgrp kvm /dev/kvm && chmod 660 /dev/kvm"
+  chgrp kvm /dev/kvm && chmod 660 /dev/kvm || echo "libvirtd: /dev/kvm stays as it is; libvirt may be slow" >&2
 }
 
 system_answers() {
