@@ -23,6 +23,9 @@ type Type struct {
 	// below it), what each kind of resource supports. What is not listed is a
 	// diagnostic at its line.
 	Kinds map[spec.Kind]map[string]Attribute
+	// Check says what the type could never make of a want, beyond attributes that
+	// it does not support; unknown values pass. It connects to nothing. nil: all is well.
+	Check func(kind spec.Kind, want cty.Value) []spec.Flaw
 	// Resolve fills what a provider block left out with what holds on this
 	// machine for this user. It connects to nothing.
 	Resolve func(attrs cty.Value) cty.Value

@@ -43,6 +43,10 @@ func (l *loader) provider(e *evaluator, b *resourceBlock) {
 		typ, kind := b.provider.Type, Kind(b.Type)
 		b.supports = func(path string) bool { return supports(typ, kind, path) }
 	}
+	if check := l.in.Check; check != nil && l.hasType(b.provider.Type) {
+		typ, kind := b.provider.Type, Kind(b.Type)
+		b.check = func(want cty.Value) []Flaw { return check(typ, kind, want) }
+	}
 }
 
 func (l *loader) providerReference(d *declarations, expr hclsyntax.Expression, b *resourceBlock) bool {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // Inputs is what Load needs to know beyond the files.
@@ -17,9 +18,19 @@ type Inputs struct {
 	// Supports reports whether a type of provider supports an attribute, or a
 	// block, of a kind of resource: "memory", "boot.kernel", "port_forward.guest".
 	// It is asked about what a spec writes, policies aside. nil: everything is.
-	Supports      func(providerType string, kind Kind, path string) bool
+	Supports func(providerType string, kind Kind, path string) bool
+	// Check says what a type of provider could never make of a sound resource.
+	// Its want may hold unknowns. nil: nothing is objected to.
+	Check         func(providerType string, kind Kind, want cty.Value) []Flaw
 	ProviderTypes []string // that this build has; nil: all that have a shape
 	Version       string   // of vmctl, for required_version; no version: any will do
+}
+
+// Flaw is an objection to what a resource wants.
+type Flaw struct {
+	Path    string // dotted; its first name is looked for in the block, which else is meant as a whole
+	Summary string // "Nothing to boot"
+	Detail  string // a sentence that says what to do
 }
 
 // Load reads the spec files of a folder. It reports every mistake of the files

@@ -3,6 +3,7 @@ package spec
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -17,6 +18,7 @@ type resourceBlock struct {
 	forEach   hclsyntax.Expression // nil: one instance without a key
 	provider  ProviderRef
 	supports  func(path string) bool
+	check     func(want cty.Value) []Flaw
 	dependsOn []reference
 }
 
@@ -101,12 +103,42 @@ func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it deco
 		Defaults: d.defaults,
 		Range:    b.DefRange(),
 	}}
+	if !d.diags.HasErrors() {
+		w.diags = append(w.diags, b.objections(i.resource.Want)...)
+	}
 	i.export = b.shape.on(exported, decoded).AsValueMap()
 	if !i.resource.Want.IsWhollyKnown() || !i.resource.Policy.IsWhollyKnown() {
 		r.pending = true
 	}
 	i.object = i.withComputed(b.shape, cty.NilVal)
 	return i
+}
+
+// objections are what the provider could not make, at its place in the block.
+func (b *resourceBlock) objections(want cty.Value) hcl.Diagnostics {
+	if b.check == nil {
+		return nil
+	}
+	var diags hcl.Diagnostics
+	for _, f := range b.check(want) {
+		diags = append(diags, mistake(b.place(f.Path), f.Summary, "%s", f.Detail))
+	}
+	return diags
+}
+
+// place is where a block writes the attribute or the nested block of a path, or
+// its own header.
+func (b *resourceBlock) place(path string) hcl.Range {
+	first, _, _ := strings.Cut(path, ".")
+	if a, ok := b.Body.Attributes[first]; ok {
+		return a.Range()
+	}
+	for _, nested := range b.Body.Blocks {
+		if nested.Type == first {
+			return nested.DefRange()
+		}
+	}
+	return b.DefRange()
 }
 
 // resourceValue is what a reference to a resource block sees: an object, or an

@@ -37,6 +37,7 @@ func Type(h Host) providers.Type {
 	return providers.Type{
 		Name:    TypeName,
 		Kinds:   kinds,
+		Check:   check,
 		Resolve: func(attrs cty.Value) cty.Value { return resolve(attrs, h.UID) },
 		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
 			return open(h, s, library)

@@ -41,7 +41,7 @@ func (a *app) load() (*spec.Config, error) {
 		files[i] = a.absolute(f)
 	}
 	config, diags := spec.Load(a.specDir(), spec.Inputs{
-		Vars: a.global.vars, VarFiles: files, Environ: a.env.Environ, Supports: a.supports,
+		Vars: a.global.vars, VarFiles: files, Environ: a.env.Environ, Supports: a.supports, Check: a.check,
 		ProviderTypes: a.typeNames(), Version: a.env.Build.Version,
 	})
 	var sources map[string]*hcl.File

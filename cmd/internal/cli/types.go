@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
 	"vmctl/spec"
@@ -22,6 +24,15 @@ func builtInTypes(env Env) map[string]providers.Type {
 }
 
 func (a *app) typeNames() []string { return slices.Sorted(maps.Keys(a.types)) }
+
+// check says what a type of provider could never make.
+func (a *app) check(providerType string, kind spec.Kind, want cty.Value) []spec.Flaw {
+	t := a.types[providerType]
+	if t.Check == nil {
+		return nil
+	}
+	return t.Check(kind, want)
+}
 
 // supports reports whether a type of provider knows an attribute of a kind, or
 // the block that it is in.
