@@ -197,8 +197,8 @@ func (x *execution) work(i int) (providers.Work, error) {
 		return w, nil
 	}
 	values := map[spec.Address]cty.Value{}
-	for _, a := range change.Uses {
-		values[a] = x.records[a].Values
+	for a, r := range x.records {
+		values[a] = r.Values
 	}
 	resource, err := x.Resolve(step.Address, values)
 	if err != nil {

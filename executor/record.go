@@ -38,6 +38,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 		if want := x.wants[step.ID]; want != cty.NilVal {
 			n.Values = merge(computedOf(old.Values, want), want)
 			n.Values = withAttribute(n.Values, "running", runningOf(old.Values, c.Action))
+			n.Values = withAttribute(n.Values, "name", cty.StringVal(n.Name)) // for those who refer to a name that vmctl chose
 		}
 		n.Policy, n.Generation, n.Replaced = c.Policy, c.Generation, c.Replaced
 	}

@@ -149,13 +149,7 @@ func (d *differ) resolve(r spec.Resource) spec.Resource {
 	if r.Want.IsWhollyKnown() {
 		return r
 	}
-	values := map[spec.Address]cty.Value{}
-	for _, a := range r.Uses {
-		if v, ok := d.known[a]; ok {
-			values[a] = v
-		}
-	}
-	resolved, diags := d.config.Resolve(r.Address, values)
+	resolved, diags := d.config.Resolve(r.Address, d.known)
 	if diags.HasErrors() { // the spec was valid with unknowns: apply says it where it matters
 		return r
 	}
@@ -238,7 +232,7 @@ func (d *differ) manage(c *Change) {
 	d.ceilings(c)
 	d.protect(c)
 	if c.Action == providers.NoOp || c.Action == providers.Update || c.Action == providers.Adopt {
-		d.known[c.Address] = before
+		d.known[c.Address] = with(before, "name", cty.StringVal(o.Name))
 	}
 }
 
@@ -321,7 +315,7 @@ func (d *differ) providerEdit(c *Change) []providers.Edit {
 func (d *differ) destroy(c *Change) {
 	c.Action, c.Reason, c.ID = providers.Destroy, "it is not in the spec", c.Object.ID
 	if d.options.Destroy {
-		c.Reason = "everything in scope is destroyed"
+		c.Reason = "it was asked for"
 	}
 	d.behind(c)
 	d.protect(c)
