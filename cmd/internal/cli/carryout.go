@@ -100,7 +100,9 @@ func (a *app) forbidden(m mission, plan *planner.Plan) error {
 		e.Seen = append(e.Seen, c.Address.String()+": "+c.Blocked.Reason)
 		e.Next = append(e.Next, c.Blocked.Next...)
 	}
-	e.Next = append(e.Next, "to carry out the rest: "+a.offer(m, plan))
+	if len(plan.Steps) > 0 {
+		e.Next = append(e.Next, "to carry out the rest: "+a.offer(m, plan))
+	}
 	return e
 }
 

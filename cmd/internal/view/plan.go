@@ -113,7 +113,9 @@ func (p *page) forbidden(plan *planner.Plan, o Offer) {
 		text = "Nothing is started"
 	}
 	p.put(0, 2, in(red, text), txt(": "+Obstacles(plan.Summary)+"."))
-	p.command("To carry out the rest:", o.Apply)
+	if len(plan.Steps) > 0 {
+		p.command("To carry out the rest:", o.Apply)
+	}
 }
 
 // Obstacles counts what keeps a plan from being carried out: `1 blocked, 2

@@ -83,7 +83,7 @@ func (p *page) edits(c planner.Change) {
 		}
 		p.row(row{
 			name: e.Path, width: width, note: note,
-			value: value(c.Kind, e.Path, e.Before) + " " + p.symbol("→", "->") + " " + value(c.Kind, e.Path, e.After),
+			value: spec.FormatValue(c.Kind, e.Path, e.Before) + " " + p.symbol("→", "->") + " " + spec.FormatValue(c.Kind, e.Path, e.After),
 		})
 	}
 }
@@ -128,7 +128,7 @@ func (p *page) wanted(c planner.Change, o wantedOptions) {
 			if byOrigin[d.Origin] == nil {
 				origins = append(origins, d.Origin)
 			}
-			byOrigin[d.Origin] = append(byOrigin[d.Origin], d.Path+" "+value(c.Kind, d.Path, d.Value))
+			byOrigin[d.Origin] = append(byOrigin[d.Origin], d.Path+" "+spec.FormatValue(c.Kind, d.Path, d.Value))
 		}
 	}
 	rows := []row{{name: "provider", value: c.Provider.String() + settings(c, o.providers)}}
@@ -136,7 +136,7 @@ func (p *page) wanted(c planner.Change, o wantedOptions) {
 		rows = append(rows, row{name: "name", value: c.Name})
 	}
 	for _, l := range said(c, left) {
-		rows = append(rows, row{name: l.path, value: value(c.Kind, l.path, l.value)})
+		rows = append(rows, row{name: l.path, value: spec.FormatValue(c.Kind, l.path, l.value)})
 	}
 	width := 0
 	for _, r := range rows {
@@ -217,7 +217,7 @@ func settings(c planner.Change, blocks []spec.Provider) string {
 		if l.value.IsKnown() && l.value.IsNull() {
 			continue
 		}
-		part := l.path + " " + value("provider", l.path, l.value)
+		part := l.path + " " + spec.FormatValue("provider", l.path, l.value)
 		if block != cty.NilVal && block.GetAttr(l.path).IsNull() {
 			part += " is this user's default"
 		}

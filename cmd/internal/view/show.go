@@ -85,7 +85,7 @@ func rowsOf(kind spec.Kind, values ...cty.Value) []row {
 			if l.value.IsKnown() && l.value.IsNull() {
 				continue
 			}
-			rows = append(rows, row{name: l.path, value: value(kind, l.path, l.value)})
+			rows = append(rows, row{name: l.path, value: spec.FormatValue(kind, l.path, l.value)})
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return strings.Compare(a.name, b.name) })

@@ -7,13 +7,7 @@ import (
 	"strconv"
 
 	"github.com/zclconf/go-cty/cty"
-
-	"vmctl/spec"
 )
-
-// value writes v, the attribute of kind at path, as a spec would: sizes with
-// IEC units, durations like 30s. It is not yet safe to show.
-func value(kind spec.Kind, path string, v cty.Value) string { return spec.FormatValue(kind, path, v) }
 
 // names lists the attributes of an object or the keys of a map, sorted. A value
 // that is null or unknown has none.
