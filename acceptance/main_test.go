@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package acceptance runs the real vmctl against real systems, as an ordinary
 // user of its own. The scripts in testdata/script are its tests.
 //
