@@ -3,145 +3,249 @@
 package provider_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/sshx"
 	"vmctl/providers"
-	"vmctl/providers/libvirt"
 	"vmctl/spec"
 )
 
-// house is one project on the test user's own libvirt.
-type house struct {
-	t        *testing.T
-	dir      string
-	provider providers.Provider
-	settings providers.Settings
+const (
+	created  = "define done, start done, wait_ssh done"
+	restarts = "stop graceful, redefine done, start done, wait_ssh done"
+)
+
+// row A37
+// row L46
+func TestLife(t *testing.T) {
+	v := newHouse(t, "life").vm("dev")
+	v.must(created, providers.Create)
+	if diff := v.differences(); diff != "" {
+		t.Errorf("a second plan would find:\n%s", diff)
+	}
+	if got := v.run("sh", "-c", "echo $((6 * 7)) '$HOME'"); got != "42 $HOME" {
+		t.Errorf("the guest says %q", got)
+	}
+	if len(v.processes()) != 1 {
+		t.Errorf("processes that carry the data directory: %v", v.processes())
+	}
+	first := v.port("ssh_port")
+
+	v.want["memory"] = cty.NumberIntVal(384 << 20)
+	v.must(restarts, providers.RestartIt, "memory")
+	if diff := v.differences(); diff != "" {
+		t.Errorf("a second plan would find:\n%s", diff)
+	}
+	if got := v.run("awk", "/MemTotal/ { print ($2 > 300000) }", "/proc/meminfo"); got != "1" {
+		t.Error("the guest did not get its memory")
+	}
+	if got := v.port("ssh_port"); got != first {
+		t.Errorf("the SSH port was %d and is %d", first, got)
+	}
+
+	v.want["running"] = cty.False
+	v.must("stop graceful", providers.Stop)
+	if o := v.object(); o.State != providers.StateOff || !o.Attrs.GetAttr("ssh_port").IsNull() {
+		t.Errorf("it is %s, and its SSH port is %#v", o.State, o.Attrs.GetAttr("ssh_port"))
+	}
+	v.must("delete done", providers.Destroy)
+	v.nothing()
 }
 
-func newHouse(t *testing.T, project string) *house {
-	t.Helper()
-	h := &house{t: t, dir: filepath.Join(os.Getenv(homeVar), project)}
-	typ := libvirt.Type(libvirt.Host{UID: os.Getuid(), Getenv: os.Getenv})
-	h.settings = providers.Settings{
-		Name: "default",
-		Attrs: typ.Resolve(cty.ObjectVal(map[string]cty.Value{
-			"uri": cty.NullVal(cty.String), "pool": cty.NullVal(cty.String),
-		})),
-		Dir: filepath.Join(h.dir, "libvirt"), Keys: filepath.Join(h.dir, "keys"), Files: os.Getenv(homeVar),
-		Project: providers.Project{Name: project, ID: "k7m2qd9x4r"}, Now: time.Now,
+// row A36
+func TestDeafGuest(t *testing.T) {
+	v := newHouse(t, "deaf").vm("dev")
+	v.cmdline("vmctl.deaf=1")
+	v.must(created, providers.Create)
+	limits := func(force cty.Value) {
+		v.policy["stop"] = cty.ObjectVal(map[string]cty.Value{"grace": cty.NumberIntVal(2), "force": force, "force_wait": cty.NumberIntVal(20)})
 	}
-	p, err := typ.Open(t.Context(), h.settings)
+	limits(cty.False)
+	v.must("stop timeout still_running", providers.Stop)
+	if o := v.object(); o.State != providers.StateRunning {
+		t.Errorf("it is %s", o.State)
+	}
+	limits(cty.True)
+	v.must("stop forced, delete done", providers.Destroy)
+	v.nothing()
+}
+
+func TestSideBySide(t *testing.T) {
+	h := newHouse(t, "side")
+	a, b := h.vm("a"), h.vm("b")
+	var both sync.WaitGroup
+	for _, v := range []*vm{a, b} {
+		c := v.change(providers.Create)
+		both.Go(func() {
+			if got := v.carryOut(c); got != created {
+				t.Errorf("%s: %s", v.name, got)
+			}
+		})
+	}
+	both.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	if a.port("ssh_port") == b.port("ssh_port") {
+		t.Error("two guests share a port")
+	}
+	if a.run("cat", "/vmctl/authorized_keys") == b.run("cat", "/vmctl/authorized_keys") {
+		t.Error("two guests share a key")
+	}
+	a.must("stop graceful, delete done", providers.Destroy)
+	if b.object() == nil || b.run("true") != "" {
+		t.Error("the other guest went too")
+	}
+	b.must("stop graceful, delete done", providers.Destroy)
+	h.nothing()
+}
+
+// What is done behind vmctl's back is seen, with evidence, and repaired.
+func TestBehindItsBack(t *testing.T) {
+	v := newHouse(t, "back").vm("dev")
+	v.must(created, providers.Create)
+
+	v.virsh("setmaxmem", v.name, "512MiB", "--config")
+	if diff := v.differences(); !strings.HasPrefix(diff, "memory: ") {
+		t.Errorf("a change of the configuration: %q", diff)
+	}
+	v.must(restarts, providers.RestartIt, "memory")
+	if diff := v.differences(); diff != "" {
+		t.Errorf("after it was repaired:\n%s", diff)
+	}
+
+	if err := syscall.Kill(v.processes()[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for v.object().State != providers.StateOff { // libvirt learns of it from a closed socket
+	}
+	if got := evidence(v.object(), providers.FindBroken); got != "it is shut off (crashed)" {
+		t.Errorf("evidence of a killed QEMU: %q", got)
+	}
+	v.must("start done, wait_ssh done", providers.Start)
+
+	v.virsh("suspend", v.name)
+	if o := v.object(); o.State != providers.StatePaused || *o.Running {
+		t.Errorf("a suspended guest is %s", o.State)
+	}
+	v.must("start done, wait_ssh done", providers.Start)
+
+	v.virsh("undefine", v.name)
+	if got := evidence(v.object(), providers.FindPartial); got == "" {
+		t.Error("that it was undefined is not seen")
+	}
+	v.must(restarts, providers.RestartIt)
+	if o := v.object(); len(o.Findings) > 0 {
+		t.Errorf("after it was repaired: %+v", o.Findings)
+	}
+
+	c := v.change(providers.Stop)
+	v.virsh("destroy", v.name)
+	if got := v.carryOut(c); got != "stop already" {
+		t.Errorf("stop of what was forced off meanwhile: %s", got)
+	}
+	c = v.change(providers.Start)
+	v.virsh("setvcpus", v.name, "2", "--config", "--maximum")
+	if got := v.carryOut(c); got != "start stale stale_plan" {
+		t.Errorf("start of what was changed meanwhile: %s", got)
+	}
+	v.must("delete done", providers.Destroy)
+	v.nothing()
+}
+
+func evidence(o *providers.Object, kind providers.FindingKind) string {
+	for _, f := range o.Findings {
+		if f.Kind == kind {
+			return f.Evidence[0]
+		}
+	}
+	return ""
+}
+
+func TestHostPortThatIsTaken(t *testing.T) {
+	v := newHouse(t, "port").vm("dev")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.provider = p
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return h
-}
-
-func (h *house) observe(known ...providers.Known) providers.Inventory {
-	h.t.Helper()
-	inv, err := h.provider.Observe(h.t.Context(), providers.Query{Known: known})
+	_, port, err := net.SplitHostPort(taken.Addr().String())
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
-	return inv
+	v.want["port_forward"] = forwards(port)
+	v.must("define done, start failed port_taken", providers.Create)
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	v.must("start done, wait_ssh done", providers.Start)
+	if got := v.object().Attrs.GetAttr("ports").AsValueMap()["8080"]; got.AsBigFloat().String() != port {
+		t.Errorf("port %#v, want %s", got, port)
+	}
+	v.must("stop graceful, delete done", providers.Destroy)
+	v.nothing()
 }
 
-// do carries out the steps of a change as an executor does, each with the
-// fingerprint that the one before it left.
-func (h *house) do(c providers.Change) (string, *providers.Failure, cty.Value) {
-	h.t.Helper()
-	steps, err := h.provider.Steps(c)
+// row A46
+func TestGuestThatNeverAnswers(t *testing.T) {
+	v := newHouse(t, "mute").vm("dev")
+	v.cmdline("rdinit=/nowhere")
+	v.policy["ssh"] = cty.ObjectVal(map[string]cty.Value{"wait": cty.True, "wait_timeout": cty.NumberIntVal(15)})
+	v.policy["stop"] = cty.ObjectVal(map[string]cty.Value{"grace": cty.NumberIntVal(1), "force": cty.True, "force_wait": cty.NumberIntVal(20)})
+	v.must("define done, start done, wait_ssh timeout no_ssh", providers.Create)
+	log, err := os.ReadFile(filepath.Join(v.settings.Dir, "pool", v.name+".console.log"))
+	if err != nil || !strings.Contains(string(log), "anic") {
+		t.Errorf("the boot log: %v\n%s", err, log)
+	}
+	v.must("stop forced, delete done", providers.Destroy)
+	v.nothing()
+}
+
+// row A47
+func TestGuestWithAnotherHostKey(t *testing.T) {
+	v := newHouse(t, "hostkey").vm("dev")
+	v.must(created, providers.Create)
+	stranger, err := sshx.EnsureKey(filepath.Join(v.dir, "stranger"), "")
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
-	expect := map[providers.ID]string{}
-	if c.Object != nil {
-		expect[c.Object.ID] = c.Object.Fingerprint
+	if err := errors.Join(
+		sshx.Pin(v.target().KnownHosts, v.name, stranger),
+		os.Remove(filepath.Join(v.dir, "stranger")), os.Remove(filepath.Join(v.dir, "stranger.pub")),
+	); err != nil {
+		t.Fatal(err)
 	}
-	var done []string
-	values := c.Prior
-	for _, s := range steps {
-		ctx, cancel := context.WithTimeout(h.t.Context(), s.Timeout)
-		start := time.Now()
-		r, err := h.provider.Do(ctx, providers.Work{
-			Step: s, Expect: expect[s.Object], Prior: values, Want: c.Want, Policy: c.Policy, Generation: c.Generation,
-		}, func(p providers.Progress) { h.t.Logf("  %s: %s", s.Op, p.Text) })
-		cancel()
-		h.t.Logf("%s %s: %s %v after %s %v", s.Op, s.Name, r.How, err, time.Since(start).Round(time.Millisecond), r.Evidence)
-		if err != nil {
-			var f *providers.Failure
-			if !errors.As(err, &f) {
-				h.t.Fatalf("%s: not a failure: %v", s.Op, err)
-			}
-			h.t.Logf("seen %q next %q", f.Seen, f.Next)
-			return strings.Join(done, ", "), f, values
-		}
-		done = append(done, fmt.Sprintf("%s %s", s.Op, r.How))
-		expect[s.Object] = r.Fingerprint
-		if r.Values != cty.NilVal {
-			values = r.Values
-		}
-	}
-	return strings.Join(done, ", "), nil, values
+	v.must("stop graceful, start done, wait_ssh refused host_key_changed", providers.RestartIt)
+	v.must("stop graceful, delete done", providers.Destroy)
+	// The pin is renewed when vmctl makes it again.
+	v.must(created, providers.Create)
+	v.must("stop graceful, delete done", providers.Destroy)
+	v.nothing()
 }
 
-func (h *house) want(edit func(map[string]cty.Value)) cty.Value {
-	initrd, kernel := h.sha256("guest/initrd.gz"), h.sha256("guest/vmlinuz")
-	m := map[string]cty.Value{
-		"name": cty.NullVal(cty.String), "running": cty.True, "cpus": cty.NumberIntVal(1),
-		"memory": cty.NumberIntVal(256 << 20), "accel": cty.StringVal("tcg"),
-		"boot": cty.ObjectVal(map[string]cty.Value{
-			"kernel": cty.StringVal("guest/vmlinuz"), "kernel_sha256": cty.StringVal(kernel),
-			"initrd": cty.StringVal("guest/initrd.gz"), "initrd_sha256": cty.StringVal(initrd),
-			"cmdline": cty.StringVal("console=ttyS0 quiet"),
-		}),
-		"port_forward": cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{
-			"guest": cty.NumberIntVal(8080), "host": cty.StringVal("auto"), "host_ip": cty.StringVal("127.0.0.1"), "protocol": cty.StringVal("tcp"),
-		})}),
-		"ssh": cty.ObjectVal(map[string]cty.Value{
-			"user": cty.StringVal("root"), "identity": cty.NullVal(cty.String), "host_key": cty.StringVal("pin"),
-		}),
+// row L49
+// row A57
+func TestNameOfAStranger(t *testing.T) {
+	v := newHouse(t, "name").vm("dev")
+	stranger := filepath.Join(os.Getenv(homeVar), "stranger.xml")
+	xml := "<domain type='qemu'><name>name.dev</name><memory unit='MiB'>64</memory><vcpu>1</vcpu><os><type>hvm</type></os></domain>"
+	if err := os.WriteFile(stranger, []byte(xml), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if edit != nil {
-		edit(m)
+	v.virsh("define", stranger)
+	inv, err := v.provider.Observe(t.Context(), providers.Query{Known: []providers.Known{{Address: v.address, Kind: spec.VM, Name: v.name}}})
+	if err != nil || len(inv.Objects) != 1 || inv.Objects[0].Owner != nil {
+		t.Errorf("the stranger is seen as %+v (%v)", inv.Objects, err)
 	}
-	return cty.ObjectVal(m)
-}
-
-var dev = spec.Address{Kind: spec.VM, Name: "dev"}
-
-func TestLine(t *testing.T) {
-	h := newHouse(t, "line")
-	want := h.want(nil)
-	known := providers.Known{Address: dev, Kind: spec.VM, Name: "line.dev", Want: want}
-	id := providers.ID("11111111-2222-8333-8444-555555555555")
-	inv := h.observe(known)
-	t.Logf("%+v", inv)
-	got, f, values := h.do(providers.Change{Address: dev, Kind: spec.VM, Action: providers.Create, Name: "line.dev", ID: id, Want: want, Generation: 1})
-	if f != nil {
-		t.Fatal(f)
-	}
-	t.Log(got, values.GoString())
-	known.ID, known.Prior = id, values
-	inv = h.observe(known)
-	t.Logf("%+v", inv.Objects)
-	got, f, values = h.do(providers.Change{Address: dev, Kind: spec.VM, Action: providers.Destroy, Name: "line.dev", ID: id, Object: &inv.Objects[0], Prior: values})
-	t.Log(got, f, values)
-	inv = h.observe(known)
-	t.Logf("%+v", inv.Objects)
+	v.must("define refused name_taken", providers.Create)
+	v.virsh("undefine", v.name)
+	v.nothing()
 }

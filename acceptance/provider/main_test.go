@@ -52,7 +52,7 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	status, err := runIn(home)
-	return status, errors.Join(err, endDaemons(home), os.RemoveAll(home))
+	return status, errors.Join(err, endAll(home), os.RemoveAll(home))
 }
 
 func runIn(home string) (int, error) {
@@ -138,29 +138,40 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Close())
 }
 
-// endDaemons ends what libvirt started for the home, by the process IDs that it
-// wrote there.
-func endDaemons(home string) error {
+// endAll ends what was started for the home and is still there: libvirt's
+// daemons, and QEMUs of tests that failed. It returns when they are gone.
+func endAll(home string) error {
 	var errs []error
-	for _, name := range []string{"libvirtd", "virtlogd"} {
-		text, err := os.ReadFile(filepath.Join(home, "run/libvirt", name+".pid"))
-		if err != nil {
-			continue
+	for _, pid := range livingIn(home) {
+		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+			errs = append(errs, err)
 		}
-		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err != nil || !runsFor(pid, home) {
-			continue
+	}
+	for deadline := time.Now().Add(10 * time.Second); len(livingIn(home)) > 0; {
+		if time.Now().After(deadline) {
+			return errors.Join(append(errs, fmt.Errorf("processes %v of %s do not end", livingIn(home), home))...)
 		}
-		errs = append(errs, syscall.Kill(pid, syscall.SIGTERM))
-		for deadline := time.Now().Add(10 * time.Second); runsFor(pid, home) && time.Now().Before(deadline); {
-			time.Sleep(20 * time.Millisecond)
-		}
+		time.Sleep(20 * time.Millisecond)
 	}
 	return errors.Join(errs...)
 }
 
-// runsFor reports whether a process lives in a home.
-func runsFor(pid int, home string) bool {
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	return err == nil && strings.Contains(string(env), "HOME="+home+"\x00")
+// livingIn lists the processes whose home it is, by their environment.
+func livingIn(home string) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var all []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+		if err == nil && strings.Contains("\x00"+string(env), "\x00HOME="+home+"\x00") {
+			all = append(all, pid)
+		}
+	}
+	return all
 }

@@ -29,16 +29,6 @@ func Pin(path, alias, line string) error {
 	return writeKnownHost(path, alias, key)
 }
 
-// Fingerprint is how people compare keys: the SHA-256 fingerprint of the key in
-// an authorized_keys line.
-func Fingerprint(line string) (string, error) {
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
-	if err != nil {
-		return "", fmt.Errorf("read a public key: %w", err)
-	}
-	return ssh.FingerprintSHA256(key), nil
-}
-
 func addKnownHost(path, alias string, key ssh.PublicKey) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("remember the host key of %s: %w", alias, err)

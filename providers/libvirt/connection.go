@@ -36,8 +36,6 @@ type domainReader interface {
 
 type domainKeeper interface {
 	Define(ctx context.Context, xml string) error
-	// SetOwner replaces the owner mark of a domain as it runs.
-	SetOwner(ctx context.Context, uuid, element string) error
 	HasSavedMemory(ctx context.Context, uuid string) (bool, error)
 	// Undefine removes a domain with its saved memory and snapshot metadata.
 	Undefine(ctx context.Context, uuid string) error
@@ -84,7 +82,6 @@ const (
 
 type domainRef struct {
 	UUID, Name string
-	Active     bool
 	Transient  bool // has no configuration: it is gone when it stops
 }
 

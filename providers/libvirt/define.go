@@ -135,11 +135,6 @@ func (j *job) defineFrom(ctx context.Context, b blueprint) error {
 	if err := j.Define(ctx, text); err != nil {
 		return fail(err, "define %s", j.Name)
 	}
-	if j.seen != nil && j.seen.power.on() {
-		if err := j.SetOwner(ctx, j.seen.UUID, b.Owner); err != nil {
-			return fail(err, "mark %s as it runs", j.Name)
-		}
-	}
 	return nil
 }
 
@@ -329,7 +324,7 @@ func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 			ID: j.settings.Project.Lineage(), Project: j.settings.Project.Name, Address: j.Address,
 			Of: j.Object, Generation: j.Generation,
 		},
-		Accel: j.want.Accel, Memory: j.want.Memory, Boot: files.boot, Forwards: j.want.Forwards,
+		Accel: j.want.Accel, CPUs: j.want.CPUs, Memory: j.want.Memory, Boot: files.boot, Forwards: j.want.Forwards,
 	}
 	element, err := mark.element()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -150,40 +151,42 @@ func (c *conn) Facts(ctx context.Context) (facts, error) {
 
 func dotted(v uint32) string { return fmt.Sprintf("%d.%d.%d", v/1000000, v/1000%1000, v%1000) }
 
+// Domains lists all in one call: between two calls for those that run and those
+// that do not, one that starts or stops would be in neither.
 func (c *conn) Domains(ctx context.Context) ([]domainRef, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	var all []domainRef
-	for _, active := range []bool{true, false} {
-		flags := libvirt.CONNECT_LIST_DOMAINS_INACTIVE
-		if active {
-			flags = libvirt.CONNECT_LIST_DOMAINS_ACTIVE
-		}
-		found, err := call(ctx, c, "list domains", func() ([]domainRef, error) {
-			domains, err := c.c.ListAllDomains(flags)
-			if err != nil {
-				return nil, err
-			}
-			var refs []domainRef
-			for i := range domains {
-				ref, err := refOf(&domains[i])
-				if err != nil {
-					return nil, err
-				}
-				ref.Active = active
-				refs = append(refs, ref)
-				if err := domains[i].Free(); err != nil {
-					return nil, err
-				}
-			}
-			return refs, nil
-		})
+	all, err := c.list(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	transient, err := c.list(ctx, libvirt.CONNECT_LIST_DOMAINS_TRANSIENT)
+	if err != nil {
+		return nil, err
+	}
+	for i, ref := range all {
+		all[i].Transient = slices.Contains(transient, ref)
+	}
+	return all, nil
+}
+
+func (c *conn) list(ctx context.Context, flags libvirt.ConnectListAllDomainsFlags) ([]domainRef, error) {
+	return call(ctx, c, "list domains", func() ([]domainRef, error) {
+		domains, err := c.c.ListAllDomains(flags)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, found...)
-	}
-	return all, nil
+		var refs []domainRef
+		for i := range domains {
+			ref, err := refOf(&domains[i])
+			if err != nil {
+				return nil, err
+			}
+			refs = append(refs, ref)
+			free(&domains[i])
+		}
+		return refs, nil
+	})
 }
 
 func refOf(d *libvirt.Domain) (ref domainRef, err error) {
@@ -212,9 +215,6 @@ func (c *conn) lookup(ctx context.Context, find func() (*libvirt.Domain, error))
 		}
 		defer free(d)
 		if ref, err = refOf(d); err != nil {
-			return ref, err
-		}
-		if ref.Active, err = d.IsActive(); err != nil {
 			return ref, err
 		}
 		persistent, err := d.IsPersistent()
@@ -280,12 +280,6 @@ func (c *conn) Define(ctx context.Context, xml string) error {
 	return err
 }
 
-func (c *conn) SetOwner(ctx context.Context, uuid, element string) error {
-	return c.act(ctx, uuid, "mark a domain", func(d *libvirt.Domain) error {
-		return d.SetMetadata(libvirt.DOMAIN_METADATA_ELEMENT, element, ownerPrefix, ownerSpace, libvirt.DOMAIN_AFFECT_LIVE)
-	})
-}
-
 func (c *conn) HasSavedMemory(ctx context.Context, uuid string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -293,9 +287,14 @@ func (c *conn) HasSavedMemory(ctx context.Context, uuid string) (bool, error) {
 }
 
 func (c *conn) Undefine(ctx context.Context, uuid string) error {
+	const all = libvirt.DOMAIN_UNDEFINE_MANAGED_SAVE | libvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+	const newer = libvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | libvirt.DOMAIN_UNDEFINE_NVRAM
 	return c.act(ctx, uuid, "undefine a domain", func(d *libvirt.Domain) error {
-		return d.UndefineFlags(libvirt.DOMAIN_UNDEFINE_MANAGED_SAVE | libvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA |
-			libvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | libvirt.DOMAIN_UNDEFINE_NVRAM)
+		err := d.UndefineFlags(all | newer)
+		if errors.Is(err, libvirt.ERR_INVALID_ARG) { // a daemon that does not know the newer flags keeps nothing for them
+			return d.UndefineFlags(all)
+		}
+		return err
 	})
 }
 
@@ -372,7 +371,10 @@ func (c *conn) DefinePool(ctx context.Context, xml string) error {
 
 func (c *conn) StartPool(ctx context.Context, name string) error {
 	_, err := within(ctx, c, name, "start pool "+name, func(p *libvirt.StoragePool) (struct{}, error) {
-		return struct{}{}, p.Create(libvirt.STORAGE_POOL_CREATE_WITH_BUILD)
+		if err := p.Build(libvirt.STORAGE_POOL_BUILD_NEW); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, p.Create(0)
 	})
 	return err
 }

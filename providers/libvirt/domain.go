@@ -13,8 +13,10 @@ import (
 // description is what vmctl reads of one version of a domain's XML.
 type description struct {
 	Virtualized string // domain type: kvm, qemu
-	CPUs        uint
-	Memory      uint64 // bytes
+	CPUs        uint   // that it can have
+	CPUsNow     uint   // that it starts with
+	Memory      uint64 // bytes that it can have
+	Now         uint64 // bytes that it starts with
 	Kernel      string
 	Initrd      string
 	Cmdline     string
@@ -81,11 +83,11 @@ func describe(text string) (description, error) {
 		Kernel: x.OS.Kernel, Initrd: x.OS.Initrd, Cmdline: x.OS.Cmdline,
 		Owner: x.Metadata.Owner.owner(),
 	}
-	if x.VCPU.Current != 0 {
-		d.CPUs = x.VCPU.Current
+	if d.CPUsNow = x.VCPU.Current; d.CPUsNow == 0 {
+		d.CPUsNow = d.CPUs
 	}
-	if now := x.Now.bytes(); now != 0 {
-		d.Memory = now
+	if d.Now = x.Now.bytes(); d.Now == 0 {
+		d.Now = d.Memory
 	}
 	for _, s := range x.Serials {
 		if s.Log.File != "" {
@@ -124,12 +126,25 @@ func (d description) accel() string {
 }
 
 // memory is the size in a spec's words: what the mark says was wanted, as long
-// as the domain has just that.
+// as the domain has just that. Of the two sizes that a domain has, the one is
+// shown that is not as wanted.
 func (d description) memory() uint64 {
-	if d.Owner != nil && roundUp(d.Owner.Memory) == d.Memory {
+	switch {
+	case d.Owner == nil || roundUp(d.Owner.Memory) != d.Memory:
+		return d.Memory
+	case d.Now != d.Memory:
+		return d.Now
+	default:
 		return d.Owner.Memory
 	}
-	return d.Memory
+}
+
+// cpus is the number in a spec's words, chosen like memory.
+func (d description) cpus() uint {
+	if d.Owner == nil || d.Owner.CPUs == d.CPUs {
+		return d.CPUsNow
+	}
+	return d.CPUs
 }
 
 // roundUp is what QEMU makes of a size: whole MiB.

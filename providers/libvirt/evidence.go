@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -71,6 +72,8 @@ func tailOfFile(path string) []string {
 	return messages(text)
 }
 
+// messages are the last lines of the last start, from where they speak of an
+// error, if they do: what follows may be a long dump.
 func messages(text []byte) []string {
 	var all []string
 	argument := false
@@ -86,7 +89,11 @@ func messages(text []byte) []string {
 		}
 		argument = false
 	}
-	return all[max(0, len(all)-tailLines):]
+	from := max(0, len(all)-tailLines)
+	if i := slices.IndexFunc(all, func(line string) bool { return strings.Contains(line, "error") }); i >= 0 {
+		from = i
+	}
+	return all[from:min(len(all), from+tailLines)]
 }
 
 func closeQuietly(f io.Closer) {

@@ -1,5 +1,12 @@
 package libvirt
 
+import (
+	"sync"
+	"time"
+
+	"vmctl/providers"
+)
+
 // What the tests of this package, which stand outside of it, look into.
 var (
 	DescribeDomain  = describe
@@ -28,3 +35,27 @@ var BootArchive = bootArchive
 
 // FakePower is what a fake domain's run state is made of.
 func FakePower(state, reason int) power { return powerOf(state, reason) }
+
+// Dial connects as a Provider does.
+var Dial = dial
+
+// ErrAbsent says that something does not exist.
+var ErrAbsent = errAbsent
+
+// Version is one of the two versions of a domain.
+type Version = version
+
+// The two versions of a domain.
+const (
+	AsConfigured = asConfigured
+	AsRunning    = asRunning
+)
+
+// OpenHurried opens a provider that gives an attempt to connect no time.
+func OpenHurried(h Host, s providers.Settings) (*Provider, error) {
+	p, err := open(h, s, &sync.Mutex{})
+	if err == nil {
+		p.patience = time.Millisecond
+	}
+	return p, err
+}

@@ -216,7 +216,7 @@ func (f *Fake) Domains(context.Context) ([]domainRef, error) {
 
 func (f *Fake) ref(uuid string) domainRef {
 	d := f.domains[uuid]
-	return domainRef{UUID: uuid, Name: d.Name, Active: d.Power.on(), Transient: d.Transient}
+	return domainRef{UUID: uuid, Name: d.Name, Transient: d.Transient}
 }
 
 func (f *Fake) Domain(_ context.Context, uuid string) (domainRef, error) {
@@ -287,28 +287,6 @@ func (f *Fake) Define(_ context.Context, text string) error {
 	}
 	d.Configured, d.Transient = text, false
 	return nil
-}
-
-func (f *Fake) SetOwner(_ context.Context, uuid, element string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	d, err := f.domain(uuid)
-	if err != nil {
-		return err
-	}
-	if err := f.note("mark %s", d.Name); err != nil {
-		return err
-	}
-	var x libvirtxml.Domain
-	if err := x.Unmarshal(d.Running); err != nil {
-		return err
-	}
-	x.Metadata.XML, err = withOwner(x.Metadata.XML, element)
-	if err != nil {
-		return err
-	}
-	d.Running, err = x.Marshal()
-	return err
 }
 
 func (f *Fake) HasSavedMemory(_ context.Context, uuid string) (bool, error) {

@@ -15,16 +15,14 @@ import (
 
 // The owner mark is one element in a domain's metadata. libvirt keeps one
 // element per namespace.
-const (
-	ownerSpace  = "urn:vmctl:1"
-	ownerPrefix = "vmctl"
-)
+const ownerSpace = "urn:vmctl:1"
 
 // owner is the mark with what libvirt's own description of a domain cannot say:
 // what was wanted where the system shows only what came of it.
 type owner struct {
 	providers.Mark
 	Accel  string // auto, kvm, tcg
+	CPUs   uint
 	Memory uint64 // bytes, before they were rounded up
 	Boot   markedBoot
 	// Forwards are those that were wanted, in order; Host is 0 where the kernel
@@ -54,6 +52,7 @@ type ownerXML struct {
 
 type wantedXML struct {
 	Accel  string `xml:"accel,attr"`
+	CPUs   uint   `xml:"cpus,attr"`
 	Memory uint64 `xml:"memory,attr"`
 }
 
@@ -76,7 +75,7 @@ type forwardXML struct {
 func (o owner) element() (string, error) {
 	out := ownerXML{
 		Space: ownerSpace, ID: o.ID, Project: o.Project, Address: o.Address.String(), Of: string(o.Of), Generation: o.Generation,
-		Wanted: wantedXML{Accel: o.Accel, Memory: o.Memory},
+		Wanted: wantedXML{Accel: o.Accel, CPUs: o.CPUs, Memory: o.Memory},
 		Boot:   bootXML(o.Boot),
 	}
 	for _, f := range o.Forwards {
@@ -96,6 +95,7 @@ type readOwnerXML struct {
 	Generation string `xml:"generation,attr"`
 	Wanted     struct {
 		Accel  string `xml:"accel,attr"`
+		CPUs   string `xml:"cpus,attr"`
 		Memory string `xml:"memory,attr"`
 	} `xml:"urn:vmctl:1 wanted"`
 	Boot     bootXML      `xml:"urn:vmctl:1 boot"`
@@ -115,6 +115,9 @@ func (x *readOwnerXML) owner() *owner {
 	}
 	if n, err := strconv.ParseUint(x.Generation, 10, 64); err == nil {
 		o.Generation = n
+	}
+	if n, err := strconv.ParseUint(x.Wanted.CPUs, 10, 32); err == nil {
+		o.CPUs = uint(n)
 	}
 	if n, err := strconv.ParseUint(x.Wanted.Memory, 10, 64); err == nil {
 		o.Memory = n

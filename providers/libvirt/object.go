@@ -72,7 +72,7 @@ func sameAs(seen, want cty.Value) bool {
 
 func (d description) attrs() map[string]cty.Value {
 	all := map[string]cty.Value{
-		"cpus":      cty.NumberUIntVal(uint64(d.CPUs)),
+		"cpus":      cty.NumberUIntVal(uint64(d.cpus())),
 		"memory":    cty.NumberUIntVal(d.memory()),
 		"accel":     cty.StringVal(d.accel()),
 		forwardAttr: forwardsValue(d.wantedForwards()),

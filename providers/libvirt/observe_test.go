@@ -202,7 +202,15 @@ func TestObserveShowsWhatIsNotAsWanted(t *testing.T) {
 			shows: memory(256 << 20),
 		},
 		{name: "less memory than there could be", attr: "memory", change: edit("</memory>", "</memory><currentMemory unit='KiB'>131072</currentMemory>"), shows: memory(128 << 20)},
-		{name: "processors", attr: "cpus", change: edit("<vcpu>1<", "<vcpu current='2'>4<"), shows: cty.NumberIntVal(2)},
+		{name: "processors", attr: "cpus", change: edit("<vcpu>1<", "<vcpu current='1'>2<"), shows: cty.NumberIntVal(2)},
+		{
+			name: "fewer processors than there could be", attr: "cpus",
+			change: func(d *libvirt.FakeDomain) {
+				edit("<vcpu>1<", "<vcpu current='2'>4<")(d)
+				edit(`cpus="1"`, `cpus="4"`)(d)
+			},
+			want: map[string]cty.Value{"cpus": cty.NumberIntVal(4)}, shows: cty.NumberIntVal(2),
+		},
 		{name: "the accelerator", attr: "accel", change: edit(`type="qemu"`, `type="kvm"`), shows: cty.StringVal("kvm")},
 		{name: "a port", attr: "port_forward", change: edit("hostfwd=tcp:127.0.0.1:40002-:8080", "hostfwd=tcp:127.0.0.1:40002-:8081"), shows: func() cty.Value {
 			f := forwards("40002").AsValueSlice()[0].AsValueMap()

@@ -171,6 +171,10 @@ qemu-system-x86_64: warning: no
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
+	dump := "KVM internal error. Suberror: 1\n" + strings.Repeat("RAX=0\n", 20)
+	if got := libvirt.Messages([]byte("-msg \\\ntainted\n" + dump)); got[0] != "KVM internal error. Suberror: 1" || len(got) != 8 {
+		t.Errorf("a dump is quoted from its end: %q", got)
+	}
 }
 
 func TestMACOf(t *testing.T) {

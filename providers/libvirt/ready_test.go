@@ -187,7 +187,7 @@ func TestWaitSSHOfAGuestThatEnds(t *testing.T) {
 	wantText(t, "what was said", `
   . waiting for SSH: root@127.0.0.1:PORT
   . waiting for SSH: root@127.0.0.1:PORT: the server does not let root in with DIR/data/keys/lab.dev/id_ed25519
-wait_ssh: failed guest_stopped: start vm.dev: the guest is shut off (crashed)
+wait_ssh: failed guest_stopped: wait for SSH of vm.dev: the guest is shut off (crashed)
   seen: the guest's boot log is DIR/data/libvirt/pool/lab.dev.console.log
   seen:   Linux version 6.1
   seen:   Kernel panic - not syncing

@@ -91,7 +91,7 @@ func (s sight) fingerprint(uri string) string {
 
 func (d description) pairs(prefix string) [][2]string {
 	pairs := [][2]string{
-		{prefix + "cpus", strconv.FormatUint(uint64(d.CPUs), 10)},
+		{prefix + "cpus", strconv.FormatUint(uint64(d.cpus()), 10)},
 		{prefix + "memory", strconv.FormatUint(d.memory(), 10)},
 		{prefix + "accel", d.accel()},
 		{prefix + "boot files", d.Kernel + " " + d.Initrd},

@@ -237,7 +237,7 @@ func (j *job) notStarted(ctx context.Context, cause error) error {
 		f.Code = "start_failed"
 	}
 	f.Seen = append(f.Seen, j.evidence(ctx, j.connection, *j.seen)...)
-	f.Next = []string{"see QEMU's log: " + j.qemuLog(j.Name)}
+	f.Next = j.afterBoot()
 	return &bootError{Failure: f, words: cause.Error()}
 }
 
@@ -265,10 +265,30 @@ func (j *job) wentWrong(ctx context.Context, now power) error {
 	f := &providers.Failure{
 		Outcome: providers.Failed, Code: "guest_stopped",
 		Seen: append(j.evidence(ctx, j.connection, s), j.bootLog(ctx, j.connection, s)...),
-		Next: []string{"see QEMU's log: " + j.qemuLog(j.Name)},
-		Err:  fmt.Errorf("start %s: the guest is %s", j.Address, now.Words),
+		Next: j.afterBoot(),
+		Err:  fmt.Errorf("%s: the guest is %s", j.doing(), now.Words),
 	}
 	return &bootError{Failure: f, words: now.Words}
+}
+
+// afterBoot is what helps with a guest that did not get anywhere.
+func (j *job) afterBoot() []string {
+	var next []string
+	if j.seen.configured.Virtualized == "kvm" && !j.isAuto() {
+		next = append(next, fmt.Sprintf("if KVM does not work here: accel = \"auto\" in %s", j.Address))
+	}
+	if log := j.qemuLog(j.Name); log != "" {
+		next = append(next, "see QEMU's log: "+log)
+	}
+	return next
+}
+
+// doing is what the step does, in words.
+func (j *job) doing() string {
+	if j.Op == opWaitSSH {
+		return fmt.Sprintf("wait for SSH of %s", j.Address)
+	}
+	return fmt.Sprintf("%s %s", j.Op, j.Address)
 }
 
 // accelTrouble reports whether another accelerator may do better.

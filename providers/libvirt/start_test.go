@@ -85,6 +85,7 @@ start: done, running
 			says: `start: failed start_failed: start vm.dev: internal error: process exited while connecting to monitor: qemu-system-x86_64: error: failed to set MSR 0x10a
   seen: last lines of QEMU's log DIR/cache/libvirt/qemu/log/lab.dev.log:
   seen:   qemu-system-x86_64: cannot set up guest memory
+  next: if KVM does not work here: accel = "auto" in vm.dev
   next: see QEMU's log: DIR/cache/libvirt/qemu/log/lab.dev.log
 `,
 			calls: "define lab.dev\nstart lab.dev on kvm\n",
@@ -99,6 +100,7 @@ start: done, running
   seen: the guest's boot log is DIR/data/libvirt/pool/lab.dev.console.log
   seen:   Booting
   seen:   [ 0.0] hello
+  next: if KVM does not work here: accel = "auto" in vm.dev
   next: see QEMU's log: DIR/cache/libvirt/qemu/log/lab.dev.log
 `,
 			calls: "define lab.dev\nstart lab.dev on kvm\n",
