@@ -38,6 +38,10 @@ var connectErrors = []connectErrorRow{
 		"join its group and log in again: sudo usermod -aG libvirt \"$USER\"",
 		"use your own daemon: uri = \"qemu:///session\"",
 	}},
+	{"system bus connection", onSystem, "this user may not use the system's libvirt", []string{
+		"join its group and log in again: sudo usermod -aG libvirt \"$USER\"",
+		"use your own daemon: uri = \"qemu:///session\"",
+	}},
 	{"access denied", onSystem, "this user may not use the system's libvirt", []string{
 		"join its group and log in again: sudo usermod -aG libvirt \"$USER\"",
 		"use your own daemon: uri = \"qemu:///session\"",

@@ -34,20 +34,18 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 		}
 		how = providers.Done
 	}
-	evidence, err := j.sweep(ctx)
-	if err != nil {
+	evidence, err := j.removeFiles(ctx)
+	if err = errors.Join(err, j.forgetKeys(j.Name)); err != nil {
 		return providers.Result{}, fail(err, "tidy up after %s, which is deleted", j.Name)
 	}
 	return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
 }
 
-// sweep removes what belonged to a domain that is gone.
-func (j *job) sweep(ctx context.Context) ([]string, error) {
+// removeFiles removes the volumes of a domain that does not exist, and the pool
+// that vmctl made if it is empty then.
+func (j *job) removeFiles(ctx context.Context) ([]string, error) {
 	j.storage.Lock()
 	defer j.storage.Unlock()
-	if !namePattern.MatchString(j.Name) {
-		return nil, nil
-	}
 	var evidence []string
 	for _, name := range j.candidatePools() {
 		found, err := j.Pool(ctx, name)
@@ -72,5 +70,5 @@ func (j *job) sweep(ctx context.Context) ([]string, error) {
 			evidence = append(evidence, "removed the empty pool "+name)
 		}
 	}
-	return evidence, j.forgetKeys(j.Name)
+	return evidence, nil
 }

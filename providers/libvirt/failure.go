@@ -67,16 +67,23 @@ func fail(err error, format string, args ...any) *providers.Failure {
 		f.Code = "absent"
 	case strings.Contains(err.Error(), "No space left on device"):
 		f.Code = "disk_full"
+	case strings.Contains(err.Error(), "virtlogd"):
+		f.Code = "no_virtlogd"
+		f.Next = []string{
+			"libvirt keeps logs through virtlogd: start it: sudo systemctl start virtlogd",
+			"or where no service manager runs: sudo virtlogd -d",
+			"or install it: sudo apt-get install libvirt-daemon",
+		}
 	}
 	f.Err = fmt.Errorf("%s: %w", doing, err)
 	return f
 }
 
-// asFailure makes sure that Do's error is a failure.
-func asFailure(err error, doing string) error {
+// asFailure is the failure that err is, or one of it.
+func asFailure(err error, doing string) *providers.Failure {
 	var f *providers.Failure
-	if err == nil || errors.As(err, &f) {
-		return err
+	if errors.As(err, &f) {
+		return f
 	}
 	return fail(err, "%s", doing)
 }

@@ -26,6 +26,7 @@ func TestConnectErrors(t *testing.T) {
 		{"qemu:///system", "Failed to connect socket to '/var/run/libvirt/libvirt-sock': No such file or directory"},
 		{"qemu:///system", "Failed to connect socket to '/var/run/libvirt/libvirt-sock': Permission denied"},
 		{"qemu:///system", "authentication unavailable: no polkit agent available to authenticate action 'org.libvirt.unix.manage'"},
+		{"qemu:///system", "internal error: Unable to get system bus connection: Could not connect: No such file or directory"},
 		{"qemu:///system", "access denied by policy"},
 		{"qemu+ssh://host/system", "Cannot recv data: ssh: Could not resolve hostname host"},
 		{"qemu:///system", "something else"},

@@ -97,6 +97,9 @@ func (k keyring) archive() ([]byte, error) {
 
 // forgetKeys removes the folder of a vm's keys.
 func (p *Provider) forgetKeys(name string) error {
+	if !namePattern.MatchString(name) { // no folder has such a name
+		return nil
+	}
 	if err := os.RemoveAll(p.keyFolder(name)); err != nil {
 		return fmt.Errorf("remove the keys of %s: %w", name, err)
 	}

@@ -149,6 +149,9 @@ func (p *Provider) hostFacts(ctx context.Context, c connection) map[string]strin
 	all["arch"] = a.Arch
 	if a.Emulator == "" {
 		all["qemu"] = "not installed for " + a.Arch
+		if long := p.longSocket(""); long != "" { // libvirt finds no QEMU where it cannot talk to one
+			all["qemu"] = "unusable: " + long
+		}
 		return all
 	}
 	kvm, why := p.useKVM(accelAuto, a)

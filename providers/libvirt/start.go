@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
-
-	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
 )
@@ -153,75 +150,6 @@ func (j *job) bootOn(ctx context.Context, kvm bool) error { //nolint:revive // o
 	}
 }
 
-// recordedPorts are the forwards with the host ports that were held last: those
-// of the definition, else those of the record.
-func (j *job) recordedPorts() []forward {
-	d := j.seen.configured
-	all := append([]forward{sshForward(0)}, d.Forwards...)
-	if d.SSH != nil {
-		all[0].Host = d.SSH.Host
-	}
-	if all[0].Host == 0 {
-		all[0].Host = uint16(number(j.Prior, "ssh_port"))
-	}
-	recorded := attr(j.Prior, "ports")
-	if !known(recorded) || !recorded.Type().IsMapType() {
-		return all
-	}
-	for i, f := range all[1:] {
-		port, ok := recorded.AsValueMap()[strconv.Itoa(int(f.Guest))]
-		if f.Host != 0 || !ok || !known(port) || port.Type() != cty.Number {
-			continue
-		}
-		n, _ := port.AsBigFloat().Uint64()
-		if !slices.ContainsFunc(all, func(other forward) bool { return other.Host == uint16(n) }) {
-			all[i+1].Host = uint16(n)
-		}
-	}
-	return all
-}
-
-// keepPorts writes the host ports that QEMU holds into the definition, so that
-// the next start asks for them again.
-func (j *job) keepPorts(ctx context.Context) error {
-	held, err := j.heldPorts(ctx, j.connection, *j.seen)
-	if err != nil {
-		return err
-	}
-	all := j.recordedPorts()
-	all[0].Host = sshPortOf(held, j.seen.configured)
-	for i, f := range j.seen.configured.wantedForwards() {
-		if !f.fixed() {
-			all[i+1].Host = heldPort(held, f)
-		}
-	}
-	existing, err := j.XML(ctx, j.seen.UUID, asConfigured)
-	if err != nil {
-		return err
-	}
-	text, err := retarget(existing, j.seen.configured.Virtualized == "kvm", all)
-	if err != nil {
-		return err
-	}
-	return j.Define(ctx, text)
-}
-
-func (j *job) portTaken(f forward) error {
-	filter := "sport = :" + fmt.Sprint(f.Host)
-	option := "-ltnp"
-	if f.Protocol == protoUDP {
-		option = "-lunp"
-	}
-	return &providers.Failure{
-		Outcome: providers.Failed, Code: "port_taken",
-		Next: []string{
-			fmt.Sprintf("see who holds it: ss %s '%s'", option, filter),
-			fmt.Sprintf("or set another host port in port_forward of %s, or \"auto\"", j.Address),
-		},
-		Err: fmt.Errorf("start %s: host port %s is taken", j.Address, f.claimKey()),
-	}
-}
-
 // bootError says that a guest did not get anywhere.
 type bootError struct {
 	*providers.Failure
@@ -237,6 +165,9 @@ func (j *job) notStarted(ctx context.Context, cause error) error {
 		f.Code = "start_failed"
 	}
 	f.Seen = append(f.Seen, j.evidence(ctx, j.connection, *j.seen)...)
+	if f.Code == "no_virtlogd" {
+		return f
+	}
 	f.Next = j.afterBoot()
 	return &bootError{Failure: f, words: cause.Error()}
 }

@@ -1,0 +1,176 @@
+//go:build cgo && libvirt_dlopen
+
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"libvirt.org/go/libvirt"
+)
+
+// Domains lists all in one call: between two calls for those that run and those
+// that do not, one that starts or stops would be in neither.
+func (c *conn) Domains(ctx context.Context) ([]domainRef, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	all, err := c.list(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	transient, err := c.list(ctx, libvirt.CONNECT_LIST_DOMAINS_TRANSIENT)
+	if err != nil {
+		return nil, err
+	}
+	for i, ref := range all {
+		all[i].Transient = slices.Contains(transient, ref)
+	}
+	return all, nil
+}
+
+func (c *conn) list(ctx context.Context, flags libvirt.ConnectListAllDomainsFlags) ([]domainRef, error) {
+	return call(ctx, c, "list domains", func() ([]domainRef, error) {
+		domains, err := c.c.ListAllDomains(flags)
+		if err != nil {
+			return nil, err
+		}
+		var refs []domainRef
+		for i := range domains {
+			ref, err := refOf(&domains[i])
+			if err != nil {
+				return nil, err
+			}
+			refs = append(refs, ref)
+			free(&domains[i])
+		}
+		return refs, nil
+	})
+}
+
+func refOf(d *libvirt.Domain) (ref domainRef, err error) {
+	if ref.Name, err = d.GetName(); err != nil {
+		return ref, err
+	}
+	ref.UUID, err = d.GetUUIDString()
+	return ref, err
+}
+
+func (c *conn) Domain(ctx context.Context, uuid string) (domainRef, error) {
+	return c.lookup(ctx, func() (*libvirt.Domain, error) { return c.c.LookupDomainByUUIDString(uuid) })
+}
+
+func (c *conn) DomainNamed(ctx context.Context, name string) (domainRef, error) {
+	return c.lookup(ctx, func() (*libvirt.Domain, error) { return c.c.LookupDomainByName(name) })
+}
+
+func (c *conn) lookup(ctx context.Context, find func() (*libvirt.Domain, error)) (domainRef, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return call(ctx, c, "look up a domain", func() (ref domainRef, err error) {
+		d, err := find()
+		if err != nil {
+			return ref, err
+		}
+		defer free(d)
+		if ref, err = refOf(d); err != nil {
+			return ref, err
+		}
+		persistent, err := d.IsPersistent()
+		ref.Transient = !persistent
+		return ref, err
+	})
+}
+
+// on runs f on a domain.
+func on[T any](ctx context.Context, c *conn, uuid, doing string, f func(*libvirt.Domain) (T, error)) (T, error) {
+	return call(ctx, c, doing, func() (T, error) {
+		d, err := c.c.LookupDomainByUUIDString(uuid)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		defer free(d)
+		return f(d)
+	})
+}
+
+func (c *conn) act(ctx context.Context, uuid, doing string, f func(*libvirt.Domain) error) error {
+	_, err := on(ctx, c, uuid, doing, func(d *libvirt.Domain) (struct{}, error) { return struct{}{}, f(d) })
+	return err
+}
+
+func (c *conn) XML(ctx context.Context, uuid string, of version) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	var flags libvirt.DomainXMLFlags
+	if of == asConfigured {
+		flags = libvirt.DOMAIN_XML_INACTIVE
+	}
+	return on(ctx, c, uuid, "read a domain", func(d *libvirt.Domain) (string, error) { return d.GetXMLDesc(flags) })
+}
+
+func (c *conn) Power(ctx context.Context, uuid string) (power, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return on(ctx, c, uuid, "read a domain's run state", func(d *libvirt.Domain) (power, error) {
+		state, reason, err := d.GetState()
+		if err != nil {
+			return power{}, err
+		}
+		return powerOf(int(state), reason), nil
+	})
+}
+
+func (c *conn) Define(ctx context.Context, xml string) error {
+	_, err := call(ctx, c, "define a domain", func() (struct{}, error) {
+		d, err := c.c.DomainDefineXML(xml)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, d.Free()
+	})
+	return err
+}
+
+func (c *conn) HasSavedMemory(ctx context.Context, uuid string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return on(ctx, c, uuid, "look for saved memory", func(d *libvirt.Domain) (bool, error) { return d.HasManagedSaveImage(0) })
+}
+
+func (c *conn) Undefine(ctx context.Context, uuid string) error {
+	const all = libvirt.DOMAIN_UNDEFINE_MANAGED_SAVE | libvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+	const newer = libvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | libvirt.DOMAIN_UNDEFINE_NVRAM
+	return c.act(ctx, uuid, "undefine a domain", func(d *libvirt.Domain) error {
+		err := d.UndefineFlags(all | newer)
+		if errors.Is(err, libvirt.ERR_INVALID_ARG) { // a daemon that does not know the newer flags keeps nothing for them
+			return d.UndefineFlags(all)
+		}
+		return err
+	})
+}
+
+func (c *conn) Start(ctx context.Context, uuid string) error {
+	return c.act(ctx, uuid, "start a domain", (*libvirt.Domain).Create)
+}
+
+func (c *conn) Resume(ctx context.Context, uuid string) error {
+	return c.act(ctx, uuid, "resume a domain", (*libvirt.Domain).Resume)
+}
+
+func (c *conn) Shutdown(ctx context.Context, uuid string) error {
+	return c.act(ctx, uuid, "ask a domain to shut down", (*libvirt.Domain).Shutdown)
+}
+
+func (c *conn) Destroy(ctx context.Context, uuid string) error {
+	return c.act(ctx, uuid, "force a domain off", (*libvirt.Domain).Destroy)
+}
+
+func (c *conn) Monitor(ctx context.Context, uuid, command string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return on(ctx, c, uuid, "ask QEMU's monitor", func(d *libvirt.Domain) (string, error) {
+		return d.QemuMonitorCommand(command, libvirt.DOMAIN_QEMU_MONITOR_COMMAND_HMP)
+	})
+}

@@ -1,0 +1,200 @@
+//go:build cgo && libvirt_dlopen
+
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"libvirt.org/go/libvirt"
+)
+
+// within runs f on a pool.
+func within[T any](ctx context.Context, c *conn, name, doing string, f func(*libvirt.StoragePool) (T, error)) (T, error) {
+	return call(ctx, c, doing, func() (T, error) {
+		p, err := c.c.LookupStoragePoolByName(name)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		defer free(p)
+		return f(p)
+	})
+}
+
+func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return within(ctx, c, name, "read pool "+name, func(p *libvirt.StoragePool) (pool, error) {
+		active, err := p.IsActive()
+		if err != nil {
+			return pool{}, err
+		}
+		if active { // what is free is as old as the last refresh
+			if err := p.Refresh(0); err != nil {
+				return pool{}, err
+			}
+		}
+		xml, err := p.GetXMLDesc(0)
+		if err != nil {
+			return pool{}, err
+		}
+		read, err := parsePool(xml)
+		read.Active = active
+		return read, err
+	})
+}
+
+func (c *conn) DefinePool(ctx context.Context, xml string) error {
+	_, err := call(ctx, c, "define a pool", func() (struct{}, error) {
+		p, err := c.c.StoragePoolDefineXML(xml, 0)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, p.Free()
+	})
+	return err
+}
+
+func (c *conn) StartPool(ctx context.Context, name string) error {
+	_, err := within(ctx, c, name, "start pool "+name, func(p *libvirt.StoragePool) (struct{}, error) {
+		if err := p.Build(libvirt.STORAGE_POOL_BUILD_NEW); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, p.Create(0)
+	})
+	return err
+}
+
+func (c *conn) RemovePool(ctx context.Context, name string) error {
+	_, err := within(ctx, c, name, "remove pool "+name, func(p *libvirt.StoragePool) (struct{}, error) {
+		if active, err := p.IsActive(); err != nil || active {
+			if err = errors.Join(err, p.Destroy()); err != nil {
+				return struct{}{}, err
+			}
+		}
+		if err := p.Delete(libvirt.STORAGE_POOL_DELETE_NORMAL); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, p.Undefine()
+	})
+	return err
+}
+
+func (c *conn) Volumes(ctx context.Context, poolName string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return within(ctx, c, poolName, "list the volumes of pool "+poolName, func(p *libvirt.StoragePool) ([]string, error) {
+		if err := p.Refresh(0); err != nil {
+			return nil, err
+		}
+		return p.ListStorageVolumes()
+	})
+}
+
+func (c *conn) Upload(ctx context.Context, poolName string, u upload) (string, error) {
+	return within(ctx, c, poolName, "upload "+u.Name, func(p *libvirt.StoragePool) (string, error) {
+		v, err := p.StorageVolCreateXML(volumeXML(u), 0)
+		if err != nil {
+			return "", err
+		}
+		defer free(v)
+		if err := c.fill(v, u); err != nil {
+			if left := v.Delete(libvirt.STORAGE_VOL_DELETE_NORMAL); left != nil {
+				return "", fmt.Errorf("%w (and half of it stays behind: %s)", plain(err), plain(left))
+			}
+			return "", plain(err)
+		}
+		return v.GetPath()
+	})
+}
+
+func (c *conn) fill(v *libvirt.StorageVol, u upload) error {
+	s, err := c.c.NewStream(0)
+	if err != nil {
+		return err
+	}
+	defer free(s)
+	if err := v.Upload(s, 0, u.Size, 0); err != nil {
+		return err
+	}
+	var read error
+	err = s.SendAll(func(_ *libvirt.Stream, n int) ([]byte, error) {
+		b := make([]byte, n)
+		got, err := io.ReadFull(u.Content, b)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			read = err
+			return nil, err
+		}
+		return b[:got], nil
+	})
+	if err == nil {
+		return s.Finish()
+	}
+	abort(s)
+	if read != nil {
+		return read
+	}
+	return err
+}
+
+// abort ends a stream that failed. What it failed with is reported; a failure
+// to end it says nothing more.
+func abort(s *libvirt.Stream) {
+	_ = s.Abort() //nolint:errcheck // see above
+}
+
+func (c *conn) Tail(ctx context.Context, poolName, name string, limit uint64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return within(ctx, c, poolName, "read "+name, func(p *libvirt.StoragePool) ([]byte, error) {
+		if err := p.Refresh(0); err != nil {
+			return nil, err
+		}
+		v, err := p.LookupStorageVolByName(name)
+		if err != nil {
+			return nil, err
+		}
+		defer free(v)
+		info, err := v.GetInfo()
+		if err != nil {
+			return nil, err
+		}
+		size := min(info.Capacity, limit)
+		if size == 0 {
+			return nil, nil
+		}
+		s, err := c.c.NewStream(0)
+		if err != nil {
+			return nil, err
+		}
+		defer free(s)
+		if err := v.Download(s, info.Capacity-size, size, 0); err != nil {
+			return nil, err
+		}
+		var text []byte
+		err = s.RecvAll(func(_ *libvirt.Stream, b []byte) (int, error) {
+			text = append(text, b...)
+			return len(b), nil
+		})
+		if err != nil {
+			abort(s)
+			return nil, err
+		}
+		return text, s.Finish()
+	})
+}
+
+func (c *conn) DeleteVolume(ctx context.Context, poolName, name string) error {
+	_, err := within(ctx, c, poolName, "delete "+name, func(p *libvirt.StoragePool) (struct{}, error) {
+		v, err := p.LookupStorageVolByName(name)
+		if err != nil {
+			return struct{}{}, err
+		}
+		defer free(v)
+		return struct{}{}, v.Delete(libvirt.STORAGE_VOL_DELETE_NORMAL)
+	})
+	return err
+}

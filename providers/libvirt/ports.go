@@ -1,0 +1,103 @@
+package libvirt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// recordedPorts are the forwards with the host ports that were held last: those
+// of the definition, else those of the record.
+func (j *job) recordedPorts() []forward {
+	d := j.seen.configured
+	all := append([]forward{sshForward(0)}, d.Forwards...)
+	if d.SSH != nil {
+		all[0].Host = d.SSH.Host
+	}
+	if all[0].Host == 0 {
+		all[0].Host = uint16(number(j.Prior, "ssh_port"))
+	}
+	recorded := attr(j.Prior, "ports")
+	if !known(recorded) || !recorded.Type().IsMapType() {
+		return all
+	}
+	for i, f := range all[1:] {
+		port, ok := recorded.AsValueMap()[strconv.Itoa(int(f.Guest))]
+		if f.Host != 0 || !ok || !known(port) || port.Type() != cty.Number {
+			continue
+		}
+		n, _ := port.AsBigFloat().Uint64()
+		if !slices.ContainsFunc(all, func(other forward) bool { return other.Host == uint16(n) }) {
+			all[i+1].Host = uint16(n)
+		}
+	}
+	return all
+}
+
+// keepPorts writes the host ports that QEMU holds into the definition, so that
+// the next start asks for them again.
+func (j *job) keepPorts(ctx context.Context) error {
+	held, err := j.heldPorts(ctx, j.connection, *j.seen)
+	if err != nil {
+		return err
+	}
+	all := j.recordedPorts()
+	all[0].Host = sshPortOf(held, j.seen.configured)
+	for i, f := range j.seen.configured.wantedForwards() {
+		if !f.fixed() {
+			all[i+1].Host = heldPort(held, f)
+		}
+	}
+	existing, err := j.XML(ctx, j.seen.UUID, asConfigured)
+	if err != nil {
+		return err
+	}
+	text, err := retarget(existing, j.seen.configured.Virtualized == "kvm", all)
+	if err != nil {
+		return err
+	}
+	return j.Define(ctx, text)
+}
+
+func (j *job) portTaken(f forward) error {
+	filter := "sport = :" + fmt.Sprint(f.Host)
+	option := "-ltnp"
+	if f.Protocol == protoUDP {
+		option = "-lunp"
+	}
+	return &providers.Failure{
+		Outcome: providers.Failed, Code: "port_taken",
+		Next: []string{
+			fmt.Sprintf("see who holds it: ss %s '%s'", option, filter),
+			fmt.Sprintf("or set another host port in port_forward of %s, or \"auto\"", j.Address),
+		},
+		Err: fmt.Errorf("start %s: host port %s is taken", j.Address, f.claimKey()),
+	}
+}
+
+// stickyPorts are the wanted forwards with the host ports that the definition
+// already asks for.
+func (j *job) stickyPorts() []forward {
+	all := append([]forward{sshForward(0)}, j.want.Forwards...)
+	if j.seen == nil {
+		return all
+	}
+	if j.seen.configured.SSH != nil {
+		all[0].Host = j.seen.configured.SSH.Host
+	}
+	for i, f := range all[1:] {
+		if f.fixed() {
+			continue
+		}
+		sticky := heldPort(j.seen.configured.Forwards, f)
+		if !slices.ContainsFunc(all, func(other forward) bool { return other.Host == sticky }) {
+			all[i+1].Host = sticky
+		}
+	}
+	return all
+}

@@ -1,0 +1,42 @@
+package libvirt
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"vmctl/providers"
+)
+
+// maxSocketPath is what the system takes, with its closing zero (unix(7)).
+const maxSocketPath = 108
+
+// socketsFit checks that libvirt can make QEMU's sockets, before anything is
+// made.
+func (j *job) socketsFit() error {
+	long := j.longSocket(j.Name)
+	if long == "" {
+		return nil
+	}
+	return &providers.Failure{
+		Outcome: providers.Failed, Code: "path_too_long", Seen: []string{long},
+		Next: []string{"set XDG_CONFIG_HOME to a folder with a shorter path", "or use the system's libvirt: uri = \"qemu:///system\""},
+		Err:  fmt.Errorf("define %s: the folder in which libvirt keeps QEMU's sockets has too long a path", j.Address),
+	}
+}
+
+// longSocket says which of QEMU's sockets would have too long a path, "" if none.
+func (p *Provider) longSocket(name string) string {
+	if p.place.System || p.place.Remote != "" || p.place.Test {
+		return ""
+	}
+	config := p.host.Getenv("XDG_CONFIG_HOME")
+	if config == "" {
+		config = filepath.Join(p.host.Getenv("HOME"), ".config")
+	}
+	// libvirt: a counter and the first 20 bytes of the name.
+	socket := filepath.Join(config, "libvirt/qemu/lib", "domain-9999-"+name[:min(20, len(name))], "monitor.sock")
+	if len(socket) < maxSocketPath {
+		return ""
+	}
+	return fmt.Sprintf("%s has %d bytes, and a socket's path must have fewer than %d", socket, len(socket), maxSocketPath)
+}

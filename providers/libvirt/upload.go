@@ -1,0 +1,149 @@
+package libvirt
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"vmctl/providers"
+)
+
+// bootFiles are a vm's files in the pool.
+type bootFiles struct {
+	pool pool
+	boot markedBoot
+}
+
+// files makes the keys and uploads what the vm boots from.
+func (j *job) files(ctx context.Context) (bootFiles, error) {
+	var f bootFiles
+	k, err := j.ensureKeys(j.Name, j.want.SSH)
+	if err != nil {
+		return f, keyFailure(err, j.Name)
+	}
+	if f.pool, err = j.usablePool(ctx, j.connection); err != nil {
+		return f, asFailure(err, "find a pool for the files of "+j.Name)
+	}
+	b := j.want.Boot
+	f.boot = markedBoot{KernelSHA256: b.KernelSHA256, InitrdSHA256: b.InitrdSHA256, Keys: k.digest()}
+	if f.boot.Kernel, err = j.upload(ctx, f.pool, content{
+		volume: kernelVolume(j.Name, b.KernelSHA256), file: j.abs(b.Kernel), sha256: b.KernelSHA256,
+	}); err != nil {
+		return f, err
+	}
+	keys, err := k.archive()
+	if err != nil {
+		return f, err
+	}
+	both := sha256.Sum256([]byte(b.InitrdSHA256 + " " + k.digest()))
+	c := content{volume: initrdVolume(j.Name, hex.EncodeToString(both[:])), sha256: b.InitrdSHA256, appended: keys}
+	if b.Initrd != "" {
+		c.file = j.abs(b.Initrd)
+	}
+	f.boot.Initrd, err = j.upload(ctx, f.pool, c)
+	return f, err
+}
+
+func keyFailure(err error, name string) error {
+	f := fail(err, "make the keys of %s", name)
+	f.Code = "keys"
+	return f
+}
+
+// abs reads a path of the spec.
+func (j *job) abs(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(j.settings.Files, path)
+}
+
+// content is what a volume will hold: a file, and what is appended to it at the
+// next multiple of four bytes.
+type content struct {
+	volume   string
+	file     string // "": none
+	sha256   string // of the file
+	appended []byte
+}
+
+// upload fills a volume and returns its path. A volume that the domain boots
+// from already holds the same bytes: its name says so.
+func (j *job) upload(ctx context.Context, to pool, c content) (string, error) {
+	path := pathIn(to, c.volume)
+	if j.seen != nil && (j.seen.configured.Kernel == path || j.seen.configured.Initrd == path) {
+		if _, err := j.Tail(ctx, to.Name, c.volume, 1); err == nil {
+			return path, nil
+		}
+	}
+	var file io.Reader = bytes.NewReader(nil)
+	size := int64(0)
+	sum := sha256.New()
+	if c.file != "" {
+		f, err := os.Open(c.file)
+		if err != nil {
+			return "", unreadable(err, c.file)
+		}
+		defer closeQuietly(f)
+		info, err := f.Stat()
+		if err != nil {
+			return "", unreadable(err, c.file)
+		}
+		file, size = io.TeeReader(f, sum), info.Size()
+	}
+	zeros := make([]byte, padding(size))
+	if c.appended == nil {
+		zeros = nil
+	}
+	total := uint64(size) + uint64(len(zeros)+len(c.appended))
+	if total > to.Available {
+		return "", diskFull(to, c.volume, total)
+	}
+	j.say("uploading %s (%d bytes) to pool %s", c.volume, total, to.Name)
+	// What an interrupted upload left behind is not what its name says.
+	if err := j.DeleteVolume(ctx, to.Name, c.volume); err != nil && !errors.Is(err, errAbsent) {
+		return "", fail(err, "replace volume %s of pool %s", c.volume, to.Name)
+	}
+	path, err := j.Upload(ctx, to.Name, upload{
+		Name: c.volume, Size: total,
+		Content: io.MultiReader(file, bytes.NewReader(zeros), bytes.NewReader(c.appended)),
+	})
+	if err != nil {
+		f := fail(err, "upload %s to pool %s", c.volume, to.Name)
+		if f.Code == "disk_full" {
+			if now, err := j.Pool(ctx, to.Name); err == nil {
+				to = now
+			}
+			return "", diskFull(to, c.volume, total)
+		}
+		return "", f
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); c.file != "" && got != c.sha256 {
+		return "", &providers.Failure{
+			Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"},
+			Err: fmt.Errorf("upload %s: the file was changed since the plan was made", c.file),
+		}
+	}
+	return path, nil
+}
+
+func unreadable(err error, path string) error {
+	f := fail(err, "read %s", path)
+	f.Code, f.Next = "unreadable_file", []string{"make it readable: ls -l " + path}
+	return f
+}
+
+func diskFull(to pool, volume string, need uint64) error {
+	return &providers.Failure{
+		Outcome: providers.Failed, Code: "disk_full",
+		Seen: []string{fmt.Sprintf("%d bytes are needed, and %s has %d", need, to.Path, to.Available)},
+		Next: []string{"make room: df -h " + to.Path, "or choose another pool in the provider's block"},
+		Err:  fmt.Errorf("upload %s: the disk of pool %s is full", volume, to.Name),
+	}
+}
