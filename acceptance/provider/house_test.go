@@ -215,14 +215,14 @@ func (v *vm) run(args ...string) string {
 func (v *vm) target() sshx.Target {
 	keys := filepath.Join(v.settings.Keys, v.name)
 	return sshx.Target{
-		Address: "127.0.0.1", Port: v.port("ssh_port"), User: "root", Alias: v.name,
+		Address: "127.0.0.1", Port: v.sshPort(), User: "root", Alias: v.name,
 		IdentityFile: filepath.Join(keys, "id_ed25519"), KnownHosts: filepath.Join(keys, "known_hosts"),
 	}
 }
 
-func (v *vm) port(name string) int {
+func (v *vm) sshPort() int {
 	v.t.Helper()
-	n, _ := v.object().Attrs.GetAttr(name).AsBigFloat().Int64()
+	n, _ := v.object().Attrs.GetAttr("ssh_port").AsBigFloat().Int64()
 	return int(n)
 }
 

@@ -38,7 +38,7 @@ func TestLife(t *testing.T) {
 	if len(v.processes()) != 1 {
 		t.Errorf("processes that carry the data directory: %v", v.processes())
 	}
-	first := v.port("ssh_port")
+	first := v.sshPort()
 
 	v.want["memory"] = cty.NumberIntVal(384 << 20)
 	v.must(restarts, providers.RestartIt, "memory")
@@ -48,7 +48,7 @@ func TestLife(t *testing.T) {
 	if got := v.run("awk", "/MemTotal/ { print ($2 > 300000) }", "/proc/meminfo"); got != "1" {
 		t.Error("the guest did not get its memory")
 	}
-	if got := v.port("ssh_port"); got != first {
+	if got := v.sshPort(); got != first {
 		t.Errorf("the SSH port was %d and is %d", first, got)
 	}
 
@@ -95,7 +95,7 @@ func TestSideBySide(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
-	if a.port("ssh_port") == b.port("ssh_port") {
+	if a.sshPort() == b.sshPort() {
 		t.Error("two guests share a port")
 	}
 	if a.run("cat", "/vmctl/authorized_keys") == b.run("cat", "/vmctl/authorized_keys") {

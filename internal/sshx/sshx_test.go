@@ -272,16 +272,16 @@ func TestRunWhenTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	_, err := sshx.Run(ctx, target, sshx.Command{
 		Args:   []string{"sh", "-c", "echo begun; cat >/dev/null"},
-		Stdin:  pending{ctx},
+		Stdin:  pending(ctx.Done()),
 		Stdout: writer(func() { cancel(errors.New("told to stop")) }),
 	})
 	wantError(t, err, fmt.Sprintf("run a command as root@127.0.0.1:%d: told to stop", target.Port))
 }
 
 // pending is input that nobody types.
-type pending struct{ ctx context.Context }
+type pending <-chan struct{}
 
-func (p pending) Read([]byte) (int, error) { <-p.ctx.Done(); return 0, errors.New("closed") }
+func (p pending) Read([]byte) (int, error) { <-p; return 0, errors.New("closed") }
 
 type writer func()
 

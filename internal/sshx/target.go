@@ -100,7 +100,7 @@ func (t Target) dial(ctx context.Context) (*ssh.Client, error) {
 	})
 	if err != nil {
 		closeQuietly(conn)
-		return nil, t.explain(ctx, err, &check, limited.heard)
+		return nil, t.explain(ctx, err, &check, limited)
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -109,7 +109,7 @@ func (t Target) dial(ctx context.Context) (*ssh.Client, error) {
 }
 
 // explain turns what the library says into what it means.
-func (t Target) explain(ctx context.Context, err error, check *hostKeyCheck, heard bool) error { //nolint:revive // heard is a fact, not a mode
+func (t Target) explain(ctx context.Context, err error, check *hostKeyCheck, conn *limitedConn) error {
 	var late net.Error
 	switch {
 	case ctx.Err() != nil:
@@ -118,7 +118,7 @@ func (t Target) explain(ctx context.Context, err error, check *hostKeyCheck, hea
 		return check.failure
 	case strings.Contains(err.Error(), "unable to authenticate"):
 		return &AuthError{User: t.User, IdentityFile: t.IdentityFile, Err: err}
-	case !heard:
+	case !conn.heard:
 		return errors.New("connected, and no SSH server speaks yet")
 	case errors.As(err, &late) && late.Timeout():
 		return errors.New("the SSH server stopped answering during the login")

@@ -9,24 +9,24 @@ import (
 	"vmctl/internal/atomicfile"
 )
 
-// useKVM chooses the accelerator, and says why where it had to choose.
-func (p *Provider) useKVM(wanted string, a abilities) (kvm bool, why string) {
-	switch wanted {
+// chooseType chooses what runs the CPUs, and says why where KVM is passed over.
+func (p *Provider) chooseType(accel string, a abilities) (domainType, why string) {
+	switch accel {
 	case accelKVM:
-		return true, ""
+		return typeKVM, ""
 	case accelTCG:
-		return false, ""
+		return typeTCG, ""
 	}
 	if !a.KVM {
-		return false, "libvirt finds no usable /dev/kvm"
+		return typeTCG, "libvirt finds no usable /dev/kvm"
 	}
 	if why := p.noHardware(a.Arch); why != "" {
-		return false, why
+		return typeTCG, why
 	}
 	if why := p.kvmBroke(); why != "" {
-		return false, "KVM did not work since this machine was booted: " + why
+		return typeTCG, "KVM did not work since this machine was booted: " + why
 	}
-	return true, ""
+	return typeKVM, ""
 }
 
 // kvmBroke says what KVM did wrong since this machine was booted, "" if nothing

@@ -13,23 +13,23 @@ type judge = func(before, after cty.Value, running bool) providers.Verdict
 var kinds = map[spec.Kind]map[string]providers.Attribute{
 	spec.VM: {
 		"name":         {},
-		"running":      {Judge: always(providers.Live, "starts or stops it")},
+		"running":      {Judge: live("starts or stops it")},
 		"cpus":         {Judge: atStart("QEMU gets its CPUs when it starts")},
 		"memory":       {Judge: atStart("QEMU gets its memory when it starts")},
 		"accel":        {Judge: atStart("QEMU gets its accelerator when it starts")},
 		"boot":         {Judge: atStart("a kernel is booted when QEMU starts")},
-		"boot.kernel":  {Judge: always(providers.Live, "another path to the same content")},
-		"boot.initrd":  {Judge: always(providers.Live, "another path to the same content")},
+		"boot.kernel":  {Judge: live("another path to the same content")},
+		"boot.initrd":  {Judge: live("another path to the same content")},
 		"port_forward": {Judge: judgeForwards},
-		"ssh.user":     {Judge: always(providers.Live, "only how vmctl logs in")},
+		"ssh.user":     {Judge: live("only how vmctl logs in")},
 		"ssh.identity": {Judge: atStart("the guest gets its keys when it boots")},
-		"ssh.host_key": {Judge: always(providers.Live, "only how vmctl checks the guest")},
+		"ssh.host_key": {Judge: live("only how vmctl checks the guest")},
 
-		"ssh.wait":         {Judge: always(providers.Live, policyReason)},
-		"ssh.wait_timeout": {Judge: always(providers.Live, policyReason)},
-		"start":            {Judge: always(providers.Live, policyReason)},
-		"stop":             {Judge: always(providers.Live, policyReason)},
-		"lifecycle":        {Judge: always(providers.Live, policyReason)},
+		"ssh.wait":         {Judge: live(policyReason)},
+		"ssh.wait_timeout": {Judge: live(policyReason)},
+		"start":            {Judge: live(policyReason)},
+		"stop":             {Judge: live(policyReason)},
+		"lifecycle":        {Judge: live(policyReason)},
 
 		"id":       {Computed: true},
 		"address":  {Computed: true},
@@ -40,9 +40,9 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 
 const policyReason = "only how vmctl treats it"
 
-func always(a providers.Applies, reason string) judge {
+func live(reason string) judge {
 	return func(cty.Value, cty.Value, bool) providers.Verdict {
-		return providers.Verdict{Applies: a, Reason: reason}
+		return providers.Verdict{Applies: providers.Live, Reason: reason}
 	}
 }
 

@@ -15,7 +15,7 @@ type blueprint struct {
 	Arch       string
 	Board      board
 	Emulator   string
-	KVM        bool
+	Type       string // typeKVM or typeTCG
 	CPUs       uint
 	Memory     uint64 // bytes
 	Kernel     string // path of a volume
@@ -76,23 +76,28 @@ func (b blueprint) onto(d *libvirtxml.Domain) (string, error) {
 		return "", err
 	}
 	d.Metadata = &libvirtxml.DomainMetadata{XML: inner}
-	setAccel(d, b.KVM)
+	setAccel(d, b.Type)
 	setNet(d, b.UUID, b.Forwards)
 	setData(d, b.Data)
 	return d.Marshal()
 }
 
+// libvirt's types of domains, by what runs their CPUs.
+const (
+	typeKVM = "kvm"
+	typeTCG = "qemu"
+)
+
 // setAccel makes a domain run on KVM or TCG. A CPU that fits is kept.
-func setAccel(d *libvirtxml.Domain, kvm bool) { //nolint:revive // one of two accelerators
-	typ, mode := "qemu", "maximum"
-	if kvm {
-		typ, mode = "kvm", "host-model"
-	}
-	if d.Type == typ && d.CPU != nil {
+func setAccel(d *libvirtxml.Domain, domainType string) {
+	if d.Type == domainType && d.CPU != nil {
 		return
 	}
-	d.Type = typ
-	d.CPU = &libvirtxml.DomainCPU{Mode: mode}
+	d.Type = domainType
+	d.CPU = &libvirtxml.DomainCPU{Mode: "maximum"}
+	if domainType == typeKVM {
+		d.CPU.Mode = "host-model"
+	}
 }
 
 // setNet gives a domain the user network, in place of the one that it has.
@@ -131,12 +136,12 @@ func setArgs(d *libvirtxml.Domain, option, value string, ours func(string) bool)
 
 // retarget returns a domain's XML with another accelerator and other host ports,
 // and with all else as it is.
-func retarget(existing string, kvm bool, all []forward) (string, error) { //nolint:revive // one of two accelerators
+func retarget(existing, domainType string, all []forward) (string, error) {
 	d := &libvirtxml.Domain{}
 	if err := d.Unmarshal(existing); err != nil {
 		return "", fmt.Errorf("read the domain's description: %w", err)
 	}
-	setAccel(d, kvm)
+	setAccel(d, domainType)
 	setNet(d, d.UUID, all)
 	return d.Marshal()
 }

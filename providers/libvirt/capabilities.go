@@ -40,7 +40,7 @@ func parseCapabilities(text string) (abilities, error) {
 		}
 		a.Emulator = g.Arch.Emulator
 		for _, d := range g.Arch.Domains {
-			a.KVM = a.KVM || d.Type == "kvm"
+			a.KVM = a.KVM || d.Type == typeKVM
 		}
 	}
 	return a, nil

@@ -26,31 +26,36 @@ func (j *job) define(ctx context.Context) (providers.Result, error) {
 			return providers.Result{}, err
 		}
 	}
-	_, err := os.Stat(j.keyFolder(j.Name))
-	keysAreNew := errors.Is(err, fs.ErrNotExist)
+	_, missing := os.Stat(j.keyFolder(j.Name))
 	if err := j.write(ctx); err != nil {
-		return providers.Result{}, j.undo(ctx, err, keysAreNew)
+		f, undone := j.undo(ctx, err)
+		if undone && errors.Is(missing, fs.ErrNotExist) {
+			f.Seen = append(f.Seen, staysBehind(j.forgetKeys(j.Name))...)
+		}
+		return providers.Result{}, f
 	}
 	return j.result(ctx, providers.Done)
 }
 
-// undo removes what a failed attempt made, as long as there is no domain that
-// uses it, and returns the failure.
-func (j *job) undo(ctx context.Context, cause error, keysAreNew bool) error { //nolint:revive // a fact, not a mode
+// undo removes the files of a failed attempt, as long as there is no domain that
+// uses them, and returns the failure.
+func (j *job) undo(ctx context.Context, cause error) (f *providers.Failure, undone bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	f := asFailure(cause, "define "+j.Name)
+	f = asFailure(cause, "define "+j.Name)
 	if _, err := j.Domain(ctx, string(j.Object)); !errors.Is(err, errAbsent) {
-		return f
+		return f, false
 	}
 	_, err := j.removeFiles(ctx)
-	if keysAreNew {
-		err = errors.Join(err, j.forgetKeys(j.Name))
+	f.Seen = append(f.Seen, staysBehind(err)...)
+	return f, true
+}
+
+func staysBehind(err error) []string {
+	if err == nil {
+		return nil
 	}
-	if err != nil {
-		f.Seen = append(f.Seen, "what was made so far stays behind: "+err.Error())
-	}
-	return f
+	return []string{"what was made so far stays behind: " + err.Error()}
 }
 
 func (j *job) nameIsFree(ctx context.Context) error {
@@ -191,7 +196,7 @@ func (j *job) abilities(ctx context.Context) (abilities, error) {
 
 // blueprint puts together what the domain will be.
 func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
-	kvm, why := j.useKVM(j.want.Accel, a)
+	domainType, why := j.chooseType(j.want.Accel, a)
 	if why != "" {
 		j.say("accel = \"auto\": %s, so QEMU emulates the CPU (TCG)", why)
 	}
@@ -207,7 +212,7 @@ func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 		return blueprint{}, fmt.Errorf("write the owner mark: %w", err)
 	}
 	return blueprint{
-		Name: j.Name, UUID: string(j.Object), Arch: a.Arch, Board: boards[a.Arch], Emulator: a.Emulator, KVM: kvm,
+		Name: j.Name, UUID: string(j.Object), Arch: a.Arch, Board: boards[a.Arch], Emulator: a.Emulator, Type: domainType,
 		CPUs: j.want.CPUs, Memory: j.want.Memory,
 		Kernel: files.boot.Kernel, Initrd: files.boot.Initrd, Cmdline: j.want.Boot.Cmdline,
 		ConsoleLog: pathIn(files.pool, consoleVolume(j.Name)), Data: j.settings.Dir,

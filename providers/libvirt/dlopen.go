@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -98,12 +99,11 @@ func plain(err error) error {
 	if errors.As(err, &already) || !errors.As(err, &e) {
 		return err
 	}
-	switch e.Code {
-	case libvirt.ERR_NO_DOMAIN, libvirt.ERR_NO_STORAGE_POOL, libvirt.ERR_NO_STORAGE_VOL:
+	absent := []libvirt.ErrorNumber{libvirt.ERR_NO_DOMAIN, libvirt.ERR_NO_STORAGE_POOL, libvirt.ERR_NO_STORAGE_VOL}
+	if slices.Contains(absent, e.Code) {
 		return fmt.Errorf("%w: %s", errAbsent, e.Message)
-	default:
-		return &libvirtError{Code: int(e.Code), Message: e.Message}
 	}
+	return &libvirtError{Code: int(e.Code), Message: e.Message}
 }
 
 func (c *conn) Alive() bool {

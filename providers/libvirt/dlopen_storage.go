@@ -103,7 +103,7 @@ func (c *conn) Upload(ctx context.Context, poolName string, u upload) (string, e
 		defer free(v)
 		if err := c.fill(v, u); err != nil {
 			if left := v.Delete(libvirt.STORAGE_VOL_DELETE_NORMAL); left != nil {
-				return "", fmt.Errorf("%w (and half of it stays behind: %s)", plain(err), plain(left))
+				return "", fmt.Errorf("%w (and half of it stays behind: %w)", plain(err), plain(left))
 			}
 			return "", plain(err)
 		}

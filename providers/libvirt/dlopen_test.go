@@ -185,15 +185,7 @@ func TestConnectionWhoseContextEnded(t *testing.T) {
 
 // A daemon that accepts a connection and never answers does not hold vmctl up.
 func TestConnectToADaemonThatHangs(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "lv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := t.TempDir()
 	silent, err := net.Listen("unix", filepath.Join(dir, "sock"))
 	if err != nil {
 		t.Fatal(err)

@@ -114,9 +114,9 @@ func describe(text string) (description, error) {
 func (d description) accel() string {
 	actual := d.Virtualized
 	switch d.Virtualized {
-	case "kvm":
+	case typeKVM:
 		actual = accelKVM
-	case "qemu":
+	case typeTCG:
 		actual = accelTCG
 	}
 	if d.Owner != nil && (d.Owner.Accel == accelAuto || d.Owner.Accel == actual) {
@@ -159,10 +159,10 @@ func roundUp(bytes uint64) uint64 {
 // digest says what a boot file holds: what the mark says, as long as the domain
 // boots the file that the mark names.
 func digest(file, marked, sha256 string) string {
-	switch {
-	case file == marked:
+	switch file {
+	case marked:
 		return sha256
-	case file == "":
+	case "":
 		return "none"
 	default:
 		return "not vmctl's: " + path.Base(file)

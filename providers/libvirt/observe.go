@@ -154,10 +154,9 @@ func (p *Provider) hostFacts(ctx context.Context, c connection) map[string]strin
 		}
 		return all
 	}
-	kvm, why := p.useKVM(accelAuto, a)
-	all["accel"] = accelTCG + ": " + why
-	if kvm {
-		all["accel"] = accelKVM
+	all["accel"] = accelKVM
+	if _, why := p.chooseType(accelAuto, a); why != "" {
+		all["accel"] = accelTCG + ": " + why
 	}
 	return all
 }

@@ -57,7 +57,7 @@ func (j *job) keepPorts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := retarget(existing, j.seen.configured.Virtualized == "kvm", all)
+	text, err := retarget(existing, j.seen.configured.Virtualized, all)
 	if err != nil {
 		return err
 	}

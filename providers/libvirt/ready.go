@@ -34,7 +34,7 @@ func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
 	for {
 		err := j.waitOnce(ctx)
 		var broken *bootError
-		if errors.As(err, &broken) && j.seen.configured.Virtualized == "kvm" && j.isAuto() {
+		if errors.As(err, &broken) && j.seen.configured.Virtualized == typeKVM && j.isAuto() {
 			fell, err := j.fallBack(ctx, err)
 			if err != nil {
 				return providers.Result{}, err

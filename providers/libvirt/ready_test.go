@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zclconf/go-cty/cty"
 	"golang.org/x/crypto/ssh"
@@ -64,7 +65,7 @@ wait_ssh: done, running
 func TestWaitSSHInVain(t *testing.T) {
 	l := booted(t, func(s *sshtest.Server) { s.Authorized = nil })
 	l.apply(l.change(providers.Start, vm(nil)))
-	ctx := newLate(t.Context())
+	ctx := newLate()
 	ctx.end()
 	got := l.waitOnly(ctx)
 	wantText(t, "what was said", `
@@ -93,16 +94,17 @@ func (l *lab) waitOnly(ctx context.Context) string {
 }
 
 // late is a context whose deadline expires when it is told to.
-type late struct {
-	context.Context
-	done chan struct{}
-}
+type late struct{ done chan struct{} }
 
-func newLate(ctx context.Context) *late { return &late{Context: ctx, done: make(chan struct{})} }
+func newLate() *late { return &late{done: make(chan struct{})} }
 
 func (l *late) end() { close(l.done) }
 
 func (l *late) Done() <-chan struct{} { return l.done }
+
+func (l *late) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+func (l *late) Value(any) any { return nil }
 
 func (l *late) Err() error {
 	select {
@@ -129,7 +131,7 @@ wait_ssh: failed interrupted: wait for SSH of vm.dev: interrupted; it runs on
 func TestWaitSSHRefused(t *testing.T) {
 	l := booted(t, func(s *sshtest.Server) { s.Authorized = nil })
 	l.apply(l.change(providers.Start, vm(nil)))
-	ctx := newLate(t.Context())
+	ctx := newLate()
 	tries := 0
 	l.Sleeping = func() {
 		if tries++; tries == 3 {

@@ -75,14 +75,12 @@ func (j *job) resume(ctx context.Context) (providers.Result, error) {
 // boot starts a domain that is off, and falls back to TCG where the spec leaves
 // the choice and KVM does not work.
 func (j *job) boot(ctx context.Context) ([]string, error) {
-	kvm := j.seen.configured.Virtualized == "kvm"
-	if kvm && j.isAuto() {
-		if why := j.kvmBroke(); why != "" {
-			kvm = false
-		}
+	domainType := j.seen.configured.Virtualized
+	if domainType == typeKVM && j.isAuto() && j.kvmBroke() != "" {
+		domainType = typeTCG
 	}
-	err := j.bootOn(ctx, kvm)
-	if err == nil || !kvm || !j.isAuto() || !accelTrouble(err) {
+	err := j.bootOn(ctx, domainType)
+	if err == nil || domainType != typeKVM || !j.isAuto() || !accelTrouble(err) {
 		return nil, err
 	}
 	return j.fallBack(ctx, err)
@@ -106,7 +104,7 @@ func (j *job) fallBack(ctx context.Context, cause error) ([]string, error) {
 	if err := j.Destroy(ctx, j.seen.UUID); err != nil {
 		j.say("forcing it off reported: %v", err)
 	}
-	if err := j.bootOn(ctx, false); err != nil {
+	if err := j.bootOn(ctx, typeTCG); err != nil {
 		return nil, err
 	}
 	evidence := []string{"accel = \"auto\": KVM did not work (" + why + "), TCG does"}
@@ -119,14 +117,14 @@ func (j *job) fallBack(ctx context.Context, cause error) ([]string, error) {
 // bootOn starts a domain on one accelerator and watches it for a moment. Host
 // ports that the kernel chose before are asked for again, as long as they are
 // free.
-func (j *job) bootOn(ctx context.Context, kvm bool) error { //nolint:revive // one of two accelerators
+func (j *job) bootOn(ctx context.Context, domainType string) error {
 	ports := j.recordedPorts()
 	for {
 		existing, err := j.XML(ctx, j.seen.UUID, asConfigured)
 		if err != nil {
 			return fail(err, "read %s", j.Name)
 		}
-		text, err := retarget(existing, kvm, ports)
+		text, err := retarget(existing, domainType, ports)
 		if err != nil {
 			return fail(err, "describe %s to libvirt", j.Name)
 		}
@@ -205,7 +203,7 @@ func (j *job) wentWrong(ctx context.Context, now power) error {
 // afterBoot is what helps with a guest that did not get anywhere.
 func (j *job) afterBoot() []string {
 	var next []string
-	if j.seen.configured.Virtualized == "kvm" && !j.isAuto() {
+	if j.seen.configured.Virtualized == typeKVM && !j.isAuto() {
 		next = append(next, fmt.Sprintf("if KVM does not work here: accel = \"auto\" in %s", j.Address))
 	}
 	if log := j.qemuLog(j.Name); log != "" {

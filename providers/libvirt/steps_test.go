@@ -37,8 +37,10 @@ func TestSteps(t *testing.T) {
 		{name: "create", change: providers.Change{Action: providers.Create, Want: fixed, Policy: waits}},
 		{name: "create, wanted off", change: providers.Change{Action: providers.Create, Want: stopped, Policy: waits}},
 		{name: "create, without waiting", change: providers.Change{Action: providers.Create, Want: vm(nil), Policy: policy(nil)}},
-		{name: "create what refers to another resource", change: providers.Change{Action: providers.Create, Policy: waits,
-			Want: vm(map[string]cty.Value{"cpus": cty.UnknownVal(cty.Number), "boot": cty.DynamicVal})}},
+		{name: "create what refers to another resource", change: providers.Change{
+			Action: providers.Create, Policy: waits,
+			Want: vm(map[string]cty.Value{"cpus": cty.UnknownVal(cty.Number), "boot": cty.DynamicVal}),
+		}},
 		{name: "update what is off", change: providers.Change{Action: providers.Update, Object: off, Want: vm(nil)}, edits: []string{"memory"}},
 		{name: "update that frees a port", change: providers.Change{Action: providers.Update, Object: off, Want: vm(map[string]cty.Value{"port_forward": forwards("9090")})}, edits: []string{"port_forward"}},
 		{name: "update of what the domain does not know", change: providers.Change{Action: providers.Update, Object: on, Want: vm(nil)}, edits: []string{"ssh.user", "ssh.host_key", "boot.kernel", "boot.initrd"}},

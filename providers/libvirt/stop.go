@@ -81,10 +81,10 @@ func (g *guest) Look(ctx context.Context) (stop.Sight, error) {
 		return stop.Sight{Verdict: stop.Runs, Evidence: s.power.Words, Deaf: s.power.Reason == broke}, nil
 	}
 	sight := stop.Sight{Verdict: stop.Gone, Evidence: s.power.Words}
-	switch s.power.Reason {
-	case byRequest:
+	if s.power.Reason == byRequest {
 		sight.How = providers.Graceful
-	case byForce:
+	}
+	if s.power.Reason == byForce {
 		sight.How = providers.Forced
 	}
 	return sight, nil

@@ -40,10 +40,14 @@ func (p *Provider) usablePool(ctx context.Context, c connection) (pool, error) {
 		}
 	}
 	name, folder := p.ownPool()
+	mode := sessionPoolMode
+	if p.place.System {
+		mode = systemPoolMode
+	}
 	found, err := c.Pool(ctx, name)
 	if errors.Is(err, errAbsent) {
 		// Another vmctl may have made it in between: reading decides.
-		made := c.DefinePool(ctx, poolXML(name, folder, p.place.System))
+		made := c.DefinePool(ctx, poolXML(name, folder, mode))
 		if found, err = c.Pool(ctx, name); err != nil {
 			return pool{}, errors.Join(made, err)
 		}
@@ -97,13 +101,15 @@ type poolTarget struct {
 	Mode string `xml:"permissions>mode"`
 }
 
-// poolXML describes a pool of files. QEMU's user must be able to pass through a
-// system pool's folder; nobody else gets into one's own.
-func poolXML(name, folder string, system bool) string { //nolint:revive // one of two kinds of connection
-	mode := "0700"
-	if system {
-		mode = "0711"
-	}
+// QEMU's user must be able to pass through a system pool's folder; nobody else
+// gets into one's own.
+const (
+	systemPoolMode  = "0711"
+	sessionPoolMode = "0700"
+)
+
+// poolXML describes a pool of files.
+func poolXML(name, folder, mode string) string {
 	return mustXML(struct {
 		XMLName xml.Name   `xml:"pool"`
 		Type    string     `xml:"type,attr"`

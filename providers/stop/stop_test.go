@@ -64,8 +64,8 @@ func (w *world) clock() stop.Clock {
 	}
 }
 
-func runs(evidence string) (stop.Sight, error) {
-	return stop.Sight{Verdict: stop.Runs, Evidence: evidence}, nil
+func runs() (stop.Sight, error) {
+	return stop.Sight{Verdict: stop.Runs, Evidence: "running"}, nil
 }
 
 func gone(how providers.How, evidence string) (stop.Sight, error) {
@@ -94,7 +94,7 @@ func TestStop(t *testing.T) {
 				if w.now >= 3*time.Second {
 					return gone("", "shut off (shutdown)")
 				}
-				return runs("running")
+				return runs()
 			}},
 			want: `
 request at 0s
@@ -108,7 +108,7 @@ gone after 3s: shut off (shutdown)`,
 				if w.requests == 2 {
 					return gone(providers.Graceful, "shut off (shutdown)")
 				}
-				return runs("running")
+				return runs()
 			}},
 			want: `
 request at 0s
@@ -123,7 +123,7 @@ gone after 13s: shut off (shutdown)`,
 				if w.forced {
 					return gone(providers.Forced, "shut off (destroyed)")
 				}
-				return runs("running")
+				return runs()
 			}},
 			policy: func(p *stop.Policy) { p.Again = 0 },
 			want: `
@@ -142,7 +142,7 @@ gone after 30s: shut off (destroyed)`,
 					if w.forced {
 						return gone("", "shut off")
 					}
-					return runs("running")
+					return runs()
 				},
 				force: func(*world) error { return errors.New("domain is not running") },
 			},
@@ -166,7 +166,7 @@ shut off (destroyed)`,
 		},
 		{
 			name:   "force is forbidden: never called stopped",
-			world:  world{look: func(*world) (stop.Sight, error) { return runs("running") }},
+			world:  world{look: func(*world) (stop.Sight, error) { return runs() }},
 			policy: func(p *stop.Policy) { p.Forbidden = true; p.Again = 0 },
 			want: `
 request at 0s
@@ -177,7 +177,7 @@ next: vmctl vm stop vm.dev`,
 		},
 		{
 			name:   "force does not work either",
-			world:  world{look: func(*world) (stop.Sight, error) { return runs("running") }},
+			world:  world{look: func(*world) (stop.Sight, error) { return runs() }},
 			policy: func(p *stop.Policy) { p.Again = 0 },
 			want: `
 request at 0s
@@ -200,12 +200,12 @@ next: vmctl vm stop vm.dev`,
 			world: world{look: func(w *world) (stop.Sight, error) {
 				if w.now >= 30*time.Second && w.requests > 0 {
 					w.requests = -1
-					return runs("running")
+					return runs()
 				}
 				if w.requests < 0 {
 					return stop.Sight{Verdict: stop.Other, Evidence: "another UUID"}, nil
 				}
-				return runs("running")
+				return runs()
 			}},
 			policy: func(p *stop.Policy) { p.Again = 0 },
 			want: `
@@ -225,7 +225,7 @@ seen: still running 30s after the request`,
 				if w.requests > 0 {
 					return stop.Sight{}, errors.New("no daemon")
 				}
-				return runs("running")
+				return runs()
 			}},
 			policy: func(p *stop.Policy) { p.Again = 0 },
 			want: `
@@ -242,7 +242,7 @@ seen: requested after 0s`,
 				if w.requests > 2 {
 					return stop.Sight{}, errors.New("no daemon")
 				}
-				return runs("running")
+				return runs()
 			}},
 			policy: func(p *stop.Policy) { p.Again = 0 },
 			want: `
@@ -257,7 +257,7 @@ seen: still running 30s after the request`,
 				if w.forced {
 					return stop.Sight{}, errors.New("no daemon")
 				}
-				return runs("running")
+				return runs()
 			}},
 			policy: func(p *stop.Policy) { p.Again = 0 },
 			want: `
@@ -275,7 +275,7 @@ seen: forced after 30s`,
 					if w.forced {
 						return gone("", "shut off (destroyed)")
 					}
-					return runs("running")
+					return runs()
 				},
 				request: func(*world) error { return errors.New("monitor is busy") },
 			},
@@ -338,7 +338,7 @@ func TestStopWhenTheContextEnds(t *testing.T) {
 	}{
 		{
 			name: "still running",
-			late: func(*world) (stop.Sight, error) { return runs("running") },
+			late: func(*world) (stop.Sight, error) { return runs() },
 			want: `
 request at 0s
 timeout still_running: stop: it is still running after 5s (running)
@@ -371,7 +371,7 @@ seen: requested after 0s`,
 					if ctx.Err() != nil {
 						return tc.late(w)
 					}
-					return runs("running")
+					return runs()
 				},
 				asleep: func(w *world) {
 					if w.now >= 5*time.Second {

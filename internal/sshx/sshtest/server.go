@@ -9,7 +9,7 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os/exec"
+	"os/exec" //nolint:depguard // a server for tests only, which runs what a test asks for
 	"sync"
 	"testing"
 
