@@ -3,7 +3,9 @@
 package process_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -112,5 +114,17 @@ func TestHostilePath(t *testing.T) {
 		if err != nil || len(found) != 0 {
 			t.Errorf("PATH=%s: found %v, %v", path, found, err)
 		}
+	}
+}
+
+func TestChildWithoutEnvironment(t *testing.T) {
+	said, out, err := os.Pipe()
+	must(t, err)
+	child := start(t, process.Command{Path: "/usr/bin/env", Stdout: out})
+	must(t, errors.Join(child.Wait(t.Context()), out.Close()))
+	environment, err := io.ReadAll(said)
+	must(t, errors.Join(err, said.Close()))
+	if len(environment) != 0 {
+		t.Errorf("got %q, want nothing", environment)
 	}
 }

@@ -13,6 +13,7 @@ var (
 	ErrNone       = errNone
 	ParseProcargs = parseProcargs
 	Descendants   = descendants
+	ThisSystem    = thisSystem
 )
 
 func NewHost(s System) Host          { return Host{system: s} }

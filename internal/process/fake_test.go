@@ -61,6 +61,7 @@ type fakeSystem struct {
 	unreadable    map[int]any // pid -> error or process.Sight
 	beforeRequest func()
 	denied        error // to whoever signals
+	unheld        error // to whoever wants to hold a process
 }
 
 type fakeProcess struct {
@@ -119,6 +120,7 @@ func (s *fakeSystem) Place() (process.Place, error) {
 }
 
 func (s *fakeSystem) Look(pid int) (process.Sight, error) {
+	neverAsked(pid)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch instead := s.unreadable[pid].(type) {
@@ -160,12 +162,25 @@ func (s *fakeSystem) Tree(pid int) ([]int, error) {
 }
 
 func (s *fakeSystem) Open(pid int) (process.Handle, error) {
+	neverAsked(pid)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.unheld != nil {
+		return nil, s.unheld
+	}
 	if p := s.processes[pid]; p != nil {
 		return &fakeHandle{system: s, process: p}, nil
 	}
 	return nil, process.ErrNone
+}
+
+// neverAsked holds the line at numbers that mean a group, or everybody.
+//
+// row L05
+func neverAsked(pid int) {
+	if pid <= 1 {
+		panic(fmt.Sprintf("pid %d reached the system", pid))
+	}
 }
 
 // fakeHandle means one process, whoever has its pid.

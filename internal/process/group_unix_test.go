@@ -3,6 +3,8 @@
 package process_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -46,5 +48,17 @@ func TestForceSparesItself(t *testing.T) {
 	want := "this command runs inside it and would end too: run it from elsewhere"
 	if err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestFindOverlooksItself(t *testing.T) {
+	found, err := process.Host{}.Find(t.Context(), func(argv []string) bool { return argv[0] == os.Args[0] })
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		t.Fatal(err)
+	}
+	for _, id := range found {
+		if id.PID == os.Getpid() {
+			t.Errorf("found itself: %v", id)
+		}
 	}
 }

@@ -101,6 +101,23 @@ func TestHiddenProcessIsNotGone(t *testing.T) {
 	verify(t, host, a.Identity, process.Gone)
 }
 
+// A process whose program has left the memory is on its way out, and not there
+// yet.
+func TestEndingProcessIsNotGone(t *testing.T) {
+	a := realWorld{}.Run(t, "deaf")
+	proc := fakeProc(t, "self", "sys")
+	pid := strconv.Itoa(a.PID)
+	must(t, os.Mkdir(filepath.Join(proc, pid), 0o755))
+	must(t, os.Symlink("/proc/"+pid+"/stat", filepath.Join(proc, pid, "stat")))
+	verdict, reason := hostAt(proc).Verify(a.Identity)
+	if verdict != process.Match || !strings.HasSuffix(reason, " is ending") {
+		t.Errorf("%s: %s, want match: ending", verdict, reason)
+	}
+	if _, err := hostAt(proc).Capture(over(t), a.PID); err == nil || errors.Is(err, process.ErrGone) {
+		t.Errorf("capture: %v", err)
+	}
+}
+
 // What may not be read is unknown. Whoever may read everything tests as a user
 // who may not.
 //

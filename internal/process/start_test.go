@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,4 +101,53 @@ func TestChildGetsWhatItIsGiven(t *testing.T) {
 	if got := string(bytes.TrimSpace(said)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+}
+
+// tampered is this machine, but for what it is made to say.
+type tampered struct {
+	process.System
+	opened int
+	blind  error
+}
+
+func (s *tampered) Open(pid int) (process.Handle, error) {
+	s.opened++
+	return s.System.Open(pid)
+}
+
+func (s *tampered) Look(pid int) (process.Sight, error) {
+	if s.blind != nil {
+		return process.Sight{}, s.blind
+	}
+	return s.System.Look(pid)
+}
+
+// Once it is collected its pid may belong to anybody.
+func TestCollectedChildIsLeftAlone(t *testing.T) {
+	system := &tampered{System: process.ThisSystem()}
+	child, err := process.NewHost(system).Start(process.Command{Path: self(t), Env: append(os.Environ(), role+"=deaf")})
+	must(t, err)
+	collect(t, child)
+	system.opened = 0
+	must(t, child.Force())
+	if system.opened != 0 {
+		t.Error("the pid of a collected child was opened")
+	}
+}
+
+// A child that cannot be read, and so never ended, is not left running.
+func TestUnreadableChildIsNotLeft(t *testing.T) {
+	stage := newStage(t)
+	said, out, err := os.Pipe()
+	must(t, err)
+	_, err = process.NewHost(&tampered{System: process.ThisSystem(), blind: fs.ErrPermission}).Start(process.Command{
+		Path: self(t), Env: append(os.Environ(), role+"=deaf"), Stdin: stage.in, Stdout: out,
+	})
+	if err == nil || !strings.HasSuffix(err.Error(), " cannot be read: permission denied") {
+		t.Errorf("started: %v", err)
+	}
+	// The end of what it could say comes when it has ended.
+	must(t, out.Close())
+	_, err = io.Copy(io.Discard, said)
+	must(t, errors.Join(err, said.Close()))
 }

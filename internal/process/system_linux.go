@@ -109,7 +109,10 @@ func (l linux) Look(pid int) (sight, error) {
 			return sight{}, errNone
 		}
 	}
-	return sight{}, fmt.Errorf("it exists, and %s hides it (%w): %w", l.proc, last, fs.ErrPermission)
+	if errors.Is(last, errChanged) {
+		return sight{}, last
+	}
+	return sight{}, fmt.Errorf("it exists, and %s hides it (%v): %w", l.proc, last, fs.ErrPermission)
 }
 
 var errChanged = errors.New("its pid was given to another process meanwhile")

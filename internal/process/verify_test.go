@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -222,6 +223,23 @@ func TestWaitForTheUnreadable(t *testing.T) {
 	want := `wait for pid 101 (C:\actors\deaf) to end: pid 101 cannot be read: permission denied: context canceled`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	a.End()
+	must(t, w.Host().Wait(t.Context(), a.Identity))
+}
+
+// What cannot be held is not signalled. It is waited for by looking at it.
+func TestNoHandle(t *testing.T) {
+	w := newFakeWorld()
+	a := w.Run(t, "deaf")
+	w.system.unheld = errors.New("too many open files")
+	want := `request pid 101 (C:\actors\deaf) to end: refused: unknown: too many open files`
+	if err := w.Host().Request(a.Identity); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	refused(t, w.Host(), a.Identity, process.Unknown)
+	if err := w.Host().Wait(over(t), a.Identity); !errors.Is(err, context.Canceled) {
+		t.Errorf("wait for one that runs: %v", err)
 	}
 	a.End()
 	must(t, w.Host().Wait(t.Context(), a.Identity))
