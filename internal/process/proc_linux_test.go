@@ -85,7 +85,7 @@ func TestHiddenProcessIsNotGone(t *testing.T) {
 	a := realWorld{}.Run(t, "deaf")
 	host := hostAt(fakeProc(t, "self", "sys"))
 	verdict, reason := host.Verify(a.Identity)
-	if verdict != process.Unknown || !strings.Contains(reason, " hides it (") {
+	if verdict != process.Unknown || !strings.Contains(reason, " hides it: permission denied") {
 		t.Errorf("%s: %s, want unknown: hidden", verdict, reason)
 	}
 	refused(t, host, a.Identity, process.Unknown)

@@ -112,7 +112,7 @@ func (l linux) Look(pid int) (sight, error) {
 	if errors.Is(last, errChanged) {
 		return sight{}, last
 	}
-	return sight{}, fmt.Errorf("it exists, and %s hides it (%v): %w", l.proc, last, fs.ErrPermission)
+	return sight{}, fmt.Errorf("it exists, and %s hides it: %w", l.proc, fs.ErrPermission)
 }
 
 var errChanged = errors.New("its pid was given to another process meanwhile")
