@@ -97,6 +97,7 @@ func (d *differ) change(a spec.Address) Change {
 	d.account(a, sight)
 	standing := Stand(sight.Marking, sight.Recorded, inSpec && !d.options.Destroy)
 	d.decide(&c, sight, standing, inSpec)
+	d.lacking(&c)
 	return c
 }
 

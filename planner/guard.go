@@ -73,6 +73,19 @@ func (d *differ) protect(c *Change) {
 	}
 }
 
+// lacking blocks what the host lacks the means for, before any step.
+func (d *differ) lacking(c *Change) {
+	missing := d.world.systems[c.System].Inventory.Missing[c.Kind]
+	if c.Blocked != nil || missing == "" {
+		return
+	}
+	switch c.Action {
+	case providers.Create, providers.ReplaceIt, providers.RestartIt, providers.Start, providers.Recover:
+		c.Blocked = &Block{Kind: Blocked, Reason: missing}
+	case providers.Update, providers.Stop, providers.Destroy, providers.Adopt, providers.Forget, providers.NoOp:
+	}
+}
+
 // behind notes a record that is older than the mark: a restored backup.
 func (d *differ) behind(c *Change) {
 	if c.Record == nil || c.Object == nil || c.Object.Owner == nil || c.Object.Owner.Generation <= c.Record.Generation || d.wasInterrupted(c.Address) {

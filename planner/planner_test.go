@@ -299,6 +299,23 @@ found state_behind vm.a: the record is of generation 1, the object's mark of 3: 
 `,
 		},
 		{
+			name: "what the host lacks is said before any step",
+			spec: one,
+			change: func(s *scene) {
+				s.system("qemu:///session").inventory.Missing = map[spec.Kind]string{spec.VM: "no QEMU: install it"}
+			},
+			want: "create vm.a: it does not exist\n  blocked: no QEMU: install it\n",
+		},
+		{
+			name:    "and is no reason not to destroy",
+			applied: one,
+			spec:    "# empty\n",
+			change: func(s *scene) {
+				s.system("qemu:///session").inventory.Missing = map[spec.Kind]string{spec.VM: "no QEMU: install it"}
+			},
+			want: "destroy vm.a: it is not in the spec\n0 stop vm.a\n1 delete vm.a after 0\n",
+		},
+		{
 			name: "two that want one port",
 			spec: "vm \"a\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\nvm \"b\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
 			want: "error: vm.a and vm.b both want host port 127.0.0.1:8080: change one of them\n",

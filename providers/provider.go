@@ -106,6 +106,7 @@ type Inventory struct {
 	Objects []Object             // every Known that exists, all that bear our mark, all holders of claims
 	Unknown []Unknown            // objects that could not be read
 	Partial map[spec.Kind]string // kinds whose listing is incomplete, and why; no key: complete
+	Missing map[spec.Kind]string // what the host lacks to make or start a kind, and what to type; no key: nothing
 	Host    map[string]string    // facts of the host for doctor and status: versions, accelerators
 }
 

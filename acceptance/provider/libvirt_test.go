@@ -27,6 +27,7 @@ const (
 // row A37
 // row L46
 func TestLife(t *testing.T) {
+	t.Parallel()
 	v := newHouse(t, "life").vm("dev")
 	v.must(created, providers.Create)
 	if diff := v.differences(); diff != "" {
@@ -63,6 +64,7 @@ func TestLife(t *testing.T) {
 
 // row A36
 func TestDeafGuest(t *testing.T) {
+	t.Parallel()
 	v := newHouse(t, "deaf").vm("dev")
 	v.cmdline("vmctl.deaf=1")
 	v.must(created, providers.Create)
@@ -80,6 +82,7 @@ func TestDeafGuest(t *testing.T) {
 }
 
 func TestSideBySide(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, "side")
 	a, b := h.vm("a"), h.vm("b")
 	var both sync.WaitGroup
@@ -111,6 +114,7 @@ func TestSideBySide(t *testing.T) {
 
 // What is done behind vmctl's back is seen, with evidence, and repaired.
 func TestBehindItsBack(t *testing.T) {
+	t.Parallel()
 	v := newHouse(t, "back").vm("dev")
 	v.must(created, providers.Create)
 
@@ -172,6 +176,7 @@ func evidence(o *providers.Object, kind providers.FindingKind) string {
 }
 
 func TestHostPortThatIsTaken(t *testing.T) {
+	t.Parallel()
 	v := newHouse(t, "port").vm("dev")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -196,9 +201,10 @@ func TestHostPortThatIsTaken(t *testing.T) {
 
 // row A46
 func TestGuestThatNeverAnswers(t *testing.T) {
+	t.Parallel()
 	v := newHouse(t, "mute").vm("dev")
 	v.cmdline("rdinit=/nowhere")
-	v.policy["ssh"] = cty.ObjectVal(map[string]cty.Value{"wait": cty.True, "wait_timeout": cty.NumberIntVal(15)})
+	v.policy["ssh"] = cty.ObjectVal(map[string]cty.Value{"wait": cty.True, "wait_timeout": cty.NumberIntVal(30)})
 	v.policy["stop"] = cty.ObjectVal(map[string]cty.Value{"grace": cty.NumberIntVal(1), "force": cty.True, "force_wait": cty.NumberIntVal(20)})
 	v.must("define done, start done, wait_ssh timeout no_ssh", providers.Create)
 	log, err := os.ReadFile(filepath.Join(v.settings.Dir, "pool", v.name+".console.log"))
@@ -211,6 +217,7 @@ func TestGuestThatNeverAnswers(t *testing.T) {
 
 // row A47
 func TestGuestWithAnotherHostKey(t *testing.T) {
+	t.Parallel()
 	v := newHouse(t, "hostkey").vm("dev")
 	v.must(created, providers.Create)
 	stranger, err := sshx.EnsureKey(filepath.Join(v.dir, "stranger"), "")
@@ -234,6 +241,7 @@ func TestGuestWithAnotherHostKey(t *testing.T) {
 // row L49
 // row A57
 func TestNameOfAStranger(t *testing.T) {
+	t.Parallel()
 	v := newHouse(t, "name").vm("dev")
 	stranger := filepath.Join(os.Getenv(homeVar), "stranger.xml")
 	xml := "<domain type='qemu'><name>name.dev</name><memory unit='MiB'>64</memory><vcpu>1</vcpu><os><type>hvm</type></os></domain>"

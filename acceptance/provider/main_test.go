@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -76,7 +77,7 @@ func runIn(home string) (int, error) {
 			return 0, err
 		}
 	}
-	cmd := exec.Command(filepath.Join(home, "provider.test"), os.Args[1:]...)
+	cmd := exec.Command(filepath.Join(home, "provider.test"), passedOn(os.Args[1:])...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = home, os.Stdout, os.Stderr
 	cmd.Env = append(userEnv(home), homeVar+"="+home)
 	if os.Getuid() == 0 {
@@ -92,6 +93,14 @@ func runIn(home string) (int, error) {
 		return exit.ExitCode(), nil
 	}
 	return 0, err
+}
+
+// passedOn leaves out what go test wants written to folders of its own: the
+// ordinary user cannot reach them.
+func passedOn(args []string) []string {
+	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		return strings.HasPrefix(arg, "-test.testlogfile=") || strings.HasPrefix(arg, "-test.gocoverdir=") || strings.HasPrefix(arg, "-test.coverprofile=")
+	})
 }
 
 func userEnv(home string) []string {

@@ -174,8 +174,8 @@ func (j *job) abilities(ctx context.Context) (abilities, error) {
 	if a.Emulator == "" {
 		return abilities{}, &providers.Failure{
 			Outcome: providers.Failed, Code: "no_qemu",
-			Next: []string{"install it: sudo apt-get install qemu-system-x86"},
-			Err:  fmt.Errorf("define %s: libvirt finds no QEMU for %s on this host", j.Address, a.Arch),
+			Next: []string{installQEMU},
+			Err:  fmt.Errorf("define %s: %s", j.Address, noQEMU(a.Arch)),
 		}
 	}
 	if _, ok := boards[a.Arch]; !ok {

@@ -39,7 +39,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	for i, ref := range refs {
 		wait.Go(func() { seen[i] = p.find(ctx, c, ref, q) })
 	}
-	wait.Go(func() { inv.Host = p.hostFacts(ctx, c) })
+	wait.Go(func() { inv.Host, inv.Missing = p.hostFacts(ctx, c) })
 	wait.Wait()
 	if ctx.Err() != nil {
 		return inv, context.Cause(ctx)
@@ -136,27 +136,33 @@ func (p *Provider) heldPorts(ctx context.Context, c connection, s sight) ([]forw
 }
 
 // hostFacts are what doctor and status tell of the host.
-func (p *Provider) hostFacts(ctx context.Context, c connection) map[string]string {
+func (p *Provider) hostFacts(ctx context.Context, c connection) (all map[string]string, missing map[spec.Kind]string) {
 	f, err := c.Facts(ctx)
 	if err != nil {
-		return map[string]string{"libvirt": "unknown: " + err.Error()}
+		return map[string]string{"libvirt": "unknown: " + err.Error()}, nil
 	}
-	all := map[string]string{"libvirt": f.Libvirt, "uri": f.URI, "qemu": f.Hypervisor}
+	all = map[string]string{"libvirt": f.Libvirt, "uri": f.URI, "qemu": f.Hypervisor}
 	a, err := parseCapabilities(f.Capabilities)
 	if err != nil {
-		return all
+		return all, nil
 	}
 	all["arch"] = a.Arch
 	if a.Emulator == "" {
-		all["qemu"] = "not installed for " + a.Arch
+		missing = map[spec.Kind]string{spec.VM: noQEMU(a.Arch) + ": " + installQEMU}
+		all["qemu"] = "not installed for " + a.Arch + "; " + installQEMU
 		if long := p.longSocket(""); long != "" { // libvirt finds no QEMU where it cannot talk to one
-			all["qemu"] = "unusable: " + long
+			all["qemu"], missing[spec.VM] = "unusable: "+long, "libvirt cannot use QEMU: "+long
 		}
-		return all
+		return all, missing
 	}
 	all["accel"] = accelKVM
 	if _, why := p.chooseType(accelAuto, a); why != "" {
 		all["accel"] = accelTCG + ": " + why
 	}
-	return all
+	return all, nil
 }
+
+// installQEMU is what to type where there is no QEMU.
+const installQEMU = "install it: sudo apt-get install qemu-system-x86"
+
+func noQEMU(arch string) string { return "libvirt finds no QEMU for " + arch + " on this host" }
