@@ -59,10 +59,35 @@ func (a *app) inside(ctx context.Context, name string, run func(sshx.Target) (in
 	code, err := run(target)
 	switch {
 	case err != nil:
-		return before{err: err}
+		return before{err: a.unreached(ctx, name, err)}
 	case code != 0:
 		return status{code: code}
 	default:
 		return nil
 	}
+}
+
+// unreached says what to do about a guest that nothing could be run in.
+func (a *app) unreached(ctx context.Context, name string, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	e := newProblem(classFailed, "ssh", err.Error())
+	e.err = err
+	var key *sshx.HostKeyError
+	var auth *sshx.AuthError
+	switch {
+	case errors.As(err, &key):
+		e.Code = "host_key_changed"
+		e.Next = []string{
+			"if another key is expected, because the guest makes its own: ssh { host_key = \"accept-new\" } in its block, and remove " + key.KnownHosts,
+			"otherwise somebody else may be answering; to make the VM anew, with a new key: " +
+				a.commandLine("destroy", planFlags{targets: []string{name}}) + ", then " + a.commandLine("apply", planFlags{}),
+		}
+	case errors.As(err, &auth):
+		e.Next = []string{"see that the guest lets " + auth.User + " in with that key, or set ssh { user, identity } in its block"}
+	default:
+		e.Next = []string{a.commandLine("status", planFlags{}) + " shows whether SSH answers", a.commandLine("vm restart", planFlags{}, name) + " starts it anew"}
+	}
+	return e
 }
