@@ -347,6 +347,7 @@ func TestRedefine(t *testing.T) {
 	l.Put(devID, func(d *libvirt.FakeDomain) {
 		d.Configured = strings.NewReplacer(
 			"</metadata>", "<them:note xmlns:them=\"urn:them\">kept</them:note></metadata>",
+			`<cpu mode="maximum"></cpu>`, `<cpu mode="custom"><model>Nehalem</model></cpu>`,
 			"</devices>", "<rng model='virtio'><backend model='random'>/dev/urandom</backend></rng></devices>",
 		).Replace(d.Configured)
 	})
@@ -369,7 +370,7 @@ delete lab.dev.kernel-6923dd1bc046
 `, l.calls())
 	after := l.Configured(devID)
 	wantGolden(t, "redefined.xml", l.steady(l.plain(after))+"\n")
-	for _, kept := range []string{">kept<", "/dev/urandom"} {
+	for _, kept := range []string{">kept<", "/dev/urandom", "Nehalem"} {
 		if !strings.Contains(after, kept) {
 			t.Errorf("what somebody else added is lost: %s", kept)
 		}
@@ -386,6 +387,17 @@ delete lab.dev.kernel-6923dd1bc046
 	if o.Owner.Generation != 2 {
 		t.Errorf("generation %d", o.Owner.Generation)
 	}
+}
+
+// What fails keeps keys that were there before.
+func TestDefineThatFailsKeepsEarlierKeys(t *testing.T) {
+	l := made(t, vm(off))
+	key := filepath.Join(l.dir, "data/keys/lab.dev/id_ed25519")
+	before := readFile(t, key)
+	l.Drop(devID)
+	l.Refuses["define"] = libvirt.ErrLibvirt("no")
+	l.apply(create(vm(off)))
+	wantText(t, "the key", before, readFile(t, key))
 }
 
 func TestRedefineRefusesSavedMemory(t *testing.T) {

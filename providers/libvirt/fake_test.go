@@ -49,9 +49,6 @@ type FakeDomain struct {
 	Power                     power
 	Transient, Saved          bool
 	Held                      []forward
-	// PowerAfter is what the run state turns into after so many looks at it.
-	PowerAfter power
-	Looks      int
 }
 
 // FakePool is one pool.
@@ -261,11 +258,6 @@ func (f *Fake) Power(_ context.Context, uuid string) (power, error) {
 	d, err := f.domain(uuid)
 	if err != nil {
 		return power{}, err
-	}
-	if d.Looks > 0 {
-		if d.Looks--; d.Looks == 0 {
-			d.Power = d.PowerAfter
-		}
 	}
 	return d.Power, nil
 }

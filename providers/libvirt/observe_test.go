@@ -11,6 +11,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
 	"vmctl/spec"
@@ -260,6 +261,17 @@ func TestObserveMissesKeys(t *testing.T) {
 	if l.object(vm(nil)).Attrs.Type().HasAttribute("ssh") {
 		t.Error("ssh is still shown after a fresh pair was brought in")
 	}
+}
+
+func TestObserveSeesOtherKeys(t *testing.T) {
+	l := made(t, vm(nil))
+	identity := filepath.Join(l.dir, "data/keys/lab.dev/id_ed25519")
+	removeFile(t, identity)
+	if _, err := sshx.EnsureKey(identity, ""); err != nil {
+		t.Fatal(err)
+	}
+	got := l.object(vm(nil)).Attrs.GetAttr("ssh").GetAttr("identity").AsString()
+	wantText(t, "ssh.identity", "other keys than those in DIR/data/keys/lab.dev", l.plain(got))
 }
 
 func TestObserveFindsItsOwnByMark(t *testing.T) {

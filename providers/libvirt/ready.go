@@ -51,7 +51,7 @@ func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
 		if len(evidence) > 0 {
 			return j.started(ctx, evidence)
 		}
-		return j.result(ctx, providers.Done)
+		return j.up(ctx, providers.Done)
 	}
 }
 

@@ -21,23 +21,34 @@ import (
 // vmctl gave it. It is off.
 func booted(t *testing.T, change func(*sshtest.Server)) *lab {
 	t.Helper()
-	l := made(t, vm(off))
-	keys := filepath.Join(l.dir, "data/keys/lab.dev")
-	host, err := ssh.ParsePrivateKey([]byte(readFile(t, filepath.Join(keys, "ssh_host_ed25519_key"))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	user, _, _, _, err := ssh.ParseAuthorizedKey([]byte(readFile(t, filepath.Join(keys, "id_ed25519.pub"))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := sshtest.Server{HostKey: host, Authorized: user}
+	return bootedOn(t, "tcg", change)
+}
+
+func bootedOn(t *testing.T, accel string, change func(*sshtest.Server)) *lab {
+	t.Helper()
+	l := made(t, vm(map[string]cty.Value{"accel": cty.StringVal(accel), "running": cty.False}))
+	s := l.guest()
 	if change != nil {
 		change(&s)
 	}
 	l.SSH["lab.dev"] = uint16(s.Start(t))
 	l.BootLog = "Linux version 6.1\r\nKernel panic - not syncing\r\n"
 	return l
+}
+
+// guest is an SSH server that knows the keys that vmctl gave to vm.dev.
+func (l *lab) guest() sshtest.Server {
+	l.t.Helper()
+	keys := filepath.Join(l.dir, "data/keys/lab.dev")
+	host, err := ssh.ParsePrivateKey([]byte(readFile(l.t, filepath.Join(keys, "ssh_host_ed25519_key"))))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	user, _, _, _, err := ssh.ParseAuthorizedKey([]byte(readFile(l.t, filepath.Join(keys, "id_ed25519.pub"))))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return sshtest.Server{HostKey: host, Authorized: user}
 }
 
 // waiting starts vm.dev and waits for its SSH.
@@ -84,7 +95,12 @@ wait_ssh: timeout no_ssh: wait for SSH of vm.dev: root@127.0.0.1:PORT did not le
 // waitOnly is the last step of a start of what runs already.
 func (l *lab) waitOnly(ctx context.Context) string {
 	l.t.Helper()
-	c := l.change(providers.Start, vm(nil))
+	return l.waitFor(ctx, vm(nil))
+}
+
+func (l *lab) waitFor(ctx context.Context, want cty.Value) string {
+	l.t.Helper()
+	c := l.change(providers.Start, want)
 	c.Policy = policy(map[string]cty.Value{
 		"ssh": cty.ObjectVal(map[string]cty.Value{"wait": cty.True, "wait_timeout": cty.NumberIntVal(300)}),
 	})
@@ -181,10 +197,18 @@ func TestWaitSSHAcceptsANewHostKey(t *testing.T) {
 	}
 }
 
+// meanwhile changes vm.dev once, when something waits.
+func (l *lab) meanwhile(edit func(*libvirt.FakeDomain)) {
+	l.Sleeping = func() {
+		l.Sleeping = nil
+		l.Put(devID, edit)
+	}
+}
+
 func TestWaitSSHOfAGuestThatEnds(t *testing.T) {
 	l := booted(t, func(s *sshtest.Server) { s.Authorized = nil })
 	l.apply(l.change(providers.Start, vm(nil)))
-	l.Put(devID, func(d *libvirt.FakeDomain) { d.PowerAfter = libvirt.FakeCrashed; d.Looks = 3 })
+	l.meanwhile(func(d *libvirt.FakeDomain) { d.Power, d.Running = libvirt.FakeCrashed, "" })
 	got := l.waitOnly(t.Context())
 	wantText(t, "what was said", `
   . waiting for SSH: root@127.0.0.1:PORT
@@ -200,22 +224,11 @@ wait_ssh: failed guest_stopped: wait for SSH of vm.dev: the guest is shut off (c
 // A guest may go on for a minute under a KVM that does not work before it ends.
 func TestWaitSSHFallsBack(t *testing.T) {
 	auto := vm(map[string]cty.Value{"accel": cty.StringVal("auto")})
-	l := newLab(t)
-	l.apply(create(vm(map[string]cty.Value{"accel": cty.StringVal("auto"), "running": cty.False})))
-	keys := filepath.Join(l.dir, "data/keys/lab.dev")
-	host, err := ssh.ParsePrivateKey([]byte(readFile(t, filepath.Join(keys, "ssh_host_ed25519_key"))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	user, _, _, _, err := ssh.ParseAuthorizedKey([]byte(readFile(t, filepath.Join(keys, "id_ed25519.pub"))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	good := sshtest.Server{HostKey: host, Authorized: user}.Start(t)
-	l.SSH["lab.dev"] = uint16(sshtest.Server{HostKey: host}.Start(t)) // lets nobody in
+	l := bootedOn(t, "auto", func(s *sshtest.Server) { s.Authorized = nil })
+	good := l.guest().Start(t)
 	l.apply(l.change(providers.Start, auto))
 	l.SSHAfterTCG = uint16(good)
-	l.Put(devID, func(d *libvirt.FakeDomain) { d.PowerAfter = libvirt.FakeInternalError; d.Looks = 3 })
+	l.meanwhile(func(d *libvirt.FakeDomain) { d.Power = libvirt.FakeInternalError })
 	l.Calls = nil
 	c := l.change(providers.Start, auto)
 	c.Policy = policy(map[string]cty.Value{
@@ -233,6 +246,21 @@ func TestWaitSSHFallsBack(t *testing.T) {
 	wantText(t, "calls", "destroy lab.dev\ndefine lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n", l.calls())
 	if got := l.object(auto).Attrs.GetAttr("ssh_port"); !got.RawEquals(cty.NumberIntVal(int64(good))) {
 		t.Errorf("ssh_port %#v", got)
+	}
+}
+
+func TestWaitSSHDoesNotFallBackFromWhatWasAskedFor(t *testing.T) {
+	kvm := vm(map[string]cty.Value{"accel": cty.StringVal("kvm")})
+	l := bootedOn(t, "kvm", func(s *sshtest.Server) { s.Authorized = nil })
+	l.apply(l.change(providers.Start, kvm))
+	l.meanwhile(func(d *libvirt.FakeDomain) { d.Power = libvirt.FakeInternalError })
+	l.Calls = nil
+	got := l.waitFor(t.Context(), kvm)
+	if !strings.Contains(got, "wait_ssh: failed guest_stopped: wait for SSH of vm.dev: the guest is paused (internal error)\n") {
+		t.Errorf("got\n%s", got)
+	}
+	if len(l.Calls) > 0 {
+		t.Errorf("calls %v", l.Calls)
 	}
 }
 

@@ -22,7 +22,7 @@ func (j *job) start(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, err
 	}
 	if j.seen != nil && j.seen.power.State == providers.StateRunning && j.seen.power.Reason == asUsual {
-		return j.result(ctx, providers.AlreadyTrue, "it is "+j.seen.power.Words)
+		return j.up(ctx, providers.AlreadyTrue, "it is "+j.seen.power.Words)
 	}
 	if err := j.expected(); err != nil {
 		return providers.Result{}, err
@@ -51,7 +51,21 @@ func (j *job) started(ctx context.Context, evidence []string) (providers.Result,
 			evidence = append(evidence, "its host ports could not be kept for the next start: "+err.Error())
 		}
 	}
-	return j.result(ctx, providers.Done, evidence...)
+	return j.up(ctx, providers.Done, evidence...)
+}
+
+// up is the result of a step whose goal is a guest that runs.
+func (j *job) up(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
+	r, err := j.result(ctx, how, evidence...)
+	switch {
+	case err != nil:
+		return providers.Result{}, err
+	case r.Gone:
+		return providers.Result{}, fail(errAbsent, "%s", j.doing())
+	case !*r.Running:
+		return providers.Result{}, j.wentWrong(ctx, j.seen.power)
+	}
+	return r, nil
 }
 
 func (j *job) resume(ctx context.Context) (providers.Result, error) {
@@ -69,7 +83,7 @@ func (j *job) resume(ctx context.Context) (providers.Result, error) {
 	if err := j.watch(ctx); err != nil {
 		return providers.Result{}, err
 	}
-	return j.result(ctx, providers.Done, "it was "+words+": resumed")
+	return j.up(ctx, providers.Done, "it was "+words+": resumed")
 }
 
 // boot starts a domain that is off, and falls back to TCG where the spec leaves

@@ -68,6 +68,18 @@ start: done, running
 			calls: "define lab.dev\nstart lab.dev on qemu\n",
 		},
 		{
+			name: "no port is left",
+			prepare: func(l *lab) {
+				l.Refuses["start"] = libvirt.ErrLibvirt("Could not set up host forwarding rule 'tcp:127.0.0.1:0-:22'")
+			},
+			says: `start: failed start_failed: start vm.dev: Could not set up host forwarding rule 'tcp:127.0.0.1:0-:22'
+  seen: last lines of QEMU's log DIR/cache/libvirt/qemu/log/lab.dev.log:
+  seen:   qemu-system-x86_64: cannot set up guest memory
+  next: see QEMU's log: DIR/cache/libvirt/qemu/log/lab.dev.log
+`,
+			calls: "define lab.dev\nstart lab.dev on qemu\n",
+		},
+		{
 			name: "QEMU ends at once",
 			prepare: func(l *lab) {
 				l.Refuses["start"] = libvirt.ErrLibvirt("internal error: qemu unexpectedly closed the monitor")
@@ -226,6 +238,25 @@ func TestPortsAreSticky(t *testing.T) {
 	wantText(t, "ports with one taken", "40003 40002", ports(l.object(vm(nil))))
 }
 
+// A forward of the user's to the guest's SSH port is told from vmctl's own.
+func TestSSHPortAmongOthers(t *testing.T) {
+	own := forwards("2222").AsValueSlice()[0].AsValueMap()
+	own["guest"] = cty.NumberIntVal(22)
+	want := vm(map[string]cty.Value{"port_forward": cty.ListVal([]cty.Value{cty.ObjectVal(own)})})
+	l := made(t, want)
+	l.Put(devID, func(d *libvirt.FakeDomain) { // as before its port was kept; QEMU tells of them in no order
+		d.Held[0], d.Held[1] = d.Held[1], d.Held[0]
+		d.Configured = strings.Replace(d.Configured, "127.0.0.1:40001-:22", "127.0.0.1:0-:22", 1)
+	})
+	attrs := l.object(want).Attrs
+	if got := attrs.GetAttr("ssh_port"); !got.RawEquals(cty.NumberIntVal(40001)) {
+		t.Errorf("ssh_port %#v", got)
+	}
+	if got := attrs.GetAttr("ports").AsValueMap()["22"]; !got.RawEquals(cty.NumberIntVal(2222)) {
+		t.Errorf("ports[22] %#v", got)
+	}
+}
+
 // A record knows the ports also where the definition does not.
 func TestPortsOfTheRecord(t *testing.T) {
 	l := made(t, vm(off))
@@ -246,6 +277,16 @@ func ports(o *providers.Object) string {
 		web = v.AsBigFloat().String()
 	}
 	return ssh + " " + web
+}
+
+func TestStartOfWhatEndsAtOnce(t *testing.T) {
+	l := made(t, vm(off))
+	l.meanwhile(func(d *libvirt.FakeDomain) { d.Power, d.Running = libvirt.FakeCrashed, "" })
+	wantText(t, "what was said", `
+start: failed guest_stopped: start vm.dev: the guest is shut off (crashed)
+  seen: the guest's boot log is DIR/data/libvirt/pool/lab.dev.console.log
+  next: see QEMU's log: DIR/cache/libvirt/qemu/log/lab.dev.log
+`, l.apply(l.change(providers.Start, vm(nil))))
 }
 
 func TestStartIsStale(t *testing.T) {

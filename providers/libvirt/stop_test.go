@@ -131,15 +131,48 @@ func TestStopWhatIsOffAlready(t *testing.T) {
 }
 
 func TestStopOfWhatIsNoLongerOurs(t *testing.T) {
-	l := made(t, vm(nil))
-	c := l.change(providers.Stop, vm(off))
-	l.Put(devID, func(d *libvirt.FakeDomain) {
-		d.Configured = strings.Replace(d.Configured, `address="vm.dev"`, `address="vm.other"`, 1)
-	})
-	wantText(t, "what was said", `
+	for _, change := range [][2]string{
+		{`address="vm.dev"`, `address="vm.other"`}, {`id="` + lineage + `"`, `id="another"`}, {`of="` + devID + `"`, `of="` + otherID + `"`},
+	} {
+		l := made(t, vm(nil))
+		c := l.change(providers.Stop, vm(off))
+		l.Put(devID, func(d *libvirt.FakeDomain) { d.Configured = strings.Replace(d.Configured, change[0], change[1], 1) })
+		wantText(t, change[1], `
 stop: refused not_ours: stop vm.dev: domain lab.dev (11111111-2222-8333-8444-555555555555) does not bear the mark of vm.dev
   next: look at it: virsh -c qemu:///session dumpxml 11111111-2222-8333-8444-555555555555
 `, l.apply(c))
+		if len(l.Calls) > 0 {
+			t.Errorf("calls %v", l.Calls)
+		}
+	}
+}
+
+// The domain is looked at again before it is forced.
+func TestStopOfWhatWasTakenOverMeanwhile(t *testing.T) {
+	l := made(t, vm(nil))
+	l.Deaf = true
+	l.Sleeping = func() {
+		l.Put(devID, func(d *libvirt.FakeDomain) {
+			d.Configured = strings.Replace(d.Configured, `address="vm.dev"`, `address="vm.other"`, 1)
+		})
+	}
+	wantText(t, "what was said", `
+  . asked it to shut down, waiting up to 30s
+stop: stale not_the_same: stop: it is not the one that was to be stopped: it no longer bears the mark of vm.dev
+  seen: requested after 0s
+`, l.apply(l.change(providers.Stop, vm(off))))
+	wantText(t, "calls", "shutdown lab.dev\n", l.calls())
+}
+
+func TestDeleteNeverEndsWhatRuns(t *testing.T) {
+	l := made(t, vm(nil))
+	c := l.change(providers.Destroy, cty.NilVal)
+	steps, err := l.provider.Steps(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.provider.Do(t.Context(), providers.Work{Step: steps[1], Expect: c.Object.Fingerprint}, func(providers.Progress) {})
+	wantText(t, "what was said", "delete: refused still_running: delete vm.dev: it is running (booted)\n", l.failure("delete", err))
 	if len(l.Calls) > 0 {
 		t.Errorf("calls %v", l.Calls)
 	}

@@ -163,9 +163,6 @@ func (p *procedure) wait(ctx context.Context, limit time.Duration, request func(
 	}
 	for {
 		sight, err := p.Look(ctx)
-		if ctx.Err() != nil {
-			return p.lastLook(ctx)
-		}
 		if err == nil && sight.Verdict != Runs {
 			return sight, nil
 		}
