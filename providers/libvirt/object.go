@@ -12,12 +12,12 @@ import (
 	"vmctl/spec"
 )
 
-// object puts what was seen into the planner's words. want is what the spec says
-// of it, NilVal if it says nothing; held are the host ports that QEMU holds.
-func (p *Provider) object(s sight, want cty.Value, held []forward) providers.Object {
+// object puts what was seen into the planner's words. k is what is known of it;
+// held are the host ports that QEMU holds.
+func (p *Provider) object(s sight, k providers.Known, held []forward) providers.Object {
 	o := providers.Object{
 		Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, State: s.power.State,
-		Attrs: p.attrs(s, want, held), Holds: s.claims(p.place.URI), Unreadable: map[string]string{},
+		Attrs: p.attrs(s, k, held), Holds: s.claims(p.place.URI), Unreadable: map[string]string{},
 		Findings: s.findings(), Fingerprint: s.fingerprint(p.place.URI),
 	}
 	if m := s.owner(); m != nil {
@@ -35,11 +35,11 @@ func (p *Provider) object(s sight, want cty.Value, held []forward) providers.Obj
 // attrs are the attributes as the system has them. Where a running domain and
 // its configuration differ, the one that is not as wanted is shown: a change
 // made behind vmctl's back is seen on either side.
-func (p *Provider) attrs(s sight, want cty.Value, held []forward) cty.Value {
+func (p *Provider) attrs(s sight, k providers.Known, held []forward) cty.Value {
 	all := s.configured.attrs()
 	if s.running != nil {
 		for name, v := range s.running.attrs() {
-			if sameAs(all[name], attr(want, name)) || want == cty.NilVal {
+			if sameAs(all[name], attr(k.Want, name)) || k.Want == cty.NilVal {
 				all[name] = v
 			}
 		}
@@ -47,7 +47,7 @@ func (p *Provider) attrs(s sight, want cty.Value, held []forward) cty.Value {
 	for name, v := range p.computed(s.UUID, s.configured, held) {
 		all[name] = v
 	}
-	if lost := p.lostKeys(s, want); lost != "" {
+	if lost := p.lostKeys(s, k); lost != "" {
 		all["ssh"] = cty.ObjectVal(map[string]cty.Value{"identity": cty.StringVal(lost)})
 	}
 	return cty.ObjectVal(all)
@@ -162,20 +162,23 @@ func sshPortOf(held []forward, d description) uint16 {
 
 // lostKeys says what is wrong with the keys of a vm that is ours: the guest and
 // vmctl would not know each other any more. "" is fine.
-func (p *Provider) lostKeys(s sight, want cty.Value) string {
+func (p *Provider) lostKeys(s sight, k providers.Known) string {
 	o := s.owner()
-	if o == nil || want == cty.NilVal || o.Boot.Keys == "" || !s.oursFor(p.settings.Project, o.Address) || !namePattern.MatchString(s.Name) {
+	if o == nil || k.Want == cty.NilVal || o.Boot.Keys == "" || !s.oursFor(p.settings.Project, o.Address) || !namePattern.MatchString(s.Name) {
 		return ""
 	}
-	m, err := machineOf(want)
+	m, err := machineOf(k.Want)
 	if err != nil {
 		return ""
 	}
-	k, err := p.readKeys(s.Name, m.SSH)
+	if before := attr(k.Prior, "ssh"); known(before) && text(before, "identity") != m.SSH.Identity {
+		return "" // the spec wants another key, which is an edit by itself
+	}
+	keys, err := p.readKeys(s.Name, m.SSH)
 	switch {
 	case err != nil:
 		return "keys that vmctl no longer has"
-	case k.digest() != o.Boot.Keys:
+	case keys.digest() != o.Boot.Keys:
 		return "other keys than those in " + p.keyFolder(s.Name)
 	default:
 		return ""

@@ -89,7 +89,7 @@ func (p *Provider) find(ctx context.Context, c connection, ref domainRef, q prov
 			unreadable = err.Error()
 		}
 	}
-	o := p.object(s, k.Want, held)
+	o := p.object(s, k, held)
 	if unreadable != "" {
 		o.Unreadable["ssh_port"], o.Unreadable["ports"] = unreadable, unreadable
 	}

@@ -274,6 +274,25 @@ func TestObserveSeesOtherKeys(t *testing.T) {
 	wantText(t, "ssh.identity", "other keys than those in DIR/data/keys/lab.dev", l.plain(got))
 }
 
+// Another key in the spec is an edit by itself.
+func TestObserveLeavesAWantedKeyToThePlanner(t *testing.T) {
+	l := made(t, vm(nil))
+	ssh := func(identity cty.Value) map[string]cty.Value {
+		return map[string]cty.Value{"ssh": cty.ObjectVal(map[string]cty.Value{
+			"user": cty.StringVal("root"), "identity": identity, "host_key": cty.StringVal("pin"),
+		})}
+	}
+	inv, err := l.provider.Observe(t.Context(), providers.Query{Known: []providers.Known{{
+		Address: dev, Kind: spec.VM, ID: devID, Name: "lab.dev", Want: vm(ssh(cty.StringVal("mine"))), Prior: vm(ssh(null)),
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inv.Objects[0].Attrs.Type().HasAttribute("ssh") {
+		t.Errorf("ssh is shown: %#v", inv.Objects[0].Attrs.GetAttr("ssh"))
+	}
+}
+
 func TestObserveFindsItsOwnByMark(t *testing.T) {
 	l := made(t, vm(nil))
 	inv, err := l.provider.Observe(t.Context(), providers.Query{})
