@@ -82,10 +82,19 @@ type execution struct {
 	active   int
 }
 
+// expectations takes what the plan saw as what the first steps will find, and
+// lets the records begin with it.
 func (x *execution) expectations() {
 	for i := range x.Plan.Changes {
-		if c := &x.Plan.Changes[i]; c.Object != nil {
-			x.expect[c.Address] = c.Object.Fingerprint
+		c := &x.Plan.Changes[i]
+		if c.Object == nil {
+			continue
+		}
+		x.expect[c.Address] = c.Object.Fingerprint
+		if r, ok := x.records[c.Address]; ok && c.Object.Running != nil {
+			r.Values = withAttribute(r.Values, "running", cty.BoolVal(*c.Object.Running))
+			r.Ready = r.Ready && *c.Object.Running
+			x.records[c.Address] = r
 		}
 	}
 }
@@ -146,6 +155,13 @@ func (x *execution) may(change int) bool {
 	return !x.halted || x.lowered[change]
 }
 
+// rises reports whether a change still brings its object up.
+func (x *execution) rises(change int) bool {
+	return slices.ContainsFunc(x.Plan.Steps, func(s planner.Step) bool {
+		return s.Change == change && s.Phase == providers.PhaseUp
+	})
+}
+
 func (x *execution) halt(why string) {
 	if x.halted {
 		return
@@ -161,7 +177,13 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 	}
 	var entries []state.Entry
 	for _, i := range steps {
-		entries = append(entries, x.entry(state.Begin, i))
+		entry := x.entry(state.Begin, i)
+		if x.Plan.Steps[i].Phase == providers.PhaseMake {
+			reserved := x.reservation(i)
+			entry.Put = &reserved
+			x.records[entry.Address] = reserved
+		}
+		entries = append(entries, entry)
 	}
 	if err := x.Journal.Append(context.WithoutCancel(ctx), entries...); err != nil {
 		return fmt.Errorf("write down what is about to be done: %w", err)
@@ -196,6 +218,10 @@ func (x *execution) work(i int) (providers.Work, error) {
 	if w.Want == cty.NilVal || w.Want.IsWhollyKnown() {
 		return w, nil
 	}
+	if !wants(step) {
+		w.Want = cty.NilVal
+		return w, nil
+	}
 	values := map[spec.Address]cty.Value{}
 	for a, r := range x.records {
 		values[a] = r.Values
@@ -210,6 +236,19 @@ func (x *execution) work(i int) (providers.Work, error) {
 	running := change.Change.Want.GetAttr("running")
 	w.Want = withAttribute(resource.Want, "running", running)
 	return w, nil
+}
+
+// wants reports whether a step makes anything of what is wanted; taking an
+// object down or away does not, and what is wanted may not be known by then.
+func wants(s planner.Step) bool {
+	switch s.Phase {
+	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseDown, providers.PhaseRemove:
+		return false
+	case providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange, providers.PhaseUp,
+		providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
+		return true
+	}
+	panic("unknown phase " + string(s.Phase))
 }
 
 func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work, err error) (providers.Result, *providers.Failure) {
@@ -300,7 +339,7 @@ func (x *execution) ended(o outcome) []state.Entry {
 	x.states[o.step] = ended
 	switch step.Phase {
 	case providers.PhaseDown:
-		x.lowered[step.Change] = change.Action != providers.Stop && change.Action != providers.Destroy
+		x.lowered[step.Change] = x.rises(step.Change)
 	case providers.PhaseUp:
 		delete(x.lowered, step.Change)
 	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseRemove, providers.PhaseReserve,

@@ -192,7 +192,7 @@ func TestStopAtFirstFailure(t *testing.T) {
 			}
 			rest := all[k:]
 			if strings.HasPrefix(op, "wait_ssh") {
-				rest = all[k+1:] // the VM runs, and a plan does not wait for what it does not start
+				rest = append([]string{"start " + strings.Fields(op)[1]}, rest...) // which finds it started
 			}
 			if diff := cmp.Diff(rest, b.pending(), equateEmpty()); diff != "" {
 				t.Errorf("next plan (-want +got):\n%s", diff)
@@ -475,8 +475,8 @@ func TestHalfReplacement(t *testing.T) {
 	if summary, err := b.apply(t.Context()); err != nil || len(summary.Failed) != 1 || len(summary.Down) != 1 {
 		t.Fatal(summary, err)
 	}
-	if r := b.records()["vm.a"]; r.ID != old || r.Name != "demo.a" || r.Values.GetAttr("running").True() {
-		t.Errorf("record: ID kept %t, name %q, running %#v; want true, demo.a, false", r.ID == old, r.Name, r.Values.GetAttr("running"))
+	if r := b.records()["vm.a"]; r.ID == old || r.Name != "other" || !r.Reserved || r.Values.GetAttr("running").True() {
+		t.Errorf("record: ID kept %t, name %q, reserved %t, running %#v; want false, other, true, false", r.ID == old, r.Name, r.Reserved, r.Values.GetAttr("running"))
 	}
 	if diff := cmp.Diff([]string{"define vm.a", "start vm.a", "wait_ssh vm.a"}, b.pending()); diff != "" {
 		t.Errorf("next plan (-want +got):\n%s", diff)

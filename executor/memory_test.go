@@ -88,7 +88,7 @@ func (m *memory) Steps(c providers.Change) ([]providers.Step, error) {
 			class = providers.Contractual
 		}
 		s := providers.Step{Op: op, Phase: phase, Address: c.Address, Object: c.ID, Name: c.Name, Class: class, Risk: risk}
-		if phase == providers.PhaseDown || phase == providers.PhaseRemove {
+		if c.Object != nil && (phase == providers.PhaseDown || phase == providers.PhaseRemove) {
 			s.Object, s.Name = c.Object.ID, c.Object.Name
 		}
 		if len(steps) > 0 {
@@ -97,6 +97,10 @@ func (m *memory) Steps(c providers.Change) ([]providers.Step, error) {
 		steps = append(steps, s)
 	}
 	on := c.Object != nil && *c.Object.Running
+	if c.Action == providers.Forget {
+		add("delete", providers.PhaseRemove, providers.NoRisk)
+		return steps, nil
+	}
 	wantOn := c.Want != cty.NilVal && c.Want.GetAttr("running").True()
 	if on && (c.Action == providers.Stop || c.Action == providers.RestartIt || c.Action == providers.ReplaceIt || c.Action == providers.Destroy) {
 		add("stop", providers.PhaseDown, providers.Downtime)
@@ -169,8 +173,11 @@ func (m *memory) act(w providers.Work) (providers.Result, error) {
 		m.objects[w.Object] = o
 		r.Values = cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal(string(w.Object))})
 	case "start", "stop":
+		if o.running == (w.Op == "start") {
+			r.How = providers.AlreadyTrue
+			break
+		}
 		o.running = w.Op == "start"
-		r.Running = &o.running
 		if w.Op == "stop" {
 			r.How = providers.Graceful
 		} else {
@@ -184,6 +191,8 @@ func (m *memory) act(w providers.Work) (providers.Result, error) {
 		return r, nil
 	case "wait_ssh":
 	}
+	running := o.running
+	r.Running = &running
 	r.Fingerprint = o.fingerprint(w.Object)
 	return r, nil
 }

@@ -29,6 +29,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 		}
 	}
 	n := old
+	n.Reserved = false
 	n.Provider, n.Settings, n.Uses = c.Provider, c.Settings, c.Uses
 	n.ID, n.Name = string(c.ID), c.Name
 	if c.Action == providers.ReplaceIt && sinksOnly(step.Phase) {
@@ -42,23 +43,61 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 		}
 		n.Policy, n.Generation, n.Replaced = c.Policy, c.Generation, c.Replaced
 	}
+	if step.Op == planner.OpRecord {
+		n = seen(n, c)
+	}
 	n.Values = merge(n.Values, r.Values)
 	if r.Running != nil {
 		n.Values = withAttribute(n.Values, "running", cty.BoolVal(*r.Running))
 	}
 	switch step.Phase {
+	case providers.PhaseReady:
+		n.Ready = true
 	case providers.PhaseUp:
+		n.Ready = r.How == providers.AlreadyTrue && old.Ready
 		if r.How != providers.AlreadyTrue {
 			n.Starts++
 		}
 	case providers.PhaseDown:
+		n.Ready = false
 		if r.How == providers.Graceful || r.How == providers.Forced {
 			n.LastStop = string(r.How)
 		}
 	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseRemove, providers.PhaseReserve,
-		providers.PhaseMake, providers.PhaseChange, providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
+		providers.PhaseMake, providers.PhaseChange, providers.PhaseResume, providers.PhaseTidy:
 	}
 	return n, true
+}
+
+// reservation is what is remembered of an object that is about to be made, so
+// that a crash finds it again, and its remains too.
+func (x *execution) reservation(i int) state.Record {
+	step := x.Plan.Steps[i]
+	c := &x.Plan.Changes[step.Change]
+	r := x.records[step.Address]
+	r.Kind, r.Provider, r.Settings, r.Uses = c.Kind, c.Provider, c.Settings, c.Uses
+	r.ID, r.Name, r.Replaced, r.Policy = string(step.Object), step.Name, c.Replaced, c.Policy
+	r.Values = cty.ObjectVal(map[string]cty.Value{"running": cty.False, "name": cty.StringVal(step.Name)})
+	r.Reserved, r.Ready = true, false
+	return r
+}
+
+// seen brings a record up to what the plan saw of the object.
+func seen(r state.Record, c *planner.Change) state.Record {
+	o := c.Object
+	r.Replaced, r.Generation = c.Replaced, c.Generation
+	if o.Owner != nil {
+		r.Generation = max(r.Generation, o.Owner.Generation)
+	}
+	if c.Change.Want != cty.NilVal {
+		r.Values = merge(r.Values, computedOf(o.Attrs, c.Change.Want))
+	}
+	if o.Running != nil {
+		r.Values = withAttribute(r.Values, "running", cty.BoolVal(*o.Running))
+	}
+	on := o.Running != nil && *o.Running
+	r.Ready = on && (r.Ready || c.Record == nil || c.Record.Reserved) // what an earlier run made, and runs, is taken as it is
+	return r
 }
 
 // takes reports whether a step, once done, makes the record say what was wanted.

@@ -117,7 +117,7 @@ func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) 
 	case Unwanted:
 		d.destroy(c)
 	case Orphan:
-		if inSpec { // a destruction of everything in the spec, and the record is lost
+		if inSpec || c.Record != nil { // ours for sure; only its record is lost, or names an object before it
 			d.adopt(c)
 			d.destroy(c)
 			return
@@ -127,8 +127,9 @@ func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) 
 		d.foreign(c, sight, standing)
 	case LetGo:
 		c.Action, c.Reason = providers.Forget, "it no longer exists"
+		c.ID = providers.ID(c.Record.ID)
 		if sight.Object != nil {
-			c.Reason, c.Object = "its object is not vmctl's any more", nil
+			c.Reason, c.Object, c.ID = "its object is not vmctl's any more", nil, ""
 		}
 	case NotOurs:
 		c.Action, c.Object = providers.NoOp, nil
@@ -173,15 +174,17 @@ func (d *differ) create(c *Change) {
 	c.Action, c.Reason = providers.Create, "it does not exist"
 	c.Generation++
 	if c.Record != nil {
+		c.Prior = cty.NilVal
+		c.System, c.Settings = d.wantedSystem(c)
+		c.Name = cmp.Or(nameOf(c.Change.Want), c.Name)
+	}
+	if c.Record != nil && !c.Record.Reserved {
 		c.Reason = "it is gone: made again"
 		d.find(providers.Finding{
 			Kind: providers.FindMissing, Address: c.Address, Object: c.Name,
 			Evidence: []string{fmt.Sprintf("the state records %s, and %s does not list it", c.Record.ID, d.world.systems[c.System].Ref)},
 			Action:   "made again",
 		})
-		c.Prior = cty.NilVal
-		c.System, c.Settings = d.wantedSystem(c)
-		c.Name = cmp.Or(nameOf(c.Change.Want), c.Name)
 	}
 	c.ID = ObjectID(d.options.Project, c.Address, c.Replaced)
 }
@@ -202,6 +205,12 @@ func (d *differ) adopt(c *Change) {
 	}
 	c.Generation = max(c.Object.Owner.Generation, 1)
 	c.Name = c.Object.Name
+	for n := c.Replaced; n <= c.Replaced+1; n++ { // a replacement that was cut short has made the next one
+		if ObjectID(d.options.Project, c.Address, n) == c.Object.ID {
+			c.Replaced = n
+			break
+		}
+	}
 	c.Warnings = append(c.Warnings, "its record was lost: what the system does not show is taken as applied")
 }
 
@@ -209,11 +218,14 @@ func (d *differ) adopt(c *Change) {
 func (d *differ) manage(c *Change) {
 	o := c.Object
 	c.ID = o.ID
+	if c.Record != nil && c.Record.Reserved && c.Record.ID == string(o.ID) {
+		c.Prior = overlay(c.Change.Want, o.Attrs)
+	}
 	on := o.Running != nil && *o.Running
 	wantOn := d.wantsRunning(c)
 	attrs := d.options.Types[c.Provider.Type].Kinds[c.Kind]
 	before := overlay(c.Prior, o.Attrs)
-	c.Edits = edits(before, c.Change.Want, attrs, on && wantOn)
+	c.Edits = edits(before, c.Change.Want, attrs, (on || !stopped(o)) && wantOn)
 	c.Edits = append(c.Edits, d.nameEdit(c)...)
 	c.Edits = append(c.Edits, d.providerEdit(c)...)
 	slices.SortFunc(c.Edits, func(a, b providers.Edit) int { return cmp.Compare(a.Path, b.Path) })
@@ -221,7 +233,7 @@ func (d *differ) manage(c *Change) {
 	d.drift(c, attrs)
 	d.chooseAction(c, on, wantOn)
 	if len(c.Edits) > 0 || c.Record != nil && !same(c.Record.Policy, c.Policy) {
-		c.Generation++
+		c.Generation = max(c.Generation, markedGeneration(o)) + 1
 	}
 	if c.Action == providers.ReplaceIt {
 		c.Replaced++
@@ -261,8 +273,12 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.Update, because(c.Edits, providers.Live)
 	case c.Record == nil:
 		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
+	case on && d.unready(c):
+		c.Action, c.Reason = providers.Start, "it runs, and was not ready yet"
 	case !same(c.Record.Policy, c.Policy):
 		c.Action, c.Reason = providers.Update, "how vmctl treats it changed; the object stays as it is"
+	case d.outdated(c):
+		c.Action, c.Reason = providers.Update, "the record catches up with what is there"
 	default:
 		c.Action = providers.NoOp
 	}
@@ -323,7 +339,7 @@ func (d *differ) destroy(c *Change) {
 	if d.options.Destroy || c.Blocked != nil {
 		return
 	}
-	if c.Record != nil && c.Object.Owner != nil && c.Object.Owner.Generation > c.Record.Generation && !d.wasInterrupted(c.Address) {
+	if c.Record != nil && c.Record.ID == string(c.Object.ID) && c.Object.Owner != nil && c.Object.Owner.Generation > c.Record.Generation && !d.wasInterrupted(c.Address) {
 		c.Blocked = &Block{
 			Kind:   Blocked,
 			Reason: fmt.Sprintf("the state is older (generation %d) than the object's mark (%d): nothing is deleted on its word", c.Record.Generation, c.Object.Owner.Generation),

@@ -74,6 +74,9 @@ func supportOf(path string, attrs map[string]providers.Attribute) (providers.Att
 // same reports whether two values mean the same: a list is equal to a tuple of
 // equal elements. An unknown equals nothing.
 func same(a, b cty.Value) bool {
+	if a == cty.NilVal || b == cty.NilVal {
+		return a == b
+	}
 	if !b.IsWhollyKnown() {
 		return false
 	}

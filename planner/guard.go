@@ -88,7 +88,7 @@ func (d *differ) lacking(c *Change) {
 
 // behind notes a record that is older than the mark: a restored backup.
 func (d *differ) behind(c *Change) {
-	if c.Record == nil || c.Object == nil || c.Object.Owner == nil || c.Object.Owner.Generation <= c.Record.Generation || d.wasInterrupted(c.Address) {
+	if c.Record == nil || c.Object == nil || c.Record.ID != string(c.Object.ID) || c.Record.Reserved || c.Object.Owner == nil || c.Object.Owner.Generation <= c.Record.Generation || d.wasInterrupted(c.Address) {
 		return
 	}
 	d.find(providers.Finding{
@@ -114,10 +114,52 @@ func (d *differ) unreadable(c *Change) {
 	}
 }
 
+// unready reports whether an object that runs was never seen ready, though its
+// policy has somebody wait for that.
+func (d *differ) unready(c *Change) bool {
+	wait := attribute(attribute(c.Policy, "ssh"), "wait")
+	return wait != cty.NilVal && wait.IsKnown() && !wait.IsNull() && wait.True() && !c.Record.Ready && !c.Record.Reserved
+}
+
+// outdated reports whether the record says something else than what is there and
+// as wanted: a run was cut short after it acted, or somebody else was faster.
+func (d *differ) outdated(c *Change) bool {
+	o, r := c.Object, c.Record
+	switch {
+	case r.ID != string(o.ID), r.Name != o.Name, r.Reserved, markedGeneration(o) > r.Generation,
+		!slices.Equal(r.Uses, c.Uses):
+		return true
+	case o.Running != nil && !same(attribute(r.Values, "running"), cty.BoolVal(*o.Running)):
+		return true
+	}
+	for _, name := range attributeNames(c.Change.Want) {
+		if name == "running" || name == "name" {
+			continue
+		}
+		if v := attribute(r.Values, name); v == cty.NilVal || !same(v, c.Change.Want.GetAttr(name)) {
+			return true
+		}
+	}
+	for _, name := range attributeNames(o.Attrs) {
+		shown := o.Attrs.GetAttr(name)
+		if attribute(c.Change.Want, name) == cty.NilVal && !shown.IsNull() && !same(attribute(r.Values, name), shown) && o.Running != nil && *o.Running {
+			return true
+		}
+	}
+	return false
+}
+
+func markedGeneration(o *providers.Object) uint64 {
+	if o.Owner == nil {
+		return 0
+	}
+	return o.Owner.Generation
+}
+
 // drift notes managed attributes and run states that differ from what was
 // applied.
 func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
-	if c.Record == nil {
+	if c.Record == nil || c.Record.Reserved || c.Record.ID != string(c.Object.ID) {
 		return
 	}
 	var evidence []string

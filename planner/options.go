@@ -22,8 +22,12 @@ type Options struct {
 }
 
 // Scope narrows a plan. Targets pull in what they use, or for a destruction
-// what uses them; what depends on an excluded address is excluded with it.
-type Scope struct{ Targets, Excludes []spec.Address }
+// what uses them, unless they are Alone; what depends on an excluded address is
+// excluded with it.
+type Scope struct {
+	Targets, Excludes []spec.Address
+	Alone             bool // `vm stop`: the targets, and nothing else
+}
 
 // Allow holds the addresses whose replacement or destruction was allowed by flag.
 type Allow struct{ Replace, Destroy map[spec.Address]bool }
@@ -50,7 +54,10 @@ func (s Scope) resolve(c *spec.Config, st *state.Snapshot, all []spec.Address, d
 		}
 	}
 	for _, t := range s.Targets {
-		closure := reach(t, needs)
+		closure := map[spec.Address]bool{t: true}
+		if !s.Alone {
+			closure = reach(t, needs)
+		}
 		for _, x := range s.Excludes {
 			if closure[x] {
 				return nil, &ScopeError{Target: t, Needs: x}

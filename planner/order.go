@@ -74,7 +74,8 @@ func (o *orderer) steps(change int, settle bool) error {
 		return nil
 	}
 	var made []providers.Step
-	if c.Action != providers.NoOp && c.Action != providers.Adopt && c.Action != providers.Forget {
+	// What is forgotten may have left remains, unless it became somebody else's.
+	if c.Action != providers.NoOp && c.Action != providers.Adopt && (c.Action != providers.Forget || c.ID != "") {
 		var err error
 		if made, err = o.world.System(c.System).Provider.Steps(c.Change); err != nil {
 			return fmt.Errorf("plan the steps of %s: %w", c.Address, err)
@@ -114,11 +115,13 @@ func (o *orderer) alone(c *Change, made []providers.Step, settle bool) []string 
 	})
 	switch c.Action {
 	case providers.Forget:
-		ops = append(ops, OpForget)
+		if len(made) == 0 {
+			ops = append(ops, OpForget)
+		}
 	case providers.Adopt:
 		ops = append(ops, OpRecord)
 	case providers.Update, providers.Start, providers.Stop, providers.RestartIt, providers.Recover:
-		if !writes && (len(c.Edits) > 0 || c.Record == nil || !same(c.Record.Policy, c.Policy)) {
+		if !writes && (len(c.Edits) > 0 || c.Record == nil || !same(c.Record.Policy, c.Policy) || c.Action == providers.Update) {
 			ops = append(ops, OpRecord)
 		}
 	case providers.Create, providers.ReplaceIt, providers.Destroy, providers.NoOp:
@@ -200,7 +203,7 @@ func (o *orderer) dependencies() {
 	}
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
-		for _, used := range c.Uses {
+		for _, used := range usedBy(c) {
 			leaves := removes(byAddress[used])
 			for _, n := range byAddress[c.Address] {
 				for _, m := range byAddress[used] {
@@ -214,6 +217,16 @@ func (o *orderer) dependencies() {
 			}
 		}
 	}
+}
+
+// usedBy is what a change's address uses, or used when it was last applied.
+func usedBy(c *Change) []spec.Address {
+	all := slices.Clone(c.Uses)
+	if c.Record != nil {
+		all = append(all, c.Record.Uses...)
+	}
+	slices.SortFunc(all, spec.Address.Compare)
+	return slices.Compact(all)
 }
 
 func removes(nodes []*node) bool {
@@ -251,7 +264,7 @@ func (o *orderer) rollouts() {
 		byChange[n.step.Change] = append(byChange[n.step.Change], n)
 	}
 	last := map[spec.Address][]*node{}
-	for i := range o.plan.Changes {
+	for _, i := range o.turns(byChange) {
 		c := &o.plan.Changes[i]
 		if c.Address.Key == "" || c.Action != providers.RestartIt && c.Action != providers.ReplaceIt {
 			continue
@@ -265,6 +278,35 @@ func (o *orderer) rollouts() {
 			last[c.Address.Block()] = byChange[i]
 		}
 	}
+}
+
+// turns lists the changes by address, but those that free a claim before those
+// that take it.
+func (o *orderer) turns(byChange map[int][]*node) []int {
+	var order []int
+	seen := map[int]bool{}
+	var visit func(int)
+	visit = func(i int) {
+		if seen[i] {
+			return
+		}
+		seen[i] = true
+		var first []int
+		for _, n := range byChange[i] {
+			for m := range n.after {
+				first = append(first, m.step.Change)
+			}
+		}
+		slices.Sort(first)
+		for _, j := range first {
+			visit(j)
+		}
+		order = append(order, i)
+	}
+	for i := range o.plan.Changes {
+		visit(i)
+	}
+	return order
 }
 
 // number sorts the steps, so that each comes after those it waits for, and turns

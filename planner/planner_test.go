@@ -316,6 +316,81 @@ found state_behind vm.a: the record is of generation 1, the object's mark of 3: 
 			want: "destroy vm.a: it is not in the spec\n0 stop vm.a\n1 delete vm.a after 0\n",
 		},
 		{
+			name:    "a paused VM that needs a restart for an edit says so",
+			applied: one,
+			spec:    "vm \"a\" {\n  memory = \"512MiB\"\n  lifecycle {\n    on_change = { memory = \"live\" }\n  }\n}\n",
+			change: func(s *scene) {
+				off := false
+				s.object().Running, s.object().State = &off, providers.StatePaused
+			},
+			want: `start vm.a: it is paused
+  memory 256MiB -> 512MiB, restart
+  blocked: memory needs a restart (the guest sees it at its next start), and its ceiling is live
+  > add to the block of vm.a: lifecycle { on_change = { memory = "restart" } }
+found drift vm.a: it is paused, and vmctl left it running
+`,
+		},
+		{
+			name:    "a start that was never seen ready is waited for again",
+			applied: one,
+			change: func(s *scene) {
+				r := s.state.Records[addr(s.t, "vm.a")]
+				r.Ready = false
+				s.state.Records[addr(s.t, "vm.a")] = r
+			},
+			want: "start vm.a: it runs, and was not ready yet\n0 start vm.a\n1 wait_ssh vm.a after 0\n",
+		},
+		{
+			name:    "a record that is older than what is there and wanted catches up",
+			applied: one,
+			change: func(s *scene) {
+				s.config = load(s.t, "vm \"a\" {\n  memory = \"512MiB\"\n}\n")
+				m := s.object().Attrs.AsValueMap()
+				m["memory"] = cty.NumberIntVal(512 << 20)
+				s.object().Attrs, s.object().Owner.Generation = cty.ObjectVal(m), 2
+				s.interrupt("vm.a", "redefine")
+			},
+			want: `update vm.a: the record catches up with what is there
+found drift vm.a: memory is 512MiB, and vmctl applied 256MiB
+found interrupted vm.a: an earlier run began to redefine it at 2026-05-01 12:00:00 UTC and did not end; it may have left: half of it
+0 record vm.a
+1 settle vm.a after 0
+`,
+		},
+		{
+			name:    "what a web used is deleted after web stopped using it",
+			applied: "vm \"web\" {\n  depends_on = [vm.old]\n}\nvm \"old\" {}\n",
+			spec:    "vm \"web\" {\n  cpus = 1\n}\n",
+			want: `destroy vm.old: it is not in the spec
+restart vm.web: cpus: the guest sees it at its next start
+  cpus 2 -> 1, restart
+0 stop vm.web
+1 stop vm.old after 0
+2 delete vm.old after 0,1
+3 redefine vm.web after 0
+4 start vm.web after 3
+5 wait_ssh vm.web after 4
+`,
+		},
+		{
+			name:    "ports that move up within one for_each go from the top",
+			applied: ports("8080", "8081"),
+			spec:    ports("8081", "8082"),
+			want: `restart vm.w["a"]: port_forward: the guest sees it at its next start
+  port_forward [{guest 80, host 8080, host_ip 127.0.0.1, protocol tcp}] -> [{guest 80, host 8081, host_ip 127.0.0.1, protocol tcp}], restart
+restart vm.w["b"]: port_forward: the guest sees it at its next start
+  port_forward [{guest 80, host 8081, host_ip 127.0.0.1, protocol tcp}] -> [{guest 80, host 8082, host_ip 127.0.0.1, protocol tcp}], restart
+0 stop vm.w["b"]
+1 redefine vm.w["b"] after 0
+2 start vm.w["b"] after 1
+3 wait_ssh vm.w["b"] after 2
+4 stop vm.w["a"] after 0,1,2,3
+5 redefine vm.w["a"] after 0,1,2,3,4
+6 start vm.w["a"] after 0,1,2,3,5
+7 wait_ssh vm.w["a"] after 0,1,2,3,6
+`,
+		},
+		{
 			name: "two that want one port",
 			spec: "vm \"a\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\nvm \"b\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
 			want: "error: vm.a and vm.b both want host port 127.0.0.1:8080: change one of them\n",
@@ -387,6 +462,17 @@ create vm.b: it does not exist
 			}
 		})
 	}
+}
+
+func ports(a, b string) string {
+	return `vm "w" {
+  for_each = { a = "` + a + `", b = "` + b + `" }
+  port_forward {
+    guest = 80
+    host  = each.value
+  }
+}
+`
 }
 
 // elsewhere lets the spec name a second VM in the system, so that it is observed.

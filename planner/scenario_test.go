@@ -182,6 +182,7 @@ func after(t *testing.T, applied string) *scene {
 		s.state.Records[r.Address] = state.Record{
 			Kind: r.Address.Kind, Provider: r.Provider, Settings: settings, ID: string(id), Name: name,
 			Generation: 1, Starts: 1, Values: cty.ObjectVal(values), Policy: r.Policy, Uses: r.Uses,
+			Ready: running,
 		}
 		sys := s.system(settings.GetAttr("uri").AsString())
 		sys.inventory.Objects = append(sys.inventory.Objects, providers.Object{

@@ -97,6 +97,9 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 			known[key] = append(known[key], k)
 		}
 		if r, ok := s.Records[a]; ok {
+			if k.Name != r.Name && k.Want != cty.NilVal && nameOf(k.Want) != "" { // who holds the name that it is to get?
+				known[w.placed[a]] = append(known[w.placed[a]], providers.Known{Address: a, Kind: a.Kind, Name: k.Name})
+			}
 			k.ID, k.Name, k.Prior = providers.ID(r.ID), r.Name, r.Values
 		}
 		known[w.placed[a]] = append(known[w.placed[a]], k)

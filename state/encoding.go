@@ -38,6 +38,8 @@ type recordFile struct {
 	Policy     *value            `json:"policy,omitempty"`
 	Uses       []spec.Address    `json:"uses,omitempty"`
 	LastStop   string            `json:"last_stop,omitempty"`
+	Ready      bool              `json:"ready,omitempty"`
+	Reserved   bool              `json:"reserved,omitempty"`
 }
 
 type providerFile struct {
@@ -52,7 +54,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Kind: r.Kind, Provider: providerFile(r.Provider), Settings: newValue(r.Settings),
 		ID: r.ID, Name: r.Name, Generation: r.Generation, Starts: r.Starts, Replaced: r.Replaced,
 		Values: newValue(r.Values), Digests: r.Digests, Policy: newValue(r.Policy),
-		Uses: r.Uses, LastStop: r.LastStop,
+		Uses: r.Uses, LastStop: r.LastStop, Ready: r.Ready, Reserved: r.Reserved,
 	})
 }
 
@@ -66,7 +68,7 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 		Kind: f.Kind, Provider: spec.ProviderRef(f.Provider), Settings: f.Settings.orNil(),
 		ID: f.ID, Name: f.Name, Generation: f.Generation, Starts: f.Starts, Replaced: f.Replaced,
 		Values: f.Values.orNil(), Digests: f.Digests, Policy: f.Policy.orNil(),
-		Uses: f.Uses, LastStop: f.LastStop,
+		Uses: f.Uses, LastStop: f.LastStop, Ready: f.Ready, Reserved: f.Reserved,
 	}
 	return nil
 }

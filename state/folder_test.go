@@ -102,7 +102,7 @@ func record(name string, memory int64) state.Record {
 		}),
 		Policy:   cty.ObjectVal(map[string]cty.Value{"stop": cty.ObjectVal(map[string]cty.Value{"grace": cty.NumberIntVal(30)})}),
 		Uses:     []spec.Address{webA},
-		LastStop: "graceful",
+		LastStop: "graceful", Ready: true, Reserved: true,
 	}
 }
 

@@ -77,6 +77,8 @@ type Record struct {
 	Policy     cty.Value         // stop, start, lifecycle: as last applied
 	Uses       []spec.Address
 	LastStop   string // how it was last stopped: "graceful", "forced"; "" if never
+	Ready      bool   // it was ready, as its policy asks for, since it was last started
+	Reserved   bool   // its object was about to be made, under this ID and name; it may not exist
 }
 
 // EntryKind is a kind of journal entry.

@@ -57,7 +57,9 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	case providers.Stop:
 		s.stop()
 		s.redefine()
-	case providers.Adopt, providers.Forget, providers.NoOp:
+	case providers.Forget:
+		s.delete() // the domain is gone; its volumes and keys may not be
+	case providers.Adopt, providers.NoOp:
 	default:
 		panic("unknown action " + string(c.Action))
 	}
@@ -223,11 +225,18 @@ func (s *sequence) found(kind providers.FindingKind) bool {
 	return o != nil && slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == kind })
 }
 
+// delete removes the domain with its volumes and keys, or what is left of them
+// where the domain is gone.
 func (s *sequence) delete() {
-	s.addOld(providers.Step{
+	step := providers.Step{
 		Op: opDelete, Phase: providers.PhaseRemove, Timeout: deleteTimeout, Frees: s.heldClaims(),
-		Leaves: []string{fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", s.change.Object.Name, s.change.Object.Name)},
-	})
+		Object: s.change.ID, Name: s.change.Name,
+	}
+	if o := s.change.Object; o != nil {
+		step.Object, step.Name = o.ID, o.Name
+	}
+	step.Leaves = []string{fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", step.Name, step.Name)}
+	s.add(step)
 }
 
 func (s *sequence) heldClaims() []providers.Claim {

@@ -82,6 +82,7 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 		options: func(s *state.Snapshot) (planner.Options, error) {
 			o, err := a.options(p, s, r.plan)
 			o.Scope.Targets, o.Running, o.Restart = vms, map[spec.Address]bool{}, map[spec.Address]bool{}
+			o.Scope.Alone = !w.running || w.restart // a start brings what it needs
 			for _, addr := range vms {
 				o.Running[addr], o.Restart[addr] = w.running, w.restart
 			}

@@ -1,0 +1,132 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/planner"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// dying is a store whose journal takes so many writes and no more, as if the
+// process had been killed before the next one.
+type dying struct {
+	state.Store
+	writes int
+}
+
+func (d *dying) Open(ctx context.Context, o state.Owner) (state.Journal, error) {
+	j, err := d.Store.Open(ctx, o)
+	return &dyingJournal{Journal: j, store: d}, err
+}
+
+type dyingJournal struct {
+	state.Journal
+	store *dying
+}
+
+var errKilled = errors.New("killed")
+
+func (j *dyingJournal) Append(ctx context.Context, e ...state.Entry) error {
+	if j.store.writes == 0 {
+		return errKilled
+	}
+	j.store.writes--
+	return j.Journal.Append(ctx, e...)
+}
+
+// A kill before any write of the journal: the next applies end in the world, and
+// with the records, of an apply that was not killed, and nothing is left to say.
+func TestKilledBeforeAnyWrite(t *testing.T) {
+	const edited = "vm \"a\" {\n  cpus = 1\n}\n"
+	allow := planner.Allow{Replace: map[spec.Address]bool{{Kind: spec.VM, Name: "a"}: true}}
+	tests := []struct{ name, before, spec, later string }{
+		{name: "create", spec: "vm \"a\" {}\n"},
+		{name: "create off", spec: "vm \"a\" {\n  running = false\n}\n"},
+		{name: "create two", spec: two},
+		{name: "restart", before: "vm \"a\" {}\n", spec: edited},
+		{name: "stop with an edit", before: "vm \"a\" {}\n", spec: "vm \"a\" {\n  cpus = 1\n  running = false\n}\n"},
+		{name: "start", before: "vm \"a\" {\n  running = false\n}\n", spec: "vm \"a\" {}\n"},
+		{name: "replace", before: "vm \"a\" {}\n", spec: "vm \"a\" {\n  name = \"other\"\n}\n"},
+		{name: "replace, to be off", before: "vm \"a\" {}\n", spec: "vm \"a\" {\n  name = \"other\"\n  running = false\n}\n"},
+		{name: "destroy", before: two, spec: "# empty\n"},
+		{name: "create, then not wanted any more", spec: "vm \"a\" {}\n", later: "# empty\n"},
+		{name: "restart, then not wanted any more", before: "vm \"a\" {}\n", spec: edited, later: "# empty\n"},
+		{name: "replace, then not wanted any more", before: "vm \"a\" {}\n", spec: "vm \"a\" {\n  name = \"other\"\n  running = false\n}\n", later: "# empty\n"},
+	}
+	for _, test := range tests {
+		for writes := 0; ; writes++ {
+			killed := false
+			t.Run(fmt.Sprintf("%s after %d writes", test.name, writes), func(t *testing.T) {
+				whole, cut := newBench(t, test.before), newBench(t, test.before)
+				for _, b := range []*bench{whole, cut} {
+					b.options.Allow = allow
+					b.finish()
+					b.spec(test.spec)
+				}
+				store := &dying{Store: cut.folder, writes: writes}
+				cut.folder = store
+				_, err := cut.apply(t.Context())
+				if killed = errors.Is(err, errKilled); err != nil && !killed {
+					t.Fatal(err)
+				}
+				cut.folder = store.Store
+				if test.later != "" {
+					whole.spec(test.later)
+					cut.spec(test.later)
+				}
+				whole.finish()
+				cut.finish()
+				if diff := cmp.Diff(whole.world(), cut.world()); diff != "" {
+					t.Errorf("world and records (-not killed +killed):\n%s", diff)
+				}
+			})
+			if !killed {
+				break
+			}
+		}
+	}
+}
+
+// finish applies until nothing is left to do, which is at most twice.
+func (b *bench) finish() {
+	b.t.Helper()
+	for range 2 {
+		if summary, err := b.apply(b.t.Context()); err != nil || !summary.OK() {
+			b.t.Fatalf("apply: %+v, %v", summary, err)
+		}
+	}
+	if got := b.pending(); len(got) > 0 {
+		b.t.Errorf("after two applies still pending: %v", got)
+	}
+	s, err := b.folder.Read(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	p, w := b.plan(s)
+	if err := w.Close(); err != nil {
+		b.t.Fatal(err)
+	}
+	if len(p.Findings) > 0 {
+		b.t.Errorf("after two applies still found: %+v", p.Findings)
+	}
+}
+
+// world is what exists and what is remembered, but for counters, ports and the ID,
+// which counts replacements.
+func (b *bench) world() map[string]string {
+	all := map[string]string{}
+	for _, o := range b.memory.objects {
+		all["object "+o.name] = fmt.Sprint(o.running, " ", o.attrs.GetAttr("cpus").AsBigFloat())
+	}
+	for a, r := range b.records() {
+		all["record "+a] = fmt.Sprint(r.Name, " ", r.Ready, " ", r.Reserved, " ",
+			r.Values.GetAttr("running").True(), " ", r.Values.GetAttr("cpus").AsBigFloat(), " ", r.Uses)
+	}
+	return all
+}
