@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +26,7 @@ import (
 //	rm-pid VM           removes its pid file
 //	lose-state          removes the state and the journal
 //	splice FILE OLD NEW replaces text in a file
+//	untimed             prints what the last command wrote, without times, process IDs and folders
 func simCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"processes": func(ts *testscript.TestScript, _ bool, _ []string) {
@@ -54,6 +56,9 @@ func simCommands() map[string]func(*testscript.TestScript, bool, []string) {
 				}
 			}
 		},
+		"untimed": func(ts *testscript.TestScript, _ bool, _ []string) {
+			fmt.Fprint(ts.Stdout(), untimed(ts.ReadFile("stdout")+ts.ReadFile("stderr"), ts.Getenv("HOME")))
+		},
 		"splice": func(ts *testscript.TestScript, _ bool, args []string) {
 			path := ts.MkAbs(args[0])
 			text, err := os.ReadFile(path)
@@ -64,6 +69,28 @@ func simCommands() map[string]func(*testscript.TestScript, bool, []string) {
 			ts.Check(os.WriteFile(path, []byte(strings.Replace(string(text), args[1], args[2], 1)), 0o600))
 		},
 	}
+}
+
+// What differs from one run to the next.
+var (
+	elapsed   = regexp.MustCompile(`\b(in|after) [0-9.]+(ms|s|m[0-9]+s)\b`)
+	pid       = regexp.MustCompile(`\bpid [0-9]+`)
+	starts    = regexp.MustCompile(`start time [0-9]+`)
+	instant   = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8} UTC`)
+	collected = regexp.MustCompile(`pid [0-9]+ has ended, and its parent has not collected it`)
+	heartbeat = regexp.MustCompile(`(?m)^.*: still .*\n`)
+	shortened = regexp.MustCompile(`run/[0-9a-f]{12}`)
+)
+
+func untimed(text, home string) string {
+	text = heartbeat.ReplaceAllString(strings.ReplaceAll(text, home, "HOME"), "")
+	text = elapsed.ReplaceAllString(text, "$1 TIME")
+	text = instant.ReplaceAllString(text, "INSTANT")
+	text = starts.ReplaceAllString(text, "start time N")
+	text = shortened.ReplaceAllString(text, "run/KEY")
+	// Whether init has collected it by now is init's affair.
+	text = collected.ReplaceAllString(text, "no process has pid N")
+	return pid.ReplaceAllString(text, "pid N")
 }
 
 // vm is the process of a simulated VM.

@@ -137,8 +137,8 @@ func (j *job) begin(ctx context.Context) error {
 	case kindHang:
 		<-ctx.Done()
 		return &providers.Failure{
-			Outcome: providers.Timeout, Code: "no_answer",
-			Err: fmt.Errorf("%s %s: the host gave no answer: %w", j.Op, j.Address, context.Cause(ctx)),
+			Outcome: providers.Timeout, Code: "no_answer", Next: []string{"vmctl plan"},
+			Err: fmt.Errorf("%s %s: the host gave no answer within %s", j.Op, j.Address, j.Timeout),
 		}
 	case kindSlow:
 		return sleep(ctx, j.fault.Delay)
