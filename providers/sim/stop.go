@@ -24,6 +24,11 @@ func (j *job) takeDown(ctx context.Context) (providers.Result, error) {
 	if err := j.there(); err != nil {
 		return providers.Result{}, err
 	}
+	if !j.seen.onDisk { // once its processes are gone nothing else would say that it existed
+		if err := j.writeVM(j.seen.vmFile); err != nil {
+			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+		}
+	}
 	if err := j.misbehave(ctx); err != nil {
 		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
 	}
@@ -50,7 +55,7 @@ func (j *job) gone(ctx context.Context) error {
 	switch {
 	case j.half():
 		return j.injected()
-	case j.fault.Kind == kindLeak || !j.seen.onDisk:
+	case j.fault.Kind == kindLeak:
 		return nil
 	}
 	f, err := j.readVM(j.Name)
