@@ -49,7 +49,7 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-func simType(t *testing.T) providers.Type {
+func simType(t testing.TB) providers.Type {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
