@@ -13,23 +13,23 @@ type judge = func(before, after cty.Value, running bool) providers.Verdict
 var kinds = map[spec.Kind]map[string]providers.Attribute{
 	spec.VM: {
 		"name":         {},
-		"running":      {Judge: always(providers.Live, "starts or stops it")},
+		"running":      {Judge: live("starts or stops it")},
 		"cpus":         {Judge: atStart("its process gets its CPUs when it starts")},
 		"memory":       {Judge: atStart("its process gets its memory when it starts")},
 		"accel":        {Judge: atStart("its process gets its accelerator when it starts")},
 		"boot":         {Judge: atStart("a kernel is booted when its process starts")},
-		"boot.kernel":  {Judge: always(providers.Live, "another path to the same content")},
-		"boot.initrd":  {Judge: always(providers.Live, "another path to the same content")},
+		"boot.kernel":  {Judge: live("another path to the same content")},
+		"boot.initrd":  {Judge: live("another path to the same content")},
 		"port_forward": {Judge: judgeForwards},
-		"ssh.user":     {Judge: always(providers.Live, sshReason)},
-		"ssh.identity": {Judge: always(providers.Live, sshReason)},
-		"ssh.host_key": {Judge: always(providers.Live, sshReason)},
+		"ssh.user":     {Judge: live(sshReason)},
+		"ssh.identity": {Judge: live(sshReason)},
+		"ssh.host_key": {Judge: live(sshReason)},
 
-		"ssh.wait":         {Judge: always(providers.Live, policyReason)},
-		"ssh.wait_timeout": {Judge: always(providers.Live, policyReason)},
-		"start":            {Judge: always(providers.Live, policyReason)},
-		"stop":             {Judge: always(providers.Live, policyReason)},
-		"lifecycle":        {Judge: always(providers.Live, policyReason)},
+		"ssh.wait":         {Judge: live(policyReason)},
+		"ssh.wait_timeout": {Judge: live(policyReason)},
+		"start":            {Judge: live(policyReason)},
+		"stop":             {Judge: live(policyReason)},
+		"lifecycle":        {Judge: live(policyReason)},
 
 		"id":       {Computed: true},
 		"address":  {Computed: true},
@@ -43,9 +43,9 @@ const (
 	sshReason    = "nobody logs into a simulated guest"
 )
 
-func always(a providers.Applies, reason string) judge {
+func live(reason string) judge {
 	return func(cty.Value, cty.Value, bool) providers.Verdict {
-		return providers.Verdict{Applies: a, Reason: reason}
+		return providers.Verdict{Applies: providers.Live, Reason: reason}
 	}
 }
 

@@ -66,7 +66,7 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 	case opStop, opRecover:
 		return j.takeDown(ctx)
 	default:
-		return j.delete(ctx)
+		return j.delete()
 	}
 }
 
@@ -188,7 +188,7 @@ func (j *job) put(ctx context.Context, f vmFile) (providers.Result, error) {
 
 // delete removes the VM with all that belongs to it, its own file last: as long
 // as that is there the VM exists, and deleting it can be done again.
-func (j *job) delete(ctx context.Context) (providers.Result, error) {
+func (j *job) delete() (providers.Result, error) {
 	if j.seen == nil {
 		return providers.Result{ID: j.Object, Gone: true, How: providers.AlreadyGone}, nil
 	}
@@ -254,8 +254,4 @@ func asFailure(err error, doing string) error {
 		return f
 	}
 	return fail(err, "%s", doing)
-}
-
-func (j *job) say(format string, args ...any) {
-	j.log(providers.Progress{Text: fmt.Sprintf(format, args...)})
 }

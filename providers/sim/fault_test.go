@@ -22,34 +22,58 @@ func TestFaults(t *testing.T) {
 		then     providers.Action
 		comes    string
 	}{
-		{op: "define", kind: "fail", action: providers.Create, want: "define failed (fault): define vm.dev: injected fault: fail",
-			then: providers.Create, comes: created},
-		{op: "define", kind: "unreadable", action: providers.Create, want: "define failed (unreadable): define vm.dev: lab.dev cannot be read: injected fault: unreadable",
-			then: providers.Create, comes: created},
-		{op: "define", kind: "partial", action: providers.Create, want: "define failed (fault): define vm.dev: injected fault: partial",
+		{
+			op: "define", kind: "fail", action: providers.Create, want: "define failed (fault): define vm.dev: injected fault: fail",
+			then: providers.Create, comes: created,
+		},
+		{
+			op: "define", kind: "unreadable", action: providers.Create, want: "define failed (unreadable): define vm.dev: lab.dev cannot be read: injected fault: unreadable",
+			then: providers.Create, comes: created,
+		},
+		{
+			op: "define", kind: "partial", action: providers.Create, want: "define failed (fault): define vm.dev: injected fault: partial",
 			sees: "lab.dev off\npartial: it is half made: it has no configuration",
-			then: providers.Start, comes: "redefine done, start done, wait_ready done"},
-		{op: "start", kind: "partial", action: providers.Create, want: "define done, start failed (fault): start vm.dev: injected fault: partial",
-			sees: "lab.dev broken\nbroken: pid N runs it, and it has no pid file", then: providers.Start, comes: recovered},
-		{op: "start", kind: "die", action: providers.Create, want: "define done, start done, wait_ready failed (ended): wait for vm.dev: it ended while it started",
-			then: providers.Start, comes: "start done, wait_ready done"},
-		{op: "wait_ready", kind: "die", action: providers.Create, want: "define done, start done, wait_ready failed (ended): wait for vm.dev: it ended while it started",
-			then: providers.Start, comes: "start done, wait_ready done"},
+			then: providers.Start, comes: "redefine done, start done, wait_ready done",
+		},
+		{
+			op: "start", kind: "partial", action: providers.Create, want: "define done, start failed (fault): start vm.dev: injected fault: partial",
+			sees: "lab.dev broken\nbroken: pid N runs it, and it has no pid file", then: providers.Start, comes: recovered,
+		},
+		{
+			op: "start", kind: "die", action: providers.Create, want: "define done, start done, wait_ready failed (ended): wait for vm.dev: it ended while it started",
+			then: providers.Start, comes: "start done, wait_ready done",
+		},
+		{
+			op: "wait_ready", kind: "die", action: providers.Create, want: "define done, start done, wait_ready failed (ended): wait for vm.dev: it ended while it started",
+			then: providers.Start, comes: "start done, wait_ready done",
+		},
 		{op: "wait_ready", kind: "slow", action: providers.Create, want: created, sees: "lab.dev running", then: providers.Stop, comes: "stop graceful"},
-		{op: "stop", kind: "late_exit", before: []providers.Action{providers.Create}, action: providers.Stop, want: "stop graceful",
-			sees: "lab.dev off", then: providers.Start, comes: "start done, wait_ready done"},
-		{op: "stop", kind: "partial", before: []providers.Action{providers.Create}, action: providers.Stop,
-			want: "stop failed (fault): stop vm.dev: injected fault: partial", then: providers.Start, comes: "start done, wait_ready done"},
-		{op: "stop", kind: "leak_pid", before: []providers.Action{providers.Create}, action: providers.Stop, want: "stop graceful",
-			then: providers.Start, comes: "start done, wait_ready done"},
-		{op: "stop", kind: "leak_pid", before: []providers.Action{providers.Create}, action: providers.Destroy, want: destroyed,
-			sees: "", then: providers.Create, comes: created},
-		{op: "delete", kind: "partial", before: []providers.Action{providers.Create}, action: providers.Destroy,
+		{
+			op: "stop", kind: "late_exit", before: []providers.Action{providers.Create}, action: providers.Stop, want: "stop graceful",
+			sees: "lab.dev off", then: providers.Start, comes: "start done, wait_ready done",
+		},
+		{
+			op: "stop", kind: "partial", before: []providers.Action{providers.Create}, action: providers.Stop,
+			want: "stop failed (fault): stop vm.dev: injected fault: partial", then: providers.Start, comes: "start done, wait_ready done",
+		},
+		{
+			op: "stop", kind: "leak_pid", before: []providers.Action{providers.Create}, action: providers.Stop, want: "stop graceful",
+			then: providers.Start, comes: "start done, wait_ready done",
+		},
+		{
+			op: "stop", kind: "leak_pid", before: []providers.Action{providers.Create}, action: providers.Destroy, want: destroyed,
+			sees: "", then: providers.Create, comes: created,
+		},
+		{
+			op: "delete", kind: "partial", before: []providers.Action{providers.Create}, action: providers.Destroy,
 			want: "stop graceful, delete failed (fault): delete vm.dev: injected fault: partial", sees: "lab.dev off",
-			then: providers.Destroy, comes: "delete done"},
-		{op: "delete", kind: "fail", before: []providers.Action{providers.Create}, action: providers.Destroy,
+			then: providers.Destroy, comes: "delete done",
+		},
+		{
+			op: "delete", kind: "fail", before: []providers.Action{providers.Create}, action: providers.Destroy,
 			want: "stop graceful, delete failed (fault): delete vm.dev: injected fault: fail", sees: "lab.dev off",
-			then: providers.Destroy, comes: "delete done"},
+			then: providers.Destroy, comes: "delete done",
+		},
 	} {
 		t.Run(tc.op+" "+tc.kind+" "+string(tc.action), func(t *testing.T) {
 			l := newLab(t)

@@ -259,8 +259,10 @@ func (h *house) world(weightless bool) *providertest.World {
 	w := &providertest.World{
 		Type: simType(h.t), Settings: h.settings(weightless), Want: want(), Policy: policy(60), Traces: h.traces,
 		Edits: []providertest.Edit{
-			{Path: "memory", Value: cty.NumberIntVal(320 << 20)}, {Path: "cpus", Value: cty.NumberIntVal(2)},
-			{Path: "accel", Value: cty.StringVal("tcg")}, {Path: "port_forward", Value: forwards("auto")},
+			{Path: "memory", Value: cty.NumberIntVal(320 << 20)},
+			{Path: "cpus", Value: cty.NumberIntVal(2)},
+			{Path: "accel", Value: cty.StringVal("tcg")},
+			{Path: "port_forward", Value: forwards("auto")},
 		},
 		Foreign: func(name string) func() string {
 			h.write(h.vmPath(name), `{"format":1,"id":"other","name":"`+name+`","config":{"cpus":1,"memory":1,"accel":"tcg"}}`)

@@ -97,16 +97,16 @@ var unsteady = []struct {
 
 // apply carries out an action, and says what was done: `define done, start done`,
 // or how it failed.
-func (l *lab) apply(action providers.Action, edits ...providers.Edit) string {
+func (l *lab) apply(action providers.Action) string {
 	l.t.Helper()
-	return l.applyOn(l.t.Context(), action, edits...)
+	return l.applyOn(l.t.Context(), action)
 }
 
-func (l *lab) applyOn(ctx context.Context, action providers.Action, edits ...providers.Edit) string {
+func (l *lab) applyOn(ctx context.Context, action providers.Action) string {
 	l.t.Helper()
 	p := l.open()
 	c := providers.Change{
-		Address: dev, Kind: spec.VM, Action: action, Name: "lab.dev", ID: devID, Want: l.want, Policy: l.policy, Generation: 1, Edits: edits,
+		Address: dev, Kind: spec.VM, Action: action, Name: "lab.dev", ID: devID, Want: l.want, Policy: l.policy, Generation: 1,
 	}
 	expect := ""
 	if inv := l.observe(); len(inv.Objects) > 0 {

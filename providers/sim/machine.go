@@ -109,7 +109,7 @@ func (m *machine) listen(ctx context.Context) error {
 		m.closes = append(m.closes, closer)
 		m.ports = append(m.ports, heldPort{forward: f, Got: got})
 	}
-	socket, err := config.Listen(ctx, "unix", m.orders.Socket)
+	socket, err := config.Listen(ctx, "unix", m.Socket)
 	if err != nil {
 		return err
 	}
