@@ -39,6 +39,7 @@ func update(s *stage) {
 	for _, edit := range s.Edits {
 		before := dev.object()
 		c := dev.change(providers.Update, edit)
+		c.Generation = dev.generation // the mark stays: the edit alone has to show
 		if v := c.Edits[0].Verdict; v.Applies != providers.Live || v.Reason == "" {
 			s.t.Errorf("an edit of %s while it is off: %+v", edit.Path, v)
 		}
@@ -135,6 +136,7 @@ func unforced(s *stage) {
 }
 
 func killed(s *stage) {
+	nothing := s.Traces()
 	dev := s.actor("dev")
 	dev.create()
 	before := dev.object()
@@ -151,6 +153,7 @@ func killed(s *stage) {
 	if o := dev.find(); o != nil {
 		s.t.Errorf("after its destruction there is %+v", o)
 	}
+	same(s.t, "what is left of one that ended by itself", nothing, s.Traces())
 }
 
 func claims(s *stage) {

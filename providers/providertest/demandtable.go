@@ -17,7 +17,7 @@ var demands = []struct {
 	{"what ended by itself is seen and started", killed},
 	{"a step refuses what differs from the plan", stale},
 	{"another's VM of the name is left alone", foreign},
-	{"another's claim is held", claims},
+	{"what it holds is claimed", claims},
 	{"what cannot be read is alone in that", blind},
 	{"steps are pure, total and well formed", pure},
 	{"an ended context ends all work", cancelled},
