@@ -284,9 +284,12 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	}
 }
 
-// stopped reports whether nothing of the object runs; a paused one holds memory
-// and has to be stopped before it is down.
-func stopped(o *providers.Object) bool { return o.State != providers.StatePaused }
+// stopped reports whether nothing of the object runs. A paused one holds memory,
+// and of a broken one something runs: both have to be stopped before they are
+// down.
+func stopped(o *providers.Object) bool {
+	return o.State != providers.StatePaused && o.State != providers.StateBroken
+}
 
 func because(edits []providers.Edit, applies providers.Applies) string {
 	var paths []string

@@ -71,7 +71,7 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 		}
 	}
 	for _, r := range c.Resources {
-		key, err := w.add(r.Provider, attrs[r.Provider])
+		key, err := w.add(o.Types, r.Provider, attrs[r.Provider])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Address, err)
 		}
@@ -79,7 +79,7 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(s.Records), spec.Address.Compare) {
 		r := s.Records[a]
-		key, err := w.add(r.Provider, r.Settings)
+		key, err := w.add(o.Types, r.Provider, r.Settings)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a, err)
 		}
@@ -112,9 +112,10 @@ func (w *World) addresses() []spec.Address {
 }
 
 // add registers the system of a provider. Two blocks with the same settings are
-// one system.
-func (w *World) add(ref spec.ProviderRef, settings cty.Value) (string, error) {
-	key, err := systemKey(ref, settings)
+// one system, or with the same of those that the type says make it one; the
+// spec's settings count then, before a record's.
+func (w *World) add(types map[string]providers.Type, ref spec.ProviderRef, settings cty.Value) (string, error) {
+	key, err := systemKey(types[ref.Type], ref, settings)
 	if err != nil {
 		return "", err
 	}
@@ -124,9 +125,12 @@ func (w *World) add(ref spec.ProviderRef, settings cty.Value) (string, error) {
 	return key, nil
 }
 
-func systemKey(ref spec.ProviderRef, settings cty.Value) (string, error) {
+func systemKey(t providers.Type, ref spec.ProviderRef, settings cty.Value) (string, error) {
 	if settings == cty.NilVal {
 		return "", fmt.Errorf("%s is not declared", ref)
+	}
+	if t.System != nil {
+		settings = t.System(ref.Name, settings)
 	}
 	plain, err := json.Marshal(ctyjson.SimpleJSONValue{Value: settings})
 	if err != nil {

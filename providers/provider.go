@@ -29,7 +29,11 @@ type Type struct {
 	// Resolve fills what a provider block left out with what holds on this
 	// machine for this user. It connects to nothing.
 	Resolve func(attrs cty.Value) cty.Value
-	Open    func(context.Context, Settings) (Provider, error)
+	// System says what of a provider block, resolved, decides which system it is
+	// of: blocks for which it is equal are one system, whatever else they say.
+	// nil: all of its attributes, whatever its name.
+	System func(name string, attrs cty.Value) cty.Value
+	Open   func(context.Context, Settings) (Provider, error)
 }
 
 // Attribute is what a provider type knows about one attribute.

@@ -46,10 +46,13 @@ const (
 )
 
 // The run states that every provider calls by the same word. A paused object is
-// not running (Object.Running is false) and not off: it holds its memory.
+// not running (Object.Running is false) and not off: it holds its memory. Of a
+// broken one something runs that does not work: it has to be taken down before
+// it is off, and before it can be started.
 const (
 	StateRunning = "running"
 	StatePaused  = "paused"
+	StateBroken  = "broken"
 	StateOff     = "off"
 )
 

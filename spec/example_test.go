@@ -24,7 +24,7 @@ func TestExampleOfTheLanguage(t *testing.T) {
 	write(t, filepath.Join(dir, "guest/vmlinuz"), []byte("a kernel"))
 	write(t, filepath.Join(dir, "guest/initrd.gz"), []byte("an initrd"))
 	t.Chdir(dir)
-	c, diags := spec.Load(".", spec.Inputs{ProviderTypes: []string{"libvirt"}, Version: "0.1.0"})
+	c, diags := spec.Load(".", spec.Inputs{ProviderTypes: []string{"libvirt", "sim"}, Version: "0.1.0"})
 	var got []string
 	for _, d := range diags {
 		if d.Summary != "Not built in yet" {

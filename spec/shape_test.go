@@ -51,6 +51,11 @@ func TestShapes(t *testing.T) {
 	}
 	checkShape(t, "vm", vm)
 	checkShape(t, "libvirt", libvirt)
+	sim, ok := spec.ProviderShape("sim")
+	if !ok {
+		t.Fatal("sim has no shape")
+	}
+	checkShape(t, "sim", sim)
 	if _, ok := spec.Shape("disk"); ok {
 		t.Error("a disk has a shape")
 	}

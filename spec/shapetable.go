@@ -11,7 +11,7 @@ var laterBlocks = []string{
 }
 
 // laterProviders are provider types that the language has and this build has not.
-var laterProviders = []string{"lima", "sim", "terraform"}
+var laterProviders = []string{"lima", "terraform"}
 
 // typeNames are the types of variables.
 var typeNames = []string{"any", "bool", "list", "map", "number", "object", "set", "string", "tuple"}
@@ -20,7 +20,7 @@ var typeNames = []string{"any", "bool", "list", "map", "number", "object", "set"
 var resourceShapes = map[Kind]Block{VM: vmShape}
 
 // providerShapes has every type of provider.
-var providerShapes = map[string]Block{"libvirt": libvirtShape}
+var providerShapes = map[string]Block{"libvirt": libvirtShape, "sim": simShape}
 
 // applies are the values of a ceiling, from least to most disruptive.
 var applies = []string{"live", "restart", "replace"}
@@ -215,6 +215,48 @@ var libvirtShape = Block{
 		{
 			Name: "pool", Type: cty.String, Form: OneLine, Known: true,
 			Doc: "The storage pool of its files.",
+		},
+	},
+	Later: []string{"for_each"},
+}
+
+var simShape = Block{
+	Name: "sim",
+	Doc:  "A simulated host in the data directory, for tests: its virtual machines are plain processes.",
+	Attrs: []Attr{
+		{
+			Name: "weightless", Type: cty.Bool, Default: cty.False, Known: true,
+			Doc: "Whether its virtual machines are records without processes.",
+		},
+	},
+	Blocks: []Block{
+		{
+			Name: "fault", Repeated: true,
+			Doc: "Something that goes wrong.",
+			Attrs: []Attr{
+				{
+					Name: "op", Type: cty.String, Required: true, Known: true,
+					OneOf: []string{"observe", "define", "redefine", "start", "wait_ready", "stop", "recover", "delete"},
+					Doc:   "The operation that it strikes.",
+				},
+				{
+					Name: "address", Type: cty.String, Form: OneLine, Known: true,
+					Doc: "The address that it strikes, like vm.dev; any when left out.",
+				},
+				{
+					Name: "kind", Type: cty.String, Required: true, Known: true,
+					OneOf: []string{"fail", "hang", "ignore_request", "late_exit", "partial", "leak_pid", "die", "unreadable", "slow"},
+					Doc:   "What goes wrong.",
+				},
+				{
+					Name: "times", Type: cty.Number, Min: 1, Known: true,
+					Doc: "How often it strikes; always when left out.",
+				},
+				{
+					Name: "delay", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(1), Min: 1, Known: true,
+					Doc: "How long slow and late_exit take.",
+				},
+			},
 		},
 	},
 	Later: []string{"for_each"},

@@ -38,9 +38,13 @@ func run() int {
 	if err != nil {
 		dir = string(os.PathSeparator)
 	}
+	program, err := os.Executable()
+	if err != nil {
+		program = ""
+	}
 	return cli.Main(ctx, cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: terminal(),
-		Environ: os.Environ(), Dir: dir, UID: os.Getuid(), Now: time.Now, Rand: rand.Reader,
+		Environ: os.Environ(), Dir: dir, UID: os.Getuid(), Program: program, Now: time.Now, Rand: rand.Reader,
 		Build: cli.Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH},
 	})
 }

@@ -31,11 +31,18 @@ func TestScripts(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			env.Vars = append(env.Vars, "HOME="+home, "XDG_STATE_HOME="+home+"/s")
+			env.Defer(func() { endAll(t, home) })
+			env.Vars = append(env.Vars, "HOME="+home, "XDG_STATE_HOME="+home+"/s", "DATA="+home+"/d")
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: commands(),
 	})
+}
+
+func commands() map[string]func(*testscript.TestScript, bool, []string) {
+	all := simCommands()
+	all["exits"] = exits
+	return all
 }
 
 // exits runs vmctl and demands a very exit code: exits CODE ARG…

@@ -24,6 +24,7 @@ type Env struct {
 	Environ  []string // NAME=value
 	Dir      string   // the working directory, absolute
 	UID      int      // of the user; 0 is root, -1 where there are none
+	Program  string   // this very program, absolute; "" if that is unknown
 	Now      func() time.Time
 	Rand     io.Reader
 	Build    Build

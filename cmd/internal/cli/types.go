@@ -9,6 +9,7 @@ import (
 
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
+	"vmctl/providers/sim"
 	"vmctl/spec"
 )
 
@@ -17,6 +18,7 @@ func builtInTypes(env Env) map[string]providers.Type {
 	all := map[string]providers.Type{}
 	for _, t := range []providers.Type{
 		libvirt.Type(libvirt.Host{UID: env.UID, Getenv: env.Getenv}),
+		sim.Type(sim.Host{Program: env.Program, Args: []string{simVM}}),
 	} {
 		all[t.Name] = t
 	}

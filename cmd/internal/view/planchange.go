@@ -218,7 +218,7 @@ func settings(c planner.Change, blocks []spec.Provider) string {
 			continue
 		}
 		part := l.path + " " + spec.FormatValue("provider", l.path, l.value)
-		if block != cty.NilVal && block.GetAttr(l.path).IsNull() {
+		if block != cty.NilVal && block.Type().HasAttribute(l.path) && block.GetAttr(l.path).IsNull() {
 			part += " is this user's default"
 		}
 		parts = append(parts, part)

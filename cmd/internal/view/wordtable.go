@@ -4,16 +4,17 @@ package view
 type opWords struct{ doing, done string }
 
 var wordsOfOps = map[string]opWords{
-	"define":   {"defining", "defined"},
-	"delete":   {"deleting", "deleted"},
-	"forget":   {"forgetting its record", "forgotten"},
-	"record":   {"writing its record", "recorded"},
-	"recover":  {"recovering", "recovered"},
-	"redefine": {"redefining", "redefined"},
-	"settle":   {"settling what an earlier run left", "settled"},
-	"start":    {"starting", "started"},
-	"stop":     {"stopping", "stopped"},
-	"wait_ssh": {"waiting for SSH", "ready for SSH"},
+	"define":     {"defining", "defined"},
+	"delete":     {"deleting", "deleted"},
+	"forget":     {"forgetting its record", "forgotten"},
+	"record":     {"writing its record", "recorded"},
+	"recover":    {"recovering", "recovered"},
+	"redefine":   {"redefining", "redefined"},
+	"settle":     {"settling what an earlier run left", "settled"},
+	"start":      {"starting", "started"},
+	"stop":       {"stopping", "stopped"},
+	"wait_ready": {"waiting for an answer", "ready"},
+	"wait_ssh":   {"waiting for SSH", "ready for SSH"},
 }
 
 func wordsOf(op string) opWords {

@@ -1,0 +1,58 @@
+// Package providertest says what every provider of virtual machines must do, as
+// tests. A provider joins with a Harness, in its own tests and on its real
+// system; a demand that one provider cannot meet is a bug in either.
+package providertest
+
+import (
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// Harness joins a provider to the suite.
+type Harness struct {
+	// New makes a system of its own for one test. Nothing of it is left when that
+	// has ended, however it ends.
+	New func(t *testing.T) *World
+}
+
+// World is one system, empty at first, as the suite acts on it.
+type World struct {
+	Type     providers.Type
+	Settings providers.Settings
+	// Want is a small VM that is wanted running and forwards no port, and Policy
+	// how it is treated: short waits that are long enough, and force.
+	Want, Policy cty.Value
+	// Edits are attributes with another value than in Want, each of which takes a
+	// running VM a restart.
+	Edits []Edit
+	// Traces lists what there is of the system's VMs, sorted, a line each: files
+	// with what changes when they are written, processes, definitions.
+	Traces func() []string
+	// Foreign makes a VM of that name as somebody else would. look says what it
+	// is like.
+	Foreign func(name string) (look func() string)
+	// Kill ends what runs a VM, and returns when that is gone.
+	Kill func(o providers.Object)
+	// Deafen lets the VMs that are made from now on ignore requests to end.
+	Deafen func(w *World)
+	// Blind makes one VM unreadable, and no other.
+	Blind func(o providers.Object)
+}
+
+// Edit is another value of an attribute.
+type Edit struct {
+	Path  string
+	Value cty.Value
+}
+
+// Run runs every demand in a system of its own.
+func Run(t *testing.T, h Harness) {
+	for _, d := range demands {
+		t.Run(d.name, func(t *testing.T) {
+			d.check(newStage(t, h.New(t)))
+		})
+	}
+}

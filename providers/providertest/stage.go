@@ -1,0 +1,290 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// stage is a world with a provider on it, which changes are carried out on as an
+// executor would.
+type stage struct {
+	*World
+	t        *testing.T
+	provider providers.Provider
+	made     int // how many IDs were chosen
+}
+
+// actor is one address on a stage.
+type actor struct {
+	*stage
+	address    spec.Address
+	name       string
+	id         providers.ID
+	want       cty.Value
+	values     cty.Value // as a record would have them
+	generation uint64
+}
+
+// done is a step with what came of it.
+type done struct {
+	work   providers.Work
+	result providers.Result
+}
+
+func newStage(t *testing.T, w *World) *stage {
+	s := &stage{World: w, t: t}
+	s.open()
+	t.Cleanup(func() { s.close() })
+	return s
+}
+
+func (s *stage) open() {
+	s.t.Helper()
+	p, err := s.Type.Open(s.t.Context(), s.Settings)
+	if err != nil {
+		s.t.Fatalf("open: %v", err)
+	}
+	s.provider = p
+}
+
+func (s *stage) close() {
+	s.t.Helper()
+	if s.provider == nil {
+		return
+	}
+	if err := s.provider.Close(); err != nil {
+		s.t.Errorf("close: %v", err)
+	}
+	s.provider = nil
+}
+
+// reopen goes on in a provider that knows nothing of the earlier one's.
+func (s *stage) reopen() {
+	s.t.Helper()
+	s.close()
+	s.open()
+}
+
+func (s *stage) actor(label string) *actor {
+	return &actor{
+		stage: s, address: spec.Address{Kind: spec.VM, Name: label}, name: s.Settings.Project.Name + "." + label,
+		id: s.newID(), want: s.Want, values: cty.NilVal, generation: 1,
+	}
+}
+
+func (s *stage) newID() providers.ID {
+	s.made++
+	return providers.ID(fmt.Sprintf("%08d-2222-8333-8444-555555555555", s.made))
+}
+
+func (s *stage) observe(known ...providers.Known) providers.Inventory {
+	s.t.Helper()
+	inv, err := s.provider.Observe(s.t.Context(), providers.Query{Known: known})
+	if err != nil {
+		s.t.Fatalf("observe: %v", err)
+	}
+	return inv
+}
+
+func (a *actor) known() providers.Known {
+	return providers.Known{Address: a.address, Kind: spec.VM, ID: a.id, Name: a.name, Prior: a.values, Want: a.want}
+}
+
+// find observes, and returns the actor's object; nil: it is absent.
+func (a *actor) find() *providers.Object {
+	a.t.Helper()
+	inv := a.observe(a.known())
+	if why, partial := inv.Partial[spec.VM]; partial {
+		a.t.Fatalf("the listing is incomplete: %s", why)
+	}
+	for _, u := range inv.Unknown {
+		if u.ID == a.id || u.Name == a.name {
+			a.t.Fatalf("%s could not be read: %s", a.name, u.Reason)
+		}
+	}
+	for i, o := range inv.Objects {
+		if o.ID == a.id {
+			return &inv.Objects[i]
+		}
+	}
+	return nil
+}
+
+// object is find for what must exist.
+func (a *actor) object() providers.Object {
+	a.t.Helper()
+	o := a.find()
+	if o == nil {
+		a.t.Fatalf("%s (%s) is absent", a.name, a.id)
+	}
+	return *o
+}
+
+// change is what a planner would make of an action, now.
+func (a *actor) change(action providers.Action, edits ...Edit) providers.Change {
+	a.t.Helper()
+	o := a.find()
+	c := providers.Change{
+		Address: a.address, Kind: spec.VM, Action: action, Name: a.name, ID: a.id, Object: o,
+		Prior: a.values, Want: a.want, Policy: a.Policy, Generation: a.generation,
+	}
+	for _, e := range edits {
+		before := attribute(o.Attrs, e.Path)
+		judge := a.Type.Kinds[spec.VM][e.Path].Judge
+		if judge == nil {
+			a.t.Fatalf("an edit of %s replaces the VM", e.Path)
+		}
+		c.Edits = append(c.Edits, providers.Edit{
+			Path: e.Path, Before: before, After: e.Value, Verdict: judge(before, e.Value, o.Running != nil && *o.Running),
+		})
+		c.Want = with(c.Want, e.Path, e.Value)
+	}
+	if len(edits) > 0 {
+		c.Generation++
+	}
+	if action == providers.Destroy {
+		c.Want = cty.NilVal
+	}
+	return c
+}
+
+// works are the steps of a change, ready to be done one after the other.
+func (a *actor) steps(c providers.Change) []providers.Step {
+	a.t.Helper()
+	steps, err := a.provider.Steps(c)
+	if err != nil {
+		a.t.Fatalf("steps of %s: %v", c.Action, err)
+	}
+	return steps
+}
+
+func (a *actor) work(c providers.Change, step providers.Step, expect string) providers.Work {
+	return providers.Work{
+		Step: step, Expect: expect, Prior: a.values, Want: c.Want, Policy: c.Policy, Generation: c.Generation, Replaced: c.Replaced,
+	}
+}
+
+// do does one step.
+func (s *stage) do(ctx context.Context, w providers.Work) (providers.Result, *providers.Failure) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	r, err := s.provider.Do(ctx, w, func(providers.Progress) {})
+	if err == nil {
+		return r, nil
+	}
+	var f *providers.Failure
+	if !errors.As(err, &f) {
+		s.t.Errorf("%s %s: its error is no failure: %v", w.Op, w.Name, err)
+		return r, &providers.Failure{Outcome: providers.Failed, Err: err}
+	}
+	if f.Code == "" || f.Error() == "" || f.Outcome == "" {
+		s.t.Errorf("%s %s: a failure without a code, an outcome or a text: %#v", w.Op, w.Name, f)
+	}
+	return r, f
+}
+
+// carryOut carries a change out, and remembers what a record would. watch sees
+// each step before it is done; it may be nil.
+func (a *actor) carryOut(c providers.Change, watch func(providers.Work)) []done {
+	a.t.Helper()
+	all, failure := a.try(c, watch)
+	if failure != nil {
+		a.t.Fatalf("%s of %s: %v\nseen %q", c.Action, a.name, failure, failure.Seen)
+	}
+	if c.Action == providers.Destroy {
+		a.values = cty.NilVal
+		return all
+	}
+	a.want, a.generation = c.Want, c.Generation
+	return all
+}
+
+// try carries a change out until a step fails.
+func (a *actor) try(c providers.Change, watch func(providers.Work)) ([]done, *providers.Failure) {
+	a.t.Helper()
+	expect := map[providers.ID]string{}
+	if c.Object != nil {
+		expect[c.Object.ID] = c.Object.Fingerprint
+	}
+	var all []done
+	for _, step := range a.steps(c) {
+		w := a.work(c, step, expect[step.Object])
+		if watch != nil {
+			watch(w)
+		}
+		r, failure := a.do(a.t.Context(), w)
+		if failure != nil {
+			return all, failure
+		}
+		if r.ID != step.Object {
+			a.t.Errorf("%s: the result is of %q, and the step was on %q", step.Op, r.ID, step.Object)
+		}
+		if r.Gone != (r.Fingerprint == "") {
+			a.t.Errorf("%s: gone is %t, and the fingerprint is %q", step.Op, r.Gone, r.Fingerprint)
+		}
+		if r.How == "" {
+			a.t.Errorf("%s does not say how it ended", step.Op)
+		}
+		expect[step.Object] = r.Fingerprint
+		if r.Values != cty.NilVal {
+			a.values = r.Values
+		}
+		all = append(all, done{work: w, result: r})
+	}
+	return all, nil
+}
+
+// create makes the actor's VM.
+func (a *actor) create() []done {
+	a.t.Helper()
+	return a.carryOut(a.change(providers.Create), nil)
+}
+
+// phases are the phases of steps, in order.
+func phases(steps []providers.Step) string {
+	var all []string
+	for _, s := range steps {
+		all = append(all, string(s.Phase))
+	}
+	return strings.Join(all, ", ")
+}
+
+func same[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func attribute(v cty.Value, name string) cty.Value {
+	if v == cty.NilVal || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return cty.NilVal
+	}
+	return v.GetAttr(name)
+}
+
+func with(v cty.Value, name string, value cty.Value) cty.Value {
+	m := map[string]cty.Value{}
+	maps.Copy(m, v.AsValueMap())
+	m[name] = value
+	return cty.ObjectVal(m)
+}
+
+func isRunning(o providers.Object) bool {
+	return o.Running != nil && *o.Running && o.State == providers.StateRunning
+}
+
+func isOff(o providers.Object) bool {
+	return o.Running != nil && !*o.Running && o.State == providers.StateOff
+}

@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+type judge = func(before, after cty.Value, running bool) providers.Verdict
+
+// kinds has every attribute that this provider supports.
+var kinds = map[spec.Kind]map[string]providers.Attribute{
+	spec.VM: {
+		"name":         {},
+		"running":      {Judge: live("starts or stops it")},
+		"cpus":         {Judge: atStart("its process gets its CPUs when it starts")},
+		"memory":       {Judge: atStart("its process gets its memory when it starts")},
+		"accel":        {Judge: atStart("its process gets its accelerator when it starts")},
+		"boot":         {Judge: atStart("a kernel is booted when its process starts")},
+		"boot.kernel":  {Judge: live("another path to the same content")},
+		"boot.initrd":  {Judge: live("another path to the same content")},
+		"port_forward": {Judge: judgeForwards},
+		"ssh.user":     {Judge: live(sshReason)},
+		"ssh.identity": {Judge: live(sshReason)},
+		"ssh.host_key": {Judge: live(sshReason)},
+
+		"ssh.wait":         {Judge: live(policyReason)},
+		"ssh.wait_timeout": {Judge: live(policyReason)},
+		"start":            {Judge: live(policyReason)},
+		"stop":             {Judge: live(policyReason)},
+		"lifecycle":        {Judge: live(policyReason)},
+
+		"id":       {Computed: true},
+		"address":  {Computed: true},
+		"ssh_port": {Computed: true},
+		"ports":    {Computed: true},
+	},
+}
+
+const (
+	policyReason = "only how vmctl treats it"
+	sshReason    = "nobody logs into a simulated guest"
+)
+
+func live(reason string) judge {
+	return func(cty.Value, cty.Value, bool) providers.Verdict {
+		return providers.Verdict{Applies: providers.Live, Reason: reason}
+	}
+}
+
+// atStart judges what a VM's process takes from its start.
+func atStart(reason string) judge {
+	return func(_, _ cty.Value, running bool) providers.Verdict {
+		if running {
+			return providers.Verdict{Applies: providers.Restart, Reason: reason}
+		}
+		return providers.Verdict{Applies: providers.Live, Reason: "it is not running: takes effect at the next start"}
+	}
+}
+
+func judgeForwards(before, after cty.Value, running bool) providers.Verdict {
+	if _, err := forwardsOf(after); err != nil {
+		return providers.Verdict{Applies: providers.Refused, Reason: err.Error()}
+	}
+	return atStart("its process gets its forwarded ports when it starts")(before, after, running)
+}

@@ -1,0 +1,19 @@
+package sim_test
+
+import (
+	"testing"
+
+	"vmctl/providers/providertest"
+)
+
+func TestConformance(t *testing.T) {
+	providertest.Run(t, providertest.Harness{
+		New: func(t *testing.T) *providertest.World { return newHouse(t).world(false) },
+	})
+}
+
+func TestConformanceWithoutProcesses(t *testing.T) {
+	providertest.Run(t, providertest.Harness{
+		New: func(t *testing.T) *providertest.World { return newHouse(t).world(true) },
+	})
+}

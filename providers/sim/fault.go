@@ -1,0 +1,166 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// fault is something that goes wrong because the provider block says so.
+type fault struct {
+	Op, Kind string
+	Address  spec.Address // zero: any
+	Times    uint64       // how often it strikes; 0: always
+	Delay    time.Duration
+	key      string // by which it is counted
+}
+
+// opObserve is looking, which has no step. It writes nothing, so that nothing
+// can be counted there.
+const opObserve = "observe"
+
+func faultsOf(v cty.Value) ([]fault, error) {
+	if !known(v) {
+		return nil, nil
+	}
+	var all []fault
+	same := map[string]int{}
+	for i, e := range v.AsValueSlice() {
+		f := fault{Op: text(e, "op"), Kind: text(e, "kind"), Times: number(e, "times")}
+		seconds(&f.Delay, e, "delay")
+		where := text(e, "address")
+		if where != "" {
+			var err error
+			if f.Address, err = spec.ParseAddress(where); err != nil {
+				return nil, fmt.Errorf("fault[%d].address: %w", i, err)
+			}
+		}
+		if ops := faultOps[f.Kind]; ops != nil && !slices.Contains(ops, f.Op) {
+			return nil, fmt.Errorf("fault[%d]: kind %q strikes %s, and op is %q", i, f.Kind, strings.Join(ops, ", "), f.Op)
+		}
+		if f.Op == opObserve && f.Times != 0 {
+			return nil, fmt.Errorf("fault[%d].times: looking writes nothing, so that a fault of op %q cannot be counted: leave times out", i, opObserve)
+		}
+		plain := fmt.Sprintf("%s %s %s %d %s", f.Op, f.Kind, where, f.Times, f.Delay)
+		same[plain]++
+		f.key = fmt.Sprintf("%s #%d", plain, same[plain])
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func (f fault) strikes(op string, a spec.Address) bool {
+	return f.Op == op && (f.Address == spec.Address{} || f.Address == a)
+}
+
+// strike finds the fault that strikes a step now, and counts it. Its kind is ""
+// where none does.
+func (p *Provider) strike(op string, a spec.Address) (fault, error) {
+	for _, f := range p.faults {
+		if !f.strikes(op, a) {
+			continue
+		}
+		if f.Times == 0 {
+			return f, nil
+		}
+		if counted, err := p.count(f); err != nil || counted {
+			return f, err
+		}
+	}
+	return fault{}, nil
+}
+
+// count takes one of the times of a fault, also across processes: whoever
+// changes objects holds the run lock.
+func (p *Provider) count(f fault) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	counts := map[string]uint64{}
+	if err := readJSON(p.path(faultsFile), &counts); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if counts[f.key] >= f.Times {
+		return false, nil
+	}
+	counts[f.key]++
+	return true, p.write(p.path(faultsFile), counts)
+}
+
+// blind is the fault that keeps a look from seeing a VM, and why.
+func (p *Provider) blind(ctx context.Context, a spec.Address) (string, error) {
+	for _, f := range p.faults {
+		if f.strikes(opObserve, a) && f.Address != (spec.Address{}) {
+			return f.look(ctx)
+		}
+	}
+	return "", nil
+}
+
+// blindHost is the fault that keeps a look from seeing the host, and why.
+func (p *Provider) blindHost(ctx context.Context) (string, error) {
+	for _, f := range p.faults {
+		if f.Op == opObserve && f.Address == (spec.Address{}) {
+			return f.look(ctx)
+		}
+	}
+	return "", nil
+}
+
+func (f fault) look(ctx context.Context) (string, error) {
+	switch f.Kind {
+	case kindHang:
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	case kindSlow:
+		return "", sleep(ctx, f.Delay)
+	default:
+		return "injected fault: " + f.Kind, nil
+	}
+}
+
+// begin lets a fault strike before anything is done.
+func (j *job) begin(ctx context.Context) error {
+	var err error
+	if j.fault, err = j.strike(j.Op, j.Address); err != nil {
+		return fail(err, "%s %s", j.Op, j.Address)
+	}
+	switch j.fault.Kind {
+	case kindHang:
+		<-ctx.Done()
+		return &providers.Failure{
+			Outcome: providers.Timeout, Code: "no_answer", Next: []string{"vmctl plan"},
+			Err: fmt.Errorf("%s %s: the host gave no answer within %s", j.Op, j.Address, j.Timeout),
+		}
+	case kindSlow:
+		return sleep(ctx, j.fault.Delay)
+	case kindFail:
+		return j.injected()
+	case kindUnreadable:
+		return &providers.Failure{
+			Outcome: providers.Failed, Code: "unreadable", Next: []string{"vmctl plan"},
+			Err: fmt.Errorf("%s %s: %s cannot be read: injected fault: %s", j.Op, j.Address, j.Name, j.fault.Kind),
+		}
+	default:
+		return nil
+	}
+}
+
+// injected is the failure that a fault block asks for.
+func (j *job) injected() error {
+	return &providers.Failure{
+		Outcome: providers.Failed, Code: "fault", Next: []string{"vmctl plan"},
+		Err: fmt.Errorf("%s %s: injected fault: %s", j.Op, j.Address, j.fault.Kind),
+	}
+}
+
+// half reports whether only half of the step is to be done.
+func (j *job) half() bool { return j.fault.Kind == kindPartial }

@@ -1,0 +1,27 @@
+package sim
+
+// The kinds of faults.
+const (
+	kindFail       = "fail"           // it fails, and nothing was done
+	kindHang       = "hang"           // it never ends by itself
+	kindSlow       = "slow"           // it takes a delay longer
+	kindUnreadable = "unreadable"     // what is there cannot be read
+	kindPartial    = "partial"        // half of it is done, and it fails
+	kindIgnore     = "ignore_request" // the VM does not end when it is asked to
+	kindLate       = "late_exit"      // the VM ends a delay after it was asked to
+	kindLeak       = "leak_pid"       // the VM ends, and its pid file stays
+	kindDie        = "die"            // the VM ends by itself, and leaves its files
+)
+
+// faultOps says which operations a kind of fault can strike; nil: all of them.
+var faultOps = map[string][]string{
+	kindFail:       nil,
+	kindHang:       nil,
+	kindSlow:       nil,
+	kindUnreadable: nil,
+	kindPartial:    {opDefine, opRedefine, opStart, opStop, opRecover, opDelete},
+	kindIgnore:     {opStop, opRecover},
+	kindLate:       {opStop, opRecover},
+	kindLeak:       {opStop, opRecover},
+	kindDie:        {opStart, opWaitReady},
+}

@@ -1,0 +1,288 @@
+package sim_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/process"
+	"vmctl/providers"
+	"vmctl/providers/providertest"
+	"vmctl/providers/sim"
+	"vmctl/spec"
+)
+
+// house is a folder with one simulated host.
+type house struct {
+	t    *testing.T
+	data string
+	dir  string // of the host
+}
+
+// newHouse makes one, and ends in the end whatever runs in it.
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	data, err := os.MkdirTemp("", "s") //nolint:usetesting // the path of t.TempDir is too long for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t: t, data: data, dir: filepath.Join(data, "sim-here")}
+	t.Cleanup(func() {
+		for _, id := range h.processes(context.Background()) {
+			h.end(context.Background(), id)
+		}
+		if err := os.RemoveAll(data); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+func simType(t testing.TB) providers.Type {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sim.Type(sim.Host{Program: self, Env: []string{isVM + "=1"}})
+}
+
+// settings of the host, with faults.
+func (h *house) settings(weightless bool, faults ...cty.Value) providers.Settings {
+	list := cty.ListValEmpty(faultType())
+	if len(faults) > 0 {
+		list = cty.ListVal(faults)
+	}
+	return providers.Settings{
+		Name: "here", Dir: h.dir, Files: h.data, Keys: filepath.Join(h.data, "keys"), Now: time.Now,
+		Project: providers.Project{Name: "lab", ID: "k7m2qd9x4r"},
+		Attrs:   cty.ObjectVal(map[string]cty.Value{"weightless": cty.BoolVal(weightless), "fault": list}),
+	}
+}
+
+func faultType() cty.Type {
+	return cty.Object(map[string]cty.Type{
+		"op": cty.String, "address": cty.String, "kind": cty.String, "times": cty.Number, "delay": cty.Number,
+	})
+}
+
+// fault strikes any address, always.
+func fault(op, kind string, edits ...func(map[string]cty.Value)) cty.Value {
+	m := map[string]cty.Value{
+		"op": cty.StringVal(op), "kind": cty.StringVal(kind), "address": cty.NullVal(cty.String),
+		"times": cty.NullVal(cty.Number), "delay": cty.NumberFloatVal(0.05),
+	}
+	for _, edit := range edits {
+		edit(m)
+	}
+	return cty.ObjectVal(m)
+}
+
+func times(n int64) func(map[string]cty.Value) {
+	return func(m map[string]cty.Value) { m["times"] = cty.NumberIntVal(n) }
+}
+
+func want() cty.Value {
+	return cty.ObjectVal(map[string]cty.Value{
+		"name": cty.NullVal(cty.String), "running": cty.True, "cpus": cty.NumberIntVal(1), "memory": cty.NumberIntVal(256 << 20),
+		"accel": cty.StringVal("auto"),
+		"boot": cty.ObjectVal(map[string]cty.Value{
+			"kernel": cty.StringVal("vmlinuz"), "kernel_sha256": cty.StringVal("ab"), "initrd": cty.NullVal(cty.String),
+			"initrd_sha256": cty.NullVal(cty.String), "cmdline": cty.StringVal("quiet"),
+		}),
+		"port_forward": cty.ListValEmpty(forwardType()),
+		"ssh": cty.ObjectVal(map[string]cty.Value{
+			"user": cty.StringVal("root"), "identity": cty.NullVal(cty.String), "host_key": cty.StringVal("pin"),
+		}),
+	})
+}
+
+func forwardType() cty.Type {
+	return cty.Object(map[string]cty.Type{"guest": cty.Number, "host": cty.String, "host_ip": cty.String, "protocol": cty.String})
+}
+
+func forwards(host string) cty.Value {
+	return cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{
+		"guest": cty.NumberIntVal(80), "host": cty.StringVal(host), "host_ip": cty.StringVal("127.0.0.1"), "protocol": cty.StringVal("tcp"),
+	})})
+}
+
+// policy waits for as long as a busy machine may need where that is not what a
+// test is about.
+func policy(grace float64) cty.Value {
+	return cty.ObjectVal(map[string]cty.Value{
+		"start": cty.ObjectVal(map[string]cty.Value{"timeout": cty.NumberIntVal(60)}),
+		"stop": cty.ObjectVal(map[string]cty.Value{
+			"grace": cty.NumberFloatVal(grace), "force": cty.True, "force_wait": cty.NumberIntVal(60),
+		}),
+		"ssh": cty.ObjectVal(map[string]cty.Value{"wait": cty.True, "wait_timeout": cty.NumberIntVal(60)}),
+		"lifecycle": cty.ObjectVal(map[string]cty.Value{
+			"prevent_destroy": cty.False, "on_change": cty.MapValEmpty(cty.String),
+		}),
+	})
+}
+
+// processes are those that run a VM of the house.
+func (h *house) processes(ctx context.Context) []process.Identity {
+	h.t.Helper()
+	found, err := process.Host{}.Find(ctx, func(argv []string) bool {
+		return slices.ContainsFunc(argv, func(arg string) bool { return strings.HasPrefix(arg, h.dir+"/") })
+	})
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		h.t.Error(err)
+	}
+	return found
+}
+
+// end ends a process at once, and returns when it is gone.
+func (h *house) end(ctx context.Context, id process.Identity) {
+	h.t.Helper()
+	var refused *process.RefusedError
+	if _, err := (process.Host{}).Force(id); err != nil && !errors.As(err, &refused) {
+		h.t.Error(err)
+	}
+	if err := (process.Host{}).Wait(ctx, id); err != nil {
+		h.t.Error(err)
+	}
+}
+
+// traces are the files of the house and the processes that run its VMs.
+func (h *house) traces() []string {
+	h.t.Helper()
+	all := []string{}
+	err := filepath.WalkDir(h.data, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		digest := "no file"
+		if info.Mode().IsRegular() {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			digest = fmt.Sprintf("%x", sha256.Sum256(content))
+		}
+		all = append(all, fmt.Sprintf("%s %s %s", path, info.ModTime(), digest))
+		return nil
+	})
+	if err != nil {
+		h.t.Error(err)
+	}
+	for _, id := range h.processes(h.t.Context()) {
+		all = append(all, fmt.Sprintf("process %d %d", id.PID, id.StartTime))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// pidFiles lists the host's pid files.
+func (h *house) pidFiles() []string {
+	h.t.Helper()
+	files, err := filepath.Glob(filepath.Join(h.dir, "run", "*.pid"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return files
+}
+
+func (h *house) vmPath(name string) string { return filepath.Join(h.dir, "vms", name+".json") }
+
+func (h *house) write(path, content string) {
+	h.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) read(path string) string {
+	h.t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return string(content)
+}
+
+// edit changes a file of JSON.
+func (h *house) edit(path string, change func(map[string]any)) {
+	h.t.Helper()
+	var m map[string]any
+	decoder := json.NewDecoder(strings.NewReader(h.read(path)))
+	decoder.UseNumber()
+	if err := decoder.Decode(&m); err != nil {
+		h.t.Fatal(err)
+	}
+	change(m)
+	content, err := json.Marshal(m)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.write(path, string(content))
+}
+
+// processOf is the process that runs a VM.
+func (h *house) processOf(id providers.ID) process.Identity {
+	h.t.Helper()
+	found, err := process.Host{}.Find(h.t.Context(), process.HasArgument(string(id)))
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		h.t.Error(err)
+	}
+	for _, p := range h.processes(h.t.Context()) {
+		if slices.Contains(found, p) {
+			return p
+		}
+	}
+	h.t.Fatalf("no process runs %s", id)
+	return process.Identity{}
+}
+
+// world joins the conformance suite.
+func (h *house) world(weightless bool) *providertest.World {
+	w := &providertest.World{
+		Type: simType(h.t), Settings: h.settings(weightless), Want: want(), Policy: policy(60), Traces: h.traces,
+		Edits: []providertest.Edit{
+			{Path: "memory", Value: cty.NumberIntVal(320 << 20)},
+			{Path: "cpus", Value: cty.NumberIntVal(2)},
+			{Path: "accel", Value: cty.StringVal("tcg")},
+			{Path: "port_forward", Value: forwards("auto")},
+		},
+		Foreign: func(name string) func() string {
+			h.write(h.vmPath(name), `{"format":1,"id":"other","name":"`+name+`","config":{"cpus":1,"memory":1,"accel":"tcg"}}`)
+			return func() string { return h.read(h.vmPath(name)) }
+		},
+		Deafen: func(w *providertest.World) {
+			w.Settings, w.Policy = h.settings(weightless, fault("stop", "ignore_request")), policy(0.05)
+		},
+		Blind: func(o providers.Object) { h.write(h.vmPath(o.Name), "{") },
+		Kill: func(o providers.Object) {
+			if weightless {
+				h.edit(h.vmPath(o.Name), func(m map[string]any) { m["run"].(map[string]any)["ended"] = true })
+				return
+			}
+			h.end(h.t.Context(), h.processOf(o.ID))
+		},
+	}
+	return w
+}
+
+var dev = spec.Address{Kind: spec.VM, Name: "dev"}
+
+const devID = providers.ID("11111111-2222-8333-8444-555555555555")

@@ -1,0 +1,156 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// lab is a host with one VM, which changes are carried out on.
+type lab struct {
+	*house
+	settings providers.Settings
+	want     cty.Value
+	policy   cty.Value
+}
+
+func newLab(t *testing.T, faults ...cty.Value) *lab {
+	h := newHouse(t)
+	return &lab{house: h, settings: h.settings(false, faults...), want: want(), policy: policy(60)}
+}
+
+func (l *lab) open() providers.Provider {
+	l.t.Helper()
+	p, err := simType(l.t).Open(l.t.Context(), l.settings)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return p
+}
+
+func (l *lab) observe() providers.Inventory {
+	l.t.Helper()
+	inv, err := l.open().Observe(l.t.Context(), providers.Query{Known: []providers.Known{
+		{Address: dev, Kind: spec.VM, ID: devID, Name: "lab.dev", Want: l.want},
+	}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return inv
+}
+
+// sees demands what is observed of the VM.
+func (l *lab) sees(want string) {
+	l.t.Helper()
+	if diff := cmp.Diff(want, l.plain(l.described())); diff != "" {
+		l.t.Errorf("observed (-want +got):\n%s", diff)
+	}
+}
+
+func (l *lab) described() string {
+	inv := l.observe()
+	var lines []string
+	for _, o := range inv.Objects {
+		lines = append(lines, fmt.Sprintf("%s %s", o.Name, o.State))
+		if o.Running == nil {
+			lines = append(lines, "running: "+o.Unreadable["running"])
+		}
+		for _, f := range o.Findings {
+			lines = append(lines, fmt.Sprintf("%s: %s", f.Kind, strings.Join(f.Evidence, "; ")))
+		}
+	}
+	for _, u := range inv.Unknown {
+		lines = append(lines, fmt.Sprintf("%s unknown: %s", u.Name, u.Reason))
+	}
+	for kind, why := range inv.Partial {
+		lines = append(lines, fmt.Sprintf("%s partial: %s", kind, why))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// plain writes a text without what differs from run to run.
+func (l *lab) plain(text string) string {
+	text = strings.ReplaceAll(text, l.dir, "DIR")
+	for _, p := range unsteady {
+		text = p.pattern.ReplaceAllString(text, p.with)
+	}
+	return text
+}
+
+var unsteady = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`pid [0-9]+`), "pid N"},
+	{regexp.MustCompile(`run/[0-9a-f]{12}`), "run/KEY"},
+	{numbers, "N"},
+}
+
+// apply carries out an action, and says what was done: `define done, start done`,
+// or how it failed.
+func (l *lab) apply(action providers.Action) string {
+	l.t.Helper()
+	return l.applyOn(l.t.Context(), action)
+}
+
+func (l *lab) applyOn(ctx context.Context, action providers.Action) string {
+	l.t.Helper()
+	p := l.open()
+	c := providers.Change{
+		Address: dev, Kind: spec.VM, Action: action, Name: "lab.dev", ID: devID, Want: l.want, Policy: l.policy, Generation: 1,
+	}
+	expect := ""
+	if inv := l.observe(); len(inv.Objects) > 0 {
+		c.Object = &inv.Objects[0]
+		expect = c.Object.Fingerprint
+	}
+	steps, err := p.Steps(c)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var said []string
+	for _, s := range steps {
+		limited, cancel := context.WithTimeout(ctx, s.Timeout)
+		r, err := p.Do(limited, providers.Work{
+			Step: s, Expect: expect, Want: c.Want, Policy: c.Policy, Generation: c.Generation,
+		}, func(providers.Progress) {})
+		cancel()
+		if err != nil {
+			var f *providers.Failure
+			if !errors.As(err, &f) {
+				l.t.Fatalf("not a failure: %v", err)
+			}
+			return strings.Join(append(said, fmt.Sprintf("%s %s (%s): %s", s.Op, f.Outcome, f.Code, l.plain(f.Error()))), ", ")
+		}
+		expect = r.Fingerprint
+		said = append(said, fmt.Sprintf("%s %s", s.Op, r.How))
+	}
+	return strings.Join(said, ", ")
+}
+
+// does demands what an action comes to.
+func (l *lab) does(action providers.Action, want string) {
+	l.t.Helper()
+	if diff := cmp.Diff(want, l.apply(action)); diff != "" {
+		l.t.Errorf("%s (-want +got):\n%s", action, diff)
+	}
+}
+
+// isEmpty demands that nothing is left.
+func (l *lab) isEmpty() {
+	l.t.Helper()
+	for _, trace := range l.traces() {
+		if !strings.Contains(trace, "faults.json") {
+			l.t.Errorf("left: %s", trace)
+		}
+	}
+}

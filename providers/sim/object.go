@@ -1,0 +1,155 @@
+package sim
+
+import (
+	"strconv"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// object puts what was seen into the planner's words. want is what the spec says
+// of it, NilVal if it says nothing.
+func (s sight) object(want cty.Value) providers.Object {
+	o := providers.Object{
+		Kind: spec.VM, ID: s.ID, Name: s.Name, State: s.state, Owner: s.Owner.mark(),
+		Attrs: s.attrs(want), Holds: s.claims(), Unreadable: map[string]string{},
+		Findings: s.findings(), Fingerprint: s.fingerprint(),
+	}
+	if s.state == "" {
+		o.Unreadable["running"] = s.reason
+		return o
+	}
+	running := s.state == providers.StateRunning
+	o.Running = &running
+	return o
+}
+
+// attrs are the attributes as the host has them. Where a running VM and its file
+// differ, the one that is not as wanted is shown: a change made behind vmctl's
+// back is seen on either side.
+func (s sight) attrs(want cty.Value) cty.Value {
+	all := s.Config.attrs()
+	if s.on() && s.run != nil {
+		for name, v := range s.run.With.attrs() {
+			if sameAs(all[name], attr(want, name)) || want == cty.NilVal {
+				all[name] = v
+			}
+		}
+	}
+	for name, v := range s.computed() {
+		all[name] = v
+	}
+	return cty.ObjectVal(all)
+}
+
+// attrs of one that is half made say that it lacks what every VM has.
+func (c *config) attrs() map[string]cty.Value {
+	if c == nil {
+		return map[string]cty.Value{"cpus": cty.NullVal(cty.Number), "memory": cty.NullVal(cty.Number)}
+	}
+	all := map[string]cty.Value{
+		"cpus":         cty.NumberUIntVal(c.CPUs),
+		"memory":       cty.NumberUIntVal(c.Memory),
+		"accel":        cty.StringVal(c.Accel),
+		"port_forward": forwardsValue(c.Forwards),
+		"boot":         cty.NullVal(cty.DynamicPseudoType),
+	}
+	if c.Boot != nil {
+		initrd := cty.NullVal(cty.String)
+		if c.Boot.InitrdSHA256 != "" {
+			initrd = cty.StringVal(c.Boot.InitrdSHA256)
+		}
+		all["boot"] = cty.ObjectVal(map[string]cty.Value{
+			"kernel_sha256": cty.StringVal(c.Boot.KernelSHA256), "initrd_sha256": initrd, "cmdline": cty.StringVal(c.Boot.Cmdline),
+		})
+	}
+	return all
+}
+
+// sameAs compares what was seen with what is wanted, as far as it was seen.
+func sameAs(seen, want cty.Value) bool {
+	if seen == cty.NilVal || want == cty.NilVal || !want.IsWhollyKnown() {
+		return false
+	}
+	if seen.Type().IsObjectType() && known(seen) && known(want) {
+		for name, v := range seen.AsValueMap() {
+			if !sameAs(v, attr(want, name)) {
+				return false
+			}
+		}
+		return true
+	}
+	converted, err := convert.Convert(seen, want.Type())
+	return err == nil && converted.RawEquals(want)
+}
+
+func forwardsValue(all []forward) cty.Value {
+	shape := cty.Object(map[string]cty.Type{
+		"guest": cty.Number, "host": cty.String, "host_ip": cty.String, "protocol": cty.String,
+	})
+	if len(all) == 0 {
+		return cty.ListValEmpty(shape)
+	}
+	var values []cty.Value
+	for _, f := range all {
+		host := autoPort
+		if f.Host != 0 {
+			host = strconv.Itoa(int(f.Host))
+		}
+		values = append(values, cty.ObjectVal(map[string]cty.Value{
+			"guest": cty.NumberUIntVal(uint64(f.Guest)), "host": cty.StringVal(host),
+			"host_ip": cty.StringVal(f.HostIP), "protocol": cty.StringVal(f.Protocol),
+		}))
+	}
+	return cty.ListVal(values)
+}
+
+// computed are the attributes that the host sets. Nobody listens for SSH.
+func (s sight) computed() map[string]cty.Value {
+	all := map[string]cty.Value{
+		"id": cty.StringVal(string(s.ID)), "address": cty.StringVal(loopback),
+		"ssh_port": cty.NullVal(cty.Number), "ports": cty.MapValEmpty(cty.Number),
+	}
+	ports := map[string]cty.Value{}
+	if s.state == providers.StateRunning {
+		for _, protocol := range []string{"udp", "tcp"} { // tcp last: a port of both is the tcp one
+			for _, h := range s.run.Ports {
+				if h.Protocol == protocol && h.Got != 0 {
+					ports[strconv.Itoa(int(h.Guest))] = cty.NumberUIntVal(uint64(h.Got))
+				}
+			}
+		}
+	}
+	if len(ports) > 0 {
+		all["ports"] = cty.MapVal(ports)
+	}
+	return all
+}
+
+// findings are what is wrong with a VM itself.
+func (s sight) findings() []providers.Finding {
+	var all []providers.Finding
+	add := func(kind providers.FindingKind, action, evidence string) {
+		f := providers.Finding{Kind: kind, Object: s.Name, Evidence: []string{evidence}, Action: action}
+		if s.Owner != nil {
+			f.Address = s.Owner.Address
+		}
+		all = append(all, f)
+	}
+	if s.state == providers.StateBroken {
+		add(providers.FindBroken, "", s.reason)
+	}
+	if s.leftover != "" && s.state == providers.StateOff {
+		add(providers.FindLeftover, "removed when it is started or deleted", s.leftover)
+	}
+	if s.Config == nil {
+		add(providers.FindPartial, "completed when it is changed or started", "it is half made: it has no configuration")
+	}
+	if s.Owner != nil && s.Owner.Of != s.ID {
+		add(providers.FindCopy, "left alone", "its mark was written for "+string(s.Owner.Of))
+	}
+	return all
+}

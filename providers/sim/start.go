@@ -1,0 +1,246 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"vmctl/internal/process"
+	"vmctl/providers"
+)
+
+// answerLimit is how long a VM's socket is given for an answer.
+const answerLimit = 5 * time.Second
+
+// start brings the VM up.
+func (j *job) start(ctx context.Context) (providers.Result, error) {
+	if j.seen != nil && j.seen.state == providers.StateRunning {
+		return j.result(ctx, providers.AlreadyTrue, "it is running")
+	}
+	if err := j.there(); err != nil {
+		return providers.Result{}, err
+	}
+	switch {
+	case j.seen.state == providers.StateBroken:
+		return providers.Result{}, &providers.Failure{
+			Outcome: providers.Unsafe, Code: "broken", Seen: []string{j.seen.reason}, Next: []string{"vmctl plan"},
+			Err: fmt.Errorf("start %s: something of it runs already", j.Address),
+		}
+	case j.seen.Config == nil:
+		return providers.Result{}, fail(errors.New("it is half made"), "start %s", j.Name)
+	}
+	if err := j.forgetRun(j.seen.vmFile); err != nil {
+		return providers.Result{}, fail(err, "tidy up after the last run of %s", j.Name)
+	}
+	f := j.seen.vmFile
+	f.Run = nil
+	if f.Weightless {
+		return j.startRecord(ctx, f)
+	}
+	return j.startProcess(ctx, f)
+}
+
+func (j *job) startRecord(ctx context.Context, f vmFile) (providers.Result, error) {
+	if j.half() {
+		return providers.Result{}, j.injected()
+	}
+	r := &runFile{With: *f.Config, Ended: j.fault.Kind == kindDie}
+	for _, forward := range f.Config.Forwards {
+		r.Ports = append(r.Ports, heldPort{forward: forward, Got: forward.Host})
+	}
+	if err := j.writeRun(f, r); err != nil {
+		return providers.Result{}, fail(err, "start %s", j.Name)
+	}
+	return j.result(ctx, providers.Done)
+}
+
+// startProcess starts the VM's process and returns once it listens.
+func (j *job) startProcess(ctx context.Context, f vmFile) (providers.Result, error) {
+	child, said, err := j.spawn(f)
+	if err != nil {
+		return providers.Result{}, fail(err, "start %s", j.Name)
+	}
+	defer said.Close() //nolint:errcheck // it is only read
+	j.keep(f.ID, child)
+	id, err := child.Capture(ctx)
+	if err == nil && j.half() {
+		return providers.Result{}, j.injected()
+	}
+	r := &runFile{Process: &id, With: *f.Config}
+	if err == nil {
+		err = j.writeRun(f, r)
+	}
+	if err != nil && !errors.Is(err, process.ErrGone) {
+		return providers.Result{}, fail(err, "start %s", j.Name)
+	}
+	told, err := hear(ctx, said)
+	if err != nil || told.Error != "" {
+		return providers.Result{}, j.notStarted(ctx, child, told, err)
+	}
+	r.Ports = told.Ports
+	if err := j.writeRun(f, r); err != nil {
+		return providers.Result{}, fail(err, "start %s", j.Name)
+	}
+	if j.fault.Kind == kindDie {
+		if err := j.die(ctx, f.ID); err != nil {
+			return providers.Result{}, fail(err, "start %s", j.Name)
+		}
+	}
+	return j.result(ctx, providers.Done)
+}
+
+// spawn starts the VM's process with what it is to run, and returns what will
+// say how that went.
+func (j *job) spawn(f vmFile) (child *process.Child, said *os.File, err error) {
+	if j.host.Program == "" {
+		return nil, nil, errors.New("this vmctl does not know its own program, which would run it")
+	}
+	args, err := j.arguments(f)
+	if err == nil {
+		err = os.MkdirAll(j.path(runDir), 0o700)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	stdin, tell, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer stdin.Close() //nolint:errcheck // the child has its own
+	said, stdout, err := os.Pipe()
+	if err != nil {
+		return nil, nil, errors.Join(err, tell.Close())
+	}
+	defer stdout.Close() //nolint:errcheck // the child has its own
+	child, err = j.processes.Start(process.Command{
+		Path: j.host.Program, Args: args, Env: j.host.Env, Dir: string(os.PathSeparator), Stdin: stdin, Stdout: stdout,
+	})
+	if err == nil {
+		err = json.NewEncoder(tell).Encode(orders{Socket: j.socket(f.ID), With: *f.Config})
+	}
+	if err = errors.Join(err, tell.Close()); err != nil {
+		return nil, nil, errors.Join(err, said.Close())
+	}
+	return child, said, nil
+}
+
+// hear waits for the one line that a VM's process says.
+func hear(ctx context.Context, said *os.File) (r report, err error) {
+	stop := context.AfterFunc(ctx, func() {
+		_ = said.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // it ends the wait below, where that can be ended
+	})
+	defer stop()
+	if err = json.NewDecoder(said).Decode(&r); err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return r, err
+}
+
+// notStarted says why the VM's process did not come up. One that has ended
+// leaves nothing; one that is only late runs on.
+func (j *job) notStarted(ctx context.Context, child *process.Child, told report, cause error) error {
+	if ctx.Err() != nil {
+		return fail(cause, "start %s: its process (pid %d) did not say that it listens", j.Name, child.PID())
+	}
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
+	defer cancel()
+	exit := child.Wait(own)
+	if own.Err() != nil {
+		return fail(fmt.Errorf("it says %q, and does not end: %w", told.Error, exit), "start %s", j.Name)
+	}
+	j.forgetChild(j.Object)
+	if err := j.forgetRun(j.seen.vmFile); err != nil {
+		return fail(err, "tidy up after %s, which did not start", j.Name)
+	}
+	if told.Taken != "" {
+		return &providers.Failure{
+			Outcome: providers.Failed, Code: "port_taken",
+			Next: []string{fmt.Sprintf("set another host port in port_forward of %s, or \"auto\"", j.Address)},
+			Err:  fmt.Errorf("start %s: host port %s is taken", j.Address, told.Taken),
+		}
+	}
+	if told.Error != "" {
+		return fail(fmt.Errorf("its process ended: %s", told.Error), "start %s", j.Name)
+	}
+	if exit == nil {
+		exit = errors.New("exit status 0")
+	}
+	return fail(fmt.Errorf("its process ended, and did not say why: %w", exit), "start %s", j.Name)
+}
+
+// waitReady waits until the VM answers.
+func (j *job) waitReady(ctx context.Context) (providers.Result, error) {
+	if err := j.there(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.fault.Kind == kindDie {
+		if err := j.die(ctx, j.Object); err != nil {
+			return providers.Result{}, fail(err, "wait for %s", j.Name)
+		}
+		if err := j.see(ctx); err != nil {
+			return providers.Result{}, err
+		}
+	}
+	if j.seen.state != providers.StateRunning {
+		return providers.Result{}, j.ended()
+	}
+	if !j.seen.Weightless {
+		if _, err := ask(ctx, j.socket(j.Object), question{Ask: askReady}); err != nil {
+			return providers.Result{}, j.noAnswer(ctx, err)
+		}
+	}
+	return j.result(ctx, providers.Done)
+}
+
+func (j *job) ended() error {
+	return &providers.Failure{
+		Outcome: providers.Failed, Code: "ended", Next: []string{"vmctl plan"},
+		Err: fmt.Errorf("wait for %s: it ended while it started", j.Address),
+	}
+}
+
+func (j *job) noAnswer(ctx context.Context, cause error) error {
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
+	defer cancel()
+	if err := j.see(own); err == nil && j.seen != nil && j.seen.state == providers.StateOff {
+		return j.ended()
+	}
+	return fail(cause, "wait for %s", j.Address)
+}
+
+// die lets the VM end by itself, and returns once it has.
+func (j *job) die(ctx context.Context, id providers.ID) error {
+	f := j.seen.vmFile
+	r, err := j.readRun(f)
+	if err != nil || r == nil {
+		return err
+	}
+	if f.Weightless {
+		r.Ended = true
+		return j.writeRun(f, r)
+	}
+	if _, err := ask(ctx, j.socket(id), question{Ask: askDie}); err != nil {
+		return err
+	}
+	return j.processes.Wait(ctx, *r.Process)
+}
+
+// keep remembers a child, so that it is collected when it has ended.
+func (p *Provider) keep(id providers.ID, child *process.Child) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.children[id] = child
+}
+
+// forgetChild returns the child that runs a VM, which from now on is the
+// caller's; nil where another process started it.
+func (p *Provider) forgetChild(id providers.ID) *process.Child {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	child := p.children[id]
+	delete(p.children, id)
+	return child
+}

@@ -1,0 +1,229 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"vmctl/providers"
+)
+
+// The operations of this provider's steps.
+const (
+	opDefine    = "define"
+	opRedefine  = "redefine"
+	opStart     = "start"
+	opWaitReady = "wait_ready"
+	opStop      = "stop"
+	opRecover   = "recover"
+	opDelete    = "delete"
+)
+
+const (
+	fileTimeout = time.Minute
+	stopMargin  = 30 * time.Second // for looking
+	nameLimit   = 200              // bytes, of a file's name
+)
+
+// Steps says how a change is made.
+func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
+	s := &sequence{p: p, change: c, rules: rulesOf(c.Policy)}
+	if err := s.read(); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Address, err)
+	}
+	switch c.Action {
+	case providers.Create:
+		s.define()
+		s.upIfWanted()
+	case providers.Update:
+		s.redefine()
+	case providers.RestartIt:
+		s.down()
+		s.redefine()
+		s.up()
+	case providers.ReplaceIt:
+		s.downIfOn()
+		s.delete()
+		s.define()
+		s.upIfWanted()
+	case providers.Destroy:
+		s.downIfOn()
+		s.delete()
+	case providers.Start, providers.Recover:
+		s.recover()
+		s.redefine()
+		s.up()
+	case providers.Stop:
+		s.down()
+		s.redefine()
+	case providers.Adopt, providers.Forget, providers.NoOp:
+	default:
+		panic("unknown action " + string(c.Action))
+	}
+	return s.steps, nil
+}
+
+// sequence collects the steps of one change, each after the one before it.
+type sequence struct {
+	p      *Provider
+	change providers.Change
+	rules  rules
+	want   config
+	on     bool // wanted running
+	steps  []providers.Step
+}
+
+func (s *sequence) read() error {
+	switch s.change.Action {
+	case providers.Destroy, providers.Adopt, providers.Forget, providers.NoOp:
+		return nil
+	case providers.Create, providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Recover, providers.Stop:
+	}
+	var err error
+	if s.want, err = configOf(s.change.Want); err != nil {
+		return err
+	}
+	s.on = flag(s.change.Want, "running")
+	if s.makes() && !isName(s.change.Name) {
+		return fmt.Errorf("name = %q: a name begins with a letter or a digit, has letters, digits and . _ + = - only, and at most %d of them",
+			s.change.Name, nameLimit)
+	}
+	return nil
+}
+
+// isName reports whether a VM's file can have the name.
+func isName(name string) bool {
+	for i, r := range name {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && (i == 0 || !strings.ContainsRune("._+=-", r)) {
+			return false
+		}
+	}
+	return name != "" && len(name) <= nameLimit
+}
+
+func (s *sequence) makes() bool {
+	return s.change.Action == providers.Create || s.change.Action == providers.ReplaceIt
+}
+
+func (s *sequence) add(step providers.Step) {
+	step.Address, step.Class = s.change.Address, providers.Contractual
+	if step.Risk == "" {
+		step.Risk = providers.NoRisk
+	}
+	if len(s.steps) > 0 {
+		step.After = []int{len(s.steps) - 1}
+	}
+	s.steps = append(s.steps, step)
+}
+
+func (s *sequence) define() {
+	s.add(providers.Step{
+		Op: opDefine, Phase: providers.PhaseMake, Object: s.change.ID, Name: s.change.Name, Timeout: fileTimeout,
+		Takes: s.wanted(), Leaves: []string{"the file " + s.p.vmPath(s.change.Name)},
+	})
+}
+
+// redefine is there if an edit reaches the VM's file, or if it is not whole.
+func (s *sequence) redefine() {
+	if !slices.ContainsFunc(s.change.Edits, touches) && !s.found(providers.FindPartial) {
+		return
+	}
+	s.addOn(providers.Step{
+		Op: opRedefine, Phase: providers.PhaseChange, Timeout: fileTimeout,
+		Frees: without(s.held(), s.wanted()), Takes: without(s.wanted(), s.held()),
+		Leaves: []string{"the file " + s.p.vmPath(s.name())},
+	})
+}
+
+// touches reports whether an edit changes the VM.
+func touches(e providers.Edit) bool {
+	return e.Path != "running" && e.Path != "boot.kernel" && e.Path != "boot.initrd" && !strings.HasPrefix(e.Path, "ssh.")
+}
+
+func (s *sequence) upIfWanted() {
+	if s.on {
+		s.up()
+	}
+}
+
+func (s *sequence) up() {
+	s.addOn(providers.Step{
+		Op: opStart, Phase: providers.PhaseUp, Timeout: s.rules.StartTimeout,
+		Leaves: []string{"a process with the argument " + s.p.vmPath(s.name()), "the file " + s.p.pidPath(s.change.ID)},
+	})
+	if s.rules.Wait {
+		s.addOn(providers.Step{Op: opWaitReady, Phase: providers.PhaseReady, Timeout: s.rules.WaitTimeout})
+	}
+}
+
+// addOn adds a step on the object that the change has in the end.
+func (s *sequence) addOn(step providers.Step) {
+	step.Object, step.Name = s.change.ID, s.name()
+	s.add(step)
+}
+
+func (s *sequence) name() string {
+	if s.change.Object != nil && s.change.Action != providers.ReplaceIt {
+		return s.change.Object.Name
+	}
+	return s.change.Name
+}
+
+// addOld adds a step on the object that is there before the change.
+func (s *sequence) addOld(step providers.Step) {
+	step.Object, step.Name = s.change.Object.ID, s.change.Object.Name
+	s.add(step)
+}
+
+func (s *sequence) down() {
+	s.takeDown(opStop, providers.PhaseDown)
+}
+
+func (s *sequence) takeDown(op string, phase providers.Phase) {
+	s.addOld(providers.Step{
+		Op: op, Phase: phase, Risk: providers.Downtime,
+		Timeout: s.rules.Grace + s.rules.ForceWait + stopMargin,
+	})
+}
+
+func (s *sequence) downIfOn() {
+	if s.change.Object.State != providers.StateOff {
+		s.down()
+	}
+}
+
+// recover takes down what runs and does not work.
+func (s *sequence) recover() {
+	if s.change.Object.State == providers.StateBroken {
+		s.takeDown(opRecover, providers.PhaseRecover)
+	}
+}
+
+func (s *sequence) found(kind providers.FindingKind) bool {
+	o := s.change.Object
+	return o != nil && slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == kind })
+}
+
+func (s *sequence) delete() {
+	s.addOld(providers.Step{
+		Op: opDelete, Phase: providers.PhaseRemove, Timeout: fileTimeout, Frees: s.held(),
+		Leaves: []string{"the file " + s.p.vmPath(s.change.Object.Name)},
+	})
+}
+
+func (s *sequence) held() []providers.Claim {
+	if s.change.Object == nil {
+		return nil
+	}
+	return s.change.Object.Holds
+}
+
+func (s *sequence) wanted() []providers.Claim {
+	return append([]providers.Claim{nameClaim(s.name())}, s.want.claims()...)
+}
+
+func without(all, these []providers.Claim) []providers.Claim {
+	return slices.DeleteFunc(slices.Clone(all), func(c providers.Claim) bool { return slices.Contains(these, c) })
+}

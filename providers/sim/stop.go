@@ -1,0 +1,190 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"vmctl/internal/process"
+	"vmctl/providers"
+	"vmctl/providers/stop"
+)
+
+// requestEvery is how often a VM is asked again to end.
+const requestEvery = 5 * time.Second
+
+// takeDown ends all that runs the VM: requested first, forced then. Its files
+// are removed once it is confirmed to be gone, and not before.
+func (j *job) takeDown(ctx context.Context) (providers.Result, error) {
+	if j.seen != nil && !j.seen.on() {
+		return j.result(ctx, providers.AlreadyTrue, "it is off")
+	}
+	if err := j.there(); err != nil {
+		return providers.Result{}, err
+	}
+	if !j.seen.onDisk { // once its processes are gone nothing else would say that it existed
+		if err := j.writeVM(j.seen.vmFile); err != nil {
+			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+		}
+	}
+	if err := j.misbehave(ctx); err != nil {
+		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+	}
+	r, err := stop.Stop(ctx, (*target)(j), stop.Policy{
+		Grace: j.rules.Grace, ForceWait: j.rules.ForceWait, Again: requestEvery, Forbidden: !j.rules.Force, StillSays: j.stillSays(),
+	}, stop.Clock{Now: j.settings.Now, Sleep: j.sleep}, j.log)
+	if err != nil {
+		return providers.Result{}, err
+	}
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if err := j.gone(own); err != nil {
+		return providers.Result{}, err
+	}
+	return j.result(own, r.How, r.Evidence...)
+}
+
+// gone tidies up after a VM that is confirmed to be gone.
+func (j *job) gone(ctx context.Context) error {
+	if child := j.forgetChild(j.Object); child != nil {
+		// How it ended was seen already; this only collects it.
+		_ = child.Wait(ctx) //nolint:errcheck // see above
+	}
+	switch {
+	case j.half():
+		return j.injected()
+	case j.fault.Kind == kindLeak:
+		return nil
+	}
+	f, err := j.readVM(j.Name)
+	if err == nil {
+		err = j.forgetRun(f)
+	}
+	if err != nil {
+		return fail(err, "tidy up after %s, which has ended", j.Name)
+	}
+	return nil
+}
+
+// misbehave lets the VM react to a request as the fault says.
+func (j *job) misbehave(ctx context.Context) error {
+	var q question
+	switch j.fault.Kind {
+	case kindIgnore:
+		q = question{Ask: askDeaf}
+	case kindLate:
+		q = question{Ask: askLate, Delay: j.fault.Delay.Seconds()}
+	default:
+		return nil
+	}
+	if !j.seen.Weightless {
+		_, err := ask(ctx, j.socket(j.Object), q)
+		return err
+	}
+	r := *j.seen.run
+	r.Deaf, r.Delay = q.Ask == askDeaf, q.Delay
+	return j.writeRun(j.seen.vmFile, &r)
+}
+
+func (j *job) stillSays() []string {
+	if !j.rules.Force {
+		return []string{
+			fmt.Sprintf("give it more time: stop { grace = \"…\" } in %s", j.Address),
+			fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", j.Address),
+		}
+	}
+	return []string{fmt.Sprintf("see why its process does not end: %s", pids(j.seen.alive))}
+}
+
+// sleep returns after d, or as soon as nothing that was seen runs any more.
+func (j *job) sleep(ctx context.Context, d time.Duration) error {
+	if len(j.seen.alive) == 0 {
+		return sleep(ctx, d)
+	}
+	limited, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	// Whether they are gone is for the next look to say.
+	_ = j.processes.Wait(limited, j.seen.alive...) //nolint:errcheck // see above
+	return ctx.Err()
+}
+
+// target is the running VM as something that can be stopped.
+type target job
+
+var _ stop.Target = (*target)(nil)
+
+// Look says whether anything of the VM runs, and whether it is still vmctl's.
+func (t *target) Look(ctx context.Context) (stop.Sight, error) {
+	j := (*job)(t)
+	s, err := j.look(ctx, j.Name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return stop.Sight{Verdict: stop.Gone, Evidence: "gone"}, nil
+	case err != nil:
+		return stop.Sight{}, err
+	case s.state == "":
+		return stop.Sight{}, errors.New(s.reason)
+	case s.ID != j.Object || !s.oursFor(j.settings.Project, j.Address):
+		return stop.Sight{Verdict: stop.Other, Evidence: "it no longer bears the mark of " + j.Address.String()}, nil
+	}
+	j.seen = &s
+	if s.on() {
+		return stop.Sight{Verdict: stop.Runs, Evidence: s.words()}, nil
+	}
+	return stop.Sight{Verdict: stop.Gone, Evidence: "no process runs it"}, nil
+}
+
+func (s sight) words() string {
+	if s.Weightless {
+		return "its record says that it runs"
+	}
+	return pids(s.alive) + " runs it"
+}
+
+// Request asks every process of the VM to end. Each is verified just before.
+func (t *target) Request(context.Context) error {
+	j := (*job)(t)
+	if !j.seen.Weightless {
+		return each(j.seen.alive, j.processes.Request)
+	}
+	r := *j.seen.run
+	switch {
+	case r.Deaf || !r.Ends.IsZero():
+		return nil
+	case r.Delay > 0:
+		r.Ends = j.settings.Now().Add(time.Duration(r.Delay * float64(time.Second)))
+	default:
+		r.Ended = true
+	}
+	return j.writeRun(j.seen.vmFile, &r)
+}
+
+// Force ends every process of the VM, with its group.
+func (t *target) Force(context.Context) error {
+	j := (*job)(t)
+	if j.seen.Weightless {
+		r := *j.seen.run
+		r.Ended = true
+		return j.writeRun(j.seen.vmFile, &r)
+	}
+	return each(j.seen.alive, func(id process.Identity) error {
+		_, err := j.processes.Force(id)
+		return err
+	})
+}
+
+// each acts on processes of which some may have ended meanwhile.
+func each(all []process.Identity, act func(process.Identity) error) error {
+	var errs []error
+	for _, id := range all {
+		var refused *process.RefusedError
+		err := act(id)
+		if errors.As(err, &refused) && (refused.Verdict == process.Gone || refused.Verdict == process.Reused) {
+			continue
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

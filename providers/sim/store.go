@@ -1,0 +1,249 @@
+package sim
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"vmctl/internal/process"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// A host's folder holds
+//
+//	vms/NAME.json  a VM: whose it is, and what it is made of
+//	run/KEY.pid    the process that runs it, with what that was started with
+//	run/KEY.sock   where the process answers
+//	faults.json    how often each fault has struck
+//	write.tmp      whatever is being written; renamed when it is whole
+//
+// and nothing once its last VM is deleted.
+const (
+	vmsDir     = "vms"
+	runDir     = "run"
+	faultsFile = "faults.json"
+	tempFile   = "write.tmp"
+	vmSuffix   = ".json"
+)
+
+// socketLimit is the longest path of a unix socket: sun_path of unix(7) holds
+// 108 bytes, the last of them zero.
+const socketLimit = 107
+
+// vmFormat is the format of a VM's file.
+const vmFormat = 1
+
+// vmFile is one VM.
+type vmFile struct {
+	Format     int          `json:"format"`
+	ID         providers.ID `json:"id"`
+	Name       string       `json:"name"`
+	Owner      *owner       `json:"owner,omitempty"`
+	Config     *config      `json:"config,omitempty"` // nil: half made
+	Weightless bool         `json:"weightless,omitempty"`
+	Run        *runFile     `json:"run,omitempty"` // of a weightless one
+}
+
+// owner is the mark.
+type owner struct {
+	ID         string       `json:"id"`
+	Project    string       `json:"project"`
+	Address    spec.Address `json:"address"`
+	Of         providers.ID `json:"of"`
+	Generation uint64       `json:"generation"`
+}
+
+func (o *owner) mark() *providers.Mark {
+	if o == nil {
+		return nil
+	}
+	return &providers.Mark{ID: o.ID, Project: o.Project, Address: o.Address, Of: o.Of, Generation: o.Generation}
+}
+
+// oursFor reports whether vmctl made the VM for an address of this project.
+func (f vmFile) oursFor(p providers.Project, a spec.Address) bool {
+	o := f.Owner
+	return o != nil && o.ID == p.Lineage() && o.Of == f.ID && o.Address == a
+}
+
+// runFile says what runs a VM.
+type runFile struct {
+	Process *process.Identity `json:"process,omitempty"` // nil: weightless
+	With    config            `json:"with"`
+	Ports   []heldPort        `json:"ports,omitempty"`
+
+	// Of a weightless one, which has nobody to do it:
+	Deaf  bool      `json:"deaf,omitempty"`  // it ignores a request
+	Delay float64   `json:"delay,omitempty"` // in seconds, from the request to the end
+	Ends  time.Time `json:"ends,omitzero"`   // when it ends
+	Ended bool      `json:"ended,omitempty"`
+}
+
+// heldPort is a forward with the host port that the process got.
+type heldPort struct {
+	forward
+	Got uint16 `json:"got"`
+}
+
+func (p *Provider) path(parts ...string) string {
+	return filepath.Join(append([]string{p.settings.Dir}, parts...)...)
+}
+
+func (p *Provider) vmPath(name string) string { return p.path(vmsDir, name+vmSuffix) }
+
+// key is short, so that a socket's path is.
+func key(id providers.ID) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:6])
+}
+
+func (p *Provider) pidPath(id providers.ID) string { return p.path(runDir, key(id)+".pid") }
+func (p *Provider) socket(id providers.ID) string  { return p.path(runDir, key(id)+".sock") }
+
+// names lists the VMs that have a file, sorted.
+func (p *Provider) names() ([]string, error) {
+	entries, err := os.ReadDir(p.path(vmsDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the VMs of host %s: %w", p.settings.Name, err)
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), vmSuffix); ok {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// readVM reads a VM's file. One that is not there is fs.ErrNotExist.
+func (p *Provider) readVM(name string) (vmFile, error) {
+	var f vmFile
+	if err := readJSON(p.vmPath(name), &f); err != nil {
+		return f, err
+	}
+	switch {
+	case f.Format != vmFormat:
+		return f, fmt.Errorf("read %s: it has format %d, and this vmctl knows format %d", p.vmPath(name), f.Format, vmFormat)
+	case f.Name != name || f.ID == "":
+		return f, fmt.Errorf("read %s: it is the file of VM %q (%s)", p.vmPath(name), f.Name, f.ID)
+	}
+	return f, nil
+}
+
+// readRun reads what runs a VM, nil if nothing says that anything does.
+func (p *Provider) readRun(f vmFile) (*runFile, error) {
+	if f.Weightless {
+		return f.Run, nil
+	}
+	var r runFile
+	err := readJSON(p.pidPath(f.ID), &r)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && r.Process == nil {
+		err = fmt.Errorf("read %s: it names no process", p.pidPath(f.ID))
+	}
+	return &r, err
+}
+
+func readJSON(path string, into any) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+func (p *Provider) writeVM(f vmFile) error {
+	f.Format = vmFormat
+	return p.write(p.vmPath(f.Name), f)
+}
+
+// writeRun records what runs a VM.
+func (p *Provider) writeRun(f vmFile, r *runFile) error {
+	if f.Weightless {
+		f.Run = r
+		return p.writeVM(f)
+	}
+	return p.write(p.pidPath(f.ID), r)
+}
+
+// write replaces a file of the host. Whoever is killed meanwhile leaves the old
+// one or the new one, and at most one temporary file, which the next write takes.
+// A simulated host does not outlive a power failure, so nothing is synced.
+func (p *Provider) write(path string, content any) error {
+	text, err := json.MarshalIndent(content, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	temp := p.path(tempFile)
+	if err := os.WriteFile(temp, append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// forgetRun removes what a VM's process left. The caller has seen that it is
+// gone.
+func (p *Provider) forgetRun(f vmFile) error {
+	if f.Weightless {
+		if f.Run == nil {
+			return nil
+		}
+		return p.writeRun(f, nil)
+	}
+	return errors.Join(remove(p.pidPath(f.ID)), remove(p.socket(f.ID)))
+}
+
+// sweep removes the host's folders once they are empty.
+func (p *Provider) sweep() error {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	names, err := p.names()
+	if err != nil || len(names) > 0 {
+		return err
+	}
+	errs := []error{remove(p.path(tempFile))}
+	for _, dir := range []string{p.path(vmsDir), p.path(runDir), p.settings.Dir} {
+		entries, err := os.ReadDir(dir)
+		switch {
+		case err == nil && len(entries) == 0:
+			errs = append(errs, remove(dir))
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+// Package sim is a host in a folder. Its virtual machines are real processes
+// with pid files, sockets and ports, so that stopping, orphans, recycled pids and
+// crashes are real and need no hypervisor; faults are had by asking for them. A
+// weightless one is a record without a process, for many thousands of machines.
+package sim
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/process"
+	"vmctl/providers"
+)
+
+// TypeName is the type of this provider's blocks.
+const TypeName = "sim"
+
+// Host is what the provider takes from the process that it runs in.
+type Host struct {
+	// Program is run with Args for each VM, and calls Run with the arguments that
+	// follow. It is absolute. "": only weightless VMs can be started.
+	Program string
+	Args    []string
+	Env     []string // NAME=value, all that a VM gets
+}
+
+// Type returns the provider type.
+func Type(h Host) providers.Type {
+	return providers.Type{
+		Name:  TypeName,
+		Kinds: kinds,
+		Check: check,
+		// A host is its folder: another fault is no other host.
+		System: func(name string, _ cty.Value) cty.Value {
+			return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(name)})
+		},
+		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) { return open(h, s) },
+	}
+}
+
+// Provider is one host.
+type Provider struct {
+	host       Host
+	settings   providers.Settings
+	weightless bool // VMs that are made from now on
+	faults     []fault
+	processes  process.Host
+
+	writing sync.Mutex // one at a time writes a file of the host
+
+	mu       sync.Mutex
+	children map[providers.ID]*process.Child // started by this process, to be collected
+}
+
+var _ providers.Provider = (*Provider)(nil)
+
+func open(h Host, s providers.Settings) (*Provider, error) {
+	p := &Provider{host: h, settings: s, weightless: flag(s.Attrs, "weightless"), children: map[providers.ID]*process.Child{}}
+	var err error
+	if p.faults, err = faultsOf(attr(s.Attrs, "fault")); err != nil {
+		return nil, fmt.Errorf("provider.%s.%s: %w", TypeName, s.Name, err)
+	}
+	if !filepath.IsAbs(s.Dir) {
+		return nil, fmt.Errorf("provider.%s.%s: its folder %q is not absolute", TypeName, s.Name, s.Dir)
+	}
+	if longest := len(p.socket("")); !p.weightless && longest > socketLimit {
+		return nil, fmt.Errorf("provider.%s.%s: the folder %s is too long for the sockets inside: they would have names of %d bytes, and the system allows %d: "+
+			"choose a shorter data directory (--data-dir=DIR), or set weightless = true", TypeName, s.Name, s.Dir, longest, socketLimit)
+	}
+	return p, nil
+}
+
+// Close leaves the VMs that this process started running.
+func (p *Provider) Close() error { return nil }
+
+// sleep returns after d, or with the reason why ctx ended before.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

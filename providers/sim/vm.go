@@ -1,0 +1,173 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// config is what a VM is made of.
+type config struct {
+	CPUs     uint64    `json:"cpus"`
+	Memory   uint64    `json:"memory"` // bytes
+	Accel    string    `json:"accel"`
+	Boot     *boot     `json:"boot,omitempty"`
+	Forwards []forward `json:"forwards,omitempty"`
+}
+
+// boot is known by what is in the files, wherever they are.
+type boot struct {
+	KernelSHA256 string `json:"kernel_sha256"`
+	InitrdSHA256 string `json:"initrd_sha256,omitempty"`
+	Cmdline      string `json:"cmdline,omitempty"`
+}
+
+// forward is a port of this host on which the VM's process listens.
+type forward struct {
+	Guest    uint16 `json:"guest"`
+	Host     uint16 `json:"host"` // 0: the kernel chooses
+	HostIP   string `json:"host_ip"`
+	Protocol string `json:"protocol"` // tcp, udp
+}
+
+const (
+	loopback = "127.0.0.1"
+	autoPort = "auto"
+)
+
+// address is where it listens: 127.0.0.1:8080.
+func (f forward) address() string { return net.JoinHostPort(f.HostIP, strconv.Itoa(int(f.Host))) }
+
+func (f forward) claim() providers.Claim {
+	return providers.Claim{Kind: claimPort, Key: f.address() + "/" + f.Protocol}
+}
+
+// The kinds of claims.
+const (
+	claimName = "name"
+	claimPort = "host port"
+)
+
+// claims are the host ports that the spec chose.
+func (c *config) claims() []providers.Claim {
+	if c == nil {
+		return nil
+	}
+	var all []providers.Claim
+	for _, f := range c.Forwards {
+		if f.Host != 0 {
+			all = append(all, f.claim())
+		}
+	}
+	return all
+}
+
+// configOf reads the attributes of a vm. What is unknown yet has its zero value:
+// only names, run states and fixed ports are read before apply.
+func configOf(v cty.Value) (config, error) {
+	if !known(v) {
+		return config{}, errors.New("it has no attributes")
+	}
+	c := config{CPUs: number(v, "cpus"), Memory: number(v, "memory"), Accel: text(v, "accel")}
+	if b := attr(v, "boot"); known(b) {
+		c.Boot = &boot{
+			KernelSHA256: text(b, "kernel_sha256"), InitrdSHA256: text(b, "initrd_sha256"), Cmdline: text(b, "cmdline"),
+		}
+	}
+	var err error
+	c.Forwards, err = forwardsOf(attr(v, "port_forward"))
+	return c, err
+}
+
+func forwardsOf(v cty.Value) ([]forward, error) {
+	if !known(v) || !v.IsWhollyKnown() {
+		return nil, nil
+	}
+	var all []forward
+	taken := map[providers.Claim]bool{}
+	for _, e := range v.AsValueSlice() {
+		f := forward{Guest: uint16(number(e, "guest")), HostIP: text(e, "host_ip"), Protocol: text(e, "protocol")}
+		if host := text(e, "host"); host != "" && host != autoPort {
+			port, err := strconv.ParseUint(host, 10, 16)
+			if err != nil || port == 0 {
+				return nil, fmt.Errorf("port_forward.host = %q is neither %q nor a port", host, autoPort)
+			}
+			f.Host = uint16(port)
+			if taken[f.claim()] {
+				return nil, fmt.Errorf("port_forward: %s is forwarded twice", f.claim().Key)
+			}
+			taken[f.claim()] = true
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// rules is how vmctl treats a vm.
+type rules struct {
+	StartTimeout, WaitTimeout time.Duration
+	Grace, ForceWait          time.Duration
+	Force, Wait               bool
+}
+
+// rulesOf reads a policy. What it does not say has the spec's default.
+func rulesOf(v cty.Value) rules {
+	r := rules{
+		StartTimeout: 10 * time.Minute, WaitTimeout: 5 * time.Minute,
+		Grace: 30 * time.Second, ForceWait: 10 * time.Second, Force: true, Wait: true,
+	}
+	seconds(&r.StartTimeout, attr(v, "start"), "timeout")
+	seconds(&r.WaitTimeout, attr(v, "ssh"), "wait_timeout")
+	seconds(&r.Grace, attr(v, "stop"), "grace")
+	seconds(&r.ForceWait, attr(v, "stop"), "force_wait")
+	if known(attr(attr(v, "stop"), "force")) {
+		r.Force = flag(attr(v, "stop"), "force")
+	}
+	if known(attr(attr(v, "ssh"), "wait")) {
+		r.Wait = flag(attr(v, "ssh"), "wait")
+	}
+	return r
+}
+
+func seconds(d *time.Duration, v cty.Value, name string) {
+	if n := attr(v, name); known(n) && n.Type() == cty.Number {
+		f, _ := n.AsBigFloat().Float64()
+		*d = time.Duration(f * float64(time.Second))
+	}
+}
+
+// attr is an attribute of an object, NilVal where there is none.
+func attr(v cty.Value, name string) cty.Value {
+	if !known(v) || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return cty.NilVal
+	}
+	return v.GetAttr(name)
+}
+
+func known(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNull() }
+
+func text(v cty.Value, name string) string {
+	if a := attr(v, name); known(a) && a.Type() == cty.String {
+		return a.AsString()
+	}
+	return ""
+}
+
+func flag(v cty.Value, name string) bool {
+	a := attr(v, name)
+	return known(a) && a.Type() == cty.Bool && a.True()
+}
+
+func number(v cty.Value, name string) uint64 {
+	if a := attr(v, name); known(a) && a.Type() == cty.Number {
+		n, _ := a.AsBigFloat().Uint64()
+		return n
+	}
+	return 0
+}
