@@ -52,6 +52,7 @@ func TestKilledBeforeAnyWrite(t *testing.T) {
 		{name: "restart", before: "vm \"a\" {}\n", spec: edited},
 		{name: "stop with an edit", before: "vm \"a\" {}\n", spec: "vm \"a\" {\n  cpus = 1\n  running = false\n}\n"},
 		{name: "start", before: "vm \"a\" {\n  running = false\n}\n", spec: "vm \"a\" {}\n"},
+		{name: "start with another policy", before: "vm \"a\" {\n  running = false\n}\n", spec: "vm \"a\" {\n  stop {\n    grace = \"1m\"\n  }\n}\n"},
 		{name: "replace", before: "vm \"a\" {}\n", spec: "vm \"a\" {\n  name = \"other\"\n}\n"},
 		{name: "replace, to be off", before: "vm \"a\" {}\n", spec: "vm \"a\" {\n  name = \"other\"\n  running = false\n}\n"},
 		{name: "destroy", before: two, spec: "# empty\n"},

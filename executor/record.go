@@ -2,6 +2,7 @@ package executor
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -43,7 +44,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 		}
 		n.Policy, n.Generation, n.Replaced = c.Policy, c.Generation, c.Replaced
 	}
-	if step.Op == planner.OpRecord {
+	if step.Op == planner.OpRecord && !x.acts(step.Change) {
 		n = seen(n, c)
 	}
 	n.Values = merge(n.Values, r.Values)
@@ -80,6 +81,12 @@ func (x *execution) reservation(i int) state.Record {
 	r.Values = cty.ObjectVal(map[string]cty.Value{"running": cty.False, "name": cty.StringVal(step.Name)})
 	r.Reserved, r.Ready = true, false
 	return r
+}
+
+// acts reports whether a change has a step that a provider makes, after which
+// what the plan saw of the object is history.
+func (x *execution) acts(change int) bool {
+	return slices.ContainsFunc(x.Plan.Steps, func(s planner.Step) bool { return s.Change == change && !s.Record })
 }
 
 // seen brings a record up to what the plan saw of the object.
