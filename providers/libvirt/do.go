@@ -97,7 +97,7 @@ func (j *job) mine() error {
 	switch {
 	case j.seen == nil:
 		return nil
-	case j.seen.oursFor(j.settings.Project, j.Address):
+	case j.owns(*j.seen):
 		return nil
 	}
 	return &providers.Failure{
@@ -105,6 +105,15 @@ func (j *job) mine() error {
 		Next: []string{"look at it: virsh -c " + j.place.URI + " dumpxml " + string(j.Object)},
 		Err:  fmt.Errorf("%s %s: domain %s (%s) does not bear the mark of %s", j.Op, j.Address, j.seen.Name, j.seen.UUID, j.Address),
 	}
+}
+
+// owns reports whether a domain is the one of this address: by its mark, or,
+// where somebody took that away, by the UUID of the record.
+func (j *job) owns(s sight) bool {
+	if s.owner() == nil {
+		return j.Prior != cty.NilVal && s.UUID == string(j.Object)
+	}
+	return s.oursFor(j.settings.Project, j.Address)
 }
 
 // expected fails unless the domain is just as the plan, or the step before,

@@ -31,7 +31,7 @@ type Fake struct {
 	Taken      []uint16         // host ports that others hold
 	NoKVM      bool
 	NoQEMU     bool
-	KVMBreaks  string            // "start": QEMU ends at once; "pause": the guest is paused
+	KVMBreaks  string            // "start": QEMU ends at once; "pause": the guest is paused; "power off": it powers itself off
 	Deaf       bool              // guests ignore a request to shut down
 	Stuck      bool              // QEMU does not end when it is forced
 	SSH        map[string]uint16 // by domain name: the host port that leads to its SSH
@@ -341,6 +341,9 @@ func (f *Fake) Start(_ context.Context, uuid string) error {
 	d.Held, d.Running, d.Power = held, d.Configured, FakeRunning
 	if kvm && f.KVMBreaks == "pause" {
 		d.Power = powerOf(3, 0)
+	}
+	if kvm && f.KVMBreaks == "power off" {
+		d.Power, d.Running = powerOf(5, 1), ""
 	}
 	if desc.ConsoleLog != "" {
 		for _, p := range f.pools {

@@ -162,7 +162,8 @@ func (j *job) bootOn(ctx context.Context, domainType string) error {
 	}
 }
 
-// bootError says that a guest did not get anywhere.
+// bootError says that a guest did not get anywhere, and that its accelerator may
+// be why.
 type bootError struct {
 	*providers.Failure
 	words string
@@ -210,6 +211,9 @@ func (j *job) wentWrong(ctx context.Context, now power) error {
 		Seen: append(j.evidence(ctx, j.connection, s), j.bootLog(ctx, j.connection, s)...),
 		Next: j.afterBoot(),
 		Err:  fmt.Errorf("%s: the guest is %s", j.doing(), now.Words),
+	}
+	if now.Reason != broke { // it ended by itself, or somebody ended it
+		return f
 	}
 	return &bootError{Failure: f, words: now.Words}
 }

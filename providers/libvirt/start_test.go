@@ -136,6 +136,17 @@ start: done, running
 			calls: "define lab.dev\nstart lab.dev on kvm\ndestroy lab.dev\ndefine lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n",
 		},
 		{
+			name: "a guest that powers itself off is no trouble of KVM's", want: map[string]cty.Value{"accel": cty.StringVal("auto")},
+			prepare: func(l *lab) { l.KVMBreaks = "power off" },
+			says: `start: failed guest_stopped: start vm.dev: the guest is shut off (shutdown)
+  seen: last lines of QEMU's log DIR/cache/libvirt/qemu/log/lab.dev.log:
+  seen:   qemu-system-x86_64: cannot set up guest memory
+  seen: the guest's boot log is DIR/data/libvirt/pool/lab.dev.console.log
+  next: see QEMU's log: DIR/cache/libvirt/qemu/log/lab.dev.log
+`,
+			calls: "define lab.dev\nstart lab.dev on kvm\n",
+		},
+		{
 			name: "KVM works", want: map[string]cty.Value{"accel": cty.StringVal("auto")},
 			says: "start: done, running\n", calls: "define lab.dev\nstart lab.dev on kvm\ndefine lab.dev\n",
 		},

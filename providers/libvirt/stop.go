@@ -74,7 +74,7 @@ func (g *guest) Look(ctx context.Context) (stop.Sight, error) {
 	if err != nil {
 		return stop.Sight{}, err
 	}
-	if !s.oursFor(j.settings.Project, j.Address) {
+	if !j.owns(s) {
 		return stop.Sight{Verdict: stop.Other, Evidence: "it no longer bears the mark of " + j.Address.String()}, nil
 	}
 	if s.power.on() {

@@ -3,6 +3,7 @@ package libvirt_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -146,6 +147,22 @@ stop: refused not_ours: stop vm.dev: domain lab.dev (11111111-2222-8333-8444-555
 		}
 	}
 }
+
+// Without a mark the record is the ownership.
+func TestStopOfWhatLostItsMark(t *testing.T) {
+	l := made(t, vm(nil))
+	l.Put(devID, func(d *libvirt.FakeDomain) {
+		d.Configured = metadataElement.ReplaceAllString(d.Configured, "")
+		d.Running = metadataElement.ReplaceAllString(d.Running, "")
+	})
+	c := l.change(providers.Stop, vm(off))
+	c.Prior = vm(nil)
+	if got := l.apply(c); !strings.Contains(got, "stop: graceful") {
+		t.Errorf("stop of a domain that lost its mark, and is recorded:\n%s", got)
+	}
+}
+
+var metadataElement = regexp.MustCompile(`(?s)<metadata>.*?</metadata>`)
 
 // The domain is looked at again before it is forced.
 func TestStopOfWhatWasTakenOverMeanwhile(t *testing.T) {
