@@ -142,6 +142,9 @@ func (d *differ) outdated(c *Change) bool {
 	}
 	for _, name := range attributeNames(o.Attrs) {
 		shown := o.Attrs.GetAttr(name)
+		if o.Unreadable[name] != "" {
+			continue
+		}
 		if attribute(c.Change.Want, name) == cty.NilVal && !shown.IsNull() && !same(attribute(r.Values, name), shown) && o.Running != nil && *o.Running {
 			return true
 		}
