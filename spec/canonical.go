@@ -73,7 +73,11 @@ func bareNumberText(a Attr, v cty.Value) string {
 	if !v.IsKnown() {
 		return fmt.Sprintf("must be a text like %s, not a number.", example(a))
 	}
-	number := v.AsBigFloat().Text('g', 20)
+	f := v.AsBigFloat()
+	if huge(f) {
+		return fmt.Sprintf("is %s, which is out of all bounds.", FormatNumber(f))
+	}
+	number := f.Text('g', 20)
 	guess := suggestSize(number)
 	if a.Unit == Duration {
 		guess = suggestDuration(number)
@@ -97,6 +101,9 @@ func formatUnit(a Attr, n int64) string {
 
 func canonicalNumber(a Attr, v cty.Value) (cty.Value, string) {
 	f := v.AsBigFloat()
+	if huge(f) {
+		return cty.NilVal, fmt.Sprintf("is %s, which is out of all bounds.", FormatNumber(f))
+	}
 	text := f.Text('g', 20)
 	n, accuracy := f.Int64()
 	switch {
@@ -197,7 +204,7 @@ func indexText(key cty.Value) string {
 	case key.Type() == cty.String:
 		return strconv.Quote(key.AsString())
 	case key.Type() == cty.Number:
-		return key.AsBigFloat().Text('f', -1)
+		return FormatNumber(key.AsBigFloat())
 	default:
 		return "…"
 	}

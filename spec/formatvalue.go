@@ -57,7 +57,7 @@ func formatNumber(kind Kind, path string, n *big.Float) string {
 	whole, accuracy := n.Int64()
 	attr, known := AttrAt(kind, path)
 	if !known || accuracy != big.Exact {
-		return n.Text('f', -1)
+		return FormatNumber(n)
 	}
 	switch attr.Unit {
 	case Bytes:

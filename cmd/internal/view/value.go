@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/spec"
 )
 
 // names lists the attributes of an object or the keys of a map, sorted. A value
@@ -127,4 +129,4 @@ func Plain(v cty.Value) any {
 }
 
 // number keeps every digit, where a float64 would not.
-func number(n *big.Float) json.Number { return json.Number(n.Text('f', -1)) }
+func number(n *big.Float) json.Number { return json.Number(spec.FormatNumber(n)) }
