@@ -18,10 +18,10 @@ LINT := go tool -modfile=tools/go.mod golangci-lint
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build guest test-host test bench check fmt fmt-check tidy-check lint lint-test cross clean
+.PHONY: help quickstart build guest test-host test crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross clean
 
 help: ## say what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 quickstart: ## install what is missing, build vmctl, and run a first VM in a folder of yours
 	@scripts/quickstart.sh
@@ -40,6 +40,9 @@ test-host: guest
 
 test: test-host ## install what is missing, and run every test, real VMs included
 	$(GO_TEST) -timeout 20m ./...
+
+crash-matrix: test-host ## kill vmctl before each change that it makes, on sim and on real QEMU, and print what came of it
+	VMCTL_CRASH_MATRIX=all $(GO_TEST) -timeout 170m -count=1 -v -run TestCrashMatrix ./acceptance/
 
 bench: test-host ## run the benchmarks
 	$(GO_TEST) -timeout 60m -run '^$$' -bench . ./...
