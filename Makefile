@@ -18,7 +18,7 @@ LINT := go tool -modfile=tools/go.mod golangci-lint
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build guest test-host test crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross clean
+.PHONY: help quickstart build guest test-host test crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,7 +47,7 @@ crash-matrix: test-host ## kill vmctl before each change that it makes, on sim a
 bench: test-host ## run the benchmarks
 	$(GO_TEST) -timeout 60m -run '^$$' -bench . ./...
 
-check: fmt-check tidy-check lint lint-test cross test ## all that must hold before a change is merged
+check: fmt-check tidy-check lint lint-test cross coverage test ## all that must hold before a change is merged
 
 fmt: ## format the code
 	$(LINT) fmt ./...
@@ -76,6 +76,9 @@ cross:
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build ./...
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
+
+coverage: ## see that no file of what decides, acts, stops, locks and remembers is tested less than it was
+	@scripts/coverage.sh
 
 clean: ## remove what was built, but for the guests in the cache
 	rm -rf bin
