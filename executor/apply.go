@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,6 +81,8 @@ type execution struct {
 	failures map[int]bool      // changes with a contractual failure
 	halted   bool
 	active   int
+
+	interrupted bool // it was said that the context has ended
 }
 
 // expectations takes what the plan saw as what the first steps will find, and
@@ -102,7 +105,7 @@ func (x *execution) expectations() {
 func (x *execution) run(ctx context.Context) error {
 	for {
 		if ctx.Err() != nil {
-			x.halt("interrupted: no further change begins")
+			x.interrupt(ctx)
 		}
 		if err := x.begin(ctx, x.ready()); err != nil {
 			return errors.Join(err, x.drain(ctx))
@@ -110,7 +113,7 @@ func (x *execution) run(ctx context.Context) error {
 		if x.active == 0 {
 			return nil
 		}
-		if err := x.end(ctx, x.collect()); err != nil {
+		if err := x.end(ctx, x.collect(ctx)); err != nil {
 			return errors.Join(err, x.drain(ctx))
 		}
 	}
@@ -160,6 +163,19 @@ func (x *execution) rises(change int) bool {
 	return slices.ContainsFunc(x.Plan.Steps, func(s planner.Step) bool {
 		return s.Change == change && s.Phase == providers.PhaseUp
 	})
+}
+
+// interrupt halts because ctx has ended: it was cancelled, or its time is up.
+func (x *execution) interrupt(ctx context.Context) {
+	if x.interrupted {
+		return
+	}
+	why := "interrupted"
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		why = cause.Error()
+	}
+	x.halted, x.interrupted = true, true
+	x.emit(Event{Kind: Halted, Text: why + ": no further change begins", Interrupted: true})
 }
 
 func (x *execution) halt(why string) {
@@ -290,9 +306,17 @@ func failureOf(ctx context.Context, step planner.Step, err error) *providers.Fai
 	return &providers.Failure{Outcome: providers.Failed, Code: "internal", Err: err}
 }
 
-// collect waits for a step to end, and takes every other that has.
-func (x *execution) collect() []outcome {
-	all := []outcome{<-x.results}
+// collect waits for a step to end, and takes every other that has. That ctx has
+// ended is said at once.
+func (x *execution) collect(ctx context.Context) []outcome {
+	var all []outcome
+	select {
+	case o := <-x.results:
+		all = append(all, o)
+	case <-ctx.Done():
+		x.interrupt(ctx)
+		all = append(all, <-x.results)
+	}
 	for {
 		select {
 		case o := <-x.results:
@@ -305,7 +329,7 @@ func (x *execution) collect() []outcome {
 
 // end makes outcomes durable, and then acts on them.
 func (x *execution) end(ctx context.Context, outcomes []outcome) error {
-	slices.SortFunc(outcomes, func(a, b outcome) int { return a.step - b.step })
+	slices.SortFunc(outcomes, func(a, b outcome) int { return byAddress(x.Plan.Steps[a.step], x.Plan.Steps[b.step]) })
 	var entries []state.Entry
 	for _, o := range outcomes {
 		x.active--
@@ -394,7 +418,7 @@ func (x *execution) drain(ctx context.Context) error {
 	x.halt("the journal cannot be written: no further step begins")
 	var errs []error
 	for x.active > 0 {
-		if err := x.end(ctx, x.collect()); err != nil {
+		if err := x.end(ctx, x.collect(ctx)); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -422,7 +446,7 @@ func (x *execution) emit(e Event) {
 
 func (x *execution) summary(ctx context.Context) Summary {
 	s := Summary{Interrupted: ctx.Err() != nil}
-	slices.SortStableFunc(x.ends, func(a, b StepResult) int { return a.Step.ID - b.Step.ID })
+	slices.SortFunc(x.ends, func(a, b StepResult) int { return byAddress(a.Step, b.Step) })
 	for _, e := range x.ends {
 		switch {
 		case e.Failure == nil:
@@ -438,10 +462,16 @@ func (x *execution) summary(ctx context.Context) Summary {
 			s.NotRun = append(s.NotRun, x.Plan.Steps[i])
 		}
 	}
+	slices.SortFunc(s.NotRun, byAddress)
 	for i := range x.Plan.Changes {
 		if x.lowered[i] {
 			s.Down = append(s.Down, x.Plan.Changes[i].Address)
 		}
 	}
 	return s
+}
+
+// byAddress orders steps by address, and those of one address as the plan does.
+func byAddress(a, b planner.Step) int {
+	return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.ID, b.ID))
 }

@@ -36,11 +36,13 @@ type Event struct {
 	Evidence []string      // StepDone
 	Failure  *providers.Failure
 	Elapsed  time.Duration // StepDone, StepFailed, StepWarned
+	// Interrupted says of Halted that the context ended.
+	Interrupted bool
 }
 
 // Summary is how an apply ended.
 type Summary struct {
-	Done        []StepResult // by plan order
+	Done        []StepResult // by address, the steps of one in the plan's order; so are the others
 	Failed      []StepResult // contractual failures
 	Warned      []StepResult // diagnostic failures
 	NotRun      []planner.Step

@@ -1,0 +1,103 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/executor"
+	"vmctl/providers"
+)
+
+// An interrupt is said while the step that it waits for still runs: here that
+// step ends only once it was said.
+func TestAnInterruptIsSaidAtOnce(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	said := make(chan struct{})
+	b.memory.hold["start vm.a"] = said
+	b.run.Watch = func(e executor.Event) {
+		switch {
+		case e.Kind == executor.StepStarted && e.Step.Op == "start":
+			cancel()
+		case e.Interrupted:
+			close(said)
+		}
+	}
+	if summary, err := b.apply(ctx); err != nil || !summary.Interrupted {
+		t.Fatal(summary, err)
+	}
+	want := []string{
+		"step_started define vm.a", "step_done define vm.a", "step_started start vm.a", "halted", "step_done start vm.a",
+	}
+	if diff := cmp.Diff(want, b.log); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// That a failure has stopped the run already does not keep an interrupt unsaid.
+func TestAnInterruptAfterAFailureIsSaid(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\nvm \"b\" {}\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	said := make(chan struct{})
+	b.memory.hold["define vm.a"] = said
+	b.memory.fail["define vm.b"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	var halts []string
+	b.run.Watch = func(e executor.Event) {
+		if e.Kind != executor.Halted {
+			return
+		}
+		halts = append(halts, e.Text)
+		if e.Interrupted {
+			close(said)
+			return
+		}
+		cancel()
+	}
+	if summary, err := b.apply(ctx); err != nil || !summary.Interrupted {
+		t.Fatal(summary, err)
+	}
+	want := []string{"vm.b failed: no further change begins", "interrupted: no further change begins"}
+	if diff := cmp.Diff(want, halts); diff != "" {
+		t.Errorf("halts (-want +got):\n%s", diff)
+	}
+}
+
+// row L30: all are requested before any has ended, and the report is by address,
+// in whatever order they end
+func TestStopsRunSideBySideAndAreReportedByAddress(t *testing.T) {
+	b := newBench(t, "vm \"w\" {\n  for_each = toset([\"a\", \"b\", \"c\"])\n}\n")
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	b.spec("vm \"w\" {\n  for_each = toset([\"a\", \"b\", \"c\"])\n  running = false\n}\n")
+	hold := map[string]chan struct{}{}
+	for _, key := range []string{"a", "b", "c"} {
+		hold[key] = make(chan struct{})
+		b.memory.hold[fmt.Sprintf("stop vm.w[%q]", key)] = hold[key]
+	}
+	requested := 0
+	b.run.Watch = func(e executor.Event) {
+		switch {
+		case e.Step.Op != "stop":
+		case e.Kind == executor.StepStarted:
+			if requested++; requested == 3 {
+				close(hold["c"])
+			}
+		case e.Kind == executor.StepDone && e.Step.Address.Key == "c":
+			close(hold["b"])
+		case e.Kind == executor.StepDone && e.Step.Address.Key == "b":
+			close(hold["a"])
+		}
+	}
+	summary, err := b.apply(t.Context())
+	if err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	if diff := cmp.Diff([]string{`stop vm.w["a"]`, `stop vm.w["b"]`, `stop vm.w["c"]`}, results(summary.Done)); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
+	}
+}
