@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -74,7 +73,7 @@ func (p *page) change(c planner.Change, o wantedOptions) {
 func (p *page) edits(c planner.Change) {
 	width := 0
 	for _, e := range c.Edits {
-		width = max(width, utf8.RuneCountInString(e.Path))
+		width = max(width, Width(e.Path))
 	}
 	for _, e := range c.Edits {
 		note := "applies: " + string(e.Verdict.Applies)
@@ -140,7 +139,7 @@ func (p *page) wanted(c planner.Change, o wantedOptions) {
 	}
 	width := 0
 	for _, r := range rows {
-		width = max(width, utf8.RuneCountInString(r.name))
+		width = max(width, Width(r.name))
 	}
 	for _, r := range rows {
 		r.width = width

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"vmctl/planner"
 	"vmctl/providers"
@@ -56,8 +55,8 @@ type stepWidths struct{ id, phase, address, op int }
 func (t *stepWidths) see(s planner.Step) {
 	t.id = max(t.id, len(strconv.Itoa(s.ID)))
 	t.phase = max(t.phase, len(s.Phase))
-	t.address = max(t.address, utf8.RuneCountInString(Text(s.Address.String())))
-	t.op = max(t.op, utf8.RuneCountInString(Text(s.Op)))
+	t.address = max(t.address, Width(Text(s.Address.String())))
+	t.op = max(t.op, Width(Text(s.Op)))
 }
 
 func (p *page) step(s planner.Step, t stepWidths) {

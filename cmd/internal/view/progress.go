@@ -13,29 +13,43 @@ import (
 )
 
 // Progress tells people what an apply is doing, a line per event. Its methods
-// may be called from several goroutines.
+// may be called from several goroutines. Times are those of the events and of
+// Tick.
 type Progress struct {
 	Screen Screen
+	// Live is given the lines, and what runs now, where a terminal has a place for
+	// that. nil: the lines go to Screen, and Tick tells what has been silent.
+	Live func(lines []byte, now Frame)
 	// Silence is how long a step may run without a line before Tick says that
 	// it still does. 0: Tick says nothing.
 	Silence time.Duration
 
 	mu      sync.Mutex
 	running map[int]running
+	now     time.Time
 }
 
 type running struct {
 	step     spec.Address
 	doing    string
+	says     string
 	begun    time.Time
 	said     time.Time
 	deadline time.Duration
+}
+
+// Fit makes lines as wide as the screen has become.
+func (v *Progress) Fit(columns int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.Screen.Columns = columns
 }
 
 // Watch shows one event.
 func (v *Progress) Watch(e executor.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.now = e.At
 	p := &page{screen: v.Screen}
 	words := wordsOf(e.Step.Op)
 	who := e.Step.Address.String() + ":"
@@ -44,7 +58,7 @@ func (v *Progress) Watch(e executor.Event) {
 		v.begin(e, words)
 		p.put(0, 2, in(bold, who), txt(" "+words.doing), in(dim, deadline(e.Deadline)))
 	case executor.StepProgress:
-		v.said(e.Step.ID, e.At)
+		v.said(e.Step.ID, e.Text)
 		p.put(0, 2, in(bold, who), txt(" "+e.Text))
 	case executor.StepDone:
 		delete(v.running, e.Step.ID)
@@ -57,10 +71,63 @@ func (v *Progress) Watch(e executor.Event) {
 		p.failed(e)
 	case executor.Halted:
 		p.put(0, 2, in(red, "Stopping:"), txt(" "+e.Text))
+		v.waiting(p, e)
 	default:
 		panic("no line for event " + string(e.Kind))
 	}
+	v.show(p)
+}
+
+// Halt shows on another screen that nothing more begins, and what runs on. It is
+// for whoever shows the events in another way.
+func (v *Progress) Halt(s Screen, e executor.Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.now = e.At
+	p := &page{screen: s}
+	p.put(0, 2, in(red, "Stopping:"), txt(" "+e.Text))
+	v.waiting(p, e)
 	p.flush()
+}
+
+// waiting lists what runs on after a halt, and how to leave without it.
+func (v *Progress) waiting(p *page, e executor.Event) {
+	for _, r := range v.byAddress() {
+		p.put(2, 4, txt("waiting for "), in(bold, r.step.String()+":"), txt(" "+r.doing+r.time(v.now)))
+	}
+	if e.Interrupted && len(v.running) > 0 {
+		p.put(2, 4, txt("A second Ctrl-C leaves at once; the next plan then says what was interrupted."))
+	}
+}
+
+// show writes lines, and draws what runs.
+func (v *Progress) show(p *page) {
+	if v.Live == nil {
+		p.flush()
+		return
+	}
+	v.Live([]byte(p.text.String()), v.frame())
+}
+
+func (v *Progress) frame() Frame {
+	var f Frame
+	for _, r := range v.byAddress() {
+		f = append(f, runningStep{
+			address: Text(r.step.String()), doing: Text(r.doing), says: Text(r.says),
+			elapsed: max(v.now.Sub(r.begun), 0), deadline: r.deadline,
+		})
+	}
+	return f
+}
+
+// byAddress lists what runs by address, and the steps of one in their order.
+func (v *Progress) byAddress() []running {
+	var all []running
+	for _, id := range slices.Sorted(maps.Keys(v.running)) {
+		all = append(all, v.running[id])
+	}
+	slices.SortStableFunc(all, func(a, b running) int { return a.step.Compare(b.step) })
+	return all
 }
 
 func (v *Progress) begin(e executor.Event, w opWords) {
@@ -70,35 +137,70 @@ func (v *Progress) begin(e executor.Event, w opWords) {
 	v.running[e.Step.ID] = running{step: e.Step.Address, doing: w.doing, begun: e.At, said: e.At, deadline: e.Deadline}
 }
 
-func (v *Progress) said(id int, at time.Time) {
-	if r, ok := v.running[id]; ok {
-		r.said = at
-		v.running[id] = r
+// said remembers what a step said last; "" is vmctl's own word that it runs.
+func (v *Progress) said(id int, text string) {
+	r, ok := v.running[id]
+	if !ok {
+		return
 	}
+	r.said = v.now
+	if text != "" {
+		r.says = text
+	}
+	v.running[id] = r
 }
 
-// Tick says of every step that has been silent for too long that it still runs,
-// for how long, and for how long it may.
+// Tick tells the time: what runs is drawn anew, or, where there is no place for
+// that, every step that has been silent for too long is said to run still, for
+// how long, and for how long it may.
 func (v *Progress) Tick(now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.now = now
+	p := &page{screen: v.Screen}
+	if v.Live != nil {
+		v.show(p)
+		return
+	}
 	if v.Silence == 0 {
 		return
 	}
-	p := &page{screen: v.Screen}
-	for _, id := range slices.Sorted(maps.Keys(v.running)) {
+	for _, id := range v.silent() {
 		r := v.running[id]
-		if now.Sub(r.said) < v.Silence {
-			continue
-		}
-		v.said(id, now)
-		text := " still " + r.doing + ", for " + elapsed(now.Sub(r.begun))
-		if r.deadline > 0 {
-			text += " of at most " + Limit(r.deadline)
-		}
-		p.put(0, 2, in(bold, r.step.String()+":"), txt(text))
+		v.said(id, "")
+		p.put(0, 2, in(bold, r.step.String()+":"), txt(" still "+r.doing+r.time(now)))
 	}
 	p.flush()
+}
+
+// silent lists the steps that have said nothing for too long, by address.
+func (v *Progress) silent() []int {
+	var all []int
+	for _, id := range slices.Sorted(maps.Keys(v.running)) {
+		if v.now.Sub(v.running[id].said) >= v.Silence {
+			all = append(all, id)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b int) int { return v.running[a].step.Compare(v.running[b].step) })
+	return all
+}
+
+// End erases what runs; the lines stay.
+func (v *Progress) End() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.Live != nil {
+		v.Live(nil, nil)
+	}
+}
+
+// time is how long a step has run, and how long it may.
+func (r running) time(now time.Time) string {
+	text := ", for " + elapsed(now.Sub(r.begun))
+	if r.deadline > 0 {
+		text += " of at most " + Limit(r.deadline)
+	}
+	return text
 }
 
 func (p *page) failed(e executor.Event) {

@@ -10,7 +10,6 @@ package view
 import (
 	"io"
 	"strings"
-	"unicode/utf8"
 )
 
 // Screen is what people read: a terminal, a pipe or a file.
@@ -54,10 +53,10 @@ func whole(s span) span {
 	return s
 }
 
-// padded is s as one word that is at least width characters wide.
+// padded is s as one word that is at least width cells wide.
 func padded(s span, width int) span {
 	s = whole(s)
-	if missing := width - utf8.RuneCountInString(s.text); missing > 0 {
+	if missing := width - Width(s.text); missing > 0 {
 		s.text += strings.Repeat(fixed, missing)
 	}
 	return s
@@ -70,7 +69,9 @@ type page struct {
 }
 
 // narrow reports whether there is no room for columns side by side.
-func (p *page) narrow() bool { return p.screen.Columns > 0 && p.screen.Columns < 60 }
+func (p *page) narrow() bool { return p.screen.Columns > 0 && p.screen.Columns < narrowColumns }
+
+const narrowColumns = 60
 
 func (p *page) blank() { p.text.WriteString("\n") }
 
@@ -164,7 +165,7 @@ func words(spans []span) []word {
 				continue
 			}
 			current.spans = append(current.spans, span{style: s.style, text: part})
-			current.width += utf8.RuneCountInString(part)
+			current.width += Width(part)
 		}
 	}
 	end()

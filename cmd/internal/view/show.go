@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -95,7 +94,7 @@ func rowsOf(kind spec.Kind, values ...cty.Value) []row {
 func (p *page) rows(rows []row) {
 	width := 0
 	for _, r := range rows {
-		width = max(width, utf8.RuneCountInString(r.name))
+		width = max(width, Width(r.name))
 	}
 	for _, r := range rows {
 		if p.narrow() {
@@ -163,7 +162,7 @@ func Outputs(s Screen, all []spec.Output) {
 	p := &page{screen: s}
 	width := 0
 	for _, o := range all {
-		width = max(width, utf8.RuneCountInString(o.Name))
+		width = max(width, Width(o.Name))
 	}
 	for _, o := range all {
 		p.put(0, 2, padded(txt(o.Name), width), txt(" = "+outputText(o)))

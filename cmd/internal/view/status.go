@@ -1,8 +1,6 @@
 package view
 
 import (
-	"unicode/utf8"
-
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -58,7 +56,7 @@ func Status(s Screen, d StatusDocument) {
 func (p *page) statusTable(all []ResourceStatus) {
 	address, state, endpoint := len("RESOURCE"), len("STATE"), len("SSH")
 	for _, r := range all {
-		address = max(address, utf8.RuneCountInString(Text(r.Address.String())))
+		address = max(address, Width(Text(r.Address.String())))
 		state = max(state, len(r.State))
 		endpoint = max(endpoint, len(r.Endpoint))
 	}

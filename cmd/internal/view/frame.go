@@ -1,0 +1,100 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Frame is what runs at one moment, in the order in which it is shown. nil:
+// nothing does.
+type Frame []runningStep
+
+// runningStep is one step that runs.
+type runningStep struct {
+	address  string // as it is shown
+	doing    string
+	says     string // what it said last; "": nothing yet
+	elapsed  time.Duration
+	deadline time.Duration // 0: none
+}
+
+// leastColumns is the width below which a line would say nothing any more.
+const leastColumns = 20
+
+// Lines is the frame as a region shows it: an empty line, a line for each step,
+// each shorter than the screen is wide. They take at most half of the screen, so
+// that what is finished stays in sight; what has no room is counted. None on a
+// screen that is too small.
+func (f Frame) Lines(r *Region) []string {
+	columns, rows := r.Size()
+	room := rows/2 - 1 // one is empty
+	if len(f) == 0 || columns < leastColumns || room < 1 {
+		return nil
+	}
+	shown := f
+	if len(f) > room {
+		shown = f[:room-1]
+	}
+	lines := []string{""}
+	widths := shown.widths(columns)
+	for _, s := range shown {
+		lines = append(lines, s.line(widths, r.Color))
+	}
+	if hidden := len(f) - len(shown); hidden > 0 {
+		text := "and " + plural(hidden, "step") + " more"
+		if len(shown) == 0 {
+			text = plural(hidden, "step") + " under way"
+		}
+		lines = append(lines, "  "+word{spans: []span{in(dim, cut(text, columns-3))}}.render(r.Color))
+	}
+	return lines
+}
+
+// frameWidths is how many cells each part of a line has.
+type frameWidths struct{ line, address, time int }
+
+// widths lets the parts stand below each other, where there is room for that.
+func (f Frame) widths(columns int) frameWidths {
+	var w frameWidths
+	for _, s := range f {
+		w.address = max(w.address, Width(s.address))
+		w.time = max(w.time, Width(s.time()))
+	}
+	return frameWidths{line: columns - 1, address: min(w.address, max(columns*2/5, leastColumns/2)), time: w.time}
+}
+
+func (s runningStep) line(w frameWidths, color bool) string {
+	style := plain
+	if s.deadline > 0 && s.elapsed > s.deadline/5*4 {
+		style = yellow
+	}
+	address, time := cutMiddle(s.address, w.address), s.time()
+	if w.line < narrowColumns {
+		w.address, w.time = Width(address), Width(time)
+	}
+	text := s.doing
+	if s.says != "" {
+		text += ": " + s.says
+	}
+	parts := []string{
+		word{spans: []span{{bold, address}}}.render(color) + fill(w.address-Width(address)),
+		fill(w.time-Width(time)) + word{spans: []span{{style, time}}}.render(color),
+	}
+	gaps := 3 * len("  ")
+	if text = cut(text, w.line-gaps-w.address-w.time); text != "" {
+		parts = append(parts, text)
+	}
+	return "  " + strings.Join(parts, "  ")
+}
+
+func fill(n int) string { return strings.Repeat(" ", max(n, 0)) }
+
+// time is `12s of 10m`, in whole seconds.
+func (s runningStep) time() string {
+	text := s.elapsed.Truncate(time.Second).String()
+	if s.deadline > 0 {
+		text = fmt.Sprintf("%s of %s", text, Limit(s.deadline))
+	}
+	return text
+}
