@@ -5,9 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -19,21 +17,12 @@ var version = "unknown"
 
 func main() { os.Exit(run()) }
 
-// run is vmctl. The first signal ends the context, so that what is under way
-// ends safely; the second leaves at once, and the journal covers it.
+// run is vmctl.
 func run() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		<-signals
-		cancel()
-		<-signals
-		os.Exit(130)
-	}()
-	// A reader that leaves does not end an apply: writing to it is an error then.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	leave := make(chan struct{})
+	obeySignals(cancel, func() { close(leave) })
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = string(os.PathSeparator)
@@ -42,21 +31,50 @@ func run() int {
 	if err != nil {
 		program = ""
 	}
-	return cli.Main(ctx, cli.Env{
+	restore := terminalModes()
+	code := cli.Main(ctx, cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: terminal(),
 		Environ: os.Environ(), Dir: dir, UID: os.Getuid(), Program: program, Now: time.Now, Rand: rand.Reader,
 		Build: cli.Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH},
+		Leave: leave,
 	})
+	select {
+	case <-leave:
+		restore()
+	default:
+	}
+	return code
 }
 
 // terminal says which of the streams are terminals.
 func terminal() cli.Terminal {
 	is := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) } //nolint:gosec // a file descriptor fits
-	t := cli.Terminal{In: is(os.Stdin), Out: is(os.Stdout), Err: is(os.Stderr)}
+	return cli.Terminal{In: is(os.Stdin), Out: is(os.Stdout), Err: is(os.Stderr), Size: terminalSize}
+}
+
+// terminalSize is the size of the terminal that shows standard output, or else
+// standard error; 0 without one.
+func terminalSize() (columns, rows int) {
 	for _, f := range []*os.File{os.Stdout, os.Stderr} {
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && t.Columns == 0 { //nolint:gosec // see above
-			t.Columns = columns
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil { //nolint:gosec // a file descriptor fits
+			return columns, rows
 		}
 	}
-	return t
+	return 0, 0
+}
+
+// terminalModes returns a function that gives the terminal back the modes that it
+// has now. What is left in the midst of a shell has set others.
+func terminalModes() (restore func()) {
+	fd := int(os.Stdin.Fd()) //nolint:gosec // a file descriptor fits
+	found, err := term.GetState(fd)
+	if err != nil {
+		return func() {}
+	}
+	return func() {
+		if now, err := term.GetState(fd); err != nil || *now == *found {
+			return
+		}
+		_ = term.Restore(fd, found) //nolint:errcheck // nobody is left to be told
+	}
 }

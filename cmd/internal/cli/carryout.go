@@ -42,6 +42,7 @@ var errTimeout = errors.New("the time that --timeout gives is up")
 // carryOut takes the run lock, plans, asks, applies and tells how it went.
 func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	a.streams = a.global.json
+	a.loosen() // whoever reads this may sleep, and does not hold up what holds the lock
 	journal, err := p.store.Open(ctx, state.Owner{
 		Command: "vmctl " + m.command, Wait: m.apply.wait(p.config.Settings),
 		Waiting: func(h state.Holder) { a.waiting(h, m.apply.wait(p.config.Settings)) },
@@ -124,6 +125,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) erro
 		ctx = limited
 		limitSteps(w.plan, m.timeout)
 	}
+	defer a.changing(parting{command: m.command, plan: a.commandLine("plan", m.plan)})()
 	watch, stop := a.watch(ctx)
 	summary, err := executor.Apply(ctx, executor.Run{
 		Plan: w.plan, World: w.world, Journal: w.journal, Resolve: a.resolver(p.config), ID: run,
@@ -205,46 +207,6 @@ func outcome(ctx context.Context, m mission, s executor.Summary) error {
 		errs = append(errs, newProblem(classFailed, "not_run", fmt.Sprintf("%s: %s did not run", m.command, counted(len(s.NotRun), "step"))))
 	}
 	return told{err: errors.Join(errs...)}
-}
-
-// watch shows events as they come. The caller calls stop when there are no more.
-func (a *app) watch(ctx context.Context) (watch func(executor.Event), stop func()) {
-	if a.global.json {
-		return func(e executor.Event) {
-			a.trace(ctx, e)
-			a.line(view.EventJSON(e))
-		}, func() {}
-	}
-	progress := &view.Progress{Screen: a.screen(), Silence: silence}
-	ended, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ended:
-				return
-			case <-tick.C:
-				progress.Tick(a.env.Now())
-			}
-		}
-	}()
-	return func(e executor.Event) {
-			a.trace(ctx, e)
-			progress.Watch(e)
-		}, func() {
-			close(ended)
-			<-done
-		}
-}
-
-// silence is how long a step may say nothing until a line says that it runs.
-const silence = 10 * time.Second
-
-func (a *app) trace(ctx context.Context, e executor.Event) {
-	a.log().Log(ctx, levelTrace, "event",
-		slog.String("kind", string(e.Kind)), slog.String("address", e.Step.Address.String()), slog.String("op", e.Step.Op))
 }
 
 // changesRunState reports whether a change only starts, stops or restarts, and

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"vmctl/cmd/internal/view"
@@ -29,22 +30,43 @@ type Env struct {
 	Rand     io.Reader
 	Build    Build
 	Types    map[string]providers.Type // nil: those of this build
+	// Leave is closed when the user no longer waits for what is under way. nil: never.
+	Leave <-chan struct{}
 }
 
-// Terminal says which streams are terminals, and how wide they are.
+// Terminal says which streams are terminals, and how large they are.
 type Terminal struct {
 	In, Out, Err bool
-	Columns      int // 0: unknown
+	// Size is asked anew whenever it matters; 0 is unknown. nil: unknown.
+	Size func() (columns, rows int)
+}
+
+func (t Terminal) size() (columns, rows int) {
+	if t.Size == nil {
+		return 0, 0
+	}
+	return t.Size()
 }
 
 // Build is what was built.
 type Build struct{ Version, Go, Platform string }
 
-// Main runs one command and returns its exit code. An ended ctx is an interrupt.
+// Main runs one command and returns its exit code. An ended ctx is an interrupt:
+// what is under way ends safely. Main returns before that only when the caller
+// has to leave, and then the process has to exit.
 func Main(ctx context.Context, env Env) int {
 	a := newApp(env)
-	err := a.execute(ctx)
-	return a.finish(ctx, err)
+	// What is under way ends safely also where nobody reads what it says.
+	stop := context.AfterFunc(ctx, a.loosen)
+	defer stop()
+	ended := make(chan int, 1)
+	go func() { ended <- a.finish(ctx, a.execute(ctx)) }()
+	select {
+	case code := <-ended:
+		return code
+	case <-env.Leave:
+		return a.leave(ctx)
+	}
 }
 
 // app is one run of one command.
@@ -56,10 +78,12 @@ type app struct {
 	types   map[string]providers.Type
 	answer  bool // a document was written: nothing else may follow on stdout
 	streams bool // the command writes a line per event, the last one says how it ended
+	changes atomic.Pointer[parting]
 }
 
 func newApp(env Env) *app {
-	a := &app{env: env, stdout: &sink{w: env.Stdout}, stderr: &sink{w: env.Stderr}, types: env.Types}
+	a := &app{env: env, types: env.Types}
+	a.stdout, a.stderr = newSinks(env)
 	if a.types == nil {
 		a.types = builtInTypes(env)
 	}
@@ -79,6 +103,10 @@ func (a *app) execute(ctx context.Context) error {
 
 // finish tells how it ended, and gives the exit code.
 func (a *app) finish(ctx context.Context, err error) int {
+	defer a.farewell(ctx)
+	if unread := a.unread(ctx); unread != nil {
+		err = errors.Join(err, unread)
+	}
 	if err == nil {
 		err = a.stdout.problem()
 	}

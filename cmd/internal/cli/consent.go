@@ -20,6 +20,7 @@ func (a *app) consent(ctx context.Context, m mission, plan *planner.Plan) error 
 		return rejected("no_terminal", m.command+": ask for consent: standard input is no terminal",
 			a.commandLine(m.command, m.plan, append([]string{"--auto-approve"}, m.names...)...)+" does not ask")
 	}
+	a.stdout.drain(ctx, 0) // the question comes after what it is about
 	a.prompt(fmt.Sprintf("\nCarry out %s? Only \"yes\" does: ", counted(len(plan.Steps), "step")))
 	answer, err := a.readLine(ctx)
 	switch {

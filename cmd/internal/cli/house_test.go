@@ -123,7 +123,7 @@ func (h *house) runIn(ctx context.Context, args ...string) ending {
 	}
 	code := cli.Main(ctx, cli.Env{
 		Args: args, Stdin: stdin, Stdout: &stdout, Stderr: &stderr,
-		Terminal: cli.Terminal{In: h.tty, Out: h.terminal.Out, Columns: h.terminal.Columns},
+		Terminal: cli.Terminal{In: h.tty, Out: h.terminal.Out, Size: h.terminal.Size},
 		Environ:  append([]string{"HOME=" + h.home}, h.environ...),
 		Dir:      h.dir, UID: 1000, Now: noon, Rand: &h.random, Types: h.memory.types(),
 		Build: cli.Build{Version: "0.1.0", Go: "go1.26", Platform: "linux/amd64"},

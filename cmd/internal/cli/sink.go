@@ -1,31 +1,168 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"vmctl/cmd/internal/view"
 )
 
-// sink is a stream that may go away: after the first error nothing more is
-// written, and writing never fails. Work goes on without its reader.
+// sink is a stream whose reader may be slow, asleep or gone. Writing to it never
+// fails: after the first error nothing more is written. A writer waits for the
+// reader until the sink is loosened; from then on what is written is kept until
+// the reader takes it, and work goes on without that.
 type sink struct {
-	w   io.Writer
-	mu  sync.Mutex
-	err error
+	w        io.Writer
+	terminal bool
+
+	mu      sync.Mutex
+	region  view.Region   // at the bottom of a terminal
+	pending []byte        // accepted, and not given to w yet
+	settled chan struct{} // closed once nothing is pending; nil: nothing is
+	loose   chan struct{} // closed by loosen
+	closed  bool          // nothing more is accepted
+	err     error
+}
+
+func newSink(w io.Writer, terminal bool) *sink {
+	return &sink{w: w, terminal: terminal, loose: make(chan struct{})}
+}
+
+// newSinks makes the sinks of both streams. Where both are one file, they are
+// one sink: one writer owns a terminal, and what is written keeps its order.
+func newSinks(env Env) (stdout, stderr *sink) {
+	stdout = newSink(env.Stdout, env.Terminal.Out)
+	if sameFile(env.Stdout, env.Stderr) {
+		return stdout, stdout
+	}
+	return stdout, newSink(env.Stderr, env.Terminal.Err)
+}
+
+func sameFile(a, b io.Writer) bool {
+	one, ok := a.(*os.File)
+	other, also := b.(*os.File)
+	if !ok || !also {
+		return false
+	}
+	first, err := one.Stat()
+	second, problem := other.Stat()
+	return err == nil && problem == nil && os.SameFile(first, second)
 }
 
 // Write implements io.Writer.
 func (s *sink) Write(p []byte) (int, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil {
-		_, s.err = s.w.Write(p)
+	s.accept(s.region.Above(p))
+	settled := s.settled
+	s.mu.Unlock()
+	if settled != nil {
+		select {
+		case <-settled:
+		case <-s.loose:
+		}
 	}
 	return len(p), nil
+}
+
+// update writes lines, and shows what runs now where the sink has a region.
+func (s *sink) update(lines []byte, now view.Frame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.accept(s.region.Update(lines, now))
+}
+
+// grow gives the sink a region.
+func (s *sink) grow(r view.Region) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.region = r
+}
+
+// behind reports whether the reader has yet to take something.
+func (s *sink) behind() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.settled != nil
+}
+
+// accept takes what is to be written. The caller holds the lock.
+func (s *sink) accept(p []byte) {
+	if len(p) == 0 || s.closed || s.err != nil {
+		return
+	}
+	s.pending = append(s.pending, p...)
+	if s.settled == nil {
+		s.settled = make(chan struct{})
+		go s.give()
+	}
+}
+
+// give writes what is pending, and returns once nothing is. It cannot be woken
+// while a reader sleeps: then it lives until the process exits.
+func (s *sink) give() {
+	for {
+		s.mu.Lock()
+		batch := s.pending
+		s.pending = nil
+		if len(batch) == 0 || s.err != nil {
+			close(s.settled)
+			s.settled = nil
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		_, err := s.w.Write(batch)
+		s.keep(err)
+	}
+}
+
+// loosen ends the waiting of writers, now and from now on.
+func (s *sink) loosen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.loose:
+	default:
+		close(s.loose)
+	}
+}
+
+// drain waits until the reader has taken everything, and for as long as limit
+// after ctx has ended. false: it has not.
+func (s *sink) drain(ctx context.Context, limit time.Duration) bool {
+	s.mu.Lock()
+	settled := s.settled
+	s.mu.Unlock()
+	if settled == nil {
+		return true
+	}
+	select {
+	case <-settled:
+		return true
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-settled:
+		return true
+	case <-late.C:
+		return false
+	}
+}
+
+// close erases the region. Nothing is accepted after it.
+func (s *sink) close() {
+	s.update(nil, nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
 }
 
 // keep remembers the first error.
@@ -37,12 +174,13 @@ func (s *sink) keep(err error) {
 	}
 }
 
-// problem is the first error. A reader that closed its end had enough: that is
-// none.
+// problem is the first error. A reader that closed its end, or a terminal that
+// was closed, had enough: that is none.
 func (s *sink) problem() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err == nil || errors.Is(s.err, syscall.EPIPE) || errors.Is(s.err, io.ErrClosedPipe) {
+	gone := errors.Is(s.err, syscall.EPIPE) || errors.Is(s.err, io.ErrClosedPipe) || s.terminal && errors.Is(s.err, syscall.EIO)
+	if s.err == nil || gone {
 		return nil
 	}
 	return fmt.Errorf("write to standard output: %w", s.err)
@@ -64,7 +202,20 @@ func (a *app) screenOn(w io.Writer, terminal bool) view.Screen {
 	}
 	s.Color = !dumb && !a.global.noColor && a.getenv("NO_COLOR") == ""
 	if s.Columns == 0 {
-		s.Columns = a.env.Terminal.Columns
+		s.Columns, _ = a.env.Terminal.size()
 	}
 	return s
+}
+
+// region is the place for what runs at the bottom of standard output. ok is
+// false where there is none: no terminal, or one that is too simple.
+func (a *app) region() (r view.Region, ok bool) {
+	t := a.env.Terminal
+	if name := a.getenv("TERM"); !t.Out || name == "" || name == "dumb" || t.Size == nil {
+		return r, false
+	}
+	if columns, rows := t.Size(); columns == 0 || rows == 0 {
+		return r, false
+	}
+	return view.Region{Size: t.Size, Color: a.screen().Color}, true
 }

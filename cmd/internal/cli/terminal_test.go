@@ -9,6 +9,9 @@ import (
 	"vmctl/cmd/internal/cli"
 )
 
+// fifty is the size of a small terminal.
+func fifty() (columns, rows int) { return 50, 24 }
+
 func TestWhatATerminalShows(t *testing.T) {
 	const escape, arrow = "\x1b[", "→"
 	wide := func(s string) bool {
@@ -27,12 +30,12 @@ func TestWhatATerminalShows(t *testing.T) {
 	}{
 		{"a file", cli.Terminal{}, nil, nil, false, true, true},
 		{"a file, with a width", cli.Terminal{}, []string{"COLUMNS=50"}, nil, false, true, false},
-		{"a terminal", cli.Terminal{Out: true, Columns: 50}, nil, nil, true, true, false},
+		{"a terminal", cli.Terminal{Out: true, Size: fifty}, nil, nil, true, true, false},
 		{"a terminal of unknown width", cli.Terminal{Out: true}, nil, nil, true, true, true},
-		{"NO_COLOR", cli.Terminal{Out: true, Columns: 50}, []string{"NO_COLOR=1"}, nil, false, true, false},
-		{"--no-color", cli.Terminal{Out: true, Columns: 50}, nil, []string{"--no-color"}, false, true, false},
-		{"a dumb one", cli.Terminal{Out: true, Columns: 50}, []string{"TERM=dumb"}, nil, false, false, false},
-		{"a width that is none", cli.Terminal{Out: true, Columns: 50}, []string{"COLUMNS=x"}, nil, true, true, false},
+		{"NO_COLOR", cli.Terminal{Out: true, Size: fifty}, []string{"NO_COLOR=1"}, nil, false, true, false},
+		{"--no-color", cli.Terminal{Out: true, Size: fifty}, nil, []string{"--no-color"}, false, true, false},
+		{"a dumb one", cli.Terminal{Out: true, Size: fifty}, []string{"TERM=dumb"}, nil, false, false, false},
+		{"a width that is none", cli.Terminal{Out: true, Size: fifty}, []string{"COLUMNS=x"}, nil, true, true, false},
 	} {
 		h := newHouse(t, withID+small)
 		h.run("apply", "--auto-approve").exits(0)

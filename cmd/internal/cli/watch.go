@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/executor"
+)
+
+// silence is how long a step may say nothing until a line says that it runs.
+const silence = 10 * time.Second
+
+// watch shows events as they come: on a terminal with what runs below them,
+// elsewhere with a line when a step is silent, or as JSON. The caller calls stop
+// when there are no more.
+func (a *app) watch(ctx context.Context) (watch func(executor.Event), stop func()) {
+	if a.global.json {
+		return a.watchJSON(ctx), func() {}
+	}
+	progress := &view.Progress{Screen: a.screen(), Silence: silence}
+	if region, ok := a.region(); ok {
+		a.stdout.grow(region)
+		progress.Live = a.stdout.update
+	}
+	stopClock := a.everySecond(func() {
+		progress.Fit(a.screen().Columns)
+		if !a.stdout.behind() {
+			progress.Tick(a.env.Now())
+		}
+	})
+	return func(e executor.Event) {
+			a.trace(ctx, e)
+			progress.Watch(e)
+		}, func() {
+			stopClock()
+			progress.End()
+		}
+}
+
+// watchJSON writes a line per event. That nothing more begins is said to people
+// too: they may have asked for it.
+func (a *app) watchJSON(ctx context.Context) func(executor.Event) {
+	progress := &view.Progress{}
+	return func(e executor.Event) {
+		a.trace(ctx, e)
+		a.line(view.EventJSON(e))
+		progress.Watch(e)
+		if e.Interrupted {
+			progress.Halt(a.errScreen(), e)
+		}
+	}
+}
+
+// everySecond calls do until stop is called, which returns when it no longer
+// runs.
+func (a *app) everySecond(do func()) (stop func()) {
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-tick.C:
+				do()
+			}
+		}
+	}()
+	return func() {
+		close(ended)
+		<-done
+	}
+}
+
+func (a *app) trace(ctx context.Context, e executor.Event) {
+	a.log().Log(ctx, levelTrace, "event",
+		slog.String("kind", string(e.Kind)), slog.String("address", e.Step.Address.String()), slog.String("op", e.Step.Op))
+}
