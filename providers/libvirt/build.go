@@ -106,10 +106,13 @@ func setNet(d *libvirtxml.Domain, uuid string, all []forward) {
 	setArgs(d, "-device", fmt.Sprintf("virtio-net-pci,netdev=%s,mac=%s,bus=pcie.0,addr=0x10", netID, macOf(uuid)), isOurCard)
 }
 
+// dataOption is QEMU's option for a folder to look for firmware in.
+const dataOption = "-L"
+
 // setData puts vmctl's folder into QEMU's arguments, as a folder to look for
 // firmware in: harmless, and not seen by the guest.
 func setData(d *libvirtxml.Domain, folder string) {
-	setArgs(d, "-L", folder, func(string) bool { return true })
+	setArgs(d, dataOption, folder, func(string) bool { return true })
 }
 
 func isOurNet(value string) bool {

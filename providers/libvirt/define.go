@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"vmctl/providers"
@@ -22,9 +24,12 @@ func (j *job) define(ctx context.Context) (providers.Result, error) {
 		if err := j.expected(); err != nil {
 			return providers.Result{}, err
 		}
-		if err := j.nameIsFree(ctx); err != nil {
+		if err := j.nameIsFree(ctx, j.Name); err != nil {
 			return providers.Result{}, err
 		}
+	}
+	if j.isWanted(ctx) {
+		return j.result(ctx, providers.AlreadyTrue, "it exists")
 	}
 	_, missing := os.Stat(j.keyFolder(j.Name))
 	if err := j.write(ctx); err != nil {
@@ -58,28 +63,34 @@ func staysBehind(err error) []string {
 	return []string{"what was made so far stays behind: " + err.Error()}
 }
 
-func (j *job) nameIsFree(ctx context.Context) error {
-	other, err := j.DomainNamed(ctx, j.Name)
+func (j *job) nameIsFree(ctx context.Context, name string) error {
+	other, err := j.DomainNamed(ctx, name)
 	if errors.Is(err, errAbsent) {
 		return nil
 	}
 	if err != nil {
-		return fail(err, "look for a domain of the name %s", j.Name)
+		return fail(err, "look for a domain of the name %s", name)
 	}
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "name_taken",
 		Next: []string{
-			"look at it: virsh -c " + j.place.URI + " dumpxml " + j.Name,
+			"look at it: virsh -c " + j.place.URI + " dumpxml " + name,
 			fmt.Sprintf("set another name in the block of %s", j.Address),
 		},
-		Err: fmt.Errorf("define %s: a domain of the name %s exists already (%s), and it is not vmctl's", j.Address, j.Name, other.UUID),
+		Err: fmt.Errorf("%s %s: a domain of the name %s exists already (%s), and it is not vmctl's", j.Op, j.Address, name, other.UUID),
 	}
 }
 
 // redefine changes what the next start will use, in one call: the domain is at
 // no time undefined.
 func (j *job) redefine(ctx context.Context) (providers.Result, error) {
-	if err := j.check(); err != nil {
+	if err := j.mine(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.isWanted(ctx) {
+		return j.result(ctx, providers.AlreadyTrue, "it is as wanted")
+	}
+	if err := j.expected(); err != nil {
 		return providers.Result{}, err
 	}
 	if j.seen != nil {
@@ -102,6 +113,41 @@ func (j *job) redefine(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, err
 	}
 	return j.result(ctx, providers.Done)
+}
+
+// isWanted reports whether the domain is all that the step would make of it,
+// its files included.
+func (j *job) isWanted(ctx context.Context) bool {
+	if j.seen == nil || j.seen.Transient || j.seen.owner() == nil || j.want.Boot == nil {
+		return false
+	}
+	d, mark, b := j.seen.configured, j.seen.owner(), j.want.Boot
+	switch {
+	case mark.Generation != j.Generation || d.SSH == nil || d.ConsoleLog == "" || d.Data != j.settings.Dir,
+		d.accel() != j.want.Accel || d.cpus() != j.want.CPUs || d.memory() != j.want.Memory,
+		d.Kernel != mark.Boot.Kernel || d.Initrd != mark.Boot.Initrd || d.Cmdline != b.Cmdline,
+		mark.Boot.KernelSHA256 != b.KernelSHA256 || mark.Boot.InitrdSHA256 != b.InitrdSHA256,
+		!slices.Equal(d.wantedForwards(), j.want.Forwards):
+		return false
+	}
+	keys, err := j.readKeys(j.Name, j.want.SSH)
+	if err != nil || keys.digest() != mark.Boot.Keys {
+		return false
+	}
+	for _, file := range []string{d.Kernel, d.Initrd} {
+		if !j.isVolume(ctx, file) {
+			return false
+		}
+	}
+	return true
+}
+
+// isVolume reports whether a file of the domain's is a volume that exists.
+func (j *job) isVolume(ctx context.Context, file string) bool {
+	return slices.ContainsFunc(j.candidatePools(), func(pool string) bool {
+		_, err := j.Tail(ctx, pool, path.Base(file), 1)
+		return err == nil
+	})
 }
 
 // write brings the files to the pool, defines the domain and drops files that it

@@ -335,7 +335,7 @@ func TestDefineCompletesAnInterruptedAttempt(t *testing.T) {
 		t.Errorf("half a kernel is taken for a whole one: %q", got)
 	}
 	first := l.Contents()
-	if got := l.apply(create(vm(off))); !strings.HasSuffix(got, "define: done, off\n") {
+	if got := l.apply(create(vm(off))); got != "define: already, off\n  = it exists\n" {
 		t.Fatalf("after the domain was defined:\n%s", got)
 	}
 	wantText(t, "volumes", first, l.Contents())

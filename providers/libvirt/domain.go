@@ -23,6 +23,7 @@ type description struct {
 	SSH         *forward  // nil: the domain has none of vmctl's making
 	Forwards    []forward // without the SSH forward
 	ConsoleLog  string    // file
+	Data        string    // vmctl's folder that it was made from; "": it does not say
 	Owner       *owner    // nil: no mark
 }
 
@@ -96,10 +97,16 @@ func describe(text string) (description, error) {
 		}
 	}
 	for i, arg := range x.QEMU.Args {
-		if arg.Value != "-netdev" || i+1 == len(x.QEMU.Args) {
-			continue
+		if i+1 == len(x.QEMU.Args) {
+			break
 		}
 		value := x.QEMU.Args[i+1].Value
+		if arg.Value == dataOption {
+			d.Data = value
+		}
+		if arg.Value != "-netdev" {
+			continue
+		}
 		all := parseNetdev(value)
 		if isOurNet(value) && len(all) > 0 && all[0].Guest == sshPort {
 			d.SSH, all = &all[0], all[1:]

@@ -38,6 +38,10 @@ type Fake struct {
 	// SSHAfterTCG is the port of a guest that was started on TCG; 0: no other.
 	SSHAfterTCG uint16
 	BootLog     string
+	// Booting says which host port leads to the SSH of a domain that starts; nil:
+	// SSH says so. Ended is called when one has gone off.
+	Booting func(name string) uint16
+	Ended   func(name string)
 	Free        uint64 // bytes in every pool
 	// FreeAfterUpload is what is left once an upload was refused; 0: as before.
 	FreeAfterUpload uint64
@@ -64,6 +68,13 @@ func NewFake() *Fake {
 		domains: map[string]*FakeDomain{}, pools: map[string]*FakePool{}, nextID: 40000,
 		Unreadable: map[string]error{}, Refuses: map[string]error{}, SSH: map[string]uint16{}, Free: 1 << 40,
 	}
+}
+
+// TypeOfFake is the provider's type on a fake daemon.
+func TypeOfFake(h Host, f *Fake) providers.Type {
+	t := Type(h)
+	t.Open = func(_ context.Context, s providers.Settings) (providers.Provider, error) { return OpenFake(h, s, f) }
+	return t
 }
 
 // OpenFake opens a provider on a fake daemon. Nothing ever waits.
@@ -114,6 +125,35 @@ func (f *Fake) Put(uuid string, edit func(*FakeDomain)) {
 		f.domains[uuid] = d
 	}
 	edit(d)
+}
+
+// End lets what runs a domain end by itself, as a crash does.
+func (f *Fake) End(uuid string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.off(uuid, FakeCrashed)
+}
+
+// Copy defines a domain that is another's copy.
+func (f *Fake) Copy(of, uuid, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	from := f.domains[of]
+	text := strings.ReplaceAll(from.Configured, "<uuid>"+of, "<uuid>"+uuid)
+	text = strings.ReplaceAll(text, "<name>"+from.Name+"<", "<name>"+name+"<")
+	f.domains[uuid] = &FakeDomain{Name: name, Configured: text, Power: FakeOff}
+}
+
+// Shown lists every domain with its run state and its XML.
+func (f *Fake) Shown() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := []string{}
+	for _, uuid := range slices.Sorted(maps.Keys(f.domains)) {
+		d := f.domains[uuid]
+		all = append(all, fmt.Sprintf("domain %s: %+v", uuid, *d))
+	}
+	return all
 }
 
 // Drop removes a domain behind vmctl's back.
@@ -320,6 +360,9 @@ func (f *Fake) Start(_ context.Context, uuid string) error {
 	if kvm && f.KVMBreaks == "start" {
 		return ErrLibvirt("internal error: process exited while connecting to monitor: qemu-system-x86_64: error: failed to set MSR 0x10a")
 	}
+	if f.Booting != nil {
+		f.SSH[d.Name] = f.Booting(d.Name)
+	}
 	var held []forward
 	for _, h := range append([]forward{*desc.SSH}, desc.Forwards...) {
 		if slices.Contains(f.Taken, h.Host) {
@@ -403,6 +446,9 @@ func (f *Fake) Destroy(_ context.Context, uuid string) error {
 
 func (f *Fake) off(uuid string, p power) {
 	d := f.domains[uuid]
+	if f.Ended != nil {
+		f.Ended(d.Name)
+	}
 	if d.Transient {
 		delete(f.domains, uuid)
 		return

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
-	"golang.org/x/crypto/ssh"
 
 	"vmctl/internal/sshx/sshtest"
 	"vmctl/providers"
@@ -27,28 +26,13 @@ func booted(t *testing.T, change func(*sshtest.Server)) *lab {
 func bootedOn(t *testing.T, accel string, change func(*sshtest.Server)) *lab {
 	t.Helper()
 	l := made(t, vm(map[string]cty.Value{"accel": cty.StringVal(accel), "running": cty.False}))
-	s := l.guest()
+	s := l.server("lab.dev")
 	if change != nil {
 		change(&s)
 	}
 	l.SSH["lab.dev"] = uint16(s.Start(t))
 	l.BootLog = "Linux version 6.1\r\nKernel panic - not syncing\r\n"
 	return l
-}
-
-// guest is an SSH server that knows the keys that vmctl gave to vm.dev.
-func (l *lab) guest() sshtest.Server {
-	l.t.Helper()
-	keys := filepath.Join(l.dir, "data/keys/lab.dev")
-	host, err := ssh.ParsePrivateKey([]byte(readFile(l.t, filepath.Join(keys, "ssh_host_ed25519_key"))))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	user, _, _, _, err := ssh.ParseAuthorizedKey([]byte(readFile(l.t, filepath.Join(keys, "id_ed25519.pub"))))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return sshtest.Server{HostKey: host, Authorized: user}
 }
 
 // waiting starts vm.dev and waits for its SSH.
@@ -225,7 +209,7 @@ wait_ssh: failed guest_stopped: wait for SSH of vm.dev: the guest is shut off (c
 func TestWaitSSHFallsBack(t *testing.T) {
 	auto := vm(map[string]cty.Value{"accel": cty.StringVal("auto")})
 	l := bootedOn(t, "auto", func(s *sshtest.Server) { s.Authorized = nil })
-	good := l.guest().Start(t)
+	good := l.server("lab.dev").Start(t)
 	l.apply(l.change(providers.Start, auto))
 	l.SSHAfterTCG = uint16(good)
 	l.meanwhile(func(d *libvirt.FakeDomain) { d.Power = libvirt.FakeInternalError })

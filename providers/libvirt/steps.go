@@ -232,8 +232,8 @@ func (s *sequence) delete() {
 		Op: opDelete, Phase: providers.PhaseRemove, Timeout: deleteTimeout, Frees: s.heldClaims(),
 		Object: s.change.ID, Name: s.change.Name,
 	}
-	if o := s.change.Object; o != nil {
-		step.Object, step.Name = o.ID, o.Name
+	if o := s.change.Object; o != nil { // of what is gone there is nothing left to lose
+		step.Object, step.Name, step.Risk = o.ID, o.Name, providers.DataLoss
 	}
 	step.Leaves = []string{fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", step.Name, step.Name)}
 	s.add(step)

@@ -2,6 +2,8 @@ package providertest
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -82,9 +84,12 @@ func (s *stage) actor(label string) *actor {
 	}
 }
 
+// newID chooses an ID that no other stage chooses: several may share a system.
 func (s *stage) newID() providers.ID {
 	s.made++
-	return providers.ID(fmt.Sprintf("%08d-2222-8333-8444-555555555555", s.made))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", s.Settings.Project.Lineage(), s.made))
+	id := hex.EncodeToString(sum[:16])
+	return providers.ID(id[:8] + "-" + id[8:12] + "-8" + id[13:16] + "-8" + id[17:20] + "-" + id[20:])
 }
 
 func (s *stage) observe(known ...providers.Known) providers.Inventory {

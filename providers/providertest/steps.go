@@ -53,8 +53,10 @@ func pure(s *stage) {
 				switch action {
 				case providers.Create:
 					c.Object = nil
-				case providers.Destroy, providers.Forget:
+				case providers.Destroy:
 					c.Want = cty.NilVal
+				case providers.Forget:
+					c.Object, c.Want = nil, cty.NilVal
 				case providers.ReplaceIt:
 					c.ID = "99999999-2222-8333-8444-555555555555"
 				case providers.Update, providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Recover, providers.NoOp:
@@ -77,10 +79,7 @@ func (a *actor) checkSteps(c providers.Change) {
 	if diff := cmp.Diff(steps, again); diff != "" {
 		a.t.Errorf("%s: planned again the steps differ:\n%s", c.Action, diff)
 	}
-	silent := c.Action == providers.Adopt || c.Action == providers.Forget || c.Action == providers.NoOp
-	if silent && len(steps) > 0 {
-		a.t.Errorf("%s has steps: %s", c.Action, phases(steps))
-	}
+	a.checkSilence(c.Action, steps)
 	state := "absent"
 	if c.Object != nil {
 		state = c.Object.State
@@ -103,9 +102,8 @@ func (a *actor) checkSteps(c providers.Change) {
 		if i > 0 && len(step.After) == 0 {
 			a.t.Errorf("%s of what is %s: step %d of one object waits for none before it", c.Action, state, i)
 		}
-		lowers := step.Phase == providers.PhaseDown || step.Phase == providers.PhaseRecover
-		if lowers != (step.Risk != providers.NoRisk) {
-			a.t.Errorf("%s of what is %s: the risk of phase %s is %q", c.Action, state, step.Phase, step.Risk)
+		if want := riskOf(step.Phase); step.Risk != want && c.Action != providers.Forget {
+			a.t.Errorf("%s of what is %s: the risk of phase %s is %q, and it is %q", c.Action, state, step.Phase, step.Risk, want)
 		}
 	}
 	if state != "absent" && state != providers.StateOff && goesDown(c.Action) && !slices.ContainsFunc(steps, func(s providers.Step) bool {
@@ -113,6 +111,38 @@ func (a *actor) checkSteps(c providers.Change) {
 	}) {
 		a.t.Errorf("%s of what is %s takes nothing down: %s", c.Action, state, phases(steps))
 	}
+}
+
+// checkSilence demands that what only concerns the record touches no object.
+// Remains of one that is gone may be removed when its record is.
+func (a *actor) checkSilence(action providers.Action, steps []providers.Step) {
+	a.t.Helper()
+	switch action {
+	case providers.Adopt, providers.NoOp:
+		if len(steps) > 0 {
+			a.t.Errorf("%s has steps: %s", action, phases(steps))
+		}
+	case providers.Forget:
+		if all := phases(steps); all != "" && all != string(providers.PhaseRemove) {
+			a.t.Errorf("%s has steps: %s", action, all)
+		}
+	case providers.Create, providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Destroy, providers.Start, providers.Stop, providers.Recover:
+	}
+}
+
+// riskOf is what a phase means for somebody who uses the VM: taking it down is
+// downtime, removing it takes its disks with it.
+func riskOf(p providers.Phase) providers.Risk {
+	switch p {
+	case providers.PhaseRecover, providers.PhaseDown:
+		return providers.Downtime
+	case providers.PhaseRemove:
+		return providers.DataLoss
+	case providers.PhaseRelease, providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange, providers.PhaseUp,
+		providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
+		return providers.NoRisk
+	}
+	panic("unknown phase " + string(p))
 }
 
 func goesDown(action providers.Action) bool {

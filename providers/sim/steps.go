@@ -208,7 +208,7 @@ func (s *sequence) found(kind providers.FindingKind) bool {
 
 func (s *sequence) delete() {
 	s.addOld(providers.Step{
-		Op: opDelete, Phase: providers.PhaseRemove, Timeout: fileTimeout, Frees: s.held(),
+		Op: opDelete, Phase: providers.PhaseRemove, Risk: providers.DataLoss, Timeout: fileTimeout, Frees: s.held(),
 		Leaves: []string{"the file " + s.p.vmPath(s.change.Object.Name)},
 	})
 }

@@ -1,0 +1,125 @@
+package libvirt_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+	"golang.org/x/crypto/ssh"
+
+	"vmctl/internal/sshx/sshtest"
+	"vmctl/providers"
+	"vmctl/providers/libvirt"
+	"vmctl/providers/providertest"
+)
+
+// The same suite runs on real QEMU in acceptance/provider.
+func TestConformance(t *testing.T) {
+	providertest.Run(t, providertest.Harness{
+		New: func(t *testing.T) *providertest.World { return newLab(t).world() },
+	})
+}
+
+// world joins the conformance suite with a daemon in memory.
+func (l *lab) world() *providertest.World {
+	host := libvirt.Host{UID: 1000, Proc: l.proc, Getenv: func(string) string { return "/home/me" }}
+	guests := map[string]*guestOf{}
+	l.Booting = func(name string) uint16 {
+		guests[name] = &guestOf{TB: l.t}
+		return uint16(l.server(name).Start(guests[name]))
+	}
+	l.Ended = func(name string) { guests[name].end() }
+	l.t.Cleanup(func() {
+		for _, g := range guests {
+			g.end()
+		}
+	})
+	return &providertest.World{
+		Type: libvirt.TypeOfFake(host, l.Fake), Settings: l.settings, Want: vm(map[string]cty.Value{"port_forward": none}), Traces: l.traces,
+		Policy: policy(map[string]cty.Value{
+			"ssh": cty.ObjectVal(map[string]cty.Value{"wait": cty.True, "wait_timeout": cty.NumberIntVal(60)}),
+		}),
+		Edits: []providertest.Edit{
+			{Path: "memory", Value: cty.NumberIntVal(320 << 20)},
+			{Path: "cpus", Value: cty.NumberIntVal(2)},
+			{Path: "accel", Value: cty.StringVal("auto")},
+			{Path: "port_forward", Value: forwards("auto")},
+		},
+		Foreign: func(name string) func() string {
+			l.Put(otherID, func(d *libvirt.FakeDomain) {
+				d.Name, d.Configured = name, "<domain type='qemu'><name>"+name+"</name><uuid>"+otherID+"</uuid></domain>"
+			})
+			return func() string { return strings.Join(l.Shown(), "\n") }
+		},
+		Kill:   func(o providers.Object) { l.End(string(o.ID)) },
+		Deafen: func(w *providertest.World) { l.Deaf, w.Policy = true, deafened(w.Policy) },
+		Blind:  func(o providers.Object) { l.Unreadable[o.Name] = errors.New("the disk of libvirt is broken") },
+	}
+}
+
+var none = cty.ListValEmpty(forwards("auto").Type().ElementType())
+
+// deafened is a policy that gives nobody much time.
+func deafened(policy cty.Value) cty.Value {
+	m := policy.AsValueMap()
+	m["stop"] = instantly(cty.True).GetAttr("stop")
+	return cty.ObjectVal(m)
+}
+
+// guestOf is what runs in a fake domain: it ends with it, not with the test.
+type guestOf struct {
+	testing.TB
+	ends []func()
+}
+
+// Cleanup is for the end of the guest.
+func (g *guestOf) Cleanup(f func()) { g.ends = append(g.ends, f) }
+
+func (g *guestOf) end() {
+	for _, f := range g.ends {
+		f()
+	}
+	g.ends = nil
+}
+
+// server is an SSH server that knows the keys that vmctl gave to a vm.
+func (l *lab) server(name string) sshtest.Server {
+	l.t.Helper()
+	keys := filepath.Join(l.dir, "data/keys", name)
+	host, err := ssh.ParsePrivateKey([]byte(readFile(l.t, filepath.Join(keys, "ssh_host_ed25519_key"))))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	user, _, _, _, err := ssh.ParseAuthorizedKey([]byte(readFile(l.t, filepath.Join(keys, "id_ed25519.pub"))))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return sshtest.Server{HostKey: host, Authorized: user}
+}
+
+// traces are the domains, volumes and files of the lab.
+func (l *lab) traces() []string {
+	l.t.Helper()
+	all := append(l.Shown(), l.Contents())
+	err := filepath.WalkDir(filepath.Join(l.dir, "data"), func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && d.IsDir() {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		all = append(all, fmt.Sprintf("%s %x", path, sha256.Sum256(content)))
+		return err
+	})
+	if err != nil {
+		l.t.Error(err)
+	}
+	return all
+}
