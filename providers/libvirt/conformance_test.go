@@ -57,6 +57,13 @@ func (l *lab) world() *providertest.World {
 			})
 			return func() string { return strings.Join(l.Shown(), "\n") }
 		},
+		Copy: func(o providers.Object) string {
+			l.Fake.Copy(string(o.ID), otherID, o.Name+"-copy")
+			return o.Name + "-copy"
+		},
+		Cut: func(*providertest.World) {
+			l.Down = libvirt.ErrLibvirt("Failed to connect socket to '/run/libvirt-sock'")
+		},
 		Kill:   func(o providers.Object) { l.End(string(o.ID)) },
 		Deafen: func(w *providertest.World) { l.Deaf, w.Policy = true, deafened(w.Policy) },
 		Blind:  func(o providers.Object) { l.Unreadable[o.Name] = errors.New("the disk of libvirt is broken") },

@@ -24,7 +24,7 @@ func (j *job) define(ctx context.Context) (providers.Result, error) {
 		if err := j.expected(); err != nil {
 			return providers.Result{}, err
 		}
-		if err := j.nameIsFree(ctx, j.Name); err != nil {
+		if err := j.nameIsFree(ctx, j.Name, j.Object); err != nil {
 			return providers.Result{}, err
 		}
 	}
@@ -63,9 +63,10 @@ func staysBehind(err error) []string {
 	return []string{"what was made so far stays behind: " + err.Error()}
 }
 
-func (j *job) nameIsFree(ctx context.Context, name string) error {
+// nameIsFree fails if another domain than the one that is to have the name has it.
+func (j *job) nameIsFree(ctx context.Context, name string, id providers.ID) error {
 	other, err := j.DomainNamed(ctx, name)
-	if errors.Is(err, errAbsent) {
+	if errors.Is(err, errAbsent) || err == nil && other.UUID == string(id) {
 		return nil
 	}
 	if err != nil {
@@ -79,6 +80,15 @@ func (j *job) nameIsFree(ctx context.Context, name string) error {
 		},
 		Err: fmt.Errorf("%s %s: a domain of the name %s exists already (%s), and it is not vmctl's", j.Op, j.Address, name, other.UUID),
 	}
+}
+
+// successorFits fails if what replaces the domain could not get its name: nothing
+// is taken down or removed for it then.
+func (j *job) successorFits(ctx context.Context) error {
+	if name := j.Args[argNextName]; name != "" {
+		return j.nameIsFree(ctx, name, providers.ID(j.Args[argNextID]))
+	}
+	return nil
 }
 
 // redefine changes what the next start will use, in one call: the domain is at

@@ -26,6 +26,9 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 				Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.power.Words),
 			}
 		}
+		if err := j.successorFits(ctx); err != nil {
+			return providers.Result{}, err
+		}
 		if err := j.Undefine(ctx, j.seen.UUID); err != nil && !errors.Is(err, errAbsent) {
 			return providers.Result{}, fail(err, "delete %s", j.Name)
 		}

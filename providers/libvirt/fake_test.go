@@ -42,7 +42,7 @@ type Fake struct {
 	// SSH says so. Ended is called when one has gone off.
 	Booting func(name string) uint16
 	Ended   func(name string)
-	Free        uint64 // bytes in every pool
+	Free    uint64 // bytes in every pool
 	// FreeAfterUpload is what is left once an upload was refused; 0: as before.
 	FreeAfterUpload uint64
 }

@@ -20,6 +20,13 @@ const (
 	opDelete   = "delete"
 )
 
+// The arguments of a step that makes room for a replacement of another name:
+// that name, and the ID of what will have it.
+const (
+	argNextName = "name"
+	argNextID   = "id"
+)
+
 const (
 	defineTimeout = 10 * time.Minute // uploads a kernel and an initial RAM disk
 	deleteTimeout = 2 * time.Minute
@@ -187,7 +194,16 @@ func (s *sequence) name() string {
 // addOld adds a step on the object that is there before the change.
 func (s *sequence) addOld(step providers.Step) {
 	step.Object, step.Name = s.change.Object.ID, s.change.Object.Name
+	step.Args = s.successor()
 	s.add(step)
+}
+
+// successor tells a step of a replacement of another name who comes after it.
+func (s *sequence) successor() map[string]string {
+	if s.change.Action != providers.ReplaceIt || s.change.Name == s.change.Object.Name {
+		return nil
+	}
+	return map[string]string{argNextName: s.change.Name, argNextID: string(s.change.ID)}
 }
 
 func (s *sequence) stop() {
@@ -233,7 +249,7 @@ func (s *sequence) delete() {
 		Object: s.change.ID, Name: s.change.Name,
 	}
 	if o := s.change.Object; o != nil { // of what is gone there is nothing left to lose
-		step.Object, step.Name, step.Risk = o.ID, o.Name, providers.DataLoss
+		step.Object, step.Name, step.Risk, step.Args = o.ID, o.Name, providers.DataLoss, s.successor()
 	}
 	step.Leaves = []string{fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", step.Name, step.Name)}
 	s.add(step)

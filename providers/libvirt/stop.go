@@ -37,6 +37,9 @@ func (j *job) takeDown(ctx context.Context, grace time.Duration) (providers.Resu
 	if j.seen == nil {
 		return providers.Result{}, fail(errAbsent, "stop %s", j.Name)
 	}
+	if err := j.successorFits(ctx); err != nil {
+		return providers.Result{}, err
+	}
 	r, err := stop.Stop(ctx, (*guest)(j), stop.Policy{
 		Grace: grace, ForceWait: j.rules.ForceWait, Again: requestEvery, Forbidden: !j.rules.Force,
 		StillSays: j.stillSays(),

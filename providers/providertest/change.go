@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -12,20 +13,20 @@ import (
 func restart(s *stage) {
 	dev := s.actor("dev")
 	dev.create()
-	for _, edit := range s.Edits {
-		before := dev.object()
-		c := dev.change(providers.RestartIt, edit)
-		if v := c.Edits[0].Verdict; v.Applies != providers.Restart || v.Reason == "" {
-			s.t.Errorf("an edit of %s while it runs: %+v", edit.Path, v)
+	before := dev.object()
+	c := dev.change(providers.RestartIt, s.Edits...)
+	for _, edit := range c.Edits {
+		if edit.Verdict.Applies != providers.Restart || edit.Verdict.Reason == "" {
+			s.t.Errorf("an edit of %s while it runs: %+v", edit.Path, edit.Verdict)
 		}
-		same(s.t, "the phases of a restart", "down, change, up, ready", phases(dev.steps(c)))
-		all := dev.carryOut(c, nil)
-		same(s.t, "how it went down", providers.Graceful, all[0].result.How)
-		after := dev.object()
-		dev.checkMade(after)
-		if after.Fingerprint == before.Fingerprint {
-			s.t.Errorf("the fingerprint is the same after an edit of %s", edit.Path)
-		}
+	}
+	same(s.t, "the phases of a restart", "down, change, up, ready", phases(dev.steps(c)))
+	all := dev.carryOut(c, nil)
+	same(s.t, "how it went down", providers.Graceful, all[0].result.How)
+	after := dev.object()
+	dev.checkMade(after)
+	if after.Fingerprint == before.Fingerprint {
+		s.t.Error("the fingerprint is the same after a restart with edits")
 	}
 	same(s.t, "the phases of a restart without an edit", "down, up, ready", phases(dev.steps(dev.change(providers.RestartIt))))
 }
@@ -36,6 +37,7 @@ func update(s *stage) {
 	c := dev.change(providers.Create)
 	same(s.t, "the phases of a creation that is not to run", "make", phases(dev.steps(c)))
 	dev.create()
+	dev.checkMark(dev.object())
 	for _, edit := range s.Edits {
 		before := dev.object()
 		c := dev.change(providers.Update, edit)
@@ -86,8 +88,8 @@ func stopAndStart(s *stage) {
 	running := dev.object()
 	all := dev.carryOut(c, nil)
 	same(s.t, "how it stopped", providers.Graceful, all[0].result.How)
-	if len(all[0].result.Evidence) == 0 {
-		s.t.Error("a stop says nothing of how it went")
+	if e := all[0].result.Evidence; len(e) == 0 || slices.ContainsFunc(e, func(e string) bool { return strings.HasPrefix(e, "forced") }) {
+		s.t.Errorf("a graceful stop says of how it went: %q", e)
 	}
 	if r := all[0].result.Running; r == nil || *r {
 		s.t.Errorf("after a stop it says running = %v", r)
@@ -105,34 +107,43 @@ func stopAndStart(s *stage) {
 	same(s.t, "the fingerprint, started again", running.Fingerprint, dev.object().Fingerprint)
 }
 
-func deaf(s *stage) {
+// forced goes by rule 17: request, wait, force, confirm; and as long as
+// something runs, all that belongs to it stays.
+func forced(s *stage) {
 	s.Deafen(s.World)
 	s.reopen()
 	dev := s.actor("dev")
 	dev.create()
-	all := dev.carryOut(dev.change(providers.Stop), nil)
-	same(s.t, "how it stopped", providers.Forced, all[0].result.How)
+	before, traces := dev.object(), s.Traces()
+	force := s.Policy
+	s.Policy = with(force, "stop", with(force.GetAttr("stop"), "force", cty.False))
+	done, failure := dev.try(dev.change(providers.Destroy), nil)
+	if len(done) > 0 || failure == nil || failure.Outcome != providers.Timeout || len(failure.Next) == 0 {
+		s.t.Fatalf("a destruction that must not force: %v, %+v", done, failure)
+	}
+	same(s.t, "the fingerprint after a stop that failed", before.Fingerprint, dev.object().Fingerprint)
+	after := s.Traces()
+	if len(after) != len(traces) {
+		s.t.Errorf("there was\n%s\nand after a stop that failed there is\n%s", strings.Join(traces, "\n"), strings.Join(after, "\n"))
+	}
+	s.Policy = force
+	c := dev.change(providers.Destroy)
+	steps := dev.steps(c)
+	last := dev.work(c, steps[len(steps)-1], before.Fingerprint)
+	if _, failure := s.do(s.t.Context(), last); failure == nil || failure.Outcome != providers.Unsafe {
+		s.t.Errorf("%s of what runs: %+v", last.Op, failure)
+	}
+	same(s.t, "what is there of what did not stop", after, s.Traces())
+	stopped := dev.carryOut(dev.change(providers.Stop), nil)[0].result
+	same(s.t, "how it stopped", providers.Forced, stopped.How)
+	requested := slices.IndexFunc(stopped.Evidence, func(e string) bool { return strings.HasPrefix(e, "requested") })
+	forced := slices.IndexFunc(stopped.Evidence, func(e string) bool { return strings.HasPrefix(e, "forced") })
+	if requested < 0 || forced < requested {
+		s.t.Errorf("it was to be requested before it was forced: %q", stopped.Evidence)
+	}
 	if o := dev.object(); !isOff(o) {
 		s.t.Errorf("after it was forced it is %q", o.State)
 	}
-}
-
-func unforced(s *stage) {
-	s.Deafen(s.World)
-	s.reopen()
-	dev := s.actor("dev")
-	dev.create()
-	before := dev.object()
-	force := s.Policy
-	s.Policy = with(force, "stop", with(force.GetAttr("stop"), "force", cty.False))
-	_, failure := dev.try(dev.change(providers.Stop), nil)
-	if failure == nil || failure.Outcome != providers.Timeout || len(failure.Next) == 0 {
-		s.t.Fatalf("a stop that must not force: %+v", failure)
-	}
-	after := dev.object()
-	same(s.t, "the fingerprint after a stop that failed", before.Fingerprint, after.Fingerprint)
-	s.Policy = force
-	dev.carryOut(dev.change(providers.Destroy), nil)
 }
 
 func killed(s *stage) {

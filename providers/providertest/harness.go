@@ -25,8 +25,8 @@ type World struct {
 	// Want is a small VM that is wanted running and forwards no port, and Policy
 	// how it is treated: short waits that are long enough, and force.
 	Want, Policy cty.Value
-	// Edits are attributes with another value than in Want, each of which takes a
-	// running VM a restart.
+	// Edits are at least two attributes with another value than in Want, each of
+	// which takes a running VM a restart.
 	Edits []Edit
 	// Traces lists what there is of the system's VMs, sorted, a line each: files
 	// with what changes when they are written, processes, definitions.
@@ -34,12 +34,17 @@ type World struct {
 	// Foreign makes a VM of that name as somebody else would. look says what it
 	// is like.
 	Foreign func(name string) (look func() string)
+	// Copy makes a copy of a VM, mark included, as somebody else would. It is
+	// another object, and off.
+	Copy func(o providers.Object) (name string)
 	// Kill ends what runs a VM, and returns when that is gone.
 	Kill func(o providers.Object)
 	// Deafen lets the VMs that are made from now on ignore requests to end.
 	Deafen func(w *World)
 	// Blind makes one VM unreadable, and no other.
 	Blind func(o providers.Object)
+	// Cut changes the settings so that the system gives no answer.
+	Cut func(w *World)
 }
 
 // Edit is another value of an attribute.

@@ -49,11 +49,7 @@ func life(s *stage) {
 // checkMade demands of an object what every one that vmctl made must show.
 func (a *actor) checkMade(o providers.Object) {
 	a.t.Helper()
-	project := a.Settings.Project
-	same(a.t, "the owner mark", &providers.Mark{
-		ID: project.Lineage(), Project: project.Name, Address: a.address, Of: a.id, Generation: a.generation,
-	}, o.Owner)
-	same(a.t, "the name", a.name, o.Name)
+	a.checkMark(o)
 	if !isRunning(o) {
 		a.t.Errorf("it is %q (running %v), and was to run", o.State, o.Running)
 	}
@@ -68,6 +64,16 @@ func (a *actor) checkMade(o providers.Object) {
 			a.t.Errorf("%s is %#v, and was to be %#v", name, v, want)
 		}
 	}
+}
+
+// checkMark demands that an object says whose it is.
+func (a *actor) checkMark(o providers.Object) {
+	a.t.Helper()
+	project := a.Settings.Project
+	same(a.t, "the owner mark", &providers.Mark{
+		ID: project.Lineage(), Project: project.Name, Address: a.address, Of: a.id, Generation: a.generation,
+	}, o.Owner)
+	same(a.t, "the name", a.name, o.Name)
 }
 
 func equal(seen, want cty.Value) bool {
@@ -94,45 +100,5 @@ func observing(s *stage) {
 	})
 	if len(ours) != 1 || ours[0].ID != dev.id {
 		s.t.Errorf("without being asked for it, what bears our mark is %+v", ours)
-	}
-}
-
-func again(s *stage) {
-	dev := s.actor("dev")
-	dev.repeat(dev.change(providers.Create))
-	dev.repeat(dev.change(providers.RestartIt, s.Edits[0]))
-	dev.repeat(dev.change(providers.Stop))
-	dev.repeat(dev.change(providers.Start))
-	dev.repeat(dev.change(providers.Destroy))
-}
-
-// repeat carries a change out, and does each of its steps once more before the
-// next one: with what it was first done with, as after a crash that lost its
-// result.
-func (a *actor) repeat(c providers.Change) {
-	a.t.Helper()
-	expect := map[providers.ID]string{}
-	if c.Object != nil {
-		expect[c.Object.ID] = c.Object.Fingerprint
-	}
-	for _, step := range a.steps(c) {
-		w := a.work(c, step, expect[step.Object])
-		first, failure := a.do(a.t.Context(), w)
-		if failure != nil {
-			a.t.Fatalf("%s: %v", step.Op, failure)
-		}
-		second, failure := a.do(a.t.Context(), w)
-		if failure != nil {
-			a.t.Fatalf("%s, done again: %v", step.Op, failure)
-		}
-		if second.How != providers.AlreadyTrue && second.How != providers.AlreadyGone && step.Phase != providers.PhaseReady {
-			a.t.Errorf("%s, done again, says %q", step.Op, second.How)
-		}
-		same(a.t, step.Op+", done again: the fingerprint", first.Fingerprint, second.Fingerprint)
-		same(a.t, step.Op+", done again: gone", first.Gone, second.Gone)
-		expect[step.Object] = second.Fingerprint
-	}
-	if c.Action != providers.Destroy {
-		a.want, a.generation = c.Want, c.Generation
 	}
 }

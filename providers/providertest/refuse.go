@@ -7,31 +7,6 @@ import (
 	"vmctl/spec"
 )
 
-func stale(s *stage) {
-	dev := s.actor("dev")
-	wrongly := func(c providers.Change) {
-		s.t.Helper()
-		dev.carryOut(c, func(w providers.Work) {
-			before := dev.find()
-			wrong := w
-			wrong.Expect = w.Expect + "x"
-			_, failure := s.do(s.t.Context(), wrong)
-			if failure == nil || failure.Outcome != providers.Stale {
-				s.t.Errorf("%s with another fingerprint than the object's: %+v", w.Op, failure)
-			}
-			after := dev.find()
-			if (before == nil) != (after == nil) || before != nil && before.Fingerprint != after.Fingerprint {
-				s.t.Errorf("%s with another fingerprint changed the object", w.Op)
-			}
-		})
-	}
-	wrongly(dev.change(providers.Create))
-	wrongly(dev.change(providers.RestartIt, s.Edits[0]))
-	wrongly(dev.change(providers.Stop))
-	wrongly(dev.change(providers.Start))
-	wrongly(dev.change(providers.Destroy))
-}
-
 func foreign(s *stage) {
 	dev := s.actor("dev")
 	look := s.Foreign(dev.name)

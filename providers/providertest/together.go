@@ -1,10 +1,13 @@
 package providertest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/pprof"
+	"strings"
 	"sync"
 
 	"vmctl/providers"
@@ -12,8 +15,26 @@ import (
 
 func cancelled(s *stage) {
 	s.close()
-	before := runtime.NumGoroutine()
-	s.open()
+	// Whatever it starts inherits the label.
+	label := s.t.Name()
+	pprof.Do(s.t.Context(), pprof.Labels("demand", label), func(context.Context) {
+		s.open()
+		s.cancelled()
+		s.close()
+	})
+	// The last instructions of a goroutine come after those that others wait for.
+	left := goroutines(s, label)
+	for range 10_000 {
+		if left == "" {
+			return
+		}
+		runtime.Gosched()
+		left = goroutines(s, label)
+	}
+	s.t.Errorf("goroutines are left:\n%s", left)
+}
+
+func (s *stage) cancelled() {
 	dev := s.actor("dev")
 	all := dev.create()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -33,21 +54,26 @@ func cancelled(s *stage) {
 		}
 	}
 	dev.carryOut(dev.change(providers.Destroy), nil)
-	s.close()
-	// The last instructions of a goroutine come after those that others wait for.
-	for range 100_000 {
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		runtime.Gosched()
+}
+
+// goroutines are the stacks of those with a label.
+func goroutines(s *stage, label string) string {
+	var profile bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		s.t.Fatal(err)
 	}
-	stacks := make([]byte, 1<<20)
-	s.t.Errorf("%d goroutines are left, and there were %d:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+	var left []string
+	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
+		if strings.Contains(stack, fmt.Sprintf("labels: {%q:%q}", "demand", label)) {
+			left = append(left, stack)
+		}
+	}
+	return strings.Join(left, "\n\n")
 }
 
 func concurrent(s *stage) {
 	before := s.Traces()
-	actors := make([]*actor, 4)
+	actors := make([]*actor, 3)
 	for i := range actors {
 		actors[i] = s.actor(fmt.Sprintf("n%d", i))
 	}
@@ -73,7 +99,7 @@ func concurrent(s *stage) {
 	for _, a := range actors {
 		a.checkMade(a.object())
 	}
-	together(providers.RestartIt)
+	together(providers.Stop)
 	together(providers.Destroy)
 	same(s.t, "what is left", before, s.Traces())
 }

@@ -80,11 +80,7 @@ func (j *job) see(ctx context.Context) error {
 	case err != nil:
 		return fail(err, "read %s", j.Name)
 	case s.ID != j.Object && j.Op == opDefine:
-		return &providers.Failure{
-			Outcome: providers.Unsafe, Code: "name_taken",
-			Next: []string{"look at it: " + j.vmPath(j.Name), fmt.Sprintf("set another name in the block of %s", j.Address)},
-			Err:  fmt.Errorf("define %s: a VM of the name %s exists already (%s), and it is not the one to be made", j.Address, j.Name, s.ID),
-		}
+		return j.nameTaken(s.vmFile)
 	case s.ID != j.Object: // another has the name, and this one is gone
 		j.seen = nil
 		return nil
@@ -92,6 +88,33 @@ func (j *job) see(ctx context.Context) error {
 		return fail(errors.New(s.reason), "read what runs %s", j.Name)
 	}
 	j.seen = &s
+	return nil
+}
+
+func (j *job) nameTaken(by vmFile) error {
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "name_taken",
+		Next: []string{"look at it: " + j.vmPath(by.Name), fmt.Sprintf("set another name in the block of %s", j.Address)},
+		Err:  fmt.Errorf("%s %s: a VM of the name %s exists already (%s), and it is not the one to be made", j.Op, j.Address, by.Name, by.ID),
+	}
+}
+
+// successorFits fails if what replaces the VM could not get its name: nothing is
+// taken down or removed for it then.
+func (j *job) successorFits() error {
+	name := j.Args[argNextName]
+	if name == "" {
+		return nil
+	}
+	f, err := j.readVM(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fail(err, "%s %s: look for a VM of the name %s", j.Op, j.Address, name)
+	case f.ID != providers.ID(j.Args[argNextID]):
+		return j.nameTaken(f)
+	}
 	return nil
 }
 
@@ -200,6 +223,9 @@ func (j *job) delete() (providers.Result, error) {
 			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
 			Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.state),
 		}
+	}
+	if err := j.successorFits(); err != nil {
+		return providers.Result{}, err
 	}
 	if err := j.forgetRun(j.seen.vmFile); err != nil {
 		return providers.Result{}, fail(err, "delete %s", j.Name)

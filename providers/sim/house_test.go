@@ -272,6 +272,16 @@ func (h *house) world(weightless bool) *providertest.World {
 			w.Settings, w.Policy = h.settings(weightless, fault("stop", "ignore_request")), policy(0.05)
 		},
 		Blind: func(o providers.Object) { h.write(h.vmPath(o.Name), "{") },
+		Copy: func(o providers.Object) string {
+			name := o.Name + "-copy"
+			h.write(h.vmPath(name), h.read(h.vmPath(o.Name)))
+			h.edit(h.vmPath(name), func(m map[string]any) { m["id"], m["name"] = "copy", name })
+			return name
+		},
+		Cut: func(w *providertest.World) {
+			w.Settings.Dir = filepath.Join(h.data, "no-folder")
+			h.write(w.Settings.Dir, "")
+		},
 		Kill: func(o providers.Object) {
 			if weightless {
 				h.edit(h.vmPath(o.Name), func(m map[string]any) { m["run"].(map[string]any)["ended"] = true })

@@ -20,6 +20,13 @@ const (
 	opDelete    = "delete"
 )
 
+// The arguments of a step that makes room for a replacement of another name:
+// that name, and the ID of what will have it.
+const (
+	argNextName = "name"
+	argNextID   = "id"
+)
+
 const (
 	fileTimeout = time.Minute
 	stopMargin  = 30 * time.Second // for looking
@@ -174,6 +181,9 @@ func (s *sequence) name() string {
 // addOld adds a step on the object that is there before the change.
 func (s *sequence) addOld(step providers.Step) {
 	step.Object, step.Name = s.change.Object.ID, s.change.Object.Name
+	if s.change.Action == providers.ReplaceIt && s.change.Name != step.Name {
+		step.Args = map[string]string{argNextName: s.change.Name, argNextID: string(s.change.ID)}
+	}
 	s.add(step)
 }
 

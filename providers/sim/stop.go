@@ -24,6 +24,9 @@ func (j *job) takeDown(ctx context.Context) (providers.Result, error) {
 	if err := j.there(); err != nil {
 		return providers.Result{}, err
 	}
+	if err := j.successorFits(); err != nil {
+		return providers.Result{}, err
+	}
 	if !j.seen.onDisk { // once its processes are gone nothing else would say that it existed
 		if err := j.writeVM(j.seen.vmFile); err != nil {
 			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
