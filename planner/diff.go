@@ -263,6 +263,9 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.ReplaceIt, because(c.Edits, providers.Replace)
 	case !wantOn && !down:
 		c.Action, c.Reason = providers.Stop, "it runs, and running = false"
+		if !on {
+			c.Reason = "it is " + c.Object.State + ", and running = false"
+		}
 	case wantOn && !on:
 		c.Action, c.Reason = providers.Start, "it is "+c.Object.State
 	case d.options.Restart[c.Address] && on:
@@ -271,6 +274,8 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.RestartIt, because(c.Edits, providers.Restart)
 	case len(c.Edits) > 0:
 		c.Action, c.Reason = providers.Update, because(c.Edits, providers.Live)
+	case partial(c.Object):
+		c.Action, c.Reason = providers.Update, "it is only half there: made whole again"
 	case c.Record == nil:
 		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
 	case on && d.unready(c):
@@ -285,10 +290,15 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 }
 
 // stopped reports whether nothing of the object runs. A paused one holds memory,
-// and of a broken one something runs: both have to be stopped before they are
-// down.
+// of a broken one something runs, and an ending one is not down yet: they have to
+// be stopped before they are down.
 func stopped(o *providers.Object) bool {
-	return o.State != providers.StatePaused && o.State != providers.StateBroken
+	return o.State != providers.StatePaused && o.State != providers.StateBroken && o.State != providers.StateEnding
+}
+
+// partial reports whether an object is only half there, as its provider found.
+func partial(o *providers.Object) bool {
+	return slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == providers.FindPartial })
 }
 
 func because(edits []providers.Edit, applies providers.Applies) string {

@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"container/heap"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -77,7 +78,13 @@ func (o *orderer) steps(change int, settle bool) error {
 	// What is forgotten may have left remains, unless it became somebody else's.
 	if c.Action != providers.NoOp && c.Action != providers.Adopt && (c.Action != providers.Forget || c.ID != "") {
 		var err error
-		if made, err = o.world.System(c.System).Provider.Steps(c.Change); err != nil {
+		made, err = o.world.System(c.System).Provider.Steps(c.Change)
+		var refusal *providers.Refusal
+		if errors.As(err, &refusal) {
+			c.Blocked = &Block{Kind: Blocked, Reason: refusal.Reason, Next: refusal.Next}
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("plan the steps of %s: %w", c.Address, err)
 		}
 	}
@@ -138,36 +145,43 @@ func interrupted(findings []providers.Finding, a spec.Address) bool {
 	})
 }
 
-// claims orders who frees a claim before who takes it (rule 11 d). A claim that
-// somebody outside of this plan holds blocks its taker.
+// claims orders who frees a claim before who takes it, or one that overlaps it
+// (rule 11 d). A claim that somebody outside of this plan holds blocks its taker.
 func (o *orderer) claims() error {
-	takers, freers := map[claimKey]*node{}, map[claimKey]*node{}
+	takers, freers := map[claimGroup][]claimant{}, map[claimGroup][]claimant{}
 	for _, n := range o.nodes {
 		for _, c := range n.step.Takes {
-			key := claimKey{o.plan.Changes[n.step.Change].System, c}
-			if other := takers[key]; other != nil && other.step.Address != n.step.Address {
-				return &OrderError{fmt.Sprintf("%s and %s both want %s: change one of them", other.step.Address, n.step.Address, c)}
+			group := claimGroup{o.plan.Changes[n.step.Change].System, c.Group()}
+			if err := alone(n, c, takers[group]); err != nil {
+				return err
 			}
-			takers[key] = n
+			takers[group] = append(takers[group], claimant{c, n})
 		}
 		for _, c := range n.step.Frees {
-			freers[claimKey{o.plan.Changes[n.step.Change].System, c}] = n
+			group := claimGroup{o.plan.Changes[n.step.Change].System, c.Group()}
+			freers[group] = append(freers[group], claimant{c, n})
 		}
 	}
 	blocked := map[int]bool{}
-	for _, key := range slices.SortedFunc(maps.Keys(takers), compareClaims) {
-		taker, change := takers[key], &o.plan.Changes[takers[key].step.Change]
-		if freer := freers[key]; freer != nil {
-			taker.wait(freer)
-			continue
-		}
-		if holder := o.holder(key, change); holder != nil && change.Blocked == nil {
-			change.Blocked = &Block{
-				Kind:   Blocked,
-				Reason: fmt.Sprintf("%s is held by %s", key.claim, describe(o.world.System(key.system), holder)),
-				Next:   []string{"choose another in the block of " + change.Address.String() + ", or free it first"},
+	for _, group := range slices.SortedFunc(maps.Keys(takers), compareGroups) {
+		for _, taker := range takers[group] {
+			change := &o.plan.Changes[taker.node.step.Change]
+			for _, freer := range freers[group] {
+				if freer.claim.Overlaps(taker.claim) {
+					taker.node.wait(freer.node)
+				}
 			}
-			blocked[taker.step.Change] = true
+			if holder, held := o.holder(group, taker, freers[group]); holder != nil && change.Blocked == nil {
+				change.Blocked = &Block{
+					Kind:   Blocked,
+					Reason: fmt.Sprintf("%s is held by %s", taker.claim, describe(o.world.System(group.system), holder)),
+					Next:   []string{"choose another in the block of " + change.Address.String() + ", or free it first"},
+				}
+				if held != taker.claim {
+					change.Blocked.Reason += " as " + held.Key
+				}
+				blocked[taker.node.step.Change] = true
+			}
 		}
 	}
 	o.nodes = slices.DeleteFunc(o.nodes, func(n *node) bool { return blocked[n.step.Change] })
@@ -177,21 +191,54 @@ func (o *orderer) claims() error {
 	return nil
 }
 
-type claimKey struct {
+// alone fails if somebody else takes what n takes.
+func alone(n *node, c providers.Claim, takers []claimant) error {
+	for _, other := range takers {
+		switch {
+		case other.node.step.Address == n.step.Address || !other.claim.Overlaps(c):
+		case other.claim == c:
+			return &OrderError{fmt.Sprintf("%s and %s both want %s: change one of them", other.node.step.Address, n.step.Address, c)}
+		default:
+			return &OrderError{fmt.Sprintf("%s wants %s and %s wants %s, and only one can have both: change one of them",
+				other.node.step.Address, other.claim, n.step.Address, c)}
+		}
+	}
+	return nil
+}
+
+type claimant struct {
+	claim providers.Claim
+	node  *node
+}
+
+// claimGroup is of claims that can overlap, on one system.
+type claimGroup struct {
 	system string
 	claim  providers.Claim
 }
 
-func compareClaims(a, b claimKey) int {
+func compareGroups(a, b claimGroup) int {
 	return cmp.Or(cmp.Compare(a.system, b.system), cmp.Compare(a.claim.Kind, b.claim.Kind), cmp.Compare(a.claim.Key, b.claim.Key))
 }
 
-// holder is the object, other than the taker's own, that holds a claim now.
-func (o *orderer) holder(key claimKey, taker *Change) *providers.Object {
-	return find(o.world.System(key.system).Inventory.Objects, func(obj *providers.Object) bool {
-		own := obj.ID == taker.ID || taker.Object != nil && obj.ID == taker.Object.ID
-		return !own && slices.Contains(obj.Holds, key.claim)
-	})
+// holder is the object, other than the taker's own, that holds now what it
+// takes, and that no step frees; and the claim by which it does.
+func (o *orderer) holder(group claimGroup, taker claimant, freers []claimant) (*providers.Object, providers.Claim) {
+	change := &o.plan.Changes[taker.node.step.Change]
+	objects := o.world.System(group.system).Inventory.Objects
+	for i := range objects {
+		obj := &objects[i]
+		if obj.ID == change.ID || change.Object != nil && obj.ID == change.Object.ID {
+			continue
+		}
+		for _, held := range obj.Holds {
+			if !held.Overlaps(taker.claim) || slices.ContainsFunc(freers, func(f claimant) bool { return f.claim == held }) {
+				continue
+			}
+			return obj, held
+		}
+	}
+	return nil, providers.Claim{}
 }
 
 // dependencies orders what uses something after it on the way up, and before it

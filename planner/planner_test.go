@@ -396,6 +396,89 @@ restart vm.w["b"]: port_forward: the guest sees it at its next start
 			want: "error: vm.a and vm.b both want host port 127.0.0.1:8080: change one of them\n",
 		},
 		{
+			name: "one that wants a port on every address, and one that wants it on one",
+			spec: "vm \"a\" {\n  port_forward {\n    guest = 80\n    host = 8080\n    host_ip = \"0.0.0.0\"\n  }\n}\n" +
+				"vm \"b\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
+			want: "error: vm.a wants host port 0.0.0.0:8080 and vm.b wants host port 127.0.0.1:8080, and only one can have both: change one of them\n",
+		},
+		{
+			name:    "a port on one address is freed before it is taken on every one",
+			applied: "vm \"b\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
+			spec:    "vm \"a\" {\n  port_forward {\n    guest = 80\n    host = 8080\n    host_ip = \"0.0.0.0\"\n  }\n}\n",
+			want: `create vm.a: it does not exist
+destroy vm.b: it is not in the spec
+0 stop vm.b
+1 delete vm.b after 0
+2 define vm.a after 1
+3 start vm.a after 2
+4 wait_ssh vm.a after 3
+`,
+		},
+		{
+			name: "a port that another holds on every address blocks",
+			spec: "vm \"b\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
+			change: func(s *scene) {
+				s.system("qemu:///session").inventory.Objects = []providers.Object{{
+					Kind: spec.VM, ID: "1234", Name: "other", Holds: []providers.Claim{{Kind: providers.ClaimPort, Key: "0.0.0.0:8080"}},
+				}}
+			},
+			want: `create vm.b: it does not exist
+  blocked: host port 127.0.0.1:8080 is held by libvirt vm "other" (1234) as 0.0.0.0:8080
+  > choose another in the block of vm.b, or free it first
+`,
+		},
+		{
+			name:    "a change that cannot be made now is blocked, and nothing else",
+			applied: "vm \"a\" {\n  memory = \"256MiB\"\n}\nvm \"b\" {}\n",
+			spec:    "vm \"a\" {\n  memory = \"512MiB\"\n}\nvm \"b\" {}\n",
+			change: func(s *scene) {
+				s.system("qemu:///session").refusal = &providers.Refusal{Reason: "its memory is saved", Next: []string{"start it first"}}
+			},
+			want: `restart vm.a: memory: the guest sees it at its next start
+  memory 256MiB -> 512MiB, restart
+  blocked: its memory is saved
+  > start it first
+`,
+		},
+		{
+			name:    "a VM that is on its way down is waited for, and started",
+			applied: one,
+			change: func(s *scene) {
+				o, off := s.object(), false
+				o.Running, o.State = &off, providers.StateEnding
+			},
+			want: `start vm.a: it is ending
+found drift vm.a: it is ending, and vmctl left it running
+0 stop vm.a
+1 start vm.a after 0
+2 wait_ssh vm.a after 1
+`,
+		},
+		{
+			name:    "and is waited for where it is wanted off",
+			applied: one,
+			spec:    "vm \"a\" {\n  memory = \"256MiB\"\n  running = false\n}\n",
+			change: func(s *scene) {
+				o, off := s.object(), false
+				o.Running, o.State = &off, providers.StateEnding
+			},
+			want: `stop vm.a: it is ending, and running = false
+found drift vm.a: it is ending, and vmctl left it running
+0 stop vm.a
+`,
+		},
+		{
+			name:    "what is only half there is made whole",
+			applied: one,
+			change: func(s *scene) {
+				s.object().Findings = []providers.Finding{{Kind: providers.FindPartial, Evidence: []string{"it was undefined while it ran"}}}
+			},
+			want: `update vm.a: it is only half there: made whole again
+found partial vm.a: it was undefined while it ran
+0 record vm.a
+`,
+		},
+		{
 			name:    "a port that changes hands is freed first",
 			applied: "vm \"a\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
 			spec:    "vm \"b\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",

@@ -35,6 +35,7 @@ type scene struct {
 type system struct {
 	inventory providers.Inventory
 	known     []providers.Known
+	refusal   *providers.Refusal // of every change; nil: none
 }
 
 func (s *system) Observe(_ context.Context, q providers.Query) (providers.Inventory, error) {
@@ -50,6 +51,9 @@ func (s *system) Close() error { return nil }
 
 // Steps gives the sequence that the conformance suite demands of every provider.
 func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
+	if s.refusal != nil {
+		return nil, s.refusal
+	}
 	var steps []providers.Step
 	add := func(op string, phase providers.Phase) *providers.Step {
 		step := providers.Step{Op: op, Phase: phase, Address: c.Address, Object: c.ID, Name: c.Name, Class: providers.Contractual}
@@ -59,14 +63,18 @@ func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
 		steps = append(steps, step)
 		return &steps[len(steps)-1]
 	}
-	down := c.Object != nil && *c.Object.Running
+	down := c.Object != nil && (*c.Object.Running || c.Object.State == providers.StateEnding)
 	up := c.Want != cty.NilVal && c.Want.GetAttr("running").True()
 	switch c.Action {
 	case providers.Stop, providers.RestartIt, providers.ReplaceIt, providers.Destroy:
 		if down {
 			add("stop", providers.PhaseDown)
 		}
-	case providers.Create, providers.Update, providers.Start, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
+	case providers.Start:
+		if c.Object.State == providers.StateEnding {
+			add("stop", providers.PhaseDown)
+		}
+	case providers.Create, providers.Update, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
 	}
 	if c.Action == providers.ReplaceIt || c.Action == providers.Destroy {
 		add("delete", providers.PhaseRemove).Frees = claims(c.Prior)

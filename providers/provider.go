@@ -82,13 +82,24 @@ type Provider interface {
 	// Observe reads the system and writes nothing. What cannot be read is in the
 	// Inventory as unknown or partial; an error means a bug or an ended context.
 	Observe(ctx context.Context, q Query) (Inventory, error)
-	// Steps says how c is made. It is pure: it connects to nothing.
+	// Steps says how c is made. It is pure: it connects to nothing. A *Refusal says
+	// that c cannot be made as the object is now; any other error ends the plan.
 	Steps(c Change) ([]Step, error)
 	// Do compares the object with w.Expect, acts and confirms. Doing again what
 	// is done already succeeds and says so. Its error is a *Failure.
 	Do(ctx context.Context, w Work, log Log) (Result, error)
 	Close() error
 }
+
+// Refusal is why a change cannot be made as its object is now. The plan blocks
+// that change alone.
+type Refusal struct {
+	Reason string
+	Next   []string // what to type or write, a line each
+}
+
+// Error returns the reason.
+func (r *Refusal) Error() string { return r.Reason }
 
 // Query is what Observe is asked for, beyond all that bears our mark.
 type Query struct{ Known []Known }
@@ -152,12 +163,6 @@ type Mark struct {
 	Of         ID // the object it was written for; another one is a copy
 	Generation uint64
 }
-
-// Claim is something that only one may hold.
-type Claim struct{ Kind, Key string }
-
-// String returns the claim for people: `host port 127.0.0.1:8080`.
-func (c Claim) String() string { return c.Kind + " " + c.Key }
 
 // Finding is what was noticed, with its evidence in words.
 type Finding struct {

@@ -48,11 +48,13 @@ const (
 // The run states that every provider calls by the same word. A paused object is
 // not running (Object.Running is false) and not off: it holds its memory. Of a
 // broken one something runs that does not work: it has to be taken down before
-// it is off, and before it can be started.
+// it is off, and before it can be started. An ending one is on its way down:
+// what it needs is to be waited for.
 const (
 	StateRunning = "running"
 	StatePaused  = "paused"
 	StateBroken  = "broken"
+	StateEnding  = "ending"
 	StateOff     = "off"
 )
 
@@ -126,6 +128,7 @@ const (
 	FindLeftover    FindingKind = "leftover"     // remains of what is gone
 	FindBroken      FindingKind = "broken"       // exists and does not work
 	FindInterrupted FindingKind = "interrupted"  // a step of an earlier run did not end
+	FindDirty       FindingKind = "dirty"        // holds work that exists nowhere else
 	FindStaleLock   FindingKind = "stale_lock"   // a lock whose holder is gone
 	FindHeldLock    FindingKind = "held_lock"    // a lock whose holder lives
 	FindUnmanaged   FindingKind = "unmanaged"    // not ours

@@ -31,7 +31,7 @@ func (f forward) claimKey() string {
 }
 
 func (f forward) claim() providers.Claim {
-	return providers.Claim{Kind: claimPort, Key: f.claimKey()}
+	return providers.Claim{Kind: providers.ClaimPort, Key: f.claimKey()}
 }
 
 // hostfwd is the forward as QEMU writes it.

@@ -143,7 +143,6 @@ func readPrint(fingerprint string) [][2]string {
 // The kinds of claims.
 const (
 	claimName = "name"
-	claimPort = "host port"
 )
 
 func nameClaim(uri, name string) providers.Claim {

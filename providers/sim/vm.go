@@ -45,13 +45,12 @@ const (
 func (f forward) address() string { return net.JoinHostPort(f.HostIP, strconv.Itoa(int(f.Host))) }
 
 func (f forward) claim() providers.Claim {
-	return providers.Claim{Kind: claimPort, Key: f.address() + "/" + f.Protocol}
+	return providers.Claim{Kind: providers.ClaimPort, Key: f.address() + "/" + f.Protocol}
 }
 
 // The kinds of claims.
 const (
 	claimName = "name"
-	claimPort = "host port"
 )
 
 // claims are the host ports that the spec chose.

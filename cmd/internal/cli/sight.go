@@ -121,6 +121,8 @@ func runState(o *providers.Object) (state, reason string) {
 		return "running", ""
 	case o.State == providers.StatePaused:
 		return "paused", ""
+	case o.State == providers.StateEnding:
+		return "ending", "it was told to shut down, and has not yet"
 	case o.State == providers.StateBroken:
 		return "broken", "something of it runs, and does not work"
 	default:

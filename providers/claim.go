@@ -1,0 +1,47 @@
+package providers
+
+import (
+	"net"
+	"net/netip"
+)
+
+// ClaimPort is the kind of claims on a port of the host. Their keys are like
+// 127.0.0.1:8080/tcp.
+const ClaimPort = "host port"
+
+// Claim is something that only one may hold.
+type Claim struct{ Kind, Key string }
+
+// String returns the claim for people: `host port 127.0.0.1:8080`.
+func (c Claim) String() string { return c.Kind + " " + c.Key }
+
+// Overlaps reports whether only one of two claims can be held. Who listens on
+// every address of a port leaves none of them to anybody else.
+func (c Claim) Overlaps(other Claim) bool {
+	if c == other {
+		return true
+	}
+	return c.Group() == other.Group() && (c.everywhere() || other.everywhere())
+}
+
+// Group is the same for all claims that can overlap.
+func (c Claim) Group() Claim {
+	if _, port, ok := c.port(); ok {
+		return Claim{Kind: c.Kind, Key: port}
+	}
+	return c
+}
+
+func (c Claim) everywhere() bool {
+	host, _, ok := c.port()
+	ip, err := netip.ParseAddr(host)
+	return ok && (host == "" || err == nil && ip.IsUnspecified())
+}
+
+func (c Claim) port() (host, port string, ok bool) {
+	if c.Kind != ClaimPort {
+		return "", "", false
+	}
+	host, port, err := net.SplitHostPort(c.Key)
+	return host, port, err == nil
+}
