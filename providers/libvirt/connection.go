@@ -16,6 +16,7 @@ type connection interface {
 	domainReader
 	domainKeeper
 	domainRunner
+	domainPauser
 	poolKeeper
 	volumeKeeper
 }
@@ -34,16 +35,21 @@ type domainReader interface {
 	Power(ctx context.Context, uuid string) (power, error)
 }
 
+// domainPauser goes on with what stands still.
+type domainPauser interface {
+	Resume(ctx context.Context, uuid string) error
+	// Wake wakes a guest that suspended itself.
+	Wake(ctx context.Context, uuid string) error
+}
+
 type domainKeeper interface {
 	Define(ctx context.Context, xml string) error
-	HasSavedMemory(ctx context.Context, uuid string) (bool, error)
 	// Undefine removes a domain with its saved memory and snapshot metadata.
 	Undefine(ctx context.Context, uuid string) error
 }
 
 type domainRunner interface {
 	Start(ctx context.Context, uuid string) error
-	Resume(ctx context.Context, uuid string) error
 	Shutdown(ctx context.Context, uuid string) error
 	Destroy(ctx context.Context, uuid string) error
 	// Monitor sends a command to QEMU's human monitor.
@@ -83,6 +89,7 @@ const (
 type domainRef struct {
 	UUID, Name string
 	Transient  bool // has no configuration: it is gone when it stops
+	Saved      bool // its memory is kept: the next start goes on from there
 }
 
 type pool struct {

@@ -103,20 +103,10 @@ func (j *job) redefine(ctx context.Context) (providers.Result, error) {
 	if err := j.expected(); err != nil {
 		return providers.Result{}, err
 	}
-	if j.seen != nil {
-		saved, err := j.HasSavedMemory(ctx, j.seen.UUID)
-		if err != nil {
-			return providers.Result{}, fail(err, "look for saved memory of %s", j.Name)
-		}
-		if saved {
-			return providers.Result{}, &providers.Failure{
-				Outcome: providers.Unsafe, Code: "saved_memory",
-				Next: []string{
-					"go on from it, then apply: virsh -c " + j.place.URI + " start " + j.Name,
-					"or throw it away: virsh -c " + j.place.URI + " managedsave-remove " + j.Name,
-				},
-				Err: fmt.Errorf("change %s: its memory is saved, and would not fit what it is changed to", j.Address),
-			}
+	if j.seen != nil && j.seen.Saved {
+		return providers.Result{}, &providers.Failure{
+			Outcome: providers.Unsafe, Code: "saved_memory", Next: j.beforeRedefine(j.Name),
+			Err: fmt.Errorf("change %s: %s", j.Address, savedMemory),
 		}
 	}
 	if err := j.write(ctx); err != nil {

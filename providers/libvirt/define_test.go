@@ -400,16 +400,6 @@ func TestDefineThatFailsKeepsEarlierKeys(t *testing.T) {
 	wantText(t, "the key", before, readFile(t, key))
 }
 
-func TestRedefineRefusesSavedMemory(t *testing.T) {
-	l := made(t, vm(off))
-	l.Put(devID, func(d *libvirt.FakeDomain) { d.Saved = true })
-	wantText(t, "what was said", `
-redefine: refused saved_memory: change vm.dev: its memory is saved, and would not fit what it is changed to
-  next: go on from it, then apply: virsh -c qemu:///session start lab.dev
-  next: or throw it away: virsh -c qemu:///session managedsave-remove lab.dev
-`, l.apply(l.change(providers.Update, vm(off), "memory")))
-}
-
 func TestPools(t *testing.T) {
 	system := func(l *lab) {
 		l.settings.Attrs = cty.ObjectVal(map[string]cty.Value{"uri": cty.StringVal("qemu:///system"), "pool": null})

@@ -10,7 +10,7 @@ import (
 	"libvirt.org/go/libvirt"
 )
 
-// Domains lists all in one call: between two calls for those that run and those
+// Domains lists all in one call, and then which of them are special: between two calls for those that run and those
 // that do not, one that starts or stops would be in neither.
 func (c *conn) Domains(ctx context.Context) ([]domainRef, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
@@ -23,8 +23,12 @@ func (c *conn) Domains(ctx context.Context) ([]domainRef, error) {
 	if err != nil {
 		return nil, err
 	}
+	saved, err := c.list(ctx, libvirt.CONNECT_LIST_DOMAINS_MANAGEDSAVE)
+	if err != nil {
+		return nil, err
+	}
 	for i, ref := range all {
-		all[i].Transient = slices.Contains(transient, ref)
+		all[i].Transient, all[i].Saved = slices.Contains(transient, ref), slices.Contains(saved, ref)
 	}
 	return all, nil
 }
@@ -77,7 +81,11 @@ func (c *conn) lookup(ctx context.Context, find func() (*libvirt.Domain, error))
 			return ref, err
 		}
 		persistent, err := d.IsPersistent()
+		if err != nil {
+			return ref, err
+		}
 		ref.Transient = !persistent
+		ref.Saved, err = d.HasManagedSaveImage(0)
 		return ref, err
 	})
 }
@@ -133,12 +141,6 @@ func (c *conn) Define(ctx context.Context, xml string) error {
 	return err
 }
 
-func (c *conn) HasSavedMemory(ctx context.Context, uuid string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	return on(ctx, c, uuid, "look for saved memory", func(d *libvirt.Domain) (bool, error) { return d.HasManagedSaveImage(0) })
-}
-
 func (c *conn) Undefine(ctx context.Context, uuid string) error {
 	const all = libvirt.DOMAIN_UNDEFINE_MANAGED_SAVE | libvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
 	const newer = libvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | libvirt.DOMAIN_UNDEFINE_NVRAM
@@ -157,6 +159,10 @@ func (c *conn) Start(ctx context.Context, uuid string) error {
 
 func (c *conn) Resume(ctx context.Context, uuid string) error {
 	return c.act(ctx, uuid, "resume a domain", (*libvirt.Domain).Resume)
+}
+
+func (c *conn) Wake(ctx context.Context, uuid string) error {
+	return c.act(ctx, uuid, "wake a domain", func(d *libvirt.Domain) error { return d.PMWakeup(0) })
 }
 
 func (c *conn) Shutdown(ctx context.Context, uuid string) error {

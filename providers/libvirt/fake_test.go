@@ -106,6 +106,8 @@ var (
 	FakeBroken  = powerOf(3, 5)
 	FakeSaving  = powerOf(3, 3)
 	FakeRunning = powerOf(1, 1)
+	FakeEnding  = powerOf(4, 1)
+	FakeAsleep  = powerOf(7, 0)
 
 	FakeInternalError = powerOf(3, 0)
 )
@@ -253,7 +255,7 @@ func (f *Fake) Domains(context.Context) ([]domainRef, error) {
 
 func (f *Fake) ref(uuid string) domainRef {
 	d := f.domains[uuid]
-	return domainRef{UUID: uuid, Name: d.Name, Transient: d.Transient}
+	return domainRef{UUID: uuid, Name: d.Name, Transient: d.Transient, Saved: d.Saved}
 }
 
 func (f *Fake) Domain(_ context.Context, uuid string) (domainRef, error) {
@@ -319,13 +321,6 @@ func (f *Fake) Define(_ context.Context, text string) error {
 	}
 	d.Configured, d.Transient = text, false
 	return nil
-}
-
-func (f *Fake) HasSavedMemory(_ context.Context, uuid string) (bool, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	d, err := f.domain(uuid)
-	return err == nil && d.Saved, err
 }
 
 func (f *Fake) Undefine(_ context.Context, uuid string) error {
@@ -409,6 +404,20 @@ func (f *Fake) Resume(_ context.Context, uuid string) error {
 		return err
 	}
 	d.Power = powerOf(1, 5)
+	return nil
+}
+
+func (f *Fake) Wake(_ context.Context, uuid string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return err
+	}
+	if err := f.note("wake %s", d.Name); err != nil {
+		return err
+	}
+	d.Power = powerOf(1, 8)
 	return nil
 }
 

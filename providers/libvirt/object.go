@@ -198,11 +198,14 @@ func (s sight) findings() []providers.Finding {
 	if s.power.Reason == broke {
 		add(providers.FindBroken, "", "it is "+s.power.Words)
 	}
-	if s.power.Reason == withMemory {
-		add(providers.FindDrift, "", "its memory was saved when it was shut off: the next start goes on from there")
+	if s.power.Reason == asleep {
+		add(providers.FindDrift, "woken when it is started, and before it is asked to shut down", "its guest suspended it: it holds its memory and does not answer")
+	}
+	if s.Saved && !s.power.on() {
+		add(providers.FindDirty, "kept until it is started or deleted", "its memory was saved when it was shut off: the next start goes on from there")
 	}
 	if s.Transient && s.owner() != nil {
-		add(providers.FindPartial, "defined again when it is restarted", "it was undefined while it ran: it will be gone when it stops")
+		add(providers.FindPartial, "defined again", "it was undefined while it ran: without a definition it is gone when it stops")
 	}
 	if o := s.owner(); o != nil && o.Of != providers.ID(s.UUID) {
 		add(providers.FindCopy, "left alone", fmt.Sprintf("its mark was written for %s", o.Of))

@@ -100,7 +100,27 @@ func TestObserve(t *testing.T) {
 		{
 			name: "undefined while it runs", prepare: func(l *lab) { l.Put(devID, func(d *libvirt.FakeDomain) { d.Transient = true }) },
 			want: `lab.dev running running=true owner=k7m2qd9x4r/vm.dev/1
-  partial: it was undefined while it ran: it will be gone when it stops -> defined again when it is restarted
+  partial: it was undefined while it ran: without a definition it is gone when it stops -> defined again
+  holds name qemu:///session lab.dev
+`,
+		},
+		{
+			name: "on its way down", prepare: func(l *lab) { l.Put(devID, func(d *libvirt.FakeDomain) { d.Power = libvirt.FakeEnding }) },
+			want: "lab.dev ending running=false owner=k7m2qd9x4r/vm.dev/1\n  holds name qemu:///session lab.dev\n",
+		},
+		{
+			name: "suspended by its guest", prepare: func(l *lab) { l.Put(devID, func(d *libvirt.FakeDomain) { d.Power = libvirt.FakeAsleep }) },
+			want: `lab.dev paused running=false owner=k7m2qd9x4r/vm.dev/1
+  drift: its guest suspended it: it holds its memory and does not answer -> woken when it is started, and before it is asked to shut down
+  holds name qemu:///session lab.dev
+`,
+		},
+		{
+			name: "with saved memory", prepare: func(l *lab) {
+				l.Put(devID, func(d *libvirt.FakeDomain) { d.Power, d.Running, d.Saved = libvirt.FakeOff, "", true })
+			},
+			want: `lab.dev off running=false owner=k7m2qd9x4r/vm.dev/1
+  dirty: its memory was saved when it was shut off: the next start goes on from there -> kept until it is started or deleted
   holds name qemu:///session lab.dev
 `,
 		},

@@ -8,7 +8,7 @@ import (
 
 // power is a domain's run state.
 type power struct {
-	State  string // StateRunning, StatePaused or StateOff of providers
+	State  string // StateRunning, StatePaused, StateEnding or StateOff of providers
 	Words  string // libvirt's own: "shut off (destroyed)"
 	Reason reason
 }
@@ -24,11 +24,17 @@ const (
 	byRequest    reason = "shutdown"    // off; the guest or a request did it
 	byForce      reason = "destroyed"   // off; it was forced
 	withMemory   reason = "saved"       // off; its memory is kept for the next start
-	endsSoon     reason = "in shutdown" // still running
+	endsSoon     reason = "in shutdown" // still there, on its way down
+	asleep       reason = "asleep"      // paused by its guest; a wake-up is all it needs
 )
 
 // on reports whether the domain has a QEMU process.
 func (p power) on() bool { return p.State != providers.StateOff }
+
+// lost reports whether a guest that was started will not get anywhere.
+func (p power) lost() bool {
+	return p.State != providers.StateRunning && p.Reason != inTransition && p.Reason != endsSoon
+}
 
 type stateRow struct {
 	state   string
@@ -57,13 +63,13 @@ var states = map[int]stateRow{
 		11: {"starting up", inTransition}, 12: {"post-copy", inTransition}, 13: {"post-copy failed", broke},
 		14: {"api error", broke},
 	}},
-	4: {providers.StateRunning, "in shutdown", map[int]reasonRow{1: {"user", endsSoon}}},
+	4: {providers.StateEnding, "in shutdown", map[int]reasonRow{1: {"user", endsSoon}}},
 	5: {providers.StateOff, "shut off", map[int]reasonRow{
 		1: {"shutdown", byRequest}, 2: {"destroyed", byForce}, 3: {"crashed", broke}, 4: {"migrated", asUsual},
 		5: {"saved", withMemory}, 6: {"failed", broke}, 7: {"from snapshot", asUsual}, 8: {"daemon", broke},
 	}},
 	6: {providers.StatePaused, "crashed", map[int]reasonRow{1: {"panicked", broke}}},
-	7: {providers.StatePaused, "suspended by its guest", nil},
+	7: {providers.StatePaused, "pmsuspended", map[int]reasonRow{0: {"by its guest", asleep}}},
 }
 
 // powerOf reads a state and a reason as libvirt numbers them.

@@ -74,7 +74,7 @@ func (j *job) waitOnce(ctx context.Context) error {
 			if err != nil {
 				return fail(err, "watch %s while it boots", j.Name)
 			}
-			if now.State != providers.StateRunning && now.Reason != inTransition {
+			if now.lost() {
 				return j.wentWrong(ctx, now)
 			}
 			return nil

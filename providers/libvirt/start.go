@@ -69,21 +69,28 @@ func (j *job) up(ctx context.Context, how providers.How, evidence ...string) (pr
 }
 
 func (j *job) resume(ctx context.Context) (providers.Result, error) {
-	words := j.seen.power.Words
-	if j.seen.power.Reason != byUser {
+	words, did := j.seen.power.Words, "resumed"
+	var err error
+	switch j.seen.power.Reason {
+	case byUser:
+		err = j.Resume(ctx, j.seen.UUID)
+	case asleep:
+		did = "woken"
+		err = j.Wake(ctx, j.seen.UUID)
+	case asUsual, broke, inTransition, byRequest, byForce, withMemory, endsSoon:
 		return providers.Result{}, &providers.Failure{
 			Outcome: providers.Unsafe, Code: "broken", Seen: j.evidence(ctx, j.connection, *j.seen),
 			Next: []string{"vmctl plan"},
 			Err:  fmt.Errorf("start %s: it is %s", j.Address, words),
 		}
 	}
-	if err := j.Resume(ctx, j.seen.UUID); err != nil {
-		return providers.Result{}, fail(err, "resume %s", j.Name)
+	if err != nil {
+		return providers.Result{}, fail(err, "go on with %s, which is %s", j.Name, words)
 	}
 	if err := j.watch(ctx); err != nil {
 		return providers.Result{}, err
 	}
-	return j.up(ctx, providers.Done, "it was "+words+": resumed")
+	return j.up(ctx, providers.Done, "it was "+words+": "+did)
 }
 
 // boot starts a domain that is off, and falls back to TCG where the spec leaves
@@ -195,7 +202,7 @@ func (j *job) watch(ctx context.Context) error {
 		if err != nil {
 			return fail(err, "watch %s start", j.Name)
 		}
-		if now.State != providers.StateRunning && now.Reason != inTransition {
+		if now.lost() {
 			return j.wentWrong(ctx, now)
 		}
 	}

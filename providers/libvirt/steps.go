@@ -70,6 +70,9 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	default:
 		panic("unknown action " + string(c.Action))
 	}
+	if no := s.refusal(); no != nil {
+		return nil, no
+	}
 	return s.steps, nil
 }
 
@@ -223,17 +226,21 @@ func (s *sequence) stopIfOn() {
 // it needs.
 func (s *sequence) clear() {
 	o := s.change.Object
-	if o.State != providers.StatePaused {
-		return
-	}
 	switch {
-	case s.found(providers.FindBroken):
+	case o.State == providers.StateOff || o.State == providers.StateRunning:
+	case s.broken():
 		s.addOld(providers.Step{
 			Op: opRecover, Phase: providers.PhaseRecover, Risk: providers.Downtime, Timeout: s.rules.ForceWait + stopMargin,
 		})
-	case slices.ContainsFunc(s.change.Edits, touches):
+	case o.State == providers.StateEnding || slices.ContainsFunc(s.change.Edits, touches):
 		s.stop()
 	}
+}
+
+// broken reports whether something runs that hears no request.
+func (s *sequence) broken() bool {
+	o := s.change.Object
+	return o != nil && o.State != providers.StateOff && (o.State == providers.StateBroken || s.found(providers.FindBroken))
 }
 
 func (s *sequence) found(kind providers.FindingKind) bool {

@@ -93,8 +93,8 @@ func (g *guest) Look(ctx context.Context) (stop.Sight, error) {
 	return sight, nil
 }
 
-// Request presses the power button. A paused guest is resumed first, or it could
-// not react.
+// Request presses the power button. A guest that is paused or asleep is resumed
+// or woken first, or it could not react.
 func (g *guest) Request(ctx context.Context) error {
 	now, err := g.Power(ctx, string(g.Object))
 	if err != nil {
@@ -102,6 +102,11 @@ func (g *guest) Request(ctx context.Context) error {
 	}
 	if now.State == providers.StatePaused && now.Reason == byUser {
 		if err := g.Resume(ctx, string(g.Object)); err != nil {
+			return err
+		}
+	}
+	if now.Reason == asleep {
+		if err := g.Wake(ctx, string(g.Object)); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ func actions() []providers.Action {
 // objects are objects in every run state, whole and not.
 func (a *actor) objects() []*providers.Object {
 	var all []*providers.Object
-	for _, state := range []string{providers.StateRunning, providers.StatePaused, providers.StateBroken, providers.StateOff} {
+	for _, state := range []string{providers.StateRunning, providers.StatePaused, providers.StateBroken, providers.StateEnding, providers.StateOff} {
 		for _, findings := range [][]providers.FindingKind{
 			nil, {providers.FindBroken}, {providers.FindPartial}, {providers.FindLeftover}, {providers.FindBroken, providers.FindPartial},
 		} {
@@ -110,6 +110,10 @@ func (a *actor) checkSteps(c providers.Change) {
 		return s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRecover
 	}) {
 		a.t.Errorf("%s of what is %s takes nothing down: %s", c.Action, state, phases(steps))
+	}
+	limbo := state == providers.StateBroken || state == providers.StateEnding
+	if limbo && (c.Action == providers.Start || c.Action == providers.Recover) && (len(steps) == 0 || riskOf(steps[0].Phase) != providers.Downtime) {
+		a.t.Errorf("%s of what is %s does not take it down first: %s", c.Action, state, phases(steps))
 	}
 }
 

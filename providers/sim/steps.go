@@ -204,10 +204,14 @@ func (s *sequence) downIfOn() {
 	}
 }
 
-// recover takes down what runs and does not work.
+// recover takes down what runs and does not work, and waits for what is on its
+// way down.
 func (s *sequence) recover() {
-	if s.change.Object.State == providers.StateBroken {
+	switch s.change.Object.State {
+	case providers.StateBroken:
 		s.takeDown(opRecover, providers.PhaseRecover)
+	case providers.StateEnding:
+		s.down()
 	}
 }
 
