@@ -58,7 +58,7 @@ func (l *lab) world() *providertest.World {
 			return func() string { return strings.Join(l.Shown(), "\n") }
 		},
 		Copy: func(o providers.Object) string {
-			l.Fake.Copy(string(o.ID), otherID, o.Name+"-copy")
+			l.Copy(string(o.ID), otherID, o.Name+"-copy")
 			return o.Name + "-copy"
 		},
 		Cut: func(*providertest.World) {

@@ -21,7 +21,7 @@ func restart(s *stage) {
 		}
 	}
 	same(s.t, "the phases of a restart", "down, change, up, ready", phases(dev.steps(c)))
-	all := dev.carryOut(c, nil)
+	all := dev.carryOut(c)
 	same(s.t, "how it went down", providers.Graceful, all[0].result.How)
 	after := dev.object()
 	dev.checkMade(after)
@@ -46,7 +46,7 @@ func update(s *stage) {
 			s.t.Errorf("an edit of %s while it is off: %+v", edit.Path, v)
 		}
 		same(s.t, "the phases of an update", "change", phases(dev.steps(c)))
-		dev.carryOut(c, nil)
+		dev.carryOut(c)
 		after := dev.object()
 		if !isOff(after) {
 			s.t.Errorf("after an edit of %s it is %s", edit.Path, after.State)
@@ -68,7 +68,7 @@ func replace(s *stage) {
 	c := dev.change(providers.ReplaceIt)
 	c.ID, c.Replaced, c.Generation = s.newID(), 1, 2
 	same(s.t, "the phases of a replacement", "down, remove, make, up, ready", phases(dev.steps(c)))
-	dev.carryOut(c, nil)
+	dev.carryOut(c)
 	dev.id = c.ID
 	dev.checkMade(dev.object())
 	inv := s.observe(dev.known())
@@ -86,7 +86,7 @@ func stopAndStart(s *stage) {
 		s.t.Errorf("the risk of a stop is %q", steps[0].Risk)
 	}
 	running := dev.object()
-	all := dev.carryOut(c, nil)
+	all := dev.carryOut(c)
 	same(s.t, "how it stopped", providers.Graceful, all[0].result.How)
 	if e := all[0].result.Evidence; len(e) == 0 || slices.ContainsFunc(e, func(e string) bool { return strings.HasPrefix(e, "forced") }) {
 		s.t.Errorf("a graceful stop says of how it went: %q", e)
@@ -103,7 +103,7 @@ func stopAndStart(s *stage) {
 	}
 	c = dev.change(providers.Start)
 	same(s.t, "the phases of a start", "up, ready", phases(dev.steps(c)))
-	dev.carryOut(c, nil)
+	dev.carryOut(c)
 	same(s.t, "the fingerprint, started again", running.Fingerprint, dev.object().Fingerprint)
 }
 
@@ -117,7 +117,7 @@ func forced(s *stage) {
 	before, traces := dev.object(), s.Traces()
 	force := s.Policy
 	s.Policy = with(force, "stop", with(force.GetAttr("stop"), "force", cty.False))
-	done, failure := dev.try(dev.change(providers.Destroy), nil)
+	done, failure := dev.try(dev.change(providers.Destroy))
 	if len(done) > 0 || failure == nil || failure.Outcome != providers.Timeout || len(failure.Next) == 0 {
 		s.t.Fatalf("a destruction that must not force: %v, %+v", done, failure)
 	}
@@ -134,7 +134,7 @@ func forced(s *stage) {
 		s.t.Errorf("%s of what runs: %+v", last.Op, failure)
 	}
 	same(s.t, "what is there of what did not stop", after, s.Traces())
-	stopped := dev.carryOut(dev.change(providers.Stop), nil)[0].result
+	stopped := dev.carryOut(dev.change(providers.Stop))[0].result
 	same(s.t, "how it stopped", providers.Forced, stopped.How)
 	requested := slices.IndexFunc(stopped.Evidence, func(e string) bool { return strings.HasPrefix(e, "requested") })
 	forced := slices.IndexFunc(stopped.Evidence, func(e string) bool { return strings.HasPrefix(e, "forced") })
@@ -156,11 +156,11 @@ func killed(s *stage) {
 	if !isOff(after) {
 		s.t.Fatalf("after its end it is %q", after.State)
 	}
-	dev.carryOut(dev.change(providers.Start), nil)
+	dev.carryOut(dev.change(providers.Start))
 	dev.checkMade(dev.object())
 	same(s.t, "the fingerprint, started again", before.Fingerprint, dev.object().Fingerprint)
 	s.Kill(dev.object())
-	dev.carryOut(dev.change(providers.Destroy), nil)
+	dev.carryOut(dev.change(providers.Destroy))
 	if o := dev.find(); o != nil {
 		s.t.Errorf("after its destruction there is %+v", o)
 	}
@@ -180,7 +180,7 @@ func claims(s *stage) {
 	}
 	dev.create()
 	same(s.t, "what it holds is what its making took", taken, dev.object().Holds)
-	dev.carryOut(dev.change(providers.Stop), nil)
+	dev.carryOut(dev.change(providers.Stop))
 	same(s.t, "what it holds while it is off", taken, dev.object().Holds)
 	steps := dev.steps(dev.change(providers.Destroy))
 	same(s.t, "what its removal frees", taken, steps[len(steps)-1].Frees)

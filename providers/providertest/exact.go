@@ -71,15 +71,15 @@ func meanwhile(s *stage) {
 	dev.want = with(dev.want, "running", cty.False)
 	dev.create()
 	early := dev.change(providers.Update, s.Edits[0])
-	dev.carryOut(dev.change(providers.Update, s.Edits[1]), nil)
+	dev.carryOut(dev.change(providers.Update, s.Edits[1]))
 	before := s.Traces()
-	if _, failure := dev.try(early, nil); failure == nil || failure.Outcome != providers.Stale {
+	if _, failure := dev.try(early); failure == nil || failure.Outcome != providers.Stale {
 		s.t.Errorf("an edit of what was edited meanwhile: %+v", failure)
 	}
 	same(s.t, "what is there after a step that was stale", before, s.Traces())
 	early = dev.change(providers.Destroy)
-	dev.carryOut(dev.change(providers.Destroy), nil)
-	all, failure := dev.try(early, nil)
+	dev.carryOut(dev.change(providers.Destroy))
+	all, failure := dev.try(early)
 	if failure != nil {
 		s.t.Fatalf("a destruction of what was destroyed meanwhile: %v", failure)
 	}

@@ -36,7 +36,7 @@ func life(s *stage) {
 	if id := attribute(o.Attrs, "id"); id == cty.NilVal || id.AsString() != string(dev.id) {
 		s.t.Errorf("id is %#v, and it is %s", id, dev.id)
 	}
-	all = dev.carryOut(dev.change(providers.Destroy), nil)
+	all = dev.carryOut(dev.change(providers.Destroy))
 	if !all[len(all)-1].result.Gone {
 		s.t.Error("the last step of a destruction does not say that the VM is gone")
 	}

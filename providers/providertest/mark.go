@@ -49,7 +49,7 @@ func (a *actor) untouchable(what string, o providers.Object) {
 	c := providers.Change{
 		Address: a.address, Kind: spec.VM, Action: providers.Destroy, Name: o.Name, ID: o.ID, Object: &o, Policy: a.Policy,
 	}
-	if _, failure := a.try(c, nil); failure == nil || failure.Outcome != providers.Unsafe {
+	if _, failure := a.try(c); failure == nil || failure.Outcome != providers.Unsafe {
 		a.t.Errorf("destroying %s: %+v", what, failure)
 	}
 }
@@ -64,7 +64,7 @@ func renamed(s *stage) {
 	before := s.Traces()
 	c := dev.change(providers.ReplaceIt)
 	c.ID, c.Name, c.Replaced, c.Generation = s.newID(), name, 1, 2
-	if _, failure := dev.try(c, nil); failure == nil || failure.Outcome != providers.Unsafe || len(failure.Next) == 0 {
+	if _, failure := dev.try(c); failure == nil || failure.Outcome != providers.Unsafe || len(failure.Next) == 0 {
 		s.t.Errorf("a replacement whose name is taken: %+v", failure)
 	}
 	same(s.t, "what is there after a replacement whose name is taken", before, s.Traces())
@@ -85,7 +85,7 @@ func unreachable(s *stage) {
 		s.t.Errorf("a system that does not answer shows %+v, and is partial because %q", inv.Objects, inv.Partial[spec.VM])
 	}
 	for _, c := range []providers.Change{create, destroy} {
-		if _, failure := dev.try(c, nil); failure == nil {
+		if _, failure := dev.try(c); failure == nil {
 			s.t.Errorf("%s on a system that does not answer succeeds", c.Action)
 		}
 	}

@@ -25,7 +25,7 @@ func foreign(s *stage) {
 	if len(steps[0].Takes) == 0 || !slices.Contains(o.Holds, steps[0].Takes[0]) {
 		s.t.Errorf("it holds %v, and making ours takes %v", o.Holds, steps[0].Takes)
 	}
-	_, failure := dev.try(c, nil)
+	_, failure := dev.try(c)
 	if failure == nil || failure.Outcome != providers.Unsafe && failure.Outcome != providers.Stale || len(failure.Next) == 0 {
 		s.t.Errorf("making a VM of a name that is taken: %+v", failure)
 	}
@@ -33,7 +33,7 @@ func foreign(s *stage) {
 	c = providers.Change{
 		Address: dev.address, Kind: spec.VM, Action: providers.Destroy, Name: dev.name, ID: o.ID, Object: &o, Policy: s.Policy,
 	}
-	if _, failure := dev.try(c, nil); failure == nil || failure.Outcome != providers.Unsafe {
+	if _, failure := dev.try(c); failure == nil || failure.Outcome != providers.Unsafe {
 		s.t.Errorf("destroying another's VM: %+v", failure)
 	}
 	same(s.t, "another's VM", before, look())
@@ -55,7 +55,7 @@ func blind(s *stage) {
 		s.t.Errorf("a VM that cannot be read is unknown: %t, or partly unreadable: %t", unknown, partly)
 	}
 	before := s.Traces()
-	if _, failure := one.try(stop, nil); failure == nil {
+	if _, failure := one.try(stop); failure == nil {
 		s.t.Error("a VM that cannot be read was stopped")
 	}
 	same(s.t, "what is there after a step on what cannot be read", before, s.Traces())

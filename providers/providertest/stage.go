@@ -199,11 +199,10 @@ func (s *stage) do(ctx context.Context, w providers.Work) (providers.Result, *pr
 	return r, f
 }
 
-// carryOut carries a change out, and remembers what a record would. watch sees
-// each step before it is done; it may be nil.
-func (a *actor) carryOut(c providers.Change, watch func(providers.Work)) []done {
+// carryOut carries a change out, and remembers what a record would.
+func (a *actor) carryOut(c providers.Change) []done {
 	a.t.Helper()
-	all, failure := a.try(c, watch)
+	all, failure := a.try(c)
 	if failure != nil {
 		a.t.Fatalf("%s of %s: %v\nseen %q", c.Action, a.name, failure, failure.Seen)
 	}
@@ -216,7 +215,7 @@ func (a *actor) carryOut(c providers.Change, watch func(providers.Work)) []done 
 }
 
 // try carries a change out until a step fails.
-func (a *actor) try(c providers.Change, watch func(providers.Work)) ([]done, *providers.Failure) {
+func (a *actor) try(c providers.Change) ([]done, *providers.Failure) {
 	a.t.Helper()
 	expect := map[providers.ID]string{}
 	if c.Object != nil {
@@ -225,9 +224,6 @@ func (a *actor) try(c providers.Change, watch func(providers.Work)) ([]done, *pr
 	var all []done
 	for _, step := range a.steps(c) {
 		w := a.work(c, step, expect[step.Object])
-		if watch != nil {
-			watch(w)
-		}
 		r, failure := a.do(a.t.Context(), w)
 		if failure != nil {
 			return all, failure
@@ -253,7 +249,7 @@ func (a *actor) try(c providers.Change, watch func(providers.Work)) ([]done, *pr
 // create makes the actor's VM.
 func (a *actor) create() []done {
 	a.t.Helper()
-	return a.carryOut(a.change(providers.Create), nil)
+	return a.carryOut(a.change(providers.Create))
 }
 
 // phases are the phases of steps, in order.

@@ -53,7 +53,7 @@ func (s *stage) cancelled() {
 			s.t.Errorf("a stop under an ended context says that it stopped, and it is %s", o.State)
 		}
 	}
-	dev.carryOut(dev.change(providers.Destroy), nil)
+	dev.carryOut(dev.change(providers.Destroy))
 }
 
 // goroutines are the stacks of those with a label.
@@ -86,7 +86,7 @@ func concurrent(s *stage) {
 		failures := make([]*providers.Failure, len(actors))
 		var wait sync.WaitGroup
 		for i, a := range actors {
-			wait.Go(func() { _, failures[i] = a.try(changes[i], nil) })
+			wait.Go(func() { _, failures[i] = a.try(changes[i]) })
 		}
 		wait.Wait()
 		for i, f := range failures {
