@@ -11,6 +11,7 @@ import (
 
 // declarations is what the files of a folder declare, before anything is evaluated.
 type declarations struct {
+	paths     []string         // of the files
 	settings  *hclsyntax.Block // the vmctl block; nil without one
 	variables map[string]*hclsyntax.Block
 	locals    map[string]*hclsyntax.Attribute

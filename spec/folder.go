@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ type folder struct {
 	dir     string // absolute
 	mu      sync.Mutex
 	digests map[string]digested // by absolute path
+	read    map[string]string   // SHA-256 of what was read, by path; "": it did not exist
 }
 
 type digested struct {
@@ -28,7 +30,9 @@ type digested struct {
 
 var errNoFile = errors.New("there is no such file in the folder of the spec")
 
-func newFolder(dir string) *folder { return &folder{dir: dir, digests: map[string]digested{}} }
+func newFolder(dir string) *folder {
+	return &folder{dir: dir, digests: map[string]digested{}, read: map[string]string{}}
+}
 
 // digest is the SHA-256, in hex, of a file anywhere on this machine; relative
 // paths begin in the folder. A file is read once, however often it is asked
@@ -44,6 +48,7 @@ func (f *folder) digest(path string) (string, error) {
 	if !ok {
 		d.sum, d.err = digestFile(path)
 		f.digests[path] = d
+		f.read[f.shorten(path)] = d.sum
 	}
 	return d.sum, d.err
 }
@@ -86,6 +91,7 @@ func (f *folder) text(path string) (string, error) {
 	case !utf8.Valid(src):
 		return "", fmt.Errorf("%q is no UTF-8 text", path)
 	}
+	f.note(path, sumOf(src))
 	return string(src), nil
 }
 
@@ -97,6 +103,7 @@ func (f *folder) sum(path string) (string, error) {
 	}
 	defer closeRead(file)
 	sum, _, err := digestOf(file)
+	f.note(path, sum)
 	return sum, err
 }
 
@@ -105,12 +112,47 @@ func (f *folder) exists(path string) (bool, error) {
 	file, err := f.inside(path)
 	switch {
 	case errors.Is(err, errNoFile):
+		f.note(path, "")
 		return false, nil
 	case err != nil:
 		return false, err
 	}
 	closeRead(file)
+	f.note(path, anyContent)
 	return true, nil
+}
+
+// anyContent stands for the SHA-256 of a file that only has to exist.
+const anyContent = "exists"
+
+// note remembers what was read.
+func (f *folder) note(path, sum string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	path = filepath.Clean(path)
+	if _, ok := f.read[path]; ok && sum == anyContent {
+		return
+	}
+	f.read[path] = sum
+}
+
+// shorten is a path that begins in the folder, where it leads there.
+func (f *folder) shorten(path string) string {
+	if short, err := filepath.Rel(f.dir, path); err == nil && filepath.IsLocal(short) {
+		return short
+	}
+	return path
+}
+
+func (f *folder) readSoFar() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.read)
+}
+
+func sumOf(src []byte) string {
+	sum := sha256.Sum256(src)
+	return hex.EncodeToString(sum[:])
 }
 
 // inside opens a regular file of the folder. Neither `..` nor a symbolic link

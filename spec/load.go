@@ -24,6 +24,9 @@ type Inputs struct {
 	Check         func(providerType string, kind Kind, want cty.Value) []Flaw
 	ProviderTypes []string // that this build has; nil: all that have a shape
 	Version       string   // of vmctl, for required_version; no version: any will do
+	// Source stands in for the spec files and for all variables that are not
+	// sensitive. nil: they are read.
+	Source *Source
 }
 
 // Flaw is an objection to what a resource wants.
@@ -83,7 +86,7 @@ func (l *loader) load() *Config {
 // declare reads and parses all files. It returns nil where one cannot be parsed:
 // mistakes that follow from half a file are not worth reading.
 func (l *loader) declare() *declarations {
-	paths, err := SpecFiles(l.dir)
+	paths, err := l.paths()
 	if err != nil {
 		l.fail("Unreadable folder", "%s. Name the folder of the spec with `-C DIR`.", upperFirst(err.Error()))
 		return nil
@@ -93,9 +96,10 @@ func (l *loader) declare() *declarations {
 		return nil
 	}
 	d := newDeclarations()
+	d.paths = paths
 	var mistakes hcl.Diagnostics
 	for _, path := range paths {
-		file, diags := parseFile(path)
+		file, diags := l.parse(path)
 		l.diags = append(l.diags, diags...)
 		if file == nil {
 			continue

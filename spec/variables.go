@@ -36,11 +36,15 @@ type given struct {
 // inputs evaluates the variables.
 func (l *loader) inputs(e *evaluator) {
 	e.variables, e.failed = map[string]cty.Value{}, map[string]bool{}
-	values := l.given(e.declared)
+	values, saved := l.given(e.declared), l.saved(e.declared)
 	for _, label := range sortedNames(e.declared.variables) {
 		v, ok := l.variable(e.declared.variables[label])
 		if ok {
 			var value cty.Value
+			if g, kept := saved[label]; kept {
+				l.contradiction(v, g, values[label])
+				values[label] = g
+			}
 			if value, ok = l.valueOf(v, values); ok {
 				e.variables[label] = value
 				ok = l.validate(e, v, value)

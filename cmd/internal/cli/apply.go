@@ -12,36 +12,77 @@ import (
 )
 
 func (a *app) applyCommand() *cobra.Command {
-	var plan planFlags
-	var apply applyFlags
+	var r applyRequest
 	cmd := &cobra.Command{
-		Use:   "apply",
+		Use:   "apply [FILE]",
 		Short: "Make the world what the files say",
 		Long: "Plan as `vmctl plan` does, ask, and carry out the steps. The first failure that\n" +
 			"matters stops it; what was done, failed and was not run is listed, with what to\n" +
 			"type next. A blocked change in scope starts nothing.\n\n" +
+			"FILE is a plan that `vmctl plan --out=FILE` kept: that is carried out without a\n" +
+			"question, and nothing else. What is different by then, in the world, the state or\n" +
+			"the files that it reads, makes it a stale plan (exit code 6). With --equivalent\n" +
+			"the files as they are now are planned and carried out without a question, if\n" +
+			"that takes the steps that FILE has.\n\n" +
 			"With --json, each line is a document: the plan, every event, the summary.",
-		Args: between(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.apply(cmd.Context(), plan, apply) },
+		Args: between(0, 1, "at most the name of a plan file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				r.file = args[0]
+			}
+			return a.apply(cmd.Context(), r)
+		},
 	}
-	plan.register(cmd.Flags())
-	apply.register(cmd.Flags())
+	r.plan.register(cmd.Flags())
+	r.apply.register(cmd.Flags())
+	cmd.Flags().StringVar(&r.equivalent, "equivalent", "", "plan anew, and go on without a question if the steps are those of the plan in `FILE`")
 	return cmd
 }
 
-func (a *app) apply(ctx context.Context, plan planFlags, apply applyFlags) error {
-	if err := apply.check(); err != nil {
+// applyRequest is what the user typed.
+type applyRequest struct {
+	plan       planFlags
+	apply      applyFlags
+	file       string // a plan file; "": none
+	equivalent string // another one; "": none
+}
+
+func (r applyRequest) check() error {
+	named := len(r.plan.targets)+len(r.plan.excludes)+len(r.plan.allowReplace)+len(r.plan.allowDestroy) > 0
+	switch {
+	case r.file != "" && r.equivalent != "":
+		return rejected("usage", "apply takes a plan file, or --equivalent with one, and not both")
+	case named && r.file+r.equivalent != "":
+		return rejected("usage", "apply: what a plan is about, and what it may do, stands in its file: leave out --target, --exclude and --allow-…")
+	default:
+		return r.apply.check()
+	}
+}
+
+func (a *app) apply(ctx context.Context, r applyRequest) error {
+	if err := r.check(); err != nil {
 		return err
+	}
+	switch {
+	case r.file != "":
+		return a.applySaved(ctx, r)
+	case r.equivalent != "":
+		return a.applyEquivalent(ctx, r)
 	}
 	p, err := a.open()
 	if err != nil {
 		return err
 	}
-	return a.carryOut(ctx, p, mission{
-		command: "apply", verb: "Apply", title: "Plan for " + p.owner.Name, plan: plan, apply: apply, outputs: true,
-		options: func(s *state.Snapshot) (planner.Options, error) { return a.options(p, s, plan) },
+	return a.carryOut(ctx, p, a.applying(p, r))
+}
+
+// applying is the mission of an apply.
+func (a *app) applying(p *project, r applyRequest) mission {
+	return mission{
+		command: "apply", verb: "Apply", title: "Plan for " + p.owner.Name, plan: r.plan, apply: r.apply, outputs: true,
+		options: func(s *state.Snapshot) (planner.Options, error) { return a.options(p, s, r.plan) },
 		enter:   a.howToEnter,
-	})
+	}
 }
 
 // howToEnter says how to get into the first VM that the plan brought up.

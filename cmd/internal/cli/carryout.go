@@ -26,7 +26,10 @@ type mission struct {
 	idle    string // what to say when there is nothing to do
 	plan    planFlags
 	apply   applyFlags
+	destroy bool
 	options func(*state.Snapshot) (planner.Options, error)
+	// check says why the plan must not be carried out. nil: it may.
+	check func(*planner.Plan) error
 	// named reports whether the user named this change by the command itself, so
 	// that nothing is left to ask. nil: no change is.
 	named   func(planner.Change) bool
@@ -57,12 +60,18 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	if err != nil {
 		return err
 	}
+	o.Destroy = m.destroy
 	plan, world, err := planner.Make(ctx, a.opener(p), p.config, journal.Snapshot(), o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, world.Close()) }()
 	a.showPlan(p, m, plan)
+	if m.check != nil {
+		if err := m.check(plan); err != nil {
+			return err
+		}
+	}
 	if plan.Forbidden() {
 		return a.forbidden(m, plan)
 	}

@@ -22,11 +22,13 @@ func (a *app) commandLine(name string, f planFlags, more ...string) string {
 	if a.global.dataDir != "" {
 		add("data-dir", a.global.dataDir)
 	}
-	for _, v := range a.global.vars { // a value may be secret: the reader knows it
-		variable, _, _ := strings.Cut(v, "=")
-		add("var", variable+"=...")
+	if !f.kept {
+		for _, v := range a.global.vars { // a value may be secret: the reader knows it
+			variable, _, _ := strings.Cut(v, "=")
+			add("var", variable+"=...")
+		}
+		add("var-file", a.global.varFiles...)
 	}
-	add("var-file", a.global.varFiles...)
 	add("target", f.targets...)
 	add("exclude", f.excludes...)
 	add("allow-replace", f.allowReplace...)

@@ -27,6 +27,8 @@ func (a *app) destroyCommand() *cobra.Command {
 	return cmd
 }
 
+const nothingToDestroy = "There is nothing to destroy."
+
 func (a *app) destroy(ctx context.Context, plan planFlags, apply applyFlags) error {
 	if err := apply.check(); err != nil {
 		return err
@@ -37,11 +39,7 @@ func (a *app) destroy(ctx context.Context, plan planFlags, apply applyFlags) err
 	}
 	return a.carryOut(ctx, p, mission{
 		command: "destroy", verb: "Destroy", title: "Plan to destroy " + p.owner.Name, plan: plan, apply: apply,
-		idle: "There is nothing to destroy.",
-		options: func(s *state.Snapshot) (planner.Options, error) {
-			o, err := a.options(p, s, plan)
-			o.Destroy = true
-			return o, err
-		},
+		idle: nothingToDestroy, destroy: true,
+		options: func(s *state.Snapshot) (planner.Options, error) { return a.options(p, s, plan) },
 	})
 }

@@ -12,8 +12,7 @@ import (
 )
 
 func (a *app) planCommand() *cobra.Command {
-	var f planFlags
-	var detailed bool
+	var r planRequest
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what apply would do, and change nothing",
@@ -21,18 +20,38 @@ func (a *app) planCommand() *cobra.Command {
 			"the exact steps that will close it. Nothing is changed, and no lock is taken.\n\n" +
 			"--target takes in what the target needs. --exclude leaves out what needs the\n" +
 			"excluded, too; a target that needs an excluded resource is an error.\n\n" +
+			"--out keeps the plan in a file, for `vmctl apply FILE` to carry out that and\n" +
+			"nothing else. The file holds the spec files and all variables that are not\n" +
+			"sensitive.\n\n" +
 			"The exit code is 0, with --detailed-exitcode 2 if there are changes, and 6 if\n" +
 			"something could not be read.",
 		Args: between(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.plan(cmd.Context(), f, detailed) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.plan(cmd.Context(), r) },
 	}
-	f.register(cmd.Flags())
+	r.flags.register(cmd.Flags())
 	new(applyFlags).registerLock(cmd.Flags()) // so that what works with apply works here: no lock is taken
-	cmd.Flags().BoolVar(&detailed, "detailed-exitcode", false, "exit with 2 if there are changes, blocked ones included")
+	cmd.Flags().BoolVar(&r.destroy, "destroy", false, "show what destroy would do")
+	cmd.Flags().StringVar(&r.out, "out", "", "keep the plan in `FILE`")
+	cmd.Flags().BoolVar(&r.detailed, "detailed-exitcode", false, "exit with 2 if there are changes, blocked ones included")
 	return cmd
 }
 
-func (a *app) plan(ctx context.Context, f planFlags, detailed bool) (err error) {
+// planRequest is what the user typed.
+type planRequest struct {
+	flags    planFlags
+	out      string // a file; "": none
+	destroy  bool
+	detailed bool
+}
+
+func (r planRequest) mission(p *project) mission {
+	if r.destroy {
+		return mission{command: "destroy", plan: r.flags, destroy: true, title: "Plan to destroy " + p.owner.Name, idle: nothingToDestroy}
+	}
+	return mission{command: "apply", plan: r.flags, title: "Plan for " + p.owner.Name}
+}
+
+func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	p, err := a.open()
 	if err != nil {
 		return err
@@ -41,10 +60,12 @@ func (a *app) plan(ctx context.Context, f planFlags, detailed bool) (err error) 
 	if err != nil {
 		return err
 	}
-	o, err := a.options(p, snapshot, f)
+	m := r.mission(p)
+	o, err := a.options(p, snapshot, r.flags)
 	if err != nil {
 		return err
 	}
+	o.Destroy = r.destroy
 	holder, err := p.holder(ctx)
 	if err != nil {
 		return err
@@ -56,18 +77,43 @@ func (a *app) plan(ctx context.Context, f planFlags, detailed bool) (err error) 
 	defer func() { err = errors.Join(err, world.Close()) }()
 	a.show(view.PlanJSON(plan), func(s view.Screen) {
 		view.Plan(s, plan, view.PlanOptions{
-			Title: "Plan for " + p.owner.Name, Verbose: f.verbose, Holder: holder, Providers: p.config.Providers,
-			Offer: view.Offer{Apply: a.offer(mission{command: "apply", plan: f}, plan)},
+			Title: m.title, Idle: m.idle, Verbose: r.flags.verbose, Holder: holder, Providers: p.config.Providers,
+			Offer: view.Offer{Apply: a.offerOf(r, m, plan)},
 		})
 	})
+	if r.out != "" {
+		if err := a.keepPlan(r, p, plan, m); err != nil {
+			return err
+		}
+	}
 	switch {
-	case detailed && (len(plan.Steps) > 0 || plan.Summary.Blocked+plan.Summary.Refused > 0):
+	case r.detailed && (len(plan.Steps) > 0 || plan.Summary.Blocked+plan.Summary.Refused > 0):
 		return status{code: 2}
 	case plan.Summary.Unknown > 0:
 		return status{code: classRefused.code()}
 	default:
 		return nil
 	}
+}
+
+// offerOf is the command that carries out a plan that was asked for.
+func (a *app) offerOf(r planRequest, m mission, plan *planner.Plan) string {
+	if r.out != "" && !plan.Forbidden() {
+		return a.commandLine("apply", planFlags{kept: true}, r.out)
+	}
+	return a.offer(m, plan)
+}
+
+// keepPlan saves a plan that can be carried out.
+func (a *app) keepPlan(r planRequest, p *project, plan *planner.Plan, m mission) error {
+	if plan.Forbidden() {
+		e := newProblem(classRefused, "blocked", "plan: nothing was saved: "+view.Obstacles(plan.Summary))
+		if len(plan.Steps) > 0 {
+			e.Next = []string{"to save the rest: " + a.offer(mission{command: "plan", plan: m.plan, names: []string{"--out=" + r.out}}, plan)}
+		}
+		return e
+	}
+	return a.savePlan(r.out, p, plan, m)
 }
 
 // offer is the command that carries out a plan, or what is free of it.

@@ -15,6 +15,7 @@ type planFlags struct {
 	targets, excludes          []string
 	allowReplace, allowDestroy []string
 	verbose                    bool
+	kept                       bool // the variables are in a plan file
 }
 
 func (f *planFlags) register(flags *pflag.FlagSet) {

@@ -35,14 +35,17 @@ func (a *app) absolute(path string) string {
 }
 
 // load reads the spec. Its warnings are shown, its mistakes are the error.
-func (a *app) load() (*spec.Config, error) {
+func (a *app) load() (*spec.Config, error) { return a.loadFrom(nil) }
+
+// loadFrom is load with a source in place of the files; nil: the files.
+func (a *app) loadFrom(source *spec.Source) (*spec.Config, error) {
 	files := make([]string, len(a.global.varFiles))
 	for i, f := range a.global.varFiles {
 		files[i] = a.absolute(f)
 	}
 	config, diags := spec.Load(a.specDir(), spec.Inputs{
 		Vars: a.global.vars, VarFiles: files, Environ: a.env.Environ, Supports: a.supports, Check: a.check,
-		ProviderTypes: a.typeNames(), Version: a.env.Build.Version,
+		ProviderTypes: a.typeNames(), Version: a.env.Build.Version, Source: source,
 	})
 	var sources map[string]*hcl.File
 	if config != nil {
@@ -58,8 +61,11 @@ func (a *app) load() (*spec.Config, error) {
 
 // open reads the spec and finds its data directory. A spec without an id is
 // refused: nothing could say whose the objects are.
-func (a *app) open() (*project, error) {
-	config, err := a.load()
+func (a *app) open() (*project, error) { return a.openFrom(nil) }
+
+// openFrom is open with a source in place of the files; nil: the files.
+func (a *app) openFrom(source *spec.Source) (*project, error) {
+	config, err := a.loadFrom(source)
 	if err != nil {
 		return nil, err
 	}

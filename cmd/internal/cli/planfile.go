@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/internal/atomicfile"
+	"vmctl/planner"
+	"vmctl/spec"
+)
+
+// planFormat is the format of plan files that this build reads and writes.
+const planFormat = 1
+
+// planFile is a plan in a file: what it was made of, so that it can be made
+// again later, and its seal, so that what is carried out is what was read.
+type planFile struct {
+	Format  int               `json:"format"`
+	Version string            `json:"vmctl_version"`
+	Project string            `json:"project"`
+	ID      string            `json:"id"`
+	Env     string            `json:"env,omitempty"`
+	Destroy bool              `json:"destroy,omitempty"`
+	Flags   savedFlags        `json:"flags"`
+	Source  spec.Source       `json:"source"`
+	Seal    planner.Seal      `json:"seal"`
+	Plan    view.PlanDocument `json:"plan"` // for whoever reads the file
+}
+
+// savedFlags are those of the plan.
+type savedFlags struct {
+	Targets      []string `json:"target,omitempty"`
+	Excludes     []string `json:"exclude,omitempty"`
+	AllowReplace []string `json:"allow_replace,omitempty"`
+	AllowDestroy []string `json:"allow_destroy,omitempty"`
+}
+
+func (s savedFlags) flags() planFlags {
+	return planFlags{targets: s.Targets, excludes: s.Excludes, allowReplace: s.AllowReplace, allowDestroy: s.AllowDestroy}
+}
+
+// sealedFile is the outer form: the sum covers the bytes of Plan as they stand.
+type sealedFile struct {
+	Plan json.RawMessage `json:"plan_file"`
+	Sum  string          `json:"sha256"`
+}
+
+// savePlan writes a plan to a file that only its owner reads: it holds the
+// files of the spec.
+func (a *app) savePlan(path string, p *project, plan *planner.Plan, m mission) error {
+	seal, err := plan.Seal()
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(planFile{
+		Format: planFormat, Version: a.env.Build.Version, Project: p.owner.Name, ID: p.owner.ID, Env: p.owner.Env,
+		Destroy: m.destroy,
+		Flags: savedFlags{
+			Targets: m.plan.targets, Excludes: m.plan.excludes, AllowReplace: m.plan.allowReplace, AllowDestroy: m.plan.allowDestroy,
+		},
+		Source: p.config.Source(), Seal: seal, Plan: view.PlanJSON(plan),
+	})
+	if err != nil {
+		return fmt.Errorf("write the plan: %w", err)
+	}
+	text, err := json.Marshal(sealedFile{Plan: body, Sum: sumOf(body)})
+	if err != nil {
+		return fmt.Errorf("write the plan: %w", err)
+	}
+	if err := atomicfile.Write(a.absolute(path), append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write the plan: %w", err)
+	}
+	return nil
+}
+
+// readPlan reads a plan file. What cannot be understood is refused as a whole.
+func (a *app) readPlan(path string) (planFile, error) {
+	text, err := os.ReadFile(a.absolute(path))
+	if errors.Is(err, os.ErrNotExist) {
+		return planFile{}, rejected("no_plan_file", "read the plan: there is no file "+path, "vmctl plan --out="+shellWord(path)+" writes one")
+	}
+	if err != nil {
+		return planFile{}, fmt.Errorf("read the plan: %w", err)
+	}
+	corrupt := func(why string) error {
+		return newProblem(classUnreadableState, "plan_file_corrupt", "read the plan: "+path+" is no whole plan file: "+why+"; nothing was changed",
+			"vmctl plan --out="+shellWord(path)+" makes it anew")
+	}
+	var outer sealedFile
+	if err := json.Unmarshal(text, &outer); err != nil {
+		return planFile{}, corrupt(err.Error())
+	}
+	if outer.Sum != sumOf(outer.Plan) {
+		return planFile{}, corrupt("its checksum does not match")
+	}
+	var format struct {
+		Format  int    `json:"format"`
+		Version string `json:"vmctl_version"`
+	}
+	if err := json.Unmarshal(outer.Plan, &format); err != nil {
+		return planFile{}, corrupt(err.Error())
+	}
+	if format.Format != planFormat {
+		return planFile{}, newProblem(classUnreadableState, "plan_file_format",
+			fmt.Sprintf("read the plan: %s has format %d, and this vmctl knows format %d; nothing was changed: vmctl %s wrote it", path, format.Format, planFormat, format.Version),
+			"use that version, or make the plan anew with this one")
+	}
+	var f planFile
+	if err := json.Unmarshal(outer.Plan, &f); err != nil {
+		return planFile{}, corrupt(err.Error())
+	}
+	return f, nil
+}
+
+func sumOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// stale refuses a plan that was made for another world, state or spec.
+func stale(path string, seen []string, next string) error {
+	p := newProblem(classRefused, "stale_plan", "apply "+path+": stale plan: nothing was started, for it would not be what was planned", next)
+	p.Seen = seen
+	return p
+}

@@ -1,0 +1,148 @@
+package planner
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// Seal is what a plan says and rests on, small enough to be kept: two plans with
+// equal seals do the same to the same objects.
+type Seal struct {
+	Serial  uint64            `json:"serial"`  // of the state
+	Steps   []string          `json:"steps"`   // in words, in order
+	Changes map[string]string `json:"changes"` // SHA-256, by address, of each change that has steps
+}
+
+// Seal is the seal of p. It holds digests of values, and no values.
+func (p *Plan) Seal() (Seal, error) {
+	seal := Seal{Serial: p.Serial, Steps: []string{}, Changes: map[string]string{}}
+	for _, s := range p.Steps {
+		seal.Steps = append(seal.Steps, s.words())
+		c := &p.Changes[s.Change]
+		if _, ok := seal.Changes[c.Address.String()]; ok {
+			continue
+		}
+		sum, err := c.sum()
+		if err != nil {
+			return Seal{}, fmt.Errorf("seal the plan of %s: %w", c.Address, err)
+		}
+		seal.Changes[c.Address.String()] = sum
+	}
+	return seal, nil
+}
+
+func (s Step) words() string {
+	text := fmt.Sprintf("%d %s %s %s", s.ID, s.Phase, s.Address, s.Op)
+	if len(s.After) > 0 {
+		text += fmt.Sprintf(" after %v", s.After)
+	}
+	return text
+}
+
+// Differs says in words how now is not what was sealed; nothing: it is the same.
+func (s Seal) Differs(now Seal) []string {
+	all := s.DiffersInSteps(now)
+	if s.Serial != now.Serial {
+		all = append(all, fmt.Sprintf("the state was at serial %d, and is at %d now", s.Serial, now.Serial))
+	}
+	for _, address := range slices.Sorted(maps.Keys(s.Changes)) {
+		if sum, ok := now.Changes[address]; ok && sum != s.Changes[address] {
+			all = append(all, address+" is not what it was, or would not become what was planned")
+		}
+	}
+	return all
+}
+
+// DiffersInSteps says in words which steps are not those that were sealed.
+func (s Seal) DiffersInSteps(now Seal) []string {
+	if slices.Equal(s.Steps, now.Steps) {
+		return nil
+	}
+	var all []string
+	for _, step := range s.Steps {
+		if !slices.Contains(now.Steps, step) {
+			all = append(all, "was planned, and is not any more: "+step)
+		}
+	}
+	for _, step := range now.Steps {
+		if !slices.Contains(s.Steps, step) {
+			all = append(all, "was not planned: "+step)
+		}
+	}
+	return all
+}
+
+// sealed is what of a change a seal covers. What an object shows is covered by
+// its fingerprint, which leaves out what changes by itself.
+type sealed struct {
+	Action                 providers.Action
+	Name                   string
+	ID, Object             providers.ID
+	Fingerprint            string
+	Provider               spec.ProviderRef
+	Settings, Want, Policy value
+	Generation             uint64
+	Replaced               int
+	Uses                   []spec.Address
+}
+
+func (c *Change) sum() (string, error) {
+	s := sealed{
+		Action: c.Action, Name: c.Name, ID: c.ID, Provider: c.Provider,
+		Generation: c.Generation, Replaced: c.Replaced, Uses: c.Uses,
+	}
+	if c.Object != nil {
+		s.Object, s.Fingerprint = c.Object.ID, c.Object.Fingerprint
+	}
+	for _, part := range []struct {
+		into *value
+		from cty.Value
+	}{{&s.Settings, c.Settings}, {&s.Want, c.Change.Want}, {&s.Policy, c.Policy}} {
+		var err error
+		if *part.into, err = valueOf(part.from); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// value is a value as text, with the paths at which it is unknown.
+type value struct {
+	Known   json.RawMessage `json:",omitempty"`
+	Unknown []string
+}
+
+func valueOf(v cty.Value) (value, error) {
+	if v == cty.NilVal {
+		return value{}, nil
+	}
+	var text value
+	known, err := cty.Transform(v, func(path cty.Path, part cty.Value) (cty.Value, error) {
+		if part.IsKnown() {
+			return part, nil
+		}
+		text.Unknown = append(text.Unknown, fmt.Sprintf("%#v", path))
+		return cty.NullVal(part.Type()), nil
+	})
+	if err != nil {
+		return value{}, err
+	}
+	slices.Sort(text.Unknown)
+	text.Known, err = ctyjson.Marshal(known, known.Type())
+	return text, err
+}

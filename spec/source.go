@@ -1,0 +1,108 @@
+package spec
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+)
+
+// Source is what a Config was made of, as far as it may be stored: with it, and
+// with the sensitive variables given again, Load makes the same Config later,
+// whatever has become of the files.
+type Source struct {
+	Files     map[string]string `json:"files"`     // the spec files, by name
+	Variables string            `json:"variables"` // the values of those that are not sensitive, as a file of variables
+	// Read holds the SHA-256 of every other file that the spec reads, by its path
+	// (relative ones begin in the folder of the spec); "": it did not exist.
+	Read map[string]string `json:"read"`
+}
+
+// Source is what c was made of. Of a Config with errors it is worth nothing.
+func (c *Config) Source() Source {
+	e := c.evaluator
+	s := Source{Files: map[string]string{}, Read: e.files.readSoFar()}
+	for _, path := range e.declared.paths {
+		s.Files[filepath.Base(path)] = string(e.sources[path].Bytes)
+	}
+	file := hclwrite.NewEmptyFile()
+	for _, label := range sortedNames(e.declared.variables) {
+		if v, ok := e.variables[label]; ok && !v.ContainsMarked() {
+			file.Body().SetAttributeValue(label, v)
+		}
+	}
+	s.Variables = string(file.Bytes())
+	return s
+}
+
+// Changed lists the files of Read that are not as they were, sorted.
+func (s Source) Changed(now Source) []string {
+	var all []string
+	for _, path := range slices.Sorted(maps.Keys(s.Read)) {
+		if sum, read := now.Read[path]; !read || sum != s.Read[path] {
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
+// sourceName is what diagnostics call the variables of a Source.
+const sourceName = "the saved variables"
+
+// saved are the variables of a Source. Sensitive ones are not among them: they
+// are given again.
+func (l *loader) saved(d *declarations) map[string]given {
+	values := map[string]given{}
+	if l.in.Source == nil {
+		return values
+	}
+	file, diags := parseSource([]byte(l.in.Source.Variables), sourceName)
+	l.diags = append(l.diags, diags...)
+	body, ok := file.Body.(*hclsyntax.Body)
+	if diags.HasErrors() || !ok {
+		return values
+	}
+	for _, a := range attributesOf(body) {
+		if d.variables[a.Name] != nil {
+			values[a.Name] = given{source: sourceName, expr: a.Expr, rng: a.Expr.Range()}
+		}
+	}
+	return values
+}
+
+// contradiction reports a value that the user gives and that is not the saved
+// one. What the environment has may be meant for another run.
+func (l *loader) contradiction(v *variable, kept, now given) {
+	if now == (given{}) || strings.HasPrefix(now.source, environPrefix) {
+		return
+	}
+	was, ok := l.read(v, kept)
+	is, sound := l.read(v, now)
+	if ok && sound && !was.RawEquals(is) {
+		l.fail("Saved variable", "`var.%s` has another value in the saved plan than `%s` gives. Leave it out, or make the plan anew.", v.name, now.source)
+	}
+}
+
+// parse reads one spec file, from the Source if there is one.
+func (l *loader) parse(path string) (*hcl.File, hcl.Diagnostics) {
+	if l.in.Source == nil {
+		return parseFile(path)
+	}
+	return parseSource([]byte(l.in.Source.Files[filepath.Base(path)]), path)
+}
+
+// paths lists the spec files, those of the Source if there is one.
+func (l *loader) paths() ([]string, error) {
+	if l.in.Source == nil {
+		return SpecFiles(l.dir)
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(l.in.Source.Files)) {
+		all = append(all, filepath.Join(l.dir, filepath.Base(name)))
+	}
+	return all, nil
+}

@@ -1,0 +1,107 @@
+package spec_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/spec"
+)
+
+const sourceSpec = `vmctl {
+  project = "demo"
+  id      = "k7m2qd9x4r"
+}
+
+variable "cpus" {
+  type = number
+}
+
+variable "names" {
+  type    = list(object({ name = string, note = optional(string) }))
+  default = [{ name = "a" }, { name = "b\n\"quoted\" ${"$"}{not}" }]
+}
+
+variable "token" {
+  type      = string
+  sensitive = true
+}
+
+output "notes" {
+  value = [for n in var.names : "${n.name} ${file("note.txt")} ${fileexists("more.txt")}"]
+}
+
+output "length" {
+  value     = length(var.token) + var.cpus
+  sensitive = true
+}
+`
+
+// What a Config was made of makes the same one again, whatever became of the
+// files and of what was given; sensitive variables are given again.
+func TestSource(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "main.vmctl.hcl"), []byte(sourceSpec))
+	write(t, filepath.Join(dir, "note.txt"), []byte("first"))
+	first, diags := spec.Load(dir, spec.Inputs{Vars: []string{"cpus=3"}, Environ: []string{"VMCTL_VAR_token=secret"}})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	source := first.Source()
+	if cmp.Equal(source.Variables, "") || len(source.Files) != 1 {
+		t.Fatalf("source: %+v", source)
+	}
+
+	write(t, filepath.Join(dir, "main.vmctl.hcl"), []byte("vmctl {\n  project = \"other\"\n}\n"))
+	write(t, filepath.Join(dir, "more.vmctl.hcl"), []byte("nonsense"))
+	again, diags := spec.Load(dir, spec.Inputs{
+		Source: &source, Vars: []string{"cpus=3"}, Environ: []string{"VMCTL_VAR_token=secret", "VMCTL_VAR_names=[]"},
+	})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	if diff := cmp.Diff(outputsOf(t, first), outputsOf(t, again)); diff != "" {
+		t.Errorf("outputs (-first +again):\n%s", diff)
+	}
+	if diff := cmp.Diff(source, again.Source()); diff != "" {
+		t.Errorf("source (-first +again):\n%s", diff)
+	}
+	if again.Settings.Project != "demo" {
+		t.Errorf("project is %q", again.Settings.Project)
+	}
+
+	// Another value than the saved one is no slip of the pen.
+	_, diags = spec.Load(dir, spec.Inputs{Source: &source, Vars: []string{"cpus=4"}, Environ: []string{"VMCTL_VAR_token=secret"}})
+	const want = "`var.cpus` has another value in the saved plan than `--var cpus` gives. Leave it out, or make the plan anew."
+	if len(diags) != 1 || diags[0].Detail != want {
+		t.Errorf("another value: %v, want %s", diags, want)
+	}
+
+	// Without the secret it is no spec; with another file it is another one.
+	if _, diags := spec.Load(dir, spec.Inputs{Source: &source}); !diags.HasErrors() {
+		t.Error("a sensitive variable was not asked for")
+	}
+	write(t, filepath.Join(dir, "note.txt"), []byte("second"))
+	write(t, filepath.Join(dir, "more.txt"), []byte(""))
+	changed, diags := spec.Load(dir, spec.Inputs{Source: &source, Environ: []string{"VMCTL_VAR_token=secret"}})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	if diff := cmp.Diff([]string{"more.txt", "note.txt"}, source.Changed(changed.Source())); diff != "" {
+		t.Errorf("changed (-want +got):\n%s", diff)
+	}
+}
+
+func outputsOf(t *testing.T, c *spec.Config) map[string]string {
+	t.Helper()
+	outputs, diags := c.Outputs(nil)
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	all := map[string]string{}
+	for _, o := range outputs {
+		all[o.Name] = o.Value.GoString()
+	}
+	return all
+}
