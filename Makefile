@@ -18,10 +18,10 @@ LINT := go tool -modfile=tools/go.mod golangci-lint
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build guest test-host test bench check fmt fmt-check tidy-check lint lint-test cross clean
+.PHONY: help quickstart build guest test-host test crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
 
 help: ## say what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 quickstart: ## install what is missing, build vmctl, and run a first VM in a folder of yours
 	@scripts/quickstart.sh
@@ -41,10 +41,13 @@ test-host: guest
 test: test-host ## install what is missing, and run every test, real VMs included
 	$(GO_TEST) -timeout 20m ./...
 
+crash-matrix: test-host ## kill vmctl before each change that it makes, on sim and on real QEMU, and print what came of it
+	VMCTL_CRASH_MATRIX=all $(GO_TEST) -timeout 170m -count=1 -v -run TestCrashMatrix ./acceptance/
+
 bench: test-host ## run the benchmarks
 	$(GO_TEST) -timeout 60m -run '^$$' -bench . ./...
 
-check: fmt-check tidy-check lint lint-test cross test ## all that must hold before a change is merged
+check: fmt-check tidy-check lint lint-test cross coverage test ## all that must hold before a change is merged
 
 fmt: ## format the code
 	$(LINT) fmt ./...
@@ -73,6 +76,9 @@ cross:
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build ./...
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
+
+coverage: ## see that no file of what decides, acts, stops, locks and remembers is tested less than it was
+	@scripts/coverage.sh
 
 clean: ## remove what was built, but for the guests in the cache
 	rm -rf bin

@@ -23,6 +23,7 @@ import (
 type lab struct {
 	vmctl string // the binary
 	guest string // folder of the tiny guest
+	cache string // what libvirt found out about QEMU, for homes that share it
 	user  *user.User
 }
 
@@ -63,6 +64,13 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer end()
+	shared.cache = filepath.Join(dir, "cache")
+	if err := os.Mkdir(shared.cache, 0o700); err != nil {
+		return 0, err
+	}
+	if err := own(shared.cache); err != nil {
+		return 0, err
+	}
 	return m.Run(), nil
 }
 

@@ -22,6 +22,10 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		UpdateScripts:       os.Getenv("UPDATE") == "1",
 		Setup: func(env *testscript.Env) error {
+			source, err := os.Getwd()
+			if err != nil {
+				return err
+			}
 			home, err := os.MkdirTemp("", "h") //nolint:usetesting // the path of a script's folder is too long for sockets
 			if err != nil {
 				return err
@@ -32,7 +36,7 @@ func TestScripts(t *testing.T) {
 				}
 			})
 			env.Defer(func() { endAll(t, home) })
-			env.Vars = append(env.Vars, "HOME="+home, "XDG_STATE_HOME="+home+"/s", "DATA="+home+"/d")
+			env.Vars = append(env.Vars, "HOME="+home, "XDG_STATE_HOME="+home+"/s", "DATA="+home+"/d", "SOURCE="+source)
 			return nil
 		},
 		Cmds: commands(),
@@ -42,6 +46,7 @@ func TestScripts(t *testing.T) {
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	all := simCommands()
 	all["exits"] = exits
+	all["install"] = install
 	return all
 }
 
@@ -62,4 +67,16 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("vmctl %v: exit code %d, want %s", args[1:], code, args[0])
 	}
+}
+
+// install puts a build of vmctl into the script's home, in place of the one that
+// is there: install VERSION.
+func install(ts *testscript.TestScript, _ bool, args []string) {
+	path := filepath.Join(ts.Getenv("HOME"), "vmctl")
+	build := exec.Command("go", "build", "-ldflags", "-X main.version="+args[0], "-o", path+".new", ".")
+	build.Dir = ts.Getenv("SOURCE")
+	if out, err := build.CombinedOutput(); err != nil {
+		ts.Fatalf("build vmctl %s: %v\n%s", args[0], err, out)
+	}
+	ts.Check(os.Rename(path+".new", path))
 }

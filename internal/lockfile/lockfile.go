@@ -1,7 +1,8 @@
 // Package lockfile holds a lock that the kernel frees when its holder ends,
 // however it ends. The lock is a flock on a file that is never deleted; a record
 // beside it says who holds it. A lock is held or not held: there are no ages and
-// nothing to clean up after a crash.
+// nothing to clean up after a crash. A lock that is shared excludes only whoever
+// wants it alone.
 //
 // A flock on a network file system excludes only as far as that system does.
 package lockfile
@@ -14,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"vmctl/internal/atomicfile"
@@ -37,25 +39,31 @@ type Request struct {
 	Waiting func(Owner)
 }
 
-// Lock is a lock that this process holds.
+// Lock is a lock that this process holds, alone or with others.
 type Lock struct {
 	file *os.File
 	path string
+	seat *Lock // of one who shares: its record
 }
 
-// HeldError says that another holds the lock.
+// HeldError says that another holds the lock, or that others share it.
 type HeldError struct {
-	Path  string
-	Owner Owner
+	Path    string
+	Owner   Owner   // the first of those who share it
+	Sharers []Owner // none: Owner holds it alone
 }
 
-// Error names the holder.
+// Error names the holder, or the first of those who share the lock.
 func (e *HeldError) Error() string {
-	if e.Owner == (Owner{}) {
-		return fmt.Sprintf("lock %s: held by another process", e.Path)
+	more := ""
+	if len(e.Sharers) > 1 {
+		more = fmt.Sprintf(", and by %d more", len(e.Sharers)-1)
 	}
-	return fmt.Sprintf("lock %s: held by %s (pid %d on %s) since %s",
-		e.Path, e.Owner.Command, e.Owner.PID, e.Owner.Host, e.Owner.Since.Format(time.RFC3339))
+	if e.Owner == (Owner{}) {
+		return fmt.Sprintf("lock %s: held by another process%s", e.Path, more)
+	}
+	return fmt.Sprintf("lock %s: held by %s (pid %d on %s) since %s%s",
+		e.Path, e.Owner.Command, e.Owner.PID, e.Owner.Host, e.Owner.Since.Format(time.RFC3339), more)
 }
 
 const (
@@ -74,32 +82,42 @@ var (
 	errLooked = errors.New("looked at by another")
 )
 
-// Acquire takes the lock. While another process holds it, Acquire waits for
-// r.Wait at most and then fails with a *HeldError; a lock that this very process
-// holds already is a *HeldError at once. An ended ctx ends the wait with its
-// error. Where the file system has no flock the error says so.
+// Acquire takes the lock. While another process holds it, or others share it,
+// Acquire waits for r.Wait at most and then fails with a *HeldError; a lock that
+// this very process holds already is a *HeldError at once. An ended ctx ends the
+// wait with its error. Where the file system has no flock the error says so.
 func Acquire(ctx context.Context, r Request) (*Lock, error) {
+	return acquire(ctx, r, way{lock: try, record: own})
+}
+
+// way is how a lock is held: alone or shared.
+type way struct {
+	lock   func(context.Context, string) (*os.File, error) // once, without waiting
+	record func(context.Context, *os.File, Request) (*Lock, error)
+}
+
+func acquire(ctx context.Context, r Request, w way) (*Lock, error) {
 	deadline, cancel := context.WithTimeout(ctx, r.Wait)
 	defer cancel()
 	looks, cancel := context.WithTimeout(ctx, max(r.Wait, lookLimit))
 	defer cancel()
 	for told := false; ; {
-		file, err := try(r.Path)
+		file, err := w.lock(ctx, r.Path)
 		switch {
 		case err == nil:
-			return own(file, r)
+			return w.record(ctx, file, r)
 		case errors.Is(err, errLooked):
 			if !sleep(looks, lookEvery) {
 				return nil, giveUp(ctx, fmt.Errorf("lock %s: another process keeps looking at it", r.Path))
 			}
 		case errors.Is(err, errHeld):
 			if !told || deadline.Err() != nil {
-				owner := readOwner(ctx, r.Path)
-				if deadline.Err() != nil || isSelf(owner, r.Owner) {
-					return nil, giveUp(ctx, &HeldError{Path: r.Path, Owner: owner})
+				held := heldBy(ctx, r.Path, err)
+				if deadline.Err() != nil || held.has(r.Owner) {
+					return nil, giveUp(ctx, held)
 				}
 				if r.Waiting != nil {
-					r.Waiting(owner)
+					r.Waiting(held.Owner)
 				}
 				told = true
 			}
@@ -119,10 +137,21 @@ func giveUp(ctx context.Context, seen error) error {
 	return seen
 }
 
-// isSelf reports whether holder is the process that asks. It would wait for
+// heldBy says who holds a lock that could not be had.
+func heldBy(ctx context.Context, path string, err error) *HeldError {
+	var shared *sharedError
+	if errors.As(err, &shared) {
+		return &HeldError{Path: path, Owner: shared.sharers[0], Sharers: shared.sharers}
+	}
+	return &HeldError{Path: path, Owner: readOwner(ctx, path)}
+}
+
+// has reports whether the process that asks is a holder. It would wait for
 // itself.
-func isSelf(holder, asking Owner) bool {
-	return holder.PID != 0 && holder.PID == asking.PID && holder.Host == asking.Host
+func (e *HeldError) has(asking Owner) bool {
+	return slices.ContainsFunc(append([]Owner{e.Owner}, e.Sharers...), func(o Owner) bool {
+		return o.PID != 0 && o.PID == asking.PID && o.Host == asking.Host
+	})
 }
 
 // sleep reports whether d passed before ctx ended.
@@ -139,8 +168,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // try takes the lock once, without waiting. A Holder call elsewhere locks the
 // file shared for a moment, so a refused exclusive lock proves nothing: only
-// when a shared one is refused too is there a holder.
-func try(path string) (*os.File, error) {
+// when a shared one is refused too, or somebody says to share it, is it held.
+func try(ctx context.Context, path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -148,7 +177,7 @@ func try(path string) (*os.File, error) {
 	err = lockExclusive(file)
 	if errors.Is(err, errHeld) {
 		if err = lockShared(file); err == nil {
-			err = errors.Join(errLooked, unlock(file))
+			err = errors.Join(sharedOrLooked(ctx, path), unlock(file))
 		}
 	} else if err == nil && !isAt(file, path) {
 		// Another file was put under the name: whoever comes next locks that one.
@@ -171,7 +200,7 @@ func isAt(file *os.File, path string) bool {
 }
 
 // own writes the record of a lock that was taken.
-func own(file *os.File, r Request) (*Lock, error) {
+func own(_ context.Context, file *os.File, r Request) (*Lock, error) {
 	l := &Lock{file: file, path: r.Path}
 	if err := l.write(r.Owner); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", r.Path, err), l.Release())
@@ -197,6 +226,9 @@ func (l *Lock) write(o Owner) error {
 // Release frees the lock and removes its record; the lock file stays. The lock
 // is free afterwards, also when an error says what could not be tidied.
 func (l *Lock) Release() error {
+	if l.seat != nil {
+		return l.leave()
+	}
 	// The record goes first: the next holder writes its own.
 	err := errors.Join(removeFile(ownerPath(l.path)), unlock(l.file), l.file.Close())
 	if err != nil {
@@ -205,7 +237,8 @@ func (l *Lock) Release() error {
 	return nil
 }
 
-// Holder says whether the lock is held, and by whom. It never makes an Acquire
+// Holder says whether one process holds the lock, and which; whether others share
+// it is what Sharers says. It never makes an Acquire
 // fail that runs at the same time, and it changes nothing. A lock whose file
 // does not exist is not held. The Owner of a held lock is zero where its record
 // cannot be read.

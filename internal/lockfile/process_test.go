@@ -27,7 +27,9 @@ func TestMain(m *testing.M) {
 	var err error
 	switch os.Getenv(childTask) {
 	case "hold":
-		err = holdUntilKilled(os.Args[1])
+		err = holdUntilKilled(os.Args[1], lockfile.Acquire)
+	case "share":
+		err = holdUntilKilled(os.Args[1], lockfile.Share)
 	case "count":
 		err = count(os.Args[1])
 	default:
@@ -55,8 +57,8 @@ func mine() lockfile.Owner {
 	return lockfile.Owner{PID: os.Getpid(), Host: "ada", Command: "child", Since: since}
 }
 
-func holdUntilKilled(path string) error {
-	if _, err := lockfile.Acquire(context.Background(), lockfile.Request{Path: path, Owner: mine()}); err != nil {
+func holdUntilKilled(path string, take func(context.Context, lockfile.Request) (*lockfile.Lock, error)) error {
+	if _, err := take(context.Background(), lockfile.Request{Path: path, Owner: mine()}); err != nil {
 		return err
 	}
 	fmt.Println("held")
@@ -64,34 +66,47 @@ func holdUntilKilled(path string) error {
 	return err
 }
 
+// holding starts a child that holds the lock until it is killed, and returns when
+// it does.
+func holding(t *testing.T, task, path string) *exec.Cmd {
+	t.Helper()
+	cmd := child(t, task, path)
+	// The child waits for the end of its input, which Wait brings after the kill.
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := bufio.NewReader(out).ReadString('\n'); said != "held\n" {
+		t.Fatalf("child said %q, %v", said, err)
+	}
+	return cmd
+}
+
+func kill(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("the child was not killed")
+	}
+}
+
 // A killed holder frees its lock, and what it wrote about itself misleads nobody.
 func TestKilledHolderFreesTheLock(t *testing.T) {
 	path := lockPath(t)
 	for range 10 {
-		cmd := child(t, "hold", path)
-		// The child waits for the end of its input, which Wait brings after the kill.
-		if _, err := cmd.StdinPipe(); err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if said, err := bufio.NewReader(out).ReadString('\n'); said != "held\n" {
-			t.Fatalf("child said %q, %v", said, err)
-		}
+		cmd := holding(t, "hold", path)
 		if got, want := holder(t, path), fmt.Sprintf("held true by %d child", cmd.Process.Pid); got != want {
 			t.Errorf("while the child lives: %s, want %s", got, want)
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Wait(); err == nil {
-			t.Fatal("the child was not killed")
-		}
+		kill(t, cmd)
 		if got := holder(t, path); got != "held false by 0 " {
 			t.Errorf("after the kill: %s", got)
 		}
@@ -190,4 +205,26 @@ func TestTwoProcessesNeverHoldIt(t *testing.T) {
 	if want := strconv.Itoa(counters * counts); string(data) != want {
 		t.Errorf("counted %s, want %s", data, want)
 	}
+}
+
+// Whoever shares the lock is named as long as it lives, and not longer.
+func TestKilledSharerFreesItsSeat(t *testing.T) {
+	path := lockPath(t)
+	first, second := holding(t, "share", path), holding(t, "share", path)
+	for _, stage := range []struct {
+		kill *exec.Cmd
+		want string
+	}{
+		{nil, fmt.Sprintf("%d child, %d child", first.Process.Pid, second.Process.Pid)},
+		{first, fmt.Sprintf("%d child", second.Process.Pid)},
+		{second, ""},
+	} {
+		if stage.kill != nil {
+			kill(t, stage.kill)
+		}
+		if got := sharers(t, path); got != stage.want {
+			t.Errorf("shared by %q, want %q", got, stage.want)
+		}
+	}
+	release(t, acquire(t, lockfile.Request{Path: path, Owner: owner(1)}))
 }

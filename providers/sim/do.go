@@ -34,6 +34,9 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 }
 
 func (j *job) do(ctx context.Context) (providers.Result, error) {
+	if err := j.clean(); err != nil {
+		return providers.Result{}, err
+	}
 	if err := j.begin(ctx); err != nil {
 		return providers.Result{}, err
 	}

@@ -186,7 +186,7 @@ func (p *Provider) writeRun(f vmFile, r *runFile) error {
 }
 
 // write replaces a file of the host. Whoever is killed meanwhile leaves the old
-// one or the new one, and at most one temporary file, which the next write takes.
+// one or the new one, and at most one temporary file, which the next step removes.
 // A simulated host does not outlive a power failure, so nothing is synced.
 func (p *Provider) write(path string, content any) error {
 	text, err := json.MarshalIndent(content, "", "  ")
@@ -204,6 +204,16 @@ func (p *Provider) write(path string, content any) error {
 	}
 	if err := os.Rename(temp, path); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// clean removes what a write left that was killed.
+func (p *Provider) clean() error {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if err := os.Remove(p.path(tempFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove what an earlier run left half written: %w", err)
 	}
 	return nil
 }

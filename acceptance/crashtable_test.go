@@ -1,0 +1,98 @@
+//go:build linux
+
+package acceptance_test
+
+import (
+	"strings"
+	"syscall"
+)
+
+const (
+	simHost = "provider \"sim\" \"here\" {}\n"
+	simVM   = simHost + `vm "dev" {
+  provider = provider.sim.here
+  cpus     = 1
+  memory   = "256MiB"
+  lifecycle {
+    on_change = { name = "replace" }
+  }
+}
+`
+	qemuVM = `vm "dev" {
+  cpus   = 1
+  memory = "256MiB"
+  accel  = "tcg"
+  boot {
+    kernel  = "guest/vmlinuz"
+    initrd  = "guest/initrd.gz"
+    cmdline = "console=ttyS0 quiet"
+  }
+}
+`
+)
+
+func edited(spec, old, text string) string {
+	if !strings.Contains(spec, old) {
+		panic("the spec does not hold " + old)
+	}
+	return strings.Replace(spec, old, text, 1)
+}
+
+func off(spec string) string { return edited(spec, "  cpus ", "  running = false\n  cpus ") }
+
+func bigger(spec string) string { return edited(spec, "256MiB", "320MiB") }
+
+var destroyAll = []string{"destroy", "--auto-approve"}
+
+// simOperations are all that a simulated host can do.
+var simOperations = []operation{
+	{name: "create", spec: simVM},
+	{name: "create, off", spec: off(simVM)},
+	{name: "create two", spec: simVM + strings.Replace(strings.TrimPrefix(simVM, simHost), "dev", "ops", 1)},
+	{name: "change what only vmctl heeds", before: simVM, spec: edited(simVM, "  lifecycle", "  stop {\n    grace = \"7s\"\n  }\n  lifecycle")},
+	{name: "change while off", before: off(simVM), spec: bigger(off(simVM))},
+	{name: "restart", before: simVM, spec: bigger(simVM)},
+	{name: "replace", renews: true, before: simVM, spec: edited(simVM, "  cpus ", "  name = \"other\"\n  cpus ")},
+	{name: "stop", before: simVM, spec: off(simVM)},
+	{name: "start", before: off(simVM), spec: simVM},
+	{name: "stop by command", before: simVM, spec: simVM, args: []string{"vm", "stop", "dev"}},
+	{name: "start by command", before: off(simVM), spec: off(simVM), args: []string{"vm", "start", "dev"}},
+	{name: "restart by command", before: simVM, spec: simVM, args: []string{"vm", "restart", "dev"}},
+	{name: "start what was killed", before: simVM, spec: simVM, damage: killed},
+	{name: "recover what is broken", before: simVM, spec: simVM, damage: func(s *crashSite) { s.remove("sim-here/run/*.pid") }},
+	{name: "make again what is gone", before: simVM, spec: simVM, damage: gone},
+	{name: "adopt", before: simVM, spec: simVM, damage: forgotten},
+	{name: "adopt and restart", before: simVM, spec: bigger(simVM), damage: forgotten},
+	{name: "forget", before: simVM, spec: simHost, damage: gone},
+	{name: "delete", before: simVM, spec: simHost},
+	{name: "delete what is off", before: off(simVM), spec: simHost},
+	{name: "destroy", before: simVM, spec: simVM, args: destroyAll, again: destroyAll},
+	{name: "destroy what is broken", before: simVM, spec: simVM, args: destroyAll, again: destroyAll, damage: func(s *crashSite) { s.remove("sim-here/run/*.pid") }},
+	{name: "destroy what no state knows", before: simVM, spec: simVM, args: destroyAll, again: destroyAll, damage: forgotten},
+}
+
+// killed ends the process of a simulated VM at once.
+func killed(s *crashSite) {
+	id := s.simProcess("demo.dev")
+	if err := syscall.Kill(id.PID, syscall.SIGKILL); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// gone removes a simulated VM altogether, as somebody else would.
+func gone(s *crashSite) {
+	killed(s)
+	s.remove("sim-here/vms/*")
+	s.remove("sim-here/run/*")
+}
+
+// forgotten loses the state.
+func forgotten(s *crashSite) { s.remove("state.json*") }
+
+// qemuOperations are what real QEMU goes through.
+var qemuOperations = []operation{
+	{name: "create", spec: qemuVM},
+	{name: "stop", before: qemuVM, spec: off(qemuVM)},
+	{name: "restart", before: qemuVM, spec: bigger(qemuVM)},
+	{name: "delete", before: qemuVM, spec: ""},
+}

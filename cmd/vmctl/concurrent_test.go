@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// changing is a spec whose every apply has something to do: what one wrote, the
+// next writes anew.
+const changing = spec + `
+variable "grace" {
+  type = string
+}
+
+provider "sim" "here" {}
+
+vm "dev" {
+  provider = provider.sim.here
+  cpus     = 1
+  memory   = "256MiB"
+
+  stop {
+    grace = var.grace
+  }
+}
+`
+
+// applied is how one apply ended, and when it held the run lock.
+type applied struct {
+	name        string
+	code        int
+	first, last time.Time // of its steps' events
+	stderr      string
+}
+
+// Fifty applies on one project at once: one holder at a time, nobody's change is
+// lost, and each ends with a code of the table: done, or the lock was held.
+//
+// row X05
+func TestFiftyApplies(t *testing.T) {
+	home, err := os.MkdirTemp("", "h") //nolint:usetesting // the path of t.TempDir is too long for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		endAll(t, home)
+		if err := os.RemoveAll(home); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.WriteFile(filepath.Join(home, "main.vmctl.hcl"), []byte(changing), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := make([]applied, 50)
+	var wait sync.WaitGroup
+	for i := range all {
+		patience := "10m"
+		if i%5 == 0 {
+			patience = "0s"
+		}
+		wait.Go(func() { all[i] = apply(t, home, i, patience) })
+	}
+	wait.Wait()
+	var done []applied
+	for i, a := range all {
+		switch {
+		case a.code == 0:
+			done = append(done, a)
+		case a.code == 7 && i%5 == 0 && strings.Contains(a.stderr, "(pid "):
+		default:
+			t.Errorf("%s: exit code %d\n%s", a.name, a.code, a.stderr)
+		}
+	}
+	slices.SortFunc(done, func(a, b applied) int { return a.first.Compare(b.first) })
+	for i := range len(done) - 1 {
+		if a, b := done[i], done[i+1]; a.last.After(b.first) {
+			t.Errorf("%s worked until %s, and %s from %s", a.name, a.last, b.name, b.first)
+		}
+	}
+	if len(done) < 40 {
+		t.Errorf("%d applies are done, want at least the 40 that wait", len(done))
+	}
+	var state struct {
+		Serial      int
+		Interrupted []any
+	}
+	text, err := os.ReadFile(filepath.Join(home, "d", "state.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first journal begins with a snapshot of nothing.
+	if err := json.Unmarshal(text, &state); err != nil || state.Serial != len(done) || len(state.Interrupted) != 0 {
+		t.Errorf("after %d applies the state has serial %d and interruptions %v (%v)", len(done), state.Serial, state.Interrupted, err)
+	}
+	if vms, err := processesIn(home); err != nil || len(vms) != 1 {
+		t.Errorf("processes of the one VM: %v, %v", vms, err)
+	}
+}
+
+// apply runs vmctl apply with a variable of its own.
+func apply(t *testing.T, home string, i int, patience string) applied {
+	path, err := exec.LookPath("vmctl") // testscript.Main put it there
+	if err != nil {
+		t.Error(err)
+		return applied{}
+	}
+	cmd := exec.Command(path, "apply", "--auto-approve", "--json", "--lock-timeout="+patience, fmt.Sprintf("--var=grace=%ds", 100+i))
+	cmd.Dir, cmd.Env = home, append(os.Environ(), "HOME="+home, "VMCTL_DATA_DIR="+home+"/d", "VMCTL_LOG=")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	a := applied{name: fmt.Sprintf("apply %d", i)}
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Error(err)
+	}
+	a.code, a.stderr = cmd.ProcessState.ExitCode(), stderr.String()
+	for line := range strings.Lines(stdout.String()) {
+		var event struct{ At time.Time }
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Errorf("%s says %q: %v", a.name, line, err)
+		}
+		if event.At.IsZero() {
+			continue
+		}
+		if a.first.IsZero() {
+			a.first = event.At
+		}
+		a.last = event.At
+	}
+	return a
+}
