@@ -9,16 +9,12 @@ package lockfile
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
-
-	"vmctl/internal/atomicfile"
 )
 
 // Owner is who holds a lock, as the holder says. The zero Owner is somebody who
@@ -43,20 +39,25 @@ type Request struct {
 type Lock struct {
 	file *os.File
 	path string
-	seat *Lock // of one who shares: its record
+	seat *Lock  // of one who shares: its record
+	said []byte // its record
 }
 
 // HeldError says that another holds the lock, or that others share it.
 type HeldError struct {
-	Path    string
-	Owner   Owner   // the first of those who share it
-	Sharers []Owner // none: Owner holds it alone
+	Path     string
+	Owner    Owner   // the first of those who share it
+	Sharers  []Owner // none: Owner holds it alone
+	Replaced bool    // the lock file was replaced while it was held: the holder has the old one
 }
 
 // Error names the holder, or the first of those who share the lock.
 func (e *HeldError) Error() string {
 	more := ""
-	if len(e.Sharers) > 1 {
+	switch {
+	case e.Replaced:
+		more = ", though its file was replaced"
+	case len(e.Sharers) > 1:
 		more = fmt.Sprintf(", and by %d more", len(e.Sharers)-1)
 	}
 	if e.Owner == (Owner{}) {
@@ -78,8 +79,9 @@ const (
 )
 
 var (
-	errHeld   = errors.New("held by another")
-	errLooked = errors.New("looked at by another")
+	errHeld     = errors.New("held by another")
+	errReplaced = errors.New("held by another, whose file was replaced")
+	errLooked   = errors.New("looked at by another")
 )
 
 // Acquire takes the lock. While another process holds it, or others share it,
@@ -139,11 +141,14 @@ func giveUp(ctx context.Context, seen error) error {
 
 // heldBy says who holds a lock that could not be had.
 func heldBy(ctx context.Context, path string, err error) *HeldError {
+	held := &HeldError{Path: path, Replaced: errors.Is(err, errReplaced)}
 	var shared *sharedError
 	if errors.As(err, &shared) {
-		return &HeldError{Path: path, Owner: shared.sharers[0], Sharers: shared.sharers}
+		held.Owner, held.Sharers = shared.sharers[0], shared.sharers
+	} else {
+		held.Owner = readOwner(ctx, path)
 	}
-	return &HeldError{Path: path, Owner: readOwner(ctx, path)}
+	return held
 }
 
 // has reports whether the process that asks is a holder. It would wait for
@@ -182,6 +187,10 @@ func try(ctx context.Context, path string) (*os.File, error) {
 	} else if err == nil && !isAt(file, path) {
 		// Another file was put under the name: whoever comes next locks that one.
 		err = errors.Join(errLooked, unlock(file))
+	} else if err == nil {
+		if err = survivors(ctx, file, path); err != nil {
+			err = errors.Join(err, unlock(file))
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -208,29 +217,14 @@ func own(_ context.Context, file *os.File, r Request) (*Lock, error) {
 	return l, nil
 }
 
-func (l *Lock) write(o Owner) error {
-	// The record of a holder that crashed must not be read as ours meanwhile.
-	if err := removeFile(ownerPath(l.path)); err != nil {
-		return err
-	}
-	if err := atomicfile.Clean(ownerPath(l.path)); err != nil {
-		return err
-	}
-	data, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(ownerPath(l.path), append(data, '\n'), 0o600)
-}
-
-// Release frees the lock and removes its record; the lock file stays. The lock
-// is free afterwards, also when an error says what could not be tidied.
+// Release frees the lock and removes its own record; the lock file stays. The
+// lock is free afterwards, also when an error says what could not be tidied.
 func (l *Lock) Release() error {
 	if l.seat != nil {
 		return l.leave()
 	}
 	// The record goes first: the next holder writes its own.
-	err := errors.Join(removeFile(ownerPath(l.path)), unlock(l.file), l.file.Close())
+	err := errors.Join(l.takeBack(), unlock(l.file), l.file.Close())
 	if err != nil {
 		return fmt.Errorf("unlock %s: %w", l.path, err)
 	}
@@ -238,13 +232,17 @@ func (l *Lock) Release() error {
 }
 
 // Holder says whether one process holds the lock, and which; whether others share
-// it is what Sharers says. It never makes an Acquire
-// fail that runs at the same time, and it changes nothing. A lock whose file
-// does not exist is not held. The Owner of a held lock is zero where its record
-// cannot be read.
+// it is what Sharers says. It never makes an Acquire fail that runs at the same
+// time, and it changes nothing. A lock whose file does not exist is not held,
+// unless who held it before still does. The Owner of a held lock is zero where its
+// record cannot be read.
 func Holder(ctx context.Context, path string) (owner Owner, held bool, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		r, ok := readRecord(path)
+		if ok && r.File != "" && hasOpen(r.Owner, r.File) {
+			return r.Owner, true, nil
+		}
 		return Owner{}, false, nil
 	}
 	if err != nil {
@@ -252,6 +250,7 @@ func Holder(ctx context.Context, path string) (owner Owner, held bool, err error
 	}
 	err = lockShared(file)
 	if err == nil {
+		held = survives(file, path)
 		err = unlock(file)
 	} else if errors.Is(err, errHeld) {
 		held, err = true, nil
@@ -271,19 +270,15 @@ func Holder(ctx context.Context, path string) (owner Owner, held bool, err error
 func readOwner(ctx context.Context, path string) Owner {
 	ctx, cancel := context.WithTimeout(ctx, recordLimit)
 	defer cancel()
-	var o Owner
 	for {
-		data, err := os.ReadFile(ownerPath(path))
-		if err == nil && json.Unmarshal(data, &o) == nil {
-			return o
+		if r, ok := readRecord(path); ok {
+			return r.Owner
 		}
 		if !sleep(ctx, lookEvery) {
 			return Owner{}
 		}
 	}
 }
-
-func ownerPath(path string) string { return filepath.Clean(path) + ".owner" }
 
 func removeFile(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {

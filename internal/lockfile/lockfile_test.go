@@ -146,6 +146,7 @@ func TestEndedContextEndsTheWait(t *testing.T) {
 	}
 }
 
+// row J40
 func TestProcessDoesNotWaitForItself(t *testing.T) {
 	path := lockPath(t)
 	defer release(t, acquire(t, lockfile.Request{Path: path, Owner: owner(1)}))

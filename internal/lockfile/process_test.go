@@ -32,6 +32,10 @@ func TestMain(m *testing.M) {
 		err = holdUntilKilled(os.Args[1], lockfile.Share)
 	case "count":
 		err = count(os.Args[1])
+	case "enter":
+		err = enterForever(os.Args[1])
+	case "once":
+		err = enter(os.Args[1])
 	default:
 		os.Exit(m.Run())
 	}
@@ -54,6 +58,9 @@ func child(t *testing.T, task, path string) *exec.Cmd {
 }
 
 func mine() lockfile.Owner {
+	if os.Getenv("LOCKFILE_TEST_HERE") != "" {
+		return here()
+	}
 	return lockfile.Owner{PID: os.Getpid(), Host: "ada", Command: "child", Since: since}
 }
 
@@ -99,6 +106,8 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 }
 
 // A killed holder frees its lock, and what it wrote about itself misleads nobody.
+//
+// row J35
 func TestKilledHolderFreesTheLock(t *testing.T) {
 	path := lockPath(t)
 	for range 10 {

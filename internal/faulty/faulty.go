@@ -1,0 +1,18 @@
+// Package faulty lets tests see every system call by which code changes files,
+// and decide what becomes of it: a disk that is full at the third write, a folder
+// that cannot be written to, a file system without locks. The calls are real, as
+// is the code that makes them, and no privilege is needed.
+package faulty
+
+import "syscall"
+
+// Call is a system call that changes a file or a folder, or locks a file.
+type Call struct {
+	N    int    // from 1, of those in the folder
+	Name string // as in the manual: "openat", "write", "renameat"
+	Path string // of the file, absolute; the old one of a rename
+}
+
+// Decide says how a call ends: 0 lets it happen, anything else is its error. It
+// must not make such calls itself.
+type Decide func(Call) syscall.Errno

@@ -1,0 +1,31 @@
+package lockfile
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// hasOpen reports whether a process has a file open. What cannot be read is no:
+// the kernel's lock decides, this only notices a file that was replaced.
+func hasOpen(o Owner, file string) bool {
+	host, err := os.Hostname()
+	if err != nil || o.Host != host || o.PID <= 0 {
+		return false
+	}
+	open, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(o.PID), "fd", "*"))
+	if err != nil {
+		return false
+	}
+	for _, path := range open {
+		info, err := os.Stat(path) // of what is open, also where its name is gone
+		if err != nil {
+			continue
+		}
+		if s, ok := info.Sys().(*syscall.Stat_t); ok && statID(s) == file {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,111 @@
+package lockfile
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"vmctl/internal/atomicfile"
+)
+
+// record is what a holder writes beside its lock file: who it is, and which file
+// it has locked.
+type record struct {
+	Owner
+	File string `json:"file,omitempty"` // the system's own identity of the file; "" where there is none
+}
+
+// readRecord is false for a record that is not there or cannot be read.
+func readRecord(path string) (record, bool) {
+	data, err := os.ReadFile(ownerPath(path))
+	if err != nil {
+		return record{}, false
+	}
+	var r record
+	return r, json.Unmarshal(data, &r) == nil
+}
+
+func (l *Lock) write(o Owner) error {
+	// The record of a holder that crashed must not be read as ours meanwhile.
+	if err := removeRecord(l.path); err != nil {
+		return err
+	}
+	data, err := json.Marshal(record{Owner: o, File: fileID(l.file)})
+	if err != nil {
+		return err
+	}
+	l.said = append(data, '\n')
+	return atomicfile.Write(ownerPath(l.path), l.said, 0o600)
+}
+
+// takeBack removes the record unless it is another's, who got the lock after its
+// file was replaced.
+func (l *Lock) takeBack() error {
+	data, err := os.ReadFile(ownerPath(l.path))
+	if err == nil && !bytes.Equal(data, l.said) {
+		return nil
+	}
+	return removeFile(ownerPath(l.path))
+}
+
+func removeRecord(path string) error {
+	return errors.Join(removeFile(ownerPath(path)), atomicfile.Clean(ownerPath(path)))
+}
+
+const ownerSuffix = ".owner"
+
+func ownerPath(path string) string { return filepath.Clean(path) + ownerSuffix }
+
+// survivors is errHeld where file could be locked alone and is held all the same:
+// by who holds or shares another file, that was under this name before.
+func survivors(ctx context.Context, file *os.File, path string) error {
+	if survives(file, path) {
+		return errors.Join(errHeld, errReplaced)
+	}
+	all, err := Sharers(ctx, path)
+	if err == nil && len(all) > 0 {
+		return errors.Join(&sharedError{sharers: all}, errReplaced)
+	}
+	return err
+}
+
+// survives reports whether the holder of another file, that was under this name
+// before, still has that open: the lock is held then, though file could be locked.
+func survives(file *os.File, path string) bool {
+	r, ok := readRecord(path)
+	return ok && r.File != "" && r.File != fileID(file) && hasOpen(r.Owner, r.File)
+}
+
+// LostError says that the file of a lock that is held was moved, removed or
+// replaced: whoever comes next may get the lock too.
+type LostError struct {
+	Path  string
+	Owner Owner // who has it now; zero: nobody has said
+}
+
+// Error says what happened to the file.
+func (e *LostError) Error() string {
+	lost := fmt.Sprintf("lock %s: its file was moved, removed or replaced while this process held it", e.Path)
+	if e.Owner == (Owner{}) {
+		return lost
+	}
+	return fmt.Sprintf("%s, and %s (pid %d on %s) has it now", lost, e.Owner.Command, e.Owner.PID, e.Owner.Host)
+}
+
+// Check fails with a *LostError if the lock no longer keeps others away, because
+// another file, or none, has its name.
+func (l *Lock) Check() error {
+	if isAt(l.file, l.path) {
+		return nil
+	}
+	lost := &LostError{Path: l.path}
+	data, err := os.ReadFile(ownerPath(l.path))
+	if r, ok := readRecord(l.path); ok && err == nil && !bytes.Equal(data, l.said) {
+		lost.Owner = r.Owner
+	}
+	return lost
+}
