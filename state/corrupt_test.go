@@ -116,7 +116,8 @@ func TestCorruptSnapshotIsNeverEmpty(t *testing.T) {
 		{"another kind of file", `["a"]`, "unexpected array, at byte 1"},
 		{"null", "null", "it does not say its format"},
 		{"empty object", "{}", "it does not say its format"},
-		{"format 0", `{"format":0}`, "it does not say its format"},
+		{"format 0", `{"format":0}`, "it says that it has format 0, and no vmctl ever wrote that"},
+		{"negative format", `{"format":-1}`, "it says that it has format -1, and no vmctl ever wrote that"},
 		{"twice", good + good, "invalid character '{' after top-level value, at byte " + fmt.Sprint(len(good)+1)},
 		{"unknown field", strings.Replace(good, `"serial"`, `"serials"`, 1), `json: unknown field "serials"`},
 		{"unknown field of a record", strings.Replace(good, `"starts"`, `"started"`, 1), `json: unknown field "started"`},
@@ -140,8 +141,8 @@ func TestCorruptSnapshotIsNeverEmpty(t *testing.T) {
 			}
 			path := filepath.Join(f.Dir, "state.json")
 			want := "read the state: " + path + " is corrupt: " + test.want + "; nothing was changed\n" +
-				"to go on without it, and find by its marks what this project owns:\n" +
-				"mv " + path + " " + path + ".corrupt"
+				"to keep what can be read, and find by its marks what this project owns:\n" +
+				"vmctl state repair"
 			if d := cmp.Diff(want, err.Error()); d != "" {
 				t.Errorf("error (-want +got):\n%s", d)
 			}
@@ -161,9 +162,22 @@ func TestCorruptSnapshotNamesItsBackup(t *testing.T) {
 	err := refused(t, f)
 	path := filepath.Join(f.Dir, "state.json")
 	want := fmt.Sprintf("read the state: %[1]s is corrupt: unexpected end of JSON input, at byte 100; nothing was changed\n"+
+		"to go back to the snapshot before it, %[1]s.backup:\n", path)
+	if d := cmp.Diff(want+"vmctl state repair", err.Error()); d != "" {
+		t.Errorf("error (-want +got):\n%s", d)
+	}
+	f.RepairWith = "vmctl state repair -C elsewhere"
+	if d := cmp.Diff(want+f.RepairWith, refused(t, f).Error()); d != "" {
+		t.Errorf("error (-want +got):\n%s", d)
+	}
+	// What no command repairs has to be moved by hand.
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	want = fmt.Sprintf("read the state: %[1]s is corrupt: it is a folder; nothing was changed\n"+
 		"to go back to the snapshot before it, %[1]s.backup:\n"+
 		"mv '%[1]s' '%[1]s.corrupt' && cp -p '%[1]s.backup' '%[1]s'", path)
-	if d := cmp.Diff(want, err.Error()); d != "" {
+	if d := cmp.Diff(want, refused(t, f).Error()); d != "" {
 		t.Errorf("error (-want +got):\n%s", d)
 	}
 }
@@ -175,7 +189,8 @@ func TestUnreadableSnapshotIsNeverEmpty(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := refused(t, f); !strings.Contains(err.Error(), path+" is corrupt: it is a folder; nothing was changed") {
+	if err := refused(t, f); !strings.Contains(err.Error(), path+" is corrupt: it is a folder; nothing was changed\n"+
+		"to go on without it, and find by its marks what this project owns:\nmv "+path+" "+path+".corrupt") {
 		t.Errorf("a folder in its place: %v", err)
 	}
 	for target, want := range map[string]string{
@@ -297,9 +312,12 @@ func TestCorruptJournalIsRefused(t *testing.T) {
 			if test.line > 0 {
 				where += fmt.Sprintf(", line %d,", test.line)
 			}
+			what := "to keep what can be read, and find by its marks what this project owns:"
+			if test.line > 0 {
+				what = "to keep the lines before it, and go on:"
+			}
 			want := "read the state: " + where + " is corrupt: " + strings.ReplaceAll(test.want, "DIR", f.Dir) + "; nothing was changed\n" +
-				"to go on without it, and find by its marks what this project owns:\n" +
-				"mv " + path + " " + path + ".corrupt"
+				what + "\nvmctl state repair"
 			var corrupt *state.CorruptError
 			if d := cmp.Diff(want, err.Error()); d != "" || !errors.As(err, &corrupt) {
 				t.Errorf("error (-want +got):\n%s", d)

@@ -40,6 +40,7 @@ type recordFile struct {
 	LastStop   string            `json:"last_stop,omitempty"`
 	Ready      bool              `json:"ready,omitempty"`
 	Reserved   bool              `json:"reserved,omitempty"`
+	Was        []spec.Address    `json:"was,omitempty"`
 }
 
 type providerFile struct {
@@ -54,7 +55,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Kind: r.Kind, Provider: providerFile(r.Provider), Settings: newValue(r.Settings),
 		ID: r.ID, Name: r.Name, Generation: r.Generation, Starts: r.Starts, Replaced: r.Replaced,
 		Values: newValue(r.Values), Digests: r.Digests, Policy: newValue(r.Policy),
-		Uses: r.Uses, LastStop: r.LastStop, Ready: r.Ready, Reserved: r.Reserved,
+		Uses: r.Uses, LastStop: r.LastStop, Ready: r.Ready, Reserved: r.Reserved, Was: r.Was,
 	})
 }
 
@@ -68,7 +69,7 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 		Kind: f.Kind, Provider: spec.ProviderRef(f.Provider), Settings: f.Settings.orNil(),
 		ID: f.ID, Name: f.Name, Generation: f.Generation, Starts: f.Starts, Replaced: f.Replaced,
 		Values: f.Values.orNil(), Digests: f.Digests, Policy: f.Policy.orNil(),
-		Uses: f.Uses, LastStop: f.LastStop, Ready: f.Ready, Reserved: f.Reserved,
+		Uses: f.Uses, LastStop: f.LastStop, Ready: f.Ready, Reserved: f.Reserved, Was: f.Was,
 	}
 	return nil
 }
@@ -76,7 +77,7 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 // encodeSnapshot returns the bytes of state.json.
 func (f Folder) encodeSnapshot(s *Snapshot) ([]byte, error) {
 	data, err := encode(snapshotFile{
-		Format: Format, Version: f.Version, ID: f.ID, Project: f.Project,
+		Format: f.formats().newest, Version: f.Version, ID: f.ID, Project: f.Project,
 		Serial: s.Serial, Records: s.Records, Forgotten: s.Forgotten, Interrupted: append([]Entry{}, s.Interrupted...),
 	})
 	if err != nil {
@@ -92,20 +93,16 @@ func (f Folder) encodeSnapshot(s *Snapshot) ([]byte, error) {
 
 // decodeSnapshot reads the bytes of state.json.
 func (f Folder) decodeSnapshot(data []byte) (*Snapshot, error) {
-	// Only these two may be looked at before the format is known.
-	var head struct {
-		Format  int    `json:"format"`
-		Version string `json:"vmctl_version"`
-	}
-	switch err := json.Unmarshal(data, &head); {
-	case len(bytes.TrimSpace(data)) == 0:
-		return nil, f.corruptSnapshot(errors.New("it is empty"))
+	head, err := readHead(data)
+	switch known := f.formats(); {
 	case err != nil:
-		return nil, f.corruptSnapshot(plainError(err))
-	case head.Format > Format:
-		return nil, &NewerError{Path: f.statePath(), Format: head.Format, Version: head.Version}
-	case head.Format < 1:
-		return nil, f.corruptSnapshot(errors.New("it does not say its format"))
+		return nil, f.corruptSnapshot(err)
+	case *head.Format > known.newest:
+		return nil, &NewerError{Path: f.statePath(), Format: *head.Format, Version: head.Version}
+	default:
+		if data, err = known.snapshot(*head.Format, data); err != nil {
+			return nil, f.corruptSnapshot(err)
+		}
 	}
 	var file snapshotFile
 	if err := decode(data, &file); err != nil {

@@ -12,7 +12,9 @@ import (
 type LockedError struct {
 	Dir    string // the data directory
 	Holder Holder // zero where its record cannot be read
-	Self   bool   // the holder is this very process
+	// Replaced says that the lock file was replaced while the holder has it.
+	Replaced bool
+	Self     bool // the holder is this very process
 }
 
 // Error names the holder and says what to do.
@@ -23,9 +25,30 @@ func (e *LockedError) Error() string {
 	case e.Holder == Holder{}:
 		return fmt.Sprintf("take the run lock in %s: another process holds it; wait for it to end, or let this command wait with --lock-timeout=5m", e.Dir)
 	default:
+		since := e.Holder.Since.UTC().Format(time.RFC3339)
+		if e.Replaced {
+			since += ", though its lock file was replaced"
+		}
 		return fmt.Sprintf("take the run lock in %s: %q (pid %d on %s) has held it since %s; wait for it to end, or let this command wait with --lock-timeout=5m",
-			e.Dir, e.Holder.Command, e.Holder.PID, e.Holder.Host, e.Holder.Since.UTC().Format(time.RFC3339))
+			e.Dir, e.Holder.Command, e.Holder.PID, e.Holder.Host, since)
 	}
+}
+
+// LostLockError says that the run lock keeps nobody away any more: its file was
+// moved, removed or replaced under this process. Nothing more is written; the
+// journal has all that was before.
+type LostLockError struct {
+	Path   string // of the lock file
+	Holder Holder // who has it now; zero: nobody has said
+}
+
+// Error says what happened, and what to type.
+func (e *LostLockError) Error() string {
+	who := "another command may be at work"
+	if e.Holder != (Holder{}) {
+		who = fmt.Sprintf("%q (pid %d on %s) has it now", e.Holder.Command, e.Holder.PID, e.Holder.Host)
+	}
+	return fmt.Sprintf("the run lock is lost: %s was moved, removed or replaced meanwhile, and %s; nothing more is written: see who is at work with vmctl lock list, then vmctl plan", e.Path, who)
 }
 
 // CorruptError says that a file of the state cannot be understood. The file is
@@ -35,6 +58,8 @@ type CorruptError struct {
 	Backup string // a snapshot to go back to; "": there is none, or it is not needed
 	Line   int    // of a journal, from 1; 0: the file as a whole
 	Err    error
+
+	repair string // the command that repairs it; "": none can
 }
 
 // Error says what is wrong, where, and on lines of their own what to type.
@@ -45,11 +70,18 @@ func (e *CorruptError) Error() string {
 	}
 	found := fmt.Sprintf("read the state: %s is corrupt: %v; nothing was changed", where, e.Err)
 	aside := fmt.Sprintf("mv %s %s", quote(e.Path), quote(e.Path+".corrupt"))
-	if e.Backup == "" {
+	switch {
+	case e.repair == "" && e.Backup != "":
+		return found + fmt.Sprintf("\nto go back to the snapshot before it, %s:\n%s && cp -p %s %s", e.Backup, aside, quote(e.Backup), quote(e.Path))
+	case e.repair == "":
 		return found + "\nto go on without it, and find by its marks what this project owns:\n" + aside
+	case e.Backup != "":
+		return found + fmt.Sprintf("\nto go back to the snapshot before it, %s:\n%s", e.Backup, e.repair)
+	case e.Line > 0:
+		return found + "\nto keep the lines before it, and go on:\n" + e.repair
+	default:
+		return found + "\nto keep what can be read, and find by its marks what this project owns:\n" + e.repair
 	}
-	return found + fmt.Sprintf("\nto go back to the snapshot before it, %s:\n%s && cp -p %s %s",
-		e.Backup, aside, quote(e.Backup), quote(e.Path))
 }
 
 // Unwrap returns what is wrong.

@@ -60,7 +60,9 @@ func (f Folder) readSnapshot() ([]byte, error) {
 		// It was made between the two looks.
 		return f.readSnapshot()
 	case lstatErr == nil && info.IsDir():
-		return nil, f.corruptSnapshot(errors.New("it is a folder"))
+		e := f.corruptSnapshot(errors.New("it is a folder"))
+		e.repair = "" // which no command moves away
+		return nil, e
 	default:
 		return nil, fmt.Errorf("read the state: %w; nothing was changed: make that file readable, or choose another data directory with --data-dir", err)
 	}

@@ -21,6 +21,11 @@ type Folder struct {
 	Project string           // for people
 	Version string           // of vmctl, for whoever has to read the files later
 	Now     func() time.Time // dates of entries and locks; required by Open
+	// RepairWith is what to type to repair the state, for errors. "": vmctl state
+	// repair.
+	RepairWith string
+
+	reads formats // those of a test; zero: those of this build
 }
 
 var _ Store = Folder{}
@@ -108,7 +113,7 @@ func (f Folder) lock(ctx context.Context, o Owner) (*lockfile.Lock, error) {
 	})
 	var held *lockfile.HeldError
 	if errors.As(err, &held) && ctx.Err() == nil {
-		return nil, &LockedError{Dir: f.Dir, Holder: Holder(held.Owner), Self: held.Owner.PID == os.Getpid() && held.Owner.Host == host}
+		return nil, &LockedError{Dir: f.Dir, Holder: Holder(held.Owner), Replaced: held.Replaced, Self: held.Owner.PID == os.Getpid() && held.Owner.Host == host}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("take the run lock: %w", err)
@@ -118,10 +123,8 @@ func (f Folder) lock(ctx context.Context, o Owner) (*lockfile.Lock, error) {
 
 // open reads the files under the lock and folds what is in the journal.
 func (f Folder) open(lock *lockfile.Lock) (*journal, error) {
-	for _, path := range []string{f.statePath(), f.backupPath()} {
-		if err := atomicfile.Clean(path); err != nil {
-			return nil, err
-		}
+	if err := f.clean(); err != nil {
+		return nil, err
 	}
 	files, _, err := f.readFiles()
 	if err != nil {
@@ -138,6 +141,20 @@ func (f Folder) open(lock *lockfile.Lock) (*journal, error) {
 		}
 	}
 	return j, f.removeJournals(j.snapshot.Serial)
+}
+
+// clean removes what killed writers left behind.
+func (f Folder) clean() error {
+	for _, path := range []string{f.statePath(), f.backupPath()} {
+		if err := atomicfile.Clean(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f Folder) keptPath(format int) string {
+	return filepath.Join(f.Dir, fmt.Sprintf("state.json.v%d", format))
 }
 
 func (f Folder) statePath() string  { return filepath.Join(f.Dir, "state.json") }

@@ -63,6 +63,9 @@ func (j *journal) append(entries []Entry) error {
 	if err != nil {
 		return err
 	}
+	if err := j.holds(); err != nil {
+		return err
+	}
 	if err := j.create(); err != nil {
 		return err
 	}
@@ -74,6 +77,17 @@ func (j *journal) append(entries []Entry) error {
 	}
 	j.seq += uint64(len(read))
 	return nil
+}
+
+// holds fails if the lock keeps nobody away any more. Whoever came meanwhile has
+// read the journal as far as it went, and would lose what is added to it.
+func (j *journal) holds() error {
+	err := j.lock.Check()
+	var lost *lockfile.LostError
+	if errors.As(err, &lost) {
+		return &LostLockError{Path: lost.Path, Holder: Holder(lost.Owner)}
+	}
+	return err
 }
 
 // encode returns the lines of entries, and the entries as they will be read back:
@@ -92,7 +106,7 @@ func (j *journal) encode(entries []Entry) (text []byte, read []Entry, err error)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s of %s: %w", e.Op, e.Address, err)
 		}
-		back, err := decodeLine(line)
+		back, err := decodeLine(line, asItIs)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s of %s could not be read back: %w", e.Op, e.Address, err)
 		}
@@ -107,7 +121,7 @@ func (j *journal) create() error {
 	if j.file != nil {
 		return nil
 	}
-	if j.stored == nil {
+	if j.stored == nil || j.folder.formats().older(j.stored) != 0 {
 		if err := j.store(j.snapshot); err != nil {
 			return err
 		}
@@ -167,6 +181,9 @@ func (j *journal) finish() error {
 	if err := j.file.Close(); err != nil {
 		return err
 	}
+	if err := j.holds(); err != nil {
+		return err
+	}
 	if j.seq == 0 {
 		return os.Remove(j.file.Name())
 	}
@@ -192,6 +209,11 @@ func (j *journal) store(s *Snapshot) error {
 	data, err := j.folder.encodeSnapshot(s)
 	if err != nil {
 		return err
+	}
+	if old := j.folder.formats().older(j.stored); old != 0 {
+		if err := atomicfile.Write(j.folder.keptPath(old), j.stored, 0o600); err != nil {
+			return err
+		}
 	}
 	if j.stored != nil {
 		if err := atomicfile.Write(j.folder.backupPath(), j.stored, 0o600); err != nil {

@@ -31,30 +31,39 @@ func encodeLine(e Entry) ([]byte, error) {
 
 // decodeLine is errTorn where the line was not written whole or was changed
 // afterwards, and another error where it was written wrong.
-func decodeLine(text []byte) (Entry, error) {
+func decodeLine(text []byte, upgrade func([]byte) ([]byte, error)) (Entry, error) {
 	body, ended := bytes.CutSuffix(text, []byte("\n"))
 	var line lineFile
 	if err := decode(body, &line); !ended || err != nil || line.Sum != sum(line.E) {
 		return Entry{}, errTorn
 	}
+	upgraded, err := upgrade(line.E)
+	if err != nil {
+		return Entry{}, err
+	}
 	var e Entry
-	if err := decode(line.E, &e); err != nil {
+	if err := decode(upgraded, &e); err != nil {
 		return Entry{}, err
 	}
 	return e, e.check()
 }
 
-// decodeJournal returns the entries of the journal that continues snapshot
-// serial. A torn last line was never acknowledged to whoever appended it: it is
-// dropped, and note says so. Anything else that is wrong is a *CorruptError.
-func (f Folder) decodeJournal(j journalFile) (entries []Entry, note string, err error) {
+// asItIs upgrades nothing.
+func asItIs(e []byte) ([]byte, error) { return e, nil }
+
+// decodeJournal returns the entries of a journal that continues a snapshot of a
+// format, as far as they can be understood. A torn last line was never
+// acknowledged to whoever appended it: it is dropped, and note says so. Anything
+// else that is wrong is a *CorruptError.
+func (f Folder) decodeJournal(j journalFile, format int) (entries []Entry, note string, err error) {
 	path := f.journalPath(j.serial)
+	upgrade := func(e []byte) ([]byte, error) { return f.formats().entry(format, e) }
 	lines := bytes.SplitAfter(j.data, []byte("\n"))
 	if len(lines[len(lines)-1]) == 0 {
 		lines = lines[:len(lines)-1]
 	}
 	for i, line := range lines {
-		e, err := decodeLine(line)
+		e, err := decodeLine(line, upgrade)
 		switch {
 		case errors.Is(err, errTorn) && i == len(lines)-1:
 			return entries, fmt.Sprintf("%s: line %d, the last, was not written whole and was dropped", path, i+1), nil
@@ -64,7 +73,7 @@ func (f Folder) decodeJournal(j journalFile) (entries []Entry, note string, err 
 			err = fmt.Errorf("it is entry %d, and entry %d is missing", e.Seq, i+1)
 		}
 		if err != nil {
-			return nil, "", &CorruptError{Path: path, Line: i + 1, Err: err}
+			return entries, "", f.corrupt(CorruptError{Path: path, Line: i + 1, Err: err})
 		}
 		entries = append(entries, e)
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,13 +14,19 @@ import (
 	"vmctl/spec"
 )
 
-// Settled is the Op of a Note that ends every interruption of its Address.
-const Settled = "settled"
+// The Ops of Notes that mean more than their record. Settled ends every
+// interruption of its Address; Forgotten lets go of an object, which stays as it
+// is; Moved gives the record of From, and all that was begun there, to Address.
+const (
+	Settled   = "settled"
+	Forgotten = "forgotten"
+	Moved     = "moved"
+)
 
 // empty is the state before anything was applied.
 func (f Folder) empty() *Snapshot {
 	return &Snapshot{
-		Format: Format, ID: f.ID, Project: f.Project,
+		Format: f.formats().newest, ID: f.ID, Project: f.Project,
 		Records: map[spec.Address]Record{}, Forgotten: map[string]spec.Address{},
 	}
 }
@@ -27,22 +34,24 @@ func (f Folder) empty() *Snapshot {
 // decode turns the files into the snapshot with its journal applied.
 func (f Folder) decode(read files) (*Snapshot, error) {
 	s := f.empty()
+	format := s.Format
 	if read.snapshot != nil {
 		var err error
 		if s, err = f.decodeSnapshot(read.snapshot); err != nil {
 			return nil, err
 		}
+		format = f.formatOf(read.snapshot)
 	}
 	for _, j := range read.journals {
 		switch {
 		case read.snapshot == nil:
-			return nil, &CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues %s, which is not there", f.statePath())}
+			return nil, f.corrupt(CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues %s, which is not there", f.statePath())})
 		case j.serial > s.Serial:
-			return nil, &CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues snapshot %d, and %s is only snapshot %d", j.serial, f.statePath(), s.Serial)}
+			return nil, f.corrupt(CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues snapshot %d, and %s is only snapshot %d", j.serial, f.statePath(), s.Serial)})
 		case j.serial < s.Serial:
 			continue // the snapshot has it
 		}
-		entries, note, err := f.decodeJournal(j)
+		entries, note, err := f.decodeJournal(j, format)
 		if err != nil {
 			return nil, err
 		}
@@ -65,9 +74,7 @@ func (s *Snapshot) apply(e Entry) {
 	case Done, Failed:
 		s.end(func(b Entry) bool { return b.Run == e.Run && b.Step == e.Step })
 	case Note:
-		if e.Op == Settled {
-			s.end(func(b Entry) bool { return b.Address == e.Address })
-		}
+		s.note(e)
 	default:
 		panic("state: an entry that was not checked: " + string(e.Kind))
 	}
@@ -77,6 +84,44 @@ func (s *Snapshot) apply(e Entry) {
 	}
 	if e.Drop {
 		delete(s.Records, e.Address)
+	}
+}
+
+// note does what a Note says beyond its record.
+func (s *Snapshot) note(e Entry) {
+	switch e.Op {
+	case Settled:
+		s.end(func(b Entry) bool { return b.Address == e.Address })
+	case Forgotten:
+		s.Forgotten[e.ID] = e.Address
+	case Moved:
+		s.move(e.From, e.Address)
+	}
+}
+
+// move gives a record, what was begun with it, and the place of what others use
+// to another address.
+func (s *Snapshot) move(from, to spec.Address) {
+	if r, ok := s.Records[from]; ok {
+		r = r.clone()
+		r.Was = append(slices.DeleteFunc(r.Was, func(a spec.Address) bool { return a == to || a == from }), from)
+		delete(s.Records, from)
+		s.Records[to] = r
+	}
+	for a, r := range s.Records {
+		if !slices.Contains(r.Uses, from) {
+			continue
+		}
+		r = r.clone()
+		r.Uses[slices.Index(r.Uses, from)] = to
+		slices.SortFunc(r.Uses, spec.Address.Compare)
+		r.Uses = slices.Compact(r.Uses)
+		s.Records[a] = r
+	}
+	for i := range s.Interrupted {
+		if s.Interrupted[i].Address == from {
+			s.Interrupted[i].Address = to
+		}
 	}
 }
 
@@ -101,6 +146,12 @@ func (e Entry) check() error {
 		}
 	} else if e.Put != nil || e.Drop {
 		return errors.New("an entry that changes a record and names no address")
+	}
+	switch {
+	case e.Op == Moved && e.Kind == Note && (e.From == spec.Address{} || e.Address == spec.Address{} || e.From == e.Address):
+		return errors.New("an entry that moves a record and does not name two addresses")
+	case e.Op == Forgotten && e.Kind == Note && e.ID == "":
+		return errors.New("an entry that lets go of an object and does not name it")
 	}
 	return nil
 }
@@ -135,7 +186,7 @@ func (s *Snapshot) clone() *Snapshot {
 
 func (r Record) clone() Record {
 	r.Digests = maps.Clone(r.Digests)
-	r.Uses = slices.Clone(r.Uses)
+	r.Uses, r.Was = slices.Clone(r.Uses), slices.Clone(r.Was)
 	return r
 }
 
@@ -150,10 +201,16 @@ func (e Entry) clone() Entry {
 }
 
 // corruptSnapshot names the backup if there is one.
-func (f Folder) corruptSnapshot(cause error) error {
-	e := &CorruptError{Path: f.statePath(), Err: cause}
+func (f Folder) corruptSnapshot(cause error) *CorruptError {
+	e := CorruptError{Path: f.statePath(), Err: cause}
 	if info, err := os.Stat(f.backupPath()); err == nil && info.Mode().IsRegular() {
 		e.Backup = filepath.Clean(f.backupPath())
 	}
-	return e
+	return f.corrupt(e)
+}
+
+// corrupt says what repairs it.
+func (f Folder) corrupt(e CorruptError) *CorruptError {
+	e.repair = cmp.Or(f.RepairWith, "vmctl state repair")
+	return &e
 }

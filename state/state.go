@@ -79,6 +79,9 @@ type Record struct {
 	LastStop   string // how it was last stopped: "graceful", "forced"; "" if never
 	Ready      bool   // it was ready, as its policy asks for, since it was last started
 	Reserved   bool   // its object was about to be made, under this ID and name; it may not exist
+	// Was is every address that the object had before it was moved to this one: its
+	// mark may still name one of them.
+	Was []spec.Address
 }
 
 // EntryKind is a kind of journal entry.
@@ -108,6 +111,7 @@ type Entry struct {
 	Leaves   []string     `json:"leaves,omitempty"` // what the step may leave behind when interrupted
 	Put      *Record      `json:"put,omitempty"`
 	Drop     bool         `json:"drop,omitempty"` // the record of Address goes
+	From     spec.Address `json:"from,omitzero"`  // the record of From becomes the one of Address
 	How      string       `json:"how,omitempty"`
 	Evidence []string     `json:"evidence,omitempty"`
 	Error    string       `json:"error,omitempty"`

@@ -239,8 +239,7 @@ func (l *Lock) Release() error {
 func Holder(ctx context.Context, path string) (owner Owner, held bool, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		r, ok := readRecord(path)
-		if ok && r.File != "" && hasOpen(r.Owner, r.File) {
+		if r, ok := survivor(path); ok {
 			return r.Owner, true, nil
 		}
 		return Owner{}, false, nil

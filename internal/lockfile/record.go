@@ -17,6 +17,7 @@ import (
 type record struct {
 	Owner
 	File string `json:"file,omitempty"` // the system's own identity of the file; "" where there is none
+	Path string `json:"path"`           // of the file: in a copy of the folder, this is a record of another lock
 }
 
 // readRecord is false for a record that is not there or cannot be read.
@@ -34,7 +35,7 @@ func (l *Lock) write(o Owner) error {
 	if err := removeRecord(l.path); err != nil {
 		return err
 	}
-	data, err := json.Marshal(record{Owner: o, File: fileID(l.file)})
+	data, err := json.Marshal(record{Owner: o, File: fileID(l.file), Path: filepath.Clean(l.path)})
 	if err != nil {
 		return err
 	}
@@ -76,8 +77,15 @@ func survivors(ctx context.Context, file *os.File, path string) error {
 // survives reports whether the holder of another file, that was under this name
 // before, still has that open: the lock is held then, though file could be locked.
 func survives(file *os.File, path string) bool {
+	r, ok := survivor(path)
+	return ok && r.File != fileID(file)
+}
+
+// survivor is the record of a holder that has the file open that it locked under
+// this name.
+func survivor(path string) (record, bool) {
 	r, ok := readRecord(path)
-	return ok && r.File != "" && r.File != fileID(file) && hasOpen(r.Owner, r.File)
+	return r, ok && r.File != "" && r.Path == filepath.Clean(path) && hasOpen(r.Owner, r.File)
 }
 
 // LostError says that the file of a lock that is held was moved, removed or

@@ -1,0 +1,89 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// upgrade turns what one format wrote into what the next one writes.
+type upgrade struct {
+	Snapshot func([]byte) ([]byte, error) // all of state.json
+	Entry    func([]byte) ([]byte, error) // one entry of a journal
+}
+
+// formats are those that can be read: the newest, and each older one from which
+// a chain of upgrades leads there.
+type formats struct {
+	newest  int
+	upgrade map[int]upgrade // by the format that it reads
+}
+
+// formats are those of this build.
+func (f Folder) formats() formats {
+	if f.reads.newest != 0 {
+		return f.reads
+	}
+	return formats{newest: Format, upgrade: upgrades}
+}
+
+// head is all of a snapshot that may be looked at before its format is known.
+type head struct {
+	Format  *int   `json:"format"`
+	Version string `json:"vmctl_version"`
+}
+
+// readHead fails where the bytes are no snapshot of any format.
+func readHead(data []byte) (head, error) {
+	var h head
+	switch err := json.Unmarshal(data, &h); {
+	case len(bytes.TrimSpace(data)) == 0:
+		return h, errors.New("it is empty")
+	case err != nil:
+		return h, plainError(err)
+	case h.Format == nil:
+		return h, errors.New("it does not say its format")
+	case *h.Format < 1:
+		return h, fmt.Errorf("it says that it has format %d, and no vmctl ever wrote that", *h.Format)
+	}
+	return h, nil
+}
+
+func (k formats) snapshot(format int, data []byte) ([]byte, error) {
+	return k.chain(format, data, func(u upgrade) func([]byte) ([]byte, error) { return u.Snapshot })
+}
+
+func (k formats) entry(format int, data []byte) ([]byte, error) {
+	return k.chain(format, data, func(u upgrade) func([]byte) ([]byte, error) { return u.Entry })
+}
+
+func (k formats) chain(format int, data []byte, step func(upgrade) func([]byte) ([]byte, error)) ([]byte, error) {
+	for ; format < k.newest; format++ {
+		u, ok := k.upgrade[format]
+		if !ok {
+			return nil, fmt.Errorf("it has format %d, which this vmctl cannot read any more", format)
+		}
+		var err error
+		if data, err = step(u)(data); err != nil {
+			return nil, fmt.Errorf("turn format %d into %d: %w", format, format+1, err)
+		}
+	}
+	return data, nil
+}
+
+// formatOf is the format of a snapshot that can be read.
+func (f Folder) formatOf(snapshot []byte) int {
+	if old := f.formats().older(snapshot); old != 0 {
+		return old
+	}
+	return f.formats().newest
+}
+
+// older is the format of a snapshot that is not of the newest one, else 0.
+func (k formats) older(snapshot []byte) int {
+	if h, err := readHead(snapshot); err == nil && *h.Format < k.newest {
+		return *h.Format
+	}
+	return 0
+}

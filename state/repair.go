@@ -1,0 +1,213 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"vmctl/internal/atomicfile"
+)
+
+// Repair is what repairing a state means.
+type Repair struct {
+	Damage []Damage // none: nothing is wrong
+	Does   []string // what is done about it, in words, in order
+	Kept   []string // files that are kept aside, under the names that they get
+	Serial uint64   // of the snapshot that comes of it
+	// Records is how many there are then.
+	Records int
+}
+
+// Damage is one thing that is wrong.
+type Damage struct {
+	Path    string
+	Line    int // of a journal, from 1; 0: the file as a whole
+	Problem string
+}
+
+// Diagnose says what Repair would do. It takes no lock and changes nothing.
+func (f Folder) Diagnose(ctx context.Context) (Repair, error) {
+	if err := ctx.Err(); err != nil {
+		return Repair{}, fmt.Errorf("read the state in %s: %w", f.Dir, err)
+	}
+	files, _, err := f.readFiles()
+	if err != nil {
+		return Repair{}, err
+	}
+	s, err := f.salvage(files)
+	return s.Repair, err
+}
+
+// Repair makes a state that can be read out of one that cannot: the last
+// snapshot that is whole, with all that the journals say up to where they are
+// damaged. What cannot be read is copied aside first, so nothing is lost, and the
+// result has a serial of its own. A state that is whole is left as it is. A state
+// of a newer vmctl or of another project is an error, as it is to Read.
+func (f Folder) Repair(ctx context.Context, o Owner) (r Repair, err error) {
+	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+		return Repair{}, fmt.Errorf("make the data directory: %w", err)
+	}
+	lock, err := f.lock(ctx, o)
+	if err != nil {
+		return Repair{}, err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	if err := f.clean(); err != nil {
+		return Repair{}, err
+	}
+	files, _, err := f.readFiles()
+	if err != nil {
+		return Repair{}, err
+	}
+	s, err := f.salvage(files)
+	if err != nil || len(s.Damage) == 0 {
+		return s.Repair, err
+	}
+	return s.Repair, f.restore(s, &journal{folder: f, lock: lock, stored: s.whole})
+}
+
+// restore writes what was salvaged. Whenever it is cut short, the state is as
+// damaged as before, or whole.
+func (f Folder) restore(s salvage, j *journal) error {
+	for i, path := range s.aside {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("keep a copy of what is damaged: %w", err)
+		}
+		if err := atomicfile.Write(s.Kept[i], data, 0o600); err != nil {
+			return withAdvice(err)
+		}
+	}
+	if err := j.store(s.snapshot); err != nil {
+		return withAdvice(err)
+	}
+	return f.removeJournals(s.snapshot.Serial)
+}
+
+// salvage is what can be read of a state.
+type salvage struct {
+	Repair
+	snapshot *Snapshot
+	whole    []byte   // of state.json, if that can be read: it becomes the backup
+	aside    []string // what Kept holds copies of
+}
+
+// salvage reads what can be read.
+func (f Folder) salvage(read files) (salvage, error) {
+	s := salvage{}
+	format, err := s.begin(f, read)
+	if err != nil {
+		return s, err
+	}
+	for _, j := range read.journals {
+		if j.serial >= s.snapshot.Serial {
+			s.replay(f, j, format)
+		}
+	}
+	for _, j := range read.journals {
+		s.snapshot.Serial = max(s.snapshot.Serial, j.serial)
+	}
+	if len(s.Damage) > 0 {
+		s.snapshot.Serial++
+	}
+	s.Serial, s.Records = s.snapshot.Serial, len(s.snapshot.Records)
+	return s, nil
+}
+
+// begin finds the last snapshot that is whole, and returns its format.
+func (s *salvage) begin(f Folder, read files) (int, error) {
+	var damage error
+	if read.snapshot != nil {
+		snapshot, err := f.decodeSnapshot(read.snapshot)
+		if err == nil {
+			s.snapshot, s.whole = snapshot, read.snapshot
+			return f.formatOf(read.snapshot), nil
+		}
+		var corrupt *CorruptError
+		if !errors.As(err, &corrupt) {
+			return 0, err
+		}
+		damage = corrupt.Err
+		s.keep(f.statePath())
+	}
+	backup, err := os.ReadFile(f.backupPath())
+	none := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !none {
+		return 0, fmt.Errorf("read the snapshot before this one: %w", err)
+	}
+	if read.snapshot == nil {
+		if len(read.journals) == 0 && none {
+			s.snapshot = f.empty()
+			return s.snapshot.Format, nil
+		}
+		damage = errors.New("it is not there")
+	}
+	s.Damage = append(s.Damage, Damage{Path: f.statePath(), Problem: damage.Error()})
+	if none {
+		return s.empty(f), nil
+	}
+	s.snapshot, err = f.decodeSnapshot(backup)
+	var corrupt *CorruptError
+	switch {
+	case err == nil:
+		s.Does = append(s.Does, fmt.Sprintf("go back to snapshot %d, %s", s.snapshot.Serial, f.backupPath()))
+		return f.formatOf(backup), nil
+	case errors.As(err, &corrupt):
+		s.Damage = append(s.Damage, Damage{Path: f.backupPath(), Problem: corrupt.Err.Error()})
+		s.keep(f.backupPath())
+		return s.empty(f), nil
+	default:
+		return 0, err
+	}
+}
+
+func (s *salvage) empty(f Folder) int {
+	s.snapshot = f.empty()
+	s.Does = append(s.Does, "begin with no records, as no snapshot can be read")
+	return s.snapshot.Format
+}
+
+// replay applies a journal as far as it can be understood. It may continue a
+// snapshot that is lost: its entries hold whole records, so what it says counts
+// on an older one too.
+func (s *salvage) replay(f Folder, j journalFile, format int) {
+	path := f.journalPath(j.serial)
+	if j.serial > s.snapshot.Serial {
+		problem := fmt.Sprintf("it continues snapshot %d, which is lost", j.serial)
+		s.Damage = append(s.Damage, Damage{Path: path, Problem: problem})
+	}
+	entries, torn, err := f.decodeJournal(j, format)
+	for _, e := range entries {
+		s.snapshot.apply(e)
+	}
+	var corrupt *CorruptError
+	switch {
+	case errors.As(err, &corrupt):
+		s.Damage = append(s.Damage, Damage{Path: path, Line: corrupt.Line, Problem: corrupt.Err.Error()})
+		s.keep(path)
+		s.Does = append(s.Does, fmt.Sprintf("take in the %d lines of %s before that, and drop the rest", len(entries), path))
+	case torn != "":
+		s.Damage = append(s.Damage, Damage{Path: path, Line: len(entries) + 1, Problem: "the last line was not written whole"})
+		s.Does = append(s.Does, fmt.Sprintf("drop that line, which nobody relied on, and take in the %d before it", len(entries)))
+	case len(s.Damage) > 0:
+		s.Does = append(s.Does, fmt.Sprintf("take in all %d lines of %s", len(entries), path))
+	}
+}
+
+// keep plans a copy of a damaged file, under a name that is free.
+func (s *salvage) keep(path string) {
+	kept := path + ".corrupt"
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(kept); errors.Is(err, fs.ErrNotExist) && !slices.Contains(s.Kept, kept) {
+			break
+		}
+		kept = path + ".corrupt." + strconv.Itoa(n)
+	}
+	s.aside, s.Kept = append(s.aside, path), append(s.Kept, kept)
+	s.Does = append(s.Does, "keep a copy of it: "+filepath.Base(kept))
+}
