@@ -391,6 +391,18 @@ restart vm.w["b"]: port_forward: the guest sees it at its next start
 `,
 		},
 		{
+			name: "two blocks that say different things about one system",
+			spec: "provider \"libvirt\" \"a\" {}\nprovider \"libvirt\" \"b\" {\n  pool = \"images\"\n}\n" +
+				"vm \"a\" {\n  provider = provider.libvirt.a\n}\nvm \"b\" {\n  provider = provider.libvirt.b\n}\n",
+			want: "error: provider.libvirt.a and provider.libvirt.b lead to the same system and say different things about it: let all resources use one of them\n",
+		},
+		{
+			name:    "a pool for new files is no other system",
+			applied: one,
+			spec:    "provider \"libvirt\" \"default\" {\n  pool = \"images\"\n}\n" + one,
+			want:    "",
+		},
+		{
 			name: "two that want one port",
 			spec: "vm \"a\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\nvm \"b\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
 			want: "error: vm.a and vm.b both want host port 127.0.0.1:8080: change one of them\n",

@@ -133,6 +133,9 @@ func testType() providers.Type {
 			"boot": {Judge: restart}, "boot.cmdline": {Judge: refused}, "port_forward": {Judge: restart}, "ssh": {Judge: live},
 			"id": {Computed: true}, "address": {Computed: true}, "ssh_port": {Computed: true}, "ports": {Computed: true},
 		}},
+		System: func(_ string, attrs cty.Value) cty.Value {
+			return cty.ObjectVal(map[string]cty.Value{"uri": attrs.GetAttr("uri")})
+		},
 		Resolve: func(attrs cty.Value) cty.Value {
 			m := attrs.AsValueMap()
 			if m["uri"].IsNull() {

@@ -21,6 +21,16 @@ import (
 // is no error of Open: its Observe says so.
 type Open func(ctx context.Context, ref spec.ProviderRef, attrs cty.Value) (providers.Provider, error)
 
+// SystemError says that two provider blocks lead to one system and disagree about
+// how to use it: it cannot be opened both ways, or each would take the other's
+// objects for orphans.
+type SystemError struct{ One, Other spec.ProviderRef }
+
+// Error names both blocks.
+func (e *SystemError) Error() string {
+	return fmt.Sprintf("%s and %s lead to the same system and say different things about it: let all resources use one of them", e.One, e.Other)
+}
+
 // World is what was observed. It owns the providers that it opened.
 type World struct {
 	systems map[string]*System
@@ -74,6 +84,9 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 		key, err := w.add(o.Types, r.Provider, attrs[r.Provider])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Address, err)
+		}
+		if system := w.systems[key]; system.Ref != r.Provider && !system.Settings.RawEquals(attrs[r.Provider]) {
+			return nil, &SystemError{One: system.Ref, Other: r.Provider}
 		}
 		w.wanted[r.Address], w.placed[r.Address] = key, key
 	}

@@ -58,6 +58,8 @@ type domainRunner interface {
 
 type poolKeeper interface {
 	Pool(ctx context.Context, name string) (pool, error)
+	// PoolOf names the pool of which a file is a volume.
+	PoolOf(ctx context.Context, file string) (string, error)
 	DefinePool(ctx context.Context, xml string) error
 	// StartPool makes the folder of a pool, if it is missing, and starts it.
 	StartPool(ctx context.Context, name string) error

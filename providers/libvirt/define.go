@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -51,7 +50,7 @@ func (j *job) undo(ctx context.Context, cause error) (f *providers.Failure, undo
 	if _, err := j.Domain(ctx, string(j.Object)); !errors.Is(err, errAbsent) {
 		return f, false
 	}
-	_, err := j.removeFiles(ctx)
+	_, err := j.removeFiles(ctx, j.candidatePools())
 	f.Seen = append(f.Seen, staysBehind(err)...)
 	return f, true
 }
@@ -134,20 +133,37 @@ func (j *job) isWanted(ctx context.Context) bool {
 	if err != nil || keys.digest() != mark.Boot.Keys {
 		return false
 	}
-	for _, file := range []string{d.Kernel, d.Initrd} {
-		if !j.isVolume(ctx, file) {
-			return false
-		}
-	}
-	return true
+	pools, err := j.pools(ctx)
+	return err == nil && j.isVolume(ctx, pools, d.Kernel) && j.isVolume(ctx, pools, d.Initrd)
 }
 
 // isVolume reports whether a file of the domain's is a volume that exists.
-func (j *job) isVolume(ctx context.Context, file string) bool {
-	return slices.ContainsFunc(j.candidatePools(), func(pool string) bool {
+func (j *job) isVolume(ctx context.Context, pools []string, file string) bool {
+	return slices.ContainsFunc(pools, func(pool string) bool {
 		_, err := j.Tail(ctx, pool, path.Base(file), 1)
 		return err == nil
 	})
+}
+
+// pools are those that may hold files of the domain: those of its block, and
+// those of an earlier one.
+func (j *job) pools(ctx context.Context) ([]string, error) {
+	all := j.candidatePools()
+	if j.seen == nil {
+		return all, nil
+	}
+	d := j.seen.configured
+	for _, file := range []string{d.Kernel, d.Initrd, d.ConsoleLog} {
+		name, err := j.PoolOf(ctx, file)
+		switch {
+		case errors.Is(err, errAbsent):
+		case err != nil:
+			return nil, err
+		case !slices.Contains(all, name):
+			all = append(all, name)
+		}
+	}
+	return all, nil
 }
 
 // write brings the files to the pool, defines the domain and drops files that it
@@ -165,6 +181,10 @@ func (j *job) write(ctx context.Context) error {
 	}
 	j.storage.Lock()
 	defer j.storage.Unlock()
+	pools, err := j.pools(ctx) // before the domain lets go of earlier files
+	if err != nil {
+		return fail(err, "find the pools of %s", j.Name)
+	}
 	files, err := j.files(ctx)
 	if err != nil {
 		return err
@@ -176,12 +196,17 @@ func (j *job) write(ctx context.Context) error {
 	if err := j.defineFrom(ctx, b); err != nil {
 		return err
 	}
-	keep := []string{filepath.Base(files.boot.Kernel), filepath.Base(files.boot.Initrd), consoleVolume(j.Name)}
-	if j.seen != nil && j.seen.running != nil { // what it runs with stays until it stops
-		keep = append(keep, filepath.Base(j.seen.running.Kernel), filepath.Base(j.seen.running.Initrd))
+	keep := []string{files.boot.Kernel, files.boot.Initrd, b.ConsoleLog}
+	if j.seen != nil { // its log stays where it was, and what it runs with until it stops
+		keep = append(keep, j.seen.configured.ConsoleLog)
+		if j.seen.running != nil {
+			keep = append(keep, j.seen.running.Kernel, j.seen.running.Initrd)
+		}
 	}
-	if _, err := j.removeVolumes(ctx, j.connection, files.pool.Name, j.Name, keep); err != nil {
-		return fail(err, "tidy up after the earlier files of %s", j.Name)
+	for _, name := range pools {
+		if _, err := j.removeVolumes(ctx, name, keep); err != nil {
+			return fail(err, "tidy up after the earlier files of %s", j.Name)
+		}
 	}
 	return nil
 }

@@ -400,6 +400,43 @@ func TestDefineThatFailsKeepsEarlierKeys(t *testing.T) {
 	wantText(t, "the key", before, readFile(t, key))
 }
 
+// Another pool in the block is where new files go. Earlier ones are found where
+// they are.
+func TestPoolThatChanges(t *testing.T) {
+	l := made(t, vm(off))
+	for _, name := range []string{"first", "second"} {
+		l.PutPool(name, libvirt.FakePool{Type: "dir", Path: "/" + name, Active: true})
+	}
+	use := func(pool string) {
+		l.settings.Attrs = cty.ObjectVal(map[string]cty.Value{"uri": cty.StringVal("qemu:///session"), "pool": cty.StringVal(pool)})
+		l.open()
+	}
+	for i, name := range []string{"first", "second"} {
+		use(name)
+		c := l.change(providers.Update, vm(off), "memory")
+		c.Generation += uint64(i)
+		if got := l.apply(c); !strings.HasSuffix(got, "redefine: done, off\n") {
+			t.Fatalf("in pool %s:\n%s", name, got)
+		}
+		l.apply(l.change(providers.Start, vm(nil)))
+		l.apply(l.change(providers.Stop, vm(off)))
+		if got := l.object(vm(off)).Attrs.GetAttr("boot").GetAttr("kernel_sha256"); !got.RawEquals(digestOf("kernel")) {
+			t.Errorf("in pool %s the kernel is %#v", name, got)
+		}
+	}
+	wantText(t, "pools", `
+pool first
+pool second
+  lab.dev.initrd-KEYS
+  lab.dev.kernel-6923dd1bc046
+pool vmctl-lab-k7m2qd9x4r
+  lab.dev.console.log
+`, l.steady(l.Contents()))
+	use("first")
+	l.apply(l.change(providers.Destroy, cty.NilVal))
+	wantText(t, "pools after its destruction", "pool first\npool second\n", l.Contents())
+}
+
 func TestPools(t *testing.T) {
 	system := func(l *lab) {
 		l.settings.Attrs = cty.ObjectVal(map[string]cty.Value{"uri": cty.StringVal("qemu:///system"), "pool": null})

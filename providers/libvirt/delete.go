@@ -15,7 +15,8 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 	if err := j.mine(); err != nil {
 		return providers.Result{}, err
 	}
-	how := providers.AlreadyGone
+	how, pools := providers.AlreadyGone, j.candidatePools()
+	var err error
 	if j.seen != nil {
 		if err := j.expected(); err != nil {
 			return providers.Result{}, err
@@ -25,6 +26,9 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 				Outcome: providers.Unsafe, Code: "still_running",
 				Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.power.Words),
 			}
+		}
+		if pools, err = j.pools(ctx); err != nil {
+			return providers.Result{}, fail(err, "find the pools of %s", j.Name)
 		}
 		if err := j.successorFits(ctx); err != nil {
 			return providers.Result{}, err
@@ -37,7 +41,7 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 		}
 		how = providers.Done
 	}
-	evidence, err := j.removeFiles(ctx)
+	evidence, err := j.removeFiles(ctx, pools)
 	if err = errors.Join(err, j.forgetKeys(j.Name)); err != nil {
 		return providers.Result{}, fail(err, "tidy up after %s, which is deleted", j.Name)
 	}
@@ -46,26 +50,19 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 
 // removeFiles removes the volumes of a domain that does not exist, and the pool
 // that vmctl made if it is empty then.
-func (j *job) removeFiles(ctx context.Context) ([]string, error) {
+func (j *job) removeFiles(ctx context.Context, pools []string) ([]string, error) {
 	j.storage.Lock()
 	defer j.storage.Unlock()
 	var evidence []string
-	for _, name := range j.candidatePools() {
-		found, err := j.Pool(ctx, name)
-		if errors.Is(err, errAbsent) || err == nil && !found.Active {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		removed, err := j.removeVolumes(ctx, j.connection, name, j.Name, nil)
+	for _, name := range pools {
+		removed, err := j.removeVolumes(ctx, name, nil)
 		if err != nil {
 			return nil, err
 		}
 		if len(removed) > 0 {
 			evidence = append(evidence, "removed volumes: "+strings.Join(removed, ", "))
 		}
-		emptied, err := j.removeEmptyPool(ctx, j.connection, found)
+		emptied, err := j.removeEmptyPool(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -47,6 +47,24 @@ func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
 	})
 }
 
+func (c *conn) PoolOf(ctx context.Context, file string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return call(ctx, c, "look for the pool of "+file, func() (string, error) {
+		v, err := c.c.LookupStorageVolByPath(file)
+		if err != nil {
+			return "", err
+		}
+		defer free(v)
+		p, err := v.LookupPoolByVolume()
+		if err != nil {
+			return "", err
+		}
+		defer free(p)
+		return p.GetName()
+	})
+}
+
 func (c *conn) DefinePool(ctx context.Context, xml string) error {
 	_, err := call(ctx, c, "define a pool", func() (struct{}, error) {
 		p, err := c.c.StoragePoolDefineXML(xml, 0)

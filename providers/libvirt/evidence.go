@@ -125,14 +125,19 @@ func (p *Provider) bootLog(ctx context.Context, c connection, s sight) []string 
 	return all
 }
 
-// candidatePools are those that may hold an object's files.
+// candidatePools are those that may hold an object's files: the block's own
+// first, and those that vmctl chooses where a block names none.
 func (p *Provider) candidatePools() []string {
-	if p.pool != "" {
-		return []string{p.pool}
-	}
 	own, _ := p.ownPool()
-	if p.place.System {
-		return []string{defaultPool, own}
+	var all []string
+	if p.pool != "" {
+		all = append(all, p.pool)
 	}
-	return []string{own}
+	if p.place.System && p.pool != defaultPool {
+		all = append(all, defaultPool)
+	}
+	if p.pool != own {
+		all = append(all, own)
+	}
+	return all
 }

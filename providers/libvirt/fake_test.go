@@ -508,6 +508,17 @@ func (f *Fake) Pool(_ context.Context, name string) (pool, error) {
 	return pool{Name: name, Type: p.Type, Path: p.Path, Active: p.Active, Available: f.Free}, nil
 }
 
+func (f *Fake) PoolOf(_ context.Context, file string) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, p := range f.pools {
+		if _, ok := p.Volumes[path.Base(file)]; ok && p.Path == path.Dir(file) {
+			return name, nil
+		}
+	}
+	return "", errAbsent
+}
+
 func (f *Fake) DefinePool(_ context.Context, text string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -194,9 +194,17 @@ func isVolumeOf(volume, name string) bool {
 	return false
 }
 
-// removeVolumes deletes the volumes of an object that keep does not list.
-func (p *Provider) removeVolumes(ctx context.Context, c connection, poolName, name string, keep []string) ([]string, error) {
-	all, err := c.Volumes(ctx, poolName)
+// removeVolumes deletes the volumes of the step's object in a pool, but for those
+// at the paths that keep lists. A pool that is not there has none.
+func (j *job) removeVolumes(ctx context.Context, poolName string, keep []string) ([]string, error) {
+	found, err := j.Pool(ctx, poolName)
+	if errors.Is(err, errAbsent) || err == nil && !found.Active {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := j.Volumes(ctx, poolName)
 	if errors.Is(err, errAbsent) {
 		return nil, nil
 	}
@@ -206,10 +214,10 @@ func (p *Provider) removeVolumes(ctx context.Context, c connection, poolName, na
 	slices.Sort(all)
 	var removed []string
 	for _, v := range all {
-		if !isVolumeOf(v, name) || slices.Contains(keep, v) {
+		if !isVolumeOf(v, j.Name) || slices.Contains(keep, pathIn(found, v)) {
 			continue
 		}
-		if err := c.DeleteVolume(ctx, poolName, v); err != nil && !errors.Is(err, errAbsent) {
+		if err := j.DeleteVolume(ctx, poolName, v); err != nil && !errors.Is(err, errAbsent) {
 			return removed, fmt.Errorf("delete volume %s of pool %s: %w", v, poolName, err)
 		}
 		removed = append(removed, v)
@@ -218,19 +226,23 @@ func (p *Provider) removeVolumes(ctx context.Context, c connection, poolName, na
 }
 
 // removeEmptyPool removes a pool of vmctl's own that holds nothing any more.
-func (p *Provider) removeEmptyPool(ctx context.Context, c connection, found pool) (bool, error) {
-	if !p.ours(found) {
+func (j *job) removeEmptyPool(ctx context.Context, name string) (bool, error) {
+	found, err := j.Pool(ctx, name)
+	if errors.Is(err, errAbsent) || err == nil && (!found.Active || !j.ours(found)) {
 		return false, nil
 	}
-	left, err := c.Volumes(ctx, found.Name)
+	if err != nil {
+		return false, err
+	}
+	left, err := j.Volumes(ctx, name)
 	if errors.Is(err, errAbsent) {
 		return true, nil
 	}
 	if err != nil || len(left) > 0 {
 		return false, err
 	}
-	if err := c.RemovePool(ctx, found.Name); err != nil && !errors.Is(err, errAbsent) {
-		return false, fmt.Errorf("remove the empty pool %s: %w", found.Name, err)
+	if err := j.RemovePool(ctx, name); err != nil && !errors.Is(err, errAbsent) {
+		return false, fmt.Errorf("remove the empty pool %s: %w", name, err)
 	}
 	return true, nil
 }

@@ -35,9 +35,13 @@ func Type(h Host) providers.Type {
 	}
 	library := &sync.Mutex{}
 	return providers.Type{
-		Name:    TypeName,
-		Kinds:   kinds,
-		Check:   check,
+		Name:  TypeName,
+		Kinds: kinds,
+		Check: check,
+		// The domains of a connection are the same ones whatever pool new files go to.
+		System: func(_ string, attrs cty.Value) cty.Value {
+			return cty.ObjectVal(map[string]cty.Value{"uri": attrs.GetAttr("uri")})
+		},
 		Resolve: func(attrs cty.Value) cty.Value { return resolve(attrs, h.UID) },
 		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
 			return open(h, s, library)

@@ -103,6 +103,7 @@ func problemOf(err error) view.Problem {
 		mismatch *state.MismatchError
 		scope    *planner.ScopeError
 		order    *planner.OrderError
+		system   *planner.SystemError
 	)
 	switch {
 	case errors.As(err, &p):
@@ -119,6 +120,8 @@ func problemOf(err error) view.Problem {
 		return view.Problem{Code: "locked", Message: err.Error()}
 	case errors.As(err, &scope):
 		return view.Problem{Code: "scope", Message: err.Error()}
+	case errors.As(err, &system):
+		return view.Problem{Code: "one_system", Message: err.Error()}
 	case errors.As(err, &order):
 		return view.Problem{Code: "order", Message: err.Error()}
 	case errors.As(err, &failure):
