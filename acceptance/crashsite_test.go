@@ -29,6 +29,9 @@ type crashSite struct {
 	data   string
 	said   bytes.Buffer // by every vmctl so far
 	failed bool
+	before []int // the processes of VMs when the operation began
+	after  []int // and when it had ended, or was killed
+	broken bool  // what the kill left running could not be told to be the VM
 }
 
 func newCrashSite(t *testing.T, name string) *crashSite {
@@ -76,6 +79,7 @@ func (s *crashSite) run(o operation, at *mutation) execution {
 		o.damage(s)
 	}
 	s.write(o.spec)
+	s.before = s.machines()
 	out, err := os.Create(filepath.Join(s.home, "out"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -84,6 +88,7 @@ func (s *crashSite) run(o operation, at *mutation) execution {
 	x := trace(s.t, tracee{
 		path: shared.vmctl, args: o.command(), env: s.environ(), dir: s.dir, out: out, uid: number(s.t, shared.user.Uid), gid: number(s.t, shared.user.Gid),
 	}, at)
+	s.after = s.machines()
 	text, err := os.ReadFile(out.Name())
 	if err != nil {
 		s.t.Fatal(err)
@@ -159,6 +164,7 @@ func (s *crashSite) interrupted() bool {
 		s.errorf("plan after the kill: exit code %d, %v", code, err)
 		return len(begun) > 0
 	}
+	s.broken = slices.ContainsFunc(plan.Findings, func(f struct{ Kind, Address string }) bool { return f.Kind == "broken" })
 	for _, address := range begun {
 		if !slices.ContainsFunc(plan.Findings, func(f struct{ Kind, Address string }) bool {
 			return f.Kind == "interrupted" && f.Address == address
@@ -272,6 +278,32 @@ var (
 	simFile   = regexp.MustCompile(`\x00--file\x00[^\x00]*/([^/\x00]+)\.json\x00`)
 	qemuGuest = regexp.MustCompile(`\x00guest=([^,\x00]+)`)
 )
+
+// machines lists the processes of VMs, sorted.
+func (s *crashSite) machines() []int {
+	var pids []int
+	for _, pid := range processesWith(s.home) {
+		if line := commandLine(pid); simFile.MatchString(line) || qemuGuest.MatchString(line) {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// onceRestarted demands that a restart that was cut short happened after all, and
+// only once: what the killed run had started already is what runs, unless the kill
+// came before it could be told what that is.
+func (s *crashSite) onceRestarted() {
+	s.t.Helper()
+	now := s.machines()
+	switch {
+	case slices.Equal(now, s.before):
+		s.errorf("it was not restarted: processes %v", now)
+	case !s.broken && len(s.after) > 0 && !slices.Equal(s.after, s.before) && !slices.Equal(now, s.after):
+		s.errorf("it was restarted twice: processes %v, %v after the kill, %v now", s.before, s.after, now)
+	}
+}
 
 func (s *crashSite) processes(all map[string]int) {
 	for _, pid := range processesWith(s.home) {

@@ -51,7 +51,7 @@ var simOperations = []operation{
 	{name: "create two", spec: simVM + strings.Replace(strings.TrimPrefix(simVM, simHost), "dev", "ops", 1)},
 	{name: "change what only vmctl heeds", before: simVM, spec: edited(simVM, "  lifecycle", "  stop {\n    grace = \"7s\"\n  }\n  lifecycle")},
 	{name: "change while off", before: off(simVM), spec: bigger(off(simVM))},
-	{name: "restart", before: simVM, spec: bigger(simVM)},
+	{name: "restart", restarts: true, before: simVM, spec: bigger(simVM)},
 	{name: "replace", renews: true, before: simVM, spec: edited(simVM, "  cpus ", "  name = \"other\"\n  cpus ")},
 	{name: "stop", before: simVM, spec: off(simVM)},
 	{name: "start", before: off(simVM), spec: simVM},
@@ -62,7 +62,7 @@ var simOperations = []operation{
 	{name: "recover what is broken", before: simVM, spec: simVM, damage: func(s *crashSite) { s.remove("sim-here/run/*.pid") }},
 	{name: "make again what is gone", before: simVM, spec: simVM, damage: gone},
 	{name: "adopt", before: simVM, spec: simVM, damage: forgotten},
-	{name: "adopt and restart", before: simVM, spec: bigger(simVM), damage: forgotten},
+	{name: "adopt and restart", restarts: true, before: simVM, spec: bigger(simVM), damage: forgotten},
 	{name: "forget", before: simVM, spec: simHost, damage: gone},
 	{name: "delete", before: simVM, spec: simHost},
 	{name: "delete what is off", before: off(simVM), spec: simHost},
@@ -93,6 +93,6 @@ func forgotten(s *crashSite) { s.remove("state.json*") }
 var qemuOperations = []operation{
 	{name: "create", spec: qemuVM},
 	{name: "stop", before: qemuVM, spec: off(qemuVM)},
-	{name: "restart", before: qemuVM, spec: bigger(qemuVM)},
+	{name: "restart", restarts: true, before: qemuVM, spec: bigger(qemuVM)},
 	{name: "delete", before: qemuVM, spec: ""},
 }
