@@ -165,7 +165,11 @@ func (s *crashSite) interrupted() bool {
 		return len(begun) > 0
 	}
 	s.broken = slices.ContainsFunc(plan.Findings, func(f struct{ Kind, Address string }) bool { return f.Kind == "broken" })
-	for _, address := range begun {
+	status, _ := s.vmctl("status")
+	for _, address := range begun { // row L45
+		if !strings.Contains(status, "an earlier run was cut short") {
+			s.errorf("the status does not say that something was cut short for %s", address)
+		}
 		if !slices.ContainsFunc(plan.Findings, func(f struct{ Kind, Address string }) bool {
 			return f.Kind == "interrupted" && f.Address == address
 		}) {

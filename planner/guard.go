@@ -209,7 +209,16 @@ func (d *differ) interrupted(a spec.Address) {
 		if e.Address != a {
 			continue
 		}
-		evidence := []string{fmt.Sprintf("an earlier run began to %s it at %s and did not end", e.Op, e.At.UTC().Format("2006-01-02 15:04:05 MST"))}
+		since := e.At.UTC().Format("2006-01-02 15:04:05 MST")
+		if d.options.Held {
+			d.find(providers.Finding{
+				Kind: providers.FindHeldLock, Address: a, Object: e.Name,
+				Evidence: []string{fmt.Sprintf("another run began to %s it at %s and is at it", e.Op, since)},
+				Action:   "what is planned here may be done by then",
+			})
+			continue
+		}
+		evidence := []string{fmt.Sprintf("an earlier run began to %s it at %s and did not end", e.Op, since)}
 		for _, l := range e.Leaves {
 			evidence = append(evidence, "it may have left: "+l)
 		}

@@ -19,6 +19,7 @@ type Options struct {
 	Running map[spec.Address]bool // overrides the wanted run state: `vm start` and `vm stop`
 	Restart map[spec.Address]bool // to be restarted even without an edit: `vm restart`
 	Destroy bool                  // every address in scope is wanted absent
+	Held    bool                  // another process holds the run lock: what the journal began is under way
 }
 
 // Scope narrows a plan. Targets pull in what they use, or for a destruction

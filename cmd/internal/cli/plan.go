@@ -56,7 +56,7 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	if err != nil {
 		return err
 	}
-	snapshot, err := a.read(ctx, p)
+	snapshot, holder, err := a.readBeside(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -66,10 +66,7 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 		return err
 	}
 	o.Destroy = r.destroy
-	holder, err := p.holder(ctx)
-	if err != nil {
-		return err
-	}
+	o.Held = holder != nil
 	plan, world, err := planner.Make(ctx, a.opener(p), p.config, snapshot, o)
 	if err != nil {
 		return err

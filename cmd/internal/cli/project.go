@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -109,6 +110,21 @@ func (a *app) notes(s *state.Snapshot) {
 	for _, note := range s.Notes {
 		view.Warning(a.errScreen(), note)
 	}
+}
+
+// readBeside is read for a command that takes no lock: a run that has it now, or
+// had it while the state was read, may be at what the state calls interrupted.
+func (a *app) readBeside(ctx context.Context, p *project) (*state.Snapshot, *state.Holder, error) {
+	before, err := p.holder(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	snapshot, err := a.read(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	after, err := p.holder(ctx)
+	return snapshot, cmp.Or(after, before), err
 }
 
 // holder says who holds the run lock, nil if nobody does.

@@ -20,6 +20,7 @@ import (
 type sight struct {
 	project  *project
 	snapshot *state.Snapshot
+	holder   *state.Holder // of the run lock; nil: nobody
 	world    *planner.World
 }
 
@@ -29,7 +30,7 @@ func (a *app) look(ctx context.Context) (s sight, err error) {
 	if err != nil {
 		return s, err
 	}
-	snapshot, err := a.read(ctx, p)
+	snapshot, holder, err := a.readBeside(ctx, p)
 	if err != nil {
 		return s, err
 	}
@@ -38,7 +39,7 @@ func (a *app) look(ctx context.Context) (s sight, err error) {
 	if err != nil {
 		return s, errors.Join(err, world.Close())
 	}
-	return sight{project: p, snapshot: snapshot, world: world}, nil
+	return sight{project: p, snapshot: snapshot, holder: holder, world: world}, nil
 }
 
 // seen is what was seen of one address.
@@ -51,6 +52,7 @@ type seen struct {
 	system   *planner.System
 	foreign  string // why the object of that name is not vmctl's; "" if it is, or if there is none
 	unknown  string // why it cannot be said what is there
+	begun    string // what a run began to do with it, and has not ended; "": nothing
 }
 
 func (s sight) at(addr spec.Address) seen {
@@ -82,7 +84,22 @@ func (s sight) at(addr spec.Address) seen {
 	if v.object != nil {
 		v.name = v.object.Name
 	}
+	v.begun = s.begun(addr)
 	return v
+}
+
+// begun tells what a run has begun with an address and not ended.
+func (s sight) begun(addr spec.Address) string {
+	for _, e := range s.snapshot.Interrupted {
+		switch {
+		case e.Address != addr:
+		case s.holder != nil:
+			return "another run is at it: " + e.Op
+		default:
+			return "an earlier run was cut short: " + e.Op
+		}
+	}
+	return ""
 }
 
 // status sums up what was seen.
@@ -108,7 +125,16 @@ func (v seen) status() view.ResourceStatus {
 		}
 	}
 	s.Conditions = append(s.Conditions, runningCondition(s))
+	s.Reason = joined(s.Reason, v.begun)
 	return s
+}
+
+// joined is two reasons as one.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
 }
 
 func runState(o *providers.Object) (state, reason string) {

@@ -33,12 +33,8 @@ func (a *app) status(ctx context.Context) (err error) {
 		FormatVersion: view.FormatVersion, Project: s.project.owner.Name, ID: s.project.owner.Lineage(),
 		Resources: a.statuses(ctx, s, known(s.project, s.snapshot)),
 	}
-	holder, err := s.project.holder(ctx)
-	if err != nil {
-		return err
-	}
-	if holder != nil {
-		doc.Lock = view.HolderText(*holder)
+	if s.holder != nil {
+		doc.Lock = view.HolderText(*s.holder)
 	}
 	a.show(doc, func(screen view.Screen) { view.Status(screen, doc) })
 	return ctx.Err()

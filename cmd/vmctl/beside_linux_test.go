@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const hanging = spec + `
+provider "sim" "here" {
+  fault {
+    op   = "start"
+    kind = "hang"
+  }
+}
+
+vm "dev" {
+  provider = provider.sim.here
+  cpus     = 1
+  memory   = "256MiB"
+}
+`
+
+// While a run is at it, whoever looks is told so; what it leaves when it is
+// killed is told as cut short.
+//
+// row L45
+func TestLookingBesideAnApply(t *testing.T) {
+	home, err := os.MkdirTemp("", "h") //nolint:usetesting // the path of t.TempDir is too long for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		endAll(t, home)
+		if err := os.RemoveAll(home); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.WriteFile(filepath.Join(home, "main.vmctl.hcl"), []byte(hanging), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	vmctl := func(args ...string) *exec.Cmd {
+		cmd := program(t, args...)
+		cmd.Dir, cmd.Env = home, append(cmd.Env, "VMCTL_DATA_DIR="+home+"/d")
+		return cmd
+	}
+	says := func(want []string, args ...string) {
+		t.Helper()
+		out, err := vmctl(args...).CombinedOutput()
+		for _, text := range want {
+			if !strings.Contains(string(out), text) {
+				t.Errorf("vmctl %v (%v) does not say %q:\n%s", args, err, text, out)
+			}
+		}
+	}
+
+	apply := vmctl("apply", "--auto-approve")
+	stdout, err := apply.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := apply.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(stdout); lines.Scan() && !strings.Contains(lines.Text(), "starting"); {
+	}
+	says([]string{"the run lock is held by vmctl apply", "another run is at it: start"}, "status")
+	says([]string{"the run lock is held by vmctl apply", "another run began to start it", "and is at it"}, "plan")
+
+	if err := apply.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply.Wait(); err == nil {
+		t.Error("the apply ended well")
+	}
+	says([]string{"an earlier run was cut short: start"}, "status")
+	says([]string{"interrupted vm.dev", "an earlier run began to start it", "and did not end"}, "plan")
+}
