@@ -133,6 +133,9 @@ func (j *job) begin(ctx context.Context) error {
 	if j.fault, err = j.strike(j.Op, j.Address); err != nil {
 		return fail(err, "%s %s", j.Op, j.Address)
 	}
+	if j.inProcess() {
+		return nil
+	}
 	switch j.fault.Kind {
 	case kindHang:
 		<-ctx.Done()
@@ -152,6 +155,12 @@ func (j *job) begin(ctx context.Context) error {
 	default:
 		return nil
 	}
+}
+
+// inProcess reports whether the fault strikes in the VM's process: one that
+// hangs, or takes its time to come up.
+func (j *job) inProcess() bool {
+	return j.Op == opStart && !j.weightless && (j.fault.Kind == kindHang || j.fault.Kind == kindSlow)
 }
 
 // injected is the failure that a fault block asks for.

@@ -92,6 +92,9 @@ var unsteady = []struct {
 }{
 	{regexp.MustCompile(`pid [0-9]+`), "pid N"},
 	{regexp.MustCompile(`run/[0-9a-f]{12}`), "run/KEY"},
+	{regexp.MustCompile(`after [0-9.]+m?s\b`), "after TIME"},
+	// Whether it was collected by now is its parent's affair.
+	{regexp.MustCompile(`pid N has ended, and its parent has not collected it`), "no process has pid N"},
 	{numbers, "N"},
 }
 

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(isVM) == "" {
 		os.Exit(m.Run())
 	}
-	if err := sim.Run(context.Background(), os.Stdin, os.Stdout); err != nil {
+	if err := sim.Run(context.Background(), os.Stdin, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

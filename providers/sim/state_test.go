@@ -20,6 +20,9 @@ const (
 	created   = "define done, start done, wait_ready done"
 	recovered = "recover graceful, start done, wait_ready done"
 	destroyed = "stop graceful, delete done"
+	staleLock = "stale_lock: DIR/disks/lab.dev.lock names a process that is gone: no process has pid N"
+
+	diedAtStart = "lab.dev off\nleftover: its pid file names a process that is gone: no process has pid N\n" + staleLock
 )
 
 func TestPidFileLost(t *testing.T) {
@@ -53,6 +56,9 @@ func TestFileOfTheVMLost(t *testing.T) {
 }
 
 // Somebody else has the pid now: it is never touched.
+//
+// row L34
+// row J25
 func TestPidGivenToAnother(t *testing.T) {
 	l := newLab(t)
 	l.does(providers.Create, created)
@@ -63,8 +69,8 @@ func TestPidGivenToAnother(t *testing.T) {
 	innocent := other.processOf(devID)
 	l.edit(l.pidFiles()[0], func(m map[string]any) { m["process"].(map[string]any)["pid"] = innocent.PID })
 	l.sees("lab.dev off\nleftover: its pid file names a process that is gone: pid N belongs to another process now (" +
-		l.program() + ", start time N, recorded was N)")
-	l.does(providers.Stop, "stop already")
+		l.program() + ", start time N, recorded was N)\n" + staleLock)
+	l.does(providers.Stop, "stop already_gone")
 	l.does(providers.Start, "start done, wait_ready done")
 	l.sees("lab.dev running")
 	l.does(providers.Destroy, destroyed)
@@ -98,7 +104,7 @@ func TestPidFileOfAnotherMachine(t *testing.T) {
 	l.does(providers.Create, created)
 	l.edit(l.pidFiles()[0], func(m map[string]any) { m["process"].(map[string]any)["host"] = "elsewhere" })
 	host := l.processOf(devID).Host
-	l.sees(fmt.Sprintf("lab.dev \nrunning: recorded on host %q, this is %q: look there", "elsewhere", host))
+	l.sees(fmt.Sprintf("lab.dev \nrunning: DIR/run/KEY.pid: recorded on host %q, this is %q: look there", "elsewhere", host))
 }
 
 func TestTwoProcesses(t *testing.T) {
