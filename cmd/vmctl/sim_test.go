@@ -76,7 +76,7 @@ var (
 	elapsed   = regexp.MustCompile(`\b(in|after) [0-9.]+(ms|s|m[0-9]+s)\b`)
 	pid       = regexp.MustCompile(`\bpid [0-9]+`)
 	starts    = regexp.MustCompile(`start time [0-9]+`)
-	instant   = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8} UTC`)
+	instant   = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}( [0-9:]{8} UTC|T[0-9:.]+Z)`)
 	collected = regexp.MustCompile(`pid [0-9]+ has ended, and its parent has not collected it`)
 	heartbeat = regexp.MustCompile(`(?m)^.*: still .*\n`)
 	shortened = regexp.MustCompile(`run/[0-9a-f]{12}`)

@@ -118,8 +118,7 @@ func (p *Provider) blindHost(ctx context.Context) (string, error) {
 func (f fault) look(ctx context.Context) (string, error) {
 	switch f.Kind {
 	case kindHang:
-		<-ctx.Done()
-		return "", context.Cause(ctx)
+		return fmt.Sprintf("no answer within %s", answerLimit), sleep(ctx, answerLimit)
 	case kindSlow:
 		return "", sleep(ctx, f.Delay)
 	default:

@@ -49,13 +49,16 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-func simType(t testing.TB) providers.Type {
+func simType(t testing.TB) providers.Type { return simAs(t, isVM+"=1") }
+
+// simAs is the type whose VMs run this test binary with an environment.
+func simAs(t testing.TB, env string) providers.Type {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sim.Type(sim.Host{Program: self, Env: []string{isVM + "=1"}})
+	return sim.Type(sim.Host{Program: self, Env: []string{env}})
 }
 
 // settings of the host, with faults.

@@ -167,7 +167,7 @@ func (s sight) findings() []providers.Finding {
 	switch {
 	case s.Config == nil:
 		add(providers.FindPartial, "completed when it is changed or started", "it is half made: it has no configuration")
-	case !s.disk && s.state != "":
+	case !s.disk && s.Owner != nil && s.state != stateUnknown:
 		add(providers.FindBroken, "", "its disk is gone")
 	}
 	all = append(all, s.lockFinding()...)

@@ -203,6 +203,9 @@ func (j *job) lastWords(id providers.ID) []string {
 		return []string{"its log cannot be read: " + err.Error()}
 	}
 	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if all[0] == "" {
+		return nil
+	}
 	for i, line := range all {
 		all[i] = "its log says: " + line
 	}

@@ -86,18 +86,23 @@ func (j *job) waitUntilUp(ctx context.Context) []string {
 	for waited := false; ; waited = true {
 		a, err := ask(limited, j.socket(j.Object), question{Ask: askReady})
 		switch {
-		case err == nil && a.Up && !waited, err != nil && limited.Err() == nil:
+		case err == nil && a.Up && !waited, err != nil && !j.runs(ctx):
 			return nil // it needs no wait, or the stop says what is wrong with it
 		case err == nil && a.Up:
 			return []string{"it was still starting, and came up"}
-		case limited.Err() != nil:
-			return []string{fmt.Sprintf("it was still starting, and did not come up within %s", j.rules.WaitTimeout)}
-		}
-		if !waited {
+		case !waited:
 			j.log(providers.Progress{Text: fmt.Sprintf("it is still starting: waiting up to %s until it is up", j.rules.WaitTimeout)})
 		}
-		_ = sleep(limited, askEvery) //nolint:errcheck // an ended wait is seen above
+		if sleep(limited, askEvery) != nil {
+			return []string{fmt.Sprintf("it was still starting, and did not come up within %s", j.rules.WaitTimeout)}
+		}
 	}
+}
+
+// runs reports whether the VM runs and nothing is wrong with it.
+func (j *job) runs(ctx context.Context) bool {
+	s, err := j.look(ctx, j.Name)
+	return err == nil && s.state == providers.StateRunning
 }
 
 // gone tidies up after a VM that is confirmed to be gone.
