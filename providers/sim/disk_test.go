@@ -41,6 +41,7 @@ func (l *lab) exists(path string) bool {
 // What a guest has written is there after all that can happen to its VM, until
 // the VM is deleted.
 func TestDiskIsKept(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	work := l.read(l.disk()) + "work of the guest\n"
@@ -72,6 +73,7 @@ func TestDiskIsKept(t *testing.T) {
 }
 
 func TestDiskLost(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.does(providers.Stop, "stop graceful")
@@ -83,6 +85,7 @@ func TestDiskLost(t *testing.T) {
 }
 
 func TestDiskOfAnother(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	theirs := `{"format":1,"id":"other","name":"lab.dev"}` + "\n"
 	l.write(l.disk(), theirs)
@@ -97,6 +100,7 @@ func TestDiskOfAnother(t *testing.T) {
 //
 // row X03
 func TestStaleLock(t *testing.T) {
+	t.Parallel()
 	for name, gone := range map[string]func(*lab) process.Identity{
 		"gone": func(l *lab) process.Identity {
 			id := l.start("--file", "elsewhere")
@@ -118,6 +122,7 @@ func TestStaleLock(t *testing.T) {
 			providers.Start: "unlock done, start done, wait_ready done", providers.Destroy: "unlock done, delete done",
 		} {
 			t.Run(name+" "+string(action), func(t *testing.T) {
+				t.Parallel()
 				l := newLab(t)
 				l.does(providers.Create, created)
 				l.does(providers.Stop, "stop graceful")
@@ -143,6 +148,7 @@ func TestStaleLock(t *testing.T) {
 //
 // row X03
 func TestHeldLock(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name string
 		lock func(*lab)
@@ -170,6 +176,7 @@ func TestHeldLock(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			l := newLab(t)
 			l.does(providers.Create, created)
 			l.does(providers.Stop, "stop graceful")
@@ -203,6 +210,7 @@ func TestHeldLock(t *testing.T) {
 
 // A VM that runs holds its disk, and frees it when it ends, however that comes.
 func TestLockOfTheVM(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	if !l.exists(l.lock()) {
@@ -224,6 +232,7 @@ func TestLockOfTheVM(t *testing.T) {
 // What is left of a VM that is gone is removed before another is made in its
 // place; where that fails, none is made.
 func TestRemainsAreRemovedFirst(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.end(t.Context(), l.processOf(devID))
@@ -246,6 +255,7 @@ func TestRemainsAreRemovedFirst(t *testing.T) {
 
 // A VM that is forgotten leaves nothing.
 func TestForgottenLeavesNothing(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.end(t.Context(), l.processOf(devID))

@@ -88,6 +88,7 @@ func TestFaults(t *testing.T) {
 		},
 	} {
 		t.Run(tc.op+" "+tc.kind+" "+string(tc.action), func(t *testing.T) {
+			t.Parallel()
 			l := newLab(t)
 			for _, a := range tc.before {
 				l.apply(a)
@@ -129,6 +130,7 @@ func TestHang(t *testing.T) {
 
 // A fault is counted across processes, for each address that it names.
 func TestTimes(t *testing.T) {
+	t.Parallel()
 	elsewhere := func(m map[string]cty.Value) { m["address"] = cty.StringVal("vm.other") }
 	l := newLab(t, fault("define", "fail", times(1), elsewhere), fault("define", "fail", times(2)), fault("define", "unreadable", times(1)))
 	failed := "define failed (fault): define vm.dev: injected fault: fail"
@@ -139,6 +141,7 @@ func TestTimes(t *testing.T) {
 }
 
 func TestBlindHost(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.settings = l.house.settings(false, fault("observe", "fail"))

@@ -142,6 +142,7 @@ func (l *lab) phase() string {
 //
 // row L05
 func TestPidFileWithAnInvalidNumber(t *testing.T) {
+	t.Parallel()
 	for _, pid := range []int{0, 1, -5} {
 		l := newLab(t)
 		l.does(providers.Create, created)

@@ -26,6 +26,7 @@ const (
 )
 
 func TestPidFileLost(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.remove(l.pidFiles()[0])
@@ -41,6 +42,7 @@ func TestPidFileLost(t *testing.T) {
 }
 
 func TestFileOfTheVMLost(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.remove(l.vmPath("lab.dev"))
@@ -60,6 +62,7 @@ func TestFileOfTheVMLost(t *testing.T) {
 // row L34
 // row J25
 func TestPidGivenToAnother(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	gone := l.processOf(devID)
@@ -81,12 +84,14 @@ func TestPidGivenToAnother(t *testing.T) {
 }
 
 func TestPidFileThatSaysNothing(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct{ name, content, why string }{
 		{"torn", `{"proc`, "read DIR/run/KEY.pid: unexpected EOF"},
 		{"of nobody", `{}`, "read DIR/run/KEY.pid: it names no process"},
 		{"of a newer vmctl", `{"cgroup":"x"}`, `read DIR/run/KEY.pid: json: unknown field "cgroup"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			l := newLab(t)
 			l.does(providers.Create, created)
 			l.write(l.pidFiles()[0], tc.content)
@@ -100,6 +105,7 @@ func TestPidFileThatSaysNothing(t *testing.T) {
 }
 
 func TestPidFileOfAnotherMachine(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.edit(l.pidFiles()[0], func(m map[string]any) { m["process"].(map[string]any)["host"] = "elsewhere" })
@@ -108,6 +114,7 @@ func TestPidFileOfAnotherMachine(t *testing.T) {
 }
 
 func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	second := l.start("--file", l.vmPath("lab.dev"), "--id", string(devID), "--mark", "null")
@@ -161,6 +168,7 @@ func (l *lab) remove(path string) {
 
 // What is changed behind vmctl's back is shown, on whichever side it is.
 func TestChangedByHand(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.edit(l.vmPath("lab.dev"), func(m map[string]any) { m["config"].(map[string]any)["cpus"] = 7 })
@@ -175,6 +183,7 @@ func TestChangedByHand(t *testing.T) {
 }
 
 func TestPortTaken(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.want = withAttr(l.want, "port_forward", forwards("auto"))
 	l.does(providers.Create, created)
@@ -194,6 +203,7 @@ func withAttr(v cty.Value, name string, value cty.Value) cty.Value {
 }
 
 func TestSocketsFit(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.settings.Dir = "/a-very-long-folder/of-a-user-who-likes/long-names-of-folders/below-others/of-the-same-kind/sim-here"
 	_, err := simType(t).Open(t.Context(), l.settings)

@@ -78,6 +78,7 @@ var unsteadyTime = strings.NewReplacer("requested after TIME", "requested", "for
 // row X02
 // row L34
 func TestPidGivenToAnotherDuringTheGrace(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, fault("stop", "late_exit", func(m map[string]cty.Value) { m["delay"] = cty.NumberIntVal(3600) }))
 	l.does(providers.Create, created)
 	bystander := l.start("--file", "elsewhere")
@@ -109,6 +110,7 @@ func TestPidGivenToAnotherDuringTheGrace(t *testing.T) {
 //
 // row L31
 func TestEndedBeforeItWasAsked(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	its, steps := l.processOf(devID), l.observe().Objects[0]
@@ -134,6 +136,7 @@ func TestEndedBeforeItWasAsked(t *testing.T) {
 // row L31
 // row L36
 func TestFilesAreRemovedHoweverItEnded(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		fault string
 		want  providers.How
@@ -161,6 +164,7 @@ func TestFilesAreRemovedHoweverItEnded(t *testing.T) {
 // row L08
 // row L09
 func TestUnkillable(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	before, its := l.tracesBut(".log"), l.processOf(devID)
@@ -201,6 +205,7 @@ func (l *lab) tracesBut(suffix string) []string {
 //
 // row L19
 func TestRestartWhileStarting(t *testing.T) {
+	t.Parallel()
 	never := func(m map[string]cty.Value) { m["delay"] = cty.NumberIntVal(3600) }
 	for _, tc := range []struct {
 		name, heard string
@@ -218,6 +223,7 @@ func TestRestartWhileStarting(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			l := newLab(t, fault("start", "slow", never))
 			l.policy = withAttr(policy(0.05), "ssh", cty.ObjectVal(map[string]cty.Value{
 				"wait": cty.False, "wait_timeout": cty.NumberFloatVal(tc.wait),
@@ -248,6 +254,7 @@ func TestRestartWhileStarting(t *testing.T) {
 // row L28
 // row L44
 func TestStartThatHangs(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, fault("start", "hang", times(1)))
 	l.policy = withAttr(l.policy, "start", cty.ObjectVal(map[string]cty.Value{"timeout": cty.NumberFloatVal(0.5)}))
 	l.does(providers.Create, "define done, start timeout (no_answer): start vm.dev: its process did not listen within 500ms, and was ended")
@@ -267,6 +274,7 @@ func TestStartThatHangs(t *testing.T) {
 //
 // row L44
 func TestStartThatEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.want = withAttr(l.want, "running", cty.False)
 	l.does(providers.Create, "define done")
