@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"flag"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// Scripts wait more than they work.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"vmctl": main})
 }
 
@@ -45,6 +51,7 @@ func TestScripts(t *testing.T) {
 
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	all := simCommands()
+	maps.Copy(all, hostCommands())
 	all["exits"] = exits
 	all["install"] = install
 	return all

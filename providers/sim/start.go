@@ -219,7 +219,7 @@ func (j *job) waitReady(ctx context.Context) (providers.Result, error) {
 	if err := j.there(); err != nil {
 		return providers.Result{}, err
 	}
-	if j.fault.Kind == kindDie {
+	if j.fault.Kind == kindDie && j.seen.state == providers.StateRunning {
 		if err := j.die(ctx, j.Object); err != nil {
 			return providers.Result{}, fail(err, "wait for %s", j.Name)
 		}
