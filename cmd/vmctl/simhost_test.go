@@ -50,7 +50,7 @@ func hostCommands() map[string]func(*testscript.TestScript, bool, []string) {
 			ts.Setenv("BYSTANDER_"+args[0], string(kept))
 			ts.Defer(func() {
 				_ = child.Force() //nolint:errcheck // it may have ended
-				_ = child.Wait(context.Background())
+				_ = child.Wait(context.Background()) //nolint:errcheck // it was forced
 			})
 		},
 		"lives": func(ts *testscript.TestScript, _ bool, args []string) {

@@ -51,7 +51,7 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	switch c.Action {
 	case providers.Create:
 		if c.Generation > 1 { // there was one before
-			s.clear(map[string]string{argThenMake: yes})
+			s.clear(providers.PhaseRelease, map[string]string{argThenMake: yes})
 		}
 		s.define()
 		s.upIfWanted()
@@ -79,7 +79,7 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		s.redefine()
 	case providers.Forget:
 		if c.Object == nil {
-			s.clear(nil)
+			s.clear(providers.PhaseRemove, nil)
 		}
 	case providers.Adopt, providers.NoOp:
 	default:
@@ -224,9 +224,9 @@ func (s *sequence) unlock() {
 }
 
 // clear removes what is left of a VM that does not exist any more.
-func (s *sequence) clear(args map[string]string) {
+func (s *sequence) clear(phase providers.Phase, args map[string]string) {
 	s.add(providers.Step{
-		Op: opClear, Phase: providers.PhaseRemove, Object: s.change.ID, Name: s.change.Name, Timeout: fileTimeout, Args: args,
+		Op: opClear, Phase: phase, Object: s.change.ID, Name: s.change.Name, Timeout: fileTimeout, Args: args,
 	})
 }
 
