@@ -49,7 +49,7 @@ func hostCommands() map[string]func(*testscript.TestScript, bool, []string) {
 			ts.Check(err)
 			ts.Setenv("BYSTANDER_"+args[0], string(kept))
 			ts.Defer(func() {
-				_ = child.Force() //nolint:errcheck // it may have ended
+				_ = child.Force()                    //nolint:errcheck // it may have ended
 				_ = child.Wait(context.Background()) //nolint:errcheck // it was forced
 			})
 		},
