@@ -11,12 +11,15 @@ import (
 
 // plant is one line of code that goes into a file of its own.
 type plant struct {
-	rule   string // who must report it: a list of depguard, or the message of a forbidigo pattern; "" for nobody
+	rule   string // who must report it: a list of depguard, the message of a forbidigo pattern, a linter; "" for nobody
 	dir    string
 	imp    string // what the file imports
 	code   string // a statement; without one, the import is the offence
 	inTest bool   // the file is a test
 }
+
+// annotated tells whether the plant says why it drops an error: it may be reported for neither then.
+func (p plant) annotated() bool { return strings.Contains(p.code, "//nolint:") }
 
 // No import here may make a cycle: what cannot be loaded is not linted.
 func plants() []plant {
@@ -101,6 +104,15 @@ func plants() []plant {
 		{rule: signal, dir: "providers/stop", imp: "golang.org/x/sys/unix", code: `_ = unix.Kill(1, 0)`},
 		{dir: "internal/process", imp: "golang.org/x/sys/unix", code: `_ = unix.Kill(1, 0)`},
 
+		// row A31: an error is not dropped without a word, nor without a reason
+		{rule: "errcheck", dir: "executor", imp: "os", code: `os.Remove("x")`},
+		{rule: "errcheck", dir: "executor", imp: "os", code: `_ = os.Remove("x")`},
+		{rule: "errcheck", dir: "executor", imp: "os", code: `f, _ := os.Open("x"); _ = f`},
+		{rule: "errcheck", dir: "executor", imp: "os", code: `defer os.Remove("x")`},
+		{rule: "nolintlint", dir: "executor", imp: "os", code: `_ = os.Remove("x") //nolint:errcheck`},
+		{rule: "nolintlint", dir: "executor", imp: "os", code: `_ = os.Remove("x") //nolint // it may be gone`},
+		{dir: "executor", imp: "os", code: `_ = os.Remove("x") //nolint:errcheck // it may be gone`},
+
 		{rule: exit, dir: "cmd/internal/cli", imp: "os", code: `os.Exit(1)`},
 		{dir: "cmd/vmctl", imp: "os", code: `os.Exit(1)`},
 
@@ -156,9 +168,9 @@ func (p plant) source(n int) string {
 	case p.code == "":
 		return fmt.Sprintf("package %s\n\nimport (\n\t// planted\n\t_ %q\n)\n", pkg, p.imp)
 	case p.imp == "":
-		return fmt.Sprintf("package %s\n\n\n\nfunc planted%d() { %s }\n", pkg, n, p.code)
+		return fmt.Sprintf("package %s\n\n\n\nfunc planted%d() { %s\n}\n", pkg, n, p.code)
 	default:
-		return fmt.Sprintf("package %s\n\nimport %q\n\nfunc planted%d() { %s }\n", pkg, p.imp, n, p.code)
+		return fmt.Sprintf("package %s\n\nimport %q\n\nfunc planted%d() { %s\n}\n", pkg, p.imp, n, p.code)
 	}
 }
 
