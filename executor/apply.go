@@ -288,14 +288,21 @@ func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work,
 	return result, failureOf(ctx, step, err)
 }
 
+var errInterrupted = errors.New("interrupted")
+
 // failureOf gives every error of a step the form of a Failure.
 func failureOf(ctx context.Context, step planner.Step, err error) *providers.Failure {
 	if err == nil {
 		return nil
 	}
 	var f *providers.Failure
-	if errors.As(err, &f) {
+	switch {
+	case errors.As(err, &f) && errors.Is(ctx.Err(), context.Canceled):
+		return &providers.Failure{Outcome: f.Outcome, Code: "interrupted", Seen: append(slices.Clone(f.Seen), f.Error()), Next: f.Next, Err: errInterrupted}
+	case f != nil:
 		return f
+	case errors.Is(ctx.Err(), context.Canceled):
+		return &providers.Failure{Outcome: providers.Failed, Code: "interrupted", Err: errInterrupted}
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &providers.Failure{

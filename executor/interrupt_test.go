@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -99,5 +100,28 @@ func TestStopsRunSideBySideAndAreReportedByAddress(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{`stop vm.w["a"]`, `stop vm.w["b"]`, `stop vm.w["c"]`}, results(summary.Done)); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
+	}
+}
+
+// row E18, of goroutines: a wait whose context has ended leaves none behind
+func TestAnInterruptedWaitLeavesNothingRunning(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\n")
+	before := runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(t.Context())
+	b.memory.hold["wait_ssh vm.a"] = make(chan struct{})
+	b.run.Watch = func(e executor.Event) {
+		if e.Kind == executor.StepStarted && e.Step.Op == "wait_ssh" {
+			cancel()
+		}
+	}
+	summary, err := b.apply(ctx)
+	if err != nil || len(summary.Failed) != 1 {
+		t.Fatal(summary, err)
+	}
+	if f := summary.Failed[0].Failure; f.Code != "interrupted" || f.Error() != "interrupted" {
+		t.Errorf("the wait failed with %+v, want code interrupted", f)
+	}
+	for runtime.NumGoroutine() > before { // they may be about to end
+		runtime.Gosched()
 	}
 }
