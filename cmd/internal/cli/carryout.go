@@ -138,9 +138,14 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) erro
 	watch, stop := a.watch(ctx)
 	summary, err := executor.Apply(ctx, executor.Run{
 		Plan: w.plan, World: w.world, Journal: w.journal, Resolve: a.resolver(p.config), ID: run,
-		Parallelism: m.apply.parallelism, KeepGoing: m.apply.keepGoing, Now: a.env.Now, Watch: watch,
+		Parallelism: m.apply.parallelism, KeepGoing: m.apply.keepGoing, Now: a.env.Now,
+		Watch: func(e executor.Event) {
+			e.Failure = a.advised(e.Failure, m)
+			watch(e)
+		},
 	})
 	stop()
+	summary = a.advisedSummary(summary, m)
 	if len(w.plan.Steps) > 0 || a.global.json {
 		a.summary(p, m, w, summary)
 	}
@@ -150,7 +155,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) erro
 	if m.outputs && summary.OK() && err == nil && !a.global.json {
 		a.showOutputs(p, w.journal.Snapshot())
 	}
-	return errors.Join(err, outcome(ctx, m, summary))
+	return errors.Join(err, a.outcome(ctx, m, summary))
 }
 
 // limitSteps gives no step more time than the command has.
@@ -177,7 +182,7 @@ func (a *app) summary(p *project, m mission, w work, s executor.Summary) {
 	var next []string
 	switch {
 	case !s.OK():
-		next = append(next, a.commandLine("plan", m.plan)+" shows what is left", a.commandLine(m.command, m.plan, m.names...)+" goes on from here")
+		next = a.goOn(m)
 	case m.enter != nil:
 		next = append(next, m.enter(w.plan)...)
 	}
@@ -198,8 +203,13 @@ func (a *app) summary(p *project, m mission, w work, s executor.Summary) {
 	a.line(view.SummaryJSON(s, next, outputs))
 }
 
+// goOn says what to type after something was not done.
+func (a *app) goOn(m mission) []string {
+	return []string{a.commandLine("plan", m.plan) + " shows what is left", a.commandLine(m.command, m.plan, m.names...) + " goes on from here"}
+}
+
 // outcome turns a summary into an error that people have read already.
-func outcome(ctx context.Context, m mission, s executor.Summary) error {
+func (a *app) outcome(ctx context.Context, m mission, s executor.Summary) error {
 	if s.OK() {
 		return nil
 	}
@@ -209,11 +219,11 @@ func outcome(ctx context.Context, m mission, s executor.Summary) error {
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeout):
-		errs = append(errs, newProblem(classExpired, "timeout", m.command+": "+errTimeout.Error()))
+		errs = append(errs, newProblem(classExpired, "timeout", m.command+": "+errTimeout.Error(), a.goOn(m)...))
 	case s.Interrupted:
-		errs = append(errs, newProblem(classInterrupted, "interrupted", m.command+" was interrupted"))
+		errs = append(errs, newProblem(classInterrupted, "interrupted", m.command+" was interrupted", a.goOn(m)...))
 	case len(errs) == 0:
-		errs = append(errs, newProblem(classFailed, "not_run", fmt.Sprintf("%s: %s did not run", m.command, counted(len(s.NotRun), "step"))))
+		errs = append(errs, newProblem(classFailed, "not_run", fmt.Sprintf("%s: %s did not run", m.command, counted(len(s.NotRun), "step")), a.goOn(m)...))
 	}
 	return told{err: errors.Join(errs...)}
 }

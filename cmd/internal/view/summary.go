@@ -101,7 +101,9 @@ func (p *page) failures(all []executor.StepResult, s style) {
 	for _, r := range all {
 		p.put(2, 4, whole(in(s, r.Step.Address.String())), txt("  "+r.Step.Op+reason(r.Failure)))
 		if r.Failure != nil {
-			p.seenNext(r.Failure.Seen, r.Failure.Next, 4)
+			problem := FailureProblem(r.Failure)
+			p.put(4, 6, in(dim, "code:"), txt(" "+problem.Code))
+			p.seenNext(problem.Seen, problem.Next, 4)
 		}
 	}
 }
