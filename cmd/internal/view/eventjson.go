@@ -19,6 +19,7 @@ type EventDocument struct {
 	Evidence      []string      `json:"evidence,omitempty"`
 	ElapsedS      float64       `json:"elapsed_s,omitempty"`
 	Failure       *Problem      `json:"failure,omitempty"`
+	Interrupted   bool          `json:"interrupted,omitempty"` // halted: by a signal, or because the time is up
 }
 
 // EventJSON is the line of an event.
@@ -26,7 +27,7 @@ func EventJSON(e executor.Event) EventDocument {
 	d := EventDocument{
 		FormatVersion: FormatVersion, Type: string(e.Kind), At: e.At.UTC(), DeadlineS: e.Deadline.Seconds(),
 		Text: e.Text, How: string(e.How), Evidence: e.Evidence, ElapsedS: e.Elapsed.Seconds(),
-		Failure: failureJSON(e.Failure),
+		Failure: failureJSON(e.Failure), Interrupted: e.Interrupted,
 	}
 	if e.Kind != executor.Halted {
 		step := stepJSON(e.Step)

@@ -4,7 +4,6 @@ package view
 type opWords struct{ doing, done string }
 
 var wordsOfOps = map[string]opWords{
-	"clear":      {"clearing what is left of the last one", "cleared"},
 	"define":     {"defining", "defined"},
 	"delete":     {"deleting", "deleted"},
 	"forget":     {"forgetting its record", "forgotten"},
@@ -14,7 +13,6 @@ var wordsOfOps = map[string]opWords{
 	"settle":     {"settling what an earlier run left", "settled"},
 	"start":      {"starting", "started"},
 	"stop":       {"stopping", "stopped"},
-	"unlock":     {"freeing its disk", "freed"},
 	"wait_ready": {"waiting for an answer", "ready"},
 	"wait_ssh":   {"waiting for SSH", "ready for SSH"},
 }
