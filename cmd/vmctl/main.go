@@ -31,7 +31,7 @@ func run() int {
 	if err != nil {
 		program = ""
 	}
-	restore := terminalModes()
+	restore := terminalModes(os.Stdin)
 	code := cli.Main(ctx, cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: terminal(),
 		Environ: os.Environ(), Dir: dir, UID: os.Getuid(), Program: program, Now: time.Now, Rand: rand.Reader,
@@ -63,10 +63,10 @@ func terminalSize() (columns, rows int) {
 	return 0, 0
 }
 
-// terminalModes returns a function that gives the terminal back the modes that it
+// terminalModes returns a function that gives a terminal back the modes that it
 // has now. What is left in the midst of a shell has set others.
-func terminalModes() (restore func()) {
-	fd := int(os.Stdin.Fd()) //nolint:gosec // a file descriptor fits
+func terminalModes(f *os.File) (restore func()) {
+	fd := int(f.Fd()) //nolint:gosec // a file descriptor fits
 	found, err := term.GetState(fd)
 	if err != nil {
 		return func() {}

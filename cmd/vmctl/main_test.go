@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"maps"
 	"os"
 	"os/exec"
@@ -14,10 +13,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Scripts wait more than they work.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
 	testscript.Main(m, map[string]func(){"vmctl": main})
 }
 
@@ -51,7 +46,7 @@ func TestScripts(t *testing.T) {
 
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	all := simCommands()
-	maps.Copy(all, hostCommands())
+	maps.Copy(all, signalCommands())
 	all["exits"] = exits
 	all["install"] = install
 	return all

@@ -10,7 +10,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
-	"vmctl/spec"
 )
 
 // config is what a VM is made of.
@@ -52,12 +51,7 @@ func (f forward) claim() providers.Claim {
 // The kinds of claims.
 const (
 	claimName = "name"
-	claimLock = "the lock of disk"
 )
-
-// kindProcess is the kind of an object that is no resource: a process that holds
-// what a VM needs.
-const kindProcess spec.Kind = "process"
 
 // claims are the host ports that the spec chose.
 func (c *config) claims() []providers.Claim {
