@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"vmctl/providers"
@@ -30,6 +31,13 @@ func (j *job) define(ctx context.Context) (providers.Result, error) {
 	if j.isWanted(ctx) {
 		return j.result(ctx, providers.AlreadyTrue, "it exists")
 	}
+	var evidence []string
+	if j.seen == nil {
+		var err error
+		if evidence, err = j.clearRemains(ctx); err != nil {
+			return providers.Result{}, err
+		}
+	}
 	_, missing := os.Stat(j.keyFolder(j.Name))
 	if err := j.write(ctx); err != nil {
 		f, undone := j.undo(ctx, err)
@@ -38,7 +46,31 @@ func (j *job) define(ctx context.Context) (providers.Result, error) {
 		}
 		return providers.Result{}, f
 	}
-	return j.result(ctx, providers.Done)
+	return j.result(ctx, providers.Done, evidence...)
+}
+
+// clearRemains removes the files of an earlier domain of the name, which is gone.
+// Nothing is made beside what cannot be removed.
+func (j *job) clearRemains(ctx context.Context) ([]string, error) {
+	j.storage.Lock()
+	defer j.storage.Unlock()
+	var all []string
+	for _, name := range j.candidatePools() {
+		removed, err := j.removeVolumes(ctx, name, nil)
+		if err != nil {
+			f := fail(err, "define %s: remove what an earlier one left", j.Address)
+			f.Next = []string{
+				"see what is there: virsh -c " + j.place.URI + " vol-list " + name,
+				"make the folder of the pool writable, then: vmctl apply",
+			}
+			return nil, f
+		}
+		all = append(all, removed...)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return []string{"removed what an earlier one left: " + strings.Join(all, ", ")}, nil
 }
 
 // undo removes the files of a failed attempt, as long as there is no domain that

@@ -328,7 +328,7 @@ func TestDefineCompletesAnInterruptedAttempt(t *testing.T) {
 	l.PutPool("vmctl-lab-"+lineage, libvirt.FakePool{Type: "dir", Path: "/pool", Active: true, Volumes: map[string][]byte{
 		"lab.dev.kernel-6923dd1bc046": []byte("ker"),
 	}})
-	if got := l.apply(create(vm(off))); !strings.HasSuffix(got, "define: done, off\n") {
+	if got := l.apply(create(vm(off))); !strings.HasSuffix(got, "define: done, off\n  = removed what an earlier one left: lab.dev.kernel-6923dd1bc046\n") {
 		t.Fatalf("after the upload was interrupted:\n%s", got)
 	}
 	if got := string(l.Volume("vmctl-lab-"+lineage, "lab.dev.kernel-6923dd1bc046")); got != "kernel" {
@@ -339,6 +339,23 @@ func TestDefineCompletesAnInterruptedAttempt(t *testing.T) {
 		t.Fatalf("after the domain was defined:\n%s", got)
 	}
 	wantText(t, "volumes", first, l.Contents())
+}
+
+// Nothing is made beside remains that cannot be removed.
+func TestDefineBesideRemains(t *testing.T) {
+	l := made(t, vm(off))
+	l.Drop(devID)
+	before := l.Contents()
+	l.Refuses["delete"] = libvirt.ErrLibvirt("cannot unlink file: Permission denied")
+	wantText(t, "what was said", `
+define: failed libvirt: define vm.dev: remove what an earlier one left: delete volume lab.dev.initrd-KEYS of pool vmctl-lab-k7m2qd9x4r: cannot unlink file: Permission denied
+  next: see what is there: virsh -c qemu:///session vol-list vmctl-lab-k7m2qd9x4r
+  next: make the folder of the pool writable, then: vmctl apply
+`, l.steady(l.apply(create(vm(off)))))
+	wantText(t, "volumes", before, l.Contents())
+	if l.Configured(devID) != "" {
+		t.Error("a domain was defined")
+	}
 }
 
 func TestRedefine(t *testing.T) {
