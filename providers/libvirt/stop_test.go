@@ -181,6 +181,63 @@ stop: stale not_the_same: stop: it is not the one that was to be stopped: it no 
 	wantText(t, "calls", "shutdown lab.dev\n", l.calls())
 }
 
+// Whatever cannot be ended keeps all that belongs to it, and is seen to run.
+//
+// row L08
+// row L09
+func TestDestroyOfWhatDoesNotEnd(t *testing.T) {
+	l := made(t, vm(nil))
+	l.Deaf, l.Stuck = true, true
+	c := l.change(providers.Destroy, cty.NilVal)
+	c.Policy = instantly(cty.True)
+	before := l.Contents()
+	wantText(t, "what was said", `
+  . asked it to shut down, waiting up to 0s
+  . forcing it off
+stop: failed still_running: stop: it is still running after 0s (running (booted))
+  seen: requested after 0s
+  seen: still running 0s after the request
+  seen: forced after 0s
+  next: see why QEMU does not end: virsh -c qemu:///session domstate --reason lab.dev
+`, l.apply(c))
+	wantText(t, "calls", "shutdown lab.dev\ndestroy lab.dev\n", l.calls())
+	wantText(t, "volumes", before, l.Contents())
+	if o := l.object(vm(nil)); o.State != providers.StateRunning || o.Fingerprint != c.Object.Fingerprint {
+		t.Errorf("it is %s", o.State)
+	}
+	if _, err := os.Stat(filepath.Join(l.dir, "data/keys/lab.dev")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A domain that cannot be read for a moment is looked at again.
+//
+// row L57
+func TestStopThatIsUnreadableForAWhile(t *testing.T) {
+	l := made(t, vm(nil))
+	l.Deaf = true
+	looks := 0
+	l.Sleeping = func() {
+		looks++
+		switch looks {
+		case 1:
+			l.Unreadable["lab.dev"] = libvirt.ErrLibvirt("cannot acquire state change lock")
+		case 3:
+			delete(l.Unreadable, "lab.dev")
+			l.Put(devID, func(d *libvirt.FakeDomain) { d.Power, d.Running = libvirt.FakePower(5, 1), "" })
+		}
+	}
+	wantText(t, "what was said", `
+  . asked it to shut down, waiting up to 30s
+stop: graceful, off
+  = requested after 0s
+  = gone after 0s: shut off (shutdown)
+`, l.apply(l.change(providers.Stop, vm(off))))
+	if looks != 3 {
+		t.Errorf("it was looked at %d times", looks)
+	}
+}
+
 func TestDeleteNeverEndsWhatRuns(t *testing.T) {
 	l := made(t, vm(nil))
 	c := l.change(providers.Destroy, cty.NilVal)
@@ -207,8 +264,10 @@ func TestRestartOfWhatWasUndefinedWhileItRan(t *testing.T) {
 	}
 }
 
+// row L29
 func TestDestroyLeavesNothing(t *testing.T) {
 	l := made(t, vm(nil))
+	keys := initrdOf(l)
 	wantText(t, "what was said", `
   . asked it to shut down, waiting up to 30s
 stop: graceful, off
@@ -217,10 +276,15 @@ stop: graceful, off
 delete: done, gone
   = removed volumes: lab.dev.console.log, lab.dev.initrd-KEYS, lab.dev.kernel-6923dd1bc046
   = removed the empty pool vmctl-lab-k7m2qd9x4r
-`, func() string {
-		keys := initrdOf(l)
-		return strings.ReplaceAll(l.apply(l.change(providers.Destroy, cty.NilVal)), keys, "KEYS")
-	}())
+`, strings.ReplaceAll(l.apply(l.change(providers.Destroy, cty.NilVal)), keys, "KEYS"))
+	wantText(t, "calls: ended, forgotten by libvirt, and its files last", `
+shutdown lab.dev
+undefine lab.dev
+delete lab.dev.console.log
+delete lab.dev.initrd-KEYS
+delete lab.dev.kernel-6923dd1bc046
+remove-pool vmctl-lab-k7m2qd9x4r
+`, strings.ReplaceAll(l.calls(), keys, "KEYS"))
 	wantText(t, "pools", "", l.Contents())
 	if _, err := os.Stat(filepath.Join(l.dir, "data/keys/lab.dev")); err == nil {
 		t.Error("the keys are left behind")
