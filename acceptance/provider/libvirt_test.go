@@ -239,6 +239,39 @@ func TestGuestWithAnotherHostKey(t *testing.T) {
 	v.nothing()
 }
 
+// QEMU ends at once: that is said within seconds, with what it said and where.
+//
+// row L44
+func TestQEMUThatEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	v := newHouse(t, "ends").vm("dev")
+	v.want["running"] = cty.False
+	v.must("define done", providers.Create)
+	v.define(strings.Replace(v.virsh("dumpxml", "--inactive", v.name),
+		"<qemu:commandline>", "<qemu:commandline><qemu:arg value='-nonsense'/>", 1))
+	c := v.change(providers.Start)
+	steps, err := v.provider.Steps(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = v.provider.Do(t.Context(), providers.Work{
+		Step: steps[0], Expect: c.Object.Fingerprint, Want: c.Want, Policy: c.Policy, Generation: c.Generation,
+	}, func(providers.Progress) {})
+	var f *providers.Failure
+	if !errors.As(err, &f) || f.Code != "start_failed" {
+		t.Fatalf("start: %v", err)
+	}
+	log := filepath.Join(os.Getenv(homeVar), ".cache/libvirt/qemu/log", v.name+".log")
+	if !slices.Contains(f.Next, "see QEMU's log: "+log) {
+		t.Errorf("it says to type next: %q", f.Next)
+	}
+	if seen := strings.Join(f.Seen, "\n"); !strings.Contains(seen, log) || !strings.Contains(seen, "-nonsense: invalid option") {
+		t.Errorf("it says that it saw:\n%s", seen)
+	}
+	v.must("delete done", providers.Destroy)
+	v.nothing()
+}
+
 // row L49
 // row A57
 func TestNameOfAStranger(t *testing.T) {
