@@ -226,7 +226,7 @@ func (x *execution) work(i int) (providers.Work, error) {
 	change := &x.Plan.Changes[step.Change]
 	w := providers.Work{
 		Step: step.Step, Expect: x.expect[step.Address], Prior: change.Prior, Want: change.Change.Want,
-		Policy: change.Policy, Generation: change.Generation, Replaced: change.Replaced,
+		Policy: change.Policy, Generation: change.Generation, Replaced: change.Replaced, Was: change.Was,
 	}
 	if r, ok := x.records[step.Address]; ok {
 		w.Prior = r.Values

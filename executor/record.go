@@ -79,7 +79,7 @@ func (x *execution) reservation(i int) state.Record {
 	r.Kind, r.Provider, r.Settings, r.Uses = c.Kind, c.Provider, c.Settings, c.Uses
 	r.ID, r.Name, r.Replaced, r.Policy = string(step.Object), step.Name, c.Replaced, c.Policy
 	r.Values = cty.ObjectVal(map[string]cty.Value{"running": cty.False, "name": cty.StringVal(step.Name)})
-	r.Reserved, r.Ready = true, false
+	r.Reserved, r.Ready, r.Was = true, false, nil
 	return r
 }
 

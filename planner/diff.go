@@ -78,6 +78,7 @@ func (d *differ) change(a spec.Address) Change {
 	if recorded {
 		c.Record, c.Provider, c.Uses = &record, record.Provider, record.Uses
 		c.Prior, c.Policy, c.Generation, c.Replaced = record.Values, record.Policy, record.Generation, record.Replaced
+		c.Was = record.Was
 	}
 	if inSpec {
 		resource = d.resolve(resource)
@@ -186,7 +187,24 @@ func (d *differ) create(c *Change) {
 			Action:   "made again",
 		})
 	}
-	c.ID = ObjectID(d.options.Project, c.Address, c.Replaced)
+	d.chooseID(c)
+}
+
+// chooseID gives what will be made an ID that no other object has, such as one
+// that was moved away from this address.
+func (d *differ) chooseID(c *Change) {
+	for c.ID = ObjectID(d.options.Project, c.Address, c.Replaced); d.isTaken(c); c.ID = ObjectID(d.options.Project, c.Address, c.Replaced) {
+		c.Replaced++
+	}
+}
+
+func (d *differ) isTaken(c *Change) bool {
+	for a, r := range d.state.Records {
+		if a != c.Address && r.ID == string(c.ID) {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *differ) wantedSystem(c *Change) (string, cty.Value) {
@@ -228,6 +246,7 @@ func (d *differ) manage(c *Change) {
 	c.Edits = edits(before, c.Change.Want, attrs, (on || !stopped(o)) && wantOn)
 	c.Edits = append(c.Edits, d.nameEdit(c)...)
 	c.Edits = append(c.Edits, d.providerEdit(c)...)
+	c.Edits = append(c.Edits, markEdit(c)...)
 	slices.SortFunc(c.Edits, func(a, b providers.Edit) int { return cmp.Compare(a.Path, b.Path) })
 	c.Applies = maximum(c.Edits)
 	d.drift(c, attrs)
@@ -237,7 +256,7 @@ func (d *differ) manage(c *Change) {
 	}
 	if c.Action == providers.ReplaceIt {
 		c.Replaced++
-		c.ID = ObjectID(d.options.Project, c.Address, c.Replaced)
+		d.chooseID(c)
 		c.Name = cmp.Or(nameOf(c.Change.Want), c.Name)
 	}
 	d.behind(c)
@@ -327,6 +346,18 @@ func (d *differ) nameEdit(c *Change) []providers.Edit {
 	}}
 }
 
+// markEdit lets the mark of what was moved here name this address.
+func markEdit(c *Change) []providers.Edit {
+	owner := c.Object.Owner
+	if owner == nil || owner.Address == c.Address {
+		return nil
+	}
+	return []providers.Edit{{
+		Path: "mark", Before: cty.StringVal(owner.Address.String()), After: cty.StringVal(c.Address.String()),
+		Verdict: providers.Verdict{Applies: providers.Live, Reason: "the record was moved, and the owner mark still names the address before"},
+	}}
+}
+
 // providerEdit is a move to another system.
 func (d *differ) providerEdit(c *Change) []providers.Edit {
 	key := d.world.wanted[c.Address]
@@ -371,6 +402,10 @@ func (d *differ) foreign(c *Change, sight Sight, standing Standing) {
 	switch {
 	case standing == Clone:
 		why = fmt.Sprintf("it is a copy: its mark was written for %s", sight.Object.Owner.Of)
+	case sight.Marking == Moved:
+		why = fmt.Sprintf("it was moved to %s", movedTo(d.state, sight.Object))
+	case sight.Marking == Unmarked && d.state.Forgotten[string(sight.Object.ID)] == c.Address:
+		why = "the state let go of it"
 	case sight.Marking == Foreign:
 		why = fmt.Sprintf("its mark names %s of project %q (%s)", sight.Object.Owner.Address, sight.Object.Owner.Project, sight.Object.Owner.ID)
 	}

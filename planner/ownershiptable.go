@@ -3,12 +3,15 @@ package planner
 // Marking is what an object's owner mark says, seen from one project.
 type Marking string
 
-// The markings. A copy bears our mark, written for another object.
+// The markings. A copy bears our mark, written for another object. A moved
+// object bears our mark with the address that it had before its record was moved:
+// recorded, it is this address's; else it is another's, and was this one's.
 const (
 	Absent   Marking = "absent" // there is no object
 	Unmarked Marking = "unmarked"
 	Foreign  Marking = "foreign" // another project's
 	Copied   Marking = "copy"
+	Moved    Marking = "moved"
 	Ours     Marking = "ours"
 )
 
@@ -55,6 +58,10 @@ var ownershipTable = []ownership{
 	{Copied, false, true, Clone},
 	{Copied, true, false, LetGo},
 	{Copied, true, true, Clone},
+	{Moved, false, false, NotOurs},
+	{Moved, false, true, Stranger},
+	{Moved, true, false, Unwanted},
+	{Moved, true, true, Managed},
 	{Ours, false, false, Orphan},
 	{Ours, false, true, Adoptee},
 	{Ours, true, false, Unwanted},

@@ -257,11 +257,12 @@ func (s *scene) interrupt(address, op string) {
 	})
 }
 
+func (s *scene) open(_ context.Context, _ spec.ProviderRef, attrs cty.Value) (providers.Provider, error) {
+	return s.system(attrs.GetAttr("uri").AsString()), nil
+}
+
 func (s *scene) plan() (*planner.Plan, error) {
-	open := func(_ context.Context, _ spec.ProviderRef, attrs cty.Value) (providers.Provider, error) {
-		return s.system(attrs.GetAttr("uri").AsString()), nil
-	}
-	p, w, err := planner.Make(s.t.Context(), open, s.config, s.state, s.options)
+	p, w, err := planner.Make(s.t.Context(), s.open, s.config, s.state, s.options)
 	if w != nil {
 		if err := w.Close(); err != nil {
 			s.t.Fatal(err)

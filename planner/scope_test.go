@@ -122,13 +122,13 @@ func TestUnknownNeverMutates(t *testing.T) {
 }
 
 func TestOwnershipTable(t *testing.T) {
-	markings := []planner.Marking{planner.Absent, planner.Unmarked, planner.Foreign, planner.Copied, planner.Ours}
+	markings := []planner.Marking{planner.Absent, planner.Unmarked, planner.Foreign, planner.Copied, planner.Moved, planner.Ours}
 	for _, m := range markings {
 		for _, recorded := range []bool{false, true} {
 			for _, inSpec := range []bool{false, true} {
 				got := planner.Stand(m, recorded, inSpec)
 				mayTouch := got == planner.Managed || got == planner.Unwanted || got == planner.Adoptee
-				owned := m == planner.Ours || m == planner.Unmarked && recorded
+				owned := m == planner.Ours || (m == planner.Unmarked || m == planner.Moved) && recorded
 				if mayTouch && !owned {
 					t.Errorf("%s, recorded %t, in the spec %t: %s; an object without our mark or record is never touched", m, recorded, inSpec, got)
 				}

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 
 	"vmctl/providers"
 	"vmctl/spec"
@@ -18,7 +19,8 @@ type Sight struct {
 }
 
 // Sight looks an address up. The object that the record names comes first, then
-// the one whose mark names the address, then the one that bears its name.
+// the one whose mark names the address, unless it was moved to another, then one
+// that the state let go of, then the one that bears its name.
 func (w *World) Sight(a spec.Address, s *state.Snapshot, p providers.Project, name string) Sight {
 	record, recorded := s.Records[a]
 	system := w.systems[w.placed[a]]
@@ -36,7 +38,13 @@ func (w *World) Sight(a spec.Address, s *state.Snapshot, p providers.Project, na
 	if sight.Object == nil {
 		sight.Recorded = false
 		sight.Object = find(inv.Objects, func(o *providers.Object) bool {
-			return o.Kind == a.Kind && MarkingOf(o, p) == Ours && o.Owner.Address == a
+			return o.Kind == a.Kind && MarkingOf(o, p) == Ours && o.Owner.Address == a && movedTo(s, o) == spec.Address{}
+		})
+	}
+	if sight.Object == nil {
+		sight.Object = find(inv.Objects, func(o *providers.Object) bool {
+			at, forgotten := s.Forgotten[string(o.ID)]
+			return o.Kind == a.Kind && MarkingOf(o, p) == Unmarked && forgotten && at == a
 		})
 	}
 	if sight.Object == nil {
@@ -50,10 +58,34 @@ func (w *World) Sight(a spec.Address, s *state.Snapshot, p providers.Project, na
 		return sight
 	}
 	sight.Marking = MarkingOf(sight.Object, p)
-	if sight.Marking == Ours && sight.Object.Owner.Address != a {
-		sight.Marking = Foreign
+	if sight.Marking == Ours {
+		sight.Marking = oursAt(a, s, sight.Object)
 	}
 	return sight
+}
+
+// oursAt says what the mark of an object that is this project's means to an
+// address.
+func oursAt(a spec.Address, s *state.Snapshot, o *providers.Object) Marking {
+	switch to := movedTo(s, o); {
+	case to == a, to != spec.Address{} && o.Owner.Address == a:
+		return Moved
+	case o.Owner.Address == a:
+		return Ours
+	default:
+		return Foreign
+	}
+}
+
+// movedTo is the address whose record took an object over from the one that its
+// mark still names; zero: none did.
+func movedTo(s *state.Snapshot, o *providers.Object) spec.Address {
+	for a, r := range s.Records {
+		if r.ID == string(o.ID) && a.Kind == o.Kind && a != o.Owner.Address && slices.Contains(r.Was, o.Owner.Address) {
+			return a
+		}
+	}
+	return spec.Address{}
 }
 
 // Object returns what the world shows of an address that is in the spec or the

@@ -90,6 +90,11 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 		}
 		w.wanted[r.Address], w.placed[r.Address] = key, key
 	}
+	for _, p := range c.Providers { // what is ours there may be in no block any more
+		if _, err := w.add(o.Types, p.Ref, attrs[p.Ref]); err != nil {
+			return nil, err
+		}
+	}
 	for _, a := range slices.SortedFunc(maps.Keys(s.Records), spec.Address.Compare) {
 		r := s.Records[a]
 		key, err := w.add(o.Types, r.Provider, r.Settings)
@@ -116,6 +121,11 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 			k.ID, k.Name, k.Prior = providers.ID(r.ID), r.Name, r.Values
 		}
 		known[w.placed[a]] = append(known[w.placed[a]], k)
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Forgotten)) {
+		if a := s.Forgotten[id]; w.placed[a] != "" { // lest another is made beside it
+			known[w.placed[a]] = append(known[w.placed[a]], providers.Known{Address: a, Kind: a.Kind, ID: providers.ID(id)})
+		}
 	}
 	return known, nil
 }

@@ -8,6 +8,7 @@ package providers
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -185,9 +186,10 @@ type Change struct {
 	Object      *Object   // nil: absent
 	Prior, Want cty.Value // record; spec (may hold unknowns). cty.NilVal where there is none
 	Edits       []Edit
-	Policy      cty.Value // start, stop, ssh.wait …
-	Generation  uint64    // that the mark will carry
-	Replaced    int       // how often the address was replaced, this change included
+	Policy      cty.Value      // start, stop, ssh.wait …
+	Generation  uint64         // that the mark will carry
+	Replaced    int            // how often the address was replaced, this change included
+	Was         []spec.Address // what the mark of the object may name, beside Address
 }
 
 // Edit is one difference of one attribute.
@@ -223,7 +225,12 @@ type Work struct {
 	Policy      cty.Value
 	Generation  uint64
 	Replaced    int
+	Was         []spec.Address // what the mark of the object may name, beside Address
 }
+
+// Bears reports whether a mark that names a is the one of this work's object: of
+// its address, or of one that it had before it was moved.
+func (w Work) Bears(a spec.Address) bool { return a == w.Address || slices.Contains(w.Was, a) }
 
 // Result is what a step came to.
 type Result struct {

@@ -113,7 +113,7 @@ func (j *job) owns(s sight) bool {
 	if s.owner() == nil {
 		return j.Prior != cty.NilVal && s.UUID == string(j.Object)
 	}
-	return s.oursFor(j.settings.Project, j.Address)
+	return j.Bears(s.owner().Address) && s.oursFor(j.settings.Project, s.owner().Address)
 }
 
 // expected fails unless the domain is just as the plan, or the step before,

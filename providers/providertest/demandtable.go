@@ -14,6 +14,8 @@ var demands = []struct {
 	{"an edit of a VM that is off takes no restart", update},              // 3
 	{"a replacement is another object", replace},                          // 1
 	{"a replacement removes nothing before its name can be had", renamed}, // 12
+	{"what was moved to another address gets its mark", moved},
+	{"what was moved and not marked yet can be stopped and removed", movedAway},
 	{"a stop is graceful, and a start follows", stopAndStart},             // 17
 	{"who ignores a request is forced, if that is allowed", forced},       // 17
 	{"what ended by itself is seen and started", killed},                  // 1

@@ -35,6 +35,7 @@ type actor struct {
 	want       cty.Value
 	values     cty.Value // as a record would have them
 	generation uint64
+	was        []spec.Address // earlier addresses
 }
 
 // done is a step with what came of it.
@@ -141,7 +142,7 @@ func (a *actor) change(action providers.Action, edits ...Edit) providers.Change 
 	o := a.find()
 	c := providers.Change{
 		Address: a.address, Kind: spec.VM, Action: action, Name: a.name, ID: a.id, Object: o,
-		Prior: a.values, Want: a.want, Policy: a.Policy, Generation: a.generation,
+		Prior: a.values, Want: a.want, Policy: a.Policy, Generation: a.generation, Was: a.was,
 	}
 	for _, e := range edits {
 		before := attribute(o.Attrs, e.Path)
@@ -175,7 +176,7 @@ func (a *actor) steps(c providers.Change) []providers.Step {
 
 func (a *actor) work(c providers.Change, step providers.Step, expect string) providers.Work {
 	return providers.Work{
-		Step: step, Expect: expect, Prior: a.values, Want: c.Want, Policy: c.Policy, Generation: c.Generation, Replaced: c.Replaced,
+		Step: step, Expect: expect, Prior: a.values, Want: c.Want, Policy: c.Policy, Generation: c.Generation, Replaced: c.Replaced, Was: c.Was,
 	}
 }
 

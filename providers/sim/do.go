@@ -124,13 +124,19 @@ func (j *job) successorFits() error {
 // mine fails unless the VM that was seen is the one that vmctl made for this
 // address. Nothing else is ever acted on.
 func (j *job) mine() error {
-	if j.seen == nil || j.seen.oursFor(j.settings.Project, j.Address) {
+	if j.seen == nil || j.owns(j.seen.vmFile) {
 		return nil
 	}
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "not_ours", Next: []string{"look at it: " + j.vmPath(j.Name)},
 		Err: fmt.Errorf("%s %s: VM %s (%s) does not bear the mark of %s", j.Op, j.Address, j.seen.Name, j.seen.ID, j.Address),
 	}
+}
+
+// owns reports whether vmctl made a VM for the address of this step, or for one
+// that it had before.
+func (j *job) owns(f vmFile) bool {
+	return f.Owner != nil && j.Bears(f.Owner.Address) && f.oursFor(j.settings.Project, f.Owner.Address)
 }
 
 // expected fails unless the VM is just as the plan, or the step before, left it.
@@ -194,7 +200,8 @@ func (j *job) redefine(ctx context.Context) (providers.Result, error) {
 
 // isWanted reports whether the VM's file says what is wanted.
 func (j *job) isWanted() bool {
-	return j.seen.onDisk && j.seen.Config != nil && reflect.DeepEqual(*j.seen.Config, j.want) && j.seen.Owner.Generation == j.Generation
+	return j.seen.onDisk && j.seen.Config != nil && reflect.DeepEqual(*j.seen.Config, j.want) &&
+		j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address
 }
 
 // put writes a VM's file: the mark and what was wanted, in one go.

@@ -129,7 +129,7 @@ func (t *target) Look(ctx context.Context) (stop.Sight, error) {
 		return stop.Sight{}, err
 	case s.state == "":
 		return stop.Sight{}, errors.New(s.reason)
-	case s.ID != j.Object || !s.oursFor(j.settings.Project, j.Address):
+	case s.ID != j.Object || !j.owns(s.vmFile):
 		return stop.Sight{Verdict: stop.Other, Evidence: "it no longer bears the mark of " + j.Address.String()}, nil
 	}
 	j.seen = &s

@@ -72,11 +72,14 @@ func (s sight) at(addr spec.Address) seen {
 	case planner.Ours:
 		v.object = found.Object
 	case planner.Absent:
-	case planner.Unmarked, planner.Foreign, planner.Copied:
+	case planner.Unmarked, planner.Foreign, planner.Copied, planner.Moved:
 		v.object = found.Object
 		if !found.Recorded {
 			v.object = nil
 			v.foreign = fmt.Sprintf("%q exists and is not vmctl's", v.name)
+			if found.Marking == planner.Moved {
+				v.foreign = fmt.Sprintf("%q exists and was moved to another address", v.name)
+			}
 		}
 	default:
 		panic("unknown marking " + string(found.Marking))
