@@ -267,7 +267,7 @@ func (d *differ) strays() {
 					Evidence: []string{fmt.Sprintf("%s bears the mark of %s", describe(system, o), o.Owner.Of)},
 					Action:   "left alone: a copy is not vmctl's",
 				})
-			case Absent, Unmarked, Foreign:
+			case Absent, Unmarked, Foreign, Moved:
 			}
 		}
 	}

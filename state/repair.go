@@ -115,6 +115,9 @@ func (f Folder) salvage(read files) (salvage, error) {
 	if len(s.Damage) > 0 {
 		s.snapshot.Serial++
 	}
+	if slices.Contains(s.aside, f.statePath()) { // which had a serial too
+		s.snapshot.Serial++
+	}
 	s.Serial, s.Records = s.snapshot.Serial, len(s.snapshot.Records)
 	return s, nil
 }

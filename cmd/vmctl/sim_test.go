@@ -25,6 +25,7 @@ import (
 //	kill9 VM            ends the process of a VM at once
 //	rm-pid VM           removes its pid file
 //	lose-state          removes the state and the journal
+//	reboot              ends all processes, and lets what was recorded be of another boot
 //	splice FILE OLD NEW replaces text in a file
 //	untimed             prints what the last command wrote, without times, process IDs and folders
 func simCommands() map[string]func(*testscript.TestScript, bool, []string) {
@@ -56,6 +57,7 @@ func simCommands() map[string]func(*testscript.TestScript, bool, []string) {
 				}
 			}
 		},
+		"reboot": reboot,
 		"untimed": func(ts *testscript.TestScript, _ bool, _ []string) {
 			fmt.Fprint(ts.Stdout(), untimed(ts.ReadFile("stdout")+ts.ReadFile("stderr"), ts.Getenv("HOME")))
 		},
@@ -79,6 +81,7 @@ var (
 	instant   = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8} UTC`)
 	collected = regexp.MustCompile(`pid [0-9]+ has ended, and its parent has not collected it`)
 	heartbeat = regexp.MustCompile(`(?m)^.*: still .*\n`)
+	bootID    = regexp.MustCompile(`"boot_id": "[^"]*"`)
 	shortened = regexp.MustCompile(`run/[0-9a-f]{12}`)
 )
 
@@ -134,6 +137,23 @@ func processesIn(home string) ([]vm, error) {
 		}
 	}
 	return all, nil
+}
+
+// reboot leaves what a machine leaves that loses its power during an apply.
+func reboot(ts *testscript.TestScript, _ bool, _ []string) {
+	for _, vm := range running(ts) {
+		end(ts, vm.id)
+	}
+	files, err := filepath.Glob(filepath.Join(ts.Getenv("DATA"), "sim-*", "run", "*.pid"))
+	ts.Check(err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		ts.Check(err)
+		text = bootID.ReplaceAll(text, []byte(`"boot_id": "00000000-0000-0000-0000-000000000000"`))
+		ts.Check(os.WriteFile(file, text, 0o600))
+	}
+	owner := fmt.Sprintf(`{"pid":%d,"host":"ada","command":"vmctl apply","since":"2026-03-04T05:06:07Z"}`, os.Getpid())
+	ts.Check(os.WriteFile(filepath.Join(ts.Getenv("DATA"), "lock.owner"), []byte(owner), 0o600))
 }
 
 // end ends a process at once, and returns when it is gone.

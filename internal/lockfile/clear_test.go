@@ -129,17 +129,17 @@ func TestFind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"lock", "state.json", "busy/vm.dev.owner", "busy/vm.web", "busy/vm.db.seat-0", "busy/vm.db.seat-1", "busy/vm.x.seat-2.owner", "jobs/7.lock", "clock", ".x.owner.1.tmp"} {
+	for _, name := range []string{"lock", "state.json", "busy/vm.dev.owner", "busy/vm.web", "busy/vm.db.seat-0", "busy/vm.db.seat-1", "busy/vm.x.seat-2.owner", "jobs/7.lock", "clock", ".x.owner.1.tmp", "busy/.vm.x.owner.1.tmp"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all, err := lockfile.Find(dir)
+	all, err := lockfile.Find(dir, filepath.Join(dir, "busy"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var want []string
-	for _, name := range []string{"busy/vm.db", "busy/vm.dev", "busy/vm.x", "jobs/7.lock", "lock"} {
+	for _, name := range []string{"busy/vm.db", "busy/vm.dev", "busy/vm.web", "busy/vm.x", "jobs/7.lock", "lock"} {
 		want = append(want, filepath.Join(dir, name))
 	}
 	if d := cmp.Diff(want, all); d != "" {

@@ -49,9 +49,9 @@ func Look(ctx context.Context, path string) (State, error) {
 }
 
 // Find lists the lock files below a folder, sorted: what is called lock or
-// ends in .lock, and what a record or a seat stands beside. A folder that does
-// not exist holds none.
-func Find(dir string) ([]string, error) {
+// ends in .lock, what a record or a seat stands beside, and all that is in one of
+// the folders of locks. A folder that does not exist holds none.
+func Find(dir string, folders ...string) ([]string, error) {
 	found := map[string]bool{}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
@@ -59,7 +59,7 @@ func Find(dir string) ([]string, error) {
 			return nil
 		case err != nil:
 			return err
-		case e.Type().IsRegular() && isLock(path):
+		case e.Type().IsRegular() && (isLock(path) || !isTemp(path) && slices.Contains(folders, filepath.Dir(path))):
 			found[ofSeat(strings.TrimSuffix(path, ownerSuffix))] = true
 		}
 		return nil
@@ -79,6 +79,9 @@ func Find(dir string) ([]string, error) {
 func isLock(path string) bool {
 	return filepath.Base(path) == "lock" || strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, ownerSuffix) || ofSeat(path) != path
 }
+
+// isTemp reports whether a file is a record that is being written.
+func isTemp(path string) bool { return strings.HasPrefix(filepath.Base(path), ".") }
 
 // ofSeat is the lock that a seat belongs to, and any other path as it is.
 func ofSeat(path string) string {

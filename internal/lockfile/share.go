@@ -43,7 +43,7 @@ type sharedError struct{ sharers []Owner }
 
 func (e *sharedError) Error() string { return errHeld.Error() }
 
-func (e *sharedError) Is(target error) bool { return target == errHeld } //nolint:errorlint // this is errors.Is
+func (e *sharedError) Is(target error) bool { return target == errHeld }
 
 // sharedOrLooked says why a lock could not be had alone and could be shared. One
 // who shares it and has no seat yet is as good as one who looks: it is tried

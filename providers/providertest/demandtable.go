@@ -6,25 +6,25 @@ var demands = []struct {
 	name  string
 	check func(*stage)
 }{
-	{"a VM is made, marked, and removed without a trace", life},           // 1
-	{"observing writes nothing", observing},                               // 2
-	{"a step refuses another object, and done again says so", exact},      // 12
-	{"a step sees what was changed meanwhile", meanwhile},                 // 12
-	{"a restart is down, change, up, ready", restart},                     // 11
-	{"an edit of a VM that is off takes no restart", update},              // 3
-	{"a replacement is another object", replace},                          // 1
-	{"a replacement removes nothing before its name can be had", renamed}, // 12
-	{"what was moved to another address gets its mark", moved},
-	{"what was moved and not marked yet can be stopped and removed", movedAway},
-	{"a stop is graceful, and a start follows", stopAndStart},             // 17
-	{"who ignores a request is forced, if that is allowed", forced},       // 17
-	{"what ended by itself is seen and started", killed},                  // 1
-	{"another's VM of the name is left alone", foreign},                   // 5
-	{"what bears another's mark is left alone", copied},                   // 1
-	{"what it holds is claimed", claims},                                  // 11
-	{"what cannot be read is alone in that", blind},                       // 6
-	{"a system that does not answer is not an empty one", unreachable},    // 6
-	{"steps are pure, total and well formed", pure},                       // 11
-	{"an ended context ends all work", cancelled},                         // 15
-	{"different VMs are changed side by side", concurrent},                // 16
+	{"a VM is made, marked, and removed without a trace", life},                 // 1
+	{"observing writes nothing", observing},                                     // 2
+	{"a step refuses another object, and done again says so", exact},            // 12
+	{"a step sees what was changed meanwhile", meanwhile},                       // 12
+	{"a restart is down, change, up, ready", restart},                           // 11
+	{"an edit of a VM that is off takes no restart", update},                    // 3
+	{"a replacement is another object", replace},                                // 1
+	{"a replacement removes nothing before its name can be had", renamed},       // 12
+	{"what was moved to another address gets its mark", moved},                  // 1
+	{"what was moved and not marked yet can be stopped and removed", movedAway}, // 1
+	{"a stop is graceful, and a start follows", stopAndStart},                   // 17
+	{"who ignores a request is forced, if that is allowed", forced},             // 17
+	{"what ended by itself is seen and started", killed},                        // 1
+	{"another's VM of the name is left alone", foreign},                         // 5
+	{"what bears another's mark is left alone", copied},                         // 1
+	{"what it holds is claimed", claims},                                        // 11
+	{"what cannot be read is alone in that", blind},                             // 6
+	{"a system that does not answer is not an empty one", unreachable},          // 6
+	{"steps are pure, total and well formed", pure},                             // 11
+	{"an ended context ends all work", cancelled},                               // 15
+	{"different VMs are changed side by side", concurrent},                      // 16
 }

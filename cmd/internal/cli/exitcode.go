@@ -67,7 +67,7 @@ func classOf(err error) (class, bool) {
 		return classRejected, true
 	case *state.CorruptError, *state.NewerError, *state.MismatchError:
 		return classUnreadableState, true
-	case *state.LockedError:
+	case *state.LockedError, *state.LostLockError:
 		return classLocked, true
 	case *providers.Failure:
 		return outcomeClass(e.Outcome), true

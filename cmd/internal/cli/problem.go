@@ -101,6 +101,7 @@ func problemOf(err error) view.Problem {
 		corrupt  *state.CorruptError
 		newer    *state.NewerError
 		mismatch *state.MismatchError
+		lost     *state.LostLockError
 		scope    *planner.ScopeError
 		order    *planner.OrderError
 		system   *planner.SystemError
@@ -118,6 +119,8 @@ func problemOf(err error) view.Problem {
 		return view.Problem{Code: "state_of_another_project", Message: err.Error()}
 	case errors.As(err, &locked):
 		return view.Problem{Code: "locked", Message: err.Error()}
+	case errors.As(err, &lost):
+		return view.Problem{Code: "lock_lost", Message: err.Error()}
 	case errors.As(err, &scope):
 		return view.Problem{Code: "scope", Message: err.Error()}
 	case errors.As(err, &system):

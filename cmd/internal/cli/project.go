@@ -92,6 +92,7 @@ func (a *app) projectOf(config *spec.Config) (*project, error) {
 		config: config, owner: owner, dir: dir,
 		store: state.Folder{
 			Dir: dir, ID: owner.Lineage(), Project: owner.Name, Version: a.env.Build.Version, Now: a.env.Now,
+			RepairWith: a.commandLine("state repair", planFlags{}),
 		},
 	}, nil
 }

@@ -48,7 +48,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(), a.destroyCommand(),
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.doctorCommand(), a.versionCommand(),
-		a.completionCommand(), a.vmCommand(), a.simVMCommand(),
+		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.vmCommand(), a.simVMCommand(),
 	)
 	return root
 }

@@ -118,7 +118,7 @@ func ShowJSON(d Shown) ShowDocument {
 	if r := d.Record; r != nil {
 		doc.Record = &RecordDocument{
 			Provider: r.Provider.String(), ID: r.ID, Name: r.Name, Generation: r.Generation, Starts: r.Starts,
-			Replaced: r.Replaced, LastStop: r.LastStop, Values: Plain(r.Values), Policy: Plain(r.Policy), Uses: Addresses(r.Uses),
+			Replaced: r.Replaced, LastStop: r.LastStop, Values: Plain(r.Values), Policy: Plain(r.Policy), Uses: Addresses(r.Uses), Was: Addresses(r.Was),
 		}
 	}
 	return doc

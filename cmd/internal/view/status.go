@@ -137,6 +137,7 @@ type RecordDocument struct {
 	Values     any      `json:"values"`
 	Policy     any      `json:"policy"`
 	Uses       []string `json:"uses"`
+	Was        []string `json:"was"` // earlier addresses, that the object's mark may name
 }
 
 // FindingsJSON is findings as JSON, never null.

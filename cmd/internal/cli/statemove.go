@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+func (a *app) stateRmCommand() *cobra.Command {
+	var force bool
+	var wait lockWait
+	cmd := &cobra.Command{
+		Use:   "rm ADDR...",
+		Short: "Forget addresses, and leave their objects as they are",
+		Long: "Drop the records of addresses. Their objects stay as they are, and bear vmctl's\n" +
+			"mark: the next plan takes back what is in the files, and reports what is not as\n" +
+			"an orphan. It makes no second one. Without --force it only says what would stay.",
+		Args: between(1, -1, "the address of a record"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.stateRm(cmd.Context(), removal{names: args, force: force, wait: wait})
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "do it")
+	wait.register(cmd.Flags())
+	return cmd
+}
+
+// removal is what the user typed.
+type removal struct {
+	names []string
+	force bool
+	wait  lockWait
+}
+
+func (a *app) stateRm(ctx context.Context, r removal) error {
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	if !r.force {
+		return a.stateRmRefused(ctx, p, r.names)
+	}
+	doc := view.StateRmDocument{FormatVersion: view.FormatVersion}
+	err = a.rewrite(ctx, p, a.lockOwner(p, "state rm", r.wait), func(j state.Journal) error {
+		snapshot := j.Snapshot()
+		found, err := recordsOf(snapshot, r.names)
+		if err != nil {
+			return err
+		}
+		run, err := newID(a.env.Rand)
+		if err != nil {
+			return err
+		}
+		var entries []state.Entry
+		for i, addr := range found {
+			record := snapshot.Records[addr]
+			entries = append(entries, state.Entry{
+				Run: run, Step: i, Kind: state.Note, Op: state.Forgotten, Address: addr, ID: record.ID, Name: record.Name, Drop: true,
+			})
+		}
+		doc.Forgotten = staying(p, snapshot, found)
+		return j.Append(ctx, entries...)
+	})
+	if err != nil {
+		return err
+	}
+	a.show(doc, func(s view.Screen) { view.StateRm(s, doc, a.commandLine("plan", planFlags{})) })
+	return nil
+}
+
+// stateRmRefused says what would stay.
+func (a *app) stateRmRefused(ctx context.Context, p *project, names []string) error {
+	snapshot, err := a.read(ctx, p)
+	if err != nil {
+		return err
+	}
+	found, err := recordsOf(snapshot, names)
+	if err != nil {
+		return err
+	}
+	e := newProblem(classRefused, "needs_force", "state rm: nothing was changed: what is forgotten stays in the world, and nobody looks after it",
+		"to forget it all the same: "+a.commandLine("state rm", planFlags{}, append([]string{"--force"}, names...)...),
+		"to end and remove it: "+a.commandLine("destroy", planFlags{targets: view.Addresses(found)}))
+	for _, left := range staying(p, snapshot, found) {
+		e.Seen = append(e.Seen, view.Stays(left))
+	}
+	return e
+}
+
+// staying says what of each address stays in the world, and what becomes of it.
+func staying(p *project, s *state.Snapshot, addrs []spec.Address) []view.StateLeft {
+	var all []view.StateLeft
+	for _, addr := range addrs {
+		_, inFiles := p.config.Resource(addr)
+		all = append(all, view.StateLeft{StateEntry: view.StateEntryOf(addr, s.Records[addr]), InFiles: inFiles})
+	}
+	return all
+}
+
+func (a *app) stateMvCommand() *cobra.Command {
+	var wait lockWait
+	cmd := &cobra.Command{
+		Use:   "mv OLD NEW",
+		Short: "Give a record to another address, as after a block was renamed",
+		Long: "Move the record of OLD to NEW. The object stays what it is, under its own name;\n" +
+			"the next apply writes the new address into its mark, without a restart.",
+		Args: between(2, 2, "two addresses, the old one and the new one"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.stateMv(cmd.Context(), args[0], args[1], wait) },
+	}
+	wait.register(cmd.Flags())
+	return cmd
+}
+
+func (a *app) stateMv(ctx context.Context, from, to string, wait lockWait) error {
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	doc := view.StateMvDocument{FormatVersion: view.FormatVersion}
+	err = a.rewrite(ctx, p, a.lockOwner(p, "state mv", wait), func(j state.Journal) error {
+		snapshot := j.Snapshot()
+		m, err := moveOf(snapshot, from, to)
+		if err != nil {
+			return err
+		}
+		run, err := newID(a.env.Rand)
+		if err != nil {
+			return err
+		}
+		doc.From, doc.Record = m.From, view.StateEntryOf(m.Address, snapshot.Records[m.From])
+		m.Run = run
+		return j.Append(ctx, m)
+	})
+	if err != nil {
+		return err
+	}
+	_, doc.OldInFiles = p.config.Resource(doc.From)
+	_, doc.NewInFiles = p.config.Resource(doc.Record.Address)
+	a.show(doc, func(s view.Screen) { view.StateMv(s, doc, a.commandLine("plan", planFlags{})) })
+	return nil
+}
+
+// moveOf is the entry that moves a record, if it can be moved.
+func moveOf(s *state.Snapshot, from, to string) (state.Entry, error) {
+	old, err := recordOf(s, from)
+	if err != nil {
+		return state.Entry{}, err
+	}
+	if !strings.Contains(to, ".") {
+		to = string(old.Kind) + "." + to
+	}
+	addr, err := spec.ParseAddress(to)
+	switch _, taken := s.Records[addr]; {
+	case err != nil:
+		return state.Entry{}, rejected("usage", "state mv: "+err.Error())
+	case addr == old:
+		return state.Entry{}, rejected("usage", fmt.Sprintf("state mv: %s is where it is already", addr))
+	case addr.Kind != old.Kind:
+		return state.Entry{}, rejected("usage", fmt.Sprintf("state mv: %s is a %s, and cannot become a %s", old, old.Kind, addr.Kind))
+	case taken:
+		return state.Entry{}, rejected("address_taken", fmt.Sprintf("state mv: %s has a record already, of %s", addr, s.Records[addr].Name),
+			"move that one elsewhere first, or forget it: vmctl state rm --force "+shellWord(addr.String()))
+	}
+	r := s.Records[old]
+	return state.Entry{Kind: state.Note, Op: state.Moved, From: old, Address: addr, ID: r.ID, Name: r.Name}, nil
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/executor"
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/state"
+)
+
+func (a *app) stateRebuildCommand() *cobra.Command {
+	var wait lockWait
+	cmd := &cobra.Command{
+		Use:   "rebuild",
+		Short: "Write records for all objects that bear the project's mark and have none",
+		Long: "Look for objects of this project in every system that the files name, and write\n" +
+			"the records that are missing: as the system shows the object, and as the files\n" +
+			"say where it shows nothing. No object is touched. One that is in no file gets a\n" +
+			"record that prevents its destruction.",
+		Args: between(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.stateRebuild(cmd.Context(), wait) },
+	}
+	wait.register(cmd.Flags())
+	return cmd
+}
+
+func (a *app) stateRebuild(ctx context.Context, wait lockWait) error {
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	var plan *planner.Plan
+	err = a.rewrite(ctx, p, a.lockOwner(p, "state rebuild", wait), func(j state.Journal) error {
+		plan, err = a.rebuild(ctx, p, j)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	doc := view.StateRebuildJSON(plan)
+	a.show(doc, func(s view.Screen) { view.StateRebuild(s, doc, a.commandLine("plan", planFlags{})) })
+	for _, f := range plan.Findings {
+		if f.Kind == providers.FindUnknown {
+			return newProblem(classRefused, "unread", "state rebuild: something could not be read: there may be more that is ours",
+				"see to it, then: "+a.commandLine("state rebuild", planFlags{}))
+		}
+	}
+	return nil
+}
+
+func (a *app) rebuild(ctx context.Context, p *project, j state.Journal) (plan *planner.Plan, err error) {
+	o := planner.Options{Types: a.types, Project: p.owner}
+	world, err := planner.Observe(ctx, a.opener(p), p.config, j.Snapshot(), o)
+	defer func() { err = errors.Join(err, world.Close()) }()
+	if err != nil {
+		return nil, err
+	}
+	if plan, err = planner.Rebuild(p.config, j.Snapshot(), world, o); err != nil {
+		return nil, err
+	}
+	run, err := newID(a.env.Rand)
+	if err != nil {
+		return nil, err
+	}
+	summary, err := executor.Apply(ctx, executor.Run{
+		Plan: plan, World: world, Journal: j, Resolve: a.resolver(p.config), ID: run, Now: a.env.Now,
+		Watch: func(e executor.Event) { a.trace(ctx, e) },
+	})
+	if err == nil && !summary.OK() {
+		err = fmt.Errorf("state rebuild: %s written, %d not: %w", counted(len(summary.Done), "record"), len(summary.NotRun), context.Canceled)
+	}
+	return plan, err
+}
