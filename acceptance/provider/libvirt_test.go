@@ -17,6 +17,7 @@ import (
 
 	"vmctl/internal/sshx"
 	"vmctl/providers"
+	"vmctl/providers/libvirt"
 	"vmctl/spec"
 )
 
@@ -236,6 +237,47 @@ func TestGuestWithAnotherHostKey(t *testing.T) {
 	// The pin is renewed when vmctl makes it again.
 	v.must(created, providers.Create)
 	v.must("stop graceful, delete done", providers.Destroy)
+	v.nothing()
+}
+
+// Another pool in the provider's block is where new files go; earlier ones are
+// found where they are.
+func TestPoolThatChanges(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, "pool")
+	v := h.vm("dev")
+	v.want["running"] = cty.False
+	v.must("define done", providers.Create)
+	other := filepath.Join(h.dir, "images")
+	if err := os.MkdirAll(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	v.virsh("pool-create-as", "pool-images", "dir", "--target", other)
+	h.settings.Attrs = cty.ObjectVal(map[string]cty.Value{"uri": cty.StringVal("qemu:///session"), "pool": cty.StringVal("pool-images")})
+	p, err := libvirt.Type(libvirt.Host{UID: os.Getuid(), Getenv: os.Getenv}).Open(t.Context(), h.settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier := h.provider
+	h.provider = p
+	v.want["memory"] = cty.NumberIntVal(320 << 20)
+	c := v.change(providers.Update, "memory")
+	c.Generation = 2
+	if got := v.carryOut(c); got != "redefine done" {
+		t.Fatalf("in another pool: %s", got)
+	}
+	if left, err := filepath.Glob(filepath.Join(h.settings.Dir, "pool", "*.kernel-*")); err != nil || len(left) > 0 {
+		t.Errorf("left in the earlier pool: %v (%v)", left, err)
+	}
+	if moved, err := filepath.Glob(filepath.Join(other, v.name+".kernel-*")); err != nil || len(moved) != 1 {
+		t.Errorf("in the other pool: %v (%v)", moved, err)
+	}
+	h.provider = earlier // whose block names no pool
+	v.must("delete done", providers.Destroy)
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	v.virsh("pool-destroy", "pool-images")
 	v.nothing()
 }
 

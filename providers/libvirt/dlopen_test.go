@@ -49,6 +49,9 @@ func TestObserveThroughLibvirt(t *testing.T) {
 		testDomain("lab.paused", uuid(2), 3, mark("vm.paused", uuid(2)))+
 		testDomain("lab.off", uuid(3), 5, mark("vm.off", uuid(3)))+
 		testDomain("lab.copy", uuid(4), 5, mark("vm.off", uuid(3)))+
+		strings.Replace(testDomain("lab.saved", uuid(7), 5, mark("vm.saved", uuid(7))), "</domain>", "<test:hasmanagedsave/></domain>", 1)+
+		testDomain("lab.ending", uuid(8), 4, mark("vm.ending", uuid(8)))+
+		testDomain("lab.asleep", uuid(9), 7, mark("vm.asleep", uuid(9)))+
 		testDomain("taken", uuid(5), 5, "")+
 		testDomain("stranger", uuid(6), 1, ""))
 	l := newLab(t)
@@ -65,9 +68,14 @@ func TestObserveThroughLibvirt(t *testing.T) {
 		t.Error(err)
 	}
 	wantText(t, "inventory", `
+lab.asleep paused running=false owner=k7m2qd9x4r/vm.asleep/3
+  drift: its guest suspended it: it holds its memory and does not answer -> woken when it is started, and before it is asked to shut down
+  holds name URI lab.asleep
 lab.copy off running=false owner=k7m2qd9x4r/vm.off/3
   copy: its mark was written for 00000003-2222-8333-8444-555555555555 -> left alone
   holds name URI lab.copy
+lab.ending ending running=false owner=k7m2qd9x4r/vm.ending/3
+  holds name URI lab.ending
 lab.off off running=false owner=k7m2qd9x4r/vm.off/3
   holds name URI lab.off
 lab.on running running=true owner=k7m2qd9x4r/vm.on/3
@@ -75,10 +83,13 @@ lab.on running running=true owner=k7m2qd9x4r/vm.on/3
 lab.paused paused running=false owner=k7m2qd9x4r/vm.paused/3
   broken: it is paused (internal error)
   holds name URI lab.paused
+lab.saved off running=false owner=k7m2qd9x4r/vm.saved/3
+  dirty: its memory was saved when it was shut off: the next start goes on from there -> kept until it is started or deleted
+  holds name URI lab.saved
 taken off running=false
   holds name URI taken
 `, strings.ReplaceAll(show(inv), uri, "URI"))
-	if got := inv.Objects[2].Attrs.GetAttr("memory"); !got.RawEquals(cty.NumberIntVal(64 << 20)) {
+	if got := inv.Objects[4].Attrs.GetAttr("memory"); !got.RawEquals(cty.NumberIntVal(64 << 20)) {
 		t.Errorf("memory %#v", got)
 	}
 }

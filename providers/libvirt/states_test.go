@@ -191,3 +191,23 @@ stop: refused name_taken: stop vm.dev: a domain of the name lab.new exists alrea
 		t.Errorf("calls %v", l.Calls)
 	}
 }
+
+// A guest that is on its way down when it is watched is asked about once more:
+// how it ended says more than that it does.
+func TestStartOfWhatShutsDownAtOnce(t *testing.T) {
+	l := made(t, vm(off))
+	looks := 0
+	l.Sleeping = func() {
+		looks++
+		l.Put(devID, func(d *libvirt.FakeDomain) {
+			d.Power = libvirt.FakeEnding
+			if looks > 1 {
+				d.Power, d.Running = libvirt.FakePower(5, 1), ""
+			}
+		})
+	}
+	got := l.apply(l.change(providers.Start, vm(nil)))
+	if !strings.HasPrefix(got, "start: failed guest_stopped: start vm.dev: the guest is shut off (shutdown)\n") {
+		t.Errorf("got\n%s", got)
+	}
+}

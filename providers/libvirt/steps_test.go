@@ -136,6 +136,10 @@ func TestStepsRefuseWhatCanNeverBe(t *testing.T) {
 			want: `vm.dev: port_forward: 127.0.0.1:8080/tcp is forwarded twice`,
 		},
 		{
+			name: "a port on every address, and on one of them", changes: map[string]cty.Value{"port_forward": wildcard()},
+			want: `vm.dev: port_forward: 127.0.0.1:8080/tcp is forwarded twice`,
+		},
+		{
 			name: "IPv6", changes: map[string]cty.Value{"port_forward": ipv6()},
 			want: `vm.dev: port_forward.host_ip = "::1": QEMU's user network forwards IPv4 addresses only`,
 		},
@@ -153,6 +157,13 @@ func TestStepsRefuseWhatCanNeverBe(t *testing.T) {
 			wantText(t, "error", tc.want, fmt.Sprint(err))
 		})
 	}
+}
+
+func wildcard() cty.Value {
+	both := forwards("8080", "8080").AsValueSlice()
+	first := both[0].AsValueMap()
+	first["host_ip"] = cty.StringVal("0.0.0.0")
+	return cty.ListVal([]cty.Value{cty.ObjectVal(first), both[1]})
 }
 
 func ipv6() cty.Value {

@@ -3,10 +3,13 @@ package libvirt
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
 )
 
 // machine is a vm as the spec wants it.
@@ -99,7 +102,7 @@ func forwardsOf(v cty.Value) ([]forward, error) {
 		return nil, nil
 	}
 	var all []forward
-	taken := map[forward]bool{}
+	var taken []providers.Claim
 	for _, e := range v.AsValueSlice() {
 		f := forward{Guest: uint16(number(e, "guest")), HostIP: text(e, "host_ip"), Protocol: text(e, "protocol")}
 		if host := text(e, "host"); host != "" && host != autoPort {
@@ -113,11 +116,10 @@ func forwardsOf(v cty.Value) ([]forward, error) {
 			return nil, fmt.Errorf("port_forward.host_ip = %q: QEMU's user network forwards IPv4 addresses only", f.HostIP)
 		}
 		if f.fixed() {
-			same := forward{Host: f.Host, HostIP: f.HostIP, Protocol: f.Protocol}
-			if taken[same] {
+			if slices.ContainsFunc(taken, f.claim().Overlaps) {
 				return nil, fmt.Errorf("port_forward: %s is forwarded twice", f.claimKey())
 			}
-			taken[same] = true
+			taken = append(taken, f.claim())
 		}
 		all = append(all, f)
 	}

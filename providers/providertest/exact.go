@@ -66,6 +66,8 @@ func (a *actor) refused(w providers.Work) {
 
 // meanwhile changes a VM between a plan and its steps: they see what is there,
 // and act only if that is what the plan saw, or what they are to bring about.
+//
+// row L63
 func meanwhile(s *stage) {
 	dev := s.actor("dev")
 	dev.want = with(dev.want, "running", cty.False)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -89,7 +90,7 @@ func forwardsOf(v cty.Value) ([]forward, error) {
 		return nil, nil
 	}
 	var all []forward
-	taken := map[providers.Claim]bool{}
+	var taken []providers.Claim
 	for _, e := range v.AsValueSlice() {
 		f := forward{Guest: uint16(number(e, "guest")), HostIP: text(e, "host_ip"), Protocol: text(e, "protocol")}
 		if host := text(e, "host"); host != "" && host != autoPort {
@@ -98,10 +99,10 @@ func forwardsOf(v cty.Value) ([]forward, error) {
 				return nil, fmt.Errorf("port_forward.host = %q is neither %q nor a port", host, autoPort)
 			}
 			f.Host = uint16(port)
-			if taken[f.claim()] {
+			if slices.ContainsFunc(taken, f.claim().Overlaps) {
 				return nil, fmt.Errorf("port_forward: %s is forwarded twice", f.claim().Key)
 			}
-			taken[f.claim()] = true
+			taken = append(taken, f.claim())
 		}
 		all = append(all, f)
 	}
