@@ -418,40 +418,36 @@ func TestDefineThatFailsKeepsEarlierKeys(t *testing.T) {
 }
 
 // Another pool in the block is where new files go. Earlier ones are found where
-// they are.
+// they are, and a log stays where it is written.
 func TestPoolThatChanges(t *testing.T) {
-	l := made(t, vm(off))
-	for _, name := range []string{"first", "second"} {
-		l.PutPool(name, libvirt.FakePool{Type: "dir", Path: "/" + name, Active: true})
-	}
+	l := newLab(t)
 	use := func(pool string) {
 		l.settings.Attrs = cty.ObjectVal(map[string]cty.Value{"uri": cty.StringVal("qemu:///session"), "pool": cty.StringVal(pool)})
 		l.open()
 	}
-	for i, name := range []string{"first", "second"} {
-		use(name)
-		c := l.change(providers.Update, vm(off), "memory")
-		c.Generation += uint64(i)
-		if got := l.apply(c); !strings.HasSuffix(got, "redefine: done, off\n") {
-			t.Fatalf("in pool %s:\n%s", name, got)
-		}
-		l.apply(l.change(providers.Start, vm(nil)))
-		l.apply(l.change(providers.Stop, vm(off)))
-		if got := l.object(vm(off)).Attrs.GetAttr("boot").GetAttr("kernel_sha256"); !got.RawEquals(digestOf("kernel")) {
-			t.Errorf("in pool %s the kernel is %#v", name, got)
-		}
+	for _, name := range []string{"first", "second", "third"} {
+		l.PutPool(name, libvirt.FakePool{Type: "dir", Path: "/" + name, Active: true})
+	}
+	use("first")
+	l.apply(create(vm(nil)))
+	use("second")
+	if got := l.apply(l.change(providers.RestartIt, vm(nil), "memory")); !strings.HasSuffix(got, "redefine: done, off\nstart: done, running\n") {
+		t.Fatalf("in another pool:\n%s", got)
+	}
+	if got := l.object(vm(nil)).Attrs.GetAttr("boot").GetAttr("kernel_sha256"); !got.RawEquals(digestOf("kernel")) {
+		t.Errorf("in another pool the kernel is %#v", got)
 	}
 	wantText(t, "pools", `
 pool first
+  lab.dev.console.log
 pool second
   lab.dev.initrd-KEYS
   lab.dev.kernel-6923dd1bc046
-pool vmctl-lab-k7m2qd9x4r
-  lab.dev.console.log
+pool third
 `, l.steady(l.Contents()))
-	use("first")
+	use("third")
 	l.apply(l.change(providers.Destroy, cty.NilVal))
-	wantText(t, "pools after its destruction", "pool first\npool second\n", l.Contents())
+	wantText(t, "pools after its destruction", "pool first\npool second\npool third\n", l.Contents())
 }
 
 func TestPools(t *testing.T) {
