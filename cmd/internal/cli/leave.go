@@ -53,7 +53,7 @@ func (a *app) leave(ctx context.Context) int {
 		if a.global.json {
 			a.line(view.ErrorEvent{Type: "error", FailureDocument: view.FailureJSON(e.Problem, nil)})
 		}
-		a.stdout.update(nil, nil)
+		a.stdout.update(nil, view.Frame{})
 		view.Failed(a.errScreen(), e.Problem)
 	}
 	a.stdout.close()

@@ -159,7 +159,7 @@ func (s *sink) drain(ctx context.Context, limit time.Duration) bool {
 
 // close erases the region. Nothing is accepted after it.
 func (s *sink) close() {
-	s.update(nil, nil)
+	s.update(nil, view.Frame{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true

@@ -6,9 +6,13 @@ import (
 	"time"
 )
 
-// Frame is what runs at one moment, in the order in which it is shown. nil:
-// nothing does.
-type Frame []runningStep
+// Frame is what runs at one moment. The zero Frame: nothing does.
+type Frame struct {
+	steps []runningStep // in the order in which they are shown
+	// address is how wide the addresses of the run have been so far: what runs
+	// changes all the time, and the columns stay where they are.
+	address int
+}
 
 // runningStep is one step that runs.
 type runningStep struct {
@@ -29,19 +33,19 @@ const leastColumns = 20
 func (f Frame) Lines(r *Region) []string {
 	columns, rows := r.Size()
 	room := rows/2 - 1 // one is empty
-	if len(f) == 0 || columns < leastColumns || room < 1 {
+	if len(f.steps) == 0 || columns < leastColumns || room < 1 {
 		return nil
 	}
-	shown := f
-	if len(f) > room {
-		shown = f[:room-1]
+	shown := f.steps
+	if len(shown) > room {
+		shown = shown[:room-1]
 	}
 	lines := []string{""}
-	widths := shown.widths(columns)
+	widths := f.widths(shown, columns)
 	for _, s := range shown {
 		lines = append(lines, s.line(widths, r.Color))
 	}
-	if hidden := len(f) - len(shown); hidden > 0 {
+	if hidden := len(f.steps) - len(shown); hidden > 0 {
 		text := "and " + plural(hidden, "step") + " more"
 		if len(shown) == 0 {
 			text = plural(hidden, "step") + " under way"
@@ -55,13 +59,12 @@ func (f Frame) Lines(r *Region) []string {
 type frameWidths struct{ line, address, time int }
 
 // widths lets the parts stand below each other, where there is room for that.
-func (f Frame) widths(columns int) frameWidths {
-	var w frameWidths
-	for _, s := range f {
-		w.address = max(w.address, Width(s.address))
+func (f Frame) widths(shown []runningStep, columns int) frameWidths {
+	w := frameWidths{line: columns - 1, address: min(f.address, max(columns*2/5, leastColumns/2))}
+	for _, s := range shown {
 		w.time = max(w.time, Width(s.time()))
 	}
-	return frameWidths{line: columns - 1, address: min(w.address, max(columns*2/5, leastColumns/2)), time: w.time}
+	return w
 }
 
 func (s runningStep) line(w frameWidths, color bool) string {

@@ -27,6 +27,7 @@ type Progress struct {
 	mu      sync.Mutex
 	running map[int]running
 	now     time.Time
+	widest  int // address so far
 }
 
 type running struct {
@@ -110,9 +111,9 @@ func (v *Progress) show(p *page) {
 }
 
 func (v *Progress) frame() Frame {
-	var f Frame
+	f := Frame{address: v.widest}
 	for _, r := range v.byAddress() {
-		f = append(f, runningStep{
+		f.steps = append(f.steps, runningStep{
 			address: Text(r.step.String()), doing: Text(r.doing), says: Text(r.says),
 			elapsed: max(v.now.Sub(r.begun), 0), deadline: r.deadline,
 		})
@@ -134,6 +135,7 @@ func (v *Progress) begin(e executor.Event, w opWords) {
 	if v.running == nil {
 		v.running = map[int]running{}
 	}
+	v.widest = max(v.widest, Width(Text(e.Step.Address.String())))
 	v.running[e.Step.ID] = running{step: e.Step.Address, doing: w.doing, begun: e.At, said: e.At, deadline: e.Deadline}
 }
 
@@ -190,7 +192,7 @@ func (v *Progress) End() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.Live != nil {
-		v.Live(nil, nil)
+		v.Live(nil, Frame{})
 	}
 }
 

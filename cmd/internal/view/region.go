@@ -33,8 +33,8 @@ type Region struct {
 // Above is text for the lines above the region.
 func (r *Region) Above(text []byte) []byte { return r.Update(text, r.frame) }
 
-// Update is text for the lines above the region, and a new frame in it. A nil
-// frame erases the region.
+// Update is text for the lines above the region, and a new frame in it. The zero
+// Frame erases the region.
 func (r *Region) Update(text []byte, f Frame) []byte {
 	r.frame = f
 	var b bytes.Buffer

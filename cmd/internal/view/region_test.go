@@ -190,6 +190,19 @@ func TestARegionSurvivesEverySize(t *testing.T) {
 // the terminal's affair.
 func unbroken(text string) string { return strings.Join(strings.Fields(text), "") }
 
+// The columns stay where they are when what was widest has ended.
+func TestARegionIsCalm(t *testing.T) {
+	s := newStage(80, 24, false)
+	wide, dev := named(1, "a-long-key", "start", time.Minute), named(2, "", "start", time.Minute)
+	s.begin(0, wide)
+	s.begin(0, dev)
+	s.done(4, wide)
+	want := "\n\n  vm.dev                4s of 1m  starting\n"
+	if got := s.Text(); !strings.HasSuffix(got, want) {
+		t.Errorf("the screen is\n%s, want at its end\n%s", got, want)
+	}
+}
+
 // A question is answered on its own line: nothing is drawn below it until its
 // line has an end.
 func TestARegionWaitsForTheEndOfALine(t *testing.T) {
