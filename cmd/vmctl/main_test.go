@@ -12,6 +12,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// spec is a spec that wants nothing.
+const spec = `vmctl {
+  project = "demo"
+  id      = "k7m2qd9x4r"
+}
+`
+
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"vmctl": main})
 }

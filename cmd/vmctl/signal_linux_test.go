@@ -13,12 +13,6 @@ import (
 	"vmctl/internal/lockfile"
 )
 
-const spec = `vmctl {
-  project = "demo"
-  id      = "k7m2qd9x4r"
-}
-`
-
 // program is vmctl, as this test binary runs it, in a folder with a spec.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()

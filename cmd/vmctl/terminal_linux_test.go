@@ -101,9 +101,7 @@ func (u *user) types(keys string) {
 func (u *user) resize(columns, rows int) {
 	u.t.Helper()
 	size := &unix.Winsize{Row: uint16(rows), Col: uint16(columns)} //nolint:gosec // small numbers
-	if err := unix.IoctlSetWinsize(int(u.keyboard.Fd()), unix.TIOCSWINSZ, size); err != nil {
-		u.t.Fatal(err)
-	}
+	control(u.t, u.keyboard, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size) })
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if now, _ := u.screen.Size(); now != columns {
@@ -141,17 +139,18 @@ func openTerminal(t *testing.T) (keyboard, tty *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := keyboard.Close(); err != nil {
+		if err := keyboard.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 			t.Error(err)
 		}
 	})
-	if err := unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := 0
+	control(t, keyboard, func(fd int) (err error) {
+		if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+			return err
+		}
+		n, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
+		return err
+	})
 	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -265,6 +264,25 @@ func TestASecondControlCLeavesTheTerminalClean(t *testing.T) {
 	s.exits(0, "destroy", "--auto-approve")
 }
 
+// A window that is closed hangs vmctl up: what is under way ends safely, although
+// nothing can be written any more.
+func TestAWindowThatIsClosedInterrupts(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, strings.Replace(hungSpec, `"hang"`, `"slow"`, 1))
+	u := sit(t, s.vmctl("apply", "--auto-approve"), 80, 40)
+	u.sees(`vm.dev: starting \(at most 10m\)\n`)
+	if err := errors.Join(u.tty.Close(), u.keyboard.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := u.cmd.Wait(); u.cmd.ProcessState.ExitCode() != 130 {
+		t.Errorf("exit code %d, want 130 (%v)", u.cmd.ProcessState.ExitCode(), err)
+	}
+	if out := s.exits(2, "plan", "--detailed-exitcode"); !strings.Contains(out, "it runs, and was not ready yet") {
+		t.Errorf("the start did not end:\n%s", out)
+	}
+	s.exits(0, "destroy", "--auto-approve")
+}
+
 // What a terminal is told depends on what it is, and on what its user wants.
 func TestWhatATerminalIsTold(t *testing.T) {
 	t.Parallel()
@@ -299,11 +317,30 @@ func TestWhatATerminalIsTold(t *testing.T) {
 
 func modes(t *testing.T, f *os.File) unix.Termios {
 	t.Helper()
-	m, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	var m unix.Termios
+	control(t, f, func(fd int) error {
+		found, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		if err == nil {
+			m = *found
+		}
+		return err
+	})
+	return m
+}
+
+// control does something to a terminal, which stays one whose reader is woken
+// when it is closed.
+func control(t *testing.T, f *os.File, do func(fd int) error) {
+	t.Helper()
+	raw, err := f.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return *m
+	var done error
+	err = raw.Control(func(fd uintptr) { done = do(int(fd)) })
+	if err := errors.Join(err, done); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // What is left in the midst of a shell leaves no raw terminal behind.
