@@ -64,25 +64,6 @@ func TestLife(t *testing.T) {
 	v.nothing()
 }
 
-// row A36
-func TestDeafGuest(t *testing.T) {
-	t.Parallel()
-	v := newHouse(t, "deaf").vm("dev")
-	v.cmdline("vmctl.deaf=1")
-	v.must(created, providers.Create)
-	limits := func(force cty.Value) {
-		v.policy["stop"] = cty.ObjectVal(map[string]cty.Value{"grace": cty.NumberIntVal(2), "force": force, "force_wait": cty.NumberIntVal(20)})
-	}
-	limits(cty.False)
-	v.must("stop timeout still_running", providers.Stop)
-	if o := v.object(); o.State != providers.StateRunning {
-		t.Errorf("it is %s", o.State)
-	}
-	limits(cty.True)
-	v.must("stop forced, delete done", providers.Destroy)
-	v.nothing()
-}
-
 func TestSideBySide(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, "side")

@@ -31,6 +31,15 @@ const (
 // on reports whether the domain has a QEMU process.
 func (p power) on() bool { return p.State != providers.StateOff }
 
+// counted is the run state as far as a plan relies on it: on, paused or off. What
+// is on its way down is on until it is off.
+func (p power) counted() string {
+	if p.State == providers.StateEnding {
+		return providers.StateRunning
+	}
+	return p.State
+}
+
 // lost reports whether a guest that was started will not get anywhere.
 func (p power) lost() bool {
 	return p.State != providers.StateRunning && p.Reason != inTransition && p.Reason != endsSoon

@@ -109,6 +109,7 @@ func TestFingerprintKnowsOnPausedAndOff(t *testing.T) {
 	prints := map[string]bool{}
 	for _, set := range []func(*libvirt.FakeDomain){
 		func(*libvirt.FakeDomain) {},
+		func(d *libvirt.FakeDomain) { d.Power = libvirt.FakeEnding }, // on, until it is off
 		func(d *libvirt.FakeDomain) { d.Power = libvirt.FakePaused },
 		func(d *libvirt.FakeDomain) { d.Power, d.Running = libvirt.FakeOff, "" },
 	} {

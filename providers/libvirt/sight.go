@@ -71,7 +71,7 @@ const (
 )
 
 func (s sight) fingerprint(uri string) string {
-	pairs := [][2]string{{"UUID", s.UUID}, {"name", s.Name}, {"run state", s.power.State}}
+	pairs := [][2]string{{"UUID", s.UUID}, {"name", s.Name}, {"run state", s.power.counted()}}
 	if o := s.owner(); o != nil {
 		pairs = append(pairs, [2]string{"owner mark", fmt.Sprintf("%s of %s, generation %d", o.Address, o.ID, o.Generation)})
 	}

@@ -132,6 +132,16 @@ func TestStopOfWhatEndsByItself(t *testing.T) {
 		l.briefly(l.change(providers.Stop, vm(off))))
 }
 
+// What began to shut down after the plan is what the plan wanted.
+func TestStopOfWhatShutsDownMeanwhile(t *testing.T) {
+	l := made(t, vm(nil))
+	c := l.change(providers.Stop, vm(off))
+	l.Put(devID, func(d *libvirt.FakeDomain) { d.Power = libvirt.FakeEnding })
+	if got := l.briefly(c); !strings.HasPrefix(got, "stop: graceful, off\n") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 func TestMemoryThatIsSavedAfterThePlan(t *testing.T) {
 	l := made(t, vm(off))
 	c := l.change(providers.Update, vm(off), "memory")
