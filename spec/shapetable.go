@@ -236,7 +236,7 @@ var simShape = Block{
 			Attrs: []Attr{
 				{
 					Name: "op", Type: cty.String, Required: true, Known: true,
-					OneOf: []string{"observe", "define", "redefine", "start", "wait_ready", "stop", "recover", "delete"},
+					OneOf: []string{"observe", "define", "redefine", "start", "wait_ready", "stop", "recover", "delete", "unlock", "clear"},
 					Doc:   "The operation that it strikes.",
 				},
 				{
@@ -245,7 +245,7 @@ var simShape = Block{
 				},
 				{
 					Name: "kind", Type: cty.String, Required: true, Known: true,
-					OneOf: []string{"fail", "hang", "ignore_request", "late_exit", "partial", "leak_pid", "die", "unreadable", "slow"},
+					OneOf: []string{"fail", "hang", "ignore_request", "late_exit", "partial", "leak_pid", "die", "unreadable", "slow", "unkillable"},
 					Doc:   "What goes wrong.",
 				},
 				{

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"maps"
 	"os"
 	"os/exec"
@@ -20,6 +21,10 @@ const spec = `vmctl {
 `
 
 func TestMain(m *testing.M) {
+	// Scripts wait more than they work.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"vmctl": main})
 }
 
@@ -54,6 +59,7 @@ func TestScripts(t *testing.T) {
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	all := simCommands()
 	maps.Copy(all, signalCommands())
+	maps.Copy(all, hostCommands())
 	all["exits"] = exits
 	all["install"] = install
 	return all

@@ -28,6 +28,7 @@ import (
 //	reboot              ends all processes, and lets what was recorded be of another boot
 //	splice FILE OLD NEW replaces text in a file
 //	untimed             prints what the last command wrote, without times, process IDs and folders
+//	outcome             prints of that only how it ended: steps side by side report in any order
 func simCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"processes": func(ts *testscript.TestScript, _ bool, _ []string) {
@@ -39,13 +40,7 @@ func simCommands() map[string]func(*testscript.TestScript, bool, []string) {
 			fmt.Fprint(ts.Stdout(), strings.Join(lines, ""))
 		},
 		"kill9": func(ts *testscript.TestScript, _ bool, args []string) {
-			for _, vm := range running(ts) {
-				if vm.name == args[0] {
-					end(ts, vm.id)
-					return
-				}
-			}
-			ts.Fatalf("no process runs %s", args[0])
+			end(ts, processOf(ts, args[0]))
 		},
 		"rm-pid": func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(os.Remove(pidFile(ts, args[0]))) },
 		"lose-state": func(ts *testscript.TestScript, _ bool, _ []string) {
@@ -60,6 +55,14 @@ func simCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"reboot": reboot,
 		"untimed": func(ts *testscript.TestScript, _ bool, _ []string) {
 			fmt.Fprint(ts.Stdout(), untimed(ts.ReadFile("stdout")+ts.ReadFile("stderr"), ts.Getenv("HOME")))
+		},
+		"outcome": func(ts *testscript.TestScript, _ bool, _ []string) {
+			text := untimed(ts.ReadFile("stdout")+ts.ReadFile("stderr"), ts.Getenv("HOME"))
+			from := ending.FindStringIndex(text)
+			if from == nil {
+				ts.Fatalf("it does not say how it ended:\n%s", text)
+			}
+			fmt.Fprint(ts.Stdout(), text[from[0]:])
 		},
 		"splice": func(ts *testscript.TestScript, _ bool, args []string) {
 			path := ts.MkAbs(args[0])
@@ -77,10 +80,11 @@ func simCommands() map[string]func(*testscript.TestScript, bool, []string) {
 var (
 	elapsed   = regexp.MustCompile(`\b(in|after) [0-9.]+(ms|s|m[0-9]+s)\b`)
 	pid       = regexp.MustCompile(`\bpid [0-9]+`)
-	starts    = regexp.MustCompile(`start time [0-9]+`)
-	instant   = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8} UTC`)
+	starts    = regexp.MustCompile(`(start time|recorded was) [0-9]+`)
+	instant   = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}( [0-9:]{8} UTC|T[0-9:.]+Z)`)
 	collected = regexp.MustCompile(`pid [0-9]+ has ended, and its parent has not collected it`)
-	heartbeat = regexp.MustCompile(`(?m)^.*: still .*\n`)
+	heartbeat = regexp.MustCompile(`(?m)^.*: still .*, for .* of at most .*\n`)
+	ending    = regexp.MustCompile(`(?m)^[A-Z][a-z]+ (failed|is complete): `)
 	bootID    = regexp.MustCompile(`"boot_id": "[^"]*"`)
 	shortened = regexp.MustCompile(`run/[0-9a-f]{12}`)
 )
@@ -89,7 +93,7 @@ func untimed(text, home string) string {
 	text = heartbeat.ReplaceAllString(strings.ReplaceAll(text, home, "HOME"), "")
 	text = elapsed.ReplaceAllString(text, "$1 TIME")
 	text = instant.ReplaceAllString(text, "INSTANT")
-	text = starts.ReplaceAllString(text, "start time N")
+	text = starts.ReplaceAllString(text, "$1 N")
 	text = shortened.ReplaceAllString(text, "run/KEY")
 	// Whether init has collected it by now is init's affair.
 	text = collected.ReplaceAllString(text, "no process has pid N")

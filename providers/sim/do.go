@@ -53,7 +53,7 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 			return providers.Result{}, err
 		}
 		j.want = want
-	case opWaitReady, opStop, opRecover, opDelete:
+	case opWaitReady, opStop, opRecover, opDelete, opUnlock, opClear:
 	default:
 		panic("unknown operation " + j.Op)
 	}
@@ -68,6 +68,10 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 		return j.waitReady(ctx)
 	case opStop, opRecover:
 		return j.takeDown(ctx)
+	case opUnlock:
+		return j.release(ctx)
+	case opClear:
+		return j.clear()
 	default:
 		return j.delete()
 	}
@@ -204,13 +208,20 @@ func (j *job) isWanted() bool {
 		j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address
 }
 
-// put writes a VM's file: the mark and what was wanted, in one go.
+// put writes a VM's file: the mark first, then what belongs to it, and then what
+// was wanted, which makes it whole.
 func (j *job) put(ctx context.Context, f vmFile) (providers.Result, error) {
 	p := j.settings.Project
 	f.Owner = &owner{ID: p.Lineage(), Project: p.Name, Address: j.Address, Of: f.ID, Generation: j.Generation}
+	half := f
+	half.Config = nil
 	if j.half() {
-		f.Config = nil
-		return providers.Result{}, errors.Join(j.injected(), j.writeVM(f))
+		return providers.Result{}, errors.Join(j.injected(), j.writeVM(half))
+	}
+	if f.Config == nil && !f.Weightless {
+		if err := errors.Join(j.writeVM(half), j.makeDisk(f)); err != nil {
+			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+		}
 	}
 	f.Config = &j.want
 	if err := j.writeVM(f); err != nil {
@@ -228,10 +239,16 @@ func (j *job) delete() (providers.Result, error) {
 	if err := j.expected(); err != nil {
 		return providers.Result{}, err
 	}
-	if j.seen.on() {
+	switch {
+	case j.seen.on():
 		return providers.Result{}, &providers.Failure{
 			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
 			Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.state),
+		}
+	case j.seen.lock.verdict == lockHeld:
+		return providers.Result{}, &providers.Failure{
+			Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{j.seen.lock.evidence}, Next: []string{"vmctl plan"},
+			Err: fmt.Errorf("delete %s: somebody else holds its disk", j.Address),
 		}
 	}
 	if err := j.successorFits(); err != nil {
@@ -243,13 +260,60 @@ func (j *job) delete() (providers.Result, error) {
 	if j.half() {
 		return providers.Result{}, j.injected()
 	}
-	if err := remove(j.vmPath(j.Name)); err != nil {
+	if err := j.removeAll(j.seen.vmFile); err != nil {
 		return providers.Result{}, fail(err, "delete %s", j.Name)
 	}
 	if err := j.sweep(); err != nil {
 		return providers.Result{}, fail(err, "tidy up after %s, which is deleted", j.Name)
 	}
 	return providers.Result{ID: j.Object, Gone: true, How: providers.Done}, nil
+}
+
+func (j *job) removeAll(f vmFile) error {
+	if !f.Weightless {
+		if _, err := j.unlock(f.Name); err != nil {
+			return err
+		}
+		if err := errors.Join(remove(j.logPath(f.ID)), remove(j.diskPath(f.Name))); err != nil {
+			return err
+		}
+	}
+	return remove(j.vmPath(f.Name))
+}
+
+// release frees the disk of a VM from a holder that is confirmed to be gone.
+func (j *job) release(ctx context.Context) (providers.Result, error) {
+	if j.seen != nil && j.seen.lock.verdict == lockFree {
+		return j.result(ctx, providers.AlreadyTrue, "its disk is free")
+	}
+	if err := j.there(); err != nil {
+		return providers.Result{}, err
+	}
+	free, err := j.unlock(j.Name)
+	if err == nil && !free {
+		err = errors.New(j.seen.lock.evidence)
+	}
+	if err != nil {
+		return providers.Result{}, fail(err, "free the disk of %s", j.Name)
+	}
+	return j.result(ctx, providers.Done, j.seen.lock.evidence)
+}
+
+// clear removes what is left of a VM that is gone: the files of its processes.
+// Neither its own file nor its disk is left, or it would not be gone.
+func (j *job) clear() (providers.Result, error) {
+	if err := j.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	f := vmFile{ID: j.Object, Name: j.Name}
+	err := errors.Join(j.reclaim(f), remove(j.logPath(f.ID)))
+	if err == nil && j.Args[argThenMake] == "" {
+		err = j.sweep()
+	}
+	if err != nil {
+		return providers.Result{}, fail(err, "remove what is left of %s", j.Name)
+	}
+	return providers.Result{ID: j.Object, Gone: j.Args[argThenMake] == "", How: providers.Done}, nil
 }
 
 // result reads the VM once more and says what it came to.

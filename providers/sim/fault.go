@@ -118,8 +118,7 @@ func (p *Provider) blindHost(ctx context.Context) (string, error) {
 func (f fault) look(ctx context.Context) (string, error) {
 	switch f.Kind {
 	case kindHang:
-		<-ctx.Done()
-		return "", context.Cause(ctx)
+		return fmt.Sprintf("no answer within %s", answerLimit), sleep(ctx, answerLimit)
 	case kindSlow:
 		return "", sleep(ctx, f.Delay)
 	default:
@@ -132,6 +131,9 @@ func (j *job) begin(ctx context.Context) error {
 	var err error
 	if j.fault, err = j.strike(j.Op, j.Address); err != nil {
 		return fail(err, "%s %s", j.Op, j.Address)
+	}
+	if j.inProcess() {
+		return nil
 	}
 	switch j.fault.Kind {
 	case kindHang:
@@ -152,6 +154,12 @@ func (j *job) begin(ctx context.Context) error {
 	default:
 		return nil
 	}
+}
+
+// inProcess reports whether the fault strikes in the VM's process: one that
+// hangs, or takes its time to come up.
+func (j *job) inProcess() bool {
+	return j.Op == opStart && !j.weightless && (j.fault.Kind == kindHang || j.fault.Kind == kindSlow)
 }
 
 // injected is the failure that a fault block asks for.

@@ -16,6 +16,8 @@ func TestFaults(t *testing.T) {
 	for _, tc := range []struct {
 		op, kind string
 		before   []providers.Action // without the fault
+		kills    bool               // then its process is ended
+		grace    float64            // in seconds; 0: as long as it takes
 		action   providers.Action
 		want     string
 		sees     string
@@ -41,11 +43,11 @@ func TestFaults(t *testing.T) {
 		},
 		{
 			op: "start", kind: "die", action: providers.Create, want: "define done, start done, wait_ready failed (ended): wait for vm.dev: it ended while it started",
-			then: providers.Start, comes: "start done, wait_ready done",
+			sees: diedAtStart, then: providers.Start, comes: "unlock done, start done, wait_ready done",
 		},
 		{
 			op: "wait_ready", kind: "die", action: providers.Create, want: "define done, start done, wait_ready failed (ended): wait for vm.dev: it ended while it started",
-			then: providers.Start, comes: "start done, wait_ready done",
+			sees: diedAtStart, then: providers.Start, comes: "unlock done, start done, wait_ready done",
 		},
 		{op: "wait_ready", kind: "slow", action: providers.Create, want: created, sees: "lab.dev running", then: providers.Stop, comes: "stop graceful"},
 		{
@@ -65,6 +67,16 @@ func TestFaults(t *testing.T) {
 			sees: "", then: providers.Create, comes: created,
 		},
 		{
+			op: "stop", kind: "unkillable", before: []providers.Action{providers.Create}, action: providers.Destroy, grace: 0.05,
+			want: "stop failed (still_running): stop: it is still running after TIME (pid N runs it)", sees: "lab.dev running",
+			then: providers.Destroy, comes: "stop forced, delete done",
+		},
+		{
+			op: "unlock", kind: "fail", before: []providers.Action{providers.Create}, kills: true, action: providers.Start,
+			want: "unlock failed (fault): unlock vm.dev: injected fault: fail", then: providers.Start,
+			comes: "unlock done, start done, wait_ready done",
+		},
+		{
 			op: "delete", kind: "partial", before: []providers.Action{providers.Create}, action: providers.Destroy,
 			want: "stop graceful, delete failed (fault): delete vm.dev: injected fault: partial", sees: "lab.dev off",
 			then: providers.Destroy, comes: "delete done",
@@ -76,9 +88,16 @@ func TestFaults(t *testing.T) {
 		},
 	} {
 		t.Run(tc.op+" "+tc.kind+" "+string(tc.action), func(t *testing.T) {
+			t.Parallel()
 			l := newLab(t)
 			for _, a := range tc.before {
 				l.apply(a)
+			}
+			if tc.kills {
+				l.end(t.Context(), l.processOf(devID))
+			}
+			if tc.grace > 0 {
+				l.policy = short(tc.grace)
 			}
 			l.settings = l.house.settings(false, fault(tc.op, tc.kind, times(1)))
 			l.does(tc.action, tc.want)
@@ -111,6 +130,7 @@ func TestHang(t *testing.T) {
 
 // A fault is counted across processes, for each address that it names.
 func TestTimes(t *testing.T) {
+	t.Parallel()
 	elsewhere := func(m map[string]cty.Value) { m["address"] = cty.StringVal("vm.other") }
 	l := newLab(t, fault("define", "fail", times(1), elsewhere), fault("define", "fail", times(2)), fault("define", "unreadable", times(1)))
 	failed := "define failed (fault): define vm.dev: injected fault: fail"
@@ -121,6 +141,7 @@ func TestTimes(t *testing.T) {
 }
 
 func TestBlindHost(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.settings = l.house.settings(false, fault("observe", "fail"))

@@ -11,6 +11,7 @@ const (
 	kindLate       = "late_exit"      // the VM ends a delay after it was asked to
 	kindLeak       = "leak_pid"       // the VM ends, and its pid file stays
 	kindDie        = "die"            // the VM ends by itself, and leaves its files
+	kindUnkillable = "unkillable"     // neither a request nor force ends the VM
 )
 
 // faultOps says which operations a kind of fault can strike; nil: all of them.
@@ -24,4 +25,5 @@ var faultOps = map[string][]string{
 	kindLate:       {opStop, opRecover},
 	kindLeak:       {opStop, opRecover},
 	kindDie:        {opStart, opWaitReady},
+	kindUnkillable: {opStop, opRecover},
 }

@@ -49,13 +49,16 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-func simType(t testing.TB) providers.Type {
+func simType(t testing.TB) providers.Type { return simAs(t, isVM+"=1") }
+
+// simAs is the type whose VMs run this test binary with an environment.
+func simAs(t testing.TB, env string) providers.Type {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sim.Type(sim.Host{Program: self, Env: []string{isVM + "=1"}})
+	return sim.Type(sim.Host{Program: self, Env: []string{env}})
 }
 
 // settings of the host, with faults.
@@ -120,11 +123,16 @@ func forwards(host string) cty.Value {
 
 // policy waits for as long as a busy machine may need where that is not what a
 // test is about.
-func policy(grace float64) cty.Value {
+func policy(grace float64) cty.Value { return waiting(grace, 60) }
+
+// short is for what does not end, whatever is done.
+func short(wait float64) cty.Value { return waiting(wait, wait) }
+
+func waiting(grace, forceWait float64) cty.Value {
 	return cty.ObjectVal(map[string]cty.Value{
 		"start": cty.ObjectVal(map[string]cty.Value{"timeout": cty.NumberIntVal(60)}),
 		"stop": cty.ObjectVal(map[string]cty.Value{
-			"grace": cty.NumberFloatVal(grace), "force": cty.True, "force_wait": cty.NumberIntVal(60),
+			"grace": cty.NumberFloatVal(grace), "force": cty.True, "force_wait": cty.NumberFloatVal(forceWait),
 		}),
 		"ssh": cty.ObjectVal(map[string]cty.Value{"wait": cty.True, "wait_timeout": cty.NumberIntVal(60)}),
 		"lifecycle": cty.ObjectVal(map[string]cty.Value{

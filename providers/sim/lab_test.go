@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	gocmp "cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,16 +22,20 @@ type lab struct {
 	settings providers.Settings
 	want     cty.Value
 	policy   cty.Value
+	// generation of the mark; 1 is that of a first creation.
+	generation uint64
+	env        string            // of the processes of VMs; "": that of a VM
+	said       func(text string) // hears what a step says while it is done; nil: nobody
 }
 
 func newLab(t *testing.T, faults ...cty.Value) *lab {
 	h := newHouse(t)
-	return &lab{house: h, settings: h.settings(false, faults...), want: want(), policy: policy(60)}
+	return &lab{house: h, settings: h.settings(false, faults...), want: want(), policy: policy(60), generation: 1}
 }
 
 func (l *lab) open() providers.Provider {
 	l.t.Helper()
-	p, err := simType(l.t).Open(l.t.Context(), l.settings)
+	p, err := simAs(l.t, gocmp.Or(l.env, isVM+"=1")).Open(l.t.Context(), l.settings)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -92,6 +97,9 @@ var unsteady = []struct {
 }{
 	{regexp.MustCompile(`pid [0-9]+`), "pid N"},
 	{regexp.MustCompile(`run/[0-9a-f]{12}`), "run/KEY"},
+	{regexp.MustCompile(`after [0-9.]+m?s\b`), "after TIME"},
+	// Whether it was collected by now is its parent's affair.
+	{regexp.MustCompile(`pid N has ended, and its parent has not collected it`), "no process has pid N"},
 	{numbers, "N"},
 }
 
@@ -106,7 +114,7 @@ func (l *lab) applyOn(ctx context.Context, action providers.Action) string {
 	l.t.Helper()
 	p := l.open()
 	c := providers.Change{
-		Address: dev, Kind: spec.VM, Action: action, Name: "lab.dev", ID: devID, Want: l.want, Policy: l.policy, Generation: 1,
+		Address: dev, Kind: spec.VM, Action: action, Name: "lab.dev", ID: devID, Want: l.want, Policy: l.policy, Generation: l.generation,
 	}
 	expect := ""
 	if inv := l.observe(); len(inv.Objects) > 0 {
@@ -122,7 +130,11 @@ func (l *lab) applyOn(ctx context.Context, action providers.Action) string {
 		limited, cancel := context.WithTimeout(ctx, s.Timeout)
 		r, err := p.Do(limited, providers.Work{
 			Step: s, Expect: expect, Want: c.Want, Policy: c.Policy, Generation: c.Generation,
-		}, func(providers.Progress) {})
+		}, func(p providers.Progress) {
+			if l.said != nil {
+				l.said(p.Text)
+			}
+		})
 		cancel()
 		if err != nil {
 			var f *providers.Failure

@@ -15,12 +15,17 @@ import (
 	"time"
 
 	"vmctl/internal/process"
+	"vmctl/providers"
 )
 
 // orders is what a VM's process reads from its standard input when it starts.
 type orders struct {
-	Socket string `json:"socket"`
-	With   config `json:"with"`
+	Socket string       `json:"socket"`
+	Lock   string       `json:"lock,omitempty"` // of its disk; "": it has none
+	VM     providers.ID `json:"vm,omitempty"`
+	With   config       `json:"with"`
+	Hang   bool         `json:"hang,omitempty"` // never come to listening
+	Boot   float64      `json:"boot,omitempty"` // in seconds, until it is up
 }
 
 // report is the one line that it writes to its standard output once it listens,
@@ -33,13 +38,13 @@ type report struct {
 
 // question is one line to the socket of a VM, and answer the one line back.
 type question struct {
-	Ask   string  `json:"ask"`             // ready, deaf, late, die
+	Ask   string  `json:"ask"`             // one of ask…
 	Delay float64 `json:"delay,omitempty"` // late: in seconds
 }
 
 type answer struct {
-	OK    bool       `json:"ok"`
-	Ports []heldPort `json:"ports,omitempty"`
+	OK bool `json:"ok"`
+	Up bool `json:"up,omitempty"` // it has come up
 }
 
 // What a VM can be asked for over its socket.
@@ -48,14 +53,15 @@ const (
 	askDeaf  = "deaf"  // to ignore requests from now on
 	askLate  = "late"  // to end so long after a request
 	askDie   = "die"   // to end at once, and leave all as it is
+	askBoot  = "boot"  // to be up from now on
 )
 
 // errDied is how a VM ends that was asked to die.
 var errDied = errors.New("the VM died, as it was asked to")
 
-// Run is the process of one VM. It returns when the VM has ended: nil if it was
-// requested to, or ctx has ended.
-func Run(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+// Run is the process of one VM, which logs to stderr. It returns when the VM has
+// ended: nil if it was requested to, or ctx has ended.
+func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	// The program may have its own idea of signals, and who started this may be
 	// gone before it reads the report.
 	signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -64,12 +70,17 @@ func Run(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer cancel()
 	var o orders
 	if err := json.NewDecoder(stdin).Decode(&o); err != nil {
+		cancel()
 		return fmt.Errorf("read what to run: %w", err)
 	}
-	m := &machine{orders: o, end: make(chan error, 1)}
+	m := &machine{orders: o, end: make(chan error, 1), log: stderr, up: time.Now().Add(time.Duration(o.Boot * float64(time.Second)))}
+	if o.Hang {
+		m.say("hangs, as it was told to")
+		m.deaf = true
+		return m.live(ctx, requested, cancel)
+	}
 	err = m.listen(ctx)
 	r := report{Ports: m.ports}
 	if err != nil {
@@ -78,7 +89,10 @@ func Run(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	// Nobody may be left to read it.
 	_ = json.NewEncoder(stdout).Encode(r) //nolint:errcheck // see above
 	if err == nil {
-		err = m.live(requested)
+		m.say("runs")
+		err = m.live(ctx, requested, cancel)
+	} else {
+		cancel()
 	}
 	return errors.Join(err, m.close(err))
 }
@@ -86,19 +100,29 @@ func Run(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 // machine is a VM that runs.
 type machine struct {
 	orders
+	log    io.Writer
 	ports  []heldPort
 	taken  string
 	closes []io.Closer
 	socket net.Listener
 	serves sync.WaitGroup
 	end    chan error
+	locked bool
 
 	mu    sync.Mutex
+	up    time.Time // when it has come up
 	deaf  bool
 	delay time.Duration
 }
 
+func (m *machine) say(what string) {
+	fmt.Fprintf(m.log, "%s pid %d: the VM %s\n", time.Now().UTC().Format(time.RFC3339), os.Getpid(), what)
+}
+
 func (m *machine) listen(ctx context.Context) error {
+	if err := m.lock(ctx); err != nil {
+		return err
+	}
 	var config net.ListenConfig
 	for _, f := range m.With.Forwards {
 		got, closer, err := hold(ctx, &config, f)
@@ -118,6 +142,22 @@ func (m *machine) listen(ctx context.Context) error {
 	return nil
 }
 
+// lock takes the disk, which nobody else uses as long as the VM runs.
+func (m *machine) lock(ctx context.Context) error {
+	if m.Lock == "" {
+		return nil
+	}
+	me, err := process.Host{}.Capture(ctx, os.Getpid())
+	if err != nil {
+		return err
+	}
+	if err := (holder{VM: m.VM, Process: me}).take(m.Lock); err != nil {
+		return err
+	}
+	m.locked = true
+	return nil
+}
+
 // hold listens on the host's side of a forward. Nobody is on the other side.
 func hold(ctx context.Context, config *net.ListenConfig, f forward) (uint16, io.Closer, error) {
 	if f.Protocol == "udp" {
@@ -134,19 +174,36 @@ func hold(ctx context.Context, config *net.ListenConfig, f forward) (uint16, io.
 	return uint16(l.Addr().(*net.TCPAddr).Port), l, nil
 }
 
-// live returns when the VM ends.
-func (m *machine) live(requested context.Context) error {
-	select {
-	case err := <-m.end:
-		return err
-	case <-requested.Done():
+// live returns when the VM ends. A request while it comes up is lost, as a guest
+// without an operating system yet loses it.
+func (m *machine) live(ctx, requested context.Context, cancel context.CancelFunc) error {
+	for {
+		select {
+		case err := <-m.end:
+			cancel()
+			return err
+		case <-requested.Done():
+		}
+		m.mu.Lock()
+		deaf, delay := m.deaf || time.Now().Before(m.up), m.delay
+		m.mu.Unlock()
+		if !deaf || ctx.Err() != nil {
+			m.say("was requested to end")
+			defer cancel()
+			return m.later(delay)
+		}
+		m.say("does not hear that it is requested to end")
+		next, cancelNext, err := process.Requested(ctx)
+		cancel()
+		if err != nil {
+			return err
+		}
+		requested, cancel = next, cancelNext
 	}
-	m.mu.Lock()
-	deaf, delay := m.deaf, m.delay
-	m.mu.Unlock()
-	if deaf {
-		return <-m.end
-	}
+}
+
+// later returns after so long, or when the VM ends before.
+func (m *machine) later(delay time.Duration) error {
 	select {
 	case err := <-m.end:
 		return err
@@ -155,19 +212,23 @@ func (m *machine) live(requested context.Context) error {
 	}
 }
 
-// close frees what the VM holds. One that died leaves its socket.
+// close frees what the VM holds. One that died leaves its socket and its lock.
 func (m *machine) close(err error) error {
-	if m.socket == nil {
-		return nil
+	died := errors.Is(err, errDied)
+	var errs []error
+	if m.socket != nil {
+		if unix, ok := m.socket.(*net.UnixListener); ok && died {
+			unix.SetUnlinkOnClose(false)
+		}
+		errs = append(errs, m.socket.Close())
 	}
-	if unix, ok := m.socket.(*net.UnixListener); ok && errors.Is(err, errDied) {
-		unix.SetUnlinkOnClose(false)
-	}
-	errs := []error{m.socket.Close()}
 	for _, c := range m.closes {
 		errs = append(errs, c.Close())
 	}
 	m.serves.Wait()
+	if m.locked && !died {
+		errs = append(errs, remove(m.Lock))
+	}
 	return errors.Join(errs...)
 }
 
@@ -193,9 +254,11 @@ func (m *machine) reply(c net.Conn) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a := answer{OK: true, Ports: m.ports}
+	a := answer{OK: true}
 	switch q.Ask {
 	case askReady, askDie:
+	case askBoot:
+		m.up = time.Now()
 	case askDeaf:
 		m.deaf = true
 	case askLate:
@@ -203,6 +266,7 @@ func (m *machine) reply(c net.Conn) {
 	default:
 		a.OK = false
 	}
+	a.Up = !time.Now().Before(m.up)
 	if err := json.NewEncoder(c).Encode(a); err != nil {
 		return
 	}

@@ -13,10 +13,14 @@ import (
 const isVM = "SIM_TEST_VM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(isVM) == "" {
+	switch os.Getenv(isVM) {
+	case "":
 		os.Exit(m.Run())
+	case "ends":
+		fmt.Fprintln(os.Stderr, "there is nothing to boot")
+		os.Exit(3)
 	}
-	if err := sim.Run(context.Background(), os.Stdin, os.Stdout); err != nil {
+	if err := sim.Run(context.Background(), os.Stdin, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

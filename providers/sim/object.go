@@ -129,6 +129,25 @@ func (s sight) computed() map[string]cty.Value {
 	return all
 }
 
+// lockFinding says what is wrong with the lock of a VM's disk.
+func (s sight) lockFinding() []providers.Finding {
+	f := providers.Finding{Object: s.Name, Claim: lockClaim(s.Name), Evidence: []string{s.lock.evidence}}
+	if s.Owner != nil {
+		f.Address = s.Owner.Address
+	}
+	switch {
+	case s.lock.verdict == lockStale && s.state == providers.StateOff:
+		f.Kind, f.Action = providers.FindStaleLock, "released before it is started or deleted"
+	case s.lock.verdict == lockStale:
+		f.Kind, f.Action = providers.FindStaleLock, "released when it is stopped"
+	case s.lock.verdict == lockHeld:
+		f.Kind, f.Action = providers.FindHeldLock, "left alone: its holder has to end first"
+	default:
+		return nil
+	}
+	return []providers.Finding{f}
+}
+
 // findings are what is wrong with a VM itself.
 func (s sight) findings() []providers.Finding {
 	var all []providers.Finding
@@ -145,9 +164,13 @@ func (s sight) findings() []providers.Finding {
 	if s.leftover != "" && s.state == providers.StateOff {
 		add(providers.FindLeftover, "removed when it is started or deleted", s.leftover)
 	}
-	if s.Config == nil {
+	switch {
+	case s.Config == nil:
 		add(providers.FindPartial, "completed when it is changed or started", "it is half made: it has no configuration")
+	case !s.disk && s.Owner != nil && s.state != stateUnknown:
+		add(providers.FindBroken, "", "its disk is gone")
 	}
+	all = append(all, s.lockFinding()...)
 	if s.Owner != nil && s.Owner.Of != s.ID {
 		add(providers.FindCopy, "left alone", "its mark was written for "+string(s.Owner.Of))
 	}

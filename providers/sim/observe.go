@@ -22,7 +22,7 @@ import (
 // accounts for.
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{Partial: map[spec.Kind]string{}, Host: map[string]string{"folder": p.settings.Dir}}
-	names, err := p.names()
+	names, err := p.named(vmsDir, vmSuffix)
 	why, faultErr := p.blindHost(ctx)
 	switch {
 	case faultErr != nil:
@@ -99,32 +99,28 @@ func (p *Provider) weighAll(ctx context.Context, all []reading) ([]reading, erro
 		read[all[i].name] = true
 		if all[i].err == nil {
 			all[i].sight = p.weigh(all[i].vmFile, s)
-			all[i].askPorts(ctx, p)
 		}
 	}
-	var ghosts []reading
-	for _, name := range slices.Sorted(maps.Keys(s.of)) {
-		if !read[name] {
-			ghosts = append(ghosts, reading{name: name, sight: p.ghost(s.traces[name], s.of[name])})
-		}
-	}
-	return ghosts, s.err
+	ghosts, err := p.ghosts(s, read)
+	return ghosts, errors.Join(s.err, err)
 }
 
-// askPorts asks a VM for its ports, if whoever started it did not live to write
-// them down. One that gives no answer is broken.
-func (s *sight) askPorts(ctx context.Context, p *Provider) {
-	if s.state != providers.StateRunning || s.Weightless || len(s.run.Ports) >= len(s.run.With.Forwards) {
-		return
+// ghosts are the VMs of which only processes or a disk are left.
+func (p *Provider) ghosts(s strays, read map[string]bool) ([]reading, error) {
+	names, err := p.named(disksDir, diskSuffix)
+	names = slices.AppendSeq(names, maps.Keys(s.of))
+	slices.Sort(names)
+	var all []reading
+	for _, name := range slices.Compact(names) {
+		if read[name] {
+			continue
+		}
+		r := reading{name: name}
+		if r.sight, r.err = p.ghost(name, s); !errors.Is(r.err, fs.ErrNotExist) {
+			all = append(all, r)
+		}
 	}
-	limited, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	a, err := ask(limited, p.socket(s.ID), question{Ask: askReady})
-	if err != nil {
-		s.state, s.reason = providers.StateBroken, "its process runs and gives no answer: "+err.Error()
-		return
-	}
-	s.run.Ports = a.Ports
+	return all, err
 }
 
 // knowns finds what is known of a VM.
@@ -178,5 +174,8 @@ func (p *Provider) report(ctx context.Context, inv *providers.Inventory, k known
 		want = cty.NilVal
 	}
 	inv.Objects = append(inv.Objects, r.object(want))
+	if r.lock.verdict == lockHeld {
+		inv.Objects = append(inv.Objects, r.lock.object(r.name))
+	}
 	return nil
 }

@@ -23,6 +23,12 @@ func (s sight) fingerprint() string {
 	if !s.onDisk {
 		pairs = append(pairs, [2]string{"file", "gone"})
 	}
+	if !s.disk {
+		pairs = append(pairs, [2]string{"disk", "gone"})
+	}
+	if s.lock.verdict != lockFree && s.lock.verdict != lockOwn {
+		pairs = append(pairs, [2]string{"disk lock", string(s.lock.verdict)})
+	}
 	if o := s.Owner; o != nil {
 		pairs = append(pairs, [2]string{"owner mark", fmt.Sprintf("%s of %s, generation %d", o.Address, o.ID, o.Generation)})
 	}

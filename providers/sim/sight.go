@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,8 +18,10 @@ import (
 // sight is all that was seen of one VM.
 type sight struct {
 	vmFile
-	onDisk bool // its file is there; else a process is all that is left of it
+	onDisk bool // its file is there; else a process or its disk is all that is left of it
 	life
+	disk bool // its disk is there
+	lock lock // of its disk
 }
 
 // life says what runs a VM.
@@ -127,8 +130,8 @@ func contains(all []process.Identity, id process.Identity) bool {
 	})
 }
 
-// look reads one VM. One that does not exist, neither as a file nor as a
-// process, is fs.ErrNotExist.
+// look reads one VM. One that does not exist, neither as a file nor as a disk
+// nor as a process, is fs.ErrNotExist.
 func (p *Provider) look(ctx context.Context, name string) (sight, error) {
 	f, err := p.readVM(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -144,31 +147,44 @@ func (p *Provider) look(ctx context.Context, name string) (sight, error) {
 	found, traces, findErr := p.processesOf(ctx, name)
 	s := strays{of: map[string][]process.Identity{name: found}, traces: traces, err: findErr}
 	if missing {
-		t, ok := traces[name]
-		if !ok || len(found) == 0 {
-			return sight{}, errors.Join(err, findErr)
-		}
-		return p.ghost(t, found), nil
+		return p.ghost(name, s)
 	}
 	return p.weigh(f, s), nil
 }
 
-// ghost is a VM of which only processes are left.
-func (p *Provider) ghost(t trace, alive []process.Identity) sight {
-	return sight{
-		vmFile: vmFile{ID: t.id, Name: t.name, Owner: t.owner},
-		life: life{
-			state: providers.StateBroken, alive: alive,
-			reason: fmt.Sprintf("%s runs it, and its file %s is gone", pids(alive), p.vmPath(t.name)),
-		},
+// ghost is a VM whose file is gone, and of which processes or its disk are left:
+// it exists until nothing of it does. fs.ErrNotExist: nothing does.
+func (p *Provider) ghost(name string, s strays) (sight, error) {
+	g := sight{life: life{alive: s.of[name]}}
+	if len(g.alive) > 0 {
+		t := s.traces[name]
+		g.vmFile = vmFile{ID: t.id, Name: name, Owner: t.owner}
+		g.state, g.reason = providers.StateBroken, fmt.Sprintf("%s runs it, and its file %s is gone", pids(g.alive), p.vmPath(name))
 	}
+	h, err := p.readDisk(name)
+	g.disk = err == nil
+	switch {
+	case len(g.alive) > 0: // they say enough
+	case errors.Is(err, fs.ErrNotExist):
+		return sight{}, errors.Join(err, s.err)
+	case err != nil:
+		return sight{}, err
+	case s.err != nil:
+		g.vmFile, g.reason = vmFile{ID: h.ID, Name: name, Owner: h.Owner}, reasonUnseen+": "+s.err.Error()
+	default:
+		g.vmFile, g.state = vmFile{ID: h.ID, Name: name, Owner: h.Owner}, providers.StateOff
+	}
+	if g.state != stateUnknown {
+		g.lock = p.seeLock(name, g.alive)
+	}
+	return g, nil
 }
 
 // weigh reads what runs a VM.
 func (p *Provider) weigh(f vmFile, s strays) sight {
 	r, err := p.readRun(f)
 	if err != nil {
-		return sight{vmFile: f, onDisk: true, life: life{reason: err.Error(), run: nil}}
+		return sight{vmFile: f, onDisk: true, disk: true, life: life{reason: err.Error(), run: nil}}
 	}
 	l := life{run: r}
 	if f.Weightless {
@@ -178,9 +194,14 @@ func (p *Provider) weigh(f vmFile, s strays) sight {
 		} else if r != nil {
 			l.leftover = "its record says that it ran, and that it has ended"
 		}
-		return sight{vmFile: f, onDisk: true, life: l}
+		return sight{vmFile: f, onDisk: true, disk: true, life: l}
 	}
-	return sight{vmFile: f, onDisk: true, life: p.verify(l, s, f)}
+	_, err = os.Lstat(p.diskPath(f.Name))
+	seen := sight{vmFile: f, onDisk: true, life: p.verify(l, s, f), disk: !errors.Is(err, fs.ErrNotExist)}
+	if seen.state != stateUnknown { // else its own process may hold it
+		seen.lock = p.seeLock(f.Name, seen.alive)
+	}
+	return seen
 }
 
 func (p *Provider) hasEnded(r *runFile) bool {
@@ -189,48 +210,63 @@ func (p *Provider) hasEnded(r *runFile) bool {
 
 // verify compares a pid file with the processes that there are.
 func (p *Provider) verify(l life, s strays, f vmFile) life {
-	verdict, reason := process.Gone, ""
-	if l.run != nil {
-		verdict, reason = p.processes.Verify(*l.run.Process)
+	record, why := p.recorded(l.run)
+	strays, found := strayNone, slices.DeleteFunc(slices.Clone(s.of[f.Name]), func(id process.Identity) bool {
+		return l.run != nil && contains([]process.Identity{*l.run.Process}, id)
+	})
+	switch {
+	case len(found) > 0:
+		strays = straySome
+	case s.err != nil:
+		strays = strayUnseen
 	}
-	for _, id := range s.of[f.Name] {
-		if l.run == nil || !contains([]process.Identity{*l.run.Process}, id) {
-			l.alive = append(l.alive, id)
-		}
+	there := socketMissing
+	if _, err := os.Lstat(p.socket(f.ID)); err == nil {
+		there = socketThere
 	}
-	lost := len(l.alive) > 0
-	switch verdict {
-	case process.Unknown:
-		l.reason = reason
-		return l
-	case process.Match:
-		l.state = providers.StateRunning
-		if lost {
-			l.state = providers.StateBroken
-			l.reason = fmt.Sprintf("%s runs it too, beside the process that its pid file names", pids(l.alive))
-		}
-		l.alive = slices.Insert(l.alive, 0, *l.run.Process)
-		return l
-	case process.Gone, process.Reused:
+	row := phaseOf(record, strays, there)
+	l.state = row.state
+	if record == recordAlive {
+		l.alive = append(l.alive, *l.run.Process)
+	}
+	l.alive = append(l.alive, found...)
+	switch row.reason {
+	case reasonNoRecord, reasonBeside, reasonOther:
+		l.reason = pids(found) + " " + row.reason
+	case reasonUnknown:
+		l.reason = p.pidPath(f.ID) + ": " + why
+	case reasonUnseen:
+		l.reason = reasonUnseen + ": " + s.err.Error()
+	default:
+		l.reason = row.reason
+	}
+	if row.leftover {
+		l.leftover = "its socket is there, and no process that runs it"
 		if l.run != nil {
-			l.leftover = fmt.Sprintf("its pid file names a process that is gone: %s", reason)
+			l.leftover = "its pid file names a process that is gone: " + why
 		}
+	}
+	return l
+}
+
+// recorded says what became of the process that a pid file names.
+func (p *Provider) recorded(r *runFile) (what recorded, why string) {
+	if r == nil {
+		return noRecord, ""
+	}
+	verdict, why := p.processes.Verify(*r.Process)
+	switch verdict {
+	case process.Match:
+		return recordAlive, why
+	case process.Gone:
+		return recordGone, why
+	case process.Reused:
+		return recordReused, why
+	case process.Unknown:
+		return recordUnknown, why
 	default:
 		panic("unknown verdict " + string(verdict))
 	}
-	switch {
-	case lost:
-		l.state = providers.StateBroken
-		l.reason = pids(l.alive) + " runs it, and it has no pid file"
-		if l.run != nil {
-			l.reason = pids(l.alive) + " runs it, and its pid file names another that is gone"
-		}
-	case s.err != nil:
-		l.reason = "it has no process that is known, and it cannot be said that none runs it: " + s.err.Error()
-	default:
-		l.state = providers.StateOff
-	}
-	return l
 }
 
 func pids(all []process.Identity) string {

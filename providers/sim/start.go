@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"vmctl/internal/process"
@@ -31,6 +32,11 @@ func (j *job) start(ctx context.Context) (providers.Result, error) {
 		}
 	case j.seen.Config == nil:
 		return providers.Result{}, fail(errors.New("it is half made"), "start %s", j.Name)
+	case !j.seen.disk:
+		return providers.Result{}, &providers.Failure{
+			Outcome: providers.Failed, Code: "no_disk", Next: []string{fmt.Sprintf("put its disk back: %s", j.diskPath(j.Name))},
+			Err: fmt.Errorf("start %s: its disk is gone", j.Address),
+		}
 	}
 	if err := j.forgetRun(j.seen.vmFile); err != nil {
 		return providers.Result{}, fail(err, "tidy up after the last run of %s", j.Name)
@@ -57,7 +63,8 @@ func (j *job) startRecord(ctx context.Context, f vmFile) (providers.Result, erro
 	return j.result(ctx, providers.Done)
 }
 
-// startProcess starts the VM's process and returns once it listens.
+// startProcess starts the VM's process, and records it once it listens. Until
+// then it is found by its arguments.
 func (j *job) startProcess(ctx context.Context, f vmFile) (providers.Result, error) {
 	child, said, err := j.spawn(f)
 	if err != nil {
@@ -69,19 +76,14 @@ func (j *job) startProcess(ctx context.Context, f vmFile) (providers.Result, err
 	if err == nil && j.half() {
 		return providers.Result{}, j.injected()
 	}
-	r := &runFile{Process: &id, With: *f.Config}
-	if err == nil {
-		err = j.writeRun(f, r)
-	}
 	if err != nil && !errors.Is(err, process.ErrGone) {
-		return providers.Result{}, fail(err, "start %s", j.Name)
+		return providers.Result{}, j.notStarted(ctx, child, report{}, err)
 	}
 	told, err := hear(ctx, said)
 	if err != nil || told.Error != "" {
 		return providers.Result{}, j.notStarted(ctx, child, told, err)
 	}
-	r.Ports = told.Ports
-	if err := j.writeRun(f, r); err != nil {
+	if err := j.writeRun(f, &runFile{Process: &id, With: *f.Config, Ports: told.Ports}); err != nil {
 		return providers.Result{}, fail(err, "start %s", j.Name)
 	}
 	if j.fault.Kind == kindDie {
@@ -105,6 +107,11 @@ func (j *job) spawn(f vmFile) (child *process.Child, said *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	stderr, err := os.OpenFile(j.logPath(f.ID), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer stderr.Close() //nolint:errcheck // the child has its own
 	stdin, tell, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
@@ -116,15 +123,27 @@ func (j *job) spawn(f vmFile) (child *process.Child, said *os.File, err error) {
 	}
 	defer stdout.Close() //nolint:errcheck // the child has its own
 	child, err = j.processes.Start(process.Command{
-		Path: j.host.Program, Args: args, Env: j.host.Env, Dir: string(os.PathSeparator), Stdin: stdin, Stdout: stdout,
+		Path: j.host.Program, Args: args, Env: j.host.Env, Dir: string(os.PathSeparator), Stdin: stdin, Stdout: stdout, Stderr: stderr,
 	})
 	if err == nil {
-		err = json.NewEncoder(tell).Encode(orders{Socket: j.socket(f.ID), With: *f.Config})
+		err = json.NewEncoder(tell).Encode(j.orders(f))
 	}
 	if err = errors.Join(err, tell.Close()); err != nil {
 		return nil, nil, errors.Join(err, said.Close())
 	}
 	return child, said, nil
+}
+
+func (j *job) orders(f vmFile) orders {
+	o := orders{Socket: j.socket(f.ID), Lock: j.lockPath(f.Name), VM: f.ID, With: *f.Config}
+	switch j.fault.Kind {
+	case kindHang:
+		o.Hang = true
+	case kindSlow:
+		o.Boot = j.fault.Delay.Seconds()
+	default:
+	}
+	return o
 }
 
 // hear waits for the one line that a VM's process says.
@@ -139,44 +158,68 @@ func hear(ctx context.Context, said *os.File) (r report, err error) {
 	return r, err
 }
 
-// notStarted says why the VM's process did not come up. One that has ended
-// leaves nothing; one that is only late runs on.
+// notStarted says why the VM's process did not come up. It is ended if it has
+// not by itself: nothing of the guest has begun. Its log stays.
 func (j *job) notStarted(ctx context.Context, child *process.Child, told report, cause error) error {
-	if ctx.Err() != nil {
-		return fail(cause, "start %s: its process (pid %d) did not say that it listens", j.Name, child.PID())
-	}
+	late := ctx.Err() != nil
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
 	defer cancel()
+	var err error
+	if told.Error == "" {
+		err = child.Force()
+	}
 	exit := child.Wait(own)
-	if own.Err() != nil {
-		return fail(fmt.Errorf("it says %q, and does not end: %w", told.Error, exit), "start %s", j.Name)
+	if err != nil || own.Err() != nil {
+		return fail(errors.Join(cause, err, exit), "start %s: its process (pid %d) does not end", j.Name, child.PID())
 	}
 	j.forgetChild(j.Object)
-	if err := j.forgetRun(j.seen.vmFile); err != nil {
+	if err := j.reclaim(j.seen.vmFile); err != nil {
 		return fail(err, "tidy up after %s, which did not start", j.Name)
 	}
-	if told.Taken != "" {
-		return &providers.Failure{
-			Outcome: providers.Failed, Code: "port_taken",
-			Next: []string{fmt.Sprintf("set another host port in port_forward of %s, or \"auto\"", j.Address)},
-			Err:  fmt.Errorf("start %s: host port %s is taken", j.Address, told.Taken),
-		}
-	}
-	if told.Error != "" {
-		return fail(fmt.Errorf("its process ended: %s", told.Error), "start %s", j.Name)
-	}
+	f := &providers.Failure{Outcome: providers.Failed, Code: "not_started", Seen: j.lastWords(j.Object), Next: j.seeLog()}
 	if exit == nil {
 		exit = errors.New("exit status 0")
 	}
-	return fail(fmt.Errorf("its process ended, and did not say why: %w", exit), "start %s", j.Name)
+	switch {
+	case late:
+		f.Outcome, f.Code = providers.Timeout, "no_answer"
+		f.Err = fmt.Errorf("start %s: its process did not listen within %s, and was ended", j.Address, j.Timeout)
+	case told.Taken != "":
+		f.Code, f.Next = "port_taken", []string{fmt.Sprintf("set another host port in port_forward of %s, or \"auto\"", j.Address)}
+		f.Err = fmt.Errorf("start %s: host port %s is taken", j.Address, told.Taken)
+	case told.Error != "":
+		f.Err = fmt.Errorf("start %s: its process ended: %s", j.Address, told.Error)
+	default:
+		f.Err = fmt.Errorf("start %s: its process ended, and did not say why: %w", j.Address, exit)
+	}
+	return f
 }
+
+// lastWords are the last lines of a VM's log.
+func (j *job) lastWords(id providers.ID) []string {
+	const lines = 3
+	text, err := os.ReadFile(j.logPath(id))
+	if err != nil {
+		return []string{"its log cannot be read: " + err.Error()}
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if all[0] == "" {
+		return nil
+	}
+	for i, line := range all {
+		all[i] = "its log says: " + line
+	}
+	return all[max(0, len(all)-lines):]
+}
+
+func (j *job) seeLog() []string { return []string{"see its log: " + j.logPath(j.Object), "vmctl plan"} }
 
 // waitReady waits until the VM answers.
 func (j *job) waitReady(ctx context.Context) (providers.Result, error) {
 	if err := j.there(); err != nil {
 		return providers.Result{}, err
 	}
-	if j.fault.Kind == kindDie {
+	if j.fault.Kind == kindDie && j.seen.state == providers.StateRunning {
 		if err := j.die(ctx, j.Object); err != nil {
 			return providers.Result{}, fail(err, "wait for %s", j.Name)
 		}
@@ -187,8 +230,15 @@ func (j *job) waitReady(ctx context.Context) (providers.Result, error) {
 	if j.seen.state != providers.StateRunning {
 		return providers.Result{}, j.ended()
 	}
-	if !j.seen.Weightless {
-		if _, err := ask(ctx, j.socket(j.Object), question{Ask: askReady}); err != nil {
+	for !j.seen.Weightless {
+		a, err := ask(ctx, j.socket(j.Object), question{Ask: askReady})
+		if err == nil && a.Up {
+			break
+		}
+		if err == nil {
+			err = sleep(ctx, askEvery)
+		}
+		if err != nil {
 			return providers.Result{}, j.noAnswer(ctx, err)
 		}
 	}
@@ -196,10 +246,14 @@ func (j *job) waitReady(ctx context.Context) (providers.Result, error) {
 }
 
 func (j *job) ended() error {
-	return &providers.Failure{
+	f := &providers.Failure{
 		Outcome: providers.Failed, Code: "ended", Next: []string{"vmctl plan"},
 		Err: fmt.Errorf("wait for %s: it ended while it started", j.Address),
 	}
+	if j.seen != nil && !j.seen.Weightless {
+		f.Seen, f.Next = j.lastWords(j.Object), j.seeLog()
+	}
+	return f
 }
 
 func (j *job) noAnswer(ctx context.Context, cause error) error {

@@ -20,9 +20,13 @@ const (
 	created   = "define done, start done, wait_ready done"
 	recovered = "recover graceful, start done, wait_ready done"
 	destroyed = "stop graceful, delete done"
+	staleLock = "stale_lock: DIR/disks/lab.dev.lock names a process that is gone: no process has pid N"
+
+	diedAtStart = "lab.dev off\nleftover: its pid file names a process that is gone: no process has pid N\n" + staleLock
 )
 
 func TestPidFileLost(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.remove(l.pidFiles()[0])
@@ -38,6 +42,7 @@ func TestPidFileLost(t *testing.T) {
 }
 
 func TestFileOfTheVMLost(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.remove(l.vmPath("lab.dev"))
@@ -53,7 +58,11 @@ func TestFileOfTheVMLost(t *testing.T) {
 }
 
 // Somebody else has the pid now: it is never touched.
+//
+// row L34
+// row J25
 func TestPidGivenToAnother(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	gone := l.processOf(devID)
@@ -63,8 +72,8 @@ func TestPidGivenToAnother(t *testing.T) {
 	innocent := other.processOf(devID)
 	l.edit(l.pidFiles()[0], func(m map[string]any) { m["process"].(map[string]any)["pid"] = innocent.PID })
 	l.sees("lab.dev off\nleftover: its pid file names a process that is gone: pid N belongs to another process now (" +
-		l.program() + ", start time N, recorded was N)")
-	l.does(providers.Stop, "stop already")
+		l.program() + ", start time N, recorded was N)\n" + staleLock)
+	l.does(providers.Stop, "stop already_gone")
 	l.does(providers.Start, "start done, wait_ready done")
 	l.sees("lab.dev running")
 	l.does(providers.Destroy, destroyed)
@@ -75,12 +84,14 @@ func TestPidGivenToAnother(t *testing.T) {
 }
 
 func TestPidFileThatSaysNothing(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct{ name, content, why string }{
 		{"torn", `{"proc`, "read DIR/run/KEY.pid: unexpected EOF"},
 		{"of nobody", `{}`, "read DIR/run/KEY.pid: it names no process"},
 		{"of a newer vmctl", `{"cgroup":"x"}`, `read DIR/run/KEY.pid: json: unknown field "cgroup"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			l := newLab(t)
 			l.does(providers.Create, created)
 			l.write(l.pidFiles()[0], tc.content)
@@ -94,14 +105,16 @@ func TestPidFileThatSaysNothing(t *testing.T) {
 }
 
 func TestPidFileOfAnotherMachine(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.edit(l.pidFiles()[0], func(m map[string]any) { m["process"].(map[string]any)["host"] = "elsewhere" })
 	host := l.processOf(devID).Host
-	l.sees(fmt.Sprintf("lab.dev \nrunning: recorded on host %q, this is %q: look there", "elsewhere", host))
+	l.sees(fmt.Sprintf("lab.dev \nrunning: DIR/run/KEY.pid: recorded on host %q, this is %q: look there", "elsewhere", host))
 }
 
 func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	second := l.start("--file", l.vmPath("lab.dev"), "--id", string(devID), "--mark", "null")
@@ -155,6 +168,7 @@ func (l *lab) remove(path string) {
 
 // What is changed behind vmctl's back is shown, on whichever side it is.
 func TestChangedByHand(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.edit(l.vmPath("lab.dev"), func(m map[string]any) { m["config"].(map[string]any)["cpus"] = 7 })
@@ -169,6 +183,7 @@ func TestChangedByHand(t *testing.T) {
 }
 
 func TestPortTaken(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.want = withAttr(l.want, "port_forward", forwards("auto"))
 	l.does(providers.Create, created)
@@ -188,6 +203,7 @@ func withAttr(v cty.Value, name string, value cty.Value) cty.Value {
 }
 
 func TestSocketsFit(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.settings.Dir = "/a-very-long-folder/of-a-user-who-likes/long-names-of-folders/below-others/of-the-same-kind/sim-here"
 	_, err := simType(t).Open(t.Context(), l.settings)

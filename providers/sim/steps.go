@@ -18,6 +18,15 @@ const (
 	opStop      = "stop"
 	opRecover   = "recover"
 	opDelete    = "delete"
+	opUnlock    = "unlock" // free the disk from a holder that is gone
+	opClear     = "clear"  // remove what is left of a VM that is gone
+)
+
+// Arguments of steps.
+const (
+	argWhenUp   = "when_up" // stop: not before it is up, or had its time for that
+	argThenMake = "then_make"
+	yes         = "true"
 )
 
 // The arguments of a step that makes room for a replacement of another name:
@@ -41,12 +50,15 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	}
 	switch c.Action {
 	case providers.Create:
+		if c.Generation > 1 { // there was one before
+			s.clear(providers.PhaseRelease, map[string]string{argThenMake: yes})
+		}
 		s.define()
 		s.upIfWanted()
 	case providers.Update:
 		s.redefine()
 	case providers.RestartIt:
-		s.down()
+		s.downWhenUp()
 		s.redefine()
 		s.up()
 	case providers.ReplaceIt:
@@ -59,12 +71,17 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		s.delete()
 	case providers.Start, providers.Recover:
 		s.recover()
+		s.unlock()
 		s.redefine()
 		s.up()
 	case providers.Stop:
 		s.down()
 		s.redefine()
-	case providers.Adopt, providers.Forget, providers.NoOp:
+	case providers.Forget:
+		if c.Object == nil {
+			s.clear(providers.PhaseRemove, nil)
+		}
+	case providers.Adopt, providers.NoOp:
 	default:
 		panic("unknown action " + string(c.Action))
 	}
@@ -158,6 +175,7 @@ func (s *sequence) upIfWanted() {
 func (s *sequence) up() {
 	s.addOn(providers.Step{
 		Op: opStart, Phase: providers.PhaseUp, Timeout: s.rules.StartTimeout,
+		Takes:  s.disk(s.name()),
 		Leaves: []string{"a process with the argument " + s.p.vmPath(s.name()), "the file " + s.p.pidPath(s.change.ID)},
 	})
 	if s.rules.Wait {
@@ -187,15 +205,49 @@ func (s *sequence) addOld(step providers.Step) {
 	s.add(step)
 }
 
-func (s *sequence) down() {
-	s.takeDown(opStop, providers.PhaseDown)
+// disk is the claim on a VM's disk, which nobody but the VM may use.
+func (s *sequence) disk(name string) []providers.Claim {
+	if s.p.weightless {
+		return nil
+	}
+	return []providers.Claim{lockClaim(name)}
 }
 
-func (s *sequence) takeDown(op string, phase providers.Phase) {
-	s.addOld(providers.Step{
+// unlock is there if somebody who is gone still holds the disk of a VM that is
+// off. Stopping one that runs frees its disk as well.
+func (s *sequence) unlock() {
+	o := s.change.Object
+	if o == nil || o.State != providers.StateOff || !s.found(providers.FindStaleLock) {
+		return
+	}
+	s.addOld(providers.Step{Op: opUnlock, Phase: providers.PhaseRelease, Timeout: fileTimeout, Frees: s.disk(o.Name)})
+}
+
+// clear removes what is left of a VM that does not exist any more.
+func (s *sequence) clear(phase providers.Phase, args map[string]string) {
+	s.add(providers.Step{
+		Op: opClear, Phase: phase, Object: s.change.ID, Name: s.change.Name, Timeout: fileTimeout, Args: args,
+	})
+}
+
+func (s *sequence) down() {
+	s.addOld(s.takeDown(opStop, providers.PhaseDown))
+}
+
+// downWhenUp lets a VM that is still starting come up first: a request during
+// the start is lost, and a guest that is forced then may lose more.
+func (s *sequence) downWhenUp() {
+	step := s.takeDown(opStop, providers.PhaseDown)
+	step.Timeout += s.rules.WaitTimeout
+	step.Args = map[string]string{argWhenUp: yes}
+	s.addOld(step)
+}
+
+func (s *sequence) takeDown(op string, phase providers.Phase) providers.Step {
+	return providers.Step{
 		Op: op, Phase: phase, Risk: providers.Downtime,
 		Timeout: s.rules.Grace + s.rules.ForceWait + stopMargin,
-	})
+	}
 }
 
 func (s *sequence) downIfOn() {
@@ -209,7 +261,7 @@ func (s *sequence) downIfOn() {
 func (s *sequence) recover() {
 	switch s.change.Object.State {
 	case providers.StateBroken:
-		s.takeDown(opRecover, providers.PhaseRecover)
+		s.addOld(s.takeDown(opRecover, providers.PhaseRecover))
 	case providers.StateEnding:
 		s.down()
 	}
@@ -221,8 +273,9 @@ func (s *sequence) found(kind providers.FindingKind) bool {
 }
 
 func (s *sequence) delete() {
+	s.unlock()
 	s.addOld(providers.Step{
-		Op: opDelete, Phase: providers.PhaseRemove, Risk: providers.DataLoss, Timeout: fileTimeout, Frees: s.held(),
+		Op: opDelete, Phase: providers.PhaseRemove, Risk: providers.DataLoss, Timeout: fileTimeout, Frees: s.held(), Takes: s.disk(s.change.Object.Name),
 		Leaves: []string{"the file " + s.p.vmPath(s.change.Object.Name)},
 	})
 }

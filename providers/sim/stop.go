@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"vmctl/internal/process"
@@ -12,14 +14,16 @@ import (
 	"vmctl/providers/stop"
 )
 
-// requestEvery is how often a VM is asked again to end.
-const requestEvery = 5 * time.Second
+const (
+	requestEvery = 5 * time.Second       // how often a VM is asked again to end
+	askEvery     = 50 * time.Millisecond // and whether it is up
+)
 
 // takeDown ends all that runs the VM: requested first, forced then. Its files
 // are removed once it is confirmed to be gone, and not before.
 func (j *job) takeDown(ctx context.Context) (providers.Result, error) {
 	if j.seen != nil && !j.seen.on() {
-		return j.result(ctx, providers.AlreadyTrue, "it is off")
+		return j.tookItselfDown(ctx)
 	}
 	if err := j.there(); err != nil {
 		return providers.Result{}, err
@@ -32,6 +36,7 @@ func (j *job) takeDown(ctx context.Context) (providers.Result, error) {
 			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
 		}
 	}
+	waited := j.waitUntilUp(ctx)
 	if err := j.misbehave(ctx); err != nil {
 		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
 	}
@@ -39,14 +44,65 @@ func (j *job) takeDown(ctx context.Context) (providers.Result, error) {
 		Grace: j.rules.Grace, ForceWait: j.rules.ForceWait, Again: requestEvery, Forbidden: !j.rules.Force, StillSays: j.stillSays(),
 	}, stop.Clock{Now: j.settings.Now, Sleep: j.sleep}, j.log)
 	if err != nil {
-		return providers.Result{}, err
+		return providers.Result{}, seenBefore(err, waited)
 	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := j.gone(own); err != nil {
+		return providers.Result{}, seenBefore(err, append(waited, r.Evidence...))
+	}
+	return j.result(own, r.How, append(waited, r.Evidence...)...)
+}
+
+// seenBefore adds what was seen to a failure.
+func seenBefore(err error, seen []string) error {
+	var f *providers.Failure
+	if errors.As(err, &f) {
+		f.Seen = append(slices.Clone(seen), f.Seen...)
+	}
+	return err
+}
+
+// tookItselfDown tidies up after a VM that ended before anybody asked it to.
+func (j *job) tookItselfDown(ctx context.Context) (providers.Result, error) {
+	if j.seen.leftover == "" && j.seen.lock.verdict != lockStale {
+		return j.result(ctx, providers.AlreadyTrue, "it is off")
+	}
+	evidence := []string{cmp.Or(j.seen.leftover, j.seen.lock.evidence)}
+	if err := j.gone(ctx); err != nil {
 		return providers.Result{}, err
 	}
-	return j.result(own, r.How, r.Evidence...)
+	return j.result(ctx, providers.AlreadyGone, evidence...)
+}
+
+// waitUntilUp waits, where the step says so, until a VM that is still starting
+// is up or had its time for that, and says what came of it.
+func (j *job) waitUntilUp(ctx context.Context) []string {
+	if j.Args[argWhenUp] == "" || j.seen.Weightless {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, j.rules.WaitTimeout)
+	defer cancel()
+	for waited := false; ; waited = true {
+		a, err := ask(limited, j.socket(j.Object), question{Ask: askReady})
+		switch {
+		case err == nil && a.Up && !waited, err != nil && !j.runs(ctx):
+			return nil // it needs no wait, or the stop says what is wrong with it
+		case err == nil && a.Up:
+			return []string{"it was still starting, and came up"}
+		case !waited:
+			j.log(providers.Progress{Text: fmt.Sprintf("it is still starting: waiting up to %s until it is up", j.rules.WaitTimeout)})
+		}
+		if sleep(limited, askEvery) != nil {
+			return []string{fmt.Sprintf("it was still starting, and did not come up within %s", j.rules.WaitTimeout)}
+		}
+	}
+}
+
+// runs reports whether the VM runs and nothing is wrong with it.
+func (j *job) runs(ctx context.Context) bool {
+	s, err := j.look(ctx, j.Name)
+	return err == nil && s.state == providers.StateRunning
 }
 
 // gone tidies up after a VM that is confirmed to be gone.
@@ -63,7 +119,7 @@ func (j *job) gone(ctx context.Context) error {
 	}
 	f, err := j.readVM(j.Name)
 	if err == nil {
-		err = j.forgetRun(f)
+		err = j.reclaim(f)
 	}
 	if err != nil {
 		return fail(err, "tidy up after %s, which has ended", j.Name)
@@ -75,7 +131,7 @@ func (j *job) gone(ctx context.Context) error {
 func (j *job) misbehave(ctx context.Context) error {
 	var q question
 	switch j.fault.Kind {
-	case kindIgnore:
+	case kindIgnore, kindUnkillable:
 		q = question{Ask: askDeaf}
 	case kindLate:
 		q = question{Ask: askLate, Delay: j.fault.Delay.Seconds()}
@@ -83,8 +139,10 @@ func (j *job) misbehave(ctx context.Context) error {
 		return nil
 	}
 	if !j.seen.Weightless {
-		_, err := ask(ctx, j.socket(j.Object), q)
-		return err
+		if _, err := ask(ctx, j.socket(j.Object), q); j.seen.state == providers.StateRunning {
+			return err
+		}
+		return nil // one that is broken may not answer
 	}
 	r := *j.seen.run
 	r.Deaf, r.Delay = q.Ask == askDeaf, q.Delay
@@ -167,6 +225,9 @@ func (t *target) Request(context.Context) error {
 // Force ends every process of the VM, with its group.
 func (t *target) Force(context.Context) error {
 	j := (*job)(t)
+	if j.fault.Kind == kindUnkillable {
+		return j.injected()
+	}
 	if j.seen.Weightless {
 		r := *j.seen.run
 		r.Ended = true

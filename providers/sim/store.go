@@ -23,6 +23,9 @@ import (
 //	vms/NAME.json  a VM: whose it is, and what it is made of
 //	run/KEY.pid    the process that runs it, with what that was started with
 //	run/KEY.sock   where the process answers
+//	run/KEY.log    what the process said last, kept until the next start
+//	disks/NAME.disk its disk: a line that says whose it is, and the guest's own
+//	disks/NAME.lock who uses the disk: a symbolic link to the holder
 //	faults.json    how often each fault has struck
 //	write.tmp      whatever is being written; renamed when it is whole
 //
@@ -30,9 +33,12 @@ import (
 const (
 	vmsDir     = "vms"
 	runDir     = "run"
+	disksDir   = "disks"
 	faultsFile = "faults.json"
 	tempFile   = "write.tmp"
 	vmSuffix   = ".json"
+	diskSuffix = ".disk"
+	lockSuffix = ".lock"
 )
 
 // socketLimit is the longest path of a unix socket: sun_path of unix(7) holds
@@ -108,10 +114,11 @@ func key(id providers.ID) string {
 
 func (p *Provider) pidPath(id providers.ID) string { return p.path(runDir, key(id)+".pid") }
 func (p *Provider) socket(id providers.ID) string  { return p.path(runDir, key(id)+".sock") }
+func (p *Provider) logPath(id providers.ID) string { return p.path(runDir, key(id)+".log") }
 
-// names lists the VMs that have a file, sorted.
-func (p *Provider) names() ([]string, error) {
-	entries, err := os.ReadDir(p.path(vmsDir))
+// named lists the VMs that have a file in a folder, sorted.
+func (p *Provider) named(dir, suffix string) ([]string, error) {
+	entries, err := os.ReadDir(p.path(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -120,7 +127,7 @@ func (p *Provider) names() ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), vmSuffix); ok {
+		if name, ok := strings.CutSuffix(e.Name(), suffix); ok {
 			names = append(names, name)
 		}
 	}
@@ -193,13 +200,17 @@ func (p *Provider) write(path string, content any) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
+	return p.writeText(path, append(text, '\n'))
+}
+
+func (p *Provider) writeText(path string, text []byte) error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	temp := p.path(tempFile)
-	if err := os.WriteFile(temp, append(text, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(temp, text, 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := os.Rename(temp, path); err != nil {
@@ -230,16 +241,26 @@ func (p *Provider) forgetRun(f vmFile) error {
 	return errors.Join(remove(p.pidPath(f.ID)), remove(p.socket(f.ID)))
 }
 
+// reclaim is forgetRun, and frees the disk if nobody else holds it.
+func (p *Provider) reclaim(f vmFile) error {
+	err := p.forgetRun(f)
+	if !f.Weightless {
+		_, lockErr := p.unlock(f.Name)
+		err = errors.Join(err, lockErr)
+	}
+	return err
+}
+
 // sweep removes the host's folders once they are empty.
 func (p *Provider) sweep() error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	names, err := p.names()
+	names, err := p.named(vmsDir, vmSuffix)
 	if err != nil || len(names) > 0 {
 		return err
 	}
 	errs := []error{remove(p.path(tempFile))}
-	for _, dir := range []string{p.path(vmsDir), p.path(runDir), p.settings.Dir} {
+	for _, dir := range []string{p.path(vmsDir), p.path(runDir), p.path(disksDir), p.settings.Dir} {
 		entries, err := os.ReadDir(dir)
 		switch {
 		case err == nil && len(entries) == 0:

@@ -11,6 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // config is what a VM is made of.
@@ -52,7 +53,12 @@ func (f forward) claim() providers.Claim {
 // The kinds of claims.
 const (
 	claimName = "name"
+	claimLock = "the lock of disk"
 )
+
+// kindProcess is the kind of an object that is no resource: a process that holds
+// what a VM needs.
+const kindProcess spec.Kind = "process"
 
 // claims are the host ports that the spec chose.
 func (c *config) claims() []providers.Claim {

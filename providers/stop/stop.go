@@ -125,9 +125,27 @@ func (p *procedure) request(ctx context.Context) {
 	}
 }
 
+// verifyLooks is how often it is looked, before force, for a target that cannot
+// be read: a system may be busy for a moment.
+const verifyLooks = 3
+
+// verify looks once more at the target before it is forced. An error means that
+// it could not be read at any of several looks.
+func (p *procedure) verify(ctx context.Context) (sight Sight, err error) {
+	for i := range verifyLooks {
+		if i > 0 && p.clock.Sleep(ctx, p.policy.Poll) != nil {
+			break
+		}
+		if sight, err = p.Look(ctx); err == nil {
+			break
+		}
+	}
+	return sight, err
+}
+
 // force verifies once more, ends the target and confirms that it is gone.
 func (p *procedure) force(ctx context.Context) (Result, error) {
-	sight, err := p.Look(ctx)
+	sight, err := p.verify(ctx)
 	if err != nil {
 		return Result{}, p.fail(providers.Unsafe, "unverified",
 			fmt.Errorf("stop: it could not be verified before it was forced, so it was not: %w", err))

@@ -23,6 +23,7 @@ type world struct {
 	asleep   func(w *world)
 	calls    []string
 	requests int
+	looks    int // as a test counts them
 	forced   bool
 }
 
@@ -117,6 +118,89 @@ graceful
 requested after 0s
 gone after 13s: shut off (shutdown)`,
 		},
+		// row L57
+		{
+			name: "looks that fail for a moment",
+			world: world{look: func(w *world) (stop.Sight, error) {
+				w.looks++
+				switch {
+				case w.looks == 1:
+					return runs()
+				case w.looks <= 3:
+					return stop.Sight{}, errors.New("no daemon")
+				}
+				return gone("", "shut off (shutdown)")
+			}},
+			want: `
+request at 0s
+graceful
+requested after 0s
+gone after 2s: shut off (shutdown)`,
+		},
+		{
+			name: "looks that fail for a moment before force, and after it",
+			world: world{look: func(w *world) (stop.Sight, error) {
+				if w.now == 30*time.Second {
+					w.looks++
+				}
+				switch {
+				case w.forced && w.now >= 33*time.Second:
+					return gone("", "shut off (destroyed)")
+				case w.forced, w.now == 30*time.Second && w.looks == 2:
+					return stop.Sight{}, errors.New("no daemon")
+				}
+				return runs()
+			}},
+			policy: func(p *stop.Policy) { p.Again = 0 },
+			want: `
+request at 0s
+force at 31s
+forced
+requested after 0s
+still running 30s after the request
+forced after 31s
+gone after 33s: shut off (destroyed)`,
+		},
+		{
+			name: "one that ends late, between the grace and force: not forced",
+			world: world{look: func(w *world) (stop.Sight, error) {
+				if w.now >= 30*time.Second {
+					w.looks++
+				}
+				if w.looks == 2 {
+					return gone("", "shut off (shutdown)")
+				}
+				return runs()
+			}},
+			policy: func(p *stop.Policy) { p.Again = 0 },
+			want: `
+request at 0s
+graceful
+requested after 0s
+still running 30s after the request
+gone after 30s: shut off (shutdown)`,
+		},
+		// row X02
+		{
+			name: "its number belongs to another when it would be forced: the other is not touched",
+			world: world{look: func(w *world) (stop.Sight, error) {
+				if w.now >= 30*time.Second {
+					w.looks++
+				}
+				if w.looks == 2 {
+					return gone("", "pid 7 belongs to another process now")
+				}
+				return runs()
+			}},
+			policy: func(p *stop.Policy) { p.Again = 0 },
+			want: `
+request at 0s
+graceful
+requested after 0s
+still running 30s after the request
+gone after 30s: pid 7 belongs to another process now`,
+		},
+		// row L02
 		{
 			name: "a deaf guest is forced after the grace",
 			world: world{look: func(w *world) (stop.Sight, error) {

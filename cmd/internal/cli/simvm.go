@@ -16,7 +16,7 @@ func (a *app) simVMCommand() *cobra.Command {
 		Use: simVM, Hidden: true, DisableFlagParsing: true, Args: cobra.ArbitraryArgs,
 		Short: "Run one VM of a simulated host",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return sim.Run(cmd.Context(), a.env.Stdin, a.env.Stdout)
+			return sim.Run(cmd.Context(), a.env.Stdin, a.env.Stdout, a.env.Stderr)
 		},
 	}
 }

@@ -4,6 +4,7 @@ package view
 type opWords struct{ doing, done string }
 
 var wordsOfOps = map[string]opWords{
+	"clear":      {"clearing what is left of the last one", "cleared"},
 	"define":     {"defining", "defined"},
 	"delete":     {"deleting", "deleted"},
 	"forget":     {"forgetting its record", "forgotten"},
@@ -13,6 +14,7 @@ var wordsOfOps = map[string]opWords{
 	"settle":     {"settling what an earlier run left", "settled"},
 	"start":      {"starting", "started"},
 	"stop":       {"stopping", "stopped"},
+	"unlock":     {"freeing its disk", "freed"},
 	"wait_ready": {"waiting for an answer", "ready"},
 	"wait_ssh":   {"waiting for SSH", "ready for SSH"},
 }

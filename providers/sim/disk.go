@@ -1,0 +1,182 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"vmctl/internal/process"
+	"vmctl/providers"
+)
+
+// A VM's disk begins with a line that says whose it is. What follows is the
+// guest's, and vmctl never reads it.
+type diskHead struct {
+	Format int          `json:"format"`
+	ID     providers.ID `json:"id"`
+	Name   string       `json:"name"`
+	Owner  *owner       `json:"owner,omitempty"`
+}
+
+const diskFormat = 1
+
+func (p *Provider) diskPath(name string) string { return p.path(disksDir, name+diskSuffix) }
+func (p *Provider) lockPath(name string) string { return p.path(disksDir, name+lockSuffix) }
+
+// readDisk reads whose a disk is. One that is not there is fs.ErrNotExist.
+func (p *Provider) readDisk(name string) (diskHead, error) {
+	var h diskHead
+	path := p.diskPath(name)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return h, err
+	}
+	line, _, _ := bytes.Cut(content, []byte("\n"))
+	if err := json.Unmarshal(line, &h); err != nil {
+		return h, fmt.Errorf("read %s: %w", path, err)
+	}
+	switch {
+	case h.Format != diskFormat:
+		return h, fmt.Errorf("read %s: it has format %d, and this vmctl knows format %d", path, h.Format, diskFormat)
+	case h.Name != name || h.ID == "":
+		return h, fmt.Errorf("read %s: it is the disk of VM %q (%s)", path, h.Name, h.ID)
+	}
+	return h, nil
+}
+
+// makeDisk makes the VM's disk. One that it has already is kept as it is.
+func (p *Provider) makeDisk(f vmFile) error {
+	h, err := p.readDisk(f.Name)
+	switch {
+	case err == nil && h.ID == f.ID:
+		return nil
+	case err == nil:
+		return &providers.Failure{
+			Outcome: providers.Unsafe, Code: "disk_taken", Next: []string{"look at it: " + p.diskPath(f.Name)},
+			Err: fmt.Errorf("make the disk of %s: %s is the disk of %s", f.Name, p.diskPath(f.Name), h.ID),
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	head, err := json.Marshal(diskHead{Format: diskFormat, ID: f.ID, Name: f.Name, Owner: f.Owner})
+	if err != nil {
+		return err
+	}
+	return p.writeText(p.diskPath(f.Name), append(head, '\n'))
+}
+
+// holder is what a lock says: who uses the disk.
+type holder struct {
+	VM      providers.ID     `json:"vm"`
+	Process process.Identity `json:"process"`
+}
+
+// take locks a disk for the process that runs its VM. The lock is a symbolic
+// link whose target is the holder: it is made whole, once, or not at all.
+func (h holder) take(path string) error {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	err = os.Symlink(string(text), path)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("the disk is locked: %s", path)
+	}
+	return err
+}
+
+// readLock reads who holds a lock. One that is not there is fs.ErrNotExist.
+func readLock(path string) (holder, error) {
+	var h holder
+	text, err := os.Readlink(path)
+	if err != nil {
+		return h, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&h); err != nil {
+		return h, fmt.Errorf("read %s: %w", path, err)
+	}
+	return h, nil
+}
+
+// The verdicts on a disk's lock, from the point of view of its VM.
+type lockVerdict string
+
+const (
+	lockFree  lockVerdict = ""
+	lockOwn   lockVerdict = "own"   // what runs the VM holds it
+	lockStale lockVerdict = "stale" // its holder is gone
+	lockHeld  lockVerdict = "held"  // somebody else holds it, or it cannot be told who
+)
+
+// lock is a disk's lock, as seen.
+type lock struct {
+	verdict  lockVerdict
+	holder   holder
+	known    bool   // the holder could be read, and runs
+	evidence string // in words
+}
+
+// seeLock reads the lock of a VM's disk; alive is what runs the VM.
+func (p *Provider) seeLock(name string, alive []process.Identity) lock {
+	path := p.lockPath(name)
+	h, err := readLock(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return lock{}
+	case err != nil:
+		return lock{verdict: lockHeld, evidence: "it cannot be told who holds its disk: " + err.Error()}
+	case contains(alive, h.Process):
+		return lock{verdict: lockOwn, holder: h, known: true}
+	}
+	verdict, reason := p.processes.Verify(h.Process)
+	switch verdict {
+	case process.Gone, process.Reused:
+		return lock{verdict: lockStale, holder: h, evidence: fmt.Sprintf("%s names a process that is gone: %s", path, reason)}
+	case process.Match:
+		return lock{verdict: lockHeld, holder: h, known: true, evidence: fmt.Sprintf("%s names a process that runs: %s", path, reason)}
+	case process.Unknown:
+		return lock{verdict: lockHeld, holder: h, evidence: fmt.Sprintf("it cannot be told whether the holder of %s runs: %s", path, reason)}
+	default:
+		panic("unknown verdict " + string(verdict))
+	}
+}
+
+// unlock removes a lock whose holder is confirmed to be gone, and no other. It
+// reports whether the disk is free.
+func (p *Provider) unlock(name string) (free bool, err error) {
+	switch l := p.seeLock(name, nil); l.verdict {
+	case lockFree:
+		return true, nil
+	case lockStale:
+		return true, remove(p.lockPath(name))
+	case lockHeld, lockOwn:
+		return false, nil
+	default:
+		panic("unknown verdict " + string(l.verdict))
+	}
+}
+
+// object is the holder as the planner has to know it: something of this host
+// that holds the claim, and is not vmctl's.
+func (l lock) object(name string) providers.Object {
+	o := providers.Object{
+		Kind: kindProcess, ID: "holder of " + providers.ID(name), Name: "unknown", Holds: []providers.Claim{lockClaim(name)},
+		Fingerprint: string(l.verdict),
+	}
+	if l.holder.Process.PID != 0 {
+		o.ID = providers.ID(fmt.Sprintf("pid %d", l.holder.Process.PID))
+		o.Name = filepath.Base(l.holder.Process.Argv0)
+	}
+	return o
+}
+
+func lockClaim(name string) providers.Claim { return providers.Claim{Kind: claimLock, Key: name} }

@@ -1,0 +1,87 @@
+package sim
+
+import "vmctl/providers"
+
+// recorded is what became of the process that a VM's pid file names.
+type recorded string
+
+const (
+	noRecord       recorded = "none" // there is no pid file
+	recordAlive    recorded = "alive"
+	recordGone     recorded = "gone"
+	recordReused   recorded = "reused" // the pid belongs to another by now
+	recordUnknown  recorded = "unknown"
+	strayNone      stray    = "none"
+	straySome      stray    = "some"
+	strayUnseen    stray    = "unseen" // the process table could not be read
+	socketThere    socket   = "there"
+	socketMissing  socket   = "missing"
+	stateUnknown   string   = "" // nothing is done to such a VM
+	reasonUnknown           = "it cannot be told whether the process of its pid file runs"
+	reasonUnseen            = "it has no process that is known, and it cannot be said that none runs it"
+	reasonBeside            = "runs it too, beside the process that its pid file names"
+	reasonNoRecord          = "runs it, and it has no pid file"
+	reasonOther             = "runs it, and its pid file names another that is gone"
+	reasonNoSocket          = "its process runs, and cannot be reached: its socket is gone"
+)
+
+// stray says whether processes run a VM that its pid file does not name.
+type stray string
+
+// socket says whether a VM's socket is there.
+type socket string
+
+// phase is what a VM is in. leftover: files of a process that is gone are there.
+type phase struct {
+	recorded recorded
+	stray    stray
+	socket   socket
+	state    string
+	reason   string // of what is broken or unknown
+	leftover bool
+}
+
+// phases says what each combination means (the state table of a VM). A pid that
+// was given to another is as good as gone; what cannot be told is never off.
+var phases = []phase{
+	{noRecord, strayNone, socketMissing, providers.StateOff, "", false},
+	{noRecord, strayNone, socketThere, providers.StateOff, "", true},
+	{noRecord, straySome, socketMissing, providers.StateBroken, reasonNoRecord, false},
+	{noRecord, straySome, socketThere, providers.StateBroken, reasonNoRecord, false},
+	{noRecord, strayUnseen, socketMissing, stateUnknown, reasonUnseen, false},
+	{noRecord, strayUnseen, socketThere, stateUnknown, reasonUnseen, false},
+	{recordAlive, strayNone, socketMissing, providers.StateBroken, reasonNoSocket, false},
+	{recordAlive, strayNone, socketThere, providers.StateRunning, "", false},
+	{recordAlive, straySome, socketMissing, providers.StateBroken, reasonBeside, false},
+	{recordAlive, straySome, socketThere, providers.StateBroken, reasonBeside, false},
+	{recordAlive, strayUnseen, socketMissing, providers.StateBroken, reasonNoSocket, false},
+	{recordAlive, strayUnseen, socketThere, providers.StateRunning, "", false},
+	{recordGone, strayNone, socketMissing, providers.StateOff, "", true},
+	{recordGone, strayNone, socketThere, providers.StateOff, "", true},
+	{recordGone, straySome, socketMissing, providers.StateBroken, reasonOther, true},
+	{recordGone, straySome, socketThere, providers.StateBroken, reasonOther, true},
+	{recordGone, strayUnseen, socketMissing, stateUnknown, reasonUnseen, false},
+	{recordGone, strayUnseen, socketThere, stateUnknown, reasonUnseen, false},
+	{recordReused, strayNone, socketMissing, providers.StateOff, "", true},
+	{recordReused, strayNone, socketThere, providers.StateOff, "", true},
+	{recordReused, straySome, socketMissing, providers.StateBroken, reasonOther, true},
+	{recordReused, straySome, socketThere, providers.StateBroken, reasonOther, true},
+	{recordReused, strayUnseen, socketMissing, stateUnknown, reasonUnseen, false},
+	{recordReused, strayUnseen, socketThere, stateUnknown, reasonUnseen, false},
+	{recordUnknown, strayNone, socketMissing, stateUnknown, reasonUnknown, false},
+	{recordUnknown, strayNone, socketThere, stateUnknown, reasonUnknown, false},
+	{recordUnknown, straySome, socketMissing, stateUnknown, reasonUnknown, false},
+	{recordUnknown, straySome, socketThere, stateUnknown, reasonUnknown, false},
+	{recordUnknown, strayUnseen, socketMissing, stateUnknown, reasonUnknown, false},
+	{recordUnknown, strayUnseen, socketThere, stateUnknown, reasonUnknown, false},
+}
+
+// phaseOf looks a combination up.
+func phaseOf(r recorded, s stray, c socket) phase {
+	for _, row := range phases {
+		if row.recorded == r && row.stray == s && row.socket == c {
+			return row
+		}
+	}
+	panic("the table has no row for a pid file that is " + string(r) + ", strays " + string(s) + ", socket " + string(c))
+}
