@@ -91,9 +91,16 @@ func (v *Progress) Halt(s Screen, e executor.Event) {
 	p.flush()
 }
 
+// listed is how many steps are waited for by name.
+const listed = 10
+
 // waiting lists what runs on after a halt, and how to leave without it.
 func (v *Progress) waiting(p *page, e executor.Event) {
-	for _, r := range v.byAddress() {
+	for i, r := range v.byAddress() {
+		if i == listed {
+			p.put(2, 4, txt("and for "+plural(len(v.running)-listed, "step")+" more"))
+			break
+		}
 		p.put(2, 4, txt("waiting for "), in(bold, r.step.String()+":"), txt(" "+r.doing+r.time(v.now)))
 	}
 	if e.Interrupted && len(v.running) > 0 {

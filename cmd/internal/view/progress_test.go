@@ -3,9 +3,12 @@ package view_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/executor"
@@ -82,6 +85,26 @@ func TestProgressSaysThatASilentStepStillRuns(t *testing.T) {
 	p.Tick(noon().Add(time.Hour))
 	if out.Len() > 0 {
 		t.Errorf("speaks of a step that has ended: %q", out.String())
+	}
+}
+
+func TestAHaltListsWhatRunsOn(t *testing.T) {
+	var out bytes.Buffer
+	p := view.Progress{}
+	for i := range 12 {
+		s := named(i, fmt.Sprintf("%02d", 11-i), "start", time.Minute)
+		p.Watch(executor.Event{Kind: executor.StepStarted, At: noon(), Step: s, Deadline: s.Timeout})
+	}
+	p.Halt(view.Screen{W: &out}, executor.Event{
+		Kind: executor.Halted, At: noon().Add(3 * time.Second), Text: "interrupted: no further change begins", Interrupted: true,
+	})
+	want := "Stopping: interrupted: no further change begins\n"
+	for i := range 10 {
+		want += fmt.Sprintf("  waiting for vm.web[\"%02d\"]: starting, for 3s of at most 1m\n", i)
+	}
+	want += "  and for 2 steps more\n  A second Ctrl-C leaves at once; the next plan then says what was interrupted.\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("a halt says (-want +got):\n%s", diff)
 	}
 }
 
