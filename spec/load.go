@@ -80,6 +80,7 @@ func (l *loader) load() *Config {
 	}
 	slices.SortFunc(c.Resources, func(a, b Resource) int { return a.Address.Compare(b.Address) })
 	l.checkNames(c)
+	l.history(c, declared)
 	return c
 }
 

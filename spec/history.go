@@ -1,0 +1,175 @@
+package spec
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Move says that what is remembered as From is To now. Without keys they stand
+// for whole blocks, with all of their instances.
+type Move struct {
+	From, To Address
+	Range    hcl.Range
+}
+
+// Removal says that what is remembered as From is not wanted any more: it is
+// destroyed, or let go of and left as it is. Without a key it stands for all
+// instances.
+type Removal struct {
+	From    Address
+	Destroy bool
+	Range   hcl.Range
+}
+
+// Import says that To is to be an object that exists already, whoever made it.
+type Import struct {
+	To    Address
+	ID    string // the system's own identity of it, or its name there
+	Range hcl.Range
+}
+
+// history reads the blocks about what was before.
+func (l *loader) history(c *Config, d *declarations) {
+	for _, b := range d.history {
+		switch b.Type {
+		case movedShape.Name:
+			l.move(c, d, b)
+		case removedShape.Name:
+			l.removal(c, d, b)
+		case importShape.Name:
+			l.imported(c, b)
+		default:
+			panic("spec: no history in " + b.Type)
+		}
+	}
+	l.checkMoves(c)
+}
+
+func (l *loader) move(c *Config, d *declarations, b *hclsyntax.Block) {
+	l.plain(b, movedShape)
+	from, hasFrom := l.addressIn(b, "from")
+	to, hasTo := l.addressIn(b, "to")
+	if !hasFrom || !hasTo {
+		return
+	}
+	_, here := c.Resource(from)
+	switch {
+	case from == to:
+		l.at(b, "to", "Moved nowhere", "`%s` is where it comes from.", to)
+	case from.Kind != to.Kind:
+		l.at(b, "to", "Moved to another kind", "`%s` cannot become `%s`: what exists stays what it is.", from, to)
+	case d.resources[to.Block()] == nil:
+		l.at(b, "to", "Unknown resource", "`%s` is not declared.%s", to.Block(), didYouMean(to.Name, d.declared(string(to.Kind))))
+	case here, from.Key == "" && from.Block() != to.Block() && d.resources[from] != nil:
+		l.at(b, "from", "Still declared", "`%s` is declared as well, so what it remembers stays its own. Remove it, or this block.", from)
+	default:
+		c.Moves = append(c.Moves, Move{From: from, To: to, Range: b.DefRange()})
+	}
+}
+
+// checkMoves refuses moves that contradict each other.
+func (l *loader) checkMoves(c *Config) {
+	from, to := map[Address]Move{}, map[Address]Move{}
+	for _, m := range c.Moves {
+		if other, ok := from[m.From]; ok {
+			l.diags = append(l.diags, mistake(m.Range, "Moved twice", "`%s` is moved to `%s` at %s already.", m.From, other.To, at(other.Range)))
+		}
+		if other, ok := to[m.To]; ok {
+			l.diags = append(l.diags, mistake(m.Range, "Moved into one", "`%s` becomes `%s` at %s already.", other.From, m.To, at(other.Range)))
+		}
+		from[m.From], to[m.To] = m, m
+	}
+	for _, m := range c.Moves {
+		for next, ok := from[m.To]; ok; next, ok = from[next.To] {
+			if next.From == m.From || next.To == m.To {
+				l.diags = append(l.diags, mistake(m.Range, "Moved in a circle", "`%s` ends where it begins.", m.From))
+				break
+			}
+		}
+	}
+}
+
+func (l *loader) removal(c *Config, d *declarations, b *hclsyntax.Block) {
+	destroy := l.plain(b, removedShape).GetAttr("destroy")
+	from, ok := l.addressIn(b, "from")
+	if !ok || !destroy.IsKnown() {
+		return
+	}
+	if _, here := c.Resource(from); here || from.Key == "" && d.resources[from] != nil {
+		l.at(b, "from", "Still declared", "`%s` is declared as well. Remove it, or this block.", from)
+		return
+	}
+	if i := slices.IndexFunc(c.Removals, func(r Removal) bool { return r.From == from }); i >= 0 {
+		l.at(b, "from", "Removed twice", "`%s` is removed at %s already.", from, at(c.Removals[i].Range))
+		return
+	}
+	c.Removals = append(c.Removals, Removal{From: from, Destroy: destroy.True(), Range: b.DefRange()})
+}
+
+func (l *loader) imported(c *Config, b *hclsyntax.Block) {
+	id := l.plain(b, importShape).GetAttr("id")
+	to, ok := l.addressIn(b, "to")
+	if !ok || !id.IsKnown() {
+		return
+	}
+	if _, here := c.Resource(to); !here {
+		var names []string
+		for _, r := range c.Resources {
+			names = append(names, r.Address.String())
+		}
+		l.at(b, "to", "Unknown resource", "`%s` is not declared.%s Write its block first: what is imported has to be wanted.", to, didYouMean(to.String(), names))
+		return
+	}
+	for _, other := range c.Imports {
+		if other.To == to {
+			l.at(b, "to", "Imported twice", "`%s` is imported at %s already.", to, at(other.Range))
+			return
+		}
+	}
+	c.Imports = append(c.Imports, Import{To: to, ID: id.AsString(), Range: b.DefRange()})
+}
+
+// plain decodes what a block says beside addresses, which refers to nothing.
+func (l *loader) plain(b *hclsyntax.Block, shape Block) cty.Value {
+	dec := &decoder{ctx: emptyContext(), owner: shape.Name, bad: map[hclsyntax.Expression]bool{}}
+	l.refuseReferences(dec.bad, b.Body, shape)
+	v := dec.block(b.Body, shape, place{rng: b.DefRange()})
+	dec.required(b, shape, "")
+	l.diags = append(l.diags, dec.diags...)
+	return v
+}
+
+// addressIn reads an address, which is written as a reference is.
+func (l *loader) addressIn(b *hclsyntax.Block, attr string) (Address, bool) {
+	a, ok := b.Body.Attributes[attr]
+	if !ok {
+		return Address{}, false // which is said elsewhere
+	}
+	t, diags := hcl.AbsTraversalForExpr(a.Expr)
+	if diags.HasErrors() || len(t) < 2 || len(t) > 3 || stepName(t[1]) == "" {
+		l.at(b, attr, "Invalid address", "Write the address of a resource without quotes, for example `%s = vm.dev` or `%s = vm.web[\"a\"]`.", attr, attr)
+		return Address{}, false
+	}
+	addr := Address{Kind: Kind(t.RootName()), Name: stepName(t[1])}
+	if len(t) == 3 {
+		index, ok := t[2].(hcl.TraverseIndex)
+		if !ok || index.Key.Type() != cty.String || index.Key.AsString() == "" {
+			l.at(b, attr, "Invalid address", "An instance is named by its key, for example `%s[\"a\"]`.", addr)
+			return Address{}, false
+		}
+		addr.Key = index.Key.AsString()
+	}
+	if _, ok := resourceShapes[addr.Kind]; !ok {
+		l.at(b, attr, "Unknown kind", "There is no kind of resource `%s`.", addr.Kind)
+		return Address{}, false
+	}
+	return addr, true
+}
+
+// at reports a mistake at an attribute of a block.
+func (l *loader) at(b *hclsyntax.Block, attr, summary, format string, args ...any) {
+	l.diags = append(l.diags, mistake(b.Body.Attributes[attr].Expr.Range(), summary, format, args...))
+}
