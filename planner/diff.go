@@ -116,6 +116,10 @@ func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) 
 		d.adopt(c)
 		d.manage(c)
 	case Unwanted:
+		if d.lets(c.Address) {
+			c.Action, c.Reason, c.Object, c.ID = providers.Forget, "its removed block lets go of it: the object stays as it is", nil, ""
+			return
+		}
 		d.destroy(c)
 	case Orphan:
 		if inSpec || c.Record != nil { // ours for sure; only its record is lost, or names an object before it
@@ -375,6 +379,9 @@ func (d *differ) providerEdit(c *Change) []providers.Edit {
 
 func (d *differ) destroy(c *Change) {
 	c.Action, c.Reason, c.ID = providers.Destroy, "it is not in the spec", c.Object.ID
+	if d.ends(c.Address) {
+		c.Reason = "its removed block says so"
+	}
 	if d.options.Destroy {
 		c.Reason = "it was asked for"
 	}

@@ -59,7 +59,7 @@ func ceilingOf(policy cty.Value, path string) providers.Applies {
 // protect blocks a destruction or replacement that prevent_destroy forbids. The
 // block counts while it exists, else the record (rule 4).
 func (d *differ) protect(c *Change) {
-	if c.Blocked != nil || c.Action != providers.Destroy && c.Action != providers.ReplaceIt || d.options.Allow.Destroy[c.Address] {
+	if c.Blocked != nil || c.Action != providers.Destroy && c.Action != providers.ReplaceIt || d.options.Allow.Destroy[c.Address] || d.ends(c.Address) {
 		return
 	}
 	v := attribute(attribute(c.Policy, "lifecycle"), "prevent_destroy")
@@ -256,6 +256,14 @@ func (d *differ) strays() {
 			}
 			switch MarkingOf(o, d.options.Project) {
 			case Ours:
+				if d.lets(o.Owner.Address) {
+					d.find(providers.Finding{
+						Kind: providers.FindRetained, Address: o.Owner.Address, Object: o.Name,
+						Evidence: []string{describe(system, o) + " bears our mark, and a removed block let go of it"},
+						Action:   "left alone",
+					})
+					continue
+				}
 				d.find(providers.Finding{
 					Kind: providers.FindOrphan, Address: o.Owner.Address, Object: o.Name,
 					Evidence: []string{describe(system, o) + " bears our mark, and neither the spec nor the state knows it"},

@@ -132,6 +132,7 @@ const (
 	FindStaleLock   FindingKind = "stale_lock"   // a lock whose holder is gone
 	FindHeldLock    FindingKind = "held_lock"    // a lock whose holder lives
 	FindUnmanaged   FindingKind = "unmanaged"    // not ours
+	FindRetained    FindingKind = "retained"     // ours once, let go of, and there
 	FindStateBehind FindingKind = "state_behind" // the record is older than the mark
 	FindUnknown     FindingKind = "unknown"      // could not be read
 )

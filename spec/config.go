@@ -18,9 +18,8 @@ type Config struct {
 	Settings  Settings
 	Providers []Provider // those declared and the built-in ones that are used, by name
 	Resources []Resource // by address
-	Moves     []Move     // as they stand in the files, like the next two
-	Removals  []Removal
-	Imports   []Import
+	Moves     []Move     // as they stand in the files
+	Removals  []Removal  // as they stand in the files
 
 	evaluator *evaluator
 }

@@ -18,7 +18,7 @@ type declarations struct {
 	outputs   map[string]*hclsyntax.Block
 	providers map[ProviderRef]*hclsyntax.Block
 	resources map[Address]*hclsyntax.Block // by the address of the block
-	history   []*hclsyntax.Block           // moved, removed and import blocks, as they stand in the files
+	history   []*hclsyntax.Block           // moved and removed blocks, as they stand in the files
 	functions map[string]function.Function // that expressions may call
 }
 
@@ -63,7 +63,7 @@ func (d *declarations) addBlock(b *hclsyntax.Block) *hcl.Diagnostic {
 		return d.addProvider(b)
 	case string(VM):
 		return d.addResource(b)
-	case movedShape.Name, removedShape.Name, importShape.Name:
+	case movedShape.Name, removedShape.Name:
 		d.history = append(d.history, b)
 		return wantLabels(b)
 	}

@@ -24,13 +24,6 @@ type Removal struct {
 	Range   hcl.Range
 }
 
-// Import says that To is to be an object that exists already, whoever made it.
-type Import struct {
-	To    Address
-	ID    string // the system's own identity of it, or its name there
-	Range hcl.Range
-}
-
 // history reads the blocks about what was before.
 func (l *loader) history(c *Config, d *declarations) {
 	for _, b := range d.history {
@@ -39,8 +32,6 @@ func (l *loader) history(c *Config, d *declarations) {
 			l.move(c, d, b)
 		case removedShape.Name:
 			l.removal(c, d, b)
-		case importShape.Name:
-			l.imported(c, b)
 		default:
 			panic("spec: no history in " + b.Type)
 		}
@@ -109,29 +100,6 @@ func (l *loader) removal(c *Config, d *declarations, b *hclsyntax.Block) {
 	c.Removals = append(c.Removals, Removal{From: from, Destroy: destroy.True(), Range: b.DefRange()})
 }
 
-func (l *loader) imported(c *Config, b *hclsyntax.Block) {
-	id := l.plain(b, importShape).GetAttr("id")
-	to, ok := l.addressIn(b, "to")
-	if !ok || !id.IsKnown() {
-		return
-	}
-	if _, here := c.Resource(to); !here {
-		var names []string
-		for _, r := range c.Resources {
-			names = append(names, r.Address.String())
-		}
-		l.at(b, "to", "Unknown resource", "`%s` is not declared.%s Write its block first: what is imported has to be wanted.", to, didYouMean(to.String(), names))
-		return
-	}
-	for _, other := range c.Imports {
-		if other.To == to {
-			l.at(b, "to", "Imported twice", "`%s` is imported at %s already.", to, at(other.Range))
-			return
-		}
-	}
-	c.Imports = append(c.Imports, Import{To: to, ID: id.AsString(), Range: b.DefRange()})
-}
-
 // plain decodes what a block says beside addresses, which refers to nothing.
 func (l *loader) plain(b *hclsyntax.Block, shape Block) cty.Value {
 	dec := &decoder{ctx: emptyContext(), owner: shape.Name, bad: map[hclsyntax.Expression]bool{}}
@@ -162,11 +130,16 @@ func (l *loader) addressIn(b *hclsyntax.Block, attr string) (Address, bool) {
 		}
 		addr.Key = index.Key.AsString()
 	}
-	if _, ok := resourceShapes[addr.Kind]; !ok {
+	_, known := resourceShapes[addr.Kind]
+	switch {
+	case known:
+		return addr, true
+	case slices.Contains(laterBlocks, string(addr.Kind)):
+		l.at(b, attr, "Not built in yet", "`%s` blocks are not built in yet.", addr.Kind)
+	default:
 		l.at(b, attr, "Unknown kind", "There is no kind of resource `%s`.", addr.Kind)
-		return Address{}, false
 	}
-	return addr, true
+	return Address{}, false
 }
 
 // at reports a mistake at an attribute of a block.

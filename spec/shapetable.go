@@ -3,11 +3,11 @@ package spec
 import "github.com/zclconf/go-cty/cty"
 
 // rootBlocks are the blocks that stand at the top of a file.
-var rootBlocks = []string{"import", "locals", "moved", "output", "provider", "removed", "variable", "vm", "vmctl"}
+var rootBlocks = []string{"locals", "moved", "output", "provider", "removed", "variable", "vm", "vmctl"}
 
 // laterBlocks are top-level blocks that the language has and this build has not.
 var laterBlocks = []string{
-	"container", "disk", "engine", "image", "job", "network", "volume", "workspace",
+	"container", "disk", "engine", "image", "import", "job", "network", "volume", "workspace",
 }
 
 // laterProviders are provider types that the language has and this build has not.
@@ -344,14 +344,5 @@ var removedShape = Block{
 			Name: "destroy", Type: cty.Bool, Required: true,
 			Doc: "True destroys it, whatever its lifecycle said; false lets go of it and leaves it as it is.",
 		},
-	},
-}
-
-var importShape = Block{
-	Name: "import",
-	Doc:  "An object that exists already becomes a resource.",
-	Attrs: []Attr{
-		{Name: "to", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The address that it gets, whose block has to be there."},
-		{Name: "id", Type: cty.String, Required: true, Form: OneLine, Doc: "The system's own identity of it, or its name there."},
 	},
 }

@@ -65,6 +65,19 @@ func (f Folder) decode(read files) (*Snapshot, error) {
 	return s, nil
 }
 
+// With is s with entries applied: what a journal would come to with them. s stays
+// as it is. An entry that a journal would refuse is a mistake of the program's.
+func (s *Snapshot) With(entries ...Entry) *Snapshot {
+	c := s.clone()
+	for _, e := range entries {
+		if err := e.check(); err != nil {
+			panic("state: " + err.Error())
+		}
+		c.apply(e)
+	}
+	return c
+}
+
 // apply does to s what e says.
 func (s *Snapshot) apply(e Entry) {
 	switch e.Kind {

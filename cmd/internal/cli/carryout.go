@@ -55,13 +55,16 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	}
 	defer func() { err = errors.Join(err, journal.Close()) }()
 	a.log().Info("run lock taken", slog.String("dir", p.dir))
-	a.notes(journal.Snapshot())
-	o, err := m.options(journal.Snapshot())
+	snapshot := journal.Snapshot()
+	a.notes(snapshot)
+	moves := planner.Moves(p.config, snapshot)
+	snapshot = snapshot.With(moves...)
+	o, err := m.options(snapshot)
 	if err != nil {
 		return err
 	}
 	o.Destroy = m.destroy
-	plan, world, err := planner.Make(ctx, a.opener(p), p.config, journal.Snapshot(), o)
+	plan, world, err := planner.Make(ctx, a.opener(p), p.config, snapshot, o)
 	if err != nil {
 		return err
 	}
@@ -80,7 +83,7 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 			return err
 		}
 	}
-	return a.applyPlan(ctx, p, m, work{plan: plan, world: world, journal: journal})
+	return a.applyPlan(ctx, p, m, work{plan: plan, world: world, journal: journal, moves: moves})
 }
 
 func (a *app) waiting(h state.Holder, limit time.Duration) {
@@ -121,11 +124,18 @@ type work struct {
 	plan    *planner.Plan
 	world   *planner.World
 	journal state.Journal
+	moves   []state.Entry // of records, on which the plan rests
 }
 
 func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) error {
 	run, err := newID(a.env.Rand)
 	if err != nil {
+		return err
+	}
+	for i := range w.moves {
+		w.moves[i].Run = run
+	}
+	if err := w.journal.Append(ctx, w.moves...); err != nil {
 		return err
 	}
 	if m.timeout > 0 {

@@ -115,6 +115,7 @@ func (a *app) notes(s *state.Snapshot) {
 
 // readBeside is read for a command that takes no lock: a run that has it now, or
 // had it while the state was read, may be at what the state calls interrupted.
+// What the files say has moved is where it moved to.
 func (a *app) readBeside(ctx context.Context, p *project) (*state.Snapshot, *state.Holder, error) {
 	before, err := p.holder(ctx)
 	if err != nil {
@@ -125,7 +126,7 @@ func (a *app) readBeside(ctx context.Context, p *project) (*state.Snapshot, *sta
 		return nil, nil, err
 	}
 	after, err := p.holder(ctx)
-	return snapshot, cmp.Or(after, before), err
+	return snapshot.With(planner.Moves(p.config, snapshot)...), cmp.Or(after, before), err
 }
 
 // holder says who holds the run lock, nil if nobody does.

@@ -1,0 +1,56 @@
+package planner_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/planner"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+func TestMoves(t *testing.T) {
+	const web = "vm \"web\" {\n  for_each = toset([\"x\", \"y\"])\n}\n"
+	moved := func(from, to string) string { return "moved {\n  from = " + from + "\n  to   = " + to + "\n}\n" }
+	for _, test := range []struct {
+		name, spec string
+		records    []string
+		want       []string
+	}{
+		{name: "none", spec: web, records: []string{`vm.web["x"]`}},
+		{name: "renamed", spec: web + moved("vm.old", "vm.web"), records: []string{`vm.old["x"]`, `vm.old["y"]`}, want: []string{`vm.old["x"] -> vm.web["x"]`, `vm.old["y"] -> vm.web["y"]`}},
+		{name: "put under a key", spec: web + moved("vm.old", `vm.web["x"]`), records: []string{"vm.old"}, want: []string{`vm.old -> vm.web["x"]`}},
+		{name: "another key", spec: web + moved(`vm.web["z"]`, `vm.web["x"]`), records: []string{`vm.web["z"]`}, want: []string{`vm.web["z"] -> vm.web["x"]`}},
+		{name: "one after the other", spec: web + moved("vm.older", "vm.old") + "vm \"old\" {}\n", records: []string{"vm.older"}, want: []string{"vm.older -> vm.old"}},
+		{name: "the instance before its block", spec: web + moved("vm.old", "vm.web") + moved(`vm.old["z"]`, `vm.web["x"]`), records: []string{`vm.old["y"]`, `vm.old["z"]`}, want: []string{`vm.old["y"] -> vm.web["y"]`, `vm.old["z"] -> vm.web["x"]`}},
+		{name: "not where another one is", spec: web + moved("vm.old", `vm.web["x"]`), records: []string{"vm.old", `vm.web["x"]`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := &state.Snapshot{Records: map[spec.Address]state.Record{}, Forgotten: map[string]spec.Address{}}
+			for _, r := range test.records {
+				s.Records[addr(t, r)] = state.Record{Kind: spec.VM, ID: "id of " + r, Name: r}
+			}
+			entries := planner.Moves(load(t, test.spec), s)
+			var got []string
+			for _, e := range entries {
+				got = append(got, fmt.Sprintf("%s -> %s", e.From, e.Address))
+			}
+			slices.Sort(got)
+			if d := cmp.Diff(test.want, got); d != "" {
+				t.Errorf("moves (-want +got):\n%s", d)
+			}
+			after := s.With(entries...)
+			for _, e := range entries {
+				if r, ok := after.Records[e.Address]; !ok || r.ID != e.ID || !slices.Contains(r.Was, e.From) {
+					t.Errorf("after the move %s has %+v", e.Address, r)
+				}
+			}
+			if len(after.Records) != len(test.records) || len(s.Records) != len(test.records) {
+				t.Errorf("%d records became %d", len(s.Records), len(after.Records))
+			}
+		})
+	}
+}
