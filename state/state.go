@@ -43,7 +43,7 @@ type Owner struct {
 	Waiting func(Holder)
 }
 
-// Holder is who holds the run lock.
+// Holder is who holds the run lock, or is at work inside a VM.
 type Holder struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`

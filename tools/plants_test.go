@@ -42,6 +42,14 @@ func plants() []plant {
 		{dir: "state", imp: "vmctl/spec"},
 		{dir: "state", imp: "vmctl/internal/lockfile"},
 
+		{rule: "busy", dir: "busy", imp: "vmctl/planner"},
+		{dir: "busy", imp: "vmctl/spec"},
+		{dir: "busy", imp: "vmctl/state"},
+		{dir: "busy", imp: "vmctl/internal/lockfile"},
+		{rule: "planner", dir: "planner", imp: "vmctl/busy"},
+		{rule: "executor", dir: "executor", imp: "vmctl/busy"},
+		{dir: "cmd/internal/cli", imp: "vmctl/busy"},
+
 		{rule: "providers", dir: "providers", imp: "vmctl/internal/run"},
 		{dir: "providers", imp: "vmctl/spec"},
 

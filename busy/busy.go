@@ -1,0 +1,153 @@
+// Package busy is the one home of the rule that nobody's work inside a VM is cut
+// off unasked (DESIGN.md, rule 8).
+//
+// Whoever works in a VM (vm exec, vm shell) stays inside for as long as it does:
+// it shares the lock <data directory>/busy/<address>, with a record that says who
+// it is. Whoever takes a VM down closes it: first its door, the lock
+// <address>.door, so that nobody new comes in; then, unless it was allowed to
+// interrupt them, it waits until those inside have left and takes the shared lock
+// alone. Both are kernel locks: a process that ends, however it ends, is inside no
+// more and keeps no door closed.
+//
+// The rule is applied in three places, none of which knows these files:
+//
+//   - cli observes who is inside (Inside writes nothing) and hands it to the
+//     planner as data.
+//   - planner blocks a change that takes a busy VM down, unless its policy waits
+//     (when_busy) or the user allowed it (--allow-interrupt), and names everybody.
+//   - executor closes the VM right before the first step that takes it down, after
+//     any wait and before the step is written down as begun, and opens it when the
+//     change has ended. What became busy since the plan was made is seen there.
+package busy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"vmctl/internal/lockfile"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// Folder is the folder busy of a data directory. It is made on first use.
+type Folder struct{ Dir string }
+
+// ClosedError says that a VM is being taken down: nobody comes in.
+type ClosedError struct {
+	Address spec.Address
+	By      state.Holder // zero: its record cannot be read
+}
+
+// Error names who takes it down.
+func (e *ClosedError) Error() string {
+	if e.By == (state.Holder{}) {
+		return fmt.Sprintf("%s is being taken down by another process", e.Address)
+	}
+	return fmt.Sprintf("%s is being taken down by %s", e.Address, e.By)
+}
+
+// OccupiedError says that somebody is inside a VM and did not leave in time.
+type OccupiedError struct {
+	Address spec.Address
+	Holders []state.Holder
+	Waited  time.Duration // 0: they were not waited for
+}
+
+// Error names the first who is inside.
+func (e *OccupiedError) Error() string {
+	text := fmt.Sprintf("%s is busy", e.Address)
+	if e.Waited > 0 {
+		text = fmt.Sprintf("%s is still busy after %s", e.Address, spec.FormatDuration(int64(e.Waited/time.Second)))
+	}
+	if len(e.Holders) > 0 {
+		text += ": " + e.Holders[0].String()
+	}
+	if len(e.Holders) > 1 {
+		text += fmt.Sprintf(", and %d more", len(e.Holders)-1)
+	}
+	return text
+}
+
+// Enter goes inside a VM until leave is called or the process ends. It fails with
+// a *ClosedError while somebody takes the VM down.
+func (f Folder) Enter(ctx context.Context, addr spec.Address, me state.Holder) (leave func() error, err error) {
+	if err := f.make(); err != nil {
+		return nil, err
+	}
+	if err := f.door(ctx, addr); err != nil {
+		return nil, err
+	}
+	stay, err := lockfile.Share(ctx, lockfile.Request{Path: f.inside(addr), Owner: lockfile.Owner(me)})
+	var held *lockfile.HeldError
+	switch {
+	case errors.As(err, &held) && ctx.Err() == nil:
+		return nil, &ClosedError{Address: addr, By: state.Holder(held.Owner)}
+	case err != nil:
+		return nil, fmt.Errorf("enter %s: %w", addr, err)
+	}
+	// Whoever closed the door meanwhile may have looked inside before: it counts.
+	if err := f.door(ctx, addr); err != nil {
+		return nil, errors.Join(err, stay.Release())
+	}
+	return stay.Release, nil
+}
+
+// door fails with a *ClosedError if the door is closed.
+func (f Folder) door(ctx context.Context, addr spec.Address) error {
+	by, closed, err := lockfile.Holder(ctx, f.doorPath(addr))
+	if err != nil {
+		return fmt.Errorf("enter %s: %w", addr, err)
+	}
+	if closed {
+		return &ClosedError{Address: addr, By: state.Holder(by)}
+	}
+	return nil
+}
+
+// Inside lists who is inside each of the VMs; those with nobody inside are left
+// out. It writes nothing and disturbs nobody.
+func (f Folder) Inside(ctx context.Context, addrs []spec.Address) (map[spec.Address][]state.Holder, error) {
+	all := map[spec.Address][]state.Holder{}
+	if _, err := os.Stat(f.Dir); errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	for _, addr := range addrs {
+		holders, err := f.holders(ctx, addr)
+		if err != nil {
+			return nil, err
+		}
+		if len(holders) > 0 {
+			all[addr] = holders
+		}
+	}
+	return all, nil
+}
+
+func (f Folder) holders(ctx context.Context, addr spec.Address) ([]state.Holder, error) {
+	sharers, err := lockfile.Sharers(ctx, f.inside(addr))
+	if err != nil {
+		return nil, fmt.Errorf("see who is inside %s: %w", addr, err)
+	}
+	return holdersOf(sharers), nil
+}
+
+func holdersOf(owners []lockfile.Owner) []state.Holder {
+	var all []state.Holder
+	for _, o := range owners {
+		all = append(all, state.Holder(o))
+	}
+	slices.SortFunc(all, func(a, b state.Holder) int { return a.Compare(b) })
+	return all
+}
+
+func (f Folder) make() error {
+	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+		return fmt.Errorf("make the folder of those at work in VMs: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package busy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"vmctl/internal/lockfile"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// Closing is what Close is asked for.
+type Closing struct {
+	Address   spec.Address
+	By        state.Holder
+	Interrupt bool          // whoever is inside is not waited for
+	Wait      time.Duration // how long to wait for those inside; 0: not at all
+	// Waiting is called before the first wait, and when others are inside than it
+	// was told last. nil is fine.
+	Waiting func([]state.Holder)
+}
+
+const (
+	// settle is how long those are waited for who may only seem to be inside: one
+	// who comes at this very moment finds the door closed and leaves.
+	settle = 500 * time.Millisecond
+	// lookEvery is how often somebody who waits looks who is inside.
+	lookEvery = time.Second
+)
+
+// Close keeps everybody out of a VM until open is called or the process ends. It
+// succeeds once nobody is inside, or at once where it may interrupt; it fails with
+// an *OccupiedError, with a *ClosedError where somebody else has closed it, and
+// with the error of a ctx that ends the wait.
+func (f Folder) Close(ctx context.Context, c Closing) (open func() error, err error) {
+	if err := f.make(); err != nil {
+		return nil, err
+	}
+	door, err := lockfile.Acquire(ctx, lockfile.Request{Path: f.doorPath(c.Address), Owner: lockfile.Owner(c.By)})
+	var held *lockfile.HeldError
+	switch {
+	case errors.As(err, &held) && ctx.Err() == nil:
+		return nil, &ClosedError{Address: c.Address, By: state.Holder(held.Owner)}
+	case err != nil:
+		return nil, fmt.Errorf("keep others out of %s: %w", c.Address, err)
+	case c.Interrupt:
+		return door.Release, nil
+	}
+	inside, err := f.clear(ctx, c)
+	if err != nil {
+		return nil, errors.Join(err, door.Release())
+	}
+	return func() error { return errors.Join(inside.Release(), door.Release()) }, nil
+}
+
+// clear waits until nobody is inside.
+func (f Folder) clear(ctx context.Context, c Closing) (*lockfile.Lock, error) {
+	var told []state.Holder
+	limit, cancel := context.WithTimeout(ctx, max(c.Wait, settle))
+	defer cancel()
+	for {
+		if err := f.tell(ctx, c, &told); err != nil {
+			return nil, err
+		}
+		alone, err := lockfile.Acquire(limit, lockfile.Request{Path: f.inside(c.Address), Owner: lockfile.Owner(c.By), Wait: lookEvery})
+		var held *lockfile.HeldError
+		switch {
+		case err == nil:
+			return alone, nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("wait for those inside %s: %w", c.Address, context.Cause(ctx))
+		case !errors.As(err, &held):
+			return nil, fmt.Errorf("wait for those inside %s: %w", c.Address, err)
+		case limit.Err() != nil:
+			return nil, &OccupiedError{Address: c.Address, Holders: holdersOf(held.Sharers), Waited: c.Wait}
+		}
+	}
+}
+
+// tell says who is waited for, where that is somebody else than before.
+func (f Folder) tell(ctx context.Context, c Closing, told *[]state.Holder) error {
+	if c.Wait <= 0 || c.Waiting == nil {
+		return nil
+	}
+	now, err := f.holders(ctx, c.Address)
+	if err != nil {
+		return err
+	}
+	if len(now) > 0 && !slices.Equal(now, *told) {
+		c.Waiting(now)
+		*told = now
+	}
+	return nil
+}
