@@ -157,6 +157,12 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 			return cty.NilVal, fmt.Sprintf("is %q. Write a port from 1 to 65535, or \"auto\" for a free one.", shorten(text))
 		}
 		return cty.StringVal(strconv.FormatUint(port, 10)), ""
+	case WhenBusy:
+		wait, err := ParseWhenBusy(text)
+		if err != nil {
+			return cty.NilVal, "cannot be used: " + err.Error() + "."
+		}
+		return cty.StringVal(canonicalWhenBusy(wait)), ""
 	default:
 		panic("spec: unknown form " + string(a.Form))
 	}

@@ -28,6 +28,7 @@ const (
 	UserName   Form = "user"     // a login name
 	IPAddress  Form = "ip"       // an IPv4 or IPv6 address
 	HostPort   Form = "port"     // "auto", or a port in decimal; a spec may write a number
+	WhenBusy   Form = "busy"     // "block", or "wait" and a duration
 	Ceilings   Form = "ceilings" // a map from attribute paths to one of OneOf
 )
 

@@ -62,6 +62,10 @@ var vmShape = Block{
 			Doc: "How its CPUs run; auto takes KVM where it works and TCG elsewhere.",
 		},
 		{
+			Name: "when_busy", Type: cty.String, Form: WhenBusy, Default: cty.StringVal(blockWhenBusy), Policy: true,
+			Doc: "Whether taking it down while somebody works in it is blocked, or waits for them, like \"wait 30m\".",
+		},
+		{
 			Name: "id", Type: cty.String, Computed: true,
 			Doc: "The system's own identity of it.",
 		},
@@ -200,7 +204,7 @@ var vmShape = Block{
 	},
 	Later: []string{
 		"additional_disk", "cloud_init", "image", "network_interface", "orphan", "outputs", "params",
-		"restart_triggers", "rollout", "root_disk", "template", "timeouts", "variables", "when_busy",
+		"restart_triggers", "rollout", "root_disk", "template", "timeouts", "variables",
 	},
 }
 

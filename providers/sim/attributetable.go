@@ -30,6 +30,7 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"start":            {Judge: live(policyReason)},
 		"stop":             {Judge: live(policyReason)},
 		"lifecycle":        {Judge: live(policyReason)},
+		"when_busy":        {Judge: live(policyReason)},
 
 		"id":       {Computed: true},
 		"address":  {Computed: true},
