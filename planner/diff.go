@@ -95,6 +95,7 @@ func (d *differ) change(a spec.Address) Change {
 		return d.unknown(c, sight)
 	}
 	c.Object = sight.Object
+	c.Busy = d.busy(&c)
 	d.account(a, sight)
 	standing := Stand(sight.Marking, sight.Recorded, inSpec && !d.options.Destroy)
 	d.decide(&c, sight, standing, inSpec)
@@ -255,7 +256,7 @@ func (d *differ) manage(c *Change) {
 	c.Applies = maximum(c.Edits)
 	d.drift(c, attrs)
 	d.chooseAction(c, on, wantOn)
-	if len(c.Edits) > 0 || c.Record != nil && !same(c.Record.Policy, c.Policy) {
+	if len(c.Edits) > 0 || c.policyChanged() {
 		c.Generation = max(c.Generation, markedGeneration(o)) + 1
 	}
 	if c.Action == providers.ReplaceIt {
@@ -303,7 +304,7 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
 	case on && d.unready(c):
 		c.Action, c.Reason = providers.Start, "it runs, and was not ready yet"
-	case !same(c.Record.Policy, c.Policy):
+	case c.policyChanged():
 		c.Action, c.Reason = providers.Update, "how vmctl treats it changed; the object stays as it is"
 	case d.outdated(c):
 		c.Action, c.Reason = providers.Update, "the record catches up with what is there"

@@ -16,10 +16,11 @@ type Options struct {
 	Project providers.Project
 	Scope   Scope
 	Allow   Allow
-	Running map[spec.Address]bool // overrides the wanted run state: `vm start` and `vm stop`
-	Restart map[spec.Address]bool // to be restarted even without an edit: `vm restart`
-	Destroy bool                  // every address in scope is wanted absent
-	Held    bool                  // another process holds the run lock: what the journal began is under way
+	Running map[spec.Address]bool           // overrides the wanted run state: `vm start` and `vm stop`
+	Restart map[spec.Address]bool           // to be restarted even without an edit: `vm restart`
+	Destroy bool                            // every address in scope is wanted absent
+	Held    bool                            // another process holds the run lock: what the journal began is under way
+	Busy    map[spec.Address][]state.Holder // who is at work in a VM
 }
 
 // Scope narrows a plan. Targets pull in what they use, or for a destruction
@@ -30,8 +31,9 @@ type Scope struct {
 	Alone             bool // `vm stop`: the targets, and nothing else
 }
 
-// Allow holds the addresses whose replacement or destruction was allowed by flag.
-type Allow struct{ Replace, Destroy map[spec.Address]bool }
+// Allow holds the addresses whose replacement or destruction, or the interruption
+// of those at work in them, was allowed by flag.
+type Allow struct{ Replace, Destroy, Interrupt map[spec.Address]bool }
 
 // ScopeError says that a target cannot be had without what is excluded.
 type ScopeError struct{ Target, Needs spec.Address }

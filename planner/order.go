@@ -31,7 +31,7 @@ func (e *OrderError) Error() string { return e.Reason }
 // those it waits for, else by phase and address. Its error is an *OrderError,
 // or says what a provider could not make of a change.
 func Order(d Delta, w *World) (*Plan, error) {
-	o := orderer{plan: &Plan{Project: d.Project, Serial: d.Serial, Changes: d.Changes, Findings: d.Findings}, world: w}
+	o := orderer{plan: &Plan{Project: d.Project, Serial: d.Serial, Changes: d.Changes, Findings: slices.Clone(d.Findings)}, world: w}
 	for i := range o.plan.Changes {
 		if err := o.steps(i, interrupted(d.Findings, o.plan.Changes[i].Address)); err != nil {
 			return nil, err
@@ -45,6 +45,7 @@ func Order(d Delta, w *World) (*Plan, error) {
 	if err := o.number(); err != nil {
 		return nil, err
 	}
+	slices.SortFunc(o.plan.Findings, compareFindings)
 	o.plan.Summary = summarise(o.plan.Changes)
 	return o.plan, nil
 }
@@ -88,6 +89,9 @@ func (o *orderer) steps(change int, settle bool) error {
 			return fmt.Errorf("plan the steps of %s: %w", c.Address, err)
 		}
 	}
+	if slices.ContainsFunc(made, TakesDown) && o.busy(c) {
+		return nil
+	}
 	var own []*node
 	add := func(s providers.Step, alone bool) {
 		n := &node{step: Step{Step: s, Change: change, Record: alone}, index: len(own), after: map[*node]bool{}}
@@ -128,7 +132,7 @@ func (o *orderer) alone(c *Change, made []providers.Step, settle bool) []string 
 	case providers.Adopt:
 		ops = append(ops, OpRecord)
 	case providers.Update, providers.Start, providers.Stop, providers.RestartIt, providers.Recover:
-		if !writes && (len(c.Edits) > 0 || c.Record == nil || !same(c.Record.Policy, c.Policy) || c.Action == providers.Update) {
+		if !writes && (len(c.Edits) > 0 || c.Record == nil || c.policyChanged() || c.Action == providers.Update) {
 			ops = append(ops, OpRecord)
 		}
 	case providers.Create, providers.ReplaceIt, providers.Destroy, providers.NoOp:

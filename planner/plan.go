@@ -32,6 +32,7 @@ type Change struct {
 	Want     *spec.Resource   // nil: not in the spec
 	Uses     []spec.Address
 	Applies  providers.Applies // the most disruptive of its edits; "" without edits
+	Busy     Busy              // of a VM: what becomes of those at work in it
 	Blocked  *Block            // nil: free to go on
 	Warnings []string
 }

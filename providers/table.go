@@ -131,6 +131,7 @@ const (
 	FindDirty       FindingKind = "dirty"        // holds work that exists nowhere else
 	FindStaleLock   FindingKind = "stale_lock"   // a lock whose holder is gone
 	FindHeldLock    FindingKind = "held_lock"    // a lock whose holder lives
+	FindBusy        FindingKind = "busy"         // somebody is at work in what is to be taken down
 	FindUnmanaged   FindingKind = "unmanaged"    // not ours
 	FindRetained    FindingKind = "retained"     // ours once, let go of, and there
 	FindStateBehind FindingKind = "state_behind" // the record is older than the mark

@@ -1,0 +1,89 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// Busy says what becomes of those at work in a VM when a step takes it down
+// (DESIGN.md, rule 8). The zero Busy blocks.
+type Busy struct {
+	Holders   []state.Holder // who was inside when the plan was made
+	Interrupt bool           // they are interrupted: the user allowed it
+	Wait      time.Duration  // how long they are waited for; 0: not at all
+}
+
+// TakesDown reports whether a step ends what runs in a VM.
+func TakesDown(s providers.Step) bool {
+	return s.Address.Kind == spec.VM && (s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRecover)
+}
+
+// busy is what the flags and the policy say about those inside.
+func (d *differ) busy(c *Change) Busy {
+	b := Busy{Holders: d.options.Busy[c.Address], Interrupt: d.options.Allow.Interrupt[c.Address]}
+	when := attribute(c.Policy, "when_busy")
+	if when == cty.NilVal || when.IsNull() || !when.IsKnown() {
+		return b
+	}
+	// A record may hold what a newer build wrote: it blocks then.
+	if wait, err := spec.ParseWhenBusy(when.AsString()); err == nil {
+		b.Wait = wait
+	}
+	return b
+}
+
+// busy notes who is inside a VM that a change takes down, and reports whether
+// they block it.
+func (o *orderer) busy(c *Change) bool {
+	if len(c.Busy.Holders) == 0 {
+		return false
+	}
+	f := providers.Finding{Kind: providers.FindBusy, Address: c.Address, Object: c.Name}
+	for _, h := range c.Busy.Holders {
+		f.Evidence = append(f.Evidence, "inside: "+h.String())
+	}
+	switch {
+	case c.Busy.Interrupt:
+		f.Action = "interrupted, as --allow-interrupt says"
+	case c.Busy.Wait > 0:
+		f.Action = "waited for, at most " + spec.FormatDuration(int64(c.Busy.Wait/time.Second)) + ", before it is taken down"
+	default:
+		f.Action = "not interrupted: it stays as it is"
+		c.Blocked = &Block{Kind: Blocked, Reason: BusyReason(c.Busy.Holders), Next: BusyNext(c)}
+	}
+	o.plan.Findings = append(o.plan.Findings, f)
+	return c.Blocked != nil
+}
+
+// BusyReason says that a VM is busy, and names the first of those inside.
+func BusyReason(holders []state.Holder) string {
+	const most = 3
+	var names []string
+	for i, h := range holders {
+		if i == most {
+			names = append(names, fmt.Sprintf("%d more", len(holders)-most))
+			break
+		}
+		names = append(names, h.String())
+	}
+	return "it is busy: " + strings.Join(names, "; ")
+}
+
+// BusyNext is what to type where those inside keep a VM from being taken down.
+func BusyNext(c *Change) []string {
+	next := []string{
+		"let them end, or end them where they run; then repeat the command",
+		"or interrupt them: --allow-interrupt=" + shellQuote(c.Address.String()),
+	}
+	if c.Want != nil && c.Busy.Wait == 0 {
+		next = append(next, fmt.Sprintf("or have them waited for: when_busy = \"wait 30m\" in the block of %s", c.Address))
+	}
+	return next
+}

@@ -1,0 +1,43 @@
+package planner
+
+import (
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/spec"
+)
+
+// policyChanged reports whether the record says otherwise how vmctl treats the
+// object. What an older build did not know of was treated by default.
+func (c *Change) policyChanged() bool {
+	return c.Record != nil && !same(filled(c.Kind, "", c.Record.Policy, c.Policy), c.Policy)
+}
+
+// filled is the policy of a record with the attributes that it lacks, where the
+// wanted one has their defaults.
+func filled(kind spec.Kind, path string, recorded, wanted cty.Value) cty.Value {
+	if !isObject(recorded) || !isObject(wanted) {
+		return recorded
+	}
+	for _, name := range attributeNames(wanted) {
+		at, value := join(path, name), wanted.GetAttr(name)
+		switch before := attribute(recorded, name); {
+		case before != cty.NilVal:
+			recorded = with(recorded, name, filled(kind, at, before, value))
+		case isDefault(kind, at, value):
+			recorded = with(recorded, name, value)
+		}
+	}
+	return recorded
+}
+
+func isDefault(kind spec.Kind, path string, v cty.Value) bool {
+	a, ok := spec.AttrAt(kind, path)
+	return ok && a.Default != cty.NilVal && same(a.Default, v)
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
