@@ -24,6 +24,7 @@ type Run struct {
 	Journal state.Journal
 	// Resolve evaluates an address again, with what other addresses have come to.
 	Resolve     func(spec.Address, map[spec.Address]cty.Value) (spec.Resource, error)
+	Gate        Gate   // nil: nobody is ever inside a VM
 	ID          string // names the run in the journal
 	Parallelism int    // steps at a time; 0: 10
 	KeepGoing   bool   // a failure stops what depends on it, not the rest
@@ -33,7 +34,8 @@ type Run struct {
 
 // Apply carries out a plan (DESIGN.md, rules 12 to 16). The Summary says how
 // each step ended, also with an error; an error means that the journal could not
-// be written, after which nothing more was begun.
+// be written, after which nothing more was begun, or that something was left
+// untidy after all was done.
 func Apply(ctx context.Context, r Run) (Summary, error) {
 	x := &execution{
 		Run:      r,
@@ -44,16 +46,19 @@ func Apply(ctx context.Context, r Run) (Summary, error) {
 		lowered:  map[int]bool{},
 		wants:    map[int]cty.Value{},
 		failures: map[int]bool{},
+		gates:    map[int]func() error{},
 	}
 	x.expectations()
 	err := x.run(ctx)
-	return x.summary(ctx), err
+	x.open(func(int) bool { return true })
+	return x.summary(ctx), errors.Join(append([]error{err}, x.untidy...)...)
 }
 
 type stepState int
 
 const (
 	waiting stepState = iota
+	closing           // of the VM that it takes down
 	running
 	ended // well, or with a diagnostic failure
 	failed
@@ -64,6 +69,8 @@ type outcome struct {
 	result  providers.Result
 	failure *providers.Failure
 	elapsed time.Duration
+	gate    bool         // of closing the VM that the step takes down
+	open    func() error // gate: opens it again; nil: it was not closed
 }
 
 // execution is one goroutine's view of an apply. The steps' own goroutines send
@@ -83,6 +90,11 @@ type execution struct {
 	active   int
 
 	interrupted bool // it was said that the context has ended
+
+	closing     int                  // VMs that are being closed
+	gates       map[int]func() error // of each change that has closed its VM: what opens it
+	stopWaiting func()               // ends every wait for those inside
+	untidy      []error
 }
 
 // expectations takes what the plan saw as what the first steps will find, and
@@ -103,30 +115,39 @@ func (x *execution) expectations() {
 }
 
 func (x *execution) run(ctx context.Context) error {
+	waits, cancel := context.WithCancel(ctx)
+	defer cancel()
+	x.stopWaiting = cancel
 	for {
 		if ctx.Err() != nil {
 			x.interrupt(ctx)
 		}
-		if err := x.begin(ctx, x.ready()); err != nil {
+		if err := x.begin(ctx, x.ready(waits)); err != nil {
 			return errors.Join(err, x.drain(ctx))
 		}
-		if x.active == 0 {
+		if x.active+x.closing == 0 {
 			return nil
 		}
 		if err := x.end(ctx, x.collect(ctx)); err != nil {
 			return errors.Join(err, x.drain(ctx))
 		}
+		x.open(x.over)
 	}
 }
 
-// ready lists the steps that can begin now.
-func (x *execution) ready() []int {
+// ready lists the steps that can begin now. It begins to close the VM that
+// another would take down: that can begin then.
+func (x *execution) ready(ctx context.Context) []int {
 	var all []int
 	for i := range x.Plan.Steps {
 		if x.active+len(all) >= x.limit() {
 			break
 		}
-		if x.states[i] == waiting && x.free(i) && x.may(x.Plan.Steps[i].Change) {
+		switch {
+		case x.states[i] != waiting || !x.free(i) || !x.may(x.Plan.Steps[i].Change):
+		case !x.closed(i):
+			x.close(ctx, i)
+		default:
 			all = append(all, i)
 		}
 	}
@@ -175,6 +196,7 @@ func (x *execution) interrupt(ctx context.Context) {
 		why = cause.Error()
 	}
 	x.halted, x.interrupted = true, true
+	x.stopWaiting()
 	x.emit(Event{Kind: Halted, Text: why + ": no further change begins", Interrupted: true})
 }
 
@@ -183,6 +205,7 @@ func (x *execution) halt(why string) {
 		return
 	}
 	x.halted = true
+	x.stopWaiting()
 	x.emit(Event{Kind: Halted, Text: why})
 }
 
@@ -339,16 +362,30 @@ func (x *execution) end(ctx context.Context, outcomes []outcome) error {
 	slices.SortFunc(outcomes, func(a, b outcome) int { return byAddress(x.Plan.Steps[a.step], x.Plan.Steps[b.step]) })
 	var entries []state.Entry
 	for _, o := range outcomes {
+		if o.gate {
+			x.shut(o)
+			continue
+		}
 		x.active--
 		entries = append(entries, x.ended(o)...)
+	}
+	if len(entries) == 0 { // VMs were closed, and nothing else
+		x.reportAll(outcomes)
+		return nil
 	}
 	if err := x.Journal.Append(context.WithoutCancel(ctx), entries...); err != nil {
 		return fmt.Errorf("write down what was done: %w", err)
 	}
-	for _, o := range outcomes {
-		x.report(o)
-	}
+	x.reportAll(outcomes)
 	return nil
+}
+
+func (x *execution) reportAll(outcomes []outcome) {
+	for _, o := range outcomes {
+		if !o.gate || o.failure != nil {
+			x.report(o)
+		}
+	}
 }
 
 // ended takes an outcome into the books, and returns what the journal has to say.
@@ -424,7 +461,7 @@ func (x *execution) report(o outcome) {
 func (x *execution) drain(ctx context.Context) error {
 	x.halt("the journal cannot be written: no further step begins")
 	var errs []error
-	for x.active > 0 {
+	for x.active+x.closing > 0 {
 		if err := x.end(ctx, x.collect(ctx)); err != nil {
 			errs = append(errs, err)
 		}

@@ -16,6 +16,7 @@ type EventKind string
 
 // The kinds of events.
 const (
+	StepWaiting  EventKind = "step_waiting" // for those inside the VM that the step will take down
 	StepStarted  EventKind = "step_started"
 	StepProgress EventKind = "step_progress"
 	StepDone     EventKind = "step_done"
@@ -30,8 +31,8 @@ type Event struct {
 	Kind     EventKind
 	At       time.Time
 	Step     planner.Step
-	Deadline time.Duration // StepStarted: how long the step may take
-	Text     string        // StepProgress: what it says; Halted: why
+	Deadline time.Duration // StepStarted: how long the step may take; StepWaiting: how long they are waited for
+	Text     string        // StepProgress: what it says; StepWaiting: who is inside; Halted: why
 	How      providers.How // StepDone
 	Evidence []string      // StepDone
 	Failure  *providers.Failure

@@ -64,6 +64,9 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 		return err
 	}
 	o.Destroy = m.destroy
+	if o.Busy, err = p.atWork(ctx, snapshot); err != nil {
+		return err
+	}
 	plan, world, err := planner.Make(ctx, a.opener(p), p.config, snapshot, o)
 	if err != nil {
 		return err
@@ -144,10 +147,15 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) erro
 		ctx = limited
 		limitSteps(w.plan, m.timeout)
 	}
+	me, err := a.self("vmctl " + m.command)
+	if err != nil {
+		return err
+	}
 	defer a.changing(parting{command: m.command, plan: a.commandLine("plan", m.plan)})()
 	watch, stop := a.watch(ctx)
 	summary, err := executor.Apply(ctx, executor.Run{
 		Plan: w.plan, World: w.world, Journal: w.journal, Resolve: a.resolver(p.config), ID: run,
+		Gate:        gate{folder: p.busy(), me: me},
 		Parallelism: m.apply.parallelism, KeepGoing: m.apply.keepGoing, Now: a.env.Now,
 		Watch: func(e executor.Event) {
 			e.Failure = a.advised(e.Failure, m)

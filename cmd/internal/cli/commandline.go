@@ -33,6 +33,7 @@ func (a *app) commandLine(name string, f planFlags, more ...string) string {
 	add("exclude", f.excludes...)
 	add("allow-replace", f.allowReplace...)
 	add("allow-destroy", f.allowDestroy...)
+	add("allow-interrupt", f.allowInterrupt...)
 	words = append(words, more...)
 	for i, w := range words {
 		words[i] = shellWord(w)

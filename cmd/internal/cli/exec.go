@@ -43,7 +43,7 @@ func (a *app) execCommand() *cobra.Command {
 
 func (a *app) exec(ctx context.Context, name string, command []string) error {
 	var stdout, stderr bytes.Buffer
-	return a.inside(ctx, name, func(t sshx.Target) (int, error) {
+	run := func(t sshx.Target) (int, error) {
 		c := sshx.Command{Args: command, Stdin: a.env.Stdin, Stdout: a.stdout, Stderr: a.stderr}
 		if a.global.json {
 			c.Stdout, c.Stderr = &stdout, &stderr
@@ -56,5 +56,6 @@ func (a *app) exec(ctx context.Context, name string, command []string) error {
 			})
 		}
 		return code, err
-	})
+	}
+	return a.inside(ctx, visit{vm: name, command: "vmctl vm exec", program: command[0], run: run})
 }

@@ -67,6 +67,9 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	}
 	o.Destroy = r.destroy
 	o.Held = holder != nil
+	if o.Busy, err = p.atWork(ctx, snapshot); err != nil {
+		return err
+	}
 	plan, world, err := planner.Make(ctx, a.opener(p), p.config, snapshot, o)
 	if err != nil {
 		return err

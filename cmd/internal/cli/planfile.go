@@ -34,14 +34,18 @@ type planFile struct {
 
 // savedFlags are those of the plan.
 type savedFlags struct {
-	Targets      []string `json:"target,omitempty"`
-	Excludes     []string `json:"exclude,omitempty"`
-	AllowReplace []string `json:"allow_replace,omitempty"`
-	AllowDestroy []string `json:"allow_destroy,omitempty"`
+	Targets        []string `json:"target,omitempty"`
+	Excludes       []string `json:"exclude,omitempty"`
+	AllowReplace   []string `json:"allow_replace,omitempty"`
+	AllowDestroy   []string `json:"allow_destroy,omitempty"`
+	AllowInterrupt []string `json:"allow_interrupt,omitempty"`
 }
 
 func (s savedFlags) flags() planFlags {
-	return planFlags{targets: s.Targets, excludes: s.Excludes, allowReplace: s.AllowReplace, allowDestroy: s.AllowDestroy}
+	return planFlags{
+		targets: s.Targets, excludes: s.Excludes,
+		allowReplace: s.AllowReplace, allowDestroy: s.AllowDestroy, allowInterrupt: s.AllowInterrupt,
+	}
 }
 
 // sealedFile is the outer form: the sum covers the bytes of Plan as they stand.
@@ -61,7 +65,8 @@ func (a *app) savePlan(path string, p *project, plan *planner.Plan, m mission) e
 		Format: planFormat, Version: a.env.Build.Version, Project: p.owner.Name, ID: p.owner.ID, Env: p.owner.Env,
 		Destroy: m.destroy,
 		Flags: savedFlags{
-			Targets: m.plan.targets, Excludes: m.plan.excludes, AllowReplace: m.plan.allowReplace, AllowDestroy: m.plan.allowDestroy,
+			Targets: m.plan.targets, Excludes: m.plan.excludes,
+			AllowReplace: m.plan.allowReplace, AllowDestroy: m.plan.allowDestroy, AllowInterrupt: m.plan.allowInterrupt,
 		},
 		Source: p.config.Source(), Seal: seal, Plan: view.PlanJSON(plan),
 	})

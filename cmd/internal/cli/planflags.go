@@ -14,6 +14,7 @@ import (
 type planFlags struct {
 	targets, excludes          []string
 	allowReplace, allowDestroy []string
+	allowInterrupt             []string
 	verbose                    bool
 	kept                       bool // the variables are in a plan file
 }
@@ -23,7 +24,12 @@ func (f *planFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.excludes, "exclude", nil, "not `ADDR`, nor what needs it (to destroy: nor what it needs)")
 	flags.StringArrayVar(&f.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
 	flags.StringArrayVar(&f.allowDestroy, "allow-destroy", nil, "allow the end of `ADDR` in spite of prevent_destroy")
+	f.registerInterrupt(flags)
 	flags.BoolVar(&f.verbose, "verbose", false, "show everything, nothing collapsed")
+}
+
+func (f *planFlags) registerInterrupt(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.allowInterrupt, "allow-interrupt", nil, "allow to take `ADDR` down though somebody works in it")
 }
 
 // applyFlags say how a plan is carried out.
@@ -74,6 +80,9 @@ func (a *app) options(p *project, s *state.Snapshot, f planFlags) (planner.Optio
 	if o.Allow.Replace, err = addressSet(p, s, f.allowReplace); err != nil {
 		return o, err
 	}
-	o.Allow.Destroy, err = addressSet(p, s, f.allowDestroy)
+	if o.Allow.Destroy, err = addressSet(p, s, f.allowDestroy); err != nil {
+		return o, err
+	}
+	o.Allow.Interrupt, err = addressSet(p, s, f.allowInterrupt)
 	return o, err
 }

@@ -52,6 +52,7 @@ func (a *app) powerCommand(w power, cmd *cobra.Command) *cobra.Command {
 	apply.register(cmd.Flags())
 	cmd.Flags().BoolVar(&plan.verbose, "verbose", false, "show everything, nothing collapsed")
 	cmd.Flags().StringArrayVar(&plan.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
+	plan.registerInterrupt(cmd.Flags())
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after so long, like `1m` (exit code 4)")
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"vmctl/internal/sshx"
+	"vmctl/spec"
 )
 
 // errNoEndpoint says that nothing is known to lead to the guest's SSH.
@@ -46,25 +47,69 @@ func (a *app) reachIn(s sight, name string) (sshx.Target, error) {
 	}
 }
 
-// inside runs something in a VM. Whatever keeps it from being run has the exit
-// code 255, so that every other one is the program's own.
-func (a *app) inside(ctx context.Context, name string, run func(sshx.Target) (int, error)) (err error) {
-	target, s, err := a.reach(ctx, name)
+// visit is what somebody does inside a VM.
+type visit struct {
+	vm      string // its name, as typed
+	command string // for whoever waits: "vmctl vm shell"
+	program string // what it runs there; "": a shell
+	run     func(sshx.Target) (int, error)
+}
+
+// words names the visit for whoever waits for its end. What a program is given is
+// left out: it may be secret.
+func (v visit) words(addr spec.Address) string {
+	const most = 40
+	text := v.command + " " + addr.String()
+	if v.program == "" {
+		return text
+	}
+	program := []rune(v.program)
+	if len(program) > most {
+		program = append([]rune("..."), program[len(program)-most:]...)
+	}
+	return text + " -- " + string(program)
+}
+
+// inside visits a VM, which is busy for so long. Whatever keeps it from that has
+// the exit code 255, so that every other one is the program's own.
+func (a *app) inside(ctx context.Context, v visit) (err error) {
+	p, err := a.open()
 	if err != nil {
 		return before{err: err}
 	}
-	if err := s.world.Close(); err != nil {
+	addr, err := vmOf(p, v.vm)
+	if err != nil {
 		return before{err: err}
 	}
-	code, err := run(target)
-	switch {
-	case err != nil:
-		return before{err: a.unreached(ctx, name, err)}
-	case code != 0:
-		return status{code: code}
-	default:
-		return nil
+	leave, err := a.enter(ctx, p, addr, v.words(addr))
+	if err != nil {
+		return before{err: err}
 	}
+	code, err := a.do(ctx, p, v)
+	if err := errors.Join(err, leave()); err != nil {
+		return before{err: err}
+	}
+	if code != 0 {
+		return status{code: code}
+	}
+	return nil
+}
+
+// do looks for the VM, which nobody takes down any more, and runs what is to run.
+func (a *app) do(ctx context.Context, p *project, v visit) (int, error) {
+	s, err := a.lookAt(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	target, err := a.reachIn(s, v.vm)
+	if err := errors.Join(err, s.world.Close()); err != nil {
+		return 0, err
+	}
+	code, err := v.run(target)
+	if err != nil {
+		return 0, a.unreached(ctx, v.vm, err)
+	}
+	return code, nil
 }
 
 // unreached says what to do about a guest that nothing could be run in.

@@ -21,11 +21,11 @@ func (a *app) shellCommand() *cobra.Command {
 				return before{err: rejected("usage", cmd.CommandPath()+" is for people: it writes no document, and needs a terminal or a file to read from",
 					"vmctl vm exec --json NAME -- COMMAND")}
 			}
-			return a.inside(cmd.Context(), args[0], func(t sshx.Target) (int, error) {
+			return a.inside(cmd.Context(), visit{vm: args[0], command: "vmctl vm shell", run: func(t sshx.Target) (int, error) {
 				return sshx.Shell(cmd.Context(), t, sshx.Terminal{
 					In: stdin, Out: a.stdout, Err: a.stderr, Type: a.getenv("TERM"),
 				})
-			})
+			}})
 		},
 	}
 }

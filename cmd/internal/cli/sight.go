@@ -30,6 +30,11 @@ func (a *app) look(ctx context.Context) (s sight, err error) {
 	if err != nil {
 		return s, err
 	}
+	return a.lookAt(ctx, p)
+}
+
+// lookAt does so for a project that was opened.
+func (a *app) lookAt(ctx context.Context, p *project) (s sight, err error) {
 	snapshot, holder, err := a.readBeside(ctx, p)
 	if err != nil {
 		return s, err

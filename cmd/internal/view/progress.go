@@ -37,7 +37,10 @@ type running struct {
 	begun    time.Time
 	said     time.Time
 	deadline time.Duration
+	inside   bool // it waits for those inside, until a halt
 }
+
+const waitingInside = "waiting for those inside"
 
 // Fit makes lines as wide as the screen has become.
 func (v *Progress) Fit(columns int) {
@@ -55,6 +58,9 @@ func (v *Progress) Watch(e executor.Event) {
 	words := wordsOf(e.Step.Op)
 	who := e.Step.Address.String() + ":"
 	switch e.Kind {
+	case executor.StepWaiting:
+		v.inside(e)
+		p.put(0, 2, in(bold, who), txt(" "+waitingInside), in(dim, deadline(e.Deadline)), txt(": "+e.Text))
 	case executor.StepStarted:
 		v.begin(e, words)
 		p.put(0, 2, in(bold, who), txt(" "+words.doing), in(dim, deadline(e.Deadline)))
@@ -72,6 +78,7 @@ func (v *Progress) Watch(e executor.Event) {
 		p.failed(e)
 	case executor.Halted:
 		p.put(0, 2, in(red, "Stopping:"), txt(" "+e.Text))
+		maps.DeleteFunc(v.running, func(_ int, r running) bool { return r.inside })
 		v.waiting(p, e)
 	default:
 		panic("no line for event " + string(e.Kind))
@@ -144,6 +151,17 @@ func (v *Progress) begin(e executor.Event, w opWords) {
 	}
 	v.widest = max(v.widest, Width(Text(e.Step.Address.String())))
 	v.running[e.Step.ID] = running{step: e.Step.Address, doing: w.doing, begun: e.At, said: e.At, deadline: e.Deadline}
+}
+
+// inside begins a wait for those inside, or says who they are now.
+func (v *Progress) inside(e executor.Event) {
+	if !v.running[e.Step.ID].inside {
+		v.begin(e, opWords{doing: waitingInside})
+	}
+	r := v.running[e.Step.ID]
+	r.inside = true
+	v.running[e.Step.ID] = r
+	v.said(e.Step.ID, e.Text)
 }
 
 // said remembers what a step said last; "" is vmctl's own word that it runs.

@@ -1,0 +1,124 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// Gate keeps others out of a VM while a change takes it down (DESIGN.md, rule 8).
+type Gate interface {
+	// Close returns once nobody is inside the VM of c, or at once where c.Busy may
+	// interrupt them, and keeps everybody out until open is called. It waits as long
+	// as c.Busy says, and tells waiting who it waits for, again when that changes.
+	// Its error is a *providers.Failure, or that of an ended ctx.
+	Close(ctx context.Context, c *planner.Change, waiting func([]state.Holder)) (open func() error, err error)
+}
+
+// closed reports whether a step can begin as far as those inside a VM matter: it
+// takes no VM down, or this run has closed that already.
+func (x *execution) closed(step int) bool {
+	s := x.Plan.Steps[step]
+	_, closed := x.gates[s.Change]
+	return closed || x.Gate == nil || s.Record || !planner.TakesDown(s.Step)
+}
+
+// close begins to close the VM that a step takes down. Nothing is written down as
+// begun before that is done: a run that ends here has interrupted nothing.
+func (x *execution) close(ctx context.Context, i int) {
+	step := x.Plan.Steps[i]
+	change := &x.Plan.Changes[step.Change]
+	x.states[i] = closing
+	x.closing++
+	go func() {
+		began := x.Now()
+		open, err := x.Gate.Close(ctx, change, func(inside []state.Holder) {
+			x.emit(Event{Kind: StepWaiting, Step: step, Deadline: change.Busy.Wait, Text: namesOf(inside)})
+		})
+		o := outcome{step: i, gate: true, open: open, elapsed: x.Now().Sub(began)}
+		var f *providers.Failure
+		if err != nil && (ctx.Err() == nil || errors.As(err, &f)) {
+			o.failure = failureOf(ctx, step, err)
+		}
+		x.results <- o
+	}()
+}
+
+// shut takes the outcome of closing a VM into the books. Without a failure and
+// without a closed VM the wait was given up, and the step did not run.
+func (x *execution) shut(o outcome) {
+	x.closing--
+	x.states[o.step] = waiting
+	step := x.Plan.Steps[o.step]
+	switch {
+	case o.open != nil:
+		x.gates[step.Change] = o.open
+	case o.failure != nil:
+		x.states[o.step] = failed
+		x.failures[step.Change] = true
+		x.ends = append(x.ends, StepResult{Step: step, Failure: o.failure, Elapsed: o.elapsed})
+	}
+}
+
+// open lets others into the VMs of changes that have ended.
+func (x *execution) open(ended func(change int) bool) {
+	for change, open := range x.gates {
+		if !ended(change) {
+			continue
+		}
+		delete(x.gates, change)
+		if err := open(); err != nil {
+			x.untidy = append(x.untidy, fmt.Errorf("let others into %s again: %w", x.Plan.Changes[change].Address, err))
+		}
+	}
+}
+
+// over reports whether no step of a change runs or can still begin.
+func (x *execution) over(change int) bool {
+	for i, s := range x.Plan.Steps {
+		if s.Change != change {
+			continue
+		}
+		switch x.states[i] {
+		case running, closing:
+			return false
+		case waiting:
+			if x.may(change) {
+				return false
+			}
+		case ended, failed:
+		}
+	}
+	return true
+}
+
+func namesOf(inside []state.Holder) string {
+	var names []string
+	for _, h := range inside {
+		names = append(names, h.String())
+	}
+	return strings.Join(names, "; ")
+}
+
+// BusyFailure says that those inside keep a step from taking their VM down:
+// after they were waited for it is a deadline that has passed.
+func BusyFailure(c *planner.Change, inside []state.Holder) *providers.Failure {
+	f := &providers.Failure{Outcome: providers.Unsafe, Code: "busy", Next: planner.BusyNext(c)}
+	for _, h := range inside {
+		f.Seen = append(f.Seen, "inside: "+h.String())
+	}
+	f.Err = fmt.Errorf("take %s down: somebody is at work in it, and it was left as it is", c.Address)
+	if c.Busy.Wait > 0 {
+		f.Outcome = providers.Timeout
+		f.Err = fmt.Errorf("take %s down: somebody is at work in it still, after %s, and it was left as it is",
+			c.Address, spec.FormatDuration(int64(c.Busy.Wait/time.Second)))
+	}
+	return f
+}
