@@ -125,7 +125,7 @@ func TestOccupiedVMIsNotClosed(t *testing.T) {
 	if d := cmp.Diff(&busy.OccupiedError{Address: dev, Holders: []state.Holder{who(1), who(2)}}, occupied); d != "" {
 		t.Errorf("error (-want +got):\n%s", d)
 	}
-	want := "vm.dev is busy: command 1 (pid 1 on ada) since 2026-03-04T05:06:01Z, and 1 more"
+	want := "vm.dev is busy: command 1 (pid 1 on ada) since 2026-03-04 05:06:01 UTC, and 1 more"
 	if err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
 	}
@@ -144,7 +144,7 @@ func TestNobodyEntersAClosedVM(t *testing.T) {
 		if !errors.As(err, &closed) {
 			t.Fatalf("error %v, want a *ClosedError", err)
 		}
-		want := "vm.dev is being taken down by command 9 (pid 9 on ada) since 2026-03-04T05:06:09Z"
+		want := "vm.dev is being taken down by command 9 (pid 9 on ada) since 2026-03-04 05:06:09 UTC"
 		if err.Error() != want {
 			t.Errorf("error %q, want %q", err, want)
 		}
@@ -198,7 +198,7 @@ func TestWaitHasADeadline(t *testing.T) {
 	f := folder(t)
 	defer enter(t, f, dev, 1)()
 	_, err := f.Close(t.Context(), busy.Closing{Address: dev, By: who(9), Wait: time.Second})
-	want := "vm.dev is still busy after 1s: command 1 (pid 1 on ada) since 2026-03-04T05:06:01Z"
+	want := "vm.dev is still busy after 1s: command 1 (pid 1 on ada) since 2026-03-04 05:06:01 UTC"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}

@@ -112,7 +112,7 @@ func namesOf(inside []state.Holder) string {
 func BusyFailure(c *planner.Change, inside []state.Holder) *providers.Failure {
 	f := &providers.Failure{Outcome: providers.Unsafe, Code: "busy", Next: planner.BusyNext(c)}
 	for _, h := range inside {
-		f.Seen = append(f.Seen, "inside: "+h.String())
+		f.Seen = append(f.Seen, h.String())
 	}
 	f.Err = fmt.Errorf("take %s down: somebody is at work in it, and it was left as it is", c.Address)
 	if c.Busy.Wait > 0 {

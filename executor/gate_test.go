@@ -151,7 +151,7 @@ func TestBusySinceThePlan(t *testing.T) {
 	}
 	want := &providers.Failure{
 		Outcome: providers.Unsafe, Code: "busy",
-		Seen: []string{"inside: vmctl vm shell (pid 1 on ada) since 2026-05-01T12:00:01Z"},
+		Seen: []string{"vmctl vm shell (pid 1 on ada) since 2026-05-01 12:00:01 UTC"},
 		Next: []string{
 			"let them end, or end them where they run; then repeat the command", "or interrupt them: --allow-interrupt=vm.a",
 			"or have them waited for: when_busy = \"wait 30m\" in the block of vm.a",
@@ -200,7 +200,7 @@ func TestThoseInsideAreWaitedFor(t *testing.T) {
 	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
 		t.Fatal(summary, err)
 	}
-	want := []string{"stop vm.a 1h0m0s: vmctl vm shell (pid 1 on ada) since 2026-05-01T12:00:01Z"}
+	want := []string{"stop vm.a 1h0m0s: vmctl vm shell (pid 1 on ada) since 2026-05-01 12:00:01 UTC"}
 	if d := cmp.Diff(want, waits); d != "" {
 		t.Errorf("waits (-want +got):\n%s", d)
 	}

@@ -47,7 +47,7 @@ func (o *orderer) busy(c *Change) bool {
 	}
 	f := providers.Finding{Kind: providers.FindBusy, Address: c.Address, Object: c.Name}
 	for _, h := range c.Busy.Holders {
-		f.Evidence = append(f.Evidence, "inside: "+h.String())
+		f.Evidence = append(f.Evidence, h.String())
 	}
 	switch {
 	case c.Busy.Interrupt:

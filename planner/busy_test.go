@@ -30,14 +30,14 @@ func (s *scene) enter(address string, pids ...int) {
 // A VM that somebody works in is taken down only where that was allowed, or after
 // they have left.
 func TestBusy(t *testing.T) {
-	const inside = "vmctl vm exec vm.a (pid 1 on ada) since 2026-05-01T12:00:01Z"
+	const inside = "vmctl vm exec vm.a (pid 1 on ada) since 2026-05-01 12:00:01 UTC"
 	const blocked = `  blocked: it is busy: ` + inside + `
   > let them end, or end them where they run; then repeat the command
   > or interrupt them: --allow-interrupt=vm.a
 `
 	const byBlock = `  > or have them waited for: when_busy = "wait 30m" in the block of vm.a
 `
-	const found = "found busy vm.a: inside: " + inside + "\n"
+	const found = "found busy vm.a: " + inside + "\n"
 	tests := []struct {
 		name    string
 		applied string
@@ -124,9 +124,9 @@ func TestBusy(t *testing.T) {
 			name: "many are counted", applied: one, change: func(s *scene) { s.enter("vm.a", 1, 2, 3, 4, 5) },
 			spec: "vm \"a\" {\n  memory = \"256MiB\"\n  running = false\n}\n",
 			want: "stop vm.a: it runs, and running = false\n" +
-				strings.Replace(blocked, inside, inside+"; "+strings.ReplaceAll(inside, "1 on ada) since 2026-05-01T12:00:01Z", "2 on ada) since 2026-05-01T12:00:02Z")+
-					"; "+strings.ReplaceAll(inside, "1 on ada) since 2026-05-01T12:00:01Z", "3 on ada) since 2026-05-01T12:00:03Z")+"; 2 more", 1) + byBlock +
-				"found busy vm.a: inside: " + strings.Join(fiveOf(inside), "; inside: ") + "\n",
+				strings.Replace(blocked, inside, inside+"; "+strings.ReplaceAll(inside, "1 on ada) since 2026-05-01 12:00:01 UTC", "2 on ada) since 2026-05-01 12:00:02 UTC")+
+					"; "+strings.ReplaceAll(inside, "1 on ada) since 2026-05-01 12:00:01 UTC", "3 on ada) since 2026-05-01 12:00:03 UTC")+"; 2 more", 1) + byBlock +
+				"found busy vm.a: " + strings.Join(fiveOf(inside), "; ") + "\n",
 			action: "not interrupted: it stays as it is",
 		},
 	}
@@ -163,7 +163,7 @@ func TestBusy(t *testing.T) {
 func fiveOf(first string) []string {
 	var all []string
 	for pid := 1; pid <= 5; pid++ {
-		all = append(all, strings.NewReplacer("pid 1", fmt.Sprintf("pid %d", pid), ":01Z", fmt.Sprintf(":0%dZ", pid)).Replace(first))
+		all = append(all, strings.NewReplacer("pid 1", fmt.Sprintf("pid %d", pid), ":01 UTC", fmt.Sprintf(":0%d UTC", pid)).Replace(first))
 	}
 	return all
 }

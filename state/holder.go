@@ -3,16 +3,15 @@ package state
 import (
 	"cmp"
 	"fmt"
-	"time"
 )
 
 // String names the holder for people: `vmctl apply (pid 42 on ada) since
-// 2026-03-04T05:06:07Z`.
+// 2026-03-04 05:06:07 UTC`.
 func (h Holder) String() string {
 	if h == (Holder{}) {
 		return "a process that has not said who it is"
 	}
-	return fmt.Sprintf("%s (pid %d on %s) since %s", h.Command, h.PID, h.Host, h.Since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s (pid %d on %s) since %s", h.Command, h.PID, h.Host, h.Since.UTC().Format("2006-01-02 15:04:05 MST"))
 }
 
 // Compare orders holders by when they came.

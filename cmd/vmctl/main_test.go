@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"vmctl": main})
+	testscript.Main(m, map[string]func(){"vmctl": main, "visit": visit})
 }
 
 // TestScripts runs the real program where no hypervisor is needed.
@@ -49,6 +49,9 @@ func TestScripts(t *testing.T) {
 				}
 			})
 			env.Defer(func() { endAll(t, home) })
+			programs := under{}
+			env.Values[underKey{}] = programs
+			env.Defer(programs.end)
 			env.Vars = append(env.Vars, "HOME="+home, "XDG_STATE_HOME="+home+"/s", "DATA="+home+"/d", "SOURCE="+source)
 			return nil
 		},
@@ -60,6 +63,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	all := simCommands()
 	maps.Copy(all, signalCommands())
 	maps.Copy(all, hostCommands())
+	maps.Copy(all, beginCommands())
 	all["exits"] = exits
 	all["install"] = install
 	return all

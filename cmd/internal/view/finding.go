@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strings"
 
 	"vmctl/planner"
@@ -33,19 +34,27 @@ func (p *page) finding(f providers.Finding) {
 }
 
 // unsaid lists the findings of a plan without those that say only what a change
-// is blocked for: that it could not be read.
+// is blocked for: that it could not be read, or who is inside.
 func unsaid(plan *planner.Plan) []providers.Finding {
-	said := map[spec.Address]bool{}
+	blocks := map[spec.Address]*planner.Block{}
 	for _, c := range plan.Changes {
-		said[c.Address] = c.Blocked != nil && c.Blocked.Kind == planner.Unknown
+		blocks[c.Address] = c.Blocked
 	}
 	var all []providers.Finding
 	for _, f := range plan.Findings {
-		if f.Kind != providers.FindUnknown || !said[f.Address] {
+		if b := blocks[f.Address]; b == nil || !says(b, f) {
 			all = append(all, f)
 		}
 	}
 	return all
+}
+
+// says reports whether a block says all that a finding does.
+func says(b *planner.Block, f providers.Finding) bool {
+	if f.Kind == providers.FindBusy {
+		return !slices.ContainsFunc(f.Evidence, func(who string) bool { return !strings.Contains(b.Reason, who) })
+	}
+	return f.Kind == providers.FindUnknown && b.Kind == planner.Unknown
 }
 
 // subject names what a finding is about.

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"vmctl/busy"
+	config "vmctl/spec"
+	"vmctl/state"
+)
+
+// visit is a program of the scripts that is at work in a VM, as vm exec is, until
+// its input ends: visit ADDRESS. A simulated VM has nothing to log into.
+func visit() {
+	if err := goInside(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func goInside(address string) error {
+	addr, err := config.ParseAddress(address)
+	if err != nil {
+		return err
+	}
+	f := busy.Folder{Dir: filepath.Join(os.Getenv("DATA"), "busy")}
+	leave, err := f.Enter(context.Background(), addr, state.Holder{
+		PID: os.Getpid(), Host: "here", Command: "visit " + address, Since: time.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Println("inside")
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	return leave()
+}
+
+// under are the programs that a script has begun, by the names that it gave them.
+type under map[string]*begun
+
+type begun struct {
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	output *bufio.Reader
+	said   strings.Builder
+}
+
+type underKey struct{}
+
+// beginCommands are about programs that run beside a script.
+//
+//	begin NAME TEXT PROGRAM ARG…  starts one, and waits until a line that it writes holds TEXT
+//	finish NAME CODE              ends its input, demands that exit code, and prints what it wrote
+//	kill9-it NAME                 ends it at once
+func beginCommands() map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){"begin": begin, "finish": finishBegun, "kill9-it": kill9It}
+}
+
+func begin(ts *testscript.TestScript, _ bool, args []string) {
+	path, err := exec.LookPath(args[2])
+	ts.Check(err)
+	b := &begun{cmd: exec.Command(path, args[3:]...)}
+	b.cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"PATH", "HOME", "XDG_STATE_HOME", "DATA", "VMCTL_DATA_DIR", "TMPDIR"} {
+		b.cmd.Env = append(b.cmd.Env, name+"="+ts.Getenv(name))
+	}
+	stdin, err := b.cmd.StdinPipe()
+	ts.Check(err)
+	stdout, err := b.cmd.StdoutPipe()
+	ts.Check(err)
+	b.cmd.Stderr = b.cmd.Stdout
+	b.stdin, b.output = stdin, bufio.NewReader(stdout)
+	ts.Check(b.cmd.Start())
+	ts.Value(underKey{}).(under)[args[0]] = b
+	for !strings.Contains(b.said.String(), args[1]) {
+		line, err := b.output.ReadString('\n')
+		b.said.WriteString(line)
+		if err != nil {
+			ts.Fatalf("%s never says %q: %v\n%s", args[2], args[1], err, b.said.String())
+		}
+	}
+}
+
+// taken is what was begun under a name, which is free again.
+func taken(ts *testscript.TestScript, name string) *begun {
+	all := ts.Value(underKey{}).(under)
+	b, ok := all[name]
+	if !ok {
+		ts.Fatalf("nothing was begun as %s", name)
+	}
+	delete(all, name)
+	return b
+}
+
+// wait reads what it still says and returns its exit code.
+func (b *begun) wait() (int, error) {
+	_, read := io.Copy(&b.said, b.output)
+	err := b.cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = nil
+	}
+	return b.cmd.ProcessState.ExitCode(), errors.Join(read, err)
+}
+
+func finishBegun(ts *testscript.TestScript, _ bool, args []string) {
+	b := taken(ts, args[0])
+	ts.Check(b.stdin.Close())
+	code, err := b.wait()
+	ts.Check(err)
+	fmt.Fprint(ts.Stdout(), b.said.String())
+	if strconv.Itoa(code) != args[1] {
+		ts.Fatalf("%s: exit code %d, want %s\n%s", args[0], code, args[1], b.said.String())
+	}
+}
+
+func kill9It(ts *testscript.TestScript, _ bool, args []string) {
+	b := taken(ts, args[0])
+	ts.Check(b.cmd.Process.Kill())
+	_, err := b.wait()
+	ts.Check(err)
+}
+
+// end ends what a script has left.
+func (u under) end() {
+	for _, b := range u {
+		b.cmd.Process.Kill() //nolint:errcheck // it may have ended by itself
+		b.wait()             //nolint:errcheck // see above
+	}
+}
