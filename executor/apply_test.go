@@ -383,7 +383,7 @@ func TestParallelism(t *testing.T) {
 			running++
 		case executor.StepDone, executor.StepFailed, executor.StepWarned:
 			running--
-		case executor.StepProgress, executor.Halted:
+		case executor.StepWaiting, executor.StepProgress, executor.Halted:
 		}
 		most = max(most, running)
 	}

@@ -67,9 +67,10 @@ func gated(t *testing.T, source string) (*bench, *house) {
 	return b, h
 }
 
-func (h *house) enter(t *testing.T, name string, pid int) (leave func()) {
+// enter lets somebody work in vm.a.
+func (h *house) enter(t *testing.T) (leave func()) {
 	t.Helper()
-	out, err := h.folder.Enter(t.Context(), spec.Address{Kind: spec.VM, Name: name}, person(pid))
+	out, err := h.folder.Enter(t.Context(), spec.Address{Kind: spec.VM, Name: "a"}, person(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func TestVMIsClosedFromDownToTheEndOfItsChange(t *testing.T) {
 // What takes no VM down closes none.
 func TestWhatTakesNothingDownClosesNothing(t *testing.T) {
 	b, h := gated(t, "vm \"a\" {\n  running = false\n}\n")
-	defer h.enter(t, "a", 1)()
+	defer h.enter(t)()
 	b.spec("vm \"a\" {\n  memory = \"512MiB\"\n}\n")
 	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
 		t.Fatal(summary, err)
@@ -139,7 +140,7 @@ func TestWhatTakesNothingDownClosesNothing(t *testing.T) {
 func TestBusySinceThePlan(t *testing.T) {
 	b, h := gated(t, "vm \"a\" {}\n")
 	b.spec("vm \"a\" {\n  running = false\n}\n")
-	leave := h.enter(t, "a", 1)
+	leave := h.enter(t)
 	defer leave()
 	before := slices.Clone(b.memory.done)
 	summary, err := b.apply(t.Context())
@@ -186,7 +187,7 @@ func TestThoseInsideAreWaitedFor(t *testing.T) {
 	b, h := gated(t, "vm \"a\" {}\nvm \"b\" {}\n")
 	b.spec("vm \"a\" {\n  running = false\n  when_busy = \"wait 1h\"\n}\nvm \"b\" {\n  running = false\n}\n")
 	b.run.Parallelism = 1
-	leave := h.enter(t, "a", 1)
+	leave := h.enter(t)
 	defer leave()
 	var waits []string
 	b.run.Watch = func(e executor.Event) {
@@ -214,7 +215,7 @@ func TestThoseInsideAreWaitedFor(t *testing.T) {
 func TestWaitForThoseInsideHasADeadline(t *testing.T) {
 	b, h := gated(t, "vm \"a\" {}\n")
 	b.spec("vm \"a\" {\n  running = false\n  when_busy = \"wait 1s\"\n}\n")
-	defer h.enter(t, "a", 1)()
+	defer h.enter(t)()
 	summary, err := b.apply(t.Context())
 	if err != nil || len(summary.Failed) != 1 {
 		t.Fatal(summary, err)
@@ -268,7 +269,7 @@ func TestWaitForThoseInsideEndsWithTheRun(t *testing.T) {
 				off += "vm \"b\" {}\n"
 			}
 			b.spec(off)
-			defer h.enter(t, "a", 1)()
+			defer h.enter(t)()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			test.end(b, cancel)
@@ -293,7 +294,7 @@ func TestAllowedInterruptionWaitsForNobodyAndLetsNobodyIn(t *testing.T) {
 	b, h := gated(t, "vm \"a\" {}\n")
 	b.spec("vm \"a\" {\n  running = false\n}\n")
 	b.options.Allow.Interrupt = map[spec.Address]bool{{Kind: spec.VM, Name: "a"}: true}
-	defer h.enter(t, "a", 1)()
+	defer h.enter(t)()
 	b.run.Watch = func(e executor.Event) {
 		if e.Kind == executor.StepStarted && e.Step.Op == "stop" && h.enters(t, "a") {
 			t.Error("one more got in while the VM goes down")

@@ -15,14 +15,15 @@ import (
 	"vmctl/state"
 )
 
-func (s *scene) enter(address string, pids ...int) {
-	a := addr(s.t, address)
+// enter lets processes work in vm.a.
+func (s *scene) enter(pids ...int) {
+	a := addr(s.t, "vm.a")
 	if s.options.Busy == nil {
 		s.options.Busy = map[spec.Address][]state.Holder{}
 	}
 	for _, pid := range pids {
 		s.options.Busy[a] = append(s.options.Busy[a], state.Holder{
-			PID: pid, Host: "ada", Command: fmt.Sprintf("vmctl vm exec %s", address), Since: time.Date(2026, 5, 1, 12, 0, pid, 0, time.UTC),
+			PID: pid, Host: "ada", Command: "vmctl vm exec vm.a", Since: time.Date(2026, 5, 1, 12, 0, pid, 0, time.UTC),
 		})
 	}
 }
@@ -47,11 +48,11 @@ func TestBusy(t *testing.T) {
 		action  string // of the finding
 	}{
 		{
-			name: "nothing takes it down", applied: one, change: func(s *scene) { s.enter("vm.a", 1) },
+			name: "nothing takes it down", applied: one, change: func(s *scene) { s.enter(1) },
 			want: "",
 		},
 		{
-			name: "a live edit leaves those inside alone", applied: one, change: func(s *scene) { s.enter("vm.a", 1) },
+			name: "a live edit leaves those inside alone", applied: one, change: func(s *scene) { s.enter(1) },
 			spec: "vm \"a\" {\n  memory = \"256MiB\"\n  ssh { user = \"me\" }\n}\n",
 			want: `update vm.a: ssh.user: vmctl alone uses it
   ssh.user root -> me, live
@@ -59,13 +60,13 @@ func TestBusy(t *testing.T) {
 `,
 		},
 		{
-			name: "stop", applied: one, change: func(s *scene) { s.enter("vm.a", 1) },
+			name: "stop", applied: one, change: func(s *scene) { s.enter(1) },
 			spec:   "vm \"a\" {\n  memory = \"256MiB\"\n  running = false\n}\n",
 			want:   "stop vm.a: it runs, and running = false\n" + blocked + byBlock + found,
 			action: "not interrupted: it stays as it is",
 		},
 		{
-			name: "restart", applied: one, change: func(s *scene) { s.enter("vm.a", 1) },
+			name: "restart", applied: one, change: func(s *scene) { s.enter(1) },
 			spec:   "vm \"a\" {\n  memory = \"512MiB\"\n}\n",
 			want:   "restart vm.a: memory: the guest sees it at its next start\n  memory 256MiB -> 512MiB, restart\n" + blocked + byBlock + found,
 			action: "not interrupted: it stays as it is",
@@ -73,7 +74,7 @@ func TestBusy(t *testing.T) {
 		{
 			name: "replace, though that is allowed", applied: one,
 			change: func(s *scene) {
-				s.enter("vm.a", 1)
+				s.enter(1)
 				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, "vm.a"): true}
 			},
 			spec:   "vm \"a\" {\n  memory = \"256MiB\"\n  accel = \"tcg\"\n}\n",
@@ -81,13 +82,13 @@ func TestBusy(t *testing.T) {
 			action: "not interrupted: it stays as it is",
 		},
 		{
-			name: "destroy: no block is there to write into", applied: one, change: func(s *scene) { s.enter("vm.a", 1) },
+			name: "destroy: no block is there to write into", applied: one, change: func(s *scene) { s.enter(1) },
 			spec:   "# empty\n",
 			want:   "destroy vm.a: it is not in the spec\n" + blocked + found,
 			action: "not interrupted: it stays as it is",
 		},
 		{
-			name: "whoever is inside of one holds up no other", applied: "vm \"a\" {}\nvm \"b\" {}\n", change: func(s *scene) { s.enter("vm.a", 1) },
+			name: "whoever is inside of one holds up no other", applied: "vm \"a\" {}\nvm \"b\" {}\n", change: func(s *scene) { s.enter(1) },
 			spec: "# empty\n",
 			want: "destroy vm.a: it is not in the spec\n" + blocked + "destroy vm.b: it is not in the spec\n" + found +
 				"0 stop vm.b\n1 delete vm.b after 0\n",
@@ -96,7 +97,7 @@ func TestBusy(t *testing.T) {
 		{
 			name: "allowed by flag", applied: one,
 			change: func(s *scene) {
-				s.enter("vm.a", 1)
+				s.enter(1)
 				s.options.Allow.Interrupt = map[spec.Address]bool{addr(s.t, "vm.a"): true}
 			},
 			spec:   "# empty\n",
@@ -104,24 +105,24 @@ func TestBusy(t *testing.T) {
 			action: "interrupted, as --allow-interrupt says",
 		},
 		{
-			name: "waited for, as the block says", applied: one, change: func(s *scene) { s.enter("vm.a", 1) },
+			name: "waited for, as the block says", applied: one, change: func(s *scene) { s.enter(1) },
 			spec:   "vm \"a\" {\n  memory = \"256MiB\"\n  running = false\n  when_busy = \"wait 90s\"\n}\n",
 			want:   "stop vm.a: it runs, and running = false\n" + found + "0 stop vm.a\n1 record vm.a after 0\n",
 			action: "waited for, at most 1m30s, before it is taken down",
 		},
 		{
-			name: "waited for, as the record says", applied: "vm \"a\" {\n  when_busy = \"wait 1h\"\n}\n", change: func(s *scene) { s.enter("vm.a", 1) },
+			name: "waited for, as the record says", applied: "vm \"a\" {\n  when_busy = \"wait 1h\"\n}\n", change: func(s *scene) { s.enter(1) },
 			spec:   "# empty\n",
 			want:   "destroy vm.a: it is not in the spec\n" + found + "0 stop vm.a\n1 delete vm.a after 0\n",
 			action: "waited for, at most 1h, before it is taken down",
 		},
 		{
 			name: "a VM that is off has nobody inside who could lose anything", applied: "vm \"a\" {\n  running = false\n}\n",
-			change: func(s *scene) { s.enter("vm.a", 1) }, spec: "# empty\n",
+			change: func(s *scene) { s.enter(1) }, spec: "# empty\n",
 			want: "destroy vm.a: it is not in the spec\n0 delete vm.a\n",
 		},
 		{
-			name: "many are counted", applied: one, change: func(s *scene) { s.enter("vm.a", 1, 2, 3, 4, 5) },
+			name: "many are counted", applied: one, change: func(s *scene) { s.enter(1, 2, 3, 4, 5) },
 			spec: "vm \"a\" {\n  memory = \"256MiB\"\n  running = false\n}\n",
 			want: "stop vm.a: it runs, and running = false\n" +
 				strings.Replace(blocked, inside, inside+"; "+strings.ReplaceAll(inside, "1 on ada) since 2026-05-01 12:00:01 UTC", "2 on ada) since 2026-05-01 12:00:02 UTC")+
