@@ -31,6 +31,9 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 	}
 	n := old
 	n.Reserved = false
+	if old.Reserved && c.Object != nil { // an earlier run made it, and did not come to saying so
+		n.Generation = max(n.Generation, c.Generation)
+	}
 	n.Provider, n.Settings, n.Uses = c.Provider, c.Settings, c.Uses
 	n.ID, n.Name = string(c.ID), c.Name
 	if c.Action == providers.ReplaceIt && sinksOnly(step.Phase) {

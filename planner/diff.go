@@ -256,8 +256,9 @@ func (d *differ) manage(c *Change) {
 	c.Applies = maximum(c.Edits)
 	d.drift(c, attrs)
 	d.chooseAction(c, on, wantOn)
+	c.Generation = max(c.Generation, markedGeneration(o))
 	if len(c.Edits) > 0 || c.policyChanged() {
-		c.Generation = max(c.Generation, markedGeneration(o)) + 1
+		c.Generation++
 	}
 	if c.Action == providers.ReplaceIt {
 		c.Replaced++
@@ -391,7 +392,7 @@ func (d *differ) destroy(c *Change) {
 	if d.options.Destroy || c.Blocked != nil {
 		return
 	}
-	if c.Record != nil && c.Record.ID == string(c.Object.ID) && c.Object.Owner != nil && c.Object.Owner.Generation > c.Record.Generation && !d.wasInterrupted(c.Address) {
+	if c.Record != nil && !c.Record.Reserved && c.Record.ID == string(c.Object.ID) && c.Object.Owner != nil && c.Object.Owner.Generation > c.Record.Generation && !d.wasInterrupted(c.Address) {
 		c.Blocked = &Block{
 			Kind:   Blocked,
 			Reason: fmt.Sprintf("the state is older (generation %d) than the object's mark (%d): nothing is deleted on its word", c.Record.Generation, c.Object.Owner.Generation),

@@ -132,7 +132,7 @@ func (o *orderer) alone(c *Change, made []providers.Step, settle bool) []string 
 	case providers.Adopt:
 		ops = append(ops, OpRecord)
 	case providers.Update, providers.Start, providers.Stop, providers.RestartIt, providers.Recover:
-		if !writes && (len(c.Edits) > 0 || c.Record == nil || c.policyChanged() || c.Action == providers.Update) {
+		if !writes && (len(c.Edits) > 0 || c.recordIsBehind() || c.policyChanged() || c.Action == providers.Update) {
 			ops = append(ops, OpRecord)
 		}
 	case providers.Create, providers.ReplaceIt, providers.Destroy, providers.NoOp:
@@ -141,6 +141,12 @@ func (o *orderer) alone(c *Change, made []providers.Step, settle bool) []string 
 		ops = append(ops, OpSettle)
 	}
 	return ops
+}
+
+// recordIsBehind reports whether the record does not know of the object what its
+// mark says: an earlier run made it, and did not come to saying so.
+func (c *Change) recordIsBehind() bool {
+	return c.Record == nil || c.Record.Reserved || c.Generation > c.Record.Generation
 }
 
 func interrupted(findings []providers.Finding, a spec.Address) bool {

@@ -97,7 +97,7 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(s.Records), spec.Address.Compare) {
 		r := s.Records[a]
-		key, err := w.add(o.Types, r.Provider, r.Settings)
+		key, err := w.add(o.Types, r.Provider, current(o.Types[r.Provider.Type], r, attrs[r.Provider]))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a, err)
 		}
@@ -132,6 +132,22 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 
 func (w *World) addresses() []spec.Address {
 	return slices.SortedFunc(maps.Keys(w.placed), spec.Address.Compare)
+}
+
+// current is how a record's system is reached now: as its provider block says,
+// where that is still there and of the same system, else as it was recorded.
+func current(t providers.Type, r state.Record, block cty.Value) cty.Value {
+	if block == cty.NilVal {
+		return r.Settings
+	}
+	now, err := systemKey(t, r.Provider, block)
+	if err != nil {
+		return r.Settings
+	}
+	if then, err := systemKey(t, r.Provider, r.Settings); err != nil || now != then {
+		return r.Settings
+	}
+	return block
 }
 
 // add registers the system of a provider. Two blocks with the same settings are
