@@ -305,6 +305,8 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
 	case on && d.unready(c):
 		c.Action, c.Reason = providers.Start, "it runs, and was not ready yet"
+	case down && leftBehind(c.Object):
+		c.Action, c.Reason = providers.Update, "what its last run left is removed"
 	case c.policyChanged():
 		c.Action, c.Reason = providers.Update, "how vmctl treats it changed; the object stays as it is"
 	case d.outdated(c):
@@ -312,6 +314,13 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	default:
 		c.Action = providers.NoOp
 	}
+}
+
+// leftBehind reports whether a run that is over left something of the object.
+func leftBehind(o *providers.Object) bool {
+	return slices.ContainsFunc(o.Findings, func(f providers.Finding) bool {
+		return f.Kind == providers.FindLeftover || f.Kind == providers.FindStaleLock
+	})
 }
 
 // stopped reports whether nothing of the object runs. A paused one holds memory,

@@ -71,7 +71,7 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 	case opUnlock:
 		return j.release(ctx)
 	case opClear:
-		return j.clear()
+		return j.clear(ctx)
 	default:
 		return j.delete()
 	}
@@ -299,9 +299,35 @@ func (j *job) release(ctx context.Context) (providers.Result, error) {
 	return j.result(ctx, providers.Done, j.seen.lock.evidence)
 }
 
+// tidy removes what the last run of a VM left that is off.
+func (j *job) tidy(ctx context.Context) (providers.Result, error) {
+	if j.seen != nil && !j.seen.on() {
+		if j.seen.leftover == "" {
+			return j.result(ctx, providers.AlreadyTrue, "nothing is left")
+		}
+		if err := j.expected(); err != nil {
+			return providers.Result{}, err
+		}
+		if err := j.forgetRun(j.seen.vmFile); err != nil {
+			return providers.Result{}, fail(err, "tidy up after the last run of %s", j.Name)
+		}
+		return j.result(ctx, providers.Done, j.seen.leftover)
+	}
+	if err := j.there(); err != nil {
+		return providers.Result{}, err
+	}
+	return providers.Result{}, &providers.Failure{
+		Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
+		Err: fmt.Errorf("tidy up after %s: it is %s", j.Address, j.seen.state),
+	}
+}
+
 // clear removes what is left of a VM that is gone: the files of its processes.
 // Neither its own file nor its disk is left, or it would not be gone.
-func (j *job) clear() (providers.Result, error) {
+func (j *job) clear(ctx context.Context) (providers.Result, error) {
+	if j.Args[argKeep] != "" {
+		return j.tidy(ctx)
+	}
 	if err := j.expected(); err != nil {
 		return providers.Result{}, err
 	}

@@ -24,8 +24,9 @@ const (
 
 // Arguments of steps.
 const (
-	argWhenUp   = "when_up" // stop: not before it is up, or had its time for that
-	argThenMake = "then_make"
+	argWhenUp   = "when_up"   // stop: not before it is up, or had its time for that
+	argThenMake = "then_make" // clear: another is made in its place
+	argKeep     = "keep"      // clear: the VM exists, and only its run is over
 	yes         = "true"
 )
 
@@ -56,6 +57,8 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		s.define()
 		s.upIfWanted()
 	case providers.Update:
+		s.unlock()
+		s.tidy()
 		s.redefine()
 	case providers.RestartIt:
 		s.downWhenUp()
@@ -221,6 +224,14 @@ func (s *sequence) unlock() {
 		return
 	}
 	s.addOld(providers.Step{Op: opUnlock, Phase: providers.PhaseRelease, Timeout: fileTimeout, Frees: s.disk(o.Name)})
+}
+
+// tidy removes what the last run of a VM left that is off and stays so. Starting
+// and deleting one do that by themselves.
+func (s *sequence) tidy() {
+	if s.change.Object.State == providers.StateOff && s.found(providers.FindLeftover) {
+		s.addOld(providers.Step{Op: opClear, Phase: providers.PhaseRelease, Timeout: fileTimeout, Args: map[string]string{argKeep: yes}})
+	}
 }
 
 // clear removes what is left of a VM that does not exist any more.
