@@ -171,13 +171,32 @@ func (w *simWorld) breakThings() {
 	w.faults = nil
 	for i := range rapid.IntRange(0, 3).Draw(w.t, "faults") {
 		f := rapid.SampledFrom([][2]string{
-			{"define", "fail"}, {"define", "partial"}, {"define", "unreadable"},
-			{"redefine", "fail"}, {"redefine", "partial"},
-			{"start", "fail"}, {"start", "partial"}, {"start", "die"}, {"start", "slow"},
-			{"wait_ready", "fail"}, {"wait_ready", "die"}, {"wait_ready", "slow"},
-			{"stop", "fail"}, {"stop", "partial"}, {"stop", "ignore_request"}, {"stop", "late_exit"}, {"stop", "leak_pid"}, {"stop", "unreadable"},
-			{"recover", "fail"}, {"recover", "partial"}, {"recover", "ignore_request"}, {"recover", "leak_pid"},
-			{"delete", "fail"}, {"delete", "partial"}, {"unlock", "fail"}, {"clear", "fail"},
+			{"define", "fail"},
+			{"define", "partial"},
+			{"define", "unreadable"},
+			{"redefine", "fail"},
+			{"redefine", "partial"},
+			{"start", "fail"},
+			{"start", "partial"},
+			{"start", "die"},
+			{"start", "slow"},
+			{"wait_ready", "fail"},
+			{"wait_ready", "die"},
+			{"wait_ready", "slow"},
+			{"stop", "fail"},
+			{"stop", "partial"},
+			{"stop", "ignore_request"},
+			{"stop", "late_exit"},
+			{"stop", "leak_pid"},
+			{"stop", "unreadable"},
+			{"recover", "fail"},
+			{"recover", "partial"},
+			{"recover", "ignore_request"},
+			{"recover", "leak_pid"},
+			{"delete", "fail"},
+			{"delete", "partial"},
+			{"unlock", "fail"},
+			{"clear", "fail"},
 		}).Draw(w.t, "fault")
 		address := rapid.SampledFrom([]string{"", "vm.a", "vm.b"}).Draw(w.t, "address")
 		w.faults = append(w.faults, worldFault(f[0], f[1], address, i+1))
@@ -191,7 +210,9 @@ func (w *simWorld) settle() {
 	w.faults = nil
 	for range 2 {
 		w.say("apply of %+v", w.wanted)
-		w.apply(-1, 10, stopsAtFailure)
+		if !w.apply(-1, 10, stopsAtFailure) {
+			w.failf("an apply without faults failed")
+		}
 		w.untouched()
 	}
 	s, err := w.store().Read(context.Background())
