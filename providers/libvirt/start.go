@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"vmctl/providers"
@@ -156,7 +157,7 @@ func (j *job) bootOn(ctx context.Context, domainType string) error {
 		if err == nil {
 			return j.watch(ctx)
 		}
-		taken, ok := takenPort(err.Error())
+		taken, ok := takenPort(j.lastWords(err))
 		if !ok || !taken.fixed() {
 			return j.notStarted(ctx, err)
 		}
@@ -167,6 +168,16 @@ func (j *job) bootOn(ctx context.Context, domainType string) error {
 		j.say("host port %d is taken by now: another one is chosen", taken.Host)
 		ports[i].Host = 0
 	}
+}
+
+// lastWords is what QEMU said when it did not start. libvirt does not always wait
+// for that: then it only reports that nobody answers, and QEMU's log has the rest.
+func (j *job) lastWords(err error) string {
+	words := err.Error()
+	if strings.Contains(words, "monitor") { // QEMU was there: the log's end is its own
+		words += "\n" + strings.Join(tailOfFile(j.qemuLog(j.Name)), "\n")
+	}
+	return words
 }
 
 // bootError says that a guest did not get anywhere, and that its accelerator may

@@ -68,6 +68,19 @@ start: done, running
 			calls: "define lab.dev\nstart lab.dev on qemu\n",
 		},
 		{
+			name: "a fixed port is taken, and only QEMU's log says so", want: map[string]cty.Value{"port_forward": forwards("auto", "8081")},
+			prepare: func(l *lab) {
+				l.Refuses["start"] = libvirt.ErrLibvirt("failed to connect to monitor socket: Connection refused")
+				l.file("cache/libvirt/qemu/log/lab.dev.log", "-netdev \\\nuser \\\n-msg timestamp=on\n"+
+					"qemu-system-x86_64: -netdev user: Could not set up host forwarding rule 'tcp:127.0.0.1:8081-:8081'\n")
+			},
+			says: `start: failed port_taken: start vm.dev: host port 127.0.0.1:8081/tcp is taken
+  next: see who holds it: ss -ltnp 'sport = :8081'
+  next: or set another host port in port_forward of vm.dev, or "auto"
+`,
+			calls: "define lab.dev\nstart lab.dev on qemu\n",
+		},
+		{
 			name: "no port is left",
 			prepare: func(l *lab) {
 				l.Refuses["start"] = libvirt.ErrLibvirt("Could not set up host forwarding rule 'tcp:127.0.0.1:0-:22'")
