@@ -20,6 +20,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// One package signals, one runs commands, one reads HCL: code elsewhere that does
+// is reported, line by line.
+//
+// row L32
+// row X19
 func TestPlantedCodeIsReported(t *testing.T) {
 	root := t.TempDir()
 	writeModule(t, root)

@@ -42,7 +42,7 @@ func plants() []plant {
 		{dir: "state", imp: "vmctl/spec"},
 		{dir: "state", imp: "vmctl/internal/lockfile"},
 
-		{rule: "busy", dir: "busy", imp: "vmctl/planner"},
+		{rule: "busy", dir: "busy", imp: "vmctl/providers"},
 		{dir: "busy", imp: "vmctl/spec"},
 		{dir: "busy", imp: "vmctl/state"},
 		{dir: "busy", imp: "vmctl/internal/lockfile"},
@@ -110,7 +110,12 @@ func plants() []plant {
 		{rule: signal, dir: "providers/stop", imp: "os", code: `var p *os.Process; _ = p.Signal(os.Interrupt)`},
 		{rule: signal, dir: "providers/stop", imp: "syscall", code: `_ = syscall.Kill(1, 0)`},
 		{rule: signal, dir: "providers/stop", imp: "golang.org/x/sys/unix", code: `_ = unix.Kill(1, 0)`},
+		{rule: signal, dir: "providers/sim", imp: "os", code: `_, _ = os.FindProcess(1)`},
+		{rule: signal, dir: "providers/sim", imp: "golang.org/x/sys/unix", code: `_ = unix.Tgkill(1, 1, 0)`},
+		{rule: signal, dir: "cmd/internal/cli", imp: "golang.org/x/sys/unix", code: `_ = unix.PidfdSendSignal(1, 0, nil, 0)`},
+		{rule: signal, dir: "cmd/internal/cli", imp: "golang.org/x/sys/windows", code: `_ = windows.TerminateProcess(1, 0)`},
 		{dir: "internal/process", imp: "golang.org/x/sys/unix", code: `_ = unix.Kill(1, 0)`},
+		{dir: "internal/process", imp: "golang.org/x/sys/windows", code: `_ = windows.TerminateProcess(1, 0)`},
 
 		// row A31: an error is not dropped without a word, nor without a reason
 		{rule: "errcheck", dir: "executor", imp: "os", code: `os.Remove("x")`},
@@ -149,7 +154,12 @@ var libraries = [][3]string{
 	{"github.com/hashicorp/hcl/v2", "hclsyntax/hclsyntax.go", "package hclsyntax\n"},
 	{"github.com/pkg/errors", "errors.go", "package errors\n"},
 	{"github.com/stretchr/testify", "assert/assert.go", "package assert\n"},
-	{"golang.org/x/sys", "unix/unix.go", "package unix\n\nfunc Kill(pid, signal int) error { return nil }\n"},
+	{
+		"golang.org/x/sys", "unix/unix.go", "package unix\n\nfunc Kill(pid, signal int) error { return nil }\n\n" +
+			"func Tgkill(group, thread, signal int) error { return nil }\n\n" +
+			"func PidfdSendSignal(fd, signal int, info *int, flags int) error { return nil }\n",
+	},
+	{"golang.org/x/sys", "windows/windows.go", "package windows\n\nfunc TerminateProcess(process, status int) error { return nil }\n"},
 }
 
 const plantedLine = 5 // where a plant's offence stands in its file

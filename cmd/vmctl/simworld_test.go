@@ -328,7 +328,7 @@ func (l *eventLog) hear(e executor.Event) {
 		if l.halted != "" && !l.lowered[e.Step.Change] {
 			l.world.t.Errorf("%s %s began after %q (rule 13)", e.Step.Op, e.Step.Address, l.halted)
 		}
-	case executor.StepProgress, executor.StepFailed, executor.StepWarned:
+	case executor.StepProgress, executor.StepWaiting, executor.StepFailed, executor.StepWarned:
 	}
 }
 
