@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 	"time"
@@ -118,12 +119,17 @@ func (e *MismatchError) Error() string {
 		e.Path, e.HasProject, e.HasID, e.WantProject, e.WantsID)
 }
 
-// withAdvice adds what to do about a full disk.
+// withAdvice adds what to do about a full disk, and about a folder that cannot be
+// written to.
 func withAdvice(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%w: free some space there, then run the command again", err)
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: make the data directory writable for this user, or choose another with --data-dir", err)
+	default:
+		return err
 	}
-	return err
 }
 
 // quote writes a path as a shell reads it.

@@ -82,21 +82,21 @@ func (f Folder) Holder(ctx context.Context) (h Holder, held bool, err error) {
 // continues the snapshot. What an earlier run left in its journal becomes a new
 // snapshot first. It fails as Read does, and with a *LockedError.
 func (f Folder) Open(ctx context.Context, o Owner) (Journal, error) {
-	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data directory: %w", err)
-	}
 	lock, err := f.lock(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	j, err := f.open(lock)
 	if err != nil {
-		return nil, errors.Join(err, lock.Release())
+		return nil, errors.Join(withAdvice(err), lock.Release())
 	}
 	return j, nil
 }
 
 func (f Folder) lock(ctx context.Context, o Owner) (*lockfile.Lock, error) {
+	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", withAdvice(err))
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("take the run lock: %w", err)
@@ -116,7 +116,7 @@ func (f Folder) lock(ctx context.Context, o Owner) (*lockfile.Lock, error) {
 		return nil, &LockedError{Dir: f.Dir, Holder: Holder(held.Owner), Replaced: held.Replaced, Self: held.Owner.PID == os.Getpid() && held.Owner.Host == host}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("take the run lock: %w", err)
+		return nil, fmt.Errorf("take the run lock: %w", withAdvice(err))
 	}
 	return lock, nil
 }

@@ -32,6 +32,10 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(childTask) {
 	case "write":
 		err = writeForever(folderAt(os.Args[1]))
+	case "bump":
+		err = bump(folderAt(os.Args[1]), os.Args[2])
+	case "begin":
+		err = beginAndWait(folderAt(os.Args[1]))
 	case "small-disk":
 		err = fillDisk(folderAt(os.Args[1]), os.Args[2])
 	default:

@@ -49,9 +49,6 @@ func (f Folder) Diagnose(ctx context.Context) (Repair, error) {
 // result has a serial of its own. A state that is whole is left as it is. A state
 // of a newer vmctl or of another project is an error, as it is to Read.
 func (f Folder) Repair(ctx context.Context, o Owner) (r Repair, err error) {
-	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
-		return Repair{}, fmt.Errorf("make the data directory: %w", err)
-	}
 	lock, err := f.lock(ctx, o)
 	if err != nil {
 		return Repair{}, err
@@ -79,12 +76,15 @@ func (f Folder) restore(s salvage, j *journal) error {
 		if err != nil {
 			return fmt.Errorf("keep a copy of what is damaged: %w", err)
 		}
+		if err := atomicfile.Clean(s.Kept[i]); err != nil {
+			return err
+		}
 		if err := atomicfile.Write(s.Kept[i], data, 0o600); err != nil {
-			return withAdvice(err)
+			return fmt.Errorf("repair the state: %w", withAdvice(err))
 		}
 	}
 	if err := j.store(s.snapshot); err != nil {
-		return withAdvice(err)
+		return fmt.Errorf("repair the state: %w", withAdvice(err))
 	}
 	return f.removeJournals(s.snapshot.Serial)
 }

@@ -73,16 +73,46 @@ func watchThread() (int, error) {
 	return int(fd), nil
 }
 
-// program asks about the calls of the table, and lets all others pass.
+// program asks about the calls of the table, and lets all others pass. It also
+// lets pass what Go's runtime writes to wake itself: whoever has to answer may
+// have to wait for that.
 func program() []unix.SockFilter {
-	numbers := slices.Sorted(maps.Keys(kinds))
+	numbers := slices.DeleteFunc(slices.Sorted(maps.Keys(kinds)), func(nr int) bool { return nr == unix.SYS_WRITE })
+	own := wakers()
+	ask := 3 + len(numbers) + len(own)                                              // index of the instruction that asks; the next one lets pass
 	all := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}} // seccomp_data.nr
-	for i, nr := range numbers {
-		all = append(all, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(len(numbers) - i), K: uint32(nr)})
+	jump := func(value uint32, yes, no int) {
+		next := len(all) + 1
+		all = append(all, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(yes - next), Jf: uint8(no - next), K: value})
+	}
+	for _, nr := range numbers {
+		jump(uint32(nr), ask, len(all)+1)
+	}
+	jump(unix.SYS_WRITE, len(all)+1, ask+1)
+	all = append(all, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 16}) // seccomp_data.args[0]
+	for _, fd := range own {
+		jump(uint32(fd), ask+1, len(all)+1)
 	}
 	return append(all,
-		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
-		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF})
+		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
+		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
+}
+
+// wakers are the descriptors by which the runtime wakes itself.
+func wakers() []int {
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil
+	}
+	var all []int
+	for _, e := range open {
+		target, err := os.Readlink("/proc/self/fd/" + e.Name())
+		fd, notNumber := strconv.Atoi(e.Name())
+		if err == nil && notNumber == nil && target == "anon_inode:[eventfd]" {
+			all = append(all, fd)
+		}
+	}
+	return all
 }
 
 // notification is struct seccomp_notif, reply is struct seccomp_notif_resp.
@@ -139,8 +169,12 @@ func (w *watcher) answer() error {
 	}
 	r := reply{ID: n.ID, Flags: goOn}
 	if call, ok := w.call(n); ok {
-		if errno := w.decide(call); errno != 0 {
-			r.Flags, r.Error = 0, -int32(errno)
+		errno := w.decide(call)
+		if errno != 0 {
+			r.Flags = 0
+		}
+		if errno != Pretended {
+			r.Error = -int32(errno)
 		}
 	}
 	if err := w.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)); err != nil && !errors.Is(err, unix.ENOENT) {

@@ -70,7 +70,7 @@ func (p *page) lock(l LockEntry, name, hang int) {
 	}
 	p.put(0, hang, padded(txt(l.Name), name+1), txt(" "), padded(in(look, l.State), len("shared")+1), txt(" "+first))
 	for _, line := range lines {
-		p.put(hang-1, hang, txt(line))
+		p.put(hang, hang, txt(line))
 	}
 }
 

@@ -1,0 +1,144 @@
+package state_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/state"
+)
+
+// written is a data directory as the first build that had format 1 wrote it, with
+// the journal of a run that was killed. These files are never written anew: what
+// they hold has to be read for ever.
+func written(t *testing.T) state.Folder {
+	t.Helper()
+	f := folder(t)
+	for _, name := range []string{"state.json", "state.json.backup", "journal-2.ndjson"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "format1", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		place(t, f, name, string(text))
+	}
+	return f
+}
+
+// wantWritten is what those files say.
+func wantWritten(t *testing.T, s *state.Snapshot) {
+	t.Helper()
+	a, b := record("dev", 1<<30), record("web", 1<<29)
+	a.LastStop, a.Ready, a.Reserved = "forced", false, false
+	a.Digests = map[string]string{"password": "sha256:00"}
+	b.Reserved = true
+	b.Uses = nil
+	want := map[string]state.Record{dev.String(): a, webA.String(): b}
+	got := map[string]state.Record{}
+	for address, r := range s.Records {
+		got[address.String()] = r
+	}
+	if d := diff(want, got); d != "" {
+		t.Errorf("records (-want +got):\n%s", d)
+	}
+	if got := interrupted(s); got != `r3/1 start vm.web["a"]` {
+		t.Errorf("interrupted %s", got)
+	}
+}
+
+func TestFormat1IsReadForEver(t *testing.T) {
+	f := written(t)
+	s := read(t, f)
+	if s.Serial != 2 || s.Format != state.Format {
+		t.Errorf("serial %d, format %d", s.Serial, s.Format)
+	}
+	wantWritten(t, s)
+	closeIt(t, open(t, f))
+	wantWritten(t, read(t, f))
+}
+
+// toSecond is how a format 2 could be: every address is called by another field.
+func toSecond() map[int]state.Upgrade {
+	rename := func(data []byte) ([]byte, error) {
+		if bytes.Contains(data, []byte("cannot be read")) {
+			return nil, errors.New("planted")
+		}
+		return bytes.ReplaceAll(data, []byte(`"written_by":`), []byte(`"vmctl_version":`)), nil
+	}
+	return map[int]state.Upgrade{1: {Snapshot: rename, Entry: rename}}
+}
+
+// An older format is turned into the newest one while it is read, which changes
+// nothing on disk. The first write keeps the old file.
+func TestOlderFormatIsKeptAtTheFirstWrite(t *testing.T) {
+	for what, change := range map[string]func(*testing.T, state.Folder){
+		"by a journal that a killed run left": func(t *testing.T, f state.Folder) { closeIt(t, open(t, f)) },
+		"by an entry": func(t *testing.T, f state.Folder) {
+			if err := os.Remove(filepath.Join(f.Dir, "journal-2.ndjson")); err != nil {
+				t.Fatal(err)
+			}
+			j := open(t, f)
+			appendTo(t, j, state.Entry{Run: "r4", Kind: state.Note, Op: "looked"})
+			crashed := abandon(t, f)
+			crashed = state.Reading(crashed, 2, toSecond())
+			if s := read(t, crashed); s.Serial != 2 || s.Format != 2 {
+				t.Errorf("killed after the first entry: serial %d, format %d", s.Serial, s.Format)
+			}
+			closeIt(t, j)
+		},
+		"by a repair": func(t *testing.T, f state.Folder) {
+			place(t, f, "journal-2.ndjson", file(t, f, "journal-2.ndjson")+"torn")
+			if _, err := f.Repair(t.Context(), state.Owner{Command: "vmctl state repair"}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			f := state.Reading(written(t), 2, toSecond())
+			old := strings.Replace(file(t, f, "state.json"), `"vmctl_version":`, `"written_by":`, 1)
+			place(t, f, "state.json", old)
+			before := contents(t, f)
+			wantWritten(t, read(t, f))
+			if d := cmp.Diff(before, contents(t, f)); d != "" {
+				t.Errorf("reading changed files (-before +after):\n%s", d)
+			}
+			change(t, f)
+			if d := cmp.Diff(old, file(t, f, "state.json.v1")); d != "" {
+				t.Errorf("the old file (-want +got):\n%s", d)
+			}
+			if got := file(t, f, "state.json"); !strings.Contains(got, `"format": 2`) {
+				t.Errorf("the new file: %s", got)
+			}
+			if s := read(t, f); s.Format != 2 || s.Records[dev].ID == "" {
+				t.Errorf("afterwards format %d, %d records", s.Format, len(s.Records))
+			}
+			// Only the first write meets an older file.
+			place(t, f, "state.json.v1", "as it was")
+			j := open(t, f)
+			appendTo(t, j, state.Entry{Run: "r5", Kind: state.Note, Op: "looked"})
+			closeIt(t, j)
+			if got := file(t, f, "state.json.v1"); got != "as it was" {
+				t.Errorf("written again: %s", got)
+			}
+		})
+	}
+}
+
+func TestFormatThatCannotBeReadAnyMore(t *testing.T) {
+	f := state.Reading(written(t), 3, toSecond())
+	err := refused(t, f)
+	want := "read the state: " + f.Dir + "/state.json is corrupt: it has format 2, which this vmctl cannot read any more; nothing was changed\n"
+	if !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	f = state.Reading(f, 2, toSecond())
+	place(t, f, "state.json", strings.Replace(file(t, f, "state.json"), "example", "cannot be read", 1))
+	if err := refused(t, f); !strings.Contains(fmt.Sprint(err), "turn format 1 into 2: planted") {
+		t.Errorf("an upgrade that fails: %v", err)
+	}
+}
