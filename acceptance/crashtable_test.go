@@ -42,6 +42,8 @@ func off(spec string) string { return edited(spec, "  cpus ", "  running = false
 
 func bigger(spec string) string { return edited(spec, "256MiB", "320MiB") }
 
+var startDev = []string{"vm", "start", "dev"}
+
 var destroyAll = []string{"destroy", "--auto-approve"}
 
 // simOperations are all that a simulated host can do.
@@ -56,7 +58,7 @@ var simOperations = []operation{
 	{name: "stop", before: simVM, spec: off(simVM)},
 	{name: "start", before: off(simVM), spec: simVM},
 	{name: "stop by command", before: simVM, spec: simVM, args: []string{"vm", "stop", "dev"}},
-	{name: "start by command", before: off(simVM), spec: off(simVM), args: []string{"vm", "start", "dev"}},
+	{name: "start by command", before: off(simVM), spec: off(simVM), args: startDev, again: startDev},
 	{name: "restart by command", before: simVM, spec: simVM, args: []string{"vm", "restart", "dev"}},
 	{name: "start what was killed", before: simVM, spec: simVM, damage: killed},
 	{name: "recover what is broken", before: simVM, spec: simVM, damage: func(s *crashSite) { s.remove("sim-here/run/*.pid") }},

@@ -19,8 +19,8 @@ func Clear(ctx context.Context, path string) (left []Owner, err error) {
 	for _, seat := range append([]string{path}, seats(path)...) {
 		if owner, found := leftBehind(seat); found {
 			left = append(left, owner)
-			err = errors.Join(err, removeRecord(seat))
 		}
+		err = errors.Join(err, removeRecord(seat)) // what was half written too
 	}
 	if err = errors.Join(err, unlock(lock), lock.Close()); err != nil {
 		return left, fmt.Errorf("clear lock %s: %w", path, err)

@@ -55,6 +55,9 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	}
 	defer func() { err = errors.Join(err, journal.Close()) }()
 	a.log().Info("run lock taken", slog.String("dir", p.dir))
+	if err := p.busy().Tidy(ctx); err != nil {
+		return err
+	}
 	snapshot := journal.Snapshot()
 	a.notes(snapshot)
 	moves := planner.Moves(p.config, snapshot)
