@@ -1,6 +1,7 @@
 package busy_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,8 +42,12 @@ func TestTidy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(map[spec.Address][]state.Holder{dev: {who(1)}, other: {who(2)}}, inside); d != "" {
+	if d := cmp.Diff(map[spec.Address][]state.Holder{dev: {who(1)}}, inside); d != "" {
 		t.Errorf("inside (-want +got):\n%s", d)
+	}
+	var closed *busy.ClosedError
+	if _, err := f.Enter(t.Context(), other, who(3)); !errors.As(err, &closed) || closed.By != who(2) {
+		t.Errorf("enter what is closed: %v", err)
 	}
 	leave()
 	open()
