@@ -7,6 +7,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
@@ -80,7 +81,7 @@ func BusyReason(holders []state.Holder) string {
 func BusyNext(c *Change) []string {
 	next := []string{
 		"let them end, or end them where they run; then repeat the command",
-		"or interrupt them: --allow-interrupt=" + shellQuote(c.Address.String()),
+		"or interrupt them: --allow-interrupt=" + shellword.Quote(c.Address.String()),
 	}
 	if c.Want != nil && c.Busy.Wait == 0 {
 		next = append(next, fmt.Sprintf("or have them waited for: when_busy = \"wait 30m\" in the block of %s", c.Address))

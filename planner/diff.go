@@ -9,6 +9,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
@@ -405,7 +406,7 @@ func (d *differ) destroy(c *Change) {
 		c.Blocked = &Block{
 			Kind:   Blocked,
 			Reason: fmt.Sprintf("the state is older (generation %d) than the object's mark (%d): nothing is deleted on its word", c.Record.Generation, c.Object.Owner.Generation),
-			Next:   []string{"if the object really should go: vmctl destroy --target=" + shellQuote(c.Address.String())},
+			Next:   []string{"if the object really should go: vmctl destroy --target=" + shellword.Quote(c.Address.String())},
 		}
 	}
 }
@@ -483,11 +484,4 @@ func dependenciesFirst(all []spec.Address, uses map[spec.Address][]spec.Address)
 		visit(a)
 	}
 	return sorted
-}
-
-func shellQuote(s string) string {
-	if !strings.ContainsAny(s, "[]\"' \\$`") {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
@@ -35,7 +36,7 @@ func (d *differ) ceilings(c *Change) {
 			Next:   []string{fmt.Sprintf("add to the block of %s: lifecycle { on_change = { %s = %q } }", c.Address, top, e.Verdict.Applies)},
 		}
 		if e.Verdict.Applies == providers.Replace {
-			c.Blocked.Next = append(c.Blocked.Next, "or allow it once: --allow-replace="+shellQuote(c.Address.String()))
+			c.Blocked.Next = append(c.Blocked.Next, "or allow it once: --allow-replace="+shellword.Quote(c.Address.String()))
 		}
 		return
 	}
@@ -69,7 +70,7 @@ func (d *differ) protect(c *Change) {
 	c.Blocked = &Block{
 		Kind:   Blocked,
 		Reason: fmt.Sprintf("lifecycle.prevent_destroy is set, and this is a %s", c.Action),
-		Next:   []string{"if it really should go: --allow-destroy=" + shellQuote(c.Address.String())},
+		Next:   []string{"if it really should go: --allow-destroy=" + shellword.Quote(c.Address.String())},
 	}
 }
 

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"syscall"
 	"time"
+
+	"vmctl/internal/shellword"
 )
 
 // LockedError says that another process holds the run lock.
@@ -70,10 +71,10 @@ func (e *CorruptError) Error() string {
 		where = fmt.Sprintf("%s, line %d,", e.Path, e.Line)
 	}
 	found := fmt.Sprintf("read the state: %s is corrupt: %v; nothing was changed", where, e.Err)
-	aside := fmt.Sprintf("mv %s %s", quote(e.Path), quote(e.Path+".corrupt"))
+	aside := fmt.Sprintf("mv %s %s", shellword.Quote(e.Path), shellword.Quote(e.Path+".corrupt"))
 	switch {
 	case e.repair == "" && e.Backup != "":
-		return found + fmt.Sprintf("\nto go back to the snapshot before it, %s:\n%s && cp -p %s %s", e.Backup, aside, quote(e.Backup), quote(e.Path))
+		return found + fmt.Sprintf("\nto go back to the snapshot before it, %s:\n%s && cp -p %s %s", e.Backup, aside, shellword.Quote(e.Backup), shellword.Quote(e.Path))
 	case e.repair == "":
 		return found + "\nto go on without it, and find by its marks what this project owns:\n" + aside
 	case e.Backup != "":
@@ -130,15 +131,4 @@ func withAdvice(err error) error {
 	default:
 		return err
 	}
-}
-
-// quote writes a path as a shell reads it.
-func quote(path string) string {
-	plain := func(r rune) bool {
-		return strings.ContainsRune("/._-+:@%", r) || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-	}
-	if strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

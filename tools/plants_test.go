@@ -64,6 +64,7 @@ func plants() []plant {
 		{rule: "planner", dir: "planner", imp: "vmctl/providers/libvirt"},
 		{rule: "planner", dir: "planner", imp: "vmctl/internal/run"},
 		{dir: "planner", imp: "vmctl/spec"},
+		{dir: "planner", imp: "vmctl/internal/shellword"},
 		{dir: "planner", imp: "vmctl/state"},
 		{dir: "planner", imp: "vmctl/providers"},
 		{dir: "planner", imp: "vmctl/providers/sim", inTest: true},

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"vmctl/internal/sshx"
 )
@@ -97,63 +96,6 @@ func TestPublicKeyBehindAPassphrase(t *testing.T) {
 	if got, err := sshx.PublicKey(filepath.Join("testdata", "locked")); got != want || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-}
-
-// row A42
-func TestQuote(t *testing.T) {
-	for want, args := range map[string][]string{
-		"git fetch origin":    {"git", "fetch", "origin"},
-		"'' 'a b' 'it'\\''s'": {"", "a b", "it's"},
-		"'$(id)' 'x;y' '~'":   {"$(id)", "x;y", "~"},
-		"'a\nb' /x/y.z=1":     nil,
-	} {
-		if args == nil {
-			want, args = "'a\nb' '/x/y.z=1'", []string{"a\nb", "/x/y.z=1"}
-		}
-		if got := sshx.Quote(args); got != want {
-			t.Errorf("Quote(%q) = %s, want %s", args, got, want)
-		}
-	}
-}
-
-// A line that Quote wrote is taken apart into the same arguments.
-// row A42
-func TestQuoteComesBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		args := rapid.SliceOfN(rapid.StringMatching(`[ -~\n\t]{0,12}`), 1, 5).Draw(t, "args")
-		if got := split(sshx.Quote(args)); !cmp.Equal(args, got) {
-			t.Fatalf("%q came back as %q", args, got)
-		}
-	})
-}
-
-// split reads a line by the rules of a POSIX shell, as far as quoting goes.
-func split(line string) []string {
-	var args []string
-	var word strings.Builder
-	quoted, begun := false, false
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
-		case c == '\'':
-			quoted, begun = !quoted, true
-		case quoted:
-			word.WriteByte(c)
-		case c == '\\':
-			i++
-			word.WriteByte(line[i])
-		case c == ' ':
-			args = append(args, word.String())
-			word.Reset()
-			begun = false
-		default:
-			word.WriteByte(c)
-			begun = true
-		}
-	}
-	if begun || word.Len() > 0 {
-		args = append(args, word.String())
-	}
-	return args
 }
 
 func ensure(t *testing.T, path string) string {

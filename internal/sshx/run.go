@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"golang.org/x/crypto/ssh"
+
+	"vmctl/internal/shellword"
 )
 
 // Command is a command for Run.
@@ -27,7 +29,7 @@ func Run(ctx context.Context, t Target, c Command) (int, error) {
 	}
 	status, err := runOn(ctx, client, func(s *ssh.Session) error {
 		s.Stdin, s.Stdout, s.Stderr = c.Stdin, c.Stdout, c.Stderr
-		return s.Run(Quote(c.Args))
+		return s.Run(shellword.Join(c.Args))
 	})
 	if err != nil {
 		return 0, fmt.Errorf("run a command as %s: %w", t, err)

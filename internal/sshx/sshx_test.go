@@ -238,6 +238,14 @@ func TestRun(t *testing.T) {
 			args:   []string{"printf", "%s|", "x;touch " + trap, "$(touch " + trap + ")", "`touch " + trap + "`", "&& touch " + trap, "it's", "", "a  b", "*"},
 			stdout: "x;touch " + trap + "|$(touch " + trap + ")|`touch " + trap + "`|&& touch " + trap + "|it's||a  b|*|",
 		},
+		{
+			name:   "nor is it one for a shell that was asked for",
+			args:   []string{"sh", "-c", `printf '%s|' "$@"`, "-n", "--", "-e", "x;touch " + trap, "a\ntouch " + trap + "\n", "$(id)", "\"", "\\"},
+			stdout: "--|-e|x;touch " + trap + "|a\ntouch " + trap + "\n|$(id)|\"|\\|",
+		},
+		{name: "no option of the shell", args: []string{"-s"}, stdin: "touch " + trap + "\n", status: 127, stderr: "any"},
+		{name: "no assignment", args: []string{"A=1", "touch", trap}, status: 127, stderr: "any"},
+		{name: "no keyword", args: []string{"if", "true"}, status: 127, stderr: "any"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer

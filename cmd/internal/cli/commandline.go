@@ -2,6 +2,8 @@ package cli
 
 import (
 	"strings"
+
+	"vmctl/internal/shellword"
 )
 
 // commandLine is a command that the reader can type: the flags that choose the
@@ -35,19 +37,5 @@ func (a *app) commandLine(name string, f planFlags, more ...string) string {
 	add("allow-destroy", f.allowDestroy...)
 	add("allow-interrupt", f.allowInterrupt...)
 	words = append(words, more...)
-	for i, w := range words {
-		words[i] = shellWord(w)
-	}
-	return strings.Join(words, " ")
-}
-
-// shellWord quotes a word where a shell would read it as something else.
-func shellWord(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:@%+,", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return shellword.Join(words)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/internal/shellword"
 	"vmctl/planner"
 	"vmctl/state"
 )
@@ -107,7 +108,7 @@ func checkDataDir(dir string) view.Check {
 	case info.Mode().Perm()&0o077 != 0:
 		check.Status = checkWarning
 		check.Detail += fmt.Sprintf(" is open to others (mode %o)", info.Mode().Perm())
-		check.Next = []string{"chmod 700 " + shellWord(dir)}
+		check.Next = []string{"chmod 700 " + shellword.Quote(dir)}
 		return check
 	default:
 		return check

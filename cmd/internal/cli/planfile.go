@@ -10,6 +10,7 @@ import (
 
 	"vmctl/cmd/internal/view"
 	"vmctl/internal/atomicfile"
+	"vmctl/internal/shellword"
 	"vmctl/planner"
 	"vmctl/spec"
 )
@@ -87,14 +88,14 @@ func (a *app) savePlan(path string, p *project, plan *planner.Plan, m mission) e
 func (a *app) readPlan(path string) (planFile, error) {
 	text, err := os.ReadFile(a.absolute(path))
 	if errors.Is(err, os.ErrNotExist) {
-		return planFile{}, rejected("no_plan_file", "read the plan: there is no file "+path, "vmctl plan --out="+shellWord(path)+" writes one")
+		return planFile{}, rejected("no_plan_file", "read the plan: there is no file "+path, "vmctl plan --out="+shellword.Quote(path)+" writes one")
 	}
 	if err != nil {
 		return planFile{}, fmt.Errorf("read the plan: %w", err)
 	}
 	corrupt := func(why string) error {
 		return newProblem(classUnreadableState, "plan_file_corrupt", "read the plan: "+path+" is no whole plan file: "+why+"; nothing was changed",
-			"vmctl plan --out="+shellWord(path)+" makes it anew")
+			"vmctl plan --out="+shellword.Quote(path)+" makes it anew")
 	}
 	var outer sealedFile
 	if err := json.Unmarshal(text, &outer); err != nil {

@@ -1,0 +1,51 @@
+// Package shellword writes words so that a POSIX shell reads them back as they
+// are, whatever bytes they hold. It is the only place that quotes: for the shell
+// of a guest, which an SSH server hands a command as one line, and for whoever
+// copies a command from the screen.
+package shellword
+
+import (
+	"slices"
+	"strings"
+)
+
+// Join writes words as one line that a shell takes apart into the same words, and
+// that it reads as one simple command: the first word is no assignment, no keyword
+// and, after sh -c, no option.
+func Join(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = Quote(word)
+	}
+	if len(words) > 0 && (slices.Contains(keywords, words[0]) || strings.HasPrefix(words[0], "-") || strings.HasPrefix(words[0], "+")) {
+		quoted[0] = always(words[0])
+	}
+	return strings.Join(quoted, " ")
+}
+
+// Quote writes one word. What every shell reads as it stands is left as it is.
+func Quote(word string) string {
+	if isPlain(word) {
+		return word
+	}
+	return always(word)
+}
+
+func always(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+const (
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+	marks   = "-./:,@+%=" // read as they stand, but for some at the beginning
+)
+
+func isPlain(word string) bool {
+	if strings.Trim(word, letters+marks) != "" || word == "" {
+		return false
+	}
+	if strings.ContainsRune("%=", rune(word[0])) { // a job; a path, to zsh
+		return false
+	}
+	// NAME=value is an assignment, --flag=value is not.
+	name, _, assigns := strings.Cut(word, "=")
+	return !assigns || strings.Trim(name, letters+"+") != ""
+}
