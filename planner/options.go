@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
@@ -40,7 +41,7 @@ type ScopeError struct{ Target, Needs spec.Address }
 
 // Error returns what contradicts what, and the two ways out.
 func (e *ScopeError) Error() string {
-	return fmt.Sprintf("target %s needs %s, which is excluded: drop --exclude=%s, or drop the target", e.Target, e.Needs, e.Needs)
+	return fmt.Sprintf("target %s needs %s, which is excluded: drop --exclude=%s, or drop the target", e.Target, e.Needs, shellword.Quote(e.Needs.String()))
 }
 
 // resolve returns the addresses that are in scope.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"vmctl/internal/shellword"
 	"vmctl/internal/sshx"
 	"vmctl/providers"
 )
@@ -148,7 +149,7 @@ func (j *job) wrongHostKey(e *sshx.HostKeyError) error {
 		Next: []string{
 			fmt.Sprintf("if the guest makes its own host key: ssh { host_key = \"accept-new\" } in %s, and remove %s", j.Address, e.KnownHosts),
 			fmt.Sprintf("otherwise find out who answers: ssh-keyscan -p PORT %s", loopback),
-			fmt.Sprintf("to start over with a new key: vmctl destroy --target=%s, then vmctl apply", j.Address),
+			fmt.Sprintf("to start over with a new key: vmctl destroy --target=%s, then vmctl apply", shellword.Quote(j.Address.String())),
 		},
 		Err: fmt.Errorf("wait for SSH of %s: %w", j.Address, e),
 	}

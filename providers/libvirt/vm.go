@@ -90,11 +90,16 @@ func machineOf(v cty.Value) (machine, error) {
 			Cmdline: text(b, "cmdline"),
 		}
 	}
-	ssh := attr(v, "ssh")
-	m.SSH = login{User: text(ssh, "user"), Identity: text(ssh, "identity"), HostKey: text(ssh, "host_key")}
+	m.SSH = loginOf(v)
 	var err error
 	m.Forwards, err = forwardsOf(attr(v, forwardAttr))
 	return m, err
+}
+
+// loginOf reads the ssh block of a vm.
+func loginOf(v cty.Value) login {
+	ssh := attr(v, "ssh")
+	return login{User: text(ssh, "user"), Identity: text(ssh, "identity"), HostKey: text(ssh, "host_key")}
 }
 
 func forwardsOf(v cty.Value) ([]forward, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -67,7 +68,7 @@ func (m *memory) types() map[string]providers.Type {
 			if uri := s.Attrs.GetAttr("uri"); !uri.IsNull() && uri.AsString() == "bad:" {
 				return nil, errors.New(`uri = "bad:" is no connection`)
 			}
-			return host{memory: m, project: s.Project}, nil
+			return host{memory: m, project: s.Project, keys: s.Keys}, nil
 		},
 	}}
 }
@@ -76,9 +77,23 @@ func (m *memory) types() map[string]providers.Type {
 type host struct {
 	*memory
 	project providers.Project
+	keys    string
 }
 
-var _ providers.Provider = host{}
+var (
+	_ providers.Provider = host{}
+	_ providers.Reacher  = host{}
+)
+
+func (h host) Reach(o providers.Object, values cty.Value) (providers.Login, error) {
+	port, _ := o.Attrs.GetAttr("ssh_port").AsBigFloat().Int64()
+	ssh, keys := values.GetAttr("ssh"), filepath.Join(h.keys, o.Name)
+	return providers.Login{
+		Address: "127.0.0.1", Port: int(port), User: ssh.GetAttr("user").AsString(), Alias: o.Name,
+		IdentityFile: filepath.Join(keys, "id_ed25519"), KnownHosts: filepath.Join(keys, "known_hosts"),
+		AcceptNew: ssh.GetAttr("host_key").AsString() == "accept-new",
+	}, nil
+}
 
 func (h host) Close() error { return nil }
 

@@ -33,7 +33,7 @@ func (a *app) reachIn(s sight, name string) (sshx.Target, error) {
 	v := s.at(addr)
 	switch status := v.status(); status.State {
 	case "running":
-		return a.target(s, v)
+		return a.target(v)
 	case "unknown":
 		e := newProblem(classRefused, "unknown", "reach "+addr.String()+": it cannot be said whether it runs")
 		e.Seen = []string{status.Reason}

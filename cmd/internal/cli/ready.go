@@ -18,7 +18,7 @@ const (
 
 // sshReady asks a VM that runs whether SSH lets the user in. It changes nothing:
 // a host key that is not known stays unknown.
-func (a *app) sshReady(ctx context.Context, s sight, v seen, status view.ResourceStatus) view.Condition {
+func (a *app) sshReady(ctx context.Context, v seen, status view.ResourceStatus) view.Condition {
 	c := view.Condition{Name: "ssh.ready", Status: "not_applicable"}
 	if status.State == "unknown" {
 		c.Status, c.Reason = "unknown", "its run state is unknown"
@@ -26,7 +26,7 @@ func (a *app) sshReady(ctx context.Context, s sight, v seen, status view.Resourc
 	if status.State != "running" {
 		return c
 	}
-	target, err := a.target(s, v)
+	target, err := a.target(v)
 	if err != nil {
 		c.Status, c.Reason = "false", err.Error()
 		return c

@@ -55,7 +55,7 @@ func (a *app) statuses(ctx context.Context, s sight, addrs []spec.Address) []vie
 func (a *app) statusOf(ctx context.Context, s sight, v seen) view.ResourceStatus {
 	status := v.status()
 	if v.address.Kind == spec.VM {
-		status.Conditions = append(status.Conditions, a.sshReady(ctx, s, v, status))
+		status.Conditions = append(status.Conditions, a.sshReady(ctx, v, status))
 	}
 	return status
 }

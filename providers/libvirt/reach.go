@@ -1,0 +1,33 @@
+package libvirt
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+var _ providers.Reacher = (*Provider)(nil)
+
+// Reach says how to log into a VM through the port that QEMU forwards to it.
+func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login, error) {
+	port := number(o.Attrs, "ssh_port")
+	switch {
+	case o.Unreadable["ssh_port"] != "":
+		return providers.Login{}, fmt.Errorf("its SSH port could not be read: %s", o.Unreadable["ssh_port"])
+	case port == 0:
+		return providers.Login{}, errors.New("no port of this host leads to its SSH")
+	case p.place.Remote != "":
+		return providers.Login{}, fmt.Errorf("its SSH is on the host %s alone, which this build does not reach into", p.place.Remote)
+	}
+	l := loginOf(values)
+	l.User = cmp.Or(l.User, "root") // a record of what was found may name nobody
+	t := p.target(o.Name, l)
+	return providers.Login{
+		Address: t.Address, Port: int(port), User: t.User, IdentityFile: t.IdentityFile, //nolint:gosec // a port fits
+		Alias: t.Alias, KnownHosts: t.KnownHosts, AcceptNew: t.AcceptNew,
+	}, nil
+}
