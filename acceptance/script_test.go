@@ -30,6 +30,7 @@ import (
 //	await [-n] TEXT CMD…  runs CMD until its output holds TEXT (-n: no longer holds it)
 //	qemu NAME             prints the process IDs of QEMU for the domain NAME
 //	kill9 NAME            ends QEMU of the domain NAME at once
+//	kill9-exec            ends the vm exec of this home at once
 //	nothing-left          demands that no QEMU of this home runs
 //	hold-port PORT        listens on a port of loopback, until free-port
 //	free-port             frees it
@@ -46,6 +47,7 @@ func TestScripts(t *testing.T) {
 			"await":        await,
 			"qemu":         qemu,
 			"kill9":        kill9,
+			"kill9-exec":   kill9Exec,
 			"nothing-left": nothingLeft,
 			"splice":       splice,
 			"inside":       inside,
@@ -227,6 +229,19 @@ func kill9(ts *testscript.TestScript, _ bool, args []string) {
 	pids := qemuOf(ts, args[0])
 	if len(pids) != 1 {
 		ts.Fatalf("%d QEMU processes for %s: %v", len(pids), args[0], pids)
+	}
+	ts.Check(syscall.Kill(pids[0], syscall.SIGKILL))
+}
+
+func kill9Exec(ts *testscript.TestScript, _ bool, _ []string) {
+	var pids []int
+	for _, pid := range processesWith(ts.Getenv("HOME")) {
+		if strings.HasPrefix(commandLine(pid), ts.Getenv("REAL_VMCTL")+"\x00vm\x00exec\x00") {
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) != 1 {
+		ts.Fatalf("%d processes run vm exec: %v", len(pids), pids)
 	}
 	ts.Check(syscall.Kill(pids[0], syscall.SIGKILL))
 }
