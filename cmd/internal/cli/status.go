@@ -46,13 +46,13 @@ func (a *app) statuses(ctx context.Context, s sight, addrs []spec.Address) []vie
 	all := make([]view.ResourceStatus, len(addrs))
 	var wait sync.WaitGroup
 	for i, addr := range addrs {
-		wait.Go(func() { all[i] = a.statusOf(ctx, s, s.at(addr)) })
+		wait.Go(func() { all[i] = a.statusOf(ctx, s.at(addr)) })
 	}
 	wait.Wait()
 	return all
 }
 
-func (a *app) statusOf(ctx context.Context, s sight, v seen) view.ResourceStatus {
+func (a *app) statusOf(ctx context.Context, v seen) view.ResourceStatus {
 	status := v.status()
 	if v.address.Kind == spec.VM {
 		status.Conditions = append(status.Conditions, a.sshReady(ctx, v, status))
