@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -144,6 +145,12 @@ func (l *lab) start(args ...string) process.Identity {
 	if err := json.NewEncoder(out).Encode(map[string]any{"socket": l.dir + "/run/second.sock"}); err != nil {
 		l.t.Fatal(err)
 	}
+	l.t.Cleanup(func() {
+		if err := child.Force(); err != nil {
+			l.t.Error(err)
+		}
+		_ = child.Wait(context.Background()) //nolint:errcheck // it was forced
+	})
 	id, err := child.Capture(l.t.Context())
 	if err != nil {
 		l.t.Fatal(err)
