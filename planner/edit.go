@@ -139,3 +139,41 @@ func maximum(edits []providers.Edit) providers.Applies {
 	}
 	return most
 }
+
+func (d *differ) nameEdit(c *Change) []providers.Edit {
+	name := nameOf(c.Change.Want)
+	if name == "" || name == c.Object.Name {
+		return nil
+	}
+	return []providers.Edit{{
+		Path: "name", Before: cty.StringVal(c.Object.Name), After: cty.StringVal(name),
+		Verdict: providers.Verdict{Applies: providers.Replace, Reason: "cannot change after it was made"},
+	}}
+}
+
+// markEdit lets the mark of what was moved here name this address.
+func markEdit(c *Change) []providers.Edit {
+	owner := c.Object.Owner
+	if owner == nil || owner.Address == c.Address {
+		return nil
+	}
+	return []providers.Edit{{
+		Path: "mark", Before: cty.StringVal(owner.Address.String()), After: cty.StringVal(c.Address.String()),
+		Verdict: providers.Verdict{Applies: providers.Live, Reason: "the record was moved, and the owner mark still names the address before"},
+	}}
+}
+
+// providerEdit is a move to another system.
+func (d *differ) providerEdit(c *Change) []providers.Edit {
+	key := d.world.wanted[c.Address]
+	if key == "" || key == c.System {
+		return nil
+	}
+	return []providers.Edit{{
+		Path: "provider", Before: c.Settings, After: d.world.systems[key].Settings,
+		Verdict: providers.Verdict{
+			Applies: providers.Refused,
+			Reason:  "an object does not move to another system: destroy it first, then apply",
+		},
+	}}
+}

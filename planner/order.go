@@ -1,13 +1,9 @@
 package planner
 
 import (
-	"cmp"
-	"container/heap"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"vmctl/providers"
 	"vmctl/spec"
@@ -155,102 +151,6 @@ func interrupted(findings []providers.Finding, a spec.Address) bool {
 	})
 }
 
-// claims orders who frees a claim before who takes it, or one that overlaps it
-// (rule 11 d). A claim that somebody outside of this plan holds blocks its taker.
-func (o *orderer) claims() error {
-	takers, freers := map[claimGroup][]claimant{}, map[claimGroup][]claimant{}
-	for _, n := range o.nodes {
-		for _, c := range n.step.Takes {
-			group := claimGroup{o.plan.Changes[n.step.Change].System, c.Group()}
-			if err := alone(n, c, takers[group]); err != nil {
-				return err
-			}
-			takers[group] = append(takers[group], claimant{c, n})
-		}
-		for _, c := range n.step.Frees {
-			group := claimGroup{o.plan.Changes[n.step.Change].System, c.Group()}
-			freers[group] = append(freers[group], claimant{c, n})
-		}
-	}
-	blocked := map[int]bool{}
-	for _, group := range slices.SortedFunc(maps.Keys(takers), compareGroups) {
-		for _, taker := range takers[group] {
-			change := &o.plan.Changes[taker.node.step.Change]
-			for _, freer := range freers[group] {
-				if freer.claim.Overlaps(taker.claim) {
-					taker.node.wait(freer.node)
-				}
-			}
-			if holder, held := o.holder(group, taker, freers[group]); holder != nil && change.Blocked == nil {
-				change.Blocked = &Block{
-					Kind:   Blocked,
-					Reason: fmt.Sprintf("%s is held by %s", taker.claim, describe(o.world.System(group.system), holder)),
-					Next:   []string{"choose another in the block of " + change.Address.String() + ", or free it first"},
-				}
-				if held != taker.claim {
-					change.Blocked.Reason += " as " + held.Key
-				}
-				blocked[taker.node.step.Change] = true
-			}
-		}
-	}
-	o.nodes = slices.DeleteFunc(o.nodes, func(n *node) bool { return blocked[n.step.Change] })
-	for _, n := range o.nodes {
-		maps.DeleteFunc(n.after, func(m *node, _ bool) bool { return blocked[m.step.Change] })
-	}
-	return nil
-}
-
-// alone fails if somebody else takes what n takes.
-func alone(n *node, c providers.Claim, takers []claimant) error {
-	for _, other := range takers {
-		switch {
-		case other.node.step.Address == n.step.Address || !other.claim.Overlaps(c):
-		case other.claim == c:
-			return &OrderError{fmt.Sprintf("%s and %s both want %s: change one of them", other.node.step.Address, n.step.Address, c)}
-		default:
-			return &OrderError{fmt.Sprintf("%s wants %s and %s wants %s, and only one can have both: change one of them",
-				other.node.step.Address, other.claim, n.step.Address, c)}
-		}
-	}
-	return nil
-}
-
-type claimant struct {
-	claim providers.Claim
-	node  *node
-}
-
-// claimGroup is of claims that can overlap, on one system.
-type claimGroup struct {
-	system string
-	claim  providers.Claim
-}
-
-func compareGroups(a, b claimGroup) int {
-	return cmp.Or(cmp.Compare(a.system, b.system), cmp.Compare(a.claim.Kind, b.claim.Kind), cmp.Compare(a.claim.Key, b.claim.Key))
-}
-
-// holder is the object, other than the taker's own, that holds now what it
-// takes, and that no step frees; and the claim by which it does.
-func (o *orderer) holder(group claimGroup, taker claimant, freers []claimant) (*providers.Object, providers.Claim) {
-	change := &o.plan.Changes[taker.node.step.Change]
-	objects := o.world.System(group.system).Inventory.Objects
-	for i := range objects {
-		obj := &objects[i]
-		if obj.ID == change.ID || change.Object != nil && obj.ID == change.Object.ID {
-			continue
-		}
-		for _, held := range obj.Holds {
-			if !held.Overlaps(taker.claim) || slices.ContainsFunc(freers, func(f claimant) bool { return f.claim == held }) {
-				continue
-			}
-			return obj, held
-		}
-	}
-	return nil, providers.Claim{}
-}
-
 // dependencies orders what uses something after it on the way up, and before it
 // on the way down (rule 11 b).
 func (o *orderer) dependencies() {
@@ -312,120 +212,6 @@ func rises(n *node) bool {
 		return false
 	}
 	panic("unknown phase " + string(n.step.Phase))
-}
-
-// rollouts lets restarts and replacements within one for_each go one at a time.
-func (o *orderer) rollouts() {
-	byChange := map[int][]*node{}
-	for _, n := range o.nodes {
-		byChange[n.step.Change] = append(byChange[n.step.Change], n)
-	}
-	last := map[spec.Address][]*node{}
-	for _, i := range o.turns(byChange) {
-		c := &o.plan.Changes[i]
-		if c.Address.Key == "" || c.Action != providers.RestartIt && c.Action != providers.ReplaceIt {
-			continue
-		}
-		for _, n := range byChange[i] {
-			for _, m := range last[c.Address.Block()] {
-				n.wait(m)
-			}
-		}
-		if len(byChange[i]) > 0 {
-			last[c.Address.Block()] = byChange[i]
-		}
-	}
-}
-
-// turns lists the changes by address, but those that free a claim before those
-// that take it.
-func (o *orderer) turns(byChange map[int][]*node) []int {
-	var order []int
-	seen := map[int]bool{}
-	var visit func(int)
-	visit = func(i int) {
-		if seen[i] {
-			return
-		}
-		seen[i] = true
-		var first []int
-		for _, n := range byChange[i] {
-			for m := range n.after {
-				first = append(first, m.step.Change)
-			}
-		}
-		slices.Sort(first)
-		for _, j := range first {
-			visit(j)
-		}
-		order = append(order, i)
-	}
-	for i := range o.plan.Changes {
-		visit(i)
-	}
-	return order
-}
-
-// number sorts the steps, so that each comes after those it waits for, and turns
-// edges between nodes into step IDs.
-func (o *orderer) number() error {
-	waiting, next := map[*node]int{}, map[*node][]*node{}
-	var ready queue
-	for _, n := range o.nodes {
-		waiting[n] = len(n.after)
-		for m := range n.after {
-			next[m] = append(next[m], n)
-		}
-		if len(n.after) == 0 {
-			heap.Push(&ready, n)
-		}
-	}
-	for ready.Len() > 0 {
-		n := heap.Pop(&ready).(*node)
-		n.step.ID = len(o.plan.Steps)
-		n.step.After = nil
-		for m := range n.after {
-			n.step.After = append(n.step.After, m.step.ID)
-		}
-		slices.Sort(n.step.After)
-		o.plan.Steps = append(o.plan.Steps, n.step)
-		delete(waiting, n)
-		for _, m := range next[n] {
-			if waiting[m]--; waiting[m] == 0 {
-				heap.Push(&ready, m)
-			}
-		}
-	}
-	if len(waiting) > 0 {
-		return &OrderError{"these steps wait for each other: " + names(waiting)}
-	}
-	return nil
-}
-
-// queue holds steps that could be next, the first in the order of the plan on top.
-type queue []*node
-
-func (q queue) Len() int           { return len(q) }
-func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q queue) Less(i, j int) bool { return compareNodes(q[i], q[j]) < 0 }
-func (q *queue) Push(n any)        { *q = append(*q, n.(*node)) }
-func (q *queue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
-}
-
-func compareNodes(a, b *node) int {
-	return cmp.Or(cmp.Compare(slices.Index(providers.Phases(), a.step.Phase), slices.Index(providers.Phases(), b.step.Phase)),
-		a.step.Address.Compare(b.step.Address), cmp.Compare(a.index, b.index))
-}
-
-func names(nodes map[*node]int) string {
-	var all []string
-	for _, n := range slices.SortedFunc(maps.Keys(nodes), compareNodes) {
-		all = append(all, n.step.Op+" "+n.step.Address.String())
-	}
-	return strings.Join(all, ", ")
 }
 
 func summarise(changes []Change) Summary {

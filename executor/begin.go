@@ -1,0 +1,152 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// begin makes the intent of the steps durable, and then starts them.
+func (x *execution) begin(ctx context.Context, steps []int) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	var entries []state.Entry
+	for _, i := range steps {
+		entry := x.entry(state.Begin, i)
+		if x.Plan.Steps[i].Phase == providers.PhaseMake {
+			reserved := x.reservation(i)
+			entry.Put = &reserved
+			x.records[entry.Address] = reserved
+		}
+		entries = append(entries, entry)
+	}
+	if err := x.Journal.Append(context.WithoutCancel(ctx), entries...); err != nil {
+		return fmt.Errorf("write down what is about to be done: %w", err)
+	}
+	for _, i := range steps {
+		x.states[i] = running
+		x.active++
+		step := x.Plan.Steps[i]
+		x.emit(Event{Kind: StepStarted, Step: step, Deadline: step.Timeout})
+		work, err := x.work(i)
+		x.wants[i] = work.Want
+		go func() {
+			began := x.Now()
+			result, failure := x.do(ctx, step, work, err)
+			x.results <- outcome{step: i, result: result, failure: failure, elapsed: x.Now().Sub(began)}
+		}()
+	}
+	return nil
+}
+
+// work joins a step with what only apply time knows.
+func (x *execution) work(i int) (providers.Work, error) {
+	step := x.Plan.Steps[i]
+	change := &x.Plan.Changes[step.Change]
+	w := providers.Work{
+		Step: step.Step, Expect: x.expect[step.Address], Prior: change.Prior, Want: change.Change.Want,
+		Policy: change.Policy, Generation: change.Generation, Replaced: change.Replaced, Was: change.Was,
+	}
+	if r, ok := x.records[step.Address]; ok {
+		w.Prior = r.Values
+	}
+	if w.Want == cty.NilVal || w.Want.IsWhollyKnown() {
+		return w, nil
+	}
+	if !wants(step) {
+		w.Want = cty.NilVal
+		return w, nil
+	}
+	values := map[spec.Address]cty.Value{}
+	for a, r := range x.records {
+		values[a] = r.Values
+	}
+	resource, err := x.Resolve(step.Address, values)
+	if err != nil {
+		return w, err
+	}
+	if !resource.Want.IsWhollyKnown() {
+		return w, errors.New("it refers to an attribute that is still unknown after what it refers to was applied")
+	}
+	running := change.Change.Want.GetAttr("running")
+	w.Want = withAttribute(resource.Want, "running", running)
+	return w, nil
+}
+
+// wants reports whether a step makes anything of what is wanted; taking an
+// object down or away does not, and what is wanted may not be known by then.
+func wants(s planner.Step) bool {
+	switch s.Phase {
+	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseDown, providers.PhaseRemove:
+		return false
+	case providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange, providers.PhaseUp,
+		providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
+		return true
+	}
+	panic("unknown phase " + string(s.Phase))
+}
+
+func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work, err error) (providers.Result, *providers.Failure) {
+	if err != nil {
+		return providers.Result{}, &providers.Failure{Outcome: providers.Failed, Code: "evaluate", Err: err}
+	}
+	if step.Record {
+		return providers.Result{ID: step.Object, How: providers.Done}, nil
+	}
+	if step.Phase != providers.PhaseReady { // an interrupted wait loses nothing, anything else ends safely first
+		ctx = context.WithoutCancel(ctx)
+	}
+	if step.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, step.Timeout)
+		defer cancel()
+	}
+	system := x.World.System(x.Plan.Changes[step.Change].System)
+	log := func(p providers.Progress) { x.emit(Event{Kind: StepProgress, Step: step, Text: p.Text}) }
+	result, err := system.Provider.Do(ctx, w, log)
+	return result, failureOf(ctx, step, err)
+}
+
+// failureOf gives every error of a step the form of a Failure.
+func failureOf(ctx context.Context, step planner.Step, err error) *providers.Failure {
+	if err == nil {
+		return nil
+	}
+	var f *providers.Failure
+	switch {
+	case errors.As(err, &f) && errors.Is(ctx.Err(), context.Canceled):
+		return &providers.Failure{Outcome: f.Outcome, Code: "interrupted", Seen: append(slices.Clone(f.Seen), f.Error()), Next: f.Next, Err: errInterrupted}
+	case f != nil:
+		return f
+	case errors.Is(ctx.Err(), context.Canceled):
+		return &providers.Failure{Outcome: providers.Failed, Code: "interrupted", Err: errInterrupted}
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &providers.Failure{
+			Outcome: providers.Timeout, Code: "deadline",
+			Err: fmt.Errorf("not done within %s: %w", step.Timeout, err),
+		}
+	}
+	return &providers.Failure{Outcome: providers.Failed, Code: "internal", Err: err}
+}
+
+func (x *execution) entry(kind state.EntryKind, i int) state.Entry {
+	step := x.Plan.Steps[i]
+	e := state.Entry{
+		Run: x.ID, At: x.Now().UTC(), Kind: kind, Step: i, Op: step.Op, Address: step.Address,
+		ID: string(step.Object), Name: step.Name,
+	}
+	if kind == state.Begin {
+		e.Leaves = step.Leaves
+	}
+	return e
+}

@@ -1,0 +1,145 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/state"
+)
+
+// collect waits for a step to end, and takes every other that has. That ctx has
+// ended is said at once.
+func (x *execution) collect(ctx context.Context) []outcome {
+	var all []outcome
+	select {
+	case o := <-x.results:
+		all = append(all, o)
+	case <-ctx.Done():
+		x.interrupt(ctx)
+		all = append(all, <-x.results)
+	}
+	for {
+		select {
+		case o := <-x.results:
+			all = append(all, o)
+		default:
+			return all
+		}
+	}
+}
+
+// end makes outcomes durable, and then acts on them.
+func (x *execution) end(ctx context.Context, outcomes []outcome) error {
+	slices.SortFunc(outcomes, func(a, b outcome) int { return byAddress(x.Plan.Steps[a.step], x.Plan.Steps[b.step]) })
+	var entries []state.Entry
+	for _, o := range outcomes {
+		if o.gate {
+			x.shut(o)
+			continue
+		}
+		x.active--
+		entries = append(entries, x.ended(o)...)
+	}
+	if len(entries) == 0 { // VMs were closed, and nothing else
+		x.reportAll(outcomes)
+		return nil
+	}
+	if err := x.Journal.Append(context.WithoutCancel(ctx), entries...); err != nil {
+		return fmt.Errorf("write down what was done: %w", err)
+	}
+	x.reportAll(outcomes)
+	return nil
+}
+
+func (x *execution) reportAll(outcomes []outcome) {
+	for _, o := range outcomes {
+		if !o.gate || o.failure != nil {
+			x.report(o)
+		}
+	}
+}
+
+// ended takes an outcome into the books, and returns what the journal has to say.
+func (x *execution) ended(o outcome) []state.Entry {
+	step := x.Plan.Steps[o.step]
+	change := &x.Plan.Changes[step.Change]
+	x.ends = append(x.ends, StepResult{Step: step, How: o.result.How, Failure: o.failure, Elapsed: o.elapsed})
+	if o.failure != nil {
+		e := x.entry(state.Failed, o.step)
+		e.Error, e.Evidence = o.failure.Error(), o.failure.Seen
+		x.states[o.step] = failed
+		if step.Class == providers.Diagnostic {
+			x.states[o.step] = ended
+			return []state.Entry{e}
+		}
+		x.failures[step.Change] = true
+		return []state.Entry{e}
+	}
+	x.states[o.step] = ended
+	switch step.Phase {
+	case providers.PhaseDown:
+		x.lowered[step.Change] = x.rises(step.Change)
+	case providers.PhaseUp:
+		delete(x.lowered, step.Change)
+	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseRemove, providers.PhaseReserve,
+		providers.PhaseMake, providers.PhaseChange, providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
+	}
+	if !step.Record {
+		x.expect[step.Address] = o.result.Fingerprint
+	}
+	e := x.entry(state.Done, o.step)
+	e.How, e.Evidence = string(o.result.How), o.result.Evidence
+	record, keep := x.record(step, change, o.result)
+	switch {
+	case keep:
+		e.Put = &record
+		x.records[step.Address] = record
+	case o.result.Gone || step.Op == planner.OpForget:
+		e.Drop = true
+		delete(x.records, step.Address)
+	}
+	entries := []state.Entry{e}
+	if step.Op == planner.OpSettle {
+		note := x.entry(state.Note, o.step)
+		note.Op = state.Settled
+		entries = append(entries, note)
+	}
+	return entries
+}
+
+// report tells the watcher of an outcome, and halts after a failure that matters.
+func (x *execution) report(o outcome) {
+	step := x.Plan.Steps[o.step]
+	event := Event{
+		Kind: StepDone, Step: step, How: o.result.How, Evidence: o.result.Evidence,
+		Failure: o.failure, Elapsed: o.elapsed,
+	}
+	switch {
+	case o.failure == nil:
+	case step.Class == providers.Diagnostic:
+		event.Kind = StepWarned
+	default:
+		event.Kind = StepFailed
+	}
+	x.emit(event)
+	if event.Kind == StepFailed && !x.KeepGoing {
+		x.halt(fmt.Sprintf("%s failed: no further change begins", step.Address))
+	}
+}
+
+// drain waits for the running steps after the journal has failed. What they came
+// to is reported, and the next plan finds it in the world.
+func (x *execution) drain(ctx context.Context) error {
+	x.halt("the journal cannot be written: no further step begins")
+	var errs []error
+	for x.active+x.closing > 0 {
+		if err := x.end(ctx, x.collect(ctx)); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

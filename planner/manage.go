@@ -1,0 +1,242 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/shellword"
+	"vmctl/providers"
+)
+
+func (d *differ) create(c *Change) {
+	c.Action, c.Reason = providers.Create, "it does not exist"
+	c.Generation++
+	if c.Record != nil {
+		c.Prior = cty.NilVal
+		c.System, c.Settings = d.wantedSystem(c)
+		c.Name = cmp.Or(nameOf(c.Change.Want), c.Name)
+	}
+	if c.Record != nil && !c.Record.Reserved {
+		c.Reason = "it is gone: made again"
+		d.find(providers.Finding{
+			Kind: providers.FindMissing, Address: c.Address, Object: c.Name,
+			Evidence: []string{fmt.Sprintf("the state records %s, and %s does not list it", c.Record.ID, d.world.systems[c.System].Ref)},
+			Action:   "made again",
+		})
+	}
+	d.chooseID(c)
+}
+
+// chooseID gives what will be made an ID that no other object has, such as one
+// that was moved away from this address.
+func (d *differ) chooseID(c *Change) {
+	for c.ID = ObjectID(d.options.Project, c.Address, c.Replaced); d.isTaken(c); c.ID = ObjectID(d.options.Project, c.Address, c.Replaced) {
+		c.Replaced++
+	}
+}
+
+func (d *differ) isTaken(c *Change) bool {
+	for a, r := range d.state.Records {
+		if a != c.Address && r.ID == string(c.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *differ) wantedSystem(c *Change) (string, cty.Value) {
+	key := d.world.wanted[c.Address]
+	return key, d.world.systems[key].Settings
+}
+
+// adopt takes what the system shows, and else what the spec says, as applied.
+func (d *differ) adopt(c *Change) {
+	c.Prior = c.Object.Attrs
+	if c.Want != nil {
+		c.Prior = overlay(c.Change.Want, c.Object.Attrs)
+	}
+	if c.Object.Running != nil {
+		c.Prior = with(c.Prior, "running", cty.BoolVal(*c.Object.Running))
+	}
+	c.Generation = max(c.Object.Owner.Generation, 1)
+	c.Name = c.Object.Name
+	for n := c.Replaced; n <= c.Replaced+1; n++ { // a replacement that was cut short has made the next one
+		if ObjectID(d.options.Project, c.Address, n) == c.Object.ID {
+			c.Replaced = n
+			break
+		}
+	}
+	c.Warnings = append(c.Warnings, "its record was lost: what the system does not show is taken as applied")
+}
+
+// manage compares an object that is ours with what is wanted of it.
+func (d *differ) manage(c *Change) {
+	o := c.Object
+	c.ID = o.ID
+	if c.Record != nil && c.Record.Reserved && c.Record.ID == string(o.ID) {
+		c.Prior = overlay(c.Change.Want, o.Attrs)
+	}
+	on := o.Running != nil && *o.Running
+	wantOn := d.wantsRunning(c)
+	attrs := d.options.Types[c.Provider.Type].Kinds[c.Kind]
+	before := overlay(c.Prior, o.Attrs)
+	c.Edits = edits(before, c.Change.Want, attrs, (on || !stopped(o)) && wantOn)
+	c.Edits = append(c.Edits, d.nameEdit(c)...)
+	c.Edits = append(c.Edits, d.providerEdit(c)...)
+	c.Edits = append(c.Edits, markEdit(c)...)
+	slices.SortFunc(c.Edits, func(a, b providers.Edit) int { return cmp.Compare(a.Path, b.Path) })
+	c.Applies = maximum(c.Edits)
+	d.drift(c, attrs)
+	d.chooseAction(c, on, wantOn)
+	c.Generation = max(c.Generation, markedGeneration(o))
+	if len(c.Edits) > 0 || c.policyChanged() {
+		c.Generation++
+	}
+	if c.Action == providers.ReplaceIt {
+		c.Replaced++
+		d.chooseID(c)
+		c.Name = cmp.Or(nameOf(c.Change.Want), c.Name)
+	}
+	d.behind(c)
+	d.unreadable(c)
+	d.ceilings(c)
+	d.protect(c)
+	if c.Action == providers.NoOp || c.Action == providers.Update || c.Action == providers.Adopt {
+		d.known[c.Address] = with(before, "name", cty.StringVal(o.Name))
+	}
+}
+
+func (d *differ) wantsRunning(c *Change) bool {
+	v := attribute(c.Change.Want, "running")
+	return v != cty.NilVal && v.IsKnown() && !v.IsNull() && v.True()
+}
+
+func (d *differ) chooseAction(c *Change, on, wantOn bool) {
+	down := c.Object.Running != nil && !on && stopped(c.Object)
+	switch {
+	case c.Applies == providers.Refused:
+		c.Action, c.Reason = providers.Update, because(c.Edits, providers.Refused)
+	case c.Applies == providers.Replace:
+		c.Action, c.Reason = providers.ReplaceIt, because(c.Edits, providers.Replace)
+	case !wantOn && !down:
+		c.Action, c.Reason = providers.Stop, "it runs, and running = false"
+		if !on {
+			c.Reason = "it is " + c.Object.State + ", and running = false"
+		}
+	case wantOn && !on:
+		c.Action, c.Reason = providers.Start, "it is "+c.Object.State
+	case d.options.Restart[c.Address] && on:
+		c.Action, c.Reason = providers.RestartIt, "a restart was asked for"
+	case c.Applies == providers.Restart:
+		c.Action, c.Reason = providers.RestartIt, because(c.Edits, providers.Restart)
+	case len(c.Edits) > 0:
+		c.Action, c.Reason = providers.Update, because(c.Edits, providers.Live)
+	case partial(c.Object):
+		c.Action, c.Reason = providers.Update, "it is only half there: made whole again"
+	case c.Record == nil:
+		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
+	case on && d.unready(c):
+		c.Action, c.Reason = providers.Start, "it runs, and was not ready yet"
+	case down && leftBehind(c.Object):
+		c.Action, c.Reason = providers.Update, "what its last run left is removed"
+	case c.policyChanged():
+		c.Action, c.Reason = providers.Update, "how vmctl treats it changed; the object stays as it is"
+	case d.outdated(c):
+		c.Action, c.Reason = providers.Update, "the record catches up with what is there"
+	default:
+		c.Action = providers.NoOp
+	}
+}
+
+// leftBehind reports whether a run that is over left something of the object.
+func leftBehind(o *providers.Object) bool {
+	return slices.ContainsFunc(o.Findings, func(f providers.Finding) bool {
+		return f.Kind == providers.FindLeftover || f.Kind == providers.FindStaleLock
+	})
+}
+
+// stopped reports whether nothing of the object runs. A paused one holds memory,
+// of a broken one something runs, and an ending one is not down yet: they have to
+// be stopped before they are down.
+func stopped(o *providers.Object) bool {
+	return o.State != providers.StatePaused && o.State != providers.StateBroken && o.State != providers.StateEnding
+}
+
+// partial reports whether an object is only half there, as its provider found.
+func partial(o *providers.Object) bool {
+	return slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == providers.FindPartial })
+}
+
+func because(edits []providers.Edit, applies providers.Applies) string {
+	var paths []string
+	reason := ""
+	for _, e := range edits {
+		if e.Verdict.Applies == applies {
+			paths = append(paths, e.Path)
+			reason = e.Verdict.Reason
+		}
+	}
+	if len(paths) == 1 && reason != "" {
+		return paths[0] + ": " + reason
+	}
+	return strings.Join(paths, ", ") + " changed"
+}
+
+func (d *differ) destroy(c *Change) {
+	c.Action, c.Reason, c.ID = providers.Destroy, "it is not in the spec", c.Object.ID
+	if d.ends(c.Address) {
+		c.Reason = "its removed block says so"
+	}
+	if d.options.Destroy {
+		c.Reason = "it was asked for"
+	}
+	d.behind(c)
+	d.protect(c)
+	if d.options.Destroy || c.Blocked != nil {
+		return
+	}
+	if c.Record != nil && !c.Record.Reserved && c.Record.ID == string(c.Object.ID) && c.Object.Owner != nil && c.Object.Owner.Generation > c.Record.Generation && !d.wasInterrupted(c.Address) {
+		c.Blocked = &Block{
+			Kind:   Blocked,
+			Reason: fmt.Sprintf("the state is older (generation %d) than the object's mark (%d): nothing is deleted on its word", c.Record.Generation, c.Object.Owner.Generation),
+			Next:   []string{"if the object really should go: vmctl destroy --target=" + shellword.Quote(c.Address.String())},
+		}
+	}
+}
+
+func (d *differ) foreign(c *Change, sight Sight, standing Standing) {
+	c.Action, c.Object = providers.NoOp, nil
+	if c.Want == nil {
+		return
+	}
+	what := describe(sight.System, sight.Object)
+	why := "vmctl did not make it"
+	switch {
+	case standing == Clone:
+		why = fmt.Sprintf("it is a copy: its mark was written for %s", sight.Object.Owner.Of)
+	case sight.Marking == Moved:
+		why = fmt.Sprintf("it was moved to %s", movedTo(d.state, sight.Object))
+	case sight.Marking == Unmarked && d.state.Forgotten[string(sight.Object.ID)] == c.Address:
+		why = "the state let go of it"
+	case sight.Marking == Foreign:
+		why = fmt.Sprintf("its mark names %s of project %q (%s)", sight.Object.Owner.Address, sight.Object.Owner.Project, sight.Object.Owner.ID)
+	}
+	if d.options.Destroy {
+		c.Reason = what + " is left alone: " + why
+		return
+	}
+	c.Action = providers.Create
+	c.Reason = "it does not exist"
+	c.Blocked = &Block{
+		Kind:   Blocked,
+		Reason: fmt.Sprintf("%s exists, and %s: import or rename", what, why),
+		Next: []string{
+			fmt.Sprintf("rename: set another name in the block of %s, or rename the other object with its own tool", c.Address),
+			"import: give the existing object up to vmctl with `vmctl import`, once this version has it",
+		},
+	}
+}
