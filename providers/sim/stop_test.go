@@ -167,7 +167,7 @@ func TestUnkillable(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
-	before, its := l.tracesBut(".log"), l.processOf(devID)
+	before, its := l.tracesButLogs(), l.processOf(devID)
 	l.settings, l.policy = l.house.settings(false, fault("stop", "unkillable"), fault("recover", "unkillable")), short(0.05)
 	r, failure := l.carry(providers.Stop, "stop")
 	if failure == nil || failure.Outcome != providers.Failed || failure.Code != "still_running" {
@@ -179,7 +179,7 @@ func TestUnkillable(t *testing.T) {
 	}
 	l.does(providers.Destroy, "stop failed (still_running): stop: it is still running after TIME (pid N runs it)")
 	l.does(providers.RestartIt, "stop failed (still_running): stop: it is still running after TIME (pid N runs it)")
-	if diff := cmp.Diff(before, l.tracesBut(".log")); diff != "" {
+	if diff := cmp.Diff(before, l.tracesButLogs()); diff != "" {
 		t.Errorf("what it has (-before +after):\n%s", diff)
 	}
 	l.sees("lab.dev running")
@@ -188,12 +188,12 @@ func TestUnkillable(t *testing.T) {
 	}
 }
 
-// tracesBut are the traces, each .log as it was before: a VM writes it.
-func (l *lab) tracesBut(suffix string) []string {
+// tracesButLogs are the traces without what is in logs: a VM writes its own.
+func (l *lab) tracesButLogs() []string {
 	l.t.Helper()
 	all := l.traces()
 	for i, trace := range all {
-		if path, rest, _ := strings.Cut(trace, " "); strings.HasSuffix(path, suffix) {
+		if path, rest, _ := strings.Cut(trace, " "); strings.HasSuffix(path, ".log") {
 			all[i] = strings.Replace(trace, rest, "", 1)
 		}
 	}

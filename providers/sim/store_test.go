@@ -43,7 +43,7 @@ func TestReadOnlyFolder(t *testing.T) {
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.does(providers.Stop, "stop graceful")
-	before := l.tracesBut(".log")
+	before := l.tracesButLogs()
 	for _, dir := range []string{l.dir + "/run", l.dir + "/vms", l.dir + "/disks", l.dir} {
 		if err := os.Chmod(dir, 0o500); err != nil {
 			t.Fatal(err)
@@ -64,7 +64,7 @@ func TestReadOnlyFolder(t *testing.T) {
 	if got := l.apply(providers.Start); !strings.Contains(got, "permission denied") {
 		t.Errorf("started in a folder that is only to be read: %s", got)
 	}
-	for i, trace := range l.tracesBut(".log") {
+	for i, trace := range l.tracesButLogs() {
 		if i >= len(before) || trace != before[i] {
 			t.Errorf("was changed: %s", trace)
 		}
