@@ -55,7 +55,7 @@ func TestCrashMatrix(t *testing.T) {
 		for _, o := range simOperations {
 			t.Run(o.name, func(t *testing.T) {
 				t.Parallel()
-				table.add(crash(t, "sim", o, 4))
+				table.add(crash(t, "sim", o, 8))
 			})
 		}
 	})
@@ -63,7 +63,7 @@ func TestCrashMatrix(t *testing.T) {
 		for _, o := range qemuOperations {
 			t.Run(o.name, func(t *testing.T) {
 				t.Parallel()
-				table.add(crash(t, "qemu", o, 24))
+				table.add(crash(t, "qemu", o, 48))
 			})
 		}
 	})

@@ -24,7 +24,10 @@ type Delta struct {
 // Diff compares the spec, the state and the world. It is pure, and its error is
 // a *ScopeError.
 func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error) {
-	d := differ{config: c, state: s, world: w, options: o, known: map[spec.Address]cty.Value{}, objects: map[*providers.Object]bool{}}
+	d := differ{config: c, state: s, world: w, options: o, known: map[spec.Address]cty.Value{}, objects: map[*providers.Object]bool{}, recorded: map[providers.ID]spec.Address{}}
+	for a, r := range s.Records {
+		d.recorded[providers.ID(r.ID)] = a
+	}
 	all := d.addresses()
 	scope, err := o.Scope.resolve(c, s, all, o.Destroy)
 	if err != nil {
@@ -50,6 +53,7 @@ type differ struct {
 	options  Options
 	known    map[spec.Address]cty.Value // what references to an address may rely on
 	objects  map[*providers.Object]bool // those that some address accounts for
+	recorded map[providers.ID]spec.Address
 	changes  []Change
 	findings []providers.Finding
 }

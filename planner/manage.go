@@ -40,12 +40,8 @@ func (d *differ) chooseID(c *Change) {
 }
 
 func (d *differ) isTaken(c *Change) bool {
-	for a, r := range d.state.Records {
-		if a != c.Address && r.ID == string(c.ID) {
-			return true
-		}
-	}
-	return false
+	a, recorded := d.recorded[c.ID]
+	return recorded && a != c.Address
 }
 
 func (d *differ) wantedSystem(c *Change) (string, cty.Value) {

@@ -48,19 +48,7 @@ type applied struct {
 //
 // row X05
 func TestFiftyApplies(t *testing.T) {
-	home, err := os.MkdirTemp("", "h") //nolint:usetesting // the path of t.TempDir is too long for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		endAll(t, home)
-		if err := os.RemoveAll(home); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.WriteFile(filepath.Join(home, "main.vmctl.hcl"), []byte(changing), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	s := newSite(t, changing)
 	all := make([]applied, 50)
 	var wait sync.WaitGroup
 	for i := range all {
@@ -68,7 +56,7 @@ func TestFiftyApplies(t *testing.T) {
 		if i%5 == 0 {
 			patience = "0s"
 		}
-		wait.Go(func() { all[i] = apply(t, home, i, patience) })
+		wait.Go(func() { all[i] = apply(s, i, patience) })
 	}
 	wait.Wait()
 	var done []applied
@@ -94,7 +82,7 @@ func TestFiftyApplies(t *testing.T) {
 		Serial      int
 		Interrupted []any
 	}
-	text, err := os.ReadFile(filepath.Join(home, "d", "state.json"))
+	text, err := os.ReadFile(filepath.Join(s.home, "d", "state.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,32 +90,26 @@ func TestFiftyApplies(t *testing.T) {
 	if err := json.Unmarshal(text, &state); err != nil || state.Serial != len(done) || len(state.Interrupted) != 0 {
 		t.Errorf("after %d applies the state has serial %d and interruptions %v (%v)", len(done), state.Serial, state.Interrupted, err)
 	}
-	if vms, err := processesIn(home); err != nil || len(vms) != 1 {
+	if vms, err := processesIn(s.home); err != nil || len(vms) != 1 {
 		t.Errorf("processes of the one VM: %v, %v", vms, err)
 	}
 }
 
 // apply runs vmctl apply with a variable of its own.
-func apply(t *testing.T, home string, i int, patience string) applied {
-	path, err := exec.LookPath("vmctl") // testscript.Main put it there
-	if err != nil {
-		t.Error(err)
-		return applied{}
-	}
-	cmd := exec.Command(path, "apply", "--auto-approve", "--json", "--lock-timeout="+patience, fmt.Sprintf("--var=grace=%ds", 100+i))
-	cmd.Dir, cmd.Env = home, append(os.Environ(), "HOME="+home, "VMCTL_DATA_DIR="+home+"/d", "VMCTL_LOG=")
+func apply(s *site, i int, patience string) applied {
+	cmd := s.vmctl("apply", "--auto-approve", "--json", "--lock-timeout="+patience, fmt.Sprintf("--var=grace=%ds", 100+i))
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	a := applied{name: fmt.Sprintf("apply %d", i)}
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
-		t.Error(err)
+		s.t.Error(err)
 	}
 	a.code, a.stderr = cmd.ProcessState.ExitCode(), stderr.String()
 	for line := range strings.Lines(stdout.String()) {
 		var event struct{ At time.Time }
 		if err := json.Unmarshal([]byte(line), &event); err != nil {
-			t.Errorf("%s says %q: %v", a.name, line, err)
+			s.t.Errorf("%s says %q: %v", a.name, line, err)
 		}
 		if event.At.IsZero() {
 			continue

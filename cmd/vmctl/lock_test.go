@@ -41,20 +41,8 @@ vm "dev" {
 // row A13
 // row A14
 func TestLockOfALiveAndOfADeadHolder(t *testing.T) {
-	home, err := os.MkdirTemp("", "h") //nolint:usetesting // the path of t.TempDir is too long for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		endAll(t, home)
-		if err := os.RemoveAll(home); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.WriteFile(filepath.Join(home, "main.vmctl.hcl"), []byte(stuckStart), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	holder := vmctl(t, home, "apply", "--auto-approve", "--json")
+	s := newSite(t, stuckStart)
+	holder := s.vmctl("apply", "--auto-approve", "--json")
 	out, err := holder.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -81,8 +69,8 @@ func TestLockOfALiveAndOfADeadHolder(t *testing.T) {
 	listed := "LOCK  STATE   HOLDER\nlock  held    " + who + "\n"
 	check := func(when, want string, code int, args ...string) {
 		t.Helper()
-		text, got := ran(t, vmctl(t, home, args...))
-		text = instant.ReplaceAllString(strings.ReplaceAll(text, home, "HOME"), "TIME")
+		text, got := ran(t, s.vmctl(args...))
+		text = instant.ReplaceAllString(strings.ReplaceAll(text, s.home, "HOME"), "TIME")
 		if d := cmp.Diff(want, text); d != "" || got != code {
 			t.Errorf("%s: vmctl %s: exit code %d, want %d (-want +got):\n%s", when, strings.Join(args, " "), got, code, d)
 		}
@@ -93,7 +81,7 @@ func TestLockOfALiveAndOfADeadHolder(t *testing.T) {
 	check("while it lives", listed, 0, "lock", "list")
 	check("while it lives", refused, 7, "lock", "release", "lock")
 
-	if err := os.Remove(filepath.Join(home, "d", "lock")); err != nil {
+	if err := os.Remove(filepath.Join(s.home, "d", "lock")); err != nil {
 		t.Fatal(err)
 	}
 	check("with its file removed", strings.Replace(locked, "since TIME", "since TIME, though its lock file was replaced", 1), 7, "destroy", "--auto-approve", "--lock-timeout=0s")
@@ -109,21 +97,9 @@ func TestLockOfALiveAndOfADeadHolder(t *testing.T) {
 	check("after it was killed", "LOCK  STATE   HOLDER\nlock  free    dead, and left its record: "+who+"\nTo remove what a dead holder left: vmctl lock release lock\n", 0, "lock", "list")
 	check("after it was killed", "Released: the lock lock is free; its holder is dead, and its record was removed: "+who+".\n", 0, "lock", "release", "lock")
 	check("in the end", "LOCK  STATE   HOLDER\nlock  free    -\n", 0, "lock", "list")
-	if text, code := ran(t, vmctl(t, home, "apply", "--auto-approve", "--lock-timeout=0s")); code != 0 {
+	if text, code := ran(t, s.vmctl("apply", "--auto-approve", "--lock-timeout=0s")); code != 0 {
 		t.Errorf("the next apply: exit code %d\n%s", code, text)
 	}
-}
-
-// vmctl is the program, in a home of a test's own.
-func vmctl(t *testing.T, home string, args ...string) *exec.Cmd {
-	t.Helper()
-	path, err := exec.LookPath("vmctl") // testscript.Main put it there
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, args...)
-	cmd.Dir, cmd.Env = home, append(os.Environ(), "HOME="+home, "VMCTL_DATA_DIR="+home+"/d", "VMCTL_LOG=")
-	return cmd
 }
 
 // ran is what a command wrote, and how it ended.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,61 +23,6 @@ vm "dev" {
   memory   = "256MiB"
 }
 `
-
-// site is a folder with a spec and a home of its own.
-type site struct {
-	t         *testing.T
-	dir, home string
-}
-
-func newSite(t *testing.T, spec string) *site {
-	t.Helper()
-	home, err := os.MkdirTemp("", "h") //nolint:usetesting // the path of t.TempDir is too long for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		endAll(t, home)
-		if err := os.RemoveAll(home); err != nil {
-			t.Error(err)
-		}
-	})
-	s := &site{t: t, dir: t.TempDir(), home: home}
-	if err := os.WriteFile(filepath.Join(s.dir, "main.vmctl.hcl"), []byte(spec), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// vmctl is the program in that folder.
-func (s *site) vmctl(args ...string) *exec.Cmd {
-	s.t.Helper()
-	cmd := program(s.t, args...)
-	cmd.Dir = s.dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "VMCTL_DATA_DIR=" + s.home + "/d"}
-	return cmd
-}
-
-// end ends what a test that failed has left.
-func (s *site) end(cmd *exec.Cmd) {
-	if cmd.ProcessState != nil {
-		return
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		s.t.Error(err)
-	}
-}
-
-// exits runs vmctl to its end and demands a code.
-func (s *site) exits(code int, args ...string) string {
-	s.t.Helper()
-	cmd := s.vmctl(args...)
-	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
-		s.t.Fatalf("vmctl %v: %v, want exit code %d:\n%s", args, err, code, out)
-	}
-	return string(out)
-}
 
 // A reader that left ends nothing, and changes no exit code.
 func TestAnApplyWithoutAReaderGoesOn(t *testing.T) {

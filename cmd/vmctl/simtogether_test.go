@@ -3,9 +3,6 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,28 +15,11 @@ import (
 //
 // row L30
 func TestVMsStopTogether(t *testing.T) {
-	home, err := os.MkdirTemp("", "h") //nolint:usetesting // the path of t.TempDir is too long for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		endAll(t, home)
-		if err := os.RemoveAll(home); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.WriteFile(filepath.Join(home, "main.vmctl.hcl"), []byte(together), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	vmctl := func(args ...string) *exec.Cmd {
-		cmd := exec.Command("vmctl", args...)
-		cmd.Dir, cmd.Env = home, append(os.Environ(), "HOME="+home, "VMCTL_DATA_DIR="+home+"/d")
-		return cmd
-	}
-	if out, err := vmctl("apply", "--auto-approve").CombinedOutput(); err != nil {
+	s := newSite(t, together)
+	if out, err := s.vmctl("apply", "--auto-approve").CombinedOutput(); err != nil {
 		t.Fatalf("apply: %v\n%s", err, out)
 	}
-	cmd := vmctl("destroy", "--auto-approve")
+	cmd := s.vmctl("destroy", "--auto-approve")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +34,7 @@ func TestVMsStopTogether(t *testing.T) {
 			continue
 		}
 		if asked++; asked == 3 {
-			endAll(t, home)
+			endAll(t, s.home)
 		}
 	}
 	if err := cmd.Wait(); err != nil {
@@ -72,7 +52,7 @@ func TestVMsStopTogether(t *testing.T) {
 	if n := strings.Count(said, "(graceful)"); n != 3 {
 		t.Errorf("%d VMs are said to have ended gracefully:\n%s", n, said)
 	}
-	if all, err := processesIn(home); err != nil || len(all) > 0 {
+	if all, err := processesIn(s.home); err != nil || len(all) > 0 {
 		t.Errorf("left: %v, %v", all, err)
 	}
 }

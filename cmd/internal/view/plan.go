@@ -144,18 +144,17 @@ func plural(n int, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
-// riskOf is the worst of the steps of change i.
-func riskOf(p *planner.Plan, i int) providers.Risk {
-	worst := providers.NoRisk
+// worstRisks is the worst risk of the steps of each change that has one.
+func worstRisks(p *planner.Plan) map[int]providers.Risk {
+	worst := map[int]providers.Risk{}
 	for _, s := range p.Steps {
-		if s.Change != i {
-			continue
-		}
 		switch s.Risk {
 		case providers.DataLoss:
-			return providers.DataLoss
+			worst[s.Change] = providers.DataLoss
 		case providers.Downtime:
-			worst = providers.Downtime
+			if worst[s.Change] == "" {
+				worst[s.Change] = providers.Downtime
+			}
 		case providers.NoRisk:
 		default:
 		}

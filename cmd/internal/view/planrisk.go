@@ -34,12 +34,13 @@ func (p *page) risks(plan *planner.Plan) {
 
 func risksOf(plan *planner.Plan) []risk {
 	var blocked, lost, down []risk
+	worst := worstRisks(plan)
 	for i, c := range plan.Changes {
 		if b := c.Blocked; b != nil {
 			blocked = gather(blocked, risk{word: string(b.Kind), style: red, reason: b.Reason, next: b.Next}, c)
 			continue
 		}
-		switch riskOf(plan, i) {
+		switch worst[i] {
 		case providers.DataLoss:
 			lost = gather(lost, risk{word: "data loss", style: red, reason: actionReason(c)}, c)
 		case providers.Downtime:

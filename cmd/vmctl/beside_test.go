@@ -2,9 +2,6 @@ package main
 
 import (
 	"bufio"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -29,27 +26,10 @@ vm "dev" {
 //
 // row L45
 func TestLookingBesideAnApply(t *testing.T) {
-	home, err := os.MkdirTemp("", "h") //nolint:usetesting // the path of t.TempDir is too long for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		endAll(t, home)
-		if err := os.RemoveAll(home); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.WriteFile(filepath.Join(home, "main.vmctl.hcl"), []byte(hanging), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	vmctl := func(args ...string) *exec.Cmd {
-		cmd := program(t, args...)
-		cmd.Dir, cmd.Env = home, append(cmd.Env, "VMCTL_DATA_DIR="+home+"/d")
-		return cmd
-	}
+	s := newSite(t, hanging)
 	says := func(want []string, args ...string) {
 		t.Helper()
-		out, err := vmctl(args...).CombinedOutput()
+		out, err := s.vmctl(args...).CombinedOutput()
 		for _, text := range want {
 			if !strings.Contains(string(out), text) {
 				t.Errorf("vmctl %v (%v) does not say %q:\n%s", args, err, text, out)
@@ -57,7 +37,7 @@ func TestLookingBesideAnApply(t *testing.T) {
 		}
 	}
 
-	apply := vmctl("apply", "--auto-approve")
+	apply := s.vmctl("apply", "--auto-approve")
 	stdout, err := apply.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
