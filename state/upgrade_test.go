@@ -1,3 +1,5 @@
+//go:build unix
+
 package state_test
 
 import (
@@ -137,6 +139,12 @@ func TestFormatThatCannotBeReadAnyMore(t *testing.T) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	f = state.Reading(f, 2, toSecond())
+	journal := file(t, f, "journal-2.ndjson")
+	place(t, f, "journal-2.ndjson", lineOf(t, state.Entry{Serial: 2, Seq: 1, Kind: state.Note, Op: "cannot be read"})+journal)
+	if err := refused(t, f); !strings.Contains(fmt.Sprint(err), "journal-2.ndjson, line 1, is corrupt: turn format 1 into 2: planted") {
+		t.Errorf("an upgrade of an entry that fails: %v", err)
+	}
+	place(t, f, "journal-2.ndjson", journal)
 	place(t, f, "state.json", strings.Replace(file(t, f, "state.json"), "example", "cannot be read", 1))
 	if err := refused(t, f); !strings.Contains(fmt.Sprint(err), "turn format 1 into 2: planted") {
 		t.Errorf("an upgrade that fails: %v", err)

@@ -10,46 +10,73 @@ import (
 // Clear removes the records that holders left who did not live to do it, those
 // of who shared the lock too, and returns who they were: zero Owners where that
 // cannot be read. That they are dead is the kernel's word: a lock that somebody
-// holds or shares is a *HeldError at once, and nothing is removed.
+// holds or shares is a *HeldError at once, and nothing is removed. It makes no
+// Acquire fail that runs at the same time.
 func Clear(ctx context.Context, path string) (left []Owner, err error) {
-	lock, err := take(ctx, path)
-	if err != nil {
-		return nil, err
+	all, err := Sharers(ctx, path)
+	if err == nil && len(all) > 0 {
+		return nil, &HeldError{Path: path, Owner: all[0], Sharers: all}
 	}
-	for _, seat := range append([]string{path}, seats(path)...) {
-		if owner, found := leftBehind(seat); found {
-			left = append(left, owner)
+	if err == nil {
+		left, err = clearRecord(ctx, path)
+	}
+	for _, seat := range seats(path) {
+		if err != nil {
+			break
 		}
-		err = errors.Join(err, removeRecord(seat)) // what was half written too
+		var more []Owner
+		more, err = clearRecord(ctx, seat)
+		left = append(left, more...)
 	}
-	if err = errors.Join(err, unlock(lock), lock.Close()); err != nil {
+	var held *HeldError
+	if errors.As(err, &held) {
+		return left, held
+	}
+	if err != nil {
 		return left, fmt.Errorf("clear lock %s: %w", path, err)
 	}
 	return left, nil
 }
 
-// take locks a file that exists, or that a record is left of, for a moment and
-// without a record of its own.
+// clearRecord removes what is beside one lock file, while it looks at that: whoever
+// comes has to wait until it has looked.
+func clearRecord(ctx context.Context, path string) (left []Owner, err error) {
+	lock, err := take(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if owner, found := leftBehind(path); found {
+		left = []Owner{owner}
+	}
+	err = removeRecord(path) // what was half written too
+	return left, errors.Join(err, unlock(lock), lock.Close())
+}
+
+// take looks at a lock file that exists, or that a record is left of.
 func take(ctx context.Context, path string) (*os.File, error) {
 	_, fileErr := os.Lstat(path)
 	_, recordErr := os.Lstat(ownerPath(path))
 	if fileErr != nil && recordErr != nil {
-		return nil, fmt.Errorf("clear lock %s: %w", path, fileErr)
+		return nil, fileErr
 	}
-	looks, cancel := context.WithTimeout(ctx, lookLimit)
-	defer cancel()
 	for {
-		file, err := try(ctx, path)
-		switch {
-		case err == nil:
-			return file, nil
-		case errors.Is(err, errHeld):
-			return nil, heldBy(ctx, path, err)
-		case !errors.Is(err, errLooked):
-			return nil, fmt.Errorf("clear lock %s: %w", path, err)
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
 		}
-		if !sleep(looks, lookEvery) {
-			return nil, giveUp(ctx, fmt.Errorf("clear lock %s: another process keeps looking at it", path))
+		if err = lockShared(file); err == nil && isAt(file, path) {
+			if err = survivors(ctx, file, path); err == nil {
+				return file, nil
+			}
+		}
+		if closeErr := file.Close(); closeErr != nil || ctx.Err() != nil {
+			return nil, errors.Join(err, closeErr, ctx.Err())
+		}
+		if errors.Is(err, errHeld) {
+			return nil, heldBy(ctx, path, err)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 }
