@@ -20,14 +20,8 @@ func (p *project) busy() busy.Folder { return busy.Folder{Dir: filepath.Join(p.d
 
 // atWork lists who is inside each VM of the spec and the state.
 func (p *project) atWork(ctx context.Context, s *state.Snapshot) (map[spec.Address][]state.Holder, error) {
-	var vms []spec.Address
-	for _, r := range p.config.Resources {
-		vms = append(vms, r.Address)
-	}
-	vms = append(vms, recorded(s)...)
-	vms = slices.DeleteFunc(vms, func(addr spec.Address) bool { return addr.Kind != spec.VM })
-	slices.SortFunc(vms, spec.Address.Compare)
-	return p.busy().Inside(ctx, slices.Compact(vms))
+	vms := slices.DeleteFunc(known(p, s), func(addr spec.Address) bool { return addr.Kind != spec.VM })
+	return p.busy().Inside(ctx, vms)
 }
 
 // self is this process, for whoever has to wait for it.

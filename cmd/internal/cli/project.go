@@ -40,14 +40,7 @@ func (a *app) load() (*spec.Config, error) { return a.loadFrom(nil) }
 
 // loadFrom is load with a source in place of the files; nil: the files.
 func (a *app) loadFrom(source *spec.Source) (*spec.Config, error) {
-	files := make([]string, len(a.global.varFiles))
-	for i, f := range a.global.varFiles {
-		files[i] = a.absolute(f)
-	}
-	config, diags := spec.Load(a.specDir(), spec.Inputs{
-		Vars: a.global.vars, VarFiles: files, Environ: a.env.Environ, Supports: a.supports, Check: a.check,
-		ProviderTypes: a.typeNames(), Version: a.env.Build.Version, Source: source,
-	})
+	config, diags := a.readSpec(source)
 	var sources map[string]*hcl.File
 	if config != nil {
 		sources = config.Files()
@@ -58,6 +51,18 @@ func (a *app) loadFrom(source *spec.Source) (*spec.Config, error) {
 	a.warn(diags, sources)
 	a.log().Debug("spec read", slog.String("dir", config.Dir), slog.Int("resources", len(config.Resources)))
 	return config, nil
+}
+
+// readSpec reads the spec and says nothing.
+func (a *app) readSpec(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
+	files := make([]string, len(a.global.varFiles))
+	for i, f := range a.global.varFiles {
+		files[i] = a.absolute(f)
+	}
+	return spec.Load(a.specDir(), spec.Inputs{
+		Vars: a.global.vars, VarFiles: files, Environ: a.env.Environ, Supports: a.supports, Check: a.check,
+		ProviderTypes: a.typeNames(), Version: a.env.Build.Version, Source: source,
+	})
 }
 
 // open reads the spec and finds its data directory. A spec without an id is

@@ -42,7 +42,8 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(a.flagError)
-	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	help := a.helpCommand()
+	root.SetHelpCommand(help)
 	a.globals(root.PersistentFlags())
 	a.global.level = levelNone
 	root.AddCommand(
@@ -50,6 +51,8 @@ func (a *app) root() *cobra.Command {
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.doctorCommand(), a.versionCommand(),
 		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.vmCommand(), a.simVMCommand(),
 	)
+	root.AddCommand(help) // known before the completion of its arguments is
+	a.offers(root)
 	return root
 }
 

@@ -8,8 +8,11 @@ func (a *app) vmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vm",
 		Short: "Start, stop and enter VMs",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  a.group,
+		Long: "Start, stop and enter VMs.\n\n" +
+			"NAME is a VM's address or its last part where only one has it: vm.dev, dev,\n" +
+			"'vm.web[\"a\"]'. What makes or removes a VM is apply and destroy.",
+		Args: cobra.ArbitraryArgs,
+		RunE: a.group,
 	}
 	cmd.AddCommand(
 		a.startCommand(), a.stopCommand(), a.restartCommand(),

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// offer is what a shell can complete a word to. Names come from the files and the
+// state; no system is asked, nothing is written and nothing is said: where the
+// files have mistakes, nothing is offered.
+type offer = cobra.CompletionFunc
+
+// offers lets shells complete the names that commands and flags take.
+func (a *app) offers(root *cobra.Command) {
+	for _, o := range []struct {
+		commands string
+		offer    offer
+	}{
+		{"vm start, vm stop, vm restart", several(a.wantedVMs)},
+		{"vm shell, vm exec, vm ssh-config", first(a.wantedVMs)},
+		{"show", first(a.allKnown)},
+		{"state list, state rm", several(a.inState)},
+		{"state show, state mv", first(a.inState)},
+		{"help", a.offerCommands},
+		{"completion", first(func(context.Context) []string { return []string{"bash", "fish", "powershell", "zsh"} })},
+		{"lock release, apply", nil}, // paths, as a shell completes them
+	} {
+		for name := range strings.SplitSeq(o.commands, ", ") {
+			cmd, _, err := root.Find(strings.Fields(name))
+			if err != nil || cmd == root {
+				panic("no command " + name)
+			}
+			cmd.ValidArgsFunction = o.offer
+			if o.offer == nil {
+				cmd.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
+			}
+		}
+	}
+	a.offersBelow(root)
+}
+
+// offersBelow completes the flags of a command and of all below it. A command
+// that takes no names takes no files either.
+func (a *app) offersBelow(cmd *cobra.Command) {
+	for _, flag := range []string{"target", "exclude", "allow-replace", "allow-destroy", "allow-interrupt"} {
+		if cmd.Flags().Lookup(flag) == nil {
+			continue
+		}
+		if err := cmd.RegisterFlagCompletionFunc(flag, byName(a.allKnown)); err != nil {
+			panic(err.Error())
+		}
+	}
+	if cmd.ValidArgsFunction == nil && !cmd.HasSubCommands() {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	for _, sub := range cmd.Commands() {
+		a.offersBelow(sub)
+	}
+}
+
+// first offers names for the first argument, several for all of them, each once.
+func first(names func(context.Context) []string) offer {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func several(names func(context.Context) []string) offer {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		all := slices.DeleteFunc(names(cmd.Context()), func(name string) bool { return slices.Contains(args, name) })
+		return all, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// byName offers names for the value of a flag, whatever the arguments are.
+func byName(names func(context.Context) []string) offer {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return names(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// offerCommands offers the commands below those that were typed.
+func (a *app) offerCommands(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	found, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, sub := range found.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name()+"\t"+sub.Short)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// wantedVMs are the VMs of the files.
+func (a *app) wantedVMs(context.Context) []string {
+	config, diags := a.readSpec(nil)
+	if diags.HasErrors() {
+		return nil
+	}
+	var names []string
+	for _, r := range config.Resources {
+		if r.Address.Kind == spec.VM {
+			names = append(names, r.Address.String())
+		}
+	}
+	return names
+}
+
+// allKnown are the addresses of the files and the state.
+func (a *app) allKnown(ctx context.Context) []string {
+	p, s := a.quietly(ctx)
+	if s == nil {
+		return nil
+	}
+	return view.Addresses(known(p, s))
+}
+
+// inState are the addresses of the state.
+func (a *app) inState(ctx context.Context) []string {
+	_, s := a.quietly(ctx)
+	if s == nil {
+		return nil
+	}
+	return view.Addresses(recorded(s))
+}
+
+// quietly reads the files and the state, nil where one of them cannot be read.
+func (a *app) quietly(ctx context.Context) (*project, *state.Snapshot) {
+	config, diags := a.readSpec(nil)
+	if diags.HasErrors() || config.Settings.ID == "" {
+		return nil, nil
+	}
+	p, err := a.projectOf(config)
+	if err != nil {
+		return nil, nil
+	}
+	s, err := p.store.Read(ctx)
+	if err != nil {
+		return nil, nil
+	}
+	return p, s
+}
