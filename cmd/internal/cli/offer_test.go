@@ -97,5 +97,5 @@ func TestHelp(t *testing.T) {
 	h.run("help", "vm").says("Start, stop and enter VMs.", "vm.dev, dev", "  stop ", "Use \"vmctl vm [command] --help\"")
 	h.run("help", "vm", "--json").exits(0).says(`"command": "vmctl vm"`, `"text": "Start, stop and enter VMs.`)
 	h.run("help", "nonsense").exits(3).warns(`unknown command "nonsense" for "vmctl"`)
-	h.run("help", "vm", "stpo").exits(3).warns(`unknown command "stpo" for "vmctl vm"`, "did you mean vmctl vm stop?")
+	h.run("help", "vm", "stopp").exits(3).warns(`unknown command "stopp" for "vmctl vm"`, "did you mean vmctl vm stop?")
 }
