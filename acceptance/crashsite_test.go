@@ -272,7 +272,7 @@ func (s *crashSite) files(all map[string]int) {
 			if err != nil {
 				return err
 			}
-			all["file "+accidental.ReplaceAllString(relative, ".N")]++
+			all["file "+filepath.Join(filepath.Dir(relative), name(relative))]++
 		}
 		return err
 	})

@@ -65,7 +65,7 @@ func trace(t *testing.T, p tracee, at *mutation) execution {
 	defer null.Close() //nolint:errcheck // it was only read
 	process, err := os.StartProcess(p.path, append([]string{p.path}, p.args...), &os.ProcAttr{
 		Dir: p.dir, Env: append(p.env, "GODEBUG=asyncpreemptoff=1"), Files: []*os.File{null, p.out, p.out},
-		Sys: &syscall.SysProcAttr{Ptrace: true, Credential: credential(p)},
+		Sys: &syscall.SysProcAttr{Ptrace: true, Setpgid: true, Credential: credential(p)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,8 @@ type tracer struct {
 func (x *tracer) run() execution {
 	for first := true; ; first = false {
 		var status unix.WaitStatus
-		tid, err := unix.Wait4(-1, &status, unix.WALL|unix.WNOTHREAD, nil)
+		// Its threads are of its group, and this thread may have other children.
+		tid, err := unix.Wait4(-x.pid, &status, unix.WALL|unix.WNOTHREAD, nil)
 		if err != nil {
 			x.t.Fatalf("wait for the traced program: %v", err)
 		}
@@ -193,7 +194,7 @@ func (x *tracer) what(tid int, e entry) string {
 	case unix.SYS_FTRUNCATE:
 		return "truncate " + x.file(tid, a[0])
 	case unix.SYS_FCHMOD:
-		return "mode of " + x.file(tid, a[0])
+		return unlessTemp("mode of ", x.file(tid, a[0]))
 	case unix.SYS_OPENAT:
 		path := x.path(tid, a[0], a[1])
 		if _, err := os.Lstat(path); a[2]&unix.O_CREAT == 0 || err == nil {
@@ -249,7 +250,7 @@ func (x *tracer) write(tid int, e entry) string {
 	case e.Args[0] <= 2, strings.HasPrefix(file, "/dev/"), strings.HasPrefix(file, "anon_inode:"), strings.HasPrefix(file, "pipe:"):
 		return ""
 	case !strings.HasPrefix(file, "socket:"):
-		return "write " + file
+		return unlessTemp("write ", file)
 	}
 	address, length := e.Args[1], e.Args[2]
 	if e.Number == unix.SYS_WRITEV || e.Number == unix.SYS_SENDMSG {
@@ -284,6 +285,15 @@ func sent(message []byte) string {
 		return fmt.Sprintf("stream libvirt %d", procedure)
 	}
 	return "send"
+}
+
+// unlessTemp leaves out what happens to a temporary file between its making and
+// its renaming: the kill points are before and after.
+func unlessTemp(what, file string) string {
+	if strings.HasSuffix(file, temporary) {
+		return ""
+	}
+	return what + file
 }
 
 // file names what a descriptor leads to.
@@ -327,7 +337,16 @@ func (x *tracer) memory(tid int, address uint64, length int) []byte {
 	return data[:n]
 }
 
-var accidental = regexp.MustCompile(`\.[0-9]+\.tmp$|[0-9a-f]{12,}`)
+// What differs from run to run.
+var (
+	accidental = regexp.MustCompile(`[0-9a-f]{12,}`)
+	numbered   = regexp.MustCompile(`\.[0-9]+\.tmp$`)
+)
+
+// temporary ends the name of a file that is being written.
+const temporary = ".tmp"
 
 // name is a file's name without what differs from run to run.
-func name(path string) string { return accidental.ReplaceAllString(filepath.Base(path), ".N") }
+func name(path string) string {
+	return numbered.ReplaceAllString(accidental.ReplaceAllString(filepath.Base(path), "N"), temporary)
+}
