@@ -1,0 +1,93 @@
+package planner_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/planner"
+	"vmctl/providers"
+)
+
+// A seal is broken by whatever would make an apply do something else, and by
+// nothing else.
+func TestSeal(t *testing.T) {
+	const bigger = "vm \"a\" {\n  memory = \"512MiB\"\n}\n"
+	sealed := seal(t, sceneOf(t, bigger, nil))
+	if d := cmp.Diff([]string{"0 down vm.a stop", "1 change vm.a redefine after [0]", "2 up vm.a start after [1]", "3 ready vm.a wait_ssh after [2]"}, sealed.Steps); d != "" {
+		t.Errorf("steps (-want +got):\n%s", d)
+	}
+	const another = "vm.a is not what it was, or would not become what was planned"
+	for _, test := range []struct {
+		name, spec string
+		change     func(*scene)
+		want       []string
+	}{
+		{name: "nothing", spec: bigger},
+		{name: "a comment", spec: "# a comment\n" + bigger},
+		{
+			name: "what changes by itself", spec: bigger,
+			change: func(s *scene) {
+				s.object().Findings = append(s.object().Findings, providers.Finding{Kind: providers.FindBroken})
+			},
+		},
+		{name: "another value", spec: "vm \"a\" {\n  memory = \"768MiB\"\n}\n", want: []string{another}},
+		{name: "another policy", spec: "vm \"a\" {\n  memory = \"512MiB\"\n  stop {\n    grace = \"7s\"\n  }\n}\n", want: []string{another}},
+		{name: "another object", spec: bigger, change: func(s *scene) { s.object().Fingerprint = "another" }, want: []string{another}},
+		{name: "another serial", spec: bigger, change: func(s *scene) { s.state.Serial++ }, want: []string{"the state was at serial 7, and is at 8 now"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			now := seal(t, sceneOf(t, test.spec, test.change))
+			got := sealed.Differs(now)
+			if d := cmp.Diff(test.want, got); d != "" {
+				t.Errorf("what differs (-want +got):\n%s", d)
+			}
+			if diff := sealed.DiffersInSteps(now); len(diff) > 0 {
+				t.Errorf("the steps differ: %q", diff)
+			}
+		})
+	}
+}
+
+// Other steps are named, those that went and those that came.
+func TestSealOfOtherSteps(t *testing.T) {
+	sealed := seal(t, sceneOf(t, "vm \"a\" {\n  memory = \"512MiB\"\n}\n", nil))
+	now := seal(t, sceneOf(t, "vm \"a\" {\n  memory  = \"512MiB\"\n  running = false\n}\n", nil))
+	want := []string{
+		"was planned, and is not any more: 2 up vm.a start after [1]",
+		"was planned, and is not any more: 3 ready vm.a wait_ssh after [2]",
+	}
+	if d := cmp.Diff(want, sealed.DiffersInSteps(now)); d != "" {
+		t.Errorf("steps (-want +got):\n%s", d)
+	}
+	for i, step := range want {
+		want[i] = "was not planned: " + step[len("was planned, and is not any more: "):]
+	}
+	if d := cmp.Diff(want, now.DiffersInSteps(sealed)); d != "" {
+		t.Errorf("steps the other way (-want +got):\n%s", d)
+	}
+}
+
+// sceneOf is a world with one VM, and another spec by now.
+func sceneOf(t *testing.T, spec string, change func(*scene)) *scene {
+	t.Helper()
+	s := after(t, "vm \"a\" {\n  memory = \"256MiB\"\n}\n")
+	s.config = load(t, spec)
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+func seal(t *testing.T, s *scene) planner.Seal {
+	t.Helper()
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := p.Seal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sealed
+}
