@@ -195,7 +195,7 @@ func (d *differ) destroy(c *Change) {
 	if d.options.Destroy || c.Blocked != nil {
 		return
 	}
-	if c.Record != nil && !c.Record.Reserved && c.Record.ID == string(c.Object.ID) && c.Object.Owner != nil && c.Object.Owner.Generation > c.Record.Generation && !d.wasInterrupted(c.Address) {
+	if c.Record != nil && !c.Record.Reserved && markedGeneration(c.Object) > c.Record.Generation && !d.wasInterrupted(c.Address) {
 		c.Blocked = &Block{
 			Kind:   Blocked,
 			Reason: fmt.Sprintf("the state is older (generation %d) than the object's mark (%d): nothing is deleted on its word", c.Record.Generation, c.Object.Owner.Generation),

@@ -283,6 +283,20 @@ found state_behind vm.a: the record is of generation 1, the object's mark of 3: 
 `,
 		},
 		{
+			name:    "nor does it one that has replaced what the restored state knows",
+			applied: one,
+			spec:    "# empty\n",
+			change: func(s *scene) {
+				o := s.object()
+				o.ID = planner.ObjectID(project, o.Owner.Address, 1)
+				o.Owner.Of, o.Owner.Generation = o.ID, 2
+			},
+			want: `destroy vm.a: it is not in the spec
+  blocked: the state is older (generation 1) than the object's mark (2): nothing is deleted on its word
+  > if the object really should go: vmctl destroy --target=vm.a
+`,
+		},
+		{
 			name:    "an interrupted step is said and settled",
 			applied: one,
 			change:  func(s *scene) { s.interrupt("vm.a", "start") },
