@@ -13,19 +13,26 @@ import (
 
 	"vmctl/providers"
 	"vmctl/spec"
+	"vmctl/state"
 )
 
 // Seal is what a plan says and rests on, small enough to be kept: two plans with
 // equal seals do the same to the same objects.
 type Seal struct {
 	Serial  uint64            `json:"serial"`  // of the state
+	State   string            `json:"state"`   // its Sum
 	Steps   []string          `json:"steps"`   // in words, in order
 	Changes map[string]string `json:"changes"` // SHA-256, by address, of each change that has steps
 }
 
-// Seal is the seal of p. It holds digests of values, and no values.
-func (p *Plan) Seal() (Seal, error) {
-	seal := Seal{Serial: p.Serial, Steps: []string{}, Changes: map[string]string{}}
+// Seal is the seal of p, which was made on s. It holds digests of values, and no
+// values.
+func (p *Plan) Seal(s *state.Snapshot) (Seal, error) {
+	remembered, err := s.Sum()
+	if err != nil {
+		return Seal{}, err
+	}
+	seal := Seal{Serial: p.Serial, State: remembered, Steps: []string{}, Changes: map[string]string{}}
 	for _, s := range p.Steps {
 		seal.Steps = append(seal.Steps, s.words())
 		c := &p.Changes[s.Change]
@@ -52,7 +59,11 @@ func (s Step) words() string {
 // Differs says in words how now is not what was sealed; nothing: it is the same.
 func (s Seal) Differs(now Seal) []string {
 	all := s.DiffersInSteps(now)
-	if s.Serial != now.Serial {
+	switch {
+	case s.State == now.State: // what an earlier run left in its journal may have become a snapshot
+	case s.Serial == now.Serial:
+		all = append(all, "the state is not what it was")
+	default:
 		all = append(all, fmt.Sprintf("the state was at serial %d, and is at %d now", s.Serial, now.Serial))
 	}
 	for _, address := range slices.Sorted(maps.Keys(s.Changes)) {

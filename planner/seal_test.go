@@ -34,7 +34,9 @@ func TestSeal(t *testing.T) {
 		{name: "another value", spec: "vm \"a\" {\n  memory = \"768MiB\"\n}\n", want: []string{another}},
 		{name: "another policy", spec: "vm \"a\" {\n  memory = \"512MiB\"\n  stop {\n    grace = \"7s\"\n  }\n}\n", want: []string{another}},
 		{name: "another object", spec: bigger, change: func(s *scene) { s.object().Fingerprint = "another" }, want: []string{another}},
-		{name: "another serial", spec: bigger, change: func(s *scene) { s.state.Serial++ }, want: []string{"the state was at serial 7, and is at 8 now"}},
+		{name: "the same state under another number", spec: bigger, change: func(s *scene) { s.state.Serial++ }},
+		{name: "another state", spec: bigger, change: func(s *scene) { s.state.Serial++; s.started() }, want: []string{"the state was at serial 7, and is at 8 now"}},
+		{name: "another state of the same number", spec: bigger, change: (*scene).started, want: []string{"the state is not what it was"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			now := seal(t, sceneOf(t, test.spec, test.change))
@@ -68,6 +70,14 @@ func TestSealOfOtherSteps(t *testing.T) {
 	}
 }
 
+// started is another start of vm.a, by somebody else.
+func (s *scene) started() {
+	a := addr(s.t, "vm.a")
+	r := s.state.Records[a]
+	r.Starts++
+	s.state.Records[a] = r
+}
+
 // sceneOf is a world with one VM, and another spec by now.
 func sceneOf(t *testing.T, spec string, change func(*scene)) *scene {
 	t.Helper()
@@ -85,7 +95,7 @@ func seal(t *testing.T, s *scene) planner.Seal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := p.Seal()
+	sealed, err := p.Seal(s.state)
 	if err != nil {
 		t.Fatal(err)
 	}

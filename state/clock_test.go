@@ -64,3 +64,32 @@ func TestLongStepLosesNobodysRecord(t *testing.T) {
 		t.Errorf("records (-want +got):\n%s", d)
 	}
 }
+
+// What a run that was killed left in its journal is remembered before and after it
+// has become a snapshot; what comes later is something else.
+func TestSumIsOfWhatIsRemembered(t *testing.T) {
+	sum := func(s *state.Snapshot) string {
+		t.Helper()
+		text, err := s.Sum()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	f := folder(t)
+	j, made := open(t, f), record("dev", 1)
+	appendTo(t, j, state.Entry{Run: "r", Kind: state.Begin, Step: 0, Op: "define", Address: dev, Put: &made})
+	left := abandon(t, f)
+	before := read(t, left)
+	k := open(t, left)
+	after := k.Snapshot()
+	if before.Serial == after.Serial || sum(before) != sum(after) {
+		t.Errorf("serial %d has the sum %s, serial %d has %s", before.Serial, sum(before), after.Serial, sum(after))
+	}
+	appendTo(t, k, state.Entry{Run: "r", Kind: state.Done, Step: 0, Op: "define", Address: dev})
+	if later := k.Snapshot(); sum(later) == sum(after) {
+		t.Errorf("a step has ended, and the sum is %s still", sum(later))
+	}
+	closeIt(t, k)
+	closeIt(t, j)
+}

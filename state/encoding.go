@@ -2,6 +2,8 @@ package state
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -89,6 +91,19 @@ func (f Folder) encodeSnapshot(s *Snapshot) ([]byte, error) {
 	}
 	b.WriteByte('\n')
 	return b.Bytes(), nil
+}
+
+// Sum is the SHA-256, in hex, of what s remembers. A snapshot with the journal that
+// continues it has that of the snapshot that comes of both.
+func (s *Snapshot) Sum() (string, error) {
+	data, err := encode(snapshotFile{
+		Format: s.Format, ID: s.ID, Records: s.Records, Forgotten: s.Forgotten, Interrupted: s.Interrupted,
+	})
+	if err != nil {
+		return "", fmt.Errorf("sum up the state: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // decodeSnapshot reads the bytes of state.json.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"vmctl/planner"
+	"vmctl/state"
 )
 
 // applySaved carries out what a plan file says, and nothing else: it is planned
@@ -21,12 +22,12 @@ func (a *app) applySaved(ctx context.Context, r applyRequest) error {
 		return err
 	}
 	m := a.saved(p, f, r)
-	m.check = func(plan *planner.Plan) error {
+	m.check = func(plan *planner.Plan, s *state.Snapshot) error {
 		var seen []string
 		for _, path := range f.Source.Changed(p.config.Source()) {
 			seen = append(seen, path+" has changed since")
 		}
-		now, err := plan.Seal()
+		now, err := plan.Seal(s)
 		if err != nil {
 			return err
 		}
@@ -57,8 +58,8 @@ func (a *app) applyEquivalent(ctx context.Context, r applyRequest) error {
 			"), and the files are of project "+quoted(p.owner.Name)+" ("+p.owner.ID+")", "name the folder of its files with -C DIR")
 	}
 	m := a.saved(p, f, r)
-	m.check = func(plan *planner.Plan) error {
-		now, err := plan.Seal()
+	m.check = func(plan *planner.Plan, s *state.Snapshot) error {
+		now, err := plan.Seal(s)
 		if err != nil {
 			return err
 		}

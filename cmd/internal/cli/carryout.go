@@ -28,8 +28,8 @@ type mission struct {
 	apply   applyFlags
 	destroy bool
 	options func(*state.Snapshot) (planner.Options, error)
-	// check says why the plan must not be carried out. nil: it may.
-	check func(*planner.Plan) error
+	// check says why the plan, made on a state, must not be carried out. nil: it may.
+	check func(*planner.Plan, *state.Snapshot) error
 	// named reports whether the user named this change by the command itself, so
 	// that nothing is left to ask. nil: no change is.
 	named   func(planner.Change) bool
@@ -77,7 +77,7 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	defer func() { err = errors.Join(err, world.Close()) }()
 	a.showPlan(p, m, plan)
 	if m.check != nil {
-		if err := m.check(plan); err != nil {
+		if err := m.check(plan, snapshot); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"vmctl/cmd/internal/view"
 	"vmctl/planner"
+	"vmctl/state"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -82,7 +83,7 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 		})
 	})
 	if r.out != "" {
-		if err := a.keepPlan(r, p, plan, m); err != nil {
+		if err := a.keepPlan(r, p, plan, snapshot); err != nil {
 			return err
 		}
 	}
@@ -105,15 +106,15 @@ func (a *app) offerOf(r planRequest, m mission, plan *planner.Plan) string {
 }
 
 // keepPlan saves a plan that can be carried out.
-func (a *app) keepPlan(r planRequest, p *project, plan *planner.Plan, m mission) error {
+func (a *app) keepPlan(r planRequest, p *project, plan *planner.Plan, s *state.Snapshot) error {
 	if plan.Forbidden() {
 		e := newProblem(classRefused, "blocked", "plan: nothing was saved: "+view.Obstacles(plan.Summary))
 		if len(plan.Steps) > 0 {
-			e.Next = []string{"to save the rest: " + a.offer(mission{command: "plan", plan: m.plan, names: []string{"--out=" + r.out}}, plan)}
+			e.Next = []string{"to save the rest: " + a.offer(mission{command: "plan", plan: r.flags, names: []string{"--out=" + r.out}}, plan)}
 		}
 		return e
 	}
-	return a.savePlan(r.out, p, plan, m)
+	return a.savePlan(r, p, plan, s)
 }
 
 // offer is the command that carries out a plan, or what is free of it.

@@ -13,6 +13,7 @@ import (
 	"vmctl/internal/shellword"
 	"vmctl/planner"
 	"vmctl/spec"
+	"vmctl/state"
 )
 
 // planFormat is the format of plan files that this build reads and writes.
@@ -57,17 +58,17 @@ type sealedFile struct {
 
 // savePlan writes a plan to a file that only its owner reads: it holds the
 // files of the spec.
-func (a *app) savePlan(path string, p *project, plan *planner.Plan, m mission) error {
-	seal, err := plan.Seal()
+func (a *app) savePlan(r planRequest, p *project, plan *planner.Plan, s *state.Snapshot) error {
+	seal, err := plan.Seal(s)
 	if err != nil {
 		return err
 	}
 	body, err := json.Marshal(planFile{
 		Format: planFormat, Version: a.env.Build.Version, Project: p.owner.Name, ID: p.owner.ID, Env: p.owner.Env,
-		Destroy: m.destroy,
+		Destroy: r.destroy,
 		Flags: savedFlags{
-			Targets: m.plan.targets, Excludes: m.plan.excludes,
-			AllowReplace: m.plan.allowReplace, AllowDestroy: m.plan.allowDestroy, AllowInterrupt: m.plan.allowInterrupt,
+			Targets: r.flags.targets, Excludes: r.flags.excludes,
+			AllowReplace: r.flags.allowReplace, AllowDestroy: r.flags.allowDestroy, AllowInterrupt: r.flags.allowInterrupt,
 		},
 		Source: p.config.Source(), Seal: seal, Plan: view.PlanJSON(plan),
 	})
@@ -78,7 +79,7 @@ func (a *app) savePlan(path string, p *project, plan *planner.Plan, m mission) e
 	if err != nil {
 		return fmt.Errorf("write the plan: %w", err)
 	}
-	if err := atomicfile.Write(a.absolute(path), append(text, '\n'), 0o600); err != nil {
+	if err := atomicfile.Write(a.absolute(r.out), append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the plan: %w", err)
 	}
 	return nil
