@@ -48,7 +48,7 @@ type applyRequest struct {
 }
 
 func (r applyRequest) check() error {
-	named := len(r.plan.targets)+len(r.plan.excludes)+len(r.plan.allowReplace)+len(r.plan.allowDestroy) > 0
+	named := len(r.plan.targets)+len(r.plan.excludes)+len(r.plan.allowReplace)+len(r.plan.allowDestroy)+len(r.plan.allowInterrupt) > 0
 	switch {
 	case r.file != "" && r.equivalent != "":
 		return rejected("usage", "apply takes a plan file, or --equivalent with one, and not both")

@@ -73,7 +73,9 @@ func (a *app) applyEquivalent(ctx context.Context, r applyRequest) error {
 
 // saved is the mission of a plan file. What it says was read: nothing is asked.
 func (a *app) saved(p *project, f planFile, r applyRequest) mission {
+	verbose := r.plan.verbose
 	r.plan, r.apply.approved = f.Flags.flags(), true
+	r.plan.verbose = verbose
 	m := a.applying(p, r)
 	if f.Destroy {
 		m.verb, m.title, m.idle, m.outputs, m.enter = "Destroy", "Plan to destroy "+p.owner.Name, nothingToDestroy, false, nil
