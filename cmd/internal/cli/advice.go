@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"vmctl/executor"
+	"vmctl/planner"
 	"vmctl/providers"
 )
 
@@ -41,10 +42,10 @@ func (a *app) advice(o providers.Outcome, m mission) string {
 	}
 }
 
-var ownCommand = regexp.MustCompile(`\bvmctl ([a-z])`)
+var ownCommand = regexp.MustCompile(`\bvmctl ([a-z]+)`)
 
-// typed is what a provider says to type, which knows no flags, as it has to be
-// typed here.
+// typed is what a provider or the planner says to type, which know no flags, as it
+// has to be typed here. What only speaks of vmctl stays as it is.
 func (a *app) typed(line string, m mission) string {
 	switch line {
 	case "vmctl plan":
@@ -52,9 +53,29 @@ func (a *app) typed(line string, m mission) string {
 	case "vmctl apply":
 		return a.commandLine("apply", m.plan)
 	}
-	return ownCommand.ReplaceAllStringFunc(line, func(command string) string {
-		return a.commandLine("", planFlags{}) + command[len("vmctl"):]
+	return ownCommand.ReplaceAllStringFunc(line, func(words string) string {
+		name := ownCommand.FindStringSubmatch(words)[1]
+		if !slices.Contains(a.commands, name) {
+			return words
+		}
+		return a.commandLine("", planFlags{}) + " " + name
 	})
+}
+
+// typedBlocks lets what a plan says to type be what has to be typed here.
+func (a *app) typedBlocks(plan *planner.Plan, m mission) {
+	for i := range plan.Changes {
+		c := &plan.Changes[i]
+		if c.Blocked == nil {
+			continue
+		}
+		block := *c.Blocked
+		block.Next = nil
+		for _, line := range c.Blocked.Next {
+			block.Next = append(block.Next, a.typed(line, m))
+		}
+		c.Blocked = &block
+	}
 }
 
 // advisedResults are results of which every failure is advised.

@@ -22,6 +22,7 @@ func TestEveryFailureSaysWhatToTypeNext(t *testing.T) {
 		{providers.Failed, 1, "libvirt", nil},
 		{providers.Failed, 1, "", nil},
 		{providers.Timeout, 4, "no_ssh", []string{"to start over: vmctl destroy --target=vm.dev, then vmctl apply"}},
+		{providers.Timeout, 4, "still_running", []string{"or let vmctl force it: stop { force = true } in vm.dev"}},
 		{providers.Timeout, 4, "deadline", nil},
 		{providers.Unsafe, 6, "not_ours", []string{"look at it: virsh -c qemu:///session dumpxml 1", "vmctl plan"}},
 		{providers.Unsafe, 6, "unverified", nil},
@@ -37,6 +38,21 @@ func TestEveryFailureSaysWhatToTypeNext(t *testing.T) {
 		delete(h.memory.fail, "start vm.dev")
 	}
 	golden(t, "failures", text)
+}
+
+// What a plan says to type about what it blocks is about this instance, and not
+// about another one of the same files.
+func TestABlockSaysWhatToTypeHere(t *testing.T) {
+	h := newHouse(t, withID+small)
+	h.run("apply", "--auto-approve", "--env=test").exits(0)
+	for _, m := range h.memory.machines {
+		m.mark.Generation++
+	}
+	h.write("main.vmctl.hcl", withID)
+	const next = "if the object really should go: vmctl --env=test destroy --target=vm.dev"
+	h.run("plan", "--env=test").exits(0).says(next)
+	h.run("apply", "--auto-approve", "--env=test").exits(6).says(next)
+	h.run("plan", "--env=test", "--json").exits(0).says(next)
 }
 
 // As documents too: in the event, in the summary and in the last one.

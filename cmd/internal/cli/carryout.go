@@ -75,6 +75,7 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, world.Close()) }()
+	a.typedBlocks(plan, m)
 	a.showPlan(p, m, plan)
 	if m.check != nil {
 		if err := m.check(plan, snapshot); err != nil {

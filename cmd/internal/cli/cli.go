@@ -71,14 +71,16 @@ func Main(ctx context.Context, env Env) int {
 
 // app is one run of one command.
 type app struct {
-	env     Env
-	stdout  *sink
-	stderr  *sink
-	global  globalFlags
-	types   map[string]providers.Type
-	answer  bool // a document was written: nothing else may follow on stdout
-	streams bool // the command writes a line per event, the last one says how it ended
-	changes atomic.Pointer[parting]
+	env    Env
+	stdout *sink
+	stderr *sink
+	global globalFlags
+	types  map[string]providers.Type
+	// commands are the names of those that vmctl has, without those below them.
+	commands []string
+	answer   bool // a document was written: nothing else may follow on stdout
+	streams  bool // the command writes a line per event, the last one says how it ended
+	changes  atomic.Pointer[parting]
 }
 
 func newApp(env Env) *app {
@@ -93,6 +95,9 @@ func newApp(env Env) *app {
 // execute parses the arguments and runs the command that they name.
 func (a *app) execute(ctx context.Context) error {
 	root := a.root()
+	for _, cmd := range root.Commands() {
+		a.commands = append(a.commands, cmd.Name())
+	}
 	root.SetArgs(a.env.Args)
 	err := root.ExecuteContext(ctx)
 	if level, wrong := a.logLevel(); wrong == nil {

@@ -76,6 +76,7 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, world.Close()) }()
+	a.typedBlocks(plan, m)
 	a.show(view.PlanJSON(plan), func(s view.Screen) {
 		view.Plan(s, plan, view.PlanOptions{
 			Title: m.title, Idle: m.idle, Verbose: r.flags.verbose, Holder: holder, Providers: p.config.Providers,
