@@ -44,14 +44,14 @@ func (x *execution) end(ctx context.Context, outcomes []outcome) error {
 		x.active--
 		entries = append(entries, x.ended(o)...)
 	}
-	if len(entries) == 0 { // VMs were closed, and nothing else
-		x.reportAll(outcomes)
-		return nil
+	var err error
+	if len(entries) > 0 { // else VMs were closed, and nothing else
+		err = x.Journal.Append(context.WithoutCancel(ctx), entries...)
 	}
-	if err := x.Journal.Append(context.WithoutCancel(ctx), entries...); err != nil {
+	x.reportAll(outcomes) // what was done is done, also where that cannot be written down
+	if err != nil {
 		return fmt.Errorf("write down what was done: %w", err)
 	}
-	x.reportAll(outcomes)
 	return nil
 }
 
