@@ -16,7 +16,7 @@ import (
 )
 
 // busy is where those at work in VMs are.
-func (p *project) busy() busy.Folder { return busy.Folder{Dir: filepath.Join(p.dir, "busy")} }
+func (p *project) busy() busy.Folder { return busy.Folder{Dir: filepath.Join(p.dir, busyLocks)} }
 
 // atWork lists who is inside each VM of the spec and the state.
 func (p *project) atWork(ctx context.Context, s *state.Snapshot) (map[spec.Address][]state.Holder, error) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,8 +91,8 @@ func (a *app) stateShow(ctx context.Context, name string) error {
 	return nil
 }
 
-// recordsOf finds the records that users name: by address, by block, or by the
-// last part of the address.
+// recordsOf finds the records that users name, each once, sorted: by address, by
+// block, or by the last part of the address.
 func recordsOf(s *state.Snapshot, names []string) ([]spec.Address, error) {
 	var all []spec.Address
 	for _, name := range names {
@@ -106,7 +107,8 @@ func recordsOf(s *state.Snapshot, names []string) ([]spec.Address, error) {
 		}
 		all = append(all, found...)
 	}
-	return all, nil
+	slices.SortFunc(all, spec.Address.Compare)
+	return slices.Compact(all), nil
 }
 
 // recordOf finds the one record that a name means.
