@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,10 +19,45 @@ import (
 // busy is where those at work in VMs are.
 func (p *project) busy() busy.Folder { return busy.Folder{Dir: filepath.Join(p.dir, busyLocks)} }
 
+// doors are the addresses under which somebody may have gone into each VM: its own,
+// and those that it had before it was moved, unless they are another's by now.
+func (p *project) doors(s *state.Snapshot) map[spec.Address][]spec.Address {
+	vms := slices.DeleteFunc(known(p, s), func(addr spec.Address) bool { return addr.Kind != spec.VM })
+	all := map[spec.Address][]spec.Address{}
+	for _, addr := range vms {
+		all[addr] = []spec.Address{addr}
+		for _, was := range s.Records[addr].Was {
+			if _, taken := slices.BinarySearchFunc(vms, was, spec.Address.Compare); !taken {
+				all[addr] = append(all[addr], was)
+			}
+		}
+	}
+	return all
+}
+
 // atWork lists who is inside each VM of the spec and the state.
 func (p *project) atWork(ctx context.Context, s *state.Snapshot) (map[spec.Address][]state.Holder, error) {
-	vms := slices.DeleteFunc(known(p, s), func(addr spec.Address) bool { return addr.Kind != spec.VM })
-	return p.busy().Inside(ctx, vms)
+	doors := p.doors(s)
+	var all []spec.Address
+	for _, addr := range slices.SortedFunc(maps.Keys(doors), spec.Address.Compare) {
+		all = append(all, doors[addr]...)
+	}
+	inside, err := p.busy().Inside(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	busy := map[spec.Address][]state.Holder{}
+	for addr, names := range doors {
+		var holders []state.Holder
+		for _, name := range names {
+			holders = append(holders, inside[name]...)
+		}
+		if len(holders) > 0 {
+			slices.SortFunc(holders, state.Holder.Compare)
+			busy[addr] = holders
+		}
+	}
+	return busy, nil
 }
 
 // self is this process, for whoever has to wait for it.
@@ -54,18 +90,33 @@ func (a *app) enter(ctx context.Context, p *project, addr spec.Address, command 
 type gate struct {
 	folder busy.Folder
 	me     state.Holder
+	doors  map[spec.Address][]spec.Address
 }
 
 var _ executor.Gate = gate{}
 
 // Close implements executor.Gate.
 func (g gate) Close(ctx context.Context, c *planner.Change, waiting func([]state.Holder)) (func() error, error) {
-	open, err := g.folder.Close(ctx, busy.Closing{
-		Address: c.Address, By: g.me, Interrupt: c.Busy.Interrupt, Wait: c.Busy.Wait, Waiting: waiting,
-	})
-	var occupied *busy.OccupiedError
-	if errors.As(err, &occupied) {
-		return nil, executor.BusyFailure(c, occupied.Holders)
+	var closed []func() error
+	open := func() error {
+		var errs []error
+		for _, open := range closed {
+			errs = append(errs, open())
+		}
+		return errors.Join(errs...)
 	}
-	return open, err
+	for _, door := range g.doors[c.Address] {
+		opens, err := g.folder.Close(ctx, busy.Closing{
+			Address: door, By: g.me, Interrupt: c.Busy.Interrupt, Wait: c.Busy.Wait, Waiting: waiting,
+		})
+		var occupied *busy.OccupiedError
+		if errors.As(err, &occupied) {
+			err = executor.BusyFailure(c, occupied.Holders)
+		}
+		if err != nil {
+			return nil, errors.Join(err, open())
+		}
+		closed = append(closed, opens)
+	}
+	return open, nil
 }

@@ -94,6 +94,43 @@ func TestBusySinceThePlanWasShown(t *testing.T) {
 	}
 }
 
+// Who went in before a VM was renamed is inside still, however it is called now:
+// also if that is not seen before the VM would be touched.
+func TestBusySinceBeforeItWasRenamed(t *testing.T) {
+	h := inhabited(t)
+	f := busy.Folder{Dir: filepath.Join(h.data(), "busy")}
+	enter := func() (leave func() error) {
+		t.Helper()
+		leave, err := f.Enter(t.Context(), spec.Address{Kind: spec.VM, Name: "dev"}, state.Holder{
+			PID: 1, Host: "ada", Command: "vmctl vm shell vm.dev", Since: time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leave
+	}
+	leave := enter()
+	h.replace(`vm "dev"`, `vm "main"`)
+	h.replace("vm.dev.", "vm.main.")
+	h.write("moved.vmctl.hcl", "moved {\n  from = vm.dev\n  to   = vm.main\n}\n")
+	h.run("apply", "--auto-approve").exits(0)
+	h.memory.acted = nil
+	h.run("vm", "stop", "main").exits(6).says("blocked vm.main: it is busy: vmctl vm shell vm.dev (pid 1 on ada)")
+	if err := leave(); err != nil {
+		t.Fatal(err)
+	}
+	h.tty = true
+	h.stdin = &asked{Reader: strings.NewReader("yes\n"), first: func() { leave = enter() }}
+	h.run("destroy").exits(6).warns("take vm.main down: somebody is at work in it", "seen: vmctl vm shell vm.dev (pid 1 on ada)")
+	h.acted()
+	if err := leave(); err != nil {
+		t.Fatal(err)
+	}
+	h.run("vm", "stop", "main").exits(0)
+	h.acted("stop vm.main")
+	h.run("vm", "start", "main").exits(0)
+}
+
 // A plan that was kept interrupts whom it was allowed to interrupt.
 func TestKeptPlanKeepsWhomItMayInterrupt(t *testing.T) {
 	h := inhabited(t)

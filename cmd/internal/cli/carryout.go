@@ -159,7 +159,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) erro
 	watch, stop := a.watch(ctx)
 	summary, err := executor.Apply(ctx, executor.Run{
 		Plan: w.plan, World: w.world, Journal: w.journal, Resolve: a.resolver(p.config), ID: run,
-		Gate:        gate{folder: p.busy(), me: me},
+		Gate:        gate{folder: p.busy(), me: me, doors: p.doors(w.journal.Snapshot())},
 		Parallelism: m.apply.parallelism, KeepGoing: m.apply.keepGoing, Now: a.env.Now,
 		Watch: func(e executor.Event) {
 			e.Failure = a.advised(e.Failure, m)
