@@ -120,15 +120,11 @@ func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) 
 		d.adopt(c)
 		d.manage(c)
 	case Unwanted:
-		if d.lets(c.Address) {
-			c.Action, c.Reason, c.Object, c.ID = providers.Forget, "its removed block lets go of it: the object stays as it is", nil, ""
-			return
-		}
-		d.destroy(c)
+		d.endOrLetGo(c)
 	case Orphan:
 		if inSpec || c.Record != nil { // ours for sure; only its record is lost, or names an object before it
 			d.adopt(c)
-			d.destroy(c)
+			d.endOrLetGo(c)
 			return
 		}
 		c.Action = providers.NoOp

@@ -182,6 +182,16 @@ func because(edits []providers.Edit, applies providers.Applies) string {
 	return strings.Join(paths, ", ") + " changed"
 }
 
+// endOrLetGo decides about an object that is ours and not wanted any more.
+func (d *differ) endOrLetGo(c *Change) {
+	if d.lets(c.Address) {
+		c.Action, c.Reason, c.Object, c.ID = providers.Forget, "its removed block lets go of it: the object stays as it is", nil, ""
+		c.Warnings = nil
+		return
+	}
+	d.destroy(c)
+}
+
 func (d *differ) destroy(c *Change) {
 	c.Action, c.Reason, c.ID = providers.Destroy, "it is not in the spec", c.Object.ID
 	if d.ends(c.Address) {

@@ -297,6 +297,19 @@ found state_behind vm.a: the record is of generation 1, the object's mark of 3: 
 `,
 		},
 		{
+			name:    "what a removed block lets go of stays, whatever object the record names",
+			applied: one,
+			spec:    "removed {\n  from    = vm.a\n  destroy = false\n}\n",
+			change: func(s *scene) {
+				o := s.object()
+				o.ID = planner.ObjectID(project, o.Owner.Address, 1)
+				o.Owner.Of = o.ID
+			},
+			want: `forget vm.a: its removed block lets go of it: the object stays as it is
+0 forget vm.a
+`,
+		},
+		{
 			name:    "an interrupted step is said and settled",
 			applied: one,
 			change:  func(s *scene) { s.interrupt("vm.a", "start") },
