@@ -209,7 +209,6 @@ type Step struct {
 	Args    map[string]string
 	Class   Class
 	Risk    Risk
-	Ask     bool // not to be repeated after a crash without asking
 	Timeout time.Duration
 	Frees   []Claim
 	Takes   []Claim
