@@ -33,6 +33,6 @@ func TestStopThatFails(t *testing.T) {
 	h := newHouse(t, withID+small)
 	h.run("apply", "--auto-approve").exits(0)
 	h.memory.hold["stop vm.dev"] = make(chan struct{})
-	h.run("vm", "stop", "dev", "--timeout=10ms").exits(4).warns("stop: no answer in time", "1 failed").silent("stopped in")
+	h.run("vm", "stop", "dev", "--timeout=1s").exits(4).warns("stop: no answer in time", "1 failed").silent("stopped in")
 	h.run("status").exits(0).says("vm.dev    running")
 }
