@@ -18,7 +18,7 @@ LINT := go tool -modfile=tools/go.mod golangci-lint
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build guest test-host test race crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
+.PHONY: help quickstart build guest test-host test short race crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ test-host: guest
 test: test-host ## install what is missing, and run every test, real VMs included
 	$(GO_TEST) -timeout 20m ./...
 
+short: ## run the tests that need nothing installed; no package may take a minute (row J65)
+	go test -short -timeout 60s ./...
+
 race: ## run the tests of what several processes and goroutines share under the race detector
 	CGO_ENABLED=1 go test -race -short ./state/ ./internal/lockfile/
 
@@ -50,7 +53,7 @@ crash-matrix: test-host ## kill vmctl before each change that it makes, on sim a
 bench: test-host ## run the benchmarks
 	$(GO_TEST) -timeout 60m -run '^$$' -bench . ./...
 
-check: fmt-check tidy-check lint lint-test cross coverage race test ## all that must hold before a change is merged
+check: fmt-check tidy-check lint lint-test cross short coverage race test ## all that must hold before a change is merged
 
 fmt: ## format the code
 	$(LINT) fmt ./...

@@ -15,14 +15,14 @@ import (
 
 // operation is something that vmctl does to a world, and may be killed at.
 type operation struct {
-	name     string
-	before   string           // the spec of the world that it begins with; "": nothing was applied yet
-	damage   func(*crashSite) // done to that world behind vmctl's back; may be nil
-	spec     string           // the spec that it is run with
-	args     []string         // of vmctl; nil: apply
-	again    []string         // of vmctl, to go on after a kill; nil: apply
-	restarts bool             // what runs, and the files say so
-	renews   bool             // it makes another object, whose ID counts replacements: cut short, it may be a first one
+	name   string
+	before string           // the spec of the world that it begins with; "": nothing was applied yet
+	damage func(*crashSite) // done to that world behind vmctl's back; may be nil
+	spec   string           // the spec that it is run with
+	args   []string         // of vmctl; nil: apply
+	again  []string         // of vmctl, to go on after a kill; nil: apply
+	once   bool             // what runs in the end was started by it, and once
+	renews bool             // it makes another object, whose ID counts replacements: cut short, it may be a first one
 }
 
 func (o operation) command() []string {
@@ -137,8 +137,8 @@ func crash(t *testing.T, system string, o operation, every int) crashRow {
 			}
 		}
 		got := cut.converge(o)
-		if o.restarts { // row L18
-			cut.onceRestarted()
+		if o.once {
+			cut.startedOnce()
 		}
 		row.judge(cut, want, got)
 		cut.close()

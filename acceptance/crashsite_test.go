@@ -298,17 +298,20 @@ func (s *crashSite) machines() []int {
 	return pids
 }
 
-// onceRestarted demands that a restart that was cut short happened after all, and
-// only once: what the killed run had started already is what runs, unless the kill
-// came before it could be told what that is.
-func (s *crashSite) onceRestarted() {
+// startedOnce demands that a start or a restart that was cut short happened after
+// all, and only once: what the killed run had started already is what runs, unless
+// the kill came before it could be told what that is.
+//
+// row L18
+// row L24
+func (s *crashSite) startedOnce() {
 	s.t.Helper()
 	now := s.machines()
 	switch {
 	case slices.Equal(now, s.before):
-		s.errorf("it was not restarted: processes %v", now)
+		s.errorf("it was not started: processes %v", now)
 	case !s.broken && len(s.after) > 0 && !slices.Equal(s.after, s.before) && !slices.Equal(now, s.after):
-		s.errorf("it was restarted twice: processes %v, %v after the kill, %v now", s.before, s.after, now)
+		s.errorf("it was started twice: processes %v, %v after the kill, %v now", s.before, s.after, now)
 	}
 }
 

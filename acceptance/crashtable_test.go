@@ -48,15 +48,15 @@ var destroyAll = []string{"destroy", "--auto-approve"}
 
 // simOperations are all that a simulated host can do.
 var simOperations = []operation{
-	{name: "create", spec: simVM},
+	{name: "create", once: true, spec: simVM},
 	{name: "create, off", spec: off(simVM)},
 	{name: "create two", spec: simVM + strings.Replace(strings.TrimPrefix(simVM, simHost), "dev", "ops", 1)},
 	{name: "change what only vmctl heeds", before: simVM, spec: edited(simVM, "  lifecycle", "  stop {\n    grace = \"7s\"\n  }\n  lifecycle")},
 	{name: "change while off", before: off(simVM), spec: bigger(off(simVM))},
-	{name: "restart", restarts: true, before: simVM, spec: bigger(simVM)},
+	{name: "restart", once: true, before: simVM, spec: bigger(simVM)},
 	{name: "replace", renews: true, before: simVM, spec: edited(simVM, "  cpus ", "  name = \"other\"\n  cpus ")},
 	{name: "stop", before: simVM, spec: off(simVM)},
-	{name: "start", before: off(simVM), spec: simVM},
+	{name: "start", once: true, before: off(simVM), spec: simVM},
 	{name: "stop by command", before: simVM, spec: simVM, args: []string{"vm", "stop", "dev"}},
 	{name: "start by command", before: off(simVM), spec: off(simVM), args: startDev, again: startDev},
 	{name: "restart by command", before: simVM, spec: simVM, args: []string{"vm", "restart", "dev"}},
@@ -64,7 +64,7 @@ var simOperations = []operation{
 	{name: "recover what is broken", before: simVM, spec: simVM, damage: func(s *crashSite) { s.remove("sim-here/run/*.pid") }},
 	{name: "make again what is gone", before: simVM, spec: simVM, damage: gone},
 	{name: "adopt", before: simVM, spec: simVM, damage: forgotten},
-	{name: "adopt and restart", restarts: true, before: simVM, spec: bigger(simVM), damage: forgotten},
+	{name: "adopt and restart", once: true, before: simVM, spec: bigger(simVM), damage: forgotten},
 	{name: "forget", before: simVM, spec: simHost, damage: gone},
 	{name: "delete", before: simVM, spec: simHost},
 	{name: "delete what is off", before: off(simVM), spec: simHost},
@@ -93,8 +93,8 @@ func forgotten(s *crashSite) { s.remove("state.json*") }
 
 // qemuOperations are what real QEMU goes through.
 var qemuOperations = []operation{
-	{name: "create", spec: qemuVM},
+	{name: "create", once: true, spec: qemuVM},
 	{name: "stop", before: qemuVM, spec: off(qemuVM)},
-	{name: "restart", restarts: true, before: qemuVM, spec: bigger(qemuVM)},
+	{name: "restart", once: true, before: qemuVM, spec: bigger(qemuVM)},
 	{name: "delete", before: qemuVM, spec: ""},
 }
