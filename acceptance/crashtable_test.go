@@ -25,7 +25,7 @@ const (
   boot {
     kernel  = "guest/vmlinuz"
     initrd  = "guest/initrd.gz"
-    cmdline = "console=ttyS0 quiet"
+    cmdline = "console=ttyS0 quiet no_timer_check"
   }
 }
 `

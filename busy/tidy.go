@@ -38,10 +38,10 @@ func (f Folder) Tidy(ctx context.Context) error {
 	return nil
 }
 
-// lockOf is the lock that a record belongs to, one that was being written too, or
-// that of one seat of it. No name of a lock here has such a part itself.
+// lockOf is the lock that a record belongs to, that of one seat of it too. No name
+// of a lock here has such a part itself.
 func lockOf(file string) (lock string, isRecord bool) {
-	name, _, isRecord := strings.Cut(strings.TrimPrefix(file, "."), ".owner")
+	name, isRecord := strings.CutSuffix(file, ".owner")
 	name, _, _ = strings.Cut(name, ".seat-")
 	return name, isRecord
 }

@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -45,6 +46,10 @@ func Apply(ctx context.Context, r Run) (Summary, error) {
 		wants:    map[int]cty.Value{},
 		failures: map[int]bool{},
 		gates:    map[int]func() error{},
+		steps:    map[int][]int{},
+	}
+	for i, s := range r.Plan.Steps {
+		x.steps[s.Change] = append(x.steps[s.Change], i)
 	}
 	x.expectations()
 	err := x.run(ctx)
@@ -68,6 +73,8 @@ type outcome struct {
 	failure *providers.Failure
 	elapsed time.Duration
 	gate    bool         // of closing the VM that the step takes down
+	waits   bool         // gate: nothing yet, those inside are waited for from now on
+	waited  bool         // gate: those inside were waited for
 	open    func() error // gate: opens it again; nil: it was not closed
 }
 
@@ -89,7 +96,10 @@ type execution struct {
 
 	interrupted bool // it was said that the context has ended
 
+	steps       map[int][]int        // of each change
+	first       int                  // no step before this one can still begin
 	closing     int                  // VMs that are being closed
+	patient     int                  // VMs that will be closed once those inside have left
 	gates       map[int]func() error // of each change that has closed its VM: what opens it
 	stopWaiting func()               // ends every wait for those inside
 	untidy      []error
@@ -123,7 +133,7 @@ func (x *execution) run(ctx context.Context) error {
 		if err := x.begin(ctx, x.ready(waits)); err != nil {
 			return errors.Join(err, x.drain(ctx))
 		}
-		if x.active+x.closing == 0 {
+		if x.active+x.closing+x.patient == 0 {
 			return nil
 		}
 		if err := x.end(ctx, x.collect(ctx)); err != nil {
@@ -133,22 +143,34 @@ func (x *execution) run(ctx context.Context) error {
 	}
 }
 
-// ready lists the steps that can begin now. It begins to close the VM that
-// another would take down: that can begin then.
+// ready lists the steps that can begin now: first those of changes that keep
+// others out of a VM, so that they do so no longer than they must. It begins to
+// close the VM that another step would take down: that can begin then.
 func (x *execution) ready(ctx context.Context) []int {
 	var all []int
-	for i := range x.Plan.Steps {
-		if x.active+len(all) >= x.limit() {
-			break
+	full := func() bool { return x.active+x.closing+len(all) >= x.limit() }
+	can := func(i int) bool { return x.states[i] == waiting && x.free(i) && x.may(x.Plan.Steps[i].Change) }
+	for _, change := range slices.Sorted(maps.Keys(x.gates)) {
+		for _, i := range x.steps[change] {
+			if !full() && can(i) {
+				all = append(all, i)
+			}
 		}
+	}
+	for x.first < len(x.states) && (x.states[x.first] == ended || x.states[x.first] == failed) {
+		x.first++
+	}
+	for i := x.first; i < len(x.states) && !full(); i++ {
+		_, kept := x.gates[x.Plan.Steps[i].Change]
 		switch {
-		case x.states[i] != waiting || !x.free(i) || !x.may(x.Plan.Steps[i].Change):
-		case !x.closed(i):
+		case kept || !can(i):
+		case x.takesDown(i):
 			x.close(ctx, i)
 		default:
 			all = append(all, i)
 		}
 	}
+	slices.Sort(all)
 	return all
 }
 
@@ -179,9 +201,7 @@ func (x *execution) may(change int) bool {
 
 // rises reports whether a change still brings its object up.
 func (x *execution) rises(change int) bool {
-	return slices.ContainsFunc(x.Plan.Steps, func(s planner.Step) bool {
-		return s.Change == change && s.Phase == providers.PhaseUp
-	})
+	return slices.ContainsFunc(x.steps[change], func(i int) bool { return x.Plan.Steps[i].Phase == providers.PhaseUp })
 }
 
 // interrupt halts because ctx has ended: it was cancelled, or its time is up.

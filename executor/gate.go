@@ -22,12 +22,10 @@ type Gate interface {
 	Close(ctx context.Context, c *planner.Change, waiting func([]state.Holder)) (open func() error, err error)
 }
 
-// closed reports whether a step can begin as far as those inside a VM matter: it
-// takes no VM down, or this run has closed that already.
-func (x *execution) closed(step int) bool {
+// takesDown reports whether a step takes a VM down, so that those inside matter.
+func (x *execution) takesDown(step int) bool {
 	s := x.Plan.Steps[step]
-	_, closed := x.gates[s.Change]
-	return closed || x.Gate == nil || s.Record || !planner.TakesDown(s.Step)
+	return x.Gate != nil && !s.Record && planner.TakesDown(s.Step)
 }
 
 // close begins to close the VM that a step takes down. Nothing is written down as
@@ -38,11 +36,15 @@ func (x *execution) close(ctx context.Context, i int) {
 	x.states[i] = closing
 	x.closing++
 	go func() {
-		began := x.Now()
+		began, waits := x.Now(), false
 		open, err := x.Gate.Close(ctx, change, func(inside []state.Holder) {
+			if !waits {
+				waits = true
+				x.results <- outcome{step: i, gate: true, waits: true}
+			}
 			x.emit(Event{Kind: StepWaiting, Step: step, Deadline: change.Busy.Wait, Text: namesOf(inside)})
 		})
-		o := outcome{step: i, gate: true, open: open, elapsed: x.Now().Sub(began)}
+		o := outcome{step: i, gate: true, waited: waits, open: open, elapsed: x.Now().Sub(began)}
 		var f *providers.Failure
 		if err != nil && (ctx.Err() == nil || errors.As(err, &f)) {
 			o.failure = failureOf(ctx, step, err)
@@ -54,7 +56,16 @@ func (x *execution) close(ctx context.Context, i int) {
 // shut takes the outcome of closing a VM into the books. Without a failure and
 // without a closed VM the wait was given up, and the step did not run.
 func (x *execution) shut(o outcome) {
-	x.closing--
+	switch {
+	case o.waits: // which takes nobody's place
+		x.closing--
+		x.patient++
+		return
+	case o.waited:
+		x.patient--
+	default:
+		x.closing--
+	}
 	x.states[o.step] = waiting
 	step := x.Plan.Steps[o.step]
 	switch {
@@ -82,10 +93,7 @@ func (x *execution) open(ended func(change int) bool) {
 
 // over reports whether no step of a change runs or can still begin.
 func (x *execution) over(change int) bool {
-	for i, s := range x.Plan.Steps {
-		if s.Change != change {
-			continue
-		}
+	for _, i := range x.steps[change] {
 		switch x.states[i] {
 		case running, closing:
 			return false

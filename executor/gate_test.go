@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -338,5 +339,31 @@ func TestAVMThatDoesNotOpenIsTold(t *testing.T) {
 	}
 	if !summary.OK() {
 		t.Errorf("summary %v: the stop was done", summary)
+	}
+}
+
+// Many VMs that go are closed a few at a time, each for as long as it takes: who
+// works in the last one is not kept out while the first one goes.
+func TestOfManyVMsFewAreClosedAtATime(t *testing.T) {
+	b, h := gated(t, "vm \"a\" {\n  for_each = toset([for i in range(40) : tostring(i)])\n}\n")
+	b.spec("# empty\n")
+	b.run.Parallelism = 3
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	closed, most := 0, 0
+	for _, line := range h.log {
+		if strings.HasPrefix(line, "close ") {
+			closed++
+		} else {
+			closed--
+		}
+		most = max(most, closed)
+	}
+	if closed != 0 || len(h.log) != 80 {
+		t.Errorf("%d are closed in the end, after %d notes", closed, len(h.log))
+	}
+	if most > 2*b.run.Parallelism {
+		t.Errorf("%d VMs were closed at a time, with %d steps side by side", most, b.run.Parallelism)
 	}
 }

@@ -89,7 +89,7 @@ func (x *execution) reservation(i int) state.Record {
 // acts reports whether a change has a step that a provider makes, after which
 // what the plan saw of the object is history.
 func (x *execution) acts(change int) bool {
-	return slices.ContainsFunc(x.Plan.Steps, func(s planner.Step) bool { return s.Change == change && !s.Record })
+	return slices.ContainsFunc(x.steps[change], func(i int) bool { return !x.Plan.Steps[i].Record })
 }
 
 // seen brings a record up to what the plan saw of the object.

@@ -75,7 +75,7 @@ func (h *house) vm(name string) *vm {
 	boot := map[string]cty.Value{
 		"kernel": cty.StringVal("guest/vmlinuz"), "kernel_sha256": h.sha256("guest/vmlinuz"),
 		"initrd": cty.StringVal("guest/initrd.gz"), "initrd_sha256": h.sha256("guest/initrd.gz"),
-		"cmdline": cty.StringVal("console=ttyS0 quiet"),
+		"cmdline": cty.StringVal("console=ttyS0 quiet no_timer_check"),
 	}
 	sum := sha256.Sum256([]byte(h.settings.Project.Name + name))
 	id := hex.EncodeToString(sum[:16])

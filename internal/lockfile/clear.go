@@ -48,7 +48,7 @@ func clearRecord(ctx context.Context, path string) (left []Owner, err error) {
 	if owner, found := leftBehind(path); found {
 		left = []Owner{owner}
 	}
-	err = removeRecord(path) // what was half written too
+	err = removeFile(ownerPath(path))
 	return left, errors.Join(err, unlock(lock), lock.Close())
 }
 

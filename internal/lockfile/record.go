@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"vmctl/internal/atomicfile"
 )
 
 // record is what a holder writes beside its lock file: who it is, and which file
@@ -30,9 +28,11 @@ func readRecord(path string) (record, bool) {
 	return r, json.Unmarshal(data, &r) == nil
 }
 
+// write is not durable: a record means something only while its holder lives. Who
+// reads it half written reads it again.
 func (l *Lock) write(o Owner) error {
 	// The record of a holder that crashed must not be read as ours meanwhile.
-	if err := removeRecord(l.path); err != nil {
+	if err := removeFile(ownerPath(l.path)); err != nil {
 		return err
 	}
 	data, err := json.Marshal(record{Owner: o, File: fileID(l.file), Path: filepath.Clean(l.path)})
@@ -40,7 +40,10 @@ func (l *Lock) write(o Owner) error {
 		return err
 	}
 	l.said = append(data, '\n')
-	return atomicfile.Write(ownerPath(l.path), l.said, 0o600)
+	if err := os.WriteFile(ownerPath(l.path), l.said, 0o600); err != nil {
+		return errors.Join(err, removeFile(ownerPath(l.path)))
+	}
+	return nil
 }
 
 // takeBack removes the record unless it is another's, who got the lock after its
@@ -51,10 +54,6 @@ func (l *Lock) takeBack() error {
 		return nil
 	}
 	return removeFile(ownerPath(l.path))
-}
-
-func removeRecord(path string) error {
-	return errors.Join(removeFile(ownerPath(path)), atomicfile.Clean(ownerPath(path)))
 }
 
 const ownerSuffix = ".owner"

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/internal/sshx"
 )
 
@@ -40,10 +41,16 @@ func (p *Provider) identityFile(name string, l login) string {
 	}
 }
 
-// ensureKeys makes the keys that are missing and pins the host key.
+// ensureKeys makes the keys that are missing and pins the host key. What a run
+// left half written that was killed goes.
 func (p *Provider) ensureKeys(name string, l login) (keyring, error) {
 	var k keyring
 	var err error
+	for _, file := range []string{identityName, identityName + ".pub", hostKeyName, hostKeyName + ".pub", knownHostsName} {
+		if err := atomicfile.Clean(filepath.Join(p.keyFolder(name), file)); err != nil {
+			return k, err
+		}
+	}
 	if l.Identity == "" {
 		k.Authorized, err = sshx.EnsureKey(p.identityFile(name, l), "vmctl "+name)
 	} else {
