@@ -35,6 +35,9 @@ func (f Folder) readFiles() (read files, stable bool, err error) {
 	if read.snapshot, err = f.readSnapshot(); err != nil {
 		return files{}, false, err
 	}
+	if f.midway != nil {
+		f.midway()
+	}
 	if read.journals, err = f.readJournals(); err != nil {
 		return files{}, false, err
 	}
@@ -48,7 +51,7 @@ func (f Folder) readFiles() (read files, stable bool, err error) {
 
 // readSnapshot returns nil only where there is nothing at all.
 func (f Folder) readSnapshot() ([]byte, error) {
-	data, err := os.ReadFile(f.statePath())
+	data, err := atomicfile.Read(f.statePath())
 	if err == nil {
 		return data, nil
 	}
@@ -61,6 +64,10 @@ func (f Folder) readSnapshot() ([]byte, error) {
 		return f.readSnapshot()
 	case lstatErr == nil && info.IsDir():
 		e := f.corruptSnapshot(errors.New("it is a folder"))
+		e.repair = "" // which no command moves away
+		return nil, e
+	case errors.Is(err, atomicfile.ErrNotRegular):
+		e := f.corruptSnapshot(atomicfile.ErrNotRegular)
 		e.repair = "" // which no command moves away
 		return nil, e
 	default:
@@ -76,9 +83,12 @@ func (f Folder) readJournals() ([]journalFile, error) {
 	}
 	var journals []journalFile
 	for _, serial := range serials {
-		data, err := os.ReadFile(f.journalPath(serial))
+		data, err := atomicfile.Read(f.journalPath(serial))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if errors.Is(err, atomicfile.ErrNotRegular) {
+			return nil, &CorruptError{Path: f.journalPath(serial), Err: atomicfile.ErrNotRegular}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the journal: %w; nothing was changed: make that file readable", err)

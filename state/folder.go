@@ -25,7 +25,8 @@ type Folder struct {
 	// repair.
 	RepairWith string
 
-	reads formats // those of a test; zero: those of this build
+	reads  formats // those of a test; zero: those of this build
+	midway func()  // of a test: called when the snapshot was read, and the journals were not; nil: nothing
 }
 
 var _ Store = Folder{}

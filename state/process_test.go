@@ -136,36 +136,17 @@ func TestReadAcrossAClose(t *testing.T) {
 	old, _ := whole(t)
 	now := strings.Replace(old, `"serial": 1`, `"serial": 2`, 1)
 	f := folder(t)
-	path := filepath.Join(f.Dir, "state.json")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	serial := make(chan string)
-	go func() {
-		s, err := f.Read(context.Background())
-		if err != nil {
-			serial <- err.Error()
-			return
-		}
-		serial <- fmt.Sprintf("serial %d, interrupted %s", s.Serial, interrupted(s))
-	}()
-	reader, err := os.OpenFile(path, os.O_WRONLY, 0) // once the reader has opened it
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := reader.WriteString(old); err != nil {
-		t.Fatal(err)
-	}
-	place(t, f, "new", now)
-	if err := os.Rename(filepath.Join(f.Dir, "new"), path); err != nil {
-		t.Fatal(err)
-	}
+	place(t, f, "state.json", old)
 	begun := state.Entry{Serial: 2, Seq: 1, Run: "r3", Kind: state.Begin, Op: "start", Address: dev}
-	place(t, f, "journal-2.ndjson", lineOf(t, begun))
-	if err := reader.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := <-serial, "serial 2, interrupted r3/0 start vm.dev"; got != want {
+	s := read(t, state.Midway(f, func() {
+		place(t, f, "new", now)
+		if err := os.Rename(filepath.Join(f.Dir, "new"), filepath.Join(f.Dir, "state.json")); err != nil {
+			t.Error(err)
+		}
+		place(t, f, "journal-2.ndjson", lineOf(t, begun))
+	}))
+	got := fmt.Sprintf("serial %d, interrupted %s", s.Serial, interrupted(s))
+	if want := "serial 2, interrupted r3/0 start vm.dev"; got != want {
 		t.Errorf("read %s, want %s", got, want)
 	}
 }

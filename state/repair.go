@@ -72,7 +72,7 @@ func (f Folder) Repair(ctx context.Context, o Owner) (r Repair, err error) {
 // damaged as before, or whole.
 func (f Folder) restore(s salvage, j *journal) error {
 	for i, path := range s.aside {
-		data, err := os.ReadFile(path)
+		data, err := atomicfile.Read(path)
 		if err != nil {
 			return fmt.Errorf("keep a copy of what is damaged: %w", err)
 		}
@@ -138,7 +138,7 @@ func (s *salvage) begin(f Folder, read files) (int, error) {
 		damage = corrupt.Err
 		s.keep(f.statePath())
 	}
-	backup, err := os.ReadFile(f.backupPath())
+	backup, err := atomicfile.Read(f.backupPath())
 	none := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !none {
 		return 0, fmt.Errorf("read the snapshot before this one: %w", err)

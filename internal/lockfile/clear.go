@@ -60,7 +60,7 @@ func take(ctx context.Context, path string) (*os.File, error) {
 		return nil, fileErr
 	}
 	for {
-		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		file, err := open(path, os.O_RDWR|os.O_CREATE)
 		if err != nil {
 			return nil, err
 		}

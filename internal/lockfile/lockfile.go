@@ -15,6 +15,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"vmctl/internal/atomicfile"
 )
 
 // Owner is who holds a lock, as the holder says. The zero Owner is somebody who
@@ -175,7 +177,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // file shared for a moment, so a refused exclusive lock proves nothing: only
 // when a shared one is refused too, or somebody says to share it, is it held.
 func try(ctx context.Context, path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := open(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
@@ -196,6 +198,15 @@ func try(ctx context.Context, path string) (*os.File, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
+}
+
+// open opens a lock file. Anything else under its name is refused: a pipe would
+// make a look wait for ever, and a folder may be locked and keeps nobody away.
+func open(path string, flag int) (*os.File, error) {
+	if err := atomicfile.CheckRegular(path); err != nil {
+		return nil, fmt.Errorf("%w: move it aside", err)
+	}
+	return os.OpenFile(path, flag, 0o600)
 }
 
 // isAt reports whether file is still what path names.
@@ -237,7 +248,7 @@ func (l *Lock) Release() error {
 // unless who held it before still does. The Owner of a held lock is zero where its
 // record cannot be read.
 func Holder(ctx context.Context, path string) (owner Owner, held bool, err error) {
-	file, err := os.Open(path)
+	file, err := open(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		if r, ok := survivor(path); ok {
 			return r.Owner, true, nil

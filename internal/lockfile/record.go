@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"vmctl/internal/atomicfile"
 )
 
 // record is what a holder writes beside its lock file: who it is, and which file
@@ -20,7 +22,7 @@ type record struct {
 
 // readRecord is false for a record that is not there or cannot be read.
 func readRecord(path string) (record, bool) {
-	data, err := os.ReadFile(ownerPath(path))
+	data, err := atomicfile.Read(ownerPath(path))
 	if err != nil {
 		return record{}, false
 	}
@@ -49,7 +51,7 @@ func (l *Lock) write(o Owner) error {
 // takeBack removes the record unless it is another's, who got the lock after its
 // file was replaced.
 func (l *Lock) takeBack() error {
-	data, err := os.ReadFile(ownerPath(l.path))
+	data, err := atomicfile.Read(ownerPath(l.path))
 	if err == nil && !bytes.Equal(data, l.said) {
 		return nil
 	}
@@ -110,7 +112,7 @@ func (l *Lock) Check() error {
 		return nil
 	}
 	lost := &LostError{Path: l.path}
-	data, err := os.ReadFile(ownerPath(l.path))
+	data, err := atomicfile.Read(ownerPath(l.path))
 	if r, ok := readRecord(l.path); ok && err == nil && !bytes.Equal(data, l.said) {
 		lost.Owner = r.Owner
 	}

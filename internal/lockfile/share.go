@@ -62,7 +62,7 @@ func sharedOrLooked(ctx context.Context, path string) error {
 
 // join locks the file shared, once, without waiting.
 func join(_ context.Context, path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := open(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
