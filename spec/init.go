@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,20 @@ func Init(dir, project, id string) (string, error) {
 		return "", fmt.Errorf("write project and id: %w", err)
 	}
 	out := appendSettings(src, project, id)
+	if block == nil && src == nil {
+		err := newFile(path, out)
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("write project and id into %s: %w", path, err)
+		}
+		// Another init was faster: what it wrote counts.
+		if path, src, block, err = findSettings(dir); err != nil {
+			return "", fmt.Errorf("write project and id: %w", err)
+		}
+		out = appendSettings(src, project, id)
+	}
 	if block != nil {
 		lines, err := missingSettings(block, project, id)
 		if err != nil || lines == nil {
@@ -138,8 +153,20 @@ func appendSettings(src []byte, project, id string) []byte {
 	return slices.Concat(bytes.TrimRight(src, "\r\n"), []byte("\n\n"+block))
 }
 
+// newFile writes a file whole, or fails with fs.ErrExist where there is one.
+func newFile(path string, content []byte) error {
+	temp, err := writeTemp(filepath.Dir(path), content, 0o644)
+	if err != nil {
+		return err
+	}
+	if err = os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return rename(temp, path) // a file system without links
+	}
+	return errors.Join(reason(err), os.Remove(temp))
+}
+
 // replaceFile writes a file whole: a reader sees the old or the new one.
-func replaceFile(path string, content []byte) (err error) {
+func replaceFile(path string, content []byte) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -147,19 +174,30 @@ func replaceFile(path string, content []byte) (err error) {
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".vmctl-init-*")
-	if err != nil {
-		return reason(err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(temp.Name()))
-		}
-	}()
-	_, err = temp.Write(content)
-	err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close())
+	temp, err := writeTemp(filepath.Dir(path), content, mode)
 	if err != nil {
 		return err
 	}
-	return os.Rename(temp.Name(), path)
+	return rename(temp, path)
+}
+
+// rename gives a temporary file its name, or removes it.
+func rename(temp, path string) error {
+	if err := os.Rename(temp, path); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return nil
+}
+
+// writeTemp writes a temporary file, and returns its path.
+func writeTemp(dir string, content []byte, mode os.FileMode) (string, error) {
+	temp, err := os.CreateTemp(dir, ".vmctl-init-*")
+	if err != nil {
+		return "", reason(err)
+	}
+	_, err = temp.Write(content)
+	if err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(temp.Name()))
+	}
+	return temp.Name(), nil
 }
