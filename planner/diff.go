@@ -113,6 +113,10 @@ func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) 
 	}
 	switch standing {
 	case Wanted:
+		if on, asked := d.options.Running[c.Address]; asked && !on {
+			c.Reason = "it does not exist: there is nothing to stop"
+			return
+		}
 		d.create(c)
 	case Managed:
 		d.manage(c)

@@ -552,6 +552,14 @@ create vm.b: it does not exist
 			want: "stop vm.a: it runs, and running = false\n0 stop vm.a\n",
 		},
 		{
+			name: "a stop by command makes nothing to stop it",
+			spec: one,
+			change: func(s *scene) {
+				s.options.Running = map[spec.Address]bool{addr(s.t, "vm.a"): false}
+			},
+			want: "",
+		},
+		{
 			name:    "a restart by command",
 			applied: one,
 			change: func(s *scene) {
