@@ -14,8 +14,9 @@ import (
 func (a *app) applyCommand() *cobra.Command {
 	var r applyRequest
 	cmd := &cobra.Command{
-		Use:   "apply [FILE]",
-		Short: "Make the world what the files say",
+		Annotations: streams(),
+		Use:         "apply [FILE]",
+		Short:       "Make the world what the files say",
 		Long: "Plan as `vmctl plan` does, ask, and carry out the steps. The first failure that\n" +
 			"matters stops it; what was done, failed and was not run is listed, with what to\n" +
 			"type next. A blocked change in scope starts nothing.\n\n" +

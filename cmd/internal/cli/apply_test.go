@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"vmctl/providers"
@@ -59,6 +60,9 @@ func TestApplyAsks(t *testing.T) {
 		h.run("apply").exits(130).warns("nothing was done", says, `Carry out 3 steps? Only "yes" does:`)
 		h.acted()
 	}
+	h.stdin = reader(func([]byte) (int, error) { return 0, syscall.EIO }) // as of a terminal that was closed
+	h.run("apply").exits(130).warns("nothing was done", "there was no answer")
+	h.acted()
 	h.stdin = strings.NewReader("yes\n")
 	h.run("apply").exits(0)
 	h.acted("define vm.dev", "start vm.dev", "wait_ssh vm.dev")

@@ -44,7 +44,6 @@ var errTimeout = errors.New("the time that --timeout gives is up")
 
 // carryOut takes the run lock, plans, asks, applies and tells how it went.
 func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
-	a.streams = a.global.json
 	a.loosen() // whoever reads this may sleep, and does not hold up what holds the lock
 	journal, err := p.store.Open(ctx, state.Owner{
 		Command: "vmctl " + m.command, Wait: m.apply.wait(p.config.Settings),

@@ -99,12 +99,19 @@ func (a *app) execute(ctx context.Context) error {
 		a.commands = append(a.commands, cmd.Name())
 	}
 	root.SetArgs(a.env.Args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	_, a.streams = cmd.Annotations[streaming]
 	if level, wrong := a.logLevel(); wrong == nil {
 		a.global.level = level // arguments may have failed before it was read
 	}
 	return err
 }
+
+// streaming is the annotation of commands that write, with --json, a line for
+// each event: what fails them before the first is a line too.
+const streaming = "vmctl.streams"
+
+func streams() map[string]string { return map[string]string{streaming: "true"} }
 
 // finish tells how it ended, and gives the exit code.
 func (a *app) finish(ctx context.Context, err error) int {

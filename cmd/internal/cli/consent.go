@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 
 	"vmctl/planner"
 )
@@ -28,7 +29,7 @@ func (a *app) consent(ctx context.Context, m mission, plan *planner.Plan) error 
 		return nil
 	case err == nil:
 		return newProblem(classInterrupted, "declined", m.command+": nothing was done: the answer was "+quoted(answer)+", not \"yes\"")
-	case errors.Is(err, io.EOF), errors.Is(err, context.Canceled):
+	case errors.Is(err, io.EOF), errors.Is(err, context.Canceled), errors.Is(err, syscall.EIO): // EIO: the terminal was closed
 		return newProblem(classInterrupted, "interrupted", m.command+": nothing was done: there was no answer")
 	default:
 		return fmt.Errorf("read the answer: %w", err)

@@ -13,8 +13,9 @@ func (a *app) destroyCommand() *cobra.Command {
 	var plan planFlags
 	var apply applyFlags
 	cmd := &cobra.Command{
-		Use:   "destroy",
-		Short: "Remove what vmctl made",
+		Annotations: streams(),
+		Use:         "destroy",
+		Short:       "Remove what vmctl made",
 		Long: "Plan the end of everything that vmctl made for these files, ask, and carry it\n" +
 			"out: VMs are requested to stop before they are forced, and nothing is deleted\n" +
 			"before what uses it is confirmed gone.\n\n" +

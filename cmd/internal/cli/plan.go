@@ -27,7 +27,14 @@ func (a *app) planCommand() *cobra.Command {
 			"The exit code is 0, with --detailed-exitcode 2 if there are changes, and 6 if\n" +
 			"something could not be read.",
 		Args: between(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.plan(cmd.Context(), r) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("out") {
+				if err := a.checkOut(r.out); err != nil {
+					return err
+				}
+			}
+			return a.plan(cmd.Context(), r)
+		},
 	}
 	r.flags.register(cmd.Flags())
 	new(applyFlags).registerLock(cmd.Flags()) // so that what works with apply works here: no lock is taken

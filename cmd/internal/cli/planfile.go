@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/internal/atomicfile"
@@ -85,6 +89,44 @@ func (a *app) savePlan(r planRequest, p *project, plan *planner.Plan, s *state.S
 	return nil
 }
 
+// planOpening begins every plan file.
+const planOpening = `{"plan_file":`
+
+// checkOut refuses to write a plan over anything but a plan.
+func (a *app) checkOut(path string) error {
+	refused := func(why string) error {
+		return rejected("out_refused", "read --out: "+why, "name a file that is not there yet, or a plan file to replace: --out=p.vmplan")
+	}
+	if path == "" {
+		return refused("it names no file")
+	}
+	if strings.HasSuffix(path, spec.Suffix) {
+		return refused(path + " would be read as a file of the spec")
+	}
+	full := a.absolute(path)
+	info, err := os.Stat(full)
+	if errors.Is(err, fs.ErrNotExist) {
+		if folder, err := os.Stat(filepath.Dir(full)); err != nil || !folder.IsDir() {
+			return refused("there is no folder " + filepath.Dir(full))
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read --out: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return refused(path + " is no regular file")
+	}
+	text, err := os.ReadFile(full)
+	if err != nil {
+		return fmt.Errorf("read --out: %w", err)
+	}
+	if len(text) > 0 && !bytes.HasPrefix(text, []byte(planOpening)) {
+		return refused(path + " is there, and is no plan file")
+	}
+	return nil
+}
+
 // readPlan reads a plan file. What cannot be understood is refused as a whole.
 func (a *app) readPlan(path string) (planFile, error) {
 	text, err := os.ReadFile(a.absolute(path))
@@ -95,8 +137,11 @@ func (a *app) readPlan(path string) (planFile, error) {
 		return planFile{}, fmt.Errorf("read the plan: %w", err)
 	}
 	corrupt := func(why string) error {
-		return newProblem(classUnreadableState, "plan_file_corrupt", "read the plan: "+path+" is no whole plan file: "+why+"; nothing was changed",
-			"vmctl plan --out="+shellword.Quote(path)+" makes it anew")
+		next := "vmctl plan --out=" + shellword.Quote(path) + " makes it anew"
+		if len(text) > 0 && !bytes.HasPrefix(text, []byte(planOpening)) {
+			next = "name a file that vmctl plan --out=FILE wrote"
+		}
+		return newProblem(classUnreadableState, "plan_file_corrupt", "read the plan: "+path+" is no whole plan file: "+why+"; nothing was changed", next)
 	}
 	var outer sealedFile
 	if err := json.Unmarshal(text, &outer); err != nil {

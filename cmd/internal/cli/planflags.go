@@ -48,8 +48,9 @@ func (f *applyFlags) register(flags *pflag.FlagSet) {
 }
 
 func (f *applyFlags) registerLock(flags *pflag.FlagSet) {
-	flags.DurationVar(&f.lockTimeout, "lock-timeout", -1, "wait so long, like `30s`, for the run lock (else what the spec says)")
-	flags.Lookup("lock-timeout").DefValue = "0s" // which is not shown
+	f.lockTimeout = -1
+	flags.Var(waitFlag{&f.lockTimeout}, "lock-timeout", "wait so long, like `30s`, for the run lock (else what the spec says)")
+	flags.Lookup("lock-timeout").DefValue = "" // which is not shown
 }
 
 func (f *applyFlags) check() error {

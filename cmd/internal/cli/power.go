@@ -45,6 +45,7 @@ func (a *app) powerCommand(w power, cmd *cobra.Command) *cobra.Command {
 	var timeout time.Duration
 	cmd.Long = cmd.Short + ".\n\nNAME is a VM's address or label: vm.dev, dev, 'vm.web[\"a\"]'. A label of a\n" +
 		"for_each names all of its VMs. What was not asked for by name is asked about."
+	cmd.Annotations = streams()
 	cmd.Args = between(1, -1, "the name of a VM")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.power(cmd.Context(), w, powerRequest{names: args, plan: plan, apply: apply, timeout: timeout})
@@ -53,7 +54,8 @@ func (a *app) powerCommand(w power, cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&plan.verbose, "verbose", false, "show everything, nothing collapsed")
 	cmd.Flags().StringArrayVar(&plan.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
 	plan.registerInterrupt(cmd.Flags())
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after so long, like `1m` (exit code 4)")
+	cmd.Flags().Var(waitFlag{&timeout}, "timeout", "give up after so long, like `1m` (exit code 4)")
+	cmd.Flags().Lookup("timeout").DefValue = "" // which is not shown
 	return cmd
 }
 

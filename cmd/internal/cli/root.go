@@ -90,7 +90,7 @@ func (a *app) logLevel() (slog.Level, error) {
 func (a *app) group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		if a.global.json {
-			return rejected("usage", cmd.CommandPath()+" needs a command", "vmctl --help lists the commands")
+			return rejected("usage", cmd.CommandPath()+" needs a command", cmd.CommandPath()+" --help lists the commands")
 		}
 		return cmd.Help()
 	}

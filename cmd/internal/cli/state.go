@@ -111,8 +111,14 @@ func recordsOf(s *state.Snapshot, names []string) ([]spec.Address, error) {
 	return slices.Compact(all), nil
 }
 
-// recordOf finds the one record that a name means.
+// recordOf finds the one record that a name means. A whole address means that
+// record, also beside the instances of a block of its name.
 func recordOf(s *state.Snapshot, name string) (spec.Address, error) {
+	for _, addr := range recorded(s) {
+		if name == addr.String() {
+			return addr, nil
+		}
+	}
 	found, err := recordsOf(s, []string{name})
 	if err != nil {
 		return spec.Address{}, err

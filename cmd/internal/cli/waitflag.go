@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// waitFlag is a flag for how long to wait. A negative time is refused.
+type waitFlag struct{ d *time.Duration }
+
+var _ pflag.Value = waitFlag{}
+
+// Set implements pflag.Value.
+func (p waitFlag) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err == nil && d < 0 {
+		err = errors.New("it has to be 0s or more")
+	}
+	if err == nil {
+		*p.d = d
+	}
+	return err
+}
+
+// String implements pflag.Value.
+func (p waitFlag) String() string {
+	if p.d == nil {
+		return ""
+	}
+	return p.d.String()
+}
+
+// Type implements pflag.Value.
+func (waitFlag) Type() string { return "duration" }
