@@ -32,6 +32,10 @@ vm "dev" {
   start {
     timeout = "1h"
   }
+
+  stop {
+    grace = "1s"
+  }
 }
 `
 

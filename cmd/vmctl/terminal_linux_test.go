@@ -233,6 +233,10 @@ vm "dev" {
   provider = provider.sim.here
   cpus     = 1
   memory   = "256MiB"
+
+  stop {
+    grace = "1s"
+  }
 }
 `
 
