@@ -1,6 +1,7 @@
 #!/bin/bash
 # What decides, acts, stops, locks and remembers is tested: no file of these packages may be covered by its tests less
-# than scripts/coverage.txt says. UPDATE=1 raises the floors to two points below what is covered now, and lowers none.
+# than scripts/coverage.txt says. UPDATE=1 raises the floors to four points below what is covered now (not every run
+# takes every turn), and lowers none.
 #
 # row J63
 set -euo pipefail
@@ -26,7 +27,7 @@ covered() {
 if [ "${UPDATE:-}" = 1 ]; then
   covered | awk -v floors="$floors" '
     BEGIN { while ((getline line < floors) > 0) { split(line, f, " "); floor[f[2]] = f[1] } }
-    { now = $1 > 2 ? $1 - 2 : 0; print (now > floor[$2] + 0 ? now : floor[$2] + 0), $2 }' > "$profile.new"
+    { now = $1 > 4 ? $1 - 4 : 0; print (now > floor[$2] + 0 ? now : floor[$2] + 0), $2 }' > "$profile.new"
   mv "$profile.new" "$floors"
   exit
 fi
