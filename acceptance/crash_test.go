@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -46,7 +47,7 @@ func (o operation) recovery() []string {
 // lost, nothing leaked, nothing twice.
 //
 // make crash-matrix (VMCTL_CRASH_MATRIX=all) tries every kill point, make test
-// one of several.
+// one of several; any other VMCTL_CRASH_MATRIX is a pattern of those to try.
 //
 // row X11
 func TestCrashMatrix(t *testing.T) {
@@ -113,8 +114,14 @@ func (c *crashTable) String() string {
 // crash runs an operation once to its end, and then once for each kill point, or
 // for one of every so many.
 func crash(t *testing.T, system string, o operation, every int) crashRow {
-	if os.Getenv("VMCTL_CRASH_MATRIX") == "all" {
-		every = 1
+	chosen := func(i int, _ mutation) bool { return i%every == len(o.name)%every } // operations have points in common
+	switch which := os.Getenv("VMCTL_CRASH_MATRIX"); which {
+	case "":
+	case "all":
+		chosen = func(int, mutation) bool { return true }
+	default:
+		pattern := regexp.MustCompile(which)
+		chosen = func(_ int, m mutation) bool { return pattern.MatchString(m.String()) }
 	}
 	whole := newCrashSite(t, o.name)
 	points := whole.run(o, nil).Mutations
@@ -125,7 +132,7 @@ func crash(t *testing.T, system string, o operation, every int) crashRow {
 		t.Error("the operation changes nothing")
 	}
 	for i, point := range points {
-		if i%every != len(o.name)%every { // not the same for every operation: they have points in common
+		if !chosen(i, point) {
 			continue
 		}
 		row.points++
