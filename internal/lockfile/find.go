@@ -80,7 +80,7 @@ func isLock(path string) bool {
 	return filepath.Base(path) == "lock" || strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, ownerSuffix) || ofSeat(path) != path
 }
 
-// isTemp reports whether a file is a record that is being written.
+// isTemp reports whether a file is hidden, as those are that are being written.
 func isTemp(path string) bool { return strings.HasPrefix(filepath.Base(path), ".") }
 
 // ofSeat is the lock that a seat belongs to, and any other path as it is.
