@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
@@ -59,6 +60,7 @@ func (x *execution) work(i int) (providers.Work, error) {
 	if r, ok := x.records[step.Address]; ok {
 		w.Prior = r.Values
 	}
+	w.Uses = x.uses(change)
 	if w.Want == cty.NilVal || w.Want.IsWhollyKnown() {
 		return w, nil
 	}
@@ -80,6 +82,18 @@ func (x *execution) work(i int) (providers.Work, error) {
 	running := change.Change.Want.GetAttr("running")
 	w.Want = withAttribute(resource.Want, "running", running)
 	return w, nil
+}
+
+// uses is what a change refers to, as the records name it now.
+func (x *execution) uses(c *planner.Change) map[spec.Address]providers.Used {
+	now := maps.Clone(c.Uses)
+	for a, used := range now {
+		if r, ok := x.records[a]; ok {
+			used.ID, used.Name = providers.ID(r.ID), r.Name
+			now[a] = used
+		}
+	}
+	return now
 }
 
 // wants reports whether a step makes anything of what is wanted; taking an

@@ -34,7 +34,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 	if old.Reserved && c.Object != nil { // an earlier run made it, and did not come to saying so
 		n.Generation = max(n.Generation, c.Generation)
 	}
-	n.Provider, n.Settings, n.Uses = c.Provider, c.Settings, c.Uses
+	n.Provider, n.Settings, n.Uses = c.Provider, c.Settings, c.Needs
 	n.ID, n.Name = string(c.ID), c.Name
 	if c.Action == providers.ReplaceIt && sinksOnly(step.Phase) {
 		n.ID, n.Name = old.ID, old.Name
@@ -79,7 +79,7 @@ func (x *execution) reservation(i int) state.Record {
 	step := x.Plan.Steps[i]
 	c := &x.Plan.Changes[step.Change]
 	r := x.records[step.Address]
-	r.Kind, r.Provider, r.Settings, r.Uses = c.Kind, c.Provider, c.Settings, c.Uses
+	r.Kind, r.Provider, r.Settings, r.Uses = c.Kind, c.Provider, c.Settings, c.Needs
 	r.ID, r.Name, r.Replaced, r.Policy = string(step.Object), step.Name, c.Replaced, c.Policy
 	r.Values = cty.ObjectVal(map[string]cty.Value{"running": cty.False, "name": cty.StringVal(step.Name)})
 	r.Reserved, r.Ready, r.Was = true, false, nil

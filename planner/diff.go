@@ -24,7 +24,7 @@ type Delta struct {
 // Diff compares the spec, the state and the world. It is pure, and its error is
 // a *ScopeError.
 func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error) {
-	d := differ{config: c, state: s, world: w, options: o, known: map[spec.Address]cty.Value{}, objects: map[*providers.Object]bool{}, recorded: map[providers.ID]spec.Address{}}
+	d := differ{config: c, state: s, world: w, options: o, known: map[spec.Address]cty.Value{}, objects: map[*providers.Object]bool{}, recorded: map[providers.ID]spec.Address{}, used: map[spec.Address]providers.Used{}}
 	for a, r := range s.Records {
 		d.recorded[providers.ID(r.ID)] = a
 	}
@@ -35,6 +35,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 	}
 	for _, a := range dependenciesFirst(all, usesOf(c, s, all)) {
 		change := d.change(a)
+		d.used[a] = usedAs(change, scope[a])
 		if !scope[a] {
 			continue
 		}
@@ -54,6 +55,7 @@ type differ struct {
 	known    map[spec.Address]cty.Value // what references to an address may rely on
 	objects  map[*providers.Object]bool // those that some address accounts for
 	recorded map[providers.ID]spec.Address
+	used     map[spec.Address]providers.Used // what those that use an address find there
 	changes  []Change
 	findings []providers.Finding
 }
@@ -79,18 +81,19 @@ func (d *differ) change(a spec.Address) Change {
 		return c
 	}
 	if recorded {
-		c.Record, c.Provider, c.Uses = &record, record.Provider, record.Uses
+		c.Record, c.Provider, c.Needs = &record, record.Provider, record.Uses
 		c.Prior, c.Policy, c.Generation, c.Replaced = record.Values, record.Policy, record.Generation, record.Replaced
 		c.Was = record.Was
 	}
 	if inSpec {
 		resource = d.resolve(resource)
-		c.Want, c.Provider, c.Uses, c.Policy = &resource, resource.Provider, resource.Uses, resource.Policy
+		c.Want, c.Provider, c.Needs, c.Policy = &resource, resource.Provider, resource.Uses, resource.Policy
 		c.Change.Want = resource.Want
 		if running, ok := d.options.Running[a]; ok {
 			c.Change.Want = with(resource.Want, "running", cty.BoolVal(running))
 		}
 	}
+	c.Uses = d.uses(c.Needs)
 	c.Name = d.name(a, c)
 	sight := d.world.Sight(a, d.state, d.options.Project, c.Name)
 	c.Settings = sight.System.Settings

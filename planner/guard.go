@@ -83,7 +83,7 @@ func (d *differ) lacking(c *Change) {
 	switch c.Action {
 	case providers.Create, providers.ReplaceIt, providers.RestartIt, providers.Start, providers.Recover:
 		c.Blocked = &Block{Kind: Blocked, Reason: missing}
-	case providers.Update, providers.Stop, providers.Destroy, providers.Adopt, providers.Forget, providers.NoOp:
+	case providers.Update, providers.Import, providers.Stop, providers.Destroy, providers.Adopt, providers.Forget, providers.NoOp:
 	}
 }
 
@@ -128,7 +128,7 @@ func (d *differ) outdated(c *Change) bool {
 	o, r := c.Object, c.Record
 	switch {
 	case r.ID != string(o.ID), r.Name != o.Name, r.Reserved, markedGeneration(o) > r.Generation,
-		!slices.Equal(r.Uses, c.Uses):
+		!slices.Equal(r.Uses, c.Needs):
 		return true
 	case o.Running != nil && !same(attribute(r.Values, "running"), cty.BoolVal(*o.Running)):
 		return true

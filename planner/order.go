@@ -127,7 +127,7 @@ func (o *orderer) alone(c *Change, made []providers.Step, settle bool) []string 
 		}
 	case providers.Adopt:
 		ops = append(ops, OpRecord)
-	case providers.Update, providers.Start, providers.Stop, providers.RestartIt, providers.Recover:
+	case providers.Update, providers.Import, providers.Start, providers.Stop, providers.RestartIt, providers.Recover:
 		if !writes && (len(c.Edits) > 0 || c.recordIsBehind() || c.policyChanged() || c.Action == providers.Update) {
 			ops = append(ops, OpRecord)
 		}
@@ -178,7 +178,7 @@ func (o *orderer) dependencies() {
 
 // usedBy is what a change's address uses, or used when it was last applied.
 func usedBy(c *Change) []spec.Address {
-	all := slices.Clone(c.Uses)
+	all := slices.Clone(c.Needs)
 	if c.Record != nil {
 		all = append(all, c.Record.Uses...)
 	}

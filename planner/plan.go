@@ -25,12 +25,12 @@ type Plan struct {
 // Change is a change and what only the planner knows about it.
 type Change struct {
 	providers.Change
-	System   string           // key of the World's system that makes it
-	Provider spec.ProviderRef // as the record will say
-	Settings cty.Value        // resolved, as the record will say
-	Record   *state.Record    // nil: there was none
-	Want     *spec.Resource   // nil: not in the spec
-	Uses     []spec.Address
+	System   string            // key of the World's system that makes it
+	Provider spec.ProviderRef  // as the record will say
+	Settings cty.Value         // resolved, as the record will say
+	Record   *state.Record     // nil: there was none
+	Want     *spec.Resource    // nil: not in the spec
+	Needs    []spec.Address    // what it uses, by the spec where it is in there, else by its record
 	Applies  providers.Applies // the most disruptive of its edits; "" without edits
 	Busy     Busy              // of a VM: what becomes of those at work in it
 	Blocked  *Block            // nil: free to go on

@@ -93,7 +93,7 @@ func (d *differ) rebuilt(a spec.Address, p place) Change {
 	resource, inSpec := d.config.Resource(a)
 	if inSpec {
 		resource = d.resolve(resource)
-		c.Want, c.Change.Want, c.Policy, c.Uses = &resource, storable(resource.Want), resource.Policy, resource.Uses
+		c.Want, c.Change.Want, c.Policy, c.Needs = &resource, storable(resource.Want), resource.Policy, resource.Uses
 		if d.world.wanted[a] == p.system.Key {
 			c.Provider = resource.Provider
 		}

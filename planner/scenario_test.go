@@ -74,7 +74,7 @@ func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
 		if c.Object.State == providers.StateEnding {
 			add("stop", providers.PhaseDown)
 		}
-	case providers.Create, providers.Update, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
+	case providers.Create, providers.Update, providers.Import, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
 	}
 	if c.Action == providers.ReplaceIt || c.Action == providers.Destroy {
 		add("delete", providers.PhaseRemove).Frees = claims(c.Prior)

@@ -104,13 +104,14 @@ type sealed struct {
 	Settings, Want, Policy value
 	Generation             uint64
 	Replaced               int
-	Uses                   []spec.Address
+	Needs                  []spec.Address
+	Uses                   map[spec.Address]providers.Used
 }
 
 func (c *Change) sum() (string, error) {
 	s := sealed{
 		Action: c.Action, Name: c.Name, ID: c.ID, Provider: c.Provider,
-		Generation: c.Generation, Replaced: c.Replaced, Uses: c.Uses,
+		Generation: c.Generation, Replaced: c.Replaced, Needs: c.Needs, Uses: c.Uses,
 	}
 	if c.Object != nil {
 		s.Object, s.Fingerprint = c.Object.ID, c.Object.Fingerprint

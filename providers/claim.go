@@ -9,6 +9,10 @@ import (
 // 127.0.0.1:8080/tcp.
 const ClaimPort = "host port"
 
+// ClaimDisk is the kind of claims on a disk. Their keys are the IDs of disks. A VM
+// holds its disks as long as it is defined with them, running or not.
+const ClaimDisk = "disk"
+
 // Claim is something that only one may hold.
 type Claim struct{ Kind, Key string }
 

@@ -35,6 +35,9 @@ type Type struct {
 	// nil: all of its attributes, whatever its name.
 	System func(name string, attrs cty.Value) cty.Value
 	Open   func(context.Context, Settings) (Provider, error)
+	// Inside is what a VM of this type holds that can be managed by itself. It is
+	// opened once per VM, with Settings.Via. nil: nothing.
+	Inside *Type
 }
 
 // Attribute is what a provider type knows about one attribute.
@@ -59,7 +62,10 @@ type Settings struct {
 	Keys    string    // the folder of the keys that vmctl made, 0700; made on first use
 	Files   string    // the spec's folder, against which relative paths in attributes are read
 	Project Project
-	Now     func() time.Time
+	// Via is the VM, as it was observed, whose inside is opened: it runs. nil: the
+	// system itself.
+	Via *Object
+	Now func() time.Time
 }
 
 // Project is whose objects are ours.
@@ -112,6 +118,9 @@ type Known struct {
 	ID          ID        // of the record; "" without one
 	Name        string    // of the record, or the one that would be chosen
 	Prior, Want cty.Value // cty.NilVal where there is none
+	// Import is what the user calls the object that is to become this address's: by
+	// the system's own name, its path or its ID. "": none is.
+	Import ID
 }
 
 // ID is a system's own identity of an object, such as a domain's UUID.
@@ -123,7 +132,10 @@ type Inventory struct {
 	Unknown []Unknown            // objects that could not be read
 	Partial map[spec.Kind]string // kinds whose listing is incomplete, and why; no key: complete
 	Missing map[spec.Kind]string // what the host lacks to make or start a kind, and what to type; no key: nothing
-	Host    map[string]string    // facts of the host for doctor and status: versions, accelerators
+	// Found says which object each Known.Import is the name of; no key: nothing that
+	// exists has that name. The object is among Objects or Unknown, unmarked or not.
+	Found map[spec.Address]ID
+	Host  map[string]string // facts of the host for doctor and status: versions, accelerators
 }
 
 // Unknown is an object that may exist and could not be read.
@@ -153,6 +165,8 @@ type Object struct {
 	Findings   []Finding
 	// Fingerprint is equal as long as nothing that a step relies on has changed:
 	// identity, mark, run state, claims, managed attributes.
+	// It leaves out the IDs of other objects: one that is imported meanwhile may get
+	// another.
 	Fingerprint string
 }
 
@@ -185,11 +199,21 @@ type Change struct {
 	ID          ID        // the object's ID; for what will be made, chosen before where the system allows
 	Object      *Object   // nil: absent
 	Prior, Want cty.Value // record; spec (may hold unknowns). cty.NilVal where there is none
-	Edits       []Edit
-	Policy      cty.Value      // start, stop, ssh.wait …
-	Generation  uint64         // that the mark will carry
-	Replaced    int            // how often the address was replaced, this change included
-	Was         []spec.Address // what the mark of the object may name, beside Address
+	// Uses is what Want refers to, with the IDs and names that were chosen for what is
+	// not made yet.
+	Uses       map[spec.Address]Used
+	Edits      []Edit
+	Policy     cty.Value      // start, stop, ssh.wait …
+	Generation uint64         // that the mark will carry
+	Replaced   int            // how often the address was replaced, this change included
+	Was        []spec.Address // what the mark of the object may name, beside Address
+}
+
+// Used is a resource that another one uses.
+type Used struct {
+	Kind spec.Kind
+	ID   ID     // of its object; what will be made has the one that was chosen for it
+	Name string // of its object
 }
 
 // Edit is one difference of one attribute.
@@ -219,8 +243,9 @@ type Step struct {
 // Work is a Step and what only apply time knows.
 type Work struct {
 	Step
-	Expect      string    // fingerprint of the object; "": it must be absent
-	Prior, Want cty.Value // wholly known
+	Expect      string                // fingerprint of the object; "": it must be absent
+	Prior, Want cty.Value             // wholly known
+	Uses        map[spec.Address]Used // what Want refers to, as it is now
 	Policy      cty.Value
 	Generation  uint64
 	Replaced    int
@@ -233,7 +258,7 @@ func (w Work) Bears(a spec.Address) bool { return a == w.Address || slices.Conta
 
 // Result is what a step came to.
 type Result struct {
-	ID          ID
+	ID          ID        // of the object, as the record will have it; "": the one of the step
 	Values      cty.Value // computed attributes that became known; NilVal: none
 	Gone        bool      // the object no longer exists
 	Running     *bool     // the run state that was confirmed; nil: the step does not concern it

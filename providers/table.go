@@ -40,6 +40,7 @@ const (
 	Start     Action = "start"
 	Stop      Action = "stop"
 	Adopt     Action = "adopt"  // writes only the record
+	Import    Action = "import" // marks an object that vmctl did not make, and no more
 	Forget    Action = "forget" // removes only the record
 	Recover   Action = "recover"
 	NoOp      Action = "noop"

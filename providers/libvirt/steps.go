@@ -43,7 +43,7 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	case providers.Create:
 		s.define()
 		s.upIfWanted()
-	case providers.Update:
+	case providers.Update, providers.Import:
 		s.redefine()
 	case providers.RestartIt:
 		s.stop()
@@ -91,7 +91,7 @@ func (s *sequence) read() error {
 	switch s.change.Action {
 	case providers.Destroy, providers.Adopt, providers.Forget, providers.NoOp:
 		return nil
-	case providers.Create, providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Recover, providers.Stop:
+	case providers.Create, providers.Update, providers.Import, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Recover, providers.Stop:
 	}
 	want, err := machineOf(s.change.Want)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // actions are all that a plan can do.
 func actions() []providers.Action {
 	return []providers.Action{
-		providers.Create, providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Destroy, providers.Start,
+		providers.Create, providers.Update, providers.Import, providers.RestartIt, providers.ReplaceIt, providers.Destroy, providers.Start,
 		providers.Stop, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp,
 	}
 }
@@ -59,7 +59,7 @@ func pure(s *stage) {
 					c.Object, c.Want = nil, cty.NilVal
 				case providers.ReplaceIt:
 					c.ID = "99999999-2222-8333-8444-555555555555"
-				case providers.Update, providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Recover, providers.NoOp:
+				case providers.Update, providers.Import, providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Recover, providers.NoOp:
 				}
 				if edited && c.Object != nil && c.Want != cty.NilVal {
 					c.Edits = []providers.Edit{{Path: s.Edits[0].Path, After: s.Edits[0].Value}}
@@ -130,7 +130,7 @@ func (a *actor) checkSilence(action providers.Action, steps []providers.Step) {
 		if all := phases(steps); all != "" && all != string(providers.PhaseRemove) {
 			a.t.Errorf("%s has steps: %s", action, all)
 		}
-	case providers.Create, providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Destroy, providers.Start, providers.Stop, providers.Recover:
+	case providers.Create, providers.Update, providers.Import, providers.RestartIt, providers.ReplaceIt, providers.Destroy, providers.Start, providers.Stop, providers.Recover:
 	}
 }
 
@@ -153,7 +153,7 @@ func goesDown(action providers.Action) bool {
 	switch action {
 	case providers.RestartIt, providers.ReplaceIt, providers.Destroy, providers.Stop:
 		return true
-	case providers.Create, providers.Update, providers.Start, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
+	case providers.Create, providers.Update, providers.Import, providers.Start, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
 		return false
 	}
 	panic("unknown action " + string(action))

@@ -56,7 +56,7 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		}
 		s.define()
 		s.upIfWanted()
-	case providers.Update:
+	case providers.Update, providers.Import:
 		s.unlock()
 		s.tidy()
 		s.redefine()
@@ -105,7 +105,7 @@ func (s *sequence) read() error {
 	switch s.change.Action {
 	case providers.Destroy, providers.Adopt, providers.Forget, providers.NoOp:
 		return nil
-	case providers.Create, providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Recover, providers.Stop:
+	case providers.Create, providers.Update, providers.Import, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Recover, providers.Stop:
 	}
 	var err error
 	if s.want, err = configOf(s.change.Want); err != nil {

@@ -16,6 +16,7 @@ var looks = []struct {
 }{
 	{providers.Create, look{"+", "+", green, "to create"}},
 	{providers.Adopt, look{"<=", "<=", cyan, "to adopt"}},
+	{providers.Import, look{"<-", "<-", cyan, "to import"}},
 	{providers.Update, look{"~", "~", yellow, "to update"}},
 	{providers.RestartIt, look{"~!", "~!", yellow, "to restart"}},
 	{providers.ReplaceIt, look{"-/+", "-/+", red, "to replace"}},
