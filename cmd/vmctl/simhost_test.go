@@ -38,7 +38,7 @@ func hostCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"undefine": func(ts *testscript.TestScript, _ bool, args []string) {
 			end(ts, processOf(ts, args[0]))
 			ts.Check(os.Remove(hostFile(ts, "vms", args[0]+".json")))
-			ts.Check(os.Remove(hostFile(ts, "disks", args[0]+".disk")))
+			ts.Check(os.Remove(hostFile(ts, "disks", args[0]+".root")))
 		},
 		"bystander": func(ts *testscript.TestScript, _ bool, args []string) {
 			child, err := process.Host{}.Start(process.Command{Path: "/bin/sleep", Args: []string{"1000000"}})
@@ -63,13 +63,13 @@ func hostCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"lock-disk": func(ts *testscript.TestScript, _ bool, args []string) {
 			text, err := json.Marshal(map[string]any{"vm": "someone", "process": bystander(ts, args[1])})
 			ts.Check(err)
-			ts.Check(os.Symlink(string(text), filepath.Join(filepath.Dir(hostFile(ts, "disks", args[0]+".disk")), args[0]+".lock")))
+			ts.Check(os.Symlink(string(text), filepath.Join(filepath.Dir(hostFile(ts, "disks", args[0]+".root")), args[0]+".root.lock")))
 		},
 		"rm-run": func(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Check(os.Remove(hostFile(ts, "run", "*."+args[0])))
 		},
 		"locked": func(ts *testscript.TestScript, _ bool, args []string) {
-			_, err := os.Lstat(filepath.Join(ts.Getenv("DATA"), "sim-here", "disks", args[0]+".lock"))
+			_, err := os.Lstat(filepath.Join(ts.Getenv("DATA"), "sim-here", "disks", args[0]+".root.lock"))
 			ts.Check(err)
 		},
 		"tell":      tell,

@@ -374,7 +374,7 @@ func (w *simWorld) belongings(name string) map[string]bool {
 			all[w.vmPath(name)+" run"] = true
 		}
 	}
-	for _, suffix := range []string{".disk", ".lock"} {
+	for _, suffix := range []string{".root", ".root.lock"} {
 		path := filepath.Join(w.host(), "disks", name+suffix)
 		if _, err := os.Lstat(path); err == nil {
 			all[path] = true

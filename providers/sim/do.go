@@ -5,41 +5,55 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"reflect"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
-// job is one step under way.
-type job struct {
+// task is one step under way, whatever it is about.
+type task struct {
 	*Provider
 	providers.Work
-	want  config
-	rules rules
 	log   providers.Log
 	fault fault
-	seen  *sight // the VM when the step began; nil: there was none
 }
 
 // Do carries out one step.
 func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
-	j := &job{Provider: p, Work: w, rules: rulesOf(w.Policy), log: log}
-	r, err := j.do(ctx)
+	t := &task{Provider: p, Work: w, log: log}
+	r, err := t.do(ctx)
 	if err != nil {
 		return providers.Result{}, asFailure(err, fmt.Sprintf("%s %s", w.Op, w.Address))
 	}
 	return r, nil
 }
 
+func (t *task) do(ctx context.Context) (providers.Result, error) {
+	if err := t.clean(); err != nil {
+		return providers.Result{}, err
+	}
+	if err := t.begin(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	switch t.Address.Kind {
+	case spec.VM:
+		return (&job{task: *t, rules: rulesOf(t.Policy)}).do(ctx)
+	default:
+		panic("unknown kind " + string(t.Address.Kind))
+	}
+}
+
+// job is a step on a VM.
+type job struct {
+	task
+	want  config
+	rules rules
+	seen  *sight // the VM when the step began; nil: there was none
+}
+
 func (j *job) do(ctx context.Context) (providers.Result, error) {
-	if err := j.clean(); err != nil {
-		return providers.Result{}, err
-	}
-	if err := j.begin(ctx); err != nil {
-		return providers.Result{}, err
-	}
 	if err := j.see(ctx); err != nil {
 		return providers.Result{}, err
 	}
@@ -106,25 +120,6 @@ func (j *job) nameTaken(by vmFile) error {
 	}
 }
 
-// successorFits fails if what replaces the VM could not get its name: nothing is
-// taken down or removed for it then.
-func (j *job) successorFits() error {
-	name := j.Args[argNextName]
-	if name == "" {
-		return nil
-	}
-	f, err := j.readVM(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fail(err, "%s %s: look for a VM of the name %s", j.Op, j.Address, name)
-	case f.ID != providers.ID(j.Args[argNextID]):
-		return j.nameTaken(f)
-	}
-	return nil
-}
-
 // mine fails unless the VM that was seen is the one that vmctl made for this
 // address. Nothing else is ever acted on.
 func (j *job) mine() error {
@@ -176,172 +171,6 @@ func (j *job) there() error {
 	return nil
 }
 
-// define makes a VM. One that an interrupted attempt left half made is
-// completed.
-func (j *job) define(ctx context.Context) (providers.Result, error) {
-	if j.seen == nil {
-		if err := j.expected(); err != nil {
-			return providers.Result{}, err
-		}
-		return j.put(ctx, vmFile{ID: j.Object, Name: j.Name, Weightless: j.weightless})
-	}
-	if j.isWanted() {
-		return j.result(ctx, providers.AlreadyTrue, "it exists")
-	}
-	return j.put(ctx, j.seen.vmFile)
-}
-
-// redefine changes what the next start will use.
-func (j *job) redefine(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && j.isWanted() {
-		return j.result(ctx, providers.AlreadyTrue, "it is as wanted")
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
-	return j.put(ctx, j.seen.vmFile)
-}
-
-// isWanted reports whether the VM's file says what is wanted.
-func (j *job) isWanted() bool {
-	return j.seen.onDisk && j.seen.Config != nil && reflect.DeepEqual(*j.seen.Config, j.want) &&
-		j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address
-}
-
-// put writes a VM's file: the mark first, then what belongs to it, and then what
-// was wanted, which makes it whole.
-func (j *job) put(ctx context.Context, f vmFile) (providers.Result, error) {
-	p := j.settings.Project
-	f.Owner = &owner{ID: p.Lineage(), Project: p.Name, Address: j.Address, Of: f.ID, Generation: j.Generation}
-	half := f
-	half.Config = nil
-	if j.half() {
-		return providers.Result{}, errors.Join(j.injected(), j.writeVM(half))
-	}
-	if f.Config == nil && !f.Weightless {
-		if err := errors.Join(j.writeVM(half), j.makeDisk(f)); err != nil {
-			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
-		}
-	}
-	f.Config = &j.want
-	if err := j.writeVM(f); err != nil {
-		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
-	}
-	return j.result(ctx, providers.Done)
-}
-
-// delete removes the VM with all that belongs to it, its own file last: as long
-// as that is there the VM exists, and deleting it can be done again.
-func (j *job) delete() (providers.Result, error) {
-	if j.seen == nil {
-		return providers.Result{ID: j.Object, Gone: true, How: providers.AlreadyGone}, nil
-	}
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
-	}
-	switch {
-	case j.seen.on():
-		return providers.Result{}, &providers.Failure{
-			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
-			Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.state),
-		}
-	case j.seen.lock.verdict == lockHeld:
-		return providers.Result{}, &providers.Failure{
-			Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{j.seen.lock.evidence}, Next: []string{"vmctl plan"},
-			Err: fmt.Errorf("delete %s: somebody else holds its disk", j.Address),
-		}
-	}
-	if err := j.successorFits(); err != nil {
-		return providers.Result{}, err
-	}
-	if err := j.forgetRun(j.seen.vmFile); err != nil {
-		return providers.Result{}, fail(err, "delete %s", j.Name)
-	}
-	if j.half() {
-		return providers.Result{}, j.injected()
-	}
-	if err := j.removeAll(j.seen.vmFile); err != nil {
-		return providers.Result{}, fail(err, "delete %s", j.Name)
-	}
-	if err := j.sweep(); err != nil {
-		return providers.Result{}, fail(err, "tidy up after %s, which is deleted", j.Name)
-	}
-	return providers.Result{ID: j.Object, Gone: true, How: providers.Done}, nil
-}
-
-func (j *job) removeAll(f vmFile) error {
-	if !f.Weightless {
-		if _, err := j.unlock(f.Name); err != nil {
-			return err
-		}
-		if err := errors.Join(remove(j.logPath(f.ID)), remove(j.diskPath(f.Name))); err != nil {
-			return err
-		}
-	}
-	return remove(j.vmPath(f.Name))
-}
-
-// release frees the disk of a VM from a holder that is confirmed to be gone.
-func (j *job) release(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && j.seen.lock.verdict == lockFree {
-		return j.result(ctx, providers.AlreadyTrue, "its disk is free")
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
-	free, err := j.unlock(j.Name)
-	if err == nil && !free {
-		err = errors.New(j.seen.lock.evidence)
-	}
-	if err != nil {
-		return providers.Result{}, fail(err, "free the disk of %s", j.Name)
-	}
-	return j.result(ctx, providers.Done, j.seen.lock.evidence)
-}
-
-// tidy removes what the last run of a VM left that is off.
-func (j *job) tidy(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && !j.seen.on() {
-		if j.seen.leftover == "" {
-			return j.result(ctx, providers.AlreadyTrue, "nothing is left")
-		}
-		if err := j.expected(); err != nil {
-			return providers.Result{}, err
-		}
-		if err := j.forgetRun(j.seen.vmFile); err != nil {
-			return providers.Result{}, fail(err, "tidy up after the last run of %s", j.Name)
-		}
-		return j.result(ctx, providers.Done, j.seen.leftover)
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
-	return providers.Result{}, &providers.Failure{
-		Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
-		Err: fmt.Errorf("tidy up after %s: it is %s", j.Address, j.seen.state),
-	}
-}
-
-// clear removes what is left of a VM that is gone: the files of its processes.
-// Neither its own file nor its disk is left, or it would not be gone.
-func (j *job) clear(ctx context.Context) (providers.Result, error) {
-	if j.Args[argKeep] != "" {
-		return j.tidy(ctx)
-	}
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
-	}
-	f := vmFile{ID: j.Object, Name: j.Name}
-	err := errors.Join(j.reclaim(f), remove(j.logPath(f.ID)))
-	if err == nil && j.Args[argThenMake] == "" {
-		err = j.sweep()
-	}
-	if err != nil {
-		return providers.Result{}, fail(err, "remove what is left of %s", j.Name)
-	}
-	return providers.Result{ID: j.Object, Gone: j.Args[argThenMake] == "", How: providers.Done}, nil
-}
-
 // result reads the VM once more and says what it came to.
 func (j *job) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
 	if err := j.see(ctx); err != nil {
@@ -355,29 +184,4 @@ func (j *job) result(ctx context.Context, how providers.How, evidence ...string)
 		ID: j.Object, Values: cty.ObjectVal(j.seen.computed()), Running: &running,
 		Fingerprint: j.seen.fingerprint(), How: how, Evidence: evidence,
 	}, nil
-}
-
-// errAbsent says that the VM does not exist.
-var errAbsent = errors.New("it does not exist")
-
-// fail makes a failure of what went wrong.
-func fail(err error, format string, args ...any) *providers.Failure {
-	f := &providers.Failure{Outcome: providers.Failed, Code: "host", Next: []string{"vmctl plan"}}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		f.Outcome, f.Code = providers.Timeout, "no_answer"
-	case errors.Is(err, errAbsent):
-		f.Code = "absent"
-	}
-	f.Err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
-	return f
-}
-
-// asFailure makes sure that Do's error is a failure.
-func asFailure(err error, doing string) error {
-	var f *providers.Failure
-	if errors.As(err, &f) {
-		return f
-	}
-	return fail(err, "%s", doing)
 }

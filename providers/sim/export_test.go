@@ -21,7 +21,9 @@ func Phases() []Phase {
 }
 
 // LockPath is where the lock of a VM's disk is, in a host's folder.
-func LockPath(dir, name string) string { return dir + "/" + disksDir + "/" + name + lockSuffix }
+func LockPath(dir, name string) string {
+	return dir + "/" + disksDir + "/" + name + rootSuffix + lockSuffix
+}
 
 // DiskPath is where a VM's disk is.
-func DiskPath(dir, name string) string { return dir + "/" + disksDir + "/" + name + diskSuffix }
+func DiskPath(dir, name string) string { return dir + "/" + disksDir + "/" + name + rootSuffix }

@@ -127,29 +127,29 @@ func (f fault) look(ctx context.Context) (string, error) {
 }
 
 // begin lets a fault strike before anything is done.
-func (j *job) begin(ctx context.Context) error {
+func (t *task) begin(ctx context.Context) error {
 	var err error
-	if j.fault, err = j.strike(j.Op, j.Address); err != nil {
-		return fail(err, "%s %s", j.Op, j.Address)
+	if t.fault, err = t.strike(t.Op, t.Address); err != nil {
+		return fail(err, "%s %s", t.Op, t.Address)
 	}
-	if j.inProcess() {
+	if t.inProcess() {
 		return nil
 	}
-	switch j.fault.Kind {
+	switch t.fault.Kind {
 	case kindHang:
 		<-ctx.Done()
 		return &providers.Failure{
 			Outcome: providers.Timeout, Code: "no_answer", Next: []string{"vmctl plan"},
-			Err: fmt.Errorf("%s %s: the host gave no answer within %s", j.Op, j.Address, j.Timeout),
+			Err: fmt.Errorf("%s %s: the host gave no answer within %s", t.Op, t.Address, t.Timeout),
 		}
 	case kindSlow:
-		return sleep(ctx, j.fault.Delay)
+		return sleep(ctx, t.fault.Delay)
 	case kindFail:
-		return j.injected()
+		return t.injected()
 	case kindUnreadable:
 		return &providers.Failure{
 			Outcome: providers.Failed, Code: "unreadable", Next: []string{"vmctl plan"},
-			Err: fmt.Errorf("%s %s: %s cannot be read: injected fault: %s", j.Op, j.Address, j.Name, j.fault.Kind),
+			Err: fmt.Errorf("%s %s: %s cannot be read: injected fault: %s", t.Op, t.Address, t.Name, t.fault.Kind),
 		}
 	default:
 		return nil
@@ -158,17 +158,17 @@ func (j *job) begin(ctx context.Context) error {
 
 // inProcess reports whether the fault strikes in the VM's process: one that
 // hangs, or takes its time to come up.
-func (j *job) inProcess() bool {
-	return j.Op == opStart && !j.weightless && (j.fault.Kind == kindHang || j.fault.Kind == kindSlow)
+func (t *task) inProcess() bool {
+	return t.Op == opStart && !t.weightless && (t.fault.Kind == kindHang || t.fault.Kind == kindSlow)
 }
 
 // injected is the failure that a fault block asks for.
-func (j *job) injected() error {
+func (t *task) injected() error {
 	return &providers.Failure{
 		Outcome: providers.Failed, Code: "fault", Next: []string{"vmctl plan"},
-		Err: fmt.Errorf("%s %s: injected fault: %s", j.Op, j.Address, j.fault.Kind),
+		Err: fmt.Errorf("%s %s: injected fault: %s", t.Op, t.Address, t.fault.Kind),
 	}
 }
 
 // half reports whether only half of the step is to be done.
-func (j *job) half() bool { return j.fault.Kind == kindPartial }
+func (t *task) half() bool { return t.fault.Kind == kindPartial }

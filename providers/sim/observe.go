@@ -107,7 +107,7 @@ func (p *Provider) weighAll(ctx context.Context, all []reading) ([]reading, erro
 
 // ghosts are the VMs of which only processes or a disk are left.
 func (p *Provider) ghosts(s strays, read map[string]bool) ([]reading, error) {
-	names, err := p.named(disksDir, diskSuffix)
+	names, err := p.named(disksDir, rootSuffix)
 	names = slices.AppendSeq(names, maps.Keys(s.of))
 	slices.Sort(names)
 	var all []reading

@@ -161,7 +161,7 @@ func (p *Provider) ghost(name string, s strays) (sight, error) {
 		g.vmFile = vmFile{ID: t.id, Name: name, Owner: t.owner}
 		g.state, g.reason = providers.StateBroken, fmt.Sprintf("%s runs it, and its file %s is gone", pids(g.alive), p.vmPath(name))
 	}
-	h, err := p.readDisk(name)
+	h, err := p.readRoot(name)
 	g.disk = err == nil
 	switch {
 	case len(g.alive) > 0: // they say enough
@@ -196,7 +196,7 @@ func (p *Provider) weigh(f vmFile, s strays) sight {
 		}
 		return sight{vmFile: f, onDisk: true, disk: true, life: l}
 	}
-	_, err = os.Lstat(p.diskPath(f.Name))
+	_, err = os.Lstat(p.rootPath(f.Name))
 	seen := sight{vmFile: f, onDisk: true, life: p.verify(l, s, f), disk: !errors.Is(err, fs.ErrNotExist)}
 	if seen.state != stateUnknown { // else its own process may hold it
 		seen.lock = p.seeLock(f.Name, seen.alive)

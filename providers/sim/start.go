@@ -34,7 +34,7 @@ func (j *job) start(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, fail(errors.New("it is half made"), "start %s", j.Name)
 	case !j.seen.disk:
 		return providers.Result{}, &providers.Failure{
-			Outcome: providers.Failed, Code: "no_disk", Next: []string{fmt.Sprintf("put its disk back: %s", j.diskPath(j.Name))},
+			Outcome: providers.Failed, Code: "no_disk", Next: []string{fmt.Sprintf("put its disk back: %s", j.rootPath(j.Name))},
 			Err: fmt.Errorf("start %s: its disk is gone", j.Address),
 		}
 	}
@@ -135,7 +135,7 @@ func (j *job) spawn(f vmFile) (child *process.Child, said *os.File, err error) {
 }
 
 func (j *job) orders(f vmFile) orders {
-	o := orders{Socket: j.socket(f.ID), Lock: j.lockPath(f.Name), VM: f.ID, With: *f.Config}
+	o := orders{Socket: j.socket(f.ID), Lock: j.rootLock(f.Name), VM: f.ID, With: *f.Config}
 	switch j.fault.Kind {
 	case kindHang:
 		o.Hang = true

@@ -21,7 +21,7 @@ const (
 	created   = "define done, start done, wait_ready done"
 	recovered = "recover graceful, start done, wait_ready done"
 	destroyed = "stop graceful, delete done"
-	staleLock = "stale_lock: DIR/disks/lab.dev.lock names a process that is gone: no process has pid N"
+	staleLock = "stale_lock: DIR/disks/lab.dev.root.lock names a process that is gone: no process has pid N"
 
 	diedAtStart = "lab.dev off\nleftover: its pid file names a process that is gone: no process has pid N\n" + staleLock
 )

@@ -24,8 +24,8 @@ import (
 //	run/KEY.pid    the process that runs it, with what that was started with
 //	run/KEY.sock   where the process answers
 //	run/KEY.log    what the process said last, kept until the next start
-//	disks/NAME.disk its disk: a line that says whose it is, and the guest's own
-//	disks/NAME.lock who uses the disk: a symbolic link to the holder
+//	disks/NAME.root its root disk: a line that says whose it is, and the guest's own
+//	disks/NAME.root.lock who uses it: a symbolic link to the holder
 //	faults.json    how often each fault has struck
 //	write.tmp      whatever is being written; renamed when it is whole
 //
@@ -37,7 +37,7 @@ const (
 	faultsFile = "faults.json"
 	tempFile   = "write.tmp"
 	vmSuffix   = ".json"
-	diskSuffix = ".disk"
+	rootSuffix = ".root"
 	lockSuffix = ".lock"
 )
 

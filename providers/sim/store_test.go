@@ -14,7 +14,7 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for folder, want := range map[string]string{
 		"vms":   "define failed (host): read lab.dev: open DIR/vms/lab.dev.json: not a directory",
-		"disks": "define failed (host): read lab.dev: open DIR/disks/lab.dev.disk: not a directory",
+		"disks": "define failed (host): read lab.dev: open DIR/disks/lab.dev.root: not a directory",
 		"run":   "define failed (host): read what runs lab.dev: open DIR/run/KEY.pid: not a directory",
 	} {
 		l := newLab(t)

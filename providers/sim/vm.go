@@ -53,7 +53,7 @@ func (f forward) claim() providers.Claim {
 // The kinds of claims.
 const (
 	claimName = "name"
-	claimLock = "the lock of disk"
+	claimLock = "the lock of root disk"
 )
 
 // kindProcess is the kind of an object that is no resource: a process that holds

@@ -13,62 +13,6 @@ import (
 	"vmctl/providers"
 )
 
-// A VM's disk begins with a line that says whose it is. What follows is the
-// guest's, and vmctl never reads it.
-type diskHead struct {
-	Format int          `json:"format"`
-	ID     providers.ID `json:"id"`
-	Name   string       `json:"name"`
-	Owner  *owner       `json:"owner,omitempty"`
-}
-
-const diskFormat = 1
-
-func (p *Provider) diskPath(name string) string { return p.path(disksDir, name+diskSuffix) }
-func (p *Provider) lockPath(name string) string { return p.path(disksDir, name+lockSuffix) }
-
-// readDisk reads whose a disk is. One that is not there is fs.ErrNotExist.
-func (p *Provider) readDisk(name string) (diskHead, error) {
-	var h diskHead
-	path := p.diskPath(name)
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return h, err
-	}
-	line, _, _ := bytes.Cut(content, []byte("\n"))
-	if err := json.Unmarshal(line, &h); err != nil {
-		return h, fmt.Errorf("read %s: %w", path, err)
-	}
-	switch {
-	case h.Format != diskFormat:
-		return h, fmt.Errorf("read %s: it has format %d, and this vmctl knows format %d", path, h.Format, diskFormat)
-	case h.Name != name || h.ID == "":
-		return h, fmt.Errorf("read %s: it is the disk of VM %q (%s)", path, h.Name, h.ID)
-	}
-	return h, nil
-}
-
-// makeDisk makes the VM's disk. One that it has already is kept as it is.
-func (p *Provider) makeDisk(f vmFile) error {
-	h, err := p.readDisk(f.Name)
-	switch {
-	case err == nil && h.ID == f.ID:
-		return nil
-	case err == nil:
-		return &providers.Failure{
-			Outcome: providers.Unsafe, Code: "disk_taken", Next: []string{"look at it: " + p.diskPath(f.Name)},
-			Err: fmt.Errorf("make the disk of %s: %s is the disk of %s", f.Name, p.diskPath(f.Name), h.ID),
-		}
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	head, err := json.Marshal(diskHead{Format: diskFormat, ID: f.ID, Name: f.Name, Owner: f.Owner})
-	if err != nil {
-		return err
-	}
-	return p.writeText(p.diskPath(f.Name), append(head, '\n'))
-}
-
 // holder is what a lock says: who uses the disk.
 type holder struct {
 	VM      providers.ID     `json:"vm"`
@@ -127,7 +71,7 @@ type lock struct {
 
 // seeLock reads the lock of a VM's disk; alive is what runs the VM.
 func (p *Provider) seeLock(name string, alive []process.Identity) lock {
-	path := p.lockPath(name)
+	path := p.rootLock(name)
 	h, err := readLock(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -157,7 +101,7 @@ func (p *Provider) unlock(name string) (free bool, err error) {
 	case lockFree:
 		return true, nil
 	case lockStale:
-		return true, remove(p.lockPath(name))
+		return true, remove(p.rootLock(name))
 	case lockHeld, lockOwn:
 		return false, nil
 	default:

@@ -129,7 +129,7 @@ func TestStaleLock(t *testing.T) {
 				id := gone(l)
 				l.hold(id)
 				f := l.observe().Objects[0].Findings
-				if len(f) != 1 || f[0].Kind != providers.FindStaleLock || f[0].Claim != (providers.Claim{Kind: "the lock of disk", Key: "lab.dev"}) {
+				if len(f) != 1 || f[0].Kind != providers.FindStaleLock || f[0].Claim != (providers.Claim{Kind: "the lock of root disk", Key: "lab.dev"}) {
 					t.Errorf("found %+v", f)
 				}
 				l.does(action, comes)
@@ -156,7 +156,7 @@ func TestHeldLock(t *testing.T) {
 	}{
 		{
 			"by a process", func(l *lab) { l.hold(l.start("--file", "elsewhere")) },
-			"held_lock: DIR/disks/lab.dev.lock names a process that runs: pid N is PROGRAM, start time N\nPROCESS ",
+			"held_lock: DIR/disks/lab.dev.root.lock names a process that runs: pid N is PROGRAM, start time N\nPROCESS ",
 		},
 		{
 			"by a process of another machine", func(l *lab) {
@@ -164,7 +164,7 @@ func TestHeldLock(t *testing.T) {
 				id.Host = "elsewhere"
 				l.hold(id)
 			},
-			"held_lock: it cannot be told whether the holder of DIR/disks/lab.dev.lock runs: recorded on host \"elsewhere\", this is HOST: look there\nPROCESS ",
+			"held_lock: it cannot be told whether the holder of DIR/disks/lab.dev.root.lock runs: recorded on host \"elsewhere\", this is HOST: look there\nPROCESS ",
 		},
 		{
 			"by nobody knows whom", func(l *lab) {
@@ -172,7 +172,7 @@ func TestHeldLock(t *testing.T) {
 					l.t.Fatal(err)
 				}
 			},
-			"held_lock: it cannot be told who holds its disk: read DIR/disks/lab.dev.lock: invalid character 'm' looking for beginning of value\nunknown ",
+			"held_lock: it cannot be told who holds its disk: read DIR/disks/lab.dev.root.lock: invalid character 'm' looking for beginning of value\nunknown ",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestHeldLock(t *testing.T) {
 				t.Errorf("the holder holds %+v", holds)
 			}
 			l.does(providers.Destroy, "delete refused (disk_locked): delete vm.dev: somebody else holds its disk")
-			l.does(providers.Start, "start failed (not_started): start vm.dev: its process ended: the disk is locked: DIR/disks/lab.dev.lock")
+			l.does(providers.Start, "start failed (not_started): start vm.dev: its process ended: the disk is locked: DIR/disks/lab.dev.root.lock")
 			for _, trace := range before {
 				if strings.Contains(trace, "/disks/") && !slices.Contains(l.traces(), trace) {
 					t.Errorf("was changed: %s", trace)

@@ -1,0 +1,63 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"vmctl/providers"
+)
+
+// define makes a VM. One that an interrupted attempt left half made is
+// completed.
+func (j *job) define(ctx context.Context) (providers.Result, error) {
+	if j.seen == nil {
+		if err := j.expected(); err != nil {
+			return providers.Result{}, err
+		}
+		return j.put(ctx, vmFile{ID: j.Object, Name: j.Name, Weightless: j.weightless})
+	}
+	if j.isWanted() {
+		return j.result(ctx, providers.AlreadyTrue, "it exists")
+	}
+	return j.put(ctx, j.seen.vmFile)
+}
+
+// redefine changes what the next start will use.
+func (j *job) redefine(ctx context.Context) (providers.Result, error) {
+	if j.seen != nil && j.isWanted() {
+		return j.result(ctx, providers.AlreadyTrue, "it is as wanted")
+	}
+	if err := j.there(); err != nil {
+		return providers.Result{}, err
+	}
+	return j.put(ctx, j.seen.vmFile)
+}
+
+// isWanted reports whether the VM's file says what is wanted.
+func (j *job) isWanted() bool {
+	return j.seen.onDisk && j.seen.Config != nil && reflect.DeepEqual(*j.seen.Config, j.want) &&
+		j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address
+}
+
+// put writes a VM's file: the mark first, then what belongs to it, and then what
+// was wanted, which makes it whole.
+func (j *job) put(ctx context.Context, f vmFile) (providers.Result, error) {
+	p := j.settings.Project
+	f.Owner = &owner{ID: p.Lineage(), Project: p.Name, Address: j.Address, Of: f.ID, Generation: j.Generation}
+	half := f
+	half.Config = nil
+	if j.half() {
+		return providers.Result{}, errors.Join(j.injected(), j.writeVM(half))
+	}
+	if f.Config == nil && !f.Weightless {
+		if err := errors.Join(j.writeVM(half), j.makeRoot(f)); err != nil {
+			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+		}
+	}
+	f.Config = &j.want
+	if err := j.writeVM(f); err != nil {
+		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+	}
+	return j.result(ctx, providers.Done)
+}

@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"vmctl/providers"
+)
+
+// delete removes the VM with all that belongs to it, its own file last: as long
+// as that is there the VM exists, and deleting it can be done again.
+func (j *job) delete() (providers.Result, error) {
+	if j.seen == nil {
+		return providers.Result{ID: j.Object, Gone: true, How: providers.AlreadyGone}, nil
+	}
+	if err := j.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	switch {
+	case j.seen.on():
+		return providers.Result{}, &providers.Failure{
+			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
+			Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.state),
+		}
+	case j.seen.lock.verdict == lockHeld:
+		return providers.Result{}, &providers.Failure{
+			Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{j.seen.lock.evidence}, Next: []string{"vmctl plan"},
+			Err: fmt.Errorf("delete %s: somebody else holds its disk", j.Address),
+		}
+	}
+	if err := j.successorFits(); err != nil {
+		return providers.Result{}, err
+	}
+	if err := j.forgetRun(j.seen.vmFile); err != nil {
+		return providers.Result{}, fail(err, "delete %s", j.Name)
+	}
+	if j.half() {
+		return providers.Result{}, j.injected()
+	}
+	if err := j.removeAll(j.seen.vmFile); err != nil {
+		return providers.Result{}, fail(err, "delete %s", j.Name)
+	}
+	if err := j.sweep(); err != nil {
+		return providers.Result{}, fail(err, "tidy up after %s, which is deleted", j.Name)
+	}
+	return providers.Result{ID: j.Object, Gone: true, How: providers.Done}, nil
+}
+
+func (j *job) removeAll(f vmFile) error {
+	if !f.Weightless {
+		if _, err := j.unlock(f.Name); err != nil {
+			return err
+		}
+		if err := errors.Join(remove(j.logPath(f.ID)), remove(j.rootPath(f.Name))); err != nil {
+			return err
+		}
+	}
+	return remove(j.vmPath(f.Name))
+}
+
+// successorFits fails if what replaces the VM could not get its name: nothing is
+// taken down or removed for it then.
+func (j *job) successorFits() error {
+	name := j.Args[argNextName]
+	if name == "" {
+		return nil
+	}
+	f, err := j.readVM(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fail(err, "%s %s: look for a VM of the name %s", j.Op, j.Address, name)
+	case f.ID != providers.ID(j.Args[argNextID]):
+		return j.nameTaken(f)
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"vmctl/providers"
+)
+
+// errAbsent says that the VM does not exist.
+var errAbsent = errors.New("it does not exist")
+
+// fail makes a failure of what went wrong.
+func fail(err error, format string, args ...any) *providers.Failure {
+	f := &providers.Failure{Outcome: providers.Failed, Code: "host", Next: []string{"vmctl plan"}}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Outcome, f.Code = providers.Timeout, "no_answer"
+	case errors.Is(err, errAbsent):
+		f.Code = "absent"
+	}
+	f.Err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+	return f
+}
+
+// asFailure makes sure that Do's error is a failure.
+func asFailure(err error, doing string) error {
+	var f *providers.Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	return fail(err, "%s", doing)
+}

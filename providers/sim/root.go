@@ -1,0 +1,77 @@
+package sim
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"vmctl/providers"
+)
+
+// A VM's root disk begins with a line that says whose it is. What follows is the
+// guest's, and vmctl never reads it.
+type rootHead struct {
+	Format int          `json:"format"`
+	ID     providers.ID `json:"id"`
+	Name   string       `json:"name"`
+	Owner  *owner       `json:"owner,omitempty"`
+	Image  string       `json:"image,omitempty"` // the digest of the image that it was made from
+}
+
+const (
+	rootFormat = 1
+	headLimit  = 64 << 10 // bytes of the first line
+)
+
+func (p *Provider) rootPath(name string) string { return p.path(disksDir, name+rootSuffix) }
+func (p *Provider) rootLock(name string) string { return p.rootPath(name) + lockSuffix }
+
+// readRoot reads whose a root disk is. One that is not there is fs.ErrNotExist.
+func (p *Provider) readRoot(name string) (rootHead, error) {
+	var h rootHead
+	path := p.rootPath(name)
+	f, err := os.Open(path)
+	if err != nil {
+		return h, err
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	line, err := bufio.NewReader(io.LimitReader(f, headLimit)).ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return h, fmt.Errorf("read %s: %w", path, err)
+	}
+	if err := json.Unmarshal(line, &h); err != nil {
+		return h, fmt.Errorf("read %s: %w", path, err)
+	}
+	switch {
+	case h.Format != rootFormat:
+		return h, fmt.Errorf("read %s: it has format %d, and this vmctl knows format %d", path, h.Format, rootFormat)
+	case h.Name != name || h.ID == "":
+		return h, fmt.Errorf("read %s: it is the disk of VM %q (%s)", path, h.Name, h.ID)
+	}
+	return h, nil
+}
+
+// makeRoot makes the VM's root disk. One that it has already is kept as it is.
+func (p *Provider) makeRoot(f vmFile) error {
+	h, err := p.readRoot(f.Name)
+	switch {
+	case err == nil && h.ID == f.ID:
+		return nil
+	case err == nil:
+		return &providers.Failure{
+			Outcome: providers.Unsafe, Code: "disk_taken", Next: []string{"look at it: " + p.rootPath(f.Name)},
+			Err: fmt.Errorf("make the disk of %s: %s is the disk of %s", f.Name, p.rootPath(f.Name), h.ID),
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	head, err := json.Marshal(rootHead{Format: rootFormat, ID: f.ID, Name: f.Name, Owner: f.Owner})
+	if err != nil {
+		return err
+	}
+	return p.writeText(p.rootPath(f.Name), append(head, '\n'))
+}
