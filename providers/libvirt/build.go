@@ -9,24 +9,6 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// blueprint is all that vmctl decides about a domain.
-type blueprint struct {
-	Name, UUID string
-	Arch       string
-	Board      board
-	Emulator   string
-	Type       string // typeKVM or typeTCG
-	CPUs       uint
-	Memory     uint64 // bytes
-	Kernel     string // path of a volume
-	Initrd     string
-	Cmdline    string
-	ConsoleLog string
-	Data       string    // vmctl's folder, for whoever looks at the process table
-	Forwards   []forward // with the host ports to ask for, the SSH forward first
-	Owner      string    // the mark's element
-}
-
 // fresh returns the XML of a domain that does not exist.
 func (b blueprint) fresh() (string, error) {
 	off := uint(0)
@@ -77,6 +59,8 @@ func (b blueprint) onto(d *libvirtxml.Domain) (string, error) {
 	}
 	d.Metadata = &libvirtxml.DomainMetadata{XML: inner}
 	setAccel(d, b.Type)
+	setDisks(d, b.Disks, isOther)
+	setPorts(d, b.Board)
 	setNet(d, b.UUID, b.Forwards)
 	setData(d, b.Data)
 	return d.Marshal()
@@ -154,3 +138,7 @@ func macOf(uuid string) string {
 	sum := sha256.Sum256([]byte("vmctl mac\x00" + uuid))
 	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", sum[0], sum[1], sum[2])
 }
+
+// isOther reports whether a disk is no concern of additional_disk: a CD-ROM that
+// somebody put in.
+func isOther(disk libvirtxml.DomainDisk) bool { return !isDisk(disk) }

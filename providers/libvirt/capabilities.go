@@ -50,6 +50,8 @@ func parseCapabilities(text string) (abilities, error) {
 type board struct {
 	Machine string
 	ACPI    bool // it hears a power button without more firmware
+	// SparePorts is how many disks can be attached while it runs.
+	SparePorts int
 }
 
 // noHardware says why KVM would be of no use on this machine, "" if nothing

@@ -17,8 +17,10 @@ type connection interface {
 	domainKeeper
 	domainRunner
 	domainPauser
+	diskPlugger
 	poolKeeper
 	volumeKeeper
+	volumeSizer
 }
 
 type hostReader interface {
@@ -56,10 +58,21 @@ type domainRunner interface {
 	Monitor(ctx context.Context, uuid, command string) (string, error)
 }
 
+// diskPlugger changes the disks of a domain that runs.
+type diskPlugger interface {
+	// AttachDisk gives a running domain a disk, now and for its next start.
+	AttachDisk(ctx context.Context, uuid, xml string) error
+	// ResizeDisk grows the disk at a path, and tells the running guest.
+	ResizeDisk(ctx context.Context, uuid, path string, bytes uint64) error
+}
+
 type poolKeeper interface {
+	// Pools lists the pools that are active.
+	Pools(ctx context.Context) ([]pool, error)
 	Pool(ctx context.Context, name string) (pool, error)
 	// PoolOf names the pool of which a file is a volume.
 	PoolOf(ctx context.Context, file string) (string, error)
+	// DefinePool makes a pool known, and lets it start with the daemon.
 	DefinePool(ctx context.Context, xml string) error
 	// StartPool makes the folder of a pool, if it is missing, and starts it.
 	StartPool(ctx context.Context, name string) error
@@ -75,7 +88,22 @@ type volumeKeeper interface {
 	Upload(ctx context.Context, pool string, u upload) (string, error)
 	// Tail returns the last bytes of a volume.
 	Tail(ctx context.Context, pool, name string, limit uint64) ([]byte, error)
+	// Head returns the first bytes of a volume that a listing has found.
+	Head(ctx context.Context, pool, name string, limit uint64) ([]byte, error)
+	// Overwrite replaces the first bytes of a volume that is at least as long.
+	Overwrite(ctx context.Context, pool, name string, content []byte) error
 	DeleteVolume(ctx context.Context, pool, name string) error
+}
+
+// volumeSizer makes and grows volumes that are disks.
+type volumeSizer interface {
+	// VolumeInfo reads one volume as it is now.
+	VolumeInfo(ctx context.Context, pool, name string) (volume, error)
+	// MakeVolume makes an empty volume that takes no room yet, and returns its
+	// path. One of that name is an error.
+	MakeVolume(ctx context.Context, pool string, v volume) (string, error)
+	// ResizeVolume grows a volume that nobody uses.
+	ResizeVolume(ctx context.Context, pool, name string, bytes uint64) error
 }
 
 // version is one of the two descriptions that a running domain has.

@@ -71,7 +71,8 @@ func (c *conn) DefinePool(ctx context.Context, xml string) error {
 		if err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, p.Free()
+		defer free(p)
+		return struct{}{}, p.SetAutostart(true)
 	})
 	return err
 }
@@ -181,27 +182,7 @@ func (c *conn) Tail(ctx context.Context, poolName, name string, limit uint64) ([
 			return nil, err
 		}
 		size := min(info.Capacity, limit)
-		if size == 0 {
-			return nil, nil
-		}
-		s, err := c.c.NewStream(0)
-		if err != nil {
-			return nil, err
-		}
-		defer free(s)
-		if err := v.Download(s, info.Capacity-size, size, 0); err != nil {
-			return nil, err
-		}
-		var text []byte
-		err = s.RecvAll(func(_ *libvirt.Stream, b []byte) (int, error) {
-			text = append(text, b...)
-			return len(b), nil
-		})
-		if err != nil {
-			abort(s)
-			return nil, err
-		}
-		return text, s.Finish()
+		return c.download(v, info.Capacity-size, size)
 	})
 }
 

@@ -24,7 +24,8 @@ type description struct {
 	Forwards    []forward // without the SSH forward
 	ConsoleLog  string    // file
 	Data        string    // vmctl's folder that it was made from; "": it does not say
-	Owner       *owner    // nil: no mark
+	Drives      []drive
+	Owner       *owner // nil: no mark
 }
 
 type domainXML struct {
@@ -45,6 +46,7 @@ type domainXML struct {
 			File string `xml:"file,attr"`
 		} `xml:"log"`
 	} `xml:"devices>serial"`
+	Drives   []driveXML `xml:"devices>disk"`
 	Metadata struct {
 		Owner *readOwnerXML `xml:"urn:vmctl:1 owner"`
 	} `xml:"metadata"`
@@ -83,6 +85,9 @@ func describe(text string) (description, error) {
 		Virtualized: x.Type, CPUs: x.VCPU.Max, Memory: x.Memory.bytes(),
 		Kernel: x.OS.Kernel, Initrd: x.OS.Initrd, Cmdline: x.OS.Cmdline,
 		Owner: x.Metadata.Owner.owner(),
+	}
+	for _, drive := range x.Drives {
+		d.Drives = append(d.Drives, drive.drive())
 	}
 	if d.CPUsNow = x.VCPU.Current; d.CPUsNow == 0 {
 		d.CPUsNow = d.CPUs

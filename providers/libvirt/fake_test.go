@@ -60,7 +60,11 @@ type FakePool struct {
 	Type, Path string
 	Active     bool
 	Volumes    map[string][]byte
+	Disks      map[string]FakeVolume // those of Volumes that are more than their bytes
 }
+
+// FakeVolume is a volume that holds a disk.
+type FakeVolume = volume
 
 // NewFake returns a host without domains and pools.
 func NewFake() *Fake {
@@ -171,6 +175,9 @@ func (f *Fake) PutPool(name string, p FakePool) {
 	defer f.mu.Unlock()
 	if p.Volumes == nil {
 		p.Volumes = map[string][]byte{}
+	}
+	if p.Disks == nil {
+		p.Disks = map[string]FakeVolume{}
 	}
 	f.pools[name] = &p
 }
@@ -529,7 +536,7 @@ func (f *Fake) DefinePool(_ context.Context, text string) error {
 	if err := f.note("define-pool %s at %s", p.Name, p.Path); err != nil {
 		return err
 	}
-	f.pools[p.Name] = &FakePool{Type: p.Type, Path: p.Path, Volumes: map[string][]byte{}}
+	f.pools[p.Name] = &FakePool{Type: p.Type, Path: p.Path, Volumes: map[string][]byte{}, Disks: map[string]FakeVolume{}}
 	return nil
 }
 
@@ -622,5 +629,6 @@ func (f *Fake) DeleteVolume(_ context.Context, name, volume string) error {
 		return err
 	}
 	delete(p.Volumes, volume)
+	delete(p.Disks, volume)
 	return nil
 }

@@ -121,24 +121,7 @@ func poolXML(name, folder, mode string) string {
 // volumeXML describes a volume of raw bytes that only its owner reads: there is
 // a host key in it.
 func volumeXML(u upload) string {
-	type format struct {
-		Type string `xml:"type,attr"`
-	}
-	type target struct {
-		Format format `xml:"format"`
-		Mode   string `xml:"permissions>mode"`
-	}
-	type size struct {
-		Unit  string `xml:"unit,attr"`
-		Bytes uint64 `xml:",chardata"`
-	}
-	return mustXML(struct {
-		XMLName    xml.Name `xml:"volume"`
-		Name       string   `xml:"name"`
-		Capacity   size     `xml:"capacity"`
-		Allocation size     `xml:"allocation"`
-		Target     target   `xml:"target"`
-	}{Name: u.Name, Capacity: size{"bytes", u.Size}, Allocation: size{"bytes", 0}, Target: target{format{"raw"}, "0600"}})
+	return volume{Name: u.Name, Format: formatRaw, Capacity: u.Size}.document()
 }
 
 func mustXML(v any) string {

@@ -1,0 +1,41 @@
+package libvirt
+
+import (
+	"context"
+	"fmt"
+
+	"vmctl/providers"
+)
+
+// abilities are what the host offers, if that is enough for what is wanted.
+func (j *job) abilities(ctx context.Context) (abilities, error) {
+	f, err := j.Facts(ctx)
+	if err != nil {
+		return abilities{}, fail(err, "ask what the host can do")
+	}
+	a, err := parseCapabilities(f.Capabilities)
+	if err != nil {
+		return abilities{}, fail(err, "ask what the host can do")
+	}
+	if a.Emulator == "" {
+		return abilities{}, &providers.Failure{
+			Outcome: providers.Failed, Code: "no_qemu",
+			Next: []string{installQEMU},
+			Err:  fmt.Errorf("define %s: %s", j.Address, noQEMU(a.Arch)),
+		}
+	}
+	if _, ok := boards[a.Arch]; !ok {
+		return abilities{}, &providers.Failure{
+			Outcome: providers.Failed, Code: "no_board",
+			Err: fmt.Errorf("define %s: vmctl makes no machines for %s", j.Address, a.Arch),
+		}
+	}
+	if j.want.Accel == accelKVM && !a.KVM {
+		return abilities{}, &providers.Failure{
+			Outcome: providers.Failed, Code: "no_kvm",
+			Next: []string{"set accel = \"auto\" or \"tcg\"", "or give QEMU's user access to /dev/kvm"},
+			Err:  fmt.Errorf("define %s: accel = \"kvm\", and libvirt finds no usable /dev/kvm", j.Address),
+		}
+	}
+	return a, nil
+}

@@ -1,0 +1,52 @@
+package libvirt
+
+import (
+	"fmt"
+
+	"vmctl/providers"
+)
+
+// blueprint is all that vmctl decides about a domain.
+type blueprint struct {
+	Name, UUID string
+	Arch       string
+	Board      board
+	Emulator   string
+	Type       string // typeKVM or typeTCG
+	CPUs       uint
+	Memory     uint64 // bytes
+	Kernel     string // path of a volume
+	Initrd     string
+	Cmdline    string
+	ConsoleLog string
+	Data       string    // vmctl's folder, for whoever looks at the process table
+	Disks      []part    // in order
+	Forwards   []forward // with the host ports to ask for, the SSH forward first
+	Owner      string    // the mark's element
+}
+
+// blueprint puts together what the domain will be.
+func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
+	domainType, why := j.chooseType(j.want.Accel, a)
+	if why != "" {
+		j.say("accel = \"auto\": %s, so QEMU emulates the CPU (TCG)", why)
+	}
+	mark := owner{
+		Mark: providers.Mark{
+			ID: j.settings.Project.Lineage(), Project: j.settings.Project.Name, Address: j.Address,
+			Of: j.Object, Generation: j.Generation,
+		},
+		Accel: j.want.Accel, CPUs: j.want.CPUs, Memory: j.want.Memory, Boot: files.boot, Forwards: j.want.Forwards,
+	}
+	element, err := mark.element()
+	if err != nil {
+		return blueprint{}, fmt.Errorf("write the owner mark: %w", err)
+	}
+	return blueprint{
+		Name: j.Name, UUID: string(j.Object), Arch: a.Arch, Board: boards[a.Arch], Emulator: a.Emulator, Type: domainType,
+		CPUs: j.want.CPUs, Memory: j.want.Memory,
+		Kernel: files.boot.Kernel, Initrd: files.boot.Initrd, Cmdline: j.want.Boot.Cmdline,
+		ConsoleLog: pathIn(files.pool, consoleVolume(j.Name)), Data: j.settings.Dir,
+		Forwards: j.stickyPorts(), Owner: element,
+	}, nil
+}

@@ -1,0 +1,219 @@
+package libvirt
+
+import (
+	"slices"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// part is a disk that vmctl gives to a domain.
+type part struct {
+	Path     string // of a volume
+	Format   string
+	Serial   string // by which the guest knows it; "": none
+	CDROM    bool
+	BootFrom bool // the firmware starts here
+}
+
+// drive is a disk as a domain has it.
+type drive struct {
+	Path         string // of its file; "": it is none, or of a pool
+	Pool, Volume string // where the domain names it so
+	Device       string // disk, cdrom, floppy, lun
+	Target       string // vda
+	Serial       string
+	Snapshot     bool // what is written lands in a layer over the file
+}
+
+type driveXML struct {
+	Device string `xml:"device,attr"`
+	Source struct {
+		File   string `xml:"file,attr"`
+		Dev    string `xml:"dev,attr"`
+		Pool   string `xml:"pool,attr"`
+		Volume string `xml:"volume,attr"`
+	} `xml:"source"`
+	Target struct {
+		Dev string `xml:"dev,attr"`
+	} `xml:"target"`
+	Serial string `xml:"serial"`
+}
+
+func (x driveXML) drive() drive {
+	d := drive{
+		Path: x.Source.File, Pool: x.Source.Pool, Volume: x.Source.Volume,
+		Device: x.Device, Target: x.Target.Dev, Serial: x.Serial,
+	}
+	if d.Path == "" {
+		d.Path = x.Source.Dev
+	}
+	if d.Device == "" {
+		d.Device = deviceDisk
+	}
+	return d
+}
+
+// The devices of a domain's disks.
+const (
+	deviceDisk  = "disk"
+	deviceCDROM = "cdrom"
+)
+
+// setDisks gives a domain its disks, in this order as far as they are new. One that
+// it has already keeps its place; of the others those go that keep does not want.
+func setDisks(d *libvirtxml.Domain, all []part, keep func(libvirtxml.DomainDisk) bool) {
+	if d.Devices == nil {
+		d.Devices = &libvirtxml.DomainDeviceList{}
+	}
+	wanted := func(disk libvirtxml.DomainDisk) bool {
+		return slices.ContainsFunc(all, func(p part) bool { return p.Path == fileOf(disk) })
+	}
+	disks := slices.DeleteFunc(d.Devices.Disks, func(disk libvirtxml.DomainDisk) bool { return !wanted(disk) && !keep(disk) })
+	for _, p := range all {
+		i := slices.IndexFunc(disks, func(disk libvirtxml.DomainDisk) bool { return fileOf(disk) == p.Path })
+		if i < 0 {
+			disks = append(disks, p.fresh(freeTarget(disks, p)))
+			i = len(disks) - 1
+		}
+		disks[i].Boot = nil
+		if p.BootFrom {
+			disks[i].Boot = &libvirtxml.DomainDeviceBoot{Order: 1}
+		}
+	}
+	d.Devices.Disks = disks
+}
+
+// fresh is a disk that a domain does not have yet.
+func (p part) fresh(target string) libvirtxml.DomainDisk {
+	d := libvirtxml.DomainDisk{
+		Device: deviceDisk,
+		Driver: &libvirtxml.DomainDiskDriver{Name: "qemu", Type: p.Format},
+		Source: &libvirtxml.DomainDiskSource{File: &libvirtxml.DomainDiskSourceFile{File: p.Path}},
+		Target: &libvirtxml.DomainDiskTarget{Dev: target, Bus: "virtio"},
+		Serial: p.Serial,
+	}
+	if p.CDROM {
+		d.Device, d.Target.Bus = deviceCDROM, "sata"
+		d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
+	}
+	return d
+}
+
+// fileOf is the file of a disk, "" where it is no file.
+func fileOf(d libvirtxml.DomainDisk) string {
+	if d.Source == nil || d.Source.File == nil {
+		return ""
+	}
+	return d.Source.File.File
+}
+
+// isDisk reports whether a guest sees a hard disk.
+func isDisk(d libvirtxml.DomainDisk) bool { return d.Device == "" || d.Device == deviceDisk }
+
+// freeTarget names the next disk of a bus: vda, vdb … vdz, vdaa.
+func freeTarget(disks []libvirtxml.DomainDisk, p part) string {
+	prefix := "vd"
+	if p.CDROM {
+		prefix = "sd"
+	}
+	for i := 0; ; i++ {
+		name := prefix + letters(i)
+		if !slices.ContainsFunc(disks, func(d libvirtxml.DomainDisk) bool { return d.Target != nil && d.Target.Dev == name }) {
+			return name
+		}
+	}
+}
+
+func letters(i int) string {
+	const alphabet = 26
+	if i < alphabet {
+		return string(rune('a' + i))
+	}
+	return letters(i/alphabet-1) + string(rune('a'+i%alphabet))
+}
+
+// setPorts sees to it that disks can be attached while the domain runs: on PCI
+// Express each takes a root port, and those have to be there when it starts.
+func setPorts(d *libvirtxml.Domain, b board) {
+	if b.SparePorts == 0 {
+		return
+	}
+	ports := 0
+	for _, c := range d.Devices.Controllers {
+		if c.Type == "pci" && c.Model == rootPort {
+			ports++
+		}
+	}
+	for free := ports - onPorts(d); free < b.SparePorts; free++ {
+		d.Devices.Controllers = append(d.Devices.Controllers, libvirtxml.DomainController{Type: "pci", Model: rootPort})
+	}
+}
+
+const rootPort = "pcie-root-port"
+
+// onPorts counts the devices that are behind a root port, or will be: every disk
+// on virtio, and whatever has an address of another bus than the root's.
+func onPorts(d *libvirtxml.Domain) int {
+	n := 0
+	count := func(a *libvirtxml.DomainAddress, will bool) {
+		switch {
+		case a == nil || a.PCI == nil || a.PCI.Bus == nil:
+			if will {
+				n++
+			}
+		case *a.PCI.Bus != 0:
+			n++
+		}
+	}
+	for _, disk := range d.Devices.Disks {
+		count(disk.Address, disk.Target != nil && disk.Target.Bus == "virtio")
+	}
+	for _, c := range d.Devices.Controllers {
+		count(c.Address, false)
+	}
+	for _, i := range d.Devices.Interfaces {
+		count(i.Address, true)
+	}
+	for _, r := range d.Devices.RNGs {
+		count(r.Address, true)
+	}
+	if m := d.Devices.MemBalloon; m != nil && m.Model != "none" {
+		count(m.Address, true)
+	}
+	return n
+}
+
+// maxSerial is what virtio gives room to.
+const maxSerial = 20
+
+// serialOf is the serial number by which the guest knows a disk: the resource's
+// name and key, cut to what there is room for.
+func serialOf(name string) string {
+	serial := []byte(name)
+	for i, c := range serial {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+		default:
+			serial[i] = '_'
+		}
+	}
+	if len(serial) <= maxSerial {
+		return string(serial)
+	}
+	tail := "-" + short(name)[:4]
+	return string(serial[:maxSerial-len(tail)]) + tail
+}
+
+// deviceXML describes a disk that is attached to a running domain.
+func (p part) deviceXML(existing string) (string, error) {
+	d := &libvirtxml.Domain{}
+	if err := d.Unmarshal(existing); err != nil {
+		return "", err
+	}
+	var disks []libvirtxml.DomainDisk
+	if d.Devices != nil {
+		disks = d.Devices.Disks
+	}
+	disk := p.fresh(freeTarget(disks, p))
+	return disk.Marshal()
+}

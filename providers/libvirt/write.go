@@ -1,0 +1,127 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+)
+
+// isWanted reports whether the domain is all that the step would make of it,
+// its files included.
+func (j *job) isWanted(ctx context.Context) bool {
+	if j.seen == nil || j.seen.Transient || j.seen.owner() == nil || j.want.Boot == nil {
+		return false
+	}
+	d, mark, b := j.seen.configured, j.seen.owner(), j.want.Boot
+	switch {
+	case mark.Generation != j.Generation || d.SSH == nil || d.ConsoleLog == "" || d.Data != j.settings.Dir,
+		d.accel() != j.want.Accel || d.cpus() != j.want.CPUs || d.memory() != j.want.Memory,
+		d.Kernel != mark.Boot.Kernel || d.Initrd != mark.Boot.Initrd || d.Cmdline != b.Cmdline,
+		mark.Boot.KernelSHA256 != b.KernelSHA256 || mark.Boot.InitrdSHA256 != b.InitrdSHA256,
+		!slices.Equal(d.wantedForwards(), j.want.Forwards):
+		return false
+	}
+	keys, err := j.readKeys(j.Name, j.want.SSH)
+	if err != nil || keys.digest() != mark.Boot.Keys {
+		return false
+	}
+	pools, err := j.pools(ctx)
+	return err == nil && j.isVolume(ctx, pools, d.Kernel) && j.isVolume(ctx, pools, d.Initrd)
+}
+
+// isVolume reports whether a file of the domain's is a volume that exists.
+func (j *job) isVolume(ctx context.Context, pools []string, file string) bool {
+	return slices.ContainsFunc(pools, func(pool string) bool {
+		_, err := j.Tail(ctx, pool, path.Base(file), 1)
+		return err == nil
+	})
+}
+
+// pools are those that may hold files of the domain: those of its block, and
+// those of an earlier one.
+func (j *job) pools(ctx context.Context) ([]string, error) {
+	all := j.candidatePools()
+	if j.seen == nil {
+		return all, nil
+	}
+	d := j.seen.configured
+	for _, file := range []string{d.Kernel, d.Initrd, d.ConsoleLog} {
+		name, err := j.PoolOf(ctx, file)
+		switch {
+		case errors.Is(err, errAbsent):
+		case err != nil:
+			return nil, err
+		case !slices.Contains(all, name):
+			all = append(all, name)
+		}
+	}
+	return all, nil
+}
+
+// write brings the files to the pool, defines the domain and drops files that it
+// no longer uses.
+func (j *job) write(ctx context.Context) error {
+	if j.want.Boot == nil {
+		return fmt.Errorf("%s has nothing to boot", j.Address)
+	}
+	if err := j.socketsFit(); err != nil {
+		return err
+	}
+	able, err := j.abilities(ctx)
+	if err != nil {
+		return err
+	}
+	j.storage.Lock()
+	defer j.storage.Unlock()
+	pools, err := j.pools(ctx) // before the domain lets go of earlier files
+	if err != nil {
+		return fail(err, "find the pools of %s", j.Name)
+	}
+	files, err := j.files(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := j.blueprint(able, files)
+	if err != nil {
+		return err
+	}
+	if err := j.defineFrom(ctx, b); err != nil {
+		return err
+	}
+	keep := []string{files.boot.Kernel, files.boot.Initrd, b.ConsoleLog}
+	if j.seen != nil { // its log stays where it was, and what it runs with until it stops
+		keep = append(keep, j.seen.configured.ConsoleLog)
+		if j.seen.running != nil {
+			keep = append(keep, j.seen.running.Kernel, j.seen.running.Initrd)
+		}
+	}
+	for _, name := range pools {
+		if _, err := j.removeVolumes(ctx, name, keep); err != nil {
+			return fail(err, "tidy up after the earlier files of %s", j.Name)
+		}
+	}
+	return nil
+}
+
+func (j *job) defineFrom(ctx context.Context, b blueprint) error {
+	var text string
+	var err error
+	if j.seen == nil {
+		text, err = b.fresh()
+	} else {
+		var existing string
+		if existing, err = j.XML(ctx, j.seen.UUID, asConfigured); err != nil {
+			return fail(err, "read %s", j.Name)
+		}
+		text, err = b.over(existing)
+	}
+	if err != nil {
+		return fail(err, "describe %s to libvirt", j.Name)
+	}
+	if err := j.Define(ctx, text); err != nil {
+		return fail(err, "define %s", j.Name)
+	}
+	return nil
+}
