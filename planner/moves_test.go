@@ -25,6 +25,7 @@ func TestMoves(t *testing.T) {
 		{name: "put under a key", spec: web + moved("vm.old", `vm.web["x"]`), records: []string{"vm.old"}, want: []string{`vm.old -> vm.web["x"]`}},
 		{name: "another key", spec: web + moved(`vm.web["z"]`, `vm.web["x"]`), records: []string{`vm.web["z"]`}, want: []string{`vm.web["z"] -> vm.web["x"]`}},
 		{name: "one after the other", spec: web + moved("vm.older", "vm.old") + "vm \"old\" {}\n", records: []string{"vm.older"}, want: []string{"vm.older -> vm.old"}},
+		{name: "one after the other, and where it was between is in no block", spec: web + moved("vm.oldest", "vm.older") + moved("vm.older", "vm.web"), records: []string{`vm.oldest["x"]`, `vm.older["y"]`}, want: []string{`vm.older["y"] -> vm.web["y"]`, `vm.oldest["x"] -> vm.web["x"]`}},
 		{name: "the instance before its block", spec: web + moved("vm.old", "vm.web") + moved(`vm.old["z"]`, `vm.web["x"]`), records: []string{`vm.old["y"]`, `vm.old["z"]`}, want: []string{`vm.old["y"] -> vm.web["y"]`, `vm.old["z"] -> vm.web["x"]`}},
 		{name: "not where another one is", spec: web + moved("vm.old", `vm.web["x"]`), records: []string{"vm.old", `vm.web["x"]`}},
 	} {

@@ -52,13 +52,33 @@ func (l *loader) move(c *Config, d *declarations, b *hclsyntax.Block) {
 		l.at(b, "to", "Moved nowhere", "`%s` is where it comes from.", to)
 	case from.Kind != to.Kind:
 		l.at(b, "to", "Moved to another kind", "`%s` cannot become `%s`: what exists stays what it is.", from, to)
-	case d.resources[to.Block()] == nil:
+	case d.resources[to.Block()] == nil && !movesOn(d, to):
 		l.at(b, "to", "Unknown resource", "`%s` is not declared.%s", to.Block(), didYouMean(to.Name, d.declared(string(to.Kind))))
 	case here, from.Key == "" && from.Block() != to.Block() && d.resources[from] != nil:
 		l.at(b, "from", "Still declared", "`%s` is declared as well, so what it remembers stays its own. Remove it, or this block.", from)
 	default:
 		c.Moves = append(c.Moves, Move{From: from, To: to, Range: b.DefRange()})
 	}
+}
+
+// movesOn reports whether another moved block leads on from an address: it need
+// not be declared then.
+func movesOn(d *declarations, a Address) bool {
+	return slices.ContainsFunc(d.history, func(b *hclsyntax.Block) bool {
+		from, ok := b.Body.Attributes["from"]
+		if !ok || b.Type != movedShape.Name {
+			return false
+		}
+		t, diags := hcl.AbsTraversalForExpr(from.Expr)
+		if diags.HasErrors() || len(t) < 2 || t.RootName() != string(a.Kind) || stepName(t[1]) != a.Name {
+			return false
+		}
+		if len(t) == 2 {
+			return true
+		}
+		index, ok := t[2].(hcl.TraverseIndex)
+		return ok && a.Key != "" && index.Key.RawEquals(cty.StringVal(a.Key))
+	})
 }
 
 // checkMoves refuses moves that contradict each other.

@@ -114,7 +114,7 @@ func (f Folder) lock(ctx context.Context, o Owner) (*lockfile.Lock, error) {
 	})
 	var held *lockfile.HeldError
 	if errors.As(err, &held) && ctx.Err() == nil {
-		return nil, &LockedError{Dir: f.Dir, Holder: Holder(held.Owner), Replaced: held.Replaced, Self: held.Owner.PID == os.Getpid() && held.Owner.Host == host}
+		return nil, &LockedError{Dir: f.Dir, Holder: Holder(held.Owner), Replaced: held.Replaced, Self: held.Self}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("take the run lock: %w", withAdvice(err))
@@ -147,7 +147,11 @@ func (f Folder) open(lock *lockfile.Lock) (*journal, error) {
 // clean removes what killed writers left behind.
 func (f Folder) clean() error {
 	for _, path := range []string{f.statePath(), f.backupPath()} {
-		if err := atomicfile.Clean(path); err != nil {
+		target, err := follow(path)
+		if err != nil {
+			return err
+		}
+		if err := atomicfile.Clean(target); err != nil {
 			return err
 		}
 	}

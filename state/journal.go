@@ -216,11 +216,11 @@ func (j *journal) store(s *Snapshot) error {
 		}
 	}
 	if j.stored != nil {
-		if err := atomicfile.Write(j.folder.backupPath(), j.stored, 0o600); err != nil {
+		if err := rewrite(j.folder.backupPath(), j.stored); err != nil {
 			return err
 		}
 	}
-	if err := atomicfile.Write(j.folder.statePath(), data, 0o600); err != nil {
+	if err := rewrite(j.folder.statePath(), data); err != nil {
 		return err
 	}
 	j.stored = data

@@ -51,6 +51,7 @@ type HeldError struct {
 	Owner    Owner   // the first of those who share it
 	Sharers  []Owner // none: Owner holds it alone
 	Replaced bool    // the lock file was replaced while it was held: the holder has the old one
+	Self     bool    // this very process is a holder
 }
 
 // Error names the holder, or the first of those who share the lock.
@@ -117,7 +118,8 @@ func acquire(ctx context.Context, r Request, w way) (*Lock, error) {
 		case errors.Is(err, errHeld):
 			if !told || deadline.Err() != nil {
 				held := heldBy(ctx, r.Path, err)
-				if deadline.Err() != nil || held.has(r.Owner) {
+				held.Self = isSelf(r)
+				if deadline.Err() != nil || held.Self {
 					return nil, giveUp(ctx, held)
 				}
 				if r.Waiting != nil {
@@ -153,11 +155,13 @@ func heldBy(ctx context.Context, path string, err error) *HeldError {
 	return held
 }
 
-// has reports whether the process that asks is a holder. It would wait for
-// itself.
-func (e *HeldError) has(asking Owner) bool {
-	return slices.ContainsFunc(append([]Owner{e.Owner}, e.Sharers...), func(o Owner) bool {
-		return o.PID != 0 && o.PID == asking.PID && o.Host == asking.Host
+// isSelf reports whether the process that asks is a holder. It would wait for
+// itself. Another container may have a process of its name and number: this one
+// has the file open that its record names.
+func isSelf(r Request) bool {
+	return slices.ContainsFunc(append(seats(r.Path), r.Path), func(path string) bool {
+		said, ok := readRecord(path)
+		return ok && said.PID != 0 && said.PID == r.Owner.PID && said.Host == r.Owner.Host && selfHasOpen(said.File)
 	})
 }
 

@@ -14,7 +14,14 @@ func hasOpen(o Owner, file string) bool {
 	if err != nil || o.Host != host || o.PID <= 0 {
 		return false
 	}
-	open, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(o.PID), "fd", "*"))
+	return isOpenIn(strconv.Itoa(o.PID), file)
+}
+
+// selfHasOpen reports whether this process has a file open.
+func selfHasOpen(file string) bool { return isOpenIn("self", file) }
+
+func isOpenIn(process, file string) bool {
+	open, err := filepath.Glob(filepath.Join("/proc", process, "fd", "*"))
 	if err != nil {
 		return false
 	}
