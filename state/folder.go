@@ -148,6 +148,9 @@ func (f Folder) open(lock *lockfile.Lock) (*journal, error) {
 func (f Folder) clean() error {
 	for _, path := range []string{f.statePath(), f.backupPath()} {
 		target, err := follow(path)
+		if err != nil && path == f.statePath() {
+			continue // which whoever reads it says
+		}
 		if err != nil {
 			return err
 		}
