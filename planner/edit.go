@@ -37,12 +37,25 @@ func editsAt(path string, before, after cty.Value, attrs map[string]providers.At
 		return all
 	}
 	if before == cty.NilVal {
-		before = cty.NullVal(after.Type())
+		before = nothing(after.Type())
 	}
 	if same(before, after) {
 		return nil
 	}
 	return []providers.Edit{{Path: path, Before: before, After: after, Verdict: judge(attr, before, after, running)}}
+}
+
+// nothing is what an attribute is that nobody knew of: null, or a collection of
+// nothing.
+func nothing(t cty.Type) cty.Value {
+	switch {
+	case t.IsListType():
+		return cty.ListValEmpty(t.ElementType())
+	case t.IsMapType():
+		return cty.MapValEmpty(t.ElementType())
+	default:
+		return cty.NullVal(t)
+	}
 }
 
 func judge(attr providers.Attribute, before, after cty.Value, running bool) providers.Verdict {

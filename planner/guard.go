@@ -137,7 +137,11 @@ func (d *differ) outdated(c *Change) bool {
 		if name == "running" || name == "name" {
 			continue
 		}
-		if v := attribute(r.Values, name); v == cty.NilVal || !same(v, c.Change.Want.GetAttr(name)) {
+		v, want := attribute(r.Values, name), c.Change.Want.GetAttr(name)
+		if v == cty.NilVal && unsaid(c.Kind, name, want) { // the record is of a build that had no such attribute
+			continue
+		}
+		if v == cty.NilVal || !same(v, want) {
 			return true
 		}
 	}

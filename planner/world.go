@@ -169,7 +169,7 @@ func systemKey(t providers.Type, ref spec.ProviderRef, settings cty.Value) (stri
 		return "", fmt.Errorf("%s is not declared", ref)
 	}
 	if t.System != nil {
-		settings = t.System(ref.Name, settings)
+		settings = t.System(ref.Label(), settings)
 	}
 	plain, err := json.Marshal(ctyjson.SimpleJSONValue{Value: settings})
 	if err != nil {

@@ -11,8 +11,12 @@ import (
 // Kind is a kind of resource: the type of its block.
 type Kind string
 
-// VM is a virtual machine.
-const VM Kind = "vm"
+// The kinds of resources.
+const (
+	VM        Kind = "vm"         // a virtual machine
+	Disk      Kind = "disk"       // a disk that outlives the machines that use it
+	GuestFile Kind = "guest_file" // a file inside a simulated machine
+)
 
 // Address names one resource of a spec: its kind, its label and, for an
 // instance of a for_each, its key. The zero Address names nothing.
@@ -39,6 +43,8 @@ func (a Address) String() string {
 
 // Block is the address of the block: a without its key.
 func (a Address) Block() Address { return Address{Kind: a.Kind, Name: a.Name} }
+
+func (a Address) isZero() bool { return a == Address{} }
 
 // Compare orders addresses by kind, name and key.
 func (a Address) Compare(b Address) int {

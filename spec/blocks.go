@@ -20,50 +20,71 @@ func (l *loader) resourceNode(e *evaluator, addr Address) *node {
 		l.refer(e.declared, n, scope{owner: n.name}, a.Expr)
 	}
 	l.refer(e.declared, n, scope{owner: n.name, each: block.forEach != nil}, expressions(b.Body, block.shape)...)
-	l.provider(e, block)
+	l.provider(e, n)
 	if a, ok := b.Body.Attributes["depends_on"]; ok {
 		l.dependsOn(e.declared, n, a.Expr)
 	}
 	return n
 }
 
-// provider reads `provider = provider.libvirt.here`.
-func (l *loader) provider(e *evaluator, b *resourceBlock) {
-	a, ok := b.Body.Attributes["provider"]
-	if !ok {
-		b.provider = builtIn()
-		if _, declared := e.declared.providers[b.provider]; !declared && !l.hasType(b.provider.Type) {
-			l.diags = append(l.diags, mistake(b.DefRange(), "Missing provider type",
-				"`%s` names no provider, and this build of vmctl has none of type %q.", b.name(), b.provider.Type))
-		}
-	} else if !l.providerReference(e.declared, a.Expr, b) {
+// provider reads `provider = provider.libvirt.here`. What is inside of a VM has
+// that one's, which is known when it is evaluated.
+func (l *loader) provider(e *evaluator, n *node) {
+	b := n.resource
+	if _, has := b.shape.attr("provider"); !has {
 		return
 	}
-	if supports := l.in.Supports; supports != nil && l.hasType(b.provider.Type) {
-		typ, kind := b.provider.Type, Kind(b.Type)
-		b.supports = func(path string) bool { return supports(typ, kind, path) }
+	a, ok := b.Body.Attributes["provider"]
+	if ok {
+		l.providerReference(e.declared, n, a.Expr)
+		return
 	}
-	if check := l.in.Check; check != nil && l.hasType(b.provider.Type) {
-		typ, kind := b.provider.Type, Kind(b.Type)
-		b.check = func(want cty.Value) []Flaw { return check(typ, kind, want) }
+	b.provider = builtIn()
+	if _, declared := e.declared.providers[b.provider]; !declared && !l.in.hasType(b.provider.Type) {
+		l.diags = append(l.diags, mistake(b.DefRange(), "Missing provider type",
+			"`%s` names no provider, and this build of vmctl has none of type %q.", b.name(), b.provider.Type))
 	}
 }
 
-func (l *loader) providerReference(d *declarations, expr hclsyntax.Expression, b *resourceBlock) bool {
-	t, diags := hcl.AbsTraversalForExpr(expr)
+// providerReference reads provider.libvirt.here and provider.libvirt.host[KEY].
+func (l *loader) providerReference(d *declarations, n *node, expr hclsyntax.Expression) {
 	refs := providerRefs(d)
+	of, key := expr, hclsyntax.Expression(nil)
+	if index, ok := expr.(*hclsyntax.IndexExpr); ok {
+		of, key = index.Collection, index.Key
+	}
+	t, diags := hcl.AbsTraversalForExpr(of)
+	if !diags.HasErrors() && len(t) == 4 && key == nil {
+		if index, ok := t[3].(hcl.TraverseIndex); ok {
+			key = &hclsyntax.LiteralValueExpr{Val: index.Key, SrcRange: index.SrcRange}
+			t = t[:3]
+		}
+	}
 	if diags.HasErrors() || t.RootName() != "provider" || len(t) != 3 || stepName(t[1]) == "" || stepName(t[2]) == "" {
 		l.diags = append(l.diags, mistake(expr.Range(), "Invalid provider",
 			"Write the provider as a reference without quotes, for example `provider = %s`.", refs[0]))
-		return false
+		return
 	}
-	b.provider = ProviderRef{Type: stepName(t[1]), Name: stepName(t[2])}
-	if _, ok := d.providers[b.provider]; ok || b.provider == builtIn() {
-		return true
+	ref := ProviderRef{Type: stepName(t[1]), Name: stepName(t[2])}
+	declared, ok := d.providers[ref]
+	if !ok && ref != builtIn() {
+		l.diags = append(l.diags, mistake(expr.Range(), "Unknown provider", "`%s` is not declared.%s",
+			ref, didYouMean(ref.String(), refs)))
+		return
 	}
-	l.diags = append(l.diags, mistake(expr.Range(), "Unknown provider", "`%s` is not declared.%s",
-		b.provider, didYouMean(b.provider.String(), refs)))
-	return false
+	forEach := ok && declared.Body.Attributes["for_each"] != nil
+	switch {
+	case forEach && key == nil:
+		l.diags = append(l.diags, mistake(expr.Range(), "Missing key", "`%s` has `for_each`: write `%s[\"KEY\"]`, or `%s[each.key]`.", ref, ref, ref))
+		return
+	case !forEach && key != nil:
+		l.diags = append(l.diags, mistake(expr.Range(), "Unexpected key", "`%s` has no `for_each`: write `%s` without a key.", ref, ref))
+		return
+	}
+	n.resource.provider, n.resource.providerKey = ref, key
+	if key != nil {
+		l.refer(d, n, scope{owner: n.name, each: n.resource.forEach != nil, plain: true}, key)
+	}
 }
 
 // builtIn is the provider of resources that name none.
@@ -74,7 +95,7 @@ func (b *resourceBlock) name() name { return name{b.Type, b.Labels[0]} }
 
 func providerRefs(d *declarations) []string {
 	refs := []string{builtIn().String()}
-	for ref := range d.providers {
+	for ref := range d.providers { // without keys, which are not known yet
 		refs = append(refs, ref.String())
 	}
 	slices.Sort(refs)
@@ -104,53 +125,6 @@ func (l *loader) dependsOn(d *declarations, n *node, expr hclsyntax.Expression) 
 		}
 		n.resource.dependsOn = append(n.resource.dependsOn, ref)
 	}
-}
-
-// evaluateAll evaluates every node in order, and the providers, which it returns
-// by name: those declared and the built-in one where a resource uses it.
-func (l *loader) evaluateAll(e *evaluator) []Provider {
-	base := e.newWorld(nil)
-	e.base = base
-	for _, n := range e.order {
-		base.evaluate(n, "")
-	}
-	for _, n := range e.outputs {
-		base.evaluate(n, "")
-		l.checkOutput(base, n)
-	}
-	l.diags = append(l.diags, base.diags...)
-	return l.providers(e)
-}
-
-// checkNames reports resources that would have the same name in one system.
-func (l *loader) checkNames(c *Config) {
-	type claim struct{ system, name string }
-	taken := map[claim]Address{}
-	for _, r := range c.Resources {
-		chosen := r.Want.GetAttr("name")
-		if !chosen.IsKnown() || chosen.IsNull() {
-			continue
-		}
-		key := claim{c.evaluator.system(r.Provider), chosen.AsString()}
-		other, ok := taken[key]
-		if !ok {
-			taken[key] = r.Address
-			continue
-		}
-		l.diags = append(l.diags, mistake(r.Range, "Name taken twice",
-			"`%s` and `%s` would both be named %q. Give each its own `name`, with `each.key` in it where there is `for_each`, or leave it out.",
-			other, r.Address, chosen.AsString()))
-	}
-}
-
-// system identifies what a provider block reaches: two blocks with the same
-// settings reach the same.
-func (e *evaluator) system(ref ProviderRef) string {
-	p, ok := e.providers[ref]
-	if !ok {
-		return ref.String()
-	}
-	return ref.Type + " " + p.Attrs.GoString()
 }
 
 // resourceAddresses lists the blocks of resources.

@@ -34,6 +34,8 @@ func canonical(a Attr, v cty.Value) (cty.Value, string) {
 		return canonicalNumber(a, v)
 	case a.Type == cty.String:
 		return canonicalText(a, v)
+	case a.Type.Equals(cty.Map(cty.String)) && a.Form == AnyText:
+		return withoutNulls(v), ""
 	case a.Form == Ceilings:
 		for _, key := range sortedKeys(v) {
 			if value := v.Index(cty.StringVal(key)); value.IsNull() || !slices.Contains(a.OneOf, value.AsString()) {
@@ -129,7 +131,7 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 		return v, ""
 	}
 	switch a.Form {
-	case AnyText, Ceilings:
+	case AnyText, Ceilings, Paths:
 	case OneLine:
 		if strings.ContainsFunc(text, isControl) {
 			return cty.NilVal, "has a line break or another control character. Write it on one line; `trimspace(…)` removes a last one."
@@ -157,6 +159,20 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 			return cty.NilVal, fmt.Sprintf("is %q. Write a port from 1 to 65535, or \"auto\" for a free one.", shorten(text))
 		}
 		return cty.StringVal(strconv.FormatUint(port, 10)), ""
+	case SHA256:
+		sum := strings.ToLower(text)
+		if !sha256Pattern.MatchString(sum) {
+			return cty.NilVal, fmt.Sprintf("is %q, which is no SHA-256: that has 64 hexadecimal digits, and `sha256sum FILE` prints it.", shorten(text))
+		}
+		return cty.StringVal(sum), ""
+	case FileOrURL:
+		if m := sourceProblem(text); m != "" {
+			return cty.NilVal, m
+		}
+	case GuestPath:
+		if !strings.HasPrefix(text, "/") || strings.ContainsFunc(text, isControl) {
+			return cty.NilVal, fmt.Sprintf("is %q; a path in the guest begins with `/` and is on one line.", shorten(text))
+		}
 	case WhenBusy:
 		wait, err := ParseWhenBusy(text)
 		if err != nil {
@@ -167,6 +183,17 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 		panic("spec: unknown form " + string(a.Form))
 	}
 	return v, ""
+}
+
+// withoutNulls leaves out the elements of a map that are null: they are as if
+// they were not written.
+func withoutNulls(v cty.Value) cty.Value {
+	kept := v.AsValueMap()
+	maps.DeleteFunc(kept, func(_ string, element cty.Value) bool { return element.IsNull() })
+	if len(kept) == 0 {
+		return cty.MapValEmpty(v.Type().ElementType())
+	}
+	return cty.MapVal(kept)
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }

@@ -10,7 +10,7 @@ import (
 
 // ceilings checks that the keys of a map are paths of attributes.
 func (d *decoder) ceilings(v cty.Value, expr hclsyntax.Expression, p place, owner string) {
-	shape := vmShape
+	shape := d.shape
 	for _, path := range sortedKeys(v) {
 		p.rng = d.keyRange(expr, path)
 		switch {
@@ -49,8 +49,11 @@ func managed(shape Block, prefix string) []string {
 		}
 	}
 	for _, b := range shape.Blocks {
-		if wanted.hasBlock(b) {
-			paths = append(paths, prefix+b.Name)
+		if !wanted.hasBlock(b) {
+			continue
+		}
+		paths = append(paths, prefix+b.Name)
+		if !b.Repeated { // a list is edited as a whole
 			paths = append(paths, managed(b, prefix+b.Name+".")...)
 		}
 	}

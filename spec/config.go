@@ -5,6 +5,7 @@
 package spec
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -20,6 +21,7 @@ type Config struct {
 	Resources []Resource // by address
 	Moves     []Move     // as they stand in the files
 	Removals  []Removal  // as they stand in the files
+	Imports   []Import   // as they stand in the files
 
 	evaluator *evaluator
 }
@@ -32,13 +34,31 @@ type Settings struct {
 	Range       hcl.Range     // of the vmctl block; zero without one
 }
 
-// ProviderRef names a provider block: its type and its label.
-type ProviderRef struct{ Type, Name string }
+// ProviderRef names a provider block: its type and its label, and the key of an
+// instance of a for_each.
+type ProviderRef struct {
+	Type, Name string
+	Key        string `json:",omitempty"` // "" without for_each; a key is never empty
+}
 
-// String returns the reference as a spec writes it, provider.libvirt.here.
-func (r ProviderRef) String() string { return "provider." + r.Type + "." + r.Name }
+// String returns the reference as a spec writes it: provider.libvirt.here, or
+// provider.libvirt.host["a"].
+func (r ProviderRef) String() string { return "provider." + r.Type + "." + r.Label() }
 
-// Provider is one provider block, or a built-in one (provider.libvirt.default).
+// Label is the label of the block with its key: here, or host["a"]. Of one type
+// no two have the same.
+func (r ProviderRef) Label() string {
+	if r.Key == "" {
+		return r.Name
+	}
+	return r.Name + "[" + strconv.Quote(r.Key) + "]"
+}
+
+// Block names the block: r without its key.
+func (r ProviderRef) Block() ProviderRef { return ProviderRef{Type: r.Type, Name: r.Name} }
+
+// Provider is one instance of a provider block, or a built-in one
+// (provider.libvirt.default).
 type Provider struct {
 	Ref     ProviderRef
 	Attrs   cty.Value // every attribute of the type's shape; null where the block is silent
@@ -49,14 +69,18 @@ type Provider struct {
 // Resource is one instance of a resource block.
 type Resource struct {
 	Address  Address
-	Provider ProviderRef
+	Provider ProviderRef // of what is inside of a VM: the VM's
+	Inside   Address     // the VM that it is inside of; zero: none
 	// Want holds the managed attributes in canonical form: sizes are numbers of
 	// bytes, durations are numbers of seconds. What comes from a computed
 	// attribute of another resource is unknown.
 	Want cty.Value
 	// Policy holds what tells vmctl how to treat the object and is no part of
 	// it: start, stop, ssh.wait, lifecycle.
-	Policy   cty.Value
+	Policy cty.Value
+	// Missing is what making it lacks now, and keeping it does not: an image that
+	// is no readable file. It keeps it from being made, and from nothing else.
+	Missing  []Flaw
 	Uses     []Address // what it refers to or depends on, sorted; for_each instances each
 	Defaults []Default // attributes of Want and Policy that the block left out, by path
 	Range    hcl.Range // of the block's header

@@ -18,7 +18,7 @@ type declarations struct {
 	outputs   map[string]*hclsyntax.Block
 	providers map[ProviderRef]*hclsyntax.Block
 	resources map[Address]*hclsyntax.Block // by the address of the block
-	history   []*hclsyntax.Block           // moved and removed blocks, as they stand in the files
+	history   []*hclsyntax.Block           // moved, removed and import blocks, as they stand in the files
 	functions map[string]function.Function // that expressions may call
 }
 
@@ -61,11 +61,12 @@ func (d *declarations) addBlock(b *hclsyntax.Block) *hcl.Diagnostic {
 		return addLabelled(b, d.outputs)
 	case "provider":
 		return d.addProvider(b)
-	case string(VM):
-		return d.addResource(b)
-	case movedShape.Name, removedShape.Name:
+	case movedShape.Name, removedShape.Name, importShape.Name:
 		d.history = append(d.history, b)
 		return wantLabels(b)
+	}
+	if _, ok := resourceShapes[Kind(b.Type)]; ok {
+		return d.addResource(b)
 	}
 	if slices.Contains(laterBlocks, b.Type) {
 		return mistake(b.TypeRange, "Not built in yet", "`%s` blocks are not built in yet.", b.Type)

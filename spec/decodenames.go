@@ -26,7 +26,11 @@ func (d *decoder) called(path string) string {
 func (d *decoder) checkNames(body *hclsyntax.Body, shape Block, p place) {
 	for _, a := range attributesOf(body) {
 		known, ok := shape.attr(a.Name)
+		nested, isBlock := shape.block(a.Name)
 		switch {
+		case isBlock && nested.Short != "":
+		case ok && known.Own:
+			d.add(mistake(a.NameRange, "Read-only attribute", "`%s` of `%s` is its own address. Remove it; references can read it.", a.Name, d.owner))
 		case ok && known.Computed:
 			d.add(mistake(a.NameRange, "Read-only attribute", "`%s` of `%s` is set by the system. Remove it; references can read it.", a.Name, d.owner))
 		case ok && known.Derived:
@@ -66,7 +70,7 @@ func (d *decoder) unknownName(found found, shape Block, path string) {
 func namesIn(shape Block) []string {
 	var names []string
 	for _, a := range shape.Attrs {
-		if !a.Computed && !a.Derived {
+		if !a.Computed && !a.Derived && !a.Own {
 			names = append(names, a.Name)
 		}
 	}

@@ -18,11 +18,15 @@ type decoder struct {
 	owner    string                        // what the block is called: vm.web
 	instance string                        // vm.web["a"], for mistakes that others may not share; "": owner
 	origin   string                        // of defaults
+	shape    Block                         // of the whole block
 	provider string                        // its type
 	supports func(path string) bool        // nil: everything is supported
+	uses     []Address                     // the resources that the block refers to
 	quiet    bool                          // what is unknown may be so because of a mistake
 	diags    hcl.Diagnostics
 	defaults []Default
+	refers   []referral
+	missing  []Flaw
 }
 
 // place is where a nested block is.
@@ -52,6 +56,10 @@ func (d *decoder) block(body *hclsyntax.Body, shape Block, p place) cty.Value {
 		if a.Meta || a.Computed || a.Derived {
 			continue
 		}
+		if a.Own {
+			values[a.Name] = cty.StringVal(d.instance)
+			continue
+		}
 		values[a.Name] = d.attribute(body.Attributes[a.Name], a, shape, p)
 	}
 	for _, a := range shape.Attrs {
@@ -62,6 +70,12 @@ func (d *decoder) block(body *hclsyntax.Body, shape Block, p place) cty.Value {
 	for _, nested := range shape.Blocks {
 		values[nested.Name] = d.nested(body, nested, p.join(nested.Name))
 	}
+	for _, nested := range shape.Blocks {
+		if nested.With != "" && values[nested.Name].IsNull() && !values[nested.With].IsNull() {
+			values[nested.Name] = d.block(nil, nested, p.join(nested.Name))
+		}
+	}
+	d.checkBeside(body, shape, values)
 	return cty.ObjectVal(values)
 }
 
@@ -86,6 +100,14 @@ func (d *decoder) nested(body *hclsyntax.Body, shape Block, p place) cty.Value {
 			}))
 		}
 		return cty.TupleVal(items)
+	}
+	if short, ok := body.Attributes[shape.Name]; ok && shape.Short != "" {
+		if len(found) > 0 {
+			d.add(mistake(laterOf(short.SrcRange, found[0].DefRange()), "Declared twice",
+				"`%s` of `%s` stands at %s already. Write it as a block or as an attribute, not both.",
+				shape.Name, d.owner, at(earlierOf(short.SrcRange, found[0].DefRange()))))
+		}
+		return d.short(short, shape, p)
 	}
 	if len(found) > 1 {
 		d.add(mistake(found[1].DefRange(), "Declared twice", "`%s` of `%s` stands at %s already. Put its attributes together.",
@@ -114,6 +136,9 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p p
 	if d.bad[a.Expr] {
 		return unknown
 	}
+	if known.Form == Paths {
+		return d.paths(a.Expr, at)
+	}
 	v, diags := evaluate(a.Expr, d.ctx)
 	d.diags = append(d.diags, diags...)
 	if diags.HasErrors() {
@@ -127,6 +152,9 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p p
 	}
 	if v.IsNull() {
 		return d.absent(known, place{rng: a.Expr.Range(), path: at.path, plain: at.plain})
+	}
+	if known.Refers != "" {
+		return d.referred(v, known, place{rng: a.Expr.Range(), path: at.path, plain: at.plain}, owner)
 	}
 	v, m := canonical(known, v)
 	if m != "" {
@@ -145,6 +173,9 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p p
 	}
 	if known.Form == Ceilings {
 		d.ceilings(v, a.Expr, place{path: at.path}, owner)
+	}
+	if known.Form == FileOrURL {
+		d.source(v.AsString(), at, owner)
 	}
 	return v
 }

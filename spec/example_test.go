@@ -23,6 +23,8 @@ func TestExampleOfTheLanguage(t *testing.T) {
 	write(t, filepath.Join(dir, "example.vmctl.hcl"), src)
 	write(t, filepath.Join(dir, "guest/vmlinuz"), []byte("a kernel"))
 	write(t, filepath.Join(dir, "guest/initrd.gz"), []byte("an initrd"))
+	write(t, filepath.Join(dir, "certs/ca.pem"), []byte("a certificate"))
+	write(t, filepath.Join(dir, "cloud-init.yaml"), []byte("#cloud-config"))
 	t.Chdir(dir)
 	c, diags := spec.Load(".", spec.Inputs{ProviderTypes: []string{"libvirt", "sim"}, Version: "0.1.0"})
 	var got []string

@@ -77,7 +77,9 @@ func targetsOf(refs []reference) []target {
 func expressions(body *hclsyntax.Body, shape Block) []hclsyntax.Expression {
 	var exprs []hclsyntax.Expression
 	for _, a := range attributesOf(body) {
-		if known, ok := shape.attr(a.Name); ok && !known.Meta && !known.Computed && !known.Derived {
+		known, ok := shape.attr(a.Name)
+		nested, _ := shape.block(a.Name)
+		if nested.Short != "" || ok && !known.Meta && !known.Computed && !known.Derived && !known.Own && known.Form != Paths {
 			exprs = append(exprs, a.Expr)
 		}
 	}

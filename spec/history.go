@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -24,6 +26,13 @@ type Removal struct {
 	Range   hcl.Range
 }
 
+// Import says that To is to be an object that exists already, whoever made it.
+type Import struct {
+	To    Address
+	ID    string // its name in the system, or the system's own identity of it
+	Range hcl.Range
+}
+
 // history reads the blocks about what was before.
 func (l *loader) history(c *Config, d *declarations) {
 	for _, b := range d.history {
@@ -32,6 +41,8 @@ func (l *loader) history(c *Config, d *declarations) {
 			l.move(c, d, b)
 		case removedShape.Name:
 			l.removal(c, d, b)
+		case importShape.Name:
+			l.imported(c, d, b)
 		default:
 			panic("spec: no history in " + b.Type)
 		}
@@ -118,6 +129,55 @@ func (l *loader) removal(c *Config, d *declarations, b *hclsyntax.Block) {
 		return
 	}
 	c.Removals = append(c.Removals, Removal{From: from, Destroy: destroy.True(), Range: b.DefRange()})
+}
+
+func (l *loader) imported(c *Config, d *declarations, b *hclsyntax.Block) {
+	id := l.plain(b, importShape).GetAttr("id")
+	to, ok := l.addressIn(b, "to")
+	if !ok || !id.IsKnown() {
+		return
+	}
+	if strings.TrimSpace(id.AsString()) == "" {
+		l.at(b, "id", "Invalid id", "`id` of `import` is empty. Write the name that the object has in its system, or the system's own identity of it.")
+		return
+	}
+	r, here := c.Resource(to)
+	if !here {
+		l.at(b, "to", "Unknown resource", "%s", d.notDeclared(c, to))
+		return
+	}
+	this := Import{To: to, ID: id.AsString(), Range: b.DefRange()}
+	for _, other := range c.Imports {
+		of, _ := c.Resource(other.To)
+		switch {
+		case other.To == to:
+			l.at(b, "to", "Imported twice", "`%s` is imported at %s already. Remove one of the blocks.", to, at(other.Range))
+			return
+		case other.ID == this.ID && of.Address.Kind == to.Kind && c.evaluator.system(of.Provider) == c.evaluator.system(r.Provider):
+			l.at(b, "id", "Imported twice", "%q becomes `%s` at %s already, and no object is two resources. Remove one of the blocks.", shorten(this.ID), other.To, at(other.Range))
+			return
+		}
+	}
+	c.Imports = append(c.Imports, this)
+}
+
+// notDeclared says that an import has nowhere to go.
+func (d *declarations) notDeclared(c *Config, to Address) string {
+	var names, keys []string
+	for _, r := range c.Resources {
+		names = append(names, r.Address.String())
+		if r.Address.Block() == to.Block() && r.Address.Key != "" {
+			keys = append(keys, r.Address.Key)
+		}
+	}
+	switch {
+	case to.Key == "" && len(keys) > 0:
+		return fmt.Sprintf("`%s` has `for_each`, and an object is one of it: write for example `%s[%q]`.", to, to, keys[0])
+	case d.resources[to.Block()] != nil && len(keys) > 0:
+		return fmt.Sprintf("`%s` has no key %q.%s", to.Block(), shorten(to.Key), keysHint(to.Key, keys))
+	default:
+		return fmt.Sprintf("`%s` is not in the spec.%s What is imported has to be wanted: write its block first, or have it written by `vmctl import --generate`.", to, didYouMean(to.String(), names))
+	}
 }
 
 // plain decodes what a block says beside addresses, which refers to nothing.

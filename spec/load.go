@@ -17,7 +17,8 @@ type Inputs struct {
 	Environ  []string // "VMCTL_VAR_name=value" and whatever else the environment holds
 	// Supports reports whether a type of provider supports an attribute, or a
 	// block, of a kind of resource: "memory", "boot.kernel", "port_forward.guest".
-	// It is asked about what a spec writes, policies aside. nil: everything is.
+	// It is asked about what a spec writes, policies aside, and with the path "" about
+	// the kind as such. nil: everything is.
 	Supports func(providerType string, kind Kind, path string) bool
 	// Check says what a type of provider could never make of a sound resource.
 	// Its want may hold unknowns. nil: nothing is objected to.
@@ -72,14 +73,17 @@ func (l *loader) load() *Config {
 	c.Settings = l.settings(declared)
 	l.inputs(e)
 	l.connect(e)
-	c.Providers = l.evaluateAll(e)
+	l.evaluateAll(e)
+	c.Providers = l.providers(e)
 	for _, n := range e.order {
 		for _, i := range e.base.result(n).instances {
 			c.Resources = append(c.Resources, i.resource)
 		}
 	}
 	slices.SortFunc(c.Resources, func(a, b Resource) int { return a.Address.Compare(b.Address) })
+	l.checkProviders(e)
 	l.checkNames(c)
+	l.checkReferrals(c)
 	l.history(c, declared)
 	return c
 }

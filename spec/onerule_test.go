@@ -73,11 +73,13 @@ func choices(t *testing.T) map[string]string {
 			collect(nested, path+"."+nested.Name)
 		}
 	}
-	shape, ok := spec.Shape(spec.VM)
-	if !ok {
-		t.Fatal("a vm has no shape")
+	for _, kind := range []spec.Kind{spec.VM, spec.Disk, spec.GuestFile} {
+		shape, ok := spec.Shape(kind)
+		if !ok {
+			t.Fatalf("a %s has no shape", kind)
+		}
+		collect(shape, string(kind))
 	}
-	collect(shape, "vm")
 	for _, typ := range []string{"libvirt", "sim"} {
 		shape, ok := spec.ProviderShape(typ)
 		if !ok {

@@ -20,6 +20,7 @@ var (
 	idPattern      = regexp.MustCompile(`^[a-z0-9]{10}$`)
 	// objectNamePattern is what libvirt, Lima and Docker all accept as a name.
 	objectNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+	sha256Pattern     = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	// userPattern is a login name that no command line can take for an option.
 	userPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,31}$`)
 	// constraintPattern is one condition of required_version.

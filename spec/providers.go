@@ -1,17 +1,24 @@
 package spec
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// providers evaluates the provider blocks.
+// providers evaluates the provider blocks, and returns what comes of them by
+// name: those declared and the built-in one where a resource uses it.
 func (l *loader) providers(e *evaluator) []Provider {
 	e.providers = map[ProviderRef]Provider{}
 	for _, ref := range slices.SortedFunc(maps.Keys(e.declared.providers), ProviderRef.compare) {
-		if p, ok := l.providerBlock(e, ref); ok {
-			e.providers[ref] = p
+		for _, p := range l.providerBlock(e, ref) {
+			e.providers[p.Ref] = p
 		}
 	}
 	for _, n := range e.order {
@@ -33,38 +40,159 @@ func (l *loader) providers(e *evaluator) []Provider {
 
 func (r ProviderRef) compare(o ProviderRef) int { return strings.Compare(r.String(), o.String()) }
 
-func (l *loader) providerBlock(e *evaluator, ref ProviderRef) (Provider, bool) {
+// providerBlock evaluates the instances of one block.
+func (l *loader) providerBlock(e *evaluator, ref ProviderRef) []Provider {
 	b := e.declared.providers[ref]
-	shape, ok := providerShapes[ref.Type]
-	switch {
-	case slices.Contains(laterProviders, ref.Type):
-		l.diags = append(l.diags, mistake(b.LabelRanges[0], "Not built in yet", "Providers of type %q are not built in yet.", ref.Type))
-		return Provider{}, false
-	case !ok:
-		l.diags = append(l.diags, mistake(b.LabelRanges[0], "Unknown provider type", "There is no provider type %q.%s", ref.Type,
-			didYouMean(ref.Type, append(slices.Sorted(maps.Keys(providerShapes)), laterProviders...))))
-		return Provider{}, false
-	case !l.hasType(ref.Type):
-		l.diags = append(l.diags, mistake(b.LabelRanges[0], "Missing provider type", "This build of vmctl has no provider of type %q.", ref.Type))
-		return Provider{}, false
+	if m := l.providerType(b, ref.Type); m != nil {
+		l.diags = append(l.diags, m)
+		return nil
 	}
 	n := &node{name: name{"provider", ref.Type + "." + ref.Name}, rng: b.DefRange()}
-	l.refer(e.declared, n, scope{owner: n.name, plain: true}, expressions(b.Body, shape)...)
-	w := e.base
-	d := &decoder{ctx: w.context(n), files: e.files, bad: n.bad, owner: ref.String(), origin: "default of " + ref.Type}
-	for _, t := range n.targets {
-		d.quiet = d.quiet || w.isTainted(t.name)
+	forEach := b.Body.Attributes["for_each"]
+	if forEach != nil {
+		l.refer(e.declared, n, scope{owner: n.name, plain: true}, forEach.Expr)
+	}
+	l.refer(e.declared, n, scope{owner: n.name, each: forEach != nil, plain: true}, expressions(b.Body, providerShapes[ref.Type])...)
+	items, ok := l.providerKeys(e, n, forEach)
+	if !ok || len(items) == 0 { // mistakes in it count all the same
+		l.providerInstance(e, n, ref, decoding{item: item{value: cty.DynamicVal}, quiet: true, each: true})
+		return nil
+	}
+	var all []Provider
+	for _, it := range items {
+		ref.Key = it.Key
+		all = append(all, l.providerInstance(e, n, ref, decoding{item: it, each: forEach != nil}))
+	}
+	return all
+}
+
+// providerType says what is wrong with the type of a block.
+func (l *loader) providerType(b *hclsyntax.Block, typ string) *hcl.Diagnostic {
+	_, ok := providerShapes[typ]
+	switch {
+	case slices.Contains(laterProviders, typ):
+		return mistake(b.LabelRanges[0], "Not built in yet", "Providers of type %q are not built in yet.", typ)
+	case !ok:
+		return mistake(b.LabelRanges[0], "Unknown provider type", "There is no provider type %q.%s", typ,
+			didYouMean(typ, append(slices.Sorted(maps.Keys(providerShapes)), laterProviders...)))
+	case !l.in.hasType(typ):
+		return mistake(b.LabelRanges[0], "Missing provider type", "This build of vmctl has no provider of type %q.", typ)
+	default:
+		return nil
+	}
+}
+
+// providerKeys are the keys of a provider's for_each; false where a mistake was found.
+func (l *loader) providerKeys(e *evaluator, n *node, forEach *hclsyntax.Attribute) ([]item, bool) {
+	if forEach == nil {
+		return []item{{}}, true
+	}
+	if n.bad[forEach.Expr] {
+		return nil, false
+	}
+	value, diags := evaluate(forEach.Expr, e.base.context(n))
+	l.diags = append(l.diags, diags...)
+	if diags.HasErrors() {
+		return nil, false
+	}
+	items, summary, problem := forEachItems(value)
+	if problem != "" && (summary != unknownForEach || !e.base.needsTainted(n)) {
+		l.diags = append(l.diags, mistake(forEach.Expr.Range(), summary, "`for_each` of `%s` %s", n.name, problem))
+	}
+	return items, problem == ""
+}
+
+func (w *world) needsTainted(n *node) bool {
+	return slices.ContainsFunc(n.targets, func(t target) bool { return w.isTainted(t.name) })
+}
+
+func (l *loader) providerInstance(e *evaluator, n *node, ref ProviderRef, it decoding) Provider {
+	b, shape, w := e.declared.providers[ref.Block()], providerShapes[ref.Type], e.base
+	d := &decoder{
+		ctx: it.context(w.context(n)), files: e.files, bad: n.bad, shape: shape,
+		owner: ref.Block().String(), instance: ref.String(), origin: "default of " + ref.Type,
+		quiet: it.quiet || w.needsTainted(n),
 	}
 	decoded := d.block(b.Body, shape, place{rng: b.DefRange()})
 	l.diags = append(l.diags, d.diags...)
-	return Provider{Ref: ref, Attrs: shape.on(wanted, decoded), Range: b.DefRange()}, true
+	return Provider{Ref: ref, Attrs: shape.on(wanted, decoded), Range: b.DefRange()}
+}
+
+// providerOf is the provider of one instance, whose key ctx may hold; false where
+// it is not known, which has been said.
+func (w *world) providerOf(n *node, ctx *hcl.EvalContext, quiet bool) (ProviderRef, bool) {
+	ref, expr := n.resource.provider, n.resource.providerKey
+	if expr == nil {
+		return ref, ref != (ProviderRef{})
+	}
+	if n.bad[expr] {
+		return ProviderRef{}, false
+	}
+	v, diags := evaluate(expr, ctx)
+	w.diags = append(w.diags, diags...)
+	if diags.HasErrors() {
+		return ProviderRef{}, false
+	}
+	problem := ""
+	key, err := convert.Convert(v, cty.String)
+	switch {
+	case v.ContainsMarked():
+		problem = "is sensitive, and would be shown."
+	case err != nil:
+		problem = fmt.Sprintf("is a %s; the keys of a provider are texts.", v.Type().FriendlyName())
+	case !key.IsKnown():
+		problem = "must be known before anything is observed. Use variables, locals and attributes that the spec sets."
+		if quiet {
+			return ProviderRef{}, false
+		}
+	case key.IsNull() || key.AsString() == "":
+		problem = "is empty. Every key is at least one character."
+	default:
+		ref.Key = key.AsString()
+		return ref, true
+	}
+	w.diags = append(w.diags, mistake(expr.Range(), "Invalid key", "The key of `provider` of `%s` %s", n.name, problem))
+	return ProviderRef{}, false
+}
+
+// checkProviders reports instances that name a key that their provider has not.
+func (l *loader) checkProviders(e *evaluator) {
+	for _, n := range e.order {
+		for _, i := range e.base.result(n).instances {
+			ref := i.resource.Provider
+			if _, ok := e.providers[ref]; ok || ref.Key == "" || !i.resource.Inside.isZero() {
+				continue
+			}
+			var keys []string
+			for _, other := range slices.SortedFunc(maps.Keys(e.providers), ProviderRef.compare) {
+				if other.Block() == ref.Block() {
+					keys = append(keys, other.Key)
+				}
+			}
+			if len(keys) == 0 && l.diags.HasErrors() {
+				continue // its own mistakes have been said
+			}
+			l.diags = append(l.diags, mistake(n.resource.Body.Attributes["provider"].Expr.Range(), "Unknown key",
+				"`%s` has no key %q.%s", ref.Block(), shorten(ref.Key), keysHint(ref.Key, keys)))
+		}
+	}
+}
+
+// system identifies what a provider block reaches: two blocks with the same
+// settings reach the same.
+func (e *evaluator) system(ref ProviderRef) string {
+	p, ok := e.providers[ref]
+	if !ok {
+		return ref.String()
+	}
+	return ref.Type + " " + p.Attrs.GoString()
 }
 
 // hasType reports whether this build has a type of provider.
-func (l *loader) hasType(typ string) bool {
-	if l.in.ProviderTypes == nil {
+func (in Inputs) hasType(typ string) bool {
+	if in.ProviderTypes == nil {
 		_, ok := providerShapes[typ]
 		return ok
 	}
-	return slices.Contains(l.in.ProviderTypes, typ)
+	return slices.Contains(in.ProviderTypes, typ)
 }

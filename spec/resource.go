@@ -14,12 +14,11 @@ import (
 // resourceBlock is a resource block as it stands in a file.
 type resourceBlock struct {
 	*hclsyntax.Block
-	shape     Block
-	forEach   hclsyntax.Expression // nil: one instance without a key
-	provider  ProviderRef
-	supports  func(path string) bool
-	check     func(want cty.Value) []Flaw
-	dependsOn []reference
+	shape       Block
+	forEach     hclsyntax.Expression // nil: one instance without a key
+	provider    ProviderRef          // without its key; zero of what is inside of a VM
+	providerKey hclsyntax.Expression // nil: the provider has no for_each
+	dependsOn   []reference
 }
 
 // instance is one resource of a block.
@@ -27,6 +26,7 @@ type instance struct {
 	resource Resource
 	export   map[string]cty.Value // what references see, without computed attributes
 	object   cty.Value            // what references see while nothing computed is known
+	refers   []referral
 }
 
 // evaluateResource decodes the instances of a resource block.
@@ -36,7 +36,7 @@ func (w *world) evaluateResource(n *node, r *result, ctx *hcl.EvalContext, only 
 	if !ok || len(items) == 0 {
 		// There is nothing to make of the block, but mistakes in it count.
 		unknown := item{Key: "", value: cty.DynamicVal}
-		w.decodeInstance(n, &result{}, ctx, decoding{item: unknown, quiet: true})
+		w.decodeInstance(n, &result{}, ctx, decoding{item: unknown, quiet: true, each: n.resource.forEach != nil})
 	}
 	if !ok {
 		r.tainted = true
@@ -46,7 +46,7 @@ func (w *world) evaluateResource(n *node, r *result, ctx *hcl.EvalContext, only 
 		if only != "" && only != it.Key {
 			continue
 		}
-		r.instances = append(r.instances, w.decodeInstance(n, r, ctx, decoding{item: it, quiet: quiet}))
+		r.instances = append(r.instances, w.decodeInstance(n, r, ctx, decoding{item: it, quiet: quiet, each: n.resource.forEach != nil}))
 	}
 }
 
@@ -54,20 +54,29 @@ func (w *world) evaluateResource(n *node, r *result, ctx *hcl.EvalContext, only 
 type decoding struct {
 	item
 	quiet bool // what is unknown may be so because of a mistake
+	each  bool // whether each.key and each.value exist
+}
+
+// context is ctx with what each is.
+func (it decoding) context(ctx *hcl.EvalContext) *hcl.EvalContext {
+	if !it.each {
+		return ctx
+	}
+	key := cty.UnknownVal(cty.String)
+	if it.Key != "" {
+		key = cty.StringVal(it.Key)
+	}
+	ctx = ctx.NewChild()
+	ctx.Variables = map[string]cty.Value{"each": cty.ObjectVal(map[string]cty.Value{"key": key, "value": it.value})}
+	return ctx
 }
 
 // decodeInstance decodes a block for one key.
 func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it decoding) instance {
 	b := n.resource
-	if b.forEach != nil {
-		ctx = ctx.NewChild()
-		key := cty.UnknownVal(cty.String)
-		if it.Key != "" {
-			key = cty.StringVal(it.Key)
-		}
-		ctx.Variables = map[string]cty.Value{"each": cty.ObjectVal(map[string]cty.Value{"key": key, "value": it.value})}
-	}
+	ctx = it.context(ctx)
 	addr := Address{Kind: Kind(b.Type), Name: b.Labels[0], Key: it.Key}
+	uses := w.usesWith(n, ctx)
 	d := &decoder{
 		ctx:      ctx,
 		files:    w.files,
@@ -76,35 +85,34 @@ func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it deco
 		instance: addr.String(),
 		origin:   "default of " + b.Type,
 		quiet:    it.quiet,
-		supports: b.supports,
-		provider: b.provider.Type,
+		shape:    b.shape,
+		uses:     uses,
+	}
+	stand, sound := w.standing(n, *d)
+	if sound {
+		d.provider, d.supports = stand.provider.Type, w.supports(n, stand.provider.Type)
 	}
 	decoded := d.block(b.Body, b.shape, place{rng: b.DefRange()})
 	w.diags = append(w.diags, d.diags...)
 	if d.diags.HasErrors() {
 		r.tainted = true
 	}
-	if _, ok := b.Body.Attributes["provider"]; !ok {
+	if _, ok := b.Body.Attributes["provider"]; !ok && stand.inside.isZero() {
 		d.defaults = slices.Insert(d.defaults, 0, Default{Path: "provider", Value: cty.StringVal(b.provider.String()), Origin: "built in"})
-	}
-	uses := map[Address]bool{}
-	for _, addr := range w.usesOf(n, ctx) {
-		uses[addr] = true
-	}
-	for _, ref := range b.dependsOn {
-		w.addUses(uses, ref, ctx)
 	}
 	i := instance{resource: Resource{
 		Address:  addr,
-		Provider: b.provider,
+		Provider: stand.provider,
+		Inside:   stand.inside,
 		Want:     b.shape.on(wanted, decoded),
 		Policy:   b.shape.on(policy, decoded),
-		Uses:     sortedAddresses(uses),
+		Missing:  d.missing,
+		Uses:     uses,
 		Defaults: d.defaults,
 		Range:    b.DefRange(),
-	}}
-	if !d.diags.HasErrors() {
-		w.diags = append(w.diags, b.objections(i.resource.Want)...)
+	}, refers: d.refers}
+	if sound && !d.diags.HasErrors() {
+		w.diags = append(w.diags, w.objections(n, i.resource)...)
 	}
 	i.export = b.shape.on(exported, decoded).AsValueMap()
 	if !i.resource.Want.IsWhollyKnown() || !i.resource.Policy.IsWhollyKnown() {
@@ -114,14 +122,26 @@ func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it deco
 	return i
 }
 
+// usesWith lists what one instance uses.
+func (w *world) usesWith(n *node, ctx *hcl.EvalContext) []Address {
+	uses := map[Address]bool{}
+	for _, addr := range w.usesOf(n, ctx) {
+		uses[addr] = true
+	}
+	for _, ref := range n.resource.dependsOn {
+		w.addUses(uses, ref, ctx)
+	}
+	return sortedAddresses(uses)
+}
+
 // objections are what the provider could not make, at its place in the block.
-func (b *resourceBlock) objections(want cty.Value) hcl.Diagnostics {
-	if b.check == nil {
+func (w *world) objections(n *node, r Resource) hcl.Diagnostics {
+	if w.in.Check == nil || !w.in.hasType(r.Provider.Type) {
 		return nil
 	}
 	var diags hcl.Diagnostics
-	for _, f := range b.check(want) {
-		diags = append(diags, mistake(b.place(f.Path), f.Summary, "%s", f.Detail))
+	for _, f := range w.in.Check(r.Provider.Type, r.Address.Kind, r.Want) {
+		diags = append(diags, mistake(n.resource.place(f.Path), f.Summary, "%s", f.Detail))
 	}
 	return diags
 }

@@ -30,6 +30,10 @@ const (
 	HostPort   Form = "port"     // "auto", or a port in decimal; a spec may write a number
 	WhenBusy   Form = "busy"     // "block", or "wait" and a duration
 	Ceilings   Form = "ceilings" // a map from attribute paths to one of OneOf
+	Paths      Form = "paths"    // attribute paths as keywords, [memory, boot.cmdline], or all
+	SHA256     Form = "sha256"   // 64 hexadecimal digits
+	FileOrURL  Form = "source"   // a path, relative to the spec's folder, or an http or https URL; only making needs it
+	GuestPath  Form = "path"     // an absolute path in the guest
 )
 
 // Attr is the shape of one attribute.
@@ -45,6 +49,8 @@ type Attr struct {
 	Derived  bool     // set by spec itself, such as the digest of a file
 	DigestOf string   // Derived: the file attribute beside it whose SHA-256 it holds
 	File     bool     // a path, relative to the spec's folder, of a file that must be readable
+	Own      bool     // the resource's own address, which only references see
+	Refers   Kind     // written as a reference to a resource of that kind; the value is its address as text
 	Known    bool     // must be known before anything is observed
 	Policy   bool     // how vmctl treats the object, no part of the object
 	OneOf    []string // allowed strings; nil: any
@@ -58,8 +64,11 @@ type Attr struct {
 type Block struct {
 	Name     string
 	Repeated bool
-	Optional bool // an absent block stays null; otherwise it is filled with its attributes' defaults
-	Policy   bool // every attribute of it is policy
+	Optional bool   // an absent block stays null; otherwise it is filled with its attributes' defaults
+	Policy   bool   // every attribute of it is policy
+	Short    string // the attribute that `NAME = value` sets, in place of a block; "": there is no such form
+	With     string // Optional: an absent block is filled all the same where the block of this name is not null
+	Without  string // the name of a block that does not stand beside it
 	Attrs    []Attr
 	Blocks   []Block
 	Later    []string // names of attributes and blocks that the language has and this build has not

@@ -34,30 +34,32 @@ func TestAttrAt(t *testing.T) {
 			t.Errorf("AttrAt(%q) = %q, %t", path, got.Name, ok)
 		}
 	}
-	if _, ok := spec.AttrAt("disk", "size"); ok {
-		t.Error("a disk has attributes")
+	if a, ok := spec.AttrAt(spec.Disk, "size"); !ok || a.Unit != spec.Bytes {
+		t.Errorf("the size of a disk is %+v, %t", a, ok)
+	}
+	if _, ok := spec.AttrAt("cloud", "size"); ok {
+		t.Error("a cloud has attributes")
 	}
 }
 
 // Every shape is complete and keeps its own rules.
 func TestShapes(t *testing.T) {
-	vm, ok := spec.Shape(spec.VM)
-	if !ok {
-		t.Fatal("a vm has no shape")
+	for _, kind := range []spec.Kind{spec.VM, spec.Disk, spec.GuestFile} {
+		shape, ok := spec.Shape(kind)
+		if !ok {
+			t.Fatalf("a %s has no shape", kind)
+		}
+		checkShape(t, string(kind), shape)
 	}
-	libvirt, ok := spec.ProviderShape("libvirt")
-	if !ok {
-		t.Fatal("libvirt has no shape")
+	for _, typ := range []string{"libvirt", "sim"} {
+		shape, ok := spec.ProviderShape(typ)
+		if !ok {
+			t.Fatalf("%s has no shape", typ)
+		}
+		checkShape(t, typ, shape)
 	}
-	checkShape(t, "vm", vm)
-	checkShape(t, "libvirt", libvirt)
-	sim, ok := spec.ProviderShape("sim")
-	if !ok {
-		t.Fatal("sim has no shape")
-	}
-	checkShape(t, "sim", sim)
-	if _, ok := spec.Shape("disk"); ok {
-		t.Error("a disk has a shape")
+	if _, ok := spec.Shape("network"); ok {
+		t.Error("a network has a shape")
 	}
 	if _, ok := spec.ProviderShape("lima"); ok {
 		t.Error("lima has a shape")

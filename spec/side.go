@@ -19,8 +19,11 @@ func PolicyType(kind Kind) cty.Type { return resourceShapes[kind].typeOn(policy)
 
 // has reports whether a stands on s, in a block that is policy or not.
 func (s side) has(a Attr, in Block) bool {
-	if a.Meta || a.Computed {
+	switch {
+	case a.Meta || a.Computed:
 		return false
+	case a.Own:
+		return s == exported
 	}
 	switch s {
 	case wanted:

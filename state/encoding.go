@@ -48,6 +48,7 @@ type recordFile struct {
 type providerFile struct {
 	Type string `json:"type"`
 	Name string `json:"name"`
+	Key  string `json:"key,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler. A record with a value that is marked or

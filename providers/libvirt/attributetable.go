@@ -31,6 +31,9 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"stop":             {Judge: live(policyReason)},
 		"lifecycle":        {Judge: live(policyReason)},
 		"when_busy":        {Judge: live(policyReason)},
+		"orphan":           {Judge: live(policyReason)},
+		"rollout":          {Judge: live(policyReason)},
+		"timeouts":         {Judge: live(policyReason)},
 
 		"id":       {Computed: true},
 		"address":  {Computed: true},

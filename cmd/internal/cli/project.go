@@ -3,9 +3,12 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"regexp"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
@@ -152,8 +155,8 @@ func (a *app) opener(p *project) planner.Open {
 		}
 		a.log().Debug("open provider", slog.String("provider", ref.String()))
 		provider, err := t.Open(ctx, providers.Settings{
-			Name: ref.Name, Attrs: attrs, Project: p.owner, Files: p.config.Dir, Now: a.env.Now,
-			Dir:  filepath.Join(p.dir, ref.Type+"-"+ref.Name),
+			Name: ref.Label(), Attrs: attrs, Project: p.owner, Files: p.config.Dir, Now: a.env.Now,
+			Dir:  filepath.Join(p.dir, providerFolder(ref)),
 			Keys: filepath.Join(p.dir, "keys"),
 		})
 		if err != nil { // a system that does not answer is no error yet: this is about the settings
@@ -161,4 +164,21 @@ func (a *app) opener(p *project) planner.Open {
 		}
 		return provider, nil
 	}
+}
+
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]{1,16}$`)
+
+// providerFolder is the name of a provider's own folder, different for each. It is
+// short, since sockets are in it: a key that is long, or that no file should be
+// called, is told by its digest.
+func providerFolder(ref spec.ProviderRef) string {
+	name := ref.Type + "-" + ref.Name
+	if ref.Key == "" {
+		return name
+	}
+	if plainKey.MatchString(ref.Key) {
+		return name + "." + ref.Key
+	}
+	sum := sha256.Sum256([]byte(ref.Key))
+	return name + ".=" + hex.EncodeToString(sum[:6])
 }

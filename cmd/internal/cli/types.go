@@ -37,9 +37,12 @@ func (a *app) check(providerType string, kind spec.Kind, want cty.Value) []spec.
 }
 
 // supports reports whether a type of provider knows an attribute of a kind, or
-// the block that it is in.
+// the block that it is in; with no path, whether it knows the kind.
 func (a *app) supports(providerType string, kind spec.Kind, path string) bool {
-	attrs := a.types[providerType].Kinds[kind]
+	attrs, known := a.types[providerType].Kinds[kind]
+	if path == "" {
+		return known
+	}
 	for path != "" {
 		if _, ok := attrs[path]; ok {
 			return true

@@ -1,0 +1,108 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// allPaths stands for every attribute.
+const allPaths = "all"
+
+// paths reads attributes that are named as they stand in the block, without
+// quotes: [memory, boot.cmdline], or all. They come sorted, each once.
+func (d *decoder) paths(expr hclsyntax.Expression, p place) cty.Value {
+	unknown := cty.UnknownVal(cty.List(cty.String))
+	if hcl.ExprAsKeyword(expr) == allPaths {
+		return cty.ListVal([]cty.Value{cty.StringVal(allPaths)})
+	}
+	items, diags := hcl.ExprList(expr)
+	if diags.HasErrors() {
+		if v, diags := evaluate(expr, emptyContext()); !diags.HasErrors() && v.IsNull() {
+			return cty.ListValEmpty(cty.String)
+		}
+		d.add(mistake(expr.Range(), "Invalid value", "`%s` of `%s` names attributes: write for example `[memory]`, or `%s`.", p.path, d.owner, allPaths))
+		return unknown
+	}
+	var names []string
+	for _, item := range items {
+		name, m := d.pathIn(item, p)
+		if m != nil {
+			d.add(m)
+			continue
+		}
+		names = append(names, name)
+	}
+	if len(names) < len(items) {
+		return unknown
+	}
+	slices.Sort(names)
+	var values []cty.Value
+	for _, name := range slices.Compact(names) {
+		values = append(values, cty.StringVal(name))
+	}
+	return listOf(cty.String, values)
+}
+
+// pathIn reads one attribute's name, or says what is wrong with it.
+func (d *decoder) pathIn(expr hcl.Expression, p place) (string, *hcl.Diagnostic) {
+	t, diags := hcl.AbsTraversalForExpr(expr)
+	if diags.HasErrors() {
+		return "", mistake(expr.Range(), "Invalid value", "`%s` of `%s` names attributes without quotes: write for example `[memory]`.", p.path, d.owner)
+	}
+	var steps []string
+	for _, step := range t {
+		switch step := step.(type) {
+		case hcl.TraverseRoot:
+			steps = append(steps, step.Name)
+		case hcl.TraverseAttr:
+			steps = append(steps, step.Name)
+		default:
+			return "", mistake(expr.Range(), "Invalid value", "`%s` of `%s` names an element by its index, and elements come and go: name the whole, `%s`.",
+				p.path, d.owner, strings.Join(steps, "."))
+		}
+	}
+	path := strings.Join(steps, ".")
+	choices := ignorable(d.shape)
+	switch _, known := AttrAt(Kind(d.shape.Name), path); {
+	case slices.Contains(choices, path):
+		return path, nil
+	case path == allPaths:
+		return "", mistake(expr.Range(), "Invalid value", "`%s` stands alone: write `%s = %s`.", allPaths, p.path[strings.LastIndexByte(p.path, '.')+1:], allPaths)
+	case slices.Contains(d.shape.Later, path):
+		return "", mistake(expr.Range(), "Not built in yet", "`%s` of a `%s` is not built in yet.", path, d.shape.Name)
+	case known:
+		return "", mistake(expr.Range(), "Nothing to ignore", "`%s` of `%s` names `%s`, which %s", p.path, d.owner, path, d.whyNot(path))
+	default:
+		return "", mistake(expr.Range(), "Unknown attribute", "`%s` of `%s` names `%s`, which is no attribute of a %s that can be edited.%s",
+			p.path, d.owner, path, d.shape.Name, didYouMean(path, choices))
+	}
+}
+
+// ignorable lists what ignore_changes may name: what can be edited, but for the
+// run state, which is no edit.
+func ignorable(shape Block) []string {
+	return slices.DeleteFunc(managed(shape, ""), func(path string) bool { return path == "running" })
+}
+
+// whyNot says why changes of an attribute cannot be ignored.
+func (d *decoder) whyNot(path string) string {
+	a, _ := AttrAt(Kind(d.shape.Name), path)
+	top, _, nested := strings.Cut(path, ".")
+	outer, _ := d.shape.block(top)
+	switch {
+	case path == "running":
+		return "is what a plan is for: starting and stopping cannot be ignored. Remove it from the list."
+	case a.Computed || a.Own || a.Derived:
+		return "vmctl reads and never changes. Remove it from the list."
+	case nested && outer.Repeated:
+		return "is part of a list. Name the whole, `" + top + "`."
+	case a.Meta:
+		return "says how the block is read. Remove it from the list."
+	default:
+		return "only says how vmctl treats it, and changes nothing of it. Remove it from the list."
+	}
+}

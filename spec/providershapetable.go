@@ -1,0 +1,67 @@
+package spec
+
+import "github.com/zclconf/go-cty/cty"
+
+// providerForEach is in every type of provider.
+var providerForEach = Attr{
+	Name: "for_each", Type: cty.DynamicPseudoType, Meta: true,
+	Doc: "A map, or a set of strings: one provider for each key.",
+}
+
+var libvirtShape = Block{
+	Name: "libvirt",
+	Doc:  "Virtual machines of one libvirt connection.",
+	Attrs: []Attr{
+		providerForEach,
+		{
+			Name: "uri", Type: cty.String, Form: OneLine, Known: true,
+			Doc: "The connection; qemu:///session for a user and qemu:///system for root when left out.",
+		},
+		{
+			Name: "pool", Type: cty.String, Form: OneLine, Known: true,
+			Doc: "The storage pool of its files.",
+		},
+	},
+}
+
+var simShape = Block{
+	Name: "sim",
+	Doc:  "A simulated host in the data directory, for tests: its virtual machines are plain processes.",
+	Attrs: []Attr{
+		providerForEach,
+		{
+			Name: "weightless", Type: cty.Bool, Default: cty.False, Known: true,
+			Doc: "Whether its virtual machines are records without processes.",
+		},
+	},
+	Blocks: []Block{
+		{
+			Name: "fault", Repeated: true,
+			Doc: "Something that goes wrong.",
+			Attrs: []Attr{
+				{
+					Name: "op", Type: cty.String, Required: true, Known: true,
+					OneOf: []string{"observe", "define", "redefine", "start", "wait_ready", "stop", "recover", "delete", "unlock", "clear"},
+					Doc:   "The operation that it strikes.",
+				},
+				{
+					Name: "address", Type: cty.String, Form: OneLine, Known: true,
+					Doc: "The address that it strikes, like vm.dev; any when left out.",
+				},
+				{
+					Name: "kind", Type: cty.String, Required: true, Known: true,
+					OneOf: []string{"fail", "hang", "ignore_request", "late_exit", "partial", "leak_pid", "die", "unreadable", "slow", "unkillable"},
+					Doc:   "What goes wrong.",
+				},
+				{
+					Name: "times", Type: cty.Number, Min: 1, Known: true,
+					Doc: "How often it strikes; always when left out.",
+				},
+				{
+					Name: "delay", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(1), Min: 1, Known: true,
+					Doc: "How long slow and late_exit take.",
+				},
+			},
+		},
+	},
+}

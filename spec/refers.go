@@ -1,0 +1,124 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// referral is one attribute that stands for another resource.
+type referral struct {
+	attr Attr
+	path string
+	to   Address
+	rng  hcl.Range
+}
+
+// referred reads the value of an attribute that stands for a whole resource, and
+// returns the address of that.
+func (d *decoder) referred(v cty.Value, known Attr, p place, owner string) cty.Value {
+	unknown := cty.UnknownVal(cty.String)
+	own := ownAddressOf(v)
+	if !v.IsKnown() || !own.IsKnown() {
+		if !d.quiet {
+			d.add(mistake(p.rng, "Unknown value",
+				"`%s` of `%s` must be known before anything is observed. Use variables, locals and attributes that the spec sets.", p.path, owner))
+		}
+		return unknown
+	}
+	to, err := ParseAddress(text(own))
+	if err != nil || !slices.Contains(d.uses, to) {
+		d.add(mistake(p.rng, "Invalid reference", "`%s` of `%s` %s", p.path, owner, d.noReference(v, known)))
+		return unknown
+	}
+	if to.Kind != known.Refers {
+		d.add(mistake(p.rng, "Invalid reference", "`%s` of `%s` is `%s`; it must be a %s.%s", p.path, owner, to, known.Refers, d.example(known)))
+		return unknown
+	}
+	for _, other := range d.refers {
+		if other.to == to && other.attr.Name == known.Name {
+			d.add(mistake(p.rng, "Used twice", "`%s` of `%s` is `%s`, and `%s` is it already. Remove one.", p.path, owner, to, other.path))
+			return unknown
+		}
+	}
+	d.refers = append(d.refers, referral{attr: known, path: p.path, to: to, rng: p.rng})
+	return cty.StringVal(to.String())
+}
+
+// ownAddressOf is the address that a resource has among its attributes, null of
+// anything else.
+func ownAddressOf(v cty.Value) cty.Value {
+	if !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(ownAddress.Name) {
+		return cty.NullVal(cty.String)
+	}
+	if own := v.GetAttr(ownAddress.Name); own.Type() == cty.String {
+		return own
+	}
+	return cty.NullVal(cty.String)
+}
+
+// noReference says what is wrong with a value that is no resource: the rest of a
+// sentence that begins with the attribute.
+func (d *decoder) noReference(v cty.Value, known Attr) string {
+	if v.Type() == cty.String && v.IsKnown() {
+		if to, err := ParseAddress(v.AsString()); err == nil && to.Kind == known.Refers {
+			return fmt.Sprintf("is the text %q. Write the reference without quotes: `%s`.", shorten(v.AsString()), to)
+		}
+	}
+	if (v.Type().IsObjectType() || v.Type().IsMapType()) && v.LengthInt() > 0 {
+		for _, key := range sortedKeys(v) {
+			element := v.AsValueMap()[key]
+			if to, err := ParseAddress(text(ownAddressOf(element))); err == nil && to.Kind == known.Refers {
+				return fmt.Sprintf("is a whole block with `for_each`. Name one of it, for example `%s`.", to)
+			}
+		}
+	}
+	return fmt.Sprintf("is a %s, and no %s as a whole.%s", v.Type().FriendlyName(), known.Refers, d.example(known))
+}
+
+func (d *decoder) example(known Attr) string {
+	for _, a := range d.uses {
+		if a.Kind == known.Refers {
+			return fmt.Sprintf(" Write `%s`.", a)
+		}
+	}
+	return fmt.Sprintf(" Write a reference, for example `%s.NAME`.", known.Refers)
+}
+
+// checkReferrals reports what resources cannot share: a disk is in one system
+// with the machine that uses it, and in one machine.
+func (l *loader) checkReferrals(c *Config) {
+	users := map[Address]Address{}
+	for _, n := range c.evaluator.order {
+		for _, i := range c.evaluator.base.result(n).instances {
+			for _, r := range i.refers {
+				if r.attr.Refers == Disk {
+					l.checkDisk(c, i.resource, r, users)
+				}
+			}
+		}
+	}
+}
+
+func (l *loader) checkDisk(c *Config, user Resource, r referral, users map[Address]Address) {
+	disk, ok := c.Resource(r.to)
+	e := c.evaluator
+	if !ok || user.Provider == (ProviderRef{}) || disk.Provider == (ProviderRef{}) {
+		return
+	}
+	if e.system(disk.Provider) != e.system(user.Provider) {
+		l.diags = append(l.diags, mistake(r.rng, "Disk of another provider",
+			"`%s` is of `%s`, and `%s` is of `%s`. Network, disk and VM of one VM share one provider: set `provider` of one of them to the other's.",
+			disk.Address, disk.Provider, user.Address, user.Provider))
+		return
+	}
+	if other, ok := users[disk.Address]; ok {
+		l.diags = append(l.diags, mistake(r.rng, "Disk used twice",
+			"`%s` is a disk of `%s` already, and `%s` cannot have it as well. Give each its own, with `for_each` on the disk where the VM has it.",
+			disk.Address, other, user.Address))
+		return
+	}
+	users[disk.Address] = user.Address
+}

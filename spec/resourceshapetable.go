@@ -1,0 +1,128 @@
+package spec
+
+import "github.com/zclconf/go-cty/cty"
+
+// ownAddress is in every kind of resource.
+var ownAddress = Attr{
+	Name: "resource_address", Type: cty.String, Own: true,
+	Doc: "What the spec calls it, like vm.dev.",
+}
+
+var lifecycleBlock = Block{
+	Name: "lifecycle", Policy: true,
+	Doc: "What vmctl may do to it.",
+	Attrs: []Attr{
+		{
+			Name: "prevent_destroy", Type: cty.Bool, Default: cty.False,
+			Doc: "Whether destroying and replacing it are blocked.",
+		},
+		{
+			Name: "on_change", Type: cty.Map(cty.String), Form: Ceilings, OneOf: applies,
+			Default: cty.MapValEmpty(cty.String),
+			Doc:     "The most that an edit of an attribute may do: live, restart or replace.",
+		},
+		{
+			Name: "ignore_changes", Type: cty.List(cty.String), Form: Paths,
+			Default: cty.ListValEmpty(cty.String),
+			Doc:     "Attributes whose edits and drift are left alone, like [memory, boot.cmdline]; or all.",
+		},
+	},
+}
+
+var timeoutsBlock = Block{
+	Name: "timeouts", Policy: true,
+	Doc: "How long making and removing it may take.",
+	Attrs: []Attr{
+		{
+			Name: "create", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(30 * 60), Min: 1,
+			Doc: "How long making it may take, with what is copied for it.",
+		},
+		{
+			Name: "delete", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(2 * 60), Min: 1,
+			Doc: "How long removing it may take.",
+		},
+	},
+}
+
+var diskShape = Block{
+	Name: "disk",
+	Doc:  "A disk that virtual machines use, and that outlives them.",
+	Attrs: []Attr{
+		{
+			Name: "provider", Type: cty.DynamicPseudoType, Meta: true,
+			Doc: "The provider that makes it, as a reference: provider.libvirt.here.",
+		},
+		{
+			Name: "for_each", Type: cty.DynamicPseudoType, Meta: true,
+			Doc: "A map, or a set of strings: one disk for each key.",
+		},
+		{
+			Name: "depends_on", Type: cty.DynamicPseudoType, Meta: true,
+			Doc: "References to resources that must be ready before it is made.",
+		},
+		{
+			Name: "name", Type: cty.String, Form: ObjectName, Known: true,
+			Doc: "Its name in the system; derived from project and address when left out.",
+		},
+		{
+			Name: "size", Type: cty.Number, Unit: Bytes, Required: true, Min: 1 << 20,
+			Doc: "Its size, like \"100GiB\"; it grows in place and never shrinks.",
+		},
+		{
+			Name: "format", Type: cty.String, Default: cty.StringVal("qcow2"), OneOf: []string{"qcow2", "raw"}, Known: true,
+			Doc: "How its content is kept.",
+		},
+		{
+			Name: "fs_type", Type: cty.String, Form: OneLine,
+			Doc: "The file system that the guest makes on it.",
+		},
+		{
+			Name: "on_stale_lock", Type: cty.String, Default: cty.StringVal("unlock"), OneOf: []string{"unlock", "refuse"}, Policy: true,
+			Doc: "Whether a lock whose holder is provably gone is taken off it.",
+		},
+		ownAddress,
+		{
+			Name: "id", Type: cty.String, Computed: true,
+			Doc: "The system's own identity of it.",
+		},
+		{
+			Name: "path", Type: cty.String, Computed: true,
+			Doc: "Where the system keeps it.",
+		},
+	},
+	Blocks: []Block{timeoutsBlock, lifecycleBlock},
+}
+
+// guestFileShape is the one kind of this build that is inside of a VM.
+var guestFileShape = Block{
+	Name: "guest_file",
+	Doc:  "A file inside a simulated virtual machine, for tests.",
+	Attrs: []Attr{
+		{
+			Name: "for_each", Type: cty.DynamicPseudoType, Meta: true,
+			Doc: "A map, or a set of strings: one file for each key.",
+		},
+		{
+			Name: "depends_on", Type: cty.DynamicPseudoType, Meta: true,
+			Doc: "References to resources that must be ready before it is made.",
+		},
+		{
+			Name: "vm", Type: cty.String, Refers: VM, Required: true, Known: true,
+			Doc: "The virtual machine that it is inside of, as a reference: vm.dev.",
+		},
+		{
+			Name: "path", Type: cty.String, Form: GuestPath, Required: true, Known: true,
+			Doc: "Where it is in the guest.",
+		},
+		{
+			Name: "content", Type: cty.String, Default: cty.StringVal(""),
+			Doc: "What is in it.",
+		},
+		ownAddress,
+		{
+			Name: "id", Type: cty.String, Computed: true,
+			Doc: "The system's own identity of it.",
+		},
+	},
+	Blocks: []Block{lifecycleBlock},
+}

@@ -1,0 +1,60 @@
+package spec
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// IsURL reports whether an image's source is fetched, and no file.
+func IsURL(source string) bool { return strings.Contains(source, "://") }
+
+// sourceProblem says what is wrong with a path or a URL: the rest of a sentence
+// that begins with the attribute. "": nothing.
+func sourceProblem(text string) string {
+	if !IsURL(text) {
+		if text == "" || strings.ContainsRune(text, 0) {
+			return fmt.Sprintf("is %q, which is no path of a file.", shorten(text))
+		}
+		return ""
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "":
+		return "is no URL that can be fetched. Write for example \"https://example.org/debian.qcow2\", or the path of a file."
+	case u.User != nil:
+		return "has a user name or a password in it, which would be kept in the state and shown in plans. Fetch the file yourself, and write its path."
+	case u.Scheme == "http" || u.Scheme == "https":
+		return ""
+	case u.Scheme == "file":
+		return fmt.Sprintf("is %q. Write the path alone: %q.", shorten(text), shorten(u.Path))
+	default:
+		return fmt.Sprintf("is %q, and vmctl fetches by http and https only. Write such a URL, or the path of a file.", shorten(text))
+	}
+}
+
+// source notes a file that making the resource lacks.
+func (d *decoder) source(path string, p place, owner string) {
+	if d.files == nil || IsURL(path) {
+		return
+	}
+	if err := d.files.readable(path); err != nil {
+		d.missing = append(d.missing, Flaw{Path: p.path, Summary: "Unreadable file", Detail: fmt.Sprintf(
+			"`%s` of `%s` is %q, which cannot be used: %s. %s", p.path, owner, path, err, fileHint(path, err))})
+	}
+}
+
+// readable opens and closes a file anywhere on this machine; relative paths begin
+// in the folder.
+func (f *folder) readable(path string) error {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(f.dir, path)
+	}
+	file, err := openRegular(path)
+	if err != nil {
+		return err
+	}
+	closeRead(file)
+	return nil
+}

@@ -1,0 +1,57 @@
+package spec
+
+import (
+	"slices"
+)
+
+// standing is where one instance is: at a provider, and perhaps inside of a VM.
+type standing struct {
+	provider ProviderRef
+	inside   Address
+}
+
+// standing finds where the instance is that d is about to decode. It is false
+// where a mistake keeps that from being known.
+func (w *world) standing(n *node, d decoder) (standing, bool) {
+	known, inside := n.resource.shape.within()
+	if !inside {
+		ref, ok := w.providerOf(n, d.ctx, d.quiet)
+		return standing{provider: ref}, ok
+	}
+	// What is wrong with the attribute is said when the block is decoded.
+	vm := d.attribute(n.resource.Body.Attributes[known.Name], known, n.resource.shape, place{})
+	if !vm.IsKnown() || vm.IsNull() {
+		return standing{}, false
+	}
+	to, err := ParseAddress(vm.AsString())
+	if err != nil {
+		return standing{}, false
+	}
+	instances := w.result(w.nodes[name{string(to.Kind), to.Name}]).instances
+	i := slices.IndexFunc(instances, func(i instance) bool { return i.resource.Address == to })
+	if i < 0 || instances[i].resource.Provider == (ProviderRef{}) {
+		return standing{}, false
+	}
+	return standing{provider: instances[i].resource.Provider, inside: to}, true
+}
+
+// within is the attribute that says which VM a kind is inside of.
+func (b Block) within() (Attr, bool) {
+	a, ok := b.attr("vm")
+	return a, ok && a.Refers == VM
+}
+
+// supports asks a type of provider about the attributes of a block; nil:
+// everything is supported, or nothing is known of the type. A kind that it does
+// not support as such is said here.
+func (w *world) supports(n *node, typ string) func(path string) bool {
+	kind := Kind(n.resource.Type)
+	if w.in.Supports == nil || !w.in.hasType(typ) {
+		return nil
+	}
+	if !w.in.Supports(typ, kind, "") {
+		w.diags = append(w.diags, mistake(n.resource.TypeRange, "Unsupported kind", "Provider %s does not support `%s` blocks.", typ, kind))
+		return nil
+	}
+	return func(path string) bool { return w.in.Supports(typ, kind, path) }
+}

@@ -1,0 +1,247 @@
+package spec
+
+import "github.com/zclconf/go-cty/cty"
+
+var vmShape = Block{
+	Name: "vm",
+	Doc:  "A virtual machine.",
+	Attrs: []Attr{
+		{
+			Name: "provider", Type: cty.DynamicPseudoType, Meta: true,
+			Doc: "The provider that makes it, as a reference: provider.libvirt.here.",
+		},
+		{
+			Name: "for_each", Type: cty.DynamicPseudoType, Meta: true,
+			Doc: "A map, or a set of strings: one virtual machine for each key.",
+		},
+		{
+			Name: "depends_on", Type: cty.DynamicPseudoType, Meta: true,
+			Doc: "References to resources that must be ready before it is made.",
+		},
+		{
+			Name: "name", Type: cty.String, Form: ObjectName, Known: true,
+			Doc: "Its name in the system; derived from project and address when left out.",
+		},
+		{
+			Name: "running", Type: cty.Bool, Default: cty.True, Known: true,
+			Doc: "Whether it is wanted running.",
+		},
+		{
+			Name: "cpus", Type: cty.Number, Default: cty.NumberIntVal(2), Min: 1, Max: 4096,
+			Doc: "Virtual CPUs.",
+		},
+		{
+			Name: "memory", Type: cty.Number, Unit: Bytes, Default: cty.NumberIntVal(2 << 30), Min: 16 << 20,
+			Doc: "Memory, a size like \"2GiB\".",
+		},
+		{
+			Name: "accel", Type: cty.String, Default: cty.StringVal("auto"), OneOf: []string{"auto", "kvm", "tcg"},
+			Doc: "How its CPUs run; auto takes KVM where it works and TCG elsewhere.",
+		},
+		{
+			Name: "when_busy", Type: cty.String, Form: WhenBusy, Default: cty.StringVal(blockWhenBusy), Policy: true,
+			Doc: "Whether taking it down while somebody works in it is blocked, or waits for them, like \"wait 30m\".",
+		},
+		{
+			Name: "restart_triggers", Type: cty.Map(cty.String), Default: cty.MapValEmpty(cty.String),
+			Doc: "Values that restart it when they change, like { ca = filesha256(\"ca.pem\") }.",
+		},
+		ownAddress,
+		{
+			Name: "id", Type: cty.String, Computed: true,
+			Doc: "The system's own identity of it.",
+		},
+		{
+			Name: "address", Type: cty.String, Computed: true,
+			Doc: "Where SSH is reached.",
+		},
+		{
+			Name: "ssh_port", Type: cty.Number, Computed: true,
+			Doc: "The port at address where SSH is reached; null while it is off.",
+		},
+		{
+			Name: "ports", Type: cty.Map(cty.Number), Computed: true,
+			Doc: "Host ports by forwarded guest port.",
+		},
+	},
+	Blocks: []Block{
+		{
+			Name: "boot", Optional: true, Without: "image",
+			Doc: "Boots a kernel directly.",
+			Attrs: []Attr{
+				{
+					Name: "kernel", Type: cty.String, File: true, Required: true,
+					Doc: "The kernel image, a file.",
+				},
+				{
+					Name: "kernel_sha256", Type: cty.String, Derived: true, DigestOf: "kernel",
+					Doc: "The digest of kernel.",
+				},
+				{
+					Name: "initrd", Type: cty.String, File: true,
+					Doc: "The initial RAM disk, a file.",
+				},
+				{
+					Name: "initrd_sha256", Type: cty.String, Derived: true, DigestOf: "initrd",
+					Doc: "The digest of initrd; null without one.",
+				},
+				{
+					Name: "cmdline", Type: cty.String, Form: OneLine, Default: cty.StringVal(""),
+					Doc: "The kernel's command line.",
+				},
+			},
+		},
+		{
+			Name: "image", Optional: true, Short: "source", Without: "boot",
+			Doc: "The disk image that its own disk begins as. It counts when it is made, and never again.",
+			Attrs: []Attr{
+				{
+					Name: "source", Type: cty.String, Form: FileOrURL, Required: true, Known: true,
+					Doc: "A qcow2 file, as a path or an http or https URL.",
+				},
+				{
+					Name: "sha256", Type: cty.String, Form: SHA256, Known: true,
+					Doc: "What its digest must be; unchecked when left out.",
+				},
+			},
+		},
+		{
+			Name: "root_disk", Optional: true, With: "image",
+			Doc: "Its own disk, which goes when it goes.",
+			Attrs: []Attr{
+				{
+					Name: "size", Type: cty.Number, Unit: Bytes, Default: cty.NumberIntVal(20 << 30), Min: 1 << 20,
+					Doc: "Its size, like \"20GiB\"; it grows in place and never shrinks.",
+				},
+			},
+		},
+		{
+			Name: "additional_disk", Repeated: true,
+			Doc: "A disk that it uses, and that outlives it.",
+			Attrs: []Attr{
+				{
+					Name: "disk", Type: cty.String, Refers: Disk, Required: true, Known: true,
+					Doc: "The disk, as a reference: disk.cache.",
+				},
+				{
+					Name: "mount_point", Type: cty.String, Form: GuestPath,
+					Doc: "Where the guest mounts it.",
+				},
+			},
+		},
+		{
+			Name: "cloud_init", Optional: true,
+			Doc: "What cloud-init in the guest reads at its first boot.",
+			Attrs: []Attr{
+				{
+					Name: "user_data", Type: cty.String,
+					Doc: "User data, for example file(\"cloud-init.yaml\").",
+				},
+				{
+					Name: "network_config", Type: cty.String,
+					Doc: "Network configuration.",
+				},
+			},
+		},
+		{
+			Name: "port_forward", Repeated: true,
+			Doc: "Forwards a port of this host to one of the guest.",
+			Attrs: []Attr{
+				{
+					Name: "guest", Type: cty.Number, Required: true, Min: 1, Max: 65535,
+					Doc: "The guest's port.",
+				},
+				{
+					Name: "host", Type: cty.String, Form: HostPort, Default: cty.StringVal("auto"),
+					Doc: "The host's port; auto takes a free one.",
+				},
+				{
+					Name: "host_ip", Type: cty.String, Form: IPAddress, Default: cty.StringVal("127.0.0.1"),
+					Doc: "The host's address that listens.",
+				},
+				{
+					Name: "protocol", Type: cty.String, Default: cty.StringVal("tcp"), OneOf: []string{"tcp", "udp"},
+					Doc: "tcp or udp.",
+				},
+			},
+		},
+		{
+			Name: "ssh",
+			Doc:  "How vmctl reaches the guest.",
+			Attrs: []Attr{
+				{
+					Name: "user", Type: cty.String, Form: UserName, Default: cty.StringVal("root"),
+					Doc: "The login name.",
+				},
+				{
+					Name: "identity", Type: cty.String, File: true,
+					Doc: "A private key file; null: a pair that vmctl makes and keeps.",
+				},
+				{
+					Name: "host_key", Type: cty.String, Default: cty.StringVal("pin"), OneOf: []string{"pin", "accept-new"},
+					Doc: "How the guest's host key is checked.",
+				},
+				{
+					Name: "wait", Type: cty.Bool, Default: cty.True, Policy: true,
+					Doc: "Whether apply waits until SSH answers.",
+				},
+				{
+					Name: "wait_timeout", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(5 * 60), Min: 1, Policy: true,
+					Doc: "How long apply waits for SSH.",
+				},
+			},
+		},
+		{
+			Name: "start", Policy: true,
+			Doc: "How it is started.",
+			Attrs: []Attr{
+				{
+					Name: "timeout", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(10 * 60), Min: 1,
+					Doc: "How long a start may take.",
+				},
+			},
+		},
+		{
+			Name: "stop", Policy: true,
+			Doc: "How it is stopped: requested first, forced then.",
+			Attrs: []Attr{
+				{
+					Name: "grace", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(30), Min: 1,
+					Doc: "How long it may take to shut down after the request.",
+				},
+				{
+					Name: "force", Type: cty.Bool, Default: cty.True,
+					Doc: "Whether it is forced after that; false: the stop fails instead.",
+				},
+				{
+					Name: "force_wait", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(10), Min: 1,
+					Doc: "How long to wait until it is gone after it was forced.",
+				},
+			},
+		},
+		{
+			Name: "orphan", Policy: true,
+			Doc: "What becomes of it when it runs and its record is lost.",
+			Attrs: []Attr{
+				{
+					Name: "policy", Type: cty.String, Default: cty.StringVal("recover"),
+					OneOf: []string{"recover", "adopt", "stop", "report"},
+					Doc:   "recover adopts it, and starts it anew where it does not work; adopt only adopts it; stop adopts and stops it; report only tells.",
+				},
+			},
+		},
+		{
+			Name: "rollout", Policy: true,
+			Doc: "How changes go through the instances of a for_each.",
+			Attrs: []Attr{
+				{
+					Name: "max_unavailable", Type: cty.Number, Default: cty.NumberIntVal(1), Min: 1,
+					Doc: "How many instances may be down at once for restarts and replacements.",
+				},
+			},
+		},
+		timeoutsBlock,
+		lifecycleBlock,
+	},
+	Later: []string{"network_interface", "outputs", "params", "template", "variables"},
+}
