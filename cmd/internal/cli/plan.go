@@ -59,39 +59,58 @@ func (r planRequest) mission(p *project) mission {
 	return mission{command: "apply", plan: r.flags, title: "Plan for " + p.owner.Name}
 }
 
+// madePlan is a plan that changes nothing, with what it rests on.
+type madePlan struct {
+	mission  mission
+	plan     *planner.Plan
+	world    *planner.World // which the caller closes
+	snapshot *state.Snapshot
+	holder   *state.Holder // of the run lock; nil: nobody
+}
+
+// makePlan plans, and takes no lock.
+func (a *app) makePlan(ctx context.Context, p *project, r planRequest) (made madePlan, err error) {
+	made.mission = r.mission(p)
+	made.snapshot, made.holder, err = a.readBeside(ctx, p)
+	if err != nil {
+		return made, err
+	}
+	o, err := a.options(p, made.snapshot, r.flags)
+	if err != nil {
+		return made, err
+	}
+	o.Destroy = r.destroy
+	o.Held = made.holder != nil
+	if o.Busy, err = p.atWork(ctx, made.snapshot); err != nil {
+		return made, err
+	}
+	made.plan, made.world, err = planner.Make(ctx, a.opener(p), p.config, made.snapshot, o)
+	if err != nil {
+		return made, err
+	}
+	a.typedBlocks(made.plan, made.mission)
+	return made, nil
+}
+
 func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	p, err := a.open()
 	if err != nil {
 		return err
 	}
-	snapshot, holder, err := a.readBeside(ctx, p)
+	made, err := a.makePlan(ctx, p, r)
 	if err != nil {
 		return err
 	}
-	m := r.mission(p)
-	o, err := a.options(p, snapshot, r.flags)
-	if err != nil {
-		return err
-	}
-	o.Destroy = r.destroy
-	o.Held = holder != nil
-	if o.Busy, err = p.atWork(ctx, snapshot); err != nil {
-		return err
-	}
-	plan, world, err := planner.Make(ctx, a.opener(p), p.config, snapshot, o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, world.Close()) }()
-	a.typedBlocks(plan, m)
+	defer func() { err = errors.Join(err, made.world.Close()) }()
+	plan, m := made.plan, made.mission
 	a.show(view.PlanJSON(plan), func(s view.Screen) {
 		view.Plan(s, plan, view.PlanOptions{
-			Title: m.title, Idle: m.idle, Verbose: r.flags.verbose, Holder: holder, Providers: p.config.Providers,
+			Title: m.title, Idle: m.idle, Verbose: r.flags.verbose, Holder: made.holder, Providers: p.config.Providers,
 			Offer: view.Offer{Apply: a.offerOf(r, m, plan)},
 		})
 	})
 	if r.out != "" {
-		if err := a.keepPlan(r, p, plan, snapshot); err != nil {
+		if err := a.keepPlan(r, p, plan, made.snapshot); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func (a *app) root() *cobra.Command {
 	a.global.level = levelNone
 	root.AddCommand(
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(), a.destroyCommand(),
-		a.statusCommand(), a.showCommand(), a.outputCommand(), a.doctorCommand(), a.versionCommand(),
+		a.statusCommand(), a.showCommand(), a.outputCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand(),
 		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.vmCommand(), a.simVMCommand(),
 	)
 	root.AddCommand(help) // known before the completion of its arguments is

@@ -72,7 +72,7 @@ func (s runningStep) line(w frameWidths, color bool) string {
 	if s.deadline > 0 && s.elapsed > s.deadline/5*4 {
 		style = yellow
 	}
-	address, time := cutMiddle(s.address, w.address), s.time()
+	address, time := CutMiddle(s.address, w.address), s.time()
 	if w.line < narrowColumns {
 		w.address, w.time = Width(address), Width(time)
 	}

@@ -52,9 +52,9 @@ func cut(text string, limit int) string {
 	return strings.TrimRight(head(text, limit-1), " ") + ellipsis
 }
 
-// cutMiddle is text that takes at most limit cells: what is too long loses its
+// CutMiddle is safe text that takes at most limit cells: what is too long loses its
 // middle. Names that share their beginning differ at their end.
-func cutMiddle(text string, limit int) string {
+func CutMiddle(text string, limit int) string {
 	if Width(text) <= limit {
 		return text
 	}

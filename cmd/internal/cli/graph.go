@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/cmd/internal/view/graph"
+	"vmctl/planner"
+	"vmctl/spec"
+)
+
+// graphRequest is what the user typed.
+type graphRequest struct {
+	format  string
+	plan    bool
+	destroy bool
+}
+
+func (a *app) graphCommand() *cobra.Command {
+	var r graphRequest
+	cmd := &cobra.Command{
+		Use:   "graph",
+		Short: "Draw what uses what, or the steps of a plan",
+		Long: "Draw the resources of the files, with what they use and the providers that make\n" +
+			"them. An arrow leads from what uses to what it uses. The files are all that is\n" +
+			"read.\n\n" +
+			"--plan draws the steps that apply would carry out, as plan makes them; an arrow\n" +
+			"leads from a step to one that waits for it.\n\n" +
+			"The format is dot, for Graphviz; mermaid, for Markdown; or svg, a picture that\n" +
+			"needs no other program: vmctl graph --format=svg >graph.svg",
+		Args: between(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := r.check(cmd.Flags().Changed("format") && a.global.json); err != nil {
+				return err
+			}
+			return a.graph(cmd.Context(), r)
+		},
+	}
+	cmd.Flags().StringVar(&r.format, "format", "dot", "`dot`, mermaid or svg")
+	cmd.Flags().BoolVar(&r.plan, "plan", false, "draw the steps of the plan")
+	cmd.Flags().BoolVar(&r.destroy, "destroy", false, "with --plan: the steps that destroy would carry out")
+	return cmd
+}
+
+// graphFormats are the values of --format.
+func graphFormats() []string { return []string{"dot", "mermaid", "svg"} }
+
+func (r graphRequest) check(both bool) error {
+	switch {
+	case both:
+		return rejected("usage", "graph writes a drawing or a document, and not both", "leave out --format or --json")
+	case r.destroy && !r.plan:
+		return rejected("usage", "graph: --destroy is about a plan", "vmctl graph --plan --destroy")
+	}
+	for _, f := range graphFormats() {
+		if r.format == f {
+			return nil
+		}
+	}
+	return rejected("usage", "read --format "+quoted(r.format)+": there is no such format", "the formats are "+strings.Join(graphFormats(), ", "))
+}
+
+func (a *app) graph(ctx context.Context, r graphRequest) error {
+	drawn, err := a.drawn(ctx, r)
+	if err != nil {
+		return err
+	}
+	a.show(drawn.JSON(), func(view.Screen) {
+		var text string
+		switch r.format {
+		case "dot":
+			text = drawn.DOT()
+		case "mermaid":
+			text = drawn.Mermaid()
+		case "svg":
+			text = drawn.SVG()
+		}
+		a.stdout.keep(write(a.stdout, text))
+	})
+	return nil
+}
+
+func (a *app) drawn(ctx context.Context, r graphRequest) (graph.Graph, error) {
+	if r.plan {
+		return a.planGraph(ctx, r)
+	}
+	config, err := a.load()
+	if err != nil {
+		return graph.Graph{}, err
+	}
+	return resourceGraph(config), nil
+}
+
+// resourceGraph is what the files want, with what that uses.
+func resourceGraph(c *spec.Config) graph.Graph {
+	g := graph.Graph{Title: strings.TrimPrefix(c.Settings.Project+": ", ": ") + counted(len(c.Resources), "resource")}
+	at := map[string]int{}
+	for _, r := range c.Resources {
+		at[r.Address.String()] = len(g.Nodes)
+		g.Nodes = append(g.Nodes, graph.Node{ID: r.Address.String(), Kind: string(r.Address.Kind), Label: r.Address.String()})
+	}
+	for _, p := range c.Providers {
+		at[p.Ref.String()] = len(g.Nodes)
+		g.Nodes = append(g.Nodes, graph.Node{ID: p.Ref.String(), Kind: "provider", Label: p.Ref.String(), Last: true})
+	}
+	for from, r := range c.Resources {
+		for _, used := range r.Uses {
+			if to, ok := at[used.String()]; ok {
+				g.Edges = append(g.Edges, graph.Edge{From: from, To: to, Kind: "uses"})
+			}
+		}
+		if to, ok := at[r.Provider.String()]; ok {
+			g.Edges = append(g.Edges, graph.Edge{From: from, To: to, Kind: "provider", Faint: true})
+		}
+	}
+	return g
+}
+
+// planGraph is the steps that apply, or destroy, would carry out now.
+func (a *app) planGraph(ctx context.Context, r graphRequest) (g graph.Graph, err error) {
+	p, err := a.open()
+	if err != nil {
+		return g, err
+	}
+	made, err := a.makePlan(ctx, p, planRequest{destroy: r.destroy})
+	if err != nil {
+		return g, err
+	}
+	defer func() { err = errors.Join(err, made.world.Close()) }()
+	return stepGraph(made.mission.title, made.plan), nil
+}
+
+func stepGraph(title string, plan *planner.Plan) graph.Graph {
+	g := graph.Graph{Title: title + ": " + counted(len(plan.Steps), "step")}
+	for _, s := range plan.Steps {
+		note := fmt.Sprintf("%d %s", s.ID, s.Phase)
+		if s.Timeout > 0 {
+			note += ", at most " + view.Limit(s.Timeout)
+		}
+		g.Nodes = append(g.Nodes, graph.Node{
+			ID: fmt.Sprintf("step %d", s.ID), Kind: string(s.Phase), Label: s.Address.String() + " " + s.Op, Note: note,
+		})
+	}
+	for _, s := range plan.Steps {
+		for _, after := range s.After {
+			g.Edges = append(g.Edges, graph.Edge{From: after, To: s.ID, Kind: "after"})
+		}
+	}
+	return g
+}
