@@ -120,6 +120,10 @@ func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) 
 			c.Reason = "it does not exist: there is nothing to stop"
 			return
 		}
+		if d.options.Restart[c.Address] {
+			c.Reason = "it does not exist: there is nothing to restart"
+			return
+		}
 		d.create(c)
 	case Managed:
 		d.manage(c)

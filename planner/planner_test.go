@@ -560,6 +560,14 @@ create vm.b: it does not exist
 			want: "",
 		},
 		{
+			name: "a restart by command makes nothing to restart it",
+			spec: one,
+			change: func(s *scene) {
+				s.options.Restart = map[spec.Address]bool{addr(s.t, "vm.a"): true}
+			},
+			want: "",
+		},
+		{
 			name:    "a restart by command",
 			applied: one,
 			change: func(s *scene) {

@@ -23,6 +23,7 @@ type Seal struct {
 	State   string            `json:"state"`   // its Sum
 	Steps   []string          `json:"steps"`   // in words, in order
 	Changes map[string]string `json:"changes"` // SHA-256, by address, of each change that has steps
+	Effects map[string]string `json:"effects"` // SHA-256, by address, of what each of these is about: what is wanted, and its edits
 }
 
 // Seal is the seal of p, which was made on s. It holds digests of values, and no
@@ -32,7 +33,7 @@ func (p *Plan) Seal(s *state.Snapshot) (Seal, error) {
 	if err != nil {
 		return Seal{}, err
 	}
-	seal := Seal{Serial: p.Serial, State: remembered, Steps: []string{}, Changes: map[string]string{}}
+	seal := Seal{Serial: p.Serial, State: remembered, Steps: []string{}, Changes: map[string]string{}, Effects: map[string]string{}}
 	for _, s := range p.Steps {
 		seal.Steps = append(seal.Steps, s.words())
 		c := &p.Changes[s.Change]
@@ -44,6 +45,9 @@ func (p *Plan) Seal(s *state.Snapshot) (Seal, error) {
 			return Seal{}, fmt.Errorf("seal the plan of %s: %w", c.Address, err)
 		}
 		seal.Changes[c.Address.String()] = sum
+		if seal.Effects[c.Address.String()], err = c.effect(); err != nil {
+			return Seal{}, fmt.Errorf("seal the plan of %s: %w", c.Address, err)
+		}
 	}
 	return seal, nil
 }
@@ -58,7 +62,7 @@ func (s Step) words() string {
 
 // Differs says in words how now is not what was sealed; nothing: it is the same.
 func (s Seal) Differs(now Seal) []string {
-	all := s.DiffersInSteps(now)
+	all := s.differsInSteps(now)
 	switch {
 	case s.State == now.State: // what an earlier run left in its journal may have become a snapshot
 	case s.Serial == now.Serial:
@@ -74,8 +78,19 @@ func (s Seal) Differs(now Seal) []string {
 	return all
 }
 
-// DiffersInSteps says in words which steps are not those that were sealed.
-func (s Seal) DiffersInSteps(now Seal) []string {
+// DiffersInEffect says in words which steps are not those that were sealed, and
+// which of them would come to something else, as with another value.
+func (s Seal) DiffersInEffect(now Seal) []string {
+	all := s.differsInSteps(now)
+	for _, address := range slices.Sorted(maps.Keys(now.Effects)) {
+		if _, planned := s.Changes[address]; planned && now.Effects[address] != s.Effects[address] {
+			all = append(all, address+" would not become what was planned, or is not what it was")
+		}
+	}
+	return all
+}
+
+func (s Seal) differsInSteps(now Seal) []string {
 	if slices.Equal(s.Steps, now.Steps) {
 		return nil
 	}
@@ -125,7 +140,41 @@ func (c *Change) sum() (string, error) {
 			return "", err
 		}
 	}
-	text, err := json.Marshal(s)
+	return digest(s)
+}
+
+// effect is a digest of what a change is about, wherever its object is and whatever
+// the state has come to.
+func (c *Change) effect() (string, error) {
+	type edit struct {
+		Path          string
+		Before, After value
+		Applies       providers.Applies
+	}
+	e := struct {
+		Action providers.Action
+		Want   value
+		Edits  []edit
+	}{Action: c.Action}
+	var err error
+	if e.Want, err = valueOf(c.Change.Want); err != nil {
+		return "", err
+	}
+	for _, was := range c.Edits {
+		now := edit{Path: was.Path, Applies: was.Verdict.Applies}
+		if now.Before, err = valueOf(was.Before); err != nil {
+			return "", err
+		}
+		if now.After, err = valueOf(was.After); err != nil {
+			return "", err
+		}
+		e.Edits = append(e.Edits, now)
+	}
+	return digest(e)
+}
+
+func digest(v any) (string, error) {
+	text, err := json.Marshal(v)
 	if err != nil {
 		return "", err
 	}

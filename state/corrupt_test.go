@@ -143,7 +143,7 @@ func TestCorruptSnapshotIsNeverEmpty(t *testing.T) {
 			want := "read the state: " + path + " is corrupt: " + test.want + "; nothing was changed\n" +
 				"to keep what can be read, and find by its marks what this project owns:\n" +
 				"vmctl state repair"
-			if d := cmp.Diff(want, err.Error()); d != "" {
+			if d := cmp.Diff(want, told(err)); d != "" {
 				t.Errorf("error (-want +got):\n%s", d)
 			}
 		})
@@ -163,11 +163,11 @@ func TestCorruptSnapshotNamesItsBackup(t *testing.T) {
 	path := filepath.Join(f.Dir, "state.json")
 	want := fmt.Sprintf("read the state: %[1]s is corrupt: unexpected end of JSON input, at byte 100; nothing was changed\n"+
 		"to go back to the snapshot before it, %[1]s.backup:\n", path)
-	if d := cmp.Diff(want+"vmctl state repair", err.Error()); d != "" {
+	if d := cmp.Diff(want+"vmctl state repair", told(err)); d != "" {
 		t.Errorf("error (-want +got):\n%s", d)
 	}
 	f.RepairWith = "vmctl state repair -C elsewhere"
-	if d := cmp.Diff(want+f.RepairWith, refused(t, f).Error()); d != "" {
+	if d := cmp.Diff(want+f.RepairWith, told(refused(t, f))); d != "" {
 		t.Errorf("error (-want +got):\n%s", d)
 	}
 	// What no command repairs has to be moved by hand.
@@ -177,7 +177,7 @@ func TestCorruptSnapshotNamesItsBackup(t *testing.T) {
 	want = fmt.Sprintf("read the state: %[1]s is corrupt: it is a folder; nothing was changed\n"+
 		"to go back to the snapshot before it, %[1]s.backup:\n"+
 		"mv '%[1]s' '%[1]s.corrupt' && cp -p '%[1]s.backup' '%[1]s'", path)
-	if d := cmp.Diff(want, refused(t, f).Error()); d != "" {
+	if d := cmp.Diff(want, told(refused(t, f))); d != "" {
 		t.Errorf("error (-want +got):\n%s", d)
 	}
 }
@@ -189,7 +189,7 @@ func TestUnreadableSnapshotIsNeverEmpty(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := refused(t, f); !strings.Contains(err.Error(), path+" is corrupt: it is a folder; nothing was changed\n"+
+	if err := refused(t, f); !strings.Contains(told(err), path+" is corrupt: it is a folder; nothing was changed\n"+
 		"to go on without it, and find by its marks what this project owns:\nmv "+path+" "+path+".corrupt") {
 		t.Errorf("a folder in its place: %v", err)
 	}
@@ -203,8 +203,8 @@ func TestUnreadableSnapshotIsNeverEmpty(t *testing.T) {
 		if err := os.Symlink(target, path); err != nil {
 			t.Fatal(err)
 		}
-		want := "read the state: open " + path + ": " + want + "; nothing was changed: make that file readable, or choose another data directory with --data-dir"
-		if d := cmp.Diff(want, refused(t, f).Error()); d != "" {
+		want := "read the state: open " + path + ": " + want + "; nothing was changed\nmake that file readable, or choose another data directory with --data-dir"
+		if d := cmp.Diff(want, told(refused(t, f))); d != "" {
 			t.Errorf("error (-want +got):\n%s", d)
 		}
 	}
@@ -217,21 +217,21 @@ func TestNewerAndForeignStatesAreRefused(t *testing.T) {
 
 	place(t, f, "state.json", `{"format":2,"vmctl_version":"0.9.0","everything":"is different"}`)
 	err := refused(t, f)
-	want := "read the state: " + path + " has format 2, and this vmctl knows formats up to 1; nothing was changed: use vmctl 0.9.0"
+	want := "read the state: " + path + " has format 2, and this vmctl knows formats up to 1; nothing was changed\nuse vmctl 0.9.0"
 	var newer *state.NewerError
-	if d := cmp.Diff(want, err.Error()); d != "" || !errors.As(err, &newer) {
+	if d := cmp.Diff(want, told(err)); d != "" || !errors.As(err, &newer) {
 		t.Errorf("newer (-want +got):\n%s", d)
 	}
 	place(t, f, "state.json", `{"format":3}`)
-	if err := refused(t, f); !strings.HasSuffix(err.Error(), "nothing was changed: use a newer vmctl") {
+	if err := refused(t, f); !strings.HasSuffix(told(err), "nothing was changed\nuse a newer vmctl") {
 		t.Errorf("newer without a version: %v", err)
 	}
 
 	place(t, f, "state.json", strings.Replace(good, id, "zzzzzzzzzz", 1))
 	err = refused(t, f)
-	want = "read the state: " + path + ` belongs to project "example" (id zzzzzzzzzz), and the spec is project "example" (id ` + id + "); nothing was changed: choose another data directory with --data-dir"
+	want = "read the state: " + path + ` belongs to project "example" (id zzzzzzzzzz), and the spec is project "example" (id ` + id + "); nothing was changed\nchoose another data directory with --data-dir"
 	var mismatch *state.MismatchError
-	if d := cmp.Diff(want, err.Error()); d != "" || !errors.As(err, &mismatch) {
+	if d := cmp.Diff(want, told(err)); d != "" || !errors.As(err, &mismatch) {
 		t.Errorf("foreign (-want +got):\n%s", d)
 	}
 }
@@ -319,7 +319,7 @@ func TestCorruptJournalIsRefused(t *testing.T) {
 			want := "read the state: " + where + " is corrupt: " + strings.ReplaceAll(test.want, "DIR", f.Dir) + "; nothing was changed\n" +
 				what + "\nvmctl state repair"
 			var corrupt *state.CorruptError
-			if d := cmp.Diff(want, err.Error()); d != "" || !errors.As(err, &corrupt) {
+			if d := cmp.Diff(want, told(err)); d != "" || !errors.As(err, &corrupt) {
 				t.Errorf("error (-want +got):\n%s", d)
 			}
 		})

@@ -111,7 +111,7 @@ func TestEveryWriteCanFail(t *testing.T) {
 				if struck != (failed != nil) {
 					t.Errorf("%s: the error is %v", at, failed)
 				}
-				if struck && !strings.Contains(failed.Error(), trouble.advice) {
+				if struck && !strings.Contains(told(failed), trouble.advice) {
 					t.Errorf("%s: %v; want it to say: %s", at, failed, trouble.advice)
 				}
 				survived(t, f, at, acknowledged)

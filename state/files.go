@@ -71,7 +71,10 @@ func (f Folder) readSnapshot() ([]byte, error) {
 		e.repair = "" // which no command moves away
 		return nil, e
 	default:
-		return nil, fmt.Errorf("read the state: %w; nothing was changed: make that file readable, or choose another data directory with --data-dir", err)
+		return nil, &advised{
+			fmt.Errorf("read the state: %w; nothing was changed", err),
+			"make that file readable, or choose another data directory with --data-dir",
+		}
 	}
 }
 
@@ -91,7 +94,7 @@ func (f Folder) readJournals() ([]journalFile, error) {
 			return nil, &CorruptError{Path: f.journalPath(serial), Err: atomicfile.ErrNotRegular}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the journal: %w; nothing was changed: make that file readable", err)
+			return nil, &advised{fmt.Errorf("read the journal: %w; nothing was changed", err), "make that file readable"}
 		}
 		journals = append(journals, journalFile{serial, data})
 	}

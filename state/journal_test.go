@@ -331,11 +331,11 @@ func TestLockedStateNamesItsHolder(t *testing.T) {
 		t.Errorf("after close: held %t, %v", held, err)
 	}
 	for err, want := range map[*state.LockedError]string{
-		{Dir: "/d", Holder: state.Holder{PID: 7, Host: "ada", Command: "vmctl apply", Since: f.Now()}}: `take the run lock in /d: "vmctl apply" (pid 7 on ada) has held it since 2026-03-04T05:06:07Z; ` +
-			"wait for it to end, or let this command wait with --lock-timeout=5m",
-		{Dir: "/d"}: "take the run lock in /d: another process holds it; wait for it to end, or let this command wait with --lock-timeout=5m",
+		{Dir: "/d", Holder: state.Holder{PID: 7, Host: "ada", Command: "vmctl apply", Since: f.Now()}}: `take the run lock in /d: "vmctl apply" (pid 7 on ada) has held it since 2026-03-04T05:06:07Z` +
+			"\nwait for it to end, or let this command wait with --lock-timeout=5m",
+		{Dir: "/d"}: "take the run lock in /d: another process holds it\nwait for it to end, or let this command wait with --lock-timeout=5m",
 	} {
-		if d := cmp.Diff(want, err.Error()); d != "" {
+		if d := cmp.Diff(want, told(err)); d != "" {
 			t.Errorf("error (-want +got):\n%s", d)
 		}
 	}
@@ -344,11 +344,11 @@ func TestLockedStateNamesItsHolder(t *testing.T) {
 func TestFullDiskSaysWhatToDo(t *testing.T) {
 	full := &os.PathError{Op: "write", Path: "/d/journal-1.ndjson", Err: syscall.ENOSPC}
 	err := state.WithAdvice(full)
-	want := "write /d/journal-1.ndjson: no space left on device: free some space there, then run the command again"
-	if d := cmp.Diff(want, err.Error()); d != "" || !errors.Is(err, syscall.ENOSPC) {
+	want := "write /d/journal-1.ndjson: no space left on device\nfree some space there, then run the command again"
+	if d := cmp.Diff(want, told(err)); d != "" || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("error (-want +got):\n%s", d)
 	}
-	if err := state.WithAdvice(os.ErrPermission); !errors.Is(err, os.ErrPermission) || strings.Contains(err.Error(), "space") {
+	if err := state.WithAdvice(os.ErrPermission); !errors.Is(err, os.ErrPermission) || strings.Contains(told(err), "space") {
 		t.Errorf("another error: %v", err)
 	}
 }

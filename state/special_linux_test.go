@@ -26,7 +26,7 @@ func TestASpecialFileIsNoState(t *testing.T) {
 			t.Fatalf("%s: error %v, want a *CorruptError", name, err)
 		}
 		for _, want := range []string{path + " is corrupt: it is no regular file; nothing was changed", "mv " + path + " " + path + ".corrupt"} {
-			if !strings.Contains(err.Error(), want) {
+			if !strings.Contains(told(err), want) {
 				t.Errorf("error %q does not say %q", err, want)
 			}
 		}

@@ -135,7 +135,7 @@ func TestFormatThatCannotBeReadAnyMore(t *testing.T) {
 	f := state.Reading(written(t), 3, toSecond())
 	err := refused(t, f)
 	want := "read the state: " + f.Dir + "/state.json is corrupt: it has format 2, which this vmctl cannot read any more; nothing was changed\n"
-	if !strings.HasPrefix(err.Error(), want) {
+	if !strings.HasPrefix(told(err), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	f = state.Reading(f, 2, toSecond())

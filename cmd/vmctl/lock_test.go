@@ -66,7 +66,7 @@ func TestLockOfALiveAndOfADeadHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	who := fmt.Sprintf("vmctl apply (process %d on %s, since TIME)", holder.Process.Pid, host)
-	locked := fmt.Sprintf("Error: take the run lock in HOME/d: \"vmctl apply\" (pid %d on %s) has held it since TIME; wait for it to end, or let this command wait with --lock-timeout=5m\n",
+	locked := fmt.Sprintf("Error: take the run lock in HOME/d: \"vmctl apply\" (pid %d on %s) has held it since TIME\n  next: wait for it to end, or let this command wait with --lock-timeout=5m\n",
 		holder.Process.Pid, host)
 	refused := "Error: release lock \"lock\": it was not released: its holder lives\n  seen: " + who +
 		fmt.Sprintf("\n  next: wait for it to end, or ask it to end safely: kill %d\n", holder.Process.Pid)

@@ -86,10 +86,14 @@ func (a *app) applying(p *project, r applyRequest) mission {
 	}
 }
 
-// howToEnter says how to get into the first VM that the plan brought up.
-func (a *app) howToEnter(plan *planner.Plan) []string {
-	for _, c := range plan.Changes {
-		if c.Kind == spec.VM && c.Action == providers.Create {
+// howToEnter says how to get into the first VM that the plan brought up, where its
+// provider has something to log into.
+func (a *app) howToEnter(w work) []string {
+	for _, c := range w.plan.Changes {
+		if c.Kind != spec.VM || c.Action != providers.Create {
+			continue
+		}
+		if _, ok := w.world.System(c.System).Provider.(providers.Reacher); ok {
 			return []string{a.commandLine("vm shell", planFlags{}, c.Address.String()) + " opens a shell in it"}
 		}
 	}

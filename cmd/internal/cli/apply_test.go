@@ -20,7 +20,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("a plan made the data directory: %v", err)
 	}
 	h.run("apply", "--auto-approve").exits(0).says(
-		"vm.dev: starting (at most 1h)", "vm.dev: start is under way", "vm.dev: started", "Apply is complete: 3 steps done.",
+		"vm.dev: starting (at most 1h)", "vm.dev: start is under way", "vm.dev: started", "Apply is complete: 3 steps done.", "vmctl vm shell vm.dev opens a shell in it",
 		"vmctl vm shell vm.dev", "port = 1")
 	h.acted("define vm.dev", "start vm.dev", "wait_ssh vm.dev")
 	h.run("plan", "--detailed-exitcode").exits(0).says("No changes.")

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"vmctl/planner"
+	"vmctl/spec"
 	"vmctl/state"
 )
 
@@ -15,6 +16,9 @@ func (a *app) applySaved(ctx context.Context, r applyRequest) error {
 		return err
 	}
 	if err := a.sameInstance(f, r.file); err != nil {
+		return err
+	}
+	if err := a.sameFolder(f, r.file); err != nil {
 		return err
 	}
 	p, err := a.openFrom(&f.Source)
@@ -40,7 +44,7 @@ func (a *app) applySaved(ctx context.Context, r applyRequest) error {
 }
 
 // applyEquivalent plans the files as they are now, with the scope of a plan file,
-// and carries that out if it takes the same steps.
+// and carries that out if it takes the same steps and comes to the same.
 func (a *app) applyEquivalent(ctx context.Context, r applyRequest) error {
 	f, err := a.readPlan(r.equivalent)
 	if err != nil {
@@ -54,8 +58,7 @@ func (a *app) applyEquivalent(ctx context.Context, r applyRequest) error {
 		return err
 	}
 	if p.owner.ID != f.ID {
-		return rejected("plan_of_another_project", "apply: the plan in "+r.equivalent+" is of project "+quoted(f.Project)+" ("+f.ID+
-			"), and the files are of project "+quoted(p.owner.Name)+" ("+p.owner.ID+")", "name the folder of its files with -C DIR")
+		return otherProject(f, r.equivalent, p.config.Settings)
 	}
 	m := a.saved(p, f, r)
 	m.check = func(plan *planner.Plan, s *state.Snapshot) error {
@@ -63,12 +66,33 @@ func (a *app) applyEquivalent(ctx context.Context, r applyRequest) error {
 		if err != nil {
 			return err
 		}
-		if seen := f.Seal.DiffersInSteps(now); len(seen) > 0 {
+		if seen := f.Seal.DiffersInEffect(now); len(seen) > 0 {
 			return stale(r.equivalent, seen, a.replan(f, r.equivalent))
 		}
 		return nil
 	}
 	return a.carryOut(ctx, p, m)
+}
+
+// sameFolder refuses a plan in a folder that is not that of its files: what they
+// name by a relative path would be looked for there. What has become of the files
+// meanwhile does not count, as long as they do not name another project.
+func (a *app) sameFolder(f planFile, path string) error {
+	files, err := spec.SpecFiles(a.specDir())
+	if err != nil || len(files) == 0 {
+		return rejected("plan_of_another_folder", "apply: the plan in "+path+" is of project "+quoted(f.Project)+" ("+f.ID+
+			"), and "+a.specDir()+" has none of its files", "name the folder of its files with -C DIR")
+	}
+	config, _ := a.readSpec(nil)
+	if now := config.Settings; now.ID != "" && now.ID != f.ID {
+		return otherProject(f, path, now)
+	}
+	return nil
+}
+
+func otherProject(f planFile, path string, now spec.Settings) error {
+	return rejected("plan_of_another_project", "apply: the plan in "+path+" is of project "+quoted(f.Project)+" ("+f.ID+
+		"), and the files are of project "+quoted(now.Project)+" ("+now.ID+")", "name the folder of its files with -C DIR")
 }
 
 // saved is the mission of a plan file. What it says was read: nothing is asked.

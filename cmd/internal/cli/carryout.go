@@ -23,7 +23,7 @@ type mission struct {
 	names   []string // its arguments
 	verb    string   // "Apply"
 	title   string
-	idle    string // what to say when there is nothing to do
+	idle    func(*planner.Plan) string // what to say when there is nothing to do; nil: that all is as wanted
 	plan    planFlags
 	apply   applyFlags
 	destroy bool
@@ -33,10 +33,18 @@ type mission struct {
 	// named reports whether the user named this change by the command itself, so
 	// that nothing is left to ask. nil: no change is.
 	named   func(planner.Change) bool
-	timeout time.Duration                // of all of it; 0: none but the steps' own
-	enter   func(*planner.Plan) []string // what to type after it went well; may be nil
-	after   func()                       // may be nil
-	outputs bool                         // shown at the end
+	timeout time.Duration       // of all of it; 0: none but the steps' own
+	enter   func(work) []string // what to type after it went well; may be nil
+	after   func()              // may be nil
+	outputs bool                // shown at the end
+}
+
+// idles is what to say of a plan that does nothing.
+func (m mission) idles(plan *planner.Plan) string {
+	if m.idle == nil {
+		return ""
+	}
+	return m.idle(plan)
 }
 
 // errTimeout ends a mission whose own deadline has passed.
@@ -89,7 +97,7 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 			return err
 		}
 	}
-	return a.applyPlan(ctx, p, m, work{plan: plan, world: world, journal: journal, moves: moves})
+	return a.applyPlan(ctx, p, m, work{plan: plan, world: world, journal: journal, moves: scopedMoves(plan, moves)})
 }
 
 func (a *app) waiting(h state.Holder, limit time.Duration) {
@@ -102,7 +110,7 @@ func (a *app) showPlan(p *project, m mission, plan *planner.Plan) {
 		return
 	}
 	view.Plan(a.screen(), plan, view.PlanOptions{
-		Title: m.title, Verbose: m.plan.verbose, Idle: m.idle, Providers: p.config.Providers,
+		Title: m.title, Verbose: m.plan.verbose, Idle: m.idles(plan), Providers: p.config.Providers,
 		Offer: view.Offer{Running: true, Apply: a.offer(m, plan)},
 	})
 }
@@ -205,7 +213,7 @@ func (a *app) summary(p *project, m mission, w work, s executor.Summary) {
 	case !s.OK():
 		next = a.goOn(m)
 	case m.enter != nil:
-		next = append(next, m.enter(w.plan)...)
+		next = append(next, m.enter(w)...)
 	}
 	if !a.global.json {
 		screen := a.screen()

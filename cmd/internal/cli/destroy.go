@@ -28,7 +28,7 @@ func (a *app) destroyCommand() *cobra.Command {
 	return cmd
 }
 
-const nothingToDestroy = "There is nothing to destroy."
+func nothingToDestroy(*planner.Plan) string { return "There is nothing to destroy." }
 
 func (a *app) destroy(ctx context.Context, plan planFlags, apply applyFlags) error {
 	if err := apply.check(); err != nil {

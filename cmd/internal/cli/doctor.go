@@ -83,6 +83,7 @@ func checkState(ctx context.Context, p *project) (*state.Snapshot, view.Check) {
 	snapshot, err := p.store.Read(ctx)
 	if err != nil {
 		check.Status, check.Detail, check.NeededBy = checkMissing, err.Error(), []string{"every command that changes or observes"}
+		check.Next = problemOf(err).Next
 		return &state.Snapshot{}, check
 	}
 	check.Detail = fmt.Sprintf("serial %d, %s", snapshot.Serial, counted(len(snapshot.Records), "record"))

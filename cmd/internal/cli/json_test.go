@@ -128,6 +128,22 @@ func TestEveryCommandWritesJSON(t *testing.T) {
 	}
 }
 
+// What to type is apart from what was seen.
+func TestAdviceAboutTheStateIsApart(t *testing.T) {
+	h := newHouse(t, withID+small)
+	h.corrupt(`{"e":`)
+	problem := h.run("plan", "--json").exits(5).documents()[0]["error"].(map[string]any)
+	next := problem["next"].([]any)
+	if want := "vmctl state repair"; len(next) != 2 || next[1] != want {
+		t.Errorf("next is %q, want %q at its end", next, want)
+	}
+	if message := problem["message"].(string); !strings.HasSuffix(message, "; nothing was changed") {
+		t.Errorf("the message is %q", message)
+	}
+	h.run("plan").exits(5).warns("  next: to keep what can be read, and find by its marks what this project owns:\n  next: vmctl state repair\n")
+	h.run("doctor").exits(1).says("vmctl state repair")
+}
+
 // check looks at the last document: a failure has a code, a message and lists.
 func (e ending) check(docs []map[string]any) map[string]any {
 	e.t.Helper()

@@ -105,7 +105,7 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	plan, m := made.plan, made.mission
 	a.show(view.PlanJSON(plan), func(s view.Screen) {
 		view.Plan(s, plan, view.PlanOptions{
-			Title: m.title, Idle: m.idle, Verbose: r.flags.verbose, Holder: made.holder, Providers: p.config.Providers,
+			Title: m.title, Idle: m.idles(plan), Verbose: r.flags.verbose, Holder: made.holder, Providers: p.config.Providers,
 			Offer: view.Offer{Apply: a.offerOf(r, m, plan)},
 		})
 	})

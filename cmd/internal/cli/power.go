@@ -81,7 +81,7 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 	}
 	return a.carryOut(ctx, p, mission{
 		command: w.command, names: r.names, verb: w.verb, title: w.verb + " " + strings.Join(view.Addresses(vms), ", "),
-		idle: w.idle(vms), plan: r.plan, apply: r.apply, timeout: r.timeout,
+		idle: func(plan *planner.Plan) string { return w.idle(vms, plan) }, plan: r.plan, apply: r.apply, timeout: r.timeout,
 		options: func(s *state.Snapshot) (planner.Options, error) {
 			o, err := a.options(p, s, r.plan)
 			o.Scope.Targets, o.Running, o.Restart = vms, map[spec.Address]bool{}, map[spec.Address]bool{}
@@ -96,13 +96,34 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 	})
 }
 
-// idle says that there is nothing to do.
-func (w power) idle(vms []spec.Address) string {
-	state := "is stopped already."
+// idle says why there is nothing to do with any of the VMs.
+func (w power) idle(vms []spec.Address, plan *planner.Plan) string {
+	there := "is stopped already"
 	if w.running {
-		state = "is running already."
+		there = "is running already"
 	}
-	return strings.Join(view.Addresses(vms), ", ") + " " + state
+	var reasons []string
+	about := map[string][]spec.Address{}
+	for _, addr := range vms {
+		reason := there
+		i := slices.IndexFunc(plan.Changes, func(c planner.Change) bool { return c.Address == addr })
+		if i >= 0 && plan.Changes[i].Object == nil && plan.Changes[i].Reason != "" {
+			reason = plan.Changes[i].Reason
+		}
+		if !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
+		about[reason] = append(about[reason], addr)
+	}
+	var texts []string
+	for _, reason := range reasons {
+		names := strings.Join(view.Addresses(about[reason]), ", ")
+		if reason != there {
+			names += ":"
+		}
+		texts = append(texts, names+" "+reason+".")
+	}
+	return strings.Join(texts, " ")
 }
 
 // nextApply says at once that the files want something else than the command.

@@ -6,6 +6,9 @@ import (
 
 func TestVMCommands(t *testing.T) {
 	h := newHouse(t, withID+small)
+	h.run("vm", "restart", "dev", "--auto-approve").exits(0).says("vm.dev: it does not exist: there is nothing to restart.")
+	h.run("vm", "stop", "dev").exits(0).says("vm.dev: it does not exist: there is nothing to stop.")
+	h.acted()
 	h.run("vm", "start", "dev").exits(3).says("1 to create").warns("standard input is no terminal", "vmctl vm start --auto-approve dev")
 	h.run("apply", "--auto-approve").exits(0)
 	h.acted("define vm.dev", "start vm.dev", "wait_ssh vm.dev")

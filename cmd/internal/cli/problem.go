@@ -93,6 +93,15 @@ func diagnosticsOf(err error) (hcl.Diagnostics, map[string]*hcl.File) {
 
 // problemOf is an error as its reader sees it.
 func problemOf(err error) view.Problem {
+	shown := describe(err)
+	var advised state.Advised
+	if len(shown.Next) == 0 && errors.As(err, &advised) {
+		shown.Next = advised.Next()
+	}
+	return shown
+}
+
+func describe(err error) view.Problem {
 	var (
 		p        *problem
 		failure  *providers.Failure

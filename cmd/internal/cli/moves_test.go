@@ -1,0 +1,33 @@
+package cli_test
+
+import (
+	"testing"
+)
+
+const twoVMs = `
+vm "a" {
+  boot { kernel = "vmlinuz" }
+}
+vm "b" {
+  running = false
+  boot { kernel = "vmlinuz" }
+}
+`
+
+// What is out of scope keeps its address, and where nothing is to do nothing is
+// written.
+func TestMovesStayInScope(t *testing.T) {
+	h := newHouse(t, withID+twoVMs)
+	h.run("apply", "--auto-approve").exits(0)
+	h.replace(`vm "a"`, `vm "first"`)
+	h.replace(`vm "b"`, `vm "second"`)
+	h.write("moved.vmctl.hcl", "moved {\n  from = vm.a\n  to   = vm.first\n}\nmoved {\n  from = vm.b\n  to   = vm.second\n}\n")
+	h.run("apply", "--target=vm.first", "--auto-approve").exits(0).silent("second")
+	h.run("state", "list").exits(0).says("vm.first", "vm.b").silent("second")
+	h.run("vm", "stop", "second").exits(3).warns("ask for consent")
+	h.run("state", "list").exits(0).says("vm.first", "vm.b").silent("second")
+	h.run("apply", "--target=vm.first", "--auto-approve").exits(0).says("No changes.")
+	h.run("state", "list").exits(0).says("vm.first", "vm.b").silent("second")
+	h.run("apply", "--auto-approve").exits(0)
+	h.run("state", "list").exits(0).says("vm.first", "vm.second").silent("vm.b")
+}
