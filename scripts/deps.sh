@@ -5,6 +5,7 @@
 #   build   what compiles vmctl
 #   run     what vmctl drives: QEMU, and libvirt with its daemon
 #   guest   what builds the tiny guest
+#   image   what builds the Debian guest
 #   test    what the tests call
 #   lint    what checks the scripts
 #
@@ -20,6 +21,7 @@ build=(ca-certificates gcc git libc6-dev make)
 # libvirt-daemon-system brings the user that QEMU runs as under qemu:///system; a session needs the rest only.
 run=(libvirt-daemon libvirt-daemon-driver-qemu libvirt-daemon-system libvirt0 qemu-system-x86 qemu-utils)
 guest=(cpio xz-utils zstd)
+image=(debian-archive-keyring dosfstools e2fsprogs fakeroot fdisk mmdebstrap mtools qemu-utils syslinux syslinux-common uidmap)
 test=(git openssh-client passwd util-linux)
 lint=(shellcheck)
 
@@ -34,7 +36,7 @@ main() {
     install_packages "$@"
     return
   fi
-  [ $# -gt 0 ] || die "usage: ${0##*/} build|run|guest|test|lint ..."
+  [ $# -gt 0 ] || die "usage: ${0##*/} build|run|guest|image|test|lint ..."
   local set wanted=() lacking=()
   for set; do
     case $set in
@@ -44,9 +46,10 @@ main() {
       ;;
     run) wanted+=("${run[@]}") ;;
     guest) wanted+=("${guest[@]}") ;;
+    image) wanted+=("${image[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     lint) wanted+=("${lint[@]}") ;;
-    *) die "no set \"$set\": there are build, run, guest, test and lint" ;;
+    *) die "no set \"$set\": there are build, run, guest, image, test and lint" ;;
     esac
   done
   command -v apt-get >/dev/null ||

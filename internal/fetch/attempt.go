@@ -1,0 +1,317 @@
+package fetch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"vmctl/internal/atomicfile"
+)
+
+// source says of which file something is: as the server called it.
+type source struct {
+	URL          string `json:"url"`
+	SHA256       string `json:"sha256,omitempty"` // of the whole file, where that is known
+	ETag         string `json:"etag,omitempty"`
+	LastModified string `json:"last_modified,omitempty"`
+	Total        int64  `json:"total"` // bytes; -1: the server did not say
+}
+
+// validator is what a server compares exactly before it goes on with a file; "":
+// it gave nothing that says so.
+func (s source) validator() string {
+	if s.ETag != "" && !strings.HasPrefix(s.ETag, "W/") {
+		return s.ETag
+	}
+	return s.LastModified
+}
+
+// attempt makes one request, and goes on with what an earlier one brought.
+func (j *job) attempt(ctx context.Context, have File) (File, error) {
+	began, done := j.begun()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, j.request.URL, nil)
+	if err != nil {
+		return File{}, &Error{Code: "bad_url", Err: j.errorf("%w", err)}
+	}
+	request.Header.Set("Accept-Encoding", "identity")
+	request.Header.Set("User-Agent", "vmctl")
+	switch {
+	case done > 0:
+		request.Header.Set("Range", fmt.Sprintf("bytes=%d-", done))
+		if v := began.validator(); v != "" {
+			request.Header.Set("If-Range", v)
+		}
+	case have.Path != "":
+		j.askForNewer(request, have)
+	}
+	return j.transfer(request, have, began, done)
+}
+
+// begun is what has arrived that can be gone on with. Without a word of the
+// server's or a digest nobody could say that both halves are of one file.
+func (j *job) begun() (source, int64) {
+	var s source
+	text, err := atomicfile.Read(j.path(sourceName))
+	if err != nil || json.Unmarshal(text, &s) != nil || s.URL != j.request.URL || s.validator() == "" && j.request.SHA256 == "" {
+		return source{}, 0
+	}
+	info, err := os.Stat(j.path(partName))
+	if err != nil || s.Total >= 0 && info.Size() > s.Total {
+		return source{}, 0
+	}
+	return s, info.Size()
+}
+
+// askForNewer makes the server answer with a file only if it is not the one
+// that is there.
+func (j *job) askForNewer(r *http.Request, have File) {
+	var s source
+	text, err := atomicfile.Read(j.path(originName))
+	if err != nil || json.Unmarshal(text, &s) != nil || s.URL != j.request.URL || s.SHA256 != have.SHA256 {
+		return
+	}
+	if s.ETag != "" {
+		r.Header.Set("If-None-Match", s.ETag)
+	}
+	if s.LastModified != "" {
+		r.Header.Set("If-Modified-Since", s.LastModified)
+	}
+}
+
+func (j *job) transfer(request *http.Request, have File, began source, done int64) (File, error) {
+	ctx, cancel := context.WithCancelCause(request.Context())
+	defer cancel(nil)
+	watchdog := time.AfterFunc(j.cache.stall(), func() { cancel(errStalled) })
+	defer watchdog.Stop()
+
+	client, closeIdle := client()
+	defer closeIdle()
+	answer, err := client.Do(request.WithContext(ctx))
+	if err != nil {
+		return File{}, j.unanswered(orCause(ctx, err))
+	}
+	defer closeQuietly(answer.Body)
+	if err := j.refusal(answer); err != nil {
+		return File{}, err
+	}
+	if encoding := answer.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return File{}, &Error{Code: "bad_answer", Err: j.errorf("the server packs it (%s), though it was asked not to", encoding)}
+	}
+	part := arrival{from: source{
+		URL: j.request.URL, ETag: answer.Header.Get("ETag"), LastModified: answer.Header.Get("Last-Modified"), Total: answer.ContentLength,
+	}}
+	switch answer.StatusCode {
+	case http.StatusNotModified:
+		if have.Path == "" {
+			return File{}, &Error{Code: "bad_answer", Err: j.errorf("the server answers %s to somebody who has nothing", answer.Status)}
+		}
+		j.say("the server still has the file that is in the cache: %s", have.Path)
+		return have, nil
+	case http.StatusPartialContent:
+		if part.from.Total, err = j.continues(answer, began, done); err != nil {
+			return File{}, err
+		}
+		part.done = done
+		j.say("going on after %d bytes", done)
+	case http.StatusRequestedRangeNotSatisfiable:
+		return File{}, j.anew("the server has no more of it than the %d bytes that are there", done)
+	default:
+		if done > 0 {
+			j.say("the server has another file by now, or cannot go on: starting anew")
+		}
+	}
+	return j.receive(ctx, part, func(b []byte) (int, error) {
+		n, err := answer.Body.Read(b)
+		if n > 0 {
+			watchdog.Reset(j.cache.stall())
+		}
+		return n, orCause(ctx, err)
+	})
+}
+
+// orCause is why ctx ended, where that is why something failed.
+func orCause(ctx context.Context, err error) error {
+	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// anew forgets what has arrived and fails for this time.
+func (j *job) anew(format string, args ...any) error {
+	if err := j.drop(); err != nil {
+		return j.local(err)
+	}
+	return &Error{Code: "bad_answer", Err: j.errorf(format+": starting anew", args...), passing: true}
+}
+
+// continues checks that an answer goes on where the part ends, and with the same
+// file, and returns how long that is.
+func (j *job) continues(answer *http.Response, began source, done int64) (total int64, err error) {
+	said := answer.Header.Get("Content-Range")
+	span, size, _ := strings.Cut(strings.TrimPrefix(said, "bytes "), "/")
+	first, last, _ := strings.Cut(span, "-")
+	from, fromErr := strconv.ParseInt(first, 10, 64)
+	to, toErr := strconv.ParseInt(last, 10, 64)
+	total, totalErr := strconv.ParseInt(size, 10, 64)
+	if totalErr != nil {
+		total, totalErr = -1, nil
+		if size != "*" {
+			totalErr = errors.New(size)
+		}
+	}
+	if err := errors.Join(fromErr, toErr, totalErr); err != nil || from != done || done == 0 || total >= 0 && to != total-1 {
+		return 0, j.anew("the server was asked for bytes %d-, and answers with %q", done, said)
+	}
+	if total < 0 {
+		total = to + 1
+	}
+	if began.Total >= 0 && total != began.Total {
+		return 0, j.anew("it had %d bytes, and has %d now", began.Total, total)
+	}
+	if v := began.validator(); v != "" && (source{ETag: answer.Header.Get("ETag"), LastModified: answer.Header.Get("Last-Modified")}).differs(began) {
+		return 0, j.anew("the server goes on with another file than it began with")
+	}
+	return total, nil
+}
+
+// differs reports whether a server said two different things of two files. What
+// it does not say again is no difference.
+func (s source) differs(other source) bool {
+	return s.ETag != "" && other.ETag != "" && s.ETag != other.ETag ||
+		s.LastModified != "" && other.LastModified != "" && s.LastModified != other.LastModified
+}
+
+// arrival is a file that is arriving.
+type arrival struct {
+	from source
+	done int64 // bytes that are there
+}
+
+type readFunc func([]byte) (int, error)
+
+func (r readFunc) Read(b []byte) (int, error) { return r(b) }
+
+// receive writes what arrives behind what is there, and makes it a file of the
+// cache when it is all there and what was wanted.
+func (j *job) receive(ctx context.Context, a arrival, body readFunc) (File, error) {
+	resumed := a.done > 0
+	file, sum, err := j.open(&a)
+	if err != nil {
+		return File{}, j.local(err)
+	}
+	done, err := j.copy(ctx, io.MultiWriter(file, sum), body, a)
+	// What has arrived is worth keeping also where the rest does not.
+	closed := errors.Join(file.Sync(), file.Close())
+	if err != nil {
+		return File{}, err
+	}
+	if closed != nil {
+		return File{}, j.local(closed)
+	}
+	got := hex.EncodeToString(sum.Sum(nil))
+	if want := strings.ToLower(j.request.SHA256); want != "" && got != want {
+		if resumed {
+			return File{}, j.anew("what was there and what came do not make the file that is wanted")
+		}
+		return File{}, errors.Join(j.wrongDigest(got), j.drop())
+	}
+	f := File{Path: j.path(wholeStem + got), SHA256: got, Size: done}
+	if err := j.publish(a.from, f); err != nil {
+		return File{}, j.local(err)
+	}
+	return f, nil
+}
+
+// open opens the part at its end, and hashes what is in it.
+func (j *job) open(a *arrival) (*os.File, hash.Hash, error) {
+	sum := sha256.New()
+	flags := os.O_RDWR | os.O_CREATE
+	if a.done == 0 {
+		if err := remove(j.path(partName)); err != nil {
+			return nil, nil, err
+		}
+		text, err := json.Marshal(a.from)
+		if err != nil {
+			return nil, nil, err
+		}
+		// What the bytes are of is known before the first is there.
+		if err := atomicfile.Write(j.path(sourceName), text, 0o600); err != nil {
+			return nil, nil, err
+		}
+	}
+	file, err := os.OpenFile(j.path(partName), flags, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := io.CopyN(sum, file, a.done); err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return file, sum, nil
+}
+
+// copy takes what arrives, to the end of the file.
+func (j *job) copy(ctx context.Context, to io.Writer, body readFunc, a arrival) (done int64, err error) {
+	done = a.done
+	step := max(a.from.Total/20, 1)
+	if a.from.Total < 0 {
+		step = 16 << 20
+	}
+	told := done
+	buffer := make([]byte, 256<<10)
+	for {
+		n, err := body.Read(buffer)
+		if n > 0 {
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return done, j.local(err)
+			}
+			done += int64(n)
+			if done-told >= step || done == a.from.Total {
+				told = done
+				j.request.Watch(Progress{Done: done, Total: a.from.Total})
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF) && (a.from.Total < 0 || done == a.from.Total):
+			return done, nil
+		case errors.Is(err, io.EOF):
+			return done, j.brokenOff(io.ErrUnexpectedEOF, done, a.from.Total)
+		case err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errStalled):
+			return done, context.Cause(ctx)
+		case err != nil:
+			return done, j.brokenOff(err, done, a.from.Total)
+		}
+	}
+}
+
+// publish puts a file in place: what is known of it first, for a file without
+// that is only asked for again.
+func (j *job) publish(from source, f File) error {
+	from.SHA256, from.Total = f.SHA256, f.Size
+	text, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Write(j.path(originName), text, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(j.path(partName), f.Path); err != nil {
+		return err
+	}
+	return errors.Join(j.dropWholes(filepath.Base(f.Path)), remove(j.path(sourceName)), atomicfile.SyncDir(j.folder))
+}
+
+func closeQuietly(c io.Closer) {
+	_ = c.Close() //nolint:errcheck // it was only read
+}

@@ -1,0 +1,120 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+)
+
+// Error says why a file could not be had. Code is stable: bad_url, no_server,
+// not_found, refused, server_error, stalled, cut_off, bad_answer, wrong_sha256,
+// cache, disk_full.
+type Error struct {
+	Code string
+	Seen []string // what was observed, a line each
+	Next []string // what to type or do, a line each
+	Err  error
+
+	passing bool // it may be over at the next attempt
+}
+
+// Error returns the cause.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// failed says what was attempted.
+func (j *job) failed(doing string, err error) error {
+	return fmt.Errorf("download %s: %s: %w", redacted(j.request.URL), doing, err)
+}
+
+func (j *job) errorf(format string, args ...any) error {
+	return fmt.Errorf("download %s: "+format, append([]any{redacted(j.request.URL)}, args...)...)
+}
+
+// unanswered says why a request got no answer.
+func (j *job) unanswered(err error) error {
+	var at *url.Error
+	if errors.As(err, &at) {
+		err = at.Err // the address is in the message already
+	}
+	e := &Error{Code: "no_server", Err: j.errorf("no answer: %w", err), passing: true}
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, errStalled):
+		e.Code, e.Err = "stalled", j.errorf("the server said nothing for %s", j.cache.stall())
+	case errors.As(err, &dns) && dns.IsNotFound:
+		e.Err, e.passing = j.errorf("there is no server %s", dns.Name), false
+		e.Next = []string{"see that the address is right, and that this machine can look names up"}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e.Err = j.errorf("nothing listens there")
+		e.Next = []string{"see that the address is right and the server runs"}
+	}
+	return e
+}
+
+// refusal says what an answer means that brings no file; nil: it brings one.
+func (j *job) refusal(r *http.Response) error {
+	from := ""
+	if last := r.Request.URL.Redacted(); last != redacted(j.request.URL) {
+		from = " (from " + last + ", where it leads)"
+	}
+	e := &Error{Err: j.errorf("the server answers %s%s", r.Status, from)}
+	switch code := r.StatusCode; {
+	case code == http.StatusOK || code == http.StatusPartialContent || code == http.StatusNotModified ||
+		code == http.StatusRequestedRangeNotSatisfiable:
+		return nil
+	case code == http.StatusNotFound || code == http.StatusGone:
+		e.Code, e.Next = "not_found", []string{"see that the address is right: the server has nothing there"}
+	case code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusProxyAuthRequired:
+		e.Code, e.Next = "refused", []string{"see that anybody may read it: vmctl logs in nowhere"}
+	case code == http.StatusTooManyRequests || code >= 500:
+		e.Code, e.passing = "server_error", true
+		e.Next = []string{"it may be over in a while: try again"}
+	default:
+		e.Code = "bad_answer"
+	}
+	return e
+}
+
+// brokenOff says how a server stopped in the middle.
+func (j *job) brokenOff(err error, done, total int64) error {
+	at := fmt.Sprintf("after %d bytes", done)
+	if total >= 0 {
+		at = fmt.Sprintf("after %d of %d bytes", done, total)
+	}
+	e := &Error{Code: "cut_off", Err: j.errorf("the connection broke %s: %w", at, err), passing: true}
+	switch {
+	case errors.Is(err, errStalled):
+		e.Code, e.Err = "stalled", j.errorf("nothing arrived for %s, %s", j.cache.stall(), at)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.Err = j.errorf("the server ended it %s", at)
+	}
+	return e
+}
+
+// wrongDigest says that the server has another file than the one that is wanted.
+func (j *job) wrongDigest(got string) error {
+	return &Error{
+		Code: "wrong_sha256",
+		Seen: []string{"wanted sha256 " + j.request.SHA256, "found sha256 " + got},
+		Next: []string{
+			"see with whoever offers it what the digest is: the file was changed, or somebody else answers",
+			fmt.Sprintf("if the file is right, write sha256 = %q", got),
+		},
+		Err: j.errorf("it is another file than the one that is wanted: its sha256 is %s, not %s", got, j.request.SHA256),
+	}
+}
+
+var errStalled = errors.New("nothing arrived")
+
+func isFull(err error) bool {
+	var path *fs.PathError
+	return errors.As(err, &path) && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT))
+}

@@ -1,0 +1,280 @@
+// Package fetch downloads files over HTTP into a cache, so that each is there
+// whole or not at all: a download that was interrupted goes on where it stopped,
+// unless the file has changed meanwhile; what arrives is hashed; of several
+// processes that want the same file one downloads it, and the others wait.
+package fetch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"vmctl/internal/lockfile"
+)
+
+// Cache is a folder of downloads, one folder for each. Its methods may be called
+// from several goroutines and processes.
+type Cache struct {
+	Dir   string         // made on first use, 0700
+	Owner lockfile.Owner // who downloads, for others that wait
+	// Stall ends an attempt during which nothing arrives; 0: a minute.
+	Stall time.Duration
+	// Sleep is how attempts are kept apart; nil: time passes.
+	Sleep func(context.Context, time.Duration) error
+
+	mu   sync.Mutex
+	turn map[string]chan struct{} // of this process, by folder: full while one is at work
+}
+
+// Request is what to get.
+type Request struct {
+	URL    string // http or https
+	SHA256 string // hex; "": whatever the server has now
+	// Watch is called whenever another twentieth of the file has arrived, or 16 MiB
+	// of one whose size is unknown, and at the turns of a download. It may be nil,
+	// and never blocks for long.
+	Watch func(Progress)
+}
+
+// Progress is how far a download is.
+type Progress struct {
+	Done, Total int64  // bytes; Total is -1 while it is unknown
+	Note        string // what happened, in words; "": bytes arrived
+}
+
+// File is a file of the cache. It stays as it is until somebody removes it.
+type File struct {
+	Path   string
+	SHA256 string // hex
+	Size   int64  // bytes
+}
+
+// The names in the folder of one download.
+const (
+	partName   = "part"          // what has arrived
+	sourceName = "part.json"     // of which file that is the beginning
+	wholeStem  = "sha256-"       // the whole file, named by its digest
+	originName = "origin.json"   // where it is from
+	lockName   = "lock"          //
+	digestSize = sha256.Size * 2 // hex
+)
+
+// Get returns the file at an address. What is in the cache already is downloaded
+// again only where r names no digest and the server says that it has another
+// file by now; a server that cannot be asked leaves the one that is there.
+//
+// Its error is an *Error, or that of an ended ctx. What has arrived is kept for
+// the next Get, unless the disk is full or it is not what was wanted.
+func (c *Cache) Get(ctx context.Context, r Request) (File, error) {
+	at, err := url.Parse(r.URL)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return File{}, &Error{
+			Code: "bad_url", Err: fmt.Errorf("download %s: not an http or https address", redacted(r.URL)),
+		}
+	}
+	if r.Watch == nil {
+		r.Watch = func(Progress) {}
+	}
+	j := &job{cache: c, request: r, folder: filepath.Join(c.Dir, keyOf(r))}
+	if err := os.MkdirAll(j.folder, 0o700); err != nil {
+		return File{}, j.local(err)
+	}
+	unlock, err := j.lock(ctx)
+	if err != nil {
+		return File{}, err
+	}
+	f, err := j.get(ctx)
+	if free := unlock(); free != nil {
+		err = errors.Join(err, free)
+	}
+	return f, err
+}
+
+// Remove takes a file out of the cache: the next Get downloads it anew.
+func (c *Cache) Remove(ctx context.Context, r Request) error {
+	j := &job{cache: c, request: r, folder: filepath.Join(c.Dir, keyOf(r))}
+	if _, err := os.Stat(j.folder); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	unlock, err := j.lock(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(j.drop(), j.dropWholes(""), remove(j.path(originName)), unlock())
+}
+
+// keyOf names the folder of a download. Another digest is another file, whatever
+// the server has.
+func keyOf(r Request) string {
+	sum := sha256.Sum256([]byte(r.URL + "\n" + strings.ToLower(r.SHA256)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// job is one Get under way.
+type job struct {
+	cache   *Cache
+	request Request
+	folder  string
+}
+
+func (j *job) path(name string) string { return filepath.Join(j.folder, name) }
+
+func (j *job) say(format string, args ...any) {
+	j.request.Watch(Progress{Total: -1, Note: fmt.Sprintf(format, args...)})
+}
+
+// whole returns the file that is in the cache; its Path is "" where there is
+// none. Of two, which a killed process leaves, either is as good: the
+// server is asked.
+func (j *job) whole() (File, error) {
+	all, err := j.wholes()
+	if err != nil || len(all) == 0 {
+		return File{}, err
+	}
+	path := j.path(all[0])
+	info, err := os.Stat(path)
+	if err != nil {
+		return File{}, j.local(err)
+	}
+	return File{Path: path, SHA256: strings.TrimPrefix(all[0], wholeStem), Size: info.Size()}, nil
+}
+
+// wholes lists the whole files of the folder, of which there is one at most
+// unless a process was killed.
+func (j *job) wholes() ([]string, error) {
+	entries, err := os.ReadDir(j.folder)
+	if err != nil {
+		return nil, j.local(err)
+	}
+	var all []string
+	for _, e := range entries {
+		if digest, ok := strings.CutPrefix(e.Name(), wholeStem); ok && len(digest) == digestSize && e.Type().IsRegular() {
+			all = append(all, e.Name())
+		}
+	}
+	return all, nil
+}
+
+// dropWholes removes the whole files but one.
+func (j *job) dropWholes(keep string) error {
+	all, err := j.wholes()
+	for _, name := range all {
+		if name != keep {
+			err = errors.Join(err, remove(j.path(name)))
+		}
+	}
+	return err
+}
+
+// drop removes what has arrived of a file that is not whole.
+func (j *job) drop() error { return errors.Join(remove(j.path(partName)), remove(j.path(sourceName))) }
+
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// attempts bounds how often a download is begun or gone on with in one Get.
+const attempts = 4
+
+func (j *job) get(ctx context.Context) (File, error) {
+	have, err := j.whole()
+	if err != nil {
+		return File{}, err
+	}
+	if have.Path != "" && j.request.SHA256 != "" {
+		j.request.Watch(Progress{Done: have.Size, Total: have.Size, Note: "it is in the cache: " + have.Path})
+		return have, nil
+	}
+	for n := 1; ; n++ {
+		f, err := j.attempt(ctx, have)
+		if err == nil {
+			return f, nil
+		}
+		if ctx.Err() != nil {
+			return File{}, context.Cause(ctx)
+		}
+		var failed *Error
+		if !errors.As(err, &failed) || !failed.passing {
+			return File{}, err
+		}
+		if have.Path != "" {
+			j.say("%v: using the copy of it in the cache, %s", failed, have.Path)
+			return have, nil
+		}
+		if n == attempts {
+			return File{}, j.kept(failed)
+		}
+		j.say("%v: trying again", failed)
+		if err := j.cache.sleep(ctx, time.Duration(n)*time.Second); err != nil {
+			return File{}, err
+		}
+	}
+}
+
+// kept adds what a failed download left for the next one.
+func (j *job) kept(e *Error) error {
+	if info, err := os.Stat(j.path(partName)); err == nil && info.Size() > 0 {
+		e.Next = append(e.Next, fmt.Sprintf("try again: it goes on after the %d bytes that are there", info.Size()))
+	}
+	return e
+}
+
+func (c *Cache) sleep(ctx context.Context, d time.Duration) error {
+	if c.Sleep != nil {
+		return c.Sleep(ctx, d)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (c *Cache) stall() time.Duration {
+	if c.Stall > 0 {
+		return c.Stall
+	}
+	return time.Minute
+}
+
+// client follows redirects, but not from https to http.
+func client() (*http.Client, func()) {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true}
+	return &http.Client{
+		Transport: transport,
+		CheckRedirect: func(next *http.Request, via []*http.Request) error {
+			if len(via) >= 10 {
+				return errors.New("it leads from one address to the next, ten times over")
+			}
+			if next.URL.Scheme != "https" && via[len(via)-1].URL.Scheme == "https" {
+				return fmt.Errorf("it leads from https to %s, which anybody in between can change", next.URL.Redacted())
+			}
+			return nil
+		},
+	}, transport.CloseIdleConnections
+}
+
+// redacted is an address without its password.
+func redacted(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return fmt.Sprintf("%q", address)
+	}
+	return u.Redacted()
+}

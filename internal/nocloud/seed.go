@@ -1,0 +1,151 @@
+// Package nocloud writes the seed of a guest that cloud-init sets up: a small
+// CD-ROM with what the NoCloud source reads (cloud-init's documentation,
+// reference/datasources/nocloud). What the user wrote stays as it is; what lets
+// vmctl in is joined to it.
+package nocloud
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Seed is what a guest is told.
+type Seed struct {
+	InstanceID string // another one makes cloud-init set the guest up anew
+	Hostname   string
+	Access     *Access // nil: nobody is let in by it
+	// UserData and NetworkConfig are the user's, as they are; "" is none. A guest
+	// without a network configuration asks for addresses on its first card.
+	UserData, NetworkConfig string
+}
+
+// Access is who may log in, and by which key the guest is known.
+type Access struct {
+	User        string // made if there is none, and may become root by sudo
+	Authorized  string // line of authorized_keys
+	HostPrivate string // ed25519, in OpenSSH's format
+	HostPublic  string // line of the .pub file
+}
+
+// textLimit bounds what a user wrote, in bytes. cloud-init has no limit on a disk:
+// who needs more puts it into the image.
+const textLimit = 1 << 20
+
+// file is one file of the seed.
+type file struct{ name, content string }
+
+// files are the files of the seed, sorted by name. The same seed gives the same
+// bytes.
+func (s Seed) files() ([]file, error) {
+	meta, err := json.Marshal(map[string]string{"instance-id": s.InstanceID, "local-hostname": s.Hostname})
+	if err != nil {
+		return nil, err
+	}
+	user, err := s.userData()
+	if err != nil {
+		return nil, err
+	}
+	// JSON is YAML, and needs no rules of its own about what to quote.
+	all := []file{{"meta-data", string(meta) + "\n"}}
+	if s.NetworkConfig != "" {
+		all = append(all, file{"network-config", s.NetworkConfig})
+	}
+	return append(all, file{"user-data", user}), nil
+}
+
+// Digest identifies what is in the seed: equal for equal seeds, in hex.
+func (s Seed) Digest() (string, error) {
+	files, err := s.files()
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(h, "%s %d\n%s", f.name, len(f.content), f.content)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// WithoutKeys is the seed of a guest that has its keys: cloud-init takes it for
+// the same instance, and keeps what it has set up.
+func (s Seed) WithoutKeys() Seed {
+	s.Access = nil
+	return s
+}
+
+// userData joins what vmctl needs to what the user wrote.
+func (s Seed) userData() (string, error) {
+	if err := Check(s.UserData); err != nil {
+		return "", err
+	}
+	if s.Access == nil {
+		if s.UserData == "" {
+			return cloudConfig + "\n{}\n", nil
+		}
+		return s.UserData, nil
+	}
+	own, err := s.access()
+	if err != nil {
+		return "", err
+	}
+	if s.UserData == "" {
+		return own, nil
+	}
+	return join(partOf(s.UserData), part{kind: "text/cloud-config", text: own}), nil
+}
+
+// cloudConfig is how cloud-init knows its own configuration.
+const cloudConfig = "#cloud-config"
+
+// merge says how cloud-init joins vmctl's part to what comes before it: lists
+// grow, and where both say something the user's word stands.
+type merge struct {
+	Name     string   `json:"name"`
+	Settings []string `json:"settings"`
+}
+
+type config struct {
+	MergeHow    []merge           `json:"merge_how"`
+	SSHKeys     map[string]string `json:"ssh_keys"`
+	DisableRoot *bool             `json:"disable_root,omitempty"`
+	Authorized  []string          `json:"ssh_authorized_keys,omitempty"`
+	Users       []any             `json:"users,omitempty"`
+}
+
+type user struct {
+	Name       string   `json:"name"`
+	Sudo       string   `json:"sudo"`
+	Shell      string   `json:"shell"`
+	LockPasswd bool     `json:"lock_passwd"`
+	Authorized []string `json:"ssh_authorized_keys"`
+}
+
+// access is the part of the user data that lets vmctl in.
+func (s Seed) access() (string, error) {
+	a := s.Access
+	c := config{
+		MergeHow: []merge{
+			{"list", []string{"append"}}, {"dict", []string{"no_replace", "recurse_list"}}, {"str", []string{}},
+		},
+		SSHKeys: map[string]string{"ed25519_private": a.HostPrivate, "ed25519_public": strings.TrimSpace(a.HostPublic)},
+	}
+	if a.User == "root" {
+		no := false
+		c.DisableRoot, c.Authorized = &no, []string{a.Authorized}
+	} else {
+		if !namesUsers.MatchString(s.UserData) { // a list of users is the whole list, unless it says otherwise
+			c.Users = append(c.Users, "default")
+		}
+		c.Users = append(c.Users, user{
+			Name: a.User, Sudo: "ALL=(ALL) NOPASSWD:ALL", Shell: "/bin/bash", LockPasswd: true, Authorized: []string{a.Authorized},
+		})
+	}
+	text, err := json.MarshalIndent(c, "", " ")
+	if err != nil {
+		return "", err
+	}
+	return cloudConfig + "\n" + string(text) + "\n", nil
+}

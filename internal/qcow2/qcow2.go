@@ -1,0 +1,127 @@
+// Package qcow2 reads the header of a qcow2 disk image, and says in words what a
+// file that is none looks like and how to make one of it.
+//
+// The format is QEMU's, docs/interop/qcow2.txt.
+package qcow2
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Header is what the header of an image says.
+type Header struct {
+	Version     uint32
+	VirtualSize uint64 // bytes of the disk that a guest sees
+	BackingFile string // "": the image stands for itself
+	DataFile    bool   // its content is in another, raw file
+	Encrypted   bool
+	Dirty       bool // it was in use when its writer ended: its counts may be wrong
+	Corrupt     bool // QEMU found it damaged
+	Extended    bool // by a feature that this package does not know, and that a reader must
+	tables      uint64
+}
+
+// Features that a reader must know (incompatible_features).
+const (
+	featureDirty = 1 << iota
+	featureCorrupt
+	featureDataFile
+	featureCompression // another way to compress: QEMU reads it
+	featureExtendedL2
+)
+
+const (
+	magic        = "QFI\xfb"
+	headerSize2  = 72
+	headerSize3  = 104
+	nameLimit    = 1023
+	minClusters  = 9
+	maxClusters  = 21
+	maxL1Entries = 32 << 20 / 8 // QEMU's own bound
+)
+
+// Read reads the header of a file of that many bytes. What is no image, or too
+// short to be the whole of one, is a *FormatError.
+func Read(r io.ReaderAt, size int64) (Header, error) {
+	begin := make([]byte, max(headerSize3, probeSize))
+	n, err := r.ReadAt(begin, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Header{}, fmt.Errorf("read its header: %w", err)
+	}
+	begin = begin[:n]
+	if !bytes.HasPrefix(begin, []byte(magic)) {
+		return Header{}, guess(begin)
+	}
+	if n < headerSize2 {
+		return Header{}, short(size)
+	}
+	h, raw := Header{}, begin
+	h.Version = binary.BigEndian.Uint32(raw[4:])
+	if h.Version != 2 && h.Version != 3 {
+		return Header{}, &FormatError{
+			Seen: fmt.Sprintf("it is a QEMU image of version %d, and a virtual machine needs version 2 or 3", h.Version), Fix: Convert,
+		}
+	}
+	h.VirtualSize = binary.BigEndian.Uint64(raw[24:])
+	h.Encrypted = binary.BigEndian.Uint32(raw[32:]) != 0
+	if h.Version == 3 {
+		if n < headerSize3 {
+			return Header{}, short(size)
+		}
+		h.features(binary.BigEndian.Uint64(raw[72:]))
+	}
+	if err := h.readTables(raw); err != nil {
+		return Header{}, err
+	}
+	if size >= 0 && h.tables > uint64(size) {
+		return Header{}, short(size)
+	}
+	h.BackingFile, err = backing(r, raw)
+	return h, err
+}
+
+func (h *Header) features(bits uint64) {
+	h.Dirty = bits&featureDirty != 0
+	h.Corrupt = bits&featureCorrupt != 0
+	h.DataFile = bits&featureDataFile != 0
+	h.Extended = bits&^(featureDirty|featureCorrupt|featureDataFile|featureCompression|featureExtendedL2) != 0
+}
+
+// readTables finds how far the tables reach that every image has.
+func (h *Header) readTables(raw []byte) error {
+	bits := binary.BigEndian.Uint32(raw[20:])
+	l1, l1At := uint64(binary.BigEndian.Uint32(raw[36:])), binary.BigEndian.Uint64(raw[40:])
+	counts, countsAt := uint64(binary.BigEndian.Uint32(raw[56:])), binary.BigEndian.Uint64(raw[48:])
+	const far = 1 << 56 // offsets have 56 bits
+	if bits < minClusters || bits > maxClusters || l1 > maxL1Entries || l1At >= far || countsAt >= far || h.VirtualSize >= 1<<63 {
+		return &FormatError{Seen: "its header makes no sense: the file is damaged", Fix: FetchAgain}
+	}
+	h.tables = max(l1At+l1*8, countsAt+counts<<bits)
+	return nil
+}
+
+// backing reads the name of the image that this one only holds changes to.
+func backing(r io.ReaderAt, raw []byte) (string, error) {
+	at, n := binary.BigEndian.Uint64(raw[8:]), binary.BigEndian.Uint32(raw[16:])
+	if at == 0 || n == 0 {
+		return "", nil
+	}
+	if n > nameLimit || at > 1<<maxClusters {
+		return "", &FormatError{Seen: "its header makes no sense: the file is damaged", Fix: FetchAgain}
+	}
+	name := make([]byte, n)
+	if _, err := r.ReadAt(name, int64(at)); err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the name of its backing file: %w", err)
+	}
+	return string(name), nil
+}
+
+func short(size int64) error {
+	return &FormatError{
+		Seen: fmt.Sprintf("it ends in the middle, after %d bytes: it was not copied or downloaded to its end", size), Fix: FetchAgain,
+	}
+}
