@@ -6,7 +6,7 @@ set -eu
 
 root=$1
 
-printf 'virtio_pci\nvirtio_blk\next4\n' >>"$root/etc/initramfs-tools/modules"
+printf '%s\n' virtio_pci virtio_blk virtio_scsi virtio_net ext4 sr_mod isofs >>"$root/etc/initramfs-tools/modules"
 chroot "$root" update-initramfs -u
 
 echo 'LABEL=vmroot / ext4 noatime,errors=remount-ro 0 1' >"$root/etc/fstab"
