@@ -3,22 +3,23 @@
 # Guests are built outside the tree, once for all clones.
 CACHE := $(or $(VMCTL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vmctl)
 GUEST := $(CACHE)/guest/tiny
+DEBIAN := $(CACHE)/guest/debian
 
 VERSION := $(or $(shell git describe --tags --always --dirty 2>/dev/null),unknown)
-SCRIPTS := $(wildcard scripts/*.sh) .ci/run guest/tiny.sh guest/tiny/init guest/tiny/etc/udhcpc/default.script \
+SCRIPTS := $(wildcard scripts/*.sh) .ci/run guest/tiny.sh guest/debian.sh guest/debian/setup.sh guest/tiny/init guest/tiny/etc/udhcpc/default.script \
 	guest/tiny/etc/acpi/PWRF/00000080
 
 # libvirt's library is opened at run time: no headers to build with, and a clear error where it is missing.
 TAGS := libvirt_dlopen
 # The version is set below; a clone of another owner, as in a container, has no other that git would tell to go.
 BUILD := go build -buildvcs=false -trimpath
-GO_TEST := VMCTL_TEST_GUEST='$(GUEST)' CGO_ENABLED=1 go test -tags $(TAGS)
+GO_TEST := VMCTL_TEST_GUEST='$(GUEST)' VMCTL_TEST_IMAGE='$(DEBIAN)' CGO_ENABLED=1 go test -tags $(TAGS)
 LINT := go tool -modfile=tools/go.mod golangci-lint
 
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build guest test-host test short race crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
+.PHONY: help quickstart build guest image test-host test short race crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,8 +34,12 @@ guest: ## build the tiny guest that tests and the quickstart boot
 	@scripts/deps.sh guest
 	@guest/tiny.sh '$(GUEST)'
 
+image: ## build the Debian guest, which cloud-init sets up, that tests of images boot
+	@scripts/deps.sh image
+	@guest/debian.sh '$(DEBIAN)'
+
 # What tests of real systems need.
-test-host: guest
+test-host: guest image
 	@scripts/deps.sh build run test
 	@scripts/libvirtd.sh
 

@@ -95,6 +95,17 @@ func plants() []plant {
 		{rule: "hcl", dir: "state", imp: "github.com/hashicorp/hcl/v2/hclsyntax"},
 		{dir: "planner", imp: "github.com/hashicorp/hcl/v2"},
 
+		{rule: "internal", dir: "internal/fetch", imp: "vmctl/providers"},
+		{dir: "internal/fetch", imp: "vmctl/internal/lockfile"},
+		{rule: "http", dir: "providers/libvirt", imp: "net/http"},
+		{dir: "internal/fetch", imp: "net/http"},
+		{dir: "internal/fetch", imp: "net/http/httptest", inTest: true},
+		{dir: "providers/libvirt", imp: "net/url"},
+
+		{rule: "diskfs", dir: "providers/libvirt", imp: "github.com/diskfs/go-diskfs/filesystem/iso9660"},
+		{dir: "internal/nocloud", imp: "github.com/diskfs/go-diskfs/filesystem/iso9660"},
+		{dir: "providers/libvirt", imp: "vmctl/internal/qcow2"},
+
 		{rule: "libraries", dir: "executor", imp: "github.com/pkg/errors"},
 		{rule: "libraries", dir: "executor", imp: "math/rand"},
 		{rule: "libraries", dir: "executor", imp: "github.com/stretchr/testify/assert", inTest: true},
@@ -151,6 +162,7 @@ func plants() []plant {
 
 // libraries are stand-ins for modules of others: module path, file, content.
 var libraries = [][3]string{
+	{"github.com/diskfs/go-diskfs", "filesystem/iso9660/iso9660.go", "package iso9660\n"},
 	{"github.com/hashicorp/hcl/v2", "hcl.go", "package hcl\n"},
 	{"github.com/hashicorp/hcl/v2", "hclsyntax/hclsyntax.go", "package hclsyntax\n"},
 	{"github.com/pkg/errors", "errors.go", "package errors\n"},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -114,7 +113,4 @@ func (j *job) wrongDigest(got string) error {
 
 var errStalled = errors.New("nothing arrived")
 
-func isFull(err error) bool {
-	var path *fs.PathError
-	return errors.As(err, &path) && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT))
-}
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

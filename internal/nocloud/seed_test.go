@@ -52,7 +52,11 @@ func read(t *testing.T, s nocloud.Seed) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	system, err := iso9660.Read(backend.New(f, true), 0, 0, 0)
 	if err != nil {
 		t.Fatal(err)
