@@ -20,7 +20,7 @@ func (d *decoder) short(a *hclsyntax.Attribute, shape Block, p place) cty.Value 
 			continue
 		}
 		if path := p.join(known.Name).plain; d.supports != nil && !d.supports(path) {
-			d.add(mistake(a.NameRange, "Unsupported attribute", "Provider %s does not support `%s`.", d.provider, p.plain))
+			d.add(mistake(a.NameRange, "Unsupported attribute", "Provider %s does not support `%s`. Remove it, or use another provider.", d.provider, p.plain))
 		}
 		values[known.Name] = d.attribute(a, known, shape, p)
 	}

@@ -60,6 +60,10 @@ func (l *loader) providerReference(d *declarations, n *node, expr hclsyntax.Expr
 			t = t[:3]
 		}
 	}
+	if ref, ok := instanceByDot(d, t); ok {
+		l.diags = append(l.diags, mistake(expr.Range(), "Invalid key", "The instances of `%s` are named by their keys: write `%s`.", ref.Block(), ref))
+		return
+	}
 	if diags.HasErrors() || t.RootName() != "provider" || len(t) != 3 || stepName(t[1]) == "" || stepName(t[2]) == "" {
 		l.diags = append(l.diags, mistake(expr.Range(), "Invalid provider",
 			"Write the provider as a reference without quotes, for example `provider = %s`.", refs[0]))
@@ -83,8 +87,23 @@ func (l *loader) providerReference(d *declarations, n *node, expr hclsyntax.Expr
 	}
 	n.resource.provider, n.resource.providerKey = ref, key
 	if key != nil {
-		l.refer(d, n, scope{owner: n.name, each: n.resource.forEach != nil, plain: true}, key)
+		l.refer(d, n, scope{owner: n.name, each: n.resource.forEach != nil, plain: "The provider of " + quoteName(n.name)}, key)
 	}
+}
+
+// instanceByDot is the provider that provider.libvirt.host.a probably means.
+func instanceByDot(d *declarations, t hcl.Traversal) (ProviderRef, bool) {
+	if len(t) != 4 || t.RootName() != "provider" {
+		return ProviderRef{}, false
+	}
+	last, dotted := t[3].(hcl.TraverseAttr)
+	ref := ProviderRef{Type: stepName(t[1]), Name: stepName(t[2])}
+	b, declared := d.providers[ref]
+	if !dotted || !declared || b.Body.Attributes["for_each"] == nil {
+		return ProviderRef{}, false
+	}
+	ref.Key = last.Name
+	return ref, true
 }
 
 // builtIn is the provider of resources that name none.

@@ -52,7 +52,7 @@ func canonicalUnit(a Attr, v cty.Value) (cty.Value, string) {
 		return cty.NilVal, bareNumberText(a, v)
 	}
 	if v.Type() != cty.String && v.Type() != cty.DynamicPseudoType {
-		return cty.NilVal, fmt.Sprintf("must be a text like %s, not a %s.", example(a), v.Type().FriendlyName())
+		return cty.NilVal, fmt.Sprintf("must be a text like %s, not %s.", example(a), aType(v.Type()))
 	}
 	if !v.IsKnown() {
 		return cty.UnknownVal(cty.Number), ""
@@ -161,6 +161,9 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 		return cty.StringVal(strconv.FormatUint(port, 10)), ""
 	case SHA256:
 		sum := strings.ToLower(text)
+		if bare, prefixed := strings.CutPrefix(sum, "sha256:"); prefixed && sha256Pattern.MatchString(bare) {
+			return cty.NilVal, "begins with \"sha256:\". Write the 64 digits alone."
+		}
 		if !sha256Pattern.MatchString(sum) {
 			return cty.NilVal, fmt.Sprintf("is %q, which is no SHA-256: that has 64 hexadecimal digits, and `sha256sum FILE` prints it.", shorten(text))
 		}
@@ -198,18 +201,29 @@ func withoutNulls(v cty.Value) cty.Value {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }
 
-// wanting is a type for people.
-func wanting(ty cty.Type) string {
-	switch ty {
-	case cty.Bool:
+// wanting is what an attribute takes, for people.
+func wanting(a Attr) string {
+	switch {
+	case a.Type == cty.Bool:
 		return "true or false"
-	case cty.Number:
+	case a.Type == cty.Number:
 		return "a number"
-	case cty.String:
+	case a.Type == cty.String:
 		return "a text"
-	default:
+	case a.Form == Ceilings:
 		return "a map like { memory = \"restart\" }"
+	default:
+		return "a map like { name = \"value\" }"
 	}
+}
+
+// aType is a type with its article.
+func aType(ty cty.Type) string {
+	name := ty.FriendlyNameForConstraint()
+	if strings.ContainsRune("aeiou", rune(name[0])) {
+		return "an " + name
+	}
+	return "a " + name
 }
 
 // conversionText is an error of a conversion with the place in the value.
@@ -245,10 +259,10 @@ func indexText(key cty.Value) string {
 
 func wrongType(a Attr, v cty.Value, err error) string {
 	if v.IsKnown() && v.Type() == cty.String {
-		return fmt.Sprintf("must be %s, not %q.", wanting(a.Type), shorten(v.AsString()))
+		return fmt.Sprintf("must be %s, not %q.", wanting(a), shorten(v.AsString()))
 	}
 	if a.Type.IsPrimitiveType() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
-		return fmt.Sprintf("must be %s, not a %s.", wanting(a.Type), v.Type().FriendlyNameForConstraint())
+		return fmt.Sprintf("must be %s, not %s.", wanting(a), aType(v.Type()))
 	}
 	return fmt.Sprintf("has the wrong type: %s.", conversionText(err))
 }

@@ -61,6 +61,8 @@ func (d *decoder) unknownName(found found, shape Block, path string) {
 		d.add(mistake(rng, "Attribute expected", "`%s` is an attribute: write `%s = …`.", name, name))
 	case name == "count":
 		d.add(mistake(rng, "Unknown "+kind, "There is no `count`: use `for_each`, for example `for_each = toset([\"a\", \"b\"])`."))
+	case name == "provider" && shape.isInside():
+		d.add(mistake(rng, "Unknown "+kind, "`%s` has the provider of the VM that it is inside of. Remove `provider`.", d.owner))
 	default:
 		d.add(mistake(rng, "Unknown "+kind, "%s has no %s `%s`.%s", d.called(path), kind, name, didYouMean(name, namesIn(shape))))
 	}
@@ -86,14 +88,14 @@ func (d *decoder) checkAttrSupport(a *hclsyntax.Attribute, known Attr, shape Blo
 		return
 	}
 	if path := p.join(a.Name).plain; !d.supports(path) {
-		d.add(mistake(a.NameRange, "Unsupported attribute", "Provider %s does not support `%s`.", d.provider, path))
+		d.add(mistake(a.NameRange, "Unsupported attribute", "Provider %s does not support `%s`. Remove it, or use another provider.", d.provider, path))
 	}
 }
 
 // checkSupport asks the same about a block in which nothing is written.
 func (d *decoder) checkSupport(b *hclsyntax.Block, p place) {
 	if d.supports != nil && len(b.Body.Attributes) == 0 && !d.supports(p.plain) {
-		d.add(mistake(b.TypeRange, "Unsupported block", "Provider %s does not support `%s`.", d.provider, p.plain))
+		d.add(mistake(b.TypeRange, "Unsupported block", "Provider %s does not support `%s`. Remove it, or use another provider.", d.provider, p.plain))
 	}
 }
 

@@ -59,9 +59,18 @@ func dump(t testing.TB, c *spec.Config) string {
 		dumpValue(&b, "    ", r.Want)
 		b.WriteString("  policy\n")
 		dumpValue(&b, "    ", r.Policy)
+		if r.Inside != (spec.Address{}) {
+			fmt.Fprintf(&b, "  inside %s\n", r.Inside)
+		}
+		for _, f := range r.Missing {
+			fmt.Fprintf(&b, "  missing %s: %s: %s\n", f.Path, f.Summary, f.Detail)
+		}
 		for _, d := range r.Defaults {
 			fmt.Fprintf(&b, "  %s = %s (%s)\n", d.Path, spec.FormatValue(r.Address.Kind, d.Path, d.Value), d.Origin)
 		}
+	}
+	for _, i := range c.Imports {
+		fmt.Fprintf(&b, "\nimport %s as %s at line %d\n", i.ID, i.To, i.Range.Start.Line)
 	}
 	outputs, diags := c.Outputs(nil)
 	if diags.HasErrors() {

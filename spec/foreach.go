@@ -32,7 +32,7 @@ func (w *world) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool)
 	if diags.HasErrors() {
 		return nil, false
 	}
-	items, summary, problem := forEachItems(value)
+	items, summary, problem := forEachItems(value, "resources")
 	if summary == unknownForEach && r.tainted {
 		return nil, false
 	}
@@ -48,8 +48,9 @@ func (w *world) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool)
 
 const unknownForEach = "Unknown for_each"
 
-// forEachItems takes a for_each value apart, or says what is wrong with it.
-func forEachItems(value cty.Value) (items []item, summary, problem string) {
+// forEachItems takes a for_each value apart, or says what is wrong with it. what
+// is what there is one of for each key.
+func forEachItems(value cty.Value, what string) (items []item, summary, problem string) {
 	if value.IsMarked() {
 		return nil, "Sensitive for_each", "is sensitive: its keys would be shown as addresses."
 	}
@@ -57,13 +58,13 @@ func forEachItems(value cty.Value) (items []item, summary, problem string) {
 	isMap := ty.IsMapType() || ty.IsObjectType()
 	switch {
 	case !value.IsKnown() || ty.IsSetType() && !value.IsNull() && !value.IsWhollyKnown():
-		return nil, unknownForEach, "must be known before anything is observed: it decides which resources there are. Use variables, locals and attributes that the spec sets."
+		return nil, unknownForEach, "must be known before anything is observed: it decides which " + what + " there are. Use variables, locals and attributes that the spec sets."
 	case value.IsNull():
 		return nil, "Invalid for_each", "is null. Write a map, or a set of strings; `{}` makes none."
 	case ty.IsTupleType() || ty.IsListType():
 		return nil, "Invalid for_each", "is a list, whose elements have no keys: write `toset([…])`."
 	case !isMap && !ty.IsSetType():
-		return nil, "Invalid for_each", "is a " + ty.FriendlyName() + ". Write a map, or a set of strings like `toset([\"a\", \"b\"])`."
+		return nil, "Invalid for_each", "is " + aType(ty) + ". Write a map, or a set of strings like `toset([\"a\", \"b\"])`."
 	}
 	if isMap {
 		values := value.AsValueMap()

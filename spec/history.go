@@ -173,6 +173,8 @@ func (d *declarations) notDeclared(c *Config, to Address) string {
 	switch {
 	case to.Key == "" && len(keys) > 0:
 		return fmt.Sprintf("`%s` has `for_each`, and an object is one of it: write for example `%s[%q]`.", to, to, keys[0])
+	case d.resources[to.Block()] != nil && len(keys) == 0 && to.Key != "":
+		return fmt.Sprintf("`%s` has no `for_each`: write `%s` without a key.", to.Block(), to.Block())
 	case d.resources[to.Block()] != nil && len(keys) > 0:
 		return fmt.Sprintf("`%s` has no key %q.%s", to.Block(), shorten(to.Key), keysHint(to.Key, keys))
 	default:
@@ -203,6 +205,10 @@ func (l *loader) addressIn(b *hclsyntax.Block, attr string) (Address, bool) {
 	}
 	addr := Address{Kind: Kind(t.RootName()), Name: stepName(t[1])}
 	if len(t) == 3 {
+		if _, dotted := t[2].(hcl.TraverseAttr); dotted {
+			l.at(b, attr, "Invalid address", "Write the address of the resource alone: `%s = %s`.", attr, addr)
+			return Address{}, false
+		}
 		index, ok := t[2].(hcl.TraverseIndex)
 		if !ok || index.Key.Type() != cty.String || index.Key.AsString() == "" {
 			l.at(b, attr, "Invalid address", "An instance is named by its key, for example `%s[\"a\"]`.", addr)

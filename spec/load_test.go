@@ -24,7 +24,7 @@ import (
 // row L50: a kernel that is missing, empty or no file
 func TestBroken(t *testing.T) {
 	archives, err := filepath.Glob("testdata/broken/*.txtar")
-	if err != nil || len(archives) < 40 {
+	if err != nil || len(archives) < 80 {
 		t.Fatalf("found %d archives: %v", len(archives), err)
 	}
 	for _, path := range archives {
@@ -71,7 +71,7 @@ func write(t testing.TB, path string, content []byte) {
 }
 
 // inputs reads the comment of an archive: --var, --var-file, variables of the
-// environment, `version V` and `unsupported PATH`.
+// environment, `version V`, and `unsupported PATH` or `unsupported KIND:`.
 func inputs(a *txtar.Archive) spec.Inputs {
 	in := spec.Inputs{ProviderTypes: []string{"libvirt", "sim"}, Version: "0.1.0"}
 	unsupported := map[string]bool{}
@@ -90,7 +90,9 @@ func inputs(a *txtar.Archive) spec.Inputs {
 			in.Environ = append(in.Environ, line)
 		}
 	}
-	in.Supports = func(_ string, _ spec.Kind, path string) bool { return !unsupported[path] }
+	in.Supports = func(_ string, kind spec.Kind, path string) bool {
+		return !unsupported[path] && (path != "" || !unsupported[string(kind)+":"])
+	}
 	return in
 }
 

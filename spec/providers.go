@@ -50,9 +50,9 @@ func (l *loader) providerBlock(e *evaluator, ref ProviderRef) []Provider {
 	n := &node{name: name{"provider", ref.Type + "." + ref.Name}, rng: b.DefRange()}
 	forEach := b.Body.Attributes["for_each"]
 	if forEach != nil {
-		l.refer(e.declared, n, scope{owner: n.name, plain: true}, forEach.Expr)
+		l.refer(e.declared, n, scope{owner: n.name, plain: quoteName(n.name)}, forEach.Expr)
 	}
-	l.refer(e.declared, n, scope{owner: n.name, each: forEach != nil, plain: true}, expressions(b.Body, providerShapes[ref.Type])...)
+	l.refer(e.declared, n, scope{owner: n.name, each: forEach != nil, plain: quoteName(n.name)}, expressions(b.Body, providerShapes[ref.Type])...)
 	items, ok := l.providerKeys(e, n, forEach)
 	if !ok || len(items) == 0 { // mistakes in it count all the same
 		l.providerInstance(e, n, ref, decoding{item: item{value: cty.DynamicVal}, quiet: true, each: true})
@@ -95,7 +95,7 @@ func (l *loader) providerKeys(e *evaluator, n *node, forEach *hclsyntax.Attribut
 	if diags.HasErrors() {
 		return nil, false
 	}
-	items, summary, problem := forEachItems(value)
+	items, summary, problem := forEachItems(value, "providers")
 	if problem != "" && (summary != unknownForEach || !e.base.needsTainted(n)) {
 		l.diags = append(l.diags, mistake(forEach.Expr.Range(), summary, "`for_each` of `%s` %s", n.name, problem))
 	}
@@ -139,7 +139,7 @@ func (w *world) providerOf(n *node, ctx *hcl.EvalContext, quiet bool) (ProviderR
 	case v.ContainsMarked():
 		problem = "is sensitive, and would be shown."
 	case err != nil:
-		problem = fmt.Sprintf("is a %s; the keys of a provider are texts.", v.Type().FriendlyName())
+		problem = fmt.Sprintf("is %s; the keys of a provider are texts.", aType(v.Type()))
 	case !key.IsKnown():
 		problem = "must be known before anything is observed. Use variables, locals and attributes that the spec sets."
 		if quiet {

@@ -69,9 +69,9 @@ func (d *declarations) references(expr hclsyntax.Expression, scope scope) ([]ref
 type scope struct {
 	owner name // what the expression belongs to
 	each  bool // whether each.key and each.value exist
-	// plain allows variables and locals only: these values are needed before
-	// anything is observed.
-	plain bool
+	// plain allows variables and locals only: what it names is needed before
+	// anything is observed. "": resources are allowed.
+	plain string
 }
 
 func (d *declarations) reference(t hcl.Traversal, in scope) (reference, *hcl.Diagnostic) {
@@ -94,9 +94,9 @@ func (d *declarations) reference(t hcl.Traversal, in scope) (reference, *hcl.Dia
 		return ref, mistake(ref.rng, "Not built in yet", "`%s` blocks are not built in yet.", root)
 	}
 	if _, ok := resourceShapes[Kind(root)]; ok {
-		if in.plain {
+		if in.plain != "" {
 			return ref, mistake(ref.rng, "Unexpected reference",
-				"%s is needed before any resource is looked at: use variables and locals only.", quoteName(in.owner))
+				"%s is needed before any resource is looked at: use variables and locals only.", in.plain)
 		}
 		return d.resourceReference(ref, t, in)
 	}
@@ -165,7 +165,7 @@ func (d *declarations) elsewhere(ref reference) string {
 func eachExists(ref reference, in scope) *hcl.Diagnostic {
 	switch {
 	case !in.each:
-		return mistake(ref.rng, "No for_each here", "`each` exists only in a resource that has `for_each`.")
+		return mistake(ref.rng, "No for_each here", "`each` exists only in a block that has `for_each`, and not in that itself.")
 	case ref.name != "key" && ref.name != "value":
 		return mistake(ref.rng, "Incomplete reference", "Write `each.key` or `each.value`.")
 	}

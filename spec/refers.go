@@ -21,7 +21,7 @@ type referral struct {
 func (d *decoder) referred(v cty.Value, known Attr, p place, owner string) cty.Value {
 	unknown := cty.UnknownVal(cty.String)
 	own := ownAddressOf(v)
-	if !v.IsKnown() || !own.IsKnown() {
+	if undecided := !v.IsKnown() && !v.Type().IsPrimitiveType(); undecided || !own.IsKnown() {
 		if !d.quiet {
 			d.add(mistake(p.rng, "Unknown value",
 				"`%s` of `%s` must be known before anything is observed. Use variables, locals and attributes that the spec sets.", p.path, owner))
@@ -75,7 +75,7 @@ func (d *decoder) noReference(v cty.Value, known Attr) string {
 			}
 		}
 	}
-	return fmt.Sprintf("is a %s, and no %s as a whole.%s", v.Type().FriendlyName(), known.Refers, d.example(known))
+	return fmt.Sprintf("is %s, and no %s as a whole.%s", aType(v.Type()), known.Refers, d.example(known))
 }
 
 func (d *decoder) example(known Attr) string {

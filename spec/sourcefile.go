@@ -21,14 +21,14 @@ func sourceProblem(text string) string {
 	}
 	u, err := url.Parse(text)
 	switch {
+	case err == nil && u.Scheme == "file" && u.Path != "":
+		return fmt.Sprintf("is %q. Write the path alone: %q.", shorten(text), shorten(u.Path))
 	case err != nil || u.Host == "":
 		return "is no URL that can be fetched. Write for example \"https://example.org/debian.qcow2\", or the path of a file."
 	case u.User != nil:
 		return "has a user name or a password in it, which would be kept in the state and shown in plans. Fetch the file yourself, and write its path."
 	case u.Scheme == "http" || u.Scheme == "https":
 		return ""
-	case u.Scheme == "file":
-		return fmt.Sprintf("is %q. Write the path alone: %q.", shorten(text), shorten(u.Path))
 	default:
 		return fmt.Sprintf("is %q, and vmctl fetches by http and https only. Write such a URL, or the path of a file.", shorten(text))
 	}

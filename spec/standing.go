@@ -41,6 +41,11 @@ func (b Block) within() (Attr, bool) {
 	return a, ok && a.Refers == VM
 }
 
+func (b Block) isInside() bool {
+	_, inside := b.within()
+	return inside
+}
+
 // supports asks a type of provider about the attributes of a block; nil:
 // everything is supported, or nothing is known of the type. A kind that it does
 // not support as such is said here.
@@ -50,7 +55,7 @@ func (w *world) supports(n *node, typ string) func(path string) bool {
 		return nil
 	}
 	if !w.in.Supports(typ, kind, "") {
-		w.diags = append(w.diags, mistake(n.resource.TypeRange, "Unsupported kind", "Provider %s does not support `%s` blocks.", typ, kind))
+		w.diags = append(w.diags, mistake(n.resource.TypeRange, "Unsupported kind", "Provider %s does not support `%s` blocks. Remove it, or use another provider.", typ, kind))
 		return nil
 	}
 	return func(path string) bool { return w.in.Supports(typ, kind, path) }

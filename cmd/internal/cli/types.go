@@ -27,9 +27,19 @@ func builtInTypes(env Env) map[string]providers.Type {
 
 func (a *app) typeNames() []string { return slices.Sorted(maps.Keys(a.types)) }
 
+// typeOf is the type that manages a kind: a type of provider, or what is inside of
+// its VMs.
+func (a *app) typeOf(providerType string, kind spec.Kind) providers.Type {
+	t := a.types[providerType]
+	if _, known := t.Kinds[kind]; !known && t.Inside != nil {
+		return *t.Inside
+	}
+	return t
+}
+
 // check says what a type of provider could never make.
 func (a *app) check(providerType string, kind spec.Kind, want cty.Value) []spec.Flaw {
-	t := a.types[providerType]
+	t := a.typeOf(providerType, kind)
 	if t.Check == nil {
 		return nil
 	}
@@ -39,7 +49,7 @@ func (a *app) check(providerType string, kind spec.Kind, want cty.Value) []spec.
 // supports reports whether a type of provider knows an attribute of a kind, or
 // the block that it is in; with no path, whether it knows the kind.
 func (a *app) supports(providerType string, kind spec.Kind, path string) bool {
-	attrs, known := a.types[providerType].Kinds[kind]
+	attrs, known := a.typeOf(providerType, kind).Kinds[kind]
 	if path == "" {
 		return known
 	}
