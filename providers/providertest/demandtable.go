@@ -1,11 +1,14 @@
 package providertest
 
-// demands are what the suite asks of a provider. The numbers are of the rules in
-// the design.
-var demands = []struct {
+// demand is one thing that is asked of a provider.
+type demand struct {
 	name  string
 	check func(*stage)
-}{
+}
+
+// demands are what the suite asks of a provider. The numbers are of the rules in
+// the design.
+var demands = []demand{
 	{"a VM is made, marked, and removed without a trace", life},                 // 1
 	{"observing writes nothing", observing},                                     // 2
 	{"a step refuses another object, and done again says so", exact},            // 12
@@ -27,4 +30,21 @@ var demands = []struct {
 	{"steps are pure, total and well formed", pure},                             // 11
 	{"an ended context ends all work", cancelled},                               // 15
 	{"different VMs are changed side by side", concurrent},                      // 16
+}
+
+// diskDemands are what the suite asks of a provider of disks.
+var diskDemands = []demand{
+	{"a disk is made, marked, and removed without a trace", diskLife},               // 1
+	{"a disk grows in place, used or not", growth},                                  // 3
+	{"a disk does not shrink, and is replaced for another format", diskVerdicts},    // 3
+	{"a disk is attached to what runs, and detached by a restart", attachAndDetach}, // 3
+	{"a disk moves from one VM to another, and outlives both", moves},               // 11
+	{"a disk that is in use elsewhere stays", inUse},                                // 5
+	{"a disk that is half made is absent, and completed", halfMade},                 // 14
+	{"a step on a disk refuses another object, and done again says so", diskExact},  // 12
+	{"another's disk of the name is left alone", foreignDisk},                       // 5
+	{"a disk that others made is imported", importedDisk},                           // 5
+	{"a VM that others made is imported", importedVM},                               // 5
+	{"a disk of a system that does not answer is not gone", unreachableDisk},        // 6
+	{"steps on disks are pure, total and well formed", diskPure},                    // 11
 }

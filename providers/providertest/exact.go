@@ -16,11 +16,12 @@ func exact(s *stage) {
 	dev.insist(dev.change(providers.Destroy))
 }
 
-// insist carries a change out. Each of its steps is first tried on another
+// insist carries a change out, and returns the last result. Each of its steps is first tried on another
 // object than the plan saw, then done, and then done once more with what it was
 // first done with, as after a crash that lost its result.
-func (a *actor) insist(c providers.Change) {
+func (a *actor) insist(c providers.Change) providers.Result {
 	a.t.Helper()
+	var last providers.Result
 	expect := map[providers.ID]string{}
 	if c.Object != nil {
 		expect[c.Object.ID] = c.Object.Fingerprint
@@ -42,10 +43,12 @@ func (a *actor) insist(c providers.Change) {
 		same(a.t, step.Op+", done again: the fingerprint", first.Fingerprint, second.Fingerprint)
 		same(a.t, step.Op+", done again: gone", first.Gone, second.Gone)
 		expect[step.Object] = second.Fingerprint
+		last = second
 	}
 	if c.Action != providers.Destroy {
 		a.want, a.generation = c.Want, c.Generation
 	}
+	return last
 }
 
 // refused demands that a step is stale that expects something else, and that it

@@ -45,6 +45,26 @@ type World struct {
 	Blind func(o providers.Object)
 	// Cut changes the settings so that the system gives no answer.
 	Cut func(w *World)
+	// Disks is how the suite acts on disks.
+	Disks Disks
+}
+
+// Disks are the disks of a system, as the suite acts on them.
+type Disks struct {
+	// Want is a small disk of at most 8 MiB, and Policy how it is treated.
+	Want, Policy cty.Value
+	// Foreign makes a disk of that name as somebody else would, without a mark. look
+	// says what it is like, and importID is what it is called in an import.
+	Foreign func(name string) (importID string, look func() string)
+	// Attach defines a VM of that name that uses a disk, as somebody else would. It
+	// is off.
+	Attach func(vm string, o providers.Object)
+	// Fill writes into a disk as a guest would, within its first MiB, and Filled
+	// reports whether that is still there.
+	Fill   func(o providers.Object)
+	Filled func(o providers.Object) bool
+	// Halve leaves of a disk what is left of one whose making was killed: its mark.
+	Halve func(o providers.Object)
 }
 
 // Edit is another value of an attribute.
@@ -58,6 +78,13 @@ func Run(t *testing.T, h Harness) {
 	for _, d := range demands {
 		t.Run(d.name, func(t *testing.T) {
 			d.check(newStage(t, h.New(t)))
+		})
+	}
+	for _, d := range diskDemands {
+		t.Run(d.name, func(t *testing.T) {
+			if w := h.New(t); w.Disks.Want != cty.NilVal { // until every provider has disks
+				d.check(newStage(t, w))
+			}
 		})
 	}
 }

@@ -36,6 +36,9 @@ type actor struct {
 	values     cty.Value // as a record would have them
 	generation uint64
 	was        []spec.Address // earlier addresses
+	policy     cty.Value
+	uses       []*actor     // disks
+	imports    providers.ID // what it is called that is to become this address's; "": it is to be made
 }
 
 // done is a step with what came of it.
@@ -81,8 +84,15 @@ func (s *stage) reopen() {
 func (s *stage) actor(label string) *actor {
 	return &actor{
 		stage: s, address: spec.Address{Kind: spec.VM, Name: label}, name: s.Settings.Project.Name + "." + label,
-		id: s.newID(), want: s.Want, values: cty.NilVal, generation: 1,
+		id: s.newID(), want: s.Want, values: cty.NilVal, generation: 1, policy: s.Policy,
 	}
+}
+
+// disk is an actor that is a disk.
+func (s *stage) disk(label string) *actor {
+	a := s.actor(label)
+	a.address.Kind, a.want, a.policy = spec.Disk, s.Disks.Want, s.Disks.Policy
+	return a
 }
 
 // newID chooses an ID that no other stage chooses: several may share a system.
@@ -103,23 +113,46 @@ func (s *stage) observe(known ...providers.Known) providers.Inventory {
 }
 
 func (a *actor) known() providers.Known {
-	return providers.Known{Address: a.address, Kind: spec.VM, ID: a.id, Name: a.name, Prior: a.values, Want: a.want}
+	k := providers.Known{Address: a.address, Kind: a.address.Kind, ID: a.id, Name: a.name, Prior: a.values, Want: a.want, Import: a.imports}
+	if a.imports != "" {
+		k.ID = ""
+	}
+	return k
+}
+
+// see observes the actor with all that it uses.
+func (a *actor) see() providers.Inventory {
+	a.t.Helper()
+	known := []providers.Known{a.known()}
+	for _, used := range a.uses {
+		known = append(known, used.known())
+	}
+	return a.observe(known...)
+}
+
+// used is what a change is told of what the actor uses.
+func (a *actor) used() map[spec.Address]providers.Used {
+	all := map[spec.Address]providers.Used{}
+	for _, used := range a.uses {
+		all[used.address] = providers.Used{Kind: used.address.Kind, ID: used.id, Name: used.name}
+	}
+	return all
 }
 
 // find observes, and returns the actor's object; nil: it is absent.
 func (a *actor) find() *providers.Object {
 	a.t.Helper()
-	inv := a.observe(a.known())
-	if why, partial := inv.Partial[spec.VM]; partial {
+	inv := a.see()
+	if why, partial := inv.Partial[a.address.Kind]; partial {
 		a.t.Fatalf("the listing is incomplete: %s", why)
 	}
 	for _, u := range inv.Unknown {
-		if u.ID == a.id || u.Name == a.name {
+		if u.Kind == a.address.Kind && (u.ID == a.id || u.Name == a.name) {
 			a.t.Fatalf("%s could not be read: %s", a.name, u.Reason)
 		}
 	}
 	for i, o := range inv.Objects {
-		if o.ID == a.id {
+		if o.Kind == a.address.Kind && o.ID == a.id {
 			return &inv.Objects[i]
 		}
 	}
@@ -141,14 +174,17 @@ func (a *actor) change(action providers.Action, edits ...Edit) providers.Change 
 	a.t.Helper()
 	o := a.find()
 	c := providers.Change{
-		Address: a.address, Kind: spec.VM, Action: action, Name: a.name, ID: a.id, Object: o,
+		Address: a.address, Kind: a.address.Kind, Action: action, Name: a.name, ID: a.id, Object: o, Uses: a.used(),
 		Prior: a.values, Want: a.want, Policy: a.Policy, Generation: a.generation, Was: a.was,
+	}
+	if a.address.Kind != spec.VM { // a VM is treated as the world says now
+		c.Policy = a.policy
 	}
 	for _, e := range edits {
 		before := attribute(o.Attrs, e.Path)
-		judge := a.Type.Kinds[spec.VM][e.Path].Judge
+		judge := a.Type.Kinds[a.address.Kind][e.Path].Judge
 		if judge == nil {
-			a.t.Fatalf("an edit of %s replaces the VM", e.Path)
+			a.t.Fatalf("an edit of %s replaces it", e.Path)
 		}
 		c.Edits = append(c.Edits, providers.Edit{
 			Path: e.Path, Before: before, After: e.Value, Verdict: judge(before, e.Value, o.Running != nil && *o.Running),
@@ -176,7 +212,7 @@ func (a *actor) steps(c providers.Change) []providers.Step {
 
 func (a *actor) work(c providers.Change, step providers.Step, expect string) providers.Work {
 	return providers.Work{
-		Step: step, Expect: expect, Prior: a.values, Want: c.Want, Policy: c.Policy, Generation: c.Generation, Replaced: c.Replaced, Was: c.Was,
+		Step: step, Expect: expect, Prior: a.values, Want: c.Want, Uses: c.Uses, Policy: c.Policy, Generation: c.Generation, Replaced: c.Replaced, Was: c.Was,
 	}
 }
 
@@ -229,7 +265,7 @@ func (a *actor) try(c providers.Change) ([]done, *providers.Failure) {
 		if failure != nil {
 			return all, failure
 		}
-		if r.ID != step.Object {
+		if r.ID != step.Object && a.imports == "" {
 			a.t.Errorf("%s: the result is of %q, and the step was on %q", step.Op, r.ID, step.Object)
 		}
 		if r.Gone != (r.Fingerprint == "") {

@@ -81,7 +81,10 @@ func (a *actor) checkSteps(c providers.Change) {
 	}
 	a.checkSilence(c.Action, steps)
 	state := "absent"
-	if c.Object != nil {
+	switch {
+	case c.Object != nil && c.Kind != spec.VM:
+		state = providers.StateOff
+	case c.Object != nil:
 		state = c.Object.State
 	}
 	last := 0

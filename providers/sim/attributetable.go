@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
@@ -25,6 +27,14 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"ssh.identity": {Judge: live(sshReason)},
 		"ssh.host_key": {Judge: live(sshReason)},
 
+		"additional_disk.disk": {Judge: judgeDisks},
+		"additional_disk":      {Judge: judgeDisks},
+		"image":                {},
+		"root_disk":            {},
+		"root_disk.size":       {Judge: judgeSize},
+		"cloud_init":           {Judge: atStart("the guest reads it when it starts")},
+		"restart_triggers":     {Judge: atStart("that is what they are for")},
+
 		"ssh.wait":         {Judge: live(policyReason)},
 		"ssh.wait_timeout": {Judge: live(policyReason)},
 		"start":            {Judge: live(policyReason)},
@@ -39,6 +49,18 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"address":  {Computed: true},
 		"ssh_port": {Computed: true},
 		"ports":    {Computed: true},
+	},
+	spec.Disk: {
+		"name":   {},
+		"size":   {Judge: judgeSize},
+		"format": {},
+
+		"on_stale_lock": {Judge: live(policyReason)},
+		"lifecycle":     {Judge: live(policyReason)},
+		"timeouts":      {Judge: live(policyReason)},
+
+		"id":   {Computed: true},
+		"path": {Computed: true},
 	},
 }
 
@@ -68,4 +90,35 @@ func judgeForwards(before, after cty.Value, running bool) providers.Verdict {
 		return providers.Verdict{Applies: providers.Refused, Reason: err.Error()}
 	}
 	return atStart("its process gets its forwarded ports when it starts")(before, after, running)
+}
+
+// judgeDisks attaches to a VM that runs, and takes nothing from it: the guest may
+// be using it.
+func judgeDisks(before, after cty.Value, running bool) providers.Verdict {
+	if _, err := disksOf(after, nil); err != nil {
+		return providers.Verdict{Applies: providers.Refused, Reason: err.Error()}
+	}
+	had, gets := addresses(before), addresses(after)
+	if !running || !slices.ContainsFunc(had, func(a string) bool { return !slices.Contains(gets, a) }) {
+		return live("attached where it is, running or not")(before, after, running)
+	}
+	return atStart("the guest may be using what is detached")(before, after, running)
+}
+
+func addresses(disks cty.Value) []string {
+	if !known(disks) {
+		return nil
+	}
+	var all []string
+	for _, e := range disks.AsValueSlice() {
+		all = append(all, text(e, "disk"))
+	}
+	return all
+}
+
+func judgeSize(before, after cty.Value, _ bool) providers.Verdict {
+	if known(before) && known(after) && after.LessThan(before).True() {
+		return providers.Verdict{Applies: providers.Refused, Reason: "a disk does not shrink: what is at its end would be lost"}
+	}
+	return providers.Verdict{Applies: providers.Live, Reason: "grows in place, running or not"}
 }

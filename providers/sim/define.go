@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 
 	"vmctl/providers"
 )
@@ -36,8 +37,17 @@ func (j *job) redefine(ctx context.Context) (providers.Result, error) {
 
 // isWanted reports whether the VM's file says what is wanted.
 func (j *job) isWanted() bool {
-	return j.seen.onDisk && j.seen.Config != nil && reflect.DeepEqual(*j.seen.Config, j.want) &&
-		j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address
+	return j.seen.onDisk && j.seen.Config != nil && j.seen.Owner != nil && reflect.DeepEqual(*j.seen.Config, j.want) &&
+		j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address && j.hasAll()
+}
+
+// hasAll reports whether a VM that runs has every disk that is wanted.
+func (j *job) hasAll() bool {
+	if !j.seen.on() || j.seen.run == nil {
+		return true
+	}
+	has := names(j.seen.run.With.Disks)
+	return !slices.ContainsFunc(j.want.Disks, func(a attached) bool { return !slices.Contains(has, a.Name) })
 }
 
 // put writes a VM's file: the mark first, then what belongs to it, and then what
@@ -50,12 +60,26 @@ func (j *job) put(ctx context.Context, f vmFile) (providers.Result, error) {
 	if j.half() {
 		return providers.Result{}, errors.Join(j.injected(), j.writeVM(half))
 	}
+	if err := errors.Join(j.disksThere(j.want.Disks), j.free(j.want.Disks)); err != nil {
+		return providers.Result{}, err
+	}
+	if err := j.attach(ctx); err != nil {
+		return providers.Result{}, err
+	}
 	if f.Config == nil && !f.Weightless {
 		if err := errors.Join(j.writeVM(half), j.makeRoot(f)); err != nil {
 			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
 		}
 	}
+	if err := j.growRoot(f); err != nil {
+		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+	}
 	f.Config = &j.want
+	if f.Run != nil && j.seen.on() { // it is weightless, and nobody else would say what it runs with
+		run := *f.Run
+		run.With.Disks = j.want.Disks
+		f.Run = &run
+	}
 	if err := j.writeVM(f); err != nil {
 		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
 	}

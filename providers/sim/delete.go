@@ -49,7 +49,7 @@ func (j *job) delete() (providers.Result, error) {
 
 func (j *job) removeAll(f vmFile) error {
 	if !f.Weightless {
-		if _, err := j.unlock(f.Name); err != nil {
+		if _, err := j.unlock(j.rootLock(f.Name)); err != nil {
 			return err
 		}
 		if err := errors.Join(remove(j.logPath(f.ID)), remove(j.rootPath(f.Name))); err != nil {

@@ -40,6 +40,10 @@ func (t *task) do(ctx context.Context) (providers.Result, error) {
 	switch t.Address.Kind {
 	case spec.VM:
 		return (&job{task: *t, rules: rulesOf(t.Policy)}).do(ctx)
+	case spec.Disk:
+		return (&diskJob{task: *t}).do(ctx)
+	case spec.GuestFile: // of the inside of a VM
+		fallthrough
 	default:
 		panic("unknown kind " + string(t.Address.Kind))
 	}
@@ -61,8 +65,8 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, err
 	}
 	switch j.Op {
-	case opDefine, opRedefine, opStart:
-		want, err := configOf(j.Want)
+	case opDefine, opRedefine, opDetach, opStart:
+		want, err := configOf(j.Want, j.Uses)
 		if err != nil {
 			return providers.Result{}, err
 		}
@@ -76,6 +80,8 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 		return j.define(ctx)
 	case opRedefine:
 		return j.redefine(ctx)
+	case opDetach:
+		return j.detach(ctx)
 	case opStart:
 		return j.start(ctx)
 	case opWaitReady:
@@ -121,7 +127,7 @@ func (j *job) nameTaken(by vmFile) error {
 }
 
 // mine fails unless the VM that was seen is the one that vmctl made for this
-// address. Nothing else is ever acted on.
+// address, or is just being given to it. Nothing else is ever acted on.
 func (j *job) mine() error {
 	if j.seen == nil || j.owns(j.seen.vmFile) {
 		return nil
@@ -132,10 +138,16 @@ func (j *job) mine() error {
 	}
 }
 
+// marksAnew reports whether the object may bear no mark, as it is being imported.
+func (t *task) marksAnew() bool { return t.Args[argImport] == yes }
+
 // owns reports whether vmctl made a VM for the address of this step, or for one
-// that it had before.
+// that it had before, or whether it is being imported.
 func (j *job) owns(f vmFile) bool {
-	return f.Owner != nil && j.Bears(f.Owner.Address) && f.oursFor(j.settings.Project, f.Owner.Address)
+	if f.Owner == nil {
+		return j.marksAnew()
+	}
+	return j.Bears(f.Owner.Address) && f.oursFor(j.settings.Project, f.Owner.Address)
 }
 
 // expected fails unless the VM is just as the plan, or the step before, left it.
@@ -144,18 +156,23 @@ func (j *job) expected() error {
 	if j.seen != nil {
 		now = j.seen.fingerprint()
 	}
-	if now == j.Expect {
+	return j.stale(now, "VM", j.Name)
+}
+
+// stale fails unless now, the fingerprint of the object, is the expected one.
+func (t *task) stale(now, what, name string) error {
+	if now == t.Expect {
 		return nil
 	}
 	f := &providers.Failure{Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"}}
 	switch {
-	case j.Expect == "":
-		f.Err = fmt.Errorf("%s %s: VM %s (%s) exists, and the plan was made when it did not", j.Op, j.Address, j.seen.Name, j.seen.ID)
+	case t.Expect == "":
+		f.Err = fmt.Errorf("%s %s: %s %s (%s) exists, and the plan was made when it did not", t.Op, t.Address, what, name, t.Object)
 	case now == "":
-		f.Err = fmt.Errorf("%s %s: VM %s (%s) is gone since the plan was made", j.Op, j.Address, j.Name, j.Object)
+		f.Err = fmt.Errorf("%s %s: %s %s (%s) is gone since the plan was made", t.Op, t.Address, what, name, t.Object)
 	default:
-		f.Seen = differences(j.Expect, now)
-		f.Err = fmt.Errorf("%s %s: VM %s was changed since the plan was made", j.Op, j.Address, j.seen.Name)
+		f.Seen = differences(t.Expect, now)
+		f.Err = fmt.Errorf("%s %s: %s %s was changed since the plan was made", t.Op, t.Address, what, name)
 	}
 	return f
 }

@@ -104,11 +104,15 @@ func want() cty.Value {
 			"kernel": cty.StringVal("vmlinuz"), "kernel_sha256": cty.StringVal("ab"), "initrd": cty.NullVal(cty.String),
 			"initrd_sha256": cty.NullVal(cty.String), "cmdline": cty.StringVal("quiet"),
 		}),
-		"port_forward": cty.ListValEmpty(forwardType()),
+		"port_forward": cty.ListValEmpty(forwardType()), "additional_disk": cty.ListValEmpty(attachedType()),
 		"ssh": cty.ObjectVal(map[string]cty.Value{
 			"user": cty.StringVal("root"), "identity": cty.NullVal(cty.String), "host_key": cty.StringVal("pin"),
 		}),
 	})
+}
+
+func attachedType() cty.Type {
+	return cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String})
 }
 
 func forwardType() cty.Type {
@@ -297,8 +301,56 @@ func (h *house) world(weightless bool) *providertest.World {
 			}
 			h.end(h.t.Context(), h.processOf(o.ID))
 		},
+		Disks: h.disks(),
 	}
 	return w
+}
+
+// disks are those of the host, for the conformance suite.
+func (h *house) disks() providertest.Disks {
+	const work = "work of the guest"
+	return providertest.Disks{
+		Want: diskWant(8 << 20), Policy: diskPolicy("unlock"),
+		Foreign: func(name string) (string, func() string) {
+			h.write(h.diskPath(name), strings.Repeat("theirs\n", 1<<17))
+			return name, func() string { return h.read(h.diskPath(name)) }
+		},
+		Attach: func(vm string, o providers.Object) {
+			h.write(h.vmPath(vm), `{"format":1,"id":"other","name":"`+vm+`","config":{"cpus":1,"memory":1,"accel":"tcg","disks":[{"name":"`+o.Name+`"}]}}`)
+		},
+		Fill: func(o providers.Object) {
+			f, err := os.OpenFile(h.diskPath(o.Name), os.O_WRONLY, 0)
+			if err == nil {
+				_, err = f.WriteAt([]byte(work), 4096)
+				err = errors.Join(err, f.Close())
+			}
+			if err != nil {
+				h.t.Fatal(err)
+			}
+		},
+		Filled: func(o providers.Object) bool { return strings.Contains(h.read(h.diskPath(o.Name)), work) },
+		Halve: func(o providers.Object) {
+			if err := os.Remove(h.diskPath(o.Name)); err != nil {
+				h.t.Fatal(err)
+			}
+		},
+	}
+}
+
+func (h *house) diskPath(name string) string { return filepath.Join(h.dir, "disks", name+".disk") }
+
+func diskWant(size int64) cty.Value {
+	return cty.ObjectVal(map[string]cty.Value{
+		"name": cty.NullVal(cty.String), "size": cty.NumberIntVal(size), "format": cty.StringVal("qcow2"), "fs_type": cty.NullVal(cty.String),
+	})
+}
+
+func diskPolicy(onStaleLock string) cty.Value {
+	return cty.ObjectVal(map[string]cty.Value{
+		"on_stale_lock": cty.StringVal(onStaleLock),
+		"lifecycle":     cty.ObjectVal(map[string]cty.Value{"prevent_destroy": cty.False, "on_change": cty.MapValEmpty(cty.String)}),
+		"timeouts":      cty.ObjectVal(map[string]cty.Value{"create": cty.NumberIntVal(60), "delete": cty.NumberIntVal(60)}),
+	})
 }
 
 var dev = spec.Address{Kind: spec.VM, Name: "dev"}

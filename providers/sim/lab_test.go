@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +55,18 @@ func (l *lab) observe() providers.Inventory {
 	return inv
 }
 
+// vm is the VM as it is observed, nil if there is none.
+func (l *lab) vm() *providers.Object {
+	l.t.Helper()
+	inv := l.observe()
+	for i := range inv.Objects {
+		if inv.Objects[i].Kind == spec.VM {
+			return &inv.Objects[i]
+		}
+	}
+	return nil
+}
+
 // sees demands what is observed of the VM.
 func (l *lab) sees(want string) {
 	l.t.Helper()
@@ -76,8 +90,8 @@ func (l *lab) described() string {
 	for _, u := range inv.Unknown {
 		lines = append(lines, fmt.Sprintf("%s unknown: %s", u.Name, u.Reason))
 	}
-	for kind, why := range inv.Partial {
-		lines = append(lines, fmt.Sprintf("%s partial: %s", kind, why))
+	for _, kind := range slices.Sorted(maps.Keys(inv.Partial)) {
+		lines = append(lines, fmt.Sprintf("%s partial: %s", kind, inv.Partial[kind]))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -117,8 +131,8 @@ func (l *lab) applyOn(ctx context.Context, action providers.Action) string {
 		Address: dev, Kind: spec.VM, Action: action, Name: "lab.dev", ID: devID, Want: l.want, Policy: l.policy, Generation: l.generation,
 	}
 	expect := ""
-	if inv := l.observe(); len(inv.Objects) > 0 {
-		c.Object = &inv.Objects[0]
+	if o := l.vm(); o != nil {
+		c.Object = o
 		expect = c.Object.Fingerprint
 	}
 	steps, err := p.Steps(c)

@@ -36,6 +36,22 @@ func (h holder) take(path string) error {
 	return err
 }
 
+// diskLocks lists who holds the locks of disks, by the names of those, as far as
+// it can be read.
+func (p *Provider) diskLocks() map[string]holder {
+	names, err := p.named(disksDir, diskSuffix+lockSuffix)
+	if err != nil {
+		return nil // the disks will say so
+	}
+	all := map[string]holder{}
+	for _, name := range names {
+		if h, err := readLock(p.diskLock(name)); err == nil {
+			all[name] = h
+		}
+	}
+	return all
+}
+
 // readLock reads who holds a lock. One that is not there is fs.ErrNotExist.
 func readLock(path string) (holder, error) {
 	var h holder
@@ -69,9 +85,8 @@ type lock struct {
 	evidence string // in words
 }
 
-// seeLock reads the lock of a VM's disk; alive is what runs the VM.
-func (p *Provider) seeLock(name string, alive []process.Identity) lock {
-	path := p.rootLock(name)
+// seeLock reads a lock; alive are the processes that may hold it.
+func (p *Provider) seeLock(path string, alive []process.Identity) lock {
 	h, err := readLock(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -96,12 +111,12 @@ func (p *Provider) seeLock(name string, alive []process.Identity) lock {
 
 // unlock removes a lock whose holder is confirmed to be gone, and no other. It
 // reports whether the disk is free.
-func (p *Provider) unlock(name string) (free bool, err error) {
-	switch l := p.seeLock(name, nil); l.verdict {
+func (p *Provider) unlock(path string) (free bool, err error) {
+	switch l := p.seeLock(path, nil); l.verdict {
 	case lockFree:
 		return true, nil
 	case lockStale:
-		return true, remove(p.rootLock(name))
+		return true, remove(path)
 	case lockHeld, lockOwn:
 		return false, nil
 	default:
@@ -111,14 +126,17 @@ func (p *Provider) unlock(name string) (free bool, err error) {
 
 // object is the holder as the planner has to know it: something of this host
 // that holds the claim, and is not vmctl's.
-func (l lock) object(name string) providers.Object {
+func (l lock) object(claim providers.Claim) providers.Object {
 	o := providers.Object{
-		Kind: kindProcess, ID: "holder of " + providers.ID(name), Name: "unknown", Holds: []providers.Claim{lockClaim(name)},
+		Kind: kindProcess, ID: "holder of " + providers.ID(claim.Key), Name: "unknown", Holds: []providers.Claim{claim},
 		Fingerprint: string(l.verdict),
 	}
 	if l.holder.Process.PID != 0 {
 		o.ID = providers.ID(fmt.Sprintf("pid %d", l.holder.Process.PID))
 		o.Name = filepath.Base(l.holder.Process.Argv0)
+	}
+	if l.verdict == lockStale {
+		o.ID += ", which is gone"
 	}
 	return o
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -21,7 +22,7 @@ import (
 // orders is what a VM's process reads from its standard input when it starts.
 type orders struct {
 	Socket string       `json:"socket"`
-	Lock   string       `json:"lock,omitempty"` // of its disk; "": it has none
+	Locks  []string     `json:"locks,omitempty"` // of its disks
 	VM     providers.ID `json:"vm,omitempty"`
 	With   config       `json:"with"`
 	Hang   bool         `json:"hang,omitempty"` // never come to listening
@@ -40,11 +41,14 @@ type report struct {
 type question struct {
 	Ask   string  `json:"ask"`             // one of ask…
 	Delay float64 `json:"delay,omitempty"` // late: in seconds
+	Lock  string  `json:"lock,omitempty"`  // attach: of the disk
 }
 
 type answer struct {
 	OK bool `json:"ok"`
 	Up bool `json:"up,omitempty"` // it has come up
+
+	Error string `json:"error,omitempty"` // why it could not do what it was asked for
 }
 
 // What a VM can be asked for over its socket.
@@ -54,6 +58,8 @@ const (
 	askLate  = "late"  // to end so long after a request
 	askDie   = "die"   // to end at once, and leave all as it is
 	askBoot  = "boot"  // to be up from now on
+
+	askAttach = "attach" // to use one disk more
 )
 
 // errDied is how a VM ends that was asked to die.
@@ -107,9 +113,10 @@ type machine struct {
 	socket net.Listener
 	serves sync.WaitGroup
 	end    chan error
-	locked bool
+	me     holder
 
 	mu    sync.Mutex
+	locks []string  // that it holds
 	up    time.Time // when it has come up
 	deaf  bool
 	delay time.Duration
@@ -142,19 +149,33 @@ func (m *machine) listen(ctx context.Context) error {
 	return nil
 }
 
-// lock takes the disk, which nobody else uses as long as the VM runs.
+// lock takes the disks, which nobody else uses as long as the VM runs.
 func (m *machine) lock(ctx context.Context) error {
-	if m.Lock == "" {
+	if len(m.Locks) == 0 {
 		return nil
 	}
 	me, err := process.Host{}.Capture(ctx, os.Getpid())
 	if err != nil {
 		return err
 	}
-	if err := (holder{VM: m.VM, Process: me}).take(m.Lock); err != nil {
+	m.me = holder{VM: m.VM, Process: me}
+	for _, path := range m.Locks {
+		if err := m.attach(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attach takes one disk more. One that it has is taken already.
+func (m *machine) attach(lock string) error {
+	if slices.Contains(m.locks, lock) {
+		return nil
+	}
+	if err := m.me.take(lock); err != nil {
 		return err
 	}
-	m.locked = true
+	m.locks = append(m.locks, lock)
 	return nil
 }
 
@@ -226,8 +247,10 @@ func (m *machine) close(err error) error {
 		errs = append(errs, c.Close())
 	}
 	m.serves.Wait()
-	if m.locked && !died {
-		errs = append(errs, remove(m.Lock))
+	for _, path := range m.locks {
+		if !died {
+			errs = append(errs, remove(path))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -257,6 +280,10 @@ func (m *machine) reply(c net.Conn) {
 	a := answer{OK: true}
 	switch q.Ask {
 	case askReady, askDie:
+	case askAttach:
+		if err := m.attach(q.Lock); err != nil {
+			a.OK, a.Error = false, err.Error()
+		}
 	case askBoot:
 		m.up = time.Now()
 	case askDeaf:
@@ -295,6 +322,9 @@ func ask(ctx context.Context, socket string, q question) (a answer, err error) {
 			err = context.Cause(ctx)
 		}
 		return a, err
+	}
+	if a.Error != "" {
+		return a, errors.New(a.Error)
 	}
 	if !a.OK {
 		return a, fmt.Errorf("it does not know what %q is", q.Ask)

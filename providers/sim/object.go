@@ -11,11 +11,11 @@ import (
 )
 
 // object puts what was seen into the planner's words. want is what the spec says
-// of it, NilVal if it says nothing.
-func (s sight) object(want cty.Value) providers.Object {
+// of it, NilVal if it says nothing; called is what the planner calls a disk.
+func (s sight) object(want cty.Value, called func(diskSight) string) providers.Object {
 	o := providers.Object{
 		Kind: spec.VM, ID: s.ID, Name: s.Name, State: s.state, Owner: s.Owner.mark(),
-		Attrs: s.attrs(want), Holds: s.claims(), Unreadable: map[string]string{},
+		Attrs: s.attrs(want, called), Holds: s.claims(), Unreadable: map[string]string{},
 		Findings: s.findings(), Fingerprint: s.fingerprint(),
 	}
 	if s.state == "" {
@@ -30,10 +30,16 @@ func (s sight) object(want cty.Value) providers.Object {
 // attrs are the attributes as the host has them. Where a running VM and its file
 // differ, the one that is not as wanted is shown: a change made behind vmctl's
 // back is seen on either side.
-func (s sight) attrs(want cty.Value) cty.Value {
+func (s sight) attrs(want cty.Value, called func(diskSight) string) cty.Value {
 	all := s.Config.attrs()
+	if s.Config != nil {
+		all["additional_disk"] = s.disksValue(s.Config.Disks, called)
+	}
 	if s.on() && s.run != nil {
-		for name, v := range s.run.With.attrs() {
+		running := s.run.With.attrs()
+		running["additional_disk"] = s.disksValue(s.run.With.Disks, called)
+		delete(running, "root_disk") // its size is the file's
+		for name, v := range running {
 			if sameAs(all[name], attr(want, name)) || want == cty.NilVal {
 				all[name] = v
 			}
@@ -56,6 +62,23 @@ func (c *config) attrs() map[string]cty.Value {
 		"accel":        cty.StringVal(c.Accel),
 		"port_forward": forwardsValue(c.Forwards),
 		"boot":         cty.NullVal(cty.DynamicPseudoType),
+		"root_disk":    cty.NullVal(cty.DynamicPseudoType),
+		"cloud_init":   cty.NullVal(cty.DynamicPseudoType),
+
+		"restart_triggers": cty.MapValEmpty(cty.String),
+	}
+	if c.RootSize > 0 {
+		all["root_disk"] = cty.ObjectVal(map[string]cty.Value{"size": cty.NumberUIntVal(c.RootSize)})
+	}
+	if b := c.CloudInit; b != nil {
+		all["cloud_init"] = cty.ObjectVal(map[string]cty.Value{"user_data": textOrNull(b.UserData), "network_config": textOrNull(b.NetworkConfig)})
+	}
+	if len(c.Triggers) > 0 {
+		m := map[string]cty.Value{}
+		for key, value := range c.Triggers {
+			m[key] = cty.StringVal(value)
+		}
+		all["restart_triggers"] = cty.MapVal(m)
 	}
 	if c.Boot != nil {
 		initrd := cty.NullVal(cty.String)
@@ -67,6 +90,31 @@ func (c *config) attrs() map[string]cty.Value {
 		})
 	}
 	return all
+}
+
+func textOrNull(s *string) cty.Value {
+	if s == nil {
+		return cty.NullVal(cty.String)
+	}
+	return cty.StringVal(*s)
+}
+
+// disksValue says which disks those are by their addresses. What has none is
+// called by its name, and what is not there is said not to be.
+func (s sight) disksValue(disks []attached, called func(diskSight) string) cty.Value {
+	shape := cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String})
+	if len(disks) == 0 {
+		return cty.ListValEmpty(shape)
+	}
+	var all []cty.Value
+	for _, a := range disks {
+		name := a.Name + " (gone)"
+		if d, there := s.disks[a.Name]; there && a.is(d) {
+			name = called(d)
+		}
+		all = append(all, cty.ObjectVal(map[string]cty.Value{"disk": cty.StringVal(name), "mount_point": cty.NullVal(cty.String)}))
+	}
+	return cty.ListVal(all)
 }
 
 // sameAs compares what was seen with what is wanted, as far as it was seen.
@@ -167,7 +215,7 @@ func (s sight) findings() []providers.Finding {
 	switch {
 	case s.Config == nil:
 		add(providers.FindPartial, "completed when it is changed or started", "it is half made: it has no configuration")
-	case !s.disk && s.Owner != nil && s.state != stateUnknown:
+	case !s.root && s.Owner != nil && s.state != stateUnknown:
 		add(providers.FindBroken, "", "its disk is gone")
 	}
 	all = append(all, s.lockFinding()...)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -18,36 +19,46 @@ import (
 	"vmctl/spec"
 )
 
-// Observe reads every VM of the host, and looks for processes that none of them
-// accounts for.
+// Observe reads every VM and disk of the host, and looks for processes that none
+// of them accounts for.
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
-	inv := providers.Inventory{Partial: map[spec.Kind]string{}, Host: map[string]string{"folder": p.settings.Dir}}
+	inv := providers.Inventory{
+		Partial: map[spec.Kind]string{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{"folder": p.settings.Dir},
+	}
 	names, err := p.named(vmsDir, vmSuffix)
 	why, faultErr := p.blindHost(ctx)
 	switch {
 	case faultErr != nil:
 		return inv, faultErr
 	case err != nil:
-		inv.Partial[spec.VM] = err.Error()
+		inv.Partial[spec.VM], inv.Partial[spec.Disk] = err.Error(), err.Error()
 		return inv, nil
 	case why != "":
-		inv.Partial[spec.VM] = why
+		inv.Partial[spec.VM], inv.Partial[spec.Disk] = why, why
 		return inv, nil
 	}
 	inv.Host["vms"] = strconv.Itoa(len(names))
+	v := viewer{Provider: p, inv: &inv, known: knownOf(q), disks: map[string]diskSight{}}
 	files := p.readAll(names)
-	ghosts, err := p.weighAll(ctx, files)
+	ghosts, found, err := p.weighAll(ctx, files)
 	if err != nil {
 		inv.Partial[spec.VM] = err.Error()
 	}
-	k := knownOf(q)
+	if err := v.reportDisks(ctx, found); err != nil {
+		return inv, err
+	}
 	for _, r := range append(files, ghosts...) {
-		if err := p.report(ctx, &inv, k, r); err != nil {
+		if err := v.report(ctx, r); err != nil {
 			return inv, err
 		}
 	}
-	slices.SortFunc(inv.Objects, func(a, b providers.Object) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(inv.Unknown, func(a, b providers.Unknown) int { return strings.Compare(a.Name, b.Name) })
+	v.find(q)
+	slices.SortFunc(inv.Objects, func(a, b providers.Object) int {
+		return cmp.Or(strings.Compare(string(a.Kind), string(b.Kind)), strings.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(inv.Unknown, func(a, b providers.Unknown) int {
+		return cmp.Or(strings.Compare(string(a.Kind), string(b.Kind)), strings.Compare(a.Name, b.Name))
+	})
 	return inv, ctx.Err()
 }
 
@@ -77,8 +88,9 @@ func (p *Provider) readAll(names []string) []reading {
 }
 
 // weighAll says what runs each VM, and returns those of which only processes are
-// left. An error says that there may be more.
-func (p *Provider) weighAll(ctx context.Context, all []reading) ([]reading, error) {
+// left, and what was found of processes and locks. An error says that there may be
+// more.
+func (p *Provider) weighAll(ctx context.Context, all []reading) ([]reading, strays, error) {
 	heavy := !p.weightless
 	var named []process.Identity
 	for _, r := range all {
@@ -102,10 +114,10 @@ func (p *Provider) weighAll(ctx context.Context, all []reading) ([]reading, erro
 		}
 	}
 	ghosts, err := p.ghosts(s, read)
-	return ghosts, errors.Join(s.err, err)
+	return ghosts, s, errors.Join(s.err, err)
 }
 
-// ghosts are the VMs of which only processes or a disk are left.
+// ghosts are the VMs of which only processes or a root disk are left.
 func (p *Provider) ghosts(s strays, read map[string]bool) ([]reading, error) {
 	names, err := p.named(disksDir, rootSuffix)
 	names = slices.AppendSeq(names, maps.Keys(s.of))
@@ -123,59 +135,81 @@ func (p *Provider) ghosts(s strays, read map[string]bool) ([]reading, error) {
 	return all, err
 }
 
-// knowns finds what is known of a VM.
-type knowns struct {
-	byID      map[providers.ID]providers.Known
-	byAddress map[spec.Address]providers.Known
-	byName    map[string]providers.Known
+// viewer puts what is seen into an inventory.
+type viewer struct {
+	*Provider
+	inv   *providers.Inventory
+	known knowns
+	disks map[string]diskSight // by name
 }
 
-func knownOf(q providers.Query) knowns {
-	k := knowns{
-		byID: map[providers.ID]providers.Known{}, byAddress: map[spec.Address]providers.Known{}, byName: map[string]providers.Known{},
+// called is what the planner calls a disk: by the address that it has now.
+func (v *viewer) called(d diskSight) string {
+	if one, ok := v.known.byID[d.ID]; ok {
+		return one.Address.String()
 	}
-	for _, one := range q.Known {
-		k.byName[one.Name], k.byAddress[one.Address] = one, one
-		if one.ID != "" {
-			k.byID[one.ID] = one
+	if d.Owner != nil && d.copyOf == "" && d.Owner.ID == v.settings.Project.Lineage() {
+		return d.Owner.Address.String()
+	}
+	return d.Name
+}
+
+// reportDisks puts the disks into the inventory, and whoever holds one that is
+// none of the host's VMs.
+func (v *viewer) reportDisks(ctx context.Context, s strays) error {
+	all, err := v.lookDisks(s.all)
+	if err != nil {
+		v.inv.Partial[spec.Disk] = err.Error()
+		return nil
+	}
+	for _, r := range all {
+		why := ""
+		switch {
+		case r.err != nil:
+			why = r.err.Error()
+		case r.Owner != nil:
+			var err error
+			if why, err = v.blind(ctx, r.Owner.Address); err != nil {
+				return err
+			}
+		}
+		if r.err == nil {
+			v.disks[r.name] = r.diskSight
+		}
+		if why != "" {
+			v.inv.Unknown = append(v.inv.Unknown, providers.Unknown{Kind: spec.Disk, ID: r.ID, Name: r.name, Reason: why})
+			continue
+		}
+		v.inv.Objects = append(v.inv.Objects, r.object(v.diskPath(r.name)))
+		if r.lock.verdict == lockHeld || r.lock.verdict == lockStale {
+			v.inv.Objects = append(v.inv.Objects, r.lock.object(diskLockClaim(r.name)))
 		}
 	}
-	return k
-}
-
-func (k knowns) of(f vmFile, lineage string) providers.Known {
-	if one, ok := k.byID[f.ID]; ok {
-		return one
-	}
-	if f.Owner != nil && f.Owner.ID == lineage {
-		return k.byAddress[f.Owner.Address]
-	}
-	return k.byName[f.Name]
+	return nil
 }
 
 // report puts one VM into the inventory.
-func (p *Provider) report(ctx context.Context, inv *providers.Inventory, k knowns, r reading) error {
-	if r.err != nil {
-		inv.Unknown = append(inv.Unknown, providers.Unknown{Kind: spec.VM, Name: r.name, Reason: r.err.Error()})
+func (v *viewer) report(ctx context.Context, r reading) error {
+	unknown := func(why string) error {
+		v.inv.Unknown = append(v.inv.Unknown, providers.Unknown{Kind: spec.VM, ID: r.ID, Name: r.name, Reason: why})
 		return nil
 	}
+	if r.err != nil {
+		return unknown(r.err.Error())
+	}
 	if r.Owner != nil {
-		why, err := p.blind(ctx, r.Owner.Address)
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			inv.Unknown = append(inv.Unknown, providers.Unknown{Kind: spec.VM, ID: r.ID, Name: r.name, Reason: why})
-			return nil
+		if why, err := v.blind(ctx, r.Owner.Address); err != nil || why != "" {
+			return errors.Join(err, unknown(why))
 		}
 	}
-	want := k.of(r.vmFile, p.settings.Project.Lineage()).Want
+	want := v.known.of(r.vmFile, v.settings.Project.Lineage()).Want
 	if want == (cty.Value{}) {
 		want = cty.NilVal
 	}
-	inv.Objects = append(inv.Objects, r.object(want))
+	r.disks = v.disks
+	v.inv.Objects = append(v.inv.Objects, r.object(want, v.called))
 	if r.lock.verdict == lockHeld {
-		inv.Objects = append(inv.Objects, r.lock.object(r.name))
+		v.inv.Objects = append(v.inv.Objects, r.lock.object(lockClaim(r.name)))
 	}
 	return nil
 }

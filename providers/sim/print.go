@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -23,7 +26,7 @@ func (s sight) fingerprint() string {
 	if !s.onDisk {
 		pairs = append(pairs, [2]string{"file", "gone"})
 	}
-	if !s.disk {
+	if !s.root {
 		pairs = append(pairs, [2]string{"disk", "gone"})
 	}
 	if s.lock.verdict != lockFree && s.lock.verdict != lockOwn {
@@ -33,12 +36,19 @@ func (s sight) fingerprint() string {
 		pairs = append(pairs, [2]string{"owner mark", fmt.Sprintf("%s of %s, generation %d", o.Address, o.ID, o.Generation)})
 	}
 	for _, c := range s.claims() {
+		if c.Kind == providers.ClaimDisk {
+			continue // its disk may get another ID meanwhile; the name is below
+		}
 		pairs = append(pairs, [2]string{"claim", c.String()})
 	}
 	pairs = append(pairs, s.Config.pairs("")...)
 	if s.on() && s.run != nil {
 		pairs = append(pairs, s.run.With.pairs("running ")...)
 	}
+	return printOf(pairs)
+}
+
+func printOf(pairs [][2]string) string {
 	fields := []string{printVersion}
 	for _, p := range pairs {
 		fields = append(fields, url.QueryEscape(p[0])+"="+url.QueryEscape(p[1]))
@@ -58,7 +68,7 @@ func (c *config) pairs(prefix string) [][2]string {
 	for _, f := range c.Forwards {
 		forwards = append(forwards, fmt.Sprintf("%s/%s to %d", f.address(), f.Protocol, f.Guest))
 	}
-	return [][2]string{
+	pairs := [][2]string{
 		{prefix + "cpus", strconv.FormatUint(c.CPUs, 10)},
 		{prefix + "memory", strconv.FormatUint(c.Memory, 10)},
 		{prefix + "accel", c.Accel},
@@ -66,17 +76,68 @@ func (c *config) pairs(prefix string) [][2]string {
 		{prefix + "kernel command line", b.Cmdline},
 		{prefix + "forwarded ports", strings.Join(forwards, ", ")},
 	}
+	if len(c.Disks) > 0 {
+		pairs = append(pairs, [2]string{prefix + "disks", strings.Join(names(c.Disks), ", ")})
+	}
+	if c.RootSize > 0 {
+		pairs = append(pairs, [2]string{prefix + "root disk's size", strconv.FormatUint(c.RootSize, 10)})
+	}
+	if c.CloudInit != nil {
+		pairs = append(pairs, [2]string{prefix + "cloud-init", digest(c.CloudInit)})
+	}
+	if len(c.Triggers) > 0 {
+		pairs = append(pairs, [2]string{prefix + "restart triggers", digest(c.Triggers)})
+	}
+	return pairs
+}
+
+func names(disks []attached) []string {
+	var all []string
+	for _, d := range disks {
+		all = append(all, d.Name)
+	}
+	return all
+}
+
+// digest is of what may be long, or not for everybody's eyes.
+func digest(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // it is made of texts
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:6])
 }
 
 // claims are held as long as the VM exists; what it runs with counts until it
 // stops.
 func (s sight) claims() []providers.Claim {
-	all := append([]providers.Claim{nameClaim(s.Name)}, s.Config.claims()...)
-	if s.on() && s.run != nil {
-		for _, c := range s.run.With.claims() {
-			if !slices.Contains(all, c) {
-				all = append(all, c)
+	all := []providers.Claim{nameClaim(s.Name)}
+	add := func(c *config) {
+		for _, claim := range append(c.ports(), s.diskClaims(c)...) {
+			if !slices.Contains(all, claim) {
+				all = append(all, claim)
 			}
+		}
+	}
+	add(s.Config)
+	if s.on() && s.run != nil {
+		add(&s.run.With)
+	}
+	return all
+}
+
+// diskClaims are on the disks that are there.
+func (s sight) diskClaims(c *config) []providers.Claim {
+	if c == nil {
+		return nil
+	}
+	var all []providers.Claim
+	for _, a := range c.Disks {
+		if d, there := s.disks[a.Name]; there && a.is(d) {
+			all = append(all, diskClaim(d.ID))
+		} else if a.ID != "" {
+			all = append(all, diskClaim(a.ID))
 		}
 	}
 	return all

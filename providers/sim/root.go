@@ -75,3 +75,18 @@ func (p *Provider) makeRoot(f vmFile) error {
 	}
 	return p.writeText(p.rootPath(f.Name), append(head, '\n'))
 }
+
+// growRoot makes the root disk as large as is wanted. It never makes it smaller.
+func (j *job) growRoot(f vmFile) error {
+	if f.Weightless || j.want.RootSize == 0 {
+		return nil
+	}
+	info, err := os.Lstat(j.rootPath(f.Name))
+	if err != nil {
+		return err
+	}
+	if uint64(info.Size()) >= j.want.RootSize {
+		return nil
+	}
+	return os.Truncate(j.rootPath(f.Name), int64(j.want.RootSize))
+}

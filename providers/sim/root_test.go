@@ -128,7 +128,7 @@ func TestStaleLock(t *testing.T) {
 				l.does(providers.Stop, "stop graceful")
 				id := gone(l)
 				l.hold(id)
-				f := l.observe().Objects[0].Findings
+				f := l.vm().Findings
 				if len(f) != 1 || f[0].Kind != providers.FindStaleLock || f[0].Claim != (providers.Claim{Kind: "the lock of root disk", Key: "lab.dev"}) {
 					t.Errorf("found %+v", f)
 				}
@@ -182,7 +182,8 @@ func TestHeldLock(t *testing.T) {
 			l.does(providers.Stop, "stop graceful")
 			tc.lock(l)
 			before := l.traces()
-			sees := "lab.dev off\n" + tc.sees + "\nrunning: "
+			of, by, _ := strings.Cut(tc.sees, "\n")
+			sees := by + "\nrunning: \nlab.dev off\n" + of
 			here, err := os.Hostname()
 			if err != nil {
 				t.Fatal(err)
@@ -192,7 +193,7 @@ func TestHeldLock(t *testing.T) {
 			}
 			l.sees(sees)
 			inv := l.observe()
-			if holds := inv.Objects[1].Holds; len(holds) != 1 || holds[0] != inv.Objects[0].Findings[0].Claim {
+			if holds := inv.Objects[0].Holds; len(holds) != 1 || holds[0] != inv.Objects[1].Findings[0].Claim {
 				t.Errorf("the holder holds %+v", holds)
 			}
 			l.does(providers.Destroy, "delete refused (disk_locked): delete vm.dev: somebody else holds its disk")

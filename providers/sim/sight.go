@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,10 +19,11 @@ import (
 // sight is all that was seen of one VM.
 type sight struct {
 	vmFile
-	onDisk bool // its file is there; else a process or its disk is all that is left of it
+	onDisk bool // its file is there; else a process or its root disk is all that is left of it
 	life
-	disk bool // its disk is there
-	lock lock // of its disk
+	root  bool                 // its root disk is there
+	lock  lock                 // of its root disk
+	disks map[string]diskSight // those of the names that it is defined or runs with, as far as they are there
 }
 
 // life says what runs a VM.
@@ -99,16 +101,18 @@ func (p *Provider) processesOf(ctx context.Context, only string) ([]process.Iden
 
 // strays are the processes of VMs whose pid file does not name them.
 type strays struct {
+	all    []process.Identity // of the host's VMs, named or not
 	of     map[string][]process.Identity
 	traces map[string]trace
-	err    error // there may be more
+	err    error             // there may be more
+	locks  map[string]holder // of disks, by their names
 }
 
 // findStrays looks for processes that none of the pid files names.
 func (p *Provider) findStrays(ctx context.Context, named []process.Identity) strays {
-	s := strays{of: map[string][]process.Identity{}}
+	s := strays{of: map[string][]process.Identity{}, locks: p.diskLocks()}
 	all, traces, err := p.processesOf(ctx, "")
-	s.traces, s.err = traces, err
+	s.all, s.traces, s.err = all, traces, err
 	if !slices.ContainsFunc(all, func(id process.Identity) bool { return !contains(named, id) }) {
 		return s
 	}
@@ -138,18 +142,59 @@ func (p *Provider) look(ctx context.Context, name string) (sight, error) {
 		return sight{}, err
 	}
 	missing := err != nil
-	if f.Weightless {
-		return p.weigh(f, strays{}), nil
-	}
 	if p.weightless && missing {
 		return sight{}, err
 	}
-	found, traces, findErr := p.processesOf(ctx, name)
-	s := strays{of: map[string][]process.Identity{name: found}, traces: traces, err: findErr}
+	s := strays{locks: map[string]holder{}}
+	if !f.Weightless {
+		found, traces, findErr := p.processesOf(ctx, name)
+		s = strays{all: found, of: map[string][]process.Identity{name: found}, traces: traces, err: findErr, locks: p.diskLocks()}
+	}
 	if missing {
 		return p.ghost(name, s)
 	}
-	return p.weigh(f, s), nil
+	seen := p.weigh(f, s)
+	seen.disks = map[string]diskSight{}
+	for _, d := range seen.uses() {
+		if s, err := p.lookDisk(d.Name, s.all); err == nil {
+			seen.disks[d.Name] = s
+		}
+	}
+	return seen, nil
+}
+
+// uses are the disks that the VM is defined or runs with.
+func (s sight) uses() []attached {
+	var all []attached
+	if s.Config != nil {
+		all = slices.Clone(s.Config.Disks)
+	}
+	if s.on() && s.run != nil {
+		all = append(all, s.run.With.Disks...)
+	}
+	return all
+}
+
+// locked are the disks that the processes of a VM hold: what it really runs with,
+// whatever was written down of it, in the order of that.
+func (s strays) locked(alive []process.Identity, written ...attached) []attached {
+	held := map[string]bool{}
+	for name, h := range s.locks {
+		if contains(alive, h.Process) {
+			held[name] = true
+		}
+	}
+	var all []attached
+	for _, a := range written {
+		if held[a.Name] {
+			all = append(all, a)
+			delete(held, a.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(held)) {
+		all = append(all, attached{Name: name})
+	}
+	return all
 }
 
 // ghost is a VM whose file is gone, and of which processes or its disk are left:
@@ -162,7 +207,7 @@ func (p *Provider) ghost(name string, s strays) (sight, error) {
 		g.state, g.reason = providers.StateBroken, fmt.Sprintf("%s runs it, and its file %s is gone", pids(g.alive), p.vmPath(name))
 	}
 	h, err := p.readRoot(name)
-	g.disk = err == nil
+	g.root = err == nil
 	switch {
 	case len(g.alive) > 0: // they say enough
 	case errors.Is(err, fs.ErrNotExist):
@@ -175,7 +220,7 @@ func (p *Provider) ghost(name string, s strays) (sight, error) {
 		g.vmFile, g.state = vmFile{ID: h.ID, Name: name, Owner: h.Owner}, providers.StateOff
 	}
 	if g.state != stateUnknown {
-		g.lock = p.seeLock(name, g.alive)
+		g.lock = p.seeLock(p.rootLock(name), g.alive)
 	}
 	return g, nil
 }
@@ -184,7 +229,7 @@ func (p *Provider) ghost(name string, s strays) (sight, error) {
 func (p *Provider) weigh(f vmFile, s strays) sight {
 	r, err := p.readRun(f)
 	if err != nil {
-		return sight{vmFile: f, onDisk: true, disk: true, life: life{reason: err.Error(), run: nil}}
+		return sight{vmFile: f, onDisk: true, root: true, life: life{reason: err.Error(), run: nil}}
 	}
 	l := life{run: r}
 	if f.Weightless {
@@ -194,12 +239,19 @@ func (p *Provider) weigh(f vmFile, s strays) sight {
 		} else if r != nil {
 			l.leftover = "its record says that it ran, and that it has ended"
 		}
-		return sight{vmFile: f, onDisk: true, disk: true, life: l}
+		return sight{vmFile: f, onDisk: true, root: true, life: l}
 	}
 	_, err = os.Lstat(p.rootPath(f.Name))
-	seen := sight{vmFile: f, onDisk: true, life: p.verify(l, s, f), disk: !errors.Is(err, fs.ErrNotExist)}
+	seen := sight{vmFile: f, onDisk: true, life: p.verify(l, s, f), root: !errors.Is(err, fs.ErrNotExist)}
 	if seen.state != stateUnknown { // else its own process may hold it
-		seen.lock = p.seeLock(f.Name, seen.alive)
+		seen.lock = p.seeLock(p.rootLock(f.Name), seen.alive)
+	}
+	if r != nil && seen.on() {
+		var written []attached
+		if f.Config != nil {
+			written = slices.Clone(f.Config.Disks)
+		}
+		r.With.Disks = s.locked(seen.alive, append(written, r.With.Disks...)...)
 	}
 	return seen
 }

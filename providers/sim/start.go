@@ -32,11 +32,14 @@ func (j *job) start(ctx context.Context) (providers.Result, error) {
 		}
 	case j.seen.Config == nil:
 		return providers.Result{}, fail(errors.New("it is half made"), "start %s", j.Name)
-	case !j.seen.disk:
+	case !j.seen.root:
 		return providers.Result{}, &providers.Failure{
 			Outcome: providers.Failed, Code: "no_disk", Next: []string{fmt.Sprintf("put its disk back: %s", j.rootPath(j.Name))},
 			Err: fmt.Errorf("start %s: its disk is gone", j.Address),
 		}
+	}
+	if err := j.disksThere(j.seen.Config.Disks); err != nil {
+		return providers.Result{}, err
 	}
 	if err := j.forgetRun(j.seen.vmFile); err != nil {
 		return providers.Result{}, fail(err, "tidy up after the last run of %s", j.Name)
@@ -135,7 +138,10 @@ func (j *job) spawn(f vmFile) (child *process.Child, said *os.File, err error) {
 }
 
 func (j *job) orders(f vmFile) orders {
-	o := orders{Socket: j.socket(f.ID), Lock: j.rootLock(f.Name), VM: f.ID, With: *f.Config}
+	o := orders{Socket: j.socket(f.ID), Locks: []string{j.rootLock(f.Name)}, VM: f.ID, With: *f.Config}
+	for _, d := range f.Config.Disks {
+		o.Locks = append(o.Locks, j.diskLock(d.Name))
+	}
 	switch j.fault.Kind {
 	case kindHang:
 		o.Hang = true
@@ -173,7 +179,7 @@ func (j *job) notStarted(ctx context.Context, child *process.Child, told report,
 		return fail(errors.Join(cause, err, exit), "start %s: its process (pid %d) does not end", j.Name, child.PID())
 	}
 	j.forgetChild(j.Object)
-	if err := j.reclaim(j.seen.vmFile); err != nil {
+	if err := j.reclaimAll(j.seen.vmFile); err != nil {
 		return fail(err, "tidy up after %s, which did not start", j.Name)
 	}
 	f := &providers.Failure{Outcome: providers.Failed, Code: "not_started", Seen: j.lastWords(j.Object), Next: j.seeLog()}

@@ -2,11 +2,13 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // The operations of this provider's steps.
@@ -19,7 +21,9 @@ const (
 	opRecover   = "recover"
 	opDelete    = "delete"
 	opUnlock    = "unlock" // free the disk from a holder that is gone
-	opClear     = "clear"  // remove what is left of a VM that is gone
+	opClear     = "clear"  // remove what is left of what is gone
+	opDetach    = "detach" // let go of disks, before it gets others
+	opGrow      = "grow"   // a disk
 )
 
 // Arguments of steps.
@@ -27,6 +31,7 @@ const (
 	argWhenUp   = "when_up"   // stop: not before it is up, or had its time for that
 	argThenMake = "then_make" // clear: another is made in its place
 	argKeep     = "keep"      // clear: the VM exists, and only its run is over
+	argImport   = "import"    // the object bears no mark yet, and is to get one
 	yes         = "true"
 )
 
@@ -45,6 +50,19 @@ const (
 
 // Steps says how a change is made.
 func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
+	switch c.Address.Kind {
+	case spec.VM:
+		return p.vmSteps(c)
+	case spec.Disk:
+		return p.diskSteps(c)
+	case spec.GuestFile: // of the inside of a VM
+		fallthrough
+	default:
+		panic("unknown kind " + string(c.Address.Kind))
+	}
+}
+
+func (p *Provider) vmSteps(c providers.Change) ([]providers.Step, error) {
 	s := &sequence{p: p, change: c, rules: rulesOf(c.Policy)}
 	if err := s.read(); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Address, err)
@@ -108,15 +126,18 @@ func (s *sequence) read() error {
 	case providers.Create, providers.Update, providers.Import, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Recover, providers.Stop:
 	}
 	var err error
-	if s.want, err = configOf(s.change.Want); err != nil {
+	if s.want, err = configOf(s.change.Want, s.change.Uses); err != nil {
 		return err
 	}
 	s.on = flag(s.change.Want, "running")
 	if s.makes() && !isName(s.change.Name) {
-		return fmt.Errorf("name = %q: a name begins with a letter or a digit, has letters, digits and . _ + = - only, and at most %d of them",
-			s.change.Name, nameLimit)
+		return badName(s.change.Name)
 	}
 	return nil
+}
+
+func badName(name string) error {
+	return fmt.Errorf("name = %q: a name begins with a letter or a digit, has letters, digits and . _ + = - only, and at most %d of them", name, nameLimit)
 }
 
 // isName reports whether a VM's file can have the name.
@@ -139,10 +160,18 @@ func (s *sequence) add(step providers.Step) {
 	if step.Risk == "" {
 		step.Risk = providers.NoRisk
 	}
+	if imports(s.change) {
+		step.Args = withArg(step.Args, argImport)
+	}
 	if len(s.steps) > 0 {
 		step.After = []int{len(s.steps) - 1}
 	}
 	s.steps = append(s.steps, step)
+}
+
+// imports reports whether an object that bears no mark is to get one.
+func imports(c providers.Change) bool {
+	return c.Object != nil && c.Object.Owner == nil && slices.ContainsFunc(c.Edits, func(e providers.Edit) bool { return e.Path == "mark" })
 }
 
 func (s *sequence) define() {
@@ -157,11 +186,27 @@ func (s *sequence) redefine() {
 	if !slices.ContainsFunc(s.change.Edits, touches) && !s.found(providers.FindPartial) {
 		return
 	}
+	frees, takes := excluding(s.held(), s.wanted()), excluding(s.wanted(), s.held())
+	if slices.ContainsFunc(frees, isDisk) && slices.ContainsFunc(takes, isDisk) {
+		s.detach(slices.DeleteFunc(slices.Clone(frees), func(c providers.Claim) bool { return !isDisk(c) }))
+		frees = slices.DeleteFunc(frees, isDisk)
+	}
 	s.addOn(providers.Step{
-		Op: opRedefine, Phase: providers.PhaseChange, Timeout: fileTimeout,
-		Frees: without(s.held(), s.wanted()), Takes: without(s.wanted(), s.held()),
+		Op: opRedefine, Phase: providers.PhaseChange, Timeout: fileTimeout, Frees: frees, Takes: takes,
 		Leaves: []string{"the file " + s.p.vmPath(s.name())},
 	})
+}
+
+func isDisk(c providers.Claim) bool { return c.Kind == providers.ClaimDisk }
+
+// detach lets go of disks before the VM takes others: who has those may wait for
+// these.
+func (s *sequence) detach(frees []providers.Claim) {
+	step := providers.Step{Op: opDetach, Phase: providers.PhaseRelease, Timeout: fileTimeout, Frees: frees}
+	if slices.ContainsFunc(s.steps, func(other providers.Step) bool { return other.Phase == providers.PhaseDown }) {
+		step.Phase, step.Risk = providers.PhaseDown, providers.Downtime
+	}
+	s.addOn(step)
 }
 
 // touches reports whether an edit changes the VM.
@@ -178,7 +223,7 @@ func (s *sequence) upIfWanted() {
 func (s *sequence) up() {
 	s.addOn(providers.Step{
 		Op: opStart, Phase: providers.PhaseUp, Timeout: s.rules.StartTimeout,
-		Takes:  s.disk(s.name()),
+		Takes:  s.locks(),
 		Leaves: []string{"a process with the argument " + s.p.vmPath(s.name()), "the file " + s.p.pidPath(s.change.ID)},
 	})
 	if s.rules.Wait {
@@ -214,6 +259,18 @@ func (s *sequence) disk(name string) []providers.Claim {
 		return nil
 	}
 	return []providers.Claim{lockClaim(name)}
+}
+
+// locks are the claims of a VM that runs on its root disk and on its others.
+func (s *sequence) locks() []providers.Claim {
+	all := s.disk(s.name())
+	if s.p.weightless {
+		return nil
+	}
+	for _, a := range s.want.Disks {
+		all = append(all, diskLockClaim(a.Name))
+	}
+	return all
 }
 
 // unlock is there if somebody who is gone still holds the disk of a VM that is
@@ -299,9 +356,26 @@ func (s *sequence) held() []providers.Claim {
 }
 
 func (s *sequence) wanted() []providers.Claim {
-	return append([]providers.Claim{nameClaim(s.name())}, s.want.claims()...)
+	all := append([]providers.Claim{nameClaim(s.name())}, s.want.ports()...)
+	for _, a := range s.want.Disks {
+		if a.ID != "" {
+			all = append(all, diskClaim(a.ID))
+		}
+	}
+	return all
 }
 
-func without(all, these []providers.Claim) []providers.Claim {
-	return slices.DeleteFunc(slices.Clone(all), func(c providers.Claim) bool { return slices.Contains(these, c) })
+func excluding(all, these []providers.Claim) []providers.Claim {
+	return without(all, func(c providers.Claim) bool { return slices.Contains(these, c) })
+}
+
+// without returns the elements of all that are not such.
+func without[T any](all []T, such func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(all), such)
+}
+
+func withArg(args map[string]string, name string) map[string]string {
+	all := map[string]string{name: yes}
+	maps.Copy(all, args)
+	return all
 }

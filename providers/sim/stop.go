@@ -48,7 +48,7 @@ func (j *job) takeDown(ctx context.Context) (providers.Result, error) {
 	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if err := j.gone(own); err != nil {
+	if err := j.gone(own, j.reclaimAll); err != nil {
 		return providers.Result{}, seenBefore(err, append(waited, r.Evidence...))
 	}
 	return j.result(own, r.How, append(waited, r.Evidence...)...)
@@ -69,7 +69,7 @@ func (j *job) tookItselfDown(ctx context.Context) (providers.Result, error) {
 		return j.result(ctx, providers.AlreadyTrue, "it is off")
 	}
 	evidence := []string{cmp.Or(j.seen.leftover, j.seen.lock.evidence)}
-	if err := j.gone(ctx); err != nil {
+	if err := j.gone(ctx, j.reclaim); err != nil {
 		return providers.Result{}, err
 	}
 	return j.result(ctx, providers.AlreadyGone, evidence...)
@@ -106,7 +106,7 @@ func (j *job) runs(ctx context.Context) bool {
 }
 
 // gone tidies up after a VM that is confirmed to be gone.
-func (j *job) gone(ctx context.Context) error {
+func (j *job) gone(ctx context.Context, reclaim func(vmFile) error) error {
 	if child := j.forgetChild(j.Object); child != nil {
 		// How it ended was seen already; this only collects it.
 		_ = child.Wait(ctx) //nolint:errcheck // see above
@@ -119,7 +119,7 @@ func (j *job) gone(ctx context.Context) error {
 	}
 	f, err := j.readVM(j.Name)
 	if err == nil {
-		err = j.reclaim(f)
+		err = reclaim(f)
 	}
 	if err != nil {
 		return fail(err, "tidy up after %s, which has ended", j.Name)

@@ -26,6 +26,9 @@ import (
 //	run/KEY.log    what the process said last, kept until the next start
 //	disks/NAME.root its root disk: a line that says whose it is, and the guest's own
 //	disks/NAME.root.lock who uses it: a symbolic link to the holder
+//	disks/NAME.disk a disk, which is a resource of its own
+//	disks/NAME.mark whose that is
+//	disks/NAME.disk.lock who uses it
 //	faults.json    how often each fault has struck
 //	write.tmp      whatever is being written; renamed when it is whole
 //
@@ -38,6 +41,8 @@ const (
 	tempFile   = "write.tmp"
 	vmSuffix   = ".json"
 	rootSuffix = ".root"
+	diskSuffix = ".disk"
+	markSuffix = ".mark"
 	lockSuffix = ".lock"
 )
 
@@ -116,14 +121,14 @@ func (p *Provider) pidPath(id providers.ID) string { return p.path(runDir, key(i
 func (p *Provider) socket(id providers.ID) string  { return p.path(runDir, key(id)+".sock") }
 func (p *Provider) logPath(id providers.ID) string { return p.path(runDir, key(id)+".log") }
 
-// named lists the VMs that have a file in a folder, sorted.
+// named lists the names of the files in a folder that end so, sorted.
 func (p *Provider) named(dir, suffix string) ([]string, error) {
 	entries, err := os.ReadDir(p.path(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list the VMs of host %s: %w", p.settings.Name, err)
+		return nil, fmt.Errorf("list the %s of host %s: %w", dir, p.settings.Name, err)
 	}
 	var names []string
 	for _, e := range entries {
@@ -219,6 +224,27 @@ func (p *Provider) writeText(path string, text []byte) error {
 	return nil
 }
 
+// allocate makes a file of zeros that takes no room.
+func (p *Provider) allocate(path string, size int64) error {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	temp := p.path(tempFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	err := os.WriteFile(temp, nil, 0o600)
+	if err == nil {
+		err = os.Truncate(temp, size)
+	}
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
 // clean removes what a write left that was killed.
 func (p *Provider) clean() error {
 	p.writing.Lock()
@@ -241,14 +267,27 @@ func (p *Provider) forgetRun(f vmFile) error {
 	return errors.Join(remove(p.pidPath(f.ID)), remove(p.socket(f.ID)))
 }
 
-// reclaim is forgetRun, and frees the disk if nobody else holds it.
+// reclaim is forgetRun, and frees the root disk if nobody else holds it.
 func (p *Provider) reclaim(f vmFile) error {
 	err := p.forgetRun(f)
 	if !f.Weightless {
-		_, lockErr := p.unlock(f.Name)
+		_, lockErr := p.unlock(p.rootLock(f.Name))
 		err = errors.Join(err, lockErr)
 	}
 	return err
+}
+
+// reclaimAll is reclaim, and frees the disks that the VM's processes had locked,
+// which vmctl has ended.
+func (p *Provider) reclaimAll(f vmFile) error {
+	errs := []error{p.reclaim(f)}
+	for name, h := range p.diskLocks() {
+		if h.VM == f.ID {
+			_, err := p.unlock(p.diskLock(name))
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // sweep removes the host's folders once they are empty.

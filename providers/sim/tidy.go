@@ -16,7 +16,7 @@ func (j *job) release(ctx context.Context) (providers.Result, error) {
 	if err := j.there(); err != nil {
 		return providers.Result{}, err
 	}
-	free, err := j.unlock(j.Name)
+	free, err := j.unlock(j.rootLock(j.Name))
 	if err == nil && !free {
 		err = errors.New(j.seen.lock.evidence)
 	}

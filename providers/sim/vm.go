@@ -21,6 +21,17 @@ type config struct {
 	Accel    string    `json:"accel"`
 	Boot     *boot     `json:"boot,omitempty"`
 	Forwards []forward `json:"forwards,omitempty"`
+
+	Disks     []attached        `json:"disks,omitempty"`
+	RootSize  uint64            `json:"root_size,omitempty"` // bytes; 0: as large as its content
+	CloudInit *cloudInit        `json:"cloud_init,omitempty"`
+	Triggers  map[string]string `json:"restart_triggers,omitempty"`
+}
+
+// cloudInit is what the guest is told at its first start.
+type cloudInit struct {
+	UserData      *string `json:"user_data,omitempty"`
+	NetworkConfig *string `json:"network_config,omitempty"`
 }
 
 // boot is known by what is in the files, wherever they are.
@@ -52,16 +63,18 @@ func (f forward) claim() providers.Claim {
 
 // The kinds of claims.
 const (
-	claimName = "name"
-	claimLock = "the lock of root disk"
+	claimName     = "name"
+	claimLock     = "the lock of root disk"
+	claimDiskName = "disk name"
+	claimDiskLock = "the lock of disk"
 )
 
 // kindProcess is the kind of an object that is no resource: a process that holds
 // what a VM needs.
 const kindProcess spec.Kind = "process"
 
-// claims are the host ports that the spec chose.
-func (c *config) claims() []providers.Claim {
+// ports are the host ports that the spec chose.
+func (c *config) ports() []providers.Claim {
 	if c == nil {
 		return nil
 	}
@@ -76,7 +89,7 @@ func (c *config) claims() []providers.Claim {
 
 // configOf reads the attributes of a vm. What is unknown yet has its zero value:
 // only names, run states and fixed ports are read before apply.
-func configOf(v cty.Value) (config, error) {
+func configOf(v cty.Value, uses map[spec.Address]providers.Used) (config, error) {
 	if !known(v) {
 		return config{}, errors.New("it has no attributes")
 	}
@@ -87,8 +100,49 @@ func configOf(v cty.Value) (config, error) {
 		}
 	}
 	var err error
-	c.Forwards, err = forwardsOf(attr(v, "port_forward"))
+	if c.Forwards, err = forwardsOf(attr(v, "port_forward")); err != nil {
+		return c, err
+	}
+	c.Disks, err = disksOf(attr(v, "additional_disk"), uses)
+	c.RootSize = number(attr(v, "root_disk"), "size")
+	if b := attr(v, "cloud_init"); known(b) {
+		c.CloudInit = &cloudInit{UserData: textOrNone(b, "user_data"), NetworkConfig: textOrNone(b, "network_config")}
+	}
+	if t := attr(v, "restart_triggers"); known(t) {
+		for key, value := range t.AsValueMap() {
+			if known(value) {
+				if c.Triggers == nil {
+					c.Triggers = map[string]string{}
+				}
+				c.Triggers[key] = value.AsString()
+			}
+		}
+	}
 	return c, err
+}
+
+// disksOf are the disks that a VM is to be defined with. uses says what they are
+// on this host; without it only mistakes are found.
+func disksOf(v cty.Value, uses map[spec.Address]providers.Used) ([]attached, error) {
+	if !known(v) {
+		return nil, nil
+	}
+	var all []attached
+	for _, e := range v.AsValueSlice() {
+		where := text(e, "disk")
+		if where == "" { // known only when it is applied
+			continue
+		}
+		a, err := spec.ParseAddress(where)
+		if err != nil {
+			return nil, fmt.Errorf("additional_disk.disk: %w", err)
+		}
+		if slices.ContainsFunc(all, func(other attached) bool { return other.Address == a }) {
+			return nil, fmt.Errorf("additional_disk: %s is attached twice", a)
+		}
+		all = append(all, attached{Address: a, ID: uses[a].ID, Name: uses[a].Name})
+	}
+	return all, nil
 }
 
 func forwardsOf(v cty.Value) ([]forward, error) {
@@ -163,6 +217,14 @@ func text(v cty.Value, name string) string {
 		return a.AsString()
 	}
 	return ""
+}
+
+func textOrNone(v cty.Value, name string) *string {
+	if a := attr(v, name); known(a) && a.Type() == cty.String {
+		s := a.AsString()
+		return &s
+	}
+	return nil
 }
 
 func flag(v cty.Value, name string) bool {

@@ -1,0 +1,129 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"vmctl/providers"
+)
+
+// disksThere fails unless every disk exists and is the one that is meant.
+func (j *job) disksThere(disks []attached) error {
+	for _, a := range disks {
+		d, err := j.lookDisk(a.Name, nil)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return &providers.Failure{
+				Outcome: providers.Failed, Code: "no_disk", Next: []string{fmt.Sprintf("put its disk back: %s", j.diskPath(a.Name)), "or plan again: vmctl plan"},
+				Err: fmt.Errorf("%s %s: its disk %s is gone", j.Op, j.Address, a.Name),
+			}
+		case err != nil:
+			return fail(err, "%s %s: read its disk %s", j.Op, j.Address, a.Name)
+		case !a.is(d):
+			return &providers.Failure{
+				Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"},
+				Err: fmt.Errorf("%s %s: %s is another disk (%s) than it was (%s)", j.Op, j.Address, a.Name, d.ID, a.ID),
+			}
+		}
+	}
+	return nil
+}
+
+// free fails if a disk that the VM is to get is another VM's.
+func (j *job) free(disks []attached) error {
+	if len(disks) == 0 {
+		return nil
+	}
+	users, err := j.users(j.Name)
+	if err != nil {
+		return fail(err, "%s %s: see who uses its disks", j.Op, j.Address)
+	}
+	for _, a := range disks {
+		if by := users[a.Name]; len(by) > 0 {
+			return j.inUse(a.Name, by)
+		}
+	}
+	return nil
+}
+
+func (t *task) inUse(disk string, by []string) error {
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "disk_in_use", Next: []string{"look at it: " + t.vmPath(by[0]), "vmctl plan"},
+		Err: fmt.Errorf("%s %s: the disk %s is in use by VM %s", t.Op, t.Address, disk, by[0]),
+	}
+}
+
+// users says which VMs are defined with which disks, by the disks' names. One VM
+// is left out.
+func (p *Provider) users(but string) (map[string][]string, error) {
+	names, err := p.named(vmsDir, vmSuffix)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]string{}
+	for _, r := range p.readAll(names) {
+		if r.name == but || r.Config == nil { // what cannot be read may use any, and has to be looked at first
+			continue
+		}
+		for _, a := range r.Config.Disks {
+			all[a.Name] = append(all[a.Name], r.name)
+		}
+	}
+	return all, nil
+}
+
+// attach lets a VM that runs use the disks that are new to it.
+func (j *job) attach(ctx context.Context) error {
+	if j.seen == nil || j.seen.state != providers.StateRunning || j.seen.Weightless {
+		return nil
+	}
+	has := names(j.seen.run.With.Disks)
+	for _, a := range j.want.Disks {
+		if slices.Contains(has, a.Name) {
+			continue
+		}
+		if _, err := ask(ctx, j.socket(j.seen.ID), question{Ask: askAttach, Lock: j.diskLock(a.Name)}); err != nil {
+			return fail(err, "attach %s to %s", a.Name, j.Name)
+		}
+		j.log(providers.Progress{Text: "attached " + a.Name})
+	}
+	return nil
+}
+
+// detach lets go of the disks that the VM is not to have any more, before it gets
+// others: whoever waits for one of them may hold one of those.
+func (j *job) detach(ctx context.Context) (providers.Result, error) {
+	if j.seen != nil && j.seen.Config != nil && len(j.unwanted()) == 0 {
+		return j.result(ctx, providers.AlreadyTrue, "it has none that it is not to have")
+	}
+	if err := j.there(); err != nil {
+		return providers.Result{}, err
+	}
+	switch {
+	case j.seen.on():
+		return providers.Result{}, &providers.Failure{
+			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
+			Err: fmt.Errorf("detach disks from %s: it is %s", j.Address, j.seen.state),
+		}
+	case j.seen.Config == nil:
+		return j.result(ctx, providers.AlreadyTrue, "it is half made, and has none")
+	}
+	f := j.seen.vmFile
+	left, gone := *f.Config, j.unwanted()
+	left.Disks = slices.DeleteFunc(slices.Clone(left.Disks), func(a attached) bool { return slices.Contains(gone, a) })
+	f.Config = &left
+	if err := j.writeVM(f); err != nil {
+		return providers.Result{}, fail(err, "detach disks from %s", j.Name)
+	}
+	return j.result(ctx, providers.Done)
+}
+
+// unwanted are the disks that the VM is defined with, and is not to be.
+func (j *job) unwanted() []attached {
+	return without(j.seen.Config.Disks, func(a attached) bool {
+		return slices.ContainsFunc(j.want.Disks, func(b attached) bool { return a.Name == b.Name && a.ID == b.ID })
+	})
+}

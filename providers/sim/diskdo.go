@@ -1,0 +1,330 @@
+package sim
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// diskJob is a step on a disk.
+type diskJob struct {
+	task
+	want diskWant
+	seen *diskSight // the disk when the step began; nil: there was none
+}
+
+func (j *diskJob) do(ctx context.Context) (providers.Result, error) {
+	j.want = diskWantOf(j.Want)
+	if err := j.see(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	if err := j.mine(); err != nil {
+		return providers.Result{}, err
+	}
+	switch j.Op {
+	case opDefine:
+		return j.define(ctx)
+	case opRedefine:
+		return j.redefine(ctx)
+	case opGrow:
+		return j.grow(ctx)
+	case opUnlock:
+		return j.release(ctx)
+	case opDelete:
+		return j.delete()
+	case opClear:
+		return j.clear()
+	default:
+		panic("unknown operation " + j.Op)
+	}
+}
+
+// see reads the disk that the step is about.
+func (j *diskJob) see(ctx context.Context) error {
+	if j.weightless { // nobody runs anything, so that nobody locks anything
+		return j.seeWith(strays{})
+	}
+	all, _, err := j.processesOf(ctx, "")
+	if err != nil {
+		return fail(err, "read what runs the VMs of the host")
+	}
+	return j.seeWith(strays{all: all})
+}
+
+func (j *diskJob) seeWith(s strays) error {
+	d, err := j.lookDisk(j.Name, s.all)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		j.seen = nil
+		return nil
+	case err != nil:
+		return fail(err, "read the disk %s", j.Name)
+	case d.ID == j.Object, j.marksAnew() && d.Owner != nil && d.Owner.Address == j.Address && d.ID == j.newID():
+		j.seen = &d
+	case j.Op == opDefine:
+		return &providers.Failure{
+			Outcome: providers.Unsafe, Code: "name_taken",
+			Next: []string{"look at it: " + j.diskPath(j.Name), fmt.Sprintf("set another name in the block of %s", j.Address)},
+			Err:  fmt.Errorf("%s %s: a disk of the name %s exists already (%s), and it is not the one to be made", j.Op, j.Address, j.Name, d.ID),
+		}
+	default: // another has the name, and this one is gone
+		j.seen = nil
+	}
+	return nil
+}
+
+// mine fails unless the disk that was seen is the one that vmctl made for this
+// address, or is just being given to it.
+func (j *diskJob) mine() error {
+	if j.seen == nil || j.marksAnew() && j.seen.Owner == nil {
+		return nil
+	}
+	o := j.seen.Owner
+	if o != nil && j.seen.copyOf == "" && o.ID == j.settings.Project.Lineage() && o.Of == j.seen.ID && j.Bears(o.Address) {
+		return nil
+	}
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "not_ours", Next: []string{"look at it: " + j.diskPath(j.Name)},
+		Err: fmt.Errorf("%s %s: the disk %s (%s) does not bear the mark of %s", j.Op, j.Address, j.seen.Name, j.seen.ID, j.Address),
+	}
+}
+
+// expected fails unless the disk is just as the plan, or the step before, left it.
+func (j *diskJob) expected() error {
+	now := ""
+	if j.seen != nil {
+		now = j.seen.fingerprint()
+	}
+	return j.stale(now, "disk", j.Name)
+}
+
+func (j *diskJob) there() error {
+	if err := j.expected(); err != nil {
+		return err
+	}
+	if j.seen == nil {
+		return fail(errAbsent, "%s %s", j.Op, j.Name)
+	}
+	return nil
+}
+
+// define makes a disk: its mark first, and then its file, which makes it whole.
+func (j *diskJob) define(ctx context.Context) (providers.Result, error) {
+	if j.seen != nil && j.isWanted() {
+		return j.result(ctx, providers.AlreadyTrue, "it exists")
+	}
+	if err := j.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	if err := j.markFree(); err != nil {
+		return providers.Result{}, err
+	}
+	if err := j.mark(j.Object); err != nil {
+		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+	}
+	if j.half() {
+		return providers.Result{}, j.injected()
+	}
+	if j.seen == nil {
+		if err := j.allocate(j.diskPath(j.Name), int64(j.want.size)); err != nil {
+			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+		}
+	}
+	return j.result(ctx, providers.Done)
+}
+
+// markFree fails if the mark of a disk that is gone, and that was another's, lies
+// where this one's is to be.
+func (j *diskJob) markFree() error {
+	f, err := j.readMark(j.Name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fail(err, "%s %s", j.Op, j.Name)
+	case f.Owner != nil && f.Owner.ID == j.settings.Project.Lineage():
+		return nil
+	}
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "name_taken", Next: []string{"look at it: " + j.diskMark(j.Name)},
+		Err: fmt.Errorf("%s %s: %s is the mark of somebody else's disk", j.Op, j.Address, j.diskMark(j.Name)),
+	}
+}
+
+func (j *diskJob) mark(id providers.ID) error {
+	p := j.settings.Project
+	return j.write(j.diskMark(j.Name), diskFile{
+		Format: fileFormat, ID: id, Name: j.Name, As: j.want.as,
+		Owner: &owner{ID: p.Lineage(), Project: p.Name, Address: j.Address, Of: id, Generation: j.Generation},
+	})
+}
+
+func (j *diskJob) isWanted() bool {
+	o := j.seen.Owner
+	return o != nil && o.Generation == j.Generation && o.Address == j.Address && j.seen.size >= j.want.size
+}
+
+// redefine writes the mark anew: that of a disk that vmctl did not make with an ID
+// that it gets with it.
+func (j *diskJob) redefine(ctx context.Context) (providers.Result, error) {
+	if j.seen != nil && j.seen.Owner != nil && j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address {
+		return j.result(ctx, providers.AlreadyTrue, "it is as wanted")
+	}
+	if err := j.there(); err != nil {
+		return providers.Result{}, err
+	}
+	id := j.seen.ID
+	if j.seen.Owner == nil {
+		id = j.newID()
+	}
+	if err := j.mark(id); err != nil {
+		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+	}
+	return j.result(ctx, providers.Done)
+}
+
+// grow makes the disk larger, whether a VM uses it or not, and writes its mark.
+func (j *diskJob) grow(ctx context.Context) (providers.Result, error) {
+	if j.seen != nil && j.isWanted() {
+		return j.result(ctx, providers.AlreadyTrue, "it is as large as wanted")
+	}
+	if err := j.there(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.seen.lock.verdict == lockHeld {
+		return providers.Result{}, j.locked()
+	}
+	if j.seen.size < j.want.size {
+		if err := os.Truncate(j.diskPath(j.Name), int64(j.want.size)); err != nil {
+			return providers.Result{}, fail(err, "grow %s", j.Name)
+		}
+	}
+	if j.half() {
+		return providers.Result{}, j.injected()
+	}
+	if err := j.mark(j.seen.ID); err != nil {
+		return providers.Result{}, fail(err, "grow %s", j.Name)
+	}
+	return j.result(ctx, providers.Done)
+}
+
+func (j *diskJob) locked() error {
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{j.seen.lock.evidence}, Next: []string{"vmctl plan"},
+		Err: fmt.Errorf("%s %s: somebody holds the disk %s", j.Op, j.Address, j.Name),
+	}
+}
+
+// release frees the disk from a holder that is confirmed to be gone.
+func (j *diskJob) release(ctx context.Context) (providers.Result, error) {
+	if j.seen != nil && (j.seen.lock.verdict == lockFree || j.seen.lock.verdict == lockOwn) {
+		return j.result(ctx, providers.AlreadyTrue, "nobody who is gone holds it")
+	}
+	if err := j.there(); err != nil {
+		return providers.Result{}, err
+	}
+	free, err := j.unlock(j.diskLock(j.Name))
+	if err == nil && !free {
+		err = errors.New(j.seen.lock.evidence)
+	}
+	if err != nil {
+		return providers.Result{}, fail(err, "free the disk %s", j.Name)
+	}
+	return j.result(ctx, providers.Done, j.seen.lock.evidence)
+}
+
+// delete removes the disk, its mark last.
+func (j *diskJob) delete() (providers.Result, error) {
+	if j.seen == nil {
+		if err := j.unmark(); err != nil {
+			return providers.Result{}, fail(err, "delete %s", j.Name)
+		}
+		return providers.Result{ID: j.Object, Gone: true, How: providers.AlreadyGone}, nil
+	}
+	if err := j.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.seen.lock.verdict != lockFree {
+		return providers.Result{}, j.locked()
+	}
+	users, err := j.users("")
+	if err != nil {
+		return providers.Result{}, fail(err, "delete %s: see who uses it", j.Name)
+	}
+	if by := users[j.Name]; len(by) > 0 {
+		return providers.Result{}, j.inUse(j.Name, by)
+	}
+	if err := remove(j.diskPath(j.Name)); err != nil {
+		return providers.Result{}, fail(err, "delete %s", j.Name)
+	}
+	if j.half() {
+		return providers.Result{}, j.injected()
+	}
+	if err := j.unmark(); err != nil {
+		return providers.Result{}, fail(err, "delete %s", j.Name)
+	}
+	return providers.Result{ID: j.Object, Gone: true, How: providers.Done}, nil
+}
+
+// clear removes what is left of a disk that is gone.
+func (j *diskJob) clear() (providers.Result, error) {
+	if err := j.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.seen != nil {
+		return providers.Result{}, fail(errors.New("it is there"), "remove what is left of %s", j.Name)
+	}
+	if err := j.unmark(); err != nil {
+		return providers.Result{}, fail(err, "remove what is left of %s", j.Name)
+	}
+	return providers.Result{ID: j.Object, Gone: true, How: providers.Done}, nil
+}
+
+// unmark removes the mark of a disk that is gone, if it was this one's, and the
+// folders that are empty then.
+func (j *diskJob) unmark() error {
+	f, err := j.readMark(j.Name)
+	if err == nil && f.ID == j.Object {
+		err = remove(j.diskMark(j.Name))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return j.sweep()
+}
+
+// result reads the disk once more and says what it came to.
+func (j *diskJob) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
+	if err := j.see(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	if j.seen == nil {
+		return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
+	}
+	return providers.Result{
+		ID: j.seen.ID, Values: cty.ObjectVal(j.seen.computed(j.diskPath(j.Name))), Fingerprint: j.seen.fingerprint(), How: how, Evidence: evidence,
+	}, nil
+}
+
+func diskWantOf(v cty.Value) diskWant {
+	return diskWant{size: number(v, "size"), as: text(v, "format")}
+}
+
+// newID is the ID that an imported disk gets: always the same, so that an import
+// that was cut short finds it again (RFC 9562, version 8).
+func (j *diskJob) newID() providers.ID {
+	sum := sha256.Sum256(fmt.Appendf(nil, "vmctl imported disk\x00%s\x00%s\x00%s", j.settings.Project.Lineage(), j.Address, j.diskPath(j.Name)))
+	u := sum[:16]
+	u[6] = u[6]&0x0f | 0x80
+	u[8] = u[8]&0x3f | 0x80
+	h := hex.EncodeToString(u)
+	return providers.ID(h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:])
+}

@@ -1,0 +1,157 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// diskRules is how vmctl treats a disk.
+type diskRules struct {
+	create, remove time.Duration
+	unlock         bool // whether a lock whose holder is gone is removed
+}
+
+func diskRulesOf(v cty.Value) diskRules {
+	r := diskRules{create: 30 * time.Minute, remove: 2 * time.Minute, unlock: text(v, "on_stale_lock") != "refuse"}
+	seconds(&r.create, attr(v, "timeouts"), "create")
+	seconds(&r.remove, attr(v, "timeouts"), "delete")
+	return r
+}
+
+// diskSequence collects the steps of one change of a disk.
+type diskSequence struct {
+	p      *Provider
+	change providers.Change
+	rules  diskRules
+	steps  []providers.Step
+}
+
+func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
+	s := &diskSequence{p: p, change: c, rules: diskRulesOf(c.Policy)}
+	if makes := c.Action == providers.Create || c.Action == providers.ReplaceIt; makes && !isName(c.Name) {
+		return nil, fmt.Errorf("%s: %w", c.Address, badName(c.Name))
+	}
+	switch c.Action {
+	case providers.Create:
+		s.define()
+	case providers.Update, providers.Import, providers.RestartIt, providers.Start, providers.Stop:
+		if err := s.unlock(); err != nil {
+			return nil, err
+		}
+		s.redefine()
+	case providers.Recover: // the user says that the lock is to go
+		s.release()
+	case providers.ReplaceIt:
+		if err := s.delete(); err != nil {
+			return nil, err
+		}
+		s.define()
+	case providers.Destroy:
+		if err := s.delete(); err != nil {
+			return nil, err
+		}
+	case providers.Forget:
+		if c.Object == nil {
+			s.add(providers.Step{Op: opClear, Phase: providers.PhaseRemove, Object: c.ID, Name: c.Name, Timeout: s.rules.remove})
+		}
+	case providers.Adopt, providers.NoOp:
+	default:
+		panic("unknown action " + string(c.Action))
+	}
+	return s.steps, nil
+}
+
+func (s *diskSequence) add(step providers.Step) {
+	step.Address, step.Class = s.change.Address, providers.Contractual
+	if step.Risk == "" {
+		step.Risk = providers.NoRisk
+	}
+	if imports(s.change) {
+		step.Args = withArg(step.Args, argImport)
+	}
+	if len(s.steps) > 0 {
+		step.After = []int{len(s.steps) - 1}
+	}
+	s.steps = append(s.steps, step)
+}
+
+// addOld adds a step on the disk that is there before the change.
+func (s *diskSequence) addOld(step providers.Step) {
+	step.Object, step.Name = s.change.Object.ID, s.change.Object.Name
+	s.add(step)
+}
+
+func (s *diskSequence) define() {
+	s.add(providers.Step{
+		Op: opDefine, Phase: providers.PhaseMake, Object: s.change.ID, Name: s.change.Name, Timeout: s.rules.create,
+		Takes:  []providers.Claim{diskNameClaim(s.change.Name)},
+		Leaves: []string{"the file " + s.p.diskMark(s.change.Name), "the file " + s.p.diskPath(s.change.Name)},
+	})
+}
+
+// redefine is there if an edit reaches the disk: its size, or what its mark says.
+func (s *diskSequence) redefine() {
+	grows := func(e providers.Edit) bool { return e.Path == "size" }
+	marks := func(e providers.Edit) bool { return e.Path == "mark" }
+	leaves := []string{"the file " + s.p.diskMark(s.change.Object.Name)}
+	if slices.ContainsFunc(s.change.Edits, marks) {
+		s.addOld(providers.Step{Op: opRedefine, Phase: providers.PhaseChange, Timeout: fileTimeout, Leaves: leaves})
+	}
+	if slices.ContainsFunc(s.change.Edits, grows) {
+		s.addOld(providers.Step{Op: opGrow, Phase: providers.PhaseChange, Timeout: fileTimeout, Leaves: leaves})
+	}
+}
+
+// unlock is there if somebody who is gone still holds the disk.
+func (s *diskSequence) unlock() error {
+	if !s.found(providers.FindStaleLock) {
+		return nil
+	}
+	if !s.rules.unlock {
+		return &providers.Refusal{
+			Reason: fmt.Sprintf("who held disk %s is gone, and on_stale_lock = \"refuse\"", s.change.Object.Name),
+			Next: []string{
+				"see that what it wrote is whole, then free the disk: vmctl disk unlock " + s.change.Address.String(),
+				fmt.Sprintf("or let vmctl free it: on_stale_lock = \"unlock\" in the block of %s", s.change.Address),
+			},
+		}
+	}
+	s.release()
+	return nil
+}
+
+func (s *diskSequence) release() {
+	if s.found(providers.FindStaleLock) {
+		s.addOld(providers.Step{
+			Op: opUnlock, Phase: providers.PhaseRelease, Timeout: fileTimeout, Frees: []providers.Claim{diskLockClaim(s.change.Object.Name)},
+		})
+	}
+}
+
+func (s *diskSequence) delete() error {
+	o := s.change.Object
+	if i := slices.IndexFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == providers.FindHeldLock }); i >= 0 {
+		return &providers.Refusal{
+			Reason: fmt.Sprintf("somebody holds disk %s: %s", o.Name, o.Findings[i].Evidence[0]),
+			Next:   []string{"let its holder end first"},
+		}
+	}
+	if err := s.unlock(); err != nil {
+		return err
+	}
+	s.addOld(providers.Step{
+		Op: opDelete, Phase: providers.PhaseRemove, Risk: providers.DataLoss, Timeout: s.rules.remove,
+		Frees: o.Holds, Takes: []providers.Claim{diskClaim(o.ID)}, Leaves: []string{"the file " + s.p.diskMark(o.Name)},
+	})
+	return nil
+}
+
+func (s *diskSequence) found(kind providers.FindingKind) bool {
+	o := s.change.Object
+	return o != nil && slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == kind })
+}

@@ -1,0 +1,69 @@
+package sim
+
+import (
+	"path/filepath"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// knowns finds what is known of an object.
+type knowns struct {
+	byID      map[providers.ID]providers.Known
+	byAddress map[spec.Address]providers.Known
+	byName    map[string]providers.Known // of VMs
+}
+
+func knownOf(q providers.Query) knowns {
+	k := knowns{
+		byID: map[providers.ID]providers.Known{}, byAddress: map[spec.Address]providers.Known{}, byName: map[string]providers.Known{},
+	}
+	for _, one := range q.Known {
+		k.byAddress[one.Address] = one
+		if one.Kind == spec.VM {
+			k.byName[one.Name] = one
+		}
+		if one.ID != "" {
+			k.byID[one.ID] = one
+		}
+	}
+	return k
+}
+
+func (k knowns) of(f vmFile, lineage string) providers.Known {
+	if one, ok := k.byID[f.ID]; ok {
+		return one
+	}
+	if f.Owner != nil && f.Owner.ID == lineage {
+		return k.byAddress[f.Owner.Address]
+	}
+	return k.byName[f.Name]
+}
+
+// find says which objects the user means that are to be imported: by their names,
+// their IDs or the paths of their files.
+func (v *viewer) find(q providers.Query) {
+	for _, one := range q.Known {
+		if one.Import == "" {
+			continue
+		}
+		for _, o := range v.inv.Objects {
+			if o.Kind == one.Kind && v.means(string(one.Import), o.Kind, o.ID, o.Name) {
+				v.inv.Found[one.Address] = o.ID
+			}
+		}
+		for _, u := range v.inv.Unknown {
+			if u.Kind == one.Kind && v.means(string(one.Import), u.Kind, u.ID, u.Name) {
+				v.inv.Found[one.Address] = u.ID
+			}
+		}
+	}
+}
+
+func (p *Provider) means(said string, kind spec.Kind, id providers.ID, name string) bool {
+	path := p.vmPath(name)
+	if kind == spec.Disk {
+		path = p.diskPath(name)
+	}
+	return said == name || said == string(id) || filepath.IsAbs(said) && filepath.Clean(said) == path
+}
