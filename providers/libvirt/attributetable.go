@@ -21,9 +21,12 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"boot.kernel":  {Judge: live("another path to the same content")},
 		"boot.initrd":  {Judge: live("another path to the same content")},
 		"port_forward": {Judge: judgeForwards},
-		"ssh.user":     {Judge: live("only how vmctl logs in")},
-		"ssh.identity": {Judge: atStart("the guest gets its keys when it boots")},
-		"ssh.host_key": {Judge: live("only how vmctl checks the guest")},
+
+		"additional_disk":  {Judge: judgeDisks},
+		"restart_triggers": {Judge: atStart("a restart for it was asked for")},
+		"ssh.user":         {Judge: live("only how vmctl logs in")},
+		"ssh.identity":     {Judge: atStart("the guest gets its keys when it boots")},
+		"ssh.host_key":     {Judge: live("only how vmctl checks the guest")},
 
 		"ssh.wait":         {Judge: live(policyReason)},
 		"ssh.wait_timeout": {Judge: live(policyReason)},
@@ -39,6 +42,17 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"address":  {Computed: true},
 		"ssh_port": {Computed: true},
 		"ports":    {Computed: true},
+	},
+	spec.Disk: {
+		"name":          {},
+		"size":          {Judge: judgeSize},
+		"format":        {},
+		"on_stale_lock": {Judge: live(policyReason)},
+		"timeouts":      {Judge: live(policyReason)},
+		"lifecycle":     {Judge: live(policyReason)},
+
+		"id":   {Computed: true},
+		"path": {Computed: true},
 	},
 }
 

@@ -35,7 +35,7 @@ func TestJudge(t *testing.T) {
 }
 
 // notYet is what of a vm's shape this provider refuses where it stands.
-var notYet = []string{"image", "root_disk", "additional_disk", "cloud_init", "restart_triggers"}
+var notYet = []string{"image", "root_disk", "cloud_init"}
 
 // Every attribute of a vm's shape is supported, or refused where it stands.
 func TestEveryAttributeOfTheShapeIsKnown(t *testing.T) {

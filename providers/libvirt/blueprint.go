@@ -19,10 +19,11 @@ type blueprint struct {
 	Initrd     string
 	Cmdline    string
 	ConsoleLog string
-	Data       string    // vmctl's folder, for whoever looks at the process table
-	Disks      []part    // in order
-	Forwards   []forward // with the host ports to ask for, the SSH forward first
-	Owner      string    // the mark's element
+	Data       string               // vmctl's folder, for whoever looks at the process table
+	Disks      []part               // in order
+	Volumes    map[[2]string]string // the paths of volumes, by pool and name
+	Forwards   []forward            // with the host ports to ask for, the SSH forward first
+	Owner      string               // the mark's element
 }
 
 // blueprint puts together what the domain will be.
@@ -37,16 +38,21 @@ func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 			Of: j.Object, Generation: j.Generation,
 		},
 		Accel: j.want.Accel, CPUs: j.want.CPUs, Memory: j.want.Memory, Boot: files.boot, Forwards: j.want.Forwards,
+		Disks: j.markedDisks(),
 	}
 	element, err := mark.element()
 	if err != nil {
 		return blueprint{}, fmt.Errorf("write the owner mark: %w", err)
 	}
-	return blueprint{
+	b := blueprint{
 		Name: j.Name, UUID: string(j.Object), Arch: a.Arch, Board: boards[a.Arch], Emulator: a.Emulator, Type: domainType,
 		CPUs: j.want.CPUs, Memory: j.want.Memory,
-		Kernel: files.boot.Kernel, Initrd: files.boot.Initrd, Cmdline: j.want.Boot.Cmdline,
+		Kernel: files.boot.Kernel, Initrd: files.boot.Initrd,
 		ConsoleLog: pathIn(files.pool, consoleVolume(j.Name)), Data: j.settings.Dir,
-		Forwards: j.stickyPorts(), Owner: element,
-	}, nil
+		Disks: j.parts(), Volumes: j.plugged.paths, Forwards: j.stickyPorts(), Owner: element,
+	}
+	if j.want.Boot != nil {
+		b.Cmdline = j.want.Boot.Cmdline
+	}
+	return b, nil
 }

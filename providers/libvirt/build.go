@@ -59,7 +59,8 @@ func (b blueprint) onto(d *libvirtxml.Domain) (string, error) {
 	}
 	d.Metadata = &libvirtxml.DomainMetadata{XML: inner}
 	setAccel(d, b.Type)
-	setDisks(d, b.Disks, isOther)
+	b.setDisks(d, isOther)
+	setBoot(d, b)
 	setPorts(d, b.Board)
 	setNet(d, b.UUID, b.Forwards)
 	setData(d, b.Data)

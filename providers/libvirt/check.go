@@ -2,19 +2,29 @@ package libvirt
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/spec"
 )
 
-// check says what QEMU could never do for a vm.
-func check(_ spec.Kind, want cty.Value) []spec.Flaw {
+// check says what QEMU could never do for a vm or a disk.
+func check(kind spec.Kind, want cty.Value) []spec.Flaw {
+	if kind == spec.Disk {
+		return checkDisk(want)
+	}
 	var flaws []spec.Flaw
-	if b := attr(want, bootAttr); b != cty.NilVal && b.IsKnown() && b.IsNull() {
+	if bootless(want) {
 		flaws = append(flaws, spec.Flaw{
 			Summary: "Nothing to boot",
-			Detail:  "A VM boots from something: add a `boot` block that sets `kernel`.",
+			Detail:  "A VM boots from something: add a `boot` block that sets `kernel`, or an `additional_disk` with a system on it.",
+		})
+	}
+	if slices.ContainsFunc(listOf(attr(want, diskAttr)), func(d cty.Value) bool { return known(attr(d, "mount_point")) }) {
+		flaws = append(flaws, spec.Flaw{
+			Path: diskAttr, Summary: "Unsupported attribute",
+			Detail: "Provider libvirt does not support `mount_point`: it reaches into no guest. Mount the disk in the guest, where its serial number is the name of the `disk` block: /dev/disk/by-id/virtio-NAME.",
 		})
 	}
 	if f := attr(want, forwardAttr); f != cty.NilVal && f.IsWhollyKnown() {
@@ -25,4 +35,34 @@ func check(_ spec.Kind, want cty.Value) []spec.Flaw {
 		}
 	}
 	return flaws
+}
+
+// bootless reports whether a vm certainly has nothing to boot from.
+func bootless(want cty.Value) bool {
+	for _, name := range []string{bootAttr, "image", diskAttr} {
+		v := attr(want, name)
+		if v != cty.NilVal && (!v.IsKnown() || known(v) && (name != diskAttr || v.LengthInt() > 0)) {
+			return false
+		}
+	}
+	return true
+}
+
+// listOf are the elements of a list, as far as it is known.
+func listOf(v cty.Value) []cty.Value {
+	if !known(v) || !v.CanIterateElements() {
+		return nil
+	}
+	return v.AsValueSlice()
+}
+
+func checkDisk(want cty.Value) []spec.Flaw {
+	size := attr(want, "size")
+	if !known(size) || number(want, "size")%sector == 0 {
+		return nil
+	}
+	return []spec.Flaw{{
+		Path: "size", Summary: "Impossible size",
+		Detail: fmt.Sprintf("A disk has whole sectors of %d bytes, and %d bytes are none.", sector, number(want, "size")),
+	}}
 }

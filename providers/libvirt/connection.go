@@ -114,6 +114,9 @@ type version string
 const (
 	asConfigured version = "configured"
 	asRunning    version = "running"
+	// toDefine is the configured version with the secrets in it, which a new
+	// definition would lack otherwise.
+	toDefine version = "to define"
 )
 
 type domainRef struct {

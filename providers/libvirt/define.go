@@ -24,6 +24,9 @@ func (j *job) define(ctx context.Context) (providers.Result, error) {
 			return providers.Result{}, err
 		}
 	}
+	if err := j.plug(ctx); err != nil {
+		return providers.Result{}, err
+	}
 	if j.isWanted(ctx) {
 		return j.result(ctx, providers.AlreadyTrue, "it exists")
 	}
@@ -79,6 +82,9 @@ func (j *job) redefine(ctx context.Context) (providers.Result, error) {
 	if err := j.mine(); err != nil {
 		return providers.Result{}, err
 	}
+	if err := j.plug(ctx); err != nil {
+		return providers.Result{}, err
+	}
 	if j.isWanted(ctx) {
 		return j.result(ctx, providers.AlreadyTrue, "it is as wanted")
 	}
@@ -91,8 +97,12 @@ func (j *job) redefine(ctx context.Context) (providers.Result, error) {
 			Err: fmt.Errorf("change %s: %s", j.Address, savedMemory),
 		}
 	}
+	evidence, err := j.attach(ctx)
+	if err != nil {
+		return providers.Result{}, err
+	}
 	if err := j.write(ctx); err != nil {
 		return providers.Result{}, err
 	}
-	return j.result(ctx, providers.Done)
+	return j.result(ctx, providers.Done, evidence...)
 }

@@ -348,7 +348,7 @@ func TestDefineBesideRemains(t *testing.T) {
 	before := l.Contents()
 	l.Refuses["delete"] = libvirt.ErrLibvirt("cannot unlink file: Permission denied")
 	wantText(t, "what was said", `
-define: failed libvirt: define vm.dev: remove what an earlier one left: delete volume lab.dev.initrd-KEYS of pool vmctl-lab-k7m2qd9x4r: cannot unlink file: Permission denied
+define: failed no_permission: define vm.dev: remove what an earlier one left: delete volume lab.dev.initrd-KEYS of pool vmctl-lab-k7m2qd9x4r: cannot unlink file: Permission denied
   next: see what is there: virsh -c qemu:///session vol-list vmctl-lab-k7m2qd9x4r
   next: make the folder of the pool writable, then: vmctl apply
 `, l.steady(l.apply(create(vm(off)))))

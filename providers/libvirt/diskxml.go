@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"fmt"
 	"slices"
 
 	"libvirt.org/go/libvirtxml"
@@ -61,26 +62,31 @@ const (
 
 // setDisks gives a domain its disks, in this order as far as they are new. One that
 // it has already keeps its place; of the others those go that keep does not want.
-func setDisks(d *libvirtxml.Domain, all []part, keep func(libvirtxml.DomainDisk) bool) {
+func (b blueprint) setDisks(d *libvirtxml.Domain, keep func(libvirtxml.DomainDisk) bool) {
 	if d.Devices == nil {
 		d.Devices = &libvirtxml.DomainDeviceList{}
 	}
 	wanted := func(disk libvirtxml.DomainDisk) bool {
-		return slices.ContainsFunc(all, func(p part) bool { return p.Path == fileOf(disk) })
+		return slices.ContainsFunc(b.Disks, func(p part) bool { return p.Path == b.fileOf(disk) })
 	}
 	disks := slices.DeleteFunc(d.Devices.Disks, func(disk libvirtxml.DomainDisk) bool { return !wanted(disk) && !keep(disk) })
-	for _, p := range all {
-		i := slices.IndexFunc(disks, func(disk libvirtxml.DomainDisk) bool { return fileOf(disk) == p.Path })
-		if i < 0 {
+	for _, p := range b.Disks {
+		if !slices.ContainsFunc(disks, func(disk libvirtxml.DomainDisk) bool { return b.fileOf(disk) == p.Path }) {
 			disks = append(disks, p.fresh(freeTarget(disks, p)))
-			i = len(disks) - 1
-		}
-		disks[i].Boot = nil
-		if p.BootFrom {
-			disks[i].Boot = &libvirtxml.DomainDeviceBoot{Order: 1}
 		}
 	}
 	d.Devices.Disks = disks
+}
+
+// setBoot lets the firmware start from the disk that is there for it.
+func setBoot(d *libvirtxml.Domain, b blueprint) {
+	for i, disk := range d.Devices.Disks {
+		d.Devices.Disks[i].Boot = nil
+		if slices.ContainsFunc(b.Disks, func(p part) bool { return p.BootFrom && p.Path == b.fileOf(disk) }) {
+			d.Devices.Disks[i].Boot = &libvirtxml.DomainDeviceBoot{Order: 1}
+			d.OS.BootDevices = nil
+		}
+	}
 }
 
 // fresh is a disk that a domain does not have yet.
@@ -99,9 +105,14 @@ func (p part) fresh(target string) libvirtxml.DomainDisk {
 	return d
 }
 
-// fileOf is the file of a disk, "" where it is no file.
-func fileOf(d libvirtxml.DomainDisk) string {
-	if d.Source == nil || d.Source.File == nil {
+// fileOf is the file of a disk, "" where it is none.
+func (b blueprint) fileOf(d libvirtxml.DomainDisk) string {
+	switch {
+	case d.Source == nil:
+		return ""
+	case d.Source.Volume != nil:
+		return b.Volumes[[2]string{d.Source.Volume.Pool, d.Source.Volume.Volume}]
+	case d.Source.File == nil:
 		return ""
 	}
 	return d.Source.File.File
@@ -143,6 +154,10 @@ func setPorts(d *libvirtxml.Domain, b board) {
 		if c.Type == "pci" && c.Model == rootPort {
 			ports++
 		}
+	}
+	if !slices.ContainsFunc(d.Devices.Controllers, func(c libvirtxml.DomainController) bool { return c.Type == "pci" && c.Model == "pcie-root" }) {
+		first := uint(0)
+		d.Devices.Controllers = append(d.Devices.Controllers, libvirtxml.DomainController{Type: "pci", Index: &first, Model: "pcie-root"})
 	}
 	for free := ports - onPorts(d); free < b.SparePorts; free++ {
 		d.Devices.Controllers = append(d.Devices.Controllers, libvirtxml.DomainController{Type: "pci", Model: rootPort})
@@ -216,4 +231,25 @@ func (p part) deviceXML(existing string) (string, error) {
 	}
 	disk := p.fresh(freeTarget(disks, p))
 	return disk.Marshal()
+}
+
+// unplug returns a domain's XML without the disks on some files, and whether it had
+// any.
+func (b blueprint) unplug(existing string, files []string) (text string, changed bool, err error) {
+	d := &libvirtxml.Domain{}
+	if err := d.Unmarshal(existing); err != nil {
+		return "", false, fmt.Errorf("read the domain's description: %w", err)
+	}
+	if d.Devices == nil {
+		return existing, false, nil
+	}
+	had := len(d.Devices.Disks)
+	d.Devices.Disks = slices.DeleteFunc(d.Devices.Disks, func(disk libvirtxml.DomainDisk) bool {
+		return isDisk(disk) && slices.Contains(files, b.fileOf(disk))
+	})
+	if len(d.Devices.Disks) == had {
+		return existing, false, nil
+	}
+	text, err = d.Marshal()
+	return text, true, err
 }

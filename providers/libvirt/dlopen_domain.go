@@ -112,8 +112,12 @@ func (c *conn) XML(ctx context.Context, uuid string, of version) (string, error)
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	var flags libvirt.DomainXMLFlags
-	if of == asConfigured {
+	switch of {
+	case asConfigured:
 		flags = libvirt.DOMAIN_XML_INACTIVE
+	case toDefine:
+		flags = libvirt.DOMAIN_XML_INACTIVE | libvirt.DOMAIN_XML_SECURE
+	case asRunning:
 	}
 	return on(ctx, c, uuid, "read a domain", func(d *libvirt.Domain) (string, error) { return d.GetXMLDesc(flags) })
 }

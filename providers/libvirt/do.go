@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // job is one step under way.
@@ -20,6 +21,8 @@ type job struct {
 	rules rules
 	log   providers.Log
 	seen  *sight // the domain when the step began; nil: there was none
+
+	plugged plugged // the additional disks, as far as the step has to do with them
 }
 
 // Do carries out one step.
@@ -29,7 +32,11 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 	if j.connection, err = p.connect(ctx); err != nil {
 		return providers.Result{}, fail(err, "%s %s", w.Op, w.Address)
 	}
-	r, err := j.do(ctx)
+	do := j.do
+	if w.Address.Kind == spec.Disk {
+		do = j.doDisk
+	}
+	r, err := do(ctx)
 	if err != nil {
 		return providers.Result{}, asFailure(err, fmt.Sprintf("%s %s", w.Op, w.Address))
 	}
@@ -47,7 +54,7 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 			return providers.Result{}, err
 		}
 		j.want = want
-	case opStop, opRecover, opDelete:
+	case opStop, opRecover, opDelete, opDetach:
 	default:
 		panic("unknown operation " + j.Op)
 	}
@@ -56,6 +63,8 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 		return j.define(ctx)
 	case opRedefine:
 		return j.redefine(ctx)
+	case opDetach:
+		return j.detach(ctx)
 	case opStart:
 		return j.start(ctx)
 	case opWaitSSH:

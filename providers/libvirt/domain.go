@@ -142,7 +142,7 @@ func (d description) accel() string {
 // shown that is not as wanted.
 func (d description) memory() uint64 {
 	switch {
-	case d.Owner == nil || roundUp(d.Owner.Memory) != d.Memory:
+	case d.isForeign() || d.Owner == nil || roundUp(d.Owner.Memory) != d.Memory:
 		return d.Memory
 	case d.Now != d.Memory:
 		return d.Now
@@ -153,7 +153,7 @@ func (d description) memory() uint64 {
 
 // cpus is the number in a spec's words, chosen like memory.
 func (d description) cpus() uint {
-	if d.Owner == nil || d.Owner.CPUs == d.CPUs {
+	if d.isForeign() || d.Owner == nil || d.Owner.CPUs == d.CPUs {
 		return d.CPUsNow
 	}
 	return d.CPUs

@@ -67,6 +67,8 @@ func fail(err error, format string, args ...any) *providers.Failure {
 		f.Code = "absent"
 	case strings.Contains(err.Error(), "No space left on device"):
 		f.Code = "disk_full"
+	case strings.Contains(err.Error(), "Permission denied"):
+		f.Code = "no_permission"
 	case strings.Contains(err.Error(), "virtlogd"):
 		f.Code = "no_virtlogd"
 		f.Next = []string{

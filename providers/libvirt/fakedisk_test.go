@@ -176,7 +176,7 @@ func (f *Fake) AttachDisk(_ context.Context, uuid, text string) error {
 	if err := disk.Unmarshal(text); err != nil {
 		return err
 	}
-	if err := f.note("attach %s to %s", path.Base(fileOf(disk)), d.Name); err != nil {
+	if err := f.note("attach %s to %s", path.Base(blueprint{}.fileOf(disk)), d.Name); err != nil {
 		return err
 	}
 	if !d.Power.on() {

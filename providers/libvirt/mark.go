@@ -28,6 +28,18 @@ type owner struct {
 	// Forwards are those that were wanted, in order; Host is 0 where the kernel
 	// chooses the host's port.
 	Forwards []forward
+	// Disks are the additional disks that were wanted, in order.
+	Disks []markedDisk
+	// Imported is a domain that vmctl did not make. Its network is its own, and the
+	// disks that Kept lists by their files are no concern of vmctl's.
+	Imported bool
+	Kept     []string
+}
+
+// markedDisk is a disk that a domain was given.
+type markedDisk struct {
+	Address spec.Address
+	Path    string // of its volume
 }
 
 // markedBoot says what the volumes hold that a domain boots from.
@@ -48,6 +60,21 @@ type ownerXML struct {
 	Wanted     wantedXML    `xml:"vmctl:wanted"`
 	Boot       bootXML      `xml:"vmctl:boot"`
 	Forwards   []forwardXML `xml:"vmctl:forward"`
+	Disks      []diskXML    `xml:"vmctl:disk"`
+	Imported   *importedXML `xml:"vmctl:imported"`
+}
+
+type diskXML struct {
+	Address string `xml:"address,attr"`
+	Path    string `xml:"path,attr"`
+}
+
+type importedXML struct {
+	Kept []keptXML `xml:"vmctl:kept"`
+}
+
+type keptXML struct {
+	Path string `xml:"path,attr"`
 }
 
 type wantedXML struct {
@@ -81,6 +108,15 @@ func (o owner) element() (string, error) {
 	for _, f := range o.Forwards {
 		out.Forwards = append(out.Forwards, forwardXML(f))
 	}
+	for _, d := range o.Disks {
+		out.Disks = append(out.Disks, diskXML{Address: d.Address.String(), Path: d.Path})
+	}
+	if o.Imported {
+		out.Imported = &importedXML{}
+		for _, path := range o.Kept {
+			out.Imported.Kept = append(out.Imported.Kept, keptXML{Path: path})
+		}
+	}
 	text, err := xml.Marshal(out)
 	return string(text), err
 }
@@ -100,6 +136,10 @@ type readOwnerXML struct {
 	} `xml:"urn:vmctl:1 wanted"`
 	Boot     bootXML      `xml:"urn:vmctl:1 boot"`
 	Forwards []forwardXML `xml:"urn:vmctl:1 forward"`
+	Disks    []diskXML    `xml:"urn:vmctl:1 disk"`
+	Imported *struct {
+		Kept []keptXML `xml:"urn:vmctl:1 kept"`
+	} `xml:"urn:vmctl:1 imported"`
 }
 
 // owner returns the mark. One that somebody has damaged is an owner as far as it
@@ -124,6 +164,17 @@ func (x *readOwnerXML) owner() *owner {
 	}
 	for _, f := range x.Forwards {
 		o.Forwards = append(o.Forwards, forward(f))
+	}
+	for _, d := range x.Disks {
+		if a, err := spec.ParseAddress(d.Address); err == nil {
+			o.Disks = append(o.Disks, markedDisk{Address: a, Path: d.Path})
+		}
+	}
+	if x.Imported != nil {
+		o.Imported = true
+		for _, k := range x.Imported.Kept {
+			o.Kept = append(o.Kept, k.Path)
+		}
 	}
 	return o
 }

@@ -14,10 +14,10 @@ import (
 
 // object puts what was seen into the planner's words. k is what is known of it;
 // held are the host ports that QEMU holds.
-func (p *Provider) object(s sight, k providers.Known, held []forward) providers.Object {
+func (p *Provider) object(s sight, k providers.Known, held []forward, r rack) providers.Object {
 	o := providers.Object{
 		Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, State: s.power.State,
-		Attrs: p.attrs(s, k, held), Holds: s.claims(p.place.URI), Unreadable: map[string]string{},
+		Attrs: p.attrs(s, k, held, r), Holds: append(s.claims(p.place.URI), r.claims(s)...), Unreadable: map[string]string{},
 		Findings: s.findings(), Fingerprint: s.fingerprint(p.place.URI),
 	}
 	if m := s.owner(); m != nil {
@@ -35,10 +35,13 @@ func (p *Provider) object(s sight, k providers.Known, held []forward) providers.
 // attrs are the attributes as the system has them. Where a running domain and
 // its configuration differ, the one that is not as wanted is shown: a change
 // made behind vmctl's back is seen on either side.
-func (p *Provider) attrs(s sight, k providers.Known, held []forward) cty.Value {
-	all := s.configured.attrs()
+func (p *Provider) attrs(s sight, k providers.Known, held []forward, r rack) cty.Value {
+	all := s.configured.attrs(r)
+	if s.owner() == nil && k.Import != "" {
+		all[bootAttr] = p.foreignBootValue(s.configured)
+	}
 	if s.running != nil {
-		for name, v := range s.running.attrs() {
+		for name, v := range s.running.attrs(r) {
 			if sameAs(all[name], attr(k.Want, name)) || k.Want == cty.NilVal {
 				all[name] = v
 			}
@@ -70,16 +73,21 @@ func sameAs(seen, want cty.Value) bool {
 	return err == nil && converted.RawEquals(want)
 }
 
-func (d description) attrs() map[string]cty.Value {
+func (d description) attrs(r rack) map[string]cty.Value {
 	all := map[string]cty.Value{
 		"cpus":      cty.NumberUIntVal(uint64(d.cpus())),
 		"memory":    cty.NumberUIntVal(d.memory()),
 		"accel":     cty.StringVal(d.accel()),
 		forwardAttr: forwardsValue(d.wantedForwards()),
+		diskAttr:    disksValue(r.shown(d)),
 	}
 	marked := markedBoot{}
 	if d.Owner != nil {
 		marked = d.Owner.Boot
+	}
+	if d.Kernel == "" && d.Initrd == "" && d.Cmdline == "" && marked.Kernel == "" {
+		all[bootAttr] = cty.NullVal(cty.DynamicPseudoType)
+		return all
 	}
 	initrd := cty.NullVal(cty.String)
 	if s := digest(d.Initrd, marked.Initrd, marked.InitrdSHA256); s != "" {
@@ -128,8 +136,12 @@ func (p *Provider) computed(uuid string, d description, held []forward) map[stri
 			}
 		}
 	}
+	address := cty.StringVal(loopback)
+	if d.isForeign() {
+		address = cty.NullVal(cty.String)
+	}
 	all := map[string]cty.Value{
-		"id": cty.StringVal(uuid), "address": cty.StringVal(loopback), "ssh_port": ssh, "ports": cty.MapValEmpty(cty.Number),
+		"id": cty.StringVal(uuid), "address": address, "ssh_port": ssh, "ports": cty.MapValEmpty(cty.Number),
 	}
 	if len(ports) > 0 {
 		all["ports"] = cty.MapVal(ports)
@@ -211,4 +223,24 @@ func (s sight) findings() []providers.Finding {
 		add(providers.FindCopy, "left alone", fmt.Sprintf("its mark was written for %s", o.Of))
 	}
 	return all
+}
+
+// foreignBootValue is what a domain boots from that is to be imported, with the paths
+// that a spec would name.
+func (p *Provider) foreignBootValue(d description) cty.Value {
+	if d.Kernel == "" {
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	b := p.markedBoot(d)
+	kernel, initrd, path := b.KernelSHA256, cty.NullVal(cty.String), cty.NullVal(cty.String)
+	if kernel == "" {
+		kernel = digest(d.Kernel, "", "")
+	}
+	if d.Initrd != "" {
+		initrd, path = cty.StringVal(b.InitrdSHA256), cty.StringVal(d.Initrd)
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"kernel": cty.StringVal(d.Kernel), "kernel_sha256": cty.StringVal(kernel),
+		"initrd": path, "initrd_sha256": initrd, "cmdline": cty.StringVal(d.Cmdline),
+	})
 }

@@ -1,29 +1,28 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
-
-	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
 	"vmctl/spec"
 )
 
-// Observe lists every domain that bears this project's mark, that q names, or
-// that holds a forwarded host port.
+// Observe lists every domain and disk that bears this project's mark, that q names,
+// or that holds a forwarded host port or one of these disks.
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
-	inv := providers.Inventory{Partial: map[spec.Kind]string{}, Host: map[string]string{}}
+	inv := providers.Inventory{Partial: map[spec.Kind]string{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{}}
 	c, err := p.connect(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return inv, context.Cause(ctx)
 		}
-		inv.Partial[spec.VM] = err.Error()
+		inv.Partial[spec.VM], inv.Partial[spec.Disk] = err.Error(), err.Error()
 		return inv, nil
 	}
 	refs, err := c.Domains(ctx)
@@ -31,56 +30,118 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		if ctx.Err() != nil {
 			return inv, context.Cause(ctx)
 		}
-		inv.Partial[spec.VM] = fmt.Sprintf("list the domains of %s: %v", p.place.URI, err)
+		why := fmt.Sprintf("list the domains of %s: %v", p.place.URI, err)
+		inv.Partial[spec.VM], inv.Partial[spec.Disk] = why, why
 		return inv, nil
 	}
+	var r rack
+	all := make([]first, len(refs))
+	parallel(len(refs)+1, func(i int) {
+		if i == len(refs) {
+			r = p.rack(ctx, c, q)
+			return
+		}
+		all[i] = glance(ctx, c, refs[i])
+	})
 	seen := make([]look, len(refs))
-	var wait sync.WaitGroup
-	for i, ref := range refs {
-		wait.Go(func() { seen[i] = p.find(ctx, c, ref, q) })
-	}
-	wait.Go(func() { inv.Host, inv.Missing = p.hostFacts(ctx, c) })
-	wait.Wait()
+	parallel(len(refs)+1, func(i int) {
+		if i == len(refs) {
+			inv.Host, inv.Missing = p.hostFacts(ctx, c)
+			return
+		}
+		seen[i] = p.find(ctx, c, all[i], q, r)
+	})
 	if ctx.Err() != nil {
 		return inv, context.Cause(ctx)
 	}
-	for _, f := range seen {
-		switch {
-		case f.unknown != nil:
-			inv.Unknown = append(inv.Unknown, *f.unknown)
-		case f.object != nil:
-			inv.Objects = append(inv.Objects, *f.object)
-		}
-	}
-	slices.SortFunc(inv.Objects, func(a, b providers.Object) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(inv.Unknown, func(a, b providers.Unknown) int { return strings.Compare(a.Name, b.Name) })
+	p.collect(&inv, seen, r)
 	return inv, nil
 }
 
-// look is what came of one domain: at most one of the two.
-type look struct {
-	object  *providers.Object
-	unknown *providers.Unknown
+// parallel calls f for every number below n at once, and returns when all have.
+func parallel(n int, f func(i int)) {
+	var wait sync.WaitGroup
+	for i := range n {
+		wait.Go(func() { f(i) })
+	}
+	wait.Wait()
 }
 
-func (p *Provider) find(ctx context.Context, c connection, ref domainRef, q providers.Query) look {
-	s := sight{domainRef: ref}
+// collect puts all that was seen into an inventory.
+func (p *Provider) collect(inv *providers.Inventory, seen []look, r rack) {
+	var domains []sight
+	for _, l := range seen {
+		switch {
+		case l.unknown != nil:
+			inv.Unknown = append(inv.Unknown, *l.unknown)
+		case l.object != nil:
+			inv.Objects = append(inv.Objects, *l.object)
+			domains = append(domains, l.sight)
+		}
+		for _, a := range l.found {
+			inv.Found[a] = providers.ID(l.uuid)
+		}
+	}
+	for _, d := range r.disks {
+		inv.Objects = append(inv.Objects, d.object(p.place.URI, r.users(p, d.Path, domains)))
+	}
+	inv.Unknown = append(inv.Unknown, r.unknown...)
+	maps.Copy(inv.Found, r.found)
+	if r.partial != "" {
+		inv.Partial[spec.Disk] = r.partial
+	}
+	slices.SortFunc(inv.Objects, func(a, b providers.Object) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	slices.SortFunc(inv.Unknown, func(a, b providers.Unknown) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// first is a domain at first sight: its configuration, or why that cannot be read.
+type first struct {
+	sight
+	err error
+}
+
+func glance(ctx context.Context, c connection, ref domainRef) first {
+	f := first{sight: sight{domainRef: ref}}
 	xml, err := c.XML(ctx, ref.UUID, asConfigured)
 	if err == nil {
-		s.configured, err = describe(xml)
+		f.configured, err = describe(xml)
 	}
+	f.err = err
+	return f
+}
+
+// look is what came of one domain: at most one of object and unknown.
+type look struct {
+	sight   sight
+	object  *providers.Object
+	unknown *providers.Unknown
+	uuid    string
+	found   []spec.Address // whose import names it
+}
+
+func (p *Provider) find(ctx context.Context, c connection, f first, q providers.Query, r rack) look {
+	s, err := f.sight, f.err
+	l := look{uuid: s.UUID, found: importers(s, q)}
 	k, asked := p.asked(s, q)
-	if err == nil && !asked && len(s.configured.claims()) == 0 {
-		return look{}
+	if err == nil && !asked && len(s.configured.claims()) == 0 && len(r.disks) == 0 {
+		return l
 	}
 	if err == nil {
 		err = s.seePower(ctx, c)
+	}
+	if err == nil && !asked && len(s.configured.claims()) == 0 && len(r.claims(s)) == 0 {
+		return l
 	}
 	if errors.Is(err, errAbsent) { // it went while it was looked at
 		return look{}
 	}
 	if err != nil {
-		return look{unknown: &providers.Unknown{Kind: spec.VM, ID: providers.ID(ref.UUID), Name: ref.Name, Reason: err.Error()}}
+		l.unknown = &providers.Unknown{Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, Reason: err.Error()}
+		return l
 	}
 	var held []forward
 	unreadable := ""
@@ -89,7 +150,7 @@ func (p *Provider) find(ctx context.Context, c connection, ref domainRef, q prov
 			unreadable = err.Error()
 		}
 	}
-	o := p.object(s, k, held)
+	o := p.object(s, k, held, r)
 	if unreadable != "" {
 		o.Unreadable["ssh_port"], o.Unreadable["ports"] = unreadable, unreadable
 	}
@@ -98,32 +159,42 @@ func (p *Provider) find(ctx context.Context, c connection, ref domainRef, q prov
 			o.Findings[i].Evidence = append(f.Evidence, p.evidence(ctx, c, s)...)
 		}
 	}
-	return look{object: &o}
+	l.sight, l.object = s, &o
+	return l
+}
+
+// importers are the addresses that are to import a domain: by its name or UUID.
+func importers(s sight, q providers.Query) []spec.Address {
+	var all []spec.Address
+	for _, k := range q.Known {
+		if k.Kind == spec.VM && k.Import != "" && (string(k.Import) == s.UUID || string(k.Import) == s.Name) {
+			all = append(all, k.Address)
+		}
+	}
+	return all
 }
 
 // asked reports whether q or this project's mark asks for a domain, and what is
 // known of it.
 func (p *Provider) asked(s sight, q providers.Query) (providers.Known, bool) {
-	for _, k := range q.Known {
-		if k.ID == providers.ID(s.UUID) {
-			return k, true
+	who := func(is func(k providers.Known) bool) (providers.Known, bool) {
+		i := slices.IndexFunc(q.Known, func(k providers.Known) bool { return k.Kind == spec.VM && is(k) })
+		if i < 0 {
+			return providers.Known{}, false
 		}
+		return q.Known[i], true
 	}
-	o := s.owner()
-	if o != nil && o.ID == p.settings.Project.Lineage() {
-		for _, k := range q.Known {
-			if k.Address == o.Address {
-				return k, true
-			}
-		}
-		return providers.Known{Want: cty.NilVal}, true
+	if k, ok := who(func(k providers.Known) bool { return k.ID == providers.ID(s.UUID) }); ok {
+		return k, true
 	}
-	for _, k := range q.Known {
-		if k.Name == s.Name {
-			return k, true
-		}
+	if o := s.owner(); o != nil && o.ID == p.settings.Project.Lineage() {
+		k, _ := who(func(k providers.Known) bool { return k.Address == o.Address })
+		return k, true
 	}
-	return providers.Known{}, false
+	if all := importers(s, q); len(all) > 0 {
+		return who(func(k providers.Known) bool { return k.Address == all[0] })
+	}
+	return who(func(k providers.Known) bool { return k.Name == s.Name })
 }
 
 // heldPorts asks QEMU which host ports it holds.

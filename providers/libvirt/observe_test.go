@@ -179,14 +179,14 @@ lab.dev-clone off running=false owner=k7m2qd9x4r/vm.dev/1
 		},
 		{
 			name: "no list", prepare: func(l *lab) { l.Refuses["list"] = errors.New("broken pipe") },
-			want: "partial vm: list the domains of qemu:///session: broken pipe\n",
+			want: "partial disk: list the domains of qemu:///session: broken pipe\n" +
+				"partial vm: list the domains of qemu:///session: broken pipe\n",
 		},
 		{
 			name: "no daemon", prepare: func(l *lab) {
 				l.Down = libvirt.ErrLibvirt("Failed to connect socket to '/x': No such file or directory")
 			},
-			want: "partial vm: connect to qemu:///session: no libvirt daemon answers, and none could be started for this user " +
-				"(Failed to connect socket to '/x': No such file or directory); install it: sudo apt-get install libvirt-daemon libvirt-daemon-driver-qemu qemu-system-x86\n",
+			want: "partial disk: " + noDaemon + "partial vm: " + noDaemon,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -199,6 +199,9 @@ lab.dev-clone off running=false owner=k7m2qd9x4r/vm.dev/1
 		})
 	}
 }
+
+const noDaemon = "connect to qemu:///session: no libvirt daemon answers, and none could be started for this user " +
+	"(Failed to connect socket to '/x': No such file or directory); install it: sudo apt-get install libvirt-daemon libvirt-daemon-driver-qemu qemu-system-x86\n"
 
 // A change made behind vmctl's back is seen, whichever side it was made on.
 func TestObserveShowsWhatIsNotAsWanted(t *testing.T) {

@@ -53,7 +53,7 @@ func (j *job) keepPorts(ctx context.Context) error {
 			all[i+1].Host = heldPort(held, f)
 		}
 	}
-	existing, err := j.XML(ctx, j.seen.UUID, asConfigured)
+	existing, err := j.XML(ctx, j.seen.UUID, toDefine)
 	if err != nil {
 		return err
 	}

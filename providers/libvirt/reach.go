@@ -18,6 +18,8 @@ func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login,
 	switch {
 	case o.Unreadable["ssh_port"] != "":
 		return providers.Login{}, fmt.Errorf("its SSH port could not be read: %s", o.Unreadable["ssh_port"])
+	case port == 0 && isForeign(o):
+		return providers.Login{}, errors.New("vmctl did not make it: it forwards no port to its SSH, and does not know how to log in; use the address and the key that it was made with")
 	case port == 0:
 		return providers.Login{}, errors.New("no port of this host leads to its SSH")
 	case p.place.Remote != "":
@@ -30,4 +32,11 @@ func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login,
 		Address: t.Address, Port: int(port), User: t.User, IdentityFile: t.IdentityFile, //nolint:gosec // a port fits
 		Alias: t.Alias, KnownHosts: t.KnownHosts, AcceptNew: t.AcceptNew,
 	}, nil
+}
+
+// isForeign reports whether vmctl did not make a VM that it manages: it has no
+// address that vmctl gave it.
+func isForeign(o providers.Object) bool {
+	address := attr(o.Attrs, "address")
+	return address != cty.NilVal && !known(address)
 }

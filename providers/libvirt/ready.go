@@ -24,6 +24,8 @@ func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
 	switch {
 	case j.seen == nil:
 		return providers.Result{}, fail(errAbsent, "wait for SSH of %s", j.Name)
+	case j.foreign():
+		return j.up(ctx, providers.AlreadyTrue, "vmctl did not make it and cannot log into it: that it runs is all that is waited for")
 	case j.place.Remote != "":
 		return providers.Result{}, &providers.Failure{
 			Outcome: providers.Failed, Code: "remote_ssh",

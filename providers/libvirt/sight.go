@@ -82,6 +82,10 @@ func (s sight) fingerprint(uri string) string {
 	if s.running != nil {
 		pairs = append(pairs, s.running.pairs("running ")...)
 	}
+	return printOf(pairs)
+}
+
+func printOf(pairs [][2]string) string {
 	fields := []string{printVersion}
 	for _, p := range pairs {
 		fields = append(fields, url.QueryEscape(p[0])+"="+url.QueryEscape(p[1]))
@@ -101,7 +105,11 @@ func (d description) pairs(prefix string) [][2]string {
 	for _, f := range d.wantedForwards() {
 		forwards = append(forwards, f.hostfwd())
 	}
-	return append(pairs, [2]string{prefix + "forwarded ports", strings.Join(forwards, " ")})
+	pairs = append(pairs, [2]string{prefix + "forwarded ports", strings.Join(forwards, " ")})
+	for _, drive := range d.disks() {
+		pairs = append(pairs, [2]string{prefix + "disk", drive.file()})
+	}
+	return pairs
 }
 
 // short is a digest of what may be long.

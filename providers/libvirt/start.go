@@ -47,7 +47,7 @@ func (j *job) started(ctx context.Context, evidence []string) (providers.Result,
 	if err := j.look(ctx); err != nil {
 		return providers.Result{}, err
 	}
-	if j.seen != nil && j.seen.power.on() {
+	if j.seen != nil && j.seen.power.on() && !j.foreign() {
 		if err := j.keepPorts(ctx); err != nil {
 			evidence = append(evidence, "its host ports could not be kept for the next start: "+err.Error())
 		}
@@ -111,7 +111,7 @@ func (j *job) boot(ctx context.Context) ([]string, error) {
 // isAuto reports whether the mark leaves the accelerator to vmctl.
 func (j *job) isAuto() bool {
 	o := j.seen.owner()
-	return o != nil && o.Accel == accelAuto
+	return o != nil && o.Accel == accelAuto && !o.Imported
 }
 
 // fallBack starts a domain on TCG after KVM has failed it, and remembers that
@@ -140,9 +140,15 @@ func (j *job) fallBack(ctx context.Context, cause error) ([]string, error) {
 // ports that the kernel chose before are asked for again, as long as they are
 // free.
 func (j *job) bootOn(ctx context.Context, domainType string) error {
+	if j.foreign() {
+		if err := j.Start(ctx, j.seen.UUID); err != nil {
+			return j.notStarted(ctx, err)
+		}
+		return j.watch(ctx)
+	}
 	ports := j.recordedPorts()
 	for {
-		existing, err := j.XML(ctx, j.seen.UUID, asConfigured)
+		existing, err := j.XML(ctx, j.seen.UUID, toDefine)
 		if err != nil {
 			return fail(err, "read %s", j.Name)
 		}
@@ -200,7 +206,19 @@ func (j *job) notStarted(ctx context.Context, cause error) error {
 		return f
 	}
 	f.Next = j.afterBoot()
+	if j.locked(f, j.diskFiles()...).Code == "disk_in_use" {
+		return f
+	}
 	return &bootError{Failure: f, words: cause.Error()}
+}
+
+// diskFiles are the files of the domain's disks.
+func (j *job) diskFiles() []string {
+	var all []string
+	for _, d := range j.seen.configured.disks() {
+		all = append(all, d.file())
+	}
+	return all
 }
 
 // watch sees a guest through its first moments.

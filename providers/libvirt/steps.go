@@ -1,12 +1,14 @@
 package libvirt
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // The operations of this provider's steps.
@@ -18,6 +20,7 @@ const (
 	opStop     = "stop"
 	opRecover  = "recover"
 	opDelete   = "delete"
+	opDetach   = "detach"
 )
 
 // The arguments of a step that makes room for a replacement of another name:
@@ -27,6 +30,9 @@ const (
 	argNextID   = "id"
 )
 
+// argDisks is the argument of opDetach: the IDs of the disks, a line each.
+const argDisks = "disks"
+
 const (
 	defineTimeout = 10 * time.Minute // uploads a kernel and an initial RAM disk
 	deleteTimeout = 2 * time.Minute
@@ -35,7 +41,10 @@ const (
 
 // Steps says how a change is made.
 func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
-	s := &sequence{p: p, change: c, rules: rulesOf(c.Policy)}
+	if c.Kind == spec.Disk {
+		return p.diskSteps(c)
+	}
+	s := &sequence{p: p, change: c, rules: rulesOf(c.Policy), limits: limitsOf(c.Policy)}
 	if err := s.read(); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Address, err)
 	}
@@ -44,8 +53,11 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		s.define()
 		s.upIfWanted()
 	case providers.Update, providers.Import:
+		s.detach()
 		s.redefine()
+		s.readyIfFound()
 	case providers.RestartIt:
+		s.detach()
 		s.stop()
 		s.redefine()
 		s.up()
@@ -58,10 +70,14 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		s.stopIfOn()
 		s.delete()
 	case providers.Start, providers.Recover:
+		if !s.broken() {
+			s.detach()
+		}
 		s.clear()
 		s.redefine()
 		s.up()
 	case providers.Stop:
+		s.detach()
 		s.stop()
 		s.redefine()
 	case providers.Forget:
@@ -81,8 +97,10 @@ type sequence struct {
 	p      *Provider
 	change providers.Change
 	rules  rules
+	limits limits
 	want   machine
 	steps  []providers.Step
+	freed  []providers.Claim // by steps before the one that changes the domain
 }
 
 // read takes the wanted machine from a change that makes or changes something,
@@ -101,7 +119,7 @@ func (s *sequence) read() error {
 	if !s.makes() {
 		return nil
 	}
-	if want.Boot == nil && !isUnknown(s.change.Want, bootAttr) {
+	if bootless(s.change.Want) {
 		return fmt.Errorf("nothing to boot: write boot { kernel = \"…\" }")
 	}
 	if !namePattern.MatchString(s.change.Name) {
@@ -130,7 +148,7 @@ func (s *sequence) add(step providers.Step) {
 
 func (s *sequence) define() {
 	s.add(providers.Step{
-		Op: opDefine, Phase: providers.PhaseMake, Object: s.change.ID, Name: s.change.Name, Timeout: defineTimeout,
+		Op: opDefine, Phase: providers.PhaseMake, Object: s.change.ID, Name: s.change.Name, Timeout: s.limits.Create,
 		Takes: s.wantedClaims(),
 		Leaves: []string{
 			fmt.Sprintf("domain %s (%s) at %s", s.change.Name, s.change.ID, s.p.place.URI),
@@ -148,7 +166,7 @@ func (s *sequence) redefine() {
 	}
 	s.addOn(providers.Step{
 		Op: opRedefine, Phase: providers.PhaseChange, Timeout: defineTimeout,
-		Frees: without(s.heldClaims(), s.wantedClaims()), Takes: without(s.wantedClaims(), s.heldClaims()),
+		Frees: without(without(s.heldClaims(), s.wantedClaims()), s.freed), Takes: without(s.wantedClaims(), s.heldClaims()),
 		Leaves: []string{fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", s.name(), s.name())},
 	})
 }
@@ -157,8 +175,11 @@ func (s *sequence) redefine() {
 // is checked, is between vmctl and the guest; the same bytes under another path
 // are the same boot files.
 func touches(e providers.Edit) bool {
+	if strings.HasPrefix(e.Path, "restart_triggers.") {
+		return false
+	}
 	switch e.Path {
-	case "running", "ssh.user", "ssh.host_key", "boot.kernel", "boot.initrd":
+	case "running", "ssh.user", "ssh.host_key", "boot.kernel", "boot.initrd", "restart_triggers":
 		return false
 	default:
 		return true
@@ -212,7 +233,7 @@ func (s *sequence) successor() map[string]string {
 func (s *sequence) stop() {
 	s.addOld(providers.Step{
 		Op: opStop, Phase: providers.PhaseDown, Risk: providers.Downtime,
-		Timeout: s.rules.Grace + s.rules.ForceWait + stopMargin,
+		Timeout: s.rules.Grace + s.rules.ForceWait + stopMargin, Frees: s.lettingGo(),
 	})
 }
 
@@ -252,7 +273,7 @@ func (s *sequence) found(kind providers.FindingKind) bool {
 // where the domain is gone.
 func (s *sequence) delete() {
 	step := providers.Step{
-		Op: opDelete, Phase: providers.PhaseRemove, Timeout: deleteTimeout, Frees: s.heldClaims(),
+		Op: opDelete, Phase: providers.PhaseRemove, Timeout: s.limits.Delete, Frees: s.heldClaims(),
 		Object: s.change.ID, Name: s.change.Name,
 	}
 	if o := s.change.Object; o != nil { // of what is gone there is nothing left to lose
@@ -276,7 +297,14 @@ func (s *sequence) wantedClaims() []providers.Claim {
 			all = append(all, f.claim())
 		}
 	}
-	slices.SortFunc(all[1:], func(a, b providers.Claim) int { return strings.Compare(a.Key, b.Key) })
+	for _, a := range s.want.Disks {
+		if used, ok := s.change.Uses[a]; ok {
+			all = append(all, diskClaim(used.ID))
+		}
+	}
+	slices.SortFunc(all[1:], func(a, b providers.Claim) int {
+		return cmp.Or(strings.Compare(b.Kind, a.Kind), strings.Compare(a.Key, b.Key))
+	})
 	return all
 }
 

@@ -30,16 +30,25 @@ func (j *job) files(ctx context.Context) (bootFiles, error) {
 	if f.pool, err = j.usablePool(ctx, j.connection); err != nil {
 		return f, asFailure(err, "find a pool for the files of "+j.Name)
 	}
+	if j.want.Boot == nil {
+		return f, nil
+	}
+	return f, j.bootFiles(ctx, &f, k)
+}
+
+// bootFiles uploads the kernel, and an initial RAM disk with the keys in it.
+func (j *job) bootFiles(ctx context.Context, f *bootFiles, k keyring) error {
+	var err error
 	b := j.want.Boot
 	f.boot = markedBoot{KernelSHA256: b.KernelSHA256, InitrdSHA256: b.InitrdSHA256, Keys: k.digest()}
 	if f.boot.Kernel, err = j.upload(ctx, f.pool, content{
 		volume: kernelVolume(j.Name, b.KernelSHA256), file: j.abs(b.Kernel), sha256: b.KernelSHA256,
 	}); err != nil {
-		return f, err
+		return err
 	}
 	keys, err := k.archive()
 	if err != nil {
-		return f, err
+		return err
 	}
 	both := sha256.Sum256([]byte(b.InitrdSHA256 + " " + k.digest()))
 	c := content{volume: initrdVolume(j.Name, hex.EncodeToString(both[:])), sha256: b.InitrdSHA256, appended: keys}
@@ -47,7 +56,7 @@ func (j *job) files(ctx context.Context) (bootFiles, error) {
 		c.file = j.abs(b.Initrd)
 	}
 	f.boot.Initrd, err = j.upload(ctx, f.pool, c)
-	return f, err
+	return err
 }
 
 func keyFailure(err error, name string) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // machine is a vm as the spec wants it.
@@ -20,6 +21,7 @@ type machine struct {
 	Accel    string // auto, kvm, tcg
 	Boot     *boot
 	Forwards []forward
+	Disks    []spec.Address // additional ones, in order
 	SSH      login
 }
 
@@ -68,6 +70,7 @@ const (
 const (
 	bootAttr    = "boot"
 	forwardAttr = "port_forward"
+	diskAttr    = "additional_disk"
 	autoPort    = "auto"
 )
 
@@ -92,6 +95,9 @@ func machineOf(v cty.Value) (machine, error) {
 	}
 	m.SSH = loginOf(v)
 	var err error
+	if m.Disks, err = disksOf(attr(v, diskAttr)); err != nil {
+		return m, err
+	}
 	m.Forwards, err = forwardsOf(attr(v, forwardAttr))
 	return m, err
 }

@@ -11,17 +11,27 @@ import (
 // isWanted reports whether the domain is all that the step would make of it,
 // its files included.
 func (j *job) isWanted(ctx context.Context) bool {
-	if j.seen == nil || j.seen.Transient || j.seen.owner() == nil || j.want.Boot == nil {
+	if j.seen == nil || j.seen.Transient || j.seen.owner() == nil || !j.hasDisks(j.seen.configured) {
 		return false
 	}
 	d, mark, b := j.seen.configured, j.seen.owner(), j.want.Boot
 	switch {
-	case mark.Generation != j.Generation || d.SSH == nil || d.ConsoleLog == "" || d.Data != j.settings.Dir,
+	case j.seen.running != nil && slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return !j.runsWith(p.volume.Path) }):
+		return false
+	case b == nil:
+		b = &boot{}
+	}
+	switch {
+	case mark.Generation != j.Generation || mark.Address != j.Address,
+		!mark.Imported && (d.SSH == nil || d.ConsoleLog == "" || d.Data != j.settings.Dir),
 		d.accel() != j.want.Accel || d.cpus() != j.want.CPUs || d.memory() != j.want.Memory,
 		d.Kernel != mark.Boot.Kernel || d.Initrd != mark.Boot.Initrd || d.Cmdline != b.Cmdline,
 		mark.Boot.KernelSHA256 != b.KernelSHA256 || mark.Boot.InitrdSHA256 != b.InitrdSHA256,
 		!slices.Equal(d.wantedForwards(), j.want.Forwards):
 		return false
+	}
+	if mark.Imported || j.want.Boot == nil {
+		return true
 	}
 	keys, err := j.readKeys(j.Name, j.want.SSH)
 	if err != nil || keys.digest() != mark.Boot.Keys {
@@ -63,7 +73,10 @@ func (j *job) pools(ctx context.Context) ([]string, error) {
 // write brings the files to the pool, defines the domain and drops files that it
 // no longer uses.
 func (j *job) write(ctx context.Context) error {
-	if j.want.Boot == nil {
+	if j.foreign() {
+		return j.writeForeign(ctx)
+	}
+	if j.want.Boot == nil && len(j.want.Disks) == 0 {
 		return fmt.Errorf("%s has nothing to boot", j.Address)
 	}
 	if err := j.socketsFit(); err != nil {
@@ -112,7 +125,7 @@ func (j *job) defineFrom(ctx context.Context, b blueprint) error {
 		text, err = b.fresh()
 	} else {
 		var existing string
-		if existing, err = j.XML(ctx, j.seen.UUID, asConfigured); err != nil {
+		if existing, err = j.XML(ctx, j.seen.UUID, toDefine); err != nil {
 			return fail(err, "read %s", j.Name)
 		}
 		text, err = b.over(existing)

@@ -1,0 +1,44 @@
+package libvirt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// store is a disk as the spec wants it.
+type store struct {
+	Size   uint64 // bytes
+	Format string // raw, qcow2
+}
+
+func storeOf(v cty.Value) (store, error) {
+	if !known(v) {
+		return store{}, fmt.Errorf("it has no attributes")
+	}
+	return store{Size: number(v, "size"), Format: text(v, "format")}, nil
+}
+
+// judgeSize lets a disk grow, and never shrink.
+func judgeSize(before, after cty.Value, _ bool) providers.Verdict {
+	if !known(before) || !known(after) || before.Type() != cty.Number || after.Type() != cty.Number {
+		return providers.Verdict{Applies: providers.Live, Reason: "it is grown in its place"}
+	}
+	if after.LessThan(before).True() {
+		return providers.Verdict{Applies: providers.Refused, Reason: "shrinking a disk would cut off what is at its end"}
+	}
+	return providers.Verdict{Applies: providers.Live, Reason: "it is grown in its place, in use or not"}
+}
+
+// limits are how long a disk's steps may take.
+type limits struct{ Create, Delete time.Duration }
+
+func limitsOf(policy cty.Value) limits {
+	l := limits{Create: 30 * time.Minute, Delete: deleteTimeout}
+	seconds(&l.Create, attr(policy, "timeouts"), "create")
+	seconds(&l.Delete, attr(policy, "timeouts"), "delete")
+	return l
+}

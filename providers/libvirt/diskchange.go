@@ -1,0 +1,186 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"vmctl/providers"
+)
+
+// grow makes a disk larger in its place, and tells the guest that runs with it.
+func (d *diskJob) grow(ctx context.Context) (providers.Result, error) {
+	if d.disk == nil {
+		return providers.Result{}, errors.Join(d.expected(), fail(errAbsent, "grow %s", d.Name))
+	}
+	var evidence []string
+	how := providers.AlreadyTrue
+	if d.disk.size() == d.store.Size {
+		evidence = append(evidence, fmt.Sprintf("it has %d bytes", d.store.Size))
+	} else {
+		if err := d.expected(); err != nil {
+			return providers.Result{}, err
+		}
+		if err := d.enlarge(ctx); err != nil {
+			return providers.Result{}, err
+		}
+		how = providers.Done
+	}
+	if err := d.remark(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	return d.result(ctx, how, evidence...)
+}
+
+// enlarge gives the disk its wanted size, and sees that it has it.
+func (d *diskJob) enlarge(ctx context.Context) error {
+	if d.disk.size() > d.store.Size {
+		return &providers.Failure{
+			Outcome: providers.Unsafe, Code: "shrinks",
+			Err: fmt.Errorf("grow %s: it has %d bytes, and %d are fewer: what is at its end would be cut off", d.Address, d.disk.size(), d.store.Size),
+		}
+	}
+	users, err := d.users(ctx)
+	if err != nil {
+		return err
+	}
+	running := ""
+	for _, u := range users {
+		if !u.running {
+			continue
+		}
+		if !u.ours {
+			return d.inUse("grow", users)
+		}
+		running = u.uuid
+	}
+	if running != "" {
+		err = d.ResizeDisk(ctx, running, d.disk.Path, d.store.Size)
+	} else {
+		err = d.ResizeVolume(ctx, d.at.shelf.Name, d.disk.Name, d.store.Size)
+	}
+	if err != nil {
+		return d.locked(fail(err, "grow %s to %d bytes", d.Address, d.store.Size), d.disk.Path)
+	}
+	now, err := d.VolumeInfo(ctx, d.at.shelf.Name, d.disk.Name)
+	if err != nil {
+		return fail(err, "read %s after it was grown", d.Name)
+	}
+	if now.size() != d.store.Size {
+		return fail(fmt.Errorf("it has %d bytes after it was grown", now.size()), "grow %s to %d bytes", d.Address, d.store.Size)
+	}
+	return nil
+}
+
+// mark lets the volume bear the mark of this address: of one that was moved here, or
+// is imported.
+func (d *diskJob) mark(ctx context.Context) (providers.Result, error) {
+	if d.disk == nil {
+		return providers.Result{}, errors.Join(d.expected(), fail(errAbsent, "mark %s", d.Name))
+	}
+	if m := d.disk.mark; m != nil && m.Address == d.Address && m.Generation == d.Generation {
+		return d.result(ctx, providers.AlreadyTrue, "its mark is as wanted")
+	}
+	if err := d.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	if err := d.remark(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	return d.result(ctx, providers.Done)
+}
+
+// remark writes the mark, if it is not as wanted. From then on the disk goes by the
+// mark's ID.
+func (d *diskJob) remark(ctx context.Context) error {
+	of := d.disk.id()
+	if d.disk.mark == nil {
+		of = volumeID(d.settings.Project.Lineage(), d.disk.Path)
+	}
+	if m := d.disk.mark; m != nil && m.Address == d.Address && m.Generation == d.Generation {
+		return nil
+	}
+	if err := d.putMark(ctx, *d.at.shelf, d.marked(of, d.disk.Name)); err != nil {
+		return fail(err, "write the mark of %s", d.Name)
+	}
+	d.Object = of
+	return nil
+}
+
+// delete removes a disk that nobody has: its volume, and then its mark. What is gone
+// may have left its mark.
+func (d *diskJob) delete(ctx context.Context) (providers.Result, error) {
+	how := providers.AlreadyGone
+	var evidence []string
+	if d.disk != nil {
+		if err := d.expected(); err != nil {
+			return providers.Result{}, err
+		}
+		users, err := d.users(ctx)
+		if err != nil {
+			return providers.Result{}, err
+		}
+		if len(users) > 0 {
+			return providers.Result{}, d.inUse("delete", users)
+		}
+		if err := d.DeleteVolume(ctx, d.at.shelf.Name, d.disk.Name); err != nil && !errors.Is(err, errAbsent) {
+			return providers.Result{}, d.locked(fail(err, "delete %s", d.Name), d.disk.Path)
+		}
+		if _, err := d.VolumeInfo(ctx, d.at.shelf.Name, d.disk.Name); !errors.Is(err, errAbsent) {
+			return providers.Result{}, fail(errors.Join(errors.New("it is still there"), err), "delete %s", d.Name)
+		}
+		how = providers.Done
+		evidence = append(evidence, "removed volume "+d.disk.Path)
+	}
+	if d.at.shelf != nil && d.at.shelf.has(sidecarOf(d.at.name)) {
+		if err := d.DeleteVolume(ctx, d.at.shelf.Name, sidecarOf(d.at.name)); err != nil && !errors.Is(err, errAbsent) {
+			return providers.Result{}, fail(err, "remove the mark of %s, whose volume is deleted", d.Name)
+		}
+	}
+	for _, s := range d.racked {
+		emptied, err := d.removeEmptyPool(ctx, s.Name)
+		if err != nil {
+			return providers.Result{}, fail(err, "tidy up after %s, which is deleted", d.Name)
+		}
+		if emptied {
+			evidence = append(evidence, "removed the empty pool "+s.Name)
+		}
+	}
+	return providers.Result{ID: d.Object, Gone: true, How: how, Evidence: evidence}, nil
+}
+
+// users are the domains that have the disk, or an overlay over it.
+func (d *diskJob) users(ctx context.Context) ([]user, error) {
+	refs, err := d.Domains(ctx)
+	if err != nil {
+		return nil, fail(err, "see who uses %s", d.Name)
+	}
+	r := rack{paths: pathsOf(d.racked)}
+	var all []sight
+	for _, ref := range refs {
+		s, err := see(ctx, d.connection, ref)
+		if errors.Is(err, errAbsent) {
+			continue
+		}
+		if err != nil {
+			return nil, fail(err, "see who uses %s: read domain %s", d.Name, ref.Name)
+		}
+		all = append(all, s)
+	}
+	return r.users(d.Provider, d.disk.Path, all), nil
+}
+
+func (d *diskJob) inUse(doing string, users []user) error {
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "disk_in_use", Seen: []string{names(users) + " has it"},
+		Next: []string{"see its disks: virsh -c " + d.place.URI + " domblklist " + users[0].name},
+		Err:  fmt.Errorf("%s %s: volume %s is used by %s", doing, d.Address, d.disk.Path, names(users)),
+	}
+}
+
+// isLocked reports whether QEMU could not have a disk because somebody else has it.
+func isLocked(message string) bool {
+	return strings.Contains(message, "write\" lock") || strings.Contains(message, "write lock") ||
+		strings.Contains(message, "shared \"write\"") || strings.Contains(message, "another process using the image")
+}

@@ -1,0 +1,157 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// diskJob is one step on a disk under way.
+type diskJob struct {
+	*job
+	store  store
+	racked []shelf
+	at     spot       // where the disk is; its shelf is nil where it is not
+	disk   *diskSight // the disk when the step began; nil: there was none
+}
+
+func (j *job) doDisk(ctx context.Context) (providers.Result, error) {
+	d := &diskJob{job: j}
+	switch j.Op {
+	case opDefine, opRedefine, opGrow:
+		var err error
+		if d.store, err = storeOf(j.Want); err != nil {
+			return providers.Result{}, err
+		}
+	case opDelete:
+	default:
+		panic("unknown operation " + j.Op)
+	}
+	j.storage.Lock()
+	defer j.storage.Unlock()
+	if err := d.find(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	if err := d.mine(); err != nil {
+		return providers.Result{}, err
+	}
+	switch j.Op {
+	case opDefine:
+		return d.define(ctx)
+	case opGrow:
+		return d.grow(ctx)
+	case opRedefine:
+		return d.mark(ctx)
+	default:
+		return d.delete(ctx)
+	}
+}
+
+// find reads the disk that the step is about.
+func (d *diskJob) find(ctx context.Context) error {
+	var err error
+	d.racked, err = d.shelves(ctx, d.connection)
+	d.disk, d.at = nil, spot{}
+	for _, at := range spots(d.racked, d.Object) {
+		if d.at.shelf == nil {
+			d.at = at
+		}
+		seen, err := at.see(ctx, d.connection)
+		if errors.Is(err, errAbsent) {
+			continue
+		}
+		if err != nil {
+			return fail(err, "read %s", d.Name)
+		}
+		d.disk, d.at = &seen, at
+		return nil
+	}
+	if err != nil { // it may be in what could not be listed
+		return fail(err, "look for %s", d.Name)
+	}
+	return nil
+}
+
+// mine fails unless the volume that was seen is the one of this address.
+func (d *diskJob) mine() error {
+	if d.disk == nil {
+		return nil
+	}
+	m := d.disk.mark
+	switch {
+	case m == nil && d.Prior != cty.NilVal && d.disk.id() == d.Object: // named by the record, or to be imported
+		return nil
+	case m != nil && !d.disk.copy && m.ID == d.settings.Project.Lineage() && d.Bears(m.Address):
+		return nil
+	}
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "not_ours",
+		Next: []string{fmt.Sprintf("look at it: virsh -c %s vol-dumpxml %s", d.place.URI, d.disk.Path)},
+		Err:  fmt.Errorf("%s %s: volume %s does not bear the mark of %s", d.Op, d.Address, d.disk.Path, d.Address),
+	}
+}
+
+// expected fails unless the disk is just as the plan, or the step before, left it.
+func (d *diskJob) expected() error {
+	now := ""
+	if d.disk != nil {
+		now = d.disk.fingerprint()
+	}
+	if now == d.Expect {
+		return nil
+	}
+	f := &providers.Failure{Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"}}
+	switch {
+	case d.Expect == "":
+		f.Err = fmt.Errorf("%s %s: volume %s exists, and the plan was made when it did not", d.Op, d.Address, d.disk.Path)
+	case now == "":
+		f.Err = fmt.Errorf("%s %s: the volume of %s (%s) is gone since the plan was made", d.Op, d.Address, d.Name, d.Object)
+	default:
+		f.Seen = differences(d.Expect, now)
+		f.Err = fmt.Errorf("%s %s: volume %s was changed since the plan was made", d.Op, d.Address, d.disk.Path)
+	}
+	return f
+}
+
+// result reads the disk once more and says what it came to.
+func (d *diskJob) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
+	if err := d.find(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	if d.disk == nil {
+		return providers.Result{ID: d.Object, Gone: true, How: how, Evidence: evidence}, nil
+	}
+	return providers.Result{
+		ID: d.disk.id(), Values: cty.ObjectVal(d.disk.computed()), Fingerprint: d.disk.fingerprint(), How: how, Evidence: evidence,
+	}, nil
+}
+
+// marked is the mark that the disk is to bear.
+func (d *diskJob) marked(of providers.ID, volume string) sidecar {
+	return sidecar{Volume: volume, Mark: providers.Mark{
+		ID: d.settings.Project.Lineage(), Project: d.settings.Project.Name, Address: d.Address, Of: of, Generation: d.Generation,
+	}}
+}
+
+// putMark writes a mark beside a volume that is there or will be.
+func (d *diskJob) putMark(ctx context.Context, in shelf, mark sidecar) error {
+	content, err := mark.bytes()
+	if err != nil {
+		return err
+	}
+	name := sidecarOf(mark.Volume)
+	if in.has(name) {
+		if v, err := d.VolumeInfo(ctx, in.Name, name); err == nil && v.Capacity >= sidecarBytes {
+			return d.Overwrite(ctx, in.Name, name, content)
+		}
+		if err := d.DeleteVolume(ctx, in.Name, name); err != nil && !errors.Is(err, errAbsent) {
+			return err
+		}
+	}
+	_, err = d.Upload(ctx, in.Name, contentOf(name, content))
+	return err
+}

@@ -1,0 +1,108 @@
+package libvirt
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// object puts what was seen of a disk into the planner's words.
+func (s diskSight) object(uri string, users []user) providers.Object {
+	o := providers.Object{
+		Kind: spec.Disk, ID: s.id(), Name: s.name(), Attrs: s.attrs(), Holds: []providers.Claim{volumeClaim(uri, s.name())},
+		Unreadable: map[string]string{}, Fingerprint: s.fingerprint(),
+	}
+	if s.mark != nil {
+		o.Owner = &s.mark.Mark
+	}
+	o.Findings = s.findings(users)
+	return o
+}
+
+// attrs are the attributes as the system has them.
+func (s diskSight) attrs() cty.Value {
+	all := s.computed()
+	all["size"] = cty.NumberUIntVal(s.size())
+	all["format"] = cty.StringVal(s.Format)
+	return cty.ObjectVal(all)
+}
+
+func (s diskSight) computed() map[string]cty.Value {
+	return map[string]cty.Value{"id": cty.StringVal(string(s.id())), "path": cty.StringVal(s.Path)}
+}
+
+// sector is the smallest part of a disk (bytes).
+const sector = 512
+
+// size is what a guest sees (bytes): whole sectors.
+func (v volume) size() uint64 { return (v.Capacity + sector - 1) / sector * sector }
+
+// volumeClaim is held by whoever has a volume of that name.
+func volumeClaim(uri, name string) providers.Claim {
+	return providers.Claim{Kind: claimName, Key: uri + " volume " + name}
+}
+
+func diskClaim(id providers.ID) providers.Claim {
+	return providers.Claim{Kind: providers.ClaimDisk, Key: string(id)}
+}
+
+// fingerprint is made like a domain's. Who uses a disk is no part of it: a plan
+// takes it from one and gives it to another.
+func (s diskSight) fingerprint() string {
+	pairs := [][2]string{{"path", s.Path}, {"size", strconv.FormatUint(s.size(), 10)}, {"format", s.Format}}
+	if m := s.mark; m != nil {
+		pairs = append(pairs, [2]string{"owner mark", fmt.Sprintf("%s of %s, generation %d", m.Address, m.ID, m.Generation)})
+	}
+	return printOf(pairs)
+}
+
+// findings are what is wrong with a disk itself.
+func (s diskSight) findings(users []user) []providers.Finding {
+	var all []providers.Finding
+	add := func(kind providers.FindingKind, action string, evidence ...string) {
+		f := providers.Finding{Kind: kind, Object: s.name(), Evidence: evidence, Action: action}
+		if s.mark != nil && !s.copy {
+			f.Address = s.mark.Address
+		}
+		all = append(all, f)
+	}
+	if s.copy {
+		add(providers.FindCopy, "left alone", fmt.Sprintf("its mark %s was written for the volume %s (%s)", sidecarOf(s.Name), s.mark.Volume, s.mark.Of))
+	}
+	if s.mark != nil && !s.copy && s.Capacity == 0 {
+		add(providers.FindBroken, "", "the volume "+s.Path+" holds nothing that is a disk")
+	}
+	for _, u := range users {
+		if u.running && !u.ours {
+			f := providers.Finding{
+				Kind: providers.FindHeldLock, Object: s.name(), Claim: diskClaim(s.id()), Action: "left alone",
+				Evidence: []string{fmt.Sprintf("domain %s (%s), which is not vmctl's, runs with it", u.name, u.uuid)},
+			}
+			if s.mark != nil {
+				f.Address = s.mark.Address
+			}
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// user is a domain that has a disk.
+type user struct {
+	name, uuid    string
+	running, ours bool
+}
+
+// names says who they are: `domain db (UUID)`.
+func names(users []user) string {
+	var all []string
+	for _, u := range users {
+		all = append(all, fmt.Sprintf("domain %s (%s)", u.name, u.uuid))
+	}
+	return strings.Join(all, " and ")
+}

@@ -1,0 +1,128 @@
+package libvirt
+
+import (
+	"fmt"
+	"slices"
+
+	"vmctl/providers"
+)
+
+// opGrow grows a disk in its place.
+const opGrow = "grow"
+
+// diskSteps says how a change of a disk is made.
+func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
+	s := &diskSequence{p: p, change: c, limits: limitsOf(c.Policy)}
+	if err := s.read(); err != nil {
+		return nil, err
+	}
+	switch c.Action {
+	case providers.Create:
+		s.define()
+	case providers.ReplaceIt:
+		s.delete()
+		s.define()
+	case providers.Destroy, providers.Forget:
+		s.delete()
+	case providers.Update, providers.Import, providers.RestartIt, providers.Recover, providers.Start, providers.Stop:
+		s.alter()
+	case providers.Adopt, providers.NoOp:
+	default:
+		panic("unknown action " + string(c.Action))
+	}
+	return s.steps, s.refusal()
+}
+
+// diskSequence collects the steps of one change of a disk.
+type diskSequence struct {
+	p      *Provider
+	change providers.Change
+	limits limits
+	want   store
+	steps  []providers.Step
+}
+
+func (s *diskSequence) read() error {
+	if s.change.Action != providers.Create && s.change.Action != providers.ReplaceIt {
+		return nil
+	}
+	var err error
+	if s.want, err = storeOf(s.change.Want); err != nil {
+		return fmt.Errorf("%s: %w", s.change.Address, err)
+	}
+	if !namePattern.MatchString(s.change.Name) {
+		return fmt.Errorf("%s: name = %q: a name begins with a letter or a digit and has letters, digits and . _ + = - only", s.change.Address, s.change.Name)
+	}
+	return nil
+}
+
+func (s *diskSequence) add(step providers.Step) {
+	step.Address, step.Class = s.change.Address, providers.Contractual
+	if step.Risk == "" {
+		step.Risk = providers.NoRisk
+	}
+	if len(s.steps) > 0 {
+		step.After = []int{len(s.steps) - 1}
+	}
+	s.steps = append(s.steps, step)
+}
+
+func (s *diskSequence) define() {
+	volume := volumeOf(s.change.Name, s.want.Format)
+	s.add(providers.Step{
+		Op: opDefine, Phase: providers.PhaseMake, Object: s.change.ID, Name: s.change.Name, Timeout: s.limits.Create,
+		Takes:  []providers.Claim{volumeClaim(s.p.place.URI, s.change.Name)},
+		Leaves: []string{fmt.Sprintf("volumes %s and %s", volume, sidecarOf(volume))},
+	})
+}
+
+// alter grows the disk or writes its mark: what needs neither concerns the record
+// alone.
+func (s *diskSequence) alter() {
+	step := providers.Step{Op: opRedefine, Phase: providers.PhaseChange, Object: s.change.ID, Name: s.name(), Timeout: s.limits.Create}
+	switch {
+	case s.edits("size"):
+		step.Op = opGrow
+	case !s.edits("mark"):
+		return
+	}
+	s.add(step)
+}
+
+func (s *diskSequence) edits(path string) bool {
+	return slices.ContainsFunc(s.change.Edits, func(e providers.Edit) bool { return e.Path == path })
+}
+
+func (s *diskSequence) name() string {
+	if s.change.Object != nil {
+		return s.change.Object.Name
+	}
+	return s.change.Name
+}
+
+// delete takes the disk from whoever has it: who does not let go of it blocks that.
+func (s *diskSequence) delete() {
+	step := providers.Step{
+		Op: opDelete, Phase: providers.PhaseRemove, Object: s.change.ID, Name: s.change.Name, Timeout: s.limits.Delete,
+	}
+	if o := s.change.Object; o != nil {
+		step.Object, step.Name, step.Risk = o.ID, o.Name, providers.DataLoss
+		step.Frees, step.Takes = o.Holds, []providers.Claim{diskClaim(o.ID)}
+	}
+	step.Leaves = []string{"its volume and the mark beside it"}
+	s.add(step)
+}
+
+// refusal says why the steps could only fail as the disk is now.
+func (s *diskSequence) refusal() error {
+	o := s.change.Object
+	if o == nil || !s.edits("size") {
+		return nil
+	}
+	for _, f := range o.Findings {
+		if f.Kind == providers.FindHeldLock {
+			return &providers.Refusal{Reason: f.Evidence[0], Next: []string{"shut it down first, or leave the size of " + s.change.Address.String() + " as it is"}}
+		}
+	}
+	return nil
+}

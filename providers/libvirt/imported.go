@@ -1,0 +1,249 @@
+package libvirt
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"libvirt.org/go/libvirtxml"
+
+	"vmctl/providers"
+)
+
+// isForeign reports whether vmctl did not make a domain, whoever manages it: it has
+// its own network, to which vmctl adds nothing.
+func (d description) isForeign() bool {
+	if d.Owner != nil {
+		return d.Owner.Imported
+	}
+	return d.SSH == nil && d.Data == ""
+}
+
+// foreign reports whether the domain of the step is one that vmctl did not make.
+func (j *job) foreign() bool { return j.seen != nil && j.seen.configured.isForeign() }
+
+// writeForeign writes the mark into a domain that vmctl did not make, and changes of
+// the rest only what is wanted otherwise.
+func (j *job) writeForeign(ctx context.Context) error {
+	j.storage.Lock()
+	defer j.storage.Unlock()
+	existing, err := j.XML(ctx, j.seen.UUID, toDefine)
+	if err != nil {
+		return fail(err, "read %s", j.Name)
+	}
+	boot, err := j.foreignBoot(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := j.alterForeign(existing, boot)
+	if err != nil {
+		return fail(err, "describe %s to libvirt", j.Name)
+	}
+	mark := owner{
+		Mark: providers.Mark{
+			ID: j.settings.Project.Lineage(), Project: j.settings.Project.Name, Address: j.Address,
+			Of: j.Object, Generation: j.Generation,
+		},
+		Accel: j.want.Accel, CPUs: j.want.CPUs, Memory: j.want.Memory, Boot: boot, Forwards: j.want.Forwards,
+		Disks: j.markedDisks(), Imported: true, Kept: j.kept(),
+	}
+	element, err := mark.element()
+	if err != nil {
+		return fmt.Errorf("write the owner mark: %w", err)
+	}
+	if text, err = withMark(text, element); err != nil {
+		return fail(err, "write the mark of %s", j.Name)
+	}
+	if err := j.Define(ctx, text); err != nil {
+		return fail(err, "define %s", j.Name)
+	}
+	return nil
+}
+
+// kept are the files of the disks that the domain had when it was imported, but for
+// those that are disks of its own in the spec.
+func (j *job) kept() []string {
+	if o := j.seen.owner(); o != nil {
+		return o.Kept
+	}
+	r := rack{paths: j.plugged.paths}
+	var all []string
+	for _, d := range j.seen.configured.disks() {
+		if !slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return p.volume.Path == r.pathOf(d) }) {
+			all = append(all, d.file())
+		}
+	}
+	return all
+}
+
+// foreignBoot is what the domain will boot from: what it boots from now, unless that
+// holds something else than is wanted.
+func (j *job) foreignBoot(ctx context.Context) (markedBoot, error) {
+	now := j.markedBoot(j.seen.configured)
+	b := j.want.Boot
+	switch {
+	case b == nil:
+		return markedBoot{}, nil
+	case now.KernelSHA256 == b.KernelSHA256 && now.InitrdSHA256 == b.InitrdSHA256:
+		return now, nil
+	}
+	f := bootFiles{}
+	var err error
+	if f.pool, err = j.usablePool(ctx, j.connection); err != nil {
+		return now, asFailure(err, "find a pool for the files of "+j.Name)
+	}
+	now = markedBoot{KernelSHA256: b.KernelSHA256, InitrdSHA256: b.InitrdSHA256}
+	if now.Kernel, err = j.upload(ctx, f.pool, content{
+		volume: kernelVolume(j.Name, b.KernelSHA256), file: j.abs(b.Kernel), sha256: b.KernelSHA256,
+	}); err != nil || b.Initrd == "" {
+		return now, err
+	}
+	now.Initrd, err = j.upload(ctx, f.pool, content{
+		volume: initrdVolume(j.Name, b.InitrdSHA256), file: j.abs(b.Initrd), sha256: b.InitrdSHA256,
+	})
+	return now, err
+}
+
+// markedBoot is what a domain boots from: what its mark says, else what its files
+// hold, where this host can read them.
+func (p *Provider) markedBoot(d description) markedBoot {
+	if d.Owner != nil {
+		return d.Owner.Boot
+	}
+	b := markedBoot{Kernel: d.Kernel, Initrd: d.Initrd}
+	if p.place.Remote != "" {
+		return markedBoot{}
+	}
+	b.KernelSHA256, b.InitrdSHA256 = sha256Of(d.Kernel), sha256Of(d.Initrd)
+	if b.KernelSHA256 == "" || d.Initrd != "" && b.InitrdSHA256 == "" {
+		return markedBoot{}
+	}
+	return b
+}
+
+// sha256Of is the digest of a file, "" where there is none that can be read.
+func sha256Of(file string) string {
+	if file == "" {
+		return ""
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer closeQuietly(f)
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// alterForeign gives a domain what it has not as wanted, and keeps all else.
+func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
+	now, err := describe(existing)
+	if err != nil {
+		return "", err
+	}
+	now.Owner = j.seen.owner()
+	b := blueprint{Disks: j.parts(), Volumes: j.plugged.paths}
+	sized := now.Memory != j.want.Memory
+	counted := now.CPUsNow != j.want.CPUs
+	moved := j.want.Accel != accelAuto && now.accel() != j.want.Accel
+	booted := now.Kernel != boot.Kernel || now.Initrd != boot.Initrd || j.want.Boot != nil && now.Cmdline != j.want.Boot.Cmdline
+	if plugged := now.Owner != nil && !j.hasDisks(now) || now.Owner == nil && !j.hasParts(now); !sized && !counted && !moved && !booted && !plugged {
+		return existing, nil
+	}
+	d := &libvirtxml.Domain{}
+	if err := d.Unmarshal(existing); err != nil {
+		return "", fmt.Errorf("read the domain's description: %w", err)
+	}
+	if sized {
+		d.Memory, d.CurrentMemory = &libvirtxml.DomainMemory{Unit: "b", Value: uint(j.want.Memory)}, nil
+	}
+	if counted {
+		d.VCPU, d.VCPUs = &libvirtxml.DomainVCPU{Value: j.want.CPUs}, nil
+	}
+	if moved {
+		setAccel(d, map[string]string{accelKVM: typeKVM, accelTCG: typeTCG}[j.want.Accel])
+	}
+	if booted && d.OS != nil {
+		d.OS.Kernel, d.OS.Initrd, d.OS.Cmdline = boot.Kernel, boot.Initrd, ""
+		if j.want.Boot != nil {
+			d.OS.Cmdline = j.want.Boot.Cmdline
+		}
+	}
+	kept := j.kept()
+	b.setDisks(d, func(disk libvirtxml.DomainDisk) bool { return isOther(disk) || slices.Contains(kept, b.fileOf(disk)) })
+	return d.Marshal()
+}
+
+// hasParts reports whether a domain without a mark has the additional disks.
+func (j *job) hasParts(d description) bool {
+	r := rack{paths: j.plugged.paths}
+	for _, p := range j.parts() {
+		if !slices.ContainsFunc(d.disks(), func(x drive) bool { return r.pathOf(x) == p.Path }) {
+			return false
+		}
+	}
+	return true
+}
+
+// withMark puts the mark into a domain's XML, and leaves every other byte of it as it
+// is.
+func withMark(text, element string) (string, error) {
+	decoder := xml.NewDecoder(bytes.NewReader([]byte(text)))
+	depth := 0
+	for {
+		before := decoder.InputOffset()
+		token, err := decoder.Token()
+		if err != nil {
+			return "", fmt.Errorf("read the domain's description: %w", err)
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			if depth == 1 && t.Name.Local == "metadata" {
+				return inMetadata(text, element, decoder, before)
+			}
+			depth++
+		case xml.EndElement:
+			if depth--; depth == 0 {
+				return text[:before] + "<metadata>" + element + "</metadata>\n" + text[before:], nil
+			}
+		}
+	}
+}
+
+// inMetadata replaces the mark in the metadata element that the decoder has just
+// begun to read at from.
+func inMetadata(text, element string, decoder *xml.Decoder, from int64) (string, error) {
+	inner := decoder.InputOffset()
+	depth := 1
+	for {
+		end := decoder.InputOffset()
+		token, err := decoder.Token()
+		if err != nil {
+			return "", errors.Join(errors.New("read the domain's metadata"), err)
+		}
+		switch token.(type) {
+		case xml.StartElement:
+			depth++
+		case xml.EndElement:
+			depth--
+		}
+		if depth > 0 {
+			continue
+		}
+		marked, err := withOwner(text[inner:end], element)
+		if err != nil {
+			return "", err
+		}
+		return text[:from] + "<metadata>" + marked + "</metadata>" + text[decoder.InputOffset():], nil
+	}
+}

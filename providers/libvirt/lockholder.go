@@ -1,0 +1,79 @@
+package libvirt
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"vmctl/providers"
+)
+
+// locked says of a failure to get a disk who has it, as far as that can be found.
+func (j *job) locked(f *providers.Failure, paths ...string) *providers.Failure {
+	if !isLocked(f.Error()) && !slices.ContainsFunc(f.Seen, isLocked) {
+		return f
+	}
+	f.Code = "disk_in_use"
+	for _, path := range paths {
+		if !strings.Contains(f.Error()+strings.Join(f.Seen, "\n"), path) {
+			continue
+		}
+		holders := j.openedBy(path)
+		if len(holders) > 0 {
+			f.Seen = append(f.Seen, path+" is open in "+strings.Join(holders, ", "))
+		}
+		f.Next = append([]string{
+			"another QEMU has the disk: see who: fuser -v " + path,
+			"end what uses it, or detach the disk there; then: vmctl apply",
+		}, f.Next...)
+	}
+	return f
+}
+
+// openedBy names the processes of this host that have a file open, as far as this
+// user can see them: `process 4711 (qemu-system-x86)`.
+func (p *Provider) openedBy(path string) []string {
+	if p.place.Remote != "" {
+		return nil
+	}
+	entries, err := os.ReadDir(p.host.Proc)
+	if err != nil {
+		return nil
+	}
+	var all []string
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		links, err := filepath.Glob(filepath.Join(p.host.Proc, e.Name(), "fd", "*"))
+		if err != nil {
+			continue
+		}
+		if slices.ContainsFunc(links, func(link string) bool {
+			to, err := os.Readlink(link)
+			return err == nil && to == path
+		}) {
+			all = append(all, fmt.Sprintf("process %s (%s)", e.Name(), p.nameOfProcess(e.Name())))
+		}
+	}
+	return all
+}
+
+// nameOfProcess is what a process calls itself; of a QEMU, the domain.
+func (p *Provider) nameOfProcess(pid string) string {
+	if line, err := os.ReadFile(filepath.Join(p.host.Proc, pid, "cmdline")); err == nil {
+		if _, rest, ok := strings.Cut(string(line), "\x00guest="); ok {
+			name, _, _ := strings.Cut(rest, "\x00")
+			name, _, _ = strings.Cut(name, ",")
+			return "QEMU of " + name
+		}
+	}
+	name, err := os.ReadFile(filepath.Join(p.host.Proc, pid, "comm"))
+	if err != nil {
+		return "name unknown"
+	}
+	return strings.TrimSpace(string(name))
+}

@@ -1,0 +1,205 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// rack is all that was seen of the disks of a system.
+type rack struct {
+	shelves []shelf
+	disks   []diskSight // those that bear our mark, that are asked for, and copies
+	unknown []providers.Unknown
+	partial string                        // why the listing is incomplete; "": it is not
+	known   map[providers.ID]spec.Address // whose they are, by what was asked
+	found   map[spec.Address]providers.ID // what the names of imports lead to
+	ids     map[string]providers.ID       // by path, of those that bear a mark, there or not
+	owners  map[string]spec.Address       // by path, likewise
+	paths   map[[2]string]string          // by pool and name, for domains that name a volume so
+}
+
+// rack lists the disks. It changes nothing, but for pools of vmctl's own that it
+// starts.
+func (p *Provider) rack(ctx context.Context, c connection, q providers.Query) rack {
+	r := rack{
+		known: map[providers.ID]spec.Address{}, found: map[spec.Address]providers.ID{},
+		ids: map[string]providers.ID{}, owners: map[string]spec.Address{}, paths: map[[2]string]string{},
+	}
+	var err error
+	if r.shelves, err = p.shelves(ctx, c); err != nil {
+		r.partial = err.Error()
+	}
+	taken := map[providers.ID]bool{}
+	for i := range r.shelves {
+		s := &r.shelves[i]
+		for _, name := range s.names {
+			r.paths[[2]string{s.Name, name}] = pathIn(s.pool, name)
+		}
+		for _, name := range s.disks() {
+			p.put(ctx, c, &r, spot{s, name}, asking(q, s, name), taken)
+		}
+	}
+	for _, k := range q.Known {
+		if k.Kind == spec.Disk && k.ID != "" {
+			r.known[k.ID] = k.Address
+		}
+	}
+	for a, id := range r.found {
+		r.known[id] = a
+	}
+	return r
+}
+
+// disks are the names of all volumes that may be disks, there or only marked.
+func (s *shelf) disks() []string {
+	var all []string
+	for _, name := range s.names {
+		volume, marks := strings.CutSuffix(name, sidecarSuffix)
+		if !marks || !s.has(volume) {
+			all = append(all, volume)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// asking is what is known of a volume by its path, its name, or the name under which
+// it is to be imported.
+func asking(q providers.Query, s *shelf, volume string) []providers.Known {
+	at := pathIn(s.pool, volume)
+	return slices.DeleteFunc(slices.Clone(q.Known), func(k providers.Known) bool {
+		if k.Kind != spec.Disk {
+			return true
+		}
+		byName := k.Name != "" && (volume == volumeOf(k.Name, formatQCOW2) || volume == volumeOf(k.Name, formatRaw) || volume == k.Name)
+		return string(k.ID) != at && !byName && !imports(k, s, volume)
+	})
+}
+
+// imports reports whether a volume is what an import names: by its path, or as
+// pool/name.
+func imports(k providers.Known, s *shelf, volume string) bool {
+	switch {
+	case k.Import == "":
+		return false
+	case isPath(k.Import):
+		return filepath.Clean(string(k.Import)) == pathIn(s.pool, volume)
+	}
+	mark, marked := s.marks[volume]
+	return string(k.Import) == s.Name+"/"+volume || marked && mark.Of == k.Import && mark.Volume == volume
+}
+
+// put adds a volume to the rack if anybody cares for it.
+func (p *Provider) put(ctx context.Context, c connection, r *rack, at spot, asked []providers.Known, taken map[providers.ID]bool) {
+	mark, marked := at.shelf.marks[at.name]
+	ours := marked && mark.ID == p.settings.Project.Lineage()
+	_, unreadable := at.shelf.unreadable[at.name]
+	if marked && mark.Volume == at.name && !taken[mark.Of] {
+		r.ids[at.path()] = mark.Of
+		if ours {
+			r.owners[at.path()] = mark.Address
+		}
+	}
+	if !ours && !unreadable && len(asked) == 0 || !at.shelf.has(at.name) {
+		return
+	}
+	d, err := at.see(ctx, c)
+	if errors.Is(err, errAbsent) {
+		return
+	}
+	for _, k := range asked {
+		if imports(k, at.shelf, at.name) {
+			r.found[k.Address] = d.id()
+			if err != nil {
+				r.found[k.Address] = providers.ID(at.path())
+			}
+		}
+	}
+	if err != nil {
+		r.unknown = append(r.unknown, p.unread(at, err))
+		return
+	}
+	if d.mark != nil && !d.copy { // the same mark in two pools: the first one is its own
+		d.copy, taken[d.mark.Of] = taken[d.mark.Of], true
+	}
+	r.ids[d.Path] = d.id()
+	r.disks = append(r.disks, d)
+}
+
+// unread is a volume that cannot be read.
+func (p *Provider) unread(at spot, err error) providers.Unknown {
+	u := providers.Unknown{Kind: spec.Disk, ID: providers.ID(at.path()), Name: at.name, Reason: err.Error()}
+	for _, format := range []string{formatQCOW2, formatRaw} {
+		if name := nameOfVolume(at.name, format); name != at.name {
+			u.Name = name
+		}
+	}
+	if mark, ok := at.shelf.marks[at.name]; ok {
+		u.ID = mark.Of
+	}
+	return u
+}
+
+// pathOf is the path of the file of a domain's disk, "" where it is none.
+func (r rack) pathOf(d drive) string {
+	if d.Path != "" {
+		return filepath.Clean(d.Path)
+	}
+	return r.paths[[2]string{d.Pool, d.Volume}]
+}
+
+// address says whose disk the file is that a domain has: a disk of the spec or the
+// record, else whom its mark names; false: it is nobody's.
+func (r rack) address(path string) (spec.Address, bool) {
+	if a, ok := r.known[r.ids[path]]; ok {
+		return a, true
+	}
+	a, ok := r.owners[path]
+	return a, ok
+}
+
+// claims are the disks that a domain holds.
+func (r rack) claims(s sight) []providers.Claim {
+	var all []providers.Claim
+	for _, d := range s.drives() {
+		if id, ok := r.ids[r.pathOf(d)]; ok && !slices.Contains(all, diskClaim(id)) {
+			all = append(all, diskClaim(id))
+		}
+	}
+	return all
+}
+
+// users are the domains that have a disk.
+func (r rack) users(p *Provider, path string, all []sight) []user {
+	var found []user
+	for _, s := range all {
+		if slices.ContainsFunc(s.drives(), func(d drive) bool { return r.pathOf(d) == path }) {
+			found = append(found, s.user(p.settings.Project))
+		}
+	}
+	slices.SortFunc(found, func(a, b user) int { return strings.Compare(a.name, b.name) })
+	return found
+}
+
+// drives are the disks that a domain has, or runs with.
+func (s sight) drives() []drive {
+	all := slices.Clone(s.configured.Drives)
+	if s.running != nil {
+		all = append(all, s.running.Drives...)
+	}
+	return all
+}
+
+func (s sight) user(p providers.Project) user {
+	o := s.owner()
+	return user{
+		name: s.Name, uuid: s.UUID, running: s.power.on(),
+		ours: o != nil && s.oursFor(p, o.Address),
+	}
+}

@@ -1,0 +1,227 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"vmctl/internal/shellword"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// plugged are the additional disks that a vm is to have.
+type plugged struct {
+	disks []pluggedDisk
+	paths map[[2]string]string // of all volumes, by pool and name
+}
+
+type pluggedDisk struct {
+	address spec.Address
+	volume  volume
+}
+
+// plug finds the volumes of the additional disks.
+func (j *job) plug(ctx context.Context) error {
+	j.plugged = plugged{}
+	if len(j.want.Disks) == 0 && (j.seen == nil || len(j.seen.drives()) == 0) {
+		return nil
+	}
+	all, partial := j.shelves(ctx, j.connection)
+	j.plugged.paths = pathsOf(all)
+	for _, a := range j.want.Disks {
+		v, err := j.plugOne(ctx, all, a)
+		if errors.Is(err, errAbsent) && partial != nil {
+			err = partial
+		}
+		if err != nil {
+			return &providers.Failure{
+				Outcome: providers.Failed, Code: "no_disk", Next: []string{"vmctl plan"},
+				Err: fmt.Errorf("%s %s: find its %s: %w", j.Op, j.Address, a, err),
+			}
+		}
+		j.plugged.disks = append(j.plugged.disks, pluggedDisk{address: a, volume: v})
+	}
+	return nil
+}
+
+func (j *job) plugOne(ctx context.Context, all []shelf, a spec.Address) (volume, error) {
+	used, ok := j.Uses[a]
+	if !ok {
+		return volume{}, errors.New("the plan does not say which it is")
+	}
+	for _, at := range spots(all, used.ID) {
+		d, err := at.see(ctx, j.connection)
+		if errors.Is(err, errAbsent) {
+			continue
+		}
+		return d.volume, err
+	}
+	return volume{}, errAbsent
+}
+
+func pathsOf(all []shelf) map[[2]string]string {
+	paths := map[[2]string]string{}
+	for _, s := range all {
+		for _, name := range s.names {
+			paths[[2]string{s.Name, name}] = pathIn(s.pool, name)
+		}
+	}
+	return paths
+}
+
+// parts are the disks that the domain is to have, in order. With nothing else to boot
+// from, it boots from the first.
+func (j *job) parts() []part {
+	var all []part
+	for i, d := range j.plugged.disks {
+		all = append(all, d.part())
+		all[i].BootFrom = i == 0 && j.want.Boot == nil
+	}
+	return all
+}
+
+func (d pluggedDisk) part() part {
+	name := d.address.Name
+	if d.address.Key != "" {
+		name += "-" + d.address.Key
+	}
+	return part{Path: d.volume.Path, Format: d.volume.Format, Serial: serialOf(name)}
+}
+
+func (j *job) markedDisks() []markedDisk {
+	var all []markedDisk
+	for _, d := range j.plugged.disks {
+		all = append(all, markedDisk{Address: d.address, Path: d.volume.Path})
+	}
+	return all
+}
+
+// hasDisks reports whether a domain has its additional disks, all of them and no
+// other, by its mark and by what is in it.
+func (j *job) hasDisks(d description) bool {
+	if !slices.Equal(d.Owner.Disks, j.markedDisks()) {
+		return false
+	}
+	r := rack{paths: j.plugged.paths}
+	var there []string
+	for _, x := range d.disks() {
+		if !slices.Contains(d.Owner.Kept, x.file()) {
+			there = append(there, r.pathOf(x))
+		}
+	}
+	for _, p := range j.parts() {
+		if !slices.Contains(there, p.Path) {
+			return false
+		}
+	}
+	return len(there) == len(j.plugged.disks)
+}
+
+// attach gives a running domain the disks that it lacks, now and for its next start,
+// and sees that it has them.
+func (j *job) attach(ctx context.Context) ([]string, error) {
+	if j.seen == nil || j.seen.running == nil {
+		return nil, nil
+	}
+	var evidence []string
+	for _, d := range j.plugged.disks {
+		if j.runsWith(d.volume.Path) {
+			continue
+		}
+		text, err := j.XML(ctx, j.seen.UUID, asRunning)
+		if err != nil {
+			return nil, fail(err, "read %s", j.Name)
+		}
+		device, err := d.part().deviceXML(text)
+		if err != nil {
+			return nil, fail(err, "describe %s to libvirt", d.address)
+		}
+		if err := j.AttachDisk(ctx, j.seen.UUID, device); err != nil {
+			return nil, j.notAttached(err, d)
+		}
+		if err := j.look(ctx); err != nil {
+			return nil, err
+		}
+		if j.seen == nil || !j.runsWith(d.volume.Path) {
+			return nil, fail(errors.New("the domain does not have it"), "attach %s to %s", d.address, j.Name)
+		}
+		evidence = append(evidence, fmt.Sprintf("attached %s while it runs: its guest sees a disk of serial %s", d.address, d.part().Serial))
+	}
+	return evidence, nil
+}
+
+func (j *job) runsWith(path string) bool {
+	r := rack{paths: j.plugged.paths}
+	return j.seen.running != nil && slices.ContainsFunc(j.seen.running.Drives, func(d drive) bool { return r.pathOf(d) == path })
+}
+
+// noRoom reports whether a domain has no place left for a disk.
+func noRoom(message string) bool {
+	return strings.Contains(message, "No more available PCI slots") || strings.Contains(message, "does not support hotplugging")
+}
+
+func (j *job) notAttached(err error, d pluggedDisk) error {
+	f := fail(err, "attach %s to %s", d.address, j.Name)
+	if noRoom(err.Error()) {
+		f.Code, f.Next = "no_slot", []string{
+			"it has no place left for a disk until it starts again: vmctl vm stop " + shellword.Quote(j.Address.String()) + ", then: vmctl apply",
+		}
+	}
+	return j.locked(f, d.volume.Path)
+}
+
+// detach takes the disks that are not wanted out of the configuration. What runs has
+// them until it is off.
+func (j *job) detach(ctx context.Context) (providers.Result, error) {
+	if err := j.mine(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.seen == nil {
+		return providers.Result{}, errors.Join(j.expected(), fail(errAbsent, "detach the disks of %s", j.Name))
+	}
+	going, err := j.going(ctx)
+	if err != nil {
+		return providers.Result{}, err
+	}
+	existing, err := j.XML(ctx, j.seen.UUID, toDefine)
+	if err != nil {
+		return providers.Result{}, fail(err, "read %s", j.Name)
+	}
+	b := blueprint{Volumes: j.plugged.paths}
+	text, changed, err := b.unplug(existing, going)
+	if err != nil {
+		return providers.Result{}, fail(err, "describe %s to libvirt", j.Name)
+	}
+	if !changed {
+		return j.result(ctx, providers.AlreadyTrue, "its next start has none of them")
+	}
+	if err := j.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	if err := j.Define(ctx, text); err != nil {
+		return providers.Result{}, fail(err, "detach the disks of %s", j.Name)
+	}
+	return j.result(ctx, providers.Done)
+}
+
+// going are the files of the disks that the step detaches. One that is gone has none.
+func (j *job) going(ctx context.Context) ([]string, error) {
+	all, err := j.shelves(ctx, j.connection)
+	if err != nil {
+		return nil, fail(err, "look for the disks of %s", j.Name)
+	}
+	j.plugged.paths = pathsOf(all)
+	var paths []string
+	for id := range strings.SplitSeq(j.Args[argDisks], "\n") {
+		for _, at := range spots(all, providers.ID(id)) {
+			paths = append(paths, at.path())
+		}
+		if isPath(providers.ID(id)) {
+			paths = append(paths, id)
+		}
+	}
+	return paths, nil
+}

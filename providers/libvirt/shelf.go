@@ -1,0 +1,222 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"vmctl/providers"
+)
+
+// shelf is a pool of files with what is in it.
+type shelf struct {
+	pool
+	names []string // of all volumes, sorted
+	marks map[string]sidecar
+	// blank are the volumes whose sidecar holds nothing, unreadable those whose
+	// sidecar cannot be read, and why.
+	blank      []string
+	unreadable map[string]string
+}
+
+func (s shelf) has(name string) bool {
+	_, found := slices.BinarySearch(s.names, name)
+	return found
+}
+
+// shelves lists the pools in which disks may be: vmctl's own first, and all others
+// that are active. What cannot be listed is in the error, with what can in the
+// result. A pool of vmctl's own that was left inactive, by a reboot, is started.
+func (p *Provider) shelves(ctx context.Context, c connection) ([]shelf, error) {
+	pools, err := c.Pools(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the pools of %s: %w", p.place.URI, err)
+	}
+	var errs []error
+	first := p.candidatePools()
+	for _, name := range first {
+		if slices.ContainsFunc(pools, func(found pool) bool { return found.Name == name }) {
+			continue
+		}
+		woken, err := p.wakePool(ctx, c, name)
+		errs = append(errs, err)
+		pools = append(pools, woken...)
+	}
+	slices.SortFunc(pools, func(a, b pool) int { return rank(first, a.Name, b.Name) })
+	var all []shelf
+	for _, found := range pools {
+		if !ofFiles(found) {
+			continue
+		}
+		s, err := p.shelf(ctx, c, found)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all = append(all, s)
+	}
+	return all, errors.Join(errs...)
+}
+
+// rank puts the names that are in first before all others.
+func rank(first []string, a, b string) int {
+	place := func(name string) int {
+		if i := slices.Index(first, name); i >= 0 {
+			return i
+		}
+		return len(first)
+	}
+	if d := place(a) - place(b); d != 0 {
+		return d
+	}
+	return strings.Compare(a, b)
+}
+
+// wakePool returns a pool that may hold disks and was not active, now that it is.
+// One that is not there, or not there any more, holds none.
+func (p *Provider) wakePool(ctx context.Context, c connection, name string) ([]pool, error) {
+	found, err := c.Pool(ctx, name)
+	switch {
+	case errors.Is(err, errAbsent) && name == p.pool:
+		return nil, fmt.Errorf("pool %s, which the provider's block names, does not exist: see what there is: virsh -c %s pool-list --all", name, p.place.URI)
+	case errors.Is(err, errAbsent), err == nil && p.emptied(found):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read pool %s: %w", name, err)
+	case found.Active:
+		return []pool{found}, nil
+	}
+	if p.ours(found) {
+		if err = c.StartPool(ctx, name); err == nil {
+			return []pool{found}, nil
+		}
+	}
+	return nil, errors.Join(err, fmt.Errorf("pool %s is not active: start it: virsh -c %s pool-start %s", name, p.place.URI, name))
+}
+
+// emptied reports whether the folder of vmctl's own pool is gone with all that was
+// in it.
+func (p *Provider) emptied(found pool) bool {
+	if !p.ours(found) || p.place.Remote != "" {
+		return false
+	}
+	_, err := os.Stat(found.Path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// shelf lists one pool.
+func (p *Provider) shelf(ctx context.Context, c connection, found pool) (shelf, error) {
+	s := shelf{pool: found, marks: map[string]sidecar{}, unreadable: map[string]string{}}
+	var err error
+	s.names, err = c.Volumes(ctx, found.Name)
+	if errors.Is(err, errAbsent) || err != nil && p.emptied(found) {
+		return s, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("list the volumes of pool %s: %w", found.Name, err)
+	}
+	slices.Sort(s.names)
+	for _, name := range s.names {
+		volume, ok := strings.CutSuffix(name, sidecarSuffix)
+		if !ok {
+			continue
+		}
+		content, err := c.Head(ctx, found.Name, name, sidecarBytes)
+		if err == nil {
+			s.marks[volume], err = parseSidecar(content)
+		}
+		if err != nil {
+			delete(s.marks, volume)
+		}
+		switch {
+		case errors.Is(err, errAbsent): // it went while they were listed
+		case errors.Is(err, errBlank):
+			s.blank = append(s.blank, volume)
+		case err != nil:
+			s.unreadable[volume] = fmt.Sprintf("read its mark %s: %v", pathIn(found, name), err)
+		}
+	}
+	return s, nil
+}
+
+// ofFiles reports whether the volumes of a pool are files.
+func ofFiles(p pool) bool { return slices.Contains([]string{"dir", "fs", "netfs"}, p.Type) }
+
+// diskSight is all that was seen of one disk.
+type diskSight struct {
+	volume
+	in   pool
+	mark *sidecar // nil: none, or none that counts
+	copy bool     // the mark was written for another volume
+}
+
+// id is the UUID of the mark, or the path of a volume without one of its own.
+func (s diskSight) id() providers.ID {
+	if s.mark == nil || s.copy {
+		return providers.ID(s.Path)
+	}
+	return s.mark.Of
+}
+
+// name is the volume's without its format's suffix.
+func (s diskSight) name() string { return nameOfVolume(s.Name, s.Format) }
+
+func nameOfVolume(volume, format string) string {
+	if name, ok := strings.CutSuffix(volume, "."+format); ok && name != "" {
+		return name
+	}
+	return volume
+}
+
+func volumeOf(name, format string) string { return name + "." + format }
+
+// spot is where a volume is, or would be.
+type spot struct {
+	shelf *shelf
+	name  string
+}
+
+func (s spot) path() string { return pathIn(s.shelf.pool, s.name) }
+
+// spots are the places of a disk: of the volume whose mark bears that ID, or which
+// has that path. There is one at most, but for copies, which come later.
+func spots(all []shelf, id providers.ID) []spot {
+	var found []spot
+	for i := range all {
+		s := &all[i]
+		if isPath(id) {
+			if name := path.Base(string(id)); s.Path == path.Dir(string(id)) && s.has(name) {
+				found = append(found, spot{s, name})
+			}
+			continue
+		}
+		for _, name := range s.names {
+			volume, ok := strings.CutSuffix(name, sidecarSuffix)
+			if mark, read := s.marks[volume]; ok && read && mark.Of == id && mark.Volume == volume {
+				found = append(found, spot{s, volume})
+			}
+		}
+	}
+	return found
+}
+
+// see reads the volume at a spot. What is not there is errAbsent.
+func (s spot) see(ctx context.Context, c connection) (diskSight, error) {
+	if why, bad := s.shelf.unreadable[s.name]; bad {
+		return diskSight{}, errors.New(why)
+	}
+	v, err := c.VolumeInfo(ctx, s.shelf.Name, s.name)
+	if err != nil {
+		return diskSight{}, err
+	}
+	d := diskSight{volume: v, in: s.shelf.pool}
+	if mark, ok := s.shelf.marks[s.name]; ok {
+		d.mark, d.copy = &mark, mark.Volume != s.name
+	}
+	return d, nil
+}
