@@ -47,6 +47,8 @@ func Apply(ctx context.Context, r Run) (Summary, error) {
 		failures: map[int]bool{},
 		gates:    map[int]func() error{},
 		steps:    map[int][]int{},
+		renamed:  map[providers.ID]providers.ID{},
+		broken:   map[spec.Address]bool{},
 	}
 	for i, s := range r.Plan.Steps {
 		x.steps[s.Change] = append(x.steps[s.Change], i)
@@ -88,9 +90,11 @@ type execution struct {
 	records  map[spec.Address]state.Record
 	states   []stepState
 	ends     []StepResult
-	wants    map[int]cty.Value // what each begun step was to make, wholly known
-	lowered  map[int]bool      // changes that took their object down and have to bring it up
-	failures map[int]bool      // changes with a contractual failure
+	wants    map[int]cty.Value             // what each begun step was to make, wholly known
+	lowered  map[int]bool                  // changes that took their object down and have to bring it up
+	failures map[int]bool                  // changes with a contractual failure
+	broken   map[spec.Address]bool         // blocks of which one that takes turns has failed
+	renamed  map[providers.ID]providers.ID // what steps said that objects are called from then on
 	halted   bool
 	active   int
 
@@ -127,7 +131,7 @@ func (x *execution) run(ctx context.Context) error {
 	defer cancel()
 	x.stopWaiting = cancel
 	for {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && x.unfinished() {
 			x.interrupt(ctx)
 		}
 		if err := x.begin(ctx, x.ready(waits)); err != nil {
@@ -190,13 +194,19 @@ func (x *execution) free(step int) bool {
 	return true
 }
 
-// may reports whether a change can go on: after a halt, only one that has taken
-// its object down, to bring it up again.
+// may reports whether a change can go on: after a halt, or after another failed
+// that it takes turns with, only one that has begun with its turn and taken its
+// object down, to bring it up again.
 func (x *execution) may(change int) bool {
 	if x.failures[change] {
 		return false
 	}
-	return !x.halted || x.lowered[change]
+	return !x.halted && !x.broken[x.Plan.Changes[change].Turn] || x.lowered[change]
+}
+
+// unfinished reports whether there is a step that was not begun.
+func (x *execution) unfinished() bool {
+	return slices.ContainsFunc(x.states, func(s stepState) bool { return s == waiting || s == closing })
 }
 
 // rises reports whether a change still brings its object up.

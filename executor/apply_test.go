@@ -97,7 +97,7 @@ func (b *bench) apply(ctx context.Context) (executor.Summary, error) {
 
 func (b *bench) plan(s *state.Snapshot) (*planner.Plan, *planner.World) {
 	b.t.Helper()
-	open := func(context.Context, spec.ProviderRef, cty.Value) (providers.Provider, error) { return b.memory, nil }
+	open := func(context.Context, planner.Opening) (providers.Provider, error) { return b.memory, nil }
 	p, w, err := planner.Make(b.t.Context(), open, b.config, s, b.options)
 	if err != nil {
 		b.t.Fatal(err)

@@ -60,12 +60,17 @@ func (x *execution) work(i int) (providers.Work, error) {
 	if r, ok := x.records[step.Address]; ok {
 		w.Prior = r.Values
 	}
+	if id, ok := x.renamed[step.Object]; ok {
+		w.Object = id
+	}
 	w.Uses = x.uses(change)
-	if w.Want == cty.NilVal || w.Want.IsWhollyKnown() {
+	if w.Want == cty.NilVal || change.Want == nil || change.Want.Want.IsWhollyKnown() {
 		return w, nil
 	}
 	if !wants(step) {
-		w.Want = cty.NilVal
+		if !w.Want.IsWhollyKnown() {
+			w.Want = cty.NilVal
+		}
 		return w, nil
 	}
 	values := map[spec.Address]cty.Value{}
@@ -79,8 +84,14 @@ func (x *execution) work(i int) (providers.Work, error) {
 	if !resource.Want.IsWhollyKnown() {
 		return w, errors.New("it refers to an attribute that is still unknown after what it refers to was applied")
 	}
-	running := change.Change.Want.GetAttr("running")
-	w.Want = withAttribute(resource.Want, "running", running)
+	if seen := differences(change.Want.Want, resource.Want); len(seen) > 0 {
+		return w, &providers.Failure{
+			Outcome: providers.Stale, Code: "stale", Seen: seen,
+			Next: []string{"plan again, and see what it has become"},
+			Err:  errors.New("stale plan: what it refers to has become something else than was planned"),
+		}
+	}
+	w.Want = completed(w.Want, resource.Want)
 	return w, nil
 }
 
@@ -110,6 +121,10 @@ func wants(s planner.Step) bool {
 }
 
 func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work, err error) (providers.Result, *providers.Failure) {
+	var stale *providers.Failure
+	if errors.As(err, &stale) {
+		return providers.Result{}, stale
+	}
 	if err != nil {
 		return providers.Result{}, &providers.Failure{Outcome: providers.Failed, Code: "evaluate", Err: err}
 	}

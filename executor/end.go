@@ -8,6 +8,7 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/spec"
 	"vmctl/state"
 )
 
@@ -19,7 +20,9 @@ func (x *execution) collect(ctx context.Context) []outcome {
 	case o := <-x.results:
 		all = append(all, o)
 	case <-ctx.Done():
-		x.interrupt(ctx)
+		if x.unfinished() {
+			x.interrupt(ctx)
+		}
 		all = append(all, <-x.results)
 	}
 	for {
@@ -76,7 +79,7 @@ func (x *execution) ended(o outcome) []state.Entry {
 			x.states[o.step] = ended
 			return []state.Entry{e}
 		}
-		x.failures[step.Change] = true
+		x.fails(step.Change)
 		return []state.Entry{e}
 	}
 	x.states[o.step] = ended
@@ -90,6 +93,9 @@ func (x *execution) ended(o outcome) []state.Entry {
 	}
 	if !step.Record {
 		x.expect[step.Address] = o.result.Fingerprint
+	}
+	if id := o.result.ID; id != "" && id != step.Object {
+		x.renamed[step.Object] = id
 	}
 	e := x.entry(state.Done, o.step)
 	e.How, e.Evidence = string(o.result.How), o.result.Evidence
@@ -109,6 +115,14 @@ func (x *execution) ended(o outcome) []state.Entry {
 		entries = append(entries, note)
 	}
 	return entries
+}
+
+// fails takes a failure that matters into the books.
+func (x *execution) fails(change int) {
+	x.failures[change] = true
+	if turn := x.Plan.Changes[change].Turn; turn != (spec.Address{}) {
+		x.broken[turn] = true
+	}
 }
 
 // report tells the watcher of an outcome, and halts after a failure that matters.

@@ -73,7 +73,7 @@ func (x *execution) shut(o outcome) {
 		x.gates[step.Change] = o.open
 	case o.failure != nil:
 		x.states[o.step] = failed
-		x.failures[step.Change] = true
+		x.fails(step.Change)
 		x.ends = append(x.ends, StepResult{Step: step, Failure: o.failure, Elapsed: o.elapsed})
 	}
 }

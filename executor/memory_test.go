@@ -119,7 +119,7 @@ func (m *memory) Steps(c providers.Change) ([]providers.Step, error) {
 			add("start", providers.PhaseUp, providers.NoRisk)
 			add("wait_ssh", providers.PhaseReady, providers.NoRisk)
 		}
-	case providers.Update, providers.Import, providers.Destroy, providers.Stop, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
+	case providers.Update, providers.Import, providers.Destroy, providers.Stop, providers.Adopt, providers.Forget, providers.Release, providers.Recover, providers.NoOp:
 	}
 	return steps, nil
 }

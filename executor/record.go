@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -35,7 +36,8 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 		n.Generation = max(n.Generation, c.Generation)
 	}
 	n.Provider, n.Settings, n.Uses = c.Provider, c.Settings, c.Needs
-	n.ID, n.Name = string(c.ID), c.Name
+	n.Inside = c.Inside
+	n.ID, n.Name = cmp.Or(string(r.ID), string(c.ID)), c.Name
 	if c.Action == providers.ReplaceIt && sinksOnly(step.Phase) {
 		n.ID, n.Name = old.ID, old.Name
 	}
@@ -79,7 +81,7 @@ func (x *execution) reservation(i int) state.Record {
 	step := x.Plan.Steps[i]
 	c := &x.Plan.Changes[step.Change]
 	r := x.records[step.Address]
-	r.Kind, r.Provider, r.Settings, r.Uses = c.Kind, c.Provider, c.Settings, c.Needs
+	r.Kind, r.Provider, r.Settings, r.Uses, r.Inside = c.Kind, c.Provider, c.Settings, c.Needs, c.Inside
 	r.ID, r.Name, r.Replaced, r.Policy = string(step.Object), step.Name, c.Replaced, c.Policy
 	r.Values = cty.ObjectVal(map[string]cty.Value{"running": cty.False, "name": cty.StringVal(step.Name)})
 	r.Reserved, r.Ready, r.Was = true, false, nil

@@ -10,7 +10,7 @@ import (
 )
 
 func (x *execution) summary(ctx context.Context) Summary {
-	s := Summary{Interrupted: ctx.Err() != nil}
+	var s Summary
 	slices.SortFunc(x.ends, func(a, b StepResult) int { return byAddress(a.Step, b.Step) })
 	for _, e := range x.ends {
 		switch {
@@ -28,6 +28,7 @@ func (x *execution) summary(ctx context.Context) Summary {
 		}
 	}
 	slices.SortFunc(s.NotRun, byAddress)
+	s.Interrupted = ctx.Err() != nil && len(s.NotRun)+len(s.Failed) > 0
 	for i := range x.Plan.Changes {
 		if x.lowered[i] {
 			s.Down = append(s.Down, x.Plan.Changes[i].Address)

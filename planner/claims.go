@@ -7,43 +7,31 @@ import (
 	"slices"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // claims orders who frees a claim before who takes it, or one that overlaps it
 // (rule 11 d). A claim that somebody outside of this plan holds blocks its taker.
+// The end of a disk takes it.
 func (o *orderer) claims() error {
-	takers, freers := map[claimGroup][]claimant{}, map[claimGroup][]claimant{}
-	for _, n := range o.nodes {
-		for _, c := range n.step.Takes {
-			group := claimGroup{o.plan.Changes[n.step.Change].System, c.Group()}
-			if err := alone(n, c, takers[group]); err != nil {
-				return err
-			}
-			takers[group] = append(takers[group], claimant{c, n})
-		}
-		for _, c := range n.step.Frees {
-			group := claimGroup{o.plan.Changes[n.step.Change].System, c.Group()}
-			freers[group] = append(freers[group], claimant{c, n})
-		}
+	h := o.handovers()
+	if h.twice != nil {
+		return h.twice
+	}
+	if err := o.exchanges(h); err != nil {
+		return err
 	}
 	blocked := map[int]bool{}
-	for _, group := range slices.SortedFunc(maps.Keys(takers), compareGroups) {
-		for _, taker := range takers[group] {
+	for _, group := range slices.SortedFunc(maps.Keys(h.takers), compareGroups) {
+		for _, taker := range h.takers[group] {
 			change := &o.plan.Changes[taker.node.step.Change]
-			for _, freer := range freers[group] {
-				if freer.claim.Overlaps(taker.claim) {
+			for _, freer := range h.freers[group] {
+				if freer.claim.Overlaps(taker.claim) && !o.takesNext(freer, taker) {
 					taker.node.wait(freer.node)
 				}
 			}
-			if holder, held := o.holder(group, taker, freers[group]); holder != nil && change.Blocked == nil {
-				change.Blocked = &Block{
-					Kind:   Blocked,
-					Reason: fmt.Sprintf("%s is held by %s", taker.claim, describe(o.world.System(group.system), holder)),
-					Next:   []string{"choose another in the block of " + change.Address.String() + ", or free it first"},
-				}
-				if held != taker.claim {
-					change.Blocked.Reason += " as " + held.Key
-				}
+			if holder, held := h.holder(group, taker, change); holder != nil && change.Blocked == nil {
+				change.Blocked = heldBlock(o.world.System(group.system), taker, change, holder, held)
 				blocked[taker.node.step.Change] = true
 			}
 		}
@@ -55,24 +43,22 @@ func (o *orderer) claims() error {
 	return nil
 }
 
-// alone fails if somebody else takes what n takes.
-func alone(n *node, c providers.Claim, takers []claimant) error {
-	for _, other := range takers {
-		switch {
-		case other.node.step.Address == n.step.Address || !other.claim.Overlaps(c):
-		case other.claim == c:
-			return &OrderError{fmt.Sprintf("%s and %s both want %s: change one of them", other.node.step.Address, n.step.Address, c)}
-		default:
-			return &OrderError{fmt.Sprintf("%s wants %s and %s wants %s, and only one can have both: change one of them",
-				other.node.step.Address, other.claim, n.step.Address, c)}
-		}
-	}
-	return nil
+// handovers are the claims that steps take and free, and those that are held now.
+type handovers struct {
+	takers, freers map[claimGroup][]claimant
+	holders        map[claimGroup][]holding
+	twice          error // two want one claim; nil: none do
 }
 
 type claimant struct {
 	claim providers.Claim
 	node  *node
+	end   bool // of a disk: nobody has the claim afterwards
+}
+
+type holding struct {
+	claim  providers.Claim
+	object *providers.Object
 }
 
 // claimGroup is of claims that can overlap, on one system.
@@ -85,22 +71,95 @@ func compareGroups(a, b claimGroup) int {
 	return cmp.Or(cmp.Compare(a.system, b.system), cmp.Compare(a.claim.Kind, b.claim.Kind), cmp.Compare(a.claim.Key, b.claim.Key))
 }
 
-// holder is the object, other than the taker's own, that holds now what it
-// takes, and that no step frees; and the claim by which it does.
-func (o *orderer) holder(group claimGroup, taker claimant, freers []claimant) (*providers.Object, providers.Claim) {
-	change := &o.plan.Changes[taker.node.step.Change]
-	objects := o.world.System(group.system).Inventory.Objects
-	for i := range objects {
-		obj := &objects[i]
-		if obj.ID == change.ID || change.Object != nil && obj.ID == change.Object.ID {
+func (o *orderer) handovers() handovers {
+	h := handovers{takers: map[claimGroup][]claimant{}, freers: map[claimGroup][]claimant{}, holders: map[claimGroup][]holding{}}
+	for _, n := range o.nodes {
+		system := o.plan.Changes[n.step.Change].System
+		for _, c := range n.step.Takes {
+			h.take(claimGroup{system, c.Group()}, claimant{claim: c, node: n})
+		}
+		if n.step.Address.Kind == spec.Disk && n.step.Phase == providers.PhaseRemove {
+			c := providers.Claim{Kind: providers.ClaimDisk, Key: string(n.step.Object)}
+			h.take(claimGroup{system, c}, claimant{claim: c, node: n, end: true})
+		}
+		for _, c := range n.step.Frees {
+			group := claimGroup{system, c.Group()}
+			h.freers[group] = append(h.freers[group], claimant{claim: c, node: n})
+		}
+	}
+	for _, system := range o.world.Systems() {
+		for i := range system.Inventory.Objects {
+			object := &system.Inventory.Objects[i]
+			for _, c := range object.Holds {
+				group := claimGroup{system.Key, c.Group()}
+				h.holders[group] = append(h.holders[group], holding{c, object})
+			}
+		}
+	}
+	return h
+}
+
+// take notes who takes a claim, and if two do.
+func (h *handovers) take(group claimGroup, c claimant) {
+	if h.twice == nil {
+		h.twice = alone(c, h.takers[group])
+	}
+	h.takers[group] = append(h.takers[group], c)
+}
+
+// alone fails if somebody else takes what c takes.
+func alone(c claimant, takers []claimant) error {
+	for _, other := range takers {
+		switch {
+		case c.end || other.end, other.node.step.Address == c.node.step.Address, !other.claim.Overlaps(c.claim):
+		case other.claim == c.claim:
+			return &OrderError{fmt.Sprintf("%s and %s both want %s: change one of them", other.node.step.Address, c.node.step.Address, c.claim)}
+		default:
+			return &OrderError{fmt.Sprintf("%s wants %s and %s wants %s, and only one can have both: change one of them",
+				other.node.step.Address, other.claim, c.node.step.Address, c.claim)}
+		}
+	}
+	return nil
+}
+
+// takesNext reports whether who frees a disk waits for the one that comes in its
+// place, and so cannot go before the end of this one.
+func (o *orderer) takesNext(freer, end claimant) bool {
+	disk := &o.plan.Changes[end.node.step.Change]
+	return end.end && disk.Action == providers.ReplaceIt && rises(freer.node) &&
+		slices.Contains(o.plan.Changes[freer.node.step.Change].Needs, disk.Address)
+}
+
+// holder is the object, other than the taker's own, that holds now what it takes,
+// and that no step frees; and the claim by which it does.
+func (h *handovers) holder(group claimGroup, taker claimant, change *Change) (*providers.Object, providers.Claim) {
+	for _, held := range h.holders[group] {
+		if held.object.ID == change.ID || change.Object != nil && held.object.ID == change.Object.ID {
 			continue
 		}
-		for _, held := range obj.Holds {
-			if !held.Overlaps(taker.claim) || slices.ContainsFunc(freers, func(f claimant) bool { return f.claim == held }) {
-				continue
-			}
-			return obj, held
+		freed := slices.ContainsFunc(h.freers[group], func(f claimant) bool { return f.claim == held.claim })
+		if held.claim.Overlaps(taker.claim) && !freed {
+			return held.object, held.claim
 		}
 	}
 	return nil, providers.Claim{}
+}
+
+// heldBlock says who keeps a change from what it takes.
+func heldBlock(system *System, taker claimant, change *Change, holder *providers.Object, held providers.Claim) *Block {
+	if taker.end {
+		return &Block{
+			Kind: Blocked, Reason: fmt.Sprintf("%s uses it", describe(system, holder)),
+			Next: []string{"take it off that one first, with vmctl or with the system's own tool"},
+		}
+	}
+	b := &Block{
+		Kind:   Blocked,
+		Reason: fmt.Sprintf("%s is held by %s", taker.claim, describe(system, holder)),
+		Next:   []string{"choose another in the block of " + change.Address.String() + ", or free it first"},
+	}
+	if held != taker.claim {
+		b.Reason += " as " + held.Key
+	}
+	return b
 }

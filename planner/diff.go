@@ -19,32 +19,56 @@ type Delta struct {
 	Serial   uint64
 	Changes  []Change            // of every address in scope, by address; no-ops included
 	Findings []providers.Finding // sorted
+	Deferred []Deferred          // by address
 }
 
 // Diff compares the spec, the state and the world. It is pure, and its error is
 // a *ScopeError.
 func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error) {
-	d := differ{config: c, state: s, world: w, options: o, known: map[spec.Address]cty.Value{}, objects: map[*providers.Object]bool{}, recorded: map[providers.ID]spec.Address{}, used: map[spec.Address]providers.Used{}}
-	for a, r := range s.Records {
-		d.recorded[providers.ID(r.ID)] = a
-	}
+	d := newDiffer(c, s, w, o)
 	all := d.addresses()
-	scope, err := o.Scope.resolve(c, s, all, o.Destroy)
-	if err != nil {
+	var err error
+	if d.scope, err = o.scope(c, s, all); err != nil {
 		return Delta{}, err
 	}
 	for _, a := range dependenciesFirst(all, usesOf(c, s, all)) {
+		noticed := len(d.findings)
 		change := d.change(a)
-		d.used[a] = usedAs(change, scope[a])
-		if !scope[a] {
-			continue
+		d.used[a], d.decided[a] = usedAs(change, d.scope[a]), &change
+		if o.Rest != nil && !d.scope[a] { // which was said in the round before
+			d.findings = d.findings[:noticed]
 		}
-		d.changes = append(d.changes, change)
 	}
+	d.parents()
 	d.strays()
-	slices.SortFunc(d.changes, func(a, b Change) int { return a.Address.Compare(b.Address) })
-	slices.SortFunc(d.findings, compareFindings)
-	return Delta{Project: o.Project, Serial: s.Serial, Changes: d.changes, Findings: d.findings}, nil
+	delta := Delta{Project: o.Project, Serial: s.Serial, Findings: d.findings}
+	for _, a := range all {
+		until, later := d.later[a]
+		if later && d.scope[a] {
+			delta.Deferred = append(delta.Deferred, Deferred{a, until})
+		}
+		if d.scope[a] && (!later || d.decided[a].Action != providers.NoOp) {
+			delta.Changes = append(delta.Changes, *d.decided[a])
+		}
+	}
+	slices.SortFunc(delta.Findings, compareFindings)
+	return delta, nil
+}
+
+func newDiffer(c *spec.Config, s *state.Snapshot, w *World, o Options) differ {
+	d := differ{
+		config: c, state: s, world: w, options: o, sights: w.Sights(s, o.Project), imports: importsOf(c, o),
+		known: map[spec.Address]cty.Value{}, objects: map[*providers.Object]bool{}, recorded: map[providers.ID]spec.Address{},
+		used: map[spec.Address]providers.Used{}, decided: map[spec.Address]*Change{}, later: map[spec.Address]spec.Address{},
+		begun: map[spec.Address][]state.Entry{},
+	}
+	for a, r := range s.Records {
+		d.recorded[providers.ID(r.ID)] = a
+	}
+	for _, e := range s.Interrupted {
+		d.begun[e.Address] = append(d.begun[e.Address], e)
+	}
+	return d
 }
 
 type differ struct {
@@ -56,6 +80,12 @@ type differ struct {
 	objects  map[*providers.Object]bool // those that some address accounts for
 	recorded map[providers.ID]spec.Address
 	used     map[spec.Address]providers.Used // what those that use an address find there
+	sights   *Sights
+	scope    map[spec.Address]bool
+	imports  map[spec.Address]providers.ID // what the user calls the objects that are to be imported
+	decided  map[spec.Address]*Change
+	later    map[spec.Address]spec.Address // what was deferred, and until which VM is ready
+	begun    map[spec.Address][]state.Entry
 	changes  []Change
 	findings []providers.Finding
 }
@@ -83,28 +113,40 @@ func (d *differ) change(a spec.Address) Change {
 	if recorded {
 		c.Record, c.Provider, c.Needs = &record, record.Provider, record.Uses
 		c.Prior, c.Policy, c.Generation, c.Replaced = record.Values, record.Policy, record.Generation, record.Replaced
-		c.Was = record.Was
+		c.Was, c.Inside = record.Was, record.Inside
 	}
 	if inSpec {
 		resource = d.resolve(resource)
 		c.Want, c.Provider, c.Needs, c.Policy = &resource, resource.Provider, resource.Uses, resource.Policy
-		c.Change.Want = resource.Want
+		c.Change.Want, c.Inside = resource.Want, resource.Inside
 		if running, ok := d.options.Running[a]; ok {
 			c.Change.Want = with(resource.Want, "running", cty.BoolVal(running))
 		}
 	}
 	c.Uses = d.uses(c.Needs)
-	c.Name = d.name(a, c)
-	sight := d.world.Sight(a, d.state, d.options.Project, c.Name)
-	c.Settings = sight.System.Settings
+	c.Name = d.name(a)
+	wanted := inSpec && !d.options.Destroy
+	system := d.world.systems[c.System]
+	c.Settings = system.Settings
+	if wanted && d.waits(&c) || d.asleep(&c, system, wanted) {
+		return c
+	}
+	sight := d.sights.At(a, c.Name)
 	if sight.Unknown != "" {
 		return d.unknown(c, sight)
+	}
+	if wanted && d.imported(&c, &sight) {
+		d.account(a, sight)
+		d.lacking(&c)
+		return c
 	}
 	c.Object = sight.Object
 	c.Busy = d.busy(&c)
 	d.account(a, sight)
-	standing := Stand(sight.Marking, sight.Recorded, inSpec && !d.options.Destroy)
-	d.decide(&c, sight, standing, inSpec)
+	if d.around(&c, system, sight) {
+		return c
+	}
+	d.decide(&c, sight, Stand(sight.Marking, sight.Recorded, wanted), inSpec)
 	d.lacking(&c)
 	return c
 }
@@ -128,8 +170,7 @@ func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) 
 	case Managed:
 		d.manage(c)
 	case Adoptee:
-		d.adopt(c)
-		d.manage(c)
+		d.takeBack(c)
 	case Unwanted:
 		d.endOrLetGo(c)
 	case Orphan:
@@ -174,21 +215,13 @@ func (d *differ) resolve(r spec.Resource) spec.Resource {
 	return resolved
 }
 
-func (d *differ) name(a spec.Address, c Change) string {
-	if c.Record != nil {
-		return c.Record.Name
-	}
-	if c.Want != nil {
-		if name := nameOf(c.Change.Want); name != "" {
-			return name
-		}
-	}
-	return ObjectName(d.options.Project, a)
+func (d *differ) name(a spec.Address) string {
+	return nameFor(d.config, d.state, d.options.Project, a)
 }
 
 func (d *differ) unknown(c Change, sight Sight) Change {
 	c.Action = providers.NoOp
-	c.Blocked = &Block{Kind: Unknown, Reason: fmt.Sprintf("%s could not be read: %s", sight.System.Ref, sight.Unknown)}
+	c.Blocked = &Block{Kind: Unknown, Reason: fmt.Sprintf("%s could not be read: %s", sight.System, sight.Unknown)}
 	d.find(providers.Finding{
 		Kind: providers.FindUnknown, Address: c.Address, Object: c.Name,
 		Evidence: []string{sight.Unknown}, Action: "left alone: what cannot be read is never changed",

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // edits compares the attributes of an object that are managed, by path.
@@ -155,7 +157,7 @@ func maximum(edits []providers.Edit) providers.Applies {
 
 func (d *differ) nameEdit(c *Change) []providers.Edit {
 	name := nameOf(c.Change.Want)
-	if name == "" || name == c.Object.Name {
+	if name == "" || name == c.Object.Name || c.ignores("name") {
 		return nil
 	}
 	return []providers.Edit{{
@@ -164,9 +166,15 @@ func (d *differ) nameEdit(c *Change) []providers.Edit {
 	}}
 }
 
-// markEdit lets the mark of what was moved here name this address.
+// markEdit lets the mark of what was moved here, or is imported, name this address.
 func markEdit(c *Change) []providers.Edit {
 	owner := c.Object.Owner
+	if c.importing {
+		return []providers.Edit{{
+			Path: "mark", Before: cty.NullVal(cty.String), After: cty.StringVal(c.Address.String()),
+			Verdict: providers.Verdict{Applies: providers.Live, Reason: "it is imported: vmctl marks it as its own"},
+		}}
+	}
 	if owner == nil || owner.Address == c.Address {
 		return nil
 	}
@@ -174,6 +182,73 @@ func markEdit(c *Change) []providers.Edit {
 		Path: "mark", Before: cty.StringVal(owner.Address.String()), After: cty.StringVal(c.Address.String()),
 		Verdict: providers.Verdict{Applies: providers.Live, Reason: "the record was moved, and the owner mark still names the address before"},
 	}}
+}
+
+// diskEdits are for disks that it uses on, and that are others by then: a guest that
+// runs has the old ones open.
+func (d *differ) diskEdits(c *Change, running bool) []providers.Edit {
+	var all []providers.Edit
+	for _, a := range c.Needs {
+		disk, decided := d.decided[a]
+		if !decided || a.Kind != spec.Disk || !d.scope[a] || disk.Blocked != nil || c.Record == nil || !slices.Contains(c.Record.Uses, a) {
+			continue
+		}
+		why := ""
+		switch disk.Action {
+		case providers.ReplaceIt:
+			why = fmt.Sprintf("%s is replaced", a)
+		case providers.Create:
+			why = fmt.Sprintf("%s is made again", a)
+		case providers.Update, providers.Import, providers.RestartIt, providers.Destroy, providers.Start, providers.Stop,
+			providers.Adopt, providers.Forget, providers.Release, providers.Recover, providers.NoOp:
+			continue
+		}
+		for _, path := range refersAt(c.Change.Want, a) {
+			e := providers.Edit{Path: path, Before: attribute(c.Prior, path), After: c.Change.Want.GetAttr(path)}
+			e.Verdict = providers.Verdict{Applies: providers.Live, Reason: why}
+			if running {
+				e.Verdict.Applies = providers.Restart
+			}
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// refersAt lists the attributes of a want that name an address.
+func refersAt(want cty.Value, a spec.Address) []string {
+	var paths []string
+	for _, name := range attributeNames(want) {
+		if names(want.GetAttr(name), a) {
+			paths = append(paths, name)
+		}
+	}
+	return paths
+}
+
+// names reports whether a value, at any depth, is the text of an address.
+func names(v cty.Value, a spec.Address) bool {
+	found := false
+	text := cty.StringVal(a.String())
+	err := cty.Walk(v, func(_ cty.Path, part cty.Value) (bool, error) {
+		found = found || part.Type() == cty.String && part.IsKnown() && !part.IsNull() && part.RawEquals(text)
+		return !found, nil
+	})
+	return found && err == nil
+}
+
+// joined is edits with others, of which each path has the most disruptive one.
+func joined(edits, others []providers.Edit) []providers.Edit {
+	for _, e := range others {
+		i := slices.IndexFunc(edits, func(have providers.Edit) bool { return have.Path == e.Path })
+		switch {
+		case i < 0:
+			edits = append(edits, e)
+		case edits[i].Verdict.Applies.Rank() < e.Verdict.Applies.Rank():
+			edits[i].Verdict = e.Verdict
+		}
+	}
+	return edits
 }
 
 // providerEdit is a move to another system.

@@ -11,11 +11,9 @@ import (
 	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
-	"vmctl/state"
 )
 
-// ceilings blocks an edit that needs more than lifecycle.on_change allows. The
-// default ceiling of a VM is a restart.
+// ceilings blocks an edit that needs more than lifecycle.on_change allows.
 func (d *differ) ceilings(c *Change) {
 	if c.Blocked != nil {
 		return
@@ -25,7 +23,7 @@ func (d *differ) ceilings(c *Change) {
 			c.Blocked = &Block{Kind: Refused, Reason: e.Path + ": " + e.Verdict.Reason}
 			return
 		}
-		ceiling := ceilingOf(c.Policy, e.Path)
+		ceiling := ceilingOf(c.Kind, c.Policy, e.Path)
 		if e.Verdict.Applies.Rank() <= ceiling.Rank() || c.Action == providers.ReplaceIt && d.options.Allow.Replace[c.Address] {
 			continue
 		}
@@ -42,7 +40,8 @@ func (d *differ) ceilings(c *Change) {
 	}
 }
 
-func ceilingOf(policy cty.Value, path string) providers.Applies {
+// ceilingOf is the most that an edit of an attribute may do.
+func ceilingOf(kind spec.Kind, policy cty.Value, path string) providers.Applies {
 	ceilings := attribute(attribute(policy, "lifecycle"), "on_change")
 	if ceilings != cty.NilVal && !ceilings.IsNull() && ceilings.IsWhollyKnown() {
 		m := ceilings.AsValueMap()
@@ -54,7 +53,14 @@ func ceilingOf(policy cty.Value, path string) providers.Applies {
 			p = p[:max(dot, 0)]
 		}
 	}
-	return providers.Restart
+	switch kind {
+	case spec.VM:
+		return providers.Restart
+	case spec.Disk:
+		return providers.Live
+	default:
+		return providers.Replace
+	}
 }
 
 // protect blocks a destruction or replacement that prevent_destroy forbids. The
@@ -63,8 +69,7 @@ func (d *differ) protect(c *Change) {
 	if c.Blocked != nil || c.Action != providers.Destroy && c.Action != providers.ReplaceIt || d.options.Allow.Destroy[c.Address] || d.ends(c.Address) {
 		return
 	}
-	v := attribute(attribute(c.Policy, "lifecycle"), "prevent_destroy")
-	if v == cty.NilVal || v.IsNull() || !v.IsKnown() || v.False() {
+	if !isPrevented(c.Policy) {
 		return
 	}
 	c.Blocked = &Block{
@@ -72,18 +77,33 @@ func (d *differ) protect(c *Change) {
 		Reason: fmt.Sprintf("lifecycle.prevent_destroy is set, and this is a %s", c.Action),
 		Next:   []string{"if it really should go: --allow-destroy=" + shellword.Quote(c.Address.String())},
 	}
+	if c.Want == nil {
+		c.Blocked.Next = append(c.Blocked.Next, fmt.Sprintf("or write it down: removed { from = %s, destroy = true }", c.Address))
+	}
+}
+
+func isPrevented(policy cty.Value) bool {
+	return attributeIsTrue(attribute(policy, "lifecycle"), "prevent_destroy")
 }
 
 // lacking blocks what the host lacks the means for, before any step.
 func (d *differ) lacking(c *Change) {
 	missing := d.world.systems[c.System].Inventory.Missing[c.Kind]
-	if c.Blocked != nil || missing == "" {
+	if c.Blocked != nil {
+		return
+	}
+	if makes := c.Action == providers.Create || c.Action == providers.ReplaceIt; makes && c.Want != nil && len(c.Want.Missing) > 0 {
+		f := c.Want.Missing[0]
+		c.Blocked = &Block{Kind: Blocked, Reason: f.Path + ": " + f.Detail}
+		return
+	}
+	if missing == "" {
 		return
 	}
 	switch c.Action {
 	case providers.Create, providers.ReplaceIt, providers.RestartIt, providers.Start, providers.Recover:
 		c.Blocked = &Block{Kind: Blocked, Reason: missing}
-	case providers.Update, providers.Import, providers.Stop, providers.Destroy, providers.Adopt, providers.Forget, providers.NoOp:
+	case providers.Update, providers.Import, providers.Stop, providers.Destroy, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
 	}
 }
 
@@ -133,11 +153,12 @@ func (d *differ) outdated(c *Change) bool {
 	case o.Running != nil && !same(attribute(r.Values, "running"), cty.BoolVal(*o.Running)):
 		return true
 	}
-	for _, name := range attributeNames(c.Change.Want) {
+	kept := keeping(c.Change.Want, r.Values, ignored(c.Policy, c.Change.Want))
+	for _, name := range attributeNames(kept) {
 		if name == "running" || name == "name" {
 			continue
 		}
-		v, want := attribute(r.Values, name), c.Change.Want.GetAttr(name)
+		v, want := attribute(r.Values, name), kept.GetAttr(name)
 		if v == cty.NilVal && unsaid(c.Kind, name, want) { // the record is of a build that had no such attribute
 			continue
 		}
@@ -172,7 +193,7 @@ func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
 	}
 	var evidence []string
 	for _, e := range edits(overlay(c.Prior, c.Object.Attrs), c.Prior, managedOnly(attrs), false) {
-		if attribute(c.Change.Want, firstOf(e.Path)) == cty.NilVal {
+		if attribute(c.Change.Want, firstOf(e.Path)) == cty.NilVal || c.ignores(e.Path) {
 			continue
 		}
 		evidence = append(evidence, fmt.Sprintf("%s is %s, and vmctl applied %s", e.Path, show(c.Kind, e.Path, e.Before), show(c.Kind, e.Path, e.After)))
@@ -210,10 +231,7 @@ func show(kind spec.Kind, path string, v cty.Value) string { return spec.FormatV
 
 // interrupted notes steps of an earlier run that did not end.
 func (d *differ) interrupted(a spec.Address) {
-	for _, e := range d.state.Interrupted {
-		if e.Address != a {
-			continue
-		}
+	for _, e := range d.begun[a] {
 		since := e.At.UTC().Format("2006-01-02 15:04:05 MST")
 		if d.options.Held {
 			d.find(providers.Finding{
@@ -235,7 +253,7 @@ func (d *differ) interrupted(a spec.Address) {
 }
 
 func (d *differ) wasInterrupted(a spec.Address) bool {
-	return slices.ContainsFunc(d.state.Interrupted, func(e state.Entry) bool { return e.Address == a })
+	return len(d.begun[a]) > 0
 }
 
 // account remembers that an address speaks for an object, and passes on what
@@ -254,6 +272,9 @@ func (d *differ) account(a spec.Address, sight Sight) {
 // strays reports objects that bear our mark and belong to no address.
 func (d *differ) strays() {
 	for _, system := range d.world.Systems() {
+		if d.options.Rest != nil && (system.Inside == spec.Address{}) { // which was said in the round before
+			continue
+		}
 		for i := range system.Inventory.Objects {
 			o := &system.Inventory.Objects[i]
 			if d.objects[o] {

@@ -10,6 +10,7 @@ import (
 
 	"vmctl/internal/shellword"
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 func (d *differ) create(c *Change) {
@@ -51,13 +52,7 @@ func (d *differ) wantedSystem(c *Change) (string, cty.Value) {
 
 // adopt takes what the system shows, and else what the spec says, as applied.
 func (d *differ) adopt(c *Change) {
-	c.Prior = c.Object.Attrs
-	if c.Want != nil {
-		c.Prior = overlay(c.Change.Want, c.Object.Attrs)
-	}
-	if c.Object.Running != nil {
-		c.Prior = with(c.Prior, "running", cty.BoolVal(*c.Object.Running))
-	}
+	c.Prior = d.asApplied(c)
 	c.Generation = max(c.Object.Owner.Generation, 1)
 	c.Name = c.Object.Name
 	for n := c.Replaced; n <= c.Replaced+1; n++ { // a replacement that was cut short has made the next one
@@ -78,9 +73,11 @@ func (d *differ) manage(c *Change) {
 	}
 	on := o.Running != nil && *o.Running
 	wantOn := d.wantsRunning(c)
-	attrs := d.options.Types[c.Provider.Type].Kinds[c.Kind]
+	attrs := d.attributes(c)
 	before := overlay(c.Prior, o.Attrs)
-	c.Edits = edits(before, c.Change.Want, attrs, (on || !stopped(o)) && wantOn)
+	c.ignore(before)
+	stays := (on || !stopped(o)) && wantOn
+	c.Edits = joined(edits(before, c.Change.Want, attrs, stays), d.diskEdits(c, stays))
 	c.Edits = append(c.Edits, d.nameEdit(c)...)
 	c.Edits = append(c.Edits, d.providerEdit(c)...)
 	c.Edits = append(c.Edits, markEdit(c)...)
@@ -106,9 +103,22 @@ func (d *differ) manage(c *Change) {
 	}
 }
 
+// attributes is what the provider type knows about a kind.
+func (d *differ) attributes(c *Change) map[string]providers.Attribute {
+	t := d.options.Types[c.Provider.Type]
+	if (c.Inside != spec.Address{}) && t.Inside != nil {
+		t = *t.Inside
+	}
+	return t.Kinds[c.Kind]
+}
+
 func (d *differ) wantsRunning(c *Change) bool {
-	v := attribute(c.Change.Want, "running")
-	return v != cty.NilVal && v.IsKnown() && !v.IsNull() && v.True()
+	return attributeIsTrue(c.Change.Want, "running")
+}
+
+func attributeIsTrue(v cty.Value, name string) bool {
+	part := attribute(v, name)
+	return part != cty.NilVal && part.IsKnown() && !part.IsNull() && part.True()
 }
 
 func (d *differ) chooseAction(c *Change, on, wantOn bool) {
@@ -225,7 +235,7 @@ func (d *differ) foreign(c *Change, sight Sight, standing Standing) {
 	case standing == Clone:
 		why = fmt.Sprintf("it is a copy: its mark was written for %s", sight.Object.Owner.Of)
 	case sight.Marking == Moved:
-		why = fmt.Sprintf("it was moved to %s", movedTo(d.state, sight.Object))
+		why = fmt.Sprintf("it was moved to %s", d.sights.movedTo(sight.Object))
 	case sight.Marking == Unmarked && d.state.Forgotten[string(sight.Object.ID)] == c.Address:
 		why = "the state let go of it"
 	case sight.Marking == Foreign:

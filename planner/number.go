@@ -41,7 +41,7 @@ func (o *orderer) number() error {
 		}
 	}
 	if len(waiting) > 0 {
-		return &OrderError{"these steps wait for each other: " + names(waiting)}
+		return &OrderError{"these steps wait for each other: " + stepNames(waiting)}
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func compareNodes(a, b *node) int {
 		a.step.Address.Compare(b.step.Address), cmp.Compare(a.index, b.index))
 }
 
-func names(nodes map[*node]int) string {
+func stepNames(nodes map[*node]int) string {
 	var all []string
 	for _, n := range slices.SortedFunc(maps.Keys(nodes), compareNodes) {
 		all = append(all, n.step.Op+" "+n.step.Address.String())

@@ -19,6 +19,8 @@ type Options struct {
 	Allow   Allow
 	Running map[spec.Address]bool           // overrides the wanted run state: `vm start` and `vm stop`
 	Restart map[spec.Address]bool           // to be restarted even without an edit: `vm restart`
+	Imports map[spec.Address]providers.ID   // what the user calls the objects that are to become theirs: `vmctl import`
+	Rest    []Deferred                      // what an earlier round deferred: nothing else is decided. nil: everything
 	Destroy bool                            // every address in scope is wanted absent
 	Held    bool                            // another process holds the run lock: what the journal began is under way
 	Busy    map[spec.Address][]state.Holder // who is at work in a VM
@@ -74,6 +76,19 @@ func (s Scope) resolve(c *spec.Config, st *state.Snapshot, all []spec.Address, d
 		for a := range reach(x, out) {
 			delete(in, a)
 		}
+	}
+	return in, nil
+}
+
+// scope returns the addresses that are in scope: those that the user names, or in a
+// later round those that were deferred.
+func (o Options) scope(c *spec.Config, st *state.Snapshot, all []spec.Address) (map[spec.Address]bool, error) {
+	if o.Rest == nil {
+		return o.Scope.resolve(c, st, all, o.Destroy)
+	}
+	in := map[spec.Address]bool{}
+	for _, d := range o.Rest {
+		in[d.Address] = true
 	}
 	return in, nil
 }

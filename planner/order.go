@@ -27,9 +27,13 @@ func (e *OrderError) Error() string { return e.Reason }
 // those it waits for, else by phase and address. Its error is an *OrderError,
 // or says what a provider could not make of a change.
 func Order(d Delta, w *World) (*Plan, error) {
-	o := orderer{plan: &Plan{Project: d.Project, Serial: d.Serial, Changes: d.Changes, Findings: slices.Clone(d.Findings)}, world: w}
+	o := orderer{
+		plan:  &Plan{Project: d.Project, Serial: d.Serial, Changes: d.Changes, Findings: slices.Clone(d.Findings), Deferred: d.Deferred},
+		world: w,
+	}
+	begun := interrupted(d.Findings)
 	for i := range o.plan.Changes {
-		if err := o.steps(i, interrupted(d.Findings, o.plan.Changes[i].Address)); err != nil {
+		if err := o.steps(i, begun[o.plan.Changes[i].Address]); err != nil {
 			return nil, err
 		}
 	}
@@ -43,6 +47,7 @@ func Order(d Delta, w *World) (*Plan, error) {
 	}
 	slices.SortFunc(o.plan.Findings, compareFindings)
 	o.plan.Summary = summarise(o.plan.Changes)
+	o.plan.Summary.Deferred = len(d.Deferred)
 	return o.plan, nil
 }
 
@@ -84,6 +89,9 @@ func (o *orderer) steps(change int, settle bool) error {
 		if err != nil {
 			return fmt.Errorf("plan the steps of %s: %w", c.Address, err)
 		}
+	}
+	if c.Action == providers.Release && len(made) == 0 {
+		c.Action = providers.NoOp
 	}
 	if slices.ContainsFunc(made, TakesDown) && o.busy(c) {
 		return nil
@@ -128,10 +136,10 @@ func (o *orderer) alone(c *Change, made []providers.Step, settle bool) []string 
 	case providers.Adopt:
 		ops = append(ops, OpRecord)
 	case providers.Update, providers.Import, providers.Start, providers.Stop, providers.RestartIt, providers.Recover:
-		if !writes && (len(c.Edits) > 0 || c.recordIsBehind() || c.policyChanged() || c.Action == providers.Update) {
+		if !writes && (len(c.Edits) > 0 || c.recordIsBehind() || c.policyChanged() || c.Action == providers.Update || c.Action == providers.Import) {
 			ops = append(ops, OpRecord)
 		}
-	case providers.Create, providers.ReplaceIt, providers.Destroy, providers.NoOp:
+	case providers.Create, providers.ReplaceIt, providers.Destroy, providers.Release, providers.NoOp:
 	}
 	if settle {
 		ops = append(ops, OpSettle)
@@ -145,14 +153,20 @@ func (c *Change) recordIsBehind() bool {
 	return c.Record == nil || c.Record.Reserved || c.Generation > c.Record.Generation
 }
 
-func interrupted(findings []providers.Finding, a spec.Address) bool {
-	return slices.ContainsFunc(findings, func(f providers.Finding) bool {
-		return f.Kind == providers.FindInterrupted && f.Address == a
-	})
+// interrupted are the addresses of which an earlier run did not end a step.
+func interrupted(findings []providers.Finding) map[spec.Address]bool {
+	begun := map[spec.Address]bool{}
+	for _, f := range findings {
+		if f.Kind == providers.FindInterrupted {
+			begun[f.Address] = true
+		}
+	}
+	return begun
 }
 
 // dependencies orders what uses something after it on the way up, and before it
-// on the way down (rule 11 b).
+// on the way down where that is removed (rule 11 b), or is a VM that this is inside
+// of (rule 11 c).
 func (o *orderer) dependencies() {
 	byAddress := map[spec.Address][]*node{}
 	for _, n := range o.nodes {
@@ -161,7 +175,7 @@ func (o *orderer) dependencies() {
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
 		for _, used := range usedBy(c) {
-			leaves := removes(byAddress[used])
+			leaves := removes(byAddress[used]) || used == c.Inside
 			for _, n := range byAddress[c.Address] {
 				for _, m := range byAddress[used] {
 					switch {
@@ -169,6 +183,8 @@ func (o *orderer) dependencies() {
 						n.wait(m)
 					case leaves && sinks(n) && sinks(m):
 						m.wait(n)
+					case used == c.Inside && n.step.Op == OpForget && sinks(m): // it is gone once the VM is
+						n.wait(m)
 					}
 				}
 			}
@@ -181,6 +197,9 @@ func usedBy(c *Change) []spec.Address {
 	all := slices.Clone(c.Needs)
 	if c.Record != nil {
 		all = append(all, c.Record.Uses...)
+	}
+	if (c.Inside != spec.Address{}) {
+		all = append(all, c.Inside)
 	}
 	slices.SortFunc(all, spec.Address.Compare)
 	return slices.Compact(all)

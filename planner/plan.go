@@ -18,6 +18,7 @@ type Plan struct {
 	Serial   uint64              // of the state it was made on
 	Changes  []Change            // by address; no-ops included
 	Findings []providers.Finding // by kind and address
+	Deferred []Deferred          // by address: to be planned once this plan was carried out
 	Steps    []Step              // in an order that respects After
 	Summary  Summary
 }
@@ -30,11 +31,15 @@ type Change struct {
 	Settings cty.Value         // resolved, as the record will say
 	Record   *state.Record     // nil: there was none
 	Want     *spec.Resource    // nil: not in the spec
+	Inside   spec.Address      // the VM that it is inside of; zero: none
+	Turn     spec.Address      // the block whose instances take turns with this; zero: none do
 	Needs    []spec.Address    // what it uses, by the spec where it is in there, else by its record
 	Applies  providers.Applies // the most disruptive of its edits; "" without edits
 	Busy     Busy              // of a VM: what becomes of those at work in it
 	Blocked  *Block            // nil: free to go on
 	Warnings []string
+
+	importing bool // its object is not vmctl's yet
 }
 
 // BlockKind says what kind of no a Block is.
@@ -70,11 +75,13 @@ type Summary struct {
 	Blocked int
 	Refused int
 	Unknown int // addresses that could not be read
+	// Deferred counts the addresses that are read once the plan was carried out.
+	Deferred int
 }
 
-// Pending reports whether anything would be done or is blocked.
+// Pending reports whether anything would be done, is blocked or was deferred.
 func (p *Plan) Pending() bool {
-	return len(p.Steps) > 0 || p.Summary.Blocked+p.Summary.Refused+p.Summary.Unknown > 0
+	return len(p.Steps)+len(p.Deferred) > 0 || p.Summary.Blocked+p.Summary.Refused+p.Summary.Unknown > 0
 }
 
 // Forbidden reports whether a change in scope is blocked, refused or unknown:

@@ -175,6 +175,7 @@ restart vm.w["b"]: cpus: the guest sees it at its next start
 			want: `destroy vm.a: it is not in the spec
   blocked: lifecycle.prevent_destroy is set, and this is a destroy
   > if it really should go: --allow-destroy=vm.a
+  > or write it down: removed { from = vm.a, destroy = true }
 `,
 		},
 		{

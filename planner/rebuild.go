@@ -20,7 +20,8 @@ import (
 //
 // The findings say which objects get no record, and what could not be read.
 func Rebuild(c *spec.Config, s *state.Snapshot, w *World, o Options) (*Plan, error) {
-	d := differ{config: c, state: s, world: w, options: o, known: s.Values()}
+	d := newDiffer(c, s, w, o)
+	d.known = s.Values()
 	found := d.unrecorded()
 	for _, a := range slices.SortedFunc(maps.Keys(found), spec.Address.Compare) {
 		d.rebuild(a, found[a])
@@ -88,7 +89,7 @@ func (d *differ) rebuild(a spec.Address, found []place) {
 func (d *differ) rebuilt(a spec.Address, p place) Change {
 	c := Change{
 		Change: providers.Change{Address: a, Kind: a.Kind, Action: providers.Adopt, Reason: "it bears our mark", Object: p.object},
-		System: p.system.Key, Settings: p.system.Settings, Provider: p.system.Ref,
+		System: p.system.Key, Settings: p.system.Settings, Provider: p.system.Ref, Inside: p.system.Inside,
 	}
 	resource, inSpec := d.config.Resource(a)
 	if inSpec {

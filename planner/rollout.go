@@ -3,31 +3,46 @@ package planner
 import (
 	"slices"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/providers"
 	"vmctl/spec"
 )
 
-// rollouts lets restarts and replacements within one for_each go one at a time.
+// rollouts lets at most as many restarts and replacements within one for_each be
+// under way as its policy says, one if it says nothing.
 func (o *orderer) rollouts() {
 	byChange := map[int][]*node{}
 	for _, n := range o.nodes {
 		byChange[n.step.Change] = append(byChange[n.step.Change], n)
 	}
-	last := map[spec.Address][]*node{}
+	before := map[spec.Address][]int{} // of a block: the changes that take turns, in order
 	for _, i := range o.turns(byChange) {
 		c := &o.plan.Changes[i]
-		if c.Address.Key == "" || c.Action != providers.RestartIt && c.Action != providers.ReplaceIt {
+		if c.Address.Key == "" || len(byChange[i]) == 0 || c.Action != providers.RestartIt && c.Action != providers.ReplaceIt {
 			continue
 		}
-		for _, n := range byChange[i] {
-			for _, m := range last[c.Address.Block()] {
-				n.wait(m)
+		c.Turn = c.Address.Block()
+		turns := before[c.Turn]
+		if most := maxUnavailable(c.Policy); len(turns) >= most {
+			for _, n := range byChange[i] {
+				for _, m := range byChange[turns[len(turns)-most]] {
+					n.wait(m)
+				}
 			}
 		}
-		if len(byChange[i]) > 0 {
-			last[c.Address.Block()] = byChange[i]
-		}
+		before[c.Turn] = append(turns, i)
 	}
+}
+
+// maxUnavailable is how many instances of a for_each may be down at a time.
+func maxUnavailable(policy cty.Value) int {
+	v := attribute(attribute(policy, "rollout"), "max_unavailable")
+	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
+		return 1
+	}
+	most, _ := v.AsBigFloat().Int64()
+	return max(int(most), 1)
 }
 
 // turns lists the changes by address, but those that free a claim before those

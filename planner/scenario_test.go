@@ -74,7 +74,7 @@ func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
 		if c.Object.State == providers.StateEnding {
 			add("stop", providers.PhaseDown)
 		}
-	case providers.Create, providers.Update, providers.Import, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
+	case providers.Create, providers.Update, providers.Import, providers.Adopt, providers.Forget, providers.Release, providers.Recover, providers.NoOp:
 	}
 	if c.Action == providers.ReplaceIt || c.Action == providers.Destroy {
 		add("delete", providers.PhaseRemove).Frees = claims(c.Prior)
@@ -257,8 +257,8 @@ func (s *scene) interrupt(address, op string) {
 	})
 }
 
-func (s *scene) open(_ context.Context, _ spec.ProviderRef, attrs cty.Value) (providers.Provider, error) {
-	return s.system(attrs.GetAttr("uri").AsString()), nil
+func (s *scene) open(_ context.Context, o planner.Opening) (providers.Provider, error) {
+	return s.system(o.Attrs.GetAttr("uri").AsString()), nil
 }
 
 func (s *scene) plan() (*planner.Plan, error) {

@@ -18,56 +18,90 @@ type Sight struct {
 	Unknown  string // why it cannot be said what is there; "": it can
 }
 
-// Sight looks an address up. The object that the record names comes first, then
-// the one whose mark names the address, unless it was moved to another, then one
-// that the state let go of, then the one that bears its name.
-func (w *World) Sight(a spec.Address, s *state.Snapshot, p providers.Project, name string) Sight {
-	record, recorded := s.Records[a]
-	system := w.systems[w.placed[a]]
-	sight := Sight{System: system, Marking: Absent, Recorded: recorded}
-	inv := system.Inventory
-	for _, u := range inv.Unknown {
-		if u.Kind == a.Kind && (recorded && u.ID == providers.ID(record.ID) || u.Name == name) {
-			sight.Unknown = u.Reason
-			return sight
-		}
+// Sights looks addresses up in a World as a state knows them.
+type Sights struct {
+	world   *World
+	state   *state.Snapshot
+	project providers.Project
+	indexes map[string]*index         // by system
+	taken   map[string][]spec.Address // by the ID in their records: addresses, sorted
+}
+
+// Sights returns what w shows to a project with a state. Neither may change while
+// it is used.
+func (w *World) Sights(s *state.Snapshot, p providers.Project) *Sights {
+	v := &Sights{world: w, state: s, project: p, indexes: map[string]*index{}, taken: map[string][]spec.Address{}}
+	for key, system := range w.systems {
+		v.indexes[key] = indexOf(system.Inventory, s, p)
 	}
-	sight.Object = find(inv.Objects, func(o *providers.Object) bool {
-		return o.Kind == a.Kind && recorded && o.ID == providers.ID(record.ID)
-	})
+	for a, r := range s.Records {
+		v.taken[r.ID] = append(v.taken[r.ID], a)
+	}
+	for _, all := range v.taken {
+		slices.SortFunc(all, spec.Address.Compare)
+	}
+	return v
+}
+
+// At looks an address up, by the name that its object has or would get. The object
+// that the record names comes first, then the one whose mark names the address,
+// unless it was moved to another, then one that the state let go of, then the one
+// that bears its name.
+func (v *Sights) At(a spec.Address, name string) Sight {
+	record, recorded := v.state.Records[a]
+	key := v.world.placed[a]
+	sight := Sight{System: v.world.systems[key], Marking: Absent, Recorded: recorded}
+	if sight.Unknown = sight.System.unread(); sight.Unknown != "" {
+		return sight
+	}
+	in := v.indexes[key]
+	id := providers.ID(record.ID)
+	if why, unknown := in.unknown(a.Kind, id, name); unknown {
+		sight.Unknown = why
+		return sight
+	}
+	if recorded {
+		sight.Object = in.byID[idKey{a.Kind, id}]
+	}
 	if sight.Object == nil {
 		sight.Recorded = false
-		sight.Object = find(inv.Objects, func(o *providers.Object) bool {
-			return o.Kind == a.Kind && MarkingOf(o, p) == Ours && o.Owner.Address == a && movedTo(s, o) == spec.Address{}
-		})
+		sight.Object = v.markedFor(in, a)
 	}
 	if sight.Object == nil {
-		sight.Object = find(inv.Objects, func(o *providers.Object) bool {
-			at, forgotten := s.Forgotten[string(o.ID)]
-			return o.Kind == a.Kind && MarkingOf(o, p) == Unmarked && forgotten && at == a
-		})
+		sight.Object = in.letGo[a]
 	}
 	if sight.Object == nil {
-		sight.Object = find(inv.Objects, func(o *providers.Object) bool { return o.Kind == a.Kind && o.Name == name })
+		sight.Object = in.byName[nameKey{a.Kind, name}]
 	}
 	if sight.Object == nil {
 		sight.Recorded = recorded
-		if why, partial := inv.Partial[a.Kind]; partial {
+		if why, partial := sight.System.Inventory.Partial[a.Kind]; partial {
 			sight.Unknown = why
 		}
 		return sight
 	}
-	sight.Marking = MarkingOf(sight.Object, p)
-	if sight.Marking == Ours {
-		sight.Marking = oursAt(a, s, sight.Object)
-	}
+	sight.Marking = v.marking(a, sight.Object)
 	return sight
 }
 
-// oursAt says what the mark of an object that is this project's means to an
-// address.
-func oursAt(a spec.Address, s *state.Snapshot, o *providers.Object) Marking {
-	switch to := movedTo(s, o); {
+// markedFor is the first object whose mark names an address, and that was not
+// moved to another.
+func (v *Sights) markedFor(in *index, a spec.Address) *providers.Object {
+	for _, o := range in.marked[a] {
+		if (v.movedTo(o) == spec.Address{}) {
+			return o
+		}
+	}
+	return nil
+}
+
+// marking is what the mark of an object means to an address.
+func (v *Sights) marking(a spec.Address, o *providers.Object) Marking {
+	m := MarkingOf(o, v.project)
+	if m != Ours {
+		return m
+	}
+	switch to := v.movedTo(o); {
 	case to == a, to != spec.Address{} && o.Owner.Address == a:
 		return Moved
 	case o.Owner.Address == a:
@@ -79,36 +113,13 @@ func oursAt(a spec.Address, s *state.Snapshot, o *providers.Object) Marking {
 
 // movedTo is the address whose record took an object over from the one that its
 // mark still names; zero: none did.
-func movedTo(s *state.Snapshot, o *providers.Object) spec.Address {
-	for a, r := range s.Records {
-		if r.ID == string(o.ID) && a.Kind == o.Kind && a != o.Owner.Address && slices.Contains(r.Was, o.Owner.Address) {
+func (v *Sights) movedTo(o *providers.Object) spec.Address {
+	for _, a := range v.taken[string(o.ID)] {
+		if a.Kind == o.Kind && a != o.Owner.Address && slices.Contains(v.state.Records[a].Was, o.Owner.Address) {
 			return a
 		}
 	}
 	return spec.Address{}
-}
-
-// Object returns what the world shows of an address that is in the spec or the
-// state, whoever owns it.
-func (w *World) Object(a spec.Address, s *state.Snapshot, p providers.Project) (*providers.Object, bool) {
-	if _, ok := w.placed[a]; !ok {
-		return nil, false
-	}
-	name := ObjectName(p, a)
-	if r, ok := s.Records[a]; ok {
-		name = r.Name
-	}
-	o := w.Sight(a, s, p, name).Object
-	return o, o != nil
-}
-
-func find(objects []providers.Object, is func(*providers.Object) bool) *providers.Object {
-	for i := range objects {
-		if is(&objects[i]) {
-			return &objects[i]
-		}
-	}
-	return nil
 }
 
 // describe names an object for people: `libvirt vm "quickstart.dev" (UUID)`.

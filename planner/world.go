@@ -17,9 +17,17 @@ import (
 	"vmctl/state"
 )
 
-// Open opens a provider with resolved attributes. A system that does not answer
-// is no error of Open: its Observe says so.
-type Open func(ctx context.Context, ref spec.ProviderRef, attrs cty.Value) (providers.Provider, error)
+// Open opens a provider. A system that does not answer is no error of Open: its
+// Observe says so.
+type Open func(context.Context, Opening) (providers.Provider, error)
+
+// Opening is what Open is asked for.
+type Opening struct {
+	Ref    spec.ProviderRef
+	Attrs  cty.Value         // resolved
+	Inside spec.Address      // the VM whose inside is opened, by Type.Inside; zero: the system itself
+	Via    *providers.Object // that VM, which runs; nil: the system itself
+}
 
 // SystemError says that two provider blocks lead to one system and disagree about
 // how to use it: it cannot be opened both ways, or each would take the other's
@@ -42,31 +50,52 @@ type World struct {
 type System struct {
 	Key       string
 	Ref       spec.ProviderRef
-	Settings  cty.Value // resolved
-	Provider  providers.Provider
+	Settings  cty.Value          // resolved
+	Provider  providers.Provider // nil: nothing of it was read
 	Inventory providers.Inventory
+	Inside    spec.Address // the VM whose inside it is; zero: of none
+
+	via    *providers.Object // the VM, as it was observed
+	sleep  sleep
+	unseen string // why nothing of it could be read; "": it was
 }
 
 // Observe opens every system that the spec or a record names and reads each of
-// them once, side by side. The caller closes the World, also after an error.
+// them once, side by side; then what is inside of those of their VMs that run
+// (DESIGN.md, rule 7). The caller closes the World, also after an error.
 func Observe(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, o Options) (*World, error) {
 	w := &World{systems: map[string]*System{}, wanted: map[spec.Address]string{}, placed: map[spec.Address]string{}}
 	known, err := w.place(c, s, o)
 	if err != nil {
 		return w, err
 	}
+	var systems, insides []*System
+	for _, key := range slices.Sorted(maps.Keys(w.systems)) {
+		if system := w.systems[key]; (system.Inside == spec.Address{}) {
+			systems = append(systems, system)
+		} else {
+			insides = append(insides, system)
+		}
+	}
+	if err := observeAll(ctx, open, systems, known); err != nil {
+		return w, err
+	}
+	return w, observeAll(ctx, open, w.awake(insides, c, s, o), known)
+}
+
+// observeAll reads systems side by side.
+func observeAll(ctx context.Context, open Open, systems []*System, known map[string][]providers.Known) error {
 	var wait sync.WaitGroup
-	errs := make([]error, len(w.systems))
-	for i, key := range slices.Sorted(maps.Keys(w.systems)) {
+	errs := make([]error, len(systems))
+	for i, system := range systems {
 		wait.Go(func() {
-			system := w.systems[key]
-			if errs[i] = system.observe(ctx, open, known[key]); errs[i] != nil {
-				errs[i] = fmt.Errorf("observe %s: %w", system.Ref, errs[i])
+			if errs[i] = system.observe(ctx, open, known[system.Key]); errs[i] != nil {
+				errs[i] = fmt.Errorf("observe %s: %w", system, errs[i])
 			}
 		})
 	}
 	wait.Wait()
-	return w, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // place decides which system each address belongs to, and what each system will
@@ -81,6 +110,14 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 		}
 	}
 	for _, r := range c.Resources {
+		if (r.Inside != spec.Address{}) {
+			key, err := w.addInside(o.Types, r.Inside, r.Provider, attrs[r.Provider])
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", r.Address, err)
+			}
+			w.wanted[r.Address], w.placed[r.Address] = key, key
+			continue
+		}
 		key, err := w.add(o.Types, r.Provider, attrs[r.Provider])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Address, err)
@@ -97,14 +134,21 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(s.Records), spec.Address.Compare) {
 		r := s.Records[a]
-		key, err := w.add(o.Types, r.Provider, current(o.Types[r.Provider.Type], r, attrs[r.Provider]))
+		settings := current(o.Types[r.Provider.Type], r, attrs[r.Provider])
+		key, err := "", error(nil)
+		if (r.Inside != spec.Address{}) {
+			key, err = w.addInside(o.Types, r.Inside, r.Provider, settings)
+		} else {
+			key, err = w.add(o.Types, r.Provider, settings)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a, err)
 		}
 		w.placed[a] = key
 	}
+	imports := importsOf(c, o)
 	for _, a := range w.addresses() {
-		k := providers.Known{Address: a, Kind: a.Kind, Name: ObjectName(o.Project, a)}
+		k := providers.Known{Address: a, Kind: a.Kind, Name: ObjectName(o.Project, a), Import: imports[a]}
 		if r, ok := c.Resource(a); ok {
 			k.Want = r.Want
 			if name := nameOf(r.Want); name != "" {
@@ -179,7 +223,7 @@ func systemKey(t providers.Type, ref spec.ProviderRef, settings cty.Value) (stri
 }
 
 func (s *System) observe(ctx context.Context, open Open, known []providers.Known) error {
-	p, err := open(ctx, s.Ref, s.Settings)
+	p, err := open(ctx, Opening{Ref: s.Ref, Attrs: s.Settings, Inside: s.Inside, Via: s.via})
 	if err != nil {
 		return err
 	}
@@ -199,11 +243,13 @@ func (w *World) Close() error {
 	return errors.Join(errs...)
 }
 
-// Systems returns every system by key.
+// Systems returns every system that was read, by key.
 func (w *World) Systems() []*System {
 	var all []*System
 	for _, key := range slices.Sorted(maps.Keys(w.systems)) {
-		all = append(all, w.systems[key])
+		if w.systems[key].Provider != nil {
+			all = append(all, w.systems[key])
+		}
 	}
 	return all
 }

@@ -39,9 +39,10 @@ const (
 	Destroy   Action = "destroy"
 	Start     Action = "start"
 	Stop      Action = "stop"
-	Adopt     Action = "adopt"  // writes only the record
-	Import    Action = "import" // marks an object that vmctl did not make, and no more
-	Forget    Action = "forget" // removes only the record
+	Adopt     Action = "adopt"   // writes only the record
+	Import    Action = "import"  // marks an object that vmctl did not make, and no more
+	Forget    Action = "forget"  // removes only the record
+	Release   Action = "release" // lets go of what is inside of a VM, before that goes down
 	Recover   Action = "recover"
 	NoOp      Action = "noop"
 )

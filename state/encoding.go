@@ -39,6 +39,7 @@ type recordFile struct {
 	Digests    map[string]string `json:"digests,omitempty"`
 	Policy     *value            `json:"policy,omitempty"`
 	Uses       []spec.Address    `json:"uses,omitempty"`
+	Inside     spec.Address      `json:"inside,omitzero"`
 	LastStop   string            `json:"last_stop,omitempty"`
 	Ready      bool              `json:"ready,omitempty"`
 	Reserved   bool              `json:"reserved,omitempty"`
@@ -58,7 +59,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Kind: r.Kind, Provider: providerFile(r.Provider), Settings: newValue(r.Settings),
 		ID: r.ID, Name: r.Name, Generation: r.Generation, Starts: r.Starts, Replaced: r.Replaced,
 		Values: newValue(r.Values), Digests: r.Digests, Policy: newValue(r.Policy),
-		Uses: r.Uses, LastStop: r.LastStop, Ready: r.Ready, Reserved: r.Reserved, Was: r.Was,
+		Uses: r.Uses, Inside: r.Inside, LastStop: r.LastStop, Ready: r.Ready, Reserved: r.Reserved, Was: r.Was,
 	})
 }
 
@@ -72,7 +73,7 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 		Kind: f.Kind, Provider: spec.ProviderRef(f.Provider), Settings: f.Settings.orNil(),
 		ID: f.ID, Name: f.Name, Generation: f.Generation, Starts: f.Starts, Replaced: f.Replaced,
 		Values: f.Values.orNil(), Digests: f.Digests, Policy: f.Policy.orNil(),
-		Uses: f.Uses, LastStop: f.LastStop, Ready: f.Ready, Reserved: f.Reserved, Was: f.Was,
+		Uses: f.Uses, Inside: f.Inside, LastStop: f.LastStop, Ready: f.Ready, Reserved: f.Reserved, Was: f.Was,
 	}
 	return nil
 }

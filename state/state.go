@@ -76,9 +76,10 @@ type Record struct {
 	Digests    map[string]string // of sensitive values, by path
 	Policy     cty.Value         // stop, start, lifecycle: as last applied
 	Uses       []spec.Address
-	LastStop   string // how it was last stopped: "graceful", "forced"; "" if never
-	Ready      bool   // it was ready, as its policy asks for, since it was last started
-	Reserved   bool   // its object was about to be made, under this ID and name; it may not exist
+	Inside     spec.Address // the VM that it is inside of; zero: none
+	LastStop   string       // how it was last stopped: "graceful", "forced"; "" if never
+	Ready      bool         // it was ready, as its policy asks for, since it was last started
+	Reserved   bool         // its object was about to be made, under this ID and name; it may not exist
 	// Was is every address that the object had before it was moved to this one: its
 	// mark may still name one of them.
 	Was []spec.Address

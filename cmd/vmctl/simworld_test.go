@@ -183,9 +183,9 @@ func (w *simWorld) plan(c *vmspec.Config, s *state.Snapshot) (*planner.Plan, *pl
 	for _, r := range c.Resources {
 		allow[r.Address] = true
 	}
-	open := func(ctx context.Context, ref vmspec.ProviderRef, attrs cty.Value) (providers.Provider, error) {
-		p, err := w.types()[ref.Type].Open(ctx, providers.Settings{
-			Name: ref.Name, Attrs: attrs, Dir: w.host(), Files: w.dir, Project: worldProject, Now: time.Now,
+	open := func(ctx context.Context, o planner.Opening) (providers.Provider, error) {
+		p, err := w.types()[o.Ref.Type].Open(ctx, providers.Settings{
+			Name: o.Ref.Name, Attrs: o.Attrs, Dir: w.host(), Files: w.dir, Project: worldProject, Now: time.Now,
 		})
 		return watched{Provider: p, world: w}, err
 	}

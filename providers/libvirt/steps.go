@@ -82,7 +82,7 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		s.redefine()
 	case providers.Forget:
 		s.delete() // the domain is gone; its volumes and keys may not be
-	case providers.Adopt, providers.NoOp:
+	case providers.Adopt, providers.Release, providers.NoOp:
 	default:
 		panic("unknown action " + string(c.Action))
 	}
@@ -107,7 +107,7 @@ type sequence struct {
 // and refuses what QEMU could never do.
 func (s *sequence) read() error {
 	switch s.change.Action {
-	case providers.Destroy, providers.Adopt, providers.Forget, providers.NoOp:
+	case providers.Destroy, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
 		return nil
 	case providers.Create, providers.Update, providers.Import, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Recover, providers.Stop:
 	}

@@ -14,7 +14,7 @@ import (
 func actions() []providers.Action {
 	return []providers.Action{
 		providers.Create, providers.Update, providers.Import, providers.RestartIt, providers.ReplaceIt, providers.Destroy, providers.Start,
-		providers.Stop, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp,
+		providers.Stop, providers.Adopt, providers.Forget, providers.Release, providers.Recover, providers.NoOp,
 	}
 }
 
@@ -59,7 +59,7 @@ func pure(s *stage) {
 					c.Object, c.Want = nil, cty.NilVal
 				case providers.ReplaceIt:
 					c.ID = "99999999-2222-8333-8444-555555555555"
-				case providers.Update, providers.Import, providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Recover, providers.NoOp:
+				case providers.Update, providers.Import, providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Release, providers.Recover, providers.NoOp:
 				}
 				if edited && c.Object != nil && c.Want != cty.NilVal {
 					c.Edits = []providers.Edit{{Path: s.Edits[0].Path, After: s.Edits[0].Value}}
@@ -125,7 +125,7 @@ func (a *actor) checkSteps(c providers.Change) {
 func (a *actor) checkSilence(action providers.Action, steps []providers.Step) {
 	a.t.Helper()
 	switch action {
-	case providers.Adopt, providers.NoOp:
+	case providers.Adopt, providers.Release, providers.NoOp:
 		if len(steps) > 0 {
 			a.t.Errorf("%s has steps: %s", action, phases(steps))
 		}
@@ -156,7 +156,7 @@ func goesDown(action providers.Action) bool {
 	switch action {
 	case providers.RestartIt, providers.ReplaceIt, providers.Destroy, providers.Stop:
 		return true
-	case providers.Create, providers.Update, providers.Import, providers.Start, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
+	case providers.Create, providers.Update, providers.Import, providers.Start, providers.Adopt, providers.Forget, providers.Release, providers.Recover, providers.NoOp:
 		return false
 	}
 	panic("unknown action " + string(action))

@@ -102,7 +102,7 @@ func (p *Provider) vmSteps(c providers.Change) ([]providers.Step, error) {
 		if c.Object == nil {
 			s.clear(providers.PhaseRemove, nil)
 		}
-	case providers.Adopt, providers.NoOp:
+	case providers.Adopt, providers.Release, providers.NoOp:
 	default:
 		panic("unknown action " + string(c.Action))
 	}
@@ -121,7 +121,7 @@ type sequence struct {
 
 func (s *sequence) read() error {
 	switch s.change.Action {
-	case providers.Destroy, providers.Adopt, providers.Forget, providers.NoOp:
+	case providers.Destroy, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
 		return nil
 	case providers.Create, providers.Update, providers.Import, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Recover, providers.Stop:
 	}

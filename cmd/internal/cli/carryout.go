@@ -265,7 +265,7 @@ func changesRunState(c planner.Change) bool {
 		return len(c.Edits) == 0
 	case providers.NoOp, providers.Adopt, providers.Update:
 		return len(c.Edits) == 0
-	case providers.Create, providers.Import, providers.ReplaceIt, providers.Destroy, providers.Forget, providers.Recover:
+	case providers.Create, providers.Import, providers.ReplaceIt, providers.Destroy, providers.Forget, providers.Release, providers.Recover:
 		return false
 	default:
 		panic("unknown action " + string(c.Action))

@@ -146,7 +146,7 @@ func (h host) Steps(c providers.Change) ([]providers.Step, error) {
 		if c.Object.State != providers.StateOff {
 			add("stop", providers.PhaseDown, providers.Downtime)
 		}
-	case providers.Create, providers.Update, providers.Import, providers.Start, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
+	case providers.Create, providers.Update, providers.Import, providers.Start, providers.Adopt, providers.Forget, providers.Release, providers.Recover, providers.NoOp:
 	}
 	switch {
 	case c.Action == providers.Destroy:

@@ -11,7 +11,6 @@ import (
 	"regexp"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/planner"
@@ -148,14 +147,18 @@ func (p *project) holder(ctx context.Context) (*state.Holder, error) {
 
 // opener opens providers for the planner.
 func (a *app) opener(p *project) planner.Open {
-	return func(ctx context.Context, ref spec.ProviderRef, attrs cty.Value) (providers.Provider, error) {
+	return func(ctx context.Context, o planner.Opening) (providers.Provider, error) {
+		ref := o.Ref
 		t, ok := a.types[ref.Type]
 		if !ok {
 			return nil, fmt.Errorf("open %s: this build of vmctl has no provider type %q", ref, ref.Type)
 		}
-		a.log().Debug("open provider", slog.String("provider", ref.String()))
+		if o.Via != nil {
+			t = *t.Inside
+		}
+		a.log().Debug("open provider", slog.String("provider", ref.String()), slog.String("inside", o.Inside.String()))
 		provider, err := t.Open(ctx, providers.Settings{
-			Name: ref.Label(), Attrs: attrs, Project: p.owner, Files: p.config.Dir, Now: a.env.Now,
+			Name: ref.Label(), Attrs: o.Attrs, Project: p.owner, Files: p.config.Dir, Now: a.env.Now, Via: o.Via,
 			Dir:  filepath.Join(p.dir, providerFolder(ref)),
 			Keys: filepath.Join(p.dir, "keys"),
 		})

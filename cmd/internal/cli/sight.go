@@ -22,6 +22,7 @@ type sight struct {
 	snapshot *state.Snapshot
 	holder   *state.Holder // of the run lock; nil: nobody
 	world    *planner.World
+	sights   *planner.Sights
 }
 
 // look reads the state and observes. The caller closes the world.
@@ -44,7 +45,7 @@ func (a *app) lookAt(ctx context.Context, p *project) (s sight, err error) {
 	if err != nil {
 		return s, errors.Join(err, world.Close())
 	}
-	return sight{project: p, snapshot: snapshot, holder: holder, world: world}, nil
+	return sight{project: p, snapshot: snapshot, holder: holder, world: world, sights: world.Sights(snapshot, p.owner)}, nil
 }
 
 // seen is what was seen of one address.
@@ -71,7 +72,7 @@ func (s sight) at(addr spec.Address) seen {
 	if r, ok := s.snapshot.Records[addr]; ok {
 		v.record, v.name = &r, r.Name
 	}
-	found := s.world.Sight(addr, s.snapshot, s.project.owner, v.name)
+	found := s.sights.At(addr, v.name)
 	v.system, v.unknown = found.System, found.Unknown
 	switch found.Marking {
 	case planner.Ours:

@@ -64,7 +64,8 @@ type FindingEntry struct {
 	Action   string   `json:"action"`
 }
 
-// DeferredEntry is an address that a later round of apply reads.
+// DeferredEntry is an address that a later round of apply reads, once the VM Until
+// is ready.
 type DeferredEntry struct {
 	Address string `json:"address"`
 	Until   string `json:"until"`
@@ -89,6 +90,9 @@ func PlanJSON(p *planner.Plan) PlanDocument {
 		Changes: []ChangeDocument{}, Findings: findingEntries(p.Findings), Deferred: []DeferredEntry{},
 		Steps: []StepDocument{}, Summary: summaryJSON(p.Summary),
 	}
+	for _, later := range p.Deferred {
+		d.Deferred = append(d.Deferred, DeferredEntry{Address: later.Address.String(), Until: later.Until.String()})
+	}
 	for _, c := range p.Changes {
 		d.Changes = append(d.Changes, changeJSON(c))
 	}
@@ -99,7 +103,7 @@ func PlanJSON(p *planner.Plan) PlanDocument {
 }
 
 func summaryJSON(s planner.Summary) map[string]int {
-	all := map[string]int{"blocked": s.Blocked, "refused": s.Refused, "unknown": s.Unknown, "deferred": 0}
+	all := map[string]int{"blocked": s.Blocked, "refused": s.Refused, "unknown": s.Unknown, "deferred": s.Deferred}
 	for _, l := range looks {
 		all[string(l.action)] = s.Actions[l.action]
 	}

@@ -23,6 +23,7 @@ var looks = []struct {
 	{providers.Start, look{"▶", ">", green, "to start"}},
 	{providers.Stop, look{"■", "#", yellow, "to stop"}},
 	{providers.Recover, look{"^", "^", yellow, "to recover"}},
+	{providers.Release, look{"<>", "<>", yellow, "to release"}},
 	{providers.Destroy, look{"-", "-", red, "to destroy"}},
 	{providers.Forget, look{"x", "x", dim, "to forget"}},
 	{providers.NoOp, look{"=", "=", dim, "unchanged"}},

@@ -1,0 +1,63 @@
+package executor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// differences says which attributes were known when the plan was made and are
+// something else now. It shows no values.
+func differences(planned, now cty.Value) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(planned.Type().AttributeTypes())) {
+		if !agree(planned.GetAttr(name), now.GetAttr(name)) {
+			all = append(all, fmt.Sprintf("%s is not what it was when the plan was made", name))
+		}
+	}
+	return all
+}
+
+// agree reports whether now is what was planned, as far as that was known.
+func agree(planned, now cty.Value) bool {
+	switch {
+	case !planned.IsKnown():
+		return true
+	case planned.IsNull() || now.IsNull():
+		return planned.IsNull() == now.IsNull()
+	case planned.Type().IsObjectType() && now.Type().IsObjectType():
+		for name, v := range planned.AsValueMap() {
+			if !now.Type().HasAttribute(name) || !agree(v, now.GetAttr(name)) {
+				return false
+			}
+		}
+		return true
+	case planned.IsWhollyKnown():
+		return planned.RawEquals(now)
+	case planned.CanIterateElements() && now.CanIterateElements():
+		before, after := planned.AsValueSlice(), now.AsValueSlice()
+		return len(before) == len(after) && slices.EqualFunc(before, after, agree)
+	default:
+		return true
+	}
+}
+
+// completed is what was planned, with what is known now where that was not.
+func completed(planned, now cty.Value) cty.Value {
+	switch {
+	case planned.IsWhollyKnown():
+		return planned
+	case planned.IsKnown() && !planned.IsNull() && planned.Type().IsObjectType() && now.Type().IsObjectType() && !now.IsNull():
+		m := planned.AsValueMap()
+		for name, v := range m {
+			if now.Type().HasAttribute(name) {
+				m[name] = completed(v, now.GetAttr(name))
+			}
+		}
+		return cty.ObjectVal(m)
+	default:
+		return now
+	}
+}

@@ -1,0 +1,65 @@
+package planner
+
+import (
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// ignored lists the attributes whose edits and drift are left alone, as
+// lifecycle.ignore_changes of a policy names them. all is every one of v.
+func ignored(policy, v cty.Value) []string {
+	list := attribute(attribute(policy, "lifecycle"), "ignore_changes")
+	if list == cty.NilVal || list.IsNull() || !list.IsWhollyKnown() {
+		return nil
+	}
+	var paths []string
+	for _, part := range list.AsValueSlice() {
+		if path := part.AsString(); path != "all" {
+			paths = append(paths, path)
+			continue
+		}
+		for _, name := range attributeNames(v) {
+			if name != "running" {
+				paths = append(paths, name)
+			}
+		}
+	}
+	return paths
+}
+
+// ignore lets an object keep what it has where its changes are ignored.
+func (c *Change) ignore(before cty.Value) {
+	c.Change.Want = keeping(c.Change.Want, before, ignored(c.Policy, c.Change.Want))
+}
+
+// ignores reports whether an attribute is one whose changes are ignored.
+func (c *Change) ignores(path string) bool {
+	for _, p := range ignored(c.Policy, c.Change.Want) {
+		if path == p || strings.HasPrefix(path, p+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// keeping is v with what other has at paths, where both have something.
+func keeping(v, other cty.Value, paths []string) cty.Value {
+	for _, path := range paths {
+		v = keepingAt(v, other, path)
+	}
+	return v
+}
+
+func keepingAt(v, other cty.Value, path string) cty.Value {
+	name, rest, deeper := strings.Cut(path, ".")
+	mine, theirs := attribute(v, name), attribute(other, name)
+	switch {
+	case mine == cty.NilVal || theirs == cty.NilVal:
+		return v
+	case deeper:
+		return with(v, name, keepingAt(mine, theirs, rest))
+	default:
+		return with(v, name, theirs)
+	}
+}

@@ -1,0 +1,165 @@
+package planner
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/shellword"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// importsOf is what the user calls the objects that are to become an address's:
+// by import blocks, and by command.
+func importsOf(c *spec.Config, o Options) map[spec.Address]providers.ID {
+	all := map[spec.Address]providers.ID{}
+	if o.Destroy {
+		return all
+	}
+	for _, i := range c.Imports {
+		all[i.To] = providers.ID(i.ID)
+	}
+	maps.Copy(all, o.Imports)
+	return all
+}
+
+// imported decides about an address that an object is to be imported to. It
+// reports whether it did: what was imported before is like any other.
+func (d *differ) imported(c *Change, sight *Sight) bool {
+	called, asked := d.imports[c.Address]
+	if !asked {
+		return false
+	}
+	found, exists := sight.System.Inventory.Found[c.Address]
+	has := c.Record != nil && !c.Record.Reserved || sight.Marking == Ours
+	switch {
+	case has && (!exists || sight.Object != nil && sight.Object.ID == found || c.Record != nil && c.Record.ID == string(found)):
+		return false
+	case has:
+		why := "its record"
+		if sight.Object != nil {
+			why = describe(sight.System, sight.Object)
+		}
+		d.refuseImport(c, fmt.Sprintf("%s has an object already, %s, and %q is another", c.Address, why, called),
+			"import that one to another address, or let go of this one's first: vmctl state rm --force "+shellword.Quote(c.Address.String()))
+		return true
+	}
+	o := d.called(c, sight.System, called)
+	if o == nil {
+		return true
+	}
+	if why, next := d.notImportable(c.Address, sight.System, o); why != "" {
+		d.refuseImport(c, why, next)
+		return true
+	}
+	sight.Object, sight.Marking = o, Unmarked
+	d.takeOver(c, o)
+	return true
+}
+
+// called is the object that the user calls so, nil where there is none or it could
+// not be read.
+func (d *differ) called(c *Change, system *System, name providers.ID) *providers.Object {
+	in := d.sights.indexes[system.Key]
+	found, exists := system.Inventory.Found[c.Address]
+	if o := in.byID[idKey{c.Kind, found}]; exists && o != nil {
+		return o
+	}
+	c.Action, c.Reason = providers.Import, fmt.Sprintf("%q is to be imported", name)
+	why, unknown := in.unknown(c.Kind, name, string(name))
+	if !unknown && exists {
+		why, unknown = in.unknown(c.Kind, found, "")
+	}
+	if !unknown && !exists {
+		why, unknown = system.Inventory.Partial[c.Kind]
+	}
+	switch {
+	case unknown:
+		c.Blocked = &Block{Kind: Unknown, Reason: fmt.Sprintf("%q could not be read: %s", name, why)}
+	case exists:
+		c.Blocked = &Block{Kind: Unknown, Reason: fmt.Sprintf("%q exists, and could not be read", name)}
+	default:
+		d.refuseImport(c, fmt.Sprintf("there is no %s %q in %s", c.Kind, name, system),
+			"name it as its system does, or leave the import out to have it made")
+	}
+	return nil
+}
+
+// notImportable says why an object cannot be imported to an address, and what to
+// do about it; "": it can.
+func (d *differ) notImportable(a spec.Address, system *System, o *providers.Object) (why, next string) {
+	what := describe(system, o)
+	for _, other := range d.sights.taken[string(o.ID)] {
+		if other != a && other.Kind == o.Kind {
+			return fmt.Sprintf("%s is the one of %s already", what, other),
+				fmt.Sprintf("to rename that: moved { from = %s, to = %s }, without the import", other, a)
+		}
+	}
+	for _, other := range d.world.addresses() {
+		if other != a && d.imports[other] != "" && system.Inventory.Found[other] == o.ID && d.world.placed[other] == system.Key && other.Kind == o.Kind {
+			return fmt.Sprintf("%s is to be imported to %s as well", what, other), "leave out one of the two imports"
+		}
+	}
+	switch d.sights.marking(a, o) {
+	case Unmarked:
+		return "", ""
+	case Copied:
+		return fmt.Sprintf("%s is a copy: its mark was written for %s", what, o.Owner.Of), "take the mark off it with the system's own tool, then import it"
+	case Foreign, Moved, Ours:
+	case Absent:
+		panic("an object that is absent")
+	}
+	if o.Owner.ID == d.options.Project.Lineage() {
+		return fmt.Sprintf("%s bears the mark of %s", what, o.Owner.Address),
+			fmt.Sprintf("put the block of %s back, or rename it: moved { from = %s, to = %s }", o.Owner.Address, o.Owner.Address, a)
+	}
+	return fmt.Sprintf("%s is managed already: its mark names %s of project %q (%s)", what, o.Owner.Address, o.Owner.Project, o.Owner.ID),
+		"let that project let go of it first, with removed { from = …, destroy = false }, and take the mark off it with the system's own tool"
+}
+
+func (d *differ) refuseImport(c *Change, why, next string) {
+	c.Action, c.Object, c.Edits, c.Applies = providers.Import, nil, nil, ""
+	c.Reason = fmt.Sprintf("%q is to be imported", d.imports[c.Address])
+	c.Blocked = &Block{Kind: Blocked, Reason: why, Next: []string{next}}
+}
+
+// takeOver compares an object that is to be imported with what is wanted of it.
+// What the system does not show is taken to be as the spec says.
+func (d *differ) takeOver(c *Change, o *providers.Object) {
+	c.Record, c.Object, c.Name = nil, o, o.Name
+	c.Generation, c.Replaced, c.Was = 0, 0, nil
+	if why := runStateUnknown(o); why != "" {
+		c.Action, c.Blocked = providers.Import, &Block{Kind: Unknown, Reason: "its run state could not be read: " + why}
+		return
+	}
+	c.Prior = d.asApplied(c)
+	c.Warnings = append(c.Warnings, "what the system does not show of it is taken to be as the files say")
+	c.importing = true
+	d.manage(c)
+	switch {
+	case c.Action == providers.ReplaceIt || c.Applies == providers.Replace:
+		why := because(c.Edits, providers.Replace)
+		c.ID, c.Name, c.Replaced = o.ID, o.Name, 0
+		c.Action, c.Reason = providers.Import, fmt.Sprintf("%q is to be imported", d.imports[c.Address])
+		c.Blocked = &Block{
+			Kind: Blocked, Reason: "an import replaces nothing: " + why,
+			Next: []string{fmt.Sprintf("write in the block of %s what the object has; change it once it is imported", c.Address)},
+		}
+	case c.Action == providers.Update && len(c.Edits) == 1:
+		c.Action, c.Reason = providers.Import, "it is taken over as it is"
+	}
+}
+
+// asApplied is what the system shows of an object, and else what the spec says.
+func (d *differ) asApplied(c *Change) cty.Value {
+	prior := c.Object.Attrs
+	if c.Want != nil {
+		prior = overlay(c.Change.Want, c.Object.Attrs)
+	}
+	if c.Object.Running != nil {
+		prior = with(prior, "running", cty.BoolVal(*c.Object.Running))
+	}
+	return prior
+}

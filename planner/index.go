@@ -1,0 +1,72 @@
+package planner
+
+import (
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// index finds what one system shows. Where several have one key, the first counts.
+type index struct {
+	byID        map[idKey]*providers.Object
+	byName      map[nameKey]*providers.Object
+	marked      map[spec.Address][]*providers.Object // ours, by the address in their mark and of its kind
+	letGo       map[spec.Address]*providers.Object   // unmarked, by the address that let go of them
+	unknownID   map[idKey]string
+	unknownName map[nameKey]string
+}
+
+type idKey struct {
+	kind spec.Kind
+	id   providers.ID
+}
+
+type nameKey struct {
+	kind spec.Kind
+	name string
+}
+
+func indexOf(inv providers.Inventory, s *state.Snapshot, p providers.Project) *index {
+	in := &index{
+		byID: map[idKey]*providers.Object{}, byName: map[nameKey]*providers.Object{},
+		marked: map[spec.Address][]*providers.Object{}, letGo: map[spec.Address]*providers.Object{},
+		unknownID: map[idKey]string{}, unknownName: map[nameKey]string{},
+	}
+	for i := range inv.Objects {
+		o := &inv.Objects[i]
+		first(in.byID, idKey{o.Kind, o.ID}, o)
+		first(in.byName, nameKey{o.Kind, o.Name}, o)
+		switch MarkingOf(o, p) {
+		case Ours:
+			if a := o.Owner.Address; a.Kind == o.Kind {
+				in.marked[a] = append(in.marked[a], o)
+			}
+		case Unmarked:
+			if a, forgotten := s.Forgotten[string(o.ID)]; forgotten && a.Kind == o.Kind {
+				first(in.letGo, a, o)
+			}
+		case Absent, Foreign, Copied, Moved:
+		}
+	}
+	for _, u := range inv.Unknown {
+		first(in.unknownID, idKey{u.Kind, u.ID}, u.Reason)
+		first(in.unknownName, nameKey{u.Kind, u.Name}, u.Reason)
+	}
+	return in
+}
+
+// unknown says why the object of an ID or a name could not be read. "" is no ID
+// and no name.
+func (in *index) unknown(kind spec.Kind, id providers.ID, name string) (why string, unknown bool) {
+	if why, unknown = in.unknownID[idKey{kind, id}]; unknown && id != "" {
+		return why, true
+	}
+	why, unknown = in.unknownName[nameKey{kind, name}]
+	return why, unknown && name != ""
+}
+
+func first[K comparable, V any](m map[K]V, key K, v V) {
+	if _, ok := m[key]; !ok {
+		m[key] = v
+	}
+}
