@@ -80,6 +80,8 @@ func plants() []plant {
 		{rule: "view", dir: "cmd/internal/view", imp: "vmctl/internal/run"},
 		{dir: "cmd/internal/view", imp: "vmctl/planner"},
 		{dir: "cmd/internal/view", imp: "vmctl/executor"},
+		{dir: "cmd/internal/view/graph", imp: "vmctl/cmd/internal/view"},
+		{rule: "view", dir: "cmd/internal/view/graph", imp: "vmctl/cmd/internal/cli"},
 
 		{rule: "main", dir: "cmd/vmctl", imp: "vmctl/planner"},
 		{dir: "cmd/vmctl", imp: "vmctl/cmd/internal/cli"},
