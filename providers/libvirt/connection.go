@@ -21,6 +21,7 @@ type connection interface {
 	poolKeeper
 	volumeKeeper
 	volumeSizer
+	volumeReader
 }
 
 type hostReader interface {
@@ -64,6 +65,12 @@ type diskPlugger interface {
 	AttachDisk(ctx context.Context, uuid, xml string) error
 	// ResizeDisk grows the disk at a path, and tells the running guest.
 	ResizeDisk(ctx context.Context, uuid, path string, bytes uint64) error
+}
+
+type volumeReader interface {
+	// Part returns a part of a volume, and where in it that begins, by the rules of
+	// providers.ConsoleReader.
+	Part(ctx context.Context, pool, name string, from int64, most int) (text []byte, start int64, err error)
 }
 
 type poolKeeper interface {

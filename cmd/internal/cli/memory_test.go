@@ -29,6 +29,8 @@ type memory struct {
 	unknown  map[string]string // name -> why it cannot be read
 	port     int               // of SSH
 	acted    []string          // "op address", in order
+	consoles map[string]string // by object's name; of what is not here none is kept
+	asked    func()            // is called before a console is read; nil: nobody wants to know
 }
 
 type machine struct {
@@ -83,7 +85,25 @@ type host struct {
 var (
 	_ providers.Provider = host{}
 	_ providers.Reacher  = host{}
+
+	_ providers.ConsoleReader = host{}
 )
+
+func (h host) Console(_ context.Context, o providers.Object, from int64, most int) (providers.Console, error) {
+	if h.asked != nil {
+		h.asked()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	text, ok := h.consoles[o.Name]
+	if !ok {
+		return providers.Console{}, errors.New("nobody keeps it")
+	}
+	start, length := providers.PartOf(int64(len(text)), from, most)
+	return providers.Console{
+		Text: []byte(text[start : start+length]), Start: start, More: h.machines[o.ID].state == providers.StateRunning,
+	}, nil
+}
 
 func (h host) Reach(o providers.Object, values cty.Value) (providers.Login, error) {
 	port, _ := o.Attrs.GetAttr("ssh_port").AsBigFloat().Int64()

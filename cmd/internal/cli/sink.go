@@ -174,6 +174,13 @@ func (s *sink) keep(err error) {
 	}
 }
 
+// ended reports whether nobody reads any more.
+func (s *sink) ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err != nil
+}
+
 // problem is the first error. A reader that closed its end, or a terminal that
 // was closed, had enough: that is none.
 func (s *sink) problem() error {

@@ -7,8 +7,8 @@ import (
 func (a *app) vmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vm",
-		Short: "Start, stop and enter VMs",
-		Long: "Start, stop and enter VMs.\n\n" +
+		Short: "Start, stop, enter and look into VMs",
+		Long: "Start, stop, enter and look into VMs.\n\n" +
 			"NAME is a VM's address or its last part where only one has it: vm.dev, dev,\n" +
 			"'vm.web[\"a\"]'. What makes or removes a VM is apply and destroy.",
 		Args: cobra.ArbitraryArgs,
@@ -16,7 +16,7 @@ func (a *app) vmCommand() *cobra.Command {
 	}
 	cmd.AddCommand(
 		a.startCommand(), a.stopCommand(), a.restartCommand(),
-		a.shellCommand(), a.execCommand(), a.sshConfigCommand(),
+		a.shellCommand(), a.execCommand(), a.logsCommand(), a.sshConfigCommand(),
 	)
 	return cmd
 }

@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// logsRequest is what the user typed.
+type logsRequest struct {
+	name   string
+	tail   int // lines; below 0: all
+	follow bool
+}
+
+type logsDocument struct {
+	FormatVersion string `json:"format_version"`
+	Type          string `json:"type,omitempty"` // "log", of a line of --follow
+	Address       string `json:"address"`
+	Text          string `json:"text"`
+}
+
+func (a *app) logsCommand() *cobra.Command {
+	r := logsRequest{tail: -1}
+	cmd := &cobra.Command{
+		Use:   "logs NAME",
+		Short: "Show what a VM wrote to its console",
+		Long: "Show what the guest has written to its console since it was started last, whether\n" +
+			"it runs or not.\n\n" +
+			"On a terminal control characters are escaped and colors left out, so that no guest\n" +
+			"can move the cursor or retitle the window; into a pipe or a file goes every byte\n" +
+			"as the guest wrote it, as with docker logs and kubectl logs.\n\n" +
+			"--follow shows what comes, and ends when the VM has. With --json it writes a\n" +
+			"document on a line for each piece.",
+		Args: one("the name of a VM"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.name = args[0]
+			if cmd.Flags().Changed("tail") && r.tail < 0 {
+				return rejected("usage", "read --tail: it has to be 0 or more")
+			}
+			return a.logs(cmd.Context(), r)
+		},
+	}
+	cmd.Flags().IntVar(&r.tail, "tail", -1, "begin with the last `N` lines")
+	cmd.Flags().Lookup("tail").DefValue = "" // which is not shown
+	cmd.Flags().BoolVar(&r.follow, "follow", false, "go on with what comes")
+	return cmd
+}
+
+func (a *app) logs(ctx context.Context, r logsRequest) (err error) {
+	s, err := a.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.world.Close()) }()
+	c, err := a.console(s, r.name)
+	if err != nil {
+		return err
+	}
+	from, err := c.tail(ctx, r.tail)
+	if err != nil {
+		return err
+	}
+	if r.follow {
+		return a.follow(ctx, c, from)
+	}
+	return a.shown(ctx, c, from)
+}
+
+// shown writes what is there now.
+func (a *app) shown(ctx context.Context, c console, from int64) error {
+	var all bytes.Buffer
+	out := a.consoleWriter()
+	for {
+		part, err := c.read(ctx, from, partSize)
+		if err != nil {
+			return err
+		}
+		if len(part.Text) == 0 || part.Start < from { // it was begun anew meanwhile: this was the last of it
+			break
+		}
+		from = part.Next()
+		if a.global.json {
+			all.Write(part.Text)
+			continue
+		}
+		out.Write(part.Text)
+	}
+	out.Flush()
+	if a.global.json {
+		a.document(logsDocument{FormatVersion: view.FormatVersion, Address: c.address.String(), Text: strings.ToValidUTF8(all.String(), "\ufffd")})
+	}
+	return nil
+}
+
+// follow writes what is there and what comes, until the VM has ended.
+func (a *app) follow(ctx context.Context, c console, from int64) error {
+	out := a.consoleWriter()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		part, err := c.read(ctx, from, partSize)
+		if err != nil {
+			return err
+		}
+		from = part.Next()
+		switch {
+		case a.stdout.ended():
+			return nil
+		case len(part.Text) == 0:
+			out.Flush() // a line that is not ended yet, such as a prompt
+			if !part.More {
+				return nil
+			}
+		case a.global.json:
+			a.line(logsDocument{
+				FormatVersion: view.FormatVersion, Type: "log", Address: c.address.String(), Text: strings.ToValidUTF8(string(part.Text), "\ufffd"),
+			})
+			continue
+		default:
+			out.Write(part.Text)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// pollInterval is how often a console is looked at that may get longer.
+const pollInterval = 500 * time.Millisecond
+
+func (a *app) consoleWriter() *view.Console {
+	return &view.Console{W: a.stdout, Raw: !a.env.Terminal.Out}
+}
+
+// console is what a VM has written.
+type console struct {
+	address spec.Address
+	object  providers.Object
+	reader  providers.ConsoleReader
+}
+
+// console finds that of one VM.
+func (a *app) console(s sight, name string) (console, error) {
+	addr, err := vmOf(s.project, name)
+	if err != nil {
+		return console{}, err
+	}
+	v := s.at(addr)
+	switch status := v.status(); {
+	case v.unknown != "":
+		e := newProblem(classRefused, "unknown", "read the console of "+addr.String()+": it cannot be said what is there")
+		e.Seen = []string{v.unknown}
+		return console{}, e
+	case v.object == nil:
+		return console{}, newProblem(classFailed, "missing", "read the console of "+addr.String()+": it does not exist ("+status.Reason+")",
+			a.commandLine("apply", planFlags{}))
+	}
+	reader, ok := v.system.Provider.(providers.ConsoleReader)
+	if !ok {
+		return console{}, newProblem(classFailed, "no_console", "read the console of "+addr.String()+": "+v.system.Ref.String()+" keeps none")
+	}
+	return console{address: addr, object: *v.object, reader: reader}, nil
+}
+
+// partSize is how much is read at once.
+const partSize = 1 << 20
+
+func (c console) read(ctx context.Context, from, most int64) (providers.Console, error) {
+	part, err := c.reader.Console(ctx, c.object, from, int(most))
+	if err != nil {
+		return part, fmt.Errorf("read the console of %s: %w", c.address, err)
+	}
+	return part, nil
+}
+
+// tail is where the last lines begin. What is longer than can be read at once is
+// looked through from its end, as far as it takes.
+func (c console) tail(ctx context.Context, lines int) (int64, error) {
+	if lines < 0 {
+		return 0, nil
+	}
+	part, err := c.read(ctx, -partSize, partSize)
+	if err != nil || lines == 0 {
+		return part.Next(), err
+	}
+	text := bytes.TrimSuffix(part.Text, []byte("\n")) // which ends the last line
+	for ; ; text = part.Text {
+		var at int
+		if at, lines = lineStart(text, lines); lines == 0 || part.Start == 0 {
+			return part.Start + int64(at), nil
+		}
+		before := max(0, part.Start-partSize)
+		if part, err = c.read(ctx, before, part.Start-before); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// lineStart goes back over so many line ends, and returns where the last of these
+// lines begins, and how many line ends there were too few.
+func lineStart(text []byte, lines int) (at, missing int) {
+	for end := len(text); ; lines-- {
+		if lines == 0 {
+			return end + 1, 0
+		}
+		if end = bytes.LastIndexByte(text[:end], '\n'); end < 0 {
+			return 0, lines
+		}
+	}
+}

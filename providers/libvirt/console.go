@@ -1,0 +1,56 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"vmctl/providers"
+)
+
+var _ providers.ConsoleReader = (*Provider)(nil)
+
+// Console implements providers.ConsoleReader: libvirt keeps what a guest writes to
+// its serial console in a volume, until the next start. It is read through libvirt,
+// so that a remote host's guest is like any other.
+func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, most int) (providers.Console, error) {
+	c, err := p.connect(ctx)
+	if err != nil {
+		return providers.Console{}, err
+	}
+	ref, err := c.Domain(ctx, string(o.ID))
+	if err != nil {
+		return providers.Console{}, err
+	}
+	s, err := see(ctx, c, ref) // before the text: its last words are read
+	if err != nil {
+		return providers.Console{}, err
+	}
+	file := s.configured.ConsoleLog
+	if file == "" {
+		return providers.Console{}, &providers.Failure{
+			Outcome: providers.Failed, Code: "no_console_log",
+			Next: []string{"watch it as it writes: virsh -c " + p.place.URI + " console " + o.Name},
+			Err:  errors.New("its domain keeps no log of its console: it has no serial device with a log file"),
+		}
+	}
+	pools, err := c.Pools(ctx)
+	if err != nil {
+		return providers.Console{}, err
+	}
+	for _, pool := range pools {
+		if pool.Path != path.Dir(file) {
+			continue
+		}
+		text, start, err := c.Part(ctx, pool.Name, path.Base(file), from, most)
+		if errors.Is(err, errAbsent) {
+			return providers.Console{More: s.power.on()}, nil // it has not been started yet
+		}
+		return providers.Console{Text: text, Start: start, More: s.power.on()}, err
+	}
+	return providers.Console{}, &providers.Failure{
+		Outcome: providers.Failed, Code: "no_console_log", Next: []string{"read it on that host: less " + file},
+		Err: fmt.Errorf("its console is in %s, and no pool that is active has that file", file),
+	}
+}
