@@ -22,7 +22,8 @@ func run() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	leave := make(chan struct{})
-	obeySignals(cancel, func() { close(leave) })
+	var shared lending
+	obeySignals(&shared, cancel, func() { close(leave) })
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = string(os.PathSeparator)
@@ -36,7 +37,7 @@ func run() int {
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: terminal(),
 		Environ: os.Environ(), Dir: dir, UID: os.Getuid(), Program: program, Now: time.Now, Rand: rand.Reader,
 		Build: cli.Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH},
-		Leave: leave,
+		Lend:  shared.lend, Leave: leave,
 	})
 	select {
 	case <-leave:

@@ -1,13 +1,58 @@
 // Package shellword writes words so that a POSIX shell reads them back as they
-// are, whatever bytes they hold. It is the only place that quotes: for the shell
-// of a guest, which an SSH server hands a command as one line, and for whoever
-// copies a command from the screen.
+// are, whatever bytes they hold, and takes lines apart that were written for one.
+// It is the only place that quotes: for the shell of a guest, which an SSH server
+// hands a command as one line, and for whoever copies a command from the screen.
 package shellword
 
 import (
+	"errors"
 	"slices"
 	"strings"
 )
+
+// ErrOpen says that a quotation is not closed.
+var ErrOpen = errors.New("a quotation in it is not closed")
+
+// Split takes a line apart into words at its blanks, as a shell does: quotes and
+// backslashes keep what they enclose together. Nothing is expanded.
+func Split(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	begun := false
+	quote := byte(0)
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case c == '\\' && quote != '\'' && i+1 < len(line):
+			i++
+			if quote == '"' && !strings.ContainsRune(`"\$`+"`", rune(line[i])) {
+				word.WriteByte(c)
+			}
+			word.WriteByte(line[i])
+			begun = true
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote, begun = c, true
+		case quote == 0 && strings.ContainsRune(" \t\n", rune(c)):
+			if begun {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			begun = false
+		default:
+			word.WriteByte(c)
+			begun = true
+		}
+	}
+	if quote != 0 {
+		return nil, ErrOpen
+	}
+	if begun {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
 
 // Join writes words as one line that a shell takes apart into the same words, and
 // that it reads as one simple command: the first word is no assignment, no keyword

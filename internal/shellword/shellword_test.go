@@ -79,3 +79,32 @@ func TestTheFirstWordIsAProgram(t *testing.T) {
 		}
 	}
 }
+
+func TestSplit(t *testing.T) {
+	for _, test := range []struct {
+		line string
+		want []string
+	}{
+		{"", nil},
+		{"  vim  ", []string{"vim"}},
+		{`"/opt/my editor/ed" -w --title='a b' c\ d "e\"f\g" '\' ''`, []string{"/opt/my editor/ed", "-w", "--title=a b", "c d", `e"f\g`, `\`, ""}},
+		{"a$HOME ~ *", []string{"a$HOME", "~", "*"}},
+	} {
+		got, err := shellword.Split(test.line)
+		if d := cmp.Diff(test.want, got); d != "" || err != nil {
+			t.Errorf("Split(%q) (-want +got, %v):\n%s", test.line, err, d)
+		}
+	}
+	for _, line := range []string{`vim "`, "it's"} {
+		if _, err := shellword.Split(line); err == nil || err.Error() != "a quotation in it is not closed" {
+			t.Errorf("Split(%q): %v", line, err)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.String(), 1, 6).Draw(t, "words")
+		got, err := shellword.Split(shellword.Join(words))
+		if d := cmp.Diff(words, got); d != "" || err != nil {
+			t.Fatalf("words (-want +got, %v):\n%s", err, d)
+		}
+	})
+}

@@ -30,6 +30,9 @@ type Env struct {
 	Rand     io.Reader
 	Build    Build
 	Types    map[string]providers.Type // nil: those of this build
+	// Lend lets another program have the terminal: until the result is called what is
+	// typed to interrupt is for that program alone. nil: nothing is.
+	Lend func() (back func())
 	// Leave is closed when the user no longer waits for what is under way. nil: never.
 	Leave <-chan struct{}
 }

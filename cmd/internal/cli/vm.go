@@ -16,7 +16,7 @@ func (a *app) vmCommand() *cobra.Command {
 	}
 	cmd.AddCommand(
 		a.startCommand(), a.stopCommand(), a.restartCommand(),
-		a.shellCommand(), a.execCommand(), a.logsCommand(), a.sshConfigCommand(),
+		a.shellCommand(), a.execCommand(), a.logsCommand(), a.editCommand(), a.sshConfigCommand(),
 	)
 	return cmd
 }

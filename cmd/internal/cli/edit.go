@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/internal/atomicfile"
+	"vmctl/spec"
+)
+
+type editDocument struct {
+	FormatVersion string `json:"format_version"`
+	Address       string `json:"address"`
+	File          string `json:"file"`
+	Line          int    `json:"line"`    // of the block, before
+	Written       bool   `json:"written"` // false: it was left as it is, or emptied
+}
+
+func (a *app) editCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "edit NAME",
+		Short: "Edit the file of a VM's block",
+		Long: "Open the file that declares a VM, at its line, in the editor that VISUAL or EDITOR\n" +
+			"names (else vi). What is saved is checked with all other files before anything is\n" +
+			"written: with mistakes in it the file stays as it was, and the editor opens again\n" +
+			"if you want. Left as it is, or emptied, nothing is written.\n\n" +
+			"The editor's command is taken apart as a shell would, and nothing in it expanded:\n" +
+			"EDITOR='code --wait'.",
+		Args: one("the name of a VM"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.edit(cmd.Context(), args[0]) },
+	}
+}
+
+// draft is a file of the spec while it is edited: a copy in a folder of its own,
+// that nobody else reads.
+type draft struct {
+	address spec.Address
+	config  *spec.Config
+	file    string // the file of the spec; of a link, what it leads to
+	name    string // the path by which the spec knows it
+	line    int
+	was     []byte
+	copy    string // path
+}
+
+func (a *app) edit(ctx context.Context, name string) (err error) {
+	editor, err := a.editor()
+	if err != nil {
+		return err
+	}
+	d, err := a.draft(name)
+	if err != nil {
+		return err
+	}
+	kept := false // what was written and not taken over is not lost
+	defer func() {
+		if !kept {
+			err = errors.Join(err, os.RemoveAll(filepath.Dir(d.copy)))
+		}
+	}()
+	for line := d.line; ; {
+		text, err := a.typedIn(ctx, editor, d, line)
+		if err != nil {
+			return err
+		}
+		switch {
+		case len(bytes.TrimSpace(text)) == 0:
+			return a.edited(d, false, "It was emptied, which calls the edit off: nothing was written.")
+		case bytes.Equal(text, d.was):
+			return a.edited(d, false, "Nothing was changed, and nothing was written.")
+		}
+		diags, files := a.tried(d, text)
+		if !diags.HasErrors() {
+			kept = true
+			if err := a.takeOver(d, text); err != nil {
+				return err
+			}
+			a.warn(diags, files)
+			kept = false
+			return a.edited(d, true, "Wrote "+a.short(d.name)+".")
+		}
+		if !a.askAgain(ctx, diags, files) {
+			kept = true
+			return a.notTaken(d, diags, files)
+		}
+		line = firstLine(diags, d.name, d.line)
+	}
+}
+
+// draft copies the file of a VM's block.
+func (a *app) draft(name string) (draft, error) {
+	config, err := a.load()
+	if err != nil {
+		return draft{}, err
+	}
+	addr, err := blockOf(config, name)
+	if err != nil {
+		return draft{}, err
+	}
+	r, _ := config.Resource(addr)
+	d := draft{address: addr, config: config, name: r.Range.Filename, file: r.Range.Filename, line: r.Range.Start.Line}
+	if real, err := filepath.EvalSymlinks(d.file); err == nil {
+		d.file = real // the file is replaced, not the link to it
+	}
+	if d.was, err = os.ReadFile(d.file); err != nil {
+		return draft{}, fmt.Errorf("edit %s: %w", addr, err)
+	}
+	dir, err := os.MkdirTemp(a.getenv("TMPDIR"), "vmctl-edit-")
+	if err != nil {
+		return draft{}, fmt.Errorf("edit %s: %w", addr, err)
+	}
+	d.copy = filepath.Join(dir, filepath.Base(d.name))
+	if err := os.WriteFile(d.copy, d.was, 0o600); err != nil {
+		return draft{}, errors.Join(fmt.Errorf("edit %s: %w", addr, err), os.RemoveAll(dir))
+	}
+	return d, nil
+}
+
+// blockOf finds the VM whose block a name means. All of a for_each are in one.
+func blockOf(c *spec.Config, name string) (spec.Address, error) {
+	all, err := vmsOf(&project{config: c}, []string{name})
+	if err != nil {
+		return spec.Address{}, err
+	}
+	if slices.ContainsFunc(all, func(addr spec.Address) bool { return addr.Block() != all[0].Block() }) {
+		return spec.Address{}, severalError(name, all)
+	}
+	return all[0], nil
+}
+
+// tried loads the spec with a text in place of the file's.
+func (a *app) tried(d draft, text []byte) (hcl.Diagnostics, map[string]*hcl.File) {
+	source := d.config.Source()
+	source.Files[filepath.Base(d.name)] = string(text)
+	source.Variables = "" // they are given, and those of the file may have changed
+	config, diags := a.readSpec(&source)
+	return diags, config.Files()
+}
+
+// takeOver writes the file as a whole, unless somebody else has meanwhile.
+func (a *app) takeOver(d draft, text []byte) error {
+	info, err := os.Stat(d.file)
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", d.address, err)
+	}
+	now, err := os.ReadFile(d.file)
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", d.address, err)
+	}
+	if !bytes.Equal(now, d.was) {
+		return newProblem(classRefused, "changed_meanwhile", "edit "+d.address.String()+": nothing was written: "+a.short(d.name)+" was changed meanwhile",
+			"what you wrote is in "+d.copy)
+	}
+	if err := atomicfile.Write(d.file, text, info.Mode().Perm()); err != nil {
+		e := newProblem(classFailed, "not_written", "edit "+d.address.String()+": "+err.Error(), "what you wrote is in "+d.copy)
+		e.err = err
+		return e
+	}
+	return nil
+}
+
+// notTaken says that the file stays as it was, and where the draft is.
+func (a *app) notTaken(d draft, diags hcl.Diagnostics, files map[string]*hcl.File) error {
+	e := newProblem(classRejected, "invalid_spec", "edit "+d.address.String()+": nothing was written: the spec would have mistakes: "+summaries(diags),
+		"what you wrote is in "+d.copy)
+	if a.global.json {
+		e.err = a.mistakes(diags, files)
+	}
+	return e
+}
+
+func (a *app) edited(d draft, written bool, text string) error {
+	doc := editDocument{FormatVersion: view.FormatVersion, Address: d.address.String(), File: a.short(d.name), Line: d.line, Written: written}
+	a.show(doc, func(s view.Screen) {
+		view.Note(s, text)
+		if written {
+			view.Note(s, "Next: "+a.commandLine("plan", planFlags{}))
+		}
+	})
+	return nil
+}
+
+// firstLine is that of the first mistake in a file, or else another.
+func firstLine(diags hcl.Diagnostics, file string, or int) int {
+	for _, d := range diags {
+		if d.Severity == hcl.DiagError && d.Subject != nil && d.Subject.Filename == file {
+			return d.Subject.Start.Line
+		}
+	}
+	return or
+}

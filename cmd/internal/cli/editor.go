@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"vmctl/internal/run"
+	"vmctl/internal/shellword"
+)
+
+// editor is the command that the user edits with.
+func (a *app) editor() ([]string, error) {
+	for _, name := range []string{"VISUAL", "EDITOR"} {
+		text := a.getenv(name)
+		words, err := shellword.Split(text)
+		if err != nil {
+			return nil, rejected("no_editor", "read "+name+"="+quoted(text)+": "+err.Error())
+		}
+		if len(words) > 0 {
+			return words, nil
+		}
+	}
+	return []string{"vi"}, nil
+}
+
+// typedIn lets the user edit a draft, and returns what it is then.
+func (a *app) typedIn(ctx context.Context, editor []string, d draft, line int) ([]byte, error) {
+	a.stdout.drain(ctx, 0)
+	a.stderr.drain(ctx, 0)
+	out := a.env.Stdout
+	if a.global.json { // the document is all that goes there
+		out = a.env.Stderr
+	}
+	back := func() {}
+	if a.env.Lend != nil {
+		back = a.env.Lend()
+	}
+	status, err := run.Attached(run.Command{
+		Args: append(editor[:len(editor):len(editor)], opened(editor[0], d.copy, line)...), Env: a.env.Environ, Dir: a.env.Dir,
+		Stdin: a.env.Stdin, Stdout: out, Stderr: a.env.Stderr,
+	})
+	back()
+	next := []string{"name an editor: EDITOR=nano " + a.commandLine("vm edit", planFlags{}, d.address.String())}
+	switch {
+	case ctx.Err() != nil:
+		return nil, newProblem(classInterrupted, "interrupted", "edit "+d.address.String()+": nothing was written: it was interrupted")
+	case errors.Is(err, run.ErrNotFound):
+		return nil, rejected("no_editor", "edit "+d.address.String()+": "+err.Error(), next...)
+	case err != nil:
+		return nil, fmt.Errorf("edit %s: nothing was written: %w", d.address, err)
+	case status != 0:
+		return nil, newProblem(classFailed, "editor_failed", fmt.Sprintf("edit %s: nothing was written: %s ended with status %d", d.address, editor[0], status))
+	}
+	text, err := os.ReadFile(d.copy)
+	if err != nil {
+		return nil, fmt.Errorf("edit %s: nothing was written: %w", d.address, err)
+	}
+	return text, nil
+}
+
+// opened is how an editor is told to open a file at a line. One that is not known
+// opens it at its beginning.
+func opened(editor, file string, line int) []string {
+	at := strconv.Itoa(line)
+	switch filepath.Base(editor) {
+	case "vi", "vim", "nvim", "view", "nano", "pico", "emacs", "emacsclient", "micro", "kak", "joe", "jed", "mg", "ne":
+		return []string{"+" + at, file}
+	case "hx", "helix", "subl", "zed":
+		return []string{file + ":" + at}
+	case "code", "codium", "cursor":
+		return []string{"--goto", file + ":" + at}
+	default:
+		return []string{file}
+	}
+}
+
+// askAgain shows mistakes, and asks whether to open the editor again.
+func (a *app) askAgain(ctx context.Context, diags hcl.Diagnostics, files map[string]*hcl.File) bool {
+	if a.global.json {
+		return false
+	}
+	a.warn(diags, files)
+	if !a.env.Terminal.In {
+		return false
+	}
+	a.prompt("\nEdit again? Only \"yes\" does: ")
+	answer, err := a.readLine(ctx)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false
+	}
+	return answer == "yes"
+}
