@@ -37,7 +37,7 @@ func (j *job) free(disks []attached) error {
 	if len(disks) == 0 {
 		return nil
 	}
-	users, err := j.users(j.Name)
+	users, err := j.users(func(f vmFile) bool { return f.Name == j.Name })
 	if err != nil {
 		return fail(err, "%s %s: see who uses its disks", j.Op, j.Address)
 	}
@@ -56,16 +56,16 @@ func (t *task) inUse(disk string, by []string) error {
 	}
 }
 
-// users says which VMs are defined with which disks, by the disks' names. One VM
-// is left out.
-func (p *Provider) users(but string) (map[string][]string, error) {
+// users says which VMs are defined with which disks, by the disks' names, but for
+// some VMs.
+func (p *Provider) users(but func(vmFile) bool) (map[string][]string, error) {
 	names, err := p.named(vmsDir, vmSuffix)
 	if err != nil {
 		return nil, err
 	}
 	all := map[string][]string{}
 	for _, r := range p.readAll(names) {
-		if r.name == but || r.Config == nil { // what cannot be read may use any, and has to be looked at first
+		if r.Config == nil || but(r.vmFile) { // what cannot be read may use any, and has to be looked at first
 			continue
 		}
 		for _, a := range r.Config.Disks {
@@ -91,39 +91,4 @@ func (j *job) attach(ctx context.Context) error {
 		j.log(providers.Progress{Text: "attached " + a.Name})
 	}
 	return nil
-}
-
-// detach lets go of the disks that the VM is not to have any more, before it gets
-// others: whoever waits for one of them may hold one of those.
-func (j *job) detach(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && j.seen.Config != nil && len(j.unwanted()) == 0 {
-		return j.result(ctx, providers.AlreadyTrue, "it has none that it is not to have")
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
-	switch {
-	case j.seen.on():
-		return providers.Result{}, &providers.Failure{
-			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
-			Err: fmt.Errorf("detach disks from %s: it is %s", j.Address, j.seen.state),
-		}
-	case j.seen.Config == nil:
-		return j.result(ctx, providers.AlreadyTrue, "it is half made, and has none")
-	}
-	f := j.seen.vmFile
-	left, gone := *f.Config, j.unwanted()
-	left.Disks = slices.DeleteFunc(slices.Clone(left.Disks), func(a attached) bool { return slices.Contains(gone, a) })
-	f.Config = &left
-	if err := j.writeVM(f); err != nil {
-		return providers.Result{}, fail(err, "detach disks from %s", j.Name)
-	}
-	return j.result(ctx, providers.Done)
-}
-
-// unwanted are the disks that the VM is defined with, and is not to be.
-func (j *job) unwanted() []attached {
-	return without(j.seen.Config.Disks, func(a attached) bool {
-		return slices.ContainsFunc(j.want.Disks, func(b attached) bool { return a.Name == b.Name && a.ID == b.ID })
-	})
 }

@@ -64,6 +64,18 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 	},
 }
 
+// insideKinds has what the guests of its VMs can hold.
+var insideKinds = map[spec.Kind]map[string]providers.Attribute{
+	spec.GuestFile: {
+		"vm":        {},
+		"path":      {},
+		"content":   {Judge: live("written while the guest runs")},
+		"lifecycle": {Judge: live(policyReason)},
+
+		"id": {Computed: true},
+	},
+}
+
 const (
 	policyReason = "only how vmctl treats it"
 	sshReason    = "nobody logs into a simulated guest"

@@ -48,11 +48,19 @@ func (j *job) delete() (providers.Result, error) {
 }
 
 func (j *job) removeAll(f vmFile) error {
+	if f.Weightless {
+		if err := remove(j.guestPath(f.Name)); err != nil {
+			return err
+		}
+	}
 	if !f.Weightless {
 		if _, err := j.unlock(j.rootLock(f.Name)); err != nil {
 			return err
 		}
-		if err := errors.Join(remove(j.logPath(f.ID)), remove(j.rootPath(f.Name))); err != nil {
+		if err := errors.Join(remove(j.logPath(f.ID)), remove(j.guestPath(f.Name)), remove(j.rootPath(f.Name))); err != nil {
+			return err
+		}
+		if err := j.dropImages(f.ID); err != nil {
 			return err
 		}
 	}

@@ -255,7 +255,8 @@ func (j *diskJob) delete() (providers.Result, error) {
 	if j.seen.lock.verdict != lockFree {
 		return providers.Result{}, j.locked()
 	}
-	users, err := j.users("")
+	// A VM of ours may be about to get the one that comes in its place.
+	users, err := j.users(func(f vmFile) bool { return f.Owner != nil && f.oursFor(j.settings.Project, f.Owner.Address) })
 	if err != nil {
 		return providers.Result{}, fail(err, "delete %s: see who uses it", j.Name)
 	}

@@ -146,7 +146,7 @@ func (s *diskSequence) delete() error {
 	}
 	s.addOld(providers.Step{
 		Op: opDelete, Phase: providers.PhaseRemove, Risk: providers.DataLoss, Timeout: s.rules.remove,
-		Frees: o.Holds, Takes: []providers.Claim{diskClaim(o.ID)}, Leaves: []string{"the file " + s.p.diskMark(o.Name)},
+		Frees: o.Holds, Leaves: []string{"the file " + s.p.diskMark(o.Name)},
 	})
 	return nil
 }

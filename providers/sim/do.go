@@ -65,13 +65,13 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, err
 	}
 	switch j.Op {
-	case opDefine, opRedefine, opDetach, opStart:
+	case opDefine, opRedefine, opStart:
 		want, err := configOf(j.Want, j.Uses)
 		if err != nil {
 			return providers.Result{}, err
 		}
 		j.want = want
-	case opWaitReady, opStop, opRecover, opDelete, opUnlock, opClear:
+	case opUpload, opWaitReady, opStop, opRecover, opDelete, opUnlock, opClear:
 	default:
 		panic("unknown operation " + j.Op)
 	}
@@ -80,8 +80,8 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 		return j.define(ctx)
 	case opRedefine:
 		return j.redefine(ctx)
-	case opDetach:
-		return j.detach(ctx)
+	case opUpload:
+		return j.upload(ctx)
 	case opStart:
 		return j.start(ctx)
 	case opWaitReady:

@@ -121,7 +121,7 @@ func TestHang(t *testing.T) {
 	l := newLab(t, fault("define", "hang"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	want := "define timeout (no_answer): define vm.dev: the host gave no answer within 1m0s"
+	want := "define timeout (no_answer): define vm.dev: the host gave no answer within 30m0s"
 	if got := l.applyOn(ctx, providers.Create); got != want {
 		t.Errorf("hanging: %q, want %q", got, want)
 	}

@@ -20,7 +20,7 @@ var faultOps = map[string][]string{
 	kindHang:       nil,
 	kindSlow:       nil,
 	kindUnreadable: nil,
-	kindPartial:    {opDefine, opRedefine, opGrow, opStart, opStop, opRecover, opDelete},
+	kindPartial:    {opDefine, opRedefine, opGrow, opUpload, opStart, opStop, opRecover, opDelete, opWrite, opRemove},
 	kindIgnore:     {opStop, opRecover},
 	kindLate:       {opStop, opRecover},
 	kindLeak:       {opStop, opRecover},

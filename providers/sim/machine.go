@@ -23,6 +23,7 @@ import (
 type orders struct {
 	Socket string       `json:"socket"`
 	Locks  []string     `json:"locks,omitempty"` // of its disks
+	Guest  string       `json:"guest,omitempty"` // the file that it keeps its own files in
 	VM     providers.ID `json:"vm,omitempty"`
 	With   config       `json:"with"`
 	Hang   bool         `json:"hang,omitempty"` // never come to listening
@@ -42,11 +43,16 @@ type question struct {
 	Ask   string  `json:"ask"`             // one of ask…
 	Delay float64 `json:"delay,omitempty"` // late: in seconds
 	Lock  string  `json:"lock,omitempty"`  // attach: of the disk
+
+	Path string    `json:"path,omitempty"` // write, remove: in the guest
+	File *keptFile `json:"file,omitempty"` // write
 }
 
 type answer struct {
 	OK bool `json:"ok"`
 	Up bool `json:"up,omitempty"` // it has come up
+
+	Files map[string]keptFile `json:"files,omitempty"` // files: by their paths
 
 	Error string `json:"error,omitempty"` // why it could not do what it was asked for
 }
@@ -60,6 +66,9 @@ const (
 	askBoot  = "boot"  // to be up from now on
 
 	askAttach = "attach" // to use one disk more
+	askFiles  = "files"  // which files it keeps
+	askWrite  = "write"  // to keep a file
+	askRemove = "remove" // to keep one no longer
 )
 
 // errDied is how a VM ends that was asked to die.
@@ -290,6 +299,12 @@ func (m *machine) reply(c net.Conn) {
 		m.deaf = true
 	case askLate:
 		m.delay = time.Duration(q.Delay * float64(time.Second))
+	case askFiles, askWrite, askRemove:
+		files, err := m.keep(q)
+		if err != nil {
+			a.OK, a.Error = false, err.Error()
+		}
+		a.Files = files
 	default:
 		a.OK = false
 	}

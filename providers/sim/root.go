@@ -69,7 +69,11 @@ func (p *Provider) makeRoot(f vmFile) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	head, err := json.Marshal(rootHead{Format: rootFormat, ID: f.ID, Name: f.Name, Owner: f.Owner})
+	digest, err := p.reserved(f.ID)
+	if err != nil {
+		return err
+	}
+	head, err := json.Marshal(rootHead{Format: rootFormat, ID: f.ID, Name: f.Name, Owner: f.Owner, Image: digest})
 	if err != nil {
 		return err
 	}

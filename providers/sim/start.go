@@ -138,7 +138,7 @@ func (j *job) spawn(f vmFile) (child *process.Child, said *os.File, err error) {
 }
 
 func (j *job) orders(f vmFile) orders {
-	o := orders{Socket: j.socket(f.ID), Locks: []string{j.rootLock(f.Name)}, VM: f.ID, With: *f.Config}
+	o := orders{Socket: j.socket(f.ID), Locks: []string{j.rootLock(f.Name)}, Guest: j.guestPath(f.Name), VM: f.ID, With: *f.Config}
 	for _, d := range f.Config.Disks {
 		o.Locks = append(o.Locks, j.diskLock(d.Name))
 	}

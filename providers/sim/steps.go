@@ -22,8 +22,11 @@ const (
 	opDelete    = "delete"
 	opUnlock    = "unlock" // free the disk from a holder that is gone
 	opClear     = "clear"  // remove what is left of what is gone
-	opDetach    = "detach" // let go of disks, before it gets others
 	opGrow      = "grow"   // a disk
+	opUpload    = "upload" // copy the image that a VM is made from
+	opWrite     = "write"  // a file inside a guest
+	opRemove    = "remove" // a file inside a guest
+	opFlush     = "flush"  // let go of a file inside a guest that goes down
 )
 
 // Arguments of steps.
@@ -31,6 +34,7 @@ const (
 	argWhenUp   = "when_up"   // stop: not before it is up, or had its time for that
 	argThenMake = "then_make" // clear: another is made in its place
 	argKeep     = "keep"      // clear: the VM exists, and only its run is over
+	argSource   = "source"    // upload: the file
 	argImport   = "import"    // the object bears no mark yet, and is to get one
 	yes         = "true"
 )
@@ -72,6 +76,7 @@ func (p *Provider) vmSteps(c providers.Change) ([]providers.Step, error) {
 		if c.Generation > 1 { // there was one before
 			s.clear(providers.PhaseRelease, map[string]string{argThenMake: yes})
 		}
+		s.upload(providers.PhaseReserve)
 		s.define()
 		s.upIfWanted()
 	case providers.Update, providers.Import:
@@ -83,6 +88,7 @@ func (p *Provider) vmSteps(c providers.Change) ([]providers.Step, error) {
 		s.redefine()
 		s.up()
 	case providers.ReplaceIt:
+		s.upload(providers.PhaseRelease) // before anything is taken down: it may fail
 		s.downIfOn()
 		s.delete()
 		s.define()
@@ -176,7 +182,7 @@ func imports(c providers.Change) bool {
 
 func (s *sequence) define() {
 	s.add(providers.Step{
-		Op: opDefine, Phase: providers.PhaseMake, Object: s.change.ID, Name: s.change.Name, Timeout: fileTimeout,
+		Op: opDefine, Phase: providers.PhaseMake, Object: s.change.ID, Name: s.change.Name, Timeout: s.rules.Create,
 		Takes: s.wanted(), Leaves: []string{"the file " + s.p.vmPath(s.change.Name)},
 	})
 }
@@ -187,9 +193,8 @@ func (s *sequence) redefine() {
 		return
 	}
 	frees, takes := excluding(s.held(), s.wanted()), excluding(s.wanted(), s.held())
-	if slices.ContainsFunc(frees, isDisk) && slices.ContainsFunc(takes, isDisk) {
-		s.detach(slices.DeleteFunc(slices.Clone(frees), func(c providers.Claim) bool { return !isDisk(c) }))
-		frees = slices.DeleteFunc(frees, isDisk)
+	if s.found(providers.FindPartial) {
+		s.upload(providers.PhaseReserve)
 	}
 	s.addOn(providers.Step{
 		Op: opRedefine, Phase: providers.PhaseChange, Timeout: fileTimeout, Frees: frees, Takes: takes,
@@ -197,16 +202,16 @@ func (s *sequence) redefine() {
 	})
 }
 
-func isDisk(c providers.Claim) bool { return c.Kind == providers.ClaimDisk }
-
-// detach lets go of disks before the VM takes others: who has those may wait for
-// these.
-func (s *sequence) detach(frees []providers.Claim) {
-	step := providers.Step{Op: opDetach, Phase: providers.PhaseRelease, Timeout: fileTimeout, Frees: frees}
-	if slices.ContainsFunc(s.steps, func(other providers.Step) bool { return other.Phase == providers.PhaseDown }) {
-		step.Phase, step.Risk = providers.PhaseDown, providers.Downtime
+// upload is there if the VM is made from an image.
+func (s *sequence) upload(phase providers.Phase) {
+	i, ok := imageOf(s.change.Want)
+	if !ok || s.p.weightless {
+		return
 	}
-	s.addOn(step)
+	s.addOn(providers.Step{
+		Op: opUpload, Phase: phase, Timeout: s.rules.Create, Args: map[string]string{argSource: i.source},
+		Leaves: []string{"the file " + s.p.partPath(s.change.ID)},
+	})
 }
 
 // touches reports whether an edit changes the VM.
@@ -343,7 +348,7 @@ func (s *sequence) found(kind providers.FindingKind) bool {
 func (s *sequence) delete() {
 	s.unlock()
 	s.addOld(providers.Step{
-		Op: opDelete, Phase: providers.PhaseRemove, Risk: providers.DataLoss, Timeout: fileTimeout, Frees: s.held(), Takes: s.disk(s.change.Object.Name),
+		Op: opDelete, Phase: providers.PhaseRemove, Risk: providers.DataLoss, Timeout: s.rules.Delete, Frees: s.held(), Takes: s.disk(s.change.Object.Name),
 		Leaves: []string{"the file " + s.p.vmPath(s.change.Object.Name)},
 	})
 }

@@ -26,24 +26,34 @@ import (
 //	run/KEY.log    what the process said last, kept until the next start
 //	disks/NAME.root its root disk: a line that says whose it is, and the guest's own
 //	disks/NAME.root.lock who uses it: a symbolic link to the holder
+//	disks/NAME.guest what its guest keeps: the files that are resources
 //	disks/NAME.disk a disk, which is a resource of its own
 //	disks/NAME.mark whose that is
 //	disks/NAME.disk.lock who uses it
+//	images/DIGEST.image what root disks begin as, as long as there are such
+//	images/KEY.for  the digest that a VM is about to be made from: a symbolic link
+//	images/KEY.part an image while it is copied
 //	faults.json    how often each fault has struck
 //	write.tmp      whatever is being written; renamed when it is whole
 //
 // and nothing once its last VM is deleted.
 const (
-	vmsDir     = "vms"
-	runDir     = "run"
-	disksDir   = "disks"
-	faultsFile = "faults.json"
-	tempFile   = "write.tmp"
-	vmSuffix   = ".json"
-	rootSuffix = ".root"
-	diskSuffix = ".disk"
-	markSuffix = ".mark"
-	lockSuffix = ".lock"
+	vmsDir      = "vms"
+	runDir      = "run"
+	disksDir    = "disks"
+	imagesDir   = "images"
+	faultsFile  = "faults.json"
+	tempFile    = "write.tmp"
+	vmSuffix    = ".json"
+	rootSuffix  = ".root"
+	guestSuffix = ".guest"
+	diskSuffix  = ".disk"
+	markSuffix  = ".mark"
+	lockSuffix  = ".lock"
+
+	imageSuffix    = ".image"
+	partSuffix     = ".part"
+	reservedSuffix = ".for"
 )
 
 // socketLimit is the longest path of a unix socket: sun_path of unix(7) holds
@@ -299,7 +309,7 @@ func (p *Provider) sweep() error {
 		return err
 	}
 	errs := []error{remove(p.path(tempFile))}
-	for _, dir := range []string{p.path(vmsDir), p.path(runDir), p.path(disksDir), p.settings.Dir} {
+	for _, dir := range []string{p.path(vmsDir), p.path(runDir), p.path(disksDir), p.path(imagesDir), p.settings.Dir} {
 		entries, err := os.ReadDir(dir)
 		switch {
 		case err == nil && len(entries) == 0:

@@ -40,6 +40,10 @@ func Type(h Host) providers.Type {
 			return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(name)})
 		},
 		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) { return open(h, s) },
+		Inside: &providers.Type{
+			Name: TypeName, Kinds: insideKinds,
+			Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) { return openGuest(h, s) },
+		},
 	}
 }
 
@@ -52,6 +56,7 @@ type Provider struct {
 	processes  process.Host
 
 	writing sync.Mutex // one at a time writes a file of the host
+	imaging sync.Mutex // one at a time copies or drops images
 
 	mu       sync.Mutex
 	children map[providers.ID]*process.Child // started by this process, to be collected

@@ -171,6 +171,7 @@ func forwardsOf(v cty.Value) ([]forward, error) {
 
 // rules is how vmctl treats a vm.
 type rules struct {
+	Create, Delete            time.Duration
 	StartTimeout, WaitTimeout time.Duration
 	Grace, ForceWait          time.Duration
 	Force, Wait               bool
@@ -179,9 +180,12 @@ type rules struct {
 // rulesOf reads a policy. What it does not say has the spec's default.
 func rulesOf(v cty.Value) rules {
 	r := rules{
+		Create: 30 * time.Minute, Delete: 2 * time.Minute,
 		StartTimeout: 10 * time.Minute, WaitTimeout: 5 * time.Minute,
 		Grace: 30 * time.Second, ForceWait: 10 * time.Second, Force: true, Wait: true,
 	}
+	seconds(&r.Create, attr(v, "timeouts"), "create")
+	seconds(&r.Delete, attr(v, "timeouts"), "delete")
 	seconds(&r.StartTimeout, attr(v, "start"), "timeout")
 	seconds(&r.WaitTimeout, attr(v, "ssh"), "wait_timeout")
 	seconds(&r.Grace, attr(v, "stop"), "grace")

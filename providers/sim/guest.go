@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// guest is the inside of one VM that runs: files that its process keeps, and that
+// can be reached only while that answers.
+type guest struct {
+	*Provider
+	vm providers.Object
+}
+
+var _ providers.Provider = (*guest)(nil)
+
+func openGuest(h Host, s providers.Settings) (providers.Provider, error) {
+	p, err := open(h, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.Via == nil {
+		return nil, errors.New("open the inside of a VM: it is not said of which")
+	}
+	return &guest{Provider: p, vm: *s.Via}, nil
+}
+
+// ask asks the guest, over its socket; a weightless one has nobody to answer, and
+// its files are read where they lie.
+func (g *guest) ask(ctx context.Context, q question) (map[string]keptFile, error) {
+	f, err := g.readVM(g.vm.Name)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.ID != g.vm.ID:
+		return nil, fmt.Errorf("VM %s is another one now", g.vm.Name)
+	case f.Weightless && (f.Run == nil || g.hasEnded(f.Run)):
+		return nil, fmt.Errorf("VM %s does not run", g.vm.Name)
+	case f.Weightless:
+		g.writing.Lock()
+		defer g.writing.Unlock()
+		return keepIn(g.guestPath(g.vm.Name), q)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	a, err := ask(ctx, g.socket(g.vm.ID), q)
+	return a.Files, err
+}
+
+// Observe reads the files that the guest keeps.
+func (g *guest) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
+	inv := providers.Inventory{Partial: map[spec.Kind]string{}, Found: map[spec.Address]providers.ID{}}
+	files, err := g.ask(ctx, question{Ask: askFiles})
+	if err != nil {
+		inv.Partial[spec.GuestFile] = fmt.Sprintf("the guest of %s gives no answer: %v", g.vm.Name, err)
+		return inv, ctx.Err()
+	}
+	names := map[providers.ID]string{}
+	for _, k := range q.Known {
+		names[k.ID] = k.Name
+	}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		f := guestFile{keptFile: files[path], path: path}
+		if f.Owner != nil {
+			why, err := g.blind(ctx, f.Owner.Address)
+			if err != nil {
+				return inv, err
+			}
+			if why != "" {
+				inv.Unknown = append(inv.Unknown, providers.Unknown{Kind: spec.GuestFile, ID: f.ID, Name: names[f.ID], Reason: why})
+				continue
+			}
+		}
+		for _, k := range q.Known {
+			if k.Import != "" && (string(k.Import) == path || k.Import == f.id()) {
+				inv.Found[k.Address] = f.id()
+			}
+		}
+		inv.Objects = append(inv.Objects, f.object(names[f.id()]))
+	}
+	return inv, ctx.Err()
+}
+
+// Steps says how a change of a file is made. A VM that goes down is told before
+// to write down what it has.
+func (g *guest) Steps(c providers.Change) ([]providers.Step, error) {
+	var steps []providers.Step
+	add := func(op string, phase providers.Phase, id providers.ID) *providers.Step {
+		s := providers.Step{
+			Op: op, Phase: phase, Address: c.Address, Object: id, Name: c.Name, Class: providers.Contractual, Risk: providers.NoRisk, Timeout: fileTimeout,
+		}
+		if imports(c) {
+			s.Args = withArg(nil, argImport)
+		}
+		if len(steps) > 0 {
+			s.After = []int{len(steps) - 1}
+		}
+		steps = append(steps, s)
+		return &steps[len(steps)-1]
+	}
+	path := text(c.Want, "path")
+	remove := func() {
+		s := add(opRemove, providers.PhaseRemove, c.Object.ID)
+		s.Risk, s.Frees = providers.DataLoss, c.Object.Holds
+	}
+	write := func(phase providers.Phase) {
+		s := add(opWrite, phase, c.ID)
+		s.Leaves = []string{fmt.Sprintf("the file %s in %s", path, g.vm.Name)}
+		if phase == providers.PhaseMake {
+			s.Takes = []providers.Claim{pathClaim(path)}
+		}
+	}
+	switch c.Action {
+	case providers.Create:
+		write(providers.PhaseMake)
+	case providers.ReplaceIt:
+		remove()
+		write(providers.PhaseMake)
+	case providers.Update, providers.Import, providers.RestartIt:
+		if len(c.Edits) > 0 {
+			write(providers.PhaseChange)
+		}
+	case providers.Destroy:
+		remove()
+	case providers.Release:
+		add(opFlush, providers.PhaseRelease, c.Object.ID)
+	case providers.Start, providers.Stop, providers.Recover, providers.Adopt, providers.Forget, providers.NoOp:
+	default:
+		panic("unknown action " + string(c.Action))
+	}
+	return steps, nil
+}

@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// Do carries out one step.
+func (g *guest) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
+	j := &guestJob{task: task{Provider: g.Provider, Work: w, log: log}, guest: g}
+	r, err := j.do(ctx)
+	if err != nil {
+		return providers.Result{}, asFailure(err, fmt.Sprintf("%s %s", w.Op, w.Address))
+	}
+	return r, nil
+}
+
+// guestJob is a step on a file in a guest.
+type guestJob struct {
+	task
+	guest *guest
+	seen  *guestFile
+}
+
+func (j *guestJob) do(ctx context.Context) (providers.Result, error) {
+	if err := j.begin(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	if err := j.see(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	if err := j.mine(); err != nil {
+		return providers.Result{}, err
+	}
+	switch j.Op {
+	case opWrite:
+		return j.write(ctx)
+	case opRemove:
+		return j.remove(ctx)
+	case opFlush:
+		return j.result(ctx, providers.AlreadyTrue, "what it was told is written")
+	default:
+		panic("unknown operation " + j.Op)
+	}
+}
+
+// see finds the file by its ID; one that is imported by its path, too.
+func (j *guestJob) see(ctx context.Context) error {
+	files, err := j.guest.ask(ctx, question{Ask: askFiles})
+	if err != nil {
+		return fail(err, "%s %s: ask the guest of %s", j.Op, j.Address, j.guest.vm.Name)
+	}
+	j.seen = nil
+	for path, kept := range files {
+		f := guestFile{keptFile: kept, path: path}
+		imported := j.marksAnew() && f.Owner != nil && f.Owner.Address == j.Address && string(j.Object) == path
+		if f.id() == j.Object || imported {
+			j.seen = &f
+		}
+	}
+	path := text(j.Want, "path")
+	if other, taken := files[path]; j.Op == opWrite && j.seen == nil && taken {
+		return &providers.Failure{
+			Outcome: providers.Unsafe, Code: "path_taken", Next: []string{fmt.Sprintf("set another path in the block of %s", j.Address)},
+			Err: fmt.Errorf("%s %s: %s has a file %s already (%s)", j.Op, j.Address, j.guest.vm.Name, path, guestFile{keptFile: other, path: path}.id()),
+		}
+	}
+	return nil
+}
+
+func (j *guestJob) mine() error {
+	if j.seen == nil || j.seen.Owner == nil && j.marksAnew() {
+		return nil
+	}
+	o := j.seen.Owner
+	if o != nil && o.ID == j.settings.Project.Lineage() && o.Of == j.seen.ID && j.Bears(o.Address) {
+		return nil
+	}
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "not_ours", Next: []string{"vmctl plan"},
+		Err: fmt.Errorf("%s %s: %s of %s does not bear the mark of %s", j.Op, j.Address, j.seen.path, j.guest.vm.Name, j.Address),
+	}
+}
+
+func (j *guestJob) expected() error {
+	now := ""
+	if j.seen != nil {
+		now = j.seen.fingerprint()
+	}
+	return j.stale(now, "file", text(j.Want, "path"))
+}
+
+func (j *guestJob) write(ctx context.Context) (providers.Result, error) {
+	p := j.settings.Project
+	id := j.Object
+	if strings.HasPrefix(string(id), "/") { // one that is imported by its path
+		id = providers.ID("file " + string(id))
+	}
+	f := keptFile{
+		ID: id, Content: text(j.Want, "content"),
+		Owner: &owner{ID: p.Lineage(), Project: p.Name, Address: j.Address, Of: id, Generation: j.Generation},
+	}
+	if j.seen != nil && j.seen.Owner != nil && j.seen.Content == f.Content && *j.seen.Owner == *f.Owner {
+		return j.result(ctx, providers.AlreadyTrue, "it is as wanted")
+	}
+	if err := j.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.half() {
+		f.Content = ""
+	}
+	if _, err := j.guest.ask(ctx, question{Ask: askWrite, Path: text(j.Want, "path"), File: &f}); err != nil {
+		return providers.Result{}, fail(err, "write %s", j.Address)
+	}
+	if j.half() {
+		return providers.Result{}, j.injected()
+	}
+	return j.result(ctx, providers.Done)
+}
+
+func (j *guestJob) remove(ctx context.Context) (providers.Result, error) {
+	if j.seen == nil {
+		return providers.Result{ID: j.Object, Gone: true, How: providers.AlreadyGone}, nil
+	}
+	if err := j.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.half() {
+		return providers.Result{}, j.injected()
+	}
+	if _, err := j.guest.ask(ctx, question{Ask: askRemove, Path: j.seen.path}); err != nil {
+		return providers.Result{}, fail(err, "remove %s", j.Address)
+	}
+	return providers.Result{ID: j.Object, Gone: true, How: providers.Done}, nil
+}
+
+func (j *guestJob) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
+	if err := j.see(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	if j.seen == nil {
+		return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
+	}
+	return providers.Result{
+		ID: j.seen.id(), Fingerprint: j.seen.fingerprint(), How: how, Evidence: evidence,
+		Values: cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal(string(j.seen.id()))}),
+	}, nil
+}

@@ -1,0 +1,56 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// guestFile is one file as it was seen.
+type guestFile struct {
+	keptFile
+	path string
+}
+
+// id of one that nobody marked is its path.
+func (f guestFile) id() providers.ID {
+	if f.ID == "" {
+		return providers.ID(f.path)
+	}
+	return f.ID
+}
+
+func pathClaim(path string) providers.Claim {
+	return providers.Claim{Kind: "the path", Key: path}
+}
+
+func (f guestFile) object(name string) providers.Object {
+	if name == "" {
+		name = f.path
+	}
+	o := providers.Object{
+		Kind: spec.GuestFile, ID: f.id(), Name: name, Owner: f.Owner.mark(), Holds: []providers.Claim{pathClaim(f.path)},
+		Attrs: cty.ObjectVal(map[string]cty.Value{
+			"id": cty.StringVal(string(f.id())), "path": cty.StringVal(f.path), "content": cty.StringVal(f.Content),
+		}),
+		Unreadable: map[string]string{}, Fingerprint: f.fingerprint(),
+	}
+	if f.Owner != nil && f.Owner.Of != f.ID {
+		o.Findings = []providers.Finding{{
+			Kind: providers.FindCopy, Object: f.path, Address: f.Owner.Address, Action: "left alone",
+			Evidence: []string{"its mark was written for " + string(f.Owner.Of)},
+		}}
+	}
+	return o
+}
+
+func (f guestFile) fingerprint() string {
+	pairs := [][2]string{{"id", string(f.id())}, {"path", f.path}, {"content", digest(f.Content)}}
+	if o := f.Owner; o != nil {
+		pairs = append(pairs, [2]string{"owner mark", fmt.Sprintf("%s of %s, generation %d", o.Address, o.ID, o.Generation)})
+	}
+	return printOf(pairs)
+}

@@ -1,0 +1,217 @@
+package sim
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// image is what a VM's root disk begins as.
+type image struct {
+	source string // a file, relative to the spec's folder
+	sha256 string // "": unchecked
+}
+
+func imageOf(v cty.Value) (image, bool) {
+	i := attr(v, "image")
+	return image{source: text(i, "source"), sha256: text(i, "sha256")}, known(i)
+}
+
+func (p *Provider) imagePath(digest string) string { return p.path(imagesDir, digest+imageSuffix) }
+
+// partPath is where an image is copied to for a VM, until it is whole.
+func (p *Provider) partPath(id providers.ID) string { return p.path(imagesDir, key(id)+partSuffix) }
+
+// reservation is a link to the image that a VM is about to be made from: it keeps
+// that until the VM's root disk does.
+func (p *Provider) reservation(id providers.ID) string {
+	return p.path(imagesDir, key(id)+reservedSuffix)
+}
+
+// upload copies the image of a VM into the host's folder, once for all VMs that
+// are made from the same, and reserves it.
+func (j *job) upload(ctx context.Context) (providers.Result, error) {
+	if err := j.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	i, ok := imageOf(j.Want)
+	if !ok {
+		return providers.Result{}, fail(errors.New("it has no image"), "upload %s", j.Name)
+	}
+	if !filepath.IsAbs(i.source) {
+		i.source = filepath.Join(j.settings.Files, i.source)
+	}
+	j.imaging.Lock()
+	defer j.imaging.Unlock()
+	how, err := j.bring(ctx, i)
+	if err != nil {
+		var f *providers.Failure
+		if !errors.As(err, &f) {
+			f = fail(err, "upload %s: copy %s", j.Address, i.source)
+			f.Next = []string{"see that the file can be read", "vmctl apply"}
+		}
+		return providers.Result{}, f
+	}
+	if j.seen != nil {
+		return j.result(ctx, how)
+	}
+	return providers.Result{ID: j.Object, How: how}, nil
+}
+
+func (j *job) bring(ctx context.Context, i image) (providers.How, error) {
+	digest, err := j.copyTo(ctx, io.Discard, i)
+	if err != nil {
+		return "", err
+	}
+	if i.sha256 != "" && digest != i.sha256 {
+		return "", &providers.Failure{
+			Outcome: providers.Failed, Code: "wrong_digest",
+			Seen: []string{i.source + " has the sha256 " + digest},
+			Next: []string{"see that it is the right file, and whole", fmt.Sprintf("or write what it is into the block of %s: sha256 = %q", j.Address, digest)},
+			Err:  fmt.Errorf("upload %s: %s is not what sha256 = %q says", j.Address, i.source, i.sha256),
+		}
+	}
+	if _, err := os.Lstat(j.imagePath(digest)); err == nil {
+		if target, err := os.Readlink(j.reservation(j.Object)); err == nil && target == digest {
+			return providers.AlreadyTrue, nil
+		}
+		j.log(providers.Progress{Text: "the host has its image already"})
+		return providers.Done, j.reserve(digest)
+	}
+	if err := j.copyImage(ctx, i, digest); err != nil {
+		return "", err
+	}
+	return providers.Done, j.reserve(digest)
+}
+
+// copyImage makes a copy that has its name only when it is whole.
+func (j *job) copyImage(ctx context.Context, i image, digest string) error {
+	part := j.partPath(j.Object)
+	if err := os.MkdirAll(filepath.Dir(part), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if j.half() {
+		_, err := f.WriteString("half")
+		return errors.Join(err, f.Close(), j.injected())
+	}
+	copied, err := j.copyTo(ctx, f, i)
+	if err = errors.Join(err, f.Close()); err == nil && copied != digest {
+		err = errors.New("it was changed while it was copied")
+	}
+	if err != nil {
+		return errors.Join(err, remove(part))
+	}
+	return os.Rename(part, j.imagePath(digest))
+}
+
+// copyTo copies an image's content, and returns its digest.
+func (j *job) copyTo(ctx context.Context, w io.Writer, i image) (string, error) {
+	f, err := os.Open(i.source)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(w, sum), reader{ctx, f}); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// reader reads until its context ends.
+type reader struct {
+	ctx context.Context //nolint:containedctx // a reader has no other place for it
+	io.Reader
+}
+
+func (r reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.Reader.Read(p)
+}
+
+func (j *job) reserve(digest string) error {
+	link := j.reservation(j.Object)
+	if err := remove(link); err != nil {
+		return err
+	}
+	return os.Symlink(digest, link)
+}
+
+// reserved is the digest of the image that a VM is to be made from; "": none is.
+func (p *Provider) reserved(id providers.ID) (string, error) {
+	digest, err := os.Readlink(p.reservation(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return digest, err
+}
+
+// dropImages removes what a VM has reserved or half copied, and the images that
+// nothing needs any more.
+func (p *Provider) dropImages(id providers.ID) error {
+	p.imaging.Lock()
+	defer p.imaging.Unlock()
+	if err := errors.Join(remove(p.partPath(id)), remove(p.reservation(id))); err != nil {
+		return err
+	}
+	images, err := p.named(imagesDir, imageSuffix)
+	if err != nil || len(images) == 0 {
+		return err
+	}
+	needed, err := p.needed()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, digest := range images {
+		if !slices.Contains(needed, digest) {
+			errs = append(errs, remove(p.imagePath(digest)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// needed are the images that root disks begin as, or are to.
+func (p *Provider) needed() ([]string, error) {
+	roots, err := p.named(disksDir, rootSuffix)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, name := range roots {
+		h, err := p.readRoot(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, h.Image)
+	}
+	reserved, err := p.named(imagesDir, reservedSuffix)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range reserved {
+		digest, err := os.Readlink(p.path(imagesDir, k+reservedSuffix))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, digest)
+	}
+	return all, nil
+}
