@@ -267,7 +267,7 @@ func diskPure(s *stage) {
 				c.Object, c.Want = nil, cty.NilVal
 			case providers.ReplaceIt:
 				c.ID = "99999999-2222-8333-8444-555555555555"
-			case providers.Update, providers.Import, providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Recover, providers.NoOp:
+			case providers.Update, providers.Import, providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Release, providers.Recover, providers.NoOp:
 			}
 			cache.checkSteps(c)
 		}

@@ -59,7 +59,7 @@ func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
 		if c.Object == nil {
 			s.add(providers.Step{Op: opClear, Phase: providers.PhaseRemove, Object: c.ID, Name: c.Name, Timeout: s.rules.remove})
 		}
-	case providers.Adopt, providers.NoOp:
+	case providers.Adopt, providers.Release, providers.NoOp:
 	default:
 		panic("unknown action " + string(c.Action))
 	}
