@@ -128,7 +128,7 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.Update, because(c.Edits, providers.Refused)
 	case c.Applies == providers.Replace:
 		c.Action, c.Reason = providers.ReplaceIt, because(c.Edits, providers.Replace)
-	case !wantOn && !down:
+	case c.Object.Running != nil && !wantOn && !down:
 		c.Action, c.Reason = providers.Stop, "it runs, and running = false"
 		if !on {
 			c.Reason = "it is " + c.Object.State + ", and running = false"

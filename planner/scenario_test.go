@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ type scene struct {
 	config  *spec.Config
 	state   *state.Snapshot
 	systems map[string]*system // by uri
+	insides map[string]*system // by VM
 	options planner.Options
 }
 
@@ -54,6 +56,9 @@ func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
 	if s.refusal != nil {
 		return nil, s.refusal
 	}
+	if c.Kind != spec.VM {
+		return passive(c), nil
+	}
 	var steps []providers.Step
 	add := func(op string, phase providers.Phase) *providers.Step {
 		step := providers.Step{Op: op, Phase: phase, Address: c.Address, Object: c.ID, Name: c.Name, Class: providers.Contractual}
@@ -74,22 +79,62 @@ func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
 		if c.Object.State == providers.StateEnding {
 			add("stop", providers.PhaseDown)
 		}
-	case providers.Create, providers.Update, providers.Import, providers.Adopt, providers.Forget, providers.Release, providers.Recover, providers.NoOp:
+	case providers.Recover:
+		add("recover", providers.PhaseRecover)
+	case providers.Create, providers.Update, providers.Import, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
+	}
+	held := []providers.Claim(nil)
+	if c.Object != nil {
+		held = c.Object.Holds
 	}
 	if c.Action == providers.ReplaceIt || c.Action == providers.Destroy {
-		add("delete", providers.PhaseRemove).Frees = claims(c.Prior)
+		add("delete", providers.PhaseRemove).Frees = held
 	}
 	if c.Action == providers.ReplaceIt || c.Action == providers.Create {
-		add("define", providers.PhaseMake).Takes = claims(c.Want)
+		add("define", providers.PhaseMake).Takes = wanted(c)
 	} else if c.Action != providers.Destroy && touches(c.Edits) {
 		step := add("redefine", providers.PhaseChange)
-		step.Frees, step.Takes = minus(claims(c.Prior), claims(c.Want)), minus(claims(c.Want), claims(c.Prior))
+		step.Frees, step.Takes = minus(held, wanted(c)), minus(wanted(c), held)
 	}
-	if up && (c.Action == providers.Create || c.Action == providers.ReplaceIt || c.Action == providers.RestartIt || c.Action == providers.Start) {
+	if up && (c.Action == providers.Create || c.Action == providers.ReplaceIt || c.Action == providers.RestartIt || c.Action == providers.Start || c.Action == providers.Recover) {
 		add("start", providers.PhaseUp)
 		add("wait_ssh", providers.PhaseReady)
 	}
 	return steps, nil
+}
+
+// passive gives the sequence of what does not run.
+func passive(c providers.Change) []providers.Step {
+	step := func(op string, phase providers.Phase, id providers.ID) providers.Step {
+		return providers.Step{Op: op, Phase: phase, Address: c.Address, Object: id, Name: c.Name, Class: providers.Contractual}
+	}
+	switch c.Action {
+	case providers.Create:
+		return []providers.Step{step("define", providers.PhaseMake, c.ID)}
+	case providers.Update, providers.Import:
+		return []providers.Step{step("redefine", providers.PhaseChange, c.ID)}
+	case providers.ReplaceIt:
+		define := step("define", providers.PhaseMake, c.ID)
+		define.After = []int{0}
+		return []providers.Step{step("delete", providers.PhaseRemove, c.Object.ID), define}
+	case providers.Destroy:
+		return []providers.Step{step("delete", providers.PhaseRemove, c.ID)}
+	case providers.Release:
+		return []providers.Step{step("release", providers.PhaseRelease, c.ID)}
+	case providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
+	}
+	return nil
+}
+
+// wanted is what a VM holds when it is as wanted.
+func wanted(c providers.Change) []providers.Claim {
+	all := claims(c.Want)
+	for _, a := range slices.SortedFunc(maps.Keys(c.Uses), spec.Address.Compare) {
+		if a.Kind == spec.Disk && strings.Contains(fmt.Sprintf("%#v", c.Want.GetAttr("additional_disk")), strconv.Quote(a.String())) {
+			all = append(all, providers.Claim{Kind: providers.ClaimDisk, Key: string(c.Uses[a].ID)})
+		}
+	}
+	return all
 }
 
 func touches(edits []providers.Edit) bool {
@@ -130,9 +175,14 @@ func testType() providers.Type {
 		Name: "libvirt",
 		Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
 			"running": {Judge: live}, "name": {}, "cpus": {Judge: restart}, "memory": {Judge: restart}, "accel": {},
-			"boot": {Judge: restart}, "boot.cmdline": {Judge: refused}, "port_forward": {Judge: restart}, "ssh": {Judge: live},
+			"additional_disk": {Judge: restart}, "restart_triggers": {Judge: restart}, "boot": {Judge: restart}, "boot.cmdline": {Judge: refused}, "port_forward": {Judge: restart}, "ssh": {Judge: live},
 			"id": {Computed: true}, "address": {Computed: true}, "ssh_port": {Computed: true}, "ports": {Computed: true},
+		}, spec.Disk: {
+			"name": {}, "size": {Judge: live}, "format": {}, "id": {Computed: true}, "path": {Computed: true},
 		}},
+		Inside: &providers.Type{Name: "guest", Kinds: map[spec.Kind]map[string]providers.Attribute{spec.GuestFile: {
+			"vm": {}, "path": {}, "content": {Judge: live},
+		}}},
 		System: func(_ string, attrs cty.Value) cty.Value {
 			return cty.ObjectVal(map[string]cty.Value{"uri": attrs.GetAttr("uri")})
 		},
@@ -175,12 +225,16 @@ func after(t *testing.T, applied string) *scene {
 		state: &state.Snapshot{
 			Format: state.Format, ID: project.ID, Project: project.Name, Serial: 7, Records: map[spec.Address]state.Record{},
 		},
-		systems: map[string]*system{},
+		systems: map[string]*system{}, insides: map[string]*system{},
 		options: planner.Options{Types: map[string]providers.Type{"libvirt": testType()}, Project: project},
 	}
 	s.config = load(t, applied)
 	for i, r := range s.config.Resources {
 		id := planner.ObjectID(project, r.Address, 0)
+		if r.Address.Kind != spec.VM {
+			s.put(r, id)
+			continue
+		}
 		running := r.Want.GetAttr("running").True()
 		shown := map[string]cty.Value{
 			"cpus": r.Want.GetAttr("cpus"), "memory": r.Want.GetAttr("memory"), "id": cty.StringVal(string(id)),
@@ -201,11 +255,45 @@ func after(t *testing.T, applied string) *scene {
 			State:       map[bool]string{true: providers.StateRunning, false: providers.StateOff}[running],
 			Owner:       &providers.Mark{ID: project.ID, Project: project.Name, Address: r.Address, Of: id, Generation: 1},
 			Attrs:       cty.ObjectVal(shown),
-			Holds:       claims(r.Want),
+			Holds:       wanted(providers.Change{Want: r.Want, Uses: usedBy(r)}),
 			Fingerprint: "as applied",
 		})
 	}
 	return s
+}
+
+// put lets something that does not run be as if it had been applied.
+func (s *scene) put(r spec.Resource, id providers.ID) {
+	settings := testType().Resolve(s.provider(r.Provider))
+	sys := s.system(settings.GetAttr("uri").AsString())
+	if (r.Inside != spec.Address{}) {
+		sys = s.inside(r.Inside.String())
+	}
+	name := planner.ObjectName(project, r.Address)
+	s.state.Records[r.Address] = state.Record{
+		Kind: r.Address.Kind, Provider: r.Provider, Settings: settings, ID: string(id), Name: name, Inside: r.Inside,
+		Generation: 1, Values: r.Want, Policy: r.Policy, Uses: r.Uses,
+	}
+	sys.inventory.Objects = append(sys.inventory.Objects, providers.Object{
+		Kind: r.Address.Kind, ID: id, Name: name, Attrs: r.Want, Fingerprint: "as applied",
+		Owner: &providers.Mark{ID: project.ID, Project: project.Name, Address: r.Address, Of: id, Generation: 1},
+	})
+}
+
+// usedBy is what a resource finds at what it uses, as first applied.
+func usedBy(r spec.Resource) map[spec.Address]providers.Used {
+	uses := map[spec.Address]providers.Used{}
+	for _, a := range r.Uses {
+		uses[a] = providers.Used{Kind: a.Kind, ID: planner.ObjectID(project, a, 0)}
+	}
+	return uses
+}
+
+func (s *scene) inside(vm string) *system {
+	if s.insides[vm] == nil {
+		s.insides[vm] = &system{}
+	}
+	return s.insides[vm]
 }
 
 func (s *scene) provider(ref spec.ProviderRef) cty.Value {
@@ -226,16 +314,18 @@ func (s *scene) system(uri string) *system {
 }
 
 // object is what the world shows of vm.a.
-func (s *scene) object() *providers.Object {
+func (s *scene) object() *providers.Object { return s.objectOf("vm.a") }
+
+func (s *scene) objectOf(address string) *providers.Object {
 	s.t.Helper()
 	for _, sys := range s.systems {
 		for i := range sys.inventory.Objects {
-			if o := &sys.inventory.Objects[i]; o.Owner != nil && o.Owner.Address.String() == "vm.a" {
+			if o := &sys.inventory.Objects[i]; o.Owner != nil && o.Owner.Address.String() == address {
 				return o
 			}
 		}
 	}
-	s.t.Fatal("no object of vm.a")
+	s.t.Fatalf("no object of %s", address)
 	return nil
 }
 
@@ -258,6 +348,9 @@ func (s *scene) interrupt(address, op string) {
 }
 
 func (s *scene) open(_ context.Context, o planner.Opening) (providers.Provider, error) {
+	if o.Via != nil {
+		return s.inside(o.Inside.String()), nil
+	}
 	return s.system(o.Attrs.GetAttr("uri").AsString()), nil
 }
 
@@ -295,6 +388,9 @@ func text(p *planner.Plan) string {
 	}
 	for _, f := range p.Findings {
 		fmt.Fprintf(&b, "found %s %s: %s\n", f.Kind, f.Address, strings.Join(f.Evidence, "; "))
+	}
+	for _, d := range p.Deferred {
+		fmt.Fprintf(&b, "deferred %s until %s is ready\n", d.Address, d.Until)
 	}
 	for _, s := range p.Steps {
 		fmt.Fprintf(&b, "%d %s %s", s.ID, s.Op, s.Address)
