@@ -67,7 +67,39 @@ func (l *lab) world() *providertest.World {
 		Kill:   func(o providers.Object) { l.End(string(o.ID)) },
 		Deafen: func(w *providertest.World) { l.Deaf, w.Policy = true, deafened(w.Policy) },
 		Blind:  func(o providers.Object) { l.Unreadable[o.Name] = errors.New("the disk of libvirt is broken") },
+		Disks:  l.disks(),
 	}
+}
+
+const poolName = "vmctl-lab-" + lineage
+
+// disks joins the demands on disks.
+func (l *lab) disks() providertest.Disks {
+	file := func(o providers.Object) string { return filepath.Base(o.Attrs.GetAttr("path").AsString()) }
+	return providertest.Disks{
+		Want: disk(8<<20, "qcow2"), Policy: policy(nil),
+		Foreign: func(name string) (string, func() string) {
+			l.PutPool(poolName, libvirt.FakePool{Type: "dir", Path: filepath.Join(l.settings.Dir, "pool"), Active: true})
+			l.PutVolume(poolName, libvirt.FakeVolume{Name: name + ".qcow2", Format: "qcow2", Capacity: 8 << 20})
+			return poolName + "/" + name + ".qcow2", func() string { return l.Contents() + string(l.Volume(poolName, name+".qcow2")) }
+		},
+		Attach: func(vm string, o providers.Object) {
+			l.Put(otherID, func(d *libvirt.FakeDomain) {
+				d.Name, d.Configured = vm, "<domain type='qemu'><name>"+vm+"</name><uuid>"+otherID+"</uuid><devices><disk type='file' device='disk'><source file='"+
+					o.Attrs.GetAttr("path").AsString()+"'/><target dev='vda' bus='virtio'/></disk></devices></domain>"
+			})
+		},
+		Fill:   func(o providers.Object) { l.PutFile(poolName, file(o), []byte("filled")) },
+		Filled: func(o providers.Object) bool { return string(l.Volume(poolName, file(o))) == "filled" },
+		Halve:  func(o providers.Object) { l.DropVolume(poolName, file(o)) },
+	}
+}
+
+// disk is what a spec wants of a disk.
+func disk(size int64, format string) cty.Value {
+	return cty.ObjectVal(map[string]cty.Value{
+		"name": null, "size": cty.NumberIntVal(size), "format": cty.StringVal(format), "fs_type": null,
+	})
 }
 
 var none = cty.ListValEmpty(forwards("auto").Type().ElementType())

@@ -16,6 +16,7 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, err
 	}
 	how, pools := providers.AlreadyGone, j.candidatePools()
+	var keep, evidence []string
 	var err error
 	if j.seen != nil {
 		if err := j.expected(); err != nil {
@@ -40,8 +41,15 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 			return providers.Result{}, fail(errors.Join(errors.New("it is still there"), err), "delete %s", j.Name)
 		}
 		how = providers.Done
+		if d := j.seen.configured; d.isForeign() { // its log and its disks are not vmctl's
+			keep = append(keep, d.ConsoleLog)
+			if left := j.diskFiles(); len(left) > 0 {
+				evidence = append(evidence, "its disks stay: "+strings.Join(left, ", "))
+			}
+		}
 	}
-	evidence, err := j.removeFiles(ctx, pools)
+	removed, err := j.removeFiles(ctx, pools, keep...)
+	evidence = append(evidence, removed...)
 	if err = errors.Join(err, j.forgetKeys(j.Name)); err != nil {
 		return providers.Result{}, fail(err, "tidy up after %s, which is deleted", j.Name)
 	}
@@ -49,13 +57,13 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 }
 
 // removeFiles removes the volumes of a domain that does not exist, and the pool
-// that vmctl made if it is empty then.
-func (j *job) removeFiles(ctx context.Context, pools []string) ([]string, error) {
+// that vmctl made if it is empty then. What keep lists stays.
+func (j *job) removeFiles(ctx context.Context, pools []string, keep ...string) ([]string, error) {
 	j.storage.Lock()
 	defer j.storage.Unlock()
 	var evidence []string
 	for _, name := range pools {
-		removed, err := j.removeVolumes(ctx, name, nil)
+		removed, err := j.removeVolumes(ctx, name, keep)
 		if err != nil {
 			return nil, err
 		}

@@ -25,8 +25,8 @@ func (s *sequence) detach() {
 	if o.State == providers.StateOff {
 		step.Frees = going
 	}
-	s.addOld(step)
-	s.steps[len(s.steps)-1].Args = map[string]string{argDisks: strings.Join(ids, "\n")}
+	step.Object, step.Name, step.Args = o.ID, o.Name, map[string]string{argDisks: strings.Join(ids, "\n")}
+	s.add(step)
 }
 
 // lettingGo are the claims that taking the domain down frees: its next start has them

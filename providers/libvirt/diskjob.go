@@ -83,7 +83,7 @@ func (d *diskJob) mine() error {
 	}
 	m := d.disk.mark
 	switch {
-	case m == nil && d.Prior != cty.NilVal && d.disk.id() == d.Object: // named by the record, or to be imported
+	case m == nil && d.known() && d.disk.id() == d.Object:
 		return nil
 	case m != nil && !d.disk.copy && m.ID == d.settings.Project.Lineage() && d.Bears(m.Address):
 		return nil

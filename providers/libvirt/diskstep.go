@@ -57,7 +57,7 @@ func (s *diskSequence) read() error {
 }
 
 func (s *diskSequence) add(step providers.Step) {
-	step.Address, step.Class = s.change.Address, providers.Contractual
+	step.Address, step.Class, step.Args = s.change.Address, providers.Contractual, argsOf(s.change, step.Args)
 	if step.Risk == "" {
 		step.Risk = providers.NoRisk
 	}

@@ -120,10 +120,14 @@ func (j *job) mine() error {
 // where somebody took that away, by the UUID of the record.
 func (j *job) owns(s sight) bool {
 	if s.owner() == nil {
-		return j.Prior != cty.NilVal && s.UUID == string(j.Object)
+		return j.known() && s.UUID == string(j.Object)
 	}
 	return j.Bears(s.owner().Address) && s.oursFor(j.settings.Project, s.owner().Address)
 }
+
+// known reports whether an object without a mark may be the step's: its record says
+// so, or the step takes it over.
+func (j *job) known() bool { return j.Prior != cty.NilVal || j.Args[argTake] != "" }
 
 // expected fails unless the domain is just as the plan, or the step before,
 // left it.

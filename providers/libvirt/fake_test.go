@@ -366,7 +366,11 @@ func (f *Fake) Start(_ context.Context, uuid string) error {
 		f.SSH[d.Name] = f.Booting(d.Name)
 	}
 	var held []forward
-	for _, h := range append([]forward{*desc.SSH}, desc.Forwards...) {
+	all := desc.Forwards
+	if desc.SSH != nil {
+		all = append([]forward{*desc.SSH}, all...)
+	}
+	for _, h := range all {
 		if slices.Contains(f.Taken, h.Host) {
 			return ErrLibvirt("internal error: process exited while connecting to monitor: qemu-system-x86_64: -netdev user: " +
 				"Could not set up host forwarding rule '" + h.hostfwd() + "'")

@@ -173,7 +173,10 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 	if moved {
 		setAccel(d, map[string]string{accelKVM: typeKVM, accelTCG: typeTCG}[j.want.Accel])
 	}
-	if booted && d.OS != nil {
+	if booted {
+		if d.OS == nil {
+			d.OS = &libvirtxml.DomainOS{}
+		}
 		d.OS.Kernel, d.OS.Initrd, d.OS.Cmdline = boot.Kernel, boot.Initrd, ""
 		if j.want.Boot != nil {
 			d.OS.Cmdline = j.want.Boot.Cmdline

@@ -97,8 +97,8 @@ func vm(changes map[string]cty.Value) cty.Value {
 			"initrd": cty.StringVal("initrd.gz"), "initrd_sha256": digestOf("ramdisk"),
 			"cmdline": cty.StringVal("console=ttyS0 quiet"),
 		}),
-		"port_forward": forwards("auto"),
-		"ssh":          cty.ObjectVal(map[string]cty.Value{"user": cty.StringVal("root"), "identity": null, "host_key": cty.StringVal("pin")}),
+		"port_forward": forwards("auto"), "additional_disk": additional(),
+		"ssh": cty.ObjectVal(map[string]cty.Value{"user": cty.StringVal("root"), "identity": null, "host_key": cty.StringVal("pin")}),
 	}
 	maps.Copy(m, changes)
 	return cty.ObjectVal(m)
@@ -111,6 +111,19 @@ func forwards(hosts ...string) cty.Value {
 			"guest": cty.NumberIntVal(int64(8080 + i)), "host": cty.StringVal(host),
 			"host_ip": cty.StringVal("127.0.0.1"), "protocol": cty.StringVal("tcp"),
 		}))
+	}
+	return cty.ListVal(all)
+}
+
+// additional are the disks of a vm.
+func additional(names ...string) cty.Value {
+	shape := cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String})
+	var all []cty.Value
+	for _, name := range names {
+		all = append(all, cty.ObjectVal(map[string]cty.Value{"disk": cty.StringVal("disk." + name), "mount_point": null}))
+	}
+	if len(all) == 0 {
+		return cty.ListValEmpty(shape)
 	}
 	return cty.ListVal(all)
 }

@@ -42,7 +42,7 @@ func (p *Provider) rack(ctx context.Context, c connection, q providers.Query) ra
 			r.paths[[2]string{s.Name, name}] = pathIn(s.pool, name)
 		}
 		for _, name := range s.disks() {
-			p.put(ctx, c, &r, spot{s, name}, asking(q, s, name), taken)
+			p.put(ctx, c, &r, spot{s, name}, p.asking(q, s, name), taken)
 		}
 	}
 	for _, k := range q.Known {
@@ -69,15 +69,15 @@ func (s *shelf) disks() []string {
 	return slices.Compact(all)
 }
 
-// asking is what is known of a volume by its path, its name, or the name under which
-// it is to be imported.
-func asking(q providers.Query, s *shelf, volume string) []providers.Known {
-	at := pathIn(s.pool, volume)
+// asking is what is known of a volume by its path, by the name under which it is to be
+// imported, or, where a disk of the spec would be made, by its name.
+func (p *Provider) asking(q providers.Query, s *shelf, volume string) []providers.Known {
+	at, own := pathIn(s.pool, volume), p.candidatePools()
 	return slices.DeleteFunc(slices.Clone(q.Known), func(k providers.Known) bool {
 		if k.Kind != spec.Disk {
 			return true
 		}
-		byName := k.Name != "" && (volume == volumeOf(k.Name, formatQCOW2) || volume == volumeOf(k.Name, formatRaw) || volume == k.Name)
+		byName := k.Name != "" && slices.Contains(own, s.Name) && (volume == volumeOf(k.Name, formatQCOW2) || volume == volumeOf(k.Name, formatRaw) || volume == k.Name)
 		return string(k.ID) != at && !byName && !imports(k, s, volume)
 	})
 }

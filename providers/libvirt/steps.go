@@ -3,6 +3,7 @@ package libvirt
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,28 @@ const (
 	argNextName = "name"
 	argNextID   = "id"
 )
+
+// argTake is the argument of every step of a change that gives an object its first
+// mark: it is ours from then on, and may be acted on before.
+const (
+	argTake = "take"
+	taken   = "unmarked"
+)
+
+// takes reports whether a change takes over an object that nobody has marked.
+func takes(c providers.Change) bool {
+	return c.Object != nil && c.Object.Owner == nil && slices.ContainsFunc(c.Edits, func(e providers.Edit) bool { return e.Path == "mark" })
+}
+
+// argsOf are the arguments of a step of a change.
+func argsOf(c providers.Change, args map[string]string) map[string]string {
+	if !takes(c) {
+		return args
+	}
+	all := map[string]string{argTake: taken}
+	maps.Copy(all, args)
+	return all
+}
 
 // argDisks is the argument of opDetach: the IDs of the disks, a line each.
 const argDisks = "disks"
@@ -133,7 +156,7 @@ func (s *sequence) makes() bool {
 }
 
 func (s *sequence) add(step providers.Step) {
-	step.Address = s.change.Address
+	step.Address, step.Args = s.change.Address, argsOf(s.change, step.Args)
 	if step.Class == "" {
 		step.Class = providers.Contractual
 	}
