@@ -78,7 +78,57 @@ func (h *house) world() *providertest.World {
 		Blind: func(o providers.Object) {
 			h.virsh("metadata", o.Name, "--uri", "urn:somebody", "--key", "some", "--set", "<ȡ/>", "--config")
 		},
+		Disks: h.disks(v),
 	}
+}
+
+// disks joins the demands on disks.
+func (h *house) disks(v *vm) providertest.Disks {
+	own := "vmctl-" + h.settings.Project.Name + "-" + h.settings.Project.ID
+	folder := filepath.Join(h.settings.Dir, "pool")
+	path := func(o providers.Object) string { return o.Attrs.GetAttr("path").AsString() }
+	return providertest.Disks{
+		Want: cty.ObjectVal(map[string]cty.Value{
+			"name": cty.NullVal(cty.String), "size": cty.NumberIntVal(8 << 20), "format": cty.StringVal("qcow2"), "fs_type": cty.NullVal(cty.String),
+		}),
+		Policy: cty.ObjectVal(v.policy),
+		Foreign: func(name string) (string, func() string) {
+			if err := os.MkdirAll(folder, 0o700); err != nil {
+				h.t.Fatal(err)
+			}
+			h.virsh("pool-define-as", own, "dir", "--target", folder)
+			h.virsh("pool-start", own)
+			h.virsh("vol-create-as", own, name+".qcow2", "8MiB", "--format", "qcow2")
+			return filepath.Join(folder, name+".qcow2"), func() string { return strings.Join(h.traces(), "\n") }
+		},
+		Attach: func(vm string, o providers.Object) {
+			h.define("<domain type='qemu'><name>" + vm + "</name><memory unit='MiB'>64</memory><vcpu>1</vcpu><os><type>hvm</type></os><devices>" +
+				"<disk type='file' device='disk'><driver name='qemu' type='qcow2'/><source file='" + path(o) + "'/><target dev='vda' bus='virtio'/></disk></devices></domain>")
+			h.t.Cleanup(func() { h.virsh("undefine", vm) })
+		},
+		Fill:   func(o providers.Object) { h.qemuIO("write -P 0x76 512k 4k", path(o)) },
+		Filled: func(o providers.Object) bool { return h.qemuIO("read -P 0x76 512k 4k", path(o)) },
+		Halve: func(o providers.Object) {
+			if err := os.Remove(path(o)); err != nil {
+				h.t.Fatal(err)
+			}
+		},
+	}
+}
+
+// qemuIO reads or writes a disk that may be in use, as its guest would, and reports
+// whether it holds the pattern.
+func (h *house) qemuIO(command, path string) bool {
+	h.t.Helper()
+	args := []string{"-f", "qcow2", "-c", command, path}
+	if strings.HasPrefix(command, "read") { // of what may be in use
+		args = append([]string{"-r", "-U"}, args...)
+	}
+	out, err := exec.Command("qemu-io", args...).CombinedOutput()
+	if err != nil && !strings.Contains(string(out), "Pattern verification failed") {
+		h.t.Fatalf("qemu-io %s: %v: %s", path, err, out)
+	}
+	return err == nil && !strings.Contains(string(out), "Pattern verification failed")
 }
 
 // foreign defines a domain as somebody else would.

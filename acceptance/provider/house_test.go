@@ -85,7 +85,7 @@ func (h *house) vm(name string) *vm {
 		want: map[string]cty.Value{
 			"name": cty.NullVal(cty.String), "running": cty.True, "cpus": cty.NumberIntVal(1),
 			"memory": cty.NumberIntVal(256 << 20), "accel": cty.StringVal("auto"), "boot": cty.ObjectVal(boot),
-			"port_forward": forwards("auto"),
+			"port_forward": forwards("auto"), "additional_disk": noDisks,
 			"ssh": cty.ObjectVal(map[string]cty.Value{
 				"user": cty.StringVal("root"), "identity": cty.NullVal(cty.String), "host_key": cty.StringVal("pin"),
 			}),
@@ -97,6 +97,8 @@ func (h *house) vm(name string) *vm {
 		values: cty.NilVal,
 	}
 }
+
+var noDisks = cty.ListValEmpty(cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String}))
 
 func forwards(host string) cty.Value {
 	return cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{

@@ -26,7 +26,7 @@ func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
 		s.delete()
 	case providers.Update, providers.Import, providers.RestartIt, providers.Recover, providers.Start, providers.Stop:
 		s.alter()
-	case providers.Adopt, providers.NoOp:
+	case providers.Adopt, providers.Release, providers.NoOp:
 	default:
 		panic("unknown action " + string(c.Action))
 	}
