@@ -1,0 +1,214 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// Found is an object that exists, and for which a block is to be written.
+type Found struct {
+	To       Address     // that it gets; without a key
+	ID       string      // by which an import finds it
+	Provider ProviderRef // zero, or the built-in one: the block names none
+	// Attrs is what the object shows, by the names of the spec and as Resource.Want
+	// has it: sizes are numbers of bytes, references are addresses as text. Nothing,
+	// null, unknown and sensitive values are left out of the block, as is what the
+	// system computes.
+	Attrs cty.Value
+}
+
+// Generate writes the block of an object with an import block before it, formatted.
+// What has its default is left out: loaded, the block wants what the object shows.
+// An attribute that no block could say, and a required one that is not shown, are
+// errors that name it; all of them are found.
+func Generate(f Found) ([]byte, error) {
+	shape, ok := resourceShapes[f.To.Kind]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("write a block for %s: there is no kind of resource %q", f.To, f.To.Kind)
+	case f.To.Key != "":
+		return nil, fmt.Errorf("write a block for %s: it is an instance of a for_each, whose block only you can write", f.To)
+	case strings.TrimSpace(f.ID) == "":
+		return nil, fmt.Errorf("write a block for %s: the object to import has no id", f.To)
+	}
+	g := &generator{}
+	file := hclwrite.NewEmptyFile()
+	imports := file.Body().AppendNewBlock(importShape.Name, nil).Body()
+	imports.SetAttributeTraversal("to", f.To.traversal())
+	imports.SetAttributeValue("id", cty.StringVal(f.ID))
+	file.Body().AppendNewline()
+	body := file.Body().AppendNewBlock(shape.Name, []string{f.To.Name}).Body()
+	if _, has := shape.attr("provider"); has && f.Provider != (ProviderRef{}) && f.Provider != builtIn() {
+		body.SetAttributeTraversal("provider", f.Provider.traversal())
+	}
+	g.block(body, shape, f.Attrs, "")
+	if err := errors.Join(g.errs...); err != nil {
+		return nil, fmt.Errorf("write a block for %s: %w", f.To, err)
+	}
+	return file.Bytes(), nil
+}
+
+// generator writes what attributes and blocks hold.
+type generator struct{ errs []error }
+
+func (g *generator) fail(path, format string, args ...any) {
+	g.errs = append(g.errs, fmt.Errorf("`%s` "+format, append([]any{path}, args...)...))
+}
+
+// block writes the parts of a block that say something; it is false where none does.
+func (g *generator) block(body *hclwrite.Body, shape Block, v cty.Value, path string) bool {
+	wrote := false
+	for _, a := range shape.Attrs {
+		if a.Meta || a.Computed || a.Derived || a.Own {
+			continue
+		}
+		wrote = g.attribute(body, a, partOf(v, a.Name), joinPath(path, a.Name)) || wrote
+	}
+	for _, nested := range shape.Blocks {
+		wrote = g.nested(body, nested, v, joinPath(path, nested.Name)) || wrote
+	}
+	return wrote
+}
+
+func (g *generator) attribute(body *hclwrite.Body, a Attr, v cty.Value, path string) bool {
+	if v == cty.NilVal {
+		if a.Required {
+			g.fail(path, "is not shown, and a block needs it")
+		}
+		return false
+	}
+	value, err := convert.Convert(v, a.Type)
+	if err != nil {
+		g.fail(path, "is %s, and must be %s", aType(v.Type()), wanting(a))
+		return false
+	}
+	if a.Default != cty.NilVal && value.RawEquals(a.Default) {
+		return false
+	}
+	tokens, problem := written(a, value)
+	if problem != "" {
+		g.fail(path, "%s", strings.TrimSuffix(problem, "."))
+		return false
+	}
+	body.SetAttributeRaw(a.Name, tokens)
+	return true
+}
+
+// written is how a block says a canonical value, or why it cannot: the rest of a
+// sentence that begins with the attribute.
+func written(a Attr, v cty.Value) (hclwrite.Tokens, string) {
+	if a.Refers != "" {
+		to, err := ParseAddress(v.AsString())
+		if err != nil || to.Kind != a.Refers {
+			return nil, fmt.Sprintf("is %q, which is no address of a %s", shorten(v.AsString()), a.Refers)
+		}
+		return hclwrite.TokensForTraversal(to.traversal()), ""
+	}
+	if a.Form == Paths {
+		return pathTokens(v), ""
+	}
+	said := exported.value(a, v)
+	again, problem := canonical(a, said)
+	switch {
+	case problem != "":
+		return nil, problem
+	case !again.RawEquals(v):
+		return nil, fmt.Sprintf("is %s, which a block cannot say", FormatValue("", "", v))
+	}
+	return hclwrite.TokensForValue(said), ""
+}
+
+func pathTokens(v cty.Value) hclwrite.Tokens {
+	var items []hclwrite.Tokens
+	for _, path := range v.AsValueSlice() {
+		if path.AsString() == allPaths {
+			return hclwrite.TokensForIdentifier(allPaths)
+		}
+		items = append(items, hclwrite.TokensForIdentifier(path.AsString()))
+	}
+	return hclwrite.TokensForTuple(items)
+}
+
+// nested writes the blocks of one name.
+func (g *generator) nested(body *hclwrite.Body, shape Block, in cty.Value, path string) bool {
+	v := partOf(in, shape.Name)
+	if v == cty.NilVal {
+		return false
+	}
+	if shape.Repeated {
+		if !v.CanIterateElements() {
+			g.fail(path, "is %s, and must be a list", aType(v.Type()))
+			return false
+		}
+		for i, item := range v.AsValueSlice() {
+			inner := hclwrite.NewBlock(shape.Name, nil)
+			g.block(inner.Body(), shape, item, fmt.Sprintf("%s[%d]", path, i))
+			appendBlock(body, inner)
+		}
+		return v.LengthInt() > 0
+	}
+	inner := hclwrite.NewBlock(shape.Name, nil)
+	wrote := g.block(inner.Body(), shape, v, path)
+	filled := shape.With != "" && partOf(in, shape.With) != cty.NilVal
+	switch short := inner.Body().GetAttribute(shape.Short); {
+	case !wrote && (!shape.Optional || filled):
+		return false
+	case short != nil && len(inner.Body().Attributes()) == 1 && len(inner.Body().Blocks()) == 0:
+		body.SetAttributeRaw(shape.Name, short.Expr().BuildTokens(nil))
+	default:
+		appendBlock(body, inner)
+	}
+	return true
+}
+
+// appendBlock adds a block, after an empty line where something is before it.
+func appendBlock(body *hclwrite.Body, b *hclwrite.Block) {
+	if len(body.Attributes())+len(body.Blocks()) > 0 {
+		body.AppendNewline()
+	}
+	body.AppendBlock(b)
+}
+
+// partOf is a part of an object that a block can say; NilVal: there is none.
+func partOf(v cty.Value, name string) cty.Value {
+	if v == cty.NilVal || v.IsMarked() || !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return cty.NilVal
+	}
+	part := v.GetAttr(name)
+	if part.IsMarked() || !part.IsKnown() || part.IsNull() || part.Type().IsMapType() && (part.ContainsMarked() || !part.IsWhollyKnown()) {
+		return cty.NilVal
+	}
+	return part
+}
+
+func joinPath(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// traversal is how references write a.
+func (a Address) traversal() hcl.Traversal {
+	return withKey(hcl.Traversal{hcl.TraverseRoot{Name: string(a.Kind)}, hcl.TraverseAttr{Name: a.Name}}, a.Key)
+}
+
+// traversal is how references write r.
+func (r ProviderRef) traversal() hcl.Traversal {
+	return withKey(hcl.Traversal{
+		hcl.TraverseRoot{Name: "provider"}, hcl.TraverseAttr{Name: r.Type}, hcl.TraverseAttr{Name: r.Name},
+	}, r.Key)
+}
+
+func withKey(t hcl.Traversal, key string) hcl.Traversal {
+	if key == "" {
+		return t
+	}
+	return append(t, hcl.TraverseIndex{Key: cty.StringVal(key)})
+}
