@@ -170,7 +170,7 @@ func TestGenerateRefuses(t *testing.T) {
 		"write a block for vm.a: `additional_disk[0].disk` is \"vm.b\", which is no address of a disk": attrs(map[string]cty.Value{"additional_disk": cty.TupleVal([]cty.Value{
 			cty.ObjectVal(map[string]cty.Value{"disk": cty.StringVal("vm.b")}),
 		})}),
-		"write a block for vm.a: `port_forward[0].host_ip` is \"::01\", which a block cannot say": attrs(map[string]cty.Value{"port_forward": cty.TupleVal([]cty.Value{
+		"write a block for vm.a: `port_forward[0].host_ip` is ::01, which a block cannot say": attrs(map[string]cty.Value{"port_forward": cty.TupleVal([]cty.Value{
 			cty.ObjectVal(map[string]cty.Value{"guest": cty.NumberIntVal(1), "host_ip": cty.StringVal("::01")}),
 		})}),
 		"write a block for vm.a: `cpus` is 0; it must be from 1 to 4096\n`boot.kernel` is not shown, and a block needs it": attrs(map[string]cty.Value{
