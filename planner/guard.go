@@ -58,6 +58,8 @@ func ceilingOf(kind spec.Kind, policy cty.Value, path string) providers.Applies 
 		return providers.Restart
 	case spec.Disk:
 		return providers.Live
+	case spec.GuestFile:
+		return providers.Replace
 	default:
 		return providers.Replace
 	}
@@ -159,7 +161,7 @@ func (d *differ) outdated(c *Change) bool {
 			continue
 		}
 		v, want := attribute(r.Values, name), kept.GetAttr(name)
-		if v == cty.NilVal && unsaid(c.Kind, name, want) { // the record is of a build that had no such attribute
+		if v == cty.NilVal && same(nothing(want.Type()), want) { // the record is of a build that had no such attribute
 			continue
 		}
 		if v == cty.NilVal || !same(v, want) {

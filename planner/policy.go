@@ -32,26 +32,6 @@ func filled(kind spec.Kind, path string, recorded, wanted cty.Value) cty.Value {
 	return recorded
 }
 
-// unsaid reports whether a value is what an attribute has that no block mentions:
-// a record of a build that had no such attribute stands for it.
-func unsaid(kind spec.Kind, path string, v cty.Value) bool {
-	switch {
-	case !v.IsKnown():
-		return false
-	case v.IsNull() || isDefault(kind, path, v):
-		return true
-	case isObject(v):
-		for _, name := range attributeNames(v) {
-			if !unsaid(kind, join(path, name), v.GetAttr(name)) {
-				return false
-			}
-		}
-		return true
-	default:
-		return v.CanIterateElements() && v.LengthInt() == 0
-	}
-}
-
 func isDefault(kind spec.Kind, path string, v cty.Value) bool {
 	a, ok := spec.AttrAt(kind, path)
 	return ok && a.Default != cty.NilVal && same(a.Default, v)

@@ -37,7 +37,7 @@ func Generate(f Found) ([]byte, error) {
 	case strings.TrimSpace(f.ID) == "":
 		return nil, fmt.Errorf("write a block for %s: the object to import has no id", f.To)
 	}
-	g := &generator{}
+	g := &generator{kind: f.To.Kind}
 	file := hclwrite.NewEmptyFile()
 	imports := file.Body().AppendNewBlock(importShape.Name, nil).Body()
 	imports.SetAttributeTraversal("to", f.To.traversal())
@@ -55,7 +55,10 @@ func Generate(f Found) ([]byte, error) {
 }
 
 // generator writes what attributes and blocks hold.
-type generator struct{ errs []error }
+type generator struct {
+	kind Kind
+	errs []error
+}
 
 func (g *generator) fail(path, format string, args ...any) {
 	g.errs = append(g.errs, fmt.Errorf("`%s` "+format, append([]any{path}, args...)...))
@@ -91,7 +94,7 @@ func (g *generator) attribute(body *hclwrite.Body, a Attr, v cty.Value, path str
 	if a.Default != cty.NilVal && value.RawEquals(a.Default) {
 		return false
 	}
-	tokens, problem := written(a, value)
+	tokens, problem := g.written(a, value)
 	if problem != "" {
 		g.fail(path, "%s", strings.TrimSuffix(problem, "."))
 		return false
@@ -102,7 +105,7 @@ func (g *generator) attribute(body *hclwrite.Body, a Attr, v cty.Value, path str
 
 // written is how a block says a canonical value, or why it cannot: the rest of a
 // sentence that begins with the attribute.
-func written(a Attr, v cty.Value) (hclwrite.Tokens, string) {
+func (g *generator) written(a Attr, v cty.Value) (hclwrite.Tokens, string) {
 	if a.Refers != "" {
 		to, err := ParseAddress(v.AsString())
 		if err != nil || to.Kind != a.Refers {
@@ -111,7 +114,7 @@ func written(a Attr, v cty.Value) (hclwrite.Tokens, string) {
 		return hclwrite.TokensForTraversal(to.traversal()), ""
 	}
 	if a.Form == Paths {
-		return pathTokens(v), ""
+		return pathTokens(g.kind, v), ""
 	}
 	said := exported.value(a, v)
 	again, problem := canonical(a, said)
@@ -124,11 +127,14 @@ func written(a Attr, v cty.Value) (hclwrite.Tokens, string) {
 	return hclwrite.TokensForValue(said), ""
 }
 
-func pathTokens(v cty.Value) hclwrite.Tokens {
+func pathTokens(kind Kind, v cty.Value) hclwrite.Tokens {
 	var items []hclwrite.Tokens
 	for _, path := range v.AsValueSlice() {
 		if path.AsString() == allPaths {
 			return hclwrite.TokensForIdentifier(allPaths)
+		}
+		if a, _ := AttrAt(kind, path.AsString()); a.Derived {
+			continue
 		}
 		items = append(items, hclwrite.TokensForIdentifier(path.AsString()))
 	}

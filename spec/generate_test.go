@@ -35,7 +35,7 @@ func debian() cty.Value {
 		"cloud_init":       cty.ObjectVal(map[string]cty.Value{"user_data": cty.StringVal("secret").Mark("sensitive")}),
 		"restart_triggers": cty.MapVal(map[string]cty.Value{"a": cty.UnknownVal(cty.String)}),
 		"lifecycle": cty.ObjectVal(map[string]cty.Value{
-			"ignore_changes": cty.ListVal([]cty.Value{cty.StringVal("boot.cmdline"), cty.StringVal("memory")}),
+			"ignore_changes": cty.ListVal([]cty.Value{cty.StringVal("boot.kernel"), cty.StringVal("boot.kernel_sha256"), cty.StringVal("memory")}),
 		}),
 	})
 }
@@ -73,7 +73,7 @@ vm "scratch" {
   }
 
   lifecycle {
-    ignore_changes = [boot.cmdline, memory]
+    ignore_changes = [boot.kernel, memory]
   }
 }
 `,

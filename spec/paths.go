@@ -39,12 +39,32 @@ func (d *decoder) paths(expr hclsyntax.Expression, p place) cty.Value {
 	if len(names) < len(items) {
 		return unknown
 	}
+	for _, name := range slices.Clone(names) {
+		names = append(names, d.derivedFrom(name)...)
+	}
 	slices.Sort(names)
 	var values []cty.Value
 	for _, name := range slices.Compact(names) {
 		values = append(values, cty.StringVal(name))
 	}
 	return listOf(cty.String, values)
+}
+
+// derivedFrom lists the digests of the attribute at a path: who ignores a file
+// ignores its content.
+func (d *decoder) derivedFrom(path string) []string {
+	shape, prefix := d.shape, ""
+	if at := strings.LastIndexByte(path, '.'); at >= 0 {
+		shape, _ = shape.block(path[:at])
+		prefix = path[:at+1]
+	}
+	var all []string
+	for _, a := range shape.Attrs {
+		if a.Derived && prefix+a.DigestOf == path {
+			all = append(all, prefix+a.Name)
+		}
+	}
+	return all
 }
 
 // pathIn reads one attribute's name, or says what is wrong with it.
