@@ -3,6 +3,7 @@ package view_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"vmctl/cmd/internal/view"
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/spec"
 	"vmctl/state"
 )
 
@@ -105,6 +107,27 @@ func TestPlanLeavesLongListsOfStepsToVerbose(t *testing.T) {
 	long := on(80, func(s view.Screen) { view.Plan(s, plan, o) })
 	if want := "119 ready"; !strings.Contains(long, want) {
 		t.Errorf("--verbose lacks %q", want)
+	}
+}
+
+func TestPlanTellsADefaultOnce(t *testing.T) {
+	first, second, third := creation("a"), creation("b"), creation("c")
+	third.Want.Defaults = append(slices.Clone(third.Want.Defaults), spec.Default{Path: "root_disk.size", Value: num(20 << 30), Origin: "default of vm"})
+	plan := &planner.Plan{Project: project(), Changes: []planner.Change{first, second, third}, Summary: count(first, second, third)}
+	short := on(0, func(s view.Screen) { view.Plan(s, plan, options()) })
+	for _, want := range []string{
+		"\n      defaults as above; --verbose repeats them\n",
+		"\n      default of vm: root_disk.size 20GiB\n      other defaults as above; --verbose repeats them\n",
+	} {
+		if strings.Count(short, want) != 1 {
+			t.Errorf("want once %q:\n%s", want, short)
+		}
+	}
+	o := options()
+	o.Verbose = true
+	long := on(0, func(s view.Screen) { view.Plan(s, plan, o) })
+	if got := strings.Count(long, "stop.grace 30s"); got != 3 || strings.Contains(long, "as above") {
+		t.Errorf("--verbose tells a default %d times, want 3:\n%s", got, long)
 	}
 }
 

@@ -19,6 +19,7 @@ func (p *page) changes(plan *planner.Plan, o PlanOptions) {
 	shown := map[providers.Action]int{}
 	hidden := map[providers.Action]int{}
 	titled := false
+	told := map[string]bool{}
 	for _, c := range plan.Changes {
 		if quiet(c) {
 			continue
@@ -32,7 +33,10 @@ func (p *page) changes(plan *planner.Plan, o PlanOptions) {
 			continue
 		}
 		shown[c.Action]++
-		p.change(c, wantedOptions{defaults: shown[c.Action] == 1 || o.Verbose, providers: o.Providers})
+		if o.Verbose {
+			clear(told)
+		}
+		p.change(c, wantedOptions{told: told, providers: o.Providers})
 	}
 	for _, l := range looks {
 		if n := hidden[l.action]; n > 0 {
@@ -108,14 +112,14 @@ func (p *page) row(r row) {
 
 // wantedOptions is what wanted needs beside the change.
 type wantedOptions struct {
-	defaults  bool // list them; false: they are those of the change before
+	told      map[string]bool // defaults that stand above
 	providers []spec.Provider
 }
 
 // wanted writes what will be made: what the block says, then what it leaves to
 // defaults, each with its origin.
 func (p *page) wanted(c planner.Change, o wantedOptions) {
-	left := map[string]bool{}
+	left, above := map[string]bool{}, false
 	var origins []string
 	byOrigin := map[string][]string{}
 	if c.Want != nil {
@@ -124,10 +128,16 @@ func (p *page) wanted(c planner.Change, o wantedOptions) {
 			if d.Path == "provider" { // it has a line of its own
 				continue
 			}
+			entry := d.Path + " " + spec.FormatValue(c.Kind, d.Path, d.Value)
+			if o.told[d.Origin+" "+entry] {
+				above = true
+				continue
+			}
+			o.told[d.Origin+" "+entry] = true
 			if byOrigin[d.Origin] == nil {
 				origins = append(origins, d.Origin)
 			}
-			byOrigin[d.Origin] = append(byOrigin[d.Origin], d.Path+" "+spec.FormatValue(c.Kind, d.Path, d.Value))
+			byOrigin[d.Origin] = append(byOrigin[d.Origin], entry)
 		}
 	}
 	rows := []row{{name: "provider", value: c.Provider.String() + settings(c, o.providers)}}
@@ -145,12 +155,14 @@ func (p *page) wanted(c planner.Change, o wantedOptions) {
 		r.width = width
 		p.row(r)
 	}
-	if !o.defaults && len(origins) > 0 {
-		p.put(6, 8, in(dim, "defaults as above; --verbose repeats them"))
-		return
-	}
 	for _, origin := range origins {
 		p.put(6, 8, append([]span{in(dim, origin+":")}, entries(byOrigin[origin])...)...)
+	}
+	switch {
+	case above && len(origins) > 0:
+		p.put(6, 8, in(dim, "other defaults as above; --verbose repeats them"))
+	case above:
+		p.put(6, 8, in(dim, "defaults as above; --verbose repeats them"))
 	}
 }
 
