@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 
 	"vmctl/planner"
@@ -95,12 +96,17 @@ func otherProject(f planFile, path string, now spec.Settings) error {
 		"), and the files are of project "+quoted(now.Project)+" ("+now.ID+")", "name the folder of its files with -C DIR")
 }
 
-// saved is the mission of a plan file. What it says was read: nothing is asked.
+// saved is the mission of a plan file. What it says was read, and is not asked
+// about; what it defers was not.
 func (a *app) saved(p *project, f planFile, r applyRequest) mission {
-	verbose := r.plan.verbose
+	verbose, unasked := r.plan.verbose, r.apply.approved
 	r.plan, r.apply.approved = f.Flags.flags(), true
 	r.plan.verbose = verbose
 	m := a.applying(p, r)
+	m.unasked, m.file = unasked, cmp.Or(r.file, r.equivalent)
+	if m.names = []string{r.file}; r.file == "" {
+		m.names = []string{"--equivalent=" + r.equivalent}
+	}
 	if f.Destroy {
 		m.verb, m.title, m.idle, m.outputs, m.enter = "Destroy", "Plan to destroy "+p.owner.Name, nothingToDestroy, false, nil
 		m.destroy = true

@@ -12,9 +12,10 @@ import (
 	"vmctl/planner"
 )
 
-// consent asks whether the plan shall be carried out. No answer is a no.
+// consent asks whether the plan shall be carried out, unless the command itself
+// names all of it. No answer is a no.
 func (a *app) consent(ctx context.Context, m mission, plan *planner.Plan) error {
-	if m.apply.approved || m.named != nil && allNamed(m, plan) {
+	if m.named != nil && allNamed(m, plan) {
 		return nil
 	}
 	if !a.env.Terminal.In || a.global.json {

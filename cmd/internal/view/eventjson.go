@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"vmctl/executor"
+	"vmctl/planner"
 	"vmctl/providers"
 )
 
@@ -74,6 +75,7 @@ type SummaryEvent struct {
 	Interrupted   bool                      `json:"interrupted"`
 	Next          []string                  `json:"next"`
 	Outputs       map[string]OutputDocument `json:"outputs"`
+	Deferred      []DeferredEntry           `json:"deferred"` // what the next plan is about; none: it was the last
 }
 
 // ResultDocument is how one step ended.
@@ -90,15 +92,24 @@ type ErrorEvent struct {
 	FailureDocument
 }
 
+// SummaryMore is what a summary is told with, beside what was done.
+type SummaryMore struct {
+	Next     []string // what to type next
+	Outputs  map[string]OutputDocument
+	Deferred []planner.Deferred // what is read now
+}
+
 // SummaryJSON is the line of a summary.
-func SummaryJSON(s executor.Summary, next []string, outputs map[string]OutputDocument) SummaryEvent {
+func SummaryJSON(s executor.Summary, more SummaryMore) SummaryEvent {
+	outputs := more.Outputs
 	if outputs == nil {
 		outputs = map[string]OutputDocument{}
 	}
 	d := SummaryEvent{
 		FormatVersion: FormatVersion, Type: "summary", OK: s.OK(),
 		Done: results(s.Done), Failed: results(s.Failed), Warned: results(s.Warned), NotRun: []StepDocument{},
-		Down: Addresses(s.Down), Interrupted: s.Interrupted, Next: list(next), Outputs: outputs,
+		Down: Addresses(s.Down), Interrupted: s.Interrupted, Next: list(more.Next), Outputs: outputs,
+		Deferred: deferredJSON(more.Deferred),
 	}
 	for _, step := range s.NotRun {
 		d.NotRun = append(d.NotRun, stepJSON(step))

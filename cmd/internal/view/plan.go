@@ -37,6 +37,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 	w.holder(o.Holder)
 	w.findings(unsaid(p))
 	w.changes(p, o)
+	w.deferred(p.Deferred)
 	w.steps(p, o.Verbose)
 	w.ending(p, o)
 	w.flush()
@@ -53,7 +54,7 @@ func counts(s planner.Summary) string {
 	for _, b := range []struct {
 		n    int
 		word string
-	}{{s.Blocked, "blocked"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}} {
+	}{{s.Blocked, "blocked"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}, {s.Deferred, "deferred"}} {
 		if b.n > 0 {
 			blocks = append(blocks, fmt.Sprintf("%d %s", b.n, b.word))
 		}
@@ -101,7 +102,11 @@ func (p *page) ending(plan *planner.Plan, o PlanOptions) {
 		p.blank()
 	default:
 		p.blank()
-		p.put(0, 2, txt("Apply would carry out "+plural(len(plan.Steps), "step")+"."))
+		text := "Apply would carry out " + plural(len(plan.Steps), "step") + "."
+		if len(plan.Deferred) > 0 {
+			text = "Apply would carry out " + plural(len(plan.Steps), "step") + ", then plan what is deferred, and ask again."
+		}
+		p.put(0, 2, txt(text))
 		p.command("Next:", o.Offer.Apply)
 	}
 }

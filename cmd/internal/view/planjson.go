@@ -64,11 +64,18 @@ type FindingEntry struct {
 	Action   string   `json:"action"`
 }
 
-// DeferredEntry is an address that a later round of apply reads, once the VM Until
-// is ready.
+// DeferredEntry is an address that a later round of apply reads.
 type DeferredEntry struct {
 	Address string `json:"address"`
-	Until   string `json:"until"`
+	Until   string `json:"until"` // the VM that has to be ready before
+}
+
+func deferredJSON(all []planner.Deferred) []DeferredEntry {
+	entries := []DeferredEntry{}
+	for _, d := range all {
+		entries = append(entries, DeferredEntry{Address: d.Address.String(), Until: d.Until.String()})
+	}
+	return entries
 }
 
 // StepDocument is a step as JSON.
@@ -87,11 +94,8 @@ type StepDocument struct {
 func PlanJSON(p *planner.Plan) PlanDocument {
 	d := PlanDocument{
 		FormatVersion: FormatVersion, Project: p.Project.Name, ID: p.Project.Lineage(), Serial: p.Serial,
-		Changes: []ChangeDocument{}, Findings: findingEntries(p.Findings), Deferred: []DeferredEntry{},
+		Changes: []ChangeDocument{}, Findings: findingEntries(p.Findings), Deferred: deferredJSON(p.Deferred),
 		Steps: []StepDocument{}, Summary: summaryJSON(p.Summary),
-	}
-	for _, later := range p.Deferred {
-		d.Deferred = append(d.Deferred, DeferredEntry{Address: later.Address.String(), Until: later.Until.String()})
 	}
 	for _, c := range p.Changes {
 		d.Changes = append(d.Changes, changeJSON(c))

@@ -166,7 +166,7 @@ func TestSummary(t *testing.T) {
 
 func TestSummaryAsJSON(t *testing.T) {
 	var out bytes.Buffer
-	if err := view.JSON(&out, view.SummaryJSON(failedStart(), []string{"vmctl apply"}, nil)); err != nil {
+	if err := view.JSON(&out, view.SummaryJSON(failedStart(), view.SummaryMore{Next: []string{"vmctl apply"}})); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "summary-failed-json", out.String())

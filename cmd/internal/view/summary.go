@@ -13,6 +13,8 @@ import (
 type SummaryOptions struct {
 	Command string   // "Apply"
 	Next    []string // what to type next, a line each
+	// Deferred is what can be read now, and is planned next.
+	Deferred []planner.Deferred
 }
 
 // Summary shows how an apply ended: what was done, what failed and was not run,
@@ -20,7 +22,7 @@ type SummaryOptions struct {
 func Summary(s Screen, sum executor.Summary, o SummaryOptions) {
 	p := &page{screen: s}
 	p.blank()
-	p.verdict(sum, o.Command)
+	p.verdict(sum, o)
 	p.warned(sum.Warned)
 	if !sum.OK() {
 		p.doneSteps(sum.Done)
@@ -41,12 +43,16 @@ func Summary(s Screen, sum executor.Summary, o SummaryOptions) {
 	p.flush()
 }
 
-func (p *page) verdict(sum executor.Summary, command string) {
+func (p *page) verdict(sum executor.Summary, o SummaryOptions) {
+	command := o.Command
 	switch {
 	case sum.Interrupted:
 		p.put(0, 2, in(yellow, command+" was interrupted:"), txt(" "+tally(sum)))
 	case !sum.OK():
 		p.put(0, 2, in(red, command+" failed:"), txt(" "+tally(sum)))
+	case len(o.Deferred) > 0:
+		p.put(0, 2, in(green, "Done so far:"), txt(" "+tally(sum)+" Now what was deferred is read: "+
+			shortList(Addresses(deferredAddresses(o.Deferred)))+"."))
 	case len(sum.Warned) > 0:
 		p.put(0, 2, in(green, command+" is complete"), txt(", with warnings: "+tally(sum)))
 	default:

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/executor"
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// work is a plan with all that carrying it out needs.
+type work struct {
+	round
+	plan  *planner.Plan
+	world *planner.World
+}
+
+// applyPlan carries a plan out and tells how that ended, in its last round for
+// good. It returns what to type in the end.
+func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (next []string, err error) {
+	run, err := newID(a.env.Rand)
+	if err != nil {
+		return nil, err
+	}
+	moves := scopedMoves(w.plan, w.moves)
+	for i := range moves {
+		moves[i].Run = run
+	}
+	if err := w.journal.Append(ctx, moves...); err != nil {
+		return nil, err
+	}
+	if m.timeout > 0 {
+		limitSteps(w.plan, m.timeout)
+	}
+	me, err := a.self("vmctl " + m.command)
+	if err != nil {
+		return nil, err
+	}
+	defer a.changing(parting{command: m.command, plan: a.commandLine("plan", m.plan)})()
+	watch, stop := a.watch(ctx)
+	summary, err := executor.Apply(ctx, executor.Run{
+		Plan: w.plan, World: w.world, Journal: w.journal, Resolve: a.resolver(p.config), ID: run,
+		Gate:        gate{folder: p.busy(), me: me, doors: p.doors(w.journal.Snapshot())},
+		Parallelism: m.apply.parallelism, KeepGoing: m.apply.keepGoing, Now: a.env.Now,
+		Watch: func(e executor.Event) {
+			e.Failure = a.advised(e.Failure, m)
+			watch(e)
+		},
+	})
+	stop()
+	summary = a.advisedSummary(summary, m)
+	next = slices.Clone(w.next)
+	if m.enter != nil {
+		next = append(next, m.enter(w)...)
+	}
+	if len(w.plan.Steps) > 0 || a.global.json || w.later {
+		a.summary(p, m, w, ended{summary, next})
+	}
+	last := len(w.plan.Deferred) == 0 && summary.OK() && err == nil
+	if m.after != nil && last {
+		m.after()
+	}
+	if m.outputs && last && !a.global.json {
+		a.showOutputs(p, w.journal.Snapshot())
+	}
+	return next, errors.Join(err, a.outcome(ctx, m, summary))
+}
+
+// limitSteps gives no step more time than the command has.
+func limitSteps(plan *planner.Plan, limit time.Duration) {
+	for i := range plan.Steps {
+		if s := &plan.Steps[i]; s.Timeout > limit {
+			s.Timeout = limit
+		}
+	}
+}
+
+func (a *app) resolver(c *spec.Config) func(spec.Address, map[spec.Address]cty.Value) (spec.Resource, error) {
+	return func(addr spec.Address, values map[spec.Address]cty.Value) (spec.Resource, error) {
+		r, diags := c.Resolve(addr, values)
+		if diags.HasErrors() {
+			return r, a.mistakes(diags, c.Files())
+		}
+		return r, nil
+	}
+}
+
+// ended is how a plan ended, with what to type if it went well.
+type ended struct {
+	executor.Summary
+	next []string
+}
+
+// summary tells how the steps ended.
+func (a *app) summary(p *project, m mission, w work, e ended) {
+	next := e.next
+	switch {
+	case !e.OK():
+		next = a.goOn(m)
+	case len(w.plan.Deferred) > 0: // it is not over
+		next = nil
+	}
+	if !a.global.json {
+		screen := a.screen()
+		if !e.OK() {
+			screen = a.errScreen()
+		}
+		view.Summary(screen, e.Summary, view.SummaryOptions{Command: m.verb, Next: next, Deferred: w.plan.Deferred})
+		return
+	}
+	var outputs map[string]view.OutputDocument
+	if m.outputs {
+		all, diags := p.config.Outputs(values(w.journal.Snapshot()))
+		a.warn(diags, p.config.Files())
+		outputs = view.OutputsJSON(all)
+	}
+	a.line(view.SummaryJSON(e.Summary, view.SummaryMore{Next: next, Outputs: outputs, Deferred: w.plan.Deferred}))
+}
+
+// goOn says what to type after something was not done.
+func (a *app) goOn(m mission) []string {
+	return []string{a.commandLine("plan", m.plan) + " shows what is left", a.commandLine(m.command, m.plan, m.names...) + " goes on from here"}
+}
+
+// outcome turns a summary into an error that people have read already.
+func (a *app) outcome(ctx context.Context, m mission, s executor.Summary) error {
+	if s.OK() {
+		return nil
+	}
+	var errs []error
+	for _, r := range s.Failed {
+		errs = append(errs, fmt.Errorf("%s: %s: %w", r.Step.Address, r.Step.Op, r.Failure))
+	}
+	switch {
+	case errors.Is(context.Cause(ctx), errTimeout):
+		errs = append(errs, newProblem(classExpired, "timeout", m.command+": "+errTimeout.Error(), a.goOn(m)...))
+	case s.Interrupted:
+		errs = append(errs, newProblem(classInterrupted, "interrupted", m.command+" was interrupted", a.goOn(m)...))
+	case len(errs) == 0:
+		errs = append(errs, newProblem(classFailed, "not_run", fmt.Sprintf("%s: %s did not run", m.command, counted(len(s.NotRun), "step")), a.goOn(m)...))
+	}
+	return told{err: errors.Join(errs...)}
+}
+
+// changesRunState reports whether a change only starts, stops or restarts, and
+// writes down how vmctl treats the object.
+func changesRunState(c planner.Change) bool {
+	switch c.Action {
+	case providers.Start, providers.Stop, providers.RestartIt:
+		return len(c.Edits) == 0
+	case providers.NoOp, providers.Adopt, providers.Update:
+		return len(c.Edits) == 0
+	case providers.Create, providers.Import, providers.ReplaceIt, providers.Destroy, providers.Forget, providers.Release, providers.Recover:
+		return false
+	default:
+		panic("unknown action " + string(c.Action))
+	}
+}

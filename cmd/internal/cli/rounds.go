@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/planner"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// round is one plan of a mission, with what it is made of. What could not be read
+// before a plan was carried out is what the next one is about.
+type round struct {
+	journal  state.Journal
+	snapshot *state.Snapshot
+	options  planner.Options
+	moves    []state.Entry // of records, on which the plan rests
+	later    bool          // it is not the first
+	next     []string      // what to type in the end
+}
+
+// rounds plans, asks and applies until nothing is left that a plan deferred.
+func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error {
+	stop := func() {}
+	defer func() { stop() }()
+	for {
+		var err error
+		if r.options.Busy, err = p.atWork(ctx, r.snapshot); err != nil {
+			return err
+		}
+		plan, world, err := planner.Make(ctx, a.opener(p), p.config, r.snapshot, r.options)
+		if err != nil {
+			return a.cutShort(ctx, m, r, err)
+		}
+		err = a.agree(ctx, p, m, r, plan)
+		if err == nil {
+			if !r.later { // the limit is for all rounds, from the first consent on
+				ctx, stop = m.limited(ctx)
+			}
+			r.next, err = a.applyPlan(ctx, p, m, work{plan: plan, world: world, round: r})
+		}
+		if err := errors.Join(err, world.Close()); err != nil || len(plan.Deferred) == 0 {
+			return err
+		}
+		if len(plan.Steps) == 0 {
+			return a.unreadable(m, plan)
+		}
+		r.options.Rest, r.snapshot, r.moves, r.later = plan.Deferred, r.journal.Snapshot(), nil, true
+	}
+}
+
+// limited ends with the mission's own deadline, if it has one.
+func (m mission) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if m.timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, m.timeout, errTimeout)
+}
+
+// agree shows a plan, and returns why it is not carried out.
+func (a *app) agree(ctx context.Context, p *project, m mission, r round, plan *planner.Plan) error {
+	a.typedBlocks(plan, m)
+	if !r.later || plan.Pending() {
+		a.showPlan(p, m, r, plan)
+	}
+	if m.check != nil && !r.later {
+		if err := m.check(plan, r.snapshot); err != nil {
+			return err
+		}
+	}
+	if plan.Forbidden() {
+		return a.forbidden(m, plan)
+	}
+	if len(plan.Deferred) > 0 && m.file != "" && !m.unasked && (!a.env.Terminal.In || a.global.json) {
+		return newProblem(classRefused, "deferred", m.command+" "+m.file+": nothing was started: what it comes to for "+deferredText(plan)+
+			" can be said only after "+untilText(plan)+" is ready, and there is no terminal to ask on",
+			a.commandLine(m.command, planFlags{kept: true}, append([]string{"--auto-approve"}, m.names...)...)+" does not ask")
+	}
+	if len(plan.Steps) == 0 || m.apply.approved && !r.later || m.unasked {
+		return nil
+	}
+	return a.consent(ctx, m, plan)
+}
+
+// unreadable says that what was deferred cannot be read, though there is nothing to
+// wait for any more.
+func (a *app) unreadable(m mission, plan *planner.Plan) error {
+	return newProblem(classRefused, "deferred", m.command+": "+deferredText(plan)+" could not be read: "+untilText(plan)+" is not ready",
+		a.commandLine("plan", m.plan)+" says more")
+}
+
+// cutShort says that an interrupt came between two rounds.
+func (a *app) cutShort(ctx context.Context, m mission, r round, err error) error {
+	if ctx.Err() == nil || !r.later || errors.Is(context.Cause(ctx), errTimeout) {
+		return err
+	}
+	return newProblem(classInterrupted, "interrupted", m.command+" was interrupted before the rest was read: "+
+		strings.Join(view.Addresses(waiting(r.options.Rest)), ", "), a.goOn(m)...)
+}
+
+func waiting(all []planner.Deferred) []spec.Address {
+	var addrs []spec.Address
+	for _, d := range all {
+		addrs = append(addrs, d.Address)
+	}
+	return addrs
+}
+
+// deferredText names what a plan defers, untilText what that waits for.
+func deferredText(plan *planner.Plan) string {
+	return strings.Join(view.Addresses(waiting(plan.Deferred)), ", ")
+}
+
+func untilText(plan *planner.Plan) string {
+	var vms []spec.Address
+	for _, d := range plan.Deferred {
+		if !slices.Contains(vms, d.Until) {
+			vms = append(vms, d.Until)
+		}
+	}
+	return strings.Join(view.Addresses(vms), ", ")
+}

@@ -1,0 +1,37 @@
+package view
+
+import (
+	"slices"
+
+	"vmctl/planner"
+	"vmctl/spec"
+)
+
+// deferred writes what a plan cannot say yet, and what that waits for: like what
+// waits for the same on one line.
+func (p *page) deferred(all []planner.Deferred) {
+	if len(all) == 0 {
+		return
+	}
+	p.heading("Deferred")
+	var vms []spec.Address
+	waiting := map[spec.Address][]planner.Deferred{}
+	for _, d := range all {
+		if !slices.Contains(vms, d.Until) {
+			vms = append(vms, d.Until)
+		}
+		waiting[d.Until] = append(waiting[d.Until], d)
+	}
+	for _, vm := range vms {
+		names := shortList(Addresses(deferredAddresses(waiting[vm])))
+		p.put(2, 6, in(cyan, p.symbol("…", "...")), txt(" "), in(bold, names), txt(" read after "+vm.String()+" is ready"))
+	}
+}
+
+func deferredAddresses(all []planner.Deferred) []spec.Address {
+	var addrs []spec.Address
+	for _, d := range all {
+		addrs = append(addrs, d.Address)
+	}
+	return addrs
+}
