@@ -55,7 +55,7 @@ func TestShellsAreOfferedNames(t *testing.T) {
 		{"vm stop --allow-interrupt ", `vm.dev vm.web["a"] vm.web["b"] vm.web["c"]`},
 		{"plan ", ""},
 		{"completion ", "bash fish powershell zsh"},
-		{"help vm ", "exec restart shell ssh-config start stop"},
+		{"help vm ", "edit exec logs restart shell ssh-config start stop"},
 		{"help vm stop ", ""},
 		{"help nonsense ", ""},
 	} {
@@ -94,8 +94,8 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help %s (- as --help + as help):\n%s", command, d)
 		}
 	}
-	h.run("help", "vm").says("Start, stop and enter VMs.", "vm.dev, dev", "  stop ", "Use \"vmctl vm [command] --help\"")
-	h.run("help", "vm", "--json").exits(0).says(`"command": "vmctl vm"`, `"text": "Start, stop and enter VMs.`)
+	h.run("help", "vm").says("Start, stop, enter and look into VMs.", "vm.dev, dev", "  stop ", "Use \"vmctl vm [command] --help\"")
+	h.run("help", "vm", "--json").exits(0).says(`"command": "vmctl vm"`, `"text": "Start, stop, enter and look into VMs.`)
 	h.run("help", "nonsense").exits(3).warns(`unknown command "nonsense" for "vmctl"`)
 	h.run("help", "vm", "stopp").exits(3).warns(`unknown command "stopp" for "vmctl vm"`, "did you mean vmctl vm stop?")
 }
