@@ -39,8 +39,7 @@ type Change struct {
 	Blocked  *Block            // nil: free to go on
 	Warnings []string
 
-	importing bool         // its object is not vmctl's yet
-	heirOf    spec.Address // whose name it gets, once that is gone; zero: nobody's
+	importing bool // its object is not vmctl's yet
 }
 
 // BlockKind says what kind of no a Block is.

@@ -11,6 +11,7 @@ var wordsOfOps = map[string]opWords{
 	"record":     {"writing its record", "recorded"},
 	"recover":    {"recovering", "recovered"},
 	"redefine":   {"redefining", "redefined"},
+	"unkey":      {"taking the keys out of its seed", "took the keys out of its seed"},
 	"settle":     {"settling what an earlier run left", "settled"},
 	"start":      {"starting", "started"},
 	"stop":       {"stopping", "stopped"},
