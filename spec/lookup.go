@@ -10,8 +10,10 @@ import (
 // part where only one has it. `vm.dev` and `dev` are one resource, `vm.web` and
 // `web` are all instances of a for_each, `web["a"]` and, where nothing else is
 // called so, `a` are one of them. It returns at least one address, sorted; an
-// unknown or ambiguous text is an error that says what there is.
-func (c *Config) Lookup(text string) ([]Address, error) {
+// unknown or ambiguous text is an error that says what there is. Where only some
+// kinds can be meant, nothing else is looked at.
+func (c *Config) Lookup(text string, kinds ...Kind) ([]Address, error) {
+	c = c.only(kinds)
 	whole := func(a Address) bool { return text == a.String() || text == a.Block().String() }
 	label := func(a Address) bool {
 		kind := string(a.Kind) + "."
@@ -33,6 +35,20 @@ func (c *Config) Lookup(text string) ([]Address, error) {
 		return nil, fmt.Errorf("%q could be %s: write the whole address", text, strings.Join(names, " or "))
 	}
 	return nil, fmt.Errorf("%q is no resource of the spec.%s", shorten(text), c.suggestAddress(text))
+}
+
+// only is c with the resources of some kinds; none: of all.
+func (c *Config) only(kinds []Kind) *Config {
+	if len(kinds) == 0 {
+		return c
+	}
+	some := &Config{}
+	for _, r := range c.Resources {
+		if slices.Contains(kinds, r.Address.Kind) {
+			some.Resources = append(some.Resources, r)
+		}
+	}
+	return some
 }
 
 // matching returns the addresses that match, and their blocks.

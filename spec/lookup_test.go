@@ -64,6 +64,18 @@ vm "db" {
 			t.Errorf("Lookup(%q)\n got %s\nwant %s", text, got, want)
 		}
 	}
+	both := good(t, "vm \"dev\" {}\ndisk \"dev\" {\n  size = \"1GiB\"\n}\n")
+	for _, kind := range []spec.Kind{spec.VM, spec.Disk} {
+		if found, err := both.Lookup("dev", kind); err != nil || len(found) != 1 || found[0].Kind != kind {
+			t.Errorf("the %s dev is %v, %v", kind, found, err)
+		}
+	}
+	if _, err := both.Lookup("dev"); err == nil || err.Error() != `"dev" could be disk.dev or vm.dev: write the whole address` {
+		t.Errorf("of two kinds: %v", err)
+	}
+	if _, err := both.Lookup("disk.dev", spec.VM); err == nil || err.Error() != `"disk.dev" is no resource of the spec.` {
+		t.Errorf("of another kind: %v", err)
+	}
 	if _, err := good(t, "").Lookup("dev"); err == nil || err.Error() != `"dev" is no resource of the spec. The spec has no resources.` {
 		t.Errorf("in an empty spec: %v", err)
 	}

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -90,6 +91,57 @@ func TestSource(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"more.txt", "note.txt"}, source.Changed(changed.Source())); diff != "" {
 		t.Errorf("changed (-want +got):\n%s", diff)
+	}
+}
+
+// Imports, and instances of a provider, are of the same source.
+func TestSourceOfImportsAndInstances(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "main.vmctl.hcl"), []byte(`variable "hosts" { type = map(string) }
+provider "libvirt" "host" {
+  for_each = var.hosts
+  uri      = each.value
+}
+disk "data" {
+  for_each = var.hosts
+  provider = provider.libvirt.host[each.key]
+  size     = "1GiB"
+}
+vm "a" {
+  for_each = var.hosts
+  provider = provider.libvirt.host[each.key]
+  image    = "a.qcow2"
+  additional_disk { disk = disk.data[each.key] }
+}
+import {
+  to = disk.data["x"]
+  id = "old"
+}
+`))
+	write(t, filepath.Join(dir, "a.qcow2"), []byte("an image"))
+	first, diags := spec.Load(dir, spec.Inputs{Vars: []string{`hosts={ x = "qemu:///session", "y z" = "qemu:///system" }`}})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	source := first.Source()
+	if len(source.Read) != 0 { // it counts when a machine is made, and is looked at then
+		t.Errorf("an image is among %v", source.Read)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "main.vmctl.hcl")); err != nil {
+		t.Fatal(err)
+	}
+	again, diags := spec.Load(dir, spec.Inputs{Source: &source})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	if diff := cmp.Diff(dump(t, first), dump(t, again)); diff != "" {
+		t.Errorf("loaded again (-first +again):\n%s", diff)
+	}
+	if diff := cmp.Diff(source, again.Source()); diff != "" {
+		t.Errorf("source (-first +again):\n%s", diff)
+	}
+	if len(again.Imports) != 1 || len(again.Providers) != 2 || len(again.Resources) != 4 {
+		t.Errorf("%d imports, %d providers, %d resources", len(again.Imports), len(again.Providers), len(again.Resources))
 	}
 }
 

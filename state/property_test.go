@@ -49,7 +49,7 @@ func values() *rapid.Generator[cty.Value] {
 func records() *rapid.Generator[state.Record] {
 	return rapid.Custom(func(t *rapid.T) state.Record {
 		return state.Record{
-			Kind: spec.VM, Provider: spec.ProviderRef{Type: "libvirt", Name: rapid.String().Draw(t, "provider")},
+			Kind: spec.VM, Provider: spec.ProviderRef{Type: "libvirt", Name: rapid.String().Draw(t, "provider"), Key: rapid.String().Draw(t, "key")},
 			ID: rapid.String().Draw(t, "id"), Generation: rapid.Uint64().Draw(t, "generation"),
 			Starts: rapid.IntRange(0, 9).Draw(t, "starts"), Values: values().Draw(t, "values"),
 			Digests: rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "digests"),

@@ -14,14 +14,12 @@ import (
 func vmsOf(p *project, names []string) ([]spec.Address, error) {
 	var all []spec.Address
 	for _, name := range names {
-		found, err := p.config.Lookup(name)
+		found, err := p.config.Lookup(name, spec.VM)
 		if err != nil {
-			return nil, rejected("unknown_resource", err.Error())
-		}
-		for _, addr := range found {
-			if addr.Kind != spec.VM {
-				return nil, rejected("usage", addr.String()+" is no VM")
+			if others, none := p.config.Lookup(name); none == nil {
+				return nil, rejected("usage", others[0].String()+" is no VM")
 			}
+			return nil, rejected("unknown_resource", err.Error())
 		}
 		all = append(all, found...)
 	}
