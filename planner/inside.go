@@ -24,7 +24,7 @@ func (w *World) addInside(types map[string]providers.Type, vm spec.Address, ref 
 	if types[ref.Type].Inside == nil {
 		return "", fmt.Errorf("nothing inside of a VM of %s can be managed: this build of vmctl does not know how", ref)
 	}
-	outside, err := systemKey(types[ref.Type], ref, settings)
+	outside, err := SystemKey(types[ref.Type], ref, settings)
 	if err != nil {
 		return "", err
 	}

@@ -184,11 +184,11 @@ func current(t providers.Type, r state.Record, block cty.Value) cty.Value {
 	if block == cty.NilVal {
 		return r.Settings
 	}
-	now, err := systemKey(t, r.Provider, block)
+	now, err := SystemKey(t, r.Provider, block)
 	if err != nil {
 		return r.Settings
 	}
-	if then, err := systemKey(t, r.Provider, r.Settings); err != nil || now != then {
+	if then, err := SystemKey(t, r.Provider, r.Settings); err != nil || now != then {
 		return r.Settings
 	}
 	return block
@@ -198,7 +198,7 @@ func current(t providers.Type, r state.Record, block cty.Value) cty.Value {
 // one system, or with the same of those that the type says make it one; the
 // spec's settings count then, before a record's.
 func (w *World) add(types map[string]providers.Type, ref spec.ProviderRef, settings cty.Value) (string, error) {
-	key, err := systemKey(types[ref.Type], ref, settings)
+	key, err := SystemKey(types[ref.Type], ref, settings)
 	if err != nil {
 		return "", err
 	}
@@ -208,7 +208,10 @@ func (w *World) add(types map[string]providers.Type, ref spec.ProviderRef, setti
 	return key, nil
 }
 
-func systemKey(t providers.Type, ref spec.ProviderRef, settings cty.Value) (string, error) {
+// SystemKey identifies the system that a provider block leads to, by its resolved
+// settings: blocks with one key lead to the same. Settings that are not known are an
+// error.
+func SystemKey(t providers.Type, ref spec.ProviderRef, settings cty.Value) (string, error) {
 	if settings == cty.NilVal {
 		return "", fmt.Errorf("%s is not declared", ref)
 	}

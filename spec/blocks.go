@@ -40,7 +40,13 @@ func (l *loader) provider(e *evaluator, n *node) {
 		return
 	}
 	b.provider = builtIn()
-	if _, declared := e.declared.providers[b.provider]; !declared && !l.in.hasType(b.provider.Type) {
+	declared, ok := e.declared.providers[b.provider]
+	switch {
+	case ok && declared.Body.Attributes["for_each"] != nil:
+		l.diags = append(l.diags, mistake(b.DefRange(), "Missing key",
+			"`%s` names no provider, and `%s` has `for_each`: write `provider = %s[\"KEY\"]`.", b.name(), b.provider, b.provider))
+		b.provider = ProviderRef{}
+	case !ok && !l.in.hasType(b.provider.Type):
 		l.diags = append(l.diags, mistake(b.DefRange(), "Missing provider type",
 			"`%s` names no provider, and this build of vmctl has none of type %q.", b.name(), b.provider.Type))
 	}

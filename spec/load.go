@@ -22,7 +22,11 @@ type Inputs struct {
 	Supports func(providerType string, kind Kind, path string) bool
 	// Check says what a type of provider could never make of a sound resource.
 	// Its want may hold unknowns. nil: nothing is objected to.
-	Check         func(providerType string, kind Kind, want cty.Value) []Flaw
+	Check func(providerType string, kind Kind, want cty.Value) []Flaw
+	// System identifies the system that a provider block leads to: of two resources
+	// in one system no name is the same, and a machine and its disks are in one. nil:
+	// what is of one type and has the same attributes.
+	System        func(ref ProviderRef, attrs cty.Value) string
 	ProviderTypes []string // that this build has; nil: all that have a shape
 	Version       string   // of vmctl, for required_version; no version: any will do
 	// Source stands in for the spec files and for all variables that are not

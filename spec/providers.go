@@ -178,14 +178,17 @@ func (l *loader) checkProviders(e *evaluator) {
 	}
 }
 
-// system identifies what a provider block reaches: two blocks with the same
-// settings reach the same.
+// system identifies what a provider block leads to.
 func (e *evaluator) system(ref ProviderRef) string {
 	p, ok := e.providers[ref]
-	if !ok {
+	switch {
+	case !ok || !p.Attrs.IsWhollyKnown():
 		return ref.String()
+	case e.in.System != nil:
+		return e.in.System(ref, p.Attrs)
+	default:
+		return ref.Type + " " + p.Attrs.GoString()
 	}
-	return ref.Type + " " + p.Attrs.GoString()
 }
 
 // hasType reports whether this build has a type of provider.

@@ -90,15 +90,24 @@ func (d *decoder) example(known Attr) string {
 // checkReferrals reports what resources cannot share: a disk is in one system
 // with the machine that uses it, and in one machine.
 func (l *loader) checkReferrals(c *Config) {
-	users := map[Address]Address{}
+	type use struct {
+		referral
+		user Resource
+	}
+	var uses []use
 	for _, n := range c.evaluator.order {
 		for _, i := range c.evaluator.base.result(n).instances {
 			for _, r := range i.refers {
 				if r.attr.Refers == Disk {
-					l.checkDisk(c, i.resource, r, users)
+					uses = append(uses, use{r, i.resource})
 				}
 			}
 		}
+	}
+	slices.SortStableFunc(uses, func(a, b use) int { return comparePlaces(&a.rng, &b.rng) })
+	users := map[Address]Address{}
+	for _, u := range uses {
+		l.checkDisk(c, u.user, u.referral, users)
 	}
 }
 

@@ -62,7 +62,7 @@ func (a *app) readSpec(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
 		files[i] = a.absolute(f)
 	}
 	return spec.Load(a.specDir(), spec.Inputs{
-		Vars: a.global.vars, VarFiles: files, Environ: a.env.Environ, Supports: a.supports, Check: a.check,
+		Vars: a.global.vars, VarFiles: files, Environ: a.env.Environ, Supports: a.supports, Check: a.check, System: a.system,
 		ProviderTypes: a.typeNames(), Version: a.env.Build.Version, Source: source,
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
 	"vmctl/providers/sim"
@@ -44,6 +45,19 @@ func (a *app) check(providerType string, kind spec.Kind, want cty.Value) []spec.
 		return nil
 	}
 	return t.Check(kind, want)
+}
+
+// system identifies the system that a provider block leads to.
+func (a *app) system(ref spec.ProviderRef, attrs cty.Value) string {
+	t := a.types[ref.Type]
+	if t.Resolve != nil {
+		attrs = t.Resolve(attrs)
+	}
+	key, err := planner.SystemKey(t, ref, attrs)
+	if err != nil { // which is said when it is opened
+		return ref.String()
+	}
+	return key
 }
 
 // supports reports whether a type of provider knows an attribute of a kind, or

@@ -1,0 +1,53 @@
+package spec_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vmctl/spec"
+)
+
+// An image that cannot be read is no mistake of the spec: whoever has the machine
+// needs it no more.
+func TestImageThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	here := filepath.Join(dir, "here.qcow2")
+	write(t, here, []byte("an image"))
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for source, want := range map[string]string{
+		"here.qcow2":                  "",
+		here:                          "",
+		"https://example.org/x.qcow2": "",
+		"gone.qcow2":                  "no such file or directory. Relative paths are read from the folder of the spec.",
+		"/gone/x.qcow2":               "no such file or directory. Correct the path, or put the file there.",
+		"~/x.qcow2":                   "no such file or directory. `~` means nothing here: write the whole path.",
+		"folder":                      "it is a folder. Name a file with content.",
+		os.DevNull:                    "it is no regular file. Name a file with content.",
+	} {
+		write(t, filepath.Join(dir, "main.vmctl.hcl"), fmt.Appendf(nil, "vm \"a\" {\n  image = %q\n}\n", source))
+		c, diags := spec.Load(dir, spec.Inputs{})
+		if diags.HasErrors() {
+			t.Fatalf("%s: %v", source, diags)
+		}
+		r, _ := c.Resource(spec.Address{Kind: spec.VM, Name: "a"})
+		resolved, diags := c.Resolve(r.Address, nil)
+		if diags.HasErrors() || len(resolved.Missing) != len(r.Missing) {
+			t.Errorf("%s resolves to %+v, %v", source, resolved.Missing, diags)
+		}
+		switch {
+		case want == "" && len(r.Missing) == 0:
+		case want == "" || len(r.Missing) != 1:
+			t.Errorf("%s: missing %+v", source, r.Missing)
+		default:
+			begins := fmt.Sprintf("`image.source` of `vm.a` is %q, which cannot be used: ", source)
+			if got := r.Missing[0].Detail; got != begins+want || !strings.HasPrefix(r.Missing[0].Path, "image") {
+				t.Errorf("missing at %s: %s\nwant %s%s", r.Missing[0].Path, got, begins, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package spec_test
+
+import (
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/spec"
+)
+
+// Which blocks lead to one system is the provider types' to say.
+func TestSystem(t *testing.T) {
+	const source = `provider "sim" "a" {}
+provider "sim" "b" {}
+disk "d" {
+  provider = provider.sim.a
+  size     = "1GiB"
+}
+vm "v" {
+  provider = provider.sim.a
+  name     = "same"
+}
+vm "w" {
+  provider = provider.sim.b
+  name     = "same"
+  additional_disk { disk = disk.d }
+}
+`
+	dir := t.TempDir()
+	write(t, dir+"/main.vmctl.hcl", []byte(source))
+	for what, c := range map[string]struct {
+		system func(spec.ProviderRef, cty.Value) string
+		want   string
+	}{
+		"each its own": {
+			system: func(ref spec.ProviderRef, _ cty.Value) string { return ref.Label() },
+			want:   "Disk of another provider",
+		},
+		"all one": {
+			system: func(spec.ProviderRef, cty.Value) string { return "" },
+			want:   "Name taken twice",
+		},
+		"by attributes": {want: "Name taken twice"},
+	} {
+		_, diags := spec.Load(dir, spec.Inputs{System: c.system})
+		if len(diags) != 1 || diags[0].Summary != c.want {
+			t.Errorf("%s: %v, want %s", what, diags, c.want)
+		}
+	}
+}
