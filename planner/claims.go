@@ -31,7 +31,7 @@ func (o *orderer) claims() error {
 				}
 			}
 			if holder, held := h.holder(group, taker, change); holder != nil && change.Blocked == nil {
-				change.Blocked = heldBlock(o.world.System(group.system), taker, change, holder, held)
+				change.Blocked = o.heldBlock(taker, change, holder, held)
 				blocked[taker.node.step.Change] = true
 			}
 		}
@@ -146,7 +146,8 @@ func (h *handovers) holder(group claimGroup, taker claimant, change *Change) (*p
 }
 
 // heldBlock says who keeps a change from what it takes.
-func heldBlock(system *System, taker claimant, change *Change, holder *providers.Object, held providers.Claim) *Block {
+func (o *orderer) heldBlock(taker claimant, change *Change, holder *providers.Object, held providers.Claim) *Block {
+	system := o.world.System(change.System)
 	if taker.end {
 		return &Block{
 			Kind: Blocked, Reason: fmt.Sprintf("%s uses it", describe(system, holder)),
@@ -155,11 +156,21 @@ func heldBlock(system *System, taker claimant, change *Change, holder *providers
 	}
 	b := &Block{
 		Kind:   Blocked,
-		Reason: fmt.Sprintf("%s is held by %s", taker.claim, describe(system, holder)),
+		Reason: fmt.Sprintf("%s is held by %s", o.called(taker.claim, change), describe(system, holder)),
 		Next:   []string{"choose another in the block of " + change.Address.String() + ", or free it first"},
 	}
 	if held != taker.claim {
 		b.Reason += " as " + held.Key
 	}
 	return b
+}
+
+// called is a claim for people: that on a disk by the disk's address.
+func (o *orderer) called(c providers.Claim, change *Change) string {
+	for _, a := range change.Needs {
+		if c.Kind == providers.ClaimDisk && change.Uses[a].ID == providers.ID(c.Key) {
+			return a.String()
+		}
+	}
+	return c.String()
 }

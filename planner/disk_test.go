@@ -184,7 +184,7 @@ forget vm.a: its removed block lets go of it: the object stays as it is
 			},
 			want: `restart vm.a: additional_disk: the guest sees it at its next start
   additional_disk [] -> [{disk disk.cache}], restart
-  blocked: disk ID is held by libvirt vm "theirs" (1234)
+  blocked: disk.cache is held by libvirt vm "theirs" (1234)
   > choose another in the block of vm.a, or free it first
 `,
 		},

@@ -96,7 +96,7 @@ func (d *differ) lacking(c *Change) {
 	}
 	if makes := c.Action == providers.Create || c.Action == providers.ReplaceIt; makes && c.Want != nil && len(c.Want.Missing) > 0 {
 		f := c.Want.Missing[0]
-		c.Blocked = &Block{Kind: Blocked, Reason: f.Path + ": " + f.Detail}
+		c.Blocked = &Block{Kind: Blocked, Reason: f.Detail}
 		return
 	}
 	if missing == "" {

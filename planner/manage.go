@@ -149,6 +149,8 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.Start, "it runs, and was not ready yet"
 	case down && leftBehind(c.Object):
 		c.Action, c.Reason = providers.Update, "what its last run left is removed"
+	case c.Object.Running == nil && leftBehind(c.Object):
+		c.Action, c.Reason = providers.Update, "what is left of who used it is removed"
 	case c.policyChanged():
 		c.Action, c.Reason = providers.Update, "how vmctl treats it changed; the object stays as it is"
 	case d.outdated(c):

@@ -28,9 +28,17 @@ import (
 //	leaves NAME          ends it
 //	rename-pid VM WHOM   lets the pid file of a VM name a bystander, or a number
 //	lock-disk VM NAME    lets a bystander hold the disk of a VM
+//	lock-file FILE NAME  lets a bystander hold a file of the disks' folder
 //	locked VM            demands that its disk is locked
 //	rm-run EXT           removes the only file of a run with that extension
 //	tell VM WHAT         tells the VM something over its socket: boot
+//	disk-write DISK TEXT writes into a disk, as a guest does; where is the same each time
+//	disk-holds DISK TEXT demands that the disk still has that
+//	disk-locked DISK     demands that somebody holds it
+//	one-image            demands that there is one image, and nothing beside it
+//	make-disk DISK       makes a disk of 1 MiB, as somebody else would
+//	disk-size DISK BYTES demands the size of a disk's file
+//	in-guest VM TEXT     prints the files that a guest keeps, and demands that one has the text; with !, that none has
 //	killed-at TEXT ARG…  runs vmctl and kills it once it says TEXT
 //	journal OP           prints what the journals say of the steps of an operation
 func hostCommands() map[string]func(*testscript.TestScript, bool, []string) {
@@ -65,6 +73,11 @@ func hostCommands() map[string]func(*testscript.TestScript, bool, []string) {
 			ts.Check(err)
 			ts.Check(os.Symlink(string(text), filepath.Join(filepath.Dir(hostFile(ts, "disks", args[0]+".root")), args[0]+".root.lock")))
 		},
+		"lock-file": func(ts *testscript.TestScript, _ bool, args []string) {
+			text, err := json.Marshal(map[string]any{"vm": "someone", "process": bystander(ts, args[1])})
+			ts.Check(err)
+			ts.Check(os.Symlink(string(text), hostFile(ts, "disks", args[0])+".lock"))
+		},
 		"rm-run": func(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Check(os.Remove(hostFile(ts, "run", "*."+args[0])))
 		},
@@ -72,11 +85,64 @@ func hostCommands() map[string]func(*testscript.TestScript, bool, []string) {
 			_, err := os.Lstat(filepath.Join(ts.Getenv("DATA"), "sim-here", "disks", args[0]+".root.lock"))
 			ts.Check(err)
 		},
+		"disk-write": func(ts *testscript.TestScript, _ bool, args []string) {
+			f, err := os.OpenFile(hostFile(ts, "disks", args[0]), os.O_WRONLY, 0)
+			ts.Check(err)
+			_, err = f.WriteAt([]byte(args[1]), diskOffset)
+			ts.Check(errors.Join(err, f.Close()))
+		},
+		"disk-holds": func(ts *testscript.TestScript, neg bool, args []string) {
+			f, err := os.Open(hostFile(ts, "disks", args[0]))
+			ts.Check(err)
+			got := make([]byte, len(args[1]))
+			_, err = f.ReadAt(got, diskOffset)
+			ts.Check(errors.Join(err, f.Close()))
+			if (string(got) == args[1]) == neg {
+				ts.Fatalf("%s holds %q, and had %q", args[0], got, args[1])
+			}
+		},
+		"disk-locked": func(ts *testscript.TestScript, neg bool, args []string) {
+			_, err := os.Lstat(filepath.Join(ts.Getenv("DATA"), "sim-here", "disks", args[0]+".disk.lock"))
+			if (err == nil) == neg {
+				ts.Fatalf("the lock of %s: %v", args[0], err)
+			}
+		},
+		"one-image": func(ts *testscript.TestScript, _ bool, _ []string) {
+			hostFile(ts, "images", "*")
+		},
+		"make-disk": func(ts *testscript.TestScript, _ bool, args []string) {
+			path := filepath.Join(ts.Getenv("DATA"), "sim-here", "disks", args[0]+".disk")
+			ts.Check(os.WriteFile(path, nil, 0o600))
+			ts.Check(os.Truncate(path, 1<<20))
+		},
+		"disk-size": func(ts *testscript.TestScript, _ bool, args []string) {
+			info, err := os.Lstat(hostFile(ts, "disks", args[0]))
+			ts.Check(err)
+			if got := strconv.FormatInt(info.Size(), 10); got != args[1] {
+				ts.Fatalf("%s has %s bytes, and was to have %s", args[0], got, args[1])
+			}
+		},
+		"in-guest": func(ts *testscript.TestScript, neg bool, args []string) {
+			files, err := filepath.Glob(filepath.Join(ts.Getenv("DATA"), "sim-*", "disks", args[0]+".guest"))
+			ts.Check(err)
+			kept := ""
+			for _, file := range files {
+				content, err := os.ReadFile(file)
+				ts.Check(err)
+				kept += string(content)
+			}
+			if strings.Contains(kept, args[1]) == neg {
+				ts.Fatalf("%s keeps %s", args[0], kept)
+			}
+		},
 		"tell":      tell,
 		"killed-at": killedAt,
 		"journal":   func(ts *testscript.TestScript, _ bool, args []string) { fmt.Fprint(ts.Stdout(), journals(ts, args[0])) },
 	}
 }
+
+// diskOffset is where tests write into a disk.
+const diskOffset = 64 << 10
 
 func bystander(ts *testscript.TestScript, name string) process.Identity {
 	var id process.Identity

@@ -42,9 +42,7 @@ func disksValue(all []string) cty.Value {
 // disks are the hard disks of a domain, but for those of its own that vmctl made for
 // it alone.
 func (d description) disks() []drive {
-	return slices.DeleteFunc(slices.Clone(d.Drives), func(x drive) bool {
-		return x.Device != deviceDisk || x.file() == "" || d.Owner != nil && x.file() == d.Owner.Image.Root
-	})
+	return slices.DeleteFunc(slices.Clone(d.Drives), func(x drive) bool { return x.Device != deviceDisk || x.file() == "" })
 }
 
 // file is what a disk is on: a file, or pool/volume.

@@ -34,7 +34,10 @@ func TestJudge(t *testing.T) {
 	wantGolden(t, "attributes.txt", b.String())
 }
 
-// Every attribute of a vm's shape is supported.
+// notYet is what of a vm's shape this provider refuses where it stands.
+var notYet = []string{"image", "root_disk", "cloud_init"}
+
+// Every attribute of a vm's shape is supported, or refused where it stands.
 func TestEveryAttributeOfTheShapeIsKnown(t *testing.T) {
 	attrs := libvirt.Type(libvirt.Host{}).Kinds[spec.VM]
 	shape, ok := spec.Shape(spec.VM)
@@ -47,8 +50,9 @@ func TestEveryAttributeOfTheShapeIsKnown(t *testing.T) {
 			path := prefix + a.Name
 			_, listed := attrs[path]
 			_, above := attrs[strings.TrimSuffix(prefix, ".")]
-			if !a.Meta && !a.Own && !listed && !above {
-				t.Errorf("%s is in no row of the table", path)
+			first, _, _ := strings.Cut(path, ".")
+			if refused := slices.Contains(notYet, first); !a.Meta && !a.Own && refused == (listed || above) {
+				t.Errorf("%s is in a row of the table: %t", path, refused)
 			}
 		}
 		for _, nested := range b.Blocks {

@@ -22,7 +22,6 @@ const (
 	opRecover  = "recover"
 	opDelete   = "delete"
 	opDetach   = "detach"
-	opUnkey    = "unkey"
 )
 
 // The arguments of a step that makes room for a replacement of another name:
@@ -60,7 +59,6 @@ const argDisks = "disks"
 const (
 	defineTimeout = 10 * time.Minute // uploads a kernel and an initial RAM disk
 	deleteTimeout = 2 * time.Minute
-	unkeyTimeout  = time.Minute
 	stopMargin    = 30 * time.Second // for libvirt's own answers
 )
 
@@ -177,18 +175,10 @@ func (s *sequence) define() {
 		Takes: s.wantedClaims(),
 		Leaves: []string{
 			fmt.Sprintf("domain %s (%s) at %s", s.change.Name, s.change.ID, s.p.place.URI),
-			s.volumes(s.change.Name),
+			fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", s.change.Name, s.change.Name),
 			"keys in " + s.p.keyFolder(s.change.Name),
 		},
 	})
-}
-
-// volumes names the files of an object.
-func (s *sequence) volumes(name string) string {
-	if s.want.Image == nil {
-		return fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", name, name)
-	}
-	return fmt.Sprintf("volumes %s%s, %s%s*, %s*", name, rootPart, name, seedPart, s.p.imagePrefix())
 }
 
 // redefine is there if an edit reaches the domain, or if somebody took its
@@ -200,7 +190,7 @@ func (s *sequence) redefine() {
 	s.addOn(providers.Step{
 		Op: opRedefine, Phase: providers.PhaseChange, Timeout: defineTimeout,
 		Frees: without(without(s.heldClaims(), s.wantedClaims()), s.freed), Takes: without(s.wantedClaims(), s.heldClaims()),
-		Leaves: []string{s.volumes(s.name())},
+		Leaves: []string{fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", s.name(), s.name())},
 	})
 }
 
@@ -232,12 +222,6 @@ func (s *sequence) up() {
 	})
 	if s.rules.Wait {
 		s.addOn(providers.Step{Op: opWaitSSH, Phase: providers.PhaseReady, Timeout: s.rules.WaitTimeout})
-	}
-	if s.rules.Wait && s.want.Image != nil {
-		s.addOn(providers.Step{
-			Op: opUnkey, Phase: providers.PhaseTidy, Class: providers.Diagnostic, Timeout: unkeyTimeout,
-			Leaves: []string{fmt.Sprintf("volumes %s%s*", s.name(), seedPart)},
-		})
 	}
 }
 
@@ -318,7 +302,7 @@ func (s *sequence) delete() {
 	if o := s.change.Object; o != nil { // of what is gone there is nothing left to lose
 		step.Object, step.Name, step.Risk, step.Args = o.ID, o.Name, providers.DataLoss, s.successor()
 	}
-	step.Leaves = []string{s.volumes(step.Name)}
+	step.Leaves = []string{fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", step.Name, step.Name)}
 	s.add(step)
 }
 

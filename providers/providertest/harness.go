@@ -4,6 +4,7 @@
 package providertest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/zclconf/go-cty/cty"
@@ -75,16 +76,9 @@ type Edit struct {
 
 // Run runs every demand in a system of its own.
 func Run(t *testing.T, h Harness) {
-	for _, d := range demands {
+	for _, d := range slices.Concat(demands, diskDemands) {
 		t.Run(d.name, func(t *testing.T) {
 			d.check(newStage(t, h.New(t)))
-		})
-	}
-	for _, d := range diskDemands {
-		t.Run(d.name, func(t *testing.T) {
-			if w := h.New(t); w.Disks.Want != cty.NilVal { // until every provider has disks
-				d.check(newStage(t, w))
-			}
 		})
 	}
 }

@@ -112,7 +112,9 @@ func judgeDisks(before, after cty.Value, running bool) providers.Verdict {
 	}
 	had, gets := addresses(before), addresses(after)
 	if !running || !slices.ContainsFunc(had, func(a string) bool { return !slices.Contains(gets, a) }) {
-		return live("attached where it is, running or not")(before, after, running)
+		if running {
+			return live("attached while it runs")(before, after, running)
+		}
 	}
 	return atStart("the guest may be using what is detached")(before, after, running)
 }

@@ -19,7 +19,8 @@ import (
 
 // image is what a VM's root disk begins as.
 type image struct {
-	source string // a file, relative to the spec's folder
+	source string // a file, as the spec calls it
+	path   string // where that is
 	sha256 string // "": unchecked
 }
 
@@ -49,8 +50,9 @@ func (j *job) upload(ctx context.Context) (providers.Result, error) {
 	if !ok {
 		return providers.Result{}, fail(errors.New("it has no image"), "upload %s", j.Name)
 	}
-	if !filepath.IsAbs(i.source) {
-		i.source = filepath.Join(j.settings.Files, i.source)
+	i.path = i.source
+	if !filepath.IsAbs(i.path) {
+		i.path = filepath.Join(j.settings.Files, i.path)
 	}
 	j.imaging.Lock()
 	defer j.imaging.Unlock()
@@ -121,7 +123,7 @@ func (j *job) copyImage(ctx context.Context, i image, digest string) error {
 
 // copyTo copies an image's content, and returns its digest.
 func (j *job) copyTo(ctx context.Context, w io.Writer, i image) (string, error) {
-	f, err := os.Open(i.source)
+	f, err := os.Open(i.path)
 	if err != nil {
 		return "", err
 	}

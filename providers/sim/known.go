@@ -12,6 +12,7 @@ type knowns struct {
 	byID      map[providers.ID]providers.Known
 	byAddress map[spec.Address]providers.Known
 	byName    map[string]providers.Known // of VMs
+	imports   []providers.Known
 }
 
 func knownOf(q providers.Query) knowns {
@@ -22,6 +23,9 @@ func knownOf(q providers.Query) knowns {
 		k.byAddress[one.Address] = one
 		if one.Kind == spec.VM {
 			k.byName[one.Name] = one
+		}
+		if one.Import != "" {
+			k.imports = append(k.imports, one)
 		}
 		if one.ID != "" {
 			k.byID[one.ID] = one
@@ -42,11 +46,8 @@ func (k knowns) of(f vmFile, lineage string) providers.Known {
 
 // find says which objects the user means that are to be imported: by their names,
 // their IDs or the paths of their files.
-func (v *viewer) find(q providers.Query) {
-	for _, one := range q.Known {
-		if one.Import == "" {
-			continue
-		}
+func (v *viewer) find() {
+	for _, one := range v.known.imports {
 		for _, o := range v.inv.Objects {
 			if o.Kind == one.Kind && v.means(string(one.Import), o.Kind, o.ID, o.Name) {
 				v.inv.Found[one.Address] = o.ID

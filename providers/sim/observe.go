@@ -52,7 +52,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 			return inv, err
 		}
 	}
-	v.find(q)
+	v.find()
 	slices.SortFunc(inv.Objects, func(a, b providers.Object) int {
 		return cmp.Or(strings.Compare(string(a.Kind), string(b.Kind)), strings.Compare(a.Name, b.Name))
 	})
@@ -147,6 +147,11 @@ type viewer struct {
 func (v *viewer) called(d diskSight) string {
 	if one, ok := v.known.byID[d.ID]; ok {
 		return one.Address.String()
+	}
+	for _, one := range v.known.imports {
+		if one.Kind == spec.Disk && d.Owner == nil && v.means(string(one.Import), spec.Disk, d.ID, d.Name) {
+			return one.Address.String()
+		}
 	}
 	if d.Owner != nil && d.copyOf == "" && d.Owner.ID == v.settings.Project.Lineage() {
 		return d.Owner.Address.String()

@@ -67,7 +67,7 @@ func (p *page) change(c planner.Change, o wantedOptions) {
 	case providers.Create:
 		p.wanted(c, o)
 	case providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Stop,
-		providers.Adopt, providers.Forget, providers.Recover, providers.Destroy, providers.NoOp:
+		providers.Import, providers.Adopt, providers.Forget, providers.Release, providers.Recover, providers.Destroy, providers.NoOp:
 		p.edits(c)
 	default:
 		panic("no way to show action " + string(c.Action))
