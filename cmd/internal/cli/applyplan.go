@@ -113,7 +113,7 @@ func (a *app) summary(p *project, m mission, w work, e ended) {
 		if !e.OK() {
 			screen = a.errScreen()
 		}
-		view.Summary(screen, e.Summary, view.SummaryOptions{Command: m.verb, Next: next, Deferred: w.plan.Deferred})
+		view.Summary(screen, e.Summary, view.SummaryOptions{Command: m.verb, Next: next, Deferred: w.plan.Deferred, Later: w.later})
 		return
 	}
 	var outputs map[string]view.OutputDocument

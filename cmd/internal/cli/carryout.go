@@ -92,16 +92,22 @@ func (a *app) showPlan(p *project, m mission, r round, plan *planner.Plan) {
 		a.line(view.PlanEvent{FormatVersion: view.FormatVersion, Type: "plan", Plan: view.PlanJSON(plan)})
 		return
 	}
+	if r.later {
+		view.Note(a.screen(), "")
+	}
 	view.Plan(a.screen(), plan, view.PlanOptions{
 		Title: m.titled(r), Verbose: m.plan.verbose, Idle: m.idles(plan), Providers: p.config.Providers,
-		Offer: view.Offer{Running: true, Apply: a.offer(m, plan)},
+		Offer: view.Offer{Running: true, Later: r.later, Apply: a.offer(m, plan)},
 	})
 }
 
 // forbidden says why nothing was started.
-func (a *app) forbidden(m mission, plan *planner.Plan) error {
-	s := plan.Summary
-	e := newProblem(classRefused, "blocked", fmt.Sprintf("%s: nothing was started: %s", m.command, view.Obstacles(s)))
+func (a *app) forbidden(m mission, r round, plan *planner.Plan) error {
+	nothing := "nothing"
+	if r.later {
+		nothing = "nothing more"
+	}
+	e := newProblem(classRefused, "blocked", fmt.Sprintf("%s: %s was started: %s", m.command, nothing, view.Obstacles(plan.Summary)))
 	e.shown = true
 	for _, c := range plan.Changes {
 		if c.Blocked == nil {

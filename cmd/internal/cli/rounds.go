@@ -73,7 +73,7 @@ func (a *app) agree(ctx context.Context, p *project, m mission, r round, plan *p
 		}
 	}
 	if plan.Forbidden() {
-		return a.forbidden(m, plan)
+		return a.forbidden(m, r, plan)
 	}
 	if len(plan.Deferred) > 0 && m.file != "" && !m.unasked && (!a.env.Terminal.In || a.global.json) {
 		return newProblem(classRefused, "deferred", m.command+" "+m.file+": nothing was started: what it comes to for "+deferredText(plan)+

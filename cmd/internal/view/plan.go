@@ -26,6 +26,7 @@ type PlanOptions struct {
 type Offer struct {
 	Apply   string // the command that carries the plan out, or the rest of it
 	Running bool   // it is about to be carried out
+	Later   bool   // a plan was carried out before it
 }
 
 // Plan shows a plan: what is at risk and the summary first, then findings,
@@ -116,6 +117,9 @@ func (p *page) forbidden(plan *planner.Plan, o Offer) {
 	text := "Apply would start nothing"
 	if o.Running {
 		text = "Nothing is started"
+	}
+	if o.Later {
+		text = "Nothing more is started"
 	}
 	p.put(0, 2, in(red, text), txt(": "+Obstacles(plan.Summary)+"."))
 	if len(plan.Steps) > 0 {

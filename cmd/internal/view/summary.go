@@ -15,6 +15,7 @@ type SummaryOptions struct {
 	Next    []string // what to type next, a line each
 	// Deferred is what can be read now, and is planned next.
 	Deferred []planner.Deferred
+	Later    bool // another plan was carried out before
 }
 
 // Summary shows how an apply ended: what was done, what failed and was not run,
@@ -53,6 +54,8 @@ func (p *page) verdict(sum executor.Summary, o SummaryOptions) {
 	case len(o.Deferred) > 0:
 		p.put(0, 2, in(green, "Done so far:"), txt(" "+tally(sum)+" Now what was deferred is read: "+
 			shortList(Addresses(deferredAddresses(o.Deferred)))+"."))
+	case o.Later && len(sum.Done)+len(sum.Warned) == 0:
+		p.put(0, 2, in(green, command+" is complete:"), txt(" nothing more was to be done."))
 	case len(sum.Warned) > 0:
 		p.put(0, 2, in(green, command+" is complete"), txt(", with warnings: "+tally(sum)))
 	default:

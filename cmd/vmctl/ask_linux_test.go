@@ -1,0 +1,110 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const layered = spec + `
+provider "sim" "here" {}
+
+vm "dev" {
+  provider = provider.sim.here
+  cpus     = 1
+  memory   = "256MiB"
+}
+
+guest_file "motd" {
+  vm   = vm.dev
+  path = "/etc/motd"
+}
+`
+
+// What was deferred is asked about when it can be said, and not before; a no leaves
+// it be.
+func TestEachRoundIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, layered)
+	u := sit(t, s.vmctl("apply"), 100, 60)
+	u.sees("1 deferred", `guest_file.motd read after vm.dev is ready`, "Carry out 3 steps")
+	u.types("yes\n")
+	u.sees(`Done so far: 3 steps done`, `guest_file.motd create`, "Carry out 1 step")
+	u.types("no\n")
+	u.leaves(130)
+	if out := s.exits(2, "plan", "--detailed-exitcode"); !strings.Contains(out, "1 to create, 1 unchanged") {
+		t.Errorf("the plan is\n%s", out)
+	}
+	u = sit(t, s.vmctl("apply"), 100, 60)
+	u.sees("Carry out 1 step")
+	u.types("yes\n")
+	u.leaves(0)
+	s.exits(0, "plan", "--detailed-exitcode")
+
+	// A saved plan may ask here.
+	s.exits(0, "vm", "stop", "dev")
+	s.exits(0, "plan", "--out=p.vmplan")
+	u = sit(t, s.vmctl("apply", "p.vmplan"), 100, 60)
+	u.leaves(0)
+}
+
+// editor is a program that a person uses: it waits for a line, and says when an
+// interrupt is its own.
+func (s *site) editor(script string) string {
+	s.t.Helper()
+	path := filepath.Join(s.home, "editor")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o700); err != nil { //nolint:gosec // it is to be run
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+// row L52: what has mistakes is offered again, and what is right is written
+func TestEditAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, layered)
+	cmd := s.vmctl("vm", "edit", "dev")
+	cmd.Env = append(cmd.Env, "TMPDIR="+s.home, "EDITOR="+s.editor(`
+read -r value
+sed -i "s/cpus     = .*/cpus     = $value/" "$1"
+`))
+	u := sit(t, cmd, 100, 60)
+	u.types("none\n")
+	u.sees("Edit again", `cpus     = none`)
+	u.types("yes\n4\n")
+	u.sees("Wrote main.vmctl.hcl.", "Next: vmctl plan")
+	u.leaves(0)
+	text, err := os.ReadFile(filepath.Join(s.dir, "main.vmctl.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Replace(layered, "cpus     = 1", "cpus     = 4", 1); string(text) != want {
+		t.Errorf("the file is\n%s\nwant\n%s", text, want)
+	}
+	if left, err := filepath.Glob(filepath.Join(s.home, "vmctl-edit-*")); len(left) > 0 || err != nil {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
+// While an editor has the terminal, what is typed to interrupt is the editor's.
+func TestAnInterruptIsTheEditors(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, layered)
+	cmd := s.vmctl("vm", "edit", "dev")
+	cmd.Env = append(cmd.Env, "TMPDIR="+s.home, "EDITOR="+s.editor(`
+trap 'echo heard' INT
+echo ready
+while ! read -r value; do :; done
+sed -i "s/cpus     = .*/cpus     = $value/" "$1"
+`))
+	u := sit(t, cmd, 100, 60)
+	u.sees("ready")
+	u.types(controlC)
+	u.sees("heard")
+	u.types(controlC)
+	u.sees("heard(?s:.*)heard")
+	u.types("2\n")
+	u.sees("Wrote main.vmctl.hcl.")
+	u.leaves(0)
+}
