@@ -152,6 +152,10 @@ func (d *differ) change(a spec.Address) Change {
 }
 
 func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) {
+	if d.options.Unlock[c.Address] {
+		d.unlock(c, sight.System, standing)
+		return
+	}
 	if why := runStateUnknown(sight.Object); why != "" && standing != Stranger && standing != Clone {
 		c.Blocked = &Block{Kind: Unknown, Reason: "its run state could not be read: " + why}
 		return

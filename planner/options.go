@@ -20,6 +20,7 @@ type Options struct {
 	Running map[spec.Address]bool           // overrides the wanted run state: `vm start` and `vm stop`
 	Restart map[spec.Address]bool           // to be restarted even without an edit: `vm restart`
 	Imports map[spec.Address]providers.ID   // what the user calls the objects that are to become theirs: `vmctl import`
+	Unlock  map[spec.Address]bool           // disks of which a lock whose holder is gone is released, and nothing else: `disk unlock`
 	Rest    []Deferred                      // what an earlier round deferred: nothing else is decided. nil: everything
 	Destroy bool                            // every address in scope is wanted absent
 	Held    bool                            // another process holds the run lock: what the journal began is under way

@@ -121,7 +121,9 @@ func passive(c providers.Change) []providers.Step {
 		return []providers.Step{step("delete", providers.PhaseRemove, c.ID)}
 	case providers.Release:
 		return []providers.Step{step("release", providers.PhaseRelease, c.ID)}
-	case providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Forget, providers.Recover, providers.NoOp:
+	case providers.Recover:
+		return []providers.Step{step("unlock", providers.PhaseRelease, c.ID)}
+	case providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Forget, providers.NoOp:
 	}
 	return nil
 }

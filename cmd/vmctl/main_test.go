@@ -65,6 +65,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	maps.Copy(all, hostCommands())
 	maps.Copy(all, beginCommands())
 	all["exits"] = exits
+	all["hold-disk"] = holdDisk
 	all["install"] = install
 	return all
 }

@@ -49,7 +49,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(), a.destroyCommand(),
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand(),
-		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.vmCommand(), a.simVMCommand(),
+		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.vmCommand(), a.diskCommand(), a.simVMCommand(),
 	)
 	root.AddCommand(help) // known before the completion of its arguments is
 	a.offers(root)

@@ -129,11 +129,16 @@ func (v seen) status() view.ResourceStatus {
 	default:
 		s.ID = string(v.object.ID)
 		s.State, s.Reason = runState(v.object)
+		if v.address.Kind != spec.VM {
+			s.State, s.Reason = "present", ""
+		}
 		if s.State == "running" {
 			s.Endpoint = endpoint(v.object)
 		}
 	}
-	s.Conditions = append(s.Conditions, runningCondition(s))
+	if v.address.Kind == spec.VM {
+		s.Conditions = append(s.Conditions, runningCondition(s))
+	}
 	s.Reason = joined(s.Reason, v.begun)
 	return s
 }

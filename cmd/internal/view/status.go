@@ -18,7 +18,7 @@ type ResourceStatus struct {
 	Provider   string       `json:"provider"`
 	Object     string       `json:"object"`
 	ID         string       `json:"id"`
-	State      string       `json:"state"`    // running | stopped | paused | missing | unknown
+	State      string       `json:"state"`    // running | stopped | paused | missing | unknown; of what does not run: present
 	Reason     string       `json:"reason"`   // of a state that is not a matter of course
 	Endpoint   string       `json:"endpoint"` // address:port of SSH, "" while there is none
 	Conditions []Condition  `json:"conditions"`
@@ -87,7 +87,7 @@ func (p *page) statusList(all []ResourceStatus) {
 
 func stateStyle(state string) style {
 	switch state {
-	case "running":
+	case "running", "present":
 		return green
 	case "missing", "unknown":
 		return red

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+func (a *app) diskCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "disk",
+		Short: "Look at disks, and free them from who is gone",
+		Long: "Look at disks, and free them from who is gone.\n\n" +
+			"What makes, grows or removes a disk is apply and destroy; a VM has it by the\n" +
+			"additional_disk in its block.",
+		Args: cobra.ArbitraryArgs,
+		RunE: a.group,
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use:   "list",
+			Short: "List the disks, with who uses and who locks them",
+			Long: "List the disks of the files, of the state and those that bear the project's mark:\n" +
+				"which VMs are defined with them, who holds them now, and what was noticed.\n" +
+				"Nothing is changed, and no lock is taken.",
+			Args: between(0, 0, ""),
+			RunE: func(cmd *cobra.Command, _ []string) error { return a.diskList(cmd.Context()) },
+		},
+		a.diskUnlockCommand(),
+	)
+	return cmd
+}
+
+func (a *app) diskList(ctx context.Context) (err error) {
+	s, err := a.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.world.Close()) }()
+	doc := view.DisksDocument{
+		FormatVersion: view.FormatVersion, Project: s.project.owner.Name, ID: s.project.owner.Lineage(), Disks: s.disks(),
+	}
+	a.show(doc, func(screen view.Screen) { view.Disks(screen, doc) })
+	for _, d := range doc.Disks {
+		if d.State == "unknown" {
+			return status{code: classRefused.code()}
+		}
+	}
+	return nil
+}
+
+// disks are those of the files and the state, and those of which neither knows.
+func (s sight) disks() []view.DiskEntry {
+	all := []view.DiskEntry{}
+	shown := map[*providers.Object]bool{}
+	for _, addr := range known(s.project, s.snapshot) {
+		if addr.Kind != spec.Disk {
+			continue
+		}
+		v := s.at(addr)
+		shown[v.object] = true
+		all = append(all, s.disk(v))
+	}
+	for _, system := range s.world.Systems() {
+		for i := range system.Inventory.Objects {
+			o := &system.Inventory.Objects[i]
+			if o.Kind != spec.Disk || shown[o] || planner.MarkingOf(o, s.project.owner) != planner.Ours {
+				continue
+			}
+			d := s.disk(seen{address: o.Owner.Address, name: o.Name, object: o, system: system})
+			d.State, d.Reason = "orphan", "neither the files nor the state know it"
+			all = append(all, d)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b view.DiskEntry) int { return cmp.Compare(a.Address, b.Address) })
+	return all
+}
+
+func (s sight) disk(v seen) view.DiskEntry {
+	status := v.status()
+	d := view.DiskEntry{
+		Address: v.address.String(), Provider: status.Provider, Object: v.name, ID: status.ID, State: status.State, Reason: status.Reason,
+		UsedBy: []string{}, Lock: view.DiskLock{State: "unknown", Holders: []string{}}, Findings: view.FindingsJSON(nil),
+	}
+	attrs := cty.NilVal
+	if v.resource != nil {
+		attrs = v.resource.Want
+	}
+	if v.object != nil {
+		attrs = v.object.Attrs
+		d.UsedBy, d.Lock = s.usersOf(v), s.lockOf(v)
+		for _, f := range v.object.Findings {
+			f.Address = v.address
+			d.Found = append(d.Found, f)
+		}
+		d.Findings = view.FindingsJSON(d.Found)
+	}
+	d.Format, d.Path = text(attrs, "format"), text(attrs, "path")
+	if size := attribute(attrs, "size"); size != cty.NilVal && size.Type() == cty.Number {
+		n, _ := size.AsBigFloat().Uint64()
+		d.Size = &n
+	}
+	return d
+}
+
+// usersOf are the machines that are defined with a disk.
+func (s sight) usersOf(v seen) []string {
+	users := []string{}
+	for i := range v.system.Inventory.Objects {
+		if o := &v.system.Inventory.Objects[i]; planner.UsesDisk(o, v.object) {
+			users = append(users, s.called(v.system, o))
+		}
+	}
+	slices.Sort(users)
+	return users
+}
+
+// called is the address of an object that is ours, and else what its system calls
+// it.
+func (s sight) called(system *planner.System, o *providers.Object) string {
+	for addr, r := range s.snapshot.Records {
+		if r.ID == string(o.ID) && addr.Kind == o.Kind {
+			return addr.String()
+		}
+	}
+	if planner.MarkingOf(o, s.project.owner) == planner.Ours {
+		return o.Owner.Address.String()
+	}
+	return system.Ref.Type + " " + string(o.Kind) + " " + quoted(o.Name)
+}
+
+// lockOf is who has a disk for himself: a machine that runs with it, or whoever its
+// provider found.
+func (s sight) lockOf(v seen) view.DiskLock {
+	lock := view.DiskLock{State: "free", Holders: []string{}}
+	for i := range v.system.Inventory.Objects {
+		if o := &v.system.Inventory.Objects[i]; planner.RunsWith(o, v.object) {
+			lock.State, lock.Holders = "held", append(lock.Holders, s.called(v.system, o))
+		}
+	}
+	slices.Sort(lock.Holders)
+	for _, f := range v.object.Findings {
+		switch {
+		case f.Kind == providers.FindHeldLock:
+			lock.State, lock.Holders = "held", append(lock.Holders, f.Evidence...)
+		case f.Kind == providers.FindStaleLock && lock.State == "free":
+			lock.State, lock.Holders = "stale", append(lock.Holders, f.Evidence...)
+		}
+	}
+	return lock
+}

@@ -1,0 +1,150 @@
+package view
+
+import (
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// DisksDocument is `disk list` as JSON.
+type DisksDocument struct {
+	FormatVersion string      `json:"format_version"`
+	Project       string      `json:"project"`
+	ID            string      `json:"id"`
+	Disks         []DiskEntry `json:"disks"`
+}
+
+// DiskEntry is one disk.
+type DiskEntry struct {
+	Address  string         `json:"address"`
+	Provider string         `json:"provider"`
+	Object   string         `json:"object"`
+	ID       string         `json:"id"`
+	Path     string         `json:"path"`
+	State    string         `json:"state"`  // present | missing | unknown | orphan
+	Reason   string         `json:"reason"` // of a state that is not a matter of course
+	Size     *uint64        `json:"size"`   // bytes; of a missing one as it is wanted; null: unknown
+	Format   string         `json:"format"`
+	UsedBy   []string       `json:"used_by"` // that are defined with it: addresses, and names of what is not vmctl's
+	Lock     DiskLock       `json:"lock"`
+	Findings []FindingEntry `json:"findings"`
+
+	Found []providers.Finding `json:"-"` // the same, for people
+}
+
+// DiskLock is who has a disk for himself.
+type DiskLock struct {
+	State   string   `json:"state"` // free | held | stale | unknown
+	Holders []string `json:"holders"`
+}
+
+// Disks lists disks, and what was noticed about them.
+func Disks(s Screen, d DisksDocument) {
+	p := &page{screen: s}
+	if len(d.Disks) == 0 {
+		p.put(0, 2, txt("No disk is wanted and none is recorded."))
+		p.flush()
+		return
+	}
+	if p.narrow() {
+		for _, disk := range d.Disks {
+			p.diskLines(disk)
+		}
+	} else {
+		p.diskTable(d.Disks)
+	}
+	var found []providers.Finding
+	for _, disk := range d.Disks {
+		found = append(found, disk.Found...)
+	}
+	p.findings(found)
+	p.flush()
+}
+
+// cells are what a disk shows, in the order of the columns.
+func (d DiskEntry) cells() []span {
+	lock := in(lockStyle(d.Lock.State), d.Lock.State)
+	if d.State == "missing" || d.State == "unknown" {
+		lock = in(stateStyle(d.State), d.State)
+	}
+	return []span{txt(d.Address), txt(dash(d.Object)), txt(d.sizeText()), txt(dash(d.Format)), txt(dash(strings.Join(d.UsedBy, ", "))), lock}
+}
+
+func (d DiskEntry) sizeText() string {
+	if d.Size == nil {
+		return "-"
+	}
+	return spec.FormatValue(spec.Disk, "size", cty.NumberUIntVal(*d.Size))
+}
+
+// about is what a line says beyond its cells.
+func (d DiskEntry) about() string {
+	if d.Reason != "" {
+		return d.Reason
+	}
+	return strings.Join(d.Lock.Holders, "; ")
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func lockStyle(state string) style {
+	if state == "free" {
+		return green
+	}
+	return yellow
+}
+
+func (p *page) diskTable(all []DiskEntry) {
+	titles := []string{"DISK", "OBJECT", "SIZE", "FORMAT", "USED BY", "LOCK"}
+	widths := make([]int, len(titles))
+	for i, title := range titles {
+		widths[i] = len(title)
+		for _, d := range all {
+			widths[i] = max(widths[i], Width(d.cells()[i].text))
+		}
+	}
+	line := func(cells []span, more string) {
+		var spans []span
+		for i, cell := range cells {
+			if i > 0 {
+				spans = append(spans, txt(" "))
+			}
+			if last := i == len(cells)-1; !last || more != "" {
+				cell = padded(cell, widths[i]+1)
+			}
+			spans = append(spans, whole(cell))
+		}
+		if more != "" {
+			spans = append(spans, txt(" "+more))
+		}
+		p.put(0, 4, spans...)
+	}
+	var heads []span
+	for _, title := range titles {
+		heads = append(heads, in(dim, title))
+	}
+	line(heads, "")
+	for _, d := range all {
+		line(d.cells(), d.about())
+	}
+}
+
+func (p *page) diskLines(d DiskEntry) {
+	cells := d.cells()
+	p.put(0, 2, whole(in(bold, d.Address)), txt("  "), cells[5])
+	p.put(2, 4, whole(txt(dash(d.Object))), txt("  "), whole(cells[2]), txt("  "), cells[3])
+	if len(d.UsedBy) > 0 {
+		p.put(2, 4, in(dim, "used by"), txt(" "+strings.Join(d.UsedBy, ", ")))
+	}
+	if about := d.about(); about != "" {
+		p.put(2, 4, txt(about))
+	}
+}

@@ -1,0 +1,77 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+
+	"vmctl/internal/shellword"
+	"vmctl/providers"
+)
+
+// unlock decides about a disk that the user wants unlocked: a lock whose holder is
+// gone is released, whatever on_stale_lock says, and nothing else is done. One whose
+// holder lives is left alone.
+func (d *differ) unlock(c *Change, system *System, standing Standing) {
+	c.Action = providers.NoOp
+	switch standing {
+	case Managed, Adoptee, Unwanted, Orphan:
+	case Wanted, LetGo:
+		c.Reason, c.Object = "it does not exist: there is nothing to unlock", nil
+		return
+	case Stranger, Clone, NotOurs:
+		c.Reason, c.Object = "what has its name is not vmctl's: nothing is unlocked", nil
+		return
+	default:
+		panic("unknown standing " + string(standing))
+	}
+	c.ID, c.Name = c.Object.ID, c.Object.Name
+	if holders := holdersOf(c.Object, system); len(holders) > 0 {
+		c.Blocked = &Block{
+			Kind: Blocked, Reason: "it is not unlocked: " + strings.Join(holders, "; "),
+			Next: []string{"let its holder end first, then: vmctl disk unlock " + shellword.Quote(c.Address.String())},
+		}
+		return
+	}
+	for _, f := range c.Object.Findings {
+		if f.Kind == providers.FindStaleLock {
+			c.Action, c.Reason = providers.Recover, "who held it is gone"
+			if c.Record != nil { // nothing else of the block is taken over
+				c.Policy = c.Record.Policy
+			}
+			return
+		}
+	}
+	c.Reason = "nobody holds it: there is nothing to unlock"
+}
+
+// holdersOf says in words who holds a disk now: what its provider found, and VMs
+// that run with it.
+func holdersOf(disk *providers.Object, system *System) []string {
+	var all []string
+	for _, f := range disk.Findings {
+		if f.Kind == providers.FindHeldLock {
+			all = append(all, f.Evidence...)
+		}
+	}
+	for i := range system.Inventory.Objects {
+		if o := &system.Inventory.Objects[i]; RunsWith(o, disk) {
+			all = append(all, fmt.Sprintf("%s runs with it", describe(system, o)))
+		}
+	}
+	return all
+}
+
+// RunsWith reports whether an object, or something of it, runs and has a disk.
+func RunsWith(o, disk *providers.Object) bool {
+	return UsesDisk(o, disk) && (o.Running != nil && *o.Running || !stopped(o))
+}
+
+// UsesDisk reports whether an object, running or not, has a disk.
+func UsesDisk(o, disk *providers.Object) bool {
+	for _, c := range o.Holds {
+		if c.Kind == providers.ClaimDisk && c.Key == string(disk.ID) {
+			return true
+		}
+	}
+	return false
+}
