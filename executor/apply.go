@@ -131,7 +131,7 @@ func (x *execution) run(ctx context.Context) error {
 	defer cancel()
 	x.stopWaiting = cancel
 	for {
-		if ctx.Err() != nil && x.unfinished() {
+		if ctx.Err() != nil && (x.unfinished() || x.active > 0) {
 			x.interrupt(ctx)
 		}
 		if err := x.begin(ctx, x.ready(waits)); err != nil {

@@ -53,6 +53,9 @@ func (b *bench) spec(source string) {
 	if err := os.WriteFile(filepath.Join(dir, "main.vmctl.hcl"), []byte(head+source), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "kernel"), []byte("a kernel"), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
 	c, diags := spec.Load(dir, spec.Inputs{
 		Supports: func(string, spec.Kind, string) bool { return true }, ProviderTypes: []string{"libvirt"}, Version: "0.1.0",
 	})
@@ -71,12 +74,15 @@ func (b *bench) apply(ctx context.Context) (executor.Summary, error) {
 	plan, world := b.plan(journal.Snapshot())
 	run := b.run
 	run.Plan, run.World, run.Journal, run.ID, run.Now = plan, world, journal, "run", time.Now
-	run.Resolve = func(a spec.Address, values map[spec.Address]cty.Value) (spec.Resource, error) {
+	resolve := func(a spec.Address, values map[spec.Address]cty.Value) (spec.Resource, error) {
 		r, diags := b.config.Resolve(a, values)
 		if diags.HasErrors() {
 			return r, diags
 		}
 		return r, nil
+	}
+	if run.Resolve == nil {
+		run.Resolve = resolve
 	}
 	b.log = nil
 	watch := run.Watch

@@ -20,9 +20,7 @@ func (x *execution) collect(ctx context.Context) []outcome {
 	case o := <-x.results:
 		all = append(all, o)
 	case <-ctx.Done():
-		if x.unfinished() {
-			x.interrupt(ctx)
-		}
+		x.interrupt(ctx)
 		all = append(all, <-x.results)
 	}
 	for {

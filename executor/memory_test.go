@@ -24,6 +24,8 @@ type memory struct {
 	class   map[string]providers.Class    // "op" -> class; contractual if absent
 	done    []string                      // every op that acted, in order
 	project providers.Project
+	rename  map[string]providers.ID   // "op address" -> the ID that its object has from then on
+	works   map[string]providers.Work // "op address" -> what it was last given
 }
 
 type machine struct {
@@ -37,6 +39,7 @@ func newMemory(p providers.Project) *memory {
 	return &memory{
 		objects: map[providers.ID]*machine{}, fail: map[string]*providers.Failure{},
 		hold: map[string]chan struct{}{}, class: map[string]providers.Class{}, project: p,
+		rename: map[string]providers.ID{}, works: map[string]providers.Work{},
 	}
 }
 
@@ -52,7 +55,7 @@ func memoryType() providers.Type {
 	}
 	return providers.Type{Name: "libvirt", Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
 		"running": {Judge: live}, "cpus": {Judge: restart}, "memory": {Judge: restart}, "accel": {Judge: restart},
-		"boot": {Judge: restart}, "port_forward": {Judge: restart}, "ssh": {Judge: live}, "name": {},
+		"boot": {Judge: restart}, "port_forward": {Judge: restart}, "restart_triggers": {Judge: restart}, "ssh": {Judge: live}, "name": {},
 		"id": {Computed: true}, "address": {Computed: true}, "ssh_port": {Computed: true}, "ports": {Computed: true},
 	}}}
 }
@@ -94,6 +97,9 @@ func (m *memory) Steps(c providers.Change) ([]providers.Step, error) {
 		if len(steps) > 0 {
 			s.After = []int{len(steps) - 1}
 		}
+		if op == "redefine" {
+			s.Frees, s.Takes = hostPorts(c.Prior), hostPorts(c.Want)
+		}
 		steps = append(steps, s)
 	}
 	on := c.Object != nil && *c.Object.Running
@@ -124,9 +130,19 @@ func (m *memory) Steps(c providers.Change) ([]providers.Step, error) {
 	return steps, nil
 }
 
+// hostPorts are the claims on the ports that a VM forwards.
+func hostPorts(v cty.Value) []providers.Claim {
+	var all []providers.Claim
+	for _, f := range v.GetAttr("port_forward").AsValueSlice() {
+		all = append(all, providers.Claim{Kind: providers.ClaimPort, Key: f.GetAttr("host_ip").AsString() + ":" + f.GetAttr("host").AsString()})
+	}
+	return all
+}
+
 func (m *memory) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
 	key := w.Op + " " + w.Address.String()
 	m.mu.Lock()
+	m.works[key] = w
 	hold, failure := m.hold[key], m.fail[key]
 	m.mu.Unlock()
 	if m.entered != nil {
@@ -166,6 +182,10 @@ func (m *memory) act(w providers.Work) (providers.Result, error) {
 	switch w.Op {
 	case "define", "redefine":
 		running := o != nil && o.running
+		if id, ok := m.rename[w.Op+" "+w.Address.String()]; ok {
+			delete(m.objects, w.Object)
+			w.Object, r.ID = id, id
+		}
 		o = &machine{name: w.Name, running: running, attrs: cty.ObjectVal(map[string]cty.Value{
 			"memory": w.Want.GetAttr("memory"), "cpus": w.Want.GetAttr("cpus"), "id": cty.StringVal(string(w.Object)),
 		})}

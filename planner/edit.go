@@ -95,6 +95,9 @@ func same(a, b cty.Value) bool {
 	if !b.IsWhollyKnown() {
 		return false
 	}
+	if a.Type().Equals(b.Type()) {
+		return a.RawEquals(b)
+	}
 	converted, err := convert.Convert(a, b.Type())
 	return err == nil && converted.RawEquals(b)
 }

@@ -25,7 +25,7 @@ var project = providers.Project{Name: "demo", ID: "k7m2qd9x4r"}
 // scene is a spec, a state and a world that a test plans on. It begins as if a
 // spec had been applied without a fault; a test then changes what it is about.
 type scene struct {
-	t       *testing.T
+	t       testing.TB
 	config  *spec.Config
 	state   *state.Snapshot
 	systems map[string]*system // by uri
@@ -198,7 +198,7 @@ func testType() providers.Type {
 	}
 }
 
-func load(t *testing.T, source string) *spec.Config {
+func load(t testing.TB, source string) *spec.Config {
 	t.Helper()
 	dir := t.TempDir()
 	head := "vmctl {\n  project = \"demo\"\n  id = \"k7m2qd9x4r\"\n}\n"
@@ -220,7 +220,7 @@ func load(t *testing.T, source string) *spec.Config {
 }
 
 // after is the scene right after a spec was applied.
-func after(t *testing.T, applied string) *scene {
+func after(t testing.TB, applied string) *scene {
 	t.Helper()
 	s := &scene{
 		t: t,
@@ -404,7 +404,7 @@ func text(p *planner.Plan) string {
 	return b.String()
 }
 
-func addr(t *testing.T, s string) spec.Address {
+func addr(t testing.TB, s string) spec.Address {
 	t.Helper()
 	a, err := spec.ParseAddress(s)
 	if err != nil {

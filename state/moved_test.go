@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/spec"
 	"vmctl/state"
@@ -76,5 +77,47 @@ func TestNotesThatSayTooLittleAreRefused(t *testing.T) {
 		if err := j.Append(t.Context(), e); err == nil || err.Error() != "record what is being done: "+want {
 			t.Errorf("error %v, want %s", err, want)
 		}
+	}
+}
+
+// What refers to a resource that was moved refers to it on, and what is inside of
+// it is.
+func TestReferencesToAMovedRecord(t *testing.T) {
+	cache := spec.Address{Kind: spec.Disk, Name: "cache"}
+	data := spec.Address{Kind: spec.Disk, Name: "data"}
+	note := spec.Address{Kind: spec.GuestFile, Name: "note"}
+	renamed := spec.Address{Kind: spec.VM, Name: "new"}
+	disks := func(name string) cty.Value {
+		return cty.ObjectVal(map[string]cty.Value{
+			"accel": cty.StringVal("disk.cache"), // which is no reference, whatever it says
+			"additional_disk": cty.ListVal([]cty.Value{
+				cty.ObjectVal(map[string]cty.Value{"disk": cty.StringVal("disk.other"), "mount_point": cty.NullVal(cty.String)}),
+				cty.ObjectVal(map[string]cty.Value{"disk": cty.StringVal(name), "mount_point": cty.NullVal(cty.String)}),
+			}),
+		})
+	}
+	f := folder(t)
+	j := open(t, f)
+	disk, user, inside, bare := record("cache", 1), record("dev", 1), record("note", 1), record("bare", 1)
+	disk.Kind, user.Kind, inside.Kind = spec.Disk, spec.VM, spec.GuestFile
+	user.Uses, user.Values = []spec.Address{cache}, disks("disk.cache")
+	inside.Uses, inside.Inside = []spec.Address{dev}, dev
+	inside.Values = cty.ObjectVal(map[string]cty.Value{"vm": cty.StringVal("vm.dev"), "content": cty.StringVal("vm.dev")})
+	bare.Uses, bare.Values = []spec.Address{cache}, cty.NilVal
+	for i, a := range []spec.Address{cache, dev, note, webA} {
+		appendTo(t, j, state.Entry{Run: "r", Kind: state.Done, Step: i, Address: a, Put: []*state.Record{&disk, &user, &inside, &bare}[i]})
+	}
+	appendTo(t, j,
+		state.Entry{Run: "m", Kind: state.Note, Op: state.Moved, From: cache, Address: data},
+		state.Entry{Run: "m", Kind: state.Note, Op: state.Moved, From: dev, Address: renamed})
+	closeIt(t, j)
+	disk.Was, user.Was = []spec.Address{cache}, []spec.Address{dev}
+	user.Uses, user.Values = []spec.Address{data}, disks("disk.data")
+	inside.Uses, inside.Inside = []spec.Address{renamed}, renamed
+	inside.Values = cty.ObjectVal(map[string]cty.Value{"vm": cty.StringVal("vm.new"), "content": cty.StringVal("vm.dev")})
+	bare.Uses = []spec.Address{data}
+	want := map[spec.Address]state.Record{data: disk, renamed: user, note: inside, webA: bare}
+	if d := diff(want, read(t, f).Records); d != "" {
+		t.Errorf("records (-want +got):\n%s", d)
 	}
 }

@@ -54,6 +54,7 @@ func records() *rapid.Generator[state.Record] {
 			Starts: rapid.IntRange(0, 9).Draw(t, "starts"), Values: values().Draw(t, "values"),
 			Digests: rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "digests"),
 			Uses:    rapid.SliceOf(addresses()).Draw(t, "uses"),
+			Inside:  addresses().Draw(t, "inside"),
 		}
 	})
 }

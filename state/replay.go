@@ -112,32 +112,6 @@ func (s *Snapshot) note(e Entry) {
 	}
 }
 
-// move gives a record, what was begun with it, and the place of what others use
-// to another address.
-func (s *Snapshot) move(from, to spec.Address) {
-	if r, ok := s.Records[from]; ok {
-		r = r.clone()
-		r.Was = append(slices.DeleteFunc(r.Was, func(a spec.Address) bool { return a == to || a == from }), from)
-		delete(s.Records, from)
-		s.Records[to] = r
-	}
-	for a, r := range s.Records {
-		if !slices.Contains(r.Uses, from) {
-			continue
-		}
-		r = r.clone()
-		r.Uses[slices.Index(r.Uses, from)] = to
-		slices.SortFunc(r.Uses, spec.Address.Compare)
-		r.Uses = slices.Compact(r.Uses)
-		s.Records[a] = r
-	}
-	for i := range s.Interrupted {
-		if s.Interrupted[i].Address == from {
-			s.Interrupted[i].Address = to
-		}
-	}
-}
-
 // end drops interruptions.
 func (s *Snapshot) end(ended func(Entry) bool) {
 	s.Interrupted = slices.DeleteFunc(s.Interrupted, ended)
