@@ -114,7 +114,7 @@ func wants(s planner.Step) bool {
 	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseDown, providers.PhaseRemove:
 		return false
 	case providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange, providers.PhaseUp,
-		providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
+		providers.PhaseReady, providers.PhaseTidy:
 		return true
 	}
 	panic("unknown phase " + string(s.Phase))

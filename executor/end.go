@@ -87,7 +87,7 @@ func (x *execution) ended(o outcome) []state.Entry {
 	case providers.PhaseUp:
 		delete(x.lowered, step.Change)
 	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseRemove, providers.PhaseReserve,
-		providers.PhaseMake, providers.PhaseChange, providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
+		providers.PhaseMake, providers.PhaseChange, providers.PhaseReady, providers.PhaseTidy:
 	}
 	if !step.Record {
 		x.expect[step.Address] = o.result.Fingerprint

@@ -70,7 +70,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 			n.LastStop = string(r.How)
 		}
 	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseRemove, providers.PhaseReserve,
-		providers.PhaseMake, providers.PhaseChange, providers.PhaseResume, providers.PhaseTidy:
+		providers.PhaseMake, providers.PhaseChange, providers.PhaseTidy:
 	}
 	return n, true
 }

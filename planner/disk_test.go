@@ -276,7 +276,7 @@ func TestUses(t *testing.T) {
 		}
 		for _, c := range p.Changes {
 			if c.Kind == spec.VM {
-				return c.Change.Uses[addr(t, "disk.cache")]
+				return c.Uses[addr(t, "disk.cache")]
 			}
 		}
 		t.Fatal("no VM")

@@ -215,7 +215,7 @@ func sinks(n *node) bool {
 	case providers.PhaseRelease, providers.PhaseDown, providers.PhaseRemove:
 		return true
 	case providers.PhaseRecover, providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange,
-		providers.PhaseUp, providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
+		providers.PhaseUp, providers.PhaseReady, providers.PhaseTidy:
 		return false
 	}
 	panic("unknown phase " + string(n.step.Phase))
@@ -225,7 +225,7 @@ func sinks(n *node) bool {
 func rises(n *node) bool {
 	switch n.step.Phase {
 	case providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange, providers.PhaseUp,
-		providers.PhaseReady, providers.PhaseResume:
+		providers.PhaseReady:
 		return true
 	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseDown, providers.PhaseRemove, providers.PhaseTidy:
 		return false

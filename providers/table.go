@@ -74,7 +74,6 @@ const (
 	PhaseChange  Phase = "change"
 	PhaseUp      Phase = "up"
 	PhaseReady   Phase = "ready"
-	PhaseResume  Phase = "resume"
 	PhaseTidy    Phase = "tidy"
 )
 
@@ -82,7 +81,7 @@ const (
 func Phases() []Phase {
 	return []Phase{
 		PhaseRecover, PhaseRelease, PhaseDown, PhaseRemove, PhaseReserve, PhaseMake,
-		PhaseChange, PhaseUp, PhaseReady, PhaseResume, PhaseTidy,
+		PhaseChange, PhaseUp, PhaseReady, PhaseTidy,
 	}
 }
 
