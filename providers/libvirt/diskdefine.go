@@ -77,11 +77,18 @@ func (d *diskJob) shelfForNew(ctx context.Context) (shelf, error) {
 	return s, nil
 }
 
+// libvirtUnit is what libvirt has qemu-img round the size of a new volume up to
+// (bytes). What is between is had by growing.
+const libvirtUnit = 1024
+
 func (d *diskJob) make(ctx context.Context, in shelf, name string) error {
 	err := d.putMark(ctx, in, d.marked(d.Object, name))
 	if err == nil {
 		d.say("making %s (%d bytes) in pool %s", name, d.store.Size, in.Name)
-		_, err = d.MakeVolume(ctx, in.Name, volume{Name: name, Format: d.store.Format, Capacity: d.store.Size})
+		_, err = d.MakeVolume(ctx, in.Name, volume{Name: name, Format: d.store.Format, Capacity: d.store.Size / libvirtUnit * libvirtUnit})
+	}
+	if err == nil && d.store.Size%libvirtUnit != 0 {
+		err = d.ResizeVolume(ctx, in.Name, name, d.store.Size)
 	}
 	if err == nil {
 		return nil
