@@ -43,8 +43,8 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 		how = providers.Done
 		if d := j.seen.configured; d.isForeign() { // its log and its disks are not vmctl's
 			keep = append(keep, d.ConsoleLog)
-			if left := j.diskFiles(); len(left) > 0 {
-				evidence = append(evidence, "its disks stay: "+strings.Join(left, ", "))
+			if left := d.Owner; left != nil && len(left.Kept) > 0 {
+				evidence = append(evidence, "what it had when it was imported stays: "+strings.Join(left.Kept, ", "))
 			}
 		}
 	}

@@ -41,7 +41,11 @@ func (p *Provider) attrs(s sight, k providers.Known, held []forward, r rack) cty
 		all[bootAttr] = p.foreignBootValue(s.configured)
 	}
 	if s.running != nil {
-		for name, v := range s.running.attrs(r) {
+		running := s.running.attrs(r)
+		if s.owner() == nil && k.Import != "" {
+			running[bootAttr] = p.foreignBootValue(*s.running)
+		}
+		for name, v := range running {
 			if sameAs(all[name], attr(k.Want, name)) || k.Want == cty.NilVal {
 				all[name] = v
 			}

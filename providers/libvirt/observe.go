@@ -127,6 +127,7 @@ func (p *Provider) find(ctx context.Context, c connection, f first, q providers.
 	s, err := f.sight, f.err
 	l := look{uuid: s.UUID, found: importers(s, q)}
 	k, asked := p.asked(s, q)
+	s.wanted = len(l.found) > 0
 	if err == nil && !asked && len(s.configured.claims()) == 0 && len(r.disks) == 0 {
 		return l
 	}

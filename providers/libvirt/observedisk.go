@@ -200,6 +200,6 @@ func (s sight) user(p providers.Project) user {
 	o := s.owner()
 	return user{
 		name: s.Name, uuid: s.UUID, running: s.power.on(),
-		ours: o != nil && s.oursFor(p, o.Address),
+		ours: s.wanted || o != nil && s.oursFor(p, o.Address),
 	}
 }

@@ -20,6 +20,7 @@ type sight struct {
 	power      power
 	configured description  // what the next start will use
 	running    *description // what the running QEMU was started with; nil: it is off
+	wanted     bool         // it is to be imported
 }
 
 // see reads a domain. A domain that does not exist is errAbsent.
@@ -49,6 +50,9 @@ func (s *sight) seePower(ctx context.Context, c connection) error {
 		return err
 	}
 	d, err := describe(text)
+	if d.Owner == nil { // what runs learns of a mark when it starts again
+		d.Owner = s.configured.Owner
+	}
 	s.running = &d
 	return err
 }
