@@ -130,6 +130,7 @@ func (d *differ) refuseImport(c *Change, why, next string) {
 func (d *differ) takeOver(c *Change, o *providers.Object) {
 	c.Record, c.Object, c.Name = nil, o, o.Name
 	c.Generation, c.Replaced, c.Was = 0, 0, nil
+	c.Reason = fmt.Sprintf("%q is to be imported", d.imports[c.Address])
 	if why := runStateUnknown(o); why != "" {
 		c.Action, c.Blocked = providers.Import, &Block{Kind: Unknown, Reason: "its run state could not be read: " + why}
 		return

@@ -231,6 +231,10 @@ func (d *differ) foreign(c *Change, sight Sight, standing Standing) {
 	if c.Want == nil {
 		return
 	}
+	if c.heirOf = d.inherits(c, sight.Object); c.heirOf != (spec.Address{}) {
+		d.create(c)
+		return
+	}
 	what := describe(sight.System, sight.Object)
 	why := "vmctl did not make it"
 	switch {
@@ -251,10 +255,12 @@ func (d *differ) foreign(c *Change, sight Sight, standing Standing) {
 	c.Reason = "it does not exist"
 	c.Blocked = &Block{
 		Kind:   Blocked,
-		Reason: fmt.Sprintf("%s exists, and %s: import or rename", what, why),
-		Next: []string{
-			fmt.Sprintf("rename: set another name in the block of %s, or rename the other object with its own tool", c.Address),
-			"import: give the existing object up to vmctl with `vmctl import`, once this version has it",
-		},
+		Reason: fmt.Sprintf("%s exists, and %s", what, why),
+		Next:   []string{fmt.Sprintf("rename: set another name in the block of %s, or rename the other object with its own tool", c.Address)},
+	}
+	if sight.Marking == Unmarked {
+		c.Blocked.Reason += ": import or rename"
+		c.Blocked.Next = append(c.Blocked.Next,
+			fmt.Sprintf("import: vmctl import %s %s", shellword.Quote(c.Address.String()), shellword.Quote(string(sight.Object.ID))))
 	}
 }

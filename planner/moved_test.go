@@ -55,9 +55,8 @@ func TestMovedRecord(t *testing.T) {
 		{
 			name: "the old address is wanted too: its name is not free", spec: one + b,
 			want: `create vm.a: it does not exist
-  blocked: libvirt vm "demo.a" (ID) exists, and it was moved to vm.b: import or rename
+  blocked: libvirt vm "demo.a" (ID) exists, and it was moved to vm.b
   > rename: set another name in the block of vm.a, or rename the other object with its own tool
-  > import: give the existing object up to vmctl with ` + "`vmctl import`" + `, once this version has it
 ` + updated + "0 redefine vm.b\n",
 		},
 		{
@@ -124,7 +123,7 @@ func TestForgottenObjectIsInTheWay(t *testing.T) {
 	want := `create vm.a: it does not exist
   blocked: libvirt vm "renamed" (ID) exists, and the state let go of it: import or rename
   > rename: set another name in the block of vm.a, or rename the other object with its own tool
-  > import: give the existing object up to vmctl with ` + "`vmctl import`" + `, once this version has it
+  > import: vmctl import vm.a ID
 `
 	if d := cmp.Diff(want, strings.ReplaceAll(text(p), string(o.ID), "ID")); d != "" {
 		t.Errorf("plan (-want +got):\n%s", d)

@@ -172,6 +172,7 @@ func (o *orderer) dependencies() {
 	for _, n := range o.nodes {
 		byAddress[n.step.Address] = append(byAddress[n.step.Address], n)
 	}
+	o.heirs(byAddress)
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
 		for _, used := range usedBy(c) {
@@ -186,6 +187,20 @@ func (o *orderer) dependencies() {
 					case used == c.Inside && n.step.Op == OpForget && sinks(m): // it is gone once the VM is
 						n.wait(m)
 					}
+				}
+			}
+		}
+	}
+}
+
+// heirs lets who gets the name of another object be made after that is gone.
+func (o *orderer) heirs(byAddress map[spec.Address][]*node) {
+	for i := range o.plan.Changes {
+		c := &o.plan.Changes[i]
+		for _, m := range byAddress[c.heirOf] {
+			for _, n := range byAddress[c.Address] {
+				if m.step.Phase == providers.PhaseRemove && n.step.Phase == providers.PhaseMake {
+					n.wait(m)
 				}
 			}
 		}

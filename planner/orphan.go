@@ -23,6 +23,9 @@ func (d *differ) takeBack(c *Change) {
 	case "stop":
 		c.Change.Want = with(c.Change.Want, "running", cty.False)
 		d.manage(c)
+		if c.Action == providers.Stop {
+			c.Reason = "it runs and has no record, and its orphan.policy is stop"
+		}
 	case "report":
 		c.Action, c.Warnings = providers.NoOp, nil
 		c.Reason = "its orphan.policy is report: it is left alone"

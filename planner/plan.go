@@ -39,7 +39,8 @@ type Change struct {
 	Blocked  *Block            // nil: free to go on
 	Warnings []string
 
-	importing bool // its object is not vmctl's yet
+	importing bool         // its object is not vmctl's yet
+	heirOf    spec.Address // whose name it gets, once that is gone; zero: nobody's
 }
 
 // BlockKind says what kind of no a Block is.

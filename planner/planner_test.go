@@ -258,7 +258,7 @@ found drift vm.a: memory is 128MiB, and vmctl applied 256MiB
 			want: `create vm.a: it does not exist
   blocked: libvirt vm "demo.a" (1234) exists, and vmctl did not make it: import or rename
   > rename: set another name in the block of vm.a, or rename the other object with its own tool
-  > import: give the existing object up to vmctl with ` + "`vmctl import`" + `, once this version has it
+  > import: vmctl import vm.a 1234
 `,
 		},
 		{
@@ -416,6 +416,92 @@ restart vm.w["b"]: port_forward: the guest sees it at its next start
 5 redefine vm.w["a"] after 0,1,2,3,4
 6 start vm.w["a"] after 0,1,2,3,5
 7 wait_ssh vm.w["a"] after 0,1,2,3,6
+`,
+		},
+		{
+			name:    "as many at a time as the rollout says",
+			applied: rollout("2", "2"),
+			spec:    rollout("2", "1"),
+			want: `restart vm.w["a"]: cpus: the guest sees it at its next start
+  cpus 2 -> 1, restart
+restart vm.w["b"]: cpus: the guest sees it at its next start
+  cpus 2 -> 1, restart
+restart vm.w["c"]: cpus: the guest sees it at its next start
+  cpus 2 -> 1, restart
+0 stop vm.w["a"]
+1 stop vm.w["b"]
+2 redefine vm.w["a"] after 0
+3 redefine vm.w["b"] after 1
+4 start vm.w["a"] after 2
+5 start vm.w["b"] after 3
+6 wait_ssh vm.w["a"] after 4
+7 stop vm.w["c"] after 0,2,4,6
+8 redefine vm.w["c"] after 0,2,4,6,7
+9 start vm.w["c"] after 0,2,4,6,8
+10 wait_ssh vm.w["b"] after 5
+11 wait_ssh vm.w["c"] after 0,2,4,6,9
+`,
+		},
+		{
+			name:    "two VMs that exchange their ports",
+			applied: ports("8080", "8081"),
+			spec:    ports("8081", "8080"),
+			want: `error: vm.w["a"] wants host port 127.0.0.1:8081, which vm.w["b"] has, and vm.w["b"] wants host port 127.0.0.1:8080, which vm.w["a"] has: ` +
+				"none of them can go first. Give vm.w[\"a\"] another one for now and apply that; then the one that it is to have\n",
+		},
+		{
+			name:    "two VMs that exchange their names",
+			applied: "vm \"a\" {\n  name = \"x\"\n}\nvm \"b\" {\n  name = \"y\"\n}\n",
+			spec:    "vm \"a\" {\n  name = \"y\"\n}\nvm \"b\" {\n  name = \"x\"\n}\n",
+			change: func(s *scene) {
+				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, "vm.a"): true, addr(s.t, "vm.b"): true}
+			},
+			want: "error: vm.a wants name y, which vm.b has, and vm.b wants name x, which vm.a has: " +
+				"none of them can go first. Give vm.a another one for now and apply that; then the one that it is to have\n",
+		},
+		{
+			name:    "a name that changes hands",
+			applied: "vm \"a\" {\n  name = \"x\"\n}\n",
+			spec:    "vm \"b\" {\n  name = \"x\"\n}\n",
+			want: `destroy vm.a: it is not in the spec
+create vm.b: it does not exist
+0 stop vm.a
+1 delete vm.a after 0
+2 define vm.b after 1
+3 start vm.b after 2
+4 wait_ssh vm.b after 3
+`,
+		},
+		{
+			name:    "also from one that gets another",
+			applied: "vm \"z\" {\n  name = \"x\"\n}\n",
+			spec:    "vm \"b\" {\n  name = \"x\"\n}\nvm \"z\" {\n  name = \"y\"\n}\n",
+			change: func(s *scene) {
+				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, "vm.z"): true}
+			},
+			want: `create vm.b: it does not exist
+replace vm.z: name: cannot change after it was made
+  name x -> y, replace
+0 stop vm.z
+1 delete vm.z after 0
+2 define vm.b after 1
+3 define vm.z after 1
+4 start vm.b after 2
+5 start vm.z after 3
+6 wait_ssh vm.b after 4
+7 wait_ssh vm.z after 5
+`,
+		},
+		{
+			name:    "but not from one that keeps it",
+			applied: "vm \"z\" {\n  name = \"x\"\n}\n",
+			spec:    "vm \"b\" {\n  name = \"x\"\n}\n",
+			change: func(s *scene) {
+				s.options.Scope.Targets = []spec.Address{addr(s.t, "vm.b")}
+			},
+			want: `create vm.b: it does not exist
+  blocked: libvirt vm "x" (82e511ad-d2ad-8274-8136-895b208a42bc) exists, and its mark names vm.z of project "demo" (k7m2qd9x4r)
+  > rename: set another name in the block of vm.b, or rename the other object with its own tool
 `,
 		},
 		{
@@ -601,6 +687,17 @@ create vm.b: it does not exist
 			}
 		})
 	}
+}
+
+func rollout(most, cpus string) string {
+	return `vm "w" {
+  for_each = toset(["a", "b", "c"])
+  cpus     = ` + cpus + `
+  rollout {
+    max_unavailable = ` + most + `
+  }
+}
+`
 }
 
 func ports(a, b string) string {

@@ -131,6 +131,9 @@ func passive(c providers.Change) []providers.Step {
 // wanted is what a VM holds when it is as wanted.
 func wanted(c providers.Change) []providers.Claim {
 	all := claims(c.Want)
+	if name := c.Want.GetAttr("name"); !name.IsNull() {
+		all = append(all, providers.Claim{Kind: "name", Key: name.AsString()})
+	}
 	for _, a := range slices.SortedFunc(maps.Keys(c.Uses), spec.Address.Compare) {
 		if a.Kind == spec.Disk && strings.Contains(fmt.Sprintf("%#v", c.Want.GetAttr("additional_disk")), strconv.Quote(a.String())) {
 			all = append(all, providers.Claim{Kind: providers.ClaimDisk, Key: string(c.Uses[a].ID)})
@@ -245,6 +248,9 @@ func after(t testing.TB, applied string) *scene {
 		values := r.Want.AsValueMap()
 		maps.Copy(values, shown)
 		name := planner.ObjectName(project, r.Address)
+		if chosen := r.Want.GetAttr("name"); !chosen.IsNull() {
+			name = chosen.AsString()
+		}
 		settings := testType().Resolve(s.provider(r.Provider))
 		s.state.Records[r.Address] = state.Record{
 			Kind: r.Address.Kind, Provider: r.Provider, Settings: settings, ID: string(id), Name: name,

@@ -1,0 +1,199 @@
+package planner_test
+
+import (
+	"strings"
+	"testing"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+const note = "guest_file \"note\" {\n  vm      = vm.a\n  path    = \"/note\"\n  content = \"x\"\n}\n"
+
+// off lets vm.a be off.
+func (s *scene) off() {
+	off := false
+	s.object().Running, s.object().State = &off, providers.StateOff
+}
+
+func (s *scene) stays(address string) {
+	s.options.Running = map[spec.Address]bool{addr(s.t, address): false}
+}
+
+func TestInside(t *testing.T) {
+	changed := strings.Replace(note, `"x"`, `"y"`, 1)
+	for _, test := range []struct {
+		name, applied, spec string
+		change              func(*scene)
+		want                string
+		unread              bool // nothing inside of vm.a may be read
+	}{
+		{
+			name: "inside of a VM that is made, it is read later", spec: one + note, unread: true,
+			want: `create vm.a: it does not exist
+deferred guest_file.note until vm.a is ready
+0 define vm.a
+1 start vm.a after 0
+2 wait_ssh vm.a after 1
+`,
+		},
+		{name: "nothing to do", applied: one + note},
+		{
+			name: "inside of a VM that runs, it is changed", applied: one + note, spec: one + changed,
+			want: `update guest_file.note: content: vmctl alone uses it
+  content x -> y, live
+0 redefine guest_file.note
+`,
+		},
+		{
+			name: "or made", applied: one, spec: one + note,
+			want: "create guest_file.note: it does not exist\n0 define guest_file.note\n",
+		},
+		{
+			name: "or removed", applied: one + note, spec: one,
+			want: "destroy guest_file.note: it is not in the spec\n0 delete guest_file.note\n",
+		},
+		{
+			name: "of a VM that goes down it is let go of first, and read again after", applied: one + note,
+			spec: strings.Replace(one, "256MiB", "512MiB", 1) + changed,
+			want: `release guest_file.note: vm.a goes down
+restart vm.a: memory: the guest sees it at its next start
+  memory 256MiB -> 512MiB, restart
+deferred guest_file.note until vm.a is ready
+0 release guest_file.note
+1 stop vm.a after 0
+2 redefine vm.a after 1
+3 start vm.a after 2
+4 wait_ssh vm.a after 3
+`,
+		},
+		{
+			name: "also of one that is stopped; then it is not read", applied: one + note, spec: one + changed,
+			change: func(s *scene) { s.stays("vm.a") },
+			want: `release guest_file.note: vm.a goes down
+stop vm.a: it runs, and running = false
+0 release guest_file.note
+1 stop vm.a after 0
+`,
+		},
+		{
+			name: "inside of a VM that is off and stays so, nothing is read or changed", applied: one + note, spec: one + changed, unread: true,
+			change: func(s *scene) { s.off(); s.stays("vm.a") },
+			want: `update vm.a: the record catches up with what is there
+found drift vm.a: it is off, and vmctl left it running
+0 record vm.a
+`,
+		},
+		{
+			name: "inside of a VM that is started, it is read later", applied: one + note, spec: one + changed, unread: true,
+			change: func(s *scene) { s.off() },
+			want: `start vm.a: it is off
+found drift vm.a: it is off, and vmctl left it running
+deferred guest_file.note until vm.a is ready
+0 start vm.a
+1 wait_ssh vm.a after 0
+`,
+		},
+		{
+			name: "inside of a VM that cannot be read, nothing can", applied: one + note, spec: one + changed, unread: true,
+			change: func(s *scene) {
+				s.system("qemu:///session").inventory = providers.Inventory{Partial: map[spec.Kind]string{spec.VM: "no answer"}}
+			},
+			want: `noop guest_file.note
+  unknown: what is inside of vm.a could not be read: vm.a could not be read: no answer
+noop vm.a
+  unknown: provider.libvirt.default could not be read: no answer
+found unknown guest_file.note: vm.a could not be read: no answer
+found unknown vm.a: no answer
+`,
+		},
+		{
+			name: "what is removed goes before its VM does", applied: one + note, spec: "# empty\n",
+			want: `destroy guest_file.note: it is not in the spec
+destroy vm.a: it is not in the spec
+0 delete guest_file.note
+1 stop vm.a after 0
+2 delete vm.a after 0,1
+`,
+		},
+		{
+			name: "with a VM that is off it goes too", applied: one + note, spec: "# empty\n", unread: true,
+			change: func(s *scene) { s.off() },
+			want: `forget guest_file.note: it goes with vm.a
+destroy vm.a: it is not in the spec
+0 delete vm.a
+1 forget guest_file.note after 0
+`,
+		},
+		{
+			name: "inside of a VM that is gone, everything is", applied: one + note, spec: "# empty\n", unread: true,
+			change: func(s *scene) { s.lose("vm.a") },
+			want: `forget guest_file.note: vm.a does not exist, and nothing is inside of it
+forget vm.a: it no longer exists
+0 forget guest_file.note
+1 forget vm.a
+`,
+		},
+		{
+			// row E11
+			name: "a VM is not destroyed with something inside that is to be kept", applied: one + note, spec: "# empty\n",
+			change: func(s *scene) { s.options.Scope.Excludes = []spec.Address{addr(s.t, "guest_file.note")} },
+			want: `destroy vm.a: it is not in the spec
+  blocked: guest_file.note is inside of it, and is to be kept
+  > take guest_file.note in: leave out --target and --exclude, or name it, too: --target=guest_file.note
+`,
+		},
+		{
+			name: "inside of one that is off nothing is destroyed", applied: one + note, unread: true,
+			change: func(s *scene) {
+				s.off()
+				s.options.Destroy = true
+				s.options.Scope.Targets = []spec.Address{addr(s.t, "guest_file.note")}
+			},
+			want: `noop guest_file.note
+  blocked: vm.a is off: what is inside of it cannot be removed
+  > start it first, or destroy it with all that is inside of it
+`,
+		},
+		{
+			name: "what needs something that is read later is read later, too", spec: one + note + "vm \"b\" {\n  depends_on = [guest_file.note]\n}\n", unread: true,
+			want: `create vm.a: it does not exist
+deferred guest_file.note until vm.a is ready
+deferred vm.b until vm.a is ready
+0 define vm.a
+1 start vm.a after 0
+2 wait_ssh vm.a after 1
+`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, test.applied)
+			if test.spec != "" {
+				s.config = load(t, test.spec)
+			}
+			if test.change != nil {
+				test.change(s)
+			}
+			s.inside("vm.a").known = nil
+			s.check(test.want)
+			if read := s.inside("vm.a").known != nil; read == test.unread {
+				t.Errorf("inside of vm.a it was read: %t", read)
+			}
+		})
+	}
+}
+
+// The round after decides about what was deferred, and nothing else.
+func TestRest(t *testing.T) {
+	s := after(t, one)
+	s.config = load(t, strings.Replace(one, "256MiB", "512MiB", 1)+note)
+	s.options.Rest = []planner.Deferred{{Address: addr(t, "guest_file.note"), Until: addr(t, "vm.a")}}
+	sys := s.system("qemu:///session")
+	sys.inventory.Objects = append(sys.inventory.Objects, providers.Object{
+		Kind: spec.VM, ID: "9", Name: "orphan", Owner: &providers.Mark{ID: project.ID, Address: addr(t, "vm.z"), Of: "9"},
+	})
+	s.object().Findings = []providers.Finding{{Kind: providers.FindBroken, Evidence: []string{"said before"}}}
+	// What changes vm.a is another plan's: this one may not take it down.
+	s.check("create guest_file.note: it does not exist\n0 define guest_file.note\n")
+}
