@@ -18,6 +18,7 @@ func (l *loader) resourceNode(e *evaluator, addr Address) *node {
 	if a, ok := b.Body.Attributes["for_each"]; ok {
 		block.forEach = a.Expr
 		l.refer(e.declared, n, scope{owner: n.name}, a.Expr)
+		n.chain(e.declared, a.Expr)
 	}
 	l.refer(e.declared, n, scope{owner: n.name, each: block.forEach != nil}, expressions(b.Body, block.shape)...)
 	l.provider(e, n)
@@ -25,6 +26,20 @@ func (l *loader) resourceNode(e *evaluator, addr Address) *node {
 		l.dependsOn(e.declared, n, a.Expr)
 	}
 	return n
+}
+
+// chain lets each instance of `for_each = disk.cache` use the disk of its own key
+// alone.
+func (n *node) chain(d *declarations, forEach hclsyntax.Expression) {
+	if len(n.refs) != 1 || n.refs[0].rng != forEach.Range() || n.refs[0].key != "" {
+		return
+	}
+	b, ok := d.resources[n.refs[0].target().block()]
+	if ok && b.Body.Attributes["for_each"] != nil {
+		n.refs[0].keyExpr = &hclsyntax.ScopeTraversalExpr{
+			Traversal: hcl.Traversal{hcl.TraverseRoot{Name: "each"}, hcl.TraverseAttr{Name: "key"}}, SrcRange: forEach.Range(),
+		}
+	}
 }
 
 // provider reads `provider = provider.libvirt.here`. What is inside of a VM has
