@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,12 @@ func TestEveryCommandWritesJSON(t *testing.T) {
 		{"graph"},
 		{"graph", "--plan"},
 		{"graph", "--format=svg"},
+		{"vm", "logs", "dev"},
+		{"vm", "edit", "nothing"},
+		{"disk", "list"},
+		{"disk", "unlock", "dev"},
+		{"import", "vm.dev", "theirs", "--auto-approve"},
+		{"import", "--generate", "vm.other", "theirs"},
 		{"apply", "--auto-approve"},
 		{"destroy", "--auto-approve"},
 		{"vm", "start", "dev"},
@@ -116,7 +123,7 @@ func TestEveryCommandWritesJSON(t *testing.T) {
 					t.Errorf("vmctl %s: an escape character in %q", e.args, e.stdout)
 				}
 				last := e.check(docs)
-				streams := len(args) > 0 && (args[0] == "apply" || args[0] == "destroy" || args[0] == "vm")
+				streams := len(args) > 0 && slices.Contains([]string{"apply", "destroy", "vm", "disk", "import"}, args[0])
 				if !streams && len(docs) != 1 || streams && len(docs) == 0 {
 					t.Errorf("vmctl %s: %d documents:\n%s", e.args, len(docs), e.stdout)
 				}

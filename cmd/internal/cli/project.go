@@ -57,14 +57,25 @@ func (a *app) loadFrom(source *spec.Source) (*spec.Config, error) {
 
 // readSpec reads the spec and says nothing.
 func (a *app) readSpec(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
+	in := a.inputs(source)
+	in.Check = a.check
+	return spec.Load(a.specDir(), in)
+}
+
+// readUnchecked is readSpec of what nobody is going to make.
+func (a *app) readUnchecked(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
+	return spec.Load(a.specDir(), a.inputs(source))
+}
+
+func (a *app) inputs(source *spec.Source) spec.Inputs {
 	files := make([]string, len(a.global.varFiles))
 	for i, f := range a.global.varFiles {
 		files[i] = a.absolute(f)
 	}
-	return spec.Load(a.specDir(), spec.Inputs{
-		Vars: a.global.vars, VarFiles: files, Environ: a.env.Environ, Supports: a.supports, Check: a.check, System: a.system,
+	return spec.Inputs{
+		Vars: a.global.vars, VarFiles: files, Environ: a.env.Environ, Supports: a.supports, System: a.system,
 		ProviderTypes: a.typeNames(), Version: a.env.Build.Version, Source: source,
-	})
+	}
 }
 
 // open reads the spec and finds its data directory. A spec without an id is

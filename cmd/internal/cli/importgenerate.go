@@ -1,0 +1,314 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+type generateDocument struct {
+	FormatVersion string   `json:"format_version"`
+	Addresses     []string `json:"addresses"`
+	Provider      string   `json:"provider"`
+	File          string   `json:"file"` // "": none was written
+	Text          string   `json:"text"`
+}
+
+// generate writes the blocks of an object that is in no file yet.
+func (a *app) generate(ctx context.Context, r importRequest) error {
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	addr, err := a.newAddress(p.config, r)
+	if err != nil {
+		return err
+	}
+	if err := a.checkNewFile(r.out); err != nil {
+		return err
+	}
+	refs, err := a.places(p.config, r.provider)
+	if err != nil {
+		return err
+	}
+	f, err := a.finding(ctx, p, refs, finding{to: addr, id: r.id})
+	if err != nil {
+		return err
+	}
+	text, addrs, err := a.blocksOf(ctx, p, f)
+	if err != nil {
+		return err
+	}
+	doc := generateDocument{FormatVersion: view.FormatVersion, Addresses: view.Addresses(addrs), Provider: f.provider.String(), Text: string(text)}
+	if r.out == "" {
+		a.show(doc, func(view.Screen) { a.stdout.keep(write(a.stdout, string(text))) })
+		return nil
+	}
+	if err := writeNew(a.absolute(r.out), text); err != nil {
+		return err
+	}
+	doc.File = r.out
+	a.show(doc, func(s view.Screen) {
+		view.Note(s, "Wrote "+strings.Join(view.Addresses(addrs), ", ")+" into "+r.out+".")
+		view.Note(s, "Next: "+a.commandLine("plan", planFlags{}))
+	})
+	return nil
+}
+
+// newAddress is an address that no block has.
+func (a *app) newAddress(c *spec.Config, r importRequest) (spec.Address, error) {
+	addr, err := spec.ParseAddress(r.address)
+	switch _, declared := c.Resource(addr); {
+	case err != nil:
+		return addr, rejected("usage", "import --generate: "+err.Error())
+	case addr.Kind != spec.VM && addr.Kind != spec.Disk:
+		return addr, rejected("usage", "import --generate: blocks are written for VMs and disks, and "+r.address+" is neither")
+	case addr.Key != "":
+		return addr, rejected("usage", "import --generate: "+r.address+" is an instance of a for_each, whose block only you can write")
+	case declared:
+		return addr, rejected("declared", "import --generate: "+r.address+" is in the files already", a.importLine(addr, r.id)+" imports to it")
+	default:
+		return addr, nil
+	}
+}
+
+// checkNewFile refuses a file that is there, and one that no command would read.
+func (a *app) checkNewFile(path string) error {
+	switch {
+	case path == "":
+		return nil
+	case !strings.HasSuffix(path, spec.Suffix):
+		return rejected("out_refused", "read --out: "+path+" would not be read as a file of the spec", "let its name end in "+spec.Suffix)
+	}
+	if _, err := os.Lstat(a.absolute(path)); !errors.Is(err, fs.ErrNotExist) {
+		return rejected("out_refused", "read --out: "+path+" exists already", "name a file that is not there yet")
+	}
+	return nil
+}
+
+func writeNew(path string, text []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the blocks: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	_, err = f.Write(text)
+	return err
+}
+
+// places are the providers in which an object is looked for: the named one, else
+// those of the files, else the one that is built in, which is the zero reference.
+func (a *app) places(c *spec.Config, name string) ([]spec.ProviderRef, error) {
+	var refs []spec.ProviderRef
+	var names []string
+	for _, p := range c.Providers {
+		names = append(names, p.Ref.String())
+		if name == "" || name == p.Ref.String() || "provider."+name == p.Ref.String() {
+			refs = append(refs, p.Ref)
+		}
+	}
+	switch {
+	case len(refs) == 0 && name != "":
+		return nil, rejected("usage", "read --provider "+quoted(name)+": the files have none of that name", "they have "+strings.Join(names, ", "))
+	case len(refs) == 0:
+		return []spec.ProviderRef{{}}, nil
+	default:
+		return refs, nil
+	}
+}
+
+// finding is an object that a block is to be written for.
+type finding struct {
+	to       spec.Address
+	id       string
+	provider spec.ProviderRef
+	object   providers.Object
+}
+
+// finding looks for an object everywhere, and demands that it is in one place.
+func (a *app) finding(ctx context.Context, p *project, refs []spec.ProviderRef, f finding) (finding, error) {
+	var all []finding
+	refused := newProblem(classRefused, "not_imported", "import --generate "+f.to.String()+": nothing was written")
+	for _, ref := range refs {
+		found, block, err := a.sought(ctx, p, finding{to: f.to, id: f.id, provider: ref}, nil)
+		if err != nil {
+			return f, err
+		}
+		if block == nil {
+			all = append(all, found[0])
+			continue
+		}
+		refused.Seen, refused.Next = append(refused.Seen, block.Reason), append(refused.Next, block.Next...)
+	}
+	switch len(all) {
+	case 0:
+		return f, refused
+	case 1:
+		return all[0], nil
+	}
+	e := newProblem(classRefused, "ambiguous", fmt.Sprintf("import --generate %s: %q is in several places", f.to, f.id))
+	for _, one := range all {
+		e.Next = append(e.Next, "say which: --provider="+one.provider.String())
+	}
+	return f, e
+}
+
+// sought observes as if the blocks that are to be written were there, and returns
+// what the objects are: f first, then its disks. A block says why there is none.
+func (a *app) sought(ctx context.Context, p *project, f finding, disks []finding) (found []finding, block *planner.Block, err error) {
+	all := append([]finding{f}, disks...)
+	source := p.config.Source()
+	source.Variables = ""
+	imports := map[spec.Address]providers.ID{}
+	var stub strings.Builder
+	for _, one := range all {
+		imports[one.to] = providers.ID(one.id)
+		fmt.Fprintf(&stub, "%s %q {\n", one.to.Kind, one.to.Name)
+		if f.provider != (spec.ProviderRef{}) {
+			fmt.Fprintf(&stub, "  provider = %s\n", f.provider)
+		}
+		if one.to.Kind == spec.Disk {
+			stub.WriteString("  size = \"1MiB\"\n")
+		}
+		stub.WriteString("}\n")
+	}
+	source.Files[stubFile] = stub.String()
+	config, diags := a.readUnchecked(&source)
+	if diags.HasErrors() {
+		return nil, nil, a.mistakes(diags, config.Files())
+	}
+	snapshot, _, err := a.readBeside(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	as := *p
+	as.config = config
+	plan, world, err := planner.Make(ctx, a.opener(&as), config, snapshot, planner.Options{
+		Types: a.types, Project: p.owner, Scope: planner.Scope{Targets: []spec.Address{f.to}, Alone: true}, Imports: imports,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, world.Close()) }()
+	at := slices.IndexFunc(plan.Changes, func(c planner.Change) bool { return c.Address == f.to })
+	if at < 0 || plan.Changes[at].Object == nil {
+		if at >= 0 && plan.Changes[at].Blocked != nil {
+			return nil, plan.Changes[at].Blocked, nil
+		}
+		return nil, nil, fmt.Errorf("import --generate %s: nothing was found", f.to)
+	}
+	system := world.System(plan.Changes[at].System)
+	for _, one := range all {
+		id, ok := system.Inventory.Found[one.to]
+		for _, o := range system.Inventory.Objects {
+			if ok && o.ID == id && o.Kind == one.to.Kind {
+				one.object, one.provider = o, f.provider
+				found = append(found, one)
+			}
+		}
+	}
+	return found, nil, nil
+}
+
+// stubFile is the name under which blocks are read that are to be written.
+const stubFile = "\x00import" + spec.Suffix
+
+// blocksOf writes the blocks of an object and of the disks that lead nowhere else.
+func (a *app) blocksOf(ctx context.Context, p *project, f finding) ([]byte, []spec.Address, error) {
+	snapshot, _, err := a.readBeside(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	recorded := map[string]bool{}
+	for _, r := range snapshot.Records {
+		recorded[r.ID] = true
+	}
+	taken := map[spec.Address]bool{f.to: true}
+	for _, addr := range known(p, snapshot) {
+		taken[addr.Block()] = true
+	}
+	var disks []finding
+	for _, c := range f.object.Holds {
+		if f.to.Kind == spec.VM && c.Kind == providers.ClaimDisk && !recorded[c.Key] {
+			disks = append(disks, finding{to: newDisk(f.to, c.Key, taken), id: c.Key})
+		}
+	}
+	all := []finding{f}
+	if len(disks) > 0 {
+		var block *planner.Block
+		if all, block, err = a.sought(ctx, p, f, disks); err == nil && block != nil {
+			err = errors.New(block.Reason)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	slices.Reverse(all) // what is used comes first
+	var text bytes.Buffer
+	var addrs []spec.Address
+	for i, one := range all {
+		block, err := spec.Generate(spec.Found{To: one.to, ID: one.id, Provider: one.provider, Attrs: a.shownOf(p, one)})
+		if err != nil {
+			return nil, nil, newProblem(classFailed, "not_generated", err.Error())
+		}
+		if i > 0 {
+			text.WriteByte('\n')
+		}
+		text.Write(block)
+		addrs = append(addrs, one.to)
+	}
+	return text.Bytes(), addrs, nil
+}
+
+// shownOf is what a block has to say of an object: what it shows, its name where
+// vmctl would choose another, and whether it runs.
+func (a *app) shownOf(p *project, f finding) cty.Value {
+	attrs := map[string]cty.Value{}
+	if o := f.object.Attrs; o != cty.NilVal && o.IsKnown() && !o.IsNull() {
+		attrs = o.AsValueMap()
+	}
+	if attrs == nil {
+		attrs = map[string]cty.Value{}
+	}
+	delete(attrs, "name")
+	if f.object.Name != planner.ObjectName(p.owner, f.to) {
+		attrs["name"] = cty.StringVal(f.object.Name)
+	}
+	if f.object.Running != nil {
+		attrs["running"] = cty.BoolVal(*f.object.Running)
+	}
+	return cty.ObjectVal(attrs)
+}
+
+// newDisk is a free address for a disk: after its file, where that makes a label.
+func newDisk(vm spec.Address, id string, taken map[spec.Address]bool) spec.Address {
+	base := strings.TrimSuffix(filepath.Base(id), filepath.Ext(id))
+	label := strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, base), "_-")
+	if label == "" || label[0] >= '0' && label[0] <= '9' {
+		label = vm.Name + "_disk"
+	}
+	addr := spec.Address{Kind: spec.Disk, Name: label}
+	for n := 2; taken[addr]; n++ {
+		addr.Name = fmt.Sprintf("%s_%d", label, n)
+	}
+	taken[addr] = true
+	return addr
+}
