@@ -35,6 +35,7 @@ import (
 //	hold-port PORT        listens on a port of loopback, until free-port
 //	free-port             frees it
 //	splice FILE OLD NEW   replaces text in a file
+//	neighbour             starts the libvirt of another user, whose socket is $NEIGHBOUR, with a pool vms in each
 //	inside CODE SETUP CMD…  like exits, on a machine that the shell text SETUP has changed
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -53,6 +54,7 @@ func TestScripts(t *testing.T) {
 			"inside":       inside,
 			"hold-port":    holdPort,
 			"free-port":    freePort,
+			"neighbour":    neighbour,
 		},
 	})
 }
@@ -103,22 +105,7 @@ func asUser(home, name, program string) error {
 }
 
 // own gives a tree to the test's user.
-func own(dir string) error {
-	uid, err := strconv.Atoi(shared.user.Uid)
-	if err != nil {
-		return err
-	}
-	gid, err := strconv.Atoi(shared.user.Gid)
-	if err != nil {
-		return err
-	}
-	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(path, uid, gid)
-	})
-}
+func own(dir string) error { return give(dir, shared.user) }
 
 // command runs a program of the script's PATH.
 func command(ts *testscript.TestScript, args []string) (code int) {
