@@ -3,8 +3,8 @@
 // Package acceptance runs the real vmctl against real systems, as an ordinary
 // user of its own. The scripts in testdata/script are its tests.
 //
-// VMCTL_TEST_GUEST names a folder with the tiny guest (guest/tiny.sh builds it;
-// `make test` does). VMCTL_SKIP_REAL=1, or -short, leaves these tests out.
+// VMCTL_TEST_GUEST names a folder with the tiny guest, VMCTL_TEST_IMAGE one with
+// the Debian guest (guest/tiny.sh and guest/debian.sh build them; `make test` does). VMCTL_SKIP_REAL=1, or -short, leaves these tests out.
 package acceptance_test
 
 import (
@@ -23,6 +23,7 @@ import (
 type lab struct {
 	vmctl string // the binary
 	guest string // folder of the tiny guest
+	image string // file of the Debian guest
 	cache string // what libvirt found out about QEMU, for homes that share it
 	user  *user.User
 }
@@ -54,6 +55,9 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	if shared.guest, err = guest(dir); err != nil {
+		return 0, err
+	}
+	if shared.image, err = debian(dir); err != nil {
 		return 0, err
 	}
 	if shared.vmctl, err = build(dir); err != nil {
@@ -94,6 +98,20 @@ func guest(dir string) (string, error) {
 		}
 	}
 	return to, nil
+}
+
+// debian copies the Debian guest to where the test's user can read it.
+func debian(dir string) (string, error) {
+	from := os.Getenv("VMCTL_TEST_IMAGE")
+	if from == "" {
+		return "", fmt.Errorf("VMCTL_TEST_IMAGE is not set: run `make test`, or build the guest with guest/debian.sh DIR and set VMCTL_TEST_IMAGE=DIR")
+	}
+	to := filepath.Join(dir, "debian.qcow2")
+	out, err := exec.Command("cp", "--reflink=auto", filepath.Join(from, "debian.qcow2"), to).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("copy the Debian guest: %w: %s", err, out)
+	}
+	return to, os.Chmod(to, 0o644) //nolint:gosec // see run
 }
 
 func build(dir string) (string, error) {

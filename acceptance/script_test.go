@@ -34,6 +34,9 @@ import (
 //	nothing-left          demands that no QEMU of this home runs
 //	hold-port PORT        listens on a port of loopback, until free-port
 //	free-port             frees it
+//	serve                 starts a web server with the script's files, and sets URL
+//	cut BYTES             makes it end every answer after so many bytes; 0: none
+//	asked                 prints what it was asked for since the last time
 //	splice FILE OLD NEW   replaces text in a file
 //	neighbour             starts the libvirt of another user, whose socket is $NEIGHBOUR, with a pool vms in each
 //	inside CODE SETUP CMD…  like exits, on a machine that the shell text SETUP has changed
@@ -55,6 +58,9 @@ func TestScripts(t *testing.T) {
 			"hold-port":    holdPort,
 			"free-port":    freePort,
 			"neighbour":    neighbour,
+			"serve":        serve,
+			"cut":          cut,
+			"asked":        asked,
 		},
 	})
 }
@@ -78,7 +84,7 @@ func setup(env *testscript.Env) error {
 	env.Vars = append(env.Vars,
 		"HOME="+home, "XDG_CONFIG_HOME="+home+"/c", "XDG_CACHE_HOME="+home+"/k",
 		"XDG_STATE_HOME="+home+"/s", "XDG_RUNTIME_DIR="+home+"/r", "LIBVIRT_DEFAULT_URI=qemu:///session",
-		"GUEST="+shared.guest, "REAL_VMCTL="+shared.vmctl, "TERM=dumb",
+		"GUEST="+shared.guest, "IMAGE="+shared.image, "REAL_VMCTL="+shared.vmctl, "TERM=dumb",
 	)
 	env.Setenv("PATH", filepath.Join(home, "bin")+":"+env.Getenv("PATH"))
 	if err := asUser(home, "vmctl", shared.vmctl); err != nil {

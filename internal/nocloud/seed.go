@@ -28,6 +28,10 @@ type Access struct {
 	Authorized  string // line of authorized_keys
 	HostPrivate string // ed25519, in OpenSSH's format
 	HostPublic  string // line of the .pub file
+	// Again is for a guest that was set up with other keys: it gets these at its
+	// next start, though it is the same instance. They are written at every start
+	// that finds them in the seed.
+	Again bool
 }
 
 // textLimit bounds what a user wrote, in bytes. cloud-init has no limit on a disk:
@@ -109,7 +113,8 @@ type merge struct {
 
 type config struct {
 	MergeHow    []merge           `json:"merge_how"`
-	SSHKeys     map[string]string `json:"ssh_keys"`
+	BootCmd     [][]string        `json:"bootcmd,omitempty"`
+	SSHKeys     map[string]string `json:"ssh_keys,omitempty"`
 	DisableRoot *bool             `json:"disable_root,omitempty"`
 	Authorized  []string          `json:"ssh_authorized_keys,omitempty"`
 	Users       []any             `json:"users,omitempty"`
@@ -130,8 +135,12 @@ func (s Seed) access() (string, error) {
 		MergeHow: []merge{
 			{"list", []string{"append"}}, {"dict", []string{"no_replace", "recurse_list"}}, {"str", []string{}},
 		},
-		SSHKeys: map[string]string{"ed25519_private": a.HostPrivate, "ed25519_public": strings.TrimSpace(a.HostPublic)},
 	}
+	if a.Again {
+		c.BootCmd = [][]string{{"sh", "-c", a.rekey()}}
+		return c.text()
+	}
+	c.SSHKeys = map[string]string{"ed25519_private": a.HostPrivate, "ed25519_public": strings.TrimSpace(a.HostPublic)}
 	if a.User == "root" {
 		no := false
 		c.DisableRoot, c.Authorized = &no, []string{a.Authorized}
@@ -143,6 +152,10 @@ func (s Seed) access() (string, error) {
 			Name: a.User, Sudo: "ALL=(ALL) NOPASSWD:ALL", Shell: "/bin/bash", LockPasswd: true, Authorized: []string{a.Authorized},
 		})
 	}
+	return c.text()
+}
+
+func (c config) text() (string, error) {
 	text, err := json.MarshalIndent(c, "", " ")
 	if err != nil {
 		return "", err

@@ -22,7 +22,11 @@ type Header struct {
 	Dirty       bool // it was in use when its writer ended: its counts may be wrong
 	Corrupt     bool // QEMU found it damaged
 	Extended    bool // by a feature that this package does not know, and that a reader must
-	tables      uint64
+
+	tables      uint64 // where the last of the tables ends that every image has
+	l1At, l1    uint64 // offset and entries of the table of tables
+	clusterBits uint32
+	extendedL2  bool
 }
 
 // Features that a reader must know (incompatible_features).
@@ -44,7 +48,8 @@ const (
 	maxL1Entries = 32 << 20 / 8 // QEMU's own bound
 )
 
-// Read reads the header of a file of that many bytes. What is no image, or too
+// Read reads the header of a file of that many bytes, and sees that all of the disk
+// is in it. What is no image, or too
 // short to be the whole of one, is a *FormatError.
 func Read(r io.ReaderAt, size int64) (Header, error) {
 	begin := make([]byte, max(headerSize3, probeSize))
@@ -77,21 +82,21 @@ func Read(r io.ReaderAt, size int64) (Header, error) {
 	if err := h.readTables(raw); err != nil {
 		return Header{}, err
 	}
-	if size >= 0 && h.tables > uint64(size) {
-		return Header{}, short(size)
+	if h.BackingFile, err = backing(r, raw); err != nil {
+		return Header{}, err
 	}
-	h.BackingFile, err = backing(r, raw)
-	return h, err
+	return h, h.reach(r, uint64(max(size, 0)))
 }
 
 func (h *Header) features(bits uint64) {
 	h.Dirty = bits&featureDirty != 0
 	h.Corrupt = bits&featureCorrupt != 0
 	h.DataFile = bits&featureDataFile != 0
+	h.extendedL2 = bits&featureExtendedL2 != 0
 	h.Extended = bits&^(featureDirty|featureCorrupt|featureDataFile|featureCompression|featureExtendedL2) != 0
 }
 
-// readTables finds how far the tables reach that every image has.
+// readTables finds the tables that every image has.
 func (h *Header) readTables(raw []byte) error {
 	bits := binary.BigEndian.Uint32(raw[20:])
 	l1, l1At := uint64(binary.BigEndian.Uint32(raw[36:])), binary.BigEndian.Uint64(raw[40:])
@@ -100,6 +105,7 @@ func (h *Header) readTables(raw []byte) error {
 	if bits < minClusters || bits > maxClusters || l1 > maxL1Entries || l1At >= far || countsAt >= far || h.VirtualSize >= 1<<63 {
 		return &FormatError{Seen: "its header makes no sense: the file is damaged", Fix: FetchAgain}
 	}
+	h.l1At, h.l1, h.clusterBits = l1At, l1, bits
 	h.tables = max(l1At+l1*8, countsAt+counts<<bits)
 	return nil
 }

@@ -29,10 +29,14 @@ const (
 	countsAt    = 48
 	counts      = 56
 	features    = 72
+
+	l2     = 4 << 16 // a table of clusters
+	data   = 5 << 16 // a cluster
+	copied = 1 << 63 // nobody else refers to it
 )
 
 func newImage(v uint32) image {
-	b := make(image, 4<<16)
+	b := make(image, 6<<16)
 	copy(b, "QFI\xfb")
 	b.set32(version, v)
 	b.set32(clusterBits, 16)
@@ -41,6 +45,9 @@ func newImage(v uint32) image {
 	b.set64(l1At, 3<<16)
 	b.set64(countsAt, 1<<16)
 	b.set32(counts, 1)
+	b.set64(3<<16, copied|l2)
+	b.set64(l2, copied|data)
+	b.set64(l2+8, (data+1<<16)|1) // zeros, that have their place beyond the end
 	return b
 }
 
@@ -158,6 +165,9 @@ func TestReadOfWhatIsNoImage(t *testing.T) {
 		{"the header's beginning", "it ends in the middle, after 60 bytes: it was not copied or downloaded to its end" + again, good[:60]},
 		{"the header of version 2", "it ends in the middle, after 80 bytes: it was not copied or downloaded to its end" + again, good[:80]},
 		{"half of it", "it ends in the middle, after 131072 bytes: it was not copied or downloaded to its end" + again, good[:2<<16]},
+		{"all but the last cluster", "it ends in the middle, after 327680 bytes: it was not copied or downloaded to its end" + again, good[:data]},
+		{"all but the last table", "it ends in the middle, after 262144 bytes: it was not copied or downloaded to its end" + again, good[:l2]},
+		{"a compressed cluster beyond the end", "it ends in the middle, after 393216 bytes: it was not copied or downloaded to its end" + again, good.with(func(b image) { b.set64(l2+16, 1<<62|1<<20) })},
 		{"clusters of no size", damaged, good.with(func(b image) { b.set32(clusterBits, 64) })},
 		{"a table of no end", damaged, good.with(func(b image) { b.set32(l1Entries, 1<<31) })},
 		{"a table nowhere", damaged, good.with(func(b image) { b.set64(l1At, 1<<63) })},

@@ -42,7 +42,9 @@ func disksValue(all []string) cty.Value {
 // disks are the hard disks of a domain, but for those of its own that vmctl made for
 // it alone.
 func (d description) disks() []drive {
-	return slices.DeleteFunc(slices.Clone(d.Drives), func(x drive) bool { return x.Device != deviceDisk || x.file() == "" })
+	return slices.DeleteFunc(slices.Clone(d.Drives), func(x drive) bool {
+		return x.Device != deviceDisk || x.file() == "" || d.Owner != nil && x.file() == d.Owner.Image.Root
+	})
 }
 
 // file is what a disk is on: a file, or pool/volume.

@@ -22,6 +22,15 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"boot.initrd":  {Judge: live("another path to the same content")},
 		"port_forward": {Judge: judgeForwards},
 
+		"image":                     {Judge: atCreation("an image counts when the disk is made from it")},
+		"image.source":              {Judge: atCreation("an image counts when the disk is made from it")},
+		"image.sha256":              {Judge: atCreation("an image counts when the disk is made from it")},
+		"root_disk":                 {Judge: atCreation("only a VM of an image has a disk of its own")},
+		"root_disk.size":            {Judge: judgeSize},
+		"cloud_init":                {Judge: atCreation("cloud-init sets a guest up once")},
+		"cloud_init.user_data":      {Judge: atCreation("cloud-init sets a guest up once")},
+		"cloud_init.network_config": {Judge: atCreation("cloud-init sets a guest up once")},
+
 		"additional_disk":  {Judge: judgeDisks},
 		"restart_triggers": {Judge: atStart("a restart for it was asked for")},
 		"ssh.user":         {Judge: live("only how vmctl logs in")},
@@ -61,6 +70,13 @@ const policyReason = "only how vmctl treats it"
 func live(reason string) judge {
 	return func(cty.Value, cty.Value, bool) providers.Verdict {
 		return providers.Verdict{Applies: providers.Live, Reason: reason}
+	}
+}
+
+// atCreation judges what counts when an object is made, and never again.
+func atCreation(reason string) judge {
+	return func(cty.Value, cty.Value, bool) providers.Verdict {
+		return providers.Verdict{Applies: providers.Replace, Reason: reason}
 	}
 }
 

@@ -38,7 +38,7 @@ func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 			Of: j.Object, Generation: j.Generation,
 		},
 		Accel: j.want.Accel, CPUs: j.want.CPUs, Memory: j.want.Memory, Boot: files.boot, Forwards: j.want.Forwards,
-		Disks: j.markedDisks(),
+		Disks: j.markedDisks(), Image: files.image,
 	}
 	element, err := mark.element()
 	if err != nil {
@@ -49,7 +49,7 @@ func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 		CPUs: j.want.CPUs, Memory: j.want.Memory,
 		Kernel: files.boot.Kernel, Initrd: files.boot.Initrd,
 		ConsoleLog: pathIn(files.pool, consoleVolume(j.Name)), Data: j.settings.Dir,
-		Disks: j.parts(), Volumes: j.plugged.paths, Forwards: j.stickyPorts(), Owner: element,
+		Disks: files.image.around(j.parts()), Volumes: j.plugged.paths, Forwards: j.stickyPorts(), Owner: element,
 	}
 	if j.want.Boot != nil {
 		b.Cmdline = j.want.Boot.Cmdline

@@ -59,6 +59,7 @@ func (b blueprint) onto(d *libvirtxml.Domain) (string, error) {
 	}
 	d.Metadata = &libvirtxml.DomainMetadata{XML: inner}
 	setAccel(d, b.Type)
+	b.setSeed(d)
 	b.setDisks(d, isOther)
 	setBoot(d, b)
 	setPorts(d, b.Board)

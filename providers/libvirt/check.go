@@ -6,6 +6,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/nocloud"
 	"vmctl/spec"
 )
 
@@ -27,6 +28,7 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 			Detail: "Provider libvirt does not support `mount_point`: it reaches into no guest. Mount the disk in the guest, where its serial number is the name of the `disk` block: /dev/disk/by-id/virtio-NAME.",
 		})
 	}
+	flaws = append(flaws, checkSeed(want)...)
 	if f := attr(want, forwardAttr); f != cty.NilVal && f.IsWhollyKnown() {
 		if _, err := forwardsOf(f); err != nil {
 			flaws = append(flaws, spec.Flaw{
@@ -65,4 +67,30 @@ func checkDisk(want cty.Value) []spec.Flaw {
 		Path: "size", Summary: "Impossible size",
 		Detail: fmt.Sprintf("A disk has whole sectors of %d bytes, and %d bytes are none.", sector, number(want, "size")),
 	}}
+}
+
+// checkSeed says what cloud-init would pass over.
+func checkSeed(want cty.Value) []spec.Flaw {
+	seed := attr(want, seedAttr)
+	if !known(seed) {
+		return nil
+	}
+	if i := attr(want, imageAttr); i != cty.NilVal && i.IsKnown() && i.IsNull() {
+		return []spec.Flaw{{
+			Path: seedAttr, Summary: "Nothing reads cloud_init",
+			Detail: "Only a guest that begins as an image is set up by cloud-init: set `image`, or remove the block.",
+		}}
+	}
+	var flaws []spec.Flaw
+	if err := nocloud.Check(text(seed, "user_data")); err != nil {
+		flaws = append(flaws, spec.Flaw{
+			Path: seedAttr + ".user_data", Summary: "Unusable user_data", Detail: fmt.Sprintf("cloud-init cannot use it: %v.", err),
+		})
+	}
+	if err := nocloud.CheckNetworkConfig(text(seed, "network_config")); err != nil {
+		flaws = append(flaws, spec.Flaw{
+			Path: seedAttr + ".network_config", Summary: "Unusable network_config", Detail: fmt.Sprintf("cloud-init cannot use it: %v.", err),
+		})
+	}
+	return flaws
 }

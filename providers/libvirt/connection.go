@@ -63,6 +63,8 @@ type domainRunner interface {
 type diskPlugger interface {
 	// AttachDisk gives a running domain a disk, now and for its next start.
 	AttachDisk(ctx context.Context, uuid, xml string) error
+	// ChangeMedia puts another file into a drive of a running domain.
+	ChangeMedia(ctx context.Context, uuid, xml string) error
 	// ResizeDisk grows the disk at a path, and tells the running guest.
 	ResizeDisk(ctx context.Context, uuid, path string, bytes uint64) error
 }

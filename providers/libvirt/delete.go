@@ -34,6 +34,9 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 		if err := j.successorFits(ctx); err != nil {
 			return providers.Result{}, err
 		}
+		if err := j.removeRoot(ctx); err != nil {
+			return providers.Result{}, err
+		}
 		if err := j.Undefine(ctx, j.seen.UUID); err != nil && !errors.Is(err, errAbsent) {
 			return providers.Result{}, fail(err, "delete %s", j.Name)
 		}
@@ -67,6 +70,11 @@ func (j *job) removeFiles(ctx context.Context, pools []string, keep ...string) (
 		if err != nil {
 			return nil, err
 		}
+		images, err := j.removeUnusedImages(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		removed = append(removed, images...)
 		if len(removed) > 0 {
 			evidence = append(evidence, "removed volumes: "+strings.Join(removed, ", "))
 		}

@@ -99,7 +99,7 @@ func (p part) fresh(target string) libvirtxml.DomainDisk {
 		Serial: p.Serial,
 	}
 	if p.CDROM {
-		d.Device, d.Target.Bus = deviceCDROM, "sata"
+		d.Device, d.Target.Bus = deviceCDROM, busSCSI
 		d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
 	}
 	return d
@@ -184,7 +184,7 @@ func onPorts(d *libvirtxml.Domain) int {
 		count(disk.Address, disk.Target != nil && disk.Target.Bus == "virtio")
 	}
 	for _, c := range d.Devices.Controllers {
-		count(c.Address, false)
+		count(c.Address, c.Type == busSCSI)
 	}
 	for _, i := range d.Devices.Interfaces {
 		count(i.Address, true)

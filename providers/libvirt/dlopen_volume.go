@@ -145,6 +145,11 @@ func (c *conn) Pools(ctx context.Context) ([]pool, error) {
 	})
 }
 
+func (c *conn) ChangeMedia(ctx context.Context, uuid, xml string) error {
+	const now = libvirt.DOMAIN_DEVICE_MODIFY_LIVE | libvirt.DOMAIN_DEVICE_MODIFY_FORCE
+	return c.act(ctx, uuid, "change a CD-ROM", func(d *libvirt.Domain) error { return d.UpdateDeviceFlags(xml, now) })
+}
+
 func (c *conn) AttachDisk(ctx context.Context, uuid, xml string) error {
 	const now = libvirt.DOMAIN_DEVICE_MODIFY_LIVE | libvirt.DOMAIN_DEVICE_MODIFY_CONFIG
 	return c.act(ctx, uuid, "attach a disk", func(d *libvirt.Domain) error { return d.AttachDeviceFlags(xml, now) })

@@ -48,7 +48,7 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, err
 	}
 	switch j.Op {
-	case opDefine, opRedefine, opStart, opWaitSSH:
+	case opDefine, opRedefine, opStart, opWaitSSH, opUnkey:
 		want, err := machineOf(j.Want)
 		if err != nil {
 			return providers.Result{}, err
@@ -69,6 +69,8 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 		return j.start(ctx)
 	case opWaitSSH:
 		return j.waitSSH(ctx)
+	case opUnkey:
+		return j.unkey(ctx)
 	case opStop:
 		return j.stop(ctx)
 	case opRecover:

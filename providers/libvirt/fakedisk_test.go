@@ -195,6 +195,38 @@ func (f *Fake) AttachDisk(_ context.Context, uuid, text string) error {
 	return nil
 }
 
+func (f *Fake) ChangeMedia(_ context.Context, uuid, text string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return err
+	}
+	var disk libvirtxml.DomainDisk
+	if err := disk.Unmarshal(text); err != nil {
+		return err
+	}
+	file := blueprint{}.fileOf(disk)
+	if err := f.note("insert %s into %s", path.Base(file), d.Name); err != nil {
+		return err
+	}
+	if !d.Power.on() {
+		return &libvirtError{Code: codeOperationInvalid, Message: "Requested operation is not valid: domain is not running"}
+	}
+	var x libvirtxml.Domain
+	if err := x.Unmarshal(d.Running); err != nil {
+		return err
+	}
+	for i, have := range x.Devices.Disks {
+		if have.Target.Dev == disk.Target.Dev {
+			x.Devices.Disks[i].Source = disk.Source
+			d.Running, err = x.Marshal()
+			return err
+		}
+	}
+	return ErrLibvirt("invalid argument: no drive " + disk.Target.Dev)
+}
+
 func (f *Fake) ResizeDisk(_ context.Context, uuid, file string, size uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

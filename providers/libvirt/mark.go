@@ -34,6 +34,17 @@ type owner struct {
 	// disks that Kept lists by their files are no concern of vmctl's.
 	Imported bool
 	Kept     []string
+	// Image is what the domain's own disk began as; zero: it has none.
+	Image markedImage
+}
+
+// markedImage says what a domain has of its image.
+type markedImage struct {
+	Source, Wanted string // of the spec: where the image is from, the digest that it must have
+	SHA256         string // that it has
+	Root           string // path of the volume of the domain's own disk
+	Seed           string // path of the volume that cloud-init reads
+	Settled        bool   // the seed holds no keys any more: the guest has them
 }
 
 // markedDisk is a disk that a domain was given.
@@ -62,6 +73,16 @@ type ownerXML struct {
 	Forwards   []forwardXML `xml:"vmctl:forward"`
 	Disks      []diskXML    `xml:"vmctl:disk"`
 	Imported   *importedXML `xml:"vmctl:imported"`
+	Image      *imageXML    `xml:"vmctl:image"`
+}
+
+type imageXML struct {
+	Source  string `xml:"source,attr"`
+	Wanted  string `xml:"wanted_sha256,attr,omitempty"`
+	SHA256  string `xml:"sha256,attr"`
+	Root    string `xml:"root,attr"`
+	Seed    string `xml:"seed,attr"`
+	Settled bool   `xml:"settled,attr,omitempty"`
 }
 
 type diskXML struct {
@@ -117,6 +138,10 @@ func (o owner) element() (string, error) {
 			out.Imported.Kept = append(out.Imported.Kept, keptXML{Path: path})
 		}
 	}
+	if o.Image != (markedImage{}) {
+		i := imageXML(o.Image)
+		out.Image = &i
+	}
 	text, err := xml.Marshal(out)
 	return string(text), err
 }
@@ -140,6 +165,7 @@ type readOwnerXML struct {
 	Imported *struct {
 		Kept []keptXML `xml:"urn:vmctl:1 kept"`
 	} `xml:"urn:vmctl:1 imported"`
+	Image imageXML `xml:"urn:vmctl:1 image"`
 }
 
 // owner returns the mark. One that somebody has damaged is an owner as far as it
@@ -148,7 +174,7 @@ func (x *readOwnerXML) owner() *owner {
 	if x == nil {
 		return nil
 	}
-	o := &owner{Accel: x.Wanted.Accel, Boot: markedBoot(x.Boot)}
+	o := &owner{Accel: x.Wanted.Accel, Boot: markedBoot(x.Boot), Image: markedImage(x.Image)}
 	o.ID, o.Project, o.Of = x.ID, x.Project, providers.ID(x.Of)
 	if a, err := spec.ParseAddress(x.Address); err == nil {
 		o.Address = a

@@ -54,6 +54,9 @@ func (p *Provider) attrs(s sight, k providers.Known, held []forward, r rack) cty
 	for name, v := range p.computed(s.UUID, s.configured, held) {
 		all[name] = v
 	}
+	for name, v := range imageAttrs(s, k) {
+		all[name] = v
+	}
 	if lost := p.lostKeys(s, k); lost != "" {
 		all["ssh"] = cty.ObjectVal(map[string]cty.Value{"identity": cty.StringVal(lost)})
 	}

@@ -151,9 +151,15 @@ func (p *Provider) find(ctx context.Context, c connection, f first, q providers.
 			unreadable = err.Error()
 		}
 	}
+	if asked {
+		s.root = seeRoot(ctx, c, s)
+	}
 	o := p.object(s, k, held, r)
 	if unreadable != "" {
 		o.Unreadable["ssh_port"], o.Unreadable["ports"] = unreadable, unreadable
+	}
+	if s.root != nil && s.root.unreadable != "" {
+		o.Unreadable[rootAttr+".size"] = s.root.unreadable
 	}
 	for i, f := range o.Findings {
 		if f.Kind == providers.FindBroken {

@@ -78,7 +78,7 @@ func (j *job) parts() []part {
 	var all []part
 	for i, d := range j.plugged.disks {
 		all = append(all, d.part())
-		all[i].BootFrom = i == 0 && j.want.Boot == nil
+		all[i].BootFrom = i == 0 && j.want.Boot == nil && j.want.Image == nil
 	}
 	return all
 }

@@ -21,6 +21,7 @@ type sight struct {
 	configured description  // what the next start will use
 	running    *description // what the running QEMU was started with; nil: it is off
 	wanted     bool         // it is to be imported
+	root       *rootSeen    // its own disk; nil: it has none, or nobody asked
 }
 
 // see reads a domain. A domain that does not exist is errAbsent.
@@ -81,6 +82,9 @@ func (s sight) fingerprint(uri string) string {
 	}
 	for _, c := range s.claims(uri) {
 		pairs = append(pairs, [2]string{"claim", c.String()})
+	}
+	for _, file := range s.owner().ownFiles() {
+		pairs = append(pairs, [2]string{"own disk", file})
 	}
 	pairs = append(pairs, s.configured.pairs("")...)
 	if s.running != nil {

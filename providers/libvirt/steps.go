@@ -22,6 +22,7 @@ const (
 	opRecover  = "recover"
 	opDelete   = "delete"
 	opDetach   = "detach"
+	opUnkey    = "unkey"
 )
 
 // The arguments of a step that makes room for a replacement of another name:
@@ -59,6 +60,7 @@ const argDisks = "disks"
 const (
 	defineTimeout = 10 * time.Minute // uploads a kernel and an initial RAM disk
 	deleteTimeout = 2 * time.Minute
+	unkeyTimeout  = time.Minute
 	stopMargin    = 30 * time.Second // for libvirt's own answers
 )
 
@@ -175,10 +177,18 @@ func (s *sequence) define() {
 		Takes: s.wantedClaims(),
 		Leaves: []string{
 			fmt.Sprintf("domain %s (%s) at %s", s.change.Name, s.change.ID, s.p.place.URI),
-			fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", s.change.Name, s.change.Name),
+			s.volumes(s.change.Name),
 			"keys in " + s.p.keyFolder(s.change.Name),
 		},
 	})
+}
+
+// volumes names the files of an object.
+func (s *sequence) volumes(name string) string {
+	if s.want.Image == nil {
+		return fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", name, name)
+	}
+	return fmt.Sprintf("volumes %s%s, %s%s*, %s*", name, rootPart, name, seedPart, s.p.imagePrefix())
 }
 
 // redefine is there if an edit reaches the domain, or if somebody took its
@@ -190,7 +200,7 @@ func (s *sequence) redefine() {
 	s.addOn(providers.Step{
 		Op: opRedefine, Phase: providers.PhaseChange, Timeout: defineTimeout,
 		Frees: without(without(s.heldClaims(), s.wantedClaims()), s.freed), Takes: without(s.wantedClaims(), s.heldClaims()),
-		Leaves: []string{fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", s.name(), s.name())},
+		Leaves: []string{s.volumes(s.name())},
 	})
 }
 
@@ -222,6 +232,12 @@ func (s *sequence) up() {
 	})
 	if s.rules.Wait {
 		s.addOn(providers.Step{Op: opWaitSSH, Phase: providers.PhaseReady, Timeout: s.rules.WaitTimeout})
+	}
+	if s.rules.Wait && s.want.Image != nil {
+		s.addOn(providers.Step{
+			Op: opUnkey, Phase: providers.PhaseTidy, Class: providers.Diagnostic, Timeout: unkeyTimeout,
+			Leaves: []string{fmt.Sprintf("volumes %s%s*", s.name(), seedPart)},
+		})
 	}
 }
 
@@ -302,7 +318,7 @@ func (s *sequence) delete() {
 	if o := s.change.Object; o != nil { // of what is gone there is nothing left to lose
 		step.Object, step.Name, step.Risk, step.Args = o.ID, o.Name, providers.DataLoss, s.successor()
 	}
-	step.Leaves = []string{fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", step.Name, step.Name)}
+	step.Leaves = []string{s.volumes(step.Name)}
 	s.add(step)
 }
 

@@ -169,6 +169,9 @@ func isVolumeOf(volume, name string) bool {
 	if backup, ok := strings.CutPrefix(rest, consolePart); ok {
 		return backup == "" || strings.Trim(strings.TrimPrefix(backup, "."), "0123456789") == ""
 	}
+	if rest == rootPart || isSeedOf(volume, name) {
+		return true
+	}
 	for _, part := range []string{kernelPart, initrdPart} {
 		if digest, ok := strings.CutPrefix(rest, part); ok {
 			return len(digest) == digestChars && strings.Trim(digest, "0123456789abcdef") == ""

@@ -9,11 +9,15 @@ package libvirt
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/fetch"
+	"vmctl/internal/lockfile"
 	"vmctl/providers"
 )
 
@@ -25,6 +29,9 @@ type Host struct {
 	UID    int
 	Getenv func(string) string
 	Proc   string // the proc file system; "" is /proc
+	Cache  string // the folder for what was downloaded; made on first use
+
+	downloads *fetch.Cache
 }
 
 // Type returns the provider type. It is the same whether or not this build has
@@ -34,6 +41,9 @@ func Type(h Host) providers.Type {
 		h.Proc = "/proc"
 	}
 	library := &sync.Mutex{}
+	h.downloads = &fetch.Cache{
+		Dir: filepath.Join(h.Cache, "download"), Owner: lockfile.Owner{PID: os.Getpid(), Command: "vmctl"},
+	}
 	return providers.Type{
 		Name:  TypeName,
 		Kinds: kinds,

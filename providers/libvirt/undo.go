@@ -16,6 +16,9 @@ func (j *job) clearRemains(ctx context.Context) ([]string, error) {
 	defer j.storage.Unlock()
 	var all []string
 	for _, name := range j.candidatePools() {
+		if err := j.rootIsFree(ctx, name); err != nil {
+			return nil, err
+		}
 		removed, err := j.removeVolumes(ctx, name, nil)
 		if err != nil {
 			f := fail(err, "define %s: remove what an earlier one left", j.Address)

@@ -16,8 +16,9 @@ import (
 
 // bootFiles are a vm's files in the pool.
 type bootFiles struct {
-	pool pool
-	boot markedBoot
+	pool  pool
+	boot  markedBoot
+	image markedImage
 }
 
 // files makes the keys and uploads what the vm boots from.
@@ -29,6 +30,9 @@ func (j *job) files(ctx context.Context) (bootFiles, error) {
 	}
 	if f.pool, err = j.usablePool(ctx, j.connection); err != nil {
 		return f, asFailure(err, "find a pool for the files of "+j.Name)
+	}
+	if j.want.Image != nil {
+		return f, j.imageFiles(ctx, &f, k)
 	}
 	if j.want.Boot == nil {
 		return f, nil
@@ -152,7 +156,11 @@ func diskFull(to pool, volume string, need uint64) error {
 	return &providers.Failure{
 		Outcome: providers.Failed, Code: "disk_full",
 		Seen: []string{fmt.Sprintf("%d bytes are needed, and %s has %d", need, to.Path, to.Available)},
-		Next: []string{"make room: df -h " + to.Path, "or choose another pool in the provider's block"},
+		Next: makeRoom(to),
 		Err:  fmt.Errorf("upload %s: the disk of pool %s is full", volume, to.Name),
 	}
+}
+
+func makeRoom(in pool) []string {
+	return []string{"make room: df -h " + in.Path, "or choose another pool in the provider's block"}
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -23,6 +24,10 @@ type machine struct {
 	Forwards []forward
 	Disks    []spec.Address // additional ones, in order
 	SSH      login
+
+	Image                   *image
+	RootDisk                uint64 // bytes
+	UserData, NetworkConfig string // of cloud-init; "": none
 }
 
 type boot struct {
@@ -71,6 +76,9 @@ const (
 	bootAttr    = "boot"
 	forwardAttr = "port_forward"
 	diskAttr    = "additional_disk"
+	imageAttr   = "image"
+	rootAttr    = "root_disk"
+	seedAttr    = "cloud_init"
 	autoPort    = "auto"
 )
 
@@ -94,6 +102,11 @@ func machineOf(v cty.Value) (machine, error) {
 		}
 	}
 	m.SSH = loginOf(v)
+	if i := attr(v, imageAttr); known(i) {
+		m.Image = &image{Source: text(i, "source"), SHA256: strings.ToLower(text(i, "sha256"))}
+	}
+	m.RootDisk = number(attr(v, rootAttr), "size")
+	m.UserData, m.NetworkConfig = text(attr(v, seedAttr), "user_data"), text(attr(v, seedAttr), "network_config")
 	var err error
 	if m.Disks, err = disksOf(attr(v, diskAttr)); err != nil {
 		return m, err
@@ -169,11 +182,6 @@ func attr(v cty.Value, name string) cty.Value {
 		return cty.NilVal
 	}
 	return v.GetAttr(name)
-}
-
-func isUnknown(v cty.Value, name string) bool {
-	a := attr(v, name)
-	return a != cty.NilVal && !a.IsKnown()
 }
 
 func known(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNull() }

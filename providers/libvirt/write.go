@@ -30,6 +30,9 @@ func (j *job) isWanted(ctx context.Context) bool {
 		!slices.Equal(d.wantedForwards(), j.want.Forwards):
 		return false
 	}
+	if j.want.Image != nil {
+		return j.hasImage(ctx)
+	}
 	if mark.Imported || j.want.Boot == nil {
 		return true
 	}
@@ -57,7 +60,7 @@ func (j *job) pools(ctx context.Context) ([]string, error) {
 		return all, nil
 	}
 	d := j.seen.configured
-	for _, file := range []string{d.Kernel, d.Initrd, d.ConsoleLog} {
+	for _, file := range append([]string{d.Kernel, d.Initrd, d.ConsoleLog}, d.Owner.ownFiles()...) {
 		name, err := j.PoolOf(ctx, file)
 		switch {
 		case errors.Is(err, errAbsent):
@@ -76,7 +79,7 @@ func (j *job) write(ctx context.Context) error {
 	if j.foreign() {
 		return j.writeForeign(ctx)
 	}
-	if j.want.Boot == nil && len(j.want.Disks) == 0 {
+	if j.want.Boot == nil && j.want.Image == nil && len(j.want.Disks) == 0 {
 		return fmt.Errorf("%s has nothing to boot", j.Address)
 	}
 	if err := j.socketsFit(); err != nil {
@@ -103,9 +106,9 @@ func (j *job) write(ctx context.Context) error {
 	if err := j.defineFrom(ctx, b); err != nil {
 		return err
 	}
-	keep := []string{files.boot.Kernel, files.boot.Initrd, b.ConsoleLog}
+	keep := []string{files.boot.Kernel, files.boot.Initrd, b.ConsoleLog, files.image.Root, files.image.Seed}
 	if j.seen != nil { // its log stays where it was, and what it runs with until it stops
-		keep = append(keep, j.seen.configured.ConsoleLog)
+		keep = append(keep, j.seen.configured.ConsoleLog, j.seen.ownRoot())
 		if j.seen.running != nil {
 			keep = append(keep, j.seen.running.Kernel, j.seen.running.Initrd)
 		}

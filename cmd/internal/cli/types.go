@@ -18,7 +18,7 @@ import (
 func builtInTypes(env Env) map[string]providers.Type {
 	all := map[string]providers.Type{}
 	for _, t := range []providers.Type{
-		libvirt.Type(libvirt.Host{UID: env.UID, Getenv: env.Getenv}),
+		libvirt.Type(libvirt.Host{UID: env.UID, Getenv: env.Getenv, Cache: cacheDir(env.Getenv)}),
 		sim.Type(sim.Host{Program: env.Program, Args: []string{simVM}}),
 	} {
 		all[t.Name] = t

@@ -15,6 +15,7 @@ var wordsOfOps = map[string]opWords{
 	"recover":    {"recovering", "recovered"},
 	"redefine":   {"redefining", "redefined"},
 	"remove":     {"removing", "removed"},
+	"unkey":      {"taking the keys out of its seed", "took the keys out of its seed"},
 	"settle":     {"settling what an earlier run left", "settled"},
 	"start":      {"starting", "started"},
 	"stop":       {"stopping", "stopped"},

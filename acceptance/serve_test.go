@@ -1,0 +1,102 @@
+//go:build linux
+
+package acceptance_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// web is a web server of one script, with the files of its folder. It can be told
+// to end every answer early.
+type web struct {
+	*httptest.Server
+	mu    sync.Mutex
+	dir   string
+	cut   int // bytes after which an answer ends; 0: whole answers
+	asked []string
+}
+
+// webs are the servers of serve, by script.
+var webs sync.Map
+
+// serve starts the script's web server, and sets URL to its address.
+func serve(ts *testscript.TestScript, _ bool, _ []string) {
+	s := &web{dir: ts.MkAbs(".")}
+	s.Server = httptest.NewServer(s)
+	ts.Defer(s.Close)
+	webs.Store(ts, s)
+	ts.Setenv("URL", s.URL)
+}
+
+func webOf(ts *testscript.TestScript) *web {
+	s, ok := webs.Load(ts)
+	if !ok {
+		ts.Fatalf("no server: serve starts one")
+	}
+	return s.(*web)
+}
+
+// cut ends answers after so many bytes.
+func cut(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	s := webOf(ts)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = n
+}
+
+// asked prints what was asked for since the last time: path and range.
+func asked(ts *testscript.TestScript, _ bool, _ []string) {
+	s := webOf(ts)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintln(ts.Stdout(), strings.Join(s.asked, "\n"))
+	s.asked = nil
+}
+
+func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, strings.TrimSpace(r.URL.Path+" "+r.Header.Get("Range")))
+	content, err := os.ReadFile(s.dir + r.URL.Path)
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	if s.cut > 0 {
+		w = &short{ResponseWriter: w, left: s.cut}
+	}
+	w.Header().Set("ETag", `"`+strconv.Itoa(len(content))+`"`)
+	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(content)))
+}
+
+// short ends the connection after so many bytes.
+type short struct {
+	http.ResponseWriter
+	left int
+}
+
+func (s *short) Write(b []byte) (int, error) {
+	if len(b) <= s.left {
+		s.left -= len(b)
+		return s.ResponseWriter.Write(b)
+	}
+	if _, err := s.ResponseWriter.Write(b[:s.left]); err != nil {
+		return 0, err
+	}
+	s.left = 0
+	if err := http.NewResponseController(s.ResponseWriter).Flush(); err != nil {
+		return 0, err
+	}
+	panic(http.ErrAbortHandler)
+}

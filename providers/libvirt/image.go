@@ -1,0 +1,183 @@
+package libvirt
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"vmctl/internal/fetch"
+	"vmctl/internal/qcow2"
+	"vmctl/internal/shellword"
+	"vmctl/providers"
+)
+
+// image is what a vm's own disk begins as.
+type image struct {
+	Source string // path, or http or https address
+	SHA256 string // that it must have; "": any
+}
+
+func (i image) isURL() bool {
+	return strings.HasPrefix(i.Source, "http://") || strings.HasPrefix(i.Source, "https://")
+}
+
+// imageFile is an image on this machine, looked at.
+type imageFile struct {
+	path, sha256 string
+	size         uint64 // bytes of the file
+	virtual      uint64 // bytes of the disk that is in it
+}
+
+// imageVolume is an image in a pool.
+type imageVolume struct {
+	Path    string
+	SHA256  string
+	Virtual uint64 // bytes of the disk that is in it
+}
+
+// ensureImage returns the image in a pool. It is there once per content: what is
+// uploaded already is not read again.
+func (j *job) ensureImage(ctx context.Context, to pool) (imageVolume, error) {
+	want := *j.want.Image
+	if want.SHA256 != "" {
+		if v, ok, err := j.completeImage(ctx, to, strings.ToLower(want.SHA256)); ok || err != nil {
+			return v, err
+		}
+	}
+	f, err := j.imageFile(ctx, want)
+	if err != nil {
+		return imageVolume{}, err
+	}
+	if err := j.rootFits(f.virtual); err != nil {
+		return imageVolume{}, err
+	}
+	if v, ok, err := j.completeImage(ctx, to, f.sha256); ok || err != nil {
+		return v, err
+	}
+	return j.uploadImage(ctx, to, f)
+}
+
+// imageFile finds, or downloads, the file of an image and looks at it.
+func (j *job) imageFile(ctx context.Context, want image) (imageFile, error) {
+	f := imageFile{path: j.abs(want.Source)}
+	if want.isURL() {
+		got, err := j.download(ctx, want)
+		if err != nil {
+			return f, err
+		}
+		f.path, f.sha256 = got.Path, got.SHA256
+	}
+	file, err := os.Open(f.path)
+	if err != nil {
+		return f, unreadable(err, f.path)
+	}
+	defer closeQuietly(file)
+	info, err := file.Stat()
+	if err != nil {
+		return f, unreadable(err, f.path)
+	}
+	if !info.Mode().IsRegular() {
+		return f, unreadable(errors.New("it is no regular file"), f.path)
+	}
+	f.size = uint64(info.Size())
+	h, err := qcow2.Read(file, info.Size())
+	if err == nil {
+		err = h.Standalone()
+	}
+	if err != nil {
+		return f, j.noImage(err, f.path)
+	}
+	f.virtual = h.VirtualSize
+	if f.sha256 != "" {
+		return f, nil
+	}
+	j.say("reading %s (%d bytes)", want.Source, f.size)
+	sum := sha256.New()
+	if _, err := io.Copy(sum, stopping(ctx, file)); err != nil {
+		return f, unreadable(err, f.path)
+	}
+	f.sha256 = hex.EncodeToString(sum.Sum(nil))
+	if want.SHA256 != "" && !strings.EqualFold(f.sha256, want.SHA256) {
+		return f, &providers.Failure{
+			Outcome: providers.Failed, Code: "wrong_sha256",
+			Seen: []string{"wanted sha256 " + strings.ToLower(want.SHA256), "found sha256 " + f.sha256},
+			Next: []string{
+				"see that it is the file that was meant: ls -l " + shellword.Quote(f.path),
+				fmt.Sprintf("if it is, write sha256 = %q", f.sha256),
+			},
+			Err: fmt.Errorf("upload the image of %s: %s is another file than the one that is wanted", j.Address, want.Source),
+		}
+	}
+	return f, nil
+}
+
+// noImage says what a file is that no disk can begin as.
+func (j *job) noImage(err error, path string) error {
+	var format *qcow2.FormatError
+	if !errors.As(err, &format) {
+		return unreadable(err, path)
+	}
+	return &providers.Failure{
+		Outcome: providers.Failed, Code: "no_image",
+		Next: []string{strings.ReplaceAll(string(format.Fix), qcow2.FileWord, shellword.Quote(path))},
+		Err:  fmt.Errorf("upload the image of %s: %s is no qcow2 image to start from: %w", j.Address, j.want.Image.Source, err),
+	}
+}
+
+func (j *job) download(ctx context.Context, want image) (fetch.File, error) {
+	if j.host.Cache == "" {
+		return fetch.File{}, &providers.Failure{
+			Outcome: providers.Failed, Code: "no_cache", Next: []string{"set HOME or XDG_CACHE_HOME"},
+			Err: fmt.Errorf("fetch the image of %s: neither HOME nor XDG_CACHE_HOME names a folder to keep it in", j.Address),
+		}
+	}
+	f, err := j.host.downloads.Get(ctx, fetch.Request{URL: want.Source, SHA256: want.SHA256, Watch: func(p fetch.Progress) {
+		switch {
+		case p.Note != "":
+			j.say("%s", p.Note)
+		case p.Total > 0:
+			j.say("downloading %s: %d%% of %d bytes", want.Source, p.Done*100/p.Total, p.Total)
+		default:
+			j.say("downloading %s: %d bytes", want.Source, p.Done)
+		}
+	}})
+	var failed *fetch.Error
+	if !errors.As(err, &failed) {
+		return f, err
+	}
+	outcome := providers.Failed
+	if failed.Code == "stalled" {
+		outcome = providers.Timeout
+	}
+	return f, &providers.Failure{
+		Outcome: outcome, Code: failed.Code, Seen: failed.Seen, Next: failed.Next,
+		Err: fmt.Errorf("fetch the image of %s: %w", j.Address, err),
+	}
+}
+
+// rootFits fails if the vm's own disk would be smaller than what is in its image.
+func (j *job) rootFits(virtual uint64) error {
+	if j.want.RootDisk >= virtual {
+		return nil
+	}
+	return &providers.Failure{
+		Outcome: providers.Failed, Code: "root_disk_too_small",
+		Next: []string{fmt.Sprintf("write root_disk { size = %q } into %s, or more", sizeWord(virtual), j.Address)},
+		Err: fmt.Errorf("make the root disk of %s: its size is %d bytes, and the disk in the image %s has %d",
+			j.Address, j.want.RootDisk, j.want.Image.Source, virtual),
+	}
+}
+
+// sizeWord is a size in a spec's words, rounded up to whole MiB.
+func sizeWord(bytes uint64) string {
+	const mib, gib = 1 << 20, 1 << 30
+	if bytes%gib == 0 {
+		return fmt.Sprintf("%dGiB", bytes/gib)
+	}
+	return fmt.Sprintf("%dMiB", (bytes+mib-1)/mib)
+}

@@ -1,0 +1,159 @@
+package libvirt
+
+import (
+	"context"
+	"path"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+	"libvirt.org/go/libvirtxml"
+
+	"vmctl/providers"
+)
+
+// imageFiles makes what a vm of an image has of its own: a disk, and a seed for
+// cloud-init with the keys.
+func (j *job) imageFiles(ctx context.Context, f *bootFiles, k keyring) error {
+	m, err := j.ensureRoot(ctx, f.pool)
+	if err != nil {
+		return err
+	}
+	f.boot.Keys = k.digest()
+	f.image, err = j.ensureSeed(ctx, f.pool, k, m)
+	return err
+}
+
+// hasImage reports whether the domain has all of its image: a disk of the size that
+// is wanted, and a seed, with the keys that vmctl has.
+func (j *job) hasImage(ctx context.Context) bool {
+	m, ok := j.ownImage()
+	if !ok || m != j.seen.owner().Image {
+		return false
+	}
+	keys, err := j.readKeys(j.Name, j.want.SSH)
+	if err != nil || keys.digest() != j.seen.owner().Boot.Keys {
+		return false
+	}
+	root, _, err := j.rootInfo(ctx, m.Root)
+	if err != nil || root.Capacity != j.want.RootDisk {
+		return false
+	}
+	pools, err := j.pools(ctx)
+	has := func(file string) bool {
+		return slices.ContainsFunc(j.seen.configured.Drives, func(d drive) bool { return d.Path == file })
+	}
+	return err == nil && j.isVolume(ctx, pools, m.Seed) && has(m.Root) && has(m.Seed)
+}
+
+// around puts a vm's own disk before its additional ones, and the seed behind them.
+func (m markedImage) around(disks []part) []part {
+	if m.Root == "" {
+		return disks
+	}
+	all := append([]part{{Path: m.Root, Format: formatQCOW2, BootFrom: true}}, disks...)
+	return append(all, part{Path: m.Seed, Format: formatRaw, CDROM: true})
+}
+
+// busSCSI is the bus of a CD-ROM: the kernels of cloud images know a virtio SCSI
+// adapter, and few of them SATA.
+const busSCSI = "scsi"
+
+const modelVirtioSCSI = "virtio-scsi"
+
+// setSeed puts the seed of a blueprint into the drive that has an earlier one, and
+// sees to it that there is an adapter.
+func (b blueprint) setSeed(d *libvirtxml.Domain) {
+	i := slices.IndexFunc(b.Disks, func(p part) bool { return p.CDROM })
+	if i < 0 {
+		return
+	}
+	insert(d, b.Name, b.Disks[i].Path)
+	isAdapter := func(c libvirtxml.DomainController) bool { return c.Type == busSCSI }
+	if !slices.ContainsFunc(d.Devices.Controllers, isAdapter) {
+		d.Devices.Controllers = append(d.Devices.Controllers, libvirtxml.DomainController{Type: busSCSI, Model: modelVirtioSCSI})
+	}
+}
+
+// insert changes the file of the drive that has a seed of the domain of that name,
+// and returns the drive; nil: there is none.
+func insert(d *libvirtxml.Domain, name, seed string) *libvirtxml.DomainDisk {
+	if d.Devices == nil {
+		return nil
+	}
+	for i, disk := range d.Devices.Disks {
+		if disk.Device != deviceCDROM || disk.Source == nil || disk.Source.File == nil || !isSeedOf(disk.Source.File.File, name) {
+			continue
+		}
+		d.Devices.Disks[i].Source.File.File = seed
+		return &d.Devices.Disks[i]
+	}
+	return nil
+}
+
+// reseed returns a domain's XML with another seed and another mark, and with all
+// else as it is.
+func reseed(existing string, o owner, name string) (string, error) {
+	d := &libvirtxml.Domain{}
+	if err := d.Unmarshal(existing); err != nil {
+		return "", err
+	}
+	insert(d, name, o.Image.Seed)
+	element, err := o.element()
+	if err != nil {
+		return "", err
+	}
+	inner := ""
+	if d.Metadata != nil {
+		inner = d.Metadata.XML
+	}
+	if inner, err = withOwner(inner, element); err != nil {
+		return "", err
+	}
+	d.Metadata = &libvirtxml.DomainMetadata{XML: inner}
+	return d.Marshal()
+}
+
+// seedDevice describes the drive of a running domain with another seed in it; "":
+// it has none.
+func seedDevice(existing, name, seed string) (string, error) {
+	d := &libvirtxml.Domain{}
+	if err := d.Unmarshal(existing); err != nil {
+		return "", err
+	}
+	disk := insert(d, name, seed)
+	if disk == nil {
+		return "", nil
+	}
+	// What libvirt says of the file that it has open is not of the next one.
+	disk.BackingStore = nil
+	disk.Source.Index = 0
+	return disk.Marshal()
+}
+
+// imageAttrs are the attributes of a domain's image and own disk. A digest that the
+// spec does not ask for is not shown.
+func imageAttrs(s sight, k providers.Known) map[string]cty.Value {
+	root := s.root
+	if root == nil {
+		return map[string]cty.Value{imageAttr: cty.NullVal(cty.DynamicPseudoType), rootAttr: cty.NullVal(cty.DynamicPseudoType)}
+	}
+	m := s.owner().Image
+	source, sum := m.Source, cty.NullVal(cty.String)
+	wanted := m.Wanted
+	if k.Want != cty.NilVal {
+		wanted = text(attr(k.Want, imageAttr), "sha256")
+	}
+	if wanted != "" {
+		sum = cty.StringVal(m.SHA256)
+	}
+	if root.gone {
+		source = "nothing: the disk " + path.Base(m.Root) + " is gone"
+	}
+	all := map[string]cty.Value{
+		imageAttr: cty.ObjectVal(map[string]cty.Value{"source": cty.StringVal(source), "sha256": sum}),
+	}
+	if root.bytes > 0 {
+		all[rootAttr] = cty.ObjectVal(map[string]cty.Value{"size": cty.NumberUIntVal(root.bytes)})
+	}
+	return all
+}

@@ -1,0 +1,243 @@
+package libvirt
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"vmctl/providers"
+)
+
+// An image is a volume of its project, named by its content. It is whole only with
+// the note beside it, which is written last. Each project has its own: two of them
+// have no common lock, and an image that goes takes with it every disk that was
+// begun from it.
+const (
+	imagePart   = "-image-"
+	imageSuffix = ".qcow2"
+	noteSuffix  = ".complete"
+	imageDigest = 16 // hex digits of the digest in the name
+)
+
+// imagePrefix begins the names of this project's images.
+func (p *Provider) imagePrefix() string { return "vmctl-" + p.settings.Project.Lineage() + imagePart }
+
+func (p *Provider) imageVolume(sha256 string) string {
+	return p.imagePrefix() + sha256[:imageDigest] + imageSuffix
+}
+
+func noteOf(image string) string { return image + noteSuffix }
+
+// imageNote says of an image that it is whole, and what is in it.
+type imageNote struct {
+	SHA256  string `json:"sha256"`
+	Size    uint64 `json:"size"`         // bytes of the volume
+	Virtual uint64 `json:"virtual_size"` // bytes of the disk
+}
+
+const noteLimit = 4096
+
+// completeImage looks for an image of that content; false: there is none, or none
+// that is whole.
+func (j *job) completeImage(ctx context.Context, in pool, sha256 string) (imageVolume, bool, error) {
+	name := j.imageVolume(sha256)
+	text, err := j.Tail(ctx, in.Name, noteOf(name), noteLimit)
+	if errors.Is(err, errAbsent) {
+		return imageVolume{}, false, nil
+	}
+	if err != nil {
+		return imageVolume{}, false, fail(err, "look for image %s in pool %s", name, in.Name)
+	}
+	var note imageNote
+	if json.Unmarshal(bytes.Trim(text, "\x00"), &note) != nil || note.SHA256 != sha256 {
+		return imageVolume{}, false, nil
+	}
+	found, err := j.VolumeInfo(ctx, in.Name, name)
+	if errors.Is(err, errAbsent) {
+		return imageVolume{}, false, nil
+	}
+	if err != nil {
+		return imageVolume{}, false, fail(err, "look for image %s in pool %s", name, in.Name)
+	}
+	if err := j.rootFits(note.Virtual); err != nil {
+		return imageVolume{}, false, err
+	}
+	return imageVolume{Path: found.Path, SHA256: sha256, Virtual: note.Virtual}, true, nil
+}
+
+// uploadImage puts an image into a pool, in place of what an interrupted upload
+// left.
+func (j *job) uploadImage(ctx context.Context, to pool, f imageFile) (imageVolume, error) {
+	name := j.imageVolume(f.sha256)
+	if f.size > to.Available {
+		return imageVolume{}, diskFull(to, name, f.size)
+	}
+	if _, err := j.removeImage(ctx, to.Name, name); err != nil {
+		return imageVolume{}, fail(err, "replace what is left of image %s in pool %s", name, to.Name)
+	}
+	file, err := os.Open(f.path)
+	if err != nil {
+		return imageVolume{}, unreadable(err, f.path)
+	}
+	defer closeQuietly(file)
+	sum := sha256.New()
+	j.say("uploading image %s (%d bytes) to pool %s", name, f.size, to.Name)
+	path, err := j.Upload(ctx, to.Name, upload{
+		Name: name, Size: f.size,
+		Content: &counted{
+			r: io.TeeReader(stopping(ctx, io.LimitReader(file, int64(f.size))), sum), total: f.size,
+			say: func(done uint64) {
+				j.say("uploading image %s: %d%% of %d bytes", name, done*100/f.size, f.size)
+			},
+		},
+	})
+	if err != nil {
+		return imageVolume{}, j.uploadFailure(ctx, to, name, f.size, err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != f.sha256 {
+		_, err := j.removeImage(ctx, to.Name, name)
+		return imageVolume{}, &providers.Failure{
+			Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"}, Seen: staysBehind(err),
+			Err: fmt.Errorf("upload %s: the file was changed while it was read", f.path),
+		}
+	}
+	note, err := json.Marshal(imageNote{SHA256: f.sha256, Size: f.size, Virtual: f.virtual})
+	if err != nil {
+		return imageVolume{}, err
+	}
+	if _, err := j.Upload(ctx, to.Name, upload{
+		Name: noteOf(name), Size: uint64(len(note)), Content: strings.NewReader(string(note)),
+	}); err != nil {
+		return imageVolume{}, j.uploadFailure(ctx, to, noteOf(name), uint64(len(note)), err)
+	}
+	return imageVolume{Path: path, SHA256: f.sha256, Virtual: f.virtual}, nil
+}
+
+// uploadFailure says why an upload failed; where the disk was full, with how much
+// room there is.
+func (j *job) uploadFailure(ctx context.Context, to pool, name string, size uint64, err error) error {
+	f := fail(err, "upload %s to pool %s", name, to.Name)
+	if f.Code != "disk_full" {
+		return f
+	}
+	if now, err := j.Pool(ctx, to.Name); err == nil {
+		to = now
+	}
+	return diskFull(to, name, size)
+}
+
+// removeImage removes an image, the note that it is whole first.
+func (j *job) removeImage(ctx context.Context, poolName, name string) (removed []string, err error) {
+	for _, v := range []string{noteOf(name), name} {
+		err := j.DeleteVolume(ctx, poolName, v)
+		if errors.Is(err, errAbsent) {
+			continue
+		}
+		if err != nil {
+			return removed, fmt.Errorf("delete volume %s of pool %s: %w", v, poolName, err)
+		}
+		removed = append(removed, v)
+	}
+	return removed, nil
+}
+
+// removeUnusedImages removes this project's images of a pool that no disk begins
+// from any more. A pool that is not there has none.
+func (j *job) removeUnusedImages(ctx context.Context, poolName string) ([]string, error) {
+	found, err := j.Pool(ctx, poolName)
+	if errors.Is(err, errAbsent) || err == nil && !found.Active {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := j.Volumes(ctx, poolName)
+	if errors.Is(err, errAbsent) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	images := j.imagesAmong(all)
+	if len(images) == 0 {
+		return nil, nil
+	}
+	var used []string
+	for _, v := range all {
+		info, err := j.VolumeInfo(ctx, poolName, v)
+		if errors.Is(err, errAbsent) {
+			continue
+		}
+		if err != nil { // it may be an overlay
+			return nil, fmt.Errorf("see what volume %s of pool %s begins from: %w", v, poolName, err)
+		}
+		used = append(used, info.Backing)
+	}
+	var removed []string
+	for _, name := range images {
+		if slices.Contains(used, pathIn(found, name)) {
+			continue
+		}
+		gone, err := j.removeImage(ctx, poolName, name)
+		removed = append(removed, gone...)
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// imagesAmong are this project's images among the volumes of a pool, those of which
+// only the note is left too.
+func (p *Provider) imagesAmong(volumes []string) []string {
+	var all []string
+	for _, v := range volumes {
+		v = strings.TrimSuffix(v, noteSuffix)
+		digest, ok := strings.CutPrefix(v, p.imagePrefix())
+		digest, isImage := strings.CutSuffix(digest, imageSuffix)
+		if ok && isImage && len(digest) == imageDigest && strings.Trim(digest, "0123456789abcdef") == "" && !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// stopping reads until ctx ends.
+func stopping(ctx context.Context, r io.Reader) io.Reader {
+	return readFunc(func(b []byte) (int, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return r.Read(b)
+	})
+}
+
+type readFunc func([]byte) (int, error)
+
+func (r readFunc) Read(b []byte) (int, error) { return r(b) }
+
+// counted says how far a reader is, whenever another twentieth was read.
+type counted struct {
+	r                 io.Reader
+	done, told, total uint64
+	say               func(done uint64)
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.done += uint64(n)
+	if c.done-c.told >= max(c.total/20, 1) {
+		c.told = c.done
+		c.say(c.done)
+	}
+	return n, err
+}

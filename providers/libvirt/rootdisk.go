@@ -1,0 +1,210 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"vmctl/internal/shellword"
+	"vmctl/providers"
+)
+
+// A vm's own disk is an overlay of its image: it takes room only for what the
+// guest writes.
+const rootPart = ".root.qcow2"
+
+func rootVolume(name string) string { return name + rootPart }
+
+// pristine is the most that an overlay takes in its pool that nobody has written
+// to: its tables. Whatever ran from it has written more.
+const pristine = 1 << 20
+
+// ensureRoot returns the vm's own disk. One that the domain has stays, and grows if
+// a larger one is wanted; another is made from the image.
+func (j *job) ensureRoot(ctx context.Context, in pool) (markedImage, error) {
+	if m, ok := j.ownImage(); ok {
+		return m, j.growRoot(ctx, m)
+	}
+	v, err := j.ensureImage(ctx, in)
+	if err != nil {
+		return markedImage{}, err
+	}
+	name := rootVolume(j.Name)
+	made, err := j.MakeVolume(ctx, in.Name, volume{
+		Name: name, Format: formatQCOW2, Capacity: j.want.RootDisk, Backing: v.Path, BackingFormat: formatQCOW2,
+	})
+	if err != nil {
+		return markedImage{}, j.rootFailure(ctx, in, err)
+	}
+	return markedImage{
+		Source: j.want.Image.Source, Wanted: j.want.Image.SHA256, SHA256: v.SHA256, Root: made,
+	}, nil
+}
+
+func (j *job) rootFailure(ctx context.Context, in pool, err error) error {
+	f := fail(err, "make the root disk of %s, %s in pool %s", j.Address, rootVolume(j.Name), in.Name)
+	if f.Code != "disk_full" {
+		return f
+	}
+	if now, err := j.Pool(ctx, in.Name); err == nil {
+		in = now
+	}
+	f.Seen = []string{fmt.Sprintf("%s has %d bytes left", in.Path, in.Available)}
+	f.Next = makeRoom(in)
+	f.Err = fmt.Errorf("make the root disk of %s: the disk of pool %s is full", j.Address, in.Name)
+	return f
+}
+
+// ownImage is what the mark says of the domain's own disk; false: the domain has
+// none.
+func (j *job) ownImage() (markedImage, bool) {
+	if j.seen == nil || j.seen.owner() == nil || j.seen.owner().Image.Root == "" {
+		return markedImage{}, false
+	}
+	m := j.seen.owner().Image
+	m.Source, m.Wanted = j.want.Image.Source, j.want.Image.SHA256
+	return m, true
+}
+
+// growRoot gives the vm's own disk the size that is wanted. A guest that runs is
+// told.
+func (j *job) growRoot(ctx context.Context, m markedImage) error {
+	now, poolName, err := j.rootInfo(ctx, m.Root)
+	if err != nil {
+		return err
+	}
+	switch {
+	case now.Capacity == j.want.RootDisk:
+		return nil
+	case now.Capacity > j.want.RootDisk:
+		return &providers.Failure{
+			Outcome: providers.Unsafe, Code: "disk_shrinks",
+			Next: []string{fmt.Sprintf("write root_disk { size = %q } into %s", sizeWord(now.Capacity), j.Address)},
+			Err: fmt.Errorf("change %s: its root disk has %d bytes, and a disk does not shrink to %d: what is at its end would be lost",
+				j.Address, now.Capacity, j.want.RootDisk),
+		}
+	}
+	if j.seen.power.on() {
+		if err := j.ResizeDisk(ctx, j.seen.UUID, m.Root, j.want.RootDisk); err != nil {
+			return fail(err, "grow the root disk of %s while it runs", j.Address)
+		}
+		return nil
+	}
+	if err := j.ResizeVolume(ctx, poolName, path.Base(m.Root), j.want.RootDisk); err != nil {
+		return fail(err, "grow the root disk of %s", j.Address)
+	}
+	return nil
+}
+
+// rootInfo reads the volume at the path of a root disk.
+func (j *job) rootInfo(ctx context.Context, file string) (v volume, poolName string, err error) {
+	pools, err := j.pools(ctx)
+	if err != nil {
+		return v, "", fail(err, "find the pools of %s", j.Name)
+	}
+	for _, name := range pools {
+		v, err := j.VolumeInfo(ctx, name, path.Base(file))
+		switch {
+		case errors.Is(err, errAbsent):
+		case err != nil:
+			return v, "", fail(err, "read the root disk of %s", j.Address)
+		case v.Path == file:
+			return v, name, nil
+		}
+	}
+	return v, "", &providers.Failure{
+		Outcome: providers.Failed, Code: "no_root_disk",
+		Next: []string{
+			"see what there is: virsh -c " + j.place.URI + " vol-list POOL",
+			"to begin again from the image: vmctl apply --allow-replace=" + shellword.Quote(j.Address.String()),
+		},
+		Err: fmt.Errorf("change %s: its root disk %s is gone", j.Address, file),
+	}
+}
+
+// rootIsFree fails if a disk is in the way that somebody has written to: the
+// domain that it belonged to was removed by hand.
+func (j *job) rootIsFree(ctx context.Context, poolName string) error {
+	name := rootVolume(j.Name)
+	left, err := j.VolumeInfo(ctx, poolName, name)
+	switch {
+	case errors.Is(err, errAbsent) || err == nil && left.Allocation <= pristine:
+		return nil
+	case err != nil:
+		return fail(err, "look for an earlier root disk of %s", j.Address)
+	}
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "root_disk_left",
+		Seen: []string{fmt.Sprintf("%s holds %d bytes", left.Path, left.Allocation)},
+		Next: []string{
+			fmt.Sprintf("keep it: move it out of the pool, then: virsh -c %s pool-refresh %s", j.place.URI, poolName),
+			fmt.Sprintf("or throw away what is on it: virsh -c %s vol-delete --pool %s %s", j.place.URI, poolName, name),
+		},
+		Err: fmt.Errorf("define %s: the root disk of an earlier one is still there, and its domain is not", j.Address),
+	}
+}
+
+// removeRoot removes the domain's own disk, before the domain: as long as that is
+// there, the plan knows whose disk it was.
+func (j *job) removeRoot(ctx context.Context) error {
+	root := j.seen.ownRoot()
+	if root == "" {
+		return nil
+	}
+	j.storage.Lock()
+	defer j.storage.Unlock()
+	poolName, err := j.PoolOf(ctx, root)
+	if err == nil {
+		err = j.DeleteVolume(ctx, poolName, path.Base(root))
+	}
+	if err != nil && !errors.Is(err, errAbsent) {
+		return fail(err, "delete the root disk of %s, %s", j.Address, root)
+	}
+	return nil
+}
+
+// ownRoot is the path of the domain's own disk; "": it has none.
+func (s sight) ownRoot() string {
+	if s.owner() == nil {
+		return ""
+	}
+	return s.owner().Image.Root
+}
+
+// ownFiles are the volumes that a domain has of its image.
+func (o *owner) ownFiles() []string {
+	if o == nil {
+		return nil
+	}
+	return slices.DeleteFunc([]string{o.Image.Root, o.Image.Seed}, func(file string) bool { return file == "" })
+}
+
+// rootSeen is the volume of a domain's own disk, as it was observed.
+type rootSeen struct {
+	bytes      uint64
+	gone       bool
+	unreadable string
+}
+
+// seeRoot reads the size of a domain's own disk; nil: it has none.
+func seeRoot(ctx context.Context, c connection, s sight) *rootSeen {
+	root := s.ownRoot()
+	if root == "" {
+		return nil
+	}
+	poolName, err := c.PoolOf(ctx, root)
+	var v volume
+	if err == nil {
+		v, err = c.VolumeInfo(ctx, poolName, path.Base(root))
+	}
+	switch {
+	case errors.Is(err, errAbsent):
+		return &rootSeen{gone: true}
+	case err != nil:
+		return &rootSeen{unreadable: fmt.Sprintf("read %s: %v", root, err)}
+	default:
+		return &rootSeen{bytes: v.Capacity}
+	}
+}

@@ -1,0 +1,195 @@
+package libvirt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"vmctl/internal/nocloud"
+	"vmctl/providers"
+)
+
+// A seed is a volume of one object, named by its content.
+const (
+	seedPart   = ".seed-"
+	seedSuffix = ".iso"
+)
+
+func seedVolume(name, digest string) string {
+	return name + seedPart + digest[:digestChars] + seedSuffix
+}
+
+// isSeedOf reports whether a file is a seed that vmctl made for the object of that
+// name.
+func isSeedOf(file, name string) bool {
+	rest, ok := strings.CutPrefix(path.Base(file), name+seedPart)
+	digest, isISO := strings.CutSuffix(rest, seedSuffix)
+	return ok && isISO && len(digest) == digestChars && strings.Trim(digest, "0123456789abcdef") == ""
+}
+
+// scratchName is the folder in which a seed is put together, beside the keys.
+const scratchName = "seed"
+
+// ensureSeed returns m with the seed that the guest is to find: one that lets
+// vmctl in until it was in, and then one that holds no keys any more.
+func (j *job) ensureSeed(ctx context.Context, in pool, k keyring, m markedImage) (markedImage, error) {
+	had := ""
+	if j.seen != nil && j.seen.owner() != nil {
+		had = j.seen.owner().Boot.Keys
+	}
+	if had == k.digest() && m.Seed != "" && j.hasVolume(ctx, m.Seed) {
+		return m, nil
+	}
+	m.Settled = m.Settled && had == k.digest()
+	again := had != "" && had != k.digest() // a guest that was set up with others is given these at its next start
+	s := j.seed()
+	if !m.Settled {
+		s.Access = &nocloud.Access{
+			User: j.want.SSH.User, Authorized: k.Authorized, HostPrivate: string(k.HostPrivate), HostPublic: k.HostPublic, Again: again,
+		}
+	}
+	var err error
+	m.Seed, err = j.uploadSeed(ctx, in, s)
+	return m, err
+}
+
+// hasVolume reports whether a file is a volume that exists.
+func (j *job) hasVolume(ctx context.Context, file string) bool {
+	name, err := j.PoolOf(ctx, file)
+	return err == nil && j.isVolume(ctx, []string{name}, file)
+}
+
+// seed is what the guest is told, without keys.
+func (j *job) seed() nocloud.Seed {
+	return nocloud.Seed{
+		InstanceID: string(j.Object), Hostname: hostname(j.Address.Name, j.Address.Key),
+		UserData: j.want.UserData, NetworkConfig: j.want.NetworkConfig,
+	}
+}
+
+// hostname is what a guest is called: the resource's name, and its key.
+func hostname(name, key string) string {
+	if key != "" {
+		name += "-" + key
+	}
+	var b strings.Builder
+	for _, c := range strings.ToLower(name) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			c = '-'
+		}
+		b.WriteRune(c)
+	}
+	const limit = 63 // RFC 1035, 2.3.4
+	word := strings.Trim(b.String(), "-")
+	word = strings.Trim(word[:min(len(word), limit)], "-")
+	if word == "" {
+		return "guest"
+	}
+	return word
+}
+
+// uploadSeed puts a seed into a pool, in place of what an interrupted upload left.
+func (j *job) uploadSeed(ctx context.Context, to pool, s nocloud.Seed) (string, error) {
+	digest, err := s.Digest()
+	if err != nil {
+		return "", j.badSeed(err)
+	}
+	content, err := s.ISO(filepath.Join(j.keyFolder(j.Name), scratchName))
+	if err != nil {
+		return "", j.badSeed(err)
+	}
+	name := seedVolume(j.Name, digest)
+	if err := j.DeleteVolume(ctx, to.Name, name); err != nil && !errors.Is(err, errAbsent) {
+		return "", fail(err, "replace volume %s of pool %s", name, to.Name)
+	}
+	path, err := j.Upload(ctx, to.Name, upload{Name: name, Size: uint64(len(content)), Content: bytes.NewReader(content)})
+	if err != nil {
+		return "", j.uploadFailure(ctx, to, name, uint64(len(content)), err)
+	}
+	return path, nil
+}
+
+func (j *job) badSeed(err error) error {
+	return &providers.Failure{
+		Outcome: providers.Failed, Code: "seed", Err: fmt.Errorf("write the cloud-init seed of %s: %w", j.Address, err),
+	}
+}
+
+// unkey takes the keys out of the seed of a guest that let vmctl in: it has them.
+func (j *job) unkey(ctx context.Context) (providers.Result, error) {
+	if err := j.check(); err != nil {
+		return providers.Result{}, err
+	}
+	m, ok := j.ownImage()
+	switch {
+	case j.seen == nil:
+		return providers.Result{}, fail(errAbsent, "take the keys out of the seed of %s", j.Name)
+	case !ok || m.Settled:
+		return j.result(ctx, providers.AlreadyTrue, "its seed holds no keys")
+	}
+	j.storage.Lock()
+	defer j.storage.Unlock()
+	in, err := j.poolOfSeed(ctx, m.Seed)
+	if err != nil {
+		return providers.Result{}, err
+	}
+	before := m.Seed
+	if m.Seed, err = j.uploadSeed(ctx, in, j.seed()); err != nil {
+		return providers.Result{}, err
+	}
+	m.Settled = true
+	existing, err := j.XML(ctx, j.seen.UUID, asConfigured)
+	if err != nil {
+		return providers.Result{}, fail(err, "read %s", j.Name)
+	}
+	o := *j.seen.owner()
+	o.Image = m
+	text, err := reseed(existing, o, j.Name)
+	if err != nil {
+		return providers.Result{}, fail(err, "describe %s to libvirt", j.Name)
+	}
+	if err := j.Define(ctx, text); err != nil {
+		return providers.Result{}, fail(err, "change the seed of %s", j.Name)
+	}
+	var evidence []string
+	if j.seen.power.on() {
+		if err := j.changeMedia(ctx, m.Seed); err != nil {
+			evidence = append(evidence, "until it is restarted its CD-ROM has the keys: "+err.Error())
+		}
+	}
+	if before != m.Seed {
+		if err := j.DeleteVolume(ctx, in.Name, path.Base(before)); err != nil && !errors.Is(err, errAbsent) {
+			return providers.Result{}, fail(err, "remove the seed with the keys of %s", j.Name)
+		}
+	}
+	return j.result(ctx, providers.Done, append(evidence, "the guest has them: they are in no file of the pool any more")...)
+}
+
+func (j *job) poolOfSeed(ctx context.Context, seed string) (pool, error) {
+	name, err := j.PoolOf(ctx, seed)
+	if err != nil {
+		return pool{}, fail(err, "find the seed of %s", j.Address)
+	}
+	found, err := j.Pool(ctx, name)
+	if err != nil {
+		return pool{}, fail(err, "find the seed of %s", j.Address)
+	}
+	return found, nil
+}
+
+// changeMedia puts a seed into the CD-ROM drive of a guest that runs.
+func (j *job) changeMedia(ctx context.Context, seed string) error {
+	existing, err := j.XML(ctx, j.seen.UUID, asRunning)
+	if err != nil {
+		return err
+	}
+	device, err := seedDevice(existing, j.Name, seed)
+	if err != nil || device == "" {
+		return err
+	}
+	return j.ChangeMedia(ctx, j.seen.UUID, device)
+}
