@@ -31,6 +31,19 @@ const (
 `
 )
 
+// imageVM is off: nothing boots.
+const imageVM = `vm "dev" {
+  name    = "one"
+  running = false
+  accel   = "tcg"
+  image   = "guest/empty.qcow2"
+  root_disk { size = "2MiB" }
+  lifecycle {
+    on_change = { name = "replace" }
+  }
+}
+`
+
 func edited(spec, old, text string) string {
 	if !strings.Contains(spec, old) {
 		panic("the spec does not hold " + old)
@@ -97,4 +110,8 @@ var qemuOperations = []operation{
 	{name: "stop", before: qemuVM, spec: off(qemuVM)},
 	{name: "restart", once: true, before: qemuVM, spec: bigger(qemuVM)},
 	{name: "delete", before: qemuVM, spec: ""},
+	{name: "create from an image", spec: imageVM},
+	{name: "grow its own disk", before: imageVM, spec: edited(imageVM, "2MiB", "4MiB")},
+	{name: "replace with its own disk", renews: true, before: imageVM, spec: edited(imageVM, `"one"`, `"two"`)},
+	{name: "delete with its image", before: imageVM, spec: ""},
 }

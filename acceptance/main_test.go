@@ -97,6 +97,10 @@ func guest(dir string) (string, error) {
 			return "", err
 		}
 	}
+	// An image to begin from that boots nothing.
+	if out, err := exec.Command("qemu-img", "create", "-q", "-f", "qcow2", filepath.Join(to, "empty.qcow2"), "1M").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("make an empty image: %w: %s", err, out)
+	}
 	return to, nil
 }
 
