@@ -15,6 +15,7 @@ var (
 	ParseNetdev     = parseNetdev
 	Differences     = differences
 	IsVolumeOf      = isVolumeOf
+	Hostname        = hostname
 	MACOf           = macOf
 	Messages        = messages
 	RoundUp         = roundUp

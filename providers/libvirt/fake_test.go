@@ -192,6 +192,16 @@ func (f *Fake) Configured(uuid string) string {
 	return ""
 }
 
+// Running is what a domain runs with, "" when it is off.
+func (f *Fake) Running(uuid string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if d, ok := f.domains[uuid]; ok {
+		return d.Running
+	}
+	return ""
+}
+
 // Contents lists pools and volumes with their sizes.
 func (f *Fake) Contents() string {
 	f.mu.Lock()

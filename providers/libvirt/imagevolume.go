@@ -235,7 +235,7 @@ type counted struct {
 func (c *counted) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
 	c.done += uint64(n)
-	if c.done-c.told >= max(c.total/20, 1) {
+	if c.done-c.told >= max(c.total/20, 1) || n > 0 && c.done == c.total {
 		c.told = c.done
 		c.say(c.done)
 	}

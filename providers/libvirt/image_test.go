@@ -1,0 +1,488 @@
+package libvirt_test
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/providers/libvirt"
+	"vmctl/spec"
+)
+
+// qcow2 is an empty image with a disk of so many MiB; more makes another one of it.
+func qcow2(mib uint64, more string) string {
+	b := make([]byte, 4<<16)
+	copy(b, "QFI\xfb")
+	for at, v := range map[int]uint64{24: mib << 20, 40: 3 << 16, 48: 1 << 16} {
+		binary.BigEndian.PutUint64(b[at:], v)
+	}
+	for at, v := range map[int]uint32{4: 3, 20: 16, 36: 1, 56: 1} {
+		binary.BigEndian.PutUint32(b[at:], v)
+	}
+	return string(b) + more
+}
+
+// imageLab is a lab with an image of 8 MiB.
+func imageLab(t *testing.T) *lab {
+	t.Helper()
+	l := newLab(t)
+	l.file("files/debian.qcow2", qcow2(8, ""))
+	return l
+}
+
+// fromImage is a vm that begins as an image, with a disk of so many MiB.
+func fromImage(mib int64, changes map[string]cty.Value) cty.Value {
+	all := map[string]cty.Value{
+		"running": cty.False, "boot": cty.NullVal(cty.DynamicPseudoType), "port_forward": cty.ListValEmpty(forwards("auto").Type().ElementType()),
+		"image":     image("debian.qcow2", ""),
+		"root_disk": cty.ObjectVal(map[string]cty.Value{"size": cty.NumberIntVal(mib << 20)}),
+		"cloud_init": cty.ObjectVal(map[string]cty.Value{
+			"user_data": cty.StringVal("#cloud-config\nruncmd: [ls]\n"), "network_config": null,
+		}),
+	}
+	for name, v := range changes {
+		all[name] = v
+	}
+	return vm(all)
+}
+
+func image(source, sha256 string) cty.Value {
+	sum := null
+	if sha256 != "" {
+		sum = cty.StringVal(sha256)
+	}
+	return cty.ObjectVal(map[string]cty.Value{"source": cty.StringVal(source), "sha256": sum})
+}
+
+// still hides what follows from fresh keys in a seed, and the digest of an image.
+func still(s string) string {
+	for _, r := range [][2]string{
+		{`\.seed-[0-9a-f]{12}\.iso`, ".seed-DIGEST.iso"}, {`-image-[0-9a-f]{16}`, "-image-DIGEST"},
+		{` keys="[0-9a-f]+"`, ` keys="PUBLIC"`}, {` sha256="[0-9a-f]+"`, ` sha256="DIGEST"`},
+	} {
+		s = regexp.MustCompile(r[0]).ReplaceAllString(s, r[1])
+	}
+	return s
+}
+
+// volumes lists what is in the pool.
+func (l *lab) volumes() string { return still(l.plain(l.Contents())) }
+
+func TestDefineOfAnImage(t *testing.T) {
+	l := imageLab(t)
+	got := l.apply(create(fromImage(64, nil)))
+	wantText(t, "what was done", `
+  . reading debian.qcow2 (262144 bytes)
+  . uploading image vmctl-k7m2qd9x4r-image-DIGEST.qcow2 (262144 bytes) to pool vmctl-lab-k7m2qd9x4r
+  . uploading image vmctl-k7m2qd9x4r-image-DIGEST.qcow2: 100% of 262144 bytes
+define: done, off
+`, regexp.MustCompile(`(?m)^.*: [0-9]?[0-9]% of.*\n`).ReplaceAllString(still(got), ""))
+	wantText(t, "calls", `
+define-pool vmctl-lab-k7m2qd9x4r at DIR/data/libvirt/pool
+start-pool vmctl-lab-k7m2qd9x4r
+upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2
+upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2.complete
+make-volume lab.dev.root.qcow2 of 67108864 bytes
+upload lab.dev.seed-DIGEST.iso
+define lab.dev
+`, still(l.plain(l.calls())))
+	wantGolden(t, "image.xml", still(l.plain(l.Configured(devID)))+"\n")
+
+	o := l.object(fromImage(64, nil))
+	if got := o.Attrs.GetAttr("root_disk").GetAttr("size"); !got.RawEquals(cty.NumberIntVal(64 << 20)) {
+		t.Errorf("root_disk.size = %#v", got)
+	}
+	if got := o.Attrs.GetAttr("image"); !got.RawEquals(image("debian.qcow2", "")) {
+		t.Errorf("image = %#v", got)
+	}
+	if got := o.Attrs.GetAttr("additional_disk"); got.LengthInt() != 0 {
+		t.Errorf("its own disk is shown among the additional ones: %#v", got)
+	}
+	// A digest that is asked for is shown as it is.
+	sum := strings.TrimSuffix(digestOf(qcow2(8, "")).AsString(), "")
+	if got := l.object(fromImage(64, map[string]cty.Value{"image": image("debian.qcow2", sum)})).Attrs.GetAttr("image"); !got.RawEquals(image("debian.qcow2", sum)) {
+		t.Errorf("image = %#v", got)
+	}
+	l.Calls = nil
+	wantText(t, "again", "define: already, off\n  = it exists\n", l.apply(create(fromImage(64, nil))))
+	wantText(t, "calls", "\n\n", l.calls())
+}
+
+// What is uploaded already is not read again, and not needed.
+func TestImageIsUploadedOnce(t *testing.T) {
+	l := imageLab(t)
+	sum := digestOf(qcow2(8, "")).AsString()
+	l.apply(create(fromImage(64, nil)))
+	l.Calls = nil
+	if err := os.Remove(filepath.Join(l.dir, "files", "debian.qcow2")); err != nil {
+		t.Fatal(err)
+	}
+	second := create(fromImage(32, map[string]cty.Value{"image": image("debian.qcow2", strings.ToUpper(sum))}))
+	second.Address, second.Name, second.ID = spec.Address{Kind: spec.VM, Name: "ops"}, "lab.ops", otherID
+	wantText(t, "what was done", "define: done, off\n", l.apply(second))
+	wantText(t, "calls", `
+make-volume lab.ops.root.qcow2 of 33554432 bytes
+upload lab.ops.seed-DIGEST.iso
+define lab.ops
+`, still(l.calls()))
+
+	// It goes with the last VM that began as it.
+	l.Calls = nil
+	c := l.change(providers.Destroy, fromImage(64, nil))
+	wantText(t, "the first goes", `
+delete: already, gone
+  = removed volumes: lab.dev.seed-DIGEST.iso
+`, strings.Replace(still(l.apply(c)), "delete: done", "delete: already", 1))
+	wantText(t, "calls", "delete lab.dev.root.qcow2\nundefine lab.dev\ndelete lab.dev.seed-DIGEST.iso\n", still(l.calls()))
+	if got := l.volumes(); !strings.Contains(got, "image-DIGEST.qcow2\n") || !strings.Contains(got, "lab.ops.root.qcow2") {
+		t.Errorf("the pool holds\n%s", got)
+	}
+}
+
+func TestDeleteRemovesTheImage(t *testing.T) {
+	l := imageLab(t)
+	l.apply(create(fromImage(64, nil)))
+	l.Calls = nil
+	wantText(t, "what was done", `
+delete: done, gone
+  = removed volumes: lab.dev.seed-DIGEST.iso, vmctl-k7m2qd9x4r-image-DIGEST.qcow2.complete, vmctl-k7m2qd9x4r-image-DIGEST.qcow2
+  = removed the empty pool vmctl-lab-k7m2qd9x4r
+`, still(l.apply(l.change(providers.Destroy, fromImage(64, nil)))))
+	// Its disk goes before it: with the domain the plan knows whose it was.
+	wantText(t, "calls", `
+delete lab.dev.root.qcow2
+undefine lab.dev
+delete lab.dev.seed-DIGEST.iso
+delete vmctl-k7m2qd9x4r-image-DIGEST.qcow2.complete
+delete vmctl-k7m2qd9x4r-image-DIGEST.qcow2
+remove-pool vmctl-lab-k7m2qd9x4r
+`, still(l.calls()))
+}
+
+// An upload that a kill cut short is not what its name says.
+func TestInterruptedUploadIsDoneAgain(t *testing.T) {
+	l := imageLab(t)
+	l.apply(create(fromImage(64, nil)))
+	name := regexp.MustCompile(`vmctl-k7m2qd9x4r-image-[0-9a-f]{16}\.qcow2`).FindString(l.Contents())
+	l.apply(l.change(providers.Destroy, fromImage(64, nil)))
+	l.apply(create(vm(off))) // makes the pool
+	l.PutFile(poolName, name, []byte("half"))
+	l.Calls = nil
+	second := create(fromImage(64, nil))
+	second.Address, second.Name, second.ID = spec.Address{Kind: spec.VM, Name: "ops"}, "lab.ops", otherID
+	l.apply(second)
+	wantText(t, "calls", `
+delete vmctl-k7m2qd9x4r-image-DIGEST.qcow2
+upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2
+upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2.complete
+make-volume lab.ops.root.qcow2 of 67108864 bytes
+upload lab.ops.seed-DIGEST.iso
+define lab.ops
+`, still(l.calls()))
+	if got := l.Volume(poolName, name); string(got) != qcow2(8, "") {
+		t.Errorf("the image holds %d bytes", len(got))
+	}
+}
+
+// Whatever fails, nothing is left of it, keys and pool included.
+func TestDefineOfAnImageFails(t *testing.T) {
+	zeros := strings.Repeat("0", 64)
+	for _, tt := range []struct {
+		name, want string
+		change     map[string]cty.Value
+		prepare    func(*lab)
+	}{
+		{
+			"of a page", `
+define: failed no_image: upload the image of vm.dev: page.qcow2 is no qcow2 image to start from: it is a web page: the address leads to a page about the image, or to a login
+  next: look at it, and use the address of the image itself
+`, map[string]cty.Value{"image": image("page.qcow2", "")},
+			func(l *lab) { l.file("files/page.qcow2", "<html>") },
+		},
+		{
+			"of another file", `
+define: failed wrong_sha256: upload the image of vm.dev: debian.qcow2 is another file than the one that is wanted
+  seen: wanted sha256 ` + zeros + `
+  seen: found sha256 ` + digestOf(qcow2(8, "")).AsString() + `
+  next: see that it is the file that was meant: ls -l DIR/files/debian.qcow2
+  next: if it is, write sha256 = "` + digestOf(qcow2(8, "")).AsString() + `"
+`, map[string]cty.Value{"image": image("debian.qcow2", zeros)}, nil,
+		},
+		{
+			"of no file", `
+define: failed unreadable_file: read DIR/files/none.qcow2: open DIR/files/none.qcow2: no such file or directory
+  next: make it readable: ls -l DIR/files/none.qcow2
+`, map[string]cty.Value{"image": image("none.qcow2", "")}, nil,
+		},
+		{
+			"larger than the disk", `
+define: failed root_disk_too_small: make the root disk of vm.dev: its size is 67108864 bytes, and the disk in the image large.qcow2 has 2147483648
+  next: write root_disk { size = "2GiB" } into vm.dev, or more
+`, map[string]cty.Value{"image": image("large.qcow2", "")},
+			func(l *lab) { l.file("files/large.qcow2", qcow2(2048, "")) },
+		},
+		{
+			"where there is no room", `
+define: failed disk_full: upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2: the disk of pool vmctl-lab-k7m2qd9x4r is full
+  seen: 262144 bytes are needed, and DIR/data/libvirt/pool has 1000
+  next: make room: df -h DIR/data/libvirt/pool
+  next: or choose another pool in the provider's block
+`, nil, func(l *lab) { l.Free = 1000 },
+		},
+		{
+			"where the upload breaks off", `
+define: failed libvirt: upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2 to pool vmctl-lab-k7m2qd9x4r: cannot write data to stream: Input/output error
+`, nil, func(l *lab) {
+				l.Refuses["upload"] = libvirt.ErrLibvirt("cannot write data to stream: Input/output error")
+			},
+		},
+		{
+			"where no disk can be made", `
+define: failed disk_full: make the root disk of vm.dev: the disk of pool vmctl-lab-k7m2qd9x4r is full
+  seen: DIR/data/libvirt/pool has 1099511627776 bytes left
+  next: make room: df -h DIR/data/libvirt/pool
+  next: or choose another pool in the provider's block
+`, nil, func(l *lab) { l.Refuses["make-volume"] = libvirt.ErrLibvirt("qemu-img: No space left on device") },
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := imageLab(t)
+			if tt.prepare != nil {
+				tt.prepare(l)
+			}
+			got := still(l.apply(create(fromImage(64, tt.change))))
+			wantText(t, "what was done", tt.want, regexp.MustCompile(`(?m)^  \. .*\n`).ReplaceAllString(got, ""))
+			if left := l.Contents(); left != "" {
+				t.Errorf("what is left in pools:\n%s", left)
+			}
+			if left, err := filepath.Glob(filepath.Join(l.settings.Keys, "*")); err != nil || len(left) > 0 {
+				t.Errorf("keys are left: %v %v", left, err)
+			}
+		})
+	}
+}
+
+// The seed loses its keys when the guest has them, and what is changed later
+// brings none back.
+func TestUnkey(t *testing.T) {
+	running := fromImage(64, map[string]cty.Value{"running": cty.True})
+	l := imageLab(t)
+	l.apply(create(running))
+	before := l.Volume(poolName, l.seedName())
+	if !strings.Contains(string(before), "multipart") { // the user's part, and the one with the keys
+		t.Fatal("the first seed holds no keys")
+	}
+	l.Calls = nil
+	unkey := func() string {
+		t.Helper()
+		w := providers.Work{
+			Step:   providers.Step{Op: "unkey", Address: dev, Object: devID, Name: "lab.dev"},
+			Expect: l.object(running).Fingerprint, Want: running, Policy: policy(nil), Generation: 1,
+		}
+		r, err := l.provider.Do(t.Context(), w, func(providers.Progress) {})
+		if err != nil {
+			return l.failure("unkey", err)
+		}
+		return string(r.How) + "\n"
+	}
+	wantText(t, "the first time", "done\n", unkey())
+	wantText(t, "calls", `
+upload lab.dev.seed-DIGEST.iso
+define lab.dev
+insert lab.dev.seed-DIGEST.iso into lab.dev
+delete lab.dev.seed-DIGEST.iso
+`, still(l.calls()))
+	after := string(l.Volume(poolName, l.seedName()))
+	if strings.Contains(after, "multipart") || !strings.Contains(after, "runcmd") || !strings.Contains(after, devID) {
+		t.Error("the second seed holds more than the user wrote, or less, or another instance")
+	}
+	if !strings.Contains(l.Running(devID), l.seedName()) {
+		t.Error("the drive of the running guest has the first seed")
+	}
+	l.Calls = nil
+	wantText(t, "the second time", "already\n", unkey())
+	wantText(t, "calls", "\n\n", l.calls())
+
+	larger := fromImage(64, map[string]cty.Value{"memory": cty.NumberIntVal(512 << 20)})
+	l.Put(devID, func(d *libvirt.FakeDomain) { d.Power, d.Running = libvirt.FakeOff, "" })
+	l.apply(l.change(providers.Update, larger, "memory"))
+	wantText(t, "calls of another change", "define lab.dev\n", l.calls())
+}
+
+// seedName is the name of the seed in the pool.
+func (l *lab) seedName() string {
+	return regexp.MustCompile(`lab\.dev\.seed-[0-9a-f]{12}\.iso`).FindString(l.Contents())
+}
+
+// A guest whose keys vmctl lost gets others at its next start, as the instance that
+// it is.
+func TestLostKeysOfAnImage(t *testing.T) {
+	want := fromImage(64, nil)
+	l := imageLab(t)
+	l.apply(create(want))
+	if err := os.RemoveAll(l.settings.Keys); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.object(want).Attrs.GetAttr("ssh").GetAttr("identity"); !got.RawEquals(cty.StringVal("keys that vmctl no longer has")) {
+		t.Errorf("ssh.identity = %#v", got)
+	}
+	l.Calls = nil
+	l.apply(l.change(providers.Update, want, "ssh.identity"))
+	wantText(t, "calls", `
+upload lab.dev.seed-DIGEST.iso
+define lab.dev
+delete lab.dev.seed-DIGEST.iso
+`, still(l.calls()))
+	seed := string(l.Volume(poolName, l.seedName()))
+	if !strings.Contains(seed, devID) {
+		t.Error("the guest would be set up anew: it is another instance")
+	}
+	if got := l.object(want).Attrs; got.Type().HasAttribute("ssh") {
+		t.Errorf("ssh = %#v", got.GetAttr("ssh"))
+	}
+}
+
+func TestRootDiskGrows(t *testing.T) {
+	for _, tt := range []struct {
+		name, calls string
+		running     bool
+	}{
+		{"off", "resize-volume lab.dev.root.qcow2 to 134217728 bytes\ndefine lab.dev\n", false},
+		{"running", "resize-disk lab.dev.root.qcow2 of lab.dev to 134217728 bytes\ndefine lab.dev\n", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			power := map[string]cty.Value{"running": cty.BoolVal(tt.running)}
+			l := imageLab(t)
+			l.apply(create(fromImage(64, power)))
+			l.Calls = nil
+			l.apply(l.change(providers.Update, fromImage(128, power), "root_disk.size"))
+			wantText(t, "calls", tt.calls, l.calls())
+			if got := l.object(fromImage(128, power)).Attrs.GetAttr("root_disk").GetAttr("size"); !got.RawEquals(cty.NumberIntVal(128 << 20)) {
+				t.Errorf("root_disk.size = %#v", got)
+			}
+			wantText(t, "to shrink it", `
+redefine: refused disk_shrinks: change vm.dev: its root disk has 134217728 bytes, and a disk does not shrink to 67108864: what is at its end would be lost
+  next: write root_disk { size = "128MiB" } into vm.dev
+`, l.apply(l.change(providers.Update, fromImage(64, power), "root_disk.size")))
+		})
+	}
+}
+
+// A disk that somebody has written to, and whose domain is gone, is never written
+// over; one that nobody has is made again.
+func TestRootDiskThatIsInTheWay(t *testing.T) {
+	l := imageLab(t)
+	l.apply(create(vm(off))) // makes the pool
+	at := filepath.Join(l.dir, "data", "libvirt", "pool", "lab.ops.root.qcow2")
+	c := create(fromImage(64, nil))
+	c.Address, c.Name, c.ID = spec.Address{Kind: spec.VM, Name: "ops"}, "lab.ops", otherID
+
+	l.PutVolume(poolName, libvirt.FakeVolume{Name: "lab.ops.root.qcow2", Format: "qcow2", Capacity: 64 << 20, Allocation: 5 << 20})
+	l.Calls = nil
+	wantText(t, "with data", `
+define: refused root_disk_left: define vm.ops: the root disk of an earlier one is still there, and its domain is not
+  seen: `+l.plain(at)+` holds 5242880 bytes
+  next: keep it: move it out of the pool, then: virsh -c qemu:///session pool-refresh vmctl-lab-k7m2qd9x4r
+  next: or throw away what is on it: virsh -c qemu:///session vol-delete --pool vmctl-lab-k7m2qd9x4r lab.ops.root.qcow2
+`, l.apply(c))
+	wantText(t, "calls", "\n\n", l.calls())
+
+	l.PutVolume(poolName, libvirt.FakeVolume{Name: "lab.ops.root.qcow2", Format: "qcow2", Capacity: 64 << 20, Allocation: 200 << 10})
+	if got := l.apply(c); !strings.Contains(got, "define: done, off\n  = removed what an earlier one left: lab.ops.root.qcow2\n") {
+		t.Errorf("without data:\n%s", got)
+	}
+}
+
+func TestRootDiskThatIsGone(t *testing.T) {
+	want := fromImage(64, nil)
+	l := imageLab(t)
+	l.apply(create(want))
+	l.DropVolume(poolName, "lab.dev.root.qcow2")
+	o := l.object(want)
+	if got := o.Attrs.GetAttr("image").GetAttr("source"); !got.RawEquals(cty.StringVal("nothing: the disk lab.dev.root.qcow2 is gone")) {
+		t.Errorf("image.source = %#v", got)
+	}
+	if o.Attrs.Type().HasAttribute("root_disk") {
+		t.Errorf("root_disk = %#v", o.Attrs.GetAttr("root_disk"))
+	}
+	wantText(t, "to change it", `
+redefine: failed no_root_disk: change vm.dev: its root disk DIR/data/libvirt/pool/lab.dev.root.qcow2 is gone
+  next: see what there is: virsh -c qemu:///session vol-list POOL
+  next: to begin again from the image: vmctl apply --allow-replace=vm.dev
+`, l.apply(l.change(providers.Update, fromImage(128, nil), "root_disk.size")))
+}
+
+func TestStepsOfAnImage(t *testing.T) {
+	l := imageLab(t)
+	c := create(fromImage(64, map[string]cty.Value{"running": cty.True}))
+	c.Policy = policy(map[string]cty.Value{
+		"ssh":      cty.ObjectVal(map[string]cty.Value{"wait": cty.True, "wait_timeout": cty.NumberIntVal(300)}),
+		"timeouts": cty.ObjectVal(map[string]cty.Value{"create": cty.NumberIntVal(7), "delete": cty.NumberIntVal(9)}),
+	})
+	steps, err := l.provider.Steps(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for _, s := range steps {
+		got.WriteString(strings.Join([]string{s.Op, string(s.Phase), string(s.Class), s.Timeout.String()}, " ") + "\n")
+	}
+	wantText(t, "steps", `
+define make contractual 7s
+start up contractual 10m0s
+wait_ssh ready contractual 5m0s
+unkey tidy diagnostic 1m0s
+`, got.String())
+	wantText(t, "what the first may leave", "domain lab.dev ("+devID+") at qemu:///session\n"+
+		"volumes lab.dev.root.qcow2, lab.dev.seed-*, vmctl-k7m2qd9x4r-image-*\nkeys in DIR/data/keys/lab.dev\n",
+		l.plain(strings.Join(steps[0].Leaves, "\n")+"\n"))
+}
+
+func TestCheckOfCloudInit(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		changes    map[string]cty.Value
+	}{
+		{"as it should be", "", nil},
+		{
+			"without an image", "cloud_init: Nothing reads cloud_init: Only a guest that begins as an image is set up by cloud-init: set `image`, or remove the block.\n",
+			map[string]cty.Value{"image": cty.NullVal(cty.DynamicPseudoType), "boot": vm(nil).GetAttr("boot")},
+		},
+		{
+			"that begins wrongly", "cloud_init.user_data: Unusable user_data: cloud-init cannot use it: it begins with \"users:\", which cloud-init passes over: begin with \"#cloud-config\" for settings, or with \"#!/bin/sh\" for a script.\n",
+			map[string]cty.Value{"cloud_init": cty.ObjectVal(map[string]cty.Value{"user_data": cty.StringVal("users:\n- x\n"), "network_config": null})},
+		},
+		{
+			"that is too long", "cloud_init.network_config: Unusable network_config: cloud-init cannot use it: it has 1048577 bytes, and 1048576 are the most.\n",
+			map[string]cty.Value{"cloud_init": cty.ObjectVal(map[string]cty.Value{"user_data": null, "network_config": cty.StringVal(strings.Repeat("x", 1<<20+1))})},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got strings.Builder
+			for _, f := range libvirt.Type(libvirt.Host{}).Check(spec.VM, fromImage(64, tt.changes)) {
+				got.WriteString(f.Path + ": " + f.Summary + ": " + f.Detail + "\n")
+			}
+			wantText(t, "flaws", tt.want, got.String())
+		})
+	}
+}
+
+func TestHostname(t *testing.T) {
+	for _, tt := range []struct{ name, key, want string }{
+		{"dev", "", "dev"},
+		{"web", "a", "web-a"},
+		{"Web_1", "Zürich.4", "web-1-z-rich-4"},
+		{"_", "", "guest"},
+		{strings.Repeat("a", 62), "-b", strings.Repeat("a", 62)},
+	} {
+		if got := libvirt.Hostname(tt.name, tt.key); got != tt.want {
+			t.Errorf("hostname of %s[%q] = %s, want %s", tt.name, tt.key, got, tt.want)
+		}
+	}
+}
