@@ -235,6 +235,31 @@ func TestServerThatGoesOnWrongly(t *testing.T) {
 	}
 }
 
+// A server that says in its answer how long the file is, and ends it early without
+// saying so, has not sent it.
+func TestRestThatIsTooShort(t *testing.T) {
+	n := 0
+	r := answer(t, func(w http.ResponseWriter, r *http.Request) {
+		n++
+		if n == 1 {
+			begin(t, w)
+		}
+		w.Header().Set("ETag", `"1"`)
+		from := 1000
+		if n == 3 {
+			from = 1500
+		}
+		if want := fmt.Sprintf("bytes=%d-", from); r.Header.Get("Range") != want {
+			t.Errorf("request %d asks for %s, want %s", n, r.Header.Get("Range"), want)
+		}
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-1999/2000", from))
+		w.WriteHeader(http.StatusPartialContent)
+		flush(w) // from here on the length is not known
+		fmt.Fprint(w, strings.Repeat("b", 500))
+	})
+	get(t, cache(t), r, strings.Repeat("a", 1000)+strings.Repeat("b", 1000))
+}
+
 func TestFailures(t *testing.T) {
 	file := content(1)
 	for _, tt := range []struct {

@@ -44,6 +44,13 @@ func read(t *testing.T, s nocloud.Seed) map[string]string {
 	if got := strings.TrimRight(string(content[16*2048+40:][:32]), "\x00 "); got != "cidata" {
 		t.Errorf("label = %q, want cidata", got)
 	}
+	// The long name in Rock Ridge's NM entry (IEEE P1282, 4.1.4), and in Joliet's two
+	// bytes a character.
+	for _, name := range []string{"NM\x0e\x01\x00user-data", "\x00u\x00s\x00e\x00r\x00-\x00d\x00a\x00t\x00a"} {
+		if !strings.Contains(string(content), name) {
+			t.Errorf("no file has the name %q", name)
+		}
+	}
 	path := filepath.Join(t.TempDir(), "seed.iso")
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
@@ -302,6 +309,16 @@ func TestCheck(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("Check(%.40q)\n got %s\nwant %s", tt.text, got, tt.want)
 		}
+	}
+}
+
+// Who was set up with other keys gets these by a command, as the instance that it is.
+func TestAccessAgain(t *testing.T) {
+	a := access("dev")
+	a.Again = true
+	got := settings(t, read(t, nocloud.Seed{InstanceID: "i", Hostname: "h", Access: a})["user-data"])
+	if got["users"] != nil || got["ssh_keys"] != nil || got["bootcmd"] == nil {
+		t.Errorf("settings = %v", got)
 	}
 }
 

@@ -34,7 +34,7 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 		if err := j.successorFits(ctx); err != nil {
 			return providers.Result{}, err
 		}
-		if err := j.removeRoot(ctx); err != nil {
+		if err := j.removeFirst(ctx, pools); err != nil {
 			return providers.Result{}, err
 		}
 		if err := j.Undefine(ctx, j.seen.UUID); err != nil && !errors.Is(err, errAbsent) {
@@ -57,6 +57,25 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, fail(err, "tidy up after %s, which is deleted", j.Name)
 	}
 	return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
+}
+
+// removeFirst removes what nobody would find the owner of once the domain is gone:
+// its own disk, and all files of a name that nothing will have any more.
+func (j *job) removeFirst(ctx context.Context, pools []string) error {
+	if err := j.removeRoot(ctx); err != nil || j.Args[argNextName] == "" {
+		return err
+	}
+	j.storage.Lock()
+	defer j.storage.Unlock()
+	for _, name := range pools {
+		if _, err := j.removeVolumes(ctx, name, nil); err != nil {
+			return fail(err, "delete the files of %s", j.Name)
+		}
+	}
+	if err := j.forgetKeys(j.Name); err != nil {
+		return fail(err, "delete %s", j.Name)
+	}
+	return nil
 }
 
 // removeFiles removes the volumes of a domain that does not exist, and the pool

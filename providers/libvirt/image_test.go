@@ -279,19 +279,7 @@ func TestUnkey(t *testing.T) {
 		t.Fatal("the first seed holds no keys")
 	}
 	l.Calls = nil
-	unkey := func() string {
-		t.Helper()
-		w := providers.Work{
-			Step:   providers.Step{Op: "unkey", Address: dev, Object: devID, Name: "lab.dev"},
-			Expect: l.object(running).Fingerprint, Want: running, Policy: policy(nil), Generation: 1,
-		}
-		r, err := l.provider.Do(t.Context(), w, func(providers.Progress) {})
-		if err != nil {
-			return l.failure("unkey", err)
-		}
-		return string(r.How) + "\n"
-	}
-	wantText(t, "the first time", "done\n", unkey())
+	wantText(t, "the first time", "done\n", l.unkey(running))
 	wantText(t, "calls", `
 upload lab.dev.seed-DIGEST.iso
 define lab.dev
@@ -306,13 +294,26 @@ delete lab.dev.seed-DIGEST.iso
 		t.Error("the drive of the running guest has the first seed")
 	}
 	l.Calls = nil
-	wantText(t, "the second time", "already\n", unkey())
+	wantText(t, "the second time", "already\n", l.unkey(running))
 	wantText(t, "calls", "\n\n", l.calls())
 
 	larger := fromImage(64, map[string]cty.Value{"memory": cty.NumberIntVal(512 << 20)})
 	l.Put(devID, func(d *libvirt.FakeDomain) { d.Power, d.Running = libvirt.FakeOff, "" })
 	l.apply(l.change(providers.Update, larger, "memory"))
 	wantText(t, "calls of another change", "define lab.dev\n", l.calls())
+}
+
+// unkey carries out the step that takes the keys out of the seed.
+func (l *lab) unkey(want cty.Value) string {
+	l.t.Helper()
+	r, err := l.provider.Do(l.t.Context(), providers.Work{
+		Step:   providers.Step{Op: "unkey", Address: dev, Object: devID, Name: "lab.dev"},
+		Expect: l.object(want).Fingerprint, Want: want, Policy: policy(nil), Generation: 1,
+	}, func(providers.Progress) {})
+	if err != nil {
+		return l.failure("unkey", err)
+	}
+	return string(r.How) + "\n"
 }
 
 // seedName is the name of the seed in the pool.
@@ -326,6 +327,7 @@ func TestLostKeysOfAnImage(t *testing.T) {
 	want := fromImage(64, nil)
 	l := imageLab(t)
 	l.apply(create(want))
+	wantText(t, "before", "done\n", l.unkey(want))
 	if err := os.RemoveAll(l.settings.Keys); err != nil {
 		t.Fatal(err)
 	}
@@ -340,9 +342,10 @@ define lab.dev
 delete lab.dev.seed-DIGEST.iso
 `, still(l.calls()))
 	seed := string(l.Volume(poolName, l.seedName()))
-	if !strings.Contains(seed, devID) {
-		t.Error("the guest would be set up anew: it is another instance")
+	if !strings.Contains(seed, devID) || !strings.Contains(seed, "multipart") {
+		t.Error("the guest would be set up anew, as another instance, or gets no keys")
 	}
+	wantText(t, "after it", "done\n", l.unkey(want))
 	if got := l.object(want).Attrs; got.Type().HasAttribute("ssh") {
 		t.Errorf("ssh = %#v", got.GetAttr("ssh"))
 	}

@@ -128,9 +128,13 @@ func (j *job) rootInfo(ctx context.Context, file string) (v volume, poolName str
 // domain that it belonged to was removed by hand.
 func (j *job) rootIsFree(ctx context.Context, poolName string) error {
 	name := rootVolume(j.Name)
-	left, err := j.VolumeInfo(ctx, poolName, name)
+	found, err := j.Pool(ctx, poolName)
+	var left volume
+	if err == nil && found.Active {
+		left, err = j.VolumeInfo(ctx, poolName, name)
+	}
 	switch {
-	case errors.Is(err, errAbsent) || err == nil && left.Allocation <= pristine:
+	case errors.Is(err, errAbsent), err == nil && left.Allocation <= pristine:
 		return nil
 	case err != nil:
 		return fail(err, "look for an earlier root disk of %s", j.Address)
