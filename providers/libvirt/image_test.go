@@ -15,8 +15,8 @@ import (
 	"vmctl/spec"
 )
 
-// qcow2 is an empty image with a disk of so many MiB; more makes another one of it.
-func qcow2(mib uint64, more string) string {
+// qcow2 is an empty image with a disk of so many MiB.
+func qcow2(mib uint64) string {
 	b := make([]byte, 4<<16)
 	copy(b, "QFI\xfb")
 	for at, v := range map[int]uint64{24: mib << 20, 40: 3 << 16, 48: 1 << 16} {
@@ -25,14 +25,14 @@ func qcow2(mib uint64, more string) string {
 	for at, v := range map[int]uint32{4: 3, 20: 16, 36: 1, 56: 1} {
 		binary.BigEndian.PutUint32(b[at:], v)
 	}
-	return string(b) + more
+	return string(b)
 }
 
 // imageLab is a lab with an image of 8 MiB.
 func imageLab(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)
-	l.file("files/debian.qcow2", qcow2(8, ""))
+	l.file("files/debian.qcow2", qcow2(8))
 	return l
 }
 
@@ -63,8 +63,10 @@ func image(source, sha256 string) cty.Value {
 // still hides what follows from fresh keys in a seed, and the digest of an image.
 func still(s string) string {
 	for _, r := range [][2]string{
-		{`\.seed-[0-9a-f]{12}\.iso`, ".seed-DIGEST.iso"}, {`-image-[0-9a-f]{16}`, "-image-DIGEST"},
-		{` keys="[0-9a-f]+"`, ` keys="PUBLIC"`}, {` sha256="[0-9a-f]+"`, ` sha256="DIGEST"`},
+		{`\.seed-[0-9a-f]{12}\.iso`, ".seed-DIGEST.iso"},
+		{`-image-[0-9a-f]{16}`, "-image-DIGEST"},
+		{` keys="[0-9a-f]+"`, ` keys="PUBLIC"`},
+		{` sha256="[0-9a-f]+"`, ` sha256="DIGEST"`},
 	} {
 		s = regexp.MustCompile(r[0]).ReplaceAllString(s, r[1])
 	}
@@ -105,7 +107,7 @@ define lab.dev
 		t.Errorf("its own disk is shown among the additional ones: %#v", got)
 	}
 	// A digest that is asked for is shown as it is.
-	sum := strings.TrimSuffix(digestOf(qcow2(8, "")).AsString(), "")
+	sum := strings.TrimSuffix(digestOf(qcow2(8)).AsString(), "")
 	if got := l.object(fromImage(64, map[string]cty.Value{"image": image("debian.qcow2", sum)})).Attrs.GetAttr("image"); !got.RawEquals(image("debian.qcow2", sum)) {
 		t.Errorf("image = %#v", got)
 	}
@@ -117,7 +119,7 @@ define lab.dev
 // What is uploaded already is not read again, and not needed.
 func TestImageIsUploadedOnce(t *testing.T) {
 	l := imageLab(t)
-	sum := digestOf(qcow2(8, "")).AsString()
+	sum := digestOf(qcow2(8)).AsString()
 	l.apply(create(fromImage(64, nil)))
 	l.Calls = nil
 	if err := os.Remove(filepath.Join(l.dir, "files", "debian.qcow2")); err != nil {
@@ -185,7 +187,7 @@ make-volume lab.ops.root.qcow2 of 67108864 bytes
 upload lab.ops.seed-DIGEST.iso
 define lab.ops
 `, still(l.calls()))
-	if got := l.Volume(poolName, name); string(got) != qcow2(8, "") {
+	if got := l.Volume(poolName, name); string(got) != qcow2(8) {
 		t.Errorf("the image holds %d bytes", len(got))
 	}
 }
@@ -202,16 +204,17 @@ func TestDefineOfAnImageFails(t *testing.T) {
 			"of a page", `
 define: failed no_image: upload the image of vm.dev: page.qcow2 is no qcow2 image to start from: it is a web page: the address leads to a page about the image, or to a login
   next: look at it, and use the address of the image itself
-`, map[string]cty.Value{"image": image("page.qcow2", "")},
+`,
+			map[string]cty.Value{"image": image("page.qcow2", "")},
 			func(l *lab) { l.file("files/page.qcow2", "<html>") },
 		},
 		{
 			"of another file", `
 define: failed wrong_sha256: upload the image of vm.dev: debian.qcow2 is another file than the one that is wanted
   seen: wanted sha256 ` + zeros + `
-  seen: found sha256 ` + digestOf(qcow2(8, "")).AsString() + `
+  seen: found sha256 ` + digestOf(qcow2(8)).AsString() + `
   next: see that it is the file that was meant: ls -l DIR/files/debian.qcow2
-  next: if it is, write sha256 = "` + digestOf(qcow2(8, "")).AsString() + `"
+  next: if it is, write sha256 = "` + digestOf(qcow2(8)).AsString() + `"
 `, map[string]cty.Value{"image": image("debian.qcow2", zeros)}, nil,
 		},
 		{
@@ -224,8 +227,9 @@ define: failed unreadable_file: read DIR/files/none.qcow2: open DIR/files/none.q
 			"larger than the disk", `
 define: failed root_disk_too_small: make the root disk of vm.dev: its size is 67108864 bytes, and the disk in the image large.qcow2 has 2147483648
   next: write root_disk { size = "2GiB" } into vm.dev, or more
-`, map[string]cty.Value{"image": image("large.qcow2", "")},
-			func(l *lab) { l.file("files/large.qcow2", qcow2(2048, "")) },
+`,
+			map[string]cty.Value{"image": image("large.qcow2", "")},
+			func(l *lab) { l.file("files/large.qcow2", qcow2(2048)) },
 		},
 		{
 			"where there is no room", `
