@@ -47,7 +47,8 @@ func newCrashSite(t *testing.T, name string) *crashSite {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Symlink(shared.guest, filepath.Join(s.dir, "guest")), own(home)); err != nil {
+	image := os.WriteFile(filepath.Join(s.dir, "base.img"), []byte(strings.Repeat("an image\n", 1<<13)), 0o600)
+	if err := errors.Join(image, os.Symlink(shared.guest, filepath.Join(s.dir, "guest")), own(home)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -387,6 +388,19 @@ func (s *crashSite) simProcess(vm string) process.Identity {
 		s.t.Fatalf("processes of %s: %v, %v", vm, found, err)
 	}
 	return found[0]
+}
+
+// put makes a file of the data directory, as somebody else would.
+func (s *crashSite) put(name, content string) {
+	s.t.Helper()
+	path := filepath.Join(s.data, name)
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = os.WriteFile(path, []byte(content), 0o600)
+	}
+	if err = errors.Join(err, own(s.data)); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *crashSite) remove(pattern string) {

@@ -44,6 +44,43 @@ const imageVM = `vm "dev" {
 }
 `
 
+// What a simulated host with a disk goes through.
+const (
+	simDisk = `disk "cache" {
+  provider = provider.sim.here
+  size     = "8MiB"
+  lifecycle {
+    on_change = { format = "replace" }
+  }
+}
+`
+	usesDisk  = "  additional_disk {\n    disk = disk.cache\n  }\n"
+	hasImage  = "  image = \"base.img\"\n"
+	simInside = `guest_file "motd" {
+  vm      = vm.dev
+  path    = "/etc/motd"
+  content = "be kind"
+}
+`
+	simTaken = simHost + `import {
+  to = disk.cache
+  id = "theirs"
+}
+import {
+  to = vm.dev
+  id = "theirs"
+}
+`
+)
+
+// using is a VM with a disk that is there.
+func using(spec string) string { return simDisk + edited(spec, "  cpus ", usesDisk+"  cpus ") }
+
+// beside is another VM of the host of a first one.
+func beside(spec string) string {
+	return strings.ReplaceAll(strings.Replace(spec, simHost, "", 1), `"dev"`, `"ops"`)
+}
+
 func edited(spec, old, text string) string {
 	if !strings.Contains(spec, old) {
 		panic("the spec does not hold " + old)
@@ -83,6 +120,25 @@ var simOperations = []operation{
 	{name: "delete what is off", before: off(simVM), spec: simHost},
 	{name: "destroy", before: simVM, spec: simVM, args: destroyAll, again: destroyAll},
 	{name: "destroy what is broken", before: simVM, spec: simVM, args: destroyAll, again: destroyAll, damage: func(s *crashSite) { s.remove("sim-here/run/*.pid") }},
+	{name: "create with a disk", once: true, spec: using(simVM)},
+	{name: "create two with a disk each", spec: using(simVM) + strings.ReplaceAll(strings.Replace(using(beside(simVM)), "cache", "store", 1), "disk.cache", "disk.store")},
+	{name: "grow", before: using(simVM), spec: edited(using(simVM), "8MiB", "16MiB")},
+	{name: "grow what nobody uses", before: simHost + simDisk, spec: simHost + edited(simDisk, "8MiB", "16MiB")},
+	{name: "attach", before: simDisk + simVM, spec: using(simVM)},
+	{name: "detach", once: true, before: using(simVM), spec: simDisk + simVM},
+	{name: "move between VMs", before: using(simVM) + beside(simVM), spec: simVM + using(beside(simVM))},
+	{name: "replace a disk under a VM", renews: true, before: using(simVM), spec: edited(using(simVM), "8MiB\"\n", "8MiB\"\n  format = \"raw\"\n")},
+	{name: "delete a disk", before: simHost + simDisk, spec: simHost},
+	{name: "delete a VM with its disk", before: using(simVM), spec: simHost},
+	{name: "free a disk", once: true, before: using(simVM), spec: using(simVM), damage: killed},
+	{name: "adopt a disk", before: using(simVM), spec: using(simVM), damage: forgotten},
+	{name: "import", before: simHost, spec: simTaken + using(strings.Replace(off(simVM), simHost, "", 1)), damage: handmade},
+	{name: "create from an image", once: true, spec: edited(simVM, "  cpus ", hasImage+"  cpus ")},
+	{name: "replace what is from an image", renews: true, before: edited(simVM, "  cpus ", hasImage+"  cpus "), spec: edited(simVM, "  cpus ", hasImage+"  name = \"other\"\n  cpus ")},
+	{name: "delete what is from an image", before: edited(simVM, "  cpus ", hasImage+"  cpus "), spec: simHost},
+	{name: "write inside", once: true, spec: simVM + simInside},
+	{name: "restart with something inside", once: true, before: simVM + simInside, spec: bigger(simVM) + simInside},
+	{name: "delete with something inside", before: simVM + simInside, spec: simHost},
 	{name: "destroy what no state knows", before: simVM, spec: simVM, args: destroyAll, again: destroyAll, damage: forgotten},
 }
 
@@ -99,6 +155,13 @@ func gone(s *crashSite) {
 	killed(s)
 	s.remove("sim-here/vms/*")
 	s.remove("sim-here/run/*")
+}
+
+// handmade is a VM with a disk that vmctl did not make.
+func handmade(s *crashSite) {
+	s.put("sim-here/vms/theirs.json", `{"format":1,"id":"somebody","name":"theirs","config":{"cpus":1,"memory":268435456,"accel":"auto","disks":[{"name":"theirs"}]}}`)
+	s.put("sim-here/disks/theirs.root", `{"format":1,"id":"somebody","name":"theirs"}`+"\n")
+	s.put("sim-here/disks/theirs.disk", strings.Repeat("\x00", 8<<20))
 }
 
 // forgotten loses the state.

@@ -17,6 +17,7 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
+	vmspec "vmctl/spec"
 )
 
 // Random specs on random worlds, with faults, kills and hands that meddle: once
@@ -64,17 +65,22 @@ func converge(t *testing.T, checks string, weightless bool) {
 		defer w.close()
 		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
 			w.edit()
+			w.editDisks()
 			w.meddle()
 			w.breakThings()
 			writes := rapid.IntRange(-1, 12).Draw(t, "writes before a kill")
 			mode := rapid.SampledFrom([]executorMode{stopsAtFailure, keepsGoing}).Draw(t, "mode")
-			w.say("apply of %+v, %s, killed after %d writes", w.wanted, mode, writes)
+			w.say("apply of %+v %+v, %s, killed after %d writes", w.wanted, w.disks, mode, writes)
 			w.apply(writes, rapid.SampledFrom([]int{1, 3, 10}).Draw(t, "parallelism"), mode)
 			w.untouched()
+			w.keeps()
+			w.fill()
 		}
 		w.settle()
 		w.say("all is to go")
 		clear(w.wanted)
+		clear(w.disks)
+		clear(w.kept)
 		w.settle()
 		w.gone()
 	})
@@ -195,10 +201,14 @@ func (w *simWorld) breakThings() {
 			{"recover", "leak_pid"},
 			{"delete", "fail"},
 			{"delete", "partial"},
+			{"grow", "fail"},
+			{"grow", "partial"},
+			{"upload", "fail"},
+			{"upload", "partial"},
 			{"unlock", "fail"},
 			{"clear", "fail"},
 		}).Draw(w.t, "fault")
-		address := rapid.SampledFrom([]string{"", "vm.a", "vm.b"}).Draw(w.t, "address")
+		address := rapid.SampledFrom([]string{"", "vm.a", "vm.b", "disk.x"}).Draw(w.t, "address")
 		w.faults = append(w.faults, worldFault(f[0], f[1], address, i+1))
 		w.say("fault %v %s, %d times", f, address, i+1)
 	}
@@ -209,11 +219,12 @@ func (w *simWorld) settle() {
 	w.t.Helper()
 	w.faults = nil
 	for range 2 {
-		w.say("apply of %+v", w.wanted)
+		w.say("apply of %+v %+v", w.wanted, w.disks)
 		if !w.apply(-1, 10, stopsAtFailure) {
 			w.failf("an apply without faults failed")
 		}
 		w.untouched()
+		w.keeps()
 	}
 	s, err := w.store().Read(context.Background())
 	w.must(err)
@@ -237,15 +248,15 @@ func (w *simWorld) settle() {
 	if diff := cmp.Diff(w.want(), w.is(world)); diff != "" {
 		w.failf("after two applies without faults (-want +is):\n%s", diff)
 	}
-	if len(s.Records) != len(w.wanted) || len(s.Interrupted) > 0 {
-		w.failf("there are %d records of %d VMs, and interrupted %v", len(s.Records), len(w.wanted), s.Interrupted)
+	if len(s.Records) != len(w.wanted)+len(w.disks) || len(s.Interrupted) > 0 {
+		w.failf("there are %d records of %d VMs and %d disks, and interrupted %v", len(s.Records), len(w.wanted), len(w.disks), s.Interrupted)
 	}
 }
 
 // want is the world as it was wanted, VM by VM. A name that vmctl chose, or that
 // was once set, stays where no other is set.
 func (w *simWorld) want() []string {
-	var all []string
+	all := w.wantDisks()
 	for label, v := range w.wanted {
 		state, processes := providers.StateOff, 0
 		if v.running {
@@ -254,7 +265,7 @@ func (w *simWorld) want() []string {
 				processes = 1
 			}
 		}
-		all = append(all, fmt.Sprintf("vm.%s%s %s %dMiB %d processes", label, v.name, state, v.memory, processes))
+		all = append(all, fmt.Sprintf("vm.%s%s %s %dMiB %d processes %v", label, v.name, state, v.memory, processes, w.usedBy(label)))
 	}
 	for path := range w.foreign {
 		all = append(all, "foreign "+filepath.Base(path))
@@ -275,12 +286,16 @@ func (w *simWorld) is(world *planner.World) []string {
 				all = append(all, "foreign "+o.Name+".json")
 				continue
 			}
+			if o.Kind == vmspec.Disk {
+				all = append(all, diskIs(o))
+				continue
+			}
 			name := o.Name
 			if w.wanted[o.Owner.Address.Name].name == "" {
 				name = ""
 			}
 			memory, _ := o.Attrs.GetAttr("memory").AsBigFloat().Int64()
-			all = append(all, fmt.Sprintf("%s%s %s %dMiB %d processes", o.Owner.Address, name, o.State, memory>>20, processes[o.Name]))
+			all = append(all, fmt.Sprintf("%s%s %s %dMiB %d processes %v", o.Owner.Address, name, o.State, memory>>20, processes[o.Name], attachedTo(o)))
 			delete(processes, o.Name)
 		}
 	}
@@ -311,7 +326,7 @@ func (w *simWorld) untouched() {
 // gone demands that of all VMs nothing is left.
 func (w *simWorld) gone() {
 	w.t.Helper()
-	for _, pattern := range []string{"vms/*", "run/*", "disks/*", "write.tmp"} {
+	for _, pattern := range []string{"vms/*", "run/*", "disks/*", "images/*", "write.tmp"} {
 		files, err := filepath.Glob(filepath.Join(w.host(), pattern))
 		w.must(err)
 		for _, path := range files {

@@ -37,6 +37,9 @@ type simWorld struct {
 	program    string
 	runs       int // state folders so far: each kill goes on in a copy
 	wanted     map[string]wantedVM
+	disks      map[string]wantedDisk
+	sizes      map[string]int64 // of disks, the largest that was ever wanted
+	kept       map[string]bool  // the disks that guests have written to
 	faults     []cty.Value
 	foreign    map[string]string // path and content of what is not vmctl's
 	said       []string          // what happened, for whoever reads a failure
@@ -60,7 +63,13 @@ func newSimWorld(t *rapid.T, weightless bool) *simWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &simWorld{t: t, dir: dir, weightless: weightless, program: program, wanted: map[string]wantedVM{}, foreign: map[string]string{}}
+	if err := os.WriteFile(filepath.Join(dir, "base.img"), []byte(imageText), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &simWorld{
+		t: t, dir: dir, weightless: weightless, program: program, wanted: map[string]wantedVM{}, foreign: map[string]string{},
+		disks: map[string]wantedDisk{}, sizes: map[string]int64{"x": 1, "y": 1}, kept: map[string]bool{},
+	}
 }
 
 // close ends all that still runs, and leaves nothing.
@@ -130,8 +139,15 @@ func (w *simWorld) config() *vmspec.Config {
 		if v.name != "" {
 			fmt.Fprintf(&text, "  name = %q\n", v.name)
 		}
+		if imaged(label) {
+			text.WriteString("  image = \"../base.img\"\n  root_disk {\n    size = \"1MiB\"\n  }\n")
+		}
+		for _, disk := range w.usedBy(label) {
+			fmt.Fprintf(&text, "  additional_disk {\n    disk = disk.%s\n  }\n", disk)
+		}
 		text.WriteString("}\n")
 	}
+	text.WriteString(w.diskBlocks())
 	dir := filepath.Join(w.dir, "spec")
 	w.must(os.MkdirAll(dir, 0o700))
 	w.must(os.WriteFile(filepath.Join(dir, "main.vmctl.hcl"), []byte(text.String()), 0o600))
@@ -150,6 +166,9 @@ func (w *simWorld) config() *vmspec.Config {
 		c.Providers[i].Attrs = cty.ObjectVal(m)
 	}
 	for i, r := range c.Resources {
+		if r.Address.Kind != vmspec.VM {
+			continue
+		}
 		m := r.Policy.AsValueMap()
 		m["stop"] = cty.ObjectVal(map[string]cty.Value{
 			"grace": cty.NumberFloatVal(0.1), "force": cty.True, "force_wait": cty.NumberIntVal(30),
@@ -185,7 +204,7 @@ func (w *simWorld) plan(c *vmspec.Config, s *state.Snapshot) (*planner.Plan, *pl
 	}
 	open := func(ctx context.Context, o planner.Opening) (providers.Provider, error) {
 		p, err := w.types()[o.Ref.Type].Open(ctx, providers.Settings{
-			Name: o.Ref.Name, Attrs: o.Attrs, Dir: w.host(), Files: w.dir, Project: worldProject, Now: time.Now,
+			Name: o.Ref.Name, Attrs: o.Attrs, Dir: w.host(), Files: filepath.Join(w.dir, "spec"), Project: worldProject, Now: time.Now,
 		})
 		return watched{Provider: p, world: w}, err
 	}
@@ -342,10 +361,14 @@ type watched struct {
 var watching sync.Mutex
 
 func (p watched) Do(ctx context.Context, work providers.Work, log providers.Log) (providers.Result, error) {
-	before := p.world.belongings(work.Name)
+	before, released := p.world.belongings(work.Name), p.world.releases(work)
 	r, err := p.Provider.Do(ctx, work, log)
 	watching.Lock()
 	defer watching.Unlock()
+	released()
+	if work.Address.Kind != vmspec.VM {
+		return r, err
+	}
 	alive := p.world.alive(work.Name)
 	after := p.world.belongings(work.Name)
 	if len(alive) > 0 && work.Op != "start" {

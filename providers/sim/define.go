@@ -67,7 +67,7 @@ func (j *job) put(ctx context.Context, f vmFile) (providers.Result, error) {
 		return providers.Result{}, err
 	}
 	if f.Config == nil && !f.Weightless {
-		if err := errors.Join(j.writeVM(half), j.makeRoot(f), j.dropImages(f.ID)); err != nil {
+		if err := errors.Join(j.writeVM(half), j.makeRoot(f), j.dropReserved()); err != nil {
 			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
 		}
 	}

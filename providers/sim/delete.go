@@ -60,7 +60,11 @@ func (j *job) removeAll(f vmFile) error {
 		if err := errors.Join(remove(j.logPath(f.ID)), remove(j.guestPath(f.Name)), remove(j.rootPath(f.Name))); err != nil {
 			return err
 		}
-		if err := j.dropImages(f.ID); err != nil {
+		drop := j.dropReserved
+		if j.Args[argThenMake] != "" { // its successor needs what is reserved
+			drop = j.dropImages
+		}
+		if err := drop(); err != nil {
 			return err
 		}
 	}

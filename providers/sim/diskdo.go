@@ -322,7 +322,7 @@ func diskWantOf(v cty.Value) diskWant {
 // newID is the ID that an imported disk gets: always the same, so that an import
 // that was cut short finds it again (RFC 9562, version 8).
 func (j *diskJob) newID() providers.ID {
-	sum := sha256.Sum256(fmt.Appendf(nil, "vmctl imported disk\x00%s\x00%s\x00%s", j.settings.Project.Lineage(), j.Address, j.diskPath(j.Name)))
+	sum := sha256.Sum256(fmt.Appendf(nil, "vmctl imported disk\x00%s\x00%s\x00%s", j.settings.Project.Lineage(), j.Address, j.Name))
 	u := sum[:16]
 	u[6] = u[6]&0x0f | 0x80
 	u[8] = u[8]&0x3f | 0x80

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // image is what a VM's root disk begins as.
@@ -31,13 +31,16 @@ func imageOf(v cty.Value) (image, bool) {
 
 func (p *Provider) imagePath(digest string) string { return p.path(imagesDir, digest+imageSuffix) }
 
-// partPath is where an image is copied to for a VM, until it is whole.
-func (p *Provider) partPath(id providers.ID) string { return p.path(imagesDir, key(id)+partSuffix) }
+// partPath is where an image is copied to for an address, until it is whole.
+func (p *Provider) partPath(a spec.Address) string {
+	return p.path(imagesDir, key(providers.ID(a.String()))+partSuffix)
+}
 
-// reservation is a link to the image that a VM is about to be made from: it keeps
-// that until the VM's root disk does.
-func (p *Provider) reservation(id providers.ID) string {
-	return p.path(imagesDir, key(id)+reservedSuffix)
+// reservation is a link to the image that the VM of an address is about to be made
+// from: it keeps that until the VM's root disk does. It is the address's, as a VM
+// that is not made after all leaves nothing else behind.
+func (p *Provider) reservation(a spec.Address) string {
+	return p.path(imagesDir, key(providers.ID(a.String()))+reservedSuffix)
 }
 
 // upload copies the image of a VM into the host's folder, once for all VMs that
@@ -85,7 +88,7 @@ func (j *job) bring(ctx context.Context, i image) (providers.How, error) {
 		}
 	}
 	if _, err := os.Lstat(j.imagePath(digest)); err == nil {
-		if target, err := os.Readlink(j.reservation(j.Object)); err == nil && target == digest {
+		if target, err := os.Readlink(j.reservation(j.Address)); err == nil && target == digest {
 			return providers.AlreadyTrue, nil
 		}
 		j.log(providers.Progress{Text: "the host has its image already"})
@@ -99,7 +102,7 @@ func (j *job) bring(ctx context.Context, i image) (providers.How, error) {
 
 // copyImage makes a copy that has its name only when it is whole.
 func (j *job) copyImage(ctx context.Context, i image, digest string) error {
-	part := j.partPath(j.Object)
+	part := j.partPath(j.Address)
 	if err := os.MkdirAll(filepath.Dir(part), 0o700); err != nil {
 		return err
 	}
@@ -149,30 +152,36 @@ func (r reader) Read(p []byte) (int, error) {
 }
 
 func (j *job) reserve(digest string) error {
-	link := j.reservation(j.Object)
+	link := j.reservation(j.Address)
 	if err := remove(link); err != nil {
 		return err
 	}
 	return os.Symlink(digest, link)
 }
 
-// reserved is the digest of the image that a VM is to be made from; "": none is.
-func (p *Provider) reserved(id providers.ID) (string, error) {
-	digest, err := os.Readlink(p.reservation(id))
-	if errors.Is(err, fs.ErrNotExist) {
+// reserved is the digest of the image that the VM is to be made from; "": it is to
+// be made from none.
+func (j *job) reserved() (string, error) {
+	if _, ok := imageOf(j.Want); !ok {
 		return "", nil
 	}
-	return digest, err
+	return os.Readlink(j.reservation(j.Address))
 }
 
-// dropImages removes what a VM has reserved or half copied, and the images that
-// nothing needs any more.
-func (p *Provider) dropImages(id providers.ID) error {
+// dropReserved removes what the step's address has reserved or half copied, and the
+// images that nothing needs any more.
+func (j *job) dropReserved() error {
+	var errs []error
+	for _, a := range append([]spec.Address{j.Address}, j.Was...) {
+		errs = append(errs, remove(j.partPath(a)), remove(j.reservation(a)))
+	}
+	return errors.Join(append(errs, j.dropImages())...)
+}
+
+// dropImages removes the images that nothing needs any more.
+func (p *Provider) dropImages() error {
 	p.imaging.Lock()
 	defer p.imaging.Unlock()
-	if err := errors.Join(remove(p.partPath(id)), remove(p.reservation(id))); err != nil {
-		return err
-	}
 	images, err := p.named(imagesDir, imageSuffix)
 	if err != nil || len(images) == 0 {
 		return err

@@ -56,7 +56,8 @@ func (p *Provider) readRoot(name string) (rootHead, error) {
 }
 
 // makeRoot makes the VM's root disk. One that it has already is kept as it is.
-func (p *Provider) makeRoot(f vmFile) error {
+func (j *job) makeRoot(f vmFile) error {
+	p := j.Provider
 	h, err := p.readRoot(f.Name)
 	switch {
 	case err == nil && h.ID == f.ID:
@@ -69,7 +70,7 @@ func (p *Provider) makeRoot(f vmFile) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	digest, err := p.reserved(f.ID)
+	digest, err := j.reserved()
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ const (
 // Arguments of steps.
 const (
 	argWhenUp   = "when_up"   // stop: not before it is up, or had its time for that
-	argThenMake = "then_make" // clear: another is made in its place
+	argThenMake = "then_make" // clear, delete: another is made in its place
 	argKeep     = "keep"      // clear: the VM exists, and only its run is over
 	argSource   = "source"    // upload: the file
 	argImport   = "import"    // the object bears no mark yet, and is to get one
@@ -208,10 +208,16 @@ func (s *sequence) upload(phase providers.Phase) {
 	if !ok || s.p.weightless {
 		return
 	}
-	s.addOn(providers.Step{
+	step := providers.Step{
 		Op: opUpload, Phase: phase, Timeout: s.rules.Create, Args: map[string]string{argSource: i.source},
-		Leaves: []string{"the file " + s.p.partPath(s.change.ID)},
-	})
+		Leaves: []string{"the file " + s.p.partPath(s.change.Address)},
+	}
+	if s.change.Action == providers.ReplaceIt { // the one before is there, and must be as it was
+		step.Object, step.Name = s.change.Object.ID, s.change.Object.Name
+		s.add(step)
+		return
+	}
+	s.addOn(step)
 }
 
 // touches reports whether an edit changes the VM.
@@ -253,7 +259,9 @@ func (s *sequence) name() string {
 func (s *sequence) addOld(step providers.Step) {
 	step.Object, step.Name = s.change.Object.ID, s.change.Object.Name
 	if s.change.Action == providers.ReplaceIt && s.change.Name != step.Name {
-		step.Args = map[string]string{argNextName: s.change.Name, argNextID: string(s.change.ID)}
+		args := map[string]string{argNextName: s.change.Name, argNextID: string(s.change.ID)}
+		maps.Copy(args, step.Args)
+		step.Args = args
 	}
 	s.add(step)
 }
@@ -347,8 +355,13 @@ func (s *sequence) found(kind providers.FindingKind) bool {
 
 func (s *sequence) delete() {
 	s.unlock()
+	var args map[string]string
+	if s.makes() {
+		args = withArg(nil, argThenMake)
+	}
 	s.addOld(providers.Step{
-		Op: opDelete, Phase: providers.PhaseRemove, Risk: providers.DataLoss, Timeout: s.rules.Delete, Frees: s.held(), Takes: s.disk(s.change.Object.Name),
+		Args: args,
+		Op:   opDelete, Phase: providers.PhaseRemove, Risk: providers.DataLoss, Timeout: s.rules.Delete, Frees: s.held(), Takes: s.disk(s.change.Object.Name),
 		Leaves: []string{"the file " + s.p.vmPath(s.change.Object.Name)},
 	})
 }

@@ -59,7 +59,7 @@ func (j *job) clear(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, err
 	}
 	f := vmFile{ID: j.Object, Name: j.Name}
-	err := errors.Join(j.reclaim(f), remove(j.logPath(f.ID)), j.dropImages(f.ID))
+	err := errors.Join(j.reclaim(f), remove(j.logPath(f.ID)), j.dropReserved())
 	if err == nil && j.Args[argThenMake] == "" {
 		err = j.sweep()
 	}
