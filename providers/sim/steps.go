@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"vmctl/providers"
@@ -142,21 +141,6 @@ func (s *sequence) read() error {
 	return nil
 }
 
-func badName(name string) error {
-	return fmt.Errorf("name = %q: a name begins with a letter or a digit, has letters, digits and . _ + = - only, and at most %d of them", name, nameLimit)
-}
-
-// isName reports whether a VM's file can have the name.
-func isName(name string) bool {
-	for i, r := range name {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		if !letter && (i == 0 || !strings.ContainsRune("._+=-", r)) {
-			return false
-		}
-	}
-	return name != "" && len(name) <= nameLimit
-}
-
 func (s *sequence) makes() bool {
 	return s.change.Action == providers.Create || s.change.Action == providers.ReplaceIt
 }
@@ -178,68 +162,6 @@ func (s *sequence) add(step providers.Step) {
 // imports reports whether an object that bears no mark is to get one.
 func imports(c providers.Change) bool {
 	return c.Object != nil && c.Object.Owner == nil && slices.ContainsFunc(c.Edits, func(e providers.Edit) bool { return e.Path == "mark" })
-}
-
-func (s *sequence) define() {
-	s.add(providers.Step{
-		Op: opDefine, Phase: providers.PhaseMake, Object: s.change.ID, Name: s.change.Name, Timeout: s.rules.Create,
-		Takes: s.wanted(), Leaves: []string{"the file " + s.p.vmPath(s.change.Name)},
-	})
-}
-
-// redefine is there if an edit reaches the VM's file, or if it is not whole.
-func (s *sequence) redefine() {
-	if !slices.ContainsFunc(s.change.Edits, touches) && !s.found(providers.FindPartial) {
-		return
-	}
-	frees, takes := excluding(s.held(), s.wanted()), excluding(s.wanted(), s.held())
-	if s.found(providers.FindPartial) {
-		s.upload(providers.PhaseReserve)
-	}
-	s.addOn(providers.Step{
-		Op: opRedefine, Phase: providers.PhaseChange, Timeout: fileTimeout, Frees: frees, Takes: takes,
-		Leaves: []string{"the file " + s.p.vmPath(s.name())},
-	})
-}
-
-// upload is there if the VM is made from an image.
-func (s *sequence) upload(phase providers.Phase) {
-	i, ok := imageOf(s.change.Want)
-	if !ok || s.p.weightless {
-		return
-	}
-	step := providers.Step{
-		Op: opUpload, Phase: phase, Timeout: s.rules.Create, Args: map[string]string{argSource: i.source},
-		Leaves: []string{"the file " + s.p.partPath(s.change.Address)},
-	}
-	if s.change.Action == providers.ReplaceIt { // the one before is there, and must be as it was
-		step.Object, step.Name = s.change.Object.ID, s.change.Object.Name
-		s.add(step)
-		return
-	}
-	s.addOn(step)
-}
-
-// touches reports whether an edit changes the VM.
-func touches(e providers.Edit) bool {
-	return e.Path != "running" && e.Path != "boot.kernel" && e.Path != "boot.initrd" && !strings.HasPrefix(e.Path, "ssh.")
-}
-
-func (s *sequence) upIfWanted() {
-	if s.on {
-		s.up()
-	}
-}
-
-func (s *sequence) up() {
-	s.addOn(providers.Step{
-		Op: opStart, Phase: providers.PhaseUp, Timeout: s.rules.StartTimeout,
-		Takes:  s.locks(),
-		Leaves: []string{"a process with the argument " + s.p.vmPath(s.name()), "the file " + s.p.pidPath(s.change.ID)},
-	})
-	if s.rules.Wait {
-		s.addOn(providers.Step{Op: opWaitReady, Phase: providers.PhaseReady, Timeout: s.rules.WaitTimeout})
-	}
 }
 
 // addOn adds a step on the object that the change has in the end.
@@ -266,125 +188,9 @@ func (s *sequence) addOld(step providers.Step) {
 	s.add(step)
 }
 
-// disk is the claim on a VM's disk, which nobody but the VM may use.
-func (s *sequence) disk(name string) []providers.Claim {
-	if s.p.weightless {
-		return nil
-	}
-	return []providers.Claim{lockClaim(name)}
-}
-
-// locks are the claims of a VM that runs on its root disk and on its others.
-func (s *sequence) locks() []providers.Claim {
-	all := s.disk(s.name())
-	if s.p.weightless {
-		return nil
-	}
-	for _, a := range s.want.Disks {
-		all = append(all, diskLockClaim(a.Name))
-	}
-	return all
-}
-
-// unlock is there if somebody who is gone still holds the disk of a VM that is
-// off. Stopping one that runs frees its disk as well.
-func (s *sequence) unlock() {
-	o := s.change.Object
-	if o == nil || o.State != providers.StateOff || !s.found(providers.FindStaleLock) {
-		return
-	}
-	s.addOld(providers.Step{Op: opUnlock, Phase: providers.PhaseRelease, Timeout: fileTimeout, Frees: s.disk(o.Name)})
-}
-
-// tidy removes what the last run of a VM left that is off and stays so. Starting
-// and deleting one do that by themselves.
-func (s *sequence) tidy() {
-	if s.change.Object.State == providers.StateOff && s.found(providers.FindLeftover) {
-		s.addOld(providers.Step{Op: opClear, Phase: providers.PhaseRelease, Timeout: fileTimeout, Args: map[string]string{argKeep: yes}})
-	}
-}
-
-// clear removes what is left of a VM that does not exist any more.
-func (s *sequence) clear(phase providers.Phase, args map[string]string) {
-	s.add(providers.Step{
-		Op: opClear, Phase: phase, Object: s.change.ID, Name: s.change.Name, Timeout: fileTimeout, Args: args,
-	})
-}
-
-func (s *sequence) down() {
-	s.addOld(s.takeDown(opStop, providers.PhaseDown))
-}
-
-// downWhenUp lets a VM that is still starting come up first: a request during
-// the start is lost, and a guest that is forced then may lose more.
-func (s *sequence) downWhenUp() {
-	step := s.takeDown(opStop, providers.PhaseDown)
-	step.Timeout += s.rules.WaitTimeout
-	step.Args = map[string]string{argWhenUp: yes}
-	s.addOld(step)
-}
-
-func (s *sequence) takeDown(op string, phase providers.Phase) providers.Step {
-	return providers.Step{
-		Op: op, Phase: phase, Risk: providers.Downtime,
-		Timeout: s.rules.Grace + s.rules.ForceWait + stopMargin,
-	}
-}
-
-func (s *sequence) downIfOn() {
-	if s.change.Object.State != providers.StateOff {
-		s.down()
-	}
-}
-
-// recover takes down what runs and does not work, and waits for what is on its
-// way down.
-func (s *sequence) recover() {
-	switch s.change.Object.State {
-	case providers.StateBroken:
-		s.addOld(s.takeDown(opRecover, providers.PhaseRecover))
-	case providers.StateEnding:
-		s.down()
-	}
-}
-
 func (s *sequence) found(kind providers.FindingKind) bool {
 	o := s.change.Object
 	return o != nil && slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == kind })
-}
-
-func (s *sequence) delete() {
-	s.unlock()
-	var args map[string]string
-	if s.makes() {
-		args = withArg(nil, argThenMake)
-	}
-	s.addOld(providers.Step{
-		Args: args,
-		Op:   opDelete, Phase: providers.PhaseRemove, Risk: providers.DataLoss, Timeout: s.rules.Delete, Frees: s.held(), Takes: s.disk(s.change.Object.Name),
-		Leaves: []string{"the file " + s.p.vmPath(s.change.Object.Name)},
-	})
-}
-
-func (s *sequence) held() []providers.Claim {
-	if s.change.Object == nil {
-		return nil
-	}
-	return s.change.Object.Holds
-}
-
-func (s *sequence) wanted() []providers.Claim {
-	all := append([]providers.Claim{nameClaim(s.name())}, s.want.ports()...)
-	for _, a := range s.want.Disks {
-		if a.ID != "" {
-			all = append(all, diskClaim(a.ID))
-		}
-	}
-	return all
-}
-
-func excluding(all, these []providers.Claim) []providers.Claim {
-	return without(all, func(c providers.Claim) bool { return slices.Contains(these, c) })
 }
 
 // without returns the elements of all that are not such.
