@@ -327,3 +327,25 @@ func TestDiskGone(t *testing.T) {
 		t.Errorf("its disk is shown as %q", shown)
 	}
 }
+
+// A VM that vmctl has forced to end leaves none of its disks locked; one that
+// somebody else has ended leaves that to what the spec says of the disk.
+func TestLocksOfForced(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t)
+	s.is("define done", s.disk(providers.Create))
+	s.does(providers.Create, created)
+	s.is("redefine done", s.attach())
+	s.policy = policy(0.05)
+	s.settings = s.house.settings(false, fault("stop", "ignore_request"))
+	s.does(providers.Stop, "stop forced")
+	if s.exists(s.diskPath("lab.cache") + ".lock") {
+		t.Error("the disk of a VM that was forced is locked")
+	}
+	s.does(providers.Start, "start done, wait_ready done")
+	s.end(t.Context(), s.processOf(devID))
+	s.does(providers.Stop, "stop already_gone")
+	if !s.exists(s.diskPath("lab.cache") + ".lock") {
+		t.Error("the disk of a VM that somebody ended is free, whatever the spec says of it")
+	}
+}
