@@ -418,6 +418,17 @@ func TestRootDiskThatIsGone(t *testing.T) {
 	if o.Attrs.Type().HasAttribute("root_disk") {
 		t.Errorf("root_disk = %#v", o.Attrs.GetAttr("root_disk"))
 	}
+	// A replacement that was begun is not another edit.
+	other := fromImage(64, map[string]cty.Value{"name": cty.StringVal("other")})
+	inv, err := l.provider.Observe(t.Context(), providers.Query{Known: []providers.Known{
+		{Address: dev, Kind: spec.VM, ID: devID, Name: "lab.dev", Prior: want, Want: other},
+	}})
+	if err != nil || len(inv.Objects) != 1 {
+		t.Fatalf("%v %+v", err, inv)
+	}
+	if got := inv.Objects[0].Attrs.GetAttr("image").GetAttr("source"); !got.RawEquals(cty.StringVal("debian.qcow2")) {
+		t.Errorf("image.source = %#v", got)
+	}
 	wantText(t, "to change it", `
 redefine: failed no_root_disk: change vm.dev: its root disk DIR/data/libvirt/pool/lab.dev.root.qcow2 is gone
   next: see what there is: virsh -c qemu:///session vol-list POOL

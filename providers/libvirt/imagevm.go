@@ -130,6 +130,18 @@ func seedDevice(existing, name, seed string) (string, error) {
 	return disk.Marshal()
 }
 
+// replacing reports whether what is wanted differs from the record in what only a
+// replacement can change.
+func replacing(k providers.Known) bool {
+	if !known(k.Prior) || !known(k.Want) {
+		return false
+	}
+	return slices.ContainsFunc([]string{"name", imageAttr, seedAttr}, func(name string) bool {
+		before, after := attr(k.Prior, name), attr(k.Want, name)
+		return before != cty.NilVal && after != cty.NilVal && !before.RawEquals(after)
+	})
+}
+
 // imageAttrs are the attributes of a domain's image and own disk. A digest that the
 // spec does not ask for is not shown.
 func imageAttrs(s sight, k providers.Known) map[string]cty.Value {
@@ -146,7 +158,8 @@ func imageAttrs(s sight, k providers.Known) map[string]cty.Value {
 	if wanted != "" {
 		sum = cty.StringVal(m.SHA256)
 	}
-	if root.gone {
+	// Where it is replaced anyway, that was begun: there is nothing more to say.
+	if root.gone && !replacing(k) {
 		source = "nothing: the disk " + path.Base(m.Root) + " is gone"
 	}
 	all := map[string]cty.Value{
