@@ -130,15 +130,18 @@ func seedDevice(existing, name, seed string) (string, error) {
 	return disk.Marshal()
 }
 
-// replacing reports whether what is wanted differs from the record in what only a
-// replacement can change.
-func replacing(k providers.Known) bool {
+// replacing reports whether what is wanted differs from what is there, or from the
+// record, in what only a replacement can change.
+func replacing(s sight, k providers.Known) bool {
 	if !known(k.Prior) || !known(k.Want) {
 		return false
 	}
-	return slices.ContainsFunc([]string{"name", imageAttr, seedAttr}, func(name string) bool {
+	if name := text(k.Want, "name"); name != "" && name != s.Name {
+		return true
+	}
+	return slices.ContainsFunc([]string{imageAttr, seedAttr}, func(name string) bool {
 		before, after := attr(k.Prior, name), attr(k.Want, name)
-		return before != cty.NilVal && after != cty.NilVal && !before.RawEquals(after)
+		return before != cty.NilVal && after != cty.NilVal && (known(before) || known(after)) && !sameAs(before, after)
 	})
 }
 
@@ -159,7 +162,7 @@ func imageAttrs(s sight, k providers.Known) map[string]cty.Value {
 		sum = cty.StringVal(m.SHA256)
 	}
 	// Where it is replaced anyway, that was begun: there is nothing more to say.
-	if root.gone && !replacing(k) {
+	if root.gone && !replacing(s, k) {
 		source = "nothing: the disk " + path.Base(m.Root) + " is gone"
 	}
 	all := map[string]cty.Value{
