@@ -41,7 +41,9 @@ func Order(d Delta, w *World) (*Plan, error) {
 		return nil, err
 	}
 	o.dependencies()
-	o.rollouts()
+	if err := o.rollouts(); err != nil {
+		return nil, err
+	}
 	if err := o.number(); err != nil {
 		return nil, err
 	}

@@ -450,14 +450,37 @@ restart vm.w["c"]: cpus: the guest sees it at its next start
 				"none of them can go first. Give vm.w[\"a\"] another one for now and apply that; then the one that it is to have\n",
 		},
 		{
-			name:    "two VMs that exchange their names",
+			name:    "two VMs that exchange their names, and may be replaced",
 			applied: "vm \"a\" {\n  name = \"x\"\n}\nvm \"b\" {\n  name = \"y\"\n}\n",
 			spec:    "vm \"a\" {\n  name = \"y\"\n}\nvm \"b\" {\n  name = \"x\"\n}\n",
 			change: func(s *scene) {
 				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, "vm.a"): true, addr(s.t, "vm.b"): true}
 			},
-			want: "error: vm.a wants name y, which vm.b has, and vm.b wants name x, which vm.a has: " +
-				"none of them can go first. Give vm.a another one for now and apply that; then the one that it is to have\n",
+			want: `replace vm.a: name: cannot change after it was made
+  name x -> y, replace
+replace vm.b: name: cannot change after it was made
+  name y -> x, replace
+0 stop vm.a
+1 stop vm.b
+2 delete vm.a after 0
+3 delete vm.b after 1
+4 define vm.a after 2,3
+5 define vm.b after 2,3
+6 start vm.a after 4
+7 start vm.b after 5
+8 wait_ssh vm.a after 6
+9 wait_ssh vm.b after 7
+`,
+		},
+		{
+			name:    "and two that may not be down at the same time",
+			applied: "vm \"w\" {\n  for_each = { a = \"x\", b = \"y\" }\n  name     = each.value\n}\n",
+			spec:    "vm \"w\" {\n  for_each = { a = \"y\", b = \"x\" }\n  name     = each.value\n}\n",
+			change: func(s *scene) {
+				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, `vm.w["a"]`): true, addr(s.t, `vm.w["b"]`): true}
+			},
+			want: `error: vm.w["a"] and vm.w["b"] wait for each other: one wants what the other one has, and they take turns. ` +
+				"Give one of them another one for now and apply that; then the one that it is to have\n",
 		},
 		{
 			name:    "a name that changes hands",

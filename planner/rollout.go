@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
@@ -11,7 +13,7 @@ import (
 
 // rollouts lets at most as many restarts and replacements within one for_each be
 // under way as its policy says, one if it says nothing.
-func (o *orderer) rollouts() {
+func (o *orderer) rollouts() error {
 	byChange := map[int][]*node{}
 	for _, n := range o.nodes {
 		byChange[n.step.Change] = append(byChange[n.step.Change], n)
@@ -33,6 +35,34 @@ func (o *orderer) rollouts() {
 		}
 		before[c.Turn] = append(turns, i)
 	}
+	return o.deadlocks()
+}
+
+// deadlocks fails where one that takes turns waits for another one that can only
+// have its turn later.
+func (o *orderer) deadlocks() error {
+	needs := map[int]map[int]bool{} // of each change: those that it waits for
+	for _, n := range o.nodes {
+		for m := range n.after {
+			if from, to := m.step.Change, n.step.Change; from != to {
+				if needs[to] == nil {
+					needs[to] = map[int]bool{}
+				}
+				needs[to][from] = true
+			}
+		}
+	}
+	for i := range o.plan.Changes {
+		for _, other := range slices.Sorted(maps.Keys(needs[i])) {
+			if turn := o.plan.Changes[i].Turn; turn == (spec.Address{}) || turn != o.plan.Changes[other].Turn || !needs[other][i] {
+				continue
+			}
+			return &OrderError{fmt.Sprintf("%s and %s wait for each other: one wants what the other one has, and they take turns. "+
+				"Give one of them another one for now and apply that; then the one that it is to have",
+				o.plan.Changes[i].Address, o.plan.Changes[other].Address)}
+		}
+	}
+	return nil
 }
 
 // maxUnavailable is how many instances of a for_each may be down at a time.
