@@ -60,6 +60,18 @@ create vm.a: it does not exist
 		},
 		{name: "nothing to do", applied: cache + with("a", "disk.cache")},
 		{
+			name: "a disk that is made for a VM that is there", applied: with("a"), spec: cache + with("a", "disk.cache"),
+			want: `create disk.cache: it does not exist
+restart vm.a: additional_disk: the guest sees it at its next start
+  additional_disk [] -> [{disk disk.cache}], restart
+0 stop vm.a
+1 define disk.cache
+2 redefine vm.a after 0,1
+3 start vm.a after 1,2
+4 wait_ssh vm.a after 1,3
+`,
+		},
+		{
 			name: "a disk that grows does not concern who uses it", applied: cache + with("a", "disk.cache"),
 			spec: strings.Replace(cache, "1GiB", "2GiB", 1) + with("a", "disk.cache"),
 			want: `update disk.cache: size: vmctl alone uses it

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
 )
 
 func TestIgnoreChanges(t *testing.T) {
@@ -66,5 +68,19 @@ func TestIgnoredStaysWhatItIs(t *testing.T) {
 	}
 	if v := p.Changes[0].Change.Want.GetAttr("cpus"); !v.RawEquals(cty.NumberIntVal(7)) {
 		t.Errorf("redefined with %#v cpus, want the 7 that it has", v)
+	}
+}
+
+// Whether it runs is never ignored.
+func TestIgnoredAllStops(t *testing.T) {
+	const all = "vm \"a\" {\n  lifecycle {\n    ignore_changes = all\n  }\n}\n"
+	s := after(t, all)
+	s.config = load(t, strings.Replace(all, "{\n", "{\n  running = false\n", 1))
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := p.Changes[0]; c.Action != providers.Stop || c.Change.Want.GetAttr("running").True() {
+		t.Errorf("%s, with running = %#v", c.Action, c.Change.Want.GetAttr("running"))
 	}
 }

@@ -54,6 +54,19 @@ func TestImport(t *testing.T) {
 `,
 		},
 		{
+			name: "with an edit that applies at once", spec: strings.Replace(imported, "256MiB\"", "512MiB\"\n  running = false", 1),
+			change: func(s *scene) {
+				o := s.theirs()
+				off := false
+				o.Running, o.State = &off, providers.StateOff
+			},
+			want: `update vm.a: mark, memory changed
+  mark none -> vm.a, live
+  memory 256MiB -> 512MiB, live
+0 redefine vm.a
+`,
+		},
+		{
 			name: "of one that is off and wanted running", spec: imported,
 			change: func(s *scene) {
 				o := s.theirs()

@@ -157,6 +157,45 @@ forget vm.a: it no longer exists
 `,
 		},
 		{
+			name: "of a VM that was never ready it is read once that is", applied: one + note, spec: one + changed,
+			change: func(s *scene) {
+				r := s.state.Records[addr(s.t, "vm.a")]
+				r.Ready = false
+				s.state.Records[addr(s.t, "vm.a")] = r
+			},
+			want: `start vm.a: it runs, and was not ready yet
+deferred guest_file.note until vm.a is ready
+0 start vm.a
+1 wait_ssh vm.a after 0
+`,
+		},
+		{
+			name: "of a VM that may not go down it is changed as it is", applied: one + note,
+			spec: strings.Replace(one, "memory = \"256MiB\"", "memory = \"512MiB\"\n  lifecycle {\n    on_change = { memory = \"live\" }\n  }", 1) + changed,
+			want: `update guest_file.note: content: vmctl alone uses it
+  content x -> y, live
+restart vm.a: memory: the guest sees it at its next start
+  memory 256MiB -> 512MiB, restart
+  blocked: memory needs a restart (the guest sees it at its next start), and its ceiling is live
+  > add to the block of vm.a: lifecycle { on_change = { memory = "restart" } }
+0 redefine guest_file.note
+`,
+		},
+		{
+			name:    "a VM is not replaced with something inside whose destruction is prevented",
+			applied: one + strings.Replace(note, "{\n", "{\n  lifecycle {\n    prevent_destroy = true\n  }\n", 1),
+			spec:    strings.Replace(one, "memory", "accel  = \"tcg\"\n  memory", 1) + strings.Replace(note, "{\n", "{\n  lifecycle {\n    prevent_destroy = true\n  }\n", 1),
+			change: func(s *scene) {
+				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, "vm.a"): true}
+			},
+			want: `replace vm.a: accel: cannot change after it was made
+  accel auto -> tcg, replace
+  blocked: guest_file.note is inside of it, and is to be kept
+  > see what the plan says of guest_file.note
+deferred guest_file.note until vm.a is ready
+`,
+		},
+		{
 			name: "what needs something that is read later is read later, too", spec: one + note + "vm \"b\" {\n  depends_on = [guest_file.note]\n}\n", unread: true,
 			want: `create vm.a: it does not exist
 deferred guest_file.note until vm.a is ready

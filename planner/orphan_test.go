@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/providers"
 )
 
@@ -75,5 +77,21 @@ func TestOrphanPolicy(t *testing.T) {
 			}
 			s.check(test.want)
 		})
+	}
+}
+
+// A record that orphan.policy = "adopt" writes says what is, so that the next plan
+// sees what is wanted.
+func TestAdoptedAsItIs(t *testing.T) {
+	s := after(t, one)
+	s.forget("vm.a")
+	s.config = load(t, "vm \"a\" {\n  memory = \"512MiB\"\n  orphan {\n    policy = \"adopt\"\n  }\n}\n")
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := p.Changes[0]
+	if v := c.Prior.GetAttr("memory"); c.Change.Want != cty.NilVal || !v.RawEquals(cty.NumberIntVal(256<<20)) {
+		t.Errorf("recorded are %#v of memory, and %#v", v, c.Change.Want)
 	}
 }

@@ -29,6 +29,11 @@ func (d *differ) parents() {
 				d.keep(c, child, fmt.Sprintf("%s is inside of it, and is to be kept", child))
 			}
 		}
+		for _, child := range inside[a] {
+			if c.Blocked != nil && d.decided[child].Action == providers.Release { // it stays up
+				d.decided[child].Action = providers.NoOp
+			}
+		}
 	}
 }
 

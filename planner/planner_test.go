@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -514,6 +515,47 @@ replace vm.z: name: cannot change after it was made
 6 wait_ssh vm.b after 4
 7 wait_ssh vm.z after 5
 `,
+		},
+		{
+			name:    "a name that nobody has chosen changes hands, too",
+			applied: one,
+			spec:    "vm \"b\" {\n  name = \"demo.a\"\n}\n",
+			want: `destroy vm.a: it is not in the spec
+create vm.b: it does not exist
+0 stop vm.a
+1 delete vm.a after 0
+2 define vm.b after 1
+3 start vm.b after 2
+4 wait_ssh vm.b after 3
+`,
+		},
+		{
+			name:    "but not from one that is replaced and has it again",
+			applied: one,
+			spec:    strings.Replace(one, "memory", "accel  = \"tcg\"\n  memory", 1) + "vm \"b\" {\n  name = \"demo.a\"\n}\n",
+			change: func(s *scene) {
+				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, "vm.a"): true}
+			},
+			want: `replace vm.a: accel: cannot change after it was made
+  accel auto -> tcg, replace
+create vm.b: it does not exist
+  blocked: libvirt vm "demo.a" (60af4803-1fa2-8158-9678-00ec5cab9a09) exists, and its mark names vm.a of project "demo" (k7m2qd9x4r)
+  > rename: set another name in the block of vm.b, or rename the other object with its own tool
+0 stop vm.a
+1 delete vm.a after 0
+2 define vm.a after 1
+3 start vm.a after 2
+4 wait_ssh vm.a after 3
+`,
+		},
+		{
+			name: "what is needed to make it is not there",
+			spec: "vm \"a\" {\n  image = \"nothing.qcow2\"\n}\n",
+			want: "create vm.a: it does not exist\n  blocked: `image.source` of `vm.a` is \"nothing.qcow2\", which cannot be used: no such file or directory. Relative paths are read from the folder of the spec.\n",
+		},
+		{
+			name:    "and is not needed for what is there",
+			applied: "vm \"a\" {\n  image = \"nothing.qcow2\"\n}\n",
 		},
 		{
 			name:    "but not from one that keeps it",

@@ -101,7 +101,7 @@ func TestReferencesToAMovedRecord(t *testing.T) {
 	disk, user, inside, bare := record("cache", 1), record("dev", 1), record("note", 1), record("bare", 1)
 	disk.Kind, user.Kind, inside.Kind = spec.Disk, spec.VM, spec.GuestFile
 	user.Uses, user.Values = []spec.Address{cache}, disks("disk.cache")
-	inside.Uses, inside.Inside = []spec.Address{dev}, dev
+	inside.Uses, inside.Inside = nil, dev
 	inside.Values = cty.ObjectVal(map[string]cty.Value{"vm": cty.StringVal("vm.dev"), "content": cty.StringVal("vm.dev")})
 	bare.Uses, bare.Values = []spec.Address{cache}, cty.NilVal
 	for i, a := range []spec.Address{cache, dev, note, webA} {
@@ -113,7 +113,7 @@ func TestReferencesToAMovedRecord(t *testing.T) {
 	closeIt(t, j)
 	disk.Was, user.Was = []spec.Address{cache}, []spec.Address{dev}
 	user.Uses, user.Values = []spec.Address{data}, disks("disk.data")
-	inside.Uses, inside.Inside = []spec.Address{renamed}, renamed
+	inside.Uses, inside.Inside = nil, renamed
 	inside.Values = cty.ObjectVal(map[string]cty.Value{"vm": cty.StringVal("vm.new"), "content": cty.StringVal("vm.dev")})
 	bare.Uses = []spec.Address{data}
 	want := map[spec.Address]state.Record{data: disk, renamed: user, note: inside, webA: bare}
