@@ -62,13 +62,10 @@ create vm.a: it does not exist
 		{
 			name: "a disk that is made for a VM that is there", applied: with("a"), spec: cache + with("a", "disk.cache"),
 			want: `create disk.cache: it does not exist
-restart vm.a: additional_disk: the guest sees it at its next start
-  additional_disk [] -> [{disk disk.cache}], restart
-0 stop vm.a
-1 define disk.cache
-2 redefine vm.a after 0,1
-3 start vm.a after 1,2
-4 wait_ssh vm.a after 1,3
+update vm.a: additional_disk: plugged in
+  additional_disk [] -> [{disk disk.cache}], live
+0 define disk.cache
+1 redefine vm.a after 0
 `,
 		},
 		{
@@ -194,8 +191,8 @@ forget vm.a: its removed block lets go of it: the object stays as it is
 					Kind: spec.VM, ID: "1234", Name: "theirs", Holds: []providers.Claim{{Kind: providers.ClaimDisk, Key: string(disk.ID)}},
 				})
 			},
-			want: `restart vm.a: additional_disk: the guest sees it at its next start
-  additional_disk [] -> [{disk disk.cache}], restart
+			want: `update vm.a: additional_disk: plugged in
+  additional_disk [] -> [{disk disk.cache}], live
   blocked: disk.cache is held by libvirt vm "theirs" (1234)
   > choose another in the block of vm.a, or free it first
 `,
@@ -219,16 +216,13 @@ found missing disk.cache: the state records ID, and provider.libvirt.default doe
 			spec: cache + with("a") + with("b", "disk.cache"),
 			want: `restart vm.a: additional_disk: the guest sees it at its next start
   additional_disk [{disk disk.cache}] -> [], restart
-restart vm.b: additional_disk: the guest sees it at its next start
-  additional_disk [] -> [{disk disk.cache}], restart
+update vm.b: additional_disk: plugged in
+  additional_disk [] -> [{disk disk.cache}], live
 0 stop vm.a
-1 stop vm.b
-2 redefine vm.a after 0
-3 redefine vm.b after 1,2
-4 start vm.a after 2
-5 start vm.b after 3
-6 wait_ssh vm.a after 4
-7 wait_ssh vm.b after 5
+1 redefine vm.a after 0
+2 redefine vm.b after 1
+3 start vm.a after 1
+4 wait_ssh vm.a after 3
 `,
 		},
 		{

@@ -173,6 +173,12 @@ func testType() providers.Type {
 		}
 		return providers.Verdict{Applies: providers.Restart, Reason: "the guest sees it at its next start"}
 	}
+	plug := func(before, after cty.Value, running bool) providers.Verdict {
+		if after.LengthInt() > before.LengthInt() {
+			return providers.Verdict{Applies: providers.Live, Reason: "plugged in"}
+		}
+		return restart(before, after, running)
+	}
 	refused := func(cty.Value, cty.Value, bool) providers.Verdict {
 		return providers.Verdict{Applies: providers.Refused, Reason: "cannot be changed at all"}
 	}
@@ -180,7 +186,7 @@ func testType() providers.Type {
 		Name: "libvirt",
 		Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
 			"running": {Judge: live}, "name": {}, "cpus": {Judge: restart}, "memory": {Judge: restart}, "accel": {},
-			"additional_disk": {Judge: restart}, "restart_triggers": {Judge: restart}, "boot": {Judge: restart}, "boot.cmdline": {Judge: refused}, "port_forward": {Judge: restart}, "ssh": {Judge: live},
+			"additional_disk": {Judge: plug}, "restart_triggers": {Judge: restart}, "boot": {Judge: restart}, "boot.cmdline": {Judge: refused}, "port_forward": {Judge: restart}, "ssh": {Judge: live},
 			"id": {Computed: true}, "address": {Computed: true}, "ssh_port": {Computed: true}, "ports": {Computed: true},
 		}, spec.Disk: {
 			"name": {}, "size": {Judge: live}, "format": {}, "id": {Computed: true}, "path": {Computed: true},
