@@ -47,7 +47,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 		if later && d.scope[a] {
 			delta.Deferred = append(delta.Deferred, Deferred{a, until})
 		}
-		if d.scope[a] && (!later || d.decided[a].Action != providers.NoOp) {
+		if d.scope[a] && (!later || d.decided[a].Action != providers.NoOp) || d.mustLetGo(a) {
 			delta.Changes = append(delta.Changes, *d.decided[a])
 		}
 	}

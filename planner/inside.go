@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -191,6 +192,13 @@ func (d *differ) around(c *Change, system *System, sight Sight) bool {
 		c.Action, c.Reason, c.ID, c.Change.Want = providers.Release, fmt.Sprintf("%s goes down", system.Inside), sight.Object.ID, cty.NilVal
 	}
 	return true
+}
+
+// mustLetGo reports whether something that is out of scope lets go of a VM that is in
+// scope and goes down: nothing else is done with it.
+func (d *differ) mustLetGo(a spec.Address) bool {
+	c := d.decided[a]
+	return c.Action == providers.Release && !d.scope[a] && d.scope[c.Inside] && !slices.Contains(d.options.Scope.Excludes, a)
 }
 
 // waits defers what refers to something that was deferred.

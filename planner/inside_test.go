@@ -78,6 +78,18 @@ stop vm.a: it runs, and running = false
 `,
 		},
 		{
+			name: "also where the VM alone is stopped", applied: one + note, spec: one + changed,
+			change: func(s *scene) {
+				s.stays("vm.a")
+				s.options.Scope = planner.Scope{Targets: []spec.Address{addr(s.t, "vm.a")}, Alone: true}
+			},
+			want: `release guest_file.note: vm.a goes down
+stop vm.a: it runs, and running = false
+0 release guest_file.note
+1 stop vm.a after 0
+`,
+		},
+		{
 			name: "inside of a VM that is off and stays so, nothing is read or changed", applied: one + note, spec: one + changed, unread: true,
 			change: func(s *scene) { s.off(); s.stays("vm.a") },
 			want: `update vm.a: the record catches up with what is there

@@ -244,6 +244,7 @@ found drift vm.a: memory is 128MiB, and vmctl applied 256MiB
 			want:    "adopt vm.a: it is ours, and its record was lost\n0 record vm.a\n",
 		},
 		{
+			// row A19
 			name:    "an object of ours that nothing knows is reported and left alone",
 			applied: one,
 			spec:    "# empty\n",
