@@ -205,7 +205,7 @@ func (l *lab) applyIn(ctx context.Context, c providers.Change) string {
 	prior := c.Prior
 	for _, s := range steps {
 		r, err := l.provider.Do(ctx, providers.Work{
-			Step: s, Expect: expect[s.Object], Prior: prior, Want: c.Want, Policy: c.Policy, Generation: c.Generation,
+			Step: s, Expect: expect[s.Object], Prior: prior, Want: c.Want, Uses: c.Uses, Policy: c.Policy, Generation: c.Generation,
 		}, func(p providers.Progress) { fmt.Fprintf(&b, "  . %s\n", p.Text) })
 		if err != nil {
 			b.WriteString(l.failure(s.Op, err))

@@ -24,6 +24,11 @@ func TestSteps(t *testing.T) {
 		return o
 	}
 	on, off, paused := state("running"), state("off"), state("paused")
+	having := func(o *providers.Object) *providers.Object {
+		o.Holds = append(o.Holds, providers.Claim{Kind: providers.ClaimDisk, Key: "OLD"})
+		return o
+	}
+	swapped := map[spec.Address]providers.Used{cache: {Kind: spec.Disk, ID: cacheID, Name: "lab.cache"}}
 	fixed, stopped := vm(map[string]cty.Value{"port_forward": forwards("8080")}), vm(map[string]cty.Value{"running": cty.False})
 	waits := policy(map[string]cty.Value{
 		"ssh": cty.ObjectVal(map[string]cty.Value{"wait": cty.True, "wait_timeout": cty.NumberIntVal(60)}),
@@ -53,6 +58,10 @@ func TestSteps(t *testing.T) {
 		{name: "destroy what runs", change: providers.Change{Action: providers.Destroy, Object: on, Want: cty.NilVal}},
 		{name: "destroy what is paused", change: providers.Change{Action: providers.Destroy, Object: paused, Want: cty.NilVal}},
 		{name: "destroy what is off", change: providers.Change{Action: providers.Destroy, Object: off, Want: cty.NilVal}},
+		{name: "another disk for one that runs", change: providers.Change{Action: providers.RestartIt, Object: having(state("running")), Want: dev2(nil), Uses: swapped}, edits: []string{"additional_disk"}},
+		{name: "another disk for one that is off", change: providers.Change{Action: providers.Update, Object: having(state("off")), Want: dev2(nil), Uses: swapped}, edits: []string{"additional_disk"}},
+		{name: "no disk for one that runs", change: providers.Change{Action: providers.RestartIt, Object: having(state("running")), Want: vm(nil)}, edits: []string{"additional_disk"}},
+		{name: "a disk for one that runs", change: providers.Change{Action: providers.Update, Object: on, Want: dev2(nil), Uses: swapped}, edits: []string{"additional_disk"}},
 		{name: "start", change: providers.Change{Action: providers.Start, Object: off, Want: vm(nil), Policy: waits}},
 		{name: "start with an edit", change: providers.Change{Action: providers.Start, Object: off, Want: vm(nil), Policy: waits}, edits: []string{"memory"}},
 		{name: "start what the user paused", change: providers.Change{Action: providers.Start, Object: paused, Want: vm(nil), Policy: waits}},

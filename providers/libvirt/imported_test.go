@@ -1,0 +1,128 @@
+package libvirt_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/providers/libvirt"
+	"vmctl/spec"
+)
+
+const handmade = `<domain type='qemu'>
+  <name>old</name>
+  <uuid>` + otherID + `</uuid>
+  <metadata><them:note xmlns:them="urn:them">kept</them:note></metadata>
+  <memory unit='KiB'>262144</memory>
+  <currentMemory unit='KiB'>131072</currentMemory>
+  <vcpu current='1'>2</vcpu>
+  <os><type arch='x86_64' machine='pc'>hvm</type></os>
+  <unheard-of attribute='stays'/>
+  <devices>
+    <disk type='file' device='disk'><source file='/mine/notes.img'/><target dev='vda' bus='virtio'/></disk>
+    <disk type='volume' device='disk'><source pool='` + poolName + `' volume='` + cacheVol + `'/><target dev='vdb' bus='virtio'/></disk>
+    <serial type='pty'><log file='/mine/old.console.log'/></serial>
+  </devices>
+</domain>`
+
+// found is a lab with a domain that somebody else made, as an import sees it.
+func found(t *testing.T, running bool) (*lab, providers.Change) {
+	t.Helper()
+	l := withDisk(t)
+	l.Put(otherID, func(d *libvirt.FakeDomain) {
+		d.Name, d.Configured = "old", handmade
+		if running {
+			d.Running, d.Power = handmade, libvirt.FakeRunning
+		}
+	})
+	want := vm(map[string]cty.Value{
+		"boot": cty.NullVal(cty.DynamicPseudoType), "additional_disk": additional("cache"), "port_forward": none,
+	})
+	inv, err := l.provider.Observe(t.Context(), providers.Query{Known: []providers.Known{
+		{Address: dev, Kind: spec.VM, Name: "lab.dev", Import: "old", Want: want},
+		{Address: cache, Kind: spec.Disk, ID: cacheID, Name: "lab.cache"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inv.Found[dev] != otherID {
+		t.Fatalf("found %v", inv.Found)
+	}
+	c := useCache(providers.Change{
+		Address: dev, Kind: spec.VM, Action: providers.Import, Name: "old", ID: otherID, Want: want, Policy: policy(nil), Generation: 1,
+		Edits: []providers.Edit{{Path: "mark"}},
+	})
+	for _, o := range inv.Objects {
+		if o.ID == otherID {
+			c.Object = &o
+		}
+	}
+	return l, c
+}
+
+func TestImportWritesTheMarkAlone(t *testing.T) {
+	l, c := found(t, true)
+	a := c.Object.Attrs
+	for name, want := range map[string]cty.Value{
+		"memory": cty.NumberIntVal(256 << 20), "cpus": cty.NumberIntVal(1), "accel": cty.StringVal("tcg"), "additional_disk": additional("cache"),
+	} {
+		if got := a.GetAttr(name); !got.RawEquals(want) {
+			t.Errorf("%s is shown as %#v, want %#v", name, got, want)
+		}
+	}
+	if !a.GetAttr("boot").IsNull() || !a.GetAttr("address").IsNull() {
+		t.Errorf("it shows %#v", a)
+	}
+	wantText(t, "what was done", "redefine: done, running\n", l.apply(c))
+	after := l.Configured(otherID)
+	from, to := strings.Index(after, "<vmctl:owner"), strings.Index(after, "</vmctl:owner>")
+	if from < 0 || to < 0 {
+		t.Fatal(after)
+	}
+	wantText(t, "the rest of its XML", handmade, after[:from]+after[to+len("</vmctl:owner>"):])
+	if !strings.Contains(after, `<vmctl:kept path="/mine/notes.img">`) || !strings.Contains(after, `address="disk.cache"`) {
+		t.Errorf("the mark: %s", after[from:to])
+	}
+}
+
+func TestImportedDomainIsChangedWhereItIsWantedOtherwise(t *testing.T) {
+	l, c := found(t, false)
+	l.apply(c)
+	look := func() *providers.Object {
+		inv := l.see(providers.Known{Address: dev, Kind: spec.VM, ID: otherID, Name: "old", Want: c.Want})
+		for _, o := range inv.Objects {
+			if o.ID == otherID {
+				return &o
+			}
+		}
+		t.Fatal("it is gone")
+		return nil
+	}
+	c.Object = look()
+	if got := c.Object.Attrs.GetAttr("additional_disk"); !got.RawEquals(additional("cache")) || c.Object.Owner == nil {
+		t.Errorf("after its import it shows %#v", got)
+	}
+	all := c.Want.AsValueMap()
+	all["memory"], all["additional_disk"] = cty.NumberIntVal(512<<20), additional()
+	c.Want, c.Action, c.Generation, c.Prior = cty.ObjectVal(all), providers.Update, 2, cty.EmptyObjectVal
+	c.Edits = []providers.Edit{{Path: "memory"}, {Path: "additional_disk"}}
+	wantText(t, "what was done", "redefine: done, off\n", l.apply(c))
+	after := l.Configured(otherID)
+	for text, there := range map[string]bool{
+		"/mine/notes.img": true, cacheVol: false, ">536870912<": true, "vmctl0": false, "kept</them:note>": true,
+	} {
+		rest, _, _ := strings.Cut(after, "<vmctl:owner")
+		_, tail, _ := strings.Cut(after, "</vmctl:owner>")
+		if strings.Contains(rest+tail, text) != there {
+			t.Errorf("%s is in it: %t\n%s", text, !there, after)
+		}
+	}
+	l.PutPool("mine", libvirt.FakePool{Type: "dir", Path: "/mine", Active: true, Volumes: map[string][]byte{"notes.img": nil, "old.console.log": nil}})
+	c.Object, c.Action = look(), providers.Destroy
+	wantText(t, "its destruction", "delete: done, gone\n  = what it had when it was imported stays: /mine/notes.img\n", l.apply(c))
+	if got := l.Contents(); !strings.Contains(got, "notes.img") || !strings.Contains(got, "old.console.log") || !strings.Contains(got, cacheVol) {
+		t.Errorf("there is\n%s", got)
+	}
+}
