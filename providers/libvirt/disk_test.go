@@ -105,6 +105,18 @@ resize-volume lab.cache.qcow2 to 8389120 bytes
 	}
 }
 
+func TestRawDisk(t *testing.T) {
+	l := newLab(t)
+	if got := l.apply(l.changeOfDisk(providers.Create, disk(8*mib, "raw"))); !strings.Contains(got, "define: done") {
+		t.Fatal(got)
+	}
+	o := l.diskIn(l.see())
+	if got := o.Attrs.GetAttr("format"); got.AsString() != "raw" || o.Name != "lab.cache" {
+		t.Errorf("%s is %#v", o.Name, got)
+	}
+	wantText(t, "what there is", "pool "+poolName+"\n  lab.cache.raw\n  lab.cache.raw.vmctl\n", l.Contents())
+}
+
 func number(v cty.Value) string { return v.AsBigFloat().Text('f', 0) }
 
 // A creation that fails at any point leaves nothing, or what the next one completes.
