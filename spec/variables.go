@@ -265,3 +265,12 @@ func exampleOf(ty cty.Type) string {
 	}
 	return `["a", "b"]`
 }
+
+// Variables lists the names of the variables that the files declare, sorted, also
+// where there are errors.
+func (c *Config) Variables() []string {
+	if c.evaluator == nil || c.evaluator.declared == nil {
+		return nil
+	}
+	return sortedNames(c.evaluator.declared.variables)
+}

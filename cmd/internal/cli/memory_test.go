@@ -30,6 +30,7 @@ type memory struct {
 	port     int               // of SSH
 	acted    []string          // "op address", in order
 	consoles map[string]string // by object's name; of what is not here none is kept
+	mute     chan struct{}     // nothing is answered before it is closed; nil: at once
 	asked    func()            // is called before a console is read; nil: nobody wants to know
 }
 
@@ -118,6 +119,9 @@ func (h host) Reach(o providers.Object, values cty.Value) (providers.Login, erro
 func (h host) Close() error { return nil }
 
 func (h host) Observe(_ context.Context, _ providers.Query) (providers.Inventory, error) {
+	if h.mute != nil {
+		<-h.mute
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	inv := providers.Inventory{Host: h.facts}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/spec"
@@ -13,8 +14,8 @@ import (
 )
 
 // offer is what a shell can complete a word to. Names come from the files and the
-// state; no system is asked, nothing is written and nothing is said: where the
-// files have mistakes, nothing is offered.
+// state, and for what runs from the systems, if they answer at once. Nothing is
+// written and nothing is said: where the files have mistakes, nothing is offered.
 type offer = cobra.CompletionFunc
 
 // offers lets shells complete the names that commands and flags take.
@@ -23,8 +24,12 @@ func (a *app) offers(root *cobra.Command) {
 		commands string
 		offer    offer
 	}{
-		{"vm start, vm stop, vm restart", several(a.wantedVMs)},
-		{"vm shell, vm exec, vm ssh-config", first(a.wantedVMs)},
+		{"vm start, vm restart", several(a.wantedVMs)},
+		{"vm stop", several(a.runningVMs)},
+		{"vm shell, vm exec", first(a.runningVMs)},
+		{"vm logs, vm edit, vm ssh-config", first(a.wantedVMs)},
+		{"disk unlock", first(a.knownDisks)},
+		{"import", a.offerImports},
 		{"show", first(a.allKnown)},
 		{"state list, state rm", several(a.inState)},
 		{"state show, state mv", first(a.inState)},
@@ -46,23 +51,51 @@ func (a *app) offers(root *cobra.Command) {
 	a.offersBelow(root)
 }
 
-// offersBelow completes the flags of a command and of all below it. A command
-// that takes no names takes no files either.
-func (a *app) offersBelow(cmd *cobra.Command) {
+// flagOffers is what the values of flags are completed to; nil: files, as a shell
+// completes them.
+func (a *app) flagOffers() map[string]offer {
+	all := map[string]offer{
+		"format":    fixed(graphFormats()...),
+		"log-level": fixed(levelNames()...),
+		"env":       byName(a.instances),
+		"var":       a.offerVariables,
+		"provider":  byName(a.providerNames),
+		"chdir":     cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
+		"data-dir":  cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
+		"var-file":  nil, "out": nil, "equivalent": nil,
+	}
 	for _, flag := range []string{"target", "exclude", "allow-replace", "allow-destroy", "allow-interrupt"} {
-		if cmd.Flags().Lookup(flag) == nil {
-			continue
+		all[flag] = byName(a.allKnown)
+	}
+	return all
+}
+
+// offersBelow completes the flags of a command and of all below it. A command
+// that takes no names takes no files either, nor does a flag that takes none.
+func (a *app) offersBelow(cmd *cobra.Command) {
+	offers := a.flagOffers()
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		offer, known := offers[f.Name]
+		switch {
+		case known && offer == nil, f.Value.Type() == "bool":
+			return
+		case !known:
+			offer = cobra.NoFileCompletions
 		}
-		if err := cmd.RegisterFlagCompletionFunc(flag, byName(a.allKnown)); err != nil {
+		if err := cmd.RegisterFlagCompletionFunc(f.Name, offer); err != nil {
 			panic(err.Error())
 		}
-	}
+	})
 	if cmd.ValidArgsFunction == nil && !cmd.HasSubCommands() {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	for _, sub := range cmd.Commands() {
 		a.offersBelow(sub)
 	}
+}
+
+func fixed(words ...string) offer {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
 // first offers names for the first argument, several for all of them, each once.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"vmctl/providers"
 )
 
 // offered is what a shell is offered for the last word.
@@ -32,7 +34,8 @@ vm "web" {
 }
 `
 
-// Names are offered from the files and the state; no system is asked.
+// Names are offered from the files and the state; a system that does not answer
+// keeps none of them back.
 func TestShellsAreOfferedNames(t *testing.T) {
 	h := newHouse(t, withID+several)
 	h.run("apply", "--auto-approve").exits(0)
@@ -61,6 +64,74 @@ func TestShellsAreOfferedNames(t *testing.T) {
 	} {
 		if d := cmp.Diff(test.want, h.offered(strings.Split(test.words, " ")...)); d != "" {
 			t.Errorf("%q (-want +got):\n%s", test.words, d)
+		}
+	}
+}
+
+// What can be stopped and entered is what runs; a system that does not answer at
+// once is not waited for.
+func TestShellsAreOfferedWhatRuns(t *testing.T) {
+	h := newHouse(t, withID+several)
+	h.run("apply", "--auto-approve").exits(0)
+	h.run("vm", "stop", "dev").exits(0)
+	check := func(when, want string) {
+		t.Helper()
+		for _, command := range []string{"stop", "shell", "exec"} {
+			if got := h.offered("vm", command, ""); got != want {
+				t.Errorf("%s: vm %s is offered %q, want %q", when, command, got, want)
+			}
+		}
+	}
+	check("one is off", `vm.web["a"] vm.web["b"]`)
+	if got := h.offered("vm", "start", ""); got != `vm.dev vm.web["a"] vm.web["b"]` {
+		t.Errorf("vm start is offered %q", got)
+	}
+	h.memory.unknown["demo.dev"] = "it is asleep"
+	check("one cannot be read", `vm.dev vm.web["a"] vm.web["b"]`)
+	delete(h.memory.unknown, "demo.dev")
+	h.memory.mute = make(chan struct{})
+	defer close(h.memory.mute)
+	check("nobody answers", `vm.dev vm.web["a"] vm.web["b"]`)
+}
+
+func TestShellsAreOfferedValues(t *testing.T) {
+	h := newHouse(t, withID+several+"variable \"size\" {\n  type = string\n}\nprovider \"libvirt\" \"here\" {}\n")
+	for _, env := range []string{"", "--env=blue", "--env=green"} {
+		h.run(append(strings.Fields(env), "apply", "--auto-approve", "--var=size=1")...).exits(0)
+	}
+	h.memory.machines["theirs"] = &machine{name: "theirs", state: providers.StateOff}
+	h.memory.machines["hostile"] = &machine{name: "\x1b[2J", state: providers.StateOff}
+	h.environ = []string{"VMCTL_VAR_size=1"}
+	h.replace(`vm "dev"`, `vm "new"`)
+	for _, test := range []struct{ words, want string }{
+		{"graph --format ", "dot mermaid svg"},
+		{"plan --log-level ", "trace debug info warn error fatal"},
+		{"plan --env ", "blue green"},
+		{"plan --env=", "blue green"},
+		{"plan --var ", "size="},
+		{"import --provider ", "provider.libvirt.default provider.libvirt.here"},
+		{"import ", "vm.new"},
+		{"import vm.new ", "theirs"},
+		{"import disk.new ", ""},
+		{"import vm.new theirs ", ""},
+		{"plan --parallelism ", ""},
+		{"vm stop --timeout ", ""},
+		{"disk unlock ", ""},
+		{"disk ", "list unlock"},
+	} {
+		if d := cmp.Diff(test.want, h.offered(strings.Split(test.words, " ")...)); d != "" {
+			t.Errorf("%q (-want +got):\n%s", test.words, d)
+		}
+	}
+	h.environ = nil
+	if got := h.offered("plan", "--var", ""); got != "size=" {
+		t.Errorf("without a value --var is offered %q", got)
+	}
+	for words, want := range map[string]string{
+		"plan --var-file ": ":0", "plan --out ": ":0", "plan -C ": ":16", "apply --data-dir ": ":16", "plan --target ": ":4", "plan --var ": ":6",
+	} {
+		if out := h.run(append([]string{"__complete"}, strings.Split(words, " ")...)...).exits(0).stdout; !strings.HasSuffix(out, want+"\n") {
+			t.Errorf("%q: the shell is told %q, want %s", words, out, want)
 		}
 	}
 }
