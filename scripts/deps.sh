@@ -22,7 +22,7 @@ build=(ca-certificates gcc git libc6-dev make)
 run=(libvirt-daemon libvirt-daemon-driver-qemu libvirt-daemon-system libvirt0 qemu-system-x86 qemu-utils)
 guest=(cpio xz-utils zstd)
 image=(debian-archive-keyring dosfstools e2fsprogs fakeroot fdisk mmdebstrap mtools qemu-utils syslinux syslinux-common uidmap)
-test=(git openssh-client passwd util-linux)
+test=(bash-completion fish git openssh-client passwd util-linux zsh)
 lint=(shellcheck)
 
 die() {
