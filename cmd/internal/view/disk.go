@@ -64,13 +64,14 @@ func Disks(s Screen, d DisksDocument) {
 	p.flush()
 }
 
-// cells are what a disk shows, in the order of the columns.
+// cells are what a disk shows, in the order of the columns; who uses it comes after
+// them.
 func (d DiskEntry) cells() []span {
 	lock := in(lockStyle(d.Lock.State), d.Lock.State)
 	if d.State == "missing" || d.State == "unknown" {
 		lock = in(stateStyle(d.State), d.State)
 	}
-	return []span{txt(d.Address), txt(dash(d.Object)), txt(d.sizeText()), txt(dash(d.Format)), txt(dash(strings.Join(d.UsedBy, ", "))), lock}
+	return []span{txt(d.Address), txt(dash(d.Object)), txt(d.sizeText()), txt(dash(d.Format)), lock}
 }
 
 func (d DiskEntry) sizeText() string {
@@ -80,12 +81,17 @@ func (d DiskEntry) sizeText() string {
 	return spec.FormatValue(spec.Disk, "size", cty.NumberUIntVal(*d.Size))
 }
 
-// about is what a line says beyond its cells.
+// about is what there is to say beside the cells.
 func (d DiskEntry) about() string {
-	if d.Reason != "" {
+	holders := strings.Join(d.Lock.Holders, "; ")
+	switch {
+	case d.Reason != "":
 		return d.Reason
+	case d.Lock.State == "held" && holders != "":
+		return "held by " + holders
+	default:
+		return ""
 	}
-	return strings.Join(d.Lock.Holders, "; ")
 }
 
 func dash(text string) string {
@@ -103,44 +109,40 @@ func lockStyle(state string) style {
 }
 
 func (p *page) diskTable(all []DiskEntry) {
-	titles := []string{"DISK", "OBJECT", "SIZE", "FORMAT", "USED BY", "LOCK"}
+	titles := []string{"DISK", "OBJECT", "SIZE", "FORMAT", "LOCK"}
 	widths := make([]int, len(titles))
+	hang := 0
 	for i, title := range titles {
 		widths[i] = len(title)
 		for _, d := range all {
 			widths[i] = max(widths[i], Width(d.cells()[i].text))
 		}
+		hang += widths[i] + 2
 	}
-	line := func(cells []span, more string) {
+	line := func(cells []span, last span) {
 		var spans []span
 		for i, cell := range cells {
-			if i > 0 {
-				spans = append(spans, txt(" "))
-			}
-			if last := i == len(cells)-1; !last || more != "" {
-				cell = padded(cell, widths[i]+1)
-			}
-			spans = append(spans, whole(cell))
+			spans = append(spans, padded(cell, widths[i]+1), txt(" "))
 		}
-		if more != "" {
-			spans = append(spans, txt(" "+more))
-		}
-		p.put(0, 4, spans...)
+		p.put(0, hang, append(spans, last)...)
 	}
 	var heads []span
 	for _, title := range titles {
 		heads = append(heads, in(dim, title))
 	}
-	line(heads, "")
+	line(heads, whole(in(dim, "USED BY")))
 	for _, d := range all {
-		line(d.cells(), d.about())
+		line(d.cells(), txt(dash(strings.Join(d.UsedBy, ", "))))
+		if about := d.about(); about != "" {
+			p.put(4, 6, txt(about))
+		}
 	}
 }
 
 func (p *page) diskLines(d DiskEntry) {
 	cells := d.cells()
-	p.put(0, 2, whole(in(bold, d.Address)), txt("  "), cells[5])
-	p.put(2, 4, whole(txt(dash(d.Object))), txt("  "), whole(cells[2]), txt("  "), cells[3])
+	p.put(0, 2, whole(in(bold, d.Address)), txt("  "), cells[4])
+	p.put(2, 4, whole(cells[1]), txt("  "), whole(cells[2]), txt("  "), cells[3])
 	if len(d.UsedBy) > 0 {
 		p.put(2, 4, in(dim, "used by"), txt(" "+strings.Join(d.UsedBy, ", ")))
 	}

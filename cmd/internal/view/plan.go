@@ -29,10 +29,16 @@ type Offer struct {
 	Later   bool   // a plan was carried out before it
 }
 
+// longValue is how many cells of a value a plan shows unless it tells everything.
+const longValue = 240
+
 // Plan shows a plan: what is at risk and the summary first, then findings,
 // changes and steps, and at the end what to type next.
 func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 	w := &page{screen: s}
+	if !o.Verbose {
+		w.brief = longValue
+	}
 	w.put(0, 2, in(bold, o.Title+":"), txt(" "+counts(p.Summary)))
 	w.risks(p)
 	w.holder(o.Holder)

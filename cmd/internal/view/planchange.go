@@ -98,6 +98,9 @@ type row struct {
 }
 
 func (p *page) row(r row) {
+	if p.brief > 0 {
+		r.value = cut(Text(r.value), p.brief)
+	}
 	var spans []span
 	if p.narrow() {
 		spans = []span{whole(txt(r.name)), txt("  " + r.value)}

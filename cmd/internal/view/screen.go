@@ -66,6 +66,7 @@ func padded(s span, width int) span {
 type page struct {
 	screen Screen
 	text   strings.Builder
+	brief  int // cells of a value beyond which it is cut; 0: none is
 }
 
 // narrow reports whether there is no room for columns side by side.
