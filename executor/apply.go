@@ -56,7 +56,7 @@ func Apply(ctx context.Context, r Run) (Summary, error) {
 	x.expectations()
 	err := x.run(ctx)
 	x.open(func(int) bool { return true })
-	return x.summary(ctx), errors.Join(append([]error{err}, x.untidy...)...)
+	return x.summary(), errors.Join(append([]error{err}, x.untidy...)...)
 }
 
 type stepState int

@@ -19,9 +19,16 @@ func (x *execution) collect(ctx context.Context) []outcome {
 	select {
 	case o := <-x.results:
 		all = append(all, o)
-	case <-ctx.Done():
-		x.interrupt(ctx)
-		all = append(all, <-x.results)
+	default:
+	}
+	if len(all) == 0 {
+		select {
+		case o := <-x.results:
+			all = append(all, o)
+		case <-ctx.Done():
+			x.interrupt(ctx)
+			all = append(all, <-x.results)
+		}
 	}
 	for {
 		select {

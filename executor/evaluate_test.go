@@ -186,17 +186,28 @@ func TestARolloutEndsAtItsFirstFailure(t *testing.T) {
 	}
 }
 
-// An interrupt that comes when all is done, or as good as done, undoes nothing.
+// An interrupt that comes when the last step has ended undoes nothing; one that comes
+// while it runs is one, though it ends well.
 func TestAnInterruptThatCameTooLate(t *testing.T) {
-	b := newBench(t, "vm \"a\" {\n  running = false\n}\n")
-	ctx, cancel := context.WithCancel(t.Context())
-	b.run.Watch = func(e executor.Event) {
-		if e.Kind == executor.StepStarted {
-			cancel()
+	for kind, interrupted := range map[executor.EventKind]bool{executor.StepDone: false, executor.StepStarted: true} {
+		b := newBench(t, "vm \"a\" {\n  running = false\n}\n")
+		ctx, cancel := context.WithCancel(t.Context())
+		said := make(chan struct{})
+		if interrupted {
+			b.memory.hold["define vm.a"] = said
 		}
-	}
-	summary, err := b.apply(ctx)
-	if err != nil || !summary.OK() || summary.Interrupted || len(summary.Done) != 1 {
-		t.Errorf("OK %t, interrupted %t, done %v, %v; want all done", summary.OK(), summary.Interrupted, results(summary.Done), err)
+		b.run.Watch = func(e executor.Event) {
+			switch e.Kind {
+			case kind:
+				cancel()
+			case executor.Halted:
+				close(said)
+			case executor.StepWaiting, executor.StepStarted, executor.StepProgress, executor.StepDone, executor.StepFailed, executor.StepWarned:
+			}
+		}
+		summary, err := b.apply(ctx)
+		if err != nil || summary.OK() == interrupted || summary.Interrupted != interrupted || len(summary.Done) != 1 {
+			t.Errorf("cancelled at %s: OK %t, interrupted %t, done %v, %v", kind, summary.OK(), summary.Interrupted, results(summary.Done), err)
+		}
 	}
 }

@@ -48,7 +48,7 @@ type Summary struct {
 	Warned      []StepResult // diagnostic failures
 	NotRun      []planner.Step
 	Down        []spec.Address // taken down by this apply and not brought up again
-	Interrupted bool           // the context ended, and left something undone
+	Interrupted bool           // the context ended before the last step had
 }
 
 // StepResult is how one step ended.
@@ -60,4 +60,4 @@ type StepResult struct {
 }
 
 // OK reports whether everything that matters was done.
-func (s Summary) OK() bool { return len(s.Failed) == 0 && len(s.NotRun) == 0 }
+func (s Summary) OK() bool { return len(s.Failed) == 0 && len(s.NotRun) == 0 && !s.Interrupted }

@@ -2,15 +2,14 @@ package executor
 
 import (
 	"cmp"
-	"context"
 	"slices"
 
 	"vmctl/planner"
 	"vmctl/providers"
 )
 
-func (x *execution) summary(ctx context.Context) Summary {
-	var s Summary
+func (x *execution) summary() Summary {
+	s := Summary{Interrupted: x.interrupted}
 	slices.SortFunc(x.ends, func(a, b StepResult) int { return byAddress(a.Step, b.Step) })
 	for _, e := range x.ends {
 		switch {
@@ -28,7 +27,6 @@ func (x *execution) summary(ctx context.Context) Summary {
 		}
 	}
 	slices.SortFunc(s.NotRun, byAddress)
-	s.Interrupted = ctx.Err() != nil && len(s.NotRun)+len(s.Failed) > 0
 	for i := range x.Plan.Changes {
 		if x.lowered[i] {
 			s.Down = append(s.Down, x.Plan.Changes[i].Address)

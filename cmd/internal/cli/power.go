@@ -10,6 +10,7 @@ import (
 
 	"vmctl/cmd/internal/view"
 	"vmctl/planner"
+	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -91,7 +92,10 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 			}
 			return o, err
 		},
-		named: func(c planner.Change) bool { return slices.Contains(vms, c.Address) && changesRunState(c) },
+		named: func(c planner.Change) bool {
+			lets := c.Action == providers.Release && slices.Contains(vms, c.Inside)
+			return lets || slices.Contains(vms, c.Address) && changesRunState(c)
+		},
 		after: func() { a.nextApply(p, w, vms) },
 	})
 }
