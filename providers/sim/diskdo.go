@@ -191,7 +191,7 @@ func (j *diskJob) redefine(ctx context.Context) (providers.Result, error) {
 	return j.result(ctx, providers.Done)
 }
 
-// grow makes the disk larger, whether a VM uses it or not, and writes its mark.
+// grow writes the mark of the disk and makes it larger, whether a VM uses it or not.
 func (j *diskJob) grow(ctx context.Context) (providers.Result, error) {
 	if j.seen != nil && j.isWanted() {
 		return j.result(ctx, providers.AlreadyTrue, "it is as large as wanted")
@@ -202,16 +202,17 @@ func (j *diskJob) grow(ctx context.Context) (providers.Result, error) {
 	if j.seen.lock.verdict == lockHeld {
 		return providers.Result{}, j.locked()
 	}
-	if j.seen.size < j.want.size {
-		if err := os.Truncate(j.diskPath(j.Name), int64(j.want.size)); err != nil {
-			return providers.Result{}, fail(err, "grow %s", j.Name)
-		}
+	// The size comes last: as long as it is not there, somebody has to come back.
+	if err := j.mark(j.seen.ID); err != nil {
+		return providers.Result{}, fail(err, "grow %s", j.Name)
 	}
 	if j.half() {
 		return providers.Result{}, j.injected()
 	}
-	if err := j.mark(j.seen.ID); err != nil {
-		return providers.Result{}, fail(err, "grow %s", j.Name)
+	if j.seen.size < j.want.size {
+		if err := os.Truncate(j.diskPath(j.Name), int64(j.want.size)); err != nil {
+			return providers.Result{}, fail(err, "grow %s", j.Name)
+		}
 	}
 	return j.result(ctx, providers.Done)
 }
