@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"libvirt.org/go/libvirt"
 )
@@ -24,6 +26,23 @@ func within[T any](ctx context.Context, c *conn, name, doing string, f func(*lib
 	})
 }
 
+// refresh lets libvirt list a pool anew. It waits while a volume is being made in it:
+// libvirt lists none then.
+func refresh(ctx context.Context, p *libvirt.StoragePool) error {
+	for {
+		err := p.Refresh(0)
+		if err == nil || !strings.Contains(err.Error(), "has asynchronous jobs running") {
+			return err
+		}
+		if late := sleep(ctx, refreshEvery); late != nil {
+			return err
+		}
+	}
+}
+
+// refreshEvery is the pause between two attempts to list a pool.
+const refreshEvery = 50 * time.Millisecond
+
 func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -33,7 +52,7 @@ func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
 			return pool{}, err
 		}
 		if active { // what is free is as old as the last refresh
-			if err := p.Refresh(0); err != nil {
+			if err := refresh(ctx, p); err != nil {
 				return pool{}, err
 			}
 		}
@@ -106,7 +125,7 @@ func (c *conn) Volumes(ctx context.Context, poolName string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	return within(ctx, c, poolName, "list the volumes of pool "+poolName, func(p *libvirt.StoragePool) ([]string, error) {
-		if err := p.Refresh(0); err != nil {
+		if err := refresh(ctx, p); err != nil {
 			return nil, err
 		}
 		return p.ListStorageVolumes()
@@ -169,7 +188,7 @@ func (c *conn) Tail(ctx context.Context, poolName, name string, limit uint64) ([
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	return within(ctx, c, poolName, "read "+name, func(p *libvirt.StoragePool) ([]byte, error) {
-		if err := p.Refresh(0); err != nil {
+		if err := refresh(ctx, p); err != nil {
 			return nil, err
 		}
 		v, err := p.LookupStorageVolByName(name)

@@ -16,7 +16,7 @@ func volumeIn[T any](ctx context.Context, c *conn, poolName, name, doing string,
 	return within(ctx, c, poolName, doing+" "+name, func(p *libvirt.StoragePool) (T, error) {
 		v, err := p.LookupStorageVolByName(name)
 		if errors.Is(err, libvirt.ERR_NO_STORAGE_VOL) {
-			if err := p.Refresh(0); err != nil {
+			if err := refresh(ctx, p); err != nil {
 				var none T
 				return none, err
 			}
