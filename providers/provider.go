@@ -27,6 +27,9 @@ type Type struct {
 	// Check says what the type could never make of a want, beyond attributes that
 	// it does not support; unknown values pass. It connects to nothing. nil: all is well.
 	Check func(kind spec.Kind, want cty.Value) []spec.Flaw
+	// NameLimit is how many bytes the name of an object has at most, so that files can
+	// be named after it. 0: any number.
+	NameLimit int
 	// Resolve fills what a provider block left out with what holds on this
 	// machine for this user. It connects to nothing.
 	Resolve func(attrs cty.Value) cty.Value

@@ -24,6 +24,10 @@ import (
 // TypeName is the type of this provider's blocks.
 const TypeName = "libvirt"
 
+// nameLimit leaves room in the name of a file, which has 255 bytes at most, for what
+// the names of volumes have behind their object's.
+const nameLimit = 200
+
 // Host is what the provider takes from the process that it runs in.
 type Host struct {
 	UID    int
@@ -48,6 +52,8 @@ func Type(h Host) providers.Type {
 		Name:  TypeName,
 		Kinds: kinds,
 		Check: check,
+
+		NameLimit: nameLimit,
 		// The domains of a connection are the same ones whatever pool new files go to.
 		System: func(_ string, attrs cty.Value) cty.Value {
 			return cty.ObjectVal(map[string]cty.Value{"uri": attrs.GetAttr("uri")})

@@ -35,6 +35,8 @@ func Type(h Host) providers.Type {
 		Name:  TypeName,
 		Kinds: kinds,
 		Check: check,
+
+		NameLimit: nameLimit,
 		// A host is its folder: another fault is no other host.
 		System: func(name string, _ cty.Value) cty.Value {
 			return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(name)})

@@ -19,19 +19,20 @@ import (
 // memory is a host whose VMs are values. It outlives the commands of a test, as
 // a real host does; what goes wrong is declared.
 type memory struct {
-	mu       sync.Mutex
-	machines map[providers.ID]*machine
-	fail     map[string]*providers.Failure // "op address" -> how it fails
-	hold     map[string]chan struct{}      // "op address" -> the step ends when it is closed
-	entered  chan string                   // "op address", as each begins; nil: nobody listens
-	partial  string                        // why nothing can be listed; "": it can
-	facts    map[string]string
-	unknown  map[string]string // name -> why it cannot be read
-	port     int               // of SSH
-	acted    []string          // "op address", in order
-	consoles map[string]string // by object's name; of what is not here none is kept
-	mute     chan struct{}     // nothing is answered before it is closed; nil: at once
-	asked    func()            // is called before a console is read; nil: nobody wants to know
+	mu        sync.Mutex
+	machines  map[providers.ID]*machine
+	fail      map[string]*providers.Failure // "op address" -> how it fails
+	hold      map[string]chan struct{}      // "op address" -> the step ends when it is closed
+	entered   chan string                   // "op address", as each begins; nil: nobody listens
+	partial   string                        // why nothing can be listed; "": it can
+	facts     map[string]string
+	unknown   map[string]string // name -> why it cannot be read
+	port      int               // of SSH
+	acted     []string          // "op address", in order
+	consoles  map[string]string // by object's name; of what is not here none is kept
+	nameLimit int
+	mute      chan struct{} // nothing is answered before it is closed; nil: at once
+	asked     func()        // is called before a console is read; nil: nobody wants to know
 }
 
 type machine struct {
@@ -60,7 +61,7 @@ func (m *memory) types() map[string]providers.Type {
 		return providers.Verdict{Applies: providers.Live, Reason: "at the next start"}
 	}
 	return map[string]providers.Type{"libvirt": {
-		Name: "libvirt",
+		Name: "libvirt", NameLimit: m.nameLimit,
 		Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
 			"name": {}, "running": {Judge: live}, "cpus": {Judge: live}, "memory": {Judge: restart}, "accel": {Judge: live},
 			"boot": {}, "port_forward": {Judge: restart}, "ssh": {Judge: live},

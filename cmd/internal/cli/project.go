@@ -43,6 +43,9 @@ func (a *app) load() (*spec.Config, error) { return a.loadFrom(nil) }
 // loadFrom is load with a source in place of the files; nil: the files.
 func (a *app) loadFrom(source *spec.Source) (*spec.Config, error) {
 	config, diags := a.readSpec(source)
+	if !diags.HasErrors() {
+		diags = append(diags, a.longNames(config)...)
+	}
 	var sources map[string]*hcl.File
 	if config != nil {
 		sources = config.Files()

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -30,4 +31,15 @@ func TestUnreadableKernel(t *testing.T) {
 	}
 	h.run("apply", "--auto-approve").exits(3).warns("on main.vmctl.hcl line", "vmlinuz")
 	h.acted()
+}
+
+// A key that no file could be named after is a mistake at its block, and no failure
+// of a plan.
+func TestValidateDerivedNames(t *testing.T) {
+	key := strings.Repeat("ü", 40)
+	h := newHouse(t, withID+"vm \"web\" {\n  for_each = toset([\"a\", \""+key+"\"])\n  boot { kernel = \"vmlinuz\" }\n}\n")
+	h.run("validate").exits(0)
+	h.memory.nameLimit = 200
+	h.run("validate").exits(3).warns("Error: Name too long", "on main.vmctl.hcl line 6, in vm \"web\":", "that has 249 bytes, and provider libvirt has names of up to 200")
+	h.run("plan", "--json").exits(3).says(`"code": "invalid_spec"`, `"summary": "Name too long"`)
 }

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// longNames are mistakes of blocks whose objects would be named after an address
+// that is too long for that: no file could have such a name.
+func (a *app) longNames(c *spec.Config) hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	owner := providers.Project{Name: c.Settings.Project, ID: c.Settings.ID, Env: a.global.env}
+	for _, r := range c.Resources {
+		limit := a.typeOf(r.Provider.Type, r.Address.Kind).NameLimit
+		name := planner.ObjectName(owner, r.Address)
+		if limit == 0 || len(name) <= limit || text(r.Want, "name") != "" {
+			continue
+		}
+		diags = append(diags, &hcl.Diagnostic{
+			Severity: hcl.DiagError, Summary: "Name too long", Subject: &r.Range,
+			Detail: fmt.Sprintf("The object of `%s` would be called %q: that has %d bytes, and provider %s has names of up to %d. Use a shorter label or key, of letters and digits.",
+				r.Address, name, len(name), r.Provider.Type, limit),
+		})
+	}
+	return diags
+}
