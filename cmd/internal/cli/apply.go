@@ -24,7 +24,9 @@ func (a *app) applyCommand() *cobra.Command {
 			"question, and nothing else. What is different by then, in the world, the state or\n" +
 			"the files that it reads, makes it a stale plan (exit code 6). With --equivalent\n" +
 			"the files as they are now are planned and carried out without a question, if\n" +
-			"that takes the steps that FILE has.\n\n" +
+			"that takes the steps that FILE has, and comes to the same values.\n\n" +
+			"What lives inside a VM that this starts is read once that is ready; then it is\n" +
+			"planned, shown and asked about. --auto-approve covers both.\n\n" +
 			"With --json, each line is a document: the plan, every event, the summary.",
 		Args: between(0, 1, "at most the name of a plan file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,7 +38,7 @@ func (a *app) applyCommand() *cobra.Command {
 	}
 	r.plan.register(cmd.Flags())
 	r.apply.register(cmd.Flags())
-	cmd.Flags().StringVar(&r.equivalent, "equivalent", "", "plan anew, and go on without a question if the steps are those of the plan in `FILE`")
+	cmd.Flags().StringVar(&r.equivalent, "equivalent", "", "plan anew, and go on without a question if the steps, and what comes of them, are those of the plan in `FILE`")
 	return cmd
 }
 
