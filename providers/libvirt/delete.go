@@ -51,6 +51,11 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 			}
 		}
 	}
+	if j.seen == nil {
+		if keep, evidence, err = j.writtenRoots(ctx, pools); err != nil {
+			return providers.Result{}, err
+		}
+	}
 	removed, err := j.removeFiles(ctx, pools, keep...)
 	evidence = append(evidence, removed...)
 	if err = errors.Join(err, j.forgetKeys(j.Name)); err != nil {

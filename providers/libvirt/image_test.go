@@ -400,6 +400,13 @@ define: refused root_disk_left: define vm.ops: the root disk of an earlier one i
 `, l.apply(c))
 	wantText(t, "calls", "\n\n", l.calls())
 
+	gone := providers.Change{Address: c.Address, Kind: spec.VM, Action: providers.Forget, Name: c.Name, ID: c.ID}
+	wantText(t, "forgotten, with data", `
+delete: already_gone, gone
+  = its root disk stays, for 5242880 bytes were written to it; to delete it: virsh -c qemu:///session vol-delete --pool vmctl-lab-k7m2qd9x4r lab.ops.root.qcow2
+`, l.apply(gone))
+	wantText(t, "calls", "\n\n", l.calls())
+
 	l.PutVolume(poolName, libvirt.FakeVolume{Name: "lab.ops.root.qcow2", Format: "qcow2", Capacity: 64 << 20, Allocation: 200 << 10})
 	if got := l.apply(c); !strings.Contains(got, "define: done, off\n  = removed what an earlier one left: lab.ops.root.qcow2\n") {
 		t.Errorf("without data:\n%s", got)

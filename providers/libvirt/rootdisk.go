@@ -150,6 +150,25 @@ func (j *job) rootIsFree(ctx context.Context, poolName string) error {
 	}
 }
 
+// writtenRoots lists root disks of the name that somebody has written to, with the
+// words that they stay: the domain went by hand, and nobody asked for the end of
+// what is on them.
+func (j *job) writtenRoots(ctx context.Context, pools []string) (keep, evidence []string, err error) {
+	for _, poolName := range pools {
+		left, err := j.VolumeInfo(ctx, poolName, rootVolume(j.Name))
+		switch {
+		case errors.Is(err, errAbsent), err == nil && left.Allocation <= pristine:
+		case err != nil:
+			return nil, nil, fail(err, "look for the root disk of %s, which is gone", j.Address)
+		default:
+			keep = append(keep, left.Path)
+			evidence = append(evidence, fmt.Sprintf("its root disk stays, for %d bytes were written to it; to delete it: virsh -c %s vol-delete --pool %s %s",
+				left.Allocation, j.place.URI, poolName, left.Name))
+		}
+	}
+	return keep, evidence, nil
+}
+
 // removeRoot removes the domain's own disk, before the domain: as long as that is
 // there, the plan knows whose disk it was.
 func (j *job) removeRoot(ctx context.Context) error {

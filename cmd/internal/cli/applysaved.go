@@ -84,7 +84,7 @@ func (a *app) sameFolder(f planFile, path string) error {
 		return rejected("plan_of_another_folder", "apply: the plan in "+path+" is of project "+quoted(f.Project)+" ("+f.ID+
 			"), and "+a.specDir()+" has none of its files", "name the folder of its files with -C DIR")
 	}
-	config, _ := a.readSpec(nil)
+	config := a.readAnyway()
 	if now := config.Settings; now.ID != "" && now.ID != f.ID {
 		return otherProject(f, path, now)
 	}

@@ -156,7 +156,7 @@ func (a *app) providerNames(context.Context) []string {
 
 // offerVariables offers the variables of the files, for a value to be typed.
 func (a *app) offerVariables(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	config, _ := a.readSpec(nil) // a variable without a value is a mistake, and what --var is for
+	config := a.readAnyway() // a variable without a value is a mistake, and what --var is for
 	var names []string
 	for _, name := range config.Variables() {
 		names = append(names, name+"=")

@@ -58,6 +58,13 @@ func (a *app) loadFrom(source *spec.Source) (*spec.Config, error) {
 	return config, nil
 }
 
+// readAnyway reads as much of the spec as can be read, whatever is wrong with it.
+func (a *app) readAnyway() *spec.Config {
+	config, diags := a.readSpec(nil)
+	a.log().Debug("spec read as far as it goes", slog.String("dir", config.Dir), slog.Int("problems", len(diags)))
+	return config
+}
+
 // readSpec reads the spec and says nothing.
 func (a *app) readSpec(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
 	in := a.inputs(source)

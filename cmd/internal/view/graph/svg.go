@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"html"
 	"math"
 	"strings"
 
@@ -170,7 +171,5 @@ func pixels(n float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0")
 }
 
-var xmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;")
-
 // xmlText is text as XML has it. Spaces side by side stay.
-func xmlText(text string) string { return xmlEscapes.Replace(view.Text(text)) }
+func xmlText(text string) string { return html.EscapeString(view.Text(text)) }
