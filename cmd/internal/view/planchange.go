@@ -94,11 +94,12 @@ func (p *page) edits(c planner.Change) {
 // row is one attribute with its value, and a note about it.
 type row struct {
 	name, value, note string
-	width             int // of the longest name of the list
+	width             int  // of the longest name of the list
+	entire            bool // the value is never cut
 }
 
 func (p *page) row(r row) {
-	if p.brief > 0 {
+	if p.brief > 0 && !r.entire {
 		r.value = cut(Text(r.value), p.brief)
 	}
 	var spans []span
@@ -143,7 +144,7 @@ func (p *page) wanted(c planner.Change, o wantedOptions) {
 			byOrigin[d.Origin] = append(byOrigin[d.Origin], entry)
 		}
 	}
-	rows := []row{{name: "provider", value: c.Provider.String() + settings(c, o.providers)}}
+	rows := []row{{name: "provider", value: c.Provider.String() + settings(c, o.providers), entire: true}}
 	if c.Name != "" {
 		rows = append(rows, row{name: "name", value: c.Name})
 	}
