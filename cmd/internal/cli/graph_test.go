@@ -26,7 +26,7 @@ func TestGraphOfTheFiles(t *testing.T) {
 	h.run("graph").exits(0).says("digraph vmctl {", `label="3 resources"`, `"vm.web[\"a\"]" -> "vm.db"`+"\n",
 		`"vm.db" -> "provider.libvirt.default" [style=dashed`, `"vm.web[\"<b>\\\"&#\"]"`)
 	h.run("graph", "--format=mermaid").exits(0).says("flowchart LR\n", `n1["vm.web#91;#34;#60;b#62;#92;#34;#38;#35;#34;#93;"]`, "n1 --> n0\n", "n2 -.-> n3\n")
-	e := h.run("graph", "--format", "svg").exits(0).says("<svg xmlns=", ">vm.web[&quot;&lt;b&gt;\\&quot;&amp;#&quot;]</text>", "</svg>\n")
+	e := h.run("graph", "--format", "svg").exits(0).says("<svg xmlns=", ">vm.web[&#34;&lt;b&gt;\\&#34;&amp;#&#34;]</text>", "</svg>\n")
 	if e.stderr != "" {
 		t.Errorf("it says %q", e.stderr)
 	}
