@@ -70,7 +70,8 @@ func (a *app) edit(ctx context.Context, name string) (err error) {
 	for line := d.line; ; {
 		text, err := a.typedIn(ctx, editor, d, line)
 		if err != nil {
-			return err
+			kept = d.changed()
+			return d.keeping(err)
 		}
 		switch {
 		case len(bytes.TrimSpace(text)) == 0:
@@ -94,6 +95,26 @@ func (a *app) edit(ctx context.Context, name string) (err error) {
 		}
 		line = firstLine(diags, d.name, d.line)
 	}
+}
+
+// changed reports whether something was written into the draft.
+func (d draft) changed() bool {
+	now, err := os.ReadFile(d.copy)
+	return err == nil && !bytes.Equal(now, d.was)
+}
+
+// keeping says with an error where what was written is.
+func (d draft) keeping(err error) error {
+	if !d.changed() {
+		return err
+	}
+	e, ok := errors.AsType[*problem](err)
+	if !ok {
+		e = newProblem(classFailed, "editor_failed", err.Error())
+		e.err = err
+	}
+	e.Next = append(e.Next, "what you wrote is in "+d.copy)
+	return e
 }
 
 // draft copies the file of a VM's block.
