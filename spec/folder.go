@@ -18,6 +18,7 @@ import (
 // folder is the folder of the spec, from which files are read.
 type folder struct {
 	dir     string // absolute
+	ending  bool   // what is made of the files is not wanted: they may lack
 	mu      sync.Mutex
 	digests map[string]digested // by absolute path
 	read    map[string]string   // SHA-256 of what was read, by path; "": it did not exist
@@ -29,6 +30,11 @@ type digested struct {
 }
 
 var errNoFile = errors.New("there is no such file in the folder of the spec")
+
+// lacks reports whether an error says that a file is not there, and need not be.
+func (f *folder) lacks(err error) bool {
+	return f.ending && (errors.Is(err, errNoFile) || errors.Is(err, fs.ErrNotExist))
+}
 
 func newFolder(dir string) *folder {
 	return &folder{dir: dir, digests: map[string]digested{}, read: map[string]string{}}

@@ -19,8 +19,8 @@ func functions(f *folder) map[string]function.Function {
 	for name, f := range pureFunctions {
 		all[name] = guarded(f)
 	}
-	all["file"] = guarded(fileFunc("the content of the file", f.text))
-	all["filesha256"] = guarded(fileFunc("the digest of the file", f.sum))
+	all["file"] = guarded(fileFunc("the content of the file", f, f.text))
+	all["filesha256"] = guarded(fileFunc("the digest of the file", f, f.sum))
 	// A template must not use templates: it could go round in circles.
 	all["templatefile"] = guarded(templateFunc(f, maps.Clone(all)))
 	all["fileexists"] = guarded(existsFunc(f))
@@ -28,13 +28,16 @@ func functions(f *folder) map[string]function.Function {
 }
 
 // fileFunc is a function of one path.
-func fileFunc(description string, read func(path string) (string, error)) function.Function {
+func fileFunc(description string, f *folder, read func(path string) (string, error)) function.Function {
 	return function.New(&function.Spec{
 		Description: description,
 		Params:      []function.Parameter{{Name: "path", Type: cty.String}},
 		Type:        function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			content, err := read(args[0].AsString())
+			if f.lacks(err) {
+				return cty.UnknownVal(cty.String), nil
+			}
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)
 			}
@@ -70,10 +73,13 @@ func templateFunc(f *folder, within map[string]function.Function) function.Funct
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			path := args[0].AsString()
 			content, err := f.text(path)
+			vars, marks := args[1].Unmark()
+			if f.lacks(err) {
+				return cty.UnknownVal(cty.String).WithMarks(marks), nil
+			}
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)
 			}
-			vars, marks := args[1].Unmark()
 			if !vars.IsKnown() {
 				return cty.UnknownVal(cty.String).WithMarks(marks), nil
 			}

@@ -29,6 +29,9 @@ type Inputs struct {
 	System        func(ref ProviderRef, attrs cty.Value) string
 	ProviderTypes []string // that this build has; nil: all that have a shape
 	Version       string   // of vmctl, for required_version; no version: any will do
+	// Ending reads for who only ends what exists: a file that is not there is no
+	// mistake, and what would be read in it is unknown.
+	Ending bool
 	// Source stands in for the spec files and for all variables that are not
 	// sensitive. nil: they are read.
 	Source *Source
@@ -72,6 +75,7 @@ func (l *loader) load() *Config {
 	}
 	e := c.evaluator
 	e.declared, e.files = declared, newFolder(abs)
+	e.files.ending = l.in.Ending
 	e.functions = functions(e.files)
 	declared.functions = e.functions
 	c.Settings = l.settings(declared)

@@ -51,3 +51,41 @@ func TestImageThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// Who only ends what exists needs none of the files that it was made of. Whatever
+// else is wrong is wrong for them, too.
+//
+// row L51
+func TestFilesThatAreGone(t *testing.T) {
+	dir := t.TempDir()
+	const block = "vm \"a\" {\n  boot {\n    kernel = \"vmlinuz\"\n  }\n  cloud_init {\n    user_data = %s\n  }\n}\n"
+	for text, want := range map[string]string{
+		`templatefile("gone", {})`: "",
+		`file("gone")`:             "",
+		`filesha256("gone")`:       "",
+		`file("../gone")`:          "is outside of the folder of the spec",
+	} {
+		write(t, filepath.Join(dir, "main.vmctl.hcl"), fmt.Appendf(nil, block, text))
+		if _, diags := spec.Load(dir, spec.Inputs{}); !diags.HasErrors() {
+			t.Errorf("%s: nothing is wrong for who makes it", text)
+		}
+		c, diags := spec.Load(dir, spec.Inputs{Ending: true})
+		if want != "" {
+			if !strings.Contains(diags.Error(), want) {
+				t.Errorf("%s: %v, want %q", text, diags, want)
+			}
+			continue
+		}
+		if diags.HasErrors() {
+			t.Errorf("%s: %v", text, diags)
+			continue
+		}
+		r, _ := c.Resource(spec.Address{Kind: spec.VM, Name: "a"})
+		if v := r.Want.GetAttr("cloud_init").GetAttr("user_data"); v.IsKnown() {
+			t.Errorf("%s is %#v, and nobody can know", text, v)
+		}
+		if v := r.Want.GetAttr("boot").GetAttr("kernel_sha256"); v.IsKnown() {
+			t.Errorf("the kernel's digest is %#v, and nobody can know", v)
+		}
+	}
+}

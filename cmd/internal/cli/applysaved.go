@@ -22,7 +22,7 @@ func (a *app) applySaved(ctx context.Context, r applyRequest) error {
 	if err := a.sameFolder(f, r.file); err != nil {
 		return err
 	}
-	p, err := a.openFrom(&f.Source)
+	p, err := a.openPlanned(f, &f.Source)
 	if err != nil {
 		return err
 	}
@@ -44,6 +44,15 @@ func (a *app) applySaved(ctx context.Context, r applyRequest) error {
 	return a.carryOut(ctx, p, m)
 }
 
+// openPlanned is open for what a plan file says; source stands in for the files, nil:
+// it does not.
+func (a *app) openPlanned(f planFile, source *spec.Source) (*project, error) {
+	if f.Destroy {
+		return a.opened(a.readToEnd(source))
+	}
+	return a.opened(a.readSpec(source))
+}
+
 // applyEquivalent plans the files as they are now, with the scope of a plan file,
 // and carries that out if it takes the same steps and comes to the same.
 func (a *app) applyEquivalent(ctx context.Context, r applyRequest) error {
@@ -54,7 +63,7 @@ func (a *app) applyEquivalent(ctx context.Context, r applyRequest) error {
 	if err := a.sameInstance(f, r.equivalent); err != nil {
 		return err
 	}
-	p, err := a.open()
+	p, err := a.openPlanned(f, nil)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (a *app) destroy(ctx context.Context, plan planFlags, apply applyFlags) err
 	if err := apply.check(); err != nil {
 		return err
 	}
-	p, err := a.open()
+	p, err := a.openToEnd()
 	if err != nil {
 		return err
 	}

@@ -123,11 +123,12 @@ func resourceGraph(c *spec.Config) graph.Graph {
 
 // planGraph is the steps that apply, or destroy, would carry out now.
 func (a *app) planGraph(ctx context.Context, r graphRequest) (g graph.Graph, err error) {
-	p, err := a.open()
+	wanted := planRequest{destroy: r.destroy}
+	p, err := wanted.open(a)
 	if err != nil {
 		return g, err
 	}
-	made, err := a.makePlan(ctx, p, planRequest{destroy: r.destroy})
+	made, err := a.makePlan(ctx, p, wanted)
 	if err != nil {
 		return g, err
 	}

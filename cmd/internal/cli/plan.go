@@ -59,6 +59,13 @@ func (r planRequest) mission(p *project) mission {
 	return mission{command: "apply", plan: r.flags, title: "Plan for " + p.owner.Name}
 }
 
+func (r planRequest) open(a *app) (*project, error) {
+	if r.destroy {
+		return a.openToEnd()
+	}
+	return a.open()
+}
+
 // madePlan is a plan that changes nothing, with what it rests on.
 type madePlan struct {
 	mission  mission
@@ -93,7 +100,7 @@ func (a *app) makePlan(ctx context.Context, p *project, r planRequest) (made mad
 }
 
 func (a *app) plan(ctx context.Context, r planRequest) (err error) {
-	p, err := a.open()
+	p, err := r.open(a)
 	if err != nil {
 		return err
 	}

@@ -38,11 +38,11 @@ func (a *app) absolute(path string) string {
 }
 
 // load reads the spec. Its warnings are shown, its mistakes are the error.
-func (a *app) load() (*spec.Config, error) { return a.loadFrom(nil) }
+func (a *app) load() (*spec.Config, error) { return a.sound(a.readSpec(nil)) }
 
-// loadFrom is load with a source in place of the files; nil: the files.
-func (a *app) loadFrom(source *spec.Source) (*spec.Config, error) {
-	config, diags := a.readSpec(source)
+// sound is a spec without mistakes. Its warnings are shown, its mistakes are the
+// error.
+func (a *app) sound(config *spec.Config, diags hcl.Diagnostics) (*spec.Config, error) {
 	if !diags.HasErrors() {
 		diags = append(diags, a.longNames(config)...)
 	}
@@ -77,6 +77,21 @@ func (a *app) readUnchecked(source *spec.Source) (*spec.Config, hcl.Diagnostics)
 	return spec.Load(a.specDir(), a.inputs(source))
 }
 
+// readToEnd is readSpec for who only ends what exists: files that are gone are not
+// missed.
+func (a *app) readToEnd(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
+	config, diags := a.readSpec(source)
+	if !diags.HasErrors() {
+		return config, diags
+	}
+	in := a.inputs(source)
+	in.Ending = true
+	if without, other := spec.Load(a.specDir(), in); !other.HasErrors() {
+		return without, other
+	}
+	return config, diags
+}
+
 func (a *app) inputs(source *spec.Source) spec.Inputs {
 	files := make([]string, len(a.global.varFiles))
 	for i, f := range a.global.varFiles {
@@ -90,11 +105,13 @@ func (a *app) inputs(source *spec.Source) spec.Inputs {
 
 // open reads the spec and finds its data directory. A spec without an id is
 // refused: nothing could say whose the objects are.
-func (a *app) open() (*project, error) { return a.openFrom(nil) }
+func (a *app) open() (*project, error) { return a.opened(a.readSpec(nil)) }
 
-// openFrom is open with a source in place of the files; nil: the files.
-func (a *app) openFrom(source *spec.Source) (*project, error) {
-	config, err := a.loadFrom(source)
+// openToEnd is open for who only ends what exists.
+func (a *app) openToEnd() (*project, error) { return a.opened(a.readToEnd(nil)) }
+
+func (a *app) opened(config *spec.Config, diags hcl.Diagnostics) (*project, error) {
+	config, err := a.sound(config, diags)
 	if err != nil {
 		return nil, err
 	}
