@@ -3,6 +3,7 @@ package libvirt_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -235,6 +236,49 @@ func TestDiskThatAStrangerRunsWith(t *testing.T) {
 }
 
 // A disk that only its running version has, attached without vmctl, is in use.
+// A disk that an overlay begins from is not deleted: who made it would lose what is
+// in it.
+func TestDiskThatAnOverlayBeginsFrom(t *testing.T) {
+	l := withDisk(t)
+	at := l.diskIn(l.see()).Attrs.GetAttr("path").AsString()
+	l.PutVolume(poolName, libvirt.FakeVolume{Name: "theirs.qcow2", Format: "qcow2", Capacity: 16 * mib, Backing: at})
+	wantText(t, "what was done", `
+delete: refused disk_in_use: delete disk.cache: volume DIR/data/libvirt/pool/lab.cache.qcow2 is what DIR/data/libvirt/pool/theirs.qcow2 begins from, and would be lost with it
+  seen: DIR/data/libvirt/pool/theirs.qcow2 begins from it
+  next: look at it: virsh -c qemu:///session vol-dumpxml DIR/data/libvirt/pool/theirs.qcow2
+  next: or leave the volume be: removed { from = disk.cache, destroy = false }
+`, l.plain(l.apply(l.changeOfDisk(providers.Destroy, disk(8*mib, "qcow2")))))
+	if got := l.Contents(); !strings.Contains(got, cacheVol+"\n") {
+		t.Errorf("there is\n%s", got)
+	}
+
+	l.DropVolume(poolName, "theirs.qcow2")
+	if got := l.apply(l.changeOfDisk(providers.Destroy, disk(8*mib, "qcow2"))); !strings.Contains(got, "delete: done") {
+		t.Errorf("without it:\n%s", got)
+	}
+}
+
+// A domain that runs from a snapshot has what is under it, wherever the overlay is.
+func TestDiskUnderASnapshotIsInUse(t *testing.T) {
+	l := withDisk(t)
+	at := l.diskIn(l.see()).Attrs.GetAttr("path").AsString()
+	l.theirs(func(d *libvirt.FakeDomain, xml string) {
+		over := `<source file='/elsewhere/snap.qcow2'/><backingStore type='file'><source file='/elsewhere/middle.qcow2'/>` +
+			`<backingStore type='file'><source file='` + at + `'/><backingStore/></backingStore></backingStore>`
+		d.Running, d.Power = strings.Replace(xml, `<source file="`+at+`"/>`, over, 1), libvirt.FakeRunning
+		d.Configured = strings.Replace(xml, at, "/elsewhere/snap.qcow2", 1)
+	})
+	held := slices.ContainsFunc(l.see().Objects, func(o providers.Object) bool {
+		return o.Owner == nil && slices.Contains(o.Holds, providers.Claim{Kind: providers.ClaimDisk, Key: cacheID})
+	})
+	if !held {
+		t.Error("the plan does not know who has it")
+	}
+	if got := l.apply(l.changeOfDisk(providers.Destroy, disk(8*mib, "qcow2"))); !strings.Contains(got, "delete: refused disk_in_use") {
+		t.Errorf("delete:\n%s", got)
+	}
+}
+
 func TestDiskThatIsAttachedToWhatRunsAlone(t *testing.T) {
 	l := withDisk(t)
 	l.theirs(func(d *libvirt.FakeDomain, xml string) {

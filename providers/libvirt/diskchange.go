@@ -124,6 +124,9 @@ func (d *diskJob) delete(ctx context.Context) (providers.Result, error) {
 		if len(users) > 0 {
 			return providers.Result{}, d.inUse("delete", users)
 		}
+		if err := d.nothingOver(ctx); err != nil {
+			return providers.Result{}, err
+		}
 		if err := d.DeleteVolume(ctx, d.at.shelf.Name, d.disk.Name); err != nil && !errors.Is(err, errAbsent) {
 			return providers.Result{}, d.locked(fail(err, "delete %s", d.Name), d.disk.Path)
 		}
@@ -148,6 +151,26 @@ func (d *diskJob) delete(ctx context.Context) (providers.Result, error) {
 		}
 	}
 	return providers.Result{ID: d.Object, Gone: true, How: how, Evidence: evidence}, nil
+}
+
+// nothingOver fails if a volume is an overlay of the disk: it would lose what it
+// begins from. What cannot be read may be one.
+func (d *diskJob) nothingOver(ctx context.Context) error {
+	over, err := overlaysOf(ctx, d.connection, d.racked, d.disk.Path)
+	if err != nil {
+		return fail(err, "delete %s: see what begins from it", d.Address)
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "disk_in_use", Seen: []string{strings.Join(over, " and ") + " begins from it"},
+		Next: []string{
+			fmt.Sprintf("look at it: virsh -c %s vol-dumpxml %s", d.place.URI, over[0]),
+			fmt.Sprintf("or leave the volume be: removed { from = %s, destroy = false }", d.Address),
+		},
+		Err: fmt.Errorf("delete %s: volume %s is what %s begins from, and would be lost with it", d.Address, d.disk.Path, strings.Join(over, " and ")),
+	}
 }
 
 // users are the domains that have the disk, or an overlay over it.

@@ -23,7 +23,8 @@ type drive struct {
 	Device       string // disk, cdrom, floppy, lun
 	Target       string // vda
 	Serial       string
-	Snapshot     bool // what is written lands in a layer over the file
+	Under        []string // the files that its own is an overlay of, as far as libvirt says
+	Snapshot     bool     // what is written lands in a layer over the file
 }
 
 type driveXML struct {
@@ -37,13 +38,24 @@ type driveXML struct {
 	Target struct {
 		Dev string `xml:"dev,attr"`
 	} `xml:"target"`
-	Serial string `xml:"serial"`
+	Serial string     `xml:"serial"`
+	Under  backingXML `xml:"backingStore"`
+}
+
+type backingXML struct {
+	Source struct {
+		File string `xml:"file,attr"`
+	} `xml:"source"`
+	Under *backingXML `xml:"backingStore"`
 }
 
 func (x driveXML) drive() drive {
 	d := drive{
 		Path: x.Source.File, Pool: x.Source.Pool, Volume: x.Source.Volume,
 		Device: x.Device, Target: x.Target.Dev, Serial: x.Serial,
+	}
+	for b := &x.Under; b != nil && b.Source.File != ""; b = b.Under {
+		d.Under = append(d.Under, b.Source.File)
 	}
 	if d.Path == "" {
 		d.Path = x.Source.Dev

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -390,7 +391,7 @@ func TestRootDiskThatIsInTheWay(t *testing.T) {
 	c := create(fromImage(64, nil))
 	c.Address, c.Name, c.ID = spec.Address{Kind: spec.VM, Name: "ops"}, "lab.ops", otherID
 
-	l.PutVolume(poolName, libvirt.FakeVolume{Name: "lab.ops.root.qcow2", Format: "qcow2", Capacity: 64 << 20, Allocation: 5 << 20})
+	l.PutVolume(poolName, libvirt.FakeVolume{Name: "lab.ops.root.qcow2", Format: "qcow2", Capacity: 64 << 20, Allocation: 5 << 20, Backing: ownImage})
 	l.Calls = nil
 	wantText(t, "with data", `
 define: refused root_disk_left: define vm.ops: the root disk of an earlier one is still there, and its domain is not
@@ -407,9 +408,86 @@ delete: already_gone, gone
 `, l.apply(gone))
 	wantText(t, "calls", "\n\n", l.calls())
 
-	l.PutVolume(poolName, libvirt.FakeVolume{Name: "lab.ops.root.qcow2", Format: "qcow2", Capacity: 64 << 20, Allocation: 200 << 10})
+	l.PutVolume(poolName, libvirt.FakeVolume{Name: "lab.ops.root.qcow2", Format: "qcow2", Capacity: 64 << 20, Allocation: 200 << 10, Backing: ownImage})
 	if got := l.apply(c); !strings.Contains(got, "define: done, off\n  = removed what an earlier one left: lab.ops.root.qcow2\n") {
 		t.Errorf("without data:\n%s", got)
+	}
+}
+
+// ownImage is the path of an image that this project uploaded.
+const ownImage = "/pool/vmctl-k7m2qd9x4r-image-0123456789abcdef.qcow2"
+
+// disk.dev["root"] has the name of what vm.dev would have for its own disk, and a
+// volume of somebody else's may have it too.
+func TestDiskOfTheNameOfARootDisk(t *testing.T) {
+	const volume = "lab.dev.root.qcow2"
+	tests := map[string]struct {
+		disk func(l *lab)
+		want string
+	}{
+		"of a resource": {func(l *lab) {
+			c := l.changeOfDisk(providers.Create, disk(8*mib, "qcow2"))
+			c.Address, c.Name, c.ID = spec.Address{Kind: spec.Disk, Name: "dev", Key: "root"}, "lab.dev.root", otherID
+			l.apply(c)
+		}, volume + "\n  " + volume + ".vmctl\n"},
+		"of somebody": {func(l *lab) {
+			l.PutVolume(poolName, libvirt.FakeVolume{Name: volume, Format: "qcow2", Capacity: 8 * mib, Allocation: 200 << 10})
+		}, volume + "\n"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := imageLab(t)
+			first := create(vm(off)) // makes the pool
+			first.Address, first.Name, first.ID = spec.Address{Kind: spec.VM, Name: "first"}, "lab.first", "99999999-2222-8333-8444-555555555555"
+			l.apply(first)
+			tt.disk(l)
+			stays := func(when string) {
+				t.Helper()
+				if got := l.Contents(); !strings.Contains(got, tt.want) {
+					t.Errorf("%s, there is\n%s", when, got)
+				}
+			}
+			if got := l.apply(create(vm(off))); !strings.HasSuffix(got, "define: done, off\n") {
+				t.Errorf("a vm without an own disk:\n%s", got)
+			}
+			stays("when vm.dev is made")
+			if got := l.apply(l.change(providers.Update, vm(map[string]cty.Value{"running": cty.False, "cpus": cty.NumberIntVal(3)}), "cpus")); !strings.Contains(got, "redefine: done") {
+				t.Errorf("a change:\n%s", got)
+			}
+			stays("when vm.dev is changed")
+			if got := l.apply(l.change(providers.Destroy, vm(off))); !strings.Contains(got, "delete: done") {
+				t.Errorf("its end:\n%s", got)
+			}
+			stays("when vm.dev is deleted")
+			l.PutVolume(poolName, libvirt.FakeVolume{Name: volume, Format: "qcow2", Capacity: 8 * mib, Allocation: 5 * mib})
+			gone := providers.Change{Address: dev, Kind: spec.VM, Action: providers.Forget, Name: "lab.dev", ID: devID}
+			wantText(t, "a vm that went by hand is forgotten", "delete: already_gone, gone\n", l.apply(gone))
+			stays("when vm.dev is forgotten")
+			wantText(t, "a vm of an image", `
+define: refused name_taken: define vm.dev: its root disk would be the volume lab.dev.root.qcow2, and pool vmctl-lab-k7m2qd9x4r has one, which is not its own
+  next: look at it: virsh -c qemu:///session vol-dumpxml --pool vmctl-lab-k7m2qd9x4r lab.dev.root.qcow2
+  next: set another name in the block of vm.dev
+`, l.apply(create(fromImage(64, nil))))
+			stays("when vm.dev could not be made")
+		})
+	}
+}
+
+// The plan knows that only one can have the name.
+func TestRootDiskHasItsName(t *testing.T) {
+	l := imageLab(t)
+	c := create(fromImage(64, nil))
+	steps, err := l.provider.Steps(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := providers.Claim{Kind: "name", Key: "qemu:///session volume lab.dev.root"}
+	if !slices.Contains(steps[0].Takes, taken) {
+		t.Errorf("%s takes %v, without %v", steps[0].Op, steps[0].Takes, taken)
+	}
+	l.apply(c)
+	if o := l.object(fromImage(64, nil)); !slices.Contains(o.Holds, taken) {
+		t.Errorf("it holds %v, without %v", o.Holds, taken)
 	}
 }
 

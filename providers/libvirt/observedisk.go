@@ -168,18 +168,20 @@ func (r rack) address(path string) (spec.Address, bool) {
 func (r rack) claims(s sight) []providers.Claim {
 	var all []providers.Claim
 	for _, d := range s.drives() {
-		if id, ok := r.ids[r.pathOf(d)]; ok && !slices.Contains(all, diskClaim(id)) {
-			all = append(all, diskClaim(id))
+		for _, file := range append([]string{r.pathOf(d)}, d.Under...) {
+			if id, ok := r.ids[file]; ok && !slices.Contains(all, diskClaim(id)) {
+				all = append(all, diskClaim(id))
+			}
 		}
 	}
 	return all
 }
 
-// users are the domains that have a disk.
+// users are the domains that have a disk, or what libvirt knows for an overlay of it.
 func (r rack) users(p *Provider, path string, all []sight) []user {
 	var found []user
 	for _, s := range all {
-		if slices.ContainsFunc(s.drives(), func(d drive) bool { return r.pathOf(d) == path }) {
+		if slices.ContainsFunc(s.drives(), func(d drive) bool { return r.pathOf(d) == path || slices.Contains(d.Under, path) }) {
 			found = append(found, s.user(p.settings.Project))
 		}
 	}

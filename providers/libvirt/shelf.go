@@ -144,6 +144,25 @@ func (p *Provider) shelf(ctx context.Context, c connection, found pool) (shelf, 
 	return s, nil
 }
 
+// overlaysOf are the paths of the volumes that begin from a file. A volume that
+// cannot be read may be one: that is an error.
+func overlaysOf(ctx context.Context, c connection, all []shelf, file string) ([]string, error) {
+	var over []string
+	for _, s := range all {
+		for _, name := range s.names {
+			v, err := c.VolumeInfo(ctx, s.Name, name)
+			switch {
+			case errors.Is(err, errAbsent):
+			case err != nil:
+				return nil, fmt.Errorf("read volume %s of pool %s: %w", name, s.Name, err)
+			case v.Backing != "" && path.Clean(v.Backing) == file:
+				over = append(over, v.Path)
+			}
+		}
+	}
+	return over, nil
+}
+
 // ofFiles reports whether the volumes of a pool are files.
 func ofFiles(p pool) bool { return slices.Contains([]string{"dir", "fs", "netfs"}, p.Type) }
 

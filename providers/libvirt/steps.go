@@ -331,6 +331,9 @@ func (s *sequence) heldClaims() []providers.Claim {
 
 func (s *sequence) wantedClaims() []providers.Claim {
 	all := []providers.Claim{nameClaim(s.p.place.URI, s.name())}
+	if s.want.Image != nil {
+		all = append(all, rootClaim(s.p.place.URI, s.name()))
+	}
 	for _, f := range s.want.Forwards {
 		if f.fixed() {
 			all = append(all, f.claim())

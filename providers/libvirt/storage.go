@@ -203,6 +203,15 @@ func (j *job) removeVolumes(ctx context.Context, poolName string, keep []string)
 		if !isVolumeOf(v, j.Name) || slices.Contains(keep, pathIn(found, v)) {
 			continue
 		}
+		if v == rootVolume(j.Name) {
+			own, err := j.isOwnRoot(ctx, poolName, all)
+			if err != nil {
+				return removed, err
+			}
+			if !own {
+				continue
+			}
+		}
 		if err := j.DeleteVolume(ctx, poolName, v); err != nil && !errors.Is(err, errAbsent) {
 			return removed, fmt.Errorf("delete volume %s of pool %s: %w", v, poolName, err)
 		}
