@@ -42,11 +42,18 @@ func TestEachRoundIsAskedAbout(t *testing.T) {
 	u.leaves(0)
 	s.exits(0, "plan", "--detailed-exitcode")
 
-	// A saved plan may ask here.
+	// What a saved plan says was read; what it defers is asked about.
 	s.exits(0, "vm", "stop", "dev")
+	changed := strings.Replace(layered, `path = "/etc/motd"`, `path = "/etc/issue"`, 1)
+	if err := os.WriteFile(filepath.Join(s.dir, "main.vmctl.hcl"), []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s.exits(0, "plan", "--out=p.vmplan")
 	u = sit(t, s.vmctl("apply", "p.vmplan"), 100, 60)
+	u.sees("1 to replace", "Carry out 2 steps")
+	u.types("yes\n")
 	u.leaves(0)
+	s.exits(0, "plan", "--detailed-exitcode")
 }
 
 // editor is a program that a person uses: it waits for a line, and says when an

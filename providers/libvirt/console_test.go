@@ -12,6 +12,14 @@ func TestConsole(t *testing.T) {
 	l.BootLog = "Linux version 6.1\r\nlogin: "
 	l.apply(l.change(providers.Start, vm(nil)))
 	o := *l.object(vm(nil))
+	// A namesake elsewhere is another VM's.
+	if err := errors.Join(
+		l.DefinePool(t.Context(), `<pool type="dir"><name>another</name><target><path>/elsewhere</path></target></pool>`),
+		l.StartPool(t.Context(), "another"),
+	); err != nil {
+		t.Fatal(err)
+	}
+	l.PutFile("another", "lab.dev.console.log", []byte("another"))
 	read := func(from int64, most int) string {
 		t.Helper()
 		c, err := l.provider.Console(t.Context(), o, from, most)

@@ -31,3 +31,16 @@ func TestMovesStayInScope(t *testing.T) {
 	h.run("apply", "--auto-approve").exits(0)
 	h.run("state", "list").exits(0).says("vm.first", "vm.second").silent("vm.b")
 }
+
+// Where nobody was asked, since there is nothing to do, nothing is written.
+func TestMovesNeedAStep(t *testing.T) {
+	h := newHouse(t, withID+twoVMs)
+	h.run("apply", "--auto-approve").exits(0)
+	clear(h.memory.machines)
+	h.replace(`vm "a"`, `vm "first"`)
+	h.write("moved.vmctl.hcl", "moved {\n  from = vm.a\n  to   = vm.first\n}\n")
+	h.run("vm", "restart", "first").exits(0).says("vm.first: it does not exist: there is nothing to restart.")
+	h.run("state", "list").exits(0).says("vm.a", "vm.b").silent("first")
+	h.run("apply", "--auto-approve").exits(0)
+	h.run("state", "list").exits(0).says("vm.first", "vm.b").silent("vm.a ")
+}
