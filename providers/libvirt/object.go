@@ -22,6 +22,8 @@ func (p *Provider) object(s sight, k providers.Known, held []forward, r rack) pr
 	}
 	if m := s.owner(); m != nil {
 		o.Owner = &m.Mark
+	} else if k.Import != "" {
+		o.Holds = append(o.Holds, r.loose(s)...)
 	}
 	if s.power.Reason == inTransition {
 		o.Unreadable["running"] = "libvirt is busy with it: " + s.power.Words

@@ -177,6 +177,25 @@ func (r rack) claims(s sight) []providers.Claim {
 	return all
 }
 
+// loose are the disks of a domain that nobody marked or asked for, by their paths, as
+// an import names them.
+func (r rack) loose(s sight) []providers.Claim {
+	volumes := map[string]bool{}
+	for _, path := range r.paths {
+		volumes[path] = true
+	}
+	var all []providers.Claim
+	for _, d := range s.drives() {
+		path := r.pathOf(d)
+		claim := diskClaim(providers.ID(path))
+		if _, known := r.ids[path]; known || !volumes[path] || d.Device != deviceDisk || slices.Contains(all, claim) {
+			continue
+		}
+		all = append(all, claim)
+	}
+	return all
+}
+
 // users are the domains that have a disk, or what libvirt knows for an overlay of it.
 func (r rack) users(p *Provider, path string, all []sight) []user {
 	var found []user
