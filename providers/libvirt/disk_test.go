@@ -325,6 +325,19 @@ func TestWhatCannotBeListedIsNotGone(t *testing.T) {
 	}
 }
 
+// A pool of somebody else's that goes while it is listed concerns nobody.
+func TestPoolThatLeaves(t *testing.T) {
+	l := withDisk(t)
+	l.PutPool("theirs", libvirt.FakePool{Type: "dir", Path: "/theirs"})
+	l.Leaving = "theirs"
+	if inv := l.see(); len(inv.Partial) > 0 || l.diskIn(inv) == nil {
+		t.Errorf("partial %v, objects %+v", inv.Partial, inv.Objects)
+	}
+	if got := l.apply(l.changeOfDisk(providers.Destroy, cty.NilVal)); !strings.Contains(got, "delete: done") {
+		t.Error(got)
+	}
+}
+
 func TestMarkThatCannotBeRead(t *testing.T) {
 	l := withDisk(t)
 	c := l.changeOfDisk(providers.Destroy, cty.NilVal)

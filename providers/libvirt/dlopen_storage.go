@@ -26,22 +26,32 @@ func within[T any](ctx context.Context, c *conn, name, doing string, f func(*lib
 	})
 }
 
-// refresh lets libvirt list a pool anew. It waits while a volume is being made in it:
-// libvirt lists none then.
+// refresh lets libvirt list a pool anew.
 func refresh(ctx context.Context, p *libvirt.StoragePool) error {
+	return settled(ctx, func() error { return p.Refresh(0) })
+}
+
+// settled does what libvirt refuses while it works on a pool or a volume itself. It
+// does so for a moment after an upload, too.
+func settled(ctx context.Context, do func() error) error {
 	for {
-		err := p.Refresh(0)
-		if err == nil || !strings.Contains(err.Error(), "has asynchronous jobs running") {
+		err := do()
+		if err == nil || !isBusy(err.Error()) {
 			return err
 		}
-		if late := sleep(ctx, refreshEvery); late != nil {
+		if late := sleep(ctx, settleEvery); late != nil {
 			return err
 		}
 	}
 }
 
-// refreshEvery is the pause between two attempts to list a pool.
-const refreshEvery = 50 * time.Millisecond
+func isBusy(message string) bool {
+	return strings.Contains(message, "has asynchronous jobs running") || strings.Contains(message, "is still in use") ||
+		strings.Contains(message, "is still being allocated")
+}
+
+// settleEvery is the pause between two attempts.
+const settleEvery = 50 * time.Millisecond
 
 func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
@@ -109,7 +119,7 @@ func (c *conn) StartPool(ctx context.Context, name string) error {
 func (c *conn) RemovePool(ctx context.Context, name string) error {
 	_, err := within(ctx, c, name, "remove pool "+name, func(p *libvirt.StoragePool) (struct{}, error) {
 		if active, err := p.IsActive(); err != nil || active {
-			if err = errors.Join(err, p.Destroy()); err != nil {
+			if err = errors.Join(err, settled(ctx, p.Destroy)); err != nil {
 				return struct{}{}, err
 			}
 		}
@@ -140,7 +150,9 @@ func (c *conn) Upload(ctx context.Context, poolName string, u upload) (string, e
 		}
 		defer free(v)
 		if err := c.fill(v, u); err != nil {
-			if left := v.Delete(libvirt.STORAGE_VOL_DELETE_NORMAL); left != nil {
+			own, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
+			defer cancel()
+			if left := settled(own, func() error { return v.Delete(libvirt.STORAGE_VOL_DELETE_NORMAL) }); left != nil {
 				return "", fmt.Errorf("%w (and half of it stays behind: %w)", plain(err), plain(left))
 			}
 			return "", plain(err)
@@ -206,13 +218,15 @@ func (c *conn) Tail(ctx context.Context, poolName, name string, limit uint64) ([
 }
 
 func (c *conn) DeleteVolume(ctx context.Context, poolName, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
 	_, err := within(ctx, c, poolName, "delete "+name, func(p *libvirt.StoragePool) (struct{}, error) {
 		v, err := p.LookupStorageVolByName(name)
 		if err != nil {
 			return struct{}{}, err
 		}
 		defer free(v)
-		return struct{}{}, v.Delete(libvirt.STORAGE_VOL_DELETE_NORMAL)
+		return struct{}{}, settled(ctx, func() error { return v.Delete(libvirt.STORAGE_VOL_DELETE_NORMAL) })
 	})
 	return err
 }

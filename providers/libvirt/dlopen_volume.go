@@ -65,7 +65,7 @@ func (c *conn) MakeVolume(ctx context.Context, poolName string, v volume) (strin
 
 func (c *conn) ResizeVolume(ctx context.Context, poolName, name string, size uint64) error {
 	_, err := volumeIn(ctx, c, poolName, name, "resize", func(v *libvirt.StorageVol) (struct{}, error) {
-		return struct{}{}, v.Resize(size, 0)
+		return struct{}{}, settled(ctx, func() error { return v.Resize(size, 0) })
 	})
 	return err
 }

@@ -43,6 +43,7 @@ type Fake struct {
 	Booting func(name string) uint16
 	Ended   func(name string)
 	Free    uint64 // bytes in every pool
+	Leaving string // the pool that is listed as active, and is not any more
 	// FreeAfterUpload is what is left once an upload was refused; 0: as before.
 	FreeAfterUpload uint64
 }
@@ -587,6 +588,9 @@ func (f *Fake) Volumes(_ context.Context, name string) ([]string, error) {
 	p, err := f.pool(name)
 	if err != nil {
 		return nil, err
+	}
+	if !p.Active {
+		return nil, ErrLibvirt("Requested operation is not valid: storage pool '" + name + "' is not active")
 	}
 	return slices.Sorted(maps.Keys(p.Volumes)), nil
 }

@@ -49,7 +49,7 @@ func (f *Fake) Pools(context.Context) ([]pool, error) {
 	}
 	var all []pool
 	for _, name := range slices.Sorted(maps.Keys(f.pools)) {
-		if p := f.pools[name]; p.Active {
+		if p := f.pools[name]; p.Active || name == f.Leaving {
 			all = append(all, pool{Name: name, Type: p.Type, Path: p.Path, Active: true, Available: f.Free})
 		}
 	}

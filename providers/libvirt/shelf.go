@@ -109,12 +109,21 @@ func (p *Provider) emptied(found pool) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// left reports whether a pool of somebody else's went away while it was listed.
+func (p *Provider) left(ctx context.Context, c connection, found pool) bool {
+	if slices.Contains(p.candidatePools(), found.Name) {
+		return false
+	}
+	now, err := c.Pool(ctx, found.Name)
+	return errors.Is(err, errAbsent) || err == nil && !now.Active
+}
+
 // shelf lists one pool.
 func (p *Provider) shelf(ctx context.Context, c connection, found pool) (shelf, error) {
 	s := shelf{pool: found, marks: map[string]sidecar{}, unreadable: map[string]string{}}
 	var err error
 	s.names, err = c.Volumes(ctx, found.Name)
-	if errors.Is(err, errAbsent) || err != nil && p.emptied(found) {
+	if errors.Is(err, errAbsent) || err != nil && (p.emptied(found) || p.left(ctx, c, found)) {
 		return s, nil
 	}
 	if err != nil {
