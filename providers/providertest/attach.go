@@ -149,10 +149,10 @@ func inUse(s *stage) {
 	cache := s.disk("cache")
 	cache.create()
 	s.Disks.Fill(cache.object())
-	s.Disks.Attach("theirs", cache.object())
+	s.Disks.Attach("neighbours", cache.object())
 	inv := cache.see()
 	if !slices.ContainsFunc(inv.Objects, func(o providers.Object) bool {
-		return o.Owner == nil && o.Name == "theirs" && slices.Contains(o.Holds, cache.claim())
+		return o.Owner == nil && o.Name == "neighbours" && slices.Contains(o.Holds, cache.claim())
 	}) {
 		s.t.Errorf("who uses the disk is not seen: %+v", inv.Objects)
 	}
