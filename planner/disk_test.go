@@ -105,6 +105,25 @@ restart vm.a: additional_disk: disk.cache is replaced
 `,
 		},
 		{
+			name:    "what only has its address for a text is no reference to it",
+			applied: cache + strings.Replace(with("a", "disk.cache"), "{\n", "{\n  restart_triggers = { a = disk.cache.resource_address }\n", 1),
+			spec:    raw + strings.Replace(with("a", "disk.cache"), "{\n", "{\n  restart_triggers = { a = disk.cache.resource_address }\n", 1),
+			change: func(s *scene) {
+				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, "disk.cache"): true}
+			},
+			want: `replace disk.cache: format: cannot change after it was made
+  format qcow2 -> raw, replace
+restart vm.a: additional_disk: disk.cache is replaced
+  additional_disk [{disk disk.cache}] -> [{disk disk.cache}], restart
+0 stop vm.a
+1 delete disk.cache after 0
+2 define disk.cache after 1
+3 redefine vm.a after 0,2
+4 start vm.a after 2,3
+5 wait_ssh vm.a after 2,4
+`,
+		},
+		{
 			name:    "and one that is off changes in place",
 			applied: cache + strings.Replace(with("a", "disk.cache"), "{\n", "{\n  running = false\n", 1),
 			spec:    raw + strings.Replace(with("a", "disk.cache"), "{\n", "{\n  running = false\n", 1),

@@ -187,17 +187,18 @@ func markEdit(c *Change) []providers.Edit {
 	}}
 }
 
-// diskEdits are for disks that it uses on, and that are others by then: a guest that
-// runs has the old ones open.
-func (d *differ) diskEdits(c *Change, running bool) []providers.Edit {
+// usedEdits are for what it names and uses on, such as a disk, and what is another
+// one by then: a guest that runs has the old one open. What it is inside of goes
+// with it.
+func (d *differ) usedEdits(c *Change, running bool) []providers.Edit {
 	var all []providers.Edit
 	for _, a := range c.Needs {
-		disk, decided := d.decided[a]
-		if !decided || a.Kind != spec.Disk || !d.scope[a] || disk.Blocked != nil || c.Record == nil || !slices.Contains(c.Record.Uses, a) {
+		used, decided := d.decided[a]
+		if !decided || a == c.Inside || !d.scope[a] || used.Blocked != nil || c.Record == nil || !slices.Contains(c.Record.Uses, a) {
 			continue
 		}
 		why := ""
-		switch disk.Action {
+		switch used.Action {
 		case providers.ReplaceIt:
 			why = fmt.Sprintf("%s is replaced", a)
 		case providers.Create:
@@ -206,7 +207,7 @@ func (d *differ) diskEdits(c *Change, running bool) []providers.Edit {
 			providers.Adopt, providers.Forget, providers.Release, providers.Recover, providers.NoOp:
 			continue
 		}
-		for _, path := range refersAt(c.Change.Want, a) {
+		for _, path := range spec.RefersTo(c.Kind, c.Change.Want, a) {
 			e := providers.Edit{Path: path, Before: attribute(c.Prior, path), After: c.Change.Want.GetAttr(path)}
 			e.Verdict = providers.Verdict{Applies: providers.Live, Reason: why}
 			if running {
@@ -216,28 +217,6 @@ func (d *differ) diskEdits(c *Change, running bool) []providers.Edit {
 		}
 	}
 	return all
-}
-
-// refersAt lists the attributes of a want that name an address.
-func refersAt(want cty.Value, a spec.Address) []string {
-	var paths []string
-	for _, name := range attributeNames(want) {
-		if names(want.GetAttr(name), a) {
-			paths = append(paths, name)
-		}
-	}
-	return paths
-}
-
-// names reports whether a value, at any depth, is the text of an address.
-func names(v cty.Value, a spec.Address) bool {
-	found := false
-	text := cty.StringVal(a.String())
-	err := cty.Walk(v, func(_ cty.Path, part cty.Value) (bool, error) {
-		found = found || part.Type() == cty.String && part.IsKnown() && !part.IsNull() && part.RawEquals(text)
-		return !found, nil
-	})
-	return found && err == nil
 }
 
 // joined is edits with others, of which each path has the most disruptive one.

@@ -53,16 +53,10 @@ func ceilingOf(kind spec.Kind, policy cty.Value, path string) providers.Applies 
 			p = p[:max(dot, 0)]
 		}
 	}
-	switch kind {
-	case spec.VM:
-		return providers.Restart
-	case spec.Disk:
-		return providers.Live
-	case spec.GuestFile:
-		return providers.Replace
-	default:
-		return providers.Replace
+	if shape, _ := spec.Shape(kind); shape.Ceiling != "" {
+		return providers.Applies(shape.Ceiling)
 	}
+	return providers.Replace
 }
 
 // protect blocks a destruction or replacement that prevent_destroy forbids. The

@@ -77,7 +77,7 @@ func (d *differ) manage(c *Change) {
 	before := overlay(c.Prior, o.Attrs)
 	c.ignore(before)
 	stays := (on || !stopped(o)) && wantOn
-	c.Edits = joined(edits(before, c.Change.Want, attrs, stays), d.diskEdits(c, stays))
+	c.Edits = joined(edits(before, c.Change.Want, attrs, stays), d.usedEdits(c, stays))
 	c.Edits = append(c.Edits, d.nameEdit(c)...)
 	c.Edits = append(c.Edits, d.providerEdit(c)...)
 	c.Edits = append(c.Edits, markEdit(c)...)

@@ -47,6 +47,50 @@ func (d *decoder) referred(v cty.Value, known Attr, p place, owner string) cty.V
 	return cty.StringVal(to.String())
 }
 
+// RefersTo lists the attributes and blocks of a kind that name an address in a want,
+// where references to whole resources are written; in the shape's order.
+func RefersTo(kind Kind, want cty.Value, to Address) []string {
+	shape := resourceShapes[kind]
+	var names []string
+	for _, a := range shape.Attrs {
+		if a.isReference(want, to) {
+			names = append(names, a.Name)
+		}
+	}
+	for _, b := range shape.Blocks {
+		if b.refers(part(want, b.Name), to) {
+			names = append(names, b.Name)
+		}
+	}
+	return names
+}
+
+// refers reports whether an object of a block, or one of a list of them, names an
+// address.
+func (b Block) refers(v cty.Value, to Address) bool {
+	if v == cty.NilVal || !v.IsKnown() || v.IsNull() {
+		return false
+	}
+	if b.Repeated {
+		b.Repeated = false
+		return v.CanIterateElements() && slices.ContainsFunc(v.AsValueSlice(), func(element cty.Value) bool { return b.refers(element, to) })
+	}
+	return slices.ContainsFunc(b.Attrs, func(a Attr) bool { return a.isReference(v, to) }) ||
+		slices.ContainsFunc(b.Blocks, func(nested Block) bool { return nested.refers(part(v, nested.Name), to) })
+}
+
+func (a Attr) isReference(v cty.Value, to Address) bool {
+	return a.Refers != "" && a.Refers == to.Kind && text(part(v, a.Name)) == to.String()
+}
+
+// part is an attribute of an object, NilVal of one that has none of the name.
+func part(v cty.Value, name string) cty.Value {
+	if v == cty.NilVal || !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return cty.NilVal
+	}
+	return v.GetAttr(name)
+}
+
 // ownAddressOf is the address that a resource has among its attributes, null of
 // anything else.
 func ownAddressOf(v cty.Value) cty.Value {

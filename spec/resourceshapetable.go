@@ -45,8 +45,8 @@ var timeoutsBlock = Block{
 }
 
 var diskShape = Block{
-	Name: "disk",
-	Doc:  "A disk that virtual machines use, and that outlives them.",
+	Name: "disk", Ceiling: "live",
+	Doc: "A disk that virtual machines use, and that outlives them.",
 	Attrs: []Attr{
 		{
 			Name: "provider", Type: cty.DynamicPseudoType, Meta: true,

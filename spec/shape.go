@@ -71,6 +71,7 @@ type Block struct {
 	Without  string // the name of a block that does not stand beside it
 	Attrs    []Attr
 	Blocks   []Block
+	Ceiling  string   // of a kind: the most that an edit may do without lifecycle.on_change; "": replace
 	Later    []string // names of attributes and blocks that the language has and this build has not
 	Doc      string
 }

@@ -3,8 +3,8 @@ package spec
 import "github.com/zclconf/go-cty/cty"
 
 var vmShape = Block{
-	Name: "vm",
-	Doc:  "A virtual machine.",
+	Name: "vm", Ceiling: "restart",
+	Doc: "A virtual machine.",
 	Attrs: []Attr{
 		{
 			Name: "provider", Type: cty.DynamicPseudoType, Meta: true,
