@@ -52,6 +52,7 @@ type board struct {
 	ACPI    bool // it hears a power button without more firmware
 	// SparePorts is how many disks can be attached while it runs.
 	SparePorts int
+	CPUs       uint64 // that it has room for
 }
 
 // noHardware says why KVM would be of no use on this machine, "" if nothing

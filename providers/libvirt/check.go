@@ -19,13 +19,19 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 	if bootless(want) {
 		flaws = append(flaws, spec.Flaw{
 			Summary: "Nothing to boot",
-			Detail:  "A VM boots from something: add a `boot` block that sets `kernel`, or an `additional_disk` with a system on it.",
+			Detail:  "A VM boots from something: set `image`, add a `boot` block that sets `kernel`, or an `additional_disk` with a system on it.",
 		})
 	}
 	if slices.ContainsFunc(listOf(attr(want, diskAttr)), func(d cty.Value) bool { return known(attr(d, "mount_point")) }) {
 		flaws = append(flaws, spec.Flaw{
 			Path: diskAttr, Summary: "Unsupported attribute",
 			Detail: "Provider libvirt does not support `mount_point`: it reaches into no guest. Mount the disk in the guest, where its serial number is the name of the `disk` block: /dev/disk/by-id/virtio-NAME.",
+		})
+	}
+	if cpus, most := number(want, "cpus"), mostCPUs(); cpus > most {
+		flaws = append(flaws, spec.Flaw{
+			Path: "cpus", Summary: "Too many CPUs",
+			Detail: fmt.Sprintf("No machine of QEMU has %d CPUs: %d are the most, on any host.", cpus, most),
 		})
 	}
 	flaws = append(flaws, checkSeed(want)...)
@@ -37,6 +43,16 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 		}
 	}
 	return flaws
+}
+
+// mostCPUs is how many the largest board has room for. Which one a host builds is
+// known only there.
+func mostCPUs() uint64 {
+	var most uint64
+	for _, b := range boards {
+		most = max(most, b.CPUs)
+	}
+	return most
 }
 
 // bootless reports whether a vm certainly has nothing to boot from.
