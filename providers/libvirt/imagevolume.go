@@ -152,17 +152,7 @@ func (j *job) removeImage(ctx context.Context, poolName, name string) (removed [
 // removeUnusedImages removes this project's images of a pool that no disk begins
 // from any more. A pool that is not there has none.
 func (j *job) removeUnusedImages(ctx context.Context, poolName string) ([]string, error) {
-	found, err := j.Pool(ctx, poolName)
-	if errors.Is(err, errAbsent) || err == nil && !found.Active {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	all, err := j.Volumes(ctx, poolName)
-	if errors.Is(err, errAbsent) {
-		return nil, nil
-	}
+	found, all, err := j.volumesOf(ctx, poolName)
 	if err != nil {
 		return nil, err
 	}

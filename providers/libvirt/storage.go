@@ -180,20 +180,26 @@ func isVolumeOf(volume, name string) bool {
 	return false
 }
 
+// volumesOf is a pool with the names of its volumes. One that is not there, or not
+// active, has none.
+func (j *job) volumesOf(ctx context.Context, poolName string) (pool, []string, error) {
+	found, err := j.Pool(ctx, poolName)
+	if err == nil && found.Active {
+		var all []string
+		if all, err = j.Volumes(ctx, poolName); err == nil {
+			return found, all, nil
+		}
+	}
+	if errors.Is(err, errAbsent) {
+		err = nil
+	}
+	return found, nil, err
+}
+
 // removeVolumes deletes the volumes of the step's object in a pool, but for those
 // at the paths that keep lists. A pool that is not there has none.
 func (j *job) removeVolumes(ctx context.Context, poolName string, keep []string) ([]string, error) {
-	found, err := j.Pool(ctx, poolName)
-	if errors.Is(err, errAbsent) || err == nil && !found.Active {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	all, err := j.Volumes(ctx, poolName)
-	if errors.Is(err, errAbsent) {
-		return nil, nil
-	}
+	found, all, err := j.volumesOf(ctx, poolName)
 	if err != nil {
 		return nil, err
 	}

@@ -67,17 +67,7 @@ func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
 }
 
 func (s *diskSequence) add(step providers.Step) {
-	step.Address, step.Class = s.change.Address, providers.Contractual
-	if step.Risk == "" {
-		step.Risk = providers.NoRisk
-	}
-	if imports(s.change) {
-		step.Args = withArg(step.Args, argImport)
-	}
-	if len(s.steps) > 0 {
-		step.After = []int{len(s.steps) - 1}
-	}
-	s.steps = append(s.steps, step)
+	s.steps = followedBy(s.steps, s.change, step)
 }
 
 // addOld adds a step on the disk that is there before the change.

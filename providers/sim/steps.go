@@ -146,17 +146,22 @@ func (s *sequence) makes() bool {
 }
 
 func (s *sequence) add(step providers.Step) {
-	step.Address, step.Class = s.change.Address, providers.Contractual
+	s.steps = followedBy(s.steps, s.change, step)
+}
+
+// followedBy is the steps of a change with one more, which waits for the last of them.
+func followedBy(steps []providers.Step, c providers.Change, step providers.Step) []providers.Step {
+	step.Address, step.Class = c.Address, providers.Contractual
 	if step.Risk == "" {
 		step.Risk = providers.NoRisk
 	}
-	if imports(s.change) {
+	if imports(c) {
 		step.Args = withArg(step.Args, argImport)
 	}
-	if len(s.steps) > 0 {
-		step.After = []int{len(s.steps) - 1}
+	if len(steps) > 0 {
+		step.After = []int{len(steps) - 1}
 	}
-	s.steps = append(s.steps, step)
+	return append(steps, step)
 }
 
 // imports reports whether an object that bears no mark is to get one.
