@@ -75,9 +75,9 @@ func (a *app) edit(ctx context.Context, name string) (err error) {
 		}
 		switch {
 		case len(bytes.TrimSpace(text)) == 0:
-			return a.edited(d, false, "It was emptied, which calls the edit off: nothing was written.")
+			return a.edited(a.untouched(d), "It was emptied, which calls the edit off: nothing was written.")
 		case bytes.Equal(text, d.was):
-			return a.edited(d, false, "Nothing was changed, and nothing was written.")
+			return a.edited(a.untouched(d), "Nothing was changed, and nothing was written.")
 		}
 		diags, files := a.tried(d, text)
 		if !diags.HasErrors() {
@@ -87,7 +87,9 @@ func (a *app) edit(ctx context.Context, name string) (err error) {
 			}
 			a.warn(diags, files)
 			kept = false
-			return a.edited(d, true, "Wrote "+a.short(d.name)+".")
+			doc := a.untouched(d)
+			doc.Written = true
+			return a.edited(doc, "Wrote "+a.short(d.name)+".")
 		}
 		if !a.askAgain(ctx, diags, files) {
 			kept = true
@@ -199,11 +201,14 @@ func (a *app) notTaken(d draft, diags hcl.Diagnostics, files map[string]*hcl.Fil
 	return e
 }
 
-func (a *app) edited(d draft, written bool, text string) error {
-	doc := editDocument{FormatVersion: view.FormatVersion, Address: d.address.String(), File: a.short(d.name), Line: d.line, Written: written}
+func (a *app) untouched(d draft) editDocument {
+	return editDocument{FormatVersion: view.FormatVersion, Address: d.address.String(), File: a.short(d.name), Line: d.line}
+}
+
+func (a *app) edited(doc editDocument, text string) error {
 	a.show(doc, func(s view.Screen) {
 		view.Note(s, text)
-		if written {
+		if doc.Written {
 			view.Note(s, "Next: "+a.commandLine("plan", planFlags{}))
 		}
 	})

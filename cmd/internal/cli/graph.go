@@ -35,7 +35,10 @@ func (a *app) graphCommand() *cobra.Command {
 			"needs no other program: vmctl graph --format=svg >graph.svg",
 		Args: between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := r.check(cmd.Flags().Changed("format") && a.global.json); err != nil {
+			if cmd.Flags().Changed("format") && a.global.json {
+				return rejected("usage", "graph writes a drawing or a document, and not both", "leave out --format or --json")
+			}
+			if err := r.check(); err != nil {
 				return err
 			}
 			return a.graph(cmd.Context(), r)
@@ -50,11 +53,8 @@ func (a *app) graphCommand() *cobra.Command {
 // graphFormats are the values of --format.
 func graphFormats() []string { return []string{"dot", "mermaid", "svg"} }
 
-func (r graphRequest) check(both bool) error {
-	switch {
-	case both:
-		return rejected("usage", "graph writes a drawing or a document, and not both", "leave out --format or --json")
-	case r.destroy && !r.plan:
+func (r graphRequest) check() error {
+	if r.destroy && !r.plan {
 		return rejected("usage", "graph: --destroy is about a plan", "vmctl graph --plan --destroy")
 	}
 	for _, f := range graphFormats() {

@@ -1,0 +1,146 @@
+package planner
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// behind notes a record that is older than the mark: a restored backup.
+func (d *differ) behind(c *Change) {
+	if c.Record == nil || c.Object == nil || c.Record.ID != string(c.Object.ID) || c.Record.Reserved || c.Object.Owner == nil || c.Object.Owner.Generation <= c.Record.Generation || d.wasInterrupted(c.Address) {
+		return
+	}
+	d.find(providers.Finding{
+		Kind: providers.FindStateBehind, Address: c.Address, Object: c.Name,
+		Evidence: []string{fmt.Sprintf("the record is of generation %d, the object's mark of %d: a state from before was restored, or another data directory is in use", c.Record.Generation, c.Object.Owner.Generation)},
+		Action:   "what the system shows counts",
+	})
+}
+
+// drift notes managed attributes and run states that differ from what was
+// applied.
+func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
+	if c.Record == nil || c.Record.Reserved || c.Record.ID != string(c.Object.ID) {
+		return
+	}
+	var evidence []string
+	for _, e := range edits(overlay(c.Prior, c.Object.Attrs), c.Prior, managedOnly(attrs), false) {
+		if attribute(c.Change.Want, firstOf(e.Path)) == cty.NilVal || c.ignores(e.Path) {
+			continue
+		}
+		evidence = append(evidence, fmt.Sprintf("%s is %s, and vmctl applied %s", e.Path, show(c.Kind, e.Path, e.Before), show(c.Kind, e.Path, e.After)))
+	}
+	applied := attribute(c.Prior, "running")
+	if o := c.Object; o.Running != nil && applied != cty.NilVal && applied.IsKnown() && !applied.IsNull() && applied.True() != *o.Running {
+		evidence = append(evidence, fmt.Sprintf("it is %s, and vmctl left it %s", o.State, map[bool]string{true: "running", false: "off"}[applied.True()]))
+	}
+	if len(evidence) > 0 {
+		d.find(providers.Finding{Kind: providers.FindDrift, Address: c.Address, Object: c.Object.Name, Evidence: evidence})
+	}
+}
+
+// managedOnly gives every attribute of the spec a judge, so that edits compares
+// all of them.
+func managedOnly(attrs map[string]providers.Attribute) map[string]providers.Attribute {
+	managed := maps.Clone(attrs)
+	if managed == nil {
+		managed = map[string]providers.Attribute{}
+	}
+	for path, a := range managed {
+		a.Judge = func(cty.Value, cty.Value, bool) providers.Verdict { return providers.Verdict{Applies: providers.Live} }
+		managed[path] = a
+	}
+	return managed
+}
+
+func firstOf(path string) string {
+	first, _, _ := strings.Cut(path, ".")
+	return first
+}
+
+// show writes a value the way a spec would.
+func show(kind spec.Kind, path string, v cty.Value) string { return spec.FormatValue(kind, path, v) }
+
+// interrupted notes steps of an earlier run that did not end.
+func (d *differ) interrupted(a spec.Address) {
+	for _, e := range d.begun[a] {
+		since := e.At.UTC().Format("2006-01-02 15:04:05 MST")
+		if d.options.Held {
+			d.find(providers.Finding{
+				Kind: providers.FindHeldLock, Address: a, Object: e.Name,
+				Evidence: []string{fmt.Sprintf("another run began to %s it at %s and is at it", e.Op, since)},
+				Action:   "what is planned here may be done by then",
+			})
+			continue
+		}
+		evidence := []string{fmt.Sprintf("an earlier run began to %s it at %s and did not end", e.Op, since)}
+		for _, l := range e.Leaves {
+			evidence = append(evidence, "it may have left: "+l)
+		}
+		d.find(providers.Finding{
+			Kind: providers.FindInterrupted, Address: a, Object: e.Name, Evidence: evidence,
+			Action: "planned again from what is really there",
+		})
+	}
+}
+
+func (d *differ) wasInterrupted(a spec.Address) bool {
+	return len(d.begun[a]) > 0
+}
+
+// account remembers that an address speaks for an object, and passes on what
+// the provider noticed about it.
+func (d *differ) account(a spec.Address, sight Sight) {
+	if sight.Object == nil {
+		return
+	}
+	d.objects[sight.Object] = true
+	for _, f := range sight.Object.Findings {
+		f.Address, f.Object = a, sight.Object.Name
+		d.find(f)
+	}
+}
+
+// strays reports objects that bear our mark and belong to no address.
+func (d *differ) strays() {
+	for _, system := range d.world.Systems() {
+		if d.options.Rest != nil && (system.Inside == spec.Address{}) { // which was said in the round before
+			continue
+		}
+		for i := range system.Inventory.Objects {
+			o := &system.Inventory.Objects[i]
+			if d.objects[o] {
+				continue
+			}
+			switch MarkingOf(o, d.options.Project) {
+			case Ours:
+				if d.lets(o.Owner.Address) {
+					d.find(providers.Finding{
+						Kind: providers.FindRetained, Address: o.Owner.Address, Object: o.Name,
+						Evidence: []string{describe(system, o) + " bears our mark, and a removed block let go of it"},
+						Action:   "left alone",
+					})
+					continue
+				}
+				d.find(providers.Finding{
+					Kind: providers.FindOrphan, Address: o.Owner.Address, Object: o.Name,
+					Evidence: []string{describe(system, o) + " bears our mark, and neither the spec nor the state knows it"},
+					Action:   "left alone; put its block back to manage it again, or delete it with the system's own tool",
+				})
+			case Copied:
+				d.find(providers.Finding{
+					Kind: providers.FindCopy, Address: o.Owner.Address, Object: o.Name,
+					Evidence: []string{fmt.Sprintf("%s bears the mark of %s", describe(system, o), o.Owner.Of)},
+					Action:   "left alone: a copy is not vmctl's",
+				})
+			case Absent, Unmarked, Foreign, Moved:
+			}
+		}
+	}
+}
