@@ -173,7 +173,7 @@ func (d *diskJob) nothingOver(ctx context.Context) error {
 	}
 }
 
-// users are the domains that have the disk, or an overlay over it.
+// users are the domains that have the disk.
 func (d *diskJob) users(ctx context.Context) ([]user, error) {
 	refs, err := d.Domains(ctx)
 	if err != nil {

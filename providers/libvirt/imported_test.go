@@ -1,6 +1,7 @@
 package libvirt_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -124,5 +125,14 @@ func TestImportedDomainIsChangedWhereItIsWantedOtherwise(t *testing.T) {
 	wantText(t, "its destruction", "delete: done, gone\n  = what it had when it was imported stays: /mine/notes.img\n", l.apply(c))
 	if got := l.Contents(); !strings.Contains(got, "notes.img") || !strings.Contains(got, "old.console.log") || !strings.Contains(got, cacheVol) {
 		t.Errorf("there is\n%s", got)
+	}
+}
+
+func TestNetworkOfAnImportedDomainIsItsOwn(t *testing.T) {
+	l, c := found(t, false)
+	c.Edits = append(c.Edits, providers.Edit{Path: "port_forward"})
+	var refusal *providers.Refusal
+	if _, err := l.provider.Steps(c); !errors.As(err, &refusal) || !strings.Contains(refusal.Reason, "its network is its own") {
+		t.Errorf("a port forwarded into it: %v", err)
 	}
 }

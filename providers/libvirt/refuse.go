@@ -17,6 +17,11 @@ func (s *sequence) refusal() error {
 	switch {
 	case s.found(providers.FindDirty) && does(opRedefine):
 		return &providers.Refusal{Reason: savedMemory, Next: s.p.beforeRedefine(name)}
+	case s.change.Object != nil && isForeign(*s.change.Object) && slices.ContainsFunc(s.change.Edits, func(e providers.Edit) bool { return e.Path == forwardAttr }):
+		return &providers.Refusal{
+			Reason: "vmctl did not make it: its network is its own, and no port is forwarded into it",
+			Next:   []string{fmt.Sprintf("write port_forward of %s as its domain has it, or leave it out", s.change.Address)},
+		}
 	case s.broken() && !s.rules.Force && does(opStop, opRecover):
 		return &providers.Refusal{
 			Reason: "what runs of it can hear no request, and stop { force = false } forbids to force it",
