@@ -35,14 +35,16 @@ func (d *differ) imported(c *Change, sight *Sight) bool {
 	found, exists := sight.System.Inventory.Found[c.Address]
 	has := c.Record != nil && !c.Record.Reserved || sight.Marking == Ours
 	switch {
-	case has && (!exists || sight.Object != nil && sight.Object.ID == found || c.Record != nil && c.Record.ID == string(found)):
+	case has && (!exists || sight.Marking == Ours && sight.Object.ID == found || c.Record != nil && c.Record.ID == string(found)):
 		return false
 	case has:
-		why := "its record"
-		if sight.Object != nil {
-			why = describe(sight.System, sight.Object)
+		why := ""
+		if o := sight.Object; o != nil && (sight.Marking == Ours || string(o.ID) == c.Record.ID) {
+			why = fmt.Sprintf("%s has an object already, %s", c.Address, describe(sight.System, o))
+		} else { // what has the name alone is not its object
+			why = fmt.Sprintf("%s is %s by its record, which is not there", c.Address, c.Record.ID)
 		}
-		d.refuseImport(c, fmt.Sprintf("%s has an object already, %s, and %q is another", c.Address, why, called),
+		d.refuseImport(c, fmt.Sprintf("%s, and %q is another", why, called),
 			"import that one to another address, or let go of this one's first: vmctl state rm --force "+shellword.Quote(c.Address.String()))
 		return true
 	}

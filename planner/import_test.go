@@ -220,6 +220,18 @@ import vm.b: "1234" is to be imported
 `,
 		},
 		{
+			name: "what only has the name of an object that is gone is another", applied: one, spec: imported,
+			change: func(s *scene) {
+				s.theirs().Name = s.object().Name
+				sys := s.system("qemu:///session")
+				sys.inventory.Objects = sys.inventory.Objects[1:]
+			},
+			want: `import vm.a: "theirs" is to be imported
+  blocked: vm.a is ID by its record, which is not there, and "theirs" is another
+  > import that one to another address, or let go of this one's first: vmctl state rm --force vm.a
+`,
+		},
+		{
 			name: "what the state let go of can be imported", applied: one, spec: imported,
 			change: func(s *scene) {
 				o := s.object()
