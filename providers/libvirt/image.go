@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"vmctl/internal/fetch"
@@ -72,18 +71,11 @@ func (j *job) imageFile(ctx context.Context, want image) (imageFile, error) {
 		}
 		f.path, f.sha256 = got.Path, got.SHA256
 	}
-	file, err := os.Open(f.path)
+	file, info, err := openRegular(f.path)
 	if err != nil {
 		return f, unreadable(err, f.path)
 	}
 	defer closeQuietly(file)
-	info, err := file.Stat()
-	if err != nil {
-		return f, unreadable(err, f.path)
-	}
-	if !info.Mode().IsRegular() {
-		return f, unreadable(errors.New("it is no regular file"), f.path)
-	}
 	f.size = uint64(info.Size())
 	h, err := qcow2.Read(file, info.Size())
 	if err == nil {

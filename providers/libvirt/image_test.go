@@ -2,7 +2,9 @@ package libvirt_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -488,6 +490,28 @@ func TestRootDiskHasItsName(t *testing.T) {
 	l.apply(c)
 	if o := l.object(fromImage(64, nil)); !slices.Contains(o.Holds, taken) {
 		t.Errorf("it holds %v, without %v", o.Holds, taken)
+	}
+}
+
+// What was a file when the plan was made may be a pipe by now: nobody waits for its
+// writer, and nothing is begun.
+func TestImageThatBecameAPipe(t *testing.T) {
+	l := imageLab(t)
+	at := filepath.Join(l.dir, "files", "debian.qcow2")
+	if err := errors.Join(os.Remove(at), exec.Command("mkfifo", at).Run()); err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, "an image", `
+define: failed unreadable_file: read DIR/files/debian.qcow2: it is no regular file
+  next: make it readable: ls -l DIR/files/debian.qcow2
+`, l.plain(l.apply(create(fromImage(64, nil)))))
+
+	kernel := filepath.Join(l.dir, "files", "vmlinuz")
+	if err := errors.Join(os.RemoveAll(kernel), exec.Command("mkfifo", kernel).Run()); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.apply(create(vm(off))); !strings.Contains(l.plain(got), "failed unreadable_file: read DIR/files/vmlinuz: it is no regular file") {
+		t.Errorf("a kernel:\n%s", got)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -83,7 +82,7 @@ func (j *job) uploadImage(ctx context.Context, to pool, f imageFile) (imageVolum
 	if _, err := j.removeImage(ctx, to.Name, name); err != nil {
 		return imageVolume{}, fail(err, "replace what is left of image %s in pool %s", name, to.Name)
 	}
-	file, err := os.Open(f.path)
+	file, _, err := openRegular(f.path)
 	if err != nil {
 		return imageVolume{}, unreadable(err, f.path)
 	}

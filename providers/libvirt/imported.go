@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"libvirt.org/go/libvirtxml"
@@ -133,7 +132,7 @@ func sha256Of(file string) string {
 	if file == "" {
 		return ""
 	}
-	f, err := os.Open(file)
+	f, _, err := openRegular(file)
 	if err != nil {
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -99,15 +100,11 @@ func (j *job) upload(ctx context.Context, to pool, c content) (string, error) {
 	size := int64(0)
 	sum := sha256.New()
 	if c.file != "" {
-		f, err := os.Open(c.file)
+		f, info, err := openRegular(c.file)
 		if err != nil {
 			return "", unreadable(err, c.file)
 		}
 		defer closeQuietly(f)
-		info, err := f.Stat()
-		if err != nil {
-			return "", unreadable(err, c.file)
-		}
 		file, size = io.TeeReader(f, sum), info.Size()
 	}
 	zeros := make([]byte, padding(size))
@@ -144,6 +141,24 @@ func (j *job) upload(ctx context.Context, to pool, c content) (string, error) {
 		}
 	}
 	return path, nil
+}
+
+// openRegular opens a file for reading, and nothing else: to open a pipe would wait
+// for its writer, whatever the deadline, and a device may have no end.
+func openRegular(path string) (*os.File, fs.FileInfo, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, nil, errors.New("it is no regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		closeQuietly(f)
+		return nil, nil, err
+	}
+	return f, info, nil
 }
 
 func unreadable(err error, path string) error {
