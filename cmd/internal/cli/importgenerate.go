@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/cmd/internal/view"
@@ -52,6 +53,9 @@ func (a *app) generate(ctx context.Context, r importRequest) error {
 	if err != nil {
 		return err
 	}
+	if err := a.loads(p.config, f.to, text); err != nil {
+		return err
+	}
 	doc := generateDocument{FormatVersion: view.FormatVersion, Addresses: view.Addresses(addrs), Provider: f.provider.String(), Text: string(text)}
 	if r.out == "" {
 		a.show(doc, func(view.Screen) { a.stdout.keep(write(a.stdout, string(text))) })
@@ -66,6 +70,26 @@ func (a *app) generate(ctx context.Context, r importRequest) error {
 		view.Note(s, "Next: "+a.commandLine("plan", planFlags{}))
 	})
 	return nil
+}
+
+// loads fails if blocks that were written of an object are none that the files
+// could hold: the language, or the provider, has no words for what it is.
+func (a *app) loads(c *spec.Config, addr spec.Address, text []byte) error {
+	source := c.Source()
+	source.Variables = "" // they are given
+	source.Files[stubFile] = string(text)
+	_, diags := a.readSpec(&source)
+	if !diags.HasErrors() {
+		return nil
+	}
+	e := newProblem(classFailed, "not_generated", "import --generate "+addr.String()+": nothing was written: no block can say what it is",
+		"leave it to its own tools, or write its block by hand and then: "+a.commandLine("import", planFlags{})+" "+addr.String()+" ID")
+	for _, d := range diags {
+		if d.Severity == hcl.DiagError {
+			e.Seen = append(e.Seen, d.Summary+": "+d.Detail)
+		}
+	}
+	return e
 }
 
 // newAddress is an address that no block has.
