@@ -100,19 +100,6 @@ func (c *Cache) Get(ctx context.Context, r Request) (File, error) {
 	return f, err
 }
 
-// Remove takes a file out of the cache: the next Get downloads it anew.
-func (c *Cache) Remove(ctx context.Context, r Request) error {
-	j := &job{cache: c, request: r, folder: filepath.Join(c.Dir, keyOf(r))}
-	if _, err := os.Stat(j.folder); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	unlock, err := j.lock(ctx)
-	if err != nil {
-		return err
-	}
-	return errors.Join(j.drop(), j.dropWholes(""), remove(j.path(originName)), unlock())
-}
-
 // keyOf names the folder of a download. Another digest is another file, whatever
 // the server has.
 func keyOf(r Request) string {

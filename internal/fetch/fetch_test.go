@@ -440,19 +440,3 @@ func TestConcurrentGets(t *testing.T) {
 		t.Errorf("requests = %q, want one", got)
 	}
 }
-
-func TestRemove(t *testing.T) {
-	s := serve(t, "x")
-	c, r := cache(t), fetch.Request{URL: s.URL, SHA256: digest("x")}
-	if err := c.Remove(t.Context(), r); err != nil {
-		t.Errorf("of what is not there: %v", err)
-	}
-	get(t, c, r, "x")
-	if err := c.Remove(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	if left := files(t, c); left != "" {
-		t.Errorf("the cache holds %s", left)
-	}
-	get(t, c, r, "x")
-}
