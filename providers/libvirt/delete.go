@@ -34,7 +34,7 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 		if err := j.successorFits(ctx); err != nil {
 			return providers.Result{}, err
 		}
-		if err := j.removeFirst(ctx, pools); err != nil {
+		if evidence, err = j.removeFirst(ctx, pools); err != nil {
 			return providers.Result{}, err
 		}
 		if err := j.Undefine(ctx, j.seen.UUID); err != nil && !errors.Is(err, errAbsent) {
@@ -66,21 +66,21 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 
 // removeFirst removes what nobody would find the owner of once the domain is gone:
 // its own disk, and all files of a name that nothing will have any more.
-func (j *job) removeFirst(ctx context.Context, pools []string) error {
-	if err := j.removeRoot(ctx); err != nil || j.Args[argNextName] == "" {
-		return err
+func (j *job) removeFirst(ctx context.Context, pools []string) (evidence []string, err error) {
+	if evidence, err = j.removeRoot(ctx); err != nil || j.Args[argNextName] == "" {
+		return evidence, err
 	}
 	j.storage.Lock()
 	defer j.storage.Unlock()
 	for _, name := range pools {
 		if _, err := j.removeVolumes(ctx, name, nil); err != nil {
-			return fail(err, "delete the files of %s", j.Name)
+			return nil, fail(err, "delete the files of %s", j.Name)
 		}
 	}
 	if err := j.forgetKeys(j.Name); err != nil {
-		return fail(err, "delete %s", j.Name)
+		return nil, fail(err, "delete %s", j.Name)
 	}
-	return nil
+	return evidence, nil
 }
 
 // removeFiles removes the volumes of a domain that does not exist, and the pool

@@ -220,12 +220,12 @@ func (j *job) writtenRoots(ctx context.Context, pools []string) (keep, evidence 
 	return keep, evidence, nil
 }
 
-// removeRoot removes the domain's own disk, before the domain: as long as that is
-// there, the plan knows whose disk it was.
-func (j *job) removeRoot(ctx context.Context) error {
+// removeRoot removes the domain's own disk, before the domain, and says so: as long
+// as that is there, the plan knows whose disk it was.
+func (j *job) removeRoot(ctx context.Context) (evidence []string, err error) {
 	root := j.seen.ownRoot()
 	if root == "" {
-		return nil
+		return nil, nil
 	}
 	j.storage.Lock()
 	defer j.storage.Unlock()
@@ -233,10 +233,13 @@ func (j *job) removeRoot(ctx context.Context) error {
 	if err == nil {
 		err = j.DeleteVolume(ctx, poolName, path.Base(root))
 	}
-	if err != nil && !errors.Is(err, errAbsent) {
-		return fail(err, "delete the root disk of %s, %s", j.Address, root)
+	switch {
+	case errors.Is(err, errAbsent):
+		return nil, nil
+	case err != nil:
+		return nil, fail(err, "delete the root disk of %s, %s", j.Address, root)
 	}
-	return nil
+	return []string{"removed its root disk " + root}, nil
 }
 
 // ownRoot is the path of the domain's own disk; "": it has none.
