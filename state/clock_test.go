@@ -42,7 +42,7 @@ func TestClockSetBack(t *testing.T) {
 // What others record while a long step runs is there when that has ended, and the
 // other way round.
 //
-// row L47
+// row L47, of the steps of one run
 func TestLongStepLosesNobodysRecord(t *testing.T) {
 	f := folder(t)
 	j := open(t, f)
