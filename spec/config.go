@@ -23,7 +23,11 @@ type Config struct {
 	Removals  []Removal  // as they stand in the files
 	Imports   []Import   // as they stand in the files
 
+	// RemovalsLost says that a removed block could not be read: Inputs.Anyway.
+	RemovalsLost bool
+
 	evaluator *evaluator
+	recorded  map[Address]bool // resources that WithRecorded added
 }
 
 // Settings is the vmctl block.
@@ -98,4 +102,15 @@ type Output struct {
 	Name      string
 	Value     cty.Value // unknown where it needs a computed attribute that does not exist yet
 	Sensitive bool
+	Mistakes  hcl.Diagnostics // why it cannot be evaluated; none: it was
+}
+
+// Wrong says in one sentence why an output cannot be evaluated, "" if it was.
+func (o Output) Wrong() string {
+	for _, d := range o.Mistakes {
+		if d.Severity == hcl.DiagError {
+			return d.Summary + ": " + d.Detail
+		}
+	}
+	return ""
 }

@@ -20,6 +20,10 @@ type declarations struct {
 	resources map[Address]*hclsyntax.Block // by the address of the block
 	history   []*hclsyntax.Block           // moved, removed and import blocks, as they stand in the files
 	functions map[string]function.Function // that expressions may call
+
+	twice         map[Address]bool // resource blocks that are declared more than once
+	settingsTwice bool
+	removalsLost  bool // a file that may hold removed blocks cannot be parsed
 }
 
 func newDeclarations() *declarations {
@@ -29,6 +33,7 @@ func newDeclarations() *declarations {
 		outputs:   map[string]*hclsyntax.Block{},
 		providers: map[ProviderRef]*hclsyntax.Block{},
 		resources: map[Address]*hclsyntax.Block{},
+		twice:     map[Address]bool{},
 	}
 }
 
@@ -80,6 +85,7 @@ func (d *declarations) addSettings(b *hclsyntax.Block) *hcl.Diagnostic {
 		return m
 	}
 	if d.settings != nil {
+		d.settingsTwice = true
 		return mistake(b.DefRange(), "Declared twice", "`vmctl` stands at %s already. Put its attributes together.", at(d.settings.DefRange()))
 	}
 	d.settings = b
@@ -135,6 +141,7 @@ func (d *declarations) addResource(b *hclsyntax.Block) *hcl.Diagnostic {
 	}
 	addr := Address{Kind: Kind(b.Type), Name: b.Labels[0]}
 	if before, ok := d.resources[addr]; ok {
+		d.twice[addr] = true
 		return duplicate(b, before.DefRange())
 	}
 	d.resources[addr] = b

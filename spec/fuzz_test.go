@@ -45,6 +45,17 @@ func FuzzLoad(f *testing.F) {
 				t.Errorf("a diagnostic says nothing:\n%s", text)
 			}
 		}
+		in.Anyway = true
+		kept, again := spec.Load(dir, in)
+		if again.HasErrors() != diags.HasErrors() || !diags.HasErrors() && len(kept.Resources) != len(c.Resources) {
+			t.Errorf("read anyway: %v, and %d resources:\n%s", again, len(kept.Resources), text)
+		}
+		for _, r := range kept.Resources { // what is kept may be used
+			got, diags := kept.Resolve(r.Address, nil)
+			if diags.HasErrors() || !got.Want.RawEquals(r.Want) || !got.Policy.RawEquals(r.Policy) {
+				t.Errorf("read anyway, %s resolves to %#v, %v", r.Address, got.Want, diags)
+			}
+		}
 		formatted, bad := spec.Format(src, "main.vmctl.hcl")
 		if bad.HasErrors() {
 			return

@@ -32,6 +32,10 @@ type Inputs struct {
 	// Ending reads for who only ends what exists: a file that is not there is no
 	// mistake, and what would be read in it is unknown.
 	Ending bool
+	// Anyway reads for who acts on what exists: a mistake is reported, and takes away the
+	// block that it is in and those that refer to it. What is left may be used, and the
+	// settings have an id where the project and the id could be read.
+	Anyway bool
 	// Source stands in for the spec files and for all variables that are not
 	// sensitive. nil: they are read.
 	Source *Source
@@ -46,7 +50,8 @@ type Flaw struct {
 
 // Load reads the spec files of a folder. It reports every mistake of the files
 // at once; a mistake that only follows from another is left out. The Config is
-// never nil, but where there are errors nothing of it may be used besides Files.
+// never nil, but where there are errors nothing of it may be used besides Files,
+// except with Inputs.Anyway.
 func Load(dir string, in Inputs) (*Config, hcl.Diagnostics) {
 	l := &loader{dir: dir, in: in, sources: map[string]*hcl.File{}}
 	c := l.load()
@@ -93,6 +98,9 @@ func (l *loader) load() *Config {
 	l.checkNames(c)
 	l.checkReferrals(c)
 	l.history(c, declared)
+	if l.in.Anyway {
+		l.keepSound(c)
+	}
 	return c
 }
 
@@ -114,6 +122,11 @@ func (l *loader) declare() *declarations {
 	for _, path := range paths {
 		file, diags := l.parse(path)
 		l.diags = append(l.diags, diags...)
+		if diags.HasErrors() && l.in.Anyway {
+			if m := d.addBroken(file, diags); m != nil {
+				mistakes = append(mistakes, m)
+			}
+		}
 		if file == nil {
 			continue
 		}
@@ -122,10 +135,10 @@ func (l *loader) declare() *declarations {
 			mistakes = append(mistakes, d.add(body)...)
 		}
 	}
-	if l.diags.HasErrors() {
+	if l.diags.HasErrors() && !l.in.Anyway {
 		return nil
 	}
-	l.diags = mistakes
+	l.diags = append(l.diags, mistakes...)
 	return d
 }
 

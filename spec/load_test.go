@@ -18,7 +18,7 @@ import (
 // about it with the file `want` of the archive. The archive's comment holds
 // inputs, a line each.
 //
-// row A30: an unknown attribute is an error
+// row A30, of unknown attributes: they are errors
 // row A35: sizes
 // row L49: two resources of one name
 // row L50: a kernel that is missing, empty or no file

@@ -8,21 +8,28 @@ import (
 
 // Outputs evaluates the outputs, sorted by name. values holds, by address, the
 // values of what exists, of which the computed attributes are used. What needs
-// an attribute of something that has no values is unknown. Values bear no marks:
-// Sensitive says what must not be shown.
+// an attribute of something that has no values is unknown. An output that cannot be
+// evaluated is unknown too, and its Mistakes say why; the others are evaluated all the
+// same. Values bear no marks: Sensitive says what must not be shown.
 func (c *Config) Outputs(values map[Address]cty.Value) ([]Output, hcl.Diagnostics) {
 	e := c.evaluator
 	if e == nil {
 		return nil, nil
 	}
-	w := e.newWorld(values)
-	w.prepare(e.outputs...)
 	var outputs []Output
+	var all hcl.Diagnostics
 	for _, n := range e.outputs {
+		w := e.newWorld(values)
+		w.prepare(n)
 		value, _ := w.evaluate(n, "").value.UnmarkDeep()
-		outputs = append(outputs, Output{Name: n.name.name, Value: value, Sensitive: n.sensitive})
+		o := Output{Name: n.name.name, Value: value, Sensitive: n.sensitive}
+		if diags := tidy(w.diags); diags.HasErrors() {
+			o.Value, o.Mistakes = cty.DynamicVal, diags
+		}
+		outputs = append(outputs, o)
+		all = append(all, w.diags...)
 	}
-	return outputs, tidy(w.diags)
+	return outputs, tidy(all)
 }
 
 // outputNode reads an output block.

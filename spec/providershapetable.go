@@ -41,7 +41,7 @@ var simShape = Block{
 			Attrs: []Attr{
 				{
 					Name: "op", Type: cty.String, Required: true, Known: true,
-					OneOf: []string{"observe", "define", "redefine", "start", "wait_ready", "stop", "recover", "delete", "unlock", "clear", "grow", "upload", "write", "flush", "remove"},
+					OneOf: []string{"observe", "define", "redefine", "start", "wait_ready", "stop", "recover", "delete", "unlock", "clear", "grow", "upload", "write", "flush", "remove", "detach", "unmark"},
 					Doc:   "The operation that it strikes.",
 				},
 				{

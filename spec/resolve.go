@@ -17,20 +17,24 @@ func (c *Config) Resolve(addr Address, values map[Address]cty.Value) (Resource, 
 		Severity: hcl.DiagError, Summary: "Unknown resource", Detail: "`" + addr.String() + "` is not in the spec.",
 	}}
 	e := c.evaluator
-	if _, ok := c.Resource(addr); !ok || e == nil {
+	r, ok := c.Resource(addr)
+	switch {
+	case ok && c.recorded[addr]:
+		return r, nil
+	case !ok || e == nil:
 		return Resource{}, unknown
 	}
 	n := e.nodes[name{string(addr.Kind), addr.Name}]
 	w := e.newWorld(c.usedBy(addr, values))
 	w.prepare(n)
-	r := w.evaluate(n, addr.Key)
+	result := w.evaluate(n, addr.Key)
 	switch diags := tidy(w.diags); {
 	case diags.HasErrors():
 		return Resource{}, diags
-	case len(r.instances) == 0:
+	case len(result.instances) == 0:
 		return Resource{}, unknown
 	}
-	return r.instances[0].resource, nil
+	return result.instances[0].resource, nil
 }
 
 // usedBy narrows values down to those of resources that addr uses, directly or

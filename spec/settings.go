@@ -11,6 +11,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
+// unsuitableVersion is the mistake that this vmctl is not one that the spec wants.
+const unsuitableVersion = "Unsuitable version"
+
 // CheckProject says whether name can be a project's: one to 31 small letters,
 // digits and hyphens, a hyphen not first.
 func CheckProject(name string) error {
@@ -61,7 +64,7 @@ func (l *loader) checkSettings(body *hclsyntax.Body, v cty.Value, s Settings) {
 	}
 	check("project", "Invalid project", CheckProject(s.Project))
 	check("id", "Invalid id", CheckID(s.ID))
-	check("required_version", "Unsuitable version", checkVersion(text(v.GetAttr("required_version")), l.in.Version))
+	check("required_version", unsuitableVersion, checkVersion(text(v.GetAttr("required_version")), l.in.Version))
 	if id := v.GetAttr("id"); s.ID != "" && v.GetAttr("project").IsNull() {
 		l.diags = append(l.diags, mistake(body.Attributes["id"].NameRange, "Missing project",
 			"`vmctl` has an id and no project: put `project = \"NAME\"` beside id %q.", id.AsString()))

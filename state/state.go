@@ -97,23 +97,28 @@ const (
 	Note   EntryKind = "note"
 )
 
+// Destroying is Entry.How of a begin that is a part of a destruction.
+const Destroying = "destroying"
+
 // Entry is one line of the journal.
 type Entry struct {
-	Serial   uint64       `json:"serial"` // of the snapshot that the journal continues
-	Seq      uint64       `json:"seq"`    // place in the journal, from 1
-	Run      string       `json:"run"`    // one per apply
-	At       time.Time    `json:"at"`
-	Kind     EntryKind    `json:"kind"`
-	Step     int          `json:"step"` // of the plan
-	Op       string       `json:"op"`
-	Address  spec.Address `json:"address"`
-	ID       string       `json:"id,omitempty"`
-	Name     string       `json:"name,omitempty"`
-	Leaves   []string     `json:"leaves,omitempty"` // what the step may leave behind when interrupted
-	Put      *Record      `json:"put,omitempty"`
-	Drop     bool         `json:"drop,omitempty"` // the record of Address goes
-	From     spec.Address `json:"from,omitzero"`  // the record of From becomes the one of Address
-	How      string       `json:"how,omitempty"`
-	Evidence []string     `json:"evidence,omitempty"`
-	Error    string       `json:"error,omitempty"`
+	Serial  uint64       `json:"serial"` // of the snapshot that the journal continues
+	Seq     uint64       `json:"seq"`    // place in the journal, from 1
+	Run     string       `json:"run"`    // one per apply
+	At      time.Time    `json:"at"`
+	Kind    EntryKind    `json:"kind"`
+	Step    int          `json:"step"` // of the plan
+	Op      string       `json:"op"`
+	Address spec.Address `json:"address"`
+	ID      string       `json:"id,omitempty"`
+	Name    string       `json:"name,omitempty"`
+	Leaves  []string     `json:"leaves,omitempty"` // what the step may leave behind when interrupted
+	Put     *Record      `json:"put,omitempty"`
+	Drop    bool         `json:"drop,omitempty"` // the record of Address goes
+	From    spec.Address `json:"from,omitzero"`  // the record of From becomes the one of Address
+	// How it was done, such as how a VM was stopped. Of a begin: Destroying, where the
+	// step is a part of the destruction of its address.
+	How      string   `json:"how,omitempty"`
+	Evidence []string `json:"evidence,omitempty"`
+	Error    string   `json:"error,omitempty"`
 }

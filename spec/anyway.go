@@ -1,0 +1,88 @@
+package spec
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// removedLine finds a removed block in a file that cannot be parsed.
+var removedLine = regexp.MustCompile(`(?m)\bremoved\s*\{`)
+
+// addBroken takes in the vmctl block of a file that cannot be parsed, and nothing
+// else: half a file may lack any line of any other block.
+func (d *declarations) addBroken(file *hcl.File, diags hcl.Diagnostics) *hcl.Diagnostic {
+	if file == nil || removedLine.Match(file.Bytes) {
+		d.removalsLost = true
+	}
+	if file == nil {
+		return nil
+	}
+	body, ok := file.Body.(*hclsyntax.Body)
+	if !ok {
+		return nil
+	}
+	for _, b := range body.Blocks {
+		if b.Type != "vmctl" || hasMistake(diags, b.Range()) {
+			continue
+		}
+		if m := d.addSettings(b); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// keepSound takes out of c whatever a mistake is in, or leads to.
+func (l *loader) keepSound(c *Config) {
+	e := c.evaluator
+	if CheckProject(c.Settings.Project) != nil || CheckID(c.Settings.ID) != nil || e.declared.settingsTwice ||
+		slices.ContainsFunc(l.diags, func(d *hcl.Diagnostic) bool { return d.Summary == unsuitableVersion }) {
+		c.Settings.ID = ""
+	}
+	c.Providers = slices.DeleteFunc(c.Providers, func(p Provider) bool {
+		b, declared := e.declared.providers[p.Ref.Block()]
+		return !p.Attrs.IsWhollyKnown() || declared && hasMistake(l.diags, b.Range())
+	})
+	c.Resources = slices.DeleteFunc(c.Resources, func(r Resource) bool {
+		n := e.nodes[name{string(r.Address.Kind), r.Address.Name}]
+		hasProvider := slices.ContainsFunc(c.Providers, func(p Provider) bool { return p.Ref == r.Provider })
+		return !hasProvider || n.cyclic || e.base.result(n).tainted || e.declared.twice[r.Address.Block()] ||
+			hasMistake(l.diags, n.resource.Range())
+	})
+	c.Imports = slices.DeleteFunc(c.Imports, func(i Import) bool {
+		_, kept := c.Resource(i.To)
+		return !kept
+	})
+	c.RemovalsLost = e.declared.removalsLost || slices.ContainsFunc(e.declared.history, func(b *hclsyntax.Block) bool {
+		return b.Type == removedShape.Name && hasMistake(l.diags, b.Range())
+	})
+}
+
+// hasMistake reports whether a diagnostic is an error in a part of a file.
+func hasMistake(diags hcl.Diagnostics, part hcl.Range) bool {
+	return slices.ContainsFunc(diags, func(d *hcl.Diagnostic) bool {
+		return d.Severity == hcl.DiagError && d.Subject != nil && d.Subject.Filename == part.Filename &&
+			(d.Subject.Overlaps(part) || part.ContainsPos(d.Subject.Start))
+	})
+}
+
+// WithRecorded is c with resources, and their providers, that only records tell of.
+// They need no evaluation.
+func (c *Config) WithRecorded(resources []Resource, providers []Provider) *Config {
+	more := *c
+	more.recorded = map[Address]bool{}
+	more.Providers = append(slices.Clone(c.Providers), providers...)
+	slices.SortFunc(more.Providers, func(a, b Provider) int { return a.Ref.compare(b.Ref) })
+	more.Resources = append(slices.Clone(c.Resources), resources...)
+	for _, r := range resources {
+		more.recorded[r.Address] = true
+	}
+	slices.SortFunc(more.Resources, func(a, b Resource) int { return a.Address.Compare(b.Address) })
+	return &more
+}
+
+// Recorded reports whether a resource is one that WithRecorded added.
+func (c *Config) Recorded(addr Address) bool { return c.recorded[addr] }
