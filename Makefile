@@ -19,7 +19,7 @@ LINT := go tool -modfile=tools/go.mod golangci-lint
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build guest image test-host test short race crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
+.PHONY: help quickstart build guest image test-host test short race soak crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ short: ## run the tests that need nothing installed (row J65)
 
 race: ## run the tests of what several processes and goroutines share under the race detector
 	CGO_ENABLED=1 go test -race -short ./state/ ./internal/lockfile/
+
+soak: ## search N random cases (100000) for one that breaks a law of plans and applies
+	@scripts/soak.sh $(or $(N),100000)
 
 crash-matrix: test-host ## kill vmctl before each change that it makes, on sim and on real QEMU, and print what came of it
 	VMCTL_CRASH_MATRIX=all $(GO_TEST) -timeout 170m -count=1 -v -run TestCrashMatrix ./acceptance/

@@ -96,6 +96,9 @@ var startDev = []string{"vm", "start", "dev"}
 
 var destroyAll = []string{"destroy", "--auto-approve"}
 
+// twoWithDisks are two VMs with a disk each.
+var twoWithDisks = using(simVM) + strings.ReplaceAll(strings.Replace(using(beside(simVM)), "cache", "store", 1), "disk.cache", "disk.store")
+
 // simOperations are all that a simulated host can do.
 var simOperations = []operation{
 	{name: "create", once: true, spec: simVM},
@@ -121,12 +124,14 @@ var simOperations = []operation{
 	{name: "destroy", before: simVM, spec: simVM, args: destroyAll, again: destroyAll},
 	{name: "destroy what is broken", before: simVM, spec: simVM, args: destroyAll, again: destroyAll, damage: func(s *crashSite) { s.remove("sim-here/run/*.pid") }},
 	{name: "create with a disk", once: true, spec: using(simVM)},
-	{name: "create two with a disk each", spec: using(simVM) + strings.ReplaceAll(strings.Replace(using(beside(simVM)), "cache", "store", 1), "disk.cache", "disk.store")},
+	{name: "create two with a disk each", spec: twoWithDisks},
 	{name: "grow", before: using(simVM), spec: edited(using(simVM), "8MiB", "16MiB")},
 	{name: "grow what nobody uses", before: simHost + simDisk, spec: simHost + edited(simDisk, "8MiB", "16MiB")},
 	{name: "attach", before: simDisk + simVM, spec: using(simVM)},
 	{name: "detach", once: true, before: using(simVM), spec: simDisk + simVM},
 	{name: "move between VMs", before: using(simVM) + beside(simVM), spec: simVM + using(beside(simVM))},
+	{name: "swap disks between VMs", before: twoWithDisks, spec: strings.NewReplacer("= disk.cache", "= disk.store", "= disk.store", "= disk.cache").Replace(twoWithDisks)},
+	{name: "let go of a VM", before: off(simVM), spec: simHost + "removed {\n  from    = vm.dev\n  destroy = false\n}\n"},
 	{name: "replace a disk under a VM", renews: true, before: using(simVM), spec: edited(using(simVM), "8MiB\"\n", "8MiB\"\n  format = \"raw\"\n")},
 	{name: "delete a disk", before: simHost + simDisk, spec: simHost},
 	{name: "delete a VM with its disk", before: using(simVM), spec: simHost},

@@ -53,6 +53,7 @@ func Apply(ctx context.Context, r Run) (Summary, error) {
 	for i, s := range r.Plan.Steps {
 		x.steps[s.Change] = append(x.steps[s.Change], i)
 	}
+	x.condition = x.conditions()
 	x.expectations()
 	err := x.run(ctx)
 	x.open(func(int) bool { return true })
@@ -100,6 +101,7 @@ type execution struct {
 
 	interrupted bool // it was said that the context has ended
 
+	condition   condition
 	steps       map[int][]int        // of each change
 	first       int                  // no step before this one can still begin
 	closing     int                  // VMs that are being closed
@@ -134,6 +136,7 @@ func (x *execution) run(ctx context.Context) error {
 		if ctx.Err() != nil && (x.unfinished() || x.active > 0) {
 			x.interrupt(ctx)
 		}
+		x.leaveOut()
 		if err := x.begin(ctx, x.ready(waits)); err != nil {
 			return errors.Join(err, x.drain(ctx))
 		}

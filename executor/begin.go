@@ -23,7 +23,7 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 	var entries []state.Entry
 	for _, i := range steps {
 		entry := x.entry(state.Begin, i)
-		if x.Plan.Steps[i].Phase == providers.PhaseMake {
+		if x.reserves(i) {
 			reserved := x.reservation(i)
 			entry.Put = &reserved
 			x.records[entry.Address] = reserved
@@ -47,6 +47,13 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 		}()
 	}
 	return nil
+}
+
+// reserves reports whether a step leaves something of an object that has no record yet:
+// a crash has to find that again, though its block may be gone by then.
+func (x *execution) reserves(i int) bool {
+	step := x.Plan.Steps[i]
+	return step.Phase == providers.PhaseMake || step.Phase == providers.PhaseReserve && x.Plan.Changes[step.Change].Action == providers.Create
 }
 
 // work joins a step with what only apply time knows.
@@ -110,14 +117,7 @@ func (x *execution) uses(c *planner.Change) map[spec.Address]providers.Used {
 // wants reports whether a step makes anything of what is wanted; taking an
 // object down or away does not, and what is wanted may not be known by then.
 func wants(s planner.Step) bool {
-	switch s.Phase {
-	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseDown, providers.PhaseRemove:
-		return false
-	case providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange, providers.PhaseUp,
-		providers.PhaseReady, providers.PhaseTidy:
-		return true
-	}
-	panic("unknown phase " + string(s.Phase))
+	return !s.Phase.Sinks()
 }
 
 func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work, err error) (providers.Result, *providers.Failure) {
@@ -176,6 +176,9 @@ func (x *execution) entry(kind state.EntryKind, i int) state.Entry {
 	}
 	if kind == state.Begin {
 		e.Leaves = step.Leaves
+		if x.Plan.Changes[step.Change].Action == providers.Destroy {
+			e.How = state.Destroying
+		}
 	}
 	return e
 }

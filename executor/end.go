@@ -93,7 +93,7 @@ func (x *execution) ended(o outcome) []state.Entry {
 		x.lowered[step.Change] = x.rises(step.Change)
 	case providers.PhaseUp:
 		delete(x.lowered, step.Change)
-	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseRemove, providers.PhaseReserve,
+	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve,
 		providers.PhaseMake, providers.PhaseChange, providers.PhaseReady, providers.PhaseTidy:
 	}
 	if !step.Record {

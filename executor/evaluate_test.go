@@ -3,6 +3,7 @@ package executor_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -133,7 +134,7 @@ func TestAClaimThatIsNotFreed(t *testing.T) {
 		t.Fatal(summary, err)
 	}
 	b.spec(forward("a", "8082") + forward("b", "8080"))
-	b.memory.fail["redefine vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	b.memory.fail["detach vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
 	b.run.KeepGoing = true
 	delete(b.memory.works, "redefine vm.b")
 	summary, err := b.apply(t.Context())
@@ -143,7 +144,7 @@ func TestAClaimThatIsNotFreed(t *testing.T) {
 	if _, begun := b.memory.works["redefine vm.b"]; begun {
 		t.Error("vm.b took a port that vm.a has not freed")
 	}
-	if d := cmp.Diff([]string{"redefine vm.a"}, results(summary.Failed)); d != "" {
+	if d := cmp.Diff([]string{"detach vm.a"}, results(summary.Failed)); d != "" {
 		t.Errorf("failed (-want +got):\n%s", d)
 	}
 }
@@ -209,5 +210,38 @@ func TestAnInterruptThatCameTooLate(t *testing.T) {
 		if err != nil || summary.OK() == interrupted || summary.Interrupted != interrupted || len(summary.Done) != 1 {
 			t.Errorf("cancelled at %s: OK %t, interrupted %t, done %v, %v", kind, summary.OK(), summary.Interrupted, results(summary.Done), err)
 		}
+	}
+}
+
+// A restart for a value that is known only during apply does not happen if the value
+// turns out to be what it was.
+func TestAValueThatStaysTakesNothingDown(t *testing.T) {
+	const user = "vm \"b\" {\n  restart_triggers = { a = vm.a.%s }\n}\n"
+	for attr, want := range map[string][]string{
+		"address":  {"stop vm.a", "redefine vm.a", "start vm.a", "wait_ssh vm.a", "redefine vm.b"},
+		"ssh_port": {"stop vm.a", "redefine vm.a", "start vm.a", "wait_ssh vm.a", "stop vm.b", "redefine vm.b", "start vm.b", "wait_ssh vm.b"},
+	} {
+		t.Run(attr, func(t *testing.T) {
+			user := strings.ReplaceAll(user, "%s", attr)
+			if attr == "ssh_port" {
+				user = strings.Replace(user, "vm.a.ssh_port", "\"${vm.a.ssh_port}\"", 1)
+			}
+			b := newBench(t, "vm \"a\" {}\n"+user)
+			if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+				t.Fatal(summary, err)
+			}
+			b.spec("vm \"a\" {\n  cpus = 1\n}\n" + user)
+			b.memory.done = nil
+			summary, err := b.apply(t.Context())
+			if err != nil || !summary.OK() {
+				t.Fatal(summary, err)
+			}
+			if d := cmp.Diff(want, b.memory.done); d != "" {
+				t.Errorf("what was done (-want +got):\n%s", d)
+			}
+			if got := b.pending(); len(got) > 0 {
+				t.Errorf("a second plan has steps: %v", got)
+			}
+		})
 	}
 }

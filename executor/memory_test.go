@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	machinekit "vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -33,6 +35,7 @@ type machine struct {
 	mark    providers.Mark
 	running bool
 	attrs   cty.Value
+	ports   []providers.Claim
 }
 
 func newMemory(p providers.Project) *memory {
@@ -73,7 +76,7 @@ func (m *memory) Observe(context.Context, providers.Query) (providers.Inventory,
 		}
 		inv.Objects = append(inv.Objects, providers.Object{
 			Kind: spec.VM, ID: id, Name: o.name, Owner: &o.mark, Running: &running, State: state,
-			Attrs: o.attrs, Fingerprint: o.fingerprint(id),
+			Attrs: o.attrs, Fingerprint: o.fingerprint(id), Holds: o.ports,
 		})
 	}
 	return inv, nil
@@ -84,48 +87,22 @@ func (o *machine) fingerprint(id providers.ID) string {
 }
 
 func (m *memory) Steps(c providers.Change) ([]providers.Step, error) {
-	var steps []providers.Step
-	add := func(op string, phase providers.Phase, risk providers.Risk) {
-		class := m.class[op]
-		if class == "" {
-			class = providers.Contractual
-		}
-		s := providers.Step{Op: op, Phase: phase, Address: c.Address, Object: c.ID, Name: c.Name, Class: class, Risk: risk}
-		if c.Object != nil && (phase == providers.PhaseDown || phase == providers.PhaseRemove) {
-			s.Object, s.Name = c.Object.ID, c.Object.Name
-		}
-		if len(steps) > 0 {
-			s.After = []int{len(steps) - 1}
-		}
-		if op == "redefine" {
-			s.Frees, s.Takes = hostPorts(c.Prior), hostPorts(c.Want)
-		}
-		steps = append(steps, s)
+	a := machinekit.Abilities{
+		Policy: machinekit.DecodePolicy(c.Policy), Ready: "wait_ssh",
+		Touches: func(providers.Edit) bool { return true },
 	}
-	on := c.Object != nil && *c.Object.Running
-	if c.Action == providers.Forget {
-		add("delete", providers.PhaseRemove, providers.NoRisk)
-		return steps, nil
+	if c.Want != cty.NilVal {
+		a.On, a.Wanted = c.Want.GetAttr("running").True(), hostPorts(c.Want)
 	}
-	wantOn := c.Want != cty.NilVal && c.Want.GetAttr("running").True()
-	if on && (c.Action == providers.Stop || c.Action == providers.RestartIt || c.Action == providers.ReplaceIt || c.Action == providers.Destroy) {
-		add("stop", providers.PhaseDown, providers.Downtime)
+	if c.Action == providers.Forget && c.Object == nil {
+		a.First = []providers.Step{{Op: "delete", Phase: providers.PhaseRemove, Object: c.ID, Name: c.Name}}
 	}
-	if c.Action == providers.Destroy || c.Action == providers.ReplaceIt {
-		add("delete", providers.PhaseRemove, providers.DataLoss)
-	}
-	if c.Action == providers.Create || c.Action == providers.ReplaceIt {
-		add("define", providers.PhaseMake, providers.NoRisk)
-	} else if len(c.Edits) > 0 {
-		add("redefine", providers.PhaseChange, providers.NoRisk)
-	}
-	switch c.Action {
-	case providers.Create, providers.ReplaceIt, providers.RestartIt, providers.Start:
-		if wantOn {
-			add("start", providers.PhaseUp, providers.NoRisk)
-			add("wait_ssh", providers.PhaseReady, providers.NoRisk)
+	steps := machinekit.Recipe(c, a)
+	for i := range steps {
+		steps[i].Timeout = 0 // the tests' own deadlines count
+		if class, ok := m.class[steps[i].Op]; ok {
+			steps[i].Class = class
 		}
-	case providers.Update, providers.Import, providers.Destroy, providers.Stop, providers.Adopt, providers.Forget, providers.Release, providers.Recover, providers.NoOp:
 	}
 	return steps, nil
 }
@@ -186,7 +163,7 @@ func (m *memory) act(w providers.Work) (providers.Result, error) {
 			delete(m.objects, w.Object)
 			w.Object, r.ID = id, id
 		}
-		o = &machine{name: w.Name, running: running, attrs: cty.ObjectVal(map[string]cty.Value{
+		o = &machine{name: w.Name, running: running, ports: hostPorts(w.Want), attrs: cty.ObjectVal(map[string]cty.Value{
 			"memory": w.Want.GetAttr("memory"), "cpus": w.Want.GetAttr("cpus"), "id": cty.StringVal(string(w.Object)),
 		})}
 		o.mark = providers.Mark{ID: m.project.Lineage(), Project: m.project.Name, Address: w.Address, Of: w.Object, Generation: w.Generation}
@@ -205,6 +182,8 @@ func (m *memory) act(w providers.Work) (providers.Result, error) {
 				"address": cty.StringVal("127.0.0.1"), "ssh_port": cty.NumberIntVal(int64(40000 + len(m.done))),
 			})
 		}
+	case "detach":
+		o.ports = slices.DeleteFunc(slices.Clone(o.ports), func(c providers.Claim) bool { return slices.Contains(w.Frees, c) })
 	case "delete":
 		delete(m.objects, w.Object)
 		r.Gone = true

@@ -31,14 +31,14 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 		}
 	}
 	n := old
-	n.Reserved = false
+	n.Reserved = old.Reserved && step.Phase == providers.PhaseReserve
 	if old.Reserved && c.Object != nil { // an earlier run made it, and did not come to saying so
 		n.Generation = max(n.Generation, c.Generation)
 	}
 	n.Provider, n.Settings, n.Uses = c.Provider, c.Settings, c.Needs
 	n.Inside = c.Inside
 	n.ID, n.Name = cmp.Or(string(r.ID), string(c.ID)), c.Name
-	if c.Action == providers.ReplaceIt && sinksOnly(step.Phase) {
+	if c.Action == providers.ReplaceIt && step.Phase.Sinks() {
 		n.ID, n.Name = old.ID, old.Name
 	}
 	if takes(step) {
@@ -69,7 +69,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 		if r.How == providers.Graceful || r.How == providers.Forced {
 			n.LastStop = string(r.How)
 		}
-	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseRemove, providers.PhaseReserve,
+	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve,
 		providers.PhaseMake, providers.PhaseChange, providers.PhaseTidy:
 	}
 	return n, true
@@ -115,10 +115,6 @@ func seen(r state.Record, c *planner.Change) state.Record {
 // takes reports whether a step, once done, makes the record say what was wanted.
 func takes(step planner.Step) bool {
 	return step.Op == planner.OpRecord || step.Phase == providers.PhaseMake || step.Phase == providers.PhaseChange
-}
-
-func sinksOnly(p providers.Phase) bool {
-	return p == providers.PhaseRecover || p == providers.PhaseRelease || p == providers.PhaseDown || p == providers.PhaseRemove
 }
 
 // runningOf is the run state to remember until a step confirms another.

@@ -57,7 +57,7 @@ func (o *orderer) busy(c *Change) bool {
 		f.Action = "waited for, at most " + spec.FormatDuration(int64(c.Busy.Wait/time.Second)) + ", before it is taken down"
 	default:
 		f.Action = "not interrupted: it stays as it is"
-		c.Blocked = &Block{Kind: Blocked, Reason: BusyReason(c.Busy.Holders), Next: BusyNext(c)}
+		c.Blocked = &Block{Kind: Blocked, Cause: CauseBusy, Reason: BusyReason(c.Busy.Holders), Next: BusyNext(c)}
 	}
 	o.plan.Findings = append(o.plan.Findings, f)
 	return c.Blocked != nil

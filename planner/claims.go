@@ -7,54 +7,23 @@ import (
 	"slices"
 
 	"vmctl/providers"
-	"vmctl/spec"
 )
-
-// claims orders who frees a claim before who takes it, or one that overlaps it
-// (rule 11 d). A claim that somebody outside of this plan holds blocks its taker.
-// The end of a disk takes it.
-func (o *orderer) claims() error {
-	h := o.handovers()
-	if h.twice != nil {
-		return h.twice
-	}
-	if err := o.exchanges(h); err != nil {
-		return err
-	}
-	blocked := map[int]bool{}
-	for _, group := range slices.SortedFunc(maps.Keys(h.takers), compareGroups) {
-		for _, taker := range h.takers[group] {
-			change := &o.plan.Changes[taker.node.step.Change]
-			for _, freer := range h.freers[group] {
-				if freer.claim.Overlaps(taker.claim) && !o.takesNext(freer, taker) {
-					taker.node.wait(freer.node)
-				}
-			}
-			if holder, held := h.holder(group, taker, change); holder != nil && change.Blocked == nil {
-				change.Blocked = o.heldBlock(taker, change, holder, held)
-				blocked[taker.node.step.Change] = true
-			}
-		}
-	}
-	o.nodes = slices.DeleteFunc(o.nodes, func(n *node) bool { return blocked[n.step.Change] })
-	for _, n := range o.nodes {
-		maps.DeleteFunc(n.after, func(m *node, _ bool) bool { return blocked[m.step.Change] })
-	}
-	return nil
-}
 
 // handovers are the claims that steps take and free, and those that are held now.
 type handovers struct {
 	takers, freers map[claimGroup][]claimant
 	holders        map[claimGroup][]holding
-	twice          error // two want one claim; nil: none do
 }
 
+// claimant is a change with a claim that a step of it takes or frees.
 type claimant struct {
-	claim providers.Claim
-	node  *node
-	end   bool // of a disk: nobody has the claim afterwards
+	claim  providers.Claim
+	change int
+	step   providers.Step
 }
+
+// ends reports whether nobody has the claim afterwards.
+func (c claimant) ends() bool { return c.step.Phase == providers.PhaseRemove }
 
 type holding struct {
 	claim  providers.Claim
@@ -71,20 +40,28 @@ func compareGroups(a, b claimGroup) int {
 	return cmp.Or(cmp.Compare(a.system, b.system), cmp.Compare(a.claim.Kind, b.claim.Kind), cmp.Compare(a.claim.Key, b.claim.Key))
 }
 
+func (h *handovers) groups() []claimGroup {
+	return slices.SortedFunc(maps.Keys(h.takers), compareGroups)
+}
+
+// handovers are those of the changes that are carried out. Takers are those that are
+// blocked, too: two that want one claim are in each other's way, whatever else blocks
+// either.
 func (o *orderer) handovers() handovers {
 	h := handovers{takers: map[claimGroup][]claimant{}, freers: map[claimGroup][]claimant{}, holders: map[claimGroup][]holding{}}
-	for _, n := range o.nodes {
-		system := o.plan.Changes[n.step.Change].System
-		for _, c := range n.step.Takes {
-			h.take(claimGroup{system, c.Group()}, claimant{claim: c, node: n})
+	for i := range o.plan.Changes {
+		system := o.plan.Changes[i].System
+		for _, s := range o.made[i] {
+			for _, c := range s.Takes {
+				group := claimGroup{system, c.Group()}
+				h.takers[group] = append(h.takers[group], claimant{c, i, s})
+			}
 		}
-		if n.step.Address.Kind == spec.Disk && n.step.Phase == providers.PhaseRemove {
-			c := providers.Claim{Kind: providers.ClaimDisk, Key: string(n.step.Object)}
-			h.take(claimGroup{system, c}, claimant{claim: c, node: n, end: true})
-		}
-		for _, c := range n.step.Frees {
-			group := claimGroup{system, c.Group()}
-			h.freers[group] = append(h.freers[group], claimant{claim: c, node: n})
+		for _, s := range o.steps(i) {
+			for _, c := range s.Frees {
+				group := claimGroup{system, c.Group()}
+				h.freers[group] = append(h.freers[group], claimant{c, i, s})
+			}
 		}
 	}
 	for _, system := range o.world.Systems() {
@@ -99,68 +76,120 @@ func (o *orderer) handovers() handovers {
 	return h
 }
 
-// take notes who takes a claim, and if two do.
-func (h *handovers) take(group claimGroup, c claimant) {
-	if h.twice == nil {
-		h.twice = alone(c, h.takers[group])
-	}
-	h.takers[group] = append(h.takers[group], c)
-}
-
-// alone fails if somebody else takes what c takes.
-func alone(c claimant, takers []claimant) error {
-	for _, other := range takers {
-		switch {
-		case c.end || other.end, other.node.step.Address == c.node.step.Address, !other.claim.Overlaps(c.claim):
-		case other.claim == c.claim:
-			return &OrderError{fmt.Sprintf("%s and %s both want %s: change one of them", other.node.step.Address, c.node.step.Address, c.claim)}
-		default:
-			return &OrderError{fmt.Sprintf("%s wants %s and %s wants %s, and only one can have both: change one of them",
-				other.node.step.Address, other.claim, c.node.step.Address, c.claim)}
+// claimBlocks blocks who takes what somebody else holds and does not free, and two who
+// take one claim. A holder that lets go is asked to do so by a step that sinks.
+func (o *orderer) claimBlocks() bool {
+	h, again := o.handovers(), false
+	for _, group := range h.groups() {
+		for _, t := range h.takers[group] {
+			if o.contested(h, group, t) {
+				again = true
+			}
+			if !o.active(t.change) {
+				continue
+			}
+			for _, held := range h.holders[group] {
+				again = o.handOver(h, group, t, held) || again
+			}
 		}
 	}
-	return nil
+	return again
 }
 
-// takesNext reports whether who frees a disk waits for the one that comes in its
-// place, and so cannot go before the end of this one.
-func (o *orderer) takesNext(freer, end claimant) bool {
-	disk := &o.plan.Changes[end.node.step.Change]
-	return end.end && disk.Action == providers.ReplaceIt && rises(freer.node) &&
-		slices.Contains(o.plan.Changes[freer.node.step.Change].Needs, disk.Address)
-}
-
-// holder is the object, other than the taker's own, that holds now what it takes,
-// and that no step frees; and the claim by which it does.
-func (h *handovers) holder(group claimGroup, taker claimant, change *Change) (*providers.Object, providers.Claim) {
-	for _, held := range h.holders[group] {
-		if held.object.ID == change.ID || change.Object != nil && held.object.ID == change.Object.ID {
+// contested blocks two changes that take what only one can have.
+func (o *orderer) contested(h handovers, group claimGroup, t claimant) bool {
+	again := false
+	for _, other := range h.takers[group] {
+		if other.change <= t.change || other.ends() || t.ends() || !other.claim.Overlaps(t.claim) {
 			continue
 		}
-		freed := slices.ContainsFunc(h.freers[group], func(f claimant) bool { return f.claim == held.claim })
-		if held.claim.Overlaps(taker.claim) && !freed {
-			return held.object, held.claim
+		one, two := &o.plan.Changes[t.change], &o.plan.Changes[other.change]
+		why := fmt.Sprintf("%s and %s both want %s", one.Address, two.Address, o.called(t.claim, one))
+		if other.claim != t.claim {
+			why = fmt.Sprintf("%s wants %s and %s wants %s, and only one can have both", one.Address, t.claim, two.Address, other.claim)
+		}
+		for _, i := range []int{t.change, other.change} {
+			again = o.block(i, Block{Kind: Blocked, Cause: CauseTwoTakers, Reason: why, Next: []string{"change one of them"}}) || again
 		}
 	}
-	return nil, providers.Claim{}
+	return again
+}
+
+// handOver sees that who holds what a change takes frees it before, or blocks the
+// change. It reports whether it changed anything.
+func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holding) bool {
+	c := &o.plan.Changes[t.change]
+	own := c.Object != nil && held.object.ID == c.Object.ID && held.object.Kind == c.Object.Kind
+	made := held.object.ID == c.ID && held.object.Kind == c.Kind
+	if own || made || c.Blocked != nil || !held.claim.Overlaps(t.claim) {
+		return false
+	}
+	if h.sinkFrees(group, held.claim) {
+		if slices.Contains(c.Awaits, t.claim) {
+			return false
+		}
+		c.Awaits = append(slices.Clip(c.Awaits), t.claim)
+		o.ask(t.change)
+		return true
+	}
+	i, planned := o.objects[held.object]
+	if planned && o.active(i) && !slices.Contains(o.plan.Changes[i].Yields, held.claim) && !o.keeps(i, held.claim) {
+		yields := &o.plan.Changes[i].Yields
+		*yields = append(slices.Clip(*yields), held.claim)
+		o.ask(i)
+		return true
+	}
+	if planned {
+		if _, late := o.late[i]; late { // it is freed in a later round
+			return false
+		}
+	}
+	return o.block(t.change, o.heldBlock(t, held))
+}
+
+// keeps reports whether the steps of a change free nothing of a claim.
+func (o *orderer) keeps(i int, claim providers.Claim) bool {
+	return !slices.ContainsFunc(o.steps(i), func(s providers.Step) bool { return slices.Contains(s.Frees, claim) })
+}
+
+// sinkFrees reports whether a step that sinks frees a claim.
+func (h *handovers) sinkFrees(group claimGroup, claim providers.Claim) bool {
+	return slices.ContainsFunc(h.freers[group], func(f claimant) bool { return f.claim == claim && f.step.Phase.Sinks() })
 }
 
 // heldBlock says who keeps a change from what it takes.
-func (o *orderer) heldBlock(taker claimant, change *Change, holder *providers.Object, held providers.Claim) *Block {
-	system := o.world.System(change.System)
-	if taker.end {
-		return &Block{
-			Kind: Blocked, Reason: fmt.Sprintf("%s uses it", describe(system, holder)),
-			Next: []string{"take it off that one first, with vmctl or with the system's own tool"},
-		}
+func (o *orderer) heldBlock(t claimant, held holding) Block {
+	c := &o.plan.Changes[t.change]
+	holder := describe(o.world.System(c.System), held.object)
+	b := Block{Kind: Blocked, Cause: CauseForeign, Next: []string{"choose another in the block of " + c.Address.String() + ", or free it first"}}
+	ours := MarkingOf(held.object, o.plan.Project) == Ours
+	switch i, planned := o.objects[held.object]; {
+	case planned && o.delta.Aside[o.plan.Changes[i].Address]:
+		b.Cause, holder = CauseExcluded, o.plan.Changes[i].Address.String()
+		b.Next = []string{takeIn(o.plan.Changes[i].Address)}
+	case planned && o.plan.Changes[i].Blocked != nil:
+		b.Cause, holder = CauseHeld, o.plan.Changes[i].Address.String()
+		b.Next = []string{"see what the plan says of " + holder}
+	case planned:
+		b.Cause, holder = CauseKept, o.plan.Changes[i].Address.String()
+	case ours:
+		b.Cause = CauseExcluded
 	}
-	b := &Block{
-		Kind:   Blocked,
-		Reason: fmt.Sprintf("%s is held by %s", o.called(taker.claim, change), describe(system, holder)),
-		Next:   []string{"choose another in the block of " + change.Address.String() + ", or free it first"},
+	disk := t.claim.Kind == providers.ClaimDisk
+	switch {
+	case t.ends() && b.Cause == CauseForeign && !disk:
+		b.Reason, b.Next = fmt.Sprintf("%s is held by %s", t.claim, holder), []string{"let its holder end first"}
+	case t.ends() && b.Cause == CauseForeign:
+		b.Reason, b.Next = holder+" uses it", []string{"take it off that one first, with vmctl or with the system's own tool"}
+	case t.ends():
+		b.Reason = holder + " uses it, and this plan does not change that"
+	case b.Cause == CauseForeign:
+		b.Reason = fmt.Sprintf("%s is held by %s", o.called(t.claim, c), holder)
+	default:
+		b.Reason = fmt.Sprintf("%s is held by %s, and this plan does not change that", o.called(t.claim, c), holder)
 	}
-	if held != taker.claim {
-		b.Reason += " as " + held.Key
+	if held.claim != t.claim {
+		b.Reason += " as " + held.claim.Key
 	}
 	return b
 }

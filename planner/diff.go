@@ -17,9 +17,15 @@ import (
 type Delta struct {
 	Project  providers.Project
 	Serial   uint64
-	Changes  []Change            // of every address in scope, by address; no-ops included
+	Changes  []Change            // by address; no-ops and those of Aside included
 	Findings []providers.Finding // sorted
-	Deferred []Deferred          // by address
+	// Aside are the addresses that are out of scope. What one of them has inside of a VM
+	// is let go of before that goes down, and nothing else is done with them.
+	Aside map[spec.Address]bool
+
+	options    Options
+	refers     map[spec.Address][]spec.Address // by the spec
+	dependents map[spec.Address][]spec.Address // what is left out with an address that is
 }
 
 // Diff compares the spec, the state and the world. It is pure, and its error is
@@ -39,16 +45,16 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 			d.findings = d.findings[:noticed]
 		}
 	}
-	d.parents()
 	d.strays()
-	delta := Delta{Project: o.Project, Serial: s.Serial, Findings: d.findings}
+	d.hintRenames(all)
+	delta := Delta{
+		Project: o.Project, Serial: s.Serial, Findings: d.findings, Aside: map[spec.Address]bool{},
+		options: o, refers: refersOf(c), dependents: dependents(c, s, all, o.Destroy),
+	}
 	for _, a := range all {
-		until, later := d.later[a]
-		if later && d.scope[a] {
-			delta.Deferred = append(delta.Deferred, Deferred{a, until})
-		}
-		if d.scope[a] && (!later || d.decided[a].Action != providers.NoOp) || d.mustLetGo(a) {
-			delta.Changes = append(delta.Changes, *d.decided[a])
+		delta.Changes = append(delta.Changes, *d.decided[a])
+		if !d.scope[a] {
+			delta.Aside[a] = true
 		}
 	}
 	slices.SortFunc(delta.Findings, compareFindings)
@@ -59,7 +65,7 @@ func newDiffer(c *spec.Config, s *state.Snapshot, w *World, o Options) differ {
 	d := differ{
 		config: c, state: s, world: w, options: o, sights: w.Sights(s, o.Project), imports: importsOf(c, o),
 		known: map[spec.Address]cty.Value{}, objects: map[*providers.Object]bool{}, recorded: map[providers.ID]spec.Address{},
-		used: map[spec.Address]providers.Used{}, decided: map[spec.Address]*Change{}, later: map[spec.Address]spec.Address{},
+		used: map[spec.Address]providers.Used{}, decided: map[spec.Address]*Change{},
 		begun: map[spec.Address][]state.Entry{},
 	}
 	for a, r := range s.Records {
@@ -84,7 +90,6 @@ type differ struct {
 	scope    map[spec.Address]bool
 	imports  map[spec.Address]providers.ID // what the user calls the objects that are to be imported
 	decided  map[spec.Address]*Change
-	later    map[spec.Address]spec.Address // what was deferred, and until which VM is ready
 	begun    map[spec.Address][]state.Entry
 	changes  []Change
 	findings []providers.Finding
@@ -118,7 +123,10 @@ func (d *differ) change(a spec.Address) Change {
 	if inSpec {
 		resource = d.resolve(resource)
 		c.Want, c.Provider, c.Needs, c.Policy = &resource, resource.Provider, resource.Uses, resource.Policy
-		c.Change.Want, c.Inside = resource.Want, resource.Inside
+		c.Change.Want = resource.Want
+		if !recorded { // else it is where it is
+			c.Inside = resource.Inside
+		}
 		if running, ok := d.options.Running[a]; ok {
 			c.Change.Want = with(resource.Want, "running", cty.BoolVal(running))
 		}
@@ -128,7 +136,7 @@ func (d *differ) change(a spec.Address) Change {
 	wanted := inSpec && !d.options.Destroy
 	system := d.world.systems[c.System]
 	c.Settings = system.Settings
-	if wanted && d.waits(&c) || d.asleep(&c, system, wanted) {
+	if d.asleep(&c, system, wanted) {
 		return c
 	}
 	sight := d.sights.At(a, c.Name)
@@ -138,16 +146,16 @@ func (d *differ) change(a spec.Address) Change {
 	if wanted && d.imported(&c, &sight) {
 		d.account(a, sight)
 		d.lacking(&c)
+		d.holders(&c)
 		return c
 	}
 	c.Object = sight.Object
 	c.Busy = d.busy(&c)
 	d.account(a, sight)
-	if d.around(&c, system, sight) {
-		return c
-	}
+	c.observed = (c.Inside != spec.Address{}) && isOurs(sight)
 	d.decide(&c, sight, Stand(sight.Marking, sight.Recorded, wanted), inSpec)
 	d.lacking(&c)
+	d.holders(&c)
 	return c
 }
 
@@ -157,7 +165,7 @@ func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) 
 		return
 	}
 	if why := runStateUnknown(sight.Object); why != "" && standing != Stranger && standing != Clone {
-		c.Blocked = &Block{Kind: Unknown, Reason: "its run state could not be read: " + why}
+		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: "its run state could not be read: " + why}
 		return
 	}
 	switch standing {
@@ -225,7 +233,7 @@ func (d *differ) name(a spec.Address) string {
 
 func (d *differ) unknown(c Change, sight Sight) Change {
 	c.Action = providers.NoOp
-	c.Blocked = &Block{Kind: Unknown, Reason: fmt.Sprintf("%s could not be read: %s", sight.System, sight.Unknown)}
+	c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%s could not be read: %s", sight.System, sight.Unknown)}
 	d.find(providers.Finding{
 		Kind: providers.FindUnknown, Address: c.Address, Object: c.Name,
 		Evidence: []string{sight.Unknown}, Action: "left alone: what cannot be read is never changed",

@@ -97,11 +97,12 @@ update vm.a: additional_disk: plugged in
 restart vm.a: additional_disk: disk.cache is replaced
   additional_disk [{disk disk.cache}] -> [{disk disk.cache}], restart
 0 stop vm.a
-1 delete disk.cache after 0
-2 define disk.cache after 1
-3 redefine vm.a after 0,2
-4 start vm.a after 2,3
-5 wait_ssh vm.a after 2,4
+1 detach vm.a after 0
+2 delete disk.cache after 0,1
+3 define disk.cache after 2
+4 redefine vm.a after 1,3
+5 start vm.a after 3,4
+6 wait_ssh vm.a after 3,5
 `,
 		},
 		{
@@ -116,11 +117,12 @@ restart vm.a: additional_disk: disk.cache is replaced
 restart vm.a: additional_disk: disk.cache is replaced
   additional_disk [{disk disk.cache}] -> [{disk disk.cache}], restart
 0 stop vm.a
-1 delete disk.cache after 0
-2 define disk.cache after 1
-3 redefine vm.a after 0,2
-4 start vm.a after 2,3
-5 wait_ssh vm.a after 2,4
+1 detach vm.a after 0
+2 delete disk.cache after 0,1
+3 define disk.cache after 2
+4 redefine vm.a after 1,3
+5 start vm.a after 3,4
+6 wait_ssh vm.a after 3,5
 `,
 		},
 		{
@@ -134,9 +136,10 @@ restart vm.a: additional_disk: disk.cache is replaced
   format qcow2 -> raw, replace
 update vm.a: additional_disk: disk.cache is replaced
   additional_disk [{disk disk.cache}] -> [{disk disk.cache}], live
-0 delete disk.cache
-1 define disk.cache after 0
-2 redefine vm.a after 1
+0 detach vm.a
+1 delete disk.cache after 0
+2 define disk.cache after 1
+3 redefine vm.a after 0,2
 `,
 		},
 		{
@@ -146,10 +149,11 @@ update vm.a: additional_disk: disk.cache is replaced
 restart vm.a: additional_disk: the guest sees it at its next start
   additional_disk [{disk disk.cache}] -> [], restart
 0 stop vm.a
-1 redefine vm.a after 0
+1 detach vm.a after 0
 2 delete disk.cache after 0,1
-3 start vm.a after 1
-4 wait_ssh vm.a after 3
+3 redefine vm.a after 1
+4 start vm.a after 3
+5 wait_ssh vm.a after 4
 `,
 		},
 		{
@@ -182,9 +186,10 @@ destroy vm.a: it is not in the spec
 			spec: "removed {\n  from    = vm.a\n  destroy = false\n}\n",
 			want: `destroy disk.cache: it is not in the spec
   blocked: vm.a uses it, and this plan does not change that
-  > see what the plan says of vm.a
-forget vm.a: its removed block lets go of it: the object stays as it is
-0 forget vm.a
+  > choose another in the block of disk.cache, or free it first
+forget vm.a: its removed block lets go of it: the object stays as it is, without vmctl's mark
+0 unmark vm.a
+1 forget vm.a after 0
 `,
 		},
 		{
@@ -238,17 +243,44 @@ found missing disk.cache: the state records ID, and provider.libvirt.default doe
 update vm.b: additional_disk: plugged in
   additional_disk [] -> [{disk disk.cache}], live
 0 stop vm.a
-1 redefine vm.a after 0
-2 redefine vm.b after 1
-3 start vm.a after 1
-4 wait_ssh vm.a after 3
+1 detach vm.a after 0
+2 redefine vm.a after 1
+3 redefine vm.b after 1
+4 start vm.a after 2
+5 wait_ssh vm.a after 4
+`,
+		},
+		{
+			name: "5: a change that is blocked frees nothing", applied: cache + with("a", "disk.cache") + with("b"),
+			spec: cache + strings.Replace(with("a"), "{\n", "{\n  lifecycle {\n    on_change = { additional_disk = \"live\" }\n  }\n", 1) + with("b", "disk.cache"),
+			want: `restart vm.a: additional_disk: the guest sees it at its next start
+  additional_disk [{disk disk.cache}] -> [], restart
+  blocked: additional_disk needs a restart (the guest sees it at its next start), and its ceiling is live
+  > add to the block of vm.a: lifecycle { on_change = { additional_disk = "restart" } }
+update vm.b: additional_disk: plugged in
+  additional_disk [] -> [{disk disk.cache}], live
+  blocked: disk.cache is held by vm.a, and this plan does not change that
+  > see what the plan says of vm.a
 `,
 		},
 		{
 			name: "two VMs that exchange their disks", applied: cache + strings.ReplaceAll(cache, "cache", "logs") + with("a", "disk.cache") + with("b", "disk.logs"),
 			spec: cache + strings.ReplaceAll(cache, "cache", "logs") + with("a", "disk.logs") + with("b", "disk.cache"),
-			want: "error: vm.a wants disk ID, which vm.b has, and vm.b wants disk ID, which vm.a has: none of them can go first. " +
-				"Give vm.a another one for now and apply that; then the one that it is to have\n",
+			want: `restart vm.a: additional_disk: the guest sees it at its next start
+  additional_disk [{disk disk.cache}] -> [{disk disk.logs}], restart
+restart vm.b: additional_disk: the guest sees it at its next start
+  additional_disk [{disk disk.logs}] -> [{disk disk.cache}], restart
+0 stop vm.a
+1 stop vm.b
+2 detach vm.a after 0
+3 detach vm.b after 1
+4 redefine vm.a after 2,3
+5 redefine vm.b after 2,3
+6 start vm.a after 4
+7 start vm.b after 5
+8 wait_ssh vm.a after 6
+9 wait_ssh vm.b after 7
+`,
 		},
 		{
 			// row L56

@@ -64,8 +64,10 @@ func judge(attr providers.Attribute, before, after cty.Value, running bool) prov
 	switch {
 	case attr.Judge == nil:
 		return providers.Verdict{Applies: providers.Replace, Reason: "cannot change after it was made"}
+	case !after.IsWhollyKnown() && running:
+		return providers.Verdict{Applies: providers.Restart, Reason: "if it changes: the value is known only during apply"}
 	case !after.IsWhollyKnown():
-		return providers.Verdict{Applies: providers.Restart, Reason: "the value is known only during apply"}
+		return providers.Verdict{Applies: providers.Live, Reason: "the value is known only during apply"}
 	default:
 		return attr.Judge(before, after, running)
 	}
@@ -178,6 +180,12 @@ func markEdit(c *Change) []providers.Edit {
 			Verdict: providers.Verdict{Applies: providers.Live, Reason: "it is imported: vmctl marks it as its own"},
 		}}
 	}
+	if owner == nil && c.Record != nil && !c.Record.Reserved {
+		return []providers.Edit{{
+			Path: "mark", Before: cty.NullVal(cty.String), After: cty.StringVal(c.Address.String()),
+			Verdict: providers.Verdict{Applies: providers.Live, Reason: "somebody took its owner mark off: it is marked again"},
+		}}
+	}
 	if owner == nil || owner.Address == c.Address {
 		return nil
 	}
@@ -239,11 +247,37 @@ func (d *differ) providerEdit(c *Change) []providers.Edit {
 	if key == "" || key == c.System {
 		return nil
 	}
+	before, after := providerText(c, d.world.systems[key].Settings)
 	return []providers.Edit{{
-		Path: "provider", Before: c.Settings, After: d.world.systems[key].Settings,
+		Path: "provider", Before: cty.StringVal(before), After: cty.StringVal(after),
 		Verdict: providers.Verdict{
 			Applies: providers.Refused,
-			Reason:  "an object does not move to another system: destroy it first, then apply",
+			Reason:  staysPut,
 		},
 	}}
+}
+
+// providerText names the provider of an object and the one that it is to have. Where
+// one block leads elsewhere by now, it adds the settings that differ.
+func providerText(c *Change, settings cty.Value) (before, after string) {
+	before, after = c.Provider.String(), c.Provider.String()
+	if c.Record != nil {
+		before = c.Record.Provider.String()
+	}
+	if before != after {
+		return before, after
+	}
+	var was, is []string
+	for _, name := range attributeNames(settings) {
+		old, now := attribute(c.Settings, name), settings.GetAttr(name)
+		if old == cty.NilVal || same(old, now) {
+			continue
+		}
+		was = append(was, name+" "+show("provider", name, old))
+		is = append(is, name+" "+show("provider", name, now))
+	}
+	if len(is) == 0 {
+		return before, after
+	}
+	return before + " (" + strings.Join(was, ", ") + ")", after + " (" + strings.Join(is, ", ") + ")"
 }

@@ -20,7 +20,9 @@ func (d *differ) ceilings(c *Change) {
 	}
 	for _, e := range c.Edits {
 		if e.Verdict.Applies == providers.Refused {
-			c.Blocked = &Block{Kind: Refused, Reason: e.Path + ": " + e.Verdict.Reason}
+			if c.Blocked = movesNowhere(c); e.Path != "provider" {
+				c.Blocked = &Block{Kind: Refused, Cause: CauseRefused, Reason: e.Path + ": " + e.Verdict.Reason}
+			}
 			return
 		}
 		ceiling := ceilingOf(c.Kind, c.Policy, e.Path)
@@ -30,6 +32,7 @@ func (d *differ) ceilings(c *Change) {
 		top, _, _ := strings.Cut(e.Path, ".")
 		c.Blocked = &Block{
 			Kind:   Blocked,
+			Cause:  CauseCeiling,
 			Reason: fmt.Sprintf("%s needs a %s (%s), and its ceiling is %s", e.Path, e.Verdict.Applies, e.Verdict.Reason, ceiling),
 			Next:   []string{fmt.Sprintf("add to the block of %s: lifecycle { on_change = { %s = %q } }", c.Address, top, e.Verdict.Applies)},
 		}
@@ -70,6 +73,7 @@ func (d *differ) protect(c *Change) {
 	}
 	c.Blocked = &Block{
 		Kind:   Blocked,
+		Cause:  CauseProtected,
 		Reason: fmt.Sprintf("lifecycle.prevent_destroy is set, and this is a %s", c.Action),
 		Next:   []string{"if it really should go: --allow-destroy=" + shellword.Quote(c.Address.String())},
 	}
@@ -90,7 +94,7 @@ func (d *differ) lacking(c *Change) {
 	}
 	if makes := c.Action == providers.Create || c.Action == providers.ReplaceIt; makes && c.Want != nil && len(c.Want.Missing) > 0 {
 		f := c.Want.Missing[0]
-		c.Blocked = &Block{Kind: Blocked, Reason: f.Detail}
+		c.Blocked = &Block{Kind: Blocked, Cause: CauseMissing, Reason: f.Detail}
 		return
 	}
 	if missing == "" {
@@ -98,7 +102,7 @@ func (d *differ) lacking(c *Change) {
 	}
 	switch c.Action {
 	case providers.Create, providers.ReplaceIt, providers.RestartIt, providers.Start, providers.Recover:
-		c.Blocked = &Block{Kind: Blocked, Reason: missing}
+		c.Blocked = &Block{Kind: Blocked, Cause: CauseMissing, Reason: missing}
 	case providers.Update, providers.Import, providers.Stop, providers.Destroy, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
 	}
 }
@@ -112,7 +116,7 @@ func (d *differ) unreadable(c *Change) {
 	for _, path := range slices.Sorted(maps.Keys(c.Object.Unreadable)) {
 		for _, e := range c.Edits {
 			if e.Path == path || strings.HasPrefix(e.Path, path+".") {
-				c.Blocked = &Block{Kind: Unknown, Reason: fmt.Sprintf("%s could not be read: %s", path, c.Object.Unreadable[path])}
+				c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%s could not be read: %s", path, c.Object.Unreadable[path])}
 				return
 			}
 		}
@@ -123,7 +127,11 @@ func (d *differ) unreadable(c *Change) {
 // policy has somebody wait for that.
 func (d *differ) unready(c *Change) bool {
 	wait := attribute(attribute(c.Policy, "ssh"), "wait")
-	return wait != cty.NilVal && wait.IsKnown() && !wait.IsNull() && wait.True() && !c.Record.Ready && !c.Record.Reserved
+	waits := wait != cty.NilVal && wait.IsKnown() && !wait.IsNull() && wait.True()
+	if c.Record == nil {
+		return waits && c.importing
+	}
+	return waits && !c.Record.Ready && !c.Record.Reserved
 }
 
 // outdated reports whether the record says something else than what is there and

@@ -34,17 +34,15 @@ func (d *differ) imported(c *Change, sight *Sight) bool {
 	}
 	found, exists := sight.System.Inventory.Found[c.Address]
 	has := c.Record != nil && !c.Record.Reserved || sight.Marking == Ours
+	_, now := d.options.Imports[c.Address] // of a block, the object may have got another name since
 	switch {
+	case has && !exists && now:
+		d.notThere(c, sight, called)
+		return true
 	case has && (!exists || sight.Marking == Ours && sight.Object.ID == found || c.Record != nil && c.Record.ID == string(found)):
 		return false
 	case has:
-		why := ""
-		if o := sight.Object; o != nil && (sight.Marking == Ours || string(o.ID) == c.Record.ID) {
-			why = fmt.Sprintf("%s has an object already, %s", c.Address, describe(sight.System, o))
-		} else { // what has the name alone is not its object
-			why = fmt.Sprintf("%s is %s by its record, which is not there", c.Address, c.Record.ID)
-		}
-		d.refuseImport(c, fmt.Sprintf("%s, and %q is another", why, called),
+		d.refuseImport(c, fmt.Sprintf("%s, and %q is another", objectOf(c, sight), called),
 			"import that one to another address, or let go of this one's first: vmctl state rm --force "+shellword.Quote(c.Address.String()))
 		return true
 	}
@@ -59,6 +57,28 @@ func (d *differ) imported(c *Change, sight *Sight) bool {
 	sight.Object, sight.Marking = o, Unmarked
 	d.takeOver(c, o)
 	return true
+}
+
+// objectOf says which object an address has.
+func objectOf(c *Change, sight *Sight) string {
+	if o := sight.Object; o != nil && (sight.Marking == Ours || string(o.ID) == c.Record.ID) {
+		return fmt.Sprintf("%s has an object already, %s", c.Address, describe(sight.System, o))
+	}
+	return fmt.Sprintf("%s is %s by its record, which is not there", c.Address, c.Record.ID) // what has the name alone is not its object
+}
+
+// notThere refuses to import what does not exist to an address that has an object.
+func (d *differ) notThere(c *Change, sight *Sight, called providers.ID) {
+	d.refuseImport(c, fmt.Sprintf("%s, and %q does not exist", objectOf(c, sight), called),
+		"leave the import out: the object of "+c.Address.String()+" is managed")
+	in := d.sights.indexes[sight.System.Key]
+	why, unknown := in.unknown(c.Kind, called, string(called))
+	if !unknown {
+		why, unknown = sight.System.Inventory.Partial[c.Kind]
+	}
+	if unknown {
+		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%q could not be read: %s", called, why)}
+	}
 }
 
 // called is the object that the user calls so, nil where there is none or it could
@@ -79,9 +99,9 @@ func (d *differ) called(c *Change, system *System, name providers.ID) *providers
 	}
 	switch {
 	case unknown:
-		c.Blocked = &Block{Kind: Unknown, Reason: fmt.Sprintf("%q could not be read: %s", name, why)}
+		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%q could not be read: %s", name, why)}
 	case exists:
-		c.Blocked = &Block{Kind: Unknown, Reason: fmt.Sprintf("%q exists, and could not be read", name)}
+		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%q exists, and could not be read", name)}
 	default:
 		d.refuseImport(c, fmt.Sprintf("there is no %s %q in %s", c.Kind, name, system),
 			"name it as its system does, or leave the import out to have it made")
@@ -124,7 +144,7 @@ func (d *differ) notImportable(a spec.Address, system *System, o *providers.Obje
 func (d *differ) refuseImport(c *Change, why, next string) {
 	c.Action, c.Object, c.Edits, c.Applies = providers.Import, nil, nil, ""
 	c.Reason = fmt.Sprintf("%q is to be imported", d.imports[c.Address])
-	c.Blocked = &Block{Kind: Blocked, Reason: why, Next: []string{next}}
+	c.Blocked = &Block{Kind: Blocked, Cause: CauseImport, Reason: why, Next: []string{next}}
 }
 
 // takeOver compares an object that is to be imported with what is wanted of it.
@@ -134,7 +154,7 @@ func (d *differ) takeOver(c *Change, o *providers.Object) {
 	c.Generation, c.Replaced, c.Was = 0, 0, nil
 	c.Reason = fmt.Sprintf("%q is to be imported", d.imports[c.Address])
 	if why := runStateUnknown(o); why != "" {
-		c.Action, c.Blocked = providers.Import, &Block{Kind: Unknown, Reason: "its run state could not be read: " + why}
+		c.Action, c.Blocked = providers.Import, &Block{Kind: Unknown, Cause: CauseUnknown, Reason: "its run state could not be read: " + why}
 		return
 	}
 	c.Prior = d.asApplied(c)
@@ -147,7 +167,7 @@ func (d *differ) takeOver(c *Change, o *providers.Object) {
 		c.ID, c.Name, c.Replaced = o.ID, o.Name, 0
 		c.Action, c.Reason = providers.Import, fmt.Sprintf("%q is to be imported", d.imports[c.Address])
 		c.Blocked = &Block{
-			Kind: Blocked, Reason: "an import replaces nothing: " + why,
+			Kind: Blocked, Cause: CauseImport, Reason: "an import replaces nothing: " + why,
 			Next: []string{fmt.Sprintf("write in the block of %s what the object has; change it once it is imported", c.Address)},
 		}
 	case c.Action == providers.Update && len(c.Edits) == 1:

@@ -33,14 +33,14 @@ func TestImport(t *testing.T) {
 		change              func(*scene)
 		want                string
 	}{
-		{name: "as it is", spec: imported, change: func(s *scene) { s.theirs() }, want: asIs + "0 redefine vm.a\n"},
+		{name: "as it is", spec: imported, change: func(s *scene) { s.theirs() }, want: asIs + "0 redefine vm.a\n1 wait_ssh vm.a after 0\n"},
 		{
 			name: "by command", spec: one,
 			change: func(s *scene) {
 				s.theirs()
 				s.options.Imports = map[spec.Address]providers.ID{addr(s.t, "vm.a"): "theirs"}
 			},
-			want: asIs + "0 redefine vm.a\n",
+			want: asIs + "0 redefine vm.a\n1 wait_ssh vm.a after 0\n",
 		},
 		{
 			name: "with an edit that needs a restart", spec: strings.Replace(imported, "256MiB", "512MiB", 1), change: func(s *scene) { s.theirs() },
@@ -240,7 +240,7 @@ import vm.b: "1234" is to be imported
 				s.state.Forgotten = map[string]spec.Address{string(o.ID): addr(s.t, "vm.a")}
 				s.system("qemu:///session").inventory.Found = map[spec.Address]providers.ID{addr(s.t, "vm.a"): o.ID}
 			},
-			want: asIs + "0 redefine vm.a\n",
+			want: asIs + "0 redefine vm.a\n1 wait_ssh vm.a after 0\n",
 		},
 		{
 			name: "a destruction imports nothing first", spec: imported,

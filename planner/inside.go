@@ -2,10 +2,10 @@ package planner
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
@@ -64,6 +64,9 @@ func (w *World) awake(insides []*System, c *spec.Config, s *state.Snapshot, o Op
 		vm := system.Inside
 		if w.placed[vm] == "" { // neither in the spec nor recorded
 			system.sleep = nowhere
+			if where := w.orphan(vm, o.Project); where != "" {
+				system.sleep, system.unseen = "", fmt.Sprintf("%s has no block and no record, and %s is there", vm, where)
+			}
 			continue
 		}
 		sight := sights.At(vm, nameFor(c, s, o.Project, vm))
@@ -82,6 +85,18 @@ func (w *World) awake(insides []*System, c *spec.Config, s *state.Snapshot, o Op
 		}
 	}
 	return all
+}
+
+// orphan describes an object that bears the mark of an address, "" where none does.
+func (w *World) orphan(a spec.Address, p providers.Project) string {
+	for _, system := range w.Systems() {
+		for i := range system.Inventory.Objects {
+			if o := &system.Inventory.Objects[i]; MarkingOf(o, p) == Ours && o.Owner.Address == a {
+				return describe(system, o)
+			}
+		}
+	}
+	return ""
 }
 
 // isOurs reports whether a sight is of an object that is kept as the spec says, or
@@ -130,84 +145,25 @@ func nameFor(c *spec.Config, s *state.Snapshot, p providers.Project, a spec.Addr
 // Deferred is an address that cannot be read before this plan was carried out.
 type Deferred struct{ Address, Until spec.Address } // Until: a VM that has to be ready
 
-// asleep decides about what is inside of a VM that was not read. It reports
-// whether it did.
+// asleep decides about what is inside of a VM that was not read, as far as that can be
+// said before it is known what becomes of the VM. It reports whether it was not read.
 func (d *differ) asleep(c *Change, system *System, wanted bool) bool {
-	vm := system.Inside
-	going := !wanted && c.Record != nil
-	switch system.sleep {
-	case "":
-		return false
-	case starting:
-		d.put(c, vm)
-	case nowhere:
-		if going {
-			c.Action, c.Reason = providers.Forget, fmt.Sprintf("%s does not exist, and nothing is inside of it", vm)
-		}
-	case resting:
-		owner, decided := d.decided[vm]
-		switch {
-		case going && decided && owner.Action == providers.Destroy && owner.Blocked == nil && d.scope[vm]:
-			c.Action, c.Reason = providers.Forget, fmt.Sprintf("it goes with %s", vm)
-		case going && d.options.Destroy:
-			c.Blocked = &Block{
-				Kind:   Blocked,
-				Reason: fmt.Sprintf("%s is off: what is inside of it cannot be removed", vm),
-				Next:   []string{"start it first, or destroy it with all that is inside of it"},
-			}
-		default:
-			c.Reason = fmt.Sprintf("%s is off and stays so: what is inside of it is not read", vm)
-		}
-	default:
-		panic("unknown sleep " + string(system.sleep))
+	if system.sleep == nowhere && !wanted && c.Record != nil {
+		c.Action, c.Reason = providers.Forget, fmt.Sprintf("%s does not exist, and nothing is inside of it", system.Inside)
 	}
-	return true
+	if system.sleep != "" && wanted && c.Want.Inside != c.Inside {
+		c.Action = providers.Update
+		c.Blocked = movesNowhere(c)
+	}
+	return system.sleep != ""
 }
 
-// put defers an address until a VM is ready.
-func (d *differ) put(c *Change, until spec.Address) {
-	d.later[c.Address] = until
-	c.Action = providers.NoOp
+// movesNowhere refuses to let an object move to another system.
+func movesNowhere(c *Change) *Block {
+	return &Block{
+		Kind: Refused, Cause: CauseRefused, Reason: "provider: " + staysPut,
+		Next: []string{"vmctl destroy --target=" + shellword.Quote(c.Address.String()) + ", then apply"},
+	}
 }
 
-// around decides about what is inside of a VM that this plan takes down: it is let
-// go of before, and read again after. It reports whether it did.
-func (d *differ) around(c *Change, system *System, sight Sight) bool {
-	owner, decided := d.decided[system.Inside]
-	if (system.Inside == spec.Address{}) || !decided || owner.Blocked != nil || !d.scope[system.Inside] {
-		return false
-	}
-	switch owner.Action {
-	case providers.RestartIt, providers.ReplaceIt, providers.Recover, providers.Start:
-		d.put(c, system.Inside)
-	case providers.Stop:
-		c.Action, c.Reason = providers.NoOp, fmt.Sprintf("%s will be off", system.Inside)
-	case providers.Create, providers.Update, providers.Import, providers.Release, providers.Destroy, providers.Adopt,
-		providers.Forget, providers.NoOp:
-		return false
-	default:
-		panic("unknown action " + string(owner.Action))
-	}
-	if isOurs(sight) && owner.Action != providers.Start {
-		c.Action, c.Reason, c.ID, c.Change.Want = providers.Release, fmt.Sprintf("%s goes down", system.Inside), sight.Object.ID, cty.NilVal
-	}
-	return true
-}
-
-// mustLetGo reports whether something that is out of scope lets go of a VM that is in
-// scope and goes down: nothing else is done with it.
-func (d *differ) mustLetGo(a spec.Address) bool {
-	c := d.decided[a]
-	return c.Action == providers.Release && !d.scope[a] && d.scope[c.Inside] && !slices.Contains(d.options.Scope.Excludes, a)
-}
-
-// waits defers what refers to something that was deferred.
-func (d *differ) waits(c *Change) bool {
-	for _, a := range c.Needs {
-		if until, ok := d.later[a]; ok {
-			d.put(c, until)
-			return true
-		}
-	}
-	return false
-}
+const staysPut = "an object does not move to another system: destroy it first, then apply"

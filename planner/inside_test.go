@@ -17,8 +17,9 @@ func (s *scene) off() {
 	s.object().Running, s.object().State = &off, providers.StateOff
 }
 
-func (s *scene) stays(address string) {
-	s.options.Running = map[spec.Address]bool{addr(s.t, address): false}
+// stays lets vm.a be wanted off by command.
+func (s *scene) stays() {
+	s.options.Running = map[spec.Address]bool{addr(s.t, "vm.a"): false}
 }
 
 func TestInside(t *testing.T) {
@@ -47,6 +48,15 @@ deferred guest_file.note until vm.a is ready
 `,
 		},
 		{
+			name: "4: of a VM without block and record whose object is there, nothing is known", applied: one + note, spec: "# empty\n", unread: true,
+			change: func(s *scene) { s.forget("vm.a"); s.elsewhere() },
+			want: `noop guest_file.note
+  unknown: what is inside of vm.a could not be read: vm.a has no block and no record, and libvirt vm "demo.a" (ID) is there
+found orphan vm.a: libvirt vm "demo.a" (ID) bears our mark, and neither the spec nor the state knows it
+found unknown guest_file.note: vm.a has no block and no record, and libvirt vm "demo.a" (ID) is there
+`,
+		},
+		{
 			name: "or made", applied: one, spec: one + note,
 			want: "create guest_file.note: it does not exist\n0 define guest_file.note\n",
 		},
@@ -55,22 +65,23 @@ deferred guest_file.note until vm.a is ready
 			want: "destroy guest_file.note: it is not in the spec\n0 delete guest_file.note\n",
 		},
 		{
-			name: "of a VM that goes down it is let go of first, and read again after", applied: one + note,
+			name: "of a VM that goes down it is let go of first, and changed once that is back", applied: one + note,
 			spec: strings.Replace(one, "256MiB", "512MiB", 1) + changed,
-			want: `release guest_file.note: vm.a goes down
+			want: `update guest_file.note: content: vmctl alone uses it
+  content x -> y, live
 restart vm.a: memory: the guest sees it at its next start
   memory 256MiB -> 512MiB, restart
-deferred guest_file.note until vm.a is ready
 0 release guest_file.note
 1 stop vm.a after 0
 2 redefine vm.a after 1
 3 start vm.a after 2
 4 wait_ssh vm.a after 3
+5 redefine guest_file.note after 0,2,3,4
 `,
 		},
 		{
 			name: "also of one that is stopped; then it is not read", applied: one + note, spec: one + changed,
-			change: func(s *scene) { s.stays("vm.a") },
+			change: func(s *scene) { s.stays() },
 			want: `release guest_file.note: vm.a goes down
 stop vm.a: it runs, and running = false
 0 release guest_file.note
@@ -80,7 +91,7 @@ stop vm.a: it runs, and running = false
 		{
 			name: "also where the VM alone is stopped", applied: one + note, spec: one + changed,
 			change: func(s *scene) {
-				s.stays("vm.a")
+				s.stays()
 				s.options.Scope = planner.Scope{Targets: []spec.Address{addr(s.t, "vm.a")}, Alone: true}
 			},
 			want: `release guest_file.note: vm.a goes down
@@ -91,7 +102,7 @@ stop vm.a: it runs, and running = false
 		},
 		{
 			name: "inside of a VM that is off and stays so, nothing is read or changed", applied: one + note, spec: one + changed, unread: true,
-			change: func(s *scene) { s.off(); s.stays("vm.a") },
+			change: func(s *scene) { s.off(); s.stays() },
 			want: `update vm.a: the record catches up with what is there
 found drift vm.a: it is off, and vmctl left it running
 0 record vm.a
@@ -182,15 +193,16 @@ deferred guest_file.note until vm.a is ready
 `,
 		},
 		{
-			name: "of a VM that may not go down it is changed as it is", applied: one + note,
+			name: "of a VM that may not go down nothing is done, and it is not let go of", applied: one + note,
 			spec: strings.Replace(one, "memory = \"256MiB\"", "memory = \"512MiB\"\n  lifecycle {\n    on_change = { memory = \"live\" }\n  }", 1) + changed,
 			want: `update guest_file.note: content: vmctl alone uses it
   content x -> y, live
+  blocked: it needs vm.a, whose own change is blocked
+  > see what the plan says of vm.a
 restart vm.a: memory: the guest sees it at its next start
   memory 256MiB -> 512MiB, restart
   blocked: memory needs a restart (the guest sees it at its next start), and its ceiling is live
   > add to the block of vm.a: lifecycle { on_change = { memory = "restart" } }
-0 redefine guest_file.note
 `,
 		},
 		{
@@ -204,7 +216,6 @@ restart vm.a: memory: the guest sees it at its next start
   accel auto -> tcg, replace
   blocked: guest_file.note is inside of it, and is to be kept
   > see what the plan says of guest_file.note
-deferred guest_file.note until vm.a is ready
 `,
 		},
 		{

@@ -19,6 +19,7 @@ func (d *differ) create(c *Change) {
 	if c.Record != nil {
 		c.Prior = cty.NilVal
 		c.System, c.Settings = d.wantedSystem(c)
+		c.Inside = c.Want.Inside
 		c.Name = cmp.Or(nameOf(c.Change.Want), c.Name)
 	}
 	if c.Record != nil && !c.Record.Reserved {
@@ -30,10 +31,12 @@ func (d *differ) create(c *Change) {
 		})
 	}
 	d.chooseID(c)
+	c.Name = d.freeName(c)
+	d.known[c.Address] = lasting(c, cty.NilVal, nil)
 }
 
 // chooseID gives what will be made an ID that no other object has, such as one
-// that was moved away from this address.
+// that was moved away from this address, or that the state let go of.
 func (d *differ) chooseID(c *Change) {
 	for c.ID = ObjectID(d.options.Project, c.Address, c.Replaced); d.isTaken(c); c.ID = ObjectID(d.options.Project, c.Address, c.Replaced) {
 		c.Replaced++
@@ -41,8 +44,11 @@ func (d *differ) chooseID(c *Change) {
 }
 
 func (d *differ) isTaken(c *Change) bool {
-	a, recorded := d.recorded[c.ID]
-	return recorded && a != c.Address
+	if a, recorded := d.recorded[c.ID]; recorded && a != c.Address {
+		return true
+	}
+	o, exists := d.sights.indexes[c.System].byID[idKey{c.Kind, c.ID}]
+	return exists && o != c.Object
 }
 
 func (d *differ) wantedSystem(c *Change) (string, cty.Value) {
@@ -84,7 +90,9 @@ func (d *differ) manage(c *Change) {
 	slices.SortFunc(c.Edits, func(a, b providers.Edit) int { return cmp.Compare(a.Path, b.Path) })
 	c.Applies = maximum(c.Edits)
 	d.drift(c, attrs)
+	c.Unready = on && wantOn && d.unready(c)
 	d.chooseAction(c, on, wantOn)
+	c.Conditional = d.isConditional(c)
 	c.Generation = max(c.Generation, markedGeneration(o))
 	if len(c.Edits) > 0 || c.policyChanged() {
 		c.Generation++
@@ -93,14 +101,63 @@ func (d *differ) manage(c *Change) {
 		c.Replaced++
 		d.chooseID(c)
 		c.Name = cmp.Or(nameOf(c.Change.Want), c.Name)
+	} else {
+		c.Name = o.Name // somebody may have renamed it
 	}
 	d.behind(c)
 	d.unreadable(c)
 	d.ceilings(c)
 	d.protect(c)
-	if c.Action == providers.NoOp || c.Action == providers.Update || c.Action == providers.Adopt {
-		d.known[c.Address] = with(before, "name", cty.StringVal(o.Name))
+	d.known[c.Address] = lasting(c, before, attrs)
+}
+
+// isConditional reports whether a change takes its object down for nothing but values
+// that are not known yet, and may be what they were.
+func (d *differ) isConditional(c *Change) bool {
+	if c.Action != providers.RestartIt || d.options.Restart[c.Address] {
+		return false
 	}
+	return !slices.ContainsFunc(c.Edits, func(e providers.Edit) bool {
+		return e.Verdict.Applies == providers.Restart && e.After.IsWhollyKnown()
+	})
+}
+
+// Settled reports whether a change that is Conditional need not take its object down,
+// now that want is known.
+func (c *Change) Settled(want cty.Value) bool {
+	for _, e := range c.Edits {
+		if e.Verdict.Applies == providers.Restart && !same(e.Before, at(want, e.Path)) {
+			return false
+		}
+	}
+	return true
+}
+
+// at is a part of a value, by its dotted path.
+func at(v cty.Value, path string) cty.Value {
+	for name := range strings.SplitSeq(path, ".") {
+		v = attribute(v, name)
+	}
+	return v
+}
+
+// lasting is what others may rely on of an object that is changed so: a restart leaves it
+// what is stable, and a replacement has the ID and the name that were chosen for it.
+func lasting(c *Change, before cty.Value, attrs map[string]providers.Attribute) cty.Value {
+	switch c.Action {
+	case providers.NoOp, providers.Update, providers.Adopt, providers.Import:
+		return with(before, "name", cty.StringVal(c.Object.Name))
+	case providers.ReplaceIt, providers.Create:
+		return cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal(string(c.ID)), "name": cty.StringVal(c.Name)})
+	case providers.RestartIt, providers.Start, providers.Stop, providers.Recover, providers.Destroy, providers.Forget, providers.Release:
+	}
+	stable := map[string]cty.Value{"name": cty.StringVal(c.Object.Name)}
+	for _, name := range attributeNames(before) {
+		if a, ok := attrs[name]; ok && a.Computed && a.Lasts != nil {
+			stable[name] = a.Lasts(before.GetAttr(name), c.Change.Want)
+		}
+	}
+	return cty.ObjectVal(stable)
 }
 
 // attributes is what the provider type knows about a kind.
@@ -145,7 +202,7 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.Update, "it is only half there: made whole again"
 	case c.Record == nil:
 		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
-	case on && d.unready(c):
+	case c.Unready:
 		c.Action, c.Reason = providers.Start, "it runs, and was not ready yet"
 	case down && leftBehind(c.Object):
 		c.Action, c.Reason = providers.Update, "what its last run left is removed"
@@ -197,7 +254,7 @@ func because(edits []providers.Edit, applies providers.Applies) string {
 // endOrLetGo decides about an object that is ours and not wanted any more.
 func (d *differ) endOrLetGo(c *Change) {
 	if d.lets(c.Address) {
-		c.Action, c.Reason, c.Object, c.ID = providers.Forget, "its removed block lets go of it: the object stays as it is", nil, ""
+		c.Action, c.Reason, c.ID = providers.Forget, "its removed block lets go of it: the object stays as it is, without vmctl's mark", c.Object.ID
 		c.Warnings = nil
 		return
 	}
@@ -220,6 +277,7 @@ func (d *differ) destroy(c *Change) {
 	if c.Record != nil && !c.Record.Reserved && markedGeneration(c.Object) > c.Record.Generation && !d.wasInterrupted(c.Address) {
 		c.Blocked = &Block{
 			Kind:   Blocked,
+			Cause:  CauseBehind,
 			Reason: fmt.Sprintf("the state is older (generation %d) than the object's mark (%d): nothing is deleted on its word", c.Record.Generation, c.Object.Owner.Generation),
 			Next:   []string{"if the object really should go: vmctl destroy --target=" + shellword.Quote(c.Address.String())},
 		}
@@ -231,7 +289,7 @@ func (d *differ) foreign(c *Change, sight Sight, standing Standing) {
 	if c.Want == nil {
 		return
 	}
-	if c.heirOf = d.inherits(c, sight.Object); c.heirOf != (spec.Address{}) {
+	if other := d.ownerOf(c, sight.Object); other != (spec.Address{}) && !d.options.Destroy { // who takes a name of ours is for the order to say
 		d.create(c)
 		return
 	}
@@ -255,6 +313,7 @@ func (d *differ) foreign(c *Change, sight Sight, standing Standing) {
 	c.Reason = "it does not exist"
 	c.Blocked = &Block{
 		Kind:   Blocked,
+		Cause:  CauseForeign,
 		Reason: fmt.Sprintf("%s exists, and %s", what, why),
 		Next:   []string{fmt.Sprintf("rename: set another name in the block of %s, or rename the other object with its own tool", c.Address)},
 	}

@@ -53,11 +53,8 @@ func TestMovedRecord(t *testing.T) {
 			want: "destroy vm.b: it is not in the spec\n0 stop vm.b\n1 delete vm.b after 0\n",
 		},
 		{
-			name: "the old address is wanted too: its name is not free", spec: one + b,
-			want: `create vm.a: it does not exist
-  blocked: libvirt vm "demo.a" (ID) exists, and it was moved to vm.b
-  > rename: set another name in the block of vm.a, or rename the other object with its own tool
-` + updated + "0 redefine vm.b\n",
+			name: "the old address is wanted too: its name is taken, and it gets another", spec: one + b,
+			want: "create vm.a: it does not exist\n" + updated + "0 define vm.a\n1 redefine vm.b\n2 start vm.a after 0\n3 wait_ssh vm.a after 2\n",
 		},
 		{
 			name: "the old address is wanted with another name: another object is made", spec: "vm \"a\" {\n  name = \"new\"\n}\n" + b,

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"vmctl/providers"
@@ -48,4 +49,62 @@ func ObjectID(p providers.Project, a spec.Address, replaced int) providers.ID {
 	u[8] = u[8]&0x3f | 0x80
 	h := hex.EncodeToString(u)
 	return providers.ID(h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:])
+}
+
+// decideAfter is what is decided about before each address: what it uses, and who
+// has the name that it is to get.
+func (d *differ) decideAfter(all []spec.Address) map[spec.Address][]spec.Address {
+	after := usesOf(d.config, d.state, all)
+	for _, a := range all {
+		system := d.world.placed[a]
+		if system == "" {
+			continue
+		}
+		o := d.sights.indexes[system].byName[nameKey{a.Kind, d.name(a)}]
+		if o == nil {
+			continue
+		}
+		for _, other := range d.sights.taken[string(o.ID)] {
+			if other != a && other.Kind == a.Kind {
+				after[a] = append(slices.Clip(after[a]), other)
+			}
+		}
+	}
+	return after
+}
+
+// ownerOf is the other address that an object belongs to, by its record or by its mark;
+// zero: to none of this project.
+func (d *differ) ownerOf(c *Change, o *providers.Object) spec.Address {
+	for _, a := range d.sights.taken[string(o.ID)] {
+		if a != c.Address && a.Kind == o.Kind {
+			return a
+		}
+	}
+	if MarkingOf(o, d.options.Project) == Ours && o.Owner.Address != c.Address {
+		return o.Owner.Address
+	}
+	return spec.Address{}
+}
+
+// freeName is the name that what is made gets. One that vmctl derives gives way to
+// another resource of the project that has it and keeps it, since names are sticky.
+func (d *differ) freeName(c *Change) string {
+	if nameOf(c.Change.Want) != "" {
+		return c.Name
+	}
+	o := d.sights.indexes[c.System].byName[nameKey{c.Kind, c.Name}]
+	if o == nil || o.ID == c.ID {
+		return c.Name
+	}
+	other := d.ownerOf(c, o)
+	if other == (spec.Address{}) {
+		return c.Name
+	}
+	holder, decided := d.decided[other]
+	if decided && d.scope[other] && holder.Blocked == nil && holder.Object == o &&
+		(holder.Action == providers.Destroy || holder.Action == providers.ReplaceIt && holder.Name != o.Name) {
+		return c.Name
+	}
+	return c.Name + "~" + string(c.ID[:8])
 }

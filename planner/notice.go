@@ -3,12 +3,14 @@ package planner
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
 	"vmctl/spec"
+	"vmctl/state"
 )
 
 // behind notes a record that is older than the mark: a restored backup.
@@ -30,6 +32,7 @@ func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
 		return
 	}
 	var evidence []string
+	action := ""
 	for _, e := range edits(overlay(c.Prior, c.Object.Attrs), c.Prior, managedOnly(attrs), false) {
 		if attribute(c.Change.Want, firstOf(e.Path)) == cty.NilVal || c.ignores(e.Path) {
 			continue
@@ -38,10 +41,14 @@ func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
 	}
 	applied := attribute(c.Prior, "running")
 	if o := c.Object; o.Running != nil && applied != cty.NilVal && applied.IsKnown() && !applied.IsNull() && applied.True() != *o.Running {
-		evidence = append(evidence, fmt.Sprintf("it is %s, and vmctl left it %s", o.State, map[bool]string{true: "running", false: "off"}[applied.True()]))
+		text := fmt.Sprintf("it is %s, and vmctl left it %s", o.State, map[bool]string{true: "running", false: "off"}[applied.True()])
+		if !*o.Running && d.wasDestroyed(c.Address) {
+			text, action = fmt.Sprintf("it is %s: an interrupted destroy left it so", o.State), destroyGoesOn
+		}
+		evidence = append(evidence, text)
 	}
 	if len(evidence) > 0 {
-		d.find(providers.Finding{Kind: providers.FindDrift, Address: c.Address, Object: c.Object.Name, Evidence: evidence})
+		d.find(providers.Finding{Kind: providers.FindDrift, Address: c.Address, Object: c.Object.Name, Evidence: evidence, Action: action})
 	}
 }
 
@@ -83,11 +90,20 @@ func (d *differ) interrupted(a spec.Address) {
 		for _, l := range e.Leaves {
 			evidence = append(evidence, "it may have left: "+l)
 		}
-		d.find(providers.Finding{
-			Kind: providers.FindInterrupted, Address: a, Object: e.Name, Evidence: evidence,
-			Action: "planned again from what is really there",
-		})
+		action := "planned again from what is really there"
+		if e.How == state.Destroying && !d.options.Destroy {
+			action = destroyGoesOn
+		}
+		d.find(providers.Finding{Kind: providers.FindInterrupted, Address: a, Object: e.Name, Evidence: evidence, Action: action})
 	}
+}
+
+// destroyGoesOn is what to do about an address whose destruction was interrupted.
+const destroyGoesOn = "vmctl destroy goes on with that; vmctl apply makes it what the files say"
+
+// wasDestroyed reports whether the destruction of an address was interrupted.
+func (d *differ) wasDestroyed(a spec.Address) bool {
+	return slices.ContainsFunc(d.begun[a], func(e state.Entry) bool { return e.How == state.Destroying })
 }
 
 func (d *differ) wasInterrupted(a spec.Address) bool {
@@ -95,14 +111,16 @@ func (d *differ) wasInterrupted(a spec.Address) bool {
 }
 
 // account remembers that an address speaks for an object, and passes on what
-// the provider noticed about it.
+// the provider noticed about it. What has its name alone, and bears the mark of
+// another address, is that one's, or a stray.
 func (d *differ) account(a spec.Address, sight Sight) {
-	if sight.Object == nil {
+	o := sight.Object
+	if o == nil || !sight.Recorded && MarkingOf(o, d.options.Project) == Ours && o.Owner.Address != a {
 		return
 	}
-	d.objects[sight.Object] = true
-	for _, f := range sight.Object.Findings {
-		f.Address, f.Object = a, sight.Object.Name
+	d.objects[o] = true
+	for _, f := range o.Findings {
+		f.Address, f.Object = a, o.Name
 		d.find(f)
 	}
 }

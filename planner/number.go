@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"container/heap"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ func (o *orderer) number() error {
 		}
 	}
 	if len(waiting) > 0 {
-		return &OrderError{"these steps wait for each other: " + stepNames(waiting)}
+		return errors.New("internal error: these steps wait for each other, and no order may have that: " + stepNames(waiting))
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (s Scope) resolve(c *spec.Config, st *state.Snapshot, all []spec.Address, d
 		}
 		maps.Copy(in, closure)
 	}
-	out := inverse(needs)
+	out := dependents(c, st, all, destroy)
 	for _, x := range s.Excludes {
 		for a := range reach(x, out) {
 			delete(in, a)
@@ -105,6 +105,28 @@ func usesOf(c *spec.Config, st *state.Snapshot, all []spec.Address) map[spec.Add
 		uses[a] = st.Records[a].Uses
 	}
 	return uses
+}
+
+// refersOf is what each address of the spec refers to.
+func refersOf(c *spec.Config) map[spec.Address][]spec.Address {
+	refers := map[spec.Address][]spec.Address{}
+	for i := range c.Resources {
+		refers[c.Resources[i].Address] = c.Resources[i].Uses
+	}
+	return refers
+}
+
+// dependents is what is left out with each address that is left out: what refers to it,
+// or for a destruction what it uses.
+func dependents(c *spec.Config, st *state.Snapshot, all []spec.Address, destroy bool) map[spec.Address][]spec.Address {
+	if destroy {
+		return usesOf(c, st, all)
+	}
+	return inverse(refersOf(c))
+}
+
+func sortedSet(set map[spec.Address]bool) []spec.Address {
+	return slices.SortedFunc(maps.Keys(set), spec.Address.Compare)
 }
 
 func inverse(edges map[spec.Address][]spec.Address) map[spec.Address][]spec.Address {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -16,47 +18,50 @@ const (
 	OpSettle = "settle" // an interrupted step of an earlier run is dealt with
 )
 
-// OrderError says that no order of the steps exists.
-type OrderError struct{ Reason string }
-
-// Error returns the reason.
-func (e *OrderError) Error() string { return e.Reason }
-
 // Order asks the providers for the steps of every change and puts them in order
-// (DESIGN.md, rule 11). It is pure. Steps are numbered so that each comes after
-// those it waits for, else by phase and address. Its error is an *OrderError,
-// or says what a provider could not make of a change.
+// (DESIGN.md, rule 11). It is pure.
+//
+// Blocks come first, to a fixpoint: a blocked change frees, lowers and makes nothing.
+// What is inside of a VM that a surviving step lowers is released before. Then come
+// the edges, of which none closes a circle. Steps are numbered so that each comes after
+// those it waits for, else by phase and address. An error is a bug.
 func Order(d Delta, w *World) (*Plan, error) {
-	o := orderer{
-		plan:  &Plan{Project: d.Project, Serial: d.Serial, Changes: d.Changes, Findings: slices.Clone(d.Findings), Deferred: d.Deferred},
-		world: w,
-	}
-	begun := interrupted(d.Findings)
+	o := newOrderer(d, w)
 	for i := range o.plan.Changes {
-		if err := o.steps(i, begun[o.plan.Changes[i].Address]); err != nil {
+		o.ask(i)
+	}
+	for {
+		o.settle()
+		if err := o.build(); err != nil {
 			return nil, err
 		}
-	}
-	if err := o.claims(); err != nil {
-		return nil, err
-	}
-	o.dependencies()
-	if err := o.rollouts(); err != nil {
-		return nil, err
+		o.edges()
+		if !o.turns() {
+			break
+		}
 	}
 	if err := o.number(); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(o.plan.Findings, compareFindings)
-	o.plan.Summary = summarise(o.plan.Changes)
-	o.plan.Summary.Deferred = len(d.Deferred)
+	o.conclude()
 	return o.plan, nil
 }
 
+// orderer puts the steps of changes in order. Changes go by their index in the plan.
 type orderer struct {
 	plan  *Plan
+	delta Delta
 	world *World
-	nodes []*node
+
+	index   map[spec.Address]int
+	objects map[*providers.Object]int // the change of each object
+	made    [][]providers.Step        // of each change, as its provider makes it
+	begun   map[spec.Address]bool     // an earlier run did not end a step of it
+	late    map[int]spec.Address      // changes that wait for a later round, and until which VM is ready
+	idle    map[int]string            // changes that come to nothing, and why: their VM goes down or stays off
+	nodes   []*node
+	own     map[int][]*node        // of each change
+	inside  map[spec.Address][]int // the changes inside of each VM
 }
 
 // node is a step before it has a number.
@@ -64,86 +69,165 @@ type node struct {
 	step  Step
 	index int // within its change
 	after map[*node]bool
+	next  []*node // those that wait for it
 }
 
 func (n *node) wait(other *node) {
-	if n != other {
+	if n != other && !n.after[other] {
 		n.after[other] = true
+		other.next = append(other.next, n)
 	}
 }
 
-// steps adds the steps of one change, with the edges inside of it.
-func (o *orderer) steps(change int, settle bool) error {
-	c := &o.plan.Changes[change]
-	if c.Blocked != nil {
+func newOrderer(d Delta, w *World) *orderer {
+	o := &orderer{
+		plan: &Plan{Project: d.Project, Serial: d.Serial, Changes: d.Changes, Findings: slices.Clone(d.Findings)}, delta: d, world: w,
+		index: map[spec.Address]int{}, objects: map[*providers.Object]int{}, made: make([][]providers.Step, len(d.Changes)),
+		begun: interrupted(d.Findings), late: map[int]spec.Address{}, idle: map[int]string{}, inside: map[spec.Address][]int{},
+	}
+	for i := range o.plan.Changes {
+		c := &o.plan.Changes[i]
+		o.index[c.Address] = i
+		if d.Aside[c.Address] { // nobody asks what could become of it
+			c.Blocked = nil
+		}
+		if (c.Inside != spec.Address{}) {
+			o.inside[c.Inside] = append(o.inside[c.Inside], i)
+		}
+		if c.Object != nil {
+			o.objects[c.Object] = i
+		}
+	}
+	return o
+}
+
+// ask asks for the steps of a change, also of one that is blocked: it wants what it
+// wants.
+func (o *orderer) ask(i int) {
+	c := &o.plan.Changes[i]
+	o.made[i] = nil
+	// What is forgotten may have left remains or bear a mark, unless it is somebody else's.
+	if o.delta.Aside[c.Address] || c.Action == providers.NoOp || c.Action == providers.Adopt || c.Action == providers.Forget && c.ID == "" || c.Blocked != nil && !hasSteps(c) {
+		return
+	}
+	made, err := o.world.System(c.System).Provider.Steps(c.Change)
+	var refusal *providers.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: refusal.Reason, Next: refusal.Next})
+	case err != nil:
+		o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: "it cannot be made so: " + err.Error()})
+	default:
+		o.made[i] = made
+	}
+}
+
+// hasSteps reports whether a blocked change is one that could be made otherwise.
+func hasSteps(c *Change) bool {
+	return c.Blocked.Kind == Blocked && (c.Object != nil || c.Action == providers.Create)
+}
+
+// active reports whether a change is carried out in this round.
+func (o *orderer) active(i int) bool {
+	_, late := o.late[i]
+	_, idle := o.idle[i]
+	c := &o.plan.Changes[i]
+	return c.Blocked == nil && !late && !idle && !o.delta.Aside[c.Address]
+}
+
+// steps are those of a change that is carried out.
+func (o *orderer) steps(i int) []providers.Step {
+	if !o.active(i) {
 		return nil
 	}
-	var made []providers.Step
-	// What is forgotten may have left remains, unless it became somebody else's.
-	if c.Action != providers.NoOp && c.Action != providers.Adopt && (c.Action != providers.Forget || c.ID != "") {
-		var err error
-		made, err = o.world.System(c.System).Provider.Steps(c.Change)
-		var refusal *providers.Refusal
-		if errors.As(err, &refusal) {
-			c.Blocked = &Block{Kind: Blocked, Reason: refusal.Reason, Next: refusal.Next}
-			return nil
-		}
+	return o.made[i]
+}
+
+// build makes a node of every step that is carried out, with the edges inside of its
+// change: rule 11, edge 1.
+func (o *orderer) build() error {
+	o.nodes, o.own = nil, map[int][]*node{}
+	for i := range o.plan.Changes {
+		made, err := o.releasing(i)
 		if err != nil {
-			return fmt.Errorf("plan the steps of %s: %w", c.Address, err)
+			return err
 		}
+		released := len(made)
+		for _, s := range o.steps(i) {
+			s.After = shifted(s.After, released)
+			if released > 0 && len(s.After) == 0 {
+				s.After = []int{released - 1}
+			}
+			made = append(made, s)
+		}
+		o.add(i, made)
 	}
-	if c.Action == providers.Release && len(made) == 0 {
-		c.Action = providers.NoOp
+	return nil
+}
+
+func shifted(all []int, by int) []int {
+	moved := make([]int, len(all))
+	for i := range all {
+		moved[i] = all[i] + by
 	}
-	if slices.ContainsFunc(made, TakesDown) && o.busy(c) {
-		return nil
-	}
+	return moved
+}
+
+// add adds the steps of a change, and those that the executor does alone.
+func (o *orderer) add(i int, made []providers.Step) {
+	c := &o.plan.Changes[i]
 	var own []*node
-	add := func(s providers.Step, alone bool) {
-		n := &node{step: Step{Step: s, Change: change, Record: alone}, index: len(own), after: map[*node]bool{}}
-		for _, i := range s.After {
-			n.wait(own[i])
+	put := func(s providers.Step, alone bool) {
+		n := &node{step: Step{Step: s, Change: i, Record: alone}, index: len(own), after: map[*node]bool{}}
+		for _, j := range s.After {
+			n.wait(own[j])
 		}
 		own = append(own, n)
 	}
 	for _, s := range made {
-		add(s, false)
+		put(s, false)
 	}
-	for _, op := range o.alone(c, made, settle) {
+	for _, op := range o.alone(i) {
 		s := providers.Step{
 			Op: op, Phase: providers.PhaseTidy, Address: c.Address, Object: c.ID, Name: c.Name,
 			Class: providers.Contractual, Risk: providers.NoRisk,
 		}
-		for i := range own {
-			s.After = append(s.After, i)
+		for j := range own {
+			s.After = append(s.After, j)
 		}
-		add(s, true)
+		put(s, true)
 	}
-	o.nodes = append(o.nodes, own...)
-	return nil
+	o.nodes, o.own[i] = append(o.nodes, own...), own
 }
 
-// alone lists the operations on a change's record that no provider's step
-// brings with it.
-func (o *orderer) alone(c *Change, made []providers.Step, settle bool) []string {
+// alone lists the operations on a change's record that no provider's step brings
+// with it.
+func (o *orderer) alone(i int) []string {
 	var ops []string
+	c := &o.plan.Changes[i]
+	if _, late := o.late[i]; late || c.Blocked != nil || o.delta.Aside[c.Address] {
+		return nil
+	}
+	made := o.steps(i)
 	writes := slices.ContainsFunc(made, func(s providers.Step) bool {
 		return s.Phase == providers.PhaseMake || s.Phase == providers.PhaseChange
 	})
-	switch c.Action {
-	case providers.Forget:
-		if len(made) == 0 {
-			ops = append(ops, OpForget)
-		}
-	case providers.Adopt:
-		ops = append(ops, OpRecord)
-	case providers.Update, providers.Import, providers.Start, providers.Stop, providers.RestartIt, providers.Recover:
-		if !writes && (len(c.Edits) > 0 || c.recordIsBehind() || c.policyChanged() || c.Action == providers.Update || c.Action == providers.Import) {
+	if o.active(i) {
+		switch c.Action {
+		case providers.Forget:
+			if !removes(made) {
+				ops = append(ops, OpForget)
+			}
+		case providers.Adopt:
 			ops = append(ops, OpRecord)
+		case providers.Update, providers.Import, providers.Start, providers.Stop, providers.RestartIt, providers.Recover:
+			if !writes && (len(c.Edits) > 0 || c.recordIsBehind() || c.policyChanged() || c.Action == providers.Update || c.Action == providers.Import) {
+				ops = append(ops, OpRecord)
+			}
+		case providers.Create, providers.ReplaceIt, providers.Destroy, providers.Release, providers.NoOp:
 		}
-	case providers.Create, providers.ReplaceIt, providers.Destroy, providers.Release, providers.NoOp:
 	}
-	if settle {
+	if o.begun[c.Address] {
 		ops = append(ops, OpSettle)
 	}
 	return ops
@@ -166,88 +250,46 @@ func interrupted(findings []providers.Finding) map[spec.Address]bool {
 	return begun
 }
 
-// dependencies orders what uses something after it on the way up, and before it
-// on the way down where that is removed (rule 11 b), or is a VM that this is inside
-// of (rule 11 c).
-func (o *orderer) dependencies() {
-	byAddress := map[spec.Address][]*node{}
-	for _, n := range o.nodes {
-		byAddress[n.step.Address] = append(byAddress[n.step.Address], n)
-	}
-	o.heirs(byAddress)
-	for i := range o.plan.Changes {
-		c := &o.plan.Changes[i]
-		for _, used := range usedBy(c) {
-			leaves := removes(byAddress[used]) || used == c.Inside
-			for _, n := range byAddress[c.Address] {
-				for _, m := range byAddress[used] {
-					switch {
-					case rises(n) && rises(m):
-						n.wait(m)
-					case leaves && sinks(n) && sinks(m):
-						m.wait(n)
-					case used == c.Inside && n.step.Op == OpForget && sinks(m): // it is gone once the VM is
-						n.wait(m)
-					}
-				}
+// conclude says of every change what has become of it.
+func (o *orderer) conclude() {
+	p := o.plan
+	kept := p.Changes[:0:0]
+	moved := make([]int, len(p.Changes)) // where each change is from now on; -1: nowhere
+	for i := range p.Changes {
+		c := p.Changes[i]
+		until, late := o.late[i]
+		why, idle := o.idle[i]
+		moved[i] = -1
+		released := slices.ContainsFunc(o.own[i], func(n *node) bool { return n.step.Phase == providers.PhaseRelease })
+		switch {
+		case c.Blocked != nil:
+		case late || idle || o.delta.Aside[c.Address] || c.Action == providers.NoOp:
+			if late || idle {
+				c.Reason = why
 			}
-		}
-	}
-}
-
-// heirs lets who gets the name of another object be made after that is gone.
-func (o *orderer) heirs(byAddress map[spec.Address][]*node) {
-	for i := range o.plan.Changes {
-		c := &o.plan.Changes[i]
-		for _, m := range byAddress[c.heirOf] {
-			for _, n := range byAddress[c.Address] {
-				if m.step.Phase == providers.PhaseRemove && n.step.Phase == providers.PhaseMake {
-					n.wait(m)
-				}
+			if released {
+				c.Action, c.Reason, c.ID, c.Change.Want = providers.Release, fmt.Sprintf("%s goes down", c.Inside), c.Object.ID, cty.NilVal
+			} else if late || idle {
+				c.Action = providers.NoOp
 			}
+			c.Edits, c.Applies = nil, ""
 		}
+		if late {
+			p.Deferred = append(p.Deferred, Deferred{Address: c.Address, Until: until})
+		}
+		if len(o.own[i]) == 0 && (late || o.delta.Aside[c.Address]) {
+			continue
+		}
+		moved[i] = len(kept)
+		kept = append(kept, c)
 	}
-}
-
-// usedBy is what a change's address uses, or used when it was last applied.
-func usedBy(c *Change) []spec.Address {
-	all := slices.Clone(c.Needs)
-	if c.Record != nil {
-		all = append(all, c.Record.Uses...)
+	p.Changes = kept
+	for i := range p.Steps {
+		p.Steps[i].Change = moved[p.Steps[i].Change]
 	}
-	if (c.Inside != spec.Address{}) {
-		all = append(all, c.Inside)
-	}
-	slices.SortFunc(all, spec.Address.Compare)
-	return slices.Compact(all)
-}
-
-func removes(nodes []*node) bool {
-	return slices.ContainsFunc(nodes, func(n *node) bool { return n.step.Phase == providers.PhaseRemove })
-}
-
-// sinks reports whether a step takes something down or away.
-func sinks(n *node) bool {
-	switch n.step.Phase {
-	case providers.PhaseRelease, providers.PhaseDown, providers.PhaseRemove:
-		return true
-	case providers.PhaseRecover, providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange,
-		providers.PhaseUp, providers.PhaseReady, providers.PhaseTidy:
-		return false
-	}
-	panic("unknown phase " + string(n.step.Phase))
-}
-
-// rises reports whether a step makes something or brings it up.
-func rises(n *node) bool {
-	switch n.step.Phase {
-	case providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange, providers.PhaseUp,
-		providers.PhaseReady:
-		return true
-	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseDown, providers.PhaseRemove, providers.PhaseTidy:
-		return false
-	}
-	panic("unknown phase " + string(n.step.Phase))
+	slices.SortFunc(p.Findings, compareFindings)
+	p.Summary = summarise(p.Changes)
+	p.Summary.Deferred = len(p.Deferred)
 }
 
 func summarise(changes []Change) Summary {

@@ -58,6 +58,7 @@ func (d *differ) adoptAsItIs(c *Change) {
 	if !healthy(c.Object) {
 		c.Blocked = &Block{
 			Kind:   Blocked,
+			Cause:  CauseUnhealthy,
 			Reason: fmt.Sprintf("its orphan.policy is adopt, and that it works could not be verified: it is %s", howItIs(c.Object)),
 			Next: []string{
 				fmt.Sprintf("to have it started anew, write in the block of %s: orphan { policy = \"recover\" }", c.Address),

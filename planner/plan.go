@@ -39,8 +39,12 @@ type Change struct {
 	Blocked  *Block            // nil: free to go on
 	Warnings []string
 
-	importing bool         // its object is not vmctl's yet
-	heirOf    spec.Address // whose name it gets, once that is gone; zero: nobody's
+	// Conditional: it goes down only if a value that is known during apply turns out to
+	// be another one.
+	Conditional bool
+
+	importing bool // its object is not vmctl's yet
+	observed  bool // it is inside of a VM, and Object is what was seen there
 }
 
 // BlockKind says what kind of no a Block is.
@@ -57,6 +61,7 @@ const (
 // Block is why a change must not happen.
 type Block struct {
 	Kind   BlockKind
+	Cause  Cause
 	Reason string
 	Next   []string // what to type or write, a line each
 }

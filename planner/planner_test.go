@@ -308,8 +308,9 @@ found state_behind vm.a: the record is of generation 1, the object's mark of 3: 
 				o.ID = planner.ObjectID(project, o.Owner.Address, 1)
 				o.Owner.Of = o.ID
 			},
-			want: `forget vm.a: its removed block lets go of it: the object stays as it is
-0 forget vm.a
+			want: `forget vm.a: its removed block lets go of it: the object stays as it is, without vmctl's mark
+0 unmark vm.a
+1 forget vm.a after 0
 `,
 		},
 		{
@@ -411,13 +412,14 @@ restart vm.web: cpus: the guest sees it at its next start
 restart vm.w["b"]: port_forward: the guest sees it at its next start
   port_forward [{guest 80, host 8081, host_ip 127.0.0.1, protocol tcp}] -> [{guest 80, host 8082, host_ip 127.0.0.1, protocol tcp}], restart
 0 stop vm.w["b"]
-1 redefine vm.w["b"] after 0
-2 start vm.w["b"] after 1
-3 wait_ssh vm.w["b"] after 2
-4 stop vm.w["a"] after 0,1,2,3
-5 redefine vm.w["a"] after 0,1,2,3,4
-6 start vm.w["a"] after 0,1,2,3,5
-7 wait_ssh vm.w["a"] after 0,1,2,3,6
+1 detach vm.w["b"] after 0
+2 redefine vm.w["b"] after 1
+3 start vm.w["b"] after 2
+4 wait_ssh vm.w["b"] after 3
+5 stop vm.w["a"] after 0,1,2,3,4
+6 redefine vm.w["a"] after 0,1,2,3,4,5
+7 start vm.w["a"] after 0,1,2,3,4,6
+8 wait_ssh vm.w["a"] after 0,1,2,3,4,7
 `,
 		},
 		{
@@ -448,8 +450,21 @@ restart vm.w["c"]: cpus: the guest sees it at its next start
 			name:    "two VMs that exchange their ports",
 			applied: ports("8080", "8081"),
 			spec:    ports("8081", "8080"),
-			want: `error: vm.w["a"] wants host port 127.0.0.1:8081, which vm.w["b"] has, and vm.w["b"] wants host port 127.0.0.1:8080, which vm.w["a"] has: ` +
-				"none of them can go first. Give vm.w[\"a\"] another one for now and apply that; then the one that it is to have\n",
+			want: `restart vm.w["a"]: port_forward: the guest sees it at its next start
+  port_forward [{guest 80, host 8080, host_ip 127.0.0.1, protocol tcp}] -> [{guest 80, host 8081, host_ip 127.0.0.1, protocol tcp}], restart
+restart vm.w["b"]: port_forward: the guest sees it at its next start
+  port_forward [{guest 80, host 8081, host_ip 127.0.0.1, protocol tcp}] -> [{guest 80, host 8080, host_ip 127.0.0.1, protocol tcp}], restart
+0 stop vm.w["a"]
+1 stop vm.w["b"]
+2 detach vm.w["a"] after 0
+3 detach vm.w["b"] after 1
+4 redefine vm.w["a"] after 2,3
+5 redefine vm.w["b"] after 2,3
+6 start vm.w["a"] after 4
+7 start vm.w["b"] after 5
+8 wait_ssh vm.w["a"] after 6
+9 wait_ssh vm.w["b"] after 7
+`,
 		},
 		{
 			name:    "two VMs that exchange their names, and may be replaced",
@@ -475,14 +490,44 @@ replace vm.b: name: cannot change after it was made
 `,
 		},
 		{
-			name:    "and two that may not be down at the same time",
+			name:    "within one for_each: by default they go down together",
 			applied: "vm \"w\" {\n  for_each = { a = \"x\", b = \"y\" }\n  name     = each.value\n}\n",
 			spec:    "vm \"w\" {\n  for_each = { a = \"y\", b = \"x\" }\n  name     = each.value\n}\n",
 			change: func(s *scene) {
 				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, `vm.w["a"]`): true, addr(s.t, `vm.w["b"]`): true}
 			},
-			want: `error: vm.w["a"] and vm.w["b"] wait for each other: one wants what the other one has, and they take turns. ` +
-				"Give one of them another one for now and apply that; then the one that it is to have\n",
+			want: `replace vm.w["a"]: name: cannot change after it was made
+  name x -> y, replace
+replace vm.w["b"]: name: cannot change after it was made
+  name y -> x, replace
+0 stop vm.w["a"]
+1 stop vm.w["b"]
+2 delete vm.w["a"] after 0
+3 delete vm.w["b"] after 1
+4 define vm.w["a"] after 2,3
+5 define vm.w["b"] after 2,3
+6 start vm.w["a"] after 4
+7 start vm.w["b"] after 5
+8 wait_ssh vm.w["a"] after 6
+9 wait_ssh vm.w["b"] after 7
+`,
+		},
+		{
+			name:    "and are blocked where a rollout is written down",
+			applied: "vm \"w\" {\n  for_each = { a = \"x\", b = \"y\" }\n  name     = each.value\n  rollout {\n    max_unavailable = 1\n  }\n}\n",
+			spec:    "vm \"w\" {\n  for_each = { a = \"y\", b = \"x\" }\n  name     = each.value\n  rollout {\n    max_unavailable = 1\n  }\n}\n",
+			change: func(s *scene) {
+				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, `vm.w["a"]`): true, addr(s.t, `vm.w["b"]`): true}
+			},
+			want: `replace vm.w["a"]: name: cannot change after it was made
+  name x -> y, replace
+  blocked: vm.w["b"] and vm.w["a"] exchange what they hold and have to go down together, and rollout.max_unavailable = 1 forbids that
+  > leave out the rollout block, or allow more at once, for this apply
+replace vm.w["b"]: name: cannot change after it was made
+  name y -> x, replace
+  blocked: name x is held by vm.w["a"], and this plan does not change that
+  > see what the plan says of vm.w["a"]
+`,
 		},
 		{
 			name:    "a name that changes hands",
@@ -539,14 +584,11 @@ create vm.b: it does not exist
 			},
 			want: `replace vm.a: accel: cannot change after it was made
   accel auto -> tcg, replace
+  blocked: vm.a and vm.b both want name demo.a
+  > change one of them
 create vm.b: it does not exist
-  blocked: libvirt vm "demo.a" (60af4803-1fa2-8158-9678-00ec5cab9a09) exists, and its mark names vm.a of project "demo" (k7m2qd9x4r)
-  > rename: set another name in the block of vm.b, or rename the other object with its own tool
-0 stop vm.a
-1 delete vm.a after 0
-2 define vm.a after 1
-3 start vm.a after 2
-4 wait_ssh vm.a after 3
+  blocked: vm.a and vm.b both want name demo.a
+  > change one of them
 `,
 		},
 		{
@@ -566,8 +608,8 @@ create vm.b: it does not exist
 				s.options.Scope.Targets = []spec.Address{addr(s.t, "vm.b")}
 			},
 			want: `create vm.b: it does not exist
-  blocked: libvirt vm "x" (82e511ad-d2ad-8274-8136-895b208a42bc) exists, and its mark names vm.z of project "demo" (k7m2qd9x4r)
-  > rename: set another name in the block of vm.b, or rename the other object with its own tool
+  blocked: name x is held by vm.z, and this plan does not change that
+  > take vm.z in: leave out --target and --exclude, or name it, too: --target=vm.z
 `,
 		},
 		{
@@ -585,13 +627,25 @@ create vm.b: it does not exist
 		{
 			name: "two that want one port",
 			spec: "vm \"a\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\nvm \"b\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
-			want: "error: vm.a and vm.b both want host port 127.0.0.1:8080: change one of them\n",
+			want: `create vm.a: it does not exist
+  blocked: vm.a and vm.b both want host port 127.0.0.1:8080
+  > change one of them
+create vm.b: it does not exist
+  blocked: vm.a and vm.b both want host port 127.0.0.1:8080
+  > change one of them
+`,
 		},
 		{
 			name: "one that wants a port on every address, and one that wants it on one",
 			spec: "vm \"a\" {\n  port_forward {\n    guest = 80\n    host = 8080\n    host_ip = \"0.0.0.0\"\n  }\n}\n" +
 				"vm \"b\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
-			want: "error: vm.a wants host port 0.0.0.0:8080 and vm.b wants host port 127.0.0.1:8080, and only one can have both: change one of them\n",
+			want: `create vm.a: it does not exist
+  blocked: vm.a wants host port 0.0.0.0:8080 and vm.b wants host port 127.0.0.1:8080, and only one can have both
+  > change one of them
+create vm.b: it does not exist
+  blocked: vm.a wants host port 0.0.0.0:8080 and vm.b wants host port 127.0.0.1:8080, and only one can have both
+  > change one of them
+`,
 		},
 		{
 			name:    "a port on one address is freed before it is taken on every one",
@@ -667,7 +721,7 @@ found drift vm.a: it is ending, and vmctl left it running
 			},
 			want: `update vm.a: it is only half there: made whole again
 found partial vm.a: it was undefined while it ran
-0 record vm.a
+0 redefine vm.a
 `,
 		},
 		{
@@ -752,6 +806,19 @@ create vm.b: it does not exist
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A VM that somebody renamed keeps that name, and its record learns of it.
+func TestPlanForWhatWasRenamed(t *testing.T) {
+	s := after(t, one)
+	s.object().Name = "theirs"
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := text(p) + p.Changes[0].Name; got != "update vm.a: the record catches up with what is there\n0 record vm.a\ntheirs" {
+		t.Errorf("plan\n%s", got)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // policyChanged reports whether the record says otherwise how vmctl treats the
 // object. What an older build did not know of was treated by default.
 func (c *Change) policyChanged() bool {
-	return c.Record != nil && !same(filled(c.Kind, "", c.Record.Policy, c.Policy), c.Policy)
+	return c.Record != nil && !same(c.Record.Policy, c.Policy) && !same(filled(c.Kind, "", c.Record.Policy, c.Policy), c.Policy)
 }
 
 // filled is the policy of a record with the attributes that it lacks, where the

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
@@ -11,73 +10,52 @@ import (
 	"vmctl/spec"
 )
 
-// rollouts lets at most as many restarts and replacements within one for_each be
-// under way as its policy says, one if it says nothing.
-func (o *orderer) rollouts() error {
-	byChange := map[int][]*node{}
-	for _, n := range o.nodes {
-		byChange[n.step.Change] = append(byChange[n.step.Change], n)
-	}
-	before := map[spec.Address][]int{} // of a block: the changes that take turns, in order
-	for _, i := range o.turns(byChange) {
-		c := &o.plan.Changes[i]
-		if c.Address.Key == "" || len(byChange[i]) == 0 || c.Action != providers.RestartIt && c.Action != providers.ReplaceIt {
-			continue
-		}
-		c.Turn = c.Address.Block()
-		turns := before[c.Turn]
-		if most := maxUnavailable(c.Policy); len(turns) >= most {
-			for _, n := range byChange[i] {
-				for _, m := range byChange[turns[len(turns)-most]] {
-					n.wait(m)
-				}
-			}
-		}
-		before[c.Turn] = append(turns, i)
-	}
-	return o.deadlocks()
-}
-
-// deadlocks fails where one that takes turns waits for another one that can only
-// have its turn later.
-func (o *orderer) deadlocks() error {
-	needs := map[int]map[int]bool{} // of each change: those that it waits for
-	for _, n := range o.nodes {
-		for m := range n.after {
-			if from, to := m.step.Change, n.step.Change; from != to {
-				if needs[to] == nil {
-					needs[to] = map[int]bool{}
-				}
-				needs[to][from] = true
-			}
-		}
-	}
+// turns lets the restarts and replacements within one for_each wait for each other, so
+// that at most as many are under way as the block says, one if it says nothing; and a
+// change that only comes to something if a value changes wait for that value: edge 7.
+// An edge that would close a circle is left out: who exchange what they hold go down
+// together. Where the block writes a rollout down, that blocks instead: it then reports
+// true, and the order begins anew.
+func (o *orderer) turns() bool {
 	for i := range o.plan.Changes {
-		for _, other := range slices.Sorted(maps.Keys(needs[i])) {
-			if turn := o.plan.Changes[i].Turn; turn == (spec.Address{}) || turn != o.plan.Changes[other].Turn || !needs[other][i] {
+		if c := &o.plan.Changes[i]; o.active(i) && c.Conditional && !o.waitsForValue(i) {
+			c.Conditional = false // it goes down anyway
+		}
+	}
+	lanes := map[spec.Address][][]int{} // of a block: who is waited for, lane by lane
+	count := map[spec.Address]int{}
+	for _, i := range o.takingTurns() {
+		c := &o.plan.Changes[i]
+		c.Turn = c.Address.Block()
+		most := maxUnavailable(c.Policy)
+		if lanes[c.Turn] == nil {
+			lanes[c.Turn] = make([][]int, most)
+		}
+		lane := &lanes[c.Turn][count[c.Turn]%len(lanes[c.Turn])]
+		count[c.Turn]++
+		next := []int{i}
+		for _, before := range *lane {
+			if o.turnAfter(i, before) {
 				continue
 			}
-			return &OrderError{fmt.Sprintf("%s and %s wait for each other: one wants what the other one has, and they take turns. "+
-				"Give one of them another one for now and apply that; then the one that it is to have",
-				o.plan.Changes[i].Address, o.plan.Changes[other].Address)}
+			if writesRollout(c) {
+				return o.block(i, Block{
+					Kind: Blocked, Cause: CauseRollout,
+					Reason: fmt.Sprintf("%s and %s exchange what they hold and have to go down together, and rollout.max_unavailable = %d forbids that",
+						o.plan.Changes[before].Address, c.Address, most),
+					Next: []string{"leave out the rollout block, or allow more at once, for this apply"},
+				})
+			}
+			next = append(next, before)
 		}
+		*lane = next
 	}
-	return nil
+	return false
 }
 
-// maxUnavailable is how many instances of a for_each may be down at a time.
-func maxUnavailable(policy cty.Value) int {
-	v := attribute(attribute(policy, "rollout"), "max_unavailable")
-	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
-		return 1
-	}
-	most, _ := v.AsBigFloat().Int64()
-	return max(int(most), 1)
-}
-
-// turns lists the changes by address, but those that free a claim before those
-// that take it.
-func (o *orderer) turns(byChange map[int][]*node) []int {
+// takingTurns lists the changes that take turns, by address, but those that free a
+// claim before those that take it.
+func (o *orderer) takingTurns() []int {
 	var order []int
 	seen := map[int]bool{}
 	var visit func(int)
@@ -87,19 +65,95 @@ func (o *orderer) turns(byChange map[int][]*node) []int {
 		}
 		seen[i] = true
 		var first []int
-		for _, n := range byChange[i] {
+		for _, n := range o.own[i] {
 			for m := range n.after {
 				first = append(first, m.step.Change)
 			}
 		}
 		slices.Sort(first)
-		for _, j := range first {
+		for _, j := range slices.Compact(first) {
 			visit(j)
 		}
-		order = append(order, i)
+		c := &o.plan.Changes[i]
+		if c.Address.Key != "" && len(o.own[i]) > 0 && o.active(i) && (c.Action == providers.RestartIt || c.Action == providers.ReplaceIt) {
+			order = append(order, i)
+		}
 	}
 	for i := range o.plan.Changes {
 		visit(i)
 	}
 	return order
+}
+
+// turn are the steps of a change with those of what is inside of it. What it uses waits
+// for it by edge 3.
+func (o *orderer) turn(i int) []*node {
+	all := slices.Clone(o.own[i])
+	for _, j := range o.inside[o.plan.Changes[i].Address] {
+		all = append(all, o.own[j]...)
+	}
+	return all
+}
+
+// turnAfter lets the turn of a change begin after that of another one has ended. It
+// changes nothing and reports false where that would close a circle.
+func (o *orderer) turnAfter(i, before int) bool { return waitAll(o.turn(i), o.turn(before)) }
+
+// waitsForValue lets a change, with what is inside of it, begin once what it refers to
+// is up.
+func (o *orderer) waitsForValue(i int) bool {
+	var before []*node
+	for _, j := range o.nearest(o.plan.Changes[i].Address) {
+		for _, m := range o.own[j] {
+			if m.rises() {
+				before = append(before, m)
+			}
+		}
+	}
+	return waitAll(o.turn(i), before)
+}
+
+// waitAll lets every step of some wait for every step of others, unless one of the
+// others waits for one of them already.
+func waitAll(some, others []*node) bool {
+	targets := map[*node]bool{}
+	for _, n := range others {
+		targets[n] = true
+	}
+	seen := map[*node]bool{}
+	var leads func(*node) bool
+	leads = func(n *node) bool {
+		if targets[n] {
+			return true
+		}
+		if seen[n] {
+			return false
+		}
+		seen[n] = true
+		return slices.ContainsFunc(n.next, leads)
+	}
+	if slices.ContainsFunc(some, leads) {
+		return false
+	}
+	for _, n := range some {
+		for _, m := range others {
+			n.wait(m)
+		}
+	}
+	return true
+}
+
+// writesRollout reports whether the block of a change says how many may be down at once.
+func writesRollout(c *Change) bool {
+	return c.Want != nil && !slices.ContainsFunc(c.Want.Defaults, func(d spec.Default) bool { return d.Path == "rollout.max_unavailable" })
+}
+
+// maxUnavailable is how many instances of a for_each may be down at a time.
+func maxUnavailable(policy cty.Value) int {
+	v := attribute(attribute(policy, "rollout"), "max_unavailable")
+	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
+		return 1
+	}
+	n, _ := v.AsBigFloat().Int64()
+	return max(int(n), 1)
 }

@@ -16,6 +16,7 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -59,81 +60,49 @@ func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
 	if c.Kind != spec.VM {
 		return passive(c), nil
 	}
-	var steps []providers.Step
-	add := func(op string, phase providers.Phase) *providers.Step {
-		step := providers.Step{Op: op, Phase: phase, Address: c.Address, Object: c.ID, Name: c.Name, Class: providers.Contractual}
-		if len(steps) > 0 {
-			step.After = []int{len(steps) - 1}
-		}
-		steps = append(steps, step)
-		return &steps[len(steps)-1]
+	a := machine.Abilities{Policy: machine.DecodePolicy(c.Policy), Ready: "wait_ssh", Touches: touchesOne}
+	if c.Want != cty.NilVal {
+		a.On, a.Wanted = c.Want.GetAttr("running").True(), wanted(c)
 	}
-	down := c.Object != nil && (*c.Object.Running || c.Object.State == providers.StateEnding)
-	up := c.Want != cty.NilVal && c.Want.GetAttr("running").True()
-	switch c.Action {
-	case providers.Stop, providers.RestartIt, providers.ReplaceIt, providers.Destroy:
-		if down {
-			add("stop", providers.PhaseDown)
-		}
-	case providers.Start:
-		if c.Object.State == providers.StateEnding {
-			add("stop", providers.PhaseDown)
-		}
-	case providers.Recover:
-		add("recover", providers.PhaseRecover)
-	case providers.Create, providers.Update, providers.Import, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
-	}
-	held := []providers.Claim(nil)
-	if c.Object != nil {
-		held = c.Object.Holds
-	}
-	if c.Action == providers.ReplaceIt || c.Action == providers.Destroy {
-		add("delete", providers.PhaseRemove).Frees = held
-	}
-	if c.Action == providers.ReplaceIt || c.Action == providers.Create {
-		add("define", providers.PhaseMake).Takes = wanted(c)
-	} else if c.Action != providers.Destroy && touches(c.Edits) {
-		step := add("redefine", providers.PhaseChange)
-		step.Frees, step.Takes = minus(held, wanted(c)), minus(wanted(c), held)
-	}
-	if up && (c.Action == providers.Create || c.Action == providers.ReplaceIt || c.Action == providers.RestartIt || c.Action == providers.Start || c.Action == providers.Recover) {
-		add("start", providers.PhaseUp)
-		add("wait_ssh", providers.PhaseReady)
-	}
-	return steps, nil
+	return machine.Recipe(c, a), nil
 }
 
 // passive gives the sequence of what does not run.
 func passive(c providers.Change) []providers.Step {
-	step := func(op string, phase providers.Phase, id providers.ID) providers.Step {
-		return providers.Step{Op: op, Phase: phase, Address: c.Address, Object: id, Name: c.Name, Class: providers.Contractual}
+	var steps []providers.Step
+	add := func(op string, phase providers.Phase, id providers.ID) *providers.Step {
+		steps = machine.Append(steps, c, providers.Step{Op: op, Phase: phase, Object: id, Name: c.Name})
+		return &steps[len(steps)-1]
+	}
+	remove := func() {
+		step := add("delete", providers.PhaseRemove, c.Object.ID)
+		if c.Kind == spec.Disk {
+			step.Takes = []providers.Claim{{Kind: providers.ClaimDisk, Key: string(c.Object.ID)}}
+		}
 	}
 	switch c.Action {
 	case providers.Create:
-		return []providers.Step{step("define", providers.PhaseMake, c.ID)}
+		add("define", providers.PhaseMake, c.ID)
 	case providers.Update, providers.Import:
-		return []providers.Step{step("redefine", providers.PhaseChange, c.ID)}
+		add("redefine", providers.PhaseChange, c.ID)
 	case providers.ReplaceIt:
-		define := step("define", providers.PhaseMake, c.ID)
-		define.After = []int{0}
-		return []providers.Step{step("delete", providers.PhaseRemove, c.Object.ID), define}
+		remove()
+		add("define", providers.PhaseMake, c.ID)
 	case providers.Destroy:
-		return []providers.Step{step("delete", providers.PhaseRemove, c.ID)}
+		remove()
 	case providers.Release:
-		return []providers.Step{step("release", providers.PhaseRelease, c.ID)}
+		add("release", providers.PhaseRelease, c.ID)
 	case providers.Recover:
-		return []providers.Step{step("unlock", providers.PhaseRelease, c.ID)}
+		add("unlock", providers.PhaseRelease, c.ID)
 	case providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Forget, providers.NoOp:
 	}
-	return nil
+	return steps
 }
 
 // wanted is what a VM holds when it is as wanted.
 func wanted(c providers.Change) []providers.Claim {
 	all := claims(c.Want)
-	if name := c.Want.GetAttr("name"); !name.IsNull() {
-		all = append(all, providers.Claim{Kind: "name", Key: name.AsString()})
-	}
+	all = append(all, providers.Claim{Kind: "name", Key: machine.Name(c)})
 	for _, a := range slices.SortedFunc(maps.Keys(c.Uses), spec.Address.Compare) {
 		if a.Kind == spec.Disk && strings.Contains(fmt.Sprintf("%#v", c.Want.GetAttr("additional_disk")), strconv.Quote(a.String())) {
 			all = append(all, providers.Claim{Kind: providers.ClaimDisk, Key: string(c.Uses[a].ID)})
@@ -142,9 +111,7 @@ func wanted(c providers.Change) []providers.Claim {
 	return all
 }
 
-func touches(edits []providers.Edit) bool {
-	return slices.ContainsFunc(edits, func(e providers.Edit) bool { return !strings.HasPrefix(e.Path, "ssh") })
-}
+func touchesOne(e providers.Edit) bool { return !strings.HasPrefix(e.Path, "ssh") }
 
 func claims(v cty.Value) []providers.Claim {
 	var all []providers.Claim
@@ -157,10 +124,6 @@ func claims(v cty.Value) []providers.Claim {
 		}
 	}
 	return all
-}
-
-func minus(a, b []providers.Claim) []providers.Claim {
-	return slices.DeleteFunc(slices.Clone(a), func(c providers.Claim) bool { return slices.Contains(b, c) })
 }
 
 func testType() providers.Type {
@@ -269,7 +232,7 @@ func after(t testing.TB, applied string) *scene {
 			State:       map[bool]string{true: providers.StateRunning, false: providers.StateOff}[running],
 			Owner:       &providers.Mark{ID: project.ID, Project: project.Name, Address: r.Address, Of: id, Generation: 1},
 			Attrs:       cty.ObjectVal(shown),
-			Holds:       wanted(providers.Change{Want: r.Want, Uses: usedBy(r)}),
+			Holds:       wanted(providers.Change{Name: name, Want: r.Want, Uses: usedBy(r)}),
 			Fingerprint: "as applied",
 		})
 	}

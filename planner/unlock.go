@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"vmctl/internal/shellword"
@@ -27,21 +28,23 @@ func (d *differ) unlock(c *Change, system *System, standing Standing) {
 	c.ID, c.Name = c.Object.ID, c.Object.Name
 	if holders := holdersOf(c.Object, system); len(holders) > 0 {
 		c.Blocked = &Block{
-			Kind: Blocked, Reason: "it is not unlocked: " + strings.Join(holders, "; "),
+			Kind: Blocked, Cause: CauseHeld, Reason: "it is not unlocked: " + strings.Join(holders, "; "),
 			Next: []string{"let its holder end first, then: vmctl disk unlock " + shellword.Quote(c.Address.String())},
 		}
 		return
 	}
-	for _, f := range c.Object.Findings {
-		if f.Kind == providers.FindStaleLock {
-			c.Action, c.Reason = providers.Recover, "who held it is gone"
-			if c.Record != nil { // nothing else of the block is taken over
-				c.Policy = c.Record.Policy
-			}
-			return
-		}
+	if !hasStaleLock(c.Object) {
+		c.Reason = "nobody holds it: there is nothing to unlock"
+		return
 	}
-	c.Reason = "nobody holds it: there is nothing to unlock"
+	c.Action, c.Reason = providers.Recover, "who held it is gone"
+	if c.Record != nil { // nothing else of the block is taken over
+		c.Policy = c.Record.Policy
+	}
+}
+
+func hasStaleLock(o *providers.Object) bool {
+	return slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == providers.FindStaleLock })
 }
 
 // holdersOf says in words who holds a disk now: what its provider found, and VMs

@@ -146,6 +146,11 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 		}
 		w.placed[a] = key
 	}
+	for a, r := range s.Records { // what was inside of a VM that is nobody's any more
+		if key, wanted := w.wanted[a]; wanted && (r.Inside != spec.Address{}) && w.placed[r.Inside] == "" {
+			w.placed[a] = key
+		}
+	}
 	imports := importsOf(c, o)
 	for _, a := range w.addresses() {
 		k := providers.Known{Address: a, Kind: a.Kind, Name: ObjectName(o.Project, a), Import: imports[a]}

@@ -13,6 +13,9 @@ const ClaimPort = "host port"
 // holds its disks as long as it is defined with them, running or not.
 const ClaimDisk = "disk"
 
+// ClaimName is the kind of claims on the names of VMs.
+const ClaimName = "name"
+
 // Claim is something that only one may hold.
 type Claim struct{ Kind, Key string }
 

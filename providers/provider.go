@@ -46,6 +46,9 @@ type Type struct {
 // Attribute is what a provider type knows about one attribute.
 type Attribute struct {
 	Computed bool // set by the system, never compared
+	// Lasts is what a computed attribute will be once the object was restarted as
+	// wanted, as far as that is known before; now is what it is. nil: nothing is known.
+	Lasts func(now, want cty.Value) cty.Value
 	// Judge says how an edit applies to an object that is running or not.
 	// nil: by replacing the object.
 	Judge func(before, after cty.Value, running bool) Verdict
@@ -210,6 +213,14 @@ type Change struct {
 	Generation uint64         // that the mark will carry
 	Replaced   int            // how often the address was replaced, this change included
 	Was        []spec.Address // what the mark of the object may name, beside Address
+	// Yields are the claims of the object that other changes take. Steps frees each that
+	// the object does not keep by a step that sinks.
+	Yields []Claim
+	// Awaits are the claims that the change takes once other changes have freed them.
+	Awaits []Claim
+	// Unready: it runs, is to run, and was not seen ready since it was started, though
+	// its policy waits for that.
+	Unready bool
 }
 
 // Used is a resource that another one uses.

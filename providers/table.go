@@ -63,11 +63,14 @@ const (
 // Phase is a step's place in the order of a plan.
 type Phase string
 
-// The phases, in order.
+// The phases, in order. Those up to PhaseRemove take something down or away: they
+// sink. Those from PhaseReserve to PhaseReady make something or bring it up: they
+// rise.
 const (
 	PhaseRecover Phase = "recover"
 	PhaseRelease Phase = "release"
 	PhaseDown    Phase = "down"
+	PhaseFree    Phase = "free" // lets go of what another change takes
 	PhaseRemove  Phase = "remove"
 	PhaseReserve Phase = "reserve"
 	PhaseMake    Phase = "make"
@@ -80,10 +83,24 @@ const (
 // Phases lists every phase in order.
 func Phases() []Phase {
 	return []Phase{
-		PhaseRecover, PhaseRelease, PhaseDown, PhaseRemove, PhaseReserve, PhaseMake,
+		PhaseRecover, PhaseRelease, PhaseDown, PhaseFree, PhaseRemove, PhaseReserve, PhaseMake,
 		PhaseChange, PhaseUp, PhaseReady, PhaseTidy,
 	}
 }
+
+// Sinks reports whether a step of this phase takes something down or away.
+func (p Phase) Sinks() bool {
+	switch p {
+	case PhaseRecover, PhaseRelease, PhaseDown, PhaseFree, PhaseRemove:
+		return true
+	case PhaseReserve, PhaseMake, PhaseChange, PhaseUp, PhaseReady, PhaseTidy:
+		return false
+	}
+	panic("unknown phase " + string(p))
+}
+
+// Rises reports whether a step of this phase makes something or brings it up.
+func (p Phase) Rises() bool { return !p.Sinks() && p != PhaseTidy }
 
 // Class says what a step's failure means.
 type Class string
@@ -114,6 +131,7 @@ const (
 	Graceful    How = "graceful"
 	Forced      How = "forced"
 	AlreadyGone How = "already_gone"
+	NotNeeded   How = "not_needed" // the step was left out: what it was for did not come about
 )
 
 // FindingKind is a kind of finding.

@@ -76,6 +76,9 @@ func plants() []plant {
 		{dir: "executor", imp: "vmctl/planner"},
 		{dir: "executor", imp: "vmctl/providers"},
 
+		{rule: "search", dir: "search", imp: "vmctl/providers/sim"},
+		{dir: "search", imp: "vmctl/executor"},
+		{dir: "providers/sim", imp: "vmctl/providers/machine"},
 		{rule: "view", dir: "cmd/internal/view", imp: "vmctl/providers/libvirt"},
 		{rule: "view", dir: "cmd/internal/view", imp: "vmctl/internal/run"},
 		{dir: "cmd/internal/view", imp: "vmctl/planner"},

@@ -27,7 +27,6 @@ const (
 )
 
 // row A37
-// row L46
 func TestLife(t *testing.T) {
 	t.Parallel()
 	v := newHouse(t, "life").vm("dev")

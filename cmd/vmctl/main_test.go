@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"vmctl": main, "visit": visit})
+	testscript.Main(dispositions{m}, map[string]func(){"vmctl": patiently(main), "visit": visit})
 }
 
 // TestScripts runs the real program where no hypervisor is needed.

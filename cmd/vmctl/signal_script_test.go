@@ -84,11 +84,11 @@ func signalled(ts *testscript.TestScript, _ bool, args []string) {
 	_, err = ts.Stdout().Write(out.stdout.Bytes())
 	_, other := ts.Stderr().Write(out.stderr.Bytes())
 	ts.Check(errors.Join(err, other, problem))
-	if code := strconv.Itoa(cmd.ProcessState.ExitCode()); code != args[0] {
-		ts.Fatalf("vmctl %v: exit code %s, want %s", args[dashes+1:], code, args[0])
-	}
 	if out.cues != len(cues) {
 		ts.Fatalf("vmctl %v: never said %q", args[dashes+1:], cues[out.cues].text)
+	}
+	if code := strconv.Itoa(cmd.ProcessState.ExitCode()); code != args[0] {
+		ts.Fatalf("vmctl %v: exit code %s, want %s", args[dashes+1:], code, args[0])
 	}
 }
 

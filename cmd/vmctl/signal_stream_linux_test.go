@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -156,10 +157,13 @@ func TestASignalEndsTheWaitForAReader(t *testing.T) {
 // awaitLock returns once another vmctl has taken the run lock of a site.
 func awaitLock(t *testing.T, s *site) {
 	t.Helper()
-	for {
+	for begun := time.Now(); ; {
 		out := s.exits(0, "status")
 		if strings.Contains(out, "the run lock is held by vmctl apply") || strings.Contains(out, "running") {
 			return
+		}
+		if time.Since(begun) > patience {
+			t.Fatalf("no vmctl takes the run lock:\n%s", out)
 		}
 	}
 }

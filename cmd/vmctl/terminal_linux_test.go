@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -78,17 +79,31 @@ func (u *user) sees(patterns ...string) {
 	u.t.Helper()
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	hangs := u.alarm()
 	for {
 		shown := u.screen.Text()
 		missing := slices.IndexFunc(patterns, func(p string) bool { return !regexp.MustCompile(p).MatchString(shown) })
 		if missing < 0 {
 			return
 		}
-		if u.gone {
+		if u.gone || hangs() {
 			u.t.Fatalf("the screen never shows %s:\n%s", patterns[missing], u.screen)
 		}
 		u.wrote.Wait()
 	}
+}
+
+// alarm returns a function that says whether the user has waited for too long by
+// now. Whoever waits is woken then.
+func (u *user) alarm() func() bool {
+	rings := time.Now().Add(patience)
+	timer := time.AfterFunc(patience, func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.wrote.Broadcast()
+	})
+	u.t.Cleanup(func() { timer.Stop() })
+	return func() bool { return !time.Now().Before(rings) }
 }
 
 func (u *user) types(keys string) {

@@ -85,6 +85,7 @@ func begin(ts *testscript.TestScript, _ bool, args []string) {
 	b.stdin, b.output = stdin, bufio.NewReader(stdout)
 	ts.Check(b.cmd.Start())
 	ts.Value(underKey{}).(under)[args[0]] = b
+	defer b.limit().Stop()
 	for !strings.Contains(b.said.String(), args[1]) {
 		line, err := b.output.ReadString('\n')
 		b.said.WriteString(line)
@@ -105,8 +106,16 @@ func taken(ts *testscript.TestScript, name string) *begun {
 	return b
 }
 
+// limit ends it unless the timer is stopped: it hangs.
+func (b *begun) limit() *time.Timer {
+	return time.AfterFunc(patience, func() {
+		b.cmd.Process.Kill() //nolint:errcheck // it may have ended by itself
+	})
+}
+
 // wait reads what it still says and returns its exit code.
 func (b *begun) wait() (int, error) {
+	defer b.limit().Stop()
 	_, read := io.Copy(&b.said, b.output)
 	err := b.cmd.Wait()
 	var exit *exec.ExitError

@@ -4,6 +4,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -47,10 +48,10 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"rollout":          {Judge: live(policyReason)},
 		"timeouts":         {Judge: live(policyReason)},
 
-		"id":       {Computed: true},
-		"address":  {Computed: true},
+		"id":       machine.Stays(),
+		"address":  machine.Stays(),
 		"ssh_port": {Computed: true},
-		"ports":    {Computed: true},
+		"ports":    machine.Ports(),
 	},
 	spec.Disk: {
 		"name":          {},
@@ -60,7 +61,7 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"timeouts":      {Judge: live(policyReason)},
 		"lifecycle":     {Judge: live(policyReason)},
 
-		"id":   {Computed: true},
+		"id":   machine.Stays(),
 		"path": {Computed: true},
 	},
 }

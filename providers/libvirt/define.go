@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // define makes a domain with its files. One that an interrupted attempt left
@@ -70,8 +71,8 @@ func (j *job) nameIsFree(ctx context.Context, name string, id providers.ID) erro
 // successorFits fails if what replaces the domain could not get its name: nothing
 // is taken down or removed for it then.
 func (j *job) successorFits(ctx context.Context) error {
-	if name := j.Args[argNextName]; name != "" {
-		return j.nameIsFree(ctx, name, providers.ID(j.Args[argNextID]))
+	if name := j.Args[machine.ArgNextName]; name != "" {
+		return j.nameIsFree(ctx, name, providers.ID(j.Args[machine.ArgNextID]))
 	}
 	return nil
 }

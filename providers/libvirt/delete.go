@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // delete removes the domain, its files, its keys and, with the last of them, the
@@ -67,7 +68,7 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 // removeFirst removes what nobody would find the owner of once the domain is gone:
 // its own disk, and all files of a name that nothing will have any more.
 func (j *job) removeFirst(ctx context.Context, pools []string) (evidence []string, err error) {
-	if evidence, err = j.removeRoot(ctx); err != nil || j.Args[argNextName] == "" {
+	if evidence, err = j.removeRoot(ctx); err != nil || j.Args[machine.ArgNextName] == "" {
 		return evidence, err
 	}
 	j.storage.Lock()

@@ -2,7 +2,6 @@ package libvirt
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -31,14 +30,4 @@ func judgeSize(before, after cty.Value, _ bool) providers.Verdict {
 		return providers.Verdict{Applies: providers.Refused, Reason: "shrinking a disk would cut off what is at its end"}
 	}
 	return providers.Verdict{Applies: providers.Live, Reason: "it is grown in its place, in use or not"}
-}
-
-// limits are how long a disk's steps may take.
-type limits struct{ Create, Delete time.Duration }
-
-func limitsOf(policy cty.Value) limits {
-	l := limits{Create: 30 * time.Minute, Delete: deleteTimeout}
-	seconds(&l.Create, attr(policy, "timeouts"), "create")
-	seconds(&l.Delete, attr(policy, "timeouts"), "delete")
-	return l
 }

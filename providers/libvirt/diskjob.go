@@ -27,7 +27,7 @@ func (j *job) doDisk(ctx context.Context) (providers.Result, error) {
 		if d.store, err = storeOf(j.Want); err != nil {
 			return providers.Result{}, err
 		}
-	case opDelete:
+	case opDelete, opUnmark:
 	default:
 		panic("unknown operation " + j.Op)
 	}
@@ -46,6 +46,8 @@ func (j *job) doDisk(ctx context.Context) (providers.Result, error) {
 		return d.grow(ctx)
 	case opRedefine:
 		return d.mark(ctx)
+	case opUnmark:
+		return d.unmark(ctx)
 	default:
 		return d.delete(ctx)
 	}

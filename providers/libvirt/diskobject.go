@@ -44,7 +44,7 @@ func (v volume) size() uint64 { return (v.Capacity + sector - 1) / sector * sect
 
 // volumeClaim is held by whoever has a volume of that name.
 func volumeClaim(uri, name string) providers.Claim {
-	return providers.Claim{Kind: claimName, Key: uri + " volume " + name}
+	return providers.Claim{Kind: providers.ClaimName, Key: uri + " volume " + name}
 }
 
 func diskClaim(id providers.ID) providers.Claim {

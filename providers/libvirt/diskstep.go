@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // opGrow grows a disk in its place.
@@ -12,7 +13,7 @@ const opGrow = "grow"
 
 // diskSteps says how a change of a disk is made.
 func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
-	s := &diskSequence{p: p, change: c, limits: limitsOf(c.Policy)}
+	s := &diskSequence{p: p, change: c, policy: machine.DecodePolicy(c.Policy)}
 	if err := s.read(); err != nil {
 		return nil, err
 	}
@@ -22,8 +23,16 @@ func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
 	case providers.ReplaceIt:
 		s.delete()
 		s.define()
-	case providers.Destroy, providers.Forget:
+	case providers.Destroy:
 		s.delete()
+	case providers.Forget:
+		if o := c.Object; o != nil {
+			step := machine.Unmark(s.policy.Create)
+			step.Object, step.Name = o.ID, o.Name
+			s.add(step)
+		} else {
+			s.delete()
+		}
 	case providers.Update, providers.Import, providers.RestartIt, providers.Recover, providers.Start, providers.Stop:
 		s.alter()
 	case providers.Adopt, providers.Release, providers.NoOp:
@@ -37,7 +46,7 @@ func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
 type diskSequence struct {
 	p      *Provider
 	change providers.Change
-	limits limits
+	policy machine.Policy
 	want   store
 	steps  []providers.Step
 }
@@ -51,26 +60,17 @@ func (s *diskSequence) read() error {
 		return fmt.Errorf("%s: %w", s.change.Address, err)
 	}
 	if !namePattern.MatchString(s.change.Name) {
-		return fmt.Errorf("%s: name = %q: a name begins with a letter or a digit and has letters, digits and . _ + = - only", s.change.Address, s.change.Name)
+		return fmt.Errorf("%s: name = %q: a name begins with a letter or a digit and has letters, digits and . _ + = ~ - only", s.change.Address, s.change.Name)
 	}
 	return nil
 }
 
-func (s *diskSequence) add(step providers.Step) {
-	step.Address, step.Class, step.Args = s.change.Address, providers.Contractual, argsOf(s.change, step.Args)
-	if step.Risk == "" {
-		step.Risk = providers.NoRisk
-	}
-	if len(s.steps) > 0 {
-		step.After = []int{len(s.steps) - 1}
-	}
-	s.steps = append(s.steps, step)
-}
+func (s *diskSequence) add(step providers.Step) { s.steps = machine.Append(s.steps, s.change, step) }
 
 func (s *diskSequence) define() {
 	volume := volumeOf(s.change.Name, s.want.Format)
 	s.add(providers.Step{
-		Op: opDefine, Phase: providers.PhaseMake, Object: s.change.ID, Name: s.change.Name, Timeout: s.limits.Create,
+		Op: opDefine, Phase: providers.PhaseMake, Object: s.change.ID, Name: s.change.Name, Timeout: s.policy.Create,
 		Takes:  []providers.Claim{volumeClaim(s.p.place.URI, s.change.Name)},
 		Leaves: []string{fmt.Sprintf("volumes %s and %s", volume, sidecarOf(volume))},
 	})
@@ -79,7 +79,7 @@ func (s *diskSequence) define() {
 // alter grows the disk or writes its mark: what needs neither concerns the record
 // alone.
 func (s *diskSequence) alter() {
-	step := providers.Step{Op: opRedefine, Phase: providers.PhaseChange, Object: s.change.ID, Name: s.name(), Timeout: s.limits.Create}
+	step := providers.Step{Op: opRedefine, Phase: providers.PhaseChange, Object: s.change.ID, Name: s.name(), Timeout: s.policy.Create}
 	switch {
 	case s.edits("size"):
 		step.Op = opGrow
@@ -103,7 +103,7 @@ func (s *diskSequence) name() string {
 // delete takes the disk from whoever has it: who does not let go of it blocks that.
 func (s *diskSequence) delete() {
 	step := providers.Step{
-		Op: opDelete, Phase: providers.PhaseRemove, Object: s.change.ID, Name: s.change.Name, Timeout: s.limits.Delete,
+		Op: opDelete, Phase: providers.PhaseRemove, Object: s.change.ID, Name: s.change.Name, Timeout: s.policy.Delete,
 	}
 	if o := s.change.Object; o != nil {
 		step.Object, step.Name, step.Risk = o.ID, o.Name, providers.DataLoss

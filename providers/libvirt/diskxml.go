@@ -245,21 +245,32 @@ func (p part) deviceXML(existing string) (string, error) {
 	return disk.Marshal()
 }
 
-// unplug returns a domain's XML without the disks on some files, and whether it had
-// any.
-func (b blueprint) unplug(existing string, files []string) (text string, changed bool, err error) {
+// unplug returns a domain's XML without the disks on some files and without such
+// forwards of vmctl's own network, and whether it had any.
+func (b blueprint) unplug(existing string, files []string, such func(forward) bool) (text string, changed bool, err error) {
 	d := &libvirtxml.Domain{}
 	if err := d.Unmarshal(existing); err != nil {
 		return "", false, fmt.Errorf("read the domain's description: %w", err)
 	}
-	if d.Devices == nil {
-		return existing, false, nil
+	if d.Devices != nil {
+		had := len(d.Devices.Disks)
+		d.Devices.Disks = slices.DeleteFunc(d.Devices.Disks, func(disk libvirtxml.DomainDisk) bool {
+			return isDisk(disk) && slices.Contains(files, b.fileOf(disk))
+		})
+		changed = len(d.Devices.Disks) < had
 	}
-	had := len(d.Devices.Disks)
-	d.Devices.Disks = slices.DeleteFunc(d.Devices.Disks, func(disk libvirtxml.DomainDisk) bool {
-		return isDisk(disk) && slices.Contains(files, b.fileOf(disk))
-	})
-	if len(d.Devices.Disks) == had {
+	if d.QEMUCommandline != nil {
+		for i, arg := range d.QEMUCommandline.Args {
+			if !isOurNet(arg.Value) {
+				continue
+			}
+			all := parseNetdev(arg.Value)
+			if kept := slices.DeleteFunc(slices.Clone(all), such); len(kept) < len(all) {
+				d.QEMUCommandline.Args[i].Value, changed = netdev(kept), true
+			}
+		}
+	}
+	if !changed {
 		return existing, false, nil
 	}
 	text, err = d.Marshal()

@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -17,17 +18,17 @@ type job struct {
 	*Provider
 	connection
 	providers.Work
-	want  machine
-	rules rules
-	log   providers.Log
-	seen  *sight // the domain when the step began; nil: there was none
+	want   wanted
+	policy machine.Policy
+	log    providers.Log
+	seen   *sight // the domain when the step began; nil: there was none
 
 	plugged plugged // the additional disks, as far as the step has to do with them
 }
 
 // Do carries out one step.
 func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
-	j := &job{Provider: p, Work: w, rules: rulesOf(w.Policy), log: log}
+	j := &job{Provider: p, Work: w, policy: machine.DecodePolicy(w.Policy), log: log}
 	var err error
 	if j.connection, err = p.connect(ctx); err != nil {
 		return providers.Result{}, fail(err, "%s %s", w.Op, w.Address)
@@ -49,12 +50,12 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 	}
 	switch j.Op {
 	case opDefine, opRedefine, opStart, opWaitSSH, opUnkey:
-		want, err := machineOf(j.Want)
+		want, err := wantedOf(j.Want)
 		if err != nil {
 			return providers.Result{}, err
 		}
 		j.want = want
-	case opStop, opRecover, opDelete, opDetach:
+	case opStop, opRecover, opDelete, opDetach, opUnmark:
 	default:
 		panic("unknown operation " + j.Op)
 	}
@@ -65,6 +66,8 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 		return j.redefine(ctx)
 	case opDetach:
 		return j.detach(ctx)
+	case opUnmark:
+		return j.unmark(ctx)
 	case opStart:
 		return j.start(ctx)
 	case opWaitSSH:
@@ -129,7 +132,7 @@ func (j *job) owns(s sight) bool {
 
 // known reports whether an object without a mark may be the step's: its record says
 // so, or the step takes it over.
-func (j *job) known() bool { return j.Prior != cty.NilVal || j.Args[argTake] != "" }
+func (j *job) known() bool { return j.Prior != cty.NilVal || j.Args[machine.ArgImport] != "" }
 
 // expected fails unless the domain is just as the plan, or the step before,
 // left it.

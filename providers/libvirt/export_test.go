@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"libvirt.org/go/libvirtxml"
+
 	"vmctl/providers"
 )
 
@@ -33,6 +35,9 @@ type ArchiveFile = archiveFile
 
 // BootArchive packs files for the kernel.
 var BootArchive = bootArchive
+
+// XMLDomain is a domain's description.
+type XMLDomain = libvirtxml.Domain
 
 // FakePower is what a fake domain's run state is made of.
 func FakePower(state, reason int) power { return powerOf(state, reason) }

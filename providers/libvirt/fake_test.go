@@ -42,10 +42,15 @@ type Fake struct {
 	// SSH says so. Ended is called when one has gone off.
 	Booting func(name string) uint16
 	Ended   func(name string)
-	Free    uint64 // bytes in every pool
-	Leaving string // the pool that is listed as active, and is not any more
+	// Answering is like Booting, and is told which host port is asked for (0: any), and
+	// which ports domains hold or would ask for.
+	Answering func(name string, asked uint16, taken map[uint16]bool) uint16
+	Free      uint64 // bytes in every pool
+	Leaving   string // the pool that is listed as active, and is not any more
 	// FreeAfterUpload is what is left once an upload was refused; 0: as before.
 	FreeAfterUpload uint64
+
+	strikes [][2]string // operation and kind
 }
 
 // FakeDomain is one domain.
@@ -332,6 +337,9 @@ func (f *Fake) Define(_ context.Context, text string) error {
 	if err := f.note("define %s", x.Name); err != nil {
 		return err
 	}
+	if err := f.fits(x.Name, x.UUID); err != nil {
+		return err
+	}
 	d, ok := f.domains[x.UUID]
 	if !ok {
 		d = &FakeDomain{Name: x.Name, Power: FakeOff}
@@ -340,6 +348,21 @@ func (f *Fake) Define(_ context.Context, text string) error {
 	d.Configured, d.Transient = text, false
 	return nil
 }
+
+// fits fails for a name that another domain has, and for another name of a domain.
+func (f *Fake) fits(name, uuid string) error {
+	for id, d := range f.domains {
+		if d.Name == name && id != uuid {
+			return &libvirtError{Code: codeOperationFailed, Message: "operation failed: domain '" + name + "' already exists with uuid " + id}
+		}
+		if id == uuid && d.Name != name {
+			return &libvirtError{Code: codeOperationFailed, Message: "operation failed: domain '" + d.Name + "' is already defined with uuid " + id}
+		}
+	}
+	return nil
+}
+
+const codeOperationFailed = 9
 
 func (f *Fake) Undefine(_ context.Context, uuid string) error {
 	f.mu.Lock()
@@ -351,8 +374,17 @@ func (f *Fake) Undefine(_ context.Context, uuid string) error {
 	if err := f.note("undefine %s", d.Name); err != nil {
 		return err
 	}
-	delete(f.domains, uuid)
+	f.undefine(uuid)
 	return nil
+}
+
+// undefine lets what runs run on, until it is off.
+func (f *Fake) undefine(uuid string) {
+	if d := f.domains[uuid]; d.Power.on() {
+		d.Transient, d.Configured = true, ""
+		return
+	}
+	delete(f.domains, uuid)
 }
 
 func (f *Fake) Start(_ context.Context, uuid string) error {
@@ -369,6 +401,12 @@ func (f *Fake) Start(_ context.Context, uuid string) error {
 	if err := f.note("start %s on %s", d.Name, desc.Virtualized); err != nil {
 		return err
 	}
+	if d.Power.on() {
+		return &libvirtError{Code: codeOperationInvalid, Message: "Requested operation is not valid: domain is already running"}
+	}
+	if err := f.bootable(d, desc); err != nil {
+		return err
+	}
 	kvm := desc.Virtualized == "kvm"
 	if kvm && f.KVMBreaks == "start" {
 		return ErrLibvirt("internal error: process exited while connecting to monitor: qemu-system-x86_64: error: failed to set MSR 0x10a")
@@ -382,9 +420,12 @@ func (f *Fake) Start(_ context.Context, uuid string) error {
 		all = append([]forward{*desc.SSH}, all...)
 	}
 	for _, h := range all {
-		if slices.Contains(f.Taken, h.Host) {
+		if slices.Contains(f.Taken, h.Host) || f.listens(h, uuid) {
 			return ErrLibvirt("internal error: process exited while connecting to monitor: qemu-system-x86_64: -netdev user: " +
 				"Could not set up host forwarding rule '" + h.hostfwd() + "'")
+		}
+		if h.Guest == sshPort && f.Answering != nil {
+			h.Host = f.Answering(d.Name, h.Host, f.asked())
 		}
 		if h.Guest == sshPort && f.SSH[d.Name] != 0 {
 			h.Host = f.SSH[d.Name]
@@ -413,6 +454,51 @@ func (f *Fake) Start(_ context.Context, uuid string) error {
 		}
 	}
 	return nil
+}
+
+// listens reports whether another domain that runs holds a host port.
+func (f *Fake) listens(h forward, but string) bool {
+	for uuid, d := range f.domains {
+		if h.fixed() && uuid != but && d.Power.on() && slices.ContainsFunc(d.Held, func(o forward) bool {
+			return o.Host == h.Host && o.Protocol == h.Protocol && o.HostIP == h.HostIP
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// bootable fails for files that do not exist, and for disks that another domain runs
+// with.
+func (f *Fake) bootable(d *FakeDomain, desc description) error {
+	files := []string{desc.Kernel, desc.Initrd}
+	for _, x := range desc.disks() {
+		files = append(files, x.file())
+	}
+	for _, file := range files {
+		inPool, there := f.fileExists(file)
+		if inPool && !there {
+			return ErrLibvirt("Cannot access storage file '" + file + "': No such file or directory")
+		}
+	}
+	for _, x := range desc.disks() {
+		if by := f.usedBy(x.file()); by != "" && by != d.Name {
+			return ErrLibvirt("internal error: process exited while connecting to monitor: qemu-system-x86_64: Failed to get \"write\" lock\n" +
+				"Is another process using the image [" + x.file() + "]?")
+		}
+	}
+	return nil
+}
+
+// fileExists reports whether a file is in the folder of a pool, and is there.
+func (f *Fake) fileExists(file string) (inPool, there bool) {
+	for _, p := range f.pools {
+		if p.Path == path.Dir(file) {
+			_, there = p.Volumes[path.Base(file)]
+			return true, there
+		}
+	}
+	return false, false
 }
 
 func (f *Fake) Resume(_ context.Context, uuid string) error {
@@ -453,6 +539,9 @@ func (f *Fake) Shutdown(_ context.Context, uuid string) error {
 	if err := f.note("shutdown %s", d.Name); err != nil {
 		return err
 	}
+	if !d.Power.on() {
+		return &libvirtError{Code: codeOperationInvalid, Message: "Requested operation is not valid: domain is not running"}
+	}
 	if !f.Deaf {
 		f.off(uuid, powerOf(5, 1))
 	}
@@ -468,6 +557,9 @@ func (f *Fake) Destroy(_ context.Context, uuid string) error {
 	}
 	if err := f.note("destroy %s", d.Name); err != nil {
 		return err
+	}
+	if !d.Power.on() {
+		return &libvirtError{Code: codeOperationInvalid, Message: "Requested operation is not valid: domain is not running"}
 	}
 	if !f.Stuck {
 		f.off(uuid, powerOf(5, 2))
@@ -550,6 +642,9 @@ func (f *Fake) DefinePool(_ context.Context, text string) error {
 	}
 	if err := f.note("define-pool %s at %s", p.Name, p.Path); err != nil {
 		return err
+	}
+	if _, there := f.pools[p.Name]; there {
+		return &libvirtError{Code: codeOperationFailed, Message: "operation failed: pool '" + p.Name + "' already exists"}
 	}
 	f.pools[p.Name] = &FakePool{Type: p.Type, Path: p.Path, Volumes: map[string][]byte{}, Disks: map[string]FakeVolume{}}
 	return nil

@@ -182,6 +182,12 @@ func (f *Fake) AttachDisk(_ context.Context, uuid, text string) error {
 	if !d.Power.on() {
 		return &libvirtError{Code: codeOperationInvalid, Message: "Requested operation is not valid: domain is not running"}
 	}
+	if d.Transient {
+		return &libvirtError{Code: codeOperationInvalid, Message: "Requested operation is not valid: transient domains do not have any persistent config"}
+	}
+	if by := f.usedBy(blueprint{}.fileOf(disk)); by != "" {
+		return ErrLibvirt("internal error: unable to execute QEMU command 'blockdev-add': Failed to get \"write\" lock")
+	}
 	for _, at := range []*string{&d.Configured, &d.Running} {
 		var x libvirtxml.Domain
 		if err := x.Unmarshal(*at); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
@@ -188,7 +189,7 @@ func (p *Provider) lostKeys(s sight, k providers.Known) string {
 	if o == nil || k.Want == cty.NilVal || o.Boot.Keys == "" || !s.oursFor(p.settings.Project, o.Address) || !namePattern.MatchString(s.Name) {
 		return ""
 	}
-	m, err := machineOf(k.Want)
+	m, err := wantedOf(k.Want)
 	if err != nil {
 		return ""
 	}
@@ -227,6 +228,9 @@ func (s sight) findings() []providers.Finding {
 	}
 	if s.Transient && s.owner() != nil {
 		add(providers.FindPartial, "defined again", "it was undefined while it ran: without a definition it is gone when it stops")
+	}
+	if len(s.lost) > 0 {
+		add(providers.FindPartial, "uploaded again", "it boots from "+strings.Join(s.lost, " and ")+", which is gone")
 	}
 	if o := s.owner(); o != nil && o.Of != providers.ID(s.UUID) {
 		add(providers.FindCopy, "left alone", fmt.Sprintf("its mark was written for %s", o.Of))

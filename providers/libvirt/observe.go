@@ -153,6 +153,7 @@ func (p *Provider) find(ctx context.Context, c connection, f first, q providers.
 	}
 	if asked {
 		s.root = seeRoot(ctx, c, s)
+		s.lost = r.lost(s)
 	}
 	o := p.object(s, k, held, r)
 	if unreadable != "" {

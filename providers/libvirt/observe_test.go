@@ -105,6 +105,16 @@ func TestObserve(t *testing.T) {
 `,
 		},
 		{
+			name: "without its kernel", prepare: func(l *lab) {
+				l.Put(devID, func(d *libvirt.FakeDomain) { d.Power, d.Running = libvirt.FakeOff, "" })
+				l.DropVolume(poolName, "lab.dev.kernel-6923dd1bc046")
+			},
+			want: `lab.dev off running=false owner=k7m2qd9x4r/vm.dev/1
+  partial: it boots from DIR/data/libvirt/pool/lab.dev.kernel-6923dd1bc046, which is gone -> uploaded again
+  holds name qemu:///session lab.dev
+`,
+		},
+		{
 			name: "on its way down", prepare: func(l *lab) { l.Put(devID, func(d *libvirt.FakeDomain) { d.Power = libvirt.FakeEnding }) },
 			want: "lab.dev ending running=false owner=k7m2qd9x4r/vm.dev/1\n  holds name qemu:///session lab.dev\n",
 		},

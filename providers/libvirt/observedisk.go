@@ -177,6 +177,26 @@ func (r rack) claims(s sight) []providers.Claim {
 	return all
 }
 
+// lost are the files that vmctl gave to a domain to boot from, and that its pool, which
+// was listed, does not have any more.
+func (r rack) lost(s sight) []string {
+	o := s.owner()
+	if o == nil || o.Imported || o.Of != providers.ID(s.UUID) {
+		return nil
+	}
+	var gone []string
+	for _, file := range []string{o.Boot.Kernel, o.Boot.Initrd} {
+		if file == "" || file != s.configured.Kernel && file != s.configured.Initrd {
+			continue
+		}
+		listed := slices.ContainsFunc(r.shelves, func(in shelf) bool { return in.Path == filepath.Dir(file) })
+		if listed && !slices.ContainsFunc(r.shelves, func(in shelf) bool { return in.Path == filepath.Dir(file) && in.has(filepath.Base(file)) }) {
+			gone = append(gone, file)
+		}
+	}
+	return gone
+}
+
 // loose are the disks of a domain that nobody marked or asked for, by their paths, as
 // an import names them.
 func (r rack) loose(s sight) []providers.Claim {

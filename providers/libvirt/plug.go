@@ -131,6 +131,9 @@ func (j *job) attach(ctx context.Context) ([]string, error) {
 		if j.runsWith(d.volume.Path) {
 			continue
 		}
+		if err := j.persist(ctx); err != nil {
+			return nil, err
+		}
 		text, err := j.XML(ctx, j.seen.UUID, asRunning)
 		if err != nil {
 			return nil, fail(err, "read %s", j.Name)
@@ -153,6 +156,22 @@ func (j *job) attach(ctx context.Context) ([]string, error) {
 	return evidence, nil
 }
 
+// persist gives a domain that runs without a configuration one: libvirt changes no other
+// domain for its next start.
+func (j *job) persist(ctx context.Context) error {
+	if !j.seen.Transient {
+		return nil
+	}
+	text, err := j.XML(ctx, j.seen.UUID, toDefine)
+	if err != nil {
+		return fail(err, "read %s", j.Name)
+	}
+	if err := j.Define(ctx, text); err != nil {
+		return fail(err, "define %s, which runs and has no configuration", j.Name)
+	}
+	return j.look(ctx)
+}
+
 func (j *job) runsWith(path string) bool {
 	r := rack{paths: j.plugged.paths}
 	return j.seen.running != nil && slices.ContainsFunc(j.seen.running.Drives, func(d drive) bool { return r.pathOf(d) == path })
@@ -173,14 +192,14 @@ func (j *job) notAttached(err error, d pluggedDisk) error {
 	return j.locked(f, d.volume.Path)
 }
 
-// detach takes the disks that are not wanted out of the configuration. What runs has
-// them until it is off.
+// detach takes the disks and ports that the step frees out of the configuration. What
+// runs has them until it is off.
 func (j *job) detach(ctx context.Context) (providers.Result, error) {
 	if err := j.mine(); err != nil {
 		return providers.Result{}, err
 	}
 	if j.seen == nil {
-		return providers.Result{}, errors.Join(j.expected(), fail(errAbsent, "detach the disks of %s", j.Name))
+		return providers.Result{}, errors.Join(j.expected(), fail(errAbsent, "detach from %s", j.Name))
 	}
 	going, err := j.going(ctx)
 	if err != nil {
@@ -191,7 +210,7 @@ func (j *job) detach(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, fail(err, "read %s", j.Name)
 	}
 	b := blueprint{Volumes: j.plugged.paths}
-	text, changed, err := b.unplug(existing, going)
+	text, changed, err := b.unplug(existing, going, func(f forward) bool { return f.fixed() && slices.Contains(j.Frees, f.claim()) })
 	if err != nil {
 		return providers.Result{}, fail(err, "describe %s to libvirt", j.Name)
 	}
@@ -201,8 +220,14 @@ func (j *job) detach(ctx context.Context) (providers.Result, error) {
 	if err := j.expected(); err != nil {
 		return providers.Result{}, err
 	}
+	if j.seen.Saved {
+		return providers.Result{}, &providers.Failure{
+			Outcome: providers.Unsafe, Code: "saved_memory", Next: j.beforeRedefine(j.Name),
+			Err: fmt.Errorf("change %s: %s", j.Address, savedMemory),
+		}
+	}
 	if err := j.Define(ctx, text); err != nil {
-		return providers.Result{}, fail(err, "detach the disks of %s", j.Name)
+		return providers.Result{}, fail(err, "detach from %s", j.Name)
 	}
 	return j.result(ctx, providers.Done)
 }
@@ -215,12 +240,16 @@ func (j *job) going(ctx context.Context) ([]string, error) {
 	}
 	j.plugged.paths = pathsOf(all)
 	var paths []string
-	for id := range strings.SplitSeq(j.Args[argDisks], "\n") {
-		for _, at := range spots(all, providers.ID(id)) {
+	for _, claim := range j.Frees {
+		if claim.Kind != providers.ClaimDisk {
+			continue
+		}
+		id := providers.ID(claim.Key)
+		for _, at := range spots(all, id) {
 			paths = append(paths, at.path())
 		}
-		if isPath(providers.ID(id)) {
-			paths = append(paths, id)
+		if isPath(id) {
+			paths = append(paths, claim.Key)
 		}
 	}
 	return paths, nil

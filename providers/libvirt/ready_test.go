@@ -46,7 +46,7 @@ func (l *lab) waiting(ctx context.Context, want cty.Value) string {
 	return strings.ReplaceAll(l.applyIn(ctx, c), port, "PORT")
 }
 
-// row L46
+// row L46, of SSH: it runs before it answers
 func TestWaitSSH(t *testing.T) {
 	l := booted(t, nil)
 	wantText(t, "what was said", `

@@ -5,29 +5,30 @@ import (
 	"slices"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // refusal says why the steps could only fail as the domain is now; nil: they can
 // be done.
-func (s *sequence) refusal() error {
+func (r *recipe) refusal(steps []providers.Step) error {
 	does := func(ops ...string) bool {
-		return slices.ContainsFunc(s.steps, func(step providers.Step) bool { return slices.Contains(ops, step.Op) })
+		return slices.ContainsFunc(steps, func(step providers.Step) bool { return slices.Contains(ops, step.Op) })
 	}
-	name := s.name()
+	name := machine.Name(r.change)
 	switch {
-	case s.found(providers.FindDirty) && does(opRedefine):
-		return &providers.Refusal{Reason: savedMemory, Next: s.p.beforeRedefine(name)}
-	case s.change.Object != nil && isForeign(*s.change.Object) && slices.ContainsFunc(s.change.Edits, func(e providers.Edit) bool { return e.Path == forwardAttr }):
+	case machine.Found(r.change.Object, providers.FindDirty) && does(opRedefine):
+		return &providers.Refusal{Reason: savedMemory, Next: r.p.beforeRedefine(name)}
+	case r.change.Object != nil && isForeign(*r.change.Object) && slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == forwardAttr }):
 		return &providers.Refusal{
 			Reason: "vmctl did not make it: its network is its own, and no port is forwarded into it",
-			Next:   []string{fmt.Sprintf("write port_forward of %s as its domain has it, or leave it out", s.change.Address)},
+			Next:   []string{fmt.Sprintf("write port_forward of %s as its domain has it, or leave it out", r.change.Address)},
 		}
-	case s.broken() && !s.rules.Force && does(opStop, opRecover):
+	case r.broken() && !r.policy.Force && does(opStop, opRecover):
 		return &providers.Refusal{
 			Reason: "what runs of it can hear no request, and stop { force = false } forbids to force it",
 			Next: []string{
-				"end it by hand: virsh -c " + s.p.place.URI + " destroy " + s.change.Object.Name,
-				fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", s.change.Address),
+				"end it by hand: virsh -c " + r.p.place.URI + " destroy " + r.change.Object.Name,
+				fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", r.change.Address),
 			},
 		}
 	}

@@ -23,6 +23,7 @@ type sight struct {
 	running    *description // what the running QEMU was started with; nil: it is off
 	wanted     bool         // it is to be imported
 	root       *rootSeen    // its own disk; nil: it has none, or nobody asked
+	lost       []string     // files of vmctl's that it boots from, and that are gone
 }
 
 // see reads a domain. A domain that does not exist is errAbsent.
@@ -157,13 +158,8 @@ func readPrint(fingerprint string) [][2]string {
 	return pairs
 }
 
-// The kinds of claims.
-const (
-	claimName = "name"
-)
-
 func nameClaim(uri, name string) providers.Claim {
-	return providers.Claim{Kind: claimName, Key: uri + " " + name}
+	return providers.Claim{Kind: providers.ClaimName, Key: uri + " " + name}
 }
 
 // claims are held as long as the domain is defined; what it runs with counts

@@ -123,8 +123,10 @@ func (j *job) fallBack(ctx context.Context, cause error) ([]string, error) {
 		why = broken.words
 	}
 	j.say("KVM does not work here (%s): starting again with TCG", why)
-	if err := j.Destroy(ctx, j.seen.UUID); err != nil {
-		j.say("forcing it off reported: %v", err)
+	if now, err := j.Power(ctx, j.seen.UUID); err != nil || now.on() { // else QEMU has ended by itself
+		if err := j.Destroy(ctx, j.seen.UUID); err != nil {
+			j.say("forcing it off reported: %v", err)
+		}
 	}
 	if err := j.bootOn(ctx, typeTCG); err != nil {
 		return nil, err

@@ -137,7 +137,7 @@ start: done, running
 start: done, running
   = accel = "auto": KVM did not work (internal error: process exited while connecting to monitor: qemu-system-x86_64: error: failed to set MSR 0x10a), TCG does
 `,
-			calls: "define lab.dev\nstart lab.dev on kvm\ndestroy lab.dev\ndefine lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n",
+			calls: "define lab.dev\nstart lab.dev on kvm\ndefine lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n",
 		},
 		{
 			name: "KVM pauses the guest, and was vmctl's choice", want: map[string]cty.Value{"accel": cty.StringVal("auto")},

@@ -154,7 +154,7 @@ func TestStepsRefuseWhatCanNeverBe(t *testing.T) {
 		},
 		{
 			name: "a name that is a path", object: "../dev",
-			want: `vm.dev: name = "../dev": a name begins with a letter or a digit and has letters, digits and . _ + = - only`,
+			want: `vm.dev: name = "../dev": a name begins with a letter or a digit and has letters, digits and . _ + = ~ - only`,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

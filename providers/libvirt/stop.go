@@ -16,7 +16,7 @@ const requestEvery = 5 * time.Second
 
 // stop takes the domain down: requested first, forced then.
 func (j *job) stop(ctx context.Context) (providers.Result, error) {
-	return j.takeDown(ctx, j.rules.Grace)
+	return j.takeDown(ctx, j.policy.Grace)
 }
 
 // recover takes down what cannot run on.
@@ -41,7 +41,7 @@ func (j *job) takeDown(ctx context.Context, grace time.Duration) (providers.Resu
 		return providers.Result{}, err
 	}
 	r, err := stop.Stop(ctx, (*guest)(j), stop.Policy{
-		Grace: grace, ForceWait: j.rules.ForceWait, Again: requestEvery, Forbidden: !j.rules.Force,
+		Grace: grace, ForceWait: j.policy.ForceWait, Again: requestEvery, Forbidden: !j.policy.Force,
 		StillSays: j.stillSays(),
 	}, stop.Clock{Now: j.settings.Now, Sleep: j.sleep}, j.log)
 	if err != nil {
@@ -53,7 +53,7 @@ func (j *job) takeDown(ctx context.Context, grace time.Duration) (providers.Resu
 }
 
 func (j *job) stillSays() []string {
-	if !j.rules.Force {
+	if !j.policy.Force {
 		return []string{
 			fmt.Sprintf("give it more time: stop { grace = \"…\" } in %s", j.Address),
 			fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", j.Address),

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -14,8 +13,8 @@ import (
 	"vmctl/spec"
 )
 
-// machine is a vm as the spec wants it.
-type machine struct {
+// wanted is a vm as the spec wants it.
+type wanted struct {
 	Running  bool
 	CPUs     uint
 	Memory   uint64 // bytes
@@ -52,13 +51,6 @@ type forward struct {
 // fixed reports whether the spec chose the host port.
 func (f forward) fixed() bool { return f.Host != 0 }
 
-// rules is how vmctl treats a vm.
-type rules struct {
-	StartTimeout, WaitTimeout time.Duration
-	Grace, ForceWait          time.Duration
-	Force, Wait               bool
-}
-
 // The accelerators of a spec.
 const (
 	accelAuto = "auto"
@@ -82,13 +74,13 @@ const (
 	autoPort    = "auto"
 )
 
-// machineOf reads the attributes of a vm. What is unknown yet has its zero
+// wantedOf reads the attributes of a vm. What is unknown yet has its zero
 // value: only names, run states and fixed ports are read before apply.
-func machineOf(v cty.Value) (machine, error) {
+func wantedOf(v cty.Value) (wanted, error) {
 	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
-		return machine{}, fmt.Errorf("it has no attributes")
+		return wanted{}, fmt.Errorf("it has no attributes")
 	}
-	m := machine{
+	m := wanted{
 		Running: flag(v, "running"),
 		CPUs:    uint(number(v, "cpus")),
 		Memory:  number(v, "memory"),
@@ -148,32 +140,6 @@ func forwardsOf(v cty.Value) ([]forward, error) {
 		all = append(all, f)
 	}
 	return all, nil
-}
-
-// rulesOf reads a policy. What it does not say has the spec's default.
-func rulesOf(v cty.Value) rules {
-	r := rules{
-		StartTimeout: 10 * time.Minute, WaitTimeout: 5 * time.Minute,
-		Grace: 30 * time.Second, ForceWait: 10 * time.Second, Force: true, Wait: true,
-	}
-	seconds(&r.StartTimeout, attr(v, "start"), "timeout")
-	seconds(&r.WaitTimeout, attr(v, "ssh"), "wait_timeout")
-	seconds(&r.Grace, attr(v, "stop"), "grace")
-	seconds(&r.ForceWait, attr(v, "stop"), "force_wait")
-	if known(attr(attr(v, "stop"), "force")) {
-		r.Force = flag(attr(v, "stop"), "force")
-	}
-	if known(attr(attr(v, "ssh"), "wait")) {
-		r.Wait = flag(attr(v, "ssh"), "wait")
-	}
-	return r
-}
-
-func seconds(d *time.Duration, v cty.Value, name string) {
-	if n := attr(v, name); known(n) && n.Type() == cty.Number {
-		f, _ := n.AsBigFloat().Float64()
-		*d = time.Duration(f * float64(time.Second))
-	}
 }
 
 // attr is an attribute of an object, NilVal where there is none.

@@ -25,6 +25,7 @@ var demands = []demand{
 	{"another's VM of the name is left alone", foreign},                         // 5
 	{"what bears another's mark is left alone", copied},                         // 1
 	{"what it holds is claimed", claims},                                        // 11
+	{"what is let go of stays as it is, without its mark", letGo},               // 5
 	{"what cannot be read is alone in that", blind},                             // 6
 	{"a system that does not answer is not an empty one", unreachable},          // 6
 	{"steps are pure, total and well formed", pure},                             // 11
@@ -39,6 +40,11 @@ var diskDemands = []demand{
 	{"a disk does not shrink, and is replaced for another format", diskVerdicts},    // 3
 	{"a disk is attached to what runs, and detached by a restart", attachAndDetach}, // 3
 	{"a disk moves from one VM to another, and outlives both", moves},               // 11
+	{"a disk that another takes is detached before", yieldsDisk},                    // 11
+	{"a port that another takes is freed before", yieldsPort},                       // 11
+	{"what it keeps is not freed for another", keepsWhatItWants},                    // 11
+	{"what runs frees once it is down", yieldsWhileDown},                            // 11
+	{"a disk that is let go of stays as it is, without its mark", letGoOfDisk},      // 5
 	{"a disk that is in use elsewhere stays", inUse},                                // 5
 	{"a disk that is half made is absent, and completed", halfMade},                 // 14
 	{"a step on a disk refuses another object, and done again says so", diskExact},  // 12

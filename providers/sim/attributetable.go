@@ -6,6 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -45,10 +46,10 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"rollout":          {Judge: live(policyReason)},
 		"timeouts":         {Judge: live(policyReason)},
 
-		"id":       {Computed: true},
-		"address":  {Computed: true},
-		"ssh_port": {Computed: true},
-		"ports":    {Computed: true},
+		"id":       machine.Stays(),
+		"address":  machine.Stays(),
+		"ssh_port": machine.Stays(), // nobody listens for SSH
+		"ports":    machine.Ports(),
 	},
 	spec.Disk: {
 		"name":   {},
@@ -59,8 +60,8 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"lifecycle":     {Judge: live(policyReason)},
 		"timeouts":      {Judge: live(policyReason)},
 
-		"id":   {Computed: true},
-		"path": {Computed: true},
+		"id":   machine.Stays(),
+		"path": machine.Stays(),
 	},
 }
 

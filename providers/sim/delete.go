@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // delete removes the VM with all that belongs to it, its own file last: as long
@@ -74,7 +75,7 @@ func (j *job) removeAll(f vmFile) error {
 // successorFits fails if what replaces the VM could not get its name: nothing is
 // taken down or removed for it then.
 func (j *job) successorFits() error {
-	name := j.Args[argNextName]
+	name := j.Args[machine.ArgNextName]
 	if name == "" {
 		return nil
 	}
@@ -84,7 +85,7 @@ func (j *job) successorFits() error {
 		return nil
 	case err != nil:
 		return fail(err, "%s %s: look for a VM of the name %s", j.Op, j.Address, name)
-	case f.ID != providers.ID(j.Args[argNextID]):
+	case f.ID != providers.ID(j.Args[machine.ArgNextID]):
 		return j.nameTaken(f)
 	}
 	return nil

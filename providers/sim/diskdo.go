@@ -42,6 +42,8 @@ func (j *diskJob) do(ctx context.Context) (providers.Result, error) {
 		return j.delete()
 	case opClear:
 		return j.clear()
+	case opUnmark:
+		return j.letGo(ctx)
 	default:
 		panic("unknown operation " + j.Op)
 	}
@@ -256,8 +258,7 @@ func (j *diskJob) delete() (providers.Result, error) {
 	if j.seen.lock.verdict != lockFree {
 		return providers.Result{}, j.locked()
 	}
-	// A VM of ours may be about to get the one that comes in its place.
-	users, err := j.users(func(f vmFile) bool { return f.Owner != nil && f.oursFor(j.settings.Project, f.Owner.Address) })
+	users, err := j.users(func(vmFile) bool { return false })
 	if err != nil {
 		return providers.Result{}, fail(err, "delete %s: see who uses it", j.Name)
 	}
@@ -288,6 +289,20 @@ func (j *diskJob) clear() (providers.Result, error) {
 		return providers.Result{}, fail(err, "remove what is left of %s", j.Name)
 	}
 	return providers.Result{ID: j.Object, Gone: true, How: providers.Done}, nil
+}
+
+// letGo takes the owner mark off the disk, which stays as it is.
+func (j *diskJob) letGo(ctx context.Context) (providers.Result, error) {
+	if j.seen == nil || j.seen.Owner == nil {
+		return j.result(ctx, providers.AlreadyTrue, "it bears no mark")
+	}
+	if err := j.there(); err != nil {
+		return providers.Result{}, err
+	}
+	if err := j.unmark(); err != nil {
+		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+	}
+	return providers.Result{ID: j.Object, How: providers.Done}, nil
 }
 
 // unmark removes the mark of a disk that is gone, if it was this one's, and the

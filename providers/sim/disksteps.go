@@ -3,36 +3,21 @@ package sim
 import (
 	"fmt"
 	"slices"
-	"time"
-
-	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
-
-// diskRules is how vmctl treats a disk.
-type diskRules struct {
-	create, remove time.Duration
-	unlock         bool // whether a lock whose holder is gone is removed
-}
-
-func diskRulesOf(v cty.Value) diskRules {
-	r := diskRules{create: 30 * time.Minute, remove: 2 * time.Minute, unlock: text(v, "on_stale_lock") != "refuse"}
-	seconds(&r.create, attr(v, "timeouts"), "create")
-	seconds(&r.remove, attr(v, "timeouts"), "delete")
-	return r
-}
 
 // diskSequence collects the steps of one change of a disk.
 type diskSequence struct {
 	p      *Provider
 	change providers.Change
-	rules  diskRules
+	policy machine.Policy
 	steps  []providers.Step
 }
 
 func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
-	s := &diskSequence{p: p, change: c, rules: diskRulesOf(c.Policy)}
+	s := &diskSequence{p: p, change: c, policy: machine.DecodePolicy(c.Policy)}
 	if makes := c.Action == providers.Create || c.Action == providers.ReplaceIt; makes && !isName(c.Name) {
 		return nil, fmt.Errorf("%s: %w", c.Address, badName(c.Name))
 	}
@@ -56,8 +41,10 @@ func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
 			return nil, err
 		}
 	case providers.Forget:
-		if c.Object == nil {
-			s.add(providers.Step{Op: opClear, Phase: providers.PhaseRemove, Object: c.ID, Name: c.Name, Timeout: s.rules.remove})
+		if c.Object != nil {
+			s.addOld(machine.Unmark(fileTimeout))
+		} else {
+			s.add(providers.Step{Op: opClear, Phase: providers.PhaseRemove, Object: c.ID, Name: c.Name, Timeout: s.policy.Delete})
 		}
 	case providers.Adopt, providers.Release, providers.NoOp:
 	default:
@@ -67,7 +54,7 @@ func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
 }
 
 func (s *diskSequence) add(step providers.Step) {
-	s.steps = followedBy(s.steps, s.change, step)
+	s.steps = machine.Append(s.steps, s.change, step)
 }
 
 // addOld adds a step on the disk that is there before the change.
@@ -78,7 +65,7 @@ func (s *diskSequence) addOld(step providers.Step) {
 
 func (s *diskSequence) define() {
 	s.add(providers.Step{
-		Op: opDefine, Phase: providers.PhaseMake, Object: s.change.ID, Name: s.change.Name, Timeout: s.rules.create,
+		Op: opDefine, Phase: providers.PhaseMake, Object: s.change.ID, Name: s.change.Name, Timeout: s.policy.Create,
 		Takes:  []providers.Claim{diskNameClaim(s.change.Name)},
 		Leaves: []string{"the file " + s.p.diskMark(s.change.Name), "the file " + s.p.diskPath(s.change.Name)},
 	})
@@ -102,7 +89,7 @@ func (s *diskSequence) unlock() error {
 	if !s.found(providers.FindStaleLock) {
 		return nil
 	}
-	if !s.rules.unlock {
+	if text(s.change.Policy, "on_stale_lock") == "refuse" {
 		return &providers.Refusal{
 			Reason: fmt.Sprintf("who held disk %s is gone, and on_stale_lock = \"refuse\"", s.change.Object.Name),
 			Next: []string{
@@ -135,8 +122,8 @@ func (s *diskSequence) delete() error {
 		return err
 	}
 	s.addOld(providers.Step{
-		Op: opDelete, Phase: providers.PhaseRemove, Risk: providers.DataLoss, Timeout: s.rules.remove,
-		Frees: o.Holds, Leaves: []string{"the file " + s.p.diskMark(o.Name)},
+		Op: opDelete, Phase: providers.PhaseRemove, Risk: providers.DataLoss, Timeout: s.policy.Delete,
+		Frees: o.Holds, Takes: []providers.Claim{diskClaim(o.ID)}, Leaves: []string{"the file " + s.p.diskMark(o.Name)},
 	})
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -39,7 +40,7 @@ func (t *task) do(ctx context.Context) (providers.Result, error) {
 	}
 	switch t.Address.Kind {
 	case spec.VM:
-		return (&job{task: *t, rules: rulesOf(t.Policy)}).do(ctx)
+		return (&job{task: *t, policy: machine.DecodePolicy(t.Policy)}).do(ctx)
 	case spec.Disk:
 		return (&diskJob{task: *t}).do(ctx)
 	case spec.GuestFile: // of the inside of a VM
@@ -52,9 +53,9 @@ func (t *task) do(ctx context.Context) (providers.Result, error) {
 // job is a step on a VM.
 type job struct {
 	task
-	want  config
-	rules rules
-	seen  *sight // the VM when the step began; nil: there was none
+	want   config
+	policy machine.Policy
+	seen   *sight // the VM when the step began; nil: there was none
 }
 
 func (j *job) do(ctx context.Context) (providers.Result, error) {
@@ -71,7 +72,7 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 			return providers.Result{}, err
 		}
 		j.want = want
-	case opUpload, opWaitReady, opStop, opRecover, opDelete, opUnlock, opClear:
+	case opUpload, opWaitReady, opStop, opRecover, opDelete, opUnlock, opClear, opDetach, opUnmark:
 	default:
 		panic("unknown operation " + j.Op)
 	}
@@ -80,6 +81,10 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 		return j.define(ctx)
 	case opRedefine:
 		return j.redefine(ctx)
+	case opDetach:
+		return j.detach(ctx)
+	case opUnmark:
+		return j.letGo(ctx)
 	case opUpload:
 		return j.upload(ctx)
 	case opStart:
@@ -139,13 +144,13 @@ func (j *job) mine() error {
 }
 
 // marksAnew reports whether the object may bear no mark, as it is being imported.
-func (t *task) marksAnew() bool { return t.Args[argImport] == yes }
+func (t *task) marksAnew() bool { return t.Args[machine.ArgImport] == yes }
 
 // owns reports whether vmctl made a VM for the address of this step, or for one
 // that it had before, or whether it is being imported.
 func (j *job) owns(f vmFile) bool {
-	if f.Owner == nil {
-		return j.marksAnew()
+	if f.Owner == nil { // somebody took the mark off what the record names
+		return j.marksAnew() || j.Prior != cty.NilVal && j.Op != opDefine
 	}
 	return j.Bears(f.Owner.Address) && f.oursFor(j.settings.Project, f.Owner.Address)
 }

@@ -20,7 +20,7 @@ var faultOps = map[string][]string{
 	kindHang:       nil,
 	kindSlow:       nil,
 	kindUnreadable: nil,
-	kindPartial:    {opDefine, opRedefine, opGrow, opUpload, opStart, opStop, opRecover, opDelete, opWrite, opRemove},
+	kindPartial:    {opDefine, opRedefine, opGrow, opUpload, opStart, opStop, opRecover, opDelete, opWrite, opRemove, opDetach, opUnmark},
 	kindIgnore:     {opStop, opRecover},
 	kindLate:       {opStop, opRecover},
 	kindLeak:       {opStop, opRecover},

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -92,16 +93,7 @@ func (g *guest) Observe(ctx context.Context, q providers.Query) (providers.Inven
 func (g *guest) Steps(c providers.Change) ([]providers.Step, error) {
 	var steps []providers.Step
 	add := func(op string, phase providers.Phase, id providers.ID) *providers.Step {
-		s := providers.Step{
-			Op: op, Phase: phase, Address: c.Address, Object: id, Name: c.Name, Class: providers.Contractual, Risk: providers.NoRisk, Timeout: fileTimeout,
-		}
-		if imports(c) {
-			s.Args = withArg(nil, argImport)
-		}
-		if len(steps) > 0 {
-			s.After = []int{len(steps) - 1}
-		}
-		steps = append(steps, s)
+		steps = machine.Append(steps, c, providers.Step{Op: op, Phase: phase, Object: id, Name: c.Name, Timeout: fileTimeout})
 		return &steps[len(steps)-1]
 	}
 	path := text(c.Want, "path")
@@ -130,7 +122,12 @@ func (g *guest) Steps(c providers.Change) ([]providers.Step, error) {
 		remove()
 	case providers.Release:
 		add(opFlush, providers.PhaseRelease, c.Object.ID)
-	case providers.Start, providers.Stop, providers.Recover, providers.Adopt, providers.Forget, providers.NoOp:
+	case providers.Forget:
+		if c.Object != nil {
+			steps = machine.Append(nil, c, machine.Unmark(fileTimeout))
+			steps[0].Object, steps[0].Name = c.Object.ID, c.Object.Name
+		}
+	case providers.Start, providers.Stop, providers.Recover, providers.Adopt, providers.NoOp:
 	default:
 		panic("unknown action " + string(c.Action))
 	}

@@ -42,6 +42,8 @@ func (j *guestJob) do(ctx context.Context) (providers.Result, error) {
 		return j.write(ctx)
 	case opRemove:
 		return j.remove(ctx)
+	case opUnmark:
+		return j.letGo(ctx)
 	case opFlush:
 		return j.result(ctx, providers.Done)
 	default:
@@ -137,6 +139,20 @@ func (j *guestJob) remove(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, fail(err, "remove %s", j.Address)
 	}
 	return providers.Result{ID: j.Object, Gone: true, How: providers.Done}, nil
+}
+
+// letGo takes the owner mark off the file, which stays as it is.
+func (j *guestJob) letGo(ctx context.Context) (providers.Result, error) {
+	if j.seen == nil || j.seen.Owner == nil {
+		return j.result(ctx, providers.AlreadyTrue, "it bears no mark")
+	}
+	if err := j.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	if _, err := j.guest.ask(ctx, question{Ask: askWrite, Path: j.seen.path, File: &keptFile{Content: j.seen.Content}}); err != nil {
+		return providers.Result{}, fail(err, "%s %s", j.Op, j.Address)
+	}
+	return providers.Result{ID: j.Object, How: providers.Done}, nil
 }
 
 func (j *guestJob) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {

@@ -22,7 +22,7 @@ func (p *Provider) guestPath(name string) string { return p.path(disksDir, name+
 
 // keep does what a guest is asked for with its files, and returns them. They are
 // there after its next start, too.
-func (m *machine) keep(q question) (map[string]keptFile, error) { return keepIn(m.Guest, q) }
+func (m *vmProcess) keep(q question) (map[string]keptFile, error) { return keepIn(m.Guest, q) }
 
 func keepIn(path string, q question) (map[string]keptFile, error) {
 	files := map[string]keptFile{}

@@ -90,7 +90,7 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 		cancel()
 		return fmt.Errorf("read what to run: %w", err)
 	}
-	m := &machine{orders: o, end: make(chan error, 1), log: stderr, up: time.Now().Add(time.Duration(o.Boot * float64(time.Second)))}
+	m := &vmProcess{orders: o, end: make(chan error, 1), log: stderr, up: time.Now().Add(time.Duration(o.Boot * float64(time.Second)))}
 	if o.Hang {
 		m.say("hangs, as it was told to")
 		m.deaf = true
@@ -112,8 +112,8 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	return errors.Join(err, m.close(err))
 }
 
-// machine is a VM that runs.
-type machine struct {
+// vmProcess is a VM that runs.
+type vmProcess struct {
 	orders
 	log    io.Writer
 	ports  []heldPort
@@ -131,11 +131,11 @@ type machine struct {
 	delay time.Duration
 }
 
-func (m *machine) say(what string) {
+func (m *vmProcess) say(what string) {
 	fmt.Fprintf(m.log, "%s pid %d: the VM %s\n", time.Now().UTC().Format(time.RFC3339), os.Getpid(), what)
 }
 
-func (m *machine) listen(ctx context.Context) error {
+func (m *vmProcess) listen(ctx context.Context) error {
 	if err := m.lock(ctx); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (m *machine) listen(ctx context.Context) error {
 }
 
 // lock takes the disks, which nobody else uses as long as the VM runs.
-func (m *machine) lock(ctx context.Context) error {
+func (m *vmProcess) lock(ctx context.Context) error {
 	if len(m.Locks) == 0 {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (m *machine) lock(ctx context.Context) error {
 }
 
 // attach takes one disk more. One that it has is taken already.
-func (m *machine) attach(lock string) error {
+func (m *vmProcess) attach(lock string) error {
 	if slices.Contains(m.locks, lock) {
 		return nil
 	}
@@ -206,7 +206,7 @@ func hold(ctx context.Context, config *net.ListenConfig, f forward) (uint16, io.
 
 // live returns when the VM ends. A request while it comes up is lost, as a guest
 // without an operating system yet loses it.
-func (m *machine) live(ctx, requested context.Context, cancel context.CancelFunc) error {
+func (m *vmProcess) live(ctx, requested context.Context, cancel context.CancelFunc) error {
 	for {
 		select {
 		case err := <-m.end:
@@ -233,7 +233,7 @@ func (m *machine) live(ctx, requested context.Context, cancel context.CancelFunc
 }
 
 // later returns after so long, or when the VM ends before.
-func (m *machine) later(delay time.Duration) error {
+func (m *vmProcess) later(delay time.Duration) error {
 	select {
 	case err := <-m.end:
 		return err
@@ -243,7 +243,7 @@ func (m *machine) later(delay time.Duration) error {
 }
 
 // close frees what the VM holds. One that died leaves its socket and its lock.
-func (m *machine) close(err error) error {
+func (m *vmProcess) close(err error) error {
 	died := errors.Is(err, errDied)
 	var errs []error
 	if m.socket != nil {
@@ -264,7 +264,7 @@ func (m *machine) close(err error) error {
 	return errors.Join(errs...)
 }
 
-func (m *machine) serve() {
+func (m *vmProcess) serve() {
 	for {
 		c, err := m.socket.Accept()
 		if err != nil {
@@ -275,7 +275,7 @@ func (m *machine) serve() {
 }
 
 // reply answers one question. Whoever asks and goes away has no answer.
-func (m *machine) reply(c net.Conn) {
+func (m *vmProcess) reply(c net.Conn) {
 	defer c.Close() //nolint:errcheck // it was answered, or nobody listens
 	var q question
 	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {

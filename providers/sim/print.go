@@ -134,16 +134,25 @@ func (s sight) diskClaims(c *config) []providers.Claim {
 	}
 	var all []providers.Claim
 	for _, a := range c.Disks {
-		if d, there := s.disks[a.Name]; there && a.is(d) {
-			all = append(all, diskClaim(d.ID))
-		} else if a.ID != "" {
-			all = append(all, diskClaim(a.ID))
+		if claim := s.claimOn(a); claim.Key != "" {
+			all = append(all, claim)
 		}
 	}
 	return all
 }
 
-func nameClaim(name string) providers.Claim { return providers.Claim{Kind: claimName, Key: name} }
+// claimOn is the claim on a disk that the VM is defined with: by the ID that the disk
+// has now, else by the one that it had then. Its key is "" where none is known.
+func (s sight) claimOn(a attached) providers.Claim {
+	if d, there := s.disks[a.Name]; there && a.is(d) {
+		return diskClaim(d.ID)
+	}
+	return diskClaim(a.ID)
+}
+
+func nameClaim(name string) providers.Claim {
+	return providers.Claim{Kind: providers.ClaimName, Key: name}
+}
 
 // differences says in words what two fingerprints disagree about.
 func differences(planned, now string) []string {

@@ -2,23 +2,25 @@ package sim
 
 import (
 	"fmt"
-	"maps"
-	"slices"
+	"strings"
 	"time"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
 // The operations of this provider's steps.
 const (
-	opDefine    = "define"
-	opRedefine  = "redefine"
-	opStart     = "start"
+	opDefine    = machine.OpDefine
+	opRedefine  = machine.OpRedefine
+	opDetach    = machine.OpDetach
+	opStart     = machine.OpStart
 	opWaitReady = "wait_ready"
-	opStop      = "stop"
-	opRecover   = "recover"
-	opDelete    = "delete"
+	opStop      = machine.OpStop
+	opRecover   = machine.OpRecover
+	opDelete    = machine.OpDelete
+	opUnmark    = machine.OpUnmark
 	opUnlock    = "unlock" // free the disk from a holder that is gone
 	opClear     = "clear"  // remove what is left of what is gone
 	opGrow      = "grow"   // a disk
@@ -28,27 +30,17 @@ const (
 	opFlush     = "flush"  // let go of a file inside a guest that goes down
 )
 
-// Arguments of steps.
+// Arguments of steps, beside those of every VM.
 const (
-	argWhenUp   = "when_up"   // stop: not before it is up, or had its time for that
-	argThenMake = "then_make" // clear, delete: another is made in its place
-	argKeep     = "keep"      // clear: the VM exists, and only its run is over
-	argSource   = "source"    // upload: the file
-	argImport   = "import"    // the object bears no mark yet, and is to get one
+	argThenMake = machine.ArgThenMake // clear: another is made in its place
+	argKeep     = "keep"              // clear: the VM exists, and only its run is over
+	argSource   = "source"            // upload: the file
 	yes         = "true"
-)
-
-// The arguments of a step that makes room for a replacement of another name:
-// that name, and the ID of what will have it.
-const (
-	argNextName = "name"
-	argNextID   = "id"
 )
 
 const (
 	fileTimeout = time.Minute
-	stopMargin  = 30 * time.Second // for looking
-	nameLimit   = 200              // bytes, of a file's name
+	nameLimit   = 200 // bytes, of a file's name
 )
 
 // Steps says how a change is made.
@@ -66,145 +58,119 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 }
 
 func (p *Provider) vmSteps(c providers.Change) ([]providers.Step, error) {
-	s := &sequence{p: p, change: c, rules: rulesOf(c.Policy)}
+	s := &recipe{p: p, change: c, policy: machine.DecodePolicy(c.Policy)}
 	if err := s.read(); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Address, err)
 	}
-	switch c.Action {
-	case providers.Create:
-		if c.Generation > 1 { // there was one before
-			s.clear(providers.PhaseRelease, map[string]string{argThenMake: yes})
-		}
-		s.upload(providers.PhaseReserve)
-		s.define()
-		s.upIfWanted()
-	case providers.Update, providers.Import:
-		s.unlock()
-		s.tidy()
-		s.redefine()
-	case providers.RestartIt:
-		s.downWhenUp()
-		s.redefine()
-		s.up()
-	case providers.ReplaceIt:
-		s.upload(providers.PhaseRelease) // before anything is taken down: it may fail
-		s.downIfOn()
-		s.delete()
-		s.define()
-		s.upIfWanted()
-	case providers.Destroy:
-		s.downIfOn()
-		s.delete()
-	case providers.Start, providers.Recover:
-		s.recover()
-		s.unlock()
-		s.redefine()
-		s.up()
-	case providers.Stop:
-		s.down()
-		s.redefine()
-	case providers.Forget:
-		if c.Object == nil {
-			s.clear(providers.PhaseRemove, nil)
-		}
-	case providers.Adopt, providers.Release, providers.NoOp:
-	default:
-		panic("unknown action " + string(c.Action))
-	}
-	return s.steps, nil
+	return machine.Recipe(c, s.abilities()), nil
 }
 
-// sequence collects the steps of one change, each after the one before it.
-type sequence struct {
+// recipe is what this host adds to the recipe of a change of a VM.
+type recipe struct {
 	p      *Provider
 	change providers.Change
-	rules  rules
+	policy machine.Policy
 	want   config
-	on     bool // wanted running
-	steps  []providers.Step
 }
 
-func (s *sequence) read() error {
-	switch s.change.Action {
+func (r *recipe) read() error {
+	switch r.change.Action {
 	case providers.Destroy, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
 		return nil
 	case providers.Create, providers.Update, providers.Import, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Recover, providers.Stop:
 	}
 	var err error
-	if s.want, err = configOf(s.change.Want, s.change.Uses); err != nil {
+	if r.want, err = configOf(r.change.Want, r.change.Uses); err != nil {
 		return err
 	}
-	s.on = flag(s.change.Want, "running")
-	if s.makes() && !isName(s.change.Name) {
-		return badName(s.change.Name)
+	if makes := r.change.Action == providers.Create || r.change.Action == providers.ReplaceIt; makes && !isName(r.change.Name) {
+		return badName(r.change.Name)
 	}
 	return nil
 }
 
-func (s *sequence) makes() bool {
-	return s.change.Action == providers.Create || s.change.Action == providers.ReplaceIt
-}
-
-func (s *sequence) add(step providers.Step) {
-	s.steps = followedBy(s.steps, s.change, step)
-}
-
-// followedBy is the steps of a change with one more, which waits for the last of them.
-func followedBy(steps []providers.Step, c providers.Change, step providers.Step) []providers.Step {
-	step.Address, step.Class = c.Address, providers.Contractual
-	if step.Risk == "" {
-		step.Risk = providers.NoRisk
+func (r *recipe) abilities() machine.Abilities {
+	a := machine.Abilities{
+		Policy: r.policy, On: flag(r.change.Want, "running"), Touches: touches, Wanted: r.wanted(), Running: r.locks(),
+		Ready: opWaitReady, Change: fileTimeout, Leaves: r.leaves, WhenUp: true, Lowered: r.unlock(),
 	}
-	if imports(c) {
-		step.Args = withArg(step.Args, argImport)
+	o := r.change.Object
+	if o != nil {
+		a.Removing = r.disk(o.Name)
 	}
-	if len(steps) > 0 {
-		step.After = []int{len(steps) - 1}
+	switch r.change.Action {
+	case providers.Create:
+		if r.change.Generation > 1 { // there was one before
+			a.First = []providers.Step{r.clear(providers.PhaseRelease, map[string]string{argThenMake: yes})}
+		}
+		a.Written = r.upload(providers.PhaseReserve)
+	case providers.Update, providers.Import:
+		a.First = append(r.unlock(), r.tidy()...)
+	case providers.ReplaceIt: // before anything is taken down: it may fail
+		a.First = r.upload(providers.PhaseRelease)
+	case providers.Forget:
+		if o == nil {
+			a.First = []providers.Step{r.clear(providers.PhaseRemove, nil)}
+		}
+	case providers.RestartIt, providers.Start, providers.Recover, providers.Stop, providers.Destroy, providers.Adopt,
+		providers.Release, providers.NoOp:
 	}
-	return append(steps, step)
-}
-
-// imports reports whether an object that bears no mark is to get one.
-func imports(c providers.Change) bool {
-	return c.Object != nil && c.Object.Owner == nil && slices.ContainsFunc(c.Edits, func(e providers.Edit) bool { return e.Path == "mark" })
-}
-
-// addOn adds a step on the object that the change has in the end.
-func (s *sequence) addOn(step providers.Step) {
-	step.Object, step.Name = s.change.ID, s.name()
-	s.add(step)
-}
-
-func (s *sequence) name() string {
-	if s.change.Object != nil && s.change.Action != providers.ReplaceIt {
-		return s.change.Object.Name
+	if r.change.Action != providers.ReplaceIt && machine.Found(o, providers.FindPartial) {
+		a.Written = r.upload(providers.PhaseReserve)
 	}
-	return s.change.Name
+	return a
 }
 
-// addOld adds a step on the object that is there before the change.
-func (s *sequence) addOld(step providers.Step) {
-	step.Object, step.Name = s.change.Object.ID, s.change.Object.Name
-	if s.change.Action == providers.ReplaceIt && s.change.Name != step.Name {
-		args := map[string]string{argNextName: s.change.Name, argNextID: string(s.change.ID)}
-		maps.Copy(args, step.Args)
-		step.Args = args
+// leaves is what an operation may leave behind.
+func (r *recipe) leaves(op, name string) []string {
+	switch op {
+	case opDefine, opRedefine, opDetach, opDelete:
+		return []string{"the file " + r.p.vmPath(name)}
+	case opStart:
+		return []string{"a process with the argument " + r.p.vmPath(name), "the file " + r.p.pidPath(r.change.ID)}
+	default:
+		return nil
 	}
-	s.add(step)
 }
 
-func (s *sequence) found(kind providers.FindingKind) bool {
-	o := s.change.Object
-	return o != nil && slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == kind })
+// unlock is there if somebody who is gone still holds the disk of a VM that is off.
+// Stopping one that runs frees its disk as well.
+func (r *recipe) unlock() []providers.Step {
+	o := r.change.Object
+	if o == nil || o.State != providers.StateOff || !machine.Found(o, providers.FindStaleLock) {
+		return nil
+	}
+	return []providers.Step{{Op: opUnlock, Phase: providers.PhaseRelease, Timeout: fileTimeout, Frees: r.disk(o.Name)}}
 }
 
-// without returns the elements of all that are not such.
-func without[T any](all []T, such func(T) bool) []T {
-	return slices.DeleteFunc(slices.Clone(all), such)
+// tidy removes what the last run of a VM left that is off and stays so. Starting and
+// deleting one do that by themselves.
+func (r *recipe) tidy() []providers.Step {
+	o := r.change.Object
+	if o.State != providers.StateOff || !machine.Found(o, providers.FindLeftover) {
+		return nil
+	}
+	return []providers.Step{{Op: opClear, Phase: providers.PhaseRelease, Timeout: fileTimeout, Args: map[string]string{argKeep: yes}}}
 }
 
-func withArg(args map[string]string, name string) map[string]string {
-	all := map[string]string{name: yes}
-	maps.Copy(all, args)
-	return all
+// clear removes what is left of a VM that does not exist any more.
+func (r *recipe) clear(phase providers.Phase, args map[string]string) providers.Step {
+	return providers.Step{Op: opClear, Phase: phase, Object: r.change.ID, Name: r.change.Name, Timeout: fileTimeout, Args: args}
+}
+
+// upload is there if the VM is made from an image.
+func (r *recipe) upload(phase providers.Phase) []providers.Step {
+	i, ok := imageOf(r.change.Want)
+	if !ok || r.p.weightless {
+		return nil
+	}
+	return []providers.Step{{
+		Op: opUpload, Phase: phase, Timeout: r.policy.Create, Args: map[string]string{argSource: i.source},
+		Leaves: []string{"the file " + r.p.partPath(r.change.Address)},
+	}}
+}
+
+// touches reports whether an edit changes the VM.
+func touches(e providers.Edit) bool {
+	return e.Path != "running" && e.Path != "boot.kernel" && e.Path != "boot.initrd" && !strings.HasPrefix(e.Path, "ssh.")
 }

@@ -11,6 +11,7 @@ import (
 
 	"vmctl/internal/process"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/providers/stop"
 )
 
@@ -41,7 +42,7 @@ func (j *job) takeDown(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
 	}
 	r, err := stop.Stop(ctx, (*target)(j), stop.Policy{
-		Grace: j.rules.Grace, ForceWait: j.rules.ForceWait, Again: requestEvery, Forbidden: !j.rules.Force, StillSays: j.stillSays(),
+		Grace: j.policy.Grace, ForceWait: j.policy.ForceWait, Again: requestEvery, Forbidden: !j.policy.Force, StillSays: j.stillSays(),
 	}, stop.Clock{Now: j.settings.Now, Sleep: j.sleep}, j.log)
 	if err != nil {
 		return providers.Result{}, seenBefore(err, waited)
@@ -78,10 +79,10 @@ func (j *job) tookItselfDown(ctx context.Context) (providers.Result, error) {
 // waitUntilUp waits, where the step says so, until a VM that is still starting
 // is up or had its time for that, and says what came of it.
 func (j *job) waitUntilUp(ctx context.Context) []string {
-	if j.Args[argWhenUp] == "" || j.seen.Weightless {
+	if j.Args[machine.ArgWhenUp] == "" || j.seen.Weightless {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, j.rules.WaitTimeout)
+	limited, cancel := context.WithTimeout(ctx, j.policy.Ready)
 	defer cancel()
 	for waited := false; ; waited = true {
 		a, err := ask(limited, j.socket(j.Object), question{Ask: askReady})
@@ -91,10 +92,10 @@ func (j *job) waitUntilUp(ctx context.Context) []string {
 		case err == nil && a.Up:
 			return []string{"it was still starting, and came up"}
 		case !waited:
-			j.log(providers.Progress{Text: fmt.Sprintf("it is still starting: waiting up to %s until it is up", j.rules.WaitTimeout)})
+			j.log(providers.Progress{Text: fmt.Sprintf("it is still starting: waiting up to %s until it is up", j.policy.Ready)})
 		}
 		if sleep(limited, askEvery) != nil {
-			return []string{fmt.Sprintf("it was still starting, and did not come up within %s", j.rules.WaitTimeout)}
+			return []string{fmt.Sprintf("it was still starting, and did not come up within %s", j.policy.Ready)}
 		}
 	}
 }
@@ -150,7 +151,7 @@ func (j *job) misbehave(ctx context.Context) error {
 }
 
 func (j *job) stillSays() []string {
-	if !j.rules.Force {
+	if !j.policy.Force {
 		return []string{
 			fmt.Sprintf("give it more time: stop { grace = \"…\" } in %s", j.Address),
 			fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", j.Address),

@@ -63,7 +63,6 @@ func (f forward) claim() providers.Claim {
 
 // The kinds of claims.
 const (
-	claimName     = "name"
 	claimLock     = "the lock of root disk"
 	claimDiskName = "disk name"
 	claimDiskLock = "the lock of disk"
@@ -167,36 +166,6 @@ func forwardsOf(v cty.Value) ([]forward, error) {
 		all = append(all, f)
 	}
 	return all, nil
-}
-
-// rules is how vmctl treats a vm.
-type rules struct {
-	Create, Delete            time.Duration
-	StartTimeout, WaitTimeout time.Duration
-	Grace, ForceWait          time.Duration
-	Force, Wait               bool
-}
-
-// rulesOf reads a policy. What it does not say has the spec's default.
-func rulesOf(v cty.Value) rules {
-	r := rules{
-		Create: 30 * time.Minute, Delete: 2 * time.Minute,
-		StartTimeout: 10 * time.Minute, WaitTimeout: 5 * time.Minute,
-		Grace: 30 * time.Second, ForceWait: 10 * time.Second, Force: true, Wait: true,
-	}
-	seconds(&r.Create, attr(v, "timeouts"), "create")
-	seconds(&r.Delete, attr(v, "timeouts"), "delete")
-	seconds(&r.StartTimeout, attr(v, "start"), "timeout")
-	seconds(&r.WaitTimeout, attr(v, "ssh"), "wait_timeout")
-	seconds(&r.Grace, attr(v, "stop"), "grace")
-	seconds(&r.ForceWait, attr(v, "stop"), "force_wait")
-	if known(attr(attr(v, "stop"), "force")) {
-		r.Force = flag(attr(v, "stop"), "force")
-	}
-	if known(attr(attr(v, "ssh"), "wait")) {
-		r.Wait = flag(attr(v, "ssh"), "wait")
-	}
-	return r
 }
 
 func seconds(d *time.Duration, v cty.Value, name string) {

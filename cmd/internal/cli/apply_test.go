@@ -144,7 +144,7 @@ vm "other" {
 	h.acted("define vm.other", "start vm.other", "wait_ssh vm.other")
 }
 
-// row X08: what cannot be read is never changed
+// row X08, of a system that cannot be read: nothing is changed
 func TestUnknownStartsNothing(t *testing.T) {
 	h := newHouse(t, withID+small)
 	h.memory.partial = "libvirt's client library is not installed; install it: sudo apt-get install libvirt0; or ask"

@@ -24,39 +24,44 @@ type work struct {
 }
 
 // applyPlan carries a plan out and tells how that ended, in its last round for
-// good. It returns what to type in the end.
-func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (next []string, err error) {
+// good. It returns what to type in the end, and what was done.
+func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (next []string, summary executor.Summary, err error) {
 	run, err := newID(a.env.Rand)
 	if err != nil {
-		return nil, err
+		return nil, summary, err
 	}
 	moves := scopedMoves(w.plan, w.moves)
 	for i := range moves {
 		moves[i].Run = run
 	}
 	if err := w.journal.Append(ctx, moves...); err != nil {
-		return nil, err
+		return nil, summary, err
+	}
+	if m.command == "apply" && len(w.plan.Steps) > 0 {
+		if err := p.noteFolder(); err != nil {
+			return nil, summary, err
+		}
 	}
 	if m.timeout > 0 {
 		limitSteps(w.plan, m.timeout)
 	}
 	me, err := a.self("vmctl " + m.command)
 	if err != nil {
-		return nil, err
+		return nil, summary, err
 	}
 	defer a.changing(parting{command: m.command, plan: a.commandLine("plan", m.plan)})()
 	watch, stop := a.watch(ctx)
-	summary, err := executor.Apply(ctx, executor.Run{
+	summary, err = executor.Apply(ctx, executor.Run{
 		Plan: w.plan, World: w.world, Journal: w.journal, Resolve: a.resolver(p.config), ID: run,
 		Gate:        gate{folder: p.busy(), me: me, doors: p.doors(w.journal.Snapshot())},
 		Parallelism: m.apply.parallelism, KeepGoing: m.apply.keepGoing, Now: a.env.Now,
 		Watch: func(e executor.Event) {
-			e.Failure = a.advised(e.Failure, m)
+			e.Failure, e.Step = a.advised(e.Failure, m), w.numberedStep(e.Step)
 			watch(e)
 		},
 	})
 	stop()
-	summary = a.advisedSummary(summary, m)
+	summary = w.numberedSummary(a.advisedSummary(summary, m))
 	next = slices.Clone(w.next)
 	if m.enter != nil {
 		next = append(next, m.enter(w)...)
@@ -71,7 +76,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 	if m.outputs && last && !a.global.json {
 		a.showOutputs(p, w.journal.Snapshot())
 	}
-	return next, errors.Join(err, a.outcome(ctx, m, summary))
+	return next, summary, errors.Join(err, a.outcome(ctx, m, summary))
 }
 
 // limitSteps gives no step more time than the command has.
@@ -113,16 +118,16 @@ func (a *app) summary(p *project, m mission, w work, e ended) {
 		if !e.OK() {
 			screen = a.errScreen()
 		}
-		view.Summary(screen, e.Summary, view.SummaryOptions{Command: m.verb, Next: next, Deferred: w.plan.Deferred, Later: w.later})
+		view.Summary(screen, e.Summary, view.SummaryOptions{Command: m.verb, Next: next, Deferred: w.plan.Deferred, Later: w.later, Before: w.before})
 		return
 	}
 	var outputs map[string]view.OutputDocument
 	if m.outputs {
-		all, diags := p.config.Outputs(values(w.journal.Snapshot()))
-		a.warn(diags, p.config.Files())
+		all := outputsOf(p, w.journal.Snapshot())
+		a.warnOutputs(all)
 		outputs = view.OutputsJSON(all)
 	}
-	a.line(view.SummaryJSON(e.Summary, view.SummaryMore{Next: next, Outputs: outputs, Deferred: w.plan.Deferred}))
+	a.line(view.SummaryJSON(e.Summary, view.SummaryMore{Next: next, Outputs: outputs, Deferred: w.plan.Deferred, Before: w.before}))
 }
 
 // goOn says what to type after something was not done.

@@ -44,6 +44,14 @@ func (m mission) titled(r round) string {
 	return m.title
 }
 
+// pulls is what targets take in beside themselves.
+func (m mission) pulls() string {
+	if m.destroy {
+		return "what needs it"
+	}
+	return "what it needs"
+}
+
 // idles is what to say of a plan that does nothing.
 func (m mission) idles(plan *planner.Plan) string {
 	if m.idle == nil {
@@ -88,15 +96,18 @@ func (a *app) waiting(h state.Holder, limit time.Duration) {
 }
 
 func (a *app) showPlan(p *project, m mission, r round, plan *planner.Plan) {
+	plan = r.numbered(plan)
 	if a.global.json {
-		a.line(view.PlanEvent{FormatVersion: view.FormatVersion, Type: "plan", Plan: view.PlanJSON(plan)})
+		doc := view.PlanJSON(plan)
+		doc.Targets, doc.Warnings = m.plan.targets, a.copied(p, plan)
+		a.line(view.PlanEvent{FormatVersion: view.FormatVersion, Type: "plan", Plan: doc})
 		return
 	}
 	if r.later {
 		view.Note(a.screen(), "")
 	}
 	view.Plan(a.screen(), plan, view.PlanOptions{
-		Title: m.titled(r), Verbose: m.plan.verbose, Idle: m.idles(plan), Providers: p.config.Providers,
+		Targets: m.plan.targets, Pulls: m.pulls(), Warnings: a.copied(p, plan), Title: m.titled(r), Verbose: m.plan.verbose, Idle: m.idles(plan), Providers: p.config.Providers,
 		Offer: view.Offer{Running: true, Later: r.later, Apply: a.offer(m, plan)},
 	})
 }

@@ -53,6 +53,10 @@ type draft struct {
 }
 
 func (a *app) edit(ctx context.Context, name string) (err error) {
+	if !a.env.Terminal.In {
+		return rejected("no_terminal", "vm edit: open an editor: standard input is no terminal",
+			"run it on a terminal, or change the files in another way: "+a.commandLine("validate", planFlags{})+" checks them")
+	}
 	editor, err := a.editor()
 	if err != nil {
 		return err

@@ -134,7 +134,7 @@ func TestExecPassesTheStatus(t *testing.T) {
 	h.run("vm", "exec", "--json", "dev", "ls", "-la").exits(7).says(`"status": 7`, `"stdout": "ls -la"`, `"stderr": "in"`)
 }
 
-// row L46: what runs and what answers are two things
+// row L46, of SSH: what runs and what answers are two things
 func TestStatusAsksSSH(t *testing.T) {
 	h := inhabited(t)
 	h.run("status").exits(0).says("ssh.ready true")

@@ -63,7 +63,7 @@ func classOf(err error) (class, bool) {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked by codesOf, one node at a time
 	case *problem:
 		return e.class, true
-	case *specError, *planner.ScopeError, *planner.SystemError, *planner.OrderError:
+	case *specError, *planner.ScopeError, *planner.SystemError:
 		return classRejected, true
 	case *state.CorruptError, *state.NewerError, *state.MismatchError:
 		return classUnreadableState, true

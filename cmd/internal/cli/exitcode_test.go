@@ -30,7 +30,6 @@ func TestExitCode(t *testing.T) {
 		{"a contractual step failed", failure(providers.Failed), 1},
 		{"a target that contradicts an exclusion", &planner.ScopeError{}, 3},
 		{"two blocks of one system", &planner.SystemError{}, 3},
-		{"steps that wait for each other", &planner.OrderError{}, 3},
 		{"a step's deadline", failure(providers.Timeout), 4},
 		{"a deadline", context.DeadlineExceeded, 4},
 		{"corrupt", corrupt, 5},

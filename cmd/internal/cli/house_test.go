@@ -28,6 +28,7 @@ type house struct {
 	tty      bool
 	terminal cli.Terminal
 	random   random
+	builtIn  bool // the systems are those that vmctl has, and not the memory
 }
 
 const small = `
@@ -121,11 +122,15 @@ func (h *house) runIn(ctx context.Context, args ...string) ending {
 	if stdin == nil {
 		stdin = strings.NewReader("")
 	}
+	types := h.memory.types()
+	if h.builtIn {
+		types = nil
+	}
 	code := cli.Main(ctx, cli.Env{
 		Args: args, Stdin: stdin, Stdout: &stdout, Stderr: &stderr,
 		Terminal: cli.Terminal{In: h.tty, Out: h.terminal.Out, Size: h.terminal.Size},
 		Environ:  append([]string{"HOME=" + h.home}, h.environ...),
-		Dir:      h.dir, UID: 1000, Now: noon, Rand: &h.random, Types: h.memory.types(),
+		Dir:      h.dir, UID: 1000, Now: noon, Rand: &h.random, Types: types,
 		Build: cli.Build{Version: "0.1.0", Go: "go1.26", Platform: "linux/amd64"},
 	})
 	return ending{t: h.t, args: strings.Join(args, " "), code: code, stdout: stdout.String(), stderr: stderr.String()}

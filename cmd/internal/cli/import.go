@@ -28,7 +28,8 @@ func (a *app) importCommand() *cobra.Command {
 		Use:         "import ADDR ID",
 		Short:       "Take over what vmctl did not make",
 		Long: "Let an object that exists become the one of a block: it gets the owner mark, and\n" +
-			"stays as it is where the block says so. Plan shows what would change, and asks.\n\n" +
+			"stays as it is where the block says so; one that runs is waited for until it is\n" +
+			"ready. Plan shows what would change, and asks.\n\n" +
 			"ID is what the object's system calls it: a domain's name or UUID; a volume's path,\n" +
 			"or pool/name. An import block does the same as a part of apply:\n\n" +
 			"  import {\n    to = vm.dev\n    id = \"my-vm\"\n  }\n\n" +

@@ -33,7 +33,7 @@ func (e ending) documents() []map[string]any {
 	}
 }
 
-// row X16: every command writes one valid document, failing ones too
+// Every command writes one valid document, failing ones too.
 func TestEveryCommandWritesJSON(t *testing.T) {
 	commands := [][]string{
 		{"init"},

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
@@ -15,8 +17,11 @@ func (a *app) outputCommand() *cobra.Command {
 	var raw bool
 	cmd := &cobra.Command{
 		Use:   "output [NAME]",
-		Short: "Show the outputs of the last apply",
-		Args:  between(0, 1, "the name of an output"),
+		Short: "Evaluate the outputs of the files",
+		Long: "Evaluate the outputs of the files, as they are now, with the values that the last\n" +
+			"apply recorded, and show them. An output that cannot be evaluated is not known;\n" +
+			"the others are shown. Nothing is observed.",
+		Args: between(0, 1, "the name of an output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				if raw {
@@ -40,11 +45,32 @@ func (a *app) allOutputs(ctx context.Context) ([]spec.Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, diags := p.config.Outputs(values(snapshot))
-	if diags.HasErrors() {
-		return nil, a.mistakes(diags, p.config.Files())
+	return outputsOf(p, snapshot), nil
+}
+
+// outputsOf evaluates the outputs. Each says what is wrong with it.
+func outputsOf(p *project, s *state.Snapshot) []spec.Output {
+	all, _ := p.config.Outputs(values(s)) //nolint:errcheck // see above
+	return all
+}
+
+// warnOutputs says which outputs cannot be evaluated.
+func (a *app) warnOutputs(all []spec.Output) {
+	for _, o := range all {
+		if o.Wrong() != "" {
+			view.Warning(a.errScreen(), "output "+quoted(o.Name)+" is not known: "+a.whereWrong(o))
+		}
 	}
-	return all, nil
+}
+
+// whereWrong says why an output cannot be evaluated, and where that stands.
+func (a *app) whereWrong(o spec.Output) string {
+	for _, d := range o.Mistakes {
+		if d.Severity == hcl.DiagError && d.Subject != nil {
+			return fmt.Sprintf("%s:%d: %s", a.short(d.Subject.Filename), d.Subject.Start.Line, o.Wrong())
+		}
+	}
+	return o.Wrong()
 }
 
 func (a *app) outputs(ctx context.Context) error {
@@ -52,6 +78,7 @@ func (a *app) outputs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.warnOutputs(all)
 	doc := view.OutputsDocument{FormatVersion: view.FormatVersion, Outputs: view.OutputsJSON(all)}
 	a.show(doc, func(s view.Screen) {
 		if len(all) == 0 {
@@ -74,6 +101,9 @@ func (a *app) output(ctx context.Context, name string, raw bool) error {
 		if o.Name != name {
 			continue
 		}
+		if o.Wrong() != "" {
+			return newProblem(classFailed, "output_unknown", "read output "+quoted(name)+": it is not known: "+a.whereWrong(o))
+		}
 		if !o.Value.IsWhollyKnown() {
 			return newProblem(classFailed, "output_unknown", "read output "+quoted(name)+": it is not known before what it refers to exists", "vmctl apply")
 		}
@@ -95,11 +125,11 @@ func (a *app) output(ctx context.Context, name string, raw bool) error {
 
 // showOutputs lists the outputs at the end of an apply.
 func (a *app) showOutputs(p *project, s *state.Snapshot) {
-	all, diags := p.config.Outputs(values(s))
-	a.warn(diags, p.config.Files())
-	if diags.HasErrors() || len(all) == 0 {
+	all := outputsOf(p, s)
+	if len(all) == 0 {
 		return
 	}
+	a.warnOutputs(all)
 	view.Heading(a.screen(), "Outputs")
 	view.Outputs(a.screen(), all)
 }

@@ -104,15 +104,20 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	if err != nil {
 		return err
 	}
+	if p.flawed != nil && r.out != "" { // the file is to hold a spec that can be read again
+		return p.flawed
+	}
 	made, err := a.makePlan(ctx, p, r)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, made.world.Close()) }()
 	plan, m := made.plan, made.mission
-	a.show(view.PlanJSON(plan), func(s view.Screen) {
+	doc := view.PlanJSON(plan)
+	doc.Targets, doc.Warnings = m.plan.targets, a.copied(p, plan)
+	a.show(doc, func(s view.Screen) {
 		view.Plan(s, plan, view.PlanOptions{
-			Title: m.title, Idle: m.idles(plan), Verbose: r.flags.verbose, Holder: made.holder, Providers: p.config.Providers,
+			Targets: m.plan.targets, Pulls: m.pulls(), Warnings: a.copied(p, plan), Title: m.title, Idle: m.idles(plan), Verbose: r.flags.verbose, Holder: made.holder, Providers: p.config.Providers,
 			Offer: view.Offer{Apply: a.offerOf(r, m, plan)},
 		})
 	})

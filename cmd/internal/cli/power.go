@@ -72,7 +72,7 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 	if err := r.apply.check(); err != nil {
 		return err
 	}
-	p, err := a.open()
+	p, err := a.openFor(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -98,6 +98,24 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 		},
 		after: func() { a.nextApply(p, w, vms) },
 	})
+}
+
+// openFor opens the project. What is to be stopped exists, and its record may tell
+// enough of it.
+func (a *app) openFor(ctx context.Context, w power) (*project, error) {
+	if w.running {
+		return a.open()
+	}
+	p, err := a.openExisting()
+	if err != nil || p.flawed == nil {
+		return p, err
+	}
+	snapshot, err := p.store.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.addRecorded(p, snapshot.With(planner.Moves(p.config, snapshot)...))
+	return p, nil
 }
 
 // idle says why there is nothing to do with any of the VMs.
@@ -134,7 +152,7 @@ func (w power) idle(vms []spec.Address, plan *planner.Plan) string {
 func (a *app) nextApply(p *project, w power, vms []spec.Address) {
 	for _, addr := range vms {
 		r, ok := p.config.Resource(addr)
-		if !ok || wantsRunning(r) == w.running {
+		if !ok || p.config.Recorded(addr) || wantsRunning(r) == w.running {
 			continue
 		}
 		text := addr.String() + " is to run, say the files: the next apply starts it again"

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,6 +62,27 @@ type specError struct {
 // Error returns the summaries of the diagnostics.
 func (e *specError) Error() string { return "read the spec: " + summaries(e.diags) }
 
+// brief names the first mistake, and says how many more there are.
+func (e *specError) brief() string {
+	text, more := "", 0
+	for _, d := range e.diags {
+		switch {
+		case d.Severity != hcl.DiagError:
+		case text != "":
+			more++
+		default:
+			text = d.Summary
+			if d.Subject != nil {
+				text = fmt.Sprintf("%s:%d: %s", d.Subject.Filename, d.Subject.Start.Line, d.Summary)
+			}
+		}
+	}
+	if more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text
+}
+
 // status is an exit code that says it all: whatever there is to tell was told.
 type status struct{ code int }
 
@@ -112,7 +134,6 @@ func describe(err error) view.Problem {
 		mismatch *state.MismatchError
 		lost     *state.LostLockError
 		scope    *planner.ScopeError
-		order    *planner.OrderError
 		system   *planner.SystemError
 	)
 	switch {
@@ -134,8 +155,6 @@ func describe(err error) view.Problem {
 		return view.Problem{Code: "scope", Message: err.Error()}
 	case errors.As(err, &system):
 		return view.Problem{Code: "one_system", Message: err.Error()}
-	case errors.As(err, &order):
-		return view.Problem{Code: "order", Message: err.Error()}
 	case errors.As(err, &failure):
 		f := view.FailureProblem(failure)
 		f.Message = err.Error()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -25,6 +26,7 @@ type project struct {
 	owner  providers.Project
 	dir    string // the data directory
 	store  state.Folder
+	flawed error // the mistakes of a spec that was read as far as it goes; nil: it has none
 }
 
 // specDir is the folder of the files, absolute.
@@ -107,8 +109,41 @@ func (a *app) inputs(source *spec.Source) spec.Inputs {
 // refused: nothing could say whose the objects are.
 func (a *app) open() (*project, error) { return a.opened(a.readSpec(nil)) }
 
-// openToEnd is open for who only ends what exists.
-func (a *app) openToEnd() (*project, error) { return a.opened(a.readToEnd(nil)) }
+// openToEnd is open for who only ends what exists. Where the spec has mistakes the
+// records count; a removed block may let go of an object, so each has to be readable.
+func (a *app) openToEnd() (*project, error) {
+	config, diags := a.readToEnd(nil)
+	return a.openedAnyway(config, diags, true)
+}
+
+// openExisting is open for who acts on what exists, as the records say where the spec
+// has mistakes.
+func (a *app) openExisting() (*project, error) {
+	config, diags := a.readSpec(nil)
+	return a.openedAnyway(config, diags, false)
+}
+
+// openedAnyway is opened, but a spec with mistakes is read as far as it goes.
+func (a *app) openedAnyway(config *spec.Config, diags hcl.Diagnostics, ending bool) (*project, error) {
+	p, err := a.opened(config, diags)
+	var flawed *specError
+	if err == nil || !errors.As(err, &flawed) {
+		return p, err
+	}
+	in := a.inputs(nil)
+	in.Check, in.Anyway, in.Ending = a.check, true, ending
+	config, _ = spec.Load(a.specDir(), in) //nolint:errcheck // what is wrong is known: flawed
+	if config.Settings.ID == "" || ending && config.RemovalsLost {
+		return nil, err
+	}
+	if p, err = a.projectOf(config); err != nil {
+		return nil, err
+	}
+	p.flawed = flawed
+	view.Warning(a.errScreen(), "the spec has mistakes ("+flawed.brief()+"): for what they are in, and for what refers to that, the records count. "+
+		a.commandLine("validate", planFlags{})+" lists them")
+	return p, nil
+}
 
 func (a *app) opened(config *spec.Config, diags hcl.Diagnostics) (*project, error) {
 	config, err := a.sound(config, diags)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 
 	"vmctl/spec"
 	"vmctl/state"
@@ -34,4 +35,60 @@ func values(s *state.Snapshot) map[spec.Address]cty.Value {
 		all[addr] = r.Values
 	}
 	return all
+}
+
+// addRecorded lets a spec that has mistakes have the resources that only the records
+// tell of. One whose provider leads elsewhere by now is left out.
+func (a *app) addRecorded(p *project, s *state.Snapshot) {
+	if p.flawed == nil {
+		return
+	}
+	var resources []spec.Resource
+	var providers []spec.Provider
+	systems := map[spec.ProviderRef]string{}
+	for _, block := range p.config.Providers {
+		systems[block.Ref] = a.system(block.Ref, block.Attrs)
+	}
+	for _, addr := range recorded(s) {
+		r := s.Records[addr]
+		if _, ok := p.config.Resource(addr); ok {
+			continue
+		}
+		system := a.system(r.Provider, r.Settings)
+		if _, ok := systems[r.Provider]; !ok {
+			systems[r.Provider] = system
+			providers = append(providers, spec.Provider{Ref: r.Provider, Attrs: r.Settings})
+		}
+		if systems[r.Provider] == system {
+			resources = append(resources, resourceOf(addr, r))
+		}
+	}
+	p.config = p.config.WithRecorded(resources, providers)
+}
+
+// resourceOf is a resource as its record tells of it.
+func resourceOf(addr spec.Address, r state.Record) spec.Resource {
+	return spec.Resource{
+		Address: addr, Provider: r.Provider, Inside: r.Inside, Uses: r.Uses,
+		Want: shaped(r.Values, spec.WantType(addr.Kind)), Policy: shaped(r.Policy, spec.PolicyType(addr.Kind)),
+	}
+}
+
+// shaped is a recorded object with the attributes of a type, and no others.
+func shaped(v cty.Value, t cty.Type) cty.Value {
+	values := map[string]cty.Value{}
+	for name, of := range t.AttributeTypes() {
+		values[name] = cty.NullVal(of)
+		if of.IsListType() {
+			values[name] = cty.ListValEmpty(of.ElementType())
+		}
+		a := attribute(v, name)
+		if a == cty.NilVal {
+			continue
+		}
+		if converted, err := convert.Convert(a, of); err == nil {
+			values[name] = converted
+		}
+	}
+	return cty.ObjectVal(values)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/executor"
 	"vmctl/planner"
 	"vmctl/spec"
 	"vmctl/state"
@@ -21,6 +22,54 @@ type round struct {
 	moves    []state.Entry // of records, on which the plan rests
 	later    bool          // it is not the first
 	next     []string      // what to type in the end
+
+	steps  int              // of the rounds before
+	before executor.Summary // of the rounds before
+}
+
+// numbered is a plan whose steps are counted on from those of the rounds before.
+func (r round) numbered(plan *planner.Plan) *planner.Plan {
+	if r.steps == 0 {
+		return plan
+	}
+	on := *plan
+	on.Steps = slices.Clone(plan.Steps)
+	for i := range on.Steps {
+		on.Steps[i] = r.numberedStep(on.Steps[i])
+	}
+	return &on
+}
+
+func (r round) numberedStep(s planner.Step) planner.Step {
+	s.ID += r.steps
+	s.After = slices.Clone(s.After)
+	for i := range s.After {
+		s.After[i] += r.steps
+	}
+	return s
+}
+
+// numberedSummary is a summary of a plan that is numbered.
+func (r round) numberedSummary(s executor.Summary) executor.Summary {
+	for _, results := range []*[]executor.StepResult{&s.Done, &s.Failed, &s.Warned} {
+		*results = slices.Clone(*results)
+		for i := range *results {
+			(*results)[i].Step = r.numberedStep((*results)[i].Step)
+		}
+	}
+	s.NotRun = slices.Clone(s.NotRun)
+	for i := range s.NotRun {
+		s.NotRun[i] = r.numberedStep(s.NotRun[i])
+	}
+	return s
+}
+
+// and is what was done before, with what was done in another round.
+func and(before, s executor.Summary) executor.Summary {
+	return executor.Summary{
+		Done: slices.Concat(before.Done, s.Done), Failed: slices.Concat(before.Failed, s.Failed),
+		Warned: slices.Concat(before.Warned, s.Warned), NotRun: slices.Concat(before.NotRun, s.NotRun),
+	}
 }
 
 // rounds plans, asks and applies until nothing is left that a plan deferred.
@@ -41,7 +90,9 @@ func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error 
 			if !r.later { // the limit is for all rounds, from the first consent on
 				ctx, stop = m.limited(ctx)
 			}
-			r.next, err = a.applyPlan(ctx, p, m, work{plan: plan, world: world, round: r})
+			var done executor.Summary
+			r.next, done, err = a.applyPlan(ctx, p, m, work{plan: plan, world: world, round: r})
+			r.before, r.steps = and(r.before, done), r.steps+len(plan.Steps)
 		}
 		if err := errors.Join(err, world.Close()); err != nil || len(plan.Deferred) == 0 {
 			return err

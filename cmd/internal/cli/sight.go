@@ -27,7 +27,7 @@ type sight struct {
 
 // look reads the state and observes. The caller closes the world.
 func (a *app) look(ctx context.Context) (s sight, err error) {
-	p, err := a.open()
+	p, err := a.openExisting()
 	if err != nil {
 		return s, err
 	}
@@ -40,6 +40,7 @@ func (a *app) lookAt(ctx context.Context, p *project) (s sight, err error) {
 	if err != nil {
 		return s, err
 	}
+	a.addRecorded(p, snapshot)
 	o := planner.Options{Types: a.types, Project: p.owner}
 	world, err := planner.Observe(ctx, a.opener(p), p.config, snapshot, o)
 	if err != nil {
@@ -63,7 +64,7 @@ type seen struct {
 
 func (s sight) at(addr spec.Address) seen {
 	v := seen{address: addr, name: planner.ObjectName(s.project.owner, addr)}
-	if r, ok := s.project.config.Resource(addr); ok {
+	if r, ok := s.project.config.Resource(addr); ok && !s.project.config.Recorded(addr) {
 		v.resource = &r
 		if name := text(r.Want, "name"); name != "" {
 			v.name = name

@@ -39,7 +39,7 @@ func (a *app) stateListCommand() *cobra.Command {
 }
 
 func (a *app) stateList(ctx context.Context, names []string) error {
-	p, err := a.open()
+	p, err := a.openExisting()
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (a *app) stateShowCommand() *cobra.Command {
 }
 
 func (a *app) stateShow(ctx context.Context, name string) error {
-	p, err := a.open()
+	p, err := a.openExisting()
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,9 @@ import (
 	"vmctl/providers"
 )
 
-// rows A51, L46: the run state and what is above it are told apart, and looking
-// changes nothing
+// row A51: the run state and what is above it are told apart, and looking changes
+// nothing
+// row L46, of VMs
 func TestStatus(t *testing.T) {
 	h := newHouse(t, withID+small+`
 vm "off" {

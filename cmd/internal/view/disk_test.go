@@ -124,7 +124,7 @@ func TestPlanOfDisks(t *testing.T) {
 		golden(t, fmt.Sprintf("summary-deferred-%d", columns), on(columns, func(s view.Screen) {
 			done := executor.Summary{Done: []executor.StepResult{{Step: free.Steps[0]}, {Step: free.Steps[1]}}}
 			view.Summary(s, done, view.SummaryOptions{Command: "Apply", Deferred: free.Deferred})
-			view.Summary(s, executor.Summary{}, view.SummaryOptions{Command: "Apply", Later: true})
+			view.Summary(s, executor.Summary{}, view.SummaryOptions{Command: "Apply", Later: true, Before: done})
 		}))
 	}
 	verbose := options()

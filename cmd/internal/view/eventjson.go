@@ -76,6 +76,17 @@ type SummaryEvent struct {
 	Next          []string                  `json:"next"`
 	Outputs       map[string]OutputDocument `json:"outputs"`
 	Deferred      []DeferredEntry           `json:"deferred"` // what the next plan is about; none: it was the last
+	Final         bool                      `json:"final"`    // no other plan follows
+	Totals        *TotalsDocument           `json:"totals,omitempty"`
+}
+
+// TotalsDocument counts the steps of all plans that were carried out. The last
+// summary has it.
+type TotalsDocument struct {
+	Done   int `json:"done"`
+	Failed int `json:"failed"`
+	Warned int `json:"warned"`
+	NotRun int `json:"not_run"`
 }
 
 // ResultDocument is how one step ended.
@@ -97,6 +108,7 @@ type SummaryMore struct {
 	Next     []string // what to type next
 	Outputs  map[string]OutputDocument
 	Deferred []planner.Deferred // what is read now
+	Before   executor.Summary   // of the plans before
 }
 
 // SummaryJSON is the line of a summary.
@@ -110,6 +122,12 @@ func SummaryJSON(s executor.Summary, more SummaryMore) SummaryEvent {
 		Done: results(s.Done), Failed: results(s.Failed), Warned: results(s.Warned), NotRun: []StepDocument{},
 		Down: Addresses(s.Down), Interrupted: s.Interrupted, Next: list(more.Next), Outputs: outputs,
 		Deferred: deferredJSON(more.Deferred),
+	}
+	if d.Final = !s.OK() || len(more.Deferred) == 0; d.Final {
+		d.Totals = &TotalsDocument{
+			Done: len(more.Before.Done) + len(s.Done), Failed: len(more.Before.Failed) + len(s.Failed),
+			Warned: len(more.Before.Warned) + len(s.Warned), NotRun: len(more.Before.NotRun) + len(s.NotRun),
+		}
 	}
 	for _, step := range s.NotRun {
 		d.NotRun = append(d.NotRun, stepJSON(step))

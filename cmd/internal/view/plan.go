@@ -20,6 +20,12 @@ type PlanOptions struct {
 	// Providers are those of the spec: what their blocks leave out is a default.
 	Providers []spec.Provider
 	Offer     Offer
+	// Targets are the addresses that the plan is limited to, Pulls what they take in
+	// beside themselves. No targets: it is not limited.
+	Targets []string
+	Pulls   string
+	// Warnings are about the plan as a whole.
+	Warnings []string
 }
 
 // Offer is what the reader can do next.
@@ -39,22 +45,64 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 	if !o.Verbose {
 		w.brief = longValue
 	}
-	w.put(0, 2, in(bold, o.Title+":"), txt(" "+counts(p.Summary)))
+	w.put(0, 2, in(bold, o.Title+":"), txt(" "+counts(p.Summary, len(tidied(p)))))
+	w.limited(o, "whatever else the files and the state hold is not in this plan.")
+	for _, text := range o.Warnings {
+		w.put(0, 2, in(yellow, "Warning:"), txt(" "+text))
+	}
 	w.risks(p)
 	w.holder(o.Holder)
 	w.findings(unsaid(p))
 	w.changes(p, o)
 	w.deferred(p.Deferred)
 	w.steps(p, o.Verbose)
-	w.ending(p, o)
+	const rest = "the rest may differ from the files."
+	if !o.Offer.Running {
+		w.ending(p, o)
+		w.limited(o, rest)
+	} else { // what happens follows the ending
+		if len(o.Targets) > 0 {
+			w.blank()
+		}
+		w.limited(o, rest)
+		w.ending(p, o)
+	}
 	w.flush()
 }
 
-// counts puts a summary in words: `1 to create, 2 unchanged; 1 blocked`.
-func counts(s planner.Summary) string {
+// limited says that a plan is limited to targets.
+func (p *page) limited(o PlanOptions, rest string) {
+	if len(o.Targets) == 0 {
+		return
+	}
+	p.put(0, 2, in(yellow, "Limited"), txt(" to "+shortList(o.Targets)+" and "+o.Pulls+": "+rest))
+}
+
+// tidied lists, by the index of its change, what is done for what stays as it is: its
+// record is written, or what an earlier run left is settled.
+func tidied(p *planner.Plan) map[int][]string {
+	ops := map[int][]string{}
+	for _, s := range p.Steps {
+		if p.Changes[s.Change].Action == providers.NoOp {
+			ops[s.Change] = append(ops[s.Change], s.Op)
+		}
+	}
+	return ops
+}
+
+// counts puts a summary in words: `1 to create, 1 to tidy, 2 unchanged; 1 blocked`.
+// tidy is how many of those that stay as they are have steps.
+func counts(s planner.Summary, tidy int) string {
 	var actions, blocks []string
 	for _, l := range looks {
-		if n := s.Actions[l.action]; n > 0 {
+		n := s.Actions[l.action]
+		if l.action == providers.NoOp {
+			n -= tidy
+			if tidy > 0 {
+				actions = append(actions, fmt.Sprintf("%d to tidy", tidy))
+			}
+		}
+		if n > 0 {
 			actions = append(actions, fmt.Sprintf("%d %s", n, l.look.verb))
 		}
 	}
@@ -136,7 +184,7 @@ func (p *page) forbidden(plan *planner.Plan, o Offer) {
 // Obstacles counts what keeps a plan from being carried out: `1 blocked, 2
 // unknown`.
 func Obstacles(s planner.Summary) string {
-	return strings.TrimSuffix(counts(planner.Summary{Blocked: s.Blocked, Refused: s.Refused, Unknown: s.Unknown}), ".")
+	return strings.TrimSuffix(counts(planner.Summary{Blocked: s.Blocked, Refused: s.Refused, Unknown: s.Unknown}, 0), ".")
 }
 
 // command shows what to type on a line that is never broken.

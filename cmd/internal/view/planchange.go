@@ -20,8 +20,9 @@ func (p *page) changes(plan *planner.Plan, o PlanOptions) {
 	hidden := map[providers.Action]int{}
 	titled := false
 	told := map[string]bool{}
-	for _, c := range plan.Changes {
-		if quiet(c) {
+	tidy := tidied(plan)
+	for i, c := range plan.Changes {
+		if quiet(c) && tidy[i] == nil {
 			continue
 		}
 		if !titled {
@@ -36,7 +37,7 @@ func (p *page) changes(plan *planner.Plan, o PlanOptions) {
 		if o.Verbose {
 			clear(told)
 		}
-		p.change(c, wantedOptions{told: told, providers: o.Providers})
+		p.change(c, wantedOptions{told: told, providers: o.Providers, tidy: tidy[i]})
 	}
 	for _, l := range looks {
 		if n := hidden[l.action]; n > 0 {
@@ -56,7 +57,14 @@ func (p *page) change(c planner.Change, o wantedOptions) {
 		action += " (" + string(c.Blocked.Kind) + ")"
 	}
 	head := []span{whole(in(l.style, p.symbol(l.symbol, l.ascii))), txt(" "), whole(in(bold, c.Address.String())), txt(" " + action)}
-	if c.Reason != "" {
+	switch {
+	case len(o.tidy) > 0:
+		var doing []string
+		for _, op := range o.tidy {
+			doing = append(doing, wordsOf(op).doing)
+		}
+		head = append(head[:len(head)-1], txt(" tidy: "+strings.Join(doing, ", ")))
+	case c.Reason != "":
 		head = append(head, txt(": "+c.Reason))
 	}
 	p.put(2, 6, head...)
@@ -118,6 +126,7 @@ func (p *page) row(r row) {
 type wantedOptions struct {
 	told      map[string]bool // defaults that stand above
 	providers []spec.Provider
+	tidy      []string // what is done though it stays as it is
 }
 
 // wanted writes what will be made: what the block says, then what it leaves to

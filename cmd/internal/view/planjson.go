@@ -23,6 +23,8 @@ type PlanDocument struct {
 	Deferred      []DeferredEntry  `json:"deferred"`
 	Steps         []StepDocument   `json:"steps"`
 	Summary       map[string]int   `json:"summary"`
+	Targets       []string         `json:"targets,omitempty"`  // what the plan is limited to; none: it is not
+	Warnings      []string         `json:"warnings,omitempty"` // about the plan as a whole
 }
 
 // ChangeDocument is a change as JSON.
@@ -49,7 +51,8 @@ type EditDocument struct {
 
 // BlockDocument is why a change must not happen, as JSON.
 type BlockDocument struct {
-	Kind   string   `json:"kind"` // blocked | refused | unknown
+	Kind   string   `json:"kind"`  // blocked | refused | unknown
+	Cause  string   `json:"cause"` // docs/blocked.md
 	Reason string   `json:"reason"`
 	Next   []string `json:"next"`
 }
@@ -97,6 +100,7 @@ func PlanJSON(p *planner.Plan) PlanDocument {
 		Changes: []ChangeDocument{}, Findings: findingEntries(p.Findings), Deferred: deferredJSON(p.Deferred),
 		Steps: []StepDocument{}, Summary: summaryJSON(p.Summary),
 	}
+	d.Summary["tidy"] = len(tidied(p))
 	for _, c := range p.Changes {
 		d.Changes = append(d.Changes, changeJSON(c))
 	}
@@ -126,7 +130,7 @@ func changeJSON(c planner.Change) ChangeDocument {
 		})
 	}
 	if c.Blocked != nil {
-		d.Blocked = &BlockDocument{Kind: string(c.Blocked.Kind), Reason: c.Blocked.Reason, Next: list(c.Blocked.Next)}
+		d.Blocked = &BlockDocument{Kind: string(c.Blocked.Kind), Cause: string(c.Blocked.Cause), Reason: c.Blocked.Reason, Next: list(c.Blocked.Next)}
 	}
 	return d
 }

@@ -69,7 +69,11 @@ func (v *Progress) Watch(e executor.Event) {
 		p.put(0, 2, in(bold, who), txt(" "+e.Text))
 	case executor.StepDone:
 		delete(v.running, e.Step.ID)
-		p.put(0, 2, in(bold, who), txt(" "), in(green, words.done), txt(ended(e)))
+		if e.How == providers.NotNeeded {
+			p.put(0, 2, in(bold, who), txt(" not needed: "+e.Step.Op))
+		} else {
+			p.put(0, 2, in(bold, who), txt(" "), in(green, words.done), txt(ended(e)))
+		}
 		for _, line := range e.Evidence {
 			p.put(2, 4, in(dim, line))
 		}
@@ -264,6 +268,8 @@ func ended(e executor.Event) string {
 		return text + " (was gone already)"
 	case providers.Graceful, providers.Forced:
 		return text + " (" + string(e.How) + ")"
+	case providers.NotNeeded:
+		return ""
 	default:
 		return text + " (" + strings.ReplaceAll(string(e.How), "_", " ") + ")"
 	}

@@ -127,9 +127,10 @@ func ShowJSON(d Shown) ShowDocument {
 // OutputDocument is one output as JSON. Value is null while it is not known, and
 // where it is sensitive and was not asked for by name.
 type OutputDocument struct {
-	Value     any  `json:"value"`
-	Known     bool `json:"known"`
-	Sensitive bool `json:"sensitive"`
+	Value     any    `json:"value"`
+	Known     bool   `json:"known"`
+	Sensitive bool   `json:"sensitive"`
+	Reason    string `json:"reason,omitempty"` // why it cannot be evaluated
 }
 
 // OutputsDocument is `output` as JSON.
@@ -145,7 +146,7 @@ func OutputsJSON(all []spec.Output) map[string]OutputDocument {
 	for _, o := range all {
 		docs[o.Name] = OutputJSON(o)
 		if o.Sensitive {
-			docs[o.Name] = OutputDocument{Known: o.Value.IsWhollyKnown(), Sensitive: true}
+			docs[o.Name] = OutputDocument{Known: o.Value.IsWhollyKnown(), Sensitive: true, Reason: o.Wrong()}
 		}
 	}
 	return docs
@@ -154,7 +155,7 @@ func OutputsJSON(all []spec.Output) map[string]OutputDocument {
 // OutputJSON is one output, asked for by name, as JSON.
 func OutputJSON(o spec.Output) OutputDocument {
 	v, _ := o.Value.UnmarkDeep()
-	return OutputDocument{Value: Plain(v), Known: v.IsWhollyKnown(), Sensitive: o.Sensitive}
+	return OutputDocument{Value: Plain(v), Known: v.IsWhollyKnown(), Sensitive: o.Sensitive, Reason: o.Wrong()}
 }
 
 // Outputs lists outputs. The value of a sensitive one is not shown.
@@ -171,7 +172,7 @@ func Outputs(s Screen, all []spec.Output) {
 }
 
 func outputText(o spec.Output) string {
-	if o.Sensitive {
+	if o.Sensitive && o.Wrong() == "" {
 		return "(sensitive)"
 	}
 	return RawOutput(o)
@@ -181,6 +182,8 @@ func outputText(o spec.Output) string {
 func RawOutput(o spec.Output) string {
 	v, _ := o.Value.UnmarkDeep()
 	switch {
+	case o.Wrong() != "":
+		return "(not known: " + strings.TrimSuffix(o.Wrong(), ".") + ")"
 	case !v.IsWhollyKnown():
 		return "(not known yet)"
 	case v.Type() == cty.String && !v.IsNull():

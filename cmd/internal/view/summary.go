@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,8 @@ type SummaryOptions struct {
 	Next    []string // what to type next, a line each
 	// Deferred is what can be read now, and is planned next.
 	Deferred []planner.Deferred
-	Later    bool // another plan was carried out before
+	Later    bool             // another plan was carried out before
+	Before   executor.Summary // of the plans before
 }
 
 // Summary shows how an apply ended: what was done, what failed and was not run,
@@ -26,7 +28,7 @@ func Summary(s Screen, sum executor.Summary, o SummaryOptions) {
 	p.verdict(sum, o)
 	p.warned(sum.Warned)
 	if !sum.OK() {
-		p.doneSteps(sum.Done)
+		p.doneSteps(slices.Concat(o.Before.Done, sum.Done))
 		p.failedSteps(sum.Failed)
 		p.notRun(sum.NotRun)
 	}
@@ -48,32 +50,37 @@ func (p *page) verdict(sum executor.Summary, o SummaryOptions) {
 	command := o.Command
 	switch {
 	case sum.Interrupted:
-		p.put(0, 2, in(yellow, command+" was interrupted:"), txt(" "+tally(sum)))
+		p.put(0, 2, in(yellow, command+" was interrupted:"), txt(" "+tally(sum, o)))
 	case !sum.OK():
-		p.put(0, 2, in(red, command+" failed:"), txt(" "+tally(sum)))
+		p.put(0, 2, in(red, command+" failed:"), txt(" "+tally(sum, o)))
 	case len(o.Deferred) > 0:
-		p.put(0, 2, in(green, "Done so far:"), txt(" "+tally(sum)+" Now what was deferred is read: "+
+		p.put(0, 2, in(green, "Done so far:"), txt(" "+tally(sum, o)+" Now what was deferred is read: "+
 			shortList(Addresses(deferredAddresses(o.Deferred)))+"."))
 	case o.Later && len(sum.Done)+len(sum.Warned) == 0:
-		p.put(0, 2, in(green, command+" is complete:"), txt(" nothing more was to be done."))
-	case len(sum.Warned) > 0:
-		p.put(0, 2, in(green, command+" is complete"), txt(", with warnings: "+tally(sum)))
+		p.put(0, 2, in(green, command+" is complete:"), txt(" nothing more was to be done; "+tally(sum, o)))
+	case len(o.Before.Warned)+len(sum.Warned) > 0:
+		p.put(0, 2, in(green, command+" is complete"), txt(", with warnings: "+tally(sum, o)))
 	default:
-		p.put(0, 2, in(green, command+" is complete:"), txt(" "+tally(sum)))
+		p.put(0, 2, in(green, command+" is complete:"), txt(" "+tally(sum, o)))
 	}
 }
 
-func tally(sum executor.Summary) string {
-	parts := []string{plural(len(sum.Done), "step") + " done"}
+// tally counts the steps of all plans that were carried out.
+func tally(sum executor.Summary, o SummaryOptions) string {
+	parts := []string{plural(len(o.Before.Done)+len(sum.Done), "step") + " done"}
 	for _, t := range []struct {
 		n    int
 		word string
-	}{{len(sum.Failed), "failed"}, {len(sum.Warned), "warned"}, {len(sum.NotRun), "not run"}} {
+	}{{len(sum.Failed), "failed"}, {len(o.Before.Warned) + len(sum.Warned), "warned"}, {len(sum.NotRun), "not run"}} {
 		if t.n > 0 {
 			parts = append(parts, strconv.Itoa(t.n)+" "+t.word)
 		}
 	}
-	return strings.Join(parts, ", ") + "."
+	text := strings.Join(parts, ", ") + "."
+	if o.Later {
+		text = "in all " + text
+	}
+	return text
 }
 
 func (p *page) doneSteps(all []executor.StepResult) {

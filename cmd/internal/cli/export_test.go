@@ -1,0 +1,32 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// Command is one that the tree of commands has, and that does something itself.
+type Command struct {
+	Path    string // without vmctl
+	Streams bool   // with --json a line per event
+}
+
+// Commands are those of the whole tree, hidden ones included.
+func Commands() []Command {
+	a := &app{}
+	a.stdout, a.stderr = newSinks(a.env)
+	var all []Command
+	var visit func(string, *cobra.Command)
+	visit = func(path string, cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			name := sub.Name()
+			if path != "" {
+				name = path + " " + name
+			}
+			if !sub.HasSubCommands() {
+				_, streams := sub.Annotations[streaming]
+				all = append(all, Command{Path: name, Streams: streams})
+			}
+			visit(name, sub)
+		}
+	}
+	visit("", a.root())
+	return all
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"vmctl/internal/atomicfile"
+	"vmctl/planner"
+	"vmctl/providers"
+)
+
+// lastFolderFile, in the data directory, says from which folder the last apply came.
+const lastFolderFile = "last-apply.json"
+
+type lastFolder struct {
+	Folder string `json:"folder"` // absolute
+}
+
+// noteFolder writes down the folder of the spec that is applied.
+func (p *project) noteFolder() error {
+	if p.lastFolder() == p.config.Dir {
+		return nil
+	}
+	text, err := json.Marshal(lastFolder{Folder: p.config.Dir})
+	if err == nil {
+		err = atomicfile.Write(filepath.Join(p.dir, lastFolderFile), append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write down the folder of the spec: %w", err)
+	}
+	return nil
+}
+
+// lastFolder is the folder of the last apply, "" if that is not known.
+func (p *project) lastFolder() string {
+	text, err := os.ReadFile(filepath.Join(p.dir, lastFolderFile))
+	if err != nil {
+		return ""
+	}
+	var last lastFolder
+	if err := json.Unmarshal(text, &last); err != nil {
+		return ""
+	}
+	return last.Folder
+}
+
+// copied warns where a plan destroys something and the last apply came from another
+// folder that still exists: a copy of a folder is the same project.
+func (a *app) copied(p *project, plan *planner.Plan) []string {
+	destroys := slices.ContainsFunc(plan.Changes, func(c planner.Change) bool { return c.Action == providers.Destroy })
+	last := p.lastFolder()
+	if !destroys || last == "" {
+		return nil
+	}
+	there, err := os.Stat(last)
+	if err != nil || !there.IsDir() {
+		return nil
+	}
+	if here, err := os.Stat(p.config.Dir); err != nil || os.SameFile(here, there) {
+		return nil
+	}
+	return []string{"the last apply of this project came from " + last + ", which still exists: a copy of a folder is the same project, " +
+		"and what is destroyed here may be what that one wants. --env=NAME makes another instance of the same files"}
+}

@@ -1,0 +1,91 @@
+package executor
+
+import (
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// condition says of the steps that are carried out only if a value changes
+// (planner.Change.Conditional) whether they are.
+type condition struct {
+	steps   []int        // those that may be left out
+	change  map[int]int  // of each: the change that decides
+	settled map[int]bool // of changes, once it is known: nothing has to go down
+}
+
+func (x *execution) conditions() condition {
+	c := condition{change: map[int]int{}, settled: map[int]bool{}}
+	conditional := map[spec.Address]int{}
+	for i := range x.Plan.Changes {
+		if x.Plan.Changes[i].Conditional {
+			conditional[x.Plan.Changes[i].Address] = i
+		}
+	}
+	if len(conditional) == 0 {
+		return c
+	}
+	for i, s := range x.Plan.Steps {
+		own := &x.Plan.Changes[s.Change]
+		decides, ok := conditional[own.Address]
+		if !ok && s.Phase == providers.PhaseRelease {
+			decides, ok = conditional[own.Inside]
+		}
+		if ok && leavesUp(s, &x.Plan.Changes[decides]) {
+			c.steps, c.change[i] = append(c.steps, i), decides
+		}
+	}
+	return c
+}
+
+// leavesUp reports whether a step is not needed where a VM stays up.
+func leavesUp(s planner.Step, c *planner.Change) bool {
+	switch s.Phase {
+	case providers.PhaseRelease, providers.PhaseDown, providers.PhaseUp:
+		return true
+	case providers.PhaseReady:
+		return !c.Unready
+	case providers.PhaseRecover, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve, providers.PhaseMake,
+		providers.PhaseChange, providers.PhaseTidy:
+		return false
+	}
+	panic("unknown phase " + string(s.Phase))
+}
+
+// leaveOut ends every step that could begin now and that is not needed, since the
+// value that it waited for is what it was.
+func (x *execution) leaveOut() {
+	for again := true; again; {
+		again = false
+		for _, i := range x.condition.steps {
+			change := x.condition.change[i]
+			if x.states[i] != waiting || !x.free(i) || !x.may(change) || !x.isSettled(change) {
+				continue
+			}
+			step := x.Plan.Steps[i]
+			x.states[i], again = ended, true
+			evidence := []string{"the value is what it was: " + x.Plan.Changes[change].Address.String() + " stays up"}
+			x.ends = append(x.ends, StepResult{Step: step, How: providers.NotNeeded})
+			x.emit(Event{Kind: StepDone, Step: step, How: providers.NotNeeded, Evidence: evidence})
+		}
+	}
+}
+
+// isSettled evaluates what a change wants, now that what it refers to is up.
+func (x *execution) isSettled(change int) bool {
+	settled, known := x.condition.settled[change]
+	if known {
+		return settled
+	}
+	c := &x.Plan.Changes[change]
+	values := map[spec.Address]cty.Value{}
+	for a, r := range x.records {
+		values[a] = r.Values
+	}
+	resource, err := x.Resolve(c.Address, values)
+	settled = err == nil && resource.Want.IsWhollyKnown() && c.Settled(resource.Want) // a mistake is for its step to say
+	x.condition.settled[change] = settled
+	return settled
+}

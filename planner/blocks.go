@@ -1,0 +1,116 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"vmctl/internal/shellword"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// settle finds out which changes are blocked, to a fixpoint: a block frees, lowers and
+// makes nothing, which may block others. Then it says what becomes of those inside of
+// a VM, and looks again.
+func (o *orderer) settle() {
+	rules := []func() bool{o.busyBlocks, o.claimBlocks, o.insideBlocks, o.dependencyBlocks, o.fates}
+	for slices.ContainsFunc(rules, func(changes func() bool) bool { return changes() }) {
+	}
+}
+
+// block blocks a change, unless it is blocked already.
+func (o *orderer) block(i int, b Block) bool {
+	c := &o.plan.Changes[i]
+	if c.Blocked != nil {
+		return false
+	}
+	c.Blocked = &b
+	return true
+}
+
+// busyBlocks blocks what would take down a VM in which somebody is at work.
+func (o *orderer) busyBlocks() bool {
+	again := false
+	for i := range o.plan.Changes {
+		if slices.ContainsFunc(o.steps(i), TakesDown) && o.busy(&o.plan.Changes[i]) {
+			again = true
+		}
+	}
+	return again
+}
+
+// insideBlocks blocks the end of a VM with something inside of it that is to be kept.
+func (o *orderer) insideBlocks() bool {
+	again := false
+	for i := range o.plan.Changes {
+		child := &o.plan.Changes[i]
+		vm, planned := o.index[child.Inside]
+		if (child.Inside == spec.Address{}) || !planned || !removes(o.steps(vm)) || !o.keptInside(child, &o.plan.Changes[vm]) {
+			continue
+		}
+		next := fmt.Sprintf("see what the plan says of %s", child.Address)
+		if o.delta.Aside[child.Address] {
+			next = takeIn(child.Address)
+		}
+		again = o.block(vm, Block{
+			Kind: Blocked, Cause: CauseInside, Reason: fmt.Sprintf("%s is inside of it, and is to be kept", child.Address), Next: []string{next},
+		}) || again
+	}
+	return again
+}
+
+func takeIn(a spec.Address) string {
+	return fmt.Sprintf("take %s in: leave out --target and --exclude, or name it, too: --target=%s", a, shellword.Quote(a.String()))
+}
+
+// keptInside reports whether something inside of a VM is to outlive it.
+func (o *orderer) keptInside(child, vm *Change) bool {
+	switch {
+	case child.Record == nil:
+		return false
+	case vm.Action == providers.ReplaceIt && child.Want != nil && child.Want.Inside == vm.Address: // it is made again
+		return isPrevented(child.Policy) && !o.delta.options.Allow.Destroy[child.Address]
+	case child.Action == providers.Forget:
+		return false
+	default:
+		return o.delta.Aside[child.Address] || child.Blocked != nil
+	}
+}
+
+// dependencyBlocks blocks what depends on a blocked change: `--exclude` leaves it out
+// with that.
+func (o *orderer) dependencyBlocks() bool {
+	again := false
+	for i := range o.plan.Changes {
+		c := &o.plan.Changes[i]
+		if c.Blocked == nil {
+			continue
+		}
+		for _, a := range sortedSet(reach(c.Address, o.delta.dependents)) {
+			j, planned := o.index[a]
+			if !planned || a == c.Address || o.delta.Aside[a] || o.comesToNothing(j) {
+				continue
+			}
+			again = o.block(j, Block{
+				Kind: Blocked, Cause: CauseDependency, Reason: fmt.Sprintf("it needs %s, whose own change is %s", c.Address, c.Blocked.Kind),
+				Next: []string{fmt.Sprintf("see what the plan says of %s", c.Address)},
+			}) || again
+		}
+	}
+	return again
+}
+
+// comesToNothing reports whether nothing would be done about a change.
+func (o *orderer) comesToNothing(i int) bool {
+	c := &o.plan.Changes[i]
+	return c.Action == providers.NoOp && len(o.made[i]) == 0 && !o.begun[c.Address]
+}
+
+func removes(steps []providers.Step) bool {
+	return slices.ContainsFunc(steps, func(s providers.Step) bool { return s.Phase == providers.PhaseRemove })
+}
+
+// lowers reports whether a step takes what runs of its object away.
+func lowers(s providers.Step) bool {
+	return s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRecover || s.Phase == providers.PhaseRemove
+}

@@ -1,0 +1,59 @@
+package planner
+
+// Cause is why a change is blocked in principle.
+type Cause string
+
+// The causes. What each means, and what ends it, is in Causes.
+const (
+	CauseForeign    Cause = "foreign_holder"
+	CauseExcluded   Cause = "excluded_holder"
+	CauseHeld       Cause = "blocked_holder"
+	CauseKept       Cause = "kept_claim"
+	CauseTwoTakers  Cause = "two_takers"
+	CauseDependency Cause = "blocked_dependency"
+	CauseInside     Cause = "kept_inside"
+	CauseCeiling    Cause = "ceiling"
+	CauseProtected  Cause = "prevent_destroy"
+	CauseBusy       Cause = "busy"
+	CauseRollout    Cause = "rollout"
+	CauseRefused    Cause = "refused_edit"
+	CauseProvider   Cause = "provider"
+	CauseMissing    Cause = "missing_means"
+	CauseBehind     Cause = "state_behind"
+	CauseImport     Cause = "import"
+	CauseUnhealthy  Cause = "unhealthy_orphan"
+	CauseOff        Cause = "parent_off"
+	CauseUnknown    Cause = "unknown"
+)
+
+// CauseRow says what a cause means.
+type CauseRow struct {
+	Cause   Cause
+	Meaning string
+}
+
+// Causes lists every cause for which a change can be blocked. A change that has none
+// of them is carried out: there is always an order.
+func Causes() []CauseRow { return causeTable }
+
+var causeTable = []CauseRow{
+	{CauseForeign, "an object that vmctl does not manage holds a name, disk or port that the change needs"},
+	{CauseExcluded, "a resource that --target or --exclude leaves out holds what the change needs"},
+	{CauseHeld, "a resource whose own change is blocked holds what the change needs"},
+	{CauseKept, "another resource of the spec keeps what the change needs"},
+	{CauseTwoTakers, "two resources need the same name, disk or port"},
+	{CauseDependency, "the change depends on a resource whose own change is blocked"},
+	{CauseInside, "something inside of the VM is to be kept, and would go with it"},
+	{CauseCeiling, "lifecycle.on_change allows less than the edit needs"},
+	{CauseProtected, "lifecycle.prevent_destroy forbids destroying or replacing it"},
+	{CauseBusy, "somebody is at work in the VM that would be taken down"},
+	{CauseRollout, "the rollout that the block writes down cannot be kept: its instances exchange what they hold"},
+	{CauseRefused, "the system cannot make the edit at all, such as shrinking a disk"},
+	{CauseProvider, "the provider cannot make the change as the object is now"},
+	{CauseMissing, "the host or the spec's folder lacks what the change needs"},
+	{CauseBehind, "the state is older than the object's mark, so nothing is deleted on its word"},
+	{CauseImport, "the object cannot be imported as the spec has it"},
+	{CauseUnhealthy, "an orphan that orphan.policy adopts does not work"},
+	{CauseOff, "what is inside of a VM that is off cannot be removed"},
+	{CauseUnknown, "what the change rests on could not be read"},
+}

@@ -1,0 +1,221 @@
+package planner
+
+import (
+	"maps"
+	"slices"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// edges puts the steps of different changes in order (DESIGN.md, rule 11). Steps that
+// sink come in the reverse order of what uses what by records and by what was
+// observed, those that rise in the order of the spec; what is freed by a sinking step
+// is taken by a rising one. Both orders have no circle, and no edge leads from a
+// rising step to a sinking one: so no edges close a circle.
+func (o *orderer) edges() {
+	users := o.usersFirst()
+	for _, user := range slices.Sorted(maps.Keys(users)) {
+		for _, used := range users[user] {
+			o.sinkBefore(user, used)
+		}
+	}
+	o.riseAfter()
+	o.handed()
+}
+
+// sinkBefore lets a user, or what is inside, sink before what it uses is removed, or
+// before the VM goes down that it is inside of: edges 2, 3 and 8.
+func (o *orderer) sinkBefore(user, used int) {
+	inside := o.plan.Changes[user].Inside == o.plan.Changes[used].Address
+	gone := slices.ContainsFunc(o.own[used], func(n *node) bool { return n.step.Phase == providers.PhaseRemove })
+	for _, n := range o.own[user] {
+		for _, m := range o.own[used] {
+			switch {
+			case n.sinks() && m.sinks() && (gone || inside && lowers(m.step.Step)):
+				m.wait(n)
+			case inside && n.step.Op == OpForget && m.sinks(): // it is gone once the VM is
+				n.wait(m)
+			}
+		}
+	}
+}
+
+func (n *node) sinks() bool { return n.step.Phase.Sinks() }
+func (n *node) rises() bool { return n.step.Phase.Rises() }
+
+// riseAfter lets what refers to something rise after that: edge 4. What lies between
+// them may have no steps.
+func (o *orderer) riseAfter() {
+	for i := range o.plan.Changes {
+		if !slices.ContainsFunc(o.own[i], (*node).rises) {
+			continue
+		}
+		for _, j := range o.nearest(o.plan.Changes[i].Address) {
+			for _, n := range o.own[i] {
+				for _, m := range o.own[j] {
+					if n.rises() && m.rises() {
+						n.wait(m)
+					}
+				}
+			}
+		}
+	}
+}
+
+// nearest are the changes with rising steps that an address refers to, directly or by
+// way of others that have none.
+func (o *orderer) nearest(a spec.Address) []int {
+	var found []int
+	seen := map[spec.Address]bool{a: true}
+	for todo := slices.Clone(o.delta.refers[a]); len(todo) > 0; {
+		next := todo[0]
+		todo = todo[1:]
+		if seen[next] {
+			continue
+		}
+		seen[next] = true
+		if j, planned := o.index[next]; planned && slices.ContainsFunc(o.own[j], (*node).rises) {
+			found = append(found, j)
+			continue
+		}
+		todo = append(todo, o.delta.refers[next]...)
+	}
+	slices.Sort(found)
+	return found
+}
+
+// handed lets who takes a claim do so after who frees it: edge 5.
+func (o *orderer) handed() {
+	takers, freers := map[claimGroup][]*node{}, map[claimGroup][]*node{}
+	for _, n := range o.nodes {
+		system := o.plan.Changes[n.step.Change].System
+		for _, c := range n.step.Takes {
+			group := claimGroup{system, c.Group()}
+			takers[group] = append(takers[group], n)
+		}
+		for _, c := range n.step.Frees {
+			group := claimGroup{system, c.Group()}
+			freers[group] = append(freers[group], n)
+		}
+	}
+	for group, all := range takers {
+		for _, taker := range all {
+			for _, freer := range freers[group] {
+				if freer.step.Change != taker.step.Change && freer.sinks() && overlap(freer.step.Frees, taker.step.Takes) {
+					taker.wait(freer)
+				}
+			}
+		}
+	}
+}
+
+func overlap(a, b []providers.Claim) bool {
+	return slices.ContainsFunc(a, func(c providers.Claim) bool { return slices.ContainsFunc(b, c.Overlaps) })
+}
+
+// usersFirst are the changes that each change uses: the VM that it is inside of, the
+// disks that its object has, and what its record says. Records can name each other in
+// a circle after a run that was cut short, with depends_on turned round: within a
+// circle what only the records say does not count.
+func (o *orderer) usersFirst() map[int][]int {
+	hard, soft := map[int][]int{}, map[int][]int{}
+	disks := o.diskChanges()
+	for i := range o.plan.Changes {
+		c := &o.plan.Changes[i]
+		if vm, planned := o.index[c.Inside]; planned && (c.Inside != spec.Address{}) {
+			hard[i] = append(hard[i], vm)
+		}
+		if c.Object != nil {
+			for _, claim := range c.Object.Holds {
+				if disk, planned := disks[claimGroup{c.System, claim}]; planned && disk != i {
+					hard[i] = append(hard[i], disk)
+				}
+			}
+		}
+		for _, a := range c.lastUses() {
+			if j, planned := o.index[a]; planned && j != i {
+				soft[i] = append(soft[i], j)
+			}
+		}
+	}
+	circle := circles(len(o.plan.Changes), hard, soft)
+	users := maps.Clone(hard)
+	for i, all := range soft {
+		for _, j := range all {
+			if circle[i] != circle[j] {
+				users[i] = append(slices.Clip(users[i]), j)
+			}
+		}
+	}
+	return users
+}
+
+// diskChanges are the changes of disks by the claim on them.
+func (o *orderer) diskChanges() map[claimGroup]int {
+	all := map[claimGroup]int{}
+	for i := range o.plan.Changes {
+		if c := &o.plan.Changes[i]; c.Kind == spec.Disk && c.Object != nil {
+			all[claimGroup{c.System, providers.Claim{Kind: providers.ClaimDisk, Key: string(c.Object.ID)}}] = i
+		}
+	}
+	return all
+}
+
+// lastUses is what an address used when it was last applied, as far as that is known.
+func (c *Change) lastUses() []spec.Address {
+	if c.Record != nil {
+		return c.Record.Uses
+	}
+	return c.Needs
+}
+
+// circles numbers the changes so that those have the same number that lead to each
+// other (Tarjan's strongly connected components).
+func circles(count int, edges ...map[int][]int) []int {
+	t := tarjan{edges: edges, number: make([]int, count), low: make([]int, count), circle: make([]int, count), on: make([]bool, count)}
+	for i := range count {
+		if t.number[i] == 0 {
+			t.visit(i)
+		}
+	}
+	return t.circle
+}
+
+type tarjan struct {
+	edges       []map[int][]int
+	number, low []int
+	circle      []int
+	on          []bool
+	stack       []int
+	next, found int
+}
+
+func (t *tarjan) visit(i int) {
+	t.next++
+	t.number[i], t.low[i], t.on[i] = t.next, t.next, true
+	t.stack = append(t.stack, i)
+	for _, edges := range t.edges {
+		for _, j := range edges[i] {
+			switch {
+			case t.number[j] == 0:
+				t.visit(j)
+				t.low[i] = min(t.low[i], t.low[j])
+			case t.on[j]:
+				t.low[i] = min(t.low[i], t.number[j])
+			}
+		}
+	}
+	if t.low[i] != t.number[i] {
+		return
+	}
+	t.found++
+	for {
+		j := t.stack[len(t.stack)-1]
+		t.stack = t.stack[:len(t.stack)-1]
+		t.on[j], t.circle[j] = false, t.found
+		if j == i {
+			return
+		}
+	}
+}

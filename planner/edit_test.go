@@ -1,0 +1,230 @@
+package planner_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// What an edit is, where neither side is written in the block.
+func TestEdits(t *testing.T) {
+	const keeping = "disk \"d\" {\n  size = \"1GiB\"\n}\n"
+	const raw = "disk \"d\" {\n  size = \"1GiB\"\n  format = \"raw\"\n  lifecycle {\n    on_change = { format = \"replace\" }\n  }\n}\n"
+	for _, test := range []struct {
+		name, applied, spec string
+		change              func(*scene)
+		want                string
+	}{
+		{
+			name: "a mark that somebody took off is put back", applied: one,
+			change: func(s *scene) { s.object().Owner = nil },
+			want: `update vm.a: mark: somebody took its owner mark off: it is marked again
+  mark none -> vm.a, live
+0 redefine vm.a
+`,
+		},
+		{
+			name: "a disk that a running VM has is replaced", applied: keeping + with("a", "disk.d"), spec: raw + with("a", "disk.d"),
+			want: `replace disk.d: format: cannot change after it was made
+  format qcow2 -> raw, replace
+restart vm.a: additional_disk: disk.d is replaced
+  additional_disk [{disk disk.d}] -> [{disk disk.d}], restart
+0 stop vm.a
+1 detach vm.a after 0
+2 delete disk.d after 0,1
+3 define disk.d after 2
+4 redefine vm.a after 1,3
+5 start vm.a after 3,4
+6 wait_ssh vm.a after 3,5
+`,
+		},
+		{
+			name: "a disk that a VM has is made again", applied: keeping + with("a", "disk.d"),
+			change: func(s *scene) { s.lose("disk.d") },
+			want: `create disk.d: it is gone: made again
+restart vm.a: additional_disk: disk.d is made again
+  additional_disk [{disk disk.d}] -> [{disk disk.d}], restart
+found missing disk.d: the state records ID, and provider.libvirt.default does not list it
+0 stop vm.a
+1 define disk.d
+2 redefine vm.a after 0,1
+3 start vm.a after 1,2
+4 wait_ssh vm.a after 1,3
+disk.d is called demo.d
+`,
+		},
+		{
+			name: "a disk is replaced, and its VM gets one more", applied: keeping + with("a", "disk.d"),
+			spec: raw + "disk \"e\" {\n  size = \"1GiB\"\n}\n" + with("a", "disk.d", "disk.e"),
+			want: `replace disk.d: format: cannot change after it was made
+  format qcow2 -> raw, replace
+create disk.e: it does not exist
+restart vm.a: additional_disk: disk.d is replaced
+  additional_disk [{disk disk.d}] -> [{disk disk.d}, {disk disk.e}], restart
+0 stop vm.a
+1 detach vm.a after 0
+2 delete disk.d after 0,1
+3 define disk.d after 2
+4 define disk.e
+5 redefine vm.a after 1,3,4
+6 start vm.a after 3,4,5
+7 wait_ssh vm.a after 3,4,6
+disk.e is called demo.e
+`,
+		},
+		{
+			name: "a provider that leads elsewhere by now", applied: one,
+			spec: "provider \"libvirt\" \"default\" {\n  uri = \"qemu:///system\"\n}\n" + one,
+			want: `update vm.a: provider: an object does not move to another system: destroy it first, then apply
+  provider "provider.libvirt.default (uri qemu:///session)" -> "provider.libvirt.default (uri qemu:///system)", refused
+  refused: provider: an object does not move to another system: destroy it first, then apply
+  > vmctl destroy --target=vm.a, then apply
+`,
+		},
+		{
+			name: "another provider", applied: one,
+			spec: "provider \"libvirt\" \"far\" {\n  uri = \"qemu:///system\"\n}\nvm \"a\" {\n  provider = provider.libvirt.far\n  memory = \"256MiB\"\n}\n",
+			want: `update vm.a: provider: an object does not move to another system: destroy it first, then apply
+  provider provider.libvirt.default -> provider.libvirt.far, refused
+  refused: provider: an object does not move to another system: destroy it first, then apply
+  > vmctl destroy --target=vm.a, then apply
+`,
+		},
+		{
+			name: "a block that was renamed", applied: one, spec: strings.Replace(one, `"a"`, `"b"`, 1),
+			want: `destroy vm.a: it is not in the spec
+create vm.b: it does not exist
+0 stop vm.a
+1 delete vm.a after 0
+2 define vm.b
+3 start vm.b after 2
+4 wait_ssh vm.b after 3
+vm.b is called demo.b
+warning, vm.b: vm.a, which is destroyed, is the same but for its name. If its block was renamed, write: moved { from = vm.a, to = vm.b }
+`,
+		},
+		{
+			name: "one of two blocks alike was renamed", applied: one + strings.Replace(one, `"a"`, `"b"`, 1),
+			spec: strings.Replace(one, `"a"`, `"c"`, 1),
+			want: `destroy vm.a: it is not in the spec
+destroy vm.b: it is not in the spec
+create vm.c: it does not exist
+0 stop vm.a
+1 stop vm.b
+2 delete vm.a after 0
+3 delete vm.b after 1
+4 define vm.c
+5 start vm.c after 4
+6 wait_ssh vm.c after 5
+vm.c is called demo.c
+warning, vm.c: vm.a, which is destroyed, is the same but for its name. If its block was renamed, write: moved { from = vm.a, to = vm.c }
+`,
+		},
+		{
+			name: "a block that was renamed and changed", applied: one, spec: "vm \"b\" {\n  memory = \"512MiB\"\n}\n",
+			want: `destroy vm.a: it is not in the spec
+create vm.b: it does not exist
+0 stop vm.a
+1 delete vm.a after 0
+2 define vm.b
+3 start vm.b after 2
+4 wait_ssh vm.b after 3
+vm.b is called demo.b
+`,
+		},
+		{
+			name: "the name is the one of what goes", applied: one, spec: one,
+			change: func(s *scene) { s.move("vm.b") },
+			want: `create vm.a: it does not exist
+destroy vm.b: it is not in the spec
+0 stop vm.b
+1 delete vm.b after 0
+2 define vm.a after 1
+3 start vm.a after 2
+4 wait_ssh vm.a after 3
+vm.a is called demo.a
+warning, vm.a: vm.b, which is destroyed, is the same but for its name. If its block was renamed, write: moved { from = vm.b, to = vm.a }
+`,
+		},
+		{
+			name: "the name is the one of an orphan that stays", applied: one,
+			change: func(s *scene) {
+				s.object().Owner.Address = addr(s.t, "vm.b")
+				s.forget("vm.a")
+			},
+			want: `create vm.a: it does not exist
+found orphan vm.b: libvirt vm "demo.a" (ID) bears our mark, and neither the spec nor the state knows it
+0 define vm.a
+1 start vm.a after 0
+2 wait_ssh vm.a after 1
+vm.a is called demo.a~f8ea70e2
+`,
+		},
+		{
+			name: "the name is somebody else's", applied: one,
+			change: func(s *scene) {
+				s.object().Owner = nil
+				s.forget("vm.a")
+			},
+			want: `create vm.a: it does not exist
+  blocked: libvirt vm "demo.a" (ID) exists, and vmctl did not make it: import or rename
+  > rename: set another name in the block of vm.a, or rename the other object with its own tool
+  > import: vmctl import vm.a ID
+`,
+		},
+		{
+			name: "imported by command to what has an object", applied: one,
+			change: func(s *scene) { s.options.Imports = map[spec.Address]providers.ID{addr(s.t, "vm.a"): "nope"} },
+			want: `import vm.a: "nope" is to be imported
+  blocked: vm.a has an object already, libvirt vm "demo.a" (ID), and "nope" does not exist
+  > leave the import out: the object of vm.a is managed
+`,
+		},
+		{
+			name: "imported by command to what has an object, and nothing can be listed", applied: one,
+			change: func(s *scene) {
+				s.options.Imports = map[spec.Address]providers.ID{addr(s.t, "vm.a"): "nope"}
+				s.system("qemu:///session").inventory.Partial = map[spec.Kind]string{spec.VM: "the socket is closed"}
+			},
+			want: `import vm.a: "nope" is to be imported
+  unknown: "nope" could not be read: the socket is closed
+`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, test.applied)
+			if test.spec != "" {
+				s.config = load(t, test.spec)
+			}
+			if test.change != nil {
+				test.change(s)
+			}
+			p, err := s.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(test.want, uuid.ReplaceAllString(text(p)+asides(p), "ID")); d != "" {
+				t.Errorf("plan (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// asides are the warnings of a plan, and the names that what it makes gets.
+func asides(p *planner.Plan) string {
+	var b strings.Builder
+	for _, c := range p.Changes {
+		if c.Action == providers.Create && c.Blocked == nil {
+			b.WriteString(c.Address.String() + " is called " + c.Name + "\n")
+		}
+		for _, w := range c.Warnings {
+			b.WriteString("warning, " + c.Address.String() + ": " + w + "\n")
+		}
+	}
+	return b.String()
+}

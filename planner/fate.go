@@ -1,0 +1,152 @@
+package planner
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// fates says what becomes of the changes inside of VMs that go down, come up or stay
+// off, and of what depends on those that have to wait for a later round. It begins
+// anew each time, from the changes that are not blocked.
+func (o *orderer) fates() bool {
+	late, idle := o.late, o.idle
+	o.late, o.idle = map[int]spec.Address{}, map[int]string{}
+	again := false
+	for i := range o.plan.Changes {
+		if (o.plan.Changes[i].Inside != spec.Address{}) && o.plan.Changes[i].Blocked == nil {
+			again = o.fate(i) || again
+		}
+	}
+	o.waiters()
+	return again || !maps.Equal(late, o.late) || !maps.Equal(idle, o.idle)
+}
+
+// fate says what becomes of one change inside of a VM. It reports whether it blocked
+// the change, or made another one of it.
+func (o *orderer) fate(i int) bool {
+	c := &o.plan.Changes[i]
+	vm, planned := o.index[c.Inside]
+	planned = planned && o.active(vm) && !o.delta.Aside[c.Inside]
+	switch o.world.System(c.System).sleep {
+	case starting:
+		if planned && comesUp(o.steps(vm)) {
+			o.wait(i, c.Inside)
+			return false
+		}
+		o.idle[i] = fmt.Sprintf("%s is off: what is inside of it is not read", c.Inside)
+		return false
+	case resting:
+		goes := planned && (o.plan.Changes[vm].Action == providers.Destroy || o.plan.Changes[vm].Action == providers.Forget)
+		return o.resting(i, goes)
+	case nowhere, "":
+	default:
+		panic("unknown sleep " + string(o.world.System(c.System).sleep))
+	}
+	if !planned || c.Want == nil || o.delta.options.Destroy { // it is going, or as it is
+		return false
+	}
+	switch steps := o.steps(vm); {
+	case !slices.ContainsFunc(steps, lowers) && o.plan.Changes[vm].Action != providers.Start:
+	case o.plan.Changes[vm].Action == providers.RestartIt:
+		// Its facts are known: it is released, and changed once the VM is back.
+	case comesUp(steps):
+		o.wait(i, c.Inside)
+	case slices.ContainsFunc(steps, lowers):
+		o.idle[i] = fmt.Sprintf("%s will be off", c.Inside)
+	}
+	return false
+}
+
+// resting decides about what is inside of a VM that is off and stays so.
+func (o *orderer) resting(i int, vmGoes bool) bool {
+	c := &o.plan.Changes[i]
+	going := (c.Want == nil || o.delta.options.Destroy) && c.Record != nil
+	switch {
+	case going && vmGoes:
+		if c.Action == providers.Forget {
+			return false
+		}
+		c.Action, c.Reason = providers.Forget, fmt.Sprintf("it goes with %s", c.Inside)
+		return true
+	case going && o.delta.options.Destroy:
+		return o.block(i, Block{
+			Kind: Blocked, Cause: CauseOff, Reason: fmt.Sprintf("%s is off: what is inside of it cannot be removed", c.Inside),
+			Next: []string{"start it first, or destroy it with all that is inside of it"},
+		})
+	default:
+		c.Action = providers.NoOp
+		o.idle[i] = fmt.Sprintf("%s is off and stays so: what is inside of it is not read", c.Inside)
+		return false
+	}
+}
+
+func (o *orderer) wait(i int, until spec.Address) {
+	if !o.delta.Aside[o.plan.Changes[i].Address] {
+		o.late[i] = until
+	}
+}
+
+// waiters lets what refers to something that waits wait as well, and what takes what
+// that holds.
+func (o *orderer) waiters() {
+	if len(o.late) == 0 {
+		return
+	}
+	referring := inverse(o.delta.refers)
+	takers := o.handovers().takers
+	for todo := slices.Sorted(maps.Keys(o.late)); len(todo) > 0; {
+		i := todo[0]
+		todo = todo[1:]
+		c := &o.plan.Changes[i]
+		var all []int
+		for _, a := range referring[c.Address] {
+			if j, planned := o.index[a]; planned && !o.delta.options.Destroy {
+				all = append(all, j)
+			}
+		}
+		if c.Object != nil {
+			for _, claim := range c.Object.Holds {
+				for _, t := range takers[claimGroup{c.System, claim.Group()}] {
+					if t.claim.Overlaps(claim) {
+						all = append(all, t.change)
+					}
+				}
+			}
+		}
+		for _, j := range all {
+			if _, late := o.late[j]; late || o.plan.Changes[j].Blocked != nil {
+				continue
+			}
+			if o.wait(j, o.late[i]); o.late[j] == o.late[i] {
+				todo = append(todo, j)
+			}
+		}
+	}
+}
+
+func comesUp(steps []providers.Step) bool {
+	return slices.ContainsFunc(steps, func(s providers.Step) bool { return s.Phase == providers.PhaseUp || s.Phase == providers.PhaseReady })
+}
+
+// releasing are the steps by which something inside of a VM is let go of before a step
+// lowers that VM, unless it goes itself before.
+func (o *orderer) releasing(i int) ([]providers.Step, error) {
+	c := &o.plan.Changes[i]
+	vm, planned := o.index[c.Inside]
+	if (c.Inside == spec.Address{}) || !planned || !slices.ContainsFunc(o.steps(vm), lowers) || !c.observed || removes(o.steps(i)) {
+		return nil, nil
+	}
+	release := c.Change
+	release.Action, release.ID, release.Want, release.Edits = providers.Release, c.Object.ID, cty.NilVal, nil
+	steps, err := o.world.System(c.System).Provider.Steps(release)
+	if err != nil {
+		return nil, fmt.Errorf("plan how %s is let go of: %w", c.Address, err)
+	}
+	return steps, nil
+}

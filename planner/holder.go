@@ -1,0 +1,81 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// holders blocks a change that deletes, unlocks or takes a disk which a VM may have that
+// could not be read. Unknown never authorises a mutation.
+func (d *differ) holders(c *Change) {
+	if c.Blocked != nil {
+		return
+	}
+	switch c.Kind {
+	case spec.GuestFile:
+	case spec.Disk:
+		if c.Object != nil && (c.Action == providers.Destroy || c.Action == providers.ReplaceIt || changes(c.Action) && hasStaleLock(c.Object)) {
+			c.Blocked = d.unknownHolder(c, c.Address, c.Object.ID)
+		}
+	case spec.VM:
+		if !changes(c.Action) {
+			return
+		}
+		for _, a := range c.Needs {
+			if used := c.Uses[a]; a.Kind == spec.Disk && used.ID != "" && c.Blocked == nil && !has(c.Object, used.ID) {
+				c.Blocked = d.unknownHolder(c, a, used.ID)
+			}
+		}
+	default:
+		panic("unknown kind " + string(c.Kind))
+	}
+}
+
+// changes reports whether an action changes more than a record.
+func changes(a providers.Action) bool {
+	switch a {
+	case providers.Create, providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Destroy, providers.Start, providers.Stop,
+		providers.Import, providers.Release, providers.Recover:
+		return true
+	case providers.Adopt, providers.Forget, providers.NoOp:
+		return false
+	default:
+		panic("unknown action " + string(a))
+	}
+}
+
+func has(o *providers.Object, disk providers.ID) bool {
+	return o != nil && UsesDisk(o, &providers.Object{ID: disk})
+}
+
+// unknownHolder says why a VM other than that of c may have a disk, and cannot be seen
+// to: it could not be read, or its run state could not. A VM whose record has no such
+// disk is none. nil: nobody may.
+func (d *differ) unknownHolder(c *Change, disk spec.Address, id providers.ID) *Block {
+	system := d.world.systems[c.System]
+	block := func(who, why string) *Block {
+		return &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%s may have %s: %s", who, disk, why)}
+	}
+	for _, u := range system.Inventory.Unknown {
+		if a, recorded := d.recorded[u.ID]; u.Kind == spec.VM && a != c.Address && (!recorded || d.usesByRecord(a, disk)) {
+			return block(fmt.Sprintf("vm %q", u.Name), "it could not be read: "+u.Reason)
+		}
+	}
+	if why, partial := system.Inventory.Partial[spec.VM]; partial {
+		return block("a VM", "they could not all be listed: "+why)
+	}
+	for i := range system.Inventory.Objects {
+		o := &system.Inventory.Objects[i]
+		if why := runStateUnknown(o); why != "" && o.Kind == spec.VM && has(o, id) {
+			return block(describe(system, o), "its run state could not be read: "+why)
+		}
+	}
+	return nil
+}
+
+func (d *differ) usesByRecord(vm, disk spec.Address) bool {
+	return slices.Contains(d.state.Records[vm].Uses, disk)
+}

@@ -1,0 +1,44 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+
+	"vmctl/providers"
+)
+
+// unmark takes the owner mark off the domain, and changes nothing else of it.
+func (j *job) unmark(ctx context.Context) (providers.Result, error) {
+	if j.seen == nil || j.seen.owner() == nil {
+		return j.result(ctx, providers.AlreadyTrue, "it bears no mark")
+	}
+	if err := j.check(); err != nil {
+		return providers.Result{}, err
+	}
+	existing, err := j.XML(ctx, j.seen.UUID, toDefine)
+	if err != nil {
+		return providers.Result{}, fail(err, "read %s", j.Name)
+	}
+	text, err := withMark(existing, "")
+	if err != nil {
+		return providers.Result{}, fail(err, "describe %s to libvirt", j.Name)
+	}
+	if err := j.Define(ctx, text); err != nil {
+		return providers.Result{}, fail(err, "take the mark off %s", j.Name)
+	}
+	return j.result(ctx, providers.Done)
+}
+
+// unmark removes the mark beside the volume, which stays as it is.
+func (d *diskJob) unmark(ctx context.Context) (providers.Result, error) {
+	if d.disk == nil || d.disk.mark == nil {
+		return d.result(ctx, providers.AlreadyTrue, "it bears no mark")
+	}
+	if err := d.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	if err := d.DeleteVolume(ctx, d.at.shelf.Name, sidecarOf(d.disk.Name)); err != nil && !errors.Is(err, errAbsent) {
+		return providers.Result{}, fail(err, "take the mark off %s", d.Name)
+	}
+	return providers.Result{ID: d.Object, How: providers.Done}, nil
+}

@@ -1,0 +1,42 @@
+package machine
+
+import (
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// Stays is a computed attribute that is the same as long as its object exists.
+func Stays() providers.Attribute {
+	return providers.Attribute{Computed: true, Lasts: func(now, _ cty.Value) cty.Value { return now }}
+}
+
+// Ports are the host ports by forwarded guest port: known before a start where the spec
+// chose all of them.
+func Ports() providers.Attribute {
+	return providers.Attribute{Computed: true, Lasts: func(_, want cty.Value) cty.Value { return fixedPorts(want) }}
+}
+
+func fixedPorts(want cty.Value) cty.Value {
+	unknown := cty.UnknownVal(cty.Map(cty.Number))
+	forwards := inBlock(cty.ObjectVal(map[string]cty.Value{"vm": want}), "vm", "port_forward")
+	if !isKnown(forwards) || !forwards.IsWhollyKnown() {
+		return unknown
+	}
+	ports := map[string]cty.Value{}
+	for _, protocol := range []string{"udp", "tcp"} { // tcp last: a port of both is the tcp one
+		for _, f := range forwards.AsValueSlice() {
+			host, err := cty.ParseNumberVal(f.GetAttr("host").AsString())
+			if err != nil { // the kernel chooses
+				return unknown
+			}
+			if f.GetAttr("protocol").AsString() == protocol {
+				ports[f.GetAttr("guest").AsBigFloat().Text('f', 0)] = host
+			}
+		}
+	}
+	if len(ports) == 0 {
+		return cty.MapValEmpty(cty.Number)
+	}
+	return cty.MapVal(ports)
+}

@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"vmctl/providers"
+)
+
+// detach takes the disks and ports that the step frees out of the VM's definition, so
+// that another VM can have them before this one is changed. The VM is off.
+func (j *job) detach(ctx context.Context) (providers.Result, error) {
+	if j.seen != nil && !slices.ContainsFunc(j.seen.claims(), j.frees) {
+		return j.result(ctx, providers.AlreadyTrue, "it has none of them")
+	}
+	if err := j.there(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.seen.on() {
+		return providers.Result{}, &providers.Failure{
+			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
+			Err: fmt.Errorf("%s %s: it is %s", j.Op, j.Address, j.seen.state),
+		}
+	}
+	if j.half() {
+		return providers.Result{}, j.injected()
+	}
+	c := *j.seen.Config
+	c.Disks = slices.DeleteFunc(slices.Clone(c.Disks), func(a attached) bool { return j.frees(j.seen.claimOn(a)) })
+	c.Forwards = slices.DeleteFunc(slices.Clone(c.Forwards), func(f forward) bool { return f.Host != 0 && j.frees(f.claim()) })
+	f := j.seen.vmFile
+	f.Config = &c
+	if err := j.writeVM(f); err != nil {
+		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+	}
+	return j.result(ctx, providers.Done)
+}
+
+func (j *job) frees(c providers.Claim) bool { return slices.Contains(j.Frees, c) }
+
+// letGo takes the owner mark off the VM, which stays as it is.
+func (j *job) letGo(ctx context.Context) (providers.Result, error) {
+	if j.seen == nil || j.seen.Owner == nil {
+		return j.result(ctx, providers.AlreadyTrue, "it bears no mark")
+	}
+	if err := j.there(); err != nil {
+		return providers.Result{}, err
+	}
+	if j.half() {
+		return providers.Result{}, j.injected()
+	}
+	f := j.seen.vmFile
+	f.Owner = nil
+	if err := j.writeVM(f); err != nil {
+		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+	}
+	return providers.Result{ID: j.Object, How: providers.Done}, nil
+}
