@@ -1,0 +1,356 @@
+package libvirt_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	"libvirt.org/go/libvirtxml"
+
+	"vmctl/providers"
+	"vmctl/providers/libvirt"
+	"vmctl/search"
+)
+
+var survey = flag.Bool("search.survey", false, "count the laws that are broken, and go on")
+
+// searched is a daemon in memory for every case, and guests that let vmctl in.
+type searched struct {
+	*libvirt.Fake
+	t      *testing.T
+	dir    string
+	made   int
+	guests *guests
+}
+
+func searching(t *testing.T, few, many int) search.Host {
+	t.Helper()
+	s := &searched{t: t, guests: newGuests(t)}
+	proc := t.TempDir()
+	if err := os.WriteFile(filepath.Join(proc, "cpuinfo"), []byte("flags\t\t: fpu\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host := libvirt.Host{UID: 1000, Proc: proc, Getenv: func(string) string { return "/home/me" }}
+	if testing.Short() {
+		many = few
+	}
+	return search.Host{
+		Survey: *survey, Cases: many,
+		Type: libvirt.TypeOfStruckFake(host, func() *libvirt.Fake { return s.Fake }),
+		Block: func([]search.Fault) string {
+			return "provider \"libvirt\" \"here\" {\n  uri = \"qemu:///session\"\n}\n"
+		},
+		Faults: struckFaults(),
+		Hands:  s.hands(),
+		Folders: func(dir string) providers.Settings {
+			return providers.Settings{Dir: filepath.Join(dir, "libvirt"), Keys: filepath.Join(dir, "keys")}
+		},
+		Make: func(_, name string) error {
+			s.made++
+			return s.Define(t.Context(), fmt.Sprintf("<domain type='qemu'><name>%s</name><uuid>88888888-2222-8333-8444-%012d</uuid>"+
+				"<memory unit='KiB'>2097152</memory><vcpu>1</vcpu><os><type arch='x86_64' machine='q35'>hvm</type></os><devices/></domain>", name, s.made))
+		},
+		Theirs: func(string) (map[string]string, error) { return s.theirs(), nil },
+		Reset:  s.reset,
+		Strike: s.strike,
+		Traces: func() []string { return append(s.Shown(), s.Contents()) },
+	}
+}
+
+func (s *searched) reset(dir string) {
+	s.Fake, s.dir = libvirt.NewFake(), dir
+	s.NoKVM = true
+	s.Answering = func(name string, asked uint16, taken map[uint16]bool) uint16 {
+		return s.guests.answer(filepath.Join(dir, "keys", name), asked, taken)
+	}
+}
+
+// theirs are the domains that others have, and copies of vmctl's.
+func (s *searched) theirs() map[string]string {
+	all := map[string]string{}
+	for _, uuid := range s.UUIDs() {
+		if strings.HasPrefix(uuid, "99999999") {
+			all[uuid] = s.Configured(uuid) + s.Running(uuid)
+		}
+	}
+	return all
+}
+
+func (s *searched) strike(all []search.Fault) {
+	s.Calm()
+	for _, f := range all {
+		s.Strike(f.Op, f.Kind)
+	}
+}
+
+func struckFaults() []search.Fault {
+	all := []search.Fault{{Op: "start", Kind: libvirt.FaultDie}, {Op: "upload", Kind: libvirt.FaultHalf}}
+	for _, op := range []string{
+		"define", "undefine", "start", "shutdown", "destroy", "attach", "resize", "define-pool", "start-pool", "remove-pool",
+		"delete-volume", "overwrite", "make-volume", "upload", "monitor",
+	} {
+		all = append(all, search.Fault{Op: op, Kind: libvirt.FaultFail}, search.Fault{Op: op, Kind: libvirt.FaultLost})
+	}
+	return all
+}
+
+const searchedPool = "vmctl-demo-" + lineage
+
+func (s *searched) hands() []search.Hand {
+	return []search.Hand{
+		{Name: "end a domain", Do: s.onDomain(func(uuid string) string {
+			if s.Running(uuid) == "" {
+				return ""
+			}
+			s.End(uuid)
+			return "crashes"
+		})},
+		{Name: "pause a domain", Do: s.onDomain(func(uuid string) string {
+			if s.Running(uuid) == "" {
+				return ""
+			}
+			s.Put(uuid, func(d *libvirt.FakeDomain) { d.Power = libvirt.FakePaused })
+			return "is paused"
+		})},
+		{Name: "destroy and undefine a domain", Do: s.onDomain(func(uuid string) string {
+			s.Vanish(uuid, false)
+			return "is undefined"
+		})},
+		{Name: "undefine a domain that runs", Do: s.onDomain(func(uuid string) string {
+			if s.Running(uuid) == "" {
+				return ""
+			}
+			s.Vanish(uuid, true)
+			return "is undefined and runs on"
+		})},
+		{Name: "unmark a domain", Do: s.onDomain(func(uuid string) string {
+			return s.edited(uuid, "loses its mark", func(x *libvirtxml.Domain) { x.Metadata = nil })
+		})},
+		{Name: "change a domain", Do: s.onDomain(func(uuid string) string {
+			return s.edited(uuid, "gets 7 CPUs and other memory", func(x *libvirtxml.Domain) {
+				x.VCPU = &libvirtxml.DomainVCPU{Value: 7}
+				x.Memory = &libvirtxml.DomainMemory{Unit: "MiB", Value: 77}
+			})
+		})},
+		{Name: "detach the disks of a domain", Do: s.onDomain(func(uuid string) string {
+			return s.edited(uuid, "loses its disks", func(x *libvirtxml.Domain) {
+				if x.Devices != nil {
+					x.Devices.Disks = nil
+				}
+			})
+		})},
+		{Name: "rename a domain", Do: func(_ string, pick func(int) int) (string, error) {
+			name := []string{"n1", "n3", "other"}[pick(3)]
+			return s.onDomain(func(uuid string) string {
+				if !s.Rename(uuid, name) {
+					return ""
+				}
+				return "is renamed to " + name
+			})("", pick)
+		}},
+		{Name: "copy a domain", Do: s.onDomain(func(uuid string) string {
+			if strings.Contains(s.Configured(uuid), "-copy<") || slices.Contains(s.UUIDs(), otherOf(uuid)) {
+				return ""
+			}
+			s.Copy(uuid, otherOf(uuid), uuid+"-copy")
+			if err := s.Edit(otherOf(uuid), func(x *libvirtxml.Domain) { x.Devices, x.QEMUCommandline = nil, nil }); err != nil {
+				s.t.Fatal(err)
+			}
+			return "is copied"
+		})},
+		{Name: "take a name", Do: func(_ string, pick func(int) int) (string, error) {
+			i := pick(3)
+			name := []string{"n1", "n2", "demo.a"}[i]
+			text := fmt.Sprintf("<domain type='qemu'><name>%s</name><uuid>99999999-2222-8333-8444-00000000000%d</uuid></domain>", name, i)
+			if err := s.Define(s.t.Context(), text); err != nil {
+				return "", nil //nolint:nilerr // somebody has the name
+			}
+			return "defines " + name, nil
+		}},
+		{Name: "delete a disk", Do: s.onVolume(isDiskVolume, func(name string) string {
+			s.DropVolume(searchedPool, name)
+			return "is deleted"
+		})},
+		{Name: "delete a boot file", Do: s.onVolume(isBootVolume, func(name string) string {
+			s.DropVolume(searchedPool, name)
+			return "is deleted"
+		})},
+		{Name: "unmark a disk", Do: s.onVolume(isSidecar, func(name string) string {
+			s.DropVolume(searchedPool, name)
+			return "is deleted"
+		})},
+		{Name: "grow a disk", Do: s.onVolume(isDiskVolume, func(name string) string {
+			if !s.Grow(searchedPool, name, 64<<20) {
+				return ""
+			}
+			return "grows"
+		})},
+		{Name: "delete keys", Do: func(_ string, pick func(int) int) (string, error) {
+			all, err := filepath.Glob(filepath.Join(s.dir, "keys", "*"))
+			if err != nil || len(all) == 0 {
+				return "", err
+			}
+			path := all[pick(len(all))]
+			return "removes the keys " + filepath.Base(path), os.RemoveAll(path)
+		}},
+	}
+}
+
+func isSidecar(name string) bool { return strings.HasSuffix(name, ".vmctl") }
+
+func isDiskVolume(name string) bool {
+	return strings.HasSuffix(name, ".qcow2") || strings.HasSuffix(name, ".raw")
+}
+
+func isBootVolume(name string) bool {
+	return strings.Contains(name, ".kernel-") || strings.Contains(name, ".initrd-")
+}
+
+// otherOf is the UUID of the copy of a domain.
+func otherOf(uuid string) string { return "99999999" + uuid[8:] }
+
+func (s *searched) edited(uuid, did string, edit func(*libvirtxml.Domain)) string {
+	if err := s.Edit(uuid, edit); err != nil {
+		s.t.Fatal(err)
+	}
+	return did
+}
+
+// onDomain does something to one of the domains.
+func (s *searched) onDomain(do func(uuid string) string) func(string, func(int) int) (string, error) {
+	return func(_ string, pick func(int) int) (string, error) {
+		all := s.UUIDs()
+		if len(all) == 0 {
+			return "", nil
+		}
+		uuid := all[pick(len(all))]
+		ref := s.NameOf(uuid)
+		did := do(uuid)
+		if did == "" {
+			return "", nil
+		}
+		return ref + " " + did, nil
+	}
+}
+
+// onVolume does something to one of the volumes.
+func (s *searched) onVolume(such func(string) bool, do func(name string) string) func(string, func(int) int) (string, error) {
+	return func(_ string, pick func(int) int) (string, error) {
+		all := slices.DeleteFunc(s.VolumesIn(searchedPool), func(name string) bool { return !such(name) })
+		if len(all) == 0 {
+			return "", nil
+		}
+		name := all[pick(len(all))]
+		did := do(name)
+		if did == "" {
+			return "", nil
+		}
+		return "volume " + name + " " + did, nil
+	}
+}
+
+// guests are SSH servers, each of which is whose domain runs on its port. They know the
+// keys that vmctl gave to that domain.
+type guests struct {
+	t     *testing.T
+	mu    sync.Mutex
+	ports map[uint16]string // the folder of the keys of who has it
+	work  sync.WaitGroup
+	ends  []net.Listener
+}
+
+func newGuests(t *testing.T) *guests {
+	g := &guests{t: t, ports: map[uint16]string{}}
+	t.Cleanup(func() {
+		for _, l := range g.ends {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		g.work.Wait()
+	})
+	return g
+}
+
+// answer lets the guest with such keys answer on a port: the one that is asked for, or
+// one that nobody else has.
+func (g *guests) answer(keys string, asked uint16, taken map[uint16]bool) uint16 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	port := asked
+	if port == 0 {
+		for _, p := range slices.Sorted(maps.Keys(g.ports)) {
+			if !taken[p] {
+				port = p
+				break
+			}
+		}
+	}
+	if port == 0 {
+		port = g.listen()
+	}
+	g.ports[port] = keys
+	return port
+}
+
+func (g *guests) listen() uint16 {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	port := uint16(l.Addr().(*net.TCPAddr).Port)
+	g.ends = append(g.ends, l)
+	g.work.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			g.mu.Lock()
+			keys := g.ports[port]
+			g.mu.Unlock()
+			g.serve(conn, keys)
+		}
+	})
+	return port
+}
+
+// serve lets whoever has the key of the folder in, and shows its host key.
+func (g *guests) serve(conn net.Conn, keys string) {
+	defer conn.Close() //nolint:errcheck // the client may be gone
+	text, err := os.ReadFile(filepath.Join(keys, "ssh_host_ed25519_key"))
+	if err != nil {
+		return
+	}
+	host, err := ssh.ParsePrivateKey(text)
+	if err != nil {
+		return
+	}
+	config := &ssh.ServerConfig{NoClientAuth: true}
+	config.AddHostKey(host)
+	server, channels, requests, err := ssh.NewServerConn(conn, config)
+	if err != nil {
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	for c := range channels {
+		if err := c.Reject(ssh.Prohibited, "no"); err != nil {
+			break
+		}
+	}
+	server.Close() //nolint:errcheck // the client may be gone
+}
+
+// row X13
+func TestEditsOfSpecs(t *testing.T) { search.Edits(t, searching(t, 20, 100)) }
+
+// row X13
+func TestWorldsOfOthers(t *testing.T) { search.Worlds(t, searching(t, 10, 50)) }

@@ -1,0 +1,221 @@
+package sim_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vmctl/providers"
+	"vmctl/providers/sim"
+	"vmctl/search"
+)
+
+var survey = flag.Bool("search.survey", false, "count the laws that are broken, and go on")
+
+func searched() search.Host {
+	return search.Host{
+		Survey: *survey,
+		Type:   sim.Type(sim.Host{}),
+		Block: func(faults []search.Fault) string {
+			var b strings.Builder
+			b.WriteString("provider \"sim\" \"here\" {\n  weightless = true\n")
+			for _, f := range faults {
+				fmt.Fprintf(&b, "  fault {\n    op    = %q\n    kind  = %q\n    times = 1\n  }\n", f.Op, f.Kind)
+			}
+			b.WriteString("}\n")
+			return b.String()
+		},
+		Faults: faults(),
+		Hands: []search.Hand{
+			{Name: "end a VM", Do: onVM(func(f map[string]any) string {
+				run, runs := f["run"].(map[string]any)
+				if !runs {
+					return ""
+				}
+				run["ended"] = true
+				return "ends"
+			})},
+			{Name: "unmark a VM", Do: onVM(func(f map[string]any) string { delete(f, "owner"); return "loses its mark" })},
+			{Name: "change a VM", Do: onVM(func(f map[string]any) string {
+				c, whole := f["config"].(map[string]any)
+				if !whole {
+					return ""
+				}
+				c["cpus"] = 7
+				return "gets 7 CPUs"
+			})},
+			{Name: "delete a VM", Do: func(dir string, pick func(int) int) (string, error) {
+				return onFile(dir, "vms", ".json", pick, func(path string) (string, error) { return "is deleted", os.Remove(path) })
+			}},
+			{Name: "copy a VM", Do: func(dir string, pick func(int) int) (string, error) {
+				return onFile(dir, "vms", ".json", pick, copyVM)
+			}},
+			{Name: "grow a disk", Do: func(dir string, pick func(int) int) (string, error) {
+				return onFile(dir, "disks", ".disk", pick, func(path string) (string, error) { return "grows", os.Truncate(path, 64<<20) })
+			}},
+			{Name: "delete a disk", Do: func(dir string, pick func(int) int) (string, error) {
+				return onFile(dir, "disks", ".disk", pick, func(path string) (string, error) { return "is deleted", os.Remove(path) })
+			}},
+			{Name: "unmark a disk", Do: func(dir string, pick func(int) int) (string, error) {
+				return onFile(dir, "disks", ".mark", pick, func(path string) (string, error) { return "is deleted", os.Remove(path) })
+			}},
+			{Name: "take a name", Do: func(dir string, pick func(int) int) (string, error) {
+				name := []string{"n1", "n2", "demo.a"}[pick(3)]
+				if _, err := os.Lstat(filepath.Join(dir, "sim", "vms", name+".json")); err == nil {
+					return "", nil
+				}
+				return "makes " + name, makeVM(dir, name, "theirs-"+name)
+			}},
+		},
+		Make: func(dir, name string) error { return makeVM(dir, name, "found-of-"+name) },
+		Theirs: func(dir string) (map[string]string, error) {
+			all := map[string]string{}
+			files, err := filepath.Glob(filepath.Join(dir, "sim", "vms", "*.json"))
+			for _, path := range files {
+				content, readErr := os.ReadFile(path)
+				err = errors.Join(err, readErr)
+				if strings.Contains(string(content), `"theirs-`) || strings.HasSuffix(path, "-copy.json") {
+					all[filepath.Base(path)] = string(content)
+				}
+			}
+			return all, err
+		},
+		Folders: func(dir string) providers.Settings {
+			return providers.Settings{Dir: filepath.Join(dir, "sim"), Keys: filepath.Join(dir, "keys")}
+		},
+	}
+}
+
+// makeVM makes a VM as somebody else would.
+func makeVM(dir, name, id string) error {
+	path := filepath.Join(dir, "sim", "vms", name+".json")
+	text := fmt.Sprintf(`{"format":1,"id":%q,"name":%q,"weightless":true,"config":{"cpus":1,"memory":2147483648,"accel":"auto"}}`, id, name)
+	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
+}
+
+// faults are those that strike a weightless VM at once.
+func faults() []search.Fault {
+	var all []search.Fault
+	for _, op := range []string{"define", "redefine", "detach", "start", "stop", "delete", "grow", "unmark", "write", "remove"} {
+		all = append(all, search.Fault{Op: op, Kind: "fail"}, search.Fault{Op: op, Kind: "partial"})
+	}
+	return append(all, search.Fault{Op: "wait_ready", Kind: "fail"}, search.Fault{Op: "wait_ready", Kind: "die"}, search.Fault{Op: "start", Kind: "die"},
+		search.Fault{Op: "flush", Kind: "fail"}, search.Fault{Op: "clear", Kind: "fail"})
+}
+
+// onFile does something to one of the files of a host.
+func onFile(dir, folder, suffix string, pick func(int) int, do func(path string) (string, error)) (string, error) {
+	all, err := filepath.Glob(filepath.Join(dir, "sim", folder, "*"+suffix))
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	path := all[pick(len(all))]
+	did, err := do(path)
+	if did == "" || err != nil {
+		return "", err
+	}
+	return filepath.Base(path) + " " + did, nil
+}
+
+func onVM(do func(map[string]any) string) func(string, func(int) int) (string, error) {
+	return func(dir string, pick func(int) int) (string, error) {
+		return onFile(dir, "vms", ".json", pick, func(path string) (string, error) {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return "", err
+			}
+			var f map[string]any
+			if err := json.Unmarshal(content, &f); err != nil {
+				return "", err
+			}
+			did := do(f)
+			if did == "" {
+				return "", nil
+			}
+			if content, err = json.Marshal(f); err != nil {
+				return "", err
+			}
+			return did, os.WriteFile(path, content, 0o600)
+		})
+	}
+}
+
+func copyVM(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	name := strings.TrimSuffix(filepath.Base(path), ".json")
+	next := filepath.Join(filepath.Dir(path), name+"-copy.json")
+	if _, err := os.Lstat(next); !errors.Is(err, fs.ErrNotExist) || strings.Contains(name, "copy") {
+		return "", nil
+	}
+	var f map[string]any
+	if err := json.Unmarshal(content, &f); err != nil {
+		return "", err
+	}
+	f["name"], f["id"] = name+"-copy", fmt.Sprint(f["id"], "-copy")
+	delete(f, "run")
+	if c, ok := f["config"].(map[string]any); ok {
+		delete(c, "disks")
+		delete(c, "forwards")
+	}
+	if content, err = json.Marshal(f); err != nil {
+		return "", err
+	}
+	return "is copied", os.WriteFile(next, content, 0o600)
+}
+
+// row X13
+func TestEditsOfSpecs(t *testing.T) { search.Edits(t, cases(150, 4000)) }
+
+// row X13
+func TestWorldsOfOthers(t *testing.T) { search.Worlds(t, cases(60, 1500)) }
+
+// Every kill point of fixed cases.
+//
+// row X13
+func TestEveryKillPoint(t *testing.T) {
+	count := 200
+	if testing.Short() {
+		count = 5
+	}
+	if kills := search.KillPoints(t, searched(), count); kills < count {
+		t.Errorf("%d cases had %d kill points", count, kills)
+	}
+}
+
+// cases is a host with a number of cases, fewer where time is short.
+func cases(few, many int) search.Host {
+	host := searched()
+	host.Cases = many
+	if testing.Short() {
+		host.Cases = few
+	}
+	return host
+}
+
+// The search finds what is broken on purpose, a guard for each law.
+func TestTheSearchFindsBrokenGuards(t *testing.T) {
+	for _, guard := range []search.Guard{
+		search.BreakEffect, search.BreakStart, search.BreakForeign, search.BreakVerdict, search.BreakStop, search.BreakLook,
+		search.BreakBytes, search.BreakRelease,
+	} {
+		t.Run("law "+string(guard), func(t *testing.T) {
+			host := searched()
+			host.Break = guard
+			if law, what := search.Broken(t, host, 1000); law != string(guard) {
+				t.Errorf("the search says that law %q is broken, and it is %s:\n%s", law, guard, what)
+			}
+		})
+	}
+	if law, what := search.Broken(t, searched(), 20); law != "" {
+		t.Errorf("nothing is broken, and the search says that law %s is:\n%s", law, what)
+	}
+}

@@ -1,0 +1,435 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+	"pgregory.net/rapid"
+
+	"vmctl/executor"
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// Host is a system that the search works on.
+type Host struct {
+	Type providers.Type
+	// Block is the provider block, in HCL, with such faults.
+	Block func([]Fault) string
+	// Faults are those that can strike. Each strikes once.
+	Faults []Fault
+	// Make makes a VM of a name in a folder, as others would: with one CPU, off.
+	Make func(dir, name string) error
+	// Hands are what others do to the world in a folder, behind vmctl's back.
+	Hands   []Hand
+	Folders func(dir string) providers.Settings // of a provider whose world is in dir
+	Cases   int                                 // by default; 0: as many as rapid has
+	Survey  bool                                // broken laws are counted, and end nothing
+	// Theirs are the objects that hands made and that are not vmctl's, with all that
+	// there is of them.
+	Theirs func(dir string) (map[string]string, error)
+	// Break is the guard that is broken on purpose, to see the search find it. "": none.
+	Break Guard
+
+	// Of a system that is not in the folder. Reset makes it empty, Strike lets it fail in
+	// these ways and in no others, and Traces lists what there is of it, sorted. nil: the
+	// folder and the block are all of it.
+	Reset  func(dir string)
+	Strike func([]Fault)
+	Traces func() []string
+}
+
+// Fault is something that goes wrong.
+type Fault struct{ Op, Kind string }
+
+// Hand does something to the world. pick chooses a number below a limit. It returns
+// what it did, "" for nothing.
+type Hand struct {
+	Name string
+	Do   func(dir string, pick func(limit int) int) (string, error)
+}
+
+// bench is one case under way.
+type bench struct {
+	t      rapid.TB
+	draw   *rapid.T // nil: nothing is left to chance
+	host   Host
+	dir    string
+	memory *memory
+	model  model
+	total  *tally
+	faults []Fault
+	keepOn bool // --keep-going
+
+	plans     int
+	looks     int
+	strict    bool         // policies that forbid something are drawn, too
+	spec      string       // stands in for the model; "": it does not
+	faultless bool         // faults have stopped
+	loaded    *spec.Config // of text
+	text      string
+	halted    bool // the run
+	lowered   map[spec.Address]bool
+	broken    string // what broke law 5; "": nothing
+	said      []string
+	ctx       context.Context //nolint:containedctx // of the whole case
+}
+
+func newBench(ctx context.Context, t rapid.TB, host Host, dir string) *bench {
+	if err := os.RemoveAll(filepath.Join(dir, "world")); err != nil {
+		t.Fatal(err)
+	}
+	if host.Reset != nil {
+		host.Reset(filepath.Join(dir, "world"))
+	}
+	return &bench{t: t, host: host, dir: dir, memory: newMemory(project.ID, project.Name), model: newModel(), ctx: ctx}
+}
+
+func (b *bench) say(format string, args ...any) {
+	b.said = append(b.said, fmt.Sprintf(format, args...))
+}
+
+// failf reports a broken law, with all that led to it.
+func (b *bench) failf(law string, format string, args ...any) {
+	b.t.Helper()
+	if b.host.Survey {
+		panic(broken{law, fmt.Sprintf("law %s: %s\n\n%s", law, fmt.Sprintf(format, args...), strings.Join(b.said, "\n"))})
+	}
+	b.t.Fatalf("law %s: %s\n%s", law, fmt.Sprintf(format, args...), strings.Join(b.said, "\n"))
+}
+
+// broken is a law that was broken.
+type broken struct{ law, what string }
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.failf("none", "%v", err)
+	}
+}
+
+func (b *bench) header() string {
+	return fmt.Sprintf("vmctl {\n  project = %q\n  id = %q\n}\n%s", project.Name, project.ID, b.host.Block(b.faults))
+}
+
+// load reads the model as vmctl would.
+func (b *bench) load() *spec.Config {
+	b.t.Helper()
+	text := b.model.hcl(b.header())
+	if b.spec != "" {
+		text = b.header() + b.spec
+	}
+	if b.loaded != nil && b.text == text {
+		return b.loaded
+	}
+	t := b.host.Type
+	c, diags := spec.Load(b.dir, spec.Inputs{
+		Supports: func(_ string, kind spec.Kind, path string) bool {
+			kinds := t.Kinds
+			if t.Inside != nil && kinds[kind] == nil {
+				kinds = t.Inside.Kinds
+			}
+			return supports(kinds, kind, path)
+		},
+		ProviderTypes: []string{t.Name}, Version: "0.1.0",
+		Source: &spec.Source{Files: map[string]string{"main.vmctl.hcl": text}},
+	})
+	if diags.HasErrors() {
+		b.failf("none", "the search drew a spec with mistakes: %v\n%s", diags, text)
+	}
+	b.loaded, b.text = c, text
+	return c
+}
+
+func supports(kinds map[spec.Kind]map[string]providers.Attribute, kind spec.Kind, path string) bool {
+	if path == "" {
+		return kinds[kind] != nil
+	}
+	for {
+		if _, ok := kinds[kind][path]; ok {
+			return true
+		}
+		for known := range kinds[kind] {
+			if strings.HasPrefix(known, path+".") {
+				return true
+			}
+		}
+		dot := strings.LastIndexByte(path, '.')
+		if dot < 0 {
+			return false
+		}
+		path = path[:dot]
+	}
+}
+
+func (b *bench) open(ctx context.Context, o planner.Opening) (providers.Provider, error) {
+	t := b.host.Type
+	if o.Via != nil {
+		t = *t.Inside
+	}
+	s := b.host.Folders(filepath.Join(b.dir, "world"))
+	s.Name, s.Attrs, s.Project, s.Files, s.Via, s.Now = o.Ref.Label(), o.Attrs, project, b.dir, o.Via, time.Now
+	p, err := t.Open(ctx, s)
+	if b.host.Break != "" && err == nil {
+		p = &saboteur{Provider: p, guard: b.host.Break, dir: s.Dir, count: &b.looks, faultless: b.faultless}
+	}
+	return p, err
+}
+
+// allowing lets every replacement happen.
+func (b *bench) options(c *spec.Config) planner.Options {
+	all := map[spec.Address]bool{}
+	for _, r := range c.Resources {
+		all[r.Address] = true
+	}
+	return planner.Options{
+		Types: map[string]providers.Type{b.host.Type.Name: b.host.Type}, Project: project, Allow: planner.Allow{Replace: all},
+	}
+}
+
+// outcome is what an apply came to.
+type outcome struct {
+	blocked map[spec.Address]planner.Cause // by what
+	ok      bool
+	killed  bool
+	changes int
+}
+
+// apply plans and carries out, round by round, as the command does.
+func (b *bench) apply(excludes []spec.Address) outcome {
+	b.t.Helper()
+	c := b.load()
+	if b.host.Strike != nil {
+		b.host.Strike(b.faults)
+		defer b.host.Strike(nil)
+	}
+	b.halted, b.lowered, b.broken = false, map[spec.Address]bool{}, ""
+	j := b.memory.open()
+	s := j.Snapshot()
+	moves := planner.Moves(c, s)
+	o := b.options(c)
+	o.Scope.Excludes = excludes
+	out := outcome{blocked: map[spec.Address]planner.Cause{}, ok: true}
+	s = s.With(moves...)
+	for round := 0; ; round++ {
+		plan, world, err := planner.Make(b.ctx, b.open, c, s, o)
+		if err != nil {
+			b.failf("1", "no plan: %v", err)
+		}
+		b.showPlan(plan)
+		b.lawful(plan)
+		b.again(plan, c, s, o)
+		for _, c := range plan.Changes {
+			if c.Action != providers.NoOp && c.Blocked == nil {
+				out.changes++
+			}
+			if c.Blocked != nil {
+				out.blocked[c.Address] = c.Blocked.Cause
+				out.ok = false
+			}
+		}
+		if out.ok {
+			theirs := b.theirs()
+			if err := j.Append(b.ctx, moves...); errors.Is(err, errKilled) {
+				out.killed, out.ok = true, false
+				b.must(world.Close())
+				break
+			}
+			moves = nil
+			summary, err := executor.Apply(b.ctx, executor.Run{
+				Plan: plan, World: world, Journal: j, ID: fmt.Sprintf("run%d.%d", b.memory.snapshot.Serial, round), Now: time.Now,
+				KeepGoing: b.keepOn || b.host.Break == BreakStop, Parallelism: 1, // or what a fault strikes would be chance
+				Watch: func(e executor.Event) {
+					b.hear(e)
+					if e.Kind == executor.StepFailed || e.Kind == executor.StepWarned {
+						b.say("  %s %s %s: %v", e.Kind, e.Step.Op, e.Step.Address, e.Failure)
+					}
+				},
+				Resolve: func(a spec.Address, values map[spec.Address]cty.Value) (spec.Resource, error) {
+					r, diags := c.Resolve(a, values)
+					if diags.HasErrors() {
+						return r, diags
+					}
+					return r, nil
+				},
+			})
+			out.killed = errors.Is(err, errKilled)
+			if err != nil && !out.killed {
+				b.failf("none", "apply: %v", err)
+			}
+			out.ok = err == nil && summary.OK()
+			if err == nil {
+				b.named(plan, summary)
+			}
+			b.untouched(theirs)
+		}
+		b.must(world.Close())
+		if !out.ok || len(plan.Deferred) == 0 {
+			break
+		}
+		if len(plan.Steps) == 0 {
+			b.failf("1", "what was deferred cannot be read: %v", plan.Deferred)
+		}
+		o.Rest, s = plan.Deferred, j.Snapshot()
+	}
+	b.must(j.Close())
+	return out
+}
+
+// left is what a plan would do now.
+func (b *bench) left() (pending []string, blocked map[spec.Address]planner.Cause, world *planner.World) {
+	b.t.Helper()
+	c := b.load()
+	s := b.memory.snapshot
+	s = s.With(planner.Moves(c, s)...)
+	plan, world, err := planner.Make(b.ctx, b.open, c, s, b.options(c))
+	if err != nil {
+		b.failf("1", "no plan: %v", err)
+	}
+	blocked = map[spec.Address]planner.Cause{}
+	for _, c := range plan.Changes {
+		if c.Blocked != nil {
+			blocked[c.Address] = c.Blocked.Cause
+		}
+	}
+	for _, step := range plan.Steps {
+		if step.Phase == providers.PhaseRelease && blocked[step.Address] != "" {
+			continue
+		}
+		pending = append(pending, fmt.Sprintf("%s %s (%s)", step.Op, step.Address, plan.Changes[step.Change].Reason))
+	}
+	for _, d := range plan.Deferred {
+		pending = append(pending, fmt.Sprintf("%s is deferred until %s", d.Address, d.Until))
+	}
+	for _, f := range plan.Findings {
+		if f.Kind == providers.FindHeldLock { // by what is not vmctl's, or not any more
+			continue
+		}
+		pending = append(pending, fmt.Sprintf("found %s of %s %s: %s", f.Kind, f.Address, f.Object, strings.Join(f.Evidence, "; ")))
+	}
+	return pending, blocked, world
+}
+
+func (b *bench) showPlan(p *planner.Plan) {
+	for _, c := range p.Changes {
+		if c.Action == providers.NoOp && c.Blocked == nil {
+			continue
+		}
+		line := fmt.Sprintf("  %s %s: %s", c.Action, c.Address, c.Reason)
+		if c.Blocked != nil {
+			line += fmt.Sprintf(" [%s: %s]", c.Blocked.Kind, c.Blocked.Reason)
+		}
+		b.said = append(b.said, line)
+	}
+	for _, s := range p.Steps {
+		b.say("    %d %s %s %s after %v", s.ID, s.Phase, s.Op, s.Address, s.After)
+	}
+	for _, d := range p.Deferred {
+		b.say("    %s deferred until %s", d.Address, d.Until)
+	}
+}
+
+// moveRecords is `state mv`.
+func (b *bench) moveRecords(moves [][2]string) {
+	b.t.Helper()
+	for i, m := range moves {
+		from, err := spec.ParseAddress(m[0])
+		b.must(err)
+		to, err := spec.ParseAddress(m[1])
+		b.must(err)
+		r, there := b.memory.snapshot.Records[from]
+		if _, taken := b.memory.snapshot.Records[to]; !there || taken {
+			continue
+		}
+		b.say("state mv %s %s", from, to)
+		b.memory.snapshot = b.memory.snapshot.With(state.Entry{
+			Kind: state.Note, Op: state.Moved, Run: "mv", Step: i, From: from, Address: to, ID: r.ID, Name: r.Name,
+		})
+	}
+}
+
+// want is the world as the model has it; is, as it was observed.
+func (b *bench) want() []string {
+	all := []string{}
+	for address, disks := range b.model.instances() {
+		block, _, _ := strings.Cut(strings.TrimPrefix(address, "vm."), "[")
+		v := b.model.vms[block]
+		state := providers.StateOff
+		if v.running {
+			state = providers.StateRunning
+		}
+		name := v.name
+		if name == "" {
+			name = "*"
+		}
+		cpus := fmt.Sprint(v.cpus)
+		if v.ignores {
+			cpus = "*"
+		}
+		all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v", address, name, state, cpus, disks))
+	}
+	for label, d := range b.model.disks {
+		all = append(all, fmt.Sprintf("disk.%s %dMiB %s", label, d.size, d.format))
+	}
+	for label, f := range b.model.files {
+		if b.model.vms[f.vm].running { // else nobody can see it
+			all = append(all, fmt.Sprintf("guest_file.%s %q", label, f.content))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (b *bench) is(world *planner.World) []string {
+	all := []string{}
+	for _, system := range world.Systems() {
+		for _, o := range system.Inventory.Objects {
+			if o.Owner == nil || o.Owner.ID != project.Lineage() || o.Owner.Of != o.ID || slices.Contains(b.model.removed, o.Owner.Address.Block().String()) {
+				continue
+			}
+			switch o.Kind {
+			case spec.VM:
+				name := o.Name
+				if v := b.model.vms[o.Owner.Address.Name]; v.name == "" {
+					name = "*"
+				}
+				var disks []string
+				for _, e := range elements(o.Attrs, "additional_disk") {
+					disks = append(disks, strings.TrimPrefix(e.GetAttr("disk").AsString(), "disk."))
+				}
+				cpus := fmt.Sprint(number(o.Attrs, "cpus"))
+				if b.model.vms[o.Owner.Address.Name].ignores {
+					cpus = "*"
+				}
+				all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v", o.Owner.Address, name, o.State, cpus, disks))
+			case spec.Disk:
+				all = append(all, fmt.Sprintf("%s %dMiB %s", o.Owner.Address, number(o.Attrs, "size")>>20, o.Attrs.GetAttr("format").AsString()))
+			case spec.GuestFile:
+				all = append(all, fmt.Sprintf("%s %q", o.Owner.Address, o.Attrs.GetAttr("content").AsString()))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// counts is how often something was seen.
+type counts map[string]int
+
+func (c counts) lines() []string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(c)) {
+		all = append(all, fmt.Sprintf("%7d %s", c[key], key))
+	}
+	return all
+}

@@ -1,0 +1,349 @@
+// Package search draws specs, edits of them, worlds, faults and kills, and demands
+// of planner, executor and provider together what DESIGN.md calls laws.
+package search
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"vmctl/planner"
+	"vmctl/spec"
+)
+
+// Edits demands law 1: a valid edit of a valid spec has a plan, and after one apply
+// nothing is left but what is blocked in principle.
+func Edits(t *testing.T, host Host) {
+	total := run(t, host, edit)
+	total.floors(t, host)
+}
+
+// Worlds demands that the laws hold whatever others do to the world, whatever fails,
+// and wherever vmctl is killed: once the faults stop, two applies converge (law 2).
+func Worlds(t *testing.T, host Host) { run(t, host, world) }
+
+// run checks as many cases as -rapid.checks says, if somebody says so, else as many as
+// the host does.
+func run(t *testing.T, host Host, check func(*bench)) *tally {
+	t.Helper()
+	const undecided = "100" // rapid's own default
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == undecided && host.Cases > 0 {
+		if err := checks.Value.Set(strconv.Itoa(host.Cases)); err != nil {
+			t.Fatal(err)
+		}
+		defer checks.Value.Set(undecided) //nolint:errcheck // it had that value
+	}
+	dir := scratch(t)
+	total := newTally()
+	t.Cleanup(func() { total.report(t) })
+	rapid.Check(t, func(r *rapid.T) {
+		if host.Survey {
+			defer total.survey()
+		}
+		b := newBench(t.Context(), r, host, dir)
+		b.draw, b.total = r, total
+		check(b)
+	})
+	return total
+}
+
+// enough is from how many cases on every class of edits must have come up.
+const enough = 2000
+
+// floors demands that every class of edits was made, and that few of the changes in
+// valid edits were blocked: blocking everything would break no law.
+func (l *tally) floors(t *testing.T, host Host) {
+	t.Helper()
+	if l.cases < enough || t.Failed() {
+		return
+	}
+	for _, e := range editTable {
+		if modelFor(host.Type).fileless && slices.Contains(fileClasses, e.class) {
+			continue
+		}
+		if least := l.cases / enough; l.classes[e.class] < least {
+			t.Errorf("%d cases have %d edits of the class %q, and were to have %d at least", l.cases, l.classes[e.class], e.class, least)
+		}
+	}
+	blocked := 0
+	for _, n := range l.causes {
+		blocked += n
+	}
+	if blocked*20 > l.changes {
+		t.Errorf("%d changes were blocked, and %d were made: that is more than one in twenty", blocked, l.changes)
+	}
+}
+
+// survey counts a broken law, and lets the search go on.
+func (l *tally) survey() {
+	switch v := recover().(type) {
+	case nil:
+	case broken:
+		l.broken[signature(v.what)]++
+		if l.broken[signature(v.what)] == 1 {
+			l.first[signature(v.what)] = v.what
+		}
+	default:
+		panic(v)
+	}
+}
+
+var volatile = regexp.MustCompile(`vm\.[a-e](\["k."\])?|disk\.[xyz]|guest_file\.[fg]|n[123]|demo\.[a-z]|[0-9a-f]{8}-[0-9a-f-]*`)
+
+// signature is the same for violations of one kind.
+func signature(what string) string {
+	first, _, _ := strings.Cut(what, "\n\n")
+	lines := strings.Split(volatile.ReplaceAllString(first, "_"), "\n")
+	kept := lines[:1]
+	for _, line := range lines[1:] {
+		if strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "+ ") || !strings.Contains(what, "-want +is") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept[:min(3, len(kept))], " | ")
+}
+
+// scratch is a folder in memory where there is one: the search writes much, and keeps
+// nothing.
+func scratch(t *testing.T) string {
+	t.Helper()
+	parent := "/dev/shm"
+	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
+		parent = ""
+	}
+	dir, err := os.MkdirTemp(parent, "search") //nolint:usetesting // it is in memory, and t.TempDir is not
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.WriteFile(filepath.Join(dir, "k"), []byte("kernel"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// edit is one case of Edits: a spec that was applied, and one or two edits of it.
+func edit(b *bench) {
+	d := b.drawing()
+	d.base()
+	d.strict = below(b.draw, 4, "strict") == 0
+	b.strict = d.strict
+	b.model = d.m.clone()
+	b.converge("first")
+	for range 1 + below(b.draw, 2, "rounds") {
+		b.change(d)
+		b.total.cases++
+		b.converge("edit")
+		d.m = d.m.settled()
+	}
+}
+
+// change edits the spec.
+func (b *bench) change(d *drawing) {
+	d.moves, d.classes, d.dropped, d.was = nil, nil, nil, slices.Collect(maps.Keys(d.m.instances()))
+	d.edits(1 + below(b.draw, 3, "edits"))
+	b.model = d.m.clone()
+	b.moveRecords(d.moves)
+	for _, i := range b.model.imports {
+		b.must(b.host.Make(filepath.Join(b.dir, "world"), i[1]))
+	}
+	for _, class := range d.classes {
+		b.total.classes[class]++
+	}
+}
+
+// world is one case of Worlds.
+func world(b *bench) {
+	d := b.drawing()
+	d.strict, b.strict = true, true
+	d.base()
+	b.model = d.m.clone()
+	b.converge("first")
+	for range 1 + below(b.draw, 3, "rounds") {
+		b.change(d)
+		before, sealed := b.sealed()
+		b.hands()
+		after, now := b.sealed()
+		if len(sealed.Differs(now)) == 0 && before != after {
+			b.failf("7", "a saved plan would do something else than it showed, and its seal is the same (-shown +now):\n%s", cmp.Diff(before, after))
+		}
+		b.goWrong()
+		b.total.cases++
+		b.say("apply with faults %v, killed after %d writes, keep going %t:\n%s", b.faults, b.memory.writes, b.keepOn, b.model.hcl(""))
+		out := b.apply(nil)
+		b.count(out)
+		d.m = d.m.settled()
+		b.model = d.m.clone()
+	}
+	b.faults, b.keepOn, b.memory.writes, b.faultless = nil, false, -1, true
+	b.settle()
+}
+
+// sealed is a plan's seal, with what it would do.
+func (b *bench) sealed() (string, planner.Seal) {
+	b.t.Helper()
+	c := b.load()
+	s := b.memory.snapshot
+	moved := s.With(planner.Moves(c, s)...)
+	p, world, err := planner.Make(b.ctx, b.open, c, moved, b.options(c))
+	if err != nil {
+		b.failf("1", "no plan: %v", err)
+	}
+	b.must(world.Close())
+	seal, err := p.Seal(moved)
+	b.must(err)
+	var steps strings.Builder
+	for _, s := range p.Steps {
+		fmt.Fprintln(&steps, s.Op, s.Address, s.Object, s.Name, s.Args, s.After)
+	}
+	return steps.String(), seal
+}
+
+// hands lets others do something to the world.
+func (b *bench) hands() {
+	for range below(b.draw, 3, "hands") {
+		h := b.host.Hands[below(b.draw, len(b.host.Hands), "hand")]
+		did, err := h.Do(filepath.Join(b.dir, "world"), func(limit int) int { return below(b.draw, limit, "of") })
+		b.must(err)
+		if did != "" {
+			b.say("somebody: %s", did)
+			b.total.hands[h.Name]++
+		}
+	}
+}
+
+// goWrong chooses what goes wrong.
+func (b *bench) goWrong() {
+	b.faults = nil
+	for range below(b.draw, 3, "faults") {
+		b.faults = append(b.faults, b.host.Faults[below(b.draw, len(b.host.Faults), "fault")])
+	}
+	b.keepOn = below(b.draw, 4, "keep going") == 3
+	b.memory.writes = -1
+	if below(b.draw, 2, "killed") == 1 {
+		b.memory.writes = below(b.draw, 16, "writes")
+		if len(b.faults) > 0 {
+			b.total.both++
+		}
+	}
+}
+
+func (b *bench) count(out outcome) {
+	switch {
+	case out.killed:
+		b.total.killed++
+	case !out.ok && len(out.blocked) == 0:
+		b.total.failed++
+	}
+}
+
+// settle applies twice without faults, and demands that nothing is left but what is
+// blocked, and what belongs to others.
+func (b *bench) settle() {
+	b.t.Helper()
+	for range 2 {
+		b.say("apply without faults")
+		out := b.apply(nil)
+		if len(out.blocked) > 0 {
+			out = b.apply(slices.SortedFunc(maps.Keys(out.blocked), spec.Address.Compare))
+		}
+		if !out.ok {
+			b.failf("2", "an apply without faults failed")
+		}
+	}
+	pending, blocked, world := b.left()
+	defer func() { b.must(world.Close()) }()
+	pending = slices.DeleteFunc(pending, func(line string) bool { return strings.HasPrefix(line, "found ") })
+	if len(pending) > 0 {
+		b.failf("2", "after two applies there is left:\n%s", strings.Join(pending, "\n"))
+	}
+	if diff := cmp.Diff(b.want(), b.is(world)); diff != "" && len(blocked) == 0 {
+		b.failf("2", "the world (-want +is):\n%s", diff)
+	}
+	b.total.add(outcome{}, blocked, true)
+}
+
+// converge applies once, and demands that nothing is left then.
+func (b *bench) converge(what string) {
+	b.t.Helper()
+	b.say("%s:\n%s", what, b.model.hcl(""))
+	out := b.apply(nil)
+	before := out.blocked
+	if len(before) > 0 { // as the printed --exclude line says
+		out = b.apply(slices.SortedFunc(maps.Keys(before), spec.Address.Compare))
+		if len(out.blocked) > 0 {
+			b.failf("1", "without what is blocked there is blocked: %v", out.blocked)
+		}
+	}
+	if !out.ok {
+		b.failf("1", "an apply without faults failed")
+	}
+	pending, blocked, world := b.left()
+	defer func() { b.must(world.Close()) }()
+	if diff := cmp.Diff(slices.SortedFunc(maps.Keys(before), spec.Address.Compare), slices.SortedFunc(maps.Keys(blocked), spec.Address.Compare)); diff != "" {
+		b.failf("1", "what was blocked is not what is blocked (-before +now):\n%s", diff)
+	}
+	if len(pending) > 0 {
+		b.failf("1", "after one apply there is left:\n%s", strings.Join(pending, "\n"))
+	}
+	if diff := cmp.Diff(b.want(), b.is(world)); diff != "" && len(blocked) == 0 {
+		b.failf("1", "the world (-want +is):\n%s", diff)
+	}
+	b.total.add(out, before, b.strict)
+}
+
+// tally is what a search has made.
+type tally struct {
+	cases   int
+	classes counts
+	broken  counts
+	causes  counts // of blocked changes
+	strict  counts // also, where policies forbid something
+	changes int    // that were made where none does
+	hands   counts
+	failed  int // applies that a fault ended
+	killed  int // applies that were killed
+	both    int // applies with faults that were to be killed
+	first   map[string]string
+}
+
+func (l *tally) add(out outcome, blocked map[spec.Address]planner.Cause, strict bool) {
+	causes := l.causes
+	if strict {
+		causes = l.strict
+	} else {
+		l.changes += out.changes
+	}
+	for _, cause := range blocked {
+		causes[string(cause)]++
+	}
+}
+
+func newTally() *tally {
+	return &tally{classes: counts{}, broken: counts{}, causes: counts{}, strict: counts{}, hands: counts{}, first: map[string]string{}}
+}
+
+func (l *tally) report(t *testing.T) {
+	t.Helper()
+	t.Logf("%d cases, by class of edit:\n%s", l.cases, strings.Join(l.classes.lines(), "\n"))
+	t.Logf("%d applies with faults and a kill to come; %d failed, %d were killed; by hand:\n%s", l.both, l.failed, l.killed, strings.Join(l.hands.lines(), "\n"))
+	t.Logf("%d changes where no policy forbids anything, and blocked by cause:\n%s", l.changes, strings.Join(l.causes.lines(), "\n"))
+	t.Logf("blocked where policies forbid something or others meddle:\n%s", strings.Join(l.strict.lines(), "\n"))
+	for _, key := range slices.Sorted(maps.Keys(l.broken)) {
+		t.Logf("%d times: %s\n--- first: %s", l.broken[key], key, l.first[key])
+	}
+}

@@ -1,0 +1,251 @@
+package search
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"vmctl/spec"
+)
+
+// drawing draws edits of a model, and counts of which class each was.
+type drawing struct {
+	t       *rapid.T
+	m       model
+	moves   [][2]string // of records: `state mv`
+	dropped []string    // files that an edit dropped: what is inside of a VM moves to no other
+	classes []string
+	strict  bool     // policies that forbid something are drawn, too
+	was     []string // addresses of VMs that have a record
+}
+
+// has reports whether an address has a record.
+func (d *drawing) has(address string) bool { return slices.Contains(d.was, address) }
+
+// drawing begins with an empty model of what the host has.
+func (b *bench) drawing() *drawing { return &drawing{t: b.draw, m: modelFor(b.host.Type)} }
+
+// below draws a number below limit, each about as likely: rapid's own generators
+// prefer the first by far.
+func below(t *rapid.T, limit int, what string) int {
+	n := 0
+	for bit := 1; bit < 4*limit; bit <<= 1 {
+		if rapid.Bool().Draw(t, what) {
+			n |= bit
+		}
+	}
+	return n % limit
+}
+
+func (d *drawing) pick(from []string, what string) string { return from[below(d.t, len(from), what)] }
+
+// edits change the model in so many ways. Each leaves a valid spec, or nothing.
+func (d *drawing) edits(count int) {
+	for try := 0; try < 6*count && count > 0; try++ {
+		e := editTable[below(d.t, len(editTable), "edit")]
+		before, moves := d.m.clone(), slices.Clone(d.moves)
+		if !e.edit(d) || !d.m.valid() {
+			d.m, d.moves = before, moves
+			continue
+		}
+		d.classes = append(d.classes, e.class)
+		count--
+	}
+}
+
+// base draws a spec.
+func (d *drawing) base() {
+	for _, label := range diskLabels {
+		if below(d.t, 4, "disk "+label) > 0 {
+			d.m.disks[label] = disk{size: 1, format: formats()[0]}
+		}
+	}
+	for i, label := range vmLabels {
+		if below(d.t, 3, "vm "+label) == 0 {
+			continue
+		}
+		v := vm{cpus: 1, running: below(d.t, 4, "off") > 0}
+		if free := d.unused(); len(free) > 0 && below(d.t, 2, "attached") > 0 {
+			v.disks = free[:1]
+		}
+		if i < len(vmNames) && below(d.t, 3, "named") == 0 {
+			v.name = vmNames[i]
+		}
+		if i < len(ports) && below(d.t, 3, "forwarded") > 0 {
+			v.port = ports[i]
+		}
+		if other, ok := d.vmLabel("dependency", nil); ok && below(d.t, 3, "depends") == 0 {
+			v.after = []string{other}
+		}
+		d.m.vms[label] = v
+	}
+	if free := d.unused(); len(free) >= 2 && below(d.t, 4, "for_each") == 0 {
+		d.m.vms["e"] = vm{cpus: 1, running: true, keys: []string{"k1", "k2"}, byKey: map[string]string{"k1": free[0], "k2": free[1]}}
+		for label, v := range d.m.vms {
+			if v.source == "e" {
+				v.source = ""
+				d.m.vms[label] = v
+			}
+		}
+	}
+	d.edits(below(d.t, 5, "base edits"))
+	d.m, d.moves, d.classes, d.dropped = d.m.settled(), nil, nil, nil
+}
+
+// vmLabel picks a vm of the model.
+func (d *drawing) vmLabel(what string, such func(vm) bool) (string, bool) {
+	var all []string
+	for _, label := range slices.Sorted(maps.Keys(d.m.vms)) {
+		if such == nil || such(d.m.vms[label]) {
+			all = append(all, label)
+		}
+	}
+	if len(all) == 0 {
+		return "", false
+	}
+	return d.pick(all, what), true
+}
+
+// twoVMs picks two different vms.
+func (d *drawing) twoVMs(such func(vm) bool) (a, b string, ok bool) {
+	if a, ok = d.vmLabel("one", such); !ok {
+		return "", "", false
+	}
+	b, ok = d.vmLabel("other", such)
+	return a, b, ok && a != b
+}
+
+func (d *drawing) change(label string, change func(*vm)) bool {
+	v := d.m.vms[label]
+	change(&v)
+	d.m.vms[label] = v
+	return true
+}
+
+// user is the vm block that has a disk, "" if none has.
+func (m model) user(disk string) string {
+	for _, label := range slices.Sorted(maps.Keys(m.vms)) {
+		if slices.Contains(m.vms[label].allDisks(), disk) {
+			return label
+		}
+	}
+	return ""
+}
+
+func single(v vm) bool     { return v.keys == nil }
+func hasDisk(v vm) bool    { return len(v.disks) > 0 }
+func isNamed(v vm) bool    { return v.name != "" }
+func hasSeveral(v vm) bool { return len(v.keys) > 1 && v.byKey != nil }
+
+// without drops a disk from whoever has it.
+func (d *drawing) detach(disk string) {
+	for label, v := range d.m.vms {
+		v.disks = slices.DeleteFunc(v.disks, func(x string) bool { return x == disk })
+		d.m.vms[label] = v
+	}
+}
+
+func (d *drawing) diskLabel(such func(string) bool) (string, bool) {
+	var all []string
+	for _, label := range slices.Sorted(maps.Keys(d.m.disks)) {
+		if such == nil || such(label) {
+			all = append(all, label)
+		}
+	}
+	if len(all) == 0 {
+		return "", false
+	}
+	return d.pick(all, "disk"), true
+}
+
+// otherFormat lets a disk be replaced.
+func (d *drawing) otherFormat(label string) {
+	x := d.m.disks[label]
+	all := formats()
+	x.format = all[1-slices.Index(all, x.format)]
+	d.m.disks[label] = x
+}
+
+// rename gives a vm block another label, wherever it is named.
+func (d *drawing) rename(from, to string) bool {
+	v, ok := d.m.vms[from]
+	if _, taken := d.m.vms[to]; !ok || taken || from == to {
+		return false
+	}
+	for _, move := range d.m.moved { // one move of a block is enough
+		if slices.Contains(move[:], "vm."+from) || slices.Contains(move[:], "vm."+to) {
+			return false
+		}
+	}
+	if slices.Contains(d.m.removed, "vm."+to) {
+		return false
+	}
+	delete(d.m.vms, from)
+	d.m.vms[to] = v
+	for label, o := range d.m.vms {
+		for i := range o.after {
+			if o.after[i] == from {
+				o.after[i] = to
+			}
+		}
+		if o.source == from {
+			o.source = to
+		}
+		d.m.vms[label] = o
+	}
+	for label, f := range d.m.files {
+		if f.vm == from {
+			f.vm = to
+		}
+		d.m.files[label] = f
+	}
+	return true
+}
+
+func (d *drawing) moveTo(from, to string) bool {
+	if !d.rename(from, to) {
+		return false
+	}
+	d.m.moved = append(d.m.moved, [2]string{"vm." + from, "vm." + to})
+	return true
+}
+
+// drop removes a vm block, with what refers to it.
+func (d *drawing) drop(label string) {
+	delete(d.m.vms, label)
+	for other, v := range d.m.vms {
+		v.after = slices.DeleteFunc(v.after, func(x string) bool { return x == label })
+		if v.source == label {
+			v.source, v.attr = "", ""
+		}
+		d.m.vms[other] = v
+	}
+	for f, x := range d.m.files {
+		if x.vm == label {
+			d.dropFile(f)
+		}
+	}
+}
+
+func (d *drawing) dropFile(label string) {
+	d.dropped = append(d.dropped, label)
+	delete(d.m.files, label)
+	for other, f := range d.m.files {
+		if f.after == label {
+			f.after = ""
+			d.m.files[other] = f
+		}
+	}
+}
+
+func (d *drawing) number(most int, what string) int { return 1 + below(d.t, most, what) }
+
+func word(n int) string { return fmt.Sprintf("word%d", n) }
+
+// formats are those that a disk can have.
+func formats() []string {
+	a, _ := spec.AttrAt(spec.Disk, "format")
+	return a.OneOf
+}

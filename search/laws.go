@@ -1,0 +1,205 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/executor"
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// lawful demands of a plan what can be seen of laws 1, 4 and 8 before it is carried
+// out.
+func (b *bench) lawful(p *planner.Plan) {
+	b.t.Helper()
+	for i := range p.Changes {
+		c := &p.Changes[i]
+		if c.Blocked != nil && !slices.ContainsFunc(planner.Causes(), func(row planner.CauseRow) bool { return row.Cause == c.Blocked.Cause }) {
+			b.failf("1", "%s is blocked by %q, which is no cause of the table: %s", c.Address, c.Blocked.Cause, c.Blocked.Reason)
+		}
+	}
+	for i, s := range p.Steps {
+		c := &p.Changes[s.Change]
+		off := c.Change.Want != noValue && !isTrue(c.Change.Want, "running")
+		switch {
+		case c.Blocked != nil && s.Phase != providers.PhaseRelease:
+			b.failf("1", "step %s of %s, which is blocked", s.Op, s.Address)
+		case c.Action == providers.Update && (s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRemove):
+			b.failf("4", "%s is shown as live, and is %s", s.Address, s.Phase)
+		case c.Action == providers.RestartIt && s.Phase == providers.PhaseRemove:
+			b.failf("4", "%s is shown as a restart, and is removed", s.Address)
+		case s.Phase == providers.PhaseUp && c.Kind == spec.VM && off:
+			b.failf("4", "%s says running = false, and is started", s.Address)
+		case s.Phase == providers.PhaseRemove && c.Want != nil && c.Action != providers.ReplaceIt && c.Action != providers.Destroy:
+			b.failf("4", "%s is in the spec, and is removed by %s", s.Address, c.Action)
+		}
+		if s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRemove {
+			b.released(p, i)
+		}
+	}
+}
+
+// released demands of a step that lowers a VM that it waits for the release, or the
+// removal, of all that is inside of it: law 8.
+func (b *bench) released(p *planner.Plan, step int) {
+	b.t.Helper()
+	vm := p.Steps[step].Address
+	for _, s := range p.Steps {
+		child := &p.Changes[s.Change]
+		if child.Inside != vm || s.Phase != providers.PhaseRelease && s.Phase != providers.PhaseRemove {
+			continue
+		}
+		if !waits(p, step, s.ID) {
+			b.failf("8", "%s %s does not wait until %s is let go of", p.Steps[step].Op, vm, s.Address)
+		}
+	}
+	o := p.Changes[p.Steps[step].Change].Object
+	if o == nil || o.Running == nil || !*o.Running {
+		return
+	}
+	for a, r := range b.memory.snapshot.Records {
+		gone := slices.ContainsFunc(p.Changes, func(c planner.Change) bool { return c.Address == a && c.Object == nil })
+		if r.Inside == vm && !r.Reserved && !gone && !slices.ContainsFunc(p.Steps, func(s planner.Step) bool {
+			return s.Address == a && (s.Phase == providers.PhaseRelease || s.Phase == providers.PhaseRemove)
+		}) {
+			b.failf("8", "%s %s, and %s is not let go of", p.Steps[step].Op, vm, a)
+		}
+	}
+}
+
+// theirs is what is not vmctl's.
+func (b *bench) theirs() map[string]string {
+	b.t.Helper()
+	if b.host.Theirs == nil {
+		return nil
+	}
+	all, err := b.host.Theirs(filepath.Join(b.dir, "world"))
+	b.must(err)
+	return all
+}
+
+// untouched demands that what is not vmctl's is as it was: law 3.
+func (b *bench) untouched(before map[string]string) {
+	b.t.Helper()
+	if diff := cmp.Diff(before, b.theirs()); diff != "" {
+		b.failf("3", "what is not vmctl's was touched (-before +now):\n%s", diff)
+	}
+}
+
+// waits reports whether a step comes after another one, directly or not.
+func waits(p *planner.Plan, step, other int) bool {
+	return slices.ContainsFunc(p.Steps[step].After, func(id int) bool { return id == other || waits(p, id, other) })
+}
+
+// hear demands that nothing begins after a failure that stops the run, but to bring up
+// what was taken down: law 5.
+func (b *bench) hear(e executor.Event) {
+	switch e.Kind {
+	case executor.Halted:
+		b.halted = true
+	case executor.StepDone:
+		if e.Step.Phase == providers.PhaseDown {
+			b.lowered[e.Step.Address] = true
+		}
+	case executor.StepStarted:
+		if b.halted && !b.lowered[e.Step.Address] {
+			b.broken = fmt.Sprintf("%s %s began after the run was stopped", e.Step.Op, e.Step.Address)
+		}
+	case executor.StepFailed:
+		b.halted = b.halted || !b.keepOn
+	case executor.StepProgress, executor.StepWaiting, executor.StepWarned:
+	}
+}
+
+// named demands that what was taken down is up again, or is named.
+func (b *bench) named(p *planner.Plan, s executor.Summary) {
+	b.t.Helper()
+	if b.broken != "" {
+		b.failf("5", "%s", b.broken)
+	}
+	up := map[spec.Address]bool{}
+	for _, r := range s.Done {
+		if r.Step.Phase == providers.PhaseUp {
+			up[r.Step.Address] = true
+		}
+	}
+	for _, r := range s.Done {
+		c := &p.Changes[r.Step.Change]
+		rises := slices.ContainsFunc(p.Steps, func(step planner.Step) bool { return step.Change == r.Step.Change && step.Phase == providers.PhaseUp })
+		if r.Step.Phase == providers.PhaseDown && rises && !up[c.Address] && !slices.Contains(s.Down, c.Address) {
+			b.failf("5", "%s was taken down, is not up again, and is not named", c.Address)
+		}
+	}
+}
+
+// again demands that the same inputs give the same plan, and that planning changes
+// nothing: laws 6 and 7. One plan in some is looked at.
+func (b *bench) again(p *planner.Plan, c *spec.Config, s *state.Snapshot, o planner.Options) {
+	b.t.Helper()
+	if b.plans++; b.plans%7 != 0 && b.host.Break == "" {
+		return
+	}
+	before := b.footprint()
+	second, world, err := planner.Make(b.ctx, b.open, c, s, o)
+	if err != nil {
+		b.failf("7", "planned again: %v", err)
+	}
+	b.must(world.Close())
+	if diff := cmp.Diff(words(p), words(second)); diff != "" {
+		b.failf("7", "planned again (-before +now):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, b.footprint()); diff != "" {
+		b.failf("6", "planning changed the world (-before +now):\n%s", diff)
+	}
+}
+
+// footprint is every file of the world, with its content.
+func (b *bench) footprint() map[string]string {
+	b.t.Helper()
+	all := map[string]string{}
+	if b.host.Traces != nil {
+		all["traces"] = strings.Join(b.host.Traces(), "\n")
+	}
+	b.must(filepath.WalkDir(filepath.Join(b.dir, "world"), func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !e.Type().IsRegular() {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && info.Size() > 1<<16 { // a disk: its size is what there is of it
+			all[path] = fmt.Sprint(info.Size(), " ", info.ModTime().UnixNano())
+			return nil
+		}
+		content, readErr := os.ReadFile(path)
+		all[path] = string(content)
+		return errors.Join(err, readErr)
+	}))
+	return all
+}
+
+// words are a plan, byte for byte.
+func words(p *planner.Plan) string {
+	var b strings.Builder
+	for _, c := range p.Changes {
+		fmt.Fprintf(&b, "%s %s %s %q %v\n", c.Action, c.Address, c.Name, c.Reason, c.Blocked)
+	}
+	for _, s := range p.Steps {
+		fmt.Fprintf(&b, "%d %s %s %s %v %v %v\n", s.ID, s.Phase, s.Op, s.Address, s.After, s.Frees, s.Takes)
+	}
+	for _, f := range p.Findings {
+		fmt.Fprintf(&b, "%+v\n", f)
+	}
+	return b.String()
+}

@@ -1,0 +1,319 @@
+package search
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// model is a spec as the search draws it. Labels are the keys of its maps.
+type model struct {
+	vms     map[string]vm
+	disks   map[string]disk
+	files   map[string]file
+	moved   [][2]string // from and to, as a spec writes them
+	removed []string    // addresses that their removed block lets go of
+	ended   []string    // addresses that their removed block destroys
+	imports [][2]string // addresses, and the names of objects that others made
+
+	provider string // that every block refers to
+	fileless bool   // its VMs have no files that are managed
+}
+
+// vm is a vm block. With keys it has a for_each.
+type vm struct {
+	name    string // "": derived
+	running bool
+	cpus    int
+	cmdline string   // a literal
+	source  string   // the label of the vm that cmdline takes an attribute of; "": none
+	attr    string   // that attribute
+	disks   []string // labels, in the order in which they are attached
+	port    int      // of the host; 0: none is forwarded
+	after   []string // depends_on: labels of vms
+
+	keys   []string          // of for_each, sorted
+	byKey  map[string]string // key -> the label of its disk; nil: the instances have none
+	atOnce int               // rollout.max_unavailable; 0: not written
+
+	trigger string // of restart_triggers; "": none
+	unready bool   // ssh.wait = false
+	ignores bool   // changes of cpus
+	ceiling string // of cpus and disks: "live", "restart"; "": the default
+	keep    bool   // prevent_destroy
+}
+
+// disk is a disk block.
+type disk struct {
+	size   int // MiB
+	format string
+	keep   bool // prevent_destroy
+}
+
+// file is a guest_file block.
+type file struct {
+	vm      string // label
+	content string
+	after   string // depends_on: the label of a file; "": none
+}
+
+func newModel() model {
+	return model{provider: "provider.sim.here", vms: map[string]vm{}, disks: map[string]disk{}, files: map[string]file{}}
+}
+
+// modelFor is an empty model of what a type of provider has.
+func modelFor(t providers.Type) model {
+	m := newModel()
+	m.provider = "provider." + t.Name + ".here"
+	m.fileless = t.Inside == nil || t.Inside.Kinds[spec.GuestFile] == nil
+	return m
+}
+
+func (m model) clone() model {
+	c := model{
+		provider: m.provider, fileless: m.fileless,
+		vms: maps.Clone(m.vms), disks: maps.Clone(m.disks), files: maps.Clone(m.files),
+		moved: slices.Clone(m.moved), removed: slices.Clone(m.removed), ended: slices.Clone(m.ended), imports: slices.Clone(m.imports),
+	}
+	for label, v := range c.vms {
+		v.disks, v.after, v.keys, v.byKey = slices.Clone(v.disks), slices.Clone(v.after), slices.Clone(v.keys), maps.Clone(v.byKey)
+		c.vms[label] = v
+	}
+	return c
+}
+
+// settled is the model without the blocks about what was before.
+func (m model) settled() model {
+	c := m.clone()
+	c.moved, c.removed, c.ended, c.imports = nil, nil, nil, nil
+	return c
+}
+
+// hcl is the model as a spec file.
+func (m model) hcl(header string) string {
+	var b strings.Builder
+	b.WriteString(header)
+	for _, label := range slices.Sorted(maps.Keys(m.disks)) {
+		d := m.disks[label]
+		fmt.Fprintf(&b, "disk %q {\n  provider = %s\n  size     = \"%dMiB\"\n  format   = %q\n", label, m.provider, d.size, d.format)
+		writeLifecycle(&b, lifecycle{keep: d.keep})
+		b.WriteString("}\n")
+	}
+	for _, label := range slices.Sorted(maps.Keys(m.vms)) {
+		m.vms[label].write(&b, label, m.provider)
+	}
+	for _, label := range slices.Sorted(maps.Keys(m.files)) {
+		f := m.files[label]
+		fmt.Fprintf(&b, "guest_file %q {\n  vm      = vm.%s\n  path    = \"/%s\"\n  content = %q\n", label, f.vm, label, f.content)
+		if f.after != "" {
+			fmt.Fprintf(&b, "  depends_on = [guest_file.%s]\n", f.after)
+		}
+		b.WriteString("}\n")
+	}
+	for _, move := range m.moved {
+		fmt.Fprintf(&b, "moved {\n  from = %s\n  to   = %s\n}\n", move[0], move[1])
+	}
+	for _, address := range m.removed {
+		fmt.Fprintf(&b, "removed {\n  from    = %s\n  destroy = false\n}\n", address)
+	}
+	for _, address := range m.ended {
+		fmt.Fprintf(&b, "removed {\n  from    = %s\n  destroy = true\n}\n", address)
+	}
+	for _, i := range m.imports {
+		fmt.Fprintf(&b, "import {\n  to = %s\n  id = %q\n}\n", i[0], i[1])
+	}
+	return b.String()
+}
+
+func (v vm) write(b *strings.Builder, label, provider string) {
+	fmt.Fprintf(b, "vm %q {\n  provider = %s\n", label, provider)
+	switch {
+	case v.byKey != nil:
+		b.WriteString("  for_each = {\n")
+		for _, key := range v.keys {
+			fmt.Fprintf(b, "    %s = disk.%s\n", key, v.byKey[key])
+		}
+		b.WriteString("  }\n  additional_disk {\n    disk = each.value\n  }\n")
+	case v.keys != nil:
+		fmt.Fprintf(b, "  for_each = toset([\"%s\"])\n", strings.Join(v.keys, "\", \""))
+	}
+	if v.name != "" {
+		fmt.Fprintf(b, "  name = %q\n", v.name)
+	}
+	fmt.Fprintf(b, "  running = %t\n  cpus = %d\n", v.running, v.cpus)
+	switch {
+	case v.source != "":
+		fmt.Fprintf(b, "  boot {\n    kernel  = \"k\"\n    cmdline = \"${vm.%s.%s}\"\n  }\n", v.source, v.attr)
+	case v.cmdline != "":
+		fmt.Fprintf(b, "  boot {\n    kernel  = \"k\"\n    cmdline = %q\n  }\n", v.cmdline)
+	default:
+		b.WriteString("  boot {\n    kernel = \"k\"\n  }\n")
+	}
+	for _, d := range v.disks {
+		fmt.Fprintf(b, "  additional_disk {\n    disk = disk.%s\n  }\n", d)
+	}
+	if v.port != 0 {
+		fmt.Fprintf(b, "  port_forward {\n    guest = 80\n    host  = \"%d\"\n  }\n", v.port)
+	}
+	if len(v.after) > 0 {
+		fmt.Fprintf(b, "  depends_on = [vm.%s]\n", strings.Join(v.after, ", vm."))
+	}
+	if v.atOnce > 0 {
+		fmt.Fprintf(b, "  rollout {\n    max_unavailable = %d\n  }\n", v.atOnce)
+	}
+	if v.trigger != "" {
+		fmt.Fprintf(b, "  restart_triggers = { t = %q }\n", v.trigger)
+	}
+	if v.unready {
+		b.WriteString("  ssh {\n    wait = false\n  }\n")
+	}
+	writeLifecycle(b, lifecycle{ignores: v.ignores, ceiling: v.ceiling, keep: v.keep})
+	b.WriteString("}\n")
+}
+
+type lifecycle struct {
+	ignores, keep bool
+	ceiling       string
+}
+
+func writeLifecycle(b *strings.Builder, l lifecycle) {
+	if l == (lifecycle{}) {
+		return
+	}
+	b.WriteString("  lifecycle {\n")
+	if l.keep {
+		b.WriteString("    prevent_destroy = true\n")
+	}
+	if l.ignores {
+		b.WriteString("    ignore_changes = [cpus]\n")
+	}
+	if l.ceiling != "" {
+		fmt.Fprintf(b, "    on_change = { cpus = %q, additional_disk = %q }\n", l.ceiling, l.ceiling)
+	}
+	b.WriteString("  }\n")
+}
+
+// needs are the labels of the vms that a vm refers to.
+func (v vm) needs() []string {
+	all := slices.Clone(v.after)
+	if v.source != "" {
+		all = append(all, v.source)
+	}
+	return all
+}
+
+// valid reports whether the model is a spec without mistakes.
+func (m model) valid() bool {
+	names, users := map[string]bool{}, map[string]bool{}
+	for label, v := range m.vms {
+		for _, other := range v.needs() {
+			if o, ok := m.vms[other]; !ok || other == label || v.source == other && o.keys != nil {
+				return false
+			}
+		}
+		if v.name != "" && (names[v.name] || v.keys != nil) || v.keys != nil && v.port != 0 {
+			return false
+		}
+		names[v.name] = true
+		for _, d := range v.allDisks() {
+			if _, ok := m.disks[d]; !ok || users[d] {
+				return false
+			}
+			users[d] = true
+		}
+	}
+	ports := map[int]bool{}
+	for _, v := range m.vms {
+		if v.port != 0 && ports[v.port] {
+			return false
+		}
+		ports[v.port] = true
+	}
+	for label, f := range m.files {
+		if v, ok := m.vms[f.vm]; !ok || v.keys != nil || m.fileless {
+			return false
+		}
+		if f.after != "" {
+			if o, ok := m.files[f.after]; !ok || f.after == label || o.after != "" {
+				return false
+			}
+		}
+	}
+	for _, move := range m.moved {
+		_, from := m.vms[strings.TrimPrefix(move[0], "vm.")]
+		if _, to := m.vms[strings.TrimPrefix(move[1], "vm.")]; !to || from {
+			return false
+		}
+	}
+	for _, address := range append(slices.Clone(m.removed), m.ended...) {
+		if _, there := m.vms[strings.TrimPrefix(address, "vm.")]; there {
+			return false
+		}
+	}
+	for _, i := range m.imports {
+		if v, there := m.vms[strings.TrimPrefix(i[0], "vm.")]; !there || v.name != i[1] || v.keys != nil {
+			return false
+		}
+	}
+	return !m.cyclic()
+}
+
+func (v vm) allDisks() []string {
+	all := slices.Clone(v.disks)
+	for _, key := range slices.Sorted(maps.Keys(v.byKey)) {
+		all = append(all, v.byKey[key])
+	}
+	return all
+}
+
+// cyclic reports whether vms refer to each other in a circle.
+func (m model) cyclic() bool {
+	const under, done = 1, 2
+	state := map[string]int{}
+	var visit func(string) bool
+	visit = func(label string) bool {
+		switch state[label] {
+		case under:
+			return true
+		case done:
+			return false
+		}
+		state[label] = under
+		for _, other := range m.vms[label].needs() {
+			if visit(other) {
+				return true
+			}
+		}
+		state[label] = done
+		return false
+	}
+	for label := range m.vms {
+		if visit(label) {
+			return true
+		}
+	}
+	return false
+}
+
+// instances are the addresses of a vm block, with the labels of their disks.
+func (m model) instances() map[string][]string {
+	all := map[string][]string{}
+	for label, v := range m.vms {
+		if v.keys == nil {
+			all["vm."+label] = v.disks
+			continue
+		}
+		for _, key := range v.keys {
+			var disks []string
+			if v.byKey != nil {
+				disks = []string{v.byKey[key]}
+			}
+			all[fmt.Sprintf("vm.%s[%q]", label, key)] = disks
+		}
+	}
+	return all
+}

@@ -1,0 +1,18 @@
+package search
+
+import "vmctl/providers"
+
+var project = providers.Project{Name: "demo", ID: "k7m2qd9x4r"}
+
+// What a model is drawn from.
+var (
+	vmLabels   = []string{"a", "b", "c", "d", "e"}
+	diskLabels = []string{"x", "y", "z"}
+	fileLabels = []string{"f", "g"}
+	vmNames    = []string{"n1", "n2", "n3"}
+	vmAttrs    = []string{"address", "id", "name", "ssh_port"}
+	ports      = []int{8081, 8082, 0}
+)
+
+// fileClasses are the classes of edits of what is inside of a VM.
+var fileClasses = []string{"file", "file after file", "drop a file"}

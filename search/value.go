@@ -1,0 +1,34 @@
+package search
+
+import "github.com/zclconf/go-cty/cty"
+
+var noValue = cty.NilVal //nolint:gochecknoglobals // it is constant
+
+func isTrue(v cty.Value, name string) bool {
+	b := part(v, name)
+	return b.IsKnown() && !b.IsNull() && b.True()
+}
+
+// part is an attribute of an object, null where there is none.
+func part(v cty.Value, name string) cty.Value {
+	if v == cty.NilVal || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	return v.GetAttr(name)
+}
+
+func elements(v cty.Value, name string) []cty.Value {
+	if list := part(v, name); !list.IsNull() && list.IsKnown() {
+		return list.AsValueSlice()
+	}
+	return nil
+}
+
+func number(v cty.Value, name string) int64 {
+	n := part(v, name)
+	if n.IsNull() || !n.IsKnown() {
+		return 0
+	}
+	i, _ := n.AsBigFloat().Int64()
+	return i
+}
