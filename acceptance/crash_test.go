@@ -69,6 +69,9 @@ func TestCrashMatrix(t *testing.T) {
 		}
 	})
 	t.Log("\n" + table.String())
+	if table.killed() == 0 {
+		t.Error("nothing was killed: no operation has such a kill point")
+	}
 }
 
 // crashRow says what came of killing one operation at each of its kill points.
@@ -88,6 +91,15 @@ func (c *crashTable) add(r crashRow) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rows = append(c.rows, r)
+}
+
+// killed is how many runs were killed.
+func (c *crashTable) killed() int {
+	sum := 0
+	for _, r := range c.rows {
+		sum += r.killed
+	}
+	return sum
 }
 
 // String is the table with its sums.
@@ -114,22 +126,24 @@ func (c *crashTable) String() string {
 // crash runs an operation once to its end, and then once for each kill point, or
 // for one of every so many.
 func crash(t *testing.T, system string, o operation, every int) crashRow {
-	chosen := func(i int, _ mutation) bool { return i%every == len(o.name)%every } // operations have points in common
-	switch which := os.Getenv("VMCTL_CRASH_MATRIX"); which {
-	case "":
-	case "all":
-		chosen = func(int, mutation) bool { return true }
-	default:
-		pattern := regexp.MustCompile(which)
-		chosen = func(_ int, m mutation) bool { return pattern.MatchString(m.String()) }
-	}
 	whole := newCrashSite(t, o.name)
 	points := whole.run(o, nil).Mutations
 	want := whole.converge(o)
 	whole.close()
 	row := crashRow{system: system, operation: o.name}
 	if len(points) == 0 {
-		t.Error("the operation changes nothing")
+		t.Fatal("the operation changes nothing")
+	}
+	every = min(every, len(points))
+	chosen := func(i int, _ mutation) bool { return i%every == len(o.name)%every } // operations have points in common
+	which := os.Getenv("VMCTL_CRASH_MATRIX")
+	switch which {
+	case "":
+	case "all":
+		chosen = func(int, mutation) bool { return true }
+	default:
+		pattern := regexp.MustCompile(which)
+		chosen = func(_ int, m mutation) bool { return pattern.MatchString(m.String()) }
 	}
 	for i, point := range points {
 		if !chosen(i, point) {
@@ -149,6 +163,9 @@ func crash(t *testing.T, system string, o operation, every int) crashRow {
 		}
 		row.judge(cut, want, got)
 		cut.close()
+	}
+	if (which == "" || which == "all") && row.killed == 0 {
+		t.Errorf("of %d kill points, %d were tried and none was reached", len(points), row.points)
 	}
 	return row
 }

@@ -263,11 +263,11 @@ func (s *crashSite) world(o operation) map[string]int {
 	return all
 }
 
-// files are those of the data directory, but for the backup and the locks of VMs,
-// which stay for good: who holds them is told by the records beside them.
+// files are those of the data directory, but for the backup and the locks, which
+// stay for good: who holds them is told by the records beside them.
 func (s *crashSite) files(all map[string]int) {
 	err := filepath.WalkDir(s.data, func(path string, d os.DirEntry, err error) error {
-		isLock := filepath.Base(filepath.Dir(path)) == "busy" && !strings.Contains(filepath.Base(path), ".owner")
+		isLock := filepath.Base(path) == "keys.lock" || filepath.Base(filepath.Dir(path)) == "busy" && !strings.Contains(filepath.Base(path), ".owner")
 		if err == nil && !d.IsDir() && filepath.Base(path) != "state.json.backup" && !isLock {
 			relative, err := filepath.Rel(s.data, path)
 			if err != nil {

@@ -183,7 +183,7 @@ func (h *house) traces() []string {
 		return !strings.HasPrefix(name, "vmctl-"+h.settings.Project.Name+"-")
 	})
 	err := filepath.WalkDir(h.dir, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) || err == nil && d.IsDir() {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && (d.IsDir() || d.Name() == "keys.lock") { // which stays for good
 			return nil
 		}
 		info, err := d.Info()

@@ -287,7 +287,7 @@ func (h *house) nothing() {
 		h.t.Errorf("pools are left: %s", pools)
 	}
 	err := filepath.WalkDir(h.dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
+		if err == nil && !d.IsDir() && d.Name() != "keys.lock" { // which stays for good
 			h.t.Errorf("a file is left: %s", path)
 		}
 		return err

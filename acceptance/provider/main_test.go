@@ -18,23 +18,24 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vmctl/acceptance/real"
 )
 
 // The environment of these tests. The guest is a folder with vmlinuz and
 // initrd.gz, which guest/ of this repository builds.
 const (
 	guestVar = "VMCTL_TEST_GUEST"
-	skipVar  = "VMCTL_SKIP_REAL"
 	homeVar  = "VMCTL_TEST_HOME" // set by the parent: this process is the ordinary user
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if testing.Short() || os.Getenv(skipVar) != "" {
-		fmt.Fprintf(os.Stderr, "provider: real systems are left out (-short or %s)\n", skipVar)
-		os.Exit(0)
+	status := 0
+	left, err := real.LeftOut(os.Stdout, os.Getenv)
+	if err == nil && !left {
+		status, err = run(m)
 	}
-	status, err := run(m)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "provider: %v\n", err)
 		status = 1
@@ -59,7 +60,7 @@ func run(m *testing.M) (int, error) {
 func runIn(home string) (int, error) {
 	guest := os.Getenv(guestVar)
 	if guest == "" {
-		return 0, fmt.Errorf("%s is not set: build the tiny guest and name its folder there, or set %s=1 to go without real systems", guestVar, skipVar)
+		return 0, fmt.Errorf("%s is not set: build the tiny guest and name its folder there, or set %s=1 to go without real systems", guestVar, real.Skip)
 	}
 	self, err := os.Executable()
 	if err != nil {

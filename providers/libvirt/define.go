@@ -42,7 +42,7 @@ func (j *job) define(ctx context.Context) (providers.Result, error) {
 	if err := j.write(ctx); err != nil {
 		f, undone := j.undo(ctx, err)
 		if undone && errors.Is(missing, fs.ErrNotExist) {
-			f.Seen = append(f.Seen, staysBehind(j.forgetKeys(j.Name))...)
+			f.Seen = append(f.Seen, staysBehind(j.forgetKeys(ctx, j.Name))...)
 		}
 		return providers.Result{}, f
 	}

@@ -1,7 +1,7 @@
 package libvirt
 
 import (
-	"sync"
+	"context"
 	"time"
 
 	"libvirt.org/go/libvirtxml"
@@ -59,9 +59,24 @@ const (
 
 // OpenHurried opens a provider that gives an attempt to connect no time.
 func OpenHurried(h Host, s providers.Settings) (*Provider, error) {
-	p, err := open(h, s, &sync.Mutex{})
+	p, err := open(h, s, &common{})
 	if err == nil {
 		p.patience = time.Millisecond
 	}
 	return p, err
+}
+
+// MakeKeys makes the keys of a VM under a folder of keys, and returns what
+// identifies them.
+func MakeKeys(ctx context.Context, folder, name string) (digest string, err error) {
+	p := &Provider{settings: providers.Settings{Keys: folder}, common: &common{}}
+	k, err := p.ensureKeys(ctx, name, login{})
+	return k.digest(), err
+}
+
+// KnownKeys is what identifies the keys that a VM has.
+func KnownKeys(folder, name string) (digest string, err error) {
+	p := &Provider{settings: providers.Settings{Keys: folder}}
+	k, err := p.readKeys(name, login{})
+	return k.digest(), err
 }

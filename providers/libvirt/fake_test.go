@@ -89,7 +89,7 @@ func TypeOfFake(h Host, f *Fake) providers.Type {
 
 // OpenFake opens a provider on a fake daemon. Nothing ever waits.
 func OpenFake(h Host, s providers.Settings, f *Fake) (*Provider, error) {
-	p, err := open(h, s, &sync.Mutex{})
+	p, err := open(h, s, &common{})
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"libvirt.org/go/libvirtxml"
@@ -34,7 +33,7 @@ func (f *Fake) Calm() { f.strikes = nil }
 func TypeOfStruckFake(h Host, f func() *Fake) providers.Type {
 	t := Type(h)
 	t.Open = func(_ context.Context, s providers.Settings) (providers.Provider, error) {
-		p, err := open(h, s, &sync.Mutex{})
+		p, err := open(h, s, &common{})
 		if err != nil {
 			return nil, err
 		}

@@ -1,14 +1,19 @@
 package libvirt
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"vmctl/internal/atomicfile"
+	"vmctl/internal/lockfile"
 	"vmctl/internal/sshx"
 )
 
@@ -41,11 +46,44 @@ func (p *Provider) identityFile(name string, l login) string {
 	}
 }
 
+// keyWait is how long who writes keys waits for another who does. That takes
+// milliseconds: after half a minute, something is wrong.
+const keyWait = 30 * time.Second
+
+// holdKeys lets nobody else write keys of the project until they are released. The
+// lock stands beside the folder of keys, for the keys of a vm go with it. A step
+// that is told to end does so with its keys whole.
+func (p *Provider) holdKeys(ctx context.Context) (release func() error, err error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("lock the keys: %w", err)
+	}
+	if err := os.MkdirAll(p.settings.Keys, 0o700); err != nil {
+		return nil, fmt.Errorf("make a folder for keys: %w", err)
+	}
+	p.common.keys.Lock()
+	held, err := lockfile.Acquire(context.WithoutCancel(ctx), lockfile.Request{
+		Path: p.settings.Keys + ".lock", Wait: keyWait,
+		Owner: lockfile.Owner{PID: os.Getpid(), Host: host, Command: "vmctl", Since: time.Now().UTC()},
+	})
+	if err != nil {
+		p.common.keys.Unlock()
+		return nil, err
+	}
+	return func() error {
+		defer p.common.keys.Unlock()
+		return held.Release()
+	}, nil
+}
+
 // ensureKeys makes the keys that are missing and pins the host key. What a run
 // left half written that was killed goes.
-func (p *Provider) ensureKeys(name string, l login) (keyring, error) {
-	var k keyring
-	var err error
+func (p *Provider) ensureKeys(ctx context.Context, name string, l login) (k keyring, err error) {
+	release, err := p.holdKeys(ctx)
+	if err != nil {
+		return k, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	for _, file := range []string{identityName, identityName + ".pub", hostKeyName, hostKeyName + ".pub", knownHostsName} {
 		if err := atomicfile.Clean(filepath.Join(p.keyFolder(name), file)); err != nil {
 			return k, err
@@ -103,10 +141,18 @@ func (k keyring) archive() ([]byte, error) {
 }
 
 // forgetKeys removes the folder of a vm's keys.
-func (p *Provider) forgetKeys(name string) error {
+func (p *Provider) forgetKeys(ctx context.Context, name string) (err error) {
 	if !namePattern.MatchString(name) { // no folder has such a name
 		return nil
 	}
+	if _, err := os.Lstat(p.keyFolder(name)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	release, err := p.holdKeys(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	if err := os.RemoveAll(p.keyFolder(name)); err != nil {
 		return fmt.Errorf("remove the keys of %s: %w", name, err)
 	}

@@ -44,7 +44,7 @@ func Type(h Host) providers.Type {
 	if h.Proc == "" {
 		h.Proc = "/proc"
 	}
-	library := &sync.Mutex{}
+	common := &common{}
 	h.downloads = &fetch.Cache{
 		Dir: filepath.Join(h.Cache, "download"), Owner: lockfile.Owner{PID: os.Getpid(), Command: "vmctl"},
 	}
@@ -60,7 +60,7 @@ func Type(h Host) providers.Type {
 		},
 		Resolve: func(attrs cty.Value) cty.Value { return resolve(attrs, h.UID) },
 		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
-			return open(h, s, library)
+			return open(h, s, common)
 		},
 	}
 }
@@ -77,8 +77,8 @@ type Provider struct {
 
 	patience time.Duration // for an attempt to connect
 
-	library *sync.Mutex // one at a time looks the library up
-	storage sync.Mutex  // one at a time changes pools, volumes and keys
+	common  *common
+	storage sync.Mutex // one at a time changes pools and volumes
 
 	mu   sync.Mutex
 	conn connection
@@ -86,14 +86,20 @@ type Provider struct {
 
 var _ providers.Provider = (*Provider)(nil)
 
-func open(h Host, s providers.Settings, library *sync.Mutex) (*Provider, error) {
+// common is what the providers of one process take turns at.
+type common struct {
+	library sync.Mutex // to look it up
+	keys    sync.Mutex // to write them: the lock of their files keeps processes apart
+}
+
+func open(h Host, s providers.Settings, c *common) (*Provider, error) {
 	at, err := parseURI(text(s.Attrs, "uri"), h.UID)
 	if err != nil {
 		return nil, fmt.Errorf("provider.%s.%s: %w", TypeName, s.Name, err)
 	}
 	return &Provider{
 		host: h, settings: s, place: at, pool: text(s.Attrs, "pool"),
-		dial: dial, sleep: sleep, patience: connectLimit, library: library,
+		dial: dial, sleep: sleep, patience: connectLimit, common: c,
 	}, nil
 }
 
@@ -113,8 +119,8 @@ func (p *Provider) connect(ctx context.Context) (connection, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
-	p.library.Lock()
-	defer p.library.Unlock()
+	p.common.library.Lock()
+	defer p.common.library.Unlock()
 	c, err := p.dial(ctx, p.place.URI)
 	if err != nil {
 		return nil, p.noConnection(err)

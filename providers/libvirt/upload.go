@@ -25,7 +25,7 @@ type bootFiles struct {
 // files makes the keys and uploads what the vm boots from.
 func (j *job) files(ctx context.Context) (bootFiles, error) {
 	var f bootFiles
-	k, err := j.ensureKeys(j.Name, j.want.SSH)
+	k, err := j.ensureKeys(ctx, j.Name, j.want.SSH)
 	if err != nil {
 		return f, keyFailure(err, j.Name)
 	}
