@@ -81,12 +81,12 @@ func (d *differ) interrupted(a spec.Address) {
 		if d.options.Held {
 			d.find(providers.Finding{
 				Kind: providers.FindHeldLock, Address: a, Object: e.Name,
-				Evidence: []string{fmt.Sprintf("another run began to %s it at %s and is at it", e.Op, since)},
+				Evidence: []string{fmt.Sprintf("another run began to %s it at %s and is at it", e.What(), since)},
 				Action:   "what is planned here may be done by then",
 			})
 			continue
 		}
-		evidence := []string{fmt.Sprintf("an earlier run began to %s it at %s and did not end", e.Op, since)}
+		evidence := []string{fmt.Sprintf("an earlier run began to %s it at %s and did not end", e.What(), since)}
 		for _, l := range e.Leaves {
 			evidence = append(evidence, "it may have left: "+l)
 		}

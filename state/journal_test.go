@@ -79,6 +79,39 @@ func TestInterruptedSteps(t *testing.T) {
 	}
 }
 
+// A destruction has begun until the record is gone, whichever of its steps were done.
+func TestDestructionIsBegunUntilTheRecordGoes(t *testing.T) {
+	a := spec.Address{Kind: spec.VM, Name: "dev"}
+	entry := func(kind state.EntryKind, step int, op string) state.Entry {
+		e := state.Entry{Kind: kind, Run: "r1", Step: step, Op: op, Address: a}
+		if kind == state.Begin {
+			e.How, e.Leaves = state.Destroying, []string{"half of it"}
+		}
+		return e
+	}
+	s := &state.Snapshot{Records: map[spec.Address]state.Record{}}
+	for _, next := range []struct {
+		entry state.Entry
+		want  string // what has begun, and may have left something
+	}{
+		{entry(state.Begin, 0, "stop"), "stop [half of it]"},
+		{entry(state.Done, 0, "stop"), "stop []"},
+		{entry(state.Begin, 1, "delete"), "delete [half of it]"},
+		{entry(state.Failed, 1, "delete"), ""},
+		{entry(state.Begin, 2, "delete"), "delete [half of it]"},
+		{state.Entry{Kind: state.Done, Run: "r1", Step: 2, Op: "delete", Address: a, Drop: true}, ""},
+	} {
+		s = s.With(next.entry)
+		got := []string{}
+		for _, e := range s.Interrupted {
+			got = append(got, fmt.Sprint(e.Op, " ", e.Leaves))
+		}
+		if d := cmp.Diff(next.want, strings.Join(got, ", ")); d != "" {
+			t.Errorf("after %s of %s (-want +got):\n%s", next.entry.Kind, next.entry.Op, d)
+		}
+	}
+}
+
 func TestInterruptedStepKeepsWhatItMayLeave(t *testing.T) {
 	f := folder(t)
 	j := open(t, f)

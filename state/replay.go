@@ -82,10 +82,12 @@ func (s *Snapshot) With(entries ...Entry) *Snapshot {
 func (s *Snapshot) apply(e Entry) {
 	switch e.Kind {
 	case Begin:
-		s.end(func(b Entry) bool { return b.Run == e.Run && b.Step == e.Step })
+		s.end(func(b Entry) bool { return b.isOf(e) || e.How == Destroying && b.isDestruction(e.Address) })
 		s.Interrupted = append(s.Interrupted, e)
-	case Done, Failed:
-		s.end(func(b Entry) bool { return b.Run == e.Run && b.Step == e.Step })
+	case Done:
+		s.done(e)
+	case Failed:
+		s.end(e.isOf)
 	case Note:
 		s.note(e)
 	default:
@@ -99,6 +101,24 @@ func (s *Snapshot) apply(e Entry) {
 		delete(s.Records, e.Address)
 	}
 }
+
+// done ends the step of e. A destruction of several steps has begun until the record
+// goes, whichever of them is done: what is left of the object is in between.
+func (s *Snapshot) done(e Entry) {
+	for i := range s.Interrupted {
+		if b := &s.Interrupted[i]; b.isOf(e) && b.How == Destroying && !e.Drop {
+			b.Leaves = nil
+			return
+		}
+	}
+	s.end(func(b Entry) bool { return b.isOf(e) || e.Drop && b.isDestruction(e.Address) })
+}
+
+// isOf reports whether two entries are of one step.
+func (e Entry) isOf(other Entry) bool { return e.Run == other.Run && e.Step == other.Step }
+
+// isDestruction reports whether e began a step of the destruction of an address.
+func (e Entry) isDestruction(a spec.Address) bool { return e.How == Destroying && e.Address == a }
 
 // note does what a Note says beyond its record.
 func (s *Snapshot) note(e Entry) {

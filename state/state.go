@@ -59,7 +59,7 @@ type Snapshot struct {
 	Serial      uint64
 	Records     map[spec.Address]Record
 	Forgotten   map[string]spec.Address // object ID -> the address that let go of it
-	Interrupted []Entry                 // begun, and neither done nor failed, by sequence
+	Interrupted []Entry                 // begun, and neither done nor failed, by sequence; of a destruction, until the record is gone
 	Notes       []string                // what was noticed while reading, for people; not stored
 }
 
@@ -121,4 +121,13 @@ type Entry struct {
 	How      string   `json:"how,omitempty"`
 	Evidence []string `json:"evidence,omitempty"`
 	Error    string   `json:"error,omitempty"`
+}
+
+// What is what a Begin began, for people: its operation, or the destruction that it is
+// a part of.
+func (e Entry) What() string {
+	if e.How == Destroying {
+		return "destroy"
+	}
+	return e.Op
 }

@@ -19,7 +19,8 @@ type lastFolder struct {
 	Folder string `json:"folder"` // absolute
 }
 
-// noteFolder writes down the folder of the spec that is applied.
+// noteFolder writes down the folder of the spec that is applied. The caller holds the
+// run lock.
 func (p *project) noteFolder() error {
 	if p.lastFolder() == p.config.Dir {
 		return nil
@@ -33,6 +34,10 @@ func (p *project) noteFolder() error {
 	}
 	return nil
 }
+
+// tidyFolder removes what a killed run left of the file that noteFolder writes. The
+// caller holds the run lock.
+func (p *project) tidyFolder() error { return atomicfile.Clean(filepath.Join(p.dir, lastFolderFile)) }
 
 // lastFolder is the folder of the last apply, "" if that is not known.
 func (p *project) lastFolder() string {

@@ -104,9 +104,9 @@ func (s sight) begun(addr spec.Address) string {
 		switch {
 		case e.Address != addr:
 		case s.holder != nil:
-			return "another run is at it: " + e.Op
+			return "another run is at it: " + e.What()
 		default:
-			return "an earlier run was cut short: " + e.Op
+			return "an earlier run was cut short: " + e.What()
 		}
 	}
 	return ""
