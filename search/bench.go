@@ -227,7 +227,7 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 			b.failf("1", "no plan: %v", err)
 		}
 		b.showPlan(plan)
-		b.lawful(plan)
+		b.lawful(plan, world)
 		b.again(plan, c, s, o)
 		for _, c := range plan.Changes {
 			if c.Action != providers.NoOp && c.Blocked == nil {

@@ -229,12 +229,12 @@ func (b *bench) hands() {
 // goWrong chooses what goes wrong.
 func (b *bench) goWrong() {
 	b.faults = nil
-	for range below(b.draw, 3, "faults") {
+	for range below(b.draw, 4, "faults") {
 		b.faults = append(b.faults, b.host.Faults[below(b.draw, len(b.host.Faults), "fault")])
 	}
 	b.keepOn = below(b.draw, 4, "keep going") == 3
 	b.memory.writes = -1
-	if below(b.draw, 2, "killed") == 1 {
+	if below(b.draw, 3, "killed") > 0 {
 		b.memory.writes = below(b.draw, 16, "writes")
 		if len(b.faults) > 0 {
 			b.total.both++
@@ -339,7 +339,7 @@ func newTally() *tally {
 
 func (l *tally) report(t *testing.T) {
 	t.Helper()
-	t.Logf("%d cases, by class of edit:\n%s", l.cases, strings.Join(l.classes.lines(), "\n"))
+	t.Logf("%d edits, by class:\n%s", l.cases, strings.Join(l.classes.lines(), "\n"))
 	t.Logf("%d applies with faults and a kill to come; %d failed, %d were killed; by hand:\n%s", l.both, l.failed, l.killed, strings.Join(l.hands.lines(), "\n"))
 	t.Logf("%d changes where no policy forbids anything, and blocked by cause:\n%s", l.changes, strings.Join(l.causes.lines(), "\n"))
 	t.Logf("blocked where policies forbid something or others meddle:\n%s", strings.Join(l.strict.lines(), "\n"))

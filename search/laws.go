@@ -20,7 +20,7 @@ import (
 
 // lawful demands of a plan what can be seen of laws 1, 4 and 8 before it is carried
 // out.
-func (b *bench) lawful(p *planner.Plan) {
+func (b *bench) lawful(p *planner.Plan, w *planner.World) {
 	b.t.Helper()
 	for i := range p.Changes {
 		c := &p.Changes[i]
@@ -44,14 +44,24 @@ func (b *bench) lawful(p *planner.Plan) {
 			b.failf("4", "%s is in the spec, and is removed by %s", s.Address, c.Action)
 		}
 		if s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRemove {
-			b.released(p, i)
+			b.released(p, w, i)
 		}
 	}
 }
 
+// isGone reports whether the inside of a VM was read, and the object of a record was
+// not there.
+func isGone(w *planner.World, vm spec.Address, r state.Record) bool {
+	return slices.ContainsFunc(w.Systems(), func(s *planner.System) bool {
+		_, partial := s.Inventory.Partial[r.Kind]
+		return s.Inside == vm && s.Provider != nil && !partial &&
+			!slices.ContainsFunc(s.Inventory.Objects, func(o providers.Object) bool { return o.Kind == r.Kind && string(o.ID) == r.ID })
+	})
+}
+
 // released demands of a step that lowers a VM that it waits for the release, or the
 // removal, of all that is inside of it: law 8.
-func (b *bench) released(p *planner.Plan, step int) {
+func (b *bench) released(p *planner.Plan, w *planner.World, step int) {
 	b.t.Helper()
 	vm := p.Steps[step].Address
 	for _, s := range p.Steps {
@@ -68,8 +78,7 @@ func (b *bench) released(p *planner.Plan, step int) {
 		return
 	}
 	for a, r := range b.memory.snapshot.Records {
-		gone := slices.ContainsFunc(p.Changes, func(c planner.Change) bool { return c.Address == a && c.Object == nil })
-		if r.Inside == vm && !r.Reserved && !gone && !slices.ContainsFunc(p.Steps, func(s planner.Step) bool {
+		if r.Inside == vm && !r.Reserved && !isGone(w, vm, r) && !slices.ContainsFunc(p.Steps, func(s planner.Step) bool {
 			return s.Address == a && (s.Phase == providers.PhaseRelease || s.Phase == providers.PhaseRemove)
 		}) {
 			b.failf("8", "%s %s, and %s is not let go of", p.Steps[step].Op, vm, a)

@@ -19,6 +19,7 @@ func (l *loader) resourceNode(e *evaluator, addr Address) *node {
 		block.forEach = a.Expr
 		l.refer(e.declared, n, scope{owner: n.name}, a.Expr)
 		n.chain(e.declared, a.Expr)
+		n.share(a.Expr)
 	}
 	l.refer(e.declared, n, scope{owner: n.name, each: block.forEach != nil}, expressions(b.Body, block.shape)...)
 	l.provider(e, n)
@@ -38,6 +39,22 @@ func (n *node) chain(d *declarations, forEach hclsyntax.Expression) {
 	if ok && b.Body.Attributes["for_each"] != nil {
 		n.refs[0].keyExpr = &hclsyntax.ScopeTraversalExpr{
 			Traversal: hcl.Traversal{hcl.TraverseRoot{Name: "each"}, hcl.TraverseAttr{Name: "key"}}, SrcRange: forEach.Range(),
+		}
+	}
+}
+
+// share lets each instance of `for_each = { a = disk.x, b = disk.y }` use what is in
+// the value of its own key alone.
+func (n *node) share(forEach hclsyntax.Expression) {
+	object, ok := forEach.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		return
+	}
+	for _, item := range object.Items {
+		for i := range n.refs {
+			if within := item.ValueExpr.Range(); within.Overlaps(n.refs[i].rng) {
+				n.refs[i].item = item.KeyExpr
+			}
 		}
 	}
 }

@@ -194,13 +194,14 @@ func (w *world) value(t target) cty.Value {
 }
 
 // usesOf lists the resources that n refers to, directly or through locals. An
-// index that ctx can evaluate narrows a reference down to one instance.
+// index that ctx can evaluate narrows a reference down to one instance; what is in
+// the value of one item of a for_each is used by its instance alone.
 func (w *world) usesOf(n *node, ctx *hcl.EvalContext) []Address {
 	uses := map[Address]bool{}
 	for _, ref := range n.refs {
-		switch ref.root {
-		case "var", "each":
-		case "local":
+		switch {
+		case ref.root == "var", ref.root == "each", ref.isOfAnother(ctx):
+		case ref.root == "local":
 			for _, addr := range w.result(w.nodes[ref.target()]).uses {
 				uses[addr] = true
 			}
@@ -213,18 +214,39 @@ func (w *world) usesOf(n *node, ctx *hcl.EvalContext) []Address {
 
 func (w *world) addUses(uses map[Address]bool, ref reference, ctx *hcl.EvalContext) {
 	key := ref.key
-	if ref.keyExpr != nil {
-		// A key that cannot be evaluated is reported where the whole is.
-		v, diags := evaluate(ref.keyExpr, ctx)
-		if v, _ := v.Unmark(); !diags.HasErrors() && v.IsKnown() && !v.IsNull() && v.Type() == cty.String {
-			key = v.AsString()
-		}
+	if found, ok := keyIn(ref.keyExpr, ctx); ok {
+		key = found
 	}
 	for _, i := range w.result(w.nodes[ref.target()]).instances {
 		if key == "" || key == i.resource.Address.Key {
 			uses[i.resource.Address] = true
 		}
 	}
+}
+
+// isOfAnother reports whether a reference is in the value of another item of a for_each
+// than the one that ctx is for.
+func (r reference) isOfAnother(ctx *hcl.EvalContext) bool {
+	key, ok := keyIn(r.item, ctx)
+	each, inside := ctx.Variables["each"]
+	if !ok || !inside {
+		return false
+	}
+	own := each.GetAttr("key")
+	return own.IsKnown() && own.AsString() != key
+}
+
+// keyIn evaluates a key. One that cannot be evaluated is reported where the whole is.
+func keyIn(expr hclsyntax.Expression, ctx *hcl.EvalContext) (string, bool) {
+	if expr == nil {
+		return "", false
+	}
+	v, diags := evaluate(expr, ctx)
+	v, _ = v.Unmark()
+	if diags.HasErrors() || !v.IsKnown() || v.IsNull() || v.Type() != cty.String {
+		return "", false
+	}
+	return v.AsString(), true
 }
 
 func sortedAddresses(set map[Address]bool) []Address {

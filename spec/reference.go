@@ -21,6 +21,8 @@ type reference struct {
 	key     string
 	keyExpr hclsyntax.Expression
 	attr    string
+
+	item hclsyntax.Expression // the key of the item of a for_each whose value it is in; nil: of none
 }
 
 // target is what r refers to, without its instance.

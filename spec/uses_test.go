@@ -3,6 +3,10 @@ package spec_test
 import (
 	"fmt"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/spec"
 )
 
 // An instance of a chain uses the one of its own key; a block without instances has
@@ -35,5 +39,45 @@ disk "attributes" {
 	}
 	if seen["chained"] != 2 || seen["attributes"] < 10 {
 		t.Errorf("saw %v", seen)
+	}
+}
+
+// An instance of a map uses what is in the value of its own key; what is elsewhere in
+// the block, and what cannot be taken apart, all of them use.
+func TestUsesOfAMap(t *testing.T) {
+	c := good(t, `
+locals {
+  one = { k = disk.x, l = disk.y }
+}
+disk "x" { size = "1GiB" }
+disk "y" { size = "1GiB" }
+disk "z" { size = "1GiB" }
+vm "own" {
+  for_each = { k = disk.x, (upper("l")) = disk.y }
+  additional_disk {
+    disk = each.value
+  }
+}
+vm "more" {
+  for_each   = { k = disk.x, l = "none" }
+  depends_on = [disk.z]
+}
+vm "merged" { for_each = merge({ k = disk.x }, { l = disk.y }) }
+vm "local" { for_each = local.one }
+`)
+	want := map[string]string{
+		`vm.own["k"]`: "[disk.x]", `vm.own["L"]`: "[disk.y]",
+		`vm.more["k"]`: "[disk.x disk.z]", `vm.more["l"]`: "[disk.z]",
+		`vm.merged["k"]`: "[disk.x disk.y]", `vm.merged["l"]`: "[disk.x disk.y]",
+		`vm.local["k"]`: "[disk.x disk.y]", `vm.local["l"]`: "[disk.x disk.y]",
+	}
+	got := map[string]string{}
+	for _, r := range c.Resources {
+		if r.Address.Kind == spec.VM {
+			got[r.Address.String()] = fmt.Sprint(r.Uses)
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("who uses what (-want +got):\n%s", d)
 	}
 }

@@ -50,6 +50,18 @@ func TestEditsThatOnceHadNoPlan(t *testing.T) {
 			{Spec: block("b", attaches("d"), "depends_on = [vm.e]") + block("e") + disk("d", "qcow2")},
 			{Spec: block("b", "depends_on = [vm.e]") + block("e", attaches("d")) + disk("d", "qcow2")},
 		}},
+		{"a disk of one instance is replaced, and all are restarted in turns", []search.Step{
+			{Spec: instances("x", "y")},
+			{
+				Spec: strings.NewReplacer(
+					"for_each", "rollout {\n    max_unavailable = 1\n  }\n  restart_triggers = { t = \"1\" }\n  for_each", disk("x", "qcow2"), disk("x", "raw"),
+				).Replace(instances("x", "y")),
+				Plan: []string{
+					`stop vm.w["a"]`, `detach vm.w["a"]`, "delete disk.x", "define disk.x", `redefine vm.w["a"]`, `start vm.w["a"]`, `wait_ready vm.w["a"]`,
+					`stop vm.w["b"]`, `redefine vm.w["b"]`, `start vm.w["b"]`, `wait_ready vm.w["b"]`,
+				},
+			},
+		}},
 		{"1d: two VMs swap their disks", []search.Step{
 			{Spec: block("a", attaches("x")) + block("b", attaches("y")) + disk("x", "qcow2") + disk("y", "qcow2")},
 			{
