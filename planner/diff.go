@@ -136,6 +136,9 @@ func (d *differ) change(a spec.Address) Change {
 	wanted := inSpec && !d.options.Destroy
 	system := d.world.systems[c.System]
 	c.Settings = system.Settings
+	if !inSpec && !recorded {
+		c.Provider = system.Ref
+	}
 	if d.asleep(&c, system, wanted) {
 		return c
 	}
@@ -186,7 +189,7 @@ func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) 
 	case Unwanted:
 		d.endOrLetGo(c)
 	case Orphan:
-		if inSpec || c.Record != nil { // ours for sure; only its record is lost, or names an object before it
+		if inSpec || c.Record != nil || d.lets(c.Address) || d.ends(c.Address) { // ours for sure; only its record is lost, or names an object before it
 			d.adopt(c)
 			d.endOrLetGo(c)
 			return

@@ -15,6 +15,7 @@ import (
 func TestEdits(t *testing.T) {
 	const keeping = "disk \"d\" {\n  size = \"1GiB\"\n}\n"
 	const raw = "disk \"d\" {\n  size = \"1GiB\"\n  format = \"raw\"\n  lifecycle {\n    on_change = { format = \"replace\" }\n  }\n}\n"
+	const provided = "provider \"libvirt\" \"default\" {\n  uri = \"qemu:///session\"\n}\n"
 	for _, test := range []struct {
 		name, applied, spec string
 		change              func(*scene)
@@ -175,6 +176,31 @@ vm.a is called demo.a~f8ea70e2
   blocked: libvirt vm "demo.a" (ID) exists, and vmctl did not make it: import or rename
   > rename: set another name in the block of vm.a, or rename the other object with its own tool
   > import: vmctl import vm.a ID
+`,
+		},
+		{
+			name: "its record was lost, and a removed block lets go of it", applied: one,
+			spec:   provided + "removed {\n  from    = vm.a\n  destroy = false\n}\n",
+			change: func(s *scene) { s.forget("vm.a") },
+			want: `forget vm.a: its removed block lets go of it: the object stays as it is, without vmctl's mark
+0 unmark vm.a
+1 forget vm.a after 0
+`,
+		},
+		{
+			name: "its record was lost, and a removed block ends it", applied: one,
+			spec:   provided + "removed {\n  from    = vm.a\n  destroy = true\n}\n",
+			change: func(s *scene) { s.forget("vm.a") },
+			want: `destroy vm.a: its removed block says so
+0 stop vm.a
+1 delete vm.a after 0
+warning, vm.a: its record was lost: what the system does not show is taken as applied
+`,
+		},
+		{
+			name: "its record was lost, and no block speaks of it", applied: one, spec: provided,
+			change: func(s *scene) { s.forget("vm.a") },
+			want: `found orphan vm.a: libvirt vm "demo.a" (ID) bears our mark, and neither the spec nor the state knows it
 `,
 		},
 		{

@@ -20,6 +20,9 @@ func (d *differ) create(c *Change) {
 		c.Prior = cty.NilVal
 		c.System, c.Settings = d.wantedSystem(c)
 		c.Inside = c.Want.Inside
+		if !d.isRead(c) {
+			return
+		}
 		c.Name = cmp.Or(nameOf(c.Change.Want), c.Name)
 	}
 	if c.Record != nil && !c.Record.Reserved {
@@ -33,6 +36,21 @@ func (d *differ) create(c *Change) {
 	d.chooseID(c)
 	c.Name = d.freeName(c)
 	d.known[c.Address] = lasting(c, cty.NilVal, nil)
+}
+
+// isRead reports whether the inside of the VM was read in which a change is to be made.
+// What was not read may hold it.
+func (d *differ) isRead(c *Change) bool {
+	system := d.world.systems[c.System]
+	switch why := system.unread(); {
+	case system.sleep != "":
+		c.Action, c.Reason = providers.NoOp, ""
+	case why != "":
+		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%s could not be read: %s", system, why)}
+	default:
+		return true
+	}
+	return false
 }
 
 // chooseID gives what will be made an ID that no other object has, such as one

@@ -80,7 +80,24 @@ func Observe(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, 
 	if err := observeAll(ctx, open, systems, known); err != nil {
 		return w, err
 	}
+	w.placeRemoved(systems, c.Removals, o.Project)
 	return w, observeAll(ctx, open, w.awake(insides, c, s, o), known)
+}
+
+// placeRemoved finds what a removed block speaks of and only its mark knows: a run
+// that was cut short made or imported it, or its record was lost.
+func (w *World) placeRemoved(systems []*System, removals []spec.Removal, p providers.Project) {
+	for _, system := range systems {
+		for i := range system.Inventory.Objects {
+			o := &system.Inventory.Objects[i]
+			if MarkingOf(o, p) != Ours || w.placed[o.Owner.Address] != "" {
+				continue
+			}
+			if slices.ContainsFunc(removals, func(r spec.Removal) bool { return covers(r.From, o.Owner.Address) }) {
+				w.placed[o.Owner.Address] = system.Key
+			}
+		}
+	}
 }
 
 // observeAll reads systems side by side.

@@ -70,6 +70,7 @@ type bench struct {
 	total  *tally
 	faults []Fault
 	keepOn bool // --keep-going
+	beside int  // after how many events of a run another vmctl plans; negative: never
 
 	plans     int
 	looks     int
@@ -92,7 +93,7 @@ func newBench(ctx context.Context, t rapid.TB, host Host, dir string) *bench {
 	if host.Reset != nil {
 		host.Reset(filepath.Join(dir, "world"))
 	}
-	return &bench{t: t, host: host, dir: dir, memory: newMemory(project.ID, project.Name), model: newModel(), ctx: ctx}
+	return &bench{t: t, host: host, dir: dir, memory: newMemory(project.ID, project.Name), model: newModel(), ctx: ctx, beside: -1}
 }
 
 func (b *bench) say(format string, args ...any) {
@@ -246,11 +247,13 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 				break
 			}
 			moves = nil
+			other := b.glancing(c, o, j.Snapshot)
 			summary, err := executor.Apply(b.ctx, executor.Run{
 				Plan: plan, World: world, Journal: j, ID: fmt.Sprintf("run%d.%d", b.memory.snapshot.Serial, round), Now: time.Now,
 				KeepGoing: b.keepOn || b.host.Break == BreakStop, Parallelism: 1, // or what a fault strikes would be chance
 				Watch: func(e executor.Event) {
 					b.hear(e)
+					other.hear()
 					if e.Kind == executor.StepFailed || e.Kind == executor.StepWarned {
 						b.say("  %s %s %s: %v", e.Kind, e.Step.Op, e.Step.Address, e.Failure)
 					}
@@ -272,6 +275,9 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 				b.named(plan, summary)
 			}
 			b.untouched(theirs)
+			if other.wrong != nil {
+				b.failf("6", "%v", other.wrong)
+			}
 		}
 		b.must(world.Close())
 		if !out.ok || len(plan.Deferred) == 0 {
@@ -397,6 +403,9 @@ func (b *bench) is(world *planner.World) []string {
 			if o.Owner == nil || o.Owner.ID != project.Lineage() || o.Owner.Of != o.ID || slices.Contains(b.model.removed, o.Owner.Address.Block().String()) {
 				continue
 			}
+			if b.isHalfImported(&o) {
+				continue
+			}
 			switch o.Kind {
 			case spec.VM:
 				name := o.Name
@@ -421,6 +430,14 @@ func (b *bench) is(world *planner.World) []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// isHalfImported reports whether an object is somebody's that an import marked which was
+// cut short, and that no block names any more: it is reported, and left to them.
+func (b *bench) isHalfImported(o *providers.Object) bool {
+	_, wanted := b.model.vms[o.Owner.Address.Name]
+	_, recorded := b.memory.snapshot.Records[o.Owner.Address]
+	return strings.HasPrefix(o.Name, foundPrefix) && !wanted && !recorded
 }
 
 // counts is how often something was seen.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,9 +54,21 @@ func run(t *testing.T, host Host, check func(*bench)) *tally {
 		}
 		b := newBench(t.Context(), r, host, dir)
 		b.draw, b.total = r, total
+		defer b.crashed()
 		check(b)
 	})
 	return total
+}
+
+// crashed reports a crash of the program under search, with all that led to it.
+func (b *bench) crashed() {
+	switch v := recover().(type) {
+	case nil:
+	case runtime.Error:
+		b.failf("1", "it crashed: %v\n%s", v, debug.Stack())
+	default: // rapid's way to end a case
+		panic(v)
+	}
 }
 
 // enough is from how many cases on every class of edits must have come up.
@@ -176,7 +190,7 @@ func world(b *bench) {
 	for range 1 + below(b.draw, 3, "rounds") {
 		b.change(d)
 		if below(b.draw, 3, "saved") == 0 {
-			b.meddled()
+			b.meddled(d)
 		} else {
 			b.hands()
 		}
@@ -188,15 +202,20 @@ func world(b *bench) {
 		d.m = d.m.settled()
 		b.model = d.m.clone()
 	}
-	b.faults, b.keepOn, b.memory.writes, b.faultless = nil, false, -1, true
+	b.faults, b.keepOn, b.beside, b.memory.writes, b.faultless = nil, false, -1, -1, true
 	b.settle()
 }
 
-// meddled lets others do something to the world after a plan was saved: law 7.
-func (b *bench) meddled() {
+// meddled lets others do something to the world, or another vmctl apply something,
+// after a plan was saved: law 7.
+func (b *bench) meddled(d *drawing) {
 	b.t.Helper()
 	before, sealed := b.sealed()
-	b.hands()
+	if below(b.draw, 2, "overtaken") == 0 {
+		b.overtaken(d)
+	} else {
+		b.hands()
+	}
 	after, now := b.sealed()
 	if len(sealed.Differs(now)) == 0 && before != after {
 		b.failf("7", "a saved plan would do something else than it showed, and its seal is the same (-shown +now):\n%s", cmp.Diff(before, after))
@@ -243,6 +262,7 @@ func (b *bench) goWrong() {
 		b.faults = append(b.faults, b.host.Faults[below(b.draw, len(b.host.Faults), "fault")])
 	}
 	b.keepOn = below(b.draw, 4, "keep going") == 3
+	b.beside = below(b.draw, 24, "beside") - 12
 	b.memory.writes = -1
 	if below(b.draw, 3, "killed") > 0 {
 		b.memory.writes = below(b.draw, 16, "writes")
@@ -328,7 +348,10 @@ type tally struct {
 	failed  int // applies that a fault ended
 	killed  int // applies that were killed
 	both    int // applies with faults that were to be killed
-	first   map[string]string
+
+	overtaken int // plans that were saved while another run applied
+	glances   int // plans while a run was at it
+	first     map[string]string
 }
 
 func (l *tally) add(out outcome, blocked map[spec.Address]planner.Cause, strict bool) {
@@ -351,6 +374,7 @@ func (l *tally) report(t *testing.T) {
 	t.Helper()
 	t.Logf("%d edits, by class:\n%s", l.cases, strings.Join(l.classes.lines(), "\n"))
 	t.Logf("%d applies with faults and a kill to come; %d failed, %d were killed; by hand:\n%s", l.both, l.failed, l.killed, strings.Join(l.hands.lines(), "\n"))
+	t.Logf("%d plans beside a run; %d plans that another run overtook", l.glances, l.overtaken)
 	t.Logf("%d changes where no policy forbids anything, and blocked by cause:\n%s", l.changes, strings.Join(l.causes.lines(), "\n"))
 	t.Logf("blocked where policies forbid something or others meddle:\n%s", strings.Join(l.strict.lines(), "\n"))
 	for _, key := range slices.Sorted(maps.Keys(l.broken)) {

@@ -4,6 +4,9 @@ import (
 	"slices"
 )
 
+// foundPrefix begins the names of what others made, and imports take over.
+const foundPrefix = "found-"
+
 // editing is one way to change a spec. It reports whether it did.
 type editing struct {
 	class string
@@ -277,8 +280,8 @@ var editTable = []editing{
 		if _, there := d.m.vms[label]; there || len(d.m.imports) > 0 || d.has("vm."+label) || slices.Contains(d.m.removed, "vm."+label) || slices.Contains(d.m.ended, "vm."+label) {
 			return false
 		}
-		d.m.vms[label] = vm{cpus: 1, name: "found-" + label, running: d.number(2, "running") == 1}
-		d.m.imports = append(d.m.imports, [2]string{"vm." + label, "found-" + label})
+		d.m.vms[label] = vm{cpus: 1, name: foundPrefix + label, running: d.number(2, "running") == 1}
+		d.m.imports = append(d.m.imports, [2]string{"vm." + label, foundPrefix + label})
 		return true
 	}},
 	{"trigger", func(d *drawing) bool {
