@@ -67,10 +67,9 @@ func (d *differ) unknownHolder(c *Change, disk spec.Address, id providers.ID) *B
 	if why, partial := system.Inventory.Partial[spec.VM]; partial {
 		return block("a VM", "they could not all be listed: "+why)
 	}
-	for i := range system.Inventory.Objects {
-		o := &system.Inventory.Objects[i]
-		if why := runStateUnknown(o); why != "" && o.Kind == spec.VM && has(o, id) {
-			return block(describe(system, o), "its run state could not be read: "+why)
+	for _, o := range d.sights.indexes[system.Key].veiled {
+		if has(o, id) {
+			return block(describe(system, o), "its run state could not be read: "+runStateUnknown(o))
 		}
 	}
 	return nil

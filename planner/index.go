@@ -14,6 +14,7 @@ type index struct {
 	letGo       map[spec.Address]*providers.Object   // unmarked, by the address that let go of them
 	unknownID   map[idKey]string
 	unknownName map[nameKey]string
+	veiled      []*providers.Object // VMs whose run state could not be read
 }
 
 type idKey struct {
@@ -36,6 +37,9 @@ func indexOf(inv providers.Inventory, s *state.Snapshot, p providers.Project) *i
 		o := &inv.Objects[i]
 		first(in.byID, idKey{o.Kind, o.ID}, o)
 		first(in.byName, nameKey{o.Kind, o.Name}, o)
+		if o.Kind == spec.VM && runStateUnknown(o) != "" {
+			in.veiled = append(in.veiled, o)
+		}
 		switch MarkingOf(o, p) {
 		case Ours:
 			if a := o.Owner.Address; a.Kind == o.Kind {
