@@ -94,16 +94,19 @@ sed -i "s/cpus     = .*/cpus     = $value/" "$1"
 	}
 }
 
-// While an editor has the terminal, what is typed to interrupt is the editor's.
+// While an editor has the terminal, what is typed to interrupt is the editor's. This
+// editor sleeps in wait, which a signal that came just before ends as well; read would
+// sleep on.
 func TestAnInterruptIsTheEditors(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, layered)
 	cmd := s.vmctl("vm", "edit", "dev")
 	cmd.Env = append(cmd.Env, "TMPDIR="+s.home, "EDITOR="+s.editor(`
 trap 'echo heard' INT
-echo ready
-while ! read -r value; do :; done
-sed -i "s/cpus     = .*/cpus     = $value/" "$1"
+exec 3<&0
+{ echo ready; read -r value <&3; echo "$value" >"$1.value"; } &
+while kill -0 $! 2>/dev/null; do wait $!; done
+sed -i "s/cpus     = .*/cpus     = $(cat "$1.value")/" "$1"
 `))
 	u := sit(t, cmd, 100, 60)
 	u.sees("ready")
