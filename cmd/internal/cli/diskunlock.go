@@ -37,6 +37,13 @@ func (a *app) diskUnlock(ctx context.Context, name string, apply applyFlags) err
 	if err != nil {
 		return err
 	}
+	snapshot, _, err := a.readBeside(ctx, p)
+	if err != nil {
+		return err
+	}
+	if _, err := diskOf(p, snapshot, name); err != nil {
+		return err
+	}
 	return a.carryOut(ctx, p, mission{
 		command: "disk unlock", names: []string{name}, verb: "Unlock", title: "Unlock " + name, apply: apply,
 		idle: func(plan *planner.Plan) string {

@@ -73,7 +73,7 @@ func lockName(p *project, path string) string {
 }
 
 func (a *app) lockList(ctx context.Context) error {
-	p, err := a.open()
+	p, err := a.openExisting()
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func holders(owners []lockfile.Owner) []state.Holder {
 }
 
 func (a *app) lockRelease(ctx context.Context, name string) error {
-	p, err := a.open()
+	p, err := a.openExisting()
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (v visit) words(addr spec.Address) string {
 // inside visits a VM, which is busy for so long. Whatever keeps it from that has
 // the exit code 255, so that every other one is the program's own.
 func (a *app) inside(ctx context.Context, v visit) (err error) {
-	p, err := a.open()
+	p, err := a.openRecorded(ctx)
 	if err != nil {
 		return before{err: err}
 	}

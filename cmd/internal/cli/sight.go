@@ -34,6 +34,21 @@ func (a *app) look(ctx context.Context) (s sight, err error) {
 	return a.lookAt(ctx, p)
 }
 
+// openRecorded is openExisting, and knows the resources that only the records name where
+// the spec has mistakes.
+func (a *app) openRecorded(ctx context.Context) (*project, error) {
+	p, err := a.openExisting()
+	if err != nil {
+		return nil, err
+	}
+	snapshot, _, err := a.readBeside(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	a.addRecorded(p, snapshot)
+	return p, nil
+}
+
 // lookAt does so for a project that was opened.
 func (a *app) lookAt(ctx context.Context, p *project) (s sight, err error) {
 	snapshot, holder, err := a.readBeside(ctx, p)
