@@ -19,7 +19,7 @@ import (
 	"strings"
 	"testing"
 
-	"vmctl/acceptance/real"
+	"vmctl/internal/real"
 )
 
 // lab is what the tests of this package share.

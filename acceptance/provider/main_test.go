@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"vmctl/acceptance/real"
+	"vmctl/internal/real"
 )
 
 // The environment of these tests. The guest is a folder with vmlinuz and

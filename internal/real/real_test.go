@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"vmctl/acceptance/real"
+	"vmctl/internal/real"
 )
 
 func TestLeftOut(t *testing.T) {
