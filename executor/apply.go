@@ -40,7 +40,8 @@ func Apply(ctx context.Context, r Run) (Summary, error) {
 		Run:      r,
 		results:  make(chan outcome),
 		expect:   map[spec.Address]string{},
-		records:  r.Journal.Snapshot().Records,
+		records:  map[spec.Address]state.Record{},
+		values:   map[spec.Address]cty.Value{},
 		states:   make([]stepState, len(r.Plan.Steps)),
 		lowered:  map[int]bool{},
 		wants:    map[int]cty.Value{},
@@ -49,6 +50,9 @@ func Apply(ctx context.Context, r Run) (Summary, error) {
 		steps:    map[int][]int{},
 		renamed:  map[providers.ID]providers.ID{},
 		broken:   map[spec.Address]bool{},
+	}
+	for a, record := range r.Journal.Snapshot().Records {
+		x.remember(a, record)
 	}
 	for i, s := range r.Plan.Steps {
 		x.steps[s.Change] = append(x.steps[s.Change], i)
@@ -89,6 +93,7 @@ type execution struct {
 	results  chan outcome
 	expect   map[spec.Address]string // fingerprint of each object as the next step will find it
 	records  map[spec.Address]state.Record
+	values   map[spec.Address]cty.Value // of the records
 	states   []stepState
 	ends     []StepResult
 	wants    map[int]cty.Value             // what each begun step was to make, wholly known
@@ -111,6 +116,17 @@ type execution struct {
 	untidy      []error
 }
 
+// remember is how a record changes.
+func (x *execution) remember(a spec.Address, r state.Record) {
+	x.records[a], x.values[a] = r, r.Values
+}
+
+// forget is how a record goes.
+func (x *execution) forget(a spec.Address) {
+	delete(x.records, a)
+	delete(x.values, a)
+}
+
 // expectations takes what the plan saw as what the first steps will find, and
 // lets the records begin with it.
 func (x *execution) expectations() {
@@ -123,7 +139,7 @@ func (x *execution) expectations() {
 		if r, ok := x.records[c.Address]; ok && c.Object.Running != nil {
 			r.Values = withAttribute(r.Values, "running", cty.BoolVal(*c.Object.Running))
 			r.Ready = r.Ready && *c.Object.Running
-			x.records[c.Address] = r
+			x.remember(c.Address, r)
 		}
 	}
 }

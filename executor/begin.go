@@ -26,7 +26,7 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 		if x.reserves(i) {
 			reserved := x.reservation(i)
 			entry.Put = &reserved
-			x.records[entry.Address] = reserved
+			x.remember(entry.Address, reserved)
 		}
 		entries = append(entries, entry)
 	}
@@ -60,6 +60,9 @@ func (x *execution) reserves(i int) bool {
 func (x *execution) work(i int) (providers.Work, error) {
 	step := x.Plan.Steps[i]
 	change := &x.Plan.Changes[step.Change]
+	if err := x.condition.mistakes[x.condition.decides(i)]; err != nil {
+		return providers.Work{Step: step.Step}, err
+	}
 	w := providers.Work{
 		Step: step.Step, Expect: x.expect[step.Address], Prior: change.Prior, Want: change.Change.Want,
 		Policy: change.Policy, Generation: change.Generation, Replaced: change.Replaced, Was: change.Was,
@@ -80,26 +83,32 @@ func (x *execution) work(i int) (providers.Work, error) {
 		}
 		return w, nil
 	}
-	values := map[spec.Address]cty.Value{}
-	for a, r := range x.records {
-		values[a] = r.Values
-	}
-	resource, err := x.Resolve(step.Address, values)
+	resource, err := x.resolved(change)
 	if err != nil {
 		return w, err
 	}
-	if !resource.Want.IsWhollyKnown() {
-		return w, errors.New("it refers to an attribute that is still unknown after what it refers to was applied")
+	w.Want = completed(w.Want, resource.Want)
+	return w, nil
+}
+
+// resolved is what a change wants, now that what it refers to was applied. An error is
+// also that it is not what was planned.
+func (x *execution) resolved(c *planner.Change) (spec.Resource, error) {
+	resource, err := x.Resolve(c.Address, x.values)
+	if err != nil {
+		return resource, err
 	}
-	if seen := differences(change.Want.Want, resource.Want); len(seen) > 0 {
-		return w, &providers.Failure{
+	if !resource.Want.IsWhollyKnown() {
+		return resource, fmt.Errorf("resolve %s: an attribute is still unknown after the resources that it refers to were applied", c.Address)
+	}
+	if seen := differences(c.Want.Want, resource.Want); len(seen) > 0 {
+		return resource, &providers.Failure{
 			Outcome: providers.Stale, Code: "stale", Seen: seen,
 			Next: []string{"plan again, and see what it has become"},
 			Err:  errors.New("stale plan: what it refers to has become something else than was planned"),
 		}
 	}
-	w.Want = completed(w.Want, resource.Want)
-	return w, nil
+	return resource, nil
 }
 
 // uses is what a change refers to, as the records name it now.

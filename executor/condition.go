@@ -1,8 +1,6 @@
 package executor
 
 import (
-	"github.com/zclconf/go-cty/cty"
-
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -11,13 +9,23 @@ import (
 // condition says of the steps that are carried out only if a value changes
 // (planner.Change.Conditional) whether they are.
 type condition struct {
-	steps   []int        // those that may be left out
-	change  map[int]int  // of each: the change that decides
-	settled map[int]bool // of changes, once it is known: nothing has to go down
+	steps    []int         // those that may be left out
+	change   map[int]int   // of each: the change that decides
+	settled  map[int]bool  // of changes, once it is known: nothing has to go down
+	mistakes map[int]error // of changes, once it is known: why what it wants cannot be said
+}
+
+// decides is the change that decides about a step, -1 for a step that is carried out in
+// any case.
+func (c *condition) decides(step int) int {
+	if change, ok := c.change[step]; ok {
+		return change
+	}
+	return -1
 }
 
 func (x *execution) conditions() condition {
-	c := condition{change: map[int]int{}, settled: map[int]bool{}}
+	c := condition{change: map[int]int{}, settled: map[int]bool{}, mistakes: map[int]error{}}
 	conditional := map[spec.Address]int{}
 	for i := range x.Plan.Changes {
 		if x.Plan.Changes[i].Conditional {
@@ -66,26 +74,23 @@ func (x *execution) leaveOut() {
 			}
 			step := x.Plan.Steps[i]
 			x.states[i], again = ended, true
-			evidence := []string{"the value is what it was: " + x.Plan.Changes[change].Address.String() + " stays up"}
+			evidence := []string{"the referenced value did not change: " + x.Plan.Changes[change].Address.String() + " is not restarted"}
 			x.ends = append(x.ends, StepResult{Step: step, How: providers.NotNeeded})
 			x.emit(Event{Kind: StepDone, Step: step, How: providers.NotNeeded, Evidence: evidence})
 		}
 	}
 }
 
-// isSettled evaluates what a change wants, now that what it refers to is up.
+// isSettled evaluates what a change wants, now that what it refers to is up. Where that
+// cannot be said, the first of its steps fails, and nothing goes down.
 func (x *execution) isSettled(change int) bool {
 	settled, known := x.condition.settled[change]
 	if known {
 		return settled
 	}
 	c := &x.Plan.Changes[change]
-	values := map[spec.Address]cty.Value{}
-	for a, r := range x.records {
-		values[a] = r.Values
-	}
-	resource, err := x.Resolve(c.Address, values)
-	settled = err == nil && resource.Want.IsWhollyKnown() && c.Settled(resource.Want) // a mistake is for its step to say
-	x.condition.settled[change] = settled
+	resource, err := x.resolved(c)
+	settled = err == nil && c.Settled(resource.Want)
+	x.condition.settled[change], x.condition.mistakes[change] = settled, err
 	return settled
 }

@@ -108,10 +108,10 @@ func (x *execution) ended(o outcome) []state.Entry {
 	switch {
 	case keep:
 		e.Put = &record
-		x.records[step.Address] = record
+		x.remember(step.Address, record)
 	case o.result.Gone || step.Op == planner.OpForget:
 		e.Drop = true
-		delete(x.records, step.Address)
+		x.forget(step.Address)
 	}
 	entries := []state.Entry{e}
 	if step.Op == planner.OpSettle {

@@ -245,3 +245,50 @@ func TestAValueThatStaysTakesNothingDown(t *testing.T) {
 		})
 	}
 }
+
+// A value that cannot be evaluated fails before anything goes down for it.
+func TestAValueThatCannotBeSaidTakesNothingDown(t *testing.T) {
+	const user = "vm \"b\" {\n  restart_triggers = { a = \"${vm.a.ssh_port}\" }\n}\n"
+	mistake := errors.New("there is no such function")
+	for name, resolve := range map[string]func(spec.Resource) (spec.Resource, error){
+		"a mistake": func(r spec.Resource) (spec.Resource, error) { return r, mistake },
+		"still unknown": func(r spec.Resource) (spec.Resource, error) {
+			m := r.Want.AsValueMap()
+			m["restart_triggers"] = cty.UnknownVal(cty.Map(cty.String))
+			r.Want = cty.ObjectVal(m)
+			return r, nil
+		},
+		"something else than planned": func(r spec.Resource) (spec.Resource, error) {
+			m := r.Want.AsValueMap()
+			m["memory"] = cty.NumberIntVal(1 << 20)
+			r.Want = cty.ObjectVal(m)
+			return r, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, "vm \"a\" {}\n"+user)
+			if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+				t.Fatal(summary, err)
+			}
+			b.spec("vm \"a\" {\n  cpus = 1\n}\n" + user)
+			b.memory.done = nil
+			b.run.Resolve = func(a spec.Address, values map[spec.Address]cty.Value) (spec.Resource, error) {
+				r, diags := b.config.Resolve(a, values)
+				if diags.HasErrors() {
+					return r, diags
+				}
+				return resolve(r)
+			}
+			summary, err := b.apply(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff([]string{"stop vm.a", "redefine vm.a", "start vm.a", "wait_ssh vm.a"}, b.memory.done); d != "" {
+				t.Errorf("what was done (-want +got):\n%s", d)
+			}
+			if len(summary.Failed) != 1 || summary.Failed[0].Step.Op != "stop" || summary.Failed[0].Step.Address.Name != "b" {
+				t.Errorf("failed: %+v", summary.Failed)
+			}
+		})
+	}
+}

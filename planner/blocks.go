@@ -9,12 +9,11 @@ import (
 	"vmctl/spec"
 )
 
-// settle finds out which changes are blocked, to a fixpoint: a block frees, lowers and
-// makes nothing, which may block others. Then it says what becomes of those inside of
-// a VM, and looks again.
+// settle blocks changes and decides what happens inside of VMs, until nothing changes any
+// more: a blocked change frees, lowers and makes nothing, which may block others.
 func (o *orderer) settle() {
-	rules := []func() bool{o.busyBlocks, o.claimBlocks, o.insideBlocks, o.dependencyBlocks, o.fates}
-	for slices.ContainsFunc(rules, func(changes func() bool) bool { return changes() }) {
+	for again := true; again; {
+		again = o.busyBlocks() || o.claimBlocks() || o.insideBlocks() || o.dependencyBlocks() || o.fates() || o.keepYields()
 	}
 }
 
@@ -32,8 +31,9 @@ func (o *orderer) block(i int, b Block) bool {
 func (o *orderer) busyBlocks() bool {
 	again := false
 	for i := range o.plan.Changes {
-		if slices.ContainsFunc(o.steps(i), TakesDown) && o.busy(&o.plan.Changes[i]) {
-			again = true
+		c := &o.plan.Changes[i]
+		if len(c.Busy.Holders) > 0 && !c.Busy.Interrupt && c.Busy.Wait == 0 && slices.ContainsFunc(o.steps(i), TakesDown) {
+			again = o.block(i, Block{Kind: Blocked, Cause: CauseBusy, Reason: BusyReason(c.Busy.Holders), Next: BusyNext(c)}) || again
 		}
 	}
 	return again

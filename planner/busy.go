@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,27 +41,29 @@ func (d *differ) busy(c *Change) Busy {
 	return b
 }
 
-// busy notes who is inside a VM that a change takes down, and reports whether
-// they block it.
-func (o *orderer) busy(c *Change) bool {
-	if len(c.Busy.Holders) == 0 {
-		return false
+// findBusy notes who is inside of the VMs that this plan takes down, or would.
+func (o *orderer) findBusy() {
+	for i := range o.plan.Changes {
+		c := &o.plan.Changes[i]
+		blocked := c.Blocked != nil && c.Blocked.Cause == CauseBusy
+		down := slices.ContainsFunc(o.own[i], func(n *node) bool { return TakesDown(n.step.Step) })
+		if len(c.Busy.Holders) == 0 || !blocked && !down {
+			continue
+		}
+		f := providers.Finding{Kind: providers.FindBusy, Address: c.Address, Object: c.Name}
+		for _, h := range c.Busy.Holders {
+			f.Evidence = append(f.Evidence, h.String())
+		}
+		switch {
+		case blocked:
+			f.Action = "not interrupted: it stays as it is"
+		case c.Busy.Interrupt:
+			f.Action = "interrupted, as --allow-interrupt says"
+		default:
+			f.Action = "waited for, at most " + spec.FormatDuration(int64(c.Busy.Wait/time.Second)) + ", before it is taken down"
+		}
+		o.plan.Findings = append(o.plan.Findings, f)
 	}
-	f := providers.Finding{Kind: providers.FindBusy, Address: c.Address, Object: c.Name}
-	for _, h := range c.Busy.Holders {
-		f.Evidence = append(f.Evidence, h.String())
-	}
-	switch {
-	case c.Busy.Interrupt:
-		f.Action = "interrupted, as --allow-interrupt says"
-	case c.Busy.Wait > 0:
-		f.Action = "waited for, at most " + spec.FormatDuration(int64(c.Busy.Wait/time.Second)) + ", before it is taken down"
-	default:
-		f.Action = "not interrupted: it stays as it is"
-		c.Blocked = &Block{Kind: Blocked, Cause: CauseBusy, Reason: BusyReason(c.Busy.Holders), Next: BusyNext(c)}
-	}
-	o.plan.Findings = append(o.plan.Findings, f)
-	return c.Blocked != nil
 }
 
 // BusyReason says that a VM is busy, and names the first of those inside.

@@ -124,7 +124,8 @@ func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holdi
 	if own || made || c.Blocked != nil || !held.claim.Overlaps(t.claim) {
 		return false
 	}
-	if h.sinkFrees(group, held.claim) {
+	i, planned := o.objects[held.object]
+	if planned && o.sinkFrees(i, held.claim) || h.unlocks(group, held.claim) {
 		if slices.Contains(c.Awaits, t.claim) {
 			return false
 		}
@@ -132,7 +133,6 @@ func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holdi
 		o.ask(t.change)
 		return true
 	}
-	i, planned := o.objects[held.object]
 	if planned && o.active(i) && !slices.Contains(o.plan.Changes[i].Yields, held.claim) && !o.keeps(i, held.claim) {
 		yields := &o.plan.Changes[i].Yields
 		*yields = append(slices.Clip(*yields), held.claim)
@@ -152,9 +152,37 @@ func (o *orderer) keeps(i int, claim providers.Claim) bool {
 	return !slices.ContainsFunc(o.steps(i), func(s providers.Step) bool { return slices.Contains(s.Frees, claim) })
 }
 
-// sinkFrees reports whether a step that sinks frees a claim.
-func (h *handovers) sinkFrees(group claimGroup, claim providers.Claim) bool {
-	return slices.ContainsFunc(h.freers[group], func(f claimant) bool { return f.claim == claim && f.step.Phase.Sinks() })
+// sinkFrees reports whether a sinking step of a change frees a claim of its object.
+func (o *orderer) sinkFrees(i int, claim providers.Claim) bool {
+	return slices.ContainsFunc(o.steps(i), func(s providers.Step) bool { return s.Phase.Sinks() && slices.Contains(s.Frees, claim) })
+}
+
+// unlocks reports whether a step releases a claim that somebody else left behind, as a
+// stale lock.
+func (h *handovers) unlocks(group claimGroup, claim providers.Claim) bool {
+	return slices.ContainsFunc(h.freers[group], func(f claimant) bool { return f.claim == claim && f.step.Phase == providers.PhaseRelease })
+}
+
+// keepYields lets a change keep what no other change takes any more, since that one was
+// blocked. It reports whether it changed anything.
+func (o *orderer) keepYields() bool {
+	h, again := o.handovers(), false
+	for i := range o.plan.Changes {
+		c := &o.plan.Changes[i]
+		if len(c.Yields) == 0 {
+			continue
+		}
+		kept := slices.DeleteFunc(slices.Clone(c.Yields), func(claim providers.Claim) bool {
+			return !slices.ContainsFunc(h.takers[claimGroup{c.System, claim.Group()}], func(t claimant) bool {
+				return t.change != i && o.plan.Changes[t.change].Blocked == nil && t.claim.Overlaps(claim)
+			})
+		})
+		if len(kept) < len(c.Yields) {
+			c.Yields, again = kept, true
+			o.ask(i)
+		}
+	}
+	return again
 }
 
 // heldBlock says who keeps a change from what it takes.

@@ -106,7 +106,7 @@ create vm.b: it does not exist
 3 start vm.b after 2
 4 wait_ssh vm.b after 3
 vm.b is called demo.b
-warning, vm.b: vm.a, which is destroyed, is the same but for its name. If its block was renamed, write: moved { from = vm.a, to = vm.b }
+warning, vm.b: vm.a, which this plan destroys, has the same attributes. If its block was renamed, write: moved { from = vm.a, to = vm.b }
 `,
 		},
 		{
@@ -123,7 +123,7 @@ create vm.c: it does not exist
 5 start vm.c after 4
 6 wait_ssh vm.c after 5
 vm.c is called demo.c
-warning, vm.c: vm.a, which is destroyed, is the same but for its name. If its block was renamed, write: moved { from = vm.a, to = vm.c }
+warning, vm.c: vm.a, which this plan destroys, has the same attributes. If its block was renamed, write: moved { from = vm.a, to = vm.c }
 `,
 		},
 		{
@@ -149,7 +149,7 @@ destroy vm.b: it is not in the spec
 3 start vm.a after 2
 4 wait_ssh vm.a after 3
 vm.a is called demo.a
-warning, vm.a: vm.b, which is destroyed, is the same but for its name. If its block was renamed, write: moved { from = vm.b, to = vm.a }
+warning, vm.a: vm.b, which this plan destroys, has the same attributes. If its block was renamed, write: moved { from = vm.b, to = vm.a }
 `,
 		},
 		{

@@ -56,12 +56,15 @@ type orderer struct {
 	index   map[spec.Address]int
 	objects map[*providers.Object]int // the change of each object
 	made    [][]providers.Step        // of each change, as its provider makes it
-	begun   map[spec.Address]bool     // an earlier run did not end a step of it
-	late    map[int]spec.Address      // changes that wait for a later round, and until which VM is ready
-	idle    map[int]string            // changes that come to nothing, and why: their VM goes down or stays off
-	nodes   []*node
-	own     map[int][]*node        // of each change
-	inside  map[spec.Address][]int // the changes inside of each VM
+
+	conditional []bool // of each change: whether it is, before it has an order
+
+	begun  map[spec.Address]bool // an earlier run did not end a step of it
+	late   map[int]spec.Address  // changes that wait for a later round, and until which VM is ready
+	idle   map[int]string        // changes that come to nothing, and why: their VM goes down or stays off
+	nodes  []*node
+	own    map[int][]*node        // of each change
+	inside map[spec.Address][]int // the changes inside of each VM
 }
 
 // node is a step before it has a number.
@@ -88,6 +91,7 @@ func newOrderer(d Delta, w *World) *orderer {
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
 		o.index[c.Address] = i
+		o.conditional = append(o.conditional, c.Conditional)
 		if d.Aside[c.Address] { // nobody asks what could become of it
 			c.Blocked = nil
 		}
@@ -116,7 +120,7 @@ func (o *orderer) ask(i int) {
 	case errors.As(err, &refusal):
 		o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: refusal.Reason, Next: refusal.Next})
 	case err != nil:
-		o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: "it cannot be made so: " + err.Error()})
+		o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: fmt.Sprintf("plan the steps of %s: %v", c.Address, err)})
 	default:
 		o.made[i] = made
 	}
@@ -252,6 +256,7 @@ func interrupted(findings []providers.Finding) map[spec.Address]bool {
 
 // conclude says of every change what has become of it.
 func (o *orderer) conclude() {
+	o.findBusy()
 	p := o.plan
 	kept := p.Changes[:0:0]
 	moved := make([]int, len(p.Changes)) // where each change is from now on; -1: nowhere

@@ -521,8 +521,8 @@ replace vm.w["b"]: name: cannot change after it was made
 			},
 			want: `replace vm.w["a"]: name: cannot change after it was made
   name x -> y, replace
-  blocked: vm.w["b"] and vm.w["a"] exchange what they hold and have to go down together, and rollout.max_unavailable = 1 forbids that
-  > leave out the rollout block, or allow more at once, for this apply
+  blocked: vm.w["b"] and vm.w["a"] have to be down at once, since one frees what the other takes: rollout.max_unavailable = 1 forbids that
+  > set a larger rollout.max_unavailable in the block of vm.w, or remove the rollout block, for this apply
 replace vm.w["b"]: name: cannot change after it was made
   name y -> x, replace
   blocked: name x is held by vm.w["a"], and this plan does not change that

@@ -2,10 +2,15 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 
 	"vmctl/providers"
 	"vmctl/spec"
 )
+
+// mostCompared bounds how many destroyed resources each new one is compared with: of
+// thousands that differ, no hint is worth the time.
+const mostCompared = 100
 
 // hintRenames warns where a resource is made that is just like one that is destroyed
 // because its block went: the block was probably renamed.
@@ -13,30 +18,39 @@ func (d *differ) hintRenames(all []spec.Address) {
 	if d.options.Destroy {
 		return
 	}
-	hinted := map[spec.Address]bool{}
+	ended := map[renameKey][]*Change{}
+	for _, from := range all {
+		if c := d.decided[from]; d.scope[from] && c.Action == providers.Destroy && c.Want == nil && c.Record != nil && !d.ends(from) {
+			key := renameKey{c.Kind, c.System, c.Inside}
+			ended[key] = append(ended[key], c)
+		}
+	}
 	for _, to := range all {
 		made := d.decided[to]
 		if !d.scope[to] || made.Action != providers.Create || made.Want == nil || made.Record != nil {
 			continue
 		}
-		for _, from := range all {
-			if ended := d.decided[from]; !d.scope[from] || hinted[from] || !isRename(ended, made) || d.ends(from) {
-				continue
-			}
-			hinted[from] = true
-			made.Warnings = append(made.Warnings, fmt.Sprintf(
-				"%s, which is destroyed, is the same but for its name. If its block was renamed, write: moved { from = %s, to = %s }", from, from, to))
-			break
+		key := renameKey{made.Kind, made.System, made.Inside}
+		i := slices.IndexFunc(ended[key][:min(len(ended[key]), mostCompared)], func(c *Change) bool { return isRename(c, made) })
+		if i < 0 {
+			continue
 		}
+		from := ended[key][i].Address
+		made.Warnings = append(made.Warnings, fmt.Sprintf(
+			"%s, which this plan destroys, has the same attributes. If its block was renamed, write: moved { from = %s, to = %s }", from, from, to))
+		ended[key] = slices.Delete(ended[key], i, i+1)
 	}
+}
+
+// renameKey is what a rename leaves as it is.
+type renameKey struct {
+	kind   spec.Kind
+	system string
+	inside spec.Address
 }
 
 // isRename reports whether what is made would be what is destroyed, but for its name.
 func isRename(ended, made *Change) bool {
-	if ended.Action != providers.Destroy || ended.Want != nil || ended.Record == nil ||
-		ended.Kind != made.Kind || ended.System != made.System || ended.Inside != made.Inside {
-		return false
-	}
 	for _, name := range attributeNames(made.Change.Want) {
 		want := made.Change.Want.GetAttr(name)
 		if name == "name" || name == "running" {

@@ -18,7 +18,9 @@ import (
 // true, and the order begins anew.
 func (o *orderer) turns() bool {
 	for i := range o.plan.Changes {
-		if c := &o.plan.Changes[i]; o.active(i) && c.Conditional && !o.waitsForValue(i) {
+		c := &o.plan.Changes[i]
+		c.Turn, c.Conditional = spec.Address{}, o.conditional[i]
+		if o.active(i) && c.Conditional && !o.waitsForValue(i) {
 			c.Conditional = false // it goes down anyway
 		}
 	}
@@ -41,9 +43,9 @@ func (o *orderer) turns() bool {
 			if writesRollout(c) {
 				return o.block(i, Block{
 					Kind: Blocked, Cause: CauseRollout,
-					Reason: fmt.Sprintf("%s and %s exchange what they hold and have to go down together, and rollout.max_unavailable = %d forbids that",
+					Reason: fmt.Sprintf("%s and %s have to be down at once, since one frees what the other takes: rollout.max_unavailable = %d forbids that",
 						o.plan.Changes[before].Address, c.Address, most),
-					Next: []string{"leave out the rollout block, or allow more at once, for this apply"},
+					Next: []string{"set a larger rollout.max_unavailable in the block of " + c.Turn.String() + ", or remove the rollout block, for this apply"},
 				})
 			}
 			next = append(next, before)

@@ -324,8 +324,10 @@ func (b *bench) converge(what string) {
 	}
 	pending, blocked, world := b.left()
 	defer func() { b.must(world.Close()) }()
-	if diff := cmp.Diff(slices.SortedFunc(maps.Keys(before), spec.Address.Compare), slices.SortedFunc(maps.Keys(blocked), spec.Address.Compare)); diff != "" {
-		b.failf("1", "what was blocked is not what is blocked (-before +now):\n%s", diff)
+	for a, cause := range blocked { // what was left out may have come to nothing, as a restart for a value that stays
+		if before[a] == "" {
+			b.failf("1", "%s is blocked now (%s), and was not before", a, cause)
+		}
 	}
 	if len(pending) > 0 {
 		b.failf("1", "after one apply there is left:\n%s", strings.Join(pending, "\n"))

@@ -84,10 +84,8 @@ func (s *Snapshot) apply(e Entry) {
 	case Begin:
 		s.end(func(b Entry) bool { return b.isOf(e) || e.How == Destroying && b.isDestruction(e.Address) })
 		s.Interrupted = append(s.Interrupted, e)
-	case Done:
-		s.done(e)
-	case Failed:
-		s.end(e.isOf)
+	case Done, Failed:
+		s.ended(e)
 	case Note:
 		s.note(e)
 	default:
@@ -102,9 +100,9 @@ func (s *Snapshot) apply(e Entry) {
 	}
 }
 
-// done ends the step of e. A destruction of several steps has begun until the record
-// goes, whichever of them is done: what is left of the object is in between.
-func (s *Snapshot) done(e Entry) {
+// ended ends the step of e. A destruction of several steps has begun until the record
+// goes, whichever of them is done or failed: what is left of the object is in between.
+func (s *Snapshot) ended(e Entry) {
 	for i := range s.Interrupted {
 		if b := &s.Interrupted[i]; b.isOf(e) && b.How == Destroying && !e.Drop {
 			b.Leaves = nil
