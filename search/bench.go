@@ -364,8 +364,9 @@ func (b *bench) moveRecords(moves [][2]string) {
 	}
 }
 
-// want is the world as the model has it; is, as it was observed.
-func (b *bench) want() []string {
+// want is the world as the model has it; is, as it was observed. A value that the model
+// takes from another VM is what the world shows of that one.
+func (b *bench) want(world *planner.World) []string {
 	all := []string{}
 	for address, disks := range b.model.instances() {
 		block, _, _ := strings.Cut(strings.TrimPrefix(address, "vm."), "[")
@@ -382,7 +383,11 @@ func (b *bench) want() []string {
 		if v.ignores {
 			cpus = "*"
 		}
-		all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v", address, name, state, cpus, disks))
+		port := ""
+		if v.port != 0 {
+			port = fmt.Sprintf("%s:%d", v.listens(), v.port)
+		}
+		all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v port %s cmdline %s", address, name, state, cpus, disks, port, b.cmdline(world, v)))
 	}
 	for label, d := range b.model.disks {
 		all = append(all, fmt.Sprintf("disk.%s %dMiB %s", label, d.size, d.format))
@@ -396,6 +401,28 @@ func (b *bench) want() []string {
 	return all
 }
 
+// cmdline is the kernel's command line that a VM is to have, * where it is not known: the
+// VM that it takes a value of is off.
+func (b *bench) cmdline(world *planner.World, v vm) string {
+	if v.source == "" {
+		return v.cmdline
+	}
+	for _, system := range world.Systems() {
+		for _, o := range system.Inventory.Objects {
+			if o.Owner == nil || o.Owner.Of != o.ID || o.Owner.Address != (spec.Address{Kind: spec.VM, Name: v.source}) || o.Running == nil || !*o.Running {
+				continue
+			}
+			if v.attr == "name" {
+				return o.Name
+			}
+			if known := text(o.Attrs, v.attr); known != "" {
+				return known
+			}
+		}
+	}
+	return "*"
+}
+
 func (b *bench) is(world *planner.World) []string {
 	all := []string{}
 	for _, system := range world.Systems() {
@@ -406,10 +433,11 @@ func (b *bench) is(world *planner.World) []string {
 			if b.isHalfImported(&o) {
 				continue
 			}
+			a := b.addressOf(&o)
 			switch o.Kind {
 			case spec.VM:
 				name := o.Name
-				if v := b.model.vms[o.Owner.Address.Name]; v.name == "" {
+				if v := b.model.vms[a.Name]; v.name == "" {
 					name = "*"
 				}
 				var disks []string
@@ -417,19 +445,40 @@ func (b *bench) is(world *planner.World) []string {
 					disks = append(disks, strings.TrimPrefix(e.GetAttr("disk").AsString(), "disk."))
 				}
 				cpus := fmt.Sprint(number(o.Attrs, "cpus"))
-				if b.model.vms[o.Owner.Address.Name].ignores {
+				if b.model.vms[a.Name].ignores {
 					cpus = "*"
 				}
-				all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v", o.Owner.Address, name, o.State, cpus, disks))
+				port := ""
+				for _, e := range elements(o.Attrs, "port_forward") {
+					port = e.GetAttr("host_ip").AsString() + ":" + text(e, "host")
+				}
+				cmdline := ""
+				if b.cmdline(world, b.model.vms[a.Name]) == "*" {
+					cmdline = "*"
+				} else if boot := part(o.Attrs, "boot"); !boot.IsNull() {
+					cmdline = text(boot, "cmdline")
+				}
+				all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v port %s cmdline %s", a, name, o.State, cpus, disks, port, cmdline))
 			case spec.Disk:
-				all = append(all, fmt.Sprintf("%s %dMiB %s", o.Owner.Address, number(o.Attrs, "size")>>20, o.Attrs.GetAttr("format").AsString()))
+				all = append(all, fmt.Sprintf("%s %dMiB %s", a, number(o.Attrs, "size")>>20, o.Attrs.GetAttr("format").AsString()))
 			case spec.GuestFile:
-				all = append(all, fmt.Sprintf("%s %q", o.Owner.Address, o.Attrs.GetAttr("content").AsString()))
+				all = append(all, fmt.Sprintf("%s %q", a, o.Attrs.GetAttr("content").AsString()))
 			}
 		}
 	}
 	slices.Sort(all)
 	return all
+}
+
+// addressOf is the address that has an object by its record, else by its mark: that of
+// what was moved is rewritten by an apply.
+func (b *bench) addressOf(o *providers.Object) spec.Address {
+	for a, r := range b.memory.snapshot.Records {
+		if r.ID == string(o.ID) && a.Kind == o.Kind {
+			return a
+		}
+	}
+	return o.Owner.Address
 }
 
 // isHalfImported reports whether an object is somebody's that an import marked which was

@@ -75,6 +75,9 @@ func (d *drawing) base() {
 		}
 		if i < len(ports) && below(d.t, 3, "forwarded") > 0 {
 			v.port = ports[i]
+			if below(d.t, 4, "every address") == 0 {
+				v.ip = everyAddress
+			}
 		}
 		if other, ok := d.vmLabel("dependency", nil); ok && below(d.t, 3, "depends") == 0 {
 			v.after = []string{other}

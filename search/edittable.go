@@ -199,14 +199,30 @@ var editTable = []editing{
 		label, ok := d.vmLabel("vm", single)
 		return ok && d.change(label, func(v *vm) { v.port = ports[d.number(len(ports), "port")-1] })
 	}},
+	{"port of another address", func(d *drawing) bool {
+		label, ok := d.vmLabel("vm", func(v vm) bool { return v.port != 0 })
+		return ok && d.change(label, func(v *vm) { v.ip = d.pick([]string{"", everyAddress, "127.0.0.2"}, "address") })
+	}},
+	{"port split", func(d *drawing) bool {
+		a, b, ok := d.twoVMs(single)
+		c, another := d.vmLabel("third", func(v vm) bool { return single(v) && v.port != 0 && v.listens() == everyAddress })
+		if !ok || !another || a == c || b == c {
+			return false
+		}
+		port := d.m.vms[c].port
+		d.change(c, func(v *vm) { v.port, v.ip = 0, "" })
+		d.change(a, func(v *vm) { v.port, v.ip = port, "" })
+		return d.change(b, func(v *vm) { v.port, v.ip = port, "127.0.0.2" })
+	}},
 	{"port swap", func(d *drawing) bool {
 		a, b, ok := d.twoVMs(func(v vm) bool { return v.port != 0 })
 		if !ok {
 			return false
 		}
 		one, other := d.m.vms[a].port, d.m.vms[b].port
-		d.change(a, func(v *vm) { v.port = other })
-		return d.change(b, func(v *vm) { v.port = one })
+		at, otherAt := d.m.vms[a].ip, d.m.vms[b].ip
+		d.change(a, func(v *vm) { v.port, v.ip = other, otherAt })
+		return d.change(b, func(v *vm) { v.port, v.ip = one, at })
 	}},
 	{"depends_on", func(d *drawing) bool {
 		a, b, ok := d.twoVMs(nil)

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,6 +35,7 @@ type vm struct {
 	attr    string   // that attribute
 	disks   []string // labels, in the order in which they are attached
 	port    int      // of the host; 0: none is forwarded
+	ip      string   // host_ip of that; "": the default
 	after   []string // depends_on: labels of vms
 
 	keys   []string          // of for_each, sorted
@@ -157,7 +159,7 @@ func (v vm) write(b *strings.Builder, label, provider string) {
 		fmt.Fprintf(b, "  additional_disk {\n    disk = disk.%s\n  }\n", d)
 	}
 	if v.port != 0 {
-		fmt.Fprintf(b, "  port_forward {\n    guest = 80\n    host  = \"%d\"\n  }\n", v.port)
+		fmt.Fprintf(b, "  port_forward {\n    guest   = 80\n    host    = \"%d\"\n    host_ip = %q\n  }\n", v.port, v.listens())
 	}
 	if len(v.after) > 0 {
 		fmt.Fprintf(b, "  depends_on = [vm.%s]\n", strings.Join(v.after, ", vm."))
@@ -206,6 +208,11 @@ func (v vm) needs() []string {
 	return all
 }
 
+const everyAddress = "0.0.0.0"
+
+// listens is the address of the host at which its port leads into the VM.
+func (v vm) listens() string { return cmp.Or(v.ip, "127.0.0.1") }
+
 // valid reports whether the model is a spec without mistakes.
 func (m model) valid() bool {
 	names, users := map[string]bool{}, map[string]bool{}
@@ -226,12 +233,12 @@ func (m model) valid() bool {
 			users[d] = true
 		}
 	}
-	ports := map[int]bool{}
-	for _, v := range m.vms {
-		if v.port != 0 && ports[v.port] {
-			return false
+	for label, v := range m.vms {
+		for other, o := range m.vms {
+			if label < other && v.port != 0 && v.port == o.port && (v.listens() == o.listens() || v.listens() == everyAddress || o.listens() == everyAddress) {
+				return false
+			}
 		}
-		ports[v.port] = true
 	}
 	for label, f := range m.files {
 		if v, ok := m.vms[f.vm]; !ok || v.keys != nil || m.fileless {

@@ -32,3 +32,15 @@ func number(v cty.Value, name string) int64 {
 	i, _ := n.AsBigFloat().Int64()
 	return i
 }
+
+// text is an attribute as a template writes it, "" where it is null or not known.
+func text(v cty.Value, name string) string {
+	t := part(v, name)
+	if t.IsNull() || !t.IsKnown() {
+		return ""
+	}
+	if t.Type() == cty.Number {
+		return t.AsBigFloat().Text('f', -1)
+	}
+	return t.AsString()
+}
