@@ -123,10 +123,10 @@ func (x *execution) uses(c *planner.Change) map[spec.Address]providers.Used {
 	return now
 }
 
-// wants reports whether a step makes anything of what is wanted; taking an
-// object down or away does not, and what is wanted may not be known by then.
+// wants reports whether a step makes anything of what is wanted. Taking an object down
+// or away does not, nor does forgetting it, and what is wanted may not be known by then.
 func wants(s planner.Step) bool {
-	return !s.Phase.Sinks()
+	return !s.Phase.Sinks() && s.Op != planner.OpForget && s.Op != planner.OpSettle
 }
 
 func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work, err error) (providers.Result, *providers.Failure) {
@@ -185,8 +185,13 @@ func (x *execution) entry(kind state.EntryKind, i int) state.Entry {
 	}
 	if kind == state.Begin {
 		e.Leaves = step.Leaves
-		if x.Plan.Changes[step.Change].Action == providers.Destroy {
+		switch x.Plan.Changes[step.Change].Action {
+		case providers.Destroy:
 			e.How = state.Destroying
+		case providers.Forget:
+			e.How = state.LettingGo
+		case providers.Create, providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Stop,
+			providers.Adopt, providers.Import, providers.Release, providers.Recover, providers.NoOp:
 		}
 	}
 	return e

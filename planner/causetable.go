@@ -23,6 +23,8 @@ const (
 	CauseImport     Cause = "import"
 	CauseUnhealthy  Cause = "unhealthy_orphan"
 	CauseOff        Cause = "parent_off"
+	CauseUnmarked   Cause = "unmarked"
+	CauseDeferred   Cause = "deferred_holder"
 	CauseUnknown    Cause = "unknown"
 )
 
@@ -55,5 +57,7 @@ var causeTable = []CauseRow{
 	{CauseImport, "the object cannot be imported as the spec has it"},
 	{CauseUnhealthy, "an orphan that orphan.policy adopts does not work"},
 	{CauseOff, "what is inside of a VM that is off cannot be removed"},
+	{CauseUnmarked, "somebody took the owner mark off the object, so nothing is deleted on the record's word"},
+	{CauseDeferred, "a resource that waits until the VM is up holds what the VM needs to come up"},
 	{CauseUnknown, "what the change rests on could not be read"},
 }

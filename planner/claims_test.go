@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -105,6 +106,54 @@ found busy vm.a: vmctl vm shell (pid 7 on ada) since 0001-01-01 00:00:00 UTC
 2 redefine vm.a after 1
 3 start vm.a after 2
 4 wait_ssh vm.a after 3
+`,
+		},
+		{
+			name:    "a VM that is to come up needs the port of one that waits for what is inside of it",
+			applied: bare("a", "  running = false\n") + note + forwards("w", "127.0.0.1", ""),
+			spec:    forwards("a", "127.0.0.1", "") + note + bare("w", "  depends_on = [guest_file.note]\n"),
+			change:  func(s *scene) { s.off() },
+			want: `start vm.a: it is off
+  port_forward [] -> [{guest 80, host 8080, host_ip 127.0.0.1, protocol tcp}], live
+  blocked: vm.w holds what it needs to come up, and changes only once what is inside of vm.a was read
+  > apply in two steps: first vm.w without its references to what is inside of vm.a
+restart vm.w: port_forward: the guest sees it at its next start
+  port_forward [{guest 80, host 8080, host_ip 127.0.0.1, protocol tcp}] -> [], restart
+  blocked: it needs vm.a, whose own change is blocked
+  > see what the plan says of vm.a
+`,
+		},
+		{
+			name: "a VM without its mark is not destroyed", applied: one, spec: "# empty\n",
+			change: func(s *scene) { s.object().Owner = nil },
+			want: `destroy vm.a: it is not in the spec
+  blocked: somebody took its owner mark off, and this is a destroy: nothing is deleted on the record's word
+  > to have it marked again: put the block of vm.a back and apply, then repeat this
+  > to let go of it: vmctl state rm --force vm.a
+`,
+		},
+		{
+			name: "nor is it replaced", applied: one, spec: strings.Replace(one, "{\n", "{\n  accel = \"tcg\"\n  lifecycle {\n    on_change = { accel = \"replace\" }\n  }\n", 1),
+			change: func(s *scene) { s.object().Owner = nil },
+			want: `replace vm.a: accel: cannot change after it was made
+  accel auto -> tcg, replace
+  mark none -> vm.a, live
+  blocked: somebody took its owner mark off, and this is a replace: nothing is deleted on the record's word
+  > to have it marked again: apply the block of vm.a as it was, then repeat this
+  > to let go of it: vmctl state rm --force vm.a
+`,
+		},
+		{
+			name: "a run was cut short that let go of it", applied: one, spec: "# empty\n",
+			change: func(s *scene) {
+				s.object().Owner = nil
+				s.interrupt("vm.a", "unmark")
+				s.state.Interrupted[0].How = state.LettingGo
+			},
+			want: `forget vm.a: an earlier run let go of it: its mark is off
+found interrupted vm.a: an earlier run began to unmark it at 2026-05-01 12:00:00 UTC and did not end; it may have left: half of it
+0 forget vm.a
+1 settle vm.a after 0
 `,
 		},
 	} {

@@ -122,6 +122,9 @@ func (d *differ) change(a spec.Address) Change {
 	}
 	if inSpec {
 		resource = d.resolve(resource)
+		if recorded && d.isPower(a) {
+			resource.Want, resource.Uses = recordedWant(resource.Want, record.Values), record.Uses
+		}
 		c.Want, c.Provider, c.Needs, c.Policy = &resource, resource.Provider, resource.Uses, resource.Policy
 		c.Change.Want = resource.Want
 		if !recorded { // else it is where it is
@@ -160,6 +163,24 @@ func (d *differ) change(a spec.Address) Change {
 	d.lacking(&c)
 	d.holders(&c)
 	return c
+}
+
+// isPower reports whether a command asks for another run state of an address, and for
+// nothing else: an edit of its block is for an apply to make.
+func (d *differ) isPower(a spec.Address) bool {
+	_, asked := d.options.Running[a]
+	return asked
+}
+
+// recordedWant is what was applied, in the shape of what is wanted.
+func recordedWant(want, applied cty.Value) cty.Value {
+	kept := want.AsValueMap()
+	for name := range kept {
+		if v := attribute(applied, name); v != cty.NilVal {
+			kept[name] = v
+		}
+	}
+	return cty.ObjectVal(kept)
 }
 
 func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -23,7 +24,7 @@ func (o *orderer) fates() bool {
 			again = o.fate(i) || again
 		}
 	}
-	o.waiters()
+	again = o.waiters() || again
 	return again || !maps.Equal(late, o.late) || !maps.Equal(idle, o.idle)
 }
 
@@ -77,7 +78,7 @@ func (o *orderer) resting(i int, vmGoes bool) bool {
 	case going && o.delta.options.Destroy:
 		return o.block(i, Block{
 			Kind: Blocked, Cause: CauseOff, Reason: fmt.Sprintf("%s is off: what is inside of it cannot be removed", c.Inside),
-			Next: []string{"start it first, or destroy it with all that is inside of it"},
+			Next: []string{fmt.Sprintf("start the VM first: vmctl vm start %s", shellword.Quote(c.Inside.String())), "or destroy it with all that is inside of it"},
 		})
 	default:
 		c.Action = providers.NoOp
@@ -92,12 +93,14 @@ func (o *orderer) wait(i int, until spec.Address) {
 	}
 }
 
-// waiters lets what refers to something that waits wait as well, and what takes what
-// that holds.
-func (o *orderer) waiters() {
+// waiters defers every change that refers to a deferred change, or that takes a claim
+// such a change holds. A VM that would have to wait until it is up itself is blocked: then
+// it reports true.
+func (o *orderer) waiters() bool {
 	if len(o.late) == 0 {
-		return
+		return false
 	}
+	again := false
 	referring := inverse(o.delta.refers)
 	takers := o.handovers().takers
 	for todo := slices.Sorted(maps.Keys(o.late)); len(todo) > 0; {
@@ -123,11 +126,20 @@ func (o *orderer) waiters() {
 			if _, late := o.late[j]; late || o.plan.Changes[j].Blocked != nil {
 				continue
 			}
+			if o.plan.Changes[j].Address == o.late[i] {
+				again = o.block(j, Block{
+					Kind: Blocked, Cause: CauseDeferred,
+					Reason: fmt.Sprintf("%s holds what it needs to come up, and changes only once what is inside of %s was read", c.Address, o.late[i]),
+					Next:   []string{fmt.Sprintf("apply in two steps: first %s without its references to what is inside of %s", c.Address, o.late[i])},
+				}) || again
+				continue
+			}
 			if o.wait(j, o.late[i]); o.late[j] == o.late[i] {
 				todo = append(todo, j)
 			}
 		}
 	}
+	return again
 }
 
 func comesUp(steps []providers.Step) bool {
@@ -146,7 +158,7 @@ func (o *orderer) releasing(i int) ([]providers.Step, error) {
 	release.Action, release.ID, release.Want, release.Edits = providers.Release, c.Object.ID, cty.NilVal, nil
 	steps, err := o.world.System(c.System).Provider.Steps(release)
 	if err != nil {
-		return nil, fmt.Errorf("plan how %s is let go of: %w", c.Address, err)
+		return nil, fmt.Errorf("plan the release of %s: %w", c.Address, err)
 	}
 	return steps, nil
 }

@@ -65,10 +65,14 @@ func ceilingOf(kind spec.Kind, policy cty.Value, path string) providers.Applies 
 // protect blocks a destruction or replacement that prevent_destroy forbids. The
 // block counts while it exists, else the record (rule 4).
 func (d *differ) protect(c *Change) {
-	if c.Blocked != nil || c.Action != providers.Destroy && c.Action != providers.ReplaceIt || d.options.Allow.Destroy[c.Address] || d.ends(c.Address) {
+	if c.Blocked != nil || c.Action != providers.Destroy && c.Action != providers.ReplaceIt {
 		return
 	}
-	if !isPrevented(c.Policy) {
+	if c.Object != nil && c.Object.Owner == nil && c.Record != nil && !c.Record.Reserved {
+		c.Blocked = unmarked(c)
+		return
+	}
+	if !isPrevented(c.Policy) || d.options.Allow.Destroy[c.Address] || d.ends(c.Address) {
 		return
 	}
 	c.Blocked = &Block{
@@ -80,6 +84,22 @@ func (d *differ) protect(c *Change) {
 	if c.Want == nil {
 		c.Blocked.Next = append(c.Blocked.Next, fmt.Sprintf("or write it down: removed { from = %s, destroy = true }", c.Address))
 	}
+}
+
+// unmarked keeps an object whose mark somebody took off: they may want to keep it, and
+// have made it theirs.
+func unmarked(c *Change) *Block {
+	b := &Block{
+		Kind: Blocked, Cause: CauseUnmarked,
+		Reason: fmt.Sprintf("somebody took its owner mark off, and this is a %s: nothing is deleted on the record's word", c.Action),
+	}
+	if c.Want != nil {
+		b.Next = append(b.Next, fmt.Sprintf("to have it marked again: apply the block of %s as it was, then repeat this", c.Address))
+	} else {
+		b.Next = append(b.Next, fmt.Sprintf("to have it marked again: put the block of %s back and apply, then repeat this", c.Address))
+	}
+	b.Next = append(b.Next, "to let go of it: vmctl state rm --force "+shellword.Quote(c.Address.String()))
+	return b
 }
 
 func isPrevented(policy cty.Value) bool {

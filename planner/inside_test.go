@@ -176,7 +176,8 @@ forget vm.a: it no longer exists
 			},
 			want: `noop guest_file.note
   blocked: vm.a is off: what is inside of it cannot be removed
-  > start it first, or destroy it with all that is inside of it
+  > start the VM first: vmctl vm start vm.a
+  > or destroy it with all that is inside of it
 `,
 		},
 		{

@@ -101,10 +101,13 @@ func (d *differ) manage(c *Change) {
 	before := overlay(c.Prior, o.Attrs)
 	c.ignore(before)
 	stays := (on || !stopped(o)) && wantOn
-	c.Edits = joined(edits(before, c.Change.Want, attrs, stays), d.usedEdits(c, stays))
-	c.Edits = append(c.Edits, d.nameEdit(c)...)
-	c.Edits = append(c.Edits, d.providerEdit(c)...)
-	c.Edits = append(c.Edits, markEdit(c)...)
+	c.Edits = d.usedEdits(c, stays)
+	if !d.isPower(c.Address) {
+		c.Edits = joined(edits(before, c.Change.Want, attrs, stays), c.Edits)
+		c.Edits = append(c.Edits, d.nameEdit(c)...)
+		c.Edits = append(c.Edits, d.providerEdit(c)...)
+		c.Edits = append(c.Edits, markEdit(c)...)
+	}
 	slices.SortFunc(c.Edits, func(a, b providers.Edit) int { return cmp.Compare(a.Path, b.Path) })
 	c.Applies = maximum(c.Edits)
 	d.drift(c, attrs)
@@ -271,6 +274,10 @@ func because(edits []providers.Edit, applies providers.Applies) string {
 
 // endOrLetGo decides about an object that is ours and not wanted any more.
 func (d *differ) endOrLetGo(c *Change) {
+	if c.Object.Owner == nil && d.wasLetGo(c.Address) {
+		c.Action, c.Reason, c.Object = providers.Forget, "an earlier run let go of it: its mark is off", nil
+		return
+	}
 	if d.lets(c.Address) {
 		c.Action, c.Reason, c.ID = providers.Forget, "its removed block lets go of it: the object stays as it is, without vmctl's mark", c.Object.ID
 		c.Warnings = nil

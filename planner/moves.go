@@ -72,3 +72,27 @@ func (d *differ) ends(a spec.Address) bool {
 
 // covers reports whether an address is another one, or an instance of its block.
 func covers(block, a spec.Address) bool { return block == a || block.Key == "" && block == a.Block() }
+
+// Moves are those of the moves that Moves found that carrying out a plan writes down: of
+// what is in its scope, deferred or not, and none where it has no steps, since nobody is
+// asked then. What they concern has gone by then: its record follows with the next step.
+func (p *Plan) Moves(all []state.Entry) []state.Entry {
+	if len(p.Steps) == 0 {
+		return nil
+	}
+	scope := map[spec.Address]bool{}
+	for i := range p.Changes {
+		scope[p.Changes[i].Address] = true
+	}
+	for _, d := range p.Deferred {
+		scope[d.Address] = true
+	}
+	var moves []state.Entry
+	for _, e := range all {
+		if scope[e.Address] {
+			e.Step = len(moves)
+			moves = append(moves, e)
+		}
+	}
+	return moves
+}

@@ -106,6 +106,11 @@ func (d *differ) wasDestroyed(a spec.Address) bool {
 	return slices.ContainsFunc(d.begun[a], func(e state.Entry) bool { return e.How == state.Destroying })
 }
 
+// wasLetGo reports whether an earlier run began to let go of what an address has.
+func (d *differ) wasLetGo(a spec.Address) bool {
+	return slices.ContainsFunc(d.begun[a], func(e state.Entry) bool { return e.How == state.LettingGo })
+}
+
 func (d *differ) wasInterrupted(a spec.Address) bool {
 	return len(d.begun[a]) > 0
 }

@@ -241,7 +241,7 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 		}
 		if out.ok {
 			theirs := b.theirs()
-			if err := j.Append(b.ctx, moves...); errors.Is(err, errKilled) {
+			if err := j.Append(b.ctx, plan.Moves(moves)...); errors.Is(err, errKilled) {
 				out.killed, out.ok = true, false
 				b.must(world.Close())
 				break

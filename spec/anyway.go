@@ -3,6 +3,7 @@ package spec
 import (
 	"regexp"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -14,7 +15,7 @@ var removedLine = regexp.MustCompile(`(?m)\bremoved\s*\{`)
 // addBroken takes in the vmctl block of a file that cannot be parsed, and nothing
 // else: half a file may lack any line of any other block.
 func (d *declarations) addBroken(file *hcl.File, diags hcl.Diagnostics) *hcl.Diagnostic {
-	if file == nil || removedLine.Match(file.Bytes) {
+	if file == nil || removedLine.Match(file.Bytes) || !utf8.Valid(file.Bytes) {
 		d.removalsLost = true
 	}
 	if file == nil {
@@ -25,6 +26,9 @@ func (d *declarations) addBroken(file *hcl.File, diags hcl.Diagnostics) *hcl.Dia
 		return nil
 	}
 	for _, b := range body.Blocks {
+		if !slices.Contains(rootBlocks, b.Type) { // it may be a removed block with a slip in its name
+			d.removalsLost = true
+		}
 		if b.Type != "vmctl" || hasMistake(diags, b.Range()) {
 			continue
 		}

@@ -76,6 +76,7 @@ func (d *declarations) addBlock(b *hclsyntax.Block) *hcl.Diagnostic {
 	if slices.Contains(laterBlocks, b.Type) {
 		return mistake(b.TypeRange, "Not built in yet", "`%s` blocks are not built in yet.", b.Type)
 	}
+	d.removalsLost = true // it may be a removed block with a slip in its name
 	return mistake(b.TypeRange, "Unknown block", "There is no block `%s`.%s", b.Type,
 		didYouMean(b.Type, append(slices.Clone(rootBlocks), laterBlocks...)))
 }

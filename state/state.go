@@ -97,8 +97,12 @@ const (
 	Note   EntryKind = "note"
 )
 
-// Destroying is Entry.How of a begin that is a part of a destruction.
-const Destroying = "destroying"
+// What Entry.How says of a begin: that its step is a part of a destruction, or of letting
+// go of an object, which stays.
+const (
+	Destroying = "destroying"
+	LettingGo  = "letting go"
+)
 
 // Entry is one line of the journal.
 type Entry struct {
@@ -116,8 +120,8 @@ type Entry struct {
 	Put     *Record      `json:"put,omitempty"`
 	Drop    bool         `json:"drop,omitempty"` // the record of Address goes
 	From    spec.Address `json:"from,omitzero"`  // the record of From becomes the one of Address
-	// How it was done, such as how a VM was stopped. Of a begin: Destroying, where the
-	// step is a part of the destruction of its address.
+	// How it was done, such as how a VM was stopped. Of a begin: Destroying or LettingGo,
+	// where the step is a part of that.
 	How      string   `json:"how,omitempty"`
 	Evidence []string `json:"evidence,omitempty"`
 	Error    string   `json:"error,omitempty"`

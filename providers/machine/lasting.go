@@ -12,14 +12,17 @@ func Stays() providers.Attribute {
 }
 
 // Ports are the host ports by forwarded guest port: known before a start where the spec
-// chose all of them.
+// chose all of them. What is to be off has none.
 func Ports() providers.Attribute {
 	return providers.Attribute{Computed: true, Lasts: func(_, want cty.Value) cty.Value { return fixedPorts(want) }}
 }
 
 func fixedPorts(want cty.Value) cty.Value {
 	unknown := cty.UnknownVal(cty.Map(cty.Number))
-	forwards := inBlock(cty.ObjectVal(map[string]cty.Value{"vm": want}), "vm", "port_forward")
+	if running := attribute(want, "running"); isKnown(running) && running.False() {
+		return cty.MapValEmpty(cty.Number)
+	}
+	forwards := attribute(want, "port_forward")
 	if !isKnown(forwards) || !forwards.IsWhollyKnown() {
 		return unknown
 	}

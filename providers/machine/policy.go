@@ -50,13 +50,15 @@ func DecodePolicy(v cty.Value) Policy {
 
 // inBlock is an attribute of a block, NilVal where there is none.
 func inBlock(v cty.Value, block, name string) cty.Value {
-	for _, part := range []string{block, name} {
-		if !isKnown(v) || !v.Type().IsObjectType() || !v.Type().HasAttribute(part) {
-			return cty.NilVal
-		}
-		v = v.GetAttr(part)
+	return attribute(attribute(v, block), name)
+}
+
+// attribute is an attribute of an object, cty.NilVal where there is none.
+func attribute(v cty.Value, name string) cty.Value {
+	if !isKnown(v) || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return cty.NilVal
 	}
-	return v
+	return v.GetAttr(name)
 }
 
 func isKnown(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNull() }

@@ -30,7 +30,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 	if err != nil {
 		return nil, summary, err
 	}
-	moves := scopedMoves(w.plan, w.moves)
+	moves := w.plan.Moves(w.moves)
 	for i := range moves {
 		moves[i].Run = run
 	}
@@ -53,7 +53,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 	watch, stop := a.watch(ctx)
 	summary, err = executor.Apply(ctx, executor.Run{
 		Plan: w.plan, World: w.world, Journal: w.journal, Resolve: a.resolver(p.config), ID: run,
-		Gate:        gate{folder: p.busy(), me: me, doors: p.doors(w.journal.Snapshot())},
+		Gate:        gate{folder: p.busy(), me: me, doors: p.doors(w.journal.Snapshot()), closed: &closedDoors{all: map[spec.Address]*closedDoor{}}},
 		Parallelism: m.apply.parallelism, KeepGoing: m.apply.keepGoing, Now: a.env.Now,
 		Watch: func(e executor.Event) {
 			e.Failure, e.Step = a.advised(e.Failure, m), w.numberedStep(e.Step)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"vmctl/busy"
 	"vmctl/executor"
@@ -91,9 +92,58 @@ type gate struct {
 	folder busy.Folder
 	me     state.Holder
 	doors  map[spec.Address][]spec.Address
+	closed *closedDoors
 }
 
 var _ executor.Gate = gate{}
+
+// closedDoors are the doors that this command keeps closed. Two VMs that once had the
+// same address have a door in common, which one closes for both.
+type closedDoors struct {
+	mu  sync.Mutex
+	all map[spec.Address]*closedDoor
+}
+
+type closedDoor struct {
+	closing sync.Mutex
+	users   int
+	open    func() error // nil: it is not closed yet
+}
+
+// close closes a door by the given way, unless it is closed for another VM.
+func (d *closedDoors) close(a spec.Address, way func() (func() error, error)) (open func() error, err error) {
+	d.mu.Lock()
+	door := d.all[a]
+	if door == nil {
+		door = &closedDoor{}
+		d.all[a] = door
+	}
+	door.users++
+	d.mu.Unlock()
+	door.closing.Lock()
+	defer door.closing.Unlock()
+	if door.open == nil {
+		door.open, err = way()
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.leave(a, door))
+	}
+	return func() error { return d.leave(a, door) }, nil
+}
+
+// leave opens a door when the last VM does not need it closed any more.
+func (d *closedDoors) leave(a spec.Address, door *closedDoor) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if door.users--; door.users > 0 {
+		return nil
+	}
+	delete(d.all, a)
+	if door.open == nil {
+		return nil
+	}
+	return door.open()
+}
 
 // Close implements executor.Gate.
 func (g gate) Close(ctx context.Context, c *planner.Change, waiting func([]state.Holder)) (func() error, error) {
@@ -106,8 +156,10 @@ func (g gate) Close(ctx context.Context, c *planner.Change, waiting func([]state
 		return errors.Join(errs...)
 	}
 	for _, door := range g.doors[c.Address] {
-		opens, err := g.folder.Close(ctx, busy.Closing{
-			Address: door, By: g.me, Interrupt: c.Busy.Interrupt, Wait: c.Busy.Wait, Waiting: waiting,
+		opens, err := g.closed.close(door, func() (func() error, error) {
+			return g.folder.Close(ctx, busy.Closing{
+				Address: door, By: g.me, Interrupt: c.Busy.Interrupt, Wait: c.Busy.Wait, Waiting: waiting,
+			})
 		})
 		var occupied *busy.OccupiedError
 		if errors.As(err, &occupied) {

@@ -160,10 +160,21 @@ func (a *app) keepPlan(r planRequest, p *project, plan *planner.Plan, s *state.S
 func (a *app) offer(m mission, plan *planner.Plan) string {
 	f := m.plan
 	f.excludes = slices.Clip(f.excludes)
-	for _, c := range plan.Changes {
-		if c.Blocked != nil {
+	blocked := map[string]bool{}
+	var free []string // what may be named in place of a target that is blocked
+	for i, c := range plan.Changes {
+		switch {
+		case c.Blocked != nil:
+			blocked[c.Address.String()] = true
 			f.excludes = append(f.excludes, c.Address.String())
+		case slices.ContainsFunc(plan.Steps, func(s planner.Step) bool { return s.Change == i }):
+			free = append(free, c.Address.String())
 		}
+	}
+	if slices.ContainsFunc(f.targets, func(t string) bool { return blocked[t] }) { // nothing is both
+		f.targets = slices.DeleteFunc(slices.Concat(f.targets, free), func(t string) bool { return blocked[t] })
+		slices.Sort(f.targets)
+		f.targets, f.excludes = slices.Compact(f.targets), m.plan.excludes
 	}
 	return a.commandLine(m.command, f, m.names...)
 }

@@ -107,14 +107,14 @@ func (a *app) openFor(ctx context.Context, w power) (*project, error) {
 		return a.open()
 	}
 	p, err := a.openExisting()
-	if err != nil || p.flawed == nil {
-		return p, err
+	if err != nil {
+		return nil, err
 	}
 	snapshot, err := p.store.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	a.addRecorded(p, snapshot.With(planner.Moves(p.config, snapshot)...))
+	a.addAllRecorded(p, snapshot.With(planner.Moves(p.config, snapshot)...))
 	return p, nil
 }
 

@@ -40,9 +40,14 @@ func values(s *state.Snapshot) map[spec.Address]cty.Value {
 // addRecorded lets a spec that has mistakes have the resources that only the records
 // tell of. One whose provider leads elsewhere by now is left out.
 func (a *app) addRecorded(p *project, s *state.Snapshot) {
-	if p.flawed == nil {
-		return
+	if p.flawed != nil {
+		a.addAllRecorded(p, s)
 	}
+}
+
+// addAllRecorded does so whether the spec has mistakes or not: a block may be gone, and
+// its object is there.
+func (a *app) addAllRecorded(p *project, s *state.Snapshot) {
 	var resources []spec.Resource
 	var providers []spec.Provider
 	systems := map[spec.ProviderRef]string{}
