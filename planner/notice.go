@@ -76,7 +76,10 @@ func show(kind spec.Kind, path string, v cty.Value) string { return spec.FormatV
 
 // interrupted notes steps of an earlier run that did not end.
 func (d *differ) interrupted(a spec.Address) {
-	for _, e := range d.begun[a] {
+	for i, e := range d.begun[a] {
+		if e.How == state.Destroying && slices.ContainsFunc(d.begun[a][i+1:], func(later state.Entry) bool { return later.How == state.Destroying }) {
+			continue // of a destruction, its last step says enough
+		}
 		since := e.At.UTC().Format("2006-01-02 15:04:05 MST")
 		if d.options.Held {
 			d.find(providers.Finding{

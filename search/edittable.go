@@ -1,6 +1,7 @@
 package search
 
 import (
+	"maps"
 	"slices"
 )
 
@@ -227,6 +228,14 @@ var editTable = []editing{
 	{"depends_on", func(d *drawing) bool {
 		a, b, ok := d.twoVMs(nil)
 		return ok && !slices.Contains(d.m.vms[a].after, b) && d.change(a, func(v *vm) { v.after = append(v.after, b) })
+	}},
+	{"depends_on a file", func(d *drawing) bool {
+		a, ok := d.vmLabel("vm", nil)
+		if len(d.m.files) == 0 || !ok {
+			return false
+		}
+		file := d.pick(append(slices.Sorted(maps.Keys(d.m.files)), ""), "file")
+		return file != d.m.vms[a].file && d.change(a, func(v *vm) { v.file = file })
 	}},
 	{"no depends_on", func(d *drawing) bool {
 		a, ok := d.vmLabel("vm", func(v vm) bool { return len(v.after) > 0 })

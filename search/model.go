@@ -37,6 +37,7 @@ type vm struct {
 	port    int      // of the host; 0: none is forwarded
 	ip      string   // host_ip of that; "": the default
 	after   []string // depends_on: labels of vms
+	file    string   // depends_on: the label of a file, too; "": of none
 
 	keys   []string          // of for_each, sorted
 	byKey  map[string]string // key -> the label of its disk; nil: the instances have none
@@ -161,8 +162,15 @@ func (v vm) write(b *strings.Builder, label, provider string) {
 	if v.port != 0 {
 		fmt.Fprintf(b, "  port_forward {\n    guest   = 80\n    host    = \"%d\"\n    host_ip = %q\n  }\n", v.port, v.listens())
 	}
-	if len(v.after) > 0 {
-		fmt.Fprintf(b, "  depends_on = [vm.%s]\n", strings.Join(v.after, ", vm."))
+	var depends []string
+	for _, other := range v.after {
+		depends = append(depends, "vm."+other)
+	}
+	if v.file != "" {
+		depends = append(depends, "guest_file."+v.file)
+	}
+	if len(depends) > 0 {
+		fmt.Fprintf(b, "  depends_on = [%s]\n", strings.Join(depends, ", "))
 	}
 	if v.atOnce > 0 {
 		fmt.Fprintf(b, "  rollout {\n    max_unavailable = %d\n  }\n", v.atOnce)
@@ -223,6 +231,9 @@ func (m model) valid() bool {
 			}
 		}
 		if v.name != "" && (names[v.name] || v.keys != nil) || v.keys != nil && v.port != 0 {
+			return false
+		}
+		if _, there := m.files[v.file]; v.file != "" && !there {
 			return false
 		}
 		names[v.name] = true
@@ -290,7 +301,11 @@ func (m model) cyclic() bool {
 			return false
 		}
 		state[label] = under
-		for _, other := range m.vms[label].needs() {
+		needs := m.vms[label].needs()
+		if file := m.vms[label].file; file != "" {
+			needs = append(needs, m.files[file].vm)
+		}
+		for _, other := range needs {
 			if visit(other) {
 				return true
 			}

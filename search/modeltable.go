@@ -15,4 +15,4 @@ var (
 )
 
 // fileClasses are the classes of edits of what is inside of a VM.
-var fileClasses = []string{"file", "file after file", "drop a file"}
+var fileClasses = []string{"file", "file after file", "drop a file", "depends_on a file"}

@@ -96,9 +96,9 @@ func TestDestructionIsBegunUntilTheRecordGoes(t *testing.T) {
 	}{
 		{entry(state.Begin, 0, "stop"), "stop [half of it]"},
 		{entry(state.Done, 0, "stop"), "stop []"},
-		{entry(state.Begin, 1, "delete"), "delete [half of it]"},
-		{entry(state.Failed, 1, "delete"), "delete []"},
-		{entry(state.Begin, 2, "delete"), "delete [half of it]"},
+		{entry(state.Begin, 1, "delete"), "stop [], delete [half of it]"},
+		{entry(state.Failed, 1, "delete"), "stop []"},
+		{entry(state.Begin, 2, "delete"), "stop [], delete [half of it]"},
 		{state.Entry{Kind: state.Done, Run: "r1", Step: 2, Op: "delete", Address: a, Drop: true}, ""},
 	} {
 		s = s.With(next.entry)

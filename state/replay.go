@@ -82,10 +82,12 @@ func (s *Snapshot) With(entries ...Entry) *Snapshot {
 func (s *Snapshot) apply(e Entry) {
 	switch e.Kind {
 	case Begin:
-		s.end(func(b Entry) bool { return b.isOf(e) || e.How == Destroying && b.isDestruction(e.Address) })
+		s.end(e.isOf)
 		s.Interrupted = append(s.Interrupted, e)
-	case Done, Failed:
-		s.ended(e)
+	case Done:
+		s.done(e)
+	case Failed:
+		s.end(e.isOf)
 	case Note:
 		s.note(e)
 	default:
@@ -100,9 +102,9 @@ func (s *Snapshot) apply(e Entry) {
 	}
 }
 
-// ended ends the step of e. A destruction of several steps has begun until the record
-// goes, whichever of them is done or failed: what is left of the object is in between.
-func (s *Snapshot) ended(e Entry) {
+// done ends the step of e. A destruction of which a step is done has begun until the
+// record goes, whatever becomes of the others: what is left of the object is in between.
+func (s *Snapshot) done(e Entry) {
 	for i := range s.Interrupted {
 		if b := &s.Interrupted[i]; b.isOf(e) && b.How == Destroying && !e.Drop {
 			b.Leaves = nil

@@ -173,10 +173,10 @@ func copyVM(path string) (string, error) {
 }
 
 // row X13
-func TestEditsOfSpecs(t *testing.T) { search.Edits(t, cases(150, 4000)) }
+func TestEditsOfSpecs(t *testing.T) { search.Edits(t, cases(150, 3000)) }
 
 // row X13
-func TestWorldsOfOthers(t *testing.T) { search.Worlds(t, cases(60, 1500)) }
+func TestWorldsOfOthers(t *testing.T) { search.Worlds(t, cases(60, 800)) }
 
 // Every kill point of fixed cases.
 //

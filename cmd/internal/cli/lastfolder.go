@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"vmctl/internal/atomicfile"
+	"vmctl/internal/lockfile"
 	"vmctl/planner"
 	"vmctl/providers"
 )
@@ -35,9 +39,19 @@ func (p *project) noteFolder() error {
 	return nil
 }
 
-// tidyFolder removes what a killed run left of the file that noteFolder writes. The
-// caller holds the run lock.
-func (p *project) tidyFolder() error { return atomicfile.Clean(filepath.Join(p.dir, lastFolderFile)) }
+// tidy removes what killed runs left: half of the file that noteFolder writes, and the
+// record of who wrote keys. The caller holds the run lock.
+func (p *project) tidy(ctx context.Context) error {
+	if err := atomicfile.Clean(filepath.Join(p.dir, lastFolderFile)); err != nil {
+		return err
+	}
+	_, err := lockfile.Clear(ctx, p.keys()+".lock")
+	var held *lockfile.HeldError
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, &held) { // by who lives, and tidies up itself
+		return nil
+	}
+	return err
+}
 
 // lastFolder is the folder of the last apply, "" if that is not known.
 func (p *project) lastFolder() string {

@@ -218,6 +218,9 @@ func (p *project) holder(ctx context.Context) (*state.Holder, error) {
 	return &h, nil
 }
 
+// keys is the folder of the keys of VMs. Their lock stands beside it.
+func (p *project) keys() string { return filepath.Join(p.dir, "keys") }
+
 // opener opens providers for the planner.
 func (a *app) opener(p *project) planner.Open {
 	return func(ctx context.Context, o planner.Opening) (providers.Provider, error) {
@@ -233,7 +236,7 @@ func (a *app) opener(p *project) planner.Open {
 		provider, err := t.Open(ctx, providers.Settings{
 			Name: ref.Label(), Attrs: o.Attrs, Project: p.owner, Files: p.config.Dir, Now: a.env.Now, Via: o.Via,
 			Dir:  filepath.Join(p.dir, providerFolder(ref)),
-			Keys: filepath.Join(p.dir, "keys"),
+			Keys: p.keys(),
 		})
 		if err != nil { // a system that does not answer is no error yet: this is about the settings
 			return nil, rejected("provider_settings", "open "+ref.String()+": "+err.Error())
