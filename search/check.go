@@ -316,14 +316,8 @@ func (b *bench) isOfOthers(line string, blocked map[spec.Address]planner.Cause) 
 	if a, err := spec.ParseAddress(address); err == nil && blocked[a] != "" {
 		return true
 	}
-	switch providers.FindingKind(kind) {
-	case providers.FindCopy, providers.FindUnmanaged:
-		return true
-	case providers.FindOrphan:
-		return strings.HasPrefix(object, foundPrefix)
-	default:
-		return false
-	}
+	found := providers.FindingKind(kind)
+	return found == providers.FindCopy || found == providers.FindUnmanaged || found == providers.FindOrphan && strings.HasPrefix(object, foundPrefix)
 }
 
 // compare demands that the world is as the model has it, but for what is blocked.
