@@ -3,9 +3,10 @@ package planner
 // Cause is why a change is blocked in principle.
 type Cause string
 
-// The causes. What each means, and what ends it, is in Causes.
+// The causes. What each means is in Causes.
 const (
 	CauseForeign    Cause = "foreign_holder"
+	CauseOrphan     Cause = "orphan_holder"
 	CauseExcluded   Cause = "excluded_holder"
 	CauseHeld       Cause = "blocked_holder"
 	CauseKept       Cause = "kept_claim"
@@ -40,6 +41,7 @@ func Causes() []CauseRow { return causeTable }
 
 var causeTable = []CauseRow{
 	{CauseForeign, "an object that vmctl does not manage holds a name, disk or port that the change needs"},
+	{CauseOrphan, "an object with this project's mark, which is in neither the spec nor the state, holds what the change needs"},
 	{CauseExcluded, "a resource that --target or --exclude leaves out holds what the change needs"},
 	{CauseHeld, "a resource whose own change is blocked holds what the change needs"},
 	{CauseKept, "another resource of the spec keeps what the change needs"},

@@ -15,7 +15,7 @@ import (
 func TestThePageOfCauses(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# What a plan blocks\n\n" +
-		"Every valid edit has a plan. A change of it is carried out, or it is blocked for one of these causes, which\n" +
+		"Every valid edit has a plan. Each change is carried out, or blocked for one of these causes, which\n" +
 		"`vmctl plan --json` names. The rest of the plan stands: the plan ends with the `--exclude` line for it.\n\n" +
 		"| Cause | What it means |\n|---|---|\n")
 	for _, row := range planner.Causes() {

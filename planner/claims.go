@@ -201,7 +201,7 @@ func (o *orderer) heldBlock(t claimant, held holding) Block {
 	case planned:
 		b.Cause, holder = CauseKept, o.plan.Changes[i].Address.String()
 	case ours:
-		b.Cause = CauseExcluded
+		b.Cause = CauseOrphan
 	}
 	disk := t.claim.Kind == providers.ClaimDisk
 	switch {

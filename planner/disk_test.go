@@ -81,7 +81,7 @@ update vm.a: additional_disk: plugged in
 			spec: raw + with("a", "disk.cache"),
 			want: `replace disk.cache: format: cannot change after it was made
   format qcow2 -> raw, replace
-  blocked: format needs a replace (cannot change after it was made), and its ceiling is live
+  blocked: format needs a replace (cannot change after it was made), and on_change allows at most live
   > add to the block of disk.cache: lifecycle { on_change = { format = "replace" } }
   > or allow it once: --allow-replace=disk.cache
 `,
@@ -255,7 +255,7 @@ update vm.b: additional_disk: plugged in
 			spec: cache + strings.Replace(with("a"), "{\n", "{\n  lifecycle {\n    on_change = { additional_disk = \"live\" }\n  }\n", 1) + with("b", "disk.cache"),
 			want: `restart vm.a: additional_disk: the guest sees it at its next start
   additional_disk [{disk disk.cache}] -> [], restart
-  blocked: additional_disk needs a restart (the guest sees it at its next start), and its ceiling is live
+  blocked: additional_disk needs a restart (the guest sees it at its next start), and on_change allows at most live
   > add to the block of vm.a: lifecycle { on_change = { additional_disk = "restart" } }
 update vm.b: additional_disk: plugged in
   additional_disk [] -> [{disk disk.cache}], live

@@ -159,7 +159,7 @@ warning, vm.a: vm.b, which this plan destroys, has the same attributes. If its b
 				s.forget("vm.a")
 			},
 			want: `create vm.a: it does not exist
-found orphan vm.b: libvirt vm "demo.a" (ID) bears our mark, and neither the spec nor the state knows it
+found orphan vm.b: libvirt vm "demo.a" (ID) bears our mark; it is in neither the spec nor the state
 0 define vm.a
 1 start vm.a after 0
 2 wait_ssh vm.a after 1
@@ -194,13 +194,13 @@ vm.a is called demo.a~f8ea70e2
 			want: `destroy vm.a: its removed block says so
 0 stop vm.a
 1 delete vm.a after 0
-warning, vm.a: its record was lost: what the system does not show is taken as applied
+warning, vm.a: its record was lost: attributes that the system does not report are assumed to match the spec
 `,
 		},
 		{
 			name: "its record was lost, and no block speaks of it", applied: one, spec: provided,
 			change: func(s *scene) { s.forget("vm.a") },
-			want: `found orphan vm.a: libvirt vm "demo.a" (ID) bears our mark, and neither the spec nor the state knows it
+			want: `found orphan vm.a: libvirt vm "demo.a" (ID) bears our mark; it is in neither the spec nor the state
 `,
 		},
 		{

@@ -33,7 +33,7 @@ func (d *differ) ceilings(c *Change) {
 		c.Blocked = &Block{
 			Kind:   Blocked,
 			Cause:  CauseCeiling,
-			Reason: fmt.Sprintf("%s needs a %s (%s), and its ceiling is %s", e.Path, e.Verdict.Applies, e.Verdict.Reason, ceiling),
+			Reason: fmt.Sprintf("%s needs a %s (%s), and on_change allows at most %s", e.Path, e.Verdict.Applies, e.Verdict.Reason, ceiling),
 			Next:   []string{fmt.Sprintf("add to the block of %s: lifecycle { on_change = { %s = %q } }", c.Address, top, e.Verdict.Applies)},
 		}
 		if e.Verdict.Applies == providers.Replace {

@@ -158,7 +158,7 @@ func (d *differ) takeOver(c *Change, o *providers.Object) {
 		return
 	}
 	c.Prior = d.asApplied(c)
-	c.Warnings = append(c.Warnings, "what the system does not show of it is taken to be as the files say")
+	c.Warnings = append(c.Warnings, "attributes that the system does not report are assumed to match the spec")
 	c.importing = true
 	d.manage(c)
 	switch {

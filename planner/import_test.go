@@ -179,7 +179,7 @@ found copy vm.z: libvirt vm "theirs" (1234) bears the mark of 99
 			want: `import vm.a: "theirs" is to be imported
   blocked: libvirt vm "demo.b" (ID) bears the mark of vm.b
   > put the block of vm.b back, or rename it: moved { from = vm.b, to = vm.a }
-found orphan vm.b: libvirt vm "demo.b" (ID) bears our mark, and neither the spec nor the state knows it
+found orphan vm.b: libvirt vm "demo.b" (ID) bears our mark; it is in neither the spec nor the state
 `,
 		},
 		{

@@ -52,7 +52,7 @@ deferred guest_file.note until vm.a is ready
 			change: func(s *scene) { s.forget("vm.a"); s.elsewhere() },
 			want: `noop guest_file.note
   unknown: what is inside of vm.a could not be read: vm.a has no block and no record, and libvirt vm "demo.a" (ID) is there
-found orphan vm.a: libvirt vm "demo.a" (ID) bears our mark, and neither the spec nor the state knows it
+found orphan vm.a: libvirt vm "demo.a" (ID) bears our mark; it is in neither the spec nor the state
 found unknown guest_file.note: vm.a has no block and no record, and libvirt vm "demo.a" (ID) is there
 `,
 		},
@@ -103,7 +103,7 @@ stop vm.a: it runs, and running = false
 		{
 			name: "inside of a VM that is off and stays so, nothing is read or changed", applied: one + note, spec: one + changed, unread: true,
 			change: func(s *scene) { s.off(); s.stays() },
-			want: `update vm.a: the record catches up with what is there
+			want: `update vm.a: the recorded state is updated
 found drift vm.a: it is off, and vmctl left it running
 0 record vm.a
 `,
@@ -187,7 +187,7 @@ forget vm.a: it no longer exists
 				r.Ready = false
 				s.state.Records[addr(s.t, "vm.a")] = r
 			},
-			want: `start vm.a: it runs, and was not ready yet
+			want: `start vm.a: it runs, and was never ready since it started
 deferred guest_file.note until vm.a is ready
 0 start vm.a
 1 wait_ssh vm.a after 0
@@ -202,7 +202,7 @@ deferred guest_file.note until vm.a is ready
   > see what the plan says of vm.a
 restart vm.a: memory: the guest sees it at its next start
   memory 256MiB -> 512MiB, restart
-  blocked: memory needs a restart (the guest sees it at its next start), and its ceiling is live
+  blocked: memory needs a restart (the guest sees it at its next start), and on_change allows at most live
   > add to the block of vm.a: lifecycle { on_change = { memory = "restart" } }
 `,
 		},

@@ -85,7 +85,7 @@ func (d *differ) adopt(c *Change) {
 			break
 		}
 	}
-	c.Warnings = append(c.Warnings, "its record was lost: what the system does not show is taken as applied")
+	c.Warnings = append(c.Warnings, "its record was lost: attributes that the system does not report are assumed to match the spec")
 }
 
 // manage compares an object that is ours with what is wanted of it.
@@ -224,7 +224,7 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	case c.Record == nil:
 		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
 	case c.Unready:
-		c.Action, c.Reason = providers.Start, "it runs, and was not ready yet"
+		c.Action, c.Reason = providers.Start, "it runs, and was never ready since it started"
 	case down && leftBehind(c.Object):
 		c.Action, c.Reason = providers.Update, "what its last run left is removed"
 	case c.Object.Running == nil && leftBehind(c.Object):
@@ -232,7 +232,7 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	case c.policyChanged():
 		c.Action, c.Reason = providers.Update, "how vmctl treats it changed; the object stays as it is"
 	case d.outdated(c):
-		c.Action, c.Reason = providers.Update, "the record catches up with what is there"
+		c.Action, c.Reason = providers.Update, "the recorded state is updated"
 	default:
 		c.Action = providers.NoOp
 	}

@@ -147,7 +147,7 @@ func TestOrphanOfAnUnusedProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "found orphan vm.a: libvirt vm \"demo.a\" (ID) bears our mark, and neither the spec nor the state knows it\n"
+	want := "found orphan vm.a: libvirt vm \"demo.a\" (ID) bears our mark; it is in neither the spec nor the state\n"
 	if d := cmp.Diff(want, strings.ReplaceAll(text(p), string(id), "ID")); d != "" {
 		t.Errorf("plan (-want +got):\n%s", d)
 	}

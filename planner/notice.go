@@ -156,7 +156,7 @@ func (d *differ) strays() {
 				}
 				d.find(providers.Finding{
 					Kind: providers.FindOrphan, Address: o.Owner.Address, Object: o.Name,
-					Evidence: []string{describe(system, o) + " bears our mark, and neither the spec nor the state knows it"},
+					Evidence: []string{describe(system, o) + " bears our mark; it is in neither the spec nor the state"},
 					Action:   "left alone; put its block back to manage it again, or delete it with the system's own tool",
 				})
 			case Copied:

@@ -121,7 +121,7 @@ restart vm.w["b"]: cpus: the guest sees it at its next start
 			spec:    "vm \"a\" {\n  memory = \"256MiB\"\n  accel = \"tcg\"\n}\n",
 			want: `replace vm.a: accel: cannot change after it was made
   accel auto -> tcg, replace
-  blocked: accel needs a replace (cannot change after it was made), and its ceiling is restart
+  blocked: accel needs a replace (cannot change after it was made), and on_change allows at most restart
   > add to the block of vm.a: lifecycle { on_change = { accel = "replace" } }
   > or allow it once: --allow-replace=vm.a
 `,
@@ -148,7 +148,7 @@ restart vm.w["b"]: cpus: the guest sees it at its next start
 			spec:    "vm \"a\" {\n  memory = \"512MiB\"\n  lifecycle {\n    on_change = { memory = \"live\" }\n  }\n}\n",
 			want: `restart vm.a: memory: the guest sees it at its next start
   memory 256MiB -> 512MiB, restart
-  blocked: memory needs a restart (the guest sees it at its next start), and its ceiling is live
+  blocked: memory needs a restart (the guest sees it at its next start), and on_change allows at most live
   > add to the block of vm.a: lifecycle { on_change = { memory = "restart" } }
 `,
 		},
@@ -249,7 +249,7 @@ found drift vm.a: memory is 128MiB, and vmctl applied 256MiB
 			applied: one,
 			spec:    "# empty\n",
 			change:  func(s *scene) { s.forget("vm.a"); s.elsewhere() },
-			want:    "found orphan vm.a: libvirt vm \"demo.a\" (60af4803-1fa2-8158-9678-00ec5cab9a09) bears our mark, and neither the spec nor the state knows it\n",
+			want:    "found orphan vm.a: libvirt vm \"demo.a\" (60af4803-1fa2-8158-9678-00ec5cab9a09) bears our mark; it is in neither the spec nor the state\n",
 		},
 		{
 			name: "an object with our name that vmctl did not make blocks",
@@ -356,7 +356,7 @@ found state_behind vm.a: the record is of generation 1, the object's mark of 3: 
 			},
 			want: `start vm.a: it is paused
   memory 256MiB -> 512MiB, restart
-  blocked: memory needs a restart (the guest sees it at its next start), and its ceiling is live
+  blocked: memory needs a restart (the guest sees it at its next start), and on_change allows at most live
   > add to the block of vm.a: lifecycle { on_change = { memory = "restart" } }
 found drift vm.a: it is paused, and vmctl left it running
 `,
@@ -369,7 +369,7 @@ found drift vm.a: it is paused, and vmctl left it running
 				r.Ready = false
 				s.state.Records[addr(s.t, "vm.a")] = r
 			},
-			want: "start vm.a: it runs, and was not ready yet\n0 start vm.a\n1 wait_ssh vm.a after 0\n",
+			want: "start vm.a: it runs, and was never ready since it started\n0 start vm.a\n1 wait_ssh vm.a after 0\n",
 		},
 		{
 			name:    "a record that is older than what is there and wanted catches up",
@@ -381,7 +381,7 @@ found drift vm.a: it is paused, and vmctl left it running
 				s.object().Attrs, s.object().Owner.Generation = cty.ObjectVal(m), 2
 				s.interrupt("vm.a", "redefine")
 			},
-			want: `update vm.a: the record catches up with what is there
+			want: `update vm.a: the recorded state is updated
 found drift vm.a: memory is 512MiB, and vmctl applied 256MiB
 found interrupted vm.a: an earlier run began to redefine it at 2026-05-01 12:00:00 UTC and did not end; it may have left: half of it
 0 record vm.a
@@ -817,7 +817,7 @@ func TestPlanForWhatWasRenamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := text(p) + p.Changes[0].Name; got != "update vm.a: the record catches up with what is there\n0 record vm.a\ntheirs" {
+	if got := text(p) + p.Changes[0].Name; got != "update vm.a: the recorded state is updated\n0 record vm.a\ntheirs" {
 		t.Errorf("plan\n%s", got)
 	}
 }

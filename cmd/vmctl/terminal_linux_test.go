@@ -296,7 +296,7 @@ func TestAWindowThatIsClosedInterrupts(t *testing.T) {
 	if err := u.cmd.Wait(); u.cmd.ProcessState.ExitCode() != 130 {
 		t.Errorf("exit code %d, want 130 (%v)", u.cmd.ProcessState.ExitCode(), err)
 	}
-	if out := s.exits(2, "plan", "--detailed-exitcode"); !strings.Contains(out, "it runs, and was not ready yet") {
+	if out := s.exits(2, "plan", "--detailed-exitcode"); !strings.Contains(out, "it runs, and was never ready since it started") {
 		t.Errorf("the start did not end:\n%s", out)
 	}
 	s.exits(0, "destroy", "--auto-approve")

@@ -81,6 +81,6 @@ func (a *app) copied(p *project, plan *planner.Plan) []string {
 	if here, err := os.Stat(p.config.Dir); err != nil || os.SameFile(here, there) {
 		return nil
 	}
-	return []string{"the last apply of this project came from " + last + ", which still exists: a copy of a folder is the same project, " +
-		"and what is destroyed here may be what that one wants. --env=NAME makes another instance of the same files"}
+	return []string{"this plan destroys objects, and the last apply came from " + last + ", which still exists. A copied folder is the same " +
+		"project, so these objects may belong to that folder's spec. Plan there, or use --env=NAME for another instance of the same files"}
 }

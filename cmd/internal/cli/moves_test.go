@@ -24,7 +24,7 @@ func TestMovesStayInScope(t *testing.T) {
 	h.write("moved.vmctl.hcl", "moved {\n  from = vm.a\n  to   = vm.first\n}\nmoved {\n  from = vm.b\n  to   = vm.second\n}\n")
 	h.run("apply", "--target=vm.first", "--auto-approve").exits(0).silent("second")
 	h.run("state", "list").exits(0).says("vm.first", "vm.b").silent("second")
-	h.run("vm", "stop", "second").exits(3).warns("ask for consent")
+	h.run("vm", "stop", "second").exits(0).says("vm.second is stopped already.")
 	h.run("state", "list").exits(0).says("vm.first", "vm.b").silent("second")
 	h.run("apply", "--target=vm.first", "--auto-approve").exits(0).says("No changes.")
 	h.run("state", "list").exits(0).says("vm.first", "vm.b").silent("second")

@@ -23,7 +23,7 @@ func (f *planFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.targets, "target", nil, "only `ADDR` and what it needs (to destroy: and what needs it)")
 	flags.StringArrayVar(&f.excludes, "exclude", nil, "not `ADDR`, nor what needs it (to destroy: nor what it needs)")
 	flags.StringArrayVar(&f.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
-	flags.StringArrayVar(&f.allowDestroy, "allow-destroy", nil, "allow the end of `ADDR` in spite of prevent_destroy")
+	flags.StringArrayVar(&f.allowDestroy, "allow-destroy", nil, "allow destroying `ADDR` despite prevent_destroy")
 	f.registerInterrupt(flags)
 	flags.BoolVar(&f.verbose, "verbose", false, "show everything, nothing collapsed")
 }

@@ -155,9 +155,9 @@ func (a *app) nextApply(p *project, w power, vms []spec.Address) {
 		if !ok || p.config.Recorded(addr) || wantsRunning(r) == w.running {
 			continue
 		}
-		text := addr.String() + " is to run, say the files: the next apply starts it again"
+		text := "the files say running = true for " + addr.String() + ": the next apply starts it again"
 		if w.running {
-			text = addr.String() + " is to be stopped, say the files: the next apply stops it again"
+			text = "the files say running = false for " + addr.String() + ": the next apply stops it again"
 		}
 		view.Warning(a.errScreen(), text)
 	}

@@ -22,10 +22,11 @@ func TestVMCommands(t *testing.T) {
 	h.acted("stop vm.dev", "start vm.dev", "wait_ssh vm.dev")
 	h.run("vm", "stop", "nothing").exits(3).warns(`"nothing" is no resource of the spec.`)
 
-	// What was not asked for by name is asked about.
+	// What was edited is for an apply.
 	h.replace("256MiB", "512MiB")
-	h.run("vm", "restart", "dev").exits(3).warns("ask for consent")
-	h.acted()
+	h.run("vm", "restart", "dev").exits(0).silent("512MiB")
+	h.acted("stop vm.dev", "start vm.dev", "wait_ssh vm.dev")
+	h.run("plan", "--detailed-exitcode").exits(2).says("512MiB")
 
 	h.replace("cpus   = 1", "running = false")
 	h.run("vm", "start", "dev", "--auto-approve").exits(0).warns("the next apply stops it again")

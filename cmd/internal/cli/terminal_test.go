@@ -71,5 +71,5 @@ func TestAnInterruptEndsAnApplySafely(t *testing.T) {
 	close(hold)
 	(<-ended).exits(130).warns("Apply was interrupted: 2 steps done, 1 not run.", "vm.dev wait_ssh", "vmctl apply goes on from here")
 	h.acted("define vm.dev", "start vm.dev")
-	h.run("plan", "--detailed-exitcode").exits(2).says("it runs, and was not ready yet")
+	h.run("plan", "--detailed-exitcode").exits(2).says("it runs, and was never ready since it started")
 }

@@ -65,7 +65,7 @@ func disksPlan() *planner.Plan {
 	}}
 	theirs := change("theirs", providers.Import, "it is taken over as it is")
 	theirs.Applies = providers.Live
-	theirs.Warnings = []string{"what the system does not show of it is taken to be as the files say"}
+	theirs.Warnings = []string{"attributes that the system does not report are assumed to match the spec"}
 	theirs.Edits = []providers.Edit{{
 		Path: "mark", Before: cty.NilVal, After: str("vm.theirs"), Verdict: providers.Verdict{Applies: providers.Live, Reason: "it is imported: vmctl marks it as its own"},
 	}}
