@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"vmctl/planner"
+	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -53,5 +54,31 @@ func TestMoves(t *testing.T) {
 				t.Errorf("%d records became %d", len(s.Records), len(after.Records))
 			}
 		})
+	}
+}
+
+// A plan writes down the moves of what is in its scope, deferred or not.
+func TestMovesOfAPlan(t *testing.T) {
+	move := func(to string) state.Entry {
+		return state.Entry{Kind: state.Note, Op: state.Moved, From: addr(t, "vm.old"), Address: addr(t, to)}
+	}
+	all := []state.Entry{move("vm.out"), move("vm.in"), move("vm.late")}
+	p := &planner.Plan{
+		Changes:  []planner.Change{{Change: providers.Change{Address: addr(t, "vm.in")}}},
+		Deferred: []planner.Deferred{{Address: addr(t, "vm.late"), Until: addr(t, "vm.in")}},
+	}
+	if got := p.Moves(all); len(got) > 0 {
+		t.Errorf("nobody is asked, and there is written: %v", got)
+	}
+	p.Steps = []planner.Step{{}}
+	var got []string
+	for i, e := range p.Moves(all) {
+		got = append(got, e.Address.String())
+		if e.Step != i {
+			t.Errorf("%s is entry %d, and says %d", e.Address, i, e.Step)
+		}
+	}
+	if d := cmp.Diff([]string{"vm.in", "vm.late"}, got); d != "" {
+		t.Errorf("moves (-want +got):\n%s", d)
 	}
 }
