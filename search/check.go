@@ -323,13 +323,19 @@ func (b *bench) isOfOthers(line string, blocked map[spec.Address]planner.Cause) 
 // compare demands that the world is as the model has it, but for what is blocked.
 func (b *bench) compare(law string, world *planner.World, blocked map[spec.Address]planner.Cause) {
 	b.t.Helper()
+	stays := map[string]bool{} // blocks whose records did not move, since their new address is blocked
+	for _, move := range b.model.moved {
+		for a := range blocked {
+			stays[move[0]] = stays[move[0]] || a.String() == move[1] || a.Block().String() == move[1]
+		}
+	}
 	free := func(lines []string) []string {
 		return slices.DeleteFunc(lines, func(line string) bool {
 			address, _, _ := strings.Cut(line, " ")
 			a, err := spec.ParseAddress(address)
 			b.must(err)
 			file, isFile := b.model.files[a.Name]
-			return blocked[a] != "" || isFile && a.Kind == spec.GuestFile && blocked[spec.Address{Kind: spec.VM, Name: file.vm}] != ""
+			return blocked[a] != "" || stays[a.String()] || stays[a.Block().String()] || isFile && a.Kind == spec.GuestFile && blocked[spec.Address{Kind: spec.VM, Name: file.vm}] != ""
 		})
 	}
 	if diff := cmp.Diff(free(b.want(world)), free(b.is(world))); diff != "" {
