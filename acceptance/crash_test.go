@@ -93,7 +93,7 @@ func (c *crashTable) add(r crashRow) {
 	c.rows = append(c.rows, r)
 }
 
-// killed is how many runs were killed.
+// killed returns the number of runs that were killed.
 func (c *crashTable) killed() int {
 	sum := 0
 	for _, r := range c.rows {

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
@@ -163,13 +161,7 @@ found interrupted vm.a: an earlier run began to unmark it at 2026-05-01 12:00:00
 			if test.change != nil {
 				test.change(s)
 			}
-			p, err := s.plan()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(test.want, uuid.ReplaceAllString(text(p)+asides(p), "ID")); d != "" {
-				t.Errorf("plan (-want +got):\n%s", d)
-			}
+			s.checkAll(test.want)
 		})
 	}
 }

@@ -230,14 +230,20 @@ warning, vm.a: its record was lost: attributes that the system does not report a
 			if test.change != nil {
 				test.change(s)
 			}
-			p, err := s.plan()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(test.want, uuid.ReplaceAllString(text(p)+asides(p), "ID")); d != "" {
-				t.Errorf("plan (-want +got):\n%s", d)
-			}
+			s.checkAll(test.want)
 		})
+	}
+}
+
+// checkAll is check with the warnings, and with the names of what is made.
+func (s *scene) checkAll(want string) {
+	s.t.Helper()
+	p, err := s.plan()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if d := cmp.Diff(want, uuid.ReplaceAllString(text(p)+asides(p), "ID")); d != "" {
+		s.t.Errorf("plan (-want +got):\n%s", d)
 	}
 }
 

@@ -44,7 +44,7 @@ func (m mission) titled(r round) string {
 	return m.title
 }
 
-// pulls is what targets take in beside themselves.
+// pulls lists the resources that --target takes in beside the targets.
 func (m mission) pulls() string {
 	if m.destroy {
 		return "what needs it"

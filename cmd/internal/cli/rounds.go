@@ -64,7 +64,7 @@ func (r round) numberedSummary(s executor.Summary) executor.Summary {
 	return s
 }
 
-// and is what was done before, with what was done in another round.
+// and adds the results of a later round to those of the rounds before.
 func and(before, s executor.Summary) executor.Summary {
 	return executor.Summary{
 		Done: slices.Concat(before.Done, s.Done), Failed: slices.Concat(before.Failed, s.Failed),

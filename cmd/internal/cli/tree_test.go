@@ -41,7 +41,7 @@ output "name" {
 }
 `
 
-// usage is how the tests call a command.
+// usage holds the arguments with which the tests call a command.
 type usage struct {
 	good  [][]string // arguments that are right
 	bad   [][]string // and that are not, beside a flag that no command has

@@ -91,7 +91,7 @@ func tidied(p *planner.Plan) map[int][]string {
 }
 
 // counts puts a summary in words: `1 to create, 1 to tidy, 2 unchanged; 1 blocked`.
-// tidy is how many of those that stay as they are have steps.
+// tidy counts the unchanged resources that have steps.
 func counts(s planner.Summary, tidy int) string {
 	var actions, blocks []string
 	for _, l := range looks {
