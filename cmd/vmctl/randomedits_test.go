@@ -22,7 +22,7 @@ var randomEdits = flag.Int("random-edits", 20, "how many random edits the real p
 // Random edits of specs, with the real program on a simulated host: each has a plan, and
 // after one apply there is nothing left, but for what is blocked in principle.
 //
-// row X13
+// row X13, of edits that nothing cuts short
 func TestRandomEditsWithTheProgram(t *testing.T) {
 	count := *randomEdits
 	if testing.Short() {

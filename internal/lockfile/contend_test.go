@@ -104,7 +104,7 @@ func TestFiftyAfterADeadHolder(t *testing.T) {
 // Locks of every place in a data directory, contended for by processes of which
 // one is killed over and over, wherever it is just then.
 //
-// row X04, of the run lock, of busy VMs and of keys
+// row X04, of the lock itself: each kind is one at another path
 func TestNeverTwoHoldersThoughOneIsKilled(t *testing.T) {
 	for _, name := range []string{"lock", "busy/vm.dev", "keys.lock"} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 // Whoever holds a lock holds it, whatever is done to its file.
 //
-// row X04, of the run lock, of busy VMs and of keys
+// row X04, of the lock itself: each kind is one at another path
 func TestReplacedFileHasItsHolder(t *testing.T) {
 	for name, tamper := range map[string]func(path string) error{
 		"removed":  os.Remove,
