@@ -35,6 +35,15 @@ func (x *execution) summary() Summary {
 	return s
 }
 
+// And is the summary of two runs, one after the other.
+func (s Summary) And(later Summary) Summary {
+	return Summary{
+		Done: slices.Concat(s.Done, later.Done), Failed: slices.Concat(s.Failed, later.Failed),
+		Warned: slices.Concat(s.Warned, later.Warned), NotRun: slices.Concat(s.NotRun, later.NotRun),
+		Down: slices.Concat(s.Down, later.Down), Interrupted: s.Interrupted || later.Interrupted,
+	}
+}
+
 // byAddress orders steps by address, and those of one address as the plan does.
 func byAddress(a, b planner.Step) int {
 	return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.ID, b.ID))

@@ -22,8 +22,8 @@ func run() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	leave := make(chan struct{})
-	var shared lending
-	obeySignals(&shared, cancel, func() { close(leave) })
+	shared := newLending()
+	obeySignals(shared, cancel, func() { close(leave) })
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = string(os.PathSeparator)

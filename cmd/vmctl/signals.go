@@ -5,16 +5,38 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // lending counts who else has the terminal now.
-type lending struct{ programs atomic.Int32 }
+type lending struct {
+	programs atomic.Int32
+	settled  chan struct{} // says that all earlier signals were seen
+	deaf     chan struct{} // is closed when nobody sees signals any more
+}
+
+func newLending() *lending {
+	return &lending{settled: make(chan struct{}, 1), deaf: make(chan struct{})}
+}
 
 // lend leaves what is typed to interrupt to another program, until back is called:
-// the terminal sends it to both.
+// the terminal sends it to both. An interrupt that came before counts as the other
+// program's, also where vmctl has not seen it yet: back waits for a signal of its own,
+// which comes after it.
 func (l *lending) lend() (back func()) {
 	l.programs.Add(1)
-	return func() { l.programs.Add(-1) }
+	return func() {
+		for signalSelf() {
+			select {
+			case <-l.settled:
+			case <-l.deaf:
+			case <-time.After(time.Second): // it was lost: the queue was full
+				continue
+			}
+			break
+		}
+		l.programs.Add(-1)
+	}
 }
 
 // obeySignals calls first at the first signal, so that what is under way ends
@@ -22,17 +44,26 @@ func (l *lending) lend() (back func()) {
 // that vmctl was started to ignore (nohup) stays ignored, and an interrupt is another
 // program's while that has the terminal.
 func obeySignals(terminal *lending, first, second func()) {
-	signals := make(chan os.Signal, 2)
+	signals := make(chan os.Signal, 16)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) {
 			signal.Notify(signals, s)
 		}
 	}
+	notifyOwn(signals)
 	// A reader that leaves does not end an apply: writing to it is an error then.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
+		defer close(terminal.deaf)
 		begun, hungUp := false, false
 		for s := range signals {
+			if s == ownSignal {
+				select {
+				case terminal.settled <- struct{}{}:
+				default: // nobody waits for it
+				}
+				continue
+			}
 			if s == os.Interrupt && terminal.programs.Load() > 0 {
 				continue
 			}

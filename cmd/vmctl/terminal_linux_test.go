@@ -188,7 +188,7 @@ func TestNoAnswerDoesNothing(t *testing.T) {
 	} {
 		s := newSite(t, simSpec)
 		u := sit(t, s.vmctl("apply"), 100, 30)
-		u.sees(`Carry out 3 steps\? Only "yes" does:`)
+		u.sees(`Apply these 3 steps\? Type "yes":`)
 		u.types(keys)
 		if got := u.leaves(130); !strings.Contains(got, says) {
 			t.Errorf("%q: the screen lacks %q:\n%s", keys, says, got)
@@ -221,7 +221,7 @@ func TestOnATerminalWhatRunsIsShown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, slowSpec)
 	u := sit(t, s.vmctl("apply"), 80, 40)
-	u.sees(`Only "yes" does:`)
+	u.sees(`Type "yes":`)
 	u.types("yes\n")
 	u.sees(`vm.dev: waiting for an answer \(at most 5m\)\n\n  vm.dev  [0-9]+s of 5m  waiting for an answer\n$`)
 	shown := u.leaves(0)

@@ -57,7 +57,7 @@ func TestApplyAsks(t *testing.T) {
 	h.acted()
 	for answer, says := range map[string]string{"no\n": `the answer was "no"`, "": "there was no answer", "y": `the answer was "y"`} {
 		h.tty, h.stdin = true, strings.NewReader(answer)
-		h.run("apply").exits(130).warns("nothing was done", says, `Carry out 3 steps? Only "yes" does:`)
+		h.run("apply").exits(130).warns("nothing was done", says, `Apply these 3 steps? Type "yes":`)
 		h.acted()
 	}
 	h.stdin = reader(func([]byte) (int, error) { return 0, syscall.EIO }) // as of a terminal that was closed

@@ -12,9 +12,9 @@ import (
 	"vmctl/planner"
 )
 
-// consent asks whether the plan shall be carried out, unless the command itself
-// names all of it. No answer is a no.
-func (a *app) consent(ctx context.Context, m mission, plan *planner.Plan) error {
+// consent asks whether the plan of a round shall be carried out, unless the command
+// itself names all of it. No answer is a no.
+func (a *app) consent(ctx context.Context, m mission, r round, plan *planner.Plan) error {
 	if m.named != nil && allNamed(m, plan) {
 		return nil
 	}
@@ -23,15 +23,23 @@ func (a *app) consent(ctx context.Context, m mission, plan *planner.Plan) error 
 			a.commandLine(m.command, m.plan, append([]string{"--auto-approve"}, m.names...)...)+" does not ask")
 	}
 	a.stdout.drain(ctx, 0) // the question comes after what it is about
-	a.prompt(fmt.Sprintf("\nCarry out %s? Only \"yes\" does: ", counted(len(plan.Steps), "step")))
+	steps := fmt.Sprintf("these %d steps", len(plan.Steps))
+	if len(plan.Steps) == 1 {
+		steps = "this step"
+	}
+	a.prompt("\nApply " + steps + "? Type \"yes\": ")
 	answer, err := a.readLine(ctx)
+	nothing := m.command + ": nothing was done: "
+	if r.later {
+		nothing = m.command + ": the rest was not done: "
+	}
 	switch {
 	case err == nil && answer == "yes":
 		return nil
 	case err == nil:
-		return newProblem(classInterrupted, "declined", m.command+": nothing was done: the answer was "+quoted(answer)+", not \"yes\"")
+		return newProblem(classInterrupted, "declined", nothing+"the answer was "+quoted(answer)+", not \"yes\"")
 	case errors.Is(err, io.EOF), errors.Is(err, context.Canceled), errors.Is(err, syscall.EIO): // EIO: the terminal was closed
-		return newProblem(classInterrupted, "interrupted", m.command+": nothing was done: there was no answer")
+		return newProblem(classInterrupted, "interrupted", nothing+"there was no answer")
 	default:
 		return fmt.Errorf("read the answer: %w", err)
 	}

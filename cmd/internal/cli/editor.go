@@ -90,7 +90,7 @@ func (a *app) askAgain(ctx context.Context, diags hcl.Diagnostics, files map[str
 	if !a.env.Terminal.In {
 		return false
 	}
-	a.prompt("\nEdit again? Only \"yes\" does: ")
+	a.prompt("\nEdit again? Type \"yes\": ")
 	answer, err := a.readLine(ctx)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false

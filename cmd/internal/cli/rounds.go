@@ -64,14 +64,6 @@ func (r round) numberedSummary(s executor.Summary) executor.Summary {
 	return s
 }
 
-// and adds the results of a later round to those of the rounds before.
-func and(before, s executor.Summary) executor.Summary {
-	return executor.Summary{
-		Done: slices.Concat(before.Done, s.Done), Failed: slices.Concat(before.Failed, s.Failed),
-		Warned: slices.Concat(before.Warned, s.Warned), NotRun: slices.Concat(before.NotRun, s.NotRun),
-	}
-}
-
 // rounds plans, asks and applies until nothing is left that a plan deferred.
 func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error {
 	stop := func() {}
@@ -92,7 +84,7 @@ func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error 
 			}
 			var done executor.Summary
 			r.next, done, err = a.applyPlan(ctx, p, m, work{plan: plan, world: world, round: r})
-			r.before, r.steps = and(r.before, done), r.steps+len(plan.Steps)
+			r.before, r.steps = r.before.And(done), r.steps+len(plan.Steps)
 		}
 		if err := errors.Join(err, world.Close()); err != nil || len(plan.Deferred) == 0 {
 			return err
@@ -134,7 +126,7 @@ func (a *app) agree(ctx context.Context, p *project, m mission, r round, plan *p
 	if len(plan.Steps) == 0 || m.apply.approved && !r.later || m.unasked {
 		return nil
 	}
-	return a.consent(ctx, m, plan)
+	return a.consent(ctx, m, r, plan)
 }
 
 // unreadable says that what was deferred cannot be read, though there is nothing to
