@@ -125,14 +125,27 @@ func (b *bench) pending() []string {
 	return steps(p.Steps)
 }
 
-func (b *bench) records() map[string]state.Record {
+// must applies, and demands that it goes well.
+func (b *bench) must() {
+	b.t.Helper()
+	if summary, err := b.apply(b.t.Context()); err != nil || !summary.OK() {
+		b.t.Fatal(summary, err)
+	}
+}
+
+func (b *bench) snapshot() *state.Snapshot {
 	b.t.Helper()
 	s, err := b.folder.Read(b.t.Context())
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	return s
+}
+
+func (b *bench) records() map[string]state.Record {
+	b.t.Helper()
 	all := map[string]state.Record{}
-	for a, r := range s.Records {
+	for a, r := range b.snapshot().Records {
 		all[a.String()] = r
 	}
 	return all
@@ -283,8 +296,8 @@ func TestFailureNamesWhatIsDown(t *testing.T) {
 	if len(summary.Down) != 1 || summary.Down[0].String() != "vm.a" {
 		t.Errorf("down: %v; want vm.a", summary.Down)
 	}
-	if r := b.records()["vm.a"]; r.Generation != 1 || r.Values.GetAttr("cpus").Equals(cty.NumberIntVal(2)).False() {
-		t.Errorf("the record says what was not applied: generation %d, cpus %#v", r.Generation, r.Values.GetAttr("cpus"))
+	if r := b.records()["vm.a"]; r.Generation != 2 || r.Values.GetAttr("cpus").Equals(cty.NumberIntVal(2)).False() {
+		t.Errorf("the record says what was not applied, or not that it was tried: generation %d, cpus %#v", r.Generation, r.Values.GetAttr("cpus"))
 	}
 }
 
@@ -465,6 +478,40 @@ func TestDestroyLeavesNoRecord(t *testing.T) {
 	}
 	if got := slices.Collect(maps.Keys(b.records())); len(got) > 0 || len(b.memory.objects) > 0 {
 		t.Errorf("left: records %v, %d objects", got, len(b.memory.objects))
+	}
+}
+
+// Nothing else gets the ID of an object that was let go of, wherever the run ended.
+func TestLettingGoKeepsTheID(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\n")
+	b.must()
+	id := b.records()["vm.a"].ID
+	b.spec("removed {\n  from    = vm.a\n  destroy = false\n}\n")
+	b.memory.fail["unmark vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("no space left on device")}
+	if summary, err := b.apply(t.Context()); err != nil || summary.OK() {
+		t.Fatal(summary, err)
+	}
+	want := map[string]spec.Address{id: {}}
+	if d := cmp.Diff(want, b.snapshot().Forgotten); d != "" || len(b.records()) != 1 {
+		t.Fatalf("before its mark is off: %d records, forgotten (-want +got):\n%s", len(b.records()), d)
+	}
+	delete(b.memory.fail, "unmark vm.a")
+	b.must()
+	if d := cmp.Diff(want, b.snapshot().Forgotten); d != "" || len(b.records()) != 0 {
+		t.Fatalf("%d records, forgotten (-want +got):\n%s", len(b.records()), d)
+	}
+	b.spec("vm \"a\" {\n  name = \"again\"\n}\n")
+	b.must()
+	if again := b.records()["vm.a"].ID; again == id || len(b.memory.objects) != 2 || b.memory.objects[providers.ID(id)].mark != (providers.Mark{}) {
+		t.Errorf("made as %s beside %s, %d objects", again, id, len(b.memory.objects))
+	}
+
+	// Of what is gone nothing is kept.
+	delete(b.memory.objects, providers.ID(b.records()["vm.a"].ID))
+	b.spec("")
+	b.must()
+	if d := cmp.Diff(want, b.snapshot().Forgotten); d != "" || len(b.records()) != 0 {
+		t.Errorf("%d records, forgotten (-want +got):\n%s", len(b.records()), d)
 	}
 }
 

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 			entry.Put = &reserved
 			x.remember(entry.Address, reserved)
 		}
-		entries = append(entries, entry)
+		entries = append(append(entries, x.lettingGo(i)...), entry)
 	}
 	if err := x.Journal.Append(context.WithoutCancel(ctx), entries...); err != nil {
 		return fmt.Errorf("write down what is about to be done: %w", err)
@@ -47,6 +48,19 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 		}()
 	}
 	return nil
+}
+
+// lettingGo keeps the ID of an object that a change lets go of, before its first step:
+// after a crash nothing else may name the object.
+func (x *execution) lettingGo(i int) []state.Entry {
+	step := x.Plan.Steps[i]
+	id := cmp.Or(x.records[step.Address].ID, string(step.Object))
+	if id == "" || x.steps[step.Change][0] != i || !x.Plan.Changes[step.Change].LetsGo() {
+		return nil
+	}
+	note := x.entry(state.Note, i)
+	note.Op, note.Address, note.ID = state.Forgotten, spec.Address{}, id
+	return []state.Entry{note}
 }
 
 // reserves reports whether a step leaves something of an object that has no record yet:
@@ -69,6 +83,9 @@ func (x *execution) work(i int) (providers.Work, error) {
 	}
 	if r, ok := x.records[step.Address]; ok {
 		w.Prior = r.Values
+		if r.Reserved { // that an object was to be made is no proof that an unmarked one is it
+			w.Prior = cty.NilVal
+		}
 	}
 	if id, ok := x.renamed[step.Object]; ok {
 		w.Object = id

@@ -79,6 +79,11 @@ func (x *execution) ended(o outcome) []state.Entry {
 	if o.failure != nil {
 		e := x.entry(state.Failed, o.step)
 		e.Error, e.Evidence = o.failure.Error(), o.failure.Seen
+		if r, recorded := x.records[step.Address]; recorded && step.Phase == providers.PhaseChange && r.Generation < change.Generation {
+			r.Generation = change.Generation // the mark may have it already
+			e.Put = &r
+			x.remember(step.Address, r)
+		}
 		x.states[o.step] = failed
 		if step.Class == providers.Diagnostic {
 			x.states[o.step] = ended

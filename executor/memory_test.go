@@ -74,8 +74,12 @@ func (m *memory) Observe(context.Context, providers.Query) (providers.Inventory,
 		if running {
 			state = providers.StateRunning
 		}
+		owner := &o.mark
+		if o.mark == (providers.Mark{}) {
+			owner = nil
+		}
 		inv.Objects = append(inv.Objects, providers.Object{
-			Kind: spec.VM, ID: id, Name: o.name, Owner: &o.mark, Running: &running, State: state,
+			Kind: spec.VM, ID: id, Name: o.name, Owner: owner, Running: &running, State: state,
 			Attrs: o.attrs, Fingerprint: o.fingerprint(id), Holds: o.ports,
 		})
 	}
@@ -184,6 +188,8 @@ func (m *memory) act(w providers.Work) (providers.Result, error) {
 		}
 	case "detach":
 		o.ports = slices.DeleteFunc(slices.Clone(o.ports), func(c providers.Claim) bool { return slices.Contains(w.Frees, c) })
+	case "unmark":
+		o.mark = providers.Mark{}
 	case "delete":
 		delete(m.objects, w.Object)
 		r.Gone = true

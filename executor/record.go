@@ -19,7 +19,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 	switch {
 	case step.Op == planner.OpSettle, step.Op == planner.OpForget:
 		return state.Record{}, false
-	case r.Gone && c.Action != providers.ReplaceIt:
+	case r.Gone && (c.Action == providers.Destroy || c.Action == providers.Forget || !existed):
 		return state.Record{}, false
 	case c.Action == providers.Destroy && !existed: // what is about to go needs no record of its own
 		return state.Record{}, false

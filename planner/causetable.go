@@ -58,7 +58,7 @@ var causeTable = []CauseRow{
 	{CauseBehind, "the state is older than the object's mark, so nothing is deleted on its word"},
 	{CauseImport, "the object cannot be imported as the spec has it"},
 	{CauseUnhealthy, "an orphan that orphan.policy adopts does not work"},
-	{CauseOff, "what is inside of a VM that is off cannot be removed"},
+	{CauseOff, "the VM is off: objects inside of it cannot be made, removed or let go of"},
 	{CauseUnmarked, "somebody took the owner mark off the object, so nothing is deleted on the record's word"},
 	{CauseDeferred, "a resource that waits until the VM is up holds what the VM needs to come up"},
 	{CauseUnknown, "what the change rests on could not be read"},

@@ -110,7 +110,7 @@ func (d *differ) addresses() []spec.Address {
 func (d *differ) change(a spec.Address) Change {
 	resource, inSpec := d.config.Resource(a)
 	record, recorded := d.state.Records[a]
-	c := Change{Change: providers.Change{Address: a, Kind: a.Kind, Action: providers.NoOp}, System: d.world.placed[a]}
+	c := Change{Change: providers.Change{Address: a, Kind: a.Kind, Action: providers.NoOp}, System: d.world.placed[a], lets: d.lets(a)}
 	d.interrupted(a)
 	if c.System == "" { // an earlier run began with it, and nothing else knows it
 		return c
@@ -122,7 +122,7 @@ func (d *differ) change(a spec.Address) Change {
 	}
 	if inSpec {
 		resource = d.resolve(resource)
-		if recorded && d.isPower(a) {
+		if recorded && d.isPower() {
 			resource.Want, resource.Uses = recordedWant(resource.Want, record.Values), record.Uses
 		}
 		c.Want, c.Provider, c.Needs, c.Policy = &resource, resource.Provider, resource.Uses, resource.Policy
@@ -150,14 +150,17 @@ func (d *differ) change(a spec.Address) Change {
 		return d.unknown(c, sight)
 	}
 	if wanted && d.imported(&c, &sight) {
-		d.account(a, sight)
+		if d.isPower() && c.importing {
+			d.refuseImport(&c, "it is not imported yet", "vmctl apply")
+		}
+		d.account(&c, sight)
 		d.lacking(&c)
 		d.holders(&c)
 		return c
 	}
 	c.Object = sight.Object
 	c.Busy = d.busy(&c)
-	d.account(a, sight)
+	d.account(&c, sight)
 	c.observed = (c.Inside != spec.Address{}) && isOurs(sight)
 	d.decide(&c, sight, Stand(sight.Marking, sight.Recorded, wanted), inSpec)
 	d.lacking(&c)
@@ -167,10 +170,7 @@ func (d *differ) change(a spec.Address) Change {
 
 // isPower reports whether a command asks for another run state of an address, and for
 // nothing else: an edit of its block is for an apply to make.
-func (d *differ) isPower(a spec.Address) bool {
-	_, asked := d.options.Running[a]
-	return asked
-}
+func (d *differ) isPower() bool { return len(d.options.Running) > 0 }
 
 // recordedWant is what was applied, in the shape of what is wanted.
 func recordedWant(want, applied cty.Value) cty.Value {
@@ -221,7 +221,7 @@ func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) 
 	case LetGo:
 		c.Action, c.Reason = providers.Forget, "it no longer exists"
 		c.ID = providers.ID(c.Record.ID)
-		if sight.Object != nil {
+		if _, exists := d.sights.indexes[c.System].byID[idKey{c.Kind, c.ID}]; exists || sight.Object != nil {
 			c.Reason, c.Object, c.ID = "its object is not vmctl's any more", nil, ""
 		}
 	case NotOurs:

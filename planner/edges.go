@@ -36,6 +36,8 @@ func (o *orderer) sinkBefore(user, used int) {
 				m.wait(n)
 			case inside && n.step.Op == OpForget && m.sinks(): // it is gone once the VM is
 				n.wait(m)
+			case inside && n.sinks() && o.plan.Changes[used].Action == providers.Forget: // before the VM is let go of
+				m.wait(n)
 			}
 		}
 	}

@@ -24,8 +24,36 @@ func (o *orderer) fates() bool {
 			again = o.fate(i) || again
 		}
 	}
+	again = o.stranded() || again
 	again = o.waiters() || again
 	return again || !maps.Equal(late, o.late) || !maps.Equal(idle, o.idle)
+}
+
+// stranded blocks what takes a value of something that is not made: its VM is off. It
+// reports whether it blocked anything.
+func (o *orderer) stranded() bool {
+	again := false
+	if len(o.idle) == 0 || o.delta.options.Destroy {
+		return false
+	}
+	referring := inverse(o.delta.refers)
+	for _, i := range slices.Sorted(maps.Keys(o.idle)) {
+		c := &o.plan.Changes[i]
+		if c.Record != nil || c.Want == nil {
+			continue
+		}
+		for _, a := range referring[c.Address] {
+			j, planned := o.index[a]
+			if !planned || !o.active(j) || o.plan.Changes[j].Change.Want == cty.NilVal || o.plan.Changes[j].Change.Want.IsWhollyKnown() {
+				continue
+			}
+			again = o.block(j, Block{
+				Kind: Blocked, Cause: CauseOff, Reason: fmt.Sprintf("it refers to %s, which is made once %s runs", c.Address, c.Inside),
+				Next: []string{fmt.Sprintf("write running = true into %s, or leave out the reference", c.Inside)},
+			}) || again
+		}
+	}
+	return again
 }
 
 // fate says what becomes of one change inside of a VM. It reports whether it blocked
@@ -45,7 +73,12 @@ func (o *orderer) fate(i int) bool {
 	case resting:
 		goes := planned && (o.plan.Changes[vm].Action == providers.Destroy || o.plan.Changes[vm].Action == providers.Forget)
 		return o.resting(i, goes)
-	case nowhere, "":
+	case nowhere:
+		if c.Want != nil && !o.delta.options.Destroy {
+			o.idle[i] = fmt.Sprintf("%s will be off", c.Inside)
+			return false
+		}
+	case "":
 	default:
 		panic("unknown sleep " + string(o.world.System(c.System).sleep))
 	}
@@ -75,6 +108,12 @@ func (o *orderer) resting(i int, vmGoes bool) bool {
 		}
 		c.Action, c.Reason = providers.Forget, fmt.Sprintf("it goes with %s", c.Inside)
 		return true
+	case going && c.lets:
+		c.Action, c.Reason = providers.Forget, "its removed block lets go of it"
+		return o.block(i, Block{
+			Kind: Blocked, Cause: CauseOff, Reason: fmt.Sprintf("%s is off: vmctl's mark cannot be taken off what is inside of it", c.Inside),
+			Next: []string{fmt.Sprintf("start the VM first: vmctl vm start %s", shellword.Quote(c.Inside.String()))},
+		})
 	case going && o.delta.options.Destroy:
 		return o.block(i, Block{
 			Kind: Blocked, Cause: CauseOff, Reason: fmt.Sprintf("%s is off: what is inside of it cannot be removed", c.Inside),

@@ -148,8 +148,8 @@ func (d *differ) unreadable(c *Change) {
 func (d *differ) unready(c *Change) bool {
 	wait := attribute(attribute(c.Policy, "ssh"), "wait")
 	waits := wait != cty.NilVal && wait.IsKnown() && !wait.IsNull() && wait.True()
-	if c.Record == nil {
-		return waits && c.importing
+	if c.Record == nil { // what is adopted as it is counts as ready
+		return waits && (c.importing || len(c.Edits) > 0)
 	}
 	return waits && !c.Record.Ready && !c.Record.Reserved
 }

@@ -61,6 +61,36 @@ found unknown guest_file.note: vm.a has no block and no record, and libvirt vm "
 			want: "create guest_file.note: it does not exist\n0 define guest_file.note\n",
 		},
 		{
+			name: "of a VM whose block names another provider, it is read where that is", applied: one,
+			spec: "provider \"libvirt\" \"far\" {\n  uri = \"qemu:///system\"\n}\n" + strings.Replace(one, "{", "{\n  provider = provider.libvirt.far", 1) + note,
+			want: `create guest_file.note: it does not exist
+  blocked: it needs vm.a, whose own change is refused
+  > see what the plan says of vm.a
+update vm.a: provider: an object does not move to another system: destroy it first, then apply
+  provider provider.libvirt.default -> provider.libvirt.far, refused
+  refused: provider: an object does not move to another system: destroy it first, then apply
+  > vmctl destroy --target=vm.a, then apply
+`,
+		},
+		{
+			name: "what takes a value of something in a VM that is made off has to wait", unread: true,
+			spec: "vm \"a\" {\n  running = false\n}\n" + note + "vm \"b\" {\n  restart_triggers = { n = guest_file.note.id }\n}\n",
+			want: `create vm.a: it does not exist
+create vm.b: it does not exist
+  blocked: it refers to guest_file.note, which is made once vm.a runs
+  > write running = true into vm.a, or leave out the reference
+0 define vm.a
+`,
+		},
+		{
+			name: "of a VM that is off nothing can be let go of", applied: strings.Replace(one, "{", "{\n  running = false", 1) + note, unread: true,
+			spec: strings.Replace(one, "{", "{\n  running = false", 1) + "removed {\n  from    = guest_file.note\n  destroy = false\n}\n",
+			want: `forget guest_file.note: its removed block lets go of it
+  blocked: vm.a is off: vmctl's mark cannot be taken off what is inside of it
+  > start the VM first: vmctl vm start vm.a
+`,
+		},
+		{
 			name: "or removed", applied: one + note, spec: one,
 			want: "destroy guest_file.note: it is not in the spec\n0 delete guest_file.note\n",
 		},

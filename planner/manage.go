@@ -53,22 +53,6 @@ func (d *differ) isRead(c *Change) bool {
 	return false
 }
 
-// chooseID gives what will be made an ID that no other object has, such as one
-// that was moved away from this address, or that the state let go of.
-func (d *differ) chooseID(c *Change) {
-	for c.ID = ObjectID(d.options.Project, c.Address, c.Replaced); d.isTaken(c); c.ID = ObjectID(d.options.Project, c.Address, c.Replaced) {
-		c.Replaced++
-	}
-}
-
-func (d *differ) isTaken(c *Change) bool {
-	if a, recorded := d.recorded[c.ID]; recorded && a != c.Address {
-		return true
-	}
-	o, exists := d.sights.indexes[c.System].byID[idKey{c.Kind, c.ID}]
-	return exists && o != c.Object
-}
-
 func (d *differ) wantedSystem(c *Change) (string, cty.Value) {
 	key := d.world.wanted[c.Address]
 	return key, d.world.systems[key].Settings
@@ -79,10 +63,14 @@ func (d *differ) adopt(c *Change) {
 	c.Prior = d.asApplied(c)
 	c.Generation = max(c.Object.Owner.Generation, 1)
 	c.Name = c.Object.Name
-	for n := c.Replaced; n <= c.Replaced+1; n++ { // a replacement that was cut short has made the next one
-		if ObjectID(d.options.Project, c.Address, n) == c.Object.ID {
+	for n, next := c.Replaced, 1; n <= c.Replaced+next; n++ { // a replacement that was cut short has made the next one
+		id := ObjectID(d.options.Project, c.Address, n)
+		if id == c.Object.ID {
 			c.Replaced = n
 			break
+		}
+		if _, forgotten := d.state.Forgotten[string(id)]; forgotten { // an ID that was skipped
+			next++
 		}
 	}
 	c.Warnings = append(c.Warnings, "its record was lost: attributes that the system does not report are assumed to match the spec")
@@ -102,7 +90,7 @@ func (d *differ) manage(c *Change) {
 	c.ignore(before)
 	stays := (on || !stopped(o)) && wantOn
 	c.Edits = d.usedEdits(c, stays)
-	if !d.isPower(c.Address) {
+	if !d.isPower() {
 		c.Edits = joined(edits(before, c.Change.Want, attrs, stays), c.Edits)
 		c.Edits = append(c.Edits, d.nameEdit(c)...)
 		c.Edits = append(c.Edits, d.providerEdit(c)...)
@@ -221,14 +209,14 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.Update, because(c.Edits, providers.Live)
 	case partial(c.Object):
 		c.Action, c.Reason = providers.Update, "it is only half there: made whole again"
-	case c.Record == nil:
-		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
 	case c.Unready:
 		c.Action, c.Reason = providers.Start, "it runs, and was never ready since it started"
 	case down && leftBehind(c.Object):
 		c.Action, c.Reason = providers.Update, "what its last run left is removed"
 	case c.Object.Running == nil && leftBehind(c.Object):
 		c.Action, c.Reason = providers.Update, "what is left of who used it is removed"
+	case c.Record == nil:
+		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
 	case c.policyChanged():
 		c.Action, c.Reason = providers.Update, "how vmctl treats it changed; the object stays as it is"
 	case d.outdated(c):

@@ -134,6 +134,55 @@ func TestForgottenObjectIsInTheWay(t *testing.T) {
 	}
 }
 
+// What a removed block let go of may exist for ever: another object of its address, under
+// another name, gets another ID.
+func TestAnIDIsGivenOnce(t *testing.T) {
+	s := after(t, one)
+	s.forget("vm.a")
+	s.system("qemu:///session").inventory.Objects = nil // it is not asked for, and so not listed
+	s.config = load(t, "vm \"a\" {\n  name = \"again\"\n}\n")
+	s.state.Forgotten = map[string]spec.Address{string(planner.ObjectID(project, addr(t, "vm.a"), 0)): {}}
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.Changes[0].ID, planner.ObjectID(project, addr(t, "vm.a"), 1); got != want || p.Changes[0].Replaced != 1 {
+		t.Errorf("%s is to be made, want %s", got, want)
+	}
+	if d := cmp.Diff("create vm.a: it does not exist\n0 define vm.a\n1 start vm.a after 0\n2 wait_ssh vm.a after 1\n", text(p)); d != "" {
+		t.Errorf("plan (-want +got):\n%s", d)
+	}
+}
+
+// vmctl makes nothing without a mark: an unmarked object under the ID of one that was
+// only begun is somebody else's.
+func TestAReservedRecordProvesNothing(t *testing.T) {
+	begun := func(t *testing.T) *scene {
+		s := after(t, one)
+		s.object().Owner, s.object().Name, s.object().Holds = nil, "theirs", nil
+		r := s.state.Records[addr(t, "vm.a")]
+		r.Reserved = true
+		s.state.Records[addr(t, "vm.a")] = r
+		return s
+	}
+	s := begun(t)
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := p.Changes[0]; c.Action != providers.Create || c.Blocked != nil || c.ID != planner.ObjectID(project, addr(t, "vm.a"), 1) {
+		t.Errorf("wanted, it is to %s as %s: %+v", c.Action, c.ID, c.Blocked)
+	}
+	s = begun(t)
+	s.config = load(t, "# empty\n")
+	if p, err = s.plan(); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff("forget vm.a: its object is not vmctl's any more\n0 forget vm.a\n", text(p)); d != "" {
+		t.Errorf("not wanted (-want +got):\n%s", d)
+	}
+}
+
 // A declared provider is looked at though no block uses it: what is ours there is
 // reported.
 //

@@ -77,7 +77,7 @@ func (d *differ) decideAfter(all []spec.Address) map[spec.Address][]spec.Address
 // zero: to none of this project.
 func (d *differ) ownerOf(c *Change, o *providers.Object) spec.Address {
 	for _, a := range d.sights.taken[string(o.ID)] {
-		if a != c.Address && a.Kind == o.Kind {
+		if a != c.Address && a.Kind == o.Kind && !d.sights.isUnowned(a, o) {
 			return a
 		}
 	}
@@ -107,4 +107,27 @@ func (d *differ) freeName(c *Change) string {
 		return c.Name
 	}
 	return c.Name + "~" + string(c.ID[:8])
+}
+
+// chooseID gives what will be made an ID that no other object has, such as one
+// that was moved away from this address, or that the state let go of.
+func (d *differ) chooseID(c *Change) {
+	for c.ID = ObjectID(d.options.Project, c.Address, c.Replaced); d.isTaken(c); c.ID = ObjectID(d.options.Project, c.Address, c.Replaced) {
+		c.Replaced++
+	}
+}
+
+func (d *differ) isTaken(c *Change) bool {
+	if a, recorded := d.recorded[c.ID]; recorded && a != c.Address {
+		return true
+	}
+	if _, forgotten := d.state.Forgotten[string(c.ID)]; forgotten { // its object may still exist, and Observe did not ask for it
+		return true
+	}
+	in := d.sights.indexes[c.System]
+	if _, unread := in.unknownID[idKey{c.Kind, c.ID}]; unread {
+		return true
+	}
+	o, exists := in.byID[idKey{c.Kind, c.ID}]
+	return exists && (o != c.Object || c.Action == providers.ReplaceIt)
 }

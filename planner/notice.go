@@ -119,16 +119,19 @@ func (d *differ) wasInterrupted(a spec.Address) bool {
 }
 
 // account remembers that an address speaks for an object, and passes on what
-// the provider noticed about it. What has its name alone, and bears the mark of
+// the provider noticed about it, except that a VM which is wanted off had crashed. What has its name alone, and bears the mark of
 // another address, is that one's, or a stray.
-func (d *differ) account(a spec.Address, sight Sight) {
+func (d *differ) account(c *Change, sight Sight) {
 	o := sight.Object
-	if o == nil || !sight.Recorded && MarkingOf(o, d.options.Project) == Ours && o.Owner.Address != a {
+	if o == nil || !sight.Recorded && MarkingOf(o, d.options.Project) == Ours && o.Owner.Address != c.Address {
 		return
 	}
 	d.objects[o] = true
 	for _, f := range o.Findings {
-		f.Address, f.Object = a, o.Name
+		if f.Kind == providers.FindCrashed && c.Change.Want != cty.NilVal && !d.wantsRunning(c) {
+			continue // the files want it off
+		}
+		f.Address, f.Object = c.Address, o.Name
 		d.find(f)
 	}
 }

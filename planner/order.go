@@ -237,6 +237,11 @@ func (o *orderer) alone(i int) []string {
 	return ops
 }
 
+// LetsGo reports whether a change ends the record of an object that stays in the world.
+func (c *Change) LetsGo() bool {
+	return c.Action == providers.Forget && (c.Object != nil || c.ID == "" && (c.Inside == spec.Address{}))
+}
+
 // recordIsBehind reports whether the record does not know of the object what its
 // mark says: an earlier run made it, and did not come to saying so.
 func (c *Change) recordIsBehind() bool {

@@ -45,6 +45,7 @@ type Change struct {
 
 	importing bool // its object is not vmctl's yet
 	observed  bool // it is inside of a VM, and Object is what was seen there
+	lets      bool // a removed block lets go of it
 }
 
 // BlockKind says what kind of no a Block is.

@@ -204,14 +204,21 @@ found missing vm.a: the state records 60af4803-1fa2-8158-9678-00ec5cab9a09, and 
 				o := s.object()
 				off := false
 				o.Running, o.State = &off, providers.StateOff
-				o.Findings = []providers.Finding{{Kind: providers.FindBroken, Evidence: []string{"shut off, reason crashed"}}}
+				o.Findings = []providers.Finding{{Kind: providers.FindCrashed, Evidence: []string{"shut off, reason crashed"}}}
 			},
 			want: `start vm.a: it is off
-found broken vm.a: shut off, reason crashed
+found crashed vm.a: shut off, reason crashed
 found drift vm.a: it is off, and vmctl left it running
 0 start vm.a
 1 wait_ssh vm.a after 0
 `,
+		},
+		{
+			name:    "a crash is not reported of a VM with running = false",
+			applied: "vm \"a\" {\n  running = false\n}\n",
+			change: func(s *scene) {
+				s.object().Findings = []providers.Finding{{Kind: providers.FindCrashed, Evidence: []string{"shut off, reason crashed"}}}
+			},
 		},
 		{
 			name:    "an attribute that was changed behind vmctl's back is put right",

@@ -326,6 +326,9 @@ func (s *scene) interrupt(address, op string) {
 
 func (s *scene) open(_ context.Context, o planner.Opening) (providers.Provider, error) {
 	if o.Via != nil {
+		if there := s.system(o.Attrs.GetAttr("uri").AsString()).inventory.Objects; !slices.ContainsFunc(there, func(x providers.Object) bool { return x.ID == o.Via.ID }) {
+			s.t.Errorf("the inside of %s is looked for in another system", o.Inside)
+		}
 		return s.inside(o.Inside.String()), nil
 	}
 	return s.system(o.Attrs.GetAttr("uri").AsString()), nil

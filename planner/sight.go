@@ -63,6 +63,9 @@ func (v *Sights) At(a spec.Address, name string) Sight {
 	if recorded {
 		sight.Object = in.byID[idKey{a.Kind, id}]
 	}
+	if v.isUnowned(a, sight.Object) {
+		sight.Object = nil
+	}
 	if sight.Object == nil {
 		sight.Recorded = false
 		sight.Object = v.markedFor(in, a)
@@ -82,6 +85,18 @@ func (v *Sights) At(a spec.Address, name string) Sight {
 	}
 	sight.Marking = v.marking(a, sight.Object)
 	return sight
+}
+
+// isUnowned reports whether the record of an address names an unmarked object that is not
+// vmctl's all the same: its ID was only reserved, and vmctl makes nothing without a mark,
+// or an earlier run took the mark off to let go of it.
+func (v *Sights) isUnowned(a spec.Address, o *providers.Object) bool {
+	if MarkingOf(o, v.project) != Unmarked {
+		return false
+	}
+	return v.state.Records[a].Reserved || slices.ContainsFunc(v.state.Interrupted, func(e state.Entry) bool {
+		return e.Address == a && e.How == state.LettingGo && e.ID == string(o.ID)
+	})
 }
 
 // markedFor is the first object whose mark names an address, and that was not

@@ -128,7 +128,11 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 	}
 	for _, r := range c.Resources {
 		if (r.Inside != spec.Address{}) {
-			key, err := w.addInside(o.Types, r.Inside, r.Provider, attrs[r.Provider])
+			ref, settings := r.Provider, attrs[r.Provider]
+			if vm, recorded := s.Records[r.Inside]; recorded { // it is where it is, whatever its block says
+				ref, settings = home(o.Types, vm, attrs, ref)
+			}
+			key, err := w.addInside(o.Types, r.Inside, ref, settings)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", r.Address, err)
 			}
@@ -194,6 +198,21 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 		}
 	}
 	return known, nil
+}
+
+// home is the provider through which the inside of a recorded VM is reached: the one that
+// a block wants where that leads to the VM's system, else the recorded one.
+func home(types map[string]providers.Type, vm state.Record, attrs map[spec.ProviderRef]cty.Value, wanted spec.ProviderRef) (spec.ProviderRef, cty.Value) {
+	t := types[vm.Provider.Type]
+	recorded := current(t, vm, attrs[vm.Provider])
+	there, err := SystemKey(t, vm.Provider, recorded)
+	if t.Inside == nil || err != nil {
+		return wanted, attrs[wanted]
+	}
+	if here, err := SystemKey(types[wanted.Type], wanted, attrs[wanted]); err == nil && here == there {
+		return wanted, attrs[wanted]
+	}
+	return vm.Provider, recorded
 }
 
 func (w *World) addresses() []spec.Address {

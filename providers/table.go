@@ -146,6 +146,8 @@ const (
 	FindPartial     FindingKind = "partial"      // half made
 	FindLeftover    FindingKind = "leftover"     // remains of what is gone
 	FindBroken      FindingKind = "broken"       // exists and does not work
+	FindSnapshot    FindingKind = "snapshot"     // others made snapshots, overlays or copies of its disks
+	FindCrashed     FindingKind = "crashed"      // is off after a crash
 	FindInterrupted FindingKind = "interrupted"  // a step of an earlier run did not end
 	FindDirty       FindingKind = "dirty"        // holds work that exists nowhere else
 	FindStaleLock   FindingKind = "stale_lock"   // a lock whose holder is gone

@@ -64,6 +64,15 @@ func TestForgottenRecord(t *testing.T) {
 	if s := read(t, f); len(s.Forgotten) != 0 {
 		t.Errorf("forgotten though it has a record again: %v", s.Forgotten)
 	}
+
+	// An ID that blocks no address is spent for ever.
+	j = open(t, f)
+	appendTo(t, j, state.Entry{Run: "f", Kind: state.Note, Op: state.Forgotten, ID: r.ID})
+	appendTo(t, j, state.Entry{Run: "r", Kind: state.Done, Address: webA, Put: &r})
+	closeIt(t, j)
+	if d := diff(map[string]spec.Address{r.ID: {}}, read(t, f).Forgotten); d != "" {
+		t.Errorf("forgotten (-want +got):\n%s", d)
+	}
 }
 
 func TestNotesThatSayTooLittleAreRefused(t *testing.T) {

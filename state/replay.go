@@ -15,8 +15,9 @@ import (
 )
 
 // The Ops of Notes that mean more than their record. Settled ends every
-// interruption of its Address; Forgotten lets go of an object, which stays as it
-// is; Moved gives the record of From, and all that was begun there, to Address.
+// interruption of its Address; Forgotten says that an object stays as it is: it blocks
+// its Address, if it names one, and no other object gets its ID; Moved gives the record of
+// From, and all that was begun there, to Address.
 const (
 	Settled   = "settled"
 	Forgotten = "forgotten"
@@ -95,7 +96,9 @@ func (s *Snapshot) apply(e Entry) {
 	}
 	if e.Put != nil {
 		s.Records[e.Address] = e.Put.clone()
-		delete(s.Forgotten, e.Put.ID)
+		if s.Forgotten[e.Put.ID] != (spec.Address{}) { // it blocks its address no longer; an ID that is spent stays so
+			delete(s.Forgotten, e.Put.ID)
+		}
 	}
 	if e.Drop {
 		delete(s.Records, e.Address)

@@ -58,7 +58,7 @@ type Snapshot struct {
 	Project     string
 	Serial      uint64
 	Records     map[spec.Address]Record
-	Forgotten   map[string]spec.Address // object ID -> the address that let go of it
+	Forgotten   map[string]spec.Address // object ID -> the address that it blocks while it exists; zero: none. No other object gets the ID
 	Interrupted []Entry                 // begun, and neither done nor failed, by sequence; of a destruction, until the record is gone
 	Notes       []string                // what was noticed while reading, for people; not stored
 }
@@ -69,7 +69,7 @@ type Record struct {
 	Provider   spec.ProviderRef
 	Settings   cty.Value // the provider's attributes, resolved: they decide from then on
 	ID, Name   string
-	Generation uint64            // counts effective changes of Values and Policy
+	Generation uint64            // counts the changes of Values and Policy, failed ones included
 	Starts     int               // how often vmctl started it
 	Replaced   int               // how often its object was replaced
 	Values     cty.Value         // what was applied, and computed attributes
