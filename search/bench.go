@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,10 +32,11 @@ type Host struct {
 	Hands   []Hand
 	Folders func(dir string) providers.Settings // of a provider whose world is in dir
 	Cases   int                                 // by default; 0: as many as rapid has
+	Dir     string                              // where worlds are made, in memory; "": /dev/shm
 	Survey  bool                                // broken laws are counted, and end nothing
-	// Theirs are the objects that hands made and that are not vmctl's, with all that
-	// there is of them.
-	Theirs func(dir string) (map[string]string, error)
+	// Theirs are the objects that hands made and that are not vmctl's, and the unmarked
+	// ones of these IDs that vmctl made, with all that there is of them.
+	Theirs func(dir string, letGo map[string]bool) (map[string]string, error)
 	// Break is the guard that is broken on purpose, to see the search find it. "": none.
 	Break Guard
 
@@ -240,7 +239,8 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 			}
 		}
 		if out.ok {
-			theirs := b.theirs()
+			letGo := b.letGo()
+			theirs := b.theirs(letGo)
 			if err := j.Append(b.ctx, plan.Moves(moves)...); errors.Is(err, errKilled) {
 				out.killed, out.ok = true, false
 				b.must(world.Close())
@@ -274,7 +274,7 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 			if err == nil {
 				b.named(plan, summary)
 			}
-			b.untouched(theirs)
+			b.untouched(theirs, letGo)
 			if other.wrong != nil {
 				b.failf("6", "%v", other.wrong)
 			}
@@ -292,8 +292,27 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 	return out
 }
 
-// left is what a plan would do now.
-func (b *bench) left() (pending []string, blocked map[spec.Address]planner.Cause, world *planner.World) {
+// leftover is a step, deferral or finding of the plan after an apply.
+type leftover struct {
+	of     spec.Address
+	text   string
+	step   string                // its operation and address
+	record bool                  // the step changes nothing but a record
+	kind   providers.FindingKind // of a finding
+	name   string                // of its object
+}
+
+// texts prints leftovers, a line each.
+func texts(all []leftover) string {
+	lines := make([]string, len(all))
+	for i, l := range all {
+		lines[i] = l.text
+	}
+	return strings.Join(lines, "\n")
+}
+
+// left plans again and returns the leftovers and the causes of blocked changes.
+func (b *bench) left() (pending []leftover, blocked map[spec.Address]planner.Cause, world *planner.World) {
 	b.t.Helper()
 	c := b.load()
 	s := b.memory.snapshot
@@ -312,16 +331,19 @@ func (b *bench) left() (pending []string, blocked map[spec.Address]planner.Cause
 		if step.Phase == providers.PhaseRelease && blocked[step.Address] != "" {
 			continue
 		}
-		pending = append(pending, fmt.Sprintf("%s %s (%s)", step.Op, step.Address, plan.Changes[step.Change].Reason))
+		l := leftover{of: step.Address, record: step.Record, step: fmt.Sprintf("%s %s", step.Op, step.Address)}
+		l.text = fmt.Sprintf("%s (%s)", l.step, plan.Changes[step.Change].Reason)
+		pending = append(pending, l)
 	}
 	for _, d := range plan.Deferred {
-		pending = append(pending, fmt.Sprintf("%s is deferred until %s", d.Address, d.Until))
+		pending = append(pending, leftover{of: d.Address, text: fmt.Sprintf("%s is deferred until %s", d.Address, d.Until)})
 	}
 	for _, f := range plan.Findings {
 		if f.Kind == providers.FindHeldLock { // by what is not vmctl's, or not any more
 			continue
 		}
-		pending = append(pending, fmt.Sprintf("found %s of %s %s: %s", f.Kind, f.Address, f.Object, strings.Join(f.Evidence, "; ")))
+		text := fmt.Sprintf("found %s of %s %s: %s", f.Kind, f.Address, f.Object, strings.Join(f.Evidence, "; "))
+		pending = append(pending, leftover{of: f.Address, text: text, kind: f.Kind, name: f.Object})
 	}
 	return pending, blocked, world
 }
@@ -362,140 +384,4 @@ func (b *bench) moveRecords(moves [][2]string) {
 			Kind: state.Note, Op: state.Moved, Run: "mv", Step: i, From: from, Address: to, ID: r.ID, Name: r.Name,
 		})
 	}
-}
-
-// want is the world as the model has it; is, as it was observed. A value that the model
-// takes from another VM is what the world shows of that one.
-func (b *bench) want(world *planner.World) []string {
-	all := []string{}
-	for address, disks := range b.model.instances() {
-		block, _, _ := strings.Cut(strings.TrimPrefix(address, "vm."), "[")
-		v := b.model.vms[block]
-		state := providers.StateOff
-		if v.running {
-			state = providers.StateRunning
-		}
-		name := v.name
-		if name == "" {
-			name = "*"
-		}
-		cpus := fmt.Sprint(v.cpus)
-		if v.ignores {
-			cpus = "*"
-		}
-		port := ""
-		if v.port != 0 {
-			port = fmt.Sprintf("%s:%d", v.listens(), v.port)
-		}
-		all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v port %s cmdline %s", address, name, state, cpus, disks, port, b.cmdline(world, v)))
-	}
-	for label, d := range b.model.disks {
-		all = append(all, fmt.Sprintf("disk.%s %dMiB %s", label, d.size, d.format))
-	}
-	for label, f := range b.model.files {
-		if b.model.vms[f.vm].running { // else nobody can see it
-			all = append(all, fmt.Sprintf("guest_file.%s %q", label, f.content))
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// cmdline is the kernel's command line that a VM is to have, * where it is not known: the
-// VM that it takes a value of is off.
-func (b *bench) cmdline(world *planner.World, v vm) string {
-	if v.source == "" {
-		return v.cmdline
-	}
-	for _, system := range world.Systems() {
-		for _, o := range system.Inventory.Objects {
-			if o.Owner == nil || o.Owner.Of != o.ID || o.Owner.Address != (spec.Address{Kind: spec.VM, Name: v.source}) || o.Running == nil || !*o.Running {
-				continue
-			}
-			if v.attr == "name" {
-				return o.Name
-			}
-			if known := text(o.Attrs, v.attr); known != "" {
-				return known
-			}
-		}
-	}
-	return "*"
-}
-
-func (b *bench) is(world *planner.World) []string {
-	all := []string{}
-	for _, system := range world.Systems() {
-		for _, o := range system.Inventory.Objects {
-			if o.Owner == nil || o.Owner.ID != project.Lineage() || o.Owner.Of != o.ID || slices.Contains(b.model.removed, o.Owner.Address.Block().String()) {
-				continue
-			}
-			if b.isHalfImported(&o) {
-				continue
-			}
-			a := b.addressOf(&o)
-			switch o.Kind {
-			case spec.VM:
-				name := o.Name
-				if v := b.model.vms[a.Name]; v.name == "" {
-					name = "*"
-				}
-				var disks []string
-				for _, e := range elements(o.Attrs, "additional_disk") {
-					disks = append(disks, strings.TrimPrefix(e.GetAttr("disk").AsString(), "disk."))
-				}
-				cpus := fmt.Sprint(number(o.Attrs, "cpus"))
-				if b.model.vms[a.Name].ignores {
-					cpus = "*"
-				}
-				port := ""
-				for _, e := range elements(o.Attrs, "port_forward") {
-					port = e.GetAttr("host_ip").AsString() + ":" + text(e, "host")
-				}
-				cmdline := ""
-				if b.cmdline(world, b.model.vms[a.Name]) == "*" {
-					cmdline = "*"
-				} else if boot := part(o.Attrs, "boot"); !boot.IsNull() {
-					cmdline = text(boot, "cmdline")
-				}
-				all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v port %s cmdline %s", a, name, o.State, cpus, disks, port, cmdline))
-			case spec.Disk:
-				all = append(all, fmt.Sprintf("%s %dMiB %s", a, number(o.Attrs, "size")>>20, o.Attrs.GetAttr("format").AsString()))
-			case spec.GuestFile:
-				all = append(all, fmt.Sprintf("%s %q", a, o.Attrs.GetAttr("content").AsString()))
-			}
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// addressOf is the address that has an object by its record, else by its mark: that of
-// what was moved is rewritten by an apply.
-func (b *bench) addressOf(o *providers.Object) spec.Address {
-	for a, r := range b.memory.snapshot.Records {
-		if r.ID == string(o.ID) && a.Kind == o.Kind {
-			return a
-		}
-	}
-	return o.Owner.Address
-}
-
-// isHalfImported reports whether an object is somebody's that an import marked which was
-// cut short, and that no block names any more: it is reported, and left to them.
-func (b *bench) isHalfImported(o *providers.Object) bool {
-	_, wanted := b.model.vms[o.Owner.Address.Name]
-	_, recorded := b.memory.snapshot.Records[o.Owner.Address]
-	return strings.HasPrefix(o.Name, foundPrefix) && !wanted && !recorded
-}
-
-// counts is how often something was seen.
-type counts map[string]int
-
-func (c counts) lines() []string {
-	var all []string
-	for _, key := range slices.Sorted(maps.Keys(c)) {
-		all = append(all, fmt.Sprintf("%7d %s", c[key], key))
-	}
-	return all
 }

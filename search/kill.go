@@ -11,7 +11,7 @@ import (
 // were.
 func KillPoints(t *testing.T, host Host, cases int) int {
 	t.Helper()
-	dir := scratch(t)
+	dir := scratch(t, host)
 	kills := 0
 	for i := range cases {
 		for writes := 0; ; writes++ {

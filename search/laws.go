@@ -86,21 +86,33 @@ func (b *bench) released(p *planner.Plan, w *planner.World, step int) {
 	}
 }
 
+// letGo are the IDs of the objects that removed blocks let go of, and that no record names.
+func (b *bench) letGo() map[string]bool {
+	ids := map[string]bool{}
+	for id := range b.memory.snapshot.Forgotten {
+		ids[id] = true
+	}
+	for _, r := range b.memory.snapshot.Records {
+		delete(ids, r.ID)
+	}
+	return ids
+}
+
 // theirs is what is not vmctl's.
-func (b *bench) theirs() map[string]string {
+func (b *bench) theirs(letGo map[string]bool) map[string]string {
 	b.t.Helper()
 	if b.host.Theirs == nil {
 		return nil
 	}
-	all, err := b.host.Theirs(filepath.Join(b.dir, "world"))
+	all, err := b.host.Theirs(filepath.Join(b.dir, "world"), letGo)
 	b.must(err)
 	return all
 }
 
 // untouched demands that what is not vmctl's is as it was: law 3.
-func (b *bench) untouched(before map[string]string) {
+func (b *bench) untouched(before map[string]string, letGo map[string]bool) {
 	b.t.Helper()
-	if diff := cmp.Diff(before, b.theirs()); diff != "" {
+	if diff := cmp.Diff(before, b.theirs(letGo)); diff != "" {
 		b.failf("3", "what is not vmctl's was touched (-before +now):\n%s", diff)
 	}
 }
@@ -117,7 +129,7 @@ func (b *bench) hear(e executor.Event) {
 	case executor.Halted:
 		b.halted = true
 	case executor.StepDone:
-		if e.Step.Phase == providers.PhaseDown {
+		if e.Step.Phase == providers.PhaseDown && e.How != providers.NotNeeded {
 			b.lowered[e.Step.Address] = true
 		}
 	case executor.StepStarted:
@@ -145,7 +157,7 @@ func (b *bench) named(p *planner.Plan, s executor.Summary) {
 	for _, r := range s.Done {
 		c := &p.Changes[r.Step.Change]
 		rises := slices.ContainsFunc(p.Steps, func(step planner.Step) bool { return step.Change == r.Step.Change && step.Phase == providers.PhaseUp })
-		if r.Step.Phase == providers.PhaseDown && rises && !up[c.Address] && !slices.Contains(s.Down, c.Address) {
+		if r.Step.Phase == providers.PhaseDown && r.How != providers.NotNeeded && rises && !up[c.Address] && !slices.Contains(s.Down, c.Address) {
 			b.failf("5", "%s was taken down, is not up again, and is not named", c.Address)
 		}
 	}

@@ -19,7 +19,7 @@ type Step struct {
 // after one apply nothing is left.
 func Named(t *testing.T, host Host, steps ...Step) {
 	t.Helper()
-	b := newBench(t.Context(), t, host, scratch(t))
+	b := newBench(t.Context(), t, host, scratch(t, host))
 	b.total = newTally()
 	for _, s := range steps {
 		b.spec, b.faults, b.faultless = s.Spec, s.Faults, len(s.Faults) == 0
@@ -38,19 +38,19 @@ func Named(t *testing.T, host Host, steps ...Step) {
 		}
 		b.faults, b.faultless = nil, true
 		if left, blocked, world := b.left(); !s.Fails && len(left)+len(blocked) > 0 {
-			t.Errorf("after one apply of\n%s\nthere is left:\n%s\n%v", s.Spec, strings.Join(left, "\n"), blocked)
+			t.Errorf("after one apply of\n%s\nthere is left:\n%s\n%v", s.Spec, texts(left), blocked)
 		} else {
 			b.must(world.Close())
 		}
 	}
 }
 
-// stepsOf are the steps among what is left to do, without their reasons.
-func stepsOf(left []string) []string {
+// stepsOf are the steps among what is left to do.
+func stepsOf(left []leftover) []string {
 	var all []string
-	for _, line := range left {
-		if step, _, ok := strings.Cut(line, " ("); ok && !strings.HasPrefix(line, "found ") {
-			all = append(all, step)
+	for _, l := range left {
+		if l.step != "" {
+			all = append(all, l.step)
 		}
 	}
 	return all

@@ -98,7 +98,7 @@ func Broken(t *testing.T, host Host, cases int) (law, what string) {
 	if host.Break == BreakEffect {
 		check = edit
 	}
-	dir := scratch(t)
+	dir := scratch(t, host)
 	host.Survey = true
 	for i := 0; i < cases && law == ""; i++ {
 		rapid.Custom(func(r *rapid.T) int {

@@ -55,14 +55,14 @@ func searching(t *testing.T, few, many int) search.Host {
 		},
 		Make: func(_, name string) error {
 			s.made++
-			err := s.Define(t.Context(), fmt.Sprintf("<domain type='qemu'><name>%s</name><uuid>88888888-2222-8333-8444-%012d</uuid>"+
-				"<memory unit='KiB'>2097152</memory><vcpu>1</vcpu><os><type arch='x86_64' machine='q35'>hvm</type></os><devices/></domain>", name, s.made))
+			err := s.Define(t.Context(), fmt.Sprintf("<domain type='qemu'><name>%s</name><uuid>%s%012d</uuid>"+
+				"<memory unit='KiB'>2097152</memory><vcpu>1</vcpu><os><type arch='x86_64' machine='q35'>hvm</type></os><devices/></domain>", name, foundUUID, s.made))
 			if err != nil && strings.Contains(err.Error(), "already exists") { // an earlier edit had it made
 				return nil
 			}
 			return err
 		},
-		Theirs: func(string) (map[string]string, error) { return s.theirs(), nil },
+		Theirs: func(_ string, letGo map[string]bool) (map[string]string, error) { return s.theirs(letGo), nil },
 		Reset:  s.reset,
 		Strike: s.strike,
 		Traces: func() []string { return append(s.Shown(), s.Contents()) },
@@ -77,16 +77,20 @@ func (s *searched) reset(dir string) {
 	}
 }
 
-// theirs are the domains that others have, and copies of vmctl's.
-func (s *searched) theirs() map[string]string {
+// theirs are the domains that others have, copies of vmctl's, and what it let go of.
+func (s *searched) theirs(letGo map[string]bool) map[string]string {
 	all := map[string]string{}
 	for _, uuid := range s.UUIDs() {
-		if strings.HasPrefix(uuid, "99999999") {
-			all[uuid] = s.Configured(uuid) + s.Running(uuid)
+		text := s.Configured(uuid) + s.Running(uuid)
+		free := letGo[uuid] && !strings.Contains(text, "urn:vmctl:1") && !strings.HasPrefix(uuid, foundUUID) // which may be imported again
+		if free || strings.HasPrefix(uuid, "99999999") {
+			all[uuid] = text
 		}
 	}
 	return all
 }
+
+const foundUUID = "88888888-2222-8333-8444-"
 
 func (s *searched) strike(all []search.Fault) {
 	s.Calm()
@@ -98,7 +102,7 @@ func (s *searched) strike(all []search.Fault) {
 func struckFaults() []search.Fault {
 	all := []search.Fault{{Op: "start", Kind: libvirt.FaultDie}, {Op: "upload", Kind: libvirt.FaultHalf}}
 	for _, op := range []string{
-		"define", "undefine", "start", "shutdown", "destroy", "attach", "resize", "define-pool", "start-pool", "remove-pool",
+		"define", "undefine", "unmark", "start", "shutdown", "destroy", "attach", "resize", "define-pool", "start-pool", "remove-pool",
 		"delete-volume", "overwrite", "make-volume", "upload", "monitor",
 	} {
 		all = append(all, search.Fault{Op: op, Kind: libvirt.FaultFail}, search.Fault{Op: op, Kind: libvirt.FaultLost})

@@ -126,6 +126,7 @@ func (g *guest) Steps(c providers.Change) ([]providers.Step, error) {
 		if c.Object != nil {
 			steps = machine.Append(nil, c, machine.Unmark(fileTimeout))
 			steps[0].Object, steps[0].Name = c.Object.ID, c.Object.Name
+			steps[0].Phase = providers.PhaseFree // while the VM still runs
 		}
 	case providers.Start, providers.Stop, providers.Recover, providers.Adopt, providers.NoOp:
 	default:

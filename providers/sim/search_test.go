@@ -16,12 +16,15 @@ import (
 	"vmctl/search"
 )
 
-var survey = flag.Bool("search.survey", false, "count the laws that are broken, and go on")
+var (
+	survey   = flag.Bool("search.survey", false, "count the laws that are broken, and go on")
+	worldsIn = flag.String("search.dir", "", "where worlds are made, in memory")
+)
 
 func searched() search.Host {
 	return search.Host{
-		Survey: *survey,
-		Type:   sim.Type(sim.Host{}),
+		Survey: *survey, Dir: *worldsIn,
+		Type: sim.Type(sim.Host{}),
 		Block: func(faults []search.Fault) string {
 			var b strings.Builder
 			b.WriteString("provider \"sim\" \"here\" {\n  weightless = true\n")
@@ -73,14 +76,20 @@ func searched() search.Host {
 				return "makes " + name, makeVM(dir, name, "theirs-"+name)
 			}},
 		},
-		Make: func(dir, name string) error { return makeVM(dir, name, "found-of-"+name) },
-		Theirs: func(dir string) (map[string]string, error) {
+		Make: func(dir, name string) error { return makeVM(dir, name, foundID+name) },
+		Theirs: func(dir string, letGo map[string]bool) (map[string]string, error) {
 			all := map[string]string{}
 			files, err := filepath.Glob(filepath.Join(dir, "sim", "vms", "*.json"))
 			for _, path := range files {
 				content, readErr := os.ReadFile(path)
 				err = errors.Join(err, readErr)
-				if strings.Contains(string(content), `"theirs-`) || strings.HasSuffix(path, "-copy.json") {
+				var vm struct {
+					ID    string
+					Owner *struct{}
+				}
+				err = errors.Join(err, json.Unmarshal(content, &vm))
+				free := vm.Owner == nil && letGo[vm.ID] && !strings.HasPrefix(vm.ID, foundID) // which may be imported again
+				if free || strings.Contains(string(content), `"theirs-`) || strings.HasSuffix(path, "-copy.json") {
 					all[filepath.Base(path)] = string(content)
 				}
 			}
@@ -91,6 +100,8 @@ func searched() search.Host {
 		},
 	}
 }
+
+const foundID = "found-of-"
 
 // makeVM makes a VM as somebody else would.
 func makeVM(dir, name, id string) error {

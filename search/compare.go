@@ -1,0 +1,162 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// compare demands that the world is as the model has it, but for what is blocked.
+func (b *bench) compare(law string, world *planner.World, blocked map[spec.Address]planner.Cause) {
+	b.t.Helper()
+	stays := map[string]bool{} // blocks whose records did not move, since their new address is blocked
+	for _, move := range b.model.moved {
+		for a := range blocked {
+			stays[move[0]] = stays[move[0]] || a.String() == move[1] || a.Block().String() == move[1]
+		}
+	}
+	free := func(lines []string) []string {
+		return slices.DeleteFunc(lines, func(line string) bool {
+			address, _, _ := strings.Cut(line, " ")
+			a, err := spec.ParseAddress(address)
+			b.must(err)
+			file, isFile := b.model.files[a.Name]
+			return blocked[a] != "" || stays[a.String()] || stays[a.Block().String()] || isFile && a.Kind == spec.GuestFile && blocked[spec.Address{Kind: spec.VM, Name: file.vm}] != ""
+		})
+	}
+	if diff := cmp.Diff(free(b.want(world)), free(b.is(world))); diff != "" {
+		b.failf(law, "the world (-want +is):\n%s", diff)
+	}
+}
+
+// want is the world as the model has it; is, as it was observed. A value that the model
+// takes from another VM is what the world shows of that one.
+func (b *bench) want(world *planner.World) []string {
+	all := []string{}
+	for address, disks := range b.model.instances() {
+		block, _, _ := strings.Cut(strings.TrimPrefix(address, "vm."), "[")
+		v := b.model.vms[block]
+		state := providers.StateOff
+		if v.running {
+			state = providers.StateRunning
+		}
+		name := v.name
+		if name == "" {
+			name = "*"
+		}
+		cpus := fmt.Sprint(v.cpus)
+		if v.ignores {
+			cpus = "*"
+		}
+		port := ""
+		if v.port != 0 {
+			port = fmt.Sprintf("%s:%d", v.listens(), v.port)
+		}
+		all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v port %s cmdline %s", address, name, state, cpus, disks, port, b.cmdline(world, v)))
+	}
+	for label, d := range b.model.disks {
+		all = append(all, fmt.Sprintf("disk.%s %dMiB %s", label, d.size, d.format))
+	}
+	for label, f := range b.model.files {
+		if b.model.vms[f.vm].running { // else nobody can see it
+			all = append(all, fmt.Sprintf("guest_file.%s %q", label, f.content))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// cmdline is the kernel's command line that a VM is to have, * where it is not known: the
+// VM that it takes a value of is off.
+func (b *bench) cmdline(world *planner.World, v vm) string {
+	if v.source == "" {
+		return v.cmdline
+	}
+	for _, system := range world.Systems() {
+		for _, o := range system.Inventory.Objects {
+			if o.Owner == nil || o.Owner.Of != o.ID || b.addressOf(&o) != (spec.Address{Kind: spec.VM, Name: v.source}) || o.Running == nil || !*o.Running {
+				continue
+			}
+			if v.attr == "name" {
+				return o.Name
+			}
+			if known := text(o.Attrs, v.attr); known != "" {
+				return known
+			}
+		}
+	}
+	return "*"
+}
+
+// is is the world as it was observed.
+func (b *bench) is(world *planner.World) []string {
+	all := []string{}
+	for _, system := range world.Systems() {
+		for _, o := range system.Inventory.Objects {
+			if o.Owner == nil || o.Owner.ID != project.Lineage() || o.Owner.Of != o.ID || slices.Contains(b.model.removed, o.Owner.Address.Block().String()) {
+				continue
+			}
+			if b.isHalfImported(&o) {
+				continue
+			}
+			a := b.addressOf(&o)
+			switch o.Kind {
+			case spec.VM:
+				name := o.Name
+				if v := b.model.vms[a.Name]; v.name == "" {
+					name = "*"
+				}
+				var disks []string
+				for _, e := range elements(o.Attrs, "additional_disk") {
+					disks = append(disks, strings.TrimPrefix(e.GetAttr("disk").AsString(), "disk."))
+				}
+				cpus := fmt.Sprint(number(o.Attrs, "cpus"))
+				if b.model.vms[a.Name].ignores {
+					cpus = "*"
+				}
+				port := ""
+				for _, e := range elements(o.Attrs, "port_forward") {
+					port = e.GetAttr("host_ip").AsString() + ":" + text(e, "host")
+				}
+				cmdline := ""
+				if b.cmdline(world, b.model.vms[a.Name]) == "*" {
+					cmdline = "*"
+				} else if boot := part(o.Attrs, "boot"); !boot.IsNull() {
+					cmdline = text(boot, "cmdline")
+				}
+				all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v port %s cmdline %s", a, name, o.State, cpus, disks, port, cmdline))
+			case spec.Disk:
+				all = append(all, fmt.Sprintf("%s %dMiB %s", a, number(o.Attrs, "size")>>20, o.Attrs.GetAttr("format").AsString()))
+			case spec.GuestFile:
+				all = append(all, fmt.Sprintf("%s %q", a, o.Attrs.GetAttr("content").AsString()))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// addressOf is the address that has an object by its record, else by its mark: that of
+// what was moved is rewritten by an apply.
+func (b *bench) addressOf(o *providers.Object) spec.Address {
+	for a, r := range b.memory.snapshot.Records {
+		if r.ID == string(o.ID) && a.Kind == o.Kind {
+			return a
+		}
+	}
+	return o.Owner.Address
+}
+
+// isHalfImported reports whether an object is somebody's that an import marked which was
+// cut short, and that no block names any more: it is reported, and left to them.
+func (b *bench) isHalfImported(o *providers.Object) bool {
+	_, wanted := b.model.vms[o.Owner.Address.Name]
+	_, recorded := b.memory.snapshot.Records[o.Owner.Address]
+	return strings.HasPrefix(o.Name, foundPrefix) && !wanted && !recorded
+}
