@@ -114,7 +114,7 @@ func TestBehindItsBack(t *testing.T) {
 	}
 	for v.object().State != providers.StateOff { // libvirt learns of it from a closed socket
 	}
-	if got := evidence(v.object(), providers.FindBroken); got != "it is shut off (crashed)" {
+	if got := evidence(v.object(), providers.FindCrashed); got != "it is shut off (crashed)" {
 		t.Errorf("evidence of a killed QEMU: %q", got)
 	}
 	v.must("start done, wait_ssh done", providers.Start)
@@ -129,12 +129,17 @@ func TestBehindItsBack(t *testing.T) {
 	if got := evidence(v.object(), providers.FindPartial); got == "" {
 		t.Error("that it was undefined is not seen")
 	}
-	v.must(restarts, providers.RestartIt)
+	c := v.change(providers.Forget)
+	c.Want = cty.NilVal
+	if got := v.carryOut(c); got != "unmark done" || v.object().Owner != nil { // libvirt keeps showing the definition that it had
+		t.Errorf("letting go of it: %s, and it bears the mark %+v", got, v.object().Owner)
+	}
+	v.must(restarts, providers.RestartIt, "memory")
 	if o := v.object(); len(o.Findings) > 0 {
 		t.Errorf("after it was repaired: %+v", o.Findings)
 	}
 
-	c := v.change(providers.Stop)
+	c = v.change(providers.Stop)
 	v.virsh("destroy", v.name)
 	if got := v.carryOut(c); got != "stop already" {
 		t.Errorf("stop of what was forced off meanwhile: %s", got)

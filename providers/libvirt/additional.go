@@ -2,6 +2,7 @@ package libvirt
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
@@ -43,8 +44,18 @@ func disksValue(all []string) cty.Value {
 // it alone.
 func (d description) disks() []drive {
 	return slices.DeleteFunc(slices.Clone(d.Drives), func(x drive) bool {
-		return x.Device != deviceDisk || x.file() == "" || d.Owner != nil && x.file() == d.Owner.Image.Root
+		return x.Device != deviceDisk || x.file() == "" || d.Owner != nil && d.Owner.Image.Root != "" && d.Owner.given(x, x.Path) == d.Owner.Image.Root
 	})
+}
+
+// base is the path of the disk that a drive is: under an overlay that others made, the
+// file that the domain was given.
+func (r rack) base(o *owner, x drive) string {
+	path := r.pathOf(x)
+	if given := o.given(x, path); given != "" {
+		return given
+	}
+	return path
 }
 
 // file is what a disk is on: a file, or pool/volume.
@@ -67,17 +78,17 @@ func (r rack) shown(d description) []string {
 	var all []string
 	there := map[string]bool{}
 	for _, x := range d.disks() {
-		there[r.pathOf(x)] = true
+		there[r.base(d.Owner, x)] = true
 	}
 	for _, m := range marked {
 		if there[m.Path] {
-			all = append(all, r.name(m.Path, m.Address.String()))
+			all = append(all, r.nameMarked(m))
 			delete(there, m.Path)
 		}
 	}
 	for _, x := range d.disks() {
-		path := r.pathOf(x)
-		if _, ours := r.address(path); !there[path] || !ours && (d.Owner == nil || slices.Contains(kept, x.file())) {
+		path := r.base(d.Owner, x)
+		if _, ours := r.address(path); !there[path] || !ours && (d.Owner == nil || slices.Contains(kept, path) || slices.Contains(kept, x.file())) {
 			continue
 		}
 		delete(there, path)
@@ -86,12 +97,43 @@ func (r rack) shown(d description) []string {
 	return all
 }
 
+// nameMarked is the address of a disk that the domain's mark names. A disk that is gone
+// keeps its address until it is made again in another file: then the domain has another
+// disk than the spec, and it is shown by its file.
+func (r rack) nameMarked(m markedDisk) string {
+	a, ok := r.address(m.Path)
+	if !ok {
+		a = m.Address
+	}
+	if r.elsewhere(a, m.Path) {
+		return m.Path
+	}
+	return a.String()
+}
+
 // name is the address of the disk at a path, or what else it is called.
 func (r rack) name(path, otherwise string) string {
-	if a, ok := r.address(path); ok {
+	if a, ok := r.address(path); ok && !r.elsewhere(a, path) {
 		return a.String()
 	}
 	return otherwise
+}
+
+// elsewhere reports whether the file at a path is gone, and the disk of an address has
+// another one.
+func (r rack) elsewhere(a spec.Address, path string) bool {
+	return r.gone(path) && slices.ContainsFunc(r.disks, func(d diskSight) bool {
+		owner, ok := r.address(d.Path)
+		return ok && owner == a && !d.copy
+	})
+}
+
+// gone reports whether the pool that a file was in was listed without it. Of a file in
+// a pool that could not be listed nothing is known.
+func (r rack) gone(path string) bool {
+	in := func(s shelf) bool { return s.Path == filepath.Dir(path) }
+	return slices.ContainsFunc(r.shelves, in) &&
+		!slices.ContainsFunc(r.shelves, func(s shelf) bool { return in(s) && s.has(filepath.Base(path)) })
 }
 
 // judgeDisks lets disks be added while the VM runs. One that the guest may be using

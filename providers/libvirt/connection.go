@@ -36,6 +36,9 @@ type domainReader interface {
 	DomainNamed(ctx context.Context, name string) (domainRef, error)
 	XML(ctx context.Context, uuid string, of version) (string, error)
 	Power(ctx context.Context, uuid string) (power, error)
+	Snapshots(ctx context.Context, uuid string) ([]snapshot, error)
+	// Checkpoints lists the names of a domain's checkpoints.
+	Checkpoints(ctx context.Context, uuid string) ([]string, error)
 }
 
 // domainPauser goes on with what stands still.
@@ -49,6 +52,8 @@ type domainKeeper interface {
 	Define(ctx context.Context, xml string) error
 	// Undefine removes a domain with its saved memory and snapshot metadata.
 	Undefine(ctx context.Context, uuid string) error
+	// Unmark removes vmctl's mark from a domain's configuration and its running state.
+	Unmark(ctx context.Context, uuid string) error
 }
 
 type domainRunner interface {
@@ -132,6 +137,8 @@ type domainRef struct {
 	UUID, Name string
 	Transient  bool // has no configuration: it is gone when it stops
 	Saved      bool // its memory is kept: the next start goes on from there
+
+	HasSnapshots, HasCheckpoints bool
 }
 
 type pool struct {

@@ -98,6 +98,9 @@ func (j *job) redefine(ctx context.Context) (providers.Result, error) {
 			Err: fmt.Errorf("change %s: %s", j.Address, savedMemory),
 		}
 	}
+	if err := j.unlayered(); err != nil {
+		return providers.Result{}, err
+	}
 	evidence, err := j.attach(ctx)
 	if err != nil {
 		return providers.Result{}, err

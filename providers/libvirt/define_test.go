@@ -46,6 +46,7 @@ func (l *lab) steady(s string) string {
 		{`\.initrd-[0-9a-f]{12} \([0-9]+ bytes\)`, ".initrd-KEYS (SIZE bytes)"},
 		{`\.initrd-[0-9a-f]{12}`, ".initrd-KEYS"},
 		{` keys="[0-9a-f]+"`, ` keys="PUBLIC"`},
+		{` initrd_stamp="[^"]+"`, ` initrd_stamp="STAMP"`},
 	} {
 		s = regexp.MustCompile(r[0]).ReplaceAllString(s, r[1])
 	}

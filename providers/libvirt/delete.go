@@ -29,6 +29,9 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 				Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.power.Words),
 			}
 		}
+		if err := j.unlayered(); err != nil {
+			return providers.Result{}, err
+		}
 		if pools, err = j.pools(ctx); err != nil {
 			return providers.Result{}, fail(err, "find the pools of %s", j.Name)
 		}

@@ -191,13 +191,15 @@ func TestUnmarkOfADomain(t *testing.T) {
 	}
 }
 
-// A domain that runs goes on with what it has.
+// Unmarking a running domain removes the mark from its live definition too: after
+// virsh undefine that is the only one.
 func TestUnmarkOfADomainThatRuns(t *testing.T) {
 	l := made(t, vm(nil))
-	running := l.Running(devID)
+	mark := regexp.MustCompile(`(?s)<vmctl:owner .*</vmctl:owner>`)
+	running := mark.ReplaceAllString(l.Running(devID), "")
 	wantText(t, "what was done", "unmark: done, running\n", l.apply(l.change(providers.Forget, cty.NilVal)))
 	wantText(t, "what runs", running, l.Running(devID))
-	wantText(t, "calls", "define lab.dev\n", l.calls())
+	wantText(t, "calls", "unmark lab.dev\n", l.calls())
 }
 
 func TestUnmarkOfAnotherIsRefused(t *testing.T) {
@@ -233,6 +235,58 @@ func TestUnmarkOfAnothersVolumeIsRefused(t *testing.T) {
 	l.PutFile(poolName, cacheVol+".vmctl", []byte(strings.Replace(string(l.Volume(poolName, cacheVol+".vmctl")), "disk.cache", "disk.other", 1)))
 	if got := l.apply(c); !strings.Contains(got, "unmark: refused not_ours") || len(l.Calls) > 0 {
 		t.Errorf("got %s, calls %v", got, l.Calls)
+	}
+}
+
+// A domain that was undefined while it ran ends with its stop. The restart defines it
+// again.
+func TestRestartOfWhatWasUndefined(t *testing.T) {
+	l := withDisk(t)
+	l.apply(useCache(create(dev2(nil))))
+	l.Vanish(devID, true)
+	c := l.change(providers.RestartIt, vm(nil), "additional_disk")
+	c.Yields = []providers.Claim{cacheClaim}
+	got := l.apply(c)
+	for _, want := range []string{"detach: already, gone\n  = the domain was transient and ended with its stop: nothing to detach\n", "redefine: done, off\n", "start: done, running\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+// A disk is remade in another file: the domain still refers to the old one.
+func TestDiskThatIsInAnotherFileNow(t *testing.T) {
+	l := withDisk(t)
+	l.apply(useCache(create(dev2(off))))
+	shown := func() cty.Value { return l.object(dev2(off)).Attrs.GetAttr("additional_disk") }
+	l.DropVolume(poolName, cacheVol)
+	if got := shown(); !got.RawEquals(additional("cache")) {
+		t.Fatalf("a disk that is gone: %#v", got)
+	}
+	if got := l.apply(l.changeOfDisk(providers.Create, disk(8*mib, "raw"))); !strings.Contains(got, "define: done") {
+		t.Fatalf("make it again:\n%s", got)
+	}
+	if got := shown().AsValueSlice()[0].GetAttr("disk").AsString(); !strings.HasSuffix(got, "/"+cacheVol) {
+		t.Errorf("the domain has %s, which is not there", got)
+	}
+	if got := l.apply(useCache(l.change(providers.Update, dev2(off), "additional_disk"))); !strings.Contains(got, "redefine: done") {
+		t.Errorf("redefine it:\n%s", got)
+	}
+	if got := shown(); !got.RawEquals(additional("cache")) {
+		t.Errorf("it was redefined, and has %#v", got)
+	}
+}
+
+// Of a disk in a pool that is not listed nothing is known: its copy in another pool is not
+// the disk of the spec.
+func TestDiskInAPoolThatIsNotListed(t *testing.T) {
+	l := withDisk(t)
+	l.apply(useCache(create(dev2(off))))
+	copied := map[string][]byte{cacheVol: l.Volume(poolName, cacheVol), cacheVol + ".vmctl": l.Volume(poolName, cacheVol+".vmctl")}
+	l.DropPool(poolName)
+	l.PutPool("ssd", libvirt.FakePool{Type: "dir", Path: "/ssd", Active: true, Volumes: copied})
+	if got := l.object(dev2(off)).Attrs.GetAttr("additional_disk"); !got.RawEquals(additional("cache")) {
+		t.Errorf("the domain has %#v", got)
 	}
 }
 

@@ -245,8 +245,8 @@ func TestDiskThatAnOverlayBeginsFrom(t *testing.T) {
 	wantText(t, "what was done", `
 delete: refused disk_in_use: delete disk.cache: volume DIR/data/libvirt/pool/lab.cache.qcow2 is what DIR/data/libvirt/pool/theirs.qcow2 begins from, and would be lost with it
   seen: DIR/data/libvirt/pool/theirs.qcow2 begins from it
-  next: look at it: virsh -c qemu:///session vol-dumpxml DIR/data/libvirt/pool/theirs.qcow2
-  next: or leave the volume be: removed { from = disk.cache, destroy = false }
+  next: delete DIR/data/libvirt/pool/theirs.qcow2 first, if nobody needs it
+  next: or keep what it begins from: removed { from = disk.cache, destroy = false }
 `, l.plain(l.apply(l.changeOfDisk(providers.Destroy, disk(8*mib, "qcow2")))))
 	if got := l.Contents(); !strings.Contains(got, cacheVol+"\n") {
 		t.Errorf("there is\n%s", got)

@@ -47,6 +47,9 @@ func (d *diskJob) enlarge(ctx context.Context) error {
 	}
 	running := ""
 	for _, u := range users {
+		if len(u.layers) > 0 {
+			return inLayers(d.Work, u.layers)
+		}
 		if !u.running {
 			continue
 		}
@@ -160,17 +163,7 @@ func (d *diskJob) nothingOver(ctx context.Context) error {
 	if err != nil {
 		return fail(err, "delete %s: see what begins from it", d.Address)
 	}
-	if len(over) == 0 {
-		return nil
-	}
-	return &providers.Failure{
-		Outcome: providers.Unsafe, Code: "disk_in_use", Seen: []string{strings.Join(over, " and ") + " begins from it"},
-		Next: []string{
-			fmt.Sprintf("look at it: virsh -c %s vol-dumpxml %s", d.place.URI, over[0]),
-			fmt.Sprintf("or leave the volume be: removed { from = %s, destroy = false }", d.Address),
-		},
-		Err: fmt.Errorf("delete %s: volume %s is what %s begins from, and would be lost with it", d.Address, d.disk.Path, strings.Join(over, " and ")),
-	}
+	return beginFromIt(d.Work, "volume "+d.disk.Path, over)
 }
 
 // users are the domains that have the disk.

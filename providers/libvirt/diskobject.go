@@ -78,6 +78,9 @@ func (s diskSight) findings(users []user) []providers.Finding {
 		add(providers.FindBroken, "", "the volume "+s.Path+" holds nothing that is a disk")
 	}
 	for _, u := range users {
+		for _, l := range u.layers {
+			add(providers.FindSnapshot, l.end, fmt.Sprintf("domain %s, which has it: %s", u.name, l.what))
+		}
 		if u.running && !u.ours {
 			f := providers.Finding{
 				Kind: providers.FindHeldLock, Object: s.name(), Claim: diskClaim(s.id()), Action: "left alone",
@@ -96,6 +99,7 @@ func (s diskSight) findings(users []user) []providers.Finding {
 type user struct {
 	name, uuid    string
 	running, ours bool
+	layers        []layer // of vmctl's own domains
 }
 
 // names says who they are: `domain db (UUID)`.

@@ -116,6 +116,11 @@ func (s *diskSequence) delete() {
 // refusal says why the steps could only fail as the disk is now.
 func (s *diskSequence) refusal() error {
 	o := s.change.Object
+	if slices.ContainsFunc(s.steps, func(step providers.Step) bool { return step.Op == opGrow || step.Op == opDelete }) {
+		if err := onLayers(o); err != nil {
+			return err
+		}
+	}
 	if o == nil || !s.edits("size") {
 		return nil
 	}

@@ -24,7 +24,7 @@ type drive struct {
 	Target       string // vda
 	Serial       string
 	Under        []string // the files that its own is an overlay of, as far as libvirt says
-	Snapshot     bool     // what is written lands in a layer over the file
+	Job          string   // of a block job that copies or commits it: copy, active-commit; "": none
 }
 
 type driveXML struct {
@@ -40,6 +40,9 @@ type driveXML struct {
 	} `xml:"target"`
 	Serial string     `xml:"serial"`
 	Under  backingXML `xml:"backingStore"`
+	Mirror struct {
+		Job string `xml:"job,attr"`
+	} `xml:"mirror"`
 }
 
 type backingXML struct {
@@ -52,7 +55,7 @@ type backingXML struct {
 func (x driveXML) drive() drive {
 	d := drive{
 		Path: x.Source.File, Pool: x.Source.Pool, Volume: x.Source.Volume,
-		Device: x.Device, Target: x.Target.Dev, Serial: x.Serial,
+		Device: x.Device, Target: x.Target.Dev, Serial: x.Serial, Job: x.Mirror.Job,
 	}
 	for b := &x.Under; b != nil && b.Source.File != ""; b = b.Under {
 		d.Under = append(d.Under, b.Source.File)
@@ -79,11 +82,11 @@ func (b blueprint) setDisks(d *libvirtxml.Domain, keep func(libvirtxml.DomainDis
 		d.Devices = &libvirtxml.DomainDeviceList{}
 	}
 	wanted := func(disk libvirtxml.DomainDisk) bool {
-		return slices.ContainsFunc(b.Disks, func(p part) bool { return p.Path == b.fileOf(disk) })
+		return slices.ContainsFunc(b.Disks, func(p part) bool { return slices.Contains(b.filesOf(disk), p.Path) })
 	}
 	disks := slices.DeleteFunc(d.Devices.Disks, func(disk libvirtxml.DomainDisk) bool { return !wanted(disk) && !keep(disk) })
 	for _, p := range b.Disks {
-		if !slices.ContainsFunc(disks, func(disk libvirtxml.DomainDisk) bool { return b.fileOf(disk) == p.Path }) {
+		if !slices.ContainsFunc(disks, func(disk libvirtxml.DomainDisk) bool { return slices.Contains(b.filesOf(disk), p.Path) }) {
 			disks = append(disks, p.fresh(freeTarget(disks, p)))
 		}
 	}
@@ -94,7 +97,7 @@ func (b blueprint) setDisks(d *libvirtxml.Domain, keep func(libvirtxml.DomainDis
 func setBoot(d *libvirtxml.Domain, b blueprint) {
 	for i, disk := range d.Devices.Disks {
 		d.Devices.Disks[i].Boot = nil
-		if slices.ContainsFunc(b.Disks, func(p part) bool { return p.BootFrom && p.Path == b.fileOf(disk) }) {
+		if slices.ContainsFunc(b.Disks, func(p part) bool { return p.BootFrom && slices.Contains(b.filesOf(disk), p.Path) }) {
 			d.Devices.Disks[i].Boot = &libvirtxml.DomainDeviceBoot{Order: 1}
 			d.OS.BootDevices = nil
 		}
@@ -128,6 +131,17 @@ func (b blueprint) fileOf(d libvirtxml.DomainDisk) string {
 		return ""
 	}
 	return d.Source.File.File
+}
+
+// filesOf is the file of a disk and those that it is an overlay of.
+func (b blueprint) filesOf(d libvirtxml.DomainDisk) []string {
+	all := []string{b.fileOf(d)}
+	for under := d.BackingStore; under != nil; under = under.BackingStore {
+		if under.Source != nil && under.Source.File != nil {
+			all = append(all, under.Source.File.File)
+		}
+	}
+	return all
 }
 
 // isDisk reports whether a guest sees a hard disk.

@@ -27,10 +27,72 @@ func (c *conn) Domains(ctx context.Context) ([]domainRef, error) {
 	if err != nil {
 		return nil, err
 	}
+	snapshots, err := c.list(ctx, libvirt.CONNECT_LIST_DOMAINS_HAS_SNAPSHOT)
+	if err != nil {
+		return nil, err
+	}
+	checkpoints, err := c.list(ctx, libvirt.CONNECT_LIST_DOMAINS_HAS_CHECKPOINT)
+	if err != nil && !errors.Is(err, libvirt.ERR_NO_SUPPORT) && !errors.Is(err, libvirt.ERR_INVALID_ARG) { // a daemon before 5.6 has none
+		return nil, err
+	}
 	for i, ref := range all {
 		all[i].Transient, all[i].Saved = slices.Contains(transient, ref), slices.Contains(saved, ref)
+		all[i].HasSnapshots, all[i].HasCheckpoints = slices.Contains(snapshots, ref), slices.Contains(checkpoints, ref)
 	}
 	return all, nil
+}
+
+// Snapshots lists the snapshots of a domain, those first that have files of their own.
+func (c *conn) Snapshots(ctx context.Context, uuid string) ([]snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return on(ctx, c, uuid, "list the snapshots of a domain", func(d *libvirt.Domain) ([]snapshot, error) {
+		var all []snapshot
+		for _, flags := range []libvirt.DomainSnapshotListFlags{libvirt.DOMAIN_SNAPSHOT_LIST_EXTERNAL, 0} {
+			found, err := d.ListAllSnapshots(flags)
+			if err != nil {
+				return nil, err
+			}
+			names, err := namesOf(found, func(s *libvirt.DomainSnapshot) (string, error) { return s.GetName() })
+			if err != nil {
+				return nil, err
+			}
+			for _, name := range names {
+				if !slices.ContainsFunc(all, func(s snapshot) bool { return s.Name == name }) {
+					all = append(all, snapshot{Name: name, External: flags != 0})
+				}
+			}
+		}
+		return all, nil
+	})
+}
+
+func (c *conn) Checkpoints(ctx context.Context, uuid string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return on(ctx, c, uuid, "list the checkpoints of a domain", func(d *libvirt.Domain) ([]string, error) {
+		found, err := d.ListAllCheckpoints(0)
+		if err != nil {
+			return nil, err
+		}
+		return namesOf(found, func(c *libvirt.DomainCheckpoint) (string, error) { return c.GetName() })
+	})
+}
+
+// namesOf returns the names of what was listed, sorted, and frees it all.
+func namesOf[T any, P interface {
+	*T
+	Free() error
+}](found []T, name func(P) (string, error)) ([]string, error) {
+	var all []string
+	var errs []error
+	for i := range found {
+		text, err := name(&found[i])
+		all, errs = append(all, text), append(errs, err)
+		free(P(&found[i]))
+	}
+	slices.Sort(all)
+	return all, errors.Join(errs...)
 }
 
 func (c *conn) list(ctx context.Context, flags libvirt.ConnectListAllDomainsFlags) ([]domainRef, error) {
@@ -85,7 +147,21 @@ func (c *conn) lookup(ctx context.Context, find func() (*libvirt.Domain, error))
 			return ref, err
 		}
 		ref.Transient = !persistent
-		ref.Saved, err = d.HasManagedSaveImage(0)
+		if ref.Saved, err = d.HasManagedSaveImage(0); err != nil {
+			return ref, err
+		}
+		snapshots, err := d.SnapshotNum(0)
+		if err != nil {
+			return ref, err
+		}
+		checkpoints, err := d.ListAllCheckpoints(0)
+		if errors.Is(err, libvirt.ERR_NO_SUPPORT) {
+			err = nil
+		}
+		for i := range checkpoints {
+			free(&checkpoints[i])
+		}
+		ref.HasSnapshots, ref.HasCheckpoints = snapshots > 0, len(checkpoints) > 0
 		return ref, err
 	})
 }
@@ -154,6 +230,23 @@ func (c *conn) Undefine(ctx context.Context, uuid string) error {
 			return d.UndefineFlags(all)
 		}
 		return err
+	})
+}
+
+func (c *conn) Unmark(ctx context.Context, uuid string) error {
+	return c.act(ctx, uuid, "take the mark off a domain", func(d *libvirt.Domain) error {
+		var where libvirt.DomainModificationImpact
+		if on, err := d.IsActive(); err != nil {
+			return err
+		} else if on {
+			where |= libvirt.DOMAIN_AFFECT_LIVE
+		}
+		if persistent, err := d.IsPersistent(); err != nil {
+			return err
+		} else if persistent {
+			where |= libvirt.DOMAIN_AFFECT_CONFIG
+		}
+		return d.SetMetadata(libvirt.DOMAIN_METADATA_ELEMENT, "", "", ownerSpace, where)
 	})
 }
 

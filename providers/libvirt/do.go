@@ -49,7 +49,7 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, err
 	}
 	switch j.Op {
-	case opDefine, opRedefine, opStart, opWaitSSH, opUnkey:
+	case opDefine, opRedefine, opStart, opWaitSSH, opUnkey, opUpload:
 		want, err := wantedOf(j.Want)
 		if err != nil {
 			return providers.Result{}, err
@@ -68,6 +68,8 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 		return j.detach(ctx)
 	case opUnmark:
 		return j.unmark(ctx)
+	case opUpload:
+		return j.uploadAgain(ctx)
 	case opStart:
 		return j.start(ctx)
 	case opWaitSSH:
@@ -131,8 +133,10 @@ func (j *job) owns(s sight) bool {
 }
 
 // known reports whether an object without a mark may be the step's: its record says
-// so, or the step takes it over.
-func (j *job) known() bool { return j.Prior != cty.NilVal || j.Args[machine.ArgImport] != "" }
+// so, or the step takes it over. The record of what is to be made proves nothing.
+func (j *job) known() bool {
+	return j.Prior != cty.NilVal && j.Op != opDefine || j.Args[machine.ArgImport] != ""
+}
 
 // expected fails unless the domain is just as the plan, or the step before,
 // left it.

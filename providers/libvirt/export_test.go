@@ -80,3 +80,6 @@ func KnownKeys(folder, name string) (digest string, err error) {
 	k, err := p.readKeys(name, login{})
 	return k.digest(), err
 }
+
+// ExternalSnapshot is the list of one snapshot with files of its own.
+func ExternalSnapshot(name string) []snapshot { return []snapshot{{Name: name, External: true}} }

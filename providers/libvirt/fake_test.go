@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"libvirt.org/go/libvirtxml"
@@ -50,14 +51,19 @@ type Fake struct {
 	// FreeAfterUpload is what is left once an upload was refused; 0: as before.
 	FreeAfterUpload uint64
 
-	strikes [][2]string // operation and kind
+	strikes [][2]string  // operation and kind
+	slept   atomic.Int64 // nanoseconds
 }
+
+func (f *Fake) now() time.Time { return time.Unix(0, f.slept.Load()) }
 
 // FakeDomain is one domain.
 type FakeDomain struct {
 	Name, Configured, Running string // XML; Running is "" when off
 	Power                     power
 	Transient, Saved          bool
+	Snapshots                 []snapshot
+	Checkpoints               []string
 	Held                      []forward
 }
 
@@ -87,8 +93,10 @@ func TypeOfFake(h Host, f *Fake) providers.Type {
 	return t
 }
 
-// OpenFake opens a provider on a fake daemon. Nothing ever waits.
+// OpenFake opens a provider on a fake daemon. Nothing ever waits, and its clock shows the
+// time that would have been waited.
 func OpenFake(h Host, s providers.Settings, f *Fake) (*Provider, error) {
+	s.Now = f.now
 	p, err := open(h, s, &common{})
 	if err != nil {
 		return nil, err
@@ -99,7 +107,8 @@ func OpenFake(h Host, s providers.Settings, f *Fake) (*Provider, error) {
 		}
 		return f, nil
 	}
-	p.sleep = func(ctx context.Context, _ time.Duration) error {
+	p.sleep = func(ctx context.Context, d time.Duration) error {
+		f.slept.Add(int64(d))
 		if f.Sleeping != nil {
 			f.Sleeping()
 		}
@@ -278,7 +287,10 @@ func (f *Fake) Domains(context.Context) ([]domainRef, error) {
 
 func (f *Fake) ref(uuid string) domainRef {
 	d := f.domains[uuid]
-	return domainRef{UUID: uuid, Name: d.Name, Transient: d.Transient, Saved: d.Saved}
+	return domainRef{
+		UUID: uuid, Name: d.Name, Transient: d.Transient, Saved: d.Saved,
+		HasSnapshots: len(d.Snapshots) > 0, HasCheckpoints: len(d.Checkpoints) > 0,
+	}
 }
 
 func (f *Fake) Domain(_ context.Context, uuid string) (domainRef, error) {
@@ -325,6 +337,26 @@ func (f *Fake) Power(_ context.Context, uuid string) (power, error) {
 		return power{}, err
 	}
 	return d.Power, nil
+}
+
+func (f *Fake) Snapshots(_ context.Context, uuid string) ([]snapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return nil, err
+	}
+	return d.Snapshots, nil
+}
+
+func (f *Fake) Checkpoints(_ context.Context, uuid string) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return nil, err
+	}
+	return d.Checkpoints, nil
 }
 
 func (f *Fake) Define(_ context.Context, text string) error {
@@ -375,6 +407,27 @@ func (f *Fake) Undefine(_ context.Context, uuid string) error {
 		return err
 	}
 	f.undefine(uuid)
+	return nil
+}
+
+func (f *Fake) Unmark(_ context.Context, uuid string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil {
+		return err
+	}
+	if err := f.note("unmark %s", d.Name); err != nil {
+		return err
+	}
+	for _, text := range []*string{&d.Configured, &d.Running} {
+		if *text == "" {
+			continue
+		}
+		if *text, err = withMark(*text, ""); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -71,6 +71,7 @@ func (f *Fake) volume(poolName, name string) (*FakePool, volume, error) {
 	}
 	return p, volume{
 		Name: name, Path: path.Join(p.Path, name), Format: formatRaw, Capacity: uint64(len(content)), Allocation: uint64(len(content)),
+		Modified: short(string(content)),
 	}, nil
 }
 

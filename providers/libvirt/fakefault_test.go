@@ -85,6 +85,10 @@ func (s struck) Undefine(ctx context.Context, uuid string) error {
 	return s.call("undefine", func() error { return s.Fake.Undefine(ctx, uuid) })
 }
 
+func (s struck) Unmark(ctx context.Context, uuid string) error {
+	return s.call("unmark", func() error { return s.Fake.Unmark(ctx, uuid) })
+}
+
 func (s struck) Start(ctx context.Context, uuid string) error {
 	err := s.call("start", func() error { return s.Fake.Start(ctx, uuid) })
 	if err == nil && s.take("start", FaultDie) != "" {

@@ -477,6 +477,44 @@ define: refused name_taken: define vm.dev: its root disk would be the volume lab
 	}
 }
 
+// A root disk that others begin from is not deleted with its VM.
+func TestRootDiskThatOthersBeginFrom(t *testing.T) {
+	stopped := fromImage(64, map[string]cty.Value{"running": cty.False})
+	root := func(l *lab) string { return filepath.Join(l.dir, "data/libvirt/pool/lab.dev.root.qcow2") }
+	for _, tc := range []struct {
+		name, who  string
+		begin, end func(l *lab)
+	}{
+		{"a volume", "DIR/data/libvirt/pool/theirs.qcow2", func(l *lab) {
+			l.PutVolume(poolName, libvirt.FakeVolume{Name: "theirs.qcow2", Format: "qcow2", Capacity: 64 * mib, Backing: root(l)})
+		}, func(l *lab) { l.DropVolume(poolName, "theirs.qcow2") }},
+		{"another domain", "domain theirs", func(l *lab) {
+			if err := l.Define(t.Context(), `<domain type="qemu"><name>theirs</name><uuid>`+otherID+`</uuid><devices><disk type="file" device="disk">`+
+				`<source file="/elsewhere"></source><backingStore type="file"><source file="`+root(l)+`"></source></backingStore>`+
+				`<target dev="vda"></target></disk></devices></domain>`); err != nil {
+				t.Fatal(err)
+			}
+		}, func(l *lab) { l.Drop(otherID) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := imageLab(t)
+			l.apply(create(stopped))
+			tc.begin(l)
+			got := l.plain(l.apply(l.change(providers.Destroy, stopped)))
+			if !strings.HasPrefix(got, "delete: refused disk_in_use: ") || !strings.Contains(got, "  seen: "+tc.who+" begins from it\n") {
+				t.Errorf("got\n%s", got)
+			}
+			if !strings.Contains(l.Contents(), "lab.dev.root.qcow2\n") || l.Configured(devID) == "" {
+				t.Errorf("something is gone: %s", l.Contents())
+			}
+			tc.end(l)
+			if got := l.apply(l.change(providers.Destroy, stopped)); !strings.Contains(got, "delete: done") {
+				t.Errorf("without it:\n%s", got)
+			}
+		})
+	}
+}
+
 // The plan knows that only one can have the name.
 func TestRootDiskHasItsName(t *testing.T) {
 	l := imageLab(t)

@@ -99,12 +99,12 @@ func (j *job) foreignBoot(ctx context.Context) (markedBoot, error) {
 		return now, asFailure(err, "find a pool for the files of "+j.Name)
 	}
 	now = markedBoot{KernelSHA256: b.KernelSHA256, InitrdSHA256: b.InitrdSHA256}
-	if now.Kernel, err = j.upload(ctx, f.pool, content{
+	if now.Kernel, now.KernelStamp, err = j.upload(ctx, f.pool, content{
 		volume: kernelVolume(j.Name, b.KernelSHA256), file: j.abs(b.Kernel), sha256: b.KernelSHA256,
 	}); err != nil || b.Initrd == "" {
 		return now, err
 	}
-	now.Initrd, err = j.upload(ctx, f.pool, content{
+	now.Initrd, now.InitrdStamp, err = j.upload(ctx, f.pool, content{
 		volume: initrdVolume(j.Name, b.InitrdSHA256), file: j.abs(b.Initrd), sha256: b.InitrdSHA256,
 	})
 	return now, err

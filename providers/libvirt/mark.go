@@ -58,6 +58,8 @@ type markedBoot struct {
 	Kernel, KernelSHA256 string // path of the volume, digest of the user's file
 	Initrd, InitrdSHA256 string // path of the volume with the keys in it, digest of the user's file
 	Keys                 string // digest of the public keys in it
+	// KernelStamp and InitrdStamp are of the volumes as they were uploaded; "": unknown.
+	KernelStamp, InitrdStamp string
 }
 
 type ownerXML struct {
@@ -110,6 +112,8 @@ type bootXML struct {
 	Initrd       string `xml:"initrd,attr,omitempty"`
 	InitrdSHA256 string `xml:"initrd_sha256,attr,omitempty"`
 	Keys         string `xml:"keys,attr,omitempty"`
+	KernelStamp  string `xml:"kernel_stamp,attr,omitempty"`
+	InitrdStamp  string `xml:"initrd_stamp,attr,omitempty"`
 }
 
 type forwardXML struct {

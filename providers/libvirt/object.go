@@ -19,7 +19,7 @@ func (p *Provider) object(s sight, k providers.Known, held []forward, r rack) pr
 	o := providers.Object{
 		Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, State: s.power.State,
 		Attrs: p.attrs(s, k, held, r), Holds: append(s.claims(p.place.URI), r.claims(s)...), Unreadable: map[string]string{},
-		Findings: s.findings(), Fingerprint: s.fingerprint(p.place.URI),
+		Findings: append(s.findings(), s.layerFindings(p.place.URI)...), Fingerprint: s.fingerprint(p.place.URI),
 	}
 	if m := s.owner(); m != nil {
 		o.Owner = &m.Mark
@@ -217,8 +217,11 @@ func (s sight) findings() []providers.Finding {
 		}
 		all = append(all, f)
 	}
-	if s.power.Reason == broke {
+	switch {
+	case s.power.Reason == broke && s.power.on():
 		add(providers.FindBroken, "", "it is "+s.power.Words)
+	case s.power.Reason == broke:
+		add(providers.FindCrashed, "", "it is "+s.power.Words)
 	}
 	if s.power.Reason == asleep {
 		add(providers.FindDrift, "woken when it is started, and before it is asked to shut down", "its guest suspended it: it holds its memory and does not answer")
@@ -230,7 +233,7 @@ func (s sight) findings() []providers.Finding {
 		add(providers.FindPartial, "defined again", "it was undefined while it ran: without a definition it is gone when it stops")
 	}
 	if len(s.lost) > 0 {
-		add(providers.FindPartial, "uploaded again", "it boots from "+strings.Join(s.lost, " and ")+", which is gone")
+		add(providers.FindPartial, uploadedAgain, "it boots from "+strings.Join(s.lost, " and "))
 	}
 	if o := s.owner(); o != nil && o.Of != providers.ID(s.UUID) {
 		add(providers.FindCopy, "left alone", fmt.Sprintf("its mark was written for %s", o.Of))

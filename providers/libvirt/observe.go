@@ -153,7 +153,11 @@ func (p *Provider) find(ctx context.Context, c connection, f first, q providers.
 	}
 	if asked {
 		s.root = seeRoot(ctx, c, s)
-		s.lost = r.lost(s)
+		s.lost = r.lost(ctx, c, s)
+		if err := s.seeLayers(ctx, c); err != nil {
+			l.unknown = &providers.Unknown{Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, Reason: err.Error()}
+			return l
+		}
 	}
 	o := p.object(s, k, held, r)
 	if unreadable != "" {
@@ -163,7 +167,7 @@ func (p *Provider) find(ctx context.Context, c connection, f first, q providers.
 		o.Unreadable[rootAttr+".size"] = s.root.unreadable
 	}
 	for i, f := range o.Findings {
-		if f.Kind == providers.FindBroken {
+		if f.Kind == providers.FindBroken || f.Kind == providers.FindCrashed {
 			o.Findings[i].Evidence = append(f.Evidence, p.evidence(ctx, c, s)...)
 		}
 	}

@@ -86,7 +86,7 @@ func TestObserve(t *testing.T) {
 				l.Put(devID, func(d *libvirt.FakeDomain) { d.Power, d.Running = libvirt.FakeCrashed, "" })
 			},
 			want: `lab.dev off running=false owner=k7m2qd9x4r/vm.dev/1
-  broken: it is shut off (crashed)
+  crashed: it is shut off (crashed)
   holds name qemu:///session lab.dev
 `,
 		},

@@ -177,24 +177,28 @@ func (r rack) claims(s sight) []providers.Claim {
 	return all
 }
 
-// lost are the files that vmctl gave to a domain to boot from, and that its pool, which
-// was listed, does not have any more.
-func (r rack) lost(s sight) []string {
+// lost says what is wrong with the files that vmctl gave to a domain to boot from: a pool
+// that was listed lacks one, or somebody wrote to it.
+func (r rack) lost(ctx context.Context, c connection, s sight) []string {
 	o := s.owner()
 	if o == nil || o.Imported || o.Of != providers.ID(s.UUID) {
 		return nil
 	}
-	var gone []string
+	var all []string
 	for _, file := range []string{o.Boot.Kernel, o.Boot.Initrd} {
-		if file == "" || file != s.configured.Kernel && file != s.configured.Initrd {
+		i := slices.IndexFunc(r.shelves, func(in shelf) bool { return in.Path == filepath.Dir(file) })
+		if i < 0 || file != s.configured.Kernel && file != s.configured.Initrd {
 			continue
 		}
-		listed := slices.ContainsFunc(r.shelves, func(in shelf) bool { return in.Path == filepath.Dir(file) })
-		if listed && !slices.ContainsFunc(r.shelves, func(in shelf) bool { return in.Path == filepath.Dir(file) && in.has(filepath.Base(file)) }) {
-			gone = append(gone, file)
+		if r.gone(file) {
+			all = append(all, file+", which is gone")
+			continue
+		}
+		if now, err := c.VolumeInfo(ctx, r.shelves[i].Name, filepath.Base(file)); err == nil && !o.isAsUploaded(file, now) {
+			all = append(all, file+", which was written to since it was uploaded")
 		}
 	}
-	return gone
+	return all
 }
 
 // loose are the disks of a domain that nobody marked or asked for, by their paths, as
@@ -221,7 +225,7 @@ func (r rack) users(p *Provider, path string, all []sight) []user {
 	var found []user
 	for _, s := range all {
 		if slices.ContainsFunc(s.drives(), func(d drive) bool { return r.pathOf(d) == path || slices.Contains(d.Under, path) }) {
-			found = append(found, s.user(p.settings.Project))
+			found = append(found, s.user(p.settings.Project, p.place.URI))
 		}
 	}
 	slices.SortFunc(found, func(a, b user) int { return strings.Compare(a.name, b.name) })
@@ -237,10 +241,10 @@ func (s sight) drives() []drive {
 	return all
 }
 
-func (s sight) user(p providers.Project) user {
+func (s sight) user(p providers.Project, uri string) user {
 	o := s.owner()
 	return user{
-		name: s.Name, uuid: s.UUID, running: s.power.on(),
+		name: s.Name, uuid: s.UUID, running: s.power.on(), layers: s.layers(uri),
 		ours: s.wanted || o != nil && s.oursFor(p, o.Address),
 	}
 }

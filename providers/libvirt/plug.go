@@ -108,8 +108,8 @@ func (j *job) hasDisks(d description) bool {
 	r := rack{paths: j.plugged.paths}
 	var there []string
 	for _, x := range d.disks() {
-		if !slices.Contains(d.Owner.Kept, x.file()) {
-			there = append(there, r.pathOf(x))
+		if path := r.base(d.Owner, x); !slices.Contains(d.Owner.Kept, path) && !slices.Contains(d.Owner.Kept, x.file()) {
+			there = append(there, path)
 		}
 	}
 	for _, p := range j.parts() {
@@ -174,7 +174,7 @@ func (j *job) persist(ctx context.Context) error {
 
 func (j *job) runsWith(path string) bool {
 	r := rack{paths: j.plugged.paths}
-	return j.seen.running != nil && slices.ContainsFunc(j.seen.running.Drives, func(d drive) bool { return r.pathOf(d) == path })
+	return j.seen.running != nil && slices.ContainsFunc(j.seen.running.Drives, func(d drive) bool { return r.base(j.seen.owner(), d) == path })
 }
 
 // noRoom reports whether a domain has no place left for a disk.
@@ -199,7 +199,10 @@ func (j *job) detach(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, err
 	}
 	if j.seen == nil {
-		return providers.Result{}, errors.Join(j.expected(), fail(errAbsent, "detach from %s", j.Name))
+		if err := j.expected(); err != nil {
+			return providers.Result{}, err
+		}
+		return j.result(ctx, providers.AlreadyTrue, "the domain was transient and ended with its stop: nothing to detach")
 	}
 	going, err := j.going(ctx)
 	if err != nil {
@@ -218,6 +221,9 @@ func (j *job) detach(ctx context.Context) (providers.Result, error) {
 		return j.result(ctx, providers.AlreadyTrue, "its next start has none of them")
 	}
 	if err := j.expected(); err != nil {
+		return providers.Result{}, err
+	}
+	if err := j.unlayered(); err != nil {
 		return providers.Result{}, err
 	}
 	if j.seen.Saved {

@@ -15,6 +15,11 @@ func (r *recipe) refusal(steps []providers.Step) error {
 		return slices.ContainsFunc(steps, func(step providers.Step) bool { return slices.Contains(ops, step.Op) })
 	}
 	name := machine.Name(r.change)
+	if does(opRedefine, opDetach, opDelete) {
+		if err := onLayers(r.change.Object); err != nil {
+			return err
+		}
+	}
 	switch {
 	case machine.Found(r.change.Object, providers.FindDirty) && does(opRedefine):
 		return &providers.Refusal{Reason: savedMemory, Next: r.p.beforeRedefine(name)}

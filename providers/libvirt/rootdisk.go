@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"vmctl/internal/shellword"
 	"vmctl/providers"
@@ -227,6 +228,9 @@ func (j *job) removeRoot(ctx context.Context) (evidence []string, err error) {
 	if root == "" {
 		return nil, nil
 	}
+	if err := j.nothingOverRoot(ctx, root); err != nil {
+		return nil, err
+	}
 	j.storage.Lock()
 	defer j.storage.Unlock()
 	poolName, err := j.PoolOf(ctx, root)
@@ -240,6 +244,55 @@ func (j *job) removeRoot(ctx context.Context) (evidence []string, err error) {
 		return nil, fail(err, "delete the root disk of %s, %s", j.Address, root)
 	}
 	return []string{"removed its root disk " + root}, nil
+}
+
+// nothingOverRoot fails if a volume is an overlay of the root disk, or another domain has
+// the root disk or an overlay of it.
+func (j *job) nothingOverRoot(ctx context.Context, root string) error {
+	doing := fmt.Sprintf("delete the root disk of %s: see what begins from it", j.Address)
+	all, err := j.shelves(ctx, j.connection)
+	if err != nil {
+		return fail(err, "%s", doing)
+	}
+	over, err := overlaysOf(ctx, j.connection, all, root)
+	if err != nil {
+		return fail(err, "%s", doing)
+	}
+	refs, err := j.Domains(ctx)
+	if err != nil {
+		return fail(err, "%s", doing)
+	}
+	r := rack{paths: pathsOf(all)}
+	for _, ref := range refs {
+		if ref.UUID == j.seen.UUID {
+			continue
+		}
+		other, err := see(ctx, j.connection, ref)
+		switch {
+		case errors.Is(err, errAbsent):
+		case err != nil:
+			return fail(err, "%s: read domain %s", doing, ref.Name)
+		case slices.ContainsFunc(other.drives(), func(d drive) bool { return r.pathOf(d) == root || slices.Contains(d.Under, root) }):
+			over = append(over, "domain "+ref.Name)
+		}
+	}
+	return beginFromIt(j.Work, "its root disk "+root, over)
+}
+
+// beginFromIt is the failure to delete a file that others begin from; nil: none does.
+func beginFromIt(w providers.Work, what string, over []string) error {
+	if len(over) == 0 {
+		return nil
+	}
+	others := strings.Join(over, " and ")
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "disk_in_use", Seen: []string{others + " begins from it"},
+		Next: []string{
+			"delete " + others + " first, if nobody needs it",
+			fmt.Sprintf("or keep what it begins from: removed { from = %s, destroy = false }", w.Address),
+		},
+		Err: fmt.Errorf("delete %s: %s is what %s begins from, and would be lost with it", w.Address, what, others),
+	}
 }
 
 // ownRoot is the path of the domain's own disk; "": it has none.

@@ -23,7 +23,10 @@ type sight struct {
 	running    *description // what the running QEMU was started with; nil: it is off
 	wanted     bool         // it is to be imported
 	root       *rootSeen    // its own disk; nil: it has none, or nobody asked
-	lost       []string     // files of vmctl's that it boots from, and that are gone
+	lost       []string     // what is wrong with the files of vmctl's that it boots from
+
+	snapshots   []snapshot
+	checkpoints []string
 }
 
 // see reads a domain. A domain that does not exist is errAbsent.
@@ -36,7 +39,10 @@ func see(ctx context.Context, c connection, ref domainRef) (sight, error) {
 	if s.configured, err = describe(text); err != nil {
 		return s, err
 	}
-	return s, s.seePower(ctx, c)
+	if err := s.seePower(ctx, c); err != nil {
+		return s, err
+	}
+	return s, s.seeLayers(ctx, c)
 }
 
 // seePower reads the run state and, of what runs, what it runs with.
@@ -53,7 +59,10 @@ func (s *sight) seePower(ctx context.Context, c connection) error {
 		return err
 	}
 	d, err := describe(text)
-	if d.Owner == nil { // what runs learns of a mark when it starts again
+	switch {
+	case s.Transient: // libvirt still shows the definition that was taken away, with its mark
+		s.configured.Owner = d.Owner
+	case d.Owner == nil: // what runs learns of a mark when it starts again
 		d.Owner = s.configured.Owner
 	}
 	s.running = &d
@@ -87,6 +96,9 @@ func (s sight) fingerprint(uri string) string {
 	}
 	for _, file := range s.owner().ownFiles() {
 		pairs = append(pairs, [2]string{"own disk", file})
+	}
+	for _, l := range s.layers(uri) {
+		pairs = append(pairs, [2]string{"layer", l.what})
 	}
 	pairs = append(pairs, s.configured.pairs("")...)
 	if s.running != nil {

@@ -128,7 +128,7 @@ func TestStopOfWhatEndsByItself(t *testing.T) {
 	l := inState(t, func(d *libvirt.FakeDomain) { d.Power = libvirt.FakeEnding })
 	l.Deaf = true
 	l.Sleeping = func() { l.Put(devID, func(d *libvirt.FakeDomain) { d.Power, d.Running = libvirt.FakePower(5, 1), "" }) }
-	wantText(t, "what was said", "stop: graceful, off\n  = requested after 0s\n  = gone after 0s: shut off (shutdown)\n",
+	wantText(t, "what was said", "stop: graceful, off\n  = requested after 0s\n  = gone after 300ms: shut off (shutdown)\n",
 		l.briefly(l.change(providers.Stop, vm(off))))
 }
 

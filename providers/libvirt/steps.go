@@ -24,6 +24,7 @@ const (
 	opDelete   = machine.OpDelete
 	opUnmark   = machine.OpUnmark
 	opUnkey    = "unkey"
+	opUpload   = "upload"
 )
 
 const (
@@ -93,7 +94,20 @@ func (r *recipe) abilities() machine.Abilities {
 			Op: opDelete, Phase: providers.PhaseRemove, Timeout: r.policy.Delete, Object: r.change.ID, Name: r.change.Name,
 		}}
 	}
+	if r.change.Action == providers.RestartIt && r.spoilt() { // or it would be down when the upload fails
+		a.First = []providers.Step{{Op: opUpload, Phase: providers.PhaseRelease, Timeout: defineTimeout}}
+	}
 	return a
+}
+
+// uploadedAgain is the Action of findings about missing and modified boot files.
+const uploadedAgain = "uploaded again"
+
+// spoilt reports whether the domain cannot boot from its files.
+func (r *recipe) spoilt() bool {
+	return r.change.Object != nil && r.want.Boot != nil && slices.ContainsFunc(r.change.Object.Findings, func(f providers.Finding) bool {
+		return f.Kind == providers.FindPartial && f.Action == uploadedAgain
+	})
 }
 
 // leaves is what an operation may leave behind.
@@ -103,7 +117,7 @@ func (r *recipe) leaves(op, name string) []string {
 		return []string{
 			fmt.Sprintf("domain %s (%s) at %s", name, r.change.ID, r.p.place.URI), r.volumes(name), "keys in " + r.p.keyFolder(name),
 		}
-	case opRedefine, opDelete:
+	case opRedefine, opDelete, opUpload:
 		return []string{r.volumes(name)}
 	case opStart:
 		return []string{fmt.Sprintf("domain %s running", name)}

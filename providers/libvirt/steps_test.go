@@ -68,7 +68,7 @@ func TestSteps(t *testing.T) {
 		{name: "start what the user paused, with an edit", change: providers.Change{Action: providers.Start, Object: paused, Want: vm(nil), Policy: waits}, edits: []string{"memory"}},
 		{name: "start what broke", change: providers.Change{Action: providers.Start, Object: state("paused", providers.FindBroken), Want: vm(nil), Policy: waits}},
 		{name: "recover", change: providers.Change{Action: providers.Recover, Object: state("paused", providers.FindBroken), Want: vm(nil), Policy: waits}},
-		{name: "start what crashed", change: providers.Change{Action: providers.Start, Object: state("off", providers.FindBroken), Want: vm(nil), Policy: waits}},
+		{name: "start what crashed", change: providers.Change{Action: providers.Start, Object: state("off", providers.FindCrashed), Want: vm(nil), Policy: waits}},
 		{name: "stop", change: providers.Change{Action: providers.Stop, Object: on, Want: stopped}},
 		{name: "stop with an edit", change: providers.Change{Action: providers.Stop, Object: on, Want: stopped}, edits: []string{"cpus"}},
 		{name: "adopt", change: providers.Change{Action: providers.Adopt, Object: on, Want: vm(nil)}},

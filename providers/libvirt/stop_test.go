@@ -231,7 +231,7 @@ func TestStopThatIsUnreadableForAWhile(t *testing.T) {
   . asked it to shut down, waiting up to 30s
 stop: graceful, off
   = requested after 0s
-  = gone after 0s: shut off (shutdown)
+  = gone after 800ms: shut off (shutdown)
 `, l.apply(l.change(providers.Stop, vm(off))))
 	if looks != 3 {
 		t.Errorf("it was looked at %d times", looks)

@@ -15,15 +15,7 @@ func (j *job) unmark(ctx context.Context) (providers.Result, error) {
 	if err := j.check(); err != nil {
 		return providers.Result{}, err
 	}
-	existing, err := j.XML(ctx, j.seen.UUID, toDefine)
-	if err != nil {
-		return providers.Result{}, fail(err, "read %s", j.Name)
-	}
-	text, err := withMark(existing, "")
-	if err != nil {
-		return providers.Result{}, fail(err, "describe %s to libvirt", j.Name)
-	}
-	if err := j.Define(ctx, text); err != nil {
+	if err := j.Unmark(ctx, j.seen.UUID); err != nil {
 		return providers.Result{}, fail(err, "take the mark off %s", j.Name)
 	}
 	return j.result(ctx, providers.Done)

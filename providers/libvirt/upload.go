@@ -22,6 +22,20 @@ type bootFiles struct {
 	image markedImage
 }
 
+// uploadAgain brings the files that the domain boots from back to what they were, while it
+// runs.
+func (j *job) uploadAgain(ctx context.Context) (providers.Result, error) {
+	if err := j.check(); err != nil {
+		return providers.Result{}, err
+	}
+	j.storage.Lock()
+	defer j.storage.Unlock()
+	if _, err := j.files(ctx); err != nil {
+		return providers.Result{}, err
+	}
+	return j.result(ctx, providers.Done)
+}
+
 // files makes the keys and uploads what the vm boots from.
 func (j *job) files(ctx context.Context) (bootFiles, error) {
 	var f bootFiles
@@ -46,7 +60,7 @@ func (j *job) bootFiles(ctx context.Context, f *bootFiles, k keyring) error {
 	var err error
 	b := j.want.Boot
 	f.boot = markedBoot{KernelSHA256: b.KernelSHA256, InitrdSHA256: b.InitrdSHA256, Keys: k.digest()}
-	if f.boot.Kernel, err = j.upload(ctx, f.pool, content{
+	if f.boot.Kernel, f.boot.KernelStamp, err = j.upload(ctx, f.pool, content{
 		volume: kernelVolume(j.Name, b.KernelSHA256), file: j.abs(b.Kernel), sha256: b.KernelSHA256,
 	}); err != nil {
 		return err
@@ -60,7 +74,7 @@ func (j *job) bootFiles(ctx context.Context, f *bootFiles, k keyring) error {
 	if b.Initrd != "" {
 		c.file = j.abs(b.Initrd)
 	}
-	f.boot.Initrd, err = j.upload(ctx, f.pool, c)
+	f.boot.Initrd, f.boot.InitrdStamp, err = j.upload(ctx, f.pool, c)
 	return err
 }
 
@@ -87,13 +101,13 @@ type content struct {
 	appended []byte
 }
 
-// upload fills a volume and returns its path. A volume that the domain boots
-// from already holds the same bytes: its name says so.
-func (j *job) upload(ctx context.Context, to pool, c content) (string, error) {
-	path := pathIn(to, c.volume)
+// upload fills a volume and returns its path and stamp. A volume that the domain boots
+// from, and that nobody wrote to, already holds the same bytes: its name says so.
+func (j *job) upload(ctx context.Context, to pool, c content) (path, stamp string, err error) {
+	path = pathIn(to, c.volume)
 	if j.seen != nil && (j.seen.configured.Kernel == path || j.seen.configured.Initrd == path) {
-		if _, err := j.Tail(ctx, to.Name, c.volume, 1); err == nil {
-			return path, nil
+		if now, err := j.VolumeInfo(ctx, to.Name, c.volume); err == nil && j.seen.owner().isAsUploaded(path, now) {
+			return path, now.stamp(), nil
 		}
 	}
 	var file io.Reader = bytes.NewReader(nil)
@@ -102,7 +116,7 @@ func (j *job) upload(ctx context.Context, to pool, c content) (string, error) {
 	if c.file != "" {
 		f, info, err := openRegular(c.file)
 		if err != nil {
-			return "", unreadable(err, c.file)
+			return "", "", unreadable(err, c.file)
 		}
 		defer closeQuietly(f)
 		file, size = io.TeeReader(f, sum), info.Size()
@@ -113,14 +127,14 @@ func (j *job) upload(ctx context.Context, to pool, c content) (string, error) {
 	}
 	total := uint64(size) + uint64(len(zeros)+len(c.appended))
 	if total > to.Available {
-		return "", diskFull(to, c.volume, total)
+		return "", "", diskFull(to, c.volume, total)
 	}
 	j.say("uploading %s (%d bytes) to pool %s", c.volume, total, to.Name)
 	// What an interrupted upload left behind is not what its name says.
 	if err := j.DeleteVolume(ctx, to.Name, c.volume); err != nil && !errors.Is(err, errAbsent) {
-		return "", fail(err, "replace volume %s of pool %s", c.volume, to.Name)
+		return "", "", fail(err, "replace volume %s of pool %s", c.volume, to.Name)
 	}
-	path, err := j.Upload(ctx, to.Name, upload{
+	path, err = j.Upload(ctx, to.Name, upload{
 		Name: c.volume, Size: total,
 		Content: io.MultiReader(file, bytes.NewReader(zeros), bytes.NewReader(c.appended)),
 	})
@@ -130,17 +144,21 @@ func (j *job) upload(ctx context.Context, to pool, c content) (string, error) {
 			if now, err := j.Pool(ctx, to.Name); err == nil {
 				to = now
 			}
-			return "", diskFull(to, c.volume, total)
+			return "", "", diskFull(to, c.volume, total)
 		}
-		return "", f
+		return "", "", f
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); c.file != "" && got != c.sha256 {
-		return "", &providers.Failure{
+		return "", "", &providers.Failure{
 			Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"},
 			Err: fmt.Errorf("upload %s: the file was changed since the plan was made", c.file),
 		}
 	}
-	return path, nil
+	now, err := j.VolumeInfo(ctx, to.Name, c.volume)
+	if err != nil {
+		return "", "", fail(err, "read %s after it was uploaded", c.volume)
+	}
+	return path, now.stamp(), nil
 }
 
 // openRegular opens a file for reading, and nothing else: to open a pipe would wait

@@ -19,7 +19,11 @@ type volume struct {
 	Allocation    uint64 // bytes that it takes in the pool
 	Backing       string // path of what it is an overlay of; "": of nothing
 	BackingFormat string
+	Modified      string // when its file was last written to, in libvirt's words; "": unknown
 }
+
+// stamp tells a file that was written to from one that was not, without reading it.
+func (v volume) stamp() string { return fmt.Sprintf("%d bytes, %s", v.Capacity, v.Modified) }
 
 type volumeBytes struct {
 	Unit  string `xml:"unit,attr,omitempty"`
@@ -31,8 +35,9 @@ type volumeTarget struct {
 	Format struct {
 		Type string `xml:"type,attr"`
 	} `xml:"format"`
-	Mode   string  `xml:"permissions>mode,omitempty"`
-	Compat *string `xml:"compat,omitempty"`
+	Mode     string  `xml:"permissions>mode,omitempty"`
+	Modified string  `xml:"timestamps>mtime,omitempty"`
+	Compat   *string `xml:"compat,omitempty"`
 }
 
 type volumeDocument struct {
@@ -80,7 +85,7 @@ func parseVolume(text string) (volume, error) {
 	}
 	v := volume{
 		Name: d.Name, Path: d.Target.Path, Format: d.Target.Format.Type,
-		Capacity: d.Capacity.bytes(), Allocation: d.Allocation.bytes(),
+		Capacity: d.Capacity.bytes(), Allocation: d.Allocation.bytes(), Modified: d.Target.Modified,
 	}
 	if d.Backing != nil {
 		v.Backing, v.BackingFormat = d.Backing.Path, d.Backing.Format.Type

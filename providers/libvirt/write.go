@@ -41,7 +41,7 @@ func (j *job) isWanted(ctx context.Context) bool {
 		return false
 	}
 	pools, err := j.pools(ctx)
-	return err == nil && j.isVolume(ctx, pools, d.Kernel) && j.isVolume(ctx, pools, d.Initrd)
+	return err == nil && j.isUploaded(ctx, pools, d.Kernel) && j.isUploaded(ctx, pools, d.Initrd)
 }
 
 // isVolume reports whether a file of the domain's is a volume that exists.
@@ -50,6 +50,26 @@ func (j *job) isVolume(ctx context.Context, pools []string, file string) bool {
 		_, err := j.Tail(ctx, pool, path.Base(file), 1)
 		return err == nil
 	})
+}
+
+// isUploaded reports whether a file that the domain boots from is a volume that exists, and
+// that nobody wrote to since.
+func (j *job) isUploaded(ctx context.Context, pools []string, file string) bool {
+	return slices.ContainsFunc(pools, func(pool string) bool {
+		now, err := j.VolumeInfo(ctx, pool, path.Base(file))
+		return err == nil && j.seen.owner().isAsUploaded(file, now)
+	})
+}
+
+// isAsUploaded reports whether a file that the domain boots from is as it was uploaded. Of
+// one that was uploaded by an older vmctl nothing is known.
+func (o *owner) isAsUploaded(file string, now volume) bool {
+	stamps := map[string]string{}
+	if o != nil {
+		stamps = map[string]string{o.Boot.Kernel: o.Boot.KernelStamp, o.Boot.Initrd: o.Boot.InitrdStamp}
+	}
+	stamp := stamps[file]
+	return stamp == "" || stamp == now.stamp()
 }
 
 // pools are those that may hold files of the domain: those of its block, and

@@ -79,6 +79,7 @@ func Recipe(c providers.Change, a Abilities) []providers.Step {
 		s.redefine()
 		s.readyIfUnready()
 	case providers.RestartIt:
+		s.own(a.First)
 		s.down()
 		s.free()
 		s.redefine()

@@ -168,7 +168,7 @@ func killed(s *stage) {
 }
 
 func claims(s *stage) {
-	const port = "48391"
+	port := s.freePort()
 	dev := s.actor("dev")
 	dev.want = with(dev.want, "port_forward", cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{
 		"guest": cty.NumberIntVal(8080), "host": cty.StringVal(port),

@@ -8,6 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // forwarding is the edit that lets a VM have these ports of the host.
@@ -214,7 +215,29 @@ func letGo(s *stage) {
 	if diff := cmp.Diff(traces, s.Traces()); diff != "" {
 		s.t.Errorf("letting go again changed something (-before +after):\n%s", diff)
 	}
+	dev.notMadeOf(after)
 	s.Kill(after)
+}
+
+// notMadeOf demands that every step refuses an unmarked VM, though it has the ID that was
+// chosen for the one to be made. A reserved record proves nothing: Prior is absent.
+func (a *actor) notMadeOf(o providers.Object) {
+	a.t.Helper()
+	before := a.Traces()
+	for _, action := range []providers.Action{providers.Stop, providers.Destroy, providers.Forget} {
+		c := a.change(action)
+		w := a.work(c, a.steps(c)[0], o.Fingerprint)
+		w.Prior = cty.NilVal
+		if r, failure := a.do(a.t.Context(), w); (failure == nil || failure.Outcome != providers.Unsafe) && r.How != providers.AlreadyTrue {
+			a.t.Errorf("%s of a VM that was let go of: %+v, %+v", action, r, failure)
+		}
+	}
+	c := a.change(providers.Create)
+	c.Object, c.Name = nil, o.Name
+	if _, failure := a.do(a.t.Context(), a.work(c, a.steps(c)[0], "")); failure == nil || failure.Outcome != providers.Unsafe {
+		a.t.Errorf("making a VM of one that was let go of: %+v", failure)
+	}
+	same(a.t, "what is there after that", before, a.Traces())
 }
 
 // letGoOfDisk takes the mark off a disk, which stays with all that is on it.
@@ -234,9 +257,12 @@ func letGoOfDisk(s *stage) {
 	if !s.Disks.Filled(before) {
 		s.t.Error("what was on the disk is gone")
 	}
-	for _, o := range cache.see().Objects {
-		if o.Owner != nil {
-			s.t.Errorf("%s bears the mark %+v", o.Name, o.Owner)
-		}
+	all := cache.see().Objects // VMs of other projects that hold host ports too
+	i := slices.IndexFunc(all, func(o providers.Object) bool { return o.Kind == spec.Disk && o.Name == before.Name })
+	if i < 0 {
+		s.t.Fatalf("%s is not seen among %+v", before.Name, all)
+	}
+	if o := all[i]; o.Owner != nil {
+		s.t.Errorf("%s bears the mark %+v", o.Name, o.Owner)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"os"
 	"strings"
 	"testing"
 
@@ -52,6 +54,26 @@ func newStage(t *testing.T, w *World) *stage {
 	s.open()
 	t.Cleanup(func() { s.close() })
 	return s
+}
+
+// freePort is a host port that nobody listens on, from below those that Linux gives to
+// connections (32768 to 60999, net.ipv4.ip_local_port_range). Runs side by side begin at
+// different ones.
+func (s *stage) freePort() string {
+	s.t.Helper()
+	const first, many = 20000, 12000
+	for i := range many {
+		address := fmt.Sprintf("127.0.0.1:%d", first+(os.Getpid()*37+i)%many)
+		if l, err := net.Listen("tcp", address); err == nil {
+			if err := l.Close(); err != nil {
+				s.t.Fatal(err)
+			}
+			_, port, _ := strings.Cut(address, ":")
+			return port
+		}
+	}
+	s.t.Fatal("no host port is free")
+	return ""
 }
 
 func (s *stage) open() {

@@ -23,7 +23,7 @@ func (a *actor) objects() []*providers.Object {
 	var all []*providers.Object
 	for _, state := range []string{providers.StateRunning, providers.StatePaused, providers.StateBroken, providers.StateEnding, providers.StateOff} {
 		for _, findings := range [][]providers.FindingKind{
-			nil, {providers.FindBroken}, {providers.FindPartial}, {providers.FindLeftover}, {providers.FindBroken, providers.FindPartial},
+			nil, {providers.FindBroken}, {providers.FindCrashed}, {providers.FindPartial}, {providers.FindLeftover}, {providers.FindBroken, providers.FindPartial},
 		} {
 			running := state == providers.StateRunning
 			o := &providers.Object{

@@ -1,0 +1,141 @@
+package libvirt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"vmctl/providers"
+	"vmctl/providers/machine"
+)
+
+// layer is one thing that others made on the disks of a domain: a snapshot, an overlay, a
+// checkpoint, a running copy. vmctl changes neither these disks nor the domain's
+// definition while it is there: a definition without it would lose what was written
+// since.
+type layer struct {
+	what string // "disk vda writes into /x/d.snap, an overlay of /x/d.qcow2"
+	end  string // the command that merges or removes it
+}
+
+// snapshot is a snapshot of a domain, as libvirt lists it.
+type snapshot struct {
+	Name     string
+	External bool // its data are files of their own
+}
+
+// given returns the first file of a drive's chain that the mark names: the drive's own file,
+// at path, or one that it is an overlay of. "": the mark names none.
+func (o *owner) given(d drive, path string) string {
+	if o == nil {
+		return ""
+	}
+	for _, file := range append([]string{path}, d.Under...) {
+		ours := slices.ContainsFunc(o.Disks, func(m markedDisk) bool { return m.Path == file })
+		if ours || file != "" && file == o.Image.Root || slices.Contains(o.Kept, file) {
+			return file
+		}
+	}
+	return ""
+}
+
+// layers lists what others made on the disks of a domain of vmctl's.
+func (s sight) layers(uri string) []layer {
+	o := s.owner()
+	if o == nil {
+		return nil
+	}
+	virsh := func(words ...string) string { return "virsh -c " + uri + " " + strings.Join(words, " ") }
+	var all []layer
+	add := func(l layer) {
+		if !slices.Contains(all, l) {
+			all = append(all, l)
+		}
+	}
+	for _, d := range s.drives() {
+		if base := o.given(d, d.Path); base != "" && base != d.Path {
+			end := virsh("blockcommit", s.Name, d.Target, "--active", "--pivot", "--wait")
+			if !s.power.on() {
+				end = virsh("start", s.Name) + ", then: " + end
+			}
+			add(layer{what: fmt.Sprintf("disk %s writes into %s, an overlay of %s", d.Target, d.Path, base), end: end})
+		}
+		if d.Job != "" {
+			add(layer{what: fmt.Sprintf("disk %s has a running block job (%s)", d.Target, d.Job), end: virsh("blockjob", s.Name, d.Target, "--abort")})
+		}
+	}
+	for _, snap := range s.snapshots {
+		end := virsh("snapshot-delete", s.Name, snap.Name)
+		if snap.External { // its overlay is merged by a commit, and this forgets the rest
+			end += " --metadata"
+		}
+		add(layer{what: "it has the snapshot " + snap.Name, end: end})
+	}
+	for _, name := range s.checkpoints {
+		add(layer{what: "it has the checkpoint " + name, end: virsh("checkpoint-delete", s.Name, name)})
+	}
+	return all
+}
+
+// layerFindings are the findings about what others made on the disks of a domain.
+func (s sight) layerFindings(uri string) []providers.Finding {
+	var found []providers.Finding
+	for _, l := range s.layers(uri) {
+		found = append(found, providers.Finding{
+			Kind: providers.FindSnapshot, Object: s.Name, Address: s.owner().Address, Evidence: []string{l.what}, Action: l.end,
+		})
+	}
+	return found
+}
+
+// onLayers refuses the steps of a change that would touch layers; nil: there are none.
+func onLayers(o *providers.Object) error {
+	if o == nil || !machine.Found(o, providers.FindSnapshot) {
+		return nil
+	}
+	refusal := &providers.Refusal{}
+	for _, f := range o.Findings {
+		if f.Kind == providers.FindSnapshot {
+			refusal.Reason = strings.TrimPrefix(refusal.Reason+"; "+strings.Join(f.Evidence, "; "), "; ")
+			refusal.Next = append(refusal.Next, f.Action)
+		}
+	}
+	return refusal
+}
+
+// unlayered fails if others made layers since the plan was made.
+func (j *job) unlayered() error {
+	if j.seen == nil {
+		return nil
+	}
+	if all := j.seen.layers(j.place.URI); len(all) > 0 {
+		return inLayers(j.Work, all)
+	}
+	return nil
+}
+
+// inLayers is the failure of a step that would touch layers.
+func inLayers(w providers.Work, all []layer) error {
+	f := &providers.Failure{Outcome: providers.Unsafe, Code: "snapshots"}
+	for _, l := range all {
+		f.Seen, f.Next = append(f.Seen, l.what), append(f.Next, l.end)
+	}
+	f.Err = fmt.Errorf("%s %s: %s", w.Op, w.Address, strings.Join(f.Seen, "; "))
+	return f
+}
+
+// seeLayers reads the snapshots and checkpoints of a domain that has some.
+func (s *sight) seeLayers(ctx context.Context, c connection) (err error) {
+	if s.HasSnapshots {
+		if s.snapshots, err = c.Snapshots(ctx, s.UUID); err != nil {
+			return fmt.Errorf("list its snapshots: %w", err)
+		}
+	}
+	if s.HasCheckpoints {
+		if s.checkpoints, err = c.Checkpoints(ctx, s.UUID); err != nil {
+			return fmt.Errorf("list its checkpoints: %w", err)
+		}
+	}
+	return nil
+}

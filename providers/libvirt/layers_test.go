@@ -1,0 +1,98 @@
+package libvirt_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/providers/libvirt"
+)
+
+// withOverlay is a running vm.dev with disk.cache, of which somebody made an external
+// snapshot: virsh snapshot-create-as NAME snap --disk-only.
+func withOverlay(t *testing.T) *lab {
+	t.Helper()
+	l := withDisk(t)
+	l.apply(useCache(create(dev2(nil))))
+	l.Put(devID, func(d *libvirt.FakeDomain) {
+		for _, text := range []*string{&d.Configured, &d.Running} {
+			before := *text
+			*text = strings.Replace(before, "lab.cache.qcow2\"></source>", "lab.cache.snap\"></source>\n"+
+				`<backingStore type="file"><format type="qcow2"></format><source file="`+l.dir+`/data/libvirt/pool/lab.cache.qcow2"></source></backingStore>`, 1)
+			if *text == before {
+				t.Fatalf("no disk in\n%s", before)
+			}
+		}
+		d.Snapshots = libvirt.ExternalSnapshot("snap")
+	})
+	l.Calls = nil
+	return l
+}
+
+func TestOverlayOfOthers(t *testing.T) {
+	l := withOverlay(t)
+	o := l.object(dev2(nil))
+	if got := o.Attrs.GetAttr("additional_disk"); !got.RawEquals(additional("cache")) {
+		t.Errorf("its disk is no longer disk.cache: %#v", got)
+	}
+	var said []string
+	for _, f := range append(o.Findings, l.diskIn(l.see()).Findings...) {
+		said = append(said, string(f.Kind)+": "+f.Evidence[0]+" > "+f.Action)
+	}
+	wantText(t, "findings", `
+snapshot: disk vda writes into DIR/data/libvirt/pool/lab.cache.snap, an overlay of DIR/data/libvirt/pool/lab.cache.qcow2 > virsh -c qemu:///session blockcommit lab.dev vda --active --pivot --wait
+snapshot: it has the snapshot snap > virsh -c qemu:///session snapshot-delete lab.dev snap --metadata
+snapshot: domain lab.dev, which has it: disk vda writes into DIR/data/libvirt/pool/lab.cache.snap, an overlay of DIR/data/libvirt/pool/lab.cache.qcow2 > virsh -c qemu:///session blockcommit lab.dev vda --active --pivot --wait
+snapshot: domain lab.dev, which has it: it has the snapshot snap > virsh -c qemu:///session snapshot-delete lab.dev snap --metadata
+`, l.plain(strings.Join(said, "\n")+"\n"))
+}
+
+// What touches the definition or the disks is refused before anything goes down; what
+// does not goes on.
+func TestLayersRefuseChanges(t *testing.T) {
+	memory := map[string]cty.Value{"memory": cty.NumberIntVal(512 << 20)}
+	for _, tc := range []struct {
+		name    string
+		change  func(l *lab) providers.Change
+		refused bool
+	}{
+		{"an edit of its definition", func(l *lab) providers.Change {
+			return useCache(l.change(providers.RestartIt, dev2(memory), "memory"))
+		}, true},
+		{"its destruction", func(l *lab) providers.Change { return l.change(providers.Destroy, cty.NilVal) }, true},
+		{"its disk is grown", func(l *lab) providers.Change {
+			return l.changeOfDisk(providers.Update, disk(16*mib, "qcow2"), "size")
+		}, true},
+		{"its disk is destroyed", func(l *lab) providers.Change { return l.changeOfDisk(providers.Destroy, cty.NilVal) }, true},
+		{"a stop", func(l *lab) providers.Change {
+			return useCache(l.change(providers.Stop, dev2(map[string]cty.Value{"running": cty.False})))
+		}, false},
+		{"letting go of it", func(l *lab) providers.Change { return l.change(providers.Forget, cty.NilVal) }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := withOverlay(t)
+			before := l.Configured(devID)
+			got := l.apply(tc.change(l))
+			if refused := strings.HasPrefix(got, "steps: disk vda writes into") || strings.HasPrefix(got, "steps: domain lab.dev, which has it: disk vda writes into"); refused != tc.refused {
+				t.Errorf("got\n%s", got)
+			}
+			if tc.refused && (len(l.Calls) > 0 || l.Configured(devID) != before) {
+				t.Errorf("something was done: %v", l.Calls)
+			}
+		})
+	}
+}
+
+// A snapshot that is made after the plan makes it stale.
+func TestLayerAfterThePlan(t *testing.T) {
+	l := withDisk(t)
+	l.apply(useCache(create(dev2(off))))
+	c := useCache(l.change(providers.Update, dev2(map[string]cty.Value{"running": cty.False, "memory": cty.NumberIntVal(512 << 20)}), "memory"))
+	l.Put(devID, func(d *libvirt.FakeDomain) { d.Checkpoints = []string{"before"} })
+	l.Calls = nil
+	if got := l.apply(c); !strings.Contains(got, "redefine: stale stale_plan") || !strings.Contains(got, "it has the checkpoint before") || len(l.Calls) > 0 {
+		t.Errorf("got\n%s\ncalls %v", got, l.Calls)
+	}
+}
