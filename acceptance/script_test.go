@@ -60,6 +60,7 @@ func TestScripts(t *testing.T) {
 			"neighbour":    neighbour,
 			"serve":        serve,
 			"cut":          cut,
+			"hold":         hold,
 			"asked":        asked,
 		},
 	})

@@ -21,7 +21,8 @@ type web struct {
 	*httptest.Server
 	mu    sync.Mutex
 	dir   string
-	cut   int // bytes after which an answer ends; 0: whole answers
+	cut   int  // bytes after which an answer ends; 0: whole answers
+	hold  bool // nothing comes after them, and the answer does not end
 	asked []string
 }
 
@@ -46,13 +47,18 @@ func webOf(ts *testscript.TestScript) *web {
 }
 
 // cut ends answers after so many bytes.
-func cut(ts *testscript.TestScript, _ bool, args []string) {
+func cut(ts *testscript.TestScript, _ bool, args []string) { setCut(ts, args, false) }
+
+// hold sends no more than so many bytes of an answer, and does not end it.
+func hold(ts *testscript.TestScript, _ bool, args []string) { setCut(ts, args, true) }
+
+func setCut(ts *testscript.TestScript, args []string, hold bool) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	s := webOf(ts)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cut = n
+	s.cut, s.hold = n, hold
 }
 
 // asked prints what was asked for since the last time: path and range.
@@ -64,26 +70,37 @@ func asked(ts *testscript.TestScript, _ bool, _ []string) {
 	s.asked = nil
 }
 
-func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// next notes what is asked for, and says how the answer ends.
+func (s *web) next(asked string) (left int, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = append(s.asked, strings.TrimSpace(r.URL.Path+" "+r.Header.Get("Range")))
+	s.asked = append(s.asked, asked)
+	return s.cut, s.hold
+}
+
+func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	left, held := s.next(strings.TrimSpace(r.URL.Path + " " + r.Header.Get("Range")))
 	content, err := os.ReadFile(s.dir + r.URL.Path)
 	if err != nil {
 		http.NotFound(w, r)
 		return
 	}
-	if s.cut > 0 {
-		w = &short{ResponseWriter: w, left: s.cut}
+	if left > 0 {
+		cut := &short{ResponseWriter: w, left: left}
+		if held {
+			cut.until = r.Context().Done()
+		}
+		w = cut
 	}
 	w.Header().Set("ETag", `"`+strconv.Itoa(len(content))+`"`)
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(content)))
 }
 
-// short ends the connection after so many bytes.
+// short ends the connection after so many bytes, or once until is closed.
 type short struct {
 	http.ResponseWriter
-	left int
+	left  int
+	until <-chan struct{} // nil: at once
 }
 
 func (s *short) Write(b []byte) (int, error) {
@@ -97,6 +114,9 @@ func (s *short) Write(b []byte) (int, error) {
 	s.left = 0
 	if err := http.NewResponseController(s.ResponseWriter).Flush(); err != nil {
 		return 0, err
+	}
+	if s.until != nil {
+		<-s.until
 	}
 	panic(http.ErrAbortHandler)
 }

@@ -157,6 +157,7 @@ func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work,
 	if step.Record {
 		return providers.Result{ID: step.Object, How: providers.Done}, nil
 	}
+	w.Halt = ctx.Done()
 	if step.Phase != providers.PhaseReady { // an interrupted wait loses nothing, anything else ends safely first
 		ctx = context.WithoutCancel(ctx)
 	}

@@ -8,6 +8,7 @@ package providers
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -264,6 +265,26 @@ type Work struct {
 	Generation  uint64
 	Replaced    int
 	Was         []spec.Address // what the mark of the object may name, beside Address
+	// Halt is closed when no further change begins, as after the first Ctrl-C. A step ends
+	// safely all the same; nil: never.
+	Halt <-chan struct{}
+}
+
+// ErrHalted is why a context of UntilHalt ended.
+var ErrHalted = errors.New("interrupted")
+
+// UntilHalt returns a context that ends with ctx, and when no further change begins: for
+// what a later run goes on with where this one stopped. Call stop when it is over.
+func (w Work) UntilHalt(ctx context.Context) (until context.Context, stop func()) {
+	until, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-w.Halt:
+			cancel(ErrHalted)
+		case <-until.Done():
+		}
+	}()
+	return until, func() { cancel(nil) }
 }
 
 // Bears reports whether a mark that names a is the one of this work's object: of

@@ -128,6 +128,8 @@ func (j *job) download(ctx context.Context, want image) (fetch.File, error) {
 			Err: fmt.Errorf("fetch the image of %s: neither HOME nor XDG_CACHE_HOME names a folder to keep it in", j.Address),
 		}
 	}
+	ctx, stop := j.UntilHalt(ctx)
+	defer stop()
 	f, err := j.host.downloads.Get(ctx, fetch.Request{URL: want.Source, SHA256: want.SHA256, Watch: func(p fetch.Progress) {
 		switch {
 		case p.Note != "":
@@ -139,7 +141,13 @@ func (j *job) download(ctx context.Context, want image) (fetch.File, error) {
 		}
 	}})
 	var failed *fetch.Error
-	if !errors.As(err, &failed) {
+	switch {
+	case errors.Is(err, providers.ErrHalted):
+		return f, &providers.Failure{
+			Outcome: providers.Failed, Code: "interrupted", Seen: []string{"what has arrived is kept: the next run goes on after it"},
+			Next: []string{"vmctl apply"}, Err: fmt.Errorf("fetch the image of %s: %w", j.Address, err),
+		}
+	case !errors.As(err, &failed):
 		return f, err
 	}
 	outcome := providers.Failed
