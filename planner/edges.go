@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
@@ -14,30 +15,58 @@ import (
 // is taken by a rising one. Both orders have no circle, and no edge leads from a
 // rising step to a sinking one: so no edges close a circle.
 func (o *orderer) edges() {
-	users := o.usersFirst()
-	for _, user := range slices.Sorted(maps.Keys(users)) {
-		for _, used := range users[user] {
-			o.sinkBefore(user, used)
+	holds, refers := o.usersFirst()
+	for user, used := range each(holds) {
+		for n, m := range o.sinkBefore(user, used) {
+			m.wait(n)
+		}
+	}
+	o.yielding = map[*node][]*node{}
+	for user, used := range each(refers) {
+		for n, m := range o.sinkBefore(user, used) {
+			if m.wait(n) {
+				o.yielding[n] = append(o.yielding[n], m)
+			}
 		}
 	}
 	o.riseAfter()
 	o.handed()
 }
 
-// sinkBefore lets a user, or what is inside, sink before what it uses is removed, or
-// before the VM goes down that it is inside of: edges 2, 3 and 8.
-func (o *orderer) sinkBefore(user, used int) {
+// each is every pair of changes, in order.
+func each(pairs map[int][]int) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		for _, i := range slices.Sorted(maps.Keys(pairs)) {
+			for _, j := range pairs[i] {
+				if !yield(i, j) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// sinkBefore are the pairs of steps of which the second waits for the first: a user, or
+// what is inside, sinks before what it uses is removed, or before the VM goes down that it
+// is inside of: edges 2, 3 and 8.
+func (o *orderer) sinkBefore(user, used int) iter.Seq2[*node, *node] {
 	inside := o.plan.Changes[user].Inside == o.plan.Changes[used].Address
 	gone := slices.ContainsFunc(o.own[used], func(n *node) bool { return n.step.Phase == providers.PhaseRemove })
-	for _, n := range o.own[user] {
-		for _, m := range o.own[used] {
-			switch {
-			case n.sinks() && m.sinks() && (gone || inside && lowers(m.step.Step)):
-				m.wait(n)
-			case inside && n.step.Op == OpForget && m.sinks(): // it is gone once the VM is
-				n.wait(m)
-			case inside && n.sinks() && o.plan.Changes[used].Action == providers.Forget: // before the VM is let go of
-				m.wait(n)
+	return func(yield func(first, second *node) bool) {
+		for _, n := range o.own[user] {
+			for _, m := range o.own[used] {
+				first, second := n, m
+				switch {
+				case n.sinks() && m.sinks() && (gone || inside && lowers(m.step.Step)):
+				case inside && n.step.Op == OpForget && m.sinks(): // it is gone once the VM is
+					first, second = m, n
+				case inside && n.sinks() && o.plan.Changes[used].Action == providers.Forget: // before the VM is let go of
+				default:
+					continue
+				}
+				if !yield(first, second) {
+					return
+				}
 			}
 		}
 	}
@@ -116,11 +145,11 @@ func overlap(a, b []providers.Claim) bool {
 	return slices.ContainsFunc(a, func(c providers.Claim) bool { return slices.ContainsFunc(b, c.Overlaps) })
 }
 
-// usersFirst are the changes that each change uses: the VM that it is inside of, the
-// disks that its object has, and what its record says. Records can name each other in
-// a circle after a run that was cut short, with depends_on turned round: within a
-// circle what only the records say does not count.
-func (o *orderer) usersFirst() map[int][]int {
+// usersFirst are the changes that each change uses: held are the VM that it is inside of
+// and the disks that its object has, and referred to is what its record says. Records can
+// name each other in a circle after a run that was cut short, with depends_on turned
+// round: within a circle what only the records say does not count.
+func (o *orderer) usersFirst() (held, referred map[int][]int) {
 	hard, soft := map[int][]int{}, map[int][]int{}
 	disks := o.diskChanges()
 	for i := range o.plan.Changes {
@@ -142,15 +171,10 @@ func (o *orderer) usersFirst() map[int][]int {
 		}
 	}
 	circle := circles(len(o.plan.Changes), hard, soft)
-	users := maps.Clone(hard)
 	for i, all := range soft {
-		for _, j := range all {
-			if circle[i] != circle[j] {
-				users[i] = append(slices.Clip(users[i]), j)
-			}
-		}
+		soft[i] = slices.DeleteFunc(all, func(j int) bool { return circle[i] == circle[j] })
 	}
-	return users
+	return hard, soft
 }
 
 // diskChanges are the changes of disks by the claim on them.

@@ -227,6 +227,22 @@ func (d *differ) usedEdits(c *Change, running bool) []providers.Edit {
 	return all
 }
 
+// asItRuns are the edits of an object that runs otherwise than it is configured. What it
+// runs with already needs no restart.
+func asItRuns(configured, running []providers.Edit) []providers.Edit {
+	all := slices.Clone(running)
+	for _, e := range configured {
+		if slices.ContainsFunc(running, func(r providers.Edit) bool { return r.Path == e.Path }) {
+			continue
+		}
+		if e.Verdict.Applies == providers.Restart {
+			e.Verdict = providers.Verdict{Applies: providers.Live, Reason: "it runs with this already: the next start would not"}
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
 // joined is edits with others, of which each path has the most disruptive one.
 func joined(edits, others []providers.Edit) []providers.Edit {
 	for _, e := range others {

@@ -44,7 +44,7 @@ func (o *orderer) stranded() bool {
 		}
 		for _, a := range referring[c.Address] {
 			j, planned := o.index[a]
-			if !planned || !o.active(j) || o.plan.Changes[j].Change.Want == cty.NilVal || o.plan.Changes[j].Change.Want.IsWhollyKnown() {
+			if !planned || !o.active(j) || !o.awaits(j, c.Address) {
 				continue
 			}
 			again = o.block(j, Block{
@@ -54,6 +54,13 @@ func (o *orderer) stranded() bool {
 		}
 	}
 	return again
+}
+
+// awaits reports whether a change wants a value that is not known yet, and refers to an
+// address.
+func (o *orderer) awaits(i int, a spec.Address) bool {
+	c := &o.plan.Changes[i]
+	return c.Change.Want != cty.NilVal && !c.Change.Want.IsWhollyKnown() && c.Want != nil && slices.Contains(c.Want.Takes, a)
 }
 
 // fate says what becomes of one change inside of a VM. It reports whether it blocked

@@ -83,6 +83,15 @@ create vm.b: it does not exist
 `,
 		},
 		{
+			name: "what depends on it alone does not", unread: true,
+			spec: "vm \"a\" {\n  running = false\n}\n" + note + "vm \"b\" {\n  running = false\n  restart_triggers = { n = vm.a.address }\n  depends_on = [guest_file.note]\n}\n",
+			want: `create vm.a: it does not exist
+create vm.b: it does not exist
+0 define vm.a
+1 define vm.b after 0
+`,
+		},
+		{
 			name: "of a VM that is off nothing can be let go of", applied: strings.Replace(one, "{", "{\n  running = false", 1) + note, unread: true,
 			spec: strings.Replace(one, "{", "{\n  running = false", 1) + "removed {\n  from    = guest_file.note\n  destroy = false\n}\n",
 			want: `forget guest_file.note: its removed block lets go of it

@@ -91,7 +91,11 @@ func (d *differ) manage(c *Change) {
 	stays := (on || !stopped(o)) && wantOn
 	c.Edits = d.usedEdits(c, stays)
 	if !d.isPower() {
-		c.Edits = joined(edits(before, c.Change.Want, attrs, stays), c.Edits)
+		shown := edits(before, c.Change.Want, attrs, stays)
+		if stays && o.Live != cty.NilVal {
+			shown = asItRuns(shown, edits(overlay(before, o.Live), c.Change.Want, attrs, stays))
+		}
+		c.Edits = joined(shown, c.Edits)
 		c.Edits = append(c.Edits, d.nameEdit(c)...)
 		c.Edits = append(c.Edits, d.providerEdit(c)...)
 		c.Edits = append(c.Edits, markEdit(c)...)

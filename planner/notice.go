@@ -33,11 +33,23 @@ func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
 	}
 	var evidence []string
 	action := ""
-	for _, e := range edits(overlay(c.Prior, c.Object.Attrs), c.Prior, managedOnly(attrs), false) {
-		if attribute(c.Change.Want, firstOf(e.Path)) == cty.NilVal || c.ignores(e.Path) {
-			continue
+	changed := func(shown cty.Value) []providers.Edit {
+		return slices.DeleteFunc(edits(overlay(c.Prior, shown), c.Prior, managedOnly(attrs), false), func(e providers.Edit) bool {
+			return attribute(c.Change.Want, firstOf(e.Path)) == cty.NilVal || c.ignores(e.Path)
+		})
+	}
+	tell := func(e providers.Edit, is string) {
+		evidence = append(evidence, fmt.Sprintf("%s %s %s, and vmctl applied %s", e.Path, is, show(c.Kind, e.Path, e.Before), show(c.Kind, e.Path, e.After)))
+	}
+	now := changed(c.Object.Now())
+	for _, e := range now {
+		tell(e, "is")
+	}
+	for _, e := range changed(c.Object.Attrs) {
+		runs := slices.ContainsFunc(now, func(n providers.Edit) bool { return n.Path == e.Path })
+		if !runs && !same(e.Before, at(c.Change.Want, e.Path)) { // an earlier run wrote down what is wanted, and did not come to the restart
+			tell(e, "would be, once it starts again,")
 		}
-		evidence = append(evidence, fmt.Sprintf("%s is %s, and vmctl applied %s", e.Path, show(c.Kind, e.Path, e.Before), show(c.Kind, e.Path, e.After)))
 	}
 	applied := attribute(c.Prior, "running")
 	if o := c.Object; o.Running != nil && applied != cty.NilVal && applied.IsKnown() && !applied.IsNull() && applied.True() != *o.Running {

@@ -59,12 +59,15 @@ type orderer struct {
 
 	conditional []bool // of each change: whether it is, before it has an order
 
-	begun  map[spec.Address]bool // an earlier run did not end a step of it
-	late   map[int]spec.Address  // changes that wait for a later round, and until which VM is ready
-	idle   map[int]string        // changes that come to nothing, and why: their VM goes down or stays off
-	nodes  []*node
-	own    map[int][]*node        // of each change
-	inside map[spec.Address][]int // the changes inside of each VM
+	begun map[spec.Address]bool // an earlier run did not end a step of it
+	late  map[int]spec.Address  // changes that wait for a later round, and until which VM is ready
+	idle  map[int]string        // changes that come to nothing, and why: their VM goes down or stays off
+	nodes []*node
+	own   map[int][]*node // of each change
+	// yielding are the steps that wait for one only because a record says that it is used:
+	// an object without a change would stay up then.
+	yielding map[*node][]*node
+	inside   map[spec.Address][]int // the changes inside of each VM
 }
 
 // node is a step before it has a number.
@@ -75,11 +78,20 @@ type node struct {
 	next  []*node // those that wait for it
 }
 
-func (n *node) wait(other *node) {
-	if n != other && !n.after[other] {
-		n.after[other] = true
-		other.next = append(other.next, n)
+// wait lets a step wait for another one, and reports whether it did not do so before.
+func (n *node) wait(other *node) bool {
+	if n == other || n.after[other] {
+		return false
 	}
+	n.after[other] = true
+	other.next = append(other.next, n)
+	return true
+}
+
+// unwait takes back a wait.
+func (n *node) unwait(other *node) {
+	delete(n.after, other)
+	other.next = slices.DeleteFunc(other.next, func(next *node) bool { return next == n })
 }
 
 func newOrderer(d Delta, w *World) *orderer {

@@ -537,6 +537,46 @@ replace vm.w["b"]: name: cannot change after it was made
 `,
 		},
 		{
+			name:    "a written rollout goes before the removal of what is only referred to",
+			applied: rollout("1", "1") + "vm \"d\" {}\n",
+			spec:    strings.Replace(rollout("1", "2"), "\n  rollout", "\n  depends_on = [vm.d]\n  rollout", 1) + "vm \"d\" {\n  name = \"x\"\n}\n",
+			change: func(s *scene) {
+				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, "vm.d"): true}
+				for a, r := range s.state.Records {
+					if a.Name == "w" {
+						r.Uses = []spec.Address{addr(s.t, "vm.d")}
+						s.state.Records[a] = r
+					}
+				}
+			},
+			want: `replace vm.d: name: cannot change after it was made
+  name demo.d -> x, replace
+restart vm.w["a"]: cpus: the guest sees it at its next start
+  cpus 1 -> 2, restart
+restart vm.w["b"]: cpus: the guest sees it at its next start
+  cpus 1 -> 2, restart
+restart vm.w["c"]: cpus: the guest sees it at its next start
+  cpus 1 -> 2, restart
+0 stop vm.w["a"]
+1 stop vm.d after 0
+2 delete vm.d after 0,1
+3 define vm.d after 2
+4 start vm.d after 3
+5 wait_ssh vm.d after 4
+6 redefine vm.w["a"] after 0,3,4,5
+7 start vm.w["a"] after 3,4,5,6
+8 wait_ssh vm.w["a"] after 3,4,5,7
+9 stop vm.w["b"] after 0,6,7,8
+10 redefine vm.w["b"] after 0,3,4,5,6,7,8,9
+11 start vm.w["b"] after 0,3,4,5,6,7,8,10
+12 wait_ssh vm.w["b"] after 0,3,4,5,6,7,8,11
+13 stop vm.w["c"] after 9,10,11,12
+14 redefine vm.w["c"] after 3,4,5,9,10,11,12,13
+15 start vm.w["c"] after 3,4,5,9,10,11,12,14
+16 wait_ssh vm.w["c"] after 3,4,5,9,10,11,12,15
+`,
+		},
+		{
 			name:    "a name that changes hands",
 			applied: "vm \"a\" {\n  name = \"x\"\n}\n",
 			spec:    "vm \"b\" {\n  name = \"x\"\n}\n",

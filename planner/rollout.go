@@ -37,7 +37,7 @@ func (o *orderer) turns() bool {
 		count[c.Turn]++
 		next := []int{i}
 		for _, before := range *lane {
-			if o.turnAfter(i, before) {
+			if o.turnAfter(i, before) || writesRollout(c) && o.yield(i) && o.turnAfter(i, before) {
 				continue
 			}
 			if writesRollout(c) {
@@ -100,6 +100,20 @@ func (o *orderer) turn(i int) []*node {
 // turnAfter lets the turn of a change begin after that of another one has ended. It
 // changes nothing and reports false where that would close a circle.
 func (o *orderer) turnAfter(i, before int) bool { return waitAll(o.turn(i), o.turn(before)) }
+
+// yield lets what a turn only refers to be removed before the turn, as it would be if the
+// change were none. It reports whether that takes anything back.
+func (o *orderer) yield(i int) bool {
+	any := false
+	for _, n := range o.turn(i) {
+		for _, m := range o.yielding[n] {
+			m.unwait(n)
+			any = true
+		}
+		delete(o.yielding, n)
+	}
+	return any
+}
 
 // waitsForValue lets a change, with what is inside of it, begin once what it refers to
 // is up.

@@ -9,6 +9,7 @@ package providers
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -165,8 +166,11 @@ type Object struct {
 	// State is the system's own word for the run state: "running", "paused".
 	State string
 	// Attrs holds what was read: configured attributes by the names of the spec,
-	// and computed ones. What the system does not show is absent.
-	Attrs      cty.Value
+	// and computed ones. What the system does not show is absent. Of what runs, they
+	// are what the next start will use.
+	Attrs cty.Value
+	// Live holds those attributes of Attrs that the running object has otherwise; NilVal: none.
+	Live       cty.Value
 	Unreadable map[string]string // attribute path -> reason
 	Holds      []Claim
 	Findings   []Finding
@@ -175,6 +179,31 @@ type Object struct {
 	// It leaves out the IDs of other objects: one that is imported meanwhile may get
 	// another.
 	Fingerprint string
+}
+
+// Now is Attrs with what the running object has in their place.
+func (o Object) Now() cty.Value {
+	if o.Live == cty.NilVal {
+		return o.Attrs
+	}
+	all := o.Attrs.AsValueMap()
+	maps.Copy(all, o.Live.AsValueMap())
+	return cty.ObjectVal(all)
+}
+
+// LiveOf is Live of an object that runs with some of these attributes and is configured
+// with others. What only one of the two shows does not count.
+func LiveOf(configured, running map[string]cty.Value) cty.Value {
+	live := map[string]cty.Value{}
+	for name, v := range running {
+		if now, shown := configured[name]; shown && !now.RawEquals(v) {
+			live[name] = v
+		}
+	}
+	if len(live) == 0 {
+		return cty.NilVal
+	}
+	return cty.ObjectVal(live)
 }
 
 // Mark is the owner mark that an object carries.

@@ -2,10 +2,12 @@ package search
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/planner"
 	"vmctl/providers"
@@ -130,7 +132,11 @@ func (b *bench) is(world *planner.World) []string {
 				} else if boot := part(o.Attrs, "boot"); !boot.IsNull() {
 					cmdline = text(boot, "cmdline")
 				}
-				all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v port %s cmdline %s", a, name, o.State, cpus, disks, port, cmdline))
+				line := fmt.Sprintf("%s %s %s cpus %s disks %v port %s cmdline %s", a, name, o.State, cpus, disks, port, cmdline)
+				if other := runsOtherwise(&o, map[string]bool{"cpus": cpus == "*", "boot": cmdline == "*"}); len(other) > 0 {
+					line += fmt.Sprint(", and runs with another ", other)
+				}
+				all = append(all, line)
 			case spec.Disk:
 				all = append(all, fmt.Sprintf("%s %dMiB %s", a, number(o.Attrs, "size")>>20, o.Attrs.GetAttr("format").AsString()))
 			case spec.GuestFile:
@@ -140,6 +146,15 @@ func (b *bench) is(world *planner.World) []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// runsOtherwise names the attributes that an object runs with otherwise than it is
+// configured, but for those that may be anything.
+func runsOtherwise(o *providers.Object, anything map[string]bool) []string {
+	if o.Live == cty.NilVal {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(o.Live.AsValueMap())), func(attr string) bool { return anything[attr] })
 }
 
 // addressOf is the address that has an object by its record, else by its mark: that of

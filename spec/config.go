@@ -86,6 +86,7 @@ type Resource struct {
 	// is no readable file. It keeps it from being made, and from nothing else.
 	Missing  []Flaw
 	Uses     []Address // what it refers to or depends on, sorted; for_each instances each
+	Takes    []Address // those of Uses that its attributes refer to: of the others it says depends_on alone
 	Defaults []Default // attributes of Want and Policy that the block left out, by path
 	Range    hcl.Range // of the block's header
 }

@@ -76,7 +76,8 @@ func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it deco
 	b := n.resource
 	ctx = it.context(ctx)
 	addr := Address{Kind: Kind(b.Type), Name: b.Labels[0], Key: it.Key}
-	uses := w.usesWith(n, ctx)
+	takes := w.usesOf(n, ctx)
+	uses := w.usesWith(takes, n, ctx)
 	d := &decoder{
 		ctx:      ctx,
 		files:    w.files,
@@ -108,6 +109,7 @@ func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it deco
 		Policy:   b.shape.on(policy, decoded),
 		Missing:  d.missing,
 		Uses:     uses,
+		Takes:    takes,
 		Defaults: d.defaults,
 		Range:    b.DefRange(),
 	}, refers: d.refers}
@@ -122,10 +124,11 @@ func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it deco
 	return i
 }
 
-// usesWith lists what one instance uses.
-func (w *world) usesWith(n *node, ctx *hcl.EvalContext) []Address {
+// usesWith lists what one instance uses: what its attributes refer to, and what it says
+// that it depends on.
+func (w *world) usesWith(takes []Address, n *node, ctx *hcl.EvalContext) []Address {
 	uses := map[Address]bool{}
-	for _, addr := range w.usesOf(n, ctx) {
+	for _, addr := range takes {
 		uses[addr] = true
 	}
 	for _, ref := range n.resource.dependsOn {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 	"libvirt.org/go/libvirtxml"
 
 	"vmctl/providers"
@@ -143,6 +144,23 @@ func replacing(s sight, k providers.Known) bool {
 		before, after := attr(k.Prior, name), attr(k.Want, name)
 		return before != cty.NilVal && after != cty.NilVal && (known(before) || known(after)) && !sameAs(before, after)
 	})
+}
+
+// sameAs compares what was applied with what is wanted, as far as that says.
+func sameAs(seen, want cty.Value) bool {
+	if seen == cty.NilVal || want == cty.NilVal || !want.IsWhollyKnown() {
+		return false
+	}
+	if seen.Type().IsObjectType() && known(seen) && known(want) {
+		for name, v := range seen.AsValueMap() {
+			if !sameAs(v, attr(want, name)) {
+				return false
+			}
+		}
+		return true
+	}
+	converted, err := convert.Convert(seen, want.Type())
+	return err == nil && converted.RawEquals(want)
 }
 
 // imageAttrs are the attributes of a domain's image and own disk. A digest that the

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 
 	"vmctl/providers"
 	"vmctl/spec"
@@ -16,9 +15,10 @@ import (
 // object puts what was seen into the planner's words. k is what is known of it;
 // held are the host ports that QEMU holds.
 func (p *Provider) object(s sight, k providers.Known, held []forward, r rack) providers.Object {
+	attrs, live := p.attrs(s, k, held, r)
 	o := providers.Object{
 		Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, State: s.power.State,
-		Attrs: p.attrs(s, k, held, r), Holds: append(s.claims(p.place.URI), r.claims(s)...), Unreadable: map[string]string{},
+		Attrs: attrs, Live: live, Holds: append(s.claims(p.place.URI), r.claims(s)...), Unreadable: map[string]string{},
 		Findings: append(s.findings(), s.layerFindings(p.place.URI)...), Fingerprint: s.fingerprint(p.place.URI),
 	}
 	if m := s.owner(); m != nil {
@@ -35,24 +35,19 @@ func (p *Provider) object(s sight, k providers.Known, held []forward, r rack) pr
 	return o
 }
 
-// attrs are the attributes as the system has them. Where a running domain and
-// its configuration differ, the one that is not as wanted is shown: a change
-// made behind vmctl's back is seen on either side.
-func (p *Provider) attrs(s sight, k providers.Known, held []forward, r rack) cty.Value {
-	all := s.configured.attrs(r)
-	if s.owner() == nil && k.Import != "" {
-		all[bootAttr] = p.foreignBootValue(s.configured)
-	}
-	if s.running != nil {
-		running := s.running.attrs(r)
+// attrs are the attributes as the system has them, and those that a running domain has
+// otherwise.
+func (p *Provider) attrs(s sight, k providers.Known, held []forward, r rack) (configured, live cty.Value) {
+	of := func(d description) map[string]cty.Value {
+		all := d.attrs(r)
 		if s.owner() == nil && k.Import != "" {
-			running[bootAttr] = p.foreignBootValue(*s.running)
+			all[bootAttr] = p.foreignBootValue(d)
 		}
-		for name, v := range running {
-			if sameAs(all[name], attr(k.Want, name)) || k.Want == cty.NilVal {
-				all[name] = v
-			}
-		}
+		return all
+	}
+	all := of(s.configured)
+	if s.running != nil {
+		live = providers.LiveOf(all, of(*s.running))
 	}
 	for name, v := range p.computed(s.UUID, s.configured, held) {
 		all[name] = v
@@ -63,24 +58,7 @@ func (p *Provider) attrs(s sight, k providers.Known, held []forward, r rack) cty
 	if lost := p.lostKeys(s, k); lost != "" {
 		all["ssh"] = cty.ObjectVal(map[string]cty.Value{"identity": cty.StringVal(lost)})
 	}
-	return cty.ObjectVal(all)
-}
-
-// sameAs compares what was seen with what is wanted, as far as it was seen.
-func sameAs(seen, want cty.Value) bool {
-	if seen == cty.NilVal || want == cty.NilVal || !want.IsWhollyKnown() {
-		return false
-	}
-	if seen.Type().IsObjectType() && known(seen) && known(want) {
-		for name, v := range seen.AsValueMap() {
-			if !sameAs(v, attr(want, name)) {
-				return false
-			}
-		}
-		return true
-	}
-	converted, err := convert.Convert(seen, want.Type())
-	return err == nil && converted.RawEquals(want)
+	return cty.ObjectVal(all), live
 }
 
 func (d description) attrs(r rack) map[string]cty.Value {

@@ -9,21 +9,13 @@ import (
 
 // knowns finds what is known of an object.
 type knowns struct {
-	byID      map[providers.ID]providers.Known
-	byAddress map[spec.Address]providers.Known
-	byName    map[string]providers.Known // of VMs
-	imports   []providers.Known
+	byID    map[providers.ID]providers.Known
+	imports []providers.Known
 }
 
 func knownOf(q providers.Query) knowns {
-	k := knowns{
-		byID: map[providers.ID]providers.Known{}, byAddress: map[spec.Address]providers.Known{}, byName: map[string]providers.Known{},
-	}
+	k := knowns{byID: map[providers.ID]providers.Known{}}
 	for _, one := range q.Known {
-		k.byAddress[one.Address] = one
-		if one.Kind == spec.VM {
-			k.byName[one.Name] = one
-		}
 		if one.Import != "" {
 			k.imports = append(k.imports, one)
 		}
@@ -32,16 +24,6 @@ func knownOf(q providers.Query) knowns {
 		}
 	}
 	return k
-}
-
-func (k knowns) of(f vmFile, lineage string) providers.Known {
-	if one, ok := k.byID[f.ID]; ok {
-		return one
-	}
-	if f.Owner != nil && f.Owner.ID == lineage {
-		return k.byAddress[f.Owner.Address]
-	}
-	return k.byName[f.Name]
 }
 
 // find says which objects the user means that are to be imported: by their names,

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 
 	"vmctl/providers"
 	"vmctl/spec"
@@ -12,10 +11,11 @@ import (
 
 // object puts what was seen into the planner's words. want is what the spec says
 // of it, NilVal if it says nothing; called is what the planner calls a disk.
-func (s sight) object(want cty.Value, called func(diskSight) string) providers.Object {
+func (s sight) object(called func(diskSight) string) providers.Object {
+	attrs, live := s.attrs(called)
 	o := providers.Object{
 		Kind: spec.VM, ID: s.ID, Name: s.Name, State: s.state, Owner: s.Owner.mark(),
-		Attrs: s.attrs(want, called), Holds: s.claims(), Unreadable: map[string]string{},
+		Attrs: attrs, Live: live, Holds: s.claims(), Unreadable: map[string]string{},
 		Findings: s.findings(), Fingerprint: s.fingerprint(),
 	}
 	if s.state == "" {
@@ -27,10 +27,9 @@ func (s sight) object(want cty.Value, called func(diskSight) string) providers.O
 	return o
 }
 
-// attrs are the attributes as the host has them. Where a running VM and its file
-// differ, the one that is not as wanted is shown: a change made behind vmctl's
-// back is seen on either side.
-func (s sight) attrs(want cty.Value, called func(diskSight) string) cty.Value {
+// attrs are the attributes as the host has them, and those that a running VM has
+// otherwise.
+func (s sight) attrs(called func(diskSight) string) (configured, live cty.Value) {
 	all := s.Config.attrs()
 	if s.Config != nil {
 		all["additional_disk"] = s.disksValue(s.Config.Disks, called)
@@ -39,16 +38,12 @@ func (s sight) attrs(want cty.Value, called func(diskSight) string) cty.Value {
 		running := s.run.With.attrs()
 		running["additional_disk"] = s.disksValue(s.run.With.Disks, called)
 		delete(running, "root_disk") // its size is the file's
-		for name, v := range running {
-			if sameAs(all[name], attr(want, name)) || want == cty.NilVal {
-				all[name] = v
-			}
-		}
+		live = providers.LiveOf(all, running)
 	}
 	for name, v := range s.computed() {
 		all[name] = v
 	}
-	return cty.ObjectVal(all)
+	return cty.ObjectVal(all), live
 }
 
 // attrs of one that is half made say that it lacks what every VM has.
@@ -115,23 +110,6 @@ func (s sight) disksValue(disks []attached, called func(diskSight) string) cty.V
 		all = append(all, cty.ObjectVal(map[string]cty.Value{"disk": cty.StringVal(name), "mount_point": cty.NullVal(cty.String)}))
 	}
 	return cty.ListVal(all)
-}
-
-// sameAs compares what was seen with what is wanted, as far as it was seen.
-func sameAs(seen, want cty.Value) bool {
-	if seen == cty.NilVal || want == cty.NilVal || !want.IsWhollyKnown() {
-		return false
-	}
-	if seen.Type().IsObjectType() && known(seen) && known(want) {
-		for name, v := range seen.AsValueMap() {
-			if !sameAs(v, attr(want, name)) {
-				return false
-			}
-		}
-		return true
-	}
-	converted, err := convert.Convert(seen, want.Type())
-	return err == nil && converted.RawEquals(want)
 }
 
 func forwardsValue(all []forward) cty.Value {

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/zclconf/go-cty/cty"
-
 	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -207,12 +205,8 @@ func (v *viewer) report(ctx context.Context, r reading) error {
 			return errors.Join(err, unknown(why))
 		}
 	}
-	want := v.known.of(r.vmFile, v.settings.Project.Lineage()).Want
-	if want == (cty.Value{}) {
-		want = cty.NilVal
-	}
 	r.disks = v.disks
-	v.inv.Objects = append(v.inv.Objects, r.object(want, v.called))
+	v.inv.Objects = append(v.inv.Objects, r.object(v.called))
 	if r.lock.verdict == lockHeld {
 		v.inv.Objects = append(v.inv.Objects, r.lock.object(lockClaim(r.name)))
 	}

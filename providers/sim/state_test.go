@@ -179,13 +179,14 @@ func TestChangedByHand(t *testing.T) {
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.edit(l.vmPath("lab.dev"), func(m map[string]any) { m["config"].(map[string]any)["cpus"] = 7 })
-	if cpus := l.observe().Objects[0].Attrs.GetAttr("cpus"); !cpus.RawEquals(cty.NumberIntVal(7)) {
-		t.Errorf("cpus of the file were changed, and are shown as %#v", cpus)
+	if o := l.observe().Objects[0]; !o.Attrs.GetAttr("cpus").RawEquals(cty.NumberIntVal(7)) || !o.Now().GetAttr("cpus").RawEquals(cty.NumberIntVal(1)) {
+		t.Errorf("cpus of the file were changed, and are shown as %#v, and %#v of what runs", o.Attrs.GetAttr("cpus"), o.Live)
 	}
 	l.edit(l.vmPath("lab.dev"), func(m map[string]any) { m["config"].(map[string]any)["cpus"] = 1 })
 	l.edit(l.pidFiles()[0], func(m map[string]any) { m["with"].(map[string]any)["cpus"] = 7 })
-	if cpus := l.observe().Objects[0].Attrs.GetAttr("cpus"); !cpus.RawEquals(cty.NumberIntVal(7)) {
-		t.Errorf("cpus of the running VM were changed, and are shown as %#v", cpus)
+	want := cty.ObjectVal(map[string]cty.Value{"cpus": cty.NumberIntVal(7)})
+	if live := l.observe().Objects[0].Live; live == cty.NilVal || !live.RawEquals(want) {
+		t.Errorf("cpus of the running VM were changed, and are shown as %#v", live)
 	}
 }
 

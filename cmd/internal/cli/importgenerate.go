@@ -301,7 +301,7 @@ func (a *app) blocksOf(ctx context.Context, p *project, f finding) ([]byte, []sp
 // vmctl would choose another, and whether it runs.
 func (a *app) shownOf(p *project, f finding) cty.Value {
 	attrs := map[string]cty.Value{}
-	if o := f.object.Attrs; o != cty.NilVal && o.IsKnown() && !o.IsNull() {
+	if o := f.object.Now(); o != cty.NilVal && o.IsKnown() && !o.IsNull() {
 		attrs = o.AsValueMap()
 	}
 	if attrs == nil {

@@ -42,7 +42,7 @@ func Show(s Screen, d Shown) {
 	}
 	if d.Object != nil {
 		p.heading("Observed")
-		p.rows(rowsOf(kind, d.Object.Attrs))
+		p.rows(rowsOf(kind, d.Object.Now()))
 		for _, path := range slices.Sorted(maps.Keys(d.Object.Unreadable)) {
 			p.put(2, 4, in(yellow, path), txt(" could not be read: "+d.Object.Unreadable[path]))
 		}
@@ -112,7 +112,7 @@ func ShowJSON(d Shown) ShowDocument {
 		doc.Wanted = map[string]any{"want": Plain(d.Resource.Want), "policy": Plain(d.Resource.Policy)}
 	}
 	if d.Object != nil {
-		doc.Observed = Plain(d.Object.Attrs)
+		doc.Observed = Plain(d.Object.Now())
 		doc.Findings = findingEntries(d.Object.Findings)
 	}
 	if r := d.Record; r != nil {
