@@ -130,12 +130,15 @@ func (d *differ) wasInterrupted(a spec.Address) bool {
 	return len(d.begun[a]) > 0
 }
 
-// account remembers that an address speaks for an object, and passes on what
-// the provider noticed about it, except that a VM which is wanted off had crashed. What has its name alone, and bears the mark of
-// another address, is that one's, or a stray.
+// account remembers that an address speaks for an object, and passes on what the provider
+// noticed about it. It does not speak for an object that has its name alone. That a VM had
+// crashed which is wanted off is not passed on.
 func (d *differ) account(c *Change, sight Sight) {
 	o := sight.Object
 	if o == nil || !sight.Recorded && MarkingOf(o, d.options.Project) == Ours && o.Owner.Address != c.Address {
+		return
+	}
+	if _, imported := d.imports[c.Address]; !imported && Stand(sight.Marking, sight.Recorded, true) == Stranger { // of the name
 		return
 	}
 	d.objects[o] = true

@@ -84,7 +84,6 @@ found drift vm.a: it is broken, and vmctl left it running
 					Kind: spec.Disk, ID: "1234", Name: "demo.cache", Findings: []providers.Finding{{Kind: providers.FindStaleLock}},
 				})
 			},
-			want: "found stale_lock disk.cache: \n",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
