@@ -168,9 +168,9 @@ func (d *differ) change(a spec.Address) Change {
 	return c
 }
 
-// isPower reports whether a command asks for another run state of an address, and for
-// nothing else: an edit of its block is for an apply to make.
-func (d *differ) isPower() bool { return len(d.options.Running) > 0 }
+// isPower reports whether a command asks for another run state of VMs, or for other keys,
+// and for nothing else: an edit of a block is for an apply to make.
+func (d *differ) isPower() bool { return len(d.options.Running)+len(d.options.Rekey) > 0 }
 
 // recordedWant is what was applied, in the shape of what is wanted.
 func recordedWant(want, applied cty.Value) cty.Value {
@@ -198,7 +198,7 @@ func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) 
 			c.Reason = "it does not exist: there is nothing to stop"
 			return
 		}
-		if d.options.Restart[c.Address] {
+		if d.options.Restart[c.Address] || d.options.Rekey[c.Address] {
 			c.Reason = "it does not exist: there is nothing to restart"
 			return
 		}

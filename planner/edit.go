@@ -243,6 +243,18 @@ func asItRuns(configured, running []providers.Edit) []providers.Edit {
 	return all
 }
 
+// rekeyEdit gives a guest other keys.
+func rekeyEdit(attrs map[string]providers.Attribute, running bool) providers.Edit {
+	e := providers.Edit{Path: providers.KeysPath, Before: cty.StringVal("those it has"), After: cty.StringVal("new ones")}
+	attr, supported := attrs[providers.KeysPath]
+	if !supported {
+		e.Verdict = providers.Verdict{Applies: providers.Refused, Reason: "vmctl gives it no keys"}
+		return e
+	}
+	e.Verdict = judge(attr, e.Before, e.After, running)
+	return e
+}
+
 // joined is edits with others, of which each path has the most disruptive one.
 func joined(edits, others []providers.Edit) []providers.Edit {
 	for _, e := range others {

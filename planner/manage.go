@@ -100,6 +100,9 @@ func (d *differ) manage(c *Change) {
 		c.Edits = append(c.Edits, d.providerEdit(c)...)
 		c.Edits = append(c.Edits, markEdit(c)...)
 	}
+	if d.options.Rekey[c.Address] {
+		c.Edits = append(c.Edits, rekeyEdit(attrs, stays))
+	}
 	slices.SortFunc(c.Edits, func(a, b providers.Edit) int { return cmp.Compare(a.Path, b.Path) })
 	c.Applies = maximum(c.Edits)
 	d.drift(c, attrs)

@@ -19,6 +19,7 @@ type Options struct {
 	Allow   Allow
 	Running map[spec.Address]bool           // overrides the wanted run state: `vm start` and `vm stop`
 	Restart map[spec.Address]bool           // to be restarted even without an edit: `vm restart`
+	Rekey   map[spec.Address]bool           // to be given other keys than its guest has, and nothing else: `vm rekey`
 	Imports map[spec.Address]providers.ID   // what the user calls the objects that are to become theirs: `vmctl import`
 	Unlock  map[spec.Address]bool           // disks of which a lock whose holder is gone is released, and nothing else: `disk unlock`
 	Rest    []Deferred                      // what an earlier round deferred: nothing else is decided. nil: everything

@@ -213,6 +213,7 @@ type Mark struct {
 	Address    spec.Address
 	Of         ID // the object it was written for; another one is a copy
 	Generation uint64
+	HostKey    string // that a VM's guest shows over SSH, as authorized_keys has it; "": not known
 }
 
 // Finding is what was noticed, with its evidence in words.
@@ -266,6 +267,10 @@ type Edit struct {
 	Before, After cty.Value // NilVal or null where absent; After may be unknown
 	Verdict       Verdict
 }
+
+// KeysPath is the path of the edit that gives a VM's guest other keys. No spec has it. A
+// provider that makes no keys does not know it.
+const KeysPath = "ssh.keys"
 
 // Step is one call to one provider. It is pure data: no secret, no unknown.
 type Step struct {

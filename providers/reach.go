@@ -18,5 +18,7 @@ type Login struct {
 	IdentityFile string // private key, absolute
 	Alias        string // the name under which the host key is known
 	KnownHosts   string // file, absolute
+	HostKey      string // the only one that is right, as authorized_keys has it; "": KnownHosts says it
+	HostKeyFrom  string // who says so, for people
 	AcceptNew    bool   // a host key that KnownHosts lacks is added to it; else it is refused
 }

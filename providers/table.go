@@ -147,6 +147,7 @@ const (
 	FindLeftover    FindingKind = "leftover"     // remains of what is gone
 	FindBroken      FindingKind = "broken"       // exists and does not work
 	FindSnapshot    FindingKind = "snapshot"     // others made snapshots, overlays or copies of its disks
+	FindNoKey       FindingKind = "no_key"       // this machine cannot log into it
 	FindCrashed     FindingKind = "crashed"      // is off after a crash
 	FindInterrupted FindingKind = "interrupted"  // a step of an earlier run did not end
 	FindDirty       FindingKind = "dirty"        // holds work that exists nowhere else

@@ -215,7 +215,7 @@ func (v *vm) run(args ...string) string {
 }
 
 func (v *vm) target() sshx.Target {
-	keys := filepath.Join(v.settings.Keys, v.name)
+	keys := filepath.Join(v.settings.Keys, string(v.id))
 	return sshx.Target{
 		Address: "127.0.0.1", Port: v.sshPort(), User: "root", Alias: v.name,
 		IdentityFile: filepath.Join(keys, "id_ed25519"), KnownHosts: filepath.Join(keys, "known_hosts"),

@@ -2,6 +2,7 @@ package sshx
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,12 @@ type Target struct {
 	Address      string // host name or IP address
 	Port         int
 	User         string
-	IdentityFile string // private key
+	IdentityFile string // private key; "": there is none, and nobody is let in
 	Alias        string // the name under which the server's host key is known
 	KnownHosts   string // file
+	// HostKey is the only host key that is right, an authorized_keys line, whatever
+	// KnownHosts says; "": that says it. HostKeyFrom tells people who pins it.
+	HostKey, HostKeyFrom string
 	// AcceptNew adds the host key of a server that the file does not know yet.
 	// Otherwise such a server is refused.
 	AcceptNew bool
@@ -36,6 +40,7 @@ type Target struct {
 type HostKeyError struct {
 	Alias      string
 	KnownHosts string
+	From       string   // who pins the key instead; "": KnownHosts
 	Shown      string   // fingerprint
 	Known      []string // fingerprints; none: the server is not known at all
 }
@@ -45,7 +50,7 @@ func (e *HostKeyError) Error() string {
 	if len(e.Known) == 0 {
 		return fmt.Sprintf("%s shows the host key %s, and %s knows no key of it", e.Alias, e.Shown, e.KnownHosts)
 	}
-	return fmt.Sprintf("%s shows the host key %s instead of %s, which %s pins", e.Alias, e.Shown, strings.Join(e.Known, " or "), e.KnownHosts)
+	return fmt.Sprintf("%s shows the host key %s instead of %s, which %s pins", e.Alias, e.Shown, strings.Join(e.Known, " or "), cmp.Or(e.From, e.KnownHosts))
 }
 
 // AuthError says that a server does not let the user in with the key.
@@ -56,6 +61,9 @@ type AuthError struct {
 
 // Error names the user and the key.
 func (e *AuthError) Error() string {
+	if e.IdentityFile == "" {
+		return fmt.Sprintf("the server does not let %s in without a key", e.User)
+	}
 	return fmt.Sprintf("the server does not let %s in with %s", e.User, e.IdentityFile)
 }
 
@@ -73,12 +81,12 @@ func (e *IdentityError) Unwrap() error { return e.Err }
 
 // dial connects and logs in. The caller closes the client.
 func (t Target) dial(ctx context.Context) (*ssh.Client, error) {
-	signer, err := readPrivate(t.IdentityFile)
+	auth, err := t.auth()
 	if err != nil {
 		return nil, &IdentityError{Err: err}
 	}
 	check := hostKeyCheck{target: t}
-	if check.known, err = readKnownHosts(t.KnownHosts, t.Alias); err != nil {
+	if check.known, err = t.hostKeys(); err != nil {
 		return nil, err
 	}
 	banner, handshake := t.limits()
@@ -94,7 +102,7 @@ func (t Target) dial(ctx context.Context) (*ssh.Client, error) {
 	}
 	c, channels, requests, err := ssh.NewClientConn(limited, t.hostPort(), &ssh.ClientConfig{
 		User:              t.User,
-		Auth:              []ssh.AuthMethod{ssh.PublicKeys(signer)},
+		Auth:              auth,
 		HostKeyCallback:   check.callback,
 		HostKeyAlgorithms: algorithms(check.known),
 	})
@@ -106,6 +114,26 @@ func (t Target) dial(ctx context.Context) (*ssh.Client, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	return ssh.NewClient(c, channels, requests), nil
+}
+
+func (t Target) auth() ([]ssh.AuthMethod, error) {
+	if t.IdentityFile == "" {
+		return nil, nil
+	}
+	signer, err := readPrivate(t.IdentityFile)
+	return []ssh.AuthMethod{ssh.PublicKeys(signer)}, err
+}
+
+// hostKeys are those that the server may show; none: any that AcceptNew takes.
+func (t Target) hostKeys() ([]ssh.PublicKey, error) {
+	if t.HostKey == "" || t.AcceptNew {
+		return readKnownHosts(t.KnownHosts, t.Alias)
+	}
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(t.HostKey))
+	if err != nil {
+		return nil, fmt.Errorf("read the host key of %s, which %s pins: %w", t.Alias, t.HostKeyFrom, err)
+	}
+	return []ssh.PublicKey{key}, nil
 }
 
 // explain turns what the library says into what it means.
@@ -180,6 +208,9 @@ func (h *hostKeyCheck) callback(_ string, _ net.Addr, key ssh.PublicKey) error {
 		return h.failure
 	}
 	e := &HostKeyError{Alias: h.target.Alias, KnownHosts: h.target.KnownHosts, Shown: ssh.FingerprintSHA256(key)}
+	if h.target.HostKey != "" && !h.target.AcceptNew {
+		e.From = h.target.HostKeyFrom
+	}
 	for _, k := range h.known {
 		e.Known = append(e.Known, ssh.FingerprintSHA256(k))
 	}

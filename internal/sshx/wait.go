@@ -26,6 +26,9 @@ type Waiting struct {
 	// Log is told why the server is not there yet, once per reason. May be nil.
 	Log   func(reason string)
 	Sleep func(context.Context, time.Duration) error
+	// HostKeyOnly waits for no login: a server that has proven its host key, and lets
+	// nobody in, is there.
+	HostKeyOnly bool
 }
 
 // WaitError says that the time was up.
@@ -45,7 +48,8 @@ func Wait(ctx context.Context, t Target, w Waiting) error {
 	said := ""
 	for {
 		err := Probe(ctx, t)
-		if err == nil {
+		var auth *AuthError
+		if err == nil || w.HostKeyOnly && errors.As(err, &auth) {
 			return nil
 		}
 		if permanent(err) {

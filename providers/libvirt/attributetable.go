@@ -35,7 +35,8 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"additional_disk":  {Judge: judgeDisks},
 		"restart_triggers": {Judge: atStart("a restart for it was asked for")},
 		"ssh.user":         {Judge: live("only how vmctl logs in")},
-		"ssh.identity":     {Judge: atStart("the guest gets its keys when it boots")},
+		identityAttr:       {Judge: atStart("the guest gets its keys when it boots")},
+		keysAttr:           {Judge: atStart("the guest gets its keys when it boots")},
 		"ssh.host_key":     {Judge: live("only how vmctl checks the guest")},
 
 		"ssh.wait":         {Judge: live(policyReason)},

@@ -35,7 +35,7 @@ func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 	mark := owner{
 		Mark: providers.Mark{
 			ID: j.settings.Project.Lineage(), Project: j.settings.Project.Name, Address: j.Address,
-			Of: j.Object, Generation: j.Generation,
+			Of: j.Object, Generation: j.Generation, HostKey: files.hostKey,
 		},
 		Accel: j.want.Accel, CPUs: j.want.CPUs, Memory: j.want.Memory, Boot: files.boot, Forwards: j.want.Forwards,
 		Disks: j.markedDisks(), Image: files.image,

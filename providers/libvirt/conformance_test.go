@@ -30,9 +30,9 @@ func TestConformance(t *testing.T) {
 func (l *lab) world() *providertest.World {
 	host := libvirt.Host{UID: 1000, Proc: l.proc, Getenv: func(string) string { return "/home/me" }}
 	guests := map[string]*guestOf{}
-	l.Booting = func(name string) uint16 {
+	l.Booting = func(name, uuid string) uint16 {
 		guests[name] = &guestOf{TB: l.t}
-		return uint16(l.server(name).Start(guests[name]))
+		return uint16(l.server(uuid).Start(guests[name]))
 	}
 	l.Ended = func(name string) { guests[name].end() }
 	l.t.Cleanup(func() {
@@ -128,9 +128,9 @@ func (g *guestOf) end() {
 }
 
 // server is an SSH server that knows the keys that vmctl gave to a vm.
-func (l *lab) server(name string) sshtest.Server {
+func (l *lab) server(id string) sshtest.Server {
 	l.t.Helper()
-	keys := filepath.Join(l.dir, "data/keys", name)
+	keys := filepath.Join(l.dir, "data/keys", id)
 	host, err := ssh.ParsePrivateKey([]byte(readFile(l.t, filepath.Join(keys, "ssh_host_ed25519_key"))))
 	if err != nil {
 		l.t.Fatal(err)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	"vmctl/providers"
 	"vmctl/providers/machine"
@@ -38,11 +36,11 @@ func (j *job) define(ctx context.Context) (providers.Result, error) {
 			return providers.Result{}, err
 		}
 	}
-	_, missing := os.Stat(j.keyFolder(j.Name))
+	hadKeys := exists(j.keyFolder(string(j.Object)))
 	if err := j.write(ctx); err != nil {
 		f, undone := j.undo(ctx, err)
-		if undone && errors.Is(missing, fs.ErrNotExist) {
-			f.Seen = append(f.Seen, staysBehind(j.forgetKeys(ctx, j.Name))...)
+		if undone && !hadKeys {
+			f.Seen = append(f.Seen, staysBehind(j.forgetKeys(ctx, string(j.Object), j.Name))...)
 		}
 		return providers.Result{}, f
 	}

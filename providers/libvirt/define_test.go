@@ -46,6 +46,7 @@ func (l *lab) steady(s string) string {
 		{`\.initrd-[0-9a-f]{12} \([0-9]+ bytes\)`, ".initrd-KEYS (SIZE bytes)"},
 		{`\.initrd-[0-9a-f]{12}`, ".initrd-KEYS"},
 		{` keys="[0-9a-f]+"`, ` keys="PUBLIC"`},
+		{` host_key="ssh-ed25519 [^"]+"`, ` host_key="PUBLIC"`},
 		{` initrd_stamp="[^"]+"`, ` initrd_stamp="STAMP"`},
 	} {
 		s = regexp.MustCompile(r[0]).ReplaceAllString(s, r[1])
@@ -62,7 +63,7 @@ func initrdOf(l *lab) string {
 
 func TestDefineBringsTheKeys(t *testing.T) {
 	l := made(t, vm(off))
-	keys := filepath.Join(l.dir, "data", "keys", "lab.dev")
+	keys := filepath.Join(l.dir, "data", "keys", devID)
 	authorized := readFile(t, filepath.Join(keys, "id_ed25519.pub"))
 	host := readFile(t, filepath.Join(keys, "ssh_host_ed25519_key"))
 	volume := l.Volume("vmctl-lab-"+lineage, "lab.dev.initrd-"+initrdOf(l))
@@ -172,7 +173,7 @@ func TestDefineWithAKeyOfTheUsers(t *testing.T) {
 		t.Errorf("authorized_keys %q", got)
 	}
 	for _, name := range []string{"id_ed25519", "known_hosts"} {
-		if _, err := os.Stat(filepath.Join(l.dir, "data/keys/lab.dev", name)); err == nil {
+		if _, err := os.Stat(filepath.Join(l.dir, "data/keys/"+devID, name)); err == nil {
 			t.Errorf("%s was made although it is not used", name)
 		}
 	}
@@ -261,8 +262,8 @@ define: failed disk_full: upload lab.dev.kernel-6923dd1bc046: the disk of pool v
 		},
 		{
 			name:    "a truncated key",
-			prepare: func(l *lab) { l.file("data/keys/lab.dev/id_ed25519", "-----BEGIN OPENSSH PRIVATE KEY-----\n") },
-			says: `define: failed keys: make the keys of lab.dev: the private key DIR/data/keys/lab.dev/id_ed25519 cannot be used: ssh: no key found; put back an intact copy, or remove it and its .pub for a fresh pair
+			prepare: func(l *lab) { l.file("data/keys/"+devID+"/id_ed25519", "-----BEGIN OPENSSH PRIVATE KEY-----\n") },
+			says: `define: failed keys: make the keys of lab.dev: the private key KEYS/id_ed25519 cannot be used: ssh: no key found; put back an intact copy, or remove it and its .pub for a fresh pair
 `,
 		},
 		{
@@ -296,7 +297,7 @@ define: failed libvirt: define lab.dev: unsupported configuration: no
 				t.Errorf("a domain was left behind:\n%s", got)
 			}
 			wantText(t, "pools left behind", "", l.Contents())
-			if _, err := os.Stat(filepath.Join(l.dir, "data/keys/lab.dev/id_ed25519.pub")); err == nil {
+			if _, err := os.Stat(filepath.Join(l.dir, "data/keys/"+devID+"/id_ed25519.pub")); err == nil {
 				t.Error("a key was left behind")
 			}
 		})
@@ -410,7 +411,7 @@ delete lab.dev.kernel-6923dd1bc046
 // What fails keeps keys that were there before.
 func TestDefineThatFailsKeepsEarlierKeys(t *testing.T) {
 	l := made(t, vm(off))
-	key := filepath.Join(l.dir, "data/keys/lab.dev/id_ed25519")
+	key := filepath.Join(l.dir, "data/keys/"+devID+"/id_ed25519")
 	before := readFile(t, key)
 	l.Drop(devID)
 	l.Refuses["define"] = libvirt.ErrLibvirt("no")

@@ -62,7 +62,7 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 	}
 	removed, err := j.removeFiles(ctx, pools, keep...)
 	evidence = append(evidence, removed...)
-	if err = errors.Join(err, j.forgetKeys(ctx, j.Name)); err != nil {
+	if err = errors.Join(err, j.forgetKeys(ctx, string(j.Object), j.Name)); err != nil {
 		return providers.Result{}, fail(err, "tidy up after %s, which is deleted", j.Name)
 	}
 	return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
@@ -81,7 +81,7 @@ func (j *job) removeFirst(ctx context.Context, pools []string) (evidence []strin
 			return nil, fail(err, "delete the files of %s", j.Name)
 		}
 	}
-	if err := j.forgetKeys(ctx, j.Name); err != nil {
+	if err := j.forgetKeys(ctx, string(j.Object), j.Name); err != nil {
 		return nil, fail(err, "delete %s", j.Name)
 	}
 	return evidence, nil

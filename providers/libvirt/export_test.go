@@ -70,14 +70,14 @@ func OpenHurried(h Host, s providers.Settings) (*Provider, error) {
 // identifies them.
 func MakeKeys(ctx context.Context, folder, name string) (digest string, err error) {
 	p := &Provider{settings: providers.Settings{Keys: folder}, common: &common{}}
-	k, err := p.ensureKeys(ctx, name, login{})
+	k, err := p.ensure(ctx, p.keyFiles(name, name, login{}), name, login{}, "")
 	return k.digest(), err
 }
 
 // KnownKeys is what identifies the keys that a VM has.
 func KnownKeys(folder, name string) (digest string, err error) {
 	p := &Provider{settings: providers.Settings{Keys: folder}}
-	k, err := p.readKeys(name, login{})
+	k, err := p.keyFiles(name, name, login{}).read("")
 	return k.digest(), err
 }
 

@@ -41,11 +41,11 @@ type Fake struct {
 	BootLog     string
 	// Booting says which host port leads to the SSH of a domain that starts; nil:
 	// SSH says so. Ended is called when one has gone off.
-	Booting func(name string) uint16
+	Booting func(name, uuid string) uint16
 	Ended   func(name string)
 	// Answering is like Booting, and is told which host port is asked for (0: any), and
 	// which ports domains hold or would ask for.
-	Answering func(name string, asked uint16, taken map[uint16]bool) uint16
+	Answering func(uuid string, asked uint16, taken map[uint16]bool) uint16
 	Free      uint64 // bytes in every pool
 	Leaving   string // the pool that is listed as active, and is not any more
 	// FreeAfterUpload is what is left once an upload was refused; 0: as before.
@@ -465,7 +465,7 @@ func (f *Fake) Start(_ context.Context, uuid string) error {
 		return ErrLibvirt("internal error: process exited while connecting to monitor: qemu-system-x86_64: error: failed to set MSR 0x10a")
 	}
 	if f.Booting != nil {
-		f.SSH[d.Name] = f.Booting(d.Name)
+		f.SSH[d.Name] = f.Booting(d.Name, uuid)
 	}
 	var held []forward
 	all := desc.Forwards
@@ -478,7 +478,7 @@ func (f *Fake) Start(_ context.Context, uuid string) error {
 				"Could not set up host forwarding rule '" + h.hostfwd() + "'")
 		}
 		if h.Guest == sshPort && f.Answering != nil {
-			h.Host = f.Answering(d.Name, h.Host, f.asked())
+			h.Host = f.Answering(uuid, h.Host, f.asked())
 		}
 		if h.Guest == sshPort && f.SSH[d.Name] != 0 {
 			h.Host = f.SSH[d.Name]

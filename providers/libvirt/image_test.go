@@ -69,6 +69,7 @@ func still(s string) string {
 		{`\.seed-[0-9a-f]{12}\.iso`, ".seed-DIGEST.iso"},
 		{`-image-[0-9a-f]{16}`, "-image-DIGEST"},
 		{` keys="[0-9a-f]+"`, ` keys="PUBLIC"`},
+		{` host_key="ssh-ed25519 [^"]+"`, ` host_key="PUBLIC"`},
 		{` sha256="[0-9a-f]+"`, ` sha256="DIGEST"`},
 	} {
 		s = regexp.MustCompile(r[0]).ReplaceAllString(s, r[1])
@@ -330,8 +331,8 @@ func (l *lab) seedName() string {
 	return regexp.MustCompile(`lab\.dev\.seed-[0-9a-f]{12}\.iso`).FindString(l.Contents())
 }
 
-// A guest whose keys vmctl lost gets others at its next start, as the instance that
-// it is.
+// A guest whose keys vmctl lost keeps them, until it is asked to give it others at its
+// next start, as the instance that it is.
 func TestLostKeysOfAnImage(t *testing.T) {
 	want := fromImage(64, nil)
 	l := imageLab(t)
@@ -340,12 +341,14 @@ func TestLostKeysOfAnImage(t *testing.T) {
 	if err := os.RemoveAll(l.settings.Keys); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.object(want).Attrs.GetAttr("ssh").GetAttr("identity"); !got.RawEquals(cty.StringVal("keys that vmctl no longer has")) {
-		t.Errorf("ssh.identity = %#v", got)
-	}
+	wantText(t, "what is found", "KEYS/id_ed25519 is missing", l.lacks(want))
 	l.Calls = nil
-	l.apply(l.change(providers.Update, want, "ssh.identity"))
-	wantText(t, "calls", `
+	more := fromImage(64, map[string]cty.Value{"cpus": cty.NumberIntVal(2)})
+	l.apply(l.change(providers.Update, more, "cpus"))
+	wantText(t, "calls without keys", "define lab.dev\n", still(l.calls()))
+	l.Calls = nil
+	l.apply(l.change(providers.Update, more, "ssh.keys"))
+	wantText(t, "calls with new ones", `
 upload lab.dev.seed-DIGEST.iso
 define lab.dev
 delete lab.dev.seed-DIGEST.iso
@@ -354,10 +357,8 @@ delete lab.dev.seed-DIGEST.iso
 	if !strings.Contains(seed, devID) || !strings.Contains(seed, "multipart") {
 		t.Error("the guest would be set up anew, as another instance, or gets no keys")
 	}
-	wantText(t, "after it", "done\n", l.unkey(want))
-	if got := l.object(want).Attrs; got.Type().HasAttribute("ssh") {
-		t.Errorf("ssh = %#v", got.GetAttr("ssh"))
-	}
+	wantText(t, "after it", "done\n", l.unkey(more))
+	wantText(t, "what is found after it", "", l.lacks(more))
 }
 
 func TestRootDiskGrows(t *testing.T) {
@@ -618,7 +619,7 @@ wait_ssh ready contractual 5m0s
 unkey tidy diagnostic 1m0s
 `, got.String())
 	wantText(t, "what the first may leave", "domain lab.dev ("+devID+") at qemu:///session\n"+
-		"volumes lab.dev.root.qcow2, lab.dev.seed-*, vmctl-k7m2qd9x4r-image-*\nkeys in DIR/data/keys/lab.dev\n",
+		"volumes lab.dev.root.qcow2, lab.dev.seed-*, vmctl-k7m2qd9x4r-image-*\nkeys in KEYS\n",
 		l.plain(strings.Join(steps[0].Leaves, "\n")+"\n"))
 }
 

@@ -19,20 +19,18 @@ func (j *job) imageFiles(ctx context.Context, f *bootFiles, k keyring) error {
 	if err != nil {
 		return err
 	}
-	f.boot.Keys = k.digest()
-	f.image, err = j.ensureSeed(ctx, f.pool, k, m)
+	f.image, err = j.ensureSeed(ctx, f.pool, k, f.boot.Keys, m)
 	return err
 }
 
 // hasImage reports whether the domain has all of its image: a disk of the size that
-// is wanted, and a seed, with the keys that vmctl has.
+// is wanted, and a seed, with the keys that it is to have.
 func (j *job) hasImage(ctx context.Context) bool {
 	m, ok := j.ownImage()
 	if !ok || m != j.seen.owner().Image {
 		return false
 	}
-	keys, err := j.readKeys(j.Name, j.want.SSH)
-	if err != nil || keys.digest() != j.seen.owner().Boot.Keys {
+	if !j.keysAreWanted() {
 		return false
 	}
 	root, _, err := j.rootInfo(ctx, m.Root)

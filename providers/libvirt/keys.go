@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,7 +15,10 @@ import (
 
 	"vmctl/internal/atomicfile"
 	"vmctl/internal/lockfile"
+	"vmctl/internal/shellword"
 	"vmctl/internal/sshx"
+	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // keyring is what a vm's guest and vmctl know each other by.
@@ -31,18 +35,81 @@ const (
 	knownHostsName = "known_hosts"
 )
 
-// keyFolder is the folder of the keys of the object of that name. The name fits
-// namePattern: it is one path element.
-func (p *Provider) keyFolder(name string) string { return filepath.Join(p.settings.Keys, name) }
+// keyFiles are where the keys of one vm are on this machine.
+type keyFiles struct {
+	folder   string // named by the object's ID
+	earlier  string // that an older vmctl named by the object's name; "": there is none
+	identity string // private key
+	own      bool   // the identity is a pair of vmctl's own
+}
 
-func (p *Provider) identityFile(name string, l login) string {
+func (p *Provider) keyFiles(id, name string, l login) keyFiles {
+	k := keyFiles{folder: p.keyFolder(id), own: l.Identity == ""}
+	if earlier := p.keyFolder(name); namePattern.MatchString(name) && !exists(k.folder) && exists(earlier) {
+		k.earlier = earlier
+	}
 	switch {
-	case l.Identity == "":
-		return filepath.Join(p.keyFolder(name), identityName)
+	case k.own:
+		k.identity = k.path(identityName)
 	case filepath.IsAbs(l.Identity):
-		return l.Identity
+		k.identity = l.Identity
 	default:
-		return filepath.Join(p.settings.Files, l.Identity)
+		k.identity = filepath.Join(p.settings.Files, l.Identity)
+	}
+	return k
+}
+
+// keyFolder is the folder of the keys of an object. An ID and a name that fits
+// namePattern are one path element.
+func (p *Provider) keyFolder(id string) string { return filepath.Join(p.settings.Keys, id) }
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// path is where a file is: in the earlier folder until a step has moved that.
+func (k keyFiles) path(name string) string { return filepath.Join(cmp.Or(k.earlier, k.folder), name) }
+
+// read returns the public halves as they are here, and pinned as that of the guest where
+// this machine never had that. It writes nothing.
+func (k keyFiles) read(pinned string) (keyring, error) {
+	ring := keyring{HostPublic: pinned}
+	var err error
+	if ring.Authorized, err = sshx.PublicKey(k.identity); err != nil {
+		return ring, err
+	}
+	if host, err := sshx.PublicKey(k.path(hostKeyName)); err == nil || pinned == "" {
+		ring.HostPublic = host
+		return ring, err
+	}
+	return ring, nil
+}
+
+// drop removes the keys that vmctl made.
+func (k keyFiles) drop() error {
+	var errs []error
+	for _, name := range []string{identityName, identityName + ".pub", hostKeyName, hostKeyName + ".pub"} {
+		if err := os.Remove(k.path(name)); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lacking says which file is not here that is needed to log into a guest with those keys;
+// "": none.
+func (k keyFiles) lacking(digest, pinned string) string {
+	ring, err := k.read(pinned)
+	switch {
+	case !exists(k.identity):
+		return k.identity + " is missing"
+	case err != nil:
+		return err.Error()
+	case ring.digest() != digest:
+		return "it has other keys than those in " + cmp.Or(k.earlier, k.folder)
+	default:
+		return ""
 	}
 }
 
@@ -76,49 +143,117 @@ func (p *Provider) holdKeys(ctx context.Context) (release func() error, err erro
 	}, nil
 }
 
-// ensureKeys makes the keys that are missing and pins the host key. What a run
-// left half written that was killed goes.
-func (p *Provider) ensureKeys(ctx context.Context, name string, l login) (k keyring, err error) {
+// What a step is to do with the keys of a guest that has some.
+const (
+	argKeys   = "keys"  // "": they stay
+	keysGiven = "given" // those that the spec names
+	keysNew   = "new"   // others than it has
+)
+
+// ensure makes the keys that are missing and pins the host key. What a run left half
+// written that was killed goes. A folder of an older vmctl is moved. What old names is
+// made anew.
+func (p *Provider) ensure(ctx context.Context, k keyFiles, name string, l login, old string) (ring keyring, err error) {
 	release, err := p.holdKeys(ctx)
 	if err != nil {
-		return k, err
+		return ring, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	if k.earlier != "" {
+		if err := os.Rename(k.earlier, k.folder); err != nil {
+			return ring, fmt.Errorf("move the keys of %s: %w", name, err)
+		}
+		k = p.keyFiles(filepath.Base(k.folder), name, l)
+	}
 	for _, file := range []string{identityName, identityName + ".pub", hostKeyName, hostKeyName + ".pub", knownHostsName} {
-		if err := atomicfile.Clean(filepath.Join(p.keyFolder(name), file)); err != nil {
-			return k, err
+		if err := atomicfile.Clean(k.path(file)); err != nil {
+			return ring, err
 		}
 	}
-	if l.Identity == "" {
-		k.Authorized, err = sshx.EnsureKey(p.identityFile(name, l), "vmctl "+name)
+	if before, err := k.read(""); err == nil && old != "" && before.digest() == old {
+		if err := k.drop(); err != nil {
+			return ring, err
+		}
+	}
+	if k.own {
+		ring.Authorized, err = sshx.EnsureKey(k.identity, "vmctl "+name)
 	} else {
-		k.Authorized, err = sshx.PublicKey(p.identityFile(name, l))
+		ring.Authorized, err = sshx.PublicKey(k.identity)
 	}
 	if err != nil {
-		return k, err
+		return ring, err
 	}
-	host := filepath.Join(p.keyFolder(name), hostKeyName)
-	if k.HostPublic, err = sshx.EnsureKey(host, name); err != nil {
-		return k, err
+	host := k.path(hostKeyName)
+	if ring.HostPublic, err = sshx.EnsureKey(host, name); err != nil {
+		return ring, err
 	}
-	if k.HostPrivate, err = os.ReadFile(host); err != nil {
-		return k, fmt.Errorf("read the host key: %w", err)
+	if ring.HostPrivate, err = os.ReadFile(host); err != nil {
+		return ring, fmt.Errorf("read the host key: %w", err)
 	}
 	if l.HostKey == hostKeyAcceptNew {
-		return k, nil
+		return ring, nil
 	}
-	return k, sshx.Pin(filepath.Join(p.keyFolder(name), knownHostsName), name, k.HostPublic)
+	return ring, sshx.Pin(k.path(knownHostsName), name, ring.HostPublic)
 }
 
-// readKeys returns the public halves of the keys as they are. It writes nothing.
-func (p *Provider) readKeys(name string, l login) (keyring, error) {
-	var k keyring
-	var err error
-	if k.Authorized, err = sshx.PublicKey(p.identityFile(name, l)); err != nil {
-		return k, err
+// keys returns the keys that the step's guest is to have. Those that it has already stay,
+// also where they are not on this machine: then the keyring is empty, and nothing can be
+// written that they are a part of.
+func (j *job) keys(ctx context.Context) (keyring, error) {
+	k := j.keyFiles(string(j.Object), j.Name, j.want.SSH)
+	had, hostKey := j.hasKeys()
+	old := ""
+	switch {
+	case had == "", j.Args[argKeys] == keysGiven:
+	case j.Args[argKeys] == keysNew:
+		old = had
+	default:
+		ring, err := k.read(hostKey)
+		if err != nil || ring.digest() != had || !exists(k.path(hostKeyName)) {
+			return keyring{}, nil
+		}
 	}
-	k.HostPublic, err = sshx.PublicKey(filepath.Join(p.keyFolder(name), hostKeyName))
-	return k, err
+	return j.ensure(ctx, k, j.Name, j.want.SSH, old)
+}
+
+// keysAreWanted reports whether the step's guest has the keys that it is to have.
+func (j *job) keysAreWanted() bool {
+	had, hostKey := j.hasKeys()
+	switch j.Args[argKeys] {
+	case keysNew:
+		return false
+	case keysGiven:
+		ring, err := j.keyFiles(string(j.Object), j.Name, j.want.SSH).read(hostKey)
+		return err == nil && ring.digest() == had
+	default:
+		return had != ""
+	}
+}
+
+// hasKeys is the digest of the keys that the step's guest has, and its host key, as its
+// mark says; "": it has none, or nobody knows.
+func (j *job) hasKeys() (digest, hostKey string) {
+	if j.seen == nil || j.seen.owner() == nil {
+		return "", ""
+	}
+	return j.seen.owner().Boot.Keys, j.seen.owner().HostKey
+}
+
+// waysToKeys is what to do where the keys of a guest are not on this machine.
+func waysToKeys(a spec.Address) []string {
+	return []string{
+		"run vmctl where the keys are: with the data directory that made them",
+		"or give it new ones: vmctl vm rekey " + shellword.Quote(a.String()),
+	}
+}
+
+// elsewhere is the failure to write a file that the guest's keys are a part of.
+func (j *job) elsewhere(what string) error {
+	return &providers.Failure{
+		Outcome: providers.Failed, Code: "no_keys",
+		Next: waysToKeys(j.Address),
+		Err:  fmt.Errorf("%s %s: its keys are a part of %s, and are not on this machine", j.Op, j.Address, what),
+	}
 }
 
 // digest identifies the keys by their public halves.
@@ -131,6 +266,15 @@ func (k keyring) digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// isHere reports whether the keys are on this machine.
+func (k keyring) isHere() bool { return len(k.HostPrivate) > 0 }
+
+// hostKey is the public host key without its comment.
+func (k keyring) hostKey() string {
+	fields := strings.Fields(k.HostPublic)
+	return strings.Join(fields[:min(2, len(fields))], " ")
+}
+
 // archive is what brings the keys into the guest.
 func (k keyring) archive() ([]byte, error) {
 	return bootArchive([]archiveFile{
@@ -141,11 +285,10 @@ func (k keyring) archive() ([]byte, error) {
 }
 
 // forgetKeys removes the folder of a vm's keys.
-func (p *Provider) forgetKeys(ctx context.Context, name string) (err error) {
-	if !namePattern.MatchString(name) { // no folder has such a name
-		return nil
-	}
-	if _, err := os.Lstat(p.keyFolder(name)); errors.Is(err, fs.ErrNotExist) {
+func (p *Provider) forgetKeys(ctx context.Context, id, name string) (err error) {
+	k := p.keyFiles(id, name, login{})
+	folder := cmp.Or(k.earlier, k.folder)
+	if !exists(folder) {
 		return nil
 	}
 	release, err := p.holdKeys(ctx)
@@ -153,7 +296,7 @@ func (p *Provider) forgetKeys(ctx context.Context, name string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if err := os.RemoveAll(p.keyFolder(name)); err != nil {
+	if err := os.RemoveAll(folder); err != nil {
 		return fmt.Errorf("remove the keys of %s: %w", name, err)
 	}
 	return nil

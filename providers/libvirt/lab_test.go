@@ -251,7 +251,9 @@ func (l *lab) failure(op string, err error) string {
 }
 
 // plain replaces what differs from run to run.
-func (l *lab) plain(s string) string { return strings.ReplaceAll(s, l.dir, "DIR") }
+func (l *lab) plain(s string) string {
+	return strings.NewReplacer(filepath.Join(l.dir, "data/keys", devID), "KEYS", l.dir, "DIR").Replace(s)
+}
 
 // made is a lab with vm.dev in it, off or running as wanted.
 func made(t *testing.T, want cty.Value) *lab {

@@ -70,6 +70,7 @@ type ownerXML struct {
 	Address    string       `xml:"address,attr"`
 	Of         string       `xml:"of,attr"`
 	Generation uint64       `xml:"generation,attr"`
+	HostKey    string       `xml:"host_key,attr,omitempty"`
 	Wanted     wantedXML    `xml:"vmctl:wanted"`
 	Boot       bootXML      `xml:"vmctl:boot"`
 	Forwards   []forwardXML `xml:"vmctl:forward"`
@@ -126,7 +127,7 @@ type forwardXML struct {
 // element writes the mark as an XML element.
 func (o owner) element() (string, error) {
 	out := ownerXML{
-		Space: ownerSpace, ID: o.ID, Project: o.Project, Address: o.Address.String(), Of: string(o.Of), Generation: o.Generation,
+		Space: ownerSpace, ID: o.ID, Project: o.Project, Address: o.Address.String(), Of: string(o.Of), Generation: o.Generation, HostKey: o.HostKey,
 		Wanted: wantedXML{Accel: o.Accel, CPUs: o.CPUs, Memory: o.Memory},
 		Boot:   bootXML(o.Boot),
 	}
@@ -158,6 +159,7 @@ type readOwnerXML struct {
 	Address    string `xml:"address,attr"`
 	Of         string `xml:"of,attr"`
 	Generation string `xml:"generation,attr"`
+	HostKey    string `xml:"host_key,attr"`
 	Wanted     struct {
 		Accel  string `xml:"accel,attr"`
 		CPUs   string `xml:"cpus,attr"`
@@ -179,7 +181,7 @@ func (x *readOwnerXML) owner() *owner {
 		return nil
 	}
 	o := &owner{Accel: x.Wanted.Accel, Boot: markedBoot(x.Boot), Image: markedImage(x.Image)}
-	o.ID, o.Project, o.Of = x.ID, x.Project, providers.ID(x.Of)
+	o.ID, o.Project, o.Of, o.HostKey = x.ID, x.Project, providers.ID(x.Of), x.HostKey
 	if a, err := spec.ParseAddress(x.Address); err == nil {
 		o.Address = a
 	}

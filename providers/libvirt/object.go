@@ -8,6 +8,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -20,6 +21,9 @@ func (p *Provider) object(s sight, k providers.Known, held []forward, r rack) pr
 		Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, State: s.power.State,
 		Attrs: attrs, Live: live, Holds: append(s.claims(p.place.URI), r.claims(s)...), Unreadable: map[string]string{},
 		Findings: append(s.findings(), s.layerFindings(p.place.URI)...), Fingerprint: s.fingerprint(p.place.URI),
+	}
+	if f, found := p.keyFinding(s, k); found {
+		o.Findings = append(o.Findings, f)
 	}
 	if m := s.owner(); m != nil {
 		o.Owner = &m.Mark
@@ -54,9 +58,6 @@ func (p *Provider) attrs(s sight, k providers.Known, held []forward, r rack) (co
 	}
 	for name, v := range imageAttrs(s, k) {
 		all[name] = v
-	}
-	if lost := p.lostKeys(s, k); lost != "" {
-		all["ssh"] = cty.ObjectVal(map[string]cty.Value{"identity": cty.StringVal(lost)})
 	}
 	return cty.ObjectVal(all), live
 }
@@ -160,29 +161,25 @@ func sshPortOf(held []forward, d description) uint16 {
 	return heldPort(mine, *d.SSH)
 }
 
-// lostKeys says what is wrong with the keys of a vm that is ours: the guest and
-// vmctl would not know each other any more. "" is fine.
-func (p *Provider) lostKeys(s sight, k providers.Known) string {
+// keyFinding says that this machine lacks the keys of a vm that is ours; false: it has
+// them, or nobody says how to log in.
+func (p *Provider) keyFinding(s sight, k providers.Known) (providers.Finding, bool) {
 	o := s.owner()
-	if o == nil || k.Want == cty.NilVal || o.Boot.Keys == "" || !s.oursFor(p.settings.Project, o.Address) || !namePattern.MatchString(s.Name) {
-		return ""
+	if o == nil || o.Boot.Keys == "" || !s.oursFor(p.settings.Project, o.Address) {
+		return providers.Finding{}, false
 	}
-	m, err := wantedOf(k.Want)
-	if err != nil {
-		return ""
+	l := loginOf(k.Prior) // the guest has those of the record
+	if k.Prior == cty.NilVal {
+		l = loginOf(k.Want)
 	}
-	if before := attr(k.Prior, "ssh"); known(before) && text(before, "identity") != m.SSH.Identity {
-		return "" // the spec wants another key, which is an edit by itself
+	lacks := p.keyFiles(s.UUID, s.Name, l).lacking(o.Boot.Keys, o.HostKey)
+	if lacks == "" {
+		return providers.Finding{}, false
 	}
-	keys, err := p.readKeys(s.Name, m.SSH)
-	switch {
-	case err != nil:
-		return "keys that vmctl no longer has"
-	case keys.digest() != o.Boot.Keys:
-		return "other keys than those in " + p.keyFolder(s.Name)
-	default:
-		return ""
-	}
+	return providers.Finding{
+		Kind: providers.FindNoKey, Address: o.Address, Object: s.Name, Evidence: []string{lacks},
+		Action: "left as it is; vmctl vm rekey " + shellword.Quote(o.Address.String()) + " gives the guest new keys",
+	}, true
 }
 
 // findings are what is wrong with a domain itself.

@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/zclconf/go-cty/cty"
 
-	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
 	"vmctl/spec"
@@ -277,57 +275,6 @@ func TestObserveSeesAnotherKernel(t *testing.T) {
 	got := l.object(vm(nil)).Attrs.GetAttr("boot").GetAttr("kernel_sha256").AsString()
 	if got != "not vmctl's: theirs" {
 		t.Errorf("kernel_sha256 = %q", got)
-	}
-}
-
-// A lost key pair is an edit.
-func TestObserveMissesKeys(t *testing.T) {
-	l := made(t, vm(nil))
-	if l.object(vm(nil)).Attrs.Type().HasAttribute("ssh") {
-		t.Fatal("ssh is shown although nothing is wrong with it")
-	}
-	keys := filepath.Join(l.dir, "data/keys/lab.dev")
-	removeFile(t, filepath.Join(keys, "id_ed25519"))
-	removeFile(t, filepath.Join(keys, "id_ed25519.pub"))
-	got := l.object(vm(nil)).Attrs.GetAttr("ssh").GetAttr("identity").AsString()
-	if got != "keys that vmctl no longer has" {
-		t.Errorf("ssh.identity = %q", got)
-	}
-	if got := l.apply(l.change(providers.RestartIt, vm(nil), "ssh.identity")); !strings.HasSuffix(got, "start: done, running\n") {
-		t.Fatal(got)
-	}
-	if l.object(vm(nil)).Attrs.Type().HasAttribute("ssh") {
-		t.Error("ssh is still shown after a fresh pair was brought in")
-	}
-}
-
-func TestObserveSeesOtherKeys(t *testing.T) {
-	l := made(t, vm(nil))
-	identity := filepath.Join(l.dir, "data/keys/lab.dev/id_ed25519")
-	removeFile(t, identity)
-	if _, err := sshx.EnsureKey(identity, ""); err != nil {
-		t.Fatal(err)
-	}
-	got := l.object(vm(nil)).Attrs.GetAttr("ssh").GetAttr("identity").AsString()
-	wantText(t, "ssh.identity", "other keys than those in DIR/data/keys/lab.dev", l.plain(got))
-}
-
-// Another key in the spec is an edit by itself.
-func TestObserveLeavesAWantedKeyToThePlanner(t *testing.T) {
-	l := made(t, vm(nil))
-	ssh := func(identity cty.Value) map[string]cty.Value {
-		return map[string]cty.Value{"ssh": cty.ObjectVal(map[string]cty.Value{
-			"user": cty.StringVal("root"), "identity": identity, "host_key": cty.StringVal("pin"),
-		})}
-	}
-	inv, err := l.provider.Observe(t.Context(), providers.Query{Known: []providers.Known{{
-		Address: dev, Kind: spec.VM, ID: devID, Name: "lab.dev", Want: vm(ssh(cty.StringVal("mine"))), Prior: vm(ssh(null)),
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if inv.Objects[0].Attrs.Type().HasAttribute("ssh") {
-		t.Errorf("ssh is shown: %#v", inv.Objects[0].Attrs.GetAttr("ssh"))
 	}
 }
 

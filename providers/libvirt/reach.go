@@ -27,10 +27,17 @@ func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login,
 	}
 	l := loginOf(values)
 	l.User = cmp.Or(l.User, "root") // a record of what was found may name nobody
-	t := p.target(o.Name, l)
+	hostKey := ""
+	if o.Owner != nil {
+		hostKey = o.Owner.HostKey
+	}
+	t := p.target(string(o.ID), o.Name, l, hostKey)
+	if !exists(t.IdentityFile) {
+		return providers.Login{}, fmt.Errorf("this machine has no key to log in with: %s is missing", t.IdentityFile)
+	}
 	return providers.Login{
 		Address: t.Address, Port: int(port), User: t.User, IdentityFile: t.IdentityFile, //nolint:gosec // a port fits
-		Alias: t.Alias, KnownHosts: t.KnownHosts, AcceptNew: t.AcceptNew,
+		Alias: t.Alias, KnownHosts: t.KnownHosts, HostKey: t.HostKey, HostKeyFrom: t.HostKeyFrom, AcceptNew: t.AcceptNew,
 	}, nil
 }
 

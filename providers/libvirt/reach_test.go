@@ -7,13 +7,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/sshx"
 	"vmctl/providers"
 )
 
 func TestReach(t *testing.T) {
 	l := newLab(t)
 	object := func(port int64) providers.Object {
-		return providers.Object{Name: "lab.dev", Attrs: cty.ObjectVal(map[string]cty.Value{"ssh_port": cty.NumberIntVal(port)})}
+		return providers.Object{ID: devID, Name: "lab.dev", Attrs: cty.ObjectVal(map[string]cty.Value{"ssh_port": cty.NumberIntVal(port)})}
 	}
 	values := func(user, identity, hostKey string) cty.Value {
 		v := cty.NullVal(cty.String)
@@ -24,7 +25,12 @@ func TestReach(t *testing.T) {
 			"user": cty.StringVal(user), "identity": v, "host_key": cty.StringVal(hostKey),
 		})})
 	}
-	keys := filepath.Join(l.settings.Keys, "lab.dev")
+	keys, mine := filepath.Join(l.settings.Keys, devID), filepath.Join(t.TempDir(), "mine")
+	for _, path := range []string{filepath.Join(keys, "id_ed25519"), filepath.Join(l.settings.Files, "keys", "mine"), mine} {
+		if _, err := sshx.EnsureKey(path, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
 	own := providers.Login{
 		Address: "127.0.0.1", Port: 2222, User: "root", IdentityFile: filepath.Join(keys, "id_ed25519"),
 		Alias: "lab.dev", KnownHosts: filepath.Join(keys, "known_hosts"),
@@ -38,7 +44,7 @@ func TestReach(t *testing.T) {
 		{"what was found names nobody", cty.EmptyObjectVal, func(*providers.Login) {}},
 		{"another user, and any host key at first", values("me", "", "accept-new"), func(l *providers.Login) { l.User, l.AcceptNew = "me", true }},
 		{"a key of the user's, beside the files", values("root", "keys/mine", "pin"), func(to *providers.Login) { to.IdentityFile = filepath.Join(l.settings.Files, "keys", "mine") }},
-		{"a key of the user's, elsewhere", values("root", "/home/me/mine", "pin"), func(to *providers.Login) { to.IdentityFile = "/home/me/mine" }},
+		{"a key of the user's, elsewhere", values("root", mine, "pin"), func(to *providers.Login) { to.IdentityFile = mine }},
 	} {
 		want := own
 		test.change(&want)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"vmctl/internal/shellword"
@@ -16,7 +15,8 @@ import (
 const sshEvery = 500 * time.Millisecond
 
 // waitSSH waits until the guest lets vmctl in and shows the host key that vmctl
-// gave it.
+// gave it. Where this machine has no key to log in with, the host key is all that is
+// waited for.
 func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
 	if err := j.check(); err != nil {
 		return providers.Result{}, err
@@ -34,8 +34,13 @@ func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
 		}
 	}
 	var evidence []string
+	lacks := j.lacksKey()
+	if lacks != "" {
+		evidence = []string{"its host key is proven, and nobody has logged in: " + lacks}
+	}
+	without := len(evidence)
 	for {
-		err := j.waitOnce(ctx)
+		err := j.waitOnce(ctx, lacks != "")
 		var broken *bootError
 		if errors.As(err, &broken) && j.seen.configured.Virtualized == typeKVM && j.isAuto() {
 			fell, err := j.fallBack(ctx, err)
@@ -51,26 +56,40 @@ func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
 		if err != nil {
 			return providers.Result{}, err
 		}
-		if len(evidence) > 0 {
+		if len(evidence) > without {
 			return j.started(ctx, evidence)
 		}
-		return j.up(ctx, providers.Done)
+		return j.up(ctx, providers.Done, evidence...)
 	}
 }
 
-func (j *job) waitOnce(ctx context.Context) error {
+// lacksKey says why this machine cannot log into the step's guest, though it knows the
+// guest's host key; "": it can, or does not.
+func (j *job) lacksKey() string {
+	had, hostKey := j.hasKeys()
+	if had == "" || hostKey == "" {
+		return ""
+	}
+	return j.keyFiles(string(j.Object), j.Name, j.want.SSH).lacking(had, hostKey)
+}
+
+func (j *job) waitOnce(ctx context.Context, hostKeyOnly bool) error {
 	held, err := j.heldPorts(ctx, j.connection, *j.seen)
 	if err != nil {
 		return j.unasked(ctx, err)
 	}
-	t := j.target(j.Name, j.want.SSH)
+	_, hostKey := j.hasKeys()
+	t := j.target(string(j.Object), j.Name, j.want.SSH, hostKey)
+	if hostKeyOnly {
+		t.IdentityFile = ""
+	}
 	t.Port = int(sshPortOf(held, j.seen.configured))
 	if t.Port == 0 {
 		return fail(errors.New("QEMU forwards no port to it"), "wait for SSH of %s", j.Name)
 	}
 	j.say("waiting for SSH: %s", t)
 	err = sshx.Wait(ctx, t, sshx.Waiting{
-		Every: sshEvery, Sleep: j.sleep,
+		Every: sshEvery, Sleep: j.sleep, HostKeyOnly: hostKeyOnly,
 		Log: func(reason string) { j.say("waiting for SSH: %s: %s", t, reason) },
 		Check: func(ctx context.Context) error {
 			now, err := j.Power(ctx, j.seen.UUID)
@@ -151,16 +170,21 @@ func (j *job) wrongHostKey(e *sshx.HostKeyError) error {
 		Next: []string{
 			fmt.Sprintf("if the guest makes its own host key: ssh { host_key = \"accept-new\" } in %s, and remove %s", j.Address, e.KnownHosts),
 			fmt.Sprintf("otherwise find out who answers: ssh-keyscan -p PORT %s", loopback),
-			fmt.Sprintf("to start over with a new key: vmctl destroy --target=%s, then vmctl apply", shellword.Quote(j.Address.String())),
+			"to give it new keys, if it boots what vmctl made: vmctl vm rekey " + shellword.Quote(j.Address.String()),
 		},
 		Err: fmt.Errorf("wait for SSH of %s: %w", j.Address, e),
 	}
 }
 
 // target is how a vm is reached, but for its port.
-func (p *Provider) target(name string, l login) sshx.Target {
+func (p *Provider) target(id, name string, l login, hostKey string) sshx.Target {
+	k := p.keyFiles(id, name, l)
+	from := "the owner mark"
+	if l.HostKey == hostKeyAcceptNew || hostKey == "" { // the guest makes its own, or nobody knows
+		hostKey, from = "", ""
+	}
 	return sshx.Target{
-		Address: loopback, User: l.User, IdentityFile: p.identityFile(name, l), Alias: name,
-		KnownHosts: filepath.Join(p.keyFolder(name), knownHostsName), AcceptNew: l.HostKey == hostKeyAcceptNew,
+		Address: loopback, User: l.User, IdentityFile: k.identity, Alias: name, KnownHosts: k.path(knownHostsName),
+		HostKey: hostKey, HostKeyFrom: from, AcceptNew: l.HostKey == hostKeyAcceptNew,
 	}
 }

@@ -26,7 +26,7 @@ func booted(t *testing.T, change func(*sshtest.Server)) *lab {
 func bootedOn(t *testing.T, accel string, change func(*sshtest.Server)) *lab {
 	t.Helper()
 	l := made(t, vm(map[string]cty.Value{"accel": cty.StringVal(accel), "running": cty.False}))
-	s := l.server("lab.dev")
+	s := l.server(devID)
 	if change != nil {
 		change(&s)
 	}
@@ -141,7 +141,7 @@ func TestWaitSSHRefused(t *testing.T) {
 	got := l.waitOnly(ctx)
 	for _, want := range []string{
 		"wait_ssh: timeout ssh_refused: wait for SSH of vm.dev: root@127.0.0.1:PORT did not let vmctl in within 5m0s\n",
-		"  seen: last attempt: the server does not let root in with DIR/data/keys/lab.dev/id_ed25519\n",
+		"  seen: last attempt: the server does not let root in with KEYS/id_ed25519\n",
 		"  next: see that the guest takes /vmctl/authorized_keys for root\n",
 		"  next: read the guest's boot log: DIR/data/libvirt/pool/lab.dev.console.log\n",
 	} {
@@ -159,24 +159,24 @@ func TestWaitSSHWithAnotherHostKey(t *testing.T) {
 	head, rest, _ := strings.Cut(got, " shows the host key ")
 	_, rest, _ = strings.Cut(rest, ", which ")
 	wantText(t, "what was said", `
-refused host_key_changed: wait for SSH of vm.dev: lab.dev shows …, which DIR/data/keys/lab.dev/known_hosts pins
+refused host_key_changed: wait for SSH of vm.dev: lab.dev shows …, which the owner mark pins
   seen: a guest that vmctl made shows the key that vmctl gave it: another key means another guest, another system in it, or somebody in between
-  next: if the guest makes its own host key: ssh { host_key = "accept-new" } in vm.dev, and remove DIR/data/keys/lab.dev/known_hosts
+  next: if the guest makes its own host key: ssh { host_key = "accept-new" } in vm.dev, and remove KEYS/known_hosts
   next: otherwise find out who answers: ssh-keyscan -p PORT 127.0.0.1
-  next: to start over with a new key: vmctl destroy --target=vm.dev, then vmctl apply
+  next: to give it new keys, if it boots what vmctl made: vmctl vm rekey vm.dev
 `, head+" shows …, which "+rest)
 }
 
 func TestWaitSSHAcceptsANewHostKey(t *testing.T) {
 	l := booted(t, func(s *sshtest.Server) { s.HostKey = sshtest.NewKey(t) })
-	removeFile(t, filepath.Join(l.dir, "data/keys/lab.dev/known_hosts"))
+	removeFile(t, filepath.Join(l.dir, "data/keys/"+devID+"/known_hosts"))
 	want := vm(map[string]cty.Value{"ssh": cty.ObjectVal(map[string]cty.Value{
 		"user": cty.StringVal("root"), "identity": null, "host_key": cty.StringVal("accept-new"),
 	})})
 	if got := l.waiting(t.Context(), want); !strings.HasSuffix(got, "wait_ssh: done, running\n") {
 		t.Error(got)
 	}
-	if _, err := os.Stat(filepath.Join(l.dir, "data/keys/lab.dev/known_hosts")); err != nil {
+	if _, err := os.Stat(filepath.Join(l.dir, "data/keys/"+devID+"/known_hosts")); err != nil {
 		t.Errorf("the key is not kept: %v", err)
 	}
 }
@@ -196,7 +196,7 @@ func TestWaitSSHOfAGuestThatEnds(t *testing.T) {
 	got := l.waitOnly(t.Context())
 	wantText(t, "what was said", `
   . waiting for SSH: root@127.0.0.1:PORT
-  . waiting for SSH: root@127.0.0.1:PORT: the server does not let root in with DIR/data/keys/lab.dev/id_ed25519
+  . waiting for SSH: root@127.0.0.1:PORT: the server does not let root in with KEYS/id_ed25519
 wait_ssh: failed guest_stopped: wait for SSH of vm.dev: the guest is shut off (crashed)
   seen: the guest's boot log is DIR/data/libvirt/pool/lab.dev.console.log
   seen:   Linux version 6.1
@@ -209,7 +209,7 @@ wait_ssh: failed guest_stopped: wait for SSH of vm.dev: the guest is shut off (c
 func TestWaitSSHFallsBack(t *testing.T) {
 	auto := vm(map[string]cty.Value{"accel": cty.StringVal("auto")})
 	l := bootedOn(t, "auto", func(s *sshtest.Server) { s.Authorized = nil })
-	good := l.server("lab.dev").Start(t)
+	good := l.server(devID).Start(t)
 	l.apply(l.change(providers.Start, auto))
 	l.SSHAfterTCG = uint16(good)
 	l.meanwhile(func(d *libvirt.FakeDomain) { d.Power = libvirt.FakeInternalError })

@@ -28,6 +28,11 @@ func (r *recipe) refusal(steps []providers.Step) error {
 			Reason: "vmctl did not make it: its network is its own, and no port is forwarded into it",
 			Next:   []string{fmt.Sprintf("write port_forward of %s as its domain has it, or leave it out", r.change.Address)},
 		}
+	case r.lacksKeys() && does(opRedefine):
+		return &providers.Refusal{
+			Reason: "its keys are a part of what it boots from, and are not on this machine",
+			Next:   waysToKeys(r.change.Address),
+		}
 	case r.broken() && !r.policy.Force && does(opStop, opRecover):
 		return &providers.Refusal{
 			Reason: "what runs of it can hear no request, and stop { force = false } forbids to force it",
@@ -38,6 +43,15 @@ func (r *recipe) refusal(steps []providers.Step) error {
 		}
 	}
 	return nil
+}
+
+// lacksKeys reports whether a change would write a file that the guest's keys are a part of,
+// and cannot: they are elsewhere.
+func (r *recipe) lacksKeys() bool {
+	edited := func(path string) bool {
+		return slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == path })
+	}
+	return machine.Found(r.change.Object, providers.FindNoKey) && edited("boot.initrd_sha256") && !edited(keysAttr) && !edited(identityAttr)
 }
 
 const savedMemory = "its memory is saved, and would not fit what it is changed to"

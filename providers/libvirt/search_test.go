@@ -72,8 +72,8 @@ func searching(t *testing.T, few, many int) search.Host {
 func (s *searched) reset(dir string) {
 	s.Fake, s.dir = libvirt.NewFake(), dir
 	s.NoKVM = true
-	s.Answering = func(name string, asked uint16, taken map[uint16]bool) uint16 {
-		return s.guests.answer(filepath.Join(dir, "keys", name), asked, taken)
+	s.Answering = func(uuid string, asked uint16, taken map[uint16]bool) uint16 {
+		return s.guests.answer(filepath.Join(dir, "keys", uuid), asked, taken)
 	}
 }
 

@@ -35,19 +35,20 @@ func isSeedOf(file, name string) bool {
 const scratchName = "seed"
 
 // ensureSeed returns m with the seed that the guest is to find: one that lets
-// vmctl in until it was in, and then one that holds no keys any more.
-func (j *job) ensureSeed(ctx context.Context, in pool, k keyring, m markedImage) (markedImage, error) {
-	had := ""
-	if j.seen != nil && j.seen.owner() != nil {
-		had = j.seen.owner().Boot.Keys
-	}
-	if had == k.digest() && m.Seed != "" && j.hasVolume(ctx, m.Seed) {
+// vmctl in until it was in, and then one that holds no keys any more. digest is that of
+// the keys that the guest is to have; where they are not on this machine, k is empty.
+func (j *job) ensureSeed(ctx context.Context, in pool, k keyring, digest string, m markedImage) (markedImage, error) {
+	had, _ := j.hasKeys()
+	if had == digest && m.Seed != "" && j.hasVolume(ctx, m.Seed) {
 		return m, nil
 	}
-	m.Settled = m.Settled && had == k.digest()
-	again := had != "" && had != k.digest() // a guest that was set up with others is given these at its next start
+	m.Settled = m.Settled && had == digest
+	again := had != "" && had != digest // a guest that was set up with others is given these at its next start
 	s := j.seed()
 	if !m.Settled {
+		if !k.isHere() {
+			return m, j.elsewhere("its seed for cloud-init")
+		}
 		s.Access = &nocloud.Access{
 			User: j.want.SSH.User, Authorized: k.Authorized, HostPrivate: string(k.HostPrivate), HostPublic: k.HostPublic, Again: again,
 		}
@@ -98,7 +99,7 @@ func (j *job) uploadSeed(ctx context.Context, to pool, s nocloud.Seed) (string, 
 	if err != nil {
 		return "", j.badSeed(err)
 	}
-	content, err := s.ISO(filepath.Join(j.keyFolder(j.Name), scratchName))
+	content, err := s.ISO(filepath.Join(j.keyFolder(string(j.Object)), scratchName))
 	if err != nil {
 		return "", j.badSeed(err)
 	}

@@ -3,6 +3,7 @@ package libvirt
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,10 +44,31 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		return nil, fmt.Errorf("%s: %w", c.Address, err)
 	}
 	steps := machine.Recipe(c, r.abilities())
+	r.withKeys(steps)
 	if no := r.refusal(steps); no != nil {
 		return nil, no
 	}
 	return steps, nil
+}
+
+// withKeys tells the steps that write the guest's keys which ones, if those are edited.
+func (r *recipe) withKeys(steps []providers.Step) {
+	which := ""
+	for _, e := range r.change.Edits {
+		switch {
+		case e.Path == keysAttr:
+			which = keysNew
+		case e.Path == identityAttr && which == "":
+			which = keysGiven
+		}
+	}
+	for i := range steps {
+		if which != "" && steps[i].Op == opRedefine {
+			args := map[string]string{argKeys: which}
+			maps.Copy(args, steps[i].Args)
+			steps[i].Args = args
+		}
+	}
 }
 
 // recipe is what libvirt adds to the recipe of a change of a VM.
@@ -115,7 +137,7 @@ func (r *recipe) leaves(op, name string) []string {
 	switch op {
 	case opDefine:
 		return []string{
-			fmt.Sprintf("domain %s (%s) at %s", name, r.change.ID, r.p.place.URI), r.volumes(name), "keys in " + r.p.keyFolder(name),
+			fmt.Sprintf("domain %s (%s) at %s", name, r.change.ID, r.p.place.URI), r.volumes(name), "keys in " + r.p.keyFolder(string(r.change.ID)),
 		}
 	case opRedefine, opDelete, opUpload:
 		return []string{r.volumes(name)}

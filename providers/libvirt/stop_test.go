@@ -205,7 +205,7 @@ stop: failed still_running: stop: it is still running after 0s (running (booted)
 	if o := l.object(vm(nil)); o.State != providers.StateRunning || o.Fingerprint != c.Object.Fingerprint {
 		t.Errorf("it is %s", o.State)
 	}
-	if _, err := os.Stat(filepath.Join(l.dir, "data/keys/lab.dev")); err != nil {
+	if _, err := os.Stat(filepath.Join(l.dir, "data/keys/"+devID)); err != nil {
 		t.Error(err)
 	}
 }
@@ -286,7 +286,7 @@ delete lab.dev.kernel-6923dd1bc046
 remove-pool vmctl-lab-k7m2qd9x4r
 `, strings.ReplaceAll(l.calls(), keys, "KEYS"))
 	wantText(t, "pools", "", l.Contents())
-	if _, err := os.Stat(filepath.Join(l.dir, "data/keys/lab.dev")); err == nil {
+	if _, err := os.Stat(filepath.Join(l.dir, "data/keys/"+devID)); err == nil {
 		t.Error("the keys are left behind")
 	}
 }

@@ -20,6 +20,8 @@ type bootFiles struct {
 	pool  pool
 	boot  markedBoot
 	image markedImage
+	// hostKey is the public key that the guest shows; "": not known.
+	hostKey string
 }
 
 // uploadAgain brings the files that the domain boots from back to what they were, while it
@@ -39,9 +41,13 @@ func (j *job) uploadAgain(ctx context.Context) (providers.Result, error) {
 // files makes the keys and uploads what the vm boots from.
 func (j *job) files(ctx context.Context) (bootFiles, error) {
 	var f bootFiles
-	k, err := j.ensureKeys(ctx, j.Name, j.want.SSH)
+	k, err := j.keys(ctx)
 	if err != nil {
 		return f, keyFailure(err, j.Name)
+	}
+	f.boot.Keys, f.hostKey = k.digest(), k.hostKey()
+	if !k.isHere() {
+		f.boot.Keys, f.hostKey = j.hasKeys()
 	}
 	if f.pool, err = j.usablePool(ctx, j.connection); err != nil {
 		return f, asFailure(err, "find a pool for the files of "+j.Name)
@@ -59,18 +65,21 @@ func (j *job) files(ctx context.Context) (bootFiles, error) {
 func (j *job) bootFiles(ctx context.Context, f *bootFiles, k keyring) error {
 	var err error
 	b := j.want.Boot
-	f.boot = markedBoot{KernelSHA256: b.KernelSHA256, InitrdSHA256: b.InitrdSHA256, Keys: k.digest()}
+	f.boot.KernelSHA256, f.boot.InitrdSHA256 = b.KernelSHA256, b.InitrdSHA256
 	if f.boot.Kernel, f.boot.KernelStamp, err = j.upload(ctx, f.pool, content{
 		volume: kernelVolume(j.Name, b.KernelSHA256), file: j.abs(b.Kernel), sha256: b.KernelSHA256,
 	}); err != nil {
 		return err
 	}
-	keys, err := k.archive()
-	if err != nil {
-		return err
+	both := sha256.Sum256([]byte(b.InitrdSHA256 + " " + f.boot.Keys))
+	c := content{volume: initrdVolume(j.Name, hex.EncodeToString(both[:])), sha256: b.InitrdSHA256}
+	if k.isHere() {
+		if c.appended, err = k.archive(); err != nil {
+			return err
+		}
+	} else {
+		c.lacks = j.elsewhere("its initial RAM disk")
 	}
-	both := sha256.Sum256([]byte(b.InitrdSHA256 + " " + k.digest()))
-	c := content{volume: initrdVolume(j.Name, hex.EncodeToString(both[:])), sha256: b.InitrdSHA256, appended: keys}
 	if b.Initrd != "" {
 		c.file = j.abs(b.Initrd)
 	}
@@ -99,6 +108,7 @@ type content struct {
 	file     string // "": none
 	sha256   string // of the file
 	appended []byte
+	lacks    error // why the volume can only be kept; nil: it can be written
 }
 
 // upload fills a volume and returns its path and stamp. A volume that the domain boots
@@ -109,6 +119,9 @@ func (j *job) upload(ctx context.Context, to pool, c content) (path, stamp strin
 		if now, err := j.VolumeInfo(ctx, to.Name, c.volume); err == nil && j.seen.owner().isAsUploaded(path, now) {
 			return path, now.stamp(), nil
 		}
+	}
+	if c.lacks != nil {
+		return "", "", c.lacks
 	}
 	var file io.Reader = bytes.NewReader(nil)
 	size := int64(0)

@@ -72,6 +72,9 @@ const (
 	rootAttr    = "root_disk"
 	seedAttr    = "cloud_init"
 	autoPort    = "auto"
+
+	identityAttr = "ssh.identity"
+	keysAttr     = providers.KeysPath
 )
 
 // wantedOf reads the attributes of a vm. What is unknown yet has its zero

@@ -36,8 +36,7 @@ func (j *job) isWanted(ctx context.Context) bool {
 	if mark.Imported || j.want.Boot == nil {
 		return true
 	}
-	keys, err := j.readKeys(j.Name, j.want.SSH)
-	if err != nil || keys.digest() != mark.Boot.Keys {
+	if !j.keysAreWanted() {
 		return false
 	}
 	pools, err := j.pools(ctx)

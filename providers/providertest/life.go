@@ -69,10 +69,15 @@ func (a *actor) checkMade(o providers.Object) {
 // checkMark demands that an object says whose it is.
 func (a *actor) checkMark(o providers.Object) {
 	a.t.Helper()
-	project := a.Settings.Project
-	same(a.t, "the owner mark", &providers.Mark{
+	if o.Owner == nil {
+		a.t.Errorf("%s bears no mark", o.Name)
+		return
+	}
+	project, mark := a.Settings.Project, *o.Owner
+	mark.HostKey = "" // which is the system's own
+	same(a.t, "the owner mark", providers.Mark{
 		ID: project.Lineage(), Project: project.Name, Address: a.address, Of: a.id, Generation: a.generation,
-	}, o.Owner)
+	}, mark)
 	same(a.t, "the name", a.name, o.Name)
 }
 

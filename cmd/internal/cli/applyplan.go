@@ -155,6 +155,11 @@ func (a *app) outcome(ctx context.Context, m mission, s executor.Summary) error 
 	return told{err: errors.Join(errs...)}
 }
 
+// changesKeys reports whether a change gives a guest other keys, and nothing else.
+func changesKeys(c planner.Change) bool {
+	return len(c.Edits) == 1 && c.Edits[0].Path == providers.KeysPath && (c.Action == providers.RestartIt || c.Action == providers.Update)
+}
+
 // changesRunState reports whether a change only starts, stops or restarts, and
 // writes down how vmctl treats the object.
 func changesRunState(c planner.Change) bool {

@@ -24,7 +24,7 @@ func (a *app) offers(root *cobra.Command) {
 		commands string
 		offer    offer
 	}{
-		{"vm start, vm restart", several(a.wantedVMs)},
+		{"vm start, vm restart, vm rekey", several(a.wantedVMs)},
 		{"vm stop", several(a.runningVMs)},
 		{"vm shell, vm exec", first(a.runningVMs)},
 		{"vm logs, vm edit, vm ssh-config", first(a.wantedVMs)},

@@ -15,11 +15,12 @@ import (
 	"vmctl/state"
 )
 
-// power is a run state that a command asks for.
+// power is a run state that a command asks for, or other keys.
 type power struct {
 	command, verb string
 	running       bool // after the command
 	restart       bool
+	rekey         bool // the run state stays as it is
 }
 
 func (a *app) startCommand() *cobra.Command {
@@ -37,6 +38,12 @@ func (a *app) stopCommand() *cobra.Command {
 func (a *app) restartCommand() *cobra.Command {
 	return a.powerCommand(power{command: "vm restart", verb: "Restart", running: true, restart: true}, &cobra.Command{
 		Use: "restart NAME...", Short: "Stop VMs and start them again",
+	})
+}
+
+func (a *app) rekeyCommand() *cobra.Command {
+	return a.powerCommand(power{command: "vm rekey", verb: "Rekey", running: true, rekey: true}, &cobra.Command{
+		Use: "rekey NAME...", Short: "Give guests new SSH keys: VMs that run are restarted for it",
 	})
 }
 
@@ -85,18 +92,26 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 		idle: func(plan *planner.Plan) string { return w.idle(vms, plan) }, plan: r.plan, apply: r.apply, timeout: r.timeout,
 		options: func(s *state.Snapshot) (planner.Options, error) {
 			o, err := a.options(p, s, r.plan)
-			o.Scope.Targets, o.Running, o.Restart = vms, map[spec.Address]bool{}, map[spec.Address]bool{}
-			o.Scope.Alone = !w.running || w.restart // a start brings what it needs
+			o.Scope.Targets, o.Running, o.Restart, o.Rekey = vms, map[spec.Address]bool{}, map[spec.Address]bool{}, map[spec.Address]bool{}
+			o.Scope.Alone = !w.running || w.restart || w.rekey // a start brings what it needs
 			for _, addr := range vms {
-				o.Running[addr], o.Restart[addr] = w.running, w.restart
+				if w.rekey {
+					o.Rekey[addr] = true
+				} else {
+					o.Running[addr], o.Restart[addr] = w.running, w.restart
+				}
 			}
 			return o, err
 		},
 		named: func(c planner.Change) bool {
 			lets := c.Action == providers.Release && slices.Contains(vms, c.Inside)
-			return lets || slices.Contains(vms, c.Address) && changesRunState(c)
+			return lets || slices.Contains(vms, c.Address) && (changesRunState(c) || w.rekey && changesKeys(c))
 		},
-		after: func() { a.nextApply(p, w, vms) },
+		after: func() {
+			if !w.rekey {
+				a.nextApply(p, w, vms)
+			}
+		},
 	})
 }
 

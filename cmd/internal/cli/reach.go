@@ -126,8 +126,7 @@ func (a *app) unreached(ctx context.Context, name string, err error) error {
 		e.Code = "host_key_changed"
 		e.Next = []string{
 			"if another key is expected, because the guest makes its own: ssh { host_key = \"accept-new\" } in its block, and remove " + key.KnownHosts,
-			"otherwise somebody else may be answering; to make the VM anew, with a new key: " +
-				a.commandLine("destroy", planFlags{targets: []string{name}}) + ", then " + a.commandLine("apply", planFlags{}),
+			"otherwise somebody else may be answering; to give the VM new keys: " + a.commandLine("vm rekey", planFlags{}, name),
 		}
 	case errors.As(err, &auth):
 		e.Next = []string{"see that the guest lets " + auth.User + " in with that key, or set ssh { user, identity } in its block"}

@@ -44,6 +44,11 @@ func (a *app) sshConfig(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
+	if t.HostKey != "" && !t.AcceptNew { // OpenSSH reads it from the file
+		if err := sshx.Pin(t.KnownHosts, t.Alias, t.HostKey); err != nil {
+			return err
+		}
+	}
 	host := hostName(addr)
 	config := sshx.Config(t, host)
 	doc := sshConfigDocument{

@@ -29,6 +29,6 @@ func (a *app) target(v seen) (sshx.Target, error) {
 	l, err := reacher.Reach(*v.object, values)
 	return sshx.Target{
 		Address: l.Address, Port: l.Port, User: l.User, IdentityFile: l.IdentityFile,
-		Alias: l.Alias, KnownHosts: l.KnownHosts, AcceptNew: l.AcceptNew,
+		Alias: l.Alias, KnownHosts: l.KnownHosts, HostKey: l.HostKey, HostKeyFrom: l.HostKeyFrom, AcceptNew: l.AcceptNew,
 	}, err
 }

@@ -90,6 +90,7 @@ func usages() map[string]usage {
 		"vm start":      {good: args("dev"), bad: args("", "nothing")},
 		"vm stop":       {good: args("dev"), bad: args("", "nothing")},
 		"vm restart":    {good: args("dev"), bad: args("", "nothing")},
+		"vm rekey":      {good: args("dev"), bad: args("", "nothing")},
 		"vm edit":       {good: args("dev"), bad: args("", "nothing")},
 		"vm exec":       {good: args("dev -- true"), bad: args("", "nothing -- true")},
 		"vm shell":      {good: args("dev"), bad: args("", "nothing")},

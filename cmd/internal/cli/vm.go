@@ -15,7 +15,7 @@ func (a *app) vmCommand() *cobra.Command {
 		RunE: a.group,
 	}
 	cmd.AddCommand(
-		a.startCommand(), a.stopCommand(), a.restartCommand(),
+		a.startCommand(), a.stopCommand(), a.restartCommand(), a.rekeyCommand(),
 		a.shellCommand(), a.execCommand(), a.logsCommand(), a.editCommand(), a.sshConfigCommand(),
 	)
 	return cmd

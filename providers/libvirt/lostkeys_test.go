@@ -1,0 +1,210 @@
+package libvirt_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/sshx"
+	"vmctl/internal/sshx/sshtest"
+	"vmctl/providers"
+	"vmctl/providers/libvirt"
+)
+
+// lacks is what this machine is found to lack of the keys of vm.dev.
+func (l *lab) lacks(want cty.Value) string {
+	l.t.Helper()
+	for _, f := range l.object(want).Findings {
+		if f.Kind == providers.FindNoKey {
+			return l.plain(strings.Join(f.Evidence, "\n"))
+		}
+	}
+	return ""
+}
+
+func (l *lab) key(name string) string { return filepath.Join(l.settings.Keys, devID, name) }
+
+// What this machine lacks of a guest's keys is found, and is no edit.
+func TestKeysThatAreElsewhere(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		change     func(l *lab)
+	}{
+		{"none", "", func(*lab) {}},
+		{"the private key alone", "KEYS/id_ed25519 is missing", func(l *lab) { removeFile(t, l.key("id_ed25519")) }},
+		{"the pair", "KEYS/id_ed25519 is missing", func(l *lab) {
+			removeFile(t, l.key("id_ed25519"))
+			removeFile(t, l.key("id_ed25519.pub"))
+		}},
+		{"all", "KEYS/id_ed25519 is missing", func(l *lab) {
+			if err := os.RemoveAll(l.settings.Keys); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"another pair", "it has other keys than those in KEYS", func(l *lab) {
+			removeFile(t, l.key("id_ed25519"))
+			if _, err := sshx.EnsureKey(l.key("id_ed25519"), ""); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"the host's pair, which only the guest needs", "", func(l *lab) {
+			removeFile(t, l.key("ssh_host_ed25519_key"))
+			removeFile(t, l.key("ssh_host_ed25519_key.pub"))
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := made(t, vm(nil))
+			before := l.object(vm(nil))
+			tt.change(l)
+			after := l.object(vm(nil))
+			wantText(t, "what is found", tt.want, l.lacks(vm(nil)))
+			if !after.Attrs.RawEquals(before.Attrs) || after.Fingerprint != before.Fingerprint {
+				t.Errorf("it is shown as another object: %#v", after.Attrs)
+			}
+		})
+	}
+}
+
+// Whoever has the key that the block names needs nothing else.
+func TestKeyOfTheBlock(t *testing.T) {
+	identity := filepath.Join(t.TempDir(), "mine")
+	if _, err := sshx.EnsureKey(identity, "me"); err != nil {
+		t.Fatal(err)
+	}
+	want := vm(map[string]cty.Value{"ssh": cty.ObjectVal(map[string]cty.Value{
+		"user": cty.StringVal("root"), "identity": cty.StringVal(identity), "host_key": cty.StringVal("pin"),
+	})})
+	l := made(t, want)
+	if err := os.RemoveAll(l.settings.Keys); err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, "what is found", "", l.lacks(want))
+	to, err := l.provider.Reach(*l.object(want), want)
+	if err != nil || to.IdentityFile != identity || !strings.HasPrefix(to.HostKey, "ssh-ed25519 ") {
+		t.Errorf("logging in: %+v, %v", to, err)
+	}
+	wantText(t, "an edit", "redefine: done, off", lineOf(l.apply(l.change(providers.RestartIt, larger(want), "memory")), "redefine"))
+}
+
+// larger is a vm with other memory.
+func larger(want cty.Value) cty.Value {
+	m := want.AsValueMap()
+	m["memory"] = cty.NumberIntVal(512 << 20)
+	return cty.ObjectVal(m)
+}
+
+// lineOf is the line of what a step came to.
+func lineOf(said, op string) string {
+	for line := range strings.Lines(said) {
+		if strings.HasPrefix(line, op+":") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+// A guest whose keys are elsewhere is changed, and keeps them; only what they are a part of
+// cannot be written.
+func TestEditsWithoutKeys(t *testing.T) {
+	l := booted(t, nil)
+	if err := os.RemoveAll(l.settings.Keys); err != nil {
+		t.Fatal(err)
+	}
+	initrd := initrdOf(l)
+	want := larger(vm(nil))
+	if got := l.apply(l.change(providers.Update, want, "memory")); lineOf(got, "redefine") != "redefine: done, off" || initrdOf(l) != initrd {
+		t.Fatalf("its memory:\n%s", got)
+	}
+	got := l.waiting(t.Context(), want)
+	_, got, _ = strings.Cut(got, "wait_ssh: ")
+	wantText(t, "ready", "done, running\n  = its host key is proven, and nobody has logged in: KEYS/id_ed25519 is missing\n", got)
+
+	l.file("files/initrd", "another")
+	m := want.AsValueMap()
+	b := m["boot"].AsValueMap()
+	b["initrd_sha256"] = digestOf("another")
+	m["boot"] = cty.ObjectVal(b)
+	_, err := l.provider.Steps(l.change(providers.RestartIt, cty.ObjectVal(m), "boot.initrd_sha256"))
+	var refusal *providers.Refusal
+	if !errors.As(err, &refusal) {
+		t.Fatalf("another initial RAM disk: %v", err)
+	}
+	wantText(t, "another initial RAM disk", `
+its keys are a part of what it boots from, and are not on this machine
+run vmctl where the keys are: with the data directory that made them
+or give it new ones: vmctl vm rekey vm.dev
+`, refusal.Reason+"\n"+strings.Join(refusal.Next, "\n")+"\n")
+	if _, err := l.provider.Reach(*l.object(want), want); err == nil ||
+		l.plain(err.Error()) != "this machine has no key to log in with: KEYS/id_ed25519 is missing" {
+		t.Errorf("logging in: %v", err)
+	}
+}
+
+// A guest that answers with another host key is not ready, keys or not.
+func TestWrongHostKeyWithoutKeys(t *testing.T) {
+	l := booted(t, func(s *sshtest.Server) { s.HostKey = sshtest.NewKey(t) })
+	if err := os.RemoveAll(l.settings.Keys); err != nil {
+		t.Fatal(err)
+	}
+	if got := lineOf(l.waiting(t.Context(), vm(nil)), "wait_ssh"); !strings.HasPrefix(got, "wait_ssh: refused host_key_changed") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// rekey gives the guest others than it has, whether this machine has those or not.
+func TestRekey(t *testing.T) {
+	for name, change := range map[string]func(l *lab){
+		"keys that are here": func(*lab) {},
+		"keys that are elsewhere": func(l *lab) {
+			if err := os.RemoveAll(l.settings.Keys); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := made(t, vm(nil))
+			identity, hostKey, initrd := readFile(t, l.key("id_ed25519.pub")), l.object(vm(nil)).Owner.HostKey, initrdOf(l)
+			change(l)
+			if got := l.apply(l.change(providers.RestartIt, vm(nil), "ssh.keys")); !strings.HasSuffix(got, "start: done, running\n") {
+				t.Fatal(got)
+			}
+			o := l.object(vm(nil))
+			if readFile(t, l.key("id_ed25519.pub")) == identity || o.Owner.HostKey == hostKey || initrdOf(l) == initrd {
+				t.Error("the guest has the same keys")
+			}
+			wantText(t, "what is found", "", l.lacks(vm(nil)))
+		})
+	}
+}
+
+// A folder that an older vmctl named by the VM's name is used, and moved with the next
+// change; its mark says no host key.
+func TestKeysOfAnOlderVersion(t *testing.T) {
+	l := made(t, vm(nil))
+	if err := os.Rename(filepath.Join(l.settings.Keys, devID), filepath.Join(l.settings.Keys, "lab.dev")); err != nil {
+		t.Fatal(err)
+	}
+	hostKey := ` host_key="` + l.object(vm(nil)).Owner.HostKey + `"`
+	l.Put(devID, func(d *libvirt.FakeDomain) {
+		d.Configured, d.Running = strings.ReplaceAll(d.Configured, hostKey, ""), strings.ReplaceAll(d.Running, hostKey, "")
+	})
+	wantText(t, "what is found", "", l.lacks(vm(nil)))
+	to, err := l.provider.Reach(*l.object(vm(nil)), vm(nil))
+	if err != nil || to.IdentityFile != filepath.Join(l.settings.Keys, "lab.dev", "id_ed25519") {
+		t.Errorf("logging in: %+v, %v", to, err)
+	}
+	initrd := initrdOf(l)
+	l.apply(l.change(providers.RestartIt, larger(vm(nil)), "memory"))
+	if o := l.object(larger(vm(nil))); o.Owner.HostKey == "" || initrdOf(l) != initrd || readFile(t, l.key("id_ed25519")) == "" {
+		t.Errorf("after a change: %+v", o.Owner)
+	}
+	wantText(t, "what is found after it", "", l.lacks(vm(nil)))
+	l.apply(l.change(providers.Destroy, vm(nil)))
+	if left, err := os.ReadDir(l.settings.Keys); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
