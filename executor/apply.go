@@ -57,6 +57,9 @@ func Apply(ctx context.Context, r Run) (Summary, error) {
 	for i, s := range r.Plan.Steps {
 		x.steps[s.Change] = append(x.steps[s.Change], i)
 	}
+	if err := x.catchUp(ctx); err != nil {
+		return x.summary(), err
+	}
 	x.condition = x.conditions()
 	x.expectations()
 	err := x.run(ctx)

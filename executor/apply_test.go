@@ -515,6 +515,27 @@ func TestLettingGoKeepsTheID(t *testing.T) {
 	}
 }
 
+// The record of what another data directory changed is brought up to date without a step.
+func TestRecordCatchesUp(t *testing.T) {
+	b := newBench(t, "vm \"a\" {}\n")
+	b.must()
+	id := b.records()["vm.a"].ID
+	o := b.memory.objects[providers.ID(id)]
+	o.mark.Generation = 4
+	attrs := o.attrs.AsValueMap()
+	attrs["cpus"] = cty.NumberIntVal(3)
+	o.attrs = cty.ObjectVal(attrs)
+	b.spec("vm \"a\" {\n  cpus = 3\n}\n")
+	if got := b.pending(); len(got) > 0 {
+		t.Fatalf("pending: %v", got)
+	}
+	b.memory.done = nil
+	b.must()
+	if r := b.records()["vm.a"]; r.Generation != 4 || !r.Values.GetAttr("cpus").RawEquals(cty.NumberIntVal(3)) || !r.Ready || len(b.memory.done) > 0 {
+		t.Errorf("the record is of generation %d with cpus %#v, ready %t; done: %v", r.Generation, r.Values.GetAttr("cpus"), r.Ready, b.memory.done)
+	}
+}
+
 // A replacement that got half way is remembered as what it was, and goes on.
 func TestHalfReplacement(t *testing.T) {
 	b := newBench(t, "vm \"a\" {}\n")

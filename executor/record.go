@@ -2,6 +2,8 @@ package executor
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -42,12 +44,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 		n.ID, n.Name = old.ID, old.Name
 	}
 	if takes(step) {
-		if want := x.wants[step.ID]; want != cty.NilVal {
-			n.Values = merge(computedOf(old.Values, want), want)
-			n.Values = withAttribute(n.Values, "running", runningOf(old.Values, c.Action))
-			n.Values = withAttribute(n.Values, "name", cty.StringVal(n.Name)) // for those who refer to a name that vmctl chose
-		}
-		n.Policy, n.Generation, n.Replaced = c.Policy, c.Generation, c.Replaced
+		n = taken(n, c, x.wants[step.ID])
 	}
 	if step.Op == planner.OpRecord && !x.acts(step.Change) {
 		n = seen(n, c)
@@ -74,6 +71,45 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 	}
 	return n, true
 }
+
+// taken is a record once what a change wants was applied; NilVal: it is not known.
+func taken(r state.Record, c *planner.Change, want cty.Value) state.Record {
+	if want != cty.NilVal {
+		running := runningOf(r.Values, c.Action)
+		r.Values = merge(computedOf(r.Values, want), want)
+		r.Values = withAttribute(r.Values, "running", running)
+		r.Values = withAttribute(r.Values, "name", cty.StringVal(r.Name)) // for those who refer to a name that vmctl chose
+	}
+	r.Policy, r.Generation, r.Replaced = c.Policy, c.Generation, c.Replaced
+	return r
+}
+
+// catchUp brings the records up to date of objects that another data directory has made
+// what the files say.
+func (x *execution) catchUp(ctx context.Context) error {
+	var entries []state.Entry
+	for i := range x.Plan.Changes {
+		c := &x.Plan.Changes[i]
+		r, recorded := x.records[c.Address]
+		if !c.Behind || !recorded {
+			continue
+		}
+		r.Uses, r.Name = c.Needs, c.Name
+		r = seen(taken(r, c, c.Change.Want), c)
+		entries = append(entries, state.Entry{Run: x.ID, At: x.Now().UTC(), Kind: state.Note, Op: opCaughtUp, Address: c.Address, Put: &r})
+		x.remember(c.Address, r)
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	if err := x.Journal.Append(context.WithoutCancel(ctx), entries...); err != nil {
+		return fmt.Errorf("bring records up to date: %w", err)
+	}
+	return nil
+}
+
+// opCaughtUp is the Op of the entries of catchUp.
+const opCaughtUp = "caught_up"
 
 // reservation is what is remembered of an object that is about to be made, so
 // that a crash finds it again, and its remains too.

@@ -226,6 +226,8 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
 	case c.policyChanged():
 		c.Action, c.Reason = providers.Update, "how vmctl treats it changed; the object stays as it is"
+	case d.isBehind(c):
+		c.Action, c.Behind = providers.NoOp, true
 	case d.outdated(c):
 		c.Action, c.Reason = providers.Update, "the recorded state is updated"
 	default:

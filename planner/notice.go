@@ -15,7 +15,7 @@ import (
 
 // behind notes a record that is older than the mark: a restored backup.
 func (d *differ) behind(c *Change) {
-	if c.Record == nil || c.Object == nil || c.Record.ID != string(c.Object.ID) || c.Record.Reserved || c.Object.Owner == nil || c.Object.Owner.Generation <= c.Record.Generation || d.wasInterrupted(c.Address) {
+	if !d.isBehind(c) {
 		return
 	}
 	d.find(providers.Finding{
@@ -25,19 +25,44 @@ func (d *differ) behind(c *Change) {
 	})
 }
 
+// isBehind reports whether a vmctl with another state has changed the object since.
+func (d *differ) isBehind(c *Change) bool {
+	return c.Record != nil && c.Object != nil && c.Record.ID == string(c.Object.ID) && !c.Record.Reserved &&
+		markedGeneration(c.Object) > c.Record.Generation && !d.wasInterrupted(c.Address)
+}
+
 // drift notes managed attributes and run states that differ from what was
 // applied.
 func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
 	if c.Record == nil || c.Record.Reserved || c.Record.ID != string(c.Object.ID) {
 		return
 	}
-	var evidence []string
-	action := ""
+	evidence, action := d.drifted(c, attrs), ""
+	applied := attribute(c.Prior, "running")
+	if o := c.Object; o.Running != nil && applied != cty.NilVal && applied.IsKnown() && !applied.IsNull() && applied.True() != *o.Running {
+		text := fmt.Sprintf("it is %s, and vmctl left it %s", o.State, map[bool]string{true: "running", false: "off"}[applied.True()])
+		if !*o.Running && d.wasDestroyed(c.Address) {
+			text, action = fmt.Sprintf("it is %s: an interrupted destroy left it so", o.State), destroyGoesOn
+		}
+		evidence = append(evidence, text)
+	}
+	if len(evidence) > 0 {
+		d.find(providers.Finding{Kind: providers.FindDrift, Address: c.Address, Object: c.Object.Name, Evidence: evidence, Action: action})
+	}
+}
+
+// drifted says which managed attributes were changed, and by no vmctl: of what runs, and of
+// what the next start will use.
+func (d *differ) drifted(c *Change, attrs map[string]providers.Attribute) []string {
+	if d.isBehind(c) {
+		return nil
+	}
 	changed := func(shown cty.Value) []providers.Edit {
 		return slices.DeleteFunc(edits(overlay(c.Prior, shown), c.Prior, managedOnly(attrs), false), func(e providers.Edit) bool {
 			return attribute(c.Change.Want, firstOf(e.Path)) == cty.NilVal || c.ignores(e.Path)
 		})
 	}
+	var evidence []string
 	tell := func(e providers.Edit, is string) {
 		evidence = append(evidence, fmt.Sprintf("%s %s %s, and vmctl applied %s", e.Path, is, show(c.Kind, e.Path, e.Before), show(c.Kind, e.Path, e.After)))
 	}
@@ -51,17 +76,7 @@ func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
 			tell(e, "would be, once it starts again,")
 		}
 	}
-	applied := attribute(c.Prior, "running")
-	if o := c.Object; o.Running != nil && applied != cty.NilVal && applied.IsKnown() && !applied.IsNull() && applied.True() != *o.Running {
-		text := fmt.Sprintf("it is %s, and vmctl left it %s", o.State, map[bool]string{true: "running", false: "off"}[applied.True()])
-		if !*o.Running && d.wasDestroyed(c.Address) {
-			text, action = fmt.Sprintf("it is %s: an interrupted destroy left it so", o.State), destroyGoesOn
-		}
-		evidence = append(evidence, text)
-	}
-	if len(evidence) > 0 {
-		d.find(providers.Finding{Kind: providers.FindDrift, Address: c.Address, Object: c.Object.Name, Evidence: evidence, Action: action})
-	}
+	return evidence
 }
 
 // managedOnly gives every attribute of the spec a judge, so that edits compares

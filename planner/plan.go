@@ -43,6 +43,10 @@ type Change struct {
 	// be another one.
 	Conditional bool
 
+	// Behind says that another data directory has made the object what is wanted, and that
+	// the record of this one is older: an apply brings it up to date, without a step.
+	Behind bool
+
 	importing bool // its object is not vmctl's yet
 	observed  bool // it is inside of a VM, and Object is what was seen there
 	lets      bool // a removed block lets go of it

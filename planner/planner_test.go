@@ -225,9 +225,7 @@ found drift vm.a: it is off, and vmctl left it running
 			applied: one,
 			change: func(s *scene) {
 				o := s.object()
-				m := o.Attrs.AsValueMap()
-				m["memory"] = cty.NumberIntVal(128 << 20)
-				o.Attrs = cty.ObjectVal(m)
+				o.Attrs = overlaid(o.Attrs, "memory", cty.NumberIntVal(128<<20))
 			},
 			want: `restart vm.a: memory: the guest sees it at its next start
   memory 128MiB -> 256MiB, restart
@@ -280,6 +278,46 @@ found drift vm.a: memory is 128MiB, and vmctl applied 256MiB
 				sys.inventory.Objects = append(sys.inventory.Objects, o)
 			},
 			want: "found copy vm.a: libvirt vm \"demo.a-clone\" (9999) bears the mark of 60af4803-1fa2-8158-9678-00ec5cab9a09\n",
+		},
+		{
+			name:    "what another data directory has changed as the files say takes no step",
+			applied: one,
+			spec:    strings.Replace(one, "256MiB", "512MiB", 1),
+			change: func(s *scene) {
+				o := s.object()
+				o.Attrs = overlaid(o.Attrs, "memory", cty.NumberIntVal(512<<20))
+				o.Owner.Generation = 2
+			},
+			want: "found state_behind vm.a: the record is of generation 1, the object's mark of 2: a state from before was restored, or another data directory is in use\n",
+		},
+		{
+			name:    "what runs as the files say and is defined otherwise is defined again",
+			applied: one,
+			change: func(s *scene) {
+				o := s.object()
+				o.Live = cty.ObjectVal(map[string]cty.Value{"memory": o.Attrs.GetAttr("memory")})
+				o.Attrs = overlaid(o.Attrs, "memory", cty.NumberIntVal(128<<20))
+			},
+			want: `update vm.a: memory: it runs with this already: the next start would not
+  memory 128MiB -> 256MiB, live
+found drift vm.a: memory would be, once it starts again, 128MiB, and vmctl applied 256MiB
+0 redefine vm.a
+`,
+		},
+		{
+			name:    "what runs otherwise than it is defined is restarted",
+			applied: one,
+			change: func(s *scene) {
+				s.object().Live = cty.ObjectVal(map[string]cty.Value{"memory": cty.NumberIntVal(128 << 20)})
+			},
+			want: `restart vm.a: memory: the guest sees it at its next start
+  memory 128MiB -> 256MiB, restart
+found drift vm.a: memory is 128MiB, and vmctl applied 256MiB
+0 stop vm.a
+1 redefine vm.a after 0
+2 start vm.a after 1
+3 wait_ssh vm.a after 2
+`,
 		},
 		{
 			name:    "a restored state deletes nothing on its word",
@@ -867,6 +905,13 @@ func TestPlanForWhatWasRenamed(t *testing.T) {
 	if got := text(p) + p.Changes[0].Name; got != "update vm.a: the recorded state is updated\n0 record vm.a\ntheirs" {
 		t.Errorf("plan\n%s", got)
 	}
+}
+
+// overlaid is what a system shows, with another value of one attribute.
+func overlaid(attrs cty.Value, name string, v cty.Value) cty.Value {
+	m := attrs.AsValueMap()
+	m[name] = v
+	return cty.ObjectVal(m)
 }
 
 func rollout(most, cpus string) string {
