@@ -63,6 +63,9 @@ func (d *differ) drifted(c *Change, attrs map[string]providers.Attribute) []stri
 		})
 	}
 	var evidence []string
+	if applied, is := c.Record.Name, c.Object.Name; applied != is {
+		evidence = append(evidence, fmt.Sprintf("its name is %q, and vmctl applied %q", is, applied))
+	}
 	tell := func(e providers.Edit, is string) {
 		evidence = append(evidence, fmt.Sprintf("%s %s %s, and vmctl applied %s", e.Path, is, show(c.Kind, e.Path, e.Before), show(c.Kind, e.Path, e.After)))
 	}

@@ -902,7 +902,8 @@ func TestPlanForWhatWasRenamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := text(p) + p.Changes[0].Name; got != "update vm.a: the recorded state is updated\n0 record vm.a\ntheirs" {
+	want := "update vm.a: the recorded state is updated\nfound drift vm.a: its name is \"theirs\", and vmctl applied \"demo.a\"\n0 record vm.a\ntheirs"
+	if got := text(p) + p.Changes[0].Name; got != want {
 		t.Errorf("plan\n%s", got)
 	}
 }

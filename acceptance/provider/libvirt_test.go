@@ -194,7 +194,7 @@ func TestGuestThatNeverAnswers(t *testing.T) {
 	v.policy["ssh"] = cty.ObjectVal(map[string]cty.Value{"wait": cty.True, "wait_timeout": cty.NumberIntVal(30)})
 	v.policy["stop"] = cty.ObjectVal(map[string]cty.Value{"grace": cty.NumberIntVal(1), "force": cty.True, "force_wait": cty.NumberIntVal(20)})
 	v.must("define done, start done, wait_ssh timeout no_ssh", providers.Create)
-	log, err := os.ReadFile(filepath.Join(v.settings.Dir, "pool", v.name+".console.log"))
+	log, err := os.ReadFile(filepath.Join(v.settings.Dir, "pool", string(v.id)+".console.log"))
 	if err != nil || !strings.Contains(string(log), "anic") {
 		t.Errorf("the boot log: %v\n%s", err, log)
 	}
@@ -254,7 +254,7 @@ func TestPoolThatChanges(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(h.settings.Dir, "pool", "*.kernel-*")); err != nil || len(left) > 0 {
 		t.Errorf("left in the earlier pool: %v (%v)", left, err)
 	}
-	if moved, err := filepath.Glob(filepath.Join(other, v.name+".kernel-*")); err != nil || len(moved) != 1 {
+	if moved, err := filepath.Glob(filepath.Join(other, string(v.id)+".kernel-*")); err != nil || len(moved) != 1 {
 		t.Errorf("in the other pool: %v (%v)", moved, err)
 	}
 	h.provider = earlier // whose block names no pool

@@ -24,6 +24,7 @@ type blueprint struct {
 	Volumes    map[[2]string]string // the paths of volumes, by pool and name
 	Forwards   []forward            // with the host ports to ask for, the SSH forward first
 	Owner      string               // the mark's element
+	Seed       string               // that the domain has so far; "": none
 }
 
 // blueprint puts together what the domain will be.
@@ -48,8 +49,11 @@ func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 		Name: j.Name, UUID: string(j.Object), Arch: a.Arch, Board: boards[a.Arch], Emulator: a.Emulator, Type: domainType,
 		CPUs: j.want.CPUs, Memory: j.want.Memory,
 		Kernel: files.boot.Kernel, Initrd: files.boot.Initrd,
-		ConsoleLog: pathIn(files.pool, consoleVolume(j.Name)), Data: j.settings.Dir,
+		ConsoleLog: pathIn(files.pool, consoleVolume(j.Object)), Data: j.settings.Dir,
 		Disks: files.image.around(j.parts()), Volumes: j.plugged.paths, Forwards: j.stickyPorts(), Owner: element,
+	}
+	if j.seen != nil && j.seen.owner() != nil {
+		b.Seed = j.seen.owner().Image.Seed
 	}
 	if j.want.Boot != nil {
 		b.Cmdline = j.want.Boot.Cmdline

@@ -8,7 +8,7 @@ import (
 	"vmctl/providers/libvirt"
 )
 
-const kernelVol = "lab.dev.kernel-6923dd1bc046"
+const kernelVol = devID + ".kernel-6923dd1bc046"
 
 // What a VM boots from is made good while it runs, and before a restart takes it down.
 func TestSpoiltBootFiles(t *testing.T) {

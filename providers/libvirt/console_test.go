@@ -19,7 +19,7 @@ func TestConsole(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	l.PutFile("another", "lab.dev.console.log", []byte("another"))
+	l.PutFile("another", devID+".console.log", []byte("another"))
 	read := func(from int64, most int) string {
 		t.Helper()
 		c, err := l.provider.Console(t.Context(), o, from, most)
@@ -61,5 +61,5 @@ func TestConsole(t *testing.T) {
 	if !errors.As(err, &f) || f.Code != "no_console_log" {
 		t.Fatalf("without its pool: %v", err)
 	}
-	wantText(t, "error", "its console is in DIR/data/libvirt/pool/lab.dev.console.log, and no pool that is active has that file", l.plain(err.Error()))
+	wantText(t, "error", "its console is in DIR/data/libvirt/pool/DEV.console.log, and no pool that is active has that file", l.plain(err.Error()))
 }

@@ -23,15 +23,15 @@ var off = map[string]cty.Value{"running": cty.False}
 func TestDefine(t *testing.T) {
 	l := newLab(t)
 	wantText(t, "what was done", `
-  . uploading lab.dev.kernel-6923dd1bc046 (6 bytes) to pool vmctl-lab-k7m2qd9x4r
-  . uploading lab.dev.initrd-KEYS (SIZE bytes) to pool vmctl-lab-k7m2qd9x4r
+  . uploading DEV.kernel-6923dd1bc046 (6 bytes) to pool vmctl-lab-k7m2qd9x4r
+  . uploading DEV.initrd-KEYS (SIZE bytes) to pool vmctl-lab-k7m2qd9x4r
 define: done, off
 `, l.steady(l.apply(create(vm(off)))))
 	wantText(t, "calls", `
 define-pool vmctl-lab-k7m2qd9x4r at DIR/data/libvirt/pool
 start-pool vmctl-lab-k7m2qd9x4r
-upload lab.dev.kernel-6923dd1bc046
-upload lab.dev.initrd-KEYS
+upload DEV.kernel-6923dd1bc046
+upload DEV.initrd-KEYS
 define lab.dev
 `, l.steady(l.plain(l.calls())))
 	wantGolden(t, "domain.xml", l.steady(l.plain(l.Configured(devID)))+"\n")
@@ -66,7 +66,7 @@ func TestDefineBringsTheKeys(t *testing.T) {
 	keys := filepath.Join(l.dir, "data", "keys", devID)
 	authorized := readFile(t, filepath.Join(keys, "id_ed25519.pub"))
 	host := readFile(t, filepath.Join(keys, "ssh_host_ed25519_key"))
-	volume := l.Volume("vmctl-lab-"+lineage, "lab.dev.initrd-"+initrdOf(l))
+	volume := l.Volume("vmctl-lab-"+lineage, devID+".initrd-"+initrdOf(l))
 	rest, ok := bytes.CutPrefix(volume, []byte("ramdisk\x00"))
 	if !ok {
 		t.Fatalf("the user's initrd and its padding to four bytes come first: %q", volume[:16])
@@ -148,7 +148,7 @@ func TestDefineWithoutAnInitrd(t *testing.T) {
 	}
 	want := vm(map[string]cty.Value{"running": cty.False, "boot": cty.ObjectVal(boot)})
 	l := made(t, want)
-	if got := unpack(t, l.Volume("vmctl-lab-"+lineage, "lab.dev.initrd-"+initrdOf(l))); got["vmctl/authorized_keys"] == "" {
+	if got := unpack(t, l.Volume("vmctl-lab-"+lineage, devID+".initrd-"+initrdOf(l))); got["vmctl/authorized_keys"] == "" {
 		t.Errorf("the keys are missing: %q", got)
 	}
 	if got := l.object(want).Attrs.GetAttr("boot").GetAttr("initrd_sha256"); !got.IsNull() {
@@ -168,7 +168,7 @@ func TestDefineWithAKeyOfTheUsers(t *testing.T) {
 	if got := l.apply(create(want)); !strings.Contains(got, "define: done") {
 		t.Fatal(got)
 	}
-	volume := l.Volume("vmctl-lab-"+lineage, "lab.dev.initrd-"+initrdOf(l))
+	volume := l.Volume("vmctl-lab-"+lineage, devID+".initrd-"+initrdOf(l))
 	if got := unpack(t, volume[8:])["vmctl/authorized_keys"]; got != line+"\n" {
 		t.Errorf("authorized_keys %q", got)
 	}
@@ -222,14 +222,14 @@ func TestDefineFailures(t *testing.T) {
 		{
 			name:    "another kernel than was planned",
 			prepare: func(l *lab) { l.file("files/vmlinuz", "newer") },
-			says: `  . uploading lab.dev.kernel-6923dd1bc046 (5 bytes) to pool vmctl-lab-k7m2qd9x4r
+			says: `  . uploading DEV.kernel-6923dd1bc046 (5 bytes) to pool vmctl-lab-k7m2qd9x4r
 define: stale stale_plan: upload DIR/files/vmlinuz: the file was changed since the plan was made
   next: vmctl plan
 `,
 		},
 		{
 			name: "the disk is too small", prepare: func(l *lab) { l.Free = 5 },
-			says: `define: failed disk_full: upload lab.dev.kernel-6923dd1bc046: the disk of pool vmctl-lab-k7m2qd9x4r is full
+			says: `define: failed disk_full: upload DEV.kernel-6923dd1bc046: the disk of pool vmctl-lab-k7m2qd9x4r is full
   seen: 6 bytes are needed, and DIR/data/libvirt/pool has 5
   next: make room: df -h DIR/data/libvirt/pool
   next: or choose another pool in the provider's block
@@ -240,8 +240,8 @@ define: stale stale_plan: upload DIR/files/vmlinuz: the file was changed since t
 			prepare: func(l *lab) {
 				l.Refuses["upload"] = libvirt.ErrLibvirt("cannot write to stream: No space left on device")
 			},
-			says: `  . uploading lab.dev.kernel-6923dd1bc046 (6 bytes) to pool vmctl-lab-k7m2qd9x4r
-define: failed disk_full: upload lab.dev.kernel-6923dd1bc046: the disk of pool vmctl-lab-k7m2qd9x4r is full
+			says: `  . uploading DEV.kernel-6923dd1bc046 (6 bytes) to pool vmctl-lab-k7m2qd9x4r
+define: failed disk_full: upload DEV.kernel-6923dd1bc046: the disk of pool vmctl-lab-k7m2qd9x4r is full
   seen: 6 bytes are needed, and DIR/data/libvirt/pool has 3
   next: make room: df -h DIR/data/libvirt/pool
   next: or choose another pool in the provider's block
@@ -269,8 +269,8 @@ define: failed disk_full: upload lab.dev.kernel-6923dd1bc046: the disk of pool v
 		{
 			name:    "the daemon refuses",
 			prepare: func(l *lab) { l.Refuses["define"] = libvirt.ErrLibvirt("unsupported configuration: no") },
-			says: `  . uploading lab.dev.kernel-6923dd1bc046 (6 bytes) to pool vmctl-lab-k7m2qd9x4r
-  . uploading lab.dev.initrd-KEYS (SIZE bytes) to pool vmctl-lab-k7m2qd9x4r
+			says: `  . uploading DEV.kernel-6923dd1bc046 (6 bytes) to pool vmctl-lab-k7m2qd9x4r
+  . uploading DEV.initrd-KEYS (SIZE bytes) to pool vmctl-lab-k7m2qd9x4r
 define: failed libvirt: define lab.dev: unsupported configuration: no
 `,
 		},
@@ -328,12 +328,12 @@ define: failed path_too_long: define vm.dev: the folder in which libvirt keeps Q
 func TestDefineCompletesAnInterruptedAttempt(t *testing.T) {
 	l := newLab(t)
 	l.PutPool("vmctl-lab-"+lineage, libvirt.FakePool{Type: "dir", Path: "/pool", Active: true, Volumes: map[string][]byte{
-		"lab.dev.kernel-6923dd1bc046": []byte("ker"),
+		devID + ".kernel-6923dd1bc046": []byte("ker"),
 	}})
-	if got := l.apply(create(vm(off))); !strings.HasSuffix(got, "define: done, off\n  = removed what an earlier one left: lab.dev.kernel-6923dd1bc046\n") {
+	if got := l.apply(create(vm(off))); !strings.HasSuffix(got, "define: done, off\n  = removed what an earlier one left: "+devID+".kernel-6923dd1bc046\n") {
 		t.Fatalf("after the upload was interrupted:\n%s", got)
 	}
-	if got := string(l.Volume("vmctl-lab-"+lineage, "lab.dev.kernel-6923dd1bc046")); got != "kernel" {
+	if got := string(l.Volume("vmctl-lab-"+lineage, devID+".kernel-6923dd1bc046")); got != "kernel" {
 		t.Errorf("half a kernel is taken for a whole one: %q", got)
 	}
 	first := l.Contents()
@@ -350,7 +350,7 @@ func TestDefineBesideRemains(t *testing.T) {
 	before := l.Contents()
 	l.Refuses["delete"] = libvirt.ErrLibvirt("cannot unlink file: Permission denied")
 	wantText(t, "what was said", `
-define: failed no_permission: define vm.dev: remove what an earlier one left: delete volume lab.dev.initrd-KEYS of pool vmctl-lab-k7m2qd9x4r: cannot unlink file: Permission denied
+define: failed no_permission: define vm.dev: remove what an earlier one left: delete volume DEV.initrd-KEYS of pool vmctl-lab-k7m2qd9x4r: cannot unlink file: Permission denied
   next: see what is there: virsh -c qemu:///session vol-list vmctl-lab-k7m2qd9x4r
   next: make the folder of the pool writable, then: vmctl apply
 `, l.steady(l.apply(create(vm(off)))))
@@ -379,13 +379,13 @@ func TestRedefine(t *testing.T) {
 		}),
 	})
 	wantText(t, "what was done", `
-  . uploading lab.dev.kernel-30bf70407b25 (12 bytes) to pool vmctl-lab-k7m2qd9x4r
+  . uploading DEV.kernel-30bf70407b25 (12 bytes) to pool vmctl-lab-k7m2qd9x4r
 redefine: done, off
 `, l.steady(l.apply(l.change(providers.Update, want, "memory"))))
 	wantText(t, "calls", `
-upload lab.dev.kernel-30bf70407b25
+upload DEV.kernel-30bf70407b25
 define lab.dev
-delete lab.dev.kernel-6923dd1bc046
+delete DEV.kernel-6923dd1bc046
 `, l.calls())
 	after := l.Configured(devID)
 	wantGolden(t, "redefined.xml", l.steady(l.plain(after))+"\n")
@@ -441,10 +441,10 @@ func TestPoolThatChanges(t *testing.T) {
 	}
 	wantText(t, "pools", `
 pool first
-  lab.dev.console.log
+  DEV.console.log
 pool second
-  lab.dev.initrd-KEYS
-  lab.dev.kernel-6923dd1bc046
+  DEV.initrd-KEYS
+  DEV.kernel-6923dd1bc046
 pool third
 `, l.steady(l.Contents()))
 	use("third")
@@ -464,28 +464,28 @@ func TestPools(t *testing.T) {
 		prepare func(l *lab)
 		want    string // pools with vm.dev in them, or the failure
 	}{
-		{name: "the session's own", prepare: func(*lab) {}, want: "pool vmctl-lab-k7m2qd9x4r\n  lab.dev.initrd-KEYS\n  lab.dev.kernel-6923dd1bc046\n"},
-		{name: "the system's own", prepare: system, want: "pool vmctl\n  lab.dev.initrd-KEYS\n  lab.dev.kernel-6923dd1bc046\n"},
+		{name: "the session's own", prepare: func(*lab) {}, want: "pool vmctl-lab-k7m2qd9x4r\n  DEV.initrd-KEYS\n  DEV.kernel-6923dd1bc046\n"},
+		{name: "the system's own", prepare: system, want: "pool vmctl\n  DEV.initrd-KEYS\n  DEV.kernel-6923dd1bc046\n"},
 		{
-			name: "the system's default", want: "pool default\n  lab.dev.initrd-KEYS\n  lab.dev.kernel-6923dd1bc046\n",
+			name: "the system's default", want: "pool default\n  DEV.initrd-KEYS\n  DEV.kernel-6923dd1bc046\n",
 			prepare: func(l *lab) {
 				system(l)
 				l.PutPool("default", libvirt.FakePool{Type: "dir", Path: "/var/lib/libvirt/images", Active: true})
 			},
 		},
 		{
-			name: "the system's default is not active", want: "pool default\npool vmctl\n  lab.dev.initrd-KEYS\n  lab.dev.kernel-6923dd1bc046\n",
+			name: "the system's default is not active", want: "pool default\npool vmctl\n  DEV.initrd-KEYS\n  DEV.kernel-6923dd1bc046\n",
 			prepare: func(l *lab) {
 				system(l)
 				l.PutPool("default", libvirt.FakePool{Type: "dir", Path: "/var/lib/libvirt/images"})
 			},
 		},
 		{
-			name: "one's own was stopped", want: "pool vmctl-lab-k7m2qd9x4r\n  lab.dev.initrd-KEYS\n  lab.dev.kernel-6923dd1bc046\n",
+			name: "one's own was stopped", want: "pool vmctl-lab-k7m2qd9x4r\n  DEV.initrd-KEYS\n  DEV.kernel-6923dd1bc046\n",
 			prepare: func(l *lab) { l.PutPool("vmctl-lab-"+lineage, libvirt.FakePool{Type: "dir", Path: "/elsewhere"}) },
 		},
 		{
-			name: "the user's", want: "pool mine\n  lab.dev.initrd-KEYS\n  lab.dev.kernel-6923dd1bc046\n",
+			name: "the user's", want: "pool mine\n  DEV.initrd-KEYS\n  DEV.kernel-6923dd1bc046\n",
 			prepare: func(l *lab) {
 				named(l)
 				l.PutPool("mine", libvirt.FakePool{Type: "fs", Path: "/mine", Active: true})

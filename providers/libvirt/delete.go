@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"vmctl/providers"
-	"vmctl/providers/machine"
 )
 
 // delete removes the domain, its files, its keys and, with the last of them, the
@@ -38,7 +37,7 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 		if err := j.successorFits(ctx); err != nil {
 			return providers.Result{}, err
 		}
-		if evidence, err = j.removeFirst(ctx, pools); err != nil {
+		if evidence, err = j.removeRoot(ctx); err != nil {
 			return providers.Result{}, err
 		}
 		if err := j.Undefine(ctx, j.seen.UUID); err != nil && !errors.Is(err, errAbsent) {
@@ -66,25 +65,6 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, fail(err, "tidy up after %s, which is deleted", j.Name)
 	}
 	return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
-}
-
-// removeFirst removes what nobody would find the owner of once the domain is gone:
-// its own disk, and all files of a name that nothing will have any more.
-func (j *job) removeFirst(ctx context.Context, pools []string) (evidence []string, err error) {
-	if evidence, err = j.removeRoot(ctx); err != nil || j.Args[machine.ArgNextName] == "" {
-		return evidence, err
-	}
-	j.storage.Lock()
-	defer j.storage.Unlock()
-	for _, name := range pools {
-		if _, err := j.removeVolumes(ctx, name, nil); err != nil {
-			return nil, fail(err, "delete the files of %s", j.Name)
-		}
-	}
-	if err := j.forgetKeys(ctx, string(j.Object), j.Name); err != nil {
-		return nil, fail(err, "delete %s", j.Name)
-	}
-	return evidence, nil
 }
 
 // removeFiles removes the volumes of a domain that does not exist, and the pool

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ func (p *Provider) bootLog(ctx context.Context, c connection, s sight) []string 
 	defer cancel()
 	all := []string{"the guest's boot log is " + log}
 	for _, poolName := range p.candidatePools() {
-		text, err := c.Tail(own, poolName, consoleVolume(s.Name), tailBytes)
+		text, err := c.Tail(own, poolName, path.Base(log), tailBytes)
 		if err != nil {
 			continue
 		}

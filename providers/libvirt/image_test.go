@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -94,8 +93,8 @@ define-pool vmctl-lab-k7m2qd9x4r at DIR/data/libvirt/pool
 start-pool vmctl-lab-k7m2qd9x4r
 upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2
 upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2.complete
-make-volume lab.dev.root.qcow2 of 67108864 bytes
-upload lab.dev.seed-DIGEST.iso
+make-volume DEV.root.qcow2 of 67108864 bytes
+upload DEV.seed-DIGEST.iso
 define lab.dev
 `, still(l.plain(l.calls())))
 	wantGolden(t, "image.xml", still(l.plain(l.Configured(devID)))+"\n")
@@ -133,8 +132,8 @@ func TestImageIsUploadedOnce(t *testing.T) {
 	second.Address, second.Name, second.ID = spec.Address{Kind: spec.VM, Name: "ops"}, "lab.ops", otherID
 	wantText(t, "what was done", "define: done, off\n", l.apply(second))
 	wantText(t, "calls", `
-make-volume lab.ops.root.qcow2 of 33554432 bytes
-upload lab.ops.seed-DIGEST.iso
+make-volume OPS.root.qcow2 of 33554432 bytes
+upload OPS.seed-DIGEST.iso
 define lab.ops
 `, still(l.calls()))
 
@@ -143,11 +142,11 @@ define lab.ops
 	c := l.change(providers.Destroy, fromImage(64, nil))
 	wantText(t, "the first goes", `
 delete: done, gone
-  = removed its root disk DIR/data/libvirt/pool/lab.dev.root.qcow2
-  = removed volumes: lab.dev.seed-DIGEST.iso
+  = removed its root disk DIR/data/libvirt/pool/DEV.root.qcow2
+  = removed volumes: DEV.seed-DIGEST.iso
 `, still(l.apply(c)))
-	wantText(t, "calls", "delete lab.dev.root.qcow2\nundefine lab.dev\ndelete lab.dev.seed-DIGEST.iso\n", still(l.calls()))
-	if got := l.volumes(); !strings.Contains(got, "image-DIGEST.qcow2\n") || !strings.Contains(got, "lab.ops.root.qcow2") {
+	wantText(t, "calls", "delete DEV.root.qcow2\nundefine lab.dev\ndelete DEV.seed-DIGEST.iso\n", still(l.calls()))
+	if got := l.volumes(); !strings.Contains(got, "image-DIGEST.qcow2\n") || !strings.Contains(got, otherID+".root.qcow2") {
 		t.Errorf("the pool holds\n%s", got)
 	}
 }
@@ -158,15 +157,15 @@ func TestDeleteRemovesTheImage(t *testing.T) {
 	l.Calls = nil
 	wantText(t, "what was done", `
 delete: done, gone
-  = removed its root disk DIR/data/libvirt/pool/lab.dev.root.qcow2
-  = removed volumes: lab.dev.seed-DIGEST.iso, vmctl-k7m2qd9x4r-image-DIGEST.qcow2.complete, vmctl-k7m2qd9x4r-image-DIGEST.qcow2
+  = removed its root disk DIR/data/libvirt/pool/DEV.root.qcow2
+  = removed volumes: DEV.seed-DIGEST.iso, vmctl-k7m2qd9x4r-image-DIGEST.qcow2.complete, vmctl-k7m2qd9x4r-image-DIGEST.qcow2
   = removed the empty pool vmctl-lab-k7m2qd9x4r
 `, still(l.apply(l.change(providers.Destroy, fromImage(64, nil)))))
 	// Its disk goes before it: with the domain the plan knows whose it was.
 	wantText(t, "calls", `
-delete lab.dev.root.qcow2
+delete DEV.root.qcow2
 undefine lab.dev
-delete lab.dev.seed-DIGEST.iso
+delete DEV.seed-DIGEST.iso
 delete vmctl-k7m2qd9x4r-image-DIGEST.qcow2.complete
 delete vmctl-k7m2qd9x4r-image-DIGEST.qcow2
 remove-pool vmctl-lab-k7m2qd9x4r
@@ -189,8 +188,8 @@ func TestInterruptedUploadIsDoneAgain(t *testing.T) {
 delete vmctl-k7m2qd9x4r-image-DIGEST.qcow2
 upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2
 upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2.complete
-make-volume lab.ops.root.qcow2 of 67108864 bytes
-upload lab.ops.seed-DIGEST.iso
+make-volume OPS.root.qcow2 of 67108864 bytes
+upload OPS.seed-DIGEST.iso
 define lab.ops
 `, still(l.calls()))
 	if got := l.Volume(poolName, name); string(got) != qcow2(8) {
@@ -291,10 +290,10 @@ func TestUnkey(t *testing.T) {
 	l.Calls = nil
 	wantText(t, "the first time", "done\n", l.unkey(running))
 	wantText(t, "calls", `
-upload lab.dev.seed-DIGEST.iso
+upload DEV.seed-DIGEST.iso
 define lab.dev
-insert lab.dev.seed-DIGEST.iso into lab.dev
-delete lab.dev.seed-DIGEST.iso
+insert DEV.seed-DIGEST.iso into lab.dev
+delete DEV.seed-DIGEST.iso
 `, still(l.calls()))
 	after := string(l.Volume(poolName, l.seedName()))
 	if strings.Contains(after, "multipart") || !strings.Contains(after, "runcmd") || !strings.Contains(after, devID) {
@@ -328,7 +327,7 @@ func (l *lab) unkey(want cty.Value) string {
 
 // seedName is the name of the seed in the pool.
 func (l *lab) seedName() string {
-	return regexp.MustCompile(`lab\.dev\.seed-[0-9a-f]{12}\.iso`).FindString(l.Contents())
+	return regexp.MustCompile(devID + `\.seed-[0-9a-f]{12}\.iso`).FindString(l.Contents())
 }
 
 // A guest whose keys vmctl lost keeps them, until it is asked to give it others at its
@@ -349,9 +348,9 @@ func TestLostKeysOfAnImage(t *testing.T) {
 	l.Calls = nil
 	l.apply(l.change(providers.Update, more, "ssh.keys"))
 	wantText(t, "calls with new ones", `
-upload lab.dev.seed-DIGEST.iso
+upload DEV.seed-DIGEST.iso
 define lab.dev
-delete lab.dev.seed-DIGEST.iso
+delete DEV.seed-DIGEST.iso
 `, still(l.calls()))
 	seed := string(l.Volume(poolName, l.seedName()))
 	if !strings.Contains(seed, devID) || !strings.Contains(seed, "multipart") {
@@ -366,8 +365,8 @@ func TestRootDiskGrows(t *testing.T) {
 		name, calls string
 		running     bool
 	}{
-		{"off", "resize-volume lab.dev.root.qcow2 to 134217728 bytes\ndefine lab.dev\n", false},
-		{"running", "resize-disk lab.dev.root.qcow2 of lab.dev to 134217728 bytes\ndefine lab.dev\n", true},
+		{"off", "resize-volume DEV.root.qcow2 to 134217728 bytes\ndefine lab.dev\n", false},
+		{"running", "resize-disk DEV.root.qcow2 of lab.dev to 134217728 bytes\ndefine lab.dev\n", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			power := map[string]cty.Value{"running": cty.BoolVal(tt.running)}
@@ -392,29 +391,29 @@ redefine: refused disk_shrinks: change vm.dev: its root disk has 134217728 bytes
 func TestRootDiskThatIsInTheWay(t *testing.T) {
 	l := imageLab(t)
 	l.apply(create(vm(off))) // makes the pool
-	at := filepath.Join(l.dir, "data", "libvirt", "pool", "lab.ops.root.qcow2")
+	at := filepath.Join(l.dir, "data", "libvirt", "pool", otherID+".root.qcow2")
 	c := create(fromImage(64, nil))
 	c.Address, c.Name, c.ID = spec.Address{Kind: spec.VM, Name: "ops"}, "lab.ops", otherID
 
-	l.PutVolume(poolName, libvirt.FakeVolume{Name: "lab.ops.root.qcow2", Format: "qcow2", Capacity: 64 << 20, Allocation: 5 << 20, Backing: ownImage})
+	l.PutVolume(poolName, libvirt.FakeVolume{Name: otherID + ".root.qcow2", Format: "qcow2", Capacity: 64 << 20, Allocation: 5 << 20, Backing: ownImage})
 	l.Calls = nil
 	wantText(t, "with data", `
 define: refused root_disk_left: define vm.ops: the root disk of an earlier one is still there, and its domain is not
   seen: `+l.plain(at)+` holds 5242880 bytes
   next: keep it: move it out of the pool, then: virsh -c qemu:///session pool-refresh vmctl-lab-k7m2qd9x4r
-  next: or throw away what is on it: virsh -c qemu:///session vol-delete --pool vmctl-lab-k7m2qd9x4r lab.ops.root.qcow2
+  next: or throw away what is on it: virsh -c qemu:///session vol-delete --pool vmctl-lab-k7m2qd9x4r OPS.root.qcow2
 `, l.apply(c))
 	wantText(t, "calls", "\n\n", l.calls())
 
 	gone := providers.Change{Address: c.Address, Kind: spec.VM, Action: providers.Forget, Name: c.Name, ID: c.ID}
 	wantText(t, "forgotten, with data", `
 delete: already_gone, gone
-  = its root disk stays, for 5242880 bytes were written to it; to delete it: virsh -c qemu:///session vol-delete --pool vmctl-lab-k7m2qd9x4r lab.ops.root.qcow2
+  = its root disk stays, for 5242880 bytes were written to it; to delete it: virsh -c qemu:///session vol-delete --pool vmctl-lab-k7m2qd9x4r OPS.root.qcow2
 `, l.apply(gone))
 	wantText(t, "calls", "\n\n", l.calls())
 
-	l.PutVolume(poolName, libvirt.FakeVolume{Name: "lab.ops.root.qcow2", Format: "qcow2", Capacity: 64 << 20, Allocation: 200 << 10, Backing: ownImage})
-	if got := l.apply(c); !strings.Contains(got, "define: done, off\n  = removed what an earlier one left: lab.ops.root.qcow2\n") {
+	l.PutVolume(poolName, libvirt.FakeVolume{Name: otherID + ".root.qcow2", Format: "qcow2", Capacity: 64 << 20, Allocation: 200 << 10, Backing: ownImage})
+	if got := l.apply(c); !strings.Contains(got, "define: done, off\n  = removed what an earlier one left: "+otherID+".root.qcow2\n") {
 		t.Errorf("without data:\n%s", got)
 	}
 }
@@ -422,66 +421,45 @@ delete: already_gone, gone
 // ownImage is the path of an image that this project uploaded.
 const ownImage = "/pool/vmctl-k7m2qd9x4r-image-0123456789abcdef.qcow2"
 
-// disk.dev["root"] has the name of what vm.dev would have for its own disk, and a
-// volume of somebody else's may have it too.
+// A disk of the spec that is called like the root disk of a vm is none.
 func TestDiskOfTheNameOfARootDisk(t *testing.T) {
-	const volume = "lab.dev.root.qcow2"
-	tests := map[string]struct {
-		disk func(l *lab)
-		want string
-	}{
-		"of a resource": {func(l *lab) {
-			c := l.changeOfDisk(providers.Create, disk(8*mib, "qcow2"))
-			c.Address, c.Name, c.ID = spec.Address{Kind: spec.Disk, Name: "dev", Key: "root"}, "lab.dev.root", otherID
-			l.apply(c)
-		}, volume + "\n  " + volume + ".vmctl\n"},
-		"of somebody": {func(l *lab) {
-			l.PutVolume(poolName, libvirt.FakeVolume{Name: volume, Format: "qcow2", Capacity: 8 * mib, Allocation: 200 << 10})
-		}, volume + "\n"},
+	const volume = devID + ".root.qcow2"
+	l := imageLab(t)
+	c := l.changeOfDisk(providers.Create, disk(8*mib, "qcow2"))
+	c.Address, c.Name, c.ID = spec.Address{Kind: spec.Disk, Name: "mine"}, devID+".root", otherID
+	l.apply(c)
+	stays := func(when string) {
+		t.Helper()
+		if got := l.Contents(); !strings.Contains(got, volume+"\n  "+volume+".vmctl\n") {
+			t.Errorf("%s, there is\n%s", when, got)
+		}
 	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			l := imageLab(t)
-			first := create(vm(off)) // makes the pool
-			first.Address, first.Name, first.ID = spec.Address{Kind: spec.VM, Name: "first"}, "lab.first", "99999999-2222-8333-8444-555555555555"
-			l.apply(first)
-			tt.disk(l)
-			stays := func(when string) {
-				t.Helper()
-				if got := l.Contents(); !strings.Contains(got, tt.want) {
-					t.Errorf("%s, there is\n%s", when, got)
-				}
-			}
-			if got := l.apply(create(vm(off))); !strings.HasSuffix(got, "define: done, off\n") {
-				t.Errorf("a vm without an own disk:\n%s", got)
-			}
-			stays("when vm.dev is made")
-			if got := l.apply(l.change(providers.Update, vm(map[string]cty.Value{"running": cty.False, "cpus": cty.NumberIntVal(3)}), "cpus")); !strings.Contains(got, "redefine: done") {
-				t.Errorf("a change:\n%s", got)
-			}
-			stays("when vm.dev is changed")
-			if got := l.apply(l.change(providers.Destroy, vm(off))); !strings.Contains(got, "delete: done") {
-				t.Errorf("its end:\n%s", got)
-			}
-			stays("when vm.dev is deleted")
-			l.PutVolume(poolName, libvirt.FakeVolume{Name: volume, Format: "qcow2", Capacity: 8 * mib, Allocation: 5 * mib})
-			gone := providers.Change{Address: dev, Kind: spec.VM, Action: providers.Forget, Name: "lab.dev", ID: devID}
-			wantText(t, "a vm that went by hand is forgotten", "delete: already_gone, gone\n", l.apply(gone))
-			stays("when vm.dev is forgotten")
-			wantText(t, "a vm of an image", `
-define: refused name_taken: define vm.dev: its root disk would be the volume lab.dev.root.qcow2, and pool vmctl-lab-k7m2qd9x4r has one, which is not its own
-  next: look at it: virsh -c qemu:///session vol-dumpxml --pool vmctl-lab-k7m2qd9x4r lab.dev.root.qcow2
-  next: set another name in the block of vm.dev
-`, l.apply(create(fromImage(64, nil))))
-			stays("when vm.dev could not be made")
-		})
+	stays("once it is made")
+	if got := l.apply(create(vm(off))); !strings.HasSuffix(got, "define: done, off\n") {
+		t.Errorf("a vm without an own disk:\n%s", got)
 	}
+	stays("when vm.dev is made")
+	if got := l.apply(l.change(providers.Update, vm(map[string]cty.Value{"running": cty.False, "cpus": cty.NumberIntVal(3)}), "cpus")); !strings.Contains(got, "redefine: done") {
+		t.Errorf("a change:\n%s", got)
+	}
+	stays("when vm.dev is changed")
+	if got := l.apply(l.change(providers.Destroy, vm(off))); !strings.Contains(got, "delete: done") {
+		t.Errorf("its end:\n%s", got)
+	}
+	stays("when vm.dev is deleted")
+	gone := providers.Change{Address: dev, Kind: spec.VM, Action: providers.Forget, Name: "lab.dev", ID: devID}
+	wantText(t, "a vm that went by hand is forgotten", "delete: already_gone, gone\n", l.apply(gone))
+	stays("when vm.dev is forgotten")
+	if got := l.apply(create(fromImage(64, nil))); !strings.Contains(got, "define: failed") {
+		t.Errorf("a vm of an image:\n%s", got)
+	}
+	stays("when vm.dev could not be made")
 }
 
 // A root disk that others begin from is not deleted with its VM.
 func TestRootDiskThatOthersBeginFrom(t *testing.T) {
 	stopped := fromImage(64, map[string]cty.Value{"running": cty.False})
-	root := func(l *lab) string { return filepath.Join(l.dir, "data/libvirt/pool/lab.dev.root.qcow2") }
+	root := func(l *lab) string { return filepath.Join(l.dir, "data/libvirt/pool/"+devID+".root.qcow2") }
 	for _, tc := range []struct {
 		name, who  string
 		begin, end func(l *lab)
@@ -505,7 +483,7 @@ func TestRootDiskThatOthersBeginFrom(t *testing.T) {
 			if !strings.HasPrefix(got, "delete: refused disk_in_use: ") || !strings.Contains(got, "  seen: "+tc.who+" begins from it\n") {
 				t.Errorf("got\n%s", got)
 			}
-			if !strings.Contains(l.Contents(), "lab.dev.root.qcow2\n") || l.Configured(devID) == "" {
+			if !strings.Contains(l.Contents(), devID+".root.qcow2\n") || l.Configured(devID) == "" {
 				t.Errorf("something is gone: %s", l.Contents())
 			}
 			tc.end(l)
@@ -513,24 +491,6 @@ func TestRootDiskThatOthersBeginFrom(t *testing.T) {
 				t.Errorf("without it:\n%s", got)
 			}
 		})
-	}
-}
-
-// The plan knows that only one can have the name.
-func TestRootDiskHasItsName(t *testing.T) {
-	l := imageLab(t)
-	c := create(fromImage(64, nil))
-	steps, err := l.provider.Steps(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	taken := providers.Claim{Kind: "name", Key: "qemu:///session volume lab.dev.root"}
-	if !slices.Contains(steps[0].Takes, taken) {
-		t.Errorf("%s takes %v, without %v", steps[0].Op, steps[0].Takes, taken)
-	}
-	l.apply(c)
-	if o := l.object(fromImage(64, nil)); !slices.Contains(o.Holds, taken) {
-		t.Errorf("it holds %v, without %v", o.Holds, taken)
 	}
 }
 
@@ -560,9 +520,9 @@ func TestRootDiskThatIsGone(t *testing.T) {
 	want := fromImage(64, nil)
 	l := imageLab(t)
 	l.apply(create(want))
-	l.DropVolume(poolName, "lab.dev.root.qcow2")
+	l.DropVolume(poolName, devID+".root.qcow2")
 	o := l.object(want)
-	if got := o.Attrs.GetAttr("image").GetAttr("source"); !got.RawEquals(cty.StringVal("nothing: the disk lab.dev.root.qcow2 is gone")) {
+	if got := o.Attrs.GetAttr("image").GetAttr("source"); !got.RawEquals(cty.StringVal("nothing: the disk " + devID + ".root.qcow2 is gone")) {
 		t.Errorf("image.source = %#v", got)
 	}
 	if o.Attrs.Type().HasAttribute("root_disk") {
@@ -579,7 +539,7 @@ func TestRootDiskThatIsGone(t *testing.T) {
 		t.Errorf("image.source = %#v", got)
 	}
 	wantText(t, "to change it", `
-redefine: failed no_root_disk: change vm.dev: its root disk DIR/data/libvirt/pool/lab.dev.root.qcow2 is gone
+redefine: failed no_root_disk: change vm.dev: its root disk DIR/data/libvirt/pool/DEV.root.qcow2 is gone
   next: see what there is: virsh -c qemu:///session vol-list POOL
   next: to begin again from the image: vmctl apply --allow-replace=vm.dev
 `, l.apply(l.change(providers.Update, fromImage(128, nil), "root_disk.size")))
@@ -619,7 +579,7 @@ wait_ssh ready contractual 5m0s
 unkey tidy diagnostic 1m0s
 `, got.String())
 	wantText(t, "what the first may leave", "domain lab.dev ("+devID+") at qemu:///session\n"+
-		"volumes lab.dev.root.qcow2, lab.dev.seed-*, vmctl-k7m2qd9x4r-image-*\nkeys in KEYS\n",
+		"volumes DEV.root.qcow2, DEV.seed-*, vmctl-k7m2qd9x4r-image-*\nkeys in KEYS\n",
 		l.plain(strings.Join(steps[0].Leaves, "\n")+"\n"))
 }
 

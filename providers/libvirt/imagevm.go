@@ -66,21 +66,21 @@ func (b blueprint) setSeed(d *libvirtxml.Domain) {
 	if i < 0 {
 		return
 	}
-	insert(d, b.Name, b.Disks[i].Path)
+	insert(d, b.Seed, b.Disks[i].Path)
 	isAdapter := func(c libvirtxml.DomainController) bool { return c.Type == busSCSI }
 	if !slices.ContainsFunc(d.Devices.Controllers, isAdapter) {
 		d.Devices.Controllers = append(d.Devices.Controllers, libvirtxml.DomainController{Type: busSCSI, Model: modelVirtioSCSI})
 	}
 }
 
-// insert changes the file of the drive that has a seed of the domain of that name,
-// and returns the drive; nil: there is none.
-func insert(d *libvirtxml.Domain, name, seed string) *libvirtxml.DomainDisk {
+// insert changes the file of the drive that has an earlier seed, and returns the drive;
+// nil: there is none.
+func insert(d *libvirtxml.Domain, before, seed string) *libvirtxml.DomainDisk {
 	if d.Devices == nil {
 		return nil
 	}
 	for i, disk := range d.Devices.Disks {
-		if disk.Device != deviceCDROM || disk.Source == nil || disk.Source.File == nil || !isSeedOf(disk.Source.File.File, name) {
+		if disk.Device != deviceCDROM || disk.Source == nil || disk.Source.File == nil || before == "" || disk.Source.File.File != before {
 			continue
 		}
 		d.Devices.Disks[i].Source.File.File = seed
@@ -91,12 +91,12 @@ func insert(d *libvirtxml.Domain, name, seed string) *libvirtxml.DomainDisk {
 
 // reseed returns a domain's XML with another seed and another mark, and with all
 // else as it is.
-func reseed(existing string, o owner, name string) (string, error) {
+func reseed(existing string, o owner, before string) (string, error) {
 	d := &libvirtxml.Domain{}
 	if err := d.Unmarshal(existing); err != nil {
 		return "", err
 	}
-	insert(d, name, o.Image.Seed)
+	insert(d, before, o.Image.Seed)
 	element, err := o.element()
 	if err != nil {
 		return "", err
@@ -114,12 +114,12 @@ func reseed(existing string, o owner, name string) (string, error) {
 
 // seedDevice describes the drive of a running domain with another seed in it; "":
 // it has none.
-func seedDevice(existing, name, seed string) (string, error) {
+func seedDevice(existing, before, seed string) (string, error) {
 	d := &libvirtxml.Domain{}
 	if err := d.Unmarshal(existing); err != nil {
 		return "", err
 	}
-	disk := insert(d, name, seed)
+	disk := insert(d, before, seed)
 	if disk == nil {
 		return "", nil
 	}

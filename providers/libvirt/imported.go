@@ -100,12 +100,12 @@ func (j *job) foreignBoot(ctx context.Context) (markedBoot, error) {
 	}
 	now = markedBoot{KernelSHA256: b.KernelSHA256, InitrdSHA256: b.InitrdSHA256}
 	if now.Kernel, now.KernelStamp, err = j.upload(ctx, f.pool, content{
-		volume: kernelVolume(j.Name, b.KernelSHA256), file: j.abs(b.Kernel), sha256: b.KernelSHA256,
+		volume: kernelVolume(j.Object, b.KernelSHA256), file: j.abs(b.Kernel), sha256: b.KernelSHA256,
 	}); err != nil || b.Initrd == "" {
 		return now, err
 	}
 	now.Initrd, now.InitrdStamp, err = j.upload(ctx, f.pool, content{
-		volume: initrdVolume(j.Name, b.InitrdSHA256), file: j.abs(b.Initrd), sha256: b.InitrdSHA256,
+		volume: initrdVolume(j.Object, b.InitrdSHA256), file: j.abs(b.Initrd), sha256: b.InitrdSHA256,
 	})
 	return now, err
 }

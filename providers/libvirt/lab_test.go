@@ -269,9 +269,14 @@ func made(t *testing.T, want cty.Value) *lab {
 func wantText(t *testing.T, what, want, got string) {
 	t.Helper()
 	want = strings.TrimPrefix(want, "\n")
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(named(want), named(got)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
+}
+
+// named gives the volumes of two vms names that people can tell apart.
+func named(text string) string {
+	return strings.NewReplacer(devID+".", "DEV.", otherID+".", "OPS.").Replace(text)
 }
 
 // wantGolden compares with a file under testdata, or writes it with UPDATE=1.
@@ -279,7 +284,7 @@ func wantGolden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if os.Getenv("UPDATE") == "1" {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(named(got)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -287,7 +292,7 @@ func wantGolden(t *testing.T, name, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
+	if diff := cmp.Diff(string(want), named(got)); diff != "" {
 		t.Errorf("%s (-want +got), UPDATE=1 writes it:\n%s", name, diff)
 	}
 }

@@ -105,10 +105,10 @@ func TestObserve(t *testing.T) {
 		{
 			name: "without its kernel", prepare: func(l *lab) {
 				l.Put(devID, func(d *libvirt.FakeDomain) { d.Power, d.Running = libvirt.FakeOff, "" })
-				l.DropVolume(poolName, "lab.dev.kernel-6923dd1bc046")
+				l.DropVolume(poolName, devID+".kernel-6923dd1bc046")
 			},
 			want: `lab.dev off running=false owner=k7m2qd9x4r/vm.dev/1
-  partial: it boots from DIR/data/libvirt/pool/lab.dev.kernel-6923dd1bc046, which is gone -> uploaded again
+  partial: it boots from DIR/data/libvirt/pool/DEV.kernel-6923dd1bc046, which is gone -> uploaded again
   holds name qemu:///session lab.dev
 `,
 		},

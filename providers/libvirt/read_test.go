@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"vmctl/providers"
 	"vmctl/providers/libvirt"
 )
 
@@ -149,10 +150,10 @@ func TestVolumesHaveOneOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := part.Draw(t, "a"), part.Draw(t, "b")
 		volume := a + suffix.Draw(t, "suffix")
-		if !libvirt.IsVolumeOf(volume, a) {
+		if !libvirt.IsVolumeOf(volume, providers.ID(a)) {
 			t.Fatalf("%s is not %s's", volume, a)
 		}
-		if a != b && libvirt.IsVolumeOf(volume, b) {
+		if a != b && libvirt.IsVolumeOf(volume, providers.ID(b)) {
 			t.Fatalf("%s is also %s's", volume, b)
 		}
 	})

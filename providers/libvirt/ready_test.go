@@ -67,10 +67,10 @@ func TestWaitSSHInVain(t *testing.T) {
   . waiting for SSH: root@127.0.0.1:PORT
 wait_ssh: timeout no_ssh: wait for SSH of vm.dev: root@127.0.0.1:PORT did not let vmctl in within 5m0s
   seen: last attempt: no attempt was made
-  seen: the guest's boot log is DIR/data/libvirt/pool/lab.dev.console.log
+  seen: the guest's boot log is DIR/data/libvirt/pool/DEV.console.log
   seen:   Linux version 6.1
   seen:   Kernel panic - not syncing
-  next: read the guest's boot log: DIR/data/libvirt/pool/lab.dev.console.log
+  next: read the guest's boot log: DIR/data/libvirt/pool/DEV.console.log
   next: or watch it boot: virsh -c qemu:///session console lab.dev
   next: or give it more time: ssh { wait_timeout = "…" } in vm.dev
 `, got)
@@ -143,9 +143,9 @@ func TestWaitSSHRefused(t *testing.T) {
 		"wait_ssh: timeout ssh_refused: wait for SSH of vm.dev: root@127.0.0.1:PORT did not let vmctl in within 5m0s\n",
 		"  seen: last attempt: the server does not let root in with KEYS/id_ed25519\n",
 		"  next: see that the guest takes /vmctl/authorized_keys for root\n",
-		"  next: read the guest's boot log: DIR/data/libvirt/pool/lab.dev.console.log\n",
+		"  next: read the guest's boot log: DIR/data/libvirt/pool/DEV.console.log\n",
 	} {
-		if !strings.Contains(got, want) {
+		if !strings.Contains(named(got), want) {
 			t.Errorf("%q is not said:\n%s", want, got)
 		}
 	}
@@ -198,7 +198,7 @@ func TestWaitSSHOfAGuestThatEnds(t *testing.T) {
   . waiting for SSH: root@127.0.0.1:PORT
   . waiting for SSH: root@127.0.0.1:PORT: the server does not let root in with KEYS/id_ed25519
 wait_ssh: failed guest_stopped: wait for SSH of vm.dev: the guest is shut off (crashed)
-  seen: the guest's boot log is DIR/data/libvirt/pool/lab.dev.console.log
+  seen: the guest's boot log is DIR/data/libvirt/pool/DEV.console.log
   seen:   Linux version 6.1
   seen:   Kernel panic - not syncing
   next: see QEMU's log: DIR/cache/libvirt/qemu/log/lab.dev.log
@@ -223,7 +223,7 @@ func TestWaitSSHFallsBack(t *testing.T) {
 		"  . KVM does not work here (paused (internal error)): starting again with TCG\n",
 		"wait_ssh: done, running\n  = accel = \"auto\": KVM did not work (paused (internal error)), TCG does\n",
 	} {
-		if !strings.Contains(got, want) {
+		if !strings.Contains(named(got), want) {
 			t.Errorf("%q is not said:\n%s", want, got)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // guest writes.
 const rootPart = ".root.qcow2"
 
-func rootVolume(name string) string { return name + rootPart }
+func rootVolume(id providers.ID) string { return string(id) + rootPart }
 
 // pristine is the most that an overlay takes in its pool that nobody has written
 // to: its tables. Whatever ran from it has written more.
@@ -32,7 +32,7 @@ func (j *job) ensureRoot(ctx context.Context, in pool) (markedImage, error) {
 	if err != nil {
 		return markedImage{}, err
 	}
-	name := rootVolume(j.Name)
+	name := rootVolume(j.Object)
 	made, err := j.MakeVolume(ctx, in.Name, volume{
 		Name: name, Format: formatQCOW2, Capacity: j.want.RootDisk, Backing: v.Path, BackingFormat: formatQCOW2,
 	})
@@ -45,7 +45,7 @@ func (j *job) ensureRoot(ctx context.Context, in pool) (markedImage, error) {
 }
 
 func (j *job) rootFailure(ctx context.Context, in pool, err error) error {
-	f := fail(err, "make the root disk of %s, %s in pool %s", j.Address, rootVolume(j.Name), in.Name)
+	f := fail(err, "make the root disk of %s, %s in pool %s", j.Address, rootVolume(j.Object), in.Name)
 	if f.Code != "disk_full" {
 		return f
 	}
@@ -125,67 +125,20 @@ func (j *job) rootInfo(ctx context.Context, file string) (v volume, poolName str
 	}
 }
 
-// rootClaim is held by a vm with a disk of its own: no disk of the spec has its name.
-func rootClaim(uri, name string) providers.Claim {
-	return volumeClaim(uri, nameOfVolume(rootVolume(name), formatQCOW2))
-}
-
-// isOwnRoot reports whether the volume that is named as the own disk of the step's vm
-// is one: an overlay of an image of this project, and no disk of another resource,
-// whose mark is beside it. The name alone says nothing: disk.dev["root"] has it too.
-func (j *job) isOwnRoot(ctx context.Context, poolName string, volumes []string) (bool, error) {
-	name := rootVolume(j.Name)
-	if !slices.Contains(volumes, name) || slices.Contains(volumes, sidecarOf(name)) {
-		return false, nil
-	}
-	v, err := j.VolumeInfo(ctx, poolName, name)
-	if errors.Is(err, errAbsent) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("see whose disk volume %s of pool %s is: %w", name, poolName, err)
-	}
-	return len(j.imagesAmong([]string{path.Base(v.Backing)})) > 0, nil
-}
-
-// listedOwnRoot is isOwnRoot in a pool that was not listed yet.
-func (j *job) listedOwnRoot(ctx context.Context, poolName string) (bool, error) {
-	all, err := j.Volumes(ctx, poolName)
-	if err != nil {
-		return false, err
-	}
-	return j.isOwnRoot(ctx, poolName, all)
-}
-
-// rootIsFree fails if a disk is in the way: one that is not the vm's, or that somebody
-// has written to: the domain that it belonged to was removed by hand.
+// rootIsFree fails if somebody has written to an earlier root disk: the domain that it
+// belonged to was removed by hand.
 func (j *job) rootIsFree(ctx context.Context, poolName string) error {
-	name := rootVolume(j.Name)
+	name := rootVolume(j.Object)
 	found, err := j.Pool(ctx, poolName)
 	var left volume
-	var own bool
 	if err == nil && found.Active {
 		left, err = j.VolumeInfo(ctx, poolName, name)
 	}
-	if err == nil && left.Name != "" {
-		own, err = j.listedOwnRoot(ctx, poolName)
-	}
 	switch {
-	case errors.Is(err, errAbsent), err == nil && left.Name == "":
+	case errors.Is(err, errAbsent), err == nil && left.Allocation <= pristine:
 		return nil
 	case err != nil:
 		return fail(err, "look for an earlier root disk of %s", j.Address)
-	case !own && j.want.Image == nil, own && left.Allocation <= pristine:
-		return nil
-	case !own:
-		return &providers.Failure{
-			Outcome: providers.Unsafe, Code: "name_taken",
-			Next: []string{
-				fmt.Sprintf("look at it: virsh -c %s vol-dumpxml --pool %s %s", j.place.URI, poolName, name),
-				fmt.Sprintf("set another name in the block of %s", j.Address),
-			},
-			Err: fmt.Errorf("define %s: its root disk would be the volume %s, and pool %s has one, which is not its own", j.Address, name, poolName),
-		}
 	}
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "root_disk_left",
@@ -198,18 +151,14 @@ func (j *job) rootIsFree(ctx context.Context, poolName string) error {
 	}
 }
 
-// writtenRoots lists root disks of the name that somebody has written to, with the
+// writtenRoots lists the object's root disks that somebody has written to, with the
 // words that they stay: the domain went by hand, and nobody asked for the end of
 // what is on them.
 func (j *job) writtenRoots(ctx context.Context, pools []string) (keep, evidence []string, err error) {
 	for _, poolName := range pools {
-		left, err := j.VolumeInfo(ctx, poolName, rootVolume(j.Name))
-		own := false
-		if err == nil {
-			own, err = j.listedOwnRoot(ctx, poolName)
-		}
+		left, err := j.VolumeInfo(ctx, poolName, rootVolume(j.Object))
 		switch {
-		case errors.Is(err, errAbsent), err == nil && (!own || left.Allocation <= pristine):
+		case errors.Is(err, errAbsent), err == nil && left.Allocation <= pristine:
 		case err != nil:
 			return nil, nil, fail(err, "look for the root disk of %s, which is gone", j.Address)
 		default:

@@ -19,14 +19,13 @@ const (
 	seedSuffix = ".iso"
 )
 
-func seedVolume(name, digest string) string {
-	return name + seedPart + digest[:digestChars] + seedSuffix
+func seedVolume(id providers.ID, digest string) string {
+	return string(id) + seedPart + digest[:digestChars] + seedSuffix
 }
 
-// isSeedOf reports whether a file is a seed that vmctl made for the object of that
-// name.
-func isSeedOf(file, name string) bool {
-	rest, ok := strings.CutPrefix(path.Base(file), name+seedPart)
+// isSeedPart reports whether a volume's name ends like that of a seed.
+func isSeedPart(rest string) bool {
+	rest, ok := strings.CutPrefix(rest, seedPart)
 	digest, isISO := strings.CutSuffix(rest, seedSuffix)
 	return ok && isISO && len(digest) == digestChars && strings.Trim(digest, "0123456789abcdef") == ""
 }
@@ -103,7 +102,7 @@ func (j *job) uploadSeed(ctx context.Context, to pool, s nocloud.Seed) (string, 
 	if err != nil {
 		return "", j.badSeed(err)
 	}
-	name := seedVolume(j.Name, digest)
+	name := seedVolume(j.Object, digest)
 	if err := j.DeleteVolume(ctx, to.Name, name); err != nil && !errors.Is(err, errAbsent) {
 		return "", fail(err, "replace volume %s of pool %s", name, to.Name)
 	}
@@ -149,7 +148,7 @@ func (j *job) unkey(ctx context.Context) (providers.Result, error) {
 	}
 	o := *j.seen.owner()
 	o.Image = m
-	text, err := reseed(existing, o, j.Name)
+	text, err := reseed(existing, o, before)
 	if err != nil {
 		return providers.Result{}, fail(err, "describe %s to libvirt", j.Name)
 	}
@@ -158,7 +157,7 @@ func (j *job) unkey(ctx context.Context) (providers.Result, error) {
 	}
 	var evidence []string
 	if j.seen.power.on() {
-		if err := j.changeMedia(ctx, m.Seed); err != nil {
+		if err := j.changeMedia(ctx, before, m.Seed); err != nil {
 			evidence = append(evidence, "until it is restarted its CD-ROM has the keys: "+err.Error())
 		}
 	}
@@ -182,13 +181,13 @@ func (j *job) poolOfSeed(ctx context.Context, seed string) (pool, error) {
 	return found, nil
 }
 
-// changeMedia puts a seed into the CD-ROM drive of a guest that runs.
-func (j *job) changeMedia(ctx context.Context, seed string) error {
+// changeMedia puts another seed into the CD-ROM drive of a guest that runs.
+func (j *job) changeMedia(ctx context.Context, before, seed string) error {
 	existing, err := j.XML(ctx, j.seen.UUID, asRunning)
 	if err != nil {
 		return err
 	}
-	device, err := seedDevice(existing, j.Name, seed)
+	device, err := seedDevice(existing, before, seed)
 	if err != nil || device == "" {
 		return err
 	}

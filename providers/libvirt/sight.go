@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,9 +177,6 @@ func nameClaim(uri, name string) providers.Claim {
 // until it stops.
 func (s sight) claims(uri string) []providers.Claim {
 	all := append([]providers.Claim{nameClaim(uri, s.Name)}, s.configured.claims()...)
-	if path.Base(s.ownRoot()) == rootVolume(s.Name) {
-		all = append(all, rootClaim(uri, s.Name))
-	}
 	if s.running != nil {
 		for _, c := range s.running.claims() {
 			if !slices.Contains(all, c) {

@@ -122,7 +122,7 @@ start: done, running
   seen: QEMU says: VM status: paused (internal-error)
   seen: last lines of QEMU's log DIR/cache/libvirt/qemu/log/lab.dev.log:
   seen:   qemu-system-x86_64: cannot set up guest memory
-  seen: the guest's boot log is DIR/data/libvirt/pool/lab.dev.console.log
+  seen: the guest's boot log is DIR/data/libvirt/pool/DEV.console.log
   seen:   Booting
   seen:   [ 0.0] hello
   next: if KVM does not work here: accel = "auto" in vm.dev
@@ -154,7 +154,7 @@ start: done, running
 			says: `start: failed guest_stopped: start vm.dev: the guest is shut off (shutdown)
   seen: last lines of QEMU's log DIR/cache/libvirt/qemu/log/lab.dev.log:
   seen:   qemu-system-x86_64: cannot set up guest memory
-  seen: the guest's boot log is DIR/data/libvirt/pool/lab.dev.console.log
+  seen: the guest's boot log is DIR/data/libvirt/pool/DEV.console.log
   next: see QEMU's log: DIR/cache/libvirt/qemu/log/lab.dev.log
 `,
 			calls: "define lab.dev\nstart lab.dev on kvm\n",
@@ -308,7 +308,7 @@ func TestStartOfWhatEndsAtOnce(t *testing.T) {
 	l.meanwhile(func(d *libvirt.FakeDomain) { d.Power, d.Running = libvirt.FakeCrashed, "" })
 	wantText(t, "what was said", `
 start: failed guest_stopped: start vm.dev: the guest is shut off (crashed)
-  seen: the guest's boot log is DIR/data/libvirt/pool/lab.dev.console.log
+  seen: the guest's boot log is DIR/data/libvirt/pool/DEV.console.log
   next: see QEMU's log: DIR/cache/libvirt/qemu/log/lab.dev.log
 `, l.apply(l.change(providers.Start, vm(nil))))
 }

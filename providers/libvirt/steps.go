@@ -137,25 +137,26 @@ func (r *recipe) leaves(op, name string) []string {
 	switch op {
 	case opDefine:
 		return []string{
-			fmt.Sprintf("domain %s (%s) at %s", name, r.change.ID, r.p.place.URI), r.volumes(name), "keys in " + r.p.keyFolder(string(r.change.ID)),
+			fmt.Sprintf("domain %s (%s) at %s", name, r.change.ID, r.p.place.URI), r.volumes(), "keys in " + r.p.keyFolder(string(r.change.ID)),
 		}
 	case opRedefine, opDelete, opUpload:
-		return []string{r.volumes(name)}
+		return []string{r.volumes()}
 	case opStart:
 		return []string{fmt.Sprintf("domain %s running", name)}
 	case opUnkey:
-		return []string{fmt.Sprintf("volumes %s%s*", name, seedPart)}
+		return []string{fmt.Sprintf("volumes %s%s*", r.change.ID, seedPart)}
 	default:
 		return nil
 	}
 }
 
 // volumes names the files of an object.
-func (r *recipe) volumes(name string) string {
+func (r *recipe) volumes() string {
+	id := r.change.ID
 	if r.want.Image == nil {
-		return fmt.Sprintf("volumes %s.kernel-*, %s.initrd-*", name, name)
+		return fmt.Sprintf("volumes %s%s*, %s%s*", id, kernelPart, id, initrdPart)
 	}
-	return fmt.Sprintf("volumes %s%s, %s%s*, %s*", name, rootPart, name, seedPart, r.p.imagePrefix())
+	return fmt.Sprintf("volumes %s, %s%s*, %s*", rootVolume(id), id, seedPart, r.p.imagePrefix())
 }
 
 // touches reports whether an edit changes the domain. Who logs in, and how that
@@ -183,9 +184,6 @@ func (r *recipe) broken() bool {
 func (r *recipe) wanted() []providers.Claim {
 	name := machine.Name(r.change)
 	all := []providers.Claim{nameClaim(r.p.place.URI, name)}
-	if r.want.Image != nil {
-		all = append(all, rootClaim(r.p.place.URI, name))
-	}
 	for _, f := range r.want.Forwards {
 		if f.fixed() {
 			all = append(all, f.claim())

@@ -127,7 +127,7 @@ func TestLeavesNamesWhatAnInterruptedStepMayLeave(t *testing.T) {
 	}
 	wantText(t, "what define may leave", `
 domain lab.dev (11111111-2222-8333-8444-555555555555) at qemu:///session
-volumes lab.dev.kernel-*, lab.dev.initrd-*
+volumes DEV.kernel-*, DEV.initrd-*
 keys in KEYS`, l.plain(strings.Join(steps[0].Leaves, "\n")))
 }
 

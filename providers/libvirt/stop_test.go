@@ -274,15 +274,15 @@ stop: graceful, off
   = requested after 0s
   = gone after 0s: shut off (shutdown)
 delete: done, gone
-  = removed volumes: lab.dev.console.log, lab.dev.initrd-KEYS, lab.dev.kernel-6923dd1bc046
+  = removed volumes: DEV.console.log, DEV.initrd-KEYS, DEV.kernel-6923dd1bc046
   = removed the empty pool vmctl-lab-k7m2qd9x4r
 `, strings.ReplaceAll(l.apply(l.change(providers.Destroy, cty.NilVal)), keys, "KEYS"))
 	wantText(t, "calls: ended, forgotten by libvirt, and its files last", `
 shutdown lab.dev
 undefine lab.dev
-delete lab.dev.console.log
-delete lab.dev.initrd-KEYS
-delete lab.dev.kernel-6923dd1bc046
+delete DEV.console.log
+delete DEV.initrd-KEYS
+delete DEV.kernel-6923dd1bc046
 remove-pool vmctl-lab-k7m2qd9x4r
 `, strings.ReplaceAll(l.calls(), keys, "KEYS"))
 	wantText(t, "pools", "", l.Contents())
@@ -295,12 +295,12 @@ func TestDestroyKeepsWhatOthersUse(t *testing.T) {
 	l := newLab(t)
 	l.settings.Attrs = cty.ObjectVal(map[string]cty.Value{"uri": cty.StringVal("qemu:///system"), "pool": null})
 	l.PutPool("default", libvirt.FakePool{Type: "dir", Path: "/images", Active: true, Volumes: map[string][]byte{
-		"lab.dev.qcow2": nil, "lab.dev2.kernel-6923dd1bc046": nil, "lab.dev.kernel-of-mine": nil,
+		"lab.dev.qcow2": nil, "lab.dev2.kernel-6923dd1bc046": nil, devID + ".kernel-of-mine": nil,
 	}})
 	l.open()
 	l.apply(create(vm(off)))
 	l.apply(l.change(providers.Destroy, cty.NilVal))
-	wantText(t, "pools", "pool default\n  lab.dev.kernel-of-mine\n  lab.dev.qcow2\n  lab.dev2.kernel-6923dd1bc046\n", l.Contents())
+	wantText(t, "pools", "pool default\n  DEV.kernel-of-mine\n  lab.dev.qcow2\n  lab.dev2.kernel-6923dd1bc046\n", l.Contents())
 }
 
 func TestDelete(t *testing.T) {
@@ -317,7 +317,7 @@ delete: stale stale_plan: delete vm.dev: domain lab.dev was changed since the pl
 	}())
 	l.Drop(devID)
 	got := l.apply(c)
-	if !strings.HasPrefix(got, "delete: already_gone, gone\n  = removed volumes: lab.dev.console.log, ") {
+	if !strings.HasPrefix(got, "delete: already_gone, gone\n  = removed volumes: "+devID+".console.log, ") {
 		t.Errorf("what is gone already:\n%s", got)
 	}
 	wantText(t, "pools", "", l.Contents())

@@ -145,7 +145,7 @@ func parsePool(text string) (pool, error) {
 	return pool{Name: x.Name, Type: x.Type, Path: x.Path, Available: x.Available.bytes()}, nil
 }
 
-// Volumes of one object are named after it and what they hold.
+// Volumes of one object are named by its ID and what they hold: a domain may be renamed.
 const (
 	kernelPart  = ".kernel-"
 	initrdPart  = ".initrd-"
@@ -153,23 +153,26 @@ const (
 	digestChars = 12
 )
 
-func kernelVolume(name, sha256 string) string { return name + kernelPart + sha256[:digestChars] }
+func kernelVolume(id providers.ID, sha256 string) string {
+	return string(id) + kernelPart + sha256[:digestChars]
+}
 
-func initrdVolume(name, sha256 string) string { return name + initrdPart + sha256[:digestChars] }
+func initrdVolume(id providers.ID, sha256 string) string {
+	return string(id) + initrdPart + sha256[:digestChars]
+}
 
-func consoleVolume(name string) string { return name + consolePart }
+func consoleVolume(id providers.ID) string { return string(id) + consolePart }
 
-// isVolumeOf reports whether a volume belongs to the object of that name, and to
-// no other.
-func isVolumeOf(volume, name string) bool {
-	rest, ok := strings.CutPrefix(volume, name)
+// isVolumeOf reports whether a volume is named as one of the object of that ID.
+func isVolumeOf(volume string, id providers.ID) bool {
+	rest, ok := strings.CutPrefix(volume, string(id))
 	if !ok {
 		return false
 	}
-	if backup, ok := strings.CutPrefix(rest, consolePart); ok {
-		return backup == "" || strings.Trim(strings.TrimPrefix(backup, "."), "0123456789") == ""
+	if isLog(rest, consolePart) {
+		return true
 	}
-	if rest == rootPart || isSeedOf(volume, name) {
+	if rest == rootPart || isSeedPart(rest) {
 		return true
 	}
 	for _, part := range []string{kernelPart, initrdPart} {
@@ -178,6 +181,24 @@ func isVolumeOf(volume, name string) bool {
 		}
 	}
 	return false
+}
+
+// isLog reports whether a file is a log of that name, or what virtlogd has made of it
+// when it grew: name.0, name.1.
+func isLog(file, name string) bool {
+	backup, ok := strings.CutPrefix(file, name)
+	return ok && (backup == "" || backup[0] == '.' && strings.Trim(backup[1:], "0123456789") == "")
+}
+
+// hadVolume reports whether a volume belongs to the domain that was seen, by its mark: an
+// older vmctl named them by the domain's name.
+func (j *job) hadVolume(volume, file string) bool {
+	if j.seen == nil || j.seen.owner() == nil || j.foreign() {
+		return false
+	}
+	o, log := j.seen.owner(), j.seen.Name+consolePart
+	return slices.Contains(append([]string{o.Boot.Kernel, o.Boot.Initrd}, o.ownFiles()...), file) ||
+		path.Base(j.seen.configured.ConsoleLog) == log && isLog(volume, log)
 }
 
 // volumesOf is a pool with the names of its volumes. One that is not there, or not
@@ -197,7 +218,8 @@ func (j *job) volumesOf(ctx context.Context, poolName string) (pool, []string, e
 }
 
 // removeVolumes deletes the volumes of the step's object in a pool, but for those
-// at the paths that keep lists. A pool that is not there has none.
+// at the paths that keep lists, and what is a disk of the spec. A pool that is not there
+// has none.
 func (j *job) removeVolumes(ctx context.Context, poolName string, keep []string) ([]string, error) {
 	found, all, err := j.volumesOf(ctx, poolName)
 	if err != nil {
@@ -206,17 +228,9 @@ func (j *job) removeVolumes(ctx context.Context, poolName string, keep []string)
 	slices.Sort(all)
 	var removed []string
 	for _, v := range all {
-		if !isVolumeOf(v, j.Name) || slices.Contains(keep, pathIn(found, v)) {
+		file := pathIn(found, v)
+		if !isVolumeOf(v, j.Object) && !j.hadVolume(v, file) || slices.Contains(keep, file) || slices.Contains(all, sidecarOf(v)) {
 			continue
-		}
-		if v == rootVolume(j.Name) {
-			own, err := j.isOwnRoot(ctx, poolName, all)
-			if err != nil {
-				return removed, err
-			}
-			if !own {
-				continue
-			}
 		}
 		if err := j.DeleteVolume(ctx, poolName, v); err != nil && !errors.Is(err, errAbsent) {
 			return removed, fmt.Errorf("delete volume %s of pool %s: %w", v, poolName, err)

@@ -67,12 +67,12 @@ func (j *job) bootFiles(ctx context.Context, f *bootFiles, k keyring) error {
 	b := j.want.Boot
 	f.boot.KernelSHA256, f.boot.InitrdSHA256 = b.KernelSHA256, b.InitrdSHA256
 	if f.boot.Kernel, f.boot.KernelStamp, err = j.upload(ctx, f.pool, content{
-		volume: kernelVolume(j.Name, b.KernelSHA256), file: j.abs(b.Kernel), sha256: b.KernelSHA256,
+		volume: kernelVolume(j.Object, b.KernelSHA256), file: j.abs(b.Kernel), sha256: b.KernelSHA256,
 	}); err != nil {
 		return err
 	}
 	both := sha256.Sum256([]byte(b.InitrdSHA256 + " " + f.boot.Keys))
-	c := content{volume: initrdVolume(j.Name, hex.EncodeToString(both[:])), sha256: b.InitrdSHA256}
+	c := content{volume: initrdVolume(j.Object, hex.EncodeToString(both[:])), sha256: b.InitrdSHA256}
 	if k.isHere() {
 		if c.appended, err = k.archive(); err != nil {
 			return err
