@@ -207,16 +207,16 @@ func TestGuestWithAnotherHostKey(t *testing.T) {
 	t.Parallel()
 	v := newHouse(t, "hostkey").vm("dev")
 	v.must(created, providers.Create)
-	stranger, err := sshx.EnsureKey(filepath.Join(v.dir, "stranger"), "")
+	stranger, err := sshx.EnsureKey(filepath.Join(t.TempDir(), "stranger"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(
-		sshx.Pin(v.target().KnownHosts, v.name, stranger),
-		os.Remove(filepath.Join(v.dir, "stranger")), os.Remove(filepath.Join(v.dir, "stranger.pub")),
-	); err != nil {
+	file := filepath.Join(t.TempDir(), "dev.xml")
+	text := strings.Replace(v.virsh("dumpxml", "--inactive", v.name), v.object().Owner.HostKey, stranger, 1)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	v.virsh("define", file)
 	v.must("stop graceful, start done, wait_ssh refused host_key_changed", providers.RestartIt)
 	v.must("stop graceful, delete done", providers.Destroy)
 	// The pin is renewed when vmctl makes it again.

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Error says why a file could not be had. Code is stable: bad_url, no_server,
+// Error says why a file could not be had. Code is stable: bad_url, no_server, bad_certificate,
 // not_found, refused, server_error, stalled, cut_off, bad_answer, wrong_sha256,
 // cache, disk_full.
 type Error struct {
@@ -45,7 +46,18 @@ func (j *job) unanswered(err error) error {
 	}
 	e := &Error{Code: "no_server", Err: j.errorf("no answer: %w", err), passing: true}
 	var dns *net.DNSError
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var other x509.HostnameError
 	switch {
+	case errors.As(err, &unknown):
+		e.Code, e.passing = "bad_certificate", false
+		e.Err = j.errorf("its certificate is signed by an authority that this machine does not know: %w", err)
+		e.Next = []string{"if it is your organization's, make it known: SSL_CERT_FILE=ca.pem, or the system's list of authorities"}
+	case errors.As(err, &invalid), errors.As(err, &other):
+		e.Code, e.passing = "bad_certificate", false
+		e.Err = j.errorf("its certificate is not valid: %w", err)
+		e.Next = []string{"see that the address is right, and that this machine's clock is"}
 	case errors.Is(err, errStalled):
 		e.Code, e.Err = "stalled", j.errorf("the server said nothing for %s", j.cache.stall())
 	case errors.As(err, &dns) && dns.IsNotFound:

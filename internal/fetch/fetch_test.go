@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -354,6 +356,21 @@ func TestAddresses(t *testing.T) {
 		if got := code + ": " + text; got != want {
 			t.Errorf("%s\n got %s\nwant %s", address, got, want)
 		}
+	}
+}
+
+// A certificate that nobody here has vouched for is said, and not asked for four times.
+func TestUnknownAuthority(t *testing.T) {
+	asked := 0
+	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	t.Cleanup(s.Close)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	code, text := failure(t, cache(t), fetch.Request{URL: s.URL})
+	text = strings.ReplaceAll(text, s.URL, "URL")
+	want := "download URL: its certificate is signed by an authority that this machine does not know: tls: failed to verify certificate: " +
+		"x509: certificate signed by unknown authority; if it is your organization's, make it known: SSL_CERT_FILE=ca.pem, or the system's list of authorities"
+	if code != "bad_certificate" || text != want || asked > 0 {
+		t.Errorf("%s after %d requests\n got %s\nwant %s", code, asked, text, want)
 	}
 }
 

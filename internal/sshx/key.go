@@ -13,11 +13,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
 
 	"vmctl/internal/atomicfile"
+	"vmctl/internal/shellword"
 )
 
 // EnsureKey makes sure that path holds a private ed25519 key in OpenSSH's
@@ -74,12 +76,19 @@ func PublicKey(path string) (string, error) {
 	return authorizedLine(signer.PublicKey(), ""), nil
 }
 
+// othersMay are the permissions of a private key that OpenSSH refuses, too
+// (sshkey_perm_ok in its authfile.c).
+const othersMay = 0o077
+
 // readPrivate returns the key at path. A file that does not exist is
 // fs.ErrNotExist, a passphrase *ssh.PassphraseMissingError.
 func readPrivate(path string) (ssh.Signer, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the private key: %w", err)
+	}
+	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&othersMay != 0 {
+		return nil, fmt.Errorf("the private key %s may be read by others (mode %04o): chmod 600 %s", path, info.Mode().Perm(), shellword.Quote(path))
 	}
 	signer, err := ssh.ParsePrivateKey(text)
 	if err != nil {

@@ -1,6 +1,7 @@
 package sshx_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,24 @@ func TestEnsureKeyNeverReplacesABrokenOne(t *testing.T) {
 	}
 }
 
+// As OpenSSH does, vmctl refuses a key that others may read.
+func TestKeyThatOthersMayRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "id")
+	ensure(t, path)
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	want := "the private key " + path + " may be read by others (mode 0640): chmod 600 " + path
+	if _, err := sshx.EnsureKey(path, "me"); err == nil || err.Error() != want {
+		t.Errorf("making it: %v", err)
+	}
+	err := sshx.Probe(t.Context(), sshx.Target{Address: "127.0.0.1", Port: 1, IdentityFile: path})
+	var identity *sshx.IdentityError
+	if !errors.As(err, &identity) || err.Error() != want {
+		t.Errorf("logging in: %v", err)
+	}
+}
+
 func TestPublicKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "id")
 	made := ensure(t, path)
@@ -93,7 +112,9 @@ func TestPublicKey(t *testing.T) {
 // The public half of a key with a passphrase is readable without it.
 func TestPublicKeyBehindAPassphrase(t *testing.T) {
 	const want = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFW3DidxaOFcw/DP7UEyrUZK7EootroTQf2mI743ygzE"
-	if got, err := sshx.PublicKey(filepath.Join("testdata", "locked")); got != want || err != nil {
+	path := filepath.Join(t.TempDir(), "locked")
+	write(t, path, read(t, filepath.Join("testdata", "locked")))
+	if got, err := sshx.PublicKey(path); got != want || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

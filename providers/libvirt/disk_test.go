@@ -3,6 +3,8 @@ package libvirt_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -232,6 +234,45 @@ func TestDiskThatAStrangerRunsWith(t *testing.T) {
 	}
 	if len(l.Calls) > 0 {
 		t.Errorf("calls %v", l.Calls)
+	}
+}
+
+// A file that a process has open is not deleted from under it.
+func TestDiskThatAProcessHasOpen(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(l *lab) providers.Change
+		file   string
+		doing  string
+	}{
+		"a disk": {func(l *lab) providers.Change {
+			want := disk(8*mib, "qcow2")
+			l.apply(l.changeOfDisk(providers.Create, want))
+			return l.changeOfDisk(providers.Destroy, want)
+		}, "lab.cache.qcow2", "delete disk.cache"},
+		"a root disk": {func(l *lab) providers.Change {
+			want := fromImage(64, map[string]cty.Value{"running": cty.False})
+			l.apply(create(want))
+			return l.change(providers.Destroy, want)
+		}, "DEV.root.qcow2", "delete the root disk of vm.dev"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := imageLab(t)
+			c := tt.change(l)
+			at := filepath.Join(l.dir, "data/libvirt/pool", strings.Replace(tt.file, "DEV", devID, 1))
+			fd := filepath.Join(l.proc, "4711", "fd")
+			if err := errors.Join(os.MkdirAll(fd, 0o700), os.Symlink(at, filepath.Join(fd, "3"))); err != nil {
+				t.Fatal(err)
+			}
+			l.Calls = nil
+			wantText(t, "what was said", `
+delete: refused disk_in_use: `+tt.doing+`: another process has it open
+  seen: DIR/data/libvirt/pool/`+tt.file+` is open in process 4711 (name unknown)
+  next: end what uses it: fuser -v DIR/data/libvirt/pool/`+tt.file+` says who does; then: vmctl apply
+`, l.apply(c))
+			if len(l.Calls) > 0 {
+				t.Errorf("calls %v", l.Calls)
+			}
+		})
 	}
 }
 

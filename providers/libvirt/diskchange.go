@@ -130,6 +130,9 @@ func (d *diskJob) delete(ctx context.Context) (providers.Result, error) {
 		if err := d.nothingOver(ctx); err != nil {
 			return providers.Result{}, err
 		}
+		if err := d.notOpen("delete "+d.Address.String(), d.disk.Path); err != nil {
+			return providers.Result{}, err
+		}
 		if err := d.DeleteVolume(ctx, d.at.shelf.Name, d.disk.Name); err != nil && !errors.Is(err, errAbsent) {
 			return providers.Result{}, d.locked(fail(err, "delete %s", d.Name), d.disk.Path)
 		}

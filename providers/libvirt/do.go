@@ -44,6 +44,20 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 	return r, nil
 }
 
+// reconnect connects again where the daemon has ended meanwhile. What runs does not end
+// with it.
+func (j *job) reconnect(ctx context.Context) error {
+	if j.Alive() {
+		return nil
+	}
+	c, err := j.connect(ctx)
+	if err != nil {
+		return err
+	}
+	j.connection = c
+	return nil
+}
+
 func (j *job) do(ctx context.Context) (providers.Result, error) {
 	if err := j.look(ctx); err != nil {
 		return providers.Result{}, err

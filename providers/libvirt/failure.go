@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"vmctl/providers"
@@ -65,6 +66,8 @@ func fail(err error, format string, args ...any) *providers.Failure {
 		f.Outcome, f.Code = providers.Timeout, "no_answer"
 	case errors.Is(err, errAbsent):
 		f.Code = "absent"
+	case brokenOff(err):
+		f.Code, f.Next = "no_connection", []string{"the daemon ended meanwhile; see what it says: journalctl -u libvirtd", "then: vmctl apply"}
 	case strings.Contains(err.Error(), "No space left on device"):
 		f.Code = "disk_full"
 	case strings.Contains(err.Error(), "Permission denied"):
@@ -79,6 +82,12 @@ func fail(err error, format string, args ...any) *providers.Failure {
 	}
 	f.Err = fmt.Errorf("%s: %w", doing, err)
 	return f
+}
+
+// brokenOff reports whether the daemon ended while it was asked.
+func brokenOff(err error) bool {
+	return slices.ContainsFunc([]string{"Broken pipe", "Connection reset by peer", "End of file while reading data", "client socket is closed"},
+		func(says string) bool { return strings.Contains(err.Error(), says) })
 }
 
 // asFailure is the failure that err is, or one of it.

@@ -33,6 +33,21 @@ func (j *job) locked(f *providers.Failure, paths ...string) *providers.Failure {
 	return f
 }
 
+// notOpen fails if a process of this host has a file open: deleting it would take it away
+// from under that.
+func (j *job) notOpen(doing, path string) error {
+	holders := j.openedBy(path)
+	if len(holders) == 0 {
+		return nil
+	}
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "disk_in_use",
+		Seen: []string{path + " is open in " + strings.Join(holders, ", ")},
+		Next: []string{"end what uses it: fuser -v " + path + " says who does; then: vmctl apply"},
+		Err:  fmt.Errorf("%s: another process has it open", doing),
+	}
+}
+
 // openedBy names the processes of this host that have a file open, as far as this
 // user can see them: `process 4711 (qemu-system-x86)`.
 func (p *Provider) openedBy(path string) []string {

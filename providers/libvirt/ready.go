@@ -92,6 +92,9 @@ func (j *job) waitOnce(ctx context.Context, hostKeyOnly bool) error {
 		Every: sshEvery, Sleep: j.sleep, HostKeyOnly: hostKeyOnly,
 		Log: func(reason string) { j.say("waiting for SSH: %s: %s", t, reason) },
 		Check: func(ctx context.Context) error {
+			if err := j.reconnect(ctx); err != nil {
+				return fail(err, "watch %s while it boots", j.Name)
+			}
 			now, err := j.Power(ctx, j.seen.UUID)
 			if err != nil {
 				return fail(err, "watch %s while it boots", j.Name)

@@ -51,7 +51,9 @@ func TestFilesOfAnOlderVersion(t *testing.T) {
 		}
 	}
 	older := strings.NewReplacer(devID+".kernel", "lab.dev.kernel", devID+".initrd", "lab.dev.initrd", devID+".console", "lab.dev.console")
-	l.Put(devID, func(d *libvirt.FakeDomain) { d.Configured, d.Running = older.Replace(d.Configured), older.Replace(d.Running) })
+	l.Put(devID, func(d *libvirt.FakeDomain) {
+		d.Configured, d.Running = older.Replace(d.Configured), older.Replace(d.Running)
+	})
 	if o := l.object(vm(nil)); len(o.Findings) > 0 || !o.Attrs.GetAttr("boot").GetAttr("kernel_sha256").RawEquals(digestOf("kernel")) {
 		t.Errorf("it is seen as %#v, with %+v", o.Attrs, o.Findings)
 	}

@@ -180,6 +180,9 @@ func (j *job) removeRoot(ctx context.Context) (evidence []string, err error) {
 	if err := j.nothingOverRoot(ctx, root); err != nil {
 		return nil, err
 	}
+	if err := j.notOpen("delete the root disk of "+j.Address.String(), root); err != nil {
+		return nil, err
+	}
 	j.storage.Lock()
 	defer j.storage.Unlock()
 	poolName, err := j.PoolOf(ctx, root)

@@ -70,6 +70,9 @@ var _ stop.Target = (*guest)(nil)
 // Look reads the run state and whose domain it is.
 func (g *guest) Look(ctx context.Context) (stop.Sight, error) {
 	j := (*job)(g)
+	if err := j.reconnect(ctx); err != nil {
+		return stop.Sight{}, err
+	}
 	s, err := j.read(ctx)
 	if errors.Is(err, errAbsent) { // it had no configuration, and went when it stopped
 		return stop.Sight{Verdict: stop.Gone, Evidence: "gone"}, nil
@@ -96,6 +99,9 @@ func (g *guest) Look(ctx context.Context) (stop.Sight, error) {
 // Request presses the power button. A guest that is paused or asleep is resumed
 // or woken first, or it could not react.
 func (g *guest) Request(ctx context.Context) error {
+	if err := (*job)(g).reconnect(ctx); err != nil {
+		return err
+	}
 	now, err := g.Power(ctx, string(g.Object))
 	if err != nil {
 		return err
