@@ -13,7 +13,7 @@ import (
 // more: a blocked change frees, lowers and makes nothing, which may block others.
 func (o *orderer) settle() {
 	for again := true; again; {
-		again = o.busyBlocks() || o.claimBlocks() || o.insideBlocks() || o.dependencyBlocks() || o.fates() || o.keepYields()
+		again = o.busyBlocks() || o.claimBlocks() || o.insideBlocks() || o.dependencyBlocks(o.isNow) || o.fates() || o.dependencyBlocks(o.isLate) || o.keepYields()
 	}
 }
 
@@ -77,9 +77,18 @@ func (o *orderer) keptInside(child, vm *Change) bool {
 	}
 }
 
-// dependencyBlocks blocks what depends on a blocked change: `--exclude` leaves it out
-// with that.
-func (o *orderer) dependencyBlocks() bool {
+// isNow reports whether something is done about a change in this round, isLate whether it
+// waits for a later one.
+func (o *orderer) isNow(i int) bool { return !o.comesToNothing(i) }
+
+func (o *orderer) isLate(i int) bool {
+	_, late := o.late[i]
+	return late
+}
+
+// dependencyBlocks blocks what depends on a blocked change, of those that are: `--exclude`
+// leaves it out with that.
+func (o *orderer) dependencyBlocks(are func(int) bool) bool {
 	again := false
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
@@ -88,7 +97,7 @@ func (o *orderer) dependencyBlocks() bool {
 		}
 		for _, a := range sortedSet(reach(c.Address, o.delta.dependents)) {
 			j, planned := o.index[a]
-			if !planned || a == c.Address || o.delta.Aside[a] || o.comesToNothing(j) {
+			if !planned || a == c.Address || o.delta.Aside[a] || !are(j) {
 				continue
 			}
 			again = o.block(j, Block{

@@ -92,6 +92,28 @@ create vm.b: it does not exist
 `,
 		},
 		{
+			name: "what waits for the VM and needs what is blocked is blocked now", unread: true,
+			spec: one + note + "guest_file \"more\" {\n  vm = vm.a\n  path = \"/m\"\n  content = \"x\"\n  depends_on = [vm.c]\n}\n" +
+				"vm \"c\" {\n  name = \"theirs\"\n}\n",
+			change: func(s *scene) {
+				sys := s.system("qemu:///session")
+				sys.inventory.Objects = append(sys.inventory.Objects, providers.Object{Kind: spec.VM, ID: "1234", Name: "theirs"})
+			},
+			want: `noop guest_file.more
+  blocked: it needs vm.c, whose own change is blocked
+  > see what the plan says of vm.c
+create vm.a: it does not exist
+create vm.c: it does not exist
+  blocked: libvirt vm "theirs" (1234) exists, and vmctl did not make it: import or rename
+  > rename: set another name in the block of vm.c, or rename the other object with its own tool
+  > import: vmctl import vm.c 1234
+deferred guest_file.note until vm.a is ready
+0 define vm.a
+1 start vm.a after 0
+2 wait_ssh vm.a after 1
+`,
+		},
+		{
 			name: "of a VM that is off nothing can be let go of", applied: strings.Replace(one, "{", "{\n  running = false", 1) + note, unread: true,
 			spec: strings.Replace(one, "{", "{\n  running = false", 1) + "removed {\n  from    = guest_file.note\n  destroy = false\n}\n",
 			want: `forget guest_file.note: its removed block lets go of it

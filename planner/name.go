@@ -40,10 +40,14 @@ func ObjectName(p providers.Project, a spec.Address) string {
 
 // ObjectID is the UUID of the object that an address gets. It is chosen before
 // the object exists, so that a crash finds it again. It follows from the
-// lineage, the address and how often the address was replaced (RFC 9562,
-// version 8).
+// lineage, the address, how often the address was replaced, and the seat: two data
+// directories that make one at once make two IDs (RFC 9562, version 8).
 func ObjectID(p providers.Project, a spec.Address, replaced int) providers.ID {
-	sum := sha256.Sum256(fmt.Appendf(nil, "vmctl object\x00%s\x00%s\x00%d", p.Lineage(), a, replaced))
+	text := fmt.Appendf(nil, "vmctl object\x00%s\x00%s\x00%d", p.Lineage(), a, replaced)
+	if p.Seat != "" {
+		text = fmt.Appendf(text, "\x00%s", p.Seat)
+	}
+	sum := sha256.Sum256(text)
 	u := sum[:16]
 	u[6] = u[6]&0x0f | 0x80
 	u[8] = u[8]&0x3f | 0x80

@@ -73,6 +73,9 @@ func (d *differ) drifted(c *Change, attrs map[string]providers.Attribute) []stri
 	for _, e := range now {
 		tell(e, "is")
 	}
+	if c.Object.Live == cty.NilVal {
+		return evidence
+	}
 	for _, e := range changed(c.Object.Attrs) {
 		runs := slices.ContainsFunc(now, func(n providers.Edit) bool { return n.Path == e.Path })
 		if !runs && !same(e.Before, at(c.Change.Want, e.Path)) { // an earlier run wrote down what is wanted, and did not come to the restart

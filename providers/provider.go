@@ -81,6 +81,9 @@ type Project struct {
 	Name string
 	ID   string // the lineage: written once by init, part of every owner mark
 	Env  string // "" but for a second instance of the same files (--env)
+	// Seat tells data directories of one project apart: what they make has different IDs.
+	// "": nobody asks.
+	Seat string
 }
 
 // Lineage is the ID that owner marks carry: ID, or ID-Env.

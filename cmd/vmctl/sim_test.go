@@ -27,7 +27,7 @@ import (
 //	lose-state          removes the state and the journal
 //	reboot              ends all processes, and lets what was recorded be of another boot
 //	splice FILE OLD NEW replaces text in a file
-//	untimed             prints what the last command wrote, without times, process IDs and folders
+//	untimed             prints what the last command wrote, without times, IDs and folders
 //	outcome             prints of that only how it ended: steps side by side report in any order
 func simCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
@@ -82,6 +82,7 @@ var (
 	pid       = regexp.MustCompile(`\bpid [0-9]+`)
 	starts    = regexp.MustCompile(`(start time|recorded was) [0-9]+`)
 	instant   = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}( [0-9:]{8} UTC|T[0-9:.]+Z)`)
+	objectID  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	collected = regexp.MustCompile(`pid [0-9]+ has ended, and its parent has not collected it`)
 	heartbeat = regexp.MustCompile(`(?m)^.*: still .*, for .* of at most .*\n`)
 	ending    = regexp.MustCompile(`(?m)^[A-Z][a-z]+ (failed|is complete): `)
@@ -93,6 +94,7 @@ func untimed(text, home string) string {
 	text = heartbeat.ReplaceAllString(strings.ReplaceAll(text, home, "HOME"), "")
 	text = elapsed.ReplaceAllString(text, "$1 TIME")
 	text = instant.ReplaceAllString(text, "INSTANT")
+	text = objectID.ReplaceAllString(text, "ID")
 	text = starts.ReplaceAllString(text, "$1 N")
 	text = shortened.ReplaceAllString(text, "run/KEY")
 	// Whether init has collected it by now is init's affair.

@@ -408,6 +408,40 @@ delete DEV.kernel-6923dd1bc046
 	}
 }
 
+// Two data directories make one VM at once: libvirt gives its name to one of them, and the
+// other touches nothing.
+func TestDefineOfWhatWasMadeElsewhere(t *testing.T) {
+	for name, begin := range map[string]func(l *lab, define func()){
+		"before the step": func(_ *lab, define func()) { define() },
+		"during the step": func(l *lab, define func()) { l.BeforeDefine = define },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			var before string
+			begin(l, func() {
+				other := create(vm(nil))
+				other.ID = otherID
+				l.BeforeDefine = nil
+				mine := l.provider
+				l.open() // theirs has locks of its own
+				l.apply(other)
+				l.provider = mine
+				before = l.Configured(otherID) + l.Running(otherID)
+			})
+			got := l.apply(create(vm(nil)))
+			if !strings.Contains(got, "define: stale made_elsewhere: define vm.dev: another data directory of this project has made it meanwhile: domain lab.dev ("+otherID+")\n  next: vmctl plan\n") {
+				t.Errorf("got\n%s", got)
+			}
+			if before == "" || l.Configured(otherID)+l.Running(otherID) != before || strings.Contains(l.Contents(), devID) || !strings.Contains(l.Contents(), otherID+".kernel-") {
+				t.Errorf("there is\n%s%s", l.Contents(), l.Configured(otherID))
+			}
+			if keys, err := os.ReadDir(l.settings.Keys); err != nil || len(keys) != 1 || keys[0].Name() != otherID {
+				t.Errorf("keys: %v, %v", keys, err)
+			}
+		})
+	}
+}
+
 // What fails keeps keys that were there before.
 func TestDefineThatFailsKeepsEarlierKeys(t *testing.T) {
 	l := made(t, vm(off))

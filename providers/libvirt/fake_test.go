@@ -39,6 +39,8 @@ type Fake struct {
 	// SSHAfterTCG is the port of a guest that was started on TCG; 0: no other.
 	SSHAfterTCG uint16
 	BootLog     string
+	// BeforeDefine is what happens before a domain is defined; nil: nothing.
+	BeforeDefine func()
 	// Booting says which host port leads to the SSH of a domain that starts; nil:
 	// SSH says so. Ended is called when one has gone off.
 	Booting func(name, uuid string) uint16
@@ -360,6 +362,9 @@ func (f *Fake) Checkpoints(_ context.Context, uuid string) ([]string, error) {
 }
 
 func (f *Fake) Define(_ context.Context, text string) error {
+	if f.BeforeDefine != nil {
+		f.BeforeDefine()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var x libvirtxml.Domain

@@ -156,6 +156,11 @@ func (j *job) defineFrom(ctx context.Context, b blueprint) error {
 		return fail(err, "describe %s to libvirt", j.Name)
 	}
 	if err := j.Define(ctx, text); err != nil {
+		if j.seen == nil { // somebody may have been faster: libvirt gives a name once
+			if taken := j.nameIsFree(ctx, j.Name, j.Object); taken != nil {
+				return taken
+			}
+		}
 		return fail(err, "define %s", j.Name)
 	}
 	return nil

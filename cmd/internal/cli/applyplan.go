@@ -37,6 +37,11 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 	if err := w.journal.Append(ctx, moves...); err != nil {
 		return nil, summary, err
 	}
+	if len(w.plan.Steps) > 0 {
+		if err := p.store.Sit(p.owner.Seat); err != nil {
+			return nil, summary, err
+		}
+	}
 	if m.command == "apply" && len(w.plan.Steps) > 0 {
 		if err := p.noteFolder(); err != nil {
 			return nil, summary, err

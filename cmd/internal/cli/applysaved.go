@@ -47,10 +47,15 @@ func (a *app) applySaved(ctx context.Context, r applyRequest) error {
 // openPlanned is open for what a plan file says; source stands in for the files, nil:
 // it does not.
 func (a *app) openPlanned(f planFile, source *spec.Source) (*project, error) {
+	open := a.readSpec
 	if f.Destroy {
-		return a.opened(a.readToEnd(source))
+		open = a.readToEnd
 	}
-	return a.opened(a.readSpec(source))
+	p, err := a.opened(open(source))
+	if err == nil && p.owner.Seat == "" { // nothing was applied yet
+		p.owner.Seat = f.Seat
+	}
+	return p, err
 }
 
 // applyEquivalent plans the files as they are now, with the scope of a plan file,

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,8 +88,24 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	if err != nil {
 		return err
 	}
-	o.Destroy = m.destroy
+	if err := a.seat(p); err != nil {
+		return err
+	}
+	o.Destroy, o.Project = m.destroy, p.owner
 	return a.rounds(ctx, p, m, round{journal: journal, snapshot: snapshot, options: o, moves: moves})
+}
+
+// seat chooses a seat for a data directory that has none yet: what is planned has IDs. An
+// apply writes it down.
+func (a *app) seat(p *project) error {
+	written, err := p.store.Seat() // another run may have been faster
+	if err != nil {
+		return err
+	}
+	if p.owner.Seat = cmp.Or(written, p.owner.Seat); p.owner.Seat == "" {
+		p.owner.Seat, err = newID(a.env.Rand)
+	}
+	return err
 }
 
 func (a *app) waiting(h state.Holder, limit time.Duration) {

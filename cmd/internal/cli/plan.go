@@ -107,6 +107,11 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	if p.flawed != nil && r.out != "" { // the file is to hold a spec that can be read again
 		return p.flawed
 	}
+	if r.out != "" { // what is carried out later has the same IDs
+		if err := a.seat(p); err != nil {
+			return err
+		}
+	}
 	made, err := a.makePlan(ctx, p, r)
 	if err != nil {
 		return err

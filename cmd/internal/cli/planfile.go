@@ -31,6 +31,7 @@ type planFile struct {
 	Project string            `json:"project"`
 	ID      string            `json:"id"`
 	Env     string            `json:"env,omitempty"`
+	Seat    string            `json:"seat,omitempty"` // that the plan's IDs are of
 	Destroy bool              `json:"destroy,omitempty"`
 	Flags   savedFlags        `json:"flags"`
 	Source  spec.Source       `json:"source"`
@@ -68,7 +69,7 @@ func (a *app) savePlan(r planRequest, p *project, plan *planner.Plan, s *state.S
 		return err
 	}
 	body, err := json.Marshal(planFile{
-		Format: planFormat, Version: a.env.Build.Version, Project: p.owner.Name, ID: p.owner.ID, Env: p.owner.Env,
+		Format: planFormat, Version: a.env.Build.Version, Project: p.owner.Name, ID: p.owner.ID, Env: p.owner.Env, Seat: p.owner.Seat,
 		Destroy: r.destroy,
 		Flags: savedFlags{
 			Targets: r.flags.targets, Excludes: r.flags.excludes,

@@ -168,13 +168,14 @@ func (a *app) projectOf(config *spec.Config) (*project, error) {
 		return nil, err
 	}
 	a.log().Debug("data directory", slog.String("dir", dir))
-	return &project{
-		config: config, owner: owner, dir: dir,
-		store: state.Folder{
-			Dir: dir, ID: owner.Lineage(), Project: owner.Name, Version: a.env.Build.Version, Now: a.env.Now,
-			RepairWith: a.commandLine("state repair", planFlags{}),
-		},
-	}, nil
+	store := state.Folder{
+		Dir: dir, ID: owner.Lineage(), Project: owner.Name, Version: a.env.Build.Version, Now: a.env.Now,
+		RepairWith: a.commandLine("state repair", planFlags{}),
+	}
+	if owner.Seat, err = store.Seat(); err != nil {
+		return nil, err
+	}
+	return &project{config: config, owner: owner, dir: dir, store: store}, nil
 }
 
 // read is the state, with what was noticed while reading it.
