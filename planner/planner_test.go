@@ -799,6 +799,33 @@ found drift vm.a: it is ending, and vmctl left it running
 `,
 		},
 		{
+			name:    "new keys by command, and no edit beside",
+			applied: one,
+			spec:    strings.Replace(one, "256MiB", "512MiB", 1),
+			change: func(s *scene) {
+				s.options.Rekey = map[spec.Address]bool{addr(s.t, "vm.a"): true}
+			},
+			want: `restart vm.a: ssh.keys: the guest sees it at its next start
+  ssh.keys "those it has" -> "new ones", restart
+0 stop vm.a
+1 start vm.a after 0
+2 wait_ssh vm.a after 1
+3 record vm.a after 0,1,2
+`,
+		},
+		{
+			name:    "are refused where vmctl makes none",
+			applied: one,
+			change: func(s *scene) {
+				s.options.Rekey = map[spec.Address]bool{addr(s.t, "vm.a"): true}
+				delete(s.options.Types["libvirt"].Kinds[spec.VM], providers.KeysPath)
+			},
+			want: `update vm.a: ssh.keys: vmctl gives it no keys
+  ssh.keys "those it has" -> "new ones", refused
+  refused: ssh.keys: vmctl gives it no keys
+`,
+		},
+		{
 			name:    "what is only half there is made whole",
 			applied: one,
 			change: func(s *scene) {
@@ -1002,13 +1029,17 @@ func TestObjectNamesDiffer(t *testing.T) {
 			}
 		}
 	}
-	for replaced := range 3 {
-		for _, a := range addresses {
-			id := planner.ObjectID(projects[0], a, replaced)
-			if other, ok := ids[id]; ok {
-				t.Errorf("%s and %s both have the ID %s", a, other, id)
+	for _, seat := range []string{"", "first", "second"} {
+		p := projects[0]
+		p.Seat = seat
+		for replaced := range 3 {
+			for _, a := range addresses {
+				id := planner.ObjectID(p, a, replaced)
+				if other, ok := ids[id]; ok {
+					t.Errorf("%s and %s both have the ID %s", a, other, id)
+				}
+				ids[id] = a.String()
 			}
-			ids[id] = a.String()
 		}
 	}
 }

@@ -149,7 +149,7 @@ func testType() providers.Type {
 		Name: "libvirt",
 		Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
 			"running": {Judge: live}, "name": {}, "cpus": {Judge: restart}, "memory": {Judge: restart}, "accel": {},
-			"additional_disk": {Judge: plug}, "restart_triggers": {Judge: restart}, "boot": {Judge: restart}, "boot.cmdline": {Judge: refused}, "port_forward": {Judge: restart}, "ssh": {Judge: live},
+			"additional_disk": {Judge: plug}, "restart_triggers": {Judge: restart}, "boot": {Judge: restart}, "boot.cmdline": {Judge: refused}, "port_forward": {Judge: restart}, "ssh": {Judge: live}, providers.KeysPath: {Judge: restart},
 			"id": {Computed: true}, "address": {Computed: true}, "ssh_port": {Computed: true}, "ports": {Computed: true},
 		}, spec.Disk: {
 			"name": {}, "size": {Judge: live}, "format": {}, "id": {Computed: true}, "path": {Computed: true},

@@ -71,8 +71,8 @@ func exists(path string) bool {
 // path is where a file is: in the earlier folder until a step has moved that.
 func (k keyFiles) path(name string) string { return filepath.Join(cmp.Or(k.earlier, k.folder), name) }
 
-// read returns the public halves as they are here, and pinned as that of the guest where
-// this machine never had that. It writes nothing.
+// read returns the public halves. Where the guest's host key was never on this machine,
+// pinned stands in for it. It writes nothing.
 func (k keyFiles) read(pinned string) (keyring, error) {
 	ring := keyring{HostPublic: pinned}
 	var err error
@@ -97,8 +97,8 @@ func (k keyFiles) drop() error {
 	return errors.Join(errs...)
 }
 
-// lacking says which file is not here that is needed to log into a guest with those keys;
-// "": none.
+// lacking says why this machine cannot log into a guest whose keys have that digest; "": it
+// can.
 func (k keyFiles) lacking(digest, pinned string) string {
 	ring, err := k.read(pinned)
 	switch {
@@ -150,9 +150,9 @@ const (
 	keysNew   = "new"   // others than it has
 )
 
-// ensure makes the keys that are missing and pins the host key. What a run left half
-// written that was killed goes. A folder of an older vmctl is moved. What old names is
-// made anew.
+// ensure makes the keys that are missing and pins the host key. It removes half-written
+// files of a run that was killed, and moves the folder of an older vmctl. Keys with the
+// digest old are replaced.
 func (p *Provider) ensure(ctx context.Context, k keyFiles, name string, l login, old string) (ring keyring, err error) {
 	release, err := p.holdKeys(ctx)
 	if err != nil {
@@ -196,9 +196,9 @@ func (p *Provider) ensure(ctx context.Context, k keyFiles, name string, l login,
 	return ring, sshx.Pin(k.path(knownHostsName), name, ring.HostPublic)
 }
 
-// keys returns the keys that the step's guest is to have. Those that it has already stay,
-// also where they are not on this machine: then the keyring is empty, and nothing can be
-// written that they are a part of.
+// keys returns the keys that the step's guest is to have. A guest keeps the keys that it
+// has, unless the step says otherwise. Where these are not on this machine the keyring is
+// empty, and no file can be written that holds them.
 func (j *job) keys(ctx context.Context) (keyring, error) {
 	k := j.keyFiles(string(j.Object), j.Name, j.want.SSH)
 	had, hostKey := j.hasKeys()
@@ -247,12 +247,12 @@ func waysToKeys(a spec.Address) []string {
 	}
 }
 
-// elsewhere is the failure to write a file that the guest's keys are a part of.
+// elsewhere is the failure to write a file that holds the guest's keys.
 func (j *job) elsewhere(what string) error {
 	return &providers.Failure{
 		Outcome: providers.Failed, Code: "no_keys",
 		Next: waysToKeys(j.Address),
-		Err:  fmt.Errorf("%s %s: its keys are a part of %s, and are not on this machine", j.Op, j.Address, what),
+		Err:  fmt.Errorf("%s %s: %s holds its keys, which are not on this machine", j.Op, j.Address, what),
 	}
 }
 

@@ -134,7 +134,7 @@ func TestEditsWithoutKeys(t *testing.T) {
 		t.Fatalf("another initial RAM disk: %v", err)
 	}
 	wantText(t, "another initial RAM disk", `
-its keys are a part of what it boots from, and are not on this machine
+its initial RAM disk holds its keys, which are not on this machine
 run vmctl where the keys are: with the data directory that made them
 or give it new ones: vmctl vm rekey vm.dev
 `, refusal.Reason+"\n"+strings.Join(refusal.Next, "\n")+"\n")

@@ -30,7 +30,7 @@ func (r *recipe) refusal(steps []providers.Step) error {
 		}
 	case r.lacksKeys() && does(opRedefine):
 		return &providers.Refusal{
-			Reason: "its keys are a part of what it boots from, and are not on this machine",
+			Reason: "its initial RAM disk holds its keys, which are not on this machine",
 			Next:   waysToKeys(r.change.Address),
 		}
 	case r.broken() && !r.policy.Force && does(opStop, opRecover):
@@ -45,8 +45,7 @@ func (r *recipe) refusal(steps []providers.Step) error {
 	return nil
 }
 
-// lacksKeys reports whether a change would write a file that the guest's keys are a part of,
-// and cannot: they are elsewhere.
+// lacksKeys reports whether a change would have to write keys that are not on this machine.
 func (r *recipe) lacksKeys() bool {
 	edited := func(path string) bool {
 		return slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == path })
