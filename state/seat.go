@@ -60,6 +60,9 @@ func (f Folder) Sit(name string) error {
 	if err != nil {
 		return err
 	}
+	if err := atomicfile.Clean(filepath.Join(f.Dir, seatName)); err != nil { // of a run that was killed
+		return err
+	}
 	s.Seat = name
 	text, err := json.Marshal(s)
 	if err != nil {

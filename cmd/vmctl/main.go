@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
+	accounts "os/user"
 	"runtime"
 	"time"
 
@@ -37,7 +38,7 @@ func run() int {
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: terminal(),
 		Environ: os.Environ(), Dir: dir, UID: os.Getuid(), Program: program, Now: time.Now, Rand: rand.Reader,
 		Build: cli.Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH},
-		Lend:  shared.lend, Leave: leave,
+		Lend:  shared.lend, Leave: leave, HomeOf: homeOf,
 	})
 	select {
 	case <-leave:
@@ -45,6 +46,15 @@ func run() int {
 	default:
 	}
 	return code
+}
+
+// homeOf is the home directory of a user, "" if there is no such user.
+func homeOf(name string) string {
+	u, err := accounts.Lookup(name)
+	if err != nil {
+		return ""
+	}
+	return u.HomeDir
 }
 
 // terminal says which of the streams are terminals.

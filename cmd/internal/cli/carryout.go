@@ -116,7 +116,7 @@ func (a *app) showPlan(p *project, m mission, r round, plan *planner.Plan) {
 	plan = r.numbered(plan)
 	if a.global.json {
 		doc := view.PlanJSON(plan)
-		doc.Targets, doc.Warnings = m.plan.targets, a.copied(p, plan)
+		doc.Targets, doc.Warnings = m.plan.targets, a.warnings(p, plan)
 		a.line(view.PlanEvent{FormatVersion: view.FormatVersion, Type: "plan", Plan: doc})
 		return
 	}
@@ -124,7 +124,7 @@ func (a *app) showPlan(p *project, m mission, r round, plan *planner.Plan) {
 		view.Note(a.screen(), "")
 	}
 	view.Plan(a.screen(), plan, view.PlanOptions{
-		Targets: m.plan.targets, Pulls: m.pulls(), Warnings: a.copied(p, plan), Title: m.titled(r), Verbose: m.plan.verbose, Idle: m.idles(plan), Providers: p.config.Providers,
+		Targets: m.plan.targets, Pulls: m.pulls(), Warnings: a.warnings(p, plan), Title: m.titled(r), Verbose: m.plan.verbose, Idle: m.idles(plan), Providers: p.config.Providers,
 		Offer: view.Offer{Running: true, Later: r.later, Apply: a.offer(m, plan)},
 	})
 }

@@ -30,6 +30,9 @@ type Env struct {
 	Rand     io.Reader
 	Build    Build
 	Types    map[string]providers.Type // nil: those of this build
+	// HomeOf is the home directory of a user of this machine, "" if nobody knows. nil: nobody
+	// does.
+	HomeOf func(user string) string
 	// Lend lets another program have the terminal: until the result is called what is
 	// typed to interrupt is for that program alone. nil: nothing is.
 	Lend func() (back func())

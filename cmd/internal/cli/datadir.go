@@ -48,7 +48,12 @@ func (a *app) chooseDataDir(owner providers.Project) (string, error) {
 		}
 		base = filepath.Join(home, ".local", "state")
 	}
-	return filepath.Join(base, "vmctl", owner.Name+"-"+owner.Lineage()), nil
+	return folderIn(base, owner), nil
+}
+
+// folderIn is the data directory of a project below a folder for states.
+func folderIn(base string, owner providers.Project) string {
+	return filepath.Join(base, "vmctl", owner.Name+"-"+owner.Lineage())
 }
 
 var envName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)

@@ -35,6 +35,25 @@ func TestDataDirectory(t *testing.T) {
 	h.run("plan", "--data-dir="+h.data(), "--detailed-exitcode").exits(0)
 }
 
+// With sudo, a data directory of the user's own is not forgotten without a word.
+func TestSudoHasAnotherDataDirectory(t *testing.T) {
+	h := newHouse(t, withID+small)
+	h.run("apply", "--auto-approve").exits(0)
+	root := filepath.Join(h.home, "root")
+	h.environ = []string{"HOME=" + root, "SUDO_USER=me"}
+	says := "me has a data directory of this project, " + h.data() + ", and with sudo vmctl uses " + root
+	h.memory = newMemory() // another libvirt
+	h.run("plan").exits(0).says("1 to create", says, "--data-dir="+h.data())
+	h.run("plan", "--json").exits(0).says(says)
+	if got := h.run("plan", "--data-dir="+h.data()); strings.Contains(got.stdout, says) {
+		t.Errorf("it is said of the directory itself:\n%s", got.stdout)
+	}
+	h.environ = []string{"HOME=" + root, "SUDO_USER=somebody"}
+	if got := h.run("plan"); strings.Contains(got.stdout, "with sudo") {
+		t.Errorf("it is said of a user who has none:\n%s", got.stdout)
+	}
+}
+
 func TestEnvIsASecondInstance(t *testing.T) {
 	h := newHouse(t, withID+small)
 	h.run("apply", "--auto-approve").exits(0)

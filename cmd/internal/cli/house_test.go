@@ -131,7 +131,8 @@ func (h *house) runIn(ctx context.Context, args ...string) ending {
 		Terminal: cli.Terminal{In: h.tty, Out: h.terminal.Out, Size: h.terminal.Size},
 		Environ:  append([]string{"HOME=" + h.home}, h.environ...),
 		Dir:      h.dir, UID: 1000, Now: noon, Rand: &h.random, Types: types,
-		Build: cli.Build{Version: "0.1.0", Go: "go1.26", Platform: "linux/amd64"},
+		HomeOf: func(user string) string { return map[string]string{"me": h.home}[user] },
+		Build:  cli.Build{Version: "0.1.0", Go: "go1.26", Platform: "linux/amd64"},
 	})
 	return ending{t: h.t, args: strings.Join(args, " "), code: code, stdout: stdout.String(), stderr: stderr.String()}
 }

@@ -12,6 +12,7 @@ import (
 
 	"vmctl/internal/atomicfile"
 	"vmctl/internal/lockfile"
+	"vmctl/internal/shellword"
 	"vmctl/planner"
 	"vmctl/providers"
 )
@@ -66,9 +67,35 @@ func (p *project) lastFolder() string {
 	return last.Folder
 }
 
+// warnings are what a plan of this data directory may get wrong.
+func (a *app) warnings(p *project, plan *planner.Plan) []string {
+	return append(p.copied(plan), a.sudoed(p, plan)...)
+}
+
+// sudoed warns where a plan makes something as root, with root's data directory, and the
+// user who called sudo has one of this project.
+func (a *app) sudoed(p *project, plan *planner.Plan) []string {
+	caller := a.getenv("SUDO_USER")
+	makes := slices.ContainsFunc(plan.Changes, func(c planner.Change) bool { return c.Action == providers.Create })
+	if caller == "" || !makes || a.env.HomeOf == nil || a.global.dataDir != "" || a.getenv("VMCTL_DATA_DIR") != "" {
+		return nil
+	}
+	home := a.env.HomeOf(caller)
+	if home == "" {
+		return nil
+	}
+	theirs := folderIn(filepath.Join(home, ".local", "state"), p.owner)
+	if _, err := os.Stat(theirs); err != nil || theirs == p.dir {
+		return nil
+	}
+	return []string{caller + " has a data directory of this project, " + theirs + ", and with sudo vmctl uses " + p.dir +
+		" and, without a uri, the system's libvirt: this plan makes everything a second time. Run vmctl as " + caller +
+		", or name the directory: --data-dir=" + shellword.Quote(theirs)}
+}
+
 // copied warns where a plan destroys something and the last apply came from another
 // folder that still exists: a copy of a folder is the same project.
-func (a *app) copied(p *project, plan *planner.Plan) []string {
+func (p *project) copied(plan *planner.Plan) []string {
 	destroys := slices.ContainsFunc(plan.Changes, func(c planner.Change) bool { return c.Action == providers.Destroy })
 	last := p.lastFolder()
 	if !destroys || last == "" {

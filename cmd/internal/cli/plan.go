@@ -119,10 +119,10 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	defer func() { err = errors.Join(err, made.world.Close()) }()
 	plan, m := made.plan, made.mission
 	doc := view.PlanJSON(plan)
-	doc.Targets, doc.Warnings = m.plan.targets, a.copied(p, plan)
+	doc.Targets, doc.Warnings = m.plan.targets, a.warnings(p, plan)
 	a.show(doc, func(s view.Screen) {
 		view.Plan(s, plan, view.PlanOptions{
-			Targets: m.plan.targets, Pulls: m.pulls(), Warnings: a.copied(p, plan), Title: m.title, Idle: m.idles(plan), Verbose: r.flags.verbose, Holder: made.holder, Providers: p.config.Providers,
+			Targets: m.plan.targets, Pulls: m.pulls(), Warnings: a.warnings(p, plan), Title: m.title, Idle: m.idles(plan), Verbose: r.flags.verbose, Holder: made.holder, Providers: p.config.Providers,
 			Offer: view.Offer{Apply: a.offerOf(r, m, plan)},
 		})
 	})
