@@ -17,7 +17,7 @@ import (
 // or that holds a forwarded host port or one of these disks.
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{Partial: map[spec.Kind]string{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{}}
-	c, err := p.connect(ctx)
+	connected, err := p.connect(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return inv, context.Cause(ctx)
@@ -25,6 +25,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		inv.Partial[spec.VM], inv.Partial[spec.Disk] = err.Error(), err.Error()
 		return inv, nil
 	}
+	c := p.onlyLooking(ctx, connected)
 	refs, err := c.Domains(ctx)
 	if err != nil {
 		if ctx.Err() != nil {

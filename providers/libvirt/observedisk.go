@@ -24,8 +24,7 @@ type rack struct {
 	paths   map[[2]string]string          // by pool and name, for domains that name a volume so
 }
 
-// rack lists the disks. It changes nothing, but for pools of vmctl's own that it
-// starts.
+// rack lists the disks.
 func (p *Provider) rack(ctx context.Context, c connection, q providers.Query) rack {
 	r := rack{
 		known: map[providers.ID]spec.Address{}, found: map[spec.Address]providers.ID{},

@@ -31,7 +31,8 @@ func (s shelf) has(name string) bool {
 
 // shelves lists the pools in which disks may be: vmctl's own first, and all others
 // that are active. What cannot be listed is in the error, with what can in the
-// result. A pool of vmctl's own that was left inactive, by a reboot, is started.
+// result. A step starts a pool of vmctl's own that was left inactive, by a reboot; whoever
+// is looking does not.
 func (p *Provider) shelves(ctx context.Context, c connection) ([]shelf, error) {
 	pools, err := c.Pools(ctx)
 	if err != nil {
@@ -91,7 +92,11 @@ func (p *Provider) wakePool(ctx context.Context, c connection, name string) ([]p
 	case found.Active:
 		return []pool{found}, nil
 	}
-	if p.ours(found) {
+	looks, isLooking := c.(looking)
+	if _, readable := looks.of(name); readable {
+		return []pool{found}, nil
+	}
+	if p.ours(found) && !isLooking {
 		if err = c.StartPool(ctx, name); err == nil {
 			return []pool{found}, nil
 		}

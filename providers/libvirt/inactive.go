@@ -1,0 +1,128 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"vmctl/internal/qcow2"
+)
+
+// looking is a connection that changes nothing: where a pool of vmctl's own is not active,
+// it reads the pool's files from their folder. libvirt cannot list them without starting
+// the pool, which is a change.
+type looking struct {
+	connection
+	inactive []pool // whose folder this user can read
+}
+
+// onlyLooking returns a connection to observe with.
+func (p *Provider) onlyLooking(ctx context.Context, c connection) looking {
+	l := looking{connection: c}
+	for _, name := range p.candidatePools() {
+		found, err := c.Pool(ctx, name)
+		if err != nil || found.Active || !p.ours(found) || p.place.Remote != "" {
+			continue
+		}
+		if _, err := os.ReadDir(found.Path); err == nil {
+			l.inactive = append(l.inactive, found)
+		}
+	}
+	return l
+}
+
+// of is the inactive pool of that name.
+func (l looking) of(name string) (pool, bool) {
+	i := slices.IndexFunc(l.inactive, func(p pool) bool { return p.Name == name })
+	if i < 0 {
+		return pool{}, false
+	}
+	return l.inactive[i], true
+}
+
+// Volumes lists the files of an inactive pool.
+func (l looking) Volumes(ctx context.Context, name string) ([]string, error) {
+	in, ok := l.of(name)
+	if !ok {
+		return l.connection.Volumes(ctx, name)
+	}
+	entries, err := os.ReadDir(in.Path)
+	if err != nil {
+		return nil, fmt.Errorf("list the files of pool %s: %w", name, err)
+	}
+	var all []string
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			all = append(all, e.Name())
+		}
+	}
+	return all, nil
+}
+
+// PoolOf finds files of inactive pools, too.
+func (l looking) PoolOf(ctx context.Context, file string) (string, error) {
+	for _, in := range l.inactive {
+		if _, err := os.Lstat(file); err == nil && filepath.Dir(file) == in.Path {
+			return in.Name, nil
+		}
+	}
+	return l.connection.PoolOf(ctx, file)
+}
+
+// Head reads the first bytes of a file of an inactive pool.
+func (l looking) Head(ctx context.Context, name, volume string, limit uint64) ([]byte, error) {
+	in, ok := l.of(name)
+	if !ok {
+		return l.connection.Head(ctx, name, volume, limit)
+	}
+	f, _, err := openRegular(pathIn(in, volume))
+	if err != nil {
+		return nil, absentIfMissing(err)
+	}
+	defer closeQuietly(f)
+	return io.ReadAll(io.LimitReader(f, int64(limit))) //nolint:gosec // the size of a mark fits
+}
+
+// VolumeInfo reads a file of an inactive pool as libvirt would.
+func (l looking) VolumeInfo(ctx context.Context, name, volumeName string) (volume, error) {
+	in, ok := l.of(name)
+	if !ok {
+		return l.connection.VolumeInfo(ctx, name, volumeName)
+	}
+	path := pathIn(in, volumeName)
+	f, info, err := openRegular(path)
+	if err != nil {
+		return volume{}, absentIfMissing(err)
+	}
+	defer closeQuietly(f)
+	modified := info.ModTime()
+	v := volume{
+		Name: volumeName, Path: path, Format: formatRaw, Capacity: uint64(info.Size()), Allocation: taken(info),
+		Modified: fmt.Sprintf("%d.%09d", modified.Unix(), modified.Nanosecond()), // virStorageVolTimestampFormat in storage_conf.c
+	}
+	h, err := qcow2.Read(f, info.Size())
+	var other *qcow2.FormatError
+	switch {
+	case errors.As(err, &other): // bytes
+	case err != nil:
+		return volume{}, fmt.Errorf("read %s: %w", path, err)
+	default:
+		v.Format, v.Capacity = formatQCOW2, h.VirtualSize
+		if v.Backing = h.BackingFile; v.Backing != "" && !filepath.IsAbs(v.Backing) {
+			v.Backing = filepath.Join(in.Path, v.Backing)
+		}
+	}
+	return v, nil
+}
+
+func absentIfMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errAbsent
+	}
+	return err
+}
