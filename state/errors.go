@@ -174,11 +174,14 @@ func (e *advised) Unwrap() error { return e.error }
 // Next returns what to do.
 func (e *advised) Next() []string { return []string{e.next} }
 
+// IsFull reports whether a disk, or what the user may have of it, is full.
+func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
 // withAdvice adds what to do about a full disk, and about a folder that cannot be
 // written to.
 func withAdvice(err error) error {
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case IsFull(err):
 		return &advised{err, "free some space there, then run the command again"}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
 		return &advised{err, "make the data directory writable for this user, or choose another with --data-dir"}

@@ -84,6 +84,13 @@ func (f Folder) Holder(ctx context.Context) (h Holder, held bool, err error) {
 // snapshot first. It fails as Read does, and with a *LockedError.
 func (f Folder) Open(ctx context.Context, o Owner) (Journal, error) {
 	lock, err := f.lock(ctx, o)
+	if o.Spends && IsFull(err) {
+		if spent, gone := f.Spend(); spent || gone != nil {
+			if lock, err = nil, gone; err == nil {
+				lock, err = f.lock(ctx, o)
+			}
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

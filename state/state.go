@@ -41,6 +41,8 @@ type Owner struct {
 	Wait    time.Duration // how long to wait for another holder; 0: not at all
 	// Waiting is called once when the lock is held by another.
 	Waiting func(Holder)
+	// Spends lets the lock have the room that Reserve took, where the disk is full.
+	Spends bool
 }
 
 // Holder is who holds the run lock, or is at work inside a VM.

@@ -43,7 +43,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 		}
 	}
 	if m.command == "apply" && len(w.plan.Steps) > 0 {
-		if err := p.noteFolder(); err != nil {
+		if err := errors.Join(p.noteFolder(), p.store.Reserve()); err != nil {
 			return nil, summary, err
 		}
 	}

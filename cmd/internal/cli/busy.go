@@ -77,6 +77,11 @@ func (a *app) enter(ctx context.Context, p *project, addr spec.Address, command 
 		return nil, err
 	}
 	leave, err = p.busy().Enter(ctx, addr, me)
+	if state.IsFull(err) {
+		if spent, gone := p.store.Spend(); spent && gone == nil {
+			leave, err = p.busy().Enter(ctx, addr, me)
+		}
+	}
 	var closed *busy.ClosedError
 	if errors.As(err, &closed) {
 		e := newProblem(classRefused, "going_down", closed.Error()+": nobody gets in until that has ended",

@@ -25,6 +25,7 @@ type mission struct {
 	file    string // of a saved plan, that was read; "": there is none
 	unasked bool   // nothing is asked, in no round
 	destroy bool
+	spends  bool // stopping goes on where the disk is full
 	options func(*state.Snapshot) (planner.Options, error)
 	// check says why the plan, made on a state, must not be carried out. nil: it may.
 	check func(*planner.Plan, *state.Snapshot) error
@@ -71,6 +72,7 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	journal, err := p.store.Open(ctx, state.Owner{
 		Command: "vmctl " + m.command, Wait: m.apply.wait(p.config.Settings),
 		Waiting: func(h state.Holder) { a.waiting(h, m.apply.wait(p.config.Settings)) },
+		Spends:  m.destroy || m.spends,
 	})
 	if err != nil {
 		return err

@@ -88,7 +88,7 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 		return err
 	}
 	return a.carryOut(ctx, p, mission{
-		command: w.command, names: r.names, verb: w.verb, title: w.verb + " " + strings.Join(view.Addresses(vms), ", "),
+		command: w.command, names: r.names, spends: !w.running, verb: w.verb, title: w.verb + " " + strings.Join(view.Addresses(vms), ", "),
 		idle: func(plan *planner.Plan) string { return w.idle(vms, plan) }, plan: r.plan, apply: r.apply, timeout: r.timeout,
 		options: func(s *state.Snapshot) (planner.Options, error) {
 			o, err := a.options(p, s, r.plan)
