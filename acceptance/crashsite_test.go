@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"vmctl/internal/process"
+	"vmctl/state"
 )
 
 // crashSite is a home with a project in which vmctl is killed.
@@ -48,7 +49,8 @@ func newCrashSite(t *testing.T, name string) *crashSite {
 		}
 	}
 	image := os.WriteFile(filepath.Join(s.dir, "base.img"), []byte(strings.Repeat("an image\n", 1<<13)), 0o600)
-	if err := errors.Join(image, os.Symlink(shared.guest, filepath.Join(s.dir, "guest")), own(home)); err != nil {
+	seat := state.Folder{Dir: s.data}.Sit("site") // the same IDs with and without a kill
+	if err := errors.Join(image, seat, os.Symlink(shared.guest, filepath.Join(s.dir, "guest")), own(home)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -263,12 +265,12 @@ func (s *crashSite) world(o operation) map[string]int {
 	return all
 }
 
-// files are those of the data directory, but for the backup and the locks, which
-// stay for good: who holds them is told by the records beside them.
+// files are those of the data directory, but for the backup, the reserved room and the
+// locks, which stay for good: who holds them is told by the records beside them.
 func (s *crashSite) files(all map[string]int) {
 	err := filepath.WalkDir(s.data, func(path string, d os.DirEntry, err error) error {
 		isLock := filepath.Base(path) == "keys.lock" || filepath.Base(filepath.Dir(path)) == "busy" && !strings.Contains(filepath.Base(path), ".owner")
-		if err == nil && !d.IsDir() && filepath.Base(path) != "state.json.backup" && !isLock {
+		if err == nil && !d.IsDir() && filepath.Base(path) != "state.json.backup" && filepath.Base(path) != "reserve" && !isLock {
 			relative, err := filepath.Rel(s.data, path)
 			if err != nil {
 				return err
