@@ -261,9 +261,18 @@ func (s *crashSite) world(o operation) map[string]int {
 	s.files(all)
 	s.processes(all)
 	s.domains(all)
-	s.records(all, o)
-	return all
+	s.records(all)
+	if !o.renews {
+		return all
+	}
+	renamed := map[string]int{}
+	for what, n := range all {
+		renamed[objectID.ReplaceAllString(what, "ID")] += n
+	}
+	return renamed
 }
+
+var objectID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // files are those of the data directory, but for the backup, the reserved room and the
 // locks, which stay for good: who holds them is told by the records beside them.
@@ -351,7 +360,7 @@ func (s *crashSite) domains(all map[string]int) {
 
 // records are what the state remembers, but for what counts and what was chosen
 // by chance.
-func (s *crashSite) records(all map[string]int, o operation) {
+func (s *crashSite) records(all map[string]int) {
 	text, err := os.ReadFile(filepath.Join(s.data, "state.json"))
 	if errors.Is(err, os.ErrNotExist) {
 		return
@@ -371,9 +380,6 @@ func (s *crashSite) records(all map[string]int, o operation) {
 		s.errorf("read the state: %v", err)
 	}
 	for address, r := range state.Records {
-		if o.renews {
-			r.ID = "ID"
-		}
 		all[fmt.Sprintf("record %s %s %s ready=%t reserved=%t running=%v memory=%v cpus=%v", address, r.ID, r.Name, r.Ready, r.Reserved,
 			r.Values.Value["running"], r.Values.Value["memory"], r.Values.Value["cpus"])]++
 	}
