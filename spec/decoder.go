@@ -168,6 +168,10 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p p
 		}
 		return unknown
 	}
+	if known.Private {
+		d.source(v.AsString(), at, owner)
+		return v
+	}
 	if known.File {
 		return d.file(v, known, place{rng: a.Expr.Range(), path: at.path}, owner)
 	}

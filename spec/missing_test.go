@@ -52,6 +52,21 @@ func TestImageThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// Nor is a private key that is on another machine.
+func TestKeyThatIsElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "k"), []byte("kernel"))
+	write(t, filepath.Join(dir, "main.vmctl.hcl"), []byte("vm \"a\" {\n  boot { kernel = \"k\" }\n  ssh { identity = \"key\" }\n}\n"))
+	c, diags := spec.Load(dir, spec.Inputs{})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	r, _ := c.Resource(spec.Address{Kind: spec.VM, Name: "a"})
+	if len(r.Missing) != 1 || r.Missing[0].Path != "ssh.identity" || r.Want.GetAttr("ssh").GetAttr("identity").AsString() != "key" {
+		t.Errorf("missing %+v of %#v", r.Missing, r.Want)
+	}
+}
+
 // Who only ends what exists needs none of the files that it was made of. Whatever
 // else is wrong is wrong for them, too.
 //

@@ -49,6 +49,7 @@ type Attr struct {
 	Derived  bool     // set by spec itself, such as the digest of a file
 	DigestOf string   // Derived: the file attribute beside it whose SHA-256 it holds
 	File     bool     // a path, relative to the spec's folder, of a file that must be readable
+	Private  bool     // File: some machines may lack it; what exists goes on without it
 	Own      bool     // the resource's own address, which only references see
 	Refers   Kind     // written as a reference to a resource of that kind; the value is its address as text
 	Known    bool     // must be known before anything is observed

@@ -174,7 +174,7 @@ var vmShape = Block{
 					Doc: "The login name.",
 				},
 				{
-					Name: "identity", Type: cty.String, File: true,
+					Name: "identity", Type: cty.String, File: true, Private: true,
 					Doc: "A private key file; null: a pair that vmctl makes and keeps.",
 				},
 				{

@@ -28,6 +28,11 @@ func (r *recipe) refusal(steps []providers.Step) error {
 			Reason: "vmctl did not make it: its network is its own, and no port is forwarded into it",
 			Next:   []string{fmt.Sprintf("write port_forward of %s as its domain has it, or leave it out", r.change.Address)},
 		}
+	case r.lacksIdentity() != "" && does(opRedefine):
+		return &providers.Refusal{
+			Reason: "the key " + r.lacksIdentity() + " is not on this machine",
+			Next:   []string{"put it there, or run vmctl where it is"},
+		}
 	case r.lacksKeys() && does(opRedefine):
 		return &providers.Refusal{
 			Reason: "its initial RAM disk holds its keys, which are not on this machine",
@@ -43,6 +48,16 @@ func (r *recipe) refusal(steps []providers.Step) error {
 		}
 	}
 	return nil
+}
+
+// lacksIdentity is the key file of the spec that a change would have to read, and that is not
+// there; "": none.
+func (r *recipe) lacksIdentity() string {
+	rekeys := slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == identityAttr || e.Path == keysAttr })
+	if file := r.p.keyFiles(string(r.change.ID), r.change.Name, r.want.SSH).identity; rekeys && r.want.SSH.Identity != "" && !exists(file) {
+		return file
+	}
+	return ""
 }
 
 // lacksKeys reports whether a change would have to write keys that are not on this machine.
