@@ -272,7 +272,7 @@ func (s *crashSite) world(o operation) map[string]int {
 	return renamed
 }
 
-var objectID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+var objectID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-([0-9a-f]{12}|N)`) // N: as name has it
 
 // files are those of the data directory, but for the backup, the reserved room and the
 // locks, which stay for good: who holds them is told by the records beside them.
