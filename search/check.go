@@ -321,7 +321,7 @@ func (b *bench) settle() {
 // what is blocked.
 func (l leftover) isOfOthers(blocked map[spec.Address]planner.Cause) bool {
 	found := l.kind != ""
-	return l.kind == providers.FindCopy || l.kind == providers.FindUnmanaged ||
+	return l.kind == providers.FindCopy || l.kind == providers.FindUnmanaged || l.kind == providers.FindNoKey ||
 		l.kind == providers.FindOrphan && strings.HasPrefix(l.name, foundPrefix) || found && blocked[l.of] != ""
 }
 

@@ -202,12 +202,12 @@ func (s *searched) hands() []search.Hand {
 			return "grows"
 		})},
 		{Name: "delete keys", Do: func(_ string, pick func(int) int) (string, error) {
-			all, err := filepath.Glob(filepath.Join(s.dir, "keys", "*"))
+			all, err := filepath.Glob(filepath.Join(s.dir, "keys", "*", "id_ed25519"))
 			if err != nil || len(all) == 0 {
 				return "", err
 			}
 			path := all[pick(len(all))]
-			return "removes the keys " + filepath.Base(path), os.RemoveAll(path)
+			return "removes the keys " + filepath.Base(filepath.Dir(path)), os.Remove(path)
 		}},
 	}
 }
