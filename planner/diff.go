@@ -198,8 +198,12 @@ func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) 
 			c.Reason = "it does not exist: there is nothing to stop"
 			return
 		}
-		if d.options.Restart[c.Address] || d.options.Rekey[c.Address] {
+		if d.options.Restart[c.Address] {
 			c.Reason = "it does not exist: there is nothing to restart"
+			return
+		}
+		if d.options.Rekey[c.Address] {
+			c.Reason = "it does not exist: it gets its keys when it is made"
 			return
 		}
 		d.create(c)

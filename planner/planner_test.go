@@ -935,7 +935,7 @@ func TestPlanForWhatWasRenamed(t *testing.T) {
 	}
 }
 
-// overlaid is what a system shows, with another value of one attribute.
+// overlaid returns attrs with one attribute replaced.
 func overlaid(attrs cty.Value, name string, v cty.Value) cty.Value {
 	m := attrs.AsValueMap()
 	m[name] = v

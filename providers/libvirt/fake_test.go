@@ -39,7 +39,7 @@ type Fake struct {
 	// SSHAfterTCG is the port of a guest that was started on TCG; 0: no other.
 	SSHAfterTCG uint16
 	BootLog     string
-	// BeforeDefine is what happens before a domain is defined; nil: nothing.
+	// Define calls BeforeDefine first, unless it is nil.
 	BeforeDefine func()
 	// Booting says which host port leads to the SSH of a domain that starts; nil:
 	// SSH says so. Ended is called when one has gone off.

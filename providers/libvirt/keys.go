@@ -239,7 +239,7 @@ func (j *job) hasKeys() (digest, hostKey string) {
 	return j.seen.owner().Boot.Keys, j.seen.owner().HostKey
 }
 
-// waysToKeys is what to do where the keys of a guest are not on this machine.
+// waysToKeys lists two ways to change a guest whose keys are not on this machine.
 func waysToKeys(a spec.Address) []string {
 	return []string{
 		"run vmctl where the keys are: with the data directory that made them",

@@ -15,7 +15,7 @@ import (
 	"vmctl/providers/libvirt"
 )
 
-// lacks is what this machine is found to lack of the keys of vm.dev.
+// lacks returns the evidence of the finding no_key of vm.dev, "" without one.
 func (l *lab) lacks(want cty.Value) string {
 	l.t.Helper()
 	for _, f := range l.object(want).Findings {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// taken is how many bytes of its file system a file takes.
+// taken returns the disk space that a file uses, in bytes.
 func taken(info fs.FileInfo) uint64 {
 	const block = 512 // bytes, of st_blocks
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -67,7 +67,7 @@ func (p *project) lastFolder() string {
 	return last.Folder
 }
 
-// warnings are what a plan of this data directory may get wrong.
+// warnings returns a line for each sign that the plan uses the wrong folder or data directory.
 func (a *app) warnings(p *project, plan *planner.Plan) []string {
 	return append(p.copied(plan), a.sudoed(p, plan)...)
 }
