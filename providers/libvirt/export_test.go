@@ -67,17 +67,17 @@ func OpenHurried(h Host, s providers.Settings) (*Provider, error) {
 }
 
 // MakeKeys makes the keys of a VM under a folder of keys, and returns what
-// identifies them.
-func MakeKeys(ctx context.Context, folder, name string) (digest string, err error) {
+// identifies them. An older vmctl had the name for an ID.
+func MakeKeys(ctx context.Context, folder, id, name string) (digest string, err error) {
 	p := &Provider{settings: providers.Settings{Keys: folder}, common: &common{}}
-	k, err := p.ensure(ctx, p.keyFiles(name, name, login{}), name, login{}, "")
+	k, err := p.ensure(ctx, id, name, login{}, "")
 	return k.digest(), err
 }
 
-// KnownKeys is what identifies the keys that a VM has.
-func KnownKeys(folder, name string) (digest string, err error) {
+// KnownKeys returns what identifies the keys that a VM has.
+func KnownKeys(folder, id, name string) (digest string, err error) {
 	p := &Provider{settings: providers.Settings{Keys: folder}}
-	k, err := p.keyFiles(name, name, login{}).read("")
+	k, err := p.keyFiles(id, name, login{}).read("")
 	return k.digest(), err
 }
 

@@ -45,7 +45,7 @@ type keyFiles struct {
 
 func (p *Provider) keyFiles(id, name string, l login) keyFiles {
 	k := keyFiles{folder: p.keyFolder(id), own: l.Identity == ""}
-	if earlier := p.keyFolder(name); namePattern.MatchString(name) && !exists(k.folder) && exists(earlier) {
+	if earlier := p.keyFolder(name); id != name && namePattern.MatchString(name) && exists(earlier) && !exists(k.folder) {
 		k.earlier = earlier
 	}
 	switch {
@@ -153,17 +153,18 @@ const (
 // ensure makes the keys that are missing and pins the host key. It removes half-written
 // files of a run that was killed, and moves the folder of an older vmctl. Keys with the
 // digest old are replaced.
-func (p *Provider) ensure(ctx context.Context, k keyFiles, name string, l login, old string) (ring keyring, err error) {
+func (p *Provider) ensure(ctx context.Context, id, name string, l login, old string) (ring keyring, err error) {
 	release, err := p.holdKeys(ctx)
 	if err != nil {
 		return ring, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	k := p.keyFiles(id, name, l) // another process may have moved the folder until now
 	if k.earlier != "" {
 		if err := os.Rename(k.earlier, k.folder); err != nil {
 			return ring, fmt.Errorf("move the keys of %s: %w", name, err)
 		}
-		k = p.keyFiles(filepath.Base(k.folder), name, l)
+		k = p.keyFiles(id, name, l)
 	}
 	for _, file := range []string{identityName, identityName + ".pub", hostKeyName, hostKeyName + ".pub", knownHostsName} {
 		if err := atomicfile.Clean(k.path(file)); err != nil {
@@ -213,7 +214,7 @@ func (j *job) keys(ctx context.Context) (keyring, error) {
 			return keyring{}, nil
 		}
 	}
-	return j.ensure(ctx, k, j.Name, j.want.SSH, old)
+	return j.ensure(ctx, string(j.Object), j.Name, j.want.SSH, old)
 }
 
 // keysAreWanted reports whether the step's guest has the keys that it is to have.
@@ -286,9 +287,7 @@ func (k keyring) archive() ([]byte, error) {
 
 // forgetKeys removes the folder of a vm's keys.
 func (p *Provider) forgetKeys(ctx context.Context, id, name string) (err error) {
-	k := p.keyFiles(id, name, login{})
-	folder := cmp.Or(k.earlier, k.folder)
-	if !exists(folder) {
+	if k := p.keyFiles(id, name, login{}); !exists(cmp.Or(k.earlier, k.folder)) {
 		return nil
 	}
 	release, err := p.holdKeys(ctx)
@@ -296,7 +295,8 @@ func (p *Provider) forgetKeys(ctx context.Context, id, name string) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if err := os.RemoveAll(folder); err != nil {
+	k := p.keyFiles(id, name, login{})
+	if err := os.RemoveAll(cmp.Or(k.earlier, k.folder)); err != nil {
 		return fmt.Errorf("remove the keys of %s: %w", name, err)
 	}
 	return nil

@@ -31,11 +31,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// makeKeys makes the keys of each VM that a line of in names, and says what they are.
+// makeKeys makes the keys of each VM of which a line of in has the ID and the name, and
+// says what they are.
 func makeKeys(folder string, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
-		digest, err := libvirt.MakeKeys(context.Background(), folder, lines.Text())
+		id, name, _ := strings.Cut(lines.Text(), " ")
+		digest, err := libvirt.MakeKeys(context.Background(), folder, id, name)
 		if err != nil {
 			return err
 		}
@@ -76,9 +78,9 @@ func newKeyMaker(t *testing.T, folder string) keyMaker {
 	return keyMaker{t: t, cmd: cmd, in: in, out: bufio.NewScanner(out)}
 }
 
-func (k keyMaker) begin(vm string) {
+func (k keyMaker) begin(id, name string) {
 	k.t.Helper()
-	if _, err := fmt.Fprintln(k.in, vm); err != nil {
+	if _, err := fmt.Fprintln(k.in, id, name); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -100,28 +102,36 @@ func (k keyMaker) kill() {
 }
 
 // Two processes that make the keys of one VM at once make one pair, also where a
-// third is killed while it does.
+// third is killed while it does. Every other VM has keys of an older vmctl, and
+// keeps them.
 //
 // row X04, of the keys of VMs
 func TestKeysAreMadeOnce(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "keys")
 	one, other := newKeyMaker(t, folder), newKeyMaker(t, folder)
 	for round := range 24 {
-		vm := fmt.Sprintf("lab.vm%d", round)
+		id, name := fmt.Sprintf("id%d", round), fmt.Sprintf("lab.vm%d", round)
+		older := ""
+		if round%2 == 1 {
+			var err error
+			if older, err = libvirt.MakeKeys(t.Context(), folder, name, name); err != nil {
+				t.Fatal(err)
+			}
+		}
 		victim := newKeyMaker(t, folder)
 		for _, k := range []keyMaker{victim, one, other} {
-			k.begin(vm)
+			k.begin(id, name)
 		}
 		victim.kill()
 		a, b := one.made(), other.made()
-		kept, err := libvirt.KnownKeys(folder, vm)
+		kept, err := libvirt.KnownKeys(folder, id, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a != b || a != kept {
-			t.Fatalf("round %d: one made %s, the other %s, and %s is there", round, a, b, kept)
+		if a != b || a != kept || older != "" && a != older {
+			t.Fatalf("round %d: one made %s, the other %s, and %s is there; an older vmctl made %q", round, a, b, kept, older)
 		}
-		left, err := filepath.Glob(filepath.Join(folder, vm, ".*"))
+		left, err := filepath.Glob(filepath.Join(folder, "*"+strings.TrimPrefix(id, "id"), ".*"))
 		if err != nil || len(left) > 0 {
 			t.Errorf("round %d: left %s, %v", round, strings.Join(left, " "), err)
 		}
