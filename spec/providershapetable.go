@@ -30,6 +30,10 @@ var simShape = Block{
 	Attrs: []Attr{
 		providerForEach,
 		{
+			Name: "folder", Type: cty.String, Form: OneLine, Known: true,
+			Doc: "A folder for the host outside of the data directory: several data directories can share it.",
+		},
+		{
 			Name: "weightless", Type: cty.Bool, Default: cty.False, Known: true,
 			Doc: "Whether its virtual machines are records without processes.",
 		},

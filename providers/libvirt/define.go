@@ -57,10 +57,7 @@ func (j *job) nameIsFree(ctx context.Context, name string, id providers.ID) erro
 		return fail(err, "look for a domain of the name %s", name)
 	}
 	if s, err := see(ctx, j.connection, other); err == nil && s.oursFor(j.settings.Project, j.Address) {
-		return &providers.Failure{
-			Outcome: providers.Stale, Code: "made_elsewhere", Next: []string{"vmctl plan"},
-			Err: fmt.Errorf("%s %s: another data directory of this project has made it meanwhile: domain %s (%s)", j.Op, j.Address, name, other.UUID),
-		}
+		return machine.MadeElsewhere(j.Work, "domain", name, providers.ID(other.UUID))
 	}
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "name_taken",

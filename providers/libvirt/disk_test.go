@@ -145,6 +145,65 @@ func TestDiskThatCannotBeMade(t *testing.T) {
 	}
 }
 
+// Two data directories make one disk at once: the first to mark it has it, whoever makes its
+// volume, and the other one says so.
+func TestDiskThatIsMadeElsewhere(t *testing.T) {
+	elsewhere := "define: stale made_elsewhere: define disk.cache: another data directory of this project has made it meanwhile: volume lab.cache.qcow2 ("
+	for _, tc := range []struct {
+		name         string
+		when         string // the volume that is being made then; "": before the step
+		killed       bool   // they are, before they make the volume
+		mine, theirs string
+		of           string
+	}{
+		{"before the step", "", false, elsewhere + otherID, "define: done", otherID},
+		{"before the step, and they were killed", "", true, elsewhere + otherID, "", otherID},
+		{"before its mark", cacheVol + ".vmctl", false, elsewhere + otherID, "define: done", otherID},
+		{"before its mark, and they were killed", cacheVol + ".vmctl", true, elsewhere + otherID, "", otherID},
+		{"before its volume", cacheVol, false, "define: already\n  = it exists", elsewhere + cacheID, cacheID},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := newLab(t)
+			l.settings.Project.Seat = "one"
+			l.open()
+			c := l.changeOfDisk(providers.Create, disk(8*mib, "qcow2"))
+			theirs := ""
+			define := func() {
+				l.BeforeStore = nil
+				own, other := l.provider, c
+				other.ID = otherID
+				l.settings.Project.Seat = "two"
+				l.open()
+				theirs = l.apply(other)
+				l.provider, l.settings.Project.Seat = own, "one"
+				if tc.killed {
+					l.DropVolume(poolName, cacheVol)
+					theirs = ""
+				}
+			}
+			if tc.when == "" {
+				define()
+			}
+			l.BeforeStore = func(volume string) {
+				if volume == tc.when {
+					define()
+				}
+			}
+			if mine := l.apply(c); !strings.Contains(mine, tc.mine) || !strings.Contains(theirs, tc.theirs) {
+				t.Errorf("mine says\n%s\nand theirs\n%s", mine, theirs)
+			}
+			there := "pool " + poolName + "\n  " + cacheVol + "\n  " + cacheVol + ".vmctl\n"
+			if tc.killed && tc.when != "" { // the next apply makes it
+				there = "pool " + poolName + "\n  " + cacheVol + ".vmctl\n"
+			}
+			wantText(t, "what there is", there, l.Contents())
+			if mark, err := l.Head(t.Context(), poolName, cacheVol+".vmctl", 4096); err != nil || !strings.Contains(string(mark), `"of":"`+tc.of+`"`) {
+				t.Errorf("its mark is %s, %v", mark, err)
+			}
+		})
+	}
+}
+
 // Whatever a kill leaves of a creation is completed by the next one.
 func TestDiskThatIsHalfMade(t *testing.T) {
 	for _, tc := range []struct {

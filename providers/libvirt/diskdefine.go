@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 func contentOf(name string, content []byte) upload {
@@ -16,6 +17,10 @@ func contentOf(name string, content []byte) upload {
 
 // define makes a disk: its mark, and then its volume. What an interrupted attempt
 // left half made is completed.
+//
+// Of two data directories that make one at once, the first to write its mark has it. No
+// other one writes over that: it may have been killed, so that the other makes the volume
+// for it, and plans anew.
 func (d *diskJob) define(ctx context.Context) (providers.Result, error) {
 	if d.disk != nil {
 		return d.complete(ctx)
@@ -23,12 +28,11 @@ func (d *diskJob) define(ctx context.Context) (providers.Result, error) {
 	if err := d.expected(); err != nil {
 		return providers.Result{}, err
 	}
-	in, err := d.shelfForNew(ctx)
+	name := volumeOf(d.Name, d.store.Format)
+	in, err := d.shelfForNew(ctx, name)
 	if err != nil {
 		return providers.Result{}, err
 	}
-	name := volumeOf(d.Name, d.store.Format)
-	var evidence []string
 	if in.has(name) { // its pool was not known any more, and is again
 		if err := d.find(ctx); err != nil {
 			return providers.Result{}, err
@@ -36,17 +40,67 @@ func (d *diskJob) define(ctx context.Context) (providers.Result, error) {
 		if d.disk != nil {
 			return d.complete(ctx)
 		}
+		if mark := in.marks[name]; d.isOfAnotherSeat(mark) {
+			return providers.Result{}, machine.MadeElsewhere(d.Work, "volume", name, mark.Of)
+		}
 		return providers.Result{}, d.volumeTaken(in, name)
 	}
-	if mark, ok := in.marks[name]; ok && mark.ID != d.settings.Project.Lineage() || in.unreadable[name] != "" {
+	var evidence []string
+	mark, marked := in.marks[name]
+	switch {
+	case marked && mark.ID != d.settings.Project.Lineage() || in.unreadable[name] != "":
 		return providers.Result{}, d.volumeTaken(in, sidecarOf(name))
-	} else if ok && mark.Of != d.Object {
+	case d.isOfAnotherSeat(mark):
+		return providers.Result{}, d.makeFor(ctx, in, mark)
+	case marked && mark.Of != d.Object:
 		evidence = append(evidence, "removed what an earlier one left: "+sidecarOf(name))
 	}
 	if err := d.make(ctx, in, name); err != nil {
-		return providers.Result{}, err
+		return d.madeMeanwhile(ctx, in, name, err)
 	}
 	return d.result(ctx, providers.Done, evidence...)
+}
+
+// isOfAnotherSeat reports whether a mark is of this address, and of an object that another
+// data directory of the project makes or has made.
+func (d *diskJob) isOfAnotherSeat(m sidecar) bool {
+	p := d.settings.Project
+	return m.ID == p.Lineage() && m.Address == d.Address && m.Of != d.Object && m.Seat != "" && m.Seat != p.Seat
+}
+
+// makeFor makes the volume that another data directory has marked.
+func (d *diskJob) makeFor(ctx context.Context, in shelf, mark sidecar) error {
+	if err := d.makeVolume(ctx, in, mark.Volume); err != nil {
+		if _, absent := d.VolumeInfo(ctx, in.Name, mark.Volume); absent != nil {
+			return d.unmade(ctx, err, in.pool, mark.Volume)
+		}
+	}
+	return machine.MadeElsewhere(d.Work, "volume", mark.Volume, mark.Of)
+}
+
+// madeMeanwhile says what came of a creation that failed: another data directory may have
+// made the volume, for itself or with the mark of this one.
+func (d *diskJob) madeMeanwhile(ctx context.Context, in shelf, name string, cause error) (providers.Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	for range writeWaits {
+		now, err := d.shelf(ctx, d.connection, in.pool)
+		if mark := now.marks[name]; err == nil && d.isOfAnotherSeat(mark) {
+			return providers.Result{}, machine.MadeElsewhere(d.Work, "volume", name, mark.Of)
+		}
+		if err != nil || !now.has(name) && !now.isBeingMarked(name) {
+			break
+		}
+		if d.find(ctx) == nil && d.disk != nil {
+			return d.complete(ctx)
+		}
+		if d.sleep(ctx, writeWait) != nil {
+			break
+		}
+	}
+	f := d.unmade(ctx, cause, in.pool, name)
+	f.Seen = append(f.Seen, staysBehind(d.unmake(ctx, in, name))...)
+	return providers.Result{}, f
 }
 
 // complete makes of a disk that is there what it was to be.
@@ -64,38 +118,53 @@ func (d *diskJob) complete(ctx context.Context) (providers.Result, error) {
 	return d.result(ctx, providers.AlreadyTrue, "it exists")
 }
 
-// shelfForNew is the pool that a new disk goes to.
-func (d *diskJob) shelfForNew(ctx context.Context) (shelf, error) {
+// Whoever else is writing a mark or making a volume needs milliseconds: after some seconds
+// its writer has ended.
+const (
+	writeWaits = 30
+	writeWait  = 100 * time.Millisecond
+)
+
+// shelfForNew returns the pool that a new disk goes to. A mark of the volume that is just
+// being written is waited for.
+func (d *diskJob) shelfForNew(ctx context.Context, volume string) (shelf, error) {
 	to, err := d.usablePool(ctx, d.connection)
 	if err != nil {
 		return shelf{}, asFailure(err, "find a pool for "+d.Name)
 	}
-	s, err := d.shelf(ctx, d.connection, to)
-	if err != nil {
-		return shelf{}, fail(err, "define %s", d.Address)
+	for waited := 0; ; waited++ {
+		s, err := d.shelf(ctx, d.connection, to)
+		if err != nil {
+			return shelf{}, fail(err, "define %s", d.Address)
+		}
+		if waited == writeWaits || !s.isBeingMarked(volume) {
+			return s, nil
+		}
+		if err := d.sleep(ctx, writeWait); err != nil {
+			return shelf{}, fail(err, "define %s", d.Address)
+		}
 	}
-	return s, nil
 }
 
 // libvirtUnit is what libvirt has qemu-img round the size of a new volume up to
 // (bytes). What is between is had by growing.
 const libvirtUnit = 1024
 
+// make writes the mark of a disk, and makes its volume.
 func (d *diskJob) make(ctx context.Context, in shelf, name string) error {
-	err := d.putMark(ctx, in, d.marked(d.Object, name))
-	if err == nil {
-		d.say("making %s (%d bytes) in pool %s", name, d.store.Size, in.Name)
-		_, err = d.MakeVolume(ctx, in.Name, volume{Name: name, Format: d.store.Format, Capacity: d.store.Size / libvirtUnit * libvirtUnit})
+	if err := d.putMark(ctx, in, d.marked(d.Object, name)); err != nil {
+		return err
 	}
+	return d.makeVolume(ctx, in, name)
+}
+
+func (d *diskJob) makeVolume(ctx context.Context, in shelf, name string) error {
+	d.say("making %s (%d bytes) in pool %s", name, d.store.Size, in.Name)
+	_, err := d.MakeVolume(ctx, in.Name, volume{Name: name, Format: d.store.Format, Capacity: d.store.Size / libvirtUnit * libvirtUnit})
 	if err == nil && d.store.Size%libvirtUnit != 0 {
 		err = d.ResizeVolume(ctx, in.Name, name, d.store.Size)
 	}
-	if err == nil {
-		return nil
-	}
-	f := d.unmade(ctx, err, in.pool, name)
-	f.Seen = append(f.Seen, staysBehind(d.unmake(ctx, in.Name, name))...)
-	return f
+	return err
 }
 
 // unmade says why a volume could not be made.
@@ -115,18 +184,21 @@ func (d *diskJob) unmade(ctx context.Context, err error, in pool, name string) *
 	return f
 }
 
-// unmake removes the mark of a volume that could not be made, as long as no volume
-// is there.
-func (d *diskJob) unmake(ctx context.Context, in, name string) error {
+// unmake removes the mark that was written for a volume which could not be made, and no
+// mark of anybody else.
+func (d *diskJob) unmake(ctx context.Context, in shelf, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if _, err := d.VolumeInfo(ctx, in, name); !errors.Is(err, errAbsent) {
+	now, err := d.shelf(ctx, d.connection, in.pool)
+	if err != nil || now.has(name) {
 		return err
 	}
-	if err := d.DeleteVolume(ctx, in, sidecarOf(name)); err != nil && !errors.Is(err, errAbsent) {
-		return err
+	if mark, marked := now.marks[name]; marked && mark.Of == d.Object {
+		if err := d.DeleteVolume(ctx, in.Name, sidecarOf(name)); err != nil && !errors.Is(err, errAbsent) {
+			return err
+		}
 	}
-	_, err := d.removeEmptyPool(ctx, in)
+	_, err = d.removeEmptyPool(ctx, in.Name)
 	return err
 }
 

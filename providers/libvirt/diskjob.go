@@ -134,7 +134,7 @@ func (d *diskJob) result(ctx context.Context, how providers.How, evidence ...str
 
 // marked is the mark that the disk is to bear.
 func (d *diskJob) marked(of providers.ID, volume string) sidecar {
-	return sidecar{Volume: volume, Mark: providers.Mark{
+	return sidecar{Volume: volume, Seat: d.settings.Project.Seat, Mark: providers.Mark{
 		ID: d.settings.Project.Lineage(), Project: d.settings.Project.Name, Address: d.Address, Of: of, Generation: d.Generation,
 	}}
 }

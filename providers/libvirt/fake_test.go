@@ -41,6 +41,8 @@ type Fake struct {
 	BootLog     string
 	// Define calls BeforeDefine first, unless it is nil.
 	BeforeDefine func()
+	// Upload and MakeVolume call BeforeStore first, unless it is nil.
+	BeforeStore func(name string)
 	// Booting says which host port leads to the SSH of a domain that starts; nil:
 	// SSH says so. Ended is called when one has gone off.
 	Booting func(name, uuid string) uint16
@@ -749,6 +751,9 @@ func (f *Fake) Volumes(_ context.Context, name string) ([]string, error) {
 }
 
 func (f *Fake) Upload(_ context.Context, name string, u upload) (string, error) {
+	if f.BeforeStore != nil {
+		f.BeforeStore(u.Name)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p, err := f.pool(name)

@@ -86,6 +86,9 @@ func (f *Fake) VolumeInfo(_ context.Context, poolName, name string) (volume, err
 }
 
 func (f *Fake) MakeVolume(_ context.Context, poolName string, v volume) (string, error) {
+	if f.BeforeStore != nil {
+		f.BeforeStore(v.Name)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p, err := f.pool(poolName)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"vmctl/internal/qcow2"
 )
@@ -18,26 +19,42 @@ import (
 // the pool, which is a change.
 type looking struct {
 	connection
+	mu       sync.Mutex
 	inactive []pool // whose folder this user can read
 }
 
 // onlyLooking returns a connection to observe with.
-func (p *Provider) onlyLooking(ctx context.Context, c connection) looking {
-	l := looking{connection: c}
+func (p *Provider) onlyLooking(ctx context.Context, c connection) *looking {
+	l := &looking{connection: c}
 	for _, name := range p.candidatePools() {
-		found, err := c.Pool(ctx, name)
-		if err != nil || found.Active || !p.ours(found) || p.place.Remote != "" {
-			continue
-		}
-		if _, err := os.ReadDir(found.Path); err == nil {
-			l.inactive = append(l.inactive, found)
+		if found, err := c.Pool(ctx, name); err == nil && !found.Active {
+			p.canRead(l, found)
 		}
 	}
 	return l
 }
 
-// of is the inactive pool of that name.
-func (l looking) of(name string) (pool, bool) {
+// canRead reports whether the files of an inactive pool are read from its folder.
+func (p *Provider) canRead(l *looking, found pool) bool {
+	if !p.ours(found) || p.place.Remote != "" {
+		return false
+	}
+	if _, known := l.of(found.Name); known {
+		return true
+	}
+	if _, err := os.ReadDir(found.Path); err != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inactive = append(l.inactive, found)
+	return true
+}
+
+// of returns the inactive pool of that name.
+func (l *looking) of(name string) (pool, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	i := slices.IndexFunc(l.inactive, func(p pool) bool { return p.Name == name })
 	if i < 0 {
 		return pool{}, false
@@ -46,7 +63,7 @@ func (l looking) of(name string) (pool, bool) {
 }
 
 // Volumes lists the files of an inactive pool.
-func (l looking) Volumes(ctx context.Context, name string) ([]string, error) {
+func (l *looking) Volumes(ctx context.Context, name string) ([]string, error) {
 	in, ok := l.of(name)
 	if !ok {
 		return l.connection.Volumes(ctx, name)
@@ -65,8 +82,11 @@ func (l looking) Volumes(ctx context.Context, name string) ([]string, error) {
 }
 
 // PoolOf finds files of inactive pools, too.
-func (l looking) PoolOf(ctx context.Context, file string) (string, error) {
-	for _, in := range l.inactive {
+func (l *looking) PoolOf(ctx context.Context, file string) (string, error) {
+	l.mu.Lock()
+	inactive := slices.Clone(l.inactive)
+	l.mu.Unlock()
+	for _, in := range inactive {
 		if _, err := os.Lstat(file); err == nil && filepath.Dir(file) == in.Path {
 			return in.Name, nil
 		}
@@ -75,7 +95,7 @@ func (l looking) PoolOf(ctx context.Context, file string) (string, error) {
 }
 
 // Head reads the first bytes of a file of an inactive pool.
-func (l looking) Head(ctx context.Context, name, volume string, limit uint64) ([]byte, error) {
+func (l *looking) Head(ctx context.Context, name, volume string, limit uint64) ([]byte, error) {
 	in, ok := l.of(name)
 	if !ok {
 		return l.connection.Head(ctx, name, volume, limit)
@@ -89,7 +109,7 @@ func (l looking) Head(ctx context.Context, name, volume string, limit uint64) ([
 }
 
 // VolumeInfo reads a file of an inactive pool as libvirt would.
-func (l looking) VolumeInfo(ctx context.Context, name, volumeName string) (volume, error) {
+func (l *looking) VolumeInfo(ctx context.Context, name, volumeName string) (volume, error) {
 	in, ok := l.of(name)
 	if !ok {
 		return l.connection.VolumeInfo(ctx, name, volumeName)

@@ -29,6 +29,12 @@ func (s shelf) has(name string) bool {
 	return found
 }
 
+// isBeingMarked reports whether the mark of a volume is being written, or was when its
+// writer ended.
+func (s shelf) isBeingMarked(volume string) bool {
+	return s.unreadable[volume] != "" || slices.Contains(s.blank, volume)
+}
+
 // shelves lists the pools in which disks may be: vmctl's own first, and all others
 // that are active. What cannot be listed is in the error, with what can in the
 // result. A step starts a pool of vmctl's own that was left inactive, by a reboot; whoever
@@ -92,13 +98,14 @@ func (p *Provider) wakePool(ctx context.Context, c connection, name string) ([]p
 	case found.Active:
 		return []pool{found}, nil
 	}
-	looks, isLooking := c.(looking)
-	if _, readable := looks.of(name); readable {
+	looks, isLooking := c.(*looking)
+	if isLooking && p.canRead(looks, found) {
 		return []pool{found}, nil
 	}
 	if p.ours(found) && !isLooking {
-		if err = c.StartPool(ctx, name); err == nil {
-			return []pool{found}, nil
+		err = c.StartPool(ctx, name)
+		if now, lookErr := c.Pool(ctx, name); lookErr == nil && now.Active { // another vmctl may have been faster
+			return []pool{now}, nil
 		}
 	}
 	return nil, errors.Join(err, fmt.Errorf("pool %s is not active: start it: virsh -c %s pool-start %s", name, p.place.URI, name))

@@ -27,6 +27,7 @@ func sidecarOf(volume string) string { return volume + sidecarSuffix }
 type sidecar struct {
 	providers.Mark
 	Volume string // the name of the volume that it was written for
+	Seat   string // the data directory that wrote it; "": an older vmctl
 }
 
 type sidecarJSON struct {
@@ -36,12 +37,13 @@ type sidecarJSON struct {
 	Of         string `json:"of"`
 	Volume     string `json:"volume"`
 	Generation uint64 `json:"generation"`
+	Seat       string `json:"seat,omitempty"`
 }
 
 // bytes is what the sidecar's volume holds.
 func (s sidecar) bytes() ([]byte, error) {
 	text, err := json.Marshal(sidecarJSON{
-		ID: s.ID, Project: s.Project, Address: s.Address.String(), Of: string(s.Of), Volume: s.Volume, Generation: s.Generation,
+		ID: s.ID, Project: s.Project, Address: s.Address.String(), Of: string(s.Of), Volume: s.Volume, Generation: s.Generation, Seat: s.Seat,
 	})
 	if err != nil {
 		return nil, err
@@ -69,7 +71,7 @@ func parseSidecar(content []byte) (sidecar, error) {
 	if x.ID == "" || x.Of == "" || x.Volume == "" {
 		return sidecar{}, errors.New("it is no owner mark: it does not say whose it is")
 	}
-	s := sidecar{Volume: x.Volume}
+	s := sidecar{Volume: x.Volume, Seat: x.Seat}
 	s.ID, s.Project, s.Of, s.Generation = x.ID, x.Project, providers.ID(x.Of), x.Generation
 	if a, err := spec.ParseAddress(x.Address); err == nil {
 		s.Address = a

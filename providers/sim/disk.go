@@ -37,6 +37,13 @@ type diskSight struct {
 	lock     lock
 }
 
+// bears reports whether the disk has the mark of an address of a project, and is no copy
+// of the one that it was written for.
+func (d diskSight) bears(lineage string, a spec.Address) bool {
+	o := d.Owner
+	return o != nil && d.copyOf == "" && o.ID == lineage && o.Of == d.ID && o.Address == a
+}
+
 // readMark reads what lies beside a disk. One that is not there is
 // fs.ErrNotExist.
 func (p *Provider) readMark(name string) (diskFile, error) {

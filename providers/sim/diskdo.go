@@ -12,11 +12,12 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // diskJob is a step on a disk.
 type diskJob struct {
-	task
+	*task
 	want diskWant
 	seen *diskSight // the disk when the step began; nil: there was none
 }
@@ -71,6 +72,8 @@ func (j *diskJob) seeWith(s strays) error {
 		return fail(err, "read the disk %s", j.Name)
 	case d.ID == j.Object, j.marksAnew() && d.Owner != nil && d.Owner.Address == j.Address && d.ID == j.newID():
 		j.seen = &d
+	case j.Op == opDefine && d.bears(j.settings.Project.Lineage(), j.Address):
+		return machine.MadeElsewhere(j.Work, "disk", j.Name, d.ID)
 	case j.Op == opDefine:
 		return &providers.Failure{
 			Outcome: providers.Unsafe, Code: "name_taken",
@@ -89,8 +92,7 @@ func (j *diskJob) mine() error {
 	if j.seen == nil || j.marksAnew() && j.seen.Owner == nil {
 		return nil
 	}
-	o := j.seen.Owner
-	if o != nil && j.seen.copyOf == "" && o.ID == j.settings.Project.Lineage() && o.Of == j.seen.ID && j.Bears(o.Address) {
+	if o := j.seen.Owner; o != nil && j.Bears(o.Address) && j.seen.bears(j.settings.Project.Lineage(), o.Address) {
 		return nil
 	}
 	return &providers.Failure{

@@ -19,12 +19,18 @@ type task struct {
 	providers.Work
 	log   providers.Log
 	fault fault
+
+	giveUp func() error // its turn
 }
 
 // Do carries out one step.
 func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
 	t := &task{Provider: p, Work: w, log: log}
-	r, err := t.do(ctx)
+	var r providers.Result
+	err := t.inTurn(ctx, func() (err error) {
+		r, err = t.do(ctx)
+		return err
+	})
 	if err != nil {
 		return providers.Result{}, asFailure(err, fmt.Sprintf("%s %s", w.Op, w.Address))
 	}
@@ -40,9 +46,9 @@ func (t *task) do(ctx context.Context) (providers.Result, error) {
 	}
 	switch t.Address.Kind {
 	case spec.VM:
-		return (&job{task: *t, policy: machine.DecodePolicy(t.Policy)}).do(ctx)
+		return (&job{task: t, policy: machine.DecodePolicy(t.Policy)}).do(ctx)
 	case spec.Disk:
-		return (&diskJob{task: *t}).do(ctx)
+		return (&diskJob{task: t}).do(ctx)
 	case spec.GuestFile: // of the inside of a VM
 		fallthrough
 	default:
@@ -52,7 +58,7 @@ func (t *task) do(ctx context.Context) (providers.Result, error) {
 
 // job is a step on a VM.
 type job struct {
-	task
+	*task
 	want   config
 	policy machine.Policy
 	seen   *sight // the VM when the step began; nil: there was none
@@ -124,6 +130,9 @@ func (j *job) see(ctx context.Context) error {
 }
 
 func (j *job) nameTaken(by vmFile) error {
+	if by.oursFor(j.settings.Project, j.Address) {
+		return machine.MadeElsewhere(j.Work, "VM", j.Name, by.ID)
+	}
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "name_taken",
 		Next: []string{"look at it: " + j.vmPath(by.Name), fmt.Sprintf("set another name in the block of %s", j.Address)},

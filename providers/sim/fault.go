@@ -137,13 +137,13 @@ func (t *task) begin(ctx context.Context) error {
 	}
 	switch t.fault.Kind {
 	case kindHang:
-		<-ctx.Done()
+		_ = t.await(ctx, func() error { <-ctx.Done(); return nil }) //nolint:errcheck // its time is over
 		return &providers.Failure{
 			Outcome: providers.Timeout, Code: "no_answer", Next: []string{"vmctl plan"},
 			Err: fmt.Errorf("%s %s: the host gave no answer within %s", t.Op, t.Address, t.Timeout),
 		}
 	case kindSlow:
-		return sleep(ctx, t.fault.Delay)
+		return t.await(ctx, func() error { return sleep(ctx, t.fault.Delay) })
 	case kindFail:
 		return t.injected()
 	case kindUnreadable:

@@ -12,8 +12,12 @@ import (
 
 // Do carries out one step.
 func (g *guest) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
-	j := &guestJob{task: task{Provider: g.Provider, Work: w, log: log}, guest: g}
-	r, err := j.do(ctx)
+	j := &guestJob{task: &task{Provider: g.Provider, Work: w, log: log}, guest: g}
+	var r providers.Result
+	err := j.inTurn(ctx, func() (err error) {
+		r, err = j.do(ctx)
+		return err
+	})
 	if err != nil {
 		return providers.Result{}, asFailure(err, fmt.Sprintf("%s %s", w.Op, w.Address))
 	}
@@ -22,7 +26,7 @@ func (g *guest) Do(ctx context.Context, w providers.Work, log providers.Log) (pr
 
 // guestJob is a step on a file in a guest.
 type guestJob struct {
-	task
+	*task
 	guest *guest
 	seen  *guestFile
 }

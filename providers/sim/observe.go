@@ -21,7 +21,7 @@ import (
 // of them accounts for.
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{
-		Partial: map[spec.Kind]string{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{"folder": p.settings.Dir},
+		Partial: map[spec.Kind]string{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{"folder": p.dir},
 	}
 	names, err := p.named(vmsDir, vmSuffix)
 	why, faultErr := p.blindHost(ctx)

@@ -242,7 +242,7 @@ func (j *job) waitReady(ctx context.Context) (providers.Result, error) {
 			break
 		}
 		if err == nil {
-			err = sleep(ctx, askEvery)
+			err = j.await(ctx, func() error { return sleep(ctx, askEvery) })
 		}
 		if err != nil {
 			return providers.Result{}, j.noAnswer(ctx, err)

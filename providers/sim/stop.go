@@ -94,7 +94,7 @@ func (j *job) waitUntilUp(ctx context.Context) []string {
 		case !waited:
 			j.log(providers.Progress{Text: fmt.Sprintf("it is still starting: waiting up to %s until it is up", j.policy.Ready)})
 		}
-		if sleep(limited, askEvery) != nil {
+		if j.await(ctx, func() error { return sleep(limited, askEvery) }) != nil {
 			return []string{fmt.Sprintf("it was still starting, and did not come up within %s", j.policy.Ready)}
 		}
 	}
@@ -162,14 +162,16 @@ func (j *job) stillSays() []string {
 
 // sleep returns after d, or as soon as nothing that was seen runs any more.
 func (j *job) sleep(ctx context.Context, d time.Duration) error {
-	if len(j.seen.alive) == 0 {
-		return sleep(ctx, d)
-	}
-	limited, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	// Whether they are gone is for the next look to say.
-	_ = j.processes.Wait(limited, j.seen.alive...) //nolint:errcheck // see above
-	return ctx.Err()
+	return j.await(ctx, func() error {
+		if len(j.seen.alive) == 0 {
+			return sleep(ctx, d)
+		}
+		limited, cancel := context.WithTimeout(ctx, d)
+		defer cancel()
+		// Whether they are gone is for the next look to say.
+		_ = j.processes.Wait(limited, j.seen.alive...) //nolint:errcheck // see above
+		return ctx.Err()
+	})
 }
 
 // target is the running VM as something that can be stopped.

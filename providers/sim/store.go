@@ -35,6 +35,7 @@ import (
 //	images/KEY.part an image while it is copied
 //	faults.json    how often each fault has struck
 //	write.tmp      whatever is being written; renamed when it is whole
+//	turn.lock      of a shared host: whose turn it is
 //
 // and nothing once its last VM is deleted.
 const (
@@ -116,7 +117,7 @@ type heldPort struct {
 }
 
 func (p *Provider) path(parts ...string) string {
-	return filepath.Join(append([]string{p.settings.Dir}, parts...)...)
+	return filepath.Join(append([]string{p.dir}, parts...)...)
 }
 
 func (p *Provider) vmPath(name string) string { return p.path(vmsDir, name+vmSuffix) }
@@ -309,7 +310,7 @@ func (p *Provider) sweep() error {
 		return err
 	}
 	errs := []error{remove(p.path(tempFile))}
-	for _, dir := range []string{p.path(vmsDir), p.path(runDir), p.path(disksDir), p.path(imagesDir), p.settings.Dir} {
+	for _, dir := range []string{p.path(vmsDir), p.path(runDir), p.path(disksDir), p.path(imagesDir), p.dir} {
 		entries, err := os.ReadDir(dir)
 		switch {
 		case err == nil && len(entries) == 0:

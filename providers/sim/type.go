@@ -38,7 +38,10 @@ func Type(h Host) providers.Type {
 
 		NameLimit: nameLimit,
 		// A host is its folder: another fault is no other host.
-		System: func(name string, _ cty.Value) cty.Value {
+		System: func(name string, attrs cty.Value) cty.Value {
+			if folder := text(attrs, "folder"); folder != "" {
+				return cty.ObjectVal(map[string]cty.Value{"folder": cty.StringVal(folder)})
+			}
 			return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(name)})
 		},
 		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) { return open(h, s) },
@@ -53,10 +56,13 @@ func Type(h Host) providers.Type {
 type Provider struct {
 	host       Host
 	settings   providers.Settings
+	dir        string // of the host: its folder
+	shared     bool   // with other data directories, perhaps
 	weightless bool // VMs that are made from now on
 	faults     []fault
 	processes  process.Host
 
+	turning sync.Mutex // one at a time takes its turn on a shared host
 	writing sync.Mutex // one at a time writes a file of the host
 	imaging sync.Mutex // one at a time copies or drops images
 
@@ -67,17 +73,23 @@ type Provider struct {
 var _ providers.Provider = (*Provider)(nil)
 
 func open(h Host, s providers.Settings) (*Provider, error) {
-	p := &Provider{host: h, settings: s, weightless: flag(s.Attrs, "weightless"), children: map[providers.ID]*process.Child{}}
+	p := &Provider{host: h, settings: s, dir: s.Dir, weightless: flag(s.Attrs, "weightless"), children: map[providers.ID]*process.Child{}}
+	if folder := text(s.Attrs, "folder"); folder != "" {
+		p.dir, p.shared = folder, true
+		if !filepath.IsAbs(folder) {
+			p.dir = filepath.Join(s.Files, folder)
+		}
+	}
 	var err error
 	if p.faults, err = faultsOf(attr(s.Attrs, "fault")); err != nil {
 		return nil, fmt.Errorf("provider.%s.%s: %w", TypeName, s.Name, err)
 	}
-	if !filepath.IsAbs(s.Dir) {
-		return nil, fmt.Errorf("provider.%s.%s: its folder %q is not absolute", TypeName, s.Name, s.Dir)
+	if !filepath.IsAbs(p.dir) {
+		return nil, fmt.Errorf("provider.%s.%s: its folder %q is not absolute", TypeName, s.Name, p.dir)
 	}
 	if longest := len(p.socket("")); !p.weightless && longest > socketLimit {
 		return nil, fmt.Errorf("provider.%s.%s: the folder %s is too long for the sockets inside: they would have names of %d bytes, and the system allows %d: "+
-			"choose a shorter data directory (--data-dir=DIR), or set weightless = true", TypeName, s.Name, s.Dir, longest, socketLimit)
+			"choose a shorter data directory (--data-dir=DIR), or set weightless = true", TypeName, s.Name, p.dir, longest, socketLimit)
 	}
 	return p, nil
 }

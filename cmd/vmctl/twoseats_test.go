@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var operatorRounds = flag.Int("operator-rounds", 20, "how often two operators make the same VM at once")
+
+// sharedSpec is a project on a host that data directories share.
+const sharedSpec = spec + `
+variable "memory" {
+  default = "256MiB"
+}
+
+provider "sim" "here" {
+  folder = "host"
+}
+
+disk "work" {
+  provider = provider.sim.here
+  size     = "1MiB"
+}
+
+vm "dev" {
+  provider = provider.sim.here
+  cpus     = 1
+  memory   = var.memory
+
+  additional_disk {
+    disk = disk.work
+  }
+}
+`
+
+// operator is somebody with a data directory of their own.
+type operator struct {
+	*site
+	name string
+}
+
+func operators(t *testing.T) (one, two operator) {
+	t.Helper()
+	s := newSite(t, sharedSpec)
+	t.Cleanup(func() { endAll(t, s.dir) })
+	return operator{s, "one"}, operator{s, "two"}
+}
+
+func (o operator) vmctl(args ...string) *exec.Cmd {
+	cmd := o.site.vmctl(args...)
+	cmd.Env = append(cmd.Env, "VMCTL_DATA_DIR="+filepath.Join(o.home, o.name))
+	return cmd
+}
+
+func (o operator) exits(code int, args ...string) string {
+	o.t.Helper()
+	cmd := o.vmctl(args...)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		o.t.Fatalf("%s: vmctl %v: %v, want exit code %d:\n%s", o.name, args, err, code, out)
+	}
+	return string(out)
+}
+
+// seesNothingToDo fails unless the operator's plan is empty.
+func (o operator) seesNothingToDo(more ...string) {
+	o.t.Helper()
+	o.exits(0, append([]string{"plan", "--detailed-exitcode"}, more...)...)
+}
+
+// objects returns the file of the one VM, which has its ID, and the mark of its disk.
+func (s *site) objects() string {
+	s.t.Helper()
+	var all strings.Builder
+	for _, file := range []string{"host/vms/demo.dev.json", "host/disks/demo.work.mark"} {
+		text, err := os.ReadFile(filepath.Join(s.dir, file))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// nothingLeft fails if something is left of what was made. How often a fault has struck
+// is kept.
+func (s *site) nothingLeft() {
+	s.t.Helper()
+	entries, err := os.ReadDir(filepath.Join(s.dir, "host"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() != "turn.lock" && e.Name() != "faults.json" {
+			s.t.Errorf("left: %s", e.Name())
+		}
+	}
+	if all, err := processesIn(s.dir); err != nil || len(all) > 0 {
+		s.t.Errorf("left: %v, %v", all, err)
+	}
+}
+
+// Two operators make the same VM at once: one makes it, and the other one has touched
+// nothing. Then both find nothing to do, also after either has changed it.
+//
+// row A19, of two operators
+func TestTwoOperatorsAtOnce(t *testing.T) {
+	rounds := *operatorRounds
+	if testing.Short() {
+		rounds = min(rounds, 3)
+	}
+	one, two := operators(t)
+	lost := 0
+	for round := range rounds {
+		var said [2]bytes.Buffer
+		var both [2]*exec.Cmd
+		for i, o := range []operator{one, two} {
+			both[i] = o.vmctl("apply", "--auto-approve")
+			both[i].Stdout, both[i].Stderr = &said[i], &said[i]
+			if err := both[i].Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		codes := ""
+		for _, cmd := range both {
+			_ = cmd.Wait() //nolint:errcheck // its code says it
+			codes += fmt.Sprint(cmd.ProcessState.ExitCode())
+		}
+		switch codes {
+		case "00":
+		case "06", "60":
+			lost++
+			loser := said[strings.Index(codes, "6")].String()
+			if !strings.Contains(loser, "another data directory of this project has made it meanwhile") {
+				t.Fatalf("round %d: who came second says\n%s", round, loser)
+			}
+		default:
+			t.Fatalf("round %d: exit codes %s\n%s\n%s", round, codes, said[0].String(), said[1].String())
+		}
+		made := one.objects()
+		if all, err := processesIn(one.dir); err != nil || len(all) != 1 {
+			t.Fatalf("round %d: processes of the one VM: %v, %v", round, all, err)
+		}
+		one.exits(0, "apply", "--auto-approve")
+		two.exits(0, "apply", "--auto-approve")
+		if now := one.objects(); now != made {
+			t.Fatalf("round %d: made\n%s\nand now it is\n%s", round, made, now)
+		}
+		one.seesNothingToDo()
+		two.seesNothingToDo()
+		first, other := one, two
+		if round%2 == 1 {
+			first, other = two, one
+		}
+		first.exits(0, "apply", "--auto-approve", "--var=memory=512MiB")
+		other.seesNothingToDo("--var=memory=512MiB")
+		first.seesNothingToDo("--var=memory=512MiB")
+		other.exits(0, "destroy", "--auto-approve")
+		first.exits(0, "destroy", "--auto-approve")
+		one.nothingLeft()
+		if t.Failed() {
+			t.Fatalf("round %d", round)
+		}
+	}
+	t.Logf("%d rounds; in %d of them one was too late", rounds, lost)
+}
+
+// One operator is killed before, or has failed in the middle of, each step of making; the
+// other one goes on, and nothing is lost, left or made twice.
+//
+// row X13, of two operators who make
+func TestAnOperatorGoesOnForAnother(t *testing.T) {
+	for _, strike := range []struct{ op, address, kind string }{
+		{"define", "disk.work", "hang"},
+		{"define", "disk.work", "partial"},
+		{"define", "vm.dev", "hang"},
+		{"define", "vm.dev", "partial"},
+		{"start", "vm.dev", "hang"},
+		{"start", "vm.dev", "partial"},
+		{"wait_ready", "vm.dev", "hang"},
+	} {
+		t.Run(fmt.Sprint(strike.op, " ", strike.address, " ", strike.kind), func(t *testing.T) {
+			t.Parallel()
+			one, two := operators(t)
+			fault := fmt.Sprintf("folder = \"host\"\n\n  fault {\n    op      = %q\n    address = %q\n    kind    = %q\n    times   = 1\n  }\n", strike.op, strike.address, strike.kind)
+			one.write(strings.Replace(sharedSpec, "folder = \"host\"\n", fault, 1))
+			cmd := one.vmctl("apply", "--auto-approve")
+			var said bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &said, &said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if strike.kind == "hang" {
+				one.awaitFault()
+				one.end(cmd)
+			}
+			if err := cmd.Wait(); err == nil {
+				t.Fatalf("nothing kept it from its end:\n%s", said.String())
+			}
+			two.exits(0, "apply", "--auto-approve")
+			two.seesNothingToDo()
+			made := two.objects()
+			one.exits(0, "apply", "--auto-approve")
+			one.seesNothingToDo()
+			two.seesNothingToDo()
+			if now := two.objects(); now != made {
+				t.Errorf("the other one made\n%s\nand now it is\n%s", made, now)
+			}
+			if all, err := processesIn(one.dir); err != nil || len(all) != 1 {
+				t.Errorf("processes of the one VM: %v, %v", all, err)
+			}
+			one.exits(0, "destroy", "--auto-approve")
+			two.exits(0, "destroy", "--auto-approve")
+			one.nothingLeft()
+		})
+	}
+}
+
+func (s *site) write(text string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, "main.vmctl.hcl"), []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// awaitFault returns once a fault has struck.
+func (s *site) awaitFault() {
+	s.t.Helper()
+	for s.t.Context().Err() == nil {
+		if _, err := os.Stat(filepath.Join(s.dir, "host", "faults.json")); err == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.t.Fatal("no fault has struck")
+}
+
+// A data directory is lost, and another operator goes on. What comes back from a backup
+// then deletes nothing on its word.
+//
+// row X15, of two operators
+func TestADataDirectoryComesBack(t *testing.T) {
+	one, two := operators(t)
+	one.exits(0, "apply", "--auto-approve")
+	kept := filepath.Join(one.home, "one")
+	if err := os.Rename(kept, kept+".backup"); err != nil {
+		t.Fatal(err)
+	}
+	two.exits(0, "destroy", "--auto-approve") // what it has adopted
+	two.write(sharedSpec + "vm \"new\" {\n  provider = provider.sim.here\n}\n")
+	two.exits(0, "apply", "--auto-approve")
+	made := two.objects()
+	if err := os.Rename(kept+".backup", kept); err != nil {
+		t.Fatal(err)
+	}
+	one.write(sharedSpec) // as it was
+	said := one.exits(0, "apply", "--auto-approve")
+	if !strings.Contains(said, "orphan vm.new, object demo.new") {
+		t.Errorf("of what it knows nothing of it says\n%s", said)
+	}
+	if now := two.objects(); now != made {
+		t.Errorf("there was\n%s\nand now there is\n%s", made, now)
+	}
+	if all, err := processesIn(one.dir); err != nil || len(all) != 2 {
+		t.Errorf("processes of the two VMs: %v, %v", all, err)
+	}
+	one.seesNothingToDo()
+}

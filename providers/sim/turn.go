@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"vmctl/internal/lockfile"
+)
+
+// turnFile is the lock of a host that several data directories may use.
+const turnFile = "turn.lock"
+
+// takeTurn keeps every other step away from the host until it is given up. Within one
+// data directory the locks of its runs and files do that: only a host in a folder of its
+// own needs turns.
+func (p *Provider) takeTurn(ctx context.Context, wait time.Duration) (giveUp func() error, err error) {
+	if !p.shared {
+		return func() error { return nil }, nil
+	}
+	machine, err := os.Hostname()
+	if err == nil {
+		err = os.MkdirAll(p.dir, 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("wait for host %s: %w", p.settings.Name, err)
+	}
+	p.turning.Lock()
+	held, err := lockfile.Acquire(ctx, lockfile.Request{
+		Path: p.path(turnFile), Wait: wait,
+		Owner: lockfile.Owner{PID: os.Getpid(), Host: machine, Command: "vmctl", Since: time.Now().UTC()},
+	})
+	if err != nil {
+		p.turning.Unlock()
+		return nil, err
+	}
+	return func() error {
+		defer p.turning.Unlock()
+		return held.Release()
+	}, nil
+}
+
+// inTurn carries out a step while no other one acts on the host.
+func (t *task) inTurn(ctx context.Context, do func() error) (err error) {
+	if t.giveUp, err = t.takeTurn(ctx, t.Timeout); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.giveUp()) }()
+	return do()
+}
+
+// await lets other steps act on the host while this one waits for something there. What
+// was seen before may be different afterwards.
+func (t *task) await(ctx context.Context, wait func() error) error {
+	if err := t.giveUp(); err != nil {
+		return err
+	}
+	waited := wait()
+	giveUp, err := t.takeTurn(context.WithoutCancel(ctx), t.Timeout)
+	if err != nil {
+		giveUp = func() error { return nil }
+	}
+	t.giveUp = giveUp
+	return errors.Join(waited, err)
+}
