@@ -169,9 +169,23 @@ func (b *bench) addressOf(o *providers.Object) spec.Address {
 }
 
 // isHalfImported reports whether an object is somebody's that an import marked which was
-// cut short, and that no block names any more: it is reported, and left to them.
+// cut short, and that no block names any more: it is reported, and left to them. A block of
+// its address may be there: that of an object which was moved.
 func (b *bench) isHalfImported(o *providers.Object) bool {
-	_, wanted := b.model.vms[o.Owner.Address.Name]
-	_, recorded := b.memory.snapshot.Records[o.Owner.Address]
-	return strings.HasPrefix(o.Name, foundPrefix) && !wanted && !recorded
+	a := o.Owner.Address
+	_, wanted := b.model.vms[a.Name]
+	r, recorded := b.memory.snapshot.Records[a]
+	moved := recorded && r.ID != string(o.ID) && !madeFor(a, r.ID)
+	return strings.HasPrefix(o.Name, foundPrefix) && (moved || !wanted && !recorded)
+}
+
+// madeFor reports whether an object was made for an address, and not for one that it had
+// before.
+func madeFor(a spec.Address, id string) bool {
+	for n := range 16 {
+		if string(planner.ObjectID(project, a, n)) == id {
+			return true
+		}
+	}
+	return false
 }

@@ -39,9 +39,9 @@ type diskSight struct {
 
 // bears reports whether the disk has the mark of an address of a project, and is no copy
 // of the one that it was written for.
-func (d diskSight) bears(lineage string, a spec.Address) bool {
-	o := d.Owner
-	return o != nil && d.copyOf == "" && o.ID == lineage && o.Of == d.ID && o.Address == a
+func (s diskSight) bears(lineage string, a spec.Address) bool {
+	o := s.Owner
+	return o != nil && s.copyOf == "" && o.ID == lineage && o.Of == s.ID && o.Address == a
 }
 
 // readMark reads what lies beside a disk. One that is not there is

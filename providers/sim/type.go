@@ -58,7 +58,7 @@ type Provider struct {
 	settings   providers.Settings
 	dir        string // of the host: its folder
 	shared     bool   // with other data directories, perhaps
-	weightless bool // VMs that are made from now on
+	weightless bool   // VMs that are made from now on
 	faults     []fault
 	processes  process.Host
 
