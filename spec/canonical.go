@@ -36,6 +36,10 @@ func canonical(a Attr, v cty.Value) (cty.Value, string) {
 		return canonicalText(a, v)
 	case a.Type.Equals(cty.Map(cty.String)) && a.Form == AnyText:
 		return withoutNulls(v), ""
+	case a.Type.Equals(cty.List(cty.String)) && a.Form == AnyText:
+		if slices.ContainsFunc(v.AsValueSlice(), cty.Value.IsNull) {
+			return cty.NilVal, "has an element that is null. Leave it out."
+		}
 	case a.Form == Ceilings:
 		for _, key := range sortedKeys(v) {
 			if value := v.Index(cty.StringVal(key)); value.IsNull() || !slices.Contains(a.OneOf, value.AsString()) {
@@ -212,6 +216,8 @@ func wanting(a Attr) string {
 		return "a text"
 	case a.Form == Ceilings:
 		return "a map like { memory = \"restart\" }"
+	case a.Type.IsListType():
+		return "a list like [\"value\"]"
 	default:
 		return "a map like { name = \"value\" }"
 	}

@@ -187,7 +187,7 @@ func partOf(v cty.Value, name string) cty.Value {
 		return cty.NilVal
 	}
 	part := v.GetAttr(name)
-	if part.IsMarked() || !part.IsKnown() || part.IsNull() || part.Type().IsMapType() && (part.ContainsMarked() || !part.IsWhollyKnown()) {
+	if part.IsMarked() || !part.IsKnown() || part.IsNull() || (part.Type().IsMapType() || part.Type().IsListType()) && (part.ContainsMarked() || !part.IsWhollyKnown()) {
 		return cty.NilVal
 	}
 	return part

@@ -293,6 +293,12 @@ func drawAttr(t *rapid.T, a spec.Attr, at string) cty.Value {
 			most = math.MaxInt32
 		}
 		return cty.NumberIntVal(rapid.Int64Range(a.Min, most).Draw(t, at))
+	case a.Type.IsListType():
+		var values []cty.Value
+		for _, line := range rapid.SliceOfN(text, 1, 3).Draw(t, at) {
+			values = append(values, cty.StringVal(strings.ToValidUTF8(line, "")))
+		}
+		return cty.ListVal(values)
 	case a.Type.IsMapType():
 		values := map[string]cty.Value{}
 		for k, v := range rapid.MapOfN(rapid.StringMatching(`[a-z"$ {]{1,5}`), text, 1, 3).Draw(t, at) {

@@ -178,6 +178,10 @@ var vmShape = Block{
 					Doc: "A private key file; null: a pair that vmctl makes and keeps.",
 				},
 				{
+					Name: "authorized_keys", Type: cty.List(cty.String),
+					Doc: "Public keys of others who may log in, as lines of authorized_keys.",
+				},
+				{
 					Name: "host_key", Type: cty.String, Default: cty.StringVal("pin"), OneOf: []string{"pin", "accept-new"},
 					Doc: "How the guest's host key is checked.",
 				},

@@ -24,7 +24,7 @@ func TestCommandForOtherKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := access(me.Username)
-	a.Again = true
+	a.Again, a.Others, a.Former = true, []string{"ssh-ed25519 AAAAbob bob"}, []string{"ssh-ed25519 AAAAann ann"}
 	text, _ := strings.CutPrefix(read(t, nocloud.Seed{InstanceID: "i", Hostname: "h", Access: a})["user-data"], "#cloud-config\n")
 	var c struct {
 		BootCmd [][]string `json:"bootcmd"`
@@ -33,7 +33,7 @@ func TestCommandForOtherKeys(t *testing.T) {
 		t.Fatalf("%v: %s", err, text)
 	}
 	dir := t.TempDir()
-	for name, content := range map[string]string{"etc/ssh/x": "", "home/.ssh/authorized_keys": "ssh-ed25519 AAAAold o\n", "bin/getent": "#!/bin/sh\necho \"$2:x:0:0::" + dir + "/home:/bin/sh\"\n"} {
+	for name, content := range map[string]string{"etc/ssh/x": "", "home/.ssh/authorized_keys": "ssh-ed25519 AAAAold o\nssh-ed25519 AAAAann ann\n", "bin/getent": "#!/bin/sh\necho \"$2:x:0:0::" + dir + "/home:/bin/sh\"\n"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestCommandForOtherKeys(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"etc/ssh/ssh_host_ed25519_key": a.HostPrivate, "etc/ssh/ssh_host_ed25519_key.pub": a.HostPublic,
-		"home/.ssh/authorized_keys": "ssh-ed25519 AAAAold o\nssh-ed25519 AAAAmine me\n",
+		"home/.ssh/authorized_keys": "ssh-ed25519 AAAAold o\nssh-ed25519 AAAAmine me\nssh-ed25519 AAAAbob bob\n",
 	} {
 		got, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {

@@ -24,10 +24,12 @@ type Seed struct {
 
 // Access is who may log in, and by which key the guest is known.
 type Access struct {
-	User        string // made if there is none, and may become root by sudo
-	Authorized  string // line of authorized_keys
-	HostPrivate string // ed25519, in OpenSSH's format
-	HostPublic  string // line of the .pub file
+	User        string   // made if there is none, and may become root by sudo
+	Authorized  string   // line of authorized_keys
+	Others      []string // more of them
+	Former      []string // of a guest that was set up: lines that it is to lose
+	HostPrivate string   // ed25519, in OpenSSH's format
+	HostPublic  string   // line of the .pub file
 	// Again is for a guest that was set up with other keys: it gets these at its
 	// next start, though it is the same instance. They are written at every start
 	// that finds them in the seed.
@@ -143,17 +145,20 @@ func (s Seed) access() (string, error) {
 	c.SSHKeys = map[string]string{"ed25519_private": a.HostPrivate, "ed25519_public": strings.TrimSpace(a.HostPublic)}
 	if a.User == "root" {
 		no := false
-		c.DisableRoot, c.Authorized = &no, []string{a.Authorized}
+		c.DisableRoot, c.Authorized = &no, a.lines()
 	} else {
 		if !namesUsers.MatchString(s.UserData) { // a list of users is the whole list, unless it says otherwise
 			c.Users = append(c.Users, "default")
 		}
 		c.Users = append(c.Users, user{
-			Name: a.User, Sudo: "ALL=(ALL) NOPASSWD:ALL", Shell: "/bin/bash", LockPasswd: true, Authorized: []string{a.Authorized},
+			Name: a.User, Sudo: "ALL=(ALL) NOPASSWD:ALL", Shell: "/bin/bash", LockPasswd: true, Authorized: a.lines(),
 		})
 	}
 	return c.text()
 }
+
+// lines are the lines of authorized_keys.
+func (a *Access) lines() []string { return append([]string{a.Authorized}, a.Others...) }
 
 func (c config) text() (string, error) {
 	text, err := json.MarshalIndent(c, "", " ")

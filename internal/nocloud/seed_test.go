@@ -124,7 +124,9 @@ func settings(t *testing.T, text string) map[string]any {
 }
 
 func TestAccessOfRoot(t *testing.T) {
-	got := settings(t, read(t, nocloud.Seed{InstanceID: "i", Hostname: "h", Access: access("root")})["user-data"])
+	root := access("root")
+	root.Others = []string{"ssh-ed25519 AAAAbob bob"}
+	got := settings(t, read(t, nocloud.Seed{InstanceID: "i", Hostname: "h", Access: root})["user-data"])
 	want := map[string]any{
 		"merge_how": []any{
 			map[string]any{"name": "list", "settings": []any{"append"}},
@@ -133,7 +135,7 @@ func TestAccessOfRoot(t *testing.T) {
 		},
 		"ssh_keys":            map[string]any{"ed25519_private": access("").HostPrivate, "ed25519_public": "ssh-ed25519 AAAAhost h"},
 		"disable_root":        false,
-		"ssh_authorized_keys": []any{"ssh-ed25519 AAAAmine me"},
+		"ssh_authorized_keys": []any{"ssh-ed25519 AAAAmine me", "ssh-ed25519 AAAAbob bob"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)

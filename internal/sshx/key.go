@@ -76,6 +76,22 @@ func PublicKey(path string) (string, error) {
 	return authorizedLine(signer.PublicKey(), ""), nil
 }
 
+// CheckAuthorized returns why a text is no line of authorized_keys. A trailing line break
+// is none of its faults.
+func CheckAuthorized(text string) error {
+	text = strings.TrimSpace(text)
+	switch _, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(text)); {
+	case strings.HasPrefix(text, "-----BEGIN"):
+		return errors.New("is a private key: write the public half, which is in the file that ends in .pub")
+	case strings.ContainsAny(text, "\r\n"), len(rest) > 0:
+		return errors.New("has several lines: write one element for each key")
+	case err != nil:
+		return errors.New("is no line of authorized_keys: write for example \"ssh-ed25519 AAAA… name\", or file(\"id_ed25519.pub\")")
+	default:
+		return nil
+	}
+}
+
 // othersMay are the permissions of a private key that OpenSSH refuses, too
 // (sshkey_perm_ok in its authfile.c).
 const othersMay = 0o077

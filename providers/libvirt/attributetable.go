@@ -1,6 +1,8 @@
 package libvirt
 
 import (
+	"slices"
+
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
@@ -36,6 +38,7 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"restart_triggers": {Judge: atStart("a restart for it was asked for")},
 		"ssh.user":         {Judge: live("only how vmctl logs in")},
 		identityAttr:       {Judge: atStart("the guest gets its keys when it boots")},
+		othersAttr:         {Judge: judgeOthers},
 		keysAttr:           {Judge: atStart("the guest gets its keys when it boots")},
 		"ssh.host_key":     {Judge: live("only how vmctl checks the guest")},
 
@@ -90,6 +93,14 @@ func atStart(reason string) judge {
 		}
 		return providers.Verdict{Applies: providers.Live, Reason: "it is not running: takes effect at the next start"}
 	}
+}
+
+// judgeOthers restarts a guest that is to get other keys than it has.
+func judgeOthers(before, after cty.Value, running bool) providers.Verdict {
+	if slices.Equal(linesOf(before), linesOf(after)) {
+		return providers.Verdict{Applies: providers.Live, Reason: "the same keys"}
+	}
+	return atStart("the guest gets its keys when it boots")(before, after, running)
 }
 
 func judgeForwards(before, after cty.Value, running bool) providers.Verdict {

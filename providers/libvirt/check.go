@@ -7,6 +7,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/nocloud"
+	"vmctl/internal/sshx"
 	"vmctl/spec"
 )
 
@@ -35,10 +36,32 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 		})
 	}
 	flaws = append(flaws, checkSeed(want)...)
+	flaws = append(flaws, checkOthers(want)...)
 	if f := attr(want, forwardAttr); f != cty.NilVal && f.IsWhollyKnown() {
 		if _, err := forwardsOf(f); err != nil {
 			flaws = append(flaws, spec.Flaw{
 				Path: forwardAttr, Summary: "Impossible port_forward", Detail: fmt.Sprintf("The ports cannot be forwarded: %v.", err),
+			})
+		}
+	}
+	return flaws
+}
+
+// checkOthers says which of the lines of others who may log in are no public keys.
+func checkOthers(want cty.Value) []spec.Flaw {
+	var flaws []spec.Flaw
+	for i, line := range listOf(attr(attr(want, "ssh"), "authorized_keys")) {
+		if !line.IsKnown() {
+			continue
+		}
+		key := ""
+		if known(line) {
+			key = line.AsString()
+		}
+		if err := sshx.CheckAuthorized(key); err != nil {
+			flaws = append(flaws, spec.Flaw{
+				Path: othersAttr, Summary: "No public key",
+				Detail: fmt.Sprintf("The element %d of `authorized_keys` %v.", i, err),
 			})
 		}
 	}

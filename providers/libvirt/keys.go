@@ -23,7 +23,8 @@ import (
 
 // keyring is what a vm's guest and vmctl know each other by.
 type keyring struct {
-	Authorized  string // authorized_keys line
+	Authorized  string   // authorized_keys line
+	Others      []string // more of them, of others
 	HostPublic  string
 	HostPrivate []byte
 }
@@ -37,14 +38,15 @@ const (
 
 // keyFiles are where the keys of one vm are on this machine.
 type keyFiles struct {
-	folder   string // named by the object's ID
-	earlier  string // that an older vmctl named by the object's name; "": there is none
-	identity string // private key
-	own      bool   // the identity is a pair of vmctl's own
+	folder   string   // named by the object's ID
+	earlier  string   // that an older vmctl named by the object's name; "": there is none
+	identity string   // private key
+	own      bool     // the identity is a pair of vmctl's own
+	others   []string // lines of authorized_keys
 }
 
 func (p *Provider) keyFiles(id, name string, l login) keyFiles {
-	k := keyFiles{folder: p.keyFolder(id), own: l.Identity == ""}
+	k := keyFiles{folder: p.keyFolder(id), own: l.Identity == "", others: l.Others}
 	if earlier := p.keyFolder(name); id != name && namePattern.MatchString(name) && exists(earlier) && !exists(k.folder) {
 		k.earlier = earlier
 	}
@@ -74,7 +76,7 @@ func (k keyFiles) path(name string) string { return filepath.Join(cmp.Or(k.earli
 // read returns the public halves. Where the guest's host key was never on this machine,
 // pinned stands in for it. It writes nothing.
 func (k keyFiles) read(pinned string) (keyring, error) {
-	ring := keyring{HostPublic: pinned}
+	ring := keyring{HostPublic: pinned, Others: k.others}
 	var err error
 	if ring.Authorized, err = sshx.PublicKey(k.identity); err != nil {
 		return ring, err
@@ -147,6 +149,7 @@ func (p *Provider) holdKeys(ctx context.Context) (release func() error, err erro
 const (
 	argKeys   = "keys"  // "": they stay
 	keysGiven = "given" // those that the spec names
+	keysSame  = "same"  // they stay, and those of others who may log in are as the spec says
 	keysNew   = "new"   // others than it has
 )
 
@@ -176,6 +179,7 @@ func (p *Provider) ensure(ctx context.Context, id, name string, l login, old str
 			return ring, err
 		}
 	}
+	ring.Others = k.others
 	if k.own {
 		ring.Authorized, err = sshx.EnsureKey(k.identity, "vmctl "+name)
 	} else {
@@ -202,19 +206,27 @@ func (p *Provider) ensure(ctx context.Context, id, name string, l login, old str
 // empty, and no file can be written that holds them.
 func (j *job) keys(ctx context.Context) (keyring, error) {
 	k := j.keyFiles(string(j.Object), j.Name, j.want.SSH)
-	had, hostKey := j.hasKeys()
+	had, _ := j.hasKeys()
 	old := ""
 	switch {
 	case had == "", j.Args[argKeys] == keysGiven:
 	case j.Args[argKeys] == keysNew:
 		old = had
-	default:
-		ring, err := k.read(hostKey)
-		if err != nil || ring.digest() != had || !exists(k.path(hostKeyName)) {
-			return keyring{}, nil
-		}
+	case j.Args[argKeys] == keysSame && !j.hasOwn(k, loginOf(j.Prior).Others) && !j.hasOwn(k, k.others):
+		return keyring{}, j.elsewhere("what its guest is to get")
+	case j.Args[argKeys] == "" && !j.hasOwn(k, k.others):
+		return keyring{}, nil
 	}
 	return j.ensure(ctx, string(j.Object), j.Name, j.want.SSH, old)
+}
+
+// hasOwn reports whether the step's guest has vmctl's keys of this machine, and those of the
+// others.
+func (j *job) hasOwn(k keyFiles, others []string) bool {
+	had, hostKey := j.hasKeys()
+	k.others = others
+	ring, err := k.read(hostKey)
+	return err == nil && ring.digest() == had && exists(k.path(hostKeyName))
 }
 
 // keysAreWanted reports whether the step's guest has the keys that it is to have.
@@ -223,7 +235,7 @@ func (j *job) keysAreWanted() bool {
 	switch j.Args[argKeys] {
 	case keysNew:
 		return false
-	case keysGiven:
+	case keysGiven, keysSame:
 		ring, err := j.keyFiles(string(j.Object), j.Name, j.want.SSH).read(hostKey)
 		return err == nil && ring.digest() == had
 	default:
@@ -264,7 +276,15 @@ func (k keyring) digest() string {
 		fields := strings.Fields(line)
 		fmt.Fprintf(h, "%s\n", strings.Join(fields[:min(2, len(fields))], " "))
 	}
+	for _, line := range k.Others {
+		fmt.Fprintf(h, "%s\n", line)
+	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// authorized returns the lines of everybody who may log in.
+func (k keyring) authorized() string {
+	return strings.Join(append([]string{k.Authorized}, k.Others...), "\n") + "\n"
 }
 
 // isHere reports whether the keys are on this machine.
@@ -280,7 +300,7 @@ func (k keyring) hostKey() string {
 func (k keyring) archive() ([]byte, error) {
 	return bootArchive([]archiveFile{
 		{Name: "vmctl", Mode: folderMode},
-		{Name: "vmctl/authorized_keys", Mode: secretMode, Content: []byte(k.Authorized + "\n")},
+		{Name: "vmctl/authorized_keys", Mode: secretMode, Content: []byte(k.authorized())},
 		{Name: "vmctl/" + hostKeyName, Mode: secretMode, Content: k.HostPrivate},
 	})
 }

@@ -216,7 +216,9 @@ func (l *lab) applyIn(ctx context.Context, c providers.Change) string {
 			fmt.Fprintf(&b, "  = %s\n", e)
 		}
 		expect[s.Object] = r.Fingerprint
-		prior = r.Values
+		if c.Prior == cty.NilVal { // there was no record before
+			prior = r.Values
+		}
 	}
 	return l.plain(b.String())
 }

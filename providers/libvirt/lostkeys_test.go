@@ -1,6 +1,7 @@
 package libvirt_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -134,7 +135,7 @@ func TestEditsWithoutKeys(t *testing.T) {
 		t.Fatalf("another initial RAM disk: %v", err)
 	}
 	wantText(t, "another initial RAM disk", `
-its initial RAM disk holds its keys, which are not on this machine
+what is written for its guest holds its keys, which are not on this machine
 run vmctl where the keys are: with the data directory that made them
 or give it new ones: vmctl vm rekey vm.dev
 `, refusal.Reason+"\n"+strings.Join(refusal.Next, "\n")+"\n")
@@ -206,5 +207,69 @@ func TestKeysOfAnOlderVersion(t *testing.T) {
 	l.apply(l.change(providers.Destroy, vm(nil)))
 	if left, err := os.ReadDir(l.settings.Keys); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// Who else may log in is a part of what the guest gets when it boots, beside the same keys.
+func TestKeysOfOthers(t *testing.T) {
+	const ann, bob = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFW3DidxaOFcw/DP7UEyrUZK7EootroTQf2mI743ygzE ann", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFW3DidxaOFcw/DP7UEyrUZK7EootroTQf2mI743ygzE bob"
+	with := func(lines ...string) cty.Value {
+		all := cty.ListValEmpty(cty.String)
+		for _, line := range lines {
+			all = cty.ListVal(append(all.AsValueSlice(), cty.StringVal(line)))
+		}
+		return vm(map[string]cty.Value{"ssh": cty.ObjectVal(map[string]cty.Value{
+			"user": cty.StringVal("root"), "identity": null, "host_key": cty.StringVal("pin"), "authorized_keys": all,
+		})})
+	}
+	edit := func(l *lab, before, after cty.Value) providers.Change {
+		c := l.change(providers.RestartIt, after, "ssh.authorized_keys")
+		c.Prior, c.Object = before, l.object(before)
+		return c
+	}
+	guestsFile := func(l *lab) string {
+		volume := l.Volume(poolName, devID+".initrd-"+initrdOf(l))
+		return unpack(t, bytes.TrimPrefix(volume, []byte("ramdisk\x00")))["vmctl/authorized_keys"]
+	}
+	l := made(t, with(ann))
+	identity, hostKey := readFile(t, l.key("id_ed25519.pub")), l.object(with(ann)).Owner.HostKey
+	if got := guestsFile(l); got != identity+ann+"\n" {
+		t.Errorf("the guest gets\n%q", got)
+	}
+	if got := l.apply(edit(l, with(ann), with(bob))); !strings.HasSuffix(got, "start: done, running\n") {
+		t.Fatal(got)
+	}
+	if got := guestsFile(l); got != identity+bob+"\n" {
+		t.Errorf("then the guest gets\n%q", got)
+	}
+	if readFile(t, l.key("id_ed25519.pub")) != identity || l.object(with(bob)).Owner.HostKey != hostKey {
+		t.Error("its own keys are others")
+	}
+	if err := os.RemoveAll(l.settings.Keys); err != nil {
+		t.Fatal(err)
+	}
+	lost := edit(l, with(bob), with())
+	_, err := l.provider.Steps(lost)
+	var refusal *providers.Refusal
+	if !errors.As(err, &refusal) || !strings.Contains(refusal.Reason, "which are not on this machine") {
+		t.Errorf("without its keys: %v", err)
+	}
+}
+
+// What is no public key is said at its line.
+func TestKeysOfOthersAreChecked(t *testing.T) {
+	for line, want := range map[string]string{
+		"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFW3DidxaOFcw/DP7UEyrUZK7EootroTQf2mI743ygzE\n": "",
+		"": "is no line of authorized_keys",
+		"-----BEGIN OPENSSH PRIVATE KEY-----\nx\n-----END OPENSSH PRIVATE KEY-----\n":                     "is a private key: write the public half",
+		"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFW3DidxaOFcw/DP7UEyrUZK7EootroTQf2mI743ygzE\nssh-rsa x": "has several lines",
+	} {
+		got := ""
+		if err := sshx.CheckAuthorized(line); err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%q: %s", line, got)
+		}
 	}
 }

@@ -35,7 +35,7 @@ func (r *recipe) refusal(steps []providers.Step) error {
 		}
 	case r.lacksKeys() && does(opRedefine):
 		return &providers.Refusal{
-			Reason: "its initial RAM disk holds its keys, which are not on this machine",
+			Reason: "what is written for its guest holds its keys, which are not on this machine",
 			Next:   waysToKeys(r.change.Address),
 		}
 	case r.broken() && !r.policy.Force && does(opStop, opRecover):
@@ -65,7 +65,8 @@ func (r *recipe) lacksKeys() bool {
 	edited := func(path string) bool {
 		return slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == path })
 	}
-	return machine.Found(r.change.Object, providers.FindNoKey) && edited("boot.initrd_sha256") && !edited(keysAttr) && !edited(identityAttr)
+	writes := edited("boot.initrd_sha256") || edited(othersAttr)
+	return machine.Found(r.change.Object, providers.FindNoKey) && writes && !edited(keysAttr) && !edited(identityAttr)
 }
 
 const savedMemory = "its memory is saved, and would not fit what it is changed to"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"vmctl/internal/nocloud"
@@ -49,12 +50,18 @@ func (j *job) ensureSeed(ctx context.Context, in pool, k keyring, digest string,
 			return m, j.elsewhere("its seed for cloud-init")
 		}
 		s.Access = &nocloud.Access{
-			User: j.want.SSH.User, Authorized: k.Authorized, HostPrivate: string(k.HostPrivate), HostPublic: k.HostPublic, Again: again,
+			User: j.want.SSH.User, Authorized: k.Authorized, Others: k.Others, Former: j.formerOthers(),
+			HostPrivate: string(k.HostPrivate), HostPublic: k.HostPublic, Again: again,
 		}
 	}
 	var err error
 	m.Seed, err = j.uploadSeed(ctx, in, s)
 	return m, err
+}
+
+// formerOthers are the lines of authorized_keys that the record has, and the spec has no more.
+func (j *job) formerOthers() []string {
+	return slices.DeleteFunc(loginOf(j.Prior).Others, func(line string) bool { return slices.Contains(j.want.SSH.Others, line) })
 }
 
 // hasVolume reports whether a file is a volume that exists.

@@ -58,8 +58,10 @@ func (r *recipe) withKeys(steps []providers.Step) {
 		switch {
 		case e.Path == keysAttr:
 			which = keysNew
-		case e.Path == identityAttr && which == "":
+		case e.Path == identityAttr && which != keysNew:
 			which = keysGiven
+		case e.Path == othersAttr && which == "":
+			which = keysSame
 		}
 	}
 	for i := range steps {

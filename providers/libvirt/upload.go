@@ -88,6 +88,10 @@ func (j *job) bootFiles(ctx context.Context, f *bootFiles, k keyring) error {
 }
 
 func keyFailure(err error, name string) error {
+	var said *providers.Failure
+	if errors.As(err, &said) {
+		return said
+	}
 	f := fail(err, "make the keys of %s", name)
 	f.Code = "keys"
 	return f

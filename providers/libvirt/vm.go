@@ -37,8 +37,9 @@ type boot struct {
 
 type login struct {
 	User     string
-	Identity string // "": a pair of vmctl's own
-	HostKey  string // pin, accept-new
+	Identity string   // "": a pair of vmctl's own
+	HostKey  string   // pin, accept-new
+	Others   []string // lines of authorized_keys of who may log in, too
 }
 
 // forward is one forwarded port.
@@ -74,6 +75,7 @@ const (
 	autoPort    = "auto"
 
 	identityAttr = "ssh.identity"
+	othersAttr   = "ssh.authorized_keys"
 	keysAttr     = providers.KeysPath
 )
 
@@ -113,7 +115,20 @@ func wantedOf(v cty.Value) (wanted, error) {
 // loginOf reads the ssh block of a vm.
 func loginOf(v cty.Value) login {
 	ssh := attr(v, "ssh")
-	return login{User: text(ssh, "user"), Identity: text(ssh, "identity"), HostKey: text(ssh, "host_key")}
+	return login{
+		User: text(ssh, "user"), Identity: text(ssh, "identity"), HostKey: text(ssh, "host_key"), Others: linesOf(attr(ssh, "authorized_keys")),
+	}
+}
+
+// linesOf returns the texts of a list, each without white space around it.
+func linesOf(list cty.Value) []string {
+	var all []string
+	for _, line := range listOf(list) {
+		if known(line) {
+			all = append(all, strings.TrimSpace(line.AsString()))
+		}
+	}
+	return all
 }
 
 func forwardsOf(v cty.Value) ([]forward, error) {

@@ -28,6 +28,8 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"ssh.identity": {Judge: live(sshReason)},
 		"ssh.host_key": {Judge: live(sshReason)},
 
+		"ssh.authorized_keys": {Judge: live(sshReason)},
+
 		"additional_disk.disk": {Judge: judgeDisks},
 		"additional_disk":      {Judge: judgeDisks},
 		"image":                {},
