@@ -173,9 +173,11 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 }
 
 // One operator is killed before, or has failed in the middle of, each step of making; the
-// other one goes on, and nothing is lost, left or made twice.
+// other one goes on, and nothing is lost, left or made twice. Each has locks of their own.
 //
 // row X13, of two operators who make
+// row A13, of two operators
+// row A14, of two operators
 func TestAnOperatorGoesOnForAnother(t *testing.T) {
 	for _, strike := range []struct{ op, address, kind string }{
 		{"define", "disk.work", "hang"},
@@ -199,6 +201,7 @@ func TestAnOperatorGoesOnForAnother(t *testing.T) {
 			}
 			if strike.kind == "hang" {
 				one.awaitFault()
+				one.holds(cmd.Process.Pid, two)
 				one.end(cmd)
 			}
 			if err := cmd.Wait(); err == nil {
@@ -223,6 +226,22 @@ func TestAnOperatorGoesOnForAnother(t *testing.T) {
 	}
 }
 
+// holds fails unless the operator's run lock is held by a process, and the other one's is
+// free.
+func (o operator) holds(pid int, other operator) {
+	o.t.Helper()
+	who := fmt.Sprintf("process %d ", pid)
+	if said := o.does("lock", "list"); !strings.Contains(said, who) {
+		o.t.Errorf("%s has the locks\n%s", o.name, said)
+	}
+	if said, code := ran(o.t, o.vmctl("lock", "release", "lock")); code != 7 || !strings.Contains(said, "its holder lives") {
+		o.t.Errorf("%s releases a lock that is held: exit code %d\n%s", o.name, code, said)
+	}
+	if said := other.does("lock", "list"); strings.Contains(said, who) {
+		o.t.Errorf("%s has the locks\n%s", other.name, said)
+	}
+}
+
 func (s *site) write(text string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, "main.vmctl.hcl"), []byte(text), 0o600); err != nil {
@@ -240,6 +259,27 @@ func (s *site) awaitFault() {
 		time.Sleep(10 * time.Millisecond)
 	}
 	s.t.Fatal("no fault has struck")
+}
+
+// What one operator has destroyed, the other one makes again, if the spec has it still.
+//
+// row A18, of two operators
+func TestAnOperatorDestroysWhatAnotherMade(t *testing.T) {
+	one, two := operators(t)
+	one.does("apply", "--auto-approve")
+	two.does("apply", "--auto-approve")
+	two.does("destroy", "--auto-approve")
+	two.nothingLeft()
+	if said, code := ran(t, one.vmctl("plan", "--detailed-exitcode")); code != 2 || !strings.Contains(said, "Plan for demo: 2 to create.") {
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+	one.does("apply", "--auto-approve")
+	one.seesNothingToDo()
+	two.does("apply", "--auto-approve")
+	two.seesNothingToDo()
+	two.does("destroy", "--auto-approve")
+	one.does("destroy", "--auto-approve")
+	one.nothingLeft()
 }
 
 // A data directory is lost, and another operator goes on. What comes back from a backup
