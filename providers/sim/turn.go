@@ -20,7 +20,7 @@ func (p *Provider) takeTurn(ctx context.Context, wait time.Duration) (giveUp fun
 	if !p.shared {
 		return func() error { return nil }, nil
 	}
-	machine, err := os.Hostname()
+	host, err := os.Hostname()
 	if err == nil {
 		err = os.MkdirAll(p.dir, 0o700)
 	}
@@ -30,7 +30,7 @@ func (p *Provider) takeTurn(ctx context.Context, wait time.Duration) (giveUp fun
 	p.turning.Lock()
 	held, err := lockfile.Acquire(ctx, lockfile.Request{
 		Path: p.path(turnFile), Wait: wait,
-		Owner: lockfile.Owner{PID: os.Getpid(), Host: machine, Command: "vmctl", Since: time.Now().UTC()},
+		Owner: lockfile.Owner{PID: os.Getpid(), Host: host, Command: "vmctl", Since: time.Now().UTC()},
 	})
 	if err != nil {
 		p.turning.Unlock()
@@ -54,14 +54,15 @@ func (t *task) inTurn(ctx context.Context, do func() error) (err error) {
 // await lets other steps act on the host while this one waits for something there. What
 // was seen before may be different afterwards.
 func (t *task) await(ctx context.Context, wait func() error) error {
-	if err := t.giveUp(); err != nil {
+	giveUp := t.giveUp
+	t.giveUp = func() error { return nil }
+	if err := giveUp(); err != nil {
 		return err
 	}
 	waited := wait()
-	giveUp, err := t.takeTurn(context.WithoutCancel(ctx), t.Timeout)
-	if err != nil {
-		giveUp = func() error { return nil }
+	again, err := t.takeTurn(context.WithoutCancel(ctx), t.Timeout)
+	if err == nil {
+		t.giveUp = again
 	}
-	t.giveUp = giveUp
 	return errors.Join(waited, err)
 }
