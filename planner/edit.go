@@ -189,9 +189,13 @@ func markEdit(c *Change) []providers.Edit {
 	if owner == nil || owner.Address == c.Address {
 		return nil
 	}
+	why := "the record was moved, and the owner mark still names the address before"
+	if c.Record == nil {
+		why = "a moved block leads here from the address that the owner mark names"
+	}
 	return []providers.Edit{{
 		Path: "mark", Before: cty.StringVal(owner.Address.String()), After: cty.StringVal(c.Address.String()),
-		Verdict: providers.Verdict{Applies: providers.Live, Reason: "the record was moved, and the owner mark still names the address before"},
+		Verdict: providers.Verdict{Applies: providers.Live, Reason: why},
 	}}
 }
 

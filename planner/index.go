@@ -10,7 +10,7 @@ import (
 type index struct {
 	byID        map[idKey]*providers.Object
 	byName      map[nameKey]*providers.Object
-	marked      map[spec.Address][]*providers.Object // ours, by the address in their mark and of its kind
+	marked      map[spec.Address][]*providers.Object // ours, by the address in their mark, or to which that is moved, and of its kind
 	letGo       map[spec.Address]*providers.Object   // unmarked, by the address that let go of them
 	unknownID   map[idKey]string
 	unknownName map[nameKey]string
@@ -27,7 +27,7 @@ type nameKey struct {
 	name string
 }
 
-func indexOf(inv providers.Inventory, s *state.Snapshot, p providers.Project) *index {
+func (w *World) indexOf(inv providers.Inventory, s *state.Snapshot, p providers.Project) *index {
 	in := &index{
 		byID: map[idKey]*providers.Object{}, byName: map[nameKey]*providers.Object{},
 		marked: map[spec.Address][]*providers.Object{}, letGo: map[spec.Address]*providers.Object{},
@@ -42,7 +42,7 @@ func indexOf(inv providers.Inventory, s *state.Snapshot, p providers.Project) *i
 		}
 		switch MarkingOf(o, p) {
 		case Ours:
-			if a := o.Owner.Address; a.Kind == o.Kind {
+			if a := w.addressOf(o); a.Kind == o.Kind {
 				in.marked[a] = append(in.marked[a], o)
 			}
 		case Unmarked:

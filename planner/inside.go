@@ -91,7 +91,7 @@ func (w *World) awake(insides []*System, c *spec.Config, s *state.Snapshot, o Op
 func (w *World) orphan(a spec.Address, p providers.Project) string {
 	for _, system := range w.Systems() {
 		for i := range system.Inventory.Objects {
-			if o := &system.Inventory.Objects[i]; MarkingOf(o, p) == Ours && o.Owner.Address == a {
+			if o := &system.Inventory.Objects[i]; MarkingOf(o, p) == Ours && w.addressOf(o) == a {
 				return describe(system, o)
 			}
 		}

@@ -63,6 +63,9 @@ func (d *differ) adopt(c *Change) {
 	c.Prior = d.asApplied(c)
 	c.Generation = max(c.Object.Owner.Generation, 1)
 	c.Name = c.Object.Name
+	if from := c.Object.Owner.Address; from != c.Address {
+		c.Was = append(slices.Clip(c.Was), from)
+	}
 	for n, next := c.Replaced, 1; n <= c.Replaced+next; n++ { // a replacement that was cut short has made the next one
 		id := ObjectID(d.options.Project, c.Address, n)
 		if id == c.Object.ID {

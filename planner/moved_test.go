@@ -103,6 +103,55 @@ adopt vm.b: it is ours, and its record was lost
 	}
 }
 
+// A moved block leads an object whose record is lost, as on a fresh machine, to its new
+// address, unless that has one already.
+func TestMovedWithoutARecord(t *testing.T) {
+	const moved = "vm \"b\" {\n  memory = \"256MiB\"\n}\nmoved {\n  from = vm.a\n  to   = vm.b\n}\n"
+	const updated = `update vm.b: mark: a moved block leads here from the address that the owner mark names
+  mark vm.a -> vm.b, live
+`
+	for _, test := range []struct {
+		name, spec string
+		change     func(*scene)
+		want       string
+	}{
+		{name: "its mark is rewritten, and nothing else", spec: moved, want: updated + "0 redefine vm.b\n1 wait_ssh vm.b after 0\n"},
+		{
+			name: "the new address has an object: this one is an orphan", spec: moved,
+			change: func(s *scene) {
+				system := s.system("qemu:///session")
+				other := *s.object()
+				mark := *other.Owner
+				other.ID, other.Name, other.Holds = "other", "other", nil
+				mark.Of, mark.Address = other.ID, addr(s.t, "vm.b")
+				other.Owner = &mark
+				system.inventory.Objects = append(system.inventory.Objects, other)
+			},
+			want: `adopt vm.b: it is ours, and its record was lost
+found orphan vm.a: libvirt vm "demo.a" (ID) bears our mark; it is in neither the spec nor the state
+0 record vm.b
+`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, one)
+			id := string(s.object().ID)
+			s.forget("vm.a")
+			s.config = load(t, test.spec)
+			if test.change != nil {
+				test.change(s)
+			}
+			p, err := s.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(test.want, strings.ReplaceAll(text(p), id, "ID")); d != "" {
+				t.Errorf("plan (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
 // An object that bears no mark and was let go of is not made a second time, under
 // another name.
 //

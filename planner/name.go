@@ -73,6 +73,9 @@ func (d *differ) decideAfter(all []spec.Address) map[spec.Address][]spec.Address
 				after[a] = append(slices.Clip(after[a]), other)
 			}
 		}
+		if to, led := d.world.led[o]; led && to != a {
+			after[a] = append(slices.Clip(after[a]), to)
+		}
 	}
 	return after
 }
@@ -85,8 +88,8 @@ func (d *differ) ownerOf(c *Change, o *providers.Object) spec.Address {
 			return a
 		}
 	}
-	if MarkingOf(o, d.options.Project) == Ours && o.Owner.Address != c.Address {
-		return o.Owner.Address
+	if MarkingOf(o, d.options.Project) == Ours && d.world.addressOf(o) != c.Address {
+		return d.world.addressOf(o)
 	}
 	return spec.Address{}
 }

@@ -156,7 +156,7 @@ func (d *differ) wasInterrupted(a spec.Address) bool {
 // crashed which is wanted off is not passed on.
 func (d *differ) account(c *Change, sight Sight) {
 	o := sight.Object
-	if o == nil || !sight.Recorded && MarkingOf(o, d.options.Project) == Ours && o.Owner.Address != c.Address {
+	if o == nil || !sight.Recorded && MarkingOf(o, d.options.Project) == Ours && d.world.addressOf(o) != c.Address {
 		return
 	}
 	if _, imported := d.imports[c.Address]; !imported && Stand(sight.Marking, sight.Recorded, true) == Stranger { // of the name

@@ -38,7 +38,7 @@ type place struct {
 }
 
 // unrecorded lists the objects that are ours and that no record names, by the
-// address in their mark.
+// address in their mark, or to which a moved block leads that.
 func (d *differ) unrecorded() map[spec.Address][]place {
 	recorded := map[providers.ID]bool{}
 	for _, r := range d.state.Records {
@@ -49,7 +49,8 @@ func (d *differ) unrecorded() map[spec.Address][]place {
 		for i := range system.Inventory.Objects {
 			o := &system.Inventory.Objects[i]
 			if MarkingOf(o, d.options.Project) == Ours && !recorded[o.ID] {
-				found[o.Owner.Address] = append(found[o.Owner.Address], place{system, o})
+				a := d.world.addressOf(o)
+				found[a] = append(found[a], place{system, o})
 			}
 		}
 	}

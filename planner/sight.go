@@ -32,7 +32,7 @@ type Sights struct {
 func (w *World) Sights(s *state.Snapshot, p providers.Project) *Sights {
 	v := &Sights{world: w, state: s, project: p, indexes: map[string]*index{}, taken: map[string][]spec.Address{}}
 	for key, system := range w.systems {
-		v.indexes[key] = indexOf(system.Inventory, s, p)
+		v.indexes[key] = w.indexOf(system.Inventory, s, p)
 	}
 	for a, r := range s.Records {
 		v.taken[r.ID] = append(v.taken[r.ID], a)
@@ -103,7 +103,7 @@ func (v *Sights) isUnowned(a spec.Address, o *providers.Object) bool {
 // moved to another.
 func (v *Sights) markedFor(in *index, a spec.Address) *providers.Object {
 	for _, o := range in.marked[a] {
-		if (v.movedTo(o) == spec.Address{}) {
+		if to := v.movedTo(o); to == (spec.Address{}) || v.world.led[o] == a {
 			return o
 		}
 	}
@@ -117,6 +117,8 @@ func (v *Sights) marking(a spec.Address, o *providers.Object) Marking {
 		return m
 	}
 	switch to := v.movedTo(o); {
+	case v.world.led[o] == a:
+		return Ours
 	case to == a, to != spec.Address{} && o.Owner.Address == a:
 		return Moved
 	case o.Owner.Address == a:
@@ -127,8 +129,11 @@ func (v *Sights) marking(a spec.Address, o *providers.Object) Marking {
 }
 
 // movedTo is the address whose record took an object over from the one that its
-// mark still names; zero: none did.
+// mark still names, or to which a moved block leads it from there; zero: there is none.
 func (v *Sights) movedTo(o *providers.Object) spec.Address {
+	if to, led := v.world.led[o]; led {
+		return to
+	}
 	for _, a := range v.taken[string(o.ID)] {
 		if a.Kind == o.Kind && a != o.Owner.Address && slices.Contains(v.state.Records[a].Was, o.Owner.Address) {
 			return a

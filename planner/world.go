@@ -44,6 +44,9 @@ type World struct {
 	systems map[string]*System
 	wanted  map[spec.Address]string // key of the system that the spec names
 	placed  map[spec.Address]string // key of the system that the record names, else the wanted one
+	// led are the addresses to which moved blocks lead from the marks of objects without a
+	// record.
+	led map[*providers.Object]spec.Address
 }
 
 // System is one opened provider with what it showed.
@@ -81,6 +84,7 @@ func Observe(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, 
 		return w, err
 	}
 	w.placeRemoved(systems, c.Removals, o.Project)
+	w.follow(systems, c, s, o.Project)
 	return w, observeAll(ctx, open, w.awake(insides, c, s, o), known)
 }
 
@@ -98,6 +102,43 @@ func (w *World) placeRemoved(systems []*System, removals []spec.Removal, p provi
 			}
 		}
 	}
+}
+
+// follow lets moved blocks lead objects whose records were lost to their new addresses. An
+// object stays where its mark says if its new address has a record or an object of its own
+// in that system.
+func (w *World) follow(systems []*System, c *spec.Config, s *state.Snapshot, p providers.Project) {
+	w.led = map[*providers.Object]spec.Address{}
+	recorded := map[string]bool{}
+	for _, r := range s.Records {
+		recorded[r.ID] = true
+	}
+	for _, system := range systems {
+		marked := map[spec.Address]*providers.Object{}
+		for i := range system.Inventory.Objects {
+			if o := &system.Inventory.Objects[i]; MarkingOf(o, p) == Ours && o.Owner.Address.Kind == o.Kind {
+				first(marked, o.Owner.Address, o)
+			}
+		}
+		for _, from := range slices.SortedFunc(maps.Keys(marked), spec.Address.Compare) {
+			o, to := marked[from], destination(c, from)
+			_, atFrom := s.Records[from]
+			_, atTo := s.Records[to]
+			if to == from || atFrom || atTo || recorded[string(o.ID)] || marked[to] != nil || w.wanted[to] != system.Key {
+				continue
+			}
+			w.led[o], marked[to] = to, o
+		}
+	}
+}
+
+// addressOf returns the address of an object that bears our mark, by that and by the moved
+// blocks.
+func (w *World) addressOf(o *providers.Object) spec.Address {
+	if to, led := w.led[o]; led {
+		return to
+	}
+	return o.Owner.Address
 }
 
 // observeAll reads systems side by side.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -312,4 +313,29 @@ func TestADataDirectoryComesBack(t *testing.T) {
 		t.Errorf("processes of the two VMs: %v, %v", all, err)
 	}
 	one.seesNothingToDo()
+}
+
+// An operator whose data directory is fresh, as that of a CI job, follows a moved block.
+func TestAFreshDirectoryFollowsAMovedBlock(t *testing.T) {
+	one, two := operators(t)
+	one.does("apply", "--auto-approve")
+	before, err := processesIn(one.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.write(strings.Replace(sharedSpec, `vm "dev"`, `vm "box"`, 1) + "moved {\n  from = vm.dev\n  to   = vm.box\n}\n")
+	said := two.does("apply", "--auto-approve")
+	if !strings.Contains(said, "a moved block leads here from the address that the owner mark names") {
+		t.Errorf("it says\n%s", said)
+	}
+	two.seesNothingToDo()
+	one.does("apply", "--auto-approve")
+	one.seesNothingToDo()
+	two.seesNothingToDo()
+	if after, err := processesIn(one.dir); err != nil || !slices.Equal(before, after) {
+		t.Errorf("there ran %v, and now there is %v, %v", before, after, err)
+	}
+	two.does("destroy", "--auto-approve")
+	one.does("destroy", "--auto-approve")
+	one.nothingLeft()
 }
