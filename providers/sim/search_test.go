@@ -189,6 +189,9 @@ func TestEditsOfSpecs(t *testing.T) { search.Edits(t, cases(150, 3000)) }
 // row X13
 func TestWorldsOfOthers(t *testing.T) { search.Worlds(t, cases(60, 800)) }
 
+// row X15, of VMs, disks and files of guests
+func TestLostStates(t *testing.T) { search.Lost(t, cases(60, 800)) }
+
 // Every kill point of fixed cases.
 //
 // row X13

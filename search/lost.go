@@ -1,0 +1,71 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/planner"
+)
+
+// Lost demands that whoever has lost the state, or works from a fresh data directory, takes
+// back all there is, also what moved blocks lead to new addresses: nothing is made,
+// replaced or removed.
+func Lost(t *testing.T, host Host) { run(t, host, lost) }
+
+// lost is one case of Lost.
+func lost(b *bench) {
+	d := b.drawing()
+	d.base()
+	b.model = d.m.clone()
+	b.converge("first")
+	for range below(b.draw, 3, "rounds") {
+		b.change(d)
+		b.converge("edit")
+		d.m = d.m.settled()
+	}
+	before, blocked := b.identities()
+	if blocked > 0 { // what is still to go would be an orphan
+		return
+	}
+	b.say("the state is lost")
+	b.memory = newMemory(project.ID, project.Name)
+	if below(b.draw, 2, "moved") == 0 {
+		d.edit("moved")
+	}
+	b.model = d.m.clone()
+	b.total.cases++
+	b.converge("without it")
+	after, _ := b.identities()
+	if diff := cmp.Diff(before, after); diff != "" {
+		b.failf("X15", "the objects (-before +after the state was lost):\n%s", diff)
+	}
+}
+
+// edit tries an edit of one class, and keeps it if it is valid.
+func (d *drawing) edit(class string) {
+	i := slices.IndexFunc(editTable, func(e editing) bool { return e.class == class })
+	before, moves := d.m.clone(), slices.Clone(d.moves)
+	if !editTable[i].edit(d) || !d.m.valid() {
+		d.m, d.moves = before, moves
+	}
+}
+
+// identities lists the objects that bear our mark, and counts the changes that are blocked.
+func (b *bench) identities() (objects []string, blocked int) {
+	b.t.Helper()
+	_, causes, world := b.left()
+	defer func() { b.must(world.Close()) }()
+	objects = []string{}
+	for _, system := range world.Systems() {
+		for i := range system.Inventory.Objects {
+			if o := &system.Inventory.Objects[i]; planner.MarkingOf(o, project) == planner.Ours {
+				objects = append(objects, fmt.Sprintf("%s %s", o.Kind, o.ID))
+			}
+		}
+	}
+	slices.Sort(objects)
+	return objects, len(causes)
+}
