@@ -261,7 +261,7 @@ func TestKeysOfOthersAreChecked(t *testing.T) {
 	for line, want := range map[string]string{
 		"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFW3DidxaOFcw/DP7UEyrUZK7EootroTQf2mI743ygzE\n": "",
 		"": "is no line of authorized_keys",
-		"-----BEGIN OPENSSH PRIVATE KEY-----\nx\n-----END OPENSSH PRIVATE KEY-----\n":                     "is a private key: write the public half",
+		"-----BEGIN OPENSSH PRIVATE KEY-----\nx\n-----END OPENSSH PRIVATE KEY-----\n":                 "is a private key: write the public half",
 		"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFW3DidxaOFcw/DP7UEyrUZK7EootroTQf2mI743ygzE\nssh-rsa x": "has several lines",
 	} {
 		got := ""
