@@ -104,7 +104,7 @@ func (a *app) execute(ctx context.Context) error {
 	for _, cmd := range root.Commands() {
 		a.commands = append(a.commands, cmd.Name())
 	}
-	root.SetArgs(a.env.Args)
+	root.SetArgs(append([]string{}, a.env.Args...)) // for nil, cobra takes those of the process
 	cmd, err := root.ExecuteContextC(ctx)
 	_, a.streams = cmd.Annotations[streaming]
 	if level, wrong := a.logLevel(); wrong == nil {
