@@ -19,7 +19,7 @@ LINT := go tool -modfile=tools/go.mod golangci-lint
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build guest image test-host test short race soak crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
+.PHONY: help quickstart build guest image test-host test short repeat race soak crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ test: test-host ## install what is missing, and run every test, real VMs include
 
 short: ## run the tests that need nothing installed (row J65)
 	go test -short ./...
+
+repeat: ## run the short tests N times (30), four runs beside each other
+	@scripts/repeat.sh $(or $(N),30)
 
 race: ## run the tests of what several processes and goroutines share under the race detector
 	CGO_ENABLED=1 go test -race -short ./state/ ./internal/lockfile/

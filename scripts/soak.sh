@@ -1,8 +1,8 @@
 #!/bin/bash
 # Searches N random edits and worlds for one that breaks a law (search/), on a simulated host: three quarters of them edits
-# of specs, the rest worlds that others change, with faults and kills. Each processor searches for itself, in rounds with
-# seeds of their own. A broken law is printed with its seed and its smallest case, and ends the search. The sums of the
-# finished rounds are printed on every exit.
+# of specs, the rest worlds that others change, with faults and kills, and some states that are lost. Each processor
+# searches for itself, in rounds with seeds of their own. A broken law is printed with its seed and its smallest case, and
+# ends the search. The sums of the finished rounds are printed on every exit.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 wanted=${1:?how many edits and worlds}
@@ -50,6 +50,7 @@ share() { # NUMBER
         [ ! -e "$work/failed" ] || return 0
         search "$1.$r.edits" TestEditsOfSpecs $((n / 2 + 1))
         search "$1.$r.worlds" TestWorldsOfOthers $((n / 8 + 1))
+        search "$1.$r.lost" TestLostStates $((n / 50 + 1))
         [ "$1" != 1 ] || echo "round $r of $rounds: $(date +%H:%M:%S)"
     done
 }
