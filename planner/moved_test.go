@@ -117,6 +117,15 @@ func TestMovedWithoutARecord(t *testing.T) {
 	}{
 		{name: "its mark is rewritten, and nothing else", spec: moved, want: updated + "0 redefine vm.b\n1 wait_ssh vm.b after 0\n"},
 		{
+			name: "another one wants its name", spec: moved + "vm \"c\" {\n  name = \"demo.a\"\n}\n",
+			want: updated + `create vm.c: it does not exist
+  blocked: name demo.a is held by vm.b, and this plan does not change that
+  > choose another in the block of vm.c, or free it first
+0 redefine vm.b
+1 wait_ssh vm.b after 0
+`,
+		},
+		{
 			name: "the new address has an object: this one is an orphan", spec: moved,
 			change: func(s *scene) {
 				system := s.system("qemu:///session")
