@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"vmctl/providers"
@@ -70,12 +71,16 @@ func (d *diskJob) isOfAnotherSeat(m sidecar) bool {
 
 // makeFor makes the volume that another data directory has marked.
 func (d *diskJob) makeFor(ctx context.Context, in shelf, mark sidecar) error {
-	if err := d.makeVolume(ctx, in, mark.Volume); err != nil {
-		if _, absent := d.VolumeInfo(ctx, in.Name, mark.Volume); absent != nil {
-			return d.unmade(ctx, err, in.pool, mark.Volume)
-		}
+	if err := d.makeVolume(ctx, in, mark.Volume); err != nil && !isTaken(err) {
+		return d.unmade(ctx, err, in.pool, mark.Volume)
 	}
 	return machine.MadeElsewhere(d.Work, "volume", mark.Volume, mark.Of)
+}
+
+// isTaken reports whether a volume could not be made since there is one, or somebody is just
+// making it (storageVolCreateXML in libvirt's storage_driver.c).
+func isTaken(err error) bool {
+	return strings.Contains(err.Error(), "exists already") || strings.Contains(err.Error(), "already in use")
 }
 
 // madeMeanwhile says what came of a creation that failed: another data directory may have
@@ -88,7 +93,7 @@ func (d *diskJob) madeMeanwhile(ctx context.Context, in shelf, name string, caus
 		if mark := now.marks[name]; err == nil && d.isOfAnotherSeat(mark) {
 			return providers.Result{}, machine.MadeElsewhere(d.Work, "volume", name, mark.Of)
 		}
-		if err != nil || !now.has(name) && !now.isBeingMarked(name) {
+		if !isTaken(cause) && (err != nil || !now.has(name) && !now.isBeingMarked(name)) {
 			break
 		}
 		if d.find(ctx) == nil && d.disk != nil {

@@ -149,7 +149,7 @@ func (c *conn) Upload(ctx context.Context, poolName string, u upload) (string, e
 			return "", err
 		}
 		defer free(v)
-		if err := c.fill(v, u); err != nil {
+		if err := c.fill(ctx, v, u); err != nil {
 			own, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
 			defer cancel()
 			if left := settled(own, func() error { return v.Delete(libvirt.STORAGE_VOL_DELETE_NORMAL) }); left != nil {
@@ -161,13 +161,13 @@ func (c *conn) Upload(ctx context.Context, poolName string, u upload) (string, e
 	})
 }
 
-func (c *conn) fill(v *libvirt.StorageVol, u upload) error {
+func (c *conn) fill(ctx context.Context, v *libvirt.StorageVol, u upload) error {
 	s, err := c.c.NewStream(0)
 	if err != nil {
 		return err
 	}
 	defer free(s)
-	if err := v.Upload(s, 0, u.Size, 0); err != nil {
+	if err := settled(ctx, func() error { return v.Upload(s, 0, u.Size, 0) }); err != nil { // another vmctl may be reading it
 		return err
 	}
 	var read error

@@ -111,7 +111,7 @@ func (c *conn) Overwrite(ctx context.Context, poolName, name string, content []b
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	_, err := volumeIn(ctx, c, poolName, name, "write", func(v *libvirt.StorageVol) (struct{}, error) {
-		return struct{}{}, c.fill(v, upload{Name: name, Size: uint64(len(content)), Content: bytes.NewReader(content)})
+		return struct{}{}, c.fill(ctx, v, upload{Name: name, Size: uint64(len(content)), Content: bytes.NewReader(content)})
 	})
 	return err
 }
