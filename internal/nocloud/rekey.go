@@ -3,13 +3,14 @@ package nocloud
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 
 	"vmctl/internal/shellword"
 )
 
 // rekey is a script, for the guest's shell as root, that gives it these keys beside
-// those that it has, but for the former ones. cloud-init runs it before the SSH server
+// those that it has, but for the former ones that it is not to have. cloud-init runs it before the SSH server
 // starts.
 func (a *Access) rekey() string {
 	const script = `set -eu
@@ -32,8 +33,9 @@ text %[5]s | while IFS= read -r line; do
 done
 chown -R "$user:" "$home/.ssh"
 `
+	former := slices.DeleteFunc(slices.Clone(a.Former), func(line string) bool { return slices.Contains(a.lines(), line) })
 	pack := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	return fmt.Sprintf(script, pack(a.HostPrivate), pack(a.HostPublic), pack(lined(a.lines())), shellword.Quote(a.User), pack(lined(a.Former)))
+	return fmt.Sprintf(script, pack(a.HostPrivate), pack(a.HostPublic), pack(lined(a.lines())), shellword.Quote(a.User), pack(lined(former)))
 }
 
 // lined returns lines as a text.

@@ -24,7 +24,7 @@ func TestCommandForOtherKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := access(me.Username)
-	a.Again, a.Others, a.Former = true, []string{"ssh-ed25519 AAAAbob bob"}, []string{"ssh-ed25519 AAAAann ann"}
+	a.Again, a.Others, a.Former = true, []string{"ssh-ed25519 AAAAbob bob"}, []string{"ssh-ed25519 AAAAann ann", "ssh-ed25519 AAAAmine me"}
 	text, _ := strings.CutPrefix(read(t, nocloud.Seed{InstanceID: "i", Hostname: "h", Access: a})["user-data"], "#cloud-config\n")
 	var c struct {
 		BootCmd [][]string `json:"bootcmd"`
