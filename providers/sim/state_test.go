@@ -217,7 +217,7 @@ func TestSocketsFit(t *testing.T) {
 	_, err := simType(t).Open(t.Context(), l.settings)
 	want := "provider.sim.here: the folder /a-very-long-folder/of-a-user-who-likes/long-names-of-folders/below-others/of-the-same-kind/sim-here " +
 		"is too long for the sockets inside: they would have names of 122 bytes, and the system allows 107: " +
-		"choose a shorter data directory (--data-dir=DIR), or set weightless = true"
+		"choose a shorter data directory (--data-dir=DIR) or folder, or set weightless = true"
 	if err == nil || err.Error() != want {
 		t.Errorf("opened with a long folder: %v\nwant %s", err, want)
 	}

@@ -89,7 +89,7 @@ func open(h Host, s providers.Settings) (*Provider, error) {
 	}
 	if longest := len(p.socket("")); !p.weightless && longest > socketLimit {
 		return nil, fmt.Errorf("provider.%s.%s: the folder %s is too long for the sockets inside: they would have names of %d bytes, and the system allows %d: "+
-			"choose a shorter data directory (--data-dir=DIR), or set weightless = true", TypeName, s.Name, p.dir, longest, socketLimit)
+			"choose a shorter data directory (--data-dir=DIR) or folder, or set weightless = true", TypeName, s.Name, p.dir, longest, socketLimit)
 	}
 	return p, nil
 }
