@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 wanted=${1:?how often}
 lanes=4
+root=$PWD
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -12,7 +13,7 @@ trap 'exit 130' INT TERM
 # Each test binary keeps the name that go test gives it, and runs in the folder of its package.
 go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./... | sed '/^$/d' > "$work/packages"
 while read -r dir; do
-    bin=$work/bin/${dir#"$PWD"}
+    bin=$work/bin/${dir#"$root"}
     mkdir -p "$bin"
     (cd "$dir" && go test -c -o "$bin/$(basename "$dir").test" .)
 done < "$work/packages"
@@ -21,7 +22,7 @@ lane() { # NUMBER
     local n dir out=$work/out.$1
     for ((n = $1; n <= wanted; n += lanes)); do
         while read -r dir; do
-            (cd "$dir" && "$work/bin/${dir#"$PWD"}/$(basename "$dir").test" -test.short -test.timeout=20m > "$out" 2>&1) || {
+            (cd "$dir" && "$work/bin/${dir#"$root"}/$(basename "$dir").test" -test.short -test.timeout=20m > "$out" 2>&1) || {
                 echo "run $n of $dir failed:"
                 cat "$out"
                 touch "$work/failed"
