@@ -36,6 +36,8 @@ type domainReader interface {
 	DomainNamed(ctx context.Context, name string) (domainRef, error)
 	XML(ctx context.Context, uuid string, of version) (string, error)
 	Power(ctx context.Context, uuid string) (power, error)
+	// Job names the long operation that a running domain is in, a backup say; "": none.
+	Job(ctx context.Context, uuid string) (string, error)
 	Snapshots(ctx context.Context, uuid string) ([]snapshot, error)
 	// Checkpoints lists the names of a domain's checkpoints.
 	Checkpoints(ctx context.Context, uuid string) ([]string, error)

@@ -99,6 +99,9 @@ func (j *job) redefine(ctx context.Context) (providers.Result, error) {
 			Err: fmt.Errorf("change %s: %s", j.Address, savedMemory),
 		}
 	}
+	if err := j.jobless(); err != nil {
+		return providers.Result{}, err
+	}
 	if err := j.unlayered(); err != nil {
 		return providers.Result{}, err
 	}

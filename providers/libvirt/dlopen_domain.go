@@ -210,6 +210,33 @@ func (c *conn) Power(ctx context.Context, uuid string) (power, error) {
 	})
 }
 
+// operations names the long operations of libvirt that somebody may have started on a domain.
+var operations = map[libvirt.DomainJobOperationType]string{
+	libvirt.DOMAIN_JOB_OPERATION_SAVE:          "save",
+	libvirt.DOMAIN_JOB_OPERATION_MIGRATION_IN:  "migration",
+	libvirt.DOMAIN_JOB_OPERATION_MIGRATION_OUT: "migration",
+	libvirt.DOMAIN_JOB_OPERATION_SNAPSHOT:      "snapshot",
+	libvirt.DOMAIN_JOB_OPERATION_DUMP:          "dump",
+	libvirt.DOMAIN_JOB_OPERATION_BACKUP:        "backup",
+}
+
+func (c *conn) Job(ctx context.Context, uuid string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return on(ctx, c, uuid, "read a domain's job", func(d *libvirt.Domain) (string, error) {
+		info, err := d.GetJobStats(0)
+		switch {
+		case errors.Is(err, libvirt.ERR_NO_SUPPORT), errors.Is(err, libvirt.ERR_OPERATION_INVALID): // it may have stopped since
+			return "", nil
+		case err != nil:
+			return "", err
+		case info.Type == libvirt.DOMAIN_JOB_NONE:
+			return "", nil
+		}
+		return operations[info.Operation], nil
+	})
+}
+
 func (c *conn) Define(ctx context.Context, xml string) error {
 	_, err := call(ctx, c, "define a domain", func() (struct{}, error) {
 		d, err := c.c.DomainDefineXML(xml)

@@ -69,6 +69,7 @@ type FakeDomain struct {
 	Snapshots                 []snapshot
 	Checkpoints               []string
 	Held                      []forward
+	Job                       string
 }
 
 // FakePool is one pool.
@@ -341,6 +342,16 @@ func (f *Fake) Power(_ context.Context, uuid string) (power, error) {
 		return power{}, err
 	}
 	return d.Power, nil
+}
+
+func (f *Fake) Job(_ context.Context, uuid string) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.domain(uuid)
+	if err != nil || !d.Power.on() {
+		return "", err
+	}
+	return d.Job, nil
 }
 
 func (f *Fake) Snapshots(_ context.Context, uuid string) ([]snapshot, error) {

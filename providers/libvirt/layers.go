@@ -78,9 +78,21 @@ func (s sight) layers(uri string) []layer {
 	return all
 }
 
-// layerFindings are the findings about what others made on the disks of a domain.
+// endJob is the command that ends the long operation that a domain is in.
+func (s sight) endJob(uri string) string { return "virsh -c " + uri + " domjobabort " + s.Name }
+
+// underWay says that a domain is in a long operation.
+func (s sight) underWay() string { return "a " + s.job + " of it is under way" }
+
+// layerFindings are the findings about what others do with the disks of a domain.
 func (s sight) layerFindings(uri string) []providers.Finding {
 	var found []providers.Finding
+	if s.job != "" && s.owner() != nil {
+		found = append(found, providers.Finding{
+			Kind: providers.FindBusy, Object: s.Name, Address: s.owner().Address, Evidence: []string{s.underWay()},
+			Action: "to end it: " + s.endJob(uri),
+		})
+	}
 	for _, l := range s.layers(uri) {
 		found = append(found, providers.Finding{
 			Kind: providers.FindSnapshot, Object: s.Name, Address: s.owner().Address, Evidence: []string{l.what}, Action: l.end,
@@ -102,6 +114,35 @@ func onLayers(o *providers.Object) error {
 		}
 	}
 	return refusal
+}
+
+// inJob refuses the steps that would end a long operation of somebody else's; nil: there is
+// none.
+func inJob(o *providers.Object) error {
+	if o == nil {
+		return nil
+	}
+	for _, f := range o.Findings {
+		if f.Kind == providers.FindBusy {
+			return &providers.Refusal{
+				Reason: strings.Join(f.Evidence, "; "),
+				Next:   []string{"wait until it has ended", "or " + strings.TrimPrefix(f.Action, "to ")},
+			}
+		}
+	}
+	return nil
+}
+
+// jobless fails if somebody began a long operation since the plan was made.
+func (j *job) jobless() error {
+	if j.seen == nil || j.seen.job == "" {
+		return nil
+	}
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "in_job", Seen: []string{j.seen.underWay()},
+		Next: []string{"wait until it has ended", "or end it: " + j.seen.endJob(j.place.URI)},
+		Err:  fmt.Errorf("%s %s: %s", j.Op, j.Address, j.seen.underWay()),
+	}
 }
 
 // unlayered fails if others made layers since the plan was made.

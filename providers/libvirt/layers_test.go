@@ -96,3 +96,31 @@ func TestLayerAfterThePlan(t *testing.T) {
 		t.Errorf("got\n%s\ncalls %v", got, l.Calls)
 	}
 }
+
+// A backup that is under way is not cut off: what would end it is refused, also when it began after the plan.
+func TestJobOfOthers(t *testing.T) {
+	l := withDisk(t)
+	l.apply(useCache(create(dev2(nil))))
+	stop := func() providers.Change {
+		return useCache(l.change(providers.Stop, dev2(map[string]cty.Value{"running": cty.False})))
+	}
+	before := stop()
+	l.Put(devID, func(d *libvirt.FakeDomain) { d.Job = "backup" })
+	l.Calls = nil
+
+	var said []string
+	for _, f := range l.object(dev2(nil)).Findings {
+		said = append(said, string(f.Kind)+": "+f.Evidence[0]+" > "+f.Action)
+	}
+	wantText(t, "findings", "\nbusy: a backup of it is under way > to end it: virsh -c qemu:///session domjobabort lab.dev\n", strings.Join(said, "\n")+"\n")
+	if got := l.apply(stop()); !strings.HasPrefix(got, "steps: a backup of it is under way") || len(l.Calls) > 0 {
+		t.Errorf("planned beside it:\n%s\ncalls %v", got, l.Calls)
+	}
+	if got := l.apply(before); !strings.Contains(got, "stop: refused in_job") || len(l.Calls) > 0 {
+		t.Errorf("planned before it:\n%s\ncalls %v", got, l.Calls)
+	}
+	l.Put(devID, func(d *libvirt.FakeDomain) { d.Job = "" })
+	if got := l.apply(stop()); l.object(dev2(nil)).State != providers.StateOff {
+		t.Errorf("after it:\n%s", got)
+	}
+}

@@ -20,6 +20,11 @@ func (r *recipe) refusal(steps []providers.Step) error {
 			return err
 		}
 	}
+	if does(opStop, opRecover, opRedefine, opDetach) {
+		if err := inJob(r.change.Object); err != nil {
+			return err
+		}
+	}
 	switch {
 	case machine.Found(r.change.Object, providers.FindDirty) && does(opRedefine):
 		return &providers.Refusal{Reason: savedMemory, Next: r.p.beforeRedefine(name)}

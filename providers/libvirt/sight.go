@@ -26,6 +26,7 @@ type sight struct {
 
 	snapshots   []snapshot
 	checkpoints []string
+	job         string // the long operation that it is in: "backup"; "": none
 }
 
 // see reads a domain. A domain that does not exist is errAbsent.
@@ -65,6 +66,10 @@ func (s *sight) seePower(ctx context.Context, c connection) error {
 		d.Owner = s.configured.Owner
 	}
 	s.running = &d
+	if err != nil {
+		return err
+	}
+	s.job, err = c.Job(ctx, s.UUID)
 	return err
 }
 

@@ -37,6 +37,9 @@ func (j *job) takeDown(ctx context.Context, grace time.Duration) (providers.Resu
 	if j.seen == nil {
 		return providers.Result{}, fail(errAbsent, "stop %s", j.Name)
 	}
+	if err := j.jobless(); err != nil {
+		return providers.Result{}, err
+	}
 	if err := j.successorFits(ctx); err != nil {
 		return providers.Result{}, err
 	}
