@@ -6,8 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zclconf/go-cty/cty"
-
+	"vmctl/internal/ctyread"
 	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -30,12 +29,8 @@ func TakesDown(s providers.Step) bool {
 // busy is what the flags and the policy say about those inside.
 func (d *differ) busy(c *Change) Busy {
 	b := Busy{Holders: d.options.Busy[c.Address], Interrupt: d.options.Allow.Interrupt[c.Address]}
-	when := attribute(c.Policy, "when_busy")
-	if when == cty.NilVal || when.IsNull() || !when.IsKnown() {
-		return b
-	}
-	// A record may hold what a newer build wrote: it blocks then.
-	if wait, err := spec.ParseWhenBusy(when.AsString()); err == nil {
+	// A record may lack it, or hold what a newer build wrote: it blocks then.
+	if wait, err := spec.ParseWhenBusy(ctyread.Text(c.Policy, "when_busy")); err == nil {
 		b.Wait = wait
 	}
 	return b

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
@@ -176,7 +177,7 @@ func (d *differ) isPower() bool { return len(d.options.Running)+len(d.options.Re
 func recordedWant(want, applied cty.Value) cty.Value {
 	kept := want.AsValueMap()
 	for name := range kept {
-		if v := attribute(applied, name); v != cty.NilVal {
+		if v := ctyread.Attr(applied, name); v != cty.NilVal {
 			kept[name] = v
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -21,7 +22,7 @@ func edits(before, after cty.Value, attrs map[string]providers.Attribute, runnin
 		if name == "running" || name == "name" {
 			continue
 		}
-		all = append(all, editsAt(name, attribute(before, name), after.GetAttr(name), attrs, running)...)
+		all = append(all, editsAt(name, ctyread.Attr(before, name), after.GetAttr(name), attrs, running)...)
 	}
 	return all
 }
@@ -34,7 +35,7 @@ func editsAt(path string, before, after cty.Value, attrs map[string]providers.At
 	if isObject(before) && isObject(after) {
 		var all []providers.Edit
 		for _, name := range attributeNames(after) {
-			all = append(all, editsAt(path+"."+name, attribute(before, name), after.GetAttr(name), attrs, running)...)
+			all = append(all, editsAt(path+"."+name, ctyread.Attr(before, name), after.GetAttr(name), attrs, running)...)
 		}
 		return all
 	}
@@ -123,7 +124,7 @@ func overlay(base, shown cty.Value) cty.Value {
 		merged = map[string]cty.Value{}
 	}
 	for name, v := range shown.AsValueMap() {
-		merged[name] = overlay(attribute(base, name), v)
+		merged[name] = overlay(ctyread.Attr(base, name), v)
 	}
 	return cty.ObjectVal(merged)
 }
@@ -220,7 +221,7 @@ func (d *differ) usedEdits(c *Change, running bool) []providers.Edit {
 			continue
 		}
 		for _, path := range spec.RefersTo(c.Kind, c.Change.Want, a) {
-			e := providers.Edit{Path: path, Before: attribute(c.Prior, path), After: c.Change.Want.GetAttr(path)}
+			e := providers.Edit{Path: path, Before: ctyread.Attr(c.Prior, path), After: c.Change.Want.GetAttr(path)}
 			e.Verdict = providers.Verdict{Applies: providers.Live, Reason: why}
 			if running {
 				e.Verdict.Applies = providers.Restart
@@ -301,7 +302,7 @@ func providerText(c *Change, settings cty.Value) (before, after string) {
 	}
 	var was, is []string
 	for _, name := range attributeNames(settings) {
-		old, now := attribute(c.Settings, name), settings.GetAttr(name)
+		old, now := ctyread.Attr(c.Settings, name), settings.GetAttr(name)
 		if old == cty.NilVal || same(old, now) {
 			continue
 		}

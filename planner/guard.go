@@ -8,6 +8,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -45,7 +46,7 @@ func (d *differ) ceilings(c *Change) {
 
 // ceilingOf is the most that an edit of an attribute may do.
 func ceilingOf(kind spec.Kind, policy cty.Value, path string) providers.Applies {
-	ceilings := attribute(attribute(policy, "lifecycle"), "on_change")
+	ceilings := ctyread.Attr(ctyread.Attr(policy, "lifecycle"), "on_change")
 	if ceilings != cty.NilVal && !ceilings.IsNull() && ceilings.IsWhollyKnown() {
 		m := ceilings.AsValueMap()
 		for p := path; p != ""; {
@@ -103,7 +104,7 @@ func unmarked(c *Change) *Block {
 }
 
 func isPrevented(policy cty.Value) bool {
-	return attributeIsTrue(attribute(policy, "lifecycle"), "prevent_destroy")
+	return ctyread.True(ctyread.Attr(policy, "lifecycle"), "prevent_destroy")
 }
 
 // lacking blocks what the host lacks the means for, before any step.
@@ -146,8 +147,7 @@ func (d *differ) unreadable(c *Change) {
 // unready reports whether an object that runs was never seen ready, though its
 // policy has somebody wait for that.
 func (d *differ) unready(c *Change) bool {
-	wait := attribute(attribute(c.Policy, "ssh"), "wait")
-	waits := wait != cty.NilVal && wait.IsKnown() && !wait.IsNull() && wait.True()
+	waits := ctyread.True(ctyread.Attr(c.Policy, "ssh"), "wait")
 	if c.Record == nil { // what is adopted as it is counts as ready
 		return waits && (c.importing || len(c.Edits) > 0)
 	}
@@ -162,7 +162,7 @@ func (d *differ) outdated(c *Change) bool {
 	case r.ID != string(o.ID), r.Name != o.Name, r.Reserved, markedGeneration(o) > r.Generation,
 		!slices.Equal(r.Uses, c.Needs):
 		return true
-	case o.Running != nil && !same(attribute(r.Values, "running"), cty.BoolVal(*o.Running)):
+	case o.Running != nil && !same(ctyread.Attr(r.Values, "running"), cty.BoolVal(*o.Running)):
 		return true
 	}
 	kept := keeping(c.Change.Want, r.Values, ignored(c.Policy, c.Change.Want))
@@ -170,7 +170,7 @@ func (d *differ) outdated(c *Change) bool {
 		if name == "running" || name == "name" {
 			continue
 		}
-		v, want := attribute(r.Values, name), kept.GetAttr(name)
+		v, want := ctyread.Attr(r.Values, name), kept.GetAttr(name)
 		if v == cty.NilVal && same(nothing(want.Type()), want) { // the record is of a build that had no such attribute
 			continue
 		}
@@ -183,7 +183,7 @@ func (d *differ) outdated(c *Change) bool {
 		if o.Unreadable[name] != "" {
 			continue
 		}
-		if attribute(c.Change.Want, name) == cty.NilVal && !shown.IsNull() && !same(attribute(r.Values, name), shown) && o.Running != nil && *o.Running {
+		if ctyread.Attr(c.Change.Want, name) == cty.NilVal && !shown.IsNull() && !same(ctyread.Attr(r.Values, name), shown) && o.Running != nil && *o.Running {
 			return true
 		}
 	}

@@ -4,12 +4,14 @@ import (
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
 )
 
 // ignored lists the attributes whose edits and drift are left alone, as
 // lifecycle.ignore_changes of a policy names them. all is every one of v.
 func ignored(policy, v cty.Value) []string {
-	list := attribute(attribute(policy, "lifecycle"), "ignore_changes")
+	list := ctyread.Attr(ctyread.Attr(policy, "lifecycle"), "ignore_changes")
 	if list == cty.NilVal || list.IsNull() || !list.IsWhollyKnown() {
 		return nil
 	}
@@ -53,7 +55,7 @@ func keeping(v, other cty.Value, paths []string) cty.Value {
 
 func keepingAt(v, other cty.Value, path string) cty.Value {
 	name, rest, deeper := strings.Cut(path, ".")
-	mine, theirs := attribute(v, name), attribute(other, name)
+	mine, theirs := ctyread.Attr(v, name), ctyread.Attr(other, name)
 	switch {
 	case mine == cty.NilVal || theirs == cty.NilVal:
 		return v

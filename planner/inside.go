@@ -5,6 +5,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -120,7 +121,7 @@ func sleeps(c *spec.Config, o Options, vm spec.Address, asItIs sleep) sleep {
 	}
 	on, asked := o.Running[vm]
 	if !asked {
-		on = attributeIsTrue(r.Want, "running")
+		on = ctyread.True(r.Want, "running")
 	}
 	if on {
 		return starting

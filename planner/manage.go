@@ -8,6 +8,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -155,7 +156,7 @@ func (c *Change) Settled(want cty.Value) bool {
 // at is a part of a value, by its dotted path.
 func at(v cty.Value, path string) cty.Value {
 	for name := range strings.SplitSeq(path, ".") {
-		v = attribute(v, name)
+		v = ctyread.Attr(v, name)
 	}
 	return v
 }
@@ -189,12 +190,7 @@ func (d *differ) attributes(c *Change) map[string]providers.Attribute {
 }
 
 func (d *differ) wantsRunning(c *Change) bool {
-	return attributeIsTrue(c.Change.Want, "running")
-}
-
-func attributeIsTrue(v cty.Value, name string) bool {
-	part := attribute(v, name)
-	return part != cty.NilVal && part.IsKnown() && !part.IsNull() && part.True()
+	return ctyread.True(c.Change.Want, "running")
 }
 
 func (d *differ) chooseAction(c *Change, on, wantOn bool) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
@@ -38,8 +39,8 @@ func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
 		return
 	}
 	evidence, action := d.drifted(c, attrs), ""
-	applied := attribute(c.Prior, "running")
-	if o := c.Object; o.Running != nil && applied != cty.NilVal && applied.IsKnown() && !applied.IsNull() && applied.True() != *o.Running {
+	applied := ctyread.KnownAttr(c.Prior, "running")
+	if o := c.Object; o.Running != nil && applied != cty.NilVal && applied.True() != *o.Running {
 		text := fmt.Sprintf("it is %s, and vmctl left it %s", o.State, map[bool]string{true: "running", false: "off"}[applied.True()])
 		if !*o.Running && d.wasDestroyed(c.Address) {
 			text, action = fmt.Sprintf("it is %s: an interrupted destroy left it so", o.State), destroyGoesOn
@@ -59,7 +60,7 @@ func (d *differ) drifted(c *Change, attrs map[string]providers.Attribute) []stri
 	}
 	changed := func(shown cty.Value) []providers.Edit {
 		return slices.DeleteFunc(edits(overlay(c.Prior, shown), c.Prior, managedOnly(attrs), false), func(e providers.Edit) bool {
-			return attribute(c.Change.Want, firstOf(e.Path)) == cty.NilVal || c.ignores(e.Path)
+			return ctyread.Attr(c.Change.Want, firstOf(e.Path)) == cty.NilVal || c.ignores(e.Path)
 		})
 	}
 	var evidence []string

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 )
 
@@ -36,7 +37,7 @@ func (d *differ) takeBack(c *Change) {
 		})
 	default: // recover, and what a newer build knows
 		d.manage(c)
-		if c.Blocked == nil && !healthy(c.Object) && attributeIsTrue(c.Change.Want, "running") {
+		if c.Blocked == nil && !healthy(c.Object) && ctyread.True(c.Change.Want, "running") {
 			d.recover(c)
 		}
 	}
@@ -90,9 +91,5 @@ func howItIs(o *providers.Object) string {
 }
 
 func orphanPolicy(policy cty.Value) string {
-	v := attribute(attribute(policy, "orphan"), "policy")
-	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
-		return ""
-	}
-	return v.AsString()
+	return ctyread.Text(ctyread.Attr(policy, "orphan"), "policy")
 }

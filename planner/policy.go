@@ -3,6 +3,7 @@ package planner
 import (
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/spec"
 )
 
@@ -20,7 +21,7 @@ func filled(kind spec.Kind, path string, recorded, wanted cty.Value) cty.Value {
 	}
 	for _, name := range attributeNames(wanted) {
 		at, value := join(path, name), wanted.GetAttr(name)
-		switch before := attribute(recorded, name); {
+		switch before := ctyread.Attr(recorded, name); {
 		case before != cty.NilVal:
 			recorded = with(recorded, name, filled(kind, at, before, value))
 		case isObject(value): // a block that an older build did not have

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -56,7 +57,7 @@ func isRename(ended, made *Change) bool {
 		if name == "name" || name == "running" {
 			continue
 		}
-		was := attribute(ended.Record.Values, name)
+		was := ctyread.Attr(ended.Record.Values, name)
 		if !want.IsWhollyKnown() || !same(was, want) {
 			return false
 		}

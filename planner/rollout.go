@@ -6,6 +6,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -164,12 +165,7 @@ func writesRollout(c *Change) bool {
 	return c.Want != nil && !slices.ContainsFunc(c.Want.Defaults, func(d spec.Default) bool { return d.Path == "rollout.max_unavailable" })
 }
 
-// maxUnavailable is how many instances of a for_each may be down at a time.
+// maxUnavailable returns how many instances of a for_each may be down at a time.
 func maxUnavailable(policy cty.Value) int {
-	v := attribute(attribute(policy, "rollout"), "max_unavailable")
-	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
-		return 1
-	}
-	n, _ := v.AsBigFloat().Int64()
-	return max(int(n), 1)
+	return max(int(ctyread.Uint(ctyread.Attr(policy, "rollout"), "max_unavailable")), 1)
 }

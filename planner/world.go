@@ -12,6 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
@@ -342,19 +343,5 @@ func (w *World) Systems() []*System {
 // System returns the system with a key that this World made.
 func (w *World) System(key string) *System { return w.systems[key] }
 
-// nameOf is the name that a block sets, "" if it sets none.
-func nameOf(v cty.Value) string {
-	a := attribute(v, "name")
-	if a == cty.NilVal || a.IsNull() || !a.IsKnown() || a.Type() != cty.String {
-		return ""
-	}
-	return a.AsString()
-}
-
-// attribute is an attribute of an object, NilVal if there is none.
-func attribute(v cty.Value, name string) cty.Value {
-	if v == cty.NilVal || v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
-		return cty.NilVal
-	}
-	return v.GetAttr(name)
-}
+// nameOf returns the name that a block sets, "" if it sets none.
+func nameOf(v cty.Value) string { return ctyread.Text(v, "name") }

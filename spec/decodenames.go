@@ -92,9 +92,10 @@ func (d *decoder) checkAttrSupport(a *hclsyntax.Attribute, known Attr, shape Blo
 	}
 }
 
-// checkSupport asks the same about a block in which nothing is written.
-func (d *decoder) checkSupport(b *hclsyntax.Block, p place) {
-	if d.supports != nil && len(b.Body.Attributes) == 0 && !d.supports(p.plain) {
+// checkSupport asks the same about a block in which nothing is written. How vmctl treats an
+// object is no matter of the provider.
+func (d *decoder) checkSupport(b *hclsyntax.Block, shape Block, p place) {
+	if d.supports != nil && wanted.hasBlock(shape) && len(b.Body.Attributes) == 0 && !d.supports(p.plain) {
 		d.add(mistake(b.TypeRange, "Unsupported block", "Provider %s does not support `%s`. Remove it, or use another provider.", d.provider, p.plain))
 	}
 }

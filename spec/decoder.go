@@ -116,7 +116,7 @@ func (d *decoder) nested(body *hclsyntax.Body, shape Block, p place) cty.Value {
 	switch {
 	case len(found) > 0:
 		p.rng = found[0].DefRange()
-		d.checkSupport(found[0], p)
+		d.checkSupport(found[0], shape, p)
 		return d.block(found[0].Body, shape, p)
 	case shape.Optional:
 		return cty.NullVal(cty.DynamicPseudoType)

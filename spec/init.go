@@ -12,10 +12,14 @@ import (
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
+
+	"vmctl/internal/atomicfile"
 )
 
 // initFile is written where no file has a vmctl block.
 const initFile = "vmctl" + Suffix
+
+const fileMode = 0o644 // of a new spec
 
 // Init writes project and id into the vmctl block of a folder's spec, or into a
 // new file, and returns the path of the file that holds them. What stands there
@@ -31,12 +35,12 @@ func Init(dir, project, id string) (string, error) {
 	}
 	out := appendSettings(src, project, id)
 	if block == nil && src == nil {
-		err := newFile(path, out)
+		err := atomicfile.Create(path, out, fileMode)
 		if err == nil {
 			return path, nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
-			return "", fmt.Errorf("write project and id into %s: %w", path, err)
+			return "", fmt.Errorf("write project and id: %w", err)
 		}
 		// Another init was faster: what it wrote counts.
 		if path, src, block, err = findSettings(dir); err != nil {
@@ -52,7 +56,7 @@ func Init(dir, project, id string) (string, error) {
 		out = insertSettings(src, block, lines)
 	}
 	if err := replaceFile(path, out); err != nil {
-		return "", fmt.Errorf("write project and id into %s: %w", path, err)
+		return "", fmt.Errorf("write project and id: %w", err)
 	}
 	return path, nil
 }
@@ -153,51 +157,15 @@ func appendSettings(src []byte, project, id string) []byte {
 	return slices.Concat(bytes.TrimRight(src, "\r\n"), []byte("\n\n"+block))
 }
 
-// newFile writes a file whole, or fails with fs.ErrExist where there is one.
-func newFile(path string, content []byte) error {
-	temp, err := writeTemp(filepath.Dir(path), content, 0o644)
-	if err != nil {
-		return err
-	}
-	if err = os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return rename(temp, path) // a file system without links
-	}
-	return errors.Join(reason(err), os.Remove(temp))
-}
-
-// replaceFile writes a file whole: a reader sees the old or the new one.
+// replaceFile replaces a file, or the one that a link at its path leads to, and keeps its
+// mode.
 func replaceFile(path string, content []byte) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	mode := os.FileMode(0o644)
+	mode := os.FileMode(fileMode)
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	temp, err := writeTemp(filepath.Dir(path), content, mode)
-	if err != nil {
-		return err
-	}
-	return rename(temp, path)
-}
-
-// rename gives a temporary file its name, or removes it.
-func rename(temp, path string) error {
-	if err := os.Rename(temp, path); err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	return nil
-}
-
-// writeTemp writes a temporary file, and returns its path.
-func writeTemp(dir string, content []byte, mode os.FileMode) (string, error) {
-	temp, err := os.CreateTemp(dir, ".vmctl-init-*")
-	if err != nil {
-		return "", reason(err)
-	}
-	_, err = temp.Write(content)
-	if err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(temp.Name()))
-	}
-	return temp.Name(), nil
+	return atomicfile.Write(path, content, mode)
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
 )
 
 // referral is one attribute that stands for another resource.
@@ -58,7 +60,7 @@ func RefersTo(kind Kind, want cty.Value, to Address) []string {
 		}
 	}
 	for _, b := range shape.Blocks {
-		if b.refers(part(want, b.Name), to) {
+		if b.refers(ctyread.Attr(want, b.Name), to) {
 			names = append(names, b.Name)
 		}
 	}
@@ -76,19 +78,11 @@ func (b Block) refers(v cty.Value, to Address) bool {
 		return v.CanIterateElements() && slices.ContainsFunc(v.AsValueSlice(), func(element cty.Value) bool { return b.refers(element, to) })
 	}
 	return slices.ContainsFunc(b.Attrs, func(a Attr) bool { return a.isReference(v, to) }) ||
-		slices.ContainsFunc(b.Blocks, func(nested Block) bool { return nested.refers(part(v, nested.Name), to) })
+		slices.ContainsFunc(b.Blocks, func(nested Block) bool { return nested.refers(ctyread.Attr(v, nested.Name), to) })
 }
 
 func (a Attr) isReference(v cty.Value, to Address) bool {
-	return a.Refers != "" && a.Refers == to.Kind && text(part(v, a.Name)) == to.String()
-}
-
-// part is an attribute of an object, NilVal of one that has none of the name.
-func part(v cty.Value, name string) cty.Value {
-	if v == cty.NilVal || !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
-		return cty.NilVal
-	}
-	return v.GetAttr(name)
+	return a.Refers != "" && a.Refers == to.Kind && text(ctyread.Attr(v, a.Name)) == to.String()
 }
 
 // ownAddressOf is the address that a resource has among its attributes, null of

@@ -32,7 +32,8 @@ func plants() []plant {
 		ctx    = "take a context; only main makes one"
 	)
 	return []plant{
-		{rule: "spec", dir: "spec", imp: "vmctl/internal/atomicfile"},
+		{rule: "spec", dir: "spec", imp: "vmctl/providers"},
+		{dir: "spec", imp: "vmctl/internal/atomicfile"},
 		{dir: "spec", imp: "github.com/hashicorp/hcl/v2/hclsyntax"},
 
 		{rule: "internal", dir: "internal/sshx", imp: "vmctl/spec"},
@@ -64,6 +65,7 @@ func plants() []plant {
 		{rule: "planner", dir: "planner", imp: "vmctl/providers/libvirt"},
 		{rule: "planner", dir: "planner", imp: "vmctl/internal/run"},
 		{dir: "planner", imp: "vmctl/spec"},
+		{dir: "planner", imp: "vmctl/internal/ctyread"},
 		{dir: "planner", imp: "vmctl/internal/shellword"},
 		{dir: "planner", imp: "vmctl/state"},
 		{dir: "planner", imp: "vmctl/providers"},

@@ -29,19 +29,58 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
+// Create writes a file that does not exist yet, under the conditions of Write. Where there
+// is one, whoever made it, that stays and the error is fs.ErrExist.
+func Create(path string, data []byte, mode fs.FileMode) error {
+	if err := create(path, data, mode); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
 func replace(path string, data []byte, mode fs.FileMode) error {
+	temp, err := writeTemp(path, data, mode)
+	if err != nil {
+		return err
+	}
+	return rename(temp, path)
+}
+
+func create(path string, data []byte, mode fs.FileMode) error {
+	temp, err := writeTemp(path, data, mode)
+	if err != nil {
+		return err
+	}
+	if err = os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		if _, statErr := os.Lstat(path); errors.Is(statErr, fs.ErrNotExist) { // a file system without links
+			return rename(temp, path)
+		}
+	}
+	if err = errors.Join(cause(err), os.Remove(temp)); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// rename gives a temporary file its name, or removes it.
+func rename(temp, path string) error {
+	if err := os.Rename(temp, path); err != nil {
+		return errors.Join(fmt.Errorf("put it in place: %w", cause(err)), os.Remove(temp))
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// writeTemp writes a temporary file beside path, and returns its path.
+func writeTemp(path string, data []byte, mode fs.FileMode) (string, error) {
 	dir, base := filepath.Split(path)
 	temp, err := os.CreateTemp(filepath.Clean(dir), tempPrefix(base)+"*"+tempSuffix)
 	if err != nil {
-		return fmt.Errorf("make a file beside it: %w", cause(err))
+		return "", fmt.Errorf("make a file beside it: %w", cause(err))
 	}
 	if err := fill(temp, data, mode); err != nil {
-		return errors.Join(cause(err), os.Remove(temp.Name()))
+		return "", errors.Join(cause(err), os.Remove(temp.Name()))
 	}
-	if err := os.Rename(temp.Name(), path); err != nil {
-		return errors.Join(fmt.Errorf("put it in place: %w", cause(err)), os.Remove(temp.Name()))
-	}
-	return SyncDir(dir)
+	return temp.Name(), nil
 }
 
 // cause drops the random name of the temporary file, which means nothing to

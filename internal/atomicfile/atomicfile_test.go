@@ -1,6 +1,7 @@
 package atomicfile_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -114,5 +115,38 @@ func TestCleanRemovesOnlyTempsOfItsPath(t *testing.T) {
 	}
 	if err := atomicfile.Clean(filepath.Join(dir, "missing", "state.json")); err != nil {
 		t.Errorf("cleaning a folder that does not exist: %v", err)
+	}
+}
+
+// Of several that create one file, one does, and the others leave it as it is.
+func TestCreateKeepsWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "new")
+	errs := make(chan error)
+	for i := range 8 {
+		go func() { errs <- atomicfile.Create(path, []byte{byte('a' + i)}, 0o640) }()
+	}
+	made := 0
+	for range 8 {
+		switch err := <-errs; {
+		case err == nil:
+			made++
+		case !errors.Is(err, fs.ErrExist):
+			t.Error(err)
+		}
+	}
+	if made != 1 {
+		t.Errorf("%d of 8 made the file", made)
+	}
+	before := text(t, path)
+	if err := atomicfile.Create(path, []byte("other"), 0o600); !errors.Is(err, fs.ErrExist) || text(t, path) != before {
+		t.Errorf("created once more: %v, and it is %q, was %q", err, text(t, path), before)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v (%v)", info.Mode(), err)
+	}
+	if got := names(t, dir); len(got) != 1 {
+		t.Errorf("left in the folder: %v", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 )
 
@@ -35,7 +36,7 @@ func (a *actor) use(all ...*actor) {
 func (a *actor) holds(all ...*actor) {
 	a.t.Helper()
 	o := a.object()
-	if v, want := attribute(o.Attrs, "additional_disk"), disks(all...).Value; v == cty.NilVal || !equal(v, want) {
+	if v, want := ctyread.Attr(o.Attrs, "additional_disk"), disks(all...).Value; v == cty.NilVal || !equal(v, want) {
 		a.t.Errorf("its disks are %#v, and were to be %#v", v, want)
 	}
 	var want, got []providers.Claim

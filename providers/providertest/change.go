@@ -6,6 +6,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -51,7 +52,7 @@ func update(s *stage) {
 		if !isOff(after) {
 			s.t.Errorf("after an edit of %s it is %s", edit.Path, after.State)
 		}
-		if v := attribute(after.Attrs, edit.Path); v == cty.NilVal || !equal(v, edit.Value) {
+		if v := ctyread.Attr(after.Attrs, edit.Path); v == cty.NilVal || !equal(v, edit.Value) {
 			s.t.Errorf("%s is %#v after it was set to %#v", edit.Path, v, edit.Value)
 		}
 		if after.Fingerprint == before.Fingerprint {

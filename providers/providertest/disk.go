@@ -5,6 +5,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -31,12 +32,12 @@ func diskLife(s *stage) {
 		if !cache.Type.Kinds[spec.Disk][name].Computed {
 			s.t.Errorf("a step returned the value of %s, which is not computed", name)
 		}
-		if shown := attribute(o.Attrs, name); shown == cty.NilVal || !shown.RawEquals(v) {
+		if shown := ctyread.Attr(o.Attrs, name); shown == cty.NilVal || !shown.RawEquals(v) {
 			s.t.Errorf("%s is %#v when observed, and the step said %#v", name, shown, v)
 		}
 	}
 	for name, want := range map[string]cty.Value{"id": cty.StringVal(string(cache.id)), "path": cty.NilVal} {
-		if v := attribute(o.Attrs, name); v == cty.NilVal || want != cty.NilVal && !v.RawEquals(want) {
+		if v := ctyread.Attr(o.Attrs, name); v == cty.NilVal || want != cty.NilVal && !v.RawEquals(want) {
 			s.t.Errorf("%s is %#v", name, v)
 		}
 	}
@@ -78,8 +79,8 @@ func (a *actor) checkDisk(o providers.Object) {
 		a.t.Error("it has no fingerprint")
 	}
 	for _, name := range []string{"size", "format"} {
-		if v := attribute(o.Attrs, name); v == cty.NilVal || !equal(v, attribute(a.want, name)) {
-			a.t.Errorf("%s is %#v, and was to be %#v", name, v, attribute(a.want, name))
+		if v := ctyread.Attr(o.Attrs, name); v == cty.NilVal || !equal(v, ctyread.Attr(a.want, name)) {
+			a.t.Errorf("%s is %#v, and was to be %#v", name, v, ctyread.Attr(a.want, name))
 		}
 	}
 }
@@ -95,7 +96,7 @@ func (a *actor) verdict(path string, before, after cty.Value, running bool) prov
 
 // larger is the edit that makes a disk larger by 4 MiB.
 func (a *actor) larger() Edit {
-	return Edit{Path: "size", Value: attribute(a.want, "size").Add(cty.NumberIntVal(4 << 20))}
+	return Edit{Path: "size", Value: ctyread.Attr(a.want, "size").Add(cty.NumberIntVal(4 << 20))}
 }
 
 // grow makes the disk larger, and demands that what is on it stays.
@@ -133,7 +134,7 @@ func growth(s *stage) {
 
 func diskVerdicts(s *stage) {
 	cache := s.disk("cache")
-	size := attribute(cache.want, "size")
+	size := ctyread.Attr(cache.want, "size")
 	smaller := size.Subtract(cty.NumberIntVal(1 << 20))
 	for _, running := range []bool{false, true} {
 		if v := cache.verdict("size", size, smaller, running); v.Applies != providers.Refused || v.Reason == "" {

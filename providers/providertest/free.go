@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -79,8 +80,8 @@ func (a *actor) frees(c providers.Change, claims ...providers.Claim) (rest []pro
 	kept := slices.DeleteFunc(slices.Clone(before.Holds), func(c providers.Claim) bool { return slices.Contains(claims, c) })
 	same(a.t, "what it holds", kept, after.Holds)
 	for name, v := range before.Attrs.AsValueMap() {
-		if name != "additional_disk" && name != "port_forward" && !attribute(after.Attrs, name).RawEquals(v) {
-			a.t.Errorf("%s was %#v, and is %#v", name, v, attribute(after.Attrs, name))
+		if name != "additional_disk" && name != "port_forward" && !ctyread.Attr(after.Attrs, name).RawEquals(v) {
+			a.t.Errorf("%s was %#v, and is %#v", name, v, ctyread.Attr(after.Attrs, name))
 		}
 	}
 	again, failure := a.do(a.t.Context(), w)
@@ -140,7 +141,7 @@ func yieldsPort(s *stage) {
 		s.t.Errorf("who takes the port holds %v", two.object().Holds)
 	}
 	one.finish(c, rest, expect)
-	if v := attribute(one.object().Attrs, next.Path); v == cty.NilVal || !equal(v, next.Value) {
+	if v := ctyread.Attr(one.object().Attrs, next.Path); v == cty.NilVal || !equal(v, next.Value) {
 		s.t.Errorf("its port is %#v", v)
 	}
 }
@@ -204,8 +205,8 @@ func letGo(s *stage) {
 	same(s.t, "the run state", before.State, after.State)
 	same(s.t, "what it holds", before.Holds, after.Holds)
 	for _, name := range []string{"cpus", "memory"} {
-		if !attribute(after.Attrs, name).RawEquals(attribute(before.Attrs, name)) {
-			s.t.Errorf("%s was %#v, and is %#v", name, attribute(before.Attrs, name), attribute(after.Attrs, name))
+		if !ctyread.Attr(after.Attrs, name).RawEquals(ctyread.Attr(before.Attrs, name)) {
+			s.t.Errorf("%s was %#v, and is %#v", name, ctyread.Attr(before.Attrs, name), ctyread.Attr(after.Attrs, name))
 		}
 	}
 	traces := s.Traces()

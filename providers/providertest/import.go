@@ -5,6 +5,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 )
 
@@ -44,10 +45,10 @@ func importedDisk(s *stage) {
 	called, _ := s.Disks.Foreign("theirs")
 	o := cache.found(called)
 	s.Disks.Fill(o)
-	if v := attribute(o.Attrs, "size"); v == cty.NilVal {
+	if v := ctyread.Attr(o.Attrs, "size"); v == cty.NilVal {
 		s.t.Fatal("it does not say how large it is")
 	}
-	cache.want = with(cache.want, "size", attribute(o.Attrs, "size"))
+	cache.want = with(cache.want, "size", ctyread.Attr(o.Attrs, "size"))
 	o = cache.found(called)
 	c := cache.taking(o)
 	same(s.t, "the phases of an import", "change", phases(cache.steps(c)))

@@ -6,6 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 )
 
@@ -29,11 +30,11 @@ func life(s *stage) {
 		if !dev.Type.Kinds["vm"][name].Computed {
 			s.t.Errorf("a step returned the value of %s, which is not computed", name)
 		}
-		if shown := attribute(o.Attrs, name); shown == cty.NilVal || !shown.RawEquals(v) {
+		if shown := ctyread.Attr(o.Attrs, name); shown == cty.NilVal || !shown.RawEquals(v) {
 			s.t.Errorf("%s is %#v when observed, and the step said %#v", name, shown, v)
 		}
 	}
-	if id := attribute(o.Attrs, "id"); id == cty.NilVal || id.AsString() != string(dev.id) {
+	if id := ctyread.Attr(o.Attrs, "id"); id == cty.NilVal || id.AsString() != string(dev.id) {
 		s.t.Errorf("id is %#v, and it is %s", id, dev.id)
 	}
 	all = dev.carryOut(dev.change(providers.Destroy))
@@ -60,7 +61,7 @@ func (a *actor) checkMade(o providers.Object) {
 		a.t.Error("it has no fingerprint")
 	}
 	for name, v := range o.Attrs.AsValueMap() {
-		if want := attribute(a.want, name); want != cty.NilVal && name != "boot" && !equal(v, want) {
+		if want := ctyread.Attr(a.want, name); want != cty.NilVal && name != "boot" && !equal(v, want) {
 			a.t.Errorf("%s is %#v, and was to be %#v", name, v, want)
 		}
 	}

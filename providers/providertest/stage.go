@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -203,7 +204,7 @@ func (a *actor) change(action providers.Action, edits ...Edit) providers.Change 
 		c.Policy = a.policy
 	}
 	for _, e := range edits {
-		before := attribute(o.Attrs, e.Path)
+		before := ctyread.Attr(o.Attrs, e.Path)
 		judge := a.Type.Kinds[a.address.Kind][e.Path].Judge
 		if judge == nil {
 			a.t.Fatalf("an edit of %s replaces it", e.Path)
@@ -325,13 +326,6 @@ func same[T any](t *testing.T, what string, want, got T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
-}
-
-func attribute(v cty.Value, name string) cty.Value {
-	if v == cty.NilVal || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
-		return cty.NilVal
-	}
-	return v.GetAttr(name)
 }
 
 func with(v cty.Value, name string, value cty.Value) cty.Value {

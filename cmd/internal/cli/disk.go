@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/internal/ctyread"
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -104,8 +105,8 @@ func (s sight) disk(v seen) view.DiskEntry {
 		}
 		d.Findings = view.FindingsJSON(d.Found)
 	}
-	d.Format, d.Path = text(attrs, "format"), text(attrs, "path")
-	if size := attribute(attrs, "size"); size != cty.NilVal && size.Type() == cty.Number {
+	d.Format, d.Path = ctyread.Text(attrs, "format"), ctyread.Text(attrs, "path")
+	if size := ctyread.KnownAttr(attrs, "size"); size != cty.NilVal && size.Type() == cty.Number {
 		n, _ := size.AsBigFloat().Uint64()
 		d.Size = &n
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"vmctl/internal/ctyread"
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -18,7 +19,7 @@ func (a *app) longNames(c *spec.Config) hcl.Diagnostics {
 	for _, r := range c.Resources {
 		limit := a.typeOf(r.Provider.Type, r.Address.Kind).NameLimit
 		name := planner.ObjectName(owner, r.Address)
-		if limit == 0 || len(name) <= limit || text(r.Want, "name") != "" {
+		if limit == 0 || len(name) <= limit || ctyread.Text(r.Want, "name") != "" {
 			continue
 		}
 		diags = append(diags, &hcl.Diagnostic{

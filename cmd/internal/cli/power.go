@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/internal/ctyread"
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -178,7 +179,4 @@ func (a *app) nextApply(p *project, w power, vms []spec.Address) {
 	}
 }
 
-func wantsRunning(r spec.Resource) bool {
-	v := r.Want.GetAttr("running")
-	return v.IsKnown() && !v.IsNull() && v.True()
-}
+func wantsRunning(r spec.Resource) bool { return ctyread.True(r.Want, "running") }

@@ -7,6 +7,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
+	"vmctl/internal/ctyread"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -87,7 +88,7 @@ func shaped(v cty.Value, t cty.Type) cty.Value {
 		if of.IsListType() {
 			values[name] = cty.ListValEmpty(of.ElementType())
 		}
-		a := attribute(v, name)
+		a := ctyread.KnownAttr(v, name)
 		if a == cty.NilVal {
 			continue
 		}

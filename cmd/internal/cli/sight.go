@@ -7,9 +7,8 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/zclconf/go-cty/cty"
-
 	"vmctl/cmd/internal/view"
+	"vmctl/internal/ctyread"
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -81,7 +80,7 @@ func (s sight) at(addr spec.Address) seen {
 	v := seen{address: addr, name: planner.ObjectName(s.project.owner, addr)}
 	if r, ok := s.project.config.Resource(addr); ok && !s.project.config.Recorded(addr) {
 		v.resource = &r
-		if name := text(r.Want, "name"); name != "" {
+		if name := ctyread.Text(r.Want, "name"); name != "" {
 			v.name = name
 		}
 	}
@@ -201,39 +200,9 @@ func runningCondition(s view.ResourceStatus) view.Condition {
 
 // endpoint is where SSH is reached, "" while that is nowhere.
 func endpoint(o *providers.Object) string {
-	address, port := text(o.Attrs, "address"), number(o.Attrs, "ssh_port")
+	address, port := ctyread.Text(o.Attrs, "address"), int(ctyread.Uint(o.Attrs, "ssh_port"))
 	if address == "" || port == 0 {
 		return ""
 	}
 	return net.JoinHostPort(address, strconv.Itoa(port))
-}
-
-// text is a string attribute of an object, "" where it has none.
-func text(v cty.Value, name string) string {
-	if a := attribute(v, name); a != cty.NilVal && a.Type() == cty.String {
-		return a.AsString()
-	}
-	return ""
-}
-
-// number is a whole attribute of an object, 0 where it has none.
-func number(v cty.Value, name string) int {
-	a := attribute(v, name)
-	if a == cty.NilVal || a.Type() != cty.Number {
-		return 0
-	}
-	n, _ := a.AsBigFloat().Int64()
-	return int(n)
-}
-
-// attribute is a known attribute of an object, NilVal where it has none.
-func attribute(v cty.Value, name string) cty.Value {
-	if v == cty.NilVal || v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
-		return cty.NilVal
-	}
-	a := v.GetAttr(name)
-	if a.IsNull() || !a.IsKnown() {
-		return cty.NilVal
-	}
-	return a
 }
