@@ -59,6 +59,8 @@ func plants() []plant {
 		{rule: "provider", dir: "providers/stop", imp: "vmctl/providers/sim"},
 		{dir: "providers/libvirt", imp: "vmctl/spec"},
 		{dir: "providers/libvirt", imp: "vmctl/providers"},
+		{dir: "providers/libvirt", imp: "vmctl/providers/guard"},
+		{dir: "providers/libvirt", imp: "vmctl/providers/machine"},
 		{dir: "providers/libvirt", imp: "vmctl/providers/stop"},
 		{dir: "providers/libvirt", imp: "vmctl/internal/process"},
 

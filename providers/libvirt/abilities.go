@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // abilities are what the host offers, if that is enough for what is wanted.
@@ -30,7 +31,7 @@ func (j *job) abilities(ctx context.Context) (abilities, error) {
 			Err: fmt.Errorf("define %s: vmctl makes no machines for %s", j.Address, a.Arch),
 		}
 	}
-	if j.want.Accel == accelKVM && !a.KVM {
+	if j.want.Accel == machine.AccelKVM && !a.KVM {
 		return abilities{}, &providers.Failure{
 			Outcome: providers.Failed, Code: "no_kvm",
 			Next: []string{"set accel = \"auto\" or \"tcg\"", "or give QEMU's user access to /dev/kvm"},

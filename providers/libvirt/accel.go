@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"vmctl/internal/atomicfile"
+	"vmctl/providers/machine"
 )
 
 // chooseType chooses what runs the CPUs, and says why where KVM is passed over.
 func (p *Provider) chooseType(accel string, a abilities) (domainType, why string) {
 	switch accel {
-	case accelKVM:
+	case machine.AccelKVM:
 		return typeKVM, ""
-	case accelTCG:
+	case machine.AccelTCG:
 		return typeTCG, ""
 	}
 	if !a.KVM {

@@ -1,44 +1,11 @@
 package libvirt
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 
-	"github.com/zclconf/go-cty/cty"
-
-	"vmctl/providers"
 	"vmctl/spec"
 )
-
-// disksOf reads additional_disk.
-func disksOf(v cty.Value) ([]spec.Address, error) {
-	if !known(v) {
-		return nil, nil
-	}
-	var all []spec.Address
-	for _, e := range v.AsValueSlice() {
-		a, err := spec.ParseAddress(text(e, "disk"))
-		if err != nil || a.Kind != spec.Disk {
-			return nil, fmt.Errorf("additional_disk.disk = %q is no disk of this spec", text(e, "disk"))
-		}
-		all = append(all, a)
-	}
-	return all, nil
-}
-
-// disksValue is additional_disk as a spec has it.
-func disksValue(all []string) cty.Value {
-	shape := cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String})
-	var values []cty.Value
-	for _, disk := range all {
-		values = append(values, cty.ObjectVal(map[string]cty.Value{"disk": cty.StringVal(disk), "mount_point": cty.NullVal(cty.String)}))
-	}
-	if len(values) == 0 {
-		return cty.ListValEmpty(shape)
-	}
-	return cty.ListVal(values)
-}
 
 // disks are the hard disks of a domain, but for those of its own that vmctl made for
 // it alone.
@@ -134,30 +101,4 @@ func (r rack) gone(path string) bool {
 	in := func(s shelf) bool { return s.Path == filepath.Dir(path) }
 	return slices.ContainsFunc(r.shelves, in) &&
 		!slices.ContainsFunc(r.shelves, func(s shelf) bool { return in(s) && s.has(filepath.Base(path)) })
-}
-
-// judgeDisks lets disks be added while the VM runs. One that the guest may be using
-// is not pulled from under it.
-func judgeDisks(before, after cty.Value, running bool) providers.Verdict {
-	had, has := diskNames(before), diskNames(after)
-	for _, disk := range had {
-		if !slices.Contains(has, disk) {
-			return atStart("its guest may be using "+disk+", which is taken away while it is off")(before, after, running)
-		}
-	}
-	kept := slices.DeleteFunc(slices.Clone(has), func(disk string) bool { return !slices.Contains(had, disk) })
-	if !slices.Equal(kept, had) || len(had) > 0 && has[0] != had[0] {
-		return atStart("the guest finds its disks in another order")(before, after, running)
-	}
-	return providers.Verdict{Applies: providers.Live, Reason: "a disk is attached, running or not"}
-}
-
-func diskNames(v cty.Value) []string {
-	var all []string
-	if known(v) && v.CanIterateElements() {
-		for _, e := range v.AsValueSlice() {
-			all = append(all, text(e, "disk"))
-		}
-	}
-	return all
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // blueprint is all that vmctl decides about a domain.
@@ -13,7 +14,7 @@ type blueprint struct {
 	Board      board
 	Emulator   string
 	Type       string // typeKVM or typeTCG
-	CPUs       uint
+	CPUs       uint64
 	Memory     uint64 // bytes
 	Kernel     string // path of a volume
 	Initrd     string
@@ -22,7 +23,7 @@ type blueprint struct {
 	Data       string               // vmctl's folder, for whoever looks at the process table
 	Disks      []part               // in order
 	Volumes    map[[2]string]string // the paths of volumes, by pool and name
-	Forwards   []forward            // with the host ports to ask for, the SSH forward first
+	Forwards   []machine.Forward    // with the host ports to ask for, the SSH forward first
 	Owner      string               // the mark's element
 	Seed       string               // that the domain has so far; "": none
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"libvirt.org/go/libvirtxml"
+
+	"vmctl/providers/machine"
 )
 
 // fresh returns the XML of a domain that does not exist.
@@ -46,7 +48,7 @@ func (b blueprint) over(existing string) (string, error) {
 func (b blueprint) onto(d *libvirtxml.Domain) (string, error) {
 	d.Memory = &libvirtxml.DomainMemory{Unit: "KiB", Value: uint(roundUp(b.Memory) >> 10)}
 	d.CurrentMemory = nil
-	d.VCPU = &libvirtxml.DomainVCPU{Value: b.CPUs}
+	d.VCPU = &libvirtxml.DomainVCPU{Value: uint(b.CPUs)}
 	d.VCPUs = nil
 	d.OS.Kernel, d.OS.Initrd, d.OS.Cmdline = b.Kernel, b.Initrd, b.Cmdline
 	inner := ""
@@ -87,7 +89,7 @@ func setAccel(d *libvirtxml.Domain, domainType string) {
 }
 
 // setNet gives a domain the user network, in place of the one that it has.
-func setNet(d *libvirtxml.Domain, uuid string, all []forward) {
+func setNet(d *libvirtxml.Domain, uuid string, all []machine.Forward) {
 	setArgs(d, "-netdev", netdev(all), isOurNet)
 	setArgs(d, "-device", fmt.Sprintf("virtio-net-pci,netdev=%s,mac=%s,bus=pcie.0,addr=0x10", netID, macOf(uuid)), isOurCard)
 }
@@ -125,7 +127,7 @@ func setArgs(d *libvirtxml.Domain, option, value string, ours func(string) bool)
 
 // retarget returns a domain's XML with another accelerator and other host ports,
 // and with all else as it is.
-func retarget(existing, domainType string, all []forward) (string, error) {
+func retarget(existing, domainType string, all []machine.Forward) (string, error) {
 	d := &libvirtxml.Domain{}
 	if err := d.Unmarshal(existing); err != nil {
 		return "", fmt.Errorf("read the domain's description: %w", err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/internal/nocloud"
 	"vmctl/internal/sshx"
 	"vmctl/spec"
@@ -23,13 +24,13 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 			Detail:  "A VM boots from something: set `image`, add a `boot` block that sets `kernel`, or an `additional_disk` with a system on it.",
 		})
 	}
-	if slices.ContainsFunc(listOf(attr(want, diskAttr)), func(d cty.Value) bool { return known(attr(d, "mount_point")) }) {
+	if slices.ContainsFunc(ctyread.List(ctyread.Attr(want, diskAttr)), func(d cty.Value) bool { return ctyread.Known(ctyread.Attr(d, "mount_point")) }) {
 		flaws = append(flaws, spec.Flaw{
 			Path: diskAttr, Summary: "Unsupported attribute",
 			Detail: "Provider libvirt does not support `mount_point`: it reaches into no guest. Mount the disk in the guest, where its serial number is the name of the `disk` block: /dev/disk/by-id/virtio-NAME.",
 		})
 	}
-	if cpus, most := number(want, "cpus"), mostCPUs(); cpus > most {
+	if cpus, most := ctyread.Uint(want, "cpus"), mostCPUs(); cpus > most {
 		flaws = append(flaws, spec.Flaw{
 			Path: "cpus", Summary: "Too many CPUs",
 			Detail: fmt.Sprintf("No machine of QEMU has %d CPUs: %d are the most, on any host.", cpus, most),
@@ -37,8 +38,8 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 	}
 	flaws = append(flaws, checkSeed(want)...)
 	flaws = append(flaws, checkOthers(want)...)
-	if f := attr(want, forwardAttr); f != cty.NilVal && f.IsWhollyKnown() {
-		if _, err := forwardsOf(f); err != nil {
+	if f := ctyread.Attr(want, forwardAttr); f != cty.NilVal && f.IsWhollyKnown() {
+		if err := checkForwards(f); err != nil {
 			flaws = append(flaws, spec.Flaw{
 				Path: forwardAttr, Summary: "Impossible port_forward", Detail: fmt.Sprintf("The ports cannot be forwarded: %v.", err),
 			})
@@ -50,12 +51,12 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 // checkOthers says which of the lines of others who may log in are no public keys.
 func checkOthers(want cty.Value) []spec.Flaw {
 	var flaws []spec.Flaw
-	for i, line := range listOf(attr(attr(want, "ssh"), "authorized_keys")) {
+	for i, line := range ctyread.List(ctyread.Attr(ctyread.Attr(want, "ssh"), "authorized_keys")) {
 		if !line.IsKnown() {
 			continue
 		}
 		key := ""
-		if known(line) {
+		if ctyread.Known(line) {
 			key = line.AsString()
 		}
 		if err := sshx.CheckAuthorized(key); err != nil {
@@ -81,52 +82,44 @@ func mostCPUs() uint64 {
 // bootless reports whether a vm certainly has nothing to boot from.
 func bootless(want cty.Value) bool {
 	for _, name := range []string{bootAttr, "image", diskAttr} {
-		v := attr(want, name)
-		if v != cty.NilVal && (!v.IsKnown() || known(v) && (name != diskAttr || v.LengthInt() > 0)) {
+		v := ctyread.Attr(want, name)
+		if v != cty.NilVal && (!v.IsKnown() || ctyread.Known(v) && (name != diskAttr || v.LengthInt() > 0)) {
 			return false
 		}
 	}
 	return true
 }
 
-// listOf are the elements of a list, as far as it is known.
-func listOf(v cty.Value) []cty.Value {
-	if !known(v) || !v.CanIterateElements() {
-		return nil
-	}
-	return v.AsValueSlice()
-}
-
 func checkDisk(want cty.Value) []spec.Flaw {
-	size := attr(want, "size")
-	if !known(size) || number(want, "size")%sector == 0 {
+	size := ctyread.Attr(want, "size")
+	if !ctyread.Known(size) || ctyread.Uint(want, "size")%sector == 0 {
 		return nil
 	}
 	return []spec.Flaw{{
 		Path: "size", Summary: "Impossible size",
-		Detail: fmt.Sprintf("A disk has whole sectors of %d bytes, and %d bytes are none.", sector, number(want, "size")),
+		Detail: fmt.Sprintf("A disk has whole sectors of %d bytes, and %d bytes are none.", sector, ctyread.Uint(want, "size")),
 	}}
 }
 
 // checkSeed says what cloud-init would pass over.
 func checkSeed(want cty.Value) []spec.Flaw {
-	seed := attr(want, seedAttr)
-	if !known(seed) {
+	seed := ctyread.Attr(want, seedAttr)
+	if !ctyread.Known(seed) {
 		return nil
 	}
-	if i := attr(want, imageAttr); i != cty.NilVal && i.IsKnown() && i.IsNull() {
+	if i := ctyread.Attr(want, imageAttr); i != cty.NilVal && i.IsKnown() && i.IsNull() {
 		return []spec.Flaw{{
 			Path: seedAttr, Summary: "Nothing reads cloud_init",
 			Detail: "Only a guest that begins as an image is set up by cloud-init: set `image`, or remove the block.",
 		}}
 	}
 	var flaws []spec.Flaw
-	if err := nocloud.Check(text(seed, "user_data")); err != nil {
+	if err := nocloud.Check(ctyread.Text(seed, "user_data")); err != nil {
 		flaws = append(flaws, spec.Flaw{
 			Path: seedAttr + ".user_data", Summary: "Unusable user_data", Detail: fmt.Sprintf("cloud-init cannot use it: %v.", err),
 		})
 	}
-	if err := nocloud.CheckNetworkConfig(text(seed, "network_config")); err != nil {
+	if err := nocloud.CheckNetworkConfig(ctyread.Text(seed, "network_config")); err != nil {
 		flaws = append(flaws, spec.Flaw{
 			Path: seedAttr + ".network_config", Summary: "Unusable network_config", Detail: fmt.Sprintf("cloud-init cannot use it: %v.", err),
 		})

@@ -5,7 +5,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"vmctl/providers"
+	"vmctl/internal/ctyread"
 )
 
 // store is a disk as the spec wants it.
@@ -15,19 +15,8 @@ type store struct {
 }
 
 func storeOf(v cty.Value) (store, error) {
-	if !known(v) {
+	if !ctyread.Known(v) {
 		return store{}, fmt.Errorf("it has no attributes")
 	}
-	return store{Size: number(v, "size"), Format: text(v, "format")}, nil
-}
-
-// judgeSize lets a disk grow, and never shrink.
-func judgeSize(before, after cty.Value, _ bool) providers.Verdict {
-	if !known(before) || !known(after) || before.Type() != cty.Number || after.Type() != cty.Number {
-		return providers.Verdict{Applies: providers.Live, Reason: "it is grown in its place"}
-	}
-	if after.LessThan(before).True() {
-		return providers.Verdict{Applies: providers.Refused, Reason: "shrinking a disk would cut off what is at its end"}
-	}
-	return providers.Verdict{Applies: providers.Live, Reason: "it is grown in its place, in use or not"}
+	return store{Size: ctyread.Uint(v, "size"), Format: ctyread.Text(v, "format")}, nil
 }

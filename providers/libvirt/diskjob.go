@@ -8,6 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 )
 
 // diskJob is one step on a disk under way.
@@ -78,46 +79,27 @@ func (d *diskJob) find(ctx context.Context) error {
 	return nil
 }
 
-// mine fails unless the volume that was seen is the one of this address.
-func (d *diskJob) mine() error {
-	if d.disk == nil {
-		return nil
-	}
-	m := d.disk.mark
-	switch {
-	case m == nil && d.known() && d.disk.id() == d.Object:
-		return nil
-	case m != nil && !d.disk.copy && m.ID == d.settings.Project.Lineage() && d.Bears(m.Address):
-		return nil
-	}
-	return &providers.Failure{
-		Outcome: providers.Unsafe, Code: "not_ours",
-		Next: []string{fmt.Sprintf("look at it: virsh -c %s vol-dumpxml %s", d.place.URI, d.disk.Path)},
-		Err:  fmt.Errorf("%s %s: volume %s does not bear the mark of %s", d.Op, d.Address, d.disk.Path, d.Address),
-	}
+// guard checks the disk of the step.
+func (d *diskJob) guard() guard.Guard {
+	return guard.Guard{Work: d.Work, Project: d.settings.Project, Thing: "volume", Look: func(guard.Seen) string {
+		return fmt.Sprintf("virsh -c %s vol-dumpxml %s", d.place.URI, d.disk.Path)
+	}}
 }
 
-// expected fails unless the disk is just as the plan, or the step before, left it.
-func (d *diskJob) expected() error {
-	now := ""
-	if d.disk != nil {
-		now = d.disk.fingerprint()
-	}
-	if now == d.Expect {
+// guarded is the disk as the guard sees it.
+func (s *diskSight) guarded() *guard.Seen {
+	if s == nil {
 		return nil
 	}
-	f := &providers.Failure{Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"}}
-	switch {
-	case d.Expect == "":
-		f.Err = fmt.Errorf("%s %s: volume %s exists, and the plan was made when it did not", d.Op, d.Address, d.disk.Path)
-	case now == "":
-		f.Err = fmt.Errorf("%s %s: the volume of %s (%s) is gone since the plan was made", d.Op, d.Address, d.Name, d.Object)
-	default:
-		f.Seen = differences(d.Expect, now)
-		f.Err = fmt.Errorf("%s %s: volume %s was changed since the plan was made", d.Op, d.Address, d.disk.Path)
+	seen := guard.Seen{ID: s.id(), Name: s.Path, Fingerprint: s.fingerprint()}
+	if s.mark != nil {
+		seen.Mark = &s.mark.Mark
 	}
-	return f
+	return &seen
 }
+
+func (d *diskJob) mine() error     { return d.guard().Mine(d.disk.guarded()) }
+func (d *diskJob) expected() error { return d.guard().Expected(d.disk.guarded()) }
 
 // result reads the disk once more and says what it came to.
 func (d *diskJob) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
@@ -125,7 +107,7 @@ func (d *diskJob) result(ctx context.Context, how providers.How, evidence ...str
 		return providers.Result{}, err
 	}
 	if d.disk == nil {
-		return providers.Result{ID: d.Object, Gone: true, How: how, Evidence: evidence}, nil
+		return d.guard().Gone(how, evidence...), nil
 	}
 	return providers.Result{
 		ID: d.disk.id(), Values: cty.ObjectVal(d.disk.computed()), Fingerprint: d.disk.fingerprint(), How: how, Evidence: evidence,

@@ -8,6 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -47,18 +49,17 @@ func volumeClaim(uri, name string) providers.Claim {
 	return providers.Claim{Kind: providers.ClaimName, Key: uri + " volume " + name}
 }
 
-func diskClaim(id providers.ID) providers.Claim {
-	return providers.Claim{Kind: providers.ClaimDisk, Key: string(id)}
-}
-
 // fingerprint is made like a domain's. Who uses a disk is no part of it: a plan
 // takes it from one and gives it to another.
 func (s diskSight) fingerprint() string {
-	pairs := [][2]string{{"path", s.Path}, {"size", strconv.FormatUint(s.size(), 10)}, {"format", s.Format}}
-	if m := s.mark; m != nil {
-		pairs = append(pairs, [2]string{"owner mark", fmt.Sprintf("%s of %s, generation %d", m.Address, m.ID, m.Generation)})
+	var p guard.Print
+	p.Add("path", s.Path)
+	p.Add("size", strconv.FormatUint(s.size(), 10))
+	p.Add("format", s.Format)
+	if s.mark != nil {
+		p.AddMark(&s.mark.Mark)
 	}
-	return printOf(pairs)
+	return p.String()
 }
 
 // findings are what is wrong with a disk itself.
@@ -83,7 +84,7 @@ func (s diskSight) findings(users []user) []providers.Finding {
 		}
 		if u.running && !u.ours {
 			f := providers.Finding{
-				Kind: providers.FindHeldLock, Object: s.name(), Claim: diskClaim(s.id()), Action: "left alone",
+				Kind: providers.FindHeldLock, Object: s.name(), Claim: machine.DiskClaim(s.id()), Action: "left alone",
 				Evidence: []string{fmt.Sprintf("domain %s (%s), which is not vmctl's, runs with it", u.name, u.uuid)},
 			}
 			if s.mark != nil {

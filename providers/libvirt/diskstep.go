@@ -107,7 +107,7 @@ func (s *diskSequence) delete() {
 	}
 	if o := s.change.Object; o != nil {
 		step.Object, step.Name, step.Risk = o.ID, o.Name, providers.DataLoss
-		step.Frees, step.Takes = o.Holds, []providers.Claim{diskClaim(o.ID)}
+		step.Frees, step.Takes = o.Holds, []providers.Claim{machine.DiskClaim(o.ID)}
 	}
 	step.Leaves = []string{"its volume and the mark beside it"}
 	s.add(step)

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"libvirt.org/go/libvirtxml"
+
+	"vmctl/providers/machine"
 )
 
 // part is a disk that vmctl gives to a domain.
@@ -261,7 +263,7 @@ func (p part) deviceXML(existing string) (string, error) {
 
 // unplug returns a domain's XML without the disks on some files and without such
 // forwards of vmctl's own network, and whether it had any.
-func (b blueprint) unplug(existing string, files []string, such func(forward) bool) (text string, changed bool, err error) {
+func (b blueprint) unplug(existing string, files []string, such func(machine.Forward) bool) (text string, changed bool, err error) {
 	d := &libvirtxml.Domain{}
 	if err := d.Unmarshal(existing); err != nil {
 		return "", false, fmt.Errorf("read the domain's description: %w", err)

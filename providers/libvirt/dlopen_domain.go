@@ -210,14 +210,22 @@ func (c *conn) Power(ctx context.Context, uuid string) (power, error) {
 	})
 }
 
-// operations names the long operations of libvirt that somebody may have started on a domain.
-var operations = map[libvirt.DomainJobOperationType]string{
-	libvirt.DOMAIN_JOB_OPERATION_SAVE:          "save",
-	libvirt.DOMAIN_JOB_OPERATION_MIGRATION_IN:  "migration",
-	libvirt.DOMAIN_JOB_OPERATION_MIGRATION_OUT: "migration",
-	libvirt.DOMAIN_JOB_OPERATION_SNAPSHOT:      "snapshot",
-	libvirt.DOMAIN_JOB_OPERATION_DUMP:          "dump",
-	libvirt.DOMAIN_JOB_OPERATION_BACKUP:        "backup",
+// jobName names a long operation that somebody may have started on a domain.
+func jobName(o libvirt.DomainJobOperationType) string {
+	switch o { //nolint:exhaustive // the others are vmctl's own, or short
+	case libvirt.DOMAIN_JOB_OPERATION_SAVE:
+		return "save"
+	case libvirt.DOMAIN_JOB_OPERATION_MIGRATION_IN, libvirt.DOMAIN_JOB_OPERATION_MIGRATION_OUT:
+		return "migration"
+	case libvirt.DOMAIN_JOB_OPERATION_SNAPSHOT:
+		return "snapshot"
+	case libvirt.DOMAIN_JOB_OPERATION_DUMP:
+		return "dump"
+	case libvirt.DOMAIN_JOB_OPERATION_BACKUP:
+		return "backup"
+	default:
+		return ""
+	}
 }
 
 func (c *conn) Job(ctx context.Context, uuid string) (string, error) {
@@ -233,7 +241,7 @@ func (c *conn) Job(ctx context.Context, uuid string) (string, error) {
 		case info.Type == libvirt.DOMAIN_JOB_NONE:
 			return "", nil
 		}
-		return operations[info.Operation], nil
+		return jobName(info.Operation), nil
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 	"vmctl/spec"
 )
@@ -18,7 +19,7 @@ type job struct {
 	*Provider
 	connection
 	providers.Work
-	want   wanted
+	want   machine.VM
 	policy machine.Policy
 	log    providers.Log
 	seen   *sight // the domain when the step began; nil: there was none
@@ -64,7 +65,7 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 	}
 	switch j.Op {
 	case opDefine, opRedefine, opStart, opWaitSSH, opUnkey, opUpload:
-		want, err := wantedOf(j.Want)
+		want, err := decode(j.Want)
 		if err != nil {
 			return providers.Result{}, err
 		}
@@ -121,59 +122,30 @@ func (j *job) read(ctx context.Context) (sight, error) {
 	return see(ctx, j.connection, ref)
 }
 
-// mine fails unless the domain that was seen is the one that vmctl made for this
-// address. Nothing else is ever acted on.
-func (j *job) mine() error {
-	switch {
-	case j.seen == nil:
-		return nil
-	case j.owns(*j.seen):
-		return nil
-	}
-	return &providers.Failure{
-		Outcome: providers.Unsafe, Code: "not_ours",
-		Next: []string{"look at it: virsh -c " + j.place.URI + " dumpxml " + string(j.Object)},
-		Err:  fmt.Errorf("%s %s: domain %s (%s) does not bear the mark of %s", j.Op, j.Address, j.seen.Name, j.seen.UUID, j.Address),
-	}
+// guard checks the domain of the step.
+func (j *job) guard() guard.Guard {
+	return guard.Guard{Work: j.Work, Project: j.settings.Project, Thing: "domain", Look: func(now guard.Seen) string {
+		return "virsh -c " + j.place.URI + " dumpxml " + string(now.ID)
+	}}
 }
 
-// owns reports whether a domain is the one of this address: by its mark, or,
-// where somebody took that away, by the UUID of the record.
-func (j *job) owns(s sight) bool {
-	if s.owner() == nil {
-		return j.known() && s.UUID == string(j.Object)
-	}
-	return j.Bears(s.owner().Address) && s.oursFor(j.settings.Project, s.owner().Address)
-}
-
-// known reports whether an object without a mark may be the step's: its record says
-// so, or the step takes it over. The record of what is to be made proves nothing.
-func (j *job) known() bool {
-	return j.Prior != cty.NilVal && j.Op != opDefine || j.Args[machine.ArgImport] != ""
-}
-
-// expected fails unless the domain is just as the plan, or the step before,
-// left it.
-func (j *job) expected() error {
-	now := ""
-	if j.seen != nil {
-		now = j.seen.fingerprint(j.place.URI)
-	}
-	if now == j.Expect {
+// guarded is the domain as the guard sees it.
+func (s *sight) guarded(uri string) *guard.Seen {
+	if s == nil {
 		return nil
 	}
-	f := &providers.Failure{Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"}}
-	switch {
-	case j.Expect == "":
-		f.Err = fmt.Errorf("%s %s: domain %s (%s) exists, and the plan was made when it did not", j.Op, j.Address, j.seen.Name, j.seen.UUID)
-	case now == "":
-		f.Err = fmt.Errorf("%s %s: domain %s (%s) is gone since the plan was made", j.Op, j.Address, j.Name, j.Object)
-	default:
-		f.Seen = differences(j.Expect, now)
-		f.Err = fmt.Errorf("%s %s: domain %s was changed since the plan was made", j.Op, j.Address, j.seen.Name)
+	seen := guard.Seen{ID: providers.ID(s.UUID), Name: s.Name, Fingerprint: s.fingerprint(uri)}
+	if o := s.owner(); o != nil {
+		seen.Mark = &o.Mark
 	}
-	return f
+	return &seen
 }
+
+// owns reports whether a domain is the one of this address.
+func (j *job) owns(s sight) bool { return j.guard().Owns(*s.guarded(j.place.URI)) }
+
+func (j *job) mine() error     { return j.guard().Mine(j.seen.guarded(j.place.URI)) }
+func (j *job) expected() error { return j.guard().Expected(j.seen.guarded(j.place.URI)) }
 
 // check is what a step begins with unless its goal is true already.
 func (j *job) check() error {
@@ -187,13 +159,13 @@ func (j *job) check() error {
 func (j *job) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
 	s, err := j.read(ctx)
 	if errors.Is(err, errAbsent) {
-		return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
+		return j.guard().Gone(how, evidence...), nil
 	}
 	if err != nil {
 		return providers.Result{}, fail(err, "read %s after it", j.Name)
 	}
 	j.seen = &s
-	var held []forward
+	var held []machine.Forward
 	if s.power.on() && s.configured.SSH != nil {
 		if held, err = j.heldPorts(ctx, j.connection, s); err != nil {
 			return providers.Result{}, fail(err, "read the ports of %s", j.Name)

@@ -8,22 +8,23 @@ import (
 	"slices"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // description is what vmctl reads of one version of a domain's XML.
 type description struct {
 	Virtualized string // domain type: kvm, qemu
-	CPUs        uint   // that it can have
-	CPUsNow     uint   // that it starts with
+	CPUs        uint64 // that it can have
+	CPUsNow     uint64 // that it starts with
 	Memory      uint64 // bytes that it can have
 	Now         uint64 // bytes that it starts with
 	Kernel      string
 	Initrd      string
 	Cmdline     string
-	SSH         *forward  // nil: the domain has none of vmctl's making
-	Forwards    []forward // without the SSH forward
-	ConsoleLog  string    // file
-	Data        string    // vmctl's folder that it was made from; "": it does not say
+	SSH         *machine.Forward  // nil: the domain has none of vmctl's making
+	Forwards    []machine.Forward // without the SSH forward
+	ConsoleLog  string            // file
+	Data        string            // vmctl's folder that it was made from; "": it does not say
 	Drives      []drive
 	Owner       *owner // nil: no mark
 }
@@ -33,8 +34,8 @@ type domainXML struct {
 	Memory memoryXML `xml:"memory"`
 	Now    memoryXML `xml:"currentMemory"`
 	VCPU   struct {
-		Current uint `xml:"current,attr"`
-		Max     uint `xml:",chardata"`
+		Current uint64 `xml:"current,attr"`
+		Max     uint64 `xml:",chardata"`
 	} `xml:"vcpu"`
 	OS struct {
 		Kernel  string `xml:"kernel"`
@@ -127,11 +128,11 @@ func (d description) accel() string {
 	actual := d.Virtualized
 	switch d.Virtualized {
 	case typeKVM:
-		actual = accelKVM
+		actual = machine.AccelKVM
 	case typeTCG:
-		actual = accelTCG
+		actual = machine.AccelTCG
 	}
-	if d.Owner != nil && (d.Owner.Accel == accelAuto || d.Owner.Accel == actual) {
+	if d.Owner != nil && (d.Owner.Accel == machine.AccelAuto || d.Owner.Accel == actual) {
 		return d.Owner.Accel
 	}
 	return actual
@@ -152,7 +153,7 @@ func (d description) memory() uint64 {
 }
 
 // cpus is the number in a spec's words, chosen like memory.
-func (d description) cpus() uint {
+func (d description) cpus() uint64 {
 	if d.isForeign() || d.Owner == nil || d.Owner.CPUs == d.CPUs {
 		return d.CPUsNow
 	}
@@ -183,7 +184,7 @@ func digest(file, marked, sha256 string) string {
 
 // wantedForwards are the forwards in a spec's words: host 0 where the kernel
 // was to choose.
-func (d description) wantedForwards() []forward {
+func (d description) wantedForwards() []machine.Forward {
 	all := slices.Clone(d.Forwards)
 	for i, f := range all {
 		if d.Owner.isAuto(i, f) {
@@ -195,11 +196,5 @@ func (d description) wantedForwards() []forward {
 
 // claims are the host ports that the domain holds as long as it is defined.
 func (d description) claims() []providers.Claim {
-	var all []providers.Claim
-	for _, f := range d.wantedForwards() {
-		if f.fixed() {
-			all = append(all, f.claim())
-		}
-	}
-	return all
+	return machine.PortClaims(d.wantedForwards())
 }

@@ -7,6 +7,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // What the tests of this package, which stand outside of it, look into.
@@ -15,7 +16,6 @@ var (
 	WithOwner       = withOwner
 	ParseUsernet    = parseUsernet
 	ParseNetdev     = parseNetdev
-	Differences     = differences
 	IsVolumeOf      = isVolumeOf
 	Hostname        = hostname
 	MACOf           = macOf
@@ -70,14 +70,14 @@ func OpenHurried(h Host, s providers.Settings) (*Provider, error) {
 // identifies them. An older vmctl had the name for an ID.
 func MakeKeys(ctx context.Context, folder, id, name string) (digest string, err error) {
 	p := &Provider{settings: providers.Settings{Keys: folder}, common: &common{}}
-	k, err := p.ensure(ctx, id, name, login{}, "")
+	k, err := p.ensure(ctx, id, name, machine.Login{}, "")
 	return k.digest(), err
 }
 
 // KnownKeys returns what identifies the keys that a VM has.
 func KnownKeys(folder, id, name string) (digest string, err error) {
 	p := &Provider{settings: providers.Settings{Keys: folder}}
-	k, err := p.keyFiles(id, name, login{}).read("")
+	k, err := p.keyFiles(id, name, machine.Login{}).read("")
 	return k.digest(), err
 }
 

@@ -15,6 +15,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // Fake is a libvirt daemon in memory, with guests that behave as they are told.
@@ -68,7 +69,7 @@ type FakeDomain struct {
 	Transient, Saved          bool
 	Snapshots                 []snapshot
 	Checkpoints               []string
-	Held                      []forward
+	Held                      []machine.Forward
 	Job                       string
 }
 
@@ -485,15 +486,15 @@ func (f *Fake) Start(_ context.Context, uuid string) error {
 	if f.Booting != nil {
 		f.SSH[d.Name] = f.Booting(d.Name, uuid)
 	}
-	var held []forward
+	var held []machine.Forward
 	all := desc.Forwards
 	if desc.SSH != nil {
-		all = append([]forward{*desc.SSH}, all...)
+		all = append([]machine.Forward{*desc.SSH}, all...)
 	}
 	for _, h := range all {
 		if slices.Contains(f.Taken, h.Host) || f.listens(h, uuid) {
 			return ErrLibvirt("internal error: process exited while connecting to monitor: qemu-system-x86_64: -netdev user: " +
-				"Could not set up host forwarding rule '" + h.hostfwd() + "'")
+				"Could not set up host forwarding rule '" + hostfwd(h) + "'")
 		}
 		if h.Guest == sshPort && f.Answering != nil {
 			h.Host = f.Answering(uuid, h.Host, f.asked())
@@ -528,9 +529,9 @@ func (f *Fake) Start(_ context.Context, uuid string) error {
 }
 
 // listens reports whether another domain that runs holds a host port.
-func (f *Fake) listens(h forward, but string) bool {
+func (f *Fake) listens(h machine.Forward, but string) bool {
 	for uuid, d := range f.domains {
-		if h.fixed() && uuid != but && d.Power.on() && slices.ContainsFunc(d.Held, func(o forward) bool {
+		if h.Fixed() && uuid != but && d.Power.on() && slices.ContainsFunc(d.Held, func(o machine.Forward) bool {
 			return o.Host == h.Host && o.Protocol == h.Protocol && o.HostIP == h.HostIP
 		}) {
 			return true

@@ -2,11 +2,10 @@ package libvirt
 
 import (
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 
-	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // The user network of a vm: QEMU's own NAT, reached through forwarded ports on
@@ -16,43 +15,32 @@ const (
 	netPrefix = "user,id=" + netID
 	sshPort   = 22
 	loopback  = "127.0.0.1"
-	protoTCP  = "tcp"
-	protoUDP  = "udp"
 )
 
 // sshForward is the one that every vm has.
-func sshForward(host uint16) forward {
-	return forward{Guest: sshPort, Host: host, HostIP: loopback, Protocol: protoTCP}
-}
-
-// claimKey names what the forward listens on: 127.0.0.1:8080/tcp.
-func (f forward) claimKey() string {
-	return net.JoinHostPort(f.HostIP, strconv.Itoa(int(f.Host))) + "/" + f.Protocol
-}
-
-func (f forward) claim() providers.Claim {
-	return providers.Claim{Kind: providers.ClaimPort, Key: f.claimKey()}
+func sshForward(host uint16) machine.Forward {
+	return machine.Forward{Guest: sshPort, Host: host, HostIP: loopback, Protocol: machine.TCP}
 }
 
 // hostfwd is the forward as QEMU writes it.
-func (f forward) hostfwd() string {
+func hostfwd(f machine.Forward) string {
 	return fmt.Sprintf("%s:%s:%d-:%d", f.Protocol, f.HostIP, f.Host, f.Guest)
 }
 
 // netdev is the argument of -netdev: the SSH forward first.
-func netdev(all []forward) string {
+func netdev(all []machine.Forward) string {
 	var b strings.Builder
 	b.WriteString(netPrefix)
 	for _, f := range all {
-		b.WriteString(",hostfwd=" + f.hostfwd())
+		b.WriteString(",hostfwd=" + hostfwd(f))
 	}
 	return b.String()
 }
 
 // parseNetdev reads the forwards of a -netdev argument of QEMU's user network,
 // whoever wrote it. What is no forward is left out.
-func parseNetdev(arg string) []forward {
-	var all []forward
+func parseNetdev(arg string) []machine.Forward {
+	var all []machine.Forward
 	for option := range strings.SplitSeq(arg, ",") {
 		rule, ok := strings.CutPrefix(option, "hostfwd=")
 		if !ok {
@@ -67,9 +55,9 @@ func parseNetdev(arg string) []forward {
 		if hostErr != nil || guestErr != nil {
 			continue
 		}
-		f := forward{Protocol: m[1], HostIP: m[2], Host: uint16(host), Guest: uint16(guest)}
+		f := machine.Forward{Protocol: m[1], HostIP: m[2], Host: uint16(host), Guest: uint16(guest)}
 		if f.Protocol == "" {
-			f.Protocol = protoTCP
+			f.Protocol = machine.TCP
 		}
 		if f.HostIP == "" {
 			f.HostIP = "0.0.0.0"
@@ -80,8 +68,8 @@ func parseNetdev(arg string) []forward {
 }
 
 // parseUsernet reads the forwards that a running QEMU holds, from `info usernet`.
-func parseUsernet(out string) []forward {
-	var all []forward
+func parseUsernet(out string) []machine.Forward {
+	var all []machine.Forward
 	for line := range strings.Lines(out) {
 		// TCP[HOST_FORWARD]  11  127.0.0.1 45469  10.0.2.15  22  0  0
 		fields := strings.Fields(line)
@@ -93,7 +81,7 @@ func parseUsernet(out string) []forward {
 		if hostErr != nil || guestErr != nil {
 			continue
 		}
-		f := forward{Protocol: strings.ToLower(strings.TrimSuffix(fields[0], "[HOST_FORWARD]")), Guest: uint16(guest), Host: uint16(host), HostIP: fields[2]}
+		f := machine.Forward{Protocol: strings.ToLower(strings.TrimSuffix(fields[0], "[HOST_FORWARD]")), Guest: uint16(guest), Host: uint16(host), HostIP: fields[2]}
 		if f.HostIP == "*" {
 			f.HostIP = "0.0.0.0"
 		}
@@ -103,14 +91,14 @@ func parseUsernet(out string) []forward {
 }
 
 // takenPort finds the forward that QEMU could not set up.
-func takenPort(message string) (forward, bool) {
+func takenPort(message string) (machine.Forward, bool) {
 	m := takenPattern.FindStringSubmatch(message)
 	if m == nil {
-		return forward{}, false
+		return machine.Forward{}, false
 	}
 	all := parseNetdev("hostfwd=" + m[1])
 	if len(all) != 1 {
-		return forward{}, false
+		return machine.Forward{}, false
 	}
 	return all[0], true
 }

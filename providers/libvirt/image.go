@@ -13,17 +13,8 @@ import (
 	"vmctl/internal/qcow2"
 	"vmctl/internal/shellword"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
-
-// image is what a vm's own disk begins as.
-type image struct {
-	Source string // path, or http or https address
-	SHA256 string // that it must have; "": any
-}
-
-func (i image) isURL() bool {
-	return strings.HasPrefix(i.Source, "http://") || strings.HasPrefix(i.Source, "https://")
-}
 
 // imageFile is an image on this machine, looked at.
 type imageFile struct {
@@ -62,9 +53,9 @@ func (j *job) ensureImage(ctx context.Context, to pool) (imageVolume, error) {
 }
 
 // imageFile finds, or downloads, the file of an image and looks at it.
-func (j *job) imageFile(ctx context.Context, want image) (imageFile, error) {
+func (j *job) imageFile(ctx context.Context, want machine.Image) (imageFile, error) {
 	f := imageFile{path: j.abs(want.Source)}
-	if want.isURL() {
+	if want.IsURL() {
 		got, err := j.download(ctx, want)
 		if err != nil {
 			return f, err
@@ -121,7 +112,7 @@ func (j *job) noImage(err error, path string) error {
 	}
 }
 
-func (j *job) download(ctx context.Context, want image) (fetch.File, error) {
+func (j *job) download(ctx context.Context, want machine.Image) (fetch.File, error) {
 	if j.host.Cache == "" {
 		return fetch.File{}, &providers.Failure{
 			Outcome: providers.Failed, Code: "no_cache", Next: []string{"set HOME or XDG_CACHE_HOME"},

@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 	"libvirt.org/go/libvirtxml"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 )
 
@@ -132,15 +133,15 @@ func seedDevice(existing, before, seed string) (string, error) {
 // replacing reports whether what is wanted differs from what is there, or from the
 // record, in what only a replacement can change.
 func replacing(s sight, k providers.Known) bool {
-	if !known(k.Prior) || !known(k.Want) {
+	if !ctyread.Known(k.Prior) || !ctyread.Known(k.Want) {
 		return false
 	}
-	if name := text(k.Want, "name"); name != "" && name != s.Name {
+	if name := ctyread.Text(k.Want, "name"); name != "" && name != s.Name {
 		return true
 	}
 	return slices.ContainsFunc([]string{imageAttr, seedAttr}, func(name string) bool {
-		before, after := attr(k.Prior, name), attr(k.Want, name)
-		return before != cty.NilVal && after != cty.NilVal && (known(before) || known(after)) && !sameAs(before, after)
+		before, after := ctyread.Attr(k.Prior, name), ctyread.Attr(k.Want, name)
+		return before != cty.NilVal && after != cty.NilVal && (ctyread.Known(before) || ctyread.Known(after)) && !sameAs(before, after)
 	})
 }
 
@@ -149,9 +150,9 @@ func sameAs(seen, want cty.Value) bool {
 	if seen == cty.NilVal || want == cty.NilVal || !want.IsWhollyKnown() {
 		return false
 	}
-	if seen.Type().IsObjectType() && known(seen) && known(want) {
+	if seen.Type().IsObjectType() && ctyread.Known(seen) && ctyread.Known(want) {
 		for name, v := range seen.AsValueMap() {
-			if !sameAs(v, attr(want, name)) {
+			if !sameAs(v, ctyread.Attr(want, name)) {
 				return false
 			}
 		}
@@ -172,7 +173,7 @@ func imageAttrs(s sight, k providers.Known) map[string]cty.Value {
 	source, sum := m.Source, cty.NullVal(cty.String)
 	wanted := m.Wanted
 	if k.Want != cty.NilVal {
-		wanted = text(attr(k.Want, imageAttr), "sha256")
+		wanted = ctyread.Text(ctyread.Attr(k.Want, imageAttr), "sha256")
 	}
 	if wanted != "" {
 		sum = cty.StringVal(m.SHA256)

@@ -14,6 +14,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // isForeign reports whether vmctl did not make a domain, whoever manages it: it has
@@ -154,7 +155,7 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 	b := blueprint{Disks: j.parts(), Volumes: j.plugged.paths}
 	sized := now.Memory != j.want.Memory
 	counted := now.CPUsNow != j.want.CPUs
-	moved := j.want.Accel != accelAuto && now.accel() != j.want.Accel
+	moved := j.want.Accel != machine.AccelAuto && now.accel() != j.want.Accel
 	booted := now.Kernel != boot.Kernel || now.Initrd != boot.Initrd || j.want.Boot != nil && now.Cmdline != j.want.Boot.Cmdline
 	if plugged := now.Owner != nil && !j.hasDisks(now) || now.Owner == nil && !j.hasParts(now); !sized && !counted && !moved && !booted && !plugged {
 		return existing, nil
@@ -167,10 +168,10 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 		d.Memory, d.CurrentMemory = &libvirtxml.DomainMemory{Unit: "b", Value: uint(j.want.Memory)}, nil
 	}
 	if counted {
-		d.VCPU, d.VCPUs = &libvirtxml.DomainVCPU{Value: j.want.CPUs}, nil
+		d.VCPU, d.VCPUs = &libvirtxml.DomainVCPU{Value: uint(j.want.CPUs)}, nil
 	}
 	if moved {
-		setAccel(d, map[string]string{accelKVM: typeKVM, accelTCG: typeTCG}[j.want.Accel])
+		setAccel(d, map[string]string{machine.AccelKVM: typeKVM, machine.AccelTCG: typeTCG}[j.want.Accel])
 	}
 	if booted {
 		if d.OS == nil {

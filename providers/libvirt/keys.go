@@ -18,6 +18,7 @@ import (
 	"vmctl/internal/shellword"
 	"vmctl/internal/sshx"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -45,8 +46,8 @@ type keyFiles struct {
 	others   []string // lines of authorized_keys
 }
 
-func (p *Provider) keyFiles(id, name string, l login) keyFiles {
-	k := keyFiles{folder: p.keyFolder(id), own: l.Identity == "", others: l.Others}
+func (p *Provider) keyFiles(id, name string, l machine.Login) keyFiles {
+	k := keyFiles{folder: p.keyFolder(id), own: l.Identity == "", others: l.AuthorizedKeys}
 	if earlier := p.keyFolder(name); id != name && namePattern.MatchString(name) && exists(earlier) && !exists(k.folder) {
 		k.earlier = earlier
 	}
@@ -156,7 +157,7 @@ const (
 // ensure makes the keys that are missing and pins the host key. It removes half-written
 // files of a run that was killed, and moves the folder of an older vmctl. Keys with the
 // digest old are replaced.
-func (p *Provider) ensure(ctx context.Context, id, name string, l login, old string) (ring keyring, err error) {
+func (p *Provider) ensure(ctx context.Context, id, name string, l machine.Login, old string) (ring keyring, err error) {
 	release, err := p.holdKeys(ctx)
 	if err != nil {
 		return ring, err
@@ -195,7 +196,7 @@ func (p *Provider) ensure(ctx context.Context, id, name string, l login, old str
 	if ring.HostPrivate, err = os.ReadFile(host); err != nil {
 		return ring, fmt.Errorf("read the host key: %w", err)
 	}
-	if l.HostKey == hostKeyAcceptNew {
+	if l.HostKey == machine.HostKeyAcceptNew {
 		return ring, nil
 	}
 	return ring, sshx.Pin(k.path(knownHostsName), name, ring.HostPublic)
@@ -212,7 +213,7 @@ func (j *job) keys(ctx context.Context) (keyring, error) {
 	case had == "", j.Args[argKeys] == keysGiven:
 	case j.Args[argKeys] == keysNew:
 		old = had
-	case j.Args[argKeys] == keysSame && !j.hasOwn(k, loginOf(j.Prior).Others) && !j.hasOwn(k, k.others):
+	case j.Args[argKeys] == keysSame && !j.hasOwn(k, machine.DecodeLogin(j.Prior).AuthorizedKeys) && !j.hasOwn(k, k.others):
 		return keyring{}, j.elsewhere("what its guest is to get")
 	case j.Args[argKeys] == "" && !j.hasOwn(k, k.others):
 		return keyring{}, nil
@@ -307,7 +308,7 @@ func (k keyring) archive() ([]byte, error) {
 
 // forgetKeys removes the folder of a vm's keys.
 func (p *Provider) forgetKeys(ctx context.Context, id, name string) (err error) {
-	if k := p.keyFiles(id, name, login{}); !exists(cmp.Or(k.earlier, k.folder)) {
+	if k := p.keyFiles(id, name, machine.Login{}); !exists(cmp.Or(k.earlier, k.folder)) {
 		return nil
 	}
 	release, err := p.holdKeys(ctx)
@@ -315,7 +316,7 @@ func (p *Provider) forgetKeys(ctx context.Context, id, name string) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	k := p.keyFiles(id, name, login{})
+	k := p.keyFiles(id, name, machine.Login{})
 	if err := os.RemoveAll(cmp.Or(k.earlier, k.folder)); err != nil {
 		return fmt.Errorf("remove the keys of %s: %w", name, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -22,12 +23,12 @@ const ownerSpace = "urn:vmctl:1"
 type owner struct {
 	providers.Mark
 	Accel  string // auto, kvm, tcg
-	CPUs   uint
+	CPUs   uint64
 	Memory uint64 // bytes, before they were rounded up
 	Boot   markedBoot
 	// Forwards are those that were wanted, in order; Host is 0 where the kernel
 	// chooses the host's port.
-	Forwards []forward
+	Forwards []machine.Forward
 	// Disks are the additional disks that were wanted, in order.
 	Disks []markedDisk
 	// Imported is a domain that vmctl did not make. Its network is its own, and the
@@ -103,7 +104,7 @@ type keptXML struct {
 
 type wantedXML struct {
 	Accel  string `xml:"accel,attr"`
-	CPUs   uint   `xml:"cpus,attr"`
+	CPUs   uint64 `xml:"cpus,attr"`
 	Memory uint64 `xml:"memory,attr"`
 }
 
@@ -189,13 +190,13 @@ func (x *readOwnerXML) owner() *owner {
 		o.Generation = n
 	}
 	if n, err := strconv.ParseUint(x.Wanted.CPUs, 10, 32); err == nil {
-		o.CPUs = uint(n)
+		o.CPUs = n
 	}
 	if n, err := strconv.ParseUint(x.Wanted.Memory, 10, 64); err == nil {
 		o.Memory = n
 	}
 	for _, f := range x.Forwards {
-		o.Forwards = append(o.Forwards, forward(f))
+		o.Forwards = append(o.Forwards, machine.Forward(f))
 	}
 	for _, d := range x.Disks {
 		if a, err := spec.ParseAddress(d.Address); err == nil {
@@ -213,7 +214,7 @@ func (x *readOwnerXML) owner() *owner {
 
 // isAuto reports whether the kernel chose the host port of a domain's i-th
 // forward.
-func (o *owner) isAuto(i int, f forward) bool {
+func (o *owner) isAuto(i int, f machine.Forward) bool {
 	if o == nil || i >= len(o.Forwards) {
 		return false
 	}

@@ -3,19 +3,19 @@ package libvirt
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/shellword"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
 // object puts what was seen into the planner's words. k is what is known of it;
 // held are the host ports that QEMU holds.
-func (p *Provider) object(s sight, k providers.Known, held []forward, r rack) providers.Object {
+func (p *Provider) object(s sight, k providers.Known, held []machine.Forward, r rack) providers.Object {
 	attrs, live := p.attrs(s, k, held, r)
 	o := providers.Object{
 		Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, State: s.power.State,
@@ -41,7 +41,7 @@ func (p *Provider) object(s sight, k providers.Known, held []forward, r rack) pr
 
 // attrs are the attributes as the system has them, and those that a running domain has
 // otherwise.
-func (p *Provider) attrs(s sight, k providers.Known, held []forward, r rack) (configured, live cty.Value) {
+func (p *Provider) attrs(s sight, k providers.Known, held []machine.Forward, r rack) (configured, live cty.Value) {
 	of := func(d description) map[string]cty.Value {
 		all := d.attrs(r)
 		if s.owner() == nil && k.Import != "" {
@@ -64,83 +64,51 @@ func (p *Provider) attrs(s sight, k providers.Known, held []forward, r rack) (co
 
 func (d description) attrs(r rack) map[string]cty.Value {
 	all := map[string]cty.Value{
-		"cpus":      cty.NumberUIntVal(uint64(d.cpus())),
+		"cpus":      cty.NumberUIntVal(d.cpus()),
 		"memory":    cty.NumberUIntVal(d.memory()),
 		"accel":     cty.StringVal(d.accel()),
-		forwardAttr: forwardsValue(d.wantedForwards()),
-		diskAttr:    disksValue(r.shown(d)),
+		forwardAttr: machine.ForwardsValue(d.wantedForwards()),
+		diskAttr:    machine.DisksValue(r.shown(d)),
 	}
 	marked := markedBoot{}
 	if d.Owner != nil {
 		marked = d.Owner.Boot
 	}
 	if d.Kernel == "" && d.Initrd == "" && d.Cmdline == "" && marked.Kernel == "" {
-		all[bootAttr] = cty.NullVal(cty.DynamicPseudoType)
+		all[bootAttr] = machine.BootValue(nil)
 		return all
 	}
-	initrd := cty.NullVal(cty.String)
-	if s := digest(d.Initrd, marked.Initrd, marked.InitrdSHA256); s != "" {
-		initrd = cty.StringVal(s)
-	}
-	all[bootAttr] = cty.ObjectVal(map[string]cty.Value{
-		"kernel_sha256": cty.StringVal(digest(d.Kernel, marked.Kernel, marked.KernelSHA256)),
-		"initrd_sha256": initrd,
-		"cmdline":       cty.StringVal(d.Cmdline),
+	all[bootAttr] = machine.BootValue(&machine.Boot{
+		KernelSHA256: digest(d.Kernel, marked.Kernel, marked.KernelSHA256),
+		InitrdSHA256: digest(d.Initrd, marked.Initrd, marked.InitrdSHA256),
+		Cmdline:      d.Cmdline,
 	})
 	return all
 }
 
-func forwardsValue(all []forward) cty.Value {
-	shape := cty.Object(map[string]cty.Type{
-		"guest": cty.Number, "host": cty.String, "host_ip": cty.String, "protocol": cty.String,
-	})
-	if len(all) == 0 {
-		return cty.ListValEmpty(shape)
-	}
-	var values []cty.Value
-	for _, f := range all {
-		host := autoPort
-		if f.fixed() {
-			host = strconv.Itoa(int(f.Host))
-		}
-		values = append(values, cty.ObjectVal(map[string]cty.Value{
-			"guest": cty.NumberUIntVal(uint64(f.Guest)), "host": cty.StringVal(host),
-			"host_ip": cty.StringVal(f.HostIP), "protocol": cty.StringVal(f.Protocol),
-		}))
-	}
-	return cty.ListVal(values)
-}
-
 // computed are the attributes that the system sets.
-func (p *Provider) computed(uuid string, d description, held []forward) map[string]cty.Value {
+func (p *Provider) computed(uuid string, d description, held []machine.Forward) map[string]cty.Value {
 	ssh := cty.NullVal(cty.Number)
 	if port := sshPortOf(held, d); port != 0 {
 		ssh = cty.NumberUIntVal(uint64(port))
 	}
-	ports := map[string]cty.Value{}
-	for _, protocol := range []string{protoUDP, protoTCP} { // tcp last: a port of both is the tcp one
-		for _, f := range d.Forwards {
-			if port := heldPort(held, f); port != 0 && f.Protocol == protocol {
-				ports[strconv.Itoa(int(f.Guest))] = cty.NumberUIntVal(uint64(port))
-			}
-		}
+	var ports []machine.Forward
+	for _, f := range d.Forwards {
+		f.Host = heldPort(held, f)
+		ports = append(ports, f)
 	}
 	address := cty.StringVal(loopback)
 	if d.isForeign() {
 		address = cty.NullVal(cty.String)
 	}
-	all := map[string]cty.Value{
-		"id": cty.StringVal(uuid), "address": address, "ssh_port": ssh, "ports": cty.MapValEmpty(cty.Number),
+	return map[string]cty.Value{
+		"id": cty.StringVal(uuid), "address": address, "ssh_port": ssh, "ports": machine.PortsValue(ports),
 	}
-	if len(ports) > 0 {
-		all["ports"] = cty.MapVal(ports)
-	}
-	return all
 }
 
-// heldPort is the host port that QEMU holds for a forward, 0 if it holds none.
-func heldPort(held []forward, f forward) uint16 {
-	if f.fixed() && slices.Contains(held, f) {
+// heldPort is the host port that QEMU holds for a machine.Forward, 0 if it holds none.
+func heldPort(held []machine.Forward, f machine.Forward) uint16 {
+	if f.Fixed() && slices.Contains(held, f) {
 		return f.Host
 	}
 	for _, h := range held {
@@ -153,11 +121,11 @@ func heldPort(held []forward, f forward) uint16 {
 
 // sshPortOf is the host port that leads to the guest's SSH server. Forwards of
 // the user's to the same guest port are left out where they can be told apart.
-func sshPortOf(held []forward, d description) uint16 {
+func sshPortOf(held []machine.Forward, d description) uint16 {
 	if d.SSH == nil {
 		return 0
 	}
-	mine := slices.DeleteFunc(slices.Clone(held), func(h forward) bool { return h.fixed() && slices.Contains(d.Forwards, h) })
+	mine := slices.DeleteFunc(slices.Clone(held), func(h machine.Forward) bool { return h.Fixed() && slices.Contains(d.Forwards, h) })
 	return heldPort(mine, *d.SSH)
 }
 
@@ -168,9 +136,9 @@ func (p *Provider) keyFinding(s sight, k providers.Known) (providers.Finding, bo
 	if o == nil || o.Boot.Keys == "" || !s.oursFor(p.settings.Project, o.Address) {
 		return providers.Finding{}, false
 	}
-	l := loginOf(k.Prior) // the guest has those of the record
+	l := machine.DecodeLogin(k.Prior) // the guest has those of the record
 	if k.Prior == cty.NilVal {
-		l = loginOf(k.Want)
+		l = machine.DecodeLogin(k.Want)
 	}
 	lacks := p.keyFiles(s.UUID, s.Name, l).lacking(o.Boot.Keys, o.HostKey)
 	if lacks == "" {

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -145,7 +146,7 @@ func (p *Provider) find(ctx context.Context, c connection, f first, q providers.
 		l.unknown = &providers.Unknown{Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, Reason: err.Error()}
 		return l
 	}
-	var held []forward
+	var held []machine.Forward
 	unreadable := ""
 	if asked && s.power.on() && s.configured.SSH != nil {
 		if held, err = p.heldPorts(ctx, c, s); err != nil {
@@ -211,7 +212,7 @@ func (p *Provider) asked(s sight, q providers.Query) (providers.Known, bool) {
 }
 
 // heldPorts asks QEMU which host ports it holds.
-func (p *Provider) heldPorts(ctx context.Context, c connection, s sight) ([]forward, error) {
+func (p *Provider) heldPorts(ctx context.Context, c connection, s sight) ([]machine.Forward, error) {
 	out, err := c.Monitor(ctx, s.UUID, "info usernet")
 	if err != nil {
 		return nil, fmt.Errorf("ask QEMU for its forwarded ports: %w", err)
@@ -239,9 +240,9 @@ func (p *Provider) hostFacts(ctx context.Context, c connection) (all map[string]
 		}
 		return all, missing
 	}
-	all["accel"] = accelKVM
-	if _, why := p.chooseType(accelAuto, a); why != "" {
-		all["accel"] = accelTCG + ": " + why
+	all["accel"] = machine.AccelKVM
+	if _, why := p.chooseType(machine.AccelAuto, a); why != "" {
+		all["accel"] = machine.AccelTCG + ": " + why
 	}
 	return all, nil
 }

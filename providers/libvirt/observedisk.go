@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -168,8 +169,8 @@ func (r rack) claims(s sight) []providers.Claim {
 	var all []providers.Claim
 	for _, d := range s.drives() {
 		for _, file := range append([]string{r.pathOf(d)}, d.Under...) {
-			if id, ok := r.ids[file]; ok && !slices.Contains(all, diskClaim(id)) {
-				all = append(all, diskClaim(id))
+			if id, ok := r.ids[file]; ok && !slices.Contains(all, machine.DiskClaim(id)) {
+				all = append(all, machine.DiskClaim(id))
 			}
 		}
 	}
@@ -210,7 +211,7 @@ func (r rack) loose(s sight) []providers.Claim {
 	var all []providers.Claim
 	for _, d := range s.drives() {
 		path := r.pathOf(d)
-		claim := diskClaim(providers.ID(path))
+		claim := machine.DiskClaim(providers.ID(path))
 		if _, known := r.ids[path]; known || !volumes[path] || d.Device != deviceDisk || slices.Contains(all, claim) {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"vmctl/internal/shellword"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -213,7 +214,7 @@ func (j *job) detach(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, fail(err, "read %s", j.Name)
 	}
 	b := blueprint{Volumes: j.plugged.paths}
-	text, changed, err := b.unplug(existing, going, func(f forward) bool { return f.fixed() && slices.Contains(j.Frees, f.claim()) })
+	text, changed, err := b.unplug(existing, going, func(f machine.Forward) bool { return f.Fixed() && slices.Contains(j.Frees, f.Claim()) })
 	if err != nil {
 		return providers.Result{}, fail(err, "describe %s to libvirt", j.Name)
 	}

@@ -8,31 +8,33 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // recordedPorts are the forwards with the host ports that were held last: those
 // of the definition, else those of the record.
-func (j *job) recordedPorts() []forward {
+func (j *job) recordedPorts() []machine.Forward {
 	d := j.seen.configured
-	all := append([]forward{sshForward(0)}, d.Forwards...)
+	all := append([]machine.Forward{sshForward(0)}, d.Forwards...)
 	if d.SSH != nil {
 		all[0].Host = d.SSH.Host
 	}
 	if all[0].Host == 0 {
-		all[0].Host = uint16(number(j.Prior, "ssh_port"))
+		all[0].Host = uint16(ctyread.Uint(j.Prior, "ssh_port"))
 	}
-	recorded := attr(j.Prior, "ports")
-	if !known(recorded) || !recorded.Type().IsMapType() {
+	recorded := ctyread.Attr(j.Prior, "ports")
+	if !ctyread.Known(recorded) || !recorded.Type().IsMapType() {
 		return all
 	}
 	for i, f := range all[1:] {
 		port, ok := recorded.AsValueMap()[strconv.Itoa(int(f.Guest))]
-		if f.Host != 0 || !ok || !known(port) || port.Type() != cty.Number {
+		if f.Host != 0 || !ok || !ctyread.Known(port) || port.Type() != cty.Number {
 			continue
 		}
 		n, _ := port.AsBigFloat().Uint64()
-		if !slices.ContainsFunc(all, func(other forward) bool { return other.Host == uint16(n) }) {
+		if !slices.ContainsFunc(all, func(other machine.Forward) bool { return other.Host == uint16(n) }) {
 			all[i+1].Host = uint16(n)
 		}
 	}
@@ -49,7 +51,7 @@ func (j *job) keepPorts(ctx context.Context) error {
 	all := j.recordedPorts()
 	all[0].Host = sshPortOf(held, j.seen.configured)
 	for i, f := range j.seen.configured.wantedForwards() {
-		if !f.fixed() {
+		if !f.Fixed() {
 			all[i+1].Host = heldPort(held, f)
 		}
 	}
@@ -64,10 +66,10 @@ func (j *job) keepPorts(ctx context.Context) error {
 	return j.Define(ctx, text)
 }
 
-func (j *job) portTaken(f forward) error {
+func (j *job) portTaken(f machine.Forward) error {
 	filter := "sport = :" + fmt.Sprint(f.Host)
 	option := "-ltnp"
-	if f.Protocol == protoUDP {
+	if f.Protocol == machine.UDP {
 		option = "-lunp"
 	}
 	return &providers.Failure{
@@ -76,14 +78,14 @@ func (j *job) portTaken(f forward) error {
 			fmt.Sprintf("see who holds it: ss %s '%s'", option, filter),
 			fmt.Sprintf("or set another host port in port_forward of %s, or \"auto\"", j.Address),
 		},
-		Err: fmt.Errorf("start %s: host port %s is taken", j.Address, f.claimKey()),
+		Err: fmt.Errorf("start %s: host port %s is taken", j.Address, f.Claim().Key),
 	}
 }
 
 // stickyPorts are the wanted forwards with the host ports that the definition
 // already asks for.
-func (j *job) stickyPorts() []forward {
-	all := append([]forward{sshForward(0)}, j.want.Forwards...)
+func (j *job) stickyPorts() []machine.Forward {
+	all := append([]machine.Forward{sshForward(0)}, j.want.Forwards...)
 	if j.seen == nil {
 		return all
 	}
@@ -91,11 +93,11 @@ func (j *job) stickyPorts() []forward {
 		all[0].Host = j.seen.configured.SSH.Host
 	}
 	for i, f := range all[1:] {
-		if f.fixed() {
+		if f.Fixed() {
 			continue
 		}
 		sticky := heldPort(j.seen.configured.Forwards, f)
-		if !slices.ContainsFunc(all, func(other forward) bool { return other.Host == sticky }) {
+		if !slices.ContainsFunc(all, func(other machine.Forward) bool { return other.Host == sticky }) {
 			all[i+1].Host = sticky
 		}
 	}

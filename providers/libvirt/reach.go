@@ -7,14 +7,16 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 var _ providers.Reacher = (*Provider)(nil)
 
 // Reach says how to log into a VM through the port that QEMU forwards to it.
 func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login, error) {
-	port := number(o.Attrs, "ssh_port")
+	port := ctyread.Uint(o.Attrs, "ssh_port")
 	switch {
 	case o.Unreadable["ssh_port"] != "":
 		return providers.Login{}, fmt.Errorf("its SSH port could not be read: %s", o.Unreadable["ssh_port"])
@@ -25,7 +27,7 @@ func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login,
 	case p.place.Remote != "":
 		return providers.Login{}, fmt.Errorf("its SSH is on the host %s alone, which this build does not reach into", p.place.Remote)
 	}
-	l := loginOf(values)
+	l := machine.DecodeLogin(values)
 	l.User = cmp.Or(l.User, "root") // a record of what was found may name nobody
 	hostKey := ""
 	if o.Owner != nil {
@@ -44,6 +46,6 @@ func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login,
 // isForeign reports whether vmctl did not make a VM that it manages: it has no
 // address that vmctl gave it.
 func isForeign(o providers.Object) bool {
-	address := attr(o.Attrs, "address")
-	return address != cty.NilVal && !known(address)
+	address := ctyread.Attr(o.Attrs, "address")
+	return address != cty.NilVal && !ctyread.Known(address)
 }

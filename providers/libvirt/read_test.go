@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/libvirt"
 )
 
@@ -86,7 +87,7 @@ func TestFingerprintLeavesOutWhatChangesByItself(t *testing.T) {
 		d.Configured = strings.Replace(d.Configured, "127.0.0.1:40001-:22", "127.0.0.1:40099-:22", 1)
 	})
 	if after := l.object(vm(nil)).Fingerprint; after != before {
-		t.Errorf("ports that the kernel chose count: %v", libvirt.Differences(before, after))
+		t.Errorf("ports that the kernel chose count: %v", guard.Differences(before, after))
 	}
 	for _, change := range []struct{ from, to, says string }{
 		{`generation="1"`, `generation="2"`, `planned on owner mark "vm.dev of k7m2qd9x4r, generation 1"`},
@@ -99,7 +100,7 @@ func TestFingerprintLeavesOutWhatChangesByItself(t *testing.T) {
 		l := made(t, vm(nil))
 		before := l.object(vm(nil)).Fingerprint
 		l.Put(devID, func(d *libvirt.FakeDomain) { d.Configured = strings.Replace(d.Configured, change.from, change.to, 1) })
-		if got := libvirt.Differences(before, l.object(vm(nil)).Fingerprint); len(got) == 0 || got[0] != change.says {
+		if got := guard.Differences(before, l.object(vm(nil)).Fingerprint); len(got) == 0 || got[0] != change.says {
 			t.Errorf("%s: %q, want %q first", change.to, got, change.says)
 		}
 	}

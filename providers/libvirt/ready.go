@@ -9,6 +9,7 @@ import (
 	"vmctl/internal/shellword"
 	"vmctl/internal/sshx"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // sshEvery is the pause between two attempts to log in.
@@ -180,14 +181,14 @@ func (j *job) wrongHostKey(e *sshx.HostKeyError) error {
 }
 
 // target is how a vm is reached, but for its port.
-func (p *Provider) target(id, name string, l login, hostKey string) sshx.Target {
+func (p *Provider) target(id, name string, l machine.Login, hostKey string) sshx.Target {
 	k := p.keyFiles(id, name, l)
 	from := "the owner mark"
-	if l.HostKey == hostKeyAcceptNew || hostKey == "" { // the guest makes its own, or nobody knows
+	if l.HostKey == machine.HostKeyAcceptNew || hostKey == "" { // the guest makes its own, or nobody knows
 		hostKey, from = "", ""
 	}
 	return sshx.Target{
 		Address: loopback, User: l.User, IdentityFile: k.identity, Alias: name, KnownHosts: k.path(knownHostsName),
-		HostKey: hostKey, HostKeyFrom: from, AcceptNew: l.HostKey == hostKeyAcceptNew,
+		HostKey: hostKey, HostKeyFrom: from, AcceptNew: l.HostKey == machine.HostKeyAcceptNew,
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"vmctl/internal/nocloud"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // A seed is a volume of one object, named by its content.
@@ -61,7 +62,7 @@ func (j *job) ensureSeed(ctx context.Context, in pool, k keyring, digest string,
 
 // formerOthers are the lines of authorized_keys that the record has, and the spec has no more.
 func (j *job) formerOthers() []string {
-	return slices.DeleteFunc(loginOf(j.Prior).Others, func(line string) bool { return slices.Contains(j.want.SSH.Others, line) })
+	return slices.DeleteFunc(machine.DecodeLogin(j.Prior).AuthorizedKeys, func(line string) bool { return slices.Contains(j.want.SSH.AuthorizedKeys, line) })
 }
 
 // hasVolume reports whether a file is a volume that exists.
@@ -72,9 +73,10 @@ func (j *job) hasVolume(ctx context.Context, file string) bool {
 
 // seed is what the guest is told, without keys.
 func (j *job) seed() nocloud.Seed {
+	userData, networkConfig := j.want.CloudInit.Texts()
 	return nocloud.Seed{
 		InstanceID: string(j.Object), Hostname: hostname(j.Address.Name, j.Address.Key),
-		UserData: j.want.UserData, NetworkConfig: j.want.NetworkConfig,
+		UserData: userData, NetworkConfig: networkConfig,
 	}
 }
 

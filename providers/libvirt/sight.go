@@ -4,13 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/spec"
 )
 
@@ -82,96 +81,52 @@ func (s sight) oursFor(p providers.Project, a spec.Address) bool {
 	return o != nil && o.ID == p.Lineage() && o.Of == providers.ID(s.UUID) && o.Address == a
 }
 
-// A fingerprint is a list of key=value with escaped values, so that two of them
-// can be told apart in words. It says nothing about what changes by itself: the
-// ports that the kernel chose, process IDs, times.
-const (
-	printSeparator = ";"
-	printVersion   = "v1"
-)
-
+// fingerprint covers what a step on the domain relies on.
 func (s sight) fingerprint(uri string) string {
-	pairs := [][2]string{{"UUID", s.UUID}, {"name", s.Name}, {"run state", s.power.counted()}}
+	var p guard.Print
+	p.Add("UUID", s.UUID)
+	p.Add("name", s.Name)
+	p.Add("run state", s.power.counted())
 	if o := s.owner(); o != nil {
-		pairs = append(pairs, [2]string{"owner mark", fmt.Sprintf("%s of %s, generation %d", o.Address, o.ID, o.Generation)})
+		p.AddMark(&o.Mark)
 	}
 	for _, c := range s.claims(uri) {
-		pairs = append(pairs, [2]string{"claim", c.String()})
+		p.Add("claim", c.String())
 	}
 	for _, file := range s.owner().ownFiles() {
-		pairs = append(pairs, [2]string{"own disk", file})
+		p.Add("own disk", file)
 	}
 	for _, l := range s.layers(uri) {
-		pairs = append(pairs, [2]string{"layer", l.what})
+		p.Add("layer", l.what)
 	}
-	pairs = append(pairs, s.configured.pairs("")...)
+	s.configured.addTo(&p, "")
 	if s.running != nil {
-		pairs = append(pairs, s.running.pairs("running ")...)
+		s.running.addTo(&p, "running ")
 	}
-	return printOf(pairs)
+	return p.String()
 }
 
-func printOf(pairs [][2]string) string {
-	fields := []string{printVersion}
-	for _, p := range pairs {
-		fields = append(fields, url.QueryEscape(p[0])+"="+url.QueryEscape(p[1]))
-	}
-	return strings.Join(fields, printSeparator)
-}
-
-func (d description) pairs(prefix string) [][2]string {
-	pairs := [][2]string{
-		{prefix + "cpus", strconv.FormatUint(uint64(d.cpus()), 10)},
-		{prefix + "memory", strconv.FormatUint(d.memory(), 10)},
-		{prefix + "accel", d.accel()},
-		{prefix + "boot files", d.Kernel + " " + d.Initrd},
-		{prefix + "kernel command line", short(d.Cmdline)},
-	}
+// addTo adds what one version of the domain's description says.
+func (d description) addTo(p *guard.Print, prefix string) {
+	p.Add(prefix+"cpus", strconv.FormatUint(d.cpus(), 10))
+	p.Add(prefix+"memory", strconv.FormatUint(d.memory(), 10))
+	p.Add(prefix+"accel", d.accel())
+	p.Add(prefix+"boot files", d.Kernel+" "+d.Initrd)
+	p.Add(prefix+"kernel command line", short(d.Cmdline))
 	var forwards []string
 	for _, f := range d.wantedForwards() {
-		forwards = append(forwards, f.hostfwd())
+		forwards = append(forwards, hostfwd(f))
 	}
-	pairs = append(pairs, [2]string{prefix + "forwarded ports", strings.Join(forwards, " ")})
+	p.Add(prefix+"forwarded ports", strings.Join(forwards, " "))
 	for _, drive := range d.disks() {
-		pairs = append(pairs, [2]string{prefix + "disk", drive.file()})
+		p.Add(prefix+"disk", drive.file())
 	}
-	return pairs
 }
 
 // short is a digest of what may be long.
 func short(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:6])
-}
-
-// differences says in words what two fingerprints disagree about.
-func differences(planned, now string) []string {
-	before, after := readPrint(planned), readPrint(now)
-	var all []string
-	for _, p := range before {
-		if !slices.Contains(after, p) {
-			all = append(all, fmt.Sprintf("planned on %s %q", p[0], p[1]))
-		}
-	}
-	for _, p := range after {
-		if !slices.Contains(before, p) {
-			all = append(all, fmt.Sprintf("found %s %q", p[0], p[1]))
-		}
-	}
-	return all
-}
-
-func readPrint(fingerprint string) [][2]string {
-	var pairs [][2]string
-	for field := range strings.SplitSeq(fingerprint, printSeparator) {
-		k, v, _ := strings.Cut(field, "=")
-		key, keyErr := url.QueryUnescape(k)
-		value, valueErr := url.QueryUnescape(v)
-		if keyErr == nil && valueErr == nil {
-			pairs = append(pairs, [2]string{key, value})
-		}
-	}
-	return pairs
 }
 
 func nameClaim(uri, name string) providers.Claim {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // A guest that cannot run is paused or ended by QEMU soon after it starts.
@@ -111,7 +112,7 @@ func (j *job) boot(ctx context.Context) ([]string, error) {
 // isAuto reports whether the mark leaves the accelerator to vmctl.
 func (j *job) isAuto() bool {
 	o := j.seen.owner()
-	return o != nil && o.Accel == accelAuto && !o.Imported
+	return o != nil && o.Accel == machine.AccelAuto && !o.Imported
 }
 
 // fallBack starts a domain on TCG after KVM has failed it, and remembers that
@@ -166,11 +167,11 @@ func (j *job) bootOn(ctx context.Context, domainType string) error {
 			return j.watch(ctx)
 		}
 		taken, ok := takenPort(j.lastWords(err))
-		if !ok || !taken.fixed() {
+		if !ok || !taken.Fixed() {
 			return j.notStarted(ctx, err)
 		}
 		i := slices.Index(ports, taken)
-		if i < 0 || i > 0 && j.seen.configured.wantedForwards()[i-1].fixed() {
+		if i < 0 || i > 0 && j.seen.configured.wantedForwards()[i-1].Fixed() {
 			return j.portTaken(taken)
 		}
 		j.say("host port %d is taken by now: another one is chosen", taken.Host)

@@ -78,7 +78,7 @@ type recipe struct {
 	p      *Provider
 	change providers.Change
 	policy machine.Policy
-	want   wanted
+	want   machine.VM
 }
 
 // read takes what is wanted from a change that makes or changes something, and
@@ -89,7 +89,7 @@ func (r *recipe) read() error {
 		return nil
 	case providers.Create, providers.Update, providers.Import, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Recover, providers.Stop:
 	}
-	want, err := wantedOf(r.change.Want)
+	want, err := decode(r.change.Want)
 	if err != nil {
 		return err
 	}
@@ -185,15 +185,10 @@ func (r *recipe) broken() bool {
 // wanted are the claims that the domain has once it is as wanted.
 func (r *recipe) wanted() []providers.Claim {
 	name := machine.Name(r.change)
-	all := []providers.Claim{nameClaim(r.p.place.URI, name)}
-	for _, f := range r.want.Forwards {
-		if f.fixed() {
-			all = append(all, f.claim())
-		}
-	}
+	all := append([]providers.Claim{nameClaim(r.p.place.URI, name)}, machine.PortClaims(r.want.Forwards)...)
 	for _, a := range r.want.Disks {
 		if used, ok := r.change.Uses[a]; ok {
-			all = append(all, diskClaim(used.ID))
+			all = append(all, machine.DiskClaim(used.ID))
 		}
 	}
 	slices.SortFunc(all[1:], func(a, b providers.Claim) int {

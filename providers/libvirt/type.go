@@ -16,6 +16,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/internal/fetch"
 	"vmctl/internal/lockfile"
 	"vmctl/providers"
@@ -93,12 +94,12 @@ type common struct {
 }
 
 func open(h Host, s providers.Settings, c *common) (*Provider, error) {
-	at, err := parseURI(text(s.Attrs, "uri"), h.UID)
+	at, err := parseURI(ctyread.Text(s.Attrs, "uri"), h.UID)
 	if err != nil {
 		return nil, fmt.Errorf("provider.%s.%s: %w", TypeName, s.Name, err)
 	}
 	return &Provider{
-		host: h, settings: s, place: at, pool: text(s.Attrs, "pool"),
+		host: h, settings: s, place: at, pool: ctyread.Text(s.Attrs, "pool"),
 		dial: dial, sleep: sleep, patience: connectLimit, common: c,
 	}, nil
 }

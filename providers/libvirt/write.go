@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path"
 	"slices"
+
+	"vmctl/providers/machine"
 )
 
 // isWanted reports whether the domain is all that the step would make of it,
@@ -19,7 +21,7 @@ func (j *job) isWanted(ctx context.Context) bool {
 	case j.seen.running != nil && slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return !j.runsWith(p.volume.Path) }):
 		return false
 	case b == nil:
-		b = &boot{}
+		b = &machine.Boot{}
 	}
 	switch {
 	case mark.Generation != j.Generation || mark.Address != j.Address,

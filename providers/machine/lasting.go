@@ -3,6 +3,7 @@ package machine
 import (
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 )
 
@@ -19,11 +20,11 @@ func Ports() providers.Attribute {
 
 func fixedPorts(want cty.Value) cty.Value {
 	unknown := cty.UnknownVal(cty.Map(cty.Number))
-	if running := attribute(want, "running"); isKnown(running) && running.False() {
+	if running := ctyread.Attr(want, "running"); ctyread.Known(running) && running.False() {
 		return cty.MapValEmpty(cty.Number)
 	}
-	forwards := attribute(want, "port_forward")
-	if !isKnown(forwards) || !forwards.IsWhollyKnown() {
+	forwards := ctyread.Attr(want, "port_forward")
+	if !ctyread.Known(forwards) || !forwards.IsWhollyKnown() {
 		return unknown
 	}
 	ports := map[string]cty.Value{}

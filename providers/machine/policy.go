@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
 )
 
 // Policy is how vmctl treats a VM or a disk.
@@ -19,46 +21,21 @@ type Policy struct {
 
 // DecodePolicy reads a policy. What it does not say has the spec's default.
 func DecodePolicy(v cty.Value) Policy {
+	timeouts, start, stop, ssh := ctyread.Attr(v, "timeouts"), ctyread.Attr(v, "start"), ctyread.Attr(v, "stop"), ctyread.Attr(v, "ssh")
 	p := Policy{
-		Create: 30 * time.Minute, Delete: 2 * time.Minute, Start: 10 * time.Minute, Ready: 5 * time.Minute,
-		Grace: 30 * time.Second, ForceWait: 10 * time.Second, Force: true, Wait: true,
+		Create:    ctyread.Seconds(timeouts, "create", 30*time.Minute),
+		Delete:    ctyread.Seconds(timeouts, "delete", 2*time.Minute),
+		Start:     ctyread.Seconds(start, "timeout", 10*time.Minute),
+		Ready:     ctyread.Seconds(ssh, "wait_timeout", 5*time.Minute),
+		Grace:     ctyread.Seconds(stop, "grace", 30*time.Second),
+		ForceWait: ctyread.Seconds(stop, "force_wait", 10*time.Second),
+		Force:     true, Wait: true,
 	}
-	for _, part := range []struct {
-		into        *time.Duration
-		block, name string
-	}{
-		{&p.Create, "timeouts", "create"},
-		{&p.Delete, "timeouts", "delete"},
-		{&p.Start, "start", "timeout"},
-		{&p.Ready, "ssh", "wait_timeout"},
-		{&p.Grace, "stop", "grace"},
-		{&p.ForceWait, "stop", "force_wait"},
-	} {
-		if n := inBlock(v, part.block, part.name); isKnown(n) && n.Type() == cty.Number {
-			seconds, _ := n.AsBigFloat().Float64()
-			*part.into = time.Duration(seconds * float64(time.Second))
-		}
-	}
-	if force := inBlock(v, "stop", "force"); isKnown(force) {
+	if force := ctyread.KnownAttr(stop, "force"); force != cty.NilVal {
 		p.Force = force.True()
 	}
-	if wait := inBlock(v, "ssh", "wait"); isKnown(wait) {
+	if wait := ctyread.KnownAttr(ssh, "wait"); wait != cty.NilVal {
 		p.Wait = wait.True()
 	}
 	return p
 }
-
-// inBlock is an attribute of a block, NilVal where there is none.
-func inBlock(v cty.Value, block, name string) cty.Value {
-	return attribute(attribute(v, block), name)
-}
-
-// attribute is an attribute of an object, cty.NilVal where there is none.
-func attribute(v cty.Value, name string) cty.Value {
-	if !isKnown(v) || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
-		return cty.NilVal
-	}
-	return v.GetAttr(name)
-}
-
-func isKnown(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNull() }

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 )
 
 // The operations of a recipe. A system may add some of its own.
 const (
-	OpDefine   = "define"   // make the object
-	OpRedefine = "redefine" // change its definition
-	OpDetach   = "detach"   // take what the step frees out of its definition
+	OpDefine   = guard.OpDefine // make the object
+	OpRedefine = "redefine"     // change its definition
+	OpDetach   = "detach"       // take what the step frees out of its definition
 	OpStart    = "start"
 	OpStop     = "stop"    // request it to end, and force it if the policy says so
 	OpRecover  = "recover" // end what runs of it and does not work
@@ -24,7 +25,7 @@ const (
 const (
 	// ArgImport says that the object bears no mark yet and gets one: it may be acted
 	// on before.
-	ArgImport = "import"
+	ArgImport = guard.ArgImport
 	// ArgWhenUp says that an object that is still starting is not taken down before it
 	// is up, or had its time for that.
 	ArgWhenUp = "when_up"

@@ -7,26 +7,28 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
 // check says what no VM of a host could do.
 func check(_ spec.Kind, want cty.Value) []spec.Flaw {
 	var flaws []spec.Flaw
-	if f := attr(want, "port_forward"); f != cty.NilVal {
-		if _, err := forwardsOf(f); err != nil {
+	if f := ctyread.Attr(want, "port_forward"); f != cty.NilVal {
+		if _, err := machine.DecodeForwards(f); err != nil {
 			flaws = append(flaws, spec.Flaw{
 				Path: "port_forward", Summary: "Impossible port_forward", Detail: fmt.Sprintf("The ports cannot be forwarded: %v.", err),
 			})
 		}
 	}
-	if mounts(attr(want, "additional_disk")) {
+	if mounts(ctyread.Attr(want, "additional_disk")) {
 		flaws = append(flaws, spec.Flaw{
 			Path: "additional_disk", Summary: "Unsupported attribute",
 			Detail: "Nothing is mounted in a simulated guest: leave `mount_point` out.",
 		})
 	}
-	if source := text(attr(want, "image"), "source"); strings.Contains(source, "://") {
+	if source := ctyread.Text(ctyread.Attr(want, "image"), "source"); strings.Contains(source, "://") {
 		flaws = append(flaws, spec.Flaw{
 			Path: "image", Summary: "Unsupported image",
 			Detail: fmt.Sprintf("A simulated host takes its images from files, and downloads none: %q.", source),
@@ -36,8 +38,8 @@ func check(_ spec.Kind, want cty.Value) []spec.Flaw {
 }
 
 func mounts(disks cty.Value) bool {
-	if !known(disks) {
+	if !ctyread.Known(disks) {
 		return false
 	}
-	return slices.ContainsFunc(disks.AsValueSlice(), func(d cty.Value) bool { return text(d, "mount_point") != "" })
+	return slices.ContainsFunc(disks.AsValueSlice(), func(d cty.Value) bool { return ctyread.Text(d, "mount_point") != "" })
 }

@@ -29,7 +29,7 @@ func (r *recipe) wanted() []providers.Claim {
 	all := append([]providers.Claim{nameClaim(machine.Name(r.change))}, r.want.ports()...)
 	for _, a := range r.want.Disks {
 		if a.ID != "" {
-			all = append(all, diskClaim(a.ID))
+			all = append(all, machine.DiskClaim(a.ID))
 		}
 	}
 	return all

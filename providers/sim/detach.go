@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // detach takes the disks and ports that the step frees out of the VM's definition, so
@@ -28,7 +29,7 @@ func (j *job) detach(ctx context.Context) (providers.Result, error) {
 	}
 	c := *j.seen.Config
 	c.Disks = slices.DeleteFunc(slices.Clone(c.Disks), func(a attached) bool { return j.frees(j.seen.claimOn(a)) })
-	c.Forwards = slices.DeleteFunc(slices.Clone(c.Forwards), func(f forward) bool { return f.Host != 0 && j.frees(f.claim()) })
+	c.Forwards = slices.DeleteFunc(slices.Clone(c.Forwards), func(f machine.Forward) bool { return f.Host != 0 && j.frees(f.Claim()) })
 	f := j.seen.vmFile
 	f.Config = &c
 	if err := j.writeVM(f); err != nil {

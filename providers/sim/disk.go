@@ -131,11 +131,6 @@ func diskNameClaim(name string) providers.Claim {
 	return providers.Claim{Kind: claimDiskName, Key: name}
 }
 
-// diskClaim is on the disk itself: by its ID, where a host knows it.
-func diskClaim(id providers.ID) providers.Claim {
-	return providers.Claim{Kind: providers.ClaimDisk, Key: string(id)}
-}
-
 // want is what a disk is to be.
 type diskWant struct {
 	size uint64 // bytes

@@ -11,7 +11,9 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 )
 
@@ -86,39 +88,22 @@ func (j *diskJob) seeWith(s strays) error {
 	return nil
 }
 
-// mine fails unless the disk that was seen is the one that vmctl made for this
-// address, or is just being given to it.
-func (j *diskJob) mine() error {
-	if j.seen == nil || j.marksAnew() && j.seen.Owner == nil {
-		return nil
-	}
-	if o := j.seen.Owner; o != nil && j.Bears(o.Address) && j.seen.bears(j.settings.Project.Lineage(), o.Address) {
-		return nil
-	}
-	return &providers.Failure{
-		Outcome: providers.Unsafe, Code: "not_ours", Next: []string{"look at it: " + j.diskPath(j.Name)},
-		Err: fmt.Errorf("%s %s: the disk %s (%s) does not bear the mark of %s", j.Op, j.Address, j.seen.Name, j.seen.ID, j.Address),
-	}
+// guard checks the disk of the step.
+func (j *diskJob) guard() guard.Guard {
+	return guard.Guard{Work: j.Work, Project: j.settings.Project, Thing: "disk", Look: func(now guard.Seen) string { return j.diskPath(now.Name) }}
 }
 
-// expected fails unless the disk is just as the plan, or the step before, left it.
-func (j *diskJob) expected() error {
-	now := ""
-	if j.seen != nil {
-		now = j.seen.fingerprint()
+// guarded is the disk as the guard sees it.
+func (s *diskSight) guarded() *guard.Seen {
+	if s == nil {
+		return nil
 	}
-	return j.stale(now, "disk", j.Name)
+	return &guard.Seen{ID: s.ID, Name: s.Name, Mark: s.Owner.mark(), Fingerprint: s.fingerprint()}
 }
 
-func (j *diskJob) there() error {
-	if err := j.expected(); err != nil {
-		return err
-	}
-	if j.seen == nil {
-		return fail(errAbsent, "%s %s", j.Op, j.Name)
-	}
-	return nil
-}
+func (j *diskJob) mine() error     { return j.guard().Mine(j.seen.guarded()) }
+func (j *diskJob) expected() error { return j.guard().Expected(j.seen.guarded()) }
+func (j *diskJob) there() error    { return j.guard().There(j.seen.guarded()) }
 
 // define makes a disk: its mark first, and then its file, which makes it whole.
 func (j *diskJob) define(ctx context.Context) (providers.Result, error) {
@@ -252,7 +237,7 @@ func (j *diskJob) delete() (providers.Result, error) {
 		if err := j.unmark(); err != nil {
 			return providers.Result{}, fail(err, "delete %s", j.Name)
 		}
-		return providers.Result{ID: j.Object, Gone: true, How: providers.AlreadyGone}, nil
+		return j.guard().Gone(providers.AlreadyGone), nil
 	}
 	if err := j.expected(); err != nil {
 		return providers.Result{}, err
@@ -276,7 +261,7 @@ func (j *diskJob) delete() (providers.Result, error) {
 	if err := j.unmark(); err != nil {
 		return providers.Result{}, fail(err, "delete %s", j.Name)
 	}
-	return providers.Result{ID: j.Object, Gone: true, How: providers.Done}, nil
+	return j.guard().Gone(providers.Done), nil
 }
 
 // clear removes what is left of a disk that is gone.
@@ -290,7 +275,7 @@ func (j *diskJob) clear() (providers.Result, error) {
 	if err := j.unmark(); err != nil {
 		return providers.Result{}, fail(err, "remove what is left of %s", j.Name)
 	}
-	return providers.Result{ID: j.Object, Gone: true, How: providers.Done}, nil
+	return j.guard().Gone(providers.Done), nil
 }
 
 // letGo takes the owner mark off the disk, which stays as it is.
@@ -326,7 +311,7 @@ func (j *diskJob) result(ctx context.Context, how providers.How, evidence ...str
 		return providers.Result{}, err
 	}
 	if j.seen == nil {
-		return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
+		return j.guard().Gone(how, evidence...), nil
 	}
 	return providers.Result{
 		ID: j.seen.ID, Values: cty.ObjectVal(j.seen.computed(j.diskPath(j.Name))), Fingerprint: j.seen.fingerprint(), How: how, Evidence: evidence,
@@ -334,7 +319,7 @@ func (j *diskJob) result(ctx context.Context, how providers.How, evidence ...str
 }
 
 func diskWantOf(v cty.Value) diskWant {
-	return diskWant{size: number(v, "size"), as: text(v, "format")}
+	return diskWant{size: ctyread.Uint(v, "size"), as: ctyread.Text(v, "format")}
 }
 
 // newID is the ID that an imported disk gets: always the same, so that an import

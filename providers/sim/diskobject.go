@@ -7,6 +7,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/spec"
 )
 
@@ -33,11 +34,13 @@ func (s diskSight) computed(path string) map[string]cty.Value {
 
 // fingerprint says nothing of the lock: that comes and goes with the VMs.
 func (s diskSight) fingerprint() string {
-	pairs := [][2]string{{"id", string(s.ID)}, {"name", s.Name}, {"size", strconv.FormatUint(s.size, 10)}, {"format", s.As}}
-	if o := s.Owner; o != nil {
-		pairs = append(pairs, [2]string{"owner mark", fmt.Sprintf("%s of %s, generation %d", o.Address, o.ID, o.Generation)})
-	}
-	return printOf(pairs)
+	var p guard.Print
+	p.Add("id", string(s.ID))
+	p.Add("name", s.Name)
+	p.Add("size", strconv.FormatUint(s.size, 10))
+	p.Add("format", s.As)
+	p.AddMark(s.Owner.mark())
+	return p.String()
 }
 
 // findings are what is wrong with a disk.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 )
@@ -89,7 +90,7 @@ func (s *diskSequence) unlock() error {
 	if !s.found(providers.FindStaleLock) {
 		return nil
 	}
-	if text(s.change.Policy, "on_stale_lock") == "refuse" {
+	if ctyread.Text(s.change.Policy, "on_stale_lock") == "refuse" {
 		return &providers.Refusal{
 			Reason: fmt.Sprintf("who held disk %s is gone, and on_stale_lock = \"refuse\"", s.change.Object.Name),
 			Next: []string{
@@ -123,7 +124,7 @@ func (s *diskSequence) delete() error {
 	}
 	s.addOld(providers.Step{
 		Op: opDelete, Phase: providers.PhaseRemove, Risk: providers.DataLoss, Timeout: s.policy.Delete,
-		Frees: o.Holds, Takes: []providers.Claim{diskClaim(o.ID)}, Leaves: []string{"the file " + s.p.diskMark(o.Name)},
+		Frees: o.Holds, Takes: []providers.Claim{machine.DiskClaim(o.ID)}, Leaves: []string{"the file " + s.p.diskMark(o.Name)},
 	})
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 	"vmctl/spec"
 )
@@ -73,11 +74,11 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 	}
 	switch j.Op {
 	case opDefine, opRedefine, opStart:
-		want, err := configOf(j.Want, j.Uses)
+		vm, err := machine.Decode(j.Want)
 		if err != nil {
 			return providers.Result{}, err
 		}
-		j.want = want
+		j.want = configOf(vm, j.Uses)
 	case opUpload, opWaitReady, opStop, opRecover, opDelete, opUnlock, opClear, opDetach, opUnmark:
 	default:
 		panic("unknown operation " + j.Op)
@@ -140,67 +141,28 @@ func (j *job) nameTaken(by vmFile) error {
 	}
 }
 
-// mine fails unless the VM that was seen is the one that vmctl made for this
-// address, or is just being given to it. Nothing else is ever acted on.
-func (j *job) mine() error {
-	if j.seen == nil || j.owns(j.seen.vmFile) {
+// guard checks the VM of the step.
+func (j *job) guard() guard.Guard {
+	return guard.Guard{Work: j.Work, Project: j.settings.Project, Thing: "VM", Look: func(now guard.Seen) string { return j.vmPath(now.Name) }}
+}
+
+// guarded is the VM as the guard sees it.
+func (s *sight) guarded() *guard.Seen {
+	if s == nil {
 		return nil
 	}
-	return &providers.Failure{
-		Outcome: providers.Unsafe, Code: "not_ours", Next: []string{"look at it: " + j.vmPath(j.Name)},
-		Err: fmt.Errorf("%s %s: VM %s (%s) does not bear the mark of %s", j.Op, j.Address, j.seen.Name, j.seen.ID, j.Address),
-	}
+	return &guard.Seen{ID: s.ID, Name: s.Name, Mark: s.Owner.mark(), Fingerprint: s.fingerprint()}
 }
+
+// owns reports whether the step may act on a VM.
+func (j *job) owns(s sight) bool { return j.guard().Owns(*s.guarded()) }
+
+func (j *job) mine() error     { return j.guard().Mine(j.seen.guarded()) }
+func (j *job) expected() error { return j.guard().Expected(j.seen.guarded()) }
+func (j *job) there() error    { return j.guard().There(j.seen.guarded()) }
 
 // marksAnew reports whether the object may bear no mark, as it is being imported.
 func (t *task) marksAnew() bool { return t.Args[machine.ArgImport] == yes }
-
-// owns reports whether vmctl made a VM for the address of this step, or for one
-// that it had before, or whether it is being imported.
-func (j *job) owns(f vmFile) bool {
-	if f.Owner == nil { // somebody took the mark off what the record names
-		return j.marksAnew() || j.Prior != cty.NilVal && j.Op != opDefine
-	}
-	return j.Bears(f.Owner.Address) && f.oursFor(j.settings.Project, f.Owner.Address)
-}
-
-// expected fails unless the VM is just as the plan, or the step before, left it.
-func (j *job) expected() error {
-	now := ""
-	if j.seen != nil {
-		now = j.seen.fingerprint()
-	}
-	return j.stale(now, "VM", j.Name)
-}
-
-// stale fails unless now, the fingerprint of the object, is the expected one.
-func (t *task) stale(now, what, name string) error {
-	if now == t.Expect {
-		return nil
-	}
-	f := &providers.Failure{Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"}}
-	switch {
-	case t.Expect == "":
-		f.Err = fmt.Errorf("%s %s: %s %s (%s) exists, and the plan was made when it did not", t.Op, t.Address, what, name, t.Object)
-	case now == "":
-		f.Err = fmt.Errorf("%s %s: %s %s (%s) is gone since the plan was made", t.Op, t.Address, what, name, t.Object)
-	default:
-		f.Seen = differences(t.Expect, now)
-		f.Err = fmt.Errorf("%s %s: %s %s was changed since the plan was made", t.Op, t.Address, what, name)
-	}
-	return f
-}
-
-// there fails unless the VM is just as expected, and exists.
-func (j *job) there() error {
-	if err := j.expected(); err != nil {
-		return err
-	}
-	if j.seen == nil {
-		return fail(errAbsent, "%s %s", j.Op, j.Name)
-	}
-	return nil
-}
 
 // result reads the VM once more and says what it came to.
 func (j *job) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
@@ -208,7 +170,7 @@ func (j *job) result(ctx context.Context, how providers.How, evidence ...string)
 		return providers.Result{}, err
 	}
 	if j.seen == nil {
-		return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
+		return j.guard().Gone(how, evidence...), nil
 	}
 	running := j.seen.state == providers.StateRunning
 	return providers.Result{

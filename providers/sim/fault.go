@@ -11,6 +11,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -29,15 +30,14 @@ type fault struct {
 const opObserve = "observe"
 
 func faultsOf(v cty.Value) ([]fault, error) {
-	if !known(v) {
+	if !ctyread.Known(v) {
 		return nil, nil
 	}
 	var all []fault
 	same := map[string]int{}
 	for i, e := range v.AsValueSlice() {
-		f := fault{Op: text(e, "op"), Kind: text(e, "kind"), Times: number(e, "times")}
-		seconds(&f.Delay, e, "delay")
-		where := text(e, "address")
+		f := fault{Op: ctyread.Text(e, "op"), Kind: ctyread.Text(e, "kind"), Times: ctyread.Uint(e, "times"), Delay: ctyread.Seconds(e, "delay", 0)}
+		where := ctyread.Text(e, "address")
 		if where != "" {
 			var err error
 			if f.Address, err = spec.ParseAddress(where); err != nil {

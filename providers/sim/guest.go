@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 	"vmctl/spec"
@@ -96,7 +97,7 @@ func (g *guest) Steps(c providers.Change) ([]providers.Step, error) {
 		steps = machine.Append(steps, c, providers.Step{Op: op, Phase: phase, Object: id, Name: c.Name, Timeout: fileTimeout})
 		return &steps[len(steps)-1]
 	}
-	path := text(c.Want, "path")
+	path := ctyread.Text(c.Want, "path")
 	remove := func() {
 		s := add(opRemove, providers.PhaseRemove, c.Object.ID)
 		s.Risk, s.Frees = providers.DataLoss, c.Object.Holds

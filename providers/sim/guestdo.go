@@ -7,7 +7,9 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
+	"vmctl/providers/guard"
 )
 
 // Do carries out one step.
@@ -69,7 +71,7 @@ func (j *guestJob) see(ctx context.Context) error {
 			j.seen = &f
 		}
 	}
-	path := text(j.Want, "path")
+	path := ctyread.Text(j.Want, "path")
 	if other, taken := files[path]; j.Op == opWrite && j.seen == nil && taken {
 		return &providers.Failure{
 			Outcome: providers.Unsafe, Code: "path_taken", Next: []string{fmt.Sprintf("set another path in the block of %s", j.Address)},
@@ -79,27 +81,23 @@ func (j *guestJob) see(ctx context.Context) error {
 	return nil
 }
 
-func (j *guestJob) mine() error {
-	if j.seen == nil || j.seen.Owner == nil && j.marksAnew() {
-		return nil
-	}
-	o := j.seen.Owner
-	if o != nil && o.ID == j.settings.Project.Lineage() && o.Of == j.seen.ID && j.Bears(o.Address) {
-		return nil
-	}
-	return &providers.Failure{
-		Outcome: providers.Unsafe, Code: "not_ours", Next: []string{"vmctl plan"},
-		Err: fmt.Errorf("%s %s: %s of %s does not bear the mark of %s", j.Op, j.Address, j.seen.path, j.guest.vm.Name, j.Address),
-	}
+// guard checks the file of the step.
+func (j *guestJob) guard() guard.Guard {
+	return guard.Guard{Work: j.Work, Project: j.settings.Project, Thing: "file", Look: func(now guard.Seen) string {
+		return fmt.Sprintf("%s in %s", now.Name, j.guest.vm.Name)
+	}}
 }
 
-func (j *guestJob) expected() error {
-	now := ""
-	if j.seen != nil {
-		now = j.seen.fingerprint()
+// guarded is the file as the guard sees it.
+func (f *guestFile) guarded() *guard.Seen {
+	if f == nil {
+		return nil
 	}
-	return j.stale(now, "file", text(j.Want, "path"))
+	return &guard.Seen{ID: f.id(), Name: f.path, Mark: f.Owner.mark(), Fingerprint: f.fingerprint()}
 }
+
+func (j *guestJob) mine() error     { return j.guard().Mine(j.seen.guarded()) }
+func (j *guestJob) expected() error { return j.guard().Expected(j.seen.guarded()) }
 
 func (j *guestJob) write(ctx context.Context) (providers.Result, error) {
 	p := j.settings.Project
@@ -108,7 +106,7 @@ func (j *guestJob) write(ctx context.Context) (providers.Result, error) {
 		id = providers.ID("file " + string(id))
 	}
 	f := keptFile{
-		ID: id, Content: text(j.Want, "content"),
+		ID: id, Content: ctyread.Text(j.Want, "content"),
 		Owner: &owner{ID: p.Lineage(), Project: p.Name, Address: j.Address, Of: id, Generation: j.Generation},
 	}
 	if j.seen != nil && j.seen.Owner != nil && j.seen.Content == f.Content && *j.seen.Owner == *f.Owner {
@@ -120,7 +118,7 @@ func (j *guestJob) write(ctx context.Context) (providers.Result, error) {
 	if j.half() {
 		f.Content = ""
 	}
-	if _, err := j.guest.ask(ctx, question{Ask: askWrite, Path: text(j.Want, "path"), File: &f}); err != nil {
+	if _, err := j.guest.ask(ctx, question{Ask: askWrite, Path: ctyread.Text(j.Want, "path"), File: &f}); err != nil {
 		return providers.Result{}, fail(err, "write %s", j.Address)
 	}
 	if j.half() {
@@ -131,7 +129,7 @@ func (j *guestJob) write(ctx context.Context) (providers.Result, error) {
 
 func (j *guestJob) remove(ctx context.Context) (providers.Result, error) {
 	if j.seen == nil {
-		return providers.Result{ID: j.Object, Gone: true, How: providers.AlreadyGone}, nil
+		return j.guard().Gone(providers.AlreadyGone), nil
 	}
 	if err := j.expected(); err != nil {
 		return providers.Result{}, err
@@ -142,7 +140,7 @@ func (j *guestJob) remove(ctx context.Context) (providers.Result, error) {
 	if _, err := j.guest.ask(ctx, question{Ask: askRemove, Path: j.seen.path}); err != nil {
 		return providers.Result{}, fail(err, "remove %s", j.Address)
 	}
-	return providers.Result{ID: j.Object, Gone: true, How: providers.Done}, nil
+	return j.guard().Gone(providers.Done), nil
 }
 
 // letGo takes the owner mark off the file, which stays as it is.
@@ -164,7 +162,7 @@ func (j *guestJob) result(ctx context.Context, how providers.How, evidence ...st
 		return providers.Result{}, err
 	}
 	if j.seen == nil {
-		return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
+		return j.guard().Gone(how, evidence...), nil
 	}
 	return providers.Result{
 		ID: j.seen.id(), Fingerprint: j.seen.fingerprint(), How: how, Evidence: evidence,

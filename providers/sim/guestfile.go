@@ -1,11 +1,10 @@
 package sim
 
 import (
-	"fmt"
-
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/spec"
 )
 
@@ -48,9 +47,10 @@ func (f guestFile) object(name string) providers.Object {
 }
 
 func (f guestFile) fingerprint() string {
-	pairs := [][2]string{{"id", string(f.id())}, {"path", f.path}, {"content", digest(f.Content)}}
-	if o := f.Owner; o != nil {
-		pairs = append(pairs, [2]string{"owner mark", fmt.Sprintf("%s of %s, generation %d", o.Address, o.ID, o.Generation)})
-	}
-	return printOf(pairs)
+	var p guard.Print
+	p.Add("id", string(f.id()))
+	p.Add("path", f.path)
+	p.Add("content", digest(f.Content))
+	p.AddMark(f.Owner.mark())
+	return p.String()
 }

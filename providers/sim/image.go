@@ -11,22 +11,15 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/zclconf/go-cty/cty"
-
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
-// image is what a VM's root disk begins as.
+// image is the image of a VM on this machine.
 type image struct {
-	source string // a file, as the spec calls it
-	path   string // where that is
-	sha256 string // "": unchecked
-}
-
-func imageOf(v cty.Value) (image, bool) {
-	i := attr(v, "image")
-	return image{source: text(i, "source"), sha256: text(i, "sha256")}, known(i)
+	machine.Image
+	path string
 }
 
 func (p *Provider) imagePath(digest string) string { return p.path(imagesDir, digest+imageSuffix) }
@@ -49,11 +42,11 @@ func (j *job) upload(ctx context.Context) (providers.Result, error) {
 	if err := j.expected(); err != nil {
 		return providers.Result{}, err
 	}
-	i, ok := imageOf(j.Want)
-	if !ok {
+	of := machine.DecodeImage(j.Want)
+	if of == nil {
 		return providers.Result{}, fail(errors.New("it has no image"), "upload %s", j.Name)
 	}
-	i.path = i.source
+	i := image{Image: *of, path: of.Source}
 	if !filepath.IsAbs(i.path) {
 		i.path = filepath.Join(j.settings.Files, i.path)
 	}
@@ -63,7 +56,7 @@ func (j *job) upload(ctx context.Context) (providers.Result, error) {
 	if err != nil {
 		var f *providers.Failure
 		if !errors.As(err, &f) {
-			f = fail(err, "upload %s: copy %s", j.Address, i.source)
+			f = fail(err, "upload %s: copy %s", j.Address, i.Source)
 			f.Next = []string{"see that the file can be read", "vmctl apply"}
 		}
 		return providers.Result{}, f
@@ -79,12 +72,12 @@ func (j *job) bring(ctx context.Context, i image) (providers.How, error) {
 	if err != nil {
 		return "", err
 	}
-	if i.sha256 != "" && digest != i.sha256 {
+	if i.SHA256 != "" && digest != i.SHA256 {
 		return "", &providers.Failure{
 			Outcome: providers.Failed, Code: "wrong_digest",
-			Seen: []string{i.source + " has the sha256 " + digest},
+			Seen: []string{i.Source + " has the sha256 " + digest},
 			Next: []string{"see that it is the right file, and whole", fmt.Sprintf("or write what it is into the block of %s: sha256 = %q", j.Address, digest)},
-			Err:  fmt.Errorf("upload %s: %s is not what sha256 = %q says", j.Address, i.source, i.sha256),
+			Err:  fmt.Errorf("upload %s: %s is not what sha256 = %q says", j.Address, i.Source, i.SHA256),
 		}
 	}
 	if _, err := os.Lstat(j.imagePath(digest)); err == nil {
@@ -162,7 +155,7 @@ func (j *job) reserve(digest string) error {
 // reserved is the digest of the image that the VM is to be made from; "": it is to
 // be made from none.
 func (j *job) reserved() (string, error) {
-	if _, ok := imageOf(j.Want); !ok {
+	if machine.DecodeImage(j.Want) == nil {
 		return "", nil
 	}
 	return os.Readlink(j.reservation(j.Address))

@@ -17,6 +17,7 @@ import (
 
 	"vmctl/internal/process"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // orders is what a VM's process reads from its standard input when it starts.
@@ -143,11 +144,11 @@ func (m *vmProcess) listen(ctx context.Context) error {
 	for _, f := range m.With.Forwards {
 		got, closer, err := hold(ctx, &config, f)
 		if err != nil {
-			m.taken = f.address()
+			m.taken = f.Listens()
 			return err
 		}
 		m.closes = append(m.closes, closer)
-		m.ports = append(m.ports, heldPort{forward: f, Got: got})
+		m.ports = append(m.ports, heldPort{Forward: f, Got: got})
 	}
 	socket, err := config.Listen(ctx, "unix", m.Socket)
 	if err != nil {
@@ -189,15 +190,15 @@ func (m *vmProcess) attach(lock string) error {
 }
 
 // hold listens on the host's side of a forward. Nobody is on the other side.
-func hold(ctx context.Context, config *net.ListenConfig, f forward) (uint16, io.Closer, error) {
+func hold(ctx context.Context, config *net.ListenConfig, f machine.Forward) (uint16, io.Closer, error) {
 	if f.Protocol == "udp" {
-		c, err := config.ListenPacket(ctx, "udp", f.address())
+		c, err := config.ListenPacket(ctx, "udp", f.Listens())
 		if err != nil {
 			return 0, nil, err
 		}
 		return uint16(c.LocalAddr().(*net.UDPAddr).Port), c, nil
 	}
-	l, err := config.Listen(ctx, "tcp", f.address())
+	l, err := config.Listen(ctx, "tcp", f.Listens())
 	if err != nil {
 		return 0, nil, err
 	}

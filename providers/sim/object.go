@@ -1,11 +1,10 @@
 package sim
 
 import (
-	"strconv"
-
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -55,8 +54,8 @@ func (c *config) attrs() map[string]cty.Value {
 		"cpus":         cty.NumberUIntVal(c.CPUs),
 		"memory":       cty.NumberUIntVal(c.Memory),
 		"accel":        cty.StringVal(c.Accel),
-		"port_forward": forwardsValue(c.Forwards),
-		"boot":         cty.NullVal(cty.DynamicPseudoType),
+		"port_forward": machine.ForwardsValue(c.Forwards),
+		"boot":         machine.BootValue(c.Boot),
 		"root_disk":    cty.NullVal(cty.DynamicPseudoType),
 		"cloud_init":   cty.NullVal(cty.DynamicPseudoType),
 
@@ -75,15 +74,6 @@ func (c *config) attrs() map[string]cty.Value {
 		}
 		all["restart_triggers"] = cty.MapVal(m)
 	}
-	if c.Boot != nil {
-		initrd := cty.NullVal(cty.String)
-		if c.Boot.InitrdSHA256 != "" {
-			initrd = cty.StringVal(c.Boot.InitrdSHA256)
-		}
-		all["boot"] = cty.ObjectVal(map[string]cty.Value{
-			"kernel_sha256": cty.StringVal(c.Boot.KernelSHA256), "initrd_sha256": initrd, "cmdline": cty.StringVal(c.Boot.Cmdline),
-		})
-	}
 	return all
 }
 
@@ -97,62 +87,29 @@ func textOrNull(s *string) cty.Value {
 // disksValue says which disks those are by their addresses. What has none is
 // called by its name, and what is not there is said not to be.
 func (s sight) disksValue(disks []attached, called func(diskSight) string) cty.Value {
-	shape := cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String})
-	if len(disks) == 0 {
-		return cty.ListValEmpty(shape)
-	}
-	var all []cty.Value
+	var all []string
 	for _, a := range disks {
 		name := a.Name + " (gone)"
 		if d, there := s.disks[a.Name]; there && a.is(d) {
 			name = called(d)
 		}
-		all = append(all, cty.ObjectVal(map[string]cty.Value{"disk": cty.StringVal(name), "mount_point": cty.NullVal(cty.String)}))
+		all = append(all, name)
 	}
-	return cty.ListVal(all)
-}
-
-func forwardsValue(all []forward) cty.Value {
-	shape := cty.Object(map[string]cty.Type{
-		"guest": cty.Number, "host": cty.String, "host_ip": cty.String, "protocol": cty.String,
-	})
-	if len(all) == 0 {
-		return cty.ListValEmpty(shape)
-	}
-	var values []cty.Value
-	for _, f := range all {
-		host := autoPort
-		if f.Host != 0 {
-			host = strconv.Itoa(int(f.Host))
-		}
-		values = append(values, cty.ObjectVal(map[string]cty.Value{
-			"guest": cty.NumberUIntVal(uint64(f.Guest)), "host": cty.StringVal(host),
-			"host_ip": cty.StringVal(f.HostIP), "protocol": cty.StringVal(f.Protocol),
-		}))
-	}
-	return cty.ListVal(values)
+	return machine.DisksValue(all)
 }
 
 // computed are the attributes that the host sets. Nobody listens for SSH.
 func (s sight) computed() map[string]cty.Value {
-	all := map[string]cty.Value{
-		"id": cty.StringVal(string(s.ID)), "address": cty.StringVal(loopback),
-		"ssh_port": cty.NullVal(cty.Number), "ports": cty.MapValEmpty(cty.Number),
-	}
-	ports := map[string]cty.Value{}
+	var held []machine.Forward
 	if s.state == providers.StateRunning {
-		for _, protocol := range []string{"udp", "tcp"} { // tcp last: a port of both is the tcp one
-			for _, h := range s.run.Ports {
-				if h.Protocol == protocol && h.Got != 0 {
-					ports[strconv.Itoa(int(h.Guest))] = cty.NumberUIntVal(uint64(h.Got))
-				}
-			}
+		for _, h := range s.run.Ports {
+			held = append(held, machine.Forward{Guest: h.Guest, Host: h.Got, Protocol: h.Protocol})
 		}
 	}
-	if len(ports) > 0 {
-		all["ports"] = cty.MapVal(ports)
+	return map[string]cty.Value{
+		"id": cty.StringVal(string(s.ID)), "address": cty.StringVal(loopback),
+		"ssh_port": cty.NullVal(cty.Number), "ports": machine.PortsValue(held),
 	}
-	return all
 }
 
 // lockFinding says what is wrong with the lock of a VM's disk.

@@ -5,90 +5,76 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/providers/machine"
 )
 
-// A fingerprint is a list of key=value with escaped values, so that two of them
-// can be told apart in words. It says nothing about what changes by itself: the
-// ports that the kernel chose, process IDs, times.
-const (
-	printSeparator = ";"
-	printVersion   = "v1"
-)
-
+// fingerprint covers what a step on the VM relies on.
 func (s sight) fingerprint() string {
-	pairs := [][2]string{{"id", string(s.ID)}, {"name", s.Name}, {"run state", s.state}}
+	var p guard.Print
+	p.Add("id", string(s.ID))
+	p.Add("name", s.Name)
+	p.Add("run state", s.state)
 	if !s.onDisk {
-		pairs = append(pairs, [2]string{"file", "gone"})
+		p.Add("file", "gone")
 	}
 	if !s.root {
-		pairs = append(pairs, [2]string{"disk", "gone"})
+		p.Add("disk", "gone")
 	}
 	if s.lock.verdict != lockFree && s.lock.verdict != lockOwn {
-		pairs = append(pairs, [2]string{"disk lock", string(s.lock.verdict)})
+		p.Add("disk lock", string(s.lock.verdict))
 	}
-	if o := s.Owner; o != nil {
-		pairs = append(pairs, [2]string{"owner mark", fmt.Sprintf("%s of %s, generation %d", o.Address, o.ID, o.Generation)})
-	}
+	p.AddMark(s.Owner.mark())
 	for _, c := range s.claims() {
 		if c.Kind == providers.ClaimDisk {
 			continue // its disk may get another ID meanwhile; the name is below
 		}
-		pairs = append(pairs, [2]string{"claim", c.String()})
+		p.Add("claim", c.String())
 	}
-	pairs = append(pairs, s.Config.pairs("")...)
+	s.Config.addTo(&p, "")
 	if s.on() && s.run != nil {
-		pairs = append(pairs, s.run.With.pairs("running ")...)
+		s.run.With.addTo(&p, "running ")
 	}
-	return printOf(pairs)
+	return p.String()
 }
 
-func printOf(pairs [][2]string) string {
-	fields := []string{printVersion}
-	for _, p := range pairs {
-		fields = append(fields, url.QueryEscape(p[0])+"="+url.QueryEscape(p[1]))
-	}
-	return strings.Join(fields, printSeparator)
-}
-
-func (c *config) pairs(prefix string) [][2]string {
+// addTo adds what a VM is made of.
+func (c *config) addTo(p *guard.Print, prefix string) {
 	if c == nil {
-		return [][2]string{{prefix + "configuration", "none"}}
+		p.Add(prefix+"configuration", "none")
+		return
 	}
-	b := boot{}
+	b := machine.Boot{}
 	if c.Boot != nil {
 		b = *c.Boot
 	}
 	var forwards []string
 	for _, f := range c.Forwards {
-		forwards = append(forwards, fmt.Sprintf("%s/%s to %d", f.address(), f.Protocol, f.Guest))
+		forwards = append(forwards, fmt.Sprintf("%s/%s to %d", f.Listens(), f.Protocol, f.Guest))
 	}
-	pairs := [][2]string{
-		{prefix + "cpus", strconv.FormatUint(c.CPUs, 10)},
-		{prefix + "memory", strconv.FormatUint(c.Memory, 10)},
-		{prefix + "accel", c.Accel},
-		{prefix + "boot files", b.KernelSHA256 + " " + b.InitrdSHA256},
-		{prefix + "kernel command line", b.Cmdline},
-		{prefix + "forwarded ports", strings.Join(forwards, ", ")},
-	}
+	p.Add(prefix+"cpus", strconv.FormatUint(c.CPUs, 10))
+	p.Add(prefix+"memory", strconv.FormatUint(c.Memory, 10))
+	p.Add(prefix+"accel", c.Accel)
+	p.Add(prefix+"boot files", b.KernelSHA256+" "+b.InitrdSHA256)
+	p.Add(prefix+"kernel command line", b.Cmdline)
+	p.Add(prefix+"forwarded ports", strings.Join(forwards, ", "))
 	if len(c.Disks) > 0 {
-		pairs = append(pairs, [2]string{prefix + "disks", strings.Join(names(c.Disks), ", ")})
+		p.Add(prefix+"disks", strings.Join(names(c.Disks), ", "))
 	}
 	if c.RootSize > 0 {
-		pairs = append(pairs, [2]string{prefix + "root disk's size", strconv.FormatUint(c.RootSize, 10)})
+		p.Add(prefix+"root disk's size", strconv.FormatUint(c.RootSize, 10))
 	}
 	if c.CloudInit != nil {
-		pairs = append(pairs, [2]string{prefix + "cloud-init", digest(c.CloudInit)})
+		p.Add(prefix+"cloud-init", digest(c.CloudInit))
 	}
 	if len(c.Triggers) > 0 {
-		pairs = append(pairs, [2]string{prefix + "restart triggers", digest(c.Triggers)})
+		p.Add(prefix+"restart triggers", digest(c.Triggers))
 	}
-	return pairs
 }
 
 func names(disks []attached) []string {
@@ -145,41 +131,11 @@ func (s sight) diskClaims(c *config) []providers.Claim {
 // has now, else by the one that it had then. Its key is "" where none is known.
 func (s sight) claimOn(a attached) providers.Claim {
 	if d, there := s.disks[a.Name]; there && a.is(d) {
-		return diskClaim(d.ID)
+		return machine.DiskClaim(d.ID)
 	}
-	return diskClaim(a.ID)
+	return machine.DiskClaim(a.ID)
 }
 
 func nameClaim(name string) providers.Claim {
 	return providers.Claim{Kind: providers.ClaimName, Key: name}
-}
-
-// differences says in words what two fingerprints disagree about.
-func differences(planned, now string) []string {
-	before, after := readPrint(planned), readPrint(now)
-	var all []string
-	for _, p := range before {
-		if !slices.Contains(after, p) {
-			all = append(all, fmt.Sprintf("planned on %s %q", p[0], p[1]))
-		}
-	}
-	for _, p := range after {
-		if !slices.Contains(before, p) {
-			all = append(all, fmt.Sprintf("found %s %q", p[0], p[1]))
-		}
-	}
-	return all
-}
-
-func readPrint(fingerprint string) [][2]string {
-	var pairs [][2]string
-	for field := range strings.SplitSeq(fingerprint, printSeparator) {
-		k, v, _ := strings.Cut(field, "=")
-		key, keyErr := url.QueryUnescape(k)
-		value, valueErr := url.QueryUnescape(v)
-		if keyErr == nil && valueErr == nil {
-			pairs = append(pairs, [2]string{key, value})
-		}
-	}
-	return pairs
 }

@@ -58,7 +58,7 @@ func (j *job) startRecord(ctx context.Context, f vmFile) (providers.Result, erro
 	}
 	r := &runFile{With: *f.Config, Ended: j.fault.Kind == kindDie}
 	for _, forward := range f.Config.Forwards {
-		r.Ports = append(r.Ports, heldPort{forward: forward, Got: forward.Host})
+		r.Ports = append(r.Ports, heldPort{Forward: forward, Got: forward.Host})
 	}
 	if err := j.writeRun(f, r); err != nil {
 		return providers.Result{}, fail(err, "start %s", j.Name)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 	"vmctl/spec"
@@ -79,10 +80,11 @@ func (r *recipe) read() error {
 		return nil
 	case providers.Create, providers.Update, providers.Import, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Recover, providers.Stop:
 	}
-	var err error
-	if r.want, err = configOf(r.change.Want, r.change.Uses); err != nil {
+	vm, err := machine.Decode(r.change.Want)
+	if err != nil {
 		return err
 	}
+	r.want = configOf(vm, r.change.Uses)
 	if makes := r.change.Action == providers.Create || r.change.Action == providers.ReplaceIt; makes && !isName(r.change.Name) {
 		return badName(r.change.Name)
 	}
@@ -91,7 +93,7 @@ func (r *recipe) read() error {
 
 func (r *recipe) abilities() machine.Abilities {
 	a := machine.Abilities{
-		Policy: r.policy, On: flag(r.change.Want, "running"), Touches: touches, Wanted: r.wanted(), Running: r.locks(),
+		Policy: r.policy, On: ctyread.True(r.change.Want, "running"), Touches: touches, Wanted: r.wanted(), Running: r.locks(),
 		Ready: opWaitReady, Change: fileTimeout, Leaves: r.leaves, WhenUp: true, Lowered: r.unlock(),
 	}
 	o := r.change.Object
@@ -160,12 +162,12 @@ func (r *recipe) clear(phase providers.Phase, args map[string]string) providers.
 
 // upload is there if the VM is made from an image.
 func (r *recipe) upload(phase providers.Phase) []providers.Step {
-	i, ok := imageOf(r.change.Want)
-	if !ok || r.p.weightless {
+	i := machine.DecodeImage(r.change.Want)
+	if i == nil || r.p.weightless {
 		return nil
 	}
 	return []providers.Step{{
-		Op: opUpload, Phase: phase, Timeout: r.policy.Create, Args: map[string]string{argSource: i.source},
+		Op: opUpload, Phase: phase, Timeout: r.policy.Create, Args: map[string]string{argSource: i.Source},
 		Leaves: []string{"the file " + r.p.partPath(r.change.Address)},
 	}}
 }

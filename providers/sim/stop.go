@@ -190,7 +190,7 @@ func (t *target) Look(ctx context.Context) (stop.Sight, error) {
 		return stop.Sight{}, err
 	case s.state == "":
 		return stop.Sight{}, errors.New(s.reason)
-	case s.ID != j.Object || !j.owns(s.vmFile):
+	case s.ID != j.Object || !j.owns(s):
 		return stop.Sight{Verdict: stop.Other, Evidence: "it no longer bears the mark of " + j.Address.String()}, nil
 	}
 	j.seen = &s

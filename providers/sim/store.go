@@ -15,6 +15,7 @@ import (
 
 	"vmctl/internal/process"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -112,7 +113,7 @@ type runFile struct {
 
 // heldPort is a forward with the host port that the process got.
 type heldPort struct {
-	forward
+	machine.Forward
 	Got uint16 `json:"got"`
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/internal/process"
 	"vmctl/providers"
 )
@@ -39,7 +40,7 @@ func Type(h Host) providers.Type {
 		NameLimit: nameLimit,
 		// A host is its folder: another fault is no other host.
 		System: func(name string, attrs cty.Value) cty.Value {
-			if folder := text(attrs, "folder"); folder != "" {
+			if folder := ctyread.Text(attrs, "folder"); folder != "" {
 				return cty.ObjectVal(map[string]cty.Value{"folder": cty.StringVal(folder)})
 			}
 			return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(name)})
@@ -73,15 +74,15 @@ type Provider struct {
 var _ providers.Provider = (*Provider)(nil)
 
 func open(h Host, s providers.Settings) (*Provider, error) {
-	p := &Provider{host: h, settings: s, dir: s.Dir, weightless: flag(s.Attrs, "weightless"), children: map[providers.ID]*process.Child{}}
-	if folder := text(s.Attrs, "folder"); folder != "" {
+	p := &Provider{host: h, settings: s, dir: s.Dir, weightless: ctyread.True(s.Attrs, "weightless"), children: map[providers.ID]*process.Child{}}
+	if folder := ctyread.Text(s.Attrs, "folder"); folder != "" {
 		p.dir, p.shared = folder, true
 		if !filepath.IsAbs(folder) {
 			p.dir = filepath.Join(s.Files, folder)
 		}
 	}
 	var err error
-	if p.faults, err = faultsOf(attr(s.Attrs, "fault")); err != nil {
+	if p.faults, err = faultsOf(ctyread.Attr(s.Attrs, "fault")); err != nil {
 		return nil, fmt.Errorf("provider.%s.%s: %w", TypeName, s.Name, err)
 	}
 	if !filepath.IsAbs(p.dir) {

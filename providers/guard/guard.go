@@ -1,0 +1,99 @@
+// Package guard is what the steps of every provider begin and end with, whatever kind of
+// object they are about: the object has to be vmctl's own, and as it was expected.
+package guard
+
+import (
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+)
+
+// OpDefine is the operation that makes an object. The record of what is still to be made
+// proves nothing about an object of its ID.
+const OpDefine = "define"
+
+// ArgImport is the argument of steps on an object that bears no mark yet, and is being
+// imported.
+const ArgImport = "import"
+
+// Guard checks the object of one step.
+type Guard struct {
+	Work    providers.Work
+	Project providers.Project
+	Thing   string                // the system's word for such an object: "domain"
+	Look    func(now Seen) string // what to type to look at it
+}
+
+// Seen is an object as a step found it.
+type Seen struct {
+	ID          providers.ID
+	Name        string
+	Mark        *providers.Mark // nil: it bears none
+	Fingerprint string
+}
+
+// Owns reports whether an object is the step's own: it bears the mark that was written for
+// it at the step's address, or at one that the object had before. An object without a mark
+// is the step's if the record names it, or if the step imports it.
+func (g Guard) Owns(now Seen) bool {
+	if now.Mark == nil {
+		return now.ID == g.Work.Object && (g.imports() || g.isRecorded())
+	}
+	return now.Mark.ID == g.Project.Lineage() && now.Mark.Of == now.ID && g.Work.Bears(now.Mark.Address)
+}
+
+func (g Guard) imports() bool    { return g.Work.Args[ArgImport] != "" }
+func (g Guard) isRecorded() bool { return g.Work.Prior != cty.NilVal && g.Work.Op != OpDefine }
+
+// Mine fails if there is an object, and it is not the step's own. Nothing else is ever
+// acted on.
+func (g Guard) Mine(now *Seen) error {
+	if now == nil || g.Owns(*now) {
+		return nil
+	}
+	return &providers.Failure{
+		Outcome: providers.Unsafe, Code: "not_ours", Next: []string{"look at it: " + g.Look(*now)},
+		Err: fmt.Errorf("%s %s: %s %s (%s) does not bear the mark of %s", g.Work.Op, g.Work.Address, g.Thing, now.Name, now.ID, g.Work.Address),
+	}
+}
+
+// Expected fails unless the object is just as the plan, or the step before, left it.
+func (g Guard) Expected(now *Seen) error {
+	found := ""
+	if now != nil {
+		found = now.Fingerprint
+	}
+	if found == g.Work.Expect {
+		return nil
+	}
+	f := &providers.Failure{Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"}}
+	step := fmt.Sprintf("%s %s: %s", g.Work.Op, g.Work.Address, g.Thing)
+	switch {
+	case now == nil:
+		f.Err = fmt.Errorf("%s %s (%s) is gone since the plan was made", step, g.Work.Name, g.Work.Object)
+	case g.Work.Expect == "":
+		f.Err = fmt.Errorf("%s %s (%s) exists, and the plan was made when it did not", step, now.Name, now.ID)
+	default:
+		f.Seen = Differences(g.Work.Expect, found)
+		f.Err = fmt.Errorf("%s %s was changed since the plan was made", step, now.Name)
+	}
+	return f
+}
+
+// There fails unless the object is just as expected, and exists.
+func (g Guard) There(now *Seen) error {
+	if err := g.Expected(now); err != nil || now != nil {
+		return err
+	}
+	return &providers.Failure{
+		Outcome: providers.Failed, Code: "absent",
+		Err: fmt.Errorf("%s %s: %s %s does not exist", g.Work.Op, g.Work.Address, g.Thing, g.Work.Name),
+	}
+}
+
+// Gone is the result of a step whose object does not exist any more.
+func (g Guard) Gone(how providers.How, evidence ...string) providers.Result {
+	return providers.Result{ID: g.Work.Object, Gone: true, How: how, Evidence: evidence}
+}

@@ -1,0 +1,69 @@
+package guard
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"vmctl/providers"
+)
+
+// A Print collects what a step relies on, as names and values in words. Its text is a
+// fingerprint: two of them can be told apart in words. It says nothing about what changes
+// by itself, such as the ports that the kernel chose, process IDs and times.
+type Print [][2]string
+
+const (
+	printSeparator = ";"
+	printVersion   = "v1"
+)
+
+// Add adds a value under a name.
+func (p *Print) Add(name, value string) { *p = append(*p, [2]string{name, value}) }
+
+// AddMark adds an owner mark, if there is one.
+func (p *Print) AddMark(m *providers.Mark) {
+	if m != nil {
+		p.Add("owner mark", fmt.Sprintf("%s of %s, generation %d", m.Address, m.ID, m.Generation))
+	}
+}
+
+// String returns the fingerprint.
+func (p Print) String() string {
+	fields := []string{printVersion}
+	for _, pair := range p {
+		fields = append(fields, url.QueryEscape(pair[0])+"="+url.QueryEscape(pair[1]))
+	}
+	return strings.Join(fields, printSeparator)
+}
+
+// Differences says in words what two fingerprints disagree about.
+func Differences(planned, now string) []string {
+	before, after := read(planned), read(now)
+	var all []string
+	for _, pair := range before {
+		if !slices.Contains(after, pair) {
+			all = append(all, fmt.Sprintf("planned on %s %q", pair[0], pair[1]))
+		}
+	}
+	for _, pair := range after {
+		if !slices.Contains(before, pair) {
+			all = append(all, fmt.Sprintf("found %s %q", pair[0], pair[1]))
+		}
+	}
+	return all
+}
+
+func read(fingerprint string) Print {
+	var p Print
+	for field := range strings.SplitSeq(fingerprint, printSeparator) {
+		k, v, _ := strings.Cut(field, "=")
+		name, nameErr := url.QueryUnescape(k)
+		value, valueErr := url.QueryUnescape(v)
+		if nameErr == nil && valueErr == nil {
+			p.Add(name, value)
+		}
+	}
+	return p
+}

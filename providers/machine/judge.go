@@ -1,0 +1,85 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+)
+
+// Judge says how an edit of an attribute applies.
+type Judge = func(before, after cty.Value, running bool) providers.Verdict
+
+// Live judges what is changed in place, whether it runs or not.
+func Live(reason string) Judge {
+	return func(cty.Value, cty.Value, bool) providers.Verdict {
+		return providers.Verdict{Applies: providers.Live, Reason: reason}
+	}
+}
+
+// AtStart judges what an object takes from its start.
+func AtStart(reason string) Judge {
+	return func(_, _ cty.Value, running bool) providers.Verdict {
+		if running {
+			return providers.Verdict{Applies: providers.Restart, Reason: reason}
+		}
+		return providers.Verdict{Applies: providers.Live, Reason: "it is not running: takes effect at the next start"}
+	}
+}
+
+// AtCreation judges what counts when an object is made, and never again.
+func AtCreation(reason string) Judge {
+	return func(cty.Value, cty.Value, bool) providers.Verdict {
+		return providers.Verdict{Applies: providers.Replace, Reason: reason}
+	}
+}
+
+// Grows judges the size of a disk.
+func Grows(before, after cty.Value, _ bool) providers.Verdict {
+	if ctyread.Known(before) && ctyread.Known(after) && before.Type() == cty.Number && after.Type() == cty.Number && after.LessThan(before).True() {
+		return providers.Verdict{Applies: providers.Refused, Reason: "shrinking a disk would cut off what is at its end"}
+	}
+	return providers.Verdict{Applies: providers.Live, Reason: "it is grown in its place, in use or not"}
+}
+
+// ForwardsAtStart judges forwarded ports that an object takes from its start, and refuses
+// those that cannot be.
+func ForwardsAtStart(reason string) Judge {
+	return func(before, after cty.Value, running bool) providers.Verdict {
+		if _, err := DecodeForwards(after); err != nil {
+			return providers.Verdict{Applies: providers.Refused, Reason: err.Error()}
+		}
+		return AtStart(reason)(before, after, running)
+	}
+}
+
+// Disks judges additional disks: one is attached while its VM runs. What is taken away needs
+// the VM off, since the guest may be using it, and so does another order, in which the guest
+// would find its disks.
+func Disks(before, after cty.Value, running bool) providers.Verdict {
+	if _, err := DecodeDisks(after); err != nil {
+		return providers.Verdict{Applies: providers.Refused, Reason: err.Error()}
+	}
+	had, has := diskNames(before), diskNames(after)
+	for _, disk := range had {
+		if !slices.Contains(has, disk) {
+			return AtStart(fmt.Sprintf("its guest may be using %s, which is taken away while it is off", disk))(before, after, running)
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(has), func(disk string) bool { return !slices.Contains(had, disk) })
+	if !slices.Equal(kept, had) || len(had) > 0 && has[0] != had[0] {
+		return AtStart("the guest finds its disks in another order")(before, after, running)
+	}
+	return providers.Verdict{Applies: providers.Live, Reason: "a disk is attached, running or not"}
+}
+
+func diskNames(v cty.Value) []string {
+	var all []string
+	for _, e := range ctyread.List(v) {
+		all = append(all, ctyread.Text(e, "disk"))
+	}
+	return all
+}

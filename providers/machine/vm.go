@@ -1,0 +1,263 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// VM is a VM as a spec wants it.
+type VM struct {
+	Running   bool
+	CPUs      uint64
+	Memory    uint64 // bytes
+	Accel     string // AccelAuto, AccelKVM, AccelTCG
+	Boot      *Boot  // nil: it boots from a disk
+	Forwards  []Forward
+	Disks     []spec.Address // additional ones, in order
+	SSH       Login
+	Image     *Image     // nil: it has no disk of its own
+	RootDisk  uint64     // bytes; 0: as large as the image
+	CloudInit *CloudInit // nil: there is no such block
+	Triggers  map[string]string
+}
+
+// The accelerators of a spec.
+const (
+	AccelAuto = "auto"
+	AccelKVM  = "kvm"
+	AccelTCG  = "tcg"
+)
+
+// Boot says which kernel a VM boots. The digests are of the files' contents.
+type Boot struct {
+	Kernel       string `json:"-"` // path
+	KernelSHA256 string `json:"kernel_sha256"`
+	Initrd       string `json:"-"` // path; "": none
+	InitrdSHA256 string `json:"initrd_sha256,omitempty"`
+	Cmdline      string `json:"cmdline,omitempty"`
+}
+
+// Login says who logs into the guest over SSH.
+type Login struct {
+	User           string
+	Identity       string   // path of a private key; "": a pair of vmctl's own
+	HostKey        string   // HostKeyPin, HostKeyAcceptNew
+	AuthorizedKeys []string // lines of authorized_keys of others who may log in, too
+}
+
+// The ways in which a spec has host keys checked.
+const (
+	HostKeyPin       = "pin"
+	HostKeyAcceptNew = "accept-new"
+)
+
+// Image says what the root disk of a VM begins as.
+type Image struct {
+	Source string // path, or http or https address
+	SHA256 string // that it must have, in lower case; "": any
+}
+
+// IsURL reports whether the image has to be downloaded.
+func (i Image) IsURL() bool {
+	return strings.HasPrefix(i.Source, "http://") || strings.HasPrefix(i.Source, "https://")
+}
+
+// CloudInit is what the guest is told at its first start. nil is not said, and not "".
+type CloudInit struct {
+	UserData      *string `json:"user_data,omitempty"`
+	NetworkConfig *string `json:"network_config,omitempty"`
+}
+
+// Texts returns what the guest is told, "" where nothing is said.
+func (c *CloudInit) Texts() (userData, networkConfig string) {
+	text := func(s *string) string {
+		if s == nil {
+			return ""
+		}
+		return *s
+	}
+	if c == nil {
+		return "", ""
+	}
+	return text(c.UserData), text(c.NetworkConfig)
+}
+
+// Forward is a port of the host that leads to a port of the guest.
+type Forward struct {
+	Guest    uint16 `json:"guest"`
+	Host     uint16 `json:"host"` // 0: the kernel chooses
+	HostIP   string `json:"host_ip"`
+	Protocol string `json:"protocol"` // TCP, UDP
+}
+
+// The protocols of forwarded ports.
+const (
+	TCP = "tcp"
+	UDP = "udp"
+)
+
+// autoPort is what a spec says of a host port that the kernel chooses.
+const autoPort = "auto"
+
+// Fixed reports whether the spec chose the host port.
+func (f Forward) Fixed() bool { return f.Host != 0 }
+
+// Listens returns where the forward listens: 127.0.0.1:8080.
+func (f Forward) Listens() string { return net.JoinHostPort(f.HostIP, strconv.Itoa(int(f.Host))) }
+
+// Claim is held by whoever listens there: 127.0.0.1:8080/tcp.
+func (f Forward) Claim() providers.Claim {
+	return providers.Claim{Kind: providers.ClaimPort, Key: f.Listens() + "/" + f.Protocol}
+}
+
+// PortClaims returns the claims on the host ports that the spec chose.
+func PortClaims(all []Forward) []providers.Claim {
+	var claims []providers.Claim
+	for _, f := range all {
+		if f.Fixed() {
+			claims = append(claims, f.Claim())
+		}
+	}
+	return claims
+}
+
+// DiskClaim is held by whoever has the disk of an ID.
+func DiskClaim(id providers.ID) providers.Claim {
+	return providers.Claim{Kind: providers.ClaimDisk, Key: string(id)}
+}
+
+// Decode reads the attributes of a vm. What is not known yet has its zero value.
+func Decode(v cty.Value) (VM, error) {
+	if !ctyread.Known(v) {
+		return VM{}, errors.New("it has no attributes")
+	}
+	vm := VM{
+		Running: ctyread.True(v, "running"), CPUs: ctyread.Uint(v, "cpus"), Memory: ctyread.Uint(v, "memory"), Accel: ctyread.Text(v, "accel"),
+		SSH: DecodeLogin(v), RootDisk: ctyread.Uint(ctyread.Attr(v, "root_disk"), "size"),
+		Image: DecodeImage(v), Triggers: decodeTriggers(ctyread.Attr(v, "restart_triggers")),
+	}
+	if b := ctyread.KnownAttr(v, "boot"); b != cty.NilVal {
+		vm.Boot = &Boot{
+			Kernel: ctyread.Text(b, "kernel"), KernelSHA256: ctyread.Text(b, "kernel_sha256"),
+			Initrd: ctyread.Text(b, "initrd"), InitrdSHA256: ctyread.Text(b, "initrd_sha256"),
+			Cmdline: ctyread.Text(b, "cmdline"),
+		}
+	}
+	if c := ctyread.KnownAttr(v, "cloud_init"); c != cty.NilVal {
+		vm.CloudInit = &CloudInit{UserData: optionalText(c, "user_data"), NetworkConfig: optionalText(c, "network_config")}
+	}
+	var err error
+	if vm.Disks, err = DecodeDisks(ctyread.Attr(v, "additional_disk")); err != nil {
+		return vm, err
+	}
+	vm.Forwards, err = DecodeForwards(ctyread.Attr(v, "port_forward"))
+	return vm, err
+}
+
+// DecodeImage reads the image of a vm; nil: it has none.
+func DecodeImage(v cty.Value) *Image {
+	i := ctyread.KnownAttr(v, "image")
+	if i == cty.NilVal {
+		return nil
+	}
+	return &Image{Source: ctyread.Text(i, "source"), SHA256: strings.ToLower(ctyread.Text(i, "sha256"))}
+}
+
+// DecodeLogin reads who logs into a vm.
+func DecodeLogin(v cty.Value) Login {
+	ssh := ctyread.Attr(v, "ssh")
+	return Login{
+		User: ctyread.Text(ssh, "user"), Identity: ctyread.Text(ssh, "identity"), HostKey: ctyread.Text(ssh, "host_key"),
+		AuthorizedKeys: Lines(ctyread.Attr(ssh, "authorized_keys")),
+	}
+}
+
+// Lines returns the known texts of a list, each without white space around it.
+func Lines(list cty.Value) []string {
+	var all []string
+	for _, line := range ctyread.List(list) {
+		if ctyread.Known(line) {
+			all = append(all, strings.TrimSpace(line.AsString()))
+		}
+	}
+	return all
+}
+
+func decodeTriggers(v cty.Value) map[string]string {
+	if !ctyread.Known(v) || v.LengthInt() == 0 {
+		return nil
+	}
+	all := map[string]string{}
+	for name, value := range v.AsValueMap() {
+		if ctyread.Known(value) {
+			all[name] = value.AsString()
+		}
+	}
+	return all
+}
+
+// DecodeDisks reads which additional disks a vm has, in order. A disk that is not known yet
+// is left out.
+func DecodeDisks(v cty.Value) ([]spec.Address, error) {
+	var all []spec.Address
+	for _, e := range ctyread.List(v) {
+		disk := ctyread.Text(e, "disk")
+		if disk == "" && !ctyread.Attr(e, "disk").IsKnown() {
+			continue
+		}
+		a, err := spec.ParseAddress(disk)
+		if err != nil || a.Kind != spec.Disk {
+			return nil, fmt.Errorf("additional_disk.disk = %q is no disk of this spec", disk)
+		}
+		for _, other := range all {
+			if other == a {
+				return nil, fmt.Errorf("additional_disk: %s is attached twice", a)
+			}
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// DecodeForwards reads the forwarded ports of a vm. A port that is not wholly known yet is
+// left out.
+func DecodeForwards(v cty.Value) ([]Forward, error) {
+	var all []Forward
+	for _, e := range ctyread.List(v) {
+		if !e.IsWhollyKnown() {
+			continue
+		}
+		f := Forward{Guest: uint16(ctyread.Uint(e, "guest")), HostIP: ctyread.Text(e, "host_ip"), Protocol: ctyread.Text(e, "protocol")}
+		if host := ctyread.Text(e, "host"); host != "" && host != autoPort {
+			port, err := strconv.ParseUint(host, 10, 16)
+			if err != nil || port == 0 {
+				return nil, fmt.Errorf("port_forward.host = %q is neither %q nor a port", host, autoPort)
+			}
+			f.Host = uint16(port)
+			for _, taken := range PortClaims(all) {
+				if f.Claim().Overlaps(taken) {
+					return nil, fmt.Errorf("port_forward: %s is forwarded twice", f.Claim().Key)
+				}
+			}
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func optionalText(v cty.Value, name string) *string {
+	if a := ctyread.KnownAttr(v, name); a != cty.NilVal && a.Type() == cty.String {
+		text := a.AsString()
+		return &text
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package machine_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+	"pgregory.net/rapid"
+
+	"vmctl/providers"
+	"vmctl/providers/machine"
+	"vmctl/spec"
+)
+
+// Forwarded ports and disks that were made values of are read as what they were.
+func TestValuesAreReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var forwards []machine.Forward
+		for i := range rapid.IntRange(0, 4).Draw(t, "forwards") {
+			f := machine.Forward{
+				Guest: rapid.Uint16Min(1).Draw(t, "guest"), HostIP: rapid.SampledFrom([]string{"127.0.0.1", "10.0.0.1"}).Draw(t, "ip"),
+				Protocol: rapid.SampledFrom([]string{machine.TCP, machine.UDP}).Draw(t, "protocol"),
+			}
+			if rapid.Bool().Draw(t, "fixed") {
+				f.Host = uint16(8000 + i)
+			}
+			forwards = append(forwards, f)
+		}
+		got, err := machine.DecodeForwards(machine.ForwardsValue(forwards))
+		if d := cmp.Diff(forwards, got); d != "" || err != nil {
+			t.Fatalf("forwards (-want +got), %v:\n%s", err, d)
+		}
+		var disks []string
+		var want []spec.Address
+		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 4, rapid.ID).Draw(t, "disks") {
+			a := spec.Address{Kind: spec.Disk, Name: name}
+			disks, want = append(disks, a.String()), append(want, a)
+		}
+		had, err := machine.DecodeDisks(machine.DisksValue(disks))
+		if d := cmp.Diff(want, had); d != "" || err != nil {
+			t.Fatalf("disks (-want +got), %v:\n%s", err, d)
+		}
+	})
+}
+
+func forward(guest, host, ip string) cty.Value {
+	n, err := cty.ParseNumberVal(guest)
+	if err != nil {
+		panic(err)
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"guest": n, "host": cty.StringVal(host), "host_ip": cty.StringVal(ip), "protocol": cty.StringVal(machine.TCP),
+	})
+}
+
+func TestForwardsThatCannotBe(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		all  []cty.Value
+		says string
+	}{
+		{"no port", []cty.Value{forward("80", "http", "127.0.0.1")}, `port_forward.host = "http" is neither "auto" nor a port`},
+		{"port 0", []cty.Value{forward("80", "0", "127.0.0.1")}, `port_forward.host = "0" is neither "auto" nor a port`},
+		{"too large", []cty.Value{forward("80", "65536", "127.0.0.1")}, `port_forward.host = "65536" is neither "auto" nor a port`},
+		{"twice", []cty.Value{forward("80", "8080", "127.0.0.1"), forward("81", "8080", "127.0.0.1")}, "port_forward: 127.0.0.1:8080/tcp is forwarded twice"},
+		{"twice, on all addresses", []cty.Value{forward("80", "8080", "0.0.0.0"), forward("81", "8080", "127.0.0.1")}, "port_forward: 127.0.0.1:8080/tcp is forwarded twice"},
+	} {
+		if _, err := machine.DecodeForwards(cty.ListVal(tc.all)); err == nil || err.Error() != tc.says {
+			t.Errorf("%s: %v, want %s", tc.name, err, tc.says)
+		}
+		v := machine.ForwardsAtStart("reason")(cty.NilVal, cty.ListVal(tc.all), true)
+		if v.Applies != providers.Refused || v.Reason != tc.says {
+			t.Errorf("%s: judged %v", tc.name, v)
+		}
+	}
+}
+
+// What is not known yet is left out, so that a plan can be made before it is.
+func TestDecodeBeforeEverythingIsKnown(t *testing.T) {
+	ip := cty.UnknownVal(cty.String)
+	unknown := forward("80", "8080", "127.0.0.1").AsValueMap()
+	unknown["host_ip"] = ip
+	vm, err := machine.Decode(cty.ObjectVal(map[string]cty.Value{
+		"running": cty.True, "cpus": cty.UnknownVal(cty.Number), "memory": cty.NumberIntVal(1 << 30),
+		"port_forward":    cty.TupleVal([]cty.Value{cty.ObjectVal(unknown), forward("81", "8081", "127.0.0.1")}),
+		"additional_disk": cty.TupleVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{"disk": cty.UnknownVal(cty.String)})}),
+		"boot":            cty.ObjectVal(map[string]cty.Value{"kernel": cty.StringVal("k"), "cmdline": cty.UnknownVal(cty.String)}),
+		"image":           cty.NullVal(cty.DynamicPseudoType),
+	}))
+	want := machine.VM{
+		Running: true, Memory: 1 << 30, Boot: &machine.Boot{Kernel: "k"},
+		Forwards: []machine.Forward{{Guest: 81, Host: 8081, HostIP: "127.0.0.1", Protocol: machine.TCP}},
+	}
+	if d := cmp.Diff(want, vm); d != "" || err != nil {
+		t.Errorf("(-want +got), %v:\n%s", err, d)
+	}
+	if _, err := machine.Decode(cty.NilVal); err == nil {
+		t.Error("what has no attributes was read")
+	}
+}
+
+func TestDisksThatCannotBe(t *testing.T) {
+	for says, disks := range map[string][]string{
+		`additional_disk.disk = "vm.a" is no disk of this spec`: {"vm.a"},
+		`additional_disk.disk = "d" is no disk of this spec`:    {"d"},
+		"additional_disk: disk.a is attached twice":             {"disk.a", "disk.b", "disk.a"},
+	} {
+		if _, err := machine.DecodeDisks(machine.DisksValue(disks)); err == nil || err.Error() != says {
+			t.Errorf("%q: %v, want %s", disks, err, says)
+		}
+	}
+}
+
+func TestJudgeDisks(t *testing.T) {
+	for _, tc := range []struct {
+		before, after []string
+		running       providers.Applies
+	}{
+		{nil, []string{"disk.a"}, providers.Live},
+		{[]string{"disk.a"}, []string{"disk.a", "disk.b"}, providers.Live},
+		{[]string{"disk.a"}, []string{"disk.b", "disk.a"}, providers.Restart},
+		{[]string{"disk.a", "disk.b"}, []string{"disk.b", "disk.a"}, providers.Restart},
+		{[]string{"disk.a", "disk.b"}, []string{"disk.a"}, providers.Restart},
+		{[]string{"disk.a"}, []string{"disk.a", "disk.a"}, providers.Refused},
+	} {
+		if got := machine.Disks(machine.DisksValue(tc.before), machine.DisksValue(tc.after), true); got.Applies != tc.running {
+			t.Errorf("%q to %q while it runs: %v, want %s", tc.before, tc.after, got, tc.running)
+		}
+		if got := machine.Disks(machine.DisksValue(tc.before), machine.DisksValue(tc.after), false); tc.running != providers.Refused && got.Applies != providers.Live {
+			t.Errorf("%q to %q while it is off: %v", tc.before, tc.after, got)
+		}
+	}
+}
+
+func TestJudgeSize(t *testing.T) {
+	size := func(n int64) cty.Value { return cty.NumberIntVal(n) }
+	for _, tc := range []struct {
+		before, after cty.Value
+		want          providers.Applies
+	}{
+		{size(1), size(2), providers.Live},
+		{size(2), size(1), providers.Refused},
+		{size(2), cty.UnknownVal(cty.Number), providers.Live},
+		{cty.NullVal(cty.DynamicPseudoType), size(1), providers.Live},
+	} {
+		if got := machine.Grows(tc.before, tc.after, true); got.Applies != tc.want {
+			t.Errorf("%#v to %#v: %v, want %s", tc.before, tc.after, got, tc.want)
+		}
+	}
+}
