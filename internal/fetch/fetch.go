@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"vmctl/internal/clock"
 	"vmctl/internal/lockfile"
 )
 
@@ -223,14 +224,7 @@ func (c *Cache) sleep(ctx context.Context, d time.Duration) error {
 	if c.Sleep != nil {
 		return c.Sleep(ctx, d)
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return clock.Sleep(ctx, d)
 }
 
 func (c *Cache) stall() time.Duration {

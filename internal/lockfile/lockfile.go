@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"vmctl/internal/atomicfile"
+	"vmctl/internal/clock"
 )
 
 // Owner is who holds a lock, as the holder says. The zero Owner is somebody who
@@ -112,7 +113,7 @@ func acquire(ctx context.Context, r Request, w way) (*Lock, error) {
 		case err == nil:
 			return w.record(ctx, file, r)
 		case errors.Is(err, errLooked):
-			if !sleep(looks, lookEvery) {
+			if !clock.Pause(looks, lookEvery) {
 				return nil, giveUp(ctx, fmt.Errorf("lock %s: another process keeps looking at it", r.Path))
 			}
 		case errors.Is(err, errHeld):
@@ -128,7 +129,7 @@ func acquire(ctx context.Context, r Request, w way) (*Lock, error) {
 				told = true
 			}
 			// At the deadline it is tried once more.
-			sleep(deadline, pollEvery)
+			clock.Pause(deadline, pollEvery)
 		default:
 			return nil, fmt.Errorf("lock %s: %w", r.Path, err)
 		}
@@ -163,18 +164,6 @@ func isSelf(r Request) bool {
 		said, ok := readRecord(path)
 		return ok && said.PID != 0 && said.PID == r.Owner.PID && said.Host == r.Owner.Host && selfHasOpen(said.File)
 	})
-}
-
-// sleep reports whether d passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // try takes the lock once, without waiting. A Holder call elsewhere locks the
@@ -288,7 +277,7 @@ func readOwner(ctx context.Context, path string) Owner {
 		if r, ok := readRecord(path); ok {
 			return r.Owner
 		}
-		if !sleep(ctx, lookEvery) {
+		if !clock.Pause(ctx, lookEvery) {
 			return Owner{}
 		}
 	}

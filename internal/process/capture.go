@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"vmctl/internal/clock"
 )
 
 // ErrGone says that a process has ended before it could be captured.
@@ -55,7 +57,7 @@ type candidate struct {
 func (h Host) settle(ctx context.Context, all []*candidate) {
 	open := h.again(all, (*candidate).begin)
 	for len(open) > 0 {
-		if !pause(ctx, settleEvery) {
+		if !clock.Pause(ctx, settleEvery) {
 			for _, c := range open {
 				c.err = fmt.Errorf("%s: %w", c.missing(), context.Cause(ctx))
 			}

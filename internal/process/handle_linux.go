@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vmctl/internal/clock"
 )
 
 // pidfdGroup sends to the group that the process leads, since Linux 6.9
@@ -87,12 +89,12 @@ func none(err error) error {
 // collected.
 func (h *linuxHandle) Ended(ctx context.Context) bool {
 	if h.file == nil {
-		pause(ctx, pollEvery)
+		clock.Pause(ctx, pollEvery)
 		return false
 	}
 	raw, err := h.file.SyscallConn()
 	if err != nil {
-		pause(ctx, pollEvery)
+		clock.Pause(ctx, pollEvery)
 		return false
 	}
 	told := make(chan struct{})
@@ -110,7 +112,7 @@ func (h *linuxHandle) Ended(ctx context.Context) bool {
 	if !stop() {
 		<-told
 	} else if err != nil {
-		pause(ctx, pollEvery) // it cannot be waited for
+		clock.Pause(ctx, pollEvery) // it cannot be waited for
 	}
 	return ended
 }

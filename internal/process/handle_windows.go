@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/windows"
+
+	"vmctl/internal/clock"
 )
 
 // winHandle is a kernel's handle: its pid is not given to another while it is
@@ -117,7 +119,7 @@ func (h winHandle) Ended(ctx context.Context) bool {
 			return true
 		}
 		if err != nil {
-			pause(ctx, pollEvery)
+			clock.Pause(ctx, pollEvery)
 			return false
 		}
 	}

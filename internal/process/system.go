@@ -65,18 +65,6 @@ var errNone = errors.New("no such process")
 // announce it.
 const pollEvery = 20 * time.Millisecond
 
-// pause reports whether d passed before ctx ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 // program is an executable's path as it is compared: an upgrade that replaces
 // the file of a running program adds the suffix.
 func program(exe string) string { return valid(strings.TrimSuffix(exe, " (deleted)")) }

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"vmctl/internal/clock"
 )
 
 // darwin asks the kernel, and runs no program: nobody's PATH matters.
@@ -156,6 +158,6 @@ func none(err error) error {
 }
 
 func (h darwinHandle) Ended(ctx context.Context) bool {
-	pause(ctx, pollEvery)
+	clock.Pause(ctx, pollEvery)
 	return false
 }

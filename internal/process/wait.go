@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"vmctl/internal/clock"
 )
 
 // Wait returns nil once all processes are seen to be gone, also when ctx has
@@ -68,6 +70,6 @@ func (nothing) Force() error   { return errNone }
 func (nothing) Close() error   { return nil }
 
 func (nothing) Ended(ctx context.Context) bool {
-	pause(ctx, pollEvery)
+	clock.Pause(ctx, pollEvery)
 	return false
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"libvirt.org/go/libvirt"
+
+	"vmctl/internal/clock"
 )
 
 // within runs f on a pool.
@@ -39,7 +41,7 @@ func settled(ctx context.Context, do func() error) error {
 		if err == nil || !isBusy(err.Error()) {
 			return err
 		}
-		if late := sleep(ctx, settleEvery); late != nil {
+		if late := clock.Sleep(ctx, settleEvery); late != nil {
 			return err
 		}
 	}

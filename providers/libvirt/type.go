@@ -16,6 +16,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/clock"
 	"vmctl/internal/ctyread"
 	"vmctl/internal/fetch"
 	"vmctl/internal/lockfile"
@@ -100,7 +101,7 @@ func open(h Host, s providers.Settings, c *common) (*Provider, error) {
 	}
 	return &Provider{
 		host: h, settings: s, place: at, pool: ctyread.Text(s.Attrs, "pool"),
-		dial: dial, sleep: sleep, patience: connectLimit, common: c,
+		dial: dial, sleep: clock.Sleep, patience: connectLimit, common: c,
 	}, nil
 }
 
@@ -140,15 +141,4 @@ func (p *Provider) Close() error {
 	c := p.conn
 	p.conn = nil
 	return c.Close()
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/clock"
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -118,9 +119,9 @@ func (p *Provider) blindHost(ctx context.Context) (string, error) {
 func (f fault) look(ctx context.Context) (string, error) {
 	switch f.Kind {
 	case kindHang:
-		return fmt.Sprintf("no answer within %s", answerLimit), sleep(ctx, answerLimit)
+		return fmt.Sprintf("no answer within %s", answerLimit), clock.Sleep(ctx, answerLimit)
 	case kindSlow:
-		return "", sleep(ctx, f.Delay)
+		return "", clock.Sleep(ctx, f.Delay)
 	default:
 		return "injected fault: " + f.Kind, nil
 	}
@@ -143,7 +144,7 @@ func (t *task) begin(ctx context.Context) error {
 			Err: fmt.Errorf("%s %s: the host gave no answer within %s", t.Op, t.Address, t.Timeout),
 		}
 	case kindSlow:
-		return t.await(ctx, func() error { return sleep(ctx, t.fault.Delay) })
+		return t.await(ctx, func() error { return clock.Sleep(ctx, t.fault.Delay) })
 	case kindFail:
 		return t.injected()
 	case kindUnreadable:

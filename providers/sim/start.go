@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"vmctl/internal/clock"
 	"vmctl/internal/process"
 	"vmctl/providers"
 )
@@ -242,7 +243,7 @@ func (j *job) waitReady(ctx context.Context) (providers.Result, error) {
 			break
 		}
 		if err == nil {
-			err = j.await(ctx, func() error { return sleep(ctx, askEvery) })
+			err = j.await(ctx, func() error { return clock.Sleep(ctx, askEvery) })
 		}
 		if err != nil {
 			return providers.Result{}, j.noAnswer(ctx, err)

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/clock"
 	"vmctl/internal/process"
 	"vmctl/providers"
 )
@@ -142,7 +145,12 @@ func (l *lab) start(args ...string) process.Identity {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	if err := json.NewEncoder(out).Encode(map[string]any{"socket": l.dir + "/run/second.sock"}); err != nil {
+	folder, err := os.MkdirTemp("", "vm") // its name is short enough for a socket's
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	socket := filepath.Join(folder, "sock")
+	if err := json.NewEncoder(out).Encode(map[string]any{"socket": socket}); err != nil {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() {
@@ -150,12 +158,20 @@ func (l *lab) start(args ...string) process.Identity {
 			l.t.Error(err)
 		}
 		_ = child.Wait(context.Background()) //nolint:errcheck // it was forced
+		if err := os.RemoveAll(folder); err != nil {
+			l.t.Error(err)
+		}
 	})
-	id, err := child.Capture(l.t.Context())
-	if err != nil {
-		l.t.Fatal(err)
+	for { // until it listens: one that is still starting is no holder yet
+		id, err := child.Capture(l.t.Context())
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if l.exists(socket) {
+			return id
+		}
+		clock.Pause(l.t.Context(), time.Millisecond)
 	}
-	return id
 }
 
 func (l *lab) program() string {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"vmctl/internal/clock"
 	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/machine"
@@ -94,7 +95,7 @@ func (j *job) waitUntilUp(ctx context.Context) []string {
 		case !waited:
 			j.log(providers.Progress{Text: fmt.Sprintf("it is still starting: waiting up to %s until it is up", j.policy.Ready)})
 		}
-		if j.await(ctx, func() error { return sleep(limited, askEvery) }) != nil {
+		if j.await(ctx, func() error { return clock.Sleep(limited, askEvery) }) != nil {
 			return []string{fmt.Sprintf("it was still starting, and did not come up within %s", j.policy.Ready)}
 		}
 	}
@@ -164,7 +165,7 @@ func (j *job) stillSays() []string {
 func (j *job) sleep(ctx context.Context, d time.Duration) error {
 	return j.await(ctx, func() error {
 		if len(j.seen.alive) == 0 {
-			return sleep(ctx, d)
+			return clock.Sleep(ctx, d)
 		}
 		limited, cancel := context.WithTimeout(ctx, d)
 		defer cancel()

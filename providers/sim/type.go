@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -97,15 +96,3 @@ func open(h Host, s providers.Settings) (*Provider, error) {
 
 // Close leaves the VMs that this process started running.
 func (p *Provider) Close() error { return nil }
-
-// sleep returns after d, or with the reason why ctx ended before.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
