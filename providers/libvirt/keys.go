@@ -48,7 +48,7 @@ type keyFiles struct {
 
 func (p *Provider) keyFiles(id, name string, l machine.Login) keyFiles {
 	k := keyFiles{folder: p.keyFolder(id), own: l.Identity == "", others: l.AuthorizedKeys}
-	if earlier := p.keyFolder(name); id != name && namePattern.MatchString(name) && exists(earlier) && !exists(k.folder) {
+	if earlier := p.keyFolder(name); id != name && machine.CheckName(name) == nil && exists(earlier) && !exists(k.folder) {
 		k.earlier = earlier
 	}
 	switch {
@@ -62,8 +62,8 @@ func (p *Provider) keyFiles(id, name string, l machine.Login) keyFiles {
 	return k
 }
 
-// keyFolder is the folder of the keys of an object. An ID and a name that fits
-// namePattern are one path element.
+// keyFolder is the folder of the keys of an object. An ID and a name that passes
+// machine.CheckName are one path element each.
 func (p *Provider) keyFolder(id string) string { return filepath.Join(p.settings.Keys, id) }
 
 func exists(path string) bool {

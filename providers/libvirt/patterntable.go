@@ -7,6 +7,4 @@ var (
 	hostfwdPattern = regexp.MustCompile(`^(?:(tcp|udp)?:)?([0-9.]*):([0-9]+)-[^:]*:([0-9]+)$`)
 	// takenPattern is what QEMU says of a port that it cannot have.
 	takenPattern = regexp.MustCompile(`Could not set up host forwarding rule '([^']*)'`)
-	// namePattern is what a domain's name may be: it becomes part of file names.
-	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+=~-]*$`)
 )

@@ -100,10 +100,7 @@ func (r *recipe) read() error {
 	if bootless(r.change.Want) {
 		return fmt.Errorf("nothing to boot: write boot { kernel = \"…\" }")
 	}
-	if !namePattern.MatchString(r.change.Name) {
-		return fmt.Errorf("name = %q: a name begins with a letter or a digit and has letters, digits and . _ + = ~ - only", r.change.Name)
-	}
-	return nil
+	return machine.CheckName(r.change.Name)
 }
 
 func (r *recipe) abilities() machine.Abilities {

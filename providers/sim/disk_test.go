@@ -178,7 +178,7 @@ func TestDiskLocked(t *testing.T) {
 		{"not removed", "refuse", gone, providers.Destroy, "", refused},
 		{"released by command", "refuse", gone, providers.Recover, "", "unlock done"},
 		{"held", "unlock", held, providers.Destroy, "", "refused: somebody holds disk lab.cache: " + is},
-		{"held, and to grow", "unlock", held, providers.Update, "size", "grow refused (disk_locked): grow disk.cache: somebody holds the disk lab.cache"},
+		{"held, and to grow", "unlock", held, providers.Update, "size", "refused: somebody holds disk lab.cache: " + is},
 		{"held, and released by command", "unlock", held, providers.Recover, "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

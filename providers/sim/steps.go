@@ -22,9 +22,9 @@ const (
 	opRecover   = machine.OpRecover
 	opDelete    = machine.OpDelete
 	opUnmark    = machine.OpUnmark
-	opUnlock    = "unlock" // free the disk from a holder that is gone
-	opClear     = "clear"  // remove what is left of what is gone
-	opGrow      = "grow"   // a disk
+	opUnlock    = machine.OpUnlock // free the disk from a holder that is gone
+	opClear     = "clear"          // remove what is left of what is gone
+	opGrow      = machine.OpGrow
 	opUpload    = "upload" // copy the image that a VM is made from
 	opWrite     = "write"  // a file inside a guest
 	opRemove    = "remove" // a file inside a guest
@@ -85,8 +85,8 @@ func (r *recipe) read() error {
 		return err
 	}
 	r.want = configOf(vm, r.change.Uses)
-	if makes := r.change.Action == providers.Create || r.change.Action == providers.ReplaceIt; makes && !isName(r.change.Name) {
-		return badName(r.change.Name)
+	if makes := r.change.Action == providers.Create || r.change.Action == providers.ReplaceIt; makes {
+		return checkName(r.change.Name)
 	}
 	return nil
 }
