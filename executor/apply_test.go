@@ -580,3 +580,26 @@ func TestReplaceCounts(t *testing.T) {
 		t.Errorf("a second plan has steps: %v", got)
 	}
 }
+
+// A step whose provider panics has failed, is tried once, and ends no other step.
+func TestAPanicIsAFailure(t *testing.T) {
+	b := newBench(t, two)
+	b.memory.panics = "start vm.a"
+	summary, err := b.apply(t.Context())
+	if err != nil || summary.OK() || len(summary.Failed) != 1 {
+		t.Fatalf("apply: %+v, %v; one step fails", summary, err)
+	}
+	f := summary.Failed[0].Failure
+	if f.Code != "panic" || !strings.Contains(f.Error(), "the provider panicked at executor/memory_test.go:") || !strings.HasSuffix(f.Error(), ": planted") {
+		t.Errorf("it failed with %s: %v", f.Code, f)
+	}
+	starts := 0
+	for _, line := range b.log {
+		if line == "step_started start vm.a" {
+			starts++
+		}
+	}
+	if starts != 1 {
+		t.Errorf("started %d times:\n%s", starts, strings.Join(b.log, "\n"))
+	}
+}

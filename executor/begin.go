@@ -168,8 +168,16 @@ func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work,
 	}
 	system := x.World.System(x.Plan.Changes[step.Change].System)
 	log := func(p providers.Progress) { x.emit(Event{Kind: StepProgress, Step: step, Text: p.Text}) }
-	result, err := system.Provider.Do(ctx, w, log)
-	return result, failureOf(ctx, step, err)
+	var result providers.Result
+	err = providers.Contain(func() (err error) {
+		result, err = system.Provider.Do(ctx, w, log)
+		return err
+	})
+	f := failureOf(ctx, step, err)
+	if f != nil {
+		f.Cut()
+	}
+	return result, f
 }
 
 // failureOf gives every error of a step the form of a Failure.
@@ -178,7 +186,10 @@ func failureOf(ctx context.Context, step planner.Step, err error) *providers.Fai
 		return nil
 	}
 	var f *providers.Failure
+	var panicked *providers.PanicError
 	switch {
+	case errors.As(err, &panicked): // whatever else has ended
+		return &providers.Failure{Outcome: providers.Failed, Code: "panic", Next: []string{"vmctl plan"}, Err: panicked}
 	case errors.As(err, &f) && errors.Is(ctx.Err(), context.Canceled):
 		return &providers.Failure{Outcome: f.Outcome, Code: "interrupted", Seen: append(slices.Clone(f.Seen), f.Error()), Next: f.Next, Err: errInterrupted}
 	case f != nil:

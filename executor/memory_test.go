@@ -24,6 +24,7 @@ type memory struct {
 	hold    map[string]chan struct{}      // "op address" -> ends when closed, or with the context
 	entered chan string                   // every op, as it begins
 	class   map[string]providers.Class    // "op" -> class; contractual if absent
+	panics  string                        // "op address" of the step that panics
 	done    []string                      // every op that acted, in order
 	project providers.Project
 	rename  map[string]providers.ID   // "op address" -> the ID that its object has from then on
@@ -130,6 +131,9 @@ func (m *memory) Do(ctx context.Context, w providers.Work, log providers.Log) (p
 		m.entered <- key
 	}
 	log(providers.Progress{Text: "at it"})
+	if m.panics == key {
+		panic("planted")
+	}
 	if hold != nil {
 		select {
 		case <-hold:

@@ -202,7 +202,7 @@ func (o *orderer) releasing(i int) ([]providers.Step, error) {
 	}
 	release := c.Change
 	release.Action, release.ID, release.Want, release.Edits = providers.Release, c.Object.ID, cty.NilVal, nil
-	steps, err := o.world.System(c.System).Provider.Steps(release)
+	steps, err := o.world.System(c.System).steps(release)
 	if err != nil {
 		return nil, fmt.Errorf("plan the release of %s: %w", c.Address, err)
 	}

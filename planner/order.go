@@ -126,7 +126,7 @@ func (o *orderer) ask(i int) {
 	if o.delta.Aside[c.Address] || c.Action == providers.NoOp || c.Action == providers.Adopt || c.Action == providers.Forget && c.ID == "" || c.Blocked != nil && !hasSteps(c) {
 		return
 	}
-	made, err := o.world.System(c.System).Provider.Steps(c.Change)
+	made, err := o.world.System(c.System).steps(c.Change)
 	var refusal *providers.Refusal
 	switch {
 	case errors.As(err, &refusal):

@@ -39,9 +39,13 @@ type system struct {
 	inventory providers.Inventory
 	known     []providers.Known
 	refusal   *providers.Refusal // of every change; nil: none
+	panics    string             // the call that panics: "observe", "steps"
 }
 
 func (s *system) Observe(_ context.Context, q providers.Query) (providers.Inventory, error) {
+	if s.panics == "observe" {
+		panic("planted")
+	}
 	s.known = q.Known
 	return s.inventory, nil
 }
@@ -54,6 +58,9 @@ func (s *system) Close() error { return nil }
 
 // Steps gives the sequence that the conformance suite demands of every provider.
 func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
+	if s.panics == "steps" {
+		panic("planted")
+	}
 	if s.refusal != nil {
 		return nil, s.refusal
 	}

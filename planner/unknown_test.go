@@ -45,6 +45,11 @@ func unreachable() unknown {
 	}}
 }
 
+// breaking is a system whose provider panics while it looks.
+func breaking() unknown {
+	return unknown{"presence: the provider panics", func(s *scene) { s.system(here).panics = "observe" }}
+}
+
 // unlisted objects are not seen, and may be there.
 func unlisted(address string) unknown {
 	return unknown{"presence: the listing is not complete", func(s *scene) {
@@ -101,7 +106,7 @@ func hidden(name, attribute string) unknown {
 // seen are the facts about an object without which nothing may be done with it.
 func seen(address string, more ...unknown) []unknown {
 	return append([]unknown{
-		unreachable(), unlisted(address), garbled(address, "presence: the object cannot be read"), garbled(address, "the mark"),
+		unreachable(), breaking(), unlisted(address), garbled(address, "presence: the object cannot be read"), garbled(address, "the mark"),
 	}, more...)
 }
 
@@ -339,4 +344,24 @@ func mutates(a providers.Action) bool {
 	case providers.NoOp:
 	}
 	return false
+}
+
+// A provider that panics when it is asked for steps blocks that change, and says where.
+func TestAPanicBlocksItsChange(t *testing.T) {
+	s := after(t, "vm \"a\" {\n  memory = \"256MiB\"\n}\nvm \"b\" {}\n")
+	s.config = load(t, "vm \"a\" {\n  memory = \"512MiB\"\n}\nvm \"b\" {}\n")
+	s.system(here).panics = "steps"
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocked := ""
+	for _, c := range p.Changes {
+		if c.Blocked != nil {
+			blocked += fmt.Sprintf("%s %s: %s\n", c.Address, c.Blocked.Cause, c.Blocked.Reason)
+		}
+	}
+	if want := "vm.a provider: plan the steps of vm.a: this is a mistake in vmctl, please report it: the provider panicked at planner/scenario_test.go:"; !strings.HasPrefix(blocked, want) || strings.Count(blocked, "\n") != 1 {
+		t.Errorf("blocked:\n%s\nand was to be\n%s…", blocked, want)
+	}
 }

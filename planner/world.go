@@ -57,7 +57,8 @@ type System struct {
 	Settings  cty.Value          // resolved
 	Provider  providers.Provider // nil: nothing of it was read
 	Inventory providers.Inventory
-	Inside    spec.Address // the VM whose inside it is; zero: of none
+	Inside    spec.Address          // the VM whose inside it is; zero: of none
+	Panic     *providers.PanicError // the last one of its provider; nil: there was none
 
 	via    *providers.Object // the VM, as it was observed
 	sleep  sleep
@@ -81,12 +82,12 @@ func Observe(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, 
 			insides = append(insides, system)
 		}
 	}
-	if err := observeAll(ctx, open, systems, known); err != nil {
+	if err := observeAll(ctx, open, systems, known, o.Types); err != nil {
 		return w, err
 	}
 	w.placeRemoved(systems, c.Removals, o.Project)
 	w.follow(systems, c, s, o.Project)
-	return w, observeAll(ctx, open, w.awake(insides, c, s, o), known)
+	return w, observeAll(ctx, open, w.awake(insides, c, s, o), known, o.Types)
 }
 
 // placeRemoved finds what a removed block speaks of and only its mark knows: a run
@@ -143,12 +144,12 @@ func (w *World) addressOf(o *providers.Object) spec.Address {
 }
 
 // observeAll reads systems side by side.
-func observeAll(ctx context.Context, open Open, systems []*System, known map[string][]providers.Known) error {
+func observeAll(ctx context.Context, open Open, systems []*System, known map[string][]providers.Known, types map[string]providers.Type) error {
 	var wait sync.WaitGroup
 	errs := make([]error, len(systems))
 	for i, system := range systems {
 		wait.Go(func() {
-			if errs[i] = system.observe(ctx, open, known[system.Key]); errs[i] != nil {
+			if errs[i] = system.observe(ctx, open, known[system.Key], types[system.Ref.Type]); errs[i] != nil {
 				errs[i] = fmt.Errorf("observe %s: %w", system, errs[i])
 			}
 		})
@@ -308,14 +309,39 @@ func SystemKey(t providers.Type, ref spec.ProviderRef, settings cty.Value) (stri
 	return ref.Type + " " + string(plain), nil
 }
 
-func (s *System) observe(ctx context.Context, open Open, known []providers.Known) error {
+// observe opens the system and reads it. Of one whose provider panics nothing is known.
+func (s *System) observe(ctx context.Context, open Open, known []providers.Known, t providers.Type) error {
 	p, err := open(ctx, Opening{Ref: s.Ref, Attrs: s.Settings, Inside: s.Inside, Via: s.via})
 	if err != nil {
 		return err
 	}
 	s.Provider = p
-	s.Inventory, err = p.Observe(ctx, providers.Query{Known: known})
+	err = providers.Contain(func() (err error) {
+		s.Inventory, err = p.Observe(ctx, providers.Query{Known: known})
+		return err
+	})
+	if errors.As(err, &s.Panic) {
+		if (s.Inside != spec.Address{}) {
+			t = *t.Inside
+		}
+		s.Inventory = providers.Inventory{Partial: map[spec.Kind]string{}}
+		for kind := range t.Kinds {
+			s.Inventory.Partial[kind] = s.Panic.Error()
+		}
+		return nil
+	}
+	s.Inventory.Cut()
 	return err
+}
+
+// steps asks the provider how a change is made.
+func (s *System) steps(c providers.Change) (steps []providers.Step, err error) {
+	err = providers.Contain(func() (err error) {
+		steps, err = s.Provider.Steps(c)
+		return err
+	})
+	errors.As(err, &s.Panic)
+	return steps, err
 }
 
 // Close closes every provider.

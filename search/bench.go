@@ -227,6 +227,7 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 			b.failf("1", "no plan: %v", err)
 		}
 		b.showPlan(plan)
+		b.sane(world)
 		b.lawful(plan, world)
 		b.again(plan, c, s, o)
 		for _, c := range plan.Changes {
@@ -254,6 +255,9 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 				Watch: func(e executor.Event) {
 					b.hear(e)
 					other.hear()
+					if e.Failure != nil && e.Failure.Code == "panic" {
+						b.failf("1", "%s %s: %v", e.Step.Op, e.Step.Address, e.Failure)
+					}
 					if e.Kind == executor.StepFailed || e.Kind == executor.StepWarned {
 						b.say("  %s %s %s: %v", e.Kind, e.Step.Op, e.Step.Address, e.Failure)
 					}
@@ -290,6 +294,15 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 	}
 	b.must(j.Close())
 	return out
+}
+
+// sane fails if a provider panicked while a plan was made.
+func (b *bench) sane(world *planner.World) {
+	for _, system := range world.Systems() {
+		if system.Panic != nil {
+			b.failf("1", "%v\n%s", system.Panic, system.Panic.Stack)
+		}
+	}
 }
 
 // leftover is a step, deferral or finding of the plan after an apply.

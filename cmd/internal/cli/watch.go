@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/executor"
+	"vmctl/providers"
 )
 
 // silence is how long a step may say nothing until a line says that it runs.
@@ -77,6 +79,22 @@ func (a *app) everySecond(do func()) (stop func()) {
 }
 
 func (a *app) trace(ctx context.Context, e executor.Event) {
+	if e.Failure != nil {
+		a.logFailure(ctx, e.Step.Op+" "+e.Step.Address.String(), e.Failure)
+	}
 	a.log().Log(ctx, levelTrace, "event",
 		slog.String("kind", string(e.Kind)), slog.String("address", e.Step.Address.String()), slog.String("op", e.Step.Op))
+}
+
+// logFailure writes what of a failure is too long for the screen: all of a message that was
+// cut, and where a provider panicked.
+func (a *app) logFailure(ctx context.Context, doing string, err error) {
+	var long *providers.LongError
+	if errors.As(err, &long) {
+		a.log().Debug("a message that was cut", slog.String("doing", doing), errAttr(long.Err))
+	}
+	var panicked *providers.PanicError
+	if errors.As(err, &panicked) {
+		a.log().LogAttrs(ctx, levelError, "a provider panicked", slog.String("doing", doing), errAttr(panicked), slog.String("stack", panicked.Stack))
+	}
 }

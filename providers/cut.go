@@ -1,0 +1,57 @@
+package providers
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The most that is shown of one message of a system, and how much of that is its end (bytes).
+const (
+	longest = 4096
+	ending  = 512
+)
+
+// Cut shortens a message of a system that is too long to be read: its beginning and its end
+// stay, with a marker between them.
+func Cut(text string) string {
+	if len(text) <= longest {
+		return text
+	}
+	marker := fmt.Sprintf(" … [%d bytes in all] … ", len(text))
+	begin, end := text[:longest-ending], text[len(text)-ending:]
+	return strings.ToValidUTF8(begin, "") + marker + strings.ToValidUTF8(end, "")
+}
+
+// LongError is an error with a message that is cut.
+type LongError struct{ Err error }
+
+// Error returns the message, cut.
+func (e *LongError) Error() string { return Cut(e.Err.Error()) }
+
+// Unwrap returns the error with its whole message.
+func (e *LongError) Unwrap() error { return e.Err }
+
+// Cut shortens what the inventory says in words.
+func (inv *Inventory) Cut() {
+	for kind, why := range inv.Partial {
+		inv.Partial[kind] = Cut(why)
+	}
+	for i := range inv.Unknown {
+		inv.Unknown[i].Reason = Cut(inv.Unknown[i].Reason)
+	}
+	for i := range inv.Objects {
+		for path, why := range inv.Objects[i].Unreadable {
+			inv.Objects[i].Unreadable[path] = Cut(why)
+		}
+	}
+}
+
+// Cut shortens what the failure says in words.
+func (f *Failure) Cut() {
+	if f.Err != nil && len(f.Err.Error()) > longest {
+		f.Err = &LongError{Err: f.Err}
+	}
+	for i, seen := range f.Seen {
+		f.Seen[i] = Cut(seen)
+	}
+}

@@ -1,0 +1,49 @@
+package providers_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"vmctl/providers"
+)
+
+// A message that can be read stays; one that is too long keeps its beginning and its end,
+// in whole characters, and says how long it is.
+func TestCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		unit := rapid.SampledFrom([]string{"x", "ä", "語", "🙂"}).Draw(t, "unit")
+		text := "begin " + strings.Repeat(unit, rapid.IntRange(0, 6000).Draw(t, "times")) + " end"
+		cut := providers.Cut(text)
+		switch {
+		case len(text) <= 4096 && cut != text:
+			t.Fatalf("%d bytes were cut to %d", len(text), len(cut))
+		case len(text) > 4096 && (len(cut) > 4096+128 || !strings.Contains(cut, fmt.Sprintf("[%d bytes in all", len(text)))):
+			t.Fatalf("%d bytes became %d: %s", len(text), len(cut), cut)
+		}
+		if !strings.HasPrefix(cut, "begin ") || !strings.HasSuffix(cut, " end") || !utf8.ValidString(cut) {
+			t.Fatalf("it became %q", cut)
+		}
+	})
+}
+
+func TestAFailureKeepsItsWholeCause(t *testing.T) {
+	long := errors.New(strings.Repeat("x", 1<<20))
+	f := &providers.Failure{Seen: []string{long.Error(), "short"}, Err: fmt.Errorf("start vm.a: %w", long)}
+	f.Cut()
+	if n := len(f.Error()); n > 5000 || len(f.Seen[0]) > 5000 || f.Seen[1] != "short" {
+		t.Errorf("the message has %d bytes, and it saw %d bytes and %q", n, len(f.Seen[0]), f.Seen[1])
+	}
+	var whole *providers.LongError
+	if !errors.Is(f, long) || !errors.As(f, &whole) || len(whole.Err.Error()) != 1<<20+len("start vm.a: ") {
+		t.Errorf("its cause is lost: %v", whole)
+	}
+	few := &providers.Failure{Err: errors.New("no disk")}
+	if few.Cut(); errors.As(few, &whole) && few.Error() != "no disk" {
+		t.Errorf("a short one became %v", few)
+	}
+}
