@@ -177,13 +177,13 @@ func markEdit(c *Change) []providers.Edit {
 	owner := c.Object.Owner
 	if c.importing {
 		return []providers.Edit{{
-			Path: "mark", Before: cty.NullVal(cty.String), After: cty.StringVal(c.Address.String()),
+			Path: providers.MarkPath, Before: cty.NullVal(cty.String), After: cty.StringVal(c.Address.String()),
 			Verdict: providers.Verdict{Applies: providers.Live, Reason: "it is imported: vmctl marks it as its own"},
 		}}
 	}
 	if owner == nil && c.Record != nil && !c.Record.Reserved {
 		return []providers.Edit{{
-			Path: "mark", Before: cty.NullVal(cty.String), After: cty.StringVal(c.Address.String()),
+			Path: providers.MarkPath, Before: cty.NullVal(cty.String), After: cty.StringVal(c.Address.String()),
 			Verdict: providers.Verdict{Applies: providers.Live, Reason: "somebody took its owner mark off: it is marked again"},
 		}}
 	}
@@ -195,7 +195,7 @@ func markEdit(c *Change) []providers.Edit {
 		why = "a moved block leads here from the address that the owner mark names"
 	}
 	return []providers.Edit{{
-		Path: "mark", Before: cty.StringVal(owner.Address.String()), After: cty.StringVal(c.Address.String()),
+		Path: providers.MarkPath, Before: cty.StringVal(owner.Address.String()), After: cty.StringVal(c.Address.String()),
 		Verdict: providers.Verdict{Applies: providers.Live, Reason: why},
 	}}
 }

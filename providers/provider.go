@@ -271,6 +271,15 @@ type Edit struct {
 	Verdict       Verdict
 }
 
+// MarkPath is the path of the edit that writes the owner mark: of what is imported, was
+// moved, or lost its mark. No spec has it.
+const MarkPath = "mark"
+
+// WritesMark reports whether a change writes the owner mark of an object that exists.
+func (c Change) WritesMark() bool {
+	return c.Object != nil && slices.ContainsFunc(c.Edits, func(e Edit) bool { return e.Path == MarkPath })
+}
+
 // KeysPath is the path of the edit that gives a VM's guest other keys. No spec has it. A
 // provider that makes no keys does not know it.
 const KeysPath = "ssh.keys"

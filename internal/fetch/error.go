@@ -119,7 +119,7 @@ func (j *job) wrongDigest(got string) error {
 			"see with whoever offers it what the digest is: the file was changed, or somebody else answers",
 			fmt.Sprintf("if the file is right, write sha256 = %q", got),
 		},
-		Err: j.errorf("it is another file than the one that is wanted: its sha256 is %s, not %s", got, j.request.SHA256),
+		Err: j.errorf("checksum mismatch: its sha256 is %s, not %s", got, j.request.SHA256),
 	}
 }
 

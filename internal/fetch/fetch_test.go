@@ -311,7 +311,7 @@ func TestFailures(t *testing.T) {
 		},
 		{
 			"another file", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "x") }, digest("y"),
-			"wrong_sha256", "download URL: it is another file than the one that is wanted: its sha256 is " + digest("x") + ", not " + digest("y") +
+			"wrong_sha256", "download URL: checksum mismatch: its sha256 is " + digest("x") + ", not " + digest("y") +
 				"; wanted sha256 " + digest("y") + "; found sha256 " + digest("x") +
 				"; see with whoever offers it what the digest is: the file was changed, or somebody else answers; if the file is right, write sha256 = \"" + digest("x") + `"`,
 		},

@@ -69,7 +69,7 @@ func TestProbeOfASilentServer(t *testing.T) {
 	for ; unconnected(err); err = sshx.Probe(t.Context(), target) {
 		target.Banner *= 2
 	}
-	wantError(t, err, "connected, and no SSH server speaks yet")
+	wantError(t, err, "port open, no SSH banner yet")
 }
 
 // unconnected reports whether a probe ended before it had a connection.

@@ -147,7 +147,7 @@ func (t Target) explain(ctx context.Context, err error, check *hostKeyCheck, con
 	case strings.Contains(err.Error(), "unable to authenticate"):
 		return &AuthError{User: t.User, IdentityFile: t.IdentityFile, Err: err}
 	case !conn.heard:
-		return errors.New("connected, and no SSH server speaks yet")
+		return errors.New("port open, no SSH banner yet")
 	case errors.As(err, &late) && late.Timeout():
 		return errors.New("the SSH server stopped answering during the login")
 	default:

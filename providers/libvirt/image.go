@@ -93,7 +93,7 @@ func (j *job) imageFile(ctx context.Context, want machine.Image) (imageFile, err
 				"see that it is the file that was meant: ls -l " + shellword.Quote(f.path),
 				fmt.Sprintf("if it is, write sha256 = %q", f.sha256),
 			},
-			Err: fmt.Errorf("upload the image of %s: %s is another file than the one that is wanted", j.Address, want.Source),
+			Err: fmt.Errorf("upload the image of %s: checksum mismatch: %s is not the file that sha256 names", j.Address, want.Source),
 		}
 	}
 	return f, nil

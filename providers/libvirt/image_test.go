@@ -215,7 +215,7 @@ define: failed no_image: upload the image of vm.dev: page.qcow2 is no qcow2 imag
 		},
 		{
 			"of another file", `
-define: failed wrong_sha256: upload the image of vm.dev: debian.qcow2 is another file than the one that is wanted
+define: failed wrong_sha256: upload the image of vm.dev: checksum mismatch: debian.qcow2 is not the file that sha256 names
   seen: wanted sha256 ` + zeros + `
   seen: found sha256 ` + digestOf(qcow2(8)).AsString() + `
   next: see that it is the file that was meant: ls -l DIR/files/debian.qcow2

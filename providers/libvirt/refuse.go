@@ -74,7 +74,7 @@ func (r *recipe) lacksKeys() bool {
 	return machine.Found(r.change.Object, providers.FindNoKey) && writes && !edited(keysAttr) && !edited(identityAttr)
 }
 
-const savedMemory = "its memory is saved, and would not fit what it is changed to"
+const savedMemory = "its managed-save image does not match the new settings"
 
 // beforeRedefine is what to type about saved memory.
 func (p *Provider) beforeRedefine(name string) []string {

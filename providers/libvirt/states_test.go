@@ -63,7 +63,7 @@ func TestOddStates(t *testing.T) {
 		},
 		{
 			name: "with saved memory, and edited", state: saved, action: providers.Update, edits: []string{"memory"},
-			says: `refused: its memory is saved, and would not fit what it is changed to
+			says: `refused: its managed-save image does not match the new settings
   next: go on from it, then apply: virsh -c qemu:///session start lab.dev
   next: or throw it away: virsh -c qemu:///session managedsave-remove lab.dev
 `,
@@ -147,7 +147,7 @@ func TestMemoryThatIsSavedAfterThePlan(t *testing.T) {
 	c := l.change(providers.Update, vm(off), "memory")
 	l.Put(devID, func(d *libvirt.FakeDomain) { d.Saved = true })
 	wantText(t, "what was said", `
-redefine: refused saved_memory: change vm.dev: its memory is saved, and would not fit what it is changed to
+redefine: refused saved_memory: change vm.dev: its managed-save image does not match the new settings
   next: go on from it, then apply: virsh -c qemu:///session start lab.dev
   next: or throw it away: virsh -c qemu:///session managedsave-remove lab.dev
 `, l.apply(c))

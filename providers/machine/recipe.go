@@ -154,7 +154,7 @@ func Append(steps []providers.Step, c providers.Change, step providers.Step) []p
 
 // Imports reports whether a change gives its mark to an object that bears none.
 func Imports(c providers.Change) bool {
-	return c.Object != nil && c.Object.Owner == nil && slices.ContainsFunc(c.Edits, func(e providers.Edit) bool { return e.Path == "mark" })
+	return c.WritesMark() && c.Object.Owner == nil
 }
 
 // Name is the name of the object that a change has in the end.

@@ -254,7 +254,7 @@ func diskPure(s *stage) {
 		if action == providers.RestartIt || action == providers.Start || action == providers.Stop {
 			continue // nothing of a disk runs
 		}
-		for _, edits := range [][]providers.Edit{nil, {{Path: "size", After: cache.larger().Value}}, {{Path: "mark"}}} {
+		for _, edits := range [][]providers.Edit{nil, {{Path: "size", After: cache.larger().Value}}, {{Path: providers.MarkPath}}} {
 			c := providers.Change{
 				Address: cache.address, Kind: spec.Disk, Action: action, Name: cache.name, ID: cache.id, Object: o, Edits: edits,
 				Want: cache.want, Policy: cache.policy, Generation: 2,

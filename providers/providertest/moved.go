@@ -18,7 +18,7 @@ func (a *actor) marked() providers.Change {
 	c := a.change(providers.Update)
 	c.Generation++
 	c.Edits = []providers.Edit{{
-		Path: "mark", Before: cty.StringVal(a.was[len(a.was)-1].String()), After: cty.StringVal(a.address.String()),
+		Path: providers.MarkPath, Before: cty.StringVal(a.was[len(a.was)-1].String()), After: cty.StringVal(a.address.String()),
 		Verdict: providers.Verdict{Applies: providers.Live},
 	}}
 	return c

@@ -222,7 +222,7 @@ func (p *procedure) ended(sight Sight, how providers.How, err error) (Result, er
 		return Result{}, p.still(providers.Timeout, sight.Evidence)
 	case err != nil:
 		return Result{}, p.fail(providers.Failed, "not_confirmed",
-			fmt.Errorf("stop: it was not confirmed that it is gone: %w", err))
+			fmt.Errorf("stop: could not confirm that it stopped: %w", err))
 	case sight.Verdict == Other:
 		return Result{}, p.other(sight)
 	}

@@ -314,7 +314,7 @@ seen: still running 30s after the request`,
 			policy: func(p *stop.Policy) { p.Again = 0 },
 			want: `
 request at 0s
-failed not_confirmed: stop: it was not confirmed that it is gone: no daemon
+failed not_confirmed: stop: could not confirm that it stopped: no daemon
 seen: requested after 0s`,
 		},
 		{
@@ -347,7 +347,7 @@ seen: still running 30s after the request`,
 			want: `
 request at 0s
 force at 30s
-failed not_confirmed: stop: it was not confirmed that it is gone: no daemon
+failed not_confirmed: stop: could not confirm that it stopped: no daemon
 seen: requested after 0s
 seen: still running 30s after the request
 seen: forced after 30s`,
@@ -444,7 +444,7 @@ gone after 5s: shut off (shutdown)`,
 			late: func(*world) (stop.Sight, error) { return stop.Sight{}, errors.New("no daemon") },
 			want: `
 request at 0s
-failed not_confirmed: stop: it was not confirmed that it is gone: no daemon
+failed not_confirmed: stop: could not confirm that it stopped: no daemon
 seen: requested after 0s`,
 		},
 	} {

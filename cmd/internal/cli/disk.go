@@ -78,7 +78,7 @@ func (s sight) disks() []view.DiskEntry {
 				continue
 			}
 			d := s.disk(seen{address: o.Owner.Address, name: o.Name, object: o, system: system})
-			d.State, d.Reason = "orphan", "neither the files nor the state know it"
+			d.State, d.Reason = "orphan", "it is in neither the spec nor the state"
 			all = append(all, d)
 		}
 	}

@@ -17,7 +17,7 @@ type helpDocument struct {
 func (a *app) helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND...]",
-		Short: "Tell what a command does, and what it takes",
+		Short: "Help about any command",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  a.help,
 	}

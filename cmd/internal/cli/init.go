@@ -24,7 +24,7 @@ func (a *app) initCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Give the files an id, once",
+		Short: "Initialise a project",
 		Long: "Write a project name and a random id into the vmctl block of the files, once.\n" +
 			"The id is part of the mark on every object that vmctl makes: commit it, and\n" +
 			"every clone of the files knows its own objects. Running init again changes nothing.",

@@ -20,7 +20,7 @@ import (
 func (a *app) lockCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lock",
-		Short: "Look at who is at work, and at what dead holders left",
+		Short: "List and release locks",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  a.group,
 	}

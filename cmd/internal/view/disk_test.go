@@ -162,7 +162,7 @@ func TestDisks(t *testing.T) {
 				Lock: view.DiskLock{State: "unknown", Holders: []string{}}, Findings: view.FindingsJSON(nil),
 			},
 			{
-				Address: "disk.old", Object: "quickstart.old", State: "orphan", Reason: "neither the files nor the state know it", Size: size(1 << 30), Format: "qcow2", UsedBy: []string{},
+				Address: "disk.old", Object: "quickstart.old", State: "orphan", Reason: "it is in neither the spec nor the state", Size: size(1 << 30), Format: "qcow2", UsedBy: []string{},
 				Lock: view.DiskLock{State: "free", Holders: []string{}}, Findings: view.FindingsJSON(nil),
 			},
 		},
