@@ -32,7 +32,7 @@ func plants() []plant {
 		ctx    = "take a context; only main makes one"
 	)
 	return []plant{
-		{rule: "spec", dir: "spec", imp: "vmctl/providers"},
+		{rule: "spec", dir: "spec", imp: "vmctl/providers/lima"},
 		{dir: "spec", imp: "vmctl/internal/atomicfile"},
 		{dir: "spec", imp: "github.com/hashicorp/hcl/v2/hclsyntax"},
 
