@@ -32,7 +32,7 @@ type crashSite struct {
 	failed bool
 	before []int // the processes of VMs when the operation began
 	after  []int // and when it had ended, or was killed
-	broken bool  // what the kill left running could not be told to be the VM
+	broken bool  // after the kill, vmctl could not tell whether a process is the VM
 }
 
 func newCrashSite(t *testing.T, name string) *crashSite {
@@ -56,7 +56,7 @@ func newCrashSite(t *testing.T, name string) *crashSite {
 	return s
 }
 
-// close ends what is left, also after a failure. It may be called twice.
+// close ends the processes that are left, also after a failure. It may be called twice.
 func (s *crashSite) close() {
 	for _, pid := range processesWith(s.home) {
 		syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended by itself
@@ -274,8 +274,8 @@ func (s *crashSite) world(o operation) map[string]int {
 
 var objectID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-([0-9a-f]{12}|N)`) // N: as name has it
 
-// files are those of the data directory, but for the backup, the reserved room and the
-// locks, which stay for good: who holds them is told by the records beside them.
+// files counts the files of the data directory, without the backup, the reserved room and
+// the locks. The locks stay for good: the records beside them name their holders.
 func (s *crashSite) files(all map[string]int) {
 	err := filepath.WalkDir(s.data, func(path string, d os.DirEntry, err error) error {
 		isLock := filepath.Base(path) == "keys.lock" || filepath.Base(filepath.Dir(path)) == "busy" && !strings.Contains(filepath.Base(path), ".owner")
@@ -311,8 +311,8 @@ func (s *crashSite) machines() []int {
 }
 
 // startedOnce demands that a start or a restart that was cut short happened after
-// all, and only once: what the killed run had started already is what runs, unless
-// the kill came before it could be told what that is.
+// all, and only once: the process that the killed run had started still runs, unless
+// vmctl could not tell after the kill that it was the VM.
 //
 // row L18
 // row L24
@@ -358,8 +358,8 @@ func (s *crashSite) domains(all map[string]int) {
 	}
 }
 
-// records are what the state remembers, but for what counts and what was chosen
-// by chance.
+// records counts the records of the state and its interruptions. It leaves out counters
+// and values that were chosen by chance.
 func (s *crashSite) records(all map[string]int) {
 	text, err := os.ReadFile(filepath.Join(s.data, "state.json"))
 	if errors.Is(err, os.ErrNotExist) {

@@ -44,7 +44,7 @@ const imageVM = `vm "dev" {
 }
 `
 
-// What a simulated host with a disk goes through.
+// Blocks and arguments of the specs of a simulated host with a disk.
 const (
 	simDisk = `disk "cache" {
   provider = provider.sim.here
@@ -99,7 +99,7 @@ var destroyAll = []string{"destroy", "--auto-approve"}
 // twoWithDisks are two VMs with a disk each.
 var twoWithDisks = using(simVM) + strings.ReplaceAll(strings.Replace(using(beside(simVM)), "cache", "store", 1), "disk.cache", "disk.store")
 
-// simOperations are all that a simulated host can do.
+// simOperations lists all operations of a simulated host.
 var simOperations = []operation{
 	{name: "create", once: true, spec: simVM},
 	{name: "create, off", spec: off(simVM)},
@@ -172,7 +172,7 @@ func handmade(s *crashSite) {
 // forgotten loses the state.
 func forgotten(s *crashSite) { s.remove("state.json*") }
 
-// qemuOperations are what real QEMU goes through.
+// qemuOperations lists the operations that run on real QEMU.
 var qemuOperations = []operation{
 	{name: "create", once: true, spec: qemuVM},
 	{name: "stop", before: qemuVM, spec: off(qemuVM)},

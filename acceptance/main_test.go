@@ -22,16 +22,16 @@ import (
 	"vmctl/internal/real"
 )
 
-// lab is what the tests of this package share.
+// lab holds the files and the user that the tests of this package share.
 type lab struct {
 	vmctl string // the binary
 	guest string // folder of the tiny guest
 	image string // file of the Debian guest
-	cache string // what libvirt found out about QEMU, for homes that share it
+	cache string // folder with libvirt's findings about QEMU, which homes share
 	user  *user.User
 }
 
-// shared is what TestMain made.
+// shared is the lab that TestMain sets up.
 var shared lab
 
 func TestMain(m *testing.M) {

@@ -30,8 +30,8 @@ type mutation struct {
 
 func (m mutation) String() string { return fmt.Sprintf("%d: %s #%d", m.Journal, m.What, m.Nth) }
 
-// repeats is how many mutations that are alike, one journal write to the next,
-// are kill points of their own: polling and uploads repeat themselves.
+// repeats limits the kill points at mutations that are alike between one journal write
+// and the next: polling and uploads repeat themselves.
 const repeats = 2
 
 // execution is a program that was run under the eyes of the tracer.
@@ -53,7 +53,7 @@ type tracee struct {
 }
 
 // trace runs a program and kills it, as kill -9 does, right before a mutation;
-// nil: it lives. What the program starts goes on without it.
+// nil: it lives. Processes that the program started go on without it.
 func trace(t *testing.T, p tracee, at *mutation) execution {
 	t.Helper()
 	runtime.LockOSThread() // a tracer is a thread
@@ -144,7 +144,7 @@ func (x *tracer) resume(tid, signal int) {
 	}
 }
 
-// entry is what the kernel tells of a system call that begins
+// entry is the description by the kernel of a system call that begins
 // (struct ptrace_syscall_info of linux/ptrace.h).
 type entry struct {
 	Op     uint8
@@ -185,7 +185,7 @@ func (x *tracer) call(tid int) {
 	}
 }
 
-// what says what a system call changes; "": nothing that lasts.
+// what names the change that a system call makes; "": no change that lasts.
 func (x *tracer) what(tid int, e entry) string {
 	a := e.Args
 	switch e.Number {
@@ -243,7 +243,7 @@ func signalled(signal uint64) string {
 	return "signal " + strconv.FormatUint(signal, 10)
 }
 
-// write is a write to a file, or to another program.
+// write names a write to a file, or to another program; "": a write that changes nothing.
 func (x *tracer) write(tid int, e entry) string {
 	file := x.file(tid, e.Args[0])
 	switch {
@@ -259,8 +259,8 @@ func (x *tracer) write(tid int, e entry) string {
 	return sent(x.memory(tid, address, int(min(length, 28)))) //nolint:gosec // at most 28
 }
 
-// What libvirt's protocol begins a message with: its length, the program, the
-// version, the procedure, the type (rpc/virnetprotocol.x in libvirt's source).
+// A message of libvirt's protocol begins with its length, the program, the version, the
+// procedure and the type (rpc/virnetprotocol.x in libvirt's source).
 const (
 	libvirtProgram = 0x20008086
 	qemuProgram    = 0x20008087
@@ -337,7 +337,7 @@ func (x *tracer) memory(tid int, address uint64, length int) []byte {
 	return data[:n]
 }
 
-// What differs from run to run.
+// Parts of file names that differ from run to run.
 var (
 	accidental = regexp.MustCompile(`[0-9a-f]{12,}`)
 	numbered   = regexp.MustCompile(`\.[0-9]+\.tmp$`)
@@ -346,7 +346,7 @@ var (
 // temporary ends the name of a file that is being written.
 const temporary = ".tmp"
 
-// name is a file's name without what differs from run to run.
+// name returns a file's name without the parts that differ from run to run.
 func name(path string) string {
 	return numbered.ReplaceAllString(accidental.ReplaceAllString(filepath.Base(path), "N"), temporary)
 }

@@ -23,7 +23,7 @@ var (
 	other = spec.Address{Kind: spec.VM, Name: "other"}
 )
 
-// who is another process than this one, so that waiting for it makes sense.
+// who returns a Holder that is not this process, so that waiting for it makes sense.
 func who(pid int) state.Holder {
 	return state.Holder{PID: pid, Host: "ada", Command: fmt.Sprintf("command %d", pid), Since: time.Date(2026, 3, 4, 5, 6, pid, 0, time.UTC)}
 }
@@ -61,7 +61,7 @@ func ends(t *testing.T, end func() error) func() {
 	}
 }
 
-// inside is who is inside the two VMs, as text.
+// inside lists the commands inside the two VMs, as text.
 func inside(t *testing.T, f busy.Folder) string {
 	t.Helper()
 	all, err := f.Inside(t.Context(), []spec.Address{dev, other})
@@ -129,9 +129,9 @@ func TestOccupiedVMIsNotClosed(t *testing.T) {
 	if err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
 	}
-	// It was not closed for a refused one.
+	// The refused Close left the VM open.
 	enter(t, f, dev, 3)()
-	// Nobody is inside of the other.
+	// Nobody is inside the other VM.
 	closeVM(t, f, busy.Closing{Address: other, By: who(9)})()
 }
 
@@ -170,8 +170,8 @@ func TestInterruptingWaitsForNobody(t *testing.T) {
 	open()
 }
 
-// While those inside are waited for nobody else comes, and who is waited for is
-// told whenever that changes.
+// While Close waits, nobody else can enter, and Waiting is called again whenever other
+// processes are inside.
 func TestWaitEndsWithTheLastToLeave(t *testing.T) {
 	f := folder(t)
 	first, second := enter(t, f, dev, 1), enter(t, f, dev, 2)
@@ -216,7 +216,8 @@ func TestEndedContextEndsTheWait(t *testing.T) {
 	enter(t, f, dev, 2)()
 }
 
-// Whatever a key holds, its lock is its own and has a short and plain name.
+// Every address has a lock of its own with a short and plain name, whatever its key
+// holds.
 func TestNamesAreShortAndDifferent(t *testing.T) {
 	f := folder(t)
 	rapid.Check(t, func(t *rapid.T) {

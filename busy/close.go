@@ -12,22 +12,22 @@ import (
 	"vmctl/state"
 )
 
-// Closing is what Close is asked for.
+// Closing describes a request to close a VM.
 type Closing struct {
 	Address   spec.Address
 	By        state.Holder
-	Interrupt bool          // whoever is inside is not waited for
-	Wait      time.Duration // how long to wait for those inside; 0: not at all
-	// Waiting is called before the first wait, and when others are inside than it
-	// was told last. nil is fine.
+	Interrupt bool          // do not wait for the processes inside
+	Wait      time.Duration // the longest wait for the processes inside; 0: none
+	// Waiting is called before the first wait, and again whenever other processes are
+	// inside than at its last call. It is not called if Wait is 0. nil is fine.
 	Waiting func([]state.Holder)
 }
 
 const (
-	// settle is how long those are waited for who may only seem to be inside: one
-	// who comes at this very moment finds the door closed and leaves.
+	// settle is the limit of the wait where Wait is shorter: a process that enters at
+	// this very moment finds the door closed and leaves.
 	settle = 500 * time.Millisecond
-	// lookEvery is how often somebody who waits looks who is inside.
+	// lookEvery is the interval at which Close looks who is inside while it waits.
 	lookEvery = time.Second
 )
 
@@ -56,7 +56,7 @@ func (f Folder) Close(ctx context.Context, c Closing) (open func() error, err er
 	return func() error { return errors.Join(inside.Release(), door.Release()) }, nil
 }
 
-// clear waits until nobody is inside.
+// clear waits until nobody is inside, and returns the lock that it holds alone then.
 func (f Folder) clear(ctx context.Context, c Closing) (*lockfile.Lock, error) {
 	var told []state.Holder
 	limit, cancel := context.WithTimeout(ctx, max(c.Wait, settle))
@@ -80,7 +80,8 @@ func (f Folder) clear(ctx context.Context, c Closing) (*lockfile.Lock, error) {
 	}
 }
 
-// tell says who is waited for, where that is somebody else than before.
+// tell calls Waiting with the processes inside, if there are any and they are not the
+// ones in told.
 func (f Folder) tell(ctx context.Context, c Closing, told *[]state.Holder) error {
 	if c.Wait <= 0 || c.Waiting == nil {
 		return nil

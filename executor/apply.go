@@ -16,25 +16,24 @@ import (
 	"vmctl/state"
 )
 
-// Run is one apply.
+// Run describes one apply.
 type Run struct {
 	Plan    *planner.Plan
 	World   *planner.World
 	Journal state.Journal
-	// Resolve evaluates an address again, with what other addresses have come to.
+	// Resolve evaluates an address again, with the values that other addresses have by now.
 	Resolve     func(spec.Address, map[spec.Address]cty.Value) (spec.Resource, error)
 	Gate        Gate   // nil: nobody is ever inside a VM
 	ID          string // names the run in the journal
 	Parallelism int    // steps at a time; 0: 10
-	KeepGoing   bool   // a failure stops what depends on it, not the rest
+	KeepGoing   bool   // a failure stops only the changes that depend on it
 	Now         func() time.Time
 	Watch       func(Event) // called by one goroutine at a time
 }
 
-// Apply carries out a plan (DESIGN.md, rules 12 to 16). The Summary says how
-// each step ended, also with an error; an error means that the journal could not
-// be written, after which nothing more was begun, or that something was left
-// untidy after all was done.
+// Apply carries out a plan (DESIGN.md, rules 12 to 16). The Summary says how each step ended,
+// also with an error. An error means that the journal could not be written, after which nothing
+// more was begun, or that others could not be let into a VM again after all was done.
 func Apply(ctx context.Context, r Run) (Summary, error) {
 	x := &execution{
 		Run:      r,
@@ -71,7 +70,7 @@ type stepState int
 
 const (
 	waiting stepState = iota
-	closing           // of the VM that it takes down
+	closing           // the VM that it takes down is being closed
 	running
 	ended // well, or with a diagnostic failure
 	failed
@@ -82,9 +81,9 @@ type outcome struct {
 	result  providers.Result
 	failure *providers.Failure
 	elapsed time.Duration
-	gate    bool         // of closing the VM that the step takes down
-	waits   bool         // gate: nothing yet, those inside are waited for from now on
-	waited  bool         // gate: those inside were waited for
+	gate    bool         // this is about closing the VM that the step takes down
+	waits   bool         // gate: not closed yet, the wait for its holders begins
+	waited  bool         // gate: there was a wait for its holders
 	open    func() error // gate: opens it again; nil: it was not closed
 }
 
@@ -99,39 +98,39 @@ type execution struct {
 	values   map[spec.Address]cty.Value // of the records
 	states   []stepState
 	ends     []StepResult
-	wants    map[int]cty.Value             // what each begun step was to make, wholly known
+	wants    map[int]cty.Value             // the wanted values of each begun step, wholly known
 	lowered  map[int]bool                  // changes that took their object down and have to bring it up
 	failures map[int]bool                  // changes with a contractual failure
-	broken   map[spec.Address]bool         // blocks of which one that takes turns has failed
-	renamed  map[providers.ID]providers.ID // what steps said that objects are called from then on
+	broken   map[spec.Address]bool         // blocks with a failure among the instances that take turns
+	renamed  map[providers.ID]providers.ID // the new IDs that steps gave to objects
 	halted   bool
 	active   int
 
-	interrupted bool // it was said that the context has ended
+	interrupted bool // the end of the context was reported
 
 	condition   condition
 	steps       map[int][]int        // of each change
 	first       int                  // no step before this one can still begin
 	closing     int                  // VMs that are being closed
-	patient     int                  // VMs that will be closed once those inside have left
-	gates       map[int]func() error // of each change that has closed its VM: what opens it
-	stopWaiting func()               // ends every wait for those inside
+	patient     int                  // VMs that will be closed once their holders have left
+	gates       map[int]func() error // opens the VM of each change that has closed it
+	stopWaiting func()               // ends every wait for holders
 	untidy      []error
 }
 
-// remember is how a record changes.
+// remember sets the record of an address.
 func (x *execution) remember(a spec.Address, r state.Record) {
 	x.records[a], x.values[a] = r, r.Values
 }
 
-// forget is how a record goes.
+// forget removes the record of an address.
 func (x *execution) forget(a spec.Address) {
 	delete(x.records, a)
 	delete(x.values, a)
 }
 
-// expectations takes what the plan saw as what the first steps will find, and
-// lets the records begin with it.
+// expectations expects the first steps to find the objects that the plan saw, and puts the run
+// states of these objects into the records.
 func (x *execution) expectations() {
 	for i := range x.Plan.Changes {
 		c := &x.Plan.Changes[i]
@@ -169,9 +168,9 @@ func (x *execution) run(ctx context.Context) error {
 	}
 }
 
-// ready lists the steps that can begin now: first those of changes that keep
-// others out of a VM, so that they do so no longer than they must. It begins to
-// close the VM that another step would take down: that can begin then.
+// ready lists the steps that can begin now. Steps of changes that keep others out of a VM come
+// first, so that they do so no longer than they must. If a step would take a VM down, ready
+// begins to close that VM: the step can begin after that.
 func (x *execution) ready(ctx context.Context) []int {
 	var all []int
 	full := func() bool { return x.active+x.closing+len(all) >= x.limit() }
@@ -216,9 +215,8 @@ func (x *execution) free(step int) bool {
 	return true
 }
 
-// may reports whether a change can go on: after a halt, or after another failed
-// that it takes turns with, only one that has begun with its turn and taken its
-// object down, to bring it up again.
+// may reports whether a change can go on. After a halt, or after a failure among the changes with
+// which it takes turns, it can do so only to bring up the object that it has taken down.
 func (x *execution) may(change int) bool {
 	if x.failures[change] {
 		return false

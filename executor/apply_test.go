@@ -241,7 +241,7 @@ func TestDiagnosticFailureWarns(t *testing.T) {
 	}
 }
 
-// What was taken down is brought up, although another change failed.
+// A VM that was taken down is brought up, although another change failed.
 func TestFailureLeavesNothingDown(t *testing.T) {
 	b := newBench(t, "vm \"a\" {}\nvm \"b\" {}\n")
 	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
@@ -506,7 +506,7 @@ func TestLettingGoKeepsTheID(t *testing.T) {
 		t.Errorf("made as %s beside %s, %d objects", again, id, len(b.memory.objects))
 	}
 
-	// Of what is gone nothing is kept.
+	// Nothing is kept of an object that is gone.
 	delete(b.memory.objects, providers.ID(b.records()["vm.a"].ID))
 	b.spec("")
 	b.must()
@@ -515,7 +515,8 @@ func TestLettingGoKeepsTheID(t *testing.T) {
 	}
 }
 
-// The record of what another data directory changed is brought up to date without a step.
+// The record of an object that another data directory changed is brought up to date without a
+// step.
 func TestRecordCatchesUp(t *testing.T) {
 	b := newBench(t, "vm \"a\" {}\n")
 	b.must()

@@ -50,8 +50,8 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 	return nil
 }
 
-// lettingGo keeps the ID of an object that a change lets go of, before its first step:
-// after a crash nothing else may name the object.
+// lettingGo returns the journal entry that keeps the ID of an object which a change lets go of,
+// before its first step: after a crash nothing else may name the object.
 func (x *execution) lettingGo(i int) []state.Entry {
 	step := x.Plan.Steps[i]
 	id := cmp.Or(x.records[step.Address].ID, string(step.Object))
@@ -63,14 +63,14 @@ func (x *execution) lettingGo(i int) []state.Entry {
 	return []state.Entry{note}
 }
 
-// reserves reports whether a step leaves something of an object that has no record yet:
-// a crash has to find that again, though its block may be gone by then.
+// reserves reports whether a step may leave remains of an object that has no record yet: vmctl
+// has to find them after a crash, even if the block is gone by then.
 func (x *execution) reserves(i int) bool {
 	step := x.Plan.Steps[i]
 	return step.Phase == providers.PhaseMake || step.Phase == providers.PhaseReserve && x.Plan.Changes[step.Change].Action == providers.Create
 }
 
-// work joins a step with what only apply time knows.
+// work joins a step with the values that are known only during apply.
 func (x *execution) work(i int) (providers.Work, error) {
 	step := x.Plan.Steps[i]
 	change := &x.Plan.Changes[step.Change]
@@ -83,7 +83,7 @@ func (x *execution) work(i int) (providers.Work, error) {
 	}
 	if r, ok := x.records[step.Address]; ok {
 		w.Prior = r.Values
-		if r.Reserved { // that an object was to be made is no proof that an unmarked one is it
+		if r.Reserved { // a reservation is no proof that an unmarked object is the reserved one
 			w.Prior = cty.NilVal
 		}
 	}
@@ -108,8 +108,8 @@ func (x *execution) work(i int) (providers.Work, error) {
 	return w, nil
 }
 
-// resolved is what a change wants, now that what it refers to was applied. An error is
-// also that it is not what was planned.
+// resolved returns the resource of a change, evaluated now that the resources that it refers to
+// were applied. It fails if a value is still unknown, or differs from the planned one.
 func (x *execution) resolved(c *planner.Change) (spec.Resource, error) {
 	resource, err := x.Resolve(c.Address, x.values)
 	if err != nil {
@@ -128,7 +128,8 @@ func (x *execution) resolved(c *planner.Change) (spec.Resource, error) {
 	return resource, nil
 }
 
-// uses is what a change refers to, as the records name it now.
+// uses maps each address that a change uses to the object found there, as the records name it
+// now.
 func (x *execution) uses(c *planner.Change) map[spec.Address]providers.Used {
 	now := maps.Clone(c.Uses)
 	for a, used := range now {
@@ -140,8 +141,8 @@ func (x *execution) uses(c *planner.Change) map[spec.Address]providers.Used {
 	return now
 }
 
-// wants reports whether a step makes anything of what is wanted. Taking an object down
-// or away does not, nor does forgetting it, and what is wanted may not be known by then.
+// wants reports whether a step needs the wanted values. A sinking step does not need them, nor
+// does a step that forgets or settles: the values may not be known by then.
 func wants(s planner.Step) bool {
 	return !s.Phase.Sinks() && s.Op != planner.OpForget && s.Op != planner.OpSettle
 }

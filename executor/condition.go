@@ -6,17 +6,17 @@ import (
 	"vmctl/spec"
 )
 
-// condition says of the steps that are carried out only if a value changes
-// (planner.Change.Conditional) whether they are.
+// condition decides whether the steps of conditional changes are carried out
+// (planner.Change.Conditional): they are if a value changed.
 type condition struct {
-	steps    []int         // those that may be left out
-	change   map[int]int   // of each: the change that decides
-	settled  map[int]bool  // of changes, once it is known: nothing has to go down
-	mistakes map[int]error // of changes, once it is known: why what it wants cannot be said
+	steps    []int         // the steps that may be left out
+	change   map[int]int   // the change that decides about each of these steps
+	settled  map[int]bool  // whether a change takes nothing down, once that is known
+	mistakes map[int]error // the error of evaluating the wanted values of a change; nil: none
 }
 
-// decides is the change that decides about a step, -1 for a step that is carried out in
-// any case.
+// decides returns the change that decides about a step, -1 for a step that is carried out in any
+// case.
 func (c *condition) decides(step int) int {
 	if change, ok := c.change[step]; ok {
 		return change
@@ -48,7 +48,7 @@ func (x *execution) conditions() condition {
 	return c
 }
 
-// leavesUp reports whether a step is not needed where a VM stays up.
+// leavesUp reports whether a step is not needed if a VM stays up.
 func leavesUp(s planner.Step, c *planner.Change) bool {
 	switch s.Phase {
 	case providers.PhaseRelease, providers.PhaseDown, providers.PhaseUp:
@@ -62,8 +62,8 @@ func leavesUp(s planner.Step, c *planner.Change) bool {
 	panic("unknown phase " + string(s.Phase))
 }
 
-// leaveOut ends every step that could begin now and that is not needed, since the
-// value that it waited for is what it was.
+// leaveOut ends every step that could begin now and is not needed, since the value that it waited
+// for did not change.
 func (x *execution) leaveOut() {
 	for again := true; again; {
 		again = false
@@ -81,8 +81,9 @@ func (x *execution) leaveOut() {
 	}
 }
 
-// isSettled evaluates what a change wants, now that what it refers to is up. Where that
-// cannot be said, the first of its steps fails, and nothing goes down.
+// isSettled reports whether a change takes nothing down, now that the resources that it refers to
+// are up. If its wanted values cannot be evaluated, the first of its steps fails, and nothing
+// goes down.
 func (x *execution) isSettled(change int) bool {
 	settled, known := x.condition.settled[change]
 	if known {

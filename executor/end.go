@@ -12,8 +12,8 @@ import (
 	"vmctl/state"
 )
 
-// collect waits for a step to end, and takes every other that has. That ctx has
-// ended is said at once.
+// collect waits for an outcome, and returns it with all others that have arrived. It reports the
+// end of ctx at once.
 func (x *execution) collect(ctx context.Context) []outcome {
 	var all []outcome
 	select {
@@ -53,10 +53,10 @@ func (x *execution) end(ctx context.Context, outcomes []outcome) error {
 		entries = append(entries, x.ended(o)...)
 	}
 	var err error
-	if len(entries) > 0 { // else VMs were closed, and nothing else
+	if len(entries) > 0 { // else only VMs were closed
 		err = x.Journal.Append(context.WithoutCancel(ctx), entries...)
 	}
-	x.reportAll(outcomes) // what was done is done, also where that cannot be written down
+	x.reportAll(outcomes) // the steps were done, even if that cannot be written down
 	if err != nil {
 		return fmt.Errorf("write down what was done: %w", err)
 	}
@@ -71,7 +71,7 @@ func (x *execution) reportAll(outcomes []outcome) {
 	}
 }
 
-// ended takes an outcome into the books, and returns what the journal has to say.
+// ended records an outcome, and returns its journal entries.
 func (x *execution) ended(o outcome) []state.Entry {
 	step := x.Plan.Steps[o.step]
 	change := &x.Plan.Changes[step.Change]
@@ -127,7 +127,7 @@ func (x *execution) ended(o outcome) []state.Entry {
 	return entries
 }
 
-// fails takes a failure that matters into the books.
+// fails records that a change has failed.
 func (x *execution) fails(change int) {
 	x.failures[change] = true
 	if turn := x.Plan.Changes[change].Turn; turn != (spec.Address{}) {
@@ -135,7 +135,8 @@ func (x *execution) fails(change int) {
 	}
 }
 
-// report tells the watcher of an outcome, and halts after a failure that matters.
+// report sends the event of an outcome, and halts after a contractual failure unless KeepGoing is
+// set.
 func (x *execution) report(o outcome) {
 	step := x.Plan.Steps[o.step]
 	event := Event{
@@ -155,8 +156,8 @@ func (x *execution) report(o outcome) {
 	}
 }
 
-// drain waits for the running steps after the journal has failed. What they came
-// to is reported, and the next plan finds it in the world.
+// drain waits for the running steps after the journal has failed. It reports their outcomes, and
+// the next plan finds the results in the world.
 func (x *execution) drain(ctx context.Context) error {
 	x.halt("the journal cannot be written: no further step begins")
 	var errs []error

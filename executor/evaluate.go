@@ -8,8 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// differences says which attributes were known when the plan was made and are
-// something else now. It shows no values.
+// differences names the attributes that were known when the plan was made and have another value
+// now. It shows no values.
 func differences(planned, now cty.Value) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(planned.Type().AttributeTypes())) {
@@ -20,7 +20,7 @@ func differences(planned, now cty.Value) []string {
 	return all
 }
 
-// agree reports whether now is what was planned, as far as that was known.
+// agree reports whether now equals planned, as far as planned is known.
 func agree(planned, now cty.Value) bool {
 	switch {
 	case !planned.IsKnown():
@@ -44,7 +44,7 @@ func agree(planned, now cty.Value) bool {
 	}
 }
 
-// completed is what was planned, with what is known now where that was not.
+// completed returns planned, with the values of now where planned is unknown.
 func completed(planned, now cty.Value) cty.Value {
 	switch {
 	case planned.IsWhollyKnown():

@@ -79,7 +79,7 @@ func TestWhatWasKnownAndDiffersIsStale(t *testing.T) {
 	}
 }
 
-// What is ignored stays as planned, also where the rest was not known then.
+// An ignored attribute stays as planned, even if the other attributes were not known then.
 func TestIgnoredIsNotEvaluatedAgain(t *testing.T) {
 	b := newBench(t, "vm \"b\" {\n  memory = \"256MiB\"\n}\n")
 	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
@@ -124,7 +124,7 @@ func TestAnObjectGetsTheIDThatItsStepSays(t *testing.T) {
 	}
 }
 
-// Who waits for a claim that could not be freed does not begin.
+// A step that waits for a claim that could not be freed does not begin.
 func TestAClaimThatIsNotFreed(t *testing.T) {
 	forward := func(vm, port string) string {
 		return "vm \"" + vm + "\" {\n  port_forward {\n    guest = 80\n    host  = " + port + "\n  }\n}\n"
@@ -149,7 +149,7 @@ func TestAClaimThatIsNotFreed(t *testing.T) {
 	}
 }
 
-// Of those that take turns none begins after one has failed, whatever else goes on.
+// After one instance has failed, no other instance takes its turn, whatever else goes on.
 func TestARolloutEndsAtItsFirstFailure(t *testing.T) {
 	const web = "vm \"w\" {\n  for_each = toset([\"a\", \"b\", \"c\", \"d\"])\n  rollout {\n    max_unavailable = 2\n  }\n"
 	b := newBench(t, web+"}\nvm \"x\" {}\n")

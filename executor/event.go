@@ -16,7 +16,7 @@ type EventKind string
 
 // The kinds of events.
 const (
-	StepWaiting  EventKind = "step_waiting" // for those inside the VM that the step will take down
+	StepWaiting  EventKind = "step_waiting" // the step waits for the holders in the VM that it will take down
 	StepStarted  EventKind = "step_started"
 	StepProgress EventKind = "step_progress"
 	StepDone     EventKind = "step_done"
@@ -31,8 +31,8 @@ type Event struct {
 	Kind     EventKind
 	At       time.Time
 	Step     planner.Step
-	Deadline time.Duration // StepStarted: how long the step may take; StepWaiting: how long they are waited for
-	Text     string        // StepProgress: what it says; StepWaiting: who is inside; Halted: why
+	Deadline time.Duration // StepStarted: the longest time for the step; StepWaiting: the longest wait
+	Text     string        // StepProgress: the message; StepWaiting: the holders; Halted: the reason
 	How      providers.How // StepDone
 	Evidence []string      // StepDone
 	Failure  *providers.Failure
@@ -41,9 +41,9 @@ type Event struct {
 	Interrupted bool
 }
 
-// Summary is how an apply ended.
+// Summary describes the outcome of an apply.
 type Summary struct {
-	Done        []StepResult // by address, the steps of one in the plan's order; so are the others
+	Done        []StepResult // by address, then in the plan's order, as the other lists are
 	Failed      []StepResult // contractual failures
 	Warned      []StepResult // diagnostic failures
 	NotRun      []planner.Step
@@ -51,7 +51,7 @@ type Summary struct {
 	Interrupted bool           // the context ended before the last step had
 }
 
-// StepResult is how one step ended.
+// StepResult describes the outcome of one step.
 type StepResult struct {
 	Step    planner.Step
 	How     providers.How
@@ -59,5 +59,6 @@ type StepResult struct {
 	Elapsed time.Duration
 }
 
-// OK reports whether everything that matters was done.
+// OK reports whether no contractual step failed, every step ran, and the apply was not
+// interrupted.
 func (s Summary) OK() bool { return len(s.Failed) == 0 && len(s.NotRun) == 0 && !s.Interrupted }

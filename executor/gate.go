@@ -15,21 +15,21 @@ import (
 
 // Gate keeps others out of a VM while a change takes it down (DESIGN.md, rule 8).
 type Gate interface {
-	// Close returns once nobody is inside the VM of c, or at once where c.Busy may
-	// interrupt them, and keeps everybody out until open is called. It waits as long
-	// as c.Busy says, and tells waiting who it waits for, again when that changes.
-	// Its error is a *providers.Failure, or that of an ended ctx.
+	// Close returns once nobody is inside the VM of c, or at once if c.Busy allows interrupting
+	// the holders, and keeps everybody out until open is called. It waits as long as c.Busy says,
+	// and passes the holders to waiting, again when they change. Its error is a
+	// *providers.Failure, or that of an ended ctx.
 	Close(ctx context.Context, c *planner.Change, waiting func([]state.Holder)) (open func() error, err error)
 }
 
-// takesDown reports whether a step takes a VM down, so that those inside matter.
+// takesDown reports whether a step takes a VM down, so that the gate has to close it first.
 func (x *execution) takesDown(step int) bool {
 	s := x.Plan.Steps[step]
 	return x.Gate != nil && !s.Record && planner.TakesDown(s.Step)
 }
 
-// close begins to close the VM that a step takes down. Nothing is written down as
-// begun before that is done: a run that ends here has interrupted nothing.
+// close begins to close the VM that a step takes down. The journal says that the step began only
+// after that: a run that ends here has interrupted nothing.
 func (x *execution) close(ctx context.Context, i int) {
 	step := x.Plan.Steps[i]
 	change := &x.Plan.Changes[step.Change]
@@ -53,11 +53,11 @@ func (x *execution) close(ctx context.Context, i int) {
 	}()
 }
 
-// shut takes the outcome of closing a VM into the books. Without a failure and
-// without a closed VM the wait was given up, and the step did not run.
+// shut records the outcome of closing a VM. If the VM is not closed and there is no failure, the
+// wait was given up, and the step did not run.
 func (x *execution) shut(o outcome) {
 	switch {
-	case o.waits: // which takes nobody's place
+	case o.waits: // a waiting step does not count towards Parallelism
 		x.closing--
 		x.patient++
 		return
@@ -115,8 +115,8 @@ func namesOf(inside []state.Holder) string {
 	return strings.Join(names, "; ")
 }
 
-// BusyFailure says that those inside keep a step from taking their VM down:
-// after they were waited for it is a deadline that has passed.
+// BusyFailure returns the failure of a step that holders keep from taking their VM down. After a
+// wait for them, its outcome is Timeout.
 func BusyFailure(c *planner.Change, inside []state.Holder) *providers.Failure {
 	f := &providers.Failure{Outcome: providers.Unsafe, Code: "busy", Next: planner.BusyNext(c)}
 	for _, h := range inside {

@@ -123,7 +123,7 @@ func TestVMIsClosedFromDownToTheEndOfItsChange(t *testing.T) {
 	}
 }
 
-// What takes no VM down closes none.
+// A change that takes no VM down closes none.
 func TestWhatTakesNothingDownClosesNothing(t *testing.T) {
 	b, h := gated(t, "vm \"a\" {\n  running = false\n}\n")
 	defer h.enter(t)()
@@ -182,7 +182,7 @@ func TestBusySinceThePlan(t *testing.T) {
 	}
 }
 
-// Those inside are waited for as long as the block says, while others go on; the
+// The holders in a VM are waited for as long as the block says, while other changes go on; the
 // wait is shown with its deadline.
 func TestThoseInsideAreWaitedFor(t *testing.T) {
 	b, h := gated(t, "vm \"a\" {}\nvm \"b\" {}\n")
@@ -342,8 +342,8 @@ func TestAVMThatDoesNotOpenIsTold(t *testing.T) {
 	}
 }
 
-// Many VMs that go are closed a few at a time, each for as long as it takes: who
-// works in the last one is not kept out while the first one goes.
+// Of many VMs that are destroyed a few are closed at a time, each for as long as it takes:
+// somebody who works in the last one is not kept out while the first one goes.
 func TestOfManyVMsFewAreClosedAtATime(t *testing.T) {
 	b, h := gated(t, "vm \"a\" {\n  for_each = toset([for i in range(40) : tostring(i)])\n}\n")
 	b.spec("# empty\n")

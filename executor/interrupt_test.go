@@ -13,8 +13,8 @@ import (
 	"vmctl/providers"
 )
 
-// An interrupt is said while the step that it waits for still runs: here that
-// step ends only once it was said.
+// An interrupt is reported while the step that it waits for still runs: here that step ends only
+// after the report.
 func TestAnInterruptIsSaidAtOnce(t *testing.T) {
 	b := newBench(t, "vm \"a\" {}\n")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -39,7 +39,7 @@ func TestAnInterruptIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-// That a failure has stopped the run already does not keep an interrupt unsaid.
+// An interrupt is reported even if a failure has stopped the run already.
 func TestAnInterruptAfterAFailureIsSaid(t *testing.T) {
 	b := newBench(t, "vm \"a\" {}\nvm \"b\" {}\n")
 	ctx, cancel := context.WithCancel(t.Context())

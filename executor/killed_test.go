@@ -40,8 +40,8 @@ func (j *dyingJournal) Append(ctx context.Context, e ...state.Entry) error {
 	return j.Journal.Append(ctx, e...)
 }
 
-// A kill before any write of the journal: the next applies end in the world, and
-// with the records, of an apply that was not killed, and nothing is left to say.
+// After a kill before any write of the journal, the next applies lead to the same world and the
+// same records as an apply that was not killed, and leave no findings.
 func TestKilledBeforeAnyWrite(t *testing.T) {
 	const edited = "vm \"a\" {\n  cpus = 1\n}\n"
 	allow := planner.Allow{Replace: map[spec.Address]bool{{Kind: spec.VM, Name: "a"}: true}}
@@ -118,8 +118,8 @@ func (b *bench) finish() {
 	}
 }
 
-// world is what exists and what is remembered, but for counters, ports and the ID,
-// which counts replacements.
+// world returns the objects and the records, without counters, ports and IDs, since an ID counts
+// replacements.
 func (b *bench) world() map[string]string {
 	all := map[string]string{}
 	for _, o := range b.memory.objects {

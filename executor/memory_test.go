@@ -112,7 +112,7 @@ func (m *memory) Steps(c providers.Change) ([]providers.Step, error) {
 	return steps, nil
 }
 
-// hostPorts are the claims on the ports that a VM forwards.
+// hostPorts returns the claims on the ports that a VM forwards.
 func hostPorts(v cty.Value) []providers.Claim {
 	var all []providers.Claim
 	for _, f := range v.GetAttr("port_forward").AsValueSlice() {

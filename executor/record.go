@@ -14,8 +14,8 @@ import (
 	"vmctl/state"
 )
 
-// record is what is remembered of a step's address now that the step is done;
-// false: nothing, the step left no object or did not concern the record.
+// record returns the new record of a step's address now that the step is done; false: the step
+// left no object or did not concern the record.
 func (x *execution) record(step planner.Step, c *planner.Change, r providers.Result) (state.Record, bool) {
 	old, existed := x.records[step.Address]
 	switch {
@@ -23,7 +23,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 		return state.Record{}, false
 	case r.Gone && (c.Action == providers.Destroy || c.Action == providers.Forget || !existed):
 		return state.Record{}, false
-	case c.Action == providers.Destroy && !existed: // what is about to go needs no record of its own
+	case c.Action == providers.Destroy && !existed: // an object that is about to go needs no record of its own
 		return state.Record{}, false
 	}
 	if !existed {
@@ -34,7 +34,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 	}
 	n := old
 	n.Reserved = old.Reserved && step.Phase == providers.PhaseReserve
-	if old.Reserved && c.Object != nil { // an earlier run made it, and did not come to saying so
+	if old.Reserved && c.Object != nil { // an earlier run made it, and ended before it wrote that down
 		n.Generation = max(n.Generation, c.Generation)
 	}
 	n.Provider, n.Settings, n.Uses = c.Provider, c.Settings, c.Needs
@@ -72,20 +72,21 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 	return n, true
 }
 
-// taken is a record once what a change wants was applied; NilVal: it is not known.
+// taken returns a record after the wanted values of a change were applied. want is NilVal if they
+// are not known.
 func taken(r state.Record, c *planner.Change, want cty.Value) state.Record {
 	if want != cty.NilVal {
 		running := runningOf(r.Values, c.Action)
 		r.Values = merge(computedOf(r.Values, want), want)
 		r.Values = withAttribute(r.Values, "running", running)
-		r.Values = withAttribute(r.Values, "name", cty.StringVal(r.Name)) // for those who refer to a name that vmctl chose
+		r.Values = withAttribute(r.Values, "name", cty.StringVal(r.Name)) // for references to a name that vmctl chose
 	}
 	r.Policy, r.Generation, r.Replaced = c.Policy, c.Generation, c.Replaced
 	return r
 }
 
-// catchUp brings the records up to date of objects that another data directory has made
-// what the files say.
+// catchUp brings records up to date if another data directory has brought their objects to the
+// wanted state.
 func (x *execution) catchUp(ctx context.Context) error {
 	var entries []state.Entry
 	for i := range x.Plan.Changes {
@@ -111,8 +112,8 @@ func (x *execution) catchUp(ctx context.Context) error {
 // opCaughtUp is the Op of the entries of catchUp.
 const opCaughtUp = "caught_up"
 
-// reservation is what is remembered of an object that is about to be made, so
-// that a crash finds it again, and its remains too.
+// reservation returns the record of an object that is about to be made, so that vmctl finds the
+// object and its remains after a crash.
 func (x *execution) reservation(i int) state.Record {
 	step := x.Plan.Steps[i]
 	c := &x.Plan.Changes[step.Change]
@@ -124,13 +125,13 @@ func (x *execution) reservation(i int) state.Record {
 	return r
 }
 
-// acts reports whether a change has a step that a provider makes, after which
-// what the plan saw of the object is history.
+// acts reports whether a change has a step of a provider: after that step, the object may differ
+// from the one that the plan saw.
 func (x *execution) acts(change int) bool {
 	return slices.ContainsFunc(x.steps[change], func(i int) bool { return !x.Plan.Steps[i].Record })
 }
 
-// seen brings a record up to what the plan saw of the object.
+// seen returns a record with the values of the object that the plan saw.
 func seen(r state.Record, c *planner.Change) state.Record {
 	o := c.Object
 	r.Replaced, r.Generation = c.Replaced, c.Generation
@@ -144,16 +145,16 @@ func seen(r state.Record, c *planner.Change) state.Record {
 		r.Values = withAttribute(r.Values, "running", cty.BoolVal(*o.Running))
 	}
 	on := o.Running != nil && *o.Running
-	r.Ready = on && (r.Ready || c.Record == nil || c.Record.Reserved) // what an earlier run made, and runs, is taken as it is
+	r.Ready = on && (r.Ready || c.Record == nil || c.Record.Reserved) // an object that an earlier run made, and that runs, counts as ready
 	return r
 }
 
-// takes reports whether a step, once done, makes the record say what was wanted.
+// takes reports whether the wanted values go into the record once a step is done.
 func takes(step planner.Step) bool {
 	return step.Op == planner.OpRecord || step.Phase == providers.PhaseMake || step.Phase == providers.PhaseChange
 }
 
-// runningOf is the run state to remember until a step confirms another.
+// runningOf returns the run state for a record until a step confirms another one.
 func runningOf(old cty.Value, a providers.Action) cty.Value {
 	if a == providers.Create || a == providers.ReplaceIt || old == cty.NilVal || !old.Type().HasAttribute("running") {
 		return cty.False
@@ -161,7 +162,7 @@ func runningOf(old cty.Value, a providers.Action) cty.Value {
 	return old.GetAttr("running")
 }
 
-// computedOf is what old holds beyond the attributes of want.
+// computedOf returns the attributes of old that want does not have.
 func computedOf(old, want cty.Value) cty.Value {
 	m := map[string]cty.Value{}
 	if old != cty.NilVal && old.Type().IsObjectType() && !old.IsNull() {
@@ -174,7 +175,8 @@ func computedOf(old, want cty.Value) cty.Value {
 	return cty.ObjectVal(m)
 }
 
-// merge is an object with the attributes of both; over's count.
+// merge returns an object with the attributes of both values. The attributes of over count before
+// those of base.
 func merge(base, over cty.Value) cty.Value {
 	m := map[string]cty.Value{}
 	for _, v := range []cty.Value{base, over} {

@@ -35,7 +35,7 @@ func (x *execution) summary() Summary {
 	return s
 }
 
-// And is the summary of two runs, one after the other.
+// And returns the summary of two runs, one after the other.
 func (s Summary) And(later Summary) Summary {
 	return Summary{
 		Done: slices.Concat(s.Done, later.Done), Failed: slices.Concat(s.Failed, later.Failed),

@@ -8,8 +8,8 @@ import (
 	"vmctl/planner"
 )
 
-// Ten thousand VMs, of which every one changes or, in another run, none does. What
-// grows with the square of their number shows here.
+// Ten thousand VMs: in one run each of them changes, in another run none does. Work that grows
+// with the square of their number shows here.
 func BenchmarkPlan(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		const web = "vm \"w\" {\n  for_each = toset(flatten([for i in range(100) : [for j in range(%d) : \"n${i}-${j}\"]]))\n  cpus     = %d\n}\n"

@@ -86,8 +86,8 @@ func (o *orderer) isLate(i int) bool {
 	return late
 }
 
-// dependencyBlocks blocks what depends on a blocked change, of those that are: `--exclude`
-// leaves it out with that.
+// dependencyBlocks blocks each change that depends on a blocked change, if are reports true for
+// it. It follows the same dependencies as `--exclude`.
 func (o *orderer) dependencyBlocks(are func(int) bool) bool {
 	again := false
 	for i := range o.plan.Changes {
@@ -119,7 +119,7 @@ func removes(steps []providers.Step) bool {
 	return slices.ContainsFunc(steps, func(s providers.Step) bool { return s.Phase == providers.PhaseRemove })
 }
 
-// lowers reports whether a step takes what runs of its object away.
+// lowers reports whether a step stops or removes its object.
 func lowers(s providers.Step) bool {
 	return s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRecover || s.Phase == providers.PhaseRemove
 }

@@ -13,12 +13,13 @@ import (
 	"vmctl/state"
 )
 
-// Busy says what becomes of those at work in a VM when a step takes it down
-// (DESIGN.md, rule 8). The zero Busy blocks.
+// Busy lists the holders at work in a VM, and says whether a step that takes the VM down
+// interrupts them or waits for them (DESIGN.md, rule 8). Without Interrupt and Wait they block
+// the step.
 type Busy struct {
-	Holders   []state.Holder // who was inside when the plan was made
-	Interrupt bool           // they are interrupted: the user allowed it
-	Wait      time.Duration  // how long they are waited for; 0: not at all
+	Holders   []state.Holder // the holders when the plan was made
+	Interrupt bool           // the user allowed vmctl to interrupt them
+	Wait      time.Duration  // the longest wait for them; 0: no wait
 }
 
 // TakesDown reports whether a step ends what runs in a VM.
@@ -26,7 +27,8 @@ func TakesDown(s providers.Step) bool {
 	return s.Address.Kind == spec.VM && (s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRecover)
 }
 
-// busy is what the flags and the policy say about those inside.
+// busy returns the holders at work in the VM of a change, whether the user allowed vmctl to
+// interrupt them, and the wait that the policy allows.
 func (d *differ) busy(c *Change) Busy {
 	b := Busy{Holders: d.options.Busy[c.Address], Interrupt: d.options.Allow.Interrupt[c.Address]}
 	// A record may lack it, or hold what a newer build wrote: it blocks then.
@@ -36,7 +38,8 @@ func (d *differ) busy(c *Change) Busy {
 	return b
 }
 
-// findBusy notes who is inside of the VMs that this plan takes down, or would.
+// findBusy adds a finding for each busy VM that this plan takes down, or would take down if it
+// were not busy.
 func (o *orderer) findBusy() {
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
@@ -75,7 +78,7 @@ func BusyReason(holders []state.Holder) string {
 	return "it is busy: " + strings.Join(names, "; ")
 }
 
-// BusyNext is what to type where those inside keep a VM from being taken down.
+// BusyNext returns the user's next steps when holders keep a VM from being taken down.
 func BusyNext(c *Change) []string {
 	next := []string{
 		"let them end, or end them where they run; then repeat the command",

@@ -169,7 +169,7 @@ func fiveOf(first string) []string {
 	return all
 }
 
-// A record of a build that knew no when_busy says nothing else than its default.
+// A record of a build that knew no when_busy counts as one with its default.
 func TestPolicyThatLacksADefaultIsTheSame(t *testing.T) {
 	tests := []struct {
 		name, spec string

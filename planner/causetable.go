@@ -1,9 +1,9 @@
 package planner
 
-// Cause is why a change is blocked in principle.
+// Cause names the reason for which a change is blocked.
 type Cause string
 
-// The causes. What each means is in Causes.
+// The causes. Causes describes each one.
 const (
 	CauseForeign    Cause = "foreign_holder"
 	CauseOrphan     Cause = "orphan_holder"
@@ -29,7 +29,7 @@ const (
 	CauseUnknown    Cause = "unknown"
 )
 
-// CauseRow says what a cause means.
+// CauseRow is a cause with its meaning.
 type CauseRow struct {
 	Cause   Cause
 	Meaning string

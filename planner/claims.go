@@ -9,7 +9,8 @@ import (
 	"vmctl/providers"
 )
 
-// handovers are the claims that steps take and free, and those that are held now.
+// handovers lists, for each group of claims, the steps that take them, the steps that free them
+// and the objects that hold them now.
 type handovers struct {
 	takers, freers map[claimGroup][]claimant
 	holders        map[claimGroup][]holding
@@ -30,7 +31,7 @@ type holding struct {
 	object *providers.Object
 }
 
-// claimGroup is of claims that can overlap, on one system.
+// claimGroup identifies the claims of one system that can overlap.
 type claimGroup struct {
 	system string
 	claim  providers.Claim
@@ -44,9 +45,9 @@ func (h *handovers) groups() []claimGroup {
 	return slices.SortedFunc(maps.Keys(h.takers), compareGroups)
 }
 
-// handovers are those of the changes that are carried out. Takers are those that are
-// blocked, too: two that want one claim are in each other's way, whatever else blocks
-// either.
+// handovers collects the claims that steps take and free. Freers are only the steps that are
+// carried out. Takers include the steps of blocked changes: two changes that want one claim are
+// in each other's way, whatever else blocks either.
 func (o *orderer) handovers() handovers {
 	h := handovers{takers: map[claimGroup][]claimant{}, freers: map[claimGroup][]claimant{}, holders: map[claimGroup][]holding{}}
 	for i := range o.plan.Changes {
@@ -76,8 +77,8 @@ func (o *orderer) handovers() handovers {
 	return h
 }
 
-// claimBlocks blocks who takes what somebody else holds and does not free, and two who
-// take one claim. A holder that lets go is asked to do so by a step that sinks.
+// claimBlocks blocks a change that takes a claim which its holder does not free, and two changes
+// that take one claim. It asks a holder that frees the claim to free it in a sinking step.
 func (o *orderer) claimBlocks() bool {
 	h, again := o.handovers(), false
 	for _, group := range h.groups() {
@@ -96,7 +97,8 @@ func (o *orderer) claimBlocks() bool {
 	return again
 }
 
-// contested blocks two changes that take what only one can have.
+// contested blocks two changes that take overlapping claims. It reports whether it blocked
+// anything.
 func (o *orderer) contested(h handovers, group claimGroup, t claimant) bool {
 	again := false
 	for _, other := range h.takers[group] {
@@ -115,8 +117,8 @@ func (o *orderer) contested(h handovers, group claimGroup, t claimant) bool {
 	return again
 }
 
-// handOver sees that who holds what a change takes frees it before, or blocks the
-// change. It reports whether it changed anything.
+// handOver makes the holder of a claim free it before a change takes it, or blocks that change.
+// It reports whether it changed anything.
 func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holding) bool {
 	c := &o.plan.Changes[t.change]
 	own := c.Object != nil && held.object.ID == c.Object.ID && held.object.Kind == c.Object.Kind
@@ -163,8 +165,8 @@ func (h *handovers) unlocks(group claimGroup, claim providers.Claim) bool {
 	return slices.ContainsFunc(h.freers[group], func(f claimant) bool { return f.claim == claim && f.step.Phase == providers.PhaseRelease })
 }
 
-// keepYields lets a change keep what no other change takes any more, since that one was
-// blocked. It reports whether it changed anything.
+// keepYields lets a change keep a claim if every change that takes it was blocked. It reports
+// whether it changed anything.
 func (o *orderer) keepYields() bool {
 	h, again := o.handovers(), false
 	for i := range o.plan.Changes {
@@ -185,7 +187,7 @@ func (o *orderer) keepYields() bool {
 	return again
 }
 
-// heldBlock says who keeps a change from what it takes.
+// heldBlock returns the block of a change whose claim another object holds.
 func (o *orderer) heldBlock(t claimant, held holding) Block {
 	c := &o.plan.Changes[t.change]
 	holder := describe(o.world.System(c.System), held.object)
@@ -222,7 +224,7 @@ func (o *orderer) heldBlock(t claimant, held holding) Block {
 	return b
 }
 
-// called is a claim for people: that on a disk by the disk's address.
+// called returns a claim as text for people: the address for a disk that the change needs.
 func (o *orderer) called(c providers.Claim, change *Change) string {
 	for _, a := range change.Needs {
 		if c.Kind == providers.ClaimDisk && change.Uses[a].ID == providers.ID(c.Key) {

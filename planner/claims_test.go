@@ -10,14 +10,14 @@ import (
 	"vmctl/state"
 )
 
-// forwards is a VM to whose guest a port of the host leads.
+// forwards returns the block of a VM to which a port of the host is forwarded.
 func forwards(vm, ip string, more string) string {
 	return fmt.Sprintf("vm %q {\n  port_forward {\n    guest   = 80\n    host    = \"8080\"\n    host_ip = %q\n  }\n%s}\n", vm, ip, more)
 }
 
 func bare(vm, more string) string { return fmt.Sprintf("vm %q {\n%s}\n", vm, more) }
 
-// What one frees and others take.
+// One change frees a claim that other changes take.
 func TestClaimsChangeHands(t *testing.T) {
 	const refused = "  boot {\n    kernel  = \"kernel\"\n    cmdline = \"%s\"\n  }\n"
 	for _, test := range []struct {

@@ -14,19 +14,19 @@ import (
 	"vmctl/state"
 )
 
-// Delta is what has to change, before it is put in order.
+// Delta lists the changes that are needed, before they are put in order.
 type Delta struct {
 	Project  providers.Project
 	Serial   uint64
 	Changes  []Change            // by address; no-ops and those of Aside included
 	Findings []providers.Finding // sorted
-	// Aside are the addresses that are out of scope. What one of them has inside of a VM
-	// is let go of before that goes down, and nothing else is done with them.
+	// Aside lists the addresses out of scope. The object of such an address inside of a VM is
+	// released before the VM goes down. Nothing else is done with them.
 	Aside map[spec.Address]bool
 
 	options    Options
 	refers     map[spec.Address][]spec.Address // by the spec
-	dependents map[spec.Address][]spec.Address // what is left out with an address that is
+	dependents map[spec.Address][]spec.Address // the addresses that are left out together with an address
 }
 
 // Diff compares the spec, the state and the world. It is pure, and its error is
@@ -42,7 +42,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 		noticed := len(d.findings)
 		change := d.change(a)
 		d.used[a], d.decided[a] = usedAs(change, d.scope[a]), &change
-		if o.Rest != nil && !d.scope[a] { // which was said in the round before
+		if o.Rest != nil && !d.scope[a] { // the round before said it already
 			d.findings = d.findings[:noticed]
 		}
 	}
@@ -83,13 +83,13 @@ type differ struct {
 	state    *state.Snapshot
 	world    *World
 	options  Options
-	known    map[spec.Address]cty.Value // what references to an address may rely on
-	objects  map[*providers.Object]bool // those that some address accounts for
+	known    map[spec.Address]cty.Value // the values of an address that references may rely on
+	objects  map[*providers.Object]bool // the objects that some address accounts for
 	recorded map[providers.ID]spec.Address
-	used     map[spec.Address]providers.Used // what those that use an address find there
+	used     map[spec.Address]providers.Used // the object at each address, for the resources that use it
 	sights   *Sights
 	scope    map[spec.Address]bool
-	imports  map[spec.Address]providers.ID // what the user calls the objects that are to be imported
+	imports  map[spec.Address]providers.ID // the user's name for each object to import
 	decided  map[spec.Address]*Change
 	begun    map[spec.Address][]state.Entry
 	changes  []Change
@@ -113,7 +113,7 @@ func (d *differ) change(a spec.Address) Change {
 	record, recorded := d.state.Records[a]
 	c := Change{Change: providers.Change{Address: a, Kind: a.Kind, Action: providers.NoOp}, System: d.world.placed[a], lets: d.lets(a)}
 	d.interrupted(a)
-	if c.System == "" { // an earlier run began with it, and nothing else knows it
+	if c.System == "" { // only the journal of an earlier run knows it
 		return c
 	}
 	if recorded {
@@ -128,7 +128,7 @@ func (d *differ) change(a spec.Address) Change {
 		}
 		c.Want, c.Provider, c.Needs, c.Policy = &resource, resource.Provider, resource.Uses, resource.Policy
 		c.Change.Want = resource.Want
-		if !recorded { // else it is where it is
+		if !recorded { // a recorded object stays where it is
 			c.Inside = resource.Inside
 		}
 		if running, ok := d.options.Running[a]; ok {
@@ -173,7 +173,8 @@ func (d *differ) change(a spec.Address) Change {
 // and for nothing else: an edit of a block is for an apply to make.
 func (d *differ) isPower() bool { return len(d.options.Running)+len(d.options.Rekey) > 0 }
 
-// recordedWant is what was applied, in the shape of what is wanted.
+// recordedWant returns the attributes of want with the values that were applied, where there are
+// any.
 func recordedWant(want, applied cty.Value) cty.Value {
 	kept := want.AsValueMap()
 	for name := range kept {

@@ -13,7 +13,7 @@ import (
 
 const cache = "disk \"cache\" {\n  size = \"1GiB\"\n}\n"
 
-// with is a VM that has disks.
+// with returns the block of a VM that has disks.
 func with(vm string, disks ...string) string {
 	var b strings.Builder
 	b.WriteString("vm \"" + vm + "\" {\n")
@@ -320,8 +320,8 @@ restart vm.b: additional_disk: the guest sees it at its next start
 	}
 }
 
-// What a change uses has an ID, also where that is not made yet, and the step of
-// another that replaces it does not find the old one.
+// A disk that a VM uses has an ID, even before it is made. If the disk is replaced, the VM finds
+// the new one, unless the disk is out of scope.
 func TestUses(t *testing.T) {
 	s := after(t, cache+with("a", "disk.cache"))
 	old := s.objectOf("disk.cache").ID

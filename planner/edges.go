@@ -9,11 +9,10 @@ import (
 	"vmctl/spec"
 )
 
-// edges puts the steps of different changes in order (DESIGN.md, rule 11). Steps that
-// sink come in the reverse order of what uses what by records and by what was
-// observed, those that rise in the order of the spec; what is freed by a sinking step
-// is taken by a rising one. Both orders have no circle, and no edge leads from a
-// rising step to a sinking one: so no edges close a circle.
+// edges puts the steps of different changes in order (DESIGN.md, rule 11). Sinking steps run
+// users first, by the records and the observed objects. Rising steps run dependencies first, by
+// the spec. A rising step takes a claim after the sinking step that frees it. Neither order has a
+// circle, and no sinking step waits for a rising one: so the edges form no circle.
 func (o *orderer) edges() {
 	holds, refers := o.usersFirst()
 	for user, used := range each(holds) {
@@ -33,7 +32,7 @@ func (o *orderer) edges() {
 	o.handed()
 }
 
-// each is every pair of changes, in order.
+// each iterates over all pairs of changes, in order.
 func each(pairs map[int][]int) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		for _, i := range slices.Sorted(maps.Keys(pairs)) {
@@ -46,9 +45,9 @@ func each(pairs map[int][]int) iter.Seq2[int, int] {
 	}
 }
 
-// sinkBefore are the pairs of steps of which the second waits for the first: a user, or
-// what is inside, sinks before what it uses is removed, or before the VM goes down that it
-// is inside of: edges 2, 3 and 8.
+// sinkBefore iterates over the pairs of steps of which the second waits for the first. A user
+// sinks before the object that it uses is removed. An object inside of a VM sinks before the VM
+// goes down: edges 2, 3 and 8.
 func (o *orderer) sinkBefore(user, used int) iter.Seq2[*node, *node] {
 	inside := o.plan.Changes[user].Inside == o.plan.Changes[used].Address
 	gone := slices.ContainsFunc(o.own[used], func(n *node) bool { return n.step.Phase == providers.PhaseRemove })
@@ -58,7 +57,7 @@ func (o *orderer) sinkBefore(user, used int) iter.Seq2[*node, *node] {
 				first, second := n, m
 				switch {
 				case n.sinks() && m.sinks() && (gone || inside && lowers(m.step.Step)):
-				case inside && n.step.Op == OpForget && m.sinks(): // it is gone once the VM is
+				case inside && n.step.Op == OpForget && m.sinks(): // the object is gone once the VM is
 					first, second = m, n
 				case inside && n.sinks() && o.plan.Changes[used].Action == providers.Forget: // before the VM is let go of
 				default:
@@ -75,8 +74,8 @@ func (o *orderer) sinkBefore(user, used int) iter.Seq2[*node, *node] {
 func (n *node) sinks() bool { return n.step.Phase.Sinks() }
 func (n *node) rises() bool { return n.step.Phase.Rises() }
 
-// riseAfter lets what refers to something rise after that: edge 4. What lies between
-// them may have no steps.
+// riseAfter lets a change rise after the changes that it refers to: edge 4. It passes over
+// changes without rising steps.
 func (o *orderer) riseAfter() {
 	for i := range o.plan.Changes {
 		if !slices.ContainsFunc(o.own[i], (*node).rises) {
@@ -94,8 +93,8 @@ func (o *orderer) riseAfter() {
 	}
 }
 
-// nearest are the changes with rising steps that an address refers to, directly or by
-// way of others that have none.
+// nearest returns the changes with rising steps that an address refers to, directly or through
+// addresses that have none.
 func (o *orderer) nearest(a spec.Address) []int {
 	var found []int
 	seen := map[spec.Address]bool{a: true}
@@ -116,7 +115,8 @@ func (o *orderer) nearest(a spec.Address) []int {
 	return found
 }
 
-// handed lets who takes a claim do so after who frees it: edge 5.
+// handed lets a step that takes a claim wait for the sinking step of another change that frees
+// it: edge 5.
 func (o *orderer) handed() {
 	takers, freers := map[claimGroup][]*node{}, map[claimGroup][]*node{}
 	for _, n := range o.nodes {
@@ -145,10 +145,10 @@ func overlap(a, b []providers.Claim) bool {
 	return slices.ContainsFunc(a, func(c providers.Claim) bool { return slices.ContainsFunc(b, c.Overlaps) })
 }
 
-// usersFirst are the changes that each change uses: held are the VM that it is inside of
-// and the disks that its object has, and referred to is what its record says. Records can
-// name each other in a circle after a run that was cut short, with depends_on turned
-// round: within a circle what only the records say does not count.
+// usersFirst returns the changes that each change uses. held lists the VM that a change is inside
+// of and the disks that its object has. referred lists the addresses that its record names.
+// Records can name each other in a circle after a run that was cut short, if depends_on was
+// turned round: within a circle, referred does not count.
 func (o *orderer) usersFirst() (held, referred map[int][]int) {
 	hard, soft := map[int][]int{}, map[int][]int{}
 	disks := o.diskChanges()
@@ -177,7 +177,7 @@ func (o *orderer) usersFirst() (held, referred map[int][]int) {
 	return hard, soft
 }
 
-// diskChanges are the changes of disks by the claim on them.
+// diskChanges returns the change of each disk by the claim on the disk.
 func (o *orderer) diskChanges() map[claimGroup]int {
 	all := map[claimGroup]int{}
 	for i := range o.plan.Changes {
@@ -188,7 +188,8 @@ func (o *orderer) diskChanges() map[claimGroup]int {
 	return all
 }
 
-// lastUses is what an address used when it was last applied, as far as that is known.
+// lastUses returns the addresses that the record of a change names, or its Needs if it has no
+// record.
 func (c *Change) lastUses() []spec.Address {
 	if c.Record != nil {
 		return c.Record.Uses
@@ -196,8 +197,8 @@ func (c *Change) lastUses() []spec.Address {
 	return c.Needs
 }
 
-// circles numbers the changes so that those have the same number that lead to each
-// other (Tarjan's strongly connected components).
+// circles numbers the changes. Changes that lead to each other get the same number (Tarjan's
+// strongly connected components).
 func circles(count int, edges ...map[int][]int) []int {
 	t := tarjan{edges: edges, number: make([]int, count), low: make([]int, count), circle: make([]int, count), on: make([]bool, count)}
 	for i := range count {

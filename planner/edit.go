@@ -14,8 +14,8 @@ import (
 	"vmctl/spec"
 )
 
-// edits compares the attributes of an object that are managed, by path.
-// running and name are left to the caller.
+// edits compares the managed attributes of an object, by path. The caller compares running and
+// name.
 func edits(before, after cty.Value, attrs map[string]providers.Attribute, running bool) []providers.Edit {
 	var all []providers.Edit
 	for _, name := range attributeNames(after) {
@@ -48,8 +48,8 @@ func editsAt(path string, before, after cty.Value, attrs map[string]providers.At
 	return []providers.Edit{{Path: path, Before: before, After: after, Verdict: judge(attr, before, after, running)}}
 }
 
-// nothing is what an attribute is that nobody knew of: null, or a collection of
-// nothing.
+// nothing returns the value of an attribute that is not known from before: an empty list or map,
+// else null.
 func nothing(t cty.Type) cty.Value {
 	switch {
 	case t.IsListType():
@@ -74,8 +74,7 @@ func judge(attr providers.Attribute, before, after cty.Value, running bool) prov
 	}
 }
 
-// supportOf finds what a provider type says about a path, or about the nearest
-// path above it.
+// supportOf returns the attribute of a provider type at a path, or at the nearest path above it.
 func supportOf(path string, attrs map[string]providers.Attribute) (providers.Attribute, bool) {
 	for {
 		if a, ok := attrs[path]; ok {
@@ -105,7 +104,7 @@ func same(a, b cty.Value) bool {
 	return err == nil && converted.RawEquals(b)
 }
 
-// overlay returns base with what the system shows in place of it.
+// overlay returns base with the values that the system shows in their place.
 func overlay(base, shown cty.Value) cty.Value {
 	if !isObject(base) {
 		if shown == cty.NilVal {
@@ -150,7 +149,7 @@ func attributeNames(v cty.Value) []string {
 	return slices.Sorted(maps.Keys(v.Type().AttributeTypes()))
 }
 
-// maximum is the most disruptive way in which any of the edits applies.
+// maximum returns the most disruptive way in which any of the edits applies.
 func maximum(edits []providers.Edit) providers.Applies {
 	var most providers.Applies
 	for _, e := range edits {
@@ -172,7 +171,8 @@ func (d *differ) nameEdit(c *Change) []providers.Edit {
 	}}
 }
 
-// markEdit lets the mark of what was moved here, or is imported, name this address.
+// markEdit returns the edit that makes the owner mark name this address: the object was moved
+// here, is imported, or has lost its mark.
 func markEdit(c *Change) []providers.Edit {
 	owner := c.Object.Owner
 	if c.importing {
@@ -200,9 +200,9 @@ func markEdit(c *Change) []providers.Edit {
 	}}
 }
 
-// usedEdits are for what it names and uses on, such as a disk, and what is another
-// one by then: a guest that runs has the old one open. What it is inside of goes
-// with it.
+// usedEdits returns an edit of each attribute that names an object which this plan makes anew,
+// such as a disk: a running guest has the old one open. It leaves out the VM that the object is
+// inside of, since the object goes with it.
 func (d *differ) usedEdits(c *Change, running bool) []providers.Edit {
 	var all []providers.Edit
 	for _, a := range c.Needs {
@@ -232,8 +232,8 @@ func (d *differ) usedEdits(c *Change, running bool) []providers.Edit {
 	return all
 }
 
-// asItRuns are the edits of an object that runs otherwise than it is configured. What it
-// runs with already needs no restart.
+// asItRuns returns the edits of an object whose running configuration differs from its stored
+// one. An edit that the running object has already needs no restart.
 func asItRuns(configured, running []providers.Edit) []providers.Edit {
 	all := slices.Clone(running)
 	for _, e := range configured {
@@ -260,7 +260,7 @@ func rekeyEdit(attrs map[string]providers.Attribute, running bool) providers.Edi
 	return e
 }
 
-// joined is edits with others, of which each path has the most disruptive one.
+// joined returns edits together with others. A path in both gets the more disruptive verdict.
 func joined(edits, others []providers.Edit) []providers.Edit {
 	for _, e := range others {
 		i := slices.IndexFunc(edits, func(have providers.Edit) bool { return have.Path == e.Path })
@@ -274,7 +274,8 @@ func joined(edits, others []providers.Edit) []providers.Edit {
 	return edits
 }
 
-// providerEdit is a move to another system.
+// providerEdit returns the edit that would move an object to another system. It is always
+// refused.
 func (d *differ) providerEdit(c *Change) []providers.Edit {
 	key := d.world.wanted[c.Address]
 	if key == "" || key == c.System {
@@ -290,8 +291,8 @@ func (d *differ) providerEdit(c *Change) []providers.Edit {
 	}}
 }
 
-// providerText names the provider of an object and the one that it is to have. Where
-// one block leads elsewhere by now, it adds the settings that differ.
+// providerText returns the present and the wanted provider of an object as text. If they have the
+// same name but different settings, it adds the settings that differ.
 func providerText(c *Change, settings cty.Value) (before, after string) {
 	before, after = c.Provider.String(), c.Provider.String()
 	if c.Record != nil {

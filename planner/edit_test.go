@@ -11,7 +11,7 @@ import (
 	"vmctl/spec"
 )
 
-// What an edit is, where neither side is written in the block.
+// Edits of which the block writes neither side.
 func TestEdits(t *testing.T) {
 	const keeping = "disk \"d\" {\n  size = \"1GiB\"\n}\n"
 	const raw = "disk \"d\" {\n  size = \"1GiB\"\n  format = \"raw\"\n  lifecycle {\n    on_change = { format = \"replace\" }\n  }\n}\n"
@@ -235,7 +235,7 @@ warning, vm.a: its record was lost: attributes that the system does not report a
 	}
 }
 
-// checkAll is check with the warnings, and with the names of what is made.
+// checkAll is check with the warnings, and with the names of the objects that are made.
 func (s *scene) checkAll(want string) {
 	s.t.Helper()
 	p, err := s.plan()
@@ -247,7 +247,7 @@ func (s *scene) checkAll(want string) {
 	}
 }
 
-// asides are the warnings of a plan, and the names that what it makes gets.
+// asides returns the warnings of a plan, and the names of the objects that it makes.
 func asides(p *planner.Plan) string {
 	var b strings.Builder
 	for _, c := range p.Changes {

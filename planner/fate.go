@@ -12,9 +12,9 @@ import (
 	"vmctl/spec"
 )
 
-// fates says what becomes of the changes inside of VMs that go down, come up or stay
-// off, and of what depends on those that have to wait for a later round. It begins
-// anew each time, from the changes that are not blocked.
+// fates decides about the changes inside of VMs that go down, come up or stay off, and about the
+// changes that depend on deferred ones. It begins anew each time, from the changes that are not
+// blocked. It reports whether it changed anything.
 func (o *orderer) fates() bool {
 	late, idle := o.late, o.idle
 	o.late, o.idle = map[int]spec.Address{}, map[int]string{}
@@ -29,8 +29,8 @@ func (o *orderer) fates() bool {
 	return again || !maps.Equal(late, o.late) || !maps.Equal(idle, o.idle)
 }
 
-// stranded blocks what takes a value of something that is not made: its VM is off. It
-// reports whether it blocked anything.
+// stranded blocks a change that needs a value of an object which is not made because its VM is
+// off. It reports whether it blocked anything.
 func (o *orderer) stranded() bool {
 	again := false
 	if len(o.idle) == 0 || o.delta.options.Destroy {
@@ -63,8 +63,8 @@ func (o *orderer) awaits(i int, a spec.Address) bool {
 	return c.Change.Want != cty.NilVal && !c.Change.Want.IsWhollyKnown() && c.Want != nil && slices.Contains(c.Want.Takes, a)
 }
 
-// fate says what becomes of one change inside of a VM. It reports whether it blocked
-// the change, or made another one of it.
+// fate decides whether a change inside of a VM is carried out, deferred or left idle. It reports
+// whether it blocked the change or gave it another action.
 func (o *orderer) fate(i int) bool {
 	c := &o.plan.Changes[i]
 	vm, planned := o.index[c.Inside]
@@ -104,7 +104,8 @@ func (o *orderer) fate(i int) bool {
 	return false
 }
 
-// resting decides about what is inside of a VM that is off and stays so.
+// resting decides about a change inside of a VM that is off and stays off. It reports whether it
+// blocked the change or gave it another action.
 func (o *orderer) resting(i int, vmGoes bool) bool {
 	c := &o.plan.Changes[i]
 	going := (c.Want == nil || o.delta.options.Destroy) && c.Record != nil
@@ -139,9 +140,9 @@ func (o *orderer) wait(i int, until spec.Address) {
 	}
 }
 
-// waiters defers every change that refers to a deferred change, or that takes a claim
-// such a change holds. A VM that would have to wait until it is up itself is blocked: then
-// it reports true.
+// waiters defers every change that refers to a deferred change, or that takes a claim which a
+// deferred change holds. It blocks a VM that would have to wait until it is up itself, and then
+// reports true.
 func (o *orderer) waiters() bool {
 	if len(o.late) == 0 {
 		return false
@@ -192,8 +193,8 @@ func comesUp(steps []providers.Step) bool {
 	return slices.ContainsFunc(steps, func(s providers.Step) bool { return s.Phase == providers.PhaseUp || s.Phase == providers.PhaseReady })
 }
 
-// releasing are the steps by which something inside of a VM is let go of before a step
-// lowers that VM, unless it goes itself before.
+// releasing returns the steps that release an object inside of a VM before a step lowers that VM.
+// There are none if the object itself is removed.
 func (o *orderer) releasing(i int) ([]providers.Step, error) {
 	c := &o.plan.Changes[i]
 	vm, planned := o.index[c.Inside]

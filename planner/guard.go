@@ -44,7 +44,7 @@ func (d *differ) ceilings(c *Change) {
 	}
 }
 
-// ceilingOf is the most that an edit of an attribute may do.
+// ceilingOf returns the most disruptive way in which an edit of an attribute may apply.
 func ceilingOf(kind spec.Kind, policy cty.Value, path string) providers.Applies {
 	ceilings := ctyread.Attr(ctyread.Attr(policy, "lifecycle"), "on_change")
 	if ceilings != cty.NilVal && !ceilings.IsNull() && ceilings.IsWhollyKnown() {
@@ -63,8 +63,9 @@ func ceilingOf(kind spec.Kind, policy cty.Value, path string) providers.Applies 
 	return providers.Replace
 }
 
-// protect blocks a destruction or replacement that prevent_destroy forbids. The
-// block counts while it exists, else the record (rule 4).
+// protect blocks a destruction or replacement that prevent_destroy forbids, or of an object
+// without its mark. The policy of the block counts while the block exists, else that of the
+// record (rule 4).
 func (d *differ) protect(c *Change) {
 	if c.Blocked != nil || c.Action != providers.Destroy && c.Action != providers.ReplaceIt {
 		return
@@ -87,8 +88,8 @@ func (d *differ) protect(c *Change) {
 	}
 }
 
-// unmarked keeps an object whose mark somebody took off: they may want to keep it, and
-// have made it theirs.
+// unmarked returns the block that keeps an object whose mark somebody took off: they may want to
+// keep it.
 func unmarked(c *Change) *Block {
 	b := &Block{
 		Kind: Blocked, Cause: CauseUnmarked,
@@ -107,7 +108,8 @@ func isPrevented(policy cty.Value) bool {
 	return ctyread.True(ctyread.Attr(policy, "lifecycle"), "prevent_destroy")
 }
 
-// lacking blocks what the host lacks the means for, before any step.
+// lacking blocks a change for which the host or the spec's folder lacks the means, before any
+// step.
 func (d *differ) lacking(c *Change) {
 	missing := d.world.systems[c.System].Inventory.Missing[c.Kind]
 	if c.Blocked != nil {
@@ -144,18 +146,18 @@ func (d *differ) unreadable(c *Change) {
 	}
 }
 
-// unready reports whether an object that runs was never seen ready, though its
-// policy has somebody wait for that.
+// unready reports whether a running object was never seen ready, although its policy sets
+// ssh.wait.
 func (d *differ) unready(c *Change) bool {
 	waits := ctyread.True(ctyread.Attr(c.Policy, "ssh"), "wait")
-	if c.Record == nil { // what is adopted as it is counts as ready
+	if c.Record == nil { // an object that is adopted as it is counts as ready
 		return waits && (c.importing || len(c.Edits) > 0)
 	}
 	return waits && !c.Record.Ready && !c.Record.Reserved
 }
 
-// outdated reports whether the record says something else than what is there and
-// as wanted: a run was cut short after it acted, or somebody else was faster.
+// outdated reports whether the record differs from the object, although the object is as wanted:
+// a run was cut short after it acted, or somebody else was faster.
 func (d *differ) outdated(c *Change) bool {
 	o, r := c.Object, c.Record
 	switch {

@@ -8,8 +8,8 @@ import (
 	"vmctl/spec"
 )
 
-// holders blocks a change that deletes, unlocks or takes a disk which a VM may have that
-// could not be read. Unknown never authorises a mutation.
+// holders blocks a change that deletes, unlocks or takes a disk, if a VM that could not be read
+// may have that disk. Unknown never authorises a mutation.
 func (d *differ) holders(c *Change) {
 	if c.Blocked != nil {
 		return
@@ -51,9 +51,9 @@ func has(o *providers.Object, disk providers.ID) bool {
 	return o != nil && UsesDisk(o, &providers.Object{ID: disk})
 }
 
-// unknownHolder says why a VM other than that of c may have a disk, and cannot be seen
-// to: it could not be read, or its run state could not. A VM whose record has no such
-// disk is none. nil: nobody may.
+// unknownHolder returns a block if another VM than c may have a disk: that VM, its run state or
+// the list of VMs could not be read. A VM that could not be read does not count if its record has
+// no such disk. nil: there is no such VM.
 func (d *differ) unknownHolder(c *Change, disk spec.Address, id providers.ID) *Block {
 	system := d.world.systems[c.System]
 	block := func(who, why string) *Block {

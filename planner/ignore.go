@@ -8,8 +8,8 @@ import (
 	"vmctl/internal/ctyread"
 )
 
-// ignored lists the attributes whose edits and drift are left alone, as
-// lifecycle.ignore_changes of a policy names them. all is every one of v.
+// ignored lists the attributes whose edits and drift are left alone, by lifecycle.ignore_changes
+// of a policy. There, "all" means every attribute of v but running.
 func ignored(policy, v cty.Value) []string {
 	list := ctyread.Attr(ctyread.Attr(policy, "lifecycle"), "ignore_changes")
 	if list == cty.NilVal || list.IsNull() || !list.IsWhollyKnown() {
@@ -30,12 +30,12 @@ func ignored(policy, v cty.Value) []string {
 	return paths
 }
 
-// ignore lets an object keep what it has where its changes are ignored.
+// ignore gives the ignored attributes of Want the values that they have in before.
 func (c *Change) ignore(before cty.Value) {
 	c.Change.Want = keeping(c.Change.Want, before, ignored(c.Policy, c.Change.Want))
 }
 
-// ignores reports whether an attribute is one whose changes are ignored.
+// ignores reports whether changes of an attribute are ignored.
 func (c *Change) ignores(path string) bool {
 	for _, p := range ignored(c.Policy, c.Change.Want) {
 		if path == p || strings.HasPrefix(path, p+".") {
@@ -45,7 +45,7 @@ func (c *Change) ignores(path string) bool {
 	return false
 }
 
-// keeping is v with what other has at paths, where both have something.
+// keeping returns v with the values of other at paths, where both have one.
 func keeping(v, other cty.Value, paths []string) cty.Value {
 	for _, path := range paths {
 		v = keepingAt(v, other, path)

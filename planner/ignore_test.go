@@ -54,7 +54,7 @@ func TestIgnoreChanges(t *testing.T) {
 	}
 }
 
-// What is ignored stays what it is, also where something else is edited.
+// An ignored attribute keeps its value, even if something else is edited.
 func TestIgnoredStaysWhatItIs(t *testing.T) {
 	const ignoring = "vm \"a\" {\n  cpus   = 1\n  memory = \"512MiB\"\n  lifecycle {\n    ignore_changes = [cpus]\n  }\n}\n"
 	s := after(t, "vm \"a\" {\n  cpus   = 2\n  memory = \"256MiB\"\n  lifecycle {\n    ignore_changes = [cpus]\n  }\n}\n")
@@ -71,7 +71,7 @@ func TestIgnoredStaysWhatItIs(t *testing.T) {
 	}
 }
 
-// Whether it runs is never ignored.
+// The run state is never ignored.
 func TestIgnoredAllStops(t *testing.T) {
 	const all = "vm \"a\" {\n  lifecycle {\n    ignore_changes = all\n  }\n}\n"
 	s := after(t, all)

@@ -11,8 +11,8 @@ import (
 	"vmctl/spec"
 )
 
-// importsOf is what the user calls the objects that are to become an address's:
-// by import blocks, and by command.
+// importsOf returns the user's name for the object to import to each address, by import blocks
+// and by command. A destruction imports nothing.
 func importsOf(c *spec.Config, o Options) map[spec.Address]providers.ID {
 	all := map[spec.Address]providers.ID{}
 	if o.Destroy {
@@ -25,8 +25,8 @@ func importsOf(c *spec.Config, o Options) map[spec.Address]providers.ID {
 	return all
 }
 
-// imported decides about an address that an object is to be imported to. It
-// reports whether it did: what was imported before is like any other.
+// imported decides about an address to which an object is to be imported. It reports whether it
+// did: an object that was imported before is treated like any other.
 func (d *differ) imported(c *Change, sight *Sight) bool {
 	called, asked := d.imports[c.Address]
 	if !asked {
@@ -34,7 +34,7 @@ func (d *differ) imported(c *Change, sight *Sight) bool {
 	}
 	found, exists := sight.System.Inventory.Found[c.Address]
 	has := c.Record != nil && !c.Record.Reserved || sight.Marking == Ours
-	_, now := d.options.Imports[c.Address] // of a block, the object may have got another name since
+	_, now := d.options.Imports[c.Address] // an import block may have an old name of the object
 	switch {
 	case has && !exists && now:
 		d.notThere(c, sight, called)
@@ -59,15 +59,15 @@ func (d *differ) imported(c *Change, sight *Sight) bool {
 	return true
 }
 
-// objectOf says which object an address has.
+// objectOf returns a sentence that names the object of an address.
 func objectOf(c *Change, sight *Sight) string {
 	if o := sight.Object; o != nil && (sight.Marking == Ours || string(o.ID) == c.Record.ID) {
 		return fmt.Sprintf("%s has an object already, %s", c.Address, describe(sight.System, o))
 	}
-	return fmt.Sprintf("%s is %s by its record, which is not there", c.Address, c.Record.ID) // what has the name alone is not its object
+	return fmt.Sprintf("%s is %s by its record, which is not there", c.Address, c.Record.ID) // an object that only has the name does not count
 }
 
-// notThere refuses to import what does not exist to an address that has an object.
+// notThere refuses to import an object that does not exist to an address that has an object.
 func (d *differ) notThere(c *Change, sight *Sight, called providers.ID) {
 	d.refuseImport(c, fmt.Sprintf("%s, and %q does not exist", objectOf(c, sight), called),
 		"leave the import out: the object of "+c.Address.String()+" is managed")
@@ -81,8 +81,8 @@ func (d *differ) notThere(c *Change, sight *Sight, called providers.ID) {
 	}
 }
 
-// called is the object that the user calls so, nil where there is none or it could
-// not be read.
+// called returns the object that the user names. If there is none or it could not be read, it
+// blocks the change and returns nil.
 func (d *differ) called(c *Change, system *System, name providers.ID) *providers.Object {
 	in := d.sights.indexes[system.Key]
 	found, exists := system.Inventory.Found[c.Address]
@@ -109,8 +109,8 @@ func (d *differ) called(c *Change, system *System, name providers.ID) *providers
 	return nil
 }
 
-// notImportable says why an object cannot be imported to an address, and what to
-// do about it; "": it can.
+// notImportable returns why an object cannot be imported to an address, and the user's next step;
+// "": it can be imported.
 func (d *differ) notImportable(a spec.Address, system *System, o *providers.Object) (why, next string) {
 	what := describe(system, o)
 	for _, other := range d.sights.taken[string(o.ID)] {
@@ -147,8 +147,8 @@ func (d *differ) refuseImport(c *Change, why, next string) {
 	c.Blocked = &Block{Kind: Blocked, Cause: CauseImport, Reason: why, Next: []string{next}}
 }
 
-// takeOver compares an object that is to be imported with what is wanted of it.
-// What the system does not show is taken to be as the spec says.
+// takeOver compares an object that is to be imported with its spec. An attribute that the system
+// does not show is assumed to match the spec.
 func (d *differ) takeOver(c *Change, o *providers.Object) {
 	c.Record, c.Object, c.Name = nil, o, o.Name
 	c.Generation, c.Replaced, c.Was = 0, 0, nil
@@ -175,7 +175,8 @@ func (d *differ) takeOver(c *Change, o *providers.Object) {
 	}
 }
 
-// asApplied is what the system shows of an object, and else what the spec says.
+// asApplied returns the attributes that the system shows of an object, and those of the spec
+// where it shows none.
 func (d *differ) asApplied(c *Change) cty.Value {
 	prior := c.Object.Attrs
 	if c.Want != nil {

@@ -12,7 +12,7 @@ import (
 
 const imported = one + "import {\n  to = vm.a\n  id = \"theirs\"\n}\n"
 
-// theirs is a VM that somebody made by hand.
+// theirs adds a VM that somebody made by hand, and returns it.
 func (s *scene) theirs() *providers.Object {
 	on := true
 	sys := s.system("qemu:///session")
@@ -267,7 +267,7 @@ import vm.b: "1234" is to be imported
 	}
 }
 
-// What was imported has generation 1, its own ID and its own name.
+// An imported object has generation 1, its own ID and its own name.
 func TestImportedIdentity(t *testing.T) {
 	s := after(t, "")
 	s.config = load(t, imported)

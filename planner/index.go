@@ -6,11 +6,11 @@ import (
 	"vmctl/state"
 )
 
-// index finds what one system shows. Where several have one key, the first counts.
+// index finds the objects of one system. If several have the same ID or name, it finds the first.
 type index struct {
 	byID        map[idKey]*providers.Object
 	byName      map[nameKey]*providers.Object
-	marked      map[spec.Address][]*providers.Object // ours, by the address in their mark, or to which that is moved, and of its kind
+	marked      map[spec.Address][]*providers.Object // ours, by the address in their mark or the one to which a moved block leads it, of the same kind
 	letGo       map[spec.Address]*providers.Object   // unmarked, by the address that let go of them
 	unknownID   map[idKey]string
 	unknownName map[nameKey]string
@@ -59,8 +59,8 @@ func (w *World) indexOf(inv providers.Inventory, s *state.Snapshot, p providers.
 	return in
 }
 
-// unknown says why the object of an ID or a name could not be read. "" is no ID
-// and no name.
+// unknown returns why the object with an ID or a name could not be read. An empty ID or name
+// matches nothing.
 func (in *index) unknown(kind spec.Kind, id providers.ID, name string) (why string, unknown bool) {
 	if why, unknown = in.unknownID[idKey{kind, id}]; unknown && id != "" {
 		return why, true

@@ -12,7 +12,7 @@ import (
 	"vmctl/state"
 )
 
-// sleep says why what is inside of a VM was not read; "": it was, or nobody could.
+// sleep is the reason why the inside of a VM was not read; "": it was read, or could not be read.
 type sleep string
 
 const (
@@ -21,7 +21,7 @@ const (
 	nowhere  sleep = "nowhere"  // there is no VM, and none will be made: nothing is inside of it
 )
 
-// addInside registers what is inside of a VM.
+// addInside registers the inside of a VM as a system, and returns its key.
 func (w *World) addInside(types map[string]providers.Type, vm spec.Address, ref spec.ProviderRef, settings cty.Value) (string, error) {
 	if types[ref.Type].Inside == nil {
 		return "", fmt.Errorf("nothing inside of a VM of %s can be managed: this build of vmctl does not know how", ref)
@@ -45,7 +45,7 @@ func (s *System) String() string {
 	return "what is inside of " + s.Inside.String()
 }
 
-// unread says why nothing of a system is known; "": something is.
+// unread returns why nothing of a system is known; "": something is.
 func (s *System) unread() string {
 	if s.sleep == starting || s.sleep == resting {
 		return fmt.Sprintf("%s is off: what is inside of it cannot be read", s.Inside)
@@ -53,8 +53,8 @@ func (s *System) unread() string {
 	return s.unseen
 }
 
-// awake returns those of the insides that can be read now, and notes of the others
-// why they cannot.
+// awake returns the insides that can be read now. For each other one it notes why it cannot be
+// read.
 func (w *World) awake(insides []*System, c *spec.Config, s *state.Snapshot, o Options) []*System {
 	if len(insides) == 0 {
 		return nil
@@ -100,8 +100,8 @@ func (w *World) orphan(a spec.Address, p providers.Project) string {
 	return ""
 }
 
-// isOurs reports whether a sight is of an object that is kept as the spec says, or
-// would be.
+// isOurs reports whether the object of a sight is managed, or would be if the spec had a block
+// for it.
 func isOurs(s Sight) bool {
 	switch Stand(s.Marking, s.Recorded, true) {
 	case Managed, Adoptee:
@@ -113,7 +113,7 @@ func isOurs(s Sight) bool {
 	}
 }
 
-// sleeps is starting where a plan brings a VM up, else as it is.
+// sleeps returns starting if the plan brings a VM up, else asItIs.
 func sleeps(c *spec.Config, o Options, vm spec.Address, asItIs sleep) sleep {
 	r, inSpec := c.Resource(vm)
 	if !inSpec || o.Destroy {
@@ -129,8 +129,7 @@ func sleeps(c *spec.Config, o Options, vm spec.Address, asItIs sleep) sleep {
 	return asItIs
 }
 
-// nameFor is the name that the object of an address has by its record, or would
-// get.
+// nameFor returns the name that the object of an address has by its record, or else would get.
 func nameFor(c *spec.Config, s *state.Snapshot, p providers.Project, a spec.Address) string {
 	if r, ok := s.Records[a]; ok {
 		return r.Name
@@ -146,8 +145,8 @@ func nameFor(c *spec.Config, s *state.Snapshot, p providers.Project, a spec.Addr
 // Deferred is an address that cannot be read before this plan was carried out.
 type Deferred struct{ Address, Until spec.Address } // Until: a VM that has to be ready
 
-// asleep decides about what is inside of a VM that was not read, as far as that can be
-// said before it is known what becomes of the VM. It reports whether it was not read.
+// asleep decides about a change inside of a VM that was not read, as far as it can before the
+// change of the VM is known. It reports whether the inside was not read.
 func (d *differ) asleep(c *Change, system *System, wanted bool) bool {
 	if system.sleep == nowhere && !wanted && c.Record != nil {
 		c.Action, c.Reason = providers.Forget, fmt.Sprintf("%s does not exist, and nothing is inside of it", system.Inside)
@@ -159,7 +158,7 @@ func (d *differ) asleep(c *Change, system *System, wanted bool) bool {
 	return system.sleep != ""
 }
 
-// movesNowhere refuses to let an object move to another system.
+// movesNowhere returns the block that refuses to move an object to another system.
 func movesNowhere(c *Change) *Block {
 	return &Block{
 		Kind: Refused, Cause: CauseRefused, Reason: "provider: " + staysPut,

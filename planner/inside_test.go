@@ -11,13 +11,13 @@ import (
 
 const note = "guest_file \"note\" {\n  vm      = vm.a\n  path    = \"/note\"\n  content = \"x\"\n}\n"
 
-// off lets vm.a be off.
+// off turns vm.a off in the world.
 func (s *scene) off() {
 	off := false
 	s.object().Running, s.object().State = &off, providers.StateOff
 }
 
-// stays lets vm.a be wanted off by command.
+// stays asks for vm.a to be off, by command.
 func (s *scene) stays() {
 	s.options.Running = map[spec.Address]bool{addr(s.t, "vm.a"): false}
 }
@@ -308,7 +308,7 @@ deferred vm.b until vm.a is ready
 	}
 }
 
-// The round after decides about what was deferred, and nothing else.
+// The next round decides about the deferred addresses, and about nothing else.
 func TestRest(t *testing.T) {
 	s := after(t, one)
 	s.config = load(t, strings.Replace(one, "256MiB", "512MiB", 1)+note)
@@ -318,6 +318,6 @@ func TestRest(t *testing.T) {
 		Kind: spec.VM, ID: "9", Name: "orphan", Owner: &providers.Mark{ID: project.ID, Address: addr(t, "vm.z"), Of: "9"},
 	})
 	s.object().Findings = []providers.Finding{{Kind: providers.FindBroken, Evidence: []string{"said before"}}}
-	// What changes vm.a is another plan's: this one may not take it down.
+	// The changes of vm.a belong to another plan: this one may not take it down.
 	s.check("create guest_file.note: it does not exist\n0 define guest_file.note\n")
 }

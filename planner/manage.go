@@ -39,8 +39,8 @@ func (d *differ) create(c *Change) {
 	d.known[c.Address] = lasting(c, cty.NilVal, nil)
 }
 
-// isRead reports whether the inside of the VM was read in which a change is to be made.
-// What was not read may hold it.
+// isRead reports whether the system in which a change is to make its object was read. If it was
+// not, isRead blocks the change or lets it do nothing: the object may exist there.
 func (d *differ) isRead(c *Change) bool {
 	system := d.world.systems[c.System]
 	switch why := system.unread(); {
@@ -59,7 +59,8 @@ func (d *differ) wantedSystem(c *Change) (string, cty.Value) {
 	return key, d.world.systems[key].Settings
 }
 
-// adopt takes what the system shows, and else what the spec says, as applied.
+// adopt takes the attributes that the system shows as applied, and those of the spec where it
+// shows none.
 func (d *differ) adopt(c *Change) {
 	c.Prior = d.asApplied(c)
 	c.Generation = max(c.Object.Owner.Generation, 1)
@@ -80,7 +81,7 @@ func (d *differ) adopt(c *Change) {
 	c.Warnings = append(c.Warnings, "its record was lost: attributes that the system does not report are assumed to match the spec")
 }
 
-// manage compares an object that is ours with what is wanted of it.
+// manage compares an object that is ours with its spec, and decides how it changes.
 func (d *differ) manage(c *Change) {
 	o := c.Object
 	c.ID = o.ID
@@ -131,8 +132,8 @@ func (d *differ) manage(c *Change) {
 	d.known[c.Address] = lasting(c, before, attrs)
 }
 
-// isConditional reports whether a change takes its object down for nothing but values
-// that are not known yet, and may be what they were.
+// isConditional reports whether a change restarts its object only for values that are not known
+// yet: they may turn out to be the old ones.
 func (d *differ) isConditional(c *Change) bool {
 	if c.Action != providers.RestartIt || d.options.Restart[c.Address] {
 		return false
@@ -153,7 +154,7 @@ func (c *Change) Settled(want cty.Value) bool {
 	return true
 }
 
-// at is a part of a value, by its dotted path.
+// at returns the part of a value at a dotted path.
 func at(v cty.Value, path string) cty.Value {
 	for name := range strings.SplitSeq(path, ".") {
 		v = ctyread.Attr(v, name)
@@ -161,8 +162,8 @@ func at(v cty.Value, path string) cty.Value {
 	return v
 }
 
-// lasting is what others may rely on of an object that is changed so: a restart leaves it
-// what is stable, and a replacement has the ID and the name that were chosen for it.
+// lasting returns the values of an object that others may rely on during its change. A restart
+// keeps the stable values, and a new object has the ID and the name that were chosen for it.
 func lasting(c *Change, before cty.Value, attrs map[string]providers.Attribute) cty.Value {
 	switch c.Action {
 	case providers.NoOp, providers.Update, providers.Adopt, providers.Import:
@@ -180,7 +181,7 @@ func lasting(c *Change, before cty.Value, attrs map[string]providers.Attribute) 
 	return cty.ObjectVal(stable)
 }
 
-// attributes is what the provider type knows about a kind.
+// attributes returns the attributes that the provider type supports for the kind of a change.
 func (d *differ) attributes(c *Change) map[string]providers.Attribute {
 	t := d.options.Types[c.Provider.Type]
 	if (c.Inside != spec.Address{}) && t.Inside != nil {
@@ -234,16 +235,17 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	}
 }
 
-// leftBehind reports whether a run that is over left something of the object.
+// leftBehind reports whether an earlier run of the object left something behind, such as a stale
+// lock.
 func leftBehind(o *providers.Object) bool {
 	return slices.ContainsFunc(o.Findings, func(f providers.Finding) bool {
 		return f.Kind == providers.FindLeftover || f.Kind == providers.FindStaleLock
 	})
 }
 
-// stopped reports whether nothing of the object runs. A paused one holds memory,
-// of a broken one something runs, and an ending one is not down yet: they have to
-// be stopped before they are down.
+// stopped reports whether an object that does not run is really down. A paused object holds
+// memory, a broken one still runs in part, and an ending one is not down yet: they have to be
+// stopped first.
 func stopped(o *providers.Object) bool {
 	return o.State != providers.StatePaused && o.State != providers.StateBroken && o.State != providers.StateEnding
 }
@@ -310,7 +312,7 @@ func (d *differ) foreign(c *Change, sight Sight, standing Standing) {
 	if c.Want == nil {
 		return
 	}
-	if other := d.ownerOf(c, sight.Object); other != (spec.Address{}) && !d.options.Destroy { // who takes a name of ours is for the order to say
+	if other := d.ownerOf(c, sight.Object); other != (spec.Address{}) && !d.options.Destroy { // Order decides who gets a name that is ours
 		d.create(c)
 		return
 	}

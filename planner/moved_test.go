@@ -192,8 +192,8 @@ func TestForgottenObjectIsInTheWay(t *testing.T) {
 	}
 }
 
-// What a removed block let go of may exist for ever: another object of its address, under
-// another name, gets another ID.
+// An object that a removed block let go of may exist for ever: another object of its address,
+// under another name, gets another ID.
 func TestAnIDIsGivenOnce(t *testing.T) {
 	s := after(t, one)
 	s.forget("vm.a")
@@ -241,8 +241,7 @@ func TestAReservedRecordProvesNothing(t *testing.T) {
 	}
 }
 
-// A declared provider is looked at though no block uses it: what is ours there is
-// reported.
+// A declared provider is observed even if no block uses it: objects of ours there are reported.
 //
 // row A17
 func TestOrphanOfAnUnusedProvider(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"vmctl/state"
 )
 
-// Moves lists what the moved blocks of a spec do to a state: an entry for each
-// record that gets another address. A record stays where it is while the address
-// that it is to get has one of its own, and is what that says.
+// Moves lists the journal entries by which the moved blocks of a spec change a state: one for
+// each record that gets another address. A record stays where it is while its new address has a
+// record of its own.
 func Moves(c *spec.Config, s *state.Snapshot) []state.Entry {
 	var entries []state.Entry
 	taken := maps.Clone(s.Records)
@@ -29,8 +29,8 @@ func Moves(c *spec.Config, s *state.Snapshot) []state.Entry {
 	return entries
 }
 
-// destination is where the moves lead an address, one after the other. Those that
-// lead in a circle lead nowhere.
+// destination returns the address to which the moves lead an address, one after the other. If
+// they lead in a circle, it returns the address itself.
 func destination(c *spec.Config, from spec.Address) spec.Address {
 	seen := map[spec.Address]bool{}
 	for a := from; !seen[a]; {
@@ -44,8 +44,8 @@ func destination(c *spec.Config, from spec.Address) spec.Address {
 	return from
 }
 
-// moved is where one move leads an address. A move that names the instance counts
-// before one of its block.
+// moved returns the address to which one move leads an address. A move that names the instance
+// counts before one of its block.
 func moved(c *spec.Config, a spec.Address) spec.Address {
 	for _, m := range c.Moves {
 		if m.From == a {
@@ -65,7 +65,7 @@ func (d *differ) lets(a spec.Address) bool {
 	return slices.ContainsFunc(d.config.Removals, func(r spec.Removal) bool { return covers(r.From, a) && !r.Destroy })
 }
 
-// ends reports whether a removed block ends what an address has.
+// ends reports whether a removed block destroys the object of an address.
 func (d *differ) ends(a spec.Address) bool {
 	return slices.ContainsFunc(d.config.Removals, func(r spec.Removal) bool { return covers(r.From, a) && r.Destroy })
 }
@@ -73,9 +73,9 @@ func (d *differ) ends(a spec.Address) bool {
 // covers reports whether an address is another one, or an instance of its block.
 func covers(block, a spec.Address) bool { return block == a || block.Key == "" && block == a.Block() }
 
-// Moves are those of the moves that Moves found that carrying out a plan writes down: of
-// what is in its scope, deferred or not, and none where it has no steps, since nobody is
-// asked then. What they concern has gone by then: its record follows with the next step.
+// Moves returns the entries of all that a plan writes down: the moves of addresses in its scope,
+// deferred or not. A plan without steps writes none, since nobody is asked then: the records move
+// with the next plan that has steps.
 func (p *Plan) Moves(all []state.Entry) []state.Entry {
 	if len(p.Steps) == 0 {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"vmctl/spec"
 )
 
-// ObjectName is the name that the object of an address gets when its spec names
-// none. Different addresses, projects and instances of a project get different
-// names: project, environment, label and key are joined by characters that none
-// of them can hold, since a key's other bytes are written as =XX.
+// ObjectName returns the name of an address's object if its spec names none. Different addresses,
+// projects and instances of a project get different names: project, environment, label and key
+// are joined by characters that none of them can hold, since a key's other bytes are written as
+// =XX.
 func ObjectName(p providers.Project, a spec.Address) string {
 	var b strings.Builder
 	b.WriteString(p.Name)
@@ -38,10 +38,10 @@ func ObjectName(p providers.Project, a spec.Address) string {
 	return b.String()
 }
 
-// ObjectID is the UUID of the object that an address gets. It is chosen before
-// the object exists, so that a crash finds it again. It follows from the
-// lineage, the address, how often the address was replaced, and the seat: two data
-// directories that make one at once make two IDs (RFC 9562, version 8).
+// ObjectID returns the UUID of an address's object. It is chosen before the object exists, so
+// that vmctl finds the object again after a crash. It follows from the lineage, the address, the
+// number of times that the address was replaced, and the seat: two data directories that make an
+// object at once use two IDs (RFC 9562, version 8).
 func ObjectID(p providers.Project, a spec.Address, replaced int) providers.ID {
 	text := fmt.Appendf(nil, "vmctl object\x00%s\x00%s\x00%d", p.Lineage(), a, replaced)
 	if p.Seat != "" {
@@ -55,8 +55,8 @@ func ObjectID(p providers.Project, a spec.Address, replaced int) providers.ID {
 	return providers.ID(h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:])
 }
 
-// decideAfter is what is decided about before each address: what it uses, and who
-// has the name that it is to get.
+// decideAfter returns the addresses that are decided before each address: the addresses that it
+// uses, and the holder of the name that it is to get.
 func (d *differ) decideAfter(all []spec.Address) map[spec.Address][]spec.Address {
 	after := usesOf(d.config, d.state, all)
 	for _, a := range all {
@@ -80,8 +80,8 @@ func (d *differ) decideAfter(all []spec.Address) map[spec.Address][]spec.Address
 	return after
 }
 
-// ownerOf is the other address that an object belongs to, by its record or by its mark;
-// zero: to none of this project.
+// ownerOf returns the other address to which an object belongs, by its record or by its mark.
+// Zero: it belongs to none of this project.
 func (d *differ) ownerOf(c *Change, o *providers.Object) spec.Address {
 	for _, a := range d.sights.taken[string(o.ID)] {
 		if a != c.Address && a.Kind == o.Kind && !d.sights.isUnowned(a, o) {
@@ -94,8 +94,8 @@ func (d *differ) ownerOf(c *Change, o *providers.Object) spec.Address {
 	return spec.Address{}
 }
 
-// freeName is the name that what is made gets. One that vmctl derives gives way to
-// another resource of the project that has it and keeps it, since names are sticky.
+// freeName returns the name for an object that is made. A name that vmctl derives gets a suffix
+// if another resource of the project has it and keeps it, since names are sticky.
 func (d *differ) freeName(c *Change) string {
 	if nameOf(c.Change.Want) != "" {
 		return c.Name
@@ -116,8 +116,8 @@ func (d *differ) freeName(c *Change) string {
 	return c.Name + "~" + string(c.ID[:8])
 }
 
-// chooseID gives what will be made an ID that no other object has, such as one
-// that was moved away from this address, or that the state let go of.
+// chooseID chooses the ID of an object that is to be made. No other object has that ID, such as
+// one that was moved away from this address, or that the state let go of.
 func (d *differ) chooseID(c *Change) {
 	for c.ID = ObjectID(d.options.Project, c.Address, c.Replaced); d.isTaken(c); c.ID = ObjectID(d.options.Project, c.Address, c.Replaced) {
 		c.Replaced++

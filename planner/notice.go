@@ -26,7 +26,8 @@ func (d *differ) behind(c *Change) {
 	})
 }
 
-// isBehind reports whether a vmctl with another state has changed the object since.
+// isBehind reports whether a vmctl with another state has changed the object since the record was
+// written.
 func (d *differ) isBehind(c *Change) bool {
 	return c.Record != nil && c.Object != nil && c.Record.ID == string(c.Object.ID) && !c.Record.Reserved &&
 		markedGeneration(c.Object) > c.Record.Generation && !d.wasInterrupted(c.Address)
@@ -52,8 +53,8 @@ func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
 	}
 }
 
-// drifted says which managed attributes were changed, and by no vmctl: of what runs, and of
-// what the next start will use.
+// drifted returns, as evidence, the managed attributes that something other than vmctl changed:
+// those of the running object, and those that its next start will use.
 func (d *differ) drifted(c *Change, attrs map[string]providers.Attribute) []string {
 	if d.isBehind(c) {
 		return nil
@@ -112,7 +113,7 @@ func show(kind spec.Kind, path string, v cty.Value) string { return spec.FormatV
 func (d *differ) interrupted(a spec.Address) {
 	for i, e := range d.begun[a] {
 		if e.How == state.Destroying && slices.ContainsFunc(d.begun[a][i+1:], func(later state.Entry) bool { return later.How == state.Destroying }) {
-			continue // of a destruction, its last step says enough
+			continue // the last step of a destruction says enough
 		}
 		since := e.At.UTC().Format("2006-01-02 15:04:05 MST")
 		if d.options.Held {
@@ -135,7 +136,7 @@ func (d *differ) interrupted(a spec.Address) {
 	}
 }
 
-// destroyGoesOn is what to do about an address whose destruction was interrupted.
+// destroyGoesOn is the advice for an address whose destruction was interrupted.
 const destroyGoesOn = "vmctl destroy goes on with that; vmctl apply makes it what the files say"
 
 // wasDestroyed reports whether the destruction of an address was interrupted.
@@ -143,7 +144,7 @@ func (d *differ) wasDestroyed(a spec.Address) bool {
 	return slices.ContainsFunc(d.begun[a], func(e state.Entry) bool { return e.How == state.Destroying })
 }
 
-// wasLetGo reports whether an earlier run began to let go of what an address has.
+// wasLetGo reports whether an earlier run began to let go of the object of an address.
 func (d *differ) wasLetGo(a spec.Address) bool {
 	return slices.ContainsFunc(d.begun[a], func(e state.Entry) bool { return e.How == state.LettingGo })
 }
@@ -152,15 +153,15 @@ func (d *differ) wasInterrupted(a spec.Address) bool {
 	return len(d.begun[a]) > 0
 }
 
-// account remembers that an address speaks for an object, and passes on what the provider
-// noticed about it. It does not speak for an object that has its name alone. That a VM had
-// crashed which is wanted off is not passed on.
+// account records that an address accounts for an object, and adds the findings that the provider
+// has about it. An object that only has the address's name does not count. The finding that a VM
+// crashed is dropped if the spec wants the VM off.
 func (d *differ) account(c *Change, sight Sight) {
 	o := sight.Object
 	if o == nil || !sight.Recorded && MarkingOf(o, d.options.Project) == Ours && d.world.addressOf(o) != c.Address {
 		return
 	}
-	if _, imported := d.imports[c.Address]; !imported && Stand(sight.Marking, sight.Recorded, true) == Stranger { // of the name
+	if _, imported := d.imports[c.Address]; !imported && Stand(sight.Marking, sight.Recorded, true) == Stranger { // it only has the name
 		return
 	}
 	d.objects[o] = true
@@ -176,7 +177,7 @@ func (d *differ) account(c *Change, sight Sight) {
 // strays reports objects that bear our mark and belong to no address.
 func (d *differ) strays() {
 	for _, system := range d.world.Systems() {
-		if d.options.Rest != nil && (system.Inside == spec.Address{}) { // which was said in the round before
+		if d.options.Rest != nil && (system.Inside == spec.Address{}) { // the round before said it already
 			continue
 		}
 		for i := range system.Inventory.Objects {

@@ -27,7 +27,7 @@ func (s *scene) everything() {
 	s.options.Types = map[string]providers.Type{"libvirt": typ}
 }
 
-// without is v without what stands at a path.
+// without returns v without the value at a path.
 func without(v cty.Value, path string) cty.Value {
 	name, rest, deeper := strings.Cut(path, ".")
 	parts := v.AsValueMap()

@@ -11,39 +11,40 @@ import (
 	"vmctl/state"
 )
 
-// Options is what the user asked for beside the spec.
+// Options holds the user's flags, and the other inputs of a plan beside the spec, the state and
+// the world.
 type Options struct {
 	Types   map[string]providers.Type
 	Project providers.Project
 	Scope   Scope
 	Allow   Allow
 	Running map[spec.Address]bool           // overrides the wanted run state: `vm start` and `vm stop`
-	Restart map[spec.Address]bool           // to be restarted even without an edit: `vm restart`
-	Rekey   map[spec.Address]bool           // to be given other keys than its guest has, and nothing else: `vm rekey`
-	Imports map[spec.Address]providers.ID   // what the user calls the objects that are to become theirs: `vmctl import`
-	Unlock  map[spec.Address]bool           // disks of which a lock whose holder is gone is released, and nothing else: `disk unlock`
-	Rest    []Deferred                      // what an earlier round deferred: nothing else is decided. nil: everything
+	Restart map[spec.Address]bool           // VMs to restart even without an edit: `vm restart`
+	Rekey   map[spec.Address]bool           // VMs whose guests get new keys, and nothing else: `vm rekey`
+	Imports map[spec.Address]providers.ID   // the user's name for the object to import to each address: `vmctl import`
+	Unlock  map[spec.Address]bool           // disks whose stale locks are released, and nothing else: `disk unlock`
+	Rest    []Deferred                      // the addresses that an earlier round deferred: only they are in scope. nil: all
 	Destroy bool                            // every address in scope is wanted absent
 	Held    bool                            // another process holds the run lock: what the journal began is under way
-	Busy    map[spec.Address][]state.Holder // who is at work in a VM
+	Busy    map[spec.Address][]state.Holder // the holders at work in each VM
 }
 
-// Scope narrows a plan. Targets pull in what they use, or for a destruction
-// what uses them, unless they are Alone; what depends on an excluded address is
-// excluded with it.
+// Scope narrows a plan. A target brings the addresses that it uses, or for a destruction the
+// addresses that use it, unless Alone is set. Excluding an address excludes its dependents too,
+// or for a destruction the addresses that it uses.
 type Scope struct {
 	Targets, Excludes []spec.Address
 	Alone             bool // `vm stop`: the targets, and nothing else
 }
 
-// Allow holds the addresses whose replacement or destruction, or the interruption
-// of those at work in them, was allowed by flag.
+// Allow holds the addresses that the user allowed by flag to replace, to destroy, or to take down
+// while holders are at work in them.
 type Allow struct{ Replace, Destroy, Interrupt map[spec.Address]bool }
 
-// ScopeError says that a target cannot be had without what is excluded.
+// ScopeError reports that a target needs an excluded address.
 type ScopeError struct{ Target, Needs spec.Address }
 
-// Error returns what contradicts what, and the two ways out.
+// Error names the target and the excluded address, and two ways out.
 func (e *ScopeError) Error() string {
 	return fmt.Sprintf("target %s needs %s, which is excluded: drop --exclude=%s, or drop the target", e.Target, e.Needs, shellword.Quote(e.Needs.String()))
 }
@@ -82,8 +83,8 @@ func (s Scope) resolve(c *spec.Config, st *state.Snapshot, all []spec.Address, d
 	return in, nil
 }
 
-// scope returns the addresses that are in scope: those that the user names, or in a
-// later round those that were deferred.
+// scope returns the addresses that are in scope: those that Scope selects, or in a later round
+// the deferred ones.
 func (o Options) scope(c *spec.Config, st *state.Snapshot, all []spec.Address) (map[spec.Address]bool, error) {
 	if o.Rest == nil {
 		return o.Scope.resolve(c, st, all, o.Destroy)
@@ -95,7 +96,8 @@ func (o Options) scope(c *spec.Config, st *state.Snapshot, all []spec.Address) (
 	return in, nil
 }
 
-// usesOf is what each address uses, by the spec if it is in there, else by its record.
+// usesOf returns the addresses that each address uses, by the spec if it is in there, else by its
+// record.
 func usesOf(c *spec.Config, st *state.Snapshot, all []spec.Address) map[spec.Address][]spec.Address {
 	uses := map[spec.Address][]spec.Address{}
 	for _, a := range all {
@@ -108,7 +110,7 @@ func usesOf(c *spec.Config, st *state.Snapshot, all []spec.Address) map[spec.Add
 	return uses
 }
 
-// refersOf is what each address of the spec refers to.
+// refersOf returns the addresses to which each address of the spec refers.
 func refersOf(c *spec.Config) map[spec.Address][]spec.Address {
 	refers := map[spec.Address][]spec.Address{}
 	for i := range c.Resources {
@@ -117,8 +119,8 @@ func refersOf(c *spec.Config) map[spec.Address][]spec.Address {
 	return refers
 }
 
-// dependents is what is left out with each address that is left out: what refers to it,
-// or for a destruction what it uses.
+// dependents returns the addresses that are left out together with each address: its dependents,
+// or for a destruction the addresses that it uses.
 func dependents(c *spec.Config, st *state.Snapshot, all []spec.Address, destroy bool) map[spec.Address][]spec.Address {
 	if destroy {
 		return usesOf(c, st, all)

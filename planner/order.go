@@ -21,10 +21,10 @@ const (
 // Order asks the providers for the steps of every change and puts them in order
 // (DESIGN.md, rule 11). It is pure.
 //
-// Blocks come first, to a fixpoint: a blocked change frees, lowers and makes nothing.
-// What is inside of a VM that a surviving step lowers is released before. Then come
-// the edges, of which none closes a circle. Steps are numbered so that each comes after
-// those it waits for, else by phase and address. An error is a bug.
+// Order first blocks changes until no more are blocked: a blocked change frees, lowers and makes
+// nothing. It then releases the objects inside of each VM that a step lowers, and adds the edges,
+// which form no circle. It numbers the steps so that each comes after the steps that it waits
+// for, else by phase and address. An error is a bug.
 func Order(d Delta, w *World) (*Plan, error) {
 	o := newOrderer(d, w)
 	for i := range o.plan.Changes {
@@ -55,17 +55,18 @@ type orderer struct {
 
 	index   map[spec.Address]int
 	objects map[*providers.Object]int // the change of each object
-	made    [][]providers.Step        // of each change, as its provider makes it
+	made    [][]providers.Step        // the steps of each change, from its provider
 
-	conditional []bool // of each change: whether it is, before it has an order
+	conditional []bool // whether Diff found each change Conditional
 
-	begun map[spec.Address]bool // an earlier run did not end a step of it
-	late  map[int]spec.Address  // changes that wait for a later round, and until which VM is ready
-	idle  map[int]string        // changes that come to nothing, and why: their VM goes down or stays off
+	begun map[spec.Address]bool // addresses of which an earlier run did not end a step
+	late  map[int]spec.Address  // changes that wait for a later round, with the VM that has to be ready
+	idle  map[int]string        // changes that are not carried out, with the reason: their VM goes down or stays off
 	nodes []*node
-	own   map[int][]*node // of each change
-	// yielding are the steps that wait for one only because a record says that it is used:
-	// an object without a change would stay up then.
+	own   map[int][]*node // the nodes of each change
+	// yielding lists, for each step, the steps that wait for it only because its record names
+	// their address. Without a change of its own the object would stay up, and they would not
+	// wait.
 	yielding map[*node][]*node
 	inside   map[spec.Address][]int // the changes inside of each VM
 }
@@ -75,10 +76,10 @@ type node struct {
 	step  Step
 	index int // within its change
 	after map[*node]bool
-	next  []*node // those that wait for it
+	next  []*node // the nodes that wait for it
 }
 
-// wait lets a step wait for another one, and reports whether it did not do so before.
+// wait lets a step wait for another one, and reports whether that is new.
 func (n *node) wait(other *node) bool {
 	if n == other || n.after[other] {
 		return false
@@ -104,7 +105,7 @@ func newOrderer(d Delta, w *World) *orderer {
 		c := &o.plan.Changes[i]
 		o.index[c.Address] = i
 		o.conditional = append(o.conditional, c.Conditional)
-		if d.Aside[c.Address] { // nobody asks what could become of it
+		if d.Aside[c.Address] { // it is out of scope: whether it could be made does not matter
 			c.Blocked = nil
 		}
 		if (c.Inside != spec.Address{}) {
@@ -117,12 +118,12 @@ func newOrderer(d Delta, w *World) *orderer {
 	return o
 }
 
-// ask asks for the steps of a change, also of one that is blocked: it wants what it
-// wants.
+// ask asks the provider for the steps of a change. It also asks for a blocked change, since that
+// still wants its claims.
 func (o *orderer) ask(i int) {
 	c := &o.plan.Changes[i]
 	o.made[i] = nil
-	// What is forgotten may have left remains or bear a mark, unless it is somebody else's.
+	// A forgotten object may have left remains or bear a mark, unless it is somebody else's.
 	if o.delta.Aside[c.Address] || c.Action == providers.NoOp || c.Action == providers.Adopt || c.Action == providers.Forget && c.ID == "" || c.Blocked != nil && !hasSteps(c) {
 		return
 	}
@@ -138,7 +139,7 @@ func (o *orderer) ask(i int) {
 	}
 }
 
-// hasSteps reports whether a blocked change is one that could be made otherwise.
+// hasSteps reports whether a blocked change would have steps if it were not blocked.
 func hasSteps(c *Change) bool {
 	return c.Blocked.Kind == Blocked && (c.Object != nil || c.Action == providers.Create)
 }
@@ -151,7 +152,7 @@ func (o *orderer) active(i int) bool {
 	return c.Blocked == nil && !late && !idle && !o.delta.Aside[c.Address]
 }
 
-// steps are those of a change that is carried out.
+// steps returns the steps of a change that is carried out, and none for any other change.
 func (o *orderer) steps(i int) []providers.Step {
 	if !o.active(i) {
 		return nil
@@ -189,7 +190,7 @@ func shifted(all []int, by int) []int {
 	return moved
 }
 
-// add adds the steps of a change, and those that the executor does alone.
+// add adds the steps of a change and the steps that the executor does alone.
 func (o *orderer) add(i int, made []providers.Step) {
 	c := &o.plan.Changes[i]
 	var own []*node
@@ -254,13 +255,13 @@ func (c *Change) LetsGo() bool {
 	return c.Action == providers.Forget && (c.Object != nil || c.ID == "" && (c.Inside == spec.Address{}))
 }
 
-// recordIsBehind reports whether the record does not know of the object what its
-// mark says: an earlier run made it, and did not come to saying so.
+// recordIsBehind reports whether the record is missing, only reserved, or of an older generation
+// than the change: an earlier run may have ended before it wrote the record.
 func (c *Change) recordIsBehind() bool {
 	return c.Record == nil || c.Record.Reserved || c.Generation > c.Record.Generation
 }
 
-// interrupted are the addresses of which an earlier run did not end a step.
+// interrupted returns the addresses of which an earlier run did not end a step.
 func interrupted(findings []providers.Finding) map[spec.Address]bool {
 	begun := map[spec.Address]bool{}
 	for _, f := range findings {
@@ -271,12 +272,13 @@ func interrupted(findings []providers.Finding) map[spec.Address]bool {
 	return begun
 }
 
-// conclude says of every change what has become of it.
+// conclude completes the plan: it settles the action of every change, removes the changes without
+// steps that are deferred or out of scope, and sums up.
 func (o *orderer) conclude() {
 	o.findBusy()
 	p := o.plan
 	kept := p.Changes[:0:0]
-	moved := make([]int, len(p.Changes)) // where each change is from now on; -1: nowhere
+	moved := make([]int, len(p.Changes)) // the new index of each change; -1: it was removed
 	for i := range p.Changes {
 		c := p.Changes[i]
 		until, late := o.late[i]

@@ -10,8 +10,8 @@ import (
 	"vmctl/providers"
 )
 
-// takeBack decides about an object that is ours, in the spec, and without a record.
-// Of one that runs its orphan.policy says what becomes of it.
+// takeBack decides about an object that is ours, in the spec, and without a record. If the object
+// runs, its orphan.policy decides.
 func (d *differ) takeBack(c *Change) {
 	d.adopt(c)
 	if stopped(c.Object) && (c.Object.Running == nil || !*c.Object.Running) {
@@ -35,7 +35,7 @@ func (d *differ) takeBack(c *Change) {
 			Evidence: []string{fmt.Sprintf("%s runs and bears our mark, and its record was lost", describe(d.world.systems[c.System], c.Object))},
 			Action:   "left alone, as its orphan.policy says",
 		})
-	default: // recover, and what a newer build knows
+	default: // recover, and any policy that only a newer build knows
 		d.manage(c)
 		if c.Blocked == nil && !healthy(c.Object) && ctyread.True(c.Change.Want, "running") {
 			d.recover(c)
@@ -43,7 +43,7 @@ func (d *differ) takeBack(c *Change) {
 	}
 }
 
-// recover takes down what runs and does not work, and starts it again.
+// recover plans to take down an object that runs and does not work, and to start it again.
 func (d *differ) recover(c *Change) {
 	switch c.Action {
 	case providers.Adopt, providers.Start, providers.Update, providers.NoOp:
@@ -53,7 +53,8 @@ func (d *differ) recover(c *Change) {
 	}
 }
 
-// adoptAsItIs writes only the record, of what runs and is what its mark says.
+// adoptAsItIs only writes the record of an object that runs. It blocks the change if the object
+// does not work.
 func (d *differ) adoptAsItIs(c *Change) {
 	c.ID, c.Action, c.Reason = c.Object.ID, providers.Adopt, "it is ours, and its record was lost"
 	if !healthy(c.Object) {
@@ -68,19 +69,18 @@ func (d *differ) adoptAsItIs(c *Change) {
 		}
 		return
 	}
-	// The record says what is, and not what is wanted: the next plan compares the two.
+	// The record gets the present values, not the wanted ones: the next plan compares the two.
 	c.Prior = with(c.Prior, "name", cty.StringVal(c.Object.Name))
 	c.Want, c.Change.Want = nil, cty.NilVal
 }
 
-// healthy reports whether what runs of an object works, as far as its provider can
-// tell.
+// healthy reports whether an object runs and works, as far as its provider can tell.
 func healthy(o *providers.Object) bool {
 	broken := slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == providers.FindBroken })
 	return o.Running != nil && *o.Running && !broken
 }
 
-// howItIs is the run state of an object, with what is wrong with it.
+// howItIs returns the run state of an object, and the evidence if it is broken.
 func howItIs(o *providers.Object) string {
 	for _, f := range o.Findings {
 		if f.Kind == providers.FindBroken && len(f.Evidence) > 0 {

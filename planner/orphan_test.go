@@ -80,8 +80,8 @@ func TestOrphanPolicy(t *testing.T) {
 	}
 }
 
-// A record that orphan.policy = "adopt" writes says what is, so that the next plan
-// sees what is wanted.
+// A record that orphan.policy = "adopt" writes has the present values, so that the next plan
+// compares them with the wanted ones.
 func TestAdoptedAsItIs(t *testing.T) {
 	s := after(t, one)
 	s.forget("vm.a")

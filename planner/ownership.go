@@ -15,7 +15,7 @@ func Stand(m Marking, recorded, inSpec bool) Standing {
 	panic("ownership table has no row for " + string(m))
 }
 
-// MarkingOf says what the mark of an object means to a project.
+// MarkingOf returns the marking of an object, seen from a project.
 func MarkingOf(o *providers.Object, p providers.Project) Marking {
 	switch {
 	case o == nil:

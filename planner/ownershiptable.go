@@ -1,11 +1,11 @@
 package planner
 
-// Marking is what an object's owner mark says, seen from one project.
+// Marking classifies the owner mark of an object, seen from one project.
 type Marking string
 
-// The markings. A copy bears our mark, written for another object. A moved
-// object bears our mark with the address that it had before its record was moved:
-// recorded, it is this address's; else it is another's, and was this one's.
+// The markings. A copy bears our mark, written for another object. A moved object bears our mark
+// with the address that it had before its record was moved. If the record of an address names it,
+// it belongs to that address, else to another one.
 const (
 	Absent   Marking = "absent" // there is no object
 	Unmarked Marking = "unmarked"
@@ -15,7 +15,7 @@ const (
 	Ours     Marking = "ours"
 )
 
-// Standing is what an object is to a project, or an address without an object.
+// Standing classifies an object, or an address without an object, for a project.
 type Standing string
 
 // The standings.
@@ -38,9 +38,9 @@ type ownership struct {
 	Standing Standing
 }
 
-// Ownership decides what an object is to this project. Reality wins over state
-// and the mark over names (DESIGN.md, rule 1); without a mark the record's ID is
-// the ownership, and without both nothing is ever touched (rule 5).
+// ownershipTable decides the standing of an object. Reality wins over state and the mark over
+// names (DESIGN.md, rule 1). Without a mark the record's ID proves the ownership, and without
+// both nothing is ever touched (rule 5).
 var ownershipTable = []ownership{
 	{Absent, false, false, NotOurs},
 	{Absent, false, true, Wanted},

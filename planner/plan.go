@@ -1,6 +1,5 @@
-// Package planner compares what a spec wants, what the state remembers and what
-// is really there, and says what to do about it: Observe reads the world, Diff
-// decides, Order makes an executable plan. Diff and Order are pure.
+// Package planner compares a spec, a state and the observed world, and decides what to do:
+// Observe reads the world, Diff decides, Order makes an executable plan. Diff and Order are pure.
 package planner
 
 import (
@@ -11,8 +10,8 @@ import (
 	"vmctl/state"
 )
 
-// Plan is what will happen, for the reader, and how, for the executor. It is
-// pure data: the same inputs give the same plan.
+// Plan holds the changes for the reader, and the steps for the executor. It is pure data: the
+// same inputs give the same plan.
 type Plan struct {
 	Project  providers.Project
 	Serial   uint64              // of the state it was made on
@@ -23,7 +22,7 @@ type Plan struct {
 	Summary  Summary
 }
 
-// Change is a change and what only the planner knows about it.
+// Change is a change of a provider with the facts that only the planner knows.
 type Change struct {
 	providers.Change
 	System   string            // key of the World's system that makes it
@@ -33,42 +32,42 @@ type Change struct {
 	Want     *spec.Resource    // nil: not in the spec
 	Inside   spec.Address      // the VM that it is inside of; zero: none
 	Turn     spec.Address      // the block whose instances take turns with this; zero: none do
-	Needs    []spec.Address    // what it uses, by the spec where it is in there, else by its record
+	Needs    []spec.Address    // the addresses that it uses, by the spec if it is in there, else by its record
 	Applies  providers.Applies // the most disruptive of its edits; "" without edits
-	Busy     Busy              // of a VM: what becomes of those at work in it
+	Busy     Busy              // of a VM: the holders at work in it
 	Blocked  *Block            // nil: free to go on
 	Warnings []string
 
-	// Conditional: it goes down only if a value that is known during apply turns out to
+	// Conditional says that it goes down only if a value that is known during apply turns out to
 	// be another one.
 	Conditional bool
 
-	// Behind says that another data directory has made the object what is wanted, and that
-	// the record of this one is older: an apply brings it up to date, without a step.
+	// Behind says that another data directory has brought the object to the wanted state, and
+	// that the record here is older. An apply updates the record without a step.
 	Behind bool
 
 	importing bool // its object is not vmctl's yet
-	observed  bool // it is inside of a VM, and Object is what was seen there
+	observed  bool // it is inside of a VM, and Object was seen there
 	lets      bool // a removed block lets go of it
 }
 
-// BlockKind says what kind of no a Block is.
+// BlockKind is a kind of Block.
 type BlockKind string
 
-// A blocked change can be allowed by the user, a refused one can never be made
-// this way, an unknown one could not be read.
+// The user can allow a blocked change. A refused change can never be made this way. For an
+// unknown one, something could not be read.
 const (
 	Blocked BlockKind = "blocked"
 	Refused BlockKind = "refused"
 	Unknown BlockKind = "unknown"
 )
 
-// Block is why a change must not happen.
+// Block is the reason why a change must not happen.
 type Block struct {
 	Kind   BlockKind
 	Cause  Cause
 	Reason string
-	Next   []string // what to type or write, a line each
+	Next   []string // the user's next steps, a line each
 }
 
 // Step is a provider's step with its place in the plan.
@@ -77,7 +76,7 @@ type Step struct {
 	ID     int   // index in Plan.Steps
 	Change int   // index in Plan.Changes
 	After  []int // IDs of steps that must have ended well; sorted
-	Record bool  // done by the executor alone: it writes the record and calls no provider
+	Record bool  // the executor does it alone: it writes the record and calls no provider
 }
 
 // Summary counts changes by action.

@@ -7,14 +7,14 @@ import (
 	"vmctl/spec"
 )
 
-// policyChanged reports whether the record says otherwise how vmctl treats the
-// object. What an older build did not know of was treated by default.
+// policyChanged reports whether the policy in the record differs from the wanted one. An
+// attribute that an older build did not know counts as its default.
 func (c *Change) policyChanged() bool {
 	return c.Record != nil && !same(c.Record.Policy, c.Policy) && !same(filled(c.Kind, "", c.Record.Policy, c.Policy), c.Policy)
 }
 
-// filled is the policy of a record with the attributes that it lacks, where the
-// wanted one has their defaults.
+// filled returns the policy of a record with the attributes that it lacks, where the wanted
+// policy has their defaults.
 func filled(kind spec.Kind, path string, recorded, wanted cty.Value) cty.Value {
 	if !isObject(recorded) || !isObject(wanted) {
 		return recorded

@@ -13,10 +13,10 @@ import (
 	"vmctl/state"
 )
 
-// Rebuild plans a record for every object that bears the project's mark and has
-// none. Its steps write records and call no provider. What the system does not
-// show is taken as the spec says. An object that is not in the spec gets a record
-// that prevents its destruction, since nobody has said that it should go.
+// Rebuild plans a record for every object that bears the project's mark and has none. Its steps
+// write records and call no provider. An attribute that the system does not show gets the value
+// of the spec. An object that is not in the spec gets a record that prevents its destruction,
+// since nobody has said that it should go.
 //
 // The findings say which objects get no record, and what could not be read.
 func Rebuild(c *spec.Config, s *state.Snapshot, w *World, o Options) (*Plan, error) {
@@ -37,8 +37,8 @@ type place struct {
 	object *providers.Object
 }
 
-// unrecorded lists the objects that are ours and that no record names, by the
-// address in their mark, or to which a moved block leads that.
+// unrecorded lists the objects that are ours and that no record names, by the address in their
+// mark or the one to which a moved block leads it.
 func (d *differ) unrecorded() map[spec.Address][]place {
 	recorded := map[providers.ID]bool{}
 	for _, r := range d.state.Records {
@@ -103,7 +103,7 @@ func (d *differ) rebuilt(a spec.Address, p place) Change {
 	d.adopt(&c)
 	c.ID, c.Warnings = p.object.ID, nil
 	c.Prior = with(c.Prior, "name", cty.StringVal(p.object.Name))
-	// The record says what is, and not what is wanted.
+	// The record gets the present values, not the wanted ones.
 	c.Want, c.Change.Want = nil, cty.NilVal
 	if !inSpec {
 		c.Policy = cty.ObjectVal(map[string]cty.Value{"lifecycle": cty.ObjectVal(map[string]cty.Value{"prevent_destroy": cty.True})})
@@ -112,8 +112,7 @@ func (d *differ) rebuilt(a spec.Address, p place) Change {
 	return c
 }
 
-// storable is v without the attributes that no record holds: those that are not
-// known, and secrets.
+// storable returns v without the attributes that no record holds: unknown values and secrets.
 func storable(v cty.Value) cty.Value {
 	m := map[string]cty.Value{}
 	for name, part := range v.AsValueMap() {
@@ -124,7 +123,7 @@ func storable(v cty.Value) cty.Value {
 	return cty.ObjectVal(m)
 }
 
-// unseen says what could not be read: there may be more that is ours.
+// unseen adds a finding for everything that could not be read: more of it may be ours.
 func (d *differ) unseen() {
 	for _, system := range d.world.Systems() {
 		for _, u := range system.Inventory.Unknown {

@@ -9,12 +9,12 @@ import (
 	"vmctl/spec"
 )
 
-// mostCompared bounds how many destroyed resources each new one is compared with: of
-// thousands that differ, no hint is worth the time.
+// mostCompared is the largest number of destroyed resources with which a new one is compared:
+// with thousands that differ, no hint is worth the time.
 const mostCompared = 100
 
-// hintRenames warns where a resource is made that is just like one that is destroyed
-// because its block went: the block was probably renamed.
+// hintRenames warns about a new resource with the same attributes as one that is destroyed
+// because its block is gone: the block was probably renamed.
 func (d *differ) hintRenames(all []spec.Address) {
 	if d.options.Destroy {
 		return
@@ -43,14 +43,15 @@ func (d *differ) hintRenames(all []spec.Address) {
 	}
 }
 
-// renameKey is what a rename leaves as it is.
+// renameKey holds the properties that a rename does not change.
 type renameKey struct {
 	kind   spec.Kind
 	system string
 	inside spec.Address
 }
 
-// isRename reports whether what is made would be what is destroyed, but for its name.
+// isRename reports whether the new resource has the attributes of the destroyed one, apart from
+// its name and run state.
 func isRename(ended, made *Change) bool {
 	for _, name := range attributeNames(made.Change.Want) {
 		want := made.Change.Want.GetAttr(name)

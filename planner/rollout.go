@@ -11,12 +11,11 @@ import (
 	"vmctl/spec"
 )
 
-// turns lets the restarts and replacements within one for_each wait for each other, so
-// that at most as many are under way as the block says, one if it says nothing; and a
-// change that only comes to something if a value changes wait for that value: edge 7.
-// An edge that would close a circle is left out: who exchange what they hold go down
-// together. Where the block writes a rollout down, that blocks instead: it then reports
-// true, and the order begins anew.
+// turns lets the restarts and replacements within one for_each wait for each other, so that at
+// most rollout.max_unavailable are under way, by default one. It also lets a conditional change
+// wait for the changes that it refers to: edge 7. It leaves out an edge that would close a
+// circle: instances that exchange claims go down together. If the block sets a rollout, turns
+// blocks the change instead and reports true: the order then begins anew.
 func (o *orderer) turns() bool {
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
@@ -25,7 +24,7 @@ func (o *orderer) turns() bool {
 			c.Conditional = false // it goes down anyway
 		}
 	}
-	lanes := map[spec.Address][][]int{} // of a block: who is waited for, lane by lane
+	lanes := map[spec.Address][][]int{} // of a block: the changes that the next one waits for, lane by lane
 	count := map[spec.Address]int{}
 	for _, i := range o.takingTurns() {
 		c := &o.plan.Changes[i]
@@ -56,8 +55,8 @@ func (o *orderer) turns() bool {
 	return false
 }
 
-// takingTurns lists the changes that take turns, by address, but those that free a
-// claim before those that take it.
+// takingTurns lists the changes that take turns, by address, except that a change comes after the
+// changes that it waits for.
 func (o *orderer) takingTurns() []int {
 	var order []int
 	seen := map[int]bool{}
@@ -88,8 +87,8 @@ func (o *orderer) takingTurns() []int {
 	return order
 }
 
-// turn are the steps of a change with those of what is inside of it. What it uses waits
-// for it by edge 3.
+// turn returns the steps of a change and of the changes inside of it. By edge 3, the objects that
+// it uses wait for it.
 func (o *orderer) turn(i int) []*node {
 	all := slices.Clone(o.own[i])
 	for _, j := range o.inside[o.plan.Changes[i].Address] {
@@ -102,8 +101,8 @@ func (o *orderer) turn(i int) []*node {
 // changes nothing and reports false where that would close a circle.
 func (o *orderer) turnAfter(i, before int) bool { return waitAll(o.turn(i), o.turn(before)) }
 
-// yield lets what a turn only refers to be removed before the turn, as it would be if the
-// change were none. It reports whether that takes anything back.
+// yield lets the steps that wait for a turn only because a record names their address run before
+// it, as they would without the change. It reports whether it took back any wait.
 func (o *orderer) yield(i int) bool {
 	any := false
 	for _, n := range o.turn(i) {
@@ -116,8 +115,8 @@ func (o *orderer) yield(i int) bool {
 	return any
 }
 
-// waitsForValue lets a change, with what is inside of it, begin once what it refers to
-// is up.
+// waitsForValue lets a change, with the changes inside of it, begin once the changes that it
+// refers to are up. It changes nothing and reports false if that would close a circle.
 func (o *orderer) waitsForValue(i int) bool {
 	var before []*node
 	for _, j := range o.nearest(o.plan.Changes[i].Address) {
@@ -160,7 +159,7 @@ func waitAll(some, others []*node) bool {
 	return true
 }
 
-// writesRollout reports whether the block of a change says how many may be down at once.
+// writesRollout reports whether the block of a change sets rollout.max_unavailable.
 func writesRollout(c *Change) bool {
 	return c.Want != nil && !slices.ContainsFunc(c.Want.Defaults, func(d spec.Default) bool { return d.Path == "rollout.max_unavailable" })
 }

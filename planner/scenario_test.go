@@ -34,7 +34,7 @@ type scene struct {
 	options planner.Options
 }
 
-// system is a provider that shows what a test put there.
+// system is a provider that shows the objects that a test put there.
 type system struct {
 	inventory providers.Inventory
 	known     []providers.Known
@@ -74,7 +74,7 @@ func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
 	return machine.Recipe(c, a), nil
 }
 
-// passive gives the sequence of what does not run.
+// passive returns the steps of a change of an object that does not run.
 func passive(c providers.Change) []providers.Step {
 	var steps []providers.Step
 	add := func(op string, phase providers.Phase, id providers.ID) *providers.Step {
@@ -106,7 +106,7 @@ func passive(c providers.Change) []providers.Step {
 	return steps
 }
 
-// wanted is what a VM holds when it is as wanted.
+// wanted returns the claims that a VM holds once it is as wanted.
 func wanted(c providers.Change) []providers.Claim {
 	all := claims(c.Want)
 	all = append(all, providers.Claim{Kind: "name", Key: machine.Name(c)})
@@ -198,7 +198,7 @@ func load(t testing.TB, source string) *spec.Config {
 	return c
 }
 
-// after is the scene right after a spec was applied.
+// after returns the scene right after a spec was applied.
 func after(t testing.TB, applied string) *scene {
 	t.Helper()
 	s := &scene{
@@ -246,7 +246,7 @@ func after(t testing.TB, applied string) *scene {
 	return s
 }
 
-// put lets something that does not run be as if it had been applied.
+// put adds the record and the object of a resource that does not run, as if it had been applied.
 func (s *scene) put(r spec.Resource, id providers.ID) {
 	settings := testType().Resolve(s.provider(r.Provider))
 	sys := s.system(settings.GetAttr("uri").AsString())
@@ -264,7 +264,7 @@ func (s *scene) put(r spec.Resource, id providers.ID) {
 	})
 }
 
-// usedBy is what a resource finds at what it uses, as first applied.
+// usedBy maps each address that a resource uses to the object found there, as first applied.
 func usedBy(r spec.Resource) map[spec.Address]providers.Used {
 	uses := map[spec.Address]providers.Used{}
 	for _, a := range r.Uses {
@@ -297,7 +297,7 @@ func (s *scene) system(uri string) *system {
 	return s.systems[uri]
 }
 
-// object is what the world shows of vm.a.
+// object returns the object of vm.a in the world.
 func (s *scene) object() *providers.Object { return s.objectOf("vm.a") }
 
 func (s *scene) objectOf(address string) *providers.Object {
@@ -351,7 +351,7 @@ func (s *scene) plan() (*planner.Plan, error) {
 	return p, err
 }
 
-// text is a plan in the form in which the tests write it.
+// text returns a plan in the form in which the tests write it.
 func text(p *planner.Plan) string {
 	var b strings.Builder
 	for _, c := range p.Changes {

@@ -65,7 +65,7 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// What cannot be read authorises no change at all.
+// An object that cannot be read authorises no change at all.
 func TestUnknownNeverMutates(t *testing.T) {
 	changes := map[string]struct {
 		applied, spec string

@@ -16,18 +16,17 @@ import (
 	"vmctl/state"
 )
 
-// Seal is what a plan says and rests on, small enough to be kept: two plans with
+// Seal summarises a plan and the state that it rests on, small enough to be kept: two plans with
 // equal seals do the same to the same objects.
 type Seal struct {
 	Serial  uint64            `json:"serial"`  // of the state
 	State   string            `json:"state"`   // its Sum
 	Steps   []string          `json:"steps"`   // in words, in order
 	Changes map[string]string `json:"changes"` // SHA-256, by address, of each change that has steps
-	Effects map[string]string `json:"effects"` // SHA-256, by address, of what each of these is about: what is wanted, and its edits
+	Effects map[string]string `json:"effects"` // SHA-256, by address, of the action, the wanted values and the edits of each of these
 }
 
-// Seal is the seal of p, which was made on s. It holds digests of values, and no
-// values.
+// Seal returns the seal of p, which was made on s. It holds digests of values, and no values.
 func (p *Plan) Seal(s *state.Snapshot) (Seal, error) {
 	remembered, err := s.Sum()
 	if err != nil {
@@ -60,7 +59,7 @@ func (s Step) words() string {
 	return text
 }
 
-// Differs says in words how now is not what was sealed; nothing: it is the same.
+// Differs returns the differences between s and now in words; nothing: they are the same.
 func (s Seal) Differs(now Seal) []string {
 	all := s.differsInSteps(now)
 	switch {
@@ -78,8 +77,8 @@ func (s Seal) Differs(now Seal) []string {
 	return all
 }
 
-// DiffersInEffect says in words which steps are not those that were sealed, and
-// which of them would come to something else, as with another value.
+// DiffersInEffect returns, in words, the steps that differ, and the addresses whose change would
+// have another effect, as with another value.
 func (s Seal) DiffersInEffect(now Seal) []string {
 	all := s.differsInSteps(now)
 	for _, address := range slices.Sorted(maps.Keys(now.Effects)) {
@@ -108,8 +107,8 @@ func (s Seal) differsInSteps(now Seal) []string {
 	return all
 }
 
-// sealed is what of a change a seal covers. What an object shows is covered by
-// its fingerprint, which leaves out what changes by itself.
+// sealed holds the parts of a change that a seal covers. The fingerprint covers the attributes of
+// the object, and leaves out those that change by themselves.
 type sealed struct {
 	Action                 providers.Action
 	Name                   string
@@ -143,8 +142,8 @@ func (c *Change) sum() (string, error) {
 	return digest(s)
 }
 
-// effect is a digest of what a change is about, wherever its object is and whatever
-// the state has come to.
+// effect returns a digest of the action, the wanted values and the edits of a change. It covers
+// neither the system of the object nor its record.
 func (c *Change) effect() (string, error) {
 	type edit struct {
 		Path          string

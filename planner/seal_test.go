@@ -72,7 +72,7 @@ func TestSealOfOtherSteps(t *testing.T) {
 	}
 }
 
-// started is another start of vm.a, by somebody else.
+// started counts another start of vm.a, by somebody else.
 func (s *scene) started() {
 	a := addr(s.t, "vm.a")
 	r := s.state.Records[a]
@@ -80,7 +80,7 @@ func (s *scene) started() {
 	s.state.Records[a] = r
 }
 
-// sceneOf is a world with one VM, and another spec by now.
+// sceneOf returns a scene with one applied VM, and with another spec by now.
 func sceneOf(t *testing.T, spec string, change func(*scene)) *scene {
 	t.Helper()
 	s := after(t, "vm \"a\" {\n  memory = \"256MiB\"\n}\n")

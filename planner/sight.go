@@ -9,13 +9,13 @@ import (
 	"vmctl/state"
 )
 
-// Sight is what the world shows of one address.
+// Sight holds the object that the world shows for one address, and its marking.
 type Sight struct {
 	System   *System
 	Object   *providers.Object // nil: absent, or unknown
 	Marking  Marking
 	Recorded bool   // a record names this very object; for an absent one: there is a record
-	Unknown  string // why it cannot be said what is there; "": it can
+	Unknown  string // why it is unknown which object is there; "": it is known
 }
 
 // Sights looks addresses up in a World as a state knows them.
@@ -27,8 +27,8 @@ type Sights struct {
 	taken   map[string][]spec.Address // by the ID in their records: addresses, sorted
 }
 
-// Sights returns what w shows to a project with a state. Neither may change while
-// it is used.
+// Sights returns the lookup of addresses in w for a project with a state. Neither w nor s may
+// change while it is used.
 func (w *World) Sights(s *state.Snapshot, p providers.Project) *Sights {
 	v := &Sights{world: w, state: s, project: p, indexes: map[string]*index{}, taken: map[string][]spec.Address{}}
 	for key, system := range w.systems {
@@ -99,8 +99,8 @@ func (v *Sights) isUnowned(a spec.Address, o *providers.Object) bool {
 	})
 }
 
-// markedFor is the first object whose mark names an address, and that was not
-// moved to another.
+// markedFor returns the first object whose mark names an address, and that was not moved to
+// another.
 func (v *Sights) markedFor(in *index, a spec.Address) *providers.Object {
 	for _, o := range in.marked[a] {
 		if to := v.movedTo(o); to == (spec.Address{}) || v.world.led[o] == a {
@@ -110,7 +110,7 @@ func (v *Sights) markedFor(in *index, a spec.Address) *providers.Object {
 	return nil
 }
 
-// marking is what the mark of an object means to an address.
+// marking returns the marking of an object, seen from an address.
 func (v *Sights) marking(a spec.Address, o *providers.Object) Marking {
 	m := MarkingOf(o, v.project)
 	if m != Ours {
@@ -128,8 +128,8 @@ func (v *Sights) marking(a spec.Address, o *providers.Object) Marking {
 	}
 }
 
-// movedTo is the address whose record took an object over from the one that its
-// mark still names, or to which a moved block leads it from there; zero: there is none.
+// movedTo returns the address to which an object was moved from the one that its mark still
+// names, by a record or by a moved block. Zero: it was not moved.
 func (v *Sights) movedTo(o *providers.Object) spec.Address {
 	if to, led := v.world.led[o]; led {
 		return to

@@ -35,10 +35,10 @@ type mutation struct {
 	needs         []unknown
 }
 
-// system of the scenes, all of whose VMs and disks it has.
+// here returns the inventory of the scenes' system, with all of their VMs and disks.
 func (s *scene) here() *providers.Inventory { return &s.system(here).inventory }
 
-// nothing can be read of a system.
+// unreachable is a system of which nothing can be read.
 func unreachable() unknown {
 	return unknown{"presence: the system does not answer", func(s *scene) {
 		s.system(here).inventory = providers.Inventory{Partial: map[spec.Kind]string{spec.VM: noAnswer, spec.Disk: noAnswer}}
@@ -50,7 +50,7 @@ func breaking() unknown {
 	return unknown{"presence: the provider panics", func(s *scene) { s.system(here).panics = "observe" }}
 }
 
-// unlisted objects are not seen, and may be there.
+// unlisted is an object that is not seen, and may be there.
 func unlisted(address string) unknown {
 	return unknown{"presence: the listing is not complete", func(s *scene) {
 		s.lose(address)
@@ -59,8 +59,8 @@ func unlisted(address string) unknown {
 	}}
 }
 
-// garbled is an object of which nothing but its ID and name is known. A system says so,
-// too, where it cannot read a mark.
+// garbled is an object of which only the ID and the name are known. A system reports one, too, if
+// it cannot read a mark.
 func garbled(address string, fact string) unknown {
 	return unknown{fact, func(s *scene) {
 		a := addr(s.t, address)
@@ -103,7 +103,7 @@ func hidden(name, attribute string) unknown {
 	}}
 }
 
-// seen are the facts about an object without which nothing may be done with it.
+// seen lists the facts about an object that must be known before anything may be done with it.
 func seen(address string, more ...unknown) []unknown {
 	return append([]unknown{
 		unreachable(), breaking(), unlisted(address), garbled(address, "presence: the object cannot be read"), garbled(address, "the mark"),
@@ -278,7 +278,7 @@ func (m mutation) set(t *testing.T) *scene {
 	return s
 }
 
-// stepsOf are those of one address, as text.
+// stepsOf returns the steps of one address, as text.
 func stepsOf(p *planner.Plan, address string) string {
 	var all []string
 	for _, step := range p.Steps {
@@ -289,7 +289,8 @@ func stepsOf(p *planner.Plan, address string) string {
 	return strings.Join(all, " ")
 }
 
-// row X08. Only who has a host port is not asked: its system refuses a port that is taken.
+// row X08. The holder of a host port is the only fact that is not needed: the system refuses a
+// port that is taken.
 func TestUnknownAuthorisesNothing(t *testing.T) {
 	shown := map[providers.Action]bool{}
 	for _, m := range mutations() {

@@ -47,8 +47,8 @@ func hasStaleLock(o *providers.Object) bool {
 	return slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == providers.FindStaleLock })
 }
 
-// holdersOf says in words who holds a disk now: what its provider found, and VMs
-// that run with it.
+// holdersOf returns the present holders of a disk in words: those that its provider found, and
+// VMs that run with it.
 func holdersOf(disk *providers.Object, system *System) []string {
 	var all []string
 	for _, f := range disk.Findings {
@@ -64,7 +64,7 @@ func holdersOf(disk *providers.Object, system *System) []string {
 	return all
 }
 
-// RunsWith reports whether an object, or something of it, runs and has a disk.
+// RunsWith reports whether an object has a disk and runs, at least in part.
 func RunsWith(o, disk *providers.Object) bool {
 	return UsesDisk(o, disk) && (o.Running != nil && *o.Running || !stopped(o))
 }

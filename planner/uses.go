@@ -5,8 +5,8 @@ import (
 	"vmctl/spec"
 )
 
-// uses is what those that an address needs are to it. They have been decided
-// about before.
+// uses maps each address in needs to the object found there. These addresses have been decided
+// before.
 func (d *differ) uses(needs []spec.Address) map[spec.Address]providers.Used {
 	uses := map[spec.Address]providers.Used{}
 	for _, a := range needs {
@@ -17,8 +17,8 @@ func (d *differ) uses(needs []spec.Address) map[spec.Address]providers.Used {
 	return uses
 }
 
-// usedAs is what others that use the address of a change will find there. What is
-// out of scope stays the object that it is.
+// usedAs returns the object that other resources find at the address of a change. Out of scope,
+// that is the present object.
 func usedAs(c Change, inScope bool) providers.Used {
 	used := providers.Used{Kind: c.Kind, ID: c.ID, Name: c.Name}
 	if c.Object != nil && (!inScope || c.ID == "") {

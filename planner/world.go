@@ -22,7 +22,7 @@ import (
 // Observe says so.
 type Open func(context.Context, Opening) (providers.Provider, error)
 
-// Opening is what Open is asked for.
+// Opening describes the system that Open is to open.
 type Opening struct {
 	Ref    spec.ProviderRef
 	Attrs  cty.Value         // resolved
@@ -40,13 +40,14 @@ func (e *SystemError) Error() string {
 	return fmt.Sprintf("%s and %s lead to the same system and say different things about it: let all resources use one of them", e.One, e.Other)
 }
 
-// World is what was observed. It owns the providers that it opened.
+// World holds the observed systems, and the system of each address. It owns the providers that it
+// opened.
 type World struct {
 	systems map[string]*System
 	wanted  map[spec.Address]string // key of the system that the spec names
 	placed  map[spec.Address]string // key of the system that the record names, else the wanted one
-	// led are the addresses to which moved blocks lead from the marks of objects without a
-	// record.
+	// led maps objects without a record to the addresses to which moved blocks lead them from
+	// their marks.
 	led map[*providers.Object]spec.Address
 }
 
@@ -65,9 +66,9 @@ type System struct {
 	unseen string // why nothing of it could be read; "": it was
 }
 
-// Observe opens every system that the spec or a record names and reads each of
-// them once, side by side; then what is inside of those of their VMs that run
-// (DESIGN.md, rule 7). The caller closes the World, also after an error.
+// Observe opens every system that the spec or a record names and reads each of them once, side by
+// side. Then it reads the insides of the VMs that run (DESIGN.md, rule 7). The caller closes the
+// World, also after an error.
 func Observe(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, o Options) (*World, error) {
 	w := &World{systems: map[string]*System{}, wanted: map[spec.Address]string{}, placed: map[spec.Address]string{}}
 	known, err := w.place(c, s, o)
@@ -90,8 +91,8 @@ func Observe(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, 
 	return w, observeAll(ctx, open, w.awake(insides, c, s, o), known, o.Types)
 }
 
-// placeRemoved finds what a removed block speaks of and only its mark knows: a run
-// that was cut short made or imported it, or its record was lost.
+// placeRemoved places the objects that a removed block names and whose address only their mark
+// knows: a run that was cut short made or imported them, or their record was lost.
 func (w *World) placeRemoved(systems []*System, removals []spec.Removal, p providers.Project) {
 	for _, system := range systems {
 		for i := range system.Inventory.Objects {
@@ -134,7 +135,7 @@ func (w *World) follow(systems []*System, c *spec.Config, s *state.Snapshot, p p
 	}
 }
 
-// addressOf returns the address of an object that bears our mark, by that and by the moved
+// addressOf returns the address of an object that bears our mark, by the mark and the moved
 // blocks.
 func (w *World) addressOf(o *providers.Object) spec.Address {
 	if to, led := w.led[o]; led {
@@ -158,8 +159,8 @@ func observeAll(ctx context.Context, open Open, systems []*System, known map[str
 	return errors.Join(errs...)
 }
 
-// place decides which system each address belongs to, and what each system will
-// be asked about.
+// place decides to which system each address belongs, and returns the objects that each system is
+// asked about.
 func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string][]providers.Known, error) {
 	known := map[string][]providers.Known{}
 	attrs := map[spec.ProviderRef]cty.Value{}
@@ -172,7 +173,7 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 	for _, r := range c.Resources {
 		if (r.Inside != spec.Address{}) {
 			ref, settings := r.Provider, attrs[r.Provider]
-			if vm, recorded := s.Records[r.Inside]; recorded { // it is where it is, whatever its block says
+			if vm, recorded := s.Records[r.Inside]; recorded { // it stays in its system, whatever its block says
 				ref, settings = home(o.Types, vm, attrs, ref)
 			}
 			key, err := w.addInside(o.Types, r.Inside, ref, settings)
@@ -191,7 +192,7 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 		}
 		w.wanted[r.Address], w.placed[r.Address] = key, key
 	}
-	for _, p := range c.Providers { // what is ours there may be in no block any more
+	for _, p := range c.Providers { // objects of ours may be there that no block has any more
 		if _, err := w.add(o.Types, p.Ref, attrs[p.Ref]); err != nil {
 			return nil, err
 		}
@@ -210,7 +211,7 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 		}
 		w.placed[a] = key
 	}
-	for a, r := range s.Records { // what was inside of a VM that is nobody's any more
+	for a, r := range s.Records { // objects inside of a VM that has no block and no record any more
 		if key, wanted := w.wanted[a]; wanted && (r.Inside != spec.Address{}) && w.placed[r.Inside] == "" {
 			w.placed[a] = key
 		}
@@ -236,15 +237,15 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 		known[w.placed[a]] = append(known[w.placed[a]], k)
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Forgotten)) {
-		if a := s.Forgotten[id]; w.placed[a] != "" { // lest another is made beside it
+		if a := s.Forgotten[id]; w.placed[a] != "" { // so that no second object is made beside it
 			known[w.placed[a]] = append(known[w.placed[a]], providers.Known{Address: a, Kind: a.Kind, ID: providers.ID(id)})
 		}
 	}
 	return known, nil
 }
 
-// home is the provider through which the inside of a recorded VM is reached: the one that
-// a block wants where that leads to the VM's system, else the recorded one.
+// home returns the provider through which the inside of a recorded VM is reached, with its
+// settings: the wanted provider if it leads to the VM's system, else the recorded one.
 func home(types map[string]providers.Type, vm state.Record, attrs map[spec.ProviderRef]cty.Value, wanted spec.ProviderRef) (spec.ProviderRef, cty.Value) {
 	t := types[vm.Provider.Type]
 	recorded := current(t, vm, attrs[vm.Provider])
@@ -262,8 +263,8 @@ func (w *World) addresses() []spec.Address {
 	return slices.SortedFunc(maps.Keys(w.placed), spec.Address.Compare)
 }
 
-// current is how a record's system is reached now: as its provider block says,
-// where that is still there and of the same system, else as it was recorded.
+// current returns the settings with which a record's system is reached now: those of its provider
+// block, if that is still there and leads to the same system, else the recorded ones.
 func current(t providers.Type, r state.Record, block cty.Value) cty.Value {
 	if block == cty.NilVal {
 		return r.Settings
@@ -278,9 +279,9 @@ func current(t providers.Type, r state.Record, block cty.Value) cty.Value {
 	return block
 }
 
-// add registers the system of a provider. Two blocks with the same settings are
-// one system, or with the same of those that the type says make it one; the
-// spec's settings count then, before a record's.
+// add registers the system of a provider, and returns its key. Two blocks are one system if the
+// settings that identify a system are equal: those that the type names, else all. The first
+// settings count, so that the spec's count before a record's.
 func (w *World) add(types map[string]providers.Type, ref spec.ProviderRef, settings cty.Value) (string, error) {
 	key, err := SystemKey(types[ref.Type], ref, settings)
 	if err != nil {
@@ -309,7 +310,7 @@ func SystemKey(t providers.Type, ref spec.ProviderRef, settings cty.Value) (stri
 	return ref.Type + " " + string(plain), nil
 }
 
-// observe opens the system and reads it. Of one whose provider panics nothing is known.
+// observe opens the system and reads it. If the provider panics, nothing of the system is known.
 func (s *System) observe(ctx context.Context, open Open, known []providers.Known, t providers.Type) error {
 	p, err := open(ctx, Opening{Ref: s.Ref, Attrs: s.Settings, Inside: s.Inside, Via: s.via})
 	if err != nil {
@@ -334,7 +335,7 @@ func (s *System) observe(ctx context.Context, open Open, known []providers.Known
 	return err
 }
 
-// steps asks the provider how a change is made.
+// steps asks the provider for the steps of a change.
 func (s *System) steps(c providers.Change) (steps []providers.Step, err error) {
 	err = providers.Contain(func() (err error) {
 		steps, err = s.Provider.Steps(c)

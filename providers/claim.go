@@ -16,14 +16,15 @@ const ClaimDisk = "disk"
 // ClaimName is the kind of claims on the names of VMs.
 const ClaimName = "name"
 
-// Claim is something that only one may hold.
+// Claim names something that only one object may hold at a time, such as a port, a disk or a
+// name.
 type Claim struct{ Kind, Key string }
 
 // String returns the claim for people: `host port 127.0.0.1:8080`.
 func (c Claim) String() string { return c.Kind + " " + c.Key }
 
-// Overlaps reports whether only one of two claims can be held. Who listens on
-// every address of a port leaves none of them to anybody else.
+// Overlaps reports whether two claims exclude each other. A claim on a port at every address
+// excludes the claims on that port at each address.
 func (c Claim) Overlaps(other Claim) bool {
 	if c == other {
 		return true
@@ -31,7 +32,7 @@ func (c Claim) Overlaps(other Claim) bool {
 	return c.Group() == other.Group() && (c.everywhere() || other.everywhere())
 }
 
-// Group is the same for all claims that can overlap.
+// Group returns a key that all overlapping claims share.
 func (c Claim) Group() Claim {
 	if _, port, ok := c.port(); ok {
 		return Claim{Kind: c.Kind, Key: port}

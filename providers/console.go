@@ -2,27 +2,27 @@ package providers
 
 import "context"
 
-// ConsoleReader is a provider that keeps what its VMs write to their consoles.
+// ConsoleReader is a provider that keeps the console output of its VMs.
 type ConsoleReader interface {
-	// Console reads what a VM has written, as its system keeps it, running or not:
-	// from a place on, at most so many bytes. A place below zero is that far before
-	// the end. What is shorter than the place was begun anew, and is read from its
-	// start. An error says why nothing can be read.
+	// Console reads a part of a VM's console output, as the system keeps it, whether the VM
+	// runs or not. It returns at most that many bytes from the place from on. A negative from
+	// counts back from the end. If the output is shorter than from, the system began it anew,
+	// and Console reads from its start. The error gives the reason if nothing can be read.
 	Console(ctx context.Context, o Object, from int64, most int) (Console, error)
 }
 
-// Console is a part of what a VM has written to its console.
+// Console holds a part of a VM's console output.
 type Console struct {
 	Text  []byte // as the guest wrote it
 	Start int64  // the place of the first byte
 	More  bool   // the VM may write more: something of it runs
 }
 
-// Next is the place after the part.
+// Next returns the place after the part.
 func (c Console) Next() int64 { return c.Start + int64(len(c.Text)) }
 
-// PartOf is where the part of something of a size begins, and how long it is, by the
-// rules of Console.
+// PartOf returns the start and the length of the part to read from an output of that size, by
+// the rules of ConsoleReader.Console.
 func PartOf(size, from int64, most int) (start, length int64) {
 	switch {
 	case from < 0:

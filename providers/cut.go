@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// The most that is shown of one message of a system, and how much of that is its end (bytes).
+// longest is the length of the longest message that Cut leaves whole; ending is the length of
+// the end that it keeps of a longer one (bytes).
 const (
 	longest = 4096
 	ending  = 512
 )
 
-// Cut shortens a message of a system that is too long to be read: its beginning and its end
-// stay, with a marker between them.
+// Cut shortens a system's message that is too long to read: it keeps the beginning and the
+// end, with a marker between them.
 func Cut(text string) string {
 	if len(text) <= longest {
 		return text
@@ -22,7 +23,7 @@ func Cut(text string) string {
 	return strings.ToValidUTF8(begin, "") + marker + strings.ToValidUTF8(end, "")
 }
 
-// LongError is an error with a message that is cut.
+// LongError is an error whose message is cut.
 type LongError struct{ Err error }
 
 // Error returns the message, cut.
@@ -31,7 +32,7 @@ func (e *LongError) Error() string { return Cut(e.Err.Error()) }
 // Unwrap returns the error with its whole message.
 func (e *LongError) Unwrap() error { return e.Err }
 
-// Cut shortens what the inventory says in words.
+// Cut shortens the reasons in the inventory.
 func (inv *Inventory) Cut() {
 	for kind, why := range inv.Partial {
 		inv.Partial[kind] = Cut(why)
@@ -46,7 +47,7 @@ func (inv *Inventory) Cut() {
 	}
 }
 
-// Cut shortens what the failure says in words.
+// Cut shortens the failure's message and its observations.
 func (f *Failure) Cut() {
 	if f.Err != nil && len(f.Err.Error()) > longest {
 		f.Err = &LongError{Err: f.Err}

@@ -12,8 +12,8 @@ import (
 	"vmctl/providers"
 )
 
-// A message that can be read stays; one that is too long keeps its beginning and its end,
-// in whole characters, and says how long it is.
+// A short message stays whole; a long one keeps its beginning and its end, in whole
+// characters, and gives its length.
 func TestCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		unit := rapid.SampledFrom([]string{"x", "ä", "語", "🙂"}).Draw(t, "unit")

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// PanicError is a panic of a provider: a mistake in vmctl, or in a library that it uses.
+// PanicError is a panic of a provider: a bug in vmctl, or in a library that it uses.
 type PanicError struct {
-	Value any    // that it panicked with
+	Value any    // the argument of panic
 	Where string // file and line: "sim/do.go:57"
-	Stack string // of the goroutine
+	Stack string // the stack of the goroutine
 }
 
 // Error says that the mistake is not the user's.
@@ -20,8 +20,8 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("this is a mistake in vmctl, please report it: the provider panicked at %s: %v", e.Where, e.Value)
 }
 
-// Contain calls a provider, and returns its panic as a *PanicError. A panic of a goroutine
-// that the provider starts ends the program all the same.
+// Contain calls a provider, and returns its panic as a *PanicError. A panic in a goroutine
+// that the provider started still ends the program.
 func Contain(call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -1,9 +1,9 @@
-// Package providers defines what a provider of virtual machines, disks or
-// workspaces is to the planner and the executor, and nothing else: one system,
-// observed as a whole, changed in small steps.
+// Package providers defines the interface through which the planner and the executor see a
+// provider of virtual machines, disks or workspaces: one system, observed as a whole, changed
+// in small steps.
 //
-// A provider never sees the state and never another provider. IDs and earlier
-// values reach it by Query and Work, results leave by Result.
+// A provider never sees the state and never another provider. It gets IDs and earlier values
+// in Query and Work, and returns results in Result.
 package providers
 
 import (
@@ -18,51 +18,52 @@ import (
 	"vmctl/spec"
 )
 
-// Type is a kind of provider. It is data, and exists also where the system's
-// library is missing.
+// Type describes a kind of provider. It is data, and exists also where the system's library
+// is missing.
 type Type struct {
 	Name string
-	// Kinds lists, by attribute path ("memory", "boot.kernel", or "boot" for all
-	// below it), what each kind of resource supports. What is not listed is a
+	// Kinds lists, by attribute path ("memory", "boot.kernel", or "boot" for all below it),
+	// the supported attributes of each kind of resource. An attribute that is not listed is a
 	// diagnostic at its line.
 	Kinds map[spec.Kind]map[string]Attribute
-	// Check says what the type could never make of a want, beyond attributes that
-	// it does not support; unknown values pass. It connects to nothing. nil: all is well.
+	// Check returns the flaws of a want that the type could never make, beyond attributes
+	// that it does not support; unknown values pass. It connects to nothing. nil: there are
+	// none.
 	Check func(kind spec.Kind, want cty.Value) []spec.Flaw
-	// NameLimit is how many bytes the name of an object has at most, so that files can
-	// be named after it. 0: any number.
+	// NameLimit is the length of the longest name of an object (bytes), so that files can be
+	// named after it. 0: no limit.
 	NameLimit int
-	// Resolve fills what a provider block left out with what holds on this
-	// machine for this user. It connects to nothing.
+	// Resolve fills in the missing attributes of a provider block for this machine and this
+	// user. It connects to nothing.
 	Resolve func(attrs cty.Value) cty.Value
-	// System says what of a provider block, resolved, decides which system it is
-	// of: blocks for which it is equal are one system, whatever else they say.
-	// nil: all of its attributes, whatever its name.
+	// System returns the part of a resolved provider block that identifies its system: two
+	// blocks with equal parts are one system, whatever else they say. nil: all of its
+	// attributes, whatever its name.
 	System func(name string, attrs cty.Value) cty.Value
 	Open   func(context.Context, Settings) (Provider, error)
-	// Inside is what a VM of this type holds that can be managed by itself. It is
-	// opened once per VM, with Settings.Via. nil: nothing.
+	// Inside is the type of provider for the objects inside a VM of this type. It is opened
+	// once per VM, with Settings.Via. nil: there is none.
 	Inside *Type
 }
 
-// Attribute is what a provider type knows about one attribute.
+// Attribute describes one attribute of a provider type.
 type Attribute struct {
 	Computed bool // set by the system, never compared
-	// Lasts is what a computed attribute will be once the object was restarted as
-	// wanted, as far as that is known before; now is what it is. nil: nothing is known.
+	// Lasts predicts the value of a computed attribute after a restart of the object as
+	// wanted, as far as it is known before; now is the present value. nil: nothing is known.
 	Lasts func(now, want cty.Value) cty.Value
-	// Judge says how an edit applies to an object that is running or not.
-	// nil: by replacing the object.
+	// Judge decides how an edit applies to an object that is running or not. nil: by
+	// replacing the object.
 	Judge func(before, after cty.Value, running bool) Verdict
 }
 
-// Verdict says how an edit applies, and why.
+// Verdict is the decision how an edit applies, with the reason.
 type Verdict struct {
 	Applies Applies
 	Reason  string
 }
 
-// Settings is what a provider is opened with.
+// Settings holds the settings of a provider that is opened.
 type Settings struct {
 	Name    string    // of the provider block
 	Attrs   cty.Value // the provider block, resolved
@@ -70,23 +71,23 @@ type Settings struct {
 	Keys    string    // the folder of the keys that vmctl made, 0700; made on first use
 	Files   string    // the spec's folder, against which relative paths in attributes are read
 	Project Project
-	// Via is the VM, as it was observed, whose inside is opened: it runs. nil: the
-	// system itself.
+	// Via is the running VM, as it was observed, in which the provider manages objects. nil:
+	// the provider manages the system itself.
 	Via *Object
 	Now func() time.Time
 }
 
-// Project is whose objects are ours.
+// Project identifies the project that owns the objects.
 type Project struct {
 	Name string
 	ID   string // the lineage: written once by init, part of every owner mark
 	Env  string // "" but for a second instance of the same files (--env)
-	// Seat tells data directories of one project apart: what they make has different IDs.
-	// "": nobody asks.
+	// Seat identifies one of the data directories of a project: objects that they make have
+	// different IDs. "": not known.
 	Seat string
 }
 
-// Lineage is the ID that owner marks carry: ID, or ID-Env.
+// Lineage returns the ID that owner marks carry: ID, or ID-Env.
 func (p Project) Lineage() string {
 	if p.Env == "" {
 		return p.ID
@@ -97,29 +98,31 @@ func (p Project) Lineage() string {
 // Provider manages the objects of one system: one libvirt connection, one Lima
 // home, one engine. Its methods may be called from several goroutines.
 type Provider interface {
-	// Observe reads the system and writes nothing. What cannot be read is in the
-	// Inventory as unknown or partial; an error means a bug or an ended context.
+	// Observe reads the system and writes nothing. An object that cannot be read is in the
+	// Inventory as unknown, an incomplete listing as partial; an error means a bug or an
+	// ended context.
 	Observe(ctx context.Context, q Query) (Inventory, error)
-	// Steps says how c is made. It is pure: it connects to nothing. A *Refusal says
-	// that c cannot be made as the object is now; any other error ends the plan.
+	// Steps returns the steps that make c. It is pure: it connects to nothing. It returns a
+	// *Refusal if c cannot be made as the object is now; any other error ends the plan.
 	Steps(c Change) ([]Step, error)
-	// Do compares the object with w.Expect, acts and confirms. Doing again what
-	// is done already succeeds and says so. Its error is a *Failure.
+	// Do compares the object with w.Expect, acts and confirms. If the step is done already,
+	// it succeeds and says so. Its error is a *Failure.
 	Do(ctx context.Context, w Work, log Log) (Result, error)
 	Close() error
 }
 
-// Refusal is why a change cannot be made as its object is now. The plan blocks
-// that change alone.
+// Refusal is the reason against a change of an object as it is now. The plan blocks that
+// change alone.
 type Refusal struct {
 	Reason string
-	Next   []string // what to type or write, a line each
+	Next   []string // commands to type or lines to write, a line each
 }
 
 // Error returns the reason.
 func (r *Refusal) Error() string { return r.Reason }
 
-// Query is what Observe is asked for, beyond all that bears our mark.
+// Query lists the addresses that Observe looks up, in addition to the objects that bear our
+// mark.
 type Query struct{ Known []Known }
 
 // Known is one address of the spec or the state.
@@ -127,24 +130,24 @@ type Known struct {
 	Address     spec.Address
 	Kind        spec.Kind
 	ID          ID        // of the record; "" without one
-	Name        string    // of the record, or the one that would be chosen
+	Name        string    // of the record, or as it would be chosen
 	Prior, Want cty.Value // cty.NilVal where there is none
-	// Import is what the user calls the object that is to become this address's: by
-	// the system's own name, its path or its ID. "": none is.
+	// Import is the user's name for the object to import at this address: the system's own
+	// name, its path or its ID. "": there is none.
 	Import ID
 }
 
 // ID is a system's own identity of an object, such as a domain's UUID.
 type ID string
 
-// Inventory is what was observed, sorted by kind and name.
+// Inventory holds the observed objects, sorted by kind and name.
 type Inventory struct {
 	Objects []Object             // every Known that exists, all that bear our mark, all holders of claims
 	Unknown []Unknown            // objects that could not be read
 	Partial map[spec.Kind]string // kinds whose listing is incomplete, and why; no key: complete
-	Missing map[spec.Kind]string // what the host lacks to make or start a kind, and what to type; no key: nothing
-	// Found says which object each Known.Import is the name of; no key: nothing that
-	// exists has that name. The object is among Objects or Unknown, unmarked or not.
+	Missing map[spec.Kind]string // software that the host lacks to make or start a kind, and the command to install it; no key: none
+	// Found maps the address of each Known.Import to the object of that name; no key: no
+	// object has it. The object is among Objects or Unknown, marked or not.
 	Found map[spec.Address]ID
 	Host  map[string]string // facts of the host for doctor and status: versions, accelerators
 }
@@ -166,25 +169,26 @@ type Object struct {
 	// Running is nil where the kind does not run or the state could not be read
 	// (then Unreadable["running"] says why).
 	Running *bool
-	// State is the system's own word for the run state: "running", "paused".
+	// State is the run state as one of the State constants, or in the system's own word:
+	// "running", "paused".
 	State string
-	// Attrs holds what was read: configured attributes by the names of the spec,
-	// and computed ones. What the system does not show is absent. Of what runs, they
-	// are what the next start will use.
+	// Attrs holds the attributes that were read: configured ones by the names of the spec,
+	// and computed ones. An attribute that the system does not show is absent. For a running
+	// object they are the values for the next start.
 	Attrs cty.Value
-	// Live holds those attributes of Attrs that the running object has otherwise; NilVal: none.
+	// Live holds the attributes whose value in the running object differs from Attrs; NilVal:
+	// none.
 	Live       cty.Value
 	Unreadable map[string]string // attribute path -> reason
 	Holds      []Claim
 	Findings   []Finding
-	// Fingerprint is equal as long as nothing that a step relies on has changed:
-	// identity, mark, run state, claims, managed attributes.
-	// It leaves out the IDs of other objects: one that is imported meanwhile may get
-	// another.
+	// Fingerprint stays equal as long as nothing changes that a step relies on: identity,
+	// mark, run state, claims, managed attributes. It leaves out the IDs of other objects: an
+	// object that is imported meanwhile may get another ID.
 	Fingerprint string
 }
 
-// Now is Attrs with what the running object has in their place.
+// Now returns Attrs with the values of Live in their place.
 func (o Object) Now() cty.Value {
 	if o.Live == cty.NilVal {
 		return o.Attrs
@@ -194,8 +198,8 @@ func (o Object) Now() cty.Value {
 	return cty.ObjectVal(all)
 }
 
-// LiveOf is Live of an object that runs with some of these attributes and is configured
-// with others. What only one of the two shows does not count.
+// LiveOf returns Live of an object that is configured with some attributes and runs with
+// others. An attribute that only one of the two has does not count.
 func LiveOf(configured, running map[string]cty.Value) cty.Value {
 	live := map[string]cty.Value{}
 	for name, v := range running {
@@ -214,22 +218,22 @@ type Mark struct {
 	ID         string // the lineage of the project
 	Project    string
 	Address    spec.Address
-	Of         ID // the object it was written for; another one is a copy
+	Of         ID // the object that the mark was written for; any other object with it is a copy
 	Generation uint64
-	HostKey    string // that a VM's guest shows over SSH, as authorized_keys has it; "": not known
+	HostKey    string // SSH host key of a VM's guest, as a line of authorized_keys; "": not known
 }
 
-// Finding is what was noticed, with its evidence in words.
+// Finding describes one observation about an object, with its evidence in words.
 type Finding struct {
 	Kind     FindingKind
 	Address  spec.Address // zero: of no resource
 	Object   string       // the object's name
 	Claim    Claim
 	Evidence []string
-	Action   string // what the plan does about it, or what to type
+	Action   string // the plan's action on it, or a command to type
 }
 
-// Change is what will happen to one address.
+// Change describes the plan's change of one address.
 type Change struct {
 	Address     spec.Address
 	Kind        spec.Kind
@@ -239,28 +243,28 @@ type Change struct {
 	ID          ID        // the object's ID; for what will be made, chosen before where the system allows
 	Object      *Object   // nil: absent
 	Prior, Want cty.Value // record; spec (may hold unknowns). cty.NilVal where there is none
-	// Uses is what Want refers to, with the IDs and names that were chosen for what is
-	// not made yet.
+	// Uses holds the resources that Want refers to. A resource that is not made yet has the
+	// ID and the name that were chosen for it.
 	Uses       map[spec.Address]Used
 	Edits      []Edit
 	Policy     cty.Value      // start, stop, ssh.wait …
-	Generation uint64         // that the mark will carry
+	Generation uint64         // of the new mark
 	Replaced   int            // how often the address was replaced, this change included
-	Was        []spec.Address // what the mark of the object may name, beside Address
-	// Yields are the claims of the object that other changes take. Steps frees each that
-	// the object does not keep by a step that sinks.
+	Was        []spec.Address // earlier addresses that the mark of the object may name
+	// Yields lists the claims of the object that other changes take. Steps frees each claim
+	// that the object does not keep in a step that sinks.
 	Yields []Claim
-	// Awaits are the claims that the change takes once other changes have freed them.
+	// Awaits lists the claims that the change takes once other changes have freed them.
 	Awaits []Claim
-	// Unready: it runs, is to run, and was not seen ready since it was started, though
-	// its policy waits for that.
+	// Unready says that the object runs and is to run, but was not seen ready since its
+	// start, though its policy waits for that.
 	Unready bool
 }
 
-// Used is a resource that another one uses.
+// Used describes a resource that another one uses.
 type Used struct {
 	Kind spec.Kind
-	ID   ID     // of its object; what will be made has the one that was chosen for it
+	ID   ID     // of its object, or chosen for the object that will be made
 	Name string // of its object
 }
 
@@ -271,8 +275,8 @@ type Edit struct {
 	Verdict       Verdict
 }
 
-// MarkPath is the path of the edit that writes the owner mark: of what is imported, was
-// moved, or lost its mark. No spec has it.
+// MarkPath is the path of the edit that writes the owner mark, after an import, a move or the
+// loss of the mark. No spec has it.
 const MarkPath = "mark"
 
 // WritesMark reports whether a change writes the owner mark of an object that exists.
@@ -297,30 +301,30 @@ type Step struct {
 	Timeout time.Duration
 	Frees   []Claim
 	Takes   []Claim
-	Leaves  []string // what it may leave behind when interrupted, in words
+	Leaves  []string // remains that an interruption may leave, in words
 	After   []int    // indices of steps of the same change
 }
 
-// Work is a Step and what only apply time knows.
+// Work is a Step with the facts that are only known at apply time.
 type Work struct {
 	Step
 	Expect      string                // fingerprint of the object; "": it must be absent
 	Prior, Want cty.Value             // wholly known
-	Uses        map[spec.Address]Used // what Want refers to, as it is now
+	Uses        map[spec.Address]Used // the resources that Want refers to, as they are now
 	Policy      cty.Value
 	Generation  uint64
 	Replaced    int
-	Was         []spec.Address // what the mark of the object may name, beside Address
-	// Halt is closed when no further change begins, as after the first Ctrl-C. A step ends
-	// safely all the same; nil: never.
+	Was         []spec.Address // earlier addresses that the mark of the object may name
+	// Halt is closed when no further change begins, for example after the first Ctrl-C. A
+	// step still ends safely; nil: never closed.
 	Halt <-chan struct{}
 }
 
-// ErrHalted is why a context of UntilHalt ended.
+// ErrHalted is the cause of the end of a context of UntilHalt.
 var ErrHalted = errors.New("interrupted")
 
-// UntilHalt returns a context that ends with ctx, and when no further change begins: for
-// what a later run goes on with where this one stopped. Call stop when it is over.
+// UntilHalt returns a context that ends with ctx, or when no further change begins. It is for
+// work that a later run can continue. Call stop when the work is over.
 func (w Work) UntilHalt(ctx context.Context) (until context.Context, stop func()) {
 	until, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -333,13 +337,13 @@ func (w Work) UntilHalt(ctx context.Context) (until context.Context, stop func()
 	return until, func() { cancel(nil) }
 }
 
-// Bears reports whether a mark that names a is the one of this work's object: of
-// its address, or of one that it had before it was moved.
+// Bears reports whether a mark that names a belongs to this work's object: a is its address,
+// or an earlier one.
 func (w Work) Bears(a spec.Address) bool { return a == w.Address || slices.Contains(w.Was, a) }
 
-// Result is what a step came to.
+// Result holds the outcome of a step.
 type Result struct {
-	ID          ID        // of the object, as the record will have it; "": the one of the step
+	ID          ID        // of the object, for the record; "": the step's own
 	Values      cty.Value // computed attributes that became known; NilVal: none
 	Gone        bool      // the object no longer exists
 	Running     *bool     // the run state that was confirmed; nil: the step does not concern it
@@ -348,7 +352,7 @@ type Result struct {
 	Evidence    []string
 }
 
-// Progress is one line about a step under way.
+// Progress is one line of text about a running step.
 type Progress struct{ Text string }
 
 // Log receives progress. It may be called from any goroutine of the step and

@@ -2,15 +2,16 @@ package providers
 
 import "github.com/zclconf/go-cty/cty"
 
-// Reacher is a provider whose VMs can be logged into over SSH.
+// Reacher is a provider whose VMs accept SSH logins.
 type Reacher interface {
-	// Reach says how to log into a VM that runs, as it was observed: by the login
-	// that values hold, which are the spec's attributes or the record's. It connects
-	// to nothing. An error says why nothing leads there.
+	// Reach returns the SSH login to a running VM, as it was observed. values holds the
+	// spec's attributes or the record's, with the login in them. It connects to nothing. The
+	// error gives the reason if no login is possible.
 	Reach(o Object, values cty.Value) (Login, error)
 }
 
-// Login is how to log into a VM, and how to know that it is the one.
+// Login describes an SSH login to a VM: address, user, key, and the host key that proves its
+// identity.
 type Login struct {
 	Address      string // host name or IP address
 	Port         int
@@ -18,7 +19,7 @@ type Login struct {
 	IdentityFile string // private key, absolute
 	Alias        string // the name under which the host key is known
 	KnownHosts   string // file, absolute
-	HostKey      string // the only one that is right, as authorized_keys has it; "": KnownHosts says it
-	HostKeyFrom  string // who says so, for people
-	AcceptNew    bool   // a host key that KnownHosts lacks is added to it; else it is refused
+	HostKey      string // the only valid host key, as a line of authorized_keys; "": KnownHosts decides
+	HostKeyFrom  string // the source of HostKey, for people
+	AcceptNew    bool   // a host key that KnownHosts lacks is added to it; false: it is refused
 }

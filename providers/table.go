@@ -1,6 +1,6 @@
 package providers
 
-// Applies says how an edit reaches an object, from least to most disruptive.
+// Applies is the way in which an edit reaches an object, from least to most disruptive.
 type Applies string
 
 // The ways an edit applies. Their order is Rank.
@@ -27,7 +27,7 @@ func (a Applies) Rank() int {
 	}
 }
 
-// Action is what a plan does to one address.
+// Action is the plan's action on one address.
 type Action string
 
 // The actions of a plan.
@@ -42,16 +42,15 @@ const (
 	Adopt     Action = "adopt"   // writes only the record
 	Import    Action = "import"  // marks an object that vmctl did not make, and no more
 	Forget    Action = "forget"  // removes only the record
-	Release   Action = "release" // lets go of what is inside of a VM, before that goes down
+	Release   Action = "release" // releases a resource inside a VM before the VM goes down
 	Recover   Action = "recover"
 	NoOp      Action = "noop"
 )
 
-// The run states that every provider calls by the same word. A paused object is
-// not running (Object.Running is false) and not off: it holds its memory. Of a
-// broken one something runs that does not work: it has to be taken down before
-// it is off, and before it can be started. An ending one is on its way down:
-// what it needs is to be waited for.
+// The run states that every provider calls by the same word. A paused object is not running
+// (Object.Running is false) and not off: it keeps its memory. A broken object has a process
+// that does not work: it must be taken down before it is off or can be started. An ending
+// object is on its way down: vmctl has to wait for it.
 const (
 	StateRunning = "running"
 	StatePaused  = "paused"
@@ -70,7 +69,7 @@ const (
 	PhaseRecover Phase = "recover"
 	PhaseRelease Phase = "release"
 	PhaseDown    Phase = "down"
-	PhaseFree    Phase = "free" // lets go of what another change takes
+	PhaseFree    Phase = "free" // frees claims that another change takes
 	PhaseRemove  Phase = "remove"
 	PhaseReserve Phase = "reserve"
 	PhaseMake    Phase = "make"
@@ -102,7 +101,7 @@ func (p Phase) Sinks() bool {
 // Rises reports whether a step of this phase makes something or brings it up.
 func (p Phase) Rises() bool { return !p.Sinks() && p != PhaseTidy }
 
-// Class says what a step's failure means.
+// Class is the meaning of a step's failure.
 type Class string
 
 // Contractual failures stop the run, diagnostic ones warn.
@@ -111,7 +110,7 @@ const (
 	Diagnostic  Class = "diagnostic"
 )
 
-// Risk is the worst that a step means for somebody who uses the object.
+// Risk is the worst effect of a step on somebody who uses the object.
 type Risk string
 
 // The risks.
@@ -121,7 +120,7 @@ const (
 	DataLoss Risk = "data_loss"
 )
 
-// How says how a step ended.
+// How is the way in which a step ended.
 type How string
 
 // The ways a step ends well.
@@ -131,7 +130,7 @@ const (
 	Graceful    How = "graceful"
 	Forced      How = "forced"
 	AlreadyGone How = "already_gone"
-	NotNeeded   How = "not_needed" // the step was left out: what it was for did not come about
+	NotNeeded   How = "not_needed" // the step was left out: its reason did not come about
 )
 
 // FindingKind is a kind of finding.
@@ -144,7 +143,7 @@ const (
 	FindOrphan      FindingKind = "orphan"       // ours, and neither in the spec nor recorded
 	FindCopy        FindingKind = "copy"         // bears the mark of another object
 	FindPartial     FindingKind = "partial"      // half made
-	FindLeftover    FindingKind = "leftover"     // remains of what is gone
+	FindLeftover    FindingKind = "leftover"     // remains of an object that is gone
 	FindBroken      FindingKind = "broken"       // exists and does not work
 	FindSnapshot    FindingKind = "snapshot"     // others made snapshots, overlays or copies of its disks
 	FindNoKey       FindingKind = "no_key"       // this machine cannot log into it
@@ -153,14 +152,14 @@ const (
 	FindDirty       FindingKind = "dirty"        // holds work that exists nowhere else
 	FindStaleLock   FindingKind = "stale_lock"   // a lock whose holder is gone
 	FindHeldLock    FindingKind = "held_lock"    // a lock whose holder lives
-	FindBusy        FindingKind = "busy"         // somebody is at work in what is to be taken down
+	FindBusy        FindingKind = "busy"         // somebody is at work in an object that is to be taken down
 	FindUnmanaged   FindingKind = "unmanaged"    // not ours
-	FindRetained    FindingKind = "retained"     // ours once, let go of, and there
+	FindRetained    FindingKind = "retained"     // once ours, released, and still there
 	FindStateBehind FindingKind = "state_behind" // the record is older than the mark
 	FindUnknown     FindingKind = "unknown"      // could not be read
 )
 
-// Outcome is how a step failed.
+// Outcome is the way in which a step failed.
 type Outcome string
 
 // The outcomes of a failed step.
@@ -168,15 +167,15 @@ const (
 	Failed  Outcome = "failed"
 	Timeout Outcome = "timeout" // its deadline expired
 	Unsafe  Outcome = "refused" // going on could lose something
-	Stale   Outcome = "stale"   // the world differs from what was planned on
+	Stale   Outcome = "stale"   // the world differs from the plan
 )
 
 // Failure is the only error of Do that carries meaning.
 type Failure struct {
 	Outcome Outcome
 	Code    string   // stable, snake_case: "port_taken"
-	Seen    []string // what was observed, a line each
-	Next    []string // what to type or do next, a line each
+	Seen    []string // observations, a line each
+	Next    []string // commands to type or actions to do next, a line each
 	Err     error
 }
 

@@ -22,27 +22,27 @@ import (
 // Host is a system that the search works on.
 type Host struct {
 	Type providers.Type
-	// Block is the provider block, in HCL, with such faults.
+	// Block returns the provider block, in HCL, with some faults.
 	Block func([]Fault) string
-	// Faults are those that can strike. Each strikes once.
+	// Faults lists the faults that can strike. Each strikes once.
 	Faults []Fault
 	// Make makes a VM of a name in a folder, as others would: with one CPU, off.
 	Make func(dir, name string) error
-	// Hands are what others do to the world in a folder, behind vmctl's back.
+	// Hands lists the changes that others can make to the world in a folder, behind vmctl's back.
 	Hands   []Hand
 	Folders func(dir string) providers.Settings // of a provider whose world is in dir
 	Cases   int                                 // by default; 0: as many as rapid has
 	Dir     string                              // where worlds are made, in memory; "": /dev/shm
 	Survey  bool                                // broken laws are counted, and end nothing
-	// Theirs are the objects that hands made and that are not vmctl's, and the unmarked
-	// ones of these IDs that vmctl made, with all that there is of them.
+	// Theirs returns the objects that are not vmctl's, with all that there is of them: objects
+	// that hands made, and unmarked objects that vmctl made, if letGo has their IDs.
 	Theirs func(dir string, letGo map[string]bool) (map[string]string, error)
 	// Break is the guard that is broken on purpose, to see the search find it. "": none.
 	Break Guard
 
-	// Of a system that is not in the folder. Reset makes it empty, Strike lets it fail in
-	// these ways and in no others, and Traces lists what there is of it, sorted. nil: the
-	// folder and the block are all of it.
+	// For a system that is not in the folder: Reset makes it empty, Strike lets it fail in these
+	// ways and in no others, and Traces lists all that exists of it, sorted. nil: the folder and
+	// the block are the whole system.
 	Reset  func(dir string)
 	Strike func([]Fault)
 	Traces func() []string
@@ -186,7 +186,7 @@ func (b *bench) open(ctx context.Context, o planner.Opening) (providers.Provider
 	return p, err
 }
 
-// allowing lets every replacement happen.
+// options returns the options of a plan that may replace everything.
 func (b *bench) options(c *spec.Config) planner.Options {
 	all := map[spec.Address]bool{}
 	for _, r := range c.Resources {
@@ -197,9 +197,9 @@ func (b *bench) options(c *spec.Config) planner.Options {
 	}
 }
 
-// outcome is what an apply came to.
+// outcome describes the result of an apply.
 type outcome struct {
-	blocked map[spec.Address]planner.Cause // by what
+	blocked map[spec.Address]planner.Cause // the causes
 	ok      bool
 	killed  bool
 	changes int
@@ -352,7 +352,7 @@ func (b *bench) left() (pending []leftover, blocked map[spec.Address]planner.Cau
 		pending = append(pending, leftover{of: d.Address, text: fmt.Sprintf("%s is deferred until %s", d.Address, d.Until)})
 	}
 	for _, f := range plan.Findings {
-		if f.Kind == providers.FindHeldLock { // by what is not vmctl's, or not any more
+		if f.Kind == providers.FindHeldLock { // the holder is not vmctl's, or not any more
 			continue
 		}
 		text := fmt.Sprintf("found %s of %s %s: %s", f.Kind, f.Address, f.Object, strings.Join(f.Evidence, "; "))
@@ -380,7 +380,7 @@ func (b *bench) showPlan(p *planner.Plan) {
 	}
 }
 
-// moveRecords is `state mv`.
+// moveRecords moves records, as `state mv` does.
 func (b *bench) moveRecords(moves [][2]string) {
 	b.t.Helper()
 	for i, m := range moves {

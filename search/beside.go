@@ -12,10 +12,10 @@ import (
 type glance struct {
 	after int // that many events of the executor; negative: never
 	plan  func() error
-	wrong error // what became of it
+	wrong error // the error of its plan
 }
 
-// hear is told of each event.
+// hear counts an event of the executor, and plans at the chosen one.
 func (g *glance) hear() {
 	if g.after == 0 {
 		g.wrong = g.plan()
@@ -23,8 +23,7 @@ func (g *glance) hear() {
 	g.after--
 }
 
-// glancing lets another vmctl plan while a run of the journal is at it: whatever is
-// half done by then, it gets a plan.
+// glancing lets another vmctl plan during a run: it gets a plan, whatever is half done by then.
 func (b *bench) glancing(c *spec.Config, o planner.Options, snapshot func() *state.Snapshot) *glance {
 	o.Held = true
 	return &glance{after: b.beside, plan: func() error {

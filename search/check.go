@@ -1,5 +1,5 @@
-// Package search draws specs, edits of them, worlds, faults and kills, and demands
-// of planner, executor and provider together what DESIGN.md calls laws.
+// Package search draws specs, edits of them, worlds, faults and kills, and demands that planner,
+// executor and provider together keep the laws of DESIGN.md.
 package search
 
 import (
@@ -35,9 +35,9 @@ func Edits(t *testing.T, host Host) {
 // and wherever vmctl is killed: once the faults stop, two applies converge (law 2).
 func Worlds(t *testing.T, host Host) { run(t, host, world) }
 
-// run checks as many cases as -rapid.checks says, if somebody says so, else as many as
-// the host does: then they are the same each time, so that no change is held up by what
-// it did not do. make soak draws new ones.
+// run checks as many cases as -rapid.checks says if it is set, else as many as the host says:
+// these are the same each time, so that no change is held up by a fault that it did not make.
+// make soak draws new ones.
 func run(t *testing.T, host Host, check func(*bench)) *tally {
 	t.Helper()
 	const undecided = "100" // rapid's own default
@@ -80,7 +80,7 @@ func (b *bench) crashed() {
 	}
 }
 
-// enough is from how many cases on every class of edits must have come up.
+// enough is the number of cases from which on every class of edits must have come up.
 const enough = 2000
 
 // floors demands that every class of edits was made, and that few of the changes in
@@ -136,8 +136,7 @@ func signature(what string) string {
 	return strings.Join(kept[:min(3, len(kept))], " | ")
 }
 
-// scratch is a folder in memory where there is one: the search writes much, and keeps
-// nothing.
+// scratch returns a folder, in memory if there is one: the search writes much, and keeps nothing.
 func scratch(t *testing.T, host Host) string {
 	t.Helper()
 	parent := host.Dir
@@ -234,7 +233,7 @@ func (b *bench) meddled(d *drawing) {
 	}
 }
 
-// sealed is a plan's seal, with what it would do.
+// sealed plans, and returns the plan as text and its seal.
 func (b *bench) sealed() (string, planner.Seal) {
 	b.t.Helper()
 	c := b.load()
@@ -293,8 +292,8 @@ func (b *bench) count(out outcome) {
 	}
 }
 
-// settle applies twice without faults, and demands that nothing is left but what is
-// blocked, and what belongs to others.
+// settle applies twice without faults, and demands that nothing is left but blocked changes and
+// findings about others.
 func (b *bench) settle() {
 	b.t.Helper()
 	for range 2 {
@@ -317,8 +316,8 @@ func (b *bench) settle() {
 	b.total.add(outcome{}, blocked, true)
 }
 
-// isOfOthers reports whether what is left is a finding about what others did, or about
-// what is blocked.
+// isOfOthers reports whether a leftover is a finding about the work of others, or about a blocked
+// address.
 func (l leftover) isOfOthers(blocked map[spec.Address]planner.Cause) bool {
 	found := l.kind != ""
 	return l.kind == providers.FindCopy || l.kind == providers.FindUnmanaged || l.kind == providers.FindNoKey ||

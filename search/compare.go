@@ -14,7 +14,7 @@ import (
 	"vmctl/spec"
 )
 
-// compare demands that the world is as the model has it, but for what is blocked.
+// compare demands that the world matches the model, except for blocked addresses.
 func (b *bench) compare(law string, world *planner.World, blocked map[spec.Address]planner.Cause) {
 	b.t.Helper()
 	stays := map[string]bool{} // blocks whose records did not move, since their new address is blocked
@@ -37,8 +37,8 @@ func (b *bench) compare(law string, world *planner.World, blocked map[spec.Addre
 	}
 }
 
-// want is the world as the model has it; is, as it was observed. A value that the model
-// takes from another VM is what the world shows of that one.
+// want returns the world as the model has it, and is returns it as it was observed. If the model
+// takes a value from another VM, want has the value that the world shows of that VM.
 func (b *bench) want(world *planner.World) []string {
 	all := []string{}
 	for address, disks := range b.model.instances() {
@@ -74,8 +74,8 @@ func (b *bench) want(world *planner.World) []string {
 	return all
 }
 
-// cmdline is the kernel's command line that a VM is to have, * where it is not known: the
-// VM that it takes a value of is off.
+// cmdline returns the kernel's command line that a VM is to have, * if it is not known: the VM
+// whose value it takes is off.
 func (b *bench) cmdline(world *planner.World, v vm) string {
 	if v.source == "" {
 		return v.cmdline
@@ -96,7 +96,7 @@ func (b *bench) cmdline(world *planner.World, v vm) string {
 	return "*"
 }
 
-// is is the world as it was observed.
+// is returns the world as it was observed.
 func (b *bench) is(world *planner.World) []string {
 	all := []string{}
 	for _, system := range world.Systems() {
@@ -148,8 +148,8 @@ func (b *bench) is(world *planner.World) []string {
 	return all
 }
 
-// runsOtherwise names the attributes that an object runs with otherwise than it is
-// configured, but for those that may be anything.
+// runsOtherwise names the attributes that an object runs with otherwise than it is configured,
+// except those in anything.
 func runsOtherwise(o *providers.Object, anything map[string]bool) []string {
 	if o.Live == cty.NilVal {
 		return nil
@@ -157,8 +157,8 @@ func runsOtherwise(o *providers.Object, anything map[string]bool) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(o.Live.AsValueMap())), func(attr string) bool { return anything[attr] })
 }
 
-// addressOf is the address that has an object by its record, else by its mark: that of
-// what was moved is rewritten by an apply.
+// addressOf returns the address of an object by its record, else by its mark: an apply rewrites
+// the mark of a moved object.
 func (b *bench) addressOf(o *providers.Object) spec.Address {
 	for a, r := range b.memory.snapshot.Records {
 		if r.ID == string(o.ID) && a.Kind == o.Kind {
@@ -168,9 +168,9 @@ func (b *bench) addressOf(o *providers.Object) spec.Address {
 	return o.Owner.Address
 }
 
-// isHalfImported reports whether an object is somebody's that an import marked which was
-// cut short, and that no block names any more: it is reported, and left to them. A block of
-// its address may be there: that of an object which was moved.
+// isHalfImported reports whether an object is somebody else's, was marked by an import that was
+// cut short, and has no block any more: it is reported and left to its owner. Its address may
+// have the block of another object, which was moved there.
 func (b *bench) isHalfImported(o *providers.Object) bool {
 	a := o.Owner.Address
 	_, wanted := b.model.vms[a.Name]

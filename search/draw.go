@@ -10,7 +10,7 @@ import (
 	"vmctl/spec"
 )
 
-// drawing draws edits of a model, and counts of which class each was.
+// drawing draws edits of a model, and notes the class of each.
 type drawing struct {
 	t       *rapid.T
 	m       model
@@ -24,7 +24,7 @@ type drawing struct {
 // has reports whether an address has a record.
 func (d *drawing) has(address string) bool { return slices.Contains(d.was, address) }
 
-// drawing begins with an empty model of what the host has.
+// drawing returns a drawing with an empty model for the host.
 func (b *bench) drawing() *drawing { return &drawing{t: b.draw, m: modelFor(b.host.Type)} }
 
 // below draws a number below limit, each about as likely: rapid's own generators
@@ -41,7 +41,7 @@ func below(t *rapid.T, limit int, what string) int {
 
 func (d *drawing) pick(from []string, what string) string { return from[below(d.t, len(from), what)] }
 
-// edits change the model in so many ways. Each leaves a valid spec, or nothing.
+// edits makes so many edits of the model. Each leaves a valid spec, or changes nothing.
 func (d *drawing) edits(count int) {
 	for try := 0; try < 6*count && count > 0; try++ {
 		e := editTable[below(d.t, len(editTable), "edit")]
@@ -127,7 +127,7 @@ func (d *drawing) change(label string, change func(*vm)) bool {
 	return true
 }
 
-// user is the vm block that has a disk, "" if none has.
+// user returns the label of the vm block that has a disk, "" if none has.
 func (m model) user(disk string) string {
 	for _, label := range slices.Sorted(maps.Keys(m.vms)) {
 		if slices.Contains(m.vms[label].allDisks(), disk) {
@@ -142,7 +142,7 @@ func hasDisk(v vm) bool    { return len(v.disks) > 0 }
 func isNamed(v vm) bool    { return v.name != "" }
 func hasSeveral(v vm) bool { return len(v.keys) > 1 && v.byKey != nil }
 
-// without drops a disk from whoever has it.
+// detach takes a disk off every vm block that has it.
 func (d *drawing) detach(disk string) {
 	for label, v := range d.m.vms {
 		v.disks = slices.DeleteFunc(v.disks, func(x string) bool { return x == disk })
@@ -163,7 +163,7 @@ func (d *drawing) diskLabel(such func(string) bool) (string, bool) {
 	return d.pick(all, "disk"), true
 }
 
-// otherFormat lets a disk be replaced.
+// otherFormat gives a disk another format, so that it is replaced.
 func (d *drawing) otherFormat(label string) {
 	x := d.m.disks[label]
 	all := formats()
@@ -247,7 +247,7 @@ func (d *drawing) number(most int, what string) int { return 1 + below(d.t, most
 
 func word(n int) string { return fmt.Sprintf("word%d", n) }
 
-// formats are those that a disk can have.
+// formats lists the formats that a disk can have.
 func formats() []string {
 	a, _ := spec.AttrAt(spec.Disk, "format")
 	return a.OneOf

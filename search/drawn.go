@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Drawn is an edit of a spec, for whoever carries it out by other means.
+// Drawn is an edit of a spec, for tests that carry it out by other means.
 type Drawn struct {
 	Before, After string      // spec files
 	Moves         [][2]string // of records, in between: `state mv`
@@ -18,7 +18,7 @@ type Drawn struct {
 	Classes       []string    // of edits
 }
 
-// Draw draws a spec and some edits of it, that begin with a header.
+// Draw draws a spec and some edits of it. Both spec files begin with a header.
 func Draw(t *rapid.T, header string) Drawn {
 	d := &drawing{t: t, m: newModel()}
 	d.base()
@@ -39,7 +39,7 @@ func Draw(t *rapid.T, header string) Drawn {
 	return out
 }
 
-// String is the edit, for whoever reads a failure.
+// String returns the edit as text for the report of a failure.
 func (d Drawn) String() string {
 	return fmt.Sprintf("from\n%s\nto\n%s\nafter moving %v", d.Before, strings.TrimSpace(d.After), d.Moves)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// foundPrefix begins the names of what others made, and imports take over.
+// foundPrefix begins the names of objects that others made and that imports take over.
 const foundPrefix = "found-"
 
 // editing is one way to change a spec. It reports whether it did.
@@ -374,7 +374,7 @@ var editTable = []editing{
 	}},
 }
 
-// unused are the disks that no vm has.
+// unused lists the disks that no vm has.
 func (d *drawing) unused() []string {
 	var all []string
 	for _, label := range diskLabels {

@@ -18,8 +18,8 @@ import (
 	"vmctl/state"
 )
 
-// lawful demands of a plan what can be seen of laws 1, 4 and 8 before it is carried
-// out.
+// lawful demands that a plan keeps laws 1, 4 and 8, as far as that can be seen before it is
+// carried out.
 func (b *bench) lawful(p *planner.Plan, w *planner.World) {
 	b.t.Helper()
 	for i := range p.Changes {
@@ -59,8 +59,8 @@ func isGone(w *planner.World, vm spec.Address, r state.Record) bool {
 	})
 }
 
-// released demands of a step that lowers a VM that it waits for the release, or the
-// removal, of all that is inside of it: law 8.
+// released demands that a step that lowers a VM waits for the release, or the removal, of all
+// objects inside of it: law 8.
 func (b *bench) released(p *planner.Plan, w *planner.World, step int) {
 	b.t.Helper()
 	vm := p.Steps[step].Address
@@ -86,7 +86,7 @@ func (b *bench) released(p *planner.Plan, w *planner.World, step int) {
 	}
 }
 
-// letGo are the IDs of the objects that removed blocks let go of, and that no record names.
+// letGo returns the IDs of the objects that removed blocks let go of, and that no record names.
 func (b *bench) letGo() map[string]bool {
 	ids := map[string]bool{}
 	for id := range b.memory.snapshot.Forgotten {
@@ -98,7 +98,7 @@ func (b *bench) letGo() map[string]bool {
 	return ids
 }
 
-// theirs is what is not vmctl's.
+// theirs returns the objects that are not vmctl's.
 func (b *bench) theirs(letGo map[string]bool) map[string]string {
 	b.t.Helper()
 	if b.host.Theirs == nil {
@@ -109,7 +109,7 @@ func (b *bench) theirs(letGo map[string]bool) map[string]string {
 	return all
 }
 
-// untouched demands that what is not vmctl's is as it was: law 3.
+// untouched demands that the objects that are not vmctl's are as they were: law 3.
 func (b *bench) untouched(before map[string]string, letGo map[string]bool) {
 	b.t.Helper()
 	if diff := cmp.Diff(before, b.theirs(letGo)); diff != "" {
@@ -122,8 +122,8 @@ func waits(p *planner.Plan, step, other int) bool {
 	return slices.ContainsFunc(p.Steps[step].After, func(id int) bool { return id == other || waits(p, id, other) })
 }
 
-// hear demands that nothing begins after a failure that stops the run, but to bring up
-// what was taken down: law 5.
+// hear demands that after a failure that stops the run no step begins, except to bring up a VM
+// that was taken down: law 5.
 func (b *bench) hear(e executor.Event) {
 	switch e.Kind {
 	case executor.Halted:
@@ -142,7 +142,7 @@ func (b *bench) hear(e executor.Event) {
 	}
 }
 
-// named demands that what was taken down is up again, or is named.
+// named demands that a VM that was taken down is up again, or that the summary names it.
 func (b *bench) named(p *planner.Plan, s executor.Summary) {
 	b.t.Helper()
 	if b.broken != "" {
@@ -163,8 +163,8 @@ func (b *bench) named(p *planner.Plan, s executor.Summary) {
 	}
 }
 
-// again demands that the same inputs give the same plan, and that planning changes
-// nothing: laws 6 and 7. One plan in some is looked at.
+// again demands that the same inputs give the same plan, and that planning changes nothing: laws
+// 6 and 7. It checks one plan in seven, or every plan if a guard is broken.
 func (b *bench) again(p *planner.Plan, c *spec.Config, s *state.Snapshot, o planner.Options) {
 	b.t.Helper()
 	if b.plans++; b.plans%7 != 0 && b.host.Break == "" {
@@ -184,7 +184,7 @@ func (b *bench) again(p *planner.Plan, c *spec.Config, s *state.Snapshot, o plan
 	}
 }
 
-// footprint is every file of the world, with its content.
+// footprint returns every file of the world, with its content.
 func (b *bench) footprint() map[string]string {
 	b.t.Helper()
 	all := map[string]string{}
@@ -210,7 +210,7 @@ func (b *bench) footprint() map[string]string {
 	return all
 }
 
-// words are a plan, byte for byte.
+// words returns a plan as text, byte for byte.
 func words(p *planner.Plan) string {
 	var b strings.Builder
 	for _, c := range p.Changes {

@@ -10,9 +10,8 @@ import (
 	"vmctl/planner"
 )
 
-// Lost demands that whoever has lost the state, or works from a fresh data directory, takes
-// back all there is, also what moved blocks lead to new addresses: nothing is made,
-// replaced or removed.
+// Lost demands that an apply without the state, as from a fresh data directory, takes back all
+// objects, also to the new addresses of moved blocks: nothing is made, replaced or removed.
 func Lost(t *testing.T, host Host) { run(t, host, lost) }
 
 // lost is one case of Lost.
@@ -27,7 +26,7 @@ func lost(b *bench) {
 		d.m = d.m.settled()
 	}
 	before, blocked := b.identities()
-	if blocked > 0 { // what is still to go would be an orphan
+	if blocked > 0 { // an object that is still to go would be an orphan
 		return
 	}
 	b.say("the state is lost")

@@ -68,7 +68,7 @@ func newModel() model {
 	return model{provider: "provider.sim.here", vms: map[string]vm{}, disks: map[string]disk{}, files: map[string]file{}}
 }
 
-// modelFor is an empty model of what a type of provider has.
+// modelFor returns an empty model for a type of provider.
 func modelFor(t providers.Type) model {
 	m := newModel()
 	m.provider = "provider." + t.Name + ".here"
@@ -89,14 +89,14 @@ func (m model) clone() model {
 	return c
 }
 
-// settled is the model without the blocks about what was before.
+// settled returns the model without its moved, removed and import blocks.
 func (m model) settled() model {
 	c := m.clone()
 	c.moved, c.removed, c.ended, c.imports = nil, nil, nil, nil
 	return c
 }
 
-// hcl is the model as a spec file.
+// hcl returns the model as a spec file.
 func (m model) hcl(header string) string {
 	var b strings.Builder
 	b.WriteString(header)
@@ -207,7 +207,7 @@ func writeLifecycle(b *strings.Builder, l lifecycle) {
 	b.WriteString("  }\n")
 }
 
-// needs are the labels of the vms that a vm refers to.
+// needs lists the labels of the vms that a vm refers to.
 func (v vm) needs() []string {
 	all := slices.Clone(v.after)
 	if v.source != "" {
@@ -218,7 +218,7 @@ func (v vm) needs() []string {
 
 const everyAddress = "0.0.0.0"
 
-// listens is the address of the host at which its port leads into the VM.
+// listens returns the host address of the port that is forwarded to the VM.
 func (v vm) listens() string { return cmp.Or(v.ip, "127.0.0.1") }
 
 // valid reports whether the model is a spec without mistakes.
@@ -321,7 +321,7 @@ func (m model) cyclic() bool {
 	return false
 }
 
-// instances are the addresses of a vm block, with the labels of their disks.
+// instances returns the labels of the disks of each VM, by the VM's address.
 func (m model) instances() map[string][]string {
 	all := map[string][]string{}
 	for label, v := range m.vms {

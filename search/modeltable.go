@@ -4,7 +4,7 @@ import "vmctl/providers"
 
 var project = providers.Project{Name: "demo", ID: "k7m2qd9x4r"}
 
-// What a model is drawn from.
+// The parts that a model is drawn from.
 var (
 	vmLabels   = []string{"a", "b", "c", "d", "e"}
 	diskLabels = []string{"x", "y", "z"}
@@ -14,5 +14,5 @@ var (
 	ports      = []int{8081, 8082, 0}
 )
 
-// fileClasses are the classes of edits of what is inside of a VM.
+// fileClasses lists the classes of edits of files inside of a VM.
 var fileClasses = []string{"file", "file after file", "drop a file", "depends_on a file"}

@@ -11,12 +11,12 @@ type Step struct {
 	Spec   string      // without the vmctl and the provider block
 	Moves  [][2]string // of records, before: `state mv`
 	Faults []Fault     // that strike
-	Plan   []string    // what the plan's steps are to be, as "operation address"; nil: anything
+	Plan   []string    // the expected steps of the plan, as "operation address"; nil: any
 	Fails  bool        // a fault ends it, and more is left to do
 }
 
-// Named applies specs one after the other, and demands of each what the laws demand:
-// after one apply nothing is left.
+// Named applies specs one after the other, and demands that each apply keeps the laws: after one
+// apply nothing is left.
 func Named(t *testing.T, host Host, steps ...Step) {
 	t.Helper()
 	b := newBench(t.Context(), t, host, scratch(t, host))
@@ -45,7 +45,7 @@ func Named(t *testing.T, host Host, steps ...Step) {
 	}
 }
 
-// stepsOf are the steps among what is left to do.
+// stepsOf returns the steps among leftovers.
 func stepsOf(left []leftover) []string {
 	var all []string
 	for _, l := range left {

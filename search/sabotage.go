@@ -14,19 +14,19 @@ import (
 	"vmctl/spec"
 )
 
-// Guard is something that keeps a law.
+// Guard names a property of vmctl that keeps a law.
 type Guard string
 
 // The guards that can be broken on purpose, one for each law.
 const (
 	BreakEffect  Guard = "1" // a change that says that it is done has happened
-	BreakStart   Guard = "2" // what is to run comes up once faults stop
-	BreakForeign Guard = "3" // what is not vmctl's is left alone
-	BreakVerdict Guard = "4" // what is shown as live takes nothing down
+	BreakStart   Guard = "2" // a VM that is to run comes up once faults stop
+	BreakForeign Guard = "3" // an object that is not vmctl's is left alone
+	BreakVerdict Guard = "4" // an edit that is shown as live takes nothing down
 	BreakStop    Guard = "5" // a failure stops the run
 	BreakLook    Guard = "6" // looking writes nothing
 	BreakBytes   Guard = "7" // the same world looks the same
-	BreakRelease Guard = "8" // what is inside of a VM is let go of before
+	BreakRelease Guard = "8" // an object inside of a VM is released before the VM goes down
 )
 
 // saboteur is a provider with one guard broken.
@@ -38,7 +38,7 @@ type saboteur struct {
 	faultless bool // faults have stopped
 }
 
-// Observe looks, and breaks what looking must keep.
+// Observe observes, and breaks the guards of observing.
 func (s *saboteur) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv, err := s.Provider.Observe(ctx, q)
 	*s.count++
@@ -57,7 +57,7 @@ func (s *saboteur) Observe(ctx context.Context, q providers.Query) (providers.In
 	return inv, err
 }
 
-// Steps plans, and breaks what plans must keep.
+// Steps plans, and breaks the guards of planning.
 func (s *saboteur) Steps(c providers.Change) ([]providers.Step, error) {
 	steps, err := s.Provider.Steps(c)
 	switch {
@@ -77,7 +77,7 @@ func (s *saboteur) Steps(c providers.Change) ([]providers.Step, error) {
 	return steps, err
 }
 
-// Do acts, and breaks what steps must keep.
+// Do carries out a step, and breaks the guards of steps.
 func (s *saboteur) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
 	switch {
 	case s.guard == BreakEffect && w.Op == "redefine", s.guard == BreakStart && s.faultless && w.Op == "start":

@@ -8,10 +8,10 @@ import (
 	"vmctl/state"
 )
 
-// memory is a store that loses nothing but what a kill takes.
+// memory is a store in memory. It loses only the entries that a kill prevents.
 type memory struct {
 	snapshot *state.Snapshot
-	writes   int // that are left until it is killed; negative: it is not
+	writes   int // the writes left until it is killed; negative: it is not killed
 }
 
 func newMemory(id, project string) *memory {
@@ -20,7 +20,7 @@ func newMemory(id, project string) *memory {
 	}}
 }
 
-// errKilled is how a journal ends whose process was killed.
+// errKilled reports that the process of a journal was killed.
 var errKilled = errors.New("killed")
 
 // journal is an open memory.
@@ -33,10 +33,10 @@ var _ state.Journal = (*journal)(nil)
 
 func (m *memory) open() *journal { return &journal{memory: m} }
 
-// Snapshot is the state with all that was appended.
+// Snapshot returns the state with all entries that were appended.
 func (j *journal) Snapshot() *state.Snapshot { return j.snapshot.With() }
 
-// Append takes entries, unless the process was killed before.
+// Append adds entries. It fails if the process was killed before.
 func (j *journal) Append(_ context.Context, entries ...state.Entry) error {
 	if j.dead || j.writes == 0 {
 		j.dead = true

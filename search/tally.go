@@ -17,8 +17,8 @@ type tally struct {
 	classes counts
 	broken  counts
 	causes  counts // of blocked changes
-	strict  counts // also, where policies forbid something
-	changes int    // that were made where none does
+	strict  counts // of blocked changes, in cases whose policies forbid something
+	changes int    // changes that were planned, in the other cases
 	hands   counts
 	failed  int // applies that a fault ended
 	killed  int // applies that were killed

@@ -9,7 +9,7 @@ func isTrue(v cty.Value, name string) bool {
 	return b.IsKnown() && !b.IsNull() && b.True()
 }
 
-// part is an attribute of an object, null where there is none.
+// part returns an attribute of an object, null if there is none.
 func part(v cty.Value, name string) cty.Value {
 	if v == cty.NilVal || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
 		return cty.NullVal(cty.DynamicPseudoType)
@@ -33,7 +33,7 @@ func number(v cty.Value, name string) int64 {
 	return i
 }
 
-// text is an attribute as a template writes it, "" where it is null or not known.
+// text returns an attribute as a template writes it, "" if it is null or not known.
 func text(v cty.Value, name string) string {
 	t := part(v, name)
 	if t.IsNull() || !t.IsKnown() {

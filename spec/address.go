@@ -41,7 +41,7 @@ func (a Address) String() string {
 	}
 }
 
-// Block is the address of the block: a without its key.
+// Block returns the address of the block: a without its key.
 func (a Address) Block() Address { return Address{Kind: a.Kind, Name: a.Name} }
 
 func (a Address) isZero() bool { return a == Address{} }

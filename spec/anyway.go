@@ -12,8 +12,8 @@ import (
 // removedLine finds a removed block in a file that cannot be parsed.
 var removedLine = regexp.MustCompile(`(?m)\bremoved\s*\{`)
 
-// addBroken takes in the vmctl block of a file that cannot be parsed, and nothing
-// else: half a file may lack any line of any other block.
+// addBroken adds only the vmctl block of a file that cannot be parsed: half a file may lack any
+// line of any other block.
 func (d *declarations) addBroken(file *hcl.File, diags hcl.Diagnostics) *hcl.Diagnostic {
 	if file == nil || removedLine.Match(file.Bytes) || !utf8.Valid(file.Bytes) {
 		d.removalsLost = true
@@ -39,7 +39,7 @@ func (d *declarations) addBroken(file *hcl.File, diags hcl.Diagnostics) *hcl.Dia
 	return nil
 }
 
-// keepSound takes out of c whatever a mistake is in, or leads to.
+// keepSound removes from c every part with a mistake, and every part that refers to one.
 func (l *loader) keepSound(c *Config) {
 	e := c.evaluator
 	if CheckProject(c.Settings.Project) != nil || CheckID(c.Settings.ID) != nil || e.declared.settingsTwice ||
@@ -73,8 +73,8 @@ func hasMistake(diags hcl.Diagnostics, part hcl.Range) bool {
 	})
 }
 
-// WithRecorded is c with resources, and their providers, that only records tell of.
-// They need no evaluation.
+// WithRecorded returns c with resources, and their providers, that only records know. They need
+// no evaluation.
 func (c *Config) WithRecorded(resources []Resource, providers []Provider) *Config {
 	more := *c
 	more.recorded = map[Address]bool{}

@@ -40,7 +40,7 @@ func (d *decoder) checkBeside(body *hclsyntax.Body, shape Block, values map[stri
 	}
 }
 
-// rangeOf is where a body writes an attribute or a block.
+// rangeOf returns the range of an attribute or a block in a body.
 func rangeOf(body *hclsyntax.Body, name string) hcl.Range {
 	if a, ok := body.Attributes[name]; ok {
 		return a.SrcRange

@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// resourceNode reads the header of a resource block: what is needed before its
+// resourceNode reads the header of a resource block: the parts that are needed before its
 // attributes can be evaluated.
 func (l *loader) resourceNode(e *evaluator, addr Address) *node {
 	b := e.declared.resources[addr]
@@ -43,8 +43,8 @@ func (n *node) chain(d *declarations, forEach hclsyntax.Expression) {
 	}
 }
 
-// share lets each instance of `for_each = { a = disk.x, b = disk.y }` use what is in
-// the value of its own key alone.
+// share lets each instance of `for_each = { a = disk.x, b = disk.y }` use only the resources in
+// the value of its own key.
 func (n *node) share(forEach hclsyntax.Expression) {
 	object, ok := forEach.(*hclsyntax.ObjectConsExpr)
 	if !ok {
@@ -59,8 +59,8 @@ func (n *node) share(forEach hclsyntax.Expression) {
 	}
 }
 
-// provider reads `provider = provider.libvirt.here`. What is inside of a VM has
-// that one's, which is known when it is evaluated.
+// provider reads `provider = provider.libvirt.here`. An object inside of a VM has the VM's
+// provider, which is known once the block is evaluated.
 func (l *loader) provider(e *evaluator, n *node) {
 	b := n.resource
 	if _, has := b.shape.attr("provider"); !has {
@@ -129,7 +129,7 @@ func (l *loader) providerReference(d *declarations, n *node, expr hclsyntax.Expr
 	}
 }
 
-// instanceByDot is the provider that provider.libvirt.host.a probably means.
+// instanceByDot returns the provider that provider.libvirt.host.a probably means.
 func instanceByDot(d *declarations, t hcl.Traversal) (ProviderRef, bool) {
 	if len(t) != 4 || t.RootName() != "provider" {
 		return ProviderRef{}, false
@@ -144,10 +144,10 @@ func instanceByDot(d *declarations, t hcl.Traversal) (ProviderRef, bool) {
 	return ref, true
 }
 
-// builtIn is the provider of resources that name none.
+// builtIn returns the provider of resources that name none.
 func builtIn() ProviderRef { return ProviderRef{Type: "libvirt", Name: "default"} }
 
-// name is what references call the block.
+// name returns the name of the block in references.
 func (b *resourceBlock) name() name { return name{b.Type, b.Labels[0]} }
 
 func providerRefs(d *declarations) []string {
@@ -193,5 +193,5 @@ func sortedNames(blocks map[string]*hclsyntax.Block) []string {
 	return slices.Sorted(maps.Keys(blocks))
 }
 
-// emptyContext evaluates what may refer to nothing.
+// emptyContext returns the context of expressions that may refer to nothing.
 func emptyContext() *hcl.EvalContext { return &hcl.EvalContext{Variables: map[string]cty.Value{}} }

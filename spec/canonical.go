@@ -14,9 +14,9 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// canonical turns a value as a spec writes it into the attribute's canonical
-// form, or says what is wrong with it: the rest of a sentence that begins with
-// the attribute. v is neither null nor marked; what is unknown stays so.
+// canonical turns a value from a spec into the attribute's canonical form, or returns the
+// mistake: the rest of a sentence that begins with the attribute. v is neither null nor marked.
+// Unknown parts stay unknown.
 func canonical(a Attr, v cty.Value) (cty.Value, string) {
 	if a.Unit != Plain {
 		return canonicalUnit(a, v)
@@ -205,7 +205,7 @@ func withoutNulls(v cty.Value) cty.Value {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }
 
-// wanting is what an attribute takes, for people.
+// wanting describes the values that an attribute takes, for people.
 func wanting(a Attr) string {
 	switch {
 	case a.Type == cty.Bool:
@@ -223,7 +223,7 @@ func wanting(a Attr) string {
 	}
 }
 
-// aType is a type with its article.
+// aType returns the name of a type with its article.
 func aType(ty cty.Type) string {
 	name := ty.FriendlyNameForConstraint()
 	if strings.ContainsRune("aeiou", rune(name[0])) {
@@ -232,7 +232,7 @@ func aType(ty cty.Type) string {
 	return "a " + name
 }
 
-// conversionText is an error of a conversion with the place in the value.
+// conversionText returns the text of a conversion error, with the place in the value.
 func conversionText(err error) string {
 	pe, ok := errors.AsType[cty.PathError](err)
 	if !ok || len(pe.Path) == 0 {

@@ -23,7 +23,8 @@ func (d *decoder) ceilings(v cty.Value, expr hclsyntax.Expression, p place, owne
 	}
 }
 
-// keyRange is where a key stands in a map that is written out, else the whole of it.
+// keyRange returns the range of a key in a map that is written out, else the range of the whole
+// expression.
 func (d *decoder) keyRange(expr hclsyntax.Expression, key string) hcl.Range {
 	object, ok := expr.(*hclsyntax.ObjectConsExpr)
 	if !ok {

@@ -12,12 +12,12 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Config is what the files of one folder say, evaluated as far as it can be
-// before anything is observed.
+// Config holds the content of the spec files of one folder, evaluated as far as possible before
+// anything is observed.
 type Config struct {
 	Dir       string // absolute
 	Settings  Settings
-	Providers []Provider // those declared and the built-in ones that are used, by name
+	Providers []Provider // the declared ones and the built-in ones that are used, by name
 	Resources []Resource // by address
 	Moves     []Move     // as they stand in the files
 	Removals  []Removal  // as they stand in the files
@@ -49,8 +49,8 @@ type ProviderRef struct {
 // provider.libvirt.host["a"].
 func (r ProviderRef) String() string { return "provider." + r.Type + "." + r.Label() }
 
-// Label is the label of the block with its key: here, or host["a"]. Of one type
-// no two have the same.
+// Label returns the label of the block with its key: here, or host["a"]. No two providers of one
+// type have the same.
 func (r ProviderRef) Label() string {
 	if r.Key == "" {
 		return r.Name
@@ -73,20 +73,19 @@ type Provider struct {
 // Resource is one instance of a resource block.
 type Resource struct {
 	Address  Address
-	Provider ProviderRef // of what is inside of a VM: the VM's
+	Provider ProviderRef // the VM's for a resource inside of a VM
 	Inside   Address     // the VM that it is inside of; zero: none
-	// Want holds the managed attributes in canonical form: sizes are numbers of
-	// bytes, durations are numbers of seconds. What comes from a computed
-	// attribute of another resource is unknown.
+	// Want holds the managed attributes in canonical form: sizes are numbers of bytes, durations
+	// are numbers of seconds. Values from a computed attribute of another resource are unknown.
 	Want cty.Value
-	// Policy holds what tells vmctl how to treat the object and is no part of
-	// it: start, stop, ssh.wait, lifecycle.
+	// Policy holds the attributes that tell vmctl how to treat the object and are no part of it:
+	// start, stop, ssh.wait, lifecycle.
 	Policy cty.Value
-	// Missing is what making it lacks now, and keeping it does not: an image that
-	// is no readable file. It keeps it from being made, and from nothing else.
+	// Missing lists the means that vmctl lacks to make the object, such as an image that is no
+	// readable file. They only keep it from being made.
 	Missing  []Flaw
-	Uses     []Address // what it refers to or depends on, sorted; for_each instances each
-	Takes    []Address // those of Uses that its attributes refer to: of the others it says depends_on alone
+	Uses     []Address // the addresses that it refers to or depends on, sorted; each instance of a for_each
+	Takes    []Address // the part of Uses that its attributes refer to; the others only stand in depends_on
 	Defaults []Default // attributes of Want and Policy that the block left out, by path
 	Range    hcl.Range // of the block's header
 }
@@ -106,7 +105,7 @@ type Output struct {
 	Mistakes  hcl.Diagnostics // why it cannot be evaluated; none: it was
 }
 
-// Wrong says in one sentence why an output cannot be evaluated, "" if it was.
+// Wrong returns one sentence that says why an output cannot be evaluated, "" if it was.
 func (o Output) Wrong() string {
 	for _, d := range o.Mistakes {
 		if d.Severity == hcl.DiagError {

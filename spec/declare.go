@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// declarations is what the files of a folder declare, before anything is evaluated.
+// declarations holds the blocks of the files of a folder, before anything is evaluated.
 type declarations struct {
 	paths     []string         // of the files
 	settings  *hclsyntax.Block // the vmctl block; nil without one
@@ -37,7 +37,7 @@ func newDeclarations() *declarations {
 	}
 }
 
-// add takes in the top of one file.
+// add adds the top-level blocks of one file.
 func (d *declarations) add(body *hclsyntax.Body) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	for _, a := range attributesOf(body) {

@@ -19,7 +19,7 @@ func (d *decoder) file(v cty.Value, known Attr, p place, owner string) cty.Value
 	return v
 }
 
-// fileHint says what to do about a file that cannot be read.
+// fileHint returns the advice for a file that cannot be read.
 func fileHint(path string, err error) string {
 	switch {
 	case strings.HasPrefix(path, "~"):
@@ -35,7 +35,7 @@ func fileHint(path string, err error) string {
 	}
 }
 
-// digest is the SHA-256 of the file that v names.
+// digest returns the SHA-256 of the file that v names.
 func (d *decoder) digest(v cty.Value) cty.Value {
 	switch {
 	case !v.IsKnown():

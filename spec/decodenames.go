@@ -7,14 +7,14 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// found is what stands in a body: an attribute or a block.
+// found is an attribute or a block in a body.
 type found struct {
 	name string
 	rng  hcl.Range
 	kind string
 }
 
-// called names the block at path for the beginning of a sentence.
+// called returns the name of the block at path for the beginning of a sentence.
 func (d *decoder) called(path string) string {
 	if path == "" {
 		return "`" + d.owner + "`"
@@ -22,7 +22,8 @@ func (d *decoder) called(path string) string {
 	return "`" + path + "` of `" + d.owner + "`"
 }
 
-// checkNames reports what stands in a body and not in its shape.
+// checkNames reports the attributes and blocks of a body that may not stand there: unknown,
+// read-only and unsupported ones.
 func (d *decoder) checkNames(body *hclsyntax.Body, shape Block, p place) {
 	for _, a := range attributesOf(body) {
 		known, ok := shape.attr(a.Name)
@@ -68,7 +69,7 @@ func (d *decoder) unknownName(found found, shape Block, path string) {
 	}
 }
 
-// namesIn lists what may be written in a block.
+// namesIn lists the names that may be written in a block.
 func namesIn(shape Block) []string {
 	var names []string
 	for _, a := range shape.Attrs {
@@ -82,7 +83,7 @@ func namesIn(shape Block) []string {
 	return append(names, shape.Later...)
 }
 
-// checkAttrSupport asks whether the provider supports what was written.
+// checkAttrSupport reports an attribute that the provider does not support.
 func (d *decoder) checkAttrSupport(a *hclsyntax.Attribute, known Attr, shape Block, p place) {
 	if d.supports == nil || !wanted.has(known, shape) {
 		return
@@ -92,15 +93,16 @@ func (d *decoder) checkAttrSupport(a *hclsyntax.Attribute, known Attr, shape Blo
 	}
 }
 
-// checkSupport asks the same about a block in which nothing is written. How vmctl treats an
-// object is no matter of the provider.
+// checkSupport reports a block without attributes that the provider does not support. It leaves
+// out policies, since they do not concern the provider.
 func (d *decoder) checkSupport(b *hclsyntax.Block, shape Block, p place) {
 	if d.supports != nil && wanted.hasBlock(shape) && len(b.Body.Attributes) == 0 && !d.supports(p.plain) {
 		d.add(mistake(b.TypeRange, "Unsupported block", "Provider %s does not support `%s`. Remove it, or use another provider.", d.provider, p.plain))
 	}
 }
 
-// required reports required attributes of a block that decoding leaves alone.
+// required reports the required attributes that are missing in a block and that decoding does not
+// check.
 func (d *decoder) required(b *hclsyntax.Block, shape Block, path string) {
 	for _, a := range shape.Attrs {
 		if _, ok := b.Body.Attributes[a.Name]; a.Meta && a.Required && !ok {

@@ -15,14 +15,14 @@ type decoder struct {
 	ctx      *hcl.EvalContext
 	files    *folder
 	bad      map[hclsyntax.Expression]bool // not to be evaluated
-	owner    string                        // what the block is called: vm.web
+	owner    string                        // the name of the block: vm.web
 	instance string                        // vm.web["a"], for mistakes that others may not share; "": owner
 	origin   string                        // of defaults
 	shape    Block                         // of the whole block
 	provider string                        // its type
 	supports func(path string) bool        // nil: everything is supported
 	uses     []Address                     // the resources that the block refers to
-	quiet    bool                          // what is unknown may be so because of a mistake
+	quiet    bool                          // a value may be unknown because of a mistake
 	diags    hcl.Diagnostics
 	defaults []Default
 	refers   []referral
@@ -184,8 +184,8 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p p
 	return v
 }
 
-// ownerOf is what the block is called in a mistake of expr: instances that
-// share the mistake share the text.
+// ownerOf returns the name of the block for a mistake in expr: instances that share the mistake
+// share the text.
 func (d *decoder) ownerOf(expr hclsyntax.Expression) string {
 	for _, t := range hclsyntax.Variables(expr) {
 		if t.RootName() == "each" && d.instance != "" {
@@ -195,7 +195,7 @@ func (d *decoder) ownerOf(expr hclsyntax.Expression) string {
 	return d.owner
 }
 
-// absent is the value of an attribute that was left out, or is null.
+// absent returns the value of an attribute that was left out, or is null.
 func (d *decoder) absent(known Attr, p place) cty.Value {
 	if known.Required {
 		d.add(mistake(p.rng, "Missing attribute", "`%s` of `%s` is required: %s", p.path, d.owner, lowerFirst(known.Doc)))

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// mistake is a diagnostic about what somebody wrote at rng.
+// mistake returns a diagnostic about the text at rng.
 func mistake(rng hcl.Range, summary, format string, args ...any) *hcl.Diagnostic {
 	return &hcl.Diagnostic{
 		Severity: hcl.DiagError,
@@ -25,7 +25,7 @@ const (
 	mostSyntax      = 20 // of one file
 )
 
-// atMost cuts off what is beyond limit, and says how much that was.
+// atMost cuts off the diagnostics beyond limit, and says how many there were.
 func atMost(limit int, diags hcl.Diagnostics) hcl.Diagnostics {
 	if len(diags) <= limit {
 		return diags

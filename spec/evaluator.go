@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// evaluator is what Load keeps to evaluate resources again. It does not change
-// after Load, but for the cache of digests, which locks itself.
+// evaluator holds everything that is needed to evaluate resources again after Load. It does not
+// change after Load, except for the cache of digests, which has a lock.
 type evaluator struct {
 	in        Inputs
 	declared  *declarations
@@ -22,7 +22,7 @@ type evaluator struct {
 	variables map[string]cty.Value // marked where sensitive
 	failed    map[string]bool      // variables without a usable value
 	nodes     map[name]*node
-	order     []*node // whatever a node needs stands before it
+	order     []*node // each node after the nodes that it needs
 	outputs   []*node // by name
 	providers map[ProviderRef]Provider
 	base      *world // as Load evaluated it
@@ -35,12 +35,12 @@ type node struct {
 	rng      hcl.Range
 	refs     []reference
 	targets  []target
-	bad      map[hclsyntax.Expression]bool // refer to nothing: not evaluated, said once
+	bad      map[hclsyntax.Expression]bool // expressions that refer to nothing: reported once, not evaluated
 	place    int                           // in evaluator.order
 	cyclic   bool
 	expr     hclsyntax.Expression // of a local or an output
 	resource *resourceBlock       // of a resource
-	// sensitive: an output that may hold sensitive values.
+	// sensitive says that an output may hold sensitive values.
 	sensitive bool
 }
 
@@ -48,23 +48,23 @@ type node struct {
 type target struct {
 	name
 	keys map[string]bool // the instances that it names; nil: any
-	// attrs reports whether anything but computed attributes is read.
+	// attrs says that attributes are read which are not computed.
 	attrs bool
 }
 
-// result is what a node came to.
+// result holds the value or the instances of an evaluated node.
 type result struct {
 	value     cty.Value // of a local or an output
-	pending   bool      // value, or what an instance wants, is not wholly known
+	pending   bool      // value, or the Want or Policy of an instance, is not wholly known
 	instances []instance
 	items     []item    // of for_each, where they are wholly known
 	uses      []Address // the resources that it needs, sorted
-	// tainted: a mistake, here or in what it needs, has been reported. What is
-	// unknown may be so for that reason alone.
+	// tainted says that a mistake was reported, here or in a node that this one needs. A value
+	// may be unknown for that reason alone.
 	tainted bool
 }
 
-// world is one evaluation. In the base world nothing computed is known.
+// world is one evaluation. In the base world no computed attribute is known.
 type world struct {
 	*evaluator
 	computed map[Address]cty.Value // Record.Values by address
@@ -76,7 +76,7 @@ func (e *evaluator) newWorld(computed map[Address]cty.Value) *world {
 	return &world{evaluator: e, computed: computed, results: map[*node]*result{}}
 }
 
-// result finds what a node came to in this world, else in the base.
+// result returns the result of a node in this world, else in the base.
 func (w *world) result(n *node) *result {
 	if r, ok := w.results[n]; ok {
 		return r
@@ -89,8 +89,8 @@ func (w *world) result(n *node) *result {
 	return &result{value: cty.DynamicVal, tainted: true}
 }
 
-// evaluate gives n its result. Of a resource, only the instance with key only
-// where that is not "".
+// evaluate evaluates n. If only is not "", it evaluates only the instance with that key of a
+// resource.
 func (w *world) evaluate(n *node, only string) *result {
 	r := &result{value: cty.DynamicVal, tainted: n.cyclic || len(n.bad) > 0}
 	w.results[n] = r
@@ -123,7 +123,8 @@ func (w *world) evaluate(n *node, only string) *result {
 	return r
 }
 
-// explainKeys says which keys a resource has where n uses one that it has not.
+// explainKeys rewrites diagnostics about a key that a resource does not have: they name the keys
+// that it has.
 func (w *world) explainKeys(n *node, diags hcl.Diagnostics) {
 	for _, d := range diags {
 		for _, ref := range n.refs {
@@ -162,7 +163,7 @@ func (w *world) isTainted(n name) bool {
 	return w.result(w.nodes[n]).tainted
 }
 
-// context holds what n refers to, and nothing else.
+// context returns the values of the names that n refers to, and no others.
 func (w *world) context(n *node) *hcl.EvalContext {
 	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{}, Functions: w.functions}
 	roots := map[string]map[string]cty.Value{}
@@ -178,7 +179,7 @@ func (w *world) context(n *node) *hcl.EvalContext {
 	return ctx
 }
 
-// value is what a reference to t sees.
+// value returns the value that a reference to t has.
 func (w *world) value(t target) cty.Value {
 	switch t.root {
 	case "var":
@@ -193,9 +194,9 @@ func (w *world) value(t target) cty.Value {
 	}
 }
 
-// usesOf lists the resources that n refers to, directly or through locals. An
-// index that ctx can evaluate narrows a reference down to one instance; what is in
-// the value of one item of a for_each is used by its instance alone.
+// usesOf lists the resources that n refers to, directly or through locals. An index that ctx can
+// evaluate narrows a reference down to one instance. A reference in the value of one item of a
+// for_each counts for the instance of that item alone.
 func (w *world) usesOf(n *node, ctx *hcl.EvalContext) []Address {
 	uses := map[Address]bool{}
 	for _, ref := range n.refs {
@@ -224,8 +225,8 @@ func (w *world) addUses(uses map[Address]bool, ref reference, ctx *hcl.EvalConte
 	}
 }
 
-// isOfAnother reports whether a reference is in the value of another item of a for_each
-// than the one that ctx is for.
+// isOfAnother reports whether a reference stands in the value of another item of a for_each than
+// the item of ctx.
 func (r reference) isOfAnother(ctx *hcl.EvalContext) bool {
 	key, ok := keyIn(r.item, ctx)
 	each, inside := ctx.Variables["each"]
@@ -236,7 +237,7 @@ func (r reference) isOfAnother(ctx *hcl.EvalContext) bool {
 	return own.IsKnown() && own.AsString() != key
 }
 
-// keyIn evaluates a key. One that cannot be evaluated is reported where the whole is.
+// keyIn evaluates a key. An error is reported where the whole expression is evaluated.
 func keyIn(expr hclsyntax.Expression, ctx *hcl.EvalContext) (string, bool) {
 	if expr == nil {
 		return "", false

@@ -9,7 +9,7 @@ import (
 	"vmctl/spec"
 )
 
-// The example of the whole language has nothing but what is not built in yet.
+// The only mistakes in the example of the whole language are parts that are not built in yet.
 func TestExampleOfTheLanguage(t *testing.T) {
 	src, err := os.ReadFile("testdata/example/example.vmctl.hcl")
 	if err != nil {

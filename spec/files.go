@@ -91,7 +91,7 @@ func closeRead(f io.Closer) {
 	_ = f.Close() //nolint:errcheck // nothing was written, so nothing can be lost
 }
 
-// reason is the cause of an error about a file, whose path the message already has.
+// reason returns the cause of an error about a file, whose path the message already has.
 func reason(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err

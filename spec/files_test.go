@@ -217,7 +217,7 @@ func TestSpecFiles(t *testing.T) {
 	}
 }
 
-// What a plan was made with is what apply uses: a file is read once.
+// An apply uses the file that its plan was made with: a file is read once.
 func TestDigestsStay(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "kernel"), []byte("one"))

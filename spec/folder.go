@@ -18,10 +18,10 @@ import (
 // folder is the folder of the spec, from which files are read.
 type folder struct {
 	dir     string // absolute
-	ending  bool   // what is made of the files is not wanted: they may lack
+	ending  bool   // the objects only end: their files may be missing
 	mu      sync.Mutex
 	digests map[string]digested // by absolute path
-	read    map[string]string   // SHA-256 of what was read, by path; "": it did not exist
+	read    map[string]string   // SHA-256 of the files that were read, by path; "": it did not exist
 }
 
 type digested struct {
@@ -31,7 +31,7 @@ type digested struct {
 
 var errNoFile = errors.New("there is no such file in the folder of the spec")
 
-// lacks reports whether an error says that a file is not there, and need not be.
+// lacks reports whether an error says that a file does not exist, and need not exist.
 func (f *folder) lacks(err error) bool {
 	return f.ending && (errors.Is(err, errNoFile) || errors.Is(err, fs.ErrNotExist))
 }
@@ -40,9 +40,8 @@ func newFolder(dir string) *folder {
 	return &folder{dir: dir, digests: map[string]digested{}, read: map[string]string{}}
 }
 
-// digest is the SHA-256, in hex, of a file anywhere on this machine; relative
-// paths begin in the folder. A file is read once, however often it is asked
-// for. An empty file is an error.
+// digest returns the SHA-256, in hex, of a file anywhere on this machine; relative paths begin in
+// the folder. A file is read once, however often it is asked for. An empty file is an error.
 func (f *folder) digest(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(f.dir, path)
@@ -81,7 +80,7 @@ func digestOf(r io.Reader) (string, int64, error) {
 	return hex.EncodeToString(h.Sum(nil)), n, nil
 }
 
-// text is the content of a file inside the folder.
+// text returns the content of a file inside the folder.
 func (f *folder) text(path string) (string, error) {
 	file, err := f.inside(path)
 	if err != nil {
@@ -101,7 +100,7 @@ func (f *folder) text(path string) (string, error) {
 	return string(src), nil
 }
 
-// sum is the SHA-256, in hex, of a file inside the folder.
+// sum returns the SHA-256, in hex, of a file inside the folder.
 func (f *folder) sum(path string) (string, error) {
 	file, err := f.inside(path)
 	if err != nil {
@@ -131,7 +130,7 @@ func (f *folder) exists(path string) (bool, error) {
 // anyContent stands for the SHA-256 of a file that only has to exist.
 const anyContent = "exists"
 
-// note remembers what was read.
+// note records the SHA-256 of a file that was read.
 func (f *folder) note(path, sum string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,7 +141,7 @@ func (f *folder) note(path, sum string) {
 	f.read[path] = sum
 }
 
-// shorten is a path that begins in the folder, where it leads there.
+// shorten returns a path that begins in the folder, if it leads there.
 func (f *folder) shorten(path string) string {
 	if short, err := filepath.Rel(f.dir, path); err == nil && filepath.IsLocal(short) {
 		return short
@@ -186,7 +185,7 @@ func (f *folder) inside(path string) (*os.File, error) {
 	return file, nil
 }
 
-// confined words an error of os.Root.
+// confined turns an error of os.Root into a message for people.
 func confined(path string, err error) error {
 	// The error for a path that leaves the root is not exported.
 	if strings.Contains(err.Error(), "escapes") {

@@ -14,8 +14,8 @@ type item struct {
 	value cty.Value
 }
 
-// forEach evaluates for_each: its keys in order. It is false where a mistake
-// was found, and one item without a key where the block has no for_each.
+// forEach evaluates for_each, and returns its items in the order of the keys; false: it found a
+// mistake. A block without for_each has one item without a key.
 func (w *world) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool) {
 	expr := n.resource.forEach
 	if expr == nil {
@@ -48,8 +48,8 @@ func (w *world) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool)
 
 const unknownForEach = "Unknown for_each"
 
-// forEachItems takes a for_each value apart, or says what is wrong with it. what
-// is what there is one of for each key.
+// forEachItems returns the items of a for_each value, or the summary and text of its mistake.
+// what names the thing that each key makes.
 func forEachItems(value cty.Value, what string) (items []item, summary, problem string) {
 	if value.IsMarked() {
 		return nil, "Sensitive for_each", "is sensitive: its keys would be shown as addresses."

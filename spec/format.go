@@ -7,9 +7,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 )
 
-// Format returns src in the canonical layout. Only spaces change: comments and
-// all that has a meaning stay. Source that does not parse is returned as it is,
-// with diagnostics.
+// Format returns src in the canonical layout. It only changes spaces: comments and everything
+// that has a meaning stay. Source that does not parse is returned as it is, with diagnostics.
 func Format(src []byte, filename string) ([]byte, hcl.Diagnostics) {
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
 	if _, diags := parseSource(src, filename); diags.HasErrors() {

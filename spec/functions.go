@@ -12,8 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// functions are all functions of the language; those that read files read them
-// in one folder.
+// functions returns all functions of the language. Functions that read files read them in one
+// folder.
 func functions(f *folder) map[string]function.Function {
 	all := map[string]function.Function{"try": tryFunc, "can": canFunc}
 	for name, f := range pureFunctions {
@@ -27,7 +27,7 @@ func functions(f *folder) map[string]function.Function {
 	return all
 }
 
-// fileFunc is a function of one path.
+// fileFunc returns a function of one path.
 func fileFunc(description string, f *folder, read func(path string) (string, error)) function.Function {
 	return function.New(&function.Spec{
 		Description: description,
@@ -61,7 +61,7 @@ func existsFunc(f *folder) function.Function {
 	})
 }
 
-// templateFunc renders a file of the folder with the given names.
+// templateFunc returns the function that renders a file of the folder with the given names.
 func templateFunc(f *folder, within map[string]function.Function) function.Function {
 	return function.New(&function.Spec{
 		Description: "the file as a template",

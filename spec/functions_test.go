@@ -124,7 +124,7 @@ zipmap(["a"], [1]).a == 1
 	}
 }
 
-// Functions of what is not known yet are not known yet, and keep their type.
+// A function of an unknown value is unknown, and keeps its type.
 func TestFunctionsOfTheUnknown(t *testing.T) {
 	c := good(t, `
 vm "a" {}

@@ -6,8 +6,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// pureFunctions are the functions that read nothing but their arguments. Names
-// and behaviour are those that Terraform users know.
+// pureFunctions holds the functions that read nothing but their arguments. Terraform users know
+// their names and behaviour.
 var pureFunctions = map[string]function.Function{
 	"abs":             stdlib.AbsoluteFunc,
 	"ceil":            stdlib.CeilFunc,

@@ -10,7 +10,7 @@ import (
 	"vmctl/spec"
 )
 
-// FuzzLoad loads any text, and goes on with what has no mistakes.
+// FuzzLoad loads any text, and evaluates a spec without mistakes further.
 func FuzzLoad(f *testing.F) {
 	example, err := os.ReadFile("testdata/example/example.vmctl.hcl")
 	if err != nil {
@@ -81,7 +81,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// FuzzInit writes into any file, which must then hold what was written.
+// FuzzInit writes into any file, which must then hold the project and the id.
 func FuzzInit(f *testing.F) {
 	for _, src := range []string{"", "vmctl {}", "vmctl { project = \"a\" }", "vmctl { # x\n}\r\n", "vmctl {\n  state {}\n}", "vmctl{project=<<E\nE\n}"} {
 		f.Add([]byte(src))

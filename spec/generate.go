@@ -11,22 +11,21 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Found is an object that exists, and for which a block is to be written.
+// Found is an object that exists, and for which Generate writes a block.
 type Found struct {
-	To       Address     // that it gets; without a key
-	ID       string      // by which an import finds it
+	To       Address     // its new address; without a key
+	ID       string      // the ID by which an import finds it
 	Provider ProviderRef // zero, or the built-in one: the block names none
-	// Attrs is what the object shows, by the names of the spec and as Resource.Want
-	// has it: sizes are numbers of bytes, references are addresses as text. Nothing,
-	// null, unknown and sensitive values are left out of the block, as is what the
-	// system computes.
+	// Attrs holds the attributes that the object shows, by the names of the spec and in the form
+	// of Resource.Want: sizes are numbers of bytes, references are addresses as text. The block
+	// leaves out absent, null, unknown and sensitive values, and those that the system computes.
 	Attrs cty.Value
 }
 
-// Generate writes the block of an object with an import block before it, formatted.
-// What has its default is left out: loaded, the block wants what the object shows.
-// An attribute that no block could say, and a required one that is not shown, are
-// errors that name it; all of them are found.
+// Generate writes the block of an object with an import block before it, formatted. It leaves out
+// attributes with their default: once loaded, the block wants the attributes that the object
+// shows. If a block cannot express an attribute, or a required one is not shown, the error names
+// it; it names all of them.
 func Generate(f Found) ([]byte, error) {
 	shape, ok := resourceShapes[f.To.Kind]
 	switch {
@@ -54,7 +53,7 @@ func Generate(f Found) ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// generator writes what attributes and blocks hold.
+// generator writes attributes and blocks, and collects errors.
 type generator struct {
 	kind Kind
 	errs []error
@@ -64,7 +63,7 @@ func (g *generator) fail(path, format string, args ...any) {
 	g.errs = append(g.errs, fmt.Errorf("`%s` "+format, append([]any{path}, args...)...))
 }
 
-// block writes the parts of a block that say something; it is false where none does.
+// block writes the attributes and blocks that have a value; it is false if there are none.
 func (g *generator) block(body *hclwrite.Body, shape Block, v cty.Value, path string) bool {
 	wrote := false
 	for _, a := range shape.Attrs {
@@ -103,8 +102,8 @@ func (g *generator) attribute(body *hclwrite.Body, a Attr, v cty.Value, path str
 	return true
 }
 
-// written is how a block says a canonical value, or why it cannot: the rest of a
-// sentence that begins with the attribute.
+// written returns the text of a canonical value in a block, or why a block cannot express it: the
+// rest of a sentence that begins with the attribute.
 func (g *generator) written(a Attr, v cty.Value) (hclwrite.Tokens, string) {
 	if a.Refers != "" {
 		to, err := ParseAddress(v.AsString())
@@ -173,7 +172,7 @@ func (g *generator) nested(body *hclwrite.Body, shape Block, in cty.Value, path 
 	return true
 }
 
-// appendBlock adds a block, after an empty line where something is before it.
+// appendBlock adds a block, after an empty line if the body is not empty.
 func appendBlock(body *hclwrite.Body, b *hclwrite.Block) {
 	if len(body.Attributes())+len(body.Blocks()) > 0 {
 		body.AppendNewline()
@@ -181,7 +180,7 @@ func appendBlock(body *hclwrite.Body, b *hclwrite.Block) {
 	body.AppendBlock(b)
 }
 
-// partOf is a part of an object that a block can say; NilVal: there is none.
+// partOf returns a part of an object that a block can express; NilVal: there is none.
 func partOf(v cty.Value, name string) cty.Value {
 	if v == cty.NilVal || v.IsMarked() || !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
 		return cty.NilVal
@@ -200,12 +199,12 @@ func joinPath(path, name string) string {
 	return path + "." + name
 }
 
-// traversal is how references write a.
+// traversal returns a as a reference.
 func (a Address) traversal() hcl.Traversal {
 	return withKey(hcl.Traversal{hcl.TraverseRoot{Name: string(a.Kind)}, hcl.TraverseAttr{Name: a.Name}}, a.Key)
 }
 
-// traversal is how references write r.
+// traversal returns r as a reference.
 func (r ProviderRef) traversal() hcl.Traversal {
 	return withKey(hcl.Traversal{
 		hcl.TraverseRoot{Name: "provider"}, hcl.TraverseAttr{Name: r.Type}, hcl.TraverseAttr{Name: r.Name},

@@ -184,7 +184,8 @@ func TestGenerateRefuses(t *testing.T) {
 	}
 }
 
-// What is written for an object wants what the object shows, whatever that is.
+// The block that is written for an object wants the attributes that the object shows, whatever
+// they are.
 func TestGeneratedBlocksWantWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "kernel"), []byte("k"))
@@ -237,7 +238,7 @@ func errorsOf(diags hcl.Diagnostics) []string {
 	return all
 }
 
-// drawBlock draws what an object may show of a block.
+// drawBlock draws the attributes that an object may show of a block.
 func drawBlock(t *rapid.T, b spec.Block, path string) cty.Value {
 	values := map[string]cty.Value{}
 	for _, a := range b.Attrs {
@@ -324,8 +325,8 @@ func drawAttr(t *rapid.T, a spec.Attr, at string) cty.Value {
 	return cty.StringVal(strings.ToValidUTF8(drawn, ""))
 }
 
-// within reports whether all that is shown of a block is wanted, or is how it is
-// treated; else it names what is not.
+// within reports whether every attribute that is shown of a block is wanted, or is policy; else
+// it names one that is not.
 func within(b spec.Block, shown, want, policy cty.Value, path string) (string, bool) {
 	part := func(v cty.Value, name string) cty.Value {
 		if v == cty.NilVal || v.IsNull() || !v.Type().HasAttribute(name) {

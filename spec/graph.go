@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// connect makes a node of every local, resource and output, finds what they
-// refer to, and puts them in order.
+// connect makes a node of every local, resource and output, finds the names that they refer to,
+// and puts them in order.
 func (l *loader) connect(e *evaluator) {
 	d := e.declared
 	for _, label := range d.declared("local") {
@@ -45,8 +45,7 @@ func (l *loader) refer(d *declarations, n *node, in scope, exprs ...hclsyntax.Ex
 	n.targets = targetsOf(n.refs)
 }
 
-// targetsOf lists what references refer to, each target once, in order of
-// appearance.
+// targetsOf lists the targets of references, each target once, in order of appearance.
 func targetsOf(refs []reference) []target {
 	var targets []target
 	at := map[name]int{}
@@ -147,7 +146,7 @@ func (l *loader) sort(e *evaluator) {
 	l.reportCycles(e)
 }
 
-// reportCycles says which nodes need each other: one diagnostic for each cycle.
+// reportCycles reports nodes that need each other: one diagnostic for each cycle.
 func (l *loader) reportCycles(e *evaluator) {
 	seen := map[*node]bool{}
 	for _, start := range e.order {
@@ -179,7 +178,8 @@ func (e *evaluator) firstCyclic(n *node) *node {
 	return n
 }
 
-// cycle words one cycle, beginning with whatever stands first in the files.
+// cycle returns the diagnostic of one cycle. It begins with the node that stands first in the
+// files.
 func cycle(nodes []*node) *hcl.Diagnostic {
 	first := 0
 	for i, n := range nodes {

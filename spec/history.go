@@ -10,30 +10,29 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Move says that what is remembered as From is To now. Without keys they stand
-// for whole blocks, with all of their instances.
+// Move says that the record of From belongs to the address To now. Without keys they stand for
+// whole blocks, with all of their instances.
 type Move struct {
 	From, To Address
 	Range    hcl.Range
 }
 
-// Removal says that what is remembered as From is not wanted any more: it is
-// destroyed, or let go of and left as it is. Without a key it stands for all
-// instances.
+// Removal says that the object of From is not wanted any more: it is destroyed, or let go of and
+// left as it is. Without a key From stands for all instances.
 type Removal struct {
 	From    Address
 	Destroy bool
 	Range   hcl.Range
 }
 
-// Import says that To is to be an object that exists already, whoever made it.
+// Import says that To is to get an object that exists already, whoever made it.
 type Import struct {
 	To    Address
 	ID    string // its name in the system, or the system's own identity of it
 	Range hcl.Range
 }
 
-// history reads the blocks about what was before.
+// history reads the moved, removed and import blocks.
 func (l *loader) history(c *Config, d *declarations) {
 	for _, b := range d.history {
 		switch b.Type {
@@ -161,7 +160,7 @@ func (l *loader) imported(c *Config, d *declarations, b *hclsyntax.Block) {
 	c.Imports = append(c.Imports, this)
 }
 
-// notDeclared says that an import has nowhere to go.
+// notDeclared returns the message that the address of an import is not declared.
 func (d *declarations) notDeclared(c *Config, to Address) string {
 	var names, keys []string
 	for _, r := range c.Resources {
@@ -182,7 +181,7 @@ func (d *declarations) notDeclared(c *Config, to Address) string {
 	}
 }
 
-// plain decodes what a block says beside addresses, which refers to nothing.
+// plain decodes the attributes of a block that are no addresses. They may refer to nothing.
 func (l *loader) plain(b *hclsyntax.Block, shape Block) cty.Value {
 	dec := &decoder{ctx: emptyContext(), owner: shape.Name, bad: map[hclsyntax.Expression]bool{}}
 	l.refuseReferences(dec.bad, b.Body, shape)
@@ -192,11 +191,11 @@ func (l *loader) plain(b *hclsyntax.Block, shape Block) cty.Value {
 	return v
 }
 
-// addressIn reads an address, which is written as a reference is.
+// addressIn reads an address that is written as a reference.
 func (l *loader) addressIn(b *hclsyntax.Block, attr string) (Address, bool) {
 	a, ok := b.Body.Attributes[attr]
 	if !ok {
-		return Address{}, false // which is said elsewhere
+		return Address{}, false // another check reports it
 	}
 	t, diags := hcl.AbsTraversalForExpr(a.Expr)
 	if diags.HasErrors() || len(t) < 2 || len(t) > 3 || stepName(t[1]) == "" {

@@ -16,15 +16,15 @@ import (
 	"vmctl/internal/atomicfile"
 )
 
-// initFile is written where no file has a vmctl block.
+// initFile is the file that Init writes if no file has a vmctl block.
 const initFile = "vmctl" + Suffix
 
 const fileMode = 0o644 // of a new spec
 
-// Init writes project and id into the vmctl block of a folder's spec, or into a
-// new file, and returns the path of the file that holds them. What stands there
-// already stays: a block with both is not touched. The file is replaced as a
-// whole or not at all. Files that do not parse are an error.
+// Init writes project and id into the vmctl block of a folder's spec, or into a new file, and
+// returns the path of the file that holds them. It keeps values that are there already: a block
+// with both is not touched. The file is replaced as a whole or not at all. Files that do not
+// parse are an error.
 func Init(dir, project, id string) (string, error) {
 	if err := errors.Join(CheckProject(project), CheckID(id)); err != nil {
 		return "", err
@@ -42,7 +42,7 @@ func Init(dir, project, id string) (string, error) {
 		if !errors.Is(err, fs.ErrExist) {
 			return "", fmt.Errorf("write project and id: %w", err)
 		}
-		// Another init was faster: what it wrote counts.
+		// Another init was faster: its values count.
 		if path, src, block, err = findSettings(dir); err != nil {
 			return "", fmt.Errorf("write project and id: %w", err)
 		}

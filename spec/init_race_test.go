@@ -10,7 +10,7 @@ import (
 	"vmctl/spec"
 )
 
-// Of several at once, one writes its id, and the others see that one.
+// If several run at once, one writes its id, and the others see that one.
 func TestInitSeveralAtOnce(t *testing.T) {
 	for range 20 {
 		dir := t.TempDir()

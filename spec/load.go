@@ -10,40 +10,40 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Inputs is what Load needs to know beyond the files.
+// Inputs holds the inputs of Load beside the files.
 type Inputs struct {
 	Vars     []string // "name=value", from --var; they win
 	VarFiles []string // from --var-file; later ones win over earlier
 	Environ  []string // "VMCTL_VAR_name=value" and whatever else the environment holds
-	// Supports reports whether a type of provider supports an attribute, or a
-	// block, of a kind of resource: "memory", "boot.kernel", "port_forward.guest".
-	// It is asked about what a spec writes, policies aside, and with the path "" about
-	// the kind as such. nil: everything is.
+	// Supports reports whether a type of provider supports an attribute, or a block, of a kind of
+	// resource: "memory", "boot.kernel", "port_forward.guest". It is asked about the attributes
+	// that a spec writes, policies aside, and with the path "" about the kind as such. nil:
+	// everything is supported.
 	Supports func(providerType string, kind Kind, path string) bool
-	// Check says what a type of provider could never make of a sound resource.
-	// Its want may hold unknowns. nil: nothing is objected to.
+	// Check returns the objections of a type of provider to a sound resource that it could never
+	// make. want may hold unknowns. nil: there are no objections.
 	Check func(providerType string, kind Kind, want cty.Value) []Flaw
-	// System identifies the system that a provider block leads to: of two resources
-	// in one system no name is the same, and a machine and its disks are in one. nil:
-	// what is of one type and has the same attributes.
+	// System identifies the system that a provider block leads to. Two resources in one system
+	// have different names, and a machine and its disks are in one system. nil: blocks of one
+	// type with the same attributes lead to one system.
 	System        func(ref ProviderRef, attrs cty.Value) string
 	ProviderTypes []string // that this build has; nil: all that have a shape
 	Version       string   // of vmctl, for required_version; no version: any will do
-	// Ending reads for who only ends what exists: a file that is not there is no
-	// mistake, and what would be read in it is unknown.
+	// Ending says that the caller only ends existing objects: a file that does not exist is no
+	// mistake, and its content is unknown.
 	Ending bool
-	// Anyway reads for who acts on what exists: a mistake is reported, and takes away the
-	// block that it is in and those that refer to it. What is left may be used, and the
-	// settings have an id where the project and the id could be read.
+	// Anyway says that the caller acts on existing objects: a mistake is reported, and removes
+	// its block and the blocks that refer to it. The rest may be used, and the settings have an
+	// id if the project and the id could be read.
 	Anyway bool
 	// Source stands in for the spec files and for all variables that are not
 	// sensitive. nil: they are read.
 	Source *Source
 }
 
-// Flaw is an objection to what a resource wants.
+// Flaw is an objection to the attributes of a resource.
 type Flaw struct {
-	Path    string // dotted; its first name is looked for in the block, which else is meant as a whole
+	Path    string // dotted; the flaw stands at its first name in the block, else at the whole block
 	Summary string // "Nothing to boot"
 	Detail  string // a sentence that says what to do
 }
@@ -104,8 +104,8 @@ func (l *loader) load() *Config {
 	return c
 }
 
-// declare reads and parses all files. It returns nil where one cannot be parsed:
-// mistakes that follow from half a file are not worth reading.
+// declare reads and parses all files. It returns nil if one cannot be parsed: mistakes that
+// follow from half a file are not worth reading.
 func (l *loader) declare() *declarations {
 	paths, err := l.paths()
 	if err != nil {
@@ -149,7 +149,7 @@ func (l *loader) fail(summary, format string, args ...any) {
 	})
 }
 
-// Files are the sources of the spec by filename, for printing diagnostics.
+// Files returns the sources of the spec by filename, for printing diagnostics.
 func (c *Config) Files() map[string]*hcl.File {
 	if c.evaluator == nil {
 		return nil

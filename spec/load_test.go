@@ -14,9 +14,8 @@ import (
 	"vmctl/spec"
 )
 
-// TestBroken loads every archive of testdata/broken and compares what is said
-// about it with the file `want` of the archive. The archive's comment holds
-// inputs, a line each.
+// TestBroken loads every archive of testdata/broken and compares the diagnostics with the file
+// `want` of the archive. The archive's comment holds inputs, a line each.
 //
 // row A30, of unknown attributes: they are errors
 // row A35: sizes

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// Lookup finds what a user names on a command line: an address, or its last
-// part where only one has it. `vm.dev` and `dev` are one resource, `vm.web` and
-// `web` are all instances of a for_each, `web["a"]` and, where nothing else is
-// called so, `a` are one of them. It returns at least one address, sorted; an
-// unknown or ambiguous text is an error that says what there is. Where only some
-// kinds can be meant, nothing else is looked at.
+// Lookup returns the addresses that a user names on a command line: by an address, or by its last
+// part if that is unique. `vm.dev` and `dev` are one resource, `vm.web` and `web` are all
+// instances of a for_each, `web["a"]` and, if nothing else has that name, `a` are one of them. It
+// returns at least one address, sorted; an unknown or ambiguous text is an error that lists the
+// possible ones. If kinds are given, it only looks at these.
 func (c *Config) Lookup(text string, kinds ...Kind) ([]Address, error) {
 	c = c.only(kinds)
 	whole := func(a Address) bool { return text == a.String() || text == a.Block().String() }
@@ -37,7 +36,7 @@ func (c *Config) Lookup(text string, kinds ...Kind) ([]Address, error) {
 	return nil, fmt.Errorf("%q is no resource of the spec.%s", shorten(text), c.suggestAddress(text))
 }
 
-// only is c with the resources of some kinds; none: of all.
+// only returns c with the resources of some kinds; none: of all.
 func (c *Config) only(kinds []Kind) *Config {
 	if len(kinds) == 0 {
 		return c

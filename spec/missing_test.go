@@ -10,8 +10,8 @@ import (
 	"vmctl/spec"
 )
 
-// An image that cannot be read is no mistake of the spec: whoever has the machine
-// needs it no more.
+// An image that cannot be read is no mistake of the spec: a machine that exists does not need it
+// any more.
 func TestImageThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	here := filepath.Join(dir, "here.qcow2")
@@ -52,7 +52,7 @@ func TestImageThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Nor is a private key that is on another machine.
+// A private key that is on another machine is no mistake, either.
 func TestKeyThatIsElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "k"), []byte("kernel"))
@@ -67,8 +67,8 @@ func TestKeyThatIsElsewhere(t *testing.T) {
 	}
 }
 
-// Who only ends what exists needs none of the files that it was made of. Whatever
-// else is wrong is wrong for them, too.
+// A command that only ends existing objects needs none of the files that they were made of. Any
+// other mistake counts for it, too.
 //
 // row L51
 func TestFilesThatAreGone(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 // the time that takes grows with the square of their number.
 const maxNumberBits = 4096
 
-// FormatNumber writes a number with every digit, as JSON reads it, too. Of one
-// beyond 4096 bits it writes the first digits and the power of ten.
+// FormatNumber writes a number with every digit, as JSON reads it, too. Of a number beyond 4096
+// bits it writes the first digits and the power of ten.
 func FormatNumber(n *big.Float) string {
 	if !huge(n) {
 		return n.Text('f', -1)

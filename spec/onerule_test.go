@@ -14,9 +14,9 @@ import (
 	"vmctl/spec"
 )
 
-// What an attribute may be is said in one place, its shape: no other package
-// lists the same words, and no two places have the same pattern. A second rule
-// would be reached by nothing, or say something else some day.
+// The shape of an attribute is the only place that says which values it may have: no other
+// package lists the same words, and no two places have the same pattern. A second rule would be
+// reached by nothing, or say something else some day.
 // row E16
 func TestARuleIsInOnePlace(t *testing.T) {
 	lists := choices(t)
@@ -57,7 +57,7 @@ func TestARuleIsInOnePlace(t *testing.T) {
 	}
 }
 
-// choices are the words that attributes may be, sorted and joined, by attribute.
+// choices returns the words that attributes may be, sorted and joined, by attribute.
 func choices(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -119,7 +119,7 @@ func walkGo(t *testing.T, root string, visit func(string, *ast.File)) {
 	}
 }
 
-// stringsOf are the literal strings of a list, nothing if one is no such.
+// stringsOf returns the literal strings of a list, none if an element is no such.
 func stringsOf(exprs []ast.Expr) []string {
 	var all []string
 	for _, e := range exprs {

@@ -6,11 +6,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Outputs evaluates the outputs, sorted by name. values holds, by address, the
-// values of what exists, of which the computed attributes are used. What needs
-// an attribute of something that has no values is unknown. An output that cannot be
-// evaluated is unknown too, and its Mistakes say why; the others are evaluated all the
-// same. Values bear no marks: Sensitive says what must not be shown.
+// Outputs evaluates the outputs, sorted by name. values holds, by address, the values of existing
+// objects; only their computed attributes are used. An output that needs an attribute of an
+// object without values is unknown. An output that cannot be evaluated is unknown too, and its
+// Mistakes say why; the others are evaluated all the same. Values bear no marks: Sensitive says
+// that a value must not be shown.
 func (c *Config) Outputs(values map[Address]cty.Value) ([]Output, hcl.Diagnostics) {
 	e := c.evaluator
 	if e == nil {

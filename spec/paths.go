@@ -50,8 +50,8 @@ func (d *decoder) paths(expr hclsyntax.Expression, p place) cty.Value {
 	return listOf(cty.String, values)
 }
 
-// derivedFrom lists the digests of the attribute at a path: who ignores a file
-// ignores its content.
+// derivedFrom lists the digests of the attribute at a path: a spec that ignores a file ignores
+// its content.
 func (d *decoder) derivedFrom(path string) []string {
 	shape, prefix := d.shape, ""
 	if at := strings.LastIndexByte(path, '.'); at >= 0 {
@@ -67,7 +67,7 @@ func (d *decoder) derivedFrom(path string) []string {
 	return all
 }
 
-// pathIn reads one attribute's name, or says what is wrong with it.
+// pathIn reads one attribute's name, or returns its mistake.
 func (d *decoder) pathIn(expr hcl.Expression, p place) (string, *hcl.Diagnostic) {
 	t, diags := hcl.AbsTraversalForExpr(expr)
 	if diags.HasErrors() {
@@ -102,13 +102,13 @@ func (d *decoder) pathIn(expr hcl.Expression, p place) (string, *hcl.Diagnostic)
 	}
 }
 
-// ignorable lists what ignore_changes may name: what can be edited, but for the
-// run state, which is no edit.
+// ignorable lists the paths that ignore_changes may name: all managed ones except the run state,
+// which is no edit.
 func ignorable(shape Block) []string {
 	return slices.DeleteFunc(managed(shape, ""), func(path string) bool { return path == "running" })
 }
 
-// whyNot says why changes of an attribute cannot be ignored.
+// whyNot returns why changes of an attribute cannot be ignored.
 func (d *decoder) whyNot(path string) string {
 	a, _ := AttrAt(Kind(d.shape.Name), path)
 	top, _, nested := strings.Cut(path, ".")

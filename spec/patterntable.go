@@ -18,7 +18,7 @@ var (
 	labelPattern   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 	projectPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,30}$`)
 	idPattern      = regexp.MustCompile(`^[a-z0-9]{10}$`)
-	// objectNamePattern is what libvirt, Lima and Docker all accept as a name.
+	// objectNamePattern matches the names that libvirt, Lima and Docker all accept.
 	objectNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 	sha256Pattern     = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	// userPattern is a login name that no command line can take for an option.

@@ -12,8 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// providers evaluates the provider blocks, and returns what comes of them by
-// name: those declared and the built-in one where a resource uses it.
+// providers evaluates the provider blocks, and returns the providers by name: the declared ones,
+// and the built-in one if a resource uses it.
 func (l *loader) providers(e *evaluator) []Provider {
 	e.providers = map[ProviderRef]Provider{}
 	for _, ref := range slices.SortedFunc(maps.Keys(e.declared.providers), ProviderRef.compare) {
@@ -66,7 +66,7 @@ func (l *loader) providerBlock(e *evaluator, ref ProviderRef) []Provider {
 	return all
 }
 
-// providerType says what is wrong with the type of a block.
+// providerType returns the mistake in the type of a block.
 func (l *loader) providerType(b *hclsyntax.Block, typ string) *hcl.Diagnostic {
 	_, ok := providerShapes[typ]
 	switch {
@@ -82,7 +82,7 @@ func (l *loader) providerType(b *hclsyntax.Block, typ string) *hcl.Diagnostic {
 	}
 }
 
-// providerKeys are the keys of a provider's for_each; false where a mistake was found.
+// providerKeys returns the keys of a provider's for_each; false: it found a mistake.
 func (l *loader) providerKeys(e *evaluator, n *node, forEach *hclsyntax.Attribute) ([]item, bool) {
 	if forEach == nil {
 		return []item{{}}, true
@@ -118,8 +118,8 @@ func (l *loader) providerInstance(e *evaluator, n *node, ref ProviderRef, it dec
 	return Provider{Ref: ref, Attrs: shape.on(wanted, decoded), Range: b.DefRange()}
 }
 
-// providerOf is the provider of one instance, whose key ctx may hold; false where
-// it is not known, which has been said.
+// providerOf returns the provider of one instance, whose key ctx may hold; false: it is not
+// known, and that was reported.
 func (w *world) providerOf(n *node, ctx *hcl.EvalContext, quiet bool) (ProviderRef, bool) {
 	ref, expr := n.resource.provider, n.resource.providerKey
 	if expr == nil {
@@ -155,7 +155,7 @@ func (w *world) providerOf(n *node, ctx *hcl.EvalContext, quiet bool) (ProviderR
 	return ProviderRef{}, false
 }
 
-// checkProviders reports instances that name a key that their provider has not.
+// checkProviders reports instances that name a key which their provider does not have.
 func (l *loader) checkProviders(e *evaluator) {
 	for _, n := range e.order {
 		for _, i := range e.base.result(n).instances {
@@ -170,7 +170,7 @@ func (l *loader) checkProviders(e *evaluator) {
 				}
 			}
 			if len(keys) == 0 && l.diags.HasErrors() {
-				continue // its own mistakes have been said
+				continue // its own mistakes have been reported
 			}
 			l.diags = append(l.diags, mistake(n.resource.Body.Attributes["provider"].Expr.Range(), "Unknown key",
 				"`%s` has no key %q.%s", ref.Block(), shorten(ref.Key), keysHint(ref.Key, keys)))
@@ -178,7 +178,7 @@ func (l *loader) checkProviders(e *evaluator) {
 	}
 }
 
-// system identifies what a provider block leads to.
+// system returns the key of the system that a provider block leads to.
 func (e *evaluator) system(ref ProviderRef) string {
 	p, ok := e.providers[ref]
 	switch {

@@ -18,8 +18,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// tryFunc and canFunc evaluate their arguments once. Those of hcl's own library
-// evaluate twice, and nested ones so double with each level.
+// tryFunc and canFunc evaluate their arguments once. The functions of hcl's own library evaluate
+// them twice, so that nested calls double with each level.
 var (
 	tryFunc = function.New(&function.Spec{
 		VarParam: &function.Parameter{Name: "expressions", Type: customdecode.ExpressionClosureType},
@@ -186,7 +186,7 @@ var sumFunc = function.New(&function.Spec{
 	},
 })
 
-// oneFunc is the only element of a collection, or null where it is empty.
+// oneFunc returns the only element of a collection, or null if it is empty.
 var oneFunc = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "list", Type: cty.DynamicPseudoType}},
 	Type:   function.StaticReturnType(cty.DynamicPseudoType),

@@ -16,8 +16,8 @@ type reference struct {
 	root string // "var", "local", "each", or a kind of resource
 	name string
 	rng  hcl.Range
-	// Of a resource: the instance, where it is written as vm.web["a"], or as
-	// vm.web[each.key], and the attribute. Empty: the whole of it.
+	// For a resource: the instance, if it is written as vm.web["a"], or as vm.web[each.key], and
+	// the attribute. Empty: the whole resource.
 	key     string
 	keyExpr hclsyntax.Expression
 	attr    string
@@ -25,10 +25,10 @@ type reference struct {
 	item hclsyntax.Expression // the key of the item of a for_each whose value it is in; nil: of none
 }
 
-// target is what r refers to, without its instance.
+// target returns the name that r refers to, without its instance.
 func (r reference) target() name { return name{root: r.root, name: r.name} }
 
-// name is what a declaration is called in references, and identifies it.
+// name identifies a declaration: its name in references.
 type name struct{ root, name string }
 
 func (n name) String() string { return n.root + "." + n.name }
@@ -37,11 +37,11 @@ func (n name) compare(m name) int {
 	return strings.Compare(n.String(), m.String())
 }
 
-// block is the address of a resource's block.
+// block returns the address of a resource's block.
 func (n name) block() Address { return Address{Kind: Kind(n.root), Name: n.name} }
 
-// references finds the references of one expression and says which of them
-// refer to nothing. An expression with such a reference must not be evaluated.
+// references returns the references of one expression, and reports those that refer to nothing.
+// An expression with such a reference must not be evaluated.
 func (d *declarations) references(expr hclsyntax.Expression, scope scope) ([]reference, hcl.Diagnostics) {
 	var refs []reference
 	var diags hcl.Diagnostics
@@ -67,12 +67,12 @@ func (d *declarations) references(expr hclsyntax.Expression, scope scope) ([]ref
 	return refs, diags
 }
 
-// scope is where an expression stands.
+// scope describes the place of an expression.
 type scope struct {
-	owner name // what the expression belongs to
+	owner name // the declaration that the expression belongs to
 	each  bool // whether each.key and each.value exist
-	// plain allows variables and locals only: what it names is needed before
-	// anything is observed. "": resources are allowed.
+	// plain allows variables and locals only: the value that it names is needed before anything
+	// is observed. "": resources are allowed.
 	plain string
 }
 
@@ -105,7 +105,7 @@ func (d *declarations) reference(t hcl.Traversal, in scope) (reference, *hcl.Dia
 	return ref, d.unknownRoot(ref, t)
 }
 
-// mustBeDeclared says that ref names nothing, where it does.
+// mustBeDeclared returns a diagnostic if ref names nothing.
 func (d *declarations) mustBeDeclared(ref reference) *hcl.Diagnostic {
 	kind := ref.root
 	if kind == "var" {
@@ -153,7 +153,7 @@ func (d *declarations) declared(root string) []string {
 	return names
 }
 
-// elsewhere says that the name exists as something else.
+// elsewhere returns a hint if the name exists as something else.
 func (d *declarations) elsewhere(ref reference) string {
 	if _, ok := d.variables[ref.name]; ok && ref.root != "var" {
 		return fmt.Sprintf(" There is a variable of that name: `var.%s`.", ref.name)
@@ -236,8 +236,8 @@ func isAttribute(kind, attr string) bool {
 	return slices.Contains(readable(resourceShapes[Kind(kind)]), attr)
 }
 
-// stepName is the name of an attribute step, or the key of an index step; ""
-// where the key is no string.
+// stepName returns the name of an attribute step, or the key of an index step; "" if the key is
+// no string.
 func stepName(step hcl.Traverser) string {
 	switch step := step.(type) {
 	case hcl.TraverseAttr:

@@ -85,8 +85,8 @@ func (a Attr) isReference(v cty.Value, to Address) bool {
 	return a.Refers != "" && a.Refers == to.Kind && text(ctyread.Attr(v, a.Name)) == to.String()
 }
 
-// ownAddressOf is the address that a resource has among its attributes, null of
-// anything else.
+// ownAddressOf returns the address that a resource has among its attributes, null for any other
+// value.
 func ownAddressOf(v cty.Value) cty.Value {
 	if !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(ownAddress.Name) {
 		return cty.NullVal(cty.String)
@@ -97,8 +97,8 @@ func ownAddressOf(v cty.Value) cty.Value {
 	return cty.NullVal(cty.String)
 }
 
-// noReference says what is wrong with a value that is no resource: the rest of a
-// sentence that begins with the attribute.
+// noReference returns the mistake of a value that is no resource: the rest of a sentence that
+// begins with the attribute.
 func (d *decoder) noReference(v cty.Value, known Attr) string {
 	if v.Type() == cty.String && v.IsKnown() {
 		if to, err := ParseAddress(v.AsString()); err == nil && to.Kind == known.Refers {
@@ -125,8 +125,8 @@ func (d *decoder) example(known Attr) string {
 	return fmt.Sprintf(" Write a reference, for example `%s.NAME`.", known.Refers)
 }
 
-// checkReferrals reports what resources cannot share: a disk is in one system
-// with the machine that uses it, and in one machine.
+// checkReferrals reports disks that are in another system than the machine that uses them, or
+// that several machines use.
 func (l *loader) checkReferrals(c *Config) {
 	type use struct {
 		referral

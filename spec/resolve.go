@@ -8,10 +8,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Resolve evaluates one resource again. values holds, by address, the values of
-// what exists, of which the computed attributes are used; what needs an
-// attribute of something that has no values stays unknown. A resource that is
-// not in the spec is an error. Resolve may be called from several goroutines.
+// Resolve evaluates one resource again. values holds, by address, the values of existing objects;
+// only their computed attributes are used. A value that needs an attribute of an object without
+// values stays unknown. A resource that is not in the spec is an error. Resolve may be called
+// from several goroutines.
 func (c *Config) Resolve(addr Address, values map[Address]cty.Value) (Resource, hcl.Diagnostics) {
 	unknown := hcl.Diagnostics{{
 		Severity: hcl.DiagError, Summary: "Unknown resource", Detail: "`" + addr.String() + "` is not in the spec.",
@@ -59,7 +59,7 @@ func (c *Config) usedBy(addr Address, values map[Address]cty.Value) map[Address]
 	return used
 }
 
-// prepare evaluates again what nodes need and Load could not evaluate wholly.
+// prepare evaluates again the nodes that nodes need and that Load could not evaluate wholly.
 func (w *world) prepare(nodes ...*node) {
 	seen := map[*node]bool{}
 	var again []*node

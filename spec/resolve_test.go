@@ -13,7 +13,7 @@ import (
 
 func vm(name string) spec.Address { return spec.Address{Kind: spec.VM, Name: name} }
 
-// record is what the state remembers of a machine.
+// record returns the recorded values of a machine.
 func record(address string) cty.Value {
 	return cty.ObjectVal(map[string]cty.Value{
 		"id":       cty.StringVal("id of " + address),
@@ -206,7 +206,7 @@ func TestZeroConfig(t *testing.T) {
 	}
 }
 
-// What a function makes of a secret stays secret in every part.
+// A result of a function on a secret is secret in every part.
 func TestSecretsStaySecret(t *testing.T) {
 	const secret = "hunter2"
 	for _, expr := range []string{

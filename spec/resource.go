@@ -16,7 +16,7 @@ type resourceBlock struct {
 	*hclsyntax.Block
 	shape       Block
 	forEach     hclsyntax.Expression // nil: one instance without a key
-	provider    ProviderRef          // without its key; zero of what is inside of a VM
+	provider    ProviderRef          // without its key; zero for a resource inside of a VM
 	providerKey hclsyntax.Expression // nil: the provider has no for_each
 	dependsOn   []reference
 }
@@ -24,8 +24,8 @@ type resourceBlock struct {
 // instance is one resource of a block.
 type instance struct {
 	resource Resource
-	export   map[string]cty.Value // what references see, without computed attributes
-	object   cty.Value            // what references see while nothing computed is known
+	export   map[string]cty.Value // the attributes that references see, without computed ones
+	object   cty.Value            // the value of references while no computed attribute is known
 	refers   []referral
 }
 
@@ -50,14 +50,14 @@ func (w *world) evaluateResource(n *node, r *result, ctx *hcl.EvalContext, only 
 	}
 }
 
-// decoding is what the instances of a block differ in.
+// decoding holds the properties in which the instances of a block differ.
 type decoding struct {
 	item
-	quiet bool // what is unknown may be so because of a mistake
+	quiet bool // a value may be unknown because of a mistake
 	each  bool // whether each.key and each.value exist
 }
 
-// context is ctx with what each is.
+// context returns ctx with the value of each.
 func (it decoding) context(ctx *hcl.EvalContext) *hcl.EvalContext {
 	if !it.each {
 		return ctx
@@ -124,8 +124,8 @@ func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it deco
 	return i
 }
 
-// usesWith lists what one instance uses: what its attributes refer to, and what it says
-// that it depends on.
+// usesWith lists the resources that one instance uses: those in takes, and those in its
+// depends_on.
 func (w *world) usesWith(takes []Address, n *node, ctx *hcl.EvalContext) []Address {
 	uses := map[Address]bool{}
 	for _, addr := range takes {
@@ -137,7 +137,8 @@ func (w *world) usesWith(takes []Address, n *node, ctx *hcl.EvalContext) []Addre
 	return sortedAddresses(uses)
 }
 
-// objections are what the provider could not make, at its place in the block.
+// objections returns the objections of the provider to a resource, each at its place in the
+// block.
 func (w *world) objections(n *node, r Resource) hcl.Diagnostics {
 	if w.in.Check == nil || !w.in.hasType(r.Provider.Type) {
 		return nil
@@ -149,8 +150,8 @@ func (w *world) objections(n *node, r Resource) hcl.Diagnostics {
 	return diags
 }
 
-// place is where a block writes the attribute or the nested block of a path, or
-// its own header.
+// place returns the range of the attribute or the nested block of a path in a block, else of the
+// block's header.
 func (b *resourceBlock) place(path string) hcl.Range {
 	first, _, _ := strings.Cut(path, ".")
 	if a, ok := b.Body.Attributes[first]; ok {
@@ -164,8 +165,8 @@ func (b *resourceBlock) place(path string) hcl.Range {
 	return b.DefRange()
 }
 
-// resourceValue is what a reference to a resource block sees: an object, or an
-// object of objects by key. keys lists the instances that matter; nil: all.
+// resourceValue returns the value of a reference to a resource block: an object, or an object of
+// objects by key. keys lists the instances that matter; nil: all.
 func (w *world) resourceValue(n *node, keys map[string]bool) cty.Value {
 	r := w.result(n)
 	if n.resource.forEach == nil {
@@ -194,7 +195,8 @@ func (w *world) objectOf(n *node, i instance) cty.Value {
 	return i.withComputed(n.resource.shape, values)
 }
 
-// withComputed is what references see when values has the computed attributes.
+// withComputed returns the value of a reference to an instance, with the computed attributes in
+// values.
 func (i instance) withComputed(shape Block, values cty.Value) cty.Value {
 	object := maps.Clone(i.export)
 	for _, a := range shape.Attrs {
@@ -212,8 +214,7 @@ func (i instance) withComputed(shape Block, values cty.Value) cty.Value {
 	return cty.ObjectVal(object)
 }
 
-// computedValue is one attribute of recorded values; what is not among them is
-// unknown.
+// computedValue returns one attribute of recorded values, unknown if they do not have it.
 func computedValue(values cty.Value, attr string, ty cty.Type) cty.Value {
 	if values == cty.NilVal || !values.IsKnown() || values.IsNull() ||
 		!values.Type().IsObjectType() || !values.Type().HasAttribute(attr) {

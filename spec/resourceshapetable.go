@@ -93,7 +93,7 @@ var diskShape = Block{
 	Blocks: []Block{timeoutsBlock, lifecycleBlock},
 }
 
-// guestFileShape is the one kind of this build that is inside of a VM.
+// guestFileShape is the shape of the only kind that is inside of a VM in this build.
 var guestFileShape = Block{
 	Name: "guest_file",
 	Doc:  "A file inside a simulated virtual machine, for tests.",

@@ -16,8 +16,8 @@ type mark string
 // sensitive marks a value that must never be shown or stored.
 const sensitive mark = "sensitive"
 
-// hide marks a value and all that is in it: a `for` takes the mark of a list
-// off before it shows the elements to its body.
+// hide marks a value and all of its parts: a `for` takes the mark of a list off before it shows
+// the elements to its body.
 func hide(v cty.Value) cty.Value {
 	v, err := cty.Transform(v, func(_ cty.Path, part cty.Value) (cty.Value, error) { return part.Mark(sensitive), nil })
 	if err != nil {
@@ -26,8 +26,8 @@ func hide(v cty.Value) cty.Value {
 	return v
 }
 
-// hideParts marks whatever is in the marked parts of a value: functions mark
-// their results as a whole only.
+// hideParts marks everything inside of the marked parts of a value: functions mark their results
+// as a whole only.
 func hideParts(v cty.Value) cty.Value {
 	switch {
 	case v.IsMarked():
@@ -105,7 +105,7 @@ func collectSecrets(v cty.Value, secrets map[string]bool, hidden bool) {
 	}
 }
 
-// guarded is f, whose errors show nothing of sensitive arguments.
+// guarded returns f with errors that show nothing of sensitive arguments.
 func guarded(f function.Function) function.Function {
 	open := func(p function.Parameter) function.Parameter {
 		p.AllowDynamicType, p.AllowMarked, p.AllowNull, p.AllowUnknown = true, true, true, true

@@ -11,11 +11,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// unsuitableVersion is the mistake that this vmctl is not one that the spec wants.
+// unsuitableVersion is the summary of the mistake that the spec wants another version of vmctl.
 const unsuitableVersion = "Unsuitable version"
 
-// CheckProject says whether name can be a project's: one to 31 small letters,
-// digits and hyphens, a hyphen not first.
+// CheckProject fails if name cannot be a project's: one to 31 small letters, digits and hyphens,
+// a hyphen not first.
 func CheckProject(name string) error {
 	if !projectPattern.MatchString(name) {
 		return fmt.Errorf("%q is no project name: write 1 to 31 small letters, digits and hyphens, and no hyphen first", shorten(name))
@@ -23,7 +23,7 @@ func CheckProject(name string) error {
 	return nil
 }
 
-// CheckID says whether id can be a project's: ten small letters and digits.
+// CheckID fails if id cannot be a project's: ten small letters and digits.
 func CheckID(id string) error {
 	if !idPattern.MatchString(id) {
 		return fmt.Errorf("%q is no project id: `vmctl init` writes one, 10 small letters and digits", shorten(id))
@@ -86,7 +86,7 @@ func (l *loader) refuseReferences(bad map[hclsyntax.Expression]bool, body *hclsy
 	}
 }
 
-// text is a string value, "" where it is null or unknown.
+// text returns a string value, "" if it is null or unknown.
 func text(v cty.Value) string {
 	if v.IsNull() || !v.IsKnown() {
 		return ""
@@ -94,8 +94,8 @@ func text(v cty.Value) string {
 	return v.AsString()
 }
 
-// checkVersion says whether a version of vmctl meets a constraint like
-// ">= 0.1, < 2". A build without a version meets every one.
+// checkVersion fails if a version of vmctl does not meet a constraint like ">= 0.1, < 2". A build
+// without a version meets every one.
 func checkVersion(constraint, version string) error {
 	have, hasVersion := parseVersion(version)
 	for part := range strings.SplitSeq(constraint, ",") {
@@ -126,7 +126,7 @@ func parseVersion(text string) ([3]int, bool) {
 	return v, true
 }
 
-// meets compares versions; dots counts those that the constraint wrote.
+// meets compares versions; dots counts the parts that the constraint wrote.
 func meets(have [3]int, op string, want [3]int, dots int) bool {
 	c := compareVersions(have, want)
 	switch op {

@@ -6,7 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Unit is how an attribute's canonical number is written for people.
+// Unit is the unit in which people read and write an attribute's canonical number.
 type Unit string
 
 // Units of attributes. Plain has none; a size is kept in bytes and written with
@@ -17,7 +17,7 @@ const (
 	Duration Unit = "duration"
 )
 
-// Form is what a string must look like, beyond being a string.
+// Form is a rule for the text of a string attribute.
 type Form string
 
 // Forms of attributes.
@@ -49,7 +49,7 @@ type Attr struct {
 	Derived  bool     // set by spec itself, such as the digest of a file
 	DigestOf string   // Derived: the file attribute beside it whose SHA-256 it holds
 	File     bool     // a path, relative to the spec's folder, of a file that must be readable
-	Private  bool     // File: some machines may lack it; what exists goes on without it
+	Private  bool     // File: some machines may lack it; an existing object does without it
 	Own      bool     // the resource's own address, which only references see
 	Refers   Kind     // written as a reference to a resource of that kind; the value is its address as text
 	Known    bool     // must be known before anything is observed
@@ -72,7 +72,7 @@ type Block struct {
 	Without  string // the name of a block that does not stand beside it
 	Attrs    []Attr
 	Blocks   []Block
-	Ceiling  string   // of a kind: the most that an edit may do without lifecycle.on_change; "": replace
+	Ceiling  string   // of a kind: the most disruptive way in which an edit may apply without lifecycle.on_change; "": replace
 	Later    []string // names of attributes and blocks that the language has and this build has not
 	Doc      string
 }
@@ -109,9 +109,9 @@ func ProviderShape(typ string) (Block, bool) {
 	return b, ok
 }
 
-// AttrAt returns the attribute at a dotted path of a kind of resource, such as
-// "stop.grace" or "port_forward[0].guest". Whatever stands in brackets is
-// ignored, so that the path of an element finds its attribute.
+// AttrAt returns the attribute at a dotted path of a kind of resource, such as "stop.grace" or
+// "port_forward[0].guest". It ignores brackets, so that the path of an element finds its
+// attribute.
 func AttrAt(kind Kind, path string) (Attr, bool) {
 	b, ok := resourceShapes[kind]
 	if !ok {
@@ -129,7 +129,7 @@ func AttrAt(kind Kind, path string) (Attr, bool) {
 	return Attr{}, false
 }
 
-// splitPath returns the names of a dotted path without what stands in brackets.
+// splitPath returns the names of a dotted path without the parts in brackets.
 func splitPath(path string) []string {
 	var steps []string
 	var step strings.Builder

@@ -1,19 +1,19 @@
 package spec
 
-// rootBlocks are the blocks that stand at the top of a file.
+// rootBlocks lists the blocks that stand at the top of a file.
 var rootBlocks = []string{
 	"disk", "guest_file", "import", "locals", "moved", "output", "provider", "removed", "variable", "vm", "vmctl",
 }
 
-// laterBlocks are top-level blocks that the language has and this build has not.
+// laterBlocks lists the top-level blocks that the language has and this build has not.
 var laterBlocks = []string{
 	"container", "engine", "image", "job", "network", "volume", "workspace",
 }
 
-// laterProviders are provider types that the language has and this build has not.
+// laterProviders lists the provider types that the language has and this build has not.
 var laterProviders = []string{"lima", "terraform"}
 
-// typeNames are the types of variables.
+// typeNames lists the types of variables.
 var typeNames = []string{"any", "bool", "list", "map", "number", "object", "set", "string", "tuple"}
 
 // resourceShapes has every kind of resource.
@@ -22,5 +22,5 @@ var resourceShapes = map[Kind]Block{VM: vmShape, Disk: diskShape, GuestFile: gue
 // providerShapes has every type of provider.
 var providerShapes = map[string]Block{"libvirt": libvirtShape, "sim": simShape}
 
-// applies are the values of a ceiling, from least to most disruptive.
+// applies lists the values of a ceiling, from least to most disruptive.
 var applies = []string{"live", "restart", "replace"}

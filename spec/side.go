@@ -8,16 +8,16 @@ type side int
 const (
 	wanted   side = iota // the object
 	policy               // how vmctl treats it
-	exported             // what references see, as a spec would write it
+	exported             // the value of references, as a spec would write it
 )
 
-// WantType is the type of Resource.Want of a kind.
+// WantType returns the type of Resource.Want of a kind.
 func WantType(kind Kind) cty.Type { return resourceShapes[kind].typeOn(wanted) }
 
-// PolicyType is the type of Resource.Policy of a kind.
+// PolicyType returns the type of Resource.Policy of a kind.
 func PolicyType(kind Kind) cty.Type { return resourceShapes[kind].typeOn(policy) }
 
-// has reports whether a stands on s, in a block that is policy or not.
+// has reports whether a belongs to s, as an attribute of in.
 func (s side) has(a Attr, in Block) bool {
 	switch {
 	case a.Meta || a.Computed:
@@ -37,7 +37,7 @@ func (s side) has(a Attr, in Block) bool {
 	}
 }
 
-// hasBlock reports whether anything of b stands on s.
+// hasBlock reports whether any attribute of b belongs to s.
 func (s side) hasBlock(b Block) bool {
 	for _, a := range b.Attrs {
 		if s.has(a, b) {
@@ -52,7 +52,7 @@ func (s side) hasBlock(b Block) bool {
 	return false
 }
 
-// typeOf is the type of a on s.
+// typeOf returns the type of a on s.
 func (s side) typeOf(a Attr) cty.Type {
 	if s == exported && a.Unit != Plain {
 		return cty.String
@@ -60,7 +60,7 @@ func (s side) typeOf(a Attr) cty.Type {
 	return a.Type
 }
 
-// typeOn is the type of what stands on s, of one block.
+// typeOn returns the type of the part of one block that belongs to s.
 func (b Block) typeOn(s side) cty.Type {
 	types := map[string]cty.Type{}
 	for _, a := range b.Attrs {
@@ -80,7 +80,7 @@ func (b Block) typeOn(s side) cty.Type {
 	return cty.Object(types)
 }
 
-// on returns what stands on s of a decoded block: an object of typeOn's type.
+// on returns the part of a decoded block that belongs to s: an object of typeOn's type.
 func (b Block) on(s side, decoded cty.Value) cty.Value {
 	if decoded.IsNull() {
 		return cty.NullVal(b.typeOn(s))
@@ -109,7 +109,7 @@ func (b Block) on(s side, decoded cty.Value) cty.Value {
 	return cty.ObjectVal(values)
 }
 
-// value is the value of a on s.
+// value returns the value of a on s.
 func (s side) value(a Attr, v cty.Value) cty.Value {
 	if s != exported || a.Unit == Plain {
 		return v
@@ -127,7 +127,7 @@ func (s side) value(a Attr, v cty.Value) cty.Value {
 	return cty.StringVal(FormatDuration(n))
 }
 
-// listOf is a list of items of one type, which may be none.
+// listOf returns a list of items of one type. It may be empty.
 func listOf(element cty.Type, items []cty.Value) cty.Value {
 	if len(items) == 0 {
 		return cty.ListValEmpty(element)

@@ -9,10 +9,9 @@ import (
 
 const sizeLetters = "BKMGTPE"
 
-// ParseSize reads a size as a spec writes it, "8GiB" or "512MiB", and returns
-// bytes. The units are B, KiB, MiB, GiB, TiB, PiB and EiB; a fraction is fine
-// where it is a whole number of bytes. The error of anything else suggests what
-// was probably meant.
+// ParseSize reads a size as a spec writes it, "8GiB" or "512MiB", and returns bytes. The units
+// are B, KiB, MiB, GiB, TiB, PiB and EiB; a fraction is fine if it is a whole number of bytes.
+// The error for any other text suggests the size that was probably meant.
 func ParseSize(text string) (int64, error) {
 	m := sizePattern.FindStringSubmatch(text)
 	if m == nil {
@@ -47,7 +46,7 @@ func FormatSize(bytes int64) string {
 	return strconv.FormatInt(bytes, 10) + sizeLetters[unit:unit+1] + "iB"
 }
 
-// roundedUp is a number of bytes that is a little too large for a whole one.
+// roundedUp returns the next whole number of bytes as text.
 func roundedUp(bytes *big.Rat) string {
 	whole := new(big.Int).Quo(bytes.Num(), bytes.Denom())
 	if !whole.IsInt64() || whole.Int64() == 1<<63-1 {
@@ -96,7 +95,7 @@ func suggestUnit(number string) string {
 	}
 }
 
-// shorten keeps an error readable when what a user wrote is very long.
+// shorten keeps an error readable if the user's text is very long.
 func shorten(text string) string {
 	const most = 60
 	runes := []rune(text)

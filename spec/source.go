@@ -11,18 +11,18 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 )
 
-// Source is what a Config was made of, as far as it may be stored: with it, and
-// with the sensitive variables given again, Load makes the same Config later,
-// whatever has become of the files.
+// Source holds the inputs of a Config, as far as they may be stored: with it, and with the
+// sensitive variables given again, Load makes the same Config later, even if the files have
+// changed.
 type Source struct {
 	Files     map[string]string `json:"files"`     // the spec files, by name
-	Variables string            `json:"variables"` // the values of those that are not sensitive, as a file of variables
+	Variables string            `json:"variables"` // the values of the variables that are not sensitive, as a file of variables
 	// Read holds the SHA-256 of every other file that the spec reads, by its path
 	// (relative ones begin in the folder of the spec); "": it did not exist.
 	Read map[string]string `json:"read"`
 }
 
-// Source is what c was made of. Of a Config with errors it is worth nothing.
+// Source returns the source of c. The source of a Config with errors is worth nothing.
 func (c *Config) Source() Source {
 	e := c.evaluator
 	s := Source{Files: map[string]string{}, Read: e.files.readSoFar()}
@@ -39,7 +39,7 @@ func (c *Config) Source() Source {
 	return s
 }
 
-// Changed lists the files of Read that are not as they were, sorted.
+// Changed lists the files of Read that have changed, sorted.
 func (s Source) Changed(now Source) []string {
 	var all []string
 	for _, path := range slices.Sorted(maps.Keys(s.Read)) {
@@ -50,11 +50,10 @@ func (s Source) Changed(now Source) []string {
 	return all
 }
 
-// sourceName is what diagnostics call the variables of a Source.
+// sourceName is the file name that diagnostics use for the variables of a Source.
 const sourceName = "the saved variables"
 
-// saved are the variables of a Source. Sensitive ones are not among them: they
-// are given again.
+// saved returns the variables of a Source. It has no sensitive ones: they are given again.
 func (l *loader) saved(d *declarations) map[string]given {
 	values := map[string]given{}
 	if l.in.Source == nil {

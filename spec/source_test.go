@@ -39,8 +39,8 @@ output "length" {
 }
 `
 
-// What a Config was made of makes the same one again, whatever became of the
-// files and of what was given; sensitive variables are given again.
+// The source of a Config makes the same Config again, even if the files and the given values have
+// changed; sensitive variables are given again.
 func TestSource(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "main.vmctl.hcl"), []byte(sourceSpec))
@@ -72,14 +72,14 @@ func TestSource(t *testing.T) {
 		t.Errorf("project is %q", again.Settings.Project)
 	}
 
-	// Another value than the saved one is no slip of the pen.
+	// A value that differs from the saved one is no slip of the pen.
 	_, diags = spec.Load(dir, spec.Inputs{Source: &source, Vars: []string{"cpus=4"}, Environ: []string{"VMCTL_VAR_token=secret"}})
 	const want = "`var.cpus` has another value in the saved plan than `--var cpus` gives. Leave it out, or make the plan anew."
 	if len(diags) != 1 || diags[0].Detail != want {
 		t.Errorf("another value: %v, want %s", diags, want)
 	}
 
-	// Without the secret it is no spec; with another file it is another one.
+	// Without the secret, it does not load; with another file it is another spec.
 	if _, diags := spec.Load(dir, spec.Inputs{Source: &source}); !diags.HasErrors() {
 		t.Error("a sensitive variable was not asked for")
 	}

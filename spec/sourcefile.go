@@ -10,8 +10,8 @@ import (
 // IsURL reports whether an image's source is fetched, and no file.
 func IsURL(source string) bool { return strings.Contains(source, "://") }
 
-// sourceProblem says what is wrong with a path or a URL: the rest of a sentence
-// that begins with the attribute. "": nothing.
+// sourceProblem returns the mistake in a path or a URL: the rest of a sentence that begins with
+// the attribute; "": there is none.
 func sourceProblem(text string) string {
 	if !IsURL(text) {
 		if text == "" || strings.ContainsRune(text, 0) {

@@ -4,21 +4,21 @@ import (
 	"slices"
 )
 
-// standing is where one instance is: at a provider, and perhaps inside of a VM.
+// standing is the place of one instance: at a provider, and perhaps inside of a VM.
 type standing struct {
 	provider ProviderRef
 	inside   Address
 }
 
-// standing finds where the instance is that d is about to decode. It is false
-// where a mistake keeps that from being known.
+// standing returns the place of the instance that d is about to decode; false: a mistake keeps it
+// from being known.
 func (w *world) standing(n *node, d decoder) (standing, bool) {
 	known, inside := n.resource.shape.within()
 	if !inside {
 		ref, ok := w.providerOf(n, d.ctx, d.quiet)
 		return standing{provider: ref}, ok
 	}
-	// What is wrong with the attribute is said when the block is decoded.
+	// A mistake in the attribute is reported when the block is decoded.
 	vm := d.attribute(n.resource.Body.Attributes[known.Name], known, n.resource.shape, place{})
 	if !vm.IsKnown() || vm.IsNull() {
 		return standing{}, false
@@ -35,7 +35,7 @@ func (w *world) standing(n *node, d decoder) (standing, bool) {
 	return standing{provider: instances[i].resource.Provider, inside: to}, true
 }
 
-// within is the attribute that says which VM a kind is inside of.
+// within returns the attribute that names the VM which a kind is inside of.
 func (b Block) within() (Attr, bool) {
 	a, ok := b.attr("vm")
 	return a, ok && a.Refers == VM
@@ -46,9 +46,9 @@ func (b Block) isInside() bool {
 	return inside
 }
 
-// supports asks a type of provider about the attributes of a block; nil:
-// everything is supported, or nothing is known of the type. A kind that it does
-// not support as such is said here.
+// supports returns the function that asks a type of provider about the attributes of a block;
+// nil: everything is supported, or nothing is known of the type. It reports a kind that the type
+// does not support at all.
 func (w *world) supports(n *node, typ string) func(path string) bool {
 	kind := Kind(n.resource.Type)
 	if w.in.Supports == nil || !w.in.hasType(typ) {

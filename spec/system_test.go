@@ -8,7 +8,7 @@ import (
 	"vmctl/spec"
 )
 
-// Which blocks lead to one system is the provider types' to say.
+// The provider types decide which blocks lead to one system.
 func TestSystem(t *testing.T) {
 	const source = `provider "sim" "a" {}
 provider "sim" "b" {}

@@ -42,8 +42,8 @@ disk "attributes" {
 	}
 }
 
-// An instance of a map uses what is in the value of its own key; what is elsewhere in
-// the block, and what cannot be taken apart, all of them use.
+// An instance of a map uses the resources in the value of its own key. All instances use the
+// resources elsewhere in the block, and those of a map that cannot be taken apart.
 func TestUsesOfAMap(t *testing.T) {
 	c := good(t, `
 locals {

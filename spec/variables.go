@@ -59,7 +59,8 @@ func (l *loader) given(d *declarations) map[string]given {
 	values := map[string]given{}
 	for _, entry := range l.in.Environ {
 		if assignment, ok := strings.CutPrefix(entry, environPrefix); ok {
-			// What the environment has and the spec has not may be meant for another.
+			// A variable of the environment that the spec does not have may be meant for another
+			// spec.
 			if label, text, ok := strings.Cut(assignment, "="); ok && d.variables[label] != nil {
 				values[label] = given{source: environPrefix + label, text: text}
 			}
@@ -173,7 +174,7 @@ func (v *variable) convert(value cty.Value) (cty.Value, error) {
 	return convert.Convert(value, v.typ)
 }
 
-// valueOf is the value of v, marked where it is sensitive.
+// valueOf returns the value of v, marked if it is sensitive.
 func (l *loader) valueOf(v *variable, values map[string]given) (cty.Value, bool) {
 	g, ok := values[v.name]
 	value := v.fallback
@@ -201,8 +202,8 @@ func (l *loader) valueOf(v *variable, values map[string]given) (cty.Value, bool)
 	return value, true
 }
 
-// read evaluates a value from outside. Of a sensitive variable nothing is shown,
-// neither value nor source.
+// read evaluates a value from outside. For a sensitive variable it shows neither value nor
+// source.
 func (l *loader) read(v *variable, g given) (cty.Value, bool) {
 	value, diags := g.evaluate(v)
 	var err error
@@ -228,8 +229,8 @@ func (l *loader) read(v *variable, g given) (cty.Value, bool) {
 	return cty.NilVal, false
 }
 
-// evaluate turns what was given into a value. A text stands for itself where the
-// variable is a string, number or bool, or has no type; else it is an expression.
+// evaluate turns a given text into a value. It takes the text as it is if the variable is a
+// string, number or bool, or has no type; else it is an expression.
 func (g given) evaluate(v *variable) (cty.Value, hcl.Diagnostics) {
 	if g.expr != nil {
 		if vars := hclsyntax.Variables(g.expr); len(vars) > 0 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ParseWhenBusy reads what a spec says becomes of those at work in a VM that is
-// to be taken down: "block" is 0, "wait 30m" is how long they are waited for.
+// ParseWhenBusy reads how long a spec waits for the holders in a VM before it is taken down:
+// "block" is 0, "wait 30m" is the longest wait.
 func ParseWhenBusy(text string) (time.Duration, error) {
 	if text == blockWhenBusy {
 		return 0, nil
@@ -29,10 +29,10 @@ func ParseWhenBusy(text string) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// blockWhenBusy waits for nobody: a VM that is busy is not taken down.
+// blockWhenBusy waits for nobody: a busy VM is not taken down.
 const blockWhenBusy = "block"
 
-// canonicalWhenBusy writes what was read the one way.
+// canonicalWhenBusy writes a wait in its canonical form.
 func canonicalWhenBusy(wait time.Duration) string {
 	if wait == 0 {
 		return blockWhenBusy

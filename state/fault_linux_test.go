@@ -17,9 +17,9 @@ import (
 	"vmctl/state"
 )
 
-// career is what a test's folder goes through: two runs, of which the first ends
-// well and the second leaves a journal, and a third that finds it. acknowledged
-// is the last start that was said to be recorded.
+// career opens, changes and closes the state in f three times, and records two starts
+// each time. It sets acknowledged to the last start that was recorded without an error,
+// and returns the first error.
 func career(f state.Folder, acknowledged *int) error {
 	for run := 1; run <= 3; run++ {
 		j, err := f.Open(context.Background(), state.Owner{Command: "vmctl apply"})
@@ -56,8 +56,8 @@ func closing(j state.Journal) error {
 
 // TestEveryWriteCanFail lets each write to the data directory be the one at which
 // the disk is full, the folder cannot be written to any more, or the process ends.
-// Whatever happened: it is said why, the state loads, has all that was
-// acknowledged, and the next run goes on from there.
+// In each case the error says why, the state loads and has all that was acknowledged,
+// and the next run goes on from there.
 //
 // row E27
 func TestEveryWriteCanFail(t *testing.T) {
@@ -120,14 +120,14 @@ func TestEveryWriteCanFail(t *testing.T) {
 	}
 }
 
-// survived demands that a state loads, and that the next run goes on from it.
+// survived checks that a state loads, and that the next run goes on from it.
 func survived(t *testing.T, f state.Folder, at string, acknowledged int) {
 	t.Helper()
 	s, err := f.Read(t.Context())
 	if err != nil {
 		t.Fatalf("%s: read: %v", at, err)
 	}
-	// The one after it may be there, though it was not acknowledged.
+	// The next start may be recorded too, though it was not acknowledged.
 	if got := s.Records[dev].Starts; got != acknowledged && got != acknowledged+1 {
 		t.Errorf("%s: read start %d, and %d was acknowledged", at, got, acknowledged)
 	}

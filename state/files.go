@@ -13,7 +13,7 @@ import (
 	"vmctl/internal/atomicfile"
 )
 
-// files is what a data directory holds, as bytes.
+// files holds the bytes of the snapshot and the journals of a data directory.
 type files struct {
 	snapshot []byte // nil: there is none
 	journals []journalFile
@@ -28,9 +28,9 @@ func (f files) has(serial uint64) bool {
 	return slices.ContainsFunc(f.journals, func(j journalFile) bool { return j.serial == serial })
 }
 
-// readFiles reads the snapshot and the journals. It is stable if the snapshot
-// was the same before and after: a writer replaces it before it removes the
-// journal that it continues from, so then they belong together.
+// readFiles reads the snapshot and the journals. The result is stable if the
+// snapshot was the same before and after: a writer replaces the snapshot before it
+// removes the journal, so a stable snapshot and its journals belong together.
 func (f Folder) readFiles() (read files, stable bool, err error) {
 	if read.snapshot, err = f.readSnapshot(); err != nil {
 		return files{}, false, err
@@ -49,7 +49,8 @@ func (f Folder) readFiles() (read files, stable bool, err error) {
 	return read, same, nil
 }
 
-// readSnapshot returns nil only where there is nothing at all.
+// readSnapshot returns the bytes of state.json. Without an error they are nil only if
+// nothing has that name.
 func (f Folder) readSnapshot() ([]byte, error) {
 	data, err := atomicfile.Read(f.statePath())
 	if err == nil {
@@ -64,11 +65,11 @@ func (f Folder) readSnapshot() ([]byte, error) {
 		return f.readSnapshot()
 	case lstatErr == nil && info.IsDir():
 		e := f.corruptSnapshot(errors.New("it is a folder"))
-		e.repair = "" // which no command moves away
+		e.repair = "" // no command moves it away
 		return nil, e
 	case errors.Is(err, atomicfile.ErrNotRegular):
 		e := f.corruptSnapshot(atomicfile.ErrNotRegular)
-		e.repair = "" // which no command moves away
+		e.repair = "" // no command moves it away
 		return nil, e
 	default:
 		return nil, &advised{
@@ -119,7 +120,8 @@ func (f Folder) journalSerials() ([]uint64, error) {
 	return serials, nil
 }
 
-// removeJournals removes those that snapshot already contains.
+// removeJournals removes the journals with a serial below snapshot: the snapshot
+// contains their entries.
 func (f Folder) removeJournals(snapshot uint64) error {
 	serials, err := f.journalSerials()
 	if err != nil {

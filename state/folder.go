@@ -21,12 +21,12 @@ type Folder struct {
 	Project string           // for people
 	Version string           // of vmctl, for whoever has to read the files later
 	Now     func() time.Time // dates of entries and locks; required by Open
-	// RepairWith is what to type to repair the state, for errors. "": vmctl state
-	// repair.
+	// RepairWith is the command line that errors suggest for repairing the state.
+	// "": vmctl state repair.
 	RepairWith string
 
-	reads  formats // those of a test; zero: those of this build
-	midway func()  // of a test: called when the snapshot was read, and the journals were not; nil: nothing
+	reads  formats // set by a test; zero: the formats of this build
+	midway func()  // set by a test: called between reading the snapshot and reading the journals; nil: nothing
 }
 
 var _ Store = Folder{}
@@ -35,14 +35,14 @@ var _ Store = Folder{}
 // and changes nothing, and it may run beside a writer: it sees the state as it
 // was at one moment. A folder without a state is an empty snapshot.
 //
-// What cannot be understood is never read as empty: it is a *CorruptError, a
-// *NewerError or a *MismatchError, and the files stay untouched.
+// Read never takes a state that it cannot understand for an empty one: it fails with
+// a *CorruptError, a *NewerError or a *MismatchError, and leaves the files untouched.
 func (f Folder) Read(ctx context.Context) (*Snapshot, error) {
 	s, err := f.read(ctx)
 	if err != nil || len(s.Notes) == 0 {
 		return s, err
 	}
-	// A last line that is not whole is torn, or on its way.
+	// An incomplete last line is torn, or a writer is still writing it.
 	_, held, err := f.Holder(ctx)
 	if err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func (f Folder) Read(ctx context.Context) (*Snapshot, error) {
 	return f.read(ctx)
 }
 
-// read repeats what a writer that closes meanwhile makes worthless: its snapshot
-// has what its journal had.
+// read reads the files again if a writer has replaced the snapshot meanwhile: the new
+// snapshot contains the journal's entries.
 func (f Folder) read(ctx context.Context) (*Snapshot, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -71,7 +71,7 @@ func (f Folder) read(ctx context.Context) (*Snapshot, error) {
 	}
 }
 
-// Holder says whether the run lock is held, and by whom. It takes no lock and
+// Holder reports whether the run lock is held, and returns its holder. It takes no lock and
 // disturbs nobody. The Holder of a held lock is zero where its record cannot be
 // read.
 func (f Folder) Holder(ctx context.Context) (h Holder, held bool, err error) {
@@ -129,7 +129,7 @@ func (f Folder) lock(ctx context.Context, o Owner) (*lockfile.Lock, error) {
 	return lock, nil
 }
 
-// open reads the files under the lock and folds what is in the journal.
+// open reads the files under the lock and folds the journal into the snapshot.
 func (f Folder) open(lock *lockfile.Lock) (*journal, error) {
 	if err := f.clean(); err != nil {
 		return nil, err
@@ -151,12 +151,12 @@ func (f Folder) open(lock *lockfile.Lock) (*journal, error) {
 	return j, f.removeJournals(j.snapshot.Serial)
 }
 
-// clean removes what killed writers left behind.
+// clean removes the temporary files that killed writers left behind.
 func (f Folder) clean() error {
 	for _, path := range []string{f.statePath(), f.backupPath()} {
 		target, err := follow(path)
 		if err != nil && path == f.statePath() {
-			continue // which whoever reads it says
+			continue // reading the snapshot reports this error
 		}
 		if err != nil {
 			return err

@@ -20,7 +20,7 @@ var (
 	webA = spec.Address{Kind: spec.VM, Name: "web", Key: "a"}
 )
 
-// folder is a data directory of the test's own, at a fixed time.
+// folder returns a data directory of the test's own, with a fixed time.
 func folder(t *testing.T) state.Folder {
 	t.Helper()
 	return folderAt(t.TempDir())
@@ -63,7 +63,7 @@ func read(t *testing.T, f state.Folder) *state.Snapshot {
 	return s
 }
 
-// names is what the data directory holds.
+// names lists the names of the entries of the data directory.
 func names(t *testing.T, f state.Folder) []string {
 	t.Helper()
 	entries, err := os.ReadDir(f.Dir)

@@ -7,20 +7,20 @@ import (
 	"fmt"
 )
 
-// upgrade turns what one format wrote into what the next one writes.
+// upgrade turns the files of one format into files of the next one.
 type upgrade struct {
 	Snapshot func([]byte) ([]byte, error) // all of state.json
 	Entry    func([]byte) ([]byte, error) // one entry of a journal
 }
 
-// formats are those that can be read: the newest, and each older one from which
-// a chain of upgrades leads there.
+// formats describes the formats that can be read: the newest, and each older one
+// from which a chain of upgrades leads to the newest.
 type formats struct {
 	newest  int
 	upgrade map[int]upgrade // by the format that it reads
 }
 
-// formats are those of this build.
+// formats returns the formats of this build, or the ones that a test has set.
 func (f Folder) formats() formats {
 	if f.reads.newest != 0 {
 		return f.reads
@@ -28,13 +28,13 @@ func (f Folder) formats() formats {
 	return formats{newest: Format, upgrade: upgrades}
 }
 
-// head is all of a snapshot that may be looked at before its format is known.
+// head holds the only fields of a snapshot that may be read before its format is known.
 type head struct {
 	Format  *int   `json:"format"`
 	Version string `json:"vmctl_version"`
 }
 
-// readHead fails where the bytes are no snapshot of any format.
+// readHead reads the head. It fails if the bytes are no snapshot of any format.
 func readHead(data []byte) (head, error) {
 	var h head
 	switch err := json.Unmarshal(data, &h); {
@@ -72,7 +72,7 @@ func (k formats) chain(format int, data []byte, step func(upgrade) func([]byte) 
 	return data, nil
 }
 
-// formatOf is the format of a snapshot that can be read.
+// formatOf returns the format of a snapshot that can be read.
 func (f Folder) formatOf(snapshot []byte) int {
 	if old := f.formats().older(snapshot); old != 0 {
 		return old
@@ -80,7 +80,7 @@ func (f Folder) formatOf(snapshot []byte) int {
 	return f.formats().newest
 }
 
-// older is the format of a snapshot that is not of the newest one, else 0.
+// older returns the format of a snapshot that is older than the newest format, else 0.
 func (k formats) older(snapshot []byte) int {
 	if h, err := readHead(snapshot); err == nil && *h.Format < k.newest {
 		return *h.Format

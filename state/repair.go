@@ -13,13 +13,13 @@ import (
 	"vmctl/internal/atomicfile"
 )
 
-// Repair is what repairing a state means.
+// Repair describes the damage of a state and the steps and the result of its repair.
 type Repair struct {
 	Damage []Damage // none: nothing is wrong
-	Does   []string // what is done about it, in words, in order
-	Kept   []string // files that are kept aside, under the names that they get
-	Serial uint64   // of the snapshot that comes of it
-	// Records is how many there are then.
+	Does   []string // the steps of the repair, in words, in order
+	Kept   []string // the names of the copies of damaged files
+	Serial uint64   // of the snapshot after the repair
+	// Records counts the records after the repair.
 	Records int
 }
 
@@ -30,7 +30,7 @@ type Damage struct {
 	Problem string
 }
 
-// Diagnose says what Repair would do. It takes no lock and changes nothing.
+// Diagnose returns the Repair that Repair would carry out. It takes no lock and changes nothing.
 func (f Folder) Diagnose(ctx context.Context) (Repair, error) {
 	if err := ctx.Err(); err != nil {
 		return Repair{}, fmt.Errorf("read the state in %s: %w", f.Dir, err)
@@ -43,11 +43,11 @@ func (f Folder) Diagnose(ctx context.Context) (Repair, error) {
 	return s.Repair, err
 }
 
-// Repair makes a state that can be read out of one that cannot: the last
-// snapshot that is whole, with all that the journals say up to where they are
-// damaged. What cannot be read is copied aside first, so nothing is lost, and the
-// result has a serial of its own. A state that is whole is left as it is. A state
-// of a newer vmctl or of another project is an error, as it is to Read.
+// Repair makes a damaged state readable: it takes the last whole snapshot and applies
+// each journal up to its damage. Repair first copies each file that is damaged. Only a
+// torn last line, on which nobody relied, is dropped without a copy. The result has a
+// serial of its own. A whole state is left as it is. A state of a newer vmctl or of
+// another project is an error, as it is to Read.
 func (f Folder) Repair(ctx context.Context, o Owner) (r Repair, err error) {
 	lock, err := f.lock(ctx, o)
 	if err != nil {
@@ -68,8 +68,8 @@ func (f Folder) Repair(ctx context.Context, o Owner) (r Repair, err error) {
 	return s.Repair, f.restore(s, &journal{folder: f, lock: lock, stored: s.whole})
 }
 
-// restore writes what was salvaged. Whenever it is cut short, the state is as
-// damaged as before, or whole.
+// restore writes the salvaged state. If restore is cut short, the state is as damaged
+// as before, or whole.
 func (f Folder) restore(s salvage, j *journal) error {
 	for i, path := range s.aside {
 		data, err := atomicfile.Read(path)
@@ -89,15 +89,15 @@ func (f Folder) restore(s salvage, j *journal) error {
 	return f.removeJournals(s.snapshot.Serial)
 }
 
-// salvage is what can be read of a state.
+// salvage holds the readable part of a state, and the repair of the rest.
 type salvage struct {
 	Repair
 	snapshot *Snapshot
-	whole    []byte   // of state.json, if that can be read: it becomes the backup
-	aside    []string // what Kept holds copies of
+	whole    []byte   // the bytes of state.json, if it can be read: they become the backup
+	aside    []string // the damaged files, in the order of their copies in Kept
 }
 
-// salvage reads what can be read.
+// salvage reads the readable part of a state.
 func (f Folder) salvage(read files) (salvage, error) {
 	s := salvage{}
 	format, err := s.begin(f, read)
@@ -115,7 +115,7 @@ func (f Folder) salvage(read files) (salvage, error) {
 	if len(s.Damage) > 0 {
 		s.snapshot.Serial++
 	}
-	if slices.Contains(s.aside, f.statePath()) { // which had a serial too
+	if slices.Contains(s.aside, f.statePath()) { // the damaged snapshot had a serial too
 		s.snapshot.Serial++
 	}
 	s.Serial, s.Records = s.snapshot.Serial, len(s.snapshot.Records)
@@ -175,9 +175,9 @@ func (s *salvage) empty(f Folder) int {
 	return s.snapshot.Format
 }
 
-// replay applies a journal as far as it can be understood. It may continue a
-// snapshot that is lost: its entries hold whole records, so what it says counts
-// on an older one too.
+// replay applies a journal as far as it can be understood. The journal may continue a
+// lost snapshot: its entries hold whole records, so they are valid on an older
+// snapshot too.
 func (s *salvage) replay(f Folder, j journalFile, format int) {
 	path := f.journalPath(j.serial)
 	if j.serial > s.snapshot.Serial {

@@ -12,20 +12,21 @@ import (
 	"vmctl/internal/atomicfile"
 )
 
-// seatName is the file of a data directory that tells it from the others of its project.
+// seatName names the file that tells a data directory from the others of its project.
 const seatName = "seat.json"
 
-// seat is what a data directory is called, and where it was then: a copy of it is another
-// one (DESIGN.md, rule 12a).
+// seat holds the name of a data directory, and the place of the directory when it got the
+// name: a copy in another place gets another seat (DESIGN.md, rule 12a).
 type seat struct {
 	Seat    string `json:"seat"`
 	Machine string `json:"machine"`
-	Folder  string `json:"folder"` // what the file system calls the folder
+	Folder  string `json:"folder"` // folderID of the folder
 	Path    string `json:"path"`
 }
 
-// Seat is what the data directory is called, so that what two of them make for one project
-// differs; "": it has no seat yet, or is a copy of one that has. It changes nothing.
+// Seat returns the name of the data directory. The name tells apart the objects that two
+// data directories make for one project. "": the directory has no readable seat yet, or is
+// a copy of one that has a seat. Seat changes nothing.
 func (f Folder) Seat() (string, error) {
 	text, err := os.ReadFile(filepath.Join(f.Dir, seatName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,7 +37,7 @@ func (f Folder) Seat() (string, error) {
 	}
 	var s seat
 	if err := json.Unmarshal(text, &s); err != nil || s.Seat == "" {
-		return "", nil // it gets another one
+		return "", nil // Sit writes another one
 	}
 	now, err := f.place()
 	if err != nil {
@@ -50,7 +51,7 @@ func (f Folder) Seat() (string, error) {
 	return "", nil
 }
 
-// Sit gives the data directory a seat if it has none. The run lock is held.
+// Sit gives the data directory a seat if it has none. The caller holds the run lock.
 func (f Folder) Sit(name string) error {
 	has, err := f.Seat()
 	if err != nil || has != "" {
@@ -60,7 +61,7 @@ func (f Folder) Sit(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Clean(filepath.Join(f.Dir, seatName)); err != nil { // of a run that was killed
+	if err := atomicfile.Clean(filepath.Join(f.Dir, seatName)); err != nil { // temporary files of a killed run
 		return err
 	}
 	s.Seat = name
@@ -71,7 +72,7 @@ func (f Folder) Sit(name string) error {
 	return atomicfile.Write(filepath.Join(f.Dir, seatName), append(text, '\n'), 0o600)
 }
 
-// place is where the data directory is now.
+// place returns a seat without a name for the present place of the data directory.
 func (f Folder) place() (seat, error) {
 	s := seat{Path: f.Dir, Machine: machine()}
 	info, err := os.Stat(f.Dir)
@@ -82,7 +83,8 @@ func (f Folder) place() (seat, error) {
 	return s, nil
 }
 
-// machine is what this machine is called: machine-id(5), or its host name.
+// machine returns the ID of this machine: its machine-id(5), else its host name; "" if
+// neither can be read.
 func machine() string {
 	if text, err := os.ReadFile("/etc/machine-id"); err == nil && len(strings.TrimSpace(string(text))) > 0 {
 		return strings.TrimSpace(string(text))

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// folderID is what the file system calls a folder: it stays when that is moved, and a copy
-// has another.
+// folderID returns the device and the inode of a folder. A folder that is moved keeps its
+// ID, and a copy has another one.
 func folderID(info fs.FileInfo) string {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return fmt.Sprintf("%d:%d", s.Dev, s.Ino)

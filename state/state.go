@@ -15,7 +15,7 @@ import (
 // Format is the newest format of the snapshot that this build reads and writes.
 const Format = 1
 
-// Store is where a project's state lives.
+// Store reads and opens the state of a project.
 type Store interface {
 	// Read returns the snapshot with the journal that continues it. It takes no
 	// lock and changes nothing; no state at all is an empty snapshot.
@@ -27,7 +27,7 @@ type Store interface {
 
 // Journal is an open state: whoever has it holds the run lock.
 type Journal interface {
-	// Snapshot is the state as it is with every entry appended so far.
+	// Snapshot returns the state with every entry appended so far.
 	Snapshot() *Snapshot
 	// Append makes entries durable, in one write and one fsync, before it returns.
 	Append(ctx context.Context, e ...Entry) error
@@ -35,17 +35,17 @@ type Journal interface {
 	Close() error
 }
 
-// Owner is who takes the run lock.
+// Owner describes the command that takes the run lock, and its wait for the lock.
 type Owner struct {
-	Command string        // for whoever waits: "vmctl apply"
+	Command string        // shown to processes that wait: "vmctl apply"
 	Wait    time.Duration // how long to wait for another holder; 0: not at all
 	// Waiting is called once when the lock is held by another.
 	Waiting func(Holder)
-	// Spends lets the lock have the room that Reserve took, where the disk is full.
+	// Spends lets Open free the room that Reserve took, if the disk is full.
 	Spends bool
 }
 
-// Holder is who holds the run lock, or is at work inside a VM.
+// Holder describes a process that holds the run lock, or that works inside a VM.
 type Holder struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`
@@ -53,7 +53,7 @@ type Holder struct {
 	Since   time.Time `json:"since"`
 }
 
-// Snapshot is all that is remembered.
+// Snapshot holds the whole state.
 type Snapshot struct {
 	Format      int
 	ID          string // the lineage
@@ -61,11 +61,11 @@ type Snapshot struct {
 	Serial      uint64
 	Records     map[spec.Address]Record
 	Forgotten   map[string]spec.Address // object ID -> the address that it blocks while it exists; zero: none. No other object gets the ID
-	Interrupted []Entry                 // begun, and neither done nor failed, by sequence; of a destruction, until the record is gone
-	Notes       []string                // what was noticed while reading, for people; not stored
+	Interrupted []Entry                 // begins of steps that are neither done nor failed, in order; a done step of a destruction stays until the record is gone
+	Notes       []string                // remarks of the reader, for people; not stored
 }
 
-// Record is what is remembered of one address.
+// Record holds the state of one address.
 type Record struct {
 	Kind       spec.Kind
 	Provider   spec.ProviderRef
@@ -74,7 +74,7 @@ type Record struct {
 	Generation uint64            // counts the changes of Values and Policy, failed ones included
 	Starts     int               // how often vmctl started it
 	Replaced   int               // how often its object was replaced
-	Values     cty.Value         // what was applied, and computed attributes
+	Values     cty.Value         // the applied attributes, and the computed ones
 	Digests    map[string]string // of sensitive values, by path
 	Policy     cty.Value         // stop, start, lifecycle: as last applied
 	Uses       []spec.Address
@@ -82,8 +82,8 @@ type Record struct {
 	LastStop   string       // how it was last stopped: "graceful", "forced"; "" if never
 	Ready      bool         // it was ready, as its policy asks for, since it was last started
 	Reserved   bool         // its object was about to be made, under this ID and name; it may not exist
-	// Was is every address that the object had before it was moved to this one: its
-	// mark may still name one of them.
+	// Was lists every earlier address of the object: its mark may still name one of
+	// them.
 	Was []spec.Address
 }
 
@@ -99,8 +99,8 @@ const (
 	Note   EntryKind = "note"
 )
 
-// What Entry.How says of a begin: that its step is a part of a destruction, or of letting
-// go of an object, which stays.
+// Destroying and LettingGo are values of Entry.How in a begin: the step is a part of a
+// destruction, or of letting go of an object, which stays.
 const (
 	Destroying = "destroying"
 	LettingGo  = "letting go"
@@ -118,19 +118,19 @@ type Entry struct {
 	Address spec.Address `json:"address"`
 	ID      string       `json:"id,omitempty"`
 	Name    string       `json:"name,omitempty"`
-	Leaves  []string     `json:"leaves,omitempty"` // what the step may leave behind when interrupted
+	Leaves  []string     `json:"leaves,omitempty"` // objects that the step may leave behind if it is interrupted
 	Put     *Record      `json:"put,omitempty"`
 	Drop    bool         `json:"drop,omitempty"` // the record of Address goes
 	From    spec.Address `json:"from,omitzero"`  // the record of From becomes the one of Address
-	// How it was done, such as how a VM was stopped. Of a begin: Destroying or LettingGo,
-	// where the step is a part of that.
+	// How names the way in which the step was done, such as the way a VM was stopped. In a
+	// begin it is Destroying or LettingGo, if the step is a part of either.
 	How      string   `json:"how,omitempty"`
 	Evidence []string `json:"evidence,omitempty"`
 	Error    string   `json:"error,omitempty"`
 }
 
-// What is what a Begin began, for people: its operation, or the destruction that it is
-// a part of.
+// What names the operation of a Begin, for people: Op, or "destroy" if the step is a part
+// of a destruction.
 func (e Entry) What() string {
 	if e.How == Destroying {
 		return "destroy"

@@ -7,7 +7,7 @@ import (
 	"vmctl/state"
 )
 
-// told is what an error says with what it says to type, a line each.
+// told returns the message of an error and its advice, one line each.
 func told(err error) string {
 	var e state.Advised
 	if !errors.As(err, &e) {

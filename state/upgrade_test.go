@@ -16,9 +16,9 @@ import (
 	"vmctl/state"
 )
 
-// written is a data directory as the first build that had format 1 wrote it, with
-// the journal of a run that was killed. These files are never written anew: what
-// they hold has to be read for ever.
+// written returns a data directory as the first build with format 1 wrote it, with the
+// journal of a killed run. These files are never written anew: every later build has to
+// read them.
 func written(t *testing.T) state.Folder {
 	t.Helper()
 	f := folder(t)
@@ -32,7 +32,7 @@ func written(t *testing.T) state.Folder {
 	return f
 }
 
-// wantWritten is what those files say.
+// wantWritten checks that s holds the records and the interruption of those files.
 func wantWritten(t *testing.T, s *state.Snapshot) {
 	t.Helper()
 	a, b := record("dev", 1<<30), record("web", 1<<29)
@@ -64,7 +64,8 @@ func TestFormat1IsReadForEver(t *testing.T) {
 	wantWritten(t, read(t, f))
 }
 
-// toSecond is how a format 2 could be: every address is called by another field.
+// toSecond returns the upgrade to an imagined format 2, which renames the field
+// written_by to vmctl_version. It fails for a text that holds "cannot be read".
 func toSecond() map[int]state.Upgrade {
 	rename := func(data []byte) ([]byte, error) {
 		if bytes.Contains(data, []byte("cannot be read")) {
@@ -75,8 +76,8 @@ func toSecond() map[int]state.Upgrade {
 	return map[int]state.Upgrade{1: {Snapshot: rename, Entry: rename}}
 }
 
-// An older format is turned into the newest one while it is read, which changes
-// nothing on disk. The first write keeps the old file.
+// Reading turns an older format into the newest one and changes nothing on disk. The
+// first write keeps the old file.
 func TestOlderFormatIsKeptAtTheFirstWrite(t *testing.T) {
 	for what, change := range map[string]func(*testing.T, state.Folder){
 		"by a journal that a killed run left": func(t *testing.T, f state.Folder) { closeIt(t, open(t, f)) },

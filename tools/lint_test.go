@@ -102,7 +102,7 @@ func TestEveryFolderHasARule(t *testing.T) {
 	}
 }
 
-// issue is what the linter reports of one line.
+// issue is a report of the linter about one line.
 type issue struct {
 	FromLinter, Text string
 	Pos              struct {

@@ -70,7 +70,7 @@ type vm struct {
 	values  cty.Value // as a record would have them
 }
 
-// vm is a tiny guest that is wanted running and reachable.
+// vm returns a tiny guest that is wanted running and reachable.
 func (h *house) vm(name string) *vm {
 	boot := map[string]cty.Value{
 		"kernel": cty.StringVal("guest/vmlinuz"), "kernel_sha256": h.sha256("guest/vmlinuz"),
@@ -123,7 +123,7 @@ func (h *house) sha256(name string) cty.Value {
 	return cty.StringVal(hex.EncodeToString(sum[:]))
 }
 
-// object is what Observe shows of the vm, nil if it does not exist.
+// object returns the vm as Observe shows it, or nil if the vm does not exist.
 func (v *vm) object() *providers.Object {
 	v.t.Helper()
 	inv, err := v.provider.Observe(v.t.Context(), providers.Query{Known: []providers.Known{
@@ -141,8 +141,7 @@ func (v *vm) object() *providers.Object {
 }
 
 // apply carries out an action as an executor does, each step with the
-// fingerprint that the one before it left, and returns what was done and how it
-// ended.
+// fingerprint that the one before it left, and returns the steps and their ends.
 func (v *vm) apply(action providers.Action, edits ...string) string {
 	v.t.Helper()
 	return v.carryOut(v.change(action, edits...))
@@ -195,7 +194,7 @@ func (v *vm) carryOut(c providers.Change) string {
 	return strings.Join(done, ", ")
 }
 
-// must applies and expects to end in a certain way.
+// must applies an action and demands the result want of apply.
 func (v *vm) must(want string, action providers.Action, edits ...string) {
 	v.t.Helper()
 	if diff := cmp.Diff(want, v.apply(action, edits...)); diff != "" {
@@ -228,7 +227,7 @@ func (v *vm) sshPort() int {
 	return int(n)
 }
 
-// differences are the wanted attributes that the system shows otherwise.
+// differences lists the wanted attributes to which the system shows another value.
 func (v *vm) differences() string {
 	v.t.Helper()
 	shown := v.object().Attrs.AsValueMap()
@@ -250,7 +249,7 @@ func (v *vm) differences() string {
 	return strings.Join(all, "\n")
 }
 
-// virsh is what somebody does behind vmctl's back.
+// virsh runs virsh, as somebody may do behind vmctl's back.
 func (h *house) virsh(args ...string) string {
 	h.t.Helper()
 	out, err := exec.Command("virsh", append([]string{"-q", "-c", "qemu:///session"}, args...)...).CombinedOutput()

@@ -22,8 +22,8 @@ guest_file "motd" {
 }
 `
 
-// What was deferred is asked about when it can be said, and not before; a no leaves
-// it be.
+// Each round asks about its own steps: deferred ones are asked about once they are planned,
+// and not before. A no leaves them undone.
 func TestEachRoundIsAskedAbout(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, layered)
@@ -43,7 +43,8 @@ func TestEachRoundIsAskedAbout(t *testing.T) {
 	u.leaves(0)
 	s.exits(0, "plan", "--detailed-exitcode")
 
-	// What a saved plan says was read; what it defers is asked about.
+	// The steps of a saved plan need no consent, since the user has read them; deferred steps
+	// do.
 	s.exits(0, "vm", "stop", "dev")
 	changed := strings.Replace(layered, `path = "/etc/motd"`, `path = "/etc/issue"`, 1)
 	if err := os.WriteFile(filepath.Join(s.dir, "main.vmctl.hcl"), []byte(changed), 0o600); err != nil {
@@ -57,8 +58,7 @@ func TestEachRoundIsAskedAbout(t *testing.T) {
 	s.exits(0, "plan", "--detailed-exitcode")
 }
 
-// editor is a program that a person uses: it waits for a line, and says when an
-// interrupt is its own.
+// editor writes a script that stands in for a person's editor, and returns its path.
 func (s *site) editor(script string) string {
 	s.t.Helper()
 	path := filepath.Join(s.home, "editor")
@@ -95,9 +95,9 @@ sed -i "s/cpus     = .*/cpus     = $value/" "$1"
 	}
 }
 
-// While an editor has the terminal, what is typed to interrupt is the editor's. This
-// editor sleeps in wait, which a signal that came just before ends as well; read would
-// sleep on.
+// While an editor has the terminal, an interrupt from the keyboard is the editor's. This
+// editor sleeps in wait, which ends also for a signal that came just before; read would sleep
+// on.
 func TestAnInterruptIsTheEditors(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, layered)

@@ -21,8 +21,8 @@ vm "dev" {
 }
 `
 
-// While a run is at it, whoever looks is told so; what it leaves when it is
-// killed is told as cut short.
+// While a run is under way, other commands say so; after it was killed, they say that it was
+// cut short.
 //
 // row L45
 func TestLookingBesideAnApply(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// changing is a spec whose every apply has something to do: what one wrote, the
-// next writes anew.
+// changing is a spec whose every apply has something to do: each one changes what the last
+// one wrote.
 const changing = spec + `
 variable "grace" {
   type = string
@@ -35,7 +35,7 @@ vm "dev" {
 }
 `
 
-// applied is how one apply ended, and when it held the run lock.
+// applied holds the result of one apply, and the time during which it held the run lock.
 type applied struct {
 	name        string
 	code        int
@@ -43,8 +43,8 @@ type applied struct {
 	stderr      string
 }
 
-// Fifty applies on one project at once: one holder at a time, nobody's change is
-// lost, and each ends with a code of the table: done, or the lock was held.
+// Fifty applies run on one project at once: the lock has one holder at a time, no change is
+// lost, and each apply ends with 0 or with the code of a held lock.
 //
 // row X05
 func TestFiftyApplies(t *testing.T) {
@@ -95,7 +95,7 @@ func TestFiftyApplies(t *testing.T) {
 	}
 }
 
-// apply runs vmctl apply with a variable of its own.
+// apply runs vmctl apply with its own value of a variable.
 func apply(s *site, i int, patience string) applied {
 	cmd := s.vmctl("apply", "--auto-approve", "--json", "--lock-timeout="+patience, fmt.Sprintf("--var=grace=%ds", 100+i))
 	var stdout, stderr bytes.Buffer

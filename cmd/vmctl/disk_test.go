@@ -8,7 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// holdDisk lets a bystander hold a disk that is nobody's root: hold-disk DISK NAME.
+// holdDisk lets a bystander hold a disk that is no root disk: hold-disk DISK NAME.
 func holdDisk(ts *testscript.TestScript, _ bool, args []string) {
 	text, err := json.Marshal(map[string]any{"vm": "someone", "process": bystander(ts, args[1])})
 	ts.Check(err)

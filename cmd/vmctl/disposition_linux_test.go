@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The tests of signals pass where signals are ignored from the start, and vmctl
-// itself goes on to ignore what it was started to ignore.
+// The tests of signals pass even if signals are ignored from the start, and vmctl itself
+// still ignores the signals that it was started to ignore.
 func TestSignalsThatAreIgnoredAtTheStart(t *testing.T) {
 	t.Parallel()
 	tests := "^TestSignalsInterrupt$|^TestASignalThatIsIgnoredStaysIgnored$|^TestNoAnswerDoesNothing$|^TestScripts$/^interrupt_hang$"
@@ -28,7 +28,7 @@ func TestSignalsThatAreIgnoredAtTheStart(t *testing.T) {
 	}
 }
 
-// What hangs ends, and says what it waited for.
+// A program that hangs ends itself, and prints where it waits.
 func TestWhatHangsSaysWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, strings.Replace(slowSpec, `"2s"`, `"1h"`, 1))

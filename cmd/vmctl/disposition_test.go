@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// dispositions runs the tests so that what they start has every signal at its
-// default, whatever this program was started to ignore: nohup, a background job of
-// a shell and some CI systems ignore SIGINT and SIGHUP, and a child inherits that.
+// dispositions runs the tests so that their child processes have every signal at its default,
+// even if this program was started to ignore it: nohup, a background job of a shell and some
+// CI systems ignore SIGINT and SIGHUP, and a child inherits that.
 type dispositions struct{ tests *testing.M }
 
-// Run catches what is ignored: a child has what its parent catches at its default.
-// The tests themselves still ignore it.
+// Run catches the ignored signals: a child has them at their default if its parent catches
+// them. The tests themselves still ignore them.
 func (d dispositions) Run() int {
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if signal.Ignored(s) {
@@ -27,15 +27,15 @@ func (d dispositions) Run() int {
 	return d.tests.Run()
 }
 
-// patience is how long a test lets one run of vmctl go on. It tells what hangs from
-// what is slow, and nothing passes or fails by it otherwise.
+// patience is the time limit of a test for one run of vmctl. It only separates a hang from
+// slowness: no test passes or fails by it otherwise.
 const patience = 50 * time.Second
 
-// lessPatience is the variable with another limit for one run.
+// lessPatience is the environment variable that sets another limit for one run.
 const lessPatience = "VMCTL_TEST_PATIENCE"
 
-// patiently makes a program of the tests that says what it waits for, and ends,
-// when it hangs. A simulated VM lives as long as it is wanted.
+// patiently wraps a program of the tests: if it hangs, it prints its stacks and ends. A
+// simulated VM has no limit.
 func patiently(program func()) func() {
 	return func() {
 		limit, err := time.ParseDuration(os.Getenv(lessPatience))
@@ -44,7 +44,7 @@ func patiently(program func()) func() {
 		}
 		if len(os.Args) < 2 || os.Args[1] != "sim-vm" {
 			time.AfterFunc(limit, func() {
-				// Perhaps nobody reads what it says.
+				// The write may block if nobody reads it.
 				time.AfterFunc(time.Second, func() { os.Exit(hung) })
 				stacks := make([]byte, 1<<20)
 				stacks = stacks[:runtime.Stack(stacks, true)]

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// stuckStart is a spec whose apply is under way for as long as a test needs it.
+// stuckStart is a spec whose apply runs for as long as a test needs it.
 const stuckStart = spec + `
 provider "sim" "here" {
   fault {
@@ -39,8 +39,8 @@ vm "dev" {
 }
 `
 
-// The run lock of an apply that is under way, of one whose lock file was removed,
-// and of one that was killed.
+// The run lock of a running apply, of one whose lock file was removed, and of one that was
+// killed.
 //
 // row A13
 // row A14
@@ -106,7 +106,7 @@ func TestLockOfALiveAndOfADeadHolder(t *testing.T) {
 	}
 }
 
-// ran is what a command wrote, and how it ended.
+// ran runs a command, and returns its output and its exit code.
 func ran(t *testing.T, cmd *exec.Cmd) (text string, code int) {
 	t.Helper()
 	var out bytes.Buffer

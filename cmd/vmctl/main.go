@@ -18,7 +18,7 @@ var version = "unknown"
 
 func main() { os.Exit(run()) }
 
-// run is vmctl.
+// run runs vmctl and returns its exit code.
 func run() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -48,7 +48,7 @@ func run() int {
 	return code
 }
 
-// homeOf is the home directory of a user, "" if there is no such user.
+// homeOf returns the home directory of a user, "" if there is no such user.
 func homeOf(name string) string {
 	u, err := accounts.Lookup(name)
 	if err != nil {
@@ -57,14 +57,14 @@ func homeOf(name string) string {
 	return u.HomeDir
 }
 
-// terminal says which of the streams are terminals.
+// terminal returns which of the streams are terminals.
 func terminal() cli.Terminal {
 	is := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) } //nolint:gosec // a file descriptor fits
 	return cli.Terminal{In: is(os.Stdin), Out: is(os.Stdout), Err: is(os.Stderr), Size: terminalSize}
 }
 
-// terminalSize is the size of the terminal that shows standard output, or else
-// standard error; 0 without one.
+// terminalSize returns the size of the terminal that shows standard output, or else standard
+// error; 0 without one.
 func terminalSize() (columns, rows int) {
 	for _, f := range []*os.File{os.Stdout, os.Stderr} {
 		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil { //nolint:gosec // a file descriptor fits
@@ -74,8 +74,8 @@ func terminalSize() (columns, rows int) {
 	return 0, 0
 }
 
-// terminalModes returns a function that gives a terminal back the modes that it
-// has now. What is left in the midst of a shell has set others.
+// terminalModes returns a function that restores the present modes of a terminal. A shell
+// that vmctl leaves in its midst has set others.
 func terminalModes(f *os.File) (restore func()) {
 	fd := int(f.Fd()) //nolint:gosec // a file descriptor fits
 	found, err := term.GetState(fd)

@@ -70,7 +70,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	return all
 }
 
-// exits runs vmctl and demands a very exit code: exits CODE ARG…
+// exits runs vmctl and demands an exit code: exits CODE ARG…
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 1 {
 		ts.Fatalf("usage: exits CODE ARG...")
@@ -89,8 +89,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// install puts a build of vmctl into the script's home, in place of the one that
-// is there: install VERSION.
+// install replaces the vmctl in the script's home with a build of a version: install VERSION.
 func install(ts *testscript.TestScript, _ bool, args []string) {
 	path := filepath.Join(ts.Getenv("HOME"), "vmctl")
 	build := exec.Command("go", "build", "-ldflags", "-X main.version="+args[0], "-o", path+".new", ".")

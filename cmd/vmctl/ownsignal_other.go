@@ -4,7 +4,7 @@ package main
 
 import "os"
 
-// ownSignal is none: this system has no signals that a program sends to itself.
+// ownSignal is nil: this system has no signal that a program sends to itself.
 var ownSignal os.Signal //nolint:gochecknoglobals // there is no constant of this type
 
 // signalSelf sends nothing.

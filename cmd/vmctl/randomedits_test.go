@@ -19,8 +19,8 @@ import (
 
 var randomEdits = flag.Int("random-edits", 20, "how many random edits the real program plans and applies")
 
-// Random edits of specs, with the real program on a simulated host: each has a plan, and
-// after one apply there is nothing left, but for what is blocked in principle.
+// Random edits of specs, with the real program on a simulated host: every edit has a plan,
+// and one apply leaves nothing to do but the changes that are always blocked.
 //
 // row X13, of edits that nothing cuts short
 func TestRandomEditsWithTheProgram(t *testing.T) {
@@ -57,13 +57,13 @@ func TestRandomEditsWithTheProgram(t *testing.T) {
 	t.Logf("%d plans, %d converged after one apply, %d were blocked in part", plans, converged, blocked)
 }
 
-// realProgram is the real vmctl in folders of its own.
+// realProgram runs the real vmctl in folders of its own.
 type realProgram struct {
 	t         *testing.T
 	dir       string
 	addresses []string
 	edit      search.Drawn
-	last      string // what it printed last
+	last      string // its last output
 }
 
 func newRealProgram(t *testing.T, edit search.Drawn) *realProgram {
@@ -87,7 +87,7 @@ func (p *realProgram) write(text string) {
 	}
 }
 
-// run runs vmctl, which has to end with one of the codes, and returns what it printed.
+// run runs vmctl, demands an exit code, and returns the output.
 func (p *realProgram) run(code int, args ...string) string {
 	p.t.Helper()
 	cmd := exec.Command("vmctl", args...)
@@ -114,7 +114,7 @@ func (p *realProgram) allowing(args ...string) []string {
 	return args
 }
 
-// plan returns what is blocked, by address, and how many steps there are.
+// plan returns the addresses of the blocked changes, and the number of steps.
 func (p *realProgram) plan() (blocked []string, steps int) {
 	p.t.Helper()
 	var plan struct {

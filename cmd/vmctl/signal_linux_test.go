@@ -13,7 +13,7 @@ import (
 	"vmctl/internal/lockfile"
 )
 
-// program is vmctl, as this test binary runs it, in a folder with a spec.
+// program returns a command that runs vmctl, from this test binary, in a folder with a spec.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	dir := t.TempDir()
@@ -76,7 +76,7 @@ func TestSignalsInterrupt(t *testing.T) {
 	}
 }
 
-// A reader that left is no failure, and a disk that is full is one.
+// A reader that left is no failure; a full disk is one.
 func TestStandardOutputGone(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	if err != nil {

@@ -20,12 +20,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// signalCommands send signals to vmctl when it has said something.
+// signalCommands returns script commands that send signals to vmctl when it prints a text.
 //
 //	signalled CODE [SIGNAL TEXT]... -- ARG...
 //
-// runs vmctl, sends each SIGNAL as soon as it has said TEXT after what the signal
-// before was for, and demands an exit code.
+// runs vmctl, sends each SIGNAL as soon as vmctl has printed TEXT after the text of the
+// signal before, and demands an exit code.
 //
 //	sockets
 //
@@ -43,13 +43,13 @@ func sockets(ts *testscript.TestScript, _ bool, _ []string) {
 	}))
 }
 
-// cue is a signal, and the text at which it is sent.
+// cue is a signal, and the text after which it is sent.
 type cue struct {
 	signal os.Signal
 	text   string
 }
 
-// signalByName is one of those that users send.
+// signalByName returns a signal that users send, by its name.
 func signalByName(ts *testscript.TestScript, name string) os.Signal {
 	switch name {
 	case "INT":
@@ -92,7 +92,7 @@ func signalled(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// environ is what a script has set.
+// environ returns the variables that a script may set.
 func environ(ts *testscript.TestScript) []string {
 	var all []string
 	for _, name := range []string{"PATH", "HOME", "XDG_STATE_HOME", "VMCTL_DATA_DIR", "VMCTL_LOG"} {
@@ -101,7 +101,7 @@ func environ(ts *testscript.TestScript) []string {
 	return all
 }
 
-// said is what a command wrote, and how many cues it has given.
+// said holds the output of a command, and the number of cues that were given.
 type said struct {
 	mu             sync.Mutex
 	stdout, stderr bytes.Buffer

@@ -25,7 +25,7 @@ vm "dev" {
 }
 `
 
-// A reader that left ends nothing, and changes no exit code.
+// A reader that left does not end an apply, and does not change the exit code.
 func TestAnApplyWithoutAReaderGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"apply", "--auto-approve"}, {"apply", "--auto-approve", "--json"}} {
@@ -50,7 +50,7 @@ func TestAnApplyWithoutAReaderGoesOn(t *testing.T) {
 	}
 }
 
-// A program that was started with nohup is not ended by a hang-up.
+// A hang-up does not end a program that was started with nohup.
 func TestASignalThatIsIgnoredStaysIgnored(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, slowSpec)
@@ -64,8 +64,8 @@ func TestASignalThatIsIgnoredStaysIgnored(t *testing.T) {
 	s.exits(0, "destroy", "--auto-approve")
 }
 
-// sleepy starts vmctl with a pipe for standard output that holds a page and that
-// nobody reads.
+// sleepy starts vmctl with a pipe for standard output that holds one page, and does not read
+// the pipe.
 func (s *site) sleepy(args ...string) (cmd *exec.Cmd, reader *os.File, stderr *bufio.Reader) {
 	s.t.Helper()
 	reader, writer, err := os.Pipe()
@@ -93,8 +93,8 @@ func (s *site) sleepy(args ...string) (cmd *exec.Cmd, reader *os.File, stderr *b
 	return cmd, reader, bufio.NewReader(pipe)
 }
 
-// A reader that sleeps holds up no step, no lock and no journal: another apply
-// gets the lock and finds all done. Once it wakes, it has every line.
+// A reader that sleeps holds up no step, no lock and no journal: another apply gets the lock
+// and finds everything done. The reader gets every line once it wakes.
 func TestASleepingReaderHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, simSpec)

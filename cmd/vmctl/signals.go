@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// lending counts who else has the terminal now.
+// lending counts the other programs that have the terminal now.
 type lending struct {
 	programs atomic.Int32
-	settled  chan struct{} // says that all earlier signals were seen
-	deaf     chan struct{} // is closed when nobody sees signals any more
+	settled  chan struct{} // receives once all earlier signals were handled
+	deaf     chan struct{} // closed when signals are no longer handled
 }
 
 func newLending() *lending {
 	return &lending{settled: make(chan struct{}, 1), deaf: make(chan struct{})}
 }
 
-// lend leaves what is typed to interrupt to another program, until back is called:
-// the terminal sends it to both. An interrupt that came before counts as the other
-// program's, also where vmctl has not seen it yet: back waits for a signal of its own,
-// which comes after it.
+// lend leaves interrupts from the keyboard to another program, until back is called: the
+// terminal sends them to both. An interrupt before that call counts as the other program's,
+// even if vmctl has not received it yet: back waits for a signal of its own, which comes
+// after it.
 func (l *lending) lend() (back func()) {
 	l.programs.Add(1)
 	return func() {
@@ -39,10 +39,9 @@ func (l *lending) lend() (back func()) {
 	}
 }
 
-// obeySignals calls first at the first signal, so that what is under way ends
-// safely, and second at the next one: whoever sends it no longer waits. A signal
-// that vmctl was started to ignore (nohup) stays ignored, and an interrupt is another
-// program's while that has the terminal.
+// obeySignals calls first at the first signal, so that running steps end safely, and second
+// at the next one, from a user who no longer waits. A signal that vmctl was started to ignore
+// (nohup) stays ignored. vmctl ignores an interrupt while another program has the terminal.
 func obeySignals(terminal *lending, first, second func()) {
 	signals := make(chan os.Signal, 16)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
@@ -51,7 +50,7 @@ func obeySignals(terminal *lending, first, second func()) {
 		}
 	}
 	notifyOwn(signals)
-	// A reader that leaves does not end an apply: writing to it is an error then.
+	// A reader that leaves does not end an apply: writing returns an error instead.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
 		defer close(terminal.deaf)
@@ -72,7 +71,8 @@ func obeySignals(terminal *lending, first, second func()) {
 				first()
 				continue
 			}
-			// One hang-up is told twice: by the terminal, and by the shell that ends with it.
+			// One hang-up comes twice: from the terminal, and from the shell that ends with
+			// it.
 			if hungUp && s == syscall.SIGHUP {
 				continue
 			}

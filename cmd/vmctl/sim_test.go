@@ -18,8 +18,8 @@ import (
 	"vmctl/internal/process"
 )
 
-// simCommands look at the processes and files of a simulated host, and do what
-// happens to such.
+// simCommands returns script commands that look at the processes and files of a simulated
+// host, and damage them.
 //
 //	processes           prints the VMs that run in this script's home, with their process IDs
 //	kill9 VM            ends the process of a VM at once
@@ -76,7 +76,7 @@ func simCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// What differs from one run to the next.
+// The parts of output that differ from one run to the next.
 var (
 	elapsed   = regexp.MustCompile(`\b(in|after) [0-9.]+(ms|s|m[0-9]+s)\b`)
 	pid       = regexp.MustCompile(`\bpid [0-9]+`)
@@ -97,7 +97,7 @@ func untimed(text, home string) string {
 	text = objectID.ReplaceAllString(text, "ID")
 	text = starts.ReplaceAllString(text, "$1 N")
 	text = shortened.ReplaceAllString(text, "run/KEY")
-	// Whether init has collected it by now is init's affair.
+	// init may have collected the process by now, or not.
 	text = collected.ReplaceAllString(text, "no process has pid N")
 	return pid.ReplaceAllString(text, "pid N")
 }
@@ -145,7 +145,7 @@ func processesIn(home string) ([]vm, error) {
 	return all, nil
 }
 
-// reboot leaves what a machine leaves that loses its power during an apply.
+// reboot leaves the host as a machine that lost its power during an apply.
 func reboot(ts *testscript.TestScript, _ bool, _ []string) {
 	for _, vm := range running(ts) {
 		end(ts, vm.id)
@@ -171,7 +171,7 @@ func end(ts *testscript.TestScript, id process.Identity) {
 	ts.Check(process.Host{}.Wait(ctx, id))
 }
 
-// endAll ends what a script has left, also where it failed.
+// endAll ends the processes that a script has left, also after it failed.
 func endAll(t *testing.T, home string) {
 	all, err := processesIn(home)
 	if err != nil {

@@ -16,20 +16,19 @@ import (
 	vmspec "vmctl/spec"
 )
 
-// wantedDisk is what the spec says of one disk.
+// wantedDisk describes one disk of the spec.
 type wantedDisk struct {
 	size int64  // MiB; it only grows
 	on   string // the label of the VM that it is to be attached to; "": of none
 }
 
-// diskUsers are the VMs that each disk can be of. Disks that change places would
-// wait for each other for ever, which a plan says: these cannot.
+// diskUsers lists the VMs that may use each disk. No two disks can change places: a plan
+// blocks disks that would wait for each other for ever.
 var diskUsers = map[string][]string{"x": {"", "a", "b"}, "y": {"", "c", "d"}}
 
 const imageText = "what VMs begin as\n"
 
-// editDisks changes what is wanted of disks. What is on one that is not wanted any
-// more may go.
+// editDisks changes the wanted disks. A disk that is no longer wanted may lose its content.
 func (w *simWorld) editDisks() {
 	for _, label := range slices.Sorted(maps.Keys(diskUsers)) {
 		switch rapid.SampledFrom([]string{"keep", "grow", "move", "drop"}).Draw(w.t, "edit of disk "+label) {
@@ -48,7 +47,7 @@ func (w *simWorld) editDisks() {
 	}
 }
 
-// diskBlocks are the blocks of disks in the spec.
+// diskBlocks returns the blocks of the disks in the spec.
 func (w *simWorld) diskBlocks() string {
 	var text strings.Builder
 	for _, label := range slices.Sorted(maps.Keys(w.disks)) {
@@ -57,7 +56,7 @@ func (w *simWorld) diskBlocks() string {
 	return text.String()
 }
 
-// usedBy lists the disks that a VM is to have.
+// usedBy lists the disks that the spec attaches to a VM.
 func (w *simWorld) usedBy(label string) []string {
 	var all []string
 	for _, disk := range slices.Sorted(maps.Keys(w.disks)) {
@@ -68,7 +67,7 @@ func (w *simWorld) usedBy(label string) []string {
 	return all
 }
 
-// imaged reports whether a VM is made from an image: it is from its first day on.
+// imaged reports whether a VM is made from an image. That never changes.
 func imaged(label string) bool { return label == "b" || label == "c" }
 
 func (w *simWorld) diskPath(label string) string {
@@ -79,7 +78,7 @@ func work(label string) string { return "work on " + label }
 
 const workAt = 4096 // where guests write
 
-// fill lets guests write to the disks that are wanted and there, once each.
+// fill lets a guest write once to each wanted disk that exists.
 func (w *simWorld) fill() {
 	for _, label := range slices.Sorted(maps.Keys(w.disks)) {
 		f, err := os.OpenFile(w.diskPath(label), os.O_WRONLY, 0)
@@ -94,8 +93,8 @@ func (w *simWorld) fill() {
 	}
 }
 
-// keeps demands that what guests wrote is there as long as nobody asked for its
-// end.
+// keeps demands that the disks still have what guests wrote, unless the spec dropped the
+// disk.
 func (w *simWorld) keeps() {
 	w.t.Helper()
 	for _, label := range slices.Sorted(maps.Keys(w.kept)) {
@@ -106,7 +105,7 @@ func (w *simWorld) keeps() {
 	}
 }
 
-// releases demands of a step that it removes no disk that somebody holds.
+// releases demands that a step deletes no disk that is locked.
 func (w *simWorld) releases(work providers.Work) func() {
 	if work.Address.Kind != vmspec.Disk {
 		return func() {}
@@ -133,7 +132,7 @@ func diskIs(o providers.Object) string {
 	return fmt.Sprintf("%s %dMiB", o.Owner.Address, size>>20)
 }
 
-// attachedTo says which disks a VM shows.
+// attachedTo lists the disks of a VM.
 func attachedTo(o providers.Object) []string {
 	var all []string
 	for _, e := range o.Attrs.GetAttr("additional_disk").AsValueSlice() {

@@ -20,7 +20,8 @@ import (
 	"vmctl/internal/process"
 )
 
-// hostCommands do to a simulated host what happens to real ones.
+// hostCommands returns script commands that do to a simulated host what happens to real
+// hosts.
 //
 //	undefine VM          ends its process and removes its file and its disk, as somebody else would
 //	bystander NAME       starts a process that is none of vmctl's; it ends with the script
@@ -141,7 +142,7 @@ func hostCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// diskOffset is where tests write into a disk.
+// diskOffset is the offset at which tests write into a disk.
 const diskOffset = 64 << 10
 
 func bystander(ts *testscript.TestScript, name string) process.Identity {
@@ -160,7 +161,7 @@ func processOf(ts *testscript.TestScript, name string) process.Identity {
 	return process.Identity{}
 }
 
-// hostFile finds a file of the one host that has it.
+// hostFile finds a file of the only host that has it.
 func hostFile(ts *testscript.TestScript, dir, name string) string {
 	files, err := filepath.Glob(filepath.Join(ts.Getenv("DATA"), "sim-*", dir, name))
 	ts.Check(err)
@@ -170,7 +171,7 @@ func hostFile(ts *testscript.TestScript, dir, name string) string {
 	return files[0]
 }
 
-// renamePid is used while the VM of the script is the only one.
+// renamePid changes the pid file of the script's only VM.
 func renamePid(ts *testscript.TestScript, _ bool, args []string) {
 	path := hostFile(ts, "run", "*.pid")
 	content, err := os.ReadFile(path)
@@ -201,8 +202,7 @@ func tell(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// killedAt kills vmctl at once when it says something: what comes after that in
-// its life does not happen.
+// killedAt kills vmctl as soon as it prints a text.
 func killedAt(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command("vmctl", args[1:]...)
 	cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
@@ -236,7 +236,8 @@ func environment(ts *testscript.TestScript) []string {
 	return all
 }
 
-// journals says, line by line, what was written down of the steps of an operation.
+// journals lists the journal entries of the steps of an operation, a line each, with their
+// evidence.
 func journals(ts *testscript.TestScript, op string) string {
 	files, err := filepath.Glob(filepath.Join(ts.Getenv("DATA"), "journal-*"))
 	ts.Check(err)

@@ -20,11 +20,10 @@ import (
 	vmspec "vmctl/spec"
 )
 
-// Random specs on random worlds, with faults, kills and hands that meddle: once
-// the faults are used up two applies come to what is wanted, the third finds
-// nothing to do, and a destruction leaves nothing. What is not vmctl's is never
-// touched, nothing begins after a failure, and nothing of a VM that runs is
-// released (rules 5, 13 and 17).
+// Random specs on random worlds, with faults, kills and meddling: once the faults are used
+// up, two applies reach the wanted state, the third finds nothing to do, and a destroy leaves
+// nothing. vmctl never touches foreign files, begins nothing after a failure, and releases
+// nothing of a running VM (rules 5, 13 and 17).
 //
 // row X13
 func TestSimulatedWorldsConverge(t *testing.T) {
@@ -86,7 +85,7 @@ func converge(t *testing.T, checks string, weightless bool) {
 	})
 }
 
-// edit changes what is wanted.
+// edit changes the wanted VMs and disks.
 func (w *simWorld) edit() {
 	for _, label := range []string{"a", "b", "c", "d"} {
 		switch rapid.SampledFrom([]string{"keep", "change", "name", "drop"}).Draw(w.t, "edit of "+label) {
@@ -106,7 +105,7 @@ func (w *simWorld) edit() {
 	}
 }
 
-// meddle does to the host what happens to hosts.
+// meddle damages the host as people and accidents do.
 func (w *simWorld) meddle() {
 	for range rapid.IntRange(0, 2).Draw(w.t, "hands") {
 		switch what := rapid.SampledFrom([]string{"kill", "lose pid file", "lose socket", "lose file", "foreign"}).Draw(w.t, "hand"); what {
@@ -128,7 +127,7 @@ func (w *simWorld) meddle() {
 	}
 }
 
-// kill ends what runs a VM.
+// kill ends the process of a VM, or the run of a VM without a process.
 func (w *simWorld) kill() {
 	if !w.weightless {
 		all := w.processes()
@@ -172,7 +171,7 @@ func (w *simWorld) lose(dir, pattern string) {
 	}
 }
 
-// breakThings lets things go wrong, a few times.
+// breakThings declares a few random faults.
 func (w *simWorld) breakThings() {
 	w.faults = nil
 	for i := range rapid.IntRange(0, 3).Draw(w.t, "faults") {
@@ -214,7 +213,7 @@ func (w *simWorld) breakThings() {
 	}
 }
 
-// settle applies twice without faults, and demands that all is as wanted then.
+// settle applies twice without faults, and demands that everything is as wanted then.
 func (w *simWorld) settle() {
 	w.t.Helper()
 	w.faults = nil
@@ -253,8 +252,8 @@ func (w *simWorld) settle() {
 	}
 }
 
-// want is the world as it was wanted, VM by VM. A name that vmctl chose, or that
-// was once set, stays where no other is set.
+// want lists the wanted world, VM by VM. A VM without a name of its own keeps the name that
+// vmctl chose, or that was once set.
 func (w *simWorld) want() []string {
 	all := w.wantDisks()
 	for label, v := range w.wanted {
@@ -311,7 +310,7 @@ func (w *simWorld) is(world *planner.World) []string {
 	return all
 }
 
-// untouched demands that what is not vmctl's is as it was (rule 5).
+// untouched demands that foreign files are unchanged (rule 5).
 func (w *simWorld) untouched() {
 	w.t.Helper()
 	for _, path := range slices.Sorted(maps.Keys(w.foreign)) {
@@ -323,7 +322,7 @@ func (w *simWorld) untouched() {
 	}
 }
 
-// gone demands that of all VMs nothing is left.
+// gone demands that nothing is left of any VM.
 func (w *simWorld) gone() {
 	w.t.Helper()
 	for _, pattern := range []string{"vms/*", "run/*", "disks/*", "images/*", "write.tmp"} {

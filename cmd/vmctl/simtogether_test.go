@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Three VMs are stopped at the same time: each of them ends only once all of them
-// were asked to. How they ended is said in the order of their addresses.
+// Three VMs are stopped at the same time: each of them ends only after all of them were asked
+// to. vmctl reports their ends in the order of their addresses.
 //
 // row L30
 func TestVMsStopTogether(t *testing.T) {

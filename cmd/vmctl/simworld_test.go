@@ -27,9 +27,8 @@ import (
 	"vmctl/state"
 )
 
-// simWorld is a project on a simulated host, with a real state on disk, in this
-// process: plans and applies are quick, and can be cut off at any write of the
-// journal.
+// simWorld is a project on a simulated host, with a real state on disk, in this process:
+// plans and applies are quick, and a test can cut them off at any write of the journal.
 type simWorld struct {
 	t          *rapid.T
 	dir        string
@@ -41,11 +40,11 @@ type simWorld struct {
 	sizes      map[string]int64 // of disks, the largest that was ever wanted
 	kept       map[string]bool  // the disks that guests have written to
 	faults     []cty.Value
-	foreign    map[string]string // path and content of what is not vmctl's
-	said       []string          // what happened, for whoever reads a failure
+	foreign    map[string]string // path and content of foreign files
+	said       []string          // what happened, for readers of a failure
 }
 
-// wantedVM is what the spec says of one VM.
+// wantedVM describes one VM of the spec.
 type wantedVM struct {
 	name    string // "": vmctl chooses it
 	running bool
@@ -72,7 +71,7 @@ func newSimWorld(t *rapid.T, weightless bool) *simWorld {
 	}
 }
 
-// close ends all that still runs, and leaves nothing.
+// close ends all processes, and removes all files.
 func (w *simWorld) close() {
 	for _, vm := range w.processes() {
 		w.end(vm.id)
@@ -98,7 +97,7 @@ func (w *simWorld) must(err error) {
 	}
 }
 
-// host is the folder of the simulated host.
+// host returns the folder of the simulated host.
 func (w *simWorld) host() string { return filepath.Join(w.dir, "sim") }
 
 func (w *simWorld) vmPath(name string) string { return filepath.Join(w.host(), "vms", name+".json") }
@@ -128,7 +127,7 @@ func (w *simWorld) types() map[string]providers.Type {
 	return map[string]providers.Type{sim.TypeName: sim.Type(sim.Host{Program: w.program, Args: []string{"sim-vm"}})}
 }
 
-// config loads what is wanted. Waits are shorter than files can say.
+// config loads the spec of the wanted world. Its waits are shorter than files can say.
 func (w *simWorld) config() *vmspec.Config {
 	w.t.Helper()
 	var text strings.Builder
@@ -195,7 +194,7 @@ func (w *simWorld) store() state.Folder {
 	}
 }
 
-// plan is what would be done now, with the world that it was made on.
+// plan returns the plan of an apply at this moment, and the world that it was made on.
 func (w *simWorld) plan(c *vmspec.Config, s *state.Snapshot) (*planner.Plan, *planner.World) {
 	w.t.Helper()
 	allow := map[vmspec.Address]bool{}
@@ -215,9 +214,9 @@ func (w *simWorld) plan(c *vmspec.Config, s *state.Snapshot) (*planner.Plan, *pl
 	return p, world
 }
 
-// apply plans and carries the plan out. It is killed before its journal takes
-// one write more than writes; negative: it is not. It reports whether all was
-// well.
+// apply plans and carries the plan out. It is cut off, as by a kill, before its journal takes
+// more than the given number of writes; negative: it is not. It reports whether everything
+// went well.
 func (w *simWorld) apply(writes, parallelism int, keepGoing executorMode) bool {
 	w.t.Helper()
 	ctx := context.Background()
@@ -256,7 +255,7 @@ func (w *simWorld) apply(writes, parallelism int, keepGoing executorMode) bool {
 	}
 	w.must(errors.Join(j.Close(), world.Close()))
 	if cut.dead {
-		w.runs++ // what the killed one would have left
+		w.runs++ // the next run goes on from the copy
 	}
 	return ok
 }
@@ -268,7 +267,7 @@ const (
 	keepsGoing     executorMode = "keep going"
 )
 
-// copyState keeps the state as a kill leaves it, for the next run.
+// copyState copies the state as a kill leaves it, for the next run.
 func (w *simWorld) copyState() error {
 	from, next := w.store().Dir, filepath.Join(w.dir, fmt.Sprintf("d%d", w.runs+1))
 	if err := os.MkdirAll(next, 0o700); err != nil {
@@ -293,11 +292,11 @@ func (w *simWorld) copyState() error {
 	return nil
 }
 
-// cutJournal takes so many writes and no more, as if the process were killed
-// before the next one.
+// cutJournal takes a number of writes and no more, as if the process were killed before the
+// next one.
 type cutJournal struct {
 	state.Journal
-	left   int // negative: as many as come
+	left   int // negative: no limit
 	dead   bool
 	killed func() error
 }
@@ -316,8 +315,8 @@ func (j *cutJournal) Append(ctx context.Context, e ...state.Entry) error {
 	return j.Journal.Append(ctx, e...)
 }
 
-// eventLog demands that nothing begins after a failure that stops the run, but
-// to bring up what was taken down (rule 13).
+// eventLog demands that nothing begins after a failure that stops the run, except to bring up
+// VMs that the run took down (rule 13).
 type eventLog struct {
 	world   *simWorld
 	halted  string
@@ -351,8 +350,8 @@ func (l *eventLog) hear(e executor.Event) {
 	}
 }
 
-// watched demands of every step that nothing of a VM that runs is released, and
-// that only what was seen to be gone is called gone (rule 17).
+// watched demands of every step that it releases nothing of a running VM, and does not report
+// a running VM as down (rule 17).
 type watched struct {
 	providers.Provider
 	world *simWorld
@@ -387,7 +386,7 @@ func (p watched) Do(ctx context.Context, work providers.Work, log providers.Log)
 	return r, err
 }
 
-// belongings are the files of a VM: those that its run needs.
+// belongings lists the files that a VM needs to run.
 func (w *simWorld) belongings(name string) map[string]bool {
 	all := map[string]bool{}
 	var f struct{ Run json.RawMessage }
@@ -406,7 +405,7 @@ func (w *simWorld) belongings(name string) map[string]bool {
 	return all
 }
 
-// alive says what runs a VM.
+// alive lists the processes that run a VM; without processes, its record if it runs.
 func (w *simWorld) alive(name string) []string {
 	if w.weightless {
 		var f struct{ Run *struct{ Ended bool } }

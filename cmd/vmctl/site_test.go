@@ -32,7 +32,7 @@ func newSite(t *testing.T, spec string) *site {
 	return s
 }
 
-// vmctl is the program in that folder.
+// vmctl returns a command that runs vmctl in that folder.
 func (s *site) vmctl(args ...string) *exec.Cmd {
 	s.t.Helper()
 	path, err := exec.LookPath("vmctl") // testscript.Main put it there
@@ -45,7 +45,7 @@ func (s *site) vmctl(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// end ends what a test that failed has left.
+// end ends a command that a failed test has left.
 func (s *site) end(cmd *exec.Cmd) {
 	if cmd.ProcessState != nil {
 		return
@@ -55,7 +55,7 @@ func (s *site) end(cmd *exec.Cmd) {
 	}
 }
 
-// exits runs vmctl to its end and demands a code.
+// exits runs vmctl to its end, demands an exit code, and returns the output.
 func (s *site) exits(code int, args ...string) string {
 	s.t.Helper()
 	cmd := s.vmctl(args...)

@@ -55,7 +55,7 @@ func sit(t *testing.T, cmd *exec.Cmd, columns, rows int) *user {
 	return u
 }
 
-// watch shows what is written, until the terminal is closed.
+// watch writes the output of vmctl to the screen, until the terminal is closed.
 func (u *user) watch() {
 	buffer := make([]byte, 4096)
 	for {
@@ -93,8 +93,8 @@ func (u *user) sees(patterns ...string) {
 	}
 }
 
-// alarm returns a function that says whether the user has waited for too long by
-// now. Whoever waits is woken then.
+// alarm returns a function that reports whether the user has waited for too long. It wakes
+// waiting users when the time is up.
 func (u *user) alarm() func() bool {
 	rings := time.Now().Add(patience)
 	timer := time.AfterFunc(patience, func() {
@@ -124,8 +124,7 @@ func (u *user) resize(columns, rows int) {
 	}
 }
 
-// leaves waits for the end of vmctl, demands a code and returns all that was
-// shown and stays.
+// leaves waits for the end of vmctl, demands an exit code, and returns all lines that stay.
 func (u *user) leaves(code int) string {
 	u.t.Helper()
 	err := u.cmd.Wait()
@@ -216,7 +215,7 @@ vm "dev" {
 }
 `
 
-// What runs is shown below the log, and what stays is the log.
+// Running steps are shown below the log, and only the log stays.
 func TestOnATerminalWhatRunsIsShown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, slowSpec)
@@ -255,8 +254,8 @@ vm "dev" {
 }
 `
 
-// The window may change its size, and the second Ctrl-C leaves at once, and the
-// terminal as it was.
+// The window may change its size. The second Ctrl-C leaves at once, and restores the
+// terminal.
 func TestASecondControlCLeavesTheTerminalClean(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, hungSpec)
@@ -283,8 +282,8 @@ func TestASecondControlCLeavesTheTerminalClean(t *testing.T) {
 	s.exits(0, "destroy", "--auto-approve")
 }
 
-// A window that is closed hangs vmctl up: what is under way ends safely, although
-// nothing can be written any more.
+// A window that is closed hangs vmctl up: running steps end safely, although nothing can be
+// written any more.
 func TestAWindowThatIsClosedInterrupts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, strings.Replace(hungSpec, `"hang"`, `"slow"`, 1))
@@ -302,7 +301,7 @@ func TestAWindowThatIsClosedInterrupts(t *testing.T) {
 	s.exits(0, "destroy", "--auto-approve")
 }
 
-// What a terminal is told depends on what it is, and on what its user wants.
+// The sequences for a terminal depend on its kind, and on its user's settings.
 func TestWhatATerminalIsTold(t *testing.T) {
 	t.Parallel()
 	const region, color = "\x1b[J", "\x1b[32m"
@@ -347,8 +346,7 @@ func modes(t *testing.T, f *os.File) unix.Termios {
 	return m
 }
 
-// control does something to a terminal, which stays one whose reader is woken
-// when it is closed.
+// control calls do on a terminal, and leaves it a file whose reader wakes when it is closed.
 func control(t *testing.T, f *os.File, do func(fd int) error) {
 	t.Helper()
 	raw, err := f.SyscallConn()
@@ -362,7 +360,7 @@ func control(t *testing.T, f *os.File, do func(fd int) error) {
 	}
 }
 
-// What is left in the midst of a shell leaves no raw terminal behind.
+// Leaving vmctl in the midst of a shell leaves no raw terminal behind.
 func TestTerminalModesAreGivenBack(t *testing.T) {
 	_, tty := openTerminal(t)
 	before := modes(t, tty)

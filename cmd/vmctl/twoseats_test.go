@@ -15,7 +15,7 @@ import (
 
 var operatorRounds = flag.Int("operator-rounds", 20, "how often two operators make the same VM at once")
 
-// sharedSpec is a project on a host that data directories share.
+// sharedSpec is a project on a host that several data directories share.
 const sharedSpec = spec + `
 variable "memory" {
   default = "256MiB"
@@ -41,7 +41,7 @@ vm "dev" {
 }
 `
 
-// operator is somebody with a data directory of their own.
+// operator is a person with a data directory of their own.
 type operator struct {
 	*site
 	name string
@@ -60,7 +60,7 @@ func (o operator) vmctl(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// does runs vmctl to its end, which is to be a good one.
+// does runs vmctl to its end, demands success, and returns the output.
 func (o operator) does(args ...string) string {
 	o.t.Helper()
 	out, err := o.vmctl(args...).CombinedOutput()
@@ -76,7 +76,7 @@ func (o operator) seesNothingToDo(more ...string) {
 	o.does(append([]string{"plan", "--detailed-exitcode"}, more...)...)
 }
 
-// objects returns the file of the one VM, which has its ID, and the mark of its disk.
+// objects returns the file of the one VM, with its ID, and the mark of its disk.
 func (s *site) objects() string {
 	s.t.Helper()
 	var all strings.Builder
@@ -90,8 +90,7 @@ func (s *site) objects() string {
 	return all.String()
 }
 
-// nothingLeft fails if something is left of what was made. How often a fault has struck
-// is kept.
+// nothingLeft fails if the host has anything left but its lock and its count of faults.
 func (s *site) nothingLeft() {
 	s.t.Helper()
 	entries, err := os.ReadDir(filepath.Join(s.dir, "host"))
@@ -108,8 +107,8 @@ func (s *site) nothingLeft() {
 	}
 }
 
-// Two operators make the same VM at once: one makes it, and the other one has touched
-// nothing. Then both find nothing to do, also after either has changed it.
+// Two operators make the same VM at once: one makes it, and the other one touches nothing.
+// Then both find nothing to do, also after either has changed the VM.
 //
 // row A19, of two operators
 func TestTwoOperatorsAtOnce(t *testing.T) {
@@ -173,8 +172,9 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 	t.Logf("%d rounds; in %d of them one was too late", rounds, lost)
 }
 
-// One operator is killed before, or has failed in the middle of, each step of making; the
-// other one goes on, and nothing is lost, left or made twice. Each has locks of their own.
+// One operator is killed before, or fails in the middle of, each step of making objects. The
+// other one goes on: nothing is lost, left over or made twice. Each operator has locks of
+// their own.
 //
 // row X13, of two operators who make
 // row A13, of two operators
@@ -227,8 +227,8 @@ func TestAnOperatorGoesOnForAnother(t *testing.T) {
 	}
 }
 
-// holds fails unless the operator's run lock is held by a process, and the other one's is
-// free.
+// holds fails unless a process holds the operator's run lock, and does not hold the other
+// operator's.
 func (o operator) holds(pid int, other operator) {
 	o.t.Helper()
 	who := fmt.Sprintf("process %d ", pid)
@@ -262,7 +262,7 @@ func (s *site) awaitFault() {
 	s.t.Fatal("no fault has struck")
 }
 
-// What one operator has destroyed, the other one makes again, if the spec has it still.
+// The other operator makes again what the first one has destroyed, if the spec still has it.
 //
 // row A18, of two operators
 func TestAnOperatorDestroysWhatAnotherMade(t *testing.T) {
@@ -283,8 +283,8 @@ func TestAnOperatorDestroysWhatAnotherMade(t *testing.T) {
 	one.nothingLeft()
 }
 
-// A data directory is lost, and another operator goes on. What comes back from a backup
-// then deletes nothing on its word.
+// A data directory is lost, and another operator goes on. When the directory comes back from
+// a backup, nothing is deleted because of its old records.
 //
 // row X15, of two operators
 func TestADataDirectoryComesBack(t *testing.T) {
@@ -315,7 +315,7 @@ func TestADataDirectoryComesBack(t *testing.T) {
 	one.seesNothingToDo()
 }
 
-// An operator whose data directory is fresh, as that of a CI job, follows a moved block.
+// An operator with a fresh data directory, like that of a CI job, follows a moved block.
 func TestAFreshDirectoryFollowsAMovedBlock(t *testing.T) {
 	one, two := operators(t)
 	one.does("apply", "--auto-approve")

@@ -20,8 +20,8 @@ import (
 	"vmctl/state"
 )
 
-// visit is a program of the scripts that is at work in a VM, as vm exec is, until
-// its input ends: visit ADDRESS. A simulated VM has nothing to log into.
+// visit is a program for scripts that works in a VM as vm exec does, until its input ends:
+// visit ADDRESS. It stands in for vm exec, since a simulated VM has no login.
 func visit() {
 	if err := goInside(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -48,7 +48,7 @@ func goInside(address string) error {
 	return leave()
 }
 
-// under are the programs that a script has begun, by the names that it gave them.
+// under holds the programs that a script has begun, by the names that the script gave them.
 type under map[string]*begun
 
 type begun struct {
@@ -60,7 +60,7 @@ type begun struct {
 
 type underKey struct{}
 
-// beginCommands are about programs that run beside a script.
+// beginCommands returns script commands for programs that run beside a script.
 //
 //	begin NAME TEXT PROGRAM ARG…  starts one, and waits until a line that it writes holds TEXT
 //	finish NAME CODE              ends its input, demands that exit code, and prints what it wrote
@@ -95,7 +95,7 @@ func begin(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// taken is what was begun under a name, which is free again.
+// taken returns the program that was begun under a name, and frees the name.
 func taken(ts *testscript.TestScript, name string) *begun {
 	all := ts.Value(underKey{}).(under)
 	b, ok := all[name]
@@ -106,14 +106,14 @@ func taken(ts *testscript.TestScript, name string) *begun {
 	return b
 }
 
-// limit ends it unless the timer is stopped: it hangs.
+// limit kills the program after patience, as it hangs, unless the timer is stopped.
 func (b *begun) limit() *time.Timer {
 	return time.AfterFunc(patience, func() {
 		b.cmd.Process.Kill() //nolint:errcheck // it may have ended by itself
 	})
 }
 
-// wait reads what it still says and returns its exit code.
+// wait reads the rest of the output and returns the exit code.
 func (b *begun) wait() (int, error) {
 	defer b.limit().Stop()
 	_, read := io.Copy(&b.said, b.output)
@@ -143,7 +143,7 @@ func kill9It(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 }
 
-// end ends what a script has left.
+// end ends the programs that a script has left.
 func (u under) end() {
 	for _, b := range u {
 		b.cmd.Process.Kill() //nolint:errcheck // it may have ended by itself

@@ -19,7 +19,8 @@ import (
 	"vmctl/internal/atomicfile"
 )
 
-// source says of which file something is: as the server called it.
+// source identifies a version of a file: its address, its digest if known, and the
+// ETag, date and size that the server gave.
 type source struct {
 	URL          string `json:"url"`
 	SHA256       string `json:"sha256,omitempty"` // of the whole file, where that is known
@@ -28,8 +29,8 @@ type source struct {
 	Total        int64  `json:"total"` // bytes; -1: the server did not say
 }
 
-// validator is what a server compares exactly before it goes on with a file; "":
-// it gave nothing that says so.
+// validator returns the value by which the server can tell whether its file is
+// unchanged: a strong ETag, else the date. "": the server gave neither.
 func (s source) validator() string {
 	if s.ETag != "" && !strings.HasPrefix(s.ETag, "W/") {
 		return s.ETag
@@ -37,7 +38,7 @@ func (s source) validator() string {
 	return s.LastModified
 }
 
-// attempt makes one request, and goes on with what an earlier one brought.
+// attempt makes one request, and continues the part that an earlier one left.
 func (j *job) attempt(ctx context.Context, have File) (File, error) {
 	began, done := j.begun()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, j.request.URL, nil)
@@ -58,8 +59,9 @@ func (j *job) attempt(ctx context.Context, have File) (File, error) {
 	return j.transfer(request, have, began, done)
 }
 
-// begun is what has arrived that can be gone on with. Without a word of the
-// server's or a digest nobody could say that both halves are of one file.
+// begun returns the source and the size in bytes of a part that can be continued; 0:
+// there is none. A part with neither a validator nor a wanted digest cannot be
+// continued: nobody could tell whether both halves belong to one file.
 func (j *job) begun() (source, int64) {
 	var s source
 	text, err := atomicfile.Read(j.path(sourceName))
@@ -73,8 +75,8 @@ func (j *job) begun() (source, int64) {
 	return s, info.Size()
 }
 
-// askForNewer makes the server answer with a file only if it is not the one
-// that is there.
+// askForNewer makes the server send its file only if that differs from the cached
+// one.
 func (j *job) askForNewer(r *http.Request, have File) {
 	var s source
 	text, err := atomicfile.Read(j.path(originName))
@@ -140,7 +142,8 @@ func (j *job) transfer(request *http.Request, have File, began source, done int6
 	})
 }
 
-// orCause is why ctx ended, where that is why something failed.
+// orCause returns the cause of the end of ctx if ctx has ended and err is a failure,
+// else err. io.EOF is no failure.
 func orCause(ctx context.Context, err error) error {
 	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -148,7 +151,7 @@ func orCause(ctx context.Context, err error) error {
 	return err
 }
 
-// anew forgets what has arrived and fails for this time.
+// anew removes the part, and returns an error that lets the next attempt start anew.
 func (j *job) anew(format string, args ...any) error {
 	if err := j.drop(); err != nil {
 		return j.local(err)
@@ -156,8 +159,8 @@ func (j *job) anew(format string, args ...any) error {
 	return &Error{Code: "bad_answer", Err: j.errorf(format+": starting anew", args...), passing: true}
 }
 
-// continues checks that an answer goes on where the part ends, and with the same
-// file, and returns how long that is.
+// continues checks that an answer continues the part at its end, and with the same
+// file, and returns the size of the file in bytes.
 func (j *job) continues(answer *http.Response, began source, done int64) (total int64, err error) {
 	said := answer.Header.Get("Content-Range")
 	span, size, _ := strings.Cut(strings.TrimPrefix(said, "bytes "), "/")
@@ -186,8 +189,8 @@ func (j *job) continues(answer *http.Response, began source, done int64) (total 
 	return total, nil
 }
 
-// differs reports whether a server said two different things of two files. What
-// it does not say again is no difference.
+// differs reports whether the server gave two files different ETags or different
+// dates. A missing ETag or date is no difference.
 func (s source) differs(other source) bool {
 	return s.ETag != "" && other.ETag != "" && s.ETag != other.ETag ||
 		s.LastModified != "" && other.LastModified != "" && s.LastModified != other.LastModified
@@ -196,15 +199,15 @@ func (s source) differs(other source) bool {
 // arrival is a file that is arriving.
 type arrival struct {
 	from source
-	done int64 // bytes that are there
+	done int64 // bytes in the part
 }
 
 type readFunc func([]byte) (int, error)
 
 func (r readFunc) Read(b []byte) (int, error) { return r(b) }
 
-// receive writes what arrives behind what is there, and makes it a file of the
-// cache when it is all there and what was wanted.
+// receive appends the body to the part. It makes the part a file of the cache once the
+// part is complete and has the wanted digest.
 func (j *job) receive(ctx context.Context, a arrival, body readFunc) (File, error) {
 	resumed := a.done > 0
 	file, sum, err := j.open(&a)
@@ -212,7 +215,7 @@ func (j *job) receive(ctx context.Context, a arrival, body readFunc) (File, erro
 		return File{}, j.local(err)
 	}
 	done, err := j.copy(ctx, io.MultiWriter(file, sum), body, a)
-	// What has arrived is worth keeping also where the rest does not.
+	// The part is worth keeping even if the rest does not arrive.
 	closed := errors.Join(file.Sync(), file.Close())
 	if err != nil {
 		return File{}, err
@@ -234,7 +237,7 @@ func (j *job) receive(ctx context.Context, a arrival, body readFunc) (File, erro
 	return f, nil
 }
 
-// open opens the part at its end, and hashes what is in it.
+// open opens the part at its end, and hashes its content.
 func (j *job) open(a *arrival) (*os.File, hash.Hash, error) {
 	sum := sha256.New()
 	flags := os.O_RDWR | os.O_CREATE
@@ -246,7 +249,7 @@ func (j *job) open(a *arrival) (*os.File, hash.Hash, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		// What the bytes are of is known before the first is there.
+		// The source is on disk before the first byte of the part.
 		if err := atomicfile.Write(j.path(sourceName), text, 0o600); err != nil {
 			return nil, nil, err
 		}
@@ -261,7 +264,8 @@ func (j *job) open(a *arrival) (*os.File, hash.Hash, error) {
 	return file, sum, nil
 }
 
-// copy takes what arrives, to the end of the file.
+// copy copies the body to its end, reports the progress, and returns the size of the
+// part in bytes.
 func (j *job) copy(ctx context.Context, to io.Writer, body readFunc, a arrival) (done int64, err error) {
 	done = a.done
 	step := max(a.from.Total/20, 1)
@@ -295,8 +299,8 @@ func (j *job) copy(ctx context.Context, to io.Writer, body readFunc, a arrival) 
 	}
 }
 
-// publish puts a file in place: what is known of it first, for a file without
-// that is only asked for again.
+// publish writes the origin of a file first, and then puts the file in place. If it is
+// cut short in between, the file is only downloaded again.
 func (j *job) publish(from source, f File) error {
 	from.SHA256, from.Total = f.SHA256, f.Size
 	text, err := json.Marshal(from)

@@ -1,7 +1,7 @@
-// Package fetch downloads files over HTTP into a cache, so that each is there
-// whole or not at all: a download that was interrupted goes on where it stopped,
-// unless the file has changed meanwhile; what arrives is hashed; of several
-// processes that want the same file one downloads it, and the others wait.
+// Package fetch downloads files over HTTP into a cache, so that each file is there
+// whole or not at all. An interrupted download goes on where it stopped, unless the
+// file has changed meanwhile. Every file is hashed. If several processes want the same
+// file, one downloads it, and the others wait.
 package fetch
 
 import (
@@ -27,17 +27,17 @@ import (
 // from several goroutines and processes.
 type Cache struct {
 	Dir   string         // made on first use, 0700
-	Owner lockfile.Owner // who downloads, for others that wait
+	Owner lockfile.Owner // this process, for others that wait
 	// Stall ends an attempt during which nothing arrives; 0: a minute.
 	Stall time.Duration
-	// Sleep is how attempts are kept apart; nil: time passes.
+	// Sleep waits between two attempts; nil: clock.Sleep.
 	Sleep func(context.Context, time.Duration) error
 
 	mu   sync.Mutex
 	turn map[string]chan struct{} // of this process, by folder: full while one is at work
 }
 
-// Request is what to get.
+// Request describes one download.
 type Request struct {
 	URL    string // http or https
 	SHA256 string // hex; "": whatever the server has now
@@ -47,10 +47,10 @@ type Request struct {
 	Watch func(Progress)
 }
 
-// Progress is how far a download is.
+// Progress reports how many bytes of a download have arrived, or what has happened to it.
 type Progress struct {
 	Done, Total int64  // bytes; Total is -1 while it is unknown
-	Note        string // what happened, in words; "": bytes arrived
+	Note        string // the event, in words; "": bytes arrived
 }
 
 // File is a file of the cache. It stays as it is until somebody removes it.
@@ -62,20 +62,20 @@ type File struct {
 
 // The names in the folder of one download.
 const (
-	partName   = "part"          // what has arrived
-	sourceName = "part.json"     // of which file that is the beginning
+	partName   = "part"          // the bytes that have arrived
+	sourceName = "part.json"     // the source of the part
 	wholeStem  = "sha256-"       // the whole file, named by its digest
-	originName = "origin.json"   // where it is from
+	originName = "origin.json"   // the source of the whole file
 	lockName   = "lock"          //
 	digestSize = sha256.Size * 2 // hex
 )
 
-// Get returns the file at an address. What is in the cache already is downloaded
-// again only where r names no digest and the server says that it has another
-// file by now; a server that cannot be asked leaves the one that is there.
+// Get returns the file at an address. It returns a cached file without a download if r
+// names its digest, if the server says that the file is unchanged, or if the server
+// cannot be asked.
 //
-// Its error is an *Error, or that of an ended ctx. What has arrived is kept for
-// the next Get, unless the disk is full or it is not what was wanted.
+// Its error is an *Error, or that of an ended ctx. Get keeps the bytes that have arrived
+// for the next Get, unless the disk is full or they are not the wanted file.
 func (c *Cache) Get(ctx context.Context, r Request) (File, error) {
 	at, err := url.Parse(r.URL)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -101,8 +101,8 @@ func (c *Cache) Get(ctx context.Context, r Request) (File, error) {
 	return f, err
 }
 
-// keyOf names the folder of a download. Another digest is another file, whatever
-// the server has.
+// keyOf names the folder of a download. Requests with different digests have different
+// folders, whatever the server has.
 func keyOf(r Request) string {
 	sum := sha256.Sum256([]byte(r.URL + "\n" + strings.ToLower(r.SHA256)))
 	return hex.EncodeToString(sum[:16])
@@ -121,9 +121,8 @@ func (j *job) say(format string, args ...any) {
 	j.request.Watch(Progress{Total: -1, Note: fmt.Sprintf(format, args...)})
 }
 
-// whole returns the file that is in the cache; its Path is "" where there is
-// none. Of two, which a killed process leaves, either is as good: the
-// server is asked.
+// whole returns the file that is in the cache; its Path is "" if there is none. A
+// killed process may leave two. Either will do: the server is asked.
 func (j *job) whole() (File, error) {
 	all, err := j.wholes()
 	if err != nil || len(all) == 0 {
@@ -137,8 +136,8 @@ func (j *job) whole() (File, error) {
 	return File{Path: path, SHA256: strings.TrimPrefix(all[0], wholeStem), Size: info.Size()}, nil
 }
 
-// wholes lists the whole files of the folder, of which there is one at most
-// unless a process was killed.
+// wholes lists the whole files of the folder. There is one at most, unless a process
+// was killed.
 func (j *job) wholes() ([]string, error) {
 	entries, err := os.ReadDir(j.folder)
 	if err != nil {
@@ -164,7 +163,7 @@ func (j *job) dropWholes(keep string) error {
 	return err
 }
 
-// drop removes what has arrived of a file that is not whole.
+// drop removes the part and its source.
 func (j *job) drop() error { return errors.Join(remove(j.path(partName)), remove(j.path(sourceName))) }
 
 func remove(path string) error {
@@ -174,7 +173,7 @@ func remove(path string) error {
 	return nil
 }
 
-// attempts bounds how often a download is begun or gone on with in one Get.
+// attempts is the greatest number of attempts in one Get.
 const attempts = 4
 
 func (j *job) get(ctx context.Context) (File, error) {
@@ -212,7 +211,7 @@ func (j *job) get(ctx context.Context) (File, error) {
 	}
 }
 
-// kept adds what a failed download left for the next one.
+// kept adds the size of the part to the advice of the error of a failed download.
 func (j *job) kept(e *Error) error {
 	if info, err := os.Stat(j.path(partName)); err == nil && info.Size() > 0 {
 		e.Next = append(e.Next, fmt.Sprintf("try again: it goes on after the %d bytes that are there", info.Size()))
@@ -251,7 +250,7 @@ func client() (*http.Client, func()) {
 	}, transport.CloseIdleConnections
 }
 
-// redacted is an address without its password.
+// redacted returns an address without its password.
 func redacted(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"vmctl/internal/lockfile"
 )
 
-// forever is longer than any download: who waits does so until ctx ends.
+// forever is longer than any download: a waiting process waits until ctx ends.
 const forever = 1000 * time.Hour
 
-// lock waits until nobody else downloads the same, in this process or another.
+// lock waits until nobody else downloads the same file, in this process or another.
 func (j *job) lock(ctx context.Context) (unlock func() error, err error) {
 	turn := j.cache.turnOf(j.folder)
 	select {
@@ -42,8 +42,8 @@ func (j *job) lock(ctx context.Context) (unlock func() error, err error) {
 	}, nil
 }
 
-// turnOf is what only one goroutine of this process can fill at a time: the
-// kernel's lock does not keep those of one process apart.
+// turnOf returns the channel of a folder, which only one goroutine of this process can
+// fill at a time: the kernel's lock does not keep goroutines of one process apart.
 func (c *Cache) turnOf(folder string) chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *Cache) turnOf(folder string) chan struct{} {
 	return c.turn[folder]
 }
 
-// local is a failure of this machine's.
+// local returns the *Error for a failure on this machine. A full disk removes the part.
 func (j *job) local(err error) error {
 	e := &Error{Code: "cache", Err: j.failed("keep it in "+j.cache.Dir, err)}
 	if isFull(err) {

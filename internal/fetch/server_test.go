@@ -57,7 +57,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(s.file))
 }
 
-// requests are those since the last call: what each asked to go on with.
+// requests returns the Range and If-Range of each request since the last call.
 func (s *server) requests() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func flush(w http.ResponseWriter) {
 	}
 }
 
-// content is a file of so many KiB, no part of which is like another.
+// content returns a text of so many KiB in which no line repeats.
 func content(kib int) string {
 	var b strings.Builder
 	for i := range kib * 64 {
@@ -112,7 +112,7 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// cache is a new cache whose attempts follow one another at once.
+// cache returns a new cache whose attempts follow one another at once.
 func cache(t *testing.T) *fetch.Cache {
 	t.Helper()
 	return &fetch.Cache{
@@ -121,7 +121,7 @@ func cache(t *testing.T) *fetch.Cache {
 	}
 }
 
-// get downloads a file, and demands that it is just that.
+// get downloads a file, and checks its content.
 func get(t *testing.T, c *fetch.Cache, r fetch.Request, want string) fetch.File {
 	t.Helper()
 	f, err := c.Get(t.Context(), r)
@@ -143,7 +143,7 @@ func is(t *testing.T, f fetch.File, want string) {
 	}
 }
 
-// failure is what a download failed with, its advice included.
+// failure returns the code and the text, with the advice, of a download that must fail.
 func failure(t *testing.T, c *fetch.Cache, r fetch.Request) (code, text string) {
 	t.Helper()
 	f, err := c.Get(t.Context(), r)
@@ -154,7 +154,7 @@ func failure(t *testing.T, c *fetch.Cache, r fetch.Request) (code, text string) 
 	return e.Code, strings.ReplaceAll(strings.Join(append(append([]string{e.Error()}, e.Seen...), e.Next...), "; "), r.URL, "URL")
 }
 
-// files lists what is in a cache, but for locks.
+// files lists the files in a cache, without the locks.
 func files(t *testing.T, c *fetch.Cache) string {
 	t.Helper()
 	var all []string

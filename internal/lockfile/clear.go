@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// Clear removes the records that holders left who did not live to do it, those
-// of who shared the lock too, and returns who they were: zero Owners where that
-// cannot be read. That they are dead is the kernel's word: a lock that somebody
-// holds or shares is a *HeldError at once, and nothing is removed. It makes no
-// Acquire fail that runs at the same time.
+// Clear removes the records that dead holders and sharers of a lock have left, and
+// returns their Owners: a zero Owner for a record that cannot be read. The kernel says
+// whether they are dead: if somebody holds or shares the lock, Clear fails with a
+// *HeldError at once and removes nothing. It makes no Acquire fail that runs at the
+// same time.
 func Clear(ctx context.Context, path string) (left []Owner, err error) {
 	all, err := Sharers(ctx, path)
 	if err == nil && len(all) > 0 {
@@ -38,8 +38,8 @@ func Clear(ctx context.Context, path string) (left []Owner, err error) {
 	return left, nil
 }
 
-// clearRecord removes what is beside one lock file, while it looks at that: whoever
-// comes has to wait until it has looked.
+// clearRecord removes the record beside one lock file. It holds the lock file shared
+// meanwhile, so that a new holder has to wait.
 func clearRecord(ctx context.Context, path string) (left []Owner, err error) {
 	lock, err := take(ctx, path)
 	if err != nil {
@@ -52,7 +52,9 @@ func clearRecord(ctx context.Context, path string) (left []Owner, err error) {
 	return left, errors.Join(err, unlock(lock), lock.Close())
 }
 
-// take looks at a lock file that exists, or that a record is left of.
+// take locks a lock file shared, and makes the file if only its record is left. It fails
+// with a *HeldError if somebody holds the lock, and with fs.ErrNotExist if there is
+// neither a file nor a record.
 func take(ctx context.Context, path string) (*os.File, error) {
 	_, fileErr := os.Lstat(path)
 	_, recordErr := os.Lstat(ownerPath(path))
@@ -81,7 +83,8 @@ func take(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// leftBehind is what the record of a lock says that nobody holds.
+// leftBehind returns the Owner in the record of a lock that nobody holds, and reports
+// whether there is a record.
 func leftBehind(path string) (owner Owner, found bool) {
 	if _, err := os.Lstat(ownerPath(path)); err != nil {
 		return Owner{}, false
@@ -90,7 +93,7 @@ func leftBehind(path string) (owner Owner, found bool) {
 	return r.Owner, true
 }
 
-// seats lists the seats that a lock ever had.
+// seats lists the paths of all seats that a lock ever had.
 func seats(path string) []string {
 	var all []string
 	for n := 0; ; n++ {

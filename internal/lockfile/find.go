@@ -10,17 +10,16 @@ import (
 	"strings"
 )
 
-// State is what can be seen of one lock.
+// State describes the holders of one lock, and the records that dead holders left.
 type State struct {
 	Path    string
 	Held    bool    // alone, by Holders[0]
 	Shared  bool    // by Holders
 	Holders []Owner // zero where a record cannot be read
-	Left    []Owner // what the records say that dead holders left; zero where one cannot be read
+	Left    []Owner // from the records of dead holders; zero where a record cannot be read
 }
 
-// Look says who holds or shares a lock, and what dead holders left of it. It
-// takes no lock and changes nothing.
+// Look returns the State of a lock. It takes no lock and changes nothing.
 func Look(ctx context.Context, path string) (State, error) {
 	s := State{Path: path}
 	owner, held, err := Holder(ctx, path)
@@ -48,14 +47,14 @@ func Look(ctx context.Context, path string) (State, error) {
 	return s, nil
 }
 
-// Find lists the lock files below a folder, sorted: what is called lock or
-// ends in .lock, what a record or a seat stands beside, and all that is in one of
-// the folders of locks. A folder that does not exist holds none.
+// Find lists the paths of the locks below a folder, sorted: every file that is called
+// lock or ends in .lock, every path with a record or a seat beside it, and every file in
+// one of folders that is not hidden. A folder that does not exist holds none.
 func Find(dir string, folders ...string) ([]string, error) {
 	found := map[string]bool{}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it went meanwhile
+		case errors.Is(err, fs.ErrNotExist): // it was removed meanwhile
 			return nil
 		case err != nil:
 			return err
@@ -80,10 +79,10 @@ func isLock(path string) bool {
 	return filepath.Base(path) == "lock" || strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, ownerSuffix) || ofSeat(path) != path
 }
 
-// isTemp reports whether a file is hidden, as those are that are being written.
+// isTemp reports whether a file is hidden. Files that are being written are hidden.
 func isTemp(path string) bool { return strings.HasPrefix(filepath.Base(path), ".") }
 
-// ofSeat is the lock that a seat belongs to, and any other path as it is.
+// ofSeat returns the path of the lock that a seat belongs to, and any other path as it is.
 func ofSeat(path string) string {
 	if m := seatPattern.FindStringSubmatch(path); m != nil {
 		return m[1]

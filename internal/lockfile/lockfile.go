@@ -1,8 +1,8 @@
 // Package lockfile holds a lock that the kernel frees when its holder ends,
 // however it ends. The lock is a flock on a file that is never deleted; a record
 // beside it says who holds it. A lock is held or not held: there are no ages and
-// nothing to clean up after a crash. A lock that is shared excludes only whoever
-// wants it alone.
+// nothing to clean up after a crash. A shared lock excludes only processes that want
+// it alone.
 //
 // A flock on a network file system excludes only as far as that system does.
 package lockfile
@@ -20,8 +20,8 @@ import (
 	"vmctl/internal/clock"
 )
 
-// Owner is who holds a lock, as the holder says. The zero Owner is somebody who
-// has not said yet, or cannot be read.
+// Owner describes the holder of a lock, as its record does. The zero Owner stands for a
+// holder whose record is not written yet, or cannot be read.
 type Owner struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`
@@ -29,7 +29,7 @@ type Owner struct {
 	Since   time.Time `json:"since"`
 }
 
-// Request is what Acquire is asked for.
+// Request describes the lock that Acquire or Share takes, and the wait for it.
 type Request struct {
 	Path  string // of the lock file; its folder exists. The record is Path + ".owner".
 	Owner Owner
@@ -42,14 +42,14 @@ type Request struct {
 type Lock struct {
 	file *os.File
 	path string
-	seat *Lock  // of one who shares: its record
-	said []byte // its record
+	seat *Lock  // of a sharer: the lock of its seat, with the record; nil: held alone
+	said []byte // the bytes of the record
 }
 
-// HeldError says that another holds the lock, or that others share it.
+// HeldError reports that another process holds the lock, or that others share it.
 type HeldError struct {
 	Path     string
-	Owner    Owner   // the first of those who share it
+	Owner    Owner   // the holder, or the first of Sharers
 	Sharers  []Owner // none: Owner holds it alone
 	Replaced bool    // the lock file was replaced while it was held: the holder has the old one
 	Self     bool    // this very process is a holder
@@ -72,13 +72,15 @@ func (e *HeldError) Error() string {
 }
 
 const (
-	// pollEvery is the longest that a freed lock stays unnoticed by a waiter.
+	// pollEvery is the longest time until a waiting process notices a freed lock.
 	pollEvery = 20 * time.Millisecond
-	// lookEvery is how soon a lock is tried again that is only being looked at.
+	// lookEvery is the time between two tries while another process only looks at the
+	// lock, or while a record is not readable yet.
 	lookEvery = time.Millisecond
-	// lookLimit ends the patience with whoever looks: a look takes microseconds.
+	// lookLimit limits the wait for processes that only look, if Request.Wait is
+	// shorter: a look takes microseconds.
 	lookLimit = 5 * time.Second
-	// recordLimit is how long a new holder is given to write its record.
+	// recordLimit limits the wait for a new holder to write its record.
 	recordLimit = 200 * time.Millisecond
 )
 
@@ -89,14 +91,14 @@ var (
 )
 
 // Acquire takes the lock. While another process holds it, or others share it,
-// Acquire waits for r.Wait at most and then fails with a *HeldError; a lock that
-// this very process holds already is a *HeldError at once. An ended ctx ends the
-// wait with its error. Where the file system has no flock the error says so.
+// Acquire waits for r.Wait at most and then fails with a *HeldError. It fails with a
+// *HeldError at once if this very process holds the lock already. An ended ctx ends the
+// wait with its error. If the file system has no flock, the error says so.
 func Acquire(ctx context.Context, r Request) (*Lock, error) {
 	return acquire(ctx, r, way{lock: try, record: own})
 }
 
-// way is how a lock is held: alone or shared.
+// way holds the two steps of taking a lock, either alone or shared.
 type way struct {
 	lock   func(context.Context, string) (*os.File, error) // once, without waiting
 	record func(context.Context, *os.File, Request) (*Lock, error)
@@ -128,7 +130,7 @@ func acquire(ctx context.Context, r Request, w way) (*Lock, error) {
 				}
 				told = true
 			}
-			// At the deadline it is tried once more.
+			// At the deadline the loop tries once more.
 			clock.Pause(deadline, pollEvery)
 		default:
 			return nil, fmt.Errorf("lock %s: %w", r.Path, err)
@@ -136,7 +138,7 @@ func acquire(ctx context.Context, r Request, w way) (*Lock, error) {
 	}
 }
 
-// giveUp prefers the end of the caller's context over what was seen.
+// giveUp adds the error of an ended ctx to seen.
 func giveUp(ctx context.Context, seen error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", seen, err)
@@ -144,7 +146,7 @@ func giveUp(ctx context.Context, seen error) error {
 	return seen
 }
 
-// heldBy says who holds a lock that could not be had.
+// heldBy returns the *HeldError for a lock that err says is held.
 func heldBy(ctx context.Context, path string, err error) *HeldError {
 	held := &HeldError{Path: path, Replaced: errors.Is(err, errReplaced)}
 	var shared *sharedError
@@ -156,9 +158,9 @@ func heldBy(ctx context.Context, path string, err error) *HeldError {
 	return held
 }
 
-// isSelf reports whether the process that asks is a holder. It would wait for
-// itself. Another container may have a process of its name and number: this one
-// has the file open that its record names.
+// isSelf reports whether this process is a holder of the lock: it would wait for itself.
+// A process in another container may have the same host name and pid, so isSelf also
+// checks that this process has the file open that the record names.
 func isSelf(r Request) bool {
 	return slices.ContainsFunc(append(seats(r.Path), r.Path), func(path string) bool {
 		said, ok := readRecord(path)
@@ -167,8 +169,8 @@ func isSelf(r Request) bool {
 }
 
 // try takes the lock once, without waiting. A Holder call elsewhere locks the
-// file shared for a moment, so a refused exclusive lock proves nothing: only
-// when a shared one is refused too, or somebody says to share it, is it held.
+// file shared for a moment, so a refused exclusive lock proves nothing: the lock
+// is held only if a shared lock is refused too, or if a seat says that it is shared.
 func try(ctx context.Context, path string) (*os.File, error) {
 	file, err := open(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
@@ -180,7 +182,7 @@ func try(ctx context.Context, path string) (*os.File, error) {
 			err = errors.Join(sharedOrLooked(ctx, path), unlock(file))
 		}
 	} else if err == nil && !isAt(file, path) {
-		// Another file was put under the name: whoever comes next locks that one.
+		// The path names another file now: the next process locks that one.
 		err = errors.Join(errLooked, unlock(file))
 	} else if err == nil {
 		if err = survivors(ctx, file, path); err != nil {
@@ -202,7 +204,7 @@ func open(path string, flag int) (*os.File, error) {
 	return os.OpenFile(path, flag, 0o600)
 }
 
-// isAt reports whether file is still what path names.
+// isAt reports whether path still names file.
 func isAt(file *os.File, path string) bool {
 	mine, err := file.Stat()
 	if err != nil {
@@ -222,7 +224,7 @@ func own(_ context.Context, file *os.File, r Request) (*Lock, error) {
 }
 
 // Release frees the lock and removes its own record; the lock file stays. The
-// lock is free afterwards, also when an error says what could not be tidied.
+// lock is free afterwards even if Release fails to remove the record.
 func (l *Lock) Release() error {
 	if l.seat != nil {
 		return l.leave()
@@ -235,11 +237,11 @@ func (l *Lock) Release() error {
 	return nil
 }
 
-// Holder says whether one process holds the lock, and which; whether others share
-// it is what Sharers says. It never makes an Acquire fail that runs at the same
-// time, and it changes nothing. A lock whose file does not exist is not held,
-// unless who held it before still does. The Owner of a held lock is zero where its
-// record cannot be read.
+// Holder reports whether one process holds the lock alone, and returns its Owner;
+// Sharers lists the processes that share a lock. Holder never makes an Acquire fail that
+// runs at the same time, and it changes nothing. A lock whose file does not exist is not
+// held, unless its holder still has the removed file open. The Owner of a held lock is
+// zero if its record cannot be read.
 func Holder(ctx context.Context, path string) (owner Owner, held bool, err error) {
 	file, err := open(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -267,9 +269,9 @@ func Holder(ctx context.Context, path string) (owner Owner, held bool, err error
 	return readOwner(ctx, path), true, nil
 }
 
-// readOwner returns the zero Owner for a record that is not there or cannot be
-// read: who holds a lock is told for people, and never decides anything but not
-// to wait for oneself.
+// readOwner returns the Owner in the record of a lock, or the zero Owner if the record
+// does not exist or cannot be read. This package only reports that Owner to people, and
+// decides nothing by it.
 func readOwner(ctx context.Context, path string) Owner {
 	ctx, cancel := context.WithTimeout(ctx, recordLimit)
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 
 var since = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// owner is somebody else than this process, so that waiting for it makes sense.
+// owner returns an Owner that is not this process, so that waiting for it makes sense.
 func owner(pid int) lockfile.Owner {
 	return lockfile.Owner{PID: pid, Host: "ada", Command: "vmctl apply", Since: since}
 }
@@ -44,7 +44,7 @@ func release(t *testing.T, l *lockfile.Lock) {
 	}
 }
 
-// holder is what Holder says, as text.
+// holder returns the result of Holder as text.
 func holder(t *testing.T, path string) string {
 	t.Helper()
 	o, held, err := lockfile.Holder(t.Context(), path)

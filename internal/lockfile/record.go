@@ -12,15 +12,16 @@ import (
 	"vmctl/internal/atomicfile"
 )
 
-// record is what a holder writes beside its lock file: who it is, and which file
-// it has locked.
+// record is the content of the file that a holder writes beside its lock file: the
+// holder, and the identity of the file that it has locked.
 type record struct {
 	Owner
 	File string `json:"file,omitempty"` // the system's own identity of the file; "" where there is none
 	Path string `json:"path"`           // of the file: in a copy of the folder, this is a record of another lock
 }
 
-// readRecord is false for a record that is not there or cannot be read.
+// readRecord reads the record of a lock. It returns false if the record does not exist
+// or cannot be read.
 func readRecord(path string) (record, bool) {
 	data, err := atomicfile.Read(ownerPath(path))
 	if err != nil {
@@ -30,8 +31,8 @@ func readRecord(path string) (record, bool) {
 	return r, json.Unmarshal(data, &r) == nil
 }
 
-// write is not durable: a record means something only while its holder lives. Who
-// reads it half written reads it again.
+// write writes the record. The record need not be durable: it means something only
+// while its holder lives. A process that finds it half written reads it again.
 func (l *Lock) write(o Owner) error {
 	// The record of a holder that crashed must not be read as ours meanwhile.
 	if err := removeFile(ownerPath(l.path)); err != nil {
@@ -48,8 +49,8 @@ func (l *Lock) write(o Owner) error {
 	return nil
 }
 
-// takeBack removes the record unless it is another's, who got the lock after its
-// file was replaced.
+// takeBack removes the record, unless another process wrote it: one that got the lock
+// after the lock file was replaced.
 func (l *Lock) takeBack() error {
 	data, err := atomicfile.Read(ownerPath(l.path))
 	if err == nil && !bytes.Equal(data, l.said) {
@@ -62,8 +63,8 @@ const ownerSuffix = ".owner"
 
 func ownerPath(path string) string { return filepath.Clean(path) + ownerSuffix }
 
-// survivors is errHeld where file could be locked alone and is held all the same:
-// by who holds or shares another file, that was under this name before.
+// survivors fails with errHeld if file could be locked alone, but the lock is held all
+// the same: a process holds or shares another file that had this name before.
 func survivors(ctx context.Context, file *os.File, path string) error {
 	if survives(file, path) {
 		return errors.Join(errHeld, errReplaced)
@@ -75,22 +76,22 @@ func survivors(ctx context.Context, file *os.File, path string) error {
 	return err
 }
 
-// survives reports whether the holder of another file, that was under this name
-// before, still has that open: the lock is held then, though file could be locked.
+// survives reports whether another file that had this name before is still open in its
+// holder: the lock is held then, though file could be locked.
 func survives(file *os.File, path string) bool {
 	r, ok := survivor(path)
 	return ok && r.File != fileID(file)
 }
 
-// survivor is the record of a holder that has the file open that it locked under
-// this name.
+// survivor returns the record of a lock, and reports whether the holder in it still has
+// the file open that it locked under this name.
 func survivor(path string) (record, bool) {
 	r, ok := readRecord(path)
 	return r, ok && r.File != "" && r.Path == filepath.Clean(path) && hasOpen(r.Owner, r.File)
 }
 
-// LostError says that the file of a lock that is held was moved, removed or
-// replaced: whoever comes next may get the lock too.
+// LostError reports that the file of a held lock was moved, removed or replaced: the
+// next process may get the lock too.
 type LostError struct {
 	Path  string
 	Owner Owner // who has it now; zero: nobody has said

@@ -23,7 +23,7 @@ func share(t *testing.T, path string, pid int) *lockfile.Lock {
 	return l
 }
 
-// sharers is what Sharers says, as text.
+// sharers returns the result of Sharers as text.
 func sharers(t *testing.T, path string) string {
 	t.Helper()
 	all, err := lockfile.Sharers(t.Context(), path)
@@ -87,7 +87,7 @@ func TestNobodySharesWhatOneHoldsAlone(t *testing.T) {
 	release(t, share(t, path, 2))
 }
 
-// Whoever wants it alone waits for all who share it.
+// A process that wants the lock alone waits for all who share it.
 func TestWaiterGetsWhatTheLastSharerLeft(t *testing.T) {
 	path := lockPath(t)
 	first, second := share(t, path, 1), share(t, path, 2)
@@ -117,7 +117,8 @@ func TestSharerDoesNotWaitForItself(t *testing.T) {
 	}
 }
 
-// As many files stay as ever shared at one time, however many came.
+// The number of seat files is the greatest number of sharers at one time, however many
+// came.
 func TestSeatsAreTakenAgain(t *testing.T) {
 	path := lockPath(t)
 	for range 3 {

@@ -10,12 +10,12 @@ import (
 	"github.com/diskfs/go-diskfs/filesystem/iso9660"
 )
 
-// label is how cloud-init finds the seed among the disks.
+// label is the volume label by which cloud-init finds the seed among the disks.
 const label = "cidata"
 
-// ISO returns the seed as the content of a CD-ROM. It is written in a folder of
-// that name, which holds secrets meanwhile and is removed afterwards, with what a
-// killed process left in it; its parent exists.
+// ISO returns the seed as the content of a CD-ROM. It writes the CD-ROM in the folder
+// scratch, which holds secrets meanwhile. It removes that folder first, as a killed
+// process may have left it, and again afterwards.
 func (s Seed) ISO(scratch string) (content []byte, err error) {
 	files, err := s.files()
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package nocloud writes the seed of a guest that cloud-init sets up: a small
 // CD-ROM with what the NoCloud source reads (cloud-init's documentation,
-// reference/datasources/nocloud). What the user wrote stays as it is; what lets
-// vmctl in is joined to it.
+// reference/datasources/nocloud). The user's data stays as it is; the part that
+// lets vmctl in is joined to it.
 package nocloud
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Seed is what a guest is told.
+// Seed holds the data with which cloud-init sets a guest up.
 type Seed struct {
 	InstanceID string // another one makes cloud-init set the guest up anew
 	Hostname   string
@@ -22,12 +22,12 @@ type Seed struct {
 	UserData, NetworkConfig string
 }
 
-// Access is who may log in, and by which key the guest is known.
+// Access describes the login to a guest: the user, the authorized keys and the host key.
 type Access struct {
 	User        string   // made if there is none, and may become root by sudo
 	Authorized  string   // line of authorized_keys
 	Others      []string // more of them
-	Former      []string // of a guest that was set up: lines that it is to lose
+	Former      []string // lines that a guest that was set up before has to lose
 	HostPrivate string   // ed25519, in OpenSSH's format
 	HostPublic  string   // line of the .pub file
 	// Again is for a guest that was set up with other keys: it gets these at its
@@ -36,14 +36,14 @@ type Access struct {
 	Again bool
 }
 
-// textLimit bounds what a user wrote, in bytes. cloud-init has no limit on a disk:
-// who needs more puts it into the image.
+// textLimit limits each text of the user, in bytes. cloud-init has no limit for a seed on
+// a disk. A user who needs more puts it into the image.
 const textLimit = 1 << 20
 
 // file is one file of the seed.
 type file struct{ name, content string }
 
-// files are the files of the seed, sorted by name. The same seed gives the same
+// files returns the files of the seed, sorted by name. The same seed gives the same
 // bytes.
 func (s Seed) files() ([]file, error) {
 	meta, err := json.Marshal(map[string]string{"instance-id": s.InstanceID, "local-hostname": s.Hostname})
@@ -62,7 +62,7 @@ func (s Seed) files() ([]file, error) {
 	return append(all, file{"user-data", user}), nil
 }
 
-// Digest identifies what is in the seed: equal for equal seeds, in hex.
+// Digest returns a digest of the seed's files, in hex: equal seeds have equal digests.
 func (s Seed) Digest() (string, error) {
 	files, err := s.files()
 	if err != nil {
@@ -75,14 +75,14 @@ func (s Seed) Digest() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// WithoutKeys is the seed of a guest that has its keys: cloud-init takes it for
+// WithoutKeys returns the seed for a guest that has its keys: cloud-init takes it for
 // the same instance, and keeps what it has set up.
 func (s Seed) WithoutKeys() Seed {
 	s.Access = nil
 	return s
 }
 
-// userData joins what vmctl needs to what the user wrote.
+// userData returns the user's data, joined with the part that lets vmctl in.
 func (s Seed) userData() (string, error) {
 	if err := Check(s.UserData); err != nil {
 		return "", err
@@ -103,11 +103,11 @@ func (s Seed) userData() (string, error) {
 	return join(partOf(s.UserData), part{kind: "text/cloud-config", text: own}), nil
 }
 
-// cloudConfig is how cloud-init knows its own configuration.
+// cloudConfig is the first line of a configuration of cloud-init.
 const cloudConfig = "#cloud-config"
 
-// merge says how cloud-init joins vmctl's part to what comes before it: lists
-// grow, and where both say something the user's word stands.
+// merge tells cloud-init how to join vmctl's part to the parts before it: lists grow,
+// and if both set a value, the user's value stands.
 type merge struct {
 	Name     string   `json:"name"`
 	Settings []string `json:"settings"`
@@ -130,7 +130,7 @@ type user struct {
 	Authorized []string `json:"ssh_authorized_keys"`
 }
 
-// access is the part of the user data that lets vmctl in.
+// access returns the part of the user data that lets vmctl in.
 func (s Seed) access() (string, error) {
 	a := s.Access
 	c := config{
@@ -157,7 +157,7 @@ func (s Seed) access() (string, error) {
 	return c.text()
 }
 
-// lines are the lines of authorized_keys.
+// lines returns the lines of authorized_keys.
 func (a *Access) lines() []string { return append([]string{a.Authorized}, a.Others...) }
 
 func (c config) text() (string, error) {

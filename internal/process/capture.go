@@ -15,9 +15,9 @@ import (
 // ErrGone says that a process has ended before it could be captured.
 var ErrGone = errors.New("it has ended")
 
-// settleEvery is how long a command line must stay the same to count. Right
-// after its start a process has the one of its parent or none, and then those of
-// the wrappers that it goes through.
+// settleEvery is the time for which a command line must stay the same to count. Right
+// after its start a process has the command line of its parent or none, and then those
+// of the wrappers that it goes through.
 const settleEvery = 10 * time.Millisecond
 
 // Capture takes the identity of the process that has the pid, once its program
@@ -67,7 +67,7 @@ func (h Host) settle(ctx context.Context, all []*candidate) {
 	}
 }
 
-// again looks at all once more and returns those that are to be looked at again.
+// again looks at all once more and returns the candidates that need another look.
 func (h Host) again(all []*candidate, take func(*candidate, sight) (done bool)) []*candidate {
 	var open []*candidate
 	for _, c := range all {
@@ -89,8 +89,8 @@ func (c *candidate) begin(s sight) bool {
 	return false
 }
 
-// compare reports whether nothing more is to be seen: s is what the last look
-// saw, or the process cannot be read.
+// compare reports whether the candidate needs no more looks: two looks agree on its
+// program, or c.err says why it cannot be captured.
 func (c *candidate) compare(s sight) bool {
 	last := c.seen
 	c.seen = s
@@ -106,7 +106,7 @@ func (c *candidate) compare(s sight) bool {
 	return c.missing() == ""
 }
 
-// missing says what keeps a process from being captured; empty: nothing.
+// missing returns the reason why a process cannot be captured yet; empty: there is none.
 func (c *candidate) missing() string {
 	switch {
 	case len(c.seen.Argv) == 0 || c.seen.Argv[0] == "" || c.seen.Ending:

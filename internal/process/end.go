@@ -90,7 +90,8 @@ func (h Host) hold(id Identity) (handle, error) {
 	return nil, err
 }
 
-// tree is who ends when the verified id is forced.
+// tree returns the processes that end when the verified id is forced, id first. It fails
+// if this process is one of them.
 func (h Host) tree(id Identity) ([]Identity, error) {
 	here, err := h.sys().Place()
 	if err != nil {

@@ -2,7 +2,7 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// Stat is what ParseStat reads of a line.
+// Stat holds the fields that ParseStat reads from a line.
 type Stat struct {
 	PID, PGID int
 	Ended     bool

@@ -18,8 +18,8 @@ type Identity struct {
 	Machine string `json:"machine,omitempty"`
 	// BootID changes whenever the machine starts.
 	BootID string `json:"boot_id"`
-	// Namespace is where the pid and the start time count: a container has its
-	// own. Empty where the system has no such thing.
+	// Namespace names the namespaces in which the pid and the start time count: a
+	// container has its own. Empty if the system has no namespaces.
 	Namespace string `json:"namespace,omitempty"`
 	PID       int    `json:"pid"`
 	// StartTime is as the kernel gives it, to be compared with nothing but
@@ -50,7 +50,7 @@ const (
 	Unknown Verdict = "unknown"
 )
 
-// Host is the processes of this machine. The zero Host is ready for use, and may
+// Host gives access to the processes of this machine. The zero Host is ready for use, and may
 // be used by several goroutines.
 type Host struct {
 	system system // nil: the operating system's own
@@ -63,7 +63,7 @@ func (h Host) sys() system {
 	return h.system
 }
 
-// identity is what a look at pid says, put into a record.
+// identity returns the Identity of pid according to a look at it.
 func (p place) identity(pid int, s sight) Identity {
 	id := Identity{
 		Host: p.Host, Machine: p.Machine, BootID: p.Boot, Namespace: p.Namespace,

@@ -19,7 +19,7 @@ type realWorld struct{ host process.Host }
 
 func (w realWorld) Host() process.Host { return w.host }
 
-// speakers is how many processes a role has, each of which says when it is ready.
+// speakers maps a role to the number of its processes that say when they are ready.
 var speakers = map[string]int{"polite": 1, "late": 1, "deaf": 1, "tree": 3, "family": 3, "keeper": 2}
 
 func (w realWorld) Run(t *testing.T, as string) *actor {
@@ -36,7 +36,7 @@ func (w realWorld) Run(t *testing.T, as string) *actor {
 		End:     stage.letGo,
 		Collect: func() { t.Helper(); collect(t, child) },
 	}
-	// Whatever is left reads the end of its input and goes.
+	// Each process that is left reads the end of its input and ends.
 	t.Cleanup(func() {
 		stage.letGo()
 		collect(t, child)

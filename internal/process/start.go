@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Command is what Start is asked for.
+// Command describes the program that Start starts.
 type Command struct {
 	Path string   // of the program, absolute: nothing is looked up
 	Args []string // after the program's name; they name the data directory, so that Find finds an orphan
@@ -73,10 +73,10 @@ func (h Host) Start(c Command) (*Child, error) {
 	return child, nil
 }
 
-// PID is the child's.
+// PID returns the pid of the child.
 func (c *Child) PID() int { return c.id.PID }
 
-// Capture is Host.Capture for the child.
+// Capture calls Host.Capture for the child.
 func (c *Child) Capture(ctx context.Context) (Identity, error) {
 	id, err := c.host.Capture(ctx, c.id.PID)
 	if err == nil && id.StartTime != c.id.StartTime {
@@ -128,7 +128,7 @@ func (c *Child) Force() (err error) {
 	return nil
 }
 
-// discard ends and collects a child that nobody gets to know.
+// discard ends and collects a child that Start does not return.
 func (c *Child) discard() error {
 	if err := c.Force(); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// stat is what proc_pid_stat(5) says of a process.
+// stat holds fields of the stat file of a process (proc_pid_stat(5)).
 type stat struct {
 	pid, pgid, threads int
 	state              string
@@ -19,8 +19,8 @@ func (s stat) ended() bool {
 	return (s.state == "Z" || s.state == "X" || s.state == "x") && s.threads <= 1
 }
 
-// parseStat reads a line of which the program chooses the second field: anything
-// may stand between the first and the last parenthesis.
+// parseStat reads the line of a stat file. The program chooses the second field:
+// anything may stand between the first and the last parenthesis.
 func parseStat(line string) (stat, error) {
 	from, to := strings.Index(line, " ("), strings.LastIndex(line, ") ")
 	if from < 0 || to < from {

@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// system is what an operating system says about its processes and does to them.
-// Everything above it is the same everywhere.
+// system gives access to the processes of an operating system. The code above it is the
+// same on every system.
 type system interface {
-	// Place says where this process runs. An error means that the process table
+	// Place returns the place of this process. An error means that the process table
 	// cannot be trusted, so that nothing can be said about any process.
 	Place() (place, error)
 	// Look reads one process. errNone is positive proof that there is none; any
 	// other error means that nothing can be said.
 	Look(pid int) (sight, error)
-	// PIDs are the processes that can be seen, sorted. An error that wraps
-	// fs.ErrPermission comes with them, and says that there are others.
+	// PIDs returns the visible processes, sorted. An error that wraps fs.ErrPermission
+	// comes with them, and means that there are others.
 	PIDs() ([]int, error)
-	// Tree is who ends with pid when its handle is forced, pid first.
+	// Tree returns the processes that end when the handle of pid is forced, pid first.
 	Tree(pid int) ([]int, error)
 	// Open holds on to the process that has the pid now, or fails with errNone.
 	Open(pid int) (handle, error)
@@ -40,7 +40,7 @@ type handle interface {
 	Close() error
 }
 
-// place is where a process runs.
+// place names the machine, the boot and the namespace in which a process runs.
 type place struct {
 	Host, Machine, Boot, Namespace string
 }
@@ -61,13 +61,13 @@ type sight struct {
 // errNone says that there is no such process.
 var errNone = errors.New("no such process")
 
-// pollEvery is the longest that an end stays unnoticed where the system does not
-// announce it.
+// pollEvery is the longest time until an end is noticed if the system does not announce
+// it.
 const pollEvery = 20 * time.Millisecond
 
-// program is an executable's path as it is compared: an upgrade that replaces
-// the file of a running program adds the suffix.
+// program returns the path of an executable in the form in which paths are compared:
+// without the suffix that an upgrade adds when it replaces the file of a running program.
 func program(exe string) string { return valid(strings.TrimSuffix(exe, " (deleted)")) }
 
-// valid is s as it survives being kept as JSON.
+// valid returns s as valid UTF-8, which JSON keeps unchanged.
 func valid(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }

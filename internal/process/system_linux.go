@@ -73,7 +73,8 @@ func machineID() (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// namespace names what numbers the pids, and what the start times count from.
+// namespace returns the names of the namespaces that number the pids and that set the
+// zero of the start times.
 func (l linux) namespace() (string, error) {
 	var all []string
 	for _, kind := range []string{"pid", "time"} {
@@ -89,8 +90,8 @@ func (l linux) namespace() (string, error) {
 	return strings.Join(all, " "), nil
 }
 
-// lookAttempts is how often a process is looked for that is there, and that proc
-// does not show: its pid may have been given to it between the two questions.
+// lookAttempts is the number of looks at a process that exists and that proc does not
+// show: the pid may have been given to it between the two questions.
 const lookAttempts = 3
 
 func (l linux) Look(pid int) (sight, error) {

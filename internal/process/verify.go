@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// Verify says whether the recorded process is still there, and why it says so,
-// in words for people.
+// Verify returns a Verdict on the recorded process, and the reason in words for people.
 //
 // A process is recognised by its machine, boot, pid and start time, and by its
 // program. The same process with another program has replaced itself: that is
@@ -23,7 +22,7 @@ func (h Host) Verify(id Identity) (Verdict, string) {
 	return h.compare(id)
 }
 
-// locate says whether id can be looked for here: Match is yes.
+// locate returns Match if id can be looked for here, else the Verdict and its reason.
 func (p place) locate(id Identity) (Verdict, string) {
 	switch {
 	case id.PID <= 1:
@@ -69,7 +68,7 @@ func (h Host) compare(id Identity) (Verdict, string) {
 	return Match, fmt.Sprintf("pid %d is %s, start time %d", id.PID, name(s), s.Start)
 }
 
-// name is what people know the process by.
+// name returns the name of the program of a process, for people.
 func name(s sight) string {
 	switch {
 	case s.Exe != "":

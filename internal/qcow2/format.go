@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Fix is what makes an image of a file that is none, or not one to boot from. In
-// it FileWord stands for the file, quoted for a shell.
+// Fix is a command or an advice for making a bootable image of a file that is none.
+// FileWord stands for the file in it, quoted for a shell.
 type Fix string
 
 // The fixes. A converted image needs nothing beside it.
@@ -22,8 +22,8 @@ const (
 	Unpack     Fix = "unpack it first"
 )
 
-// FormatError says what a file is instead of an image that a virtual machine can
-// be made of.
+// FormatError reports that a file is no image of which a virtual machine can be made.
+// Seen says why not.
 type FormatError struct {
 	Seen string
 	Fix  Fix
@@ -60,7 +60,7 @@ const (
 	bootMark  = "\x55\xaa" // at the end of a disk's first sector
 )
 
-// guess says what a file is that does not begin as an image does.
+// guess returns a *FormatError that describes a file that does not begin like an image.
 func guess(begin []byte) error {
 	for _, k := range kinds {
 		if bytes.HasPrefix(begin, []byte(k.begins)) {

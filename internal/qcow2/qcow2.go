@@ -1,5 +1,5 @@
-// Package qcow2 reads the header of a qcow2 disk image, and says in words what a
-// file that is none looks like and how to make one of it.
+// Package qcow2 reads the header of a qcow2 disk image. It describes any other file in
+// words, and says how to make an image of it.
 //
 // The format is QEMU's, docs/interop/qcow2.txt.
 package qcow2
@@ -12,7 +12,7 @@ import (
 	"io"
 )
 
-// Header is what the header of an image says.
+// Header holds the fields of the header of an image.
 type Header struct {
 	Version     uint32
 	VirtualSize uint64 // bytes of the disk that a guest sees
@@ -21,9 +21,9 @@ type Header struct {
 	Encrypted   bool
 	Dirty       bool // it was in use when its writer ended: its counts may be wrong
 	Corrupt     bool // QEMU found it damaged
-	Extended    bool // by a feature that this package does not know, and that a reader must
+	Extended    bool // it has a feature that a reader must know and this package does not
 
-	tables      uint64 // where the last of the tables ends that every image has
+	tables      uint64 // end offset of the last of the tables that every image has
 	l1At, l1    uint64 // offset and entries of the table of tables
 	clusterBits uint32
 	extendedL2  bool
@@ -48,9 +48,9 @@ const (
 	maxL1Entries = 32 << 20 / 8 // QEMU's own bound
 )
 
-// Read reads the header of a file of that many bytes, and sees that all of the disk
-// is in it. What is no image, or too
-// short to be the whole of one, is a *FormatError.
+// Read reads the header of a file of size bytes, and checks that the whole disk is in the
+// file. It fails with a *FormatError if the file is no image, or too short to be a whole
+// one.
 func Read(r io.ReaderAt, size int64) (Header, error) {
 	begin := make([]byte, max(headerSize3, probeSize))
 	n, err := r.ReadAt(begin, 0)
@@ -110,7 +110,7 @@ func (h *Header) readTables(raw []byte) error {
 	return nil
 }
 
-// backing reads the name of the image that this one only holds changes to.
+// backing reads the name of the backing file; "" if there is none.
 func backing(r io.ReaderAt, raw []byte) (string, error) {
 	at, n := binary.BigEndian.Uint64(raw[8:]), binary.BigEndian.Uint32(raw[16:])
 	if at == 0 || n == 0 {

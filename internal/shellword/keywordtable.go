@@ -1,6 +1,6 @@
 package shellword
 
-// keywords are what shells give a meaning of its own where a command begins.
+// keywords lists the words that have a special meaning to a shell at the start of a command.
 var keywords = []string{
 	"case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until", "while",
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal is what an interactive session is connected to.
+// Terminal holds the input, the outputs and the terminal type of an interactive session.
 type Terminal struct {
 	In       *os.File  // put into raw mode and restored if it is a terminal
 	Out, Err io.Writer // written to side by side

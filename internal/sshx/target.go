@@ -16,7 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Target is a server, and how to reach it and to know it.
+// Target describes a server: its address, the login and the host key by which it is known.
 type Target struct {
 	Address      string // host name or IP address
 	Port         int
@@ -24,19 +24,20 @@ type Target struct {
 	IdentityFile string // private key; "": there is none, and nobody is let in
 	Alias        string // the name under which the server's host key is known
 	KnownHosts   string // file
-	// HostKey is the only host key that is right, an authorized_keys line, whatever
-	// KnownHosts says; "": that says it. HostKeyFrom tells people who pins it.
+	// HostKey is the only host key that is accepted, an authorized_keys line. "":
+	// KnownHosts holds the accepted keys. AcceptNew makes vmctl ignore HostKey.
+	// HostKeyFrom names the place that pins HostKey, for people.
 	HostKey, HostKeyFrom string
 	// AcceptNew adds the host key of a server that the file does not know yet.
 	// Otherwise such a server is refused.
 	AcceptNew bool
-	// Banner limits connecting and the wait for the server's first words,
-	// Handshake what follows until the login. 0: 5 and 30 seconds.
+	// Banner limits connecting and the wait for the server's first words. Handshake
+	// limits the time from these to the end of the login. 0: 5 and 30 seconds.
 	Banner, Handshake time.Duration
 }
 
-// HostKeyError says that a server showed a key that it is not known by. The
-// server was told nothing.
+// HostKeyError reports that a server showed a host key by which it is not known. The
+// client did not log in.
 type HostKeyError struct {
 	Alias      string
 	KnownHosts string
@@ -124,7 +125,8 @@ func (t Target) auth() ([]ssh.AuthMethod, error) {
 	return []ssh.AuthMethod{ssh.PublicKeys(signer)}, err
 }
 
-// hostKeys are those that the server may show; none: any that AcceptNew takes.
+// hostKeys returns the host keys that the server may show. If there are none, AcceptNew
+// decides whether a new key is accepted.
 func (t Target) hostKeys() ([]ssh.PublicKey, error) {
 	if t.HostKey == "" || t.AcceptNew {
 		return readKnownHosts(t.KnownHosts, t.Alias)
@@ -136,7 +138,7 @@ func (t Target) hostKeys() ([]ssh.PublicKey, error) {
 	return []ssh.PublicKey{key}, nil
 }
 
-// explain turns what the library says into what it means.
+// explain turns the error of the library into one that names the cause.
 func (t Target) explain(ctx context.Context, err error, check *hostKeyCheck, conn *limitedConn) error {
 	var late net.Error
 	switch {
@@ -169,7 +171,7 @@ func (t Target) limits() (banner, handshake time.Duration) {
 }
 
 // limitedConn has one deadline until the server speaks and another from then
-// on: what forwards ports accepts a connection long before a server listens.
+// on: a port forwarder accepts a connection long before a server listens.
 type limitedConn struct {
 	net.Conn
 	then  time.Duration

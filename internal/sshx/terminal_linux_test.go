@@ -47,9 +47,9 @@ func TestShellOnATerminal(t *testing.T) {
 	}
 }
 
-// echo is what the user sees, and drives the keyboard: at the first output the
-// window is resized, and once the server knows that, the line that ends the
-// session is typed.
+// echo is the screen of the user, and drives the keyboard: at the first output it resizes
+// the window, and once the server knows the new size, it types the line that ends the
+// session.
 type echo struct {
 	t        *testing.T
 	keyboard *os.File

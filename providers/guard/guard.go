@@ -1,5 +1,5 @@
-// Package guard is what the steps of every provider begin and end with, whatever kind of
-// object they are about: the object has to be vmctl's own, and as it was expected.
+// Package guard holds the checks at the beginning and the end of the steps of every provider,
+// for any kind of object: the object must be vmctl's own, and as the plan expects it.
 package guard
 
 import (
@@ -10,12 +10,12 @@ import (
 	"vmctl/providers"
 )
 
-// OpDefine is the operation that makes an object. The record of what is still to be made
-// proves nothing about an object of its ID.
+// OpDefine is the operation that makes an object. The record of an object that is not made
+// yet proves nothing about an existing object with its ID.
 const OpDefine = "define"
 
-// ArgImport is the argument of steps on an object that bears no mark yet, and is being
-// imported.
+// ArgImport is the argument of a step on an object that is being imported and bears no mark
+// yet.
 const ArgImport = "import"
 
 // Guard checks the object of one step.
@@ -23,7 +23,7 @@ type Guard struct {
 	Work    providers.Work
 	Project providers.Project
 	Thing   string                // the system's word for such an object: "domain"
-	Look    func(now Seen) string // what to type to look at it
+	Look    func(now Seen) string // returns a command that shows the object
 }
 
 // Seen is an object as a step found it.
@@ -34,9 +34,9 @@ type Seen struct {
 	Fingerprint string
 }
 
-// Owns reports whether an object is the step's own: it bears the mark that was written for
-// it at the step's address, or at one that the object had before. An object without a mark
-// is the step's if the record names it, or if the step imports it.
+// Owns reports whether an object is the step's own: it bears the mark that was written for it
+// at the step's address, or at an earlier address of the object. An object without a mark is
+// the step's own if the record names it, or if the step imports it.
 func (g Guard) Owns(now Seen) bool {
 	if now.Mark == nil {
 		return now.ID == g.Work.Object && (g.imports() || g.isRecorded())
@@ -47,8 +47,8 @@ func (g Guard) Owns(now Seen) bool {
 func (g Guard) imports() bool    { return g.Work.Args[ArgImport] != "" }
 func (g Guard) isRecorded() bool { return g.Work.Prior != cty.NilVal && g.Work.Op != OpDefine }
 
-// Mine fails if there is an object, and it is not the step's own. Nothing else is ever
-// acted on.
+// Mine fails if there is an object that is not the step's own. A step never acts on such an
+// object.
 func (g Guard) Mine(now *Seen) error {
 	if now == nil || g.Owns(*now) {
 		return nil
@@ -59,7 +59,7 @@ func (g Guard) Mine(now *Seen) error {
 	}
 }
 
-// Expected fails unless the object is just as the plan, or the step before, left it.
+// Expected fails unless the object is exactly as the plan, or the step before, left it.
 func (g Guard) Expected(now *Seen) error {
 	found := ""
 	if now != nil {
@@ -82,7 +82,7 @@ func (g Guard) Expected(now *Seen) error {
 	return f
 }
 
-// There fails unless the object is just as expected, and exists.
+// There fails unless the object exists and is exactly as expected.
 func (g Guard) There(now *Seen) error {
 	if err := g.Expected(now); err != nil || now != nil {
 		return err
@@ -93,7 +93,7 @@ func (g Guard) There(now *Seen) error {
 	}
 }
 
-// Gone is the result of a step whose object does not exist any more.
+// Gone returns the result of a step whose object no longer exists.
 func (g Guard) Gone(how providers.How, evidence ...string) providers.Result {
 	return providers.Result{ID: g.Work.Object, Gone: true, How: how, Evidence: evidence}
 }

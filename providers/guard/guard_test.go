@@ -20,7 +20,7 @@ var (
 	other = spec.Address{Kind: spec.VM, Name: "other"}
 )
 
-// stop is the guard of a step that stops vm.dev, which was vm.was once.
+// stop returns the guard of a step that stops vm.dev, whose earlier address is vm.was.
 func stop() guard.Guard {
 	return guard.Guard{
 		Work: providers.Work{

@@ -9,9 +9,9 @@ import (
 	"vmctl/providers"
 )
 
-// A Print collects what a step relies on, as names and values in words. Its text is a
-// fingerprint: two of them can be told apart in words. It says nothing about what changes
-// by itself, such as the ports that the kernel chose, process IDs and times.
+// A Print collects the values that a step relies on, each under a name. Its text is a
+// fingerprint: Differences tells in words how two of them differ. It leaves out values that
+// change by themselves, such as ports that the kernel chose, process IDs and times.
 type Print [][2]string
 
 const (
@@ -38,7 +38,7 @@ func (p Print) String() string {
 	return strings.Join(fields, printSeparator)
 }
 
-// Differences says in words what two fingerprints disagree about.
+// Differences lists in words the differences between two fingerprints.
 func Differences(planned, now string) []string {
 	before, after := read(planned), read(now)
 	var all []string

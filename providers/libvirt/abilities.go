@@ -8,7 +8,7 @@ import (
 	"vmctl/providers/machine"
 )
 
-// abilities are what the host offers, if that is enough for what is wanted.
+// abilities returns the host's abilities. It fails if they are too little for the wanted VM.
 func (j *job) abilities(ctx context.Context) (abilities, error) {
 	f, err := j.Facts(ctx)
 	if err != nil {

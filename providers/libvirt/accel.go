@@ -10,7 +10,8 @@ import (
 	"vmctl/providers/machine"
 )
 
-// chooseType chooses what runs the CPUs, and says why where KVM is passed over.
+// chooseType chooses the type of the domain, KVM or TCG, and gives the reason if it passes
+// over KVM.
 func (p *Provider) chooseType(accel string, a abilities) (domainType, why string) {
 	switch accel {
 	case machine.AccelKVM:
@@ -30,8 +31,7 @@ func (p *Provider) chooseType(accel string, a abilities) (domainType, why string
 	return typeKVM, ""
 }
 
-// kvmBroke says what KVM did wrong since this machine was booted, "" if nothing
-// is known against it.
+// kvmBroke returns the failure of KVM since this machine was booted, "" if none is known.
 func (p *Provider) kvmBroke() string {
 	boot := p.bootID()
 	text, err := os.ReadFile(p.kvmFile())
@@ -45,7 +45,7 @@ func (p *Provider) kvmBroke() string {
 	return why
 }
 
-// rememberKVM keeps what KVM did wrong until this machine is booted again.
+// rememberKVM records a failure of KVM until this machine is booted again.
 func (p *Provider) rememberKVM(why string) error {
 	boot := p.bootID()
 	if boot == "" {
@@ -59,8 +59,8 @@ func (p *Provider) rememberKVM(why string) error {
 
 func (p *Provider) kvmFile() string { return filepath.Join(p.settings.Dir, "kvm-broken") }
 
-// bootID tells one boot of this machine from another; "" where nothing does, and
-// for another machine's KVM.
+// bootID returns an identifier of this boot of the machine; "" if there is none, or if KVM is
+// another machine's.
 func (p *Provider) bootID() string {
 	if p.place.Remote != "" {
 		return ""

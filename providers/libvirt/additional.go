@@ -7,16 +7,16 @@ import (
 	"vmctl/spec"
 )
 
-// disks are the hard disks of a domain, but for those of its own that vmctl made for
-// it alone.
+// disks returns the hard disks of a domain, without the root disk that vmctl made from its
+// image.
 func (d description) disks() []drive {
 	return slices.DeleteFunc(slices.Clone(d.Drives), func(x drive) bool {
 		return x.Device != deviceDisk || x.file() == "" || d.Owner != nil && d.Owner.Image.Root != "" && d.Owner.given(x, x.Path) == d.Owner.Image.Root
 	})
 }
 
-// base is the path of the disk that a drive is: under an overlay that others made, the
-// file that the domain was given.
+// base returns the path of the disk below the overlays that others made: the file that the
+// domain was given.
 func (r rack) base(o *owner, x drive) string {
 	path := r.pathOf(x)
 	if given := o.given(x, path); given != "" {
@@ -25,7 +25,7 @@ func (r rack) base(o *owner, x drive) string {
 	return path
 }
 
-// file is what a disk is on: a file, or pool/volume.
+// file returns the file of a drive, or pool/volume.
 func (d drive) file() string {
 	if d.Path == "" && d.Volume != "" {
 		return d.Pool + "/" + d.Volume
@@ -33,9 +33,9 @@ func (d drive) file() string {
 	return d.Path
 }
 
-// shown are the additional disks of a domain: in the order of its mark as far as
-// they are there, and then what is there beside. A disk that is nobody's is shown by
-// its file, unless the domain is somebody else's or had it when it was imported.
+// shown returns the additional disks of a domain: first those in its mark, in order, as far
+// as the domain has them, and then its other disks. A disk without an owner is shown by its
+// file, unless the domain is somebody else's or had it when it was imported.
 func (r rack) shown(d description) []string {
 	var marked []markedDisk
 	var kept []string
@@ -64,9 +64,9 @@ func (r rack) shown(d description) []string {
 	return all
 }
 
-// nameMarked is the address of a disk that the domain's mark names. A disk that is gone
-// keeps its address until it is made again in another file: then the domain has another
-// disk than the spec, and it is shown by its file.
+// nameMarked returns the address of a disk in the domain's mark. A disk that is gone keeps
+// its address until it is made again in another file: then the domain has another disk than
+// the spec, and it is shown by its file.
 func (r rack) nameMarked(m markedDisk) string {
 	a, ok := r.address(m.Path)
 	if !ok {
@@ -78,7 +78,7 @@ func (r rack) nameMarked(m markedDisk) string {
 	return a.String()
 }
 
-// name is the address of the disk at a path, or what else it is called.
+// name returns the address of the disk at a path, or otherwise if it has none.
 func (r rack) name(path, otherwise string) string {
 	if a, ok := r.address(path); ok && !r.elsewhere(a, path) {
 		return a.String()
@@ -86,8 +86,8 @@ func (r rack) name(path, otherwise string) string {
 	return otherwise
 }
 
-// elsewhere reports whether the file at a path is gone, and the disk of an address has
-// another one.
+// elsewhere reports whether the file at a path is gone and the disk of the address is another
+// file.
 func (r rack) elsewhere(a spec.Address, path string) bool {
 	return r.gone(path) && slices.ContainsFunc(r.disks, func(d diskSight) bool {
 		owner, ok := r.address(d.Path)
@@ -95,8 +95,8 @@ func (r rack) elsewhere(a spec.Address, path string) bool {
 	})
 }
 
-// gone reports whether the pool that a file was in was listed without it. Of a file in
-// a pool that could not be listed nothing is known.
+// gone reports whether the listing of a file's pool lacks the file. If the pool could not be
+// listed, it returns false.
 func (r rack) gone(path string) bool {
 	in := func(s shelf) bool { return s.Path == filepath.Dir(path) }
 	return slices.ContainsFunc(r.shelves, in) &&

@@ -10,7 +10,7 @@ import (
 	"vmctl/spec"
 )
 
-// kinds has every attribute that this provider supports.
+// kinds lists every attribute that this provider supports.
 var kinds = map[spec.Kind]map[string]providers.Attribute{
 	spec.VM: {
 		"name":         {},
@@ -55,7 +55,8 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 	},
 }
 
-// judgeOthers restarts a guest that is to get other keys than it has.
+// judgeOthers judges an edit of the other people's keys: a running guest needs a restart to
+// get them.
 func judgeOthers(before, after cty.Value, running bool) providers.Verdict {
 	if slices.Equal(machine.Lines(before), machine.Lines(after)) {
 		return providers.Verdict{Applies: providers.Live, Reason: "the same keys"}

@@ -34,7 +34,7 @@ func TestJudge(t *testing.T) {
 	wantGolden(t, "attributes.txt", b.String())
 }
 
-// Every attribute of a vm's shape is supported, but for those that only say how vmctl treats it.
+// Every attribute of a vm's shape is supported, except the attributes of vmctl's policy.
 func TestEveryAttributeOfTheShapeIsKnown(t *testing.T) {
 	attrs := libvirt.Type(libvirt.Host{}).Kinds[spec.VM]
 	shape, ok := spec.Shape(spec.VM)

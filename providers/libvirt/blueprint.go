@@ -7,7 +7,7 @@ import (
 	"vmctl/providers/machine"
 )
 
-// blueprint is all that vmctl decides about a domain.
+// blueprint holds all decisions of vmctl about a domain.
 type blueprint struct {
 	Name, UUID string
 	Arch       string
@@ -20,15 +20,15 @@ type blueprint struct {
 	Initrd     string
 	Cmdline    string
 	ConsoleLog string
-	Data       string               // vmctl's folder, for whoever looks at the process table
+	Data       string               // vmctl's folder, which people see in the process table
 	Disks      []part               // in order
 	Volumes    map[[2]string]string // the paths of volumes, by pool and name
-	Forwards   []machine.Forward    // with the host ports to ask for, the SSH forward first
+	Forwards   []machine.Forward    // with the host ports to request, the SSH forward first
 	Owner      string               // the mark's element
-	Seed       string               // that the domain has so far; "": none
+	Seed       string               // the present seed of the domain; "": none
 }
 
-// blueprint puts together what the domain will be.
+// blueprint puts together the blueprint of the wanted domain.
 func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 	domainType, why := j.chooseType(j.want.Accel, a)
 	if why != "" {

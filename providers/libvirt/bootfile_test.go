@@ -10,7 +10,7 @@ import (
 
 const kernelVol = devID + ".kernel-6923dd1bc046"
 
-// What a VM boots from is made good while it runs, and before a restart takes it down.
+// Spoilt boot files are uploaded again while the VM runs, and before a restart takes it down.
 func TestSpoiltBootFiles(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

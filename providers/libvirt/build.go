@@ -35,8 +35,8 @@ func (b blueprint) fresh() (string, error) {
 	return b.onto(d)
 }
 
-// over returns a domain's XML with all that vmctl decides about it, and with all
-// else as it is: what somebody else added stays.
+// over returns a domain's XML with all decisions of vmctl in it. All else stays, including
+// additions by others.
 func (b blueprint) over(existing string) (string, error) {
 	d := &libvirtxml.Domain{}
 	if err := d.Unmarshal(existing); err != nil {
@@ -70,13 +70,13 @@ func (b blueprint) onto(d *libvirtxml.Domain) (string, error) {
 	return d.Marshal()
 }
 
-// libvirt's types of domains, by what runs their CPUs.
+// libvirt's types of domains: KVM or TCG runs the CPUs.
 const (
 	typeKVM = "kvm"
 	typeTCG = "qemu"
 )
 
-// setAccel makes a domain run on KVM or TCG. A CPU that fits is kept.
+// setAccel makes a domain run on KVM or TCG. It keeps a CPU that fits.
 func setAccel(d *libvirtxml.Domain, domainType string) {
 	if d.Type == domainType && d.CPU != nil {
 		return
@@ -88,7 +88,7 @@ func setAccel(d *libvirtxml.Domain, domainType string) {
 	}
 }
 
-// setNet gives a domain the user network, in place of the one that it has.
+// setNet gives a domain the user network, in place of its present one.
 func setNet(d *libvirtxml.Domain, uuid string, all []machine.Forward) {
 	setArgs(d, "-netdev", netdev(all), isOurNet)
 	setArgs(d, "-device", fmt.Sprintf("virtio-net-pci,netdev=%s,mac=%s,bus=pcie.0,addr=0x10", netID, macOf(uuid)), isOurCard)
@@ -143,6 +143,6 @@ func macOf(uuid string) string {
 	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", sum[0], sum[1], sum[2])
 }
 
-// isOther reports whether a disk is no concern of additional_disk: a CD-ROM that
-// somebody put in.
+// isOther reports whether a disk is no hard disk, for example a CD-ROM that somebody put in.
+// It does not concern additional_disk.
 func isOther(disk libvirtxml.DomainDisk) bool { return !isDisk(disk) }

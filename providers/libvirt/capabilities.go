@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// abilities is what a host offers for its own architecture.
+// abilities describes a host's abilities for its own architecture.
 type abilities struct {
 	Arch     string
 	Emulator string // "": none is installed
@@ -46,19 +46,18 @@ func parseCapabilities(text string) (abilities, error) {
 	return a, nil
 }
 
-// board is the kind of computer that a vm is.
+// board describes a kind of computer for a VM.
 type board struct {
 	Machine string
-	ACPI    bool // it hears a power button without more firmware
-	// SparePorts is how many disks can be attached while it runs.
+	ACPI    bool // it reacts to a power button without more firmware
+	// SparePorts is the number of disks that can be attached while the VM runs.
 	SparePorts int
-	CPUs       uint64 // that it has room for
+	CPUs       uint64 // the largest number of CPUs
 }
 
-// noHardware says why KVM would be of no use on this machine, "" if nothing
-// speaks against it. A processor that shows neither VMX nor SVM has /dev/kvm
-// where something emulates them: guests run hundreds of times slower, or not at
-// all.
+// noHardware returns the reason why KVM would be of no use on this machine, "" if there is
+// none. A processor that shows neither VMX nor SVM has /dev/kvm if it is emulated: guests run
+// hundreds of times slower, or not at all.
 func (p *Provider) noHardware(arch string) string {
 	if p.place.Remote != "" || arch != "x86_64" {
 		return ""

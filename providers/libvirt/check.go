@@ -12,7 +12,7 @@ import (
 	"vmctl/spec"
 )
 
-// check says what QEMU could never do for a vm or a disk.
+// check returns the flaws of a vm or a disk that QEMU could never make.
 func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 	if kind == spec.Disk {
 		return checkDisk(want)
@@ -48,7 +48,7 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 	return flaws
 }
 
-// checkOthers says which of the lines of others who may log in are no public keys.
+// checkOthers returns a flaw for each line of other people's keys that is no public key.
 func checkOthers(want cty.Value) []spec.Flaw {
 	var flaws []spec.Flaw
 	for i, line := range ctyread.List(ctyread.Attr(ctyread.Attr(want, "ssh"), "authorized_keys")) {
@@ -69,8 +69,8 @@ func checkOthers(want cty.Value) []spec.Flaw {
 	return flaws
 }
 
-// mostCPUs is how many the largest board has room for. Which one a host builds is
-// known only there.
+// mostCPUs returns the number of CPUs of the largest board. Only the host decides which board
+// it builds.
 func mostCPUs() uint64 {
 	var most uint64
 	for _, b := range boards {
@@ -101,7 +101,7 @@ func checkDisk(want cty.Value) []spec.Flaw {
 	}}
 }
 
-// checkSeed says what cloud-init would pass over.
+// checkSeed returns the flaws of the texts that cloud-init would ignore.
 func checkSeed(want cty.Value) []spec.Flaw {
 	seed := ctyread.Attr(want, seedAttr)
 	if !ctyread.Known(seed) {

@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// world joins the conformance suite with a daemon in memory.
+// world returns the lab as a world for the conformance suite.
 func (l *lab) world() *providertest.World {
 	host := libvirt.Host{UID: 1000, Proc: l.proc, Getenv: func(string) string { return "/home/me" }}
 	guests := map[string]*guestOf{}
@@ -73,7 +73,7 @@ func (l *lab) world() *providertest.World {
 
 const poolName = "vmctl-lab-" + lineage
 
-// disks joins the demands on disks.
+// disks returns the disks of the lab for the conformance suite.
 func (l *lab) disks() providertest.Disks {
 	file := func(o providers.Object) string { return filepath.Base(o.Attrs.GetAttr("path").AsString()) }
 	return providertest.Disks{
@@ -95,7 +95,7 @@ func (l *lab) disks() providertest.Disks {
 	}
 }
 
-// disk is what a spec wants of a disk.
+// disk returns the attributes of a disk in a spec.
 func disk(size int64, format string) cty.Value {
 	return cty.ObjectVal(map[string]cty.Value{
 		"name": null, "size": cty.NumberIntVal(size), "format": cty.StringVal(format), "fs_type": null,
@@ -104,20 +104,21 @@ func disk(size int64, format string) cty.Value {
 
 var none = cty.ListValEmpty(forwards("auto").Type().ElementType())
 
-// deafened is a policy that gives nobody much time.
+// deafened returns the policy with waits to stop that are over at once.
 func deafened(policy cty.Value) cty.Value {
 	m := policy.AsValueMap()
 	m["stop"] = instantly(cty.True).GetAttr("stop")
 	return cty.ObjectVal(m)
 }
 
-// guestOf is what runs in a fake domain: it ends with it, not with the test.
+// guestOf is a testing.TB whose cleanups run when its fake domain ends, not when the test
+// does.
 type guestOf struct {
 	testing.TB
 	ends []func()
 }
 
-// Cleanup is for the end of the guest.
+// Cleanup registers f for the end of the guest.
 func (g *guestOf) Cleanup(f func()) { g.ends = append(g.ends, f) }
 
 func (g *guestOf) end() {
@@ -127,7 +128,7 @@ func (g *guestOf) end() {
 	g.ends = nil
 }
 
-// server is an SSH server that knows the keys that vmctl gave to a vm.
+// server returns an SSH server that knows the keys that vmctl gave to a vm.
 func (l *lab) server(id string) sshtest.Server {
 	l.t.Helper()
 	keys := filepath.Join(l.dir, "data/keys", id)
@@ -142,7 +143,7 @@ func (l *lab) server(id string) sshtest.Server {
 	return sshtest.Server{HostKey: host, Authorized: user}
 }
 
-// traces are the domains, volumes and files of the lab, but for a lock, which stays
+// traces lists the domains, volumes and files of the lab, without a lock file, which stays
 // for good.
 func (l *lab) traces() []string {
 	l.t.Helper()

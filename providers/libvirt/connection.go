@@ -8,9 +8,9 @@ import (
 	"runtime"
 )
 
-// connection is one libvirt connection in this package's own words. Every call
-// ends when its context does; what libvirt cannot be made to give up goes on
-// alone, and its result is lost. What does not exist is errAbsent.
+// connection is one libvirt connection in this package's own words. Every call ends when its
+// context does; a call that libvirt cannot stop goes on alone, and its result is lost. A
+// missing object is errAbsent.
 type connection interface {
 	hostReader
 	domainReader
@@ -36,14 +36,14 @@ type domainReader interface {
 	DomainNamed(ctx context.Context, name string) (domainRef, error)
 	XML(ctx context.Context, uuid string, of version) (string, error)
 	Power(ctx context.Context, uuid string) (power, error)
-	// Job names the long operation that a running domain is in, a backup say; "": none.
+	// Job names the long operation of a running domain, for example a backup; "": none.
 	Job(ctx context.Context, uuid string) (string, error)
 	Snapshots(ctx context.Context, uuid string) ([]snapshot, error)
 	// Checkpoints lists the names of a domain's checkpoints.
 	Checkpoints(ctx context.Context, uuid string) ([]string, error)
 }
 
-// domainPauser goes on with what stands still.
+// domainPauser resumes domains that are paused or asleep.
 type domainPauser interface {
 	Resume(ctx context.Context, uuid string) error
 	// Wake wakes a guest that suspended itself.
@@ -122,23 +122,22 @@ type volumeSizer interface {
 	ResizeVolume(ctx context.Context, pool, name string, bytes uint64) error
 }
 
-// version is one of the two descriptions that a running domain has.
+// version is one of the two descriptions of a running domain.
 type version string
 
-// The configured version is what the next start will use; a domain that is off
-// has no other.
+// The configured version is for the next start; a domain that is off has no other.
 const (
 	asConfigured version = "configured"
 	asRunning    version = "running"
-	// toDefine is the configured version with the secrets in it, which a new
-	// definition would lack otherwise.
+	// toDefine is the configured version with its secrets, which a new definition must not
+	// lose.
 	toDefine version = "to define"
 )
 
 type domainRef struct {
 	UUID, Name string
 	Transient  bool // has no configuration: it is gone when it stops
-	Saved      bool // its memory is kept: the next start goes on from there
+	Saved      bool // its memory is saved: the next start continues from it
 
 	HasSnapshots, HasCheckpoints bool
 }
@@ -162,20 +161,20 @@ type facts struct {
 	Capabilities string // XML
 }
 
-// errNotBuiltIn says that this build knows no libvirt.
+// errNotBuiltIn reports that this build has no libvirt.
 var errNotBuiltIn = errors.New("this vmctl was built without libvirt (for " + runtime.GOOS + "/" + runtime.GOARCH +
 	"): build it with cgo and the tag libvirt_dlopen, as `make build` does")
 
-// errAbsent says that the domain, pool or volume does not exist.
+// errAbsent reports that the domain, pool or volume does not exist.
 var errAbsent = errors.New("it does not exist")
 
-// libvirtError is what libvirt reported. Code is a virErrorNumber.
+// libvirtError is an error that libvirt reported. Code is a virErrorNumber.
 type libvirtError struct {
 	Code    int
 	Message string
 }
 
-// Error returns libvirt's own words.
+// Error returns libvirt's message.
 func (e *libvirtError) Error() string { return e.Message }
 
 // virErrorNumber, as far as it matters here.
@@ -190,16 +189,16 @@ const (
 	codeOperationInvalid = 55
 )
 
-// lateError says that libvirt did not answer in time.
+// lateError reports that libvirt did not answer in time.
 type lateError struct {
 	doing string
 	err   error
 }
 
-// Error says what was attempted.
+// Error names the call.
 func (e *lateError) Error() string {
 	return fmt.Sprintf("%s: libvirt gave no answer: %v", e.doing, e.err)
 }
 
-// Unwrap returns why the wait ended.
+// Unwrap returns the cause of the end of the wait.
 func (e *lateError) Unwrap() error { return e.err }

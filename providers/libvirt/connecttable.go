@@ -1,6 +1,6 @@
 package libvirt
 
-// connectErrorRow is a reason for which libvirt cannot be reached.
+// connectErrorRow explains one reason why libvirt cannot be reached.
 type connectErrorRow struct {
 	says  string // part of libvirt's message
 	holds func(place) bool
@@ -16,7 +16,7 @@ func onSystem(p place) bool  { return p.System && p.Remote == "" }
 func onSession(p place) bool { return !p.System && p.Remote == "" }
 func onRemote(p place) bool  { return p.Remote != "" }
 
-// The first row that fits explains an error.
+// connectErrors explains errors: the first row that fits counts.
 var connectErrors = []connectErrorRow{
 	{"libvirt.so.0", anywhere, "libvirt's client library is not installed", []string{
 		"install it: sudo apt-get install libvirt0",

@@ -11,9 +11,9 @@ import (
 
 var _ providers.ConsoleReader = (*Provider)(nil)
 
-// Console implements providers.ConsoleReader: libvirt keeps what a guest writes to
-// its serial console in a volume, until the next start. It is read through libvirt,
-// so that a remote host's guest is like any other.
+// Console implements providers.ConsoleReader: libvirt keeps the output of a guest's serial
+// console in a volume, until the next start. The volume is read through libvirt, so that a
+// remote host's guest is like any other.
 func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, most int) (providers.Console, error) {
 	c, err := p.connect(ctx)
 	if err != nil {
@@ -23,7 +23,7 @@ func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, 
 	if err != nil {
 		return providers.Console{}, err
 	}
-	s, err := see(ctx, c, ref) // before the text: its last words are read
+	s, err := see(ctx, c, ref) // before the text, so that its last words are read
 	if err != nil {
 		return providers.Console{}, err
 	}

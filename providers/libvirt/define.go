@@ -9,8 +9,8 @@ import (
 	"vmctl/providers/machine"
 )
 
-// define makes a domain with its files. One that an interrupted attempt left
-// half made is completed.
+// define makes a domain with its files. It completes a domain that an interrupted attempt
+// left half made.
 func (j *job) define(ctx context.Context) (providers.Result, error) {
 	if err := j.mine(); err != nil {
 		return providers.Result{}, err
@@ -47,7 +47,7 @@ func (j *job) define(ctx context.Context) (providers.Result, error) {
 	return j.result(ctx, providers.Done, evidence...)
 }
 
-// nameIsFree fails if another domain than the one that is to have the name has it.
+// nameIsFree fails if another domain than the one with that ID has the name.
 func (j *job) nameIsFree(ctx context.Context, name string, id providers.ID) error {
 	other, err := j.DomainNamed(ctx, name)
 	if errors.Is(err, errAbsent) || err == nil && other.UUID == string(id) {
@@ -69,8 +69,8 @@ func (j *job) nameIsFree(ctx context.Context, name string, id providers.ID) erro
 	}
 }
 
-// successorFits fails if what replaces the domain could not get its name: nothing
-// is taken down or removed for it then.
+// successorFits fails if the domain's replacement could not get its name: nothing is taken
+// down or removed for it then.
 func (j *job) successorFits(ctx context.Context) error {
 	if name := j.Args[machine.ArgNextName]; name != "" {
 		return j.nameIsFree(ctx, name, providers.ID(j.Args[machine.ArgNextID]))
@@ -78,8 +78,8 @@ func (j *job) successorFits(ctx context.Context) error {
 	return nil
 }
 
-// redefine changes what the next start will use, in one call: the domain is at
-// no time undefined.
+// redefine changes the configuration for the next start, in one call: the domain is at no
+// time undefined.
 func (j *job) redefine(ctx context.Context) (providers.Result, error) {
 	if err := j.mine(); err != nil {
 		return providers.Result{}, err

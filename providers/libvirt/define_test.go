@@ -40,7 +40,7 @@ define lab.dev
 	}
 }
 
-// steady hides what follows from fresh keys.
+// steady replaces the parts of a text that depend on fresh keys.
 func (l *lab) steady(s string) string {
 	for _, r := range [][2]string{
 		{`\.initrd-[0-9a-f]{12} \([0-9]+ bytes\)`, ".initrd-KEYS (SIZE bytes)"},
@@ -54,7 +54,7 @@ func (l *lab) steady(s string) string {
 	return s
 }
 
-// initrdOf is the digest in the name of the initial RAM disk's volume.
+// initrdOf returns the digest in the name of the initial RAM disk's volume.
 func initrdOf(l *lab) string {
 	_, rest, _ := strings.Cut(l.Contents(), ".initrd-")
 	digest, _, _ := strings.Cut(rest, "\n")
@@ -343,7 +343,7 @@ func TestDefineCompletesAnInterruptedAttempt(t *testing.T) {
 	wantText(t, "volumes", first, l.Contents())
 }
 
-// Nothing is made beside remains that cannot be removed.
+// A define fails if it cannot remove the remains of an earlier domain.
 func TestDefineBesideRemains(t *testing.T) {
 	l := made(t, vm(off))
 	l.Drop(devID)
@@ -442,7 +442,7 @@ func TestDefineOfWhatWasMadeElsewhere(t *testing.T) {
 	}
 }
 
-// What fails keeps keys that were there before.
+// A failed define keeps the keys that were there before.
 func TestDefineThatFailsKeepsEarlierKeys(t *testing.T) {
 	l := made(t, vm(off))
 	key := filepath.Join(l.dir, "data/keys/"+devID+"/id_ed25519")
@@ -453,8 +453,8 @@ func TestDefineThatFailsKeepsEarlierKeys(t *testing.T) {
 	wantText(t, "the key", before, readFile(t, key))
 }
 
-// Another pool in the block is where new files go. Earlier ones are found where
-// they are, and a log stays where it is written.
+// New files go to the pool that the block names now. Earlier files are found in their old
+// pool, and a log stays in its place.
 func TestPoolThatChanges(t *testing.T) {
 	l := newLab(t)
 	use := func(pool string) {

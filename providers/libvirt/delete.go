@@ -9,8 +9,8 @@ import (
 	"vmctl/providers"
 )
 
-// delete removes the domain, its files, its keys and, with the last of them, the
-// pool that vmctl made.
+// delete removes the domain, its files and its keys, and also the pool that vmctl made if it
+// is empty then.
 func (j *job) delete(ctx context.Context) (providers.Result, error) {
 	if err := j.mine(); err != nil {
 		return providers.Result{}, err
@@ -67,8 +67,8 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 	return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
 }
 
-// removeFiles removes the volumes of a domain that does not exist, and the pool
-// that vmctl made if it is empty then. What keep lists stays.
+// removeFiles removes the volumes of a domain that does not exist, and the pool that vmctl
+// made if it is empty then. It keeps the volumes that keep lists.
 func (j *job) removeFiles(ctx context.Context, pools []string, keep ...string) ([]string, error) {
 	j.storage.Lock()
 	defer j.storage.Unlock()

@@ -13,8 +13,8 @@ import (
 	"vmctl/providers/libvirt"
 )
 
-// holding is vm.dev, off, with disk.cache, two fixed ports and one that the kernel
-// chooses, and with what somebody else added to it.
+// holding returns a lab with vm.dev, off, with disk.cache, two fixed ports and one that the
+// kernel chooses, and with somebody else's additions.
 func holding(t *testing.T) *lab {
 	t.Helper()
 	l := withDisk(t)
@@ -32,8 +32,8 @@ func heldWant() cty.Value {
 	return dev2(map[string]cty.Value{"running": cty.False, "port_forward": forwards("8081", "8082", "auto")})
 }
 
-// yielding is a change that lets go of everything, and of which another change takes
-// these claims.
+// yielding returns a change that gives up all disks and ports, while another change takes the
+// given claims.
 func (l *lab) yielding(claims ...providers.Claim) providers.Change {
 	l.t.Helper()
 	c := l.change(providers.Update, vm(map[string]cty.Value{"running": cty.False, "port_forward": none}), "additional_disk", "port_forward")
@@ -46,8 +46,8 @@ var (
 	portClaim  = providers.Claim{Kind: providers.ClaimPort, Key: "127.0.0.1:8082/tcp"}
 )
 
-// detached does the first step of a change, which frees, and returns what is different in
-// the description of the domain then.
+// detached does the first step of a change, which frees, and returns the differences in the
+// description of the domain.
 func (l *lab) detached(c providers.Change) (said string, gone, came []string) {
 	l.t.Helper()
 	before := normal(l.t, l.Configured(devID))
@@ -63,7 +63,7 @@ func (l *lab) detached(c providers.Change) (said string, gone, came []string) {
 	return string(r.How), gone, came
 }
 
-// normal is a domain as libvirtxml writes it, a line for each element.
+// normal returns a domain as libvirtxml writes it, a line for each element.
 func normal(t *testing.T, text string) []string {
 	t.Helper()
 	var d libvirt.XMLDomain
@@ -78,7 +78,7 @@ func normal(t *testing.T, text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// apart are the lines that only one of two texts has.
+// apart returns the lines that only one of two texts has.
 func apart(before, after []string) (gone, came []string) {
 	for _, line := range before {
 		if !slices.Contains(after, line) {
@@ -131,7 +131,7 @@ func TestDetachOfAPortFromWhatIsOff(t *testing.T) {
 	}
 }
 
-// The rest of the change follows on what was detached.
+// The other steps of the change follow the detachment.
 func TestDetachIsFollowedByTheRest(t *testing.T) {
 	l := holding(t)
 	c := l.yielding(cacheClaim, portClaim)
@@ -254,7 +254,7 @@ func TestRestartOfWhatWasUndefined(t *testing.T) {
 	}
 }
 
-// A disk is remade in another file: the domain still refers to the old one.
+// A disk is made again in another file: the domain still refers to the old one.
 func TestDiskThatIsInAnotherFileNow(t *testing.T) {
 	l := withDisk(t)
 	l.apply(useCache(create(dev2(off))))
@@ -277,7 +277,7 @@ func TestDiskThatIsInAnotherFileNow(t *testing.T) {
 	}
 }
 
-// Of a disk in a pool that is not listed nothing is known: its copy in another pool is not
+// Nothing is known of a disk in a pool that is not listed: its copy in another pool is not
 // the disk of the spec.
 func TestDiskInAPoolThatIsNotListed(t *testing.T) {
 	l := withDisk(t)

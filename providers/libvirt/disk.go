@@ -8,7 +8,7 @@ import (
 	"vmctl/internal/ctyread"
 )
 
-// store is a disk as the spec wants it.
+// store describes a disk that the spec wants.
 type store struct {
 	Size   uint64 // bytes
 	Format string // raw, qcow2

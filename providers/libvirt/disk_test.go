@@ -25,7 +25,7 @@ const (
 	cacheVol = "lab.cache.qcow2"
 )
 
-// changeOfDisk is a change of disk.cache as it is now.
+// changeOfDisk returns a change of disk.cache as it is now.
 func (l *lab) changeOfDisk(action providers.Action, want cty.Value, paths ...string) providers.Change {
 	l.t.Helper()
 	c := providers.Change{
@@ -64,7 +64,7 @@ func (l *lab) diskIn(inv providers.Inventory) *providers.Object {
 	return nil
 }
 
-// withDisk is a lab with disk.cache of 8 MiB in it.
+// withDisk returns a lab with disk.cache of 8 MiB in it.
 func withDisk(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)
@@ -75,7 +75,7 @@ func withDisk(t *testing.T) *lab {
 	return l
 }
 
-// useCache lets vm.dev have disk.cache.
+// useCache gives disk.cache to vm.dev.
 func useCache(c providers.Change) providers.Change {
 	c.Uses = map[spec.Address]providers.Used{cache: {Kind: spec.Disk, ID: cacheID, Name: "lab.cache"}}
 	return c
@@ -122,7 +122,7 @@ func TestRawDisk(t *testing.T) {
 
 func number(v cty.Value) string { return v.AsBigFloat().Text('f', 0) }
 
-// A creation that fails at any point leaves nothing, or what the next one completes.
+// A creation that fails at any point leaves nothing, or remains that the next one completes.
 func TestDiskThatCannotBeMade(t *testing.T) {
 	for _, tc := range []struct{ op, cause, says string }{
 		{"upload", "cannot write: No space left on device", "disk_full: make volume lab.cache.qcow2: the disk of pool vmctl-lab-k7m2qd9x4r is full"},
@@ -145,14 +145,14 @@ func TestDiskThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// Two data directories make one disk at once: the first to mark it has it, whoever makes its
-// volume, and the other one says so.
+// Two data directories make one disk at once: it belongs to the first that marks it,
+// whichever makes its volume, and the other one reports that.
 func TestDiskThatIsMadeElsewhere(t *testing.T) {
 	elsewhere := "define: stale made_elsewhere: define disk.cache: another data directory of this project has made it meanwhile: volume lab.cache.qcow2 ("
 	for _, tc := range []struct {
 		name         string
-		when         string // the volume that is being made then; "": before the step
-		killed       bool   // they are, before they make the volume
+		when         string // the volume whose making starts the other directory; "": before the step
+		killed       bool   // the other is killed before it makes the volume
 		mine, theirs string
 		of           string
 	}{
@@ -204,7 +204,7 @@ func TestDiskThatIsMadeElsewhere(t *testing.T) {
 	}
 }
 
-// Whatever a kill leaves of a creation is completed by the next one.
+// The next creation completes all remains of a killed one.
 func TestDiskThatIsHalfMade(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -265,7 +265,7 @@ func TestDiskGrows(t *testing.T) {
 	}
 }
 
-// theirs is a domain of somebody else's that has disk.cache.
+// theirs adds somebody else's domain that has disk.cache.
 func (l *lab) theirs(state func(d *libvirt.FakeDomain, xml string)) {
 	path := l.diskIn(l.see()).Attrs.GetAttr("path").AsString()
 	l.Put(otherID, func(d *libvirt.FakeDomain) {
@@ -335,9 +335,8 @@ delete: refused disk_in_use: `+tt.doing+`: another process has it open
 	}
 }
 
-// A disk that only its running version has, attached without vmctl, is in use.
-// A disk that an overlay begins from is not deleted: who made it would lose what is
-// in it.
+// A disk that is the base of an overlay is not deleted: the overlay's owner would lose its
+// data.
 func TestDiskThatAnOverlayBeginsFrom(t *testing.T) {
 	l := withDisk(t)
 	at := l.diskIn(l.see()).Attrs.GetAttr("path").AsString()
@@ -358,7 +357,8 @@ delete: refused disk_in_use: delete disk.cache: volume DIR/data/libvirt/pool/lab
 	}
 }
 
-// A domain that runs from a snapshot has what is under it, wherever the overlay is.
+// A domain that runs from a snapshot uses the disk under it, in whatever folder the overlay
+// is.
 func TestDiskUnderASnapshotIsInUse(t *testing.T) {
 	l := withDisk(t)
 	at := l.diskIn(l.see()).Attrs.GetAttr("path").AsString()
@@ -379,6 +379,7 @@ func TestDiskUnderASnapshotIsInUse(t *testing.T) {
 	}
 }
 
+// A disk that only the running domain has, attached without vmctl, is in use.
 func TestDiskThatIsAttachedToWhatRunsAlone(t *testing.T) {
 	l := withDisk(t)
 	l.theirs(func(d *libvirt.FakeDomain, xml string) {
@@ -425,7 +426,7 @@ func TestWhatCannotBeListedIsNotGone(t *testing.T) {
 	}
 }
 
-// A pool of somebody else's that goes while it is listed concerns nobody.
+// Somebody else's pool that is removed during the listing causes no error.
 func TestPoolThatLeaves(t *testing.T) {
 	l := withDisk(t)
 	l.PutPool("theirs", libvirt.FakePool{Type: "dir", Path: "/theirs"})

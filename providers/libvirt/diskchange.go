@@ -33,7 +33,7 @@ func (d *diskJob) grow(ctx context.Context) (providers.Result, error) {
 	return d.result(ctx, how, evidence...)
 }
 
-// enlarge gives the disk its wanted size, and sees that it has it.
+// enlarge gives the disk its wanted size, and checks the result.
 func (d *diskJob) enlarge(ctx context.Context) error {
 	if d.disk.size() > d.store.Size {
 		return &providers.Failure{
@@ -76,8 +76,7 @@ func (d *diskJob) enlarge(ctx context.Context) error {
 	return nil
 }
 
-// mark lets the volume bear the mark of this address: of one that was moved here, or
-// is imported.
+// mark writes the mark of this address to the volume, after a move or for an import.
 func (d *diskJob) mark(ctx context.Context) (providers.Result, error) {
 	if d.disk == nil {
 		return providers.Result{}, errors.Join(d.expected(), fail(errAbsent, "mark %s", d.Name))
@@ -94,8 +93,8 @@ func (d *diskJob) mark(ctx context.Context) (providers.Result, error) {
 	return d.result(ctx, providers.Done)
 }
 
-// remark writes the mark, if it is not as wanted. From then on the disk goes by the
-// mark's ID.
+// remark writes the mark if it is not as wanted. From then on the disk's ID is the one in the
+// mark.
 func (d *diskJob) remark(ctx context.Context) error {
 	of := d.disk.id()
 	if d.disk.mark == nil {
@@ -111,8 +110,8 @@ func (d *diskJob) remark(ctx context.Context) error {
 	return nil
 }
 
-// delete removes a disk that nobody has: its volume, and then its mark. What is gone
-// may have left its mark.
+// delete removes a disk that no domain has: first its volume, and then its mark. A disk that
+// is gone may have left its mark.
 func (d *diskJob) delete(ctx context.Context) (providers.Result, error) {
 	how := providers.AlreadyGone
 	var evidence []string
@@ -159,8 +158,8 @@ func (d *diskJob) delete(ctx context.Context) (providers.Result, error) {
 	return providers.Result{ID: d.Object, Gone: true, How: how, Evidence: evidence}, nil
 }
 
-// nothingOver fails if a volume is an overlay of the disk: it would lose what it
-// begins from. What cannot be read may be one.
+// nothingOver fails if a volume is an overlay of the disk: the overlay would lose its base. A
+// volume that cannot be read may be one.
 func (d *diskJob) nothingOver(ctx context.Context) error {
 	over, err := overlaysOf(ctx, d.connection, d.racked, d.disk.Path)
 	if err != nil {
@@ -169,7 +168,7 @@ func (d *diskJob) nothingOver(ctx context.Context) error {
 	return beginFromIt(d.Work, "volume "+d.disk.Path, over)
 }
 
-// users are the domains that have the disk.
+// users returns the domains that have the disk.
 func (d *diskJob) users(ctx context.Context) ([]user, error) {
 	refs, err := d.Domains(ctx)
 	if err != nil {

@@ -16,12 +16,12 @@ func contentOf(name string, content []byte) upload {
 	return upload{Name: name, Size: uint64(len(content)), Content: bytes.NewReader(content)}
 }
 
-// define makes a disk: its mark, and then its volume. What an interrupted attempt
-// left half made is completed.
+// define makes a disk: its mark, and then its volume. It completes a disk that an interrupted
+// attempt left half made.
 //
-// Of two data directories that make one at once, the first to write its mark has it. No
-// other one writes over that: it may have been killed, so that the other makes the volume
-// for it, and plans anew.
+// If two data directories make one disk at once, it belongs to the first that writes its
+// mark. The other never writes over that mark: it makes the volume for the first, which may
+// have been killed, and plans anew.
 func (d *diskJob) define(ctx context.Context) (providers.Result, error) {
 	if d.disk != nil {
 		return d.complete(ctx)
@@ -34,7 +34,7 @@ func (d *diskJob) define(ctx context.Context) (providers.Result, error) {
 	if err != nil {
 		return providers.Result{}, err
 	}
-	if in.has(name) { // its pool was not known any more, and is again
+	if in.has(name) { // its pool was missing before, and is known again
 		if err := d.find(ctx); err != nil {
 			return providers.Result{}, err
 		}
@@ -62,8 +62,8 @@ func (d *diskJob) define(ctx context.Context) (providers.Result, error) {
 	return d.result(ctx, providers.Done, evidence...)
 }
 
-// isOfAnotherSeat reports whether a mark is of this address, and of an object that another
-// data directory of the project makes or has made.
+// isOfAnotherSeat reports whether a mark names this address, and an object that another data
+// directory of the project makes or has made.
 func (d *diskJob) isOfAnotherSeat(m sidecar) bool {
 	p := d.settings.Project
 	return m.ID == p.Lineage() && m.Address == d.Address && m.Of != d.Object && m.Seat != "" && m.Seat != p.Seat
@@ -77,14 +77,14 @@ func (d *diskJob) makeFor(ctx context.Context, in shelf, mark sidecar) error {
 	return machine.MadeElsewhere(d.Work, "volume", mark.Volume, mark.Of)
 }
 
-// isTaken reports whether a volume could not be made since there is one, or somebody is just
-// making it (storageVolCreateXML in libvirt's storage_driver.c).
+// isTaken reports whether a volume could not be made because it exists, or because somebody
+// is just making it (storageVolCreateXML in libvirt's storage_driver.c).
 func isTaken(err error) bool {
 	return strings.Contains(err.Error(), "exists already") || strings.Contains(err.Error(), "already in use")
 }
 
-// madeMeanwhile says what came of a creation that failed: another data directory may have
-// made the volume, for itself or with the mark of this one.
+// madeMeanwhile returns the result of a failed creation: another data directory may have made
+// the volume, for itself or with the mark of this one.
 func (d *diskJob) madeMeanwhile(ctx context.Context, in shelf, name string, cause error) (providers.Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
@@ -108,7 +108,7 @@ func (d *diskJob) madeMeanwhile(ctx context.Context, in shelf, name string, caus
 	return providers.Result{}, f
 }
 
-// complete makes of a disk that is there what it was to be.
+// complete gives an existing disk the wanted mark and size.
 func (d *diskJob) complete(ctx context.Context) (providers.Result, error) {
 	if d.disk.mark == nil || d.disk.mark.Generation != d.Generation || d.disk.mark.Address != d.Address {
 		if err := d.putMark(ctx, *d.at.shelf, d.marked(d.disk.id(), d.disk.Name)); err != nil {
@@ -123,15 +123,15 @@ func (d *diskJob) complete(ctx context.Context) (providers.Result, error) {
 	return d.result(ctx, providers.AlreadyTrue, "it exists")
 }
 
-// Whoever else is writing a mark or making a volume needs milliseconds: after some seconds
-// its writer has ended.
+// To write a mark or make a volume takes milliseconds: after some seconds, the other writer
+// has ended.
 const (
 	writeWaits = 30
 	writeWait  = 100 * time.Millisecond
 )
 
-// shelfForNew returns the pool that a new disk goes to. A mark of the volume that is just
-// being written is waited for.
+// shelfForNew returns the pool for a new disk. It waits while somebody writes the mark of the
+// volume.
 func (d *diskJob) shelfForNew(ctx context.Context, volume string) (shelf, error) {
 	to, err := d.usablePool(ctx, d.connection)
 	if err != nil {
@@ -151,8 +151,8 @@ func (d *diskJob) shelfForNew(ctx context.Context, volume string) (shelf, error)
 	}
 }
 
-// libvirtUnit is what libvirt has qemu-img round the size of a new volume up to
-// (bytes). What is between is had by growing.
+// libvirtUnit is the unit to which libvirt has qemu-img round up the size of a new volume
+// (bytes). vmctl makes the volume smaller and grows it to an exact size.
 const libvirtUnit = 1024
 
 // make writes the mark of a disk, and makes its volume.
@@ -172,7 +172,7 @@ func (d *diskJob) makeVolume(ctx context.Context, in shelf, name string) error {
 	return err
 }
 
-// unmade says why a volume could not be made.
+// unmade returns the failure to make a volume.
 func (d *diskJob) unmade(ctx context.Context, err error, in pool, name string) *providers.Failure {
 	f := fail(err, "make volume %s in pool %s", name, in.Name)
 	switch f.Code {
@@ -189,8 +189,7 @@ func (d *diskJob) unmade(ctx context.Context, err error, in pool, name string) *
 	return f
 }
 
-// unmake removes the mark that was written for a volume which could not be made, and no
-// mark of anybody else.
+// unmake removes the mark of a volume that could not be made, if it is this disk's own.
 func (d *diskJob) unmake(ctx context.Context, in shelf, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()

@@ -16,7 +16,7 @@ type diskJob struct {
 	*job
 	store  store
 	racked []shelf
-	at     spot       // where the disk is; its shelf is nil where it is not
+	at     spot       // the place of the disk; its shelf is nil if there is none
 	disk   *diskSight // the disk when the step began; nil: there was none
 }
 
@@ -73,7 +73,7 @@ func (d *diskJob) find(ctx context.Context) error {
 		d.disk, d.at = &seen, at
 		return nil
 	}
-	if err != nil { // it may be in what could not be listed
+	if err != nil { // the disk may be in a pool that could not be listed
 		return fail(err, "look for %s", d.Name)
 	}
 	return nil
@@ -86,7 +86,7 @@ func (d *diskJob) guard() guard.Guard {
 	}}
 }
 
-// guarded is the disk as the guard sees it.
+// guarded returns the disk as the guard sees it.
 func (s *diskSight) guarded() *guard.Seen {
 	if s == nil {
 		return nil
@@ -101,7 +101,7 @@ func (s *diskSight) guarded() *guard.Seen {
 func (d *diskJob) mine() error     { return d.guard().Mine(d.disk.guarded()) }
 func (d *diskJob) expected() error { return d.guard().Expected(d.disk.guarded()) }
 
-// result reads the disk once more and says what it came to.
+// result reads the disk once more and returns the outcome of the step.
 func (d *diskJob) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
 	if err := d.find(ctx); err != nil {
 		return providers.Result{}, err
@@ -114,14 +114,14 @@ func (d *diskJob) result(ctx context.Context, how providers.How, evidence ...str
 	}, nil
 }
 
-// marked is the mark that the disk is to bear.
+// marked returns the wanted mark of the disk.
 func (d *diskJob) marked(of providers.ID, volume string) sidecar {
 	return sidecar{Volume: volume, Seat: d.settings.Project.Seat, Mark: providers.Mark{
 		ID: d.settings.Project.Lineage(), Project: d.settings.Project.Name, Address: d.Address, Of: of, Generation: d.Generation,
 	}}
 }
 
-// putMark writes a mark beside a volume that is there or will be.
+// putMark writes a mark beside an existing or a future volume.
 func (d *diskJob) putMark(ctx context.Context, in shelf, mark sidecar) error {
 	content, err := mark.bytes()
 	if err != nil {

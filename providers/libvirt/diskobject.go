@@ -13,7 +13,7 @@ import (
 	"vmctl/spec"
 )
 
-// object puts what was seen of a disk into the planner's words.
+// object describes a disk for the planner.
 func (s diskSight) object(uri string, users []user) providers.Object {
 	o := providers.Object{
 		Kind: spec.Disk, ID: s.id(), Name: s.name(), Attrs: s.attrs(), Holds: []providers.Claim{volumeClaim(uri, s.name())},
@@ -26,7 +26,7 @@ func (s diskSight) object(uri string, users []user) providers.Object {
 	return o
 }
 
-// attrs are the attributes as the system has them.
+// attrs returns the attributes of the disk in the system.
 func (s diskSight) attrs() cty.Value {
 	all := s.computed()
 	all["size"] = cty.NumberUIntVal(s.size())
@@ -41,16 +41,16 @@ func (s diskSight) computed() map[string]cty.Value {
 // sector is the smallest part of a disk (bytes).
 const sector = 512
 
-// size is what a guest sees (bytes): whole sectors.
+// size returns the size that a guest sees (bytes): whole sectors.
 func (v volume) size() uint64 { return (v.Capacity + sector - 1) / sector * sector }
 
-// volumeClaim is held by whoever has a volume of that name.
+// volumeClaim returns the claim on the name of a volume.
 func volumeClaim(uri, name string) providers.Claim {
 	return providers.Claim{Kind: providers.ClaimName, Key: uri + " volume " + name}
 }
 
-// fingerprint is made like a domain's. Who uses a disk is no part of it: a plan
-// takes it from one and gives it to another.
+// fingerprint returns the fingerprint of a disk. It leaves out the users of the disk: a plan
+// takes it from one domain and gives it to another.
 func (s diskSight) fingerprint() string {
 	var p guard.Print
 	p.Add("path", s.Path)
@@ -62,7 +62,7 @@ func (s diskSight) fingerprint() string {
 	return p.String()
 }
 
-// findings are what is wrong with a disk itself.
+// findings returns the problems of a disk itself.
 func (s diskSight) findings(users []user) []providers.Finding {
 	var all []providers.Finding
 	add := func(kind providers.FindingKind, action string, evidence ...string) {
@@ -103,7 +103,7 @@ type user struct {
 	layers        []layer // of vmctl's own domains
 }
 
-// names says who they are: `domain db (UUID)`.
+// names lists users in words: `domain db (UUID)`.
 func names(users []user) string {
 	var all []string
 	for _, u := range users {

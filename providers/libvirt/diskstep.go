@@ -10,7 +10,7 @@ import (
 
 const opGrow = machine.OpGrow
 
-// diskSteps says how a change of a disk is made.
+// diskSteps returns the steps of a change of a disk.
 func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
 	var want store
 	if c.Action == providers.Create || c.Action == providers.ReplaceIt {

@@ -13,19 +13,19 @@ import (
 type part struct {
 	Path     string // of a volume
 	Format   string
-	Serial   string // by which the guest knows it; "": none
+	Serial   string // the serial number that the guest sees; "": none
 	CDROM    bool
 	BootFrom bool // the firmware starts here
 }
 
 // drive is a disk as a domain has it.
 type drive struct {
-	Path         string // of its file; "": it is none, or of a pool
-	Pool, Volume string // where the domain names it so
+	Path         string // of its file; "": it has no file, or is a volume of a pool
+	Pool, Volume string // if the domain names it by pool and volume
 	Device       string // disk, cdrom, floppy, lun
 	Target       string // vda
 	Serial       string
-	Under        []string // the files that its own is an overlay of, as far as libvirt says
+	Under        []string // the files below its overlay, as far as libvirt lists them
 	Job          string   // of a block job that copies or commits it: copy, active-commit; "": none
 }
 
@@ -77,8 +77,8 @@ const (
 	deviceCDROM = "cdrom"
 )
 
-// setDisks gives a domain its disks, in this order as far as they are new. One that
-// it has already keeps its place; of the others those go that keep does not want.
+// setDisks gives a domain its disks. New disks come in this order. An existing disk keeps its
+// place, unless it is not wanted and keep is false for it: then it is removed.
 func (b blueprint) setDisks(d *libvirtxml.Domain, keep func(libvirtxml.DomainDisk) bool) {
 	if d.Devices == nil {
 		d.Devices = &libvirtxml.DomainDeviceList{}
@@ -95,7 +95,7 @@ func (b blueprint) setDisks(d *libvirtxml.Domain, keep func(libvirtxml.DomainDis
 	d.Devices.Disks = disks
 }
 
-// setBoot lets the firmware start from the disk that is there for it.
+// setBoot makes the firmware start from the disk with BootFrom.
 func setBoot(d *libvirtxml.Domain, b blueprint) {
 	for i, disk := range d.Devices.Disks {
 		d.Devices.Disks[i].Boot = nil
@@ -106,7 +106,7 @@ func setBoot(d *libvirtxml.Domain, b blueprint) {
 	}
 }
 
-// fresh is a disk that a domain does not have yet.
+// fresh describes a disk that a domain does not have yet.
 func (p part) fresh(target string) libvirtxml.DomainDisk {
 	d := libvirtxml.DomainDisk{
 		Device: deviceDisk,
@@ -122,7 +122,7 @@ func (p part) fresh(target string) libvirtxml.DomainDisk {
 	return d
 }
 
-// fileOf is the file of a disk, "" where it is none.
+// fileOf returns the file of a disk, "" if it has none.
 func (b blueprint) fileOf(d libvirtxml.DomainDisk) string {
 	switch {
 	case d.Source == nil:
@@ -135,7 +135,7 @@ func (b blueprint) fileOf(d libvirtxml.DomainDisk) string {
 	return d.Source.File.File
 }
 
-// filesOf is the file of a disk and those that it is an overlay of.
+// filesOf returns the file of a disk and the files below its overlay.
 func (b blueprint) filesOf(d libvirtxml.DomainDisk) []string {
 	all := []string{b.fileOf(d)}
 	for under := d.BackingStore; under != nil; under = under.BackingStore {
@@ -171,8 +171,8 @@ func letters(i int) string {
 	return letters(i/alphabet-1) + string(rune('a'+i%alphabet))
 }
 
-// setPorts sees to it that disks can be attached while the domain runs: on PCI
-// Express each takes a root port, and those have to be there when it starts.
+// setPorts adds root ports, so that disks can be attached while the domain runs: on PCI
+// Express each disk needs a root port, which has to be there at the start.
 func setPorts(d *libvirtxml.Domain, b board) {
 	if b.SparePorts == 0 {
 		return
@@ -194,8 +194,8 @@ func setPorts(d *libvirtxml.Domain, b board) {
 
 const rootPort = "pcie-root-port"
 
-// onPorts counts the devices that are behind a root port, or will be: every disk
-// on virtio, and whatever has an address of another bus than the root's.
+// onPorts counts the devices that are behind a root port, or will be: every virtio disk, and
+// every device with an address on another bus than the root's.
 func onPorts(d *libvirtxml.Domain) int {
 	n := 0
 	count := func(a *libvirtxml.DomainAddress, will bool) {
@@ -226,11 +226,11 @@ func onPorts(d *libvirtxml.Domain) int {
 	return n
 }
 
-// maxSerial is what virtio gives room to.
+// maxSerial is the length of the longest serial number in virtio (bytes).
 const maxSerial = 20
 
-// serialOf is the serial number by which the guest knows a disk: the resource's
-// name and key, cut to what there is room for.
+// serialOf returns the serial number of a disk for the guest: the resource's name and key,
+// cut to maxSerial.
 func serialOf(name string) string {
 	serial := []byte(name)
 	for i, c := range serial {
@@ -261,8 +261,8 @@ func (p part) deviceXML(existing string) (string, error) {
 	return disk.Marshal()
 }
 
-// unplug returns a domain's XML without the disks on some files and without such
-// forwards of vmctl's own network, and whether it had any.
+// unplug returns a domain's XML without the disks on some files and without some forwards of
+// vmctl's own network, and reports whether it had any.
 func (b blueprint) unplug(existing string, files []string, such func(machine.Forward) bool) (text string, changed bool, err error) {
 	d := &libvirtxml.Domain{}
 	if err := d.Unmarshal(existing); err != nil {

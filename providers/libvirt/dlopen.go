@@ -37,8 +37,8 @@ func dial(ctx context.Context, uri string) (connection, error) {
 	}
 }
 
-// requestsInFlight is what a daemon accepts of one client by default
-// (max_client_requests).
+// requestsInFlight is the number of requests that a daemon accepts from one client at a time
+// by default (max_client_requests).
 const requestsInFlight = 5
 
 // callLimit bounds every call that only asks.
@@ -52,8 +52,8 @@ type conn struct {
 
 var _ connection = (*conn)(nil)
 
-// call runs f with one of the connection's slots. A call that is not back in
-// time makes the connection unusable: its slot is never given back.
+// call runs f with one of the connection's slots. A call that does not return in time keeps
+// its slot for good: the connection becomes unusable.
 func call[T any](ctx context.Context, c *conn, doing string, f func() (T, error)) (T, error) {
 	var none T
 	select {
@@ -149,8 +149,7 @@ func (c *conn) Facts(ctx context.Context) (facts, error) {
 
 func dotted(v uint32) string { return fmt.Sprintf("%d.%d.%d", v/1000000, v/1000%1000, v%1000) }
 
-// free gives a handle back. There is nothing to do about a failure: the handle
-// goes with the connection.
+// free releases a handle. A failure needs no reaction: the handle goes with the connection.
 func free(h interface{ Free() error }) {
 	_ = h.Free() //nolint:errcheck // see above
 }

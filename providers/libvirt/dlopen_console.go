@@ -14,7 +14,7 @@ func (c *conn) Part(ctx context.Context, poolName, name string, from int64, most
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	text, err = within(ctx, c, poolName, "read "+name, func(p *libvirt.StoragePool) ([]byte, error) {
-		if err := refresh(ctx, p); err != nil { // it grows while nobody tells the pool
+		if err := refresh(ctx, p); err != nil { // the volume grows without the pool's knowledge
 			return nil, err
 		}
 		v, err := p.LookupStorageVolByName(name)

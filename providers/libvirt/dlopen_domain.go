@@ -10,8 +10,9 @@ import (
 	"libvirt.org/go/libvirt"
 )
 
-// Domains lists all in one call, and then which of them are special: between two calls for those that run and those
-// that do not, one that starts or stops would be in neither.
+// Domains lists all domains in one call, and finds the special ones afterwards: with one call
+// for running domains and another for the others, a domain that starts or stops in between
+// would be in neither.
 func (c *conn) Domains(ctx context.Context) ([]domainRef, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -79,7 +80,7 @@ func (c *conn) Checkpoints(ctx context.Context, uuid string) ([]string, error) {
 	})
 }
 
-// namesOf returns the names of what was listed, sorted, and frees it all.
+// namesOf returns the names of the listed objects, sorted, and frees the objects.
 func namesOf[T any, P interface {
 	*T
 	Free() error

@@ -33,8 +33,8 @@ func refresh(ctx context.Context, p *libvirt.StoragePool) error {
 	return settled(ctx, func() error { return p.Refresh(0) })
 }
 
-// settled does what libvirt refuses while it works on a pool or a volume itself. It
-// does so for a moment after an upload, too.
+// settled repeats an operation that libvirt refuses while it works on the pool or the volume
+// itself, also for a moment after an upload.
 func settled(ctx context.Context, do func() error) error {
 	for {
 		err := do()
@@ -63,7 +63,7 @@ func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
 		if err != nil {
 			return pool{}, err
 		}
-		if active { // what is free is as old as the last refresh
+		if active { // the free space is as old as the last refresh
 			if err := refresh(ctx, p); err != nil {
 				return pool{}, err
 			}
@@ -192,8 +192,8 @@ func (c *conn) fill(ctx context.Context, v *libvirt.StorageVol, u upload) error 
 	return err
 }
 
-// abort ends a stream that failed. What it failed with is reported; a failure
-// to end it says nothing more.
+// abort ends a stream that failed. The caller reports that failure; a failure to abort adds
+// nothing.
 func abort(s *libvirt.Stream) {
 	_ = s.Abort() //nolint:errcheck // see above
 }

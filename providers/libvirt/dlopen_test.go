@@ -19,8 +19,8 @@ import (
 	"vmctl/spec"
 )
 
-// testDriver writes a fixture for libvirt's test driver, whose connections share
-// nothing with those to other files.
+// testDriver writes a fixture for libvirt's test driver. Connections to different fixtures
+// share nothing.
 func testDriver(t *testing.T, domains string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fixture.xml")
@@ -31,7 +31,7 @@ func testDriver(t *testing.T, domains string) string {
 	return "test://" + path
 }
 
-// testDomain is a domain of the test driver in one of libvirt's states.
+// testDomain returns a domain of the test driver in one of libvirt's states.
 func testDomain(name, uuid string, state int, metadata string) string {
 	return fmt.Sprintf("<domain type='test'><name>%s</name><uuid>%s</uuid><metadata>%s</metadata><memory unit='MiB'>64</memory><vcpu>2</vcpu>"+
 		"<os><type>hvm</type></os><test:runstate>%d</test:runstate></domain>", name, uuid, metadata, state)
@@ -181,7 +181,7 @@ func TestConnectionWhoseContextEnded(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 100 { // whether a slot or the end of ctx is seen first is chance
+	for range 100 { // it is chance whether select takes a slot or the end of ctx first
 		if err = c.Start(ctx, uuid(1)); err != nil && !errors.Is(err, libvirt.ErrAbsent) {
 			break
 		}

@@ -10,8 +10,8 @@ import (
 	"libvirt.org/go/libvirt"
 )
 
-// volumeIn runs f on a volume as the last listing of its pool found it, and else as
-// a new listing does.
+// volumeIn runs f on a volume of the last listing of its pool. If the volume is not there, it
+// lists the pool anew.
 func volumeIn[T any](ctx context.Context, c *conn, poolName, name, doing string, f func(*libvirt.StorageVol) (T, error)) (T, error) {
 	return within(ctx, c, poolName, doing+" "+name, func(p *libvirt.StoragePool) (T, error) {
 		v, err := p.LookupStorageVolByName(name)
@@ -45,7 +45,7 @@ func (c *conn) VolumeInfo(ctx context.Context, poolName, name string) (volume, e
 	if err == nil || errors.Is(err, errAbsent) {
 		return found, err
 	}
-	// Its file may be gone, which only a listing notices.
+	// Its file may be gone: only a new listing shows that.
 	if _, listed := c.Volumes(ctx, poolName); listed != nil {
 		return volume{}, err
 	}
@@ -128,7 +128,7 @@ func (c *conn) Pools(ctx context.Context) ([]pool, error) {
 		for i := range found {
 			text, err := found[i].GetXMLDesc(0)
 			free(&found[i])
-			if errors.Is(err, libvirt.ERR_NO_STORAGE_POOL) { // it went while they were listed
+			if errors.Is(err, libvirt.ERR_NO_STORAGE_POOL) { // the pool was removed during the listing
 				continue
 			}
 			if err != nil {

@@ -24,7 +24,7 @@ type job struct {
 	log    providers.Log
 	seen   *sight // the domain when the step began; nil: there was none
 
-	plugged plugged // the additional disks, as far as the step has to do with them
+	plugged plugged // the additional disks, if the step needs them
 }
 
 // Do carries out one step.
@@ -45,8 +45,8 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 	return r, nil
 }
 
-// reconnect connects again where the daemon has ended meanwhile. What runs does not end
-// with it.
+// reconnect connects again if the daemon has ended meanwhile. Running domains do not end with
+// it.
 func (j *job) reconnect(ctx context.Context) error {
 	if j.Alive() {
 		return nil
@@ -129,7 +129,7 @@ func (j *job) guard() guard.Guard {
 	}}
 }
 
-// guarded is the domain as the guard sees it.
+// guarded returns the domain as the guard sees it.
 func (s *sight) guarded(uri string) *guard.Seen {
 	if s == nil {
 		return nil
@@ -141,13 +141,14 @@ func (s *sight) guarded(uri string) *guard.Seen {
 	return &seen
 }
 
-// owns reports whether a domain is the one of this address.
+// owns reports whether a domain is the step's own.
 func (j *job) owns(s sight) bool { return j.guard().Owns(*s.guarded(j.place.URI)) }
 
 func (j *job) mine() error     { return j.guard().Mine(j.seen.guarded(j.place.URI)) }
 func (j *job) expected() error { return j.guard().Expected(j.seen.guarded(j.place.URI)) }
 
-// check is what a step begins with unless its goal is true already.
+// check fails unless the domain is the step's own and as expected. A step calls it first,
+// unless its goal is true already.
 func (j *job) check() error {
 	if err := j.mine(); err != nil {
 		return err
@@ -155,7 +156,7 @@ func (j *job) check() error {
 	return j.expected()
 }
 
-// result reads the domain once more and says what it came to.
+// result reads the domain once more and returns the outcome of the step.
 func (j *job) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
 	s, err := j.read(ctx)
 	if errors.Is(err, errAbsent) {

@@ -11,20 +11,20 @@ import (
 	"vmctl/providers/machine"
 )
 
-// description is what vmctl reads of one version of a domain's XML.
+// description holds one version of a domain's XML, as far as vmctl reads it.
 type description struct {
 	Virtualized string // domain type: kvm, qemu
-	CPUs        uint64 // that it can have
-	CPUsNow     uint64 // that it starts with
-	Memory      uint64 // bytes that it can have
-	Now         uint64 // bytes that it starts with
+	CPUs        uint64 // the largest number
+	CPUsNow     uint64 // the number at its start
+	Memory      uint64 // bytes, the largest size
+	Now         uint64 // bytes, the size at its start
 	Kernel      string
 	Initrd      string
 	Cmdline     string
-	SSH         *machine.Forward  // nil: the domain has none of vmctl's making
+	SSH         *machine.Forward  // nil: the domain has no SSH forward of vmctl's
 	Forwards    []machine.Forward // without the SSH forward
 	ConsoleLog  string            // file
-	Data        string            // vmctl's folder that it was made from; "": it does not say
+	Data        string            // the vmctl folder that made it; "": unknown
 	Drives      []drive
 	Owner       *owner // nil: no mark
 }
@@ -122,8 +122,8 @@ func describe(text string) (description, error) {
 	return d, nil
 }
 
-// accel is the accelerator in a spec's words: what the mark says was wanted, as
-// long as the domain fits it.
+// accel returns the accelerator in a spec's words: the wanted one of the mark, as long as the
+// domain fits it.
 func (d description) accel() string {
 	actual := d.Virtualized
 	switch d.Virtualized {
@@ -138,9 +138,9 @@ func (d description) accel() string {
 	return actual
 }
 
-// memory is the size in a spec's words: what the mark says was wanted, as long
-// as the domain has just that. Of the two sizes that a domain has, the one is
-// shown that is not as wanted.
+// memory returns the size in a spec's words: the wanted one of the mark, as long as the
+// domain has just that. If one of the two sizes of a domain is not as wanted, it returns that
+// one.
 func (d description) memory() uint64 {
 	switch {
 	case d.isForeign() || d.Owner == nil || roundUp(d.Owner.Memory) != d.Memory:
@@ -152,7 +152,7 @@ func (d description) memory() uint64 {
 	}
 }
 
-// cpus is the number in a spec's words, chosen like memory.
+// cpus returns the number in a spec's words, chosen like memory.
 func (d description) cpus() uint64 {
 	if d.isForeign() || d.Owner == nil || d.Owner.CPUs == d.CPUs {
 		return d.CPUsNow
@@ -160,7 +160,7 @@ func (d description) cpus() uint64 {
 	return d.CPUs
 }
 
-// roundUp is what QEMU makes of a size: whole MiB.
+// roundUp rounds a size up to whole MiB, as QEMU does.
 func roundUp(bytes uint64) uint64 {
 	const mib = 1 << 20
 	if bytes > math.MaxUint64-mib {
@@ -169,8 +169,8 @@ func roundUp(bytes uint64) uint64 {
 	return (bytes + mib - 1) / mib * mib
 }
 
-// digest says what a boot file holds: what the mark says, as long as the domain
-// boots the file that the mark names.
+// digest returns the digest of a boot file that the mark has, as long as the domain boots the
+// file that the mark names. Otherwise it describes the file in words.
 func digest(file, marked, sha256 string) string {
 	switch file {
 	case marked:
@@ -182,8 +182,7 @@ func digest(file, marked, sha256 string) string {
 	}
 }
 
-// wantedForwards are the forwards in a spec's words: host 0 where the kernel
-// was to choose.
+// wantedForwards returns the forwards in a spec's words: host 0 if the kernel was to choose.
 func (d description) wantedForwards() []machine.Forward {
 	all := slices.Clone(d.Forwards)
 	for i, f := range all {
@@ -194,7 +193,7 @@ func (d description) wantedForwards() []machine.Forward {
 	return all
 }
 
-// claims are the host ports that the domain holds as long as it is defined.
+// claims returns the claims on host ports that the domain holds while it is defined.
 func (d description) claims() []providers.Claim {
 	return machine.PortClaims(d.wantedForwards())
 }

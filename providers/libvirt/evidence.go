@@ -13,13 +13,14 @@ import (
 	"time"
 )
 
-// tailBytes and tailLines bound what a failure quotes of a log.
+// tailBytes and tailLines limit the part of a log that a failure quotes.
 const (
 	tailBytes = 8 << 10
 	tailLines = 8
 )
 
-// evidence is what can be found out about why a domain went wrong.
+// evidence collects QEMU's own state and the end of its log, to explain why a domain went
+// wrong.
 func (p *Provider) evidence(ctx context.Context, c connection, s sight) []string {
 	var all []string
 	if s.power.on() {
@@ -37,7 +38,7 @@ func (p *Provider) evidence(ctx context.Context, c connection, s sight) []string
 	return all
 }
 
-// qemuLog is where libvirt keeps QEMU's messages; "" for a remote host.
+// qemuLog returns the path of libvirt's log of QEMU's messages; "" for a remote host.
 func (p *Provider) qemuLog(name string) string {
 	switch {
 	case p.place.Remote != "" || p.place.Test:
@@ -52,9 +53,8 @@ func (p *Provider) qemuLog(name string) string {
 	return filepath.Join(cache, "libvirt/qemu/log", name+".log")
 }
 
-// tailOfFile returns what QEMU itself said last. The command line, of which
-// libvirt writes one argument a line, is left out. A file that cannot be read
-// says nothing.
+// tailOfFile returns the last messages of QEMU in a log. It leaves out the command line, of
+// which libvirt writes one argument a line. It returns nothing if the file cannot be read.
 func tailOfFile(path string) []string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -73,8 +73,8 @@ func tailOfFile(path string) []string {
 	return messages(text)
 }
 
-// messages are the last lines of the last start, from where they speak of an
-// error, if they do: what follows may be a long dump.
+// messages returns the last lines of the last start. If they report an error, it returns the
+// lines from there: a long dump may follow.
 func messages(text []byte) []string {
 	var all []string
 	argument := false
@@ -126,8 +126,8 @@ func (p *Provider) bootLog(ctx context.Context, c connection, s sight) []string 
 	return all
 }
 
-// candidatePools are those that may hold an object's files: the block's own
-// first, and those that vmctl chooses where a block names none.
+// candidatePools returns the pools that may hold an object's files: first the block's own,
+// and then those that vmctl chooses if a block names none.
 func (p *Provider) candidatePools() []string {
 	own, _ := p.ownPool()
 	var all []string

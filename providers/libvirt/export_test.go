@@ -10,7 +10,7 @@ import (
 	"vmctl/providers/machine"
 )
 
-// What the tests of this package, which stand outside of it, look into.
+// Internals for the tests of this package, which are in an external package.
 var (
 	DescribeDomain  = describe
 	WithOwner       = withOwner
@@ -24,7 +24,7 @@ var (
 	ParseCapability = parseCapabilities
 )
 
-// PlaceOf says where a URI leads, or why it is refused.
+// PlaceOf parses a URI. It fails if the provider refuses the URI.
 func PlaceOf(uri string, uid int) (remote string, system bool, err error) {
 	p, err := parseURI(uri, uid)
 	return p.Remote, p.System, err
@@ -39,13 +39,13 @@ var BootArchive = bootArchive
 // XMLDomain is a domain's description.
 type XMLDomain = libvirtxml.Domain
 
-// FakePower is what a fake domain's run state is made of.
+// FakePower returns the run state for libvirt's numbers of a state and a reason.
 func FakePower(state, reason int) power { return powerOf(state, reason) }
 
 // Dial connects as a Provider does.
 var Dial = dial
 
-// ErrAbsent says that something does not exist.
+// ErrAbsent reports that an object does not exist.
 var ErrAbsent = errAbsent
 
 // Version is one of the two versions of a domain.
@@ -66,20 +66,20 @@ func OpenHurried(h Host, s providers.Settings) (*Provider, error) {
 	return p, err
 }
 
-// MakeKeys makes the keys of a VM under a folder of keys, and returns what
-// identifies them. An older vmctl had the name for an ID.
+// MakeKeys makes the keys of a VM under a folder of keys, and returns their digest. An older
+// vmctl used the name as the ID.
 func MakeKeys(ctx context.Context, folder, id, name string) (digest string, err error) {
 	p := &Provider{settings: providers.Settings{Keys: folder}, common: &common{}}
 	k, err := p.ensure(ctx, id, name, machine.Login{}, "")
 	return k.digest(), err
 }
 
-// KnownKeys returns what identifies the keys that a VM has.
+// KnownKeys returns the digest of a VM's keys.
 func KnownKeys(folder, id, name string) (digest string, err error) {
 	p := &Provider{settings: providers.Settings{Keys: folder}}
 	k, err := p.keyFiles(id, name, machine.Login{}).read("")
 	return k.digest(), err
 }
 
-// ExternalSnapshot is the list of one snapshot with files of its own.
+// ExternalSnapshot returns the list of one snapshot with files of its own.
 func ExternalSnapshot(name string) []snapshot { return []snapshot{{Name: name, External: true}} }

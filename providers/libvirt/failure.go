@@ -10,7 +10,7 @@ import (
 	"vmctl/providers"
 )
 
-// ConnectError says why libvirt does not answer, and what to type.
+// ConnectError explains why libvirt does not answer, with commands to type.
 type ConnectError struct {
 	URI  string
 	Seen string
@@ -18,7 +18,7 @@ type ConnectError struct {
 	Err  error
 }
 
-// Error says what was attempted, what was seen and what helps.
+// Error names the attempt, the observations and the remedy.
 func (e *ConnectError) Error() string {
 	s := fmt.Sprintf("connect to %s: %s", e.URI, e.Seen)
 	if len(e.Next) > 0 {
@@ -52,7 +52,7 @@ func (p *Provider) noConnection(err error) error {
 	return e
 }
 
-// fail makes a failure of what went wrong with a system that answers.
+// fail returns a failure of a system that answers.
 func fail(err error, format string, args ...any) *providers.Failure {
 	f := &providers.Failure{Outcome: providers.Failed, Code: "libvirt"}
 	doing := fmt.Sprintf(format, args...)
@@ -84,13 +84,13 @@ func fail(err error, format string, args ...any) *providers.Failure {
 	return f
 }
 
-// brokenOff reports whether the daemon ended while it was asked.
+// brokenOff reports whether the daemon ended during a call.
 func brokenOff(err error) bool {
 	return slices.ContainsFunc([]string{"Broken pipe", "Connection reset by peer", "End of file while reading data", "client socket is closed"},
 		func(says string) bool { return strings.Contains(err.Error(), says) })
 }
 
-// asFailure is the failure that err is, or one of it.
+// asFailure returns the failure in err, or a new failure with err as its cause.
 func asFailure(err error, doing string) *providers.Failure {
 	var f *providers.Failure
 	if errors.As(err, &f) {

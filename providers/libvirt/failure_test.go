@@ -44,7 +44,7 @@ func TestConnectErrors(t *testing.T) {
 	wantGolden(t, "connect.txt", b.String())
 }
 
-// A daemon that was started again is found again.
+// The provider connects again to a daemon that was restarted.
 func TestConnectAgain(t *testing.T) {
 	l := made(t, vm(nil))
 	l.Down = libvirt.ErrLibvirt("Failed to connect socket to '/x': Connection refused")

@@ -44,16 +44,16 @@ type Fake struct {
 	BeforeDefine func()
 	// Upload and MakeVolume call BeforeStore first, unless it is nil.
 	BeforeStore func(name string)
-	// Booting says which host port leads to the SSH of a domain that starts; nil:
-	// SSH says so. Ended is called when one has gone off.
+	// Booting returns the host port that leads to the SSH of a domain that starts; nil: SSH
+	// has it. Ended is called when a domain has gone off.
 	Booting func(name, uuid string) uint16
 	Ended   func(name string)
-	// Answering is like Booting, and is told which host port is asked for (0: any), and
-	// which ports domains hold or would ask for.
+	// Answering is like Booting. It also gets the requested host port (0: any), and the ports
+	// that domains hold or would ask for.
 	Answering func(uuid string, asked uint16, taken map[uint16]bool) uint16
 	Free      uint64 // bytes in every pool
-	Leaving   string // the pool that is listed as active, and is not any more
-	// FreeAfterUpload is what is left once an upload was refused; 0: as before.
+	Leaving   string // a pool that is listed as active, but is not any more
+	// FreeAfterUpload is the free space after a refused upload (bytes); 0: unchanged.
 	FreeAfterUpload uint64
 
 	strikes [][2]string  // operation and kind
@@ -78,7 +78,7 @@ type FakePool struct {
 	Type, Path string
 	Active     bool
 	Volumes    map[string][]byte
-	Disks      map[string]FakeVolume // those of Volumes that are more than their bytes
+	Disks      map[string]FakeVolume // the volumes of Volumes that have more properties than their bytes
 }
 
 // FakeVolume is a volume that holds a disk.
@@ -92,15 +92,15 @@ func NewFake() *Fake {
 	}
 }
 
-// TypeOfFake is the provider's type on a fake daemon.
+// TypeOfFake returns the provider's type on a fake daemon.
 func TypeOfFake(h Host, f *Fake) providers.Type {
 	t := Type(h)
 	t.Open = func(_ context.Context, s providers.Settings) (providers.Provider, error) { return OpenFake(h, s, f) }
 	return t
 }
 
-// OpenFake opens a provider on a fake daemon. Nothing ever waits, and its clock shows the
-// time that would have been waited.
+// OpenFake opens a provider on a fake daemon. It never really waits: its clock advances by
+// each wait.
 func OpenFake(h Host, s providers.Settings, f *Fake) (*Provider, error) {
 	s.Now = f.now
 	p, err := open(h, s, &common{})
@@ -137,7 +137,7 @@ var (
 	FakeInternalError = powerOf(3, 0)
 )
 
-// ErrLibvirt is an error as libvirt reports it.
+// ErrLibvirt returns an error as libvirt reports it.
 func ErrLibvirt(message string) error { return &libvirtError{Code: codeInternal, Message: message} }
 
 var _ connection = (*Fake)(nil)
@@ -154,7 +154,7 @@ func (f *Fake) Put(uuid string, edit func(*FakeDomain)) {
 	edit(d)
 }
 
-// End lets what runs a domain end by itself, as a crash does.
+// End ends a running domain by itself, as a crash does.
 func (f *Fake) End(uuid string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -213,7 +213,7 @@ func (f *Fake) Configured(uuid string) string {
 	return ""
 }
 
-// Running is what a domain runs with, "" when it is off.
+// Running returns the XML of a running domain, "" when it is off.
 func (f *Fake) Running(uuid string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -237,7 +237,7 @@ func (f *Fake) Contents() string {
 	return b.String()
 }
 
-// Volume returns what a volume holds.
+// Volume returns the content of a volume.
 func (f *Fake) Volume(pool, name string) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -450,7 +450,8 @@ func (f *Fake) Unmark(_ context.Context, uuid string) error {
 	return nil
 }
 
-// undefine lets what runs run on, until it is off.
+// undefine removes the configuration of a domain. A running domain keeps running until it is
+// off.
 func (f *Fake) undefine(uuid string) {
 	if d := f.domains[uuid]; d.Power.on() {
 		d.Transient, d.Configured = true, ""
@@ -562,7 +563,7 @@ func (f *Fake) bootable(d *FakeDomain, desc description) error {
 	return nil
 }
 
-// fileExists reports whether a file is in the folder of a pool, and is there.
+// fileExists reports whether a file is in the folder of a pool, and whether it exists.
 func (f *Fake) fileExists(file string) (inPool, there bool) {
 	for _, p := range f.pools {
 		if p.Path == path.Dir(file) {

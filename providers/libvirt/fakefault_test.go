@@ -16,20 +16,19 @@ import (
 
 // The kinds of faults that strike a fake daemon.
 const (
-	FaultFail = "fail" // it refuses, and has done nothing
-	FaultLost = "lost" // it does what is asked for, and its answer is lost
+	FaultFail = "fail" // the call fails and does nothing
+	FaultLost = "lost" // the call takes effect, and its answer is lost
 	FaultHalf = "half" // an upload ends in the middle
-	FaultDie  = "die"  // what was started ends at once
+	FaultDie  = "die"  // the started domain ends at once
 )
 
-// Strike lets the next call of an operation go wrong, of those that TypeOfStruckFake
-// lets pass through.
+// Strike makes the next call of an operation fail, on a provider of TypeOfStruckFake.
 func (f *Fake) Strike(op, kind string) { f.strikes = append(f.strikes, [2]string{op, kind}) }
 
-// Calm takes back what Strike said.
+// Calm removes all faults of Strike.
 func (f *Fake) Calm() { f.strikes = nil }
 
-// TypeOfStruckFake is the provider's type on a fake daemon that fails as Strike says.
+// TypeOfStruckFake returns the provider's type on a fake daemon that fails as Strike says.
 func TypeOfStruckFake(h Host, f func() *Fake) providers.Type {
 	t := Type(h)
 	t.Open = func(_ context.Context, s providers.Settings) (providers.Provider, error) {
@@ -142,7 +141,7 @@ func (s struck) MakeVolume(ctx context.Context, pool string, v volume) (at strin
 	return at, err
 }
 
-// Upload may end in the middle with the connection: what was made of the volume stays.
+// Upload may end in the middle together with the connection: the half-made volume stays.
 func (s struck) Upload(ctx context.Context, pool string, u upload) (at string, err error) {
 	half := s.take("upload", FaultHalf) != ""
 	if half {
@@ -160,7 +159,7 @@ func (s struck) Monitor(ctx context.Context, uuid, command string) (out string, 
 	return out, err
 }
 
-// UUIDs lists those of all domains that have a configuration, sorted.
+// UUIDs lists the UUIDs of all domains that have a configuration, sorted.
 func (f *Fake) UUIDs() []string {
 	refs, err := f.Domains(context.Background())
 	if err != nil {
@@ -254,7 +253,7 @@ func (f *Fake) asked() map[uint16]bool {
 
 func quickly(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
-// NameOf is the name of a domain.
+// NameOf returns the name of a domain.
 func (f *Fake) NameOf(uuid string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

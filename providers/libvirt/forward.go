@@ -17,17 +17,17 @@ const (
 	loopback  = "127.0.0.1"
 )
 
-// sshForward is the one that every vm has.
+// sshForward returns the forward to the guest's SSH port, which every vm has.
 func sshForward(host uint16) machine.Forward {
 	return machine.Forward{Guest: sshPort, Host: host, HostIP: loopback, Protocol: machine.TCP}
 }
 
-// hostfwd is the forward as QEMU writes it.
+// hostfwd returns the forward in QEMU's notation.
 func hostfwd(f machine.Forward) string {
 	return fmt.Sprintf("%s:%s:%d-:%d", f.Protocol, f.HostIP, f.Host, f.Guest)
 }
 
-// netdev is the argument of -netdev: the SSH forward first.
+// netdev returns the argument of -netdev. The SSH forward comes first in all.
 func netdev(all []machine.Forward) string {
 	var b strings.Builder
 	b.WriteString(netPrefix)
@@ -37,8 +37,8 @@ func netdev(all []machine.Forward) string {
 	return b.String()
 }
 
-// parseNetdev reads the forwards of a -netdev argument of QEMU's user network,
-// whoever wrote it. What is no forward is left out.
+// parseNetdev reads the forwards of a -netdev argument of QEMU's user network, by any author.
+// It ignores all other options.
 func parseNetdev(arg string) []machine.Forward {
 	var all []machine.Forward
 	for option := range strings.SplitSeq(arg, ",") {
@@ -90,7 +90,7 @@ func parseUsernet(out string) []machine.Forward {
 	return all
 }
 
-// takenPort finds the forward that QEMU could not set up.
+// takenPort finds in a message the forward that QEMU could not set up.
 func takenPort(message string) (machine.Forward, bool) {
 	m := takenPattern.FindStringSubmatch(message)
 	if m == nil {

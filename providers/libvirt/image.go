@@ -16,22 +16,22 @@ import (
 	"vmctl/providers/machine"
 )
 
-// imageFile is an image on this machine, looked at.
+// imageFile describes the file of an image on this machine.
 type imageFile struct {
 	path, sha256 string
 	size         uint64 // bytes of the file
 	virtual      uint64 // bytes of the disk that is in it
 }
 
-// imageVolume is an image in a pool.
+// imageVolume describes an image in a pool.
 type imageVolume struct {
 	Path    string
 	SHA256  string
 	Virtual uint64 // bytes of the disk that is in it
 }
 
-// ensureImage returns the image in a pool. It is there once per content: what is
-// uploaded already is not read again.
+// ensureImage returns the image in a pool, and uploads it if it is missing. A pool has one
+// volume per content: an image that is uploaded already is not read again.
 func (j *job) ensureImage(ctx context.Context, to pool) (imageVolume, error) {
 	want := *j.want.Image
 	if want.SHA256 != "" {
@@ -52,7 +52,7 @@ func (j *job) ensureImage(ctx context.Context, to pool) (imageVolume, error) {
 	return j.uploadImage(ctx, to, f)
 }
 
-// imageFile finds, or downloads, the file of an image and looks at it.
+// imageFile finds, or downloads, the file of an image and reads its properties.
 func (j *job) imageFile(ctx context.Context, want machine.Image) (imageFile, error) {
 	f := imageFile{path: j.abs(want.Source)}
 	if want.IsURL() {
@@ -99,7 +99,7 @@ func (j *job) imageFile(ctx context.Context, want machine.Image) (imageFile, err
 	return f, nil
 }
 
-// noImage says what a file is that no disk can begin as.
+// noImage returns the failure for a file that no disk can begin as.
 func (j *job) noImage(err error, path string) error {
 	var format *qcow2.FormatError
 	if !errors.As(err, &format) {
@@ -151,7 +151,7 @@ func (j *job) download(ctx context.Context, want machine.Image) (fetch.File, err
 	}
 }
 
-// rootFits fails if the vm's own disk would be smaller than what is in its image.
+// rootFits fails if the vm's root disk would be smaller than the disk in its image.
 func (j *job) rootFits(virtual uint64) error {
 	if j.want.RootDisk >= virtual {
 		return nil
@@ -164,7 +164,7 @@ func (j *job) rootFits(virtual uint64) error {
 	}
 }
 
-// sizeWord is a size in a spec's words, rounded up to whole MiB.
+// sizeWord returns a size in a spec's words, rounded up to whole MiB.
 func sizeWord(bytes uint64) string {
 	const mib, gib = 1 << 20, 1 << 30
 	if bytes%gib == 0 {

@@ -17,7 +17,7 @@ import (
 	"vmctl/spec"
 )
 
-// qcow2 is an empty image with a disk of so many MiB.
+// qcow2 returns an empty image with a disk of so many MiB.
 func qcow2(mib uint64) string {
 	b := make([]byte, 4<<16)
 	copy(b, "QFI\xfb")
@@ -30,7 +30,7 @@ func qcow2(mib uint64) string {
 	return string(b)
 }
 
-// imageLab is a lab with an image of 8 MiB.
+// imageLab returns a lab with an image of 8 MiB.
 func imageLab(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)
@@ -38,7 +38,7 @@ func imageLab(t *testing.T) *lab {
 	return l
 }
 
-// fromImage is a vm that begins as an image, with a disk of so many MiB.
+// fromImage returns a vm that begins as an image, with a disk of so many MiB.
 func fromImage(mib int64, changes map[string]cty.Value) cty.Value {
 	all := map[string]cty.Value{
 		"running": cty.False, "boot": cty.NullVal(cty.DynamicPseudoType), "port_forward": cty.ListValEmpty(forwards("auto").Type().ElementType()),
@@ -62,7 +62,7 @@ func image(source, sha256 string) cty.Value {
 	return cty.ObjectVal(map[string]cty.Value{"source": cty.StringVal(source), "sha256": sum})
 }
 
-// still hides what follows from fresh keys in a seed, and the digest of an image.
+// still replaces the parts of a seed that depend on fresh keys, and the digest of an image.
 func still(s string) string {
 	for _, r := range [][2]string{
 		{`\.seed-[0-9a-f]{12}\.iso`, ".seed-DIGEST.iso"},
@@ -76,7 +76,7 @@ func still(s string) string {
 	return s
 }
 
-// volumes lists what is in the pool.
+// volumes lists the content of the pool.
 func (l *lab) volumes() string { return still(l.plain(l.Contents())) }
 
 func TestDefineOfAnImage(t *testing.T) {
@@ -109,7 +109,7 @@ define lab.dev
 	if got := o.Attrs.GetAttr("additional_disk"); got.LengthInt() != 0 {
 		t.Errorf("its own disk is shown among the additional ones: %#v", got)
 	}
-	// A digest that is asked for is shown as it is.
+	// A digest that the spec asks for is shown as it is.
 	sum := strings.TrimSuffix(digestOf(qcow2(8)).AsString(), "")
 	if got := l.object(fromImage(64, map[string]cty.Value{"image": image("debian.qcow2", sum)})).Attrs.GetAttr("image"); !got.RawEquals(image("debian.qcow2", sum)) {
 		t.Errorf("image = %#v", got)
@@ -119,7 +119,7 @@ define lab.dev
 	wantText(t, "calls", "\n\n", l.calls())
 }
 
-// What is uploaded already is not read again, and not needed.
+// An uploaded image is not read again, and its file is not needed.
 func TestImageIsUploadedOnce(t *testing.T) {
 	l := imageLab(t)
 	sum := digestOf(qcow2(8)).AsString()
@@ -137,7 +137,7 @@ upload OPS.seed-DIGEST.iso
 define lab.ops
 `, still(l.calls()))
 
-	// It goes with the last VM that began as it.
+	// The image is deleted with the last VM that began as it.
 	l.Calls = nil
 	c := l.change(providers.Destroy, fromImage(64, nil))
 	wantText(t, "the first goes", `
@@ -161,7 +161,8 @@ delete: done, gone
   = removed volumes: DEV.seed-DIGEST.iso, vmctl-k7m2qd9x4r-image-DIGEST.qcow2.complete, vmctl-k7m2qd9x4r-image-DIGEST.qcow2
   = removed the empty pool vmctl-lab-k7m2qd9x4r
 `, still(l.apply(l.change(providers.Destroy, fromImage(64, nil)))))
-	// Its disk goes before it: with the domain the plan knows whose it was.
+	// The disk is deleted before the domain: from the domain, the plan knows the owner of the
+	// disk.
 	wantText(t, "calls", `
 delete DEV.root.qcow2
 undefine lab.dev
@@ -172,7 +173,7 @@ remove-pool vmctl-lab-k7m2qd9x4r
 `, still(l.calls()))
 }
 
-// An upload that a kill cut short is not what its name says.
+// The remains of an interrupted upload do not have the content that their name promises.
 func TestInterruptedUploadIsDoneAgain(t *testing.T) {
 	l := imageLab(t)
 	l.apply(create(fromImage(64, nil)))
@@ -197,7 +198,7 @@ define lab.ops
 	}
 }
 
-// Whatever fails, nothing is left of it, keys and pool included.
+// A failure at any point leaves nothing, neither keys nor a pool.
 func TestDefineOfAnImageFails(t *testing.T) {
 	zeros := strings.Repeat("0", 64)
 	for _, tt := range []struct {
@@ -277,8 +278,7 @@ define: failed disk_full: make the root disk of vm.dev: the disk of pool vmctl-l
 	}
 }
 
-// The seed loses its keys when the guest has them, and what is changed later
-// brings none back.
+// The seed loses its keys when the guest has them, and later changes bring none back.
 func TestUnkey(t *testing.T) {
 	running := fromImage(64, map[string]cty.Value{"running": cty.True})
 	l := imageLab(t)
@@ -312,7 +312,7 @@ delete DEV.seed-DIGEST.iso
 	wantText(t, "calls of another change", "define lab.dev\n", l.calls())
 }
 
-// unkey carries out the step that takes the keys out of the seed.
+// unkey carries out the step that removes the keys from the seed.
 func (l *lab) unkey(want cty.Value) string {
 	l.t.Helper()
 	r, err := l.provider.Do(l.t.Context(), providers.Work{
@@ -325,13 +325,13 @@ func (l *lab) unkey(want cty.Value) string {
 	return string(r.How) + "\n"
 }
 
-// seedName is the name of the seed in the pool.
+// seedName returns the name of the seed in the pool.
 func (l *lab) seedName() string {
 	return regexp.MustCompile(devID + `\.seed-[0-9a-f]{12}\.iso`).FindString(l.Contents())
 }
 
-// A guest whose keys vmctl lost keeps them, until it is asked to give it others at its
-// next start, as the instance that it is.
+// A guest whose keys vmctl lost keeps them, until the spec asks for others: it gets these at
+// its next start, and stays the same instance.
 func TestLostKeysOfAnImage(t *testing.T) {
 	want := fromImage(64, nil)
 	l := imageLab(t)
@@ -386,8 +386,8 @@ redefine: refused disk_shrinks: change vm.dev: its root disk has 134217728 bytes
 	}
 }
 
-// A disk that somebody has written to, and whose domain is gone, is never written
-// over; one that nobody has is made again.
+// A root disk that somebody has written to, and whose domain is gone, is never overwritten; a
+// root disk without data is made again.
 func TestRootDiskThatIsInTheWay(t *testing.T) {
 	l := imageLab(t)
 	l.apply(create(vm(off))) // makes the pool
@@ -421,7 +421,7 @@ delete: already_gone, gone
 // ownImage is the path of an image that this project uploaded.
 const ownImage = "/pool/vmctl-k7m2qd9x4r-image-0123456789abcdef.qcow2"
 
-// A disk of the spec that is called like the root disk of a vm is none.
+// A disk of the spec with the name of a vm's root disk is no root disk.
 func TestDiskOfTheNameOfARootDisk(t *testing.T) {
 	const volume = devID + ".root.qcow2"
 	l := imageLab(t)
@@ -456,7 +456,7 @@ func TestDiskOfTheNameOfARootDisk(t *testing.T) {
 	stays("when vm.dev could not be made")
 }
 
-// A root disk that others begin from is not deleted with its VM.
+// A root disk that is the base of other volumes is not deleted with its VM.
 func TestRootDiskThatOthersBeginFrom(t *testing.T) {
 	stopped := fromImage(64, map[string]cty.Value{"running": cty.False})
 	root := func(l *lab) string { return filepath.Join(l.dir, "data/libvirt/pool/"+devID+".root.qcow2") }
@@ -494,8 +494,8 @@ func TestRootDiskThatOthersBeginFrom(t *testing.T) {
 	}
 }
 
-// What was a file when the plan was made may be a pipe by now: nobody waits for its
-// writer, and nothing is begun.
+// A file at the time of the plan may be a pipe by now: no step waits for its writer, and
+// nothing is begun.
 func TestImageThatBecameAPipe(t *testing.T) {
 	l := imageLab(t)
 	at := filepath.Join(l.dir, "files", "debian.qcow2")
@@ -545,7 +545,7 @@ redefine: failed no_root_disk: change vm.dev: its root disk DIR/data/libvirt/poo
 `, l.apply(l.change(providers.Update, fromImage(128, nil), "root_disk.size")))
 }
 
-// known is what vm.dev shows to who knows a record of it.
+// known returns the attributes of vm.dev for a query with that record and spec.
 func (l *lab) known(prior, want cty.Value) cty.Value {
 	l.t.Helper()
 	inv, err := l.provider.Observe(l.t.Context(), providers.Query{Known: []providers.Known{

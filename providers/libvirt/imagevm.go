@@ -13,8 +13,8 @@ import (
 	"vmctl/providers"
 )
 
-// imageFiles makes what a vm of an image has of its own: a disk, and a seed for
-// cloud-init with the keys.
+// imageFiles makes the volumes of a vm of an image: a root disk, and a seed for cloud-init
+// with the keys.
 func (j *job) imageFiles(ctx context.Context, f *bootFiles, k keyring) error {
 	m, err := j.ensureRoot(ctx, f.pool)
 	if err != nil {
@@ -24,8 +24,8 @@ func (j *job) imageFiles(ctx context.Context, f *bootFiles, k keyring) error {
 	return err
 }
 
-// hasImage reports whether the domain has all of its image: a disk of the size that
-// is wanted, and a seed, with the keys that it is to have.
+// hasImage reports whether the domain has all volumes of its image: a root disk of the wanted
+// size, and a seed with the wanted keys.
 func (j *job) hasImage(ctx context.Context) bool {
 	m, ok := j.ownImage()
 	if !ok || m != j.seen.owner().Image {
@@ -45,7 +45,7 @@ func (j *job) hasImage(ctx context.Context) bool {
 	return err == nil && j.isVolume(ctx, pools, m.Seed) && has(m.Root) && has(m.Seed)
 }
 
-// around puts a vm's own disk before its additional ones, and the seed behind them.
+// around puts the root disk before the additional disks, and the seed behind them.
 func (m markedImage) around(disks []part) []part {
 	if m.Root == "" {
 		return disks
@@ -60,8 +60,8 @@ const busSCSI = "scsi"
 
 const modelVirtioSCSI = "virtio-scsi"
 
-// setSeed puts the seed of a blueprint into the drive that has an earlier one, and
-// sees to it that there is an adapter.
+// setSeed puts the seed of a blueprint into the drive of an earlier seed, and adds an adapter
+// if there is none.
 func (b blueprint) setSeed(d *libvirtxml.Domain) {
 	i := slices.IndexFunc(b.Disks, func(p part) bool { return p.CDROM })
 	if i < 0 {
@@ -74,8 +74,8 @@ func (b blueprint) setSeed(d *libvirtxml.Domain) {
 	}
 }
 
-// insert changes the file of the drive that has an earlier seed, and returns the drive;
-// nil: there is none.
+// insert changes the file of the drive with the earlier seed, and returns the drive; nil:
+// there is none.
 func insert(d *libvirtxml.Domain, before, seed string) *libvirtxml.DomainDisk {
 	if d.Devices == nil {
 		return nil
@@ -90,8 +90,7 @@ func insert(d *libvirtxml.Domain, before, seed string) *libvirtxml.DomainDisk {
 	return nil
 }
 
-// reseed returns a domain's XML with another seed and another mark, and with all
-// else as it is.
+// reseed returns a domain's XML with another seed and another mark. All else stays.
 func reseed(existing string, o owner, before string) (string, error) {
 	d := &libvirtxml.Domain{}
 	if err := d.Unmarshal(existing); err != nil {
@@ -113,8 +112,8 @@ func reseed(existing string, o owner, before string) (string, error) {
 	return d.Marshal()
 }
 
-// seedDevice describes the drive of a running domain with another seed in it; "":
-// it has none.
+// seedDevice describes the drive of a running domain with another seed; "": the domain has no
+// such drive.
 func seedDevice(existing, before, seed string) (string, error) {
 	d := &libvirtxml.Domain{}
 	if err := d.Unmarshal(existing); err != nil {
@@ -124,14 +123,14 @@ func seedDevice(existing, before, seed string) (string, error) {
 	if disk == nil {
 		return "", nil
 	}
-	// What libvirt says of the file that it has open is not of the next one.
+	// libvirt's description of the open file does not fit the next one.
 	disk.BackingStore = nil
 	disk.Source.Index = 0
 	return disk.Marshal()
 }
 
-// replacing reports whether what is wanted differs from what is there, or from the
-// record, in what only a replacement can change.
+// replacing reports whether the wanted VM differs from the object, or from the record, in an
+// attribute that only a replacement can change.
 func replacing(s sight, k providers.Known) bool {
 	if !ctyread.Known(k.Prior) || !ctyread.Known(k.Want) {
 		return false
@@ -145,7 +144,8 @@ func replacing(s sight, k providers.Known) bool {
 	})
 }
 
-// sameAs compares what was applied with what is wanted, as far as that says.
+// sameAs reports whether an applied value equals the wanted one. Only the attributes of the
+// applied value count.
 func sameAs(seen, want cty.Value) bool {
 	if seen == cty.NilVal || want == cty.NilVal || !want.IsWhollyKnown() {
 		return false
@@ -162,8 +162,8 @@ func sameAs(seen, want cty.Value) bool {
 	return err == nil && converted.RawEquals(want)
 }
 
-// imageAttrs are the attributes of a domain's image and own disk. A digest that the
-// spec does not ask for is not shown.
+// imageAttrs returns the attributes of a domain's image and root disk. It leaves out a digest
+// that the spec does not ask for.
 func imageAttrs(s sight, k providers.Known) map[string]cty.Value {
 	root := s.root
 	if root == nil {
@@ -178,7 +178,7 @@ func imageAttrs(s sight, k providers.Known) map[string]cty.Value {
 	if wanted != "" {
 		sum = cty.StringVal(m.SHA256)
 	}
-	// Where it is replaced anyway, that was begun: there is nothing more to say.
+	// If a replacement is under way anyway, there is nothing more to say.
 	if root.gone && !replacing(s, k) {
 		source = "nothing: the disk " + path.Base(m.Root) + " is gone"
 	}

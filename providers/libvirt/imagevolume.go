@@ -15,10 +15,9 @@ import (
 	"vmctl/providers"
 )
 
-// An image is a volume of its project, named by its content. It is whole only with
-// the note beside it, which is written last. Each project has its own: two of them
-// have no common lock, and an image that goes takes with it every disk that was
-// begun from it.
+// An image is a volume of its project, named by its content. It is whole only with the note
+// beside it, which is written last. Each project has its own images: two projects have no
+// common lock, and the deletion of an image would destroy every disk that begins from it.
 const (
 	imagePart   = "-image-"
 	imageSuffix = ".qcow2"
@@ -26,7 +25,7 @@ const (
 	imageDigest = 16 // hex digits of the digest in the name
 )
 
-// imagePrefix begins the names of this project's images.
+// imagePrefix returns the beginning of the names of this project's images.
 func (p *Provider) imagePrefix() string { return "vmctl-" + p.settings.Project.Lineage() + imagePart }
 
 func (p *Provider) imageVolume(sha256 string) string {
@@ -35,7 +34,7 @@ func (p *Provider) imageVolume(sha256 string) string {
 
 func noteOf(image string) string { return image + noteSuffix }
 
-// imageNote says of an image that it is whole, and what is in it.
+// imageNote says that an image is whole, and describes it.
 type imageNote struct {
 	SHA256  string `json:"sha256"`
 	Size    uint64 `json:"size"`         // bytes of the volume
@@ -44,8 +43,7 @@ type imageNote struct {
 
 const noteLimit = 4096
 
-// completeImage looks for an image of that content; false: there is none, or none
-// that is whole.
+// completeImage finds a whole image of that content; false: there is none.
 func (j *job) completeImage(ctx context.Context, in pool, sha256 string) (imageVolume, bool, error) {
 	name := j.imageVolume(sha256)
 	text, err := j.Tail(ctx, in.Name, noteOf(name), noteLimit)
@@ -72,8 +70,7 @@ func (j *job) completeImage(ctx context.Context, in pool, sha256 string) (imageV
 	return imageVolume{Path: found.Path, SHA256: sha256, Virtual: note.Virtual}, true, nil
 }
 
-// uploadImage puts an image into a pool, in place of what an interrupted upload
-// left.
+// uploadImage puts an image into a pool. It replaces the remains of an interrupted upload.
 func (j *job) uploadImage(ctx context.Context, to pool, f imageFile) (imageVolume, error) {
 	name := j.imageVolume(f.sha256)
 	if f.size > to.Available {
@@ -120,8 +117,8 @@ func (j *job) uploadImage(ctx context.Context, to pool, f imageFile) (imageVolum
 	return imageVolume{Path: path, SHA256: f.sha256, Virtual: f.virtual}, nil
 }
 
-// uploadFailure says why an upload failed; where the disk was full, with how much
-// room there is.
+// uploadFailure returns the failure of an upload. If the disk was full, it adds the free
+// space.
 func (j *job) uploadFailure(ctx context.Context, to pool, name string, size uint64, err error) error {
 	f := fail(err, "upload %s to pool %s", name, to.Name)
 	if f.Code != "disk_full" {
@@ -133,7 +130,7 @@ func (j *job) uploadFailure(ctx context.Context, to pool, name string, size uint
 	return diskFull(to, name, size)
 }
 
-// removeImage removes an image, the note that it is whole first.
+// removeImage removes an image: first its note, and then the volume.
 func (j *job) removeImage(ctx context.Context, poolName, name string) (removed []string, err error) {
 	for _, v := range []string{noteOf(name), name} {
 		err := j.DeleteVolume(ctx, poolName, v)
@@ -148,8 +145,8 @@ func (j *job) removeImage(ctx context.Context, poolName, name string) (removed [
 	return removed, nil
 }
 
-// removeUnusedImages removes this project's images of a pool that no disk begins
-// from any more. A pool that is not there has none.
+// removeUnusedImages removes this project's images in a pool if no disk begins from them any
+// more. A missing pool has none.
 func (j *job) removeUnusedImages(ctx context.Context, poolName string) ([]string, error) {
 	found, all, err := j.volumesOf(ctx, poolName)
 	if err != nil {
@@ -184,8 +181,8 @@ func (j *job) removeUnusedImages(ctx context.Context, poolName string) ([]string
 	return removed, nil
 }
 
-// imagesAmong are this project's images among the volumes of a pool, those of which
-// only the note is left too.
+// imagesAmong returns this project's images among the volumes of a pool, also those that have
+// only a note left.
 func (p *Provider) imagesAmong(volumes []string) []string {
 	var all []string
 	for _, v := range volumes {
@@ -214,7 +211,7 @@ type readFunc func([]byte) (int, error)
 
 func (r readFunc) Read(b []byte) (int, error) { return r(b) }
 
-// counted says how far a reader is, whenever another twentieth was read.
+// counted reports the progress of a reader, after every twentieth.
 type counted struct {
 	r                 io.Reader
 	done, told, total uint64

@@ -17,7 +17,7 @@ import (
 	"vmctl/providers/machine"
 )
 
-// isForeign reports whether vmctl did not make a domain, whoever manages it: it has
+// isForeign reports whether vmctl did not make a domain, whoever manages it: the domain has
 // its own network, to which vmctl adds nothing.
 func (d description) isForeign() bool {
 	if d.Owner != nil {
@@ -26,11 +26,11 @@ func (d description) isForeign() bool {
 	return d.SSH == nil && d.Data == ""
 }
 
-// foreign reports whether the domain of the step is one that vmctl did not make.
+// foreign reports whether vmctl did not make the domain of the step.
 func (j *job) foreign() bool { return j.seen != nil && j.seen.configured.isForeign() }
 
-// writeForeign writes the mark into a domain that vmctl did not make, and changes of
-// the rest only what is wanted otherwise.
+// writeForeign writes the mark into a domain that vmctl did not make, and changes only the
+// attributes that are not as wanted.
 func (j *job) writeForeign(ctx context.Context) error {
 	j.storage.Lock()
 	defer j.storage.Unlock()
@@ -67,8 +67,8 @@ func (j *job) writeForeign(ctx context.Context) error {
 	return nil
 }
 
-// kept are the files of the disks that the domain had when it was imported, but for
-// those that are disks of its own in the spec.
+// kept returns the files of the disks that the domain had when it was imported, without its
+// disks that are resources of the spec.
 func (j *job) kept() []string {
 	if o := j.seen.owner(); o != nil {
 		return o.Kept
@@ -83,8 +83,8 @@ func (j *job) kept() []string {
 	return all
 }
 
-// foreignBoot is what the domain will boot from: what it boots from now, unless that
-// holds something else than is wanted.
+// foreignBoot returns the boot files for the domain: the present ones, or new uploads if
+// their content is not as wanted.
 func (j *job) foreignBoot(ctx context.Context) (markedBoot, error) {
 	now := j.markedBoot(j.seen.configured)
 	b := j.want.Boot
@@ -111,8 +111,8 @@ func (j *job) foreignBoot(ctx context.Context) (markedBoot, error) {
 	return now, err
 }
 
-// markedBoot is what a domain boots from: what its mark says, else what its files
-// hold, where this host can read them.
+// markedBoot returns the boot files of a domain: from its mark, else with the digests of the
+// files, if this host can read them.
 func (p *Provider) markedBoot(d description) markedBoot {
 	if d.Owner != nil {
 		return d.Owner.Boot
@@ -128,7 +128,7 @@ func (p *Provider) markedBoot(d description) markedBoot {
 	return b
 }
 
-// sha256Of is the digest of a file, "" where there is none that can be read.
+// sha256Of returns the digest of a file, "" if it cannot be read.
 func sha256Of(file string) string {
 	if file == "" {
 		return ""
@@ -145,7 +145,7 @@ func sha256Of(file string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// alterForeign gives a domain what it has not as wanted, and keeps all else.
+// alterForeign changes the parts of a domain that are not as wanted, and keeps all else.
 func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 	now, err := describe(existing)
 	if err != nil {
@@ -198,8 +198,7 @@ func (j *job) hasParts(d description) bool {
 	return true
 }
 
-// withMark puts the mark into a domain's XML, and leaves every other byte of it as it
-// is.
+// withMark puts the mark into a domain's XML, and changes no other byte.
 func withMark(text, element string) (string, error) {
 	decoder := xml.NewDecoder(bytes.NewReader([]byte(text)))
 	depth := 0
@@ -223,8 +222,8 @@ func withMark(text, element string) (string, error) {
 	}
 }
 
-// inMetadata replaces the mark in the metadata element that the decoder has just
-// begun to read at from.
+// inMetadata replaces the mark in the metadata element that begins at the offset from. The
+// decoder has just read its start tag.
 func inMetadata(text, element string, decoder *xml.Decoder, from int64) (string, error) {
 	inner := decoder.InputOffset()
 	depth := 1

@@ -28,7 +28,7 @@ const handmade = `<domain type='qemu'>
   </devices>
 </domain>`
 
-// found is a lab with a domain that somebody else made, as an import sees it.
+// found returns a lab with somebody else's domain, and the change that imports it.
 func found(t *testing.T, running bool) (*lab, providers.Change) {
 	t.Helper()
 	l := withDisk(t)

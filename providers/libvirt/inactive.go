@@ -14,16 +14,16 @@ import (
 	"vmctl/internal/qcow2"
 )
 
-// looking is a connection that changes nothing: where a pool of vmctl's own is not active,
-// it reads the pool's files from their folder. libvirt cannot list them without starting
-// the pool, which is a change.
+// looking is a connection that changes nothing. If a pool of vmctl's own is not active, it
+// reads the pool's files from their folder. libvirt cannot list them unless it starts the
+// pool, which is a change.
 type looking struct {
 	connection
 	mu       sync.Mutex
-	inactive []pool // whose folder this user can read
+	inactive []pool // pools whose folder this user can read
 }
 
-// onlyLooking returns a connection to observe with.
+// onlyLooking returns a connection for Observe, which changes nothing.
 func (p *Provider) onlyLooking(ctx context.Context, c connection) *looking {
 	l := &looking{connection: c}
 	for _, name := range p.candidatePools() {
@@ -34,7 +34,7 @@ func (p *Provider) onlyLooking(ctx context.Context, c connection) *looking {
 	return l
 }
 
-// canRead reports whether the files of an inactive pool are read from its folder.
+// canRead reports whether an inactive pool is vmctl's own and its folder can be read.
 func (p *Provider) canRead(l *looking, found pool) bool {
 	if !p.ours(found) || p.place.Remote != "" {
 		return false

@@ -11,7 +11,7 @@ import (
 	"vmctl/spec"
 )
 
-// Whoever looks does not start a pool, and reads its files all the same.
+// Observe does not start a pool, and still reads its files.
 func TestLookingStartsNoPool(t *testing.T) {
 	l := newLab(t)
 	want := disk(8*mib, "raw")
@@ -51,7 +51,7 @@ func TestLookingStartsNoPool(t *testing.T) {
 		t.Errorf("looking changed something: %v", l.Calls)
 	}
 
-	// A folder that cannot be read is said, with what to type.
+	// A folder that cannot be read is reported, with a command to type.
 	if err := os.RemoveAll(folder); err != nil {
 		t.Fatal(err)
 	}

@@ -22,10 +22,10 @@ import (
 	"vmctl/spec"
 )
 
-// keyring is what a vm's guest and vmctl know each other by.
+// keyring holds the keys of a vm: the public keys that may log in, and the guest's host key.
 type keyring struct {
 	Authorized  string   // authorized_keys line
-	Others      []string // more of them, of others
+	Others      []string // further authorized_keys lines, of other people
 	HostPublic  string
 	HostPrivate []byte
 }
@@ -37,10 +37,10 @@ const (
 	knownHostsName = "known_hosts"
 )
 
-// keyFiles are where the keys of one vm are on this machine.
+// keyFiles holds the paths of the keys of one vm on this machine.
 type keyFiles struct {
 	folder   string   // named by the object's ID
-	earlier  string   // that an older vmctl named by the object's name; "": there is none
+	earlier  string   // the folder that an older vmctl named by the object's name; "": none
 	identity string   // private key
 	own      bool     // the identity is a pair of vmctl's own
 	others   []string // lines of authorized_keys
@@ -62,8 +62,8 @@ func (p *Provider) keyFiles(id, name string, l machine.Login) keyFiles {
 	return k
 }
 
-// keyFolder is the folder of the keys of an object. An ID and a name that passes
-// machine.CheckName are one path element each.
+// keyFolder returns the folder of the keys of an object. An ID, and a name that passes
+// machine.CheckName, are one path element each.
 func (p *Provider) keyFolder(id string) string { return filepath.Join(p.settings.Keys, id) }
 
 func exists(path string) bool {
@@ -71,11 +71,11 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// path is where a file is: in the earlier folder until a step has moved that.
+// path returns the path of a file: in the earlier folder, until a step has moved that.
 func (k keyFiles) path(name string) string { return filepath.Join(cmp.Or(k.earlier, k.folder), name) }
 
-// read returns the public halves. Where the guest's host key was never on this machine,
-// pinned stands in for it. It writes nothing.
+// read returns the public keys. If the guest's host key was never on this machine, it uses
+// pinned instead. It writes nothing.
 func (k keyFiles) read(pinned string) (keyring, error) {
 	ring := keyring{HostPublic: pinned, Others: k.others}
 	var err error
@@ -100,8 +100,8 @@ func (k keyFiles) drop() error {
 	return errors.Join(errs...)
 }
 
-// lacking says why this machine cannot log into a guest whose keys have that digest; "": it
-// can.
+// lacking returns the reason why this machine cannot log into a guest with that digest of its
+// keys; "": it can.
 func (k keyFiles) lacking(digest, pinned string) string {
 	ring, err := k.read(pinned)
 	switch {
@@ -116,13 +116,13 @@ func (k keyFiles) lacking(digest, pinned string) string {
 	}
 }
 
-// keyWait is how long who writes keys waits for another who does. That takes
+// keyWait is the time that a writer of keys waits for another writer. To write keys takes
 // milliseconds: after half a minute, something is wrong.
 const keyWait = 30 * time.Second
 
-// holdKeys lets nobody else write keys of the project until they are released. The
-// lock stands beside the folder of keys, for the keys of a vm go with it. A step
-// that is told to end does so with its keys whole.
+// holdKeys locks the keys of the project against other writers until release is called. The
+// lock is a file beside the folder of keys, since the keys of a vm are removed with it. A
+// step that is told to end finishes its keys first.
 func (p *Provider) holdKeys(ctx context.Context) (release func() error, err error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -146,17 +146,17 @@ func (p *Provider) holdKeys(ctx context.Context) (release func() error, err erro
 	}, nil
 }
 
-// What a step is to do with the keys of a guest that has some.
+// The argument argKeys of a step on a guest with keys, and its values.
 const (
-	argKeys   = "keys"  // "": they stay
-	keysGiven = "given" // those that the spec names
-	keysSame  = "same"  // they stay, and those of others who may log in are as the spec says
-	keysNew   = "new"   // others than it has
+	argKeys   = "keys"  // "": the present keys
+	keysGiven = "given" // the keys that the spec names
+	keysSame  = "same"  // the present keys, with the spec's keys of other people
+	keysNew   = "new"   // new keys
 )
 
-// ensure makes the keys that are missing and pins the host key. It removes half-written
-// files of a run that was killed, and moves the folder of an older vmctl. Keys with the
-// digest old are replaced.
+// ensure makes the missing keys and pins the host key. It removes half-written files of a run
+// that was killed, and moves the folder of an older vmctl. It replaces keys with the digest
+// old.
 func (p *Provider) ensure(ctx context.Context, id, name string, l machine.Login, old string) (ring keyring, err error) {
 	release, err := p.holdKeys(ctx)
 	if err != nil {
@@ -202,9 +202,9 @@ func (p *Provider) ensure(ctx context.Context, id, name string, l machine.Login,
 	return ring, sshx.Pin(k.path(knownHostsName), name, ring.HostPublic)
 }
 
-// keys returns the keys that the step's guest is to have. A guest keeps the keys that it
-// has, unless the step says otherwise. Where these are not on this machine the keyring is
-// empty, and no file can be written that holds them.
+// keys returns the wanted keys of the step's guest. A guest keeps its keys, unless the step
+// says otherwise. If they are not on this machine, the keyring is empty, and no file with the
+// keys in it can be written.
 func (j *job) keys(ctx context.Context) (keyring, error) {
 	k := j.keyFiles(string(j.Object), j.Name, j.want.SSH)
 	had, _ := j.hasKeys()
@@ -221,8 +221,8 @@ func (j *job) keys(ctx context.Context) (keyring, error) {
 	return j.ensure(ctx, string(j.Object), j.Name, j.want.SSH, old)
 }
 
-// hasOwn reports whether the step's guest has vmctl's keys of this machine, and those of the
-// others.
+// hasOwn reports whether the step's guest has the keys that vmctl keeps on this machine,
+// together with those of others.
 func (j *job) hasOwn(k keyFiles, others []string) bool {
 	had, hostKey := j.hasKeys()
 	k.others = others
@@ -230,7 +230,7 @@ func (j *job) hasOwn(k keyFiles, others []string) bool {
 	return err == nil && ring.digest() == had && exists(k.path(hostKeyName))
 }
 
-// keysAreWanted reports whether the step's guest has the keys that it is to have.
+// keysAreWanted reports whether the step's guest has the wanted keys.
 func (j *job) keysAreWanted() bool {
 	had, hostKey := j.hasKeys()
 	switch j.Args[argKeys] {
@@ -244,8 +244,8 @@ func (j *job) keysAreWanted() bool {
 	}
 }
 
-// hasKeys is the digest of the keys that the step's guest has, and its host key, as its
-// mark says; "": it has none, or nobody knows.
+// hasKeys returns the digest of the guest's keys and its host key, from the mark; "": the
+// guest has none, or they are unknown.
 func (j *job) hasKeys() (digest, hostKey string) {
 	if j.seen == nil || j.seen.owner() == nil {
 		return "", ""
@@ -261,7 +261,7 @@ func waysToKeys(a spec.Address) []string {
 	}
 }
 
-// elsewhere is the failure to write a file that holds the guest's keys.
+// elsewhere returns the failure to write a file that holds the guest's keys.
 func (j *job) elsewhere(what string) error {
 	return &providers.Failure{
 		Outcome: providers.Failed, Code: "no_keys",
@@ -270,7 +270,7 @@ func (j *job) elsewhere(what string) error {
 	}
 }
 
-// digest identifies the keys by their public halves.
+// digest returns a digest of the public keys, which identifies the keyring.
 func (k keyring) digest() string {
 	h := sha256.New()
 	for _, line := range []string{k.Authorized, k.HostPublic} {
@@ -283,7 +283,7 @@ func (k keyring) digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// authorized returns the lines of everybody who may log in.
+// authorized returns the authorized_keys lines of everybody who may log in.
 func (k keyring) authorized() string {
 	return strings.Join(append([]string{k.Authorized}, k.Others...), "\n") + "\n"
 }
@@ -291,13 +291,13 @@ func (k keyring) authorized() string {
 // isHere reports whether the keys are on this machine.
 func (k keyring) isHere() bool { return len(k.HostPrivate) > 0 }
 
-// hostKey is the public host key without its comment.
+// hostKey returns the public host key without its comment.
 func (k keyring) hostKey() string {
 	fields := strings.Fields(k.HostPublic)
 	return strings.Join(fields[:min(2, len(fields))], " ")
 }
 
-// archive is what brings the keys into the guest.
+// archive returns the boot archive that brings the keys into the guest.
 func (k keyring) archive() ([]byte, error) {
 	return bootArchive([]archiveFile{
 		{Name: "vmctl", Mode: folderMode},

@@ -16,8 +16,8 @@ import (
 	"vmctl/providers/libvirt"
 )
 
-// keyFolder names, in the environment of a process of this test binary, the folder
-// in which it makes keys instead of testing.
+// keyFolder is an environment variable. A process of this test binary that has it makes keys
+// in the folder that it names, instead of testing.
 const keyFolder = "LIBVIRT_TEST_KEYS"
 
 func TestMain(m *testing.M) {
@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// makeKeys makes the keys of each VM of which a line of in has the ID and the name, and
-// says what they are.
+// makeKeys makes the keys of VMs and writes their digests. Each line of in has the ID and the
+// name of a VM.
 func makeKeys(folder string, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -101,9 +101,8 @@ func (k keyMaker) kill() {
 	_ = k.cmd.Wait() //nolint:errcheck // it was killed
 }
 
-// Two processes that make the keys of one VM at once make one pair, also where a
-// third is killed while it does. Every other VM has keys of an older vmctl, and
-// keeps them.
+// Two processes that make the keys of one VM at once make one pair, also if a third is killed
+// meanwhile. Every second VM has keys of an older vmctl, and keeps them.
 //
 // row X04, of the keys of VMs
 func TestKeysAreMadeOnce(t *testing.T) {

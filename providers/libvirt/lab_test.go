@@ -87,7 +87,7 @@ func digestOf(content string) cty.Value {
 	return cty.StringVal(hex.EncodeToString(sum[:]))
 }
 
-// vm is what a spec wants, with some attributes changed.
+// vm returns the attributes of a vm in a spec, with some changes.
 func vm(changes map[string]cty.Value) cty.Value {
 	m := map[string]cty.Value{
 		"name": null, "running": cty.True, "cpus": cty.NumberIntVal(1), "memory": cty.NumberIntVal(256 << 20),
@@ -115,7 +115,7 @@ func forwards(hosts ...string) cty.Value {
 	return cty.ListVal(all)
 }
 
-// additional are the disks of a vm.
+// additional returns the additional disks of a vm.
 func additional(names ...string) cty.Value {
 	shape := cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String})
 	var all []cty.Value
@@ -128,7 +128,7 @@ func additional(names ...string) cty.Value {
 	return cty.ListVal(all)
 }
 
-// policy has short waits, and none for SSH.
+// policy returns a policy with short waits, and none for SSH.
 func policy(changes map[string]cty.Value) cty.Value {
 	m := map[string]cty.Value{
 		"start":     cty.ObjectVal(map[string]cty.Value{"timeout": cty.NumberIntVal(600)}),
@@ -140,7 +140,7 @@ func policy(changes map[string]cty.Value) cty.Value {
 	return cty.ObjectVal(m)
 }
 
-// create is the change that makes vm.dev.
+// create returns the change that makes vm.dev.
 func create(want cty.Value) providers.Change {
 	return providers.Change{
 		Address: dev, Kind: spec.VM, Action: providers.Create, Name: "lab.dev", ID: devID,
@@ -148,7 +148,7 @@ func create(want cty.Value) providers.Change {
 	}
 }
 
-// change is a change of vm.dev as it is now.
+// change returns a change of vm.dev as it is now.
 func (l *lab) change(action providers.Action, want cty.Value, paths ...string) providers.Change {
 	l.t.Helper()
 	c := providers.Change{
@@ -161,7 +161,7 @@ func (l *lab) change(action providers.Action, want cty.Value, paths ...string) p
 	return c
 }
 
-// object is vm.dev as Observe shows it.
+// object returns vm.dev as Observe shows it.
 func (l *lab) object(want cty.Value) *providers.Object {
 	l.t.Helper()
 	for _, o := range l.observe(want).Objects {
@@ -184,8 +184,8 @@ func (l *lab) observe(want cty.Value) providers.Inventory {
 	return inv
 }
 
-// apply carries out a change as an executor does, and writes down what was done
-// and how it ended.
+// apply carries out a change as an executor does, and returns the steps that were done, with
+// their outcomes.
 func (l *lab) apply(c providers.Change) string {
 	l.t.Helper()
 	return l.applyIn(l.t.Context(), c)
@@ -252,12 +252,12 @@ func (l *lab) failure(op string, err error) string {
 	return b.String()
 }
 
-// plain replaces what differs from run to run.
+// plain replaces the parts of a text that differ from run to run.
 func (l *lab) plain(s string) string {
 	return strings.NewReplacer(filepath.Join(l.dir, "data/keys", devID), "KEYS", l.dir, "DIR").Replace(s)
 }
 
-// made is a lab with vm.dev in it, off or running as wanted.
+// made returns a lab with vm.dev in it, off or running as wanted.
 func made(t *testing.T, want cty.Value) *lab {
 	t.Helper()
 	l := newLab(t)
@@ -276,7 +276,8 @@ func wantText(t *testing.T, what, want, got string) {
 	}
 }
 
-// named gives the volumes of two vms names that people can tell apart.
+// named replaces the IDs in the names of two vms' volumes by names that people can tell
+// apart.
 func named(text string) string {
 	return strings.NewReplacer(devID+".", "DEV.", otherID+".", "OPS.").Replace(text)
 }

@@ -10,23 +10,22 @@ import (
 	"vmctl/providers/machine"
 )
 
-// layer is one thing that others made on the disks of a domain: a snapshot, an overlay, a
-// checkpoint, a running copy. vmctl changes neither these disks nor the domain's
-// definition while it is there: a definition without it would lose what was written
-// since.
+// layer describes something that others made on the disks of a domain: a snapshot, an
+// overlay, a checkpoint, a running copy. While it exists, vmctl changes neither these disks
+// nor the domain's definition: a definition without it would lose the data written since.
 type layer struct {
 	what string // "disk vda writes into /x/d.snap, an overlay of /x/d.qcow2"
 	end  string // the command that merges or removes it
 }
 
-// snapshot is a snapshot of a domain, as libvirt lists it.
+// snapshot describes a snapshot of a domain, as libvirt lists it.
 type snapshot struct {
 	Name     string
 	External bool // its data are files of their own
 }
 
 // given returns the first file of a drive's chain that the mark names: the drive's own file,
-// at path, or one that it is an overlay of. "": the mark names none.
+// at path, or a file below its overlay. "": the mark names none.
 func (o *owner) given(d drive, path string) string {
 	if o == nil {
 		return ""
@@ -40,7 +39,7 @@ func (o *owner) given(d drive, path string) string {
 	return ""
 }
 
-// layers lists what others made on the disks of a domain of vmctl's.
+// layers lists the layers that others made on the disks of vmctl's domain.
 func (s sight) layers(uri string) []layer {
 	o := s.owner()
 	if o == nil {
@@ -78,13 +77,14 @@ func (s sight) layers(uri string) []layer {
 	return all
 }
 
-// endJob is the command that ends the long operation that a domain is in.
+// endJob returns the command that ends the domain's long operation.
 func (s sight) endJob(uri string) string { return "virsh -c " + uri + " domjobabort " + s.Name }
 
-// underWay says that a domain is in a long operation.
+// underWay describes the domain's long operation.
 func (s sight) underWay() string { return "a " + s.job + " of it is under way" }
 
-// layerFindings are the findings about what others do with the disks of a domain.
+// layerFindings returns the findings about the layers and operations of others on the disks
+// of a domain.
 func (s sight) layerFindings(uri string) []providers.Finding {
 	var found []providers.Finding
 	if s.job != "" && s.owner() != nil {
@@ -116,8 +116,7 @@ func onLayers(o *providers.Object) error {
 	return refusal
 }
 
-// inJob refuses the steps that would end a long operation of somebody else's; nil: there is
-// none.
+// inJob refuses the steps that would end somebody else's long operation; nil: there is none.
 func inJob(o *providers.Object) error {
 	if o == nil {
 		return nil
@@ -156,7 +155,7 @@ func (j *job) unlayered() error {
 	return nil
 }
 
-// inLayers is the failure of a step that would touch layers.
+// inLayers returns the failure of a step that would touch layers.
 func inLayers(w providers.Work, all []layer) error {
 	f := &providers.Failure{Outcome: providers.Unsafe, Code: "snapshots"}
 	for _, l := range all {
@@ -166,7 +165,7 @@ func inLayers(w providers.Work, all []layer) error {
 	return f
 }
 
-// seeLayers reads the snapshots and checkpoints of a domain that has some.
+// seeLayers reads the snapshots and checkpoints of a domain, if it has some.
 func (s *sight) seeLayers(ctx context.Context, c connection) (err error) {
 	if s.HasSnapshots {
 		if s.snapshots, err = c.Snapshots(ctx, s.UUID); err != nil {

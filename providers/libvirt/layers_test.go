@@ -10,8 +10,8 @@ import (
 	"vmctl/providers/libvirt"
 )
 
-// withOverlay is a running vm.dev with disk.cache, of which somebody made an external
-// snapshot: virsh snapshot-create-as NAME snap --disk-only.
+// withOverlay returns a lab with a running vm.dev and disk.cache, of which somebody made an
+// external snapshot: virsh snapshot-create-as NAME snap --disk-only.
 func withOverlay(t *testing.T) *lab {
 	t.Helper()
 	l := withDisk(t)
@@ -49,8 +49,8 @@ snapshot: domain lab.dev, which has it: it has the snapshot snap > virsh -c qemu
 `, l.plain(strings.Join(said, "\n")+"\n"))
 }
 
-// What touches the definition or the disks is refused before anything goes down; what
-// does not goes on.
+// A change that touches the definition or the disks is refused before anything goes down;
+// other changes go on.
 func TestLayersRefuseChanges(t *testing.T) {
 	memory := map[string]cty.Value{"memory": cty.NumberIntVal(512 << 20)}
 	for _, tc := range []struct {
@@ -97,7 +97,8 @@ func TestLayerAfterThePlan(t *testing.T) {
 	}
 }
 
-// A backup that is under way is not cut off: what would end it is refused, also when it began after the plan.
+// A running backup is not cut off: a step that would end it is refused, also if the backup
+// began after the plan.
 func TestJobOfOthers(t *testing.T) {
 	l := withDisk(t)
 	l.apply(useCache(create(dev2(nil))))

@@ -11,7 +11,7 @@ import (
 	"vmctl/providers"
 )
 
-// locked says of a failure to get a disk who has it, as far as that can be found.
+// locked adds the holder of a disk to a failure to get the disk, if it can be found.
 func (j *job) locked(f *providers.Failure, paths ...string) *providers.Failure {
 	if !isLocked(f.Error()) && !slices.ContainsFunc(f.Seen, isLocked) {
 		return f
@@ -33,8 +33,8 @@ func (j *job) locked(f *providers.Failure, paths ...string) *providers.Failure {
 	return f
 }
 
-// notOpen fails if a process of this host has a file open: deleting it would take it away
-// from under that.
+// notOpen fails if a process of this host has a file open: a deletion would take the file
+// from the process.
 func (j *job) notOpen(doing, path string) error {
 	holders := j.openedBy(path)
 	if len(holders) == 0 {
@@ -77,7 +77,7 @@ func (p *Provider) openedBy(path string) []string {
 	return all
 }
 
-// nameOfProcess is what a process calls itself; of a QEMU, the domain.
+// nameOfProcess returns the name of a process; for a QEMU, the name of its domain.
 func (p *Provider) nameOfProcess(pid string) string {
 	if line, err := os.ReadFile(filepath.Join(p.host.Proc, pid, "cmdline")); err == nil {
 		if _, rest, ok := strings.Cut(string(line), "\x00guest="); ok {

@@ -29,7 +29,7 @@ func (l *lab) lacks(want cty.Value) string {
 
 func (l *lab) key(name string) string { return filepath.Join(l.settings.Keys, devID, name) }
 
-// What this machine lacks of a guest's keys is found, and is no edit.
+// A finding reports the keys that this machine lacks; they are no edit.
 func TestKeysThatAreElsewhere(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string
@@ -70,7 +70,7 @@ func TestKeysThatAreElsewhere(t *testing.T) {
 	}
 }
 
-// Whoever has the key that the block names needs nothing else.
+// A user who has the key that the block names needs nothing else.
 func TestKeyOfTheBlock(t *testing.T) {
 	identity := filepath.Join(t.TempDir(), "mine")
 	if _, err := sshx.EnsureKey(identity, "me"); err != nil {
@@ -91,14 +91,14 @@ func TestKeyOfTheBlock(t *testing.T) {
 	wantText(t, "an edit", "redefine: done, off", lineOf(l.apply(l.change(providers.RestartIt, larger(want), "memory")), "redefine"))
 }
 
-// larger is a vm with other memory.
+// larger returns a vm with other memory.
 func larger(want cty.Value) cty.Value {
 	m := want.AsValueMap()
 	m["memory"] = cty.NumberIntVal(512 << 20)
 	return cty.ObjectVal(m)
 }
 
-// lineOf is the line of what a step came to.
+// lineOf returns the line with the outcome of a step.
 func lineOf(said, op string) string {
 	for line := range strings.Lines(said) {
 		if strings.HasPrefix(line, op+":") {
@@ -108,8 +108,8 @@ func lineOf(said, op string) string {
 	return ""
 }
 
-// A guest whose keys are elsewhere is changed, and keeps them; only what they are a part of
-// cannot be written.
+// A guest whose keys are elsewhere can be changed, and keeps them; only files with the keys
+// in them cannot be written.
 func TestEditsWithoutKeys(t *testing.T) {
 	l := booted(t, nil)
 	if err := os.RemoveAll(l.settings.Keys); err != nil {
@@ -156,7 +156,7 @@ func TestWrongHostKeyWithoutKeys(t *testing.T) {
 	}
 }
 
-// rekey gives the guest others than it has, whether this machine has those or not.
+// rekey gives the guest new keys, whether this machine has its present ones or not.
 func TestRekey(t *testing.T) {
 	for name, change := range map[string]func(l *lab){
 		"keys that are here": func(*lab) {},
@@ -210,7 +210,8 @@ func TestKeysOfAnOlderVersion(t *testing.T) {
 	}
 }
 
-// Who else may log in is a part of what the guest gets when it boots, beside the same keys.
+// The keys of other people are part of the guest's keys at its boot; vmctl's own keys stay
+// the same.
 func TestKeysOfOthers(t *testing.T) {
 	const ann, bob = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFW3DidxaOFcw/DP7UEyrUZK7EootroTQf2mI743ygzE ann", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFW3DidxaOFcw/DP7UEyrUZK7EootroTQf2mI743ygzE bob"
 	with := func(lines ...string) cty.Value {
@@ -256,7 +257,7 @@ func TestKeysOfOthers(t *testing.T) {
 	}
 }
 
-// What is no public key is said at its line.
+// A line that is no public key is reported at its line.
 func TestKeysOfOthersAreChecked(t *testing.T) {
 	for line, want := range map[string]string{
 		"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFW3DidxaOFcw/DP7UEyrUZK7EootroTQf2mI743ygzE\n": "",

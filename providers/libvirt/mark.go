@@ -14,37 +14,37 @@ import (
 	"vmctl/spec"
 )
 
-// The owner mark is one element in a domain's metadata. libvirt keeps one
-// element per namespace.
+// ownerSpace is the namespace of the owner mark, which is one element in a domain's metadata.
+// libvirt keeps one element per namespace.
 const ownerSpace = "urn:vmctl:1"
 
-// owner is the mark with what libvirt's own description of a domain cannot say:
-// what was wanted where the system shows only what came of it.
+// owner is the mark, with facts that libvirt's description of a domain lacks: the wanted
+// values of the spec, where the system shows only the result.
 type owner struct {
 	providers.Mark
 	Accel  string // auto, kvm, tcg
 	CPUs   uint64
 	Memory uint64 // bytes, before they were rounded up
 	Boot   markedBoot
-	// Forwards are those that were wanted, in order; Host is 0 where the kernel
-	// chooses the host's port.
+	// Forwards lists the wanted forwards, in order; Host is 0 if the kernel chooses the host
+	// port.
 	Forwards []machine.Forward
-	// Disks are the additional disks that were wanted, in order.
+	// Disks lists the wanted additional disks, in order.
 	Disks []markedDisk
-	// Imported is a domain that vmctl did not make. Its network is its own, and the
-	// disks that Kept lists by their files are no concern of vmctl's.
+	// Imported says that vmctl did not make the domain. Its network is its own, and vmctl
+	// ignores the disks whose files Kept lists.
 	Imported bool
 	Kept     []string
-	// Image is what the domain's own disk began as; zero: it has none.
+	// Image describes the domain's image, root disk and seed; zero: it has none.
 	Image markedImage
 }
 
-// markedImage says what a domain has of its image.
+// markedImage describes the image of a domain and the volumes made for it.
 type markedImage struct {
-	Source, Wanted string // of the spec: where the image is from, the digest that it must have
-	SHA256         string // that it has
+	Source, Wanted string // of the spec: the place of the image, and the digest that it must have
+	SHA256         string // the image's actual digest
 	Root           string // path of the volume of the domain's own disk
-	Seed           string // path of the volume that cloud-init reads
+	Seed           string // path of the volume for cloud-init
 	Settled        bool   // the seed holds no keys any more: the guest has them
 }
 
@@ -54,12 +54,13 @@ type markedDisk struct {
 	Path    string // of its volume
 }
 
-// markedBoot says what the volumes hold that a domain boots from.
+// markedBoot describes the boot volumes of a domain.
 type markedBoot struct {
 	Kernel, KernelSHA256 string // path of the volume, digest of the user's file
 	Initrd, InitrdSHA256 string // path of the volume with the keys in it, digest of the user's file
 	Keys                 string // digest of the public keys in it
-	// KernelStamp and InitrdStamp are of the volumes as they were uploaded; "": unknown.
+	// KernelStamp and InitrdStamp are the stamps of the volumes right after their upload; "":
+	// unknown.
 	KernelStamp, InitrdStamp string
 }
 
@@ -152,8 +153,7 @@ func (o owner) element() (string, error) {
 	return string(text), err
 }
 
-// readOwnerXML is what parsing a domain yields: the same element, with its
-// prefix resolved.
+// readOwnerXML holds the same element as a decoder returns it, with its prefix resolved.
 type readOwnerXML struct {
 	ID         string `xml:"id,attr"`
 	Project    string `xml:"project,attr"`
@@ -175,8 +175,8 @@ type readOwnerXML struct {
 	Image imageXML `xml:"urn:vmctl:1 image"`
 }
 
-// owner returns the mark. One that somebody has damaged is an owner as far as it
-// can be read: what bears a mark is not ours to overwrite.
+// owner returns the mark. A damaged mark is read as far as possible: vmctl does not overwrite
+// an object with a mark.
 func (x *readOwnerXML) owner() *owner {
 	if x == nil {
 		return nil
@@ -223,8 +223,8 @@ func (o *owner) isAuto(i int, f machine.Forward) bool {
 	return marked == f
 }
 
-// withOwner replaces the mark in the inner XML of a metadata element and keeps
-// all that others wrote there.
+// withOwner replaces the mark in the inner XML of a metadata element and keeps all other
+// content.
 func withOwner(metadata, element string) (string, error) {
 	decoder := xml.NewDecoder(bytes.NewReader([]byte(metadata)))
 	var kept bytes.Buffer

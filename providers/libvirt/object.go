@@ -13,8 +13,8 @@ import (
 	"vmctl/spec"
 )
 
-// object puts what was seen into the planner's words. k is what is known of it;
-// held are the host ports that QEMU holds.
+// object describes the domain for the planner. k has its record and spec; held has the host
+// ports that QEMU holds.
 func (p *Provider) object(s sight, k providers.Known, held []machine.Forward, r rack) providers.Object {
 	attrs, live := p.attrs(s, k, held, r)
 	o := providers.Object{
@@ -39,8 +39,8 @@ func (p *Provider) object(s sight, k providers.Known, held []machine.Forward, r 
 	return o
 }
 
-// attrs are the attributes as the system has them, and those that a running domain has
-// otherwise.
+// attrs returns the configured attributes, and those that a running domain has with another
+// value.
 func (p *Provider) attrs(s sight, k providers.Known, held []machine.Forward, r rack) (configured, live cty.Value) {
 	of := func(d description) map[string]cty.Value {
 		all := d.attrs(r)
@@ -86,7 +86,7 @@ func (d description) attrs(r rack) map[string]cty.Value {
 	return all
 }
 
-// computed are the attributes that the system sets.
+// computed returns the attributes that the system sets.
 func (p *Provider) computed(uuid string, d description, held []machine.Forward) map[string]cty.Value {
 	ssh := cty.NullVal(cty.Number)
 	if port := sshPortOf(held, d); port != 0 {
@@ -106,7 +106,7 @@ func (p *Provider) computed(uuid string, d description, held []machine.Forward) 
 	}
 }
 
-// heldPort is the host port that QEMU holds for a machine.Forward, 0 if it holds none.
+// heldPort returns the host port that QEMU holds for a forward, 0 if it holds none.
 func heldPort(held []machine.Forward, f machine.Forward) uint16 {
 	if f.Fixed() && slices.Contains(held, f) {
 		return f.Host
@@ -119,8 +119,8 @@ func heldPort(held []machine.Forward, f machine.Forward) uint16 {
 	return 0
 }
 
-// sshPortOf is the host port that leads to the guest's SSH server. Forwards of
-// the user's to the same guest port are left out where they can be told apart.
+// sshPortOf returns the host port that leads to the guest's SSH server. It ignores the user's
+// own forwards to the same guest port if it can tell them apart.
 func sshPortOf(held []machine.Forward, d description) uint16 {
 	if d.SSH == nil {
 		return 0
@@ -129,14 +129,14 @@ func sshPortOf(held []machine.Forward, d description) uint16 {
 	return heldPort(mine, *d.SSH)
 }
 
-// keyFinding says that this machine lacks the keys of a vm that is ours; false: it has
-// them, or nobody says how to log in.
+// keyFinding returns the finding that this machine lacks the keys of a vm that is ours;
+// false: it has them, or the login is unknown.
 func (p *Provider) keyFinding(s sight, k providers.Known) (providers.Finding, bool) {
 	o := s.owner()
 	if o == nil || o.Boot.Keys == "" || !s.oursFor(p.settings.Project, o.Address) {
 		return providers.Finding{}, false
 	}
-	l := machine.DecodeLogin(k.Prior) // the guest has those of the record
+	l := machine.DecodeLogin(k.Prior) // the guest has the keys of the record
 	if k.Prior == cty.NilVal {
 		l = machine.DecodeLogin(k.Want)
 	}
@@ -150,7 +150,7 @@ func (p *Provider) keyFinding(s sight, k providers.Known) (providers.Finding, bo
 	}, true
 }
 
-// findings are what is wrong with a domain itself.
+// findings returns the problems of a domain itself.
 func (s sight) findings() []providers.Finding {
 	var all []providers.Finding
 	add := func(kind providers.FindingKind, action string, evidence ...string) {
@@ -184,8 +184,8 @@ func (s sight) findings() []providers.Finding {
 	return all
 }
 
-// foreignBootValue is what a domain boots from that is to be imported, with the paths
-// that a spec would name.
+// foreignBootValue returns the attribute boot of a domain to be imported, with the paths of
+// its files.
 func (p *Provider) foreignBootValue(d description) cty.Value {
 	if d.Kernel == "" {
 		return cty.NullVal(cty.DynamicPseudoType)

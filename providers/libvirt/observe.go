@@ -14,8 +14,8 @@ import (
 	"vmctl/spec"
 )
 
-// Observe lists every domain and disk that bears this project's mark, that q names,
-// or that holds a forwarded host port or one of these disks.
+// Observe lists every domain and disk that bears this project's mark or that q names, and
+// every domain that holds a forwarded host port or one of these disks.
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{Partial: map[spec.Kind]string{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{}}
 	connected, err := p.connect(ctx)
@@ -60,7 +60,8 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	return inv, nil
 }
 
-// parallel calls f for every number below n at once, and returns when all have.
+// parallel calls f for every number below n at the same time, and returns when all calls
+// have.
 func parallel(n int, f func(i int)) {
 	var wait sync.WaitGroup
 	for i := range n {
@@ -69,7 +70,7 @@ func parallel(n int, f func(i int)) {
 	wait.Wait()
 }
 
-// collect puts all that was seen into an inventory.
+// collect puts all observations into an inventory.
 func (p *Provider) collect(inv *providers.Inventory, seen []look, r rack) {
 	var domains []sight
 	for _, l := range seen {
@@ -100,7 +101,8 @@ func (p *Provider) collect(inv *providers.Inventory, seen []look, r rack) {
 	})
 }
 
-// first is a domain at first sight: its configuration, or why that cannot be read.
+// first holds the first reading of a domain: its configuration, or the reason why that cannot
+// be read.
 type first struct {
 	sight
 	err error
@@ -116,13 +118,13 @@ func glance(ctx context.Context, c connection, ref domainRef) first {
 	return f
 }
 
-// look is what came of one domain: at most one of object and unknown.
+// look holds the result for one domain: at most one of object and unknown.
 type look struct {
 	sight   sight
 	object  *providers.Object
 	unknown *providers.Unknown
 	uuid    string
-	found   []spec.Address // whose import names it
+	found   []spec.Address // addresses whose import names it
 }
 
 func (p *Provider) find(ctx context.Context, c connection, f first, q providers.Query, r rack) look {
@@ -139,7 +141,7 @@ func (p *Provider) find(ctx context.Context, c connection, f first, q providers.
 	if err == nil && !asked && len(s.configured.claims()) == 0 && len(r.claims(s)) == 0 {
 		return l
 	}
-	if errors.Is(err, errAbsent) { // it went while it was looked at
+	if errors.Is(err, errAbsent) { // it was removed meanwhile
 		return look{}
 	}
 	if err != nil {
@@ -177,7 +179,7 @@ func (p *Provider) find(ctx context.Context, c connection, f first, q providers.
 	return l
 }
 
-// importers are the addresses that are to import a domain: by its name or UUID.
+// importers returns the addresses that import the domain, by its name or UUID.
 func importers(s sight, q providers.Query) []spec.Address {
 	var all []spec.Address
 	for _, k := range q.Known {
@@ -188,8 +190,8 @@ func importers(s sight, q providers.Query) []spec.Address {
 	return all
 }
 
-// asked reports whether q or this project's mark asks for a domain, and what is
-// known of it.
+// asked reports whether q or this project's mark asks for a domain, and returns its record
+// and spec.
 func (p *Provider) asked(s sight, q providers.Query) (providers.Known, bool) {
 	who := func(is func(k providers.Known) bool) (providers.Known, bool) {
 		i := slices.IndexFunc(q.Known, func(k providers.Known) bool { return k.Kind == spec.VM && is(k) })
@@ -220,7 +222,8 @@ func (p *Provider) heldPorts(ctx context.Context, c connection, s sight) ([]mach
 	return parseUsernet(out), nil
 }
 
-// hostFacts are what doctor and status tell of the host.
+// hostFacts returns the facts of the host for doctor and status, and the kinds for which the
+// host lacks software.
 func (p *Provider) hostFacts(ctx context.Context, c connection) (all map[string]string, missing map[spec.Kind]string) {
 	f, err := c.Facts(ctx)
 	if err != nil {
@@ -247,7 +250,7 @@ func (p *Provider) hostFacts(ctx context.Context, c connection) (all map[string]
 	return all, nil
 }
 
-// installQEMU is what to type where there is no QEMU.
+// installQEMU is the advice for a host without QEMU.
 const installQEMU = "install it: sudo apt-get install qemu-system-x86"
 
 func noQEMU(arch string) string { return "libvirt finds no QEMU for " + arch + " on this host" }

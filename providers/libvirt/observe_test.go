@@ -222,7 +222,7 @@ func TestObserveShowsWhatIsConfiguredAndWhatRuns(t *testing.T) {
 		want       map[string]cty.Value
 		change     func(*libvirt.FakeDomain)
 		shows      cty.Value
-		runs       bool // shows is of what runs
+		runs       bool // shows describes the running domain
 	}{
 		{name: "as wanted", attr: "memory", change: func(*libvirt.FakeDomain) {}, shows: memory(256 << 20)},
 		{name: "the configuration", attr: "memory", change: edit(">262144<", ">524288<"), shows: memory(512 << 20)},

@@ -12,20 +12,20 @@ import (
 	"vmctl/spec"
 )
 
-// rack is all that was seen of the disks of a system.
+// rack holds all observations of the disks of a system.
 type rack struct {
 	shelves []shelf
-	disks   []diskSight // those that bear our mark, that are asked for, and copies
+	disks   []diskSight // disks with our mark, disks that are asked for, and copies
 	unknown []providers.Unknown
-	partial string                        // why the listing is incomplete; "": it is not
-	known   map[providers.ID]spec.Address // whose they are, by what was asked
-	found   map[spec.Address]providers.ID // what the names of imports lead to
-	ids     map[string]providers.ID       // by path, of those that bear a mark, there or not
-	owners  map[string]spec.Address       // by path, likewise
-	paths   map[[2]string]string          // by pool and name, for domains that name a volume so
+	partial string                        // the reason why the listing is incomplete; "": it is complete
+	known   map[providers.ID]spec.Address // the addresses of disks, from the query
+	found   map[spec.Address]providers.ID // the disks that imports name
+	ids     map[string]providers.ID       // by path, of volumes that bear a mark, existing or not
+	owners  map[string]spec.Address       // by path, of the same volumes
+	paths   map[[2]string]string          // by pool and name, for domains that name a volume by these
 }
 
-// rack lists the disks.
+// rack observes the disks.
 func (p *Provider) rack(ctx context.Context, c connection, q providers.Query) rack {
 	r := rack{
 		known: map[providers.ID]spec.Address{}, found: map[spec.Address]providers.ID{},
@@ -56,7 +56,8 @@ func (p *Provider) rack(ctx context.Context, c connection, q providers.Query) ra
 	return r
 }
 
-// disks are the names of all volumes that may be disks, there or only marked.
+// disks returns the names of all volumes that may be disks, also of missing ones that have a
+// mark.
 func (s *shelf) disks() []string {
 	var all []string
 	for _, name := range s.names {
@@ -69,8 +70,8 @@ func (s *shelf) disks() []string {
 	return slices.Compact(all)
 }
 
-// asking is what is known of a volume by its path, by the name under which it is to be
-// imported, or, where a disk of the spec would be made, by its name.
+// asking returns the known disks of the query that mean a volume: by its path, by an import,
+// or by the name that a new disk would get.
 func (p *Provider) asking(q providers.Query, s *shelf, volume string) []providers.Known {
 	at, own := pathIn(s.pool, volume), p.candidatePools()
 	return slices.DeleteFunc(slices.Clone(q.Known), func(k providers.Known) bool {
@@ -82,8 +83,7 @@ func (p *Provider) asking(q providers.Query, s *shelf, volume string) []provider
 	})
 }
 
-// imports reports whether a volume is what an import names: by its path, or as
-// pool/name.
+// imports reports whether an import names a volume: by its path, or as pool/name.
 func imports(k providers.Known, s *shelf, volume string) bool {
 	switch {
 	case k.Import == "":
@@ -95,7 +95,8 @@ func imports(k providers.Known, s *shelf, volume string) bool {
 	return string(k.Import) == s.Name+"/"+volume || marked && mark.Of == k.Import && mark.Volume == volume
 }
 
-// put adds a volume to the rack if anybody cares for it.
+// put adds an existing volume to the rack if it bears our mark, cannot be read, or the query
+// asks for it.
 func (p *Provider) put(ctx context.Context, c connection, r *rack, at spot, asked []providers.Known, taken map[providers.ID]bool) {
 	mark, marked := at.shelf.marks[at.name]
 	ours := marked && mark.ID == p.settings.Project.Lineage()
@@ -132,7 +133,7 @@ func (p *Provider) put(ctx context.Context, c connection, r *rack, at spot, aske
 	r.disks = append(r.disks, d)
 }
 
-// unread is a volume that cannot be read.
+// unread describes a volume that cannot be read.
 func (p *Provider) unread(at spot, err error) providers.Unknown {
 	u := providers.Unknown{Kind: spec.Disk, ID: providers.ID(at.path()), Name: at.name, Reason: err.Error()}
 	for _, format := range []string{formatQCOW2, formatRaw} {
@@ -146,7 +147,7 @@ func (p *Provider) unread(at spot, err error) providers.Unknown {
 	return u
 }
 
-// pathOf is the path of the file of a domain's disk, "" where it is none.
+// pathOf returns the path of the file of a domain's disk, "" if it has none.
 func (r rack) pathOf(d drive) string {
 	if d.Path != "" {
 		return filepath.Clean(d.Path)
@@ -154,8 +155,8 @@ func (r rack) pathOf(d drive) string {
 	return r.paths[[2]string{d.Pool, d.Volume}]
 }
 
-// address says whose disk the file is that a domain has: a disk of the spec or the
-// record, else whom its mark names; false: it is nobody's.
+// address returns the owner of a domain's file: the disk of the spec or the record, else the
+// address in the file's mark; false: it has no owner.
 func (r rack) address(path string) (spec.Address, bool) {
 	if a, ok := r.known[r.ids[path]]; ok {
 		return a, true
@@ -164,7 +165,7 @@ func (r rack) address(path string) (spec.Address, bool) {
 	return a, ok
 }
 
-// claims are the disks that a domain holds.
+// claims returns the claims on disks that a domain holds.
 func (r rack) claims(s sight) []providers.Claim {
 	var all []providers.Claim
 	for _, d := range s.drives() {
@@ -177,8 +178,8 @@ func (r rack) claims(s sight) []providers.Claim {
 	return all
 }
 
-// lost says what is wrong with the files that vmctl gave to a domain to boot from: a pool
-// that was listed lacks one, or somebody wrote to it.
+// lost returns the problems of the boot files that vmctl gave to a domain: a listed pool
+// lacks one, or somebody wrote to it.
 func (r rack) lost(ctx context.Context, c connection, s sight) []string {
 	o := s.owner()
 	if o == nil || o.Imported || o.Of != providers.ID(s.UUID) {
@@ -201,8 +202,8 @@ func (r rack) lost(ctx context.Context, c connection, s sight) []string {
 	return all
 }
 
-// loose are the disks of a domain that nobody marked or asked for, by their paths, as
-// an import names them.
+// loose returns claims on the disks of a domain that have no mark and are not asked for, by
+// their paths, which an import names.
 func (r rack) loose(s sight) []providers.Claim {
 	volumes := map[string]bool{}
 	for _, path := range r.paths {
@@ -220,7 +221,7 @@ func (r rack) loose(s sight) []providers.Claim {
 	return all
 }
 
-// users are the domains that have a disk, or what libvirt knows for an overlay of it.
+// users returns the domains that have a disk, or an overlay of it as far as libvirt knows.
 func (r rack) users(p *Provider, path string, all []sight) []user {
 	var found []user
 	for _, s := range all {
@@ -232,7 +233,7 @@ func (r rack) users(p *Provider, path string, all []sight) []user {
 	return found
 }
 
-// drives are the disks that a domain has, or runs with.
+// drives returns the disks that a domain is defined or runs with.
 func (s sight) drives() []drive {
 	all := slices.Clone(s.configured.Drives)
 	if s.running != nil {

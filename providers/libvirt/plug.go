@@ -13,7 +13,7 @@ import (
 	"vmctl/spec"
 )
 
-// plugged are the additional disks that a vm is to have.
+// plugged holds the wanted additional disks of a vm.
 type plugged struct {
 	disks []pluggedDisk
 	paths map[[2]string]string // of all volumes, by pool and name
@@ -73,8 +73,8 @@ func pathsOf(all []shelf) map[[2]string]string {
 	return paths
 }
 
-// parts are the disks that the domain is to have, in order. With nothing else to boot
-// from, it boots from the first.
+// parts returns the wanted disks of the domain, in order. If nothing else can be booted, the
+// domain boots from the first.
 func (j *job) parts() []part {
 	var all []part
 	for i, d := range j.plugged.disks {
@@ -100,8 +100,8 @@ func (j *job) markedDisks() []markedDisk {
 	return all
 }
 
-// hasDisks reports whether a domain has its additional disks, all of them and no
-// other, by its mark and by what is in it.
+// hasDisks reports whether a domain has just its wanted additional disks, by its mark and by
+// its XML.
 func (j *job) hasDisks(d description) bool {
 	if !slices.Equal(d.Owner.Disks, j.markedDisks()) {
 		return false
@@ -121,8 +121,8 @@ func (j *job) hasDisks(d description) bool {
 	return len(there) == len(j.plugged.disks)
 }
 
-// attach gives a running domain the disks that it lacks, now and for its next start,
-// and sees that it has them.
+// attach gives a running domain the disks that it lacks, now and for its next start, and
+// checks the result.
 func (j *job) attach(ctx context.Context) ([]string, error) {
 	if j.seen == nil || j.seen.running == nil {
 		return nil, nil
@@ -157,7 +157,7 @@ func (j *job) attach(ctx context.Context) ([]string, error) {
 	return evidence, nil
 }
 
-// persist gives a domain that runs without a configuration one: libvirt changes no other
+// persist gives a running domain without a configuration one: libvirt needs it to change the
 // domain for its next start.
 func (j *job) persist(ctx context.Context) error {
 	if !j.seen.Transient {
@@ -193,8 +193,8 @@ func (j *job) notAttached(err error, d pluggedDisk) error {
 	return j.locked(f, d.volume.Path)
 }
 
-// detach takes the disks and ports that the step frees out of the configuration. What
-// runs has them until it is off.
+// detach removes the disks and ports that the step frees from the configuration. A running
+// domain keeps them until it is off.
 func (j *job) detach(ctx context.Context) (providers.Result, error) {
 	if err := j.mine(); err != nil {
 		return providers.Result{}, err
@@ -239,7 +239,7 @@ func (j *job) detach(ctx context.Context) (providers.Result, error) {
 	return j.result(ctx, providers.Done)
 }
 
-// going are the files of the disks that the step detaches. One that is gone has none.
+// going returns the files of the disks that the step detaches. A disk that is gone has none.
 func (j *job) going(ctx context.Context) ([]string, error) {
 	all, err := j.shelves(ctx, j.connection)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"vmctl/providers/machine"
 )
 
-// recordedPorts are the forwards with the host ports that were held last: those
-// of the definition, else those of the record.
+// recordedPorts returns the forwards with their last known host ports: from the definition,
+// else from the record.
 func (j *job) recordedPorts() []machine.Forward {
 	d := j.seen.configured
 	all := append([]machine.Forward{sshForward(0)}, d.Forwards...)
@@ -82,8 +82,7 @@ func (j *job) portTaken(f machine.Forward) error {
 	}
 }
 
-// stickyPorts are the wanted forwards with the host ports that the definition
-// already asks for.
+// stickyPorts returns the wanted forwards with the host ports of the present definition.
 func (j *job) stickyPorts() []machine.Forward {
 	all := append([]machine.Forward{sshForward(0)}, j.want.Forwards...)
 	if j.seen == nil {

@@ -13,26 +13,26 @@ type power struct {
 	Reason reason
 }
 
-// reason is why a domain is in its state, as far as vmctl acts on it.
+// reason is the cause of a domain's state, as far as vmctl acts on it.
 type reason string
 
 const (
 	asUsual      reason = ""
-	byUser       reason = "user"        // paused; a resume is all it needs
+	byUser       reason = "user"        // paused; it only needs a resume
 	broke        reason = "broke"       // paused or off because something went wrong
-	inTransition reason = "transition"  // paused while libvirt does something with it
+	inTransition reason = "transition"  // paused while libvirt works on it
 	byRequest    reason = "shutdown"    // off; the guest or a request did it
 	byForce      reason = "destroyed"   // off; it was forced
-	withMemory   reason = "saved"       // off; its memory is kept for the next start
+	withMemory   reason = "saved"       // off; its memory is saved for the next start
 	endsSoon     reason = "in shutdown" // still there, on its way down
-	asleep       reason = "asleep"      // paused by its guest; a wake-up is all it needs
+	asleep       reason = "asleep"      // paused by its guest; it only needs a wake-up
 )
 
 // on reports whether the domain has a QEMU process.
 func (p power) on() bool { return p.State != providers.StateOff }
 
-// counted is the run state as far as a plan relies on it: on, paused or off. What
-// is on its way down is on until it is off.
+// counted returns the run state that a plan relies on: on, paused or off. A domain on its way
+// down counts as on until it is off.
 func (p power) counted() string {
 	if p.State == providers.StateEnding {
 		return providers.StateRunning
@@ -40,7 +40,7 @@ func (p power) counted() string {
 	return p.State
 }
 
-// lost reports whether a guest that was started will not get anywhere.
+// lost reports whether a started guest cannot run on.
 func (p power) lost() bool {
 	return p.State != providers.StateRunning && p.Reason != inTransition && p.Reason != endsSoon
 }
@@ -56,8 +56,7 @@ type reasonRow struct {
 	reason reason
 }
 
-// states follows virDomainState and its enumerations of reasons; the words are
-// those of `virsh domstate --reason`.
+// states maps virDomainState and its reasons to the words of `virsh domstate --reason`.
 var states = map[int]stateRow{
 	1: {providers.StateRunning, "running", map[int]reasonRow{
 		1: {"booted", asUsual}, 2: {"migrated", asUsual}, 3: {"restored", asUsual}, 4: {"from snapshot", asUsual},

@@ -14,7 +14,7 @@ import (
 
 var _ providers.Reacher = (*Provider)(nil)
 
-// Reach says how to log into a VM through the port that QEMU forwards to it.
+// Reach returns the SSH login to a VM, through the port that QEMU forwards to it.
 func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login, error) {
 	port := ctyread.Uint(o.Attrs, "ssh_port")
 	switch {
@@ -28,7 +28,7 @@ func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login,
 		return providers.Login{}, fmt.Errorf("its SSH is on the host %s alone, which this build does not reach into", p.place.Remote)
 	}
 	l := machine.DecodeLogin(values)
-	l.User = cmp.Or(l.User, "root") // a record of what was found may name nobody
+	l.User = cmp.Or(l.User, "root") // the record of an imported VM may name no user
 	hostKey := ""
 	if o.Owner != nil {
 		hostKey = o.Owner.HostKey
@@ -43,8 +43,8 @@ func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login,
 	}, nil
 }
 
-// isForeign reports whether vmctl did not make a VM that it manages: it has no
-// address that vmctl gave it.
+// isForeign reports whether vmctl manages a VM that it did not make: such a VM has no address
+// from vmctl.
 func isForeign(o providers.Object) bool {
 	address := ctyread.Attr(o.Attrs, "address")
 	return address != cty.NilVal && !ctyread.Known(address)

@@ -65,7 +65,7 @@ func TestWithOwner(t *testing.T) {
 	}
 }
 
-// A damaged mark is a mark: what bears one is nobody else's to take.
+// A damaged mark counts as a mark: nobody else may take an object that bears one.
 func TestDamagedMark(t *testing.T) {
 	l := made(t, vm(nil))
 	l.Put(devID, func(d *libvirt.FakeDomain) {

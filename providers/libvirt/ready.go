@@ -15,9 +15,8 @@ import (
 // sshEvery is the pause between two attempts to log in.
 const sshEvery = 500 * time.Millisecond
 
-// waitSSH waits until the guest lets vmctl in and shows the host key that vmctl
-// gave it. Where this machine has no key to log in with, the host key is all that is
-// waited for.
+// waitSSH waits until the guest lets vmctl in and shows its pinned host key. If this machine
+// has no key to log in with, it waits only for the host key.
 func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
 	if err := j.check(); err != nil {
 		return providers.Result{}, err
@@ -64,8 +63,8 @@ func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
 	}
 }
 
-// lacksKey says why this machine cannot log into the step's guest, though it knows the
-// guest's host key; "": it can, or does not.
+// lacksKey returns the reason why this machine cannot log into the step's guest, though it
+// knows the guest's host key; "": it can log in, or does not know the host key.
 func (j *job) lacksKey() string {
 	had, hostKey := j.hasKeys()
 	if had == "" || hostKey == "" {
@@ -109,8 +108,8 @@ func (j *job) waitOnce(ctx context.Context, hostKeyOnly bool) error {
 	return j.explainSSH(ctx, t, err)
 }
 
-// unasked says why QEMU's monitor could not be asked: most likely the guest has
-// ended meanwhile.
+// unasked returns the failure to ask QEMU's monitor: most likely the guest has ended
+// meanwhile.
 func (j *job) unasked(ctx context.Context, cause error) error {
 	if now, err := j.Power(ctx, j.seen.UUID); err == nil && now.State != providers.StateRunning {
 		return j.wentWrong(ctx, now)
@@ -180,11 +179,11 @@ func (j *job) wrongHostKey(e *sshx.HostKeyError) error {
 	}
 }
 
-// target is how a vm is reached, but for its port.
+// target describes the SSH login to a vm, without the port.
 func (p *Provider) target(id, name string, l machine.Login, hostKey string) sshx.Target {
 	k := p.keyFiles(id, name, l)
 	from := "the owner mark"
-	if l.HostKey == machine.HostKeyAcceptNew || hostKey == "" { // the guest makes its own, or nobody knows
+	if l.HostKey == machine.HostKeyAcceptNew || hostKey == "" { // the guest makes its own host key, or it is unknown
 		hostKey, from = "", ""
 	}
 	return sshx.Target{

@@ -16,8 +16,8 @@ import (
 	"vmctl/providers/libvirt"
 )
 
-// booted is a lab whose vm.dev has an SSH server, which knows the keys that
-// vmctl gave it. It is off.
+// booted returns a lab whose vm.dev has an SSH server, which knows the keys that vmctl gave
+// it. vm.dev is off.
 func booted(t *testing.T, change func(*sshtest.Server)) *lab {
 	t.Helper()
 	return bootedOn(t, "tcg", change)
@@ -76,7 +76,7 @@ wait_ssh: timeout no_ssh: wait for SSH of vm.dev: root@127.0.0.1:PORT did not le
 `, got)
 }
 
-// waitOnly is the last step of a start of what runs already.
+// waitOnly does the last step of a start, with vm.dev running already.
 func (l *lab) waitOnly(ctx context.Context) string {
 	l.t.Helper()
 	return l.waitFor(ctx, vm(nil))
@@ -93,7 +93,7 @@ func (l *lab) waitFor(ctx context.Context, want cty.Value) string {
 	return strings.ReplaceAll(got, strconv.Itoa(int(l.SSH["lab.dev"])), "PORT")
 }
 
-// late is a context whose deadline expires when it is told to.
+// late is a context whose deadline expires when done is closed.
 type late struct{ done chan struct{} }
 
 func newLate() *late { return &late{done: make(chan struct{})} }

@@ -8,8 +8,8 @@ import (
 	"vmctl/providers/machine"
 )
 
-// refusal says why the steps could only fail as the domain is now; nil: they can
-// be done.
+// refusal returns the reason why the steps could only fail with the domain as it is now; nil:
+// there is none.
 func (r *recipe) refusal(steps []providers.Step) error {
 	does := func(ops ...string) bool {
 		return slices.ContainsFunc(steps, func(step providers.Step) bool { return slices.Contains(ops, step.Op) })
@@ -55,8 +55,8 @@ func (r *recipe) refusal(steps []providers.Step) error {
 	return nil
 }
 
-// lacksIdentity is the key file of the spec that a change would have to read, and that is not
-// there; "": none.
+// lacksIdentity returns the spec's key file that a change would have to read, if it is
+// missing; "": none.
 func (r *recipe) lacksIdentity() string {
 	rekeys := slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == identityAttr || e.Path == keysAttr })
 	if file := r.p.keyFiles(string(r.change.ID), r.change.Name, r.want.SSH).identity; rekeys && r.want.SSH.Identity != "" && !exists(file) {
@@ -76,7 +76,7 @@ func (r *recipe) lacksKeys() bool {
 
 const savedMemory = "its managed-save image does not match the new settings"
 
-// beforeRedefine is what to type about saved memory.
+// beforeRedefine returns commands for a domain with saved memory.
 func (p *Provider) beforeRedefine(name string) []string {
 	return []string{
 		"go on from it, then apply: virsh -c " + p.place.URI + " start " + name,

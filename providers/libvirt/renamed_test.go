@@ -12,7 +12,7 @@ import (
 	"vmctl/providers/libvirt"
 )
 
-// What vmctl keeps of a domain that somebody renamed is found, and goes with it.
+// vmctl finds its files of a domain that somebody renamed, and removes them with it.
 func TestRenamedByHand(t *testing.T) {
 	for name, want := range map[string]cty.Value{"a kernel": vm(off), "an image": fromImage(64, map[string]cty.Value{"running": cty.False})} {
 		t.Run(name, func(t *testing.T) {

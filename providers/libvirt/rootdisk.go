@@ -12,18 +12,18 @@ import (
 	"vmctl/providers"
 )
 
-// A vm's own disk is an overlay of its image: it takes room only for what the
-// guest writes.
+// rootPart ends the name of a vm's root disk, which is an overlay of its image: it takes room
+// only for the guest's own data.
 const rootPart = ".root.qcow2"
 
 func rootVolume(id providers.ID) string { return string(id) + rootPart }
 
-// pristine is the most that an overlay takes in its pool that nobody has written
-// to: its tables. Whatever ran from it has written more.
+// pristine is the largest size in its pool (bytes) of an overlay that nobody has written to:
+// its tables. A guest that ran from it has written more.
 const pristine = 1 << 20
 
-// ensureRoot returns the vm's own disk. One that the domain has stays, and grows if
-// a larger one is wanted; another is made from the image.
+// ensureRoot returns the vm's root disk. An existing one stays, and grows if a larger one is
+// wanted; otherwise it is made from the image.
 func (j *job) ensureRoot(ctx context.Context, in pool) (markedImage, error) {
 	if m, ok := j.ownImage(); ok {
 		return m, j.growRoot(ctx, m)
@@ -58,8 +58,7 @@ func (j *job) rootFailure(ctx context.Context, in pool, err error) error {
 	return f
 }
 
-// ownImage is what the mark says of the domain's own disk; false: the domain has
-// none.
+// ownImage returns the domain's image from its mark; false: the domain has no root disk.
 func (j *job) ownImage() (markedImage, bool) {
 	if j.seen == nil || j.seen.owner() == nil || j.seen.owner().Image.Root == "" {
 		return markedImage{}, false
@@ -69,8 +68,7 @@ func (j *job) ownImage() (markedImage, bool) {
 	return m, true
 }
 
-// growRoot gives the vm's own disk the size that is wanted. A guest that runs is
-// told.
+// growRoot gives the vm's root disk the wanted size, and tells a running guest.
 func (j *job) growRoot(ctx context.Context, m markedImage) error {
 	now, poolName, err := j.rootInfo(ctx, m.Root)
 	if err != nil {
@@ -125,8 +123,8 @@ func (j *job) rootInfo(ctx context.Context, file string) (v volume, poolName str
 	}
 }
 
-// rootIsFree fails if somebody has written to an earlier root disk: the domain that it
-// belonged to was removed by hand.
+// rootIsFree fails if somebody has written to an earlier root disk, whose domain was removed
+// by hand.
 func (j *job) rootIsFree(ctx context.Context, poolName string) error {
 	name := rootVolume(j.Object)
 	found, err := j.Pool(ctx, poolName)
@@ -151,9 +149,9 @@ func (j *job) rootIsFree(ctx context.Context, poolName string) error {
 	}
 }
 
-// writtenRoots lists the object's root disks that somebody has written to, with the
-// words that they stay: the domain went by hand, and nobody asked for the end of
-// what is on them.
+// writtenRoots lists the object's root disks that somebody has written to, with the evidence
+// that they stay: the domain was removed by hand, and nobody asked for the deletion of their
+// data.
 func (j *job) writtenRoots(ctx context.Context, pools []string) (keep, evidence []string, err error) {
 	for _, poolName := range pools {
 		left, err := j.VolumeInfo(ctx, poolName, rootVolume(j.Object))
@@ -170,8 +168,8 @@ func (j *job) writtenRoots(ctx context.Context, pools []string) (keep, evidence 
 	return keep, evidence, nil
 }
 
-// removeRoot removes the domain's own disk, before the domain, and says so: as long
-// as that is there, the plan knows whose disk it was.
+// removeRoot removes the root disk before the domain, and reports it: as long as the domain
+// is there, the plan knows the owner of the disk.
 func (j *job) removeRoot(ctx context.Context) (evidence []string, err error) {
 	root := j.seen.ownRoot()
 	if root == "" {
@@ -231,7 +229,8 @@ func (j *job) nothingOverRoot(ctx context.Context, root string) error {
 	return beginFromIt(j.Work, "its root disk "+root, over)
 }
 
-// beginFromIt is the failure to delete a file that others begin from; nil: none does.
+// beginFromIt returns the failure to delete a file that is the base of other files; nil:
+// there are none.
 func beginFromIt(w providers.Work, what string, over []string) error {
 	if len(over) == 0 {
 		return nil
@@ -247,7 +246,7 @@ func beginFromIt(w providers.Work, what string, over []string) error {
 	}
 }
 
-// ownRoot is the path of the domain's own disk; "": it has none.
+// ownRoot returns the path of the domain's root disk; "": it has none.
 func (s sight) ownRoot() string {
 	if s.owner() == nil {
 		return ""
@@ -255,7 +254,7 @@ func (s sight) ownRoot() string {
 	return s.owner().Image.Root
 }
 
-// ownFiles are the volumes that a domain has of its image.
+// ownFiles returns the volumes that were made for a domain from its image.
 func (o *owner) ownFiles() []string {
 	if o == nil {
 		return nil
@@ -263,14 +262,14 @@ func (o *owner) ownFiles() []string {
 	return slices.DeleteFunc([]string{o.Image.Root, o.Image.Seed}, func(file string) bool { return file == "" })
 }
 
-// rootSeen is the volume of a domain's own disk, as it was observed.
+// rootSeen holds the observed volume of a domain's root disk.
 type rootSeen struct {
 	bytes      uint64
 	gone       bool
 	unreadable string
 }
 
-// seeRoot reads the size of a domain's own disk; nil: it has none.
+// seeRoot reads the volume of a domain's root disk; nil: it has none.
 func seeRoot(ctx context.Context, c connection, s sight) *rootSeen {
 	root := s.ownRoot()
 	if root == "" {

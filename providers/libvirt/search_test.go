@@ -22,7 +22,7 @@ import (
 
 var survey = flag.Bool("search.survey", false, "count the laws that are broken, and go on")
 
-// searched is a daemon in memory for every case, and guests that let vmctl in.
+// searched is a daemon in memory for each case, with guests that let vmctl in.
 type searched struct {
 	*libvirt.Fake
 	t      *testing.T
@@ -57,7 +57,7 @@ func searching(t *testing.T, few, many int) search.Host {
 			s.made++
 			err := s.Define(t.Context(), fmt.Sprintf("<domain type='qemu'><name>%s</name><uuid>%s%012d</uuid>"+
 				"<memory unit='KiB'>2097152</memory><vcpu>1</vcpu><os><type arch='x86_64' machine='q35'>hvm</type></os><devices/></domain>", name, foundUUID, s.made))
-			if err != nil && strings.Contains(err.Error(), "already exists") { // an earlier edit had it made
+			if err != nil && strings.Contains(err.Error(), "already exists") { // an earlier edit made it
 				return nil
 			}
 			return err
@@ -77,12 +77,12 @@ func (s *searched) reset(dir string) {
 	}
 }
 
-// theirs are the domains that others have, copies of vmctl's, and what it let go of.
+// theirs returns the domains that are not vmctl's: copies, and domains that it released.
 func (s *searched) theirs(letGo map[string]bool) map[string]string {
 	all := map[string]string{}
 	for _, uuid := range s.UUIDs() {
 		text := s.Configured(uuid) + s.Running(uuid)
-		free := letGo[uuid] && !strings.Contains(text, "urn:vmctl:1") && !strings.HasPrefix(uuid, foundUUID) // which may be imported again
+		free := letGo[uuid] && !strings.Contains(text, "urn:vmctl:1") && !strings.HasPrefix(uuid, foundUUID) // it may be imported again
 		if free || strings.HasPrefix(uuid, "99999999") {
 			all[uuid] = text
 		}
@@ -222,7 +222,7 @@ func isBootVolume(name string) bool {
 	return strings.Contains(name, ".kernel-") || strings.Contains(name, ".initrd-")
 }
 
-// otherOf is the UUID of the copy of a domain.
+// otherOf returns the UUID of the copy of a domain.
 func otherOf(uuid string) string { return "99999999" + uuid[8:] }
 
 func (s *searched) edited(uuid, did string, edit func(*libvirtxml.Domain)) string {
@@ -232,7 +232,7 @@ func (s *searched) edited(uuid, did string, edit func(*libvirtxml.Domain)) strin
 	return did
 }
 
-// onDomain does something to one of the domains.
+// onDomain returns an event that changes one of the domains.
 func (s *searched) onDomain(do func(uuid string) string) func(string, func(int) int) (string, error) {
 	return func(_ string, pick func(int) int) (string, error) {
 		all := s.UUIDs()
@@ -249,7 +249,7 @@ func (s *searched) onDomain(do func(uuid string) string) func(string, func(int) 
 	}
 }
 
-// onVolume does something to one of the volumes.
+// onVolume returns an event that changes one of the volumes.
 func (s *searched) onVolume(such func(string) bool, do func(name string) string) func(string, func(int) int) (string, error) {
 	return func(_ string, pick func(int) int) (string, error) {
 		all := slices.DeleteFunc(s.VolumesIn(searchedPool), func(name string) bool { return !such(name) })
@@ -265,12 +265,12 @@ func (s *searched) onVolume(such func(string) bool, do func(name string) string)
 	}
 }
 
-// guests are SSH servers, each of which is whose domain runs on its port. They know the
-// keys that vmctl gave to that domain.
+// guests is a set of SSH servers, one on the port of each domain. Each knows the keys that
+// vmctl gave to its domain.
 type guests struct {
 	t     *testing.T
 	mu    sync.Mutex
-	ports map[uint16]string // the folder of the keys of who has it
+	ports map[uint16]string // the folder with the keys of the guest on the port
 	work  sync.WaitGroup
 	ends  []net.Listener
 }
@@ -288,8 +288,8 @@ func newGuests(t *testing.T) *guests {
 	return g
 }
 
-// answer lets the guest with such keys answer on a port: the one that is asked for, or
-// one that nobody else has.
+// answer chooses the port on which the guest with these keys answers: the requested one, or
+// one that no domain has.
 func (g *guests) answer(keys string, asked uint16, taken map[uint16]bool) uint16 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -331,7 +331,7 @@ func (g *guests) listen() uint16 {
 	return port
 }
 
-// serve lets whoever has the key of the folder in, and shows its host key.
+// serve accepts a client with the key in the folder, and shows the folder's host key.
 func (g *guests) serve(conn net.Conn, keys string) {
 	defer conn.Close() //nolint:errcheck // the client may be gone
 	text, err := os.ReadFile(filepath.Join(keys, "ssh_host_ed25519_key"))

@@ -25,7 +25,7 @@ func seedVolume(id providers.ID, digest string) string {
 	return string(id) + seedPart + digest[:digestChars] + seedSuffix
 }
 
-// isSeedPart reports whether a volume's name ends like that of a seed.
+// isSeedPart reports whether a volume's name ends like the name of a seed.
 func isSeedPart(rest string) bool {
 	rest, ok := strings.CutPrefix(rest, seedPart)
 	digest, isISO := strings.CutSuffix(rest, seedSuffix)
@@ -35,16 +35,16 @@ func isSeedPart(rest string) bool {
 // scratchName is the folder in which a seed is put together, beside the keys.
 const scratchName = "seed"
 
-// ensureSeed returns m with the seed that the guest is to find: one that lets
-// vmctl in until it was in, and then one that holds no keys any more. digest is that of
-// the keys that the guest is to have; where they are not on this machine, k is empty.
+// ensureSeed returns m with the seed for the guest: a seed with keys until the guest has let
+// vmctl in, and then a seed without keys. digest is the digest of the wanted keys; if they
+// are not on this machine, k is empty.
 func (j *job) ensureSeed(ctx context.Context, in pool, k keyring, digest string, m markedImage) (markedImage, error) {
 	had, _ := j.hasKeys()
 	if had == digest && m.Seed != "" && j.hasVolume(ctx, m.Seed) {
 		return m, nil
 	}
 	m.Settled = m.Settled && had == digest
-	again := had != "" && had != digest // a guest that was set up with others is given these at its next start
+	again := had != "" && had != digest // a guest that has other keys gets these at its next start
 	s := j.seed()
 	if !m.Settled {
 		if !k.isHere() {
@@ -60,18 +60,19 @@ func (j *job) ensureSeed(ctx context.Context, in pool, k keyring, digest string,
 	return m, err
 }
 
-// formerOthers are the lines of authorized_keys that the record has, and the spec has no more.
+// formerOthers returns the lines of authorized_keys that are in the record, but no longer in
+// the spec.
 func (j *job) formerOthers() []string {
 	return slices.DeleteFunc(machine.DecodeLogin(j.Prior).AuthorizedKeys, func(line string) bool { return slices.Contains(j.want.SSH.AuthorizedKeys, line) })
 }
 
-// hasVolume reports whether a file is a volume that exists.
+// hasVolume reports whether a file is an existing volume.
 func (j *job) hasVolume(ctx context.Context, file string) bool {
 	name, err := j.PoolOf(ctx, file)
 	return err == nil && j.isVolume(ctx, []string{name}, file)
 }
 
-// seed is what the guest is told, without keys.
+// seed returns the texts for cloud-init, without keys.
 func (j *job) seed() nocloud.Seed {
 	userData, networkConfig := j.want.CloudInit.Texts()
 	return nocloud.Seed{
@@ -80,7 +81,7 @@ func (j *job) seed() nocloud.Seed {
 	}
 }
 
-// hostname is what a guest is called: the resource's name, and its key.
+// hostname returns a guest's host name: the resource's name, and its key.
 func hostname(name, key string) string {
 	if key != "" {
 		name += "-" + key
@@ -101,7 +102,7 @@ func hostname(name, key string) string {
 	return word
 }
 
-// uploadSeed puts a seed into a pool, in place of what an interrupted upload left.
+// uploadSeed puts a seed into a pool. It replaces the remains of an interrupted upload.
 func (j *job) uploadSeed(ctx context.Context, to pool, s nocloud.Seed) (string, error) {
 	digest, err := s.Digest()
 	if err != nil {
@@ -128,7 +129,7 @@ func (j *job) badSeed(err error) error {
 	}
 }
 
-// unkey takes the keys out of the seed of a guest that let vmctl in: it has them.
+// unkey removes the keys from the seed of a guest that let vmctl in: the guest has them.
 func (j *job) unkey(ctx context.Context) (providers.Result, error) {
 	if err := j.check(); err != nil {
 		return providers.Result{}, err

@@ -13,13 +13,13 @@ import (
 	"vmctl/providers"
 )
 
-// shelf is a pool of files with what is in it.
+// shelf is a pool of files with its content.
 type shelf struct {
 	pool
 	names []string // of all volumes, sorted
 	marks map[string]sidecar
-	// blank are the volumes whose sidecar holds nothing, unreadable those whose
-	// sidecar cannot be read, and why.
+	// blank lists the volumes whose sidecar holds nothing. unreadable maps the volumes whose
+	// sidecar cannot be read to the reasons.
 	blank      []string
 	unreadable map[string]string
 }
@@ -29,16 +29,15 @@ func (s shelf) has(name string) bool {
 	return found
 }
 
-// isBeingMarked reports whether the mark of a volume is being written, or was when its
-// writer ended.
+// isBeingMarked reports whether somebody is writing the mark of a volume, or was killed while
+// writing it.
 func (s shelf) isBeingMarked(volume string) bool {
 	return s.unreadable[volume] != "" || slices.Contains(s.blank, volume)
 }
 
-// shelves lists the pools in which disks may be: vmctl's own first, and all others
-// that are active. What cannot be listed is in the error, with what can in the
-// result. A step starts a pool of vmctl's own that was left inactive, by a reboot; whoever
-// is looking does not.
+// shelves lists the pools that may hold disks: vmctl's own first, and then all others that
+// are active. The error names the pools that cannot be listed; the result still has the
+// others. A step starts a pool of vmctl's own that a reboot left inactive; Observe does not.
 func (p *Provider) shelves(ctx context.Context, c connection) ([]shelf, error) {
 	pools, err := c.Pools(ctx)
 	if err != nil {
@@ -70,7 +69,7 @@ func (p *Provider) shelves(ctx context.Context, c connection) ([]shelf, error) {
 	return all, errors.Join(errs...)
 }
 
-// rank puts the names that are in first before all others.
+// rank compares two names. The names in first come before all others.
 func rank(first []string, a, b string) int {
 	place := func(name string) int {
 		if i := slices.Index(first, name); i >= 0 {
@@ -84,8 +83,9 @@ func rank(first []string, a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// wakePool returns a pool that may hold disks and was not active, now that it is.
-// One that is not there, or not there any more, holds none.
+// wakePool returns a pool that may hold disks. It starts an inactive pool if that is vmctl's
+// own and c may change the system. A missing pool holds no disks, unless the block names it:
+// then wakePool fails.
 func (p *Provider) wakePool(ctx context.Context, c connection, name string) ([]pool, error) {
 	found, err := c.Pool(ctx, name)
 	switch {
@@ -111,8 +111,7 @@ func (p *Provider) wakePool(ctx context.Context, c connection, name string) ([]p
 	return nil, errors.Join(err, fmt.Errorf("pool %s is not active: start it: virsh -c %s pool-start %s", name, p.place.URI, name))
 }
 
-// emptied reports whether the folder of vmctl's own pool is gone with all that was
-// in it.
+// emptied reports whether the folder of vmctl's own pool is gone, with all its files.
 func (p *Provider) emptied(found pool) bool {
 	if !p.ours(found) || p.place.Remote != "" {
 		return false
@@ -121,7 +120,7 @@ func (p *Provider) emptied(found pool) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// left reports whether a pool of somebody else's went away while it was listed.
+// left reports whether somebody else's pool went away during the listing.
 func (p *Provider) left(ctx context.Context, c connection, found pool) bool {
 	if slices.Contains(p.candidatePools(), found.Name) {
 		return false
@@ -155,7 +154,7 @@ func (p *Provider) shelf(ctx context.Context, c connection, found pool) (shelf, 
 			delete(s.marks, volume)
 		}
 		switch {
-		case errors.Is(err, errAbsent): // it went while they were listed
+		case errors.Is(err, errAbsent): // it was removed during the listing
 		case errors.Is(err, errBlank):
 			s.blank = append(s.blank, volume)
 		case err != nil:
@@ -165,8 +164,8 @@ func (p *Provider) shelf(ctx context.Context, c connection, found pool) (shelf, 
 	return s, nil
 }
 
-// overlaysOf are the paths of the volumes that begin from a file. A volume that
-// cannot be read may be one: that is an error.
+// overlaysOf returns the paths of the volumes whose base is a file. A volume that cannot be
+// read may be one: that is an error.
 func overlaysOf(ctx context.Context, c connection, all []shelf, file string) ([]string, error) {
 	var over []string
 	for _, s := range all {
@@ -187,15 +186,15 @@ func overlaysOf(ctx context.Context, c connection, all []shelf, file string) ([]
 // ofFiles reports whether the volumes of a pool are files.
 func ofFiles(p pool) bool { return slices.Contains([]string{"dir", "fs", "netfs"}, p.Type) }
 
-// diskSight is all that was seen of one disk.
+// diskSight holds all observations of one disk.
 type diskSight struct {
 	volume
 	in   pool
-	mark *sidecar // nil: none, or none that counts
+	mark *sidecar // nil: none, or an invalid one
 	copy bool     // the mark was written for another volume
 }
 
-// id is the UUID of the mark, or the path of a volume without one of its own.
+// id returns the UUID in the mark, or the path of a volume without a mark of its own.
 func (s diskSight) id() providers.ID {
 	if s.mark == nil || s.copy {
 		return providers.ID(s.Path)
@@ -203,7 +202,7 @@ func (s diskSight) id() providers.ID {
 	return s.mark.Of
 }
 
-// name is the volume's without its format's suffix.
+// name returns the name of the volume without the suffix of its format.
 func (s diskSight) name() string { return nameOfVolume(s.Name, s.Format) }
 
 func nameOfVolume(volume, format string) string {
@@ -215,7 +214,7 @@ func nameOfVolume(volume, format string) string {
 
 func volumeOf(name, format string) string { return name + "." + format }
 
-// spot is where a volume is, or would be.
+// spot is the place of a volume that exists or may be made.
 type spot struct {
 	shelf *shelf
 	name  string
@@ -223,8 +222,8 @@ type spot struct {
 
 func (s spot) path() string { return pathIn(s.shelf.pool, s.name) }
 
-// spots are the places of a disk: of the volume whose mark bears that ID, or which
-// has that path. There is one at most, but for copies, which come later.
+// spots returns the places of a disk: of the volume whose mark has that ID, or which has that
+// path. There is at most one, but for copies, which come later.
 func spots(all []shelf, id providers.ID) []spot {
 	var found []spot
 	for i := range all {
@@ -245,7 +244,7 @@ func spots(all []shelf, id providers.ID) []spot {
 	return found
 }
 
-// see reads the volume at a spot. What is not there is errAbsent.
+// see reads the volume at a spot. A missing volume is errAbsent.
 func (s spot) see(ctx context.Context, c connection) (diskSight, error) {
 	if why, bad := s.shelf.unreadable[s.name]; bad {
 		return diskSight{}, errors.New(why)

@@ -12,13 +12,13 @@ import (
 	"vmctl/spec"
 )
 
-// A volume bears its owner mark beside it, in a small volume of its name and this
-// suffix: libvirt's volumes have no room for one. It is written before the volume is
-// made, and removed after it.
+// sidecarSuffix ends the name of a sidecar: a small volume beside a volume, which holds its
+// owner mark. libvirt's volumes have no room for a mark. The mark is written before the
+// volume is made, and removed after it.
 const sidecarSuffix = ".vmctl"
 
-// sidecarBytes is the size of every sidecar. It never changes, so that a mark can be
-// replaced in one write, in its place: a volume is never without one.
+// sidecarBytes is the size of every sidecar. It never changes, so that one write replaces a
+// mark in its place: a volume is never without a mark.
 const sidecarBytes = 4096
 
 func sidecarOf(volume string) string { return volume + sidecarSuffix }
@@ -40,7 +40,7 @@ type sidecarJSON struct {
 	Seat       string `json:"seat,omitempty"`
 }
 
-// bytes is what the sidecar's volume holds.
+// bytes returns the content of the sidecar's volume.
 func (s sidecar) bytes() ([]byte, error) {
 	text, err := json.Marshal(sidecarJSON{
 		ID: s.ID, Project: s.Project, Address: s.Address.String(), Of: string(s.Of), Volume: s.Volume, Generation: s.Generation, Seat: s.Seat,
@@ -54,11 +54,10 @@ func (s sidecar) bytes() ([]byte, error) {
 	return append(append(text, bytes.Repeat([]byte(" "), sidecarBytes-len(text)-1)...), '\n'), nil
 }
 
-// errBlank says that a sidecar holds no mark yet: its writer was ended before it
-// wrote.
+// errBlank reports that a sidecar holds no mark yet: its writer was killed before it wrote.
 var errBlank = errors.New("it is empty")
 
-// parseSidecar reads what the volume of a sidecar holds.
+// parseSidecar reads the content of a sidecar's volume.
 func parseSidecar(content []byte) (sidecar, error) {
 	text := bytes.Trim(content, "\x00 \n")
 	if len(text) == 0 {
@@ -79,8 +78,8 @@ func parseSidecar(content []byte) (sidecar, error) {
 	return s, nil
 }
 
-// volumeID is the ID that an imported volume gets with its mark: always the same
-// one, so that a mark that was written is found again after a crash.
+// volumeID returns the ID for an imported volume. It is always the same, so that a written
+// mark is found again after a crash.
 func volumeID(lineage, path string) providers.ID {
 	sum := sha256.Sum256([]byte("vmctl volume\x00" + lineage + "\x00" + path))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // RFC 9562: version 8

@@ -13,19 +13,19 @@ import (
 	"vmctl/spec"
 )
 
-// sight is all that was seen of one domain.
+// sight holds all observations of one domain.
 type sight struct {
 	domainRef
 	power      power
-	configured description  // what the next start will use
-	running    *description // what the running QEMU was started with; nil: it is off
+	configured description  // the configuration for the next start
+	running    *description // the configuration of the running QEMU; nil: it is off
 	wanted     bool         // it is to be imported
 	root       *rootSeen    // its own disk; nil: it has none, or nobody asked
-	lost       []string     // what is wrong with the files of vmctl's that it boots from
+	lost       []string     // problems of the boot files that vmctl gave it
 
 	snapshots   []snapshot
 	checkpoints []string
-	job         string // the long operation that it is in: "backup"; "": none
+	job         string // its long operation: "backup"; "": none
 }
 
 // see reads a domain. A domain that does not exist is errAbsent.
@@ -44,7 +44,7 @@ func see(ctx context.Context, c connection, ref domainRef) (sight, error) {
 	return s, s.seeLayers(ctx, c)
 }
 
-// seePower reads the run state and, of what runs, what it runs with.
+// seePower reads the run state and, for a running domain, its running configuration.
 func (s *sight) seePower(ctx context.Context, c connection) error {
 	var err error
 	if s.power, err = c.Power(ctx, s.UUID); err != nil {
@@ -59,9 +59,9 @@ func (s *sight) seePower(ctx context.Context, c connection) error {
 	}
 	d, err := describe(text)
 	switch {
-	case s.Transient: // libvirt still shows the definition that was taken away, with its mark
+	case s.Transient: // libvirt still shows the removed definition, with its mark
 		s.configured.Owner = d.Owner
-	case d.Owner == nil: // what runs learns of a mark when it starts again
+	case d.Owner == nil: // a running domain gets a new mark at its next start
 		d.Owner = s.configured.Owner
 	}
 	s.running = &d
@@ -72,16 +72,16 @@ func (s *sight) seePower(ctx context.Context, c connection) error {
 	return err
 }
 
-// owner is the mark, nil without one.
+// owner returns the mark, nil without one.
 func (s sight) owner() *owner { return s.configured.Owner }
 
-// oursFor reports whether vmctl made the domain for an address of this project.
+// oursFor reports whether vmctl made the domain for an address of that project.
 func (s sight) oursFor(p providers.Project, a spec.Address) bool {
 	o := s.owner()
 	return o != nil && o.ID == p.Lineage() && o.Of == providers.ID(s.UUID) && o.Address == a
 }
 
-// fingerprint covers what a step on the domain relies on.
+// fingerprint covers the facts that a step on the domain relies on.
 func (s sight) fingerprint(uri string) string {
 	var p guard.Print
 	p.Add("UUID", s.UUID)
@@ -106,7 +106,7 @@ func (s sight) fingerprint(uri string) string {
 	return p.String()
 }
 
-// addTo adds what one version of the domain's description says.
+// addTo adds one version of the domain's description.
 func (d description) addTo(p *guard.Print, prefix string) {
 	p.Add(prefix+"cpus", strconv.FormatUint(d.cpus(), 10))
 	p.Add(prefix+"memory", strconv.FormatUint(d.memory(), 10))
@@ -123,7 +123,7 @@ func (d description) addTo(p *guard.Print, prefix string) {
 	}
 }
 
-// short is a digest of what may be long.
+// short returns a digest of a text that may be long.
 func short(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:6])
@@ -133,8 +133,8 @@ func nameClaim(uri, name string) providers.Claim {
 	return providers.Claim{Kind: providers.ClaimName, Key: uri + " " + name}
 }
 
-// claims are held as long as the domain is defined; what it runs with counts
-// until it stops.
+// claims returns the claims of the domain: it holds them as long as it is defined. Claims of
+// its running configuration count until it stops.
 func (s sight) claims(uri string) []providers.Claim {
 	all := append([]providers.Claim{nameClaim(uri, s.Name)}, s.configured.claims()...)
 	if s.running != nil {

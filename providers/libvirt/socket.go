@@ -7,10 +7,11 @@ import (
 	"vmctl/providers"
 )
 
-// maxSocketPath is what the system takes, with its closing zero (unix(7)).
+// maxSocketPath is the size of a socket's path in the system (bytes), with its closing zero
+// (unix(7)).
 const maxSocketPath = 108
 
-// socketsFit checks that libvirt can make QEMU's sockets, before anything is
+// socketsFit fails if libvirt could not make QEMU's sockets. It is called before anything is
 // made.
 func (j *job) socketsFit() error {
 	long := j.longSocket(j.Name)
@@ -24,7 +25,8 @@ func (j *job) socketsFit() error {
 	}
 }
 
-// longSocket says which of QEMU's sockets would have too long a path, "" if none.
+// longSocket describes the first of QEMU's sockets whose path would be too long, "" if none
+// is.
 func (p *Provider) longSocket(name string) string {
 	if p.place.System || p.place.Remote != "" || p.place.Test {
 		return ""

@@ -42,8 +42,8 @@ func (j *job) start(ctx context.Context) (providers.Result, error) {
 	return j.started(ctx, evidence)
 }
 
-// started says what came of a start. Ports that cannot be kept are no reason to
-// fail: the guest runs.
+// started returns the result of a start. It does not fail if the ports cannot be recorded:
+// the guest runs.
 func (j *job) started(ctx context.Context, evidence []string) (providers.Result, error) {
 	if err := j.look(ctx); err != nil {
 		return providers.Result{}, err
@@ -56,7 +56,7 @@ func (j *job) started(ctx context.Context, evidence []string) (providers.Result,
 	return j.up(ctx, providers.Done, evidence...)
 }
 
-// up is the result of a step whose goal is a guest that runs.
+// up returns the result of a step whose goal is a running guest.
 func (j *job) up(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
 	r, err := j.result(ctx, how, evidence...)
 	switch {
@@ -95,8 +95,8 @@ func (j *job) resume(ctx context.Context) (providers.Result, error) {
 	return j.up(ctx, providers.Done, "it was "+words+": "+did)
 }
 
-// boot starts a domain that is off, and falls back to TCG where the spec leaves
-// the choice and KVM does not work.
+// boot starts a domain that is off. It falls back to TCG if the spec leaves the choice and
+// KVM does not work.
 func (j *job) boot(ctx context.Context) ([]string, error) {
 	domainType := j.seen.configured.Virtualized
 	if domainType == typeKVM && j.isAuto() && j.kvmBroke() != "" {
@@ -115,8 +115,8 @@ func (j *job) isAuto() bool {
 	return o != nil && o.Accel == machine.AccelAuto && !o.Imported
 }
 
-// fallBack starts a domain on TCG after KVM has failed it, and remembers that
-// until this machine is booted again.
+// fallBack starts a domain on TCG after a failure of KVM, and remembers the failure until
+// this machine is booted again.
 func (j *job) fallBack(ctx context.Context, cause error) ([]string, error) {
 	why := cause.Error()
 	var broken *bootError
@@ -139,9 +139,8 @@ func (j *job) fallBack(ctx context.Context, cause error) ([]string, error) {
 	return evidence, nil
 }
 
-// bootOn starts a domain on one accelerator and watches it for a moment. Host
-// ports that the kernel chose before are asked for again, as long as they are
-// free.
+// bootOn starts a domain on one accelerator and watches it for a moment. It asks again for
+// the host ports that the kernel chose before, as long as they are free.
 func (j *job) bootOn(ctx context.Context, domainType string) error {
 	if j.foreign() {
 		if err := j.Start(ctx, j.seen.UUID); err != nil {
@@ -179,8 +178,8 @@ func (j *job) bootOn(ctx context.Context, domainType string) error {
 	}
 }
 
-// lastWords is what QEMU said when it did not start. libvirt does not always wait
-// for that: then it only reports that nobody answers, and QEMU's log has the rest.
+// lastWords returns QEMU's messages about a failed start. libvirt does not always wait for
+// them: then it only reports that nobody answers, and QEMU's log has the rest.
 func (j *job) lastWords(err error) string {
 	words := err.Error()
 	if strings.Contains(words, "monitor") { // QEMU was there: the log's end is its own
@@ -189,8 +188,7 @@ func (j *job) lastWords(err error) string {
 	return words
 }
 
-// bootError says that a guest did not get anywhere, and that its accelerator may
-// be why.
+// bootError is the failure of a guest that cannot run on, perhaps because of its accelerator.
 type bootError struct {
 	*providers.Failure
 	words string
@@ -215,7 +213,7 @@ func (j *job) notStarted(ctx context.Context, cause error) error {
 	return &bootError{Failure: f, words: cause.Error()}
 }
 
-// diskFiles are the files of the domain's disks.
+// diskFiles returns the files of the domain's disks.
 func (j *job) diskFiles() []string {
 	var all []string
 	for _, d := range j.seen.configured.disks() {
@@ -224,7 +222,7 @@ func (j *job) diskFiles() []string {
 	return all
 }
 
-// watch sees a guest through its first moments.
+// watch observes a guest in its first moments, and fails if it goes wrong.
 func (j *job) watch(ctx context.Context) error {
 	for waited := time.Duration(0); waited < watchFor; waited += watchEvery {
 		if err := j.sleep(ctx, watchEvery); err != nil {
@@ -241,7 +239,7 @@ func (j *job) watch(ctx context.Context) error {
 	return nil
 }
 
-// wentWrong says how a guest that should run ended.
+// wentWrong returns the failure of a guest that should run and does not.
 func (j *job) wentWrong(ctx context.Context, now power) error {
 	s := *j.seen
 	s.power = now
@@ -257,7 +255,7 @@ func (j *job) wentWrong(ctx context.Context, now power) error {
 	return &bootError{Failure: f, words: now.Words}
 }
 
-// afterBoot is what helps with a guest that did not get anywhere.
+// afterBoot returns advice for a guest that cannot run on.
 func (j *job) afterBoot() []string {
 	var next []string
 	if j.seen.configured.Virtualized == typeKVM && !j.isAuto() {
@@ -269,7 +267,7 @@ func (j *job) afterBoot() []string {
 	return next
 }
 
-// doing is what the step does, in words.
+// doing describes the step in words.
 func (j *job) doing() string {
 	if j.Op == opWaitSSH {
 		return fmt.Sprintf("wait for SSH of %s", j.Address)
@@ -277,7 +275,7 @@ func (j *job) doing() string {
 	return fmt.Sprintf("%s %s", j.Op, j.Address)
 }
 
-// accelTrouble reports whether another accelerator may do better.
+// accelTrouble reports whether another accelerator may work better.
 func accelTrouble(err error) bool {
 	var broken *bootError
 	return errors.As(err, &broken)

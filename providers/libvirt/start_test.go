@@ -182,7 +182,7 @@ start: done, running
 	}
 }
 
-// What KVM did wrong is remembered until the machine is booted again.
+// A failure of KVM is remembered until the machine is booted again.
 func TestAccelIsRemembered(t *testing.T) {
 	auto := vm(map[string]cty.Value{"accel": cty.StringVal("auto")})
 	l := newLab(t)
@@ -262,7 +262,7 @@ func TestPortsAreSticky(t *testing.T) {
 	wantText(t, "ports with one taken", "40003 40002", ports(l.object(vm(nil))))
 }
 
-// A forward of the user's to the guest's SSH port is told from vmctl's own.
+// The user's own forward to the guest's SSH port is told from vmctl's.
 func TestSSHPortAmongOthers(t *testing.T) {
 	own := forwards("2222").AsValueSlice()[0].AsValueMap()
 	own["guest"] = cty.NumberIntVal(22)
@@ -281,7 +281,7 @@ func TestSSHPortAmongOthers(t *testing.T) {
 	}
 }
 
-// A record knows the ports also where the definition does not.
+// The record has the ports also if the definition lacks them.
 func TestPortsOfTheRecord(t *testing.T) {
 	l := made(t, vm(off))
 	c := l.change(providers.Start, vm(nil))

@@ -13,7 +13,7 @@ import (
 	"vmctl/providers/libvirt"
 )
 
-// inState is a lab whose vm.dev somebody brought into a state.
+// inState returns a lab whose vm.dev somebody brought into a state.
 func inState(t *testing.T, edit func(*libvirt.FakeDomain)) *lab {
 	t.Helper()
 	l := made(t, vm(nil))
@@ -92,7 +92,7 @@ func lines(all []string) string {
 	return b.String()
 }
 
-// briefly carries a change out, and leaves out progress and the names of files.
+// briefly carries a change out, and returns its log without progress and the names of files.
 func (l *lab) briefly(c providers.Change) string {
 	l.t.Helper()
 	if _, err := l.provider.Steps(c); err != nil {
@@ -122,8 +122,8 @@ func refusal(err error) string {
 	return s
 }
 
-// What is on its way down is waited for: it is gone by the time it is looked at
-// again, whether or not it hears another request.
+// vmctl waits for a domain on its way down: the domain is gone at the next look, whether or
+// not it hears another request.
 func TestStopOfWhatEndsByItself(t *testing.T) {
 	l := inState(t, func(d *libvirt.FakeDomain) { d.Power = libvirt.FakeEnding })
 	l.Deaf = true
@@ -132,7 +132,7 @@ func TestStopOfWhatEndsByItself(t *testing.T) {
 		l.briefly(l.change(providers.Stop, vm(off))))
 }
 
-// What began to shut down after the plan is what the plan wanted.
+// A domain that began to shut down after the plan is as the plan wanted it.
 func TestStopOfWhatShutsDownMeanwhile(t *testing.T) {
 	l := made(t, vm(nil))
 	c := l.change(providers.Stop, vm(off))
@@ -176,7 +176,7 @@ refused: what runs of it can hear no request, and stop { force = false } forbids
 	}
 }
 
-// What has crashed is off: nothing has to be forced.
+// A crashed domain is off: nothing has to be forced.
 func TestCrashedWithoutForceIsStarted(t *testing.T) {
 	l := inState(t, func(d *libvirt.FakeDomain) { d.Power, d.Running = libvirt.FakeCrashed, "" })
 	c := l.change(providers.Start, vm(nil))
@@ -202,8 +202,8 @@ stop: refused name_taken: stop vm.dev: a domain of the name lab.new exists alrea
 	}
 }
 
-// A guest that is on its way down when it is watched is asked about once more:
-// how it ended says more than that it does.
+// vmctl looks once more at a guest that is on its way down during the watch: the reason of
+// its end says more than the fact.
 func TestStartOfWhatShutsDownAtOnce(t *testing.T) {
 	l := made(t, vm(off))
 	looks := 0

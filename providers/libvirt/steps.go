@@ -34,7 +34,7 @@ const (
 	unkeyTimeout  = time.Minute
 )
 
-// Steps says how a change is made.
+// Steps returns the steps of a change.
 func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	if c.Kind == spec.Disk {
 		return p.diskSteps(c)
@@ -51,7 +51,8 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	return steps, nil
 }
 
-// withKeys tells the steps that write the guest's keys which ones, if those are edited.
+// withKeys tells the steps that write the guest's keys which keys to write, if an edit
+// changes them.
 func (r *recipe) withKeys(steps []providers.Step) {
 	which := ""
 	for _, e := range r.change.Edits {
@@ -73,7 +74,7 @@ func (r *recipe) withKeys(steps []providers.Step) {
 	}
 }
 
-// recipe is what libvirt adds to the recipe of a change of a VM.
+// recipe holds libvirt's part in the recipe of a change of a VM.
 type recipe struct {
 	p      *Provider
 	change providers.Change
@@ -81,8 +82,8 @@ type recipe struct {
 	want   machine.VM
 }
 
-// read takes what is wanted from a change that makes or changes something, and
-// refuses what QEMU could never do.
+// read reads the wanted VM of a change that makes or changes one, and refuses a VM that QEMU
+// could never make.
 func (r *recipe) read() error {
 	switch r.change.Action {
 	case providers.Destroy, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
@@ -115,7 +116,7 @@ func (r *recipe) abilities() machine.Abilities {
 			Op: opDelete, Phase: providers.PhaseRemove, Timeout: r.policy.Delete, Object: r.change.ID, Name: r.change.Name,
 		}}
 	}
-	if r.change.Action == providers.RestartIt && r.spoilt() { // or it would be down when the upload fails
+	if r.change.Action == providers.RestartIt && r.spoilt() { // else a failed upload would leave it down
 		a.First = []providers.Step{{Op: opUpload, Phase: providers.PhaseRelease, Timeout: defineTimeout}}
 	}
 	return a
@@ -131,7 +132,7 @@ func (r *recipe) spoilt() bool {
 	})
 }
 
-// leaves is what an operation may leave behind.
+// leaves lists the remains that an operation may leave behind.
 func (r *recipe) leaves(op, name string) []string {
 	switch op {
 	case opDefine:
@@ -158,9 +159,8 @@ func (r *recipe) volumes() string {
 	return fmt.Sprintf("volumes %s, %s%s*, %s*", rootVolume(id), id, seedPart, r.p.imagePrefix())
 }
 
-// touches reports whether an edit changes the domain. Who logs in, and how that
-// is checked, is between vmctl and the guest; the same bytes under another path
-// are the same boot files.
+// touches reports whether an edit changes the domain. The login and the check of the host key
+// are between vmctl and the guest; the same bytes under another path are the same boot files.
 func touches(e providers.Edit) bool {
 	if strings.HasPrefix(e.Path, "restart_triggers.") {
 		return false
@@ -173,13 +173,13 @@ func touches(e providers.Edit) bool {
 	}
 }
 
-// broken reports whether something runs that hears no request.
+// broken reports whether the domain runs but cannot react to a request.
 func (r *recipe) broken() bool {
 	o := r.change.Object
 	return o != nil && o.State != providers.StateOff && (o.State == providers.StateBroken || machine.Found(o, providers.FindBroken))
 }
 
-// wanted are the claims that the domain has once it is as wanted.
+// wanted returns the claims of the domain once it is as wanted.
 func (r *recipe) wanted() []providers.Claim {
 	name := machine.Name(r.change)
 	all := append([]providers.Claim{nameClaim(r.p.place.URI, name)}, machine.PortClaims(r.want.Forwards)...)

@@ -111,7 +111,7 @@ func TestSteps(t *testing.T) {
 	wantGolden(t, "steps.txt", all.String())
 }
 
-// after says that each step of a change follows the one before it.
+// after returns the indices for a step that follows the one before it.
 func after(i int) []int {
 	if i == 0 {
 		return nil

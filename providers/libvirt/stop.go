@@ -10,16 +10,16 @@ import (
 	"vmctl/providers/stop"
 )
 
-// requestEvery is how often a guest is asked again to shut down: early in its
-// boot nobody listens yet.
+// requestEvery is the pause between two requests to shut down: early in its boot a guest does
+// not listen yet.
 const requestEvery = 5 * time.Second
 
-// stop takes the domain down: requested first, forced then.
+// stop takes the domain down: by a request first, then by force.
 func (j *job) stop(ctx context.Context) (providers.Result, error) {
 	return j.takeDown(ctx, j.policy.Grace)
 }
 
-// recover takes down what cannot run on.
+// recover takes down a domain that cannot run on.
 func (j *job) recover(ctx context.Context) (providers.Result, error) {
 	return j.takeDown(ctx, 0)
 }
@@ -65,19 +65,19 @@ func (j *job) stillSays() []string {
 	return []string{fmt.Sprintf("see why QEMU does not end: virsh -c %s domstate --reason %s", j.place.URI, j.Name)}
 }
 
-// guest is the running domain as something that can be stopped.
+// guest is the running domain as a stop.Target.
 type guest job
 
 var _ stop.Target = (*guest)(nil)
 
-// Look reads the run state and whose domain it is.
+// Look reads the run state and the owner of the domain.
 func (g *guest) Look(ctx context.Context) (stop.Sight, error) {
 	j := (*job)(g)
 	if err := j.reconnect(ctx); err != nil {
 		return stop.Sight{}, err
 	}
 	s, err := j.read(ctx)
-	if errors.Is(err, errAbsent) { // it had no configuration, and went when it stopped
+	if errors.Is(err, errAbsent) { // it had no configuration, and vanished when it stopped
 		return stop.Sight{Verdict: stop.Gone, Evidence: "gone"}, nil
 	}
 	if err != nil {
@@ -99,8 +99,8 @@ func (g *guest) Look(ctx context.Context) (stop.Sight, error) {
 	return sight, nil
 }
 
-// Request presses the power button. A guest that is paused or asleep is resumed
-// or woken first, or it could not react.
+// Request presses the power button. It first resumes or wakes a guest that is paused or
+// asleep, which could not react.
 func (g *guest) Request(ctx context.Context) error {
 	if err := (*job)(g).reconnect(ctx); err != nil {
 		return err

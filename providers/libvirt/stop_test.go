@@ -13,7 +13,7 @@ import (
 	"vmctl/providers/libvirt"
 )
 
-// instantly is a policy whose waits are over at once.
+// instantly returns a policy whose waits are over at once.
 func instantly(force cty.Value) cty.Value {
 	return policy(map[string]cty.Value{"stop": cty.ObjectVal(map[string]cty.Value{
 		"grace": cty.NumberIntVal(0), "force": force, "force_wait": cty.NumberIntVal(0),
@@ -109,7 +109,7 @@ stop: forced, off
 	}
 }
 
-// What was undefined while it ran is gone when it stops, and is defined again.
+// A domain that was undefined while it ran is gone when it stops, and is defined again.
 func TestStopOfWhatWasUndefined(t *testing.T) {
 	l := made(t, vm(nil))
 	l.Put(devID, func(d *libvirt.FakeDomain) { d.Transient = true })
@@ -148,7 +148,7 @@ stop: refused not_ours: stop vm.dev: domain lab.dev (11111111-2222-8333-8444-555
 	}
 }
 
-// Without a mark the record is the ownership.
+// For a domain without a mark the record decides the ownership.
 func TestStopOfWhatLostItsMark(t *testing.T) {
 	l := made(t, vm(nil))
 	l.Put(devID, func(d *libvirt.FakeDomain) {
@@ -181,7 +181,7 @@ stop: stale not_the_same: stop: it is not the one that was to be stopped: it no 
 	wantText(t, "calls", "shutdown lab.dev\n", l.calls())
 }
 
-// Whatever cannot be ended keeps all that belongs to it, and is seen to run.
+// A domain that cannot be ended keeps all that belongs to it, and is observed as running.
 //
 // row L08
 // row L09

@@ -13,14 +13,15 @@ import (
 	"vmctl/providers"
 )
 
-// The pool that vmctl makes on a system connection that has no pool default.
+// The name and the folder of the pool that vmctl makes on a system connection without a pool
+// default.
 const (
 	systemPool     = "vmctl"
 	systemPoolPath = "/var/lib/libvirt/vmctl"
 	defaultPool    = "default"
 )
 
-// ownPool is the pool that vmctl makes here, and its folder.
+// ownPool returns the name and the folder of the pool that vmctl makes here.
 func (p *Provider) ownPool() (name, folder string) {
 	if p.place.System {
 		return systemPool, systemPoolPath
@@ -28,8 +29,8 @@ func (p *Provider) ownPool() (name, folder string) {
 	return "vmctl-" + p.settings.Project.Name + "-" + p.settings.Project.Lineage(), filepath.Join(p.settings.Dir, "pool")
 }
 
-// usablePool returns the pool for this provider's files, active. It makes
-// vmctl's own if that is needed; nobody else's pool is started or changed.
+// usablePool returns the active pool for this provider's files. It makes vmctl's own pool if
+// that is needed; it never starts or changes another pool.
 func (p *Provider) usablePool(ctx context.Context, c connection) (pool, error) {
 	if p.pool != "" {
 		return p.theirPool(ctx, c, p.pool)
@@ -65,7 +66,7 @@ func (p *Provider) usablePool(ctx context.Context, c connection) (pool, error) {
 	return pool{}, errors.Join(started, err)
 }
 
-// theirPool returns a pool of the user's, if it can be used.
+// theirPool returns a pool of the user's. It fails if the pool cannot be used.
 func (p *Provider) theirPool(ctx context.Context, c connection, name string) (pool, error) {
 	found, err := c.Pool(ctx, name)
 	var f *providers.Failure
@@ -101,8 +102,8 @@ type poolTarget struct {
 	Mode string `xml:"permissions>mode"`
 }
 
-// QEMU's user must be able to pass through a system pool's folder; nobody else
-// gets into one's own.
+// QEMU's user must be able to pass through the folder of a system pool; only the user may
+// enter the folder of a user's pool.
 const (
 	systemPoolMode  = "0711"
 	sessionPoolMode = "0700"
@@ -118,8 +119,8 @@ func poolXML(name, folder, mode string) string {
 	}{Type: "dir", Name: name, Target: poolTarget{Path: folder, Mode: mode}})
 }
 
-// volumeXML describes a volume of raw bytes that only its owner reads: there is
-// a host key in it.
+// volumeXML describes a volume of raw bytes that only its owner can read: it may contain a
+// host key.
 func volumeXML(u upload) string {
 	return volume{Name: u.Name, Format: formatRaw, Capacity: u.Size}.document()
 }
@@ -145,7 +146,8 @@ func parsePool(text string) (pool, error) {
 	return pool{Name: x.Name, Type: x.Type, Path: x.Path, Available: x.Available.bytes()}, nil
 }
 
-// Volumes of one object are named by its ID and what they hold: a domain may be renamed.
+// The parts of volume names. Volumes of one object are named by its ID and their content: a
+// domain may be renamed.
 const (
 	kernelPart  = ".kernel-"
 	initrdPart  = ".initrd-"
@@ -163,7 +165,7 @@ func initrdVolume(id providers.ID, sha256 string) string {
 
 func consoleVolume(id providers.ID) string { return string(id) + consolePart }
 
-// isVolumeOf reports whether a volume is named as one of the object of that ID.
+// isVolumeOf reports whether a volume has the name of a volume of the object.
 func isVolumeOf(volume string, id providers.ID) bool {
 	rest, ok := strings.CutPrefix(volume, string(id))
 	if !ok {
@@ -183,15 +185,15 @@ func isVolumeOf(volume string, id providers.ID) bool {
 	return false
 }
 
-// isLog reports whether a file is a log of that name, or what virtlogd has made of it
-// when it grew: name.0, name.1.
+// isLog reports whether a file is a log of that name, or an older part that virtlogd has
+// renamed: name.0, name.1.
 func isLog(file, name string) bool {
 	backup, ok := strings.CutPrefix(file, name)
 	return ok && (backup == "" || backup[0] == '.' && strings.Trim(backup[1:], "0123456789") == "")
 }
 
-// hadVolume reports whether a volume belongs to the domain that was seen, by its mark: an
-// older vmctl named them by the domain's name.
+// hadVolume reports whether the mark of the observed domain names a volume: an older vmctl
+// named volumes by the domain's name.
 func (j *job) hadVolume(volume, file string) bool {
 	if j.seen == nil || j.seen.owner() == nil || j.foreign() {
 		return false
@@ -201,8 +203,8 @@ func (j *job) hadVolume(volume, file string) bool {
 		path.Base(j.seen.configured.ConsoleLog) == log && isLog(volume, log)
 }
 
-// volumesOf is a pool with the names of its volumes. One that is not there, or not
-// active, has none.
+// volumesOf returns a pool with the names of its volumes. A missing or inactive pool has
+// none.
 func (j *job) volumesOf(ctx context.Context, poolName string) (pool, []string, error) {
 	found, err := j.Pool(ctx, poolName)
 	if err == nil && found.Active {
@@ -217,9 +219,8 @@ func (j *job) volumesOf(ctx context.Context, poolName string) (pool, []string, e
 	return found, nil, err
 }
 
-// removeVolumes deletes the volumes of the step's object in a pool, but for those
-// at the paths that keep lists, and what is a disk of the spec. A pool that is not there
-// has none.
+// removeVolumes deletes the volumes of the step's object in a pool. It keeps the paths that
+// keep lists, and disks of the spec. A missing pool has none.
 func (j *job) removeVolumes(ctx context.Context, poolName string, keep []string) ([]string, error) {
 	found, all, err := j.volumesOf(ctx, poolName)
 	if err != nil {
@@ -240,7 +241,7 @@ func (j *job) removeVolumes(ctx context.Context, poolName string, keep []string)
 	return removed, nil
 }
 
-// removeEmptyPool removes a pool of vmctl's own that holds nothing any more.
+// removeEmptyPool removes a pool of vmctl's own if it is empty.
 func (j *job) removeEmptyPool(ctx context.Context, name string) (bool, error) {
 	found, err := j.Pool(ctx, name)
 	if errors.Is(err, errAbsent) || err == nil && (!found.Active || !j.ours(found)) {
@@ -262,5 +263,5 @@ func (j *job) removeEmptyPool(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// pathIn is the path of a volume of a pool of files.
+// pathIn returns the path of a volume of a pool of files.
 func pathIn(found pool, volume string) string { return path.Join(found.Path, volume) }

@@ -4,7 +4,7 @@ package libvirt
 
 import "context"
 
-// dial says that this build has no libvirt.
+// dial fails: this build has no libvirt.
 func dial(context.Context, string) (connection, error) {
 	return nil, errNotBuiltIn
 }

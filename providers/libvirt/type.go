@@ -1,9 +1,9 @@
-// Package libvirt makes virtual machines of QEMU through libvirt: domains that
-// boot a kernel directly, on QEMU's user network, with their files in a storage
-// pool, marked as vmctl's in the call that defines them.
+// Package libvirt makes virtual machines of QEMU through libvirt: domains on QEMU's user
+// network that boot a kernel directly or from a disk, with their files in a storage pool. The
+// call that defines a domain also marks it as vmctl's.
 //
-// Everything goes through one libvirt connection, so that virsh and
-// virt-manager see the same machines and a remote host works like this one.
+// All calls go through one libvirt connection, so that virsh and virt-manager see the same
+// machines, and a remote host works like this one.
 package libvirt
 
 import (
@@ -26,16 +26,16 @@ import (
 // TypeName is the type of this provider's blocks.
 const TypeName = "libvirt"
 
-// nameLimit leaves room in the name of a file, which has 255 bytes at most, for what
-// the names of volumes have behind their object's.
+// nameLimit is the length of the longest name of an object (bytes). File names have 255 bytes
+// at most; the rest is for the ends of volume names.
 const nameLimit = 200
 
-// Host is what the provider takes from the process that it runs in.
+// Host holds the provider's view of its process: user, environment and folders.
 type Host struct {
 	UID    int
 	Getenv func(string) string
 	Proc   string // the proc file system; "" is /proc
-	Cache  string // the folder for what was downloaded; made on first use
+	Cache  string // the folder for downloads; made on first use
 
 	downloads *fetch.Cache
 }
@@ -56,7 +56,7 @@ func Type(h Host) providers.Type {
 		Check: check,
 
 		NameLimit: nameLimit,
-		// The domains of a connection are the same ones whatever pool new files go to.
+		// A connection has the same domains whatever pool new files go to.
 		System: func(_ string, attrs cty.Value) cty.Value {
 			return cty.ObjectVal(map[string]cty.Value{"uri": attrs.GetAttr("uri")})
 		},
@@ -73,14 +73,14 @@ type Provider struct {
 	host     Host
 	settings providers.Settings
 	place    place
-	pool     string // chosen by the block; "": by vmctl
+	pool     string // the pool that the block names; "": vmctl chooses
 	dial     func(ctx context.Context, uri string) (connection, error)
 	sleep    func(ctx context.Context, d time.Duration) error
 
-	patience time.Duration // for an attempt to connect
+	patience time.Duration // the time for an attempt to connect
 
 	common  *common
-	storage sync.Mutex // one at a time changes pools and volumes
+	storage sync.Mutex // held while pools and volumes are changed
 
 	mu   sync.Mutex
 	conn connection
@@ -88,10 +88,10 @@ type Provider struct {
 
 var _ providers.Provider = (*Provider)(nil)
 
-// common is what the providers of one process take turns at.
+// common holds the locks that the providers of one process share.
 type common struct {
-	library sync.Mutex // to look it up
-	keys    sync.Mutex // to write them: the lock of their files keeps processes apart
+	library sync.Mutex // held while the library is looked up
+	keys    sync.Mutex // held while keys are written; a lock file keeps other processes away
 }
 
 func open(h Host, s providers.Settings, c *common) (*Provider, error) {
@@ -105,7 +105,7 @@ func open(h Host, s providers.Settings, c *common) (*Provider, error) {
 	}, nil
 }
 
-// connectLimit bounds an attempt to connect: libvirt itself would wait for ever.
+// connectLimit limits an attempt to connect: libvirt itself would wait for ever.
 const connectLimit = 20 * time.Second
 
 func (p *Provider) connect(ctx context.Context) (connection, error) {
@@ -115,7 +115,7 @@ func (p *Provider) connect(ctx context.Context) (connection, error) {
 		return p.conn, nil
 	}
 	if p.conn != nil {
-		// What is left of a broken connection: the new one's error counts.
+		// The broken connection is closed: only the new one's error counts.
 		_ = p.conn.Close() //nolint:errcheck // see above
 		p.conn = nil
 	}

@@ -9,8 +9,8 @@ import (
 	"vmctl/providers"
 )
 
-// clearRemains removes the files of an earlier domain of the name, which is gone.
-// Nothing is made beside what cannot be removed.
+// clearRemains removes the files of an earlier domain of the name, which is gone. It fails if
+// it cannot remove them: nothing is made beside them.
 func (j *job) clearRemains(ctx context.Context) ([]string, error) {
 	j.storage.Lock()
 	defer j.storage.Unlock()
@@ -36,8 +36,8 @@ func (j *job) clearRemains(ctx context.Context) ([]string, error) {
 	return []string{"removed what an earlier one left: " + strings.Join(all, ", ")}, nil
 }
 
-// undo removes the files of a failed attempt, as long as there is no domain that
-// uses them, and returns the failure.
+// undo removes the files of a failed attempt, unless a domain uses them, and returns the
+// failure.
 func (j *job) undo(ctx context.Context, cause error) (f *providers.Failure, undone bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"vmctl/providers"
 )
 
-// unmark takes the owner mark off the domain, and changes nothing else of it.
+// unmark removes the owner mark from the domain, and changes nothing else.
 func (j *job) unmark(ctx context.Context) (providers.Result, error) {
 	if j.seen == nil || j.seen.owner() == nil {
 		return j.result(ctx, providers.AlreadyTrue, "it bears no mark")

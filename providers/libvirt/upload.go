@@ -15,7 +15,7 @@ import (
 	"vmctl/providers"
 )
 
-// bootFiles are a vm's files in the pool.
+// bootFiles holds the files of a vm in the pool.
 type bootFiles struct {
 	pool  pool
 	boot  markedBoot
@@ -24,8 +24,7 @@ type bootFiles struct {
 	hostKey string
 }
 
-// uploadAgain brings the files that the domain boots from back to what they were, while it
-// runs.
+// uploadAgain restores the boot files of a domain while it runs.
 func (j *job) uploadAgain(ctx context.Context) (providers.Result, error) {
 	if err := j.check(); err != nil {
 		return providers.Result{}, err
@@ -38,7 +37,7 @@ func (j *job) uploadAgain(ctx context.Context) (providers.Result, error) {
 	return j.result(ctx, providers.Done)
 }
 
-// files makes the keys and uploads what the vm boots from.
+// files makes the keys and uploads the boot files or the image of the vm.
 func (j *job) files(ctx context.Context) (bootFiles, error) {
 	var f bootFiles
 	k, err := j.keys(ctx)
@@ -97,7 +96,7 @@ func keyFailure(err error, name string) error {
 	return f
 }
 
-// abs reads a path of the spec.
+// abs makes a path of the spec absolute.
 func (j *job) abs(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -105,18 +104,18 @@ func (j *job) abs(path string) string {
 	return filepath.Join(j.settings.Files, path)
 }
 
-// content is what a volume will hold: a file, and what is appended to it at the
-// next multiple of four bytes.
+// content describes the content of a volume: a file, followed by appended bytes at the next
+// multiple of four bytes.
 type content struct {
 	volume   string
 	file     string // "": none
 	sha256   string // of the file
 	appended []byte
-	lacks    error // why the volume can only be kept; nil: it can be written
+	lacks    error // the reason why the volume can only be kept; nil: it can be written
 }
 
-// upload fills a volume and returns its path and stamp. A volume that the domain boots
-// from, and that nobody wrote to, already holds the same bytes: its name says so.
+// upload fills a volume and returns its path and stamp. It does nothing for a volume that the
+// domain boots from and that nobody wrote to: the name says that it holds the same bytes.
 func (j *job) upload(ctx context.Context, to pool, c content) (path, stamp string, err error) {
 	path = pathIn(to, c.volume)
 	if j.seen != nil && (j.seen.configured.Kernel == path || j.seen.configured.Initrd == path) {
@@ -147,7 +146,7 @@ func (j *job) upload(ctx context.Context, to pool, c content) (path, stamp strin
 		return "", "", diskFull(to, c.volume, total)
 	}
 	j.say("uploading %s (%d bytes) to pool %s", c.volume, total, to.Name)
-	// What an interrupted upload left behind is not what its name says.
+	// The remains of an interrupted upload do not have the content that their name promises.
 	if err := j.DeleteVolume(ctx, to.Name, c.volume); err != nil && !errors.Is(err, errAbsent) {
 		return "", "", fail(err, "replace volume %s of pool %s", c.volume, to.Name)
 	}
@@ -178,8 +177,8 @@ func (j *job) upload(ctx context.Context, to pool, c content) (path, stamp strin
 	return path, now.stamp(), nil
 }
 
-// openRegular opens a file for reading, and nothing else: to open a pipe would wait
-// for its writer, whatever the deadline, and a device may have no end.
+// openRegular opens a regular file for reading. It fails for others: the opening of a pipe
+// would wait for its writer without a deadline, and a device may have no end.
 func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, nil, errors.New("it is no regular file")

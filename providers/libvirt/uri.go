@@ -16,7 +16,7 @@ const (
 	sessionURI = "qemu:///session"
 )
 
-// place is a connection, taken apart.
+// place is the parsed URI of a connection.
 type place struct {
 	URI    string
 	Remote string // host name; "" on this machine
@@ -24,8 +24,8 @@ type place struct {
 	Test   bool   // libvirt's test driver
 }
 
-// resolve fills in the connection that this user gets: a daemon of one's own
-// for an ordinary user, the system's for root.
+// resolve fills in the default URI for this user: the user's own daemon for an ordinary user,
+// the system's for root.
 func resolve(attrs cty.Value, uid int) cty.Value {
 	if !attrs.GetAttr("uri").IsNull() {
 		return attrs
@@ -38,7 +38,7 @@ func resolve(attrs cty.Value, uid int) cty.Value {
 	return cty.ObjectVal(all)
 }
 
-// parseURI refuses what is no connection to QEMU.
+// parseURI parses a URI. It fails unless the URI leads to QEMU.
 func parseURI(text string, uid int) (place, error) {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -33,7 +33,7 @@ func decode(v cty.Value) (machine.VM, error) {
 	return vm, err
 }
 
-// checkForwards refuses forwarded ports that QEMU's user network does not know.
+// checkForwards fails for forwarded ports that QEMU's user network does not support.
 func checkForwards(v cty.Value) error {
 	all, err := machine.DecodeForwards(v)
 	if err != nil {

@@ -11,18 +11,19 @@ const (
 	formatRaw   = "raw"
 )
 
-// volume is a volume of a pool of files.
+// volume describes a volume of a pool of files.
 type volume struct {
 	Name, Path    string
 	Format        string // raw, qcow2 or another one
 	Capacity      uint64 // bytes that a guest sees
 	Allocation    uint64 // bytes that it takes in the pool
-	Backing       string // path of what it is an overlay of; "": of nothing
+	Backing       string // path of the base of an overlay; "": none
 	BackingFormat string
 	Modified      string // when its file was last written to, in libvirt's words; "": unknown
 }
 
-// stamp tells a file that was written to from one that was not, without reading it.
+// stamp returns a text that changes when somebody writes to the volume. It does not read the
+// volume.
 func (v volume) stamp() string { return fmt.Sprintf("%d bytes, %s", v.Capacity, v.Modified) }
 
 type volumeBytes struct {
@@ -55,8 +56,7 @@ const qcow2Compat = "1.1"
 // privateMode lets only its owner read a volume.
 const privateMode = "0600"
 
-// document describes a volume that is to be made. It takes room when it is
-// written to.
+// document returns the XML of a new volume. The volume takes room only when it is written to.
 func (v volume) document() string {
 	d := volumeDocument{Name: v.Name, Capacity: volumeBytes{"bytes", v.Capacity}, Allocation: volumeBytes{"bytes", 0}}
 	d.Target.Format.Type, d.Target.Mode = v.Format, privateMode

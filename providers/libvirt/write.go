@@ -10,8 +10,7 @@ import (
 	"vmctl/providers/machine"
 )
 
-// isWanted reports whether the domain is all that the step would make of it,
-// its files included.
+// isWanted reports whether the domain and its files are just as the step would make them.
 func (j *job) isWanted(ctx context.Context) bool {
 	if j.seen == nil || j.seen.Transient || j.seen.owner() == nil || !j.hasDisks(j.seen.configured) {
 		return false
@@ -45,7 +44,7 @@ func (j *job) isWanted(ctx context.Context) bool {
 	return err == nil && j.isUploaded(ctx, pools, d.Kernel) && j.isUploaded(ctx, pools, d.Initrd)
 }
 
-// isVolume reports whether a file of the domain's is a volume that exists.
+// isVolume reports whether a file of the domain is an existing volume.
 func (j *job) isVolume(ctx context.Context, pools []string, file string) bool {
 	return slices.ContainsFunc(pools, func(pool string) bool {
 		_, err := j.Tail(ctx, pool, path.Base(file), 1)
@@ -53,8 +52,8 @@ func (j *job) isVolume(ctx context.Context, pools []string, file string) bool {
 	})
 }
 
-// isUploaded reports whether a file that the domain boots from is a volume that exists, and
-// that nobody wrote to since.
+// isUploaded reports whether a boot file of the domain is an existing volume that nobody
+// wrote to since its upload.
 func (j *job) isUploaded(ctx context.Context, pools []string, file string) bool {
 	return slices.ContainsFunc(pools, func(pool string) bool {
 		now, err := j.VolumeInfo(ctx, pool, path.Base(file))
@@ -62,8 +61,8 @@ func (j *job) isUploaded(ctx context.Context, pools []string, file string) bool 
 	})
 }
 
-// isAsUploaded reports whether a file that the domain boots from is as it was uploaded. Of
-// one that was uploaded by an older vmctl nothing is known.
+// isAsUploaded reports whether a boot file of the domain is as it was uploaded. It returns
+// true for a file of an older vmctl, of which nothing is known.
 func (o *owner) isAsUploaded(file string, now volume) bool {
 	stamps := map[string]string{}
 	if o != nil {
@@ -73,8 +72,8 @@ func (o *owner) isAsUploaded(file string, now volume) bool {
 	return stamp == "" || stamp == now.stamp()
 }
 
-// pools are those that may hold files of the domain: those of its block, and
-// those of an earlier one.
+// pools returns the pools that may hold files of the domain: those of its block, and those
+// that hold its present files.
 func (j *job) pools(ctx context.Context) ([]string, error) {
 	all := j.candidatePools()
 	if j.seen == nil {
@@ -94,8 +93,7 @@ func (j *job) pools(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-// write brings the files to the pool, defines the domain and drops files that it
-// no longer uses.
+// write uploads the files, defines the domain and removes files that it no longer uses.
 func (j *job) write(ctx context.Context) error {
 	if j.foreign() {
 		return j.writeForeign(ctx)
@@ -112,7 +110,7 @@ func (j *job) write(ctx context.Context) error {
 	}
 	j.storage.Lock()
 	defer j.storage.Unlock()
-	pools, err := j.pools(ctx) // before the domain lets go of earlier files
+	pools, err := j.pools(ctx) // before the domain releases earlier files
 	if err != nil {
 		return fail(err, "find the pools of %s", j.Name)
 	}
@@ -128,7 +126,7 @@ func (j *job) write(ctx context.Context) error {
 		return err
 	}
 	keep := []string{files.boot.Kernel, files.boot.Initrd, b.ConsoleLog, files.image.Root, files.image.Seed}
-	if j.seen != nil { // its log stays where it was, and what it runs with until it stops
+	if j.seen != nil { // its log stays, and the files that it runs with stay until it stops
 		keep = append(keep, j.seen.configured.ConsoleLog, j.seen.ownRoot())
 		if j.seen.running != nil {
 			keep = append(keep, j.seen.running.Kernel, j.seen.running.Initrd)
@@ -158,7 +156,7 @@ func (j *job) defineFrom(ctx context.Context, b blueprint) error {
 		return fail(err, "describe %s to libvirt", j.Name)
 	}
 	if err := j.Define(ctx, text); err != nil {
-		if j.seen == nil { // somebody may have been faster: libvirt gives a name once
+		if j.seen == nil { // another process may have been faster: libvirt gives a name once
 			if taken := j.nameIsFree(ctx, j.Name, j.Object); taken != nil {
 				return taken
 			}

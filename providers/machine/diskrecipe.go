@@ -16,20 +16,20 @@ const (
 	OpUnlock = "unlock" // free it from a holder that is gone
 )
 
-// DiskAbilities is what a system says of one change of a disk, as far as it decides the
+// DiskAbilities holds a system's part in one change of a disk, as far as it decides the
 // steps.
 type DiskAbilities struct {
 	Policy Policy
 	Change time.Duration            // how long a change of it may take
-	Wanted []providers.Claim        // what it holds once it is made
-	Lock   []providers.Claim        // its lock, where the system has one that outlives its holder
-	Clear  string                   // the operation that removes what is left of a disk that is gone
-	Leaves func(op string) []string // what an operation may leave behind
+	Wanted []providers.Claim        // the claims that it holds once it is made
+	Lock   []providers.Claim        // its lock, if the system has locks that outlive their holders
+	Clear  string                   // the operation that removes the remains of a disk that is gone
+	Leaves func(op string) []string // lists the remains that an operation may leave behind
 }
 
-// DiskRecipe says in which steps a change of a disk is made. It is pure. The steps are in
-// the order of their phases, each after the one before it. A *providers.Refusal says that
-// the disk is held, or was not let go of.
+// DiskRecipe returns the steps of a change of a disk. It is pure. The steps are in the order
+// of their phases, each after the one before it. It returns a *providers.Refusal if somebody
+// holds the disk, or did not release it.
 func DiskRecipe(c providers.Change, a DiskAbilities) ([]providers.Step, error) {
 	s := &diskSequence{change: c, DiskAbilities: a}
 	switch c.Action {
@@ -38,7 +38,7 @@ func DiskRecipe(c providers.Change, a DiskAbilities) ([]providers.Step, error) {
 	case providers.Update, providers.Import, providers.RestartIt, providers.Start, providers.Stop:
 		s.unlock()
 		s.alter()
-	case providers.Recover: // the user says that the lock is to go
+	case providers.Recover: // the user wants the lock removed
 		s.release()
 	case providers.ReplaceIt:
 		s.remove()
@@ -66,8 +66,8 @@ type diskSequence struct {
 	refusal error
 }
 
-// add adds a step on the disk that the change has in the end, addOld one on the disk that
-// is there before.
+// add adds a step on the disk that the change makes or keeps; addOld adds one on the existing
+// disk.
 func (s *diskSequence) add(step providers.Step) {
 	if step.Object == "" {
 		step.Object, step.Name = s.change.ID, s.change.Name
@@ -100,9 +100,10 @@ func (s *diskSequence) edits(path string) bool {
 	return slices.ContainsFunc(s.change.Edits, func(e providers.Edit) bool { return e.Path == path })
 }
 
-// remove takes the disk from whoever has it: a holder that does not let go of it blocks that.
+// remove adds the step that deletes the disk. It refuses the change if a lock's holder still
+// lives.
 func (s *diskSequence) remove() {
-	if s.Lock != nil { // else whoever has it claims it
+	if s.Lock != nil { // else a claim of the holder blocks the step
 		s.unheld("let its holder end first")
 	}
 	s.unlock()
@@ -113,7 +114,7 @@ func (s *diskSequence) remove() {
 	})
 }
 
-// unheld refuses the change if somebody who is there holds the disk.
+// unheld refuses the change if a living holder has the disk.
 func (s *diskSequence) unheld(next string) {
 	for _, f := range s.change.Object.Findings {
 		if f.Kind == providers.FindHeldLock && s.refusal == nil {
@@ -124,8 +125,8 @@ func (s *diskSequence) unheld(next string) {
 	}
 }
 
-// unlock is there if somebody who is gone still holds the disk, unless the policy wants a
-// person to look first.
+// unlock adds a step that removes the lock of a holder that is gone. It refuses the change if
+// the policy wants a person to look first.
 func (s *diskSequence) unlock() {
 	if Found(s.change.Object, providers.FindStaleLock) && ctyread.Text(s.change.Policy, "on_stale_lock") == "refuse" && s.refusal == nil {
 		s.refusal = &providers.Refusal{

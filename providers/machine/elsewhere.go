@@ -6,9 +6,9 @@ import (
 	"vmctl/providers"
 )
 
-// MadeElsewhere is the failure to make what another data directory of the project has
-// made since the plan: of two that apply at once one makes it, and the other has touched
-// nothing. The next plan finds it by its mark.
+// MadeElsewhere returns the failure to make an object that another data directory of the
+// project has made since the plan. When two directories apply at once, one makes the object
+// and the other touches nothing; its next plan finds the object by its mark.
 func MadeElsewhere(w providers.Work, what, name string, id providers.ID) error {
 	return &providers.Failure{
 		Outcome: providers.Stale, Code: "made_elsewhere", Next: []string{"vmctl plan"},

@@ -10,17 +10,18 @@ import (
 	"vmctl/providers"
 )
 
-// Judge says how an edit of an attribute applies.
+// Judge decides how an edit of an attribute applies.
 type Judge = func(before, after cty.Value, running bool) providers.Verdict
 
-// Live judges what is changed in place, whether it runs or not.
+// Live returns the judge of an attribute that is changed in place, whether the object runs or
+// not.
 func Live(reason string) Judge {
 	return func(cty.Value, cty.Value, bool) providers.Verdict {
 		return providers.Verdict{Applies: providers.Live, Reason: reason}
 	}
 }
 
-// AtStart judges what an object takes from its start.
+// AtStart returns the judge of an attribute that an object reads when it starts.
 func AtStart(reason string) Judge {
 	return func(_, _ cty.Value, running bool) providers.Verdict {
 		if running {
@@ -30,7 +31,7 @@ func AtStart(reason string) Judge {
 	}
 }
 
-// AtCreation judges what counts when an object is made, and never again.
+// AtCreation returns the judge of an attribute that only counts when the object is made.
 func AtCreation(reason string) Judge {
 	return func(cty.Value, cty.Value, bool) providers.Verdict {
 		return providers.Verdict{Applies: providers.Replace, Reason: reason}
@@ -45,8 +46,8 @@ func Grows(before, after cty.Value, _ bool) providers.Verdict {
 	return providers.Verdict{Applies: providers.Live, Reason: "it is grown in its place, in use or not"}
 }
 
-// ForwardsAtStart judges forwarded ports that an object takes from its start, and refuses
-// those that cannot be.
+// ForwardsAtStart returns the judge of forwarded ports that an object reads when it starts.
+// It refuses invalid ones.
 func ForwardsAtStart(reason string) Judge {
 	return func(before, after cty.Value, running bool) providers.Verdict {
 		if _, err := DecodeForwards(after); err != nil {
@@ -56,9 +57,9 @@ func ForwardsAtStart(reason string) Judge {
 	}
 }
 
-// Disks judges additional disks: one is attached while its VM runs. What is taken away needs
-// the VM off, since the guest may be using it, and so does another order, in which the guest
-// would find its disks.
+// Disks judges additional disks. A disk can be attached while the VM runs. To remove a disk,
+// the VM must be off, since the guest may be using the disk. To change the order of the
+// disks, it must be off too, since the guest would find its disks in another order.
 func Disks(before, after cty.Value, running bool) providers.Verdict {
 	if _, err := DecodeDisks(after); err != nil {
 		return providers.Verdict{Applies: providers.Refused, Reason: err.Error()}

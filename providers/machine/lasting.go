@@ -7,13 +7,14 @@ import (
 	"vmctl/providers"
 )
 
-// Stays is a computed attribute that is the same as long as its object exists.
+// Stays returns a computed attribute that keeps its value as long as its object exists.
 func Stays() providers.Attribute {
 	return providers.Attribute{Computed: true, Lasts: func(now, _ cty.Value) cty.Value { return now }}
 }
 
-// Ports are the host ports by forwarded guest port: known before a start where the spec
-// chose all of them. What is to be off has none.
+// Ports returns the attribute that maps each forwarded guest port to its host port. It is
+// known before a start if the spec chose all host ports. An object that is to be off has
+// none.
 func Ports() providers.Attribute {
 	return providers.Attribute{Computed: true, Lasts: func(_, want cty.Value) cty.Value { return fixedPorts(want) }}
 }

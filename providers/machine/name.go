@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// CheckName says what is wrong with the name of an object that files are named after, nil
-// if nothing is. How long it may be the system says.
+// CheckName fails if files cannot be named after an object of that name. It leaves the length
+// to the system.
 func CheckName(name string) error {
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'

@@ -1,5 +1,5 @@
-// Package machine is what a VM and a disk are for every system: how vmctl treats
-// them, and in which steps a change of them is made.
+// Package machine defines a VM and a disk for every system: the policy by which vmctl treats
+// them, and the steps of a change.
 package machine
 
 import (
@@ -10,7 +10,7 @@ import (
 	"vmctl/internal/ctyread"
 )
 
-// Policy is how vmctl treats a VM or a disk.
+// Policy holds the waits and the choices by which vmctl treats a VM or a disk.
 type Policy struct {
 	Create, Delete   time.Duration // how long making and removing it may take
 	Start, Ready     time.Duration // how long a start may take, and until it is ready
@@ -19,7 +19,7 @@ type Policy struct {
 	Wait             bool          // whether apply waits until it is ready
 }
 
-// DecodePolicy reads a policy. What it does not say has the spec's default.
+// DecodePolicy reads a policy. A missing value becomes the spec's default.
 func DecodePolicy(v cty.Value) Policy {
 	timeouts, start, stop, ssh := ctyread.Attr(v, "timeouts"), ctyread.Attr(v, "start"), ctyread.Attr(v, "stop"), ctyread.Attr(v, "ssh")
 	p := Policy{

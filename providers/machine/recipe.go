@@ -13,60 +13,59 @@ import (
 const (
 	OpDefine   = guard.OpDefine // make the object
 	OpRedefine = "redefine"     // change its definition
-	OpDetach   = "detach"       // take what the step frees out of its definition
+	OpDetach   = "detach"       // remove the claims that the step frees from its definition
 	OpStart    = "start"
-	OpStop     = "stop"    // request it to end, and force it if the policy says so
-	OpRecover  = "recover" // end what runs of it and does not work
+	OpStop     = "stop"    // ask it to end, and force it if the policy allows that
+	OpRecover  = "recover" // end an object that runs and does not work
 	OpDelete   = "delete"
-	OpUnmark   = "unmark" // take the owner mark off the object, which stays as it is
+	OpUnmark   = "unmark" // remove the owner mark; the object stays as it is
 )
 
 // The arguments of the steps of a recipe.
 const (
-	// ArgImport says that the object bears no mark yet and gets one: it may be acted
-	// on before.
+	// ArgImport says that the object gets its first mark: the step may act on it while it
+	// bears none.
 	ArgImport = guard.ArgImport
-	// ArgWhenUp says that an object that is still starting is not taken down before it
-	// is up, or had its time for that.
+	// ArgWhenUp says that a stop waits until an object that is still starting is up, or its
+	// time for that is over.
 	ArgWhenUp = "when_up"
-	// ArgNextName and ArgNextID are the name and the ID of what replaces the object
-	// under another name, which has to be free already.
+	// ArgNextName and ArgNextID are the name and the ID of the object's replacement, if that
+	// has another name. The name has to be free already.
 	ArgNextName = "name"
 	ArgNextID   = "id"
-	// ArgThenMake says of a removal that another is made in the object's place.
+	// ArgThenMake says that the change makes another object in place of the removed one.
 	ArgThenMake = "then_make"
 
 	yes = "true"
 )
 
-// stopMargin is what a system is given for its own answers, beyond the grace of a
-// stop.
+// stopMargin is the time for a system's own answers, beyond the grace of a stop.
 const stopMargin = 30 * time.Second
 
-// Abilities is what a system says of one change, as far as it decides the steps.
+// Abilities holds a system's part in one change, as far as it decides the steps.
 type Abilities struct {
 	Policy   Policy
 	On       bool                           // it is wanted running
 	Touches  func(providers.Edit) bool      // whether an edit changes its definition
-	Wanted   []providers.Claim              // what it holds once it is as wanted
-	Running  []providers.Claim              // what a start takes beside
-	Removing []providers.Claim              // what its removal takes: nobody else may hold it
+	Wanted   []providers.Claim              // the claims that it holds once it is as wanted
+	Running  []providers.Claim              // further claims that a start takes
+	Removing []providers.Claim              // the claims that its removal takes: nobody else may hold them
 	Ready    string                         // the operation that waits until it is ready
 	Change   time.Duration                  // how long a change of its definition may take
-	Leaves   func(op, name string) []string // what an operation may leave behind
-	// WhenUp lets a restart wait for one that is still starting: a request is lost
-	// then.
+	Leaves   func(op, name string) []string // lists the remains that an operation may leave behind
+	// WhenUp makes a restart wait until an object that is still starting is up: a stop
+	// request is lost before that.
 	WhenUp bool
 
-	// Steps of the system's own: before anything is taken down, once it is down, before
-	// its definition is written, and once it is ready. Address, ID and name are filled
-	// in where they are missing.
+	// Steps of the system's own: before the object is taken down, once it is down, before its
+	// definition is written, and once it is ready. Recipe fills in a missing address, ID and
+	// name.
 	First, Lowered, Written, Last []providers.Step
 }
 
-// Recipe says in which steps a change of a VM is made. It is pure. The steps are in
-// the order of their phases, each after the one before it. A claim that another
-// change takes (Change.Yields) is freed by a step of its own.
+// Recipe returns the steps of a change of a VM. It is pure. The steps are in the order of
+// their phases, each after the one before it. A step of its own frees the claims that another
+// change takes (Change.Yields).
 func Recipe(c providers.Change, a Abilities) []providers.Step {
 	s := &sequence{change: c, Abilities: a}
 	switch c.Action {
@@ -106,7 +105,7 @@ func Recipe(c providers.Change, a Abilities) []providers.Step {
 		s.down()
 		s.free()
 		s.redefine()
-	case providers.Forget: // what belonged to it may be there, if it is gone
+	case providers.Forget: // remains of a VM that is gone may be there
 		s.own(a.First)
 		if c.Object != nil {
 			s.addOld(Unmark(a.Change))
@@ -118,8 +117,8 @@ func Recipe(c providers.Change, a Abilities) []providers.Step {
 	return s.steps
 }
 
-// Unmark is the step that lets go of an object for good: nobody's mark is on it
-// afterwards.
+// Unmark returns the step that removes the owner mark from an object, so that vmctl no longer
+// manages it.
 func Unmark(timeout time.Duration) providers.Step {
 	return providers.Step{Op: OpUnmark, Phase: providers.PhaseTidy, Timeout: timeout}
 }
@@ -131,8 +130,7 @@ type sequence struct {
 	steps  []providers.Step
 }
 
-// Append returns the steps of a change with one more, which waits for the last of
-// them.
+// Append returns the steps of a change and one more, which runs after the last of them.
 func Append(steps []providers.Step, c providers.Change, step providers.Step) []providers.Step {
 	step.Address = c.Address
 	if step.Class == "" {
@@ -157,7 +155,7 @@ func Imports(c providers.Change) bool {
 	return c.WritesMark() && c.Object.Owner == nil
 }
 
-// Name is the name of the object that a change has in the end.
+// Name returns the name of the object that a change makes or keeps.
 func Name(c providers.Change) string {
 	if c.Object != nil && c.Action != providers.ReplaceIt {
 		return c.Object.Name
@@ -165,8 +163,8 @@ func Name(c providers.Change) string {
 	return c.Name
 }
 
-// addOn adds a step on the object that the change has in the end, addOld one on the
-// object that is there before.
+// addOn adds a step on the object that the change makes or keeps; addOld adds one on the
+// existing object.
 func (s *sequence) addOn(step providers.Step) {
 	step.Object, step.Name = s.change.ID, Name(s.change)
 	s.add(step)
@@ -204,8 +202,8 @@ func (s *sequence) held() []providers.Claim {
 	return s.change.Object.Holds
 }
 
-// yielded are the claims that a step of its own frees: those that another change
-// takes, and that the object does not keep.
+// yielded returns the claims that a step of its own frees: other changes take them, and the
+// object does not keep them.
 func (s *sequence) yielded() []providers.Claim {
 	return without(intersect(s.change.Yields, s.held()), s.Wanted)
 }
@@ -216,7 +214,7 @@ func (s *sequence) touched() bool {
 
 func (s *sequence) found(kind providers.FindingKind) bool { return Found(s.change.Object, kind) }
 
-// Found reports whether a finding of a kind is about an object.
+// Found reports whether an object has a finding of that kind.
 func Found(o *providers.Object, kind providers.FindingKind) bool {
 	return o != nil && slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == kind })
 }
@@ -226,7 +224,7 @@ func (s *sequence) define() {
 	s.addOn(providers.Step{Op: OpDefine, Phase: providers.PhaseMake, Timeout: s.Policy.Create, Takes: s.Wanted})
 }
 
-// redefine is there if an edit reaches the definition, or if that is not whole.
+// redefine adds a step if an edit changes the definition, or if the definition is not whole.
 func (s *sequence) redefine() {
 	if !s.touched() {
 		return
@@ -238,8 +236,8 @@ func (s *sequence) redefine() {
 	})
 }
 
-// free is there if another change takes what the object lets go of. What runs lets go
-// of nothing.
+// free adds a step if another change takes claims that the object gives up. An object that
+// runs keeps its claims.
 func (s *sequence) free() {
 	going := s.yielded()
 	if len(going) == 0 || s.isOn() && len(s.steps) == 0 {
@@ -270,14 +268,14 @@ func (s *sequence) ready() {
 	}
 }
 
-// readyIfUnready waits for what runs, is to run, and was not ready yet.
+// readyIfUnready adds a wait for an object that runs, is to run, and was not ready yet.
 func (s *sequence) readyIfUnready() {
 	if o := s.change.Object; s.change.Unready && o != nil && o.Running != nil && *o.Running {
 		s.ready()
 	}
 }
 
-// down takes the object down.
+// down adds the step that stops the object.
 func (s *sequence) down() {
 	step := s.stopping(OpStop, providers.PhaseDown)
 	if s.WhenUp && s.change.Action == providers.RestartIt {
@@ -293,8 +291,8 @@ func (s *sequence) downIfOn() {
 	}
 }
 
-// clear takes down what is neither off nor running, unless going on is all that it
-// needs.
+// clear adds a step that takes down an object that is neither off nor running, unless a start
+// alone makes it run again.
 func (s *sequence) clear() {
 	o := s.change.Object
 	switch {
@@ -317,8 +315,8 @@ func (s *sequence) remove() {
 	}, s.change))
 }
 
-// withSuccessor tells a step of a replacement that another is made in the object's
-// place, and which one where that has another name.
+// withSuccessor tells a step of a replacement that the change makes another object in its
+// place, and the name and ID of that one if its name is another.
 func withSuccessor(step providers.Step, c providers.Change) providers.Step {
 	if c.Action != providers.ReplaceIt {
 		return step

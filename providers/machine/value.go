@@ -27,8 +27,7 @@ func ForwardsValue(all []Forward) cty.Value {
 	return cty.ListVal(values)
 }
 
-// DisksValue returns disks, by their addresses or in words, as the attribute
-// additional_disk.
+// DisksValue returns disks, as addresses or in words, as the attribute additional_disk.
 func DisksValue(disks []string) cty.Value {
 	if len(disks) == 0 {
 		return cty.ListValEmpty(cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String}))
@@ -40,8 +39,8 @@ func DisksValue(disks []string) cty.Value {
 	return cty.ListVal(values)
 }
 
-// BootValue returns what a VM boots as the attribute boot, without the paths of the files:
-// the same content is the same boot, wherever it is. nil is null.
+// BootValue returns a VM's boot files as the attribute boot, without their paths: the same
+// content is the same boot, wherever the files are. A nil Boot is null.
 func BootValue(b *Boot) cty.Value {
 	if b == nil {
 		return cty.NullVal(cty.DynamicPseudoType)

@@ -14,7 +14,7 @@ import (
 	"vmctl/spec"
 )
 
-// VM is a VM as a spec wants it.
+// VM describes a VM that a spec wants.
 type VM struct {
 	Running   bool
 	CPUs      uint64
@@ -22,7 +22,7 @@ type VM struct {
 	Accel     string // AccelAuto, AccelKVM, AccelTCG
 	Boot      *Boot  // nil: it boots from a disk
 	Forwards  []Forward
-	Disks     []spec.Address // additional ones, in order
+	Disks     []spec.Address // additional disks, in order
 	SSH       Login
 	Image     *Image     // nil: it has no disk of its own
 	RootDisk  uint64     // bytes; 0: as large as the image
@@ -37,7 +37,7 @@ const (
 	AccelTCG  = "tcg"
 )
 
-// Boot says which kernel a VM boots. The digests are of the files' contents.
+// Boot describes the kernel that a VM boots. The digests are of the files' contents.
 type Boot struct {
 	Kernel       string `json:"-"` // path
 	KernelSHA256 string `json:"kernel_sha256"`
@@ -46,24 +46,24 @@ type Boot struct {
 	Cmdline      string `json:"cmdline,omitempty"`
 }
 
-// Login says who logs into the guest over SSH.
+// Login describes an SSH login to the guest.
 type Login struct {
 	User           string
 	Identity       string   // path of a private key; "": a pair of vmctl's own
 	HostKey        string   // HostKeyPin, HostKeyAcceptNew
-	AuthorizedKeys []string // lines of authorized_keys of others who may log in, too
+	AuthorizedKeys []string // further lines of authorized_keys, of other people who may log in
 }
 
-// The ways in which a spec has host keys checked.
+// The policies by which host keys are checked.
 const (
 	HostKeyPin       = "pin"
 	HostKeyAcceptNew = "accept-new"
 )
 
-// Image says what the root disk of a VM begins as.
+// Image describes the image that the root disk of a VM begins as.
 type Image struct {
 	Source string // path, or http or https address
-	SHA256 string // that it must have, in lower case; "": any
+	SHA256 string // the digest that the image must have, in lower case; "": any
 }
 
 // IsURL reports whether the image has to be downloaded.
@@ -71,13 +71,14 @@ func (i Image) IsURL() bool {
 	return strings.HasPrefix(i.Source, "http://") || strings.HasPrefix(i.Source, "https://")
 }
 
-// CloudInit is what the guest is told at its first start. nil is not said, and not "".
+// CloudInit holds the texts for cloud-init at the guest's first start. A nil text is absent,
+// which differs from "".
 type CloudInit struct {
 	UserData      *string `json:"user_data,omitempty"`
 	NetworkConfig *string `json:"network_config,omitempty"`
 }
 
-// Texts returns what the guest is told, "" where nothing is said.
+// Texts returns the texts for cloud-init, "" for an absent one.
 func (c *CloudInit) Texts() (userData, networkConfig string) {
 	text := func(s *string) string {
 		if s == nil {
@@ -105,7 +106,7 @@ const (
 	UDP = "udp"
 )
 
-// autoPort is what a spec says of a host port that the kernel chooses.
+// autoPort is the word in a spec for a host port that the kernel chooses.
 const autoPort = "auto"
 
 // Fixed reports whether the spec chose the host port.
@@ -114,7 +115,7 @@ func (f Forward) Fixed() bool { return f.Host != 0 }
 // Listens returns where the forward listens: 127.0.0.1:8080.
 func (f Forward) Listens() string { return net.JoinHostPort(f.HostIP, strconv.Itoa(int(f.Host))) }
 
-// Claim is held by whoever listens there: 127.0.0.1:8080/tcp.
+// Claim returns the claim of a listener on the host port: 127.0.0.1:8080/tcp.
 func (f Forward) Claim() providers.Claim {
 	return providers.Claim{Kind: providers.ClaimPort, Key: f.Listens() + "/" + f.Protocol}
 }
@@ -130,12 +131,12 @@ func PortClaims(all []Forward) []providers.Claim {
 	return claims
 }
 
-// DiskClaim is held by whoever has the disk of an ID.
+// DiskClaim returns the claim on the disk of that ID.
 func DiskClaim(id providers.ID) providers.Claim {
 	return providers.Claim{Kind: providers.ClaimDisk, Key: string(id)}
 }
 
-// Decode reads the attributes of a vm. What is not known yet has its zero value.
+// Decode reads the attributes of a vm. An unknown attribute has its zero value.
 func Decode(v cty.Value) (VM, error) {
 	if !ctyread.Known(v) {
 		return VM{}, errors.New("it has no attributes")
@@ -172,7 +173,7 @@ func DecodeImage(v cty.Value) *Image {
 	return &Image{Source: ctyread.Text(i, "source"), SHA256: strings.ToLower(ctyread.Text(i, "sha256"))}
 }
 
-// DecodeLogin reads who logs into a vm.
+// DecodeLogin reads the SSH login of a vm.
 func DecodeLogin(v cty.Value) Login {
 	ssh := ctyread.Attr(v, "ssh")
 	return Login{
@@ -205,8 +206,8 @@ func decodeTriggers(v cty.Value) map[string]string {
 	return all
 }
 
-// DecodeDisks reads which additional disks a vm has, in order. A disk that is not known yet
-// is left out.
+// DecodeDisks reads the additional disks of a vm, in order. It leaves out a disk that is not
+// known yet.
 func DecodeDisks(v cty.Value) ([]spec.Address, error) {
 	var all []spec.Address
 	for _, e := range ctyread.List(v) {
@@ -228,8 +229,8 @@ func DecodeDisks(v cty.Value) ([]spec.Address, error) {
 	return all, nil
 }
 
-// DecodeForwards reads the forwarded ports of a vm. A port that is not wholly known yet is
-// left out.
+// DecodeForwards reads the forwarded ports of a vm. It leaves out a port that is not wholly
+// known yet.
 func DecodeForwards(v cty.Value) ([]Forward, error) {
 	var all []Forward
 	for _, e := range ctyread.List(v) {

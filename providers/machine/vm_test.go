@@ -12,7 +12,7 @@ import (
 	"vmctl/spec"
 )
 
-// Forwarded ports and disks that were made values of are read as what they were.
+// Decoding returns the forwarded ports and disks that a value was made of.
 func TestValuesAreReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var forwards []machine.Forward
@@ -75,7 +75,7 @@ func TestForwardsThatCannotBe(t *testing.T) {
 	}
 }
 
-// What is not known yet is left out, so that a plan can be made before it is.
+// Decoding leaves out unknown values, so that a plan can be made before they are known.
 func TestDecodeBeforeEverythingIsKnown(t *testing.T) {
 	ip := cty.UnknownVal(cty.String)
 	unknown := forward("80", "8080", "127.0.0.1").AsValueMap()

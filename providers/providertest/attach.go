@@ -9,7 +9,7 @@ import (
 	"vmctl/providers"
 )
 
-// disks is the edit that lets a VM have these disks, and no others.
+// disks returns the edit that gives a VM these disks, and no others.
 func disks(all ...*actor) Edit {
 	shape := cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String})
 	e := Edit{Path: "additional_disk", Value: cty.ListValEmpty(shape)}
@@ -25,7 +25,7 @@ func disks(all ...*actor) Edit {
 	return e
 }
 
-// use lets the actor want disks from the beginning.
+// use makes the actor want disks from the beginning.
 func (a *actor) use(all ...*actor) {
 	a.uses = all
 	edit := disks(all...)
@@ -51,7 +51,7 @@ func (a *actor) holds(all ...*actor) {
 	same(a.t, "its claims on disks", want, got)
 }
 
-// taken and freed are the claims on disks that steps take and free.
+// taken returns the claims on disks that steps take; freed returns those that they free.
 func taken(steps []providers.Step) (claims []providers.Claim) {
 	for _, s := range steps {
 		claims = append(claims, s.Takes...)
@@ -145,7 +145,7 @@ func moves(s *stage) {
 	same(s.t, "what is left", before, s.Traces())
 }
 
-// inUse leaves a disk alone that somebody else's VM uses.
+// inUse checks that a disk stays alone while somebody else's VM uses it.
 func inUse(s *stage) {
 	cache := s.disk("cache")
 	cache.create()

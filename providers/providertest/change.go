@@ -42,7 +42,7 @@ func update(s *stage) {
 	for _, edit := range s.Edits {
 		before := dev.object()
 		c := dev.change(providers.Update, edit)
-		c.Generation = dev.generation // the mark stays: the edit alone has to show
+		c.Generation = dev.generation // the mark stays, so that only the edit shows
 		if v := c.Edits[0].Verdict; v.Applies != providers.Live || v.Reason == "" {
 			s.t.Errorf("an edit of %s while it is off: %+v", edit.Path, v)
 		}
@@ -108,8 +108,8 @@ func stopAndStart(s *stage) {
 	same(s.t, "the fingerprint, started again", running.Fingerprint, dev.object().Fingerprint)
 }
 
-// forced goes by rule 17: request, wait, force, confirm; and as long as
-// something runs, all that belongs to it stays.
+// forced checks rule 17: request, wait, force, confirm; as long as something runs, all that
+// belongs to it stays.
 func forced(s *stage) {
 	s.Deafen(s.World)
 	s.reopen()

@@ -1,13 +1,13 @@
 package providertest
 
-// demand is one thing that is asked of a provider.
+// demand is one demand on a provider.
 type demand struct {
 	name  string
 	check func(*stage)
 }
 
-// demands are what the suite asks of a provider. The numbers are of the rules in
-// the design.
+// demands lists the demands of the suite on a provider. The numbers are of the rules in the
+// design.
 var demands = []demand{
 	{"a VM is made, marked, and removed without a trace", life},                 // 1
 	{"observing writes nothing", observing},                                     // 2
@@ -33,7 +33,7 @@ var demands = []demand{
 	{"different VMs are changed side by side", concurrent},                      // 16
 }
 
-// diskDemands are what the suite asks of a provider of disks.
+// diskDemands lists the demands of the suite on a provider of disks.
 var diskDemands = []demand{
 	{"a disk is made, marked, and removed without a trace", diskLife},               // 1
 	{"a disk grows in place, used or not", growth},                                  // 3

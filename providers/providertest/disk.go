@@ -60,12 +60,12 @@ func diskLife(s *stage) {
 	same(s.t, "what is left after a destruction", before, s.Traces())
 }
 
-// claim is on the disk itself.
+// claim returns the claim on the disk itself.
 func (a *actor) claim() providers.Claim {
 	return providers.Claim{Kind: providers.ClaimDisk, Key: string(a.id)}
 }
 
-// checkDisk demands of a disk what every one that vmctl made must show.
+// checkDisk checks the attributes and the mark of a disk that vmctl made.
 func (a *actor) checkDisk(o providers.Object) {
 	a.t.Helper()
 	a.checkMark(o)
@@ -85,7 +85,7 @@ func (a *actor) checkDisk(o providers.Object) {
 	}
 }
 
-// verdict is what the provider's type says of an edit.
+// verdict returns the verdict of the provider's type on an edit.
 func (a *actor) verdict(path string, before, after cty.Value, running bool) providers.Verdict {
 	judge := a.Type.Kinds[a.address.Kind][path].Judge
 	if judge == nil {
@@ -94,12 +94,12 @@ func (a *actor) verdict(path string, before, after cty.Value, running bool) prov
 	return judge(before, after, running)
 }
 
-// larger is the edit that makes a disk larger by 4 MiB.
+// larger returns the edit that makes a disk larger by 4 MiB.
 func (a *actor) larger() Edit {
 	return Edit{Path: "size", Value: ctyread.Attr(a.want, "size").Add(cty.NumberIntVal(4 << 20))}
 }
 
-// grow makes the disk larger, and demands that what is on it stays.
+// grow makes the disk larger, and checks that its content stays.
 func (a *actor) grow() {
 	a.t.Helper()
 	edit, before := a.larger(), a.object()
@@ -146,8 +146,7 @@ func diskVerdicts(s *stage) {
 	}
 }
 
-// halfMade is as a kill between the first and the last effect of a creation
-// leaves it.
+// halfMade checks a disk whose creation was killed between its first and its last effect.
 func halfMade(s *stage) {
 	before := s.Traces()
 	cache := s.disk("cache")
@@ -214,7 +213,7 @@ func foreignDisk(s *stage) {
 	if failure == nil || failure.Outcome != providers.Unsafe && failure.Outcome != providers.Stale || len(failure.Next) == 0 {
 		s.t.Errorf("making a disk of a name that is taken: %+v", failure)
 	}
-	// A plan that took it for ours is refused as well.
+	// A plan that mistakes the disk for ours is refused as well.
 	c = cache.change(providers.Destroy)
 	c.Object, c.ID = &o, o.ID
 	if _, failure := cache.try(c); failure == nil || failure.Outcome != providers.Unsafe {
@@ -223,7 +222,8 @@ func foreignDisk(s *stage) {
 	same(s.t, "another's disk", before, look())
 }
 
-// unreachableDisk takes a system that gives no answer for one that says nothing.
+// unreachableDisk checks that a system without an answer is not mistaken for a system without
+// disks.
 func unreachableDisk(s *stage) {
 	cache := s.disk("cache")
 	create := cache.change(providers.Create)

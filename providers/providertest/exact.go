@@ -6,7 +6,7 @@ import (
 	"vmctl/providers"
 )
 
-// exact goes through the life of a VM, and does each step three times.
+// exact goes through the life of a VM, and tries each step three times.
 func exact(s *stage) {
 	dev := s.actor("dev")
 	dev.insist(dev.change(providers.Create))
@@ -16,9 +16,9 @@ func exact(s *stage) {
 	dev.insist(dev.change(providers.Destroy))
 }
 
-// insist carries a change out, and returns the last result. Each of its steps is first tried on another
-// object than the plan saw, then done, and then done once more with what it was
-// first done with, as after a crash that lost its result.
+// insist carries a change out, and returns the last result. It tries each step first with
+// another expected object, then does it, and then does it again with the same expectation, as
+// after a crash that lost its result.
 func (a *actor) insist(c providers.Change) providers.Result {
 	a.t.Helper()
 	var last providers.Result
@@ -51,8 +51,7 @@ func (a *actor) insist(c providers.Change) providers.Result {
 	return last
 }
 
-// refused demands that a step is stale that expects something else, and that it
-// does nothing then.
+// refused checks that a step with another expected object is stale, and does nothing.
 func (a *actor) refused(w providers.Work) {
 	a.t.Helper()
 	before := a.find()
@@ -67,8 +66,8 @@ func (a *actor) refused(w providers.Work) {
 	}
 }
 
-// meanwhile changes a VM between a plan and its steps: they see what is there,
-// and act only if that is what the plan saw, or what they are to bring about.
+// meanwhile changes a VM between a plan and its steps. A step sees the change, and acts only
+// if the object is as the plan saw it, or succeeds if its goal is reached already.
 //
 // row L63
 func meanwhile(s *stage) {

@@ -12,7 +12,7 @@ import (
 	"vmctl/spec"
 )
 
-// forwarding is the edit that lets a VM have these ports of the host.
+// forwarding returns the edit that gives a VM these ports of the host.
 func forwarding(ports ...string) Edit {
 	var all []cty.Value
 	for i, port := range ports {
@@ -24,8 +24,8 @@ func forwarding(ports ...string) Edit {
 	return Edit{Path: "port_forward", Value: cty.ListVal(all)}
 }
 
-// yielding is a VM that is off and has two disks and two ports, with the claim on one of
-// these.
+// yielding makes a VM that is off and has two disks and two ports. It returns the claim on
+// one of these ports.
 func (s *stage) yielding() (one, cache, store *actor, port providers.Claim) {
 	s.t.Helper()
 	cache, store, one = s.disk("cache"), s.disk("store"), s.actor("one")
@@ -46,9 +46,9 @@ func (s *stage) yielding() (one, cache, store *actor, port providers.Claim) {
 	return one, cache, store, port
 }
 
-// frees does the first step of a change, which is to free just these claims, and demands
-// that nothing else of the object is different. It returns the rest of the steps, and the
-// fingerprint for the next one.
+// frees does the first step of a change. It checks that the step frees just these claims and
+// changes nothing else of the object. It returns the other steps, and the fingerprint that
+// the next one expects.
 func (a *actor) frees(c providers.Change, claims ...providers.Claim) (rest []providers.Step, expect string) {
 	a.t.Helper()
 	before := a.object()
@@ -92,7 +92,7 @@ func (a *actor) frees(c providers.Change, claims ...providers.Claim) (rest []pro
 	return steps[1:], r.Fingerprint
 }
 
-// finish does the rest of a change.
+// finish does the other steps of a change.
 func (a *actor) finish(c providers.Change, rest []providers.Step, expect string) {
 	a.t.Helper()
 	for _, step := range rest {
@@ -105,8 +105,8 @@ func (a *actor) finish(c providers.Change, rest []providers.Step, expect string)
 	a.want, a.generation = c.Want, c.Generation
 }
 
-// yieldsDisk lets go of the disk that another takes, which can have it before the rest
-// of the change is made.
+// yieldsDisk checks that a VM gives up the disk that another takes: the other can have it
+// before the rest of the change is made.
 func yieldsDisk(s *stage) {
 	one, cache, store, _ := s.yielding()
 	two := s.actor("two")
@@ -125,7 +125,7 @@ func yieldsDisk(s *stage) {
 	one.checkMark(one.object())
 }
 
-// yieldsPort lets go of the port that another takes.
+// yieldsPort checks that a VM gives up the port that another takes.
 func yieldsPort(s *stage) {
 	one, cache, store, port := s.yielding()
 	next := forwarding("48393", "48394")
@@ -146,7 +146,8 @@ func yieldsPort(s *stage) {
 	}
 }
 
-// keepsWhatItWants does not free what the object keeps, whoever takes it.
+// keepsWhatItWants checks that a VM keeps the claims that it wants, though another takes
+// them.
 func keepsWhatItWants(s *stage) {
 	one, cache, store, port := s.yielding()
 	c := one.change(providers.Update, disks(cache))
@@ -160,7 +161,8 @@ func keepsWhatItWants(s *stage) {
 	}
 }
 
-// yieldsWhileDown frees once it is down, and comes up without.
+// yieldsWhileDown checks that a running VM gives up a claim once it is down, and starts
+// without it.
 func yieldsWhileDown(s *stage) {
 	cache, dev := s.disk("cache"), s.actor("dev")
 	cache.create()
@@ -176,7 +178,7 @@ func yieldsWhileDown(s *stage) {
 	dev.holds()
 }
 
-// letGo takes the mark off what runs, which stays as it is.
+// letGo checks that the mark of a running VM can be removed, and the VM stays as it is.
 func letGo(s *stage) {
 	dev := s.actor("dev")
 	dev.create()
@@ -220,8 +222,8 @@ func letGo(s *stage) {
 	s.Kill(after)
 }
 
-// notMadeOf demands that every step refuses an unmarked VM, though it has the ID that was
-// chosen for the one to be made. A reserved record proves nothing: Prior is absent.
+// notMadeOf checks that every step refuses an unmarked VM with the ID that was chosen for the
+// VM to be made. A reserved record proves nothing: Prior is absent.
 func (a *actor) notMadeOf(o providers.Object) {
 	a.t.Helper()
 	before := a.Traces()
@@ -241,7 +243,8 @@ func (a *actor) notMadeOf(o providers.Object) {
 	same(a.t, "what is there after that", before, a.Traces())
 }
 
-// letGoOfDisk takes the mark off a disk, which stays with all that is on it.
+// letGoOfDisk checks that the mark of a disk can be removed, and the disk stays with its
+// content.
 func letGoOfDisk(s *stage) {
 	cache := s.disk("cache")
 	cache.create()

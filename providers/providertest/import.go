@@ -9,7 +9,7 @@ import (
 	"vmctl/providers"
 )
 
-// found is the object that an import means, as it is before.
+// found returns the object that an import names, as it is before the import.
 func (a *actor) found(called string) providers.Object {
 	a.t.Helper()
 	a.imports = "nobody-has-this-name"
@@ -29,7 +29,7 @@ func (a *actor) found(called string) providers.Object {
 	return inv.Objects[i]
 }
 
-// taking is the change that takes an object over as it is.
+// taking returns the change that imports an object as it is.
 func (a *actor) taking(o providers.Object) providers.Change {
 	a.id, a.name = o.ID, o.Name
 	c := a.change(providers.Import)

@@ -47,7 +47,7 @@ func life(s *stage) {
 	same(s.t, "what is left after a destruction", before, s.Traces())
 }
 
-// checkMade demands of an object what every one that vmctl made must show.
+// checkMade checks the attributes and the mark of an object that vmctl made.
 func (a *actor) checkMade(o providers.Object) {
 	a.t.Helper()
 	a.checkMark(o)
@@ -67,7 +67,7 @@ func (a *actor) checkMade(o providers.Object) {
 	}
 }
 
-// checkMark demands that an object says whose it is.
+// checkMark checks the owner mark of an object.
 func (a *actor) checkMark(o providers.Object) {
 	a.t.Helper()
 	if o.Owner == nil {

@@ -9,7 +9,7 @@ import (
 	"vmctl/spec"
 )
 
-// copied leaves alone what bears a mark that is not its own.
+// copied checks that an object with another object's mark is left alone.
 func copied(s *stage) {
 	dev := s.actor("dev")
 	dev.want = with(dev.want, "running", cty.False)
@@ -43,7 +43,8 @@ func copied(s *stage) {
 	same(s.t, "what bears another's mark", before, s.Traces())
 }
 
-// untouchable demands that a plan that took o for the actor's own is refused.
+// untouchable checks that the provider refuses a plan that mistakes o for the actor's own
+// object.
 func (a *actor) untouchable(what string, o providers.Object) {
 	a.t.Helper()
 	c := providers.Change{
@@ -54,7 +55,8 @@ func (a *actor) untouchable(what string, o providers.Object) {
 	}
 }
 
-// renamed keeps what it has until it is clear that the new name can be had.
+// renamed checks that a replacement removes nothing until it is clear that the new name is
+// free.
 func renamed(s *stage) {
 	dev := s.actor("dev")
 	dev.want = with(dev.want, "running", cty.False)
@@ -70,7 +72,7 @@ func renamed(s *stage) {
 	same(s.t, "what is there after a replacement whose name is taken", before, s.Traces())
 }
 
-// unreachable takes a system that gives no answer for one that says nothing.
+// unreachable checks that a system without an answer is not mistaken for an empty one.
 func unreachable(s *stage) {
 	dev := s.actor("dev")
 	dev.want = with(dev.want, "running", cty.False)

@@ -13,7 +13,7 @@ func (a *actor) move(label string) {
 	a.address = spec.Address{Kind: spec.VM, Name: label}
 }
 
-// marked is the change that lets the mark name the actor's address.
+// marked returns the change that writes the actor's address into the mark.
 func (a *actor) marked() providers.Change {
 	c := a.change(providers.Update)
 	c.Generation++

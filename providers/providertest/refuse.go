@@ -29,7 +29,7 @@ func foreign(s *stage) {
 	if failure == nil || failure.Outcome != providers.Unsafe && failure.Outcome != providers.Stale || len(failure.Next) == 0 {
 		s.t.Errorf("making a VM of a name that is taken: %+v", failure)
 	}
-	// A plan that took it for ours is refused as well.
+	// A plan that mistakes the VM for ours is refused as well.
 	c = providers.Change{
 		Address: dev.address, Kind: spec.VM, Action: providers.Destroy, Name: dev.name, ID: o.ID, Object: &o, Policy: s.Policy,
 	}

@@ -20,8 +20,8 @@ import (
 	"vmctl/spec"
 )
 
-// stage is a world with a provider on it, which changes are carried out on as an
-// executor would.
+// stage is a world and a provider on it. The suite carries changes out on it as an executor
+// would.
 type stage struct {
 	*World
 	t        *testing.T
@@ -41,10 +41,10 @@ type actor struct {
 	was        []spec.Address // earlier addresses
 	policy     cty.Value
 	uses       []*actor     // disks
-	imports    providers.ID // what it is called that is to become this address's; "": it is to be made
+	imports    providers.ID // the name of the object to import at this address; "": the address is made new
 }
 
-// done is a step with what came of it.
+// done is a step with its result.
 type done struct {
 	work   providers.Work
 	result providers.Result
@@ -57,9 +57,9 @@ func newStage(t *testing.T, w *World) *stage {
 	return s
 }
 
-// freePort is a host port that nobody listens on, from below those that Linux gives to
+// freePort returns a host port that nobody listens on, below the range that Linux gives to
 // connections (32768 to 60999, net.ipv4.ip_local_port_range). Runs side by side begin at
-// different ones.
+// different ports.
 func (s *stage) freePort() string {
 	s.t.Helper()
 	const first, many = 20000, 12000
@@ -97,7 +97,7 @@ func (s *stage) close() {
 	s.provider = nil
 }
 
-// reopen goes on in a provider that knows nothing of the earlier one's.
+// reopen opens a new provider that knows nothing of the earlier one.
 func (s *stage) reopen() {
 	s.t.Helper()
 	s.close()
@@ -111,7 +111,7 @@ func (s *stage) actor(label string) *actor {
 	}
 }
 
-// disk is an actor that is a disk.
+// disk returns an actor for a disk.
 func (s *stage) disk(label string) *actor {
 	a := s.actor(label)
 	a.address.Kind, a.want, a.policy = spec.Disk, s.Disks.Want, s.Disks.Policy
@@ -153,7 +153,7 @@ func (a *actor) see() providers.Inventory {
 	return a.observe(known...)
 }
 
-// used is what a change is told of what the actor uses.
+// used describes the resources that the actor uses, as a change needs them.
 func (a *actor) used() map[spec.Address]providers.Used {
 	all := map[spec.Address]providers.Used{}
 	for _, used := range a.uses {
@@ -182,7 +182,7 @@ func (a *actor) find() *providers.Object {
 	return nil
 }
 
-// object is find for what must exist.
+// object returns the actor's object, and fails the test if it is absent.
 func (a *actor) object() providers.Object {
 	a.t.Helper()
 	o := a.find()
@@ -192,7 +192,7 @@ func (a *actor) object() providers.Object {
 	return *o
 }
 
-// change is what a planner would make of an action, now.
+// change returns the change that a planner would make now for an action.
 func (a *actor) change(action providers.Action, edits ...Edit) providers.Change {
 	a.t.Helper()
 	o := a.find()
@@ -223,7 +223,7 @@ func (a *actor) change(action providers.Action, edits ...Edit) providers.Change 
 	return c
 }
 
-// works are the steps of a change, ready to be done one after the other.
+// steps returns the steps of a change.
 func (a *actor) steps(c providers.Change) []providers.Step {
 	a.t.Helper()
 	steps, err := a.provider.Steps(c)
@@ -259,7 +259,7 @@ func (s *stage) do(ctx context.Context, w providers.Work) (providers.Result, *pr
 	return r, f
 }
 
-// carryOut carries a change out, and remembers what a record would.
+// carryOut carries a change out, and remembers the values of the record.
 func (a *actor) carryOut(c providers.Change) []done {
 	a.t.Helper()
 	all, failure := a.try(c)
@@ -312,7 +312,7 @@ func (a *actor) create() []done {
 	return a.carryOut(a.change(providers.Create))
 }
 
-// phases are the phases of steps, in order.
+// phases returns the phases of steps, in order.
 func phases(steps []providers.Step) string {
 	var all []string
 	for _, s := range steps {

@@ -10,7 +10,7 @@ import (
 	"vmctl/spec"
 )
 
-// actions are all that a plan can do.
+// actions returns all actions of a plan.
 func actions() []providers.Action {
 	return []providers.Action{
 		providers.Create, providers.Update, providers.Import, providers.RestartIt, providers.ReplaceIt, providers.Destroy, providers.Start,
@@ -18,7 +18,7 @@ func actions() []providers.Action {
 	}
 }
 
-// objects are objects in every run state, whole and not.
+// objects returns objects in every run state, whole and partial.
 func (a *actor) objects() []*providers.Object {
 	var all []*providers.Object
 	for _, state := range []string{providers.StateRunning, providers.StatePaused, providers.StateBroken, providers.StateEnding, providers.StateOff} {
@@ -71,8 +71,8 @@ func pure(s *stage) {
 	same(s.t, "planning", before, s.Traces())
 }
 
-// checkSteps demands that the steps of a change are well formed, and the same
-// again.
+// checkSteps checks that the steps of a change are well formed, and the same when they are
+// asked for again.
 func (a *actor) checkSteps(c providers.Change) {
 	a.t.Helper()
 	steps, again := a.steps(c), a.steps(c)
@@ -120,8 +120,8 @@ func (a *actor) checkSteps(c providers.Change) {
 	}
 }
 
-// checkSilence demands that what only concerns the record touches no object.
-// Remains of one that is gone may be removed when its record is.
+// checkSilence checks that an action on the record alone has no step on an object. Remains of
+// an object that is gone may be removed together with its record.
 func (a *actor) checkSilence(action providers.Action, steps []providers.Step) {
 	a.t.Helper()
 	switch action {
@@ -137,8 +137,8 @@ func (a *actor) checkSilence(action providers.Action, steps []providers.Step) {
 	}
 }
 
-// riskOf is what a phase means for somebody who uses the VM: taking it down is
-// downtime, removing it takes its disks with it.
+// riskOf returns the risk of a phase for somebody who uses the VM: to take it down is
+// downtime, to remove it loses its disks.
 func riskOf(p providers.Phase) providers.Risk {
 	switch p {
 	case providers.PhaseRecover, providers.PhaseDown:

@@ -22,7 +22,7 @@ func cancelled(s *stage) {
 		s.cancelled()
 		s.close()
 	})
-	// The last instructions of a goroutine come after those that others wait for.
+	// The last instructions of a goroutine run after it has signalled its end.
 	left := goroutines(s, label)
 	for range 10_000 {
 		if left == "" {
@@ -43,7 +43,7 @@ func (s *stage) cancelled() {
 		s.t.Errorf("observing with an ended context: %v", err)
 	}
 	for _, d := range all {
-		// Whether it is refused or was true already: it returns.
+		// The step may be refused or already be true: it returns in any case.
 		_, _ = s.do(ctx, d.work) //nolint:errcheck // see above
 	}
 	running := dev.object()
@@ -56,7 +56,7 @@ func (s *stage) cancelled() {
 	dev.carryOut(dev.change(providers.Destroy))
 }
 
-// goroutines are the stacks of those with a label.
+// goroutines returns the stacks of the goroutines with a label.
 func goroutines(s *stage, label string) string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {

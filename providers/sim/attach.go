@@ -10,7 +10,7 @@ import (
 	"vmctl/providers"
 )
 
-// disksThere fails unless every disk exists and is the one that is meant.
+// disksThere fails unless every disk exists and is the wanted one.
 func (j *job) disksThere(disks []attached) error {
 	for _, a := range disks {
 		d, err := j.lookDisk(a.Name, nil)
@@ -32,7 +32,7 @@ func (j *job) disksThere(disks []attached) error {
 	return nil
 }
 
-// free fails if a disk that the VM is to get is another VM's.
+// free fails if another VM is defined with one of the disks.
 func (j *job) free(disks []attached) error {
 	if len(disks) == 0 {
 		return nil
@@ -56,8 +56,8 @@ func (t *task) inUse(disk string, by []string) error {
 	}
 }
 
-// users says which VMs are defined with which disks, by the disks' names, but for
-// some VMs.
+// users returns the VMs that are defined with each disk, by the disks' names. It leaves out
+// VMs that cannot be read or are half made, and those for which but is true.
 func (p *Provider) users(but func(vmFile) bool) (map[string][]string, error) {
 	names, err := p.named(vmsDir, vmSuffix)
 	if err != nil {
@@ -65,7 +65,7 @@ func (p *Provider) users(but func(vmFile) bool) (map[string][]string, error) {
 	}
 	all := map[string][]string{}
 	for _, r := range p.readAll(names) {
-		if r.Config == nil || but(r.vmFile) { // what cannot be read may use any, and has to be looked at first
+		if r.Config == nil || but(r.vmFile) { // the disks of a VM that cannot be read are not known
 			continue
 		}
 		for _, a := range r.Config.Disks {
@@ -75,7 +75,7 @@ func (p *Provider) users(but func(vmFile) bool) (map[string][]string, error) {
 	return all, nil
 }
 
-// attach lets a VM that runs use the disks that are new to it.
+// attach gives a running VM the disks that are new to it.
 func (j *job) attach(ctx context.Context) error {
 	if j.seen == nil || j.seen.state != providers.StateRunning || j.seen.Weightless {
 		return nil

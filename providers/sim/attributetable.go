@@ -6,7 +6,7 @@ import (
 	"vmctl/spec"
 )
 
-// kinds has every attribute that this provider supports.
+// kinds lists every attribute that this provider supports.
 var kinds = map[spec.Kind]map[string]providers.Attribute{
 	spec.VM: {
 		"name":         {},
@@ -47,7 +47,7 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 	},
 }
 
-// insideKinds has what the guests of its VMs can hold.
+// insideKinds lists every attribute of the resources inside its VMs.
 var insideKinds = map[spec.Kind]map[string]providers.Attribute{
 	spec.GuestFile: {
 		"vm":      {},

@@ -12,7 +12,7 @@ import (
 	"vmctl/spec"
 )
 
-// check says what no VM of a host could do.
+// check returns the flaws of a want that no VM of a host could fulfil.
 func check(_ spec.Kind, want cty.Value) []spec.Flaw {
 	var flaws []spec.Flaw
 	if f := ctyread.Attr(want, "port_forward"); f != cty.NilVal {

@@ -5,7 +5,7 @@ import (
 	"vmctl/providers/machine"
 )
 
-// disk is the claim on a VM's disk, which nobody but the VM may use.
+// disk returns the claim on the lock of a VM's root disk, which only the VM may use.
 func (r *recipe) disk(name string) []providers.Claim {
 	if r.p.weightless {
 		return nil
@@ -13,7 +13,7 @@ func (r *recipe) disk(name string) []providers.Claim {
 	return []providers.Claim{lockClaim(name)}
 }
 
-// locks are the claims of a VM that runs on its root disk and on its others.
+// locks returns the claims of a running VM on the locks of its root disk and its other disks.
 func (r *recipe) locks() []providers.Claim {
 	if r.p.weightless {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"vmctl/providers"
 )
 
-// define makes a VM. One that an interrupted attempt left half made is
-// completed.
+// define makes a VM. It completes a VM that an interrupted attempt left half made.
 func (j *job) define(ctx context.Context) (providers.Result, error) {
 	if j.seen == nil {
 		if err := j.expected(); err != nil {
@@ -24,7 +23,7 @@ func (j *job) define(ctx context.Context) (providers.Result, error) {
 	return j.put(ctx, j.seen.vmFile)
 }
 
-// redefine changes what the next start will use.
+// redefine changes the configuration for the next start.
 func (j *job) redefine(ctx context.Context) (providers.Result, error) {
 	if j.seen != nil && j.isWanted() {
 		return j.result(ctx, providers.AlreadyTrue, "it is as wanted")
@@ -35,13 +34,13 @@ func (j *job) redefine(ctx context.Context) (providers.Result, error) {
 	return j.put(ctx, j.seen.vmFile)
 }
 
-// isWanted reports whether the VM's file says what is wanted.
+// isWanted reports whether the VM's file is as wanted.
 func (j *job) isWanted() bool {
 	return j.seen.onDisk && j.seen.Config != nil && j.seen.Owner != nil && reflect.DeepEqual(*j.seen.Config, j.want) &&
 		j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address && j.hasAll()
 }
 
-// hasAll reports whether a VM that runs has every disk that is wanted.
+// hasAll reports whether a running VM has every wanted disk.
 func (j *job) hasAll() bool {
 	if !j.seen.on() || j.seen.run == nil {
 		return true
@@ -50,8 +49,8 @@ func (j *job) hasAll() bool {
 	return !slices.ContainsFunc(j.want.Disks, func(a attached) bool { return !slices.Contains(has, a.Name) })
 }
 
-// put writes a VM's file: the mark first, then what belongs to it, and then what
-// was wanted, which makes it whole.
+// put writes a VM's file: first the mark, then its other files, and last the configuration,
+// which makes the VM whole.
 func (j *job) put(ctx context.Context, f vmFile) (providers.Result, error) {
 	p := j.settings.Project
 	f.Owner = &owner{ID: p.Lineage(), Project: p.Name, Address: j.Address, Of: f.ID, Generation: j.Generation}
@@ -75,7 +74,7 @@ func (j *job) put(ctx context.Context, f vmFile) (providers.Result, error) {
 		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
 	}
 	f.Config = &j.want
-	if f.Run != nil && j.seen.on() { // it is weightless, and nobody else would say what it runs with
+	if f.Run != nil && j.seen.on() { // it is weightless: no process keeps its running configuration
 		run := *f.Run
 		run.With.Disks = j.want.Disks
 		f.Run = &run

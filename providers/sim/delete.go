@@ -9,8 +9,8 @@ import (
 	"vmctl/providers/machine"
 )
 
-// delete removes the VM with all that belongs to it, its own file last: as long
-// as that is there the VM exists, and deleting it can be done again.
+// delete removes the VM with all that belongs to it, its own file last: the VM exists as long
+// as that file, and a deletion can be repeated.
 func (j *job) delete() (providers.Result, error) {
 	if j.seen == nil {
 		return providers.Result{ID: j.Object, Gone: true, How: providers.AlreadyGone}, nil
@@ -62,7 +62,7 @@ func (j *job) removeAll(f vmFile) error {
 			return err
 		}
 		drop := j.dropReserved
-		if j.Args[argThenMake] != "" { // its successor needs what is reserved
+		if j.Args[argThenMake] != "" { // its successor needs the reserved image
 			drop = j.dropImages
 		}
 		if err := drop(); err != nil {
@@ -72,8 +72,8 @@ func (j *job) removeAll(f vmFile) error {
 	return remove(j.vmPath(f.Name))
 }
 
-// successorFits fails if what replaces the VM could not get its name: nothing is
-// taken down or removed for it then.
+// successorFits fails if the VM's replacement could not get its name: nothing is taken down
+// or removed for it then.
 func (j *job) successorFits() error {
 	name := j.Args[machine.ArgNextName]
 	if name == "" {

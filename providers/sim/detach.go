@@ -9,8 +9,8 @@ import (
 	"vmctl/providers/machine"
 )
 
-// detach takes the disks and ports that the step frees out of the VM's definition, so
-// that another VM can have them before this one is changed. The VM is off.
+// detach removes the disks and ports that the step frees from the VM's definition, so that
+// another VM can have them before this one is changed. The VM is off.
 func (j *job) detach(ctx context.Context) (providers.Result, error) {
 	if j.seen != nil && !slices.ContainsFunc(j.seen.claims(), j.frees) {
 		return j.result(ctx, providers.AlreadyTrue, "it has none of them")
@@ -40,7 +40,7 @@ func (j *job) detach(ctx context.Context) (providers.Result, error) {
 
 func (j *job) frees(c providers.Claim) bool { return slices.Contains(j.Frees, c) }
 
-// letGo takes the owner mark off the VM, which stays as it is.
+// letGo removes the owner mark from the VM, which stays as it is.
 func (j *job) letGo(ctx context.Context) (providers.Result, error) {
 	if j.seen == nil || j.seen.Owner == nil {
 		return j.result(ctx, providers.AlreadyTrue, "it bears no mark")

@@ -12,9 +12,9 @@ import (
 	"vmctl/spec"
 )
 
-// diskFile says whose a disk is, and what it is. It lies beside the disk's own
-// file, which is the guest's and as large as the disk: it is written before that
-// is made, and removed after it. Without that there is no disk.
+// diskFile is the mark of a disk: its owner and its format. It lies beside the disk's own
+// file, which is the guest's and as large as the disk. It is written before that file is
+// made, and removed after it. Without the disk's own file there is no disk.
 type diskFile struct {
 	Format int          `json:"format"`
 	ID     providers.ID `json:"id"`
@@ -29,23 +29,22 @@ func (p *Provider) diskPath(name string) string { return p.path(disksDir, name+d
 func (p *Provider) diskMark(name string) string { return p.path(disksDir, name+markSuffix) }
 func (p *Provider) diskLock(name string) string { return p.diskPath(name) + lockSuffix }
 
-// diskSight is all that was seen of one disk.
+// diskSight holds all observations of one disk.
 type diskSight struct {
-	diskFile        // of an unmarked one only its name, and as its ID its path
+	diskFile        // of an unmarked disk: its name, and its path as the ID
 	copyOf   string // the name that its mark was written for, where that is another
 	size     uint64 // bytes
 	lock     lock
 }
 
-// bears reports whether the disk has the mark of an address of a project, and is no copy
-// of the one that it was written for.
+// bears reports whether the disk has the mark of that address and project, and the mark was
+// written for this disk.
 func (s diskSight) bears(lineage string, a spec.Address) bool {
 	o := s.Owner
 	return o != nil && s.copyOf == "" && o.ID == lineage && o.Of == s.ID && o.Address == a
 }
 
-// readMark reads what lies beside a disk. One that is not there is
-// fs.ErrNotExist.
+// readMark reads the mark beside a disk. A missing mark is fs.ErrNotExist.
 func (p *Provider) readMark(name string) (diskFile, error) {
 	var f diskFile
 	path := p.diskMark(name)
@@ -61,8 +60,8 @@ func (p *Provider) readMark(name string) (diskFile, error) {
 	return f, nil
 }
 
-// lookDisk reads one disk. alive is what runs the host's VMs. One that does not
-// exist is fs.ErrNotExist.
+// lookDisk reads one disk. alive lists the processes of the host's VMs. A missing disk is
+// fs.ErrNotExist.
 func (p *Provider) lookDisk(name string, alive []process.Identity) (diskSight, error) {
 	info, err := os.Lstat(p.diskPath(name))
 	switch {
@@ -85,7 +84,7 @@ func (p *Provider) lookDisk(name string, alive []process.Identity) (diskSight, e
 	return s, nil
 }
 
-// diskReading is what came of one disk.
+// diskReading holds one disk as it was read, or the error of reading it.
 type diskReading struct {
 	name string
 	diskSight
@@ -108,16 +107,16 @@ func (p *Provider) lookDisks(alive []process.Identity) ([]diskReading, error) {
 	return all, nil
 }
 
-// attached is a disk that a VM is defined with. Which one that is its file says,
-// so that a name decides; the ID is what the disk had then.
+// attached is a disk that a VM is defined with. The VM's file names it, so that the name
+// decides; ID is the ID that the disk had then.
 type attached struct {
 	Address spec.Address `json:"address,omitzero"`
 	ID      providers.ID `json:"id,omitempty"`
 	Name    string       `json:"name"`
 }
 
-// is reports whether the disk that was attached is the one that is there now. One
-// that nobody marked may have got its mark meanwhile, or have lost it.
+// is reports whether the attached disk is the present one of its name. A disk without a mark
+// may have got its mark meanwhile, or have lost it.
 func (a attached) is(d diskSight) bool {
 	unmarked := a.ID == "" || filepath.IsAbs(string(a.ID)) || d.Owner == nil
 	return a.Name == d.Name && (unmarked || a.ID == d.ID)
@@ -131,7 +130,7 @@ func diskNameClaim(name string) providers.Claim {
 	return providers.Claim{Kind: claimDiskName, Key: name}
 }
 
-// want is what a disk is to be.
+// diskWant describes a wanted disk.
 type diskWant struct {
 	size uint64 // bytes
 	as   string

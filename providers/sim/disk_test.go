@@ -36,8 +36,8 @@ func newShelf(t *testing.T) *shelf {
 	return s
 }
 
-// cacheIs is the disk as it is observed, nil if there is none, and what else is
-// said of disks.
+// cacheIs observes the disk. It returns nil if there is none, and the inventory's other facts
+// about disks as text.
 func (s *shelf) cacheIs() (*providers.Object, string) {
 	s.t.Helper()
 	inv, err := s.open().Observe(s.t.Context(), providers.Query{Known: []providers.Known{
@@ -64,7 +64,7 @@ func (s *shelf) cacheIs() (*providers.Object, string) {
 	return cache, s.plain(strings.Join(all, "\n"))
 }
 
-// disk carries out an action on the disk, and says what was done.
+// disk carries out an action on the disk, and returns the steps that were done.
 func (s *shelf) disk(action providers.Action, paths ...string) string {
 	s.t.Helper()
 	o, _ := s.cacheIs()
@@ -78,7 +78,7 @@ func (s *shelf) disk(action providers.Action, paths ...string) string {
 	return s.carryOut(c)
 }
 
-// attach lets the VM have the disk, running or not.
+// attach gives the VM the disk, running or not.
 func (s *shelf) attach() string {
 	s.t.Helper()
 	m := s.want.AsValueMap()
@@ -140,7 +140,7 @@ func (l *lab) is(want, got string) {
 	}
 }
 
-// locks lets a process hold the disk.
+// locks makes a process hold the disk.
 func (s *shelf) locks(id process.Identity) {
 	s.t.Helper()
 	text, err := json.Marshal(map[string]any{"vm": "someone", "process": id})
@@ -152,8 +152,8 @@ func (s *shelf) locks(id process.Identity) {
 	}
 }
 
-// A lock of a disk whose holder is gone is taken off it before anything else is
-// done to it, unless the spec says otherwise; one that is held is left alone.
+// A lock of a disk whose holder is gone is removed before any other step on the disk, unless
+// the spec says otherwise; a lock with a living holder is left alone.
 //
 // row X03
 func TestDiskLocked(t *testing.T) {
@@ -201,8 +201,7 @@ func TestDiskLocked(t *testing.T) {
 	}
 }
 
-// Every kind of fault strikes what is done to a disk, and the same action comes to
-// its end after it.
+// Every kind of fault strikes the steps on a disk. After it, the same action succeeds.
 func TestDiskFaults(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -240,8 +239,8 @@ func TestDiskFaults(t *testing.T) {
 	}
 }
 
-// What cannot be told is unknown, and a mark that was copied along is no mark of
-// the copy.
+// A disk that cannot be read is unknown. A mark that was copied along with a disk does not
+// count for the copy.
 func TestDiskMarks(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
@@ -273,8 +272,8 @@ func TestDiskMarks(t *testing.T) {
 	s.is("lab.cache unknown: DIR/disks/lab.cache.disk is no plain file", said)
 }
 
-// What a VM that runs really uses is told by what its process has locked: an
-// attachment that was cut short is finished, or undone.
+// The locks of a VM's process show the disks that the VM really uses: an interrupted
+// attachment is finished, or undone.
 func TestAttachmentCutShort(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
@@ -328,8 +327,8 @@ func TestDiskGone(t *testing.T) {
 	}
 }
 
-// A VM that vmctl has forced to end leaves none of its disks locked; one that
-// somebody else has ended leaves that to what the spec says of the disk.
+// A VM that vmctl forced to end leaves none of its disks locked. A VM that somebody else
+// ended leaves its locks, for which the disk's policy decides.
 func TestLocksOfForced(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)

@@ -54,7 +54,7 @@ func (j *diskJob) do(ctx context.Context) (providers.Result, error) {
 
 // see reads the disk that the step is about.
 func (j *diskJob) see(ctx context.Context) error {
-	if j.weightless { // nobody runs anything, so that nobody locks anything
+	if j.weightless { // no processes run, so that nobody holds a lock
 		return j.seeWith(strays{})
 	}
 	all, _, err := j.processesOf(ctx, "")
@@ -82,7 +82,7 @@ func (j *diskJob) seeWith(s strays) error {
 			Next: []string{"look at it: " + j.diskPath(j.Name), fmt.Sprintf("set another name in the block of %s", j.Address)},
 			Err:  fmt.Errorf("%s %s: a disk of the name %s exists already (%s), and it is not the one to be made", j.Op, j.Address, j.Name, d.ID),
 		}
-	default: // another has the name, and this one is gone
+	default: // another disk has the name, and this one is gone
 		j.seen = nil
 	}
 	return nil
@@ -93,7 +93,7 @@ func (j *diskJob) guard() guard.Guard {
 	return guard.Guard{Work: j.Work, Project: j.settings.Project, Thing: "disk", Look: func(now guard.Seen) string { return j.diskPath(now.Name) }}
 }
 
-// guarded is the disk as the guard sees it.
+// guarded returns the disk as the guard sees it.
 func (s *diskSight) guarded() *guard.Seen {
 	if s == nil {
 		return nil
@@ -105,7 +105,7 @@ func (j *diskJob) mine() error     { return j.guard().Mine(j.seen.guarded()) }
 func (j *diskJob) expected() error { return j.guard().Expected(j.seen.guarded()) }
 func (j *diskJob) there() error    { return j.guard().There(j.seen.guarded()) }
 
-// define makes a disk: its mark first, and then its file, which makes it whole.
+// define makes a disk: first its mark, and then its file, which makes it whole.
 func (j *diskJob) define(ctx context.Context) (providers.Result, error) {
 	if j.seen != nil && j.isWanted() {
 		return j.result(ctx, providers.AlreadyTrue, "it exists")
@@ -130,8 +130,8 @@ func (j *diskJob) define(ctx context.Context) (providers.Result, error) {
 	return j.result(ctx, providers.Done)
 }
 
-// markFree fails if the mark of a disk that is gone, and that was another's, lies
-// where this one's is to be.
+// markFree fails if the mark of another project's disk, or one without an owner, lies at the
+// place of this disk's mark.
 func (j *diskJob) markFree() error {
 	f, err := j.readMark(j.Name)
 	switch {
@@ -161,8 +161,7 @@ func (j *diskJob) isWanted() bool {
 	return o != nil && o.Generation == j.Generation && o.Address == j.Address && j.seen.size >= j.want.size
 }
 
-// redefine writes the mark anew: that of a disk that vmctl did not make with an ID
-// that it gets with it.
+// redefine writes the mark anew. An imported disk gets its new ID with it.
 func (j *diskJob) redefine(ctx context.Context) (providers.Result, error) {
 	if j.seen != nil && j.seen.Owner != nil && j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address {
 		return j.result(ctx, providers.AlreadyTrue, "it is as wanted")
@@ -191,7 +190,7 @@ func (j *diskJob) grow(ctx context.Context) (providers.Result, error) {
 	if j.seen.lock.verdict == lockHeld {
 		return providers.Result{}, j.locked()
 	}
-	// The size comes last: as long as it is not there, somebody has to come back.
+	// The size changes last: until then the plan still has something to do.
 	if err := j.mark(j.seen.ID); err != nil {
 		return providers.Result{}, fail(err, "grow %s", j.Name)
 	}
@@ -264,7 +263,7 @@ func (j *diskJob) delete() (providers.Result, error) {
 	return j.guard().Gone(providers.Done), nil
 }
 
-// clear removes what is left of a disk that is gone.
+// clear removes the remains of a disk that is gone.
 func (j *diskJob) clear() (providers.Result, error) {
 	if err := j.expected(); err != nil {
 		return providers.Result{}, err
@@ -278,7 +277,7 @@ func (j *diskJob) clear() (providers.Result, error) {
 	return j.guard().Gone(providers.Done), nil
 }
 
-// letGo takes the owner mark off the disk, which stays as it is.
+// letGo removes the owner mark from the disk, which stays as it is.
 func (j *diskJob) letGo(ctx context.Context) (providers.Result, error) {
 	if j.seen == nil || j.seen.Owner == nil {
 		return j.result(ctx, providers.AlreadyTrue, "it bears no mark")
@@ -292,8 +291,8 @@ func (j *diskJob) letGo(ctx context.Context) (providers.Result, error) {
 	return providers.Result{ID: j.Object, How: providers.Done}, nil
 }
 
-// unmark removes the mark of a disk that is gone, if it was this one's, and the
-// folders that are empty then.
+// unmark removes the mark of a disk that is gone, if it was this disk's, and the empty
+// folders.
 func (j *diskJob) unmark() error {
 	f, err := j.readMark(j.Name)
 	if err == nil && f.ID == j.Object {
@@ -305,7 +304,7 @@ func (j *diskJob) unmark() error {
 	return j.sweep()
 }
 
-// result reads the disk once more and says what it came to.
+// result reads the disk once more and returns the outcome of the step.
 func (j *diskJob) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
 	if err := j.see(ctx); err != nil {
 		return providers.Result{}, err
@@ -322,8 +321,8 @@ func diskWantOf(v cty.Value) diskWant {
 	return diskWant{size: ctyread.Uint(v, "size"), as: ctyread.Text(v, "format")}
 }
 
-// newID is the ID that an imported disk gets: always the same, so that an import
-// that was cut short finds it again (RFC 9562, version 8).
+// newID returns the ID for an imported disk. It is always the same, so that the plan finds
+// the disk again after an interrupted import (RFC 9562, version 8).
 func (j *diskJob) newID() providers.ID {
 	sum := sha256.Sum256(fmt.Appendf(nil, "vmctl imported disk\x00%s\x00%s\x00%s", j.settings.Project.Lineage(), j.Address, j.Name))
 	u := sum[:16]

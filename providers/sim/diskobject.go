@@ -11,7 +11,7 @@ import (
 	"vmctl/spec"
 )
 
-// object puts a disk into the planner's words.
+// object describes a disk for the planner.
 func (s diskSight) object(path string) providers.Object {
 	return providers.Object{
 		Kind: spec.Disk, ID: s.ID, Name: s.Name, Owner: s.Owner.mark(), Attrs: s.attrs(path),
@@ -32,7 +32,7 @@ func (s diskSight) computed(path string) map[string]cty.Value {
 	return map[string]cty.Value{"id": cty.StringVal(string(s.ID)), "path": cty.StringVal(path)}
 }
 
-// fingerprint says nothing of the lock: that comes and goes with the VMs.
+// fingerprint leaves out the lock, which comes and goes with the VMs.
 func (s diskSight) fingerprint() string {
 	var p guard.Print
 	p.Add("id", string(s.ID))
@@ -43,7 +43,7 @@ func (s diskSight) fingerprint() string {
 	return p.String()
 }
 
-// findings are what is wrong with a disk.
+// findings returns the problems of a disk.
 func (s diskSight) findings() []providers.Finding {
 	var all []providers.Finding
 	add := func(kind providers.FindingKind, action, evidence string) {

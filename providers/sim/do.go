@@ -14,14 +14,14 @@ import (
 	"vmctl/spec"
 )
 
-// task is one step under way, whatever it is about.
+// task is one step under way, on any kind of object.
 type task struct {
 	*Provider
 	providers.Work
 	log   providers.Log
 	fault fault
 
-	giveUp func() error // its turn
+	giveUp func() error // ends its turn
 }
 
 // Do carries out one step.
@@ -50,7 +50,7 @@ func (t *task) do(ctx context.Context) (providers.Result, error) {
 		return (&job{task: t, policy: machine.DecodePolicy(t.Policy)}).do(ctx)
 	case spec.Disk:
 		return (&diskJob{task: t}).do(ctx)
-	case spec.GuestFile: // of the inside of a VM
+	case spec.GuestFile: // it is inside a VM
 		fallthrough
 	default:
 		panic("unknown kind " + string(t.Address.Kind))
@@ -120,7 +120,7 @@ func (j *job) see(ctx context.Context) error {
 		return fail(err, "read %s", j.Name)
 	case s.ID != j.Object && j.Op == opDefine:
 		return j.nameTaken(s.vmFile)
-	case s.ID != j.Object: // another has the name, and this one is gone
+	case s.ID != j.Object: // another VM has the name, and this one is gone
 		j.seen = nil
 		return nil
 	case s.state == "":
@@ -146,7 +146,7 @@ func (j *job) guard() guard.Guard {
 	return guard.Guard{Work: j.Work, Project: j.settings.Project, Thing: "VM", Look: func(now guard.Seen) string { return j.vmPath(now.Name) }}
 }
 
-// guarded is the VM as the guard sees it.
+// guarded returns the VM as the guard sees it.
 func (s *sight) guarded() *guard.Seen {
 	if s == nil {
 		return nil
@@ -164,7 +164,7 @@ func (j *job) there() error    { return j.guard().There(j.seen.guarded()) }
 // marksAnew reports whether the object may bear no mark, as it is being imported.
 func (t *task) marksAnew() bool { return t.Args[machine.ArgImport] == yes }
 
-// result reads the VM once more and says what it came to.
+// result reads the VM once more and returns the outcome of the step.
 func (j *job) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
 	if err := j.see(ctx); err != nil {
 		return providers.Result{}, err

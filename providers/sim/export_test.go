@@ -2,13 +2,14 @@ package sim
 
 import "cmp"
 
-// Phase is a row of the state table: `gone some there` and what it means.
+// Phase is a row of the state table: a combination such as `gone some there`, and its
+// meaning.
 type Phase struct {
 	Of, State string
 	Leftover  bool
 }
 
-// Phases is the state table.
+// Phases returns the state table.
 func Phases() []Phase {
 	var all []Phase
 	for _, row := range phases {
@@ -20,10 +21,10 @@ func Phases() []Phase {
 	return all
 }
 
-// LockPath is where the lock of a VM's disk is, in a host's folder.
+// LockPath returns the path of the lock of a VM's disk, in a host's folder.
 func LockPath(dir, name string) string {
 	return dir + "/" + disksDir + "/" + name + rootSuffix + lockSuffix
 }
 
-// DiskPath is where a VM's disk is.
+// DiskPath returns the path of a VM's disk.
 func DiskPath(dir, name string) string { return dir + "/" + disksDir + "/" + name + rootSuffix }

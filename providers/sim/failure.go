@@ -11,7 +11,7 @@ import (
 // errAbsent says that the VM does not exist.
 var errAbsent = errors.New("it does not exist")
 
-// fail makes a failure of what went wrong.
+// fail returns a failure with err as its cause.
 func fail(err error, format string, args ...any) *providers.Failure {
 	f := &providers.Failure{Outcome: providers.Failed, Code: "host", Next: []string{"vmctl plan"}}
 	switch {

@@ -17,17 +17,17 @@ import (
 	"vmctl/spec"
 )
 
-// fault is something that goes wrong because the provider block says so.
+// fault is a failure that the provider block asks for.
 type fault struct {
 	Op, Kind string
 	Address  spec.Address // zero: any
 	Times    uint64       // how often it strikes; 0: always
 	Delay    time.Duration
-	key      string // by which it is counted
+	key      string // the name of its count
 }
 
-// opObserve is looking, which has no step. It writes nothing, so that nothing
-// can be counted there.
+// opObserve is the operation of a look, which has no step. A look writes nothing, so that it
+// cannot count its faults.
 const opObserve = "observe"
 
 func faultsOf(v cty.Value) ([]fault, error) {
@@ -63,8 +63,8 @@ func (f fault) strikes(op string, a spec.Address) bool {
 	return f.Op == op && (f.Address == spec.Address{} || f.Address == a)
 }
 
-// strike finds the fault that strikes a step now, and counts it. Its kind is ""
-// where none does.
+// strike finds the fault that strikes a step now, and counts it. Its kind is "" if no fault
+// does.
 func (p *Provider) strike(op string, a spec.Address) (fault, error) {
 	for _, f := range p.faults {
 		if !f.strikes(op, a) {
@@ -80,8 +80,8 @@ func (p *Provider) strike(op string, a spec.Address) (fault, error) {
 	return fault{}, nil
 }
 
-// count takes one of the times of a fault, also across processes: whoever
-// changes objects holds the run lock.
+// count uses up one of the times of a fault, also across processes: the process that changes
+// objects holds the run lock.
 func (p *Provider) count(f fault) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *Provider) count(f fault) (bool, error) {
 	return true, p.write(p.path(faultsFile), counts)
 }
 
-// blind is the fault that keeps a look from seeing a VM, and why.
+// blind returns the reason why a fault keeps a look from seeing a VM, "" if none does.
 func (p *Provider) blind(ctx context.Context, a spec.Address) (string, error) {
 	for _, f := range p.faults {
 		if f.strikes(opObserve, a) && f.Address != (spec.Address{}) {
@@ -106,7 +106,8 @@ func (p *Provider) blind(ctx context.Context, a spec.Address) (string, error) {
 	return "", nil
 }
 
-// blindHost is the fault that keeps a look from seeing the host, and why.
+// blindHost returns the reason why a fault keeps a look from seeing the host, "" if none
+// does.
 func (p *Provider) blindHost(ctx context.Context) (string, error) {
 	for _, f := range p.faults {
 		if f.Op == opObserve && f.Address == (spec.Address{}) {
@@ -127,7 +128,7 @@ func (f fault) look(ctx context.Context) (string, error) {
 	}
 }
 
-// begin lets a fault strike before anything is done.
+// begin makes a fault strike before anything is done.
 func (t *task) begin(ctx context.Context) error {
 	var err error
 	if t.fault, err = t.strike(t.Op, t.Address); err != nil {
@@ -157,13 +158,13 @@ func (t *task) begin(ctx context.Context) error {
 	}
 }
 
-// inProcess reports whether the fault strikes in the VM's process: one that
-// hangs, or takes its time to come up.
+// inProcess reports whether the fault strikes in the VM's process: it hangs, or is slow to
+// come up.
 func (t *task) inProcess() bool {
 	return t.Op == opStart && !t.weightless && (t.fault.Kind == kindHang || t.fault.Kind == kindSlow)
 }
 
-// injected is the failure that a fault block asks for.
+// injected returns the failure that a fault block asks for.
 func (t *task) injected() error {
 	return &providers.Failure{
 		Outcome: providers.Failed, Code: "fault", Next: []string{"vmctl plan"},

@@ -10,8 +10,8 @@ import (
 	"vmctl/providers"
 )
 
-// Every kind of fault strikes every operation that it can, once; after it the
-// same action, or the one that a plan would choose then, comes to the same end.
+// Every kind of fault strikes every operation that it can, once. After it, the same action,
+// or the one that a plan would choose then, reaches the same end.
 func TestFaults(t *testing.T) {
 	for _, tc := range []struct {
 		op, kind string

@@ -14,7 +14,7 @@ const (
 	kindUnkillable = "unkillable"     // neither a request nor force ends the VM
 )
 
-// faultOps says which operations a kind of fault can strike; nil: all of them.
+// faultOps lists the operations that each kind of fault can strike; nil: all of them.
 var faultOps = map[string][]string{
 	kindFail:       nil,
 	kindHang:       nil,

@@ -13,8 +13,8 @@ import (
 	"vmctl/spec"
 )
 
-// guest is the inside of one VM that runs: files that its process keeps, and that
-// can be reached only while that answers.
+// guest is the inside of one running VM: files that its process keeps. They can be reached
+// only while that process answers.
 type guest struct {
 	*Provider
 	vm providers.Object
@@ -33,8 +33,8 @@ func openGuest(h Host, s providers.Settings) (providers.Provider, error) {
 	return &guest{Provider: p, vm: *s.Via}, nil
 }
 
-// ask asks the guest, over its socket; a weightless one has nobody to answer, and
-// its files are read where they lie.
+// ask puts a question to the guest over its socket. A weightless guest has no process: its
+// files are read from their folder.
 func (g *guest) ask(ctx context.Context, q question) (map[string]keptFile, error) {
 	f, err := g.readVM(g.vm.Name)
 	switch {
@@ -89,8 +89,8 @@ func (g *guest) Observe(ctx context.Context, q providers.Query) (providers.Inven
 	return inv, ctx.Err()
 }
 
-// Steps says how a change of a file is made. A VM that goes down is told before
-// to write down what it has.
+// Steps returns the steps of a change of a file. A step tells a VM that goes down to write
+// its data before.
 func (g *guest) Steps(c providers.Change) ([]providers.Step, error) {
 	var steps []providers.Step
 	add := func(op string, phase providers.Phase, id providers.ID) *providers.Step {

@@ -27,7 +27,7 @@ func (l *lab) inside() providers.Provider {
 	return p
 }
 
-// file carries out an action on a file in the guest, and says what was done.
+// file carries out an action on a file in the guest, and returns the steps that were done.
 func (l *lab) file(p providers.Provider, action providers.Action, content string) string {
 	l.t.Helper()
 	c := providers.Change{
@@ -79,8 +79,7 @@ func (l *lab) files(p providers.Provider) string {
 	return strings.Join(all, "\n")
 }
 
-// A file in a guest is there as long as its VM is, and reached as long as that
-// runs.
+// A file in a guest exists as long as its VM, and can be reached as long as the VM runs.
 func TestGuestFile(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -104,7 +103,7 @@ func TestGuestFile(t *testing.T) {
 	l.isEmpty()
 }
 
-// What somebody else keeps in a guest is in the way, and left alone.
+// Somebody else's file in a guest is in the way, and left alone.
 func TestGuestFileOfAnother(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

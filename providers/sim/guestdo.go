@@ -57,7 +57,7 @@ func (j *guestJob) do(ctx context.Context) (providers.Result, error) {
 	}
 }
 
-// see finds the file by its ID; one that is imported by its path, too.
+// see finds the file by its ID, or an imported file by its path.
 func (j *guestJob) see(ctx context.Context) error {
 	files, err := j.guest.ask(ctx, question{Ask: askFiles})
 	if err != nil {
@@ -88,7 +88,7 @@ func (j *guestJob) guard() guard.Guard {
 	}}
 }
 
-// guarded is the file as the guard sees it.
+// guarded returns the file as the guard sees it.
 func (f *guestFile) guarded() *guard.Seen {
 	if f == nil {
 		return nil
@@ -102,7 +102,7 @@ func (j *guestJob) expected() error { return j.guard().Expected(j.seen.guarded()
 func (j *guestJob) write(ctx context.Context) (providers.Result, error) {
 	p := j.settings.Project
 	id := j.Object
-	if strings.HasPrefix(string(id), "/") { // one that is imported by its path
+	if strings.HasPrefix(string(id), "/") { // a file that is imported by its path
 		id = providers.ID("file " + string(id))
 	}
 	f := keptFile{
@@ -143,7 +143,7 @@ func (j *guestJob) remove(ctx context.Context) (providers.Result, error) {
 	return j.guard().Gone(providers.Done), nil
 }
 
-// letGo takes the owner mark off the file, which stays as it is.
+// letGo removes the owner mark from the file, which stays as it is.
 func (j *guestJob) letGo(ctx context.Context) (providers.Result, error) {
 	if j.seen == nil || j.seen.Owner == nil {
 		return j.result(ctx, providers.AlreadyTrue, "it bears no mark")

@@ -14,7 +14,7 @@ type guestFile struct {
 	path string
 }
 
-// id of one that nobody marked is its path.
+// id returns the file's ID: the path, if nobody marked the file.
 func (f guestFile) id() providers.ID {
 	if f.ID == "" {
 		return providers.ID(f.path)

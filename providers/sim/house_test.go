@@ -30,7 +30,7 @@ type house struct {
 	dir  string // of the host
 }
 
-// newHouse makes one, and ends in the end whatever runs in it.
+// newHouse makes a house. At the end of the test it ends all processes in it.
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	data, err := os.MkdirTemp("", "s") //nolint:usetesting // the path of t.TempDir is too long for sockets
@@ -51,7 +51,7 @@ func newHouse(t *testing.T) *house {
 
 func simType(t testing.TB) providers.Type { return simAs(t, isVM+"=1") }
 
-// simAs is the type whose VMs run this test binary with an environment.
+// simAs returns the type whose VMs run this test binary with an environment variable.
 func simAs(t testing.TB, env string) providers.Type {
 	t.Helper()
 	self, err := os.Executable()
@@ -61,7 +61,7 @@ func simAs(t testing.TB, env string) providers.Type {
 	return sim.Type(sim.Host{Program: self, Env: []string{env}})
 }
 
-// settings of the host, with faults.
+// settings returns the settings of the host, with faults.
 func (h *house) settings(weightless bool, faults ...cty.Value) providers.Settings {
 	list := cty.ListValEmpty(faultType())
 	if len(faults) > 0 {
@@ -80,7 +80,7 @@ func faultType() cty.Type {
 	})
 }
 
-// fault strikes any address, always.
+// fault returns the block of a fault that strikes any address, always.
 func fault(op, kind string, edits ...func(map[string]cty.Value)) cty.Value {
 	m := map[string]cty.Value{
 		"op": cty.StringVal(op), "kind": cty.StringVal(kind), "address": cty.NullVal(cty.String),
@@ -125,11 +125,10 @@ func forwards(host string) cty.Value {
 	})})
 }
 
-// policy waits for as long as a busy machine may need where that is not what a
-// test is about.
+// policy returns a policy whose waits are long enough for a busy machine, but for the grace.
 func policy(grace float64) cty.Value { return waiting(grace, 60) }
 
-// short is for what does not end, whatever is done.
+// short returns a policy with short waits, for VMs that do not end in any way.
 func short(wait float64) cty.Value { return waiting(wait, wait) }
 
 func waiting(grace, forceWait float64) cty.Value {
@@ -145,7 +144,7 @@ func waiting(grace, forceWait float64) cty.Value {
 	})
 }
 
-// processes are those that run a VM of the house.
+// processes returns the processes that run VMs of the house.
 func (h *house) processes(ctx context.Context) []process.Identity {
 	h.t.Helper()
 	found, err := process.Host{}.Find(ctx, func(argv []string) bool {
@@ -169,7 +168,7 @@ func (h *house) end(ctx context.Context, id process.Identity) {
 	}
 }
 
-// traces are the files of the house and the processes that run its VMs.
+// traces lists the files of the house and the processes that run its VMs.
 func (h *house) traces() []string {
 	h.t.Helper()
 	all := []string{}
@@ -233,7 +232,7 @@ func (h *house) read(path string) string {
 	return string(content)
 }
 
-// edit changes a file of JSON.
+// edit changes a JSON file.
 func (h *house) edit(path string, change func(map[string]any)) {
 	h.t.Helper()
 	var m map[string]any
@@ -250,7 +249,7 @@ func (h *house) edit(path string, change func(map[string]any)) {
 	h.write(path, string(content))
 }
 
-// processOf is the process that runs a VM.
+// processOf returns the process that runs a VM.
 func (h *house) processOf(id providers.ID) process.Identity {
 	h.t.Helper()
 	found, err := process.Host{}.Find(h.t.Context(), process.HasArgument(string(id)))
@@ -266,7 +265,7 @@ func (h *house) processOf(id providers.ID) process.Identity {
 	return process.Identity{}
 }
 
-// world joins the conformance suite.
+// world returns the house as a world for the conformance suite.
 func (h *house) world(weightless bool) *providertest.World {
 	w := &providertest.World{
 		Type: simType(h.t), Settings: h.settings(weightless), Want: want(), Policy: policy(60), Traces: h.traces,
@@ -306,7 +305,7 @@ func (h *house) world(weightless bool) *providertest.World {
 	return w
 }
 
-// disks are those of the host, for the conformance suite.
+// disks returns the disks of the host, for the conformance suite.
 func (h *house) disks() providertest.Disks {
 	const work = "work of the guest"
 	return providertest.Disks{

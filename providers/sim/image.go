@@ -16,7 +16,7 @@ import (
 	"vmctl/spec"
 )
 
-// image is the image of a VM on this machine.
+// image is the file of a VM's image on this machine.
 type image struct {
 	machine.Image
 	path string
@@ -24,20 +24,20 @@ type image struct {
 
 func (p *Provider) imagePath(digest string) string { return p.path(imagesDir, digest+imageSuffix) }
 
-// partPath is where an image is copied to for an address, until it is whole.
+// partPath returns the path of the unfinished copy of an image for an address.
 func (p *Provider) partPath(a spec.Address) string {
 	return p.path(imagesDir, key(providers.ID(a.String()))+partSuffix)
 }
 
-// reservation is a link to the image that the VM of an address is about to be made
-// from: it keeps that until the VM's root disk does. It is the address's, as a VM
-// that is not made after all leaves nothing else behind.
+// reservation returns the path of a link to the image that a new VM of an address is to be
+// made from. The link keeps the image until the VM's root disk does. It belongs to the
+// address, so that a VM that is not made after all leaves nothing else behind.
 func (p *Provider) reservation(a spec.Address) string {
 	return p.path(imagesDir, key(providers.ID(a.String()))+reservedSuffix)
 }
 
-// upload copies the image of a VM into the host's folder, once for all VMs that
-// are made from the same, and reserves it.
+// upload copies the image of a VM into the host's folder, and reserves it. All VMs of the
+// same image share one copy.
 func (j *job) upload(ctx context.Context) (providers.Result, error) {
 	if err := j.expected(); err != nil {
 		return providers.Result{}, err
@@ -93,7 +93,7 @@ func (j *job) bring(ctx context.Context, i image) (providers.How, error) {
 	return providers.Done, j.reserve(digest)
 }
 
-// copyImage makes a copy that has its name only when it is whole.
+// copyImage makes a copy that gets its name only when it is whole.
 func (j *job) copyImage(ctx context.Context, i image, digest string) error {
 	part := j.partPath(j.Address)
 	if err := os.MkdirAll(filepath.Dir(part), 0o700); err != nil {
@@ -152,8 +152,7 @@ func (j *job) reserve(digest string) error {
 	return os.Symlink(digest, link)
 }
 
-// reserved is the digest of the image that the VM is to be made from; "": it is to
-// be made from none.
+// reserved returns the digest of the image that the VM is to be made from; "": there is none.
 func (j *job) reserved() (string, error) {
 	if machine.DecodeImage(j.Want) == nil {
 		return "", nil
@@ -161,7 +160,7 @@ func (j *job) reserved() (string, error) {
 	return os.Readlink(j.reservation(j.Address))
 }
 
-// dropReserved removes what the step's address has reserved or half copied, and the
+// dropReserved removes the reservation and the unfinished copy of the step's address, and the
 // images that nothing needs any more.
 func (j *job) dropReserved() error {
 	var errs []error
@@ -192,7 +191,7 @@ func (p *Provider) dropImages() error {
 	return errors.Join(errs...)
 }
 
-// needed are the images that root disks begin as, or are to.
+// needed returns the digests of the images that root disks, or VMs to be made, begin as.
 func (p *Provider) needed() ([]string, error) {
 	roots, err := p.named(disksDir, rootSuffix)
 	if err != nil {

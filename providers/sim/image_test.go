@@ -13,7 +13,7 @@ import (
 	"vmctl/spec"
 )
 
-// imaged lets the lab's VM be made from a file of the spec's folder.
+// imaged makes the lab's VM begin as a file of the spec's folder.
 func (l *lab) imaged(content, digest string) {
 	l.t.Helper()
 	l.write(filepath.Join(l.data, "base.img"), content)
@@ -54,7 +54,7 @@ func TestImage(t *testing.T) {
 	l.isEmpty()
 }
 
-// An image that is not what the spec says, or is not there, leaves nothing.
+// An image that has another digest than the spec, or is missing, leaves nothing.
 func TestWrongImage(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -67,7 +67,7 @@ func TestWrongImage(t *testing.T) {
 	l.isEmpty()
 }
 
-// One that was half copied is copied anew, or removed with what it was for.
+// A half copied image is copied anew, or removed when its VM is no longer wanted.
 func TestImageCutShort(t *testing.T) {
 	t.Parallel()
 	for name, goOn := range map[string]func(*lab){
@@ -93,7 +93,7 @@ func TestImageCutShort(t *testing.T) {
 	}
 }
 
-// What replaces a VM has its image before anything is taken down for it.
+// The image of a replacement is there before the old VM is taken down.
 func TestReplacementFromImage(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -108,7 +108,7 @@ func TestReplacementFromImage(t *testing.T) {
 	l.settings = l.house.settings(false, fault("upload", "fail", times(1)))
 	l.is("upload failed (fault): upload vm.dev: injected fault: fail", l.carryOut(c))
 	l.sees("lab.dev running")
-	// The executor expects of the steps that make it that nothing is there any more.
+	// The executor expects that no object is left when these steps make the new one.
 	l.is("upload done, stop graceful, delete done, define done, start done, wait_ready done", l.carryOut(c))
 	if all := l.images(); len(all) != 1 || l.read(all[0]) != "a newer system" {
 		t.Errorf("the images are %v", all)

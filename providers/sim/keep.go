@@ -20,8 +20,8 @@ type keptFile struct {
 
 func (p *Provider) guestPath(name string) string { return p.path(disksDir, name+guestSuffix) }
 
-// keep does what a guest is asked for with its files, and returns them. They are
-// there after its next start, too.
+// keep carries out a request about a guest's files, and returns all files. They survive the
+// next start.
 func (m *vmProcess) keep(q question) (map[string]keptFile, error) { return keepIn(m.Guest, q) }
 
 func keepIn(path string, q question) (map[string]keptFile, error) {
@@ -45,7 +45,8 @@ func keepIn(path string, q question) (map[string]keptFile, error) {
 	return files, replaceJSON(path, files)
 }
 
-// replaceJSON is for a guest, which nobody else's lock keeps from being killed.
+// replaceJSON replaces a guest's file. A guest can be killed at any time, without any lock:
+// the file is the old one or the new one.
 func replaceJSON(path string, content any) error {
 	text, err := json.MarshalIndent(content, "", "  ")
 	if err != nil {

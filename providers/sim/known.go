@@ -7,7 +7,7 @@ import (
 	"vmctl/spec"
 )
 
-// knowns finds what is known of an object.
+// knowns finds the addresses of a query by the ID of the object or by its import.
 type knowns struct {
 	byID    map[providers.ID]providers.Known
 	imports []providers.Known
@@ -26,8 +26,7 @@ func knownOf(q providers.Query) knowns {
 	return k
 }
 
-// find says which objects the user means that are to be imported: by their names,
-// their IDs or the paths of their files.
+// find finds the objects that imports name: by name, ID or path of the file.
 func (v *viewer) find() {
 	for _, one := range v.known.imports {
 		for _, o := range v.inv.Objects {

@@ -18,7 +18,7 @@ import (
 	"vmctl/spec"
 )
 
-// lab is a host with one VM, which changes are carried out on.
+// lab is a host with one VM, for tests of changes.
 type lab struct {
 	*house
 	settings providers.Settings
@@ -26,8 +26,8 @@ type lab struct {
 	policy   cty.Value
 	// generation of the mark; 1 is that of a first creation.
 	generation uint64
-	env        string            // of the processes of VMs; "": that of a VM
-	said       func(text string) // hears what a step says while it is done; nil: nobody
+	env        string            // of the processes of VMs; "": the default
+	said       func(text string) // gets the progress of a step; nil: nobody does
 }
 
 func newLab(t *testing.T, faults ...cty.Value) *lab {
@@ -55,7 +55,7 @@ func (l *lab) observe() providers.Inventory {
 	return inv
 }
 
-// vm is the VM as it is observed, nil if there is none.
+// vm returns the VM as it is observed, nil if there is none.
 func (l *lab) vm() *providers.Object {
 	l.t.Helper()
 	inv := l.observe()
@@ -67,7 +67,7 @@ func (l *lab) vm() *providers.Object {
 	return nil
 }
 
-// sees demands what is observed of the VM.
+// sees checks the observed state of the VM.
 func (l *lab) sees(want string) {
 	l.t.Helper()
 	if diff := cmp.Diff(want, l.plain(l.described())); diff != "" {
@@ -96,7 +96,7 @@ func (l *lab) described() string {
 	return strings.Join(lines, "\n")
 }
 
-// plain writes a text without what differs from run to run.
+// plain replaces the parts of a text that differ from run to run.
 func (l *lab) plain(text string) string {
 	text = strings.ReplaceAll(text, l.dir, "DIR")
 	for _, p := range unsteady {
@@ -112,13 +112,13 @@ var unsteady = []struct {
 	{regexp.MustCompile(`pid [0-9]+`), "pid N"},
 	{regexp.MustCompile(`run/[0-9a-f]{12}`), "run/KEY"},
 	{regexp.MustCompile(`after [0-9.]+m?s\b`), "after TIME"},
-	// Whether it was collected by now is its parent's affair.
+	// Only its parent knows whether it was collected by now.
 	{regexp.MustCompile(`pid N has ended, and its parent has not collected it`), "no process has pid N"},
 	{numbers, "N"},
 }
 
-// apply carries out an action, and says what was done: `define done, start done`,
-// or how it failed.
+// apply carries out an action, and returns the steps that were done: `define done, start
+// done`, or the failure.
 func (l *lab) apply(action providers.Action) string {
 	l.t.Helper()
 	return l.applyOn(l.t.Context(), action)
@@ -163,7 +163,7 @@ func (l *lab) applyOn(ctx context.Context, action providers.Action) string {
 	return strings.Join(said, ", ")
 }
 
-// does demands what an action comes to.
+// does checks the outcome of an action.
 func (l *lab) does(action providers.Action, want string) {
 	l.t.Helper()
 	if diff := cmp.Diff(want, l.apply(action)); diff != "" {
@@ -171,7 +171,7 @@ func (l *lab) does(action providers.Action, want string) {
 	}
 }
 
-// isEmpty demands that nothing is left.
+// isEmpty checks that nothing is left.
 func (l *lab) isEmpty() {
 	l.t.Helper()
 	for _, trace := range l.traces() {

@@ -13,14 +13,14 @@ import (
 	"vmctl/providers"
 )
 
-// holder is what a lock says: who uses the disk.
+// holder is the content of a lock: the VM and the process that use the disk.
 type holder struct {
 	VM      providers.ID     `json:"vm"`
 	Process process.Identity `json:"process"`
 }
 
-// take locks a disk for the process that runs its VM. The lock is a symbolic
-// link whose target is the holder: it is made whole, once, or not at all.
+// take locks a disk for the process that runs its VM. The lock is a symbolic link whose
+// target is the holder, so that it is made whole or not at all.
 func (h holder) take(path string) error {
 	text, err := json.Marshal(h)
 	if err != nil {
@@ -36,8 +36,8 @@ func (h holder) take(path string) error {
 	return err
 }
 
-// diskLocks lists who holds the locks of disks, by the names of those, as far as
-// it can be read.
+// diskLocks lists the holders of the locks of disks, by the names of the disks, as far as
+// they can be read.
 func (p *Provider) diskLocks() map[string]holder {
 	names, err := p.named(disksDir, diskSuffix+lockSuffix)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *Provider) diskLocks() map[string]holder {
 	return all
 }
 
-// readLock reads who holds a lock. One that is not there is fs.ErrNotExist.
+// readLock reads the holder of a lock. A missing lock is fs.ErrNotExist.
 func readLock(path string) (holder, error) {
 	var h holder
 	text, err := os.Readlink(path)
@@ -67,14 +67,14 @@ func readLock(path string) (holder, error) {
 	return h, nil
 }
 
-// The verdicts on a disk's lock, from the point of view of its VM.
+// lockVerdict is the verdict on a disk's lock, from the point of view of its VM.
 type lockVerdict string
 
 const (
 	lockFree  lockVerdict = ""
-	lockOwn   lockVerdict = "own"   // what runs the VM holds it
+	lockOwn   lockVerdict = "own"   // a process of the VM holds it
 	lockStale lockVerdict = "stale" // its holder is gone
-	lockHeld  lockVerdict = "held"  // somebody else holds it, or it cannot be told who
+	lockHeld  lockVerdict = "held"  // somebody else holds it, or the holder is unknown
 )
 
 // lock is a disk's lock, as seen.
@@ -109,8 +109,8 @@ func (p *Provider) seeLock(path string, alive []process.Identity) lock {
 	}
 }
 
-// unlock removes a lock whose holder is confirmed to be gone, and no other. It
-// reports whether the disk is free.
+// unlock removes a lock only if its holder is confirmed to be gone. It reports whether the
+// disk is free.
 func (p *Provider) unlock(path string) (free bool, err error) {
 	switch l := p.seeLock(path, nil); l.verdict {
 	case lockFree:
@@ -124,8 +124,8 @@ func (p *Provider) unlock(path string) (free bool, err error) {
 	}
 }
 
-// object is the holder as the planner has to know it: something of this host
-// that holds the claim, and is not vmctl's.
+// object returns the holder as an object for the planner: it holds the claim, and is not
+// vmctl's.
 func (l lock) object(claim providers.Claim) providers.Object {
 	o := providers.Object{
 		Kind: kindProcess, ID: "holder of " + providers.ID(claim.Key), Name: "unknown", Holds: []providers.Claim{claim},

@@ -20,19 +20,19 @@ import (
 	"vmctl/providers/machine"
 )
 
-// orders is what a VM's process reads from its standard input when it starts.
+// orders is the message that a VM's process reads from its standard input when it starts.
 type orders struct {
 	Socket string       `json:"socket"`
 	Locks  []string     `json:"locks,omitempty"` // of its disks
-	Guest  string       `json:"guest,omitempty"` // the file that it keeps its own files in
+	Guest  string       `json:"guest,omitempty"` // the file in which the guest's files are kept
 	VM     providers.ID `json:"vm,omitempty"`
 	With   config       `json:"with"`
 	Hang   bool         `json:"hang,omitempty"` // never come to listening
 	Boot   float64      `json:"boot,omitempty"` // in seconds, until it is up
 }
 
-// report is the one line that it writes to its standard output once it listens,
-// or knows why it cannot.
+// report is the one line that the process writes to its standard output once it listens, or
+// knows that it cannot.
 type report struct {
 	Ports []heldPort `json:"ports,omitempty"`
 	Taken string     `json:"taken,omitempty"` // the address of a port that it could not get
@@ -42,23 +42,23 @@ type report struct {
 // question is one line to the socket of a VM, and answer the one line back.
 type question struct {
 	Ask   string  `json:"ask"`             // one of ask…
-	Delay float64 `json:"delay,omitempty"` // late: in seconds
-	Lock  string  `json:"lock,omitempty"`  // attach: of the disk
+	Delay float64 `json:"delay,omitempty"` // askLate: in seconds
+	Lock  string  `json:"lock,omitempty"`  // askAttach: of the disk
 
-	Path string    `json:"path,omitempty"` // write, remove: in the guest
-	File *keptFile `json:"file,omitempty"` // write
+	Path string    `json:"path,omitempty"` // askWrite, askRemove: in the guest
+	File *keptFile `json:"file,omitempty"` // askWrite
 }
 
 type answer struct {
 	OK bool `json:"ok"`
 	Up bool `json:"up,omitempty"` // it has come up
 
-	Files map[string]keptFile `json:"files,omitempty"` // files: by their paths
+	Files map[string]keptFile `json:"files,omitempty"` // askFiles: by their paths
 
-	Error string `json:"error,omitempty"` // why it could not do what it was asked for
+	Error string `json:"error,omitempty"` // the reason why it could not do it
 }
 
-// What a VM can be asked for over its socket.
+// The questions to a VM over its socket.
 const (
 	askReady = "ready" // whether it is up
 	askDeaf  = "deaf"  // to ignore requests from now on
@@ -72,14 +72,14 @@ const (
 	askRemove = "remove" // to keep one no longer
 )
 
-// errDied is how a VM ends that was asked to die.
+// errDied is the error of a VM that ended because it was asked to die.
 var errDied = errors.New("the VM died, as it was asked to")
 
-// Run is the process of one VM, which logs to stderr. It returns when the VM has
-// ended: nil if it was requested to, or ctx has ended.
+// Run runs one VM in this process, which logs to stderr. It returns when the VM has ended:
+// nil if it was requested to, or ctx has ended.
 func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
-	// The program may have its own idea of signals, and who started this may be
-	// gone before it reads the report.
+	// The program may handle signals in its own way, and the process that started this one
+	// may be gone before it reads the report.
 	signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	signal.Ignore(syscall.SIGPIPE)
 	requested, cancel, err := process.Requested(ctx)
@@ -102,7 +102,7 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	if err != nil {
 		r = report{Error: err.Error(), Taken: m.taken}
 	}
-	// Nobody may be left to read it.
+	// The reader may be gone.
 	_ = json.NewEncoder(stdout).Encode(r) //nolint:errcheck // see above
 	if err == nil {
 		m.say("runs")
@@ -126,8 +126,8 @@ type vmProcess struct {
 	me     holder
 
 	mu    sync.Mutex
-	locks []string  // that it holds
-	up    time.Time // when it has come up
+	locks []string  // the locks that it holds
+	up    time.Time // the time when it has come up
 	deaf  bool
 	delay time.Duration
 }
@@ -159,7 +159,7 @@ func (m *vmProcess) listen(ctx context.Context) error {
 	return nil
 }
 
-// lock takes the disks, which nobody else uses as long as the VM runs.
+// lock takes the disks, which nobody else uses while the VM runs.
 func (m *vmProcess) lock(ctx context.Context) error {
 	if len(m.Locks) == 0 {
 		return nil
@@ -177,7 +177,7 @@ func (m *vmProcess) lock(ctx context.Context) error {
 	return nil
 }
 
-// attach takes one disk more. One that it has is taken already.
+// attach takes one more disk. It succeeds at once if the VM has the disk already.
 func (m *vmProcess) attach(lock string) error {
 	if slices.Contains(m.locks, lock) {
 		return nil
@@ -189,7 +189,7 @@ func (m *vmProcess) attach(lock string) error {
 	return nil
 }
 
-// hold listens on the host's side of a forward. Nobody is on the other side.
+// hold listens on the host port of a forward. No guest is behind it.
 func hold(ctx context.Context, config *net.ListenConfig, f machine.Forward) (uint16, io.Closer, error) {
 	if f.Protocol == "udp" {
 		c, err := config.ListenPacket(ctx, "udp", f.Listens())
@@ -205,8 +205,8 @@ func hold(ctx context.Context, config *net.ListenConfig, f machine.Forward) (uin
 	return uint16(l.Addr().(*net.TCPAddr).Port), l, nil
 }
 
-// live returns when the VM ends. A request while it comes up is lost, as a guest
-// without an operating system yet loses it.
+// live returns when the VM ends. A stop request before the VM is up is lost, as it is in a
+// guest without a running operating system.
 func (m *vmProcess) live(ctx, requested context.Context, cancel context.CancelFunc) error {
 	for {
 		select {
@@ -233,7 +233,7 @@ func (m *vmProcess) live(ctx, requested context.Context, cancel context.CancelFu
 	}
 }
 
-// later returns after so long, or when the VM ends before.
+// later returns after the delay, or earlier if the VM ends.
 func (m *vmProcess) later(delay time.Duration) error {
 	select {
 	case err := <-m.end:
@@ -243,7 +243,7 @@ func (m *vmProcess) later(delay time.Duration) error {
 	}
 }
 
-// close frees what the VM holds. One that died leaves its socket and its lock.
+// close frees the VM's resources. A VM that died leaves its socket and its lock.
 func (m *vmProcess) close(err error) error {
 	died := errors.Is(err, errDied)
 	var errs []error
@@ -275,7 +275,7 @@ func (m *vmProcess) serve() {
 	}
 }
 
-// reply answers one question. Whoever asks and goes away has no answer.
+// reply answers one question. A client that goes away gets no answer.
 func (m *vmProcess) reply(c net.Conn) {
 	defer c.Close() //nolint:errcheck // it was answered, or nobody listens
 	var q question
@@ -318,7 +318,7 @@ func (m *vmProcess) reply(c net.Conn) {
 	}
 }
 
-// ask asks a VM over its socket.
+// ask puts a question to a VM over its socket.
 func ask(ctx context.Context, socket string, q question) (a answer, err error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", socket)

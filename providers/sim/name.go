@@ -6,7 +6,7 @@ import (
 	"vmctl/providers/machine"
 )
 
-// checkName says what is wrong with the name of a VM or a disk; nil: nothing.
+// checkName fails if a VM or a disk cannot have that name.
 func checkName(name string) error {
 	if len(name) > nameLimit {
 		return fmt.Errorf("name = %q: a name has at most %d bytes", name, nameLimit)

@@ -8,8 +8,7 @@ import (
 	"vmctl/spec"
 )
 
-// object puts what was seen into the planner's words. want is what the spec says
-// of it, NilVal if it says nothing; called is what the planner calls a disk.
+// object describes the VM for the planner. called returns the planner's name of a disk.
 func (s sight) object(called func(diskSight) string) providers.Object {
 	attrs, live := s.attrs(called)
 	o := providers.Object{
@@ -26,8 +25,8 @@ func (s sight) object(called func(diskSight) string) providers.Object {
 	return o
 }
 
-// attrs are the attributes as the host has them, and those that a running VM has
-// otherwise.
+// attrs returns the configured attributes, and those that a running VM has with another
+// value.
 func (s sight) attrs(called func(diskSight) string) (configured, live cty.Value) {
 	all := s.Config.attrs()
 	if s.Config != nil {
@@ -45,7 +44,8 @@ func (s sight) attrs(called func(diskSight) string) (configured, live cty.Value)
 	return cty.ObjectVal(all), live
 }
 
-// attrs of one that is half made say that it lacks what every VM has.
+// attrs returns the attributes of a configuration. A VM that is half made has no cpus and no
+// memory, which every VM has.
 func (c *config) attrs() map[string]cty.Value {
 	if c == nil {
 		return map[string]cty.Value{"cpus": cty.NullVal(cty.Number), "memory": cty.NullVal(cty.Number)}
@@ -84,8 +84,8 @@ func textOrNull(s *string) cty.Value {
 	return cty.StringVal(*s)
 }
 
-// disksValue says which disks those are by their addresses. What has none is
-// called by its name, and what is not there is said not to be.
+// disksValue returns disks as the attribute additional_disk, by their addresses. A disk
+// without an address has its name; a disk that is gone is marked so.
 func (s sight) disksValue(disks []attached, called func(diskSight) string) cty.Value {
 	var all []string
 	for _, a := range disks {
@@ -98,7 +98,7 @@ func (s sight) disksValue(disks []attached, called func(diskSight) string) cty.V
 	return machine.DisksValue(all)
 }
 
-// computed are the attributes that the host sets. Nobody listens for SSH.
+// computed returns the attributes that the host sets. Nobody listens for SSH.
 func (s sight) computed() map[string]cty.Value {
 	var held []machine.Forward
 	if s.state == providers.StateRunning {
@@ -112,7 +112,7 @@ func (s sight) computed() map[string]cty.Value {
 	}
 }
 
-// lockFinding says what is wrong with the lock of a VM's disk.
+// lockFinding returns the problem of the lock of a VM's disk, if it has one.
 func (s sight) lockFinding() []providers.Finding {
 	f := providers.Finding{Object: s.Name, Claim: lockClaim(s.Name), Evidence: []string{s.lock.evidence}}
 	if s.Owner != nil {
@@ -131,7 +131,7 @@ func (s sight) lockFinding() []providers.Finding {
 	return []providers.Finding{f}
 }
 
-// findings are what is wrong with a VM itself.
+// findings returns the problems of a VM itself.
 func (s sight) findings() []providers.Finding {
 	var all []providers.Finding
 	add := func(kind providers.FindingKind, action, evidence string) {

@@ -60,7 +60,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	return inv, ctx.Err()
 }
 
-// reading is what came of one VM.
+// reading holds one VM as it was read, or the error of reading it.
 type reading struct {
 	name string
 	sight
@@ -81,12 +81,12 @@ func (p *Provider) readAll(names []string) []reading {
 		})
 	}
 	wait.Wait()
-	// What was deleted meanwhile is not there.
+	// A VM that was deleted meanwhile does not exist.
 	return slices.DeleteFunc(all, func(r reading) bool { return errors.Is(r.err, fs.ErrNotExist) })
 }
 
-// weighAll says what runs each VM, and returns those of which only processes are
-// left, and what was found of processes and locks. An error says that there may be
+// weighAll finds the processes of each VM. It returns the VMs, also those of which only
+// processes or a root disk are left, and all processes and locks. After an error there may be
 // more.
 func (p *Provider) weighAll(ctx context.Context, all []reading) ([]reading, strays, error) {
 	heavy := !p.weightless
@@ -115,7 +115,7 @@ func (p *Provider) weighAll(ctx context.Context, all []reading) ([]reading, stra
 	return ghosts, s, errors.Join(s.err, err)
 }
 
-// ghosts are the VMs of which only processes or a root disk are left.
+// ghosts returns the VMs of which only processes or a root disk are left.
 func (p *Provider) ghosts(s strays, read map[string]bool) ([]reading, error) {
 	names, err := p.named(disksDir, rootSuffix)
 	names = slices.AppendSeq(names, maps.Keys(s.of))
@@ -133,7 +133,7 @@ func (p *Provider) ghosts(s strays, read map[string]bool) ([]reading, error) {
 	return all, err
 }
 
-// viewer puts what is seen into an inventory.
+// viewer collects the observations of one look into an inventory.
 type viewer struct {
 	*Provider
 	inv   *providers.Inventory
@@ -141,7 +141,7 @@ type viewer struct {
 	disks map[string]diskSight // by name
 }
 
-// called is what the planner calls a disk: by the address that it has now.
+// called returns the planner's name of a disk: its present address, or its own name.
 func (v *viewer) called(d diskSight) string {
 	if one, ok := v.known.byID[d.ID]; ok {
 		return one.Address.String()
@@ -157,8 +157,8 @@ func (v *viewer) called(d diskSight) string {
 	return d.Name
 }
 
-// reportDisks puts the disks into the inventory, and whoever holds one that is
-// none of the host's VMs.
+// reportDisks puts the disks into the inventory, and each holder of a lock that is none of
+// the host's VMs.
 func (v *viewer) reportDisks(ctx context.Context, s strays) error {
 	all, err := v.lookDisks(s.all)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"vmctl/providers/sim"
 )
 
-// Every combination of what a VM's pid file says, of processes that it does not
-// name, and of its socket gives exactly one phase; all that can be made are made,
-// of real processes.
+// Every combination of a VM's pid file, of processes that it does not name, and of its socket
+// gives exactly one phase. The test makes all possible combinations with real processes.
 //
 // row L13
 func TestPhases(t *testing.T) {
@@ -61,7 +60,7 @@ func TestPhases(t *testing.T) {
 		if rows[of] != phase {
 			t.Errorf("%s is %q in the table, want %q", of, rows[of], phase)
 		}
-		if strings.Contains(of, " unseen ") { // it takes a machine that cannot be trusted
+		if strings.Contains(of, " unseen ") { // only an unreadable process table gives this
 			continue
 		}
 		t.Run(of, func(t *testing.T) {
@@ -78,7 +77,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// combine makes the VM what a row of the table says.
+// combine brings the VM into the state of a row of the table.
 func (l *lab) combine(of []string) {
 	l.t.Helper()
 	recorded, stray, socket := of[0], of[1], of[2]
@@ -117,7 +116,7 @@ func (l *lab) combine(of []string) {
 	}
 }
 
-// phase is what is observed of the VM, in a word.
+// phase returns the observed phase of the VM as text.
 func (l *lab) phase() string {
 	l.t.Helper()
 	inv := l.observe()
@@ -137,8 +136,7 @@ func (l *lab) phase() string {
 	return state
 }
 
-// A pid file with a number that is nobody's: nothing is asked to end, and the
-// plan has nothing to go on.
+// A pid file with an invalid number: no process is asked to end, and the plan cannot go on.
 //
 // row L05
 func TestPidFileWithAnInvalidNumber(t *testing.T) {

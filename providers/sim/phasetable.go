@@ -2,14 +2,14 @@ package sim
 
 import "vmctl/providers"
 
-// recorded is what became of the process that a VM's pid file names.
+// recorded is the fate of the process that a VM's pid file names.
 type recorded string
 
 const (
 	noRecord       recorded = "none" // there is no pid file
 	recordAlive    recorded = "alive"
 	recordGone     recorded = "gone"
-	recordReused   recorded = "reused" // the pid belongs to another by now
+	recordReused   recorded = "reused" // another process has the pid by now
 	recordUnknown  recorded = "unknown"
 	strayNone      stray    = "none"
 	straySome      stray    = "some"
@@ -25,24 +25,24 @@ const (
 	reasonNoSocket          = "its process runs, and cannot be reached: its socket is gone"
 )
 
-// stray says whether processes run a VM that its pid file does not name.
+// stray tells whether a VM has processes that its pid file does not name.
 type stray string
 
-// socket says whether a VM's socket is there.
+// socket tells whether a VM's socket exists.
 type socket string
 
-// phase is what a VM is in. leftover: files of a process that is gone are there.
+// phase describes the state of a VM. leftover: there are files of a process that is gone.
 type phase struct {
 	recorded recorded
 	stray    stray
 	socket   socket
 	state    string
-	reason   string // of what is broken or unknown
+	reason   string // of a broken or an unknown state
 	leftover bool
 }
 
-// phases says what each combination means (the state table of a VM). A pid that
-// was given to another is as good as gone; what cannot be told is never off.
+// phases is the state table of a VM: it maps each combination to its phase. A pid that
+// another process has got counts as gone; an unknown state is never off.
 var phases = []phase{
 	{noRecord, strayNone, socketMissing, providers.StateOff, "", false},
 	{noRecord, strayNone, socketThere, providers.StateOff, "", true},

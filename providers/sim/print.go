@@ -14,7 +14,7 @@ import (
 	"vmctl/providers/machine"
 )
 
-// fingerprint covers what a step on the VM relies on.
+// fingerprint covers the facts that a step on the VM relies on.
 func (s sight) fingerprint() string {
 	var p guard.Print
 	p.Add("id", string(s.ID))
@@ -32,7 +32,7 @@ func (s sight) fingerprint() string {
 	p.AddMark(s.Owner.mark())
 	for _, c := range s.claims() {
 		if c.Kind == providers.ClaimDisk {
-			continue // its disk may get another ID meanwhile; the name is below
+			continue // its disk may get another ID meanwhile; the name is covered below
 		}
 		p.Add("claim", c.String())
 	}
@@ -43,7 +43,7 @@ func (s sight) fingerprint() string {
 	return p.String()
 }
 
-// addTo adds what a VM is made of.
+// addTo adds the configuration of a VM.
 func (c *config) addTo(p *guard.Print, prefix string) {
 	if c == nil {
 		p.Add(prefix+"configuration", "none")
@@ -85,18 +85,18 @@ func names(disks []attached) []string {
 	return all
 }
 
-// digest is of what may be long, or not for everybody's eyes.
+// digest returns the digest of a value that may be long or secret.
 func digest(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // it is made of texts
+		panic(err) // JSON can hold all these values
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:6])
 }
 
-// claims are held as long as the VM exists; what it runs with counts until it
-// stops.
+// claims returns the claims of the VM: it holds them as long as it exists. Claims of its
+// running configuration count until it stops.
 func (s sight) claims() []providers.Claim {
 	all := []providers.Claim{nameClaim(s.Name)}
 	add := func(c *config) {
@@ -113,7 +113,8 @@ func (s sight) claims() []providers.Claim {
 	return all
 }
 
-// diskClaims are on the disks that are there.
+// diskClaims returns the claims on the disks of a configuration, as far as their IDs are
+// known.
 func (s sight) diskClaims(c *config) []providers.Claim {
 	if c == nil {
 		return nil
@@ -127,8 +128,8 @@ func (s sight) diskClaims(c *config) []providers.Claim {
 	return all
 }
 
-// claimOn is the claim on a disk that the VM is defined with: by the ID that the disk
-// has now, else by the one that it had then. Its key is "" where none is known.
+// claimOn returns the claim on a disk that the VM is defined with: by the present ID of the
+// disk, else by its ID when it was attached. Its key is "" if neither is known.
 func (s sight) claimOn(a attached) providers.Claim {
 	if d, there := s.disks[a.Name]; there && a.is(d) {
 		return machine.DiskClaim(d.ID)

@@ -12,7 +12,7 @@ import (
 	"vmctl/providers"
 )
 
-// A VM's root disk begins with a line that says whose it is. What follows is the
+// rootHead is the first line of a VM's root disk. It names the owner. The rest is the
 // guest's, and vmctl never reads it.
 type rootHead struct {
 	Format int          `json:"format"`
@@ -30,7 +30,7 @@ const (
 func (p *Provider) rootPath(name string) string { return p.path(disksDir, name+rootSuffix) }
 func (p *Provider) rootLock(name string) string { return p.rootPath(name) + lockSuffix }
 
-// readRoot reads whose a root disk is. One that is not there is fs.ErrNotExist.
+// readRoot reads the first line of a root disk. A missing disk is fs.ErrNotExist.
 func (p *Provider) readRoot(name string) (rootHead, error) {
 	var h rootHead
 	path := p.rootPath(name)
@@ -55,7 +55,7 @@ func (p *Provider) readRoot(name string) (rootHead, error) {
 	return h, nil
 }
 
-// makeRoot makes the VM's root disk. One that it has already is kept as it is.
+// makeRoot makes the VM's root disk. It keeps an existing one as it is.
 func (j *job) makeRoot(f vmFile) error {
 	p := j.Provider
 	h, err := p.readRoot(f.Name)
@@ -81,7 +81,7 @@ func (j *job) makeRoot(f vmFile) error {
 	return p.writeText(p.rootPath(f.Name), append(head, '\n'))
 }
 
-// growRoot makes the root disk as large as is wanted. It never makes it smaller.
+// growRoot makes the root disk as large as wanted. It never makes it smaller.
 func (j *job) growRoot(f vmFile) error {
 	if f.Weightless || j.want.RootSize == 0 {
 		return nil

@@ -38,8 +38,7 @@ func (l *lab) exists(path string) bool {
 	return err == nil
 }
 
-// What a guest has written is there after all that can happen to its VM, until
-// the VM is deleted.
+// A guest's data stay through all events in the life of its VM, until the VM is deleted.
 func TestDiskIsKept(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -95,8 +94,8 @@ func TestDiskOfAnother(t *testing.T) {
 	}
 }
 
-// A lock whose holder is gone is released by a step of its own, before the VM is
-// started or deleted. Whoever has the holder's pid by now is left alone.
+// A step of its own releases a lock whose holder is gone, before the VM is started or
+// deleted. A process that has got the holder's pid is left alone.
 //
 // row X03
 func TestStaleLock(t *testing.T) {
@@ -143,8 +142,8 @@ func TestStaleLock(t *testing.T) {
 	}
 }
 
-// A lock that somebody holds, or may hold, is left alone with what it protects,
-// and its holder is named.
+// A lock with a living or unknown holder is left alone, with the disk that it protects, and
+// its holder is named.
 //
 // row X03
 func TestHeldLock(t *testing.T) {
@@ -209,7 +208,7 @@ func TestHeldLock(t *testing.T) {
 	}
 }
 
-// A VM that runs holds its disk, and frees it when it ends, however that comes.
+// A running VM holds its disk, and frees it when it ends, in whatever way.
 func TestLockOfTheVM(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -230,8 +229,8 @@ func TestLockOfTheVM(t *testing.T) {
 	}
 }
 
-// What is left of a VM that is gone is removed before another is made in its
-// place; where that fails, none is made.
+// The remains of a VM that is gone are removed before another is made in its place; if that
+// fails, none is made.
 func TestRemainsAreRemovedFirst(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

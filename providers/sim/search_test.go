@@ -88,7 +88,7 @@ func searched() search.Host {
 					Owner *struct{}
 				}
 				err = errors.Join(err, json.Unmarshal(content, &vm))
-				free := vm.Owner == nil && letGo[vm.ID] && !strings.HasPrefix(vm.ID, foundID) // which may be imported again
+				free := vm.Owner == nil && letGo[vm.ID] && !strings.HasPrefix(vm.ID, foundID) // it may be imported again
 				if free || strings.Contains(string(content), `"theirs-`) || strings.HasSuffix(path, "-copy.json") {
 					all[filepath.Base(path)] = string(content)
 				}
@@ -110,7 +110,7 @@ func makeVM(dir, name, id string) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
 }
 
-// faults are those that strike a weightless VM at once.
+// faults returns the faults that strike a weightless VM without a delay.
 func faults() []search.Fault {
 	var all []search.Fault
 	for _, op := range []string{"define", "redefine", "detach", "start", "stop", "delete", "grow", "unmark", "write", "remove"} {
@@ -120,7 +120,7 @@ func faults() []search.Fault {
 		search.Fault{Op: "flush", Kind: "fail"}, search.Fault{Op: "clear", Kind: "fail"})
 }
 
-// onFile does something to one of the files of a host.
+// onFile changes one of the files of a host.
 func onFile(dir, folder, suffix string, pick func(int) int, do func(path string) (string, error)) (string, error) {
 	all, err := filepath.Glob(filepath.Join(dir, "sim", folder, "*"+suffix))
 	if err != nil || len(all) == 0 {
@@ -205,7 +205,7 @@ func TestEveryKillPoint(t *testing.T) {
 	}
 }
 
-// cases is a host with a number of cases, fewer where time is short.
+// cases returns a host with a number of cases: few in short runs, many otherwise.
 func cases(few, many int) search.Host {
 	host := searched()
 	host.Cases = many
@@ -215,7 +215,7 @@ func cases(few, many int) search.Host {
 	return host
 }
 
-// The search finds what is broken on purpose, a guard for each law.
+// The search finds each guard that is broken on purpose, one for each law.
 func TestTheSearchFindsBrokenGuards(t *testing.T) {
 	for _, guard := range []search.Guard{
 		search.BreakEffect, search.BreakStart, search.BreakForeign, search.BreakVerdict, search.BreakStop, search.BreakLook,

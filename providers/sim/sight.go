@@ -16,30 +16,30 @@ import (
 	"vmctl/providers"
 )
 
-// sight is all that was seen of one VM.
+// sight holds all observations of one VM.
 type sight struct {
 	vmFile
-	onDisk bool // its file is there; else a process or its root disk is all that is left of it
+	onDisk bool // its file exists; else only processes or its root disk are left
 	life
 	root  bool                 // its root disk is there
 	lock  lock                 // of its root disk
-	disks map[string]diskSight // those of the names that it is defined or runs with, as far as they are there
+	disks map[string]diskSight // the existing disks that it is defined or runs with, by name
 }
 
-// life says what runs a VM.
+// life describes the processes and the run state of a VM.
 type life struct {
 	state    string // one of providers.State…; "" if it could not be read
-	reason   string // why it could not be read, or is broken
+	reason   string // the reason for a broken or unreadable state
 	run      *runFile
 	alive    []process.Identity
 	leftover string // evidence of files of a process that is gone
 }
 
-// on reports whether anything of it runs.
+// on reports whether any process of the VM runs.
 func (l life) on() bool { return l.state != providers.StateOff }
 
-// The arguments of a VM's process, after those of the program: its file, by
-// which it is found when nothing else is left, and whose it is.
+// The arguments of a VM's process, after those of the program: the VM's file, by which the
+// process is found when nothing else is left, and the VM's owner.
 const (
 	argFile = "--file"
 	argID   = "--id"
@@ -54,7 +54,7 @@ func (p *Provider) arguments(f vmFile) ([]string, error) {
 	return append(slices.Clone(p.host.Args), argFile, p.vmPath(f.Name), argID, string(f.ID), argMark, string(mark)), nil
 }
 
-// trace is a process as its arguments tell.
+// trace holds the arguments of a VM's process.
 type trace struct {
 	name  string
 	id    providers.ID
@@ -72,7 +72,7 @@ func (p *Provider) traceOf(argv []string) (trace, bool) {
 		case argID:
 			t.id = providers.ID(value)
 		case argMark:
-			// One that cannot be read is none.
+			// An unreadable owner is no owner.
 			if json.Unmarshal([]byte(value), &t.owner) != nil {
 				t.owner = nil
 			}
@@ -81,8 +81,8 @@ func (p *Provider) traceOf(argv []string) (trace, bool) {
 	return t, t.name != "" && t.id != ""
 }
 
-// processesOf finds the processes of this host's VMs by their arguments: all of
-// them, or those of one VM.
+// processesOf finds the processes of this host's VMs by their arguments: of all VMs, or of
+// the VM only.
 func (p *Provider) processesOf(ctx context.Context, only string) ([]process.Identity, map[string]trace, error) {
 	traces := map[string]trace{}
 	found, err := p.processes.Find(ctx, func(argv []string) bool {
@@ -93,13 +93,13 @@ func (p *Provider) processesOf(ctx context.Context, only string) ([]process.Iden
 		traces[t.name] = t
 		return true
 	})
-	if errors.Is(err, fs.ErrPermission) { // other users' processes are none of ours
+	if errors.Is(err, fs.ErrPermission) { // other users' processes are not ours
 		err = nil
 	}
 	return found, traces, err
 }
 
-// strays are the processes of VMs whose pid file does not name them.
+// strays holds the processes that no pid file names, and the locks of disks.
 type strays struct {
 	all    []process.Identity // of the host's VMs, named or not
 	of     map[string][]process.Identity
@@ -108,7 +108,7 @@ type strays struct {
 	locks  map[string]holder // of disks, by their names
 }
 
-// findStrays looks for processes that none of the pid files names.
+// findStrays finds the processes that no pid file names.
 func (p *Provider) findStrays(ctx context.Context, named []process.Identity) strays {
 	s := strays{of: map[string][]process.Identity{}, locks: p.diskLocks()}
 	all, traces, err := p.processesOf(ctx, "")
@@ -134,8 +134,7 @@ func contains(all []process.Identity, id process.Identity) bool {
 	})
 }
 
-// look reads one VM. One that does not exist, neither as a file nor as a disk
-// nor as a process, is fs.ErrNotExist.
+// look reads one VM. A VM without a file, a root disk and a process is fs.ErrNotExist.
 func (p *Provider) look(ctx context.Context, name string) (sight, error) {
 	f, err := p.readVM(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +162,7 @@ func (p *Provider) look(ctx context.Context, name string) (sight, error) {
 	return seen, nil
 }
 
-// uses are the disks that the VM is defined or runs with.
+// uses returns the disks that the VM is defined or runs with.
 func (s sight) uses() []attached {
 	var all []attached
 	if s.Config != nil {
@@ -175,8 +174,8 @@ func (s sight) uses() []attached {
 	return all
 }
 
-// locked are the disks that the processes of a VM hold: what it really runs with,
-// whatever was written down of it, in the order of that.
+// locked returns the disks whose locks the VM's processes hold, and which they really use:
+// first those in written, in its order, and then the others.
 func (s strays) locked(alive []process.Identity, written ...attached) []attached {
 	held := map[string]bool{}
 	for name, h := range s.locks {
@@ -197,8 +196,8 @@ func (s strays) locked(alive []process.Identity, written ...attached) []attached
 	return all
 }
 
-// ghost is a VM whose file is gone, and of which processes or its disk are left:
-// it exists until nothing of it does. fs.ErrNotExist: nothing does.
+// ghost reads a VM whose file is gone, and of which processes or a root disk are left.
+// fs.ErrNotExist: nothing is left.
 func (p *Provider) ghost(name string, s strays) (sight, error) {
 	g := sight{life: life{alive: s.of[name]}}
 	if len(g.alive) > 0 {
@@ -209,7 +208,7 @@ func (p *Provider) ghost(name string, s strays) (sight, error) {
 	h, err := p.readRoot(name)
 	g.root = err == nil
 	switch {
-	case len(g.alive) > 0: // they say enough
+	case len(g.alive) > 0: // the processes tell enough
 	case errors.Is(err, fs.ErrNotExist):
 		return sight{}, errors.Join(err, s.err)
 	case err != nil:
@@ -225,7 +224,7 @@ func (p *Provider) ghost(name string, s strays) (sight, error) {
 	return g, nil
 }
 
-// weigh reads what runs a VM.
+// weigh reads the processes and the run state of a VM.
 func (p *Provider) weigh(f vmFile, s strays) sight {
 	r, err := p.readRun(f)
 	if err != nil {
@@ -301,7 +300,7 @@ func (p *Provider) verify(l life, s strays, f vmFile) life {
 	return l
 }
 
-// recorded says what became of the process that a pid file names.
+// recorded returns the fate of the process that a pid file names.
 func (p *Provider) recorded(r *runFile) (what recorded, why string) {
 	if r == nil {
 		return noRecord, ""

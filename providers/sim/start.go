@@ -14,7 +14,7 @@ import (
 	"vmctl/providers"
 )
 
-// answerLimit is how long a VM's socket is given for an answer.
+// answerLimit is the time that a VM's socket has for an answer.
 const answerLimit = 5 * time.Second
 
 // start brings the VM up.
@@ -98,8 +98,7 @@ func (j *job) startProcess(ctx context.Context, f vmFile) (providers.Result, err
 	return j.result(ctx, providers.Done)
 }
 
-// spawn starts the VM's process with what it is to run, and returns what will
-// say how that went.
+// spawn starts the VM's process with its orders, and returns the pipe for its report.
 func (j *job) spawn(f vmFile) (child *process.Child, said *os.File, err error) {
 	if j.host.Program == "" {
 		return nil, nil, errors.New("this vmctl does not know its own program, which would run it")
@@ -165,8 +164,8 @@ func hear(ctx context.Context, said *os.File) (r report, err error) {
 	return r, err
 }
 
-// notStarted says why the VM's process did not come up. It is ended if it has
-// not by itself: nothing of the guest has begun. Its log stays.
+// notStarted returns the failure of a VM's process that did not come up. It ends the process
+// if that has not ended by itself: no guest has begun to run. The log stays.
 func (j *job) notStarted(ctx context.Context, child *process.Child, told report, cause error) error {
 	late := ctx.Err() != nil
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
@@ -202,7 +201,7 @@ func (j *job) notStarted(ctx context.Context, child *process.Child, told report,
 	return f
 }
 
-// lastWords are the last lines of a VM's log.
+// lastWords returns the last lines of a VM's log.
 func (j *job) lastWords(id providers.ID) []string {
 	const lines = 3
 	text, err := os.ReadFile(j.logPath(id))
@@ -272,7 +271,7 @@ func (j *job) noAnswer(ctx context.Context, cause error) error {
 	return fail(cause, "wait for %s", j.Address)
 }
 
-// die lets the VM end by itself, and returns once it has.
+// die makes the VM end by itself, and returns once it has.
 func (j *job) die(ctx context.Context, id providers.ID) error {
 	f := j.seen.vmFile
 	r, err := j.readRun(f)
@@ -296,8 +295,8 @@ func (p *Provider) keep(id providers.ID, child *process.Child) {
 	p.children[id] = child
 }
 
-// forgetChild returns the child that runs a VM, which from now on is the
-// caller's; nil where another process started it.
+// forgetChild hands the child that runs a VM over to the caller; nil if another process
+// started the VM.
 func (p *Provider) forgetChild(id providers.ID) *process.Child {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"vmctl/providers"
 )
 
-// numbers are those of processes that are gone.
+// numbers matches the process IDs in a text, which differ from run to run.
 var numbers = regexp.MustCompile(`\b[0-9]{4,}\b`)
 
 const (
@@ -61,7 +61,7 @@ func TestFileOfTheVMLost(t *testing.T) {
 	l.isEmpty()
 }
 
-// Somebody else has the pid now: it is never touched.
+// Another process has the pid now: it is never touched.
 //
 // row L34
 // row J25
@@ -162,7 +162,7 @@ func (l *lab) start(args ...string) process.Identity {
 			l.t.Error(err)
 		}
 	})
-	for { // until it listens: one that is still starting is no holder yet
+	for { // until it listens: before that it holds no lock
 		id, err := child.Capture(l.t.Context())
 		if err != nil {
 			l.t.Fatal(err)
@@ -189,7 +189,7 @@ func (l *lab) remove(path string) {
 	}
 }
 
-// What is changed behind vmctl's back is shown, on whichever side it is.
+// A change behind vmctl's back is shown, in the configuration or in the running VM.
 func TestChangedByHand(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

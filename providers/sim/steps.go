@@ -23,19 +23,19 @@ const (
 	opDelete    = machine.OpDelete
 	opUnmark    = machine.OpUnmark
 	opUnlock    = machine.OpUnlock // free the disk from a holder that is gone
-	opClear     = "clear"          // remove what is left of what is gone
+	opClear     = "clear"          // remove the remains of an object that is gone
 	opGrow      = machine.OpGrow
 	opUpload    = "upload" // copy the image that a VM is made from
 	opWrite     = "write"  // a file inside a guest
 	opRemove    = "remove" // a file inside a guest
-	opFlush     = "flush"  // let go of a file inside a guest that goes down
+	opFlush     = "flush"  // release a file inside a guest that goes down
 )
 
 // Arguments of steps, beside those of every VM.
 const (
-	argThenMake = machine.ArgThenMake // clear: another is made in its place
-	argKeep     = "keep"              // clear: the VM exists, and only its run is over
-	argSource   = "source"            // upload: the file
+	argThenMake = machine.ArgThenMake // opClear: another object is made in its place
+	argKeep     = "keep"              // opClear: the VM exists, and only its run is over
+	argSource   = "source"            // opUpload: the file
 	yes         = "true"
 )
 
@@ -44,14 +44,14 @@ const (
 	nameLimit   = 200 // bytes, of a file's name
 )
 
-// Steps says how a change is made.
+// Steps returns the steps of a change.
 func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	switch c.Address.Kind {
 	case spec.VM:
 		return p.vmSteps(c)
 	case spec.Disk:
 		return p.diskSteps(c)
-	case spec.GuestFile: // of the inside of a VM
+	case spec.GuestFile: // it is inside a VM
 		fallthrough
 	default:
 		panic("unknown kind " + string(c.Address.Kind))
@@ -66,7 +66,7 @@ func (p *Provider) vmSteps(c providers.Change) ([]providers.Step, error) {
 	return machine.Recipe(c, s.abilities()), nil
 }
 
-// recipe is what this host adds to the recipe of a change of a VM.
+// recipe holds this host's part in the recipe of a change of a VM.
 type recipe struct {
 	p      *Provider
 	change providers.Change
@@ -123,7 +123,7 @@ func (r *recipe) abilities() machine.Abilities {
 	return a
 }
 
-// leaves is what an operation may leave behind.
+// leaves lists the remains that an operation may leave behind.
 func (r *recipe) leaves(op, name string) []string {
 	switch op {
 	case opDefine, opRedefine, opDetach, opDelete:
@@ -135,8 +135,8 @@ func (r *recipe) leaves(op, name string) []string {
 	}
 }
 
-// unlock is there if somebody who is gone still holds the disk of a VM that is off.
-// Stopping one that runs frees its disk as well.
+// unlock returns a step if a holder that is gone still locks the disk of a VM that is off. A
+// stop of a running VM frees its disk by itself.
 func (r *recipe) unlock() []providers.Step {
 	o := r.change.Object
 	if o == nil || o.State != providers.StateOff || !machine.Found(o, providers.FindStaleLock) {
@@ -145,8 +145,8 @@ func (r *recipe) unlock() []providers.Step {
 	return []providers.Step{{Op: opUnlock, Phase: providers.PhaseRelease, Timeout: fileTimeout, Frees: r.disk(o.Name)}}
 }
 
-// tidy removes what the last run of a VM left that is off and stays so. Starting and
-// deleting one do that by themselves.
+// tidy returns a step that removes the remains of the last run of a VM that is off and stays
+// off. A start or a deletion removes them by itself.
 func (r *recipe) tidy() []providers.Step {
 	o := r.change.Object
 	if o.State != providers.StateOff || !machine.Found(o, providers.FindLeftover) {
@@ -155,12 +155,12 @@ func (r *recipe) tidy() []providers.Step {
 	return []providers.Step{{Op: opClear, Phase: providers.PhaseRelease, Timeout: fileTimeout, Args: map[string]string{argKeep: yes}}}
 }
 
-// clear removes what is left of a VM that does not exist any more.
+// clear returns the step that removes the remains of a VM that no longer exists.
 func (r *recipe) clear(phase providers.Phase, args map[string]string) providers.Step {
 	return providers.Step{Op: opClear, Phase: phase, Object: r.change.ID, Name: r.change.Name, Timeout: fileTimeout, Args: args}
 }
 
-// upload is there if the VM is made from an image.
+// upload returns a step if the VM is made from an image.
 func (r *recipe) upload(phase providers.Phase) []providers.Step {
 	i := machine.DecodeImage(r.change.Want)
 	if i == nil || r.p.weightless {

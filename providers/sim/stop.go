@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	requestEvery = 5 * time.Second       // how often a VM is asked again to end
-	askEvery     = 50 * time.Millisecond // and whether it is up
+	requestEvery = 5 * time.Second       // the pause between two requests to end
+	askEvery     = 50 * time.Millisecond // the pause between two questions whether it is up
 )
 
-// takeDown ends all that runs the VM: requested first, forced then. Its files
-// are removed once it is confirmed to be gone, and not before.
+// takeDown ends all processes of the VM: by a request first, then by force. It removes their
+// files only once they are confirmed to be gone.
 func (j *job) takeDown(ctx context.Context) (providers.Result, error) {
 	if j.seen != nil && !j.seen.on() {
 		return j.tookItselfDown(ctx)
@@ -33,7 +33,7 @@ func (j *job) takeDown(ctx context.Context) (providers.Result, error) {
 	if err := j.successorFits(); err != nil {
 		return providers.Result{}, err
 	}
-	if !j.seen.onDisk { // once its processes are gone nothing else would say that it existed
+	if !j.seen.onDisk { // once its processes are gone, nothing shows that it existed
 		if err := j.writeVM(j.seen.vmFile); err != nil {
 			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
 		}
@@ -56,7 +56,7 @@ func (j *job) takeDown(ctx context.Context) (providers.Result, error) {
 	return j.result(own, r.How, append(waited, r.Evidence...)...)
 }
 
-// seenBefore adds what was seen to a failure.
+// seenBefore adds earlier observations to a failure.
 func seenBefore(err error, seen []string) error {
 	var f *providers.Failure
 	if errors.As(err, &f) {
@@ -77,8 +77,8 @@ func (j *job) tookItselfDown(ctx context.Context) (providers.Result, error) {
 	return j.result(ctx, providers.AlreadyGone, evidence...)
 }
 
-// waitUntilUp waits, where the step says so, until a VM that is still starting
-// is up or had its time for that, and says what came of it.
+// waitUntilUp waits, if the step says so, until a VM that is still starting is up or its time
+// for that is over, and returns the outcome as evidence.
 func (j *job) waitUntilUp(ctx context.Context) []string {
 	if j.Args[machine.ArgWhenUp] == "" || j.seen.Weightless {
 		return nil
@@ -89,7 +89,7 @@ func (j *job) waitUntilUp(ctx context.Context) []string {
 		a, err := ask(limited, j.socket(j.Object), question{Ask: askReady})
 		switch {
 		case err == nil && a.Up && !waited, err != nil && !j.runs(ctx):
-			return nil // it needs no wait, or the stop says what is wrong with it
+			return nil // it needs no wait, or the stop reports its problem
 		case err == nil && a.Up:
 			return []string{"it was still starting, and came up"}
 		case !waited:
@@ -110,7 +110,7 @@ func (j *job) runs(ctx context.Context) bool {
 // gone tidies up after a VM that is confirmed to be gone.
 func (j *job) gone(ctx context.Context, reclaim func(vmFile) error) error {
 	if child := j.forgetChild(j.Object); child != nil {
-		// How it ended was seen already; this only collects it.
+		// The look saw already how the process ended; this only collects it.
 		_ = child.Wait(ctx) //nolint:errcheck // see above
 	}
 	switch {
@@ -129,7 +129,7 @@ func (j *job) gone(ctx context.Context, reclaim func(vmFile) error) error {
 	return nil
 }
 
-// misbehave lets the VM react to a request as the fault says.
+// misbehave makes the VM react to a request as the fault says.
 func (j *job) misbehave(ctx context.Context) error {
 	var q question
 	switch j.fault.Kind {
@@ -144,7 +144,7 @@ func (j *job) misbehave(ctx context.Context) error {
 		if _, err := ask(ctx, j.socket(j.Object), q); j.seen.state == providers.StateRunning {
 			return err
 		}
-		return nil // one that is broken may not answer
+		return nil // a broken VM may not answer
 	}
 	r := *j.seen.run
 	r.Deaf, r.Delay = q.Ask == askDeaf, q.Delay
@@ -161,7 +161,7 @@ func (j *job) stillSays() []string {
 	return []string{fmt.Sprintf("see why its process does not end: %s", pids(j.seen.alive))}
 }
 
-// sleep returns after d, or as soon as nothing that was seen runs any more.
+// sleep returns after d, or as soon as none of the observed processes runs any more.
 func (j *job) sleep(ctx context.Context, d time.Duration) error {
 	return j.await(ctx, func() error {
 		if len(j.seen.alive) == 0 {
@@ -169,18 +169,18 @@ func (j *job) sleep(ctx context.Context, d time.Duration) error {
 		}
 		limited, cancel := context.WithTimeout(ctx, d)
 		defer cancel()
-		// Whether they are gone is for the next look to say.
+		// The next look decides whether they are gone.
 		_ = j.processes.Wait(limited, j.seen.alive...) //nolint:errcheck // see above
 		return ctx.Err()
 	})
 }
 
-// target is the running VM as something that can be stopped.
+// target is a running VM as a stop.Target.
 type target job
 
 var _ stop.Target = (*target)(nil)
 
-// Look says whether anything of the VM runs, and whether it is still vmctl's.
+// Look reports whether any process of the VM runs, and whether the VM is still vmctl's.
 func (t *target) Look(ctx context.Context) (stop.Sight, error) {
 	j := (*job)(t)
 	s, err := j.look(ctx, j.Name)
@@ -243,7 +243,7 @@ func (t *target) Force(context.Context) error {
 	})
 }
 
-// each acts on processes of which some may have ended meanwhile.
+// each calls act for each process. Some of them may have ended meanwhile.
 func each(all []process.Identity, act func(process.Identity) error) error {
 	var errs []error
 	for _, id := range all {

@@ -46,7 +46,7 @@ func (l *lab) carry(action providers.Action, op string) (result providers.Result
 	return providers.Result{}, nil
 }
 
-// asks asks a VM over its socket, as nobody but its own vmctl does.
+// asks puts a question to a VM over its socket, as only vmctl does otherwise.
 func (l *lab) asks(what string) {
 	l.t.Helper()
 	c, err := net.Dial("unix", strings.TrimSuffix(l.pidFiles()[0], ".pid")+".sock")
@@ -72,8 +72,7 @@ func (l *lab) evidence(of []string) string {
 
 var unsteadyTime = strings.NewReplacer("requested after TIME", "requested", "forced after TIME", "forced")
 
-// Its pid is given to another process while it is waited for: the other lives
-// on, and what was to be stopped is gone.
+// Another process gets the VM's pid during the wait: it lives on, and the VM counts as gone.
 //
 // row X02
 // row L34
@@ -105,8 +104,8 @@ func TestPidGivenToAnotherDuringTheGrace(t *testing.T) {
 	l.end(t.Context(), bystander)
 }
 
-// It ends by itself between the plan and the step: its files are removed all the
-// same, and the step says that nobody had to ask it.
+// The VM ends by itself between the plan and the step: its files are removed all the same,
+// and the step says that nobody had to ask it.
 //
 // row L31
 func TestEndedBeforeItWasAsked(t *testing.T) {
@@ -130,8 +129,8 @@ func TestEndedBeforeItWasAsked(t *testing.T) {
 	l.sees("lab.dev off")
 }
 
-// A process that exits when it is asked to leaves its pid file: whoever stopped
-// it removes that, and does so whichever way it ended.
+// A process that ends on request leaves its pid file: the stop removes the file, in whatever
+// way the process ended.
 //
 // row L31
 // row L36
@@ -157,8 +156,7 @@ func TestFilesAreRemovedHoweverItEnded(t *testing.T) {
 	}
 }
 
-// What cannot be confirmed to be gone keeps all that it has, and nothing is done
-// after that.
+// A VM that cannot be confirmed to be gone keeps all that it has, and no further step runs.
 //
 // row L03
 // row L08
@@ -188,7 +186,7 @@ func TestUnkillable(t *testing.T) {
 	}
 }
 
-// tracesButLogs are the traces without what is in logs: a VM writes its own.
+// tracesButLogs returns the traces without the content of logs, which a VM writes by itself.
 func (l *lab) tracesButLogs() []string {
 	l.t.Helper()
 	all := l.traces()
@@ -248,8 +246,8 @@ func TestRestartWhileStarting(t *testing.T) {
 	}
 }
 
-// A process that does not come to listening is ended when its time is over; what
-// it said is kept, and named.
+// A process that does not begin to listen is ended when its time is over; its log is kept,
+// and named.
 //
 // row L28
 // row L44
@@ -296,7 +294,7 @@ func TestStartThatEndsAtOnce(t *testing.T) {
 	l.does(providers.Start, "start done, wait_ready done")
 }
 
-// log is the only log there is.
+// log returns the content of the only log.
 func (l *lab) log() string {
 	l.t.Helper()
 	files, err := filepath.Glob(filepath.Join(l.dir, "run", "*.log"))

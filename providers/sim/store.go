@@ -21,24 +21,24 @@ import (
 
 // A host's folder holds
 //
-//	vms/NAME.json  a VM: whose it is, and what it is made of
-//	run/KEY.pid    the process that runs it, with what that was started with
-//	run/KEY.sock   where the process answers
-//	run/KEY.log    what the process said last, kept until the next start
-//	disks/NAME.root its root disk: a line that says whose it is, and the guest's own
-//	disks/NAME.root.lock who uses it: a symbolic link to the holder
-//	disks/NAME.guest what its guest keeps: the files that are resources
+//	vms/NAME.json  a VM: its owner mark and its configuration
+//	run/KEY.pid    the process that runs it, with its running configuration
+//	run/KEY.sock   the socket on which the process answers
+//	run/KEY.log    the output of the process, kept until the next start
+//	disks/NAME.root its root disk: a line with the owner mark, and the guest's data
+//	disks/NAME.root.lock the lock of the root disk: a symbolic link to the holder
+//	disks/NAME.guest the guest's files that are resources
 //	disks/NAME.disk a disk, which is a resource of its own
-//	disks/NAME.mark whose that is
-//	disks/NAME.disk.lock who uses it
-//	images/DIGEST.image what root disks begin as, as long as there are such
+//	disks/NAME.mark the owner mark of that disk
+//	disks/NAME.disk.lock the lock of that disk
+//	images/DIGEST.image an image, as long as root disks begin as it
 //	images/KEY.for  the digest that a VM is about to be made from: a symbolic link
 //	images/KEY.part an image while it is copied
 //	faults.json    how often each fault has struck
-//	write.tmp      whatever is being written; renamed when it is whole
-//	turn.lock      of a shared host: whose turn it is
+//	write.tmp      a file that is being written; renamed when it is whole
+//	turn.lock      the lock of a shared host: its holder has the turn
 //
-// and nothing once its last VM is deleted.
+// and nothing once its last VM and disk are deleted.
 const (
 	vmsDir      = "vms"
 	runDir      = "run"
@@ -73,7 +73,7 @@ type vmFile struct {
 	Owner      *owner       `json:"owner,omitempty"`
 	Config     *config      `json:"config,omitempty"` // nil: half made
 	Weightless bool         `json:"weightless,omitempty"`
-	Run        *runFile     `json:"run,omitempty"` // of a weightless one
+	Run        *runFile     `json:"run,omitempty"` // of a weightless VM
 }
 
 // owner is the mark.
@@ -92,22 +92,22 @@ func (o *owner) mark() *providers.Mark {
 	return &providers.Mark{ID: o.ID, Project: o.Project, Address: o.Address, Of: o.Of, Generation: o.Generation}
 }
 
-// oursFor reports whether vmctl made the VM for an address of this project.
+// oursFor reports whether vmctl made the VM for an address of that project.
 func (f vmFile) oursFor(p providers.Project, a spec.Address) bool {
 	o := f.Owner
 	return o != nil && o.ID == p.Lineage() && o.Of == f.ID && o.Address == a
 }
 
-// runFile says what runs a VM.
+// runFile describes the process of a VM, or the run of a weightless VM.
 type runFile struct {
 	Process *process.Identity `json:"process,omitempty"` // nil: weightless
 	With    config            `json:"with"`
 	Ports   []heldPort        `json:"ports,omitempty"`
 
-	// Of a weightless one, which has nobody to do it:
+	// Only for a weightless VM, which has no process:
 	Deaf  bool      `json:"deaf,omitempty"`  // it ignores a request
 	Delay float64   `json:"delay,omitempty"` // in seconds, from the request to the end
-	Ends  time.Time `json:"ends,omitzero"`   // when it ends
+	Ends  time.Time `json:"ends,omitzero"`   // the time when it ends
 	Ended bool      `json:"ended,omitempty"`
 }
 
@@ -123,7 +123,7 @@ func (p *Provider) path(parts ...string) string {
 
 func (p *Provider) vmPath(name string) string { return p.path(vmsDir, name+vmSuffix) }
 
-// key is short, so that a socket's path is.
+// key returns a short name for an ID, so that the path of a socket is short.
 func key(id providers.ID) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:6])
@@ -133,7 +133,8 @@ func (p *Provider) pidPath(id providers.ID) string { return p.path(runDir, key(i
 func (p *Provider) socket(id providers.ID) string  { return p.path(runDir, key(id)+".sock") }
 func (p *Provider) logPath(id providers.ID) string { return p.path(runDir, key(id)+".log") }
 
-// named lists the names of the files in a folder that end so, sorted.
+// named lists the names of the files in a folder that end with the suffix, sorted, without
+// it.
 func (p *Provider) named(dir, suffix string) ([]string, error) {
 	entries, err := os.ReadDir(p.path(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,7 +152,7 @@ func (p *Provider) named(dir, suffix string) ([]string, error) {
 	return names, nil
 }
 
-// readVM reads a VM's file. One that is not there is fs.ErrNotExist.
+// readVM reads a VM's file. A missing file is fs.ErrNotExist.
 func (p *Provider) readVM(name string) (vmFile, error) {
 	var f vmFile
 	if err := readJSON(p.vmPath(name), &f); err != nil {
@@ -166,7 +167,7 @@ func (p *Provider) readVM(name string) (vmFile, error) {
 	return f, nil
 }
 
-// readRun reads what runs a VM, nil if nothing says that anything does.
+// readRun reads the run of a VM, nil if none is recorded.
 func (p *Provider) readRun(f vmFile) (*runFile, error) {
 	if f.Weightless {
 		return f.Run, nil
@@ -200,7 +201,7 @@ func (p *Provider) writeVM(f vmFile) error {
 	return p.write(p.vmPath(f.Name), f)
 }
 
-// writeRun records what runs a VM.
+// writeRun records the run of a VM.
 func (p *Provider) writeRun(f vmFile, r *runFile) error {
 	if f.Weightless {
 		f.Run = r
@@ -209,9 +210,9 @@ func (p *Provider) writeRun(f vmFile, r *runFile) error {
 	return p.write(p.pidPath(f.ID), r)
 }
 
-// write replaces a file of the host. Whoever is killed meanwhile leaves the old
-// one or the new one, and at most one temporary file, which the next step removes.
-// A simulated host does not outlive a power failure, so nothing is synced.
+// write replaces a file of the host. If vmctl is killed meanwhile, the file is the old one or
+// the new one, and at most one temporary file is left, which the next step removes. A
+// simulated host does not outlive a power failure, so nothing is synced.
 func (p *Provider) write(path string, content any) error {
 	text, err := json.MarshalIndent(content, "", "  ")
 	if err != nil {
@@ -236,7 +237,7 @@ func (p *Provider) writeText(path string, text []byte) error {
 	return nil
 }
 
-// allocate makes a file of zeros that takes no room.
+// allocate makes a file of zeros that takes no disk space.
 func (p *Provider) allocate(path string, size int64) error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -257,7 +258,7 @@ func (p *Provider) allocate(path string, size int64) error {
 	return nil
 }
 
-// clean removes what a write left that was killed.
+// clean removes the temporary file that an interrupted write left.
 func (p *Provider) clean() error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -267,7 +268,7 @@ func (p *Provider) clean() error {
 	return nil
 }
 
-// forgetRun removes what a VM's process left. The caller has seen that it is
+// forgetRun removes the files of a VM's process. The caller has seen that the process is
 // gone.
 func (p *Provider) forgetRun(f vmFile) error {
 	if f.Weightless {
@@ -279,7 +280,7 @@ func (p *Provider) forgetRun(f vmFile) error {
 	return errors.Join(remove(p.pidPath(f.ID)), remove(p.socket(f.ID)))
 }
 
-// reclaim is forgetRun, and frees the root disk if nobody else holds it.
+// reclaim calls forgetRun, and frees the root disk if nobody else holds it.
 func (p *Provider) reclaim(f vmFile) error {
 	err := p.forgetRun(f)
 	if !f.Weightless {
@@ -289,8 +290,8 @@ func (p *Provider) reclaim(f vmFile) error {
 	return err
 }
 
-// reclaimAll is reclaim, and frees the disks that the VM's processes had locked,
-// which vmctl has ended.
+// reclaimAll calls reclaim, and frees the disks that the VM's processes had locked. It is for
+// processes that vmctl has ended.
 func (p *Provider) reclaimAll(f vmFile) error {
 	errs := []error{p.reclaim(f)}
 	for name, h := range p.diskLocks() {

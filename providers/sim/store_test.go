@@ -8,8 +8,8 @@ import (
 	"vmctl/providers"
 )
 
-// A host whose folder cannot be written: the step says what it could not write,
-// and nothing is half there when it can again.
+// A step in a folder that cannot be written names the file that it could not write. Nothing
+// is half there when the folder can be written again.
 func TestFolderThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for folder, want := range map[string]string{
@@ -37,7 +37,7 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// The same for a user who may only read.
+// The same holds for a user who may only read.
 func TestReadOnlyFolder(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -55,7 +55,7 @@ func TestReadOnlyFolder(t *testing.T) {
 		}
 	})
 	l.sees("lab.dev off")
-	if os.Getuid() == 0 { // whom nothing is closed to
+	if os.Getuid() == 0 { // root may write anywhere
 		return
 	}
 	if got := l.apply(providers.Destroy); !strings.Contains(got, "permission denied") {

@@ -8,7 +8,7 @@ import (
 	"vmctl/search"
 )
 
-// block is a VM of the host with more in its block.
+// block returns the text of a vm block of the host, with more lines.
 func block(label string, lines ...string) string {
 	return fmt.Sprintf("vm %q {\n  provider = provider.sim.here\n  boot {\n    kernel = \"k\"\n  }\n  %s\n}\n", label, strings.Join(lines, "\n  "))
 }
@@ -23,7 +23,7 @@ func file(label string, lines ...string) string {
 	return fmt.Sprintf("guest_file %q {\n  vm   = vm.a\n  path = \"/%s\"\n  %s\n}\n", label, label, strings.Join(lines, "\n  "))
 }
 
-// Edits that once had no plan, or left something: each is done by one apply.
+// Edits that once had no plan, or left remains: one apply does each.
 func TestEditsThatOnceHadNoPlan(t *testing.T) {
 	instances := func(a, b string) string {
 		return block("w", "for_each = {\n    a = disk."+a+"\n    b = disk."+b+"\n  }", "additional_disk {\n    disk = each.value\n  }") + disk("x", "qcow2") + disk("y", "qcow2")

@@ -26,7 +26,7 @@ func (j *job) release(ctx context.Context) (providers.Result, error) {
 	return j.result(ctx, providers.Done, j.seen.lock.evidence)
 }
 
-// tidy removes what the last run of a VM left that is off.
+// tidy removes the remains of the last run of a VM that is off.
 func (j *job) tidy(ctx context.Context) (providers.Result, error) {
 	if j.seen != nil && !j.seen.on() {
 		if j.seen.leftover == "" {
@@ -49,8 +49,8 @@ func (j *job) tidy(ctx context.Context) (providers.Result, error) {
 	}
 }
 
-// clear removes what is left of a VM that is gone: the files of its processes.
-// Neither its own file nor its disk is left, or it would not be gone.
+// clear removes the remains of a VM that is gone: the files of its processes. Its own file
+// and its disk are gone already.
 func (j *job) clear(ctx context.Context) (providers.Result, error) {
 	if j.Args[argKeep] != "" {
 		return j.tidy(ctx)

@@ -13,9 +13,9 @@ import (
 // turnFile is the lock of a host that several data directories may use.
 const turnFile = "turn.lock"
 
-// takeTurn keeps every other step away from the host until it is given up. Within one
-// data directory the locks of its runs and files do that: only a host in a folder of its
-// own needs turns.
+// takeTurn keeps every other step away from the host until giveUp is called. Within one data
+// directory the locks of its runs and files do that: only a host in a folder of its own needs
+// turns.
 func (p *Provider) takeTurn(ctx context.Context, wait time.Duration) (giveUp func() error, err error) {
 	if !p.shared {
 		return func() error { return nil }, nil
@@ -42,7 +42,7 @@ func (p *Provider) takeTurn(ctx context.Context, wait time.Duration) (giveUp fun
 	}, nil
 }
 
-// inTurn carries out a step while no other one acts on the host.
+// inTurn carries out a step while no other step acts on the host.
 func (t *task) inTurn(ctx context.Context, do func() error) (err error) {
 	if t.giveUp, err = t.takeTurn(ctx, t.Timeout); err != nil {
 		return err
@@ -51,8 +51,8 @@ func (t *task) inTurn(ctx context.Context, do func() error) (err error) {
 	return do()
 }
 
-// await lets other steps act on the host while this one waits for something there. What
-// was seen before may be different afterwards.
+// await lets other steps act on the host while this one waits for an event there. Afterwards
+// the host may differ from earlier observations.
 func (t *task) await(ctx context.Context, wait func() error) error {
 	giveUp := t.giveUp
 	t.giveUp = func() error { return nil }

@@ -1,7 +1,7 @@
-// Package sim is a host in a folder. Its virtual machines are real processes
-// with pid files, sockets and ports, so that stopping, orphans, recycled pids and
-// crashes are real and need no hypervisor; faults are had by asking for them. A
-// weightless one is a record without a process, for many thousands of machines.
+// Package sim simulates a host in a folder. Its virtual machines are real processes with pid
+// files, sockets and ports, so that stopping, orphans, recycled pids and crashes are real and
+// need no hypervisor; the provider block can ask for faults. A weightless VM is a record
+// without a process, for many thousands of machines.
 package sim
 
 import (
@@ -20,13 +20,13 @@ import (
 // TypeName is the type of this provider's blocks.
 const TypeName = "sim"
 
-// Host is what the provider takes from the process that it runs in.
+// Host holds the program, the arguments and the environment of the processes that run VMs.
 type Host struct {
-	// Program is run with Args for each VM, and calls Run with the arguments that
-	// follow. It is absolute. "": only weightless VMs can be started.
+	// Program is run with Args for each VM, and calls Run with the arguments that follow. It
+	// is an absolute path. "": only weightless VMs can be started.
 	Program string
 	Args    []string
-	Env     []string // NAME=value, all that a VM gets
+	Env     []string // NAME=value, the whole environment of a VM
 }
 
 // Type returns the provider type.
@@ -37,7 +37,7 @@ func Type(h Host) providers.Type {
 		Check: check,
 
 		NameLimit: nameLimit,
-		// A host is its folder: another fault is no other host.
+		// The folder identifies a host: the same folder with other faults is the same host.
 		System: func(name string, attrs cty.Value) cty.Value {
 			if folder := ctyread.Text(attrs, "folder"); folder != "" {
 				return cty.ObjectVal(map[string]cty.Value{"folder": cty.StringVal(folder)})
@@ -58,13 +58,13 @@ type Provider struct {
 	settings   providers.Settings
 	dir        string // of the host: its folder
 	shared     bool   // with other data directories, perhaps
-	weightless bool   // VMs that are made from now on
+	weightless bool   // makes new VMs weightless
 	faults     []fault
 	processes  process.Host
 
-	turning sync.Mutex // one at a time takes its turn on a shared host
-	writing sync.Mutex // one at a time writes a file of the host
-	imaging sync.Mutex // one at a time copies or drops images
+	turning sync.Mutex // held during a turn on a shared host
+	writing sync.Mutex // held while a file of the host is written
+	imaging sync.Mutex // held while images are copied or dropped
 
 	mu       sync.Mutex
 	children map[providers.ID]*process.Child // started by this process, to be collected
@@ -94,5 +94,5 @@ func open(h Host, s providers.Settings) (*Provider, error) {
 	return p, nil
 }
 
-// Close leaves the VMs that this process started running.
+// Close does nothing: the VMs that this process started keep running.
 func (p *Provider) Close() error { return nil }

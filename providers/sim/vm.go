@@ -6,7 +6,7 @@ import (
 	"vmctl/spec"
 )
 
-// config is what a VM is made of.
+// config holds the settings of a VM.
 type config struct {
 	CPUs     uint64            `json:"cpus"`
 	Memory   uint64            `json:"memory"` // bytes
@@ -31,11 +31,11 @@ const (
 	claimDiskLock = "the lock of disk"
 )
 
-// kindProcess is the kind of an object that is no resource: a process that holds
-// what a VM needs.
+// kindProcess is the kind of an object that is no resource: a process that holds a claim that
+// a VM needs.
 const kindProcess spec.Kind = "process"
 
-// ports are the host ports that the spec chose.
+// ports returns the claims on the host ports that the spec chose.
 func (c *config) ports() []providers.Claim {
 	if c == nil {
 		return nil
@@ -43,14 +43,14 @@ func (c *config) ports() []providers.Claim {
 	return machine.PortClaims(c.Forwards)
 }
 
-// configOf is what a VM that is wanted is made of. uses says what its disks are on this
-// host.
+// configOf returns the settings of a wanted VM. uses has the IDs and names of its disks on
+// this host.
 func configOf(vm machine.VM, uses map[spec.Address]providers.Used) config {
 	c := config{
 		CPUs: vm.CPUs, Memory: vm.Memory, Accel: vm.Accel, Forwards: vm.Forwards,
 		RootSize: vm.RootDisk, CloudInit: vm.CloudInit, Triggers: vm.Triggers,
 	}
-	if b := vm.Boot; b != nil { // wherever the files are
+	if b := vm.Boot; b != nil { // without the paths of the files
 		c.Boot = &machine.Boot{KernelSHA256: b.KernelSHA256, InitrdSHA256: b.InitrdSHA256, Cmdline: b.Cmdline}
 	}
 	for _, a := range vm.Disks {

@@ -1,6 +1,6 @@
-// Package stop is the one way in which vmctl ends what runs: verify who it is,
-// request, wait, verify again, force, wait, and confirm that it is gone. It
-// never says that something stopped before that was seen.
+// Package stop ends running targets, the one way for all of vmctl: verify the target,
+// request, wait, verify again, force, wait, and confirm that it is gone. It never reports a
+// stop before it has seen it.
 package stop
 
 import (
@@ -12,29 +12,29 @@ import (
 	"vmctl/providers"
 )
 
-// Target is something that runs and can be asked, or forced, to end.
+// Target is a VM or process that can be asked, or forced, to end.
 type Target interface {
-	// Look reads what is there now and verifies that it is still the one that is
-	// meant. An error means that this cannot be said.
+	// Look reads the present state and verifies that the target is still the same one. An
+	// error means that it could not tell.
 	Look(ctx context.Context) (Sight, error)
-	// Request asks it to end by itself. It may be repeated.
+	// Request asks the target to end by itself. It may be repeated.
 	Request(ctx context.Context) error
-	// Force ends it. An error does not mean that it failed: Look decides.
+	// Force ends the target. After an error the target may still have ended: Look decides.
 	Force(ctx context.Context) error
 }
 
-// Verdict says what a look saw.
+// Verdict is the outcome of a look.
 type Verdict string
 
-// Runs is the target, running. Gone is confirmed absence or rest. Other is
-// something else in the target's place, which is never touched.
+// Runs: the target runs. Gone: it is confirmed to be absent or off. Other: something else is
+// in the target's place, which is never touched.
 const (
 	Runs  Verdict = "runs"
 	Gone  Verdict = "gone"
 	Other Verdict = "other"
 )
 
-// Sight is what a look saw.
+// Sight holds the outcome of a look, with its evidence.
 type Sight struct {
 	Verdict  Verdict
 	Evidence string        // in words: "shut off (shutdown)"
@@ -42,34 +42,34 @@ type Sight struct {
 	Deaf     bool          // Runs: it cannot hear a request, as Evidence says
 }
 
-// Policy says how long to wait for what.
+// Policy holds the waits of a stop, and the choice of force.
 type Policy struct {
 	Grace     time.Duration // between the request and force
 	ForceWait time.Duration // between force and giving up
 	Again     time.Duration // after which a request is repeated; 0: it is not
 	Poll      time.Duration // between two looks; 0: a quarter of a second
 	Forbidden bool          // never force: fail when the grace is over
-	StillSays []string      // what to type when it still runs, a line each
+	StillSays []string      // commands to type if it still runs, a line each
 }
 
-// Clock is the time that a procedure lives in.
+// Clock gives a procedure the time and its waits.
 type Clock struct {
 	Now func() time.Time
 	// Sleep returns after d, or with the context's error when that ends first.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-// Result says how the target ended.
+// Result describes the end of the target.
 type Result struct {
 	How      providers.How // AlreadyTrue, Graceful or Forced
 	Evidence []string
 }
 
-// Stop ends target as policy says. It succeeds only after the target was seen
-// gone; every error is a *providers.Failure that says what was seen last.
+// Stop ends target by the policy. It succeeds only after it has seen the target gone; every
+// error is a *providers.Failure with the last observation.
 //
-// When ctx ends nothing more is forced: Stop looks once more and says whether
-// the target still runs.
+// When ctx ends, Stop forces nothing more: it looks once more and reports whether the target
+// still runs.
 func Stop(ctx context.Context, target Target, policy Policy, clock Clock, log providers.Log) (Result, error) {
 	if policy.Poll <= 0 {
 		policy.Poll = 250 * time.Millisecond
@@ -118,19 +118,19 @@ func (p *procedure) run(ctx context.Context) (Result, error) {
 	return p.force(ctx)
 }
 
-// request asks, and lets the wait that follows decide what came of it.
+// request asks the target to end. The wait that follows decides whether that worked.
 func (p *procedure) request(ctx context.Context) {
 	if err := p.Request(ctx); err != nil {
 		p.see("request failed: %v", err)
 	}
 }
 
-// verifyLooks is how often it is looked, before force, for a target that cannot
-// be read: a system may be busy for a moment.
+// verifyLooks is the number of looks, before force, at a target that cannot be read: a system
+// may be busy for a moment.
 const verifyLooks = 3
 
-// verify looks once more at the target before it is forced. An error means that
-// it could not be read at any of several looks.
+// verify looks once more at the target before it is forced. It fails if none of several looks
+// could read it.
 func (p *procedure) verify(ctx context.Context) (sight Sight, err error) {
 	for i := range verifyLooks {
 		if i > 0 && p.clock.Sleep(ctx, p.policy.Poll) != nil {
@@ -169,8 +169,8 @@ func (p *procedure) force(ctx context.Context) (Result, error) {
 	return Result{}, p.still(providers.Failed, sight.Evidence)
 }
 
-// wait looks until the target is gone or the limit is reached, and repeats the
-// request as the policy says. The last look counts, also when it failed.
+// wait looks until the target is gone or the limit is reached, and repeats the request by the
+// policy. The last look counts, even if it failed.
 func (p *procedure) wait(ctx context.Context, limit time.Duration, request func(context.Context)) (Sight, error) {
 	start := p.clock.Now()
 	var asked time.Time
@@ -200,7 +200,7 @@ func (p *procedure) wait(ctx context.Context, limit time.Duration, request func(
 
 var errEnded = errors.New("the wait was ended")
 
-// lastLook says what is there after ctx has ended.
+// lastLook looks once more after ctx has ended.
 func (p *procedure) lastLook(ctx context.Context) (Sight, error) {
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -214,7 +214,7 @@ func (p *procedure) lastLook(ctx context.Context) (Sight, error) {
 	return sight, nil
 }
 
-// ended turns what a wait came to into a result.
+// ended turns the outcome of a wait into a result.
 func (p *procedure) ended(sight Sight, how providers.How, err error) (Result, error) {
 	switch {
 	case errors.Is(err, errEnded):

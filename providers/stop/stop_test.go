@@ -471,7 +471,7 @@ seen: requested after 0s`,
 	}
 }
 
-// stop runs the procedure and writes down all that was done and said.
+// stop runs the procedure and returns a log of its calls and messages.
 func (w *world) stop(ctx context.Context, p stop.Policy) string {
 	r, err := stop.Stop(ctx, w, p, w.clock(), func(providers.Progress) {})
 	lines := w.calls

@@ -9,7 +9,8 @@ import (
 	"vmctl/providers"
 )
 
-// advised is a failure with something to type next, whatever its provider knew.
+// advised returns a copy of a failure with its next commands as the user has to type them. A
+// failure without next commands gets one by its outcome. nil stays nil.
 func (a *app) advised(f *providers.Failure, m mission) *providers.Failure {
 	if f == nil {
 		return nil
@@ -25,7 +26,7 @@ func (a *app) advised(f *providers.Failure, m mission) *providers.Failure {
 	return &with
 }
 
-// advice is what to do after a failure of which nothing else is known.
+// advice returns a next command for a failure by its outcome alone.
 func (a *app) advice(o providers.Outcome, m mission) string {
 	plan := a.commandLine("plan", m.plan)
 	switch o {
@@ -44,8 +45,8 @@ func (a *app) advice(o providers.Outcome, m mission) string {
 
 var ownCommand = regexp.MustCompile(`\bvmctl ([a-z]+)`)
 
-// typed is what a provider or the planner says to type, which know no flags, as it
-// has to be typed here. What only speaks of vmctl stays as it is.
+// typed adds this run's flags to the commands in a line of a provider or the planner, which
+// know no flags. It leaves a mention of vmctl without a command as it is.
 func (a *app) typed(line string, m mission) string {
 	switch line {
 	case "vmctl plan":
@@ -62,7 +63,7 @@ func (a *app) typed(line string, m mission) string {
 	})
 }
 
-// typedBlocks lets what a plan says to type be what has to be typed here.
+// typedBlocks adds this run's flags to the commands that a plan's blocked changes suggest.
 func (a *app) typedBlocks(plan *planner.Plan, m mission) {
 	for i := range plan.Changes {
 		c := &plan.Changes[i]
@@ -78,7 +79,7 @@ func (a *app) typedBlocks(plan *planner.Plan, m mission) {
 	}
 }
 
-// advisedResults are results of which every failure is advised.
+// advisedResults returns a copy of the results with every failure advised.
 func (a *app) advisedResults(all []executor.StepResult, m mission) []executor.StepResult {
 	all = slices.Clone(all)
 	for i := range all {
@@ -87,7 +88,7 @@ func (a *app) advisedResults(all []executor.StepResult, m mission) []executor.St
 	return all
 }
 
-// advisedSummary is a summary of which every failure is advised.
+// advisedSummary returns a copy of a summary with every failure advised.
 func (a *app) advisedSummary(s executor.Summary, m mission) executor.Summary {
 	s.Failed, s.Warned = a.advisedResults(s.Failed, m), a.advisedResults(s.Warned, m)
 	return s

@@ -40,8 +40,8 @@ func TestEveryFailureSaysWhatToTypeNext(t *testing.T) {
 	golden(t, "failures", text)
 }
 
-// What a plan says to type about what it blocks is about this instance, and not
-// about another one of the same files.
+// The next commands of a blocked change are for this instance, and not for another one of the
+// same files.
 func TestABlockSaysWhatToTypeHere(t *testing.T) {
 	h := newHouse(t, withID+small)
 	h.run("apply", "--auto-approve", "--env=test").exits(0)
@@ -55,7 +55,7 @@ func TestABlockSaysWhatToTypeHere(t *testing.T) {
 	h.run("plan", "--env=test", "--json").exits(0).says(next)
 }
 
-// As documents too: in the event, in the summary and in the last one.
+// The same as documents: in the event, in the summary and in the last document.
 func TestEveryFailureHasNextStepsAsJSON(t *testing.T) {
 	h := newHouse(t, withID+small)
 	h.memory.fail["start vm.dev"] = &providers.Failure{Outcome: providers.Stale, Code: "not_the_same", Err: errors.New("another")}

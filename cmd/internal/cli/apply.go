@@ -42,7 +42,7 @@ func (a *app) applyCommand() *cobra.Command {
 	return cmd
 }
 
-// applyRequest is what the user typed.
+// applyRequest holds the flags and the plan file of an apply.
 type applyRequest struct {
 	plan       planFlags
 	apply      applyFlags
@@ -79,7 +79,7 @@ func (a *app) apply(ctx context.Context, r applyRequest) error {
 	return a.carryOut(ctx, p, a.applying(p, r))
 }
 
-// applying is the mission of an apply.
+// applying returns the mission of an apply.
 func (a *app) applying(p *project, r applyRequest) mission {
 	return mission{
 		command: "apply", verb: "Apply", title: "Plan for " + p.owner.Name, plan: r.plan, apply: r.apply, outputs: true,
@@ -88,8 +88,8 @@ func (a *app) applying(p *project, r applyRequest) mission {
 	}
 }
 
-// howToEnter says how to get into the first VM that the plan brought up, where its
-// provider has something to log into.
+// howToEnter returns the command that opens a shell in the first VM that the plan created, if
+// its provider supports logins.
 func (a *app) howToEnter(w work) []string {
 	for _, c := range w.plan.Changes {
 		if c.Kind != spec.VM || c.Action != providers.Create {

@@ -111,7 +111,8 @@ func TestAFailingStartGolden(t *testing.T) {
 	golden(t, "failing-start", e.stdout+"--- standard error ---\n"+e.stderr)
 }
 
-// What was typed to choose the files is repeated, but for what may be secret.
+// The next command repeats the flags that choose the files, but hides values that may be
+// secret.
 func TestTheNextCommandFits(t *testing.T) {
 	h := newHouse(t, withID+"variable \"size\" {\n  type = string\n}\n"+strings.ReplaceAll(small, `"256MiB"`, "var.size"))
 	h.run("plan", "--var=size=1GiB", "--env=test", "--target=dev", "--allow-replace=vm.dev").exits(0).

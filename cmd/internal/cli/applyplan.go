@@ -16,15 +16,15 @@ import (
 	"vmctl/spec"
 )
 
-// work is a plan with all that carrying it out needs.
+// work is a plan with its round and its world.
 type work struct {
 	round
 	plan  *planner.Plan
 	world *planner.World
 }
 
-// applyPlan carries a plan out and tells how that ended, in its last round for
-// good. It returns what to type in the end, and what was done.
+// applyPlan carries out a plan and shows its summary; after the last round also the outputs.
+// It returns the next commands and the summary.
 func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (next []string, summary executor.Summary, err error) {
 	run, err := newID(a.env.Rand)
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *app) resolver(c *spec.Config) func(spec.Address, map[spec.Address]cty.V
 	}
 }
 
-// ended is how a plan ended, with what to type if it went well.
+// ended holds the summary of a plan, and the next commands if it went well.
 type ended struct {
 	executor.Summary
 	next []string
@@ -135,7 +135,7 @@ func (a *app) summary(p *project, m mission, w work, e ended) {
 	a.line(view.SummaryJSON(e.Summary, view.SummaryMore{Next: next, Outputs: outputs, Deferred: w.plan.Deferred, Before: w.before}))
 }
 
-// goOn says what to type after something was not done.
+// goOn returns the next commands after a failure or an interrupt.
 func (a *app) goOn(m mission) []string {
 	return []string{a.commandLine("plan", m.plan) + " shows what is left", a.commandLine(m.command, m.plan, m.names...) + " goes on from here"}
 }

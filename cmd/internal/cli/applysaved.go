@@ -9,8 +9,8 @@ import (
 	"vmctl/state"
 )
 
-// applySaved carries out what a plan file says, and nothing else: it is planned
-// anew from the files that the plan was made of, and has to come out the same.
+// applySaved carries out the plan in a plan file, and nothing else: it plans again from the
+// files that the plan was made of, and refuses a plan that differs.
 func (a *app) applySaved(ctx context.Context, r applyRequest) error {
 	f, err := a.readPlan(r.file)
 	if err != nil {
@@ -44,8 +44,8 @@ func (a *app) applySaved(ctx context.Context, r applyRequest) error {
 	return a.carryOut(ctx, p, m)
 }
 
-// openPlanned is open for what a plan file says; source stands in for the files, nil:
-// it does not.
+// openPlanned opens the project for a plan file. source replaces the files; nil: the files
+// are read.
 func (a *app) openPlanned(f planFile, source *spec.Source) (*project, error) {
 	open := a.readSpec
 	if f.Destroy {
@@ -58,8 +58,8 @@ func (a *app) openPlanned(f planFile, source *spec.Source) (*project, error) {
 	return p, err
 }
 
-// applyEquivalent plans the files as they are now, with the scope of a plan file,
-// and carries that out if it takes the same steps and comes to the same.
+// applyEquivalent plans the files as they are now, with the scope of a plan file, and carries
+// out the new plan if it has the same steps and the same effect.
 func (a *app) applyEquivalent(ctx context.Context, r applyRequest) error {
 	f, err := a.readPlan(r.equivalent)
 	if err != nil {
@@ -89,9 +89,9 @@ func (a *app) applyEquivalent(ctx context.Context, r applyRequest) error {
 	return a.carryOut(ctx, p, m)
 }
 
-// sameFolder refuses a plan in a folder that is not that of its files: what they
-// name by a relative path would be looked for there. What has become of the files
-// meanwhile does not count, as long as they do not name another project.
+// sameFolder refuses a plan in a folder without spec files, or with those of another project:
+// relative paths in the plan's files would lead elsewhere. Other changes of the files do not
+// matter here.
 func (a *app) sameFolder(f planFile, path string) error {
 	files, err := spec.SpecFiles(a.specDir())
 	if err != nil || len(files) == 0 {
@@ -110,8 +110,8 @@ func otherProject(f planFile, path string, now spec.Settings) error {
 		"), and the files are of project "+quoted(now.Project)+" ("+now.ID+")", "name the folder of its files with -C DIR")
 }
 
-// saved is the mission of a plan file. What it says was read, and is not asked
-// about; what it defers was not.
+// saved returns the mission of a plan file. Its steps need no consent, since the user has
+// read them; deferred ones do.
 func (a *app) saved(p *project, f planFile, r applyRequest) mission {
 	verbose, unasked := r.plan.verbose, r.apply.approved
 	r.plan, r.apply.approved = f.Flags.flags(), true
@@ -128,7 +128,7 @@ func (a *app) saved(p *project, f planFile, r applyRequest) mission {
 	return m
 }
 
-// replan is the command that makes a plan file anew.
+// replan returns the command that makes a plan file anew.
 func (a *app) replan(f planFile, path string) string {
 	more := []string{"--out=" + path}
 	if f.Destroy {

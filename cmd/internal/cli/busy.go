@@ -17,11 +17,11 @@ import (
 	"vmctl/state"
 )
 
-// busy is where those at work in VMs are.
+// busy returns the folder of the locks that visitors of VMs hold.
 func (p *project) busy() busy.Folder { return busy.Folder{Dir: filepath.Join(p.dir, busyLocks)} }
 
-// doors are the addresses under which somebody may have gone into each VM: its own,
-// and those that it had before it was moved, unless they are another's by now.
+// doors lists, for each VM, the addresses under which a visitor may have entered it: its own,
+// and earlier ones that no other VM has by now.
 func (p *project) doors(s *state.Snapshot) map[spec.Address][]spec.Address {
 	vms := slices.DeleteFunc(known(p, s), func(addr spec.Address) bool { return addr.Kind != spec.VM })
 	all := map[spec.Address][]spec.Address{}
@@ -36,7 +36,7 @@ func (p *project) doors(s *state.Snapshot) map[spec.Address][]spec.Address {
 	return all
 }
 
-// atWork lists who is inside each VM of the spec and the state.
+// atWork lists the visitors of each VM of the spec and the state.
 func (p *project) atWork(ctx context.Context, s *state.Snapshot) (map[spec.Address][]state.Holder, error) {
 	doors := p.doors(s)
 	var all []spec.Address
@@ -61,7 +61,7 @@ func (p *project) atWork(ctx context.Context, s *state.Snapshot) (map[spec.Addre
 	return busy, nil
 }
 
-// self is this process, for whoever has to wait for it.
+// self describes this process to others that have to wait for it.
 func (a *app) self(command string) (state.Holder, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -70,7 +70,8 @@ func (a *app) self(command string) (state.Holder, error) {
 	return state.Holder{PID: os.Getpid(), Host: host, Command: command, Since: a.env.Now().UTC()}, nil
 }
 
-// enter goes inside a VM, or says who takes it down.
+// enter marks a VM as in use by this command until leave is called. It fails if another
+// command is taking the VM down; the error names that command.
 func (a *app) enter(ctx context.Context, p *project, addr spec.Address, command string) (leave func() error, err error) {
 	me, err := a.self(command)
 	if err != nil {
@@ -92,7 +93,7 @@ func (a *app) enter(ctx context.Context, p *project, addr spec.Address, command 
 	return leave, err
 }
 
-// gate keeps others out of VMs that this command takes down.
+// gate keeps visitors out of VMs that this command takes down.
 type gate struct {
 	folder busy.Folder
 	me     state.Holder
@@ -102,8 +103,8 @@ type gate struct {
 
 var _ executor.Gate = gate{}
 
-// closedDoors are the doors that this command keeps closed. Two VMs that once had the
-// same address have a door in common, which one closes for both.
+// closedDoors holds the doors that this command keeps closed. Two VMs that once had the same
+// address share a door, which is closed once for both.
 type closedDoors struct {
 	mu  sync.Mutex
 	all map[spec.Address]*closedDoor
@@ -115,7 +116,8 @@ type closedDoor struct {
 	open    func() error // nil: it is not closed yet
 }
 
-// close closes a door by the given way, unless it is closed for another VM.
+// close closes a door by calling way, unless the door is closed for another VM already. open
+// ends that.
 func (d *closedDoors) close(a spec.Address, way func() (func() error, error)) (open func() error, err error) {
 	d.mu.Lock()
 	door := d.all[a]
@@ -136,7 +138,7 @@ func (d *closedDoors) close(a spec.Address, way func() (func() error, error)) (o
 	return func() error { return d.leave(a, door) }, nil
 }
 
-// leave opens a door when the last VM does not need it closed any more.
+// leave opens a door once no VM needs it closed any more.
 func (d *closedDoors) leave(a spec.Address, door *closedDoor) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

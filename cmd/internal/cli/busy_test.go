@@ -13,7 +13,7 @@ import (
 	"vmctl/state"
 )
 
-// asked is an input that does something before it is read for the first time.
+// asked is an input that calls first before its first read.
 type asked struct {
 	io.Reader
 	first func()
@@ -28,13 +28,13 @@ func (a *asked) Read(p []byte) (int, error) {
 	return a.Reader.Read(p)
 }
 
-// meanwhile is the house as somebody else uses it, who types nothing.
+// meanwhile returns the same house for another user, who types nothing.
 func (h *house) meanwhile() *house {
 	return &house{t: h.t, dir: h.dir, home: h.home, memory: h.memory, environ: h.environ}
 }
 
-// While a command or a shell runs in a VM, whoever wants to take it down is told
-// what runs, without what it was given.
+// While a command or a shell runs in a VM, a command that would take the VM down names that
+// program, without its arguments.
 func TestExecHoldsItsVM(t *testing.T) {
 	h := inhabited(t)
 	other := h.meanwhile()
@@ -45,7 +45,7 @@ func TestExecHoldsItsVM(t *testing.T) {
 		other.run("destroy", "--auto-approve", "--json").exits(6).says(`"kind":"busy","address":"vm.dev"`, "vmctl vm exec vm.dev -- mysql").
 			silent("secret")
 		other.run("plan").exits(0).says("No changes").silent("busy")
-		other.run("vm", "exec", "dev", "--", "true").exits(7) // the guest's own status: it was let in
+		other.run("vm", "exec", "dev", "--", "true").exits(7) // the status of the guest: the command ran
 	}}
 	h.run("vm", "exec", "dev", "--", "mysql", "-psecret").exits(7)
 	h.memory.acted = nil
@@ -65,7 +65,7 @@ func TestWhoDoesNotGetInIsNotInside(t *testing.T) {
 	h.run("destroy", "--auto-approve").exits(0)
 }
 
-// Who comes between the plan and its consent is seen before the VM is touched.
+// A visitor who enters between the plan and its consent is seen before the VM is touched.
 func TestBusySinceThePlanWasShown(t *testing.T) {
 	h := inhabited(t)
 	h.memory.acted = nil
@@ -94,8 +94,8 @@ func TestBusySinceThePlanWasShown(t *testing.T) {
 	}
 }
 
-// Who went in before a VM was renamed is inside still, however it is called now:
-// also if that is not seen before the VM would be touched.
+// A visitor who entered before the VM was renamed is still inside under the new name. The
+// apply sees that at the latest before it touches the VM.
 func TestBusySinceBeforeItWasRenamed(t *testing.T) {
 	h := inhabited(t)
 	f := busy.Folder{Dir: filepath.Join(h.data(), "busy")}
@@ -131,7 +131,7 @@ func TestBusySinceBeforeItWasRenamed(t *testing.T) {
 	h.run("vm", "start", "main").exits(0)
 }
 
-// A plan that was kept interrupts whom it was allowed to interrupt.
+// A saved plan interrupts the visitors that its own flags allow.
 func TestKeptPlanKeepsWhomItMayInterrupt(t *testing.T) {
 	h := inhabited(t)
 	h.memory.acted = nil
@@ -145,7 +145,7 @@ func TestKeptPlanKeepsWhomItMayInterrupt(t *testing.T) {
 	h.acted("stop vm.dev", "delete vm.dev")
 }
 
-// A folder that cannot be written says so, and nothing runs unseen.
+// In a folder that cannot be written vm exec fails, and runs nothing unseen.
 func TestExecInAReadOnlyFolder(t *testing.T) {
 	h := inhabited(t)
 	if err := os.WriteFile(filepath.Join(h.data(), "busy"), nil, 0o600); err != nil {

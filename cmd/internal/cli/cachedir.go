@@ -2,8 +2,7 @@ package cli
 
 import "path/filepath"
 
-// cacheDir is vmctl's folder for what can be had again; "" where the environment
-// names no place for one.
+// cacheDir returns vmctl's cache folder; "" if the environment names no place for one.
 func cacheDir(getenv func(string) string) string {
 	base := getenv("XDG_CACHE_HOME")
 	if !filepath.IsAbs(base) { // the XDG specification: a relative one is to be ignored

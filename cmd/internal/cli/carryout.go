@@ -19,26 +19,26 @@ type mission struct {
 	names   []string // its arguments
 	verb    string   // "Apply"
 	title   string
-	idle    func(*planner.Plan) string // what to say when there is nothing to do; nil: that all is as wanted
+	idle    func(*planner.Plan) string // the text for a plan that does nothing; nil: the default text
 	plan    planFlags
 	apply   applyFlags
-	file    string // of a saved plan, that was read; "": there is none
+	file    string // of the saved plan; "": there is none
 	unasked bool   // nothing is asked, in no round
 	destroy bool
-	spends  bool // stopping goes on where the disk is full
+	spends  bool // on a full disk it may use the space that vmctl keeps in reserve
 	options func(*state.Snapshot) (planner.Options, error)
-	// check says why the plan, made on a state, must not be carried out. nil: it may.
+	// check fails if the plan, made on a state, must not be carried out. nil: it may.
 	check func(*planner.Plan, *state.Snapshot) error
-	// named reports whether the user named this change by the command itself, so
-	// that nothing is left to ask. nil: no change is.
+	// named reports whether the user named this change by the command itself, so that it
+	// needs no consent. nil: all changes need it.
 	named   func(planner.Change) bool
-	timeout time.Duration       // of all of it; 0: none but the steps' own
-	enter   func(work) []string // what to type after it went well; may be nil
+	timeout time.Duration       // of the whole mission; 0: only the steps' own
+	enter   func(work) []string // the next commands after success; may be nil
 	after   func()              // may be nil
 	outputs bool                // shown at the end
 }
 
-// titled is the title of a round's plan.
+// titled returns the title of a round's plan.
 func (m mission) titled(r round) string {
 	if r.later {
 		return m.title + ", what could be read only now"
@@ -46,7 +46,7 @@ func (m mission) titled(r round) string {
 	return m.title
 }
 
-// pulls lists the resources that --target takes in beside the targets.
+// pulls returns a phrase for the resources that --target adds to the targets.
 func (m mission) pulls() string {
 	if m.destroy {
 		return "what needs it"
@@ -54,7 +54,7 @@ func (m mission) pulls() string {
 	return "what it needs"
 }
 
-// idles is what to say of a plan that does nothing.
+// idles returns the text for a plan that does nothing; "" for the default text.
 func (m mission) idles(plan *planner.Plan) string {
 	if m.idle == nil {
 		return ""
@@ -62,12 +62,12 @@ func (m mission) idles(plan *planner.Plan) string {
 	return m.idle(plan)
 }
 
-// errTimeout ends a mission whose own deadline has passed.
+// errTimeout reports that a mission's own deadline has passed.
 var errTimeout = errors.New("the time that --timeout gives is up")
 
 // carryOut takes the run lock, plans, asks, applies and tells how it went.
 func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
-	a.loosen() // whoever reads this may sleep, and does not hold up what holds the lock
+	a.loosen() // a slow reader must not delay a run that holds the lock
 	m.unasked = m.unasked || m.file == "" && m.apply.approved
 	journal, err := p.store.Open(ctx, state.Owner{
 		Command: "vmctl " + m.command, Wait: m.apply.wait(p.config.Settings),
@@ -97,8 +97,8 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	return a.rounds(ctx, p, m, round{journal: journal, snapshot: snapshot, options: o, moves: moves})
 }
 
-// seat chooses a seat for a data directory that has none yet: what is planned has IDs. An
-// apply writes it down.
+// seat chooses a seat for a data directory that has none yet: the IDs of planned objects need
+// one. An apply writes it down.
 func (a *app) seat(p *project) error {
 	written, err := p.store.Seat() // another run may have been faster
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *app) showPlan(p *project, m mission, r round, plan *planner.Plan) {
 	})
 }
 
-// forbidden says why nothing was started.
+// forbidden returns the error for a plan with blocked changes, of which nothing was started.
 func (a *app) forbidden(m mission, r round, plan *planner.Plan) error {
 	nothing := "nothing"
 	if r.later {

@@ -1,7 +1,6 @@
-// Package cli is the command line of vmctl: one file for each command, the list
-// of provider types, and the meaning of exit codes. It decides nothing about
-// virtual machines and writes nothing itself: spec, planner and executor do the
-// former, view the latter.
+// Package cli is the command line of vmctl: one file for each command, the list of provider
+// types, and the meaning of exit codes. It decides nothing about virtual machines: spec,
+// planner and executor do that. It writes nothing itself: view does that.
 package cli
 
 import (
@@ -30,13 +29,14 @@ type Env struct {
 	Rand     io.Reader
 	Build    Build
 	Types    map[string]providers.Type // nil: those of this build
-	// HomeOf is the home directory of a user of this machine, "" if nobody knows. nil: nobody
-	// does.
+	// HomeOf returns the home directory of a user of this machine, "" if it is unknown. nil:
+	// all are unknown.
 	HomeOf func(user string) string
-	// Lend lets another program have the terminal: until the result is called what is
-	// typed to interrupt is for that program alone. nil: nothing is.
+	// Lend gives the terminal to another program: until back is called, an interrupt that the
+	// user types goes to that program alone. nil: vmctl goes on receiving it.
 	Lend func() (back func())
-	// Leave is closed when the user no longer waits for what is under way. nil: never.
+	// Leave is closed when the user no longer waits for the command to end safely. nil:
+	// never.
 	Leave <-chan struct{}
 }
 
@@ -54,15 +54,15 @@ func (t Terminal) size() (columns, rows int) {
 	return t.Size()
 }
 
-// Build is what was built.
+// Build describes this build of vmctl: its version, Go version and platform.
 type Build struct{ Version, Go, Platform string }
 
-// Main runs one command and returns its exit code. An ended ctx is an interrupt:
-// what is under way ends safely. Main returns before that only when the caller
-// has to leave, and then the process has to exit.
+// Main runs one command and returns its exit code. An ended ctx is an interrupt: running
+// steps end safely. If the caller closes env.Leave, Main returns before that, and the process
+// has to exit.
 func Main(ctx context.Context, env Env) int {
 	a := newApp(env)
-	// What is under way ends safely also where nobody reads what it says.
+	// Running steps end safely even if nobody reads the output.
 	stop := context.AfterFunc(ctx, a.loosen)
 	defer stop()
 	ended := make(chan int, 1)
@@ -82,7 +82,7 @@ type app struct {
 	stderr *sink
 	global globalFlags
 	types  map[string]providers.Type
-	// commands are the names of those that vmctl has, without those below them.
+	// commands lists the names of vmctl's top-level commands.
 	commands []string
 	answer   bool // a document was written: nothing else may follow on stdout
 	streams  bool // the command writes a line per event, the last one says how it ended
@@ -113,13 +113,13 @@ func (a *app) execute(ctx context.Context) error {
 	return err
 }
 
-// streaming is the annotation of commands that write, with --json, a line for
-// each event: what fails them before the first is a line too.
+// streaming is the annotation of commands that write a line for each event with --json. Their
+// errors are lines too, even before the first event.
 const streaming = "vmctl.streams"
 
 func streams() map[string]string { return map[string]string{streaming: "true"} }
 
-// finish tells how it ended, and gives the exit code.
+// finish shows the error, waits for the readers of both streams, and returns the exit code.
 func (a *app) finish(ctx context.Context, err error) int {
 	defer a.farewell(ctx)
 	if unread := a.unread(ctx); unread != nil {
@@ -159,8 +159,8 @@ func (a *app) fail(ctx context.Context, err error) {
 	a.document(document)
 }
 
-// failForPeople shows what people have not seen yet. Of a document they have
-// seen nothing.
+// failForPeople shows the parts of an error that people have not read yet. With --json they
+// have read none.
 func (a *app) failForPeople(err error) {
 	if !a.global.json {
 		err = untold(err)
@@ -178,7 +178,7 @@ func (a *app) failForPeople(err error) {
 	}
 }
 
-// show writes what a command is about: a document, or text for people.
+// show writes the result of a command: a document with --json, else text.
 func (a *app) show(document any, text func(view.Screen)) {
 	if a.global.json {
 		a.document(document)

@@ -6,8 +6,8 @@ import (
 	"vmctl/internal/shellword"
 )
 
-// commandLine is a command that the reader can type: the flags that choose the
-// files and the scope are those of this run.
+// commandLine returns a command that the reader can type, with this run's flags for the files
+// and the scope.
 func (a *app) commandLine(name string, f planFlags, more ...string) string {
 	words := append([]string{"vmctl"}, strings.Fields(name)...)
 	if a.global.dir != "" {

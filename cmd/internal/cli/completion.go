@@ -16,8 +16,8 @@ type completionDocument struct {
 	Script        string `json:"script"`
 }
 
-// zshCompletion lets backslashes in names be offered as they are: what zsh is given
-// has them for its own, before colons.
+// zshCompletion writes the completion script for zsh. The script doubles the backslashes in
+// names, since zsh takes a backslash before a colon as its own.
 func zshCompletion(root *cobra.Command, script *bytes.Buffer) error {
 	var made bytes.Buffer
 	if err := root.GenZshCompletion(&made); err != nil {

@@ -16,8 +16,8 @@ const longestSocket = "run/0123456789abcdef.sock"
 // 108 bytes, the last of them zero.
 const socketLimit = 107
 
-// dataDir is the folder that holds everything precious of a project. Nothing is
-// made.
+// dataDir returns the data directory of a project, and makes nothing. It fails if the path is
+// too long for the sockets inside.
 func (a *app) dataDir(owner providers.Project) (string, error) {
 	dir, err := a.chooseDataDir(owner)
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *app) chooseDataDir(owner providers.Project) (string, error) {
 	return folderIn(base, owner), nil
 }
 
-// folderIn is the data directory of a project below a folder for states.
+// folderIn returns the data directory of a project below a folder for states.
 func folderIn(base string, owner providers.Project) string {
 	return filepath.Join(base, "vmctl", owner.Name+"-"+owner.Lineage())
 }

@@ -35,7 +35,7 @@ func TestDataDirectory(t *testing.T) {
 	h.run("plan", "--data-dir="+h.data(), "--detailed-exitcode").exits(0)
 }
 
-// With sudo, a data directory of the user's own is not forgotten without a word.
+// With sudo, vmctl warns if the user has a data directory of their own.
 func TestSudoHasAnotherDataDirectory(t *testing.T) {
 	h := newHouse(t, withID+small)
 	h.run("apply", "--auto-approve").exits(0)

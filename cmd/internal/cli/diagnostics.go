@@ -9,7 +9,7 @@ import (
 	"vmctl/cmd/internal/view"
 )
 
-// mistakes makes an error of diagnostics.
+// mistakes returns an error that holds diagnostics.
 func (a *app) mistakes(diags hcl.Diagnostics, files map[string]*hcl.File) error {
 	diags, files = a.shortened(diags, files)
 	return &specError{diags: diags, files: files}
@@ -21,7 +21,8 @@ func (a *app) warn(diags hcl.Diagnostics, files map[string]*hcl.File) {
 	view.Diagnostics(a.errScreen(), files, diags)
 }
 
-// shortened names files as the user would, from the working directory.
+// shortened returns diagnostics and files with paths relative to the working directory, as
+// short does.
 func (a *app) shortened(diags hcl.Diagnostics, files map[string]*hcl.File) (hcl.Diagnostics, map[string]*hcl.File) {
 	short := map[string]*hcl.File{}
 	for name, file := range files {
@@ -45,7 +46,8 @@ func (a *app) shortRange(r *hcl.Range) *hcl.Range {
 	return &s
 }
 
-// short is a path seen from the working directory, if it is below it.
+// short returns a path relative to the working directory if it is below that, else the path
+// itself.
 func (a *app) short(path string) string {
 	rel, err := filepath.Rel(a.env.Dir, path)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {

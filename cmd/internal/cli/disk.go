@@ -59,7 +59,7 @@ func (a *app) diskList(ctx context.Context) (err error) {
 	return nil
 }
 
-// disks are those of the files and the state, and those of which neither knows.
+// disks lists the disks of the files and the state, and the orphans.
 func (s sight) disks() []view.DiskEntry {
 	all := []view.DiskEntry{}
 	shown := map[*providers.Object]bool{}
@@ -113,7 +113,7 @@ func (s sight) disk(v seen) view.DiskEntry {
 	return d
 }
 
-// usersOf are the machines that are defined with a disk.
+// usersOf lists the machines that are defined with a disk.
 func (s sight) usersOf(v seen) []string {
 	users := []string{}
 	for i := range v.system.Inventory.Objects {
@@ -125,7 +125,7 @@ func (s sight) usersOf(v seen) []string {
 	return users
 }
 
-// called is the address of an object that is ours, and else what its system calls
+// called returns the address of an object if it is ours, else the name that its system gives
 // it.
 func (s sight) called(system *planner.System, o *providers.Object) string {
 	for addr, r := range s.snapshot.Records {
@@ -139,8 +139,8 @@ func (s sight) called(system *planner.System, o *providers.Object) string {
 	return system.Ref.Type + " " + string(o.Kind) + " " + quoted(o.Name)
 }
 
-// lockOf is who has a disk for himself: a machine that runs with it, or whoever its
-// provider found.
+// lockOf describes the lock of a disk. Its holders are machines that run with the disk, or
+// the holders that the provider found.
 func (s sight) lockOf(v seen) view.DiskLock {
 	lock := view.DiskLock{State: "free", Holders: []string{}}
 	for i := range v.system.Inventory.Objects {

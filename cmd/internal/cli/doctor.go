@@ -60,7 +60,7 @@ func (a *app) doctor(ctx context.Context) error {
 	return nil
 }
 
-// openForDoctor is open for a spec that may have no id yet.
+// openForDoctor opens the project, even if the spec has no id yet.
 func (a *app) openForDoctor() (*project, view.Check, error) {
 	config, err := a.load()
 	if err != nil {
@@ -94,7 +94,7 @@ func checkState(ctx context.Context, p *project) (*state.Snapshot, view.Check) {
 	return snapshot, check
 }
 
-// checkDataDir looks at the data directory, or at where it will be made.
+// checkDataDir checks the data directory. One that does not exist yet is fine.
 func checkDataDir(dir string) view.Check {
 	check := view.Check{Name: "data directory", Status: checkOK, Detail: dir}
 	info, err := os.Stat(dir)
@@ -119,8 +119,8 @@ func checkDataDir(dir string) view.Check {
 	return check
 }
 
-// checkSystems opens every provider that the spec or the state names, and asks
-// it what it sees.
+// checkSystems opens every provider that the spec or the state names, and returns the checks
+// of its host and of its partial observations.
 func (a *app) checkSystems(ctx context.Context, p *project, s *state.Snapshot) (checks []view.Check, err error) {
 	world, err := planner.Observe(ctx, a.opener(p), p.config, s, planner.Options{Types: a.types, Project: p.owner})
 	defer func() { err = errors.Join(err, world.Close()) }()
@@ -141,8 +141,8 @@ func (a *app) checkSystems(ctx context.Context, p *project, s *state.Snapshot) (
 	return checks, nil
 }
 
-// factCheck is a fact about a host. Providers say of what is not there that it
-// is not installed, and of what they could not find out that it is unknown.
+// factCheck returns the check of a fact about a host: missing if the fact says "not
+// installed", a warning if it says "unknown".
 func factCheck(name, fact string, users []string) view.Check {
 	switch {
 	case strings.Contains(fact, " not installed"):
@@ -154,8 +154,8 @@ func factCheck(name, fact string, users []string) view.Check {
 	}
 }
 
-// missing is something that is not there. After semicolons, providers say what
-// to type.
+// missing returns the check of something that is missing. Providers put the next commands
+// after semicolons.
 func missing(name, reason string, users []string) view.Check {
 	parts := strings.Split(reason, "; ")
 	for i, next := range parts[1:] {

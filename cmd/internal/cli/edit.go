@@ -40,12 +40,11 @@ func (a *app) editCommand() *cobra.Command {
 	}
 }
 
-// draft is a file of the spec while it is edited: a copy in a folder of its own,
-// that nobody else reads.
+// draft is a copy of a spec file in a private folder, for the user to edit.
 type draft struct {
 	address spec.Address
 	config  *spec.Config
-	file    string // the file of the spec; of a link, what it leads to
+	file    string // the file of the spec; if that is a link, its target
 	name    string // the path by which the spec knows it
 	line    int
 	was     []byte
@@ -65,7 +64,7 @@ func (a *app) edit(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	kept := false // what was written and not taken over is not lost
+	kept := false // whether the draft stays: it may hold text that is not in the file
 	defer func() {
 		if !kept {
 			err = errors.Join(err, os.RemoveAll(filepath.Dir(d.copy)))
@@ -103,13 +102,13 @@ func (a *app) edit(ctx context.Context, name string) (err error) {
 	}
 }
 
-// changed reports whether something was written into the draft.
+// changed reports whether the user changed the draft.
 func (d draft) changed() bool {
 	now, err := os.ReadFile(d.copy)
 	return err == nil && !bytes.Equal(now, d.was)
 }
 
-// keeping says with an error where what was written is.
+// keeping adds the path of a changed draft to an error.
 func (d draft) keeping(err error) error {
 	if !d.changed() {
 		return err
@@ -123,7 +122,7 @@ func (d draft) keeping(err error) error {
 	return e
 }
 
-// draft copies the file of a VM's block.
+// draft copies the file that declares a VM.
 func (a *app) draft(name string) (draft, error) {
 	config, err := a.load()
 	if err != nil {
@@ -152,7 +151,8 @@ func (a *app) draft(name string) (draft, error) {
 	return d, nil
 }
 
-// blockOf finds the VM whose block a name means. All of a for_each are in one.
+// blockOf returns the VM whose block a name means, the first one of a for_each. It fails if
+// the name means several blocks.
 func blockOf(c *spec.Config, name string) (spec.Address, error) {
 	all, err := vmsOf(&project{config: c}, []string{name})
 	if err != nil {
@@ -164,16 +164,17 @@ func blockOf(c *spec.Config, name string) (spec.Address, error) {
 	return all[0], nil
 }
 
-// tried loads the spec with a text in place of the file's.
+// tried loads the spec with text in place of the draft's file, and returns the diagnostics.
 func (a *app) tried(d draft, text []byte) (hcl.Diagnostics, map[string]*hcl.File) {
 	source := d.config.Source()
 	source.Files[filepath.Base(d.name)] = string(text)
-	source.Variables = "" // they are given, and those of the file may have changed
+	source.Variables = "" // the inputs give them, and the file may declare others now
 	config, diags := a.readSpec(&source)
 	return diags, config.Files()
 }
 
-// takeOver writes the file as a whole, unless somebody else has meanwhile.
+// takeOver replaces the file as a whole. It fails if somebody else changed the file
+// meanwhile.
 func (a *app) takeOver(d draft, text []byte) error {
 	info, err := os.Stat(d.file)
 	if err != nil {
@@ -195,7 +196,8 @@ func (a *app) takeOver(d draft, text []byte) error {
 	return nil
 }
 
-// notTaken says that the file stays as it was, and where the draft is.
+// notTaken returns the error for a draft with mistakes: the file stays as it was, and the
+// draft is kept.
 func (a *app) notTaken(d draft, diags hcl.Diagnostics, files map[string]*hcl.File) error {
 	e := newProblem(classRejected, "invalid_spec", "edit "+d.address.String()+": nothing was written: the spec would have mistakes: "+summaries(diags),
 		"what you wrote is in "+d.copy)
@@ -219,7 +221,8 @@ func (a *app) edited(doc editDocument, text string) error {
 	return nil
 }
 
-// firstLine is that of the first mistake in a file, or else another.
+// firstLine returns the line of the first mistake in a file; without one it returns its last
+// argument.
 func firstLine(diags hcl.Diagnostics, file string, or int) int {
 	for _, d := range diags {
 		if d.Severity == hcl.DiagError && d.Subject != nil && d.Subject.Filename == file {

@@ -15,7 +15,7 @@ import (
 	"vmctl/internal/shellword"
 )
 
-// editor is the command that the user edits with.
+// editor returns the words of the user's editor command: VISUAL, else EDITOR, else vi.
 func (a *app) editor() ([]string, error) {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		text := a.getenv(name)
@@ -30,12 +30,12 @@ func (a *app) editor() ([]string, error) {
 	return []string{"vi"}, nil
 }
 
-// typedIn lets the user edit a draft, and returns what it is then.
+// typedIn opens a draft in the editor, and returns its text afterwards.
 func (a *app) typedIn(ctx context.Context, editor []string, d draft, line int) ([]byte, error) {
 	a.stdout.drain(ctx, 0)
 	a.stderr.drain(ctx, 0)
 	out := a.env.Stdout
-	if a.global.json { // the document is all that goes there
+	if a.global.json { // standard output is for the document alone
 		out = a.env.Stderr
 	}
 	back := func() {}
@@ -65,7 +65,7 @@ func (a *app) typedIn(ctx context.Context, editor []string, d draft, line int) (
 	return text, nil
 }
 
-// opened is how an editor is told to open a file at a line. One that is not known
+// opened returns the arguments with which an editor opens a file at a line. An unknown editor
 // opens it at its beginning.
 func opened(editor, file string, line int) []string {
 	at := strconv.Itoa(line)

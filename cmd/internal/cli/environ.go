@@ -18,7 +18,7 @@ func (e Env) Getenv(name string) string {
 
 func (a *app) getenv(name string) string { return a.env.Getenv(name) }
 
-// columns is the width that COLUMNS asks for, 0 without one.
+// columns returns the width that COLUMNS asks for, 0 if it is unset or below 20.
 func (a *app) columns() int {
 	n, err := strconv.Atoi(a.getenv("COLUMNS"))
 	if err != nil || n < 20 {

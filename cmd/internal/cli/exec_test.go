@@ -17,9 +17,8 @@ import (
 	"vmctl/internal/sshx"
 )
 
-// guest is an SSH server on the loopback that lets one key in. A command
-// repeats itself on standard output, copies its standard input to standard
-// error, and ends with status 7.
+// guest is an SSH server on the loopback that accepts one key. A command repeats itself on
+// standard output, copies its standard input to standard error, and ends with status 7.
 type guest struct {
 	config  *ssh.ServerConfig
 	hostKey string // authorized_keys line
@@ -107,7 +106,7 @@ func run(channel ssh.Channel, command []byte) error {
 	return errors.Join(said, copied, ended, channel.Close())
 }
 
-// inhabited is a house whose VM runs, with a guest that knows its keys.
+// inhabited returns a house with a running VM, and a guest that accepts the VM's key.
 func inhabited(t *testing.T) *house {
 	t.Helper()
 	h := newHouse(t, withID+small)

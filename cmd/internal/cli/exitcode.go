@@ -10,11 +10,11 @@ import (
 	"vmctl/state"
 )
 
-// precedence orders codes where several things went wrong.
+// precedence lists the exit codes by rank, for when several things went wrong.
 func precedence() []int { return []int{130, 5, 7, 6, 4, 3, 1} }
 
-// ExitCode is the one place where an error becomes an exit code. Of several, the
-// one that comes first in the precedence counts.
+// ExitCode returns the exit code of an error. Of several codes the first in the precedence
+// counts.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0
@@ -38,7 +38,7 @@ func ExitCode(err error) int {
 	return 1
 }
 
-// codesOf lists the codes of all that is joined or wrapped in err.
+// codesOf lists the exit codes of all errors that err joins or wraps.
 func codesOf(err error) []int {
 	if c, ok := classOf(err); ok {
 		return []int{c.code()}
@@ -58,7 +58,8 @@ func codesOf(err error) []int {
 	return nil
 }
 
-// classOf is the class of one error, without what it wraps.
+// classOf returns the class of one error, without the errors that it wraps, and whether it
+// has a class of its own.
 func classOf(err error) (class, bool) {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked by codesOf, one node at a time
 	case *problem:
@@ -95,8 +96,8 @@ func outcomeClass(o providers.Outcome) class {
 	}
 }
 
-// code is DESIGN.md's table of exit codes. 0, 2 and the statuses of programs
-// that run in a guest are no errors of vmctl and have no class.
+// code returns the exit code of a class, as in DESIGN.md's table. 0, 2 and the statuses of
+// programs in a guest are no errors of vmctl and have no class.
 func (c class) code() int {
 	switch c {
 	case classFailed:

@@ -2,13 +2,14 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// Command is one that the tree of commands has, and that does something itself.
+// Command is a command of the tree without subcommands.
 type Command struct {
 	Path    string // without vmctl
 	Streams bool   // with --json a line per event
 }
 
-// Commands are those of the whole tree, hidden ones included.
+// Commands lists the commands of the whole tree that have no subcommands, hidden ones
+// included.
 func Commands() []Command {
 	a := &app{}
 	a.stdout, a.stderr = newSinks(a.env)

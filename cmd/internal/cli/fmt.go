@@ -57,7 +57,8 @@ func (a *app) format(check bool) error {
 	return nil
 }
 
-// formatFile formats one file, unless it is only asked whether that is needed.
+// formatFile formats one file; with check it writes nothing. changed reports whether the file
+// was not formatted.
 func (a *app) formatFile(file string, check bool) (changed bool, err error) {
 	info, err := os.Stat(file)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"vmctl/spec"
 )
 
-// graphRequest is what the user typed.
+// graphRequest holds the flags of a graph.
 type graphRequest struct {
 	format  string
 	plan    bool
@@ -50,7 +50,7 @@ func (a *app) graphCommand() *cobra.Command {
 	return cmd
 }
 
-// graphFormats are the values of --format.
+// graphFormats lists the values of --format.
 func graphFormats() []string { return []string{"dot", "mermaid", "svg"} }
 
 func (r graphRequest) check() error {
@@ -96,7 +96,8 @@ func (a *app) drawn(ctx context.Context, r graphRequest) (graph.Graph, error) {
 	return resourceGraph(config), nil
 }
 
-// resourceGraph is what the files want, with what that uses.
+// resourceGraph returns the graph of the files' resources, with their dependencies and
+// providers.
 func resourceGraph(c *spec.Config) graph.Graph {
 	g := graph.Graph{Title: strings.TrimPrefix(c.Settings.Project+": ", ": ") + counted(len(c.Resources), "resource")}
 	at := map[string]int{}
@@ -121,7 +122,7 @@ func resourceGraph(c *spec.Config) graph.Graph {
 	return g
 }
 
-// planGraph is the steps that apply, or destroy, would carry out now.
+// planGraph returns the graph of the steps that apply, or destroy, would carry out now.
 func (a *app) planGraph(ctx context.Context, r graphRequest) (g graph.Graph, err error) {
 	wanted := planRequest{destroy: r.destroy}
 	p, err := wanted.open(a)

@@ -19,7 +19,7 @@ vm "web" {
 }
 `
 
-// The graph needs the files and nothing else: no id, no state, no system.
+// The graph needs only the files: no id, no state, no system.
 func TestGraphOfTheFiles(t *testing.T) {
 	h := newHouse(t, used)
 	h.memory.partial = "no daemon answers"

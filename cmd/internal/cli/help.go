@@ -23,7 +23,7 @@ func (a *app) helpCommand() *cobra.Command {
 	}
 }
 
-// help writes what --help does.
+// help writes the same text as --help.
 func (a *app) help(cmd *cobra.Command, args []string) error {
 	about, rest, err := cmd.Root().Find(args)
 	if err != nil || about == cmd.Root() && len(args) > 0 {

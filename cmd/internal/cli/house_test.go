@@ -28,7 +28,7 @@ type house struct {
 	tty      bool
 	terminal cli.Terminal
 	random   random
-	builtIn  bool // the systems are those that vmctl has, and not the memory
+	builtIn  bool // the systems are vmctl's own, and not the memory
 }
 
 const small = `
@@ -97,12 +97,12 @@ func (h *house) replace(old, with string) {
 	h.write("main.vmctl.hcl", strings.ReplaceAll(text, old, with))
 }
 
-// data is the data directory.
+// data returns the data directory.
 func (h *house) data() string {
 	return filepath.Join(h.home, ".local", "state", "vmctl", "demo-k7m2qd9x4r")
 }
 
-// ending is how a command ended.
+// ending holds the exit code and the output of a command.
 type ending struct {
 	t              *testing.T
 	args           string
@@ -139,7 +139,7 @@ func (h *house) runIn(ctx context.Context, args ...string) ending {
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// random is a source of random that is none: of zeros, then of ones, and so on.
+// random replaces the source of random: it yields zeros, then ones, and so on.
 type random struct {
 	mu   sync.Mutex
 	next byte
@@ -186,7 +186,7 @@ func (e ending) warns(texts ...string) ending {
 	return e
 }
 
-// silent demands that a text is nowhere.
+// silent demands that a text is in neither output.
 func (e ending) silent(text string) {
 	e.t.Helper()
 	if strings.Contains(e.stdout+e.stderr, text) {
@@ -194,7 +194,7 @@ func (e ending) silent(text string) {
 	}
 }
 
-// acted demands what the host did since it was last asked.
+// acted demands what the host has done since the last call.
 func (h *house) acted(want ...string) {
 	h.t.Helper()
 	if diff := cmp.Diff(want, h.memory.acted); diff != "" {

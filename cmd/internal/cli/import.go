@@ -12,7 +12,7 @@ import (
 	"vmctl/state"
 )
 
-// importRequest is what the user typed.
+// importRequest holds the arguments and flags of an import.
 type importRequest struct {
 	address, id string
 	apply       applyFlags
@@ -84,7 +84,7 @@ func (a *app) importObject(ctx context.Context, r importRequest) error {
 	})
 }
 
-// importLine is the command that imports an object.
+// importLine returns the command that imports an object.
 func (a *app) importLine(addr spec.Address, id string) string {
 	return a.commandLine("import", planFlags{}) + " " + shellword.Join([]string{addr.String(), id})
 }

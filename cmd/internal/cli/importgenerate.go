@@ -28,7 +28,7 @@ type generateDocument struct {
 	Text          string   `json:"text"`
 }
 
-// generate writes the blocks of an object that is in no file yet.
+// generate writes blocks for an object that no file declares yet.
 func (a *app) generate(ctx context.Context, r importRequest) error {
 	p, err := a.open()
 	if err != nil {
@@ -72,11 +72,11 @@ func (a *app) generate(ctx context.Context, r importRequest) error {
 	return nil
 }
 
-// loads fails if blocks that were written of an object are none that the files
-// could hold: the language, or the provider, has no words for what it is.
+// loads fails if the spec cannot hold the generated blocks: the language or the provider
+// cannot express the object.
 func (a *app) loads(c *spec.Config, addr spec.Address, text []byte) error {
 	source := c.Source()
-	source.Variables = "" // they are given
+	source.Variables = "" // the inputs give them
 	source.Files[stubFile] = string(text)
 	_, diags := a.readSpec(&source)
 	if !diags.HasErrors() {
@@ -92,7 +92,8 @@ func (a *app) loads(c *spec.Config, addr spec.Address, text []byte) error {
 	return e
 }
 
-// newAddress is an address that no block has.
+// newAddress returns the address to import to. It fails if a block has that address, or if it
+// is not the address of a single VM or disk.
 func (a *app) newAddress(c *spec.Config, r importRequest) (spec.Address, error) {
 	addr, err := spec.ParseAddress(r.address)
 	switch _, declared := c.Resource(addr); {
@@ -109,7 +110,7 @@ func (a *app) newAddress(c *spec.Config, r importRequest) (spec.Address, error) 
 	}
 }
 
-// checkNewFile refuses a file that is there, and one that no command would read.
+// checkNewFile refuses a file that exists, and a name that is not one of a spec file.
 func (a *app) checkNewFile(path string) error {
 	switch {
 	case path == "":
@@ -133,8 +134,8 @@ func writeNew(path string, text []byte) (err error) {
 	return err
 }
 
-// places are the providers in which an object is looked for: the named one, else
-// those of the files, else the one that is built in, which is the zero reference.
+// places lists the providers to search for an object: the named one, else all of the files,
+// else the built-in one, which is the zero reference.
 func (a *app) places(c *spec.Config, name string) ([]spec.ProviderRef, error) {
 	var refs []spec.ProviderRef
 	var names []string
@@ -154,7 +155,7 @@ func (a *app) places(c *spec.Config, name string) ([]spec.ProviderRef, error) {
 	}
 }
 
-// finding is an object that a block is to be written for.
+// finding is an object to generate a block for.
 type finding struct {
 	to       spec.Address
 	id       string
@@ -162,7 +163,7 @@ type finding struct {
 	object   providers.Object
 }
 
-// finding looks for an object everywhere, and demands that it is in one place.
+// finding searches all providers for an object. It fails unless exactly one has it.
 func (a *app) finding(ctx context.Context, p *project, refs []spec.ProviderRef, f finding) (finding, error) {
 	var all []finding
 	refused := newProblem(classRefused, "not_imported", "import --generate "+f.to.String()+": nothing was written")
@@ -190,8 +191,8 @@ func (a *app) finding(ctx context.Context, p *project, refs []spec.ProviderRef, 
 	return f, e
 }
 
-// sought observes as if the blocks that are to be written were there, and returns
-// what the objects are: f first, then its disks. A block says why there is none.
+// sought observes as if the files had blocks for f and its disks, and returns them with their
+// objects: f first, then the disks. block says why f has no object.
 func (a *app) sought(ctx context.Context, p *project, f finding, disks []finding) (found []finding, block *planner.Block, err error) {
 	all := append([]finding{f}, disks...)
 	source := p.config.Source()
@@ -247,10 +248,11 @@ func (a *app) sought(ctx context.Context, p *project, f finding, disks []finding
 	return found, nil, nil
 }
 
-// stubFile is the name under which blocks are read that are to be written.
+// stubFile is the file name under which vmctl loads generated blocks before it writes them.
 const stubFile = "\x00import" + spec.Suffix
 
-// blocksOf writes the blocks of an object and of the disks that lead nowhere else.
+// blocksOf returns the blocks of an object and of its disks that have no record, disks first,
+// and the addresses of the blocks.
 func (a *app) blocksOf(ctx context.Context, p *project, f finding) ([]byte, []spec.Address, error) {
 	snapshot, _, err := a.readBeside(ctx, p)
 	if err != nil {
@@ -280,7 +282,7 @@ func (a *app) blocksOf(ctx context.Context, p *project, f finding) ([]byte, []sp
 			return nil, nil, err
 		}
 	}
-	slices.Reverse(all) // what is used comes first
+	slices.Reverse(all) // the disks come before the VM that uses them
 	var text bytes.Buffer
 	var addrs []spec.Address
 	for i, one := range all {
@@ -297,8 +299,8 @@ func (a *app) blocksOf(ctx context.Context, p *project, f finding) ([]byte, []sp
 	return text.Bytes(), addrs, nil
 }
 
-// shownOf is what a block has to say of an object: what it shows, its name where
-// vmctl would choose another, and whether it runs.
+// shownOf returns the attributes for an object's block: the observed ones, the name if vmctl
+// would choose another, and whether the object runs.
 func (a *app) shownOf(p *project, f finding) cty.Value {
 	attrs := map[string]cty.Value{}
 	if o := f.object.Now(); o != cty.NilVal && o.IsKnown() && !o.IsNull() {
@@ -317,7 +319,8 @@ func (a *app) shownOf(p *project, f finding) cty.Value {
 	return cty.ObjectVal(attrs)
 }
 
-// newDisk is a free address for a disk: after its file, where that makes a label.
+// newDisk returns a free address for a disk, and marks it as taken. Its label comes from the
+// disk's file, else from the VM.
 func newDisk(vm spec.Address, id string, taken map[spec.Address]bool) spec.Address {
 	base := strings.TrimSuffix(filepath.Base(id), filepath.Ext(id))
 	label := strings.Trim(strings.Map(func(r rune) rune {

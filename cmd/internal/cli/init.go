@@ -16,7 +16,7 @@ type initDocument struct {
 	FormatVersion string `json:"format_version"`
 	Project       string `json:"project"`
 	ID            string `json:"id"`
-	File          string `json:"file"`    // that holds the id
+	File          string `json:"file"`    // the file that holds the id
 	Written       bool   `json:"written"` // false: there was an id already
 }
 
@@ -75,8 +75,8 @@ func (a *app) init(name string) error {
 	return nil
 }
 
-// projectName makes a project's name, as spec.CheckProject wants it, of a
-// folder's: what no name may hold becomes a dash.
+// projectName makes a project's name from the name of a folder: characters that
+// spec.CheckProject refuses become dashes.
 func projectName(folder string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(folder) {

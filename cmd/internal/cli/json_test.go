@@ -14,8 +14,7 @@ import (
 	"vmctl/providers"
 )
 
-// documents decodes what a command wrote, and demands that it is nothing but
-// JSON documents.
+// documents decodes the output of a command, and demands that it holds only JSON documents.
 func (e ending) documents() []map[string]any {
 	e.t.Helper()
 	var all []map[string]any
@@ -135,7 +134,7 @@ func TestEveryCommandWritesJSON(t *testing.T) {
 	}
 }
 
-// What to type is apart from what was seen.
+// The next commands are apart from the observations.
 func TestAdviceAboutTheStateIsApart(t *testing.T) {
 	h := newHouse(t, withID+small)
 	h.corrupt(`{"e":`)
@@ -181,7 +180,7 @@ func (e ending) check(docs []map[string]any) map[string]any {
 	return last
 }
 
-// corrupt writes something that is no state.
+// corrupt writes text in place of the state.
 func (h *house) corrupt(text string) {
 	h.t.Helper()
 	if err := os.MkdirAll(h.data(), 0o700); err != nil {

@@ -17,7 +17,7 @@ import (
 	"vmctl/providers"
 )
 
-// lastFolderFile, in the data directory, says from which folder the last apply came.
+// lastFolderFile is the file, in the data directory, that names the folder of the last apply.
 const lastFolderFile = "last-apply.json"
 
 type lastFolder struct {
@@ -40,21 +40,21 @@ func (p *project) noteFolder() error {
 	return nil
 }
 
-// tidy removes what killed runs left: half of the file that noteFolder writes, and the
-// record of who wrote keys. The caller holds the run lock.
+// tidy removes the leftovers of killed runs: a half-written file of noteFolder, and the
+// record of a dead holder of the keys' lock. The caller holds the run lock.
 func (p *project) tidy(ctx context.Context) error {
 	if err := atomicfile.Clean(filepath.Join(p.dir, lastFolderFile)); err != nil {
 		return err
 	}
 	_, err := lockfile.Clear(ctx, p.keys()+".lock")
 	var held *lockfile.HeldError
-	if errors.Is(err, fs.ErrNotExist) || errors.As(err, &held) { // by who lives, and tidies up itself
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, &held) { // the holder lives, and tidies up itself
 		return nil
 	}
 	return err
 }
 
-// lastFolder is the folder of the last apply, "" if that is not known.
+// lastFolder returns the folder of the last apply, "" if it is unknown.
 func (p *project) lastFolder() string {
 	text, err := os.ReadFile(filepath.Join(p.dir, lastFolderFile))
 	if err != nil {
@@ -72,8 +72,8 @@ func (a *app) warnings(p *project, plan *planner.Plan) []string {
 	return append(p.copied(plan), a.sudoed(p, plan)...)
 }
 
-// sudoed warns where a plan makes something as root, with root's data directory, and the
-// user who called sudo has one of this project.
+// sudoed warns if root makes objects in root's own data directory, and the user who called
+// sudo has a data directory of this project.
 func (a *app) sudoed(p *project, plan *planner.Plan) []string {
 	caller := a.getenv("SUDO_USER")
 	makes := slices.ContainsFunc(plan.Changes, func(c planner.Change) bool { return c.Action == providers.Create })
@@ -93,8 +93,8 @@ func (a *app) sudoed(p *project, plan *planner.Plan) []string {
 		", or name the directory: --data-dir=" + shellword.Quote(theirs)}
 }
 
-// copied warns where a plan destroys something and the last apply came from another
-// folder that still exists: a copy of a folder is the same project.
+// copied warns if a plan destroys something and the last apply came from another folder that
+// still exists: a copied folder is the same project.
 func (p *project) copied(plan *planner.Plan) []string {
 	destroys := slices.ContainsFunc(plan.Changes, func(c planner.Change) bool { return c.Action == providers.Destroy })
 	last := p.lastFolder()

@@ -7,20 +7,21 @@ import (
 	"vmctl/cmd/internal/view"
 )
 
-// patience is how long an interrupted command waits for its reader, and hurry
-// how long one does that leaves at once.
+// patience is the time that an interrupted command waits for its readers. hurry is the same
+// for a command that leaves at once.
 const (
 	patience = time.Second
 	hurry    = 200 * time.Millisecond
 )
 
-// loosen lets nothing wait for a reader any more.
+// loosen ends the waiting for readers of both streams.
 func (a *app) loosen() {
 	a.stdout.loosen()
 	a.stderr.loosen()
 }
 
-// unread waits until standard output was read. An interrupt ends that.
+// unread waits until the reader has taken all of standard output. It fails if an interrupt
+// ends the wait.
 func (a *app) unread(ctx context.Context) error {
 	if a.stdout.drain(ctx, patience) {
 		return nil
@@ -28,23 +29,23 @@ func (a *app) unread(ctx context.Context) error {
 	return newProblem(classInterrupted, "interrupted", "interrupted: the reader of standard output did not take all of it")
 }
 
-// farewell gives readers the time to take what was said last.
+// farewell gives readers time to take the last output.
 func (a *app) farewell(ctx context.Context) {
 	a.stderr.drain(ctx, patience)
 	a.stdout.drain(ctx, patience)
 }
 
-// parting is what to say when something is left that changes objects.
+// parting holds the command that changes objects, and the plan command to suggest if vmctl
+// leaves at once.
 type parting struct{ command, plan string }
 
-// changing says until its result is called that objects are being changed.
+// changing notes that the command is changing objects, until done is called.
 func (a *app) changing(p parting) (done func()) {
 	a.changes.Store(&p)
 	return func() { a.changes.Store(nil) }
 }
 
-// leave ends the command while it is still under way, and returns its exit code.
-// The terminal is left as it was found.
+// leave ends a running command, restores the terminal, and returns the exit code.
 func (a *app) leave(ctx context.Context) int {
 	a.loosen()
 	if p := a.changes.Load(); p != nil {

@@ -10,8 +10,7 @@ const (
 	levelNone  = slog.Level(16) // no record has it: nothing is logged
 )
 
-// levels is every level that --log-level and VMCTL_LOG take, from the one that
-// shows most.
+// levels lists the levels that --log-level and VMCTL_LOG take, the one that shows most first.
 var levels = []struct {
 	name  string
 	level slog.Level

@@ -49,7 +49,7 @@ func (a *app) lockCommand() *cobra.Command {
 // runLock is the name of the run lock, in the data directory.
 const runLock = "lock"
 
-// busyLocks is the folder of the locks of what is in use, in the data directory.
+// busyLocks is the folder, in the data directory, of the locks of VMs in use.
 const busyLocks = "busy"
 
 // locksOf lists the locks of a data directory by path, the run lock first.
@@ -63,7 +63,7 @@ func locksOf(p *project) ([]string, error) {
 	return append([]string{run}, found...), nil
 }
 
-// lockName is how users name a lock: by its path in the data directory.
+// lockName returns the name of a lock: its path in the data directory.
 func lockName(p *project, path string) string {
 	name, err := filepath.Rel(p.dir, path)
 	if err != nil {
@@ -161,7 +161,7 @@ func (a *app) findLock(p *project, name string) (string, error) {
 	return "", rejected("unknown_lock", "release lock "+quoted(name)+": "+p.dir+" has no lock of that name", next)
 }
 
-// lockHeld refuses to release what somebody holds.
+// lockHeld returns the error for releasing a lock that somebody holds.
 func (a *app) lockHeld(p *project, path string, held *lockfile.HeldError) error {
 	class, code := classRefused, "lock_held"
 	if lockName(p, path) == runLock {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// parseLevel is the one reader of levels, wherever they come from. from names
-// the place.
+// parseLevel reads a log level. from names its source in the error.
 func parseLevel(text, from string) (slog.Level, error) {
 	var names []string
 	for _, l := range levels {
@@ -21,7 +20,7 @@ func parseLevel(text, from string) (slog.Level, error) {
 		"the levels are "+strings.Join(names, ", "))
 }
 
-// levelName is the name of a level, as users write it, in capitals.
+// levelName returns the name of a level, in capitals.
 func levelName(level slog.Level) string {
 	name := levels[0].name
 	for _, l := range levels {
@@ -53,8 +52,8 @@ func newLog(w io.Writer, level slog.Level, now func() time.Time) *slog.Logger {
 	}))
 }
 
-// log is the command's log on standard error; before the flags are read it
-// shows nothing.
+// log returns the command's log on standard error. It shows nothing before the flags are
+// read.
 func (a *app) log() *slog.Logger {
 	return newLog(a.stderr, a.global.level, a.env.Now)
 }

@@ -15,7 +15,7 @@ import (
 	"vmctl/spec"
 )
 
-// logsRequest is what the user typed.
+// logsRequest holds the argument and flags of a vm logs.
 type logsRequest struct {
 	name   string
 	tail   int // lines; below 0: all
@@ -51,7 +51,7 @@ func (a *app) logsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&r.tail, "tail", -1, "begin with the last `N` lines")
-	cmd.Flags().Lookup("tail").DefValue = "" // which is not shown
+	cmd.Flags().Lookup("tail").DefValue = "" // help shows no default
 	cmd.Flags().BoolVar(&r.follow, "follow", false, "go on with what comes")
 	return cmd
 }
@@ -76,7 +76,7 @@ func (a *app) logs(ctx context.Context, r logsRequest) (err error) {
 	return a.shown(ctx, c, from)
 }
 
-// shown writes what is there now.
+// shown writes the console as it is now.
 func (a *app) shown(ctx context.Context, c console, from int64) error {
 	var all bytes.Buffer
 	out := a.consoleWriter()
@@ -85,7 +85,7 @@ func (a *app) shown(ctx context.Context, c console, from int64) error {
 		if err != nil {
 			return err
 		}
-		if len(part.Text) == 0 || part.Start < from { // it was begun anew meanwhile: this was the last of it
+		if len(part.Text) == 0 || part.Start < from { // no text is left, or the VM has begun its console anew
 			break
 		}
 		from = part.Next()
@@ -102,7 +102,7 @@ func (a *app) shown(ctx context.Context, c console, from int64) error {
 	return nil
 }
 
-// follow writes what is there and what comes, until the VM has ended.
+// follow writes the console and all that is added to it, until the VM has ended.
 func (a *app) follow(ctx context.Context, c console, from int64) error {
 	out := a.consoleWriter()
 	tick := time.NewTicker(pollInterval)
@@ -138,21 +138,21 @@ func (a *app) follow(ctx context.Context, c console, from int64) error {
 	}
 }
 
-// pollInterval is how often a console is looked at that may get longer.
+// pollInterval is the time between two looks at a console that may grow.
 const pollInterval = 500 * time.Millisecond
 
 func (a *app) consoleWriter() *view.Console {
 	return &view.Console{W: a.stdout, Raw: !a.env.Terminal.Out}
 }
 
-// console is what a VM has written.
+// console is the console of a VM, with its reader.
 type console struct {
 	address spec.Address
 	object  providers.Object
 	reader  providers.ConsoleReader
 }
 
-// console finds that of one VM.
+// console finds the console of one VM.
 func (a *app) console(s sight, name string) (console, error) {
 	addr, err := vmOf(s.project, name)
 	if err != nil {
@@ -175,7 +175,7 @@ func (a *app) console(s sight, name string) (console, error) {
 	return console{address: addr, object: *v.object, reader: reader}, nil
 }
 
-// partSize is how much is read at once.
+// partSize is the most bytes that one read of a console returns.
 const partSize = 1 << 20
 
 func (c console) read(ctx context.Context, from, most int64) (providers.Console, error) {
@@ -186,8 +186,8 @@ func (c console) read(ctx context.Context, from, most int64) (providers.Console,
 	return part, nil
 }
 
-// tail is where the last lines begin. What is longer than can be read at once is
-// looked through from its end, as far as it takes.
+// tail returns the offset at which the last lines begin; lines < 0 is all of them. It reads a
+// long console in parts, backwards from its end.
 func (c console) tail(ctx context.Context, lines int) (int64, error) {
 	if lines < 0 {
 		return 0, nil
@@ -196,7 +196,7 @@ func (c console) tail(ctx context.Context, lines int) (int64, error) {
 	if err != nil || lines == 0 {
 		return part.Next(), err
 	}
-	text := bytes.TrimSuffix(part.Text, []byte("\n")) // which ends the last line
+	text := bytes.TrimSuffix(part.Text, []byte("\n")) // it ends the last line, and begins none
 	for ; ; text = part.Text {
 		var at int
 		if at, lines = lineStart(text, lines); lines == 0 || part.Start == 0 {
@@ -209,8 +209,8 @@ func (c console) tail(ctx context.Context, lines int) (int64, error) {
 	}
 }
 
-// lineStart goes back over so many line ends, and returns where the last of these
-// lines begins, and how many line ends there were too few.
+// lineStart goes back over so many line ends. It returns the offset after the last of them,
+// and the number of line ends that text lacks.
 func lineStart(text []byte, lines int) (at, missing int) {
 	for end := len(text); ; lines-- {
 		if lines == 0 {

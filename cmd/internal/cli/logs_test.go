@@ -9,7 +9,8 @@ import (
 	"vmctl/providers"
 )
 
-// boot is what a guest writes that wants more than to be read.
+// boot is console output that would harm a terminal: it has escape sequences and invalid
+// UTF-8.
 const boot = "\x1b[0;32m  OK  \x1b[0m Reached target\r\n\x1b]0;owned\x07\x1b[2J gone\nlogin: \xff"
 
 func withConsole(t *testing.T, text string) *house {
@@ -70,8 +71,8 @@ func TestTailOfLogs(t *testing.T) {
 	}
 }
 
-// What comes is shown, also after the console was begun anew; the end of the VM
-// ends it.
+// vm logs --follow shows new output, also after the console begins anew, and ends with the
+// VM.
 func TestFollowLogs(t *testing.T) {
 	for _, asJSON := range []bool{false, true} {
 		h := withConsole(t, "before\none\n")

@@ -11,8 +11,8 @@ import (
 	"vmctl/spec"
 )
 
-// longNames are mistakes of blocks whose objects would be named after an address
-// that is too long for that: no file could have such a name.
+// longNames returns a mistake for each block whose object's default name would be longer than
+// its provider allows.
 func (a *app) longNames(c *spec.Config) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	owner := providers.Project{Name: c.Settings.Project, ID: c.Settings.ID, Env: a.global.env}

@@ -16,8 +16,8 @@ import (
 	"vmctl/spec"
 )
 
-// memory is a host whose VMs are values. It outlives the commands of a test, as
-// a real host does; what goes wrong is declared.
+// memory is a host that keeps its VMs as values. It outlives the commands of a test, as a
+// real host does. A test declares its failures.
 type memory struct {
 	mu        sync.Mutex
 	machines  map[providers.ID]*machine
@@ -29,10 +29,10 @@ type memory struct {
 	unknown   map[string]string // name -> why it cannot be read
 	port      int               // of SSH
 	acted     []string          // "op address", in order
-	consoles  map[string]string // by object's name; of what is not here none is kept
+	consoles  map[string]string // by object's name; other objects have no console
 	nameLimit int
-	mute      chan struct{} // nothing is answered before it is closed; nil: at once
-	asked     func()        // is called before a console is read; nil: nobody wants to know
+	mute      chan struct{} // the host answers once it is closed; nil: at once
+	asked     func()        // called before a console is read; may be nil
 }
 
 type machine struct {
@@ -49,7 +49,7 @@ func newMemory() *memory {
 	}
 }
 
-// types is a provider type of that host. It has the name of one that has a shape.
+// types returns a provider type of that host, under the name of a type that has a shape.
 func (m *memory) types() map[string]providers.Type {
 	live := func(cty.Value, cty.Value, bool) providers.Verdict {
 		return providers.Verdict{Applies: providers.Live, Reason: "at once"}

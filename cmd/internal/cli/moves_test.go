@@ -14,8 +14,7 @@ vm "b" {
 }
 `
 
-// What is out of scope keeps its address, and where nothing is to do nothing is
-// written.
+// A resource out of scope keeps its address, and a plan without steps writes nothing.
 func TestMovesStayInScope(t *testing.T) {
 	h := newHouse(t, withID+twoVMs)
 	h.run("apply", "--auto-approve").exits(0)
@@ -32,7 +31,7 @@ func TestMovesStayInScope(t *testing.T) {
 	h.run("state", "list").exits(0).says("vm.first", "vm.second").silent("vm.b")
 }
 
-// Where nobody was asked, since there is nothing to do, nothing is written.
+// A plan without steps asks nobody, and writes nothing.
 func TestMovesNeedAStep(t *testing.T) {
 	h := newHouse(t, withID+twoVMs)
 	h.run("apply", "--auto-approve").exits(0)

@@ -39,13 +39,13 @@ func vmOf(p *project, name string) (spec.Address, error) {
 	return all[0], nil
 }
 
-// severalError says that a name means more than the one that is needed.
+// severalError returns the error for a name that means several resources where one is needed.
 func severalError(name string, all []spec.Address) error {
 	return rejected("usage", fmt.Sprintf("%q names %d resources, and one is needed", name, len(all)),
 		"they are "+strings.Join(view.Addresses(all), ", "))
 }
 
-// addresses finds what users name: resources of the spec, and of the state.
+// addresses finds the resources of the spec and the state that texts name.
 func addresses(p *project, s *state.Snapshot, texts []string) ([]spec.Address, error) {
 	var all []spec.Address
 	for _, text := range texts {
@@ -67,7 +67,7 @@ func addressSet(p *project, s *state.Snapshot, texts []string) (map[spec.Address
 	return set, err
 }
 
-// lookup finds a resource, or every instance of a block, by the exact name.
+// lookup finds a resource, or every instance of a block, by its exact name.
 func lookup(p *project, s *state.Snapshot, text string) ([]spec.Address, error) {
 	found, err := p.config.Lookup(text)
 	if err == nil {

@@ -13,9 +13,9 @@ import (
 	"vmctl/state"
 )
 
-// offer is what a shell can complete a word to. Names come from the files and the
-// state, and for what runs from the systems, if they answer at once. Nothing is
-// written and nothing is said: where the files have mistakes, nothing is offered.
+// offer is a function that lists completions of a word. Names come from the files and the
+// state; which VMs run comes from the systems, if they answer at once. It writes nothing and
+// reports no error: if the files have mistakes it offers no names.
 type offer = cobra.CompletionFunc
 
 // offers lets shells complete the names that commands and flags take.
@@ -51,8 +51,8 @@ func (a *app) offers(root *cobra.Command) {
 	a.offersBelow(root)
 }
 
-// flagOffers is what the values of flags are completed to; nil: files, as a shell
-// completes them.
+// flagOffers returns the offers for the values of flags, by flag. nil: the shell completes
+// files.
 func (a *app) flagOffers() map[string]offer {
 	all := map[string]offer{
 		"format":    fixed(graphFormats()...),
@@ -70,8 +70,8 @@ func (a *app) flagOffers() map[string]offer {
 	return all
 }
 
-// offersBelow completes the flags of a command and of all below it. A command
-// that takes no names takes no files either, nor does a flag that takes none.
+// offersBelow sets the completions of the flags of a command and of all commands below it.
+// Commands and flags without an offer complete no files either.
 func (a *app) offersBelow(cmd *cobra.Command) {
 	offers := a.flagOffers()
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -98,7 +98,8 @@ func fixed(words ...string) offer {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// first offers names for the first argument, several for all of them, each once.
+// first offers names for the first argument. several offers them for all arguments, each
+// once.
 func first(names func(context.Context) []string) offer {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -137,7 +138,7 @@ func (a *app) offerCommands(cmd *cobra.Command, args []string, _ string) ([]cobr
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// wantedVMs are the VMs of the files.
+// wantedVMs lists the VMs of the files.
 func (a *app) wantedVMs(context.Context) []string {
 	config, diags := a.readSpec(nil)
 	if diags.HasErrors() {
@@ -152,7 +153,7 @@ func (a *app) wantedVMs(context.Context) []string {
 	return names
 }
 
-// allKnown are the addresses of the files and the state.
+// allKnown lists the addresses of the files and the state.
 func (a *app) allKnown(ctx context.Context) []string {
 	p, s := a.quietly(ctx)
 	if s == nil {
@@ -161,7 +162,7 @@ func (a *app) allKnown(ctx context.Context) []string {
 	return view.Addresses(known(p, s))
 }
 
-// inState are the addresses of the state.
+// inState lists the addresses of the state.
 func (a *app) inState(ctx context.Context) []string {
 	_, s := a.quietly(ctx)
 	if s == nil {
@@ -170,7 +171,8 @@ func (a *app) inState(ctx context.Context) []string {
 	return view.Addresses(recorded(s))
 }
 
-// quietly reads the files and the state, nil where one of them cannot be read.
+// quietly reads the files and the state, and shows nothing. Both are nil if one of them
+// cannot be read.
 func (a *app) quietly(ctx context.Context) (*project, *state.Snapshot) {
 	config, diags := a.readSpec(nil)
 	if diags.HasErrors() || config.Settings.ID == "" {

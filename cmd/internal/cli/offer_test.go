@@ -10,7 +10,7 @@ import (
 	"vmctl/providers"
 )
 
-// offered is what a shell is offered for the last word.
+// offered returns the completions that a shell gets for the last word.
 func (h *house) offered(words ...string) string {
 	h.t.Helper()
 	out := h.run(append([]string{"__complete"}, words...)...).exits(0).stdout
@@ -34,8 +34,8 @@ vm "web" {
 }
 `
 
-// Names are offered from the files and the state; a system that does not answer
-// keeps none of them back.
+// Completions come from the files and the state; a system that does not answer does not
+// matter.
 func TestShellsAreOfferedNames(t *testing.T) {
 	h := newHouse(t, withID+several)
 	h.run("apply", "--auto-approve").exits(0)
@@ -68,8 +68,8 @@ func TestShellsAreOfferedNames(t *testing.T) {
 	}
 }
 
-// What can be stopped and entered is what runs; a system that does not answer at
-// once is not waited for.
+// Completions of VMs to stop and to enter are the running ones. A system that does not answer
+// at once is not waited for.
 func TestShellsAreOfferedWhatRuns(t *testing.T) {
 	h := newHouse(t, withID+several)
 	h.run("apply", "--auto-approve").exits(0)
@@ -136,7 +136,7 @@ func TestShellsAreOfferedValues(t *testing.T) {
 	}
 }
 
-// Mistakes in the files offer nothing and say nothing, and no folder is made.
+// If the files have mistakes, vmctl offers nothing, shows nothing and makes no folder.
 func TestShellsAreOfferedNothingFromMistakes(t *testing.T) {
 	for _, source := range []string{"vm \"dev\" {", withID + "vm \"dev\" {\n  cpus = \"x\"\n}\n", "vm \"dev\" {}\n"} {
 		h := newHouse(t, source)

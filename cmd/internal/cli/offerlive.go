@@ -17,11 +17,11 @@ import (
 	"vmctl/spec"
 )
 
-// offerLimit is how long a shell waits for the systems at most: who types goes on.
+// offerLimit is the longest time that a shell waits for the systems: the user goes on typing.
 const offerLimit = 600 * time.Millisecond
 
-// glance observes for a shell, nil where that fails or takes too long. What still
-// waits for a system then is left alone: the process is about to end.
+// glance observes for a shell's completion. It returns nil if that fails or takes too long.
+// An observation that is still waiting then is left alone: the process is about to end.
 func (a *app) glance(ctx context.Context) *sight {
 	p, s := a.quietly(ctx)
 	if s == nil {
@@ -46,7 +46,7 @@ func (a *app) glance(ctx context.Context) *sight {
 	}
 }
 
-// runningVMs are the VMs that run, and those of which that cannot be said.
+// runningVMs lists the VMs of the files that are not known to be missing or stopped.
 func (a *app) runningVMs(ctx context.Context) []string {
 	all := a.wantedVMs(ctx)
 	s := a.glance(ctx)
@@ -63,7 +63,7 @@ func (a *app) runningVMs(ctx context.Context) []string {
 	})
 }
 
-// knownDisks are the disks of the files and the state.
+// knownDisks lists the disks of the files and the state.
 func (a *app) knownDisks(ctx context.Context) []string {
 	p, s := a.quietly(ctx)
 	if s == nil {
@@ -72,8 +72,8 @@ func (a *app) knownDisks(ctx context.Context) []string {
 	return view.Addresses(slices.DeleteFunc(known(p, s), func(addr spec.Address) bool { return addr.Kind != spec.Disk }))
 }
 
-// offerImports offers addresses of the files that have no record, and then what the
-// systems have of that kind and is nobody's yet, as far as they show it.
+// offerImports offers addresses of the files that have no record for the first argument, and
+// unmarked objects of the same kind for the second.
 func (a *app) offerImports(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	switch len(args) {
 	case 0:
@@ -93,7 +93,7 @@ func (a *app) offerImports(cmd *cobra.Command, args []string, _ string) ([]cobra
 	}
 }
 
-// unmanaged are the names of what bears no mark, of the kind of an address.
+// unmanaged lists the names of unmarked objects of the kind of an address.
 func (a *app) unmanaged(ctx context.Context, address string) []string {
 	addr, err := spec.ParseAddress(address)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *app) unmanaged(ctx context.Context, address string) []string {
 // unprintable reports whether a shell should not be offered a name with r in it.
 func unprintable(r rune) bool { return view.Text(string(r)) != string(r) }
 
-// instances are the values of --env for which there is a data directory.
+// instances lists the values of --env that have a data directory.
 func (a *app) instances(context.Context) []string {
 	config, diags := a.readSpec(nil)
 	if diags.HasErrors() || config.Settings.ID == "" || a.global.dataDir != "" || a.getenv("VMCTL_DATA_DIR") != "" {
@@ -141,7 +141,7 @@ func (a *app) instances(context.Context) []string {
 	return names
 }
 
-// providerNames are the providers of the files.
+// providerNames lists the providers of the files.
 func (a *app) providerNames(context.Context) []string {
 	config, diags := a.readSpec(nil)
 	if diags.HasErrors() {
@@ -154,9 +154,9 @@ func (a *app) providerNames(context.Context) []string {
 	return names
 }
 
-// offerVariables offers the variables of the files, for a value to be typed.
+// offerVariables offers the variables of the files, each with a "=" for the value to follow.
 func (a *app) offerVariables(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	config := a.readAnyway() // a variable without a value is a mistake, and what --var is for
+	config := a.readAnyway() // a variable without a value is a mistake, and --var gives it one
 	var names []string
 	for _, name := range config.Variables() {
 		names = append(names, name+"=")

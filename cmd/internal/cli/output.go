@@ -48,7 +48,7 @@ func (a *app) allOutputs(ctx context.Context) ([]spec.Output, error) {
 	return outputsOf(p, snapshot), nil
 }
 
-// outputsOf evaluates the outputs. Each says what is wrong with it.
+// outputsOf evaluates the outputs. Each holds its own mistakes.
 func outputsOf(p *project, s *state.Snapshot) []spec.Output {
 	all, _ := p.config.Outputs(values(s)) //nolint:errcheck // see above
 	return all
@@ -63,7 +63,7 @@ func (a *app) warnOutputs(all []spec.Output) {
 	}
 }
 
-// whereWrong says why an output cannot be evaluated, and where that stands.
+// whereWrong returns the mistake of an output, with its file and line.
 func (a *app) whereWrong(o spec.Output) string {
 	for _, d := range o.Mistakes {
 		if d.Severity == hcl.DiagError && d.Subject != nil {

@@ -37,14 +37,14 @@ func (a *app) planCommand() *cobra.Command {
 		},
 	}
 	r.flags.register(cmd.Flags())
-	new(applyFlags).registerLock(cmd.Flags()) // so that what works with apply works here: no lock is taken
+	new(applyFlags).registerLock(cmd.Flags()) // accepted as apply accepts it, and ignored: plan takes no lock
 	cmd.Flags().BoolVar(&r.destroy, "destroy", false, "show what destroy would do")
 	cmd.Flags().StringVar(&r.out, "out", "", "keep the plan in `FILE`")
 	cmd.Flags().BoolVar(&r.detailed, "detailed-exitcode", false, "exit with 2 if there are changes, blocked ones included")
 	return cmd
 }
 
-// planRequest is what the user typed.
+// planRequest holds the flags of a plan.
 type planRequest struct {
 	flags    planFlags
 	out      string // a file; "": none
@@ -66,16 +66,16 @@ func (r planRequest) open(a *app) (*project, error) {
 	return a.open()
 }
 
-// madePlan is a plan that changes nothing, with what it rests on.
+// madePlan is a plan with the mission, world and state that it was made from.
 type madePlan struct {
 	mission  mission
 	plan     *planner.Plan
-	world    *planner.World // which the caller closes
+	world    *planner.World // the caller closes it
 	snapshot *state.Snapshot
 	holder   *state.Holder // of the run lock; nil: nobody
 }
 
-// makePlan plans, and takes no lock.
+// makePlan plans without taking a lock.
 func (a *app) makePlan(ctx context.Context, p *project, r planRequest) (made madePlan, err error) {
 	made.mission = r.mission(p)
 	made.snapshot, made.holder, err = a.readBeside(ctx, p)
@@ -104,10 +104,10 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.flawed != nil && r.out != "" { // the file is to hold a spec that can be read again
+	if p.flawed != nil && r.out != "" { // apply reads the spec from the file again
 		return p.flawed
 	}
-	if r.out != "" { // what is carried out later has the same IDs
+	if r.out != "" { // apply uses the same IDs
 		if err := a.seat(p); err != nil {
 			return err
 		}
@@ -141,7 +141,8 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	}
 }
 
-// offerOf is the command that carries out a plan that was asked for.
+// offerOf returns the command that carries out a plan: from its file if it was saved, else as
+// offer says.
 func (a *app) offerOf(r planRequest, m mission, plan *planner.Plan) string {
 	if r.out != "" && !plan.Forbidden() {
 		return a.commandLine("apply", planFlags{kept: true}, r.out)
@@ -149,7 +150,7 @@ func (a *app) offerOf(r planRequest, m mission, plan *planner.Plan) string {
 	return a.offer(m, plan)
 }
 
-// keepPlan saves a plan that can be carried out.
+// keepPlan saves a plan. It refuses one with blocked changes.
 func (a *app) keepPlan(r planRequest, p *project, plan *planner.Plan, s *state.Snapshot) error {
 	if plan.Forbidden() {
 		e := newProblem(classRefused, "blocked", "plan: nothing was saved: "+view.Obstacles(plan.Summary))
@@ -161,12 +162,12 @@ func (a *app) keepPlan(r planRequest, p *project, plan *planner.Plan, s *state.S
 	return a.savePlan(r, p, plan, s)
 }
 
-// offer is the command that carries out a plan, or what is free of it.
+// offer returns the command that carries out a plan without its blocked changes.
 func (a *app) offer(m mission, plan *planner.Plan) string {
 	f := m.plan
 	f.excludes = slices.Clip(f.excludes)
 	blocked := map[string]bool{}
-	var free []string // what may be named in place of a target that is blocked
+	var free []string // addresses to name in place of a blocked target
 	for i, c := range plan.Changes {
 		switch {
 		case c.Blocked != nil:
@@ -176,7 +177,7 @@ func (a *app) offer(m mission, plan *planner.Plan) string {
 			free = append(free, c.Address.String())
 		}
 	}
-	if slices.ContainsFunc(f.targets, func(t string) bool { return blocked[t] }) { // nothing is both
+	if slices.ContainsFunc(f.targets, func(t string) bool { return blocked[t] }) { // no address may be both a target and excluded
 		f.targets = slices.DeleteFunc(slices.Concat(f.targets, free), func(t string) bool { return blocked[t] })
 		slices.Sort(f.targets)
 		f.targets, f.excludes = slices.Compact(f.targets), m.plan.excludes

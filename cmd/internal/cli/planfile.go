@@ -23,23 +23,23 @@ import (
 // planFormat is the format of plan files that this build reads and writes.
 const planFormat = 1
 
-// planFile is a plan in a file: what it was made of, so that it can be made
-// again later, and its seal, so that what is carried out is what was read.
+// planFile is a saved plan. Its inputs serve to plan again later; its seal shows whether the
+// new plan is the one that the user read.
 type planFile struct {
 	Format  int               `json:"format"`
 	Version string            `json:"vmctl_version"`
 	Project string            `json:"project"`
 	ID      string            `json:"id"`
 	Env     string            `json:"env,omitempty"`
-	Seat    string            `json:"seat,omitempty"` // that the plan's IDs are of
+	Seat    string            `json:"seat,omitempty"` // the seat of the plan's IDs
 	Destroy bool              `json:"destroy,omitempty"`
 	Flags   savedFlags        `json:"flags"`
 	Source  spec.Source       `json:"source"`
 	Seal    planner.Seal      `json:"seal"`
-	Plan    view.PlanDocument `json:"plan"` // for whoever reads the file
+	Plan    view.PlanDocument `json:"plan"` // for people who read the file
 }
 
-// savedFlags are those of the plan.
+// savedFlags holds the flags of a saved plan.
 type savedFlags struct {
 	Targets        []string `json:"target,omitempty"`
 	Excludes       []string `json:"exclude,omitempty"`
@@ -55,14 +55,14 @@ func (s savedFlags) flags() planFlags {
 	}
 }
 
-// sealedFile is the outer form: the sum covers the bytes of Plan as they stand.
+// sealedFile is the outer form of a plan file. Sum is the checksum of the bytes of Plan.
 type sealedFile struct {
 	Plan json.RawMessage `json:"plan_file"`
 	Sum  string          `json:"sha256"`
 }
 
-// savePlan writes a plan to a file that only its owner reads: it holds the
-// files of the spec.
+// savePlan writes a plan to a file that only its owner can read: it holds the files of the
+// spec.
 func (a *app) savePlan(r planRequest, p *project, plan *planner.Plan, s *state.Snapshot) error {
 	seal, err := plan.Seal(s)
 	if err != nil {
@@ -128,7 +128,7 @@ func (a *app) checkOut(path string) error {
 	return nil
 }
 
-// readPlan reads a plan file. What cannot be understood is refused as a whole.
+// readPlan reads a plan file. It refuses a file that it cannot understand in full.
 func (a *app) readPlan(path string) (planFile, error) {
 	text, err := os.ReadFile(a.absolute(path))
 	if errors.Is(err, os.ErrNotExist) {
@@ -175,7 +175,7 @@ func sumOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// stale refuses a plan that was made for another world, state or spec.
+// stale returns the error for a plan that was made for another world, state or spec.
 func stale(path string, seen []string, next string) error {
 	p := newProblem(classRefused, "stale_plan", "apply "+path+": stale plan: nothing was started, for it would not be what was planned", next)
 	p.Seen = seen

@@ -50,7 +50,7 @@ func (f *applyFlags) register(flags *pflag.FlagSet) {
 func (f *applyFlags) registerLock(flags *pflag.FlagSet) {
 	f.lockTimeout = -1
 	flags.Var(waitFlag{&f.lockTimeout}, "lock-timeout", "wait so long, like `30s`, for the run lock (else what the spec says)")
-	flags.Lookup("lock-timeout").DefValue = "" // which is not shown
+	flags.Lookup("lock-timeout").DefValue = "" // help shows no default
 }
 
 func (f *applyFlags) check() error {
@@ -60,7 +60,7 @@ func (f *applyFlags) check() error {
 	return nil
 }
 
-// wait is how long to wait for the run lock.
+// wait returns the longest time to wait for the run lock.
 func (f *applyFlags) wait(s spec.Settings) time.Duration {
 	if f.lockTimeout >= 0 {
 		return f.lockTimeout
@@ -68,7 +68,7 @@ func (f *applyFlags) wait(s spec.Settings) time.Duration {
 	return s.LockTimeout
 }
 
-// options is what the flags mean to the planner.
+// options returns the planner's options for the flags.
 func (a *app) options(p *project, s *state.Snapshot, f planFlags) (planner.Options, error) {
 	o := planner.Options{Types: a.types, Project: p.owner}
 	var err error

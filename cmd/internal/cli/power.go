@@ -16,7 +16,7 @@ import (
 	"vmctl/state"
 )
 
-// power is a run state that a command asks for, or other keys.
+// power describes a command that changes the run state of VMs, or their keys.
 type power struct {
 	command, verb string
 	running       bool // after the command
@@ -64,11 +64,11 @@ func (a *app) powerCommand(w power, cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringArrayVar(&plan.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
 	plan.registerInterrupt(cmd.Flags())
 	cmd.Flags().Var(waitFlag{&timeout}, "timeout", "give up after so long, like `1m` (exit code 4)")
-	cmd.Flags().Lookup("timeout").DefValue = "" // which is not shown
+	cmd.Flags().Lookup("timeout").DefValue = "" // help shows no default
 	return cmd
 }
 
-// powerRequest is what the user typed.
+// powerRequest holds the arguments and flags of a power command.
 type powerRequest struct {
 	names   []string
 	plan    planFlags
@@ -116,8 +116,8 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 	})
 }
 
-// openFor opens the project. What is to be stopped exists, and its record may tell
-// enough of it.
+// openFor opens the project. A command that stops VMs also gets the resources that only
+// records name, and works with a spec that has mistakes.
 func (a *app) openFor(ctx context.Context, w power) (*project, error) {
 	if w.running {
 		return a.open()
@@ -164,7 +164,7 @@ func (w power) idle(vms []spec.Address, plan *planner.Plan) string {
 	return strings.Join(texts, " ")
 }
 
-// nextApply says at once that the files want something else than the command.
+// nextApply warns about VMs that the next apply would start or stop again.
 func (a *app) nextApply(p *project, w power, vms []spec.Address) {
 	for _, addr := range vms {
 		r, ok := p.config.Resource(addr)

@@ -22,7 +22,7 @@ func TestVMCommands(t *testing.T) {
 	h.acted("stop vm.dev", "start vm.dev", "wait_ssh vm.dev")
 	h.run("vm", "stop", "nothing").exits(3).warns(`"nothing" is no resource of the spec.`)
 
-	// What was edited is for an apply.
+	// The edit waits for an apply.
 	h.replace("256MiB", "512MiB")
 	h.run("vm", "restart", "dev").exits(0).silent("512MiB")
 	h.acted("stop vm.dev", "start vm.dev", "wait_ssh vm.dev")

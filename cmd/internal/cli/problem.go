@@ -16,7 +16,7 @@ import (
 	"vmctl/state"
 )
 
-// class is what an error means to whoever called vmctl.
+// class is the kind of an error; its exit code follows from it.
 type class int
 
 // The classes. Their codes are in exitcode.go.
@@ -30,7 +30,7 @@ const (
 	classInterrupted
 )
 
-// problem is an error with all that its reader needs.
+// problem is an error with its class, its code and the next commands.
 type problem struct {
 	class class
 	view.Problem
@@ -48,12 +48,12 @@ func newProblem(c class, code, message string, next ...string) *problem {
 	return &problem{class: c, Problem: view.Problem{Code: code, Message: message, Next: next}}
 }
 
-// rejected is a mistake in what the user typed or wrote.
+// rejected returns the problem of a mistake in the user's command or files.
 func rejected(code, message string, next ...string) *problem {
 	return newProblem(classRejected, code, message, next...)
 }
 
-// specError is what diagnostics say about the files.
+// specError is an error that holds the diagnostics of the spec.
 type specError struct {
 	diags hcl.Diagnostics
 	files map[string]*hcl.File
@@ -62,7 +62,7 @@ type specError struct {
 // Error returns the summaries of the diagnostics.
 func (e *specError) Error() string { return "read the spec: " + summaries(e.diags) }
 
-// brief names the first mistake, and says how many more there are.
+// brief names the first mistake, and counts the others.
 func (e *specError) brief() string {
 	text, more := "", 0
 	for _, d := range e.diags {
@@ -83,7 +83,7 @@ func (e *specError) brief() string {
 	return text
 }
 
-// status is an exit code that says it all: whatever there is to tell was told.
+// status is an exit code without a message: the command has shown everything already.
 type status struct{ code int }
 
 // Error names the code.
@@ -99,7 +99,7 @@ func (b before) Error() string { return b.err.Error() }
 // Unwrap returns the cause.
 func (b before) Unwrap() error { return b.err }
 
-// silent reports whether everything has been told already.
+// silent reports whether the command has shown everything already.
 func silent(err error) bool {
 	var s status
 	return errors.As(err, &s)
@@ -113,7 +113,7 @@ func diagnosticsOf(err error) (hcl.Diagnostics, map[string]*hcl.File) {
 	return nil, nil
 }
 
-// problemOf is an error as its reader sees it.
+// problemOf returns an error as its reader sees it.
 func problemOf(err error) view.Problem {
 	shown := describe(err)
 	var advised state.Advised
@@ -189,7 +189,7 @@ func (t told) Error() string { return t.err.Error() }
 // Unwrap returns the cause.
 func (t told) Unwrap() error { return t.err }
 
-// untold is err without what people have read already, nil if that is all.
+// untold returns err without the parts that people have read already, nil if none is left.
 func untold(err error) error {
 	var rest []error
 	for _, e := range parts(err) {
@@ -213,8 +213,8 @@ func parts(err error) []error {
 	return all
 }
 
-// wholeProblem is all that is joined to err as one problem: the part that
-// decides the exit code, with what the others say.
+// wholeProblem returns all errors that err joins as one problem: the one that decides the
+// exit code, with the messages of the others.
 func wholeProblem(err error) view.Problem {
 	all := parts(err)
 	if t, ok := err.(told); ok { //nolint:errorlint // see parts

@@ -20,16 +20,16 @@ import (
 	"vmctl/state"
 )
 
-// project is a spec that was read, with the place of its state.
+// project is a spec, with its data directory and its state.
 type project struct {
 	config *spec.Config
 	owner  providers.Project
 	dir    string // the data directory
 	store  state.Folder
-	flawed error // the mistakes of a spec that was read as far as it goes; nil: it has none
+	flawed error // the mistakes of the spec, which was read as far as it goes; nil: it has none
 }
 
-// specDir is the folder of the files, absolute.
+// specDir returns the absolute path of the folder of the files.
 func (a *app) specDir() string { return a.absolute(a.global.dir) }
 
 func (a *app) absolute(path string) string {
@@ -39,11 +39,10 @@ func (a *app) absolute(path string) string {
 	return filepath.Join(a.env.Dir, path)
 }
 
-// load reads the spec. Its warnings are shown, its mistakes are the error.
+// load reads the spec. It shows the warnings, and fails with the mistakes.
 func (a *app) load() (*spec.Config, error) { return a.sound(a.readSpec(nil)) }
 
-// sound is a spec without mistakes. Its warnings are shown, its mistakes are the
-// error.
+// sound returns a spec without mistakes. It shows the warnings, and fails with the mistakes.
 func (a *app) sound(config *spec.Config, diags hcl.Diagnostics) (*spec.Config, error) {
 	if !diags.HasErrors() {
 		diags = append(diags, a.longNames(config)...)
@@ -60,27 +59,29 @@ func (a *app) sound(config *spec.Config, diags hcl.Diagnostics) (*spec.Config, e
 	return config, nil
 }
 
-// readAnyway reads as much of the spec as can be read, whatever is wrong with it.
+// readAnyway reads as much of the spec as it can, whatever mistakes that has.
 func (a *app) readAnyway() *spec.Config {
 	config, diags := a.readSpec(nil)
 	a.log().Debug("spec read as far as it goes", slog.String("dir", config.Dir), slog.Int("problems", len(diags)))
 	return config
 }
 
-// readSpec reads the spec and says nothing.
+// readSpec reads the spec and shows nothing. source replaces the files; nil: the files are
+// read.
 func (a *app) readSpec(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
 	in := a.inputs(source)
 	in.Check = a.check
 	return spec.Load(a.specDir(), in)
 }
 
-// readUnchecked is readSpec of what nobody is going to make.
+// readUnchecked is readSpec without the providers' checks, for resources that nobody will
+// make.
 func (a *app) readUnchecked(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
 	return spec.Load(a.specDir(), a.inputs(source))
 }
 
-// readToEnd is readSpec for who only ends what exists: files that are gone are not
-// missed.
+// readToEnd is readSpec for a command that only ends what exists. If the spec has mistakes,
+// it tries again and accepts missing files.
 func (a *app) readToEnd(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
 	config, diags := a.readSpec(source)
 	if !diags.HasErrors() {
@@ -105,25 +106,26 @@ func (a *app) inputs(source *spec.Source) spec.Inputs {
 	}
 }
 
-// open reads the spec and finds its data directory. A spec without an id is
-// refused: nothing could say whose the objects are.
+// open reads the spec and finds its data directory. It refuses a spec without an id: vmctl
+// could not tell its own objects from others.
 func (a *app) open() (*project, error) { return a.opened(a.readSpec(nil)) }
 
-// openToEnd is open for who only ends what exists. Where the spec has mistakes the
-// records count; a removed block may let go of an object, so each has to be readable.
+// openToEnd is open for a command that only ends what exists. Where the spec has mistakes the
+// records count. It refuses a spec with an unreadable removed block, which might let go of an
+// object.
 func (a *app) openToEnd() (*project, error) {
 	config, diags := a.readToEnd(nil)
 	return a.openedAnyway(config, diags, true)
 }
 
-// openExisting is open for who acts on what exists, as the records say where the spec
-// has mistakes.
+// openExisting is open for a command that acts on what exists. Where the spec has mistakes
+// the records count.
 func (a *app) openExisting() (*project, error) {
 	config, diags := a.readSpec(nil)
 	return a.openedAnyway(config, diags, false)
 }
 
-// openedAnyway is opened, but a spec with mistakes is read as far as it goes.
+// openedAnyway is opened, but reads a spec with mistakes as far as it goes.
 func (a *app) openedAnyway(config *spec.Config, diags hcl.Diagnostics, ending bool) (*project, error) {
 	p, err := a.opened(config, diags)
 	var flawed *specError
@@ -157,7 +159,7 @@ func (a *app) opened(config *spec.Config, diags hcl.Diagnostics) (*project, erro
 	return a.projectOf(config)
 }
 
-// projectOf finds the data directory of a spec. Nothing is made.
+// projectOf finds the data directory of a spec, and makes nothing.
 func (a *app) projectOf(config *spec.Config) (*project, error) {
 	if err := checkEnvName(a.global.env); err != nil {
 		return nil, err
@@ -178,7 +180,7 @@ func (a *app) projectOf(config *spec.Config) (*project, error) {
 	return &project{config: config, owner: owner, dir: dir, store: store}, nil
 }
 
-// read is the state, with what was noticed while reading it.
+// read reads the state, and shows its notes as warnings.
 func (a *app) read(ctx context.Context, p *project) (*state.Snapshot, error) {
 	snapshot, err := p.store.Read(ctx)
 	if err != nil {
@@ -194,9 +196,9 @@ func (a *app) notes(s *state.Snapshot) {
 	}
 }
 
-// readBeside is read for a command that takes no lock: a run that has it now, or
-// had it while the state was read, may be at what the state calls interrupted.
-// What the files say has moved is where it moved to.
+// readBeside is read for a command that takes no lock. The holder is a run that holds the
+// lock now, or held it before the state was read: it may be at work on steps that the state
+// calls interrupted. The snapshot has the moves of the files in it.
 func (a *app) readBeside(ctx context.Context, p *project) (*state.Snapshot, *state.Holder, error) {
 	before, err := p.holder(ctx)
 	if err != nil {
@@ -210,7 +212,7 @@ func (a *app) readBeside(ctx context.Context, p *project) (*state.Snapshot, *sta
 	return snapshot.With(planner.Moves(p.config, snapshot)...), cmp.Or(after, before), err
 }
 
-// holder says who holds the run lock, nil if nobody does.
+// holder returns the holder of the run lock, nil if nobody holds it.
 func (p *project) holder(ctx context.Context) (*state.Holder, error) {
 	h, held, err := p.store.Holder(ctx)
 	if err != nil || !held {
@@ -219,10 +221,10 @@ func (p *project) holder(ctx context.Context) (*state.Holder, error) {
 	return &h, nil
 }
 
-// keys is the folder of the keys of VMs. Their lock stands beside it.
+// keys returns the folder of the keys of VMs. Their lock stands beside it.
 func (p *project) keys() string { return filepath.Join(p.dir, "keys") }
 
-// opener opens providers for the planner.
+// opener returns a function that opens providers for the planner.
 func (a *app) opener(p *project) planner.Open {
 	return func(ctx context.Context, o planner.Opening) (providers.Provider, error) {
 		ref := o.Ref
@@ -239,7 +241,7 @@ func (a *app) opener(p *project) planner.Open {
 			Dir:  filepath.Join(p.dir, providerFolder(ref)),
 			Keys: p.keys(),
 		})
-		if err != nil { // a system that does not answer is no error yet: this is about the settings
+		if err != nil { // a system that does not answer is no error here, so the settings are wrong
 			return nil, rejected("provider_settings", "open "+ref.String()+": "+err.Error())
 		}
 		return provider, nil
@@ -248,9 +250,9 @@ func (a *app) opener(p *project) planner.Open {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]{1,16}$`)
 
-// providerFolder is the name of a provider's own folder, different for each. It is
-// short, since sockets are in it: a key that is long, or that no file should be
-// called, is told by its digest.
+// providerFolder returns the name of a provider's own folder, different for each. The name is
+// short, since the folder holds sockets: a digest stands for a key that is long or unfit for
+// a file name.
 func providerFolder(ref spec.ProviderRef) string {
 	name := ref.Type + "-" + ref.Name
 	if ref.Key == "" {

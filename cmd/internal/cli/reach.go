@@ -8,11 +8,10 @@ import (
 	"vmctl/spec"
 )
 
-// errNoEndpoint says that nothing is known to lead to the guest's SSH.
+// errNoEndpoint reports that no known port leads to the guest's SSH.
 var errNoEndpoint = errors.New("no port of this host leads to its SSH")
 
-// reach finds one VM that runs, and how to log into it. The caller closes the
-// world.
+// reach returns the SSH target of one running VM. The caller closes the world of the sight.
 func (a *app) reach(ctx context.Context, name string) (sshx.Target, sight, error) {
 	s, err := a.look(ctx)
 	if err != nil {
@@ -47,16 +46,16 @@ func (a *app) reachIn(s sight, name string) (sshx.Target, error) {
 	}
 }
 
-// visit is what somebody does inside a VM.
+// visit describes a command or a shell that the user runs inside a VM.
 type visit struct {
 	vm      string // its name, as typed
-	command string // for whoever waits: "vmctl vm shell"
-	program string // what it runs there; "": a shell
+	command string // as other runs name it while they wait: "vmctl vm shell"
+	program string // the program that it runs there; "": a shell
 	run     func(sshx.Target) (int, error)
 }
 
-// words names the visit for whoever waits for its end. What a program is given is
-// left out: it may be secret.
+// words describes the visit to runs that wait for its end. It leaves out the program's
+// arguments: they may be secret.
 func (v visit) words(addr spec.Address) string {
 	const most = 40
 	text := v.command + " " + addr.String()
@@ -70,8 +69,8 @@ func (v visit) words(addr spec.Address) string {
 	return text + " -- " + string(program)
 }
 
-// inside visits a VM, which is busy for so long. Whatever keeps it from that has
-// the exit code 255, so that every other one is the program's own.
+// inside runs a visit, and marks the VM as busy meanwhile. An error of vmctl's own has exit
+// code 255, so that every other code is the program's.
 func (a *app) inside(ctx context.Context, v visit) (err error) {
 	p, err := a.openRecorded(ctx)
 	if err != nil {
@@ -95,7 +94,7 @@ func (a *app) inside(ctx context.Context, v visit) (err error) {
 	return nil
 }
 
-// do looks for the VM, which nobody takes down any more, and runs what is to run.
+// do finds the VM, which no other run can take down now, and runs the visit's program in it.
 func (a *app) do(ctx context.Context, p *project, v visit) (int, error) {
 	s, err := a.lookAt(ctx, p)
 	if err != nil {
@@ -112,7 +111,7 @@ func (a *app) do(ctx context.Context, p *project, v visit) (int, error) {
 	return code, nil
 }
 
-// unreached says what to do about a guest that nothing could be run in.
+// unreached adds next commands to an error of a visit that did not run.
 func (a *app) unreached(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return err

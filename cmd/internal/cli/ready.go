@@ -9,15 +9,15 @@ import (
 	"vmctl/internal/sshx"
 )
 
-// probeLimit bounds what status waits for an answer: until the server's first
-// words, and until the login.
+// probeBanner and probeHandshake bound the time that status waits for an SSH server: until
+// its first words, and until the login.
 const (
 	probeBanner    = 2 * time.Second
 	probeHandshake = 5 * time.Second
 )
 
-// sshReady asks a VM that runs whether SSH lets the user in. It changes nothing:
-// a host key that is not known stays unknown.
+// sshReady asks a running VM whether SSH lets the user in. It changes nothing: an unknown
+// host key stays unknown.
 func (a *app) sshReady(ctx context.Context, v seen, status view.ResourceStatus) view.Condition {
 	c := view.Condition{Name: "ssh.ready", Status: "not_applicable"}
 	if status.State == "unknown" {

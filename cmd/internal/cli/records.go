@@ -29,7 +29,7 @@ func known(p *project, s *state.Snapshot) []spec.Address {
 	return all
 }
 
-// values is what the state knows of every address, for references and outputs.
+// values returns the recorded values of every address, for references and outputs.
 func values(s *state.Snapshot) map[spec.Address]cty.Value {
 	all := map[spec.Address]cty.Value{}
 	for addr, r := range s.Records {
@@ -38,16 +38,16 @@ func values(s *state.Snapshot) map[spec.Address]cty.Value {
 	return all
 }
 
-// addRecorded lets a spec that has mistakes have the resources that only the records
-// tell of. One whose provider leads elsewhere by now is left out.
+// addRecorded adds the resources that only records name to a spec that has mistakes. It
+// leaves out a resource whose provider leads to another system by now.
 func (a *app) addRecorded(p *project, s *state.Snapshot) {
 	if p.flawed != nil {
 		a.addAllRecorded(p, s)
 	}
 }
 
-// addAllRecorded does so whether the spec has mistakes or not: a block may be gone, and
-// its object is there.
+// addAllRecorded adds them whether the spec has mistakes or not: a block may be gone while
+// its object exists.
 func (a *app) addAllRecorded(p *project, s *state.Snapshot) {
 	var resources []spec.Resource
 	var providers []spec.Provider
@@ -72,7 +72,7 @@ func (a *app) addAllRecorded(p *project, s *state.Snapshot) {
 	p.config = p.config.WithRecorded(resources, providers)
 }
 
-// resourceOf is a resource as its record tells of it.
+// resourceOf returns the resource that a record describes.
 func resourceOf(addr spec.Address, r state.Record) spec.Resource {
 	return spec.Resource{
 		Address: addr, Provider: r.Provider, Inside: r.Inside, Uses: r.Uses,
@@ -80,7 +80,8 @@ func resourceOf(addr spec.Address, r state.Record) spec.Resource {
 	}
 }
 
-// shaped is a recorded object with the attributes of a type, and no others.
+// shaped returns a recorded object with exactly the attributes of a type; missing ones are
+// null, or empty lists.
 func shaped(v cty.Value, t cty.Type) cty.Value {
 	values := map[string]cty.Value{}
 	for name, of := range t.AttributeTypes() {

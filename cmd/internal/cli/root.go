@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// globalFlags are the flags that every command has.
+// globalFlags holds the flags that every command has.
 type globalFlags struct {
 	dir      string
 	env      string
@@ -52,7 +52,7 @@ func (a *app) root() *cobra.Command {
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand(),
 		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.vmCommand(), a.diskCommand(), a.simVMCommand(),
 	)
-	root.AddCommand(help) // known before the completion of its arguments is
+	root.AddCommand(help) // offers looks it up
 	a.offers(root)
 	return root
 }
@@ -69,13 +69,13 @@ func (a *app) globals(f *pflag.FlagSet) {
 	f.StringVar(&g.logLevel, "log-level", "", "log to standard error from `LEVEL` up: trace, debug, info, warn, error, fatal (VMCTL_LOG)")
 }
 
-// prepare checks what every command needs to be right.
+// prepare reads the log level, for every command.
 func (a *app) prepare(*cobra.Command, []string) (err error) {
 	a.global.level, err = a.logLevel()
 	return err
 }
 
-// logLevel is the level that was asked for, levelNone if none was.
+// logLevel returns the level of --log-level or VMCTL_LOG, levelNone if neither is set.
 func (a *app) logLevel() (slog.Level, error) {
 	if a.global.logLevel != "" {
 		return parseLevel(a.global.logLevel, "--log-level")
@@ -86,8 +86,8 @@ func (a *app) logLevel() (slog.Level, error) {
 	return levelNone, nil
 }
 
-// group runs a command that only holds other commands: it was called without
-// one, or with one that does not exist.
+// group runs a command that only holds other commands. It shows the help if no command was
+// named, and fails if an unknown one was.
 func (a *app) group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		if a.global.json {
@@ -107,8 +107,8 @@ func (a *app) group(cmd *cobra.Command, args []string) error {
 
 var singleDash = regexp.MustCompile(`^-([a-z][a-z-]+)(=.*)?$`)
 
-// flagError explains a flag that cannot be read. A long flag with one dash is
-// recognised by its name.
+// flagError explains a flag that cannot be read. It recognises a long flag with one dash by
+// its name.
 func (a *app) flagError(cmd *cobra.Command, err error) error {
 	a.global.json = a.global.json || wantsJSON(a.env.Args)
 	help := cmd.CommandPath() + " --help lists the flags"
@@ -135,11 +135,10 @@ func wantsJSON(args []string) bool {
 	return false
 }
 
-// one asks for one argument, and names it when it is not there.
+// one demands one argument; name describes it in the error.
 func one(name string) cobra.PositionalArgs { return between(1, 1, name) }
 
-// between asks for at least least and at most most arguments; most < 0 is any
-// number.
+// between demands at least least and at most most arguments. most < 0 is any number.
 func between(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		help := cmd.CommandPath() + " --help tells more"

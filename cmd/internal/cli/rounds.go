@@ -13,21 +13,21 @@ import (
 	"vmctl/state"
 )
 
-// round is one plan of a mission, with what it is made of. What could not be read
-// before a plan was carried out is what the next one is about.
+// round is one plan of a mission, with its inputs. The next round plans the resources that
+// could not be read before this one was carried out.
 type round struct {
 	journal  state.Journal
 	snapshot *state.Snapshot
 	options  planner.Options
-	moves    []state.Entry // of records, on which the plan rests
+	moves    []state.Entry // moves of records that the plan takes for done
 	later    bool          // it is not the first
-	next     []string      // what to type in the end
+	next     []string      // the next commands at the end
 
 	steps  int              // of the rounds before
 	before executor.Summary // of the rounds before
 }
 
-// numbered is a plan whose steps are counted on from those of the rounds before.
+// numbered returns a plan whose step numbers go on from the rounds before.
 func (r round) numbered(plan *planner.Plan) *planner.Plan {
 	if r.steps == 0 {
 		return plan
@@ -49,7 +49,7 @@ func (r round) numberedStep(s planner.Step) planner.Step {
 	return s
 }
 
-// numberedSummary is a summary of a plan that is numbered.
+// numberedSummary returns a summary with the step numbers of a numbered plan.
 func (r round) numberedSummary(s executor.Summary) executor.Summary {
 	for _, results := range []*[]executor.StepResult{&s.Done, &s.Failed, &s.Warned} {
 		*results = slices.Clone(*results)
@@ -64,7 +64,7 @@ func (r round) numberedSummary(s executor.Summary) executor.Summary {
 	return s
 }
 
-// rounds plans, asks and applies until nothing is left that a plan deferred.
+// rounds plans, asks and applies until a plan defers nothing.
 func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error {
 	stop := func() {}
 	defer func() { stop() }()
@@ -96,7 +96,7 @@ func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error 
 	}
 }
 
-// limited ends with the mission's own deadline, if it has one.
+// limited returns a context with the mission's own deadline, if it has one.
 func (m mission) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if m.timeout == 0 {
 		return context.WithCancel(ctx)
@@ -104,7 +104,7 @@ func (m mission) limited(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeoutCause(ctx, m.timeout, errTimeout)
 }
 
-// agree shows a plan, and returns why it is not carried out.
+// agree shows a plan and asks for consent. It fails if the plan must not be carried out.
 func (a *app) agree(ctx context.Context, p *project, m mission, r round, plan *planner.Plan) error {
 	a.typedBlocks(plan, m)
 	if !r.later || plan.Pending() {
@@ -129,14 +129,14 @@ func (a *app) agree(ctx context.Context, p *project, m mission, r round, plan *p
 	return a.consent(ctx, m, r, plan)
 }
 
-// unreadable says that what was deferred cannot be read, though there is nothing to
-// wait for any more.
+// unreadable returns the error for deferred resources that cannot be read although no step is
+// left to wait for.
 func (a *app) unreadable(m mission, plan *planner.Plan) error {
 	return newProblem(classRefused, "deferred", m.command+": "+deferredText(plan)+" could not be read: "+untilText(plan)+" is not ready",
 		a.commandLine("plan", m.plan)+" says more")
 }
 
-// cutShort says that an interrupt came between two rounds.
+// cutShort returns err, or an error that says that an interrupt came between two rounds.
 func (a *app) cutShort(ctx context.Context, m mission, r round, err error) error {
 	if ctx.Err() == nil || !r.later || errors.Is(context.Cause(ctx), errTimeout) {
 		return err
@@ -153,7 +153,8 @@ func waiting(all []planner.Deferred) []spec.Address {
 	return addrs
 }
 
-// deferredText names what a plan defers, untilText what that waits for.
+// deferredText names the resources that a plan defers. untilText names the VMs that they wait
+// for.
 func deferredText(plan *planner.Plan) string {
 	return strings.Join(view.Addresses(waiting(plan.Deferred)), ", ")
 }

@@ -15,7 +15,7 @@ import (
 	"vmctl/internal/sshx/sshtest"
 )
 
-// lodged is a house whose VM runs, with a server that lets its user in.
+// lodged returns a house with a running VM, and a server that lets its user in.
 func lodged(t *testing.T, server sshtest.Server) *house {
 	t.Helper()
 	h := newHouse(t, withID+small)
@@ -43,7 +43,7 @@ func TestShellPassesTheStatus(t *testing.T) {
 	h.run("vm", "shell", "dev").exits(3).says("inside").silent("Error")
 }
 
-// A signal in the midst of a shell ends it, and the terminal is as it was.
+// A signal in the midst of a shell ends it, and restores the terminal.
 func TestASignalEndsAShell(t *testing.T) {
 	began := make(chan struct{})
 	h := lodged(t, sshtest.Server{Shell: "cat", Seen: func(request string) {
@@ -68,7 +68,7 @@ func TestASignalEndsAShell(t *testing.T) {
 	}
 }
 
-// So it does a command that reads what nobody types.
+// A signal also ends a command that waits for input.
 func TestASignalEndsACommand(t *testing.T) {
 	began := make(chan struct{})
 	h := lodged(t, sshtest.Server{Seen: func(request string) {
@@ -94,7 +94,7 @@ func modes(t *testing.T, f *os.File) unix.Termios {
 	return *m
 }
 
-// openTerminal returns the program's end of a terminal at which nobody types.
+// openTerminal returns the program's end of a terminal without input.
 func openTerminal(t *testing.T) *os.File {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -15,7 +15,7 @@ import (
 	"vmctl/state"
 )
 
-// sight is the world as a command sees it that changes nothing.
+// sight holds the state and the observed world, for a command that changes nothing.
 type sight struct {
 	project  *project
 	snapshot *state.Snapshot
@@ -24,7 +24,7 @@ type sight struct {
 	sights   *planner.Sights
 }
 
-// look reads the state and observes. The caller closes the world.
+// look opens the project, reads the state and observes. The caller closes the world.
 func (a *app) look(ctx context.Context) (s sight, err error) {
 	p, err := a.openExisting()
 	if err != nil {
@@ -33,8 +33,8 @@ func (a *app) look(ctx context.Context) (s sight, err error) {
 	return a.lookAt(ctx, p)
 }
 
-// openRecorded is openExisting, and knows the resources that only the records name where
-// the spec has mistakes.
+// openRecorded is openExisting, and adds the resources that only records name if the spec has
+// mistakes.
 func (a *app) openRecorded(ctx context.Context) (*project, error) {
 	p, err := a.openExisting()
 	if err != nil {
@@ -48,7 +48,7 @@ func (a *app) openRecorded(ctx context.Context) (*project, error) {
 	return p, nil
 }
 
-// lookAt does so for a project that was opened.
+// lookAt reads the state of an open project and observes. The caller closes the world.
 func (a *app) lookAt(ctx context.Context, p *project) (s sight, err error) {
 	snapshot, holder, err := a.readBeside(ctx, p)
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *app) lookAt(ctx context.Context, p *project) (s sight, err error) {
 	return sight{project: p, snapshot: snapshot, holder: holder, world: world, sights: world.Sights(snapshot, p.owner)}, nil
 }
 
-// seen is what was seen of one address.
+// seen holds one address's resource, record and object, and any problem with reading them.
 type seen struct {
 	address  spec.Address
 	resource *spec.Resource // nil: not in the spec
@@ -72,8 +72,8 @@ type seen struct {
 	object   *providers.Object
 	system   *planner.System
 	foreign  string // why the object of that name is not vmctl's; "" if it is, or if there is none
-	unknown  string // why it cannot be said what is there
-	begun    string // what a run began to do with it, and has not ended; "": nothing
+	unknown  string // why the object could not be read; "": it was
+	begun    string // the step that a run began at it and has not ended; "": none
 }
 
 func (s sight) at(addr spec.Address) seen {
@@ -112,7 +112,8 @@ func (s sight) at(addr spec.Address) seen {
 	return v
 }
 
-// begun tells what a run has begun with an address and not ended.
+// begun describes the step that a run has begun at an address and not ended; "" if there is
+// none.
 func (s sight) begun(addr spec.Address) string {
 	for _, e := range s.snapshot.Interrupted {
 		switch {
@@ -126,7 +127,7 @@ func (s sight) begun(addr spec.Address) string {
 	return ""
 }
 
-// status sums up what was seen.
+// status returns the status of an address.
 func (v seen) status() view.ResourceStatus {
 	s := view.ResourceStatus{Address: v.address, Object: v.name, Conditions: []view.Condition{}}
 	if v.system != nil {
@@ -158,7 +159,7 @@ func (v seen) status() view.ResourceStatus {
 	return s
 }
 
-// joined is two reasons as one.
+// joined returns two reasons as one.
 func joined(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -198,7 +199,7 @@ func runningCondition(s view.ResourceStatus) view.Condition {
 	return c
 }
 
-// endpoint is where SSH is reached, "" while that is nowhere.
+// endpoint returns the host and port of an object's SSH, "" if they are unknown.
 func endpoint(o *providers.Object) string {
 	address, port := ctyread.Text(o.Attrs, "address"), int(ctyread.Uint(o.Attrs, "ssh_port"))
 	if address == "" || port == 0 {

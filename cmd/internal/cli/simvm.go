@@ -6,11 +6,11 @@ import (
 	"vmctl/providers/sim"
 )
 
-// simVM is the command that runs one VM of a simulated host.
+// simVM is the name of the command that runs one VM of a simulated host.
 const simVM = "sim-vm"
 
-// simVMCommand is run by the provider sim. Its arguments are for whoever looks at
-// the process table.
+// simVMCommand returns the command that the provider sim runs. The arguments only serve
+// readers of the process table.
 func (a *app) simVMCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: simVM, Hidden: true, DisableFlagParsing: true, Args: cobra.ArbitraryArgs,

@@ -13,10 +13,10 @@ import (
 	"vmctl/cmd/internal/view"
 )
 
-// sink is a stream whose reader may be slow, asleep or gone. Writing to it never
-// fails: after the first error nothing more is written. A writer waits for the
-// reader until the sink is loosened; from then on what is written is kept until
-// the reader takes it, and work goes on without that.
+// sink is a stream whose reader may be slow, asleep or gone. Writing to it never fails: after
+// the first error nothing more is written. A writer waits for the reader until the sink is
+// loosened. From then on the sink keeps the bytes until the reader takes them, and the writer
+// goes on at once.
 type sink struct {
 	w        io.Writer
 	terminal bool
@@ -24,7 +24,7 @@ type sink struct {
 	mu      sync.Mutex
 	region  view.Region   // at the bottom of a terminal
 	pending []byte        // accepted, and not given to w yet
-	settled chan struct{} // closed once nothing is pending; nil: nothing is
+	settled chan struct{} // closed once nothing is pending; nil: nothing is pending
 	loose   chan struct{} // closed by loosen
 	closed  bool          // nothing more is accepted
 	err     error
@@ -70,7 +70,7 @@ func (s *sink) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// update writes lines, and shows what runs now where the sink has a region.
+// update writes lines, and shows the running steps if the sink has a region.
 func (s *sink) update(lines []byte, now view.Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,14 +84,14 @@ func (s *sink) grow(r view.Region) {
 	s.region = r
 }
 
-// behind reports whether the reader has yet to take something.
+// behind reports whether the reader has not yet taken everything.
 func (s *sink) behind() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.settled != nil
 }
 
-// accept takes what is to be written. The caller holds the lock.
+// accept queues bytes to be written. The caller holds the lock.
 func (s *sink) accept(p []byte) {
 	if len(p) == 0 || s.closed || s.err != nil {
 		return
@@ -103,8 +103,8 @@ func (s *sink) accept(p []byte) {
 	}
 }
 
-// give writes what is pending, and returns once nothing is. It cannot be woken
-// while a reader sleeps: then it lives until the process exits.
+// give writes the pending bytes, and returns once there are none. It cannot be woken while a
+// reader sleeps: then it lives until the process exits.
 func (s *sink) give() {
 	for {
 		s.mu.Lock()
@@ -133,8 +133,8 @@ func (s *sink) loosen() {
 	}
 }
 
-// drain waits until the reader has taken everything, and for as long as limit
-// after ctx has ended. false: it has not.
+// drain waits until the reader has taken everything, and reports whether it has. The wait
+// ends when the limit has passed after the end of ctx.
 func (s *sink) drain(ctx context.Context, limit time.Duration) bool {
 	s.mu.Lock()
 	settled := s.settled
@@ -157,7 +157,7 @@ func (s *sink) drain(ctx context.Context, limit time.Duration) bool {
 	}
 }
 
-// close erases the region. Nothing is accepted after it.
+// close erases the region. The sink accepts nothing after it.
 func (s *sink) close() {
 	s.update(nil, view.Frame{})
 	s.mu.Lock()
@@ -174,15 +174,15 @@ func (s *sink) keep(err error) {
 	}
 }
 
-// ended reports whether nobody reads any more.
+// ended reports whether a write has failed, as when nobody reads any more.
 func (s *sink) ended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err != nil
 }
 
-// problem is the first error. A reader that closed its end, or a terminal that
-// was closed, had enough: that is none.
+// problem returns the first error. It returns nil if the reader closed its end or the
+// terminal was closed: they had enough.
 func (s *sink) problem() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,14 +193,14 @@ func (s *sink) problem() error {
 	return fmt.Errorf("write to standard output: %w", s.err)
 }
 
-// screen is standard output for people.
+// screen returns the screen of standard output.
 func (a *app) screen() view.Screen { return a.screenOn(a.stdout, a.env.Terminal.Out) }
 
-// errScreen is standard error for people.
+// errScreen returns the screen of standard error.
 func (a *app) errScreen() view.Screen { return a.screenOn(a.stderr, a.env.Terminal.Err) }
 
-// screenOn is what a stream can show: without a terminal, lines of any length
-// and no color.
+// screenOn returns the screen of a stream. Without a terminal it has no color, and lines of
+// any length unless COLUMNS is set.
 func (a *app) screenOn(w io.Writer, terminal bool) view.Screen {
 	dumb := a.getenv("TERM") == "dumb"
 	s := view.Screen{W: w, ASCII: dumb, Columns: a.columns()}
@@ -214,8 +214,8 @@ func (a *app) screenOn(w io.Writer, terminal bool) view.Screen {
 	return s
 }
 
-// region is the place for what runs at the bottom of standard output. ok is
-// false where there is none: no terminal, or one that is too simple.
+// region returns the region at the bottom of standard output that shows running steps. ok is
+// false without a terminal, or with one that is too simple.
 func (a *app) region() (r view.Region, ok bool) {
 	t := a.env.Terminal
 	if name := a.getenv("TERM"); !t.Out || name == "" || name == "dumb" || t.Size == nil {

@@ -59,8 +59,8 @@ func (a *app) sshConfig(ctx context.Context, name string) (err error) {
 	return nil
 }
 
-// hostName is an address as a name for ssh's configuration, which knows
-// patterns: vm.web["a"] is vm.web.a.
+// hostName returns an address as a host name for ssh's configuration, without ssh's pattern
+// characters: vm.web["a"] becomes vm.web.a.
 func hostName(addr spec.Address) string {
 	name := addr.Block().String()
 	if addr.Key == "" {

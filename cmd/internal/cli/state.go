@@ -91,8 +91,8 @@ func (a *app) stateShow(ctx context.Context, name string) error {
 	return nil
 }
 
-// recordsOf finds the records that users name, each once, sorted: by address, by
-// block, or by the last part of the address.
+// recordsOf finds the records that users name, each once, sorted. A name is an address, a
+// block, or the last part of an address.
 func recordsOf(s *state.Snapshot, names []string) ([]spec.Address, error) {
 	var all []spec.Address
 	for _, name := range names {
@@ -111,8 +111,8 @@ func recordsOf(s *state.Snapshot, names []string) ([]spec.Address, error) {
 	return slices.Compact(all), nil
 }
 
-// recordOf finds the one record that a name means. A whole address means that
-// record, also beside the instances of a block of its name.
+// recordOf finds the one record that a name means. A whole address means its own record, even
+// if a block of that name has instances.
 func recordOf(s *state.Snapshot, name string) (spec.Address, error) {
 	for _, addr := range recorded(s) {
 		if name == addr.String() {
@@ -129,14 +129,14 @@ func recordOf(s *state.Snapshot, name string) (spec.Address, error) {
 	return found[0], nil
 }
 
-// lockWait is how long a command that writes the state waits for the run lock.
+// lockWait holds the --lock-timeout of a command that writes the state.
 type lockWait struct{ applyFlags }
 
 func (w *lockWait) register(flags *pflag.FlagSet) { w.registerLock(flags) }
 
 func (w *lockWait) of(p *project) time.Duration { return w.wait(p.config.Settings) }
 
-// lockOwner is how a command that writes the state takes the run lock.
+// lockOwner describes a command that writes the state, as the owner of the run lock.
 func (a *app) lockOwner(p *project, command string, w lockWait) state.Owner {
 	return state.Owner{
 		Command: "vmctl " + command, Wait: w.of(p),
@@ -144,7 +144,7 @@ func (a *app) lockOwner(p *project, command string, w lockWait) state.Owner {
 	}
 }
 
-// rewrite lets change append to the state, under the run lock.
+// rewrite takes the run lock, and calls change to append to the state.
 func (a *app) rewrite(ctx context.Context, p *project, o state.Owner, change func(state.Journal) error) (err error) {
 	journal, err := p.store.Open(ctx, o)
 	if err != nil {

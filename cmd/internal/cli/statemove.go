@@ -32,7 +32,7 @@ func (a *app) stateRmCommand() *cobra.Command {
 	return cmd
 }
 
-// removal is what the user typed.
+// removal holds the arguments and flags of a state rm.
 type removal struct {
 	names []string
 	force bool
@@ -75,7 +75,8 @@ func (a *app) stateRm(ctx context.Context, r removal) error {
 	return nil
 }
 
-// stateRmRefused says what would stay.
+// stateRmRefused returns the error of a state rm without --force. It lists the objects that
+// would stay.
 func (a *app) stateRmRefused(ctx context.Context, p *project, names []string) error {
 	snapshot, err := a.read(ctx, p)
 	if err != nil {
@@ -94,7 +95,7 @@ func (a *app) stateRmRefused(ctx context.Context, p *project, names []string) er
 	return e
 }
 
-// staying says what of each address stays in the world, and what becomes of it.
+// staying lists the records of addresses, each with whether the files declare it.
 func staying(p *project, s *state.Snapshot, addrs []spec.Address) []view.StateLeft {
 	var all []view.StateLeft
 	for _, addr := range addrs {
@@ -147,7 +148,8 @@ func (a *app) stateMv(ctx context.Context, from, to string, wait lockWait) error
 	return nil
 }
 
-// moveOf is the entry that moves a record, if it can be moved.
+// moveOf returns the journal entry that moves a record. It fails if the record cannot be
+// moved.
 func moveOf(s *state.Snapshot, from, to string) (state.Entry, error) {
 	old, err := recordOf(s, from)
 	if err != nil {

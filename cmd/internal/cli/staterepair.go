@@ -45,7 +45,7 @@ func (a *app) stateDiagnose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if holder != nil { // what it is writing just now looks damaged
+	if holder != nil { // its unfinished writes look like damage
 		view.Warning(a.errScreen(), view.HolderText(*holder)+": what it writes may not be whole yet")
 	}
 	a.showRepair(repair, view.StateRepairDocument{DryRun: true})

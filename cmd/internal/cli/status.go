@@ -40,8 +40,8 @@ func (a *app) status(ctx context.Context) (err error) {
 	return ctx.Err()
 }
 
-// statuses looks at addresses and asks those that run whether SSH answers, all
-// at once.
+// statuses returns the status of each address. It asks all running VMs at once whether SSH
+// answers.
 func (a *app) statuses(ctx context.Context, s sight, addrs []spec.Address) []view.ResourceStatus {
 	all := make([]view.ResourceStatus, len(addrs))
 	var wait sync.WaitGroup

@@ -9,8 +9,8 @@ import (
 	"vmctl/providers"
 )
 
-// target is how to log into a VM: as its provider says, with the login of the
-// files, else of the record.
+// target returns the SSH target of a VM, from its provider. The login comes from the files,
+// else from the record.
 func (a *app) target(v seen) (sshx.Target, error) {
 	if v.object == nil {
 		return sshx.Target{}, errNoEndpoint

@@ -19,7 +19,7 @@ import (
 	"vmctl/cmd/internal/cli"
 )
 
-// simulated is a project on a simulated host, of which no VM has a process.
+// simulated is a project on a simulated host whose VMs have no processes.
 const simulated = withID + `
 provider "sim" "here" {
   weightless = true
@@ -44,7 +44,7 @@ output "name" {
 // usage holds the arguments with which the tests call a command.
 type usage struct {
 	good  [][]string // arguments that are right
-	bad   [][]string // and that are not, beside a flag that no command has
+	bad   [][]string // wrong arguments; the tests add a flag that no command has
 	reads bool       // it changes nothing, however it is called
 }
 
@@ -56,7 +56,7 @@ func args(all ...string) [][]string {
 	return lists
 }
 
-// usages has every command of the tree.
+// usages lists every command of the tree with its usage.
 func usages() map[string]usage {
 	return map[string]usage{
 		"validate":      {good: args(""), bad: args("surplus"), reads: true},
@@ -97,7 +97,7 @@ func usages() map[string]usage {
 	}
 }
 
-// real lets a house have the systems that vmctl has.
+// real returns a house with vmctl's own systems.
 func real(t *testing.T) *house {
 	t.Helper()
 	h := newHouse(t, simulated)
@@ -106,7 +106,7 @@ func real(t *testing.T) *house {
 	return h
 }
 
-// worlds are states of a project in which every command must answer for itself.
+// worlds lists states of a project in which the tests call every command.
 func worlds(t *testing.T) map[string]func() *house {
 	return map[string]func() *house{
 		"nothing is there": func() *house { return real(t) },
@@ -136,8 +136,8 @@ func worlds(t *testing.T) map[string]func() *house {
 	}
 }
 
-// commands are those of the tree, each with its usage. The process of a simulated VM is
-// none: it answers to the provider that started it.
+// commands returns the commands of the tree, each with its usage, except sim-vm: only its
+// provider calls that.
 func commands(t *testing.T) map[cli.Command]usage {
 	t.Helper()
 	all, known := map[cli.Command]usage{}, usages()
@@ -191,7 +191,7 @@ func TestEveryCommandOfTheTreeWritesJSON(t *testing.T) {
 	}
 }
 
-// decode reads JSON documents, and nothing else.
+// decode reads JSON documents, and fails on anything else.
 func decode(text string) ([]map[string]any, error) {
 	var all []map[string]any
 	d := json.NewDecoder(strings.NewReader(text))
@@ -208,8 +208,8 @@ func decode(text string) ([]map[string]any, error) {
 	}
 }
 
-// A command that reads changes nothing, however it is called and ends; and one that acts
-// changes nothing where it is called wrongly.
+// A command that only reads changes nothing, however it is called and ends. A command that
+// acts changes nothing if it is called wrongly.
 func TestLookingChangesNothing(t *testing.T) {
 	for name, world := range worlds(t) {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestLookingChangesNothing(t *testing.T) {
 				for _, flags := range [][]string{nil, {"--json"}} {
 					e := h.run(slices.Concat(flags, strings.Fields(c.Path), line)...)
 					after := h.bytes()
-					if _, held := before[h.lock()]; !u.reads && !held { // what acts may take the run lock before it looks
+					if _, held := before[h.lock()]; !u.reads && !held { // a command that acts may take the run lock before it looks
 						for path := h.lock(); path != h.home; path = filepath.Dir(path) {
 							if _, there := before[path]; !there {
 								delete(after, path)
@@ -255,11 +255,11 @@ func TestLookingChangesNothing(t *testing.T) {
 	}
 }
 
-// lock is the file of the run lock.
+// lock returns the path of the run lock.
 func (h *house) lock() string { return filepath.Join(h.data(), "lock") }
 
-// bytes are all files of a house: the files of the project, the data directory and what
-// is simulated. A file that is written anew has another time.
+// bytes returns all files of a house: those of the project, of the data directory and of the
+// simulated host. A file that is written anew has another time.
 func (h *house) bytes() map[string]string {
 	h.t.Helper()
 	all := map[string]string{}

@@ -28,8 +28,8 @@ func builtInTypes(env Env) map[string]providers.Type {
 
 func (a *app) typeNames() []string { return slices.Sorted(maps.Keys(a.types)) }
 
-// typeOf is the type that manages a kind: a type of provider, or what is inside of
-// its VMs.
+// typeOf returns the type that manages a kind: the provider's own type, or its type for
+// resources inside VMs.
 func (a *app) typeOf(providerType string, kind spec.Kind) providers.Type {
 	t := a.types[providerType]
 	if _, known := t.Kinds[kind]; !known && t.Inside != nil {
@@ -38,7 +38,7 @@ func (a *app) typeOf(providerType string, kind spec.Kind) providers.Type {
 	return t
 }
 
-// check says what a type of provider could never make.
+// check returns the flaws that keep a provider type from ever making a resource.
 func (a *app) check(providerType string, kind spec.Kind, want cty.Value) []spec.Flaw {
 	t := a.typeOf(providerType, kind)
 	if t.Check == nil {
@@ -47,14 +47,14 @@ func (a *app) check(providerType string, kind spec.Kind, want cty.Value) []spec.
 	return t.Check(kind, want)
 }
 
-// system identifies the system that a provider block leads to.
+// system returns the key of the system that a provider block leads to.
 func (a *app) system(ref spec.ProviderRef, attrs cty.Value) string {
 	t := a.types[ref.Type]
 	if t.Resolve != nil {
 		attrs = t.Resolve(attrs)
 	}
 	key, err := planner.SystemKey(t, ref, attrs)
-	if err != nil { // which is said when it is opened
+	if err != nil { // opening the provider reports it
 		return ref.String()
 	}
 	return key

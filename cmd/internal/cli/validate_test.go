@@ -33,8 +33,7 @@ func TestUnreadableKernel(t *testing.T) {
 	h.acted()
 }
 
-// A key that no file could be named after is a mistake at its block, and no failure
-// of a plan.
+// A key that fits no file name is a mistake at its block, and does not fail a plan.
 func TestValidateDerivedNames(t *testing.T) {
 	key := strings.Repeat("ü", 40)
 	h := newHouse(t, withID+"vm \"web\" {\n  for_each = toset([\"a\", \""+key+"\"])\n  boot { kernel = \"vmlinuz\" }\n}\n")

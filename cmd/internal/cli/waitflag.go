@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// waitFlag is a flag for how long to wait. A negative time is refused.
+// waitFlag is a flag for a time to wait. It refuses a negative one.
 type waitFlag struct{ d *time.Duration }
 
 var _ pflag.Value = waitFlag{}

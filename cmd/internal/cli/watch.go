@@ -11,12 +11,11 @@ import (
 	"vmctl/providers"
 )
 
-// silence is how long a step may say nothing until a line says that it runs.
+// silence is the time after which a line says that a silent step still runs.
 const silence = 10 * time.Second
 
-// watch shows events as they come: on a terminal with what runs below them,
-// elsewhere with a line when a step is silent, or as JSON. The caller calls stop
-// when there are no more.
+// watch shows events as they come: on a terminal with the running steps below them, elsewhere
+// with a line for a silent step, or as JSON. The caller calls stop after the last event.
 func (a *app) watch(ctx context.Context) (watch func(executor.Event), stop func()) {
 	if a.global.json {
 		return a.watchJSON(ctx), func() {}
@@ -41,8 +40,8 @@ func (a *app) watch(ctx context.Context) (watch func(executor.Event), stop func(
 		}
 }
 
-// watchJSON writes a line per event. That nothing more begins is said to people
-// too: they may have asked for it.
+// watchJSON writes a line for each event. It also tells people on standard error about an
+// interrupt: they may have asked for it.
 func (a *app) watchJSON(ctx context.Context) func(executor.Event) {
 	progress := &view.Progress{}
 	return func(e executor.Event) {
@@ -55,7 +54,7 @@ func (a *app) watchJSON(ctx context.Context) func(executor.Event) {
 	}
 }
 
-// everySecond calls do until stop is called, which returns when it no longer
+// everySecond calls do every second until stop is called. stop returns once do no longer
 // runs.
 func (a *app) everySecond(do func()) (stop func()) {
 	ended, done := make(chan struct{}), make(chan struct{})
@@ -86,8 +85,8 @@ func (a *app) trace(ctx context.Context, e executor.Event) {
 		slog.String("kind", string(e.Kind)), slog.String("address", e.Step.Address.String()), slog.String("op", e.Step.Op))
 }
 
-// logFailure writes what of a failure is too long for the screen: all of a message that was
-// cut, and where a provider panicked.
+// logFailure logs the parts of a failure that are too long for the screen: a message that was
+// cut, and the stack of a provider that panicked.
 func (a *app) logFailure(ctx context.Context, doing string, err error) {
 	var long *providers.LongError
 	if errors.As(err, &long) {

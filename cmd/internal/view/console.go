@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// Console shows what a guest writes. On a terminal its colors are left out and
-// other control characters are escaped; Raw lets every byte through, for a pipe or
-// a file.
+// Console shows the output of a guest. On a terminal it leaves out colors and escapes other
+// control characters. Raw lets every byte through, for a pipe or a file.
 type Console struct {
 	W    io.Writer
 	Raw  bool
 	rest []byte // of a line that is not ended yet
 }
 
-// Write shows whole lines, and keeps what follows the last of them.
+// Write shows whole lines, and keeps the text after the last of them.
 func (c *Console) Write(text []byte) {
 	if c.Raw {
 		c.put(string(text))
@@ -28,7 +27,7 @@ func (c *Console) Write(text []byte) {
 	c.rest = append([]byte{}, c.rest[end:]...)
 }
 
-// Flush shows what was kept.
+// Flush shows the text that Write kept.
 func (c *Console) Flush() {
 	c.put(consoleText(string(c.rest)))
 	c.rest = nil
@@ -38,11 +37,12 @@ func (c *Console) put(text string) {
 	if text == "" {
 		return
 	}
-	// A reader that went away has had enough, which the writer knows.
+	// A reader that went away has had enough; the writer keeps the error.
 	_, _ = io.WriteString(c.W, text) //nolint:errcheck // see above
 }
 
-// consoleColors are what changes nothing but the looks of text, as boot messages do.
+// consoleColors matches the sequences that change only the looks of text, as in boot
+// messages.
 var consoleColors = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
 func consoleText(text string) string {

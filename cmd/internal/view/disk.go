@@ -25,23 +25,23 @@ type DiskEntry struct {
 	ID       string         `json:"id"`
 	Path     string         `json:"path"`
 	State    string         `json:"state"`  // present | missing | unknown | orphan
-	Reason   string         `json:"reason"` // of a state that is not a matter of course
-	Size     *uint64        `json:"size"`   // bytes; of a missing one as it is wanted; null: unknown
+	Reason   string         `json:"reason"` // why the state is not the usual one
+	Size     *uint64        `json:"size"`   // bytes; the wanted size if the disk is missing; null: unknown
 	Format   string         `json:"format"`
-	UsedBy   []string       `json:"used_by"` // that are defined with it: addresses, and names of what is not vmctl's
+	UsedBy   []string       `json:"used_by"` // machines defined with it: addresses, and names of machines that are not vmctl's
 	Lock     DiskLock       `json:"lock"`
 	Findings []FindingEntry `json:"findings"`
 
 	Found []providers.Finding `json:"-"` // the same, for people
 }
 
-// DiskLock is who has a disk for himself.
+// DiskLock describes the lock of a disk, and its holders.
 type DiskLock struct {
 	State   string   `json:"state"` // free | held | stale | unknown
 	Holders []string `json:"holders"`
 }
 
-// Disks lists disks, and what was noticed about them.
+// Disks lists disks, and the findings about them.
 func Disks(s Screen, d DisksDocument) {
 	p := &page{screen: s}
 	if len(d.Disks) == 0 {
@@ -64,7 +64,7 @@ func Disks(s Screen, d DisksDocument) {
 	p.flush()
 }
 
-// cells are what a disk shows, in the order of the columns; who uses it comes after
+// cells returns the cells of a disk's row, in the order of the columns; its users come after
 // them.
 func (d DiskEntry) cells() []span {
 	lock := in(lockStyle(d.Lock.State), d.Lock.State)
@@ -81,7 +81,8 @@ func (d DiskEntry) sizeText() string {
 	return spec.FormatValue(spec.Disk, "size", cty.NumberUIntVal(*d.Size))
 }
 
-// about is what there is to say beside the cells.
+// about returns a remark about a disk beside its cells: the reason of its state, or its
+// lock's holders.
 func (d DiskEntry) about() string {
 	holders := strings.Join(d.Lock.Holders, "; ")
 	switch {

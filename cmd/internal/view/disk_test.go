@@ -34,7 +34,7 @@ func disksOf(names ...string) cty.Value {
 	return cty.TupleVal(all)
 }
 
-// disksPlan has what plans say of disks, images, imports and what is inside of VMs.
+// disksPlan returns a plan with disks, images, imports and resources inside VMs.
 func disksPlan() *planner.Plan {
 	cache := diskChange("cache", providers.Create, "it does not exist")
 	cache.Want = &spec.Resource{

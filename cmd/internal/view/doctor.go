@@ -18,7 +18,7 @@ type DoctorDocument struct {
 	Checks        []Check `json:"checks"`
 }
 
-// Doctor shows checks with who needs what is missing and how to get it.
+// Doctor shows checks. It adds who needs a missing thing, and how to get it.
 func Doctor(s Screen, d DoctorDocument) {
 	p := &page{screen: s}
 	for _, c := range d.Checks {

@@ -23,7 +23,7 @@ type EventDocument struct {
 	Interrupted   bool          `json:"interrupted,omitempty"` // halted: by a signal, or because the time is up
 }
 
-// EventJSON is the line of an event.
+// EventJSON returns the line of an event.
 func EventJSON(e executor.Event) EventDocument {
 	d := EventDocument{
 		FormatVersion: FormatVersion, Type: string(e.Kind), At: e.At.UTC(), DeadlineS: e.Deadline.Seconds(),
@@ -46,7 +46,7 @@ func failureJSON(f *providers.Failure) *Problem {
 	return &p
 }
 
-// FailureProblem is a step's failure as a problem.
+// FailureProblem returns a step's failure as a problem.
 func FailureProblem(f *providers.Failure) Problem {
 	code := f.Code
 	if code == "" {
@@ -55,14 +55,14 @@ func FailureProblem(f *providers.Failure) Problem {
 	return Problem{Code: code, Message: f.Error(), Seen: f.Seen, Next: f.Next}
 }
 
-// PlanEvent is the line that `apply --json` begins with.
+// PlanEvent is the first line of `apply --json`: the plan.
 type PlanEvent struct {
 	FormatVersion string       `json:"format_version"`
 	Type          string       `json:"type"` // plan
 	Plan          PlanDocument `json:"plan"`
 }
 
-// SummaryEvent is the line in which `apply --json` says how it ended.
+// SummaryEvent is the last line of a plan in `apply --json`: the results of its steps.
 type SummaryEvent struct {
 	FormatVersion string                    `json:"format_version"`
 	Type          string                    `json:"type"` // summary
@@ -75,13 +75,13 @@ type SummaryEvent struct {
 	Interrupted   bool                      `json:"interrupted"`
 	Next          []string                  `json:"next"`
 	Outputs       map[string]OutputDocument `json:"outputs"`
-	Deferred      []DeferredEntry           `json:"deferred"` // what the next plan is about; none: it was the last
+	Deferred      []DeferredEntry           `json:"deferred"` // addresses that the next plan reads; none: no plan follows
 	Final         bool                      `json:"final"`    // no other plan follows
 	Totals        *TotalsDocument           `json:"totals,omitempty"`
 }
 
-// TotalsDocument counts the steps of all plans that were carried out. The last
-// summary has it.
+// TotalsDocument counts the steps of all plans that were carried out. Only the last summary
+// has it.
 type TotalsDocument struct {
 	Done   int `json:"done"`
 	Failed int `json:"failed"`
@@ -89,7 +89,7 @@ type TotalsDocument struct {
 	NotRun int `json:"not_run"`
 }
 
-// ResultDocument is how one step ended.
+// ResultDocument is the result of one step as JSON.
 type ResultDocument struct {
 	Step     StepDocument `json:"step"`
 	How      string       `json:"how"`
@@ -97,21 +97,21 @@ type ResultDocument struct {
 	Failure  *Problem     `json:"failure"`
 }
 
-// ErrorEvent is the line in which `apply --json` says why it did not do it.
+// ErrorEvent is the line of `apply --json` that says why it failed.
 type ErrorEvent struct {
 	Type string `json:"type"` // error
 	FailureDocument
 }
 
-// SummaryMore is what a summary is told with, beside what was done.
+// SummaryMore holds the parts of a summary beside the results of the steps.
 type SummaryMore struct {
-	Next     []string // what to type next
+	Next     []string // the next commands
 	Outputs  map[string]OutputDocument
-	Deferred []planner.Deferred // what is read now
+	Deferred []planner.Deferred // addresses that the next plan reads
 	Before   executor.Summary   // of the plans before
 }
 
-// SummaryJSON is the line of a summary.
+// SummaryJSON returns the line of a summary.
 func SummaryJSON(s executor.Summary, more SummaryMore) SummaryEvent {
 	outputs := more.Outputs
 	if outputs == nil {

@@ -33,8 +33,8 @@ func (p *page) finding(f providers.Finding) {
 	}
 }
 
-// unsaid lists the findings of a plan without those that say only what a change
-// is blocked for: that it could not be read, or who is inside.
+// unsaid lists the findings of a plan, without those that only repeat why a change is
+// blocked: that it could not be read, or that somebody is inside.
 func unsaid(plan *planner.Plan) []providers.Finding {
 	blocks := map[spec.Address]*planner.Block{}
 	for _, c := range plan.Changes {
@@ -49,7 +49,7 @@ func unsaid(plan *planner.Plan) []providers.Finding {
 	return all
 }
 
-// says reports whether a block says all that a finding does.
+// says reports whether a block's reason covers a finding.
 func says(b *planner.Block, f providers.Finding) bool {
 	if f.Kind == providers.FindBusy {
 		return !slices.ContainsFunc(f.Evidence, func(who string) bool { return !strings.Contains(b.Reason, who) })
@@ -57,7 +57,7 @@ func says(b *planner.Block, f providers.Finding) bool {
 	return f.Kind == providers.FindUnknown && b.Kind == planner.Unknown
 }
 
-// subject names what a finding is about.
+// subject names the address, object and claim of a finding.
 func subject(f providers.Finding) string {
 	var parts []string
 	if f.Address != (spec.Address{}) {

@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// Frame is what runs at one moment. The zero Frame: nothing does.
+// Frame holds the steps that run at one moment. The zero Frame: no step runs.
 type Frame struct {
 	steps []runningStep // in the order in which they are shown
-	// address is how wide the addresses of the run have been so far: what runs
-	// changes all the time, and the columns stay where they are.
+	// address is the width of the widest address of the run so far. The columns stay in place
+	// while the running steps change.
 	address int
 }
 
 // runningStep is one step that runs.
 type runningStep struct {
-	address  string // as it is shown
+	address  string // escaped
 	doing    string
-	says     string // what it said last; "": nothing yet
+	says     string // its last text; "": none yet
 	elapsed  time.Duration
 	deadline time.Duration // 0: none
 }
 
-// leastColumns is the width below which a line would say nothing any more.
+// leastColumns is the least width at which a line is still of use.
 const leastColumns = 20
 
-// Lines is the frame as a region shows it: an empty line, a line for each step,
-// each shorter than the screen is wide. They take at most half of the screen, so
-// that what is finished stays in sight; what has no room is counted. None on a
-// screen that is too small.
+// Lines returns the frame as a region shows it: an empty line, then a line for each step,
+// each shorter than the screen is wide. They take at most half of the screen, so that
+// finished lines stay in sight; the last line counts the steps that have no room. A screen
+// that is too small gets no lines.
 func (f Frame) Lines(r *Region) []string {
 	columns, rows := r.Size()
 	room := rows/2 - 1 // one is empty
@@ -55,10 +55,11 @@ func (f Frame) Lines(r *Region) []string {
 	return lines
 }
 
-// frameWidths is how many cells each part of a line has.
+// frameWidths holds the width of each part of a line, in cells.
 type frameWidths struct{ line, address, time int }
 
-// widths lets the parts stand below each other, where there is room for that.
+// widths returns the widths at which the parts of the lines stand below each other, if there
+// is room.
 func (f Frame) widths(shown []runningStep, columns int) frameWidths {
 	w := frameWidths{line: columns - 1, address: min(f.address, max(columns*2/5, leastColumns/2))}
 	for _, s := range shown {
@@ -93,7 +94,7 @@ func (s runningStep) line(w frameWidths, color bool) string {
 
 func fill(n int) string { return strings.Repeat(" ", max(n, 0)) }
 
-// time is `12s of 10m`, in whole seconds.
+// time returns the elapsed time and the deadline, in whole seconds: `12s of 10m`.
 func (s runningStep) time() string {
 	text := s.elapsed.Truncate(time.Second).String()
 	if s.deadline > 0 {

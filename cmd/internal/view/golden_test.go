@@ -32,7 +32,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// on shows something on a screen of so many columns.
+// on returns the output of show on a screen of so many columns.
 func on(columns int, show func(view.Screen)) string {
 	var out bytes.Buffer
 	show(view.Screen{W: &out, Columns: columns})

@@ -30,9 +30,9 @@ func encode(w io.Writer, document any, indent string) error {
 	return nil
 }
 
-// printable is JSON whose strings have an escape for what a terminal would obey
-// or hide: programs read the same, and people who look at it are safe. Outside of
-// strings JSON has nothing of the kind.
+// printable escapes, in the strings of JSON, the characters that a terminal would obey or
+// hide: programs read the same, and people can look at it safely. Outside of strings JSON has
+// no such characters.
 func printable(text []byte) []byte {
 	if !bytes.ContainsFunc(text, hidden) {
 		return text

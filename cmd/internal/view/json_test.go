@@ -46,8 +46,8 @@ func TestJSONMeansTheSame(t *testing.T) {
 	})
 }
 
-// What a guest or a host says reaches no terminal as it is, whatever it is: here
-// it is in every place of an event and of a summary that can hold it.
+// Text of a guest or a host never reaches a terminal unescaped. Here it is in every place of
+// an event and of a summary that can hold it.
 func TestHostileTextIsEscapedInEveryView(t *testing.T) {
 	hostile := "\x1b]0;t\x07\x1b[2J\u009b2J\r\n\t\b\x7f\u202e\u2066\u200b\U000e0041\xff\xc0\u00a0"
 	failure := &providers.Failure{Outcome: providers.Failed, Code: hostile, Seen: []string{hostile}, Next: []string{hostile}, Err: textError(hostile)}

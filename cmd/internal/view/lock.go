@@ -19,7 +19,7 @@ type LockEntry struct {
 	Name    string         `json:"name"` // its path in the data directory
 	Path    string         `json:"path"`
 	State   string         `json:"state"`   // held | shared | free
-	Holders []state.Holder `json:"holders"` // a pid of 0: it cannot be told who
+	Holders []state.Holder `json:"holders"` // a pid of 0: the holder is unknown
 	Left    []state.Holder `json:"left"`    // dead ones that left their record
 }
 
@@ -74,7 +74,7 @@ func (p *page) lock(l LockEntry, name, hang int) {
 	}
 }
 
-// LockHolder says who holds a lock, and since when.
+// LockHolder describes the holder of a lock, and since when it has held it.
 func LockHolder(h state.Holder) string {
 	if h.PID == 0 {
 		return "a process whose record cannot be read"
@@ -90,7 +90,7 @@ type LockReleaseDocument struct {
 	Removed       []state.Holder `json:"removed"` // dead holders whose records were removed
 }
 
-// LockRelease says what was removed.
+// LockRelease lists the records that were removed.
 func LockRelease(s Screen, d LockReleaseDocument) {
 	p := &page{screen: s}
 	if len(d.Removed) == 0 {

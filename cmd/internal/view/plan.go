@@ -11,35 +11,36 @@ import (
 	"vmctl/state"
 )
 
-// PlanOptions is what a plan is shown with.
+// PlanOptions holds the parts of a shown plan that the plan itself lacks, and how much to
+// show.
 type PlanOptions struct {
 	Verbose bool          // like changes are not collapsed, steps tell everything
-	Idle    string        // what to say when there is nothing to do; "": that everything is as wanted
+	Idle    string        // the text for a plan that does nothing; "": the default text
 	Title   string        // "Plan for quickstart"
-	Holder  *state.Holder // who holds the run lock; nil: nobody
-	// Providers are those of the spec: what their blocks leave out is a default.
+	Holder  *state.Holder // the holder of the run lock; nil: nobody
+	// Providers lists the providers of the spec, to show which settings are defaults.
 	Providers []spec.Provider
 	Offer     Offer
-	// Targets are the addresses that the plan is limited to, Pulls what they take in
-	// beside themselves. No targets: it is not limited.
+	// Targets lists the addresses that the plan is limited to; none: it is not limited. Pulls
+	// is the phrase for the resources that the targets bring in.
 	Targets []string
 	Pulls   string
 	// Warnings are about the plan as a whole.
 	Warnings []string
 }
 
-// Offer is what the reader can do next.
+// Offer describes what the reader can do next with a plan.
 type Offer struct {
 	Apply   string // the command that carries the plan out, or the rest of it
 	Running bool   // it is about to be carried out
 	Later   bool   // a plan was carried out before it
 }
 
-// longValue is how many cells of a value a plan shows unless it tells everything.
+// longValue is the number of cells after which a plan cuts a value, unless it is verbose.
 const longValue = 240
 
-// Plan shows a plan: what is at risk and the summary first, then findings,
-// changes and steps, and at the end what to type next.
+// Plan shows a plan: the summary and the risks first, then findings, changes and steps, and
+// the next command at the end.
 func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 	w := &page{screen: s}
 	if !o.Verbose {
@@ -60,7 +61,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 	if !o.Offer.Running {
 		w.ending(p, o)
 		w.limited(o, rest)
-	} else { // what happens follows the ending
+	} else { // the events of the run follow the ending
 		if len(o.Targets) > 0 {
 			w.blank()
 		}
@@ -70,7 +71,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 	w.flush()
 }
 
-// limited says that a plan is limited to targets.
+// limited shows that a plan is limited to targets.
 func (p *page) limited(o PlanOptions, rest string) {
 	if len(o.Targets) == 0 {
 		return
@@ -78,8 +79,8 @@ func (p *page) limited(o PlanOptions, rest string) {
 	p.put(0, 2, in(yellow, "Limited"), txt(" to "+shortList(o.Targets)+" and "+o.Pulls+": "+rest))
 }
 
-// tidied lists, by the index of its change, what is done for what stays as it is: its
-// record is written, or what an earlier run left is settled.
+// tidied lists, by the index of the change, the operations on unchanged resources: they write
+// a record, or settle what an earlier run left.
 func tidied(p *planner.Plan) map[int][]string {
 	ops := map[int][]string{}
 	for _, s := range p.Steps {
@@ -134,7 +135,7 @@ func (p *page) holder(h *state.Holder) {
 	p.put(0, 2, in(yellow, "Note:"), txt(" "+HolderText(*h)+". What it changes is not in this plan."))
 }
 
-// HolderText says who holds the run lock.
+// HolderText describes the holder of the run lock.
 func HolderText(h state.Holder) string {
 	return fmt.Sprintf("the run lock is held by %s (process %d on %s, since %s)",
 		h.Command, h.PID, h.Host, h.Since.UTC().Format(time.RFC3339))
@@ -181,13 +182,13 @@ func (p *page) forbidden(plan *planner.Plan, o Offer) {
 	}
 }
 
-// Obstacles counts what keeps a plan from being carried out: `1 blocked, 2
+// Obstacles counts the changes that keep a plan from being carried out: `1 blocked, 2
 // unknown`.
 func Obstacles(s planner.Summary) string {
 	return strings.TrimSuffix(counts(planner.Summary{Blocked: s.Blocked, Refused: s.Refused, Unknown: s.Unknown}, 0), ".")
 }
 
-// command shows what to type on a line that is never broken.
+// command shows a command on a line that is never broken.
 func (p *page) command(label, command string) {
 	if command == "" {
 		return
@@ -207,7 +208,7 @@ func plural(n int, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
-// worstRisks is the worst risk of the steps of each change that has one.
+// worstRisks returns the worst risk of the steps of each change that has a risk.
 func worstRisks(p *planner.Plan) map[int]providers.Risk {
 	worst := map[int]providers.Risk{}
 	for _, s := range p.Steps {

@@ -12,7 +12,8 @@ import (
 	"vmctl/spec"
 )
 
-// alike is how many changes of one action are shown before the rest collapses.
+// alike is the number of changes of one action that a plan shows before it collapses the
+// rest.
 const alike = 20
 
 func (p *page) changes(plan *planner.Plan, o PlanOptions) {
@@ -46,7 +47,7 @@ func (p *page) changes(plan *planner.Plan, o PlanOptions) {
 	}
 }
 
-// quiet reports whether a change has nothing to add to what stands above.
+// quiet reports whether an unchanged resource has nothing to show: no warning and no edit.
 func quiet(c planner.Change) bool {
 	return c.Action == providers.NoOp && len(c.Warnings) == 0 && len(c.Edits) == 0
 }
@@ -122,15 +123,15 @@ func (p *page) row(r row) {
 	p.put(6, 8, spans...)
 }
 
-// wantedOptions is what wanted needs beside the change.
+// wantedOptions holds what wanted needs beside the change.
 type wantedOptions struct {
-	told      map[string]bool // defaults that stand above
+	told      map[string]bool // defaults that the plan has shown above
 	providers []spec.Provider
-	tidy      []string // what is done though it stays as it is
+	tidy      []string // operations on an unchanged resource
 }
 
-// wanted writes what will be made: what the block says, then what it leaves to
-// defaults, each with its origin.
+// wanted writes the attributes of a new object: those of its block, then the defaults with
+// their origins.
 func (p *page) wanted(c planner.Change, o wantedOptions) {
 	left, above := map[string]bool{}, false
 	var origins []string
@@ -179,7 +180,7 @@ func (p *page) wanted(c planner.Change, o wantedOptions) {
 	}
 }
 
-// entries is a list in which lines break between entries only.
+// entries returns a list whose lines break only between entries.
 func entries(all []string) []span {
 	var spans []span
 	for i, entry := range all {
@@ -192,7 +193,7 @@ func entries(all []string) []span {
 	return spans
 }
 
-// said lists what the block itself says about c.
+// said lists the attributes that the block of c sets itself.
 func said(c planner.Change, left map[string]bool) []leaf {
 	if c.Want == nil {
 		return nil
@@ -210,7 +211,7 @@ func emptyCollection(l leaf) bool {
 	return !v.IsMarked() && v.IsKnown() && !v.IsNull() && v.CanIterateElements() && v.LengthInt() == 0
 }
 
-// defaulted reports whether a path, or one above it, was left to defaults.
+// defaulted reports whether a path, or one above it, has a default value.
 func defaulted(path string, left map[string]bool) bool {
 	for {
 		if left[path] {
@@ -224,8 +225,8 @@ func defaulted(path string, left map[string]bool) bool {
 	}
 }
 
-// settings writes what the provider is opened with, and what of it the spec left
-// out.
+// settings lists the settings of the provider, and marks the defaults that the spec left to
+// vmctl.
 func settings(c planner.Change, blocks []spec.Provider) string {
 	var parts []string
 	block := cty.NilVal

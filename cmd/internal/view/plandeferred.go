@@ -7,8 +7,7 @@ import (
 	"vmctl/spec"
 )
 
-// deferred writes what a plan cannot say yet, and what that waits for: like what
-// waits for the same on one line.
+// deferred lists the deferred addresses, one line for each VM that they wait for.
 func (p *page) deferred(all []planner.Deferred) {
 	if len(all) == 0 {
 		return

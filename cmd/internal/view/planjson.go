@@ -23,7 +23,7 @@ type PlanDocument struct {
 	Deferred      []DeferredEntry  `json:"deferred"`
 	Steps         []StepDocument   `json:"steps"`
 	Summary       map[string]int   `json:"summary"`
-	Targets       []string         `json:"targets,omitempty"`  // what the plan is limited to; none: it is not
+	Targets       []string         `json:"targets,omitempty"`  // addresses that the plan is limited to; none: it is not limited
 	Warnings      []string         `json:"warnings,omitempty"` // about the plan as a whole
 }
 
@@ -49,7 +49,7 @@ type EditDocument struct {
 	Reason       string `json:"reason"`
 }
 
-// BlockDocument is why a change must not happen, as JSON.
+// BlockDocument is the block of a change as JSON: the reason why it must not happen.
 type BlockDocument struct {
 	Kind   string   `json:"kind"`  // blocked | refused | unknown
 	Cause  string   `json:"cause"` // docs/blocked.md
@@ -93,7 +93,7 @@ type StepDocument struct {
 	Risk     string  `json:"risk"`
 }
 
-// PlanJSON is the document of a plan.
+// PlanJSON returns the document of a plan.
 func PlanJSON(p *planner.Plan) PlanDocument {
 	d := PlanDocument{
 		FormatVersion: FormatVersion, Project: p.Project.Name, ID: p.Project.Lineage(), Serial: p.Serial,
@@ -168,7 +168,7 @@ func findingEntries(all []providers.Finding) []FindingEntry {
 	return entries
 }
 
-// list is all, never null.
+// list returns all, never nil, so that JSON has no null.
 func list[T any](all []T) []T {
 	if all == nil {
 		return []T{}

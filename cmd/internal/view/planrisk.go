@@ -7,7 +7,7 @@ import (
 	"vmctl/providers"
 )
 
-// risk is one line of the first screen: like reasons share a line.
+// risk is one line of the first screen. Changes with the same reason share a line.
 type risk struct {
 	word    string
 	style   style
@@ -16,8 +16,8 @@ type risk struct {
 	objects []string
 }
 
-// risks writes what the reader must not overlook: what is blocked, unknown or
-// refused, what loses data and what goes down.
+// risks writes the changes that the reader must not overlook: blocked, refused and unknown
+// ones, data loss and downtime.
 func (p *page) risks(plan *planner.Plan) {
 	all := risksOf(plan)
 	if len(all) == 0 {
@@ -52,7 +52,7 @@ func risksOf(plan *planner.Plan) []risk {
 	return append(append(blocked, lost...), down...)
 }
 
-// gather adds c to the line that says the same about another change.
+// gather adds c to the line with the same word, reason and next commands, or adds a line.
 func gather(all []risk, r risk, c planner.Change) []risk {
 	for i := range all {
 		if all[i].word == r.word && all[i].reason == r.reason && strings.Join(all[i].next, "\n") == strings.Join(r.next, "\n") {
@@ -71,7 +71,7 @@ func actionReason(c planner.Change) string {
 	return string(c.Action) + ", " + c.Reason
 }
 
-// shortList names the first of many.
+// shortList names the first of many, and counts the others.
 func shortList(names []string) string {
 	const most = 4
 	if len(names) <= most {

@@ -11,7 +11,7 @@ import (
 	"vmctl/providers"
 )
 
-// longList is how many steps are listed before the list is left to --verbose.
+// longList is the number of steps beyond which only --verbose lists them.
 const longList = 60
 
 func (p *page) steps(plan *planner.Plan, verbose bool) {

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// Problem is why a command did not do what it was asked for.
+// Problem describes why a command failed, and what to do next.
 type Problem struct {
 	Code    string   `json:"code"`    // stable, snake_case
 	Message string   `json:"message"` // what was attempted, and what stood in its way
@@ -22,7 +22,7 @@ type FailureDocument struct {
 	Diagnostics   []DiagnosticDocument `json:"diagnostics"`
 }
 
-// FailureJSON is the document of a problem with its diagnostics.
+// FailureJSON returns the document of a problem with its diagnostics.
 func FailureJSON(p Problem, diags hcl.Diagnostics) FailureDocument {
 	p.Seen, p.Next = list(p.Seen), list(p.Next)
 	return FailureDocument{FormatVersion: FormatVersion, Error: p, Diagnostics: DiagnosticsJSON(diags)}
@@ -70,7 +70,7 @@ func Heading(s Screen, title string) {
 	p.flush()
 }
 
-// Diagnostics shows diagnostics with the lines of the files that they are about.
+// Diagnostics shows diagnostics with the source lines that they point to.
 func Diagnostics(s Screen, files map[string]*hcl.File, diags hcl.Diagnostics) {
 	if len(diags) == 0 {
 		return
@@ -121,7 +121,7 @@ type PositionDocument struct {
 	Column int `json:"column"`
 }
 
-// DiagnosticsJSON is diagnostics as JSON, never null.
+// DiagnosticsJSON returns diagnostics as JSON, never null.
 func DiagnosticsJSON(diags hcl.Diagnostics) []DiagnosticDocument {
 	all := []DiagnosticDocument{}
 	for _, d := range diags {

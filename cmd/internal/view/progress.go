@@ -12,22 +12,21 @@ import (
 	"vmctl/spec"
 )
 
-// Progress tells people what an apply is doing, a line per event. Its methods
-// may be called from several goroutines. Times are those of the events and of
-// Tick.
+// Progress shows people the progress of an apply, a line per event. Its methods may be called
+// from several goroutines. Its times come from the events and from Tick.
 type Progress struct {
 	Screen Screen
-	// Live is given the lines, and what runs now, where a terminal has a place for
-	// that. nil: the lines go to Screen, and Tick tells what has been silent.
+	// Live receives the lines and the running steps, if a terminal has a region for them.
+	// nil: the lines go to Screen, and Tick reports silent steps.
 	Live func(lines []byte, now Frame)
-	// Silence is how long a step may run without a line before Tick says that
-	// it still does. 0: Tick says nothing.
+	// Silence is the time that a step may run without a line before Tick reports that it
+	// still runs. 0: Tick reports nothing.
 	Silence time.Duration
 
 	mu      sync.Mutex
 	running map[int]running
 	now     time.Time
-	widest  int // address so far
+	widest  int // width of the widest address so far
 }
 
 type running struct {
@@ -37,12 +36,12 @@ type running struct {
 	begun    time.Time
 	said     time.Time
 	deadline time.Duration
-	inside   bool // it waits for those inside, until a halt
+	inside   bool // it waits for visitors of a VM, until a halt
 }
 
 const waitingInside = "waiting for those inside"
 
-// Fit makes lines as wide as the screen has become.
+// Fit sets the width of the lines to a new width of the screen.
 func (v *Progress) Fit(columns int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -90,8 +89,8 @@ func (v *Progress) Watch(e executor.Event) {
 	v.show(p)
 }
 
-// Halt shows on another screen that nothing more begins, and what runs on. It is
-// for whoever shows the events in another way.
+// Halt shows on another screen that no more steps begin, and which ones run on. It is for
+// callers that show the events in another way.
 func (v *Progress) Halt(s Screen, e executor.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -102,10 +101,10 @@ func (v *Progress) Halt(s Screen, e executor.Event) {
 	p.flush()
 }
 
-// listed is how many steps are waited for by name.
+// listed is the number of steps that waiting names.
 const listed = 10
 
-// waiting lists what runs on after a halt, and how to leave without it.
+// waiting lists the steps that run on after a halt, and how to leave without them.
 func (v *Progress) waiting(p *page, e executor.Event) {
 	for i, r := range v.byAddress() {
 		if i == listed {
@@ -119,7 +118,7 @@ func (v *Progress) waiting(p *page, e executor.Event) {
 	}
 }
 
-// show writes lines, and draws what runs.
+// show writes lines, and draws the running steps.
 func (v *Progress) show(p *page) {
 	if v.Live == nil {
 		p.flush()
@@ -139,7 +138,7 @@ func (v *Progress) frame() Frame {
 	return f
 }
 
-// byAddress lists what runs by address, and the steps of one in their order.
+// byAddress lists the running steps by address, and the steps of one address in their order.
 func (v *Progress) byAddress() []running {
 	var all []running
 	for _, id := range slices.Sorted(maps.Keys(v.running)) {
@@ -157,7 +156,7 @@ func (v *Progress) begin(e executor.Event, w opWords) {
 	v.running[e.Step.ID] = running{step: e.Step.Address, doing: w.doing, begun: e.At, said: e.At, deadline: e.Deadline}
 }
 
-// inside begins a wait for those inside, or says who they are now.
+// inside begins a step's wait for the visitors of a VM, or updates their names.
 func (v *Progress) inside(e executor.Event) {
 	if !v.running[e.Step.ID].inside {
 		v.begin(e, opWords{doing: waitingInside})
@@ -168,7 +167,8 @@ func (v *Progress) inside(e executor.Event) {
 	v.said(e.Step.ID, e.Text)
 }
 
-// said remembers what a step said last; "" is vmctl's own word that it runs.
+// said records the last text of a step. "" only ends its silence: vmctl itself reported that
+// the step runs.
 func (v *Progress) said(id int, text string) {
 	r, ok := v.running[id]
 	if !ok {
@@ -181,9 +181,8 @@ func (v *Progress) said(id int, text string) {
 	v.running[id] = r
 }
 
-// Tick tells the time: what runs is drawn anew, or, where there is no place for
-// that, every step that has been silent for too long is said to run still, for
-// how long, and for how long it may.
+// Tick sets the time. It draws the running steps anew; without a region it reports every step
+// that has been silent for too long, with its time and its deadline.
 func (v *Progress) Tick(now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -204,7 +203,7 @@ func (v *Progress) Tick(now time.Time) {
 	p.flush()
 }
 
-// silent lists the steps that have said nothing for too long, by address.
+// silent lists the steps that have had no line for too long, by address.
 func (v *Progress) silent() []int {
 	var all []int
 	for _, id := range slices.Sorted(maps.Keys(v.running)) {
@@ -216,7 +215,7 @@ func (v *Progress) silent() []int {
 	return all
 }
 
-// End erases what runs; the lines stay.
+// End erases the running steps; the lines stay.
 func (v *Progress) End() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -225,7 +224,7 @@ func (v *Progress) End() {
 	}
 }
 
-// time is how long a step has run, and how long it may.
+// time returns the time that a step has run, and its deadline.
 func (r running) time(now time.Time) string {
 	text := ", for " + elapsed(now.Sub(r.begun))
 	if r.deadline > 0 {
@@ -256,7 +255,7 @@ func deadline(d time.Duration) string {
 	return " (at most " + Limit(d) + ")"
 }
 
-// ended tells how a step ended, as far as that is not a matter of course.
+// ended returns the duration of a step, and its outcome if that is not the usual one.
 func ended(e executor.Event) string {
 	text := " in " + elapsed(e.Elapsed)
 	switch e.How {
@@ -275,7 +274,7 @@ func ended(e executor.Event) string {
 	}
 }
 
-// elapsed writes how long something took: tenths of seconds below ten seconds.
+// elapsed formats a duration: with tenths of seconds below ten seconds.
 func elapsed(d time.Duration) string {
 	if d < 10*time.Second {
 		return d.Round(100 * time.Millisecond).String()
@@ -283,7 +282,7 @@ func elapsed(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// Limit writes a deadline as a spec would.
+// Limit formats a deadline as a spec does.
 func Limit(d time.Duration) string {
 	if d%time.Second != 0 {
 		return d.String()

@@ -6,35 +6,34 @@ import (
 	"strings"
 )
 
-// What a terminal is told. Between two writes the cursor stands where the region
-// begins: wherever a terminal moves the lines when its size changes, all that is
-// below the cursor is the region and can be erased.
+// Control sequences of a terminal. Between two writes the cursor stands at the beginning of
+// the region: wherever a terminal moves the lines when its size changes, everything below the
+// cursor is the region and can be erased.
 const (
 	eraseBelow = "\r\x1b[J"
-	wrapOff    = "\x1b[?7l" // a line that is wider than it was thought takes one row all the same
+	wrapOff    = "\x1b[?7l" // a line that turns out too wide still takes one row
 	wrapOn     = "\x1b[?7h"
 	upLines    = "\x1b[%dA"
 )
 
-// Region is the bottom of a terminal, below the finished lines, where a Frame is
-// redrawn in place. It says what to write and writes nothing: whoever owns the
-// terminal writes all of it, in that order. The zero Region has no room for
-// anything and lets text through as it is.
+// Region is the bottom of a terminal, below the finished lines, where a Frame is redrawn in
+// place. It writes nothing: its methods return the bytes, and the owner of the terminal
+// writes all of them in that order. The zero Region draws no frame and returns text as it is.
 type Region struct {
-	// Size is asked before each drawing; 0 is unknown. nil: there is no room.
+	// Size is called before each drawing; 0 is unknown. nil: there is no room.
 	Size  func() (columns, rows int)
 	Color bool
 
 	frame Frame
 	drawn bool
-	open  bool // the last line has no end: it belongs to whoever wrote it
+	open  bool // the last line has no end yet, so no frame is drawn
 }
 
-// Above is text for the lines above the region.
+// Above returns the bytes that write text above the region.
 func (r *Region) Above(text []byte) []byte { return r.Update(text, r.frame) }
 
-// Update is text for the lines above the region, and a new frame in it. The zero
-// Frame erases the region.
+// Update returns the bytes that write text above the region, and draw a new frame in it. The
+// zero Frame erases the region.
 func (r *Region) Update(text []byte, f Frame) []byte {
 	r.frame = f
 	var b bytes.Buffer

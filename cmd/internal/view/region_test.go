@@ -37,7 +37,7 @@ func (s *stage) live(lines []byte, now view.Frame) {
 	s.out(s.region.Update(lines, now))
 }
 
-// say is text of somebody else on the same terminal.
+// say writes text of another writer to the same terminal.
 func (s *stage) say(text string) {
 	s.text.WriteString(text)
 	s.out(s.region.Above([]byte(text)))
@@ -63,7 +63,7 @@ func (s *stage) done(seconds int, step planner.Step) {
 	s.Watch(executor.Event{Kind: executor.StepDone, At: s.at(seconds), Step: step, How: providers.Done, Elapsed: 4 * time.Second})
 }
 
-// sound fails if the terminal was told what it does not know.
+// sound fails if the terminal received a sequence that it does not know.
 func (s *stage) sound(t interface{ Errorf(string, ...any) }) {
 	if len(s.Unknown) > 0 {
 		t.Errorf("the terminal does not know %q", s.Unknown)
@@ -78,7 +78,7 @@ func named(id int, key, op string, limit time.Duration) planner.Step {
 	return s
 }
 
-// performance is an apply in whose midst the screen is looked at.
+// performance runs an apply up to its middle, and returns two of the running steps.
 func performance(s *stage) (dev, stop planner.Step) {
 	dev = named(1, "", "start", 10*time.Minute)
 	ssh := named(2, "", "wait_ssh", 5*time.Minute)
@@ -112,7 +112,7 @@ func TestARegionShowsWhatRuns(t *testing.T) {
 	}
 }
 
-// What stays is the log: line by line what is written where there is no terminal.
+// The lines that stay are the log: the same lines as without a terminal.
 func TestARegionLeavesTheLog(t *testing.T) {
 	s := newStage(80, 24, false)
 	ssh, stop := performance(s)
@@ -146,8 +146,8 @@ func TestARegionIsNeverTallerThanHalfOfTheScreen(t *testing.T) {
 	}
 }
 
-// The screen may change its size between any two drawings, in either of the ways
-// in which terminals do that, and the log is whole.
+// The screen may change its size between any two drawings, in either of the ways of
+// terminals, and the log is whole.
 func TestARegionSurvivesEverySize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newStage(80, 24, rapid.Bool().Draw(t, "color"))
@@ -186,11 +186,11 @@ func TestARegionSurvivesEverySize(t *testing.T) {
 	})
 }
 
-// unbroken is text without its spaces and line ends: where a line is broken is
-// the terminal's affair.
+// unbroken returns text without its spaces and line ends: the terminal decides where lines
+// break.
 func unbroken(text string) string { return strings.Join(strings.Fields(text), "") }
 
-// The columns stay where they are when what was widest has ended.
+// The columns keep their width when the step with the widest address has ended.
 func TestARegionIsCalm(t *testing.T) {
 	s := newStage(80, 24, false)
 	wide, dev := named(1, "a-long-key", "start", time.Minute), named(2, "", "start", time.Minute)
@@ -203,8 +203,8 @@ func TestARegionIsCalm(t *testing.T) {
 	}
 }
 
-// A question is answered on its own line: nothing is drawn below it until its
-// line has an end.
+// The user answers a question on its own line: nothing is drawn below it until its line has
+// an end.
 func TestARegionWaitsForTheEndOfALine(t *testing.T) {
 	s := newStage(80, 24, false)
 	start := named(1, "", "start", time.Minute)

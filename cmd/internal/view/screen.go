@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Screen is what people read: a terminal, a pipe or a file.
+// Screen is an output for people: a terminal, a pipe or a file.
 type Screen struct {
 	W       io.Writer
 	Columns int  // 0: lines may have any length
@@ -47,13 +47,13 @@ func in(s style, text string) span { return span{style: s, text: Text(text)} }
 
 func txt(text string) span { return in(plain, text) }
 
-// whole is s as one word.
+// whole returns s as one word.
 func whole(s span) span {
 	s.text = strings.ReplaceAll(s.text, " ", fixed)
 	return s
 }
 
-// padded is s as one word that is at least width cells wide.
+// padded returns s as one word that is at least width cells wide.
 func padded(s span, width int) span {
 	s = whole(s)
 	if missing := width - Width(s.text); missing > 0 {
@@ -66,17 +66,17 @@ func padded(s span, width int) span {
 type page struct {
 	screen Screen
 	text   strings.Builder
-	brief  int // cells of a value beyond which it is cut; 0: none is
+	brief  int // cells after which a value is cut; 0: no value is cut
 }
 
-// narrow reports whether there is no room for columns side by side.
+// narrow reports whether the screen has no room for columns side by side.
 func (p *page) narrow() bool { return p.screen.Columns > 0 && p.screen.Columns < narrowColumns }
 
 const narrowColumns = 60
 
 func (p *page) blank() { p.text.WriteString("\n") }
 
-// symbol is unicode, or ascii where the screen shows nothing else.
+// symbol returns unicode, or ascii if the screen shows only ASCII.
 func (p *page) symbol(unicode, ascii string) string {
 	if p.screen.ASCII {
 		return ascii
@@ -116,8 +116,7 @@ func (p *page) heading(title string) {
 	p.put(0, 0, in(bold, title))
 }
 
-// flush writes the page. What a writer does with a closed end is its business:
-// a screen that went away never stops the work.
+// flush writes the page. It ignores errors: a screen that went away never stops the work.
 func (p *page) flush() {
 	if p.screen.W == nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"vmctl/state"
 )
 
-// Shown is everything that is known of one address.
+// Shown holds the status, resource, object and record of one address.
 type Shown struct {
 	Status   ResourceStatus
 	Resource *spec.Resource    // nil: not in the spec
@@ -22,7 +22,7 @@ type Shown struct {
 	Record   *state.Record     // nil: none
 }
 
-// Show shows what is wanted, observed and remembered of one address.
+// Show shows one address as wanted, as observed and as recorded.
 func Show(s Screen, d Shown) {
 	p := &page{screen: s}
 	r := d.Status
@@ -105,7 +105,7 @@ func (p *page) rows(rows []row) {
 	}
 }
 
-// ShowJSON is the document of everything that is known of one address.
+// ShowJSON returns the document of one address.
 func ShowJSON(d Shown) ShowDocument {
 	doc := ShowDocument{FormatVersion: FormatVersion, Status: d.Status, Findings: []FindingEntry{}}
 	if d.Resource != nil {
@@ -124,8 +124,8 @@ func ShowJSON(d Shown) ShowDocument {
 	return doc
 }
 
-// OutputDocument is one output as JSON. Value is null while it is not known, and
-// where it is sensitive and was not asked for by name.
+// OutputDocument is one output as JSON. Value is null while it is unknown, and if it is
+// sensitive and the user did not ask for it by name.
 type OutputDocument struct {
 	Value     any    `json:"value"`
 	Known     bool   `json:"known"`
@@ -139,8 +139,7 @@ type OutputsDocument struct {
 	Outputs       map[string]OutputDocument `json:"outputs"`
 }
 
-// OutputsJSON is a list of outputs as JSON, never null. The value of a sensitive
-// one is left out.
+// OutputsJSON returns outputs as JSON, never null. It leaves out sensitive values.
 func OutputsJSON(all []spec.Output) map[string]OutputDocument {
 	docs := map[string]OutputDocument{}
 	for _, o := range all {
@@ -152,7 +151,7 @@ func OutputsJSON(all []spec.Output) map[string]OutputDocument {
 	return docs
 }
 
-// OutputJSON is one output, asked for by name, as JSON.
+// OutputJSON returns one output, asked for by name, as JSON.
 func OutputJSON(o spec.Output) OutputDocument {
 	v, _ := o.Value.UnmarkDeep()
 	return OutputDocument{Value: Plain(v), Known: v.IsWhollyKnown(), Sensitive: o.Sensitive, Reason: o.Wrong()}
@@ -178,7 +177,7 @@ func outputText(o spec.Output) string {
 	return RawOutput(o)
 }
 
-// RawOutput is an output's value as text: a string as it is, anything else as JSON.
+// RawOutput returns an output's value as text: a string as it is, anything else as JSON.
 func RawOutput(o spec.Output) string {
 	v, _ := o.Value.UnmarkDeep()
 	switch {

@@ -9,7 +9,7 @@ import (
 	"vmctl/state"
 )
 
-// StateEntry is whose record an address has.
+// StateEntry describes the record of an address: its provider and its object.
 type StateEntry struct {
 	Address  spec.Address `json:"address"`
 	Provider string       `json:"provider"`
@@ -19,7 +19,7 @@ type StateEntry struct {
 	kind string // "sim vm"
 }
 
-// StateEntryOf is the entry of a record.
+// StateEntryOf returns the entry of a record.
 func StateEntryOf(a spec.Address, r state.Record) StateEntry {
 	return StateEntry{Address: a, Provider: r.Provider.String(), Object: r.Name, ID: r.ID, kind: r.Provider.Type + " " + string(r.Kind)}
 }
@@ -52,7 +52,7 @@ type StateShowDocument struct {
 	Record        RecordDocument `json:"record"`
 }
 
-// StateShowJSON is a record as JSON.
+// StateShowJSON returns the document of a record.
 func StateShowJSON(a spec.Address, r state.Record) StateShowDocument {
 	doc := ShowJSON(Shown{Record: &r})
 	return StateShowDocument{FormatVersion: FormatVersion, Address: a, Record: *doc.Record}
@@ -75,13 +75,13 @@ func StateShow(s Screen, a spec.Address, r state.Record) {
 	p.flush()
 }
 
-// StateLeft is an object that stays when its record goes.
+// StateLeft describes an object that stays when its record is dropped.
 type StateLeft struct {
 	StateEntry
 	InFiles bool `json:"in_files"`
 }
 
-// Stays says what stays, and what becomes of it.
+// Stays describes an object that stays, and what the next plan does with it.
 func Stays(l StateLeft) string {
 	text := l.Address.String() + ": " + l.describe() + " stays as it is: nothing of it is stopped or deleted; the next plan "
 	if l.InFiles {
@@ -96,7 +96,7 @@ type StateRmDocument struct {
 	Forgotten     []StateLeft `json:"forgotten"`
 }
 
-// StateRm says what was forgotten.
+// StateRm lists the records that were dropped.
 func StateRm(s Screen, d StateRmDocument, next string) {
 	p := &page{screen: s}
 	for _, l := range d.Forgotten {
@@ -115,7 +115,7 @@ type StateMvDocument struct {
 	NewInFiles    bool         `json:"new_in_files"`
 }
 
-// StateMv says what was moved, and what the files make of it.
+// StateMv shows a moved record, and warns if the files do not fit it.
 func StateMv(s Screen, d StateMvDocument, next string) {
 	p := &page{screen: s}
 	p.put(0, 2, in(bold, d.Record.Address.String()), txt(fmt.Sprintf(" has the record of %s now: %s stays as it is, and the next apply writes the new address into its mark.",
@@ -136,7 +136,7 @@ type StateRepairDocument struct {
 	DryRun        bool          `json:"dry_run"`
 	Damage        []StateDamage `json:"damage"`
 	Actions       []string      `json:"actions"`
-	Kept          []string      `json:"kept"` // copies of what is damaged
+	Kept          []string      `json:"kept"` // copies of damaged files
 	Serial        uint64        `json:"serial"`
 	Records       int           `json:"records"`
 }
@@ -148,7 +148,7 @@ type StateDamage struct {
 	Problem string `json:"problem"`
 }
 
-// Fill takes a repair into the document.
+// Fill sets the fields of the document from a repair.
 func (d *StateRepairDocument) Fill(r state.Repair) {
 	d.FormatVersion, d.Serial, d.Records = FormatVersion, r.Serial, r.Records
 	d.Damage, d.Actions, d.Kept = []StateDamage{}, list(r.Does), list(r.Kept)
@@ -157,7 +157,7 @@ func (d *StateRepairDocument) Fill(r state.Repair) {
 	}
 }
 
-// StateRepair says what is wrong, and what was or would be done.
+// StateRepair lists the damage, and the actions that were or would be done.
 func StateRepair(s Screen, d StateRepairDocument, next string) {
 	p := &page{screen: s}
 	if len(d.Damage) == 0 {
@@ -191,13 +191,13 @@ type StateRebuildDocument struct {
 	Findings      []FindingEntry `json:"findings"`
 }
 
-// StateRebuilt is a record that was written anew.
+// StateRebuilt is a record that a rebuild wrote.
 type StateRebuilt struct {
 	StateEntry
 	Warnings []string `json:"warnings"`
 }
 
-// StateRebuildJSON is what a rebuild came to.
+// StateRebuildJSON returns the result of a rebuild as JSON.
 func StateRebuildJSON(plan *planner.Plan) StateRebuildDocument {
 	doc := StateRebuildDocument{FormatVersion: FormatVersion, Records: []StateRebuilt{}, Findings: findingEntries(plan.Findings)}
 	for _, c := range plan.Changes {
@@ -211,7 +211,7 @@ func StateRebuildJSON(plan *planner.Plan) StateRebuildDocument {
 	return doc
 }
 
-// StateRebuild says which records were written, and which were not.
+// StateRebuild lists the records that were written, and the objects that were left out.
 func StateRebuild(s Screen, d StateRebuildDocument, next string) {
 	p := &page{screen: s}
 	for _, r := range d.Records {

@@ -14,7 +14,7 @@ import (
 	"vmctl/state"
 )
 
-// remembered is a record, of an object with a hostile name.
+// remembered returns the record of an object with a hostile name.
 func remembered() state.Record {
 	return state.Record{
 		Kind: spec.VM, Provider: spec.ProviderRef{Type: "libvirt", Name: "default"}, ID: "6c1e", Name: "quickstart.dev\x1b[2J",

@@ -12,14 +12,14 @@ type Condition struct {
 	Reason string `json:"reason"`
 }
 
-// ResourceStatus is what was observed of one address.
+// ResourceStatus is the observed status of one address.
 type ResourceStatus struct {
 	Address    spec.Address `json:"address"`
 	Provider   string       `json:"provider"`
 	Object     string       `json:"object"`
 	ID         string       `json:"id"`
-	State      string       `json:"state"`    // running | stopped | paused | missing | unknown; of what does not run: present
-	Reason     string       `json:"reason"`   // of a state that is not a matter of course
+	State      string       `json:"state"`    // running | stopped | paused | ending | broken | missing | unknown; present: a kind that does not run
+	Reason     string       `json:"reason"`   // why the state is not the usual one
 	Endpoint   string       `json:"endpoint"` // address:port of SSH, "" while there is none
 	Conditions []Condition  `json:"conditions"`
 }
@@ -29,11 +29,11 @@ type StatusDocument struct {
 	FormatVersion string           `json:"format_version"`
 	Project       string           `json:"project"`
 	ID            string           `json:"id"`
-	Lock          string           `json:"lock"` // who holds the run lock, "" for nobody
+	Lock          string           `json:"lock"` // the holder of the run lock, "" for nobody
 	Resources     []ResourceStatus `json:"resources"`
 }
 
-// Status shows every resource with its state and where it is reached.
+// Status shows every resource with its state and its SSH endpoint.
 func Status(s Screen, d StatusDocument) {
 	p := &page{screen: s}
 	if d.Lock != "" {
@@ -96,8 +96,8 @@ func stateStyle(state string) style {
 	}
 }
 
-// conditionText tells the reason of the state and each condition that the state
-// does not say already: above an unknown one, all are unknown.
+// conditionText returns the reason of the state, and the conditions that do not follow from
+// the state. It names no condition of an unknown state.
 func conditionText(r ResourceStatus) string {
 	text := r.Reason
 	for _, c := range r.Conditions {
@@ -115,7 +115,7 @@ func conditionText(r ResourceStatus) string {
 	return text
 }
 
-// ShowDocument is everything that is known of one address.
+// ShowDocument is `show` as JSON.
 type ShowDocument struct {
 	FormatVersion string          `json:"format_version"`
 	Status        ResourceStatus  `json:"status"`
@@ -137,8 +137,8 @@ type RecordDocument struct {
 	Values     any      `json:"values"`
 	Policy     any      `json:"policy"`
 	Uses       []string `json:"uses"`
-	Was        []string `json:"was"` // earlier addresses, that the object's mark may name
+	Was        []string `json:"was"` // earlier addresses; the object's mark may still name one
 }
 
-// FindingsJSON is findings as JSON, never null.
+// FindingsJSON returns findings as JSON, never null.
 func FindingsJSON(all []providers.Finding) []FindingEntry { return findingEntries(all) }

@@ -13,7 +13,7 @@ import (
 	"vmctl/state"
 )
 
-// fleet has a VM in every state.
+// fleet returns a status with VMs in many states.
 func fleet() view.StatusDocument {
 	running := view.Condition{Name: "vm.running", Status: "true"}
 	off := view.Condition{Name: "vm.running", Status: "false"}

@@ -10,18 +10,18 @@ import (
 	"vmctl/providers"
 )
 
-// SummaryOptions is what a summary is shown with.
+// SummaryOptions holds the parts of a shown summary beside the results of the steps.
 type SummaryOptions struct {
 	Command string   // "Apply"
-	Next    []string // what to type next, a line each
-	// Deferred is what can be read now, and is planned next.
+	Next    []string // the next commands, a line each
+	// Deferred lists the addresses that can be read now, for the next plan.
 	Deferred []planner.Deferred
 	Later    bool             // another plan was carried out before
 	Before   executor.Summary // of the plans before
 }
 
-// Summary shows how an apply ended: what was done, what failed and was not run,
-// what is down, and what to type next.
+// Summary shows the end of an apply: the steps that were done, failed or did not run, the VMs
+// that are down, and the next commands.
 func Summary(s Screen, sum executor.Summary, o SummaryOptions) {
 	p := &page{screen: s}
 	p.blank()

@@ -2,14 +2,14 @@ package view
 
 import "vmctl/providers"
 
-// look is how an action looks in a plan.
+// look holds the symbol, the style and the verb of an action in a plan.
 type look struct {
 	symbol, ascii string
 	style         style
-	verb          string // of what apply would do: "1 to create"
+	verb          string // in a summary: "1 to create"
 }
 
-// looks is in the order in which actions are counted.
+// looks lists the look of each action, in the order in which a summary counts them.
 var looks = []struct {
 	action providers.Action
 	look   look

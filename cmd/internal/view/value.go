@@ -11,8 +11,8 @@ import (
 	"vmctl/spec"
 )
 
-// names lists the attributes of an object or the keys of a map, sorted. A value
-// that is null or unknown has none.
+// names lists the attributes of an object or the keys of a map, sorted. It lists none for a
+// null or unknown value.
 func names(v cty.Value) []string {
 	if v == cty.NilVal || v.IsMarked() || !v.IsKnown() || v.IsNull() || !v.CanIterateElements() {
 		return nil
@@ -50,8 +50,8 @@ type leaf struct {
 	value cty.Value
 }
 
-// leaves lists what v says, nested objects and lists of objects by path, sorted
-// by path in the order of the shape's names.
+// leaves lists the attributes of v by path, those of nested objects too, in the order of
+// their sorted names. Each element of a list of objects is one leaf.
 func leaves(path string, v cty.Value) []leaf {
 	if v == cty.NilVal {
 		return nil
@@ -91,8 +91,8 @@ func objectList(t cty.Type) bool {
 	}
 }
 
-// Plain turns v into what encoding/json writes. A value that is unknown, null
-// or absent is nil, a sensitive one the string "(sensitive)".
+// Plain converts v for encoding/json. An unknown, null or absent value becomes nil, a
+// sensitive one the string "(sensitive)".
 func Plain(v cty.Value) any {
 	switch {
 	case v == cty.NilVal:

@@ -14,8 +14,8 @@ import (
 	"vmctl/spec"
 )
 
-// A wait for those inside shows them, its limit and its time, and is over with a
-// halt or when its step begins.
+// A wait for visitors shows them, its limit and its time. It ends with a halt, or when its
+// step begins.
 func TestAWaitForThoseInsideIsShown(t *testing.T) {
 	var out bytes.Buffer
 	p := view.Progress{Screen: view.Screen{W: &out}, Silence: 10 * time.Second}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Width is how many cells of a terminal safe text takes. Where terminals differ
-// it is the most that a usual one takes.
+// Width returns the number of terminal cells that safe text takes. Where terminals differ it
+// returns the most that a usual one takes.
 func Width(text string) int {
 	n := 0
 	for _, r := range text {
@@ -41,7 +41,7 @@ func cells(r rune) int {
 
 const ellipsis = "…"
 
-// cut is text that takes at most limit cells: what is too long loses its end.
+// cut shortens text to at most limit cells: text that is too long loses its end.
 func cut(text string, limit int) string {
 	if Width(text) <= limit {
 		return text
@@ -52,7 +52,7 @@ func cut(text string, limit int) string {
 	return strings.TrimRight(head(text, limit-1), " ") + ellipsis
 }
 
-// CutMiddle is safe text that takes at most limit cells: what is too long loses its
+// CutMiddle shortens safe text to at most limit cells: text that is too long loses its
 // middle. Names that share their beginning differ at their end.
 func CutMiddle(text string, limit int) string {
 	if Width(text) <= limit {
@@ -65,7 +65,7 @@ func CutMiddle(text string, limit int) string {
 	return first + ellipsis + tail(text, limit-1-Width(first))
 }
 
-// head is the beginning of text that takes at most limit cells.
+// head returns the longest beginning of text that takes at most limit cells.
 func head(text string, limit int) string {
 	n := 0
 	for i, r := range text {
@@ -76,7 +76,7 @@ func head(text string, limit int) string {
 	return text
 }
 
-// tail is the end of text that takes at most limit cells.
+// tail returns the longest end of text that takes at most limit cells.
 func tail(text string, limit int) string {
 	for i, r := range text {
 		if cells(r) > 0 && Width(text[i:]) <= limit {

@@ -1,6 +1,6 @@
 package view
 
-// opWords says what a step does while it runs and once it is done.
+// opWords holds the words for a step that runs, and for one that is done.
 type opWords struct{ doing, done string }
 
 var wordsOfOps = map[string]opWords{

@@ -38,7 +38,7 @@ func object(pairs ...any) cty.Value {
 
 const kernelDigest = "7d865e959b2466918c9863afca942d0fb89d7c9ac0c99bafc3749504ded97730"
 
-// tiny is the resource that a short block with a kernel makes.
+// tiny returns the resource of a short block with a kernel.
 func tiny(name string) *spec.Resource {
 	return &spec.Resource{
 		Address:  vm(name),
@@ -128,13 +128,13 @@ func makeSteps(c planner.Change, of, first int) []planner.Step {
 	}
 }
 
-// createPlan makes one VM where nothing is.
+// createPlan returns a plan that makes one VM on an empty host.
 func createPlan() *planner.Plan {
 	c := creation("dev")
 	return &planner.Plan{Project: project(), Changes: []planner.Change{c}, Steps: makeSteps(c, 0, 0), Summary: count(c)}
 }
 
-// riskyPlan has one of everything that a reader must not overlook.
+// riskyPlan returns a plan with one of everything that a reader must not overlook.
 func riskyPlan() *planner.Plan {
 	down := change("dev", providers.RestartIt, "memory cannot change while it runs")
 	down.Applies = providers.Restart
@@ -196,7 +196,7 @@ func riskyPlan() *planner.Plan {
 	return p
 }
 
-// emptyPlan finds everything as it should be.
+// emptyPlan returns a plan without changes: everything is as the files say.
 func emptyPlan() *planner.Plan {
 	c := change("dev", providers.NoOp, "")
 	return &planner.Plan{Project: project(), Serial: 3, Changes: []planner.Change{c}, Summary: count(c)}

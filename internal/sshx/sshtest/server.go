@@ -1,5 +1,5 @@
-// Package sshtest is an SSH server in the test's own process, for tests of what
-// talks to one.
+// Package sshtest runs an SSH server in the test's own process, for tests of SSH
+// clients.
 package sshtest
 
 import (
@@ -20,12 +20,12 @@ import (
 type Server struct {
 	HostKey    ssh.Signer    // nil: a fresh one
 	Authorized ssh.PublicKey // who may log in
-	// Silent servers accept connections and never speak, as a forwarded port does
+	// Silent makes the server accept connections and never speak, like a forwarded port
 	// whose guest does not listen yet.
 	Silent bool
-	// Shell is what a user gets who asks for no command.
+	// Shell is the command that runs if a user asks for none.
 	Shell string
-	// Signal, when set, is what ends every command.
+	// Signal, when set, is reported as the end of every command; no command runs.
 	Signal string
 	// Drop ends the connection in the middle of every command.
 	Drop bool

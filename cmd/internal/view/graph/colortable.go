@@ -1,15 +1,15 @@
 package graph
 
-// colors of a box.
+// colors holds the colors of a box.
 type colors struct{ fill, line, text string }
 
-// kindColors are those of what is drawn. What is not listed is gray.
+// kindColors holds the colors of each kind of node. Other kinds are purple.
 var kindColors = map[string]colors{
 	"vm":       {"#e0f2fe", "#0284c7", "#0c4a6e"},
 	"disk":     {"#dcfce7", "#16a34a", "#14532d"},
 	"provider": {"#f1f5f9", "#94a3b8", "#334155"},
 
-	// the phases of a plan, by what they mean to who uses the object
+	// the phases of a plan, colored by their effect on the users of the object
 	"recover": {"#fef9c3", "#ca8a04", "#713f12"},
 	"release": {"#fef9c3", "#ca8a04", "#713f12"},
 	"down":    {"#ffedd5", "#ea580c", "#7c2d12"},

@@ -7,7 +7,7 @@ import (
 	"vmctl/cmd/internal/view"
 )
 
-// DOT is the graph for Graphviz.
+// DOT returns the graph for Graphviz.
 func (g Graph) DOT() string {
 	var b strings.Builder
 	b.WriteString("digraph vmctl {\n")
@@ -32,7 +32,7 @@ func (g Graph) DOT() string {
 	return b.String()
 }
 
-// dotText quotes lines. Graphviz reads backslashes in labels as its own.
+// dotText quotes lines. It doubles backslashes, which Graphviz reads as its own in labels.
 func dotText(lines ...string) string {
 	var safe []string
 	for _, line := range lines {

@@ -3,8 +3,8 @@ package graph
 // Rect is a box of a drawing.
 type Rect struct{ X, Y, W, H float64 }
 
-// Boxes lays a graph out as SVG does, and returns the boxes of its nodes and points
-// on its lines, a few pixels apart; of each line, which boxes it ends at.
+// Boxes lays a graph out as SVG does. It returns the boxes of its nodes, and its lines as
+// points a few pixels apart.
 func (g Graph) Boxes() (boxes []Rect, lines []Line) {
 	d := g.drawn()
 	for i := range g.Nodes {
@@ -17,7 +17,7 @@ func (g Graph) Boxes() (boxes []Rect, lines []Line) {
 	return boxes, lines
 }
 
-// Line is one link of a drawing. From and To are -1 at a bend.
+// Line is one link of a drawing. From and To are the boxes at its ends, -1 at a bend.
 type Line struct {
 	From, To int
 	Points   [][2]float64
@@ -30,7 +30,7 @@ func (d *drawing) end(i int) int {
 	return i
 }
 
-// points follows the path that line writes.
+// points returns points on the path that line draws.
 func (d *drawing) points(k link) [][2]float64 {
 	var all [][2]float64
 	add := func(along, across float64) {
@@ -56,5 +56,5 @@ func (d *drawing) points(k link) [][2]float64 {
 	return all
 }
 
-// Crossings is how many links cross in the order that SVG takes.
+// Crossings returns the number of links that cross in the order that SVG takes.
 func (g Graph) Crossings() int { return g.drawn().crossings() }

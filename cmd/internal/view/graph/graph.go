@@ -12,7 +12,7 @@ import (
 	"vmctl/cmd/internal/view"
 )
 
-// Graph is what is drawn. Its edges make no cycle.
+// Graph is a directed graph to draw. Its edges make no cycle.
 type Graph struct {
 	Title string // one line, above the drawing
 	Nodes []Node
@@ -25,11 +25,11 @@ type Node struct {
 	Kind  string `json:"kind"` // gives it its color: vm, disk, provider, a step's phase
 	Label string `json:"label"`
 	Note  string `json:"note,omitempty"` // a second line, smaller; "": none
-	Last  bool   `json:"-"`              // stands behind all others, as long as nothing follows it
+	Last  bool   `json:"-"`              // it stands in the last layer, unless an edge leads from it
 }
 
-// Edge leads from one node to another, both by their index. A faint one is of the
-// kind that nearly every node has.
+// Edge leads from one node to another, both by their index. A faint edge is of a kind that
+// nearly every node has.
 type Edge struct {
 	From, To int
 	Kind     string // uses, provider, after
@@ -50,7 +50,7 @@ type EdgeDocument struct {
 	Kind string `json:"kind"`
 }
 
-// JSON is the document of a graph.
+// JSON returns the document of a graph.
 func (g Graph) JSON() Document {
 	d := Document{FormatVersion: view.FormatVersion, Nodes: slices.Clone(g.Nodes), Edges: []EdgeDocument{}}
 	if d.Nodes == nil {

@@ -35,7 +35,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// hostile is text that each format could take for its own.
+// hostile is text with the special characters of each format.
 const hostile = "vm.web[\"<b>&'`#35;\\N\x1b[31m\u202e]]>\n--> x\"]"
 
 func small() graph.Graph {
@@ -75,7 +75,7 @@ func TestFormats(t *testing.T) {
 	golden(t, "empty.svg", graph.Graph{Title: "demo: nothing"}.SVG())
 }
 
-// names are of the kind that a for_each takes its keys from.
+// names generates texts as a for_each takes for its keys.
 func names() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.StringMatching(`[a-z]{1,60}`), rapid.String(), rapid.SampledFrom([]string{hostile, "]]>", "</svg>", "\"", "\\", "end", "日本語日本語日本語日本語日本語日本語日本語"}))
 }
@@ -130,8 +130,8 @@ func TestNothingOverlaps(t *testing.T) {
 	})
 }
 
-// Whatever names hold, each format stays what it is and has no character that a
-// terminal or a browser obeys.
+// With any names, each format stays valid and has no character that a terminal or a browser
+// obeys.
 func TestFormatsHoldAnyName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := graphs().Draw(t, "graph")
@@ -187,7 +187,7 @@ func elementsOf(t *rapid.T, text string) map[string]int {
 	}
 }
 
-// escapedQuotes counts the quotes that a backslash of their own stands before.
+// escapedQuotes counts the quotes that a backslash escapes.
 func escapedQuotes(line string) int {
 	n := 0
 	for i := 0; i < len(line)-1; i++ {
@@ -200,7 +200,7 @@ func escapedQuotes(line string) int {
 	return n
 }
 
-// What can be drawn without a crossing is.
+// A graph that can be drawn without a crossing has none.
 func TestUntangled(t *testing.T) {
 	g := graph.Graph{}
 	for i := range 40 {

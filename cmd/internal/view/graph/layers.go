@@ -2,9 +2,9 @@ package graph
 
 import "slices"
 
-// layering is a graph whose nodes stand in layers, with every edge cut into links
-// from one layer to the next. Edges that lead to the same node from afar share
-// their way: a bend for each layer between.
+// layering is a graph whose nodes stand in layers. Every edge is cut into links from one
+// layer to the next, with a bend in each layer between. Edges to the same node share their
+// bends.
 type layering struct {
 	items  []item
 	layers [][]int // items of each layer, in order across
@@ -13,15 +13,15 @@ type layering struct {
 
 // item is a node, or a bend on the way to one.
 type item struct {
-	node  int // the node, or the one that the bend leads to
+	node  int // the node itself, or the target of the bend
 	bend  bool
 	layer int
-	faint bool // of a bend: all that goes over it is
+	faint bool // of a bend: all edges over it are faint
 }
 
 type link struct{ from, to int } // items
 
-// layered puts each node into the layer after the last of those that lead to it.
+// layered puts each node into the layer after the last of the nodes that lead to it.
 func layered(g Graph) *layering {
 	l := &layering{}
 	depth := depths(g)
@@ -70,7 +70,7 @@ func (l *layering) link(linked map[link]bool, from, to int) {
 	}
 }
 
-// depths is the length of the longest way to each node.
+// depths returns the length of the longest path to each node.
 func depths(g Graph) []int {
 	next, waits := make([][]int, len(g.Nodes)), make([]int, len(g.Nodes))
 	for _, e := range g.Edges {
@@ -96,8 +96,8 @@ func depths(g Graph) []int {
 	return depth
 }
 
-// walk lists the items as a walk along the links meets them, so that what belongs
-// together stands together.
+// walk lists the items in the order of a depth-first walk along the links, so that related
+// items stand together.
 func (l *layering) walk() []int {
 	after, _ := l.neighbours()
 	var met []int
@@ -124,7 +124,7 @@ func (l *layering) walk() []int {
 	return met
 }
 
-// neighbours lists, for each item, those after it and those before it.
+// neighbours lists, for each item, the items after it and the items before it.
 func (l *layering) neighbours() (after, before [][]int) {
 	after, before = make([][]int, len(l.items)), make([][]int, len(l.items))
 	for _, k := range l.links {

@@ -7,7 +7,7 @@ import (
 	"vmctl/cmd/internal/view"
 )
 
-// Mermaid is the graph for Mermaid, as Markdown files on GitHub and GitLab have it.
+// Mermaid returns the graph for Mermaid, for Markdown files on GitHub and GitLab.
 func (g Graph) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
@@ -32,8 +32,8 @@ func (g Graph) Mermaid() string {
 	return b.String()
 }
 
-// mermaidText writes what Mermaid, Markdown or HTML could take for their own by
-// its number.
+// mermaidText escapes text: characters with a meaning in Mermaid, Markdown or HTML become
+// their numbers.
 func mermaidText(text string) string {
 	var b strings.Builder
 	for _, r := range view.Text(text) {

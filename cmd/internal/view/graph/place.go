@@ -15,11 +15,12 @@ const (
 	bendGap    = 10.0 // beside a bend
 	leastSpace = 64.0 // between layers
 	mostSpace  = 200.0
-	steepness  = 0.2 // of the space that a link needs for each pixel that it leads aside
-	settling   = 10  // how often the layers are gone through, there and back
+	steepness  = 0.2 // pixels between layers for each pixel that a link leads aside
+	settling   = 10  // number of passes over the layers, there and back
 )
 
-// direction is where a drawing leads. What lies in it is along, the rest across.
+// direction is the direction of a drawing. Along is the axis in that direction, across the
+// other one.
 type direction int
 
 const (
@@ -27,10 +28,10 @@ const (
 	down
 )
 
-// size is how much room a box takes.
+// size is the room that a box takes.
 type size struct{ along, across float64 }
 
-// placing is a layering with a place for everything.
+// placing is a layering with a place for every item.
 type placing struct {
 	*layering
 	sizes  []size    // of each item
@@ -41,8 +42,8 @@ type placing struct {
 	width  float64   // of the drawing, across
 }
 
-// place finds a place for every item: each beside those that it is linked with, as
-// far as the order and the room that its neighbours take allow.
+// place finds a place for every item: beside its linked items, as far as the order and the
+// room for its neighbours allow.
 func place(l *layering, boxes []size) *placing {
 	p := &placing{layering: l, sizes: make([]size, len(l.items)), across: make([]float64, len(l.items))}
 	p.thick = make([]float64, len(l.layers))
@@ -71,7 +72,7 @@ func place(l *layering, boxes []size) *placing {
 	return p
 }
 
-// gap is how far apart the middles of two neighbours of a layer are at least.
+// gap returns the least distance between the middles of two neighbours in a layer.
 func (p *placing) gap(a, b int) float64 {
 	free := nodeGap
 	if p.items[a].bend || p.items[b].bend {
@@ -80,10 +81,9 @@ func (p *placing) gap(a, b int) float64 {
 	return p.sizes[a].across/2 + free + p.sizes[b].across/2
 }
 
-// settle moves the items of a layer as near as can be to the middle of their
-// neighbours. Of all places that keep the order and the gaps it takes those with
-// the least sum of squared distances: items that would be in each other's way form
-// blocks, which go to the mean of what their items want.
+// settle moves the items of a layer as near as possible to the middle of their linked items.
+// It keeps the order and the gaps, and minimises the sum of squared distances: items that
+// would overlap form a block, and each block goes to the mean of its items' wishes.
 func (p *placing) settle(layer int, one, other [][]int) {
 	type block struct {
 		sum   float64
@@ -112,7 +112,7 @@ func (p *placing) settle(layer int, one, other [][]int) {
 	}
 }
 
-// wish is where an item would be best.
+// wish returns the best place for an item: the mean place of its linked items.
 func (p *placing) wish(i int, one, other [][]int) float64 {
 	sum, n := 0.0, 0
 	for _, neighbours := range [][][]int{one, other} {
@@ -130,8 +130,8 @@ func (p *placing) wish(i int, one, other [][]int) float64 {
 	return sum / float64(n)
 }
 
-// measure puts whole pixels everywhere, and finds room between the layers: more
-// where links lead far aside.
+// measure rounds all places to whole pixels, and sets the room between layers: more where
+// links lead far aside.
 func (p *placing) measure() {
 	least, most := math.Inf(1), math.Inf(-1)
 	for i := range p.items {
@@ -158,5 +158,5 @@ func (p *placing) measure() {
 	}
 }
 
-// larger is the longer side of the drawing.
+// larger returns the longer side of the drawing.
 func (p *placing) larger() float64 { return max(p.length, p.width) }

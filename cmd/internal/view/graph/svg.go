@@ -9,12 +9,12 @@ import (
 	"vmctl/cmd/internal/view"
 )
 
-// mostCells is how wide a label may be. What is longer loses its middle; the whole
-// of it is the box's title, which browsers show.
+// mostCells is the greatest width of a label. A longer label loses its middle; the title of
+// its box, which browsers show, has all of it.
 const mostCells = 48
 
-// SVG is the graph as a picture. It leads to the right or down, whichever gives
-// the smaller one. Boxes do not overlap, and no line crosses a box.
+// SVG returns the graph as a picture. It leads to the right or down, whichever makes the
+// longer side shorter. Boxes do not overlap, and no line crosses a box.
 func (g Graph) SVG() string { return g.drawn().svg() }
 
 func (g Graph) drawn() *drawing {
@@ -27,7 +27,7 @@ func (g Graph) drawn() *drawing {
 	return &drawing{graph: g, placing: sideways, leads: right}
 }
 
-// sizes is how much room each box takes.
+// sizes returns the size of each box.
 func (g Graph) sizes(leads direction) []size {
 	height := lineHeight
 	for _, n := range g.Nodes {
@@ -81,7 +81,7 @@ func (d *drawing) svg() string {
 
 func (d *drawing) put(format string, args ...any) { fmt.Fprintf(&d.text, format+"\n", args...) }
 
-// point is where something along and across is in the picture.
+// point converts a place along and across to a point of the picture.
 func (d *drawing) point(along, across float64) (x, y float64) {
 	if d.leads == down {
 		along, across = across, along
@@ -89,7 +89,7 @@ func (d *drawing) point(along, across float64) (x, y float64) {
 	return margin + along, margin + titleSpace + across
 }
 
-// strokes parts the links: those over which only faint edges go are faint.
+// strokes separates the links. A link is faint if only faint edges go over it.
 func (d *drawing) strokes() (solid, faint []link) {
 	plain := map[link]bool{}
 	for _, e := range d.graph.Edges {
@@ -126,7 +126,7 @@ func (d *drawing) line(k link, color string) {
 	d.put(`<path d="%s" fill="none" stroke="%s" stroke-width="1.5"%s/>`, path, color, arrow)
 }
 
-// ends is where a link begins, where it begins to curve, and where it ends.
+// ends returns the places along at which a link begins, begins to curve, and ends.
 func (d *drawing) ends(k link) (leave, curve, reach float64) {
 	from, to := d.items[k.from], d.items[k.to]
 	curve = d.start[from.layer] + d.thick[from.layer]
@@ -142,7 +142,7 @@ func (d *drawing) at(along, across float64) string {
 	return pixels(x) + "," + pixels(y)
 }
 
-// corner is the upper left corner of a box, and its size.
+// corner returns the upper left corner of a box, and its size.
 func (d *drawing) corner(i int) (x, y, w, h float64) {
 	layer := d.items[i].layer
 	x, y = d.point(d.start[layer], d.across[i]-d.sizes[i].across/2)
@@ -171,5 +171,5 @@ func pixels(n float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0")
 }
 
-// xmlText is text as XML has it. Spaces side by side stay.
+// xmlText escapes text for XML. It keeps spaces side by side.
 func xmlText(text string) string { return html.EscapeString(view.Text(text)) }

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// untangling is how often the layers are gone through, there and back.
+// untangling is the number of passes over the layers, there and back.
 const untangling = 12
 
-// untangle orders the items of each layer so that few links cross: each item goes
-// to the middle of those it is linked with, layer by layer, and the order with the
-// fewest crossings wins.
+// untangle orders the items of each layer so that few links cross. Layer by layer, each item
+// moves to the mean place of its linked items; the order with the fewest crossings wins.
 func (l *layering) untangle() {
 	after, before := l.neighbours()
 	best, least := l.order(), l.crossings()
@@ -39,7 +38,7 @@ func (l *layering) order() [][]int {
 	return all
 }
 
-// places is where each item stands in its layer.
+// places returns the place of each item in its layer.
 func (l *layering) places() []int {
 	at := make([]int, len(l.items))
 	for _, layer := range l.layers {
@@ -50,8 +49,8 @@ func (l *layering) places() []int {
 	return at
 }
 
-// sort puts the items of a layer in the order of the mean places of their
-// neighbours. What has none stays where it is.
+// sort orders the items of a layer by the mean places of their neighbours. An item without
+// neighbours keeps its place.
 func (l *layering) sort(layer int, neighbours [][]int) {
 	at := l.places()
 	mean := map[int]float64{}
@@ -87,8 +86,8 @@ func (l *layering) crossings() int {
 	return total
 }
 
-// inversions counts the pairs of which the first comes first and leads further,
-// with a tree of sums (Fenwick).
+// inversions counts the pairs of links whose ends are in the opposite order of their starts,
+// with a tree of sums (Fenwick). The links are sorted.
 func inversions(links []link, places int) int {
 	sums := make([]int, places+1)
 	total := 0

@@ -1,14 +1,14 @@
 package screentest
 
-// Crop makes the window another size, as xterm does: lines stay what they are.
+// Crop changes the size of the window as xterm does: lines stay as they are.
 func (t *Terminal) Crop(columns, rows int) {
 	t.columns = columns
 	t.column, t.past = min(t.column, columns-1), false
 	t.setRows(rows)
 }
 
-// Reflow makes the window another size, as most terminals do: lines that are too
-// long for it are continued on the next, and the cursor stays at its character.
+// Reflow changes the size of the window as most terminals do: a line that is too long goes on
+// in the next one, and the cursor stays at its character.
 func (t *Terminal) Reflow(columns, rows int) {
 	var all []line
 	row, column := 0, 0
@@ -47,8 +47,8 @@ func split(cells []cell, columns int) []line {
 	return append(all, line{cells: cells})
 }
 
-// setRows takes rows from below the cursor first, and then lets lines scroll out;
-// new ones show what has scrolled out again.
+// setRows changes the number of rows. It first removes rows below the cursor, then lets lines
+// scroll out; new rows bring back lines that have scrolled out.
 func (t *Terminal) setRows(rows int) {
 	t.rows = rows
 	last := max(t.top+rows, t.row+1)

@@ -2,21 +2,22 @@ package screentest
 
 import "strings"
 
-// String is all that was shown, the lines that have scrolled out too, without
-// blank lines at the end.
+// String returns all lines, with those that have scrolled out, without blank lines at the
+// end.
 func (t *Terminal) String() string { return text(t.lines, cell.plain) }
 
-// Text is what is on the screen, a line each, without blank lines at the end.
+// Text returns the lines of the screen, without blank lines at the end.
 func (t *Terminal) Text() string { return text(t.screen(), cell.plain) }
 
-// Styled is the screen with its colors: <31>red</>.
+// Styled returns the screen with its colors: <31>red</>.
 func (t *Terminal) Styled() string { return text(t.screen(), nil) }
 
 func (t *Terminal) screen() []line { return t.lines[t.top:] }
 
 func (c cell) plain() string { return c.text }
 
-// text joins lines. Without a way to show a cell, they are shown with styles.
+// text joins lines. show returns the text of a cell; nil: the cells are shown with their
+// styles.
 func text(lines []line, show func(cell) string) string {
 	var b strings.Builder
 	blank := 0

@@ -1,5 +1,5 @@
-// Package screentest has a terminal that is small enough to be read: what was
-// written to it becomes the screen that a user would see.
+// Package screentest simulates a small terminal: it turns the bytes written to it into the
+// screen that a user would see.
 package screentest
 
 import (
@@ -12,24 +12,23 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Terminal is a screen with the lines that have scrolled out of it. It knows
-// carriage return, line feed, colors, cursor up, erase below, and wrapping on and
-// off; whatever else it is told is kept in Unknown. It is not safe for use by
-// several goroutines.
+// Terminal is a screen with the lines that have scrolled out of it. It knows carriage return,
+// line feed, colors, cursor up, erase below, and wrapping on and off; it keeps everything
+// else in Unknown. It is not safe for use by several goroutines.
 type Terminal struct {
 	// Unknown lists control characters and sequences that it does not know.
 	Unknown []string
-	// Cells is how wide it shows a character; nil: as Unicode says.
+	// Cells returns the width of a character in cells; nil: as Unicode says.
 	Cells func(rune) int
 
 	columns, rows int
-	lines         []line // those that have scrolled out, and the screen
+	lines         []line // the lines that have scrolled out, then the screen
 	top           int    // the first line of the screen
 	row, column   int    // of the cursor; row counts from the first line of all
 	past          bool   // the cursor is beyond the last column: the next character wraps
 	noWrap        bool
 	style         string
-	rest          []byte // of a character or a sequence whose end is yet to come
+	rest          []byte // of an incomplete character or sequence
 }
 
 // line is a row of the screen. A character that is two cells wide is followed by
@@ -69,15 +68,15 @@ func (t *Terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// next obeys what text begins with and returns how long that is, 0 if its end is
-// yet to come.
+// next executes the first character or sequence of text and returns its length, 0 if it is
+// incomplete.
 func (t *Terminal) next(text []byte) int {
 	switch c := text[0]; {
 	case c == 0x1b:
 		return t.sequence(text)
 	case c == '\r':
 		t.column, t.past = 0, false
-	case c == '\n': // the system's end of a terminal makes carriage returns of them
+	case c == '\n': // the system's terminal driver adds a carriage return
 		t.column = 0
 		t.feed()
 	case c < ' ' || c == 0x7f:
@@ -151,7 +150,7 @@ func (t *Terminal) width(r rune) int {
 	}
 }
 
-// at is the cell at a place, which is blank if nothing was written there.
+// at returns the cell at a place, a blank one if nothing was written there.
 func (t *Terminal) at(row, column int) *cell {
 	l := &t.lines[row]
 	for len(l.cells) <= column {
@@ -169,7 +168,7 @@ func (t *Terminal) feed() {
 	t.top = max(t.top, t.row-t.rows+1)
 }
 
-// sequence obeys an escape sequence.
+// sequence executes an escape sequence and returns its length, 0 if it is incomplete.
 func (t *Terminal) sequence(text []byte) int {
 	if len(text) < 2 {
 		return 0
