@@ -79,7 +79,7 @@ func (f Folder) Enter(ctx context.Context, addr spec.Address, me state.Holder) (
 	if err := f.make(); err != nil {
 		return nil, err
 	}
-	if err := f.door(ctx, addr); err != nil {
+	if err := f.checkOpen(ctx, addr); err != nil {
 		return nil, err
 	}
 	stay, err := lockfile.Share(ctx, lockfile.Request{Path: f.inside(addr), Owner: lockfile.Owner(me)})
@@ -91,14 +91,14 @@ func (f Folder) Enter(ctx context.Context, addr spec.Address, me state.Holder) (
 		return nil, fmt.Errorf("enter %s: %w", addr, err)
 	}
 	// Whoever closed the door meanwhile may have looked inside before: it counts.
-	if err := f.door(ctx, addr); err != nil {
+	if err := f.checkOpen(ctx, addr); err != nil {
 		return nil, errors.Join(err, stay.Release())
 	}
 	return stay.Release, nil
 }
 
-// door fails with a *ClosedError if the door is closed.
-func (f Folder) door(ctx context.Context, addr spec.Address) error {
+// checkOpen fails with a *ClosedError if the door is closed.
+func (f Folder) checkOpen(ctx context.Context, addr spec.Address) error {
 	by, closed, err := lockfile.Holder(ctx, f.doorPath(addr))
 	if err != nil {
 		return fmt.Errorf("enter %s: %w", addr, err)

@@ -47,7 +47,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 		n = taken(n, c, x.wants[step.ID])
 	}
 	if step.Op == planner.OpRecord && !x.acts(step.Change) {
-		n = seen(n, c)
+		n = withObserved(n, c)
 	}
 	n.Values = merge(n.Values, r.Values)
 	if r.Running != nil {
@@ -96,7 +96,7 @@ func (x *execution) catchUp(ctx context.Context) error {
 			continue
 		}
 		r.Uses, r.Name = c.Needs, c.Name
-		r = seen(taken(r, c, c.Change.Want), c)
+		r = withObserved(taken(r, c, c.Change.Want), c)
 		entries = append(entries, state.Entry{Run: x.ID, At: x.Now().UTC(), Kind: state.Note, Op: opCaughtUp, Address: c.Address, Put: &r})
 		x.remember(c.Address, r)
 	}
@@ -131,8 +131,8 @@ func (x *execution) acts(change int) bool {
 	return slices.ContainsFunc(x.steps[change], func(i int) bool { return !x.Plan.Steps[i].Record })
 }
 
-// seen returns a record with the values of the object that the plan saw.
-func seen(r state.Record, c *planner.Change) state.Record {
+// withObserved returns a record with the values of the object that the plan saw.
+func withObserved(r state.Record, c *planner.Change) state.Record {
 	o := c.Object
 	r.Replaced, r.Generation = c.Replaced, c.Generation
 	if o.Owner != nil {

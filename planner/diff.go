@@ -46,7 +46,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 			d.findings = d.findings[:noticed]
 		}
 	}
-	d.strays()
+	d.orphans()
 	d.hintRenames(all)
 	delta := Delta{
 		Project: o.Project, Serial: s.Serial, Findings: d.findings, Aside: map[spec.Address]bool{},
@@ -64,7 +64,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 
 func newDiffer(c *spec.Config, s *state.Snapshot, w *World, o Options) differ {
 	d := differ{
-		config: c, state: s, world: w, options: o, sights: w.Sights(s, o.Project), imports: importsOf(c, o),
+		config: c, state: s, world: w, options: o, sights: w.Observations(s, o.Project), imports: importsOf(c, o),
 		known: map[spec.Address]cty.Value{}, objects: map[*providers.Object]bool{}, recorded: map[providers.ID]spec.Address{},
 		used: map[spec.Address]providers.Used{}, decided: map[spec.Address]*Change{},
 		begun: map[spec.Address][]state.Entry{},
@@ -87,7 +87,7 @@ type differ struct {
 	objects  map[*providers.Object]bool // the objects that some address accounts for
 	recorded map[providers.ID]spec.Address
 	used     map[spec.Address]providers.Used // the object at each address, for the resources that use it
-	sights   *Sights
+	sights   *Observations
 	scope    map[spec.Address]bool
 	imports  map[spec.Address]providers.ID // the user's name for each object to import
 	decided  map[spec.Address]*Change
@@ -185,7 +185,7 @@ func recordedWant(want, applied cty.Value) cty.Value {
 	return cty.ObjectVal(kept)
 }
 
-func (d *differ) decide(c *Change, sight Sight, standing Standing, inSpec bool) {
+func (d *differ) decide(c *Change, sight Observation, standing Standing, inSpec bool) {
 	if d.options.Unlock[c.Address] {
 		d.unlock(c, sight.System, standing)
 		return
@@ -261,7 +261,7 @@ func (d *differ) name(a spec.Address) string {
 	return nameFor(d.config, d.state, d.options.Project, a)
 }
 
-func (d *differ) unknown(c Change, sight Sight) Change {
+func (d *differ) unknown(c Change, sight Observation) Change {
 	c.Action = providers.NoOp
 	c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%s could not be read: %s", sight.System, sight.Unknown)}
 	d.find(providers.Finding{

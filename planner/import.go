@@ -27,7 +27,7 @@ func importsOf(c *spec.Config, o Options) map[spec.Address]providers.ID {
 
 // imported decides about an address to which an object is to be imported. It reports whether it
 // did: an object that was imported before is treated like any other.
-func (d *differ) imported(c *Change, sight *Sight) bool {
+func (d *differ) imported(c *Change, sight *Observation) bool {
 	called, asked := d.imports[c.Address]
 	if !asked {
 		return false
@@ -60,7 +60,7 @@ func (d *differ) imported(c *Change, sight *Sight) bool {
 }
 
 // objectOf returns a sentence that names the object of an address.
-func objectOf(c *Change, sight *Sight) string {
+func objectOf(c *Change, sight *Observation) string {
 	if o := sight.Object; o != nil && (sight.Marking == Ours || string(o.ID) == c.Record.ID) {
 		return fmt.Sprintf("%s has an object already, %s", c.Address, describe(sight.System, o))
 	}
@@ -68,7 +68,7 @@ func objectOf(c *Change, sight *Sight) string {
 }
 
 // notThere refuses to import an object that does not exist to an address that has an object.
-func (d *differ) notThere(c *Change, sight *Sight, called providers.ID) {
+func (d *differ) notThere(c *Change, sight *Observation, called providers.ID) {
 	d.refuseImport(c, fmt.Sprintf("%s, and %q does not exist", objectOf(c, sight), called),
 		"leave the import out: the object of "+c.Address.String()+" is managed")
 	in := d.sights.indexes[sight.System.Key]

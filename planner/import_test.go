@@ -115,10 +115,10 @@ func TestImport(t *testing.T) {
 		{
 			name: "what could be several, or could not be read", spec: imported,
 			change: func(s *scene) {
-				s.system("qemu:///session").inventory.Unknown = []providers.Unknown{{Kind: spec.VM, Name: "theirs", Reason: "two are called so: write its UUID"}}
+				s.system("qemu:///session").inventory.Unknown = []providers.Unknown{{Kind: spec.VM, Name: "theirs", Reason: "two domains have this name: use the UUID"}}
 			},
 			want: `import vm.a: "theirs" is to be imported
-  unknown: "theirs" could not be read: two are called so: write its UUID
+  unknown: "theirs" could not be read: two domains have this name: use the UUID
 `,
 		},
 		{

@@ -60,7 +60,7 @@ func (w *World) awake(insides []*System, c *spec.Config, s *state.Snapshot, o Op
 		return nil
 	}
 	var all []*System
-	sights := w.Sights(s, o.Project)
+	sights := w.Observations(s, o.Project)
 	for _, system := range insides {
 		vm := system.Inside
 		if w.placed[vm] == "" { // neither in the spec nor recorded
@@ -102,7 +102,7 @@ func (w *World) orphan(a spec.Address, p providers.Project) string {
 
 // isOurs reports whether the object of a sight is managed, or would be if the spec had a block
 // for it.
-func isOurs(s Sight) bool {
+func isOurs(s Observation) bool {
 	switch Stand(s.Marking, s.Recorded, true) {
 	case Managed, Adoptee:
 		return true

@@ -307,7 +307,7 @@ func (d *differ) destroy(c *Change) {
 	}
 }
 
-func (d *differ) foreign(c *Change, sight Sight, standing Standing) {
+func (d *differ) foreign(c *Change, sight Observation, standing Standing) {
 	c.Action, c.Object = providers.NoOp, nil
 	if c.Want == nil {
 		return

@@ -42,7 +42,7 @@ func (o *orderer) number() error {
 		}
 	}
 	if len(waiting) > 0 {
-		return errors.New("internal error: these steps wait for each other, and no order may have that: " + stepNames(waiting))
+		return errors.New("internal error: a dependency cycle: " + stepNames(waiting))
 	}
 	return nil
 }

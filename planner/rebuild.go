@@ -31,26 +31,26 @@ func Rebuild(c *spec.Config, s *state.Snapshot, w *World, o Options) (*Plan, err
 	return Order(Delta{Project: o.Project, Serial: s.Serial, Changes: d.changes, Findings: d.findings}, w)
 }
 
-// place is an object with the system that shows it.
-type place struct {
+// locatedObject is an object with the system that shows it.
+type locatedObject struct {
 	system *System
 	object *providers.Object
 }
 
 // unrecorded lists the objects that are ours and that no record names, by the address in their
 // mark or the one to which a moved block leads it.
-func (d *differ) unrecorded() map[spec.Address][]place {
+func (d *differ) unrecorded() map[spec.Address][]locatedObject {
 	recorded := map[providers.ID]bool{}
 	for _, r := range d.state.Records {
 		recorded[providers.ID(r.ID)] = true
 	}
-	found := map[spec.Address][]place{}
+	found := map[spec.Address][]locatedObject{}
 	for _, system := range d.world.Systems() {
 		for i := range system.Inventory.Objects {
 			o := &system.Inventory.Objects[i]
 			if MarkingOf(o, d.options.Project) == Ours && !recorded[o.ID] {
 				a := d.world.addressOf(o)
-				found[a] = append(found[a], place{system, o})
+				found[a] = append(found[a], locatedObject{system, o})
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func (d *differ) unrecorded() map[spec.Address][]place {
 }
 
 // rebuild plans the record of an address, or says why it gets none.
-func (d *differ) rebuild(a spec.Address, found []place) {
+func (d *differ) rebuild(a spec.Address, found []locatedObject) {
 	why := ""
 	o := found[0].object
 	switch record, recorded := d.state.Records[a]; {
@@ -87,7 +87,7 @@ func (d *differ) rebuild(a spec.Address, found []place) {
 	}
 }
 
-func (d *differ) rebuilt(a spec.Address, p place) Change {
+func (d *differ) rebuilt(a spec.Address, p locatedObject) Change {
 	c := Change{
 		Change: providers.Change{Address: a, Kind: a.Kind, Action: providers.Adopt, Reason: "it bears our mark", Object: p.object},
 		System: p.system.Key, Settings: p.system.Settings, Provider: p.system.Ref, Inside: p.system.Inside,

@@ -248,7 +248,7 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 				break
 			}
 			moves = nil
-			other := b.glancing(c, o, j.Snapshot)
+			other := b.readConcurrently(c, o, j.Snapshot)
 			summary, err := executor.Apply(b.ctx, executor.Run{
 				Plan: plan, World: world, Journal: j, ID: fmt.Sprintf("run%d.%d", b.memory.snapshot.Serial, round), Now: time.Now,
 				KeepGoing: b.keepOn || b.host.Break == BreakStop, Parallelism: 1, // or what a fault strikes would be chance

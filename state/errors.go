@@ -79,7 +79,7 @@ func (e *LostLockError) Error() string {
 
 // Next says how to look at what has come of it.
 func (e *LostLockError) Next() []string {
-	return []string{"see who is at work with vmctl lock list, then vmctl plan"}
+	return []string{"list the locks with vmctl lock list, then vmctl plan"}
 }
 
 // CorruptError says that a file of the state cannot be understood. The file is

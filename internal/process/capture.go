@@ -46,7 +46,7 @@ func (h Host) Capture(ctx context.Context, pid int) (Identity, error) {
 // candidate is a process whose program may not stand yet.
 type candidate struct {
 	pid  int
-	seen sight // in the last look
+	seen processFacts // in the last look
 	// twice: the look before it saw the same.
 	twice bool
 	err   error
@@ -68,7 +68,7 @@ func (h Host) settle(ctx context.Context, all []*candidate) {
 }
 
 // again looks at all once more and returns the candidates that need another look.
-func (h Host) again(all []*candidate, take func(*candidate, sight) (done bool)) []*candidate {
+func (h Host) again(all []*candidate, take func(*candidate, processFacts) (done bool)) []*candidate {
 	var open []*candidate
 	for _, c := range all {
 		s, err := h.sys().Look(c.pid)
@@ -84,14 +84,14 @@ func (h Host) again(all []*candidate, take func(*candidate, sight) (done bool)) 
 	return open
 }
 
-func (c *candidate) begin(s sight) bool {
+func (c *candidate) begin(s processFacts) bool {
 	c.seen = s
 	return false
 }
 
 // compare reports whether the candidate needs no more looks: two looks agree on its
 // program, or c.err says why it cannot be captured.
-func (c *candidate) compare(s sight) bool {
+func (c *candidate) compare(s processFacts) bool {
 	last := c.seen
 	c.seen = s
 	if s.Start != last.Start {
@@ -120,7 +120,7 @@ func (c *candidate) missing() string {
 	}
 }
 
-func isWrapper(s sight) bool {
+func isWrapper(s processFacts) bool {
 	return wrappers[base(s.Argv[0])] || wrappers[base(s.Exe)]
 }
 

@@ -13,11 +13,11 @@ import (
 // the last.
 type stages struct {
 	fakeSystem
-	seen []any // error or process.Sight
+	seen []any // error or process.Facts
 	last func()
 }
 
-func (s *stages) Look(int) (process.Sight, error) {
+func (s *stages) Look(int) (process.Facts, error) {
 	now := s.seen[0]
 	if len(s.seen) > 1 {
 		s.seen = s.seen[1:]
@@ -25,15 +25,15 @@ func (s *stages) Look(int) (process.Sight, error) {
 		s.last()
 	}
 	if err, ok := now.(error); ok {
-		return process.Sight{}, err
+		return process.Facts{}, err
 	}
-	return now.(process.Sight), nil
+	return now.(process.Facts), nil
 }
 
 func (s *stages) PIDs() ([]int, error) { return []int{300}, nil }
 
-func at(exe string, argv ...string) process.Sight {
-	return process.Sight{Start: 5, Exe: exe, Argv: argv}
+func at(exe string, argv ...string) process.Facts {
+	return process.Facts{Start: 5, Exe: exe, Argv: argv}
 }
 
 // Right after its start a process has no command line, or that of whoever
@@ -46,9 +46,9 @@ func TestCaptureWaitsForTheProgram(t *testing.T) {
 	env := at("/usr/bin/env", "/usr/bin/env", "python3", "/srv/agent", mark)
 	recycled := at("/bin/other", "other")
 	recycled.Start = 6
-	ending := process.Sight{Start: 5, Ending: true}
-	ended := process.Sight{Start: 5, Ended: true}
-	secret := process.Sight{Start: 5, Exe: "/bin/a", ArgvErr: fs.ErrPermission}
+	ending := process.Facts{Start: 5, Ending: true}
+	ended := process.Facts{Start: 5, Ended: true}
+	secret := process.Facts{Start: 5, Exe: "/bin/a", ArgvErr: fs.ErrPermission}
 	for _, c := range []struct {
 		name string
 		seen []any
@@ -121,9 +121,9 @@ func TestFindWaitsForTheProgram(t *testing.T) {
 		{"between two programs", []any{at("/bin/agent"), at("/bin/agent"), at("/bin/agent", "agent", mark)}, "agent"},
 		{"a wrapper", []any{env, env, env, at("/bin/agent", "agent", mark)}, "agent"},
 		{"another in the end", []any{env, env, at("/bin/agent", "agent", "-mark")}, ""},
-		{"ends", []any{env, env, process.Sight{Start: 5, Ended: true}}, ""},
-		{"a thread of the kernel", []any{process.Sight{Start: 5, Ending: true}}, ""},
-		{"a thread of the kernel, seen by a user", []any{process.Sight{Start: 5, ExeErr: fs.ErrPermission}}, ""},
+		{"ends", []any{env, env, process.Facts{Start: 5, Ended: true}}, ""},
+		{"a thread of the kernel", []any{process.Facts{Start: 5, Ending: true}}, ""},
+		{"a thread of the kernel, seen by a user", []any{process.Facts{Start: 5, ExeErr: fs.ErrPermission}}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found, err := process.NewHost(&stages{seen: c.seen}).Find(t.Context(), process.HasArgument(mark))

@@ -65,7 +65,7 @@ func (h Host) Force(id Identity) (ended []Identity, err error) {
 func (h Host) hold(id Identity) (handle, error) {
 	// Before anything is looked up: a system may take such numbers for groups.
 	if id.PID <= 1 {
-		verdict, reason := place{}.locate(id)
+		verdict, reason := hostIdentity{}.locate(id)
 		return nil, &RefusedError{Process: id, Verdict: verdict, Reason: reason}
 	}
 	// The handle comes first. If the process that it holds had replaced the

@@ -3,10 +3,10 @@ package process
 // What a test can reach only from inside: an operating system of its own, and
 // the parsers of systems that it does not run on.
 type (
-	System = system
-	Handle = handle
-	Sight  = sight
-	Place  = place
+	System       = system
+	Handle       = handle
+	Facts        = processFacts
+	HostIdentity = hostIdentity
 )
 
 var (

@@ -58,7 +58,7 @@ type fakeSystem struct {
 	time          uint64
 	lastPID       int
 	broken        error       // of the whole table
-	unreadable    map[int]any // pid -> error or process.Sight
+	unreadable    map[int]any // pid -> error or process.Facts
 	beforeRequest func()
 	denied        error // to whoever signals
 	unheld        error // to whoever wants to hold a process
@@ -67,7 +67,7 @@ type fakeSystem struct {
 type fakeProcess struct {
 	pid, parent  int
 	as           string
-	sight        process.Sight
+	sight        process.Facts
 	heard, ended chan struct{}
 }
 
@@ -84,7 +84,7 @@ func (s *fakeSystem) put(pid, parent int, as string) *fakeProcess {
 	exe := `C:\actors\` + as + ".exe"
 	p := &fakeProcess{
 		pid: pid, parent: parent, as: as, heard: make(chan struct{}), ended: make(chan struct{}),
-		sight: process.Sight{Start: s.time, Exe: exe, Argv: []string{exe, mark}},
+		sight: process.Facts{Start: s.time, Exe: exe, Argv: []string{exe, mark}},
 	}
 	s.processes[pid] = p
 	return p
@@ -115,24 +115,24 @@ func (s *fakeSystem) end(p *fakeProcess) {
 	}
 }
 
-func (s *fakeSystem) Place() (process.Place, error) {
-	return process.Place{Host: "ada", Machine: "m1", Boot: "b1", Namespace: "n1"}, s.broken
+func (s *fakeSystem) Place() (process.HostIdentity, error) {
+	return process.HostIdentity{Host: "ada", Machine: "m1", Boot: "b1", Namespace: "n1"}, s.broken
 }
 
-func (s *fakeSystem) Look(pid int) (process.Sight, error) {
+func (s *fakeSystem) Look(pid int) (process.Facts, error) {
 	neverAsked(pid)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch instead := s.unreadable[pid].(type) {
 	case error:
-		return process.Sight{}, instead
-	case process.Sight:
+		return process.Facts{}, instead
+	case process.Facts:
 		return instead, nil
 	}
 	if p := s.processes[pid]; p != nil {
 		return p.sight, nil
 	}
-	return process.Sight{}, process.ErrNone
+	return process.Facts{}, process.ErrNone
 }
 
 func (s *fakeSystem) PIDs() ([]int, error) {

@@ -65,7 +65,7 @@ func HasArgument(s string) func(argv []string) bool {
 
 // isStarting reports whether s was seen between two programs: it has a file, and
 // no command line yet. A thread of the kernel has neither.
-func isStarting(s sight) bool { return len(s.Argv) == 0 && s.Exe != "" }
+func isStarting(s processFacts) bool { return len(s.Argv) == 0 && s.Exe != "" }
 
 // unreadable counts what could not be read.
 type unreadable struct {

@@ -64,7 +64,7 @@ func (h Host) sys() system {
 }
 
 // identity returns the Identity of pid according to a look at it.
-func (p place) identity(pid int, s sight) Identity {
+func (p hostIdentity) identity(pid int, s processFacts) Identity {
 	id := Identity{
 		Host: p.Host, Machine: p.Machine, BootID: p.Boot, Namespace: p.Namespace,
 		PID: pid, StartTime: s.Start, Exe: program(s.Exe), PGID: s.PGID,

@@ -62,7 +62,7 @@ func (h Host) Start(c Command) (*Child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
 	}
-	child := &Child{host: h, cmd: cmd, id: here.identity(cmd.Process.Pid, sight{})}
+	child := &Child{host: h, cmd: cmd, id: here.identity(cmd.Process.Pid, processFacts{})}
 	// Until it is collected a child keeps its pid and can be read.
 	s, err := h.sys().Look(child.id.PID)
 	if err != nil {

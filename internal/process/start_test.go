@@ -115,9 +115,9 @@ func (s *tampered) Open(pid int) (process.Handle, error) {
 	return s.System.Open(pid)
 }
 
-func (s *tampered) Look(pid int) (process.Sight, error) {
+func (s *tampered) Look(pid int) (process.Facts, error) {
 	if s.blind != nil {
-		return process.Sight{}, s.blind
+		return process.Facts{}, s.blind
 	}
 	return s.System.Look(pid)
 }

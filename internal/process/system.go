@@ -13,10 +13,10 @@ import (
 type system interface {
 	// Place returns the place of this process. An error means that the process table
 	// cannot be trusted, so that nothing can be said about any process.
-	Place() (place, error)
+	Place() (hostIdentity, error)
 	// Look reads one process. errNone is positive proof that there is none; any
 	// other error means that nothing can be said.
-	Look(pid int) (sight, error)
+	Look(pid int) (processFacts, error)
 	// PIDs returns the visible processes, sorted. An error that wraps fs.ErrPermission
 	// comes with them, and means that there are others.
 	PIDs() ([]int, error)
@@ -40,13 +40,13 @@ type handle interface {
 	Close() error
 }
 
-// place names the machine, the boot and the namespace in which a process runs.
-type place struct {
+// hostIdentity names the machine, the boot and the namespace in which a process runs.
+type hostIdentity struct {
 	Host, Machine, Boot, Namespace string
 }
 
-// sight is one look at a process, all of it at one time.
-type sight struct {
+// processFacts is one look at a process, all of it at one time.
+type processFacts struct {
 	Start uint64
 	PGID  int
 	// Ended: only the exit status is left. Ending: the program has left the

@@ -17,16 +17,16 @@ type darwin struct{}
 
 func thisSystem() system { return darwin{} }
 
-func (darwin) Place() (place, error) {
+func (darwin) Place() (hostIdentity, error) {
 	boot, err := unix.Sysctl("kern.bootsessionuuid")
 	if err != nil {
-		return place{}, fmt.Errorf("the boot ID cannot be read: %w", err)
+		return hostIdentity{}, fmt.Errorf("the boot ID cannot be read: %w", err)
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return place{}, fmt.Errorf("the host's name cannot be read: %w", err)
+		return hostIdentity{}, fmt.Errorf("the host's name cannot be read: %w", err)
 	}
-	return place{Host: host, Boot: boot}, nil
+	return hostIdentity{Host: host, Boot: boot}, nil
 }
 
 // From sys/proc.h: SZOMB, only the exit status is left; P_WEXIT, on its way out.
@@ -35,12 +35,12 @@ const (
 	exiting = 0x2000
 )
 
-func (d darwin) Look(pid int) (sight, error) {
+func (d darwin) Look(pid int) (processFacts, error) {
 	before, err := d.info(pid)
 	if err != nil {
-		return sight{}, err
+		return processFacts{}, err
 	}
-	s := sight{Start: start(before), PGID: int(before.Eproc.Pgid), Ended: before.Proc.P_stat == zombie}
+	s := processFacts{Start: start(before), PGID: int(before.Eproc.Pgid), Ended: before.Proc.P_stat == zombie}
 	if s.Ended {
 		return s, nil
 	}
@@ -48,13 +48,13 @@ func (d darwin) Look(pid int) (sight, error) {
 	s.ArgvErr = s.ExeErr
 	after, err := d.info(pid)
 	if err != nil {
-		return sight{}, err
+		return processFacts{}, err
 	}
 	if start(after) != s.Start {
-		return sight{}, errors.New("its pid was given to another process meanwhile")
+		return processFacts{}, errors.New("its pid was given to another process meanwhile")
 	}
 	if after.Proc.P_stat == zombie {
-		return sight{Start: s.Start, PGID: s.PGID, Ended: true}, nil
+		return processFacts{Start: s.Start, PGID: s.PGID, Ended: true}, nil
 	}
 	if s.ExeErr != nil && after.Proc.P_flag&exiting != 0 {
 		s.Ending, s.ExeErr, s.ArgvErr = true, nil, nil

@@ -29,32 +29,32 @@ func thisSystem() system {
 
 // Place makes sure first that proc is one, and shows the pids that this process
 // sees: an empty folder would say that everybody is gone.
-func (l linux) Place() (place, error) {
+func (l linux) Place() (hostIdentity, error) {
 	self, err := l.stat("self")
 	if isMissing(err) {
-		return place{}, fmt.Errorf("processes cannot be read: %w: mount proc at %s", err, l.proc)
+		return hostIdentity{}, fmt.Errorf("processes cannot be read: %w: mount proc at %s", err, l.proc)
 	}
 	if err != nil {
-		return place{}, fmt.Errorf("processes cannot be read: %w", err)
+		return hostIdentity{}, fmt.Errorf("processes cannot be read: %w", err)
 	}
 	if self.pid != os.Getpid() {
-		return place{}, fmt.Errorf("processes cannot be read: %s is of another namespace, where pid %d is %d: mount this one's",
+		return hostIdentity{}, fmt.Errorf("processes cannot be read: %s is of another namespace, where pid %d is %d: mount this one's",
 			l.proc, os.Getpid(), self.pid)
 	}
 	boot, err := os.ReadFile(filepath.Join(l.proc, "sys/kernel/random/boot_id"))
 	if err != nil {
-		return place{}, fmt.Errorf("the boot ID cannot be read: %w", err)
+		return hostIdentity{}, fmt.Errorf("the boot ID cannot be read: %w", err)
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return place{}, fmt.Errorf("the host's name cannot be read: %w", err)
+		return hostIdentity{}, fmt.Errorf("the host's name cannot be read: %w", err)
 	}
 	machine, err := machineID()
 	if err != nil {
-		return place{}, err
+		return hostIdentity{}, err
 	}
 	namespace, err := l.namespace()
-	return place{Host: host, Machine: machine, Boot: strings.TrimSpace(string(boot)), Namespace: namespace}, err
+	return hostIdentity{Host: host, Machine: machine, Boot: strings.TrimSpace(string(boot)), Namespace: namespace}, err
 }
 
 // machineID is a digest: machine-id(5) asks not to give the ID away.
@@ -94,7 +94,7 @@ func (l linux) namespace() (string, error) {
 // show: the pid may have been given to it between the two questions.
 const lookAttempts = 3
 
-func (l linux) Look(pid int) (sight, error) {
+func (l linux) Look(pid int) (processFacts, error) {
 	var last error
 	for range lookAttempts {
 		s, err := l.look(pid)
@@ -103,35 +103,35 @@ func (l linux) Look(pid int) (sight, error) {
 		}
 		last = err
 		if !isMissing(err) && !errors.Is(err, errChanged) {
-			return sight{}, err
+			return processFacts{}, err
 		}
 		// proc may be mounted so that it hides other users' processes.
 		if errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-			return sight{}, errNone
+			return processFacts{}, errNone
 		}
 	}
 	if errors.Is(last, errChanged) {
-		return sight{}, last
+		return processFacts{}, last
 	}
-	return sight{}, fmt.Errorf("it exists, and %s hides it: %w", l.proc, fs.ErrPermission)
+	return processFacts{}, fmt.Errorf("it exists, and %s hides it: %w", l.proc, fs.ErrPermission)
 }
 
 var errChanged = errors.New("its pid was given to another process meanwhile")
 
-func (l linux) look(pid int) (sight, error) {
+func (l linux) look(pid int) (processFacts, error) {
 	before, err := l.stat(strconv.Itoa(pid))
 	if err != nil {
-		return sight{}, err
+		return processFacts{}, err
 	}
-	var s sight
+	var s processFacts
 	s.Exe, s.ExeErr = os.Readlink(l.path(pid, "exe"))
 	s.Argv, s.ArgvErr = l.argv(pid)
 	after, err := l.stat(strconv.Itoa(pid))
 	if err != nil {
-		return sight{}, err
+		return processFacts{}, err
 	}
 	if after.start != before.start {
-		return sight{}, errChanged
+		return processFacts{}, errChanged
 	}
 	s.Start, s.PGID, s.Ended = after.start, after.pgid, after.ended()
 	if isMissing(s.ExeErr) {

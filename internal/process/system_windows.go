@@ -22,13 +22,13 @@ func thisSystem() system { return win{} }
 // an earlier boot has the same.
 const noBoot = "absolute"
 
-func (win) Place() (place, error) {
+func (win) Place() (hostIdentity, error) {
 	host, err := os.Hostname()
 	if err != nil {
-		return place{}, fmt.Errorf("the host's name cannot be read: %w", err)
+		return hostIdentity{}, fmt.Errorf("the host's name cannot be read: %w", err)
 	}
 	machine, err := machineID()
-	return place{Host: host, Machine: machine, Boot: noBoot}, err
+	return hostIdentity{Host: host, Machine: machine, Boot: noBoot}, err
 }
 
 func machineID() (id string, err error) {
@@ -61,14 +61,14 @@ func open(pid int, access uint32) (windows.Handle, error) {
 
 const looking = windows.PROCESS_QUERY_LIMITED_INFORMATION | windows.SYNCHRONIZE
 
-func (win) Look(pid int) (s sight, err error) {
+func (win) Look(pid int) (s processFacts, err error) {
 	process, err := open(pid, looking)
 	if err != nil {
-		return sight{}, err
+		return processFacts{}, err
 	}
 	defer func() { err = errors.Join(err, windows.CloseHandle(process)) }()
 	if s.Start, err = created(process); err != nil {
-		return sight{}, err
+		return processFacts{}, err
 	}
 	if s.Ended, err = hasEnded(process, 0); err != nil || s.Ended {
 		return s, err

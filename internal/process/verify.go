@@ -23,7 +23,7 @@ func (h Host) Verify(id Identity) (Verdict, string) {
 }
 
 // locate returns Match if id can be looked for here, else the Verdict and its reason.
-func (p place) locate(id Identity) (Verdict, string) {
+func (p hostIdentity) locate(id Identity) (Verdict, string) {
 	switch {
 	case id.PID <= 1:
 		return Unknown, fmt.Sprintf("pid invalid: %d is not a process of ours", id.PID)
@@ -69,7 +69,7 @@ func (h Host) compare(id Identity) (Verdict, string) {
 }
 
 // name returns the name of the program of a process, for people.
-func name(s sight) string {
+func name(s processFacts) string {
 	switch {
 	case s.Exe != "":
 		return program(s.Exe)

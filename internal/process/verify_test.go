@@ -20,54 +20,54 @@ import (
 func TestVerdicts(t *testing.T) {
 	w := newFakeWorld()
 	id := w.Run(t, "polite").Identity
-	seen := process.Sight{Start: id.StartTime, Exe: id.Exe, Argv: []string{id.Argv0}}
-	type edit func(*process.Sight)
+	seen := process.Facts{Start: id.StartTime, Exe: id.Exe, Argv: []string{id.Argv0}}
+	type edit func(*process.Facts)
 	for _, c := range []struct {
 		name string
 		see  any // error or edit
 		want string
 	}{
 		{
-			"itself", edit(func(*process.Sight) {}),
+			"itself", edit(func(*process.Facts) {}),
 			`match: pid 101 is C:\actors\polite.exe, start time 1001`,
 		},
 		{"nothing", process.ErrNone, "gone: no process has pid 101"},
 		{"no permission", fs.ErrPermission, "unknown: pid 101 cannot be read: permission denied"},
 		{"nothing readable", errors.New("input/output error"), "unknown: pid 101 cannot be read: input/output error"},
 		{
-			"no permission for the program", edit(func(s *process.Sight) { s.Exe, s.ExeErr = "", fs.ErrPermission }),
+			"no permission for the program", edit(func(s *process.Facts) { s.Exe, s.ExeErr = "", fs.ErrPermission }),
 			"unknown: the program of pid 101 cannot be read: permission denied",
 		},
 		{
-			"no permission for another's program", edit(func(s *process.Sight) { s.Start, s.Exe, s.ExeErr = 1002, "", fs.ErrPermission }),
+			"no permission for another's program", edit(func(s *process.Facts) { s.Start, s.Exe, s.ExeErr = 1002, "", fs.ErrPermission }),
 			`reused: pid 101 belongs to another process now (C:\actors\polite.exe, start time 1002, recorded was 1001)`,
 		},
 		{
-			"nothing about another", edit(func(s *process.Sight) { *s = process.Sight{Start: 1002} }),
+			"nothing about another", edit(func(s *process.Facts) { *s = process.Facts{Start: 1002} }),
 			"reused: pid 101 belongs to another process now (a program that cannot be read, start time 1002, recorded was 1001)",
 		},
 		{
-			"not collected", edit(func(s *process.Sight) { s.Ended = true }),
+			"not collected", edit(func(s *process.Facts) { s.Ended = true }),
 			"gone: pid 101 has ended, and its parent has not collected it",
 		},
 		{
-			"another, not collected", edit(func(s *process.Sight) { s.Ended, s.Start = true, 1002 }),
+			"another, not collected", edit(func(s *process.Facts) { s.Ended, s.Start = true, 1002 }),
 			`reused: pid 101 belongs to another process now (C:\actors\polite.exe, start time 1002, recorded was 1001)`,
 		},
 		{
-			"on its way out", edit(func(s *process.Sight) { s.Ending, s.Exe, s.Argv = true, "", nil }),
+			"on its way out", edit(func(s *process.Facts) { s.Ending, s.Exe, s.Argv = true, "", nil }),
 			`match: pid 101 (C:\actors\polite.exe) is ending`,
 		},
 		{
-			"upgraded", edit(func(s *process.Sight) { s.Exe += " (deleted)" }),
+			"upgraded", edit(func(s *process.Facts) { s.Exe += " (deleted)" }),
 			`match: pid 101 is C:\actors\polite.exe, start time 1001`,
 		},
 		{
-			"another program", edit(func(s *process.Sight) { s.Exe = "/bin/sh" }),
+			"another program", edit(func(s *process.Facts) { s.Exe = "/bin/sh" }),
 			`unknown: pid 101 runs /bin/sh now, recorded was C:\actors\polite.exe`,
 		},
 		{
-			"a new title", edit(func(s *process.Sight) { s.Argv = []string{"polite: idle"} }),
+			"a new title", edit(func(s *process.Facts) { s.Argv = []string{"polite: idle"} }),
 			`match: pid 101 is C:\actors\polite.exe, start time 1001`,
 		},
 	} {
@@ -277,7 +277,7 @@ func TestFindTellsWhatItCouldNotRead(t *testing.T) {
 	w.system.unreadable = map[int]any{
 		hidden.PID:    fs.ErrPermission,
 		vanishing.PID: process.ErrNone,
-		silent.PID:    process.Sight{Start: silent.StartTime, Exe: silent.Exe, ArgvErr: fs.ErrPermission},
+		silent.PID:    process.Facts{Start: silent.StartTime, Exe: silent.Exe, ArgvErr: fs.ErrPermission},
 	}
 	found, err := w.Host().Find(t.Context(), process.HasArgument(mark))
 	want := "find processes: 2 could not be read, of which pid 103: permission denied"

@@ -62,7 +62,7 @@ func (p *Provider) kvmFile() string { return filepath.Join(p.settings.Dir, "kvm-
 // bootID returns an identifier of this boot of the machine; "" if there is none, or if KVM is
 // another machine's.
 func (p *Provider) bootID() string {
-	if p.place.Remote != "" {
+	if p.location.Remote != "" {
 		return ""
 	}
 	id, err := os.ReadFile(filepath.Join(p.host.Proc, "sys/kernel/random/boot_id"))

@@ -17,7 +17,7 @@ func (d description) disks() []drive {
 
 // base returns the path of the disk below the overlays that others made: the file that the
 // domain was given.
-func (r rack) base(o *owner, x drive) string {
+func (r diskIndex) base(o *owner, x drive) string {
 	path := r.pathOf(x)
 	if given := o.given(x, path); given != "" {
 		return given
@@ -36,7 +36,7 @@ func (d drive) file() string {
 // shown returns the additional disks of a domain: first those in its mark, in order, as far
 // as the domain has them, and then its other disks. A disk without an owner is shown by its
 // file, unless the domain is somebody else's or had it when it was imported.
-func (r rack) shown(d description) []string {
+func (r diskIndex) shown(d description) []string {
 	var marked []markedDisk
 	var kept []string
 	if d.Owner != nil {
@@ -67,7 +67,7 @@ func (r rack) shown(d description) []string {
 // nameMarked returns the address of a disk in the domain's mark. A disk that is gone keeps
 // its address until it is made again in another file: then the domain has another disk than
 // the spec, and it is shown by its file.
-func (r rack) nameMarked(m markedDisk) string {
+func (r diskIndex) nameMarked(m markedDisk) string {
 	a, ok := r.address(m.Path)
 	if !ok {
 		a = m.Address
@@ -79,7 +79,7 @@ func (r rack) nameMarked(m markedDisk) string {
 }
 
 // name returns the address of the disk at a path, or otherwise if it has none.
-func (r rack) name(path, otherwise string) string {
+func (r diskIndex) name(path, otherwise string) string {
 	if a, ok := r.address(path); ok && !r.elsewhere(a, path) {
 		return a.String()
 	}
@@ -88,8 +88,8 @@ func (r rack) name(path, otherwise string) string {
 
 // elsewhere reports whether the file at a path is gone and the disk of the address is another
 // file.
-func (r rack) elsewhere(a spec.Address, path string) bool {
-	return r.gone(path) && slices.ContainsFunc(r.disks, func(d diskSight) bool {
+func (r diskIndex) elsewhere(a spec.Address, path string) bool {
+	return r.gone(path) && slices.ContainsFunc(r.disks, func(d observedDisk) bool {
 		owner, ok := r.address(d.Path)
 		return ok && owner == a && !d.copy
 	})
@@ -97,8 +97,8 @@ func (r rack) elsewhere(a spec.Address, path string) bool {
 
 // gone reports whether the listing of a file's pool lacks the file. If the pool could not be
 // listed, it returns false.
-func (r rack) gone(path string) bool {
-	in := func(s shelf) bool { return s.Path == filepath.Dir(path) }
-	return slices.ContainsFunc(r.shelves, in) &&
-		!slices.ContainsFunc(r.shelves, func(s shelf) bool { return in(s) && s.has(filepath.Base(path)) })
+func (r diskIndex) gone(path string) bool {
+	in := func(s filePool) bool { return s.Path == filepath.Dir(path) }
+	return slices.ContainsFunc(r.filePools, in) &&
+		!slices.ContainsFunc(r.filePools, func(s filePool) bool { return in(s) && s.has(filepath.Base(path)) })
 }

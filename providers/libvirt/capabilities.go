@@ -59,7 +59,7 @@ type board struct {
 // none. A processor that shows neither VMX nor SVM has /dev/kvm if it is emulated: guests run
 // hundreds of times slower, or not at all.
 func (p *Provider) noHardware(arch string) string {
-	if p.place.Remote != "" || arch != "x86_64" {
+	if p.location.Remote != "" || arch != "x86_64" {
 		return ""
 	}
 	info, err := os.ReadFile(filepath.Join(p.host.Proc, "cpuinfo"))

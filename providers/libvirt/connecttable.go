@@ -3,7 +3,7 @@ package libvirt
 // connectErrorRow explains one reason why libvirt cannot be reached.
 type connectErrorRow struct {
 	says  string // part of libvirt's message
-	holds func(place) bool
+	holds func(location) bool
 	means string
 	next  []string
 }
@@ -11,10 +11,10 @@ type connectErrorRow struct {
 // uriWord stands for the connection's URI.
 const uriWord = "{uri}"
 
-func anywhere(place) bool    { return true }
-func onSystem(p place) bool  { return p.System && p.Remote == "" }
-func onSession(p place) bool { return !p.System && p.Remote == "" }
-func onRemote(p place) bool  { return p.Remote != "" }
+func anywhere(location) bool    { return true }
+func onSystem(p location) bool  { return p.System && p.Remote == "" }
+func onSession(p location) bool { return !p.System && p.Remote == "" }
+func onRemote(p location) bool  { return p.Remote != "" }
 
 // connectErrors explains errors: the first row that fits counts.
 var connectErrors = []connectErrorRow{

@@ -23,7 +23,7 @@ func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, 
 	if err != nil {
 		return providers.Console{}, err
 	}
-	s, err := see(ctx, c, ref) // before the text, so that its last words are read
+	s, err := observeDomain(ctx, c, ref) // before the text, so that its last words are read
 	if err != nil {
 		return providers.Console{}, err
 	}
@@ -31,7 +31,7 @@ func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, 
 	if file == "" {
 		return providers.Console{}, &providers.Failure{
 			Outcome: providers.Failed, Code: "no_console_log",
-			Next: []string{"watch it as it writes: virsh -c " + p.place.URI + " console " + o.Name},
+			Next: []string{"watch it as it writes: virsh -c " + p.location.URI + " console " + o.Name},
 			Err:  errors.New("its domain keeps no log of its console: it has no serial device with a log file"),
 		}
 	}

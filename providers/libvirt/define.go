@@ -56,13 +56,13 @@ func (j *job) nameIsFree(ctx context.Context, name string, id providers.ID) erro
 	if err != nil {
 		return fail(err, "look for a domain of the name %s", name)
 	}
-	if s, err := see(ctx, j.connection, other); err == nil && s.oursFor(j.settings.Project, j.Address) {
+	if s, err := observeDomain(ctx, j.connection, other); err == nil && s.oursFor(j.settings.Project, j.Address) {
 		return machine.MadeElsewhere(j.Work, "domain", name, providers.ID(other.UUID))
 	}
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "name_taken",
 		Next: []string{
-			"look at it: virsh -c " + j.place.URI + " dumpxml " + name,
+			"look at it: virsh -c " + j.location.URI + " dumpxml " + name,
 			fmt.Sprintf("set another name in the block of %s", j.Address),
 		},
 		Err: fmt.Errorf("%s %s: a domain of the name %s exists already (%s), and it is not vmctl's", j.Op, j.Address, name, other.UUID),

@@ -61,12 +61,12 @@ func (d *diskJob) enlarge(ctx context.Context) error {
 	if running != "" {
 		err = d.ResizeDisk(ctx, running, d.disk.Path, d.store.Size)
 	} else {
-		err = d.ResizeVolume(ctx, d.at.shelf.Name, d.disk.Name, d.store.Size)
+		err = d.ResizeVolume(ctx, d.at.pool.Name, d.disk.Name, d.store.Size)
 	}
 	if err != nil {
 		return d.locked(fail(err, "grow %s to %d bytes", d.Address, d.store.Size), d.disk.Path)
 	}
-	now, err := d.VolumeInfo(ctx, d.at.shelf.Name, d.disk.Name)
+	now, err := d.VolumeInfo(ctx, d.at.pool.Name, d.disk.Name)
 	if err != nil {
 		return fail(err, "read %s after it was grown", d.Name)
 	}
@@ -103,7 +103,7 @@ func (d *diskJob) remark(ctx context.Context) error {
 	if m := d.disk.mark; m != nil && m.Address == d.Address && m.Generation == d.Generation {
 		return nil
 	}
-	if err := d.putMark(ctx, *d.at.shelf, d.marked(of, d.disk.Name)); err != nil {
+	if err := d.putMark(ctx, *d.at.pool, d.marked(of, d.disk.Name)); err != nil {
 		return fail(err, "write the mark of %s", d.Name)
 	}
 	d.Object = of
@@ -132,21 +132,21 @@ func (d *diskJob) delete(ctx context.Context) (providers.Result, error) {
 		if err := d.notOpen("delete "+d.Address.String(), d.disk.Path); err != nil {
 			return providers.Result{}, err
 		}
-		if err := d.DeleteVolume(ctx, d.at.shelf.Name, d.disk.Name); err != nil && !errors.Is(err, errAbsent) {
+		if err := d.DeleteVolume(ctx, d.at.pool.Name, d.disk.Name); err != nil && !errors.Is(err, errAbsent) {
 			return providers.Result{}, d.locked(fail(err, "delete %s", d.Name), d.disk.Path)
 		}
-		if _, err := d.VolumeInfo(ctx, d.at.shelf.Name, d.disk.Name); !errors.Is(err, errAbsent) {
+		if _, err := d.VolumeInfo(ctx, d.at.pool.Name, d.disk.Name); !errors.Is(err, errAbsent) {
 			return providers.Result{}, fail(errors.Join(errors.New("it is still there"), err), "delete %s", d.Name)
 		}
 		how = providers.Done
 		evidence = append(evidence, "removed volume "+d.disk.Path)
 	}
-	if d.at.shelf != nil && d.at.shelf.has(sidecarOf(d.at.name)) {
-		if err := d.DeleteVolume(ctx, d.at.shelf.Name, sidecarOf(d.at.name)); err != nil && !errors.Is(err, errAbsent) {
+	if d.at.pool != nil && d.at.pool.has(sidecarOf(d.at.name)) {
+		if err := d.DeleteVolume(ctx, d.at.pool.Name, sidecarOf(d.at.name)); err != nil && !errors.Is(err, errAbsent) {
 			return providers.Result{}, fail(err, "remove the mark of %s, whose volume is deleted", d.Name)
 		}
 	}
-	for _, s := range d.racked {
+	for _, s := range d.listed {
 		emptied, err := d.removeEmptyPool(ctx, s.Name)
 		if err != nil {
 			return providers.Result{}, fail(err, "tidy up after %s, which is deleted", d.Name)
@@ -161,7 +161,7 @@ func (d *diskJob) delete(ctx context.Context) (providers.Result, error) {
 // nothingOver fails if a volume is an overlay of the disk: the overlay would lose its base. A
 // volume that cannot be read may be one.
 func (d *diskJob) nothingOver(ctx context.Context) error {
-	over, err := overlaysOf(ctx, d.connection, d.racked, d.disk.Path)
+	over, err := overlaysOf(ctx, d.connection, d.listed, d.disk.Path)
 	if err != nil {
 		return fail(err, "delete %s: see what begins from it", d.Address)
 	}
@@ -174,10 +174,10 @@ func (d *diskJob) users(ctx context.Context) ([]user, error) {
 	if err != nil {
 		return nil, fail(err, "see who uses %s", d.Name)
 	}
-	r := rack{paths: pathsOf(d.racked)}
-	var all []sight
+	r := diskIndex{paths: pathsOf(d.listed)}
+	var all []observedDomain
 	for _, ref := range refs {
-		s, err := see(ctx, d.connection, ref)
+		s, err := observeDomain(ctx, d.connection, ref)
 		if errors.Is(err, errAbsent) {
 			continue
 		}
@@ -192,7 +192,7 @@ func (d *diskJob) users(ctx context.Context) ([]user, error) {
 func (d *diskJob) inUse(doing string, users []user) error {
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "disk_in_use", Seen: []string{names(users) + " has it"},
-		Next: []string{"see its disks: virsh -c " + d.place.URI + " domblklist " + users[0].name},
+		Next: []string{"see its disks: virsh -c " + d.location.URI + " domblklist " + users[0].name},
 		Err:  fmt.Errorf("%s %s: volume %s is used by %s", doing, d.Address, d.disk.Path, names(users)),
 	}
 }

@@ -30,7 +30,7 @@ func (d *diskJob) define(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, err
 	}
 	name := volumeOf(d.Name, d.store.Format)
-	in, err := d.shelfForNew(ctx, name)
+	in, err := d.poolForNew(ctx, name)
 	if err != nil {
 		return providers.Result{}, err
 	}
@@ -70,7 +70,7 @@ func (d *diskJob) isOfAnotherSeat(m sidecar) bool {
 }
 
 // makeFor makes the volume that another data directory has marked.
-func (d *diskJob) makeFor(ctx context.Context, in shelf, mark sidecar) error {
+func (d *diskJob) makeFor(ctx context.Context, in filePool, mark sidecar) error {
 	if err := d.makeVolume(ctx, in, mark.Volume); err != nil && !isTaken(err) {
 		return d.unmade(ctx, err, in.pool, mark.Volume)
 	}
@@ -85,11 +85,11 @@ func isTaken(err error) bool {
 
 // madeMeanwhile returns the result of a failed creation: another data directory may have made
 // the volume, for itself or with the mark of this one.
-func (d *diskJob) madeMeanwhile(ctx context.Context, in shelf, name string, cause error) (providers.Result, error) {
+func (d *diskJob) madeMeanwhile(ctx context.Context, in filePool, name string, cause error) (providers.Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	for range writeWaits {
-		now, err := d.shelf(ctx, d.connection, in.pool)
+		now, err := d.filePool(ctx, d.connection, in.pool)
 		if mark := now.marks[name]; err == nil && d.isOfAnotherSeat(mark) {
 			return providers.Result{}, machine.MadeElsewhere(d.Work, "volume", name, mark.Of)
 		}
@@ -111,7 +111,7 @@ func (d *diskJob) madeMeanwhile(ctx context.Context, in shelf, name string, caus
 // complete gives an existing disk the wanted mark and size.
 func (d *diskJob) complete(ctx context.Context) (providers.Result, error) {
 	if d.disk.mark == nil || d.disk.mark.Generation != d.Generation || d.disk.mark.Address != d.Address {
-		if err := d.putMark(ctx, *d.at.shelf, d.marked(d.disk.id(), d.disk.Name)); err != nil {
+		if err := d.putMark(ctx, *d.at.pool, d.marked(d.disk.id(), d.disk.Name)); err != nil {
 			return providers.Result{}, fail(err, "write the mark of %s", d.Name)
 		}
 	}
@@ -130,23 +130,23 @@ const (
 	writeWait  = 100 * time.Millisecond
 )
 
-// shelfForNew returns the pool for a new disk. It waits while somebody writes the mark of the
+// poolForNew returns the pool for a new disk. It waits while somebody writes the mark of the
 // volume.
-func (d *diskJob) shelfForNew(ctx context.Context, volume string) (shelf, error) {
+func (d *diskJob) poolForNew(ctx context.Context, volume string) (filePool, error) {
 	to, err := d.usablePool(ctx, d.connection)
 	if err != nil {
-		return shelf{}, asFailure(err, "find a pool for "+d.Name)
+		return filePool{}, asFailure(err, "find a pool for "+d.Name)
 	}
 	for waited := 0; ; waited++ {
-		s, err := d.shelf(ctx, d.connection, to)
+		s, err := d.filePool(ctx, d.connection, to)
 		if err != nil {
-			return shelf{}, fail(err, "define %s", d.Address)
+			return filePool{}, fail(err, "define %s", d.Address)
 		}
 		if waited == writeWaits || !s.isBeingMarked(volume) {
 			return s, nil
 		}
 		if err := d.sleep(ctx, writeWait); err != nil {
-			return shelf{}, fail(err, "define %s", d.Address)
+			return filePool{}, fail(err, "define %s", d.Address)
 		}
 	}
 }
@@ -156,14 +156,14 @@ func (d *diskJob) shelfForNew(ctx context.Context, volume string) (shelf, error)
 const libvirtUnit = 1024
 
 // make writes the mark of a disk, and makes its volume.
-func (d *diskJob) make(ctx context.Context, in shelf, name string) error {
+func (d *diskJob) make(ctx context.Context, in filePool, name string) error {
 	if err := d.putMark(ctx, in, d.marked(d.Object, name)); err != nil {
 		return err
 	}
 	return d.makeVolume(ctx, in, name)
 }
 
-func (d *diskJob) makeVolume(ctx context.Context, in shelf, name string) error {
+func (d *diskJob) makeVolume(ctx context.Context, in filePool, name string) error {
 	d.say("making %s (%d bytes) in pool %s", name, d.store.Size, in.Name)
 	_, err := d.MakeVolume(ctx, in.Name, volume{Name: name, Format: d.store.Format, Capacity: d.store.Size / libvirtUnit * libvirtUnit})
 	if err == nil && d.store.Size%libvirtUnit != 0 {
@@ -190,10 +190,10 @@ func (d *diskJob) unmade(ctx context.Context, err error, in pool, name string) *
 }
 
 // unmake removes the mark of a volume that could not be made, if it is this disk's own.
-func (d *diskJob) unmake(ctx context.Context, in shelf, name string) error {
+func (d *diskJob) unmake(ctx context.Context, in filePool, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	now, err := d.shelf(ctx, d.connection, in.pool)
+	now, err := d.filePool(ctx, d.connection, in.pool)
 	if err != nil || now.has(name) {
 		return err
 	}
@@ -206,11 +206,11 @@ func (d *diskJob) unmake(ctx context.Context, in shelf, name string) error {
 	return err
 }
 
-func (d *diskJob) volumeTaken(in shelf, name string) error {
+func (d *diskJob) volumeTaken(in filePool, name string) error {
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "name_taken",
 		Next: []string{
-			fmt.Sprintf("look at it: virsh -c %s vol-dumpxml --pool %s %s", d.place.URI, in.Name, name),
+			fmt.Sprintf("look at it: virsh -c %s vol-dumpxml --pool %s %s", d.location.URI, in.Name, name),
 			fmt.Sprintf("set another name in the block of %s, or import the volume", d.Address),
 		},
 		Err: fmt.Errorf("define %s: pool %s has a volume %s already, and it is not vmctl's", d.Address, in.Name, name),

@@ -15,9 +15,9 @@ import (
 type diskJob struct {
 	*job
 	store  store
-	racked []shelf
-	at     spot       // the place of the disk; its shelf is nil if there is none
-	disk   *diskSight // the disk when the step began; nil: there was none
+	listed []filePool
+	at     volumePlace   // the place of the disk; its shelf is nil if there is none
+	disk   *observedDisk // the disk when the step began; nil: there was none
 }
 
 func (j *job) doDisk(ctx context.Context) (providers.Result, error) {
@@ -57,13 +57,13 @@ func (j *job) doDisk(ctx context.Context) (providers.Result, error) {
 // find reads the disk that the step is about.
 func (d *diskJob) find(ctx context.Context) error {
 	var err error
-	d.racked, err = d.shelves(ctx, d.connection)
-	d.disk, d.at = nil, spot{}
-	for _, at := range spots(d.racked, d.Object) {
-		if d.at.shelf == nil {
+	d.listed, err = d.filePools(ctx, d.connection)
+	d.disk, d.at = nil, volumePlace{}
+	for _, at := range volumePlaces(d.listed, d.Object) {
+		if d.at.pool == nil {
 			d.at = at
 		}
-		seen, err := at.see(ctx, d.connection)
+		seen, err := at.observe(ctx, d.connection)
 		if errors.Is(err, errAbsent) {
 			continue
 		}
@@ -82,12 +82,12 @@ func (d *diskJob) find(ctx context.Context) error {
 // guard checks the disk of the step.
 func (d *diskJob) guard() guard.Guard {
 	return guard.Guard{Work: d.Work, Project: d.settings.Project, Thing: "volume", Look: func(guard.Seen) string {
-		return fmt.Sprintf("virsh -c %s vol-dumpxml %s", d.place.URI, d.disk.Path)
+		return fmt.Sprintf("virsh -c %s vol-dumpxml %s", d.location.URI, d.disk.Path)
 	}}
 }
 
 // guarded returns the disk as the guard sees it.
-func (s *diskSight) guarded() *guard.Seen {
+func (s *observedDisk) guarded() *guard.Seen {
 	if s == nil {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (d *diskJob) marked(of providers.ID, volume string) sidecar {
 }
 
 // putMark writes a mark beside an existing or a future volume.
-func (d *diskJob) putMark(ctx context.Context, in shelf, mark sidecar) error {
+func (d *diskJob) putMark(ctx context.Context, in filePool, mark sidecar) error {
 	content, err := mark.bytes()
 	if err != nil {
 		return err

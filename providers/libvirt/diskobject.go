@@ -14,7 +14,7 @@ import (
 )
 
 // object describes a disk for the planner.
-func (s diskSight) object(uri string, users []user) providers.Object {
+func (s observedDisk) object(uri string, users []user) providers.Object {
 	o := providers.Object{
 		Kind: spec.Disk, ID: s.id(), Name: s.name(), Attrs: s.attrs(), Holds: []providers.Claim{volumeClaim(uri, s.name())},
 		Unreadable: map[string]string{}, Fingerprint: s.fingerprint(),
@@ -27,14 +27,14 @@ func (s diskSight) object(uri string, users []user) providers.Object {
 }
 
 // attrs returns the attributes of the disk in the system.
-func (s diskSight) attrs() cty.Value {
+func (s observedDisk) attrs() cty.Value {
 	all := s.computed()
 	all["size"] = cty.NumberUIntVal(s.size())
 	all["format"] = cty.StringVal(s.Format)
 	return cty.ObjectVal(all)
 }
 
-func (s diskSight) computed() map[string]cty.Value {
+func (s observedDisk) computed() map[string]cty.Value {
 	return map[string]cty.Value{"id": cty.StringVal(string(s.id())), "path": cty.StringVal(s.Path)}
 }
 
@@ -51,7 +51,7 @@ func volumeClaim(uri, name string) providers.Claim {
 
 // fingerprint returns the fingerprint of a disk. It leaves out the users of the disk: a plan
 // takes it from one domain and gives it to another.
-func (s diskSight) fingerprint() string {
+func (s observedDisk) fingerprint() string {
 	var p guard.Print
 	p.Add("path", s.Path)
 	p.Add("size", strconv.FormatUint(s.size(), 10))
@@ -63,7 +63,7 @@ func (s diskSight) fingerprint() string {
 }
 
 // findings returns the problems of a disk itself.
-func (s diskSight) findings(users []user) []providers.Finding {
+func (s observedDisk) findings(users []user) []providers.Finding {
 	var all []providers.Finding
 	add := func(kind providers.FindingKind, action string, evidence ...string) {
 		f := providers.Finding{Kind: kind, Object: s.name(), Evidence: evidence, Action: action}

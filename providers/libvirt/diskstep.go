@@ -24,7 +24,7 @@ func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
 	}
 	policy := machine.DecodePolicy(c.Policy)
 	steps, err := machine.DiskRecipe(c, machine.DiskAbilities{
-		Policy: policy, Change: policy.Create, Wanted: []providers.Claim{volumeClaim(p.place.URI, c.Name)}, Clear: opDelete,
+		Policy: policy, Change: policy.Create, Wanted: []providers.Claim{volumeClaim(p.location.URI, c.Name)}, Clear: opDelete,
 		Leaves: func(op string) []string {
 			switch op {
 			case opDefine:

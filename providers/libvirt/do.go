@@ -22,7 +22,7 @@ type job struct {
 	want   machine.VM
 	policy machine.Policy
 	log    providers.Log
-	seen   *sight // the domain when the step began; nil: there was none
+	seen   *observedDomain // the domain when the step began; nil: there was none
 
 	plugged plugged // the additional disks, if the step needs them
 }
@@ -60,7 +60,7 @@ func (j *job) reconnect(ctx context.Context) error {
 }
 
 func (j *job) do(ctx context.Context) (providers.Result, error) {
-	if err := j.look(ctx); err != nil {
+	if err := j.observe(ctx); err != nil {
 		return providers.Result{}, err
 	}
 	switch j.Op {
@@ -100,8 +100,8 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 	}
 }
 
-// look reads the domain that the step is about.
-func (j *job) look(ctx context.Context) error {
+// observe reads the domain that the step is about.
+func (j *job) observe(ctx context.Context) error {
 	s, err := j.read(ctx)
 	if errors.Is(err, errAbsent) {
 		j.seen = nil
@@ -114,23 +114,23 @@ func (j *job) look(ctx context.Context) error {
 	return nil
 }
 
-func (j *job) read(ctx context.Context) (sight, error) {
+func (j *job) read(ctx context.Context) (observedDomain, error) {
 	ref, err := j.Domain(ctx, string(j.Object))
 	if err != nil {
-		return sight{}, err
+		return observedDomain{}, err
 	}
-	return see(ctx, j.connection, ref)
+	return observeDomain(ctx, j.connection, ref)
 }
 
 // guard checks the domain of the step.
 func (j *job) guard() guard.Guard {
 	return guard.Guard{Work: j.Work, Project: j.settings.Project, Thing: "domain", Look: func(now guard.Seen) string {
-		return "virsh -c " + j.place.URI + " dumpxml " + string(now.ID)
+		return "virsh -c " + j.location.URI + " dumpxml " + string(now.ID)
 	}}
 }
 
 // guarded returns the domain as the guard sees it.
-func (s *sight) guarded(uri string) *guard.Seen {
+func (s *observedDomain) guarded(uri string) *guard.Seen {
 	if s == nil {
 		return nil
 	}
@@ -142,10 +142,10 @@ func (s *sight) guarded(uri string) *guard.Seen {
 }
 
 // owns reports whether a domain is the step's own.
-func (j *job) owns(s sight) bool { return j.guard().Owns(*s.guarded(j.place.URI)) }
+func (j *job) owns(s observedDomain) bool { return j.guard().Owns(*s.guarded(j.location.URI)) }
 
-func (j *job) mine() error     { return j.guard().Mine(j.seen.guarded(j.place.URI)) }
-func (j *job) expected() error { return j.guard().Expected(j.seen.guarded(j.place.URI)) }
+func (j *job) mine() error     { return j.guard().Mine(j.seen.guarded(j.location.URI)) }
+func (j *job) expected() error { return j.guard().Expected(j.seen.guarded(j.location.URI)) }
 
 // check fails unless the domain is the step's own and as expected. A step calls it first,
 // unless its goal is true already.
@@ -177,7 +177,7 @@ func (j *job) result(ctx context.Context, how providers.How, evidence ...string)
 	maps.Copy(values, j.computed(s.UUID, s.configured, held))
 	return providers.Result{
 		ID: j.Object, Values: cty.ObjectVal(values), Running: &running,
-		Fingerprint: s.fingerprint(j.place.URI), How: how, Evidence: evidence,
+		Fingerprint: s.fingerprint(j.location.URI), How: how, Evidence: evidence,
 	}, nil
 }
 

@@ -21,7 +21,7 @@ const (
 
 // evidence collects QEMU's own state and the end of its log, to explain why a domain went
 // wrong.
-func (p *Provider) evidence(ctx context.Context, c connection, s sight) []string {
+func (p *Provider) evidence(ctx context.Context, c connection, s observedDomain) []string {
 	var all []string
 	if s.power.on() {
 		if out, err := c.Monitor(ctx, s.UUID, "info status"); err == nil {
@@ -41,9 +41,9 @@ func (p *Provider) evidence(ctx context.Context, c connection, s sight) []string
 // qemuLog returns the path of libvirt's log of QEMU's messages; "" for a remote host.
 func (p *Provider) qemuLog(name string) string {
 	switch {
-	case p.place.Remote != "" || p.place.Test:
+	case p.location.Remote != "" || p.location.Test:
 		return ""
-	case p.place.System:
+	case p.location.System:
 		return filepath.Join("/var/log/libvirt/qemu", name+".log")
 	}
 	cache := p.host.Getenv("XDG_CACHE_HOME")
@@ -102,7 +102,7 @@ func closeQuietly(f io.Closer) {
 }
 
 // bootLog names a guest's console log and quotes its end.
-func (p *Provider) bootLog(ctx context.Context, c connection, s sight) []string {
+func (p *Provider) bootLog(ctx context.Context, c connection, s observedDomain) []string {
 	log := s.configured.ConsoleLog
 	if log == "" {
 		return nil
@@ -134,7 +134,7 @@ func (p *Provider) candidatePools() []string {
 	if p.pool != "" {
 		all = append(all, p.pool)
 	}
-	if p.place.System && p.pool != defaultPool {
+	if p.location.System && p.pool != defaultPool {
 		all = append(all, defaultPool)
 	}
 	if p.pool != own {

@@ -32,22 +32,22 @@ func (e *ConnectError) Unwrap() error { return e.Err }
 
 // noConnection explains a failed attempt to connect.
 func (p *Provider) noConnection(err error) error {
-	e := &ConnectError{URI: p.place.URI, Err: err, Seen: err.Error()}
+	e := &ConnectError{URI: p.location.URI, Err: err, Seen: err.Error()}
 	if errors.Is(err, errNotBuiltIn) {
 		return e
 	}
 	for _, row := range connectErrors {
-		if strings.Contains(err.Error(), row.says) && row.holds(p.place) {
+		if strings.Contains(err.Error(), row.says) && row.holds(p.location) {
 			e.Seen = row.means + " (" + err.Error() + ")"
 			for _, next := range row.next {
-				e.Next = append(e.Next, strings.ReplaceAll(next, uriWord, p.place.URI))
+				e.Next = append(e.Next, strings.ReplaceAll(next, uriWord, p.location.URI))
 			}
 			return e
 		}
 	}
 	if late := (*lateError)(nil); errors.As(err, &late) {
 		e.Seen = fmt.Sprintf("no answer within %s", p.patience)
-		e.Next = []string{"see whether the daemon hangs: virsh -c " + p.place.URI + " list"}
+		e.Next = []string{"see whether the daemon hangs: virsh -c " + p.location.URI + " list"}
 	}
 	return e
 }

@@ -131,7 +131,7 @@ func seedDevice(existing, before, seed string) (string, error) {
 
 // replacing reports whether the wanted VM differs from the object, or from the record, in an
 // attribute that only a replacement can change.
-func replacing(s sight, k providers.Known) bool {
+func replacing(s observedDomain, k providers.Known) bool {
 	if !ctyread.Known(k.Prior) || !ctyread.Known(k.Want) {
 		return false
 	}
@@ -164,7 +164,7 @@ func sameAs(seen, want cty.Value) bool {
 
 // imageAttrs returns the attributes of a domain's image and root disk. It leaves out a digest
 // that the spec does not ask for.
-func imageAttrs(s sight, k providers.Known) map[string]cty.Value {
+func imageAttrs(s observedDomain, k providers.Known) map[string]cty.Value {
 	root := s.root
 	if root == nil {
 		return map[string]cty.Value{imageAttr: cty.NullVal(cty.DynamicPseudoType), rootAttr: cty.NullVal(cty.DynamicPseudoType)}

@@ -73,7 +73,7 @@ func (j *job) kept() []string {
 	if o := j.seen.owner(); o != nil {
 		return o.Kept
 	}
-	r := rack{paths: j.plugged.paths}
+	r := diskIndex{paths: j.plugged.paths}
 	var all []string
 	for _, d := range j.seen.configured.disks() {
 		if !slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return p.volume.Path == r.pathOf(d) }) {
@@ -118,7 +118,7 @@ func (p *Provider) markedBoot(d description) markedBoot {
 		return d.Owner.Boot
 	}
 	b := markedBoot{Kernel: d.Kernel, Initrd: d.Initrd}
-	if p.place.Remote != "" {
+	if p.location.Remote != "" {
 		return markedBoot{}
 	}
 	b.KernelSHA256, b.InitrdSHA256 = sha256Of(d.Kernel), sha256Of(d.Initrd)
@@ -189,7 +189,7 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 
 // hasParts reports whether a domain without a mark has the additional disks.
 func (j *job) hasParts(d description) bool {
-	r := rack{paths: j.plugged.paths}
+	r := diskIndex{paths: j.plugged.paths}
 	for _, p := range j.parts() {
 		if !slices.ContainsFunc(d.disks(), func(x drive) bool { return r.pathOf(x) == p.Path }) {
 			return false

@@ -14,18 +14,18 @@ import (
 	"vmctl/internal/qcow2"
 )
 
-// looking is a connection that changes nothing. If a pool of vmctl's own is not active, it
+// readOnly is a connection that changes nothing. If a pool of vmctl's own is not active, it
 // reads the pool's files from their folder. libvirt cannot list them unless it starts the
 // pool, which is a change.
-type looking struct {
+type readOnly struct {
 	connection
 	mu       sync.Mutex
 	inactive []pool // pools whose folder this user can read
 }
 
-// onlyLooking returns a connection for Observe, which changes nothing.
-func (p *Provider) onlyLooking(ctx context.Context, c connection) *looking {
-	l := &looking{connection: c}
+// readOnly returns a connection for Observe, which changes nothing.
+func (p *Provider) readOnly(ctx context.Context, c connection) *readOnly {
+	l := &readOnly{connection: c}
 	for _, name := range p.candidatePools() {
 		if found, err := c.Pool(ctx, name); err == nil && !found.Active {
 			p.canRead(l, found)
@@ -35,8 +35,8 @@ func (p *Provider) onlyLooking(ctx context.Context, c connection) *looking {
 }
 
 // canRead reports whether an inactive pool is vmctl's own and its folder can be read.
-func (p *Provider) canRead(l *looking, found pool) bool {
-	if !p.ours(found) || p.place.Remote != "" {
+func (p *Provider) canRead(l *readOnly, found pool) bool {
+	if !p.ours(found) || p.location.Remote != "" {
 		return false
 	}
 	if _, known := l.of(found.Name); known {
@@ -52,7 +52,7 @@ func (p *Provider) canRead(l *looking, found pool) bool {
 }
 
 // of returns the inactive pool of that name.
-func (l *looking) of(name string) (pool, bool) {
+func (l *readOnly) of(name string) (pool, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.IndexFunc(l.inactive, func(p pool) bool { return p.Name == name })
@@ -63,7 +63,7 @@ func (l *looking) of(name string) (pool, bool) {
 }
 
 // Volumes lists the files of an inactive pool.
-func (l *looking) Volumes(ctx context.Context, name string) ([]string, error) {
+func (l *readOnly) Volumes(ctx context.Context, name string) ([]string, error) {
 	in, ok := l.of(name)
 	if !ok {
 		return l.connection.Volumes(ctx, name)
@@ -82,7 +82,7 @@ func (l *looking) Volumes(ctx context.Context, name string) ([]string, error) {
 }
 
 // PoolOf finds files of inactive pools, too.
-func (l *looking) PoolOf(ctx context.Context, file string) (string, error) {
+func (l *readOnly) PoolOf(ctx context.Context, file string) (string, error) {
 	l.mu.Lock()
 	inactive := slices.Clone(l.inactive)
 	l.mu.Unlock()
@@ -95,7 +95,7 @@ func (l *looking) PoolOf(ctx context.Context, file string) (string, error) {
 }
 
 // Head reads the first bytes of a file of an inactive pool.
-func (l *looking) Head(ctx context.Context, name, volume string, limit uint64) ([]byte, error) {
+func (l *readOnly) Head(ctx context.Context, name, volume string, limit uint64) ([]byte, error) {
 	in, ok := l.of(name)
 	if !ok {
 		return l.connection.Head(ctx, name, volume, limit)
@@ -109,7 +109,7 @@ func (l *looking) Head(ctx context.Context, name, volume string, limit uint64) (
 }
 
 // VolumeInfo reads a file of an inactive pool as libvirt would.
-func (l *looking) VolumeInfo(ctx context.Context, name, volumeName string) (volume, error) {
+func (l *readOnly) VolumeInfo(ctx context.Context, name, volumeName string) (volume, error) {
 	in, ok := l.of(name)
 	if !ok {
 		return l.connection.VolumeInfo(ctx, name, volumeName)

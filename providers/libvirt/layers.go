@@ -40,7 +40,7 @@ func (o *owner) given(d drive, path string) string {
 }
 
 // layers lists the layers that others made on the disks of vmctl's domain.
-func (s sight) layers(uri string) []layer {
+func (s observedDomain) layers(uri string) []layer {
 	o := s.owner()
 	if o == nil {
 		return nil
@@ -78,14 +78,16 @@ func (s sight) layers(uri string) []layer {
 }
 
 // endJob returns the command that ends the domain's long operation.
-func (s sight) endJob(uri string) string { return "virsh -c " + uri + " domjobabort " + s.Name }
+func (s observedDomain) endJob(uri string) string {
+	return "virsh -c " + uri + " domjobabort " + s.Name
+}
 
 // underWay describes the domain's long operation.
-func (s sight) underWay() string { return "a " + s.job + " of it is under way" }
+func (s observedDomain) underWay() string { return "a " + s.job + " of it is under way" }
 
 // layerFindings returns the findings about the layers and operations of others on the disks
 // of a domain.
-func (s sight) layerFindings(uri string) []providers.Finding {
+func (s observedDomain) layerFindings(uri string) []providers.Finding {
 	var found []providers.Finding
 	if s.job != "" && s.owner() != nil {
 		found = append(found, providers.Finding{
@@ -139,7 +141,7 @@ func (j *job) jobless() error {
 	}
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "in_job", Seen: []string{j.seen.underWay()},
-		Next: []string{"wait until it has ended", "or end it: " + j.seen.endJob(j.place.URI)},
+		Next: []string{"wait until it has ended", "or end it: " + j.seen.endJob(j.location.URI)},
 		Err:  fmt.Errorf("%s %s: %s", j.Op, j.Address, j.seen.underWay()),
 	}
 }
@@ -149,7 +151,7 @@ func (j *job) unlayered() error {
 	if j.seen == nil {
 		return nil
 	}
-	if all := j.seen.layers(j.place.URI); len(all) > 0 {
+	if all := j.seen.layers(j.location.URI); len(all) > 0 {
 		return inLayers(j.Work, all)
 	}
 	return nil
@@ -165,8 +167,8 @@ func inLayers(w providers.Work, all []layer) error {
 	return f
 }
 
-// seeLayers reads the snapshots and checkpoints of a domain, if it has some.
-func (s *sight) seeLayers(ctx context.Context, c connection) (err error) {
+// observeLayers reads the snapshots and checkpoints of a domain, if it has some.
+func (s *observedDomain) observeLayers(ctx context.Context, c connection) (err error) {
 	if s.HasSnapshots {
 		if s.snapshots, err = c.Snapshots(ctx, s.UUID); err != nil {
 			return fmt.Errorf("list its snapshots: %w", err)

@@ -51,7 +51,7 @@ func (j *job) notOpen(doing, path string) error {
 // openedBy names the processes of this host that have a file open, as far as this
 // user can see them: `process 4711 (qemu-system-x86)`.
 func (p *Provider) openedBy(path string) []string {
-	if p.place.Remote != "" {
+	if p.location.Remote != "" {
 		return nil
 	}
 	entries, err := os.ReadDir(p.host.Proc)

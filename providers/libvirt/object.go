@@ -15,12 +15,12 @@ import (
 
 // object describes the domain for the planner. k has its record and spec; held has the host
 // ports that QEMU holds.
-func (p *Provider) object(s sight, k providers.Known, held []machine.Forward, r rack) providers.Object {
+func (p *Provider) object(s observedDomain, k providers.Known, held []machine.Forward, r diskIndex) providers.Object {
 	attrs, live := p.attrs(s, k, held, r)
 	o := providers.Object{
 		Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, State: s.power.State,
-		Attrs: attrs, Live: live, Holds: append(s.claims(p.place.URI), r.claims(s)...), Unreadable: map[string]string{},
-		Findings: append(s.findings(), s.layerFindings(p.place.URI)...), Fingerprint: s.fingerprint(p.place.URI),
+		Attrs: attrs, Live: live, Holds: append(s.claims(p.location.URI), r.claims(s)...), Unreadable: map[string]string{},
+		Findings: append(s.findings(), s.layerFindings(p.location.URI)...), Fingerprint: s.fingerprint(p.location.URI),
 	}
 	if f, found := p.keyFinding(s, k); found {
 		o.Findings = append(o.Findings, f)
@@ -28,7 +28,7 @@ func (p *Provider) object(s sight, k providers.Known, held []machine.Forward, r 
 	if m := s.owner(); m != nil {
 		o.Owner = &m.Mark
 	} else if k.Import != "" {
-		o.Holds = append(o.Holds, r.loose(s)...)
+		o.Holds = append(o.Holds, r.unmarkedClaims(s)...)
 	}
 	if s.power.Reason == inTransition {
 		o.Unreadable["running"] = "libvirt is busy with it: " + s.power.Words
@@ -41,7 +41,7 @@ func (p *Provider) object(s sight, k providers.Known, held []machine.Forward, r 
 
 // attrs returns the configured attributes, and those that a running domain has with another
 // value.
-func (p *Provider) attrs(s sight, k providers.Known, held []machine.Forward, r rack) (configured, live cty.Value) {
+func (p *Provider) attrs(s observedDomain, k providers.Known, held []machine.Forward, r diskIndex) (configured, live cty.Value) {
 	of := func(d description) map[string]cty.Value {
 		all := d.attrs(r)
 		if s.owner() == nil && k.Import != "" {
@@ -62,7 +62,7 @@ func (p *Provider) attrs(s sight, k providers.Known, held []machine.Forward, r r
 	return cty.ObjectVal(all), live
 }
 
-func (d description) attrs(r rack) map[string]cty.Value {
+func (d description) attrs(r diskIndex) map[string]cty.Value {
 	all := map[string]cty.Value{
 		"cpus":      cty.NumberUIntVal(d.cpus()),
 		"memory":    cty.NumberUIntVal(d.memory()),
@@ -131,7 +131,7 @@ func sshPortOf(held []machine.Forward, d description) uint16 {
 
 // keyFinding returns the finding that this machine lacks the keys of a vm that is ours;
 // false: it has them, or the login is unknown.
-func (p *Provider) keyFinding(s sight, k providers.Known) (providers.Finding, bool) {
+func (p *Provider) keyFinding(s observedDomain, k providers.Known) (providers.Finding, bool) {
 	o := s.owner()
 	if o == nil || o.Boot.Keys == "" || !s.oursFor(p.settings.Project, o.Address) {
 		return providers.Finding{}, false
@@ -151,7 +151,7 @@ func (p *Provider) keyFinding(s sight, k providers.Known) (providers.Finding, bo
 }
 
 // findings returns the problems of a domain itself.
-func (s sight) findings() []providers.Finding {
+func (s observedDomain) findings() []providers.Finding {
 	var all []providers.Finding
 	add := func(kind providers.FindingKind, action string, evidence ...string) {
 		f := providers.Finding{Kind: kind, Object: s.Name, Evidence: evidence, Action: action}

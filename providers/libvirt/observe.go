@@ -26,26 +26,26 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		inv.Partial[spec.VM], inv.Partial[spec.Disk] = err.Error(), err.Error()
 		return inv, nil
 	}
-	c := p.onlyLooking(ctx, connected)
+	c := p.readOnly(ctx, connected)
 	refs, err := c.Domains(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return inv, context.Cause(ctx)
 		}
-		why := fmt.Sprintf("list the domains of %s: %v", p.place.URI, err)
+		why := fmt.Sprintf("list the domains of %s: %v", p.location.URI, err)
 		inv.Partial[spec.VM], inv.Partial[spec.Disk] = why, why
 		return inv, nil
 	}
-	var r rack
-	all := make([]first, len(refs))
+	var r diskIndex
+	all := make([]listedDomain, len(refs))
 	parallel(len(refs)+1, func(i int) {
 		if i == len(refs) {
-			r = p.rack(ctx, c, q)
+			r = p.indexDisks(ctx, c, q)
 			return
 		}
-		all[i] = glance(ctx, c, refs[i])
+		all[i] = readConfigured(ctx, c, refs[i])
 	})
-	seen := make([]look, len(refs))
+	seen := make([]domainResult, len(refs))
 	parallel(len(refs)+1, func(i int) {
 		if i == len(refs) {
 			inv.Host, inv.Missing = p.hostFacts(ctx, c)
@@ -71,8 +71,8 @@ func parallel(n int, f func(i int)) {
 }
 
 // collect puts all observations into an inventory.
-func (p *Provider) collect(inv *providers.Inventory, seen []look, r rack) {
-	var domains []sight
+func (p *Provider) collect(inv *providers.Inventory, seen []domainResult, r diskIndex) {
+	var domains []observedDomain
 	for _, l := range seen {
 		switch {
 		case l.unknown != nil:
@@ -86,7 +86,7 @@ func (p *Provider) collect(inv *providers.Inventory, seen []look, r rack) {
 		}
 	}
 	for _, d := range r.disks {
-		inv.Objects = append(inv.Objects, d.object(p.place.URI, r.users(p, d.Path, domains)))
+		inv.Objects = append(inv.Objects, d.object(p.location.URI, r.users(p, d.Path, domains)))
 	}
 	inv.Unknown = append(inv.Unknown, r.unknown...)
 	maps.Copy(inv.Found, r.found)
@@ -101,15 +101,15 @@ func (p *Provider) collect(inv *providers.Inventory, seen []look, r rack) {
 	})
 }
 
-// first holds the first reading of a domain: its configuration, or the reason why that cannot
+// listedDomain holds the first reading of a domain: its configuration, or the reason why that cannot
 // be read.
-type first struct {
-	sight
+type listedDomain struct {
+	observedDomain
 	err error
 }
 
-func glance(ctx context.Context, c connection, ref domainRef) first {
-	f := first{sight: sight{domainRef: ref}}
+func readConfigured(ctx context.Context, c connection, ref domainRef) listedDomain {
+	f := listedDomain{observedDomain: observedDomain{domainRef: ref}}
 	xml, err := c.XML(ctx, ref.UUID, asConfigured)
 	if err == nil {
 		f.configured, err = describe(xml)
@@ -118,31 +118,31 @@ func glance(ctx context.Context, c connection, ref domainRef) first {
 	return f
 }
 
-// look holds the result for one domain: at most one of object and unknown.
-type look struct {
-	sight   sight
+// domainResult holds the result for one domain: at most one of object and unknown.
+type domainResult struct {
+	sight   observedDomain
 	object  *providers.Object
 	unknown *providers.Unknown
 	uuid    string
 	found   []spec.Address // addresses whose import names it
 }
 
-func (p *Provider) find(ctx context.Context, c connection, f first, q providers.Query, r rack) look {
-	s, err := f.sight, f.err
-	l := look{uuid: s.UUID, found: importers(s, q)}
+func (p *Provider) find(ctx context.Context, c connection, f listedDomain, q providers.Query, r diskIndex) domainResult {
+	s, err := f.observedDomain, f.err
+	l := domainResult{uuid: s.UUID, found: importers(s, q)}
 	k, asked := p.asked(s, q)
 	s.wanted = len(l.found) > 0
 	if err == nil && !asked && len(s.configured.claims()) == 0 && len(r.disks) == 0 {
 		return l
 	}
 	if err == nil {
-		err = s.seePower(ctx, c)
+		err = s.observePower(ctx, c)
 	}
 	if err == nil && !asked && len(s.configured.claims()) == 0 && len(r.claims(s)) == 0 {
 		return l
 	}
 	if errors.Is(err, errAbsent) { // it was removed meanwhile
-		return look{}
+		return domainResult{}
 	}
 	if err != nil {
 		l.unknown = &providers.Unknown{Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, Reason: err.Error()}
@@ -158,7 +158,7 @@ func (p *Provider) find(ctx context.Context, c connection, f first, q providers.
 	if asked {
 		s.root = seeRoot(ctx, c, s)
 		s.lost = r.lost(ctx, c, s)
-		if err := s.seeLayers(ctx, c); err != nil {
+		if err := s.observeLayers(ctx, c); err != nil {
 			l.unknown = &providers.Unknown{Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, Reason: err.Error()}
 			return l
 		}
@@ -180,7 +180,7 @@ func (p *Provider) find(ctx context.Context, c connection, f first, q providers.
 }
 
 // importers returns the addresses that import the domain, by its name or UUID.
-func importers(s sight, q providers.Query) []spec.Address {
+func importers(s observedDomain, q providers.Query) []spec.Address {
 	var all []spec.Address
 	for _, k := range q.Known {
 		if k.Kind == spec.VM && k.Import != "" && (string(k.Import) == s.UUID || string(k.Import) == s.Name) {
@@ -192,7 +192,7 @@ func importers(s sight, q providers.Query) []spec.Address {
 
 // asked reports whether q or this project's mark asks for a domain, and returns its record
 // and spec.
-func (p *Provider) asked(s sight, q providers.Query) (providers.Known, bool) {
+func (p *Provider) asked(s observedDomain, q providers.Query) (providers.Known, bool) {
 	who := func(is func(k providers.Known) bool) (providers.Known, bool) {
 		i := slices.IndexFunc(q.Known, func(k providers.Known) bool { return k.Kind == spec.VM && is(k) })
 		if i < 0 {
@@ -214,7 +214,7 @@ func (p *Provider) asked(s sight, q providers.Query) (providers.Known, bool) {
 }
 
 // heldPorts asks QEMU which host ports it holds.
-func (p *Provider) heldPorts(ctx context.Context, c connection, s sight) ([]machine.Forward, error) {
+func (p *Provider) heldPorts(ctx context.Context, c connection, s observedDomain) ([]machine.Forward, error) {
 	out, err := c.Monitor(ctx, s.UUID, "info usernet")
 	if err != nil {
 		return nil, fmt.Errorf("ask QEMU for its forwarded ports: %w", err)

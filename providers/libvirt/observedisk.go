@@ -12,37 +12,37 @@ import (
 	"vmctl/spec"
 )
 
-// rack holds all observations of the disks of a system.
-type rack struct {
-	shelves []shelf
-	disks   []diskSight // disks with our mark, disks that are asked for, and copies
-	unknown []providers.Unknown
-	partial string                        // the reason why the listing is incomplete; "": it is complete
-	known   map[providers.ID]spec.Address // the addresses of disks, from the query
-	found   map[spec.Address]providers.ID // the disks that imports name
-	ids     map[string]providers.ID       // by path, of volumes that bear a mark, existing or not
-	owners  map[string]spec.Address       // by path, of the same volumes
-	paths   map[[2]string]string          // by pool and name, for domains that name a volume by these
+// diskIndex holds all observations of the disks of a system.
+type diskIndex struct {
+	filePools []filePool
+	disks     []observedDisk // disks with our mark, disks that are asked for, and copies
+	unknown   []providers.Unknown
+	partial   string                        // the reason why the listing is incomplete; "": it is complete
+	known     map[providers.ID]spec.Address // the addresses of disks, from the query
+	found     map[spec.Address]providers.ID // the disks that imports name
+	ids       map[string]providers.ID       // by path, of volumes that bear a mark, existing or not
+	owners    map[string]spec.Address       // by path, of the same volumes
+	paths     map[[2]string]string          // by pool and name, for domains that name a volume by these
 }
 
-// rack observes the disks.
-func (p *Provider) rack(ctx context.Context, c connection, q providers.Query) rack {
-	r := rack{
+// indexDisks observes the disks.
+func (p *Provider) indexDisks(ctx context.Context, c connection, q providers.Query) diskIndex {
+	r := diskIndex{
 		known: map[providers.ID]spec.Address{}, found: map[spec.Address]providers.ID{},
 		ids: map[string]providers.ID{}, owners: map[string]spec.Address{}, paths: map[[2]string]string{},
 	}
 	var err error
-	if r.shelves, err = p.shelves(ctx, c); err != nil {
+	if r.filePools, err = p.filePools(ctx, c); err != nil {
 		r.partial = err.Error()
 	}
 	taken := map[providers.ID]bool{}
-	for i := range r.shelves {
-		s := &r.shelves[i]
+	for i := range r.filePools {
+		s := &r.filePools[i]
 		for _, name := range s.names {
 			r.paths[[2]string{s.Name, name}] = pathIn(s.pool, name)
 		}
 		for _, name := range s.disks() {
-			p.put(ctx, c, &r, spot{s, name}, p.asking(q, s, name), taken)
+			p.put(ctx, c, &r, volumePlace{s, name}, p.asking(q, s, name), taken)
 		}
 	}
 	for _, k := range q.Known {
@@ -58,7 +58,7 @@ func (p *Provider) rack(ctx context.Context, c connection, q providers.Query) ra
 
 // disks returns the names of all volumes that may be disks, also of missing ones that have a
 // mark.
-func (s *shelf) disks() []string {
+func (s *filePool) disks() []string {
 	var all []string
 	for _, name := range s.names {
 		volume, marks := strings.CutSuffix(name, sidecarSuffix)
@@ -72,7 +72,7 @@ func (s *shelf) disks() []string {
 
 // asking returns the known disks of the query that mean a volume: by its path, by an import,
 // or by the name that a new disk would get.
-func (p *Provider) asking(q providers.Query, s *shelf, volume string) []providers.Known {
+func (p *Provider) asking(q providers.Query, s *filePool, volume string) []providers.Known {
 	at, own := pathIn(s.pool, volume), p.candidatePools()
 	return slices.DeleteFunc(slices.Clone(q.Known), func(k providers.Known) bool {
 		if k.Kind != spec.Disk {
@@ -84,7 +84,7 @@ func (p *Provider) asking(q providers.Query, s *shelf, volume string) []provider
 }
 
 // imports reports whether an import names a volume: by its path, or as pool/name.
-func imports(k providers.Known, s *shelf, volume string) bool {
+func imports(k providers.Known, s *filePool, volume string) bool {
 	switch {
 	case k.Import == "":
 		return false
@@ -97,25 +97,25 @@ func imports(k providers.Known, s *shelf, volume string) bool {
 
 // put adds an existing volume to the rack if it bears our mark, cannot be read, or the query
 // asks for it.
-func (p *Provider) put(ctx context.Context, c connection, r *rack, at spot, asked []providers.Known, taken map[providers.ID]bool) {
-	mark, marked := at.shelf.marks[at.name]
+func (p *Provider) put(ctx context.Context, c connection, r *diskIndex, at volumePlace, asked []providers.Known, taken map[providers.ID]bool) {
+	mark, marked := at.pool.marks[at.name]
 	ours := marked && mark.ID == p.settings.Project.Lineage()
-	_, unreadable := at.shelf.unreadable[at.name]
+	_, unreadable := at.pool.unreadable[at.name]
 	if marked && mark.Volume == at.name && !taken[mark.Of] {
 		r.ids[at.path()] = mark.Of
 		if ours {
 			r.owners[at.path()] = mark.Address
 		}
 	}
-	if !ours && !unreadable && len(asked) == 0 || !at.shelf.has(at.name) {
+	if !ours && !unreadable && len(asked) == 0 || !at.pool.has(at.name) {
 		return
 	}
-	d, err := at.see(ctx, c)
+	d, err := at.observe(ctx, c)
 	if errors.Is(err, errAbsent) {
 		return
 	}
 	for _, k := range asked {
-		if imports(k, at.shelf, at.name) {
+		if imports(k, at.pool, at.name) {
 			r.found[k.Address] = d.id()
 			if err != nil {
 				r.found[k.Address] = providers.ID(at.path())
@@ -134,21 +134,21 @@ func (p *Provider) put(ctx context.Context, c connection, r *rack, at spot, aske
 }
 
 // unread describes a volume that cannot be read.
-func (p *Provider) unread(at spot, err error) providers.Unknown {
+func (p *Provider) unread(at volumePlace, err error) providers.Unknown {
 	u := providers.Unknown{Kind: spec.Disk, ID: providers.ID(at.path()), Name: at.name, Reason: err.Error()}
 	for _, format := range []string{formatQCOW2, formatRaw} {
 		if name := nameOfVolume(at.name, format); name != at.name {
 			u.Name = name
 		}
 	}
-	if mark, ok := at.shelf.marks[at.name]; ok {
+	if mark, ok := at.pool.marks[at.name]; ok {
 		u.ID = mark.Of
 	}
 	return u
 }
 
 // pathOf returns the path of the file of a domain's disk, "" if it has none.
-func (r rack) pathOf(d drive) string {
+func (r diskIndex) pathOf(d drive) string {
 	if d.Path != "" {
 		return filepath.Clean(d.Path)
 	}
@@ -157,7 +157,7 @@ func (r rack) pathOf(d drive) string {
 
 // address returns the owner of a domain's file: the disk of the spec or the record, else the
 // address in the file's mark; false: it has no owner.
-func (r rack) address(path string) (spec.Address, bool) {
+func (r diskIndex) address(path string) (spec.Address, bool) {
 	if a, ok := r.known[r.ids[path]]; ok {
 		return a, true
 	}
@@ -166,7 +166,7 @@ func (r rack) address(path string) (spec.Address, bool) {
 }
 
 // claims returns the claims on disks that a domain holds.
-func (r rack) claims(s sight) []providers.Claim {
+func (r diskIndex) claims(s observedDomain) []providers.Claim {
 	var all []providers.Claim
 	for _, d := range s.drives() {
 		for _, file := range append([]string{r.pathOf(d)}, d.Under...) {
@@ -180,14 +180,14 @@ func (r rack) claims(s sight) []providers.Claim {
 
 // lost returns the problems of the boot files that vmctl gave to a domain: a listed pool
 // lacks one, or somebody wrote to it.
-func (r rack) lost(ctx context.Context, c connection, s sight) []string {
+func (r diskIndex) lost(ctx context.Context, c connection, s observedDomain) []string {
 	o := s.owner()
 	if o == nil || o.Imported || o.Of != providers.ID(s.UUID) {
 		return nil
 	}
 	var all []string
 	for _, file := range []string{o.Boot.Kernel, o.Boot.Initrd} {
-		i := slices.IndexFunc(r.shelves, func(in shelf) bool { return in.Path == filepath.Dir(file) })
+		i := slices.IndexFunc(r.filePools, func(in filePool) bool { return in.Path == filepath.Dir(file) })
 		if i < 0 || file != s.configured.Kernel && file != s.configured.Initrd {
 			continue
 		}
@@ -195,16 +195,16 @@ func (r rack) lost(ctx context.Context, c connection, s sight) []string {
 			all = append(all, file+", which is gone")
 			continue
 		}
-		if now, err := c.VolumeInfo(ctx, r.shelves[i].Name, filepath.Base(file)); err == nil && !o.isAsUploaded(file, now) {
+		if now, err := c.VolumeInfo(ctx, r.filePools[i].Name, filepath.Base(file)); err == nil && !o.isAsUploaded(file, now) {
 			all = append(all, file+", which was written to since it was uploaded")
 		}
 	}
 	return all
 }
 
-// loose returns claims on the disks of a domain that have no mark and are not asked for, by
+// unmarkedClaims returns claims on the disks of a domain that have no mark and are not asked for, by
 // their paths, which an import names.
-func (r rack) loose(s sight) []providers.Claim {
+func (r diskIndex) unmarkedClaims(s observedDomain) []providers.Claim {
 	volumes := map[string]bool{}
 	for _, path := range r.paths {
 		volumes[path] = true
@@ -222,11 +222,11 @@ func (r rack) loose(s sight) []providers.Claim {
 }
 
 // users returns the domains that have a disk, or an overlay of it as far as libvirt knows.
-func (r rack) users(p *Provider, path string, all []sight) []user {
+func (r diskIndex) users(p *Provider, path string, all []observedDomain) []user {
 	var found []user
 	for _, s := range all {
 		if slices.ContainsFunc(s.drives(), func(d drive) bool { return r.pathOf(d) == path || slices.Contains(d.Under, path) }) {
-			found = append(found, s.user(p.settings.Project, p.place.URI))
+			found = append(found, s.user(p.settings.Project, p.location.URI))
 		}
 	}
 	slices.SortFunc(found, func(a, b user) int { return strings.Compare(a.name, b.name) })
@@ -234,7 +234,7 @@ func (r rack) users(p *Provider, path string, all []sight) []user {
 }
 
 // drives returns the disks that a domain is defined or runs with.
-func (s sight) drives() []drive {
+func (s observedDomain) drives() []drive {
 	all := slices.Clone(s.configured.Drives)
 	if s.running != nil {
 		all = append(all, s.running.Drives...)
@@ -242,7 +242,7 @@ func (s sight) drives() []drive {
 	return all
 }
 
-func (s sight) user(p providers.Project, uri string) user {
+func (s observedDomain) user(p providers.Project, uri string) user {
 	o := s.owner()
 	return user{
 		name: s.Name, uuid: s.UUID, running: s.power.on(), layers: s.layers(uri),

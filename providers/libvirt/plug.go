@@ -30,7 +30,7 @@ func (j *job) plug(ctx context.Context) error {
 	if len(j.want.Disks) == 0 && (j.seen == nil || len(j.seen.drives()) == 0) {
 		return nil
 	}
-	all, partial := j.shelves(ctx, j.connection)
+	all, partial := j.filePools(ctx, j.connection)
 	j.plugged.paths = pathsOf(all)
 	for _, a := range j.want.Disks {
 		v, err := j.plugOne(ctx, all, a)
@@ -48,13 +48,13 @@ func (j *job) plug(ctx context.Context) error {
 	return nil
 }
 
-func (j *job) plugOne(ctx context.Context, all []shelf, a spec.Address) (volume, error) {
+func (j *job) plugOne(ctx context.Context, all []filePool, a spec.Address) (volume, error) {
 	used, ok := j.Uses[a]
 	if !ok {
 		return volume{}, errors.New("the plan does not say which it is")
 	}
-	for _, at := range spots(all, used.ID) {
-		d, err := at.see(ctx, j.connection)
+	for _, at := range volumePlaces(all, used.ID) {
+		d, err := at.observe(ctx, j.connection)
 		if errors.Is(err, errAbsent) {
 			continue
 		}
@@ -63,7 +63,7 @@ func (j *job) plugOne(ctx context.Context, all []shelf, a spec.Address) (volume,
 	return volume{}, errAbsent
 }
 
-func pathsOf(all []shelf) map[[2]string]string {
+func pathsOf(all []filePool) map[[2]string]string {
 	paths := map[[2]string]string{}
 	for _, s := range all {
 		for _, name := range s.names {
@@ -106,7 +106,7 @@ func (j *job) hasDisks(d description) bool {
 	if !slices.Equal(d.Owner.Disks, j.markedDisks()) {
 		return false
 	}
-	r := rack{paths: j.plugged.paths}
+	r := diskIndex{paths: j.plugged.paths}
 	var there []string
 	for _, x := range d.disks() {
 		if path := r.base(d.Owner, x); !slices.Contains(d.Owner.Kept, path) && !slices.Contains(d.Owner.Kept, x.file()) {
@@ -146,7 +146,7 @@ func (j *job) attach(ctx context.Context) ([]string, error) {
 		if err := j.AttachDisk(ctx, j.seen.UUID, device); err != nil {
 			return nil, j.notAttached(err, d)
 		}
-		if err := j.look(ctx); err != nil {
+		if err := j.observe(ctx); err != nil {
 			return nil, err
 		}
 		if j.seen == nil || !j.runsWith(d.volume.Path) {
@@ -170,11 +170,11 @@ func (j *job) persist(ctx context.Context) error {
 	if err := j.Define(ctx, text); err != nil {
 		return fail(err, "define %s, which runs and has no configuration", j.Name)
 	}
-	return j.look(ctx)
+	return j.observe(ctx)
 }
 
 func (j *job) runsWith(path string) bool {
-	r := rack{paths: j.plugged.paths}
+	r := diskIndex{paths: j.plugged.paths}
 	return j.seen.running != nil && slices.ContainsFunc(j.seen.running.Drives, func(d drive) bool { return r.base(j.seen.owner(), d) == path })
 }
 
@@ -241,7 +241,7 @@ func (j *job) detach(ctx context.Context) (providers.Result, error) {
 
 // going returns the files of the disks that the step detaches. A disk that is gone has none.
 func (j *job) going(ctx context.Context) ([]string, error) {
-	all, err := j.shelves(ctx, j.connection)
+	all, err := j.filePools(ctx, j.connection)
 	if err != nil {
 		return nil, fail(err, "look for the disks of %s", j.Name)
 	}
@@ -252,7 +252,7 @@ func (j *job) going(ctx context.Context) ([]string, error) {
 			continue
 		}
 		id := providers.ID(claim.Key)
-		for _, at := range spots(all, id) {
+		for _, at := range volumePlaces(all, id) {
 			paths = append(paths, at.path())
 		}
 		if isPath(id) {

@@ -24,8 +24,8 @@ func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login,
 		return providers.Login{}, errors.New("vmctl did not make it: it forwards no port to its SSH, and does not know how to log in; use the address and the key that it was made with")
 	case port == 0:
 		return providers.Login{}, errors.New("no port of this host leads to its SSH")
-	case p.place.Remote != "":
-		return providers.Login{}, fmt.Errorf("its SSH is on the host %s alone, which this build does not reach into", p.place.Remote)
+	case p.location.Remote != "":
+		return providers.Login{}, fmt.Errorf("its SSH is on the host %s alone, which this build does not reach into", p.location.Remote)
 	}
 	l := machine.DecodeLogin(values)
 	l.User = cmp.Or(l.User, "root") // the record of an imported VM may name no user

@@ -26,11 +26,11 @@ func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, fail(errAbsent, "wait for SSH of %s", j.Name)
 	case j.foreign():
 		return j.up(ctx, providers.AlreadyTrue, "vmctl did not make it and cannot log into it: that it runs is all that is waited for")
-	case j.place.Remote != "":
+	case j.location.Remote != "":
 		return providers.Result{}, &providers.Failure{
 			Outcome: providers.Failed, Code: "remote_ssh",
 			Next: []string{fmt.Sprintf("write ssh { wait = false } into %s", j.Address)},
-			Err:  fmt.Errorf("wait for SSH of %s: it listens on %s of the host %s, which this build does not reach", j.Address, loopback, j.place.Remote),
+			Err:  fmt.Errorf("wait for SSH of %s: it listens on %s of the host %s, which this build does not reach", j.Address, loopback, j.location.Remote),
 		}
 	}
 	var evidence []string
@@ -47,7 +47,7 @@ func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
 			if err != nil {
 				return providers.Result{}, err
 			}
-			if err := j.look(ctx); err != nil {
+			if err := j.observe(ctx); err != nil {
 				return providers.Result{}, err
 			}
 			evidence = append(evidence, fell...)
@@ -151,7 +151,7 @@ func (j *job) noSSH(ctx context.Context, t sshx.Target, late *sshx.WaitError) er
 		Seen: append([]string{"last attempt: " + late.Last.Error()}, j.bootLog(ctx, j.connection, *j.seen)...),
 		Next: []string{
 			fmt.Sprintf("read the guest's boot log: %s", j.seen.configured.ConsoleLog),
-			fmt.Sprintf("or watch it boot: virsh -c %s console %s", j.place.URI, j.Name),
+			fmt.Sprintf("or watch it boot: virsh -c %s console %s", j.location.URI, j.Name),
 			fmt.Sprintf("or give it more time: ssh { wait_timeout = \"…\" } in %s", j.Address),
 		},
 		Err: fmt.Errorf("wait for SSH of %s: %s did not let vmctl in within %s", j.Address, t, j.Timeout),

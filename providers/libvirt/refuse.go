@@ -47,7 +47,7 @@ func (r *recipe) refusal(steps []providers.Step) error {
 		return &providers.Refusal{
 			Reason: "what runs of it can hear no request, and stop { force = false } forbids to force it",
 			Next: []string{
-				"end it by hand: virsh -c " + r.p.place.URI + " destroy " + r.change.Object.Name,
+				"end it by hand: virsh -c " + r.p.location.URI + " destroy " + r.change.Object.Name,
 				fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", r.change.Address),
 			},
 		}
@@ -79,7 +79,7 @@ const savedMemory = "its managed-save image does not match the new settings"
 // beforeRedefine returns commands for a domain with saved memory.
 func (p *Provider) beforeRedefine(name string) []string {
 	return []string{
-		"go on from it, then apply: virsh -c " + p.place.URI + " start " + name,
-		"or throw it away: virsh -c " + p.place.URI + " managedsave-remove " + name,
+		"go on from it, then apply: virsh -c " + p.location.URI + " start " + name,
+		"or throw it away: virsh -c " + p.location.URI + " managedsave-remove " + name,
 	}
 }

@@ -116,7 +116,7 @@ func (j *job) rootInfo(ctx context.Context, file string) (v volume, poolName str
 	return v, "", &providers.Failure{
 		Outcome: providers.Failed, Code: "no_root_disk",
 		Next: []string{
-			"see what there is: virsh -c " + j.place.URI + " vol-list POOL",
+			"see what there is: virsh -c " + j.location.URI + " vol-list POOL",
 			"to begin again from the image: vmctl apply --allow-replace=" + shellword.Quote(j.Address.String()),
 		},
 		Err: fmt.Errorf("change %s: its root disk %s is gone", j.Address, file),
@@ -142,8 +142,8 @@ func (j *job) rootIsFree(ctx context.Context, poolName string) error {
 		Outcome: providers.Unsafe, Code: "root_disk_left",
 		Seen: []string{fmt.Sprintf("%s holds %d bytes", left.Path, left.Allocation)},
 		Next: []string{
-			fmt.Sprintf("keep it: move it out of the pool, then: virsh -c %s pool-refresh %s", j.place.URI, poolName),
-			fmt.Sprintf("or throw away what is on it: virsh -c %s vol-delete --pool %s %s", j.place.URI, poolName, name),
+			fmt.Sprintf("keep it: move it out of the pool, then: virsh -c %s pool-refresh %s", j.location.URI, poolName),
+			fmt.Sprintf("or throw away what is on it: virsh -c %s vol-delete --pool %s %s", j.location.URI, poolName, name),
 		},
 		Err: fmt.Errorf("define %s: the root disk of an earlier one is still there, and its domain is not", j.Address),
 	}
@@ -162,7 +162,7 @@ func (j *job) writtenRoots(ctx context.Context, pools []string) (keep, evidence 
 		default:
 			keep = append(keep, left.Path)
 			evidence = append(evidence, fmt.Sprintf("its root disk stays, for %d bytes were written to it; to delete it: virsh -c %s vol-delete --pool %s %s",
-				left.Allocation, j.place.URI, poolName, left.Name))
+				left.Allocation, j.location.URI, poolName, left.Name))
 		}
 	}
 	return keep, evidence, nil
@@ -200,7 +200,7 @@ func (j *job) removeRoot(ctx context.Context) (evidence []string, err error) {
 // the root disk or an overlay of it.
 func (j *job) nothingOverRoot(ctx context.Context, root string) error {
 	doing := fmt.Sprintf("delete the root disk of %s: see what begins from it", j.Address)
-	all, err := j.shelves(ctx, j.connection)
+	all, err := j.filePools(ctx, j.connection)
 	if err != nil {
 		return fail(err, "%s", doing)
 	}
@@ -212,12 +212,12 @@ func (j *job) nothingOverRoot(ctx context.Context, root string) error {
 	if err != nil {
 		return fail(err, "%s", doing)
 	}
-	r := rack{paths: pathsOf(all)}
+	r := diskIndex{paths: pathsOf(all)}
 	for _, ref := range refs {
 		if ref.UUID == j.seen.UUID {
 			continue
 		}
-		other, err := see(ctx, j.connection, ref)
+		other, err := observeDomain(ctx, j.connection, ref)
 		switch {
 		case errors.Is(err, errAbsent):
 		case err != nil:
@@ -247,7 +247,7 @@ func beginFromIt(w providers.Work, what string, over []string) error {
 }
 
 // ownRoot returns the path of the domain's root disk; "": it has none.
-func (s sight) ownRoot() string {
+func (s observedDomain) ownRoot() string {
 	if s.owner() == nil {
 		return ""
 	}
@@ -270,7 +270,7 @@ type rootSeen struct {
 }
 
 // seeRoot reads the volume of a domain's root disk; nil: it has none.
-func seeRoot(ctx context.Context, c connection, s sight) *rootSeen {
+func seeRoot(ctx context.Context, c connection, s observedDomain) *rootSeen {
 	root := s.ownRoot()
 	if root == "" {
 		return nil

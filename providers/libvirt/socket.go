@@ -28,7 +28,7 @@ func (j *job) socketsFit() error {
 // longSocket describes the first of QEMU's sockets whose path would be too long, "" if none
 // is.
 func (p *Provider) longSocket(name string) string {
-	if p.place.System || p.place.Remote != "" || p.place.Test {
+	if p.location.System || p.location.Remote != "" || p.location.Test {
 		return ""
 	}
 	config := p.host.Getenv("XDG_CONFIG_HOME")

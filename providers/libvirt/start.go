@@ -45,7 +45,7 @@ func (j *job) start(ctx context.Context) (providers.Result, error) {
 // started returns the result of a start. It does not fail if the ports cannot be recorded:
 // the guest runs.
 func (j *job) started(ctx context.Context, evidence []string) (providers.Result, error) {
-	if err := j.look(ctx); err != nil {
+	if err := j.observe(ctx); err != nil {
 		return providers.Result{}, err
 	}
 	if j.seen != nil && j.seen.power.on() && !j.foreign() {

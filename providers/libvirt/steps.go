@@ -137,7 +137,7 @@ func (r *recipe) leaves(op, name string) []string {
 	switch op {
 	case opDefine:
 		return []string{
-			fmt.Sprintf("domain %s (%s) at %s", name, r.change.ID, r.p.place.URI), r.volumes(), "keys in " + r.p.keyFolder(string(r.change.ID)),
+			fmt.Sprintf("domain %s (%s) at %s", name, r.change.ID, r.p.location.URI), r.volumes(), "keys in " + r.p.keyFolder(string(r.change.ID)),
 		}
 	case opRedefine, opDelete, opUpload:
 		return []string{r.volumes()}
@@ -182,7 +182,7 @@ func (r *recipe) broken() bool {
 // wanted returns the claims of the domain once it is as wanted.
 func (r *recipe) wanted() []providers.Claim {
 	name := machine.Name(r.change)
-	all := append([]providers.Claim{nameClaim(r.p.place.URI, name)}, machine.PortClaims(r.want.Forwards)...)
+	all := append([]providers.Claim{nameClaim(r.p.location.URI, name)}, machine.PortClaims(r.want.Forwards)...)
 	for _, a := range r.want.Disks {
 		if used, ok := r.change.Uses[a]; ok {
 			all = append(all, machine.DiskClaim(used.ID))

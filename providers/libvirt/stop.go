@@ -62,7 +62,7 @@ func (j *job) stillSays() []string {
 			fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", j.Address),
 		}
 	}
-	return []string{fmt.Sprintf("see why QEMU does not end: virsh -c %s domstate --reason %s", j.place.URI, j.Name)}
+	return []string{fmt.Sprintf("see why QEMU does not end: virsh -c %s domstate --reason %s", j.location.URI, j.Name)}
 }
 
 // guest is the running domain as a stop.Target.
@@ -71,25 +71,25 @@ type guest job
 var _ stop.Target = (*guest)(nil)
 
 // Look reads the run state and the owner of the domain.
-func (g *guest) Look(ctx context.Context) (stop.Sight, error) {
+func (g *guest) Look(ctx context.Context) (stop.Observation, error) {
 	j := (*job)(g)
 	if err := j.reconnect(ctx); err != nil {
-		return stop.Sight{}, err
+		return stop.Observation{}, err
 	}
 	s, err := j.read(ctx)
 	if errors.Is(err, errAbsent) { // it had no configuration, and vanished when it stopped
-		return stop.Sight{Verdict: stop.Gone, Evidence: "gone"}, nil
+		return stop.Observation{Verdict: stop.Gone, Evidence: "gone"}, nil
 	}
 	if err != nil {
-		return stop.Sight{}, err
+		return stop.Observation{}, err
 	}
 	if !j.owns(s) {
-		return stop.Sight{Verdict: stop.Other, Evidence: "it no longer bears the mark of " + j.Address.String()}, nil
+		return stop.Observation{Verdict: stop.Other, Evidence: "it no longer bears the mark of " + j.Address.String()}, nil
 	}
 	if s.power.on() {
-		return stop.Sight{Verdict: stop.Runs, Evidence: s.power.Words, Deaf: s.power.Reason == broke}, nil
+		return stop.Observation{Verdict: stop.Runs, Evidence: s.power.Words, Deaf: s.power.Reason == broke}, nil
 	}
-	sight := stop.Sight{Verdict: stop.Gone, Evidence: s.power.Words}
+	sight := stop.Observation{Verdict: stop.Gone, Evidence: s.power.Words}
 	if s.power.Reason == byRequest {
 		sight.How = providers.Graceful
 	}

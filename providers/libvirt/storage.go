@@ -23,7 +23,7 @@ const (
 
 // ownPool returns the name and the folder of the pool that vmctl makes here.
 func (p *Provider) ownPool() (name, folder string) {
-	if p.place.System {
+	if p.location.System {
 		return systemPool, systemPoolPath
 	}
 	return "vmctl-" + p.settings.Project.Name + "-" + p.settings.Project.Lineage(), filepath.Join(p.settings.Dir, "pool")
@@ -35,14 +35,14 @@ func (p *Provider) usablePool(ctx context.Context, c connection) (pool, error) {
 	if p.pool != "" {
 		return p.theirPool(ctx, c, p.pool)
 	}
-	if p.place.System {
+	if p.location.System {
 		if d, err := p.theirPool(ctx, c, defaultPool); err == nil {
 			return d, nil
 		}
 	}
 	name, folder := p.ownPool()
 	mode := sessionPoolMode
-	if p.place.System {
+	if p.location.System {
 		mode = systemPoolMode
 	}
 	found, err := c.Pool(ctx, name)
@@ -73,7 +73,7 @@ func (p *Provider) theirPool(ctx context.Context, c connection, name string) (po
 	switch {
 	case errors.Is(err, errAbsent):
 		f = fail(err, "find pool %q", name)
-		f.Code, f.Next = "no_pool", []string{"see what there is: virsh -c " + p.place.URI + " pool-list --all"}
+		f.Code, f.Next = "no_pool", []string{"see what there is: virsh -c " + p.location.URI + " pool-list --all"}
 	case err != nil:
 		return pool{}, err
 	case !slices.Contains([]string{"dir", "fs", "netfs"}, found.Type):
@@ -81,7 +81,7 @@ func (p *Provider) theirPool(ctx context.Context, c connection, name string) (po
 		f.Code, f.Next = "no_pool", []string{"leave pool out of the provider's block: vmctl makes one"}
 	case !found.Active:
 		f = fail(errors.New("it is not active"), "use pool %q", name)
-		f.Code, f.Next = "no_pool", []string{"start it: virsh -c " + p.place.URI + " pool-start " + name}
+		f.Code, f.Next = "no_pool", []string{"start it: virsh -c " + p.location.URI + " pool-start " + name}
 	default:
 		return found, nil
 	}
@@ -91,7 +91,7 @@ func (p *Provider) theirPool(ctx context.Context, c connection, name string) (po
 // ours reports whether vmctl made a pool.
 func (p *Provider) ours(found pool) bool {
 	name, folder := p.ownPool()
-	if p.place.System {
+	if p.location.System {
 		return found.Name == name && found.Path == folder
 	}
 	return found.Name == name

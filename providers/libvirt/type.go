@@ -72,7 +72,7 @@ func Type(h Host) providers.Type {
 type Provider struct {
 	host     Host
 	settings providers.Settings
-	place    place
+	location location
 	pool     string // the pool that the block names; "": vmctl chooses
 	dial     func(ctx context.Context, uri string) (connection, error)
 	sleep    func(ctx context.Context, d time.Duration) error
@@ -100,7 +100,7 @@ func open(h Host, s providers.Settings, c *common) (*Provider, error) {
 		return nil, fmt.Errorf("provider.%s.%s: %w", TypeName, s.Name, err)
 	}
 	return &Provider{
-		host: h, settings: s, place: at, pool: ctyread.Text(s.Attrs, "pool"),
+		host: h, settings: s, location: at, pool: ctyread.Text(s.Attrs, "pool"),
 		dial: dial, sleep: clock.Sleep, patience: connectLimit, common: c,
 	}, nil
 }
@@ -123,7 +123,7 @@ func (p *Provider) connect(ctx context.Context) (connection, error) {
 	defer cancel()
 	p.common.library.Lock()
 	defer p.common.library.Unlock()
-	c, err := p.dial(ctx, p.place.URI)
+	c, err := p.dial(ctx, p.location.URI)
 	if err != nil {
 		return nil, p.noConnection(err)
 	}

@@ -23,7 +23,7 @@ func (j *job) clearRemains(ctx context.Context) ([]string, error) {
 		if err != nil {
 			f := fail(err, "define %s: remove what an earlier one left", j.Address)
 			f.Next = []string{
-				"see what is there: virsh -c " + j.place.URI + " vol-list " + name,
+				"see what is there: virsh -c " + j.location.URI + " vol-list " + name,
 				"make the folder of the pool writable, then: vmctl apply",
 			}
 			return nil, f

@@ -29,7 +29,7 @@ func (d *diskJob) unmark(ctx context.Context) (providers.Result, error) {
 	if err := d.expected(); err != nil {
 		return providers.Result{}, err
 	}
-	if err := d.DeleteVolume(ctx, d.at.shelf.Name, sidecarOf(d.disk.Name)); err != nil && !errors.Is(err, errAbsent) {
+	if err := d.DeleteVolume(ctx, d.at.pool.Name, sidecarOf(d.disk.Name)); err != nil && !errors.Is(err, errAbsent) {
 		return providers.Result{}, fail(err, "take the mark off %s", d.Name)
 	}
 	return providers.Result{ID: d.Object, How: providers.Done}, nil

@@ -16,8 +16,8 @@ const (
 	sessionURI = "qemu:///session"
 )
 
-// place is the parsed URI of a connection.
-type place struct {
+// location is the parsed URI of a connection.
+type location struct {
 	URI    string
 	Remote string // host name; "" on this machine
 	System bool   // the daemon runs as root
@@ -39,30 +39,30 @@ func resolve(attrs cty.Value, uid int) cty.Value {
 }
 
 // parseURI parses a URI. It fails unless the URI leads to QEMU.
-func parseURI(text string, uid int) (place, error) {
+func parseURI(text string, uid int) (location, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return place{}, fmt.Errorf("uri = %q is no libvirt URI: write it like %q or %q", text, sessionURI, systemURI)
+		return location{}, fmt.Errorf("uri = %q is no libvirt URI: write it like %q or %q", text, sessionURI, systemURI)
 	}
 	driver, transport, _ := strings.Cut(u.Scheme, "+")
-	p := place{URI: text, Remote: u.Hostname()}
+	p := location{URI: text, Remote: u.Hostname()}
 	switch {
 	case driver == "test":
 		p.Test = true
 		return p, nil
 	case driver != "qemu":
-		return place{}, fmt.Errorf("uri = %q is no connection to QEMU: write it like %q or %q", text, sessionURI, systemURI)
+		return location{}, fmt.Errorf("uri = %q is no connection to QEMU: write it like %q or %q", text, sessionURI, systemURI)
 	case !slices.Contains([]string{"", "unix", "ssh", "tls", "tcp", "libssh", "libssh2"}, transport):
-		return place{}, fmt.Errorf("uri = %q: libvirt has no transport %q", text, transport)
+		return location{}, fmt.Errorf("uri = %q: libvirt has no transport %q", text, transport)
 	case filepath.Clean(u.Path) == "/embed":
-		return place{}, fmt.Errorf("uri = %q is refused: merely looking through the embedded driver can end processes "+
+		return location{}, fmt.Errorf("uri = %q is refused: merely looking through the embedded driver can end processes "+
 			"that are not its own, after a reboot or a copied folder; use %q, which needs no system service either", text, sessionURI)
 	case u.Path == "/system":
 		p.System = true
 	case u.Path == "/session":
 		p.System = uid == 0 && p.Remote == "" && u.RawQuery == ""
 	default:
-		return place{}, fmt.Errorf("uri = %q: QEMU has the connections %q and %q", text, sessionURI, systemURI)
+		return location{}, fmt.Errorf("uri = %q: QEMU has the connections %q and %q", text, sessionURI, systemURI)
 	}
 	return p, nil
 }

@@ -13,7 +13,7 @@ import (
 // disksThere fails unless every disk exists and is the wanted one.
 func (j *job) disksThere(disks []attached) error {
 	for _, a := range disks {
-		d, err := j.lookDisk(a.Name, nil)
+		d, err := j.observeDisk(a.Name, nil)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return &providers.Failure{

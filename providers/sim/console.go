@@ -16,7 +16,7 @@ var _ providers.ConsoleReader = (*Provider)(nil)
 // Console implements providers.ConsoleReader: the output of a VM's process is kept until the
 // next start.
 func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, most int) (providers.Console, error) {
-	vm, err := p.look(ctx, o.Name) // before the text, so that its last words are read
+	vm, err := p.observeVM(ctx, o.Name) // before the text, so that its last words are read
 	if err != nil {
 		return providers.Console{}, err
 	}

@@ -29,8 +29,8 @@ func (p *Provider) diskPath(name string) string { return p.path(disksDir, name+d
 func (p *Provider) diskMark(name string) string { return p.path(disksDir, name+markSuffix) }
 func (p *Provider) diskLock(name string) string { return p.diskPath(name) + lockSuffix }
 
-// diskSight holds all observations of one disk.
-type diskSight struct {
+// observedDisk holds all observations of one disk.
+type observedDisk struct {
 	diskFile        // of an unmarked disk: its name, and its path as the ID
 	copyOf   string // the name that its mark was written for, where that is another
 	size     uint64 // bytes
@@ -39,7 +39,7 @@ type diskSight struct {
 
 // bears reports whether the disk has the mark of that address and project, and the mark was
 // written for this disk.
-func (s diskSight) bears(lineage string, a spec.Address) bool {
+func (s observedDisk) bears(lineage string, a spec.Address) bool {
 	o := s.Owner
 	return o != nil && s.copyOf == "" && o.ID == lineage && o.Of == s.ID && o.Address == a
 }
@@ -60,48 +60,48 @@ func (p *Provider) readMark(name string) (diskFile, error) {
 	return f, nil
 }
 
-// lookDisk reads one disk. alive lists the processes of the host's VMs. A missing disk is
+// observeDisk reads one disk. alive lists the processes of the host's VMs. A missing disk is
 // fs.ErrNotExist.
-func (p *Provider) lookDisk(name string, alive []process.Identity) (diskSight, error) {
+func (p *Provider) observeDisk(name string, alive []process.Identity) (observedDisk, error) {
 	info, err := os.Lstat(p.diskPath(name))
 	switch {
 	case err != nil:
-		return diskSight{}, err
+		return observedDisk{}, err
 	case !info.Mode().IsRegular():
-		return diskSight{}, fmt.Errorf("%s is no plain file", p.diskPath(name))
+		return observedDisk{}, fmt.Errorf("%s is no plain file", p.diskPath(name))
 	}
-	s := diskSight{size: uint64(info.Size())}
+	s := observedDisk{size: uint64(info.Size())}
 	s.diskFile, err = p.readMark(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		s.diskFile = diskFile{ID: providers.ID(p.diskPath(name)), Name: name}
 	case err != nil:
-		return diskSight{}, err
+		return observedDisk{}, err
 	case s.Name != name: // somebody copied the mark along
 		s.copyOf, s.ID, s.Name = s.Name, providers.ID(p.diskPath(name)), name
 	}
-	s.lock = p.seeLock(p.diskLock(name), alive)
+	s.lock = p.observeLock(p.diskLock(name), alive)
 	return s, nil
 }
 
 // diskReading holds one disk as it was read, or the error of reading it.
 type diskReading struct {
 	name string
-	diskSight
+	observedDisk
 	err error
 }
 
-// lookDisks reads every disk of the host.
-func (p *Provider) lookDisks(alive []process.Identity) ([]diskReading, error) {
+// observeDisks reads every disk of the host.
+func (p *Provider) observeDisks(alive []process.Identity) ([]diskReading, error) {
 	names, err := p.named(disksDir, diskSuffix)
 	if err != nil {
 		return nil, err
 	}
 	var all []diskReading
 	for _, name := range names {
-		s, err := p.lookDisk(name, alive)
+		s, err := p.observeDisk(name, alive)
 		if !errors.Is(err, fs.ErrNotExist) { // else it was deleted meanwhile
-			all = append(all, diskReading{name: name, diskSight: s, err: err})
+			all = append(all, diskReading{name: name, observedDisk: s, err: err})
 		}
 	}
 	return all, nil
@@ -117,7 +117,7 @@ type attached struct {
 
 // is reports whether the attached disk is the present one of its name. A disk without a mark
 // may have got its mark meanwhile, or have lost it.
-func (a attached) is(d diskSight) bool {
+func (a attached) is(d observedDisk) bool {
 	unmarked := a.ID == "" || filepath.IsAbs(string(a.ID)) || d.Owner == nil
 	return a.Name == d.Name && (unmarked || a.ID == d.ID)
 }

@@ -21,15 +21,15 @@ var cache = spec.Address{Kind: spec.Disk, Name: "cache"}
 
 const cacheID = providers.ID("22222222-2222-8333-8444-555555555555")
 
-// shelf is a lab with a disk.
-type shelf struct {
+// diskLab is a lab with a disk.
+type diskLab struct {
 	*lab
 	onStaleLock string
 	size        int64
 }
 
-func newShelf(t *testing.T) *shelf {
-	s := &shelf{lab: newLab(t), onStaleLock: "unlock", size: 4 << 20}
+func newDiskLab(t *testing.T) *diskLab {
+	s := &diskLab{lab: newLab(t), onStaleLock: "unlock", size: 4 << 20}
 	if err := os.MkdirAll(s.dir+"/run", 0o700); err != nil { // for the sockets of others
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func newShelf(t *testing.T) *shelf {
 
 // cacheIs observes the disk. It returns nil if there is none, and the inventory's other facts
 // about disks as text.
-func (s *shelf) cacheIs() (*providers.Object, string) {
+func (s *diskLab) cacheIs() (*providers.Object, string) {
 	s.t.Helper()
 	inv, err := s.open().Observe(s.t.Context(), providers.Query{Known: []providers.Known{
 		{Address: cache, Kind: spec.Disk, ID: cacheID, Name: "lab.cache"}, {Address: dev, Kind: spec.VM, ID: devID, Name: "lab.dev"},
@@ -65,7 +65,7 @@ func (s *shelf) cacheIs() (*providers.Object, string) {
 }
 
 // disk carries out an action on the disk, and returns the steps that were done.
-func (s *shelf) disk(action providers.Action, paths ...string) string {
+func (s *diskLab) disk(action providers.Action, paths ...string) string {
 	s.t.Helper()
 	o, _ := s.cacheIs()
 	c := providers.Change{
@@ -79,7 +79,7 @@ func (s *shelf) disk(action providers.Action, paths ...string) string {
 }
 
 // attach gives the VM the disk, running or not.
-func (s *shelf) attach() string {
+func (s *diskLab) attach() string {
 	s.t.Helper()
 	m := s.want.AsValueMap()
 	m["additional_disk"] = cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{
@@ -141,7 +141,7 @@ func (l *lab) is(want, got string) {
 }
 
 // locks makes a process hold the disk.
-func (s *shelf) locks(id process.Identity) {
+func (s *diskLab) locks(id process.Identity) {
 	s.t.Helper()
 	text, err := json.Marshal(map[string]any{"vm": "someone", "process": id})
 	if err == nil {
@@ -158,17 +158,17 @@ func (s *shelf) locks(id process.Identity) {
 // row X03
 func TestDiskLocked(t *testing.T) {
 	t.Parallel()
-	gone := func(s *shelf) {
+	gone := func(s *diskLab) {
 		id := s.start("--file", "elsewhere")
 		s.end(s.t.Context(), id)
 		s.locks(id)
 	}
-	held := func(s *shelf) { s.locks(s.start("--file", "elsewhere")) }
+	held := func(s *diskLab) { s.locks(s.start("--file", "elsewhere")) }
 	const refused = `refused: who held disk lab.cache is gone, and on_stale_lock = "refuse"`
 	const is = "DIR/disks/lab.cache.disk.lock names a process that runs: pid N is PROGRAM, start time N"
 	for _, tc := range []struct {
 		name, onStaleLock string
-		lock              func(*shelf)
+		lock              func(*diskLab)
 		action            providers.Action
 		edit, comes       string
 	}{
@@ -183,7 +183,7 @@ func TestDiskLocked(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			s := newShelf(t)
+			s := newDiskLab(t)
 			s.is("define done", s.disk(providers.Create))
 			s.onStaleLock = tc.onStaleLock
 			tc.lock(s)
@@ -218,7 +218,7 @@ func TestDiskFaults(t *testing.T) {
 	} {
 		t.Run(tc.op+" "+tc.kind+" "+string(tc.then), func(t *testing.T) {
 			t.Parallel()
-			s := newShelf(t)
+			s := newDiskLab(t)
 			if tc.action != providers.Create {
 				s.is("define done", s.disk(providers.Create))
 			}
@@ -243,7 +243,7 @@ func TestDiskFaults(t *testing.T) {
 // count for the copy.
 func TestDiskMarks(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newDiskLab(t)
 	s.is("define done", s.disk(providers.Create))
 	mark := strings.TrimSuffix(s.diskPath("lab.cache"), ".disk") + ".mark"
 	s.write(s.diskPath("copy"), "")
@@ -276,7 +276,7 @@ func TestDiskMarks(t *testing.T) {
 // attachment is finished, or undone.
 func TestAttachmentCutShort(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newDiskLab(t)
 	s.is("define done", s.disk(providers.Create))
 	s.does(providers.Create, created)
 	file := s.read(s.vmPath("lab.dev"))
@@ -297,7 +297,7 @@ func TestAttachmentCutShort(t *testing.T) {
 // A disk that somebody holds is attached to no VM, and the VM runs on as it was.
 func TestAttachmentRefused(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newDiskLab(t)
 	s.is("define done", s.disk(providers.Create))
 	s.does(providers.Create, created)
 	s.locks(s.start("--file", "elsewhere"))
@@ -311,7 +311,7 @@ func TestAttachmentRefused(t *testing.T) {
 // A VM whose disk is gone is not started, and nothing of it is changed.
 func TestDiskGone(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newDiskLab(t)
 	s.is("define done", s.disk(providers.Create))
 	s.does(providers.Create, created)
 	s.is("redefine done", s.attach())
@@ -331,7 +331,7 @@ func TestDiskGone(t *testing.T) {
 // ended leaves its locks, for which the disk's policy decides.
 func TestLocksOfForced(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newDiskLab(t)
 	s.is("define done", s.disk(providers.Create))
 	s.does(providers.Create, created)
 	s.is("redefine done", s.attach())

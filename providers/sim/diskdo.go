@@ -21,12 +21,12 @@ import (
 type diskJob struct {
 	*task
 	want diskWant
-	seen *diskSight // the disk when the step began; nil: there was none
+	seen *observedDisk // the disk when the step began; nil: there was none
 }
 
 func (j *diskJob) do(ctx context.Context) (providers.Result, error) {
 	j.want = diskWantOf(j.Want)
-	if err := j.see(ctx); err != nil {
+	if err := j.observe(ctx); err != nil {
 		return providers.Result{}, err
 	}
 	if err := j.mine(); err != nil {
@@ -52,20 +52,20 @@ func (j *diskJob) do(ctx context.Context) (providers.Result, error) {
 	}
 }
 
-// see reads the disk that the step is about.
-func (j *diskJob) see(ctx context.Context) error {
+// observe reads the disk that the step is about.
+func (j *diskJob) observe(ctx context.Context) error {
 	if j.weightless { // no processes run, so that nobody holds a lock
-		return j.seeWith(strays{})
+		return j.observeWith(unrecordedProcesses{})
 	}
 	all, _, err := j.processesOf(ctx, "")
 	if err != nil {
 		return fail(err, "read what runs the VMs of the host")
 	}
-	return j.seeWith(strays{all: all})
+	return j.observeWith(unrecordedProcesses{all: all})
 }
 
-func (j *diskJob) seeWith(s strays) error {
-	d, err := j.lookDisk(j.Name, s.all)
+func (j *diskJob) observeWith(s unrecordedProcesses) error {
+	d, err := j.observeDisk(j.Name, s.all)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		j.seen = nil
@@ -94,7 +94,7 @@ func (j *diskJob) guard() guard.Guard {
 }
 
 // guarded returns the disk as the guard sees it.
-func (s *diskSight) guarded() *guard.Seen {
+func (s *observedDisk) guarded() *guard.Seen {
 	if s == nil {
 		return nil
 	}
@@ -306,7 +306,7 @@ func (j *diskJob) unmark() error {
 
 // result reads the disk once more and returns the outcome of the step.
 func (j *diskJob) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
-	if err := j.see(ctx); err != nil {
+	if err := j.observe(ctx); err != nil {
 		return providers.Result{}, err
 	}
 	if j.seen == nil {

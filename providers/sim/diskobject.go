@@ -12,14 +12,14 @@ import (
 )
 
 // object describes a disk for the planner.
-func (s diskSight) object(path string) providers.Object {
+func (s observedDisk) object(path string) providers.Object {
 	return providers.Object{
 		Kind: spec.Disk, ID: s.ID, Name: s.Name, Owner: s.Owner.mark(), Attrs: s.attrs(path),
 		Holds: []providers.Claim{diskNameClaim(s.Name)}, Unreadable: map[string]string{}, Findings: s.findings(), Fingerprint: s.fingerprint(),
 	}
 }
 
-func (s diskSight) attrs(path string) cty.Value {
+func (s observedDisk) attrs(path string) cty.Value {
 	all := s.computed(path)
 	all["size"] = cty.NumberUIntVal(s.size)
 	if s.As != "" {
@@ -28,12 +28,12 @@ func (s diskSight) attrs(path string) cty.Value {
 	return cty.ObjectVal(all)
 }
 
-func (s diskSight) computed(path string) map[string]cty.Value {
+func (s observedDisk) computed(path string) map[string]cty.Value {
 	return map[string]cty.Value{"id": cty.StringVal(string(s.ID)), "path": cty.StringVal(path)}
 }
 
 // fingerprint leaves out the lock, which comes and goes with the VMs.
-func (s diskSight) fingerprint() string {
+func (s observedDisk) fingerprint() string {
 	var p guard.Print
 	p.Add("id", string(s.ID))
 	p.Add("name", s.Name)
@@ -44,7 +44,7 @@ func (s diskSight) fingerprint() string {
 }
 
 // findings returns the problems of a disk.
-func (s diskSight) findings() []providers.Finding {
+func (s observedDisk) findings() []providers.Finding {
 	var all []providers.Finding
 	add := func(kind providers.FindingKind, action, evidence string) {
 		f := providers.Finding{Kind: kind, Object: s.Name, Evidence: []string{evidence}, Action: action}

@@ -62,11 +62,11 @@ type job struct {
 	*task
 	want   config
 	policy machine.Policy
-	seen   *sight // the VM when the step began; nil: there was none
+	seen   *observedVM // the VM when the step began; nil: there was none
 }
 
 func (j *job) do(ctx context.Context) (providers.Result, error) {
-	if err := j.see(ctx); err != nil {
+	if err := j.observe(ctx); err != nil {
 		return providers.Result{}, err
 	}
 	if err := j.mine(); err != nil {
@@ -109,9 +109,9 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 	}
 }
 
-// see reads the VM that the step is about.
-func (j *job) see(ctx context.Context) error {
-	s, err := j.look(ctx, j.Name)
+// observe reads the VM that the step is about.
+func (j *job) observe(ctx context.Context) error {
+	s, err := j.observeVM(ctx, j.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		j.seen = nil
@@ -147,7 +147,7 @@ func (j *job) guard() guard.Guard {
 }
 
 // guarded returns the VM as the guard sees it.
-func (s *sight) guarded() *guard.Seen {
+func (s *observedVM) guarded() *guard.Seen {
 	if s == nil {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (s *sight) guarded() *guard.Seen {
 }
 
 // owns reports whether the step may act on a VM.
-func (j *job) owns(s sight) bool { return j.guard().Owns(*s.guarded()) }
+func (j *job) owns(s observedVM) bool { return j.guard().Owns(*s.guarded()) }
 
 func (j *job) mine() error     { return j.guard().Mine(j.seen.guarded()) }
 func (j *job) expected() error { return j.guard().Expected(j.seen.guarded()) }
@@ -166,7 +166,7 @@ func (t *task) marksAnew() bool { return t.Args[machine.ArgImport] == yes }
 
 // result reads the VM once more and returns the outcome of the step.
 func (j *job) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
-	if err := j.see(ctx); err != nil {
+	if err := j.observe(ctx); err != nil {
 		return providers.Result{}, err
 	}
 	if j.seen == nil {

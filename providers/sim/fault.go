@@ -100,7 +100,7 @@ func (p *Provider) count(f fault) (bool, error) {
 func (p *Provider) blind(ctx context.Context, a spec.Address) (string, error) {
 	for _, f := range p.faults {
 		if f.strikes(opObserve, a) && f.Address != (spec.Address{}) {
-			return f.look(ctx)
+			return f.strikeObserve(ctx)
 		}
 	}
 	return "", nil
@@ -111,13 +111,13 @@ func (p *Provider) blind(ctx context.Context, a spec.Address) (string, error) {
 func (p *Provider) blindHost(ctx context.Context) (string, error) {
 	for _, f := range p.faults {
 		if f.Op == opObserve && f.Address == (spec.Address{}) {
-			return f.look(ctx)
+			return f.strikeObserve(ctx)
 		}
 	}
 	return "", nil
 }
 
-func (f fault) look(ctx context.Context) (string, error) {
+func (f fault) strikeObserve(ctx context.Context) (string, error) {
 	switch f.Kind {
 	case kindHang:
 		return fmt.Sprintf("no answer within %s", answerLimit), clock.Sleep(ctx, answerLimit)

@@ -37,7 +37,7 @@ func (j *guestJob) do(ctx context.Context) (providers.Result, error) {
 	if err := j.begin(ctx); err != nil {
 		return providers.Result{}, err
 	}
-	if err := j.see(ctx); err != nil {
+	if err := j.observe(ctx); err != nil {
 		return providers.Result{}, err
 	}
 	if err := j.mine(); err != nil {
@@ -57,8 +57,8 @@ func (j *guestJob) do(ctx context.Context) (providers.Result, error) {
 	}
 }
 
-// see finds the file by its ID, or an imported file by its path.
-func (j *guestJob) see(ctx context.Context) error {
+// observe finds the file by its ID, or an imported file by its path.
+func (j *guestJob) observe(ctx context.Context) error {
 	files, err := j.guest.ask(ctx, question{Ask: askFiles})
 	if err != nil {
 		return fail(err, "%s %s: ask the guest of %s", j.Op, j.Address, j.guest.vm.Name)
@@ -158,7 +158,7 @@ func (j *guestJob) letGo(ctx context.Context) (providers.Result, error) {
 }
 
 func (j *guestJob) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
-	if err := j.see(ctx); err != nil {
+	if err := j.observe(ctx); err != nil {
 		return providers.Result{}, err
 	}
 	if j.seen == nil {

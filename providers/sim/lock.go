@@ -85,8 +85,8 @@ type lock struct {
 	evidence string // in words
 }
 
-// seeLock reads a lock; alive are the processes that may hold it.
-func (p *Provider) seeLock(path string, alive []process.Identity) lock {
+// observeLock reads a lock; alive are the processes that may hold it.
+func (p *Provider) observeLock(path string, alive []process.Identity) lock {
 	h, err := readLock(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -112,7 +112,7 @@ func (p *Provider) seeLock(path string, alive []process.Identity) lock {
 // unlock removes a lock only if its holder is confirmed to be gone. It reports whether the
 // disk is free.
 func (p *Provider) unlock(path string) (free bool, err error) {
-	switch l := p.seeLock(path, nil); l.verdict {
+	switch l := p.observeLock(path, nil); l.verdict {
 	case lockFree:
 		return true, nil
 	case lockStale:

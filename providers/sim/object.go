@@ -9,7 +9,7 @@ import (
 )
 
 // object describes the VM for the planner. called returns the planner's name of a disk.
-func (s sight) object(called func(diskSight) string) providers.Object {
+func (s observedVM) object(called func(observedDisk) string) providers.Object {
 	attrs, live := s.attrs(called)
 	o := providers.Object{
 		Kind: spec.VM, ID: s.ID, Name: s.Name, State: s.state, Owner: s.Owner.mark(),
@@ -27,7 +27,7 @@ func (s sight) object(called func(diskSight) string) providers.Object {
 
 // attrs returns the configured attributes, and those that a running VM has with another
 // value.
-func (s sight) attrs(called func(diskSight) string) (configured, live cty.Value) {
+func (s observedVM) attrs(called func(observedDisk) string) (configured, live cty.Value) {
 	all := s.Config.attrs()
 	if s.Config != nil {
 		all["additional_disk"] = s.disksValue(s.Config.Disks, called)
@@ -86,7 +86,7 @@ func textOrNull(s *string) cty.Value {
 
 // disksValue returns disks as the attribute additional_disk, by their addresses. A disk
 // without an address has its name; a disk that is gone is marked so.
-func (s sight) disksValue(disks []attached, called func(diskSight) string) cty.Value {
+func (s observedVM) disksValue(disks []attached, called func(observedDisk) string) cty.Value {
 	var all []string
 	for _, a := range disks {
 		name := a.Name + " (gone)"
@@ -99,7 +99,7 @@ func (s sight) disksValue(disks []attached, called func(diskSight) string) cty.V
 }
 
 // computed returns the attributes that the host sets. Nobody listens for SSH.
-func (s sight) computed() map[string]cty.Value {
+func (s observedVM) computed() map[string]cty.Value {
 	var held []machine.Forward
 	if s.state == providers.StateRunning {
 		for _, h := range s.run.Ports {
@@ -113,7 +113,7 @@ func (s sight) computed() map[string]cty.Value {
 }
 
 // lockFinding returns the problem of the lock of a VM's disk, if it has one.
-func (s sight) lockFinding() []providers.Finding {
+func (s observedVM) lockFinding() []providers.Finding {
 	f := providers.Finding{Object: s.Name, Claim: lockClaim(s.Name), Evidence: []string{s.lock.evidence}}
 	if s.Owner != nil {
 		f.Address = s.Owner.Address
@@ -132,7 +132,7 @@ func (s sight) lockFinding() []providers.Finding {
 }
 
 // findings returns the problems of a VM itself.
-func (s sight) findings() []providers.Finding {
+func (s observedVM) findings() []providers.Finding {
 	var all []providers.Finding
 	add := func(kind providers.FindingKind, action, evidence string) {
 		f := providers.Finding{Kind: kind, Object: s.Name, Evidence: []string{evidence}, Action: action}

@@ -36,7 +36,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		return inv, nil
 	}
 	inv.Host["vms"] = strconv.Itoa(len(names))
-	v := viewer{Provider: p, inv: &inv, known: knownOf(q), disks: map[string]diskSight{}}
+	v := viewer{Provider: p, inv: &inv, known: knownOf(q), disks: map[string]observedDisk{}}
 	files := p.readAll(names)
 	ghosts, found, err := p.weighAll(ctx, files)
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 // reading holds one VM as it was read, or the error of reading it.
 type reading struct {
 	name string
-	sight
+	observedVM
 	err error
 }
 
@@ -88,7 +88,7 @@ func (p *Provider) readAll(names []string) []reading {
 // weighAll finds the processes of each VM. It returns the VMs, also those of which only
 // processes or a root disk are left, and all processes and locks. After an error there may be
 // more.
-func (p *Provider) weighAll(ctx context.Context, all []reading) ([]reading, strays, error) {
+func (p *Provider) weighAll(ctx context.Context, all []reading) ([]reading, unrecordedProcesses, error) {
 	heavy := !p.weightless
 	var named []process.Identity
 	for _, r := range all {
@@ -100,15 +100,15 @@ func (p *Provider) weighAll(ctx context.Context, all []reading) ([]reading, stra
 			named = append(named, *run.Process)
 		}
 	}
-	var s strays
+	var s unrecordedProcesses
 	if heavy {
-		s = p.findStrays(ctx, named)
+		s = p.findUnrecorded(ctx, named)
 	}
 	read := map[string]bool{}
 	for i := range all {
 		read[all[i].name] = true
 		if all[i].err == nil {
-			all[i].sight = p.weigh(all[i].vmFile, s)
+			all[i].observedVM = p.observeRun(all[i].vmFile, s)
 		}
 	}
 	ghosts, err := p.ghosts(s, read)
@@ -116,7 +116,7 @@ func (p *Provider) weighAll(ctx context.Context, all []reading) ([]reading, stra
 }
 
 // ghosts returns the VMs of which only processes or a root disk are left.
-func (p *Provider) ghosts(s strays, read map[string]bool) ([]reading, error) {
+func (p *Provider) ghosts(s unrecordedProcesses, read map[string]bool) ([]reading, error) {
 	names, err := p.named(disksDir, rootSuffix)
 	names = slices.AppendSeq(names, maps.Keys(s.of))
 	slices.Sort(names)
@@ -126,7 +126,7 @@ func (p *Provider) ghosts(s strays, read map[string]bool) ([]reading, error) {
 			continue
 		}
 		r := reading{name: name}
-		if r.sight, r.err = p.ghost(name, s); !errors.Is(r.err, fs.ErrNotExist) {
+		if r.observedVM, r.err = p.observeRemains(name, s); !errors.Is(r.err, fs.ErrNotExist) {
 			all = append(all, r)
 		}
 	}
@@ -138,11 +138,11 @@ type viewer struct {
 	*Provider
 	inv   *providers.Inventory
 	known knowns
-	disks map[string]diskSight // by name
+	disks map[string]observedDisk // by name
 }
 
 // called returns the planner's name of a disk: its present address, or its own name.
-func (v *viewer) called(d diskSight) string {
+func (v *viewer) called(d observedDisk) string {
 	if one, ok := v.known.byID[d.ID]; ok {
 		return one.Address.String()
 	}
@@ -159,8 +159,8 @@ func (v *viewer) called(d diskSight) string {
 
 // reportDisks puts the disks into the inventory, and each holder of a lock that is none of
 // the host's VMs.
-func (v *viewer) reportDisks(ctx context.Context, s strays) error {
-	all, err := v.lookDisks(s.all)
+func (v *viewer) reportDisks(ctx context.Context, s unrecordedProcesses) error {
+	all, err := v.observeDisks(s.all)
 	if err != nil {
 		v.inv.Partial[spec.Disk] = err.Error()
 		return nil
@@ -177,7 +177,7 @@ func (v *viewer) reportDisks(ctx context.Context, s strays) error {
 			}
 		}
 		if r.err == nil {
-			v.disks[r.name] = r.diskSight
+			v.disks[r.name] = r.observedDisk
 		}
 		if why != "" {
 			v.inv.Unknown = append(v.inv.Unknown, providers.Unknown{Kind: spec.Disk, ID: r.ID, Name: r.name, Reason: why})

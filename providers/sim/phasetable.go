@@ -6,27 +6,27 @@ import "vmctl/providers"
 type recorded string
 
 const (
-	noRecord       recorded = "none" // there is no pid file
-	recordAlive    recorded = "alive"
-	recordGone     recorded = "gone"
-	recordReused   recorded = "reused" // another process has the pid by now
-	recordUnknown  recorded = "unknown"
-	strayNone      stray    = "none"
-	straySome      stray    = "some"
-	strayUnseen    stray    = "unseen" // the process table could not be read
-	socketThere    socket   = "there"
-	socketMissing  socket   = "missing"
-	stateUnknown   string   = "" // nothing is done to such a VM
-	reasonUnknown           = "it cannot be told whether the process of its pid file runs"
-	reasonUnseen            = "it has no process that is known, and it cannot be said that none runs it"
-	reasonBeside            = "runs it too, beside the process that its pid file names"
-	reasonNoRecord          = "runs it, and it has no pid file"
-	reasonOther             = "runs it, and its pid file names another that is gone"
-	reasonNoSocket          = "its process runs, and cannot be reached: its socket is gone"
+	noRecord       recorded   = "none" // there is no pid file
+	recordAlive    recorded   = "alive"
+	recordGone     recorded   = "gone"
+	recordReused   recorded   = "reused" // another process has the pid by now
+	recordUnknown  recorded   = "unknown"
+	strayNone      unrecorded = "none"
+	straySome      unrecorded = "some"
+	strayUnseen    unrecorded = "unseen" // the process table could not be read
+	socketThere    socket     = "there"
+	socketMissing  socket     = "missing"
+	stateUnknown   string     = "" // nothing is done to such a VM
+	reasonUnknown             = "it cannot be told whether the process of its pid file runs"
+	reasonUnseen              = "it has no process that is known, and it cannot be said that none runs it"
+	reasonBeside              = "runs it too, beside the process that its pid file names"
+	reasonNoRecord            = "runs it, and it has no pid file"
+	reasonOther               = "runs it, and its pid file names another that is gone"
+	reasonNoSocket            = "its process runs, and cannot be reached: its socket is gone"
 )
 
-// stray tells whether a VM has processes that its pid file does not name.
-type stray string
+// unrecorded tells whether a VM has processes that its pid file does not name.
+type unrecorded string
 
 // socket tells whether a VM's socket exists.
 type socket string
@@ -34,7 +34,7 @@ type socket string
 // phase describes the state of a VM. leftover: there are files of a process that is gone.
 type phase struct {
 	recorded recorded
-	stray    stray
+	stray    unrecorded
 	socket   socket
 	state    string
 	reason   string // of a broken or an unknown state
@@ -77,7 +77,7 @@ var phases = []phase{
 }
 
 // phaseOf looks a combination up.
-func phaseOf(r recorded, s stray, c socket) phase {
+func phaseOf(r recorded, s unrecorded, c socket) phase {
 	for _, row := range phases {
 		if row.recorded == r && row.stray == s && row.socket == c {
 			return row

@@ -15,7 +15,7 @@ import (
 )
 
 // fingerprint covers the facts that a step on the VM relies on.
-func (s sight) fingerprint() string {
+func (s observedVM) fingerprint() string {
 	var p guard.Print
 	p.Add("id", string(s.ID))
 	p.Add("name", s.Name)
@@ -97,7 +97,7 @@ func digest(v any) string {
 
 // claims returns the claims of the VM: it holds them as long as it exists. Claims of its
 // running configuration count until it stops.
-func (s sight) claims() []providers.Claim {
+func (s observedVM) claims() []providers.Claim {
 	all := []providers.Claim{nameClaim(s.Name)}
 	add := func(c *config) {
 		for _, claim := range append(c.ports(), s.diskClaims(c)...) {
@@ -115,7 +115,7 @@ func (s sight) claims() []providers.Claim {
 
 // diskClaims returns the claims on the disks of a configuration, as far as their IDs are
 // known.
-func (s sight) diskClaims(c *config) []providers.Claim {
+func (s observedVM) diskClaims(c *config) []providers.Claim {
 	if c == nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (s sight) diskClaims(c *config) []providers.Claim {
 
 // claimOn returns the claim on a disk that the VM is defined with: by the present ID of the
 // disk, else by its ID when it was attached. Its key is "" if neither is known.
-func (s sight) claimOn(a attached) providers.Claim {
+func (s observedVM) claimOn(a attached) providers.Claim {
 	if d, there := s.disks[a.Name]; there && a.is(d) {
 		return machine.DiskClaim(d.ID)
 	}

@@ -229,7 +229,7 @@ func (j *job) waitReady(ctx context.Context) (providers.Result, error) {
 		if err := j.die(ctx, j.Object); err != nil {
 			return providers.Result{}, fail(err, "wait for %s", j.Name)
 		}
-		if err := j.see(ctx); err != nil {
+		if err := j.observe(ctx); err != nil {
 			return providers.Result{}, err
 		}
 	}
@@ -265,7 +265,7 @@ func (j *job) ended() error {
 func (j *job) noAnswer(ctx context.Context, cause error) error {
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
 	defer cancel()
-	if err := j.see(own); err == nil && j.seen != nil && j.seen.state == providers.StateOff {
+	if err := j.observe(own); err == nil && j.seen != nil && j.seen.state == providers.StateOff {
 		return j.ended()
 	}
 	return fail(cause, "wait for %s", j.Address)

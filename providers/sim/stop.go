@@ -103,7 +103,7 @@ func (j *job) waitUntilUp(ctx context.Context) []string {
 
 // runs reports whether the VM runs and nothing is wrong with it.
 func (j *job) runs(ctx context.Context) bool {
-	s, err := j.look(ctx, j.Name)
+	s, err := j.observeVM(ctx, j.Name)
 	return err == nil && s.state == providers.StateRunning
 }
 
@@ -181,27 +181,27 @@ type target job
 var _ stop.Target = (*target)(nil)
 
 // Look reports whether any process of the VM runs, and whether the VM is still vmctl's.
-func (t *target) Look(ctx context.Context) (stop.Sight, error) {
+func (t *target) Look(ctx context.Context) (stop.Observation, error) {
 	j := (*job)(t)
-	s, err := j.look(ctx, j.Name)
+	s, err := j.observeVM(ctx, j.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return stop.Sight{Verdict: stop.Gone, Evidence: "gone"}, nil
+		return stop.Observation{Verdict: stop.Gone, Evidence: "gone"}, nil
 	case err != nil:
-		return stop.Sight{}, err
+		return stop.Observation{}, err
 	case s.state == "":
-		return stop.Sight{}, errors.New(s.reason)
+		return stop.Observation{}, errors.New(s.reason)
 	case s.ID != j.Object || !j.owns(s):
-		return stop.Sight{Verdict: stop.Other, Evidence: "it no longer bears the mark of " + j.Address.String()}, nil
+		return stop.Observation{Verdict: stop.Other, Evidence: "it no longer bears the mark of " + j.Address.String()}, nil
 	}
 	j.seen = &s
 	if s.on() {
-		return stop.Sight{Verdict: stop.Runs, Evidence: s.words()}, nil
+		return stop.Observation{Verdict: stop.Runs, Evidence: s.words()}, nil
 	}
-	return stop.Sight{Verdict: stop.Gone, Evidence: "no process runs it"}, nil
+	return stop.Observation{Verdict: stop.Gone, Evidence: "no process runs it"}, nil
 }
 
-func (s sight) words() string {
+func (s observedVM) words() string {
 	if s.Weightless {
 		return "its record says that it runs"
 	}

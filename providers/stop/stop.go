@@ -16,7 +16,7 @@ import (
 type Target interface {
 	// Look reads the present state and verifies that the target is still the same one. An
 	// error means that it could not tell.
-	Look(ctx context.Context) (Sight, error)
+	Look(ctx context.Context) (Observation, error)
 	// Request asks the target to end by itself. It may be repeated.
 	Request(ctx context.Context) error
 	// Force ends the target. After an error the target may still have ended: Look decides.
@@ -34,8 +34,8 @@ const (
 	Other Verdict = "other"
 )
 
-// Sight holds the outcome of a look, with its evidence.
-type Sight struct {
+// Observation holds the outcome of a look, with its evidence.
+type Observation struct {
 	Verdict  Verdict
 	Evidence string        // in words: "shut off (shutdown)"
 	How      providers.How // Gone: Graceful or Forced where the system tells; "" where it does not
@@ -131,7 +131,7 @@ const verifyLooks = 3
 
 // verify looks once more at the target before it is forced. It fails if none of several looks
 // could read it.
-func (p *procedure) verify(ctx context.Context) (sight Sight, err error) {
+func (p *procedure) verify(ctx context.Context) (sight Observation, err error) {
 	for i := range verifyLooks {
 		if i > 0 && p.clock.Sleep(ctx, p.policy.Poll) != nil {
 			break
@@ -171,7 +171,7 @@ func (p *procedure) force(ctx context.Context) (Result, error) {
 
 // wait looks until the target is gone or the limit is reached, and repeats the request by the
 // policy. The last look counts, even if it failed.
-func (p *procedure) wait(ctx context.Context, limit time.Duration, request func(context.Context)) (Sight, error) {
+func (p *procedure) wait(ctx context.Context, limit time.Duration, request func(context.Context)) (Observation, error) {
 	start := p.clock.Now()
 	var asked time.Time
 	if request != nil {
@@ -201,7 +201,7 @@ func (p *procedure) wait(ctx context.Context, limit time.Duration, request func(
 var errEnded = errors.New("the wait was ended")
 
 // lastLook looks once more after ctx has ended.
-func (p *procedure) lastLook(ctx context.Context) (Sight, error) {
+func (p *procedure) lastLook(ctx context.Context) (Observation, error) {
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	sight, err := p.Look(own)
@@ -215,7 +215,7 @@ func (p *procedure) lastLook(ctx context.Context) (Sight, error) {
 }
 
 // ended turns the outcome of a wait into a result.
-func (p *procedure) ended(sight Sight, how providers.How, err error) (Result, error) {
+func (p *procedure) ended(sight Observation, how providers.How, err error) (Result, error) {
 	switch {
 	case errors.Is(err, errEnded):
 		p.see("%v", err)
@@ -239,7 +239,7 @@ func (p *procedure) still(outcome providers.Outcome, evidence string) error {
 	return f
 }
 
-func (p *procedure) other(sight Sight) error {
+func (p *procedure) other(sight Observation) error {
 	return p.fail(providers.Stale, "not_the_same", fmt.Errorf("stop: it is not the one that was to be stopped: %s", sight.Evidence))
 }
 

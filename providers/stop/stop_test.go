@@ -17,7 +17,7 @@ import (
 // world is a clock and a target in one: time passes only while somebody sleeps.
 type world struct {
 	now      time.Duration
-	look     func(w *world) (stop.Sight, error)
+	look     func(w *world) (stop.Observation, error)
 	request  func(w *world) error
 	force    func(w *world) error
 	asleep   func(w *world)
@@ -29,7 +29,7 @@ type world struct {
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func (w *world) Look(context.Context) (stop.Sight, error) { return w.look(w) }
+func (w *world) Look(context.Context) (stop.Observation, error) { return w.look(w) }
 
 func (w *world) Request(context.Context) error {
 	w.requests++
@@ -65,12 +65,12 @@ func (w *world) clock() stop.Clock {
 	}
 }
 
-func runs() (stop.Sight, error) {
-	return stop.Sight{Verdict: stop.Runs, Evidence: "running"}, nil
+func runs() (stop.Observation, error) {
+	return stop.Observation{Verdict: stop.Runs, Evidence: "running"}, nil
 }
 
-func gone(how providers.How, evidence string) (stop.Sight, error) {
-	return stop.Sight{Verdict: stop.Gone, How: how, Evidence: evidence}, nil
+func gone(how providers.How, evidence string) (stop.Observation, error) {
+	return stop.Observation{Verdict: stop.Gone, How: how, Evidence: evidence}, nil
 }
 
 func policy() stop.Policy {
@@ -91,7 +91,7 @@ func TestStop(t *testing.T) {
 	}{
 		{
 			name: "a guest that hears",
-			world: world{look: func(w *world) (stop.Sight, error) {
+			world: world{look: func(w *world) (stop.Observation, error) {
 				if w.now >= 3*time.Second {
 					return gone("", "shut off (shutdown)")
 				}
@@ -105,7 +105,7 @@ gone after 3s: shut off (shutdown)`,
 		},
 		{
 			name: "a guest that hears the second request",
-			world: world{look: func(w *world) (stop.Sight, error) {
+			world: world{look: func(w *world) (stop.Observation, error) {
 				if w.requests == 2 {
 					return gone(providers.Graceful, "shut off (shutdown)")
 				}
@@ -121,13 +121,13 @@ gone after 13s: shut off (shutdown)`,
 		// row L57
 		{
 			name: "looks that fail for a moment",
-			world: world{look: func(w *world) (stop.Sight, error) {
+			world: world{look: func(w *world) (stop.Observation, error) {
 				w.looks++
 				switch {
 				case w.looks == 1:
 					return runs()
 				case w.looks <= 3:
-					return stop.Sight{}, errors.New("no daemon")
+					return stop.Observation{}, errors.New("no daemon")
 				}
 				return gone("", "shut off (shutdown)")
 			}},
@@ -139,7 +139,7 @@ gone after 2s: shut off (shutdown)`,
 		},
 		{
 			name: "looks that fail for a moment before force, and after it",
-			world: world{look: func(w *world) (stop.Sight, error) {
+			world: world{look: func(w *world) (stop.Observation, error) {
 				if w.now == 30*time.Second {
 					w.looks++
 				}
@@ -147,7 +147,7 @@ gone after 2s: shut off (shutdown)`,
 				case w.forced && w.now >= 33*time.Second:
 					return gone("", "shut off (destroyed)")
 				case w.forced, w.now == 30*time.Second && w.looks == 2:
-					return stop.Sight{}, errors.New("no daemon")
+					return stop.Observation{}, errors.New("no daemon")
 				}
 				return runs()
 			}},
@@ -163,7 +163,7 @@ gone after 33s: shut off (destroyed)`,
 		},
 		{
 			name: "one that ends late, between the grace and force: not forced",
-			world: world{look: func(w *world) (stop.Sight, error) {
+			world: world{look: func(w *world) (stop.Observation, error) {
 				if w.now >= 30*time.Second {
 					w.looks++
 				}
@@ -183,7 +183,7 @@ gone after 30s: shut off (shutdown)`,
 		// row X02
 		{
 			name: "its number belongs to another when it would be forced: the other is not touched",
-			world: world{look: func(w *world) (stop.Sight, error) {
+			world: world{look: func(w *world) (stop.Observation, error) {
 				if w.now >= 30*time.Second {
 					w.looks++
 				}
@@ -203,7 +203,7 @@ gone after 30s: pid 7 belongs to another process now`,
 		// row L02
 		{
 			name: "a deaf guest is forced after the grace",
-			world: world{look: func(w *world) (stop.Sight, error) {
+			world: world{look: func(w *world) (stop.Observation, error) {
 				if w.forced {
 					return gone(providers.Forced, "shut off (destroyed)")
 				}
@@ -222,7 +222,7 @@ gone after 30s: shut off (destroyed)`,
 		{
 			name: "force that reports an error and worked",
 			world: world{
-				look: func(w *world) (stop.Sight, error) {
+				look: func(w *world) (stop.Observation, error) {
 					if w.forced {
 						return gone("", "shut off")
 					}
@@ -243,14 +243,14 @@ gone after 30s: shut off`,
 		},
 		{
 			name:  "gone already",
-			world: world{look: func(*world) (stop.Sight, error) { return gone(providers.Forced, "shut off (destroyed)") }},
+			world: world{look: func(*world) (stop.Observation, error) { return gone(providers.Forced, "shut off (destroyed)") }},
 			want: `
 already
 shut off (destroyed)`,
 		},
 		{
 			name:   "force is forbidden: never called stopped",
-			world:  world{look: func(*world) (stop.Sight, error) { return runs() }},
+			world:  world{look: func(*world) (stop.Observation, error) { return runs() }},
 			policy: func(p *stop.Policy) { p.Forbidden = true; p.Again = 0 },
 			want: `
 request at 0s
@@ -261,7 +261,7 @@ next: vmctl vm stop vm.dev`,
 		},
 		{
 			name:   "force does not work either",
-			world:  world{look: func(*world) (stop.Sight, error) { return runs() }},
+			world:  world{look: func(*world) (stop.Observation, error) { return runs() }},
 			policy: func(p *stop.Policy) { p.Again = 0 },
 			want: `
 request at 0s
@@ -274,20 +274,20 @@ next: vmctl vm stop vm.dev`,
 		},
 		{
 			name: "another one in its place is never touched",
-			world: world{look: func(*world) (stop.Sight, error) {
-				return stop.Sight{Verdict: stop.Other, Evidence: "its mark names vm.b"}, nil
+			world: world{look: func(*world) (stop.Observation, error) {
+				return stop.Observation{Verdict: stop.Other, Evidence: "its mark names vm.b"}, nil
 			}},
 			want: `stale not_the_same: stop: it is not the one that was to be stopped: its mark names vm.b`,
 		},
 		{
 			name: "another one in its place when it would be forced",
-			world: world{look: func(w *world) (stop.Sight, error) {
+			world: world{look: func(w *world) (stop.Observation, error) {
 				if w.now >= 30*time.Second && w.requests > 0 {
 					w.requests = -1
 					return runs()
 				}
 				if w.requests < 0 {
-					return stop.Sight{Verdict: stop.Other, Evidence: "another UUID"}, nil
+					return stop.Observation{Verdict: stop.Other, Evidence: "another UUID"}, nil
 				}
 				return runs()
 			}},
@@ -300,14 +300,14 @@ seen: still running 30s after the request`,
 		},
 		{
 			name:  "what cannot be read is not touched",
-			world: world{look: func(*world) (stop.Sight, error) { return stop.Sight{}, errors.New("no daemon") }},
+			world: world{look: func(*world) (stop.Observation, error) { return stop.Observation{}, errors.New("no daemon") }},
 			want:  `failed unreadable: stop: what runs cannot be read, and nothing was done: no daemon`,
 		},
 		{
 			name: "unreadable after the grace: not forced, not called stopped",
-			world: world{look: func(w *world) (stop.Sight, error) {
+			world: world{look: func(w *world) (stop.Observation, error) {
 				if w.requests > 0 {
-					return stop.Sight{}, errors.New("no daemon")
+					return stop.Observation{}, errors.New("no daemon")
 				}
 				return runs()
 			}},
@@ -319,12 +319,12 @@ seen: requested after 0s`,
 		},
 		{
 			name: "unreadable when it would be forced: not forced",
-			world: world{look: func(w *world) (stop.Sight, error) {
+			world: world{look: func(w *world) (stop.Observation, error) {
 				if w.now >= 30*time.Second {
 					w.requests++
 				}
 				if w.requests > 2 {
-					return stop.Sight{}, errors.New("no daemon")
+					return stop.Observation{}, errors.New("no daemon")
 				}
 				return runs()
 			}},
@@ -337,9 +337,9 @@ seen: still running 30s after the request`,
 		},
 		{
 			name: "unreadable after force: not called stopped",
-			world: world{look: func(w *world) (stop.Sight, error) {
+			world: world{look: func(w *world) (stop.Observation, error) {
 				if w.forced {
-					return stop.Sight{}, errors.New("no daemon")
+					return stop.Observation{}, errors.New("no daemon")
 				}
 				return runs()
 			}},
@@ -355,7 +355,7 @@ seen: forced after 30s`,
 		{
 			name: "a request that fails is evidence, and force follows",
 			world: world{
-				look: func(w *world) (stop.Sight, error) {
+				look: func(w *world) (stop.Observation, error) {
 					if w.forced {
 						return gone("", "shut off (destroyed)")
 					}
@@ -376,11 +376,11 @@ gone after 30s: shut off (destroyed)`,
 		},
 		{
 			name: "what cannot hear is forced at once",
-			world: world{look: func(w *world) (stop.Sight, error) {
+			world: world{look: func(w *world) (stop.Observation, error) {
 				if w.forced {
 					return gone("", "shut off (destroyed)")
 				}
-				return stop.Sight{Verdict: stop.Runs, Evidence: "paused (I/O error)", Deaf: true}, nil
+				return stop.Observation{Verdict: stop.Runs, Evidence: "paused (I/O error)", Deaf: true}, nil
 			}},
 			want: `
 force at 0s
@@ -391,8 +391,8 @@ gone after 0s: shut off (destroyed)`,
 		},
 		{
 			name: "what cannot hear and must not be forced",
-			world: world{look: func(*world) (stop.Sight, error) {
-				return stop.Sight{Verdict: stop.Runs, Evidence: "paused (I/O error)", Deaf: true}, nil
+			world: world{look: func(*world) (stop.Observation, error) {
+				return stop.Observation{Verdict: stop.Runs, Evidence: "paused (I/O error)", Deaf: true}, nil
 			}},
 			policy: func(p *stop.Policy) { p.Forbidden = true },
 			want: `
@@ -417,12 +417,12 @@ next: vmctl vm stop vm.dev`,
 func TestStopWhenTheContextEnds(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		late func(w *world) (stop.Sight, error)
+		late func(w *world) (stop.Observation, error)
 		want string
 	}{
 		{
 			name: "still running",
-			late: func(*world) (stop.Sight, error) { return runs() },
+			late: func(*world) (stop.Observation, error) { return runs() },
 			want: `
 request at 0s
 timeout still_running: stop: it is still running after 5s (running)
@@ -432,7 +432,7 @@ next: vmctl vm stop vm.dev`,
 		},
 		{
 			name: "it went after all",
-			late: func(*world) (stop.Sight, error) { return gone(providers.Graceful, "shut off (shutdown)") },
+			late: func(*world) (stop.Observation, error) { return gone(providers.Graceful, "shut off (shutdown)") },
 			want: `
 request at 0s
 graceful
@@ -441,7 +441,7 @@ gone after 5s: shut off (shutdown)`,
 		},
 		{
 			name: "unreadable",
-			late: func(*world) (stop.Sight, error) { return stop.Sight{}, errors.New("no daemon") },
+			late: func(*world) (stop.Observation, error) { return stop.Observation{}, errors.New("no daemon") },
 			want: `
 request at 0s
 failed not_confirmed: stop: could not confirm that it stopped: no daemon
@@ -451,7 +451,7 @@ seen: requested after 0s`,
 		t.Run(tc.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			w := world{
-				look: func(w *world) (stop.Sight, error) {
+				look: func(w *world) (stop.Observation, error) {
 					if ctx.Err() != nil {
 						return tc.late(w)
 					}

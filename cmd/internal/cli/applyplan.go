@@ -54,11 +54,11 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 	if err != nil {
 		return nil, summary, err
 	}
-	defer a.changing(parting{command: m.command, plan: a.commandLine("plan", m.plan)})()
+	defer a.mutating(mutatingCommand{command: m.command, plan: a.commandLine("plan", m.plan)})()
 	watch, stop := a.watch(ctx)
 	summary, err = executor.Apply(ctx, executor.Run{
 		Plan: w.plan, World: w.world, Journal: w.journal, Resolve: a.resolver(p.config), ID: run,
-		Gate:        gate{folder: p.busy(), me: me, doors: p.doors(w.journal.Snapshot()), closed: &closedDoors{all: map[spec.Address]*closedDoor{}}},
+		Gate:        gate{folder: p.busy(), me: me, addresses: p.visitorAddresses(w.journal.Snapshot()), closed: &closedVMs{all: map[spec.Address]*closedVM{}}},
 		Parallelism: m.apply.parallelism, KeepGoing: m.apply.keepGoing, Now: a.env.Now,
 		Watch: func(e executor.Event) {
 			e.Failure, e.Step = a.advised(e.Failure, m), w.numberedStep(e.Step)

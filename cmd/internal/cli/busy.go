@@ -20,9 +20,9 @@ import (
 // busy returns the folder of the locks that visitors of VMs hold.
 func (p *project) busy() busy.Folder { return busy.Folder{Dir: filepath.Join(p.dir, busyLocks)} }
 
-// doors lists, for each VM, the addresses under which a visitor may have entered it: its own,
+// visitorAddresses lists, for each VM, the addresses under which a visitor may have entered it: its own,
 // and earlier ones that no other VM has by now.
-func (p *project) doors(s *state.Snapshot) map[spec.Address][]spec.Address {
+func (p *project) visitorAddresses(s *state.Snapshot) map[spec.Address][]spec.Address {
 	vms := slices.DeleteFunc(known(p, s), func(addr spec.Address) bool { return addr.Kind != spec.VM })
 	all := map[spec.Address][]spec.Address{}
 	for _, addr := range vms {
@@ -38,7 +38,7 @@ func (p *project) doors(s *state.Snapshot) map[spec.Address][]spec.Address {
 
 // atWork lists the visitors of each VM of the spec and the state.
 func (p *project) atWork(ctx context.Context, s *state.Snapshot) (map[spec.Address][]state.Holder, error) {
-	doors := p.doors(s)
+	doors := p.visitorAddresses(s)
 	var all []spec.Address
 	for _, addr := range slices.SortedFunc(maps.Keys(doors), spec.Address.Compare) {
 		all = append(all, doors[addr]...)
@@ -65,7 +65,7 @@ func (p *project) atWork(ctx context.Context, s *state.Snapshot) (map[spec.Addre
 func (a *app) self(command string) (state.Holder, error) {
 	host, err := os.Hostname()
 	if err != nil {
-		return state.Holder{}, fmt.Errorf("say who is at work: %w", err)
+		return state.Holder{}, fmt.Errorf("identify this process: %w", err)
 	}
 	return state.Holder{PID: os.Getpid(), Host: host, Command: command, Since: a.env.Now().UTC()}, nil
 }
@@ -95,22 +95,22 @@ func (a *app) enter(ctx context.Context, p *project, addr spec.Address, command 
 
 // gate keeps visitors out of VMs that this command takes down.
 type gate struct {
-	folder busy.Folder
-	me     state.Holder
-	doors  map[spec.Address][]spec.Address
-	closed *closedDoors
+	folder    busy.Folder
+	me        state.Holder
+	addresses map[spec.Address][]spec.Address
+	closed    *closedVMs
 }
 
 var _ executor.Gate = gate{}
 
-// closedDoors holds the doors that this command keeps closed. Two VMs that once had the same
+// closedVMs holds the doors that this command keeps closed. Two VMs that once had the same
 // address share a door, which is closed once for both.
-type closedDoors struct {
+type closedVMs struct {
 	mu  sync.Mutex
-	all map[spec.Address]*closedDoor
+	all map[spec.Address]*closedVM
 }
 
-type closedDoor struct {
+type closedVM struct {
 	closing sync.Mutex
 	users   int
 	open    func() error // nil: it is not closed yet
@@ -118,11 +118,11 @@ type closedDoor struct {
 
 // close closes a door by calling way, unless the door is closed for another VM already. open
 // ends that.
-func (d *closedDoors) close(a spec.Address, way func() (func() error, error)) (open func() error, err error) {
+func (d *closedVMs) close(a spec.Address, way func() (func() error, error)) (open func() error, err error) {
 	d.mu.Lock()
 	door := d.all[a]
 	if door == nil {
-		door = &closedDoor{}
+		door = &closedVM{}
 		d.all[a] = door
 	}
 	door.users++
@@ -139,7 +139,7 @@ func (d *closedDoors) close(a spec.Address, way func() (func() error, error)) (o
 }
 
 // leave opens a door once no VM needs it closed any more.
-func (d *closedDoors) leave(a spec.Address, door *closedDoor) error {
+func (d *closedVMs) leave(a spec.Address, door *closedVM) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if door.users--; door.users > 0 {
@@ -162,7 +162,7 @@ func (g gate) Close(ctx context.Context, c *planner.Change, waiting func([]state
 		}
 		return errors.Join(errs...)
 	}
-	for _, door := range g.doors[c.Address] {
+	for _, door := range g.addresses[c.Address] {
 		opens, err := g.closed.close(door, func() (func() error, error) {
 			return g.folder.Close(ctx, busy.Closing{
 				Address: door, By: g.me, Interrupt: c.Busy.Interrupt, Wait: c.Busy.Wait, Waiting: waiting,

@@ -67,7 +67,7 @@ var errTimeout = errors.New("the time that --timeout gives is up")
 
 // carryOut takes the run lock, plans, asks, applies and tells how it went.
 func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
-	a.loosen() // a slow reader must not delay a run that holds the lock
+	a.stopWaiting() // a slow reader must not delay a run that holds the lock
 	m.unasked = m.unasked || m.file == "" && m.apply.approved
 	journal, err := p.store.Open(ctx, state.Owner{
 		Command: "vmctl " + m.command, Wait: m.apply.wait(p.config.Settings),

@@ -63,7 +63,7 @@ type Build struct{ Version, Go, Platform string }
 func Main(ctx context.Context, env Env) int {
 	a := newApp(env)
 	// Running steps end safely even if nobody reads the output.
-	stop := context.AfterFunc(ctx, a.loosen)
+	stop := context.AfterFunc(ctx, a.stopWaiting)
 	defer stop()
 	ended := make(chan int, 1)
 	go func() { ended <- a.finish(ctx, a.execute(ctx)) }()
@@ -86,7 +86,7 @@ type app struct {
 	commands []string
 	answer   bool // a document was written: nothing else may follow on stdout
 	streams  bool // the command writes a line per event, the last one says how it ended
-	changes  atomic.Pointer[parting]
+	changes  atomic.Pointer[mutatingCommand]
 }
 
 func newApp(env Env) *app {

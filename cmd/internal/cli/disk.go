@@ -42,7 +42,7 @@ func (a *app) diskCommand() *cobra.Command {
 }
 
 func (a *app) diskList(ctx context.Context) (err error) {
-	s, err := a.look(ctx)
+	s, err := a.observe(ctx)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (a *app) diskList(ctx context.Context) (err error) {
 }
 
 // disks lists the disks of the files and the state, and the orphans.
-func (s sight) disks() []view.DiskEntry {
+func (s observation) disks() []view.DiskEntry {
 	all := []view.DiskEntry{}
 	shown := map[*providers.Object]bool{}
 	for _, addr := range known(s.project, s.snapshot) {
@@ -77,7 +77,7 @@ func (s sight) disks() []view.DiskEntry {
 			if o.Kind != spec.Disk || shown[o] || planner.MarkingOf(o, s.project.owner) != planner.Ours {
 				continue
 			}
-			d := s.disk(seen{address: o.Owner.Address, name: o.Name, object: o, system: system})
+			d := s.disk(observedAddress{address: o.Owner.Address, name: o.Name, object: o, system: system})
 			d.State, d.Reason = "orphan", "it is in neither the spec nor the state"
 			all = append(all, d)
 		}
@@ -86,7 +86,7 @@ func (s sight) disks() []view.DiskEntry {
 	return all
 }
 
-func (s sight) disk(v seen) view.DiskEntry {
+func (s observation) disk(v observedAddress) view.DiskEntry {
 	status := v.status()
 	d := view.DiskEntry{
 		Address: v.address.String(), Provider: status.Provider, Object: v.name, ID: status.ID, State: status.State, Reason: status.Reason,
@@ -114,7 +114,7 @@ func (s sight) disk(v seen) view.DiskEntry {
 }
 
 // usersOf lists the machines that are defined with a disk.
-func (s sight) usersOf(v seen) []string {
+func (s observation) usersOf(v observedAddress) []string {
 	users := []string{}
 	for i := range v.system.Inventory.Objects {
 		if o := &v.system.Inventory.Objects[i]; planner.UsesDisk(o, v.object) {
@@ -127,7 +127,7 @@ func (s sight) usersOf(v seen) []string {
 
 // called returns the address of an object if it is ours, else the name that its system gives
 // it.
-func (s sight) called(system *planner.System, o *providers.Object) string {
+func (s observation) called(system *planner.System, o *providers.Object) string {
 	for addr, r := range s.snapshot.Records {
 		if r.ID == string(o.ID) && addr.Kind == o.Kind {
 			return addr.String()
@@ -141,7 +141,7 @@ func (s sight) called(system *planner.System, o *providers.Object) string {
 
 // lockOf describes the lock of a disk. Its holders are machines that run with the disk, or
 // the holders that the provider found.
-func (s sight) lockOf(v seen) view.DiskLock {
+func (s observation) lockOf(v observedAddress) view.DiskLock {
 	lock := view.DiskLock{State: "free", Holders: []string{}}
 	for i := range v.system.Inventory.Objects {
 		if o := &v.system.Inventory.Objects[i]; planner.RunsWith(o, v.object) {

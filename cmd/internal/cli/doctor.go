@@ -167,7 +167,7 @@ func missing(name, reason string, users []string) view.Check {
 // usersOf lists the addresses of each system, by its key.
 func usersOf(p *project, s *state.Snapshot, world *planner.World) map[string][]string {
 	users := map[string][]string{}
-	seen := sight{project: p, snapshot: s, world: world, sights: world.Sights(s, p.owner)}
+	seen := observation{project: p, snapshot: s, world: world, observations: world.Observations(s, p.owner)}
 	for _, addr := range known(p, s) {
 		v := seen.at(addr)
 		if v.system != nil {

@@ -15,9 +15,9 @@ const (
 )
 
 // loosen ends the waiting for readers of both streams.
-func (a *app) loosen() {
-	a.stdout.loosen()
-	a.stderr.loosen()
+func (a *app) stopWaiting() {
+	a.stdout.stopWaiting()
+	a.stderr.stopWaiting()
 }
 
 // unread waits until the reader has taken all of standard output. It fails if an interrupt
@@ -35,19 +35,19 @@ func (a *app) farewell(ctx context.Context) {
 	a.stdout.drain(ctx, patience)
 }
 
-// parting holds the command that changes objects, and the plan command to suggest if vmctl
+// mutatingCommand holds the command that changes objects, and the plan command to suggest if vmctl
 // leaves at once.
-type parting struct{ command, plan string }
+type mutatingCommand struct{ command, plan string }
 
 // changing notes that the command is changing objects, until done is called.
-func (a *app) changing(p parting) (done func()) {
+func (a *app) mutating(p mutatingCommand) (done func()) {
 	a.changes.Store(&p)
 	return func() { a.changes.Store(nil) }
 }
 
 // leave ends a running command, restores the terminal, and returns the exit code.
 func (a *app) leave(ctx context.Context) int {
-	a.loosen()
+	a.stopWaiting()
 	if p := a.changes.Load(); p != nil {
 		e := newProblem(classInterrupted, "left", p.command+": left at once: what was under way may be half done",
 			p.plan+" says what was interrupted")

@@ -57,7 +57,7 @@ func (a *app) logsCommand() *cobra.Command {
 }
 
 func (a *app) logs(ctx context.Context, r logsRequest) (err error) {
-	s, err := a.look(ctx)
+	s, err := a.observe(ctx)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ type console struct {
 }
 
 // console finds the console of one VM.
-func (a *app) console(s sight, name string) (console, error) {
+func (a *app) console(s observation, name string) (console, error) {
 	addr, err := vmOf(s.project, name)
 	if err != nil {
 		return console{}, err

@@ -12,8 +12,8 @@ import (
 var errNoEndpoint = errors.New("no port of this host leads to its SSH")
 
 // reach returns the SSH target of one running VM. The caller closes the world of the sight.
-func (a *app) reach(ctx context.Context, name string) (sshx.Target, sight, error) {
-	s, err := a.look(ctx)
+func (a *app) reach(ctx context.Context, name string) (sshx.Target, observation, error) {
+	s, err := a.observe(ctx)
 	if err != nil {
 		return sshx.Target{}, s, err
 	}
@@ -24,7 +24,7 @@ func (a *app) reach(ctx context.Context, name string) (sshx.Target, sight, error
 	return target, s, nil
 }
 
-func (a *app) reachIn(s sight, name string) (sshx.Target, error) {
+func (a *app) reachIn(s observation, name string) (sshx.Target, error) {
 	addr, err := vmOf(s.project, name)
 	if err != nil {
 		return sshx.Target{}, err
@@ -96,7 +96,7 @@ func (a *app) inside(ctx context.Context, v visit) (err error) {
 
 // do finds the VM, which no other run can take down now, and runs the visit's program in it.
 func (a *app) do(ctx context.Context, p *project, v visit) (int, error) {
-	s, err := a.lookAt(ctx, p)
+	s, err := a.observeProject(ctx, p)
 	if err != nil {
 		return 0, err
 	}

@@ -18,7 +18,7 @@ const (
 
 // sshReady asks a running VM whether SSH lets the user in. It changes nothing: an unknown
 // host key stays unknown.
-func (a *app) sshReady(ctx context.Context, v seen, status view.ResourceStatus) view.Condition {
+func (a *app) sshReady(ctx context.Context, v observedAddress, status view.ResourceStatus) view.Condition {
 	c := view.Condition{Name: "ssh.ready", Status: "not_applicable"}
 	if status.State == "unknown" {
 		c.Status, c.Reason = "unknown", "its run state is unknown"

@@ -19,7 +19,7 @@ func (a *app) showCommand() *cobra.Command {
 }
 
 func (a *app) showResource(ctx context.Context, name string) (err error) {
-	s, err := a.look(ctx)
+	s, err := a.observe(ctx)
 	if err != nil {
 		return err
 	}

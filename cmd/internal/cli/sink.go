@@ -25,13 +25,13 @@ type sink struct {
 	region  view.Region   // at the bottom of a terminal
 	pending []byte        // accepted, and not given to w yet
 	settled chan struct{} // closed once nothing is pending; nil: nothing is pending
-	loose   chan struct{} // closed by loosen
+	stopped chan struct{} // closed by loosen
 	closed  bool          // nothing more is accepted
 	err     error
 }
 
 func newSink(w io.Writer, terminal bool) *sink {
-	return &sink{w: w, terminal: terminal, loose: make(chan struct{})}
+	return &sink{w: w, terminal: terminal, stopped: make(chan struct{})}
 }
 
 // newSinks makes the sinks of both streams. Where both are one file, they are
@@ -64,7 +64,7 @@ func (s *sink) Write(p []byte) (int, error) {
 	if settled != nil {
 		select {
 		case <-settled:
-		case <-s.loose:
+		case <-s.stopped:
 		}
 	}
 	return len(p), nil
@@ -123,13 +123,13 @@ func (s *sink) give() {
 }
 
 // loosen ends the waiting of writers, now and from now on.
-func (s *sink) loosen() {
+func (s *sink) stopWaiting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-s.loose:
+	case <-s.stopped:
 	default:
-		close(s.loose)
+		close(s.stopped)
 	}
 }
 

@@ -24,7 +24,7 @@ func (a *app) statusCommand() *cobra.Command {
 }
 
 func (a *app) status(ctx context.Context) (err error) {
-	s, err := a.look(ctx)
+	s, err := a.observe(ctx)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (a *app) status(ctx context.Context) (err error) {
 
 // statuses returns the status of each address. It asks all running VMs at once whether SSH
 // answers.
-func (a *app) statuses(ctx context.Context, s sight, addrs []spec.Address) []view.ResourceStatus {
+func (a *app) statuses(ctx context.Context, s observation, addrs []spec.Address) []view.ResourceStatus {
 	all := make([]view.ResourceStatus, len(addrs))
 	var wait sync.WaitGroup
 	for i, addr := range addrs {
@@ -52,7 +52,7 @@ func (a *app) statuses(ctx context.Context, s sight, addrs []spec.Address) []vie
 	return all
 }
 
-func (a *app) statusOf(ctx context.Context, v seen) view.ResourceStatus {
+func (a *app) statusOf(ctx context.Context, v observedAddress) view.ResourceStatus {
 	status := v.status()
 	if v.address.Kind == spec.VM {
 		status.Conditions = append(status.Conditions, a.sshReady(ctx, v, status))

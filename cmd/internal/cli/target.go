@@ -11,7 +11,7 @@ import (
 
 // target returns the SSH target of a VM, from its provider. The login comes from the files,
 // else from the record.
-func (a *app) target(v seen) (sshx.Target, error) {
+func (a *app) target(v observedAddress) (sshx.Target, error) {
 	if v.object == nil {
 		return sshx.Target{}, errNoEndpoint
 	}

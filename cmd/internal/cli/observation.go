@@ -15,22 +15,22 @@ import (
 	"vmctl/state"
 )
 
-// sight holds the state and the observed world, for a command that changes nothing.
-type sight struct {
-	project  *project
-	snapshot *state.Snapshot
-	holder   *state.Holder // of the run lock; nil: nobody
-	world    *planner.World
-	sights   *planner.Sights
+// observation holds the state and the observed world, for a command that changes nothing.
+type observation struct {
+	project      *project
+	snapshot     *state.Snapshot
+	holder       *state.Holder // of the run lock; nil: nobody
+	world        *planner.World
+	observations *planner.Observations
 }
 
 // look opens the project, reads the state and observes. The caller closes the world.
-func (a *app) look(ctx context.Context) (s sight, err error) {
+func (a *app) observe(ctx context.Context) (s observation, err error) {
 	p, err := a.openExisting()
 	if err != nil {
 		return s, err
 	}
-	return a.lookAt(ctx, p)
+	return a.observeProject(ctx, p)
 }
 
 // openRecorded is openExisting, and adds the resources that only records name if the spec has
@@ -48,8 +48,8 @@ func (a *app) openRecorded(ctx context.Context) (*project, error) {
 	return p, nil
 }
 
-// lookAt reads the state of an open project and observes. The caller closes the world.
-func (a *app) lookAt(ctx context.Context, p *project) (s sight, err error) {
+// observeProject reads the state of an open project and observes. The caller closes the world.
+func (a *app) observeProject(ctx context.Context, p *project) (s observation, err error) {
 	snapshot, holder, err := a.readBeside(ctx, p)
 	if err != nil {
 		return s, err
@@ -60,11 +60,11 @@ func (a *app) lookAt(ctx context.Context, p *project) (s sight, err error) {
 	if err != nil {
 		return s, errors.Join(err, world.Close())
 	}
-	return sight{project: p, snapshot: snapshot, holder: holder, world: world, sights: world.Sights(snapshot, p.owner)}, nil
+	return observation{project: p, snapshot: snapshot, holder: holder, world: world, observations: world.Observations(snapshot, p.owner)}, nil
 }
 
-// seen holds one address's resource, record and object, and any problem with reading them.
-type seen struct {
+// observedAddress holds one address's resource, record and object, and any problem with reading them.
+type observedAddress struct {
 	address  spec.Address
 	resource *spec.Resource // nil: not in the spec
 	record   *state.Record  // nil: none
@@ -76,8 +76,8 @@ type seen struct {
 	begun    string // the step that a run began at it and has not ended; "": none
 }
 
-func (s sight) at(addr spec.Address) seen {
-	v := seen{address: addr, name: planner.ObjectName(s.project.owner, addr)}
+func (s observation) at(addr spec.Address) observedAddress {
+	v := observedAddress{address: addr, name: planner.ObjectName(s.project.owner, addr)}
 	if r, ok := s.project.config.Resource(addr); ok && !s.project.config.Recorded(addr) {
 		v.resource = &r
 		if name := ctyread.Text(r.Want, "name"); name != "" {
@@ -87,7 +87,7 @@ func (s sight) at(addr spec.Address) seen {
 	if r, ok := s.snapshot.Records[addr]; ok {
 		v.record, v.name = &r, r.Name
 	}
-	found := s.sights.At(addr, v.name)
+	found := s.observations.At(addr, v.name)
 	v.system, v.unknown = found.System, found.Unknown
 	switch found.Marking {
 	case planner.Ours:
@@ -114,7 +114,7 @@ func (s sight) at(addr spec.Address) seen {
 
 // begun describes the step that a run has begun at an address and not ended; "" if there is
 // none.
-func (s sight) begun(addr spec.Address) string {
+func (s observation) begun(addr spec.Address) string {
 	for _, e := range s.snapshot.Interrupted {
 		switch {
 		case e.Address != addr:
@@ -128,7 +128,7 @@ func (s sight) begun(addr spec.Address) string {
 }
 
 // status returns the status of an address.
-func (v seen) status() view.ResourceStatus {
+func (v observedAddress) status() view.ResourceStatus {
 	s := view.ResourceStatus{Address: v.address, Object: v.name, Conditions: []view.Condition{}}
 	if v.system != nil {
 		s.Provider = v.system.Ref.String()

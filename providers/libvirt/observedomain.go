@@ -13,8 +13,8 @@ import (
 	"vmctl/spec"
 )
 
-// sight holds all observations of one domain.
-type sight struct {
+// observedDomain holds all observations of one domain.
+type observedDomain struct {
 	domainRef
 	power      power
 	configured description  // the configuration for the next start
@@ -28,9 +28,9 @@ type sight struct {
 	job         string // its long operation: "backup"; "": none
 }
 
-// see reads a domain. A domain that does not exist is errAbsent.
-func see(ctx context.Context, c connection, ref domainRef) (sight, error) {
-	s := sight{domainRef: ref}
+// observeDomain reads a domain. A domain that does not exist is errAbsent.
+func observeDomain(ctx context.Context, c connection, ref domainRef) (observedDomain, error) {
+	s := observedDomain{domainRef: ref}
 	text, err := c.XML(ctx, ref.UUID, asConfigured)
 	if err != nil {
 		return s, err
@@ -38,14 +38,14 @@ func see(ctx context.Context, c connection, ref domainRef) (sight, error) {
 	if s.configured, err = describe(text); err != nil {
 		return s, err
 	}
-	if err := s.seePower(ctx, c); err != nil {
+	if err := s.observePower(ctx, c); err != nil {
 		return s, err
 	}
-	return s, s.seeLayers(ctx, c)
+	return s, s.observeLayers(ctx, c)
 }
 
-// seePower reads the run state and, for a running domain, its running configuration.
-func (s *sight) seePower(ctx context.Context, c connection) error {
+// observePower reads the run state and, for a running domain, its running configuration.
+func (s *observedDomain) observePower(ctx context.Context, c connection) error {
 	var err error
 	if s.power, err = c.Power(ctx, s.UUID); err != nil {
 		return err
@@ -73,16 +73,16 @@ func (s *sight) seePower(ctx context.Context, c connection) error {
 }
 
 // owner returns the mark, nil without one.
-func (s sight) owner() *owner { return s.configured.Owner }
+func (s observedDomain) owner() *owner { return s.configured.Owner }
 
 // oursFor reports whether vmctl made the domain for an address of that project.
-func (s sight) oursFor(p providers.Project, a spec.Address) bool {
+func (s observedDomain) oursFor(p providers.Project, a spec.Address) bool {
 	o := s.owner()
 	return o != nil && o.ID == p.Lineage() && o.Of == providers.ID(s.UUID) && o.Address == a
 }
 
 // fingerprint covers the facts that a step on the domain relies on.
-func (s sight) fingerprint(uri string) string {
+func (s observedDomain) fingerprint(uri string) string {
 	var p guard.Print
 	p.Add("UUID", s.UUID)
 	p.Add("name", s.Name)
@@ -135,7 +135,7 @@ func nameClaim(uri, name string) providers.Claim {
 
 // claims returns the claims of the domain: it holds them as long as it is defined. Claims of
 // its running configuration count until it stops.
-func (s sight) claims(uri string) []providers.Claim {
+func (s observedDomain) claims(uri string) []providers.Claim {
 	all := append([]providers.Claim{nameClaim(uri, s.Name)}, s.configured.claims()...)
 	if s.running != nil {
 		for _, c := range s.running.claims() {

@@ -156,7 +156,7 @@ func (d *differ) wasInterrupted(a spec.Address) bool {
 // account records that an address accounts for an object, and adds the findings that the provider
 // has about it. An object that only has the address's name does not count. The finding that a VM
 // crashed is dropped if the spec wants the VM off.
-func (d *differ) account(c *Change, sight Sight) {
+func (d *differ) account(c *Change, sight Observation) {
 	o := sight.Object
 	if o == nil || !sight.Recorded && MarkingOf(o, d.options.Project) == Ours && d.world.addressOf(o) != c.Address {
 		return
@@ -174,8 +174,8 @@ func (d *differ) account(c *Change, sight Sight) {
 	}
 }
 
-// strays reports objects that bear our mark and belong to no address.
-func (d *differ) strays() {
+// orphans reports objects that bear our mark and belong to no address.
+func (d *differ) orphans() {
 	for _, system := range d.world.Systems() {
 		if d.options.Rest != nil && (system.Inside == spec.Address{}) { // the round before said it already
 			continue

@@ -9,8 +9,8 @@ import (
 	"vmctl/state"
 )
 
-// Sight holds the object that the world shows for one address, and its marking.
-type Sight struct {
+// Observation holds the object that the world shows for one address, and its marking.
+type Observation struct {
 	System   *System
 	Object   *providers.Object // nil: absent, or unknown
 	Marking  Marking
@@ -18,8 +18,8 @@ type Sight struct {
 	Unknown  string // why it is unknown which object is there; "": it is known
 }
 
-// Sights looks addresses up in a World as a state knows them.
-type Sights struct {
+// Observations looks addresses up in a World as a state knows them.
+type Observations struct {
 	world   *World
 	state   *state.Snapshot
 	project providers.Project
@@ -27,10 +27,10 @@ type Sights struct {
 	taken   map[string][]spec.Address // by the ID in their records: addresses, sorted
 }
 
-// Sights returns the lookup of addresses in w for a project with a state. Neither w nor s may
+// Observations returns the lookup of addresses in w for a project with a state. Neither w nor s may
 // change while it is used.
-func (w *World) Sights(s *state.Snapshot, p providers.Project) *Sights {
-	v := &Sights{world: w, state: s, project: p, indexes: map[string]*index{}, taken: map[string][]spec.Address{}}
+func (w *World) Observations(s *state.Snapshot, p providers.Project) *Observations {
+	v := &Observations{world: w, state: s, project: p, indexes: map[string]*index{}, taken: map[string][]spec.Address{}}
 	for key, system := range w.systems {
 		v.indexes[key] = w.indexOf(system.Inventory, s, p)
 	}
@@ -47,10 +47,10 @@ func (w *World) Sights(s *state.Snapshot, p providers.Project) *Sights {
 // that the record names comes first, then the one whose mark names the address,
 // unless it was moved to another, then one that the state let go of, then the one
 // that bears its name.
-func (v *Sights) At(a spec.Address, name string) Sight {
+func (v *Observations) At(a spec.Address, name string) Observation {
 	record, recorded := v.state.Records[a]
 	key := v.world.placed[a]
-	sight := Sight{System: v.world.systems[key], Marking: Absent, Recorded: recorded}
+	sight := Observation{System: v.world.systems[key], Marking: Absent, Recorded: recorded}
 	if sight.Unknown = sight.System.unread(); sight.Unknown != "" {
 		return sight
 	}
@@ -90,7 +90,7 @@ func (v *Sights) At(a spec.Address, name string) Sight {
 // isUnowned reports whether the record of an address names an unmarked object that is not
 // vmctl's all the same: its ID was only reserved, and vmctl makes nothing without a mark,
 // or an earlier run took the mark off to let go of it.
-func (v *Sights) isUnowned(a spec.Address, o *providers.Object) bool {
+func (v *Observations) isUnowned(a spec.Address, o *providers.Object) bool {
 	if MarkingOf(o, v.project) != Unmarked {
 		return false
 	}
@@ -101,7 +101,7 @@ func (v *Sights) isUnowned(a spec.Address, o *providers.Object) bool {
 
 // markedFor returns the first object whose mark names an address, and that was not moved to
 // another.
-func (v *Sights) markedFor(in *index, a spec.Address) *providers.Object {
+func (v *Observations) markedFor(in *index, a spec.Address) *providers.Object {
 	for _, o := range in.marked[a] {
 		if to := v.movedTo(o); to == (spec.Address{}) || v.world.led[o] == a {
 			return o
@@ -111,7 +111,7 @@ func (v *Sights) markedFor(in *index, a spec.Address) *providers.Object {
 }
 
 // marking returns the marking of an object, seen from an address.
-func (v *Sights) marking(a spec.Address, o *providers.Object) Marking {
+func (v *Observations) marking(a spec.Address, o *providers.Object) Marking {
 	m := MarkingOf(o, v.project)
 	if m != Ours {
 		return m
@@ -130,7 +130,7 @@ func (v *Sights) marking(a spec.Address, o *providers.Object) Marking {
 
 // movedTo returns the address to which an object was moved from the one that its mark still
 // names, by a record or by a moved block. Zero: it was not moved.
-func (v *Sights) movedTo(o *providers.Object) spec.Address {
+func (v *Observations) movedTo(o *providers.Object) spec.Address {
 	if to, led := v.world.led[o]; led {
 		return to
 	}

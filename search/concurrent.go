@@ -8,25 +8,25 @@ import (
 	"vmctl/state"
 )
 
-// glance is another vmctl that plans at some moment of an apply, and holds no lock.
-type glance struct {
+// concurrentReader is another vmctl that plans at some moment of an apply, and holds no lock.
+type concurrentReader struct {
 	after int // that many events of the executor; negative: never
 	plan  func() error
 	wrong error // the error of its plan
 }
 
 // hear counts an event of the executor, and plans at the chosen one.
-func (g *glance) hear() {
+func (g *concurrentReader) hear() {
 	if g.after == 0 {
 		g.wrong = g.plan()
 	}
 	g.after--
 }
 
-// glancing lets another vmctl plan during a run: it gets a plan, whatever is half done by then.
-func (b *bench) glancing(c *spec.Config, o planner.Options, snapshot func() *state.Snapshot) *glance {
+// readConcurrently lets another vmctl plan during a run: it gets a plan, whatever is half done by then.
+func (b *bench) readConcurrently(c *spec.Config, o planner.Options, snapshot func() *state.Snapshot) *concurrentReader {
 	o.Held = true
-	return &glance{after: b.beside, plan: func() error {
+	return &concurrentReader{after: b.beside, plan: func() error {
 		_, world, err := planner.Make(b.ctx, b.open, c, snapshot(), o)
 		if err != nil {
 			return fmt.Errorf("no plan beside a run: %w", err)

@@ -20,23 +20,23 @@ import (
 // offerLimit is the longest time that a shell waits for the systems: the user goes on typing.
 const offerLimit = 600 * time.Millisecond
 
-// glance observes for a shell's completion. It returns nil if that fails or takes too long.
+// observeQuickly observes for a shell's completion. It returns nil if that fails or takes too long.
 // An observation that is still waiting then is left alone: the process is about to end.
-func (a *app) glance(ctx context.Context) *sight {
+func (a *app) observeQuickly(ctx context.Context) *observation {
 	p, s := a.quietly(ctx)
 	if s == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, offerLimit)
 	defer cancel()
-	seen := make(chan *sight, 1)
+	seen := make(chan *observation, 1)
 	go func() {
 		world, err := planner.Observe(ctx, a.opener(p), p.config, s, planner.Options{Types: a.types, Project: p.owner})
 		if err := errors.Join(err, world.Close()); err != nil {
 			seen <- nil
 			return
 		}
-		seen <- &sight{project: p, snapshot: s, world: world, sights: world.Sights(s, p.owner)}
+		seen <- &observation{project: p, snapshot: s, world: world, observations: world.Observations(s, p.owner)}
 	}()
 	select {
 	case s := <-seen:
@@ -49,7 +49,7 @@ func (a *app) glance(ctx context.Context) *sight {
 // runningVMs lists the VMs of the files that are not known to be missing or stopped.
 func (a *app) runningVMs(ctx context.Context) []string {
 	all := a.wantedVMs(ctx)
-	s := a.glance(ctx)
+	s := a.observeQuickly(ctx)
 	if s == nil {
 		return all
 	}
@@ -99,7 +99,7 @@ func (a *app) unmanaged(ctx context.Context, address string) []string {
 	if err != nil {
 		return nil
 	}
-	s := a.glance(ctx)
+	s := a.observeQuickly(ctx)
 	if s == nil {
 		return nil
 	}

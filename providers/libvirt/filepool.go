@@ -13,8 +13,8 @@ import (
 	"vmctl/providers"
 )
 
-// shelf is a pool of files with its content.
-type shelf struct {
+// filePool is a pool of files with its content.
+type filePool struct {
 	pool
 	names []string // of all volumes, sorted
 	marks map[string]sidecar
@@ -24,24 +24,24 @@ type shelf struct {
 	unreadable map[string]string
 }
 
-func (s shelf) has(name string) bool {
+func (s filePool) has(name string) bool {
 	_, found := slices.BinarySearch(s.names, name)
 	return found
 }
 
 // isBeingMarked reports whether somebody is writing the mark of a volume, or was killed while
 // writing it.
-func (s shelf) isBeingMarked(volume string) bool {
+func (s filePool) isBeingMarked(volume string) bool {
 	return s.unreadable[volume] != "" || slices.Contains(s.blank, volume)
 }
 
-// shelves lists the pools that may hold disks: vmctl's own first, and then all others that
+// filePools lists the pools that may hold disks: vmctl's own first, and then all others that
 // are active. The error names the pools that cannot be listed; the result still has the
 // others. A step starts a pool of vmctl's own that a reboot left inactive; Observe does not.
-func (p *Provider) shelves(ctx context.Context, c connection) ([]shelf, error) {
+func (p *Provider) filePools(ctx context.Context, c connection) ([]filePool, error) {
 	pools, err := c.Pools(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list the pools of %s: %w", p.place.URI, err)
+		return nil, fmt.Errorf("list the pools of %s: %w", p.location.URI, err)
 	}
 	var errs []error
 	first := p.candidatePools()
@@ -54,12 +54,12 @@ func (p *Provider) shelves(ctx context.Context, c connection) ([]shelf, error) {
 		pools = append(pools, woken...)
 	}
 	slices.SortFunc(pools, func(a, b pool) int { return rank(first, a.Name, b.Name) })
-	var all []shelf
+	var all []filePool
 	for _, found := range pools {
 		if !ofFiles(found) {
 			continue
 		}
-		s, err := p.shelf(ctx, c, found)
+		s, err := p.filePool(ctx, c, found)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -90,7 +90,7 @@ func (p *Provider) wakePool(ctx context.Context, c connection, name string) ([]p
 	found, err := c.Pool(ctx, name)
 	switch {
 	case errors.Is(err, errAbsent) && name == p.pool:
-		return nil, fmt.Errorf("pool %s, which the provider's block names, does not exist: see what there is: virsh -c %s pool-list --all", name, p.place.URI)
+		return nil, fmt.Errorf("pool %s, which the provider's block names, does not exist: see what there is: virsh -c %s pool-list --all", name, p.location.URI)
 	case errors.Is(err, errAbsent), err == nil && p.emptied(found):
 		return nil, nil
 	case err != nil:
@@ -98,7 +98,7 @@ func (p *Provider) wakePool(ctx context.Context, c connection, name string) ([]p
 	case found.Active:
 		return []pool{found}, nil
 	}
-	looks, isLooking := c.(*looking)
+	looks, isLooking := c.(*readOnly)
 	if isLooking && p.canRead(looks, found) {
 		return []pool{found}, nil
 	}
@@ -108,12 +108,12 @@ func (p *Provider) wakePool(ctx context.Context, c connection, name string) ([]p
 			return []pool{now}, nil
 		}
 	}
-	return nil, errors.Join(err, fmt.Errorf("pool %s is not active: start it: virsh -c %s pool-start %s", name, p.place.URI, name))
+	return nil, errors.Join(err, fmt.Errorf("pool %s is not active: start it: virsh -c %s pool-start %s", name, p.location.URI, name))
 }
 
 // emptied reports whether the folder of vmctl's own pool is gone, with all its files.
 func (p *Provider) emptied(found pool) bool {
-	if !p.ours(found) || p.place.Remote != "" {
+	if !p.ours(found) || p.location.Remote != "" {
 		return false
 	}
 	_, err := os.Stat(found.Path)
@@ -129,9 +129,9 @@ func (p *Provider) left(ctx context.Context, c connection, found pool) bool {
 	return errors.Is(err, errAbsent) || err == nil && !now.Active
 }
 
-// shelf lists one pool.
-func (p *Provider) shelf(ctx context.Context, c connection, found pool) (shelf, error) {
-	s := shelf{pool: found, marks: map[string]sidecar{}, unreadable: map[string]string{}}
+// filePool lists one pool.
+func (p *Provider) filePool(ctx context.Context, c connection, found pool) (filePool, error) {
+	s := filePool{pool: found, marks: map[string]sidecar{}, unreadable: map[string]string{}}
 	var err error
 	s.names, err = c.Volumes(ctx, found.Name)
 	if errors.Is(err, errAbsent) || err != nil && (p.emptied(found) || p.left(ctx, c, found)) {
@@ -166,7 +166,7 @@ func (p *Provider) shelf(ctx context.Context, c connection, found pool) (shelf, 
 
 // overlaysOf returns the paths of the volumes whose base is a file. A volume that cannot be
 // read may be one: that is an error.
-func overlaysOf(ctx context.Context, c connection, all []shelf, file string) ([]string, error) {
+func overlaysOf(ctx context.Context, c connection, all []filePool, file string) ([]string, error) {
 	var over []string
 	for _, s := range all {
 		for _, name := range s.names {
@@ -186,8 +186,8 @@ func overlaysOf(ctx context.Context, c connection, all []shelf, file string) ([]
 // ofFiles reports whether the volumes of a pool are files.
 func ofFiles(p pool) bool { return slices.Contains([]string{"dir", "fs", "netfs"}, p.Type) }
 
-// diskSight holds all observations of one disk.
-type diskSight struct {
+// observedDisk holds all observations of one disk.
+type observedDisk struct {
 	volume
 	in   pool
 	mark *sidecar // nil: none, or an invalid one
@@ -195,7 +195,7 @@ type diskSight struct {
 }
 
 // id returns the UUID in the mark, or the path of a volume without a mark of its own.
-func (s diskSight) id() providers.ID {
+func (s observedDisk) id() providers.ID {
 	if s.mark == nil || s.copy {
 		return providers.ID(s.Path)
 	}
@@ -203,7 +203,7 @@ func (s diskSight) id() providers.ID {
 }
 
 // name returns the name of the volume without the suffix of its format.
-func (s diskSight) name() string { return nameOfVolume(s.Name, s.Format) }
+func (s observedDisk) name() string { return nameOfVolume(s.Name, s.Format) }
 
 func nameOfVolume(volume, format string) string {
 	if name, ok := strings.CutSuffix(volume, "."+format); ok && name != "" {
@@ -214,47 +214,47 @@ func nameOfVolume(volume, format string) string {
 
 func volumeOf(name, format string) string { return name + "." + format }
 
-// spot is the place of a volume that exists or may be made.
-type spot struct {
-	shelf *shelf
-	name  string
+// volumePlace is the place of a volume that exists or may be made.
+type volumePlace struct {
+	pool *filePool
+	name string
 }
 
-func (s spot) path() string { return pathIn(s.shelf.pool, s.name) }
+func (s volumePlace) path() string { return pathIn(s.pool.pool, s.name) }
 
-// spots returns the places of a disk: of the volume whose mark has that ID, or which has that
+// volumePlaces returns the places of a disk: of the volume whose mark has that ID, or which has that
 // path. There is at most one, but for copies, which come later.
-func spots(all []shelf, id providers.ID) []spot {
-	var found []spot
+func volumePlaces(all []filePool, id providers.ID) []volumePlace {
+	var found []volumePlace
 	for i := range all {
 		s := &all[i]
 		if isPath(id) {
 			if name := path.Base(string(id)); s.Path == path.Dir(string(id)) && s.has(name) {
-				found = append(found, spot{s, name})
+				found = append(found, volumePlace{s, name})
 			}
 			continue
 		}
 		for _, name := range s.names {
 			volume, ok := strings.CutSuffix(name, sidecarSuffix)
 			if mark, read := s.marks[volume]; ok && read && mark.Of == id && mark.Volume == volume {
-				found = append(found, spot{s, volume})
+				found = append(found, volumePlace{s, volume})
 			}
 		}
 	}
 	return found
 }
 
-// see reads the volume at a spot. A missing volume is errAbsent.
-func (s spot) see(ctx context.Context, c connection) (diskSight, error) {
-	if why, bad := s.shelf.unreadable[s.name]; bad {
-		return diskSight{}, errors.New(why)
+// observe reads the volume at a spot. A missing volume is errAbsent.
+func (s volumePlace) observe(ctx context.Context, c connection) (observedDisk, error) {
+	if why, bad := s.pool.unreadable[s.name]; bad {
+		return observedDisk{}, errors.New(why)
 	}
-	v, err := c.VolumeInfo(ctx, s.shelf.Name, s.name)
+	v, err := c.VolumeInfo(ctx, s.pool.Name, s.name)
 	if err != nil {
-		return diskSight{}, err
+		return observedDisk{}, err
 	}
-	d := diskSight{volume: v, in: s.shelf.pool}
-	if mark, ok := s.shelf.marks[s.name]; ok {
+	d := observedDisk{volume: v, in: s.pool.pool}
+	if mark, ok := s.pool.marks[s.name]; ok {
 		d.mark, d.copy = &mark, mark.Volume != s.name
 	}
 	return d, nil

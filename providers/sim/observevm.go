@@ -16,18 +16,18 @@ import (
 	"vmctl/providers"
 )
 
-// sight holds all observations of one VM.
-type sight struct {
+// observedVM holds all observations of one VM.
+type observedVM struct {
 	vmFile
 	onDisk bool // its file exists; else only processes or its root disk are left
-	life
-	root  bool                 // its root disk is there
-	lock  lock                 // of its root disk
-	disks map[string]diskSight // the existing disks that it is defined or runs with, by name
+	processState
+	root  bool                    // its root disk is there
+	lock  lock                    // of its root disk
+	disks map[string]observedDisk // the existing disks that it is defined or runs with, by name
 }
 
-// life describes the processes and the run state of a VM.
-type life struct {
+// processState describes the processes and the run state of a VM.
+type processState struct {
 	state    string // one of providers.State…; "" if it could not be read
 	reason   string // the reason for a broken or unreadable state
 	run      *runFile
@@ -36,7 +36,7 @@ type life struct {
 }
 
 // on reports whether any process of the VM runs.
-func (l life) on() bool { return l.state != providers.StateOff }
+func (l processState) on() bool { return l.state != providers.StateOff }
 
 // The arguments of a VM's process, after those of the program: the VM's file, by which the
 // process is found when nothing else is left, and the VM's owner.
@@ -99,8 +99,8 @@ func (p *Provider) processesOf(ctx context.Context, only string) ([]process.Iden
 	return found, traces, err
 }
 
-// strays holds the processes that no pid file names, and the locks of disks.
-type strays struct {
+// unrecordedProcesses holds the processes that no pid file names, and the locks of disks.
+type unrecordedProcesses struct {
 	all    []process.Identity // of the host's VMs, named or not
 	of     map[string][]process.Identity
 	traces map[string]trace
@@ -108,9 +108,9 @@ type strays struct {
 	locks  map[string]holder // of disks, by their names
 }
 
-// findStrays finds the processes that no pid file names.
-func (p *Provider) findStrays(ctx context.Context, named []process.Identity) strays {
-	s := strays{of: map[string][]process.Identity{}, locks: p.diskLocks()}
+// findUnrecorded finds the processes that no pid file names.
+func (p *Provider) findUnrecorded(ctx context.Context, named []process.Identity) unrecordedProcesses {
+	s := unrecordedProcesses{of: map[string][]process.Identity{}, locks: p.diskLocks()}
 	all, traces, err := p.processesOf(ctx, "")
 	s.all, s.traces, s.err = all, traces, err
 	if !slices.ContainsFunc(all, func(id process.Identity) bool { return !contains(named, id) }) {
@@ -134,28 +134,28 @@ func contains(all []process.Identity, id process.Identity) bool {
 	})
 }
 
-// look reads one VM. A VM without a file, a root disk and a process is fs.ErrNotExist.
-func (p *Provider) look(ctx context.Context, name string) (sight, error) {
+// observeVM reads one VM. A VM without a file, a root disk and a process is fs.ErrNotExist.
+func (p *Provider) observeVM(ctx context.Context, name string) (observedVM, error) {
 	f, err := p.readVM(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return sight{}, err
+		return observedVM{}, err
 	}
 	missing := err != nil
 	if p.weightless && missing {
-		return sight{}, err
+		return observedVM{}, err
 	}
-	s := strays{locks: map[string]holder{}}
+	s := unrecordedProcesses{locks: map[string]holder{}}
 	if !f.Weightless {
 		found, traces, findErr := p.processesOf(ctx, name)
-		s = strays{all: found, of: map[string][]process.Identity{name: found}, traces: traces, err: findErr, locks: p.diskLocks()}
+		s = unrecordedProcesses{all: found, of: map[string][]process.Identity{name: found}, traces: traces, err: findErr, locks: p.diskLocks()}
 	}
 	if missing {
-		return p.ghost(name, s)
+		return p.observeRemains(name, s)
 	}
-	seen := p.weigh(f, s)
-	seen.disks = map[string]diskSight{}
+	seen := p.observeRun(f, s)
+	seen.disks = map[string]observedDisk{}
 	for _, d := range seen.uses() {
-		if s, err := p.lookDisk(d.Name, s.all); err == nil {
+		if s, err := p.observeDisk(d.Name, s.all); err == nil {
 			seen.disks[d.Name] = s
 		}
 	}
@@ -163,7 +163,7 @@ func (p *Provider) look(ctx context.Context, name string) (sight, error) {
 }
 
 // uses returns the disks that the VM is defined or runs with.
-func (s sight) uses() []attached {
+func (s observedVM) uses() []attached {
 	var all []attached
 	if s.Config != nil {
 		all = slices.Clone(s.Config.Disks)
@@ -176,7 +176,7 @@ func (s sight) uses() []attached {
 
 // locked returns the disks whose locks the VM's processes hold, and which they really use:
 // first those in written, in its order, and then the others.
-func (s strays) locked(alive []process.Identity, written ...attached) []attached {
+func (s unrecordedProcesses) locked(alive []process.Identity, written ...attached) []attached {
 	held := map[string]bool{}
 	for name, h := range s.locks {
 		if contains(alive, h.Process) {
@@ -196,10 +196,10 @@ func (s strays) locked(alive []process.Identity, written ...attached) []attached
 	return all
 }
 
-// ghost reads a VM whose file is gone, and of which processes or a root disk are left.
+// observeRemains reads a VM whose file is gone, and of which processes or a root disk are left.
 // fs.ErrNotExist: nothing is left.
-func (p *Provider) ghost(name string, s strays) (sight, error) {
-	g := sight{life: life{alive: s.of[name]}}
+func (p *Provider) observeRemains(name string, s unrecordedProcesses) (observedVM, error) {
+	g := observedVM{processState: processState{alive: s.of[name]}}
 	if len(g.alive) > 0 {
 		t := s.traces[name]
 		g.vmFile = vmFile{ID: t.id, Name: name, Owner: t.owner}
@@ -210,27 +210,27 @@ func (p *Provider) ghost(name string, s strays) (sight, error) {
 	switch {
 	case len(g.alive) > 0: // the processes tell enough
 	case errors.Is(err, fs.ErrNotExist):
-		return sight{}, errors.Join(err, s.err)
+		return observedVM{}, errors.Join(err, s.err)
 	case err != nil:
-		return sight{}, err
+		return observedVM{}, err
 	case s.err != nil:
 		g.vmFile, g.reason = vmFile{ID: h.ID, Name: name, Owner: h.Owner}, reasonUnseen+": "+s.err.Error()
 	default:
 		g.vmFile, g.state = vmFile{ID: h.ID, Name: name, Owner: h.Owner}, providers.StateOff
 	}
 	if g.state != stateUnknown {
-		g.lock = p.seeLock(p.rootLock(name), g.alive)
+		g.lock = p.observeLock(p.rootLock(name), g.alive)
 	}
 	return g, nil
 }
 
-// weigh reads the processes and the run state of a VM.
-func (p *Provider) weigh(f vmFile, s strays) sight {
+// observeRun reads the processes and the run state of a VM.
+func (p *Provider) observeRun(f vmFile, s unrecordedProcesses) observedVM {
 	r, err := p.readRun(f)
 	if err != nil {
-		return sight{vmFile: f, onDisk: true, root: true, life: life{reason: err.Error(), run: nil}}
+		return observedVM{vmFile: f, onDisk: true, root: true, processState: processState{reason: err.Error(), run: nil}}
 	}
-	l := life{run: r}
+	l := processState{run: r}
 	if f.Weightless {
 		l.state = providers.StateOff
 		if r != nil && !p.hasEnded(r) {
@@ -238,12 +238,12 @@ func (p *Provider) weigh(f vmFile, s strays) sight {
 		} else if r != nil {
 			l.leftover = "its record says that it ran, and that it has ended"
 		}
-		return sight{vmFile: f, onDisk: true, root: true, life: l}
+		return observedVM{vmFile: f, onDisk: true, root: true, processState: l}
 	}
 	_, err = os.Lstat(p.rootPath(f.Name))
-	seen := sight{vmFile: f, onDisk: true, life: p.verify(l, s, f), root: !errors.Is(err, fs.ErrNotExist)}
+	seen := observedVM{vmFile: f, onDisk: true, processState: p.verify(l, s, f), root: !errors.Is(err, fs.ErrNotExist)}
 	if seen.state != stateUnknown { // else its own process may hold it
-		seen.lock = p.seeLock(p.rootLock(f.Name), seen.alive)
+		seen.lock = p.observeLock(p.rootLock(f.Name), seen.alive)
 	}
 	if r != nil && seen.on() {
 		var written []attached
@@ -260,7 +260,7 @@ func (p *Provider) hasEnded(r *runFile) bool {
 }
 
 // verify compares a pid file with the processes that there are.
-func (p *Provider) verify(l life, s strays, f vmFile) life {
+func (p *Provider) verify(l processState, s unrecordedProcesses, f vmFile) processState {
 	record, why := p.recorded(l.run)
 	strays, found := strayNone, slices.DeleteFunc(slices.Clone(s.of[f.Name]), func(id process.Identity) bool {
 		return l.run != nil && contains([]process.Identity{*l.run.Process}, id)
