@@ -1,6 +1,8 @@
 package guard
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/url"
 	"slices"
@@ -66,4 +68,10 @@ func read(fingerprint string) Print {
 		}
 	}
 	return p
+}
+
+// Short returns a digest of 12 characters of what may be long.
+func Short(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:6])
 }

@@ -6,6 +6,7 @@ import (
 
 	"libvirt.org/go/libvirtxml"
 
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 )
 
@@ -243,7 +244,7 @@ func serialOf(name string) string {
 	if len(serial) <= maxSerial {
 		return string(serial)
 	}
-	tail := "-" + short(name)[:4]
+	tail := "-" + guard.Short(name)[:4]
 	return string(serial[:maxSerial-len(tail)]) + tail
 }
 

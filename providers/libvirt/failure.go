@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 )
 
 // ConnectError explains why libvirt does not answer, with commands to type.
@@ -91,10 +92,4 @@ func brokenOff(err error) bool {
 }
 
 // asFailure returns the failure in err, or a new failure with err as its cause.
-func asFailure(err error, doing string) *providers.Failure {
-	var f *providers.Failure
-	if errors.As(err, &f) {
-		return f
-	}
-	return fail(err, "%s", doing)
-}
+func asFailure(err error, doing string) *providers.Failure { return guard.AsFailure(err, fail, doing) }

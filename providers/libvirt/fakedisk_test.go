@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"libvirt.org/go/libvirtxml"
+
+	"vmctl/providers/guard"
 )
 
 // PutVolume adds a volume that holds a disk, behind vmctl's back.
@@ -71,7 +73,7 @@ func (f *Fake) volume(poolName, name string) (*FakePool, volume, error) {
 	}
 	return p, volume{
 		Name: name, Path: path.Join(p.Path, name), Format: formatRaw, Capacity: uint64(len(content)), Allocation: uint64(len(content)),
-		Modified: short(string(content)),
+		Modified: guard.Short(string(content)),
 	}, nil
 }
 

@@ -2,8 +2,6 @@ package libvirt
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,7 +110,7 @@ func (d description) addTo(p *guard.Print, prefix string) {
 	p.Add(prefix+"memory", strconv.FormatUint(d.memory(), 10))
 	p.Add(prefix+"accel", d.accel())
 	p.Add(prefix+"boot files", d.Kernel+" "+d.Initrd)
-	p.Add(prefix+"kernel command line", short(d.Cmdline))
+	p.Add(prefix+"kernel command line", guard.Short(d.Cmdline))
 	var forwards []string
 	for _, f := range d.wantedForwards() {
 		forwards = append(forwards, hostfwd(f))
@@ -121,12 +119,6 @@ func (d description) addTo(p *guard.Print, prefix string) {
 	for _, drive := range d.disks() {
 		p.Add(prefix+"disk", drive.file())
 	}
-}
-
-// short returns a digest of a text that may be long.
-func short(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:6])
 }
 
 func nameClaim(uri, name string) providers.Claim {

@@ -57,7 +57,8 @@ func (t *task) inUse(disk string, by []string) error {
 }
 
 // users returns the VMs that are defined with each disk, by the disks' names. It leaves out
-// VMs that cannot be read or are half made, and those for which but is true.
+// VMs that are half made, and those for which but is true. A VM that cannot be read may use any
+// disk: that is an error.
 func (p *Provider) users(but func(vmFile) bool) (map[string][]string, error) {
 	names, err := p.named(vmsDir, vmSuffix)
 	if err != nil {
@@ -65,7 +66,10 @@ func (p *Provider) users(but func(vmFile) bool) (map[string][]string, error) {
 	}
 	all := map[string][]string{}
 	for _, r := range p.readAll(names) {
-		if r.Config == nil || but(r.vmFile) { // the disks of a VM that cannot be read are not known
+		switch {
+		case r.err != nil:
+			return nil, fmt.Errorf("VM %s may use any disk: %w", r.name, r.err)
+		case r.Config == nil || but(r.vmFile):
 			continue
 		}
 		for _, a := range r.Config.Disks {

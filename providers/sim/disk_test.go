@@ -239,6 +239,17 @@ func TestDiskFaults(t *testing.T) {
 	}
 }
 
+// A VM that cannot be read may use the disk: that is not deleted.
+func TestDiskBesideAnUnreadableVM(t *testing.T) {
+	t.Parallel()
+	s := newDiskLab(t)
+	s.is("define done", s.disk(providers.Create))
+	s.write(s.vmPath("other"), "{")
+	s.is("delete failed (host): delete lab.cache: see who uses it: VM other may use any disk: read DIR/vms/other.json: unexpected EOF", s.disk(providers.Destroy))
+	s.remove(s.vmPath("other"))
+	s.is("delete done", s.disk(providers.Destroy))
+}
+
 // A disk that cannot be read is unknown. A mark that was copied along with a disk does not
 // count for the copy.
 func TestDiskMarks(t *testing.T) {

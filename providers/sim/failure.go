@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 )
 
 // errAbsent says that the VM does not exist.
@@ -25,10 +26,4 @@ func fail(err error, format string, args ...any) *providers.Failure {
 }
 
 // asFailure makes sure that Do's error is a failure.
-func asFailure(err error, doing string) error {
-	var f *providers.Failure
-	if errors.As(err, &f) {
-		return f
-	}
-	return fail(err, "%s", doing)
-}
+func asFailure(err error, doing string) *providers.Failure { return guard.AsFailure(err, fail, doing) }

@@ -2,8 +2,6 @@ package sim
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +13,7 @@ import (
 
 	"vmctl/internal/process"
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 	"vmctl/spec"
 )
@@ -124,10 +123,7 @@ func (p *Provider) path(parts ...string) string {
 func (p *Provider) vmPath(name string) string { return p.path(vmsDir, name+vmSuffix) }
 
 // key returns a short name for an ID, so that the path of a socket is short.
-func key(id providers.ID) string {
-	sum := sha256.Sum256([]byte(id))
-	return hex.EncodeToString(sum[:6])
-}
+func key(id providers.ID) string { return guard.Short(string(id)) }
 
 func (p *Provider) pidPath(id providers.ID) string { return p.path(runDir, key(id)+".pid") }
 func (p *Provider) socket(id providers.ID) string  { return p.path(runDir, key(id)+".sock") }
