@@ -18,6 +18,7 @@ const (
 	CauseBusy       Cause = "busy"
 	CauseRollout    Cause = "rollout"
 	CauseRefused    Cause = "refused_edit"
+	CauseMistake    Cause = "mistake"
 	CauseProvider   Cause = "provider"
 	CauseMissing    Cause = "missing_means"
 	CauseBehind     Cause = "state_behind"
@@ -53,6 +54,7 @@ var causeTable = []CauseRow{
 	{CauseBusy, "somebody is at work in the VM that would be taken down"},
 	{CauseRollout, "the rollout that the block writes down cannot be kept: its instances exchange what they hold"},
 	{CauseRefused, "the system cannot make the edit at all, such as shrinking a disk"},
+	{CauseMistake, "the block has a mistake that shows only with the values of other objects"},
 	{CauseProvider, "the provider cannot make the change as the object is now"},
 	{CauseMissing, "the host or the spec's folder lacks what the change needs"},
 	{CauseBehind, "the state is older than the object's mark, so nothing is deleted on its word"},

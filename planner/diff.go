@@ -2,9 +2,12 @@ package planner
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -122,7 +125,7 @@ func (d *differ) change(a spec.Address) Change {
 		c.Was, c.Inside = record.Was, record.Inside
 	}
 	if inSpec {
-		resource = d.resolve(resource)
+		resource, c.mistake = d.resolve(resource)
 		if recorded && d.isPower() {
 			resource.Want, resource.Uses = recordedWant(resource.Want, record.Values), record.Uses
 		}
@@ -164,6 +167,9 @@ func (d *differ) change(a spec.Address) Change {
 	d.account(&c, sight)
 	c.observed = (c.Inside != spec.Address{}) && isOurs(sight)
 	d.decide(&c, sight, Stand(sight.Marking, sight.Recorded, wanted), inSpec)
+	if wanted {
+		d.mistaken(&c)
+	}
 	d.lacking(&c)
 	d.holders(&c)
 	return c
@@ -244,17 +250,28 @@ func runStateUnknown(o *providers.Object) string {
 	return o.Unreadable["running"]
 }
 
-// resolve fills in computed attributes of other resources that this plan does
-// not change.
-func (d *differ) resolve(r spec.Resource) spec.Resource {
+// resolve fills in computed attributes of other resources that this plan does not change. The
+// error is a mistake that shows only with these values.
+func (d *differ) resolve(r spec.Resource) (spec.Resource, error) {
 	if r.Want.IsWhollyKnown() {
-		return r
+		return r, nil
 	}
 	resolved, diags := d.config.Resolve(r.Address, d.known)
-	if diags.HasErrors() { // the spec was valid with unknowns: apply says it where it matters
-		return r
+	if diags.HasErrors() {
+		return r, errors.New(strings.ReplaceAll(diags.Errs()[0].Error(), d.config.Dir+string(filepath.Separator), ""))
 	}
-	return resolved
+	return resolved, nil
+}
+
+// mistaken blocks a change whose block has a mistake that shows only with values of other
+// objects: nothing goes down for what cannot be made.
+func (d *differ) mistaken(c *Change) {
+	if c.mistake != nil && c.Blocked == nil && !d.isPower() {
+		c.Blocked = &Block{
+			Kind: Blocked, Cause: CauseMistake, Reason: c.mistake.Error(),
+			Next: []string{fmt.Sprintf("mend the block of %s, or what it refers to", c.Address)},
+		}
+	}
 }
 
 func (d *differ) name(a spec.Address) string {

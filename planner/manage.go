@@ -36,7 +36,7 @@ func (d *differ) create(c *Change) {
 	}
 	d.chooseID(c)
 	c.Name = d.freeName(c)
-	d.known[c.Address] = lasting(c, cty.NilVal, nil)
+	d.known[c.Address] = lasting(c, cty.NilVal, d.attributes(c))
 }
 
 // isRead reports whether the system in which a change is to make its object was read. If it was
@@ -169,7 +169,15 @@ func lasting(c *Change, before cty.Value, attrs map[string]providers.Attribute) 
 	case providers.NoOp, providers.Update, providers.Adopt, providers.Import:
 		return with(before, "name", cty.StringVal(c.Object.Name))
 	case providers.ReplaceIt, providers.Create:
-		return cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal(string(c.ID)), "name": cty.StringVal(c.Name)})
+		chosen := map[string]cty.Value{"id": cty.StringVal(string(c.ID)), "name": cty.StringVal(c.Name)}
+		for name, a := range attrs {
+			if a.Computed && a.Lasts != nil && chosen[name] == cty.NilVal {
+				if v := a.Lasts(cty.NilVal, c.Change.Want); v != cty.NilVal {
+					chosen[name] = v
+				}
+			}
+		}
+		return cty.ObjectVal(chosen)
 	case providers.RestartIt, providers.Start, providers.Stop, providers.Recover, providers.Destroy, providers.Forget, providers.Release:
 	}
 	stable := map[string]cty.Value{"name": cty.StringVal(c.Object.Name)}

@@ -46,9 +46,10 @@ type Change struct {
 	// that the record here is older. An apply updates the record without a step.
 	Behind bool
 
-	importing bool // its object is not vmctl's yet
-	observed  bool // it is inside of a VM, and Object was seen there
-	lets      bool // a removed block lets go of it
+	importing bool  // its object is not vmctl's yet
+	mistake   error // of its block, which shows only with the values of other objects; nil: none
+	observed  bool  // it is inside of a VM, and Object was seen there
+	lets      bool  // a removed block lets go of it
 }
 
 // BlockKind is a kind of Block.

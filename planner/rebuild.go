@@ -94,7 +94,7 @@ func (d *differ) rebuilt(a spec.Address, p locatedObject) Change {
 	}
 	resource, inSpec := d.config.Resource(a)
 	if inSpec {
-		resource = d.resolve(resource)
+		resource, _ = d.resolve(resource) //nolint:errcheck // the record is made of the object, whatever the block says
 		c.Want, c.Change.Want, c.Policy, c.Needs = &resource, storable(resource.Want), resource.Policy, resource.Uses
 		if d.world.wanted[a] == p.system.Key {
 			c.Provider = resource.Provider

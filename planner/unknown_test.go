@@ -366,3 +366,34 @@ func TestAPanicBlocksItsChange(t *testing.T) {
 		t.Errorf("blocked:\n%s\nand was to be\n%s…", blocked, want)
 	}
 }
+
+// A mistake that shows only with the values of another object blocks its change, and no other,
+// before anything goes down.
+func TestAMistakeInValuesOfOthersIsABlock(t *testing.T) {
+	const head = "vm \"f\" {\n  boot {\n    kernel = \"kernel\"\n  }\n}\n"
+	s := after(t, head+"vm \"a\" {}\n")
+	f := s.objectOf("vm.f")
+	attrs := f.Attrs.AsValueMap()
+	attrs["address"] = cty.StringVal("127.0.0.1")
+	f.Attrs = cty.ObjectVal(attrs)
+	s.config = load(t, head+"vm \"a\" {\n  memory = vm.f.address\n}\nvm \"b\" {}\n")
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for _, c := range p.Changes {
+		if c.Blocked != nil {
+			said += fmt.Sprintf("%s %s: %s\n", c.Address, c.Blocked.Cause, c.Blocked.Reason)
+		}
+	}
+	if !strings.HasPrefix(said, "vm.a mistake: main.vmctl.hcl:") || strings.Count(said, "\n") != 1 {
+		t.Errorf("blocked:\n%s\nplan:\n%s", said, text(p))
+	}
+	if steps := stepsOf(p, "vm.a"); steps != "" {
+		t.Errorf("vm.a has steps: %s", steps)
+	}
+	if stepsOf(p, "vm.b") == "" {
+		t.Errorf("vm.b has no steps:\n%s", text(p))
+	}
+}

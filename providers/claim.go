@@ -29,7 +29,19 @@ func (c Claim) Overlaps(other Claim) bool {
 	if c == other {
 		return true
 	}
-	return c.Group() == other.Group() && (c.everywhere() || other.everywhere())
+	return c.Group() == other.Group() && (c.everywhere() || other.everywhere() || c.isAt(other))
+}
+
+// isAt reports whether two claims on ports are at one address, however that is written.
+func (c Claim) isAt(other Claim) bool {
+	host, _, ok := c.port()
+	otherHost, _, otherOK := other.port()
+	if !ok || !otherOK {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	otherIP, otherErr := netip.ParseAddr(otherHost)
+	return err == nil && otherErr == nil && ip.Unmap() == otherIP.Unmap()
 }
 
 // Group returns a key that all overlapping claims share.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,5 +143,25 @@ func golden(t testing.TB, path, got string) {
 	}
 	if got != string(want) {
 		t.Errorf("%s (-want +got):\n%s", path, cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")))
+	}
+}
+
+// Empty blocks that only say how vmctl treats an object need no support of a provider.
+func TestEmptyPolicyBlocks(t *testing.T) {
+	dir := t.TempDir()
+	text := "vm \"a\" {\n  boot {\n    kernel = \"k\"\n  }\n  start {}\n  stop {}\n  orphan {}\n  rollout {}\n  timeouts {}\n  lifecycle {}\n}\n" +
+		"disk \"d\" {\n  size = \"8MiB\"\n  timeouts {}\n  lifecycle {}\n}\n"
+	for name, content := range map[string]string{"main.vmctl.hcl": text, "k": "k"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policies := []string{"start", "stop", "orphan", "rollout", "timeouts", "lifecycle"}
+	_, diags := spec.Load(dir, spec.Inputs{
+		ProviderTypes: []string{"libvirt"}, Version: "0.1.0",
+		Supports: func(_ string, _ spec.Kind, path string) bool { return !slices.Contains(policies, path) },
+	})
+	if diags.HasErrors() {
+		t.Error(diags)
 	}
 }

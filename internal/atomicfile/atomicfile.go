@@ -51,10 +51,12 @@ func create(path string, data []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if err = os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
-		if _, statErr := os.Lstat(path); errors.Is(statErr, fs.ErrNotExist) { // a file system without links
-			return rename(temp, path)
+	if err = os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) { // a file system without links
+		reserved, taken := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if taken == nil {
+			return errors.Join(reserved.Close(), rename(temp, path))
 		}
+		err = taken
 	}
 	if err = errors.Join(cause(err), os.Remove(temp)); err != nil {
 		return err

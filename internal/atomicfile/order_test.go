@@ -4,6 +4,7 @@ package atomicfile_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -86,5 +87,37 @@ func TestWriteWithEachCallFailing(t *testing.T) {
 		if d := cmp.Diff([]string{"state.json"}, names(t, filepath.Dir(path))); d != "" {
 			t.Errorf("%s failed: folder (-want +got):\n%s", whole[at-1], d)
 		}
+	}
+}
+
+// Where there are no hard links a file is created all the same, and one that is there stays.
+func TestCreateWithoutLinks(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "new")
+	for _, want := range []error{nil, fs.ErrExist} {
+		var wrote error
+		linked := false
+		err := faulty.Run(dir, func(c faulty.Call) syscall.Errno {
+			if strings.HasPrefix(c.Name, "link") {
+				linked = true
+				return syscall.EPERM
+			}
+			return 0
+		}, func() { wrote = atomicfile.Create(path, []byte("first"), 0o600) })
+		if err != nil || !linked {
+			t.Fatalf("no link was tried: %v", err)
+		}
+		if !errors.Is(wrote, want) || want == nil && wrote != nil {
+			t.Errorf("created: %v, want %v", wrote, want)
+		}
+	}
+	if got := text(t, path); got != "first" {
+		t.Errorf("it is %q", got)
+	}
+	if d := cmp.Diff([]string{"new"}, names(t, dir)); d != "" {
+		t.Errorf("folder (-want +got):\n%s", d)
 	}
 }

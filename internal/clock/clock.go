@@ -18,6 +18,5 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Pause is Sleep for whoever looks at the context next. It reports whether d passed before
-// the context ended.
+// Pause sleeps like Sleep, and reports whether d passed before the context ended.
 func Pause(ctx context.Context, d time.Duration) bool { return Sleep(ctx, d) == nil }

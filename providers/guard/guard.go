@@ -11,10 +11,6 @@ import (
 	"vmctl/providers"
 )
 
-// OpDefine is the operation that makes an object. The record of an object that is not made
-// yet proves nothing about an existing object with its ID.
-const OpDefine = "define"
-
 // ArgImport is the argument of a step on an object that is being imported and bears no mark
 // yet.
 const ArgImport = "import"
@@ -45,8 +41,13 @@ func (g Guard) Owns(now Seen) bool {
 	return now.Mark.ID == g.Project.Lineage() && now.Mark.Of == now.ID && g.Work.Bears(now.Mark.Address)
 }
 
-func (g Guard) imports() bool    { return g.Work.Args[ArgImport] != "" }
-func (g Guard) isRecorded() bool { return g.Work.Prior != cty.NilVal && g.Work.Op != OpDefine }
+func (g Guard) imports() bool { return g.Work.Args[ArgImport] != "" }
+
+// isRecorded reports whether a record names the object. That of an object that is still to be
+// made proves nothing about one with its ID.
+func (g Guard) isRecorded() bool {
+	return g.Work.Prior != cty.NilVal && g.Work.Phase != providers.PhaseMake
+}
 
 // Mine fails if there is an object that is not the step's own. A step never acts on such an
 // object.
@@ -89,7 +90,7 @@ func (g Guard) There(now *Seen) error {
 		return err
 	}
 	return &providers.Failure{
-		Outcome: providers.Failed, Code: "absent",
+		Outcome: providers.Failed, Code: "absent", Next: []string{"vmctl plan"},
 		Err: fmt.Errorf("%s %s: %s %s does not exist", g.Work.Op, g.Work.Address, g.Thing, g.Work.Name),
 	}
 }

@@ -62,7 +62,7 @@ func TestOnlyTheStepsOwnObjectIsItsOwn(t *testing.T) {
 		{"no mark, and it is imported", nil, func(w *providers.Work) {
 			w.Prior, w.Args = cty.NilVal, map[string]string{guard.ArgImport: "true"}
 		}, true},
-		{"no mark, and one is to be made", nil, func(w *providers.Work) { w.Op = guard.OpDefine }, false},
+		{"no mark, and one is to be made", nil, func(w *providers.Work) { w.Phase = providers.PhaseMake }, false},
 	} {
 		g := stop()
 		if tc.step != nil {
@@ -103,7 +103,8 @@ func TestExpected(t *testing.T) {
 	}
 	g := stop()
 	g.Work.Expect = ""
-	if err := g.There(nil); code(err) != "failed absent" {
+	var f *providers.Failure
+	if err := g.There(nil); code(err) != "failed absent" || !errors.As(err, &f) || len(f.Next) == 0 {
 		t.Errorf("what has to be there is not: %v", err)
 	}
 }

@@ -50,6 +50,9 @@ func (d *diskJob) enlarge(ctx context.Context) error {
 		if len(u.layers) > 0 {
 			return inLayers(d.Work, u.layers)
 		}
+		if u.job != "" {
+			return busyWith(d.Work, u.job, u.endJob)
+		}
 		if !u.running {
 			continue
 		}

@@ -82,6 +82,9 @@ func (s observedDisk) findings(users []user) []providers.Finding {
 		for _, l := range u.layers {
 			add(providers.FindSnapshot, l.end, fmt.Sprintf("domain %s, which has it: %s", u.name, l.what))
 		}
+		if u.job != "" {
+			add(providers.FindBusy, "to end it: "+u.endJob, fmt.Sprintf("domain %s, which has it: %s", u.name, u.job))
+		}
 		if u.running && !u.ours {
 			f := providers.Finding{
 				Kind: providers.FindHeldLock, Object: s.name(), Claim: machine.DiskClaim(s.id()), Action: "left alone",
@@ -101,6 +104,7 @@ type user struct {
 	name, uuid    string
 	running, ours bool
 	layers        []layer // of vmctl's own domains
+	job, endJob   string  // its long operation in words, and the command that ends that; "": none
 }
 
 // names lists users in words: `domain db (UUID)`.

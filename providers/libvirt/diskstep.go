@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -38,7 +39,7 @@ func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
 		},
 	})
 	if slices.ContainsFunc(steps, func(step providers.Step) bool { return step.Op == opGrow || step.Op == opDelete }) {
-		if err := onLayers(c.Object); err != nil {
+		if err := errors.Join(onLayers(c.Object), inJob(c.Object)); err != nil {
 			return nil, err
 		}
 	}

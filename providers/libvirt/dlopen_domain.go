@@ -211,38 +211,25 @@ func (c *conn) Power(ctx context.Context, uuid string) (power, error) {
 	})
 }
 
-// jobName names a long operation that somebody may have started on a domain.
-func jobName(o libvirt.DomainJobOperationType) string {
-	switch o { //nolint:exhaustive // the others are vmctl's own, or short
-	case libvirt.DOMAIN_JOB_OPERATION_SAVE:
-		return "save"
-	case libvirt.DOMAIN_JOB_OPERATION_MIGRATION_IN, libvirt.DOMAIN_JOB_OPERATION_MIGRATION_OUT:
-		return "migration"
-	case libvirt.DOMAIN_JOB_OPERATION_SNAPSHOT:
-		return "snapshot"
-	case libvirt.DOMAIN_JOB_OPERATION_DUMP:
-		return "dump"
-	case libvirt.DOMAIN_JOB_OPERATION_BACKUP:
-		return "backup"
-	default:
-		return ""
-	}
-}
-
 func (c *conn) Job(ctx context.Context, uuid string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	return on(ctx, c, uuid, "read a domain's job", func(d *libvirt.Domain) (string, error) {
 		info, err := d.GetJobStats(0)
 		switch {
-		case errors.Is(err, libvirt.ERR_NO_SUPPORT), errors.Is(err, libvirt.ERR_OPERATION_INVALID): // it may have stopped since
+		case errors.Is(err, libvirt.ERR_NO_SUPPORT):
 			return "", nil
+		case errors.Is(err, libvirt.ERR_OPERATION_INVALID): // it may have stopped since
+			if on, activeErr := d.IsActive(); activeErr == nil && !on {
+				return "", nil
+			}
+			return "", err
 		case err != nil:
 			return "", err
 		case info.Type == libvirt.DOMAIN_JOB_NONE:
 			return "", nil
 		}
-		return jobName(info.Operation), nil
+		return jobName(int(info.Operation)), nil
 	})
 }
 

@@ -18,6 +18,7 @@ var (
 	ParseNetdev     = parseNetdev
 	IsVolumeOf      = isVolumeOf
 	Hostname        = hostname
+	JobName         = jobName
 	MACOf           = macOf
 	Messages        = messages
 	RoundUp         = roundUp

@@ -29,6 +29,7 @@ type Fake struct {
 	Sleeping   func()           // is called where time would pass
 	Down       error            // the daemon does not answer
 	Unreadable map[string]error // by domain name
+	Panics     string           // the name of the domain whose description cannot be asked for without a panic
 	Refuses    map[string]error // by operation: define, start, upload …
 	Taken      []uint16         // host ports that others hold
 	NoKVM      bool
@@ -325,6 +326,9 @@ func (f *Fake) XML(_ context.Context, uuid string, of version) (string, error) {
 	d, err := f.domain(uuid)
 	if err != nil {
 		return "", err
+	}
+	if f.Panics == d.Name {
+		panic("planted")
 	}
 	if err := f.Unreadable[d.Name]; err != nil {
 		return "", err

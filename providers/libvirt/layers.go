@@ -77,6 +77,36 @@ func (s observedDomain) layers(uri string) []layer {
 	return all
 }
 
+// The long operations of libvirt that have a name here (virDomainJobOperation).
+const (
+	jobSave           = 2
+	jobMigrationIn    = 4
+	jobMigrationOut   = 5
+	jobSnapshot       = 6
+	jobDump           = 8
+	jobBackup         = 9
+	jobSnapshotDelete = 10
+)
+
+// jobName names a long operation on a domain. One that this vmctl does not know is a job,
+// too: it is not to be cut off.
+func jobName(operation int) string {
+	switch operation {
+	case jobSave:
+		return "save"
+	case jobMigrationIn, jobMigrationOut:
+		return "migration"
+	case jobSnapshot, jobSnapshotDelete:
+		return "snapshot"
+	case jobDump:
+		return "dump"
+	case jobBackup:
+		return "backup"
+	default:
+		return "job"
+	}
+}
+
 // endJob returns the command that ends the domain's long operation.
 func (s observedDomain) endJob(uri string) string {
 	return "virsh -c " + uri + " domjobabort " + s.Name
@@ -89,11 +119,14 @@ func (s observedDomain) underWay() string { return "a " + s.job + " of it is und
 // of a domain.
 func (s observedDomain) layerFindings(uri string) []providers.Finding {
 	var found []providers.Finding
-	if s.job != "" && s.owner() != nil {
-		found = append(found, providers.Finding{
-			Kind: providers.FindBusy, Object: s.Name, Address: s.owner().Address, Evidence: []string{s.underWay()},
-			Action: "to end it: " + s.endJob(uri),
-		})
+	if s.job != "" {
+		busy := providers.Finding{
+			Kind: providers.FindBusy, Object: s.Name, Evidence: []string{s.underWay()}, Action: "to end it: " + s.endJob(uri),
+		}
+		if o := s.owner(); o != nil {
+			busy.Address = o.Address
+		}
+		found = append(found, busy)
 	}
 	for _, l := range s.layers(uri) {
 		found = append(found, providers.Finding{
@@ -134,15 +167,20 @@ func inJob(o *providers.Object) error {
 	return nil
 }
 
-// jobless fails if somebody began a long operation since the plan was made.
+// jobless fails if somebody has begun a long operation since the plan was made.
 func (j *job) jobless() error {
 	if j.seen == nil || j.seen.job == "" {
 		return nil
 	}
+	return busyWith(j.Work, j.seen.underWay(), j.seen.endJob(j.location.URI))
+}
+
+// busyWith is the failure of a step that would end somebody else's long operation.
+func busyWith(w providers.Work, underWay, end string) error {
 	return &providers.Failure{
-		Outcome: providers.Unsafe, Code: "in_job", Seen: []string{j.seen.underWay()},
-		Next: []string{"wait until it has ended", "or end it: " + j.seen.endJob(j.location.URI)},
-		Err:  fmt.Errorf("%s %s: %s", j.Op, j.Address, j.seen.underWay()),
+		Outcome: providers.Unsafe, Code: "in_job", Seen: []string{underWay},
+		Next: []string{"wait until it has ended", "or end it: " + end},
+		Err:  fmt.Errorf("%s %s: %s", w.Op, w.Address, underWay),
 	}
 }
 

@@ -1,6 +1,7 @@
 package libvirt_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -102,26 +103,63 @@ func TestLayerAfterThePlan(t *testing.T) {
 func TestJobOfOthers(t *testing.T) {
 	l := withDisk(t)
 	l.apply(useCache(create(dev2(nil))))
-	stop := func() providers.Change {
-		return useCache(l.change(providers.Stop, dev2(map[string]cty.Value{"running": cty.False})))
-	}
-	before := stop()
 	l.Put(devID, func(d *libvirt.FakeDomain) { d.Job = "backup" })
 	l.Calls = nil
 
 	var said []string
-	for _, f := range l.object(dev2(nil)).Findings {
+	for _, f := range append(l.object(dev2(nil)).Findings, l.diskIn(l.see()).Findings...) {
 		said = append(said, string(f.Kind)+": "+f.Evidence[0]+" > "+f.Action)
 	}
-	wantText(t, "findings", "\nbusy: a backup of it is under way > to end it: virsh -c qemu:///session domjobabort lab.dev\n", strings.Join(said, "\n")+"\n")
-	if got := l.apply(stop()); !strings.HasPrefix(got, "steps: a backup of it is under way") || len(l.Calls) > 0 {
-		t.Errorf("planned beside it:\n%s\ncalls %v", got, l.Calls)
+	wantText(t, "findings", `
+busy: a backup of it is under way > to end it: virsh -c qemu:///session domjobabort lab.dev
+busy: domain lab.dev, which has it: a backup of it is under way > to end it: virsh -c qemu:///session domjobabort lab.dev
+`, strings.Join(said, "\n")+"\n")
+}
+
+// Each step that would end somebody's long operation is refused: by the plan, and by the step
+// where the operation began after the plan.
+func TestStepsDuringAJob(t *testing.T) {
+	off := map[string]cty.Value{"running": cty.False}
+	memory := map[string]cty.Value{"memory": cty.NumberIntVal(512 << 20)}
+	for _, tc := range []struct {
+		step   string
+		change func(l *lab) providers.Change
+	}{
+		{"stop", func(l *lab) providers.Change { return useCache(l.change(providers.Stop, dev2(off))) }},
+		{"redefine", func(l *lab) providers.Change { return useCache(l.change(providers.Update, dev2(memory), "memory")) }},
+		{"grow", func(l *lab) providers.Change {
+			return l.changeOfDisk(providers.Update, disk(16*mib, "qcow2"), "size")
+		}},
+	} {
+		for _, known := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, known %t", tc.step, known), func(t *testing.T) {
+				l := withDisk(t)
+				l.apply(useCache(create(dev2(nil))))
+				c := tc.change(l)
+				l.Put(devID, func(d *libvirt.FakeDomain) { d.Job = "backup" })
+				want := tc.step + ": refused in_job"
+				if known {
+					c, want = tc.change(l), "steps: "
+				}
+				before := l.Configured(devID)
+				l.Calls = nil
+				if got := l.apply(c); !strings.HasPrefix(got, want) || !strings.Contains(got, "a backup of it is under way") || len(l.Calls) > 0 || l.Configured(devID) != before {
+					t.Errorf("got\n%s\nwant %s…, calls %v", got, want, l.Calls)
+				}
+				l.Put(devID, func(d *libvirt.FakeDomain) { d.Job = "" })
+				if got := l.apply(tc.change(l)); strings.Contains(got, "refused") || strings.HasPrefix(got, "steps:") {
+					t.Errorf("after it:\n%s", got)
+				}
+			})
+		}
 	}
-	if got := l.apply(before); !strings.Contains(got, "stop: refused in_job") || len(l.Calls) > 0 {
-		t.Errorf("planned before it:\n%s\ncalls %v", got, l.Calls)
-	}
-	l.Put(devID, func(d *libvirt.FakeDomain) { d.Job = "" })
-	if got := l.apply(stop()); l.object(dev2(nil)).State != providers.StateOff {
-		t.Errorf("after it:\n%s", got)
+}
+
+// An operation without a name here is a job, too.
+func TestJobNames(t *testing.T) {
+	for operation, want := range map[int]string{0: "job", 2: "save", 4: "migration", 9: "backup", 10: "snapshot", 99: "job"} {
+		if got := libvirt.JobName(operation); got != want {
+			t.Errorf("operation %d is called %q, want %q", operation, got, want)
+		}
 	}
 }

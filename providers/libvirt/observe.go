@@ -38,21 +38,39 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	}
 	var r diskIndex
 	all := make([]listedDomain, len(refs))
-	parallel(len(refs)+1, func(i int) {
+	panics := parallel(len(refs)+1, func(i int) {
 		if i == len(refs) {
 			r = p.indexDisks(ctx, c, q)
 			return
 		}
 		all[i] = readConfigured(ctx, c, refs[i])
 	})
+	for i, err := range panics[:len(refs)] {
+		if err != nil {
+			all[i] = listedDomain{observedDomain: observedDomain{domainRef: refs[i]}, err: err}
+		}
+	}
+	if err := panics[len(refs)]; err != nil {
+		r = diskIndex{partial: err.Error()}
+	}
 	seen := make([]domainResult, len(refs))
-	parallel(len(refs)+1, func(i int) {
+	panics = parallel(len(refs)+1, func(i int) {
 		if i == len(refs) {
 			inv.Host, inv.Missing = p.hostFacts(ctx, c)
 			return
 		}
 		seen[i] = p.find(ctx, c, all[i], q, r)
 	})
+	for i, err := range panics[:len(refs)] {
+		if err != nil {
+			seen[i] = domainResult{uuid: refs[i].UUID, unknown: &providers.Unknown{
+				Kind: spec.VM, ID: providers.ID(refs[i].UUID), Name: refs[i].Name, Reason: err.Error(),
+			}}
+		}
+	}
+	if err := panics[len(refs)]; err != nil {
+		inv.Partial[spec.VM] = err.Error()
+	}
 	if ctx.Err() != nil {
 		return inv, context.Cause(ctx)
 	}
@@ -61,13 +79,20 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 }
 
 // parallel calls f for every number below n at the same time, and returns when all calls
-// have.
-func parallel(n int, f func(i int)) {
+// have. A call that panicked has an error, a *providers.PanicError.
+func parallel(n int, f func(i int)) []error {
 	var wait sync.WaitGroup
+	panics := make([]error, n)
 	for i := range n {
-		wait.Go(func() { f(i) })
+		wait.Go(func() {
+			panics[i] = providers.Contain(func() error {
+				f(i)
+				return nil
+			})
+		})
 	}
 	wait.Wait()
+	return panics
 }
 
 // collect puts all observations into an inventory.

@@ -307,3 +307,17 @@ func TestObserveIsSteady(t *testing.T) {
 		}
 	}
 }
+
+// A panic about one domain makes that domain unknown, and no other.
+func TestAPanicIsOneUnknownDomain(t *testing.T) {
+	l := withDisk(t)
+	l.apply(useCache(create(dev2(nil))))
+	l.Panics = "lab.dev"
+	inv := l.see()
+	if len(inv.Unknown) != 1 || inv.Unknown[0].ID != devID || !strings.Contains(inv.Unknown[0].Reason, "the provider panicked at libvirt/fake_test.go:") {
+		t.Errorf("unknown: %+v", inv.Unknown)
+	}
+	if len(inv.Partial) > 0 || l.diskIn(inv) == nil {
+		t.Errorf("partial: %v, disk %+v", inv.Partial, l.diskIn(inv))
+	}
+}

@@ -244,8 +244,12 @@ func (s observedDomain) drives() []drive {
 
 func (s observedDomain) user(p providers.Project, uri string) user {
 	o := s.owner()
-	return user{
+	u := user{
 		name: s.Name, uuid: s.UUID, running: s.power.on(), layers: s.layers(uri),
 		ours: s.wanted || o != nil && s.oursFor(p, o.Address),
 	}
+	if s.job != "" {
+		u.job, u.endJob = s.underWay(), s.endJob(uri)
+	}
+	return u
 }

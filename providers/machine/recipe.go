@@ -11,9 +11,9 @@ import (
 
 // The operations of a recipe. A system may add some of its own.
 const (
-	OpDefine   = guard.OpDefine // make the object
-	OpRedefine = "redefine"     // change its definition
-	OpDetach   = "detach"       // remove the claims that the step frees from its definition
+	OpDefine   = "define"   // make the object
+	OpRedefine = "redefine" // change its definition
+	OpDetach   = "detach"   // remove the claims that the step frees from its definition
 	OpStart    = "start"
 	OpStop     = "stop"    // ask it to end, and force it if the policy allows that
 	OpRecover  = "recover" // end an object that runs and does not work

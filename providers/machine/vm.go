@@ -194,14 +194,18 @@ func Lines(list cty.Value) []string {
 }
 
 func decodeTriggers(v cty.Value) map[string]string {
-	if !ctyread.Known(v) || v.LengthInt() == 0 {
+	if !ctyread.Known(v) {
 		return nil
 	}
-	all := map[string]string{}
+	var all map[string]string
 	for name, value := range v.AsValueMap() {
-		if ctyread.Known(value) {
-			all[name] = value.AsString()
+		if !ctyread.Known(value) {
+			continue
 		}
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[name] = value.AsString()
 	}
 	return all
 }
@@ -229,12 +233,12 @@ func DecodeDisks(v cty.Value) ([]spec.Address, error) {
 	return all, nil
 }
 
-// DecodeForwards reads the forwarded ports of a vm. It leaves out a port that is not wholly
-// known yet.
+// DecodeForwards reads the forwarded ports of a vm. It leaves out a port whose place on the
+// host is not known yet; the guest's port may be 0 then.
 func DecodeForwards(v cty.Value) ([]Forward, error) {
 	var all []Forward
 	for _, e := range ctyread.List(v) {
-		if !e.IsWhollyKnown() {
+		if !knowsHost(e) {
 			continue
 		}
 		f := Forward{Guest: uint16(ctyread.Uint(e, "guest")), HostIP: ctyread.Text(e, "host_ip"), Protocol: ctyread.Text(e, "protocol")}
@@ -253,6 +257,16 @@ func DecodeForwards(v cty.Value) ([]Forward, error) {
 		all = append(all, f)
 	}
 	return all, nil
+}
+
+// knowsHost reports whether it is known where a forwarded port listens on the host.
+func knowsHost(forward cty.Value) bool {
+	for _, name := range []string{"host", "host_ip", "protocol"} {
+		if a := ctyread.Attr(forward, name); a == cty.NilVal || !a.IsKnown() {
+			return false
+		}
+	}
+	return true
 }
 
 func optionalText(v cty.Value, name string) *string {

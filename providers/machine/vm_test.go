@@ -148,3 +148,23 @@ func TestJudgeSize(t *testing.T) {
 		}
 	}
 }
+
+// A port that listens at a known place is claimed, though the guest's port is not known yet.
+func TestForwardToAnUnknownGuestPort(t *testing.T) {
+	f := forward("80", "8080", "127.0.0.1").AsValueMap()
+	f["guest"] = cty.UnknownVal(cty.Number)
+	all, err := machine.DecodeForwards(cty.TupleVal([]cty.Value{cty.ObjectVal(f)}))
+	if err != nil || len(all) != 1 || all[0].Claim().Key != "127.0.0.1:8080/tcp" {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// Triggers without a value are none.
+func TestDecodeTriggers(t *testing.T) {
+	for _, v := range []cty.Value{cty.MapValEmpty(cty.String), cty.MapVal(map[string]cty.Value{"a": cty.NullVal(cty.String)})} {
+		vm, err := machine.Decode(cty.ObjectVal(map[string]cty.Value{"restart_triggers": v}))
+		if err != nil || vm.Triggers != nil {
+			t.Errorf("%#v: %#v, %v", v, vm.Triggers, err)
+		}
+	}
+}

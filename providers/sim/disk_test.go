@@ -67,6 +67,12 @@ func (s *diskLab) cacheIs() (*providers.Object, string) {
 // disk carries out an action on the disk, and returns the steps that were done.
 func (s *diskLab) disk(action providers.Action, paths ...string) string {
 	s.t.Helper()
+	return s.carryOut(s.change(action, paths...))
+}
+
+// change plans a change of the disk as it is now.
+func (s *diskLab) change(action providers.Action, paths ...string) providers.Change {
+	s.t.Helper()
 	o, _ := s.cacheIs()
 	c := providers.Change{
 		Address: cache, Kind: spec.Disk, Action: action, Name: "lab.cache", ID: cacheID, Object: o,
@@ -75,7 +81,7 @@ func (s *diskLab) disk(action providers.Action, paths ...string) string {
 	for _, path := range paths {
 		c.Edits = append(c.Edits, providers.Edit{Path: path})
 	}
-	return s.carryOut(c)
+	return c
 }
 
 // attach gives the VM the disk, running or not.
@@ -239,6 +245,18 @@ func TestDiskFaults(t *testing.T) {
 	}
 }
 
+// A disk that somebody locks after the plan is not grown.
+func TestDiskLockedAfterThePlan(t *testing.T) {
+	t.Parallel()
+	s := newDiskLab(t)
+	s.is("define done", s.disk(providers.Create))
+	s.size *= 2
+	s.generation++
+	c := s.change(providers.Update, "size")
+	s.locks(s.start("--file", "elsewhere"))
+	s.is("grow refused (disk_locked): grow disk.cache: somebody holds the disk lab.cache", s.carryOut(c))
+}
+
 // A VM that cannot be read may use the disk: that is not deleted.
 func TestDiskBesideAnUnreadableVM(t *testing.T) {
 	t.Parallel()
@@ -357,5 +375,31 @@ func TestLocksOfForced(t *testing.T) {
 	s.does(providers.Stop, "stop already_gone")
 	if !s.exists(s.diskPath("lab.cache") + ".lock") {
 		t.Error("the disk of a VM that somebody ended is free, whatever the spec says of it")
+	}
+}
+
+// A disk whose owner somebody took out of its mark keeps its ID when it is marked again: the
+// VMs that have it go by that.
+func TestDiskIsMarkedAgain(t *testing.T) {
+	t.Parallel()
+	s := newDiskLab(t)
+	s.is("define done", s.disk(providers.Create))
+	mark := strings.TrimSuffix(s.diskPath("lab.cache"), ".disk") + ".mark"
+	var content map[string]any
+	if err := json.Unmarshal([]byte(s.read(mark)), &content); err != nil {
+		t.Fatal(err)
+	}
+	delete(content, "owner")
+	bare, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write(mark, string(bare))
+	s.generation++
+	c := s.change(providers.Update, providers.MarkPath)
+	c.Prior = c.Want
+	s.is("redefine done", s.carryOut(c))
+	if o, _ := s.cacheIs(); o == nil || o.ID != cacheID || o.Owner == nil {
+		t.Errorf("it is %+v", o)
 	}
 }

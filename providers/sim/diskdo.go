@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -170,7 +171,7 @@ func (j *diskJob) redefine(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, err
 	}
 	id := j.seen.ID
-	if j.seen.Owner == nil {
+	if j.seen.Owner == nil && filepath.IsAbs(string(id)) { // it has no ID of its own
 		id = j.newID()
 	}
 	if err := j.mark(id); err != nil {

@@ -9,17 +9,12 @@ import (
 	"vmctl/providers/guard"
 )
 
-// errAbsent says that the VM does not exist.
-var errAbsent = errors.New("it does not exist")
-
 // fail returns a failure with err as its cause.
 func fail(err error, format string, args ...any) *providers.Failure {
 	f := &providers.Failure{Outcome: providers.Failed, Code: "host", Next: []string{"vmctl plan"}}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Outcome, f.Code = providers.Timeout, "no_answer"
-	case errors.Is(err, errAbsent):
-		f.Code = "absent"
 	}
 	f.Err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 	return f

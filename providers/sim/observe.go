@@ -76,7 +76,10 @@ func (p *Provider) readAll(names []string) []reading {
 		wait.Go(func() {
 			for i := w; i < len(names); i += workers {
 				all[i].name = names[i]
-				all[i].vmFile, all[i].err = p.readVM(names[i])
+				all[i].err = providers.Contain(func() (err error) {
+					all[i].vmFile, err = p.readVM(names[i])
+					return err
+				})
 			}
 		})
 	}
