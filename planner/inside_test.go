@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -320,4 +322,30 @@ func TestRest(t *testing.T) {
 	s.object().Findings = []providers.Finding{{Kind: providers.FindBroken, Evidence: []string{"said before"}}}
 	// The changes of vm.a belong to another plan: this one may not take it down.
 	s.check("create guest_file.note: it does not exist\n0 define guest_file.note\n")
+}
+
+// An object inside of a VM that cannot be let go of keeps that VM up: both changes are blocked,
+// and the rest of the plan stands.
+func TestAReleaseThatCannotBePlanned(t *testing.T) {
+	const applied = "vm \"a\" {\n  cpus = 2\n}\nguest_file \"note\" {\n  vm      = vm.a\n  path    = \"/n\"\n  content = \"x\"\n}\n"
+	s := after(t, applied)
+	s.config = load(t, strings.Replace(applied, "cpus = 2", "cpus = 3", 1)+"vm \"b\" {}\n")
+	s.inside("vm.a").panics = string(providers.Release)
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocked := map[string]planner.Cause{}
+	for _, c := range p.Changes {
+		if c.Blocked != nil {
+			blocked[c.Address.String()] = c.Blocked.Cause
+		}
+	}
+	want := map[string]planner.Cause{"vm.a": planner.CauseInside, "guest_file.note": planner.CauseProvider}
+	if diff := cmp.Diff(want, blocked); diff != "" {
+		t.Errorf("blocked (-want +got):\n%s\n%s", diff, text(p))
+	}
+	if stepsOf(p, "vm.a") != "" || stepsOf(p, "vm.b") == "" {
+		t.Errorf("the steps are others:\n%s", text(p))
+	}
 }

@@ -32,8 +32,8 @@ func Order(d Delta, w *World) (*Plan, error) {
 	}
 	for {
 		o.settle()
-		if err := o.build(); err != nil {
-			return nil, err
+		if !o.build() {
+			continue
 		}
 		o.edges()
 		if !o.turns() {
@@ -162,12 +162,13 @@ func (o *orderer) steps(i int) []providers.Step {
 
 // build makes a node of every step that is carried out, with the edges inside of its
 // change: rule 11, edge 1.
-func (o *orderer) build() error {
+func (o *orderer) build() bool {
 	o.nodes, o.own = nil, map[int][]*node{}
 	for i := range o.plan.Changes {
 		made, err := o.releasing(i)
 		if err != nil {
-			return err
+			o.keepInside(i, err)
+			return false
 		}
 		released := len(made)
 		for _, s := range o.steps(i) {
@@ -179,7 +180,22 @@ func (o *orderer) build() error {
 		}
 		o.add(i, made)
 	}
-	return nil
+	return true
+}
+
+// keepInside blocks a change whose object cannot be let go of, and the change that would take
+// down its VM.
+func (o *orderer) keepInside(i int, err error) {
+	c := &o.plan.Changes[i]
+	reason, next := err.Error(), []string(nil)
+	var refusal *providers.Refusal
+	if errors.As(err, &refusal) {
+		reason, next = refusal.Reason, refusal.Next
+	}
+	o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: fmt.Sprintf("it cannot be released: %s", reason), Next: next})
+	o.block(o.index[c.Inside], Block{
+		Kind: Blocked, Cause: CauseInside, Reason: fmt.Sprintf("%s, which is inside of it, cannot be released: %s", c.Address, reason), Next: next,
+	})
 }
 
 func shifted(all []int, by int) []int {

@@ -39,7 +39,7 @@ type system struct {
 	inventory providers.Inventory
 	known     []providers.Known
 	refusal   *providers.Refusal // of every change; nil: none
-	panics    string             // the call that panics: "observe", "steps"
+	panics    string             // the call that panics: "observe", "steps", or the steps of one action
 }
 
 func (s *system) Observe(_ context.Context, q providers.Query) (providers.Inventory, error) {
@@ -58,7 +58,7 @@ func (s *system) Close() error { return nil }
 
 // Steps gives the sequence that the conformance suite demands of every provider.
 func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
-	if s.panics == "steps" {
+	if s.panics == "steps" || s.panics == string(c.Action) {
 		panic("planted")
 	}
 	if s.refusal != nil {

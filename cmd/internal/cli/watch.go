@@ -8,6 +8,7 @@ import (
 
 	"vmctl/cmd/internal/view"
 	"vmctl/executor"
+	"vmctl/planner"
 	"vmctl/providers"
 )
 
@@ -95,5 +96,14 @@ func (a *app) logFailure(ctx context.Context, doing string, err error) {
 	var panicked *providers.PanicError
 	if errors.As(err, &panicked) {
 		a.log().LogAttrs(ctx, levelError, "a provider panicked", slog.String("doing", doing), errAttr(panicked), slog.String("stack", panicked.Stack))
+	}
+}
+
+// logPanics writes where providers panicked while they were asked for facts or steps.
+func (a *app) logPanics(ctx context.Context, world *planner.World) {
+	for _, system := range world.Systems() {
+		if system.Panic != nil {
+			a.logFailure(ctx, "ask "+system.String(), system.Panic)
+		}
 	}
 }
