@@ -49,6 +49,7 @@ type Abilities struct {
 	Touches  func(providers.Edit) bool      // whether an edit changes its definition
 	Wanted   []providers.Claim              // the claims that it holds once it is as wanted
 	Running  []providers.Claim              // further claims that a start takes
+	Attached []providers.Claim              // what a redefinition takes beside while it runs
 	Removing []providers.Claim              // the claims that its removal takes: nobody else may hold them
 	Ready    string                         // the operation that waits until it is ready
 	Change   time.Duration                  // how long a change of its definition may take
@@ -230,9 +231,13 @@ func (s *sequence) redefine() {
 		return
 	}
 	s.own(s.Written)
+	takes := without(s.Wanted, s.held())
+	if s.change.Action == providers.Update && s.isOn() {
+		takes = append(takes, s.Attached...)
+	}
 	s.addOn(providers.Step{
 		Op: OpRedefine, Phase: providers.PhaseChange, Timeout: s.Change,
-		Frees: without(without(s.held(), s.Wanted), s.yielded()), Takes: without(s.Wanted, s.held()),
+		Frees: without(without(s.held(), s.Wanted), s.yielded()), Takes: takes,
 	})
 }
 

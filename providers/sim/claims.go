@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"vmctl/providers"
 	"vmctl/providers/machine"
 )
@@ -25,6 +27,22 @@ func (r *recipe) locks() []providers.Claim {
 	return all
 }
 
+// attached returns the claims on the locks of the disks that are new to the VM.
+func (r *recipe) attached() []providers.Claim {
+	o := r.change.Object
+	if r.p.weightless || o == nil {
+		return nil
+	}
+	var all []providers.Claim
+	for _, a := range r.want.Disks {
+		if a.ID != "" && !slices.Contains(o.Holds, machine.DiskClaim(a.ID)) {
+			all = append(all, diskLockClaim(a.Name))
+		}
+	}
+	return all
+}
+
+// wanted returns the claims that the VM has once it is as wanted.
 func (r *recipe) wanted() []providers.Claim {
 	all := append([]providers.Claim{nameClaim(machine.Name(r.change))}, r.want.ports()...)
 	for _, a := range r.want.Disks {

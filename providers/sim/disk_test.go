@@ -87,16 +87,22 @@ func (s *diskLab) change(action providers.Action, paths ...string) providers.Cha
 // attach gives the VM the disk, running or not.
 func (s *diskLab) attach() string {
 	s.t.Helper()
+	return s.carryOut(s.attachment())
+}
+
+// attachment plans to give the VM the disk.
+func (s *diskLab) attachment() providers.Change {
+	s.t.Helper()
 	m := s.want.AsValueMap()
 	m["additional_disk"] = cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{
 		"disk": cty.StringVal("disk.cache"), "mount_point": cty.NullVal(cty.String),
 	})})
 	s.want = cty.ObjectVal(m)
 	s.generation++
-	return s.carryOut(providers.Change{
+	return providers.Change{
 		Address: dev, Kind: spec.VM, Action: providers.Update, Name: "lab.dev", ID: devID, Object: s.vm(), Want: s.want, Policy: s.policy,
 		Generation: s.generation, Uses: uses(), Edits: []providers.Edit{{Path: "additional_disk"}},
-	})
+	}
 }
 
 func uses() map[spec.Address]providers.Used {
@@ -401,5 +407,21 @@ func TestDiskIsMarkedAgain(t *testing.T) {
 	s.is("redefine done", s.carryOut(c))
 	if o, _ := s.cacheIs(); o == nil || o.ID != cacheID || o.Owner == nil {
 		t.Errorf("it is %+v", o)
+	}
+}
+
+// A disk that is attached to a running VM takes its lock, so that the plan knows who holds it.
+func TestAnAttachmentTakesTheLock(t *testing.T) {
+	t.Parallel()
+	s := newDiskLab(t)
+	s.is("define done", s.disk(providers.Create))
+	s.does(providers.Create, created)
+	lock := providers.Claim{Kind: "the lock of disk", Key: "lab.cache"}
+	for _, takes := range []bool{true, false} { // the second time the VM has it
+		steps, err := s.open().Steps(s.attachment())
+		if err != nil || len(steps) != 1 || slices.Contains(steps[0].Takes, lock) != takes {
+			t.Errorf("steps %+v, %v; one takes the lock: want %t", steps, err, takes)
+		}
+		s.attach()
 	}
 }

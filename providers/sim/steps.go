@@ -93,7 +93,7 @@ func (r *recipe) read() error {
 
 func (r *recipe) abilities() machine.Abilities {
 	a := machine.Abilities{
-		Policy: r.policy, On: ctyread.True(r.change.Want, "running"), Touches: touches, Wanted: r.wanted(), Running: r.locks(),
+		Policy: r.policy, On: ctyread.True(r.change.Want, "running"), Touches: touches, Wanted: r.wanted(), Running: r.locks(), Attached: r.attached(),
 		Ready: opWaitReady, Change: fileTimeout, Leaves: r.leaves, WhenUp: true, Lowered: r.unlock(),
 	}
 	o := r.change.Object
