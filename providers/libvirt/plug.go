@@ -224,9 +224,6 @@ func (j *job) detach(ctx context.Context) (providers.Result, error) {
 	if err := j.expected(); err != nil {
 		return providers.Result{}, err
 	}
-	if err := j.jobless(); err != nil {
-		return providers.Result{}, err
-	}
 	if err := j.unlayered(); err != nil {
 		return providers.Result{}, err
 	}

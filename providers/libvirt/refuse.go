@@ -20,7 +20,7 @@ func (r *recipe) refusal(steps []providers.Step) error {
 			return err
 		}
 	}
-	if does(opStop, opRecover, opRedefine, opDetach) {
+	if does(opStop, opRecover, opRedefine) {
 		if err := inJob(r.change.Object); err != nil {
 			return err
 		}
