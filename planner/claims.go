@@ -26,9 +26,29 @@ type claimant struct {
 // ends reports whether nobody has the claim afterwards.
 func (c claimant) ends() bool { return c.step.Phase == providers.PhaseRemove }
 
+// holding is a claim that an object holds, or that it holds until it goes down.
 type holding struct {
 	claim  providers.Claim
 	object *providers.Object
+	up     bool
+}
+
+// holdings lists the claims of an object.
+func holdings(o *providers.Object) []holding {
+	var all []holding
+	for _, c := range o.Holds {
+		all = append(all, holding{c, o, false})
+	}
+	for _, c := range o.HoldsUp {
+		all = append(all, holding{c, o, true})
+	}
+	return all
+}
+
+// concerns reports whether a claim of an object is in the way of a change that takes one. A
+// start takes the ports that its object holds anyway: nobody but who is up has them.
+func (h holding) concerns(t claimant, c *Change) bool {
+	return h.claim.Overlaps(t.claim) && (h.up || c.Object == nil || !slices.Contains(c.Object.Holds, t.claim))
 }
 
 // claimGroup identifies the claims of one system that can overlap.
@@ -68,9 +88,9 @@ func (o *orderer) handovers() handovers {
 	for _, system := range o.world.Systems() {
 		for i := range system.Inventory.Objects {
 			object := &system.Inventory.Objects[i]
-			for _, c := range object.Holds {
-				group := claimGroup{system.Key, c.Group()}
-				h.holders[group] = append(h.holders[group], holding{c, object})
+			for _, held := range holdings(object) {
+				group := claimGroup{system.Key, held.claim.Group()}
+				h.holders[group] = append(h.holders[group], held)
 			}
 		}
 	}
@@ -123,7 +143,7 @@ func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holdi
 	c := &o.plan.Changes[t.change]
 	own := c.Object != nil && held.object.ID == c.Object.ID && held.object.Kind == c.Object.Kind
 	made := held.object.ID == c.ID && held.object.Kind == c.Kind
-	if own || made || c.Blocked != nil || !held.claim.Overlaps(t.claim) {
+	if own || made || c.Blocked != nil || !held.concerns(t, c) {
 		return false
 	}
 	i, planned := o.objects[held.object]
@@ -135,7 +155,7 @@ func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holdi
 		o.ask(t.change)
 		return true
 	}
-	if planned && o.active(i) && !slices.Contains(o.plan.Changes[i].Yields, held.claim) && !o.keeps(i, held.claim) {
+	if planned && o.active(i) && !slices.Contains(o.plan.Changes[i].Yields, held.claim) && !o.keeps(i, held) {
 		yields := &o.plan.Changes[i].Yields
 		*yields = append(slices.Clip(*yields), held.claim)
 		o.ask(i)
@@ -149,9 +169,11 @@ func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holdi
 	return o.block(t.change, o.heldBlock(t, held))
 }
 
-// keeps reports whether the steps of a change free nothing of a claim.
-func (o *orderer) keeps(i int, claim providers.Claim) bool {
-	return !slices.ContainsFunc(o.steps(i), func(s providers.Step) bool { return slices.Contains(s.Frees, claim) })
+// keeps reports whether the steps of a change leave its object a claim.
+func (o *orderer) keeps(i int, held holding) bool {
+	return !slices.ContainsFunc(o.steps(i), func(s providers.Step) bool {
+		return slices.Contains(s.Frees, held.claim) || held.up && lowers(s)
+	})
 }
 
 // sinkFrees reports whether a sinking step of a change frees a claim of its object.

@@ -161,9 +161,9 @@ func (o *orderer) waiters() bool {
 			}
 		}
 		if c.Object != nil {
-			for _, claim := range c.Object.Holds {
-				for _, t := range takers[claimGroup{c.System, claim.Group()}] {
-					if t.claim.Overlaps(claim) {
+			for _, held := range holdings(c.Object) {
+				for _, t := range takers[claimGroup{c.System, held.claim.Group()}] {
+					if held.concerns(t, &o.plan.Changes[t.change]) {
 						all = append(all, t.change)
 					}
 				}

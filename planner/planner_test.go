@@ -850,6 +850,41 @@ create vm.b: it does not exist
 `,
 		},
 		{
+			name:    "a port that a running VM got by auto blocks",
+			applied: oneForward("a", "auto"), spec: oneForward("a", "auto") + oneForward("b", "8080"),
+			change: got8080("vm.a"),
+			want: `create vm.b: it does not exist
+  blocked: host port 127.0.0.1:8080 is held by vm.a, and this plan does not change that
+  > choose another in the block of vm.b, or free it first
+`,
+		},
+		{
+			name:    "a port that a VM got by auto is free once that one goes down",
+			applied: oneForward("a", "auto"), spec: strings.Replace(oneForward("a", "auto"), "{\n", "{\n  memory = \"512MiB\"\n", 1) + oneForward("b", "8080"),
+			change: got8080("vm.a"),
+			want: `restart vm.a: memory: the guest sees it at its next start
+  memory 2GiB -> 512MiB, restart
+create vm.b: it does not exist
+0 stop vm.a
+1 define vm.b after 0
+2 redefine vm.a after 0
+3 start vm.a after 2
+4 start vm.b after 1
+5 wait_ssh vm.a after 3
+6 wait_ssh vm.b after 4
+`,
+		},
+		{
+			name:    "a VM that is off does not start on a port that another got by auto",
+			applied: oneForward("a", "auto") + strings.Replace(oneForward("b", "8080"), "{\n", "{\n  running = false\n", 1),
+			spec:    oneForward("a", "auto") + oneForward("b", "8080"),
+			change:  got8080("vm.a"),
+			want: `start vm.b: it is off
+  blocked: host port 127.0.0.1:8080 is held by vm.a, and this plan does not change that
+  > choose another in the block of vm.b, or free it first
+`,
+		},
+		{
 			name: "a port that another holds blocks and names the holder",
 			spec: "vm \"b\" {\n  port_forward {\n    guest = 80\n    host = 8080\n  }\n}\n",
 			change: func(s *scene) {
@@ -951,6 +986,23 @@ func rollout(most, cpus string) string {
   }
 }
 `
+}
+
+// oneForward returns a VM with one forwarded port.
+func oneForward(label, host string) string {
+	return "vm \"" + label + "\" {\n  port_forward {\n    guest = 80\n    host  = \"" + host + "\"\n  }\n}\n"
+}
+
+// got8080 lets the kernel have chosen the port 8080 for a VM.
+func got8080(address string) func(*scene) {
+	return func(s *scene) {
+		id := providers.ID(s.state.Records[addr(s.t, address)].ID)
+		for i, o := range s.system("qemu:///session").inventory.Objects {
+			if o.ID == id {
+				s.system("qemu:///session").inventory.Objects[i].HoldsUp = []providers.Claim{{Kind: providers.ClaimPort, Key: "127.0.0.1:8080"}}
+			}
+		}
+	}
 }
 
 func ports(a, b string) string {

@@ -181,7 +181,10 @@ type Object struct {
 	Live       cty.Value
 	Unreadable map[string]string // attribute path -> reason
 	Holds      []Claim
-	Findings   []Finding
+	// HoldsUp has further claims, which the object holds until it goes down: the host ports
+	// that the kernel chose.
+	HoldsUp  []Claim
+	Findings []Finding
 	// Fingerprint stays equal as long as nothing changes that a step relies on: identity,
 	// mark, run state, claims, managed attributes. It leaves out the IDs of other objects: an
 	// object that is imported meanwhile may get another ID.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -180,6 +181,7 @@ func edit(b *bench) {
 // change edits the spec.
 func (b *bench) change(d *drawing) {
 	d.moves, d.classes, d.dropped, d.was = nil, nil, nil, slices.Collect(maps.Keys(d.m.instances()))
+	d.got = b.gotPorts
 	d.edits(1 + below(b.draw, 3, "edits"))
 	b.model = d.m.clone()
 	b.moveRecords(d.moves)
@@ -189,6 +191,26 @@ func (b *bench) change(d *drawing) {
 	for _, class := range d.classes {
 		b.total.classes[class]++
 	}
+}
+
+// gotPorts returns the host ports that VMs hold only until they go down, in order.
+func (b *bench) gotPorts() []int {
+	_, _, world := b.left()
+	defer func() { b.must(world.Close()) }()
+	var all []int
+	for _, system := range world.Systems() {
+		for _, o := range system.Inventory.Objects {
+			for _, c := range o.HoldsUp {
+				_, port, err := net.SplitHostPort(strings.TrimSuffix(c.Key, "/tcp"))
+				b.must(err)
+				n, err := strconv.Atoi(port)
+				b.must(err)
+				all = append(all, n)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // world is one case of Worlds.

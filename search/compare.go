@@ -58,7 +58,7 @@ func (b *bench) want(world *planner.World) []string {
 		}
 		port := ""
 		if v.port != 0 {
-			port = fmt.Sprintf("%s:%d", v.listens(), v.port)
+			port = v.listens() + ":" + v.host()
 		}
 		all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v port %s cmdline %s", address, name, state, cpus, disks, port, b.cmdline(world, v)))
 	}

@@ -17,8 +17,17 @@ type drawing struct {
 	moves   [][2]string // of records: `state mv`
 	dropped []string    // files that an edit dropped: what is inside of a VM moves to no other
 	classes []string
-	strict  bool     // policies that forbid something are drawn, too
-	was     []string // addresses of VMs that have a record
+	strict  bool         // policies that forbid something are drawn, too
+	was     []string     // addresses of VMs that have a record
+	got     func() []int // the host ports that the kernel chose for VMs that run; nil: nobody knows
+}
+
+// gotPorts returns the host ports that the kernel chose for VMs that run.
+func (d *drawing) gotPorts() []int {
+	if d.got == nil {
+		return nil
+	}
+	return d.got()
 }
 
 // has reports whether an address has a record.

@@ -206,7 +206,7 @@ var editTable = []editing{
 	}},
 	{"port split", func(d *drawing) bool {
 		a, b, ok := d.twoVMs(single)
-		c, another := d.vmLabel("third", func(v vm) bool { return single(v) && v.port != 0 && v.listens() == everyAddress })
+		c, another := d.vmLabel("third", func(v vm) bool { return single(v) && v.port > 0 && v.listens() == everyAddress })
 		if !ok || !another || a == c || b == c {
 			return false
 		}
@@ -224,6 +224,14 @@ var editTable = []editing{
 		at, otherAt := d.m.vms[a].ip, d.m.vms[b].ip
 		d.change(a, func(v *vm) { v.port, v.ip = other, otherAt })
 		return d.change(b, func(v *vm) { v.port, v.ip = one, at })
+	}},
+	{"port that another got", func(d *drawing) bool {
+		label, ok := d.vmLabel("vm", single)
+		got := d.gotPorts()
+		if !ok || len(got) == 0 {
+			return false
+		}
+		return d.change(label, func(v *vm) { v.port = got[below(d.t, len(got), "port")] })
 	}},
 	{"depends_on", func(d *drawing) bool {
 		a, b, ok := d.twoVMs(nil)

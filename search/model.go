@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"vmctl/providers"
@@ -34,7 +35,7 @@ type vm struct {
 	source  string   // the label of the vm that cmdline takes an attribute of; "": none
 	attr    string   // that attribute
 	disks   []string // labels, in the order in which they are attached
-	port    int      // of the host; 0: none is forwarded
+	port    int      // of the host; 0: none is forwarded; autoPort: the kernel chooses it
 	ip      string   // host_ip of that; "": the default
 	after   []string // depends_on: labels of vms
 	file    string   // depends_on: the label of a file, too; "": of none
@@ -160,7 +161,7 @@ func (v vm) write(b *strings.Builder, label, provider string) {
 		fmt.Fprintf(b, "  additional_disk {\n    disk = disk.%s\n  }\n", d)
 	}
 	if v.port != 0 {
-		fmt.Fprintf(b, "  port_forward {\n    guest   = 80\n    host    = \"%d\"\n    host_ip = %q\n  }\n", v.port, v.listens())
+		fmt.Fprintf(b, "  port_forward {\n    guest   = 80\n    host    = %q\n    host_ip = %q\n  }\n", v.host(), v.listens())
 	}
 	var depends []string
 	for _, other := range v.after {
@@ -221,6 +222,14 @@ const everyAddress = "0.0.0.0"
 // listens returns the host address of the port that is forwarded to the VM.
 func (v vm) listens() string { return cmp.Or(v.ip, "127.0.0.1") }
 
+// host returns the host port as a spec writes it.
+func (v vm) host() string {
+	if v.port == autoPort {
+		return "auto"
+	}
+	return strconv.Itoa(v.port)
+}
+
 // valid reports whether the model is a spec without mistakes.
 func (m model) valid() bool {
 	names, users := map[string]bool{}, map[string]bool{}
@@ -246,7 +255,7 @@ func (m model) valid() bool {
 	}
 	for label, v := range m.vms {
 		for other, o := range m.vms {
-			if label < other && v.port != 0 && v.port == o.port && (v.listens() == o.listens() || v.listens() == everyAddress || o.listens() == everyAddress) {
+			if label < other && v.port > 0 && v.port == o.port && (v.listens() == o.listens() || v.listens() == everyAddress || o.listens() == everyAddress) {
 				return false
 			}
 		}

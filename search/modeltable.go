@@ -11,8 +11,11 @@ var (
 	fileLabels = []string{"f", "g"}
 	vmNames    = []string{"n1", "n2", "n3"}
 	vmAttrs    = []string{"address", "id", "name", "ssh_port"}
-	ports      = []int{8081, 8082, 0}
+	ports      = []int{8081, 8082, autoPort, 0}
 )
+
+// autoPort stands for a host port that the kernel chooses.
+const autoPort = -1
 
 // fileClasses lists the classes of edits of files inside of a VM.
 var fileClasses = []string{"file", "file after file", "drop a file", "depends_on a file"}

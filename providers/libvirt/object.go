@@ -35,6 +35,7 @@ func (p *Provider) object(s observedDomain, k providers.Known, held []machine.Fo
 	} else {
 		running := s.power.State == providers.StateRunning
 		o.Running = &running
+		o.HoldsUp = machine.ChosenPorts(held, o.Holds)
 	}
 	return o
 }

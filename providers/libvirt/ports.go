@@ -3,6 +3,7 @@ package libvirt
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 
@@ -72,12 +73,15 @@ func (j *job) portTaken(f machine.Forward) error {
 	if f.Protocol == machine.UDP {
 		option = "-lunp"
 	}
+	next := []string{
+		fmt.Sprintf("see who holds it: ss %s '%s'", option, filter),
+		fmt.Sprintf("or set another host port in port_forward of %s, or \"auto\"", j.Address),
+	}
+	if ip, err := netip.ParseAddr(f.HostIP); err == nil && !ip.IsLoopback() && !ip.IsUnspecified() { // QEMU says the same of both
+		next = append(next, fmt.Sprintf("or see whether the host has the address %s: ip address", ip))
+	}
 	return &providers.Failure{
-		Outcome: providers.Failed, Code: "port_taken",
-		Next: []string{
-			fmt.Sprintf("see who holds it: ss %s '%s'", option, filter),
-			fmt.Sprintf("or set another host port in port_forward of %s, or \"auto\"", j.Address),
-		},
+		Outcome: providers.Failed, Code: "port_taken", Next: next,
 		Err: fmt.Errorf("start %s: host port %s is taken", j.Address, f.Claim().Key),
 	}
 }

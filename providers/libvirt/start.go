@@ -149,6 +149,9 @@ func (j *job) bootOn(ctx context.Context, domainType string) error {
 		return j.watch(ctx)
 	}
 	ports := j.recordedPorts()
+	if j.Args[machine.ArgNewPorts] != "" {
+		ports = append([]machine.Forward{sshForward(0)}, j.seen.configured.wantedForwards()...)
+	}
 	for {
 		existing, err := j.XML(ctx, j.seen.UUID, toDefine)
 		if err != nil {

@@ -33,6 +33,9 @@ const (
 	// has another name. The name has to be free already.
 	ArgNextName = "name"
 	ArgNextID   = "id"
+	// ArgNewPorts says that a start leaves the choice of all host ports to the kernel: another
+	// change takes one that the object had.
+	ArgNewPorts = "new_ports"
 	// ArgThenMake says that the change makes another object in place of the removed one.
 	ArgThenMake = "then_make"
 
@@ -209,6 +212,25 @@ func (s *sequence) yielded() []providers.Claim {
 	return without(intersect(s.change.Yields, s.held()), s.Wanted)
 }
 
+// yieldedUp returns the claims that the object holds until it goes down and that other changes
+// take.
+func (s *sequence) yieldedUp() []providers.Claim {
+	if s.change.Object == nil {
+		return nil
+	}
+	return intersect(s.change.Yields, s.change.Object.HoldsUp)
+}
+
+// taken returns the claims that a start takes: those of the system, and those on host ports
+// that an object which is off holds by its definition alone.
+func (s *sequence) taken() []providers.Claim {
+	if s.change.Object == nil || s.isOn() {
+		return s.Running
+	}
+	notPort := func(c providers.Claim) bool { return c.Kind != providers.ClaimPort }
+	return append(slices.DeleteFunc(intersect(s.Wanted, s.held()), notPort), s.Running...)
+}
+
 func (s *sequence) touched() bool {
 	return slices.ContainsFunc(s.change.Edits, s.Touches) || s.found(providers.FindPartial)
 }
@@ -262,7 +284,11 @@ func (s *sequence) upIfWanted() {
 }
 
 func (s *sequence) up() {
-	s.addOn(providers.Step{Op: OpStart, Phase: providers.PhaseUp, Timeout: s.Policy.Start, Takes: s.Running})
+	step := providers.Step{Op: OpStart, Phase: providers.PhaseUp, Timeout: s.Policy.Start, Takes: s.taken()}
+	if len(s.yieldedUp()) > 0 {
+		step.Args = map[string]string{ArgNewPorts: yes}
+	}
+	s.addOn(step)
 	s.ready()
 }
 
@@ -311,7 +337,9 @@ func (s *sequence) clear() {
 }
 
 func (s *sequence) stopping(op string, phase providers.Phase) providers.Step {
-	return providers.Step{Op: op, Phase: phase, Risk: providers.Downtime, Timeout: s.Policy.Grace + s.Policy.ForceWait + stopMargin}
+	return providers.Step{
+		Op: op, Phase: phase, Risk: providers.Downtime, Timeout: s.Policy.Grace + s.Policy.ForceWait + stopMargin, Frees: s.yieldedUp(),
+	}
 }
 
 func (s *sequence) remove() {

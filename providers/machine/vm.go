@@ -131,6 +131,12 @@ func PortClaims(all []Forward) []providers.Claim {
 	return claims
 }
 
+// ChosenPorts returns the claims on the host ports that a running object got beyond those that
+// the spec chose.
+func ChosenPorts(got []Forward, chosen []providers.Claim) []providers.Claim {
+	return without(PortClaims(got), chosen)
+}
+
 // DiskClaim returns the claim on the disk of that ID.
 func DiskClaim(id providers.ID) providers.Claim {
 	return providers.Claim{Kind: providers.ClaimDisk, Key: string(id)}

@@ -35,22 +35,23 @@ var demands = []demand{
 
 // diskDemands lists the demands of the suite on a provider of disks.
 var diskDemands = []demand{
-	{"a disk is made, marked, and removed without a trace", diskLife},               // 1
-	{"a disk grows in place, used or not", growth},                                  // 3
-	{"a disk does not shrink, and is replaced for another format", diskVerdicts},    // 3
-	{"a disk is attached to what runs, and detached by a restart", attachAndDetach}, // 3
-	{"a disk moves from one VM to another, and outlives both", moves},               // 11
-	{"a disk that another takes is detached before", yieldsDisk},                    // 11
-	{"a port that another takes is freed before", yieldsPort},                       // 11
-	{"what it keeps is not freed for another", keepsWhatItWants},                    // 11
-	{"what runs frees once it is down", yieldsWhileDown},                            // 11
-	{"a disk that is let go of stays as it is, without its mark", letGoOfDisk},      // 5
-	{"a disk that is in use elsewhere stays", inUse},                                // 5
-	{"a disk that is half made is absent, and completed", halfMade},                 // 14
-	{"a step on a disk refuses another object, and done again says so", diskExact},  // 12
-	{"another's disk of the name is left alone", foreignDisk},                       // 5
-	{"a disk that others made is imported", importedDisk},                           // 5
-	{"a VM that others made is imported", importedVM},                               // 5
-	{"a disk of a system that does not answer is not gone", unreachableDisk},        // 6
-	{"steps on disks are pure, total and well formed", diskPure},                    // 11
+	{"a disk is made, marked, and removed without a trace", diskLife},                 // 1
+	{"a disk grows in place, used or not", growth},                                    // 3
+	{"a disk does not shrink, and is replaced for another format", diskVerdicts},      // 3
+	{"a disk is attached to what runs, and detached by a restart", attachAndDetach},   // 3
+	{"a disk moves from one VM to another, and outlives both", moves},                 // 11
+	{"a disk that another takes is detached before", yieldsDisk},                      // 11
+	{"a port that another takes is freed before", yieldsPort},                         // 11
+	{"a port that the kernel chose is freed when its VM goes down", yieldsChosenPort}, // 11
+	{"what it keeps is not freed for another", keepsWhatItWants},                      // 11
+	{"what runs frees once it is down", yieldsWhileDown},                              // 11
+	{"a disk that is let go of stays as it is, without its mark", letGoOfDisk},        // 5
+	{"a disk that is in use elsewhere stays", inUse},                                  // 5
+	{"a disk that is half made is absent, and completed", halfMade},                   // 14
+	{"a step on a disk refuses another object, and done again says so", diskExact},    // 12
+	{"another's disk of the name is left alone", foreignDisk},                         // 5
+	{"a disk that others made is imported", importedDisk},                             // 5
+	{"a VM that others made is imported", importedVM},                                 // 5
+	{"a disk of a system that does not answer is not gone", unreachableDisk},          // 6
+	{"steps on disks are pure, total and well formed", diskPure},                      // 11
 }

@@ -146,6 +146,48 @@ func yieldsPort(s *stage) {
 	}
 }
 
+// yieldsChosenPort checks that a VM holds a port that the kernel chose for it until it goes down.
+// It comes up with another one if another VM takes that port.
+func yieldsChosenPort(s *stage) {
+	one, two := s.actor("one"), s.actor("two")
+	forward := forwarding("auto")
+	one.want = with(one.want, forward.Path, forward.Value)
+	one.create()
+	before, chosen := one.object(), one.hostPort()
+	port := providers.Claim{Kind: providers.ClaimPort, Key: "127.0.0.1:" + chosen + "/tcp"}
+	if !slices.Contains(before.HoldsUp, port) || slices.Contains(before.Holds, port) {
+		s.t.Fatalf("it holds %v, and %v until it goes down, which was to have %v", before.Holds, before.HoldsUp, port)
+	}
+	c := one.change(providers.RestartIt)
+	c.Yields = []providers.Claim{port}
+	steps := one.steps(c)
+	same(s.t, "the phases", "down, up, ready", phases(steps))
+	same(s.t, "what the stop frees", c.Yields, steps[0].Frees)
+	one.carryOut(c)
+	if one.hostPort() == chosen {
+		s.t.Errorf("it came up with port %s again, which another takes", chosen)
+	}
+	forward = forwarding(chosen)
+	two.want = with(two.want, forward.Path, forward.Value)
+	two.create()
+	two.checkMade(two.object())
+	two.carryOut(two.change(providers.Stop))
+	if takes := two.steps(two.change(providers.Start))[0].Takes; !slices.Contains(takes, port) {
+		s.t.Errorf("its start takes %v, and was to take %v", takes, port)
+	}
+}
+
+// hostPort returns the host port that leads to the first port of forwarding.
+func (a *actor) hostPort() string {
+	a.t.Helper()
+	ports := ctyread.Attr(a.object().Attrs, "ports").AsValueMap()
+	port, ok := ports["8080"]
+	if !ok {
+		a.t.Fatalf("no host port leads to 8080: %v", ports)
+	}
+	return port.AsBigFloat().String()
+}
+
 // keepsWhatItWants checks that a VM keeps the claims that it wants, though another takes
 // them.
 func keepsWhatItWants(s *stage) {

@@ -144,7 +144,9 @@ func (m *vmProcess) listen(ctx context.Context) error {
 	for _, f := range m.With.Forwards {
 		got, closer, err := hold(ctx, &config, f)
 		if err != nil {
-			m.taken = f.Listens()
+			if errors.Is(err, syscall.EADDRINUSE) {
+				m.taken = f.Listens()
+			}
 			return err
 		}
 		m.closes = append(m.closes, closer)

@@ -22,6 +22,7 @@ func (s observedVM) object(called func(observedDisk) string) providers.Object {
 	}
 	running := s.state == providers.StateRunning
 	o.Running = &running
+	o.HoldsUp = machine.ChosenPorts(s.gotPorts(), o.Holds)
 	return o
 }
 
@@ -100,16 +101,22 @@ func (s observedVM) disksValue(disks []attached, called func(observedDisk) strin
 
 // computed returns the attributes that the host sets. Nobody listens for SSH.
 func (s observedVM) computed() map[string]cty.Value {
-	var held []machine.Forward
-	if s.state == providers.StateRunning {
-		for _, h := range s.run.Ports {
-			held = append(held, machine.Forward{Guest: h.Guest, Host: h.Got, Protocol: h.Protocol})
-		}
-	}
 	return map[string]cty.Value{
 		"id": cty.StringVal(string(s.ID)), "address": cty.StringVal(loopback),
-		"ssh_port": cty.NullVal(cty.Number), "ports": machine.PortsValue(held),
+		"ssh_port": cty.NullVal(cty.Number), "ports": machine.PortsValue(s.gotPorts()),
 	}
+}
+
+// gotPorts returns the forwarded ports of a running VM with the host ports that they got.
+func (s observedVM) gotPorts() []machine.Forward {
+	if s.state != providers.StateRunning {
+		return nil
+	}
+	var all []machine.Forward
+	for _, h := range s.run.Ports {
+		all = append(all, h.got())
+	}
+	return all
 }
 
 // lockFinding returns the problem of the lock of a VM's disk, if it has one.

@@ -58,8 +58,9 @@ func (j *job) startRecord(ctx context.Context, f vmFile) (providers.Result, erro
 		return providers.Result{}, j.injected()
 	}
 	r := &runFile{With: *f.Config, Ended: j.fault.Kind == kindDie}
-	for _, forward := range f.Config.Forwards {
-		r.Ports = append(r.Ports, heldPort{Forward: forward, Got: forward.Host})
+	var err error
+	if r.Ports, err = j.choosePorts(f); err != nil {
+		return providers.Result{}, err
 	}
 	if err := j.writeRun(f, r); err != nil {
 		return providers.Result{}, fail(err, "start %s", j.Name)
@@ -191,8 +192,9 @@ func (j *job) notStarted(ctx context.Context, child *process.Child, told report,
 		f.Outcome, f.Code = providers.Timeout, "no_answer"
 		f.Err = fmt.Errorf("start %s: its process did not listen within %s, and was ended", j.Address, j.Timeout)
 	case told.Taken != "":
-		f.Code, f.Next = "port_taken", []string{fmt.Sprintf("set another host port in port_forward of %s, or \"auto\"", j.Address)}
-		f.Err = fmt.Errorf("start %s: host port %s is taken", j.Address, told.Taken)
+		seen := f.Seen
+		f = j.portTaken(told.Taken)
+		f.Seen = seen
 	case told.Error != "":
 		f.Err = fmt.Errorf("start %s: its process ended: %s", j.Address, told.Error)
 	default:

@@ -116,6 +116,13 @@ type heldPort struct {
 	Got uint16 `json:"got"`
 }
 
+// got returns the forward with the host port that it got.
+func (h heldPort) got() machine.Forward {
+	f := h.Forward
+	f.Host = h.Got
+	return f
+}
+
 func (p *Provider) path(parts ...string) string {
 	return filepath.Join(append([]string{p.dir}, parts...)...)
 }
