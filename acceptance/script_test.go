@@ -34,7 +34,7 @@ import (
 //	nothing-left          demands that no QEMU of this home runs
 //	hold-port PORT        listens on a port of loopback, until free-port
 //	free-port             frees it
-//	serve                 starts a web server with the script's files, and sets URL
+//	serve [tls]           starts a web server with the script's files, and sets URL
 //	cut BYTES             makes it end every answer after so many bytes; 0: none
 //	asked                 prints what it was asked for since the last time
 //	splice FILE OLD NEW   replaces text in a file
@@ -150,7 +150,7 @@ func environ(ts *testscript.TestScript) []string {
 	var env []string
 	for _, name := range []string{
 		"PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
-		"LIBVIRT_DEFAULT_URI", "VMCTL_DATA_DIR", "VMCTL_LOG", "TERM", "TMPDIR",
+		"LIBVIRT_DEFAULT_URI", "SSL_CERT_FILE", "VMCTL_DATA_DIR", "VMCTL_LOG", "TERM", "TMPDIR",
 	} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)

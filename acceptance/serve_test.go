@@ -3,6 +3,7 @@
 package acceptance_test
 
 import (
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -29,10 +30,17 @@ type web struct {
 // webs are the servers of serve, by script.
 var webs sync.Map
 
-// serve starts the script's web server, and sets URL to its address.
-func serve(ts *testscript.TestScript, _ bool, _ []string) {
+// serve starts the script's web server, and sets URL to its address. With the argument tls it
+// has a certificate of its own authority, which is in ca.pem.
+func serve(ts *testscript.TestScript, _ bool, args []string) {
 	s := &web{dir: ts.MkAbs(".")}
-	s.Server = httptest.NewServer(s)
+	if len(args) == 0 {
+		s.Server = httptest.NewServer(s)
+	} else {
+		s.Server = httptest.NewTLSServer(s)
+		ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+		ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), ca, 0o644)) //nolint:gosec // the test's user reads it
+	}
 	ts.Defer(s.Close)
 	webs.Store(ts, s)
 	ts.Setenv("URL", s.URL)

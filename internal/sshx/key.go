@@ -96,6 +96,15 @@ func CheckAuthorized(text string) error {
 // (sshkey_perm_ok in its authfile.c).
 const othersMay = 0o077
 
+// CheckMode refuses a private key that others may read. A file that does not exist passes.
+func CheckMode(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&othersMay == 0 {
+		return nil
+	}
+	return fmt.Errorf("the private key %s may be read by others (mode %04o): chmod 600 %s", path, info.Mode().Perm(), shellword.Quote(path))
+}
+
 // readPrivate returns the key at path. A file that does not exist is
 // fs.ErrNotExist, a passphrase *ssh.PassphraseMissingError.
 func readPrivate(path string) (ssh.Signer, error) {
@@ -103,8 +112,8 @@ func readPrivate(path string) (ssh.Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the private key: %w", err)
 	}
-	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&othersMay != 0 {
-		return nil, fmt.Errorf("the private key %s may be read by others (mode %04o): chmod 600 %s", path, info.Mode().Perm(), shellword.Quote(path))
+	if err := CheckMode(path); err != nil {
+		return nil, err
 	}
 	signer, err := ssh.ParsePrivateKey(text)
 	if err != nil {

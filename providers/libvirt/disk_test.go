@@ -326,7 +326,7 @@ func TestDiskThatAProcessHasOpen(t *testing.T) {
 			wantText(t, "what was said", `
 delete: refused disk_in_use: `+tt.doing+`: another process has it open
   seen: DIR/data/libvirt/pool/`+tt.file+` is open in process 4711 (name unknown)
-  next: end what uses it: fuser -v DIR/data/libvirt/pool/`+tt.file+` says who does; then: vmctl apply
+  next: end what uses it: fuser -v DIR/data/libvirt/pool/`+tt.file+` says who does
 `, l.apply(c))
 			if len(l.Calls) > 0 {
 				t.Errorf("calls %v", l.Calls)

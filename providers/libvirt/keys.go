@@ -111,9 +111,11 @@ func (k keyFiles) lacking(digest, pinned string) string {
 		return err.Error()
 	case ring.digest() != digest:
 		return "it has other keys than those in " + cmp.Or(k.earlier, k.folder)
-	default:
-		return ""
 	}
+	if err := sshx.CheckMode(k.identity); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // keyWait is the time that a writer of keys waits for another writer. To write keys takes

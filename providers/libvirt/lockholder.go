@@ -27,7 +27,7 @@ func (j *job) locked(f *providers.Failure, paths ...string) *providers.Failure {
 		}
 		f.Next = append([]string{
 			"another QEMU has the disk: see who: fuser -v " + path,
-			"end what uses it, or detach the disk there; then: vmctl apply",
+			"end what uses it, or detach the disk there",
 		}, f.Next...)
 	}
 	return f
@@ -43,7 +43,7 @@ func (j *job) notOpen(doing, path string) error {
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "disk_in_use",
 		Seen: []string{path + " is open in " + strings.Join(holders, ", ")},
-		Next: []string{"end what uses it: fuser -v " + path + " says who does; then: vmctl apply"},
+		Next: []string{"end what uses it: fuser -v " + path + " says who does"},
 		Err:  fmt.Errorf("%s: another process has it open", doing),
 	}
 }

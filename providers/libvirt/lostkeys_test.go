@@ -41,6 +41,11 @@ func TestKeysThatAreElsewhere(t *testing.T) {
 			removeFile(t, l.key("id_ed25519"))
 			removeFile(t, l.key("id_ed25519.pub"))
 		}},
+		{"the private key is everybody's", "the private key KEYS/id_ed25519 may be read by others (mode 0644): chmod 600 KEYS/id_ed25519", func(l *lab) {
+			if err := os.Chmod(l.key("id_ed25519"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}},
 		{"all", "KEYS/id_ed25519 is missing", func(l *lab) {
 			if err := os.RemoveAll(l.settings.Keys); err != nil {
 				t.Fatal(err)
