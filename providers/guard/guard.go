@@ -29,6 +29,8 @@ type Seen struct {
 	Name        string
 	Mark        *providers.Mark // nil: it bears none
 	Fingerprint string
+	Values      map[string]cty.Value // the computed attributes
+	Running     *bool                // nil: it is of a kind that does not run
 }
 
 // Owns reports whether an object is the step's own: it bears the mark that was written for it

@@ -7,36 +7,26 @@ import (
 	"slices"
 
 	"vmctl/providers"
+
+	"vmctl/providers/guard"
 )
 
 // define makes a VM. It completes a VM that an interrupted attempt left half made.
-func (j *job) define(ctx context.Context) (providers.Result, error) {
+func (j *job) define(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
-		if err := j.expected(); err != nil {
-			return providers.Result{}, err
-		}
 		return j.put(ctx, vmFile{ID: j.Object, Name: j.Name, Weightless: j.weightless})
-	}
-	if j.isWanted() {
-		return j.result(ctx, providers.AlreadyTrue, "it exists")
 	}
 	return j.put(ctx, j.seen.vmFile)
 }
 
 // redefine changes the configuration for the next start.
-func (j *job) redefine(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && j.isWanted() {
-		return j.result(ctx, providers.AlreadyTrue, "it is as wanted")
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) redefine(ctx context.Context) (*guard.Outcome, error) {
 	return j.put(ctx, j.seen.vmFile)
 }
 
 // isWanted reports whether the VM's file is as wanted.
 func (j *job) isWanted() bool {
-	return j.seen.onDisk && j.seen.Config != nil && j.seen.Owner != nil && reflect.DeepEqual(*j.seen.Config, j.want) &&
+	return j.seen != nil && j.seen.onDisk && j.seen.Config != nil && j.seen.Owner != nil && reflect.DeepEqual(*j.seen.Config, j.want) &&
 		j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address && j.hasAll()
 }
 
@@ -51,27 +41,27 @@ func (j *job) hasAll() bool {
 
 // put writes a VM's file: first the mark, then its other files, and last the configuration,
 // which makes the VM whole.
-func (j *job) put(ctx context.Context, f vmFile) (providers.Result, error) {
+func (j *job) put(ctx context.Context, f vmFile) (*guard.Outcome, error) {
 	p := j.settings.Project
 	f.Owner = &owner{ID: p.Lineage(), Project: p.Name, Address: j.Address, Of: f.ID, Generation: j.Generation}
 	half := f
 	half.Config = nil
 	if j.half() {
-		return providers.Result{}, errors.Join(j.injected(), j.writeVM(half))
+		return nil, errors.Join(j.injected(), j.writeVM(half))
 	}
 	if err := errors.Join(j.disksThere(j.want.Disks), j.free(j.want.Disks)); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	if err := j.attach(ctx); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	if f.Config == nil && !f.Weightless {
 		if err := errors.Join(j.writeVM(half), j.makeRoot(f), j.dropReserved()); err != nil {
-			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+			return nil, fail(err, "%s %s", j.Op, j.Name)
 		}
 	}
 	if err := j.growRoot(f); err != nil {
-		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
 	f.Config = &j.want
 	if f.Run != nil && j.seen.on() { // it is weightless: no process keeps its running configuration
@@ -80,7 +70,7 @@ func (j *job) put(ctx context.Context, f vmFile) (providers.Result, error) {
 		f.Run = &run
 	}
 	if err := j.writeVM(f); err != nil {
-		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
-	return j.result(ctx, providers.Done)
+	return guard.Did(providers.Done), nil
 }

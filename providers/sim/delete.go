@@ -7,45 +7,46 @@ import (
 
 	"vmctl/providers"
 	"vmctl/providers/machine"
+
+	"vmctl/providers/guard"
+
+	"context"
 )
 
 // delete removes the VM with all that belongs to it, its own file last: the VM exists as long
 // as that file, and a deletion can be repeated.
-func (j *job) delete() (providers.Result, error) {
+func (j *job) delete(context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
-		return providers.Result{ID: j.Object, Gone: true, How: providers.AlreadyGone}, nil
-	}
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
+		return guard.Did(providers.AlreadyGone), nil
 	}
 	switch {
 	case j.seen.on():
-		return providers.Result{}, &providers.Failure{
+		return nil, &providers.Failure{
 			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
 			Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.state),
 		}
 	case j.seen.lock.verdict == lockHeld:
-		return providers.Result{}, &providers.Failure{
+		return nil, &providers.Failure{
 			Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{j.seen.lock.evidence}, Next: []string{"vmctl plan"},
 			Err: fmt.Errorf("delete %s: somebody else holds its disk", j.Address),
 		}
 	}
 	if err := j.successorFits(); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	if err := j.forgetRun(j.seen.vmFile); err != nil {
-		return providers.Result{}, fail(err, "delete %s", j.Name)
+		return nil, fail(err, "delete %s", j.Name)
 	}
 	if j.half() {
-		return providers.Result{}, j.injected()
+		return nil, j.injected()
 	}
 	if err := j.removeAll(j.seen.vmFile); err != nil {
-		return providers.Result{}, fail(err, "delete %s", j.Name)
+		return nil, fail(err, "delete %s", j.Name)
 	}
 	if err := j.sweep(); err != nil {
-		return providers.Result{}, fail(err, "tidy up after %s, which is deleted", j.Name)
+		return nil, fail(err, "tidy up after %s, which is deleted", j.Name)
 	}
-	return providers.Result{ID: j.Object, Gone: true, How: providers.Done}, nil
+	return guard.Did(providers.Done), nil
 }
 
 func (j *job) removeAll(f vmFile) error {

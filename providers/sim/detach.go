@@ -7,25 +7,21 @@ import (
 
 	"vmctl/providers"
 	"vmctl/providers/machine"
+
+	"vmctl/providers/guard"
 )
 
 // detach removes the disks and ports that the step frees from the VM's definition, so that
 // another VM can have them before this one is changed. The VM is off.
-func (j *job) detach(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && !slices.ContainsFunc(j.seen.claims(), j.frees) {
-		return j.result(ctx, providers.AlreadyTrue, "it has none of them")
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) detach(context.Context) (*guard.Outcome, error) {
 	if j.seen.on() {
-		return providers.Result{}, &providers.Failure{
+		return nil, &providers.Failure{
 			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
 			Err: fmt.Errorf("%s %s: it is %s", j.Op, j.Address, j.seen.state),
 		}
 	}
 	if j.half() {
-		return providers.Result{}, j.injected()
+		return nil, j.injected()
 	}
 	c := *j.seen.Config
 	c.Disks = slices.DeleteFunc(slices.Clone(c.Disks), func(a attached) bool { return j.frees(j.seen.claimOn(a)) })
@@ -33,28 +29,28 @@ func (j *job) detach(ctx context.Context) (providers.Result, error) {
 	f := j.seen.vmFile
 	f.Config = &c
 	if err := j.writeVM(f); err != nil {
-		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
-	return j.result(ctx, providers.Done)
+	return guard.Did(providers.Done), nil
 }
+
+// hasNone reports whether the VM has nothing of what the step frees.
+func (j *job) hasNone() bool { return j.seen != nil && !slices.ContainsFunc(j.seen.claims(), j.frees) }
 
 func (j *job) frees(c providers.Claim) bool { return slices.Contains(j.Frees, c) }
 
+// isUnmarked reports whether the VM bears no mark, or is gone.
+func (j *job) isUnmarked() bool { return j.seen == nil || j.seen.Owner == nil }
+
 // letGo removes the owner mark from the VM, which stays as it is.
-func (j *job) letGo(ctx context.Context) (providers.Result, error) {
-	if j.seen == nil || j.seen.Owner == nil {
-		return j.result(ctx, providers.AlreadyTrue, "it bears no mark")
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) letGo(context.Context) (*guard.Outcome, error) {
 	if j.half() {
-		return providers.Result{}, j.injected()
+		return nil, j.injected()
 	}
 	f := j.seen.vmFile
 	f.Owner = nil
 	if err := j.writeVM(f); err != nil {
-		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
-	return providers.Result{ID: j.Object, How: providers.Done}, nil
+	return guard.Did(providers.Done), nil
 }

@@ -25,32 +25,32 @@ type diskJob struct {
 	seen *observedDisk // the disk when the step began; nil: there was none
 }
 
-func (j *diskJob) do(ctx context.Context) (providers.Result, error) {
-	j.want = diskWantOf(j.Want)
-	if err := j.observe(ctx); err != nil {
-		return providers.Result{}, err
-	}
-	if err := j.mine(); err != nil {
-		return providers.Result{}, err
-	}
+// Verb returns the operation of the step.
+func (j *diskJob) Verb() (guard.Verb, error) {
 	switch j.Op {
 	case opDefine:
-		return j.define(ctx)
+		return guard.Verb{Need: guard.Expected, Done: guard.If(j.isWanted, "it exists"), Act: j.define}, nil
 	case opRedefine:
-		return j.redefine(ctx)
+		return guard.Verb{Done: guard.If(j.isMarked, "it is as wanted"), Act: j.redefine}, nil
 	case opGrow:
-		return j.grow(ctx)
+		return guard.Verb{Done: guard.If(j.isWanted, "it is as large as wanted"), Act: j.grow}, nil
 	case opUnlock:
-		return j.release(ctx)
+		return guard.Verb{Done: guard.If(j.isFree, "nobody who is gone holds it"), Act: j.release}, nil
 	case opDelete:
-		return j.delete()
+		return guard.Verb{Need: guard.Removing, Act: j.delete}, nil
 	case opClear:
-		return j.clear()
+		return guard.Verb{Need: guard.Expected, Act: j.clear}, nil
 	case opUnmark:
-		return j.letGo(ctx)
+		return guard.Verb{Done: guard.If(j.isUnmarked, "it bears no mark"), Act: j.letGo}, nil
 	default:
 		panic("unknown operation " + j.Op)
 	}
+}
+
+// Look reads the disk that the step is about.
+func (j *diskJob) Look(ctx context.Context) (*guard.Seen, error) {
+	err := j.observe(ctx)
+	return j.seen.guarded(j.diskPath(j.Name)), err
 }
 
 // observe reads the disk that the step is about.
@@ -89,46 +89,36 @@ func (j *diskJob) observeWith(s unrecordedProcesses) error {
 	return nil
 }
 
-// guard checks the disk of the step.
-func (j *diskJob) guard() guard.Guard {
+// Guard names the step and its disk.
+func (j *diskJob) Guard() guard.Guard {
 	return guard.Guard{Work: j.Work, Project: j.settings.Project, Thing: "disk", Look: func(now guard.Seen) string { return j.diskPath(now.Name) }}
 }
 
-// guarded returns the disk as the guard sees it.
-func (s *observedDisk) guarded() *guard.Seen {
+// guarded returns the disk at a path as the guard sees it.
+func (s *observedDisk) guarded(path string) *guard.Seen {
 	if s == nil {
 		return nil
 	}
-	return &guard.Seen{ID: s.ID, Name: s.Name, Mark: s.Owner.mark(), Fingerprint: s.fingerprint()}
+	return &guard.Seen{ID: s.ID, Name: s.Name, Mark: s.Owner.mark(), Fingerprint: s.fingerprint(), Values: s.computed(path)}
 }
 
-func (j *diskJob) mine() error     { return j.guard().Mine(j.seen.guarded()) }
-func (j *diskJob) expected() error { return j.guard().Expected(j.seen.guarded()) }
-func (j *diskJob) there() error    { return j.guard().There(j.seen.guarded()) }
-
 // define makes a disk: first its mark, and then its file, which makes it whole.
-func (j *diskJob) define(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && j.isWanted() {
-		return j.result(ctx, providers.AlreadyTrue, "it exists")
-	}
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *diskJob) define(context.Context) (*guard.Outcome, error) {
 	if err := j.markFree(); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	if err := j.mark(j.Object); err != nil {
-		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
 	if j.half() {
-		return providers.Result{}, j.injected()
+		return nil, j.injected()
 	}
 	if j.seen == nil {
 		if err := j.allocate(j.diskPath(j.Name), int64(j.want.size)); err != nil {
-			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+			return nil, fail(err, "%s %s", j.Op, j.Name)
 		}
 	}
-	return j.result(ctx, providers.Done)
+	return guard.Did(providers.Done), nil
 }
 
 // markFree fails if the mark of another project's disk, or one without an owner, lies at the
@@ -157,53 +147,50 @@ func (j *diskJob) mark(id providers.ID) error {
 	})
 }
 
-func (j *diskJob) isWanted() bool {
-	o := j.seen.Owner
-	return o != nil && o.Generation == j.Generation && o.Address == j.Address && j.seen.size >= j.want.size
+// isMarked reports whether the disk bears the wanted mark.
+func (j *diskJob) isMarked() bool {
+	return !j.isUnmarked() && j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address
+}
+
+func (j *diskJob) isUnmarked() bool { return j.seen == nil || j.seen.Owner == nil }
+
+func (j *diskJob) isWanted() bool { return j.isMarked() && j.seen.size >= j.want.size }
+
+// isFree reports whether nobody who is gone holds the disk.
+func (j *diskJob) isFree() bool {
+	return j.seen != nil && (j.seen.lock.verdict == lockFree || j.seen.lock.verdict == lockOwn)
 }
 
 // redefine writes the mark anew. An imported disk gets its new ID with it.
-func (j *diskJob) redefine(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && j.seen.Owner != nil && j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address {
-		return j.result(ctx, providers.AlreadyTrue, "it is as wanted")
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *diskJob) redefine(context.Context) (*guard.Outcome, error) {
 	id := j.seen.ID
 	if j.seen.Owner == nil && filepath.IsAbs(string(id)) { // it has no ID of its own
 		id = j.newID()
 	}
 	if err := j.mark(id); err != nil {
-		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
-	return j.result(ctx, providers.Done)
+	return guard.Did(providers.Done), nil
 }
 
 // grow writes the mark of the disk and makes it larger, whether a VM uses it or not.
-func (j *diskJob) grow(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && j.isWanted() {
-		return j.result(ctx, providers.AlreadyTrue, "it is as large as wanted")
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *diskJob) grow(context.Context) (*guard.Outcome, error) {
 	if j.seen.lock.verdict == lockHeld {
-		return providers.Result{}, j.locked()
+		return nil, j.locked()
 	}
 	// The size changes last: until then the plan still has something to do.
 	if err := j.mark(j.seen.ID); err != nil {
-		return providers.Result{}, fail(err, "grow %s", j.Name)
+		return nil, fail(err, "grow %s", j.Name)
 	}
 	if j.half() {
-		return providers.Result{}, j.injected()
+		return nil, j.injected()
 	}
 	if j.seen.size < j.want.size {
 		if err := os.Truncate(j.diskPath(j.Name), int64(j.want.size)); err != nil {
-			return providers.Result{}, fail(err, "grow %s", j.Name)
+			return nil, fail(err, "grow %s", j.Name)
 		}
 	}
-	return j.result(ctx, providers.Done)
+	return guard.Did(providers.Done), nil
 }
 
 func (j *diskJob) locked() error {
@@ -214,82 +201,64 @@ func (j *diskJob) locked() error {
 }
 
 // release frees the disk from a holder that is confirmed to be gone.
-func (j *diskJob) release(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && (j.seen.lock.verdict == lockFree || j.seen.lock.verdict == lockOwn) {
-		return j.result(ctx, providers.AlreadyTrue, "nobody who is gone holds it")
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *diskJob) release(context.Context) (*guard.Outcome, error) {
 	free, err := j.unlock(j.diskLock(j.Name))
 	if err == nil && !free {
 		err = errors.New(j.seen.lock.evidence)
 	}
 	if err != nil {
-		return providers.Result{}, fail(err, "free the disk %s", j.Name)
+		return nil, fail(err, "free the disk %s", j.Name)
 	}
-	return j.result(ctx, providers.Done, j.seen.lock.evidence)
+	return guard.Did(providers.Done, j.seen.lock.evidence), nil
 }
 
 // delete removes the disk, its mark last.
-func (j *diskJob) delete() (providers.Result, error) {
+func (j *diskJob) delete(context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
 		if err := j.unmark(); err != nil {
-			return providers.Result{}, fail(err, "delete %s", j.Name)
+			return nil, fail(err, "delete %s", j.Name)
 		}
-		return j.guard().Gone(providers.AlreadyGone), nil
-	}
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
+		return guard.Did(providers.AlreadyGone), nil
 	}
 	if j.seen.lock.verdict != lockFree {
-		return providers.Result{}, j.locked()
+		return nil, j.locked()
 	}
 	users, err := j.users(func(vmFile) bool { return false })
 	if err != nil {
-		return providers.Result{}, fail(err, "delete %s: see who uses it", j.Name)
+		return nil, fail(err, "delete %s: see who uses it", j.Name)
 	}
 	if by := users[j.Name]; len(by) > 0 {
-		return providers.Result{}, j.inUse(j.Name, by)
+		return nil, j.inUse(j.Name, by)
 	}
 	if err := remove(j.diskPath(j.Name)); err != nil {
-		return providers.Result{}, fail(err, "delete %s", j.Name)
+		return nil, fail(err, "delete %s", j.Name)
 	}
 	if j.half() {
-		return providers.Result{}, j.injected()
+		return nil, j.injected()
 	}
 	if err := j.unmark(); err != nil {
-		return providers.Result{}, fail(err, "delete %s", j.Name)
+		return nil, fail(err, "delete %s", j.Name)
 	}
-	return j.guard().Gone(providers.Done), nil
+	return guard.Did(providers.Done), nil
 }
 
 // clear removes the remains of a disk that is gone.
-func (j *diskJob) clear() (providers.Result, error) {
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *diskJob) clear(context.Context) (*guard.Outcome, error) {
 	if j.seen != nil {
-		return providers.Result{}, fail(errors.New("it is there"), "remove what is left of %s", j.Name)
+		return nil, fail(errors.New("it is there"), "remove what is left of %s", j.Name)
 	}
 	if err := j.unmark(); err != nil {
-		return providers.Result{}, fail(err, "remove what is left of %s", j.Name)
+		return nil, fail(err, "remove what is left of %s", j.Name)
 	}
-	return j.guard().Gone(providers.Done), nil
+	return guard.Did(providers.Done), nil
 }
 
 // letGo removes the owner mark from the disk, which stays as it is.
-func (j *diskJob) letGo(ctx context.Context) (providers.Result, error) {
-	if j.seen == nil || j.seen.Owner == nil {
-		return j.result(ctx, providers.AlreadyTrue, "it bears no mark")
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *diskJob) letGo(context.Context) (*guard.Outcome, error) {
 	if err := j.unmark(); err != nil {
-		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
-	return providers.Result{ID: j.Object, How: providers.Done}, nil
+	return &guard.Outcome{How: providers.Done, NotGone: true}, nil
 }
 
 // unmark removes the mark of a disk that is gone, if it was this disk's, and the empty
@@ -303,19 +272,6 @@ func (j *diskJob) unmark() error {
 		return err
 	}
 	return j.sweep()
-}
-
-// result reads the disk once more and returns the outcome of the step.
-func (j *diskJob) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
-	if err := j.observe(ctx); err != nil {
-		return providers.Result{}, err
-	}
-	if j.seen == nil {
-		return j.guard().Gone(how, evidence...), nil
-	}
-	return providers.Result{
-		ID: j.seen.ID, Values: cty.ObjectVal(j.seen.computed(j.diskPath(j.Name))), Fingerprint: j.seen.fingerprint(), How: how, Evidence: evidence,
-	}, nil
 }
 
 func diskWantOf(v cty.Value) diskWant {

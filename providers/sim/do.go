@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/zclconf/go-cty/cty"
-
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
@@ -27,34 +25,40 @@ type task struct {
 // Do carries out one step.
 func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
 	t := &task{Provider: p, Work: w, log: log}
-	var r providers.Result
-	err := t.inTurn(ctx, func() (err error) {
-		r, err = t.do(ctx)
-		return err
-	})
-	if err != nil {
-		return providers.Result{}, asFailure(err, fmt.Sprintf("%s %s", w.Op, w.Address))
+	switch w.Address.Kind {
+	case spec.VM:
+		return t.do(ctx, &job{task: t, policy: machine.DecodePolicy(w.Policy)})
+	case spec.Disk:
+		return t.do(ctx, &diskJob{task: t, want: diskWantOf(w.Want)})
+	case spec.GuestFile: // it is inside a VM
+		fallthrough
+	default:
+		panic("unknown kind " + string(w.Address.Kind))
 	}
-	return r, nil
 }
 
-func (t *task) do(ctx context.Context) (providers.Result, error) {
+// do carries out the step of a task while no other step acts on the host.
+func (t *task) do(ctx context.Context, of guard.Task) (r providers.Result, err error) {
+	if t.giveUp, err = t.takeTurn(ctx, t.Timeout); err != nil {
+		return providers.Result{}, t.asFailure(err)
+	}
+	defer func() {
+		if err = errors.Join(err, t.giveUp()); err != nil {
+			r, err = providers.Result{}, t.asFailure(err)
+		}
+	}()
 	if err := t.clean(); err != nil {
 		return providers.Result{}, err
 	}
 	if err := t.begin(ctx); err != nil {
 		return providers.Result{}, err
 	}
-	switch t.Address.Kind {
-	case spec.VM:
-		return (&job{task: t, policy: machine.DecodePolicy(t.Policy)}).do(ctx)
-	case spec.Disk:
-		return (&diskJob{task: t}).do(ctx)
-	case spec.GuestFile: // it is inside a VM
-		fallthrough
-	default:
-		panic("unknown kind " + string(t.Address.Kind))
-	}
+	return guard.Do(ctx, of)
+}
+
+// asFailure makes sure that Do's error is a failure.
+func (t *task) asFailure(err error) error {
+	return guard.AsFailure(err, fail, fmt.Sprintf("%s %s", t.Op, t.Address))
 }
 
 // job is a step on a VM.
@@ -62,21 +66,16 @@ type job struct {
 	*task
 	want   config
 	policy machine.Policy
-	seen   *observedVM // the VM when the step began; nil: there was none
+	seen   *observedVM // the VM as it was last read; nil: there is none
 }
 
-func (j *job) do(ctx context.Context) (providers.Result, error) {
-	if err := j.observe(ctx); err != nil {
-		return providers.Result{}, err
-	}
-	if err := j.mine(); err != nil {
-		return providers.Result{}, err
-	}
+// Verb returns the operation of the step.
+func (j *job) Verb() (guard.Verb, error) {
 	switch j.Op {
 	case opDefine, opRedefine, opStart:
 		vm, err := machine.Decode(j.Want)
 		if err != nil {
-			return providers.Result{}, err
+			return guard.Verb{}, err
 		}
 		j.want = configOf(vm, j.Uses)
 	case opUpload, opWaitReady, opStop, opRecover, opDelete, opUnlock, opClear, opDetach, opUnmark:
@@ -85,28 +84,34 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 	}
 	switch j.Op {
 	case opDefine:
-		return j.define(ctx)
+		return guard.Verb{Need: guard.Making, Done: guard.If(j.isWanted, "it exists"), Act: j.define}, nil
 	case opRedefine:
-		return j.redefine(ctx)
+		return guard.Verb{Done: guard.If(j.isWanted, "it is as wanted"), Act: j.redefine}, nil
 	case opDetach:
-		return j.detach(ctx)
+		return guard.Verb{Done: guard.If(j.hasNone, "it has none of them"), Act: j.detach}, nil
 	case opUnmark:
-		return j.letGo(ctx)
+		return guard.Verb{Done: guard.If(j.isUnmarked, "it bears no mark"), Act: j.letGo}, nil
 	case opUpload:
-		return j.upload(ctx)
+		return guard.Verb{Need: guard.Expected, Act: j.upload}, nil
 	case opStart:
-		return j.start(ctx)
+		return guard.Verb{Done: guard.If(j.isUp, "it is running"), Act: j.start}, nil
 	case opWaitReady:
-		return j.waitReady(ctx)
+		return guard.Verb{Act: j.waitReady}, nil
 	case opStop, opRecover:
-		return j.takeDown(ctx)
+		return guard.Verb{Done: j.tookItselfDown, Act: j.takeDown}, nil
 	case opUnlock:
-		return j.release(ctx)
+		return guard.Verb{Done: guard.If(j.isFree, "its disk is free"), Act: j.release}, nil
 	case opClear:
-		return j.clear(ctx)
+		return j.clearing(), nil
 	default:
-		return j.delete()
+		return guard.Verb{Need: guard.Removing, Act: j.delete}, nil
 	}
+}
+
+// Look reads the VM that the step is about.
+func (j *job) Look(ctx context.Context) (*guard.Seen, error) {
+	err := j.observe(ctx)
+	return j.seen.guarded(), err
 }
 
 // observe reads the VM that the step is about.
@@ -141,8 +146,8 @@ func (j *job) nameTaken(by vmFile) error {
 	}
 }
 
-// guard checks the VM of the step.
-func (j *job) guard() guard.Guard {
+// Guard names the step and its VM.
+func (j *job) Guard() guard.Guard {
 	return guard.Guard{Work: j.Work, Project: j.settings.Project, Thing: "VM", Look: func(now guard.Seen) string { return j.vmPath(now.Name) }}
 }
 
@@ -151,30 +156,12 @@ func (s *observedVM) guarded() *guard.Seen {
 	if s == nil {
 		return nil
 	}
-	return &guard.Seen{ID: s.ID, Name: s.Name, Mark: s.Owner.mark(), Fingerprint: s.fingerprint()}
+	running := s.state == providers.StateRunning
+	return &guard.Seen{ID: s.ID, Name: s.Name, Mark: s.Owner.mark(), Fingerprint: s.fingerprint(), Values: s.computed(), Running: &running}
 }
 
 // owns reports whether the step may act on a VM.
-func (j *job) owns(s observedVM) bool { return j.guard().Owns(*s.guarded()) }
-
-func (j *job) mine() error     { return j.guard().Mine(j.seen.guarded()) }
-func (j *job) expected() error { return j.guard().Expected(j.seen.guarded()) }
-func (j *job) there() error    { return j.guard().There(j.seen.guarded()) }
+func (j *job) owns(s observedVM) bool { return j.Guard().Owns(*s.guarded()) }
 
 // marksAnew reports whether the object may bear no mark, as it is being imported.
 func (t *task) marksAnew() bool { return t.Args[machine.ArgImport] == yes }
-
-// result reads the VM once more and returns the outcome of the step.
-func (j *job) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
-	if err := j.observe(ctx); err != nil {
-		return providers.Result{}, err
-	}
-	if j.seen == nil {
-		return j.guard().Gone(how, evidence...), nil
-	}
-	running := j.seen.state == providers.StateRunning
-	return providers.Result{
-		ID: j.Object, Values: cty.ObjectVal(j.seen.computed()), Running: &running,
-		Fingerprint: j.seen.fingerprint(), How: how, Evidence: evidence,
-	}, nil
-}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"vmctl/providers"
-	"vmctl/providers/guard"
 )
 
 // fail returns a failure with err as its cause.
@@ -19,6 +18,3 @@ func fail(err error, format string, args ...any) *providers.Failure {
 	f.Err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 	return f
 }
-
-// asFailure makes sure that Do's error is a failure.
-func asFailure(err error, doing string) *providers.Failure { return guard.AsFailure(err, fail, doing) }

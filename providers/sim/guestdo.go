@@ -14,16 +14,8 @@ import (
 
 // Do carries out one step.
 func (g *guest) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
-	j := &guestJob{task: &task{Provider: g.Provider, Work: w, log: log}, guest: g}
-	var r providers.Result
-	err := j.inTurn(ctx, func() (err error) {
-		r, err = j.do(ctx)
-		return err
-	})
-	if err != nil {
-		return providers.Result{}, asFailure(err, fmt.Sprintf("%s %s", w.Op, w.Address))
-	}
-	return r, nil
+	t := &task{Provider: g.Provider, Work: w, log: log}
+	return t.do(ctx, &guestJob{task: t, guest: g})
 }
 
 // guestJob is a step on a file in a guest.
@@ -33,28 +25,26 @@ type guestJob struct {
 	seen  *guestFile
 }
 
-func (j *guestJob) do(ctx context.Context) (providers.Result, error) {
-	if err := j.begin(ctx); err != nil {
-		return providers.Result{}, err
-	}
-	if err := j.observe(ctx); err != nil {
-		return providers.Result{}, err
-	}
-	if err := j.mine(); err != nil {
-		return providers.Result{}, err
-	}
+// Verb returns the operation of the step.
+func (j *guestJob) Verb() (guard.Verb, error) {
 	switch j.Op {
 	case opWrite:
-		return j.write(ctx)
+		return guard.Verb{Need: guard.Expected, Done: guard.If(j.isWanted, "it is as wanted"), Act: j.write}, nil
 	case opRemove:
-		return j.remove(ctx)
+		return guard.Verb{Need: guard.Removing, Act: j.remove}, nil
 	case opUnmark:
-		return j.letGo(ctx)
+		return guard.Verb{Done: guard.If(j.isUnmarked, "it bears no mark"), Act: j.letGo}, nil
 	case opFlush:
-		return j.result(ctx, providers.Done)
+		return guard.Verb{Done: flush}, nil
 	default:
 		panic("unknown operation " + j.Op)
 	}
+}
+
+// Look finds the file that the step is about.
+func (j *guestJob) Look(ctx context.Context) (*guard.Seen, error) {
+	err := j.observe(ctx)
+	return j.seen.guarded(), err
 }
 
 // observe finds the file by its ID, or an imported file by its path.
@@ -81,8 +71,8 @@ func (j *guestJob) observe(ctx context.Context) error {
 	return nil
 }
 
-// guard checks the file of the step.
-func (j *guestJob) guard() guard.Guard {
+// Guard names the step and its file.
+func (j *guestJob) Guard() guard.Guard {
 	return guard.Guard{Work: j.Work, Project: j.settings.Project, Thing: "file", Look: func(now guard.Seen) string {
 		return fmt.Sprintf("%s in %s", now.Name, j.guest.vm.Name)
 	}}
@@ -93,79 +83,66 @@ func (f *guestFile) guarded() *guard.Seen {
 	if f == nil {
 		return nil
 	}
-	return &guard.Seen{ID: f.id(), Name: f.path, Mark: f.Owner.mark(), Fingerprint: f.fingerprint()}
+	return &guard.Seen{
+		ID: f.id(), Name: f.path, Mark: f.Owner.mark(), Fingerprint: f.fingerprint(),
+		Values: map[string]cty.Value{"id": cty.StringVal(string(f.id()))},
+	}
 }
 
-func (j *guestJob) mine() error     { return j.guard().Mine(j.seen.guarded()) }
-func (j *guestJob) expected() error { return j.guard().Expected(j.seen.guarded()) }
-
-func (j *guestJob) write(ctx context.Context) (providers.Result, error) {
+// wanted returns the file as the step is to write it.
+func (j *guestJob) wanted() keptFile {
 	p := j.settings.Project
 	id := j.Object
 	if strings.HasPrefix(string(id), "/") { // a file that is imported by its path
 		id = providers.ID("file " + string(id))
 	}
-	f := keptFile{
+	return keptFile{
 		ID: id, Content: ctyread.Text(j.Want, "content"),
 		Owner: &owner{ID: p.Lineage(), Project: p.Name, Address: j.Address, Of: id, Generation: j.Generation},
 	}
-	if j.seen != nil && j.seen.Owner != nil && j.seen.Content == f.Content && *j.seen.Owner == *f.Owner {
-		return j.result(ctx, providers.AlreadyTrue, "it is as wanted")
-	}
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
-	}
+}
+
+func (j *guestJob) isWanted() bool {
+	f := j.wanted()
+	return !j.isUnmarked() && j.seen.Content == f.Content && *j.seen.Owner == *f.Owner
+}
+
+func (j *guestJob) isUnmarked() bool { return j.seen == nil || j.seen.Owner == nil }
+
+func (j *guestJob) write(ctx context.Context) (*guard.Outcome, error) {
+	f := j.wanted()
 	if j.half() {
 		f.Content = ""
 	}
 	if _, err := j.guest.ask(ctx, question{Ask: askWrite, Path: ctyread.Text(j.Want, "path"), File: &f}); err != nil {
-		return providers.Result{}, fail(err, "write %s", j.Address)
+		return nil, fail(err, "write %s", j.Address)
 	}
 	if j.half() {
-		return providers.Result{}, j.injected()
+		return nil, j.injected()
 	}
-	return j.result(ctx, providers.Done)
+	return guard.Did(providers.Done), nil
 }
 
-func (j *guestJob) remove(ctx context.Context) (providers.Result, error) {
+func (j *guestJob) remove(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
-		return j.guard().Gone(providers.AlreadyGone), nil
-	}
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
+		return guard.Did(providers.AlreadyGone), nil
 	}
 	if j.half() {
-		return providers.Result{}, j.injected()
+		return nil, j.injected()
 	}
 	if _, err := j.guest.ask(ctx, question{Ask: askRemove, Path: j.seen.path}); err != nil {
-		return providers.Result{}, fail(err, "remove %s", j.Address)
+		return nil, fail(err, "remove %s", j.Address)
 	}
-	return j.guard().Gone(providers.Done), nil
+	return guard.Did(providers.Done), nil
 }
+
+// flush does nothing: no guest keeps a part of a file in its memory.
+func flush(context.Context) (*guard.Outcome, error) { return guard.Did(providers.Done), nil }
 
 // letGo removes the owner mark from the file, which stays as it is.
-func (j *guestJob) letGo(ctx context.Context) (providers.Result, error) {
-	if j.seen == nil || j.seen.Owner == nil {
-		return j.result(ctx, providers.AlreadyTrue, "it bears no mark")
-	}
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *guestJob) letGo(ctx context.Context) (*guard.Outcome, error) {
 	if _, err := j.guest.ask(ctx, question{Ask: askWrite, Path: j.seen.path, File: &keptFile{Content: j.seen.Content}}); err != nil {
-		return providers.Result{}, fail(err, "%s %s", j.Op, j.Address)
+		return nil, fail(err, "%s %s", j.Op, j.Address)
 	}
-	return providers.Result{ID: j.Object, How: providers.Done}, nil
-}
-
-func (j *guestJob) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
-	if err := j.observe(ctx); err != nil {
-		return providers.Result{}, err
-	}
-	if j.seen == nil {
-		return j.guard().Gone(how, evidence...), nil
-	}
-	return providers.Result{
-		ID: j.seen.id(), Fingerprint: j.seen.fingerprint(), How: how, Evidence: evidence,
-		Values: cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal(string(j.seen.id()))}),
-	}, nil
+	return &guard.Outcome{How: providers.Done, NotGone: true}, nil
 }

@@ -14,6 +14,8 @@ import (
 	"vmctl/providers"
 	"vmctl/providers/machine"
 	"vmctl/spec"
+
+	"vmctl/providers/guard"
 )
 
 // image is the file of a VM's image on this machine.
@@ -38,13 +40,10 @@ func (p *Provider) reservation(a spec.Address) string {
 
 // upload copies the image of a VM into the host's folder, and reserves it. All VMs of the
 // same image share one copy.
-func (j *job) upload(ctx context.Context) (providers.Result, error) {
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) upload(ctx context.Context) (*guard.Outcome, error) {
 	of := machine.DecodeImage(j.Want)
 	if of == nil {
-		return providers.Result{}, fail(errors.New("it has no image"), "upload %s", j.Name)
+		return nil, fail(errors.New("it has no image"), "upload %s", j.Name)
 	}
 	i := image{Image: *of, path: of.Source}
 	if !filepath.IsAbs(i.path) {
@@ -59,12 +58,9 @@ func (j *job) upload(ctx context.Context) (providers.Result, error) {
 			f = fail(err, "upload %s: copy %s", j.Address, i.Source)
 			f.Next = []string{"see that the file can be read", "vmctl apply"}
 		}
-		return providers.Result{}, f
+		return nil, f
 	}
-	if j.seen != nil {
-		return j.result(ctx, how)
-	}
-	return providers.Result{ID: j.Object, How: how}, nil
+	return &guard.Outcome{How: how, NotGone: true}, nil
 }
 
 func (j *job) bring(ctx context.Context, i image) (providers.How, error) {

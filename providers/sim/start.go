@@ -12,38 +12,37 @@ import (
 	"vmctl/internal/clock"
 	"vmctl/internal/process"
 	"vmctl/providers"
+
+	"vmctl/providers/guard"
 )
 
 // answerLimit is the time that a VM's socket has for an answer.
 const answerLimit = 5 * time.Second
 
+// isUp reports whether the VM runs.
+func (j *job) isUp() bool { return j.seen != nil && j.seen.state == providers.StateRunning }
+
 // start brings the VM up.
-func (j *job) start(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && j.seen.state == providers.StateRunning {
-		return j.result(ctx, providers.AlreadyTrue, "it is running")
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	switch {
 	case j.seen.state == providers.StateBroken:
-		return providers.Result{}, &providers.Failure{
+		return nil, &providers.Failure{
 			Outcome: providers.Unsafe, Code: "broken", Seen: []string{j.seen.reason}, Next: []string{"vmctl plan"},
 			Err: fmt.Errorf("start %s: something of it runs already", j.Address),
 		}
 	case j.seen.Config == nil:
-		return providers.Result{}, fail(errors.New("it is half made"), "start %s", j.Name)
+		return nil, fail(errors.New("it is half made"), "start %s", j.Name)
 	case !j.seen.root:
-		return providers.Result{}, &providers.Failure{
+		return nil, &providers.Failure{
 			Outcome: providers.Failed, Code: "no_disk", Next: []string{fmt.Sprintf("put its disk back: %s", j.rootPath(j.Name))},
 			Err: fmt.Errorf("start %s: its disk is gone", j.Address),
 		}
 	}
 	if err := j.disksThere(j.seen.Config.Disks); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	if err := j.forgetRun(j.seen.vmFile); err != nil {
-		return providers.Result{}, fail(err, "tidy up after the last run of %s", j.Name)
+		return nil, fail(err, "tidy up after the last run of %s", j.Name)
 	}
 	f := j.seen.vmFile
 	f.Run = nil
@@ -53,50 +52,50 @@ func (j *job) start(ctx context.Context) (providers.Result, error) {
 	return j.startProcess(ctx, f)
 }
 
-func (j *job) startRecord(ctx context.Context, f vmFile) (providers.Result, error) {
+func (j *job) startRecord(ctx context.Context, f vmFile) (*guard.Outcome, error) {
 	if j.half() {
-		return providers.Result{}, j.injected()
+		return nil, j.injected()
 	}
 	r := &runFile{With: *f.Config, Ended: j.fault.Kind == kindDie}
 	var err error
 	if r.Ports, err = j.choosePorts(f); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	if err := j.writeRun(f, r); err != nil {
-		return providers.Result{}, fail(err, "start %s", j.Name)
+		return nil, fail(err, "start %s", j.Name)
 	}
-	return j.result(ctx, providers.Done)
+	return guard.Did(providers.Done), nil
 }
 
 // startProcess starts the VM's process, and records it once it listens. Until
 // then it is found by its arguments.
-func (j *job) startProcess(ctx context.Context, f vmFile) (providers.Result, error) {
+func (j *job) startProcess(ctx context.Context, f vmFile) (*guard.Outcome, error) {
 	child, said, err := j.spawn(f)
 	if err != nil {
-		return providers.Result{}, fail(err, "start %s", j.Name)
+		return nil, fail(err, "start %s", j.Name)
 	}
 	defer said.Close() //nolint:errcheck // it is only read
 	j.keep(f.ID, child)
 	id, err := child.Capture(ctx)
 	if err == nil && j.half() {
-		return providers.Result{}, j.injected()
+		return nil, j.injected()
 	}
 	if err != nil && !errors.Is(err, process.ErrGone) {
-		return providers.Result{}, j.notStarted(ctx, child, report{}, err)
+		return nil, j.notStarted(ctx, child, report{}, err)
 	}
 	told, err := hear(ctx, said)
 	if err != nil || told.Error != "" {
-		return providers.Result{}, j.notStarted(ctx, child, told, err)
+		return nil, j.notStarted(ctx, child, told, err)
 	}
 	if err := j.writeRun(f, &runFile{Process: &id, With: *f.Config, Ports: told.Ports}); err != nil {
-		return providers.Result{}, fail(err, "start %s", j.Name)
+		return nil, fail(err, "start %s", j.Name)
 	}
 	if j.fault.Kind == kindDie {
 		if err := j.die(ctx, f.ID); err != nil {
-			return providers.Result{}, fail(err, "start %s", j.Name)
+			return nil, fail(err, "start %s", j.Name)
 		}
 	}
-	return j.result(ctx, providers.Done)
+	return guard.Did(providers.Done), nil
 }
 
 // spawn starts the VM's process with its orders, and returns the pipe for its report.
@@ -223,20 +222,17 @@ func (j *job) lastWords(id providers.ID) []string {
 func (j *job) seeLog() []string { return []string{"see its log: " + j.logPath(j.Object), "vmctl plan"} }
 
 // waitReady waits until the VM answers.
-func (j *job) waitReady(ctx context.Context) (providers.Result, error) {
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) waitReady(ctx context.Context) (*guard.Outcome, error) {
 	if j.fault.Kind == kindDie && j.seen.state == providers.StateRunning {
 		if err := j.die(ctx, j.Object); err != nil {
-			return providers.Result{}, fail(err, "wait for %s", j.Name)
+			return nil, fail(err, "wait for %s", j.Name)
 		}
 		if err := j.observe(ctx); err != nil {
-			return providers.Result{}, err
+			return nil, err
 		}
 	}
 	if j.seen.state != providers.StateRunning {
-		return providers.Result{}, j.ended()
+		return nil, j.ended()
 	}
 	for !j.seen.Weightless {
 		a, err := ask(ctx, j.socket(j.Object), question{Ask: askReady})
@@ -247,10 +243,10 @@ func (j *job) waitReady(ctx context.Context) (providers.Result, error) {
 			err = j.await(ctx, func() error { return clock.Sleep(ctx, askEvery) })
 		}
 		if err != nil {
-			return providers.Result{}, j.noAnswer(ctx, err)
+			return nil, j.noAnswer(ctx, err)
 		}
 	}
-	return j.result(ctx, providers.Done)
+	return guard.Did(providers.Done), nil
 }
 
 func (j *job) ended() error {

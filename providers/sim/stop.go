@@ -14,6 +14,8 @@ import (
 	"vmctl/providers"
 	"vmctl/providers/machine"
 	"vmctl/providers/stop"
+
+	"vmctl/providers/guard"
 )
 
 const (
@@ -23,37 +25,31 @@ const (
 
 // takeDown ends all processes of the VM: by a request first, then by force. It removes their
 // files only once they are confirmed to be gone.
-func (j *job) takeDown(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && !j.seen.on() {
-		return j.tookItselfDown(ctx)
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.successorFits(); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	if !j.seen.onDisk { // once its processes are gone, nothing shows that it existed
 		if err := j.writeVM(j.seen.vmFile); err != nil {
-			return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+			return nil, fail(err, "%s %s", j.Op, j.Name)
 		}
 	}
 	waited := j.waitUntilUp(ctx)
 	if err := j.misbehave(ctx); err != nil {
-		return providers.Result{}, fail(err, "%s %s", j.Op, j.Name)
+		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
 	r, err := stop.Stop(ctx, (*target)(j), stop.Policy{
 		Grace: j.policy.Grace, ForceWait: j.policy.ForceWait, Again: requestEvery, Forbidden: !j.policy.Force, StillSays: j.stillSays(),
 	}, stop.Clock{Now: j.settings.Now, Sleep: j.sleep}, j.log)
 	if err != nil {
-		return providers.Result{}, seenBefore(err, waited)
+		return nil, seenBefore(err, waited)
 	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := j.gone(own, j.reclaimAll); err != nil {
-		return providers.Result{}, seenBefore(err, append(waited, r.Evidence...))
+		return nil, seenBefore(err, append(waited, r.Evidence...))
 	}
-	return j.result(own, r.How, append(waited, r.Evidence...)...)
+	return guard.Did(r.How, append(waited, r.Evidence...)...), nil
 }
 
 // seenBefore adds earlier observations to a failure.
@@ -66,15 +62,18 @@ func seenBefore(err error, seen []string) error {
 }
 
 // tookItselfDown tidies up after a VM that ended before anybody asked it to.
-func (j *job) tookItselfDown(ctx context.Context) (providers.Result, error) {
-	if j.seen.leftover == "" && j.seen.lock.verdict != lockStale {
-		return j.result(ctx, providers.AlreadyTrue, "it is off")
+func (j *job) tookItselfDown(ctx context.Context) (*guard.Outcome, error) {
+	switch {
+	case j.seen == nil || j.seen.on():
+		return nil, nil
+	case j.seen.leftover == "" && j.seen.lock.verdict != lockStale:
+		return guard.Did(providers.AlreadyTrue, "it is off"), nil
 	}
 	evidence := []string{cmp.Or(j.seen.leftover, j.seen.lock.evidence)}
 	if err := j.gone(ctx, j.reclaim); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
-	return j.result(ctx, providers.AlreadyGone, evidence...)
+	return guard.Did(providers.AlreadyGone, evidence...), nil
 }
 
 // waitUntilUp waits, if the step says so, until a VM that is still starting is up or its time

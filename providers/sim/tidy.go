@@ -6,65 +6,60 @@ import (
 	"fmt"
 
 	"vmctl/providers"
+
+	"vmctl/providers/guard"
 )
 
+// isFree reports whether nobody holds the disk of the VM.
+func (j *job) isFree() bool { return j.seen != nil && j.seen.lock.verdict == lockFree }
+
 // release frees the disk of a VM from a holder that is confirmed to be gone.
-func (j *job) release(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && j.seen.lock.verdict == lockFree {
-		return j.result(ctx, providers.AlreadyTrue, "its disk is free")
-	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) release(context.Context) (*guard.Outcome, error) {
 	free, err := j.unlock(j.rootLock(j.Name))
 	if err == nil && !free {
 		err = errors.New(j.seen.lock.evidence)
 	}
 	if err != nil {
-		return providers.Result{}, fail(err, "free the disk of %s", j.Name)
+		return nil, fail(err, "free the disk of %s", j.Name)
 	}
-	return j.result(ctx, providers.Done, j.seen.lock.evidence)
+	return guard.Did(providers.Done, j.seen.lock.evidence), nil
 }
 
+// clearing removes what is left of a VM that is gone, or of the last run of one that is off.
+func (j *job) clearing() guard.Verb {
+	if j.Args[argKeep] != "" {
+		return guard.Verb{Done: guard.If(j.isTidy, "nothing is left"), Act: j.tidy}
+	}
+	return guard.Verb{Need: guard.Expected, Act: j.clear}
+}
+
+// isTidy reports whether a VM that is off has no remains of its last run.
+func (j *job) isTidy() bool { return j.seen != nil && !j.seen.on() && j.seen.leftover == "" }
+
 // tidy removes the remains of the last run of a VM that is off.
-func (j *job) tidy(ctx context.Context) (providers.Result, error) {
-	if j.seen != nil && !j.seen.on() {
-		if j.seen.leftover == "" {
-			return j.result(ctx, providers.AlreadyTrue, "nothing is left")
+func (j *job) tidy(context.Context) (*guard.Outcome, error) {
+	if j.seen.on() {
+		return nil, &providers.Failure{
+			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
+			Err: fmt.Errorf("tidy up after %s: it is %s", j.Address, j.seen.state),
 		}
-		if err := j.expected(); err != nil {
-			return providers.Result{}, err
-		}
-		if err := j.forgetRun(j.seen.vmFile); err != nil {
-			return providers.Result{}, fail(err, "tidy up after the last run of %s", j.Name)
-		}
-		return j.result(ctx, providers.Done, j.seen.leftover)
 	}
-	if err := j.there(); err != nil {
-		return providers.Result{}, err
+	if err := j.forgetRun(j.seen.vmFile); err != nil {
+		return nil, fail(err, "tidy up after the last run of %s", j.Name)
 	}
-	return providers.Result{}, &providers.Failure{
-		Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
-		Err: fmt.Errorf("tidy up after %s: it is %s", j.Address, j.seen.state),
-	}
+	return guard.Did(providers.Done, j.seen.leftover), nil
 }
 
 // clear removes the remains of a VM that is gone: the files of its processes. Its own file
 // and its disk are gone already.
-func (j *job) clear(ctx context.Context) (providers.Result, error) {
-	if j.Args[argKeep] != "" {
-		return j.tidy(ctx)
-	}
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) clear(context.Context) (*guard.Outcome, error) {
 	f := vmFile{ID: j.Object, Name: j.Name}
 	err := errors.Join(j.reclaim(f), remove(j.logPath(f.ID)), j.dropReserved())
 	if err == nil && j.Args[argThenMake] == "" {
 		err = j.sweep()
 	}
 	if err != nil {
-		return providers.Result{}, fail(err, "remove what is left of %s", j.Name)
+		return nil, fail(err, "remove what is left of %s", j.Name)
 	}
-	return providers.Result{ID: j.Object, Gone: j.Args[argThenMake] == "", How: providers.Done}, nil
+	return &guard.Outcome{How: providers.Done, NotGone: j.Args[argThenMake] != ""}, nil
 }

@@ -42,15 +42,6 @@ func (p *Provider) takeTurn(ctx context.Context, wait time.Duration) (giveUp fun
 	}, nil
 }
 
-// inTurn carries out a step while no other step acts on the host.
-func (t *task) inTurn(ctx context.Context, do func() error) (err error) {
-	if t.giveUp, err = t.takeTurn(ctx, t.Timeout); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.giveUp()) }()
-	return do()
-}
-
 // await lets other steps act on the host while this one waits for an event there. Afterwards
 // the host may differ from earlier observations.
 func (t *task) await(ctx context.Context, wait func() error) error {
