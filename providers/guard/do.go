@@ -15,6 +15,8 @@ type Task interface {
 	Guard() Guard
 	// Look reads the object that the step is about. nil: it does not exist.
 	Look(ctx context.Context) (*Seen, error)
+	// Values reads the computed attributes of the object that Look found.
+	Values(ctx context.Context) (map[string]cty.Value, error)
 	// Verb returns the system's part of the step's operation. It panics if it does not know
 	// that operation. Look was called before.
 	Verb() (Verb, error)
@@ -131,9 +133,10 @@ func (g Guard) result(ctx context.Context, t Task, v Verb, did Outcome) (provide
 		r.Gone = !did.NotGone
 		return r, nil
 	}
-	r.ID, r.Running, r.Fingerprint = now.ID, now.Running, now.Fingerprint
-	if now.Values != nil {
-		r.Values = cty.ObjectVal(now.Values)
+	values, err := t.Values(ctx)
+	if err != nil {
+		return providers.Result{}, err
 	}
+	r.ID, r.Values, r.Running, r.Fingerprint = now.ID, cty.ObjectVal(values), now.Running, now.Fingerprint
 	return r, nil
 }

@@ -15,6 +15,9 @@ import (
 // yet.
 const ArgImport = "import"
 
+// OpUnmark is the operation that removes the owner mark from an object, which stays as it is.
+const OpUnmark = "unmark"
+
 // Guard checks the object of one step.
 type Guard struct {
 	Work    providers.Work
@@ -29,8 +32,7 @@ type Seen struct {
 	Name        string
 	Mark        *providers.Mark // nil: it bears none
 	Fingerprint string
-	Values      map[string]cty.Value // the computed attributes
-	Running     *bool                // nil: it is of a kind that does not run
+	Running     *bool // nil: it is of a kind that does not run
 }
 
 // Owns reports whether an object is the step's own: it bears the mark that was written for it
@@ -54,7 +56,8 @@ func (g Guard) isRecorded() bool {
 // Mine fails if there is an object that is not the step's own. A step never acts on such an
 // object.
 func (g Guard) Mine(now *Seen) error {
-	if now == nil || g.Owns(*now) {
+	unmarked := now != nil && now.Mark == nil && g.Work.Op == OpUnmark // there is nothing left to remove
+	if now == nil || unmarked || g.Owns(*now) {
 		return nil
 	}
 	return &providers.Failure{

@@ -6,34 +6,38 @@ import (
 	"fmt"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 )
 
+// isDefined reports whether the domain exists as wanted.
+func (j *job) isDefined(ctx context.Context) (*guard.Outcome, error) {
+	return j.already(ctx, "it exists")
+}
+
+// isAsWanted reports whether the definition of the domain is as wanted.
+func (j *job) isAsWanted(ctx context.Context) (*guard.Outcome, error) {
+	return j.already(ctx, "it is as wanted")
+}
+
+func (j *job) already(ctx context.Context, why string) (*guard.Outcome, error) {
+	if err := j.plug(ctx); err != nil || j.seen == nil || !j.isWanted(ctx) {
+		return nil, err
+	}
+	return guard.Did(providers.AlreadyTrue, why), nil
+}
+
 // define makes a domain with its files. It completes a domain that an interrupted attempt
 // left half made.
-func (j *job) define(ctx context.Context) (providers.Result, error) {
-	if err := j.mine(); err != nil {
-		return providers.Result{}, err
-	}
-	if j.seen == nil {
-		if err := j.expected(); err != nil {
-			return providers.Result{}, err
-		}
-		if err := j.nameIsFree(ctx, j.Name, j.Object); err != nil {
-			return providers.Result{}, err
-		}
-	}
-	if err := j.plug(ctx); err != nil {
-		return providers.Result{}, err
-	}
-	if j.isWanted(ctx) {
-		return j.result(ctx, providers.AlreadyTrue, "it exists")
-	}
+func (j *job) define(ctx context.Context) (*guard.Outcome, error) {
 	var evidence []string
 	if j.seen == nil {
+		if err := j.nameIsFree(ctx, j.Name, j.Object); err != nil {
+			return nil, err
+		}
 		var err error
 		if evidence, err = j.clearRemains(ctx); err != nil {
-			return providers.Result{}, err
+			return nil, err
 		}
 	}
 	hadKeys := exists(j.keyFolder(string(j.Object)))
@@ -42,9 +46,9 @@ func (j *job) define(ctx context.Context) (providers.Result, error) {
 		if undone && !hadKeys {
 			f.Seen = append(f.Seen, staysBehind(j.forgetKeys(ctx, string(j.Object), j.Name))...)
 		}
-		return providers.Result{}, f
+		return nil, f
 	}
-	return j.result(ctx, providers.Done, evidence...)
+	return guard.Did(providers.Done, evidence...), nil
 }
 
 // nameIsFree fails if another domain than the one with that ID has the name.
@@ -80,37 +84,25 @@ func (j *job) successorFits(ctx context.Context) error {
 
 // redefine changes the configuration for the next start, in one call: the domain is at no
 // time undefined.
-func (j *job) redefine(ctx context.Context) (providers.Result, error) {
-	if err := j.mine(); err != nil {
-		return providers.Result{}, err
-	}
-	if err := j.plug(ctx); err != nil {
-		return providers.Result{}, err
-	}
-	if j.isWanted(ctx) {
-		return j.result(ctx, providers.AlreadyTrue, "it is as wanted")
-	}
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) redefine(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen != nil && j.seen.Saved {
-		return providers.Result{}, &providers.Failure{
+		return nil, &providers.Failure{
 			Outcome: providers.Unsafe, Code: "saved_memory", Next: j.beforeRedefine(j.Name),
 			Err: fmt.Errorf("change %s: %s", j.Address, savedMemory),
 		}
 	}
 	if err := j.jobless(); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	if err := j.unlayered(); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	evidence, err := j.attach(ctx)
 	if err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	if err := j.write(ctx); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
-	return j.result(ctx, providers.Done, evidence...)
+	return guard.Did(providers.Done, evidence...), nil
 }

@@ -7,44 +7,39 @@ import (
 	"strings"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 )
 
 // delete removes the domain, its files and its keys, and also the pool that vmctl made if it
 // is empty then.
-func (j *job) delete(ctx context.Context) (providers.Result, error) {
-	if err := j.mine(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 	how, pools := providers.AlreadyGone, j.candidatePools()
 	var keep, evidence []string
 	var err error
 	if j.seen != nil {
-		if err := j.expected(); err != nil {
-			return providers.Result{}, err
-		}
 		if j.seen.power.on() {
-			return providers.Result{}, &providers.Failure{
+			return nil, &providers.Failure{
 				Outcome: providers.Unsafe, Code: "still_running",
 				Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.power.Words),
 			}
 		}
 		if err := j.unlayered(); err != nil {
-			return providers.Result{}, err
+			return nil, err
 		}
 		if pools, err = j.pools(ctx); err != nil {
-			return providers.Result{}, fail(err, "find the pools of %s", j.Name)
+			return nil, fail(err, "find the pools of %s", j.Name)
 		}
 		if err := j.successorFits(ctx); err != nil {
-			return providers.Result{}, err
+			return nil, err
 		}
 		if evidence, err = j.removeRoot(ctx); err != nil {
-			return providers.Result{}, err
+			return nil, err
 		}
 		if err := j.Undefine(ctx, j.seen.UUID); err != nil && !errors.Is(err, errAbsent) {
-			return providers.Result{}, fail(err, "delete %s", j.Name)
+			return nil, fail(err, "delete %s", j.Name)
 		}
 		if _, err := j.Domain(ctx, j.seen.UUID); !errors.Is(err, errAbsent) {
-			return providers.Result{}, fail(errors.Join(errors.New("it is still there"), err), "delete %s", j.Name)
+			return nil, fail(errors.Join(errors.New("it is still there"), err), "delete %s", j.Name)
 		}
 		how = providers.Done
 		if d := j.seen.configured; d.isForeign() { // its log and its disks are not vmctl's
@@ -56,15 +51,15 @@ func (j *job) delete(ctx context.Context) (providers.Result, error) {
 	}
 	if j.seen == nil {
 		if keep, evidence, err = j.writtenRoots(ctx, pools); err != nil {
-			return providers.Result{}, err
+			return nil, err
 		}
 	}
 	removed, err := j.removeFiles(ctx, pools, keep...)
 	evidence = append(evidence, removed...)
 	if err = errors.Join(err, j.forgetKeys(ctx, string(j.Object), j.Name)); err != nil {
-		return providers.Result{}, fail(err, "tidy up after %s, which is deleted", j.Name)
+		return nil, fail(err, "tidy up after %s, which is deleted", j.Name)
 	}
-	return providers.Result{ID: j.Object, Gone: true, How: how, Evidence: evidence}, nil
+	return guard.Did(how, evidence...), nil
 }
 
 // removeFiles removes the volumes of a domain that does not exist, and the pool that vmctl

@@ -7,30 +7,30 @@ import (
 	"strings"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 )
 
 // grow makes a disk larger in its place, and tells the guest that runs with it.
-func (d *diskJob) grow(ctx context.Context) (providers.Result, error) {
-	if d.disk == nil {
-		return providers.Result{}, errors.Join(d.expected(), fail(errAbsent, "grow %s", d.Name))
-	}
-	var evidence []string
-	how := providers.AlreadyTrue
-	if d.disk.size() == d.store.Size {
-		evidence = append(evidence, fmt.Sprintf("it has %d bytes", d.store.Size))
-	} else {
-		if err := d.expected(); err != nil {
-			return providers.Result{}, err
-		}
-		if err := d.enlarge(ctx); err != nil {
-			return providers.Result{}, err
-		}
-		how = providers.Done
+func (d *diskJob) grow(ctx context.Context) (*guard.Outcome, error) {
+	if err := d.enlarge(ctx); err != nil {
+		return nil, err
 	}
 	if err := d.remark(ctx); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
-	return d.result(ctx, how, evidence...)
+	return guard.Did(providers.Done), nil
+}
+
+// isGrown reports whether the disk has the wanted size. It writes the mark, which may have been
+// left to write.
+func (d *diskJob) isGrown(ctx context.Context) (*guard.Outcome, error) {
+	if d.disk == nil || d.disk.size() != d.store.Size {
+		return nil, nil
+	}
+	if err := d.remark(ctx); err != nil {
+		return nil, err
+	}
+	return guard.Did(providers.AlreadyTrue, fmt.Sprintf("it has %d bytes", d.store.Size)), nil
 }
 
 // enlarge gives the disk its wanted size, and checks the result.
@@ -80,20 +80,16 @@ func (d *diskJob) enlarge(ctx context.Context) error {
 }
 
 // mark writes the mark of this address to the volume, after a move or for an import.
-func (d *diskJob) mark(ctx context.Context) (providers.Result, error) {
-	if d.disk == nil {
-		return providers.Result{}, errors.Join(d.expected(), fail(errAbsent, "mark %s", d.Name))
-	}
-	if m := d.disk.mark; m != nil && m.Address == d.Address && m.Generation == d.Generation {
-		return d.result(ctx, providers.AlreadyTrue, "its mark is as wanted")
-	}
-	if err := d.expected(); err != nil {
-		return providers.Result{}, err
-	}
+func (d *diskJob) mark(ctx context.Context) (*guard.Outcome, error) {
 	if err := d.remark(ctx); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
-	return d.result(ctx, providers.Done)
+	return guard.Did(providers.Done), nil
+}
+
+// isMarked reports whether the disk bears the wanted mark.
+func (d *diskJob) isMarked() bool {
+	return !d.isUnmarked() && d.disk.mark.Address == d.Address && d.disk.mark.Generation == d.Generation
 }
 
 // remark writes the mark if it is not as wanted. From then on the disk's ID is the one in the
@@ -103,7 +99,7 @@ func (d *diskJob) remark(ctx context.Context) error {
 	if d.disk.mark == nil {
 		of = volumeID(d.settings.Project.Lineage(), d.disk.Path)
 	}
-	if m := d.disk.mark; m != nil && m.Address == d.Address && m.Generation == d.Generation {
+	if d.isMarked() {
 		return nil
 	}
 	if err := d.putMark(ctx, *d.at.pool, d.marked(of, d.disk.Name)); err != nil {
@@ -115,50 +111,47 @@ func (d *diskJob) remark(ctx context.Context) error {
 
 // delete removes a disk that no domain has: first its volume, and then its mark. A disk that
 // is gone may have left its mark.
-func (d *diskJob) delete(ctx context.Context) (providers.Result, error) {
+func (d *diskJob) delete(ctx context.Context) (*guard.Outcome, error) {
 	how := providers.AlreadyGone
 	var evidence []string
 	if d.disk != nil {
-		if err := d.expected(); err != nil {
-			return providers.Result{}, err
-		}
 		users, err := d.users(ctx)
 		if err != nil {
-			return providers.Result{}, err
+			return nil, err
 		}
 		if len(users) > 0 {
-			return providers.Result{}, d.inUse("delete", users)
+			return nil, d.inUse("delete", users)
 		}
 		if err := d.nothingOver(ctx); err != nil {
-			return providers.Result{}, err
+			return nil, err
 		}
 		if err := d.notOpen("delete "+d.Address.String(), d.disk.Path); err != nil {
-			return providers.Result{}, err
+			return nil, err
 		}
 		if err := d.DeleteVolume(ctx, d.at.pool.Name, d.disk.Name); err != nil && !errors.Is(err, errAbsent) {
-			return providers.Result{}, d.locked(fail(err, "delete %s", d.Name), d.disk.Path)
+			return nil, d.locked(fail(err, "delete %s", d.Name), d.disk.Path)
 		}
 		if _, err := d.VolumeInfo(ctx, d.at.pool.Name, d.disk.Name); !errors.Is(err, errAbsent) {
-			return providers.Result{}, fail(errors.Join(errors.New("it is still there"), err), "delete %s", d.Name)
+			return nil, fail(errors.Join(errors.New("it is still there"), err), "delete %s", d.Name)
 		}
 		how = providers.Done
 		evidence = append(evidence, "removed volume "+d.disk.Path)
 	}
 	if d.at.pool != nil && d.at.pool.has(sidecarOf(d.at.name)) {
 		if err := d.DeleteVolume(ctx, d.at.pool.Name, sidecarOf(d.at.name)); err != nil && !errors.Is(err, errAbsent) {
-			return providers.Result{}, fail(err, "remove the mark of %s, whose volume is deleted", d.Name)
+			return nil, fail(err, "remove the mark of %s, whose volume is deleted", d.Name)
 		}
 	}
 	for _, s := range d.listed {
 		emptied, err := d.removeEmptyPool(ctx, s.Name)
 		if err != nil {
-			return providers.Result{}, fail(err, "tidy up after %s, which is deleted", d.Name)
+			return nil, fail(err, "tidy up after %s, which is deleted", d.Name)
 		}
 		if emptied {
 			evidence = append(evidence, "removed the empty pool "+s.Name)
 		}
 	}
-	return providers.Result{ID: d.Object, Gone: true, How: how, Evidence: evidence}, nil
+	return guard.Did(how, evidence...), nil
 }
 
 // nothingOver fails if a volume is an overlay of the disk: the overlay would lose its base. A

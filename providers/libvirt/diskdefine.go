@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 )
 
@@ -22,44 +23,46 @@ func contentOf(name string, content []byte) upload {
 // If two data directories make one disk at once, it belongs to the first that writes its
 // mark. The other never writes over that mark: it makes the volume for the first, which may
 // have been killed, and plans anew.
-func (d *diskJob) define(ctx context.Context) (providers.Result, error) {
-	if d.disk != nil {
-		return d.complete(ctx)
-	}
-	if err := d.expected(); err != nil {
-		return providers.Result{}, err
-	}
+func (d *diskJob) define(ctx context.Context) (*guard.Outcome, error) {
 	name := volumeOf(d.Name, d.store.Format)
 	in, err := d.poolForNew(ctx, name)
 	if err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	if in.has(name) { // its pool was missing before, and is known again
 		if err := d.find(ctx); err != nil {
-			return providers.Result{}, err
+			return nil, err
 		}
 		if d.disk != nil {
 			return d.complete(ctx)
 		}
 		if mark := in.marks[name]; d.isOfAnotherSeat(mark) {
-			return providers.Result{}, machine.MadeElsewhere(d.Work, "volume", name, mark.Of)
+			return nil, machine.MadeElsewhere(d.Work, "volume", name, mark.Of)
 		}
-		return providers.Result{}, d.volumeTaken(in, name)
+		return nil, d.volumeTaken(in, name)
 	}
 	var evidence []string
 	mark, marked := in.marks[name]
 	switch {
 	case marked && mark.ID != d.settings.Project.Lineage() || in.unreadable[name] != "":
-		return providers.Result{}, d.volumeTaken(in, sidecarOf(name))
+		return nil, d.volumeTaken(in, sidecarOf(name))
 	case d.isOfAnotherSeat(mark):
-		return providers.Result{}, d.makeFor(ctx, in, mark)
+		return nil, d.makeFor(ctx, in, mark)
 	case marked && mark.Of != d.Object:
 		evidence = append(evidence, "removed what an earlier one left: "+sidecarOf(name))
 	}
 	if err := d.make(ctx, in, name); err != nil {
 		return d.madeMeanwhile(ctx, in, name, err)
 	}
-	return d.result(ctx, providers.Done, evidence...)
+	return guard.Did(providers.Done, evidence...), nil
+}
+
+// isMade completes a disk that exists.
+func (d *diskJob) isMade(ctx context.Context) (*guard.Outcome, error) {
+	if d.disk == nil {
+		return nil, nil
+	}
+	return d.complete(ctx)
 }
 
 // isOfAnotherSeat reports whether a mark names this address, and an object that another data
@@ -85,13 +88,13 @@ func isTaken(err error) bool {
 
 // madeMeanwhile returns the result of a failed creation: another data directory may have made
 // the volume, for itself or with the mark of this one.
-func (d *diskJob) madeMeanwhile(ctx context.Context, in filePool, name string, cause error) (providers.Result, error) {
+func (d *diskJob) madeMeanwhile(ctx context.Context, in filePool, name string, cause error) (*guard.Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	for range writeWaits {
 		now, err := d.filePool(ctx, d.connection, in.pool)
 		if mark := now.marks[name]; err == nil && d.isOfAnotherSeat(mark) {
-			return providers.Result{}, machine.MadeElsewhere(d.Work, "volume", name, mark.Of)
+			return nil, machine.MadeElsewhere(d.Work, "volume", name, mark.Of)
 		}
 		if !isTaken(cause) && (err != nil || !now.has(name) && !now.isBeingMarked(name)) {
 			break
@@ -105,22 +108,22 @@ func (d *diskJob) madeMeanwhile(ctx context.Context, in filePool, name string, c
 	}
 	f := d.unmade(ctx, cause, in.pool, name)
 	f.Seen = append(f.Seen, staysBehind(d.unmake(ctx, in, name))...)
-	return providers.Result{}, f
+	return nil, f
 }
 
 // complete gives an existing disk the wanted mark and size.
-func (d *diskJob) complete(ctx context.Context) (providers.Result, error) {
-	if d.disk.mark == nil || d.disk.mark.Generation != d.Generation || d.disk.mark.Address != d.Address {
+func (d *diskJob) complete(ctx context.Context) (*guard.Outcome, error) {
+	if !d.isMarked() {
 		if err := d.putMark(ctx, *d.at.pool, d.marked(d.disk.id(), d.disk.Name)); err != nil {
-			return providers.Result{}, fail(err, "write the mark of %s", d.Name)
+			return nil, fail(err, "write the mark of %s", d.Name)
 		}
 	}
 	if d.disk.size() < d.store.Size {
 		if err := d.enlarge(ctx); err != nil {
-			return providers.Result{}, err
+			return nil, err
 		}
 	}
-	return d.result(ctx, providers.AlreadyTrue, "it exists")
+	return guard.Did(providers.AlreadyTrue, "it exists"), nil
 }
 
 // To write a mark or make a volume takes milliseconds: after some seconds, the other writer

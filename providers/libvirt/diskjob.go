@@ -20,38 +20,41 @@ type diskJob struct {
 	disk   *observedDisk // the disk when the step began; nil: there was none
 }
 
-func (j *job) doDisk(ctx context.Context) (providers.Result, error) {
-	d := &diskJob{job: j}
-	switch j.Op {
+// Verb returns the operation of the step.
+func (d *diskJob) Verb() (guard.Verb, error) {
+	switch d.Op {
 	case opDefine, opRedefine, opGrow:
 		var err error
-		if d.store, err = storeOf(j.Want); err != nil {
-			return providers.Result{}, err
+		if d.store, err = storeOf(d.Want); err != nil {
+			return guard.Verb{}, err
 		}
 	case opDelete, opUnmark:
 	default:
-		panic("unknown operation " + j.Op)
+		panic("unknown operation " + d.Op)
 	}
-	j.storage.Lock()
-	defer j.storage.Unlock()
-	if err := d.find(ctx); err != nil {
-		return providers.Result{}, err
-	}
-	if err := d.mine(); err != nil {
-		return providers.Result{}, err
-	}
-	switch j.Op {
+	switch d.Op {
 	case opDefine:
-		return d.define(ctx)
+		return guard.Verb{Need: guard.Making, Done: d.isMade, Act: d.define}, nil
 	case opGrow:
-		return d.grow(ctx)
+		return guard.Verb{Done: d.isGrown, Act: d.grow}, nil
 	case opRedefine:
-		return d.mark(ctx)
+		return guard.Verb{Done: guard.If(d.isMarked, "its mark is as wanted"), Act: d.mark}, nil
 	case opUnmark:
-		return d.unmark(ctx)
+		return guard.Verb{Done: guard.If(d.isUnmarked, "it bears no mark"), Act: d.unmark}, nil
 	default:
-		return d.delete(ctx)
+		return guard.Verb{Need: guard.Removing, Act: d.delete}, nil
 	}
+}
+
+// Look reads the disk that the step is about.
+func (d *diskJob) Look(ctx context.Context) (*guard.Seen, error) {
+	err := d.find(ctx)
+	return d.disk.guarded(), err
+}
+
+// Values returns the attributes of the disk that libvirt sets.
+func (d *diskJob) Values(context.Context) (map[string]cty.Value, error) {
+	return d.disk.computed(), nil
 }
 
 // find reads the disk that the step is about.
@@ -79,8 +82,8 @@ func (d *diskJob) find(ctx context.Context) error {
 	return nil
 }
 
-// guard checks the disk of the step.
-func (d *diskJob) guard() guard.Guard {
+// Guard names the step and its disk.
+func (d *diskJob) Guard() guard.Guard {
 	return guard.Guard{Work: d.Work, Project: d.settings.Project, Thing: "volume", Look: func(guard.Seen) string {
 		return fmt.Sprintf("virsh -c %s vol-dumpxml %s", d.location.URI, d.disk.Path)
 	}}
@@ -96,22 +99,6 @@ func (s *observedDisk) guarded() *guard.Seen {
 		seen.Mark = &s.mark.Mark
 	}
 	return &seen
-}
-
-func (d *diskJob) mine() error     { return d.guard().Mine(d.disk.guarded()) }
-func (d *diskJob) expected() error { return d.guard().Expected(d.disk.guarded()) }
-
-// result reads the disk once more and returns the outcome of the step.
-func (d *diskJob) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
-	if err := d.find(ctx); err != nil {
-		return providers.Result{}, err
-	}
-	if d.disk == nil {
-		return d.guard().Gone(how, evidence...), nil
-	}
-	return providers.Result{
-		ID: d.disk.id(), Values: cty.ObjectVal(d.disk.computed()), Fingerprint: d.disk.fingerprint(), How: how, Evidence: evidence,
-	}, nil
 }
 
 // marked returns the wanted mark of the disk.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -34,11 +33,13 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 	if j.connection, err = p.connect(ctx); err != nil {
 		return providers.Result{}, fail(err, "%s %s", w.Op, w.Address)
 	}
-	do := j.do
+	var of guard.Task = j
 	if w.Address.Kind == spec.Disk {
-		do = j.doDisk
+		j.storage.Lock()
+		defer j.storage.Unlock()
+		of = &diskJob{job: j}
 	}
-	r, err := do(ctx)
+	r, err := guard.Do(ctx, of)
 	if err != nil {
 		return providers.Result{}, asFailure(err, fmt.Sprintf("%s %s", w.Op, w.Address))
 	}
@@ -59,15 +60,13 @@ func (j *job) reconnect(ctx context.Context) error {
 	return nil
 }
 
-func (j *job) do(ctx context.Context) (providers.Result, error) {
-	if err := j.observe(ctx); err != nil {
-		return providers.Result{}, err
-	}
+// Verb returns the operation of the step.
+func (j *job) Verb() (guard.Verb, error) {
 	switch j.Op {
 	case opDefine, opRedefine, opStart, opWaitSSH, opUnkey, opUpload:
 		want, err := decode(j.Want)
 		if err != nil {
-			return providers.Result{}, err
+			return guard.Verb{}, err
 		}
 		j.want = want
 	case opStop, opRecover, opDelete, opDetach, opUnmark:
@@ -76,28 +75,48 @@ func (j *job) do(ctx context.Context) (providers.Result, error) {
 	}
 	switch j.Op {
 	case opDefine:
-		return j.define(ctx)
+		return guard.Verb{Need: guard.Making, Done: j.isDefined, Act: j.define}, nil
 	case opRedefine:
-		return j.redefine(ctx)
+		return guard.Verb{Need: guard.Expected, Done: j.isAsWanted, Act: j.redefine}, nil
 	case opDetach:
-		return j.detach(ctx)
+		return guard.Verb{Need: guard.Expected, Done: j.hasNone, Act: j.detach}, nil
 	case opUnmark:
-		return j.unmark(ctx)
+		return guard.Verb{Done: guard.If(j.isUnmarked, "it bears no mark"), Act: j.unmark}, nil
 	case opUpload:
-		return j.uploadAgain(ctx)
+		return guard.Verb{Act: j.uploadAgain}, nil
 	case opStart:
-		return j.start(ctx)
+		return guard.Verb{Done: j.isUp, Act: j.start, Check: j.runs}, nil
 	case opWaitSSH:
-		return j.waitSSH(ctx)
+		return guard.Verb{Act: j.waitSSH, Check: j.runs}, nil
 	case opUnkey:
-		return j.unkey(ctx)
+		return guard.Verb{Act: j.unkey}, nil
 	case opStop:
-		return j.stop(ctx)
+		return guard.Verb{Done: j.isDown, Act: j.stop}, nil
 	case opRecover:
-		return j.recover(ctx)
+		return guard.Verb{Done: j.isDown, Act: j.recover}, nil
 	default:
-		return j.delete(ctx)
+		return guard.Verb{Need: guard.Removing, Act: j.delete}, nil
 	}
+}
+
+// Look reads the domain that the step is about.
+func (j *job) Look(ctx context.Context) (*guard.Seen, error) {
+	if err := j.observe(ctx); err != nil || j.seen == nil {
+		return nil, err
+	}
+	return j.seen.guarded(j.location.URI), nil
+}
+
+// Values returns the attributes of the domain that libvirt and QEMU set.
+func (j *job) Values(ctx context.Context) (map[string]cty.Value, error) {
+	var held []machine.Forward
+	if j.seen.power.on() && j.seen.configured.SSH != nil {
+		var err error
+		if held, err = j.heldPorts(ctx, j.connection, *j.seen); err != nil {
+			return nil, fail(err, "read the ports of %s", j.Name)
+		}
+	}
+	return j.computed(j.seen.UUID, j.seen.configured, held), nil
 }
 
 // observe reads the domain that the step is about.
@@ -122,8 +141,8 @@ func (j *job) read(ctx context.Context) (observedDomain, error) {
 	return observeDomain(ctx, j.connection, ref)
 }
 
-// guard checks the domain of the step.
-func (j *job) guard() guard.Guard {
+// Guard names the step and its domain.
+func (j *job) Guard() guard.Guard {
 	return guard.Guard{Work: j.Work, Project: j.settings.Project, Thing: "domain", Look: func(now guard.Seen) string {
 		return "virsh -c " + j.location.URI + " dumpxml " + string(now.ID)
 	}}
@@ -131,10 +150,8 @@ func (j *job) guard() guard.Guard {
 
 // guarded returns the domain as the guard sees it.
 func (s *observedDomain) guarded(uri string) *guard.Seen {
-	if s == nil {
-		return nil
-	}
-	seen := guard.Seen{ID: providers.ID(s.UUID), Name: s.Name, Fingerprint: s.fingerprint(uri)}
+	running := s.power.State == providers.StateRunning
+	seen := guard.Seen{ID: providers.ID(s.UUID), Name: s.Name, Fingerprint: s.fingerprint(uri), Running: &running}
 	if o := s.owner(); o != nil {
 		seen.Mark = &o.Mark
 	}
@@ -142,44 +159,7 @@ func (s *observedDomain) guarded(uri string) *guard.Seen {
 }
 
 // owns reports whether a domain is the step's own.
-func (j *job) owns(s observedDomain) bool { return j.guard().Owns(*s.guarded(j.location.URI)) }
-
-func (j *job) mine() error     { return j.guard().Mine(j.seen.guarded(j.location.URI)) }
-func (j *job) expected() error { return j.guard().Expected(j.seen.guarded(j.location.URI)) }
-
-// check fails unless the domain is the step's own and as expected. A step calls it first,
-// unless its goal is true already.
-func (j *job) check() error {
-	if err := j.mine(); err != nil {
-		return err
-	}
-	return j.expected()
-}
-
-// result reads the domain once more and returns the outcome of the step.
-func (j *job) result(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
-	s, err := j.read(ctx)
-	if errors.Is(err, errAbsent) {
-		return j.guard().Gone(how, evidence...), nil
-	}
-	if err != nil {
-		return providers.Result{}, fail(err, "read %s after it", j.Name)
-	}
-	j.seen = &s
-	var held []machine.Forward
-	if s.power.on() && s.configured.SSH != nil {
-		if held, err = j.heldPorts(ctx, j.connection, s); err != nil {
-			return providers.Result{}, fail(err, "read the ports of %s", j.Name)
-		}
-	}
-	running := s.power.State == providers.StateRunning
-	values := map[string]cty.Value{}
-	maps.Copy(values, j.computed(s.UUID, s.configured, held))
-	return providers.Result{
-		ID: j.Object, Values: cty.ObjectVal(values), Running: &running,
-		Fingerprint: s.fingerprint(j.location.URI), How: how, Evidence: evidence,
-	}, nil
-}
+func (j *job) owns(s observedDomain) bool { return j.Guard().Owns(*s.guarded(j.location.URI)) }
 
 func (j *job) say(format string, args ...any) {
 	j.log(providers.Progress{Text: fmt.Sprintf(format, args...)})

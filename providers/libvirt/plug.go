@@ -9,6 +9,7 @@ import (
 
 	"vmctl/internal/shellword"
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 	"vmctl/spec"
 )
@@ -195,48 +196,57 @@ func (j *job) notAttached(err error, d pluggedDisk) error {
 
 // detach removes the disks and ports that the step frees from the configuration. A running
 // domain keeps them until it is off.
-func (j *job) detach(ctx context.Context) (providers.Result, error) {
-	if err := j.mine(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) detach(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
-		if err := j.expected(); err != nil {
-			return providers.Result{}, err
-		}
-		return j.result(ctx, providers.AlreadyTrue, "the domain was transient and ended with its stop: nothing to detach")
-	}
-	going, err := j.going(ctx)
-	if err != nil {
-		return providers.Result{}, err
-	}
-	existing, err := j.XML(ctx, j.seen.UUID, toDefine)
-	if err != nil {
-		return providers.Result{}, fail(err, "read %s", j.Name)
-	}
-	b := blueprint{Volumes: j.plugged.paths}
-	text, changed, err := b.unplug(existing, going, func(f machine.Forward) bool { return f.Fixed() && slices.Contains(j.Frees, f.Claim()) })
-	if err != nil {
-		return providers.Result{}, fail(err, "describe %s to libvirt", j.Name)
-	}
-	if !changed {
-		return j.result(ctx, providers.AlreadyTrue, "its next start has none of them")
-	}
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
+		return guard.Did(providers.AlreadyTrue, "the domain was transient and ended with its stop: nothing to detach"), nil
 	}
 	if err := j.unlayered(); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	if j.seen.Saved {
-		return providers.Result{}, &providers.Failure{
+		return nil, &providers.Failure{
 			Outcome: providers.Unsafe, Code: "saved_memory", Next: j.beforeRedefine(j.Name),
 			Err: fmt.Errorf("change %s: %s", j.Address, savedMemory),
 		}
 	}
-	if err := j.Define(ctx, text); err != nil {
-		return providers.Result{}, fail(err, "detach from %s", j.Name)
+	text, _, err := j.detached(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return j.result(ctx, providers.Done)
+	if err := j.Define(ctx, text); err != nil {
+		return nil, fail(err, "detach from %s", j.Name)
+	}
+	return guard.Did(providers.Done), nil
+}
+
+// hasNone reports whether the next start of the domain has nothing of what the step frees.
+func (j *job) hasNone(ctx context.Context) (*guard.Outcome, error) {
+	if j.seen == nil {
+		return nil, nil
+	}
+	if _, changed, err := j.detached(ctx); err != nil || changed {
+		return nil, err
+	}
+	return guard.Did(providers.AlreadyTrue, "its next start has none of them"), nil
+}
+
+// detached returns the description of the domain without what the step frees, and whether that
+// is a change.
+func (j *job) detached(ctx context.Context) (text string, changed bool, err error) {
+	going, err := j.going(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	existing, err := j.XML(ctx, j.seen.UUID, toDefine)
+	if err != nil {
+		return "", false, fail(err, "read %s", j.Name)
+	}
+	b := blueprint{Volumes: j.plugged.paths}
+	text, changed, err = b.unplug(existing, going, func(f machine.Forward) bool { return f.Fixed() && slices.Contains(j.Frees, f.Claim()) })
+	if err != nil {
+		return "", false, fail(err, "describe %s to libvirt", j.Name)
+	}
+	return text, changed, nil
 }
 
 // going returns the files of the disks that the step detaches. A disk that is gone has none.

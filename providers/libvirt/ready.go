@@ -9,6 +9,7 @@ import (
 	"vmctl/internal/shellword"
 	"vmctl/internal/sshx"
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 )
 
@@ -17,17 +18,12 @@ const sshEvery = 500 * time.Millisecond
 
 // waitSSH waits until the guest lets vmctl in and shows its pinned host key. If this machine
 // has no key to log in with, it waits only for the host key.
-func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
-	if err := j.check(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) waitSSH(ctx context.Context) (*guard.Outcome, error) {
 	switch {
-	case j.seen == nil:
-		return providers.Result{}, fail(errAbsent, "wait for SSH of %s", j.Name)
 	case j.foreign():
-		return j.up(ctx, providers.AlreadyTrue, "vmctl did not make it and cannot log into it: that it runs is all that is waited for")
+		return guard.Did(providers.AlreadyTrue, "vmctl did not make it and cannot log into it: that it runs is all that is waited for"), nil
 	case j.location.Remote != "":
-		return providers.Result{}, &providers.Failure{
+		return nil, &providers.Failure{
 			Outcome: providers.Failed, Code: "remote_ssh",
 			Next: []string{fmt.Sprintf("write ssh { wait = false } into %s", j.Address)},
 			Err:  fmt.Errorf("wait for SSH of %s: it listens on %s of the host %s, which this build does not reach", j.Address, loopback, j.location.Remote),
@@ -45,21 +41,21 @@ func (j *job) waitSSH(ctx context.Context) (providers.Result, error) {
 		if errors.As(err, &broken) && j.seen.configured.Virtualized == typeKVM && j.isAuto() {
 			fell, err := j.fallBack(ctx, err)
 			if err != nil {
-				return providers.Result{}, err
+				return nil, err
 			}
 			if err := j.observe(ctx); err != nil {
-				return providers.Result{}, err
+				return nil, err
 			}
 			evidence = append(evidence, fell...)
 			continue
 		}
 		if err != nil {
-			return providers.Result{}, err
+			return nil, err
 		}
 		if len(evidence) > without {
 			return j.started(ctx, evidence)
 		}
-		return j.up(ctx, providers.Done, evidence...)
+		return guard.Did(providers.Done, evidence...), nil
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"vmctl/internal/nocloud"
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 )
 
@@ -130,40 +131,34 @@ func (j *job) badSeed(err error) error {
 }
 
 // unkey removes the keys from the seed of a guest that let vmctl in: the guest has them.
-func (j *job) unkey(ctx context.Context) (providers.Result, error) {
-	if err := j.check(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) unkey(ctx context.Context) (*guard.Outcome, error) {
 	m, ok := j.ownImage()
-	switch {
-	case j.seen == nil:
-		return providers.Result{}, fail(errAbsent, "take the keys out of the seed of %s", j.Name)
-	case !ok || m.Settled:
-		return j.result(ctx, providers.AlreadyTrue, "its seed holds no keys")
+	if !ok || m.Settled {
+		return guard.Did(providers.AlreadyTrue, "its seed holds no keys"), nil
 	}
 	j.storage.Lock()
 	defer j.storage.Unlock()
 	in, err := j.poolOfSeed(ctx, m.Seed)
 	if err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	before := m.Seed
 	if m.Seed, err = j.uploadSeed(ctx, in, j.seed()); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	m.Settled = true
 	existing, err := j.XML(ctx, j.seen.UUID, asConfigured)
 	if err != nil {
-		return providers.Result{}, fail(err, "read %s", j.Name)
+		return nil, fail(err, "read %s", j.Name)
 	}
 	o := *j.seen.owner()
 	o.Image = m
 	text, err := reseed(existing, o, before)
 	if err != nil {
-		return providers.Result{}, fail(err, "describe %s to libvirt", j.Name)
+		return nil, fail(err, "describe %s to libvirt", j.Name)
 	}
 	if err := j.Define(ctx, text); err != nil {
-		return providers.Result{}, fail(err, "change the seed of %s", j.Name)
+		return nil, fail(err, "change the seed of %s", j.Name)
 	}
 	var evidence []string
 	if j.seen.power.on() {
@@ -173,10 +168,10 @@ func (j *job) unkey(ctx context.Context) (providers.Result, error) {
 	}
 	if before != m.Seed {
 		if err := j.DeleteVolume(ctx, in.Name, path.Base(before)); err != nil && !errors.Is(err, errAbsent) {
-			return providers.Result{}, fail(err, "remove the seed with the keys of %s", j.Name)
+			return nil, fail(err, "remove the seed with the keys of %s", j.Name)
 		}
 	}
-	return j.result(ctx, providers.Done, append(evidence, "the guest has them: they are in no file of the pool any more")...)
+	return guard.Did(providers.Done, append(evidence, "the guest has them: they are in no file of the pool any more")...), nil
 }
 
 func (j *job) poolOfSeed(ctx context.Context, seed string) (pool, error) {

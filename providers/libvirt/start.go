@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 )
 
@@ -18,59 +19,52 @@ const (
 	watchEvery = 250 * time.Millisecond
 )
 
+// isUp reports whether the domain runs.
+func (j *job) isUp(context.Context) (*guard.Outcome, error) {
+	if j.seen == nil || j.seen.power.State != providers.StateRunning || j.seen.power.Reason != asUsual {
+		return nil, nil
+	}
+	return guard.Did(providers.AlreadyTrue, "it is "+j.seen.power.Words), nil
+}
+
 // start brings the domain up, from off or paused.
-func (j *job) start(ctx context.Context) (providers.Result, error) {
-	if err := j.mine(); err != nil {
-		return providers.Result{}, err
-	}
-	if j.seen != nil && j.seen.power.State == providers.StateRunning && j.seen.power.Reason == asUsual {
-		return j.up(ctx, providers.AlreadyTrue, "it is "+j.seen.power.Words)
-	}
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
-	}
-	if j.seen == nil {
-		return providers.Result{}, fail(errAbsent, "start %s", j.Name)
-	}
+func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen.power.on() {
 		return j.resume(ctx)
 	}
 	evidence, err := j.boot(ctx)
 	if err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	return j.started(ctx, evidence)
 }
 
 // started returns the result of a start. It does not fail if the ports cannot be recorded:
 // the guest runs.
-func (j *job) started(ctx context.Context, evidence []string) (providers.Result, error) {
+func (j *job) started(ctx context.Context, evidence []string) (*guard.Outcome, error) {
 	if err := j.observe(ctx); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	if j.seen != nil && j.seen.power.on() && !j.foreign() {
 		if err := j.keepPorts(ctx); err != nil {
 			evidence = append(evidence, "its host ports could not be kept for the next start: "+err.Error())
 		}
 	}
-	return j.up(ctx, providers.Done, evidence...)
+	return guard.Did(providers.Done, evidence...), nil
 }
 
-// up returns the result of a step whose goal is a running guest.
-func (j *job) up(ctx context.Context, how providers.How, evidence ...string) (providers.Result, error) {
-	r, err := j.result(ctx, how, evidence...)
+// runs fails unless the guest runs after the step.
+func (j *job) runs(ctx context.Context) error {
 	switch {
-	case err != nil:
-		return providers.Result{}, err
-	case r.Gone:
-		return providers.Result{}, fail(errAbsent, "%s", j.doing())
-	case !*r.Running:
-		return providers.Result{}, j.wentWrong(ctx, j.seen.power)
+	case j.seen == nil:
+		return fail(errAbsent, "%s", j.doing())
+	case j.seen.power.State != providers.StateRunning:
+		return j.wentWrong(ctx, j.seen.power)
 	}
-	return r, nil
+	return nil
 }
 
-func (j *job) resume(ctx context.Context) (providers.Result, error) {
+func (j *job) resume(ctx context.Context) (*guard.Outcome, error) {
 	words, did := j.seen.power.Words, "resumed"
 	var err error
 	switch j.seen.power.Reason {
@@ -80,19 +74,19 @@ func (j *job) resume(ctx context.Context) (providers.Result, error) {
 		did = "woken"
 		err = j.Wake(ctx, j.seen.UUID)
 	case asUsual, broke, inTransition, byRequest, byForce, withMemory, endsSoon:
-		return providers.Result{}, &providers.Failure{
+		return nil, &providers.Failure{
 			Outcome: providers.Unsafe, Code: "broken", Seen: j.evidence(ctx, j.connection, *j.seen),
 			Next: []string{"vmctl plan"},
 			Err:  fmt.Errorf("start %s: it is %s", j.Address, words),
 		}
 	}
 	if err != nil {
-		return providers.Result{}, fail(err, "go on with %s, which is %s", j.Name, words)
+		return nil, fail(err, "go on with %s, which is %s", j.Name, words)
 	}
 	if err := j.watch(ctx); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
-	return j.up(ctx, providers.Done, "it was "+words+": "+did)
+	return guard.Did(providers.Done, "it was "+words+": "+did), nil
 }
 
 // boot starts a domain that is off. It falls back to TCG if the spec leaves the choice and

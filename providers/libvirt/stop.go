@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/stop"
 )
 
@@ -14,45 +15,39 @@ import (
 // not listen yet.
 const requestEvery = 5 * time.Second
 
+// isDown reports whether the domain is off.
+func (j *job) isDown(context.Context) (*guard.Outcome, error) {
+	if j.seen == nil || j.seen.power.on() {
+		return nil, nil
+	}
+	return guard.Did(providers.AlreadyTrue, "it is "+j.seen.power.Words), nil
+}
+
 // stop takes the domain down: by a request first, then by force.
-func (j *job) stop(ctx context.Context) (providers.Result, error) {
+func (j *job) stop(ctx context.Context) (*guard.Outcome, error) {
 	return j.takeDown(ctx, j.policy.Grace)
 }
 
 // recover takes down a domain that cannot run on.
-func (j *job) recover(ctx context.Context) (providers.Result, error) {
+func (j *job) recover(ctx context.Context) (*guard.Outcome, error) {
 	return j.takeDown(ctx, 0)
 }
 
-func (j *job) takeDown(ctx context.Context, grace time.Duration) (providers.Result, error) {
-	if err := j.mine(); err != nil {
-		return providers.Result{}, err
-	}
-	if j.seen != nil && !j.seen.power.on() {
-		return j.result(ctx, providers.AlreadyTrue, "it is "+j.seen.power.Words)
-	}
-	if err := j.expected(); err != nil {
-		return providers.Result{}, err
-	}
-	if j.seen == nil {
-		return providers.Result{}, fail(errAbsent, "stop %s", j.Name)
-	}
+func (j *job) takeDown(ctx context.Context, grace time.Duration) (*guard.Outcome, error) {
 	if err := j.jobless(); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	if err := j.successorFits(ctx); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
 	r, err := stop.Stop(ctx, (*guest)(j), stop.Policy{
 		Grace: grace, ForceWait: j.policy.ForceWait, Again: requestEvery, Forbidden: !j.policy.Force,
 		StillSays: j.stillSays(),
 	}, stop.Clock{Now: j.settings.Now, Sleep: j.sleep}, j.log)
 	if err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
-	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	return j.result(own, r.How, r.Evidence...)
+	return guard.Did(r.How, r.Evidence...), nil
 }
 
 func (j *job) stillSays() []string {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 )
 
 // bootFiles holds the files of a vm in the pool.
@@ -25,16 +26,13 @@ type bootFiles struct {
 }
 
 // uploadAgain restores the boot files of a domain while it runs.
-func (j *job) uploadAgain(ctx context.Context) (providers.Result, error) {
-	if err := j.check(); err != nil {
-		return providers.Result{}, err
-	}
+func (j *job) uploadAgain(ctx context.Context) (*guard.Outcome, error) {
 	j.storage.Lock()
 	defer j.storage.Unlock()
 	if _, err := j.files(ctx); err != nil {
-		return providers.Result{}, err
+		return nil, err
 	}
-	return j.result(ctx, providers.Done)
+	return guard.Did(providers.Done), nil
 }
 
 // files makes the keys and uploads the boot files or the image of the vm.

@@ -18,7 +18,7 @@ const (
 	OpStop     = "stop"    // ask it to end, and force it if the policy allows that
 	OpRecover  = "recover" // end an object that runs and does not work
 	OpDelete   = "delete"
-	OpUnmark   = "unmark" // remove the owner mark; the object stays as it is
+	OpUnmark   = guard.OpUnmark
 )
 
 // The arguments of the steps of a recipe.

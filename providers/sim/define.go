@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"vmctl/providers"
-
 	"vmctl/providers/guard"
 )
 

@@ -1,16 +1,14 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 
 	"vmctl/providers"
-	"vmctl/providers/machine"
-
 	"vmctl/providers/guard"
-
-	"context"
+	"vmctl/providers/machine"
 )
 
 // delete removes the VM with all that belongs to it, its own file last: the VM exists as long

@@ -6,9 +6,8 @@ import (
 	"slices"
 
 	"vmctl/providers"
-	"vmctl/providers/machine"
-
 	"vmctl/providers/guard"
+	"vmctl/providers/machine"
 )
 
 // detach removes the disks and ports that the step frees from the VM's definition, so that

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
@@ -157,8 +159,11 @@ func (s *observedVM) guarded() *guard.Seen {
 		return nil
 	}
 	running := s.state == providers.StateRunning
-	return &guard.Seen{ID: s.ID, Name: s.Name, Mark: s.Owner.mark(), Fingerprint: s.fingerprint(), Values: s.computed(), Running: &running}
+	return &guard.Seen{ID: s.ID, Name: s.Name, Mark: s.Owner.mark(), Fingerprint: s.fingerprint(), Running: &running}
 }
+
+// Values returns the attributes of the VM that the host sets.
+func (j *job) Values(context.Context) (map[string]cty.Value, error) { return j.seen.computed(), nil }
 
 // owns reports whether the step may act on a VM.
 func (j *job) owns(s observedVM) bool { return j.Guard().Owns(*s.guarded()) }

@@ -83,10 +83,12 @@ func (f *guestFile) guarded() *guard.Seen {
 	if f == nil {
 		return nil
 	}
-	return &guard.Seen{
-		ID: f.id(), Name: f.path, Mark: f.Owner.mark(), Fingerprint: f.fingerprint(),
-		Values: map[string]cty.Value{"id": cty.StringVal(string(f.id()))},
-	}
+	return &guard.Seen{ID: f.id(), Name: f.path, Mark: f.Owner.mark(), Fingerprint: f.fingerprint()}
+}
+
+// Values returns the attributes of the file that the guest sets.
+func (j *guestJob) Values(context.Context) (map[string]cty.Value, error) {
+	return map[string]cty.Value{"id": cty.StringVal(string(j.seen.id()))}, nil
 }
 
 // wanted returns the file as the step is to write it.

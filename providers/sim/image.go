@@ -12,10 +12,9 @@ import (
 	"slices"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 	"vmctl/spec"
-
-	"vmctl/providers/guard"
 )
 
 // image is the file of a VM's image on this machine.

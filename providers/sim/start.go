@@ -12,7 +12,6 @@ import (
 	"vmctl/internal/clock"
 	"vmctl/internal/process"
 	"vmctl/providers"
-
 	"vmctl/providers/guard"
 )
 

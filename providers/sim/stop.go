@@ -12,10 +12,9 @@ import (
 	"vmctl/internal/clock"
 	"vmctl/internal/process"
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 	"vmctl/providers/stop"
-
-	"vmctl/providers/guard"
 )
 
 const (

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"vmctl/providers"
-
 	"vmctl/providers/guard"
 )
 
