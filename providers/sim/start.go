@@ -46,12 +46,12 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	f := j.seen.vmFile
 	f.Run = nil
 	if f.Weightless {
-		return j.startRecord(ctx, f)
+		return j.startRecord(f)
 	}
 	return j.startProcess(ctx, f)
 }
 
-func (j *job) startRecord(ctx context.Context, f vmFile) (*guard.Outcome, error) {
+func (j *job) startRecord(f vmFile) (*guard.Outcome, error) {
 	if j.half() {
 		return nil, j.injected()
 	}
