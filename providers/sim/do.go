@@ -158,9 +158,11 @@ func (s *observedVM) guarded() *guard.Seen {
 	if s == nil {
 		return nil
 	}
-	running := s.state == providers.StateRunning
-	return &guard.Seen{ID: s.ID, Name: s.Name, Mark: s.Owner.mark(), Fingerprint: s.fingerprint(), Running: &running}
+	return s.described(anyName).Guarded()
 }
+
+// anyName stands for the addresses of disks, which no step relies on.
+func anyName(d observedDisk) string { return d.Name }
 
 // Values returns the attributes of the VM that the host sets.
 func (j *job) Values(context.Context) (map[string]cty.Value, error) { return j.seen.computed(), nil }

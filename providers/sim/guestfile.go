@@ -50,7 +50,7 @@ func (f guestFile) fingerprint() string {
 	var p guard.Print
 	p.Add("id", string(f.id()))
 	p.Add("path", f.path)
-	p.Add("content", digest(f.Content))
+	p.Add("content", guard.Short(f.Content))
 	p.AddMark(f.Owner.mark())
 	return p.String()
 }

@@ -1,81 +1,73 @@
 package sim
 
 import (
+	"slices"
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
 	"vmctl/providers/machine"
-	"vmctl/spec"
 )
 
-// object describes the VM for the planner. called returns the planner's name of a disk.
-func (s observedVM) object(called func(observedDisk) string) providers.Object {
-	attrs, live := s.attrs(called)
-	o := providers.Object{
-		Kind: spec.VM, ID: s.ID, Name: s.Name, State: s.state, Owner: s.Owner.mark(),
-		Attrs: attrs, Live: live, Holds: s.claims(), Unreadable: map[string]string{},
-		Findings: s.findings(), Fingerprint: s.fingerprint(),
+// described returns the VM in a spec's words. called returns the planner's name of a disk.
+func (s observedVM) described(called func(observedDisk) string) machine.Seen {
+	seen := machine.Seen{
+		ID: s.ID, Name: s.Name, Mark: s.Owner.mark(), State: s.state, Got: s.gotPorts(), Claims: []providers.Claim{nameClaim(s.Name)},
+		Computed: s.computed(), Findings: s.findings(),
 	}
 	if s.state == "" {
-		o.Unreadable["running"] = s.reason
-		return o
+		seen.Unreadable = s.reason
 	}
-	running := s.state == providers.StateRunning
-	o.Running = &running
-	o.HoldsUp = machine.ChosenPorts(s.gotPorts(), o.Holds)
-	return o
-}
-
-// attrs returns the configured attributes, and those that a running VM has with another
-// value.
-func (s observedVM) attrs(called func(observedDisk) string) (configured, live cty.Value) {
-	all := s.Config.attrs()
-	if s.Config != nil {
-		all["additional_disk"] = s.disksValue(s.Config.Disks, called)
+	if !s.onDisk {
+		seen.Facts = append(seen.Facts, [2]string{"file", "gone"})
 	}
+	if !s.root {
+		seen.Facts = append(seen.Facts, [2]string{"disk", "gone"})
+	}
+	if s.lock.verdict != lockFree && s.lock.verdict != lockOwn {
+		seen.Facts = append(seen.Facts, [2]string{"disk lock", string(s.lock.verdict)})
+	}
+	seen.Configured = s.version(s.Config, called)
 	if s.on() && s.run != nil {
-		running := s.run.With.attrs()
-		running["additional_disk"] = s.disksValue(s.run.With.Disks, called)
-		delete(running, "root_disk") // its size is the file's
-		live = providers.LiveOf(all, running)
+		seen.Running = s.version(&s.run.With, called)
+		delete(seen.Running.Others, "root_disk") // its size is the file's
 	}
-	for name, v := range s.computed() {
-		all[name] = v
+	seen.Claims = append(seen.Claims, s.diskClaims(s.Config)...)
+	if s.on() && s.run != nil {
+		for _, c := range s.diskClaims(&s.run.With) {
+			if !slices.Contains(seen.Claims, c) {
+				seen.Claims = append(seen.Claims, c)
+			}
+		}
 	}
-	return cty.ObjectVal(all), live
+	return seen
 }
 
-// attrs returns the attributes of a configuration. A VM that is half made has no cpus and no
-// memory, which every VM has.
-func (c *config) attrs() map[string]cty.Value {
+// version returns a configuration in a spec's words, nil of a VM that is half made.
+func (s observedVM) version(c *config, called func(observedDisk) string) *machine.Config {
 	if c == nil {
-		return map[string]cty.Value{"cpus": cty.NullVal(cty.Number), "memory": cty.NullVal(cty.Number)}
+		return nil
 	}
-	all := map[string]cty.Value{
-		"cpus":         cty.NumberUIntVal(c.CPUs),
-		"memory":       cty.NumberUIntVal(c.Memory),
-		"accel":        cty.StringVal(c.Accel),
-		"port_forward": machine.ForwardsValue(c.Forwards),
-		"boot":         machine.BootValue(c.Boot),
-		"root_disk":    cty.NullVal(cty.DynamicPseudoType),
-		"cloud_init":   cty.NullVal(cty.DynamicPseudoType),
-
-		"restart_triggers": cty.MapValEmpty(cty.String),
+	v := &machine.Config{
+		CPUs: c.CPUs, Memory: c.Memory, Accel: c.Accel, Boot: c.Boot, Forwards: c.Forwards, Disks: s.called(c.Disks, called), Files: names(c.Disks),
+		Others: map[string]cty.Value{
+			"root_disk": cty.NullVal(cty.DynamicPseudoType), "cloud_init": cty.NullVal(cty.DynamicPseudoType),
+			"restart_triggers": cty.MapValEmpty(cty.String),
+		},
 	}
 	if c.RootSize > 0 {
-		all["root_disk"] = cty.ObjectVal(map[string]cty.Value{"size": cty.NumberUIntVal(c.RootSize)})
+		v.Others["root_disk"] = cty.ObjectVal(map[string]cty.Value{"size": cty.NumberUIntVal(c.RootSize)})
 	}
 	if b := c.CloudInit; b != nil {
-		all["cloud_init"] = cty.ObjectVal(map[string]cty.Value{"user_data": textOrNull(b.UserData), "network_config": textOrNull(b.NetworkConfig)})
+		v.Others["cloud_init"] = cty.ObjectVal(map[string]cty.Value{"user_data": textOrNull(b.UserData), "network_config": textOrNull(b.NetworkConfig)})
 	}
 	if len(c.Triggers) > 0 {
 		m := map[string]cty.Value{}
 		for key, value := range c.Triggers {
 			m[key] = cty.StringVal(value)
 		}
-		all["restart_triggers"] = cty.MapVal(m)
+		v.Others["restart_triggers"] = cty.MapVal(m)
 	}
-	return all
+	return v
 }
 
 func textOrNull(s *string) cty.Value {
@@ -85,9 +77,9 @@ func textOrNull(s *string) cty.Value {
 	return cty.StringVal(*s)
 }
 
-// disksValue returns disks as the attribute additional_disk, by their addresses. A disk
-// without an address has its name; a disk that is gone is marked so.
-func (s observedVM) disksValue(disks []attached, called func(observedDisk) string) cty.Value {
+// called returns disks by their addresses. A disk without an address has its name; a disk that is
+// gone is marked so.
+func (s observedVM) called(disks []attached, called func(observedDisk) string) []string {
 	var all []string
 	for _, a := range disks {
 		name := a.Name + " (gone)"
@@ -96,7 +88,7 @@ func (s observedVM) disksValue(disks []attached, called func(observedDisk) strin
 		}
 		all = append(all, name)
 	}
-	return machine.DisksValue(all)
+	return all
 }
 
 // computed returns the attributes that the host sets. Nobody listens for SSH.

@@ -209,7 +209,7 @@ func (v *viewer) report(ctx context.Context, r reading) error {
 		}
 	}
 	r.disks = v.disks
-	v.inv.Objects = append(v.inv.Objects, r.object(v.called))
+	v.inv.Objects = append(v.inv.Objects, r.described(v.called).Object())
 	if r.lock.verdict == lockHeld {
 		v.inv.Objects = append(v.inv.Objects, r.lock.object(lockClaim(r.name)))
 	}

@@ -1,0 +1,153 @@
+package machine
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/spec"
+)
+
+// Config is one version of a VM in a spec's words: of its next start, or of its running
+// process.
+type Config struct {
+	CPUs     uint64
+	Memory   uint64 // bytes
+	Accel    string
+	Boot     *Boot                // by its digests; nil: it boots from a disk
+	Forwards []Forward            // with host 0 where the kernel was to choose
+	Disks    []string             // the additional disks, by their addresses, else in words
+	Files    []string             // the system's names of the disks and boot files
+	Others   map[string]cty.Value // further attributes
+}
+
+// values returns the attributes. A VM that is half made has no cpus and no memory, which every VM
+// has.
+func (c *Config) values() map[string]cty.Value {
+	if c == nil {
+		return map[string]cty.Value{"cpus": cty.NullVal(cty.Number), "memory": cty.NullVal(cty.Number)}
+	}
+	all := map[string]cty.Value{
+		"cpus":            cty.NumberUIntVal(c.CPUs),
+		"memory":          cty.NumberUIntVal(c.Memory),
+		"accel":           cty.StringVal(c.Accel),
+		"port_forward":    ForwardsValue(c.Forwards),
+		"boot":            BootValue(c.Boot),
+		"additional_disk": DisksValue(c.Disks),
+	}
+	maps.Copy(all, c.Others)
+	return all
+}
+
+// addTo adds the facts of the configuration that a step relies on. The addresses of its disks are
+// none: an import gives a disk another one.
+func (c *Config) addTo(p *guard.Print, prefix string) {
+	if c == nil {
+		p.Add(prefix+"configuration", "none")
+		return
+	}
+	var forwards []string
+	for _, f := range c.Forwards {
+		forwards = append(forwards, f.Listens()+"/"+f.Protocol+" to "+strconv.Itoa(int(f.Guest)))
+	}
+	p.Add(prefix+"cpus", strconv.FormatUint(c.CPUs, 10))
+	p.Add(prefix+"memory", strconv.FormatUint(c.Memory, 10))
+	p.Add(prefix+"accel", c.Accel)
+	if b := c.Boot; b != nil {
+		p.Add(prefix+"boot files", b.KernelSHA256+" "+b.InitrdSHA256)
+		p.Add(prefix+"kernel command line", guard.Short(b.Cmdline))
+	}
+	p.Add(prefix+"forwarded ports", strings.Join(forwards, ", "))
+	p.Add(prefix+"files", strings.Join(c.Files, ", "))
+	for _, name := range slices.Sorted(maps.Keys(c.Others)) {
+		p.Add(prefix+name, guard.Short(c.Others[name].GoString()))
+	}
+}
+
+// Seen is a VM as a system was seen to have it.
+type Seen struct {
+	ID         providers.ID
+	Name       string
+	Mark       *providers.Mark
+	State      string            // "": it could not be read, and Unreadable says why
+	Unreadable string            // the reason why the run state is not known; "": it is
+	Configured *Config           // for its next start; nil: it is half made
+	Running    *Config           // nil: it is off
+	Got        []Forward         // the forwarded ports with the host ports that they got; nil: it is off
+	Claims     []providers.Claim // beside those on host ports
+	Computed   map[string]cty.Value
+	Facts      [][2]string // further names and values that a step relies on
+	Findings   []providers.Finding
+}
+
+// Object describes the VM for the planner.
+func (s Seen) Object() providers.Object {
+	all := s.Configured.values()
+	live := cty.NilVal
+	if s.Running != nil {
+		live = providers.LiveOf(all, s.Running.values())
+	}
+	maps.Copy(all, s.Computed)
+	o := providers.Object{
+		Kind: spec.VM, ID: s.ID, Name: s.Name, State: s.State, Owner: s.Mark, Attrs: cty.ObjectVal(all), Live: live,
+		Holds: s.Holds(), Unreadable: map[string]string{}, Findings: s.Findings, Fingerprint: s.Fingerprint(),
+	}
+	if s.Unreadable != "" {
+		o.Unreadable["running"] = s.Unreadable
+		return o
+	}
+	running := s.State == providers.StateRunning
+	o.Running, o.HoldsUp = &running, ChosenPorts(s.Got, o.Holds)
+	return o
+}
+
+// Holds returns the claims of the VM: it holds them as long as it exists. Claims of its running
+// configuration count until it stops.
+func (s Seen) Holds() []providers.Claim {
+	all := slices.Clone(s.Claims)
+	for _, c := range []*Config{s.Configured, s.Running} {
+		if c == nil {
+			continue
+		}
+		for _, claim := range PortClaims(c.Forwards) {
+			if !slices.Contains(all, claim) {
+				all = append(all, claim)
+			}
+		}
+	}
+	return all
+}
+
+// Fingerprint covers the facts that a step on the VM relies on. It leaves out the IDs of disks:
+// an imported disk gets another one.
+func (s Seen) Fingerprint() string {
+	var p guard.Print
+	p.Add("id", string(s.ID))
+	p.Add("name", s.Name)
+	p.Add("run state", s.State)
+	for _, fact := range s.Facts {
+		p.Add(fact[0], fact[1])
+	}
+	p.AddMark(s.Mark)
+	for _, c := range s.Holds() {
+		if c.Kind != providers.ClaimDisk {
+			p.Add("claim", c.String())
+		}
+	}
+	s.Configured.addTo(&p, "")
+	if s.Running != nil {
+		s.Running.addTo(&p, "running ")
+	}
+	return p.String()
+}
+
+// Guarded returns the VM as a guard sees it.
+func (s Seen) Guarded() *guard.Seen {
+	running := s.State == providers.StateRunning
+	return &guard.Seen{ID: s.ID, Name: s.Name, Mark: s.Mark, Fingerprint: s.Fingerprint(), Running: &running}
+}
