@@ -150,12 +150,7 @@ func (j *job) Guard() guard.Guard {
 
 // guarded returns the domain as the guard sees it.
 func (s *observedDomain) guarded(uri string) *guard.Seen {
-	running := s.power.State == providers.StateRunning
-	seen := guard.Seen{ID: providers.ID(s.UUID), Name: s.Name, Fingerprint: s.fingerprint(uri), Running: &running}
-	if o := s.owner(); o != nil {
-		seen.Mark = &o.Mark
-	}
-	return &seen
+	return s.described(uri, diskIndex{}).Guarded()
 }
 
 // owns reports whether a domain is the step's own.

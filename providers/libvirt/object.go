@@ -2,6 +2,7 @@ package libvirt
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,81 +11,76 @@ import (
 	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/providers/machine"
-	"vmctl/spec"
 )
 
 // object describes the domain for the planner. k has its record and spec; held has the host
 // ports that QEMU holds.
 func (p *Provider) object(s observedDomain, k providers.Known, held []machine.Forward, r diskIndex) providers.Object {
-	attrs, live := p.attrs(s, k, held, r)
-	o := providers.Object{
-		Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, State: s.power.State,
-		Attrs: attrs, Live: live, Holds: append(s.claims(p.location.URI), r.claims(s)...), Unreadable: map[string]string{},
-		Findings: append(s.findings(), s.layerFindings(p.location.URI)...), Fingerprint: s.fingerprint(p.location.URI),
-	}
+	seen := s.described(p.location.URI, r)
+	seen.Got, seen.Computed = held, p.computed(s.UUID, s.configured, held)
+	maps.Copy(seen.Computed, imageAttrs(s, k))
+	seen.Claims = append(seen.Claims, r.claims(s)...)
+	seen.Findings = append(s.findings(), s.layerFindings(p.location.URI)...)
 	if f, found := p.keyFinding(s, k); found {
-		o.Findings = append(o.Findings, f)
+		seen.Findings = append(seen.Findings, f)
 	}
-	if m := s.owner(); m != nil {
-		o.Owner = &m.Mark
-	} else if k.Import != "" {
-		o.Holds = append(o.Holds, r.unmarkedClaims(s)...)
+	relied := seen.Fingerprint() // no step relies on what an import would make of it
+	if s.owner() == nil && k.Import != "" {
+		seen.Claims = append(seen.Claims, r.unmarkedClaims(s)...)
+		seen.Configured.Others = map[string]cty.Value{bootAttr: p.foreignBootValue(s.configured)}
+		if seen.Running != nil {
+			seen.Running.Others = map[string]cty.Value{bootAttr: p.foreignBootValue(*s.running)}
+		}
 	}
-	if s.power.Reason == inTransition {
-		o.Unreadable["running"] = "libvirt is busy with it: " + s.power.Words
-	} else {
-		running := s.power.State == providers.StateRunning
-		o.Running = &running
-		o.HoldsUp = machine.ChosenPorts(held, o.Holds)
-	}
+	o := seen.Object()
+	o.Fingerprint = relied
 	return o
 }
 
-// attrs returns the configured attributes, and those that a running domain has with another
-// value.
-func (p *Provider) attrs(s observedDomain, k providers.Known, held []machine.Forward, r diskIndex) (configured, live cty.Value) {
-	of := func(d description) map[string]cty.Value {
-		all := d.attrs(r)
-		if s.owner() == nil && k.Import != "" {
-			all[bootAttr] = p.foreignBootValue(d)
-		}
-		return all
+// described returns the domain in a spec's words.
+func (s observedDomain) described(uri string, r diskIndex) machine.Seen {
+	seen := machine.Seen{
+		ID: providers.ID(s.UUID), Name: s.Name, State: s.power.State, Claims: []providers.Claim{nameClaim(uri, s.Name)},
+		Configured: s.configured.config(r), Power: s.power.counted(),
 	}
-	all := of(s.configured)
+	if o := s.owner(); o != nil {
+		seen.Mark = &o.Mark
+	}
 	if s.running != nil {
-		live = providers.LiveOf(all, of(*s.running))
+		seen.Running = s.running.config(r)
 	}
-	for name, v := range p.computed(s.UUID, s.configured, held) {
-		all[name] = v
+	if s.power.Reason == inTransition {
+		seen.Unreadable = "libvirt is busy with it: " + s.power.Words
 	}
-	for name, v := range imageAttrs(s, k) {
-		all[name] = v
+	for _, file := range s.owner().ownFiles() {
+		seen.Facts = append(seen.Facts, [2]string{"own disk", file})
 	}
-	return cty.ObjectVal(all), live
+	for _, l := range s.layers(uri) {
+		seen.Facts = append(seen.Facts, [2]string{"layer", l.what})
+	}
+	return seen
 }
 
-func (d description) attrs(r diskIndex) map[string]cty.Value {
-	all := map[string]cty.Value{
-		"cpus":      cty.NumberUIntVal(d.cpus()),
-		"memory":    cty.NumberUIntVal(d.memory()),
-		"accel":     cty.StringVal(d.accel()),
-		forwardAttr: machine.ForwardsValue(d.wantedForwards()),
-		diskAttr:    machine.DisksValue(r.shown(d)),
+// config returns a version of the domain in a spec's words.
+func (d description) config(r diskIndex) *machine.Config {
+	c := &machine.Config{
+		CPUs: d.cpus(), Memory: d.memory(), Accel: d.accel(), Forwards: d.wantedForwards(), Disks: r.shown(d), Files: []string{d.Kernel, d.Initrd},
+	}
+	for _, drive := range d.disks() {
+		c.Files = append(c.Files, drive.file())
 	}
 	marked := markedBoot{}
 	if d.Owner != nil {
 		marked = d.Owner.Boot
 	}
-	if d.Kernel == "" && d.Initrd == "" && d.Cmdline == "" && marked.Kernel == "" {
-		all[bootAttr] = machine.BootValue(nil)
-		return all
+	if d.Kernel != "" || d.Initrd != "" || d.Cmdline != "" || marked.Kernel != "" {
+		c.Boot = &machine.Boot{
+			KernelSHA256: digest(d.Kernel, marked.Kernel, marked.KernelSHA256),
+			InitrdSHA256: digest(d.Initrd, marked.Initrd, marked.InitrdSHA256),
+			Cmdline:      d.Cmdline,
+		}
 	}
-	all[bootAttr] = machine.BootValue(&machine.Boot{
-		KernelSHA256: digest(d.Kernel, marked.Kernel, marked.KernelSHA256),
-		InitrdSHA256: digest(d.Initrd, marked.Initrd, marked.InitrdSHA256),
-		Cmdline:      d.Cmdline,
-	})
-	return all
+	return c
 }
 
 // computed returns the attributes that the system sets.

@@ -2,12 +2,8 @@ package libvirt
 
 import (
 	"context"
-	"slices"
-	"strconv"
-	"strings"
 
 	"vmctl/providers"
-	"vmctl/providers/guard"
 	"vmctl/spec"
 )
 
@@ -79,62 +75,6 @@ func (s observedDomain) oursFor(p providers.Project, a spec.Address) bool {
 	return o != nil && o.ID == p.Lineage() && o.Of == providers.ID(s.UUID) && o.Address == a
 }
 
-// fingerprint covers the facts that a step on the domain relies on.
-func (s observedDomain) fingerprint(uri string) string {
-	var p guard.Print
-	p.Add("UUID", s.UUID)
-	p.Add("name", s.Name)
-	p.Add("run state", s.power.counted())
-	if o := s.owner(); o != nil {
-		p.AddMark(&o.Mark)
-	}
-	for _, c := range s.claims(uri) {
-		p.Add("claim", c.String())
-	}
-	for _, file := range s.owner().ownFiles() {
-		p.Add("own disk", file)
-	}
-	for _, l := range s.layers(uri) {
-		p.Add("layer", l.what)
-	}
-	s.configured.addTo(&p, "")
-	if s.running != nil {
-		s.running.addTo(&p, "running ")
-	}
-	return p.String()
-}
-
-// addTo adds one version of the domain's description.
-func (d description) addTo(p *guard.Print, prefix string) {
-	p.Add(prefix+"cpus", strconv.FormatUint(d.cpus(), 10))
-	p.Add(prefix+"memory", strconv.FormatUint(d.memory(), 10))
-	p.Add(prefix+"accel", d.accel())
-	p.Add(prefix+"boot files", d.Kernel+" "+d.Initrd)
-	p.Add(prefix+"kernel command line", guard.Short(d.Cmdline))
-	var forwards []string
-	for _, f := range d.wantedForwards() {
-		forwards = append(forwards, hostfwd(f))
-	}
-	p.Add(prefix+"forwarded ports", strings.Join(forwards, " "))
-	for _, drive := range d.disks() {
-		p.Add(prefix+"disk", drive.file())
-	}
-}
-
 func nameClaim(uri, name string) providers.Claim {
 	return providers.Claim{Kind: providers.ClaimName, Key: uri + " " + name}
-}
-
-// claims returns the claims of the domain: it holds them as long as it is defined. Claims of
-// its running configuration count until it stops.
-func (s observedDomain) claims(uri string) []providers.Claim {
-	all := append([]providers.Claim{nameClaim(uri, s.Name)}, s.configured.claims()...)
-	if s.running != nil {
-		for _, c := range s.running.claims() {
-			if !slices.Contains(all, c) {
-				all = append(all, c)
-			}
-		}
-	}
-	return all
 }

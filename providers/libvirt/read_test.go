@@ -95,7 +95,7 @@ func TestFingerprintLeavesOutWhatChangesByItself(t *testing.T) {
 		{">262144<", ">524288<", `planned on memory "268435456"`},
 		{`type="qemu"`, `type="kvm"`, `planned on accel "tcg"`},
 		{"quiet", "loud", `planned on kernel command line "2b5f12a14ed6"`},
-		{"-:8080", "-:8081", `planned on forwarded ports "tcp:127.0.0.1:0-:8080"`},
+		{"-:8080", "-:8081", `planned on forwarded ports "127.0.0.1:0/tcp to 8080"`},
 	} {
 		l := made(t, vm(nil))
 		before := l.object(vm(nil)).Fingerprint

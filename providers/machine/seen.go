@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -75,6 +76,7 @@ type Seen struct {
 	Name       string
 	Mark       *providers.Mark
 	State      string            // "": it could not be read, and Unreadable says why
+	Power      string            // the run state as far as steps rely on it; "": State
 	Unreadable string            // the reason why the run state is not known; "": it is
 	Configured *Config           // for its next start; nil: it is half made
 	Running    *Config           // nil: it is off
@@ -129,7 +131,7 @@ func (s Seen) Fingerprint() string {
 	var p guard.Print
 	p.Add("id", string(s.ID))
 	p.Add("name", s.Name)
-	p.Add("run state", s.State)
+	p.Add("run state", cmp.Or(s.Power, s.State))
 	for _, fact := range s.Facts {
 		p.Add(fact[0], fact[1])
 	}

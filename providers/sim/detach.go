@@ -34,7 +34,9 @@ func (j *job) detach(context.Context) (*guard.Outcome, error) {
 }
 
 // hasNone reports whether the VM has nothing of what the step frees.
-func (j *job) hasNone() bool { return j.seen != nil && !slices.ContainsFunc(j.seen.described(anyName).Holds(), j.frees) }
+func (j *job) hasNone() bool {
+	return j.seen != nil && !slices.ContainsFunc(j.seen.described(anyName).Holds(), j.frees)
+}
 
 func (j *job) frees(c providers.Claim) bool { return slices.Contains(j.Frees, c) }
 

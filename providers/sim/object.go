@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"

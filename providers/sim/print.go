@@ -1,7 +1,6 @@
 package sim
 
 import (
-
 	"vmctl/providers"
 	"vmctl/providers/machine"
 )
