@@ -2,6 +2,8 @@ package guard
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -138,5 +140,26 @@ func (g Guard) result(ctx context.Context, t Task, v Verb, did Outcome) (provide
 		return providers.Result{}, err
 	}
 	r.ID, r.Values, r.Running, r.Fingerprint = now.ID, cty.ObjectVal(values), now.Running, now.Fingerprint
+	return r, nil
+}
+
+// Driver does the steps of a provider.
+type Driver interface {
+	// Begin prepares a step. end is called when the step is over.
+	Begin(ctx context.Context, w providers.Work, log providers.Log) (t Task, end func() error, err error)
+	// Failure returns a failure with err as its cause.
+	Failure(err error, format string, args ...any) *providers.Failure
+}
+
+// Run carries out a step of a driver. Its error is a *providers.Failure.
+func Run(ctx context.Context, d Driver, w providers.Work, log providers.Log) (providers.Result, error) {
+	t, end, err := d.Begin(ctx, w, log)
+	if err != nil {
+		return providers.Result{}, AsFailure(err, d.Failure, fmt.Sprintf("%s %s", w.Op, w.Address))
+	}
+	r, err := Do(ctx, t)
+	if err = errors.Join(err, end()); err != nil {
+		return providers.Result{}, AsFailure(err, d.Failure, fmt.Sprintf("%s %s", w.Op, w.Address))
+	}
 	return r, nil
 }

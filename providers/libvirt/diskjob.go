@@ -48,13 +48,17 @@ func (d *diskJob) Verb() (guard.Verb, error) {
 
 // Look reads the disk that the step is about.
 func (d *diskJob) Look(ctx context.Context) (*guard.Seen, error) {
-	err := d.find(ctx)
-	return d.disk.guarded(), err
+	if err := d.find(ctx); err != nil || d.disk == nil {
+		return nil, err
+	}
+	seen := d.disk.described(d.location.URI).Guarded()
+	seen.Name = d.disk.Path // in words
+	return seen, nil
 }
 
 // Values returns the attributes of the disk that libvirt sets.
 func (d *diskJob) Values(context.Context) (map[string]cty.Value, error) {
-	return d.disk.computed(), nil
+	return d.disk.described(d.location.URI).Values(), nil
 }
 
 // find reads the disk that the step is about.
@@ -87,18 +91,6 @@ func (d *diskJob) Guard() guard.Guard {
 	return guard.Guard{Work: d.Work, Project: d.settings.Project, Thing: "volume", Look: func(guard.Seen) string {
 		return fmt.Sprintf("virsh -c %s vol-dumpxml %s", d.location.URI, d.disk.Path)
 	}}
-}
-
-// guarded returns the disk as the guard sees it.
-func (s *observedDisk) guarded() *guard.Seen {
-	if s == nil {
-		return nil
-	}
-	seen := guard.Seen{ID: s.id(), Name: s.Path, Fingerprint: s.fingerprint()}
-	if s.mark != nil {
-		seen.Mark = &s.mark.Mark
-	}
-	return &seen
 }
 
 // marked returns the wanted mark of the disk.

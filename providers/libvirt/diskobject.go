@@ -2,40 +2,28 @@ package libvirt
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
-	"github.com/zclconf/go-cty/cty"
-
 	"vmctl/providers"
-	"vmctl/providers/guard"
 	"vmctl/providers/machine"
-	"vmctl/spec"
 )
 
-// object describes a disk for the planner.
-func (s observedDisk) object(uri string, users []user) providers.Object {
-	o := providers.Object{
-		Kind: spec.Disk, ID: s.id(), Name: s.name(), Attrs: s.attrs(), Holds: []providers.Claim{volumeClaim(uri, s.name())},
-		Unreadable: map[string]string{}, Fingerprint: s.fingerprint(),
+// described returns the disk in a spec's words.
+func (s observedDisk) described(uri string) machine.SeenDisk {
+	seen := machine.SeenDisk{
+		ID: s.id(), Name: s.name(), Path: s.Path, Size: s.size(), Format: s.Format, Claims: []providers.Claim{volumeClaim(uri, s.name())},
 	}
 	if s.mark != nil {
-		o.Owner = &s.mark.Mark
+		seen.Mark = &s.mark.Mark
 	}
-	o.Findings = s.findings(users)
-	return o
+	return seen
 }
 
-// attrs returns the attributes of the disk in the system.
-func (s observedDisk) attrs() cty.Value {
-	all := s.computed()
-	all["size"] = cty.NumberUIntVal(s.size())
-	all["format"] = cty.StringVal(s.Format)
-	return cty.ObjectVal(all)
-}
-
-func (s observedDisk) computed() map[string]cty.Value {
-	return map[string]cty.Value{"id": cty.StringVal(string(s.id())), "path": cty.StringVal(s.Path)}
+// object describes the disk, which users have, for the planner.
+func (s observedDisk) object(uri string, users []user) providers.Object {
+	seen := s.described(uri)
+	seen.Findings = s.findings(users)
+	return seen.Object()
 }
 
 // sector is the smallest part of a disk (bytes).
@@ -47,19 +35,6 @@ func (v volume) size() uint64 { return (v.Capacity + sector - 1) / sector * sect
 // volumeClaim returns the claim on the name of a volume.
 func volumeClaim(uri, name string) providers.Claim {
 	return providers.Claim{Kind: providers.ClaimName, Key: uri + " volume " + name}
-}
-
-// fingerprint returns the fingerprint of a disk. It leaves out the users of the disk: a plan
-// takes it from one domain and gives it to another.
-func (s observedDisk) fingerprint() string {
-	var p guard.Print
-	p.Add("path", s.Path)
-	p.Add("size", strconv.FormatUint(s.size(), 10))
-	p.Add("format", s.Format)
-	if s.mark != nil {
-		p.AddMark(&s.mark.Mark)
-	}
-	return p.String()
 }
 
 // findings returns the problems of a disk itself.

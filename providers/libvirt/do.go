@@ -28,22 +28,25 @@ type job struct {
 
 // Do carries out one step.
 func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
+	return guard.Run(ctx, p, w, log)
+}
+
+// Begin prepares a step on a domain or a disk. Steps on disks take turns.
+func (p *Provider) Begin(ctx context.Context, w providers.Work, log providers.Log) (t guard.Task, end func() error, err error) {
 	j := &job{Provider: p, Work: w, policy: machine.DecodePolicy(w.Policy), log: log}
-	var err error
 	if j.connection, err = p.connect(ctx); err != nil {
-		return providers.Result{}, fail(err, "%s %s", w.Op, w.Address)
+		return nil, nil, err
 	}
-	var of guard.Task = j
-	if w.Address.Kind == spec.Disk {
-		j.storage.Lock()
-		defer j.storage.Unlock()
-		of = &diskJob{job: j}
+	if w.Address.Kind != spec.Disk {
+		return j, func() error { return nil }, nil
 	}
-	r, err := guard.Do(ctx, of)
-	if err != nil {
-		return providers.Result{}, asFailure(err, fmt.Sprintf("%s %s", w.Op, w.Address))
-	}
-	return r, nil
+	j.storage.Lock()
+	return &diskJob{job: j}, func() error { j.storage.Unlock(); return nil }, nil
+}
+
+// Failure returns a failure with err as its cause.
+func (p *Provider) Failure(err error, format string, args ...any) *providers.Failure {
+	return fail(err, format, args...)
 }
 
 // reconnect connects again if the daemon has ended meanwhile. Running domains do not end with

@@ -49,8 +49,10 @@ func (j *diskJob) Verb() (guard.Verb, error) {
 
 // Look reads the disk that the step is about.
 func (j *diskJob) Look(ctx context.Context) (*guard.Seen, error) {
-	err := j.observe(ctx)
-	return j.seen.guarded(), err
+	if err := j.observe(ctx); err != nil || j.seen == nil {
+		return nil, err
+	}
+	return j.seen.described(j.diskPath(j.Name)).Guarded(), nil
 }
 
 // observe reads the disk that the step is about.
@@ -94,17 +96,9 @@ func (j *diskJob) Guard() guard.Guard {
 	return guard.Guard{Work: j.Work, Project: j.settings.Project, Thing: "disk", Look: func(now guard.Seen) string { return j.diskPath(now.Name) }}
 }
 
-// guarded returns the disk as the guard sees it.
-func (s *observedDisk) guarded() *guard.Seen {
-	if s == nil {
-		return nil
-	}
-	return &guard.Seen{ID: s.ID, Name: s.Name, Mark: s.Owner.mark(), Fingerprint: s.fingerprint()}
-}
-
 // Values returns the attributes of the disk that the host sets.
 func (j *diskJob) Values(context.Context) (map[string]cty.Value, error) {
-	return j.seen.computed(j.diskPath(j.Name)), nil
+	return j.seen.described(j.diskPath(j.Name)).Values(), nil
 }
 
 // define makes a disk: first its mark, and then its file, which makes it whole.

@@ -2,45 +2,17 @@ package sim
 
 import (
 	"fmt"
-	"strconv"
-
-	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
-	"vmctl/providers/guard"
-	"vmctl/spec"
+	"vmctl/providers/machine"
 )
 
-// object describes a disk for the planner.
-func (s observedDisk) object(path string) providers.Object {
-	return providers.Object{
-		Kind: spec.Disk, ID: s.ID, Name: s.Name, Owner: s.Owner.mark(), Attrs: s.attrs(path),
-		Holds: []providers.Claim{diskNameClaim(s.Name)}, Unreadable: map[string]string{}, Findings: s.findings(), Fingerprint: s.fingerprint(),
+// described returns the disk, whose file is at a path, in a spec's words.
+func (s observedDisk) described(path string) machine.SeenDisk {
+	return machine.SeenDisk{
+		ID: s.ID, Name: s.Name, Mark: s.Owner.mark(), Path: path, Size: s.size, Format: s.As,
+		Claims: []providers.Claim{diskNameClaim(s.Name)}, Findings: s.findings(),
 	}
-}
-
-func (s observedDisk) attrs(path string) cty.Value {
-	all := s.computed(path)
-	all["size"] = cty.NumberUIntVal(s.size)
-	if s.As != "" {
-		all["format"] = cty.StringVal(s.As)
-	}
-	return cty.ObjectVal(all)
-}
-
-func (s observedDisk) computed(path string) map[string]cty.Value {
-	return map[string]cty.Value{"id": cty.StringVal(string(s.ID)), "path": cty.StringVal(path)}
-}
-
-// fingerprint leaves out the lock, which comes and goes with the VMs.
-func (s observedDisk) fingerprint() string {
-	var p guard.Print
-	p.Add("id", string(s.ID))
-	p.Add("name", s.Name)
-	p.Add("size", strconv.FormatUint(s.size, 10))
-	p.Add("format", s.As)
-	p.AddMark(s.Owner.mark())
-	return p.String()
 }
 
 // findings returns the problems of a disk.

@@ -26,12 +26,17 @@ type task struct {
 
 // Do carries out one step.
 func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
+	return guard.Run(ctx, p, w, log)
+}
+
+// Begin prepares a step on a VM or a disk.
+func (p *Provider) Begin(ctx context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
 	t := &task{Provider: p, Work: w, log: log}
 	switch w.Address.Kind {
 	case spec.VM:
-		return t.do(ctx, &job{task: t, policy: machine.DecodePolicy(w.Policy)})
+		return t.begun(ctx, &job{task: t, policy: machine.DecodePolicy(w.Policy)})
 	case spec.Disk:
-		return t.do(ctx, &diskJob{task: t, want: diskWantOf(w.Want)})
+		return t.begun(ctx, &diskJob{task: t, want: diskWantOf(w.Want)})
 	case spec.GuestFile: // it is inside a VM
 		fallthrough
 	default:
@@ -39,28 +44,23 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 	}
 }
 
-// do carries out the step of a task while no other step acts on the host.
-func (t *task) do(ctx context.Context, of guard.Task) (r providers.Result, err error) {
+// begun takes the turn of a step, in which no other step acts on the host.
+func (t *task) begun(ctx context.Context, of guard.Task) (_ guard.Task, end func() error, err error) {
 	if t.giveUp, err = t.takeTurn(ctx, t.Timeout); err != nil {
-		return providers.Result{}, t.asFailure(err)
+		return nil, nil, err
 	}
-	defer func() {
-		if err = errors.Join(err, t.giveUp()); err != nil {
-			r, err = providers.Result{}, t.asFailure(err)
-		}
-	}()
-	if err := t.clean(); err != nil {
-		return providers.Result{}, err
+	if err = t.clean(); err == nil {
+		err = t.begin(ctx)
 	}
-	if err := t.begin(ctx); err != nil {
-		return providers.Result{}, err
+	if err != nil {
+		return nil, nil, errors.Join(err, t.giveUp())
 	}
-	return guard.Do(ctx, of)
+	return of, func() error { return t.giveUp() }, nil
 }
 
-// asFailure makes sure that Do's error is a failure.
-func (t *task) asFailure(err error) error {
-	return guard.AsFailure(err, fail, fmt.Sprintf("%s %s", t.Op, t.Address))
+// Failure returns a failure with err as its cause.
+func (p *Provider) Failure(err error, format string, args ...any) *providers.Failure {
+	return fail(err, format, args...)
 }
 
 // job is a step on a VM.

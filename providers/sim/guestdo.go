@@ -14,8 +14,13 @@ import (
 
 // Do carries out one step.
 func (g *guest) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
+	return guard.Run(ctx, g, w, log)
+}
+
+// Begin prepares a step on a file in the guest.
+func (g *guest) Begin(ctx context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
 	t := &task{Provider: g.Provider, Work: w, log: log}
-	return t.do(ctx, &guestJob{task: t, guest: g})
+	return t.begun(ctx, &guestJob{task: t, guest: g})
 }
 
 // guestJob is a step on a file in a guest.

@@ -186,7 +186,7 @@ func (v *viewer) reportDisks(ctx context.Context, s unrecordedProcesses) error {
 			v.inv.Unknown = append(v.inv.Unknown, providers.Unknown{Kind: spec.Disk, ID: r.ID, Name: r.name, Reason: why})
 			continue
 		}
-		v.inv.Objects = append(v.inv.Objects, r.object(v.diskPath(r.name)))
+		v.inv.Objects = append(v.inv.Objects, r.described(v.diskPath(r.name)).Object())
 		if r.lock.verdict == lockHeld || r.lock.verdict == lockStale {
 			v.inv.Objects = append(v.inv.Objects, r.lock.object(diskLockClaim(r.name)))
 		}

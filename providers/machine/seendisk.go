@@ -1,0 +1,59 @@
+package machine
+
+import (
+	"maps"
+	"strconv"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/spec"
+)
+
+// SeenDisk is a disk as a system was seen to have it.
+type SeenDisk struct {
+	ID       providers.ID
+	Name     string
+	Mark     *providers.Mark
+	Path     string
+	Size     uint64 // bytes, as a guest sees it
+	Format   string // "": not known
+	Claims   []providers.Claim
+	Findings []providers.Finding
+}
+
+// Values returns the attributes that the system sets.
+func (s SeenDisk) Values() map[string]cty.Value {
+	return map[string]cty.Value{"id": cty.StringVal(string(s.ID)), "path": cty.StringVal(s.Path)}
+}
+
+// Object describes the disk for the planner.
+func (s SeenDisk) Object() providers.Object {
+	all := map[string]cty.Value{"size": cty.NumberUIntVal(s.Size)}
+	if s.Format != "" {
+		all["format"] = cty.StringVal(s.Format)
+	}
+	maps.Copy(all, s.Values())
+	return providers.Object{
+		Kind: spec.Disk, ID: s.ID, Name: s.Name, Owner: s.Mark, Attrs: cty.ObjectVal(all), Holds: s.Claims,
+		Unreadable: map[string]string{}, Findings: s.Findings, Fingerprint: s.Fingerprint(),
+	}
+}
+
+// Fingerprint covers the facts that a step on the disk relies on. It leaves out its lock and its
+// users, which come and go: a plan takes a disk from one VM and gives it to another.
+func (s SeenDisk) Fingerprint() string {
+	var p guard.Print
+	p.Add("id", string(s.ID))
+	p.Add("path", s.Path)
+	p.Add("size", strconv.FormatUint(s.Size, 10))
+	p.Add("format", s.Format)
+	p.AddMark(s.Mark)
+	return p.String()
+}
+
+// Guarded returns the disk as a guard sees it.
+func (s SeenDisk) Guarded() *guard.Seen {
+	return &guard.Seen{ID: s.ID, Name: s.Name, Mark: s.Mark, Fingerprint: s.Fingerprint()}
+}
