@@ -152,6 +152,17 @@ type Inventory struct {
 	Host  map[string]string // facts of the host for doctor and status: versions, accelerators
 }
 
+// FindImports notes in Found the listed objects whose name or ID an import has.
+func (inv *Inventory) FindImports(q Query) {
+	for _, k := range q.Known {
+		for _, o := range inv.Objects {
+			if k.Import != "" && o.Kind == k.Kind && (string(k.Import) == o.Name || k.Import == o.ID) {
+				inv.Found[k.Address] = o.ID
+			}
+		}
+	}
+}
+
 // Unknown is an object that may exist and could not be read.
 type Unknown struct {
 	Kind   spec.Kind

@@ -10,21 +10,12 @@ import (
 	"vmctl/providers/machine"
 )
 
-// isDefined reports whether the domain exists as wanted.
-func (j *job) isDefined(ctx context.Context) (*guard.Outcome, error) {
-	return j.already(ctx, "it exists")
-}
-
-// isAsWanted reports whether the definition of the domain is as wanted.
-func (j *job) isAsWanted(ctx context.Context) (*guard.Outcome, error) {
-	return j.already(ctx, "it is as wanted")
-}
-
-func (j *job) already(ctx context.Context, why string) (*guard.Outcome, error) {
-	if err := j.plug(ctx); err != nil || j.seen == nil || !j.isWanted(ctx) {
-		return nil, err
+// isDefined reports whether the definition of the domain is as wanted.
+func (j *job) isDefined(ctx context.Context) (bool, error) {
+	if err := j.plug(ctx); err != nil {
+		return false, err
 	}
-	return guard.Did(providers.AlreadyTrue, why), nil
+	return j.seen != nil && j.isWanted(ctx), nil
 }
 
 // define makes a domain with its files. It completes a domain that an interrupted attempt

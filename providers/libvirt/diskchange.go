@@ -8,6 +8,7 @@ import (
 
 	"vmctl/providers"
 	"vmctl/providers/guard"
+	"vmctl/providers/machine"
 )
 
 // grow makes a disk larger in its place, and tells the guest that runs with it.
@@ -89,7 +90,7 @@ func (d *diskJob) mark(ctx context.Context) (*guard.Outcome, error) {
 
 // isMarked reports whether the disk bears the wanted mark.
 func (d *diskJob) isMarked() bool {
-	return !d.isUnmarked() && d.disk.mark.Address == d.Address && d.disk.mark.Generation == d.Generation
+	return d.disk != nil && d.disk.mark != nil && machine.IsMarked(d.Work, &d.disk.mark.Mark)
 }
 
 // remark writes the mark if it is not as wanted. From then on the disk's ID is the one in the

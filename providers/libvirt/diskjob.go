@@ -9,6 +9,7 @@ import (
 
 	"vmctl/providers"
 	"vmctl/providers/guard"
+	"vmctl/providers/machine"
 )
 
 // diskJob is one step on a disk under way.
@@ -28,22 +29,24 @@ func (d *diskJob) Verb() (guard.Verb, error) {
 		if d.store, err = storeOf(d.Want); err != nil {
 			return guard.Verb{}, err
 		}
-	case opDelete, opUnmark:
-	default:
+	}
+	act, known := map[string]machine.Act{opDefine: d.define, opGrow: d.grow, opRedefine: d.mark, opUnmark: d.unmark, opDelete: d.delete}[d.Op]
+	if !known {
 		panic("unknown operation " + d.Op)
 	}
+	var seen *machine.SeenDisk
+	if d.disk != nil {
+		s := d.disk.described(d.location.URI)
+		seen = &s
+	}
+	v := machine.DiskVerb(d.Work, seen, nil, act)
 	switch d.Op {
 	case opDefine:
-		return guard.Verb{Need: guard.Making, Done: d.isMade, Act: d.define}, nil
+		v.Need, v.Done = guard.Making, d.isMade
 	case opGrow:
-		return guard.Verb{Done: d.isGrown, Act: d.grow}, nil
-	case opRedefine:
-		return guard.Verb{Done: guard.If(d.isMarked, "its mark is as wanted"), Act: d.mark}, nil
-	case opUnmark:
-		return guard.Verb{Done: guard.If(d.isUnmarked, "it bears no mark"), Act: d.unmark}, nil
-	default:
-		return guard.Verb{Need: guard.Removing, Act: d.delete}, nil
+		v.Done = d.isGrown
 	}
+	return v, nil
 }
 
 // Look reads the disk that the step is about.

@@ -72,34 +72,34 @@ func (j *job) Verb() (guard.Verb, error) {
 			return guard.Verb{}, err
 		}
 		j.want = want
-	case opStop, opRecover, opDelete, opDetach, opUnmark:
-	default:
+	}
+	act, known := map[string]machine.Act{
+		opDefine: j.define, opRedefine: j.redefine, opDetach: j.detach, opUnmark: j.unmark, opUpload: j.uploadAgain, opStart: j.start,
+		opWaitSSH: j.waitSSH, opUnkey: j.unkey, opStop: j.stop, opRecover: j.recover, opDelete: j.delete,
+	}[j.Op]
+	if !known {
 		panic("unknown operation " + j.Op)
 	}
-	switch j.Op {
-	case opDefine:
-		return guard.Verb{Need: guard.Making, Done: j.isDefined, Act: j.define}, nil
-	case opRedefine:
-		return guard.Verb{Need: guard.Expected, Done: j.isAsWanted, Act: j.redefine}, nil
-	case opDetach:
-		return guard.Verb{Need: guard.Expected, Done: j.hasNone, Act: j.detach}, nil
-	case opUnmark:
-		return guard.Verb{Done: guard.If(j.isUnmarked, "it bears no mark"), Act: j.unmark}, nil
-	case opUpload:
-		return guard.Verb{Act: j.uploadAgain}, nil
-	case opStart:
-		return guard.Verb{Done: j.isUp, Act: j.start, Check: j.runs}, nil
-	case opWaitSSH:
-		return guard.Verb{Act: j.waitSSH, Check: j.runs}, nil
-	case opUnkey:
-		return guard.Verb{Act: j.unkey}, nil
-	case opStop:
-		return guard.Verb{Done: j.isDown, Act: j.stop}, nil
-	case opRecover:
-		return guard.Verb{Done: j.isDown, Act: j.recover}, nil
-	default:
-		return guard.Verb{Need: guard.Removing, Act: j.delete}, nil
+	var seen *machine.Seen
+	if j.seen != nil {
+		s := j.seen.described(j.location.URI, diskIndex{})
+		seen = &s
 	}
+	v := machine.Verb(j.Work, seen, j.isDefined, act)
+	switch j.Op {
+	case opRedefine: // a transient domain is gone once it is off
+		v.Need = guard.Expected
+	case opDetach:
+		v.Need, v.Done = guard.Expected, j.hasNone
+	case opStart:
+		v.Check = j.runs
+		if j.seen != nil && j.seen.power.Reason != asUsual {
+			v.Done = nil
+		}
+	case opWaitSSH:
+		v.Check = j.runs
+	}
+	return v, nil
 }
 
 // Look reads the domain that the step is about.

@@ -1,7 +1,6 @@
 package libvirt
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -41,7 +40,7 @@ func (p *Provider) object(s observedDomain, k providers.Known, held []machine.Fo
 func (s observedDomain) described(uri string, r diskIndex) machine.Seen {
 	seen := machine.Seen{
 		ID: providers.ID(s.UUID), Name: s.Name, State: s.power.State, Claims: []providers.Claim{nameClaim(uri, s.Name)},
-		Configured: s.configured.config(r), Power: s.power.counted(),
+		Configured: s.configured.config(r), Power: s.power.counted(), Words: s.power.Words,
 	}
 	if o := s.owner(); o != nil {
 		seen.Mark = &o.Mark
@@ -64,7 +63,7 @@ func (s observedDomain) described(uri string, r diskIndex) machine.Seen {
 // config returns a version of the domain in a spec's words.
 func (d description) config(r diskIndex) *machine.Config {
 	c := &machine.Config{
-		CPUs: d.cpus(), Memory: d.memory(), Accel: d.accel(), Forwards: d.wantedForwards(), Disks: r.shown(d), Files: []string{d.Kernel, d.Initrd},
+		CPUs: d.cpus(), Memory: d.memory(), Accel: d.accel(), Forwards: d.wantedForwards(), Disks: r.shown(d), Booted: []string{d.Kernel, d.Initrd},
 	}
 	for _, drive := range d.disks() {
 		c.Files = append(c.Files, drive.file())
@@ -174,9 +173,6 @@ func (s observedDomain) findings() []providers.Finding {
 	}
 	if len(s.lost) > 0 {
 		add(providers.FindPartial, uploadedAgain, "it boots from "+strings.Join(s.lost, " and "))
-	}
-	if o := s.owner(); o != nil && o.Of != providers.ID(s.UUID) {
-		add(providers.FindCopy, "left alone", fmt.Sprintf("its mark was written for %s", o.Of))
 	}
 	return all
 }

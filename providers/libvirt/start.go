@@ -19,14 +19,6 @@ const (
 	watchEvery = 250 * time.Millisecond
 )
 
-// isUp reports whether the domain runs.
-func (j *job) isUp(context.Context) (*guard.Outcome, error) {
-	if j.seen == nil || j.seen.power.State != providers.StateRunning || j.seen.power.Reason != asUsual {
-		return nil, nil
-	}
-	return guard.Did(providers.AlreadyTrue, "it is "+j.seen.power.Words), nil
-}
-
 // start brings the domain up, from off or paused.
 func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen.power.on() {

@@ -1,7 +1,6 @@
 package libvirt
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -181,15 +180,5 @@ func (r *recipe) broken() bool {
 
 // wanted returns the claims of the domain once it is as wanted.
 func (r *recipe) wanted() []providers.Claim {
-	name := machine.Name(r.change)
-	all := append([]providers.Claim{nameClaim(r.p.location.URI, name)}, machine.PortClaims(r.want.Forwards)...)
-	for _, a := range r.want.Disks {
-		if used, ok := r.change.Uses[a]; ok {
-			all = append(all, machine.DiskClaim(used.ID))
-		}
-	}
-	slices.SortFunc(all[1:], func(a, b providers.Claim) int {
-		return cmp.Or(strings.Compare(b.Kind, a.Kind), strings.Compare(a.Key, b.Key))
-	})
-	return all
+	return machine.Claims(nameClaim(r.p.location.URI, machine.Name(r.change)), r.want, r.change.Uses)
 }

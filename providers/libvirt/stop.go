@@ -15,14 +15,6 @@ import (
 // not listen yet.
 const requestEvery = 5 * time.Second
 
-// isDown reports whether the domain is off.
-func (j *job) isDown(context.Context) (*guard.Outcome, error) {
-	if j.seen == nil || j.seen.power.on() {
-		return nil, nil
-	}
-	return guard.Did(providers.AlreadyTrue, "it is "+j.seen.power.Words), nil
-}
-
 // stop takes the domain down: by a request first, then by force.
 func (j *job) stop(ctx context.Context) (*guard.Outcome, error) {
 	return j.takeDown(ctx, j.policy.Grace)

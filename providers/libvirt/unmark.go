@@ -8,9 +8,6 @@ import (
 	"vmctl/providers/guard"
 )
 
-// isUnmarked reports whether the domain bears no mark, or is gone.
-func (j *job) isUnmarked() bool { return j.seen == nil || j.seen.owner() == nil }
-
 // unmark removes the owner mark from the domain, and changes nothing else.
 func (j *job) unmark(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.Unmark(ctx, j.seen.UUID); err != nil {
@@ -18,8 +15,6 @@ func (j *job) unmark(ctx context.Context) (*guard.Outcome, error) {
 	}
 	return guard.Did(providers.Done), nil
 }
-
-func (d *diskJob) isUnmarked() bool { return d.disk == nil || d.disk.mark == nil }
 
 // unmark removes the mark beside the volume, which stays as it is.
 func (d *diskJob) unmark(ctx context.Context) (*guard.Outcome, error) {

@@ -23,7 +23,9 @@ type Config struct {
 	Boot     *Boot                // by its digests; nil: it boots from a disk
 	Forwards []Forward            // with host 0 where the kernel was to choose
 	Disks    []string             // the additional disks, by their addresses, else in words
-	Files    []string             // the system's names of the disks and boot files
+	DiskIDs  []providers.ID       // of the additional disks; "": not known
+	Files    []string             // the system's names of the additional disks
+	Booted   []string             // the system's names of the boot files; nil: it has none
 	Others   map[string]cty.Value // further attributes
 }
 
@@ -64,7 +66,8 @@ func (c *Config) addTo(p *guard.Print, prefix string) {
 		p.Add(prefix+"kernel command line", guard.Short(b.Cmdline))
 	}
 	p.Add(prefix+"forwarded ports", strings.Join(forwards, ", "))
-	p.Add(prefix+"files", strings.Join(c.Files, ", "))
+	p.Add(prefix+"disks", strings.Join(c.Files, ", "))
+	p.Add(prefix+"names of boot files", strings.Join(c.Booted, ", "))
 	for _, name := range slices.Sorted(maps.Keys(c.Others)) {
 		p.Add(prefix+name, guard.Short(c.Others[name].GoString()))
 	}
@@ -77,11 +80,12 @@ type Seen struct {
 	Mark       *providers.Mark
 	State      string            // "": it could not be read, and Unreadable says why
 	Power      string            // the run state as far as steps rely on it; "": State
+	Words      string            // the run state in the words of the system; "": State
 	Unreadable string            // the reason why the run state is not known; "": it is
 	Configured *Config           // for its next start; nil: it is half made
 	Running    *Config           // nil: it is off
 	Got        []Forward         // the forwarded ports with the host ports that they got; nil: it is off
-	Claims     []providers.Claim // beside those on host ports
+	Claims     []providers.Claim // beside those of its versions
 	Computed   map[string]cty.Value
 	Facts      [][2]string // further names and values that a step relies on
 	Findings   []providers.Finding
@@ -99,6 +103,12 @@ func (s Seen) Object() providers.Object {
 		Kind: spec.VM, ID: s.ID, Name: s.Name, State: s.State, Owner: s.Mark, Attrs: cty.ObjectVal(all), Live: live,
 		Holds: s.Holds(), Unreadable: map[string]string{}, Findings: s.Findings, Fingerprint: s.Fingerprint(),
 	}
+	if s.Mark != nil && s.Mark.Of != s.ID {
+		o.Findings = append(o.Findings, providers.Finding{
+			Kind: providers.FindCopy, Address: s.Mark.Address, Object: s.Name, Evidence: []string{"its mark was written for " + string(s.Mark.Of)},
+			Action: "left alone",
+		})
+	}
 	if s.Unreadable != "" {
 		o.Unreadable["running"] = s.Unreadable
 		return o
@@ -112,17 +122,32 @@ func (s Seen) Object() providers.Object {
 // configuration count until it stops.
 func (s Seen) Holds() []providers.Claim {
 	all := slices.Clone(s.Claims)
-	for _, c := range []*Config{s.Configured, s.Running} {
-		if c == nil {
-			continue
-		}
-		for _, claim := range PortClaims(c.Forwards) {
-			if !slices.Contains(all, claim) {
-				all = append(all, claim)
-			}
+	for _, claims := range []func(*Config) []providers.Claim{(*Config).diskClaims, (*Config).portClaims} {
+		for _, c := range []*Config{s.Configured, s.Running} {
+			all = append(all, without(claims(c), all)...)
 		}
 	}
 	return all
+}
+
+func (c *Config) diskClaims() []providers.Claim {
+	if c == nil {
+		return nil
+	}
+	var all []providers.Claim
+	for _, id := range c.DiskIDs {
+		if id != "" {
+			all = append(all, DiskClaim(id))
+		}
+	}
+	return all
+}
+
+func (c *Config) portClaims() []providers.Claim {
+	if c == nil {
+		return nil
+	}
+	return PortClaims(c.Forwards)
 }
 
 // Fingerprint covers the facts that a step on the VM relies on. It leaves out the IDs of disks:

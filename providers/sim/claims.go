@@ -44,11 +44,5 @@ func (r *recipe) attached() []providers.Claim {
 
 // wanted returns the claims that the VM has once it is as wanted.
 func (r *recipe) wanted() []providers.Claim {
-	all := append([]providers.Claim{nameClaim(machine.Name(r.change))}, r.want.ports()...)
-	for _, a := range r.want.Disks {
-		if a.ID != "" {
-			all = append(all, machine.DiskClaim(a.ID))
-		}
-	}
-	return all
+	return machine.Claims(nameClaim(machine.Name(r.change)), r.vm, r.change.Uses)
 }

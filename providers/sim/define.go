@@ -24,9 +24,9 @@ func (j *job) redefine(ctx context.Context) (*guard.Outcome, error) {
 }
 
 // isWanted reports whether the VM's file is as wanted.
-func (j *job) isWanted() bool {
+func (j *job) isWanted(context.Context) (bool, error) {
 	return j.seen != nil && j.seen.onDisk && j.seen.Config != nil && j.seen.Owner != nil && reflect.DeepEqual(*j.seen.Config, j.want) &&
-		j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address && j.hasAll()
+		j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address && j.hasAll(), nil
 }
 
 // hasAll reports whether a running VM has every wanted disk.

@@ -33,15 +33,7 @@ func (j *job) detach(context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.Done), nil
 }
 
-// hasNone reports whether the VM has nothing of what the step frees.
-func (j *job) hasNone() bool {
-	return j.seen != nil && !slices.ContainsFunc(j.seen.described(anyName).Holds(), j.frees)
-}
-
 func (j *job) frees(c providers.Claim) bool { return slices.Contains(j.Frees, c) }
-
-// isUnmarked reports whether the VM bears no mark, or is gone.
-func (j *job) isUnmarked() bool { return j.seen == nil || j.seen.Owner == nil }
 
 // letGo removes the owner mark from the VM, which stays as it is.
 func (j *job) letGo(context.Context) (*guard.Outcome, error) {

@@ -28,23 +28,23 @@ type diskJob struct {
 // Verb returns the operation of the step.
 func (j *diskJob) Verb() (guard.Verb, error) {
 	switch j.Op {
-	case opDefine:
-		return guard.Verb{Need: guard.Expected, Done: guard.If(j.isWanted, "it exists"), Act: j.define}, nil
-	case opRedefine:
-		return guard.Verb{Done: guard.If(j.isMarked, "it is as wanted"), Act: j.redefine}, nil
-	case opGrow:
-		return guard.Verb{Done: guard.If(j.isWanted, "it is as large as wanted"), Act: j.grow}, nil
 	case opUnlock:
 		return guard.Verb{Done: guard.If(j.isFree, "nobody who is gone holds it"), Act: j.release}, nil
-	case opDelete:
-		return guard.Verb{Need: guard.Removing, Act: j.delete}, nil
 	case opClear:
 		return guard.Verb{Need: guard.Expected, Act: j.clear}, nil
-	case opUnmark:
-		return guard.Verb{Done: guard.If(j.isUnmarked, "it bears no mark"), Act: j.letGo}, nil
-	default:
+	}
+	act, known := map[string]machine.Act{
+		opDefine: j.define, opRedefine: j.redefine, opGrow: j.grow, opDelete: j.delete, opUnmark: j.letGo,
+	}[j.Op]
+	if !known {
 		panic("unknown operation " + j.Op)
 	}
+	var seen *machine.SeenDisk
+	if j.seen != nil {
+		d := j.seen.described(j.diskPath(j.Name))
+		seen = &d
+	}
+	return machine.DiskVerb(j.Work, seen, j.isWanted, act), nil
 }
 
 // Look reads the disk that the step is about.
@@ -146,14 +146,9 @@ func (j *diskJob) mark(id providers.ID) error {
 	})
 }
 
-// isMarked reports whether the disk bears the wanted mark.
-func (j *diskJob) isMarked() bool {
-	return !j.isUnmarked() && j.seen.Owner.Generation == j.Generation && j.seen.Owner.Address == j.Address
+func (j *diskJob) isWanted(context.Context) (bool, error) {
+	return j.seen != nil && machine.IsMarked(j.Work, j.seen.Owner.mark()) && j.seen.size >= j.want.size, nil
 }
-
-func (j *diskJob) isUnmarked() bool { return j.seen == nil || j.seen.Owner == nil }
-
-func (j *diskJob) isWanted() bool { return j.isMarked() && j.seen.size >= j.want.size }
 
 // isFree reports whether nobody who is gone holds the disk.
 func (j *diskJob) isFree() bool {

@@ -80,23 +80,10 @@ func (j *job) Verb() (guard.Verb, error) {
 			return guard.Verb{}, err
 		}
 		j.want = configOf(vm, j.Uses)
-	case opUpload, opWaitReady, opStop, opRecover, opDelete, opUnlock, opClear, opDetach, opUnmark:
-	default:
-		panic("unknown operation " + j.Op)
 	}
 	switch j.Op {
-	case opDefine:
-		return guard.Verb{Need: guard.Making, Done: guard.If(j.isWanted, "it exists"), Act: j.define}, nil
-	case opRedefine:
-		return guard.Verb{Done: guard.If(j.isWanted, "it is as wanted"), Act: j.redefine}, nil
-	case opDetach:
-		return guard.Verb{Done: guard.If(j.hasNone, "it has none of them"), Act: j.detach}, nil
-	case opUnmark:
-		return guard.Verb{Done: guard.If(j.isUnmarked, "it bears no mark"), Act: j.letGo}, nil
 	case opUpload:
 		return guard.Verb{Need: guard.Expected, Act: j.upload}, nil
-	case opStart:
-		return guard.Verb{Done: guard.If(j.isUp, "it is running"), Act: j.start}, nil
 	case opWaitReady:
 		return guard.Verb{Act: j.waitReady}, nil
 	case opStop, opRecover:
@@ -105,9 +92,19 @@ func (j *job) Verb() (guard.Verb, error) {
 		return guard.Verb{Done: guard.If(j.isFree, "its disk is free"), Act: j.release}, nil
 	case opClear:
 		return j.clearing(), nil
-	default:
-		return guard.Verb{Need: guard.Removing, Act: j.delete}, nil
 	}
+	act, known := map[string]machine.Act{
+		opDefine: j.define, opRedefine: j.redefine, opDetach: j.detach, opUnmark: j.letGo, opStart: j.start, opDelete: j.delete,
+	}[j.Op]
+	if !known {
+		panic("unknown operation " + j.Op)
+	}
+	var seen *machine.Seen
+	if j.seen != nil {
+		s := j.seen.described(anyName)
+		seen = &s
+	}
+	return machine.Verb(j.Work, seen, j.isWanted, act), nil
 }
 
 // Look reads the VM that the step is about.

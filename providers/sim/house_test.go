@@ -96,20 +96,7 @@ func times(n int64) func(map[string]cty.Value) {
 	return func(m map[string]cty.Value) { m["times"] = cty.NumberIntVal(n) }
 }
 
-func want() cty.Value {
-	return cty.ObjectVal(map[string]cty.Value{
-		"name": cty.NullVal(cty.String), "running": cty.True, "cpus": cty.NumberIntVal(1), "memory": cty.NumberIntVal(256 << 20),
-		"accel": cty.StringVal("auto"),
-		"boot": cty.ObjectVal(map[string]cty.Value{
-			"kernel": cty.StringVal("vmlinuz"), "kernel_sha256": cty.StringVal("ab"), "initrd": cty.NullVal(cty.String),
-			"initrd_sha256": cty.NullVal(cty.String), "cmdline": cty.StringVal("quiet"),
-		}),
-		"port_forward": cty.ListValEmpty(forwardType()), "additional_disk": cty.ListValEmpty(attachedType()),
-		"ssh": cty.ObjectVal(map[string]cty.Value{
-			"user": cty.StringVal("root"), "identity": cty.NullVal(cty.String), "host_key": cty.StringVal("pin"),
-		}),
-	})
-}
+func want() cty.Value { return providertest.VM() }
 
 func attachedType() cty.Type {
 	return cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String})
@@ -273,12 +260,7 @@ func (h *house) processOf(id providers.ID) process.Identity {
 func (h *house) world(weightless bool) *providertest.World {
 	w := &providertest.World{
 		Type: simType(h.t), Settings: h.settings(weightless), Want: want(), Policy: policy(60), Traces: h.traces,
-		Edits: []providertest.Edit{
-			{Path: "memory", Value: cty.NumberIntVal(320 << 20)},
-			{Path: "cpus", Value: cty.NumberIntVal(2)},
-			{Path: "accel", Value: cty.StringVal("tcg")},
-			{Path: "port_forward", Value: forwards("auto")},
-		},
+		Edits: providertest.Edits(),
 		Foreign: func(name string) func() string {
 			h.write(h.vmPath(name), `{"format":1,"id":"other","name":"`+name+`","config":{"cpus":1,"memory":1,"accel":"tcg"}}`)
 			return func() string { return h.read(h.vmPath(name)) }

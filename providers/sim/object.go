@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"slices"
-
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
@@ -32,14 +30,6 @@ func (s observedVM) described(called func(observedDisk) string) machine.Seen {
 		seen.Running = s.version(&s.run.With, called)
 		delete(seen.Running.Others, "root_disk") // its size is the file's
 	}
-	seen.Claims = append(seen.Claims, s.diskClaims(s.Config)...)
-	if s.on() && s.run != nil {
-		for _, c := range s.diskClaims(&s.run.With) {
-			if !slices.Contains(seen.Claims, c) {
-				seen.Claims = append(seen.Claims, c)
-			}
-		}
-	}
 	return seen
 }
 
@@ -54,6 +44,9 @@ func (s observedVM) version(c *config, called func(observedDisk) string) *machin
 			"root_disk": cty.NullVal(cty.DynamicPseudoType), "cloud_init": cty.NullVal(cty.DynamicPseudoType),
 			"restart_triggers": cty.MapValEmpty(cty.String),
 		},
+	}
+	for _, a := range c.Disks {
+		v.DiskIDs = append(v.DiskIDs, providers.ID(s.claimOn(a).Key))
 	}
 	if c.RootSize > 0 {
 		v.Others["root_disk"] = cty.ObjectVal(map[string]cty.Value{"size": cty.NumberUIntVal(c.RootSize)})
@@ -154,8 +147,5 @@ func (s observedVM) findings() []providers.Finding {
 		add(providers.FindBroken, "", "its disk is gone")
 	}
 	all = append(all, s.lockFinding()...)
-	if s.Owner != nil && s.Owner.Of != s.ID {
-		add(providers.FindCopy, "left alone", "its mark was written for "+string(s.Owner.Of))
-	}
 	return all
 }

@@ -13,21 +13,6 @@ func names(disks []attached) []string {
 	return all
 }
 
-// diskClaims returns the claims on the disks of a configuration, as far as their IDs are
-// known.
-func (s observedVM) diskClaims(c *config) []providers.Claim {
-	if c == nil {
-		return nil
-	}
-	var all []providers.Claim
-	for _, a := range c.Disks {
-		if claim := s.claimOn(a); claim.Key != "" {
-			all = append(all, claim)
-		}
-	}
-	return all
-}
-
 // claimOn returns the claim on a disk that the VM is defined with: by the present ID of the
 // disk, else by its ID when it was attached. Its key is "" if neither is known.
 func (s observedVM) claimOn(a attached) providers.Claim {

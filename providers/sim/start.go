@@ -18,9 +18,6 @@ import (
 // answerLimit is the time that a VM's socket has for an answer.
 const answerLimit = 5 * time.Second
 
-// isUp reports whether the VM runs.
-func (j *job) isUp() bool { return j.seen != nil && j.seen.state == providers.StateRunning }
-
 // start brings the VM up.
 func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	switch {

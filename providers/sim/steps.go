@@ -71,6 +71,7 @@ type recipe struct {
 	p      *Provider
 	change providers.Change
 	policy machine.Policy
+	vm     machine.VM
 	want   config
 }
 
@@ -84,7 +85,7 @@ func (r *recipe) read() error {
 	if err != nil {
 		return err
 	}
-	r.want = configOf(vm, r.change.Uses)
+	r.vm, r.want = vm, configOf(vm, r.change.Uses)
 	if makes := r.change.Action == providers.Create || r.change.Action == providers.ReplaceIt; makes {
 		return checkName(r.change.Name)
 	}

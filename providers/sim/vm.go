@@ -35,14 +35,6 @@ const (
 // a VM needs.
 const kindProcess spec.Kind = "process"
 
-// ports returns the claims on the host ports that the spec chose.
-func (c *config) ports() []providers.Claim {
-	if c == nil {
-		return nil
-	}
-	return machine.PortClaims(c.Forwards)
-}
-
 // configOf returns the settings of a wanted VM. uses has the IDs and names of its disks on
 // this host.
 func configOf(vm machine.VM, uses map[spec.Address]providers.Used) config {
