@@ -21,12 +21,12 @@ func (j *job) delete() (providers.Result, error) {
 	switch {
 	case j.seen.on():
 		return providers.Result{}, &providers.Failure{
-			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
+			Outcome: providers.Unsafe, Code: "still_running", Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.state),
 		}
 	case j.seen.lock.verdict == lockHeld:
 		return providers.Result{}, &providers.Failure{
-			Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{j.seen.lock.evidence}, Next: []string{"vmctl plan"},
+			Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{j.seen.lock.evidence}, Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("delete %s: somebody else holds its disk", j.Address),
 		}
 	}

@@ -20,7 +20,7 @@ func (j *job) detach(ctx context.Context) (providers.Result, error) {
 	}
 	if j.seen.on() {
 		return providers.Result{}, &providers.Failure{
-			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
+			Outcome: providers.Unsafe, Code: "still_running", Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("%s %s: it is %s", j.Op, j.Address, j.seen.state),
 		}
 	}

@@ -44,7 +44,7 @@ func (j *job) tidy(ctx context.Context) (providers.Result, error) {
 		return providers.Result{}, err
 	}
 	return providers.Result{}, &providers.Failure{
-		Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
+		Outcome: providers.Unsafe, Code: "still_running", Next: providers.Vmctl("plan"),
 		Err: fmt.Errorf("tidy up after %s: it is %s", j.Address, j.seen.state),
 	}
 }
