@@ -121,7 +121,7 @@ func (x *execution) resolved(c *planner.Change) (spec.Resource, error) {
 	if seen := differences(c.Want.Want, resource.Want); len(seen) > 0 {
 		return resource, &providers.Failure{
 			Outcome: providers.Stale, Code: "stale", Seen: seen,
-			Next: []string{"plan again, and see what it has become"},
+			Next: providers.Say("plan again, and see what it has become"),
 			Err:  errors.New("stale plan: what it refers to has become something else than was planned"),
 		}
 	}
@@ -190,7 +190,7 @@ func failureOf(ctx context.Context, step planner.Step, err error) *providers.Fai
 	var panicked *providers.PanicError
 	switch {
 	case errors.As(err, &panicked): // whatever else has ended
-		return &providers.Failure{Outcome: providers.Failed, Code: "panic", Next: []string{"vmctl plan"}, Err: panicked}
+		return &providers.Failure{Outcome: providers.Failed, Code: "panic", Next: providers.Vmctl("plan"), Err: panicked}
 	case errors.As(err, &f) && errors.Is(ctx.Err(), context.Canceled):
 		return &providers.Failure{Outcome: f.Outcome, Code: "interrupted", Seen: append(slices.Clone(f.Seen), f.Error()), Next: f.Next, Err: errInterrupted}
 	case f != nil:

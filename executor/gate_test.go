@@ -154,10 +154,10 @@ func TestBusySinceThePlan(t *testing.T) {
 	want := &providers.Failure{
 		Outcome: providers.Unsafe, Code: "busy",
 		Seen: []string{"vmctl vm shell (pid 1 on ada) since 2026-05-01 12:00:01 UTC"},
-		Next: []string{
+		Next: providers.Say(
 			"let them end, or end them where they run; then repeat the command", "or interrupt them: --allow-interrupt=vm.a",
 			"or have them waited for: when_busy = \"wait 30m\" in the block of vm.a",
-		},
+		),
 	}
 	got := *summary.Failed[0].Failure
 	if text := "take vm.a down: somebody is at work in it, and it was left as it is"; got.Error() != text {

@@ -53,7 +53,7 @@ func (o *orderer) insideBlocks() bool {
 			next = takeIn(child.Address)
 		}
 		again = o.block(vm, Block{
-			Kind: Blocked, Cause: CauseInside, Reason: fmt.Sprintf("%s is inside of it, and is to be kept", child.Address), Next: []string{next},
+			Kind: Blocked, Cause: CauseInside, Reason: fmt.Sprintf("%s is inside of it, and is to be kept", child.Address), Next: providers.Say(next),
 		}) || again
 	}
 	return again
@@ -102,7 +102,7 @@ func (o *orderer) dependencyBlocks(are func(int) bool) bool {
 			}
 			again = o.block(j, Block{
 				Kind: Blocked, Cause: CauseDependency, Reason: fmt.Sprintf("it needs %s, whose own change is %s", c.Address, c.Blocked.Kind),
-				Next: []string{fmt.Sprintf("see what the plan says of %s", c.Address)},
+				Next: providers.Say(fmt.Sprintf("see what the plan says of %s", c.Address)),
 			}) || again
 		}
 	}

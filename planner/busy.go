@@ -79,13 +79,13 @@ func BusyReason(holders []state.Holder) string {
 }
 
 // BusyNext returns the user's next steps when holders keep a VM from being taken down.
-func BusyNext(c *Change) []string {
-	next := []string{
+func BusyNext(c *Change) []providers.Advice {
+	next := providers.Say(
 		"let them end, or end them where they run; then repeat the command",
-		"or interrupt them: --allow-interrupt=" + shellword.Quote(c.Address.String()),
-	}
+		"or interrupt them: --allow-interrupt="+shellword.Quote(c.Address.String()),
+	)
 	if c.Want != nil && c.Busy.Wait == 0 {
-		next = append(next, fmt.Sprintf("or have them waited for: when_busy = \"wait 30m\" in the block of %s", c.Address))
+		next = append(next, providers.Say(fmt.Sprintf("or have them waited for: when_busy = \"wait 30m\" in the block of %s", c.Address))...)
 	}
 	return next
 }

@@ -131,7 +131,7 @@ func (o *orderer) contested(h handovers, group claimGroup, t claimant) bool {
 			why = fmt.Sprintf("%s wants %s and %s wants %s, and only one can have both", one.Address, t.claim, two.Address, other.claim)
 		}
 		for _, i := range []int{t.change, other.change} {
-			again = o.block(i, Block{Kind: Blocked, Cause: CauseTwoTakers, Reason: why, Next: []string{"change one of them"}}) || again
+			again = o.block(i, Block{Kind: Blocked, Cause: CauseTwoTakers, Reason: why, Next: providers.Say("change one of them")}) || again
 		}
 	}
 	return again
@@ -213,15 +213,15 @@ func (o *orderer) keepYields() bool {
 func (o *orderer) heldBlock(t claimant, held holding) Block {
 	c := &o.plan.Changes[t.change]
 	holder := describe(o.world.System(c.System), held.object)
-	b := Block{Kind: Blocked, Cause: CauseForeign, Next: []string{"choose another in the block of " + c.Address.String() + ", or free it first"}}
+	b := Block{Kind: Blocked, Cause: CauseForeign, Next: providers.Say("choose another in the block of " + c.Address.String() + ", or free it first")}
 	ours := MarkingOf(held.object, o.plan.Project) == Ours
 	switch i, planned := o.objects[held.object]; {
 	case planned && o.delta.Aside[o.plan.Changes[i].Address]:
 		b.Cause, holder = CauseExcluded, o.plan.Changes[i].Address.String()
-		b.Next = []string{takeIn(o.plan.Changes[i].Address)}
+		b.Next = providers.Say(takeIn(o.plan.Changes[i].Address))
 	case planned && o.plan.Changes[i].Blocked != nil:
 		b.Cause, holder = CauseHeld, o.plan.Changes[i].Address.String()
-		b.Next = []string{"see what the plan says of " + holder}
+		b.Next = providers.Say("see what the plan says of " + holder)
 	case planned:
 		b.Cause, holder = CauseKept, o.plan.Changes[i].Address.String()
 	case ours:
@@ -230,9 +230,9 @@ func (o *orderer) heldBlock(t claimant, held holding) Block {
 	disk := t.claim.Kind == providers.ClaimDisk
 	switch {
 	case t.ends() && b.Cause == CauseForeign && !disk:
-		b.Reason, b.Next = fmt.Sprintf("%s is held by %s", t.claim, holder), []string{"let its holder end first"}
+		b.Reason, b.Next = fmt.Sprintf("%s is held by %s", t.claim, holder), providers.Say("let its holder end first")
 	case t.ends() && b.Cause == CauseForeign:
-		b.Reason, b.Next = holder+" uses it", []string{"take it off that one first, with vmctl or with the system's own tool"}
+		b.Reason, b.Next = holder+" uses it", providers.Say("take it off that one first, with vmctl or with the system's own tool")
 	case t.ends():
 		b.Reason = holder + " uses it, and this plan does not change that"
 	case b.Cause == CauseForeign:

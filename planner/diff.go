@@ -155,7 +155,7 @@ func (d *differ) change(a spec.Address) Change {
 	}
 	if wanted && d.imported(&c, &sight) {
 		if d.isPower() && c.importing {
-			d.refuseImport(&c, "it is not imported yet", "vmctl apply")
+			d.refuseImport(&c, "it is not imported yet", providers.Vmctl("apply"))
 		}
 		d.account(&c, sight)
 		d.lacking(&c)
@@ -269,7 +269,7 @@ func (d *differ) mistaken(c *Change) {
 	if c.mistake != nil && c.Blocked == nil && !d.isPower() {
 		c.Blocked = &Block{
 			Kind: Blocked, Cause: CauseMistake, Reason: c.mistake.Error(),
-			Next: []string{fmt.Sprintf("mend the block of %s, or what it refers to", c.Address)},
+			Next: providers.Say(fmt.Sprintf("mend the block of %s, or what it refers to", c.Address)),
 		}
 	}
 }

@@ -84,7 +84,8 @@ disk.e is called demo.e
 			want: `update vm.a: provider: an object does not move to another system: destroy it first, then apply
   provider "provider.libvirt.default (uri qemu:///session)" -> "provider.libvirt.default (uri qemu:///system)", refused
   refused: provider: an object does not move to another system: destroy it first, then apply
-  > vmctl destroy --target=vm.a, then apply
+  > vmctl destroy --target=vm.a
+  > then: vmctl apply
 `,
 		},
 		{
@@ -93,7 +94,8 @@ disk.e is called demo.e
 			want: `update vm.a: provider: an object does not move to another system: destroy it first, then apply
   provider provider.libvirt.default -> provider.libvirt.far, refused
   refused: provider: an object does not move to another system: destroy it first, then apply
-  > vmctl destroy --target=vm.a, then apply
+  > vmctl destroy --target=vm.a
+  > then: vmctl apply
 `,
 		},
 		{

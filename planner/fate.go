@@ -7,7 +7,6 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -49,7 +48,7 @@ func (o *orderer) stranded() bool {
 			}
 			again = o.block(j, Block{
 				Kind: Blocked, Cause: CauseOff, Reason: fmt.Sprintf("it refers to %s, which is made once %s runs", c.Address, c.Inside),
-				Next: []string{fmt.Sprintf("write running = true into %s, or leave out the reference", c.Inside)},
+				Next: providers.Say(fmt.Sprintf("write running = true into %s, or leave out the reference", c.Inside)),
 			}) || again
 		}
 	}
@@ -120,12 +119,12 @@ func (o *orderer) resting(i int, vmGoes bool) bool {
 		c.Action, c.Reason = providers.Forget, "its removed block lets go of it"
 		return o.block(i, Block{
 			Kind: Blocked, Cause: CauseOff, Reason: fmt.Sprintf("%s is off: vmctl's mark cannot be taken off what is inside of it", c.Inside),
-			Next: []string{fmt.Sprintf("start the VM first: vmctl vm start %s", shellword.Quote(c.Inside.String()))},
+			Next: startFirst(c.Inside),
 		})
 	case going && o.delta.options.Destroy:
 		return o.block(i, Block{
 			Kind: Blocked, Cause: CauseOff, Reason: fmt.Sprintf("%s is off: what is inside of it cannot be removed", c.Inside),
-			Next: []string{fmt.Sprintf("start the VM first: vmctl vm start %s", shellword.Quote(c.Inside.String())), "or destroy it with all that is inside of it"},
+			Next: append(startFirst(c.Inside), providers.Say("or destroy it with all that is inside of it")...),
 		})
 	default:
 		c.Action = providers.NoOp
@@ -177,7 +176,7 @@ func (o *orderer) waiters() bool {
 				again = o.block(j, Block{
 					Kind: Blocked, Cause: CauseDeferred,
 					Reason: fmt.Sprintf("%s holds what it needs to come up, and changes only once what is inside of %s was read", c.Address, o.late[i]),
-					Next:   []string{fmt.Sprintf("apply in two steps: first %s without its references to what is inside of %s", c.Address, o.late[i])},
+					Next:   providers.Say(fmt.Sprintf("apply in two steps: first %s without its references to what is inside of %s", c.Address, o.late[i])),
 				}) || again
 				continue
 			}
@@ -208,4 +207,8 @@ func (o *orderer) releasing(i int) ([]providers.Step, error) {
 		return nil, fmt.Errorf("plan the release of %s: %w", c.Address, err)
 	}
 	return steps, nil
+}
+
+func startFirst(vm spec.Address) []providers.Advice {
+	return providers.SayVmctl("start the VM first: ", "vm", "start", vm.String())
 }

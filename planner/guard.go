@@ -35,10 +35,10 @@ func (d *differ) ceilings(c *Change) {
 			Kind:   Blocked,
 			Cause:  CauseCeiling,
 			Reason: fmt.Sprintf("%s needs a %s (%s), and on_change allows at most %s", e.Path, e.Verdict.Applies, e.Verdict.Reason, ceiling),
-			Next:   []string{fmt.Sprintf("add to the block of %s: lifecycle { on_change = { %s = %q } }", c.Address, top, e.Verdict.Applies)},
+			Next:   providers.Say(fmt.Sprintf("add to the block of %s: lifecycle { on_change = { %s = %q } }", c.Address, top, e.Verdict.Applies)),
 		}
 		if e.Verdict.Applies == providers.Replace {
-			c.Blocked.Next = append(c.Blocked.Next, "or allow it once: --allow-replace="+shellword.Quote(c.Address.String()))
+			c.Blocked.Next = append(c.Blocked.Next, providers.Say("or allow it once: --allow-replace="+shellword.Quote(c.Address.String()))...)
 		}
 		return
 	}
@@ -81,10 +81,10 @@ func (d *differ) protect(c *Change) {
 		Kind:   Blocked,
 		Cause:  CauseProtected,
 		Reason: fmt.Sprintf("lifecycle.prevent_destroy is set, and this is a %s", c.Action),
-		Next:   []string{"if it really should go: --allow-destroy=" + shellword.Quote(c.Address.String())},
+		Next:   providers.Say("if it really should go: --allow-destroy=" + shellword.Quote(c.Address.String())),
 	}
 	if c.Want == nil {
-		c.Blocked.Next = append(c.Blocked.Next, fmt.Sprintf("or write it down: removed { from = %s, destroy = true }", c.Address))
+		c.Blocked.Next = append(c.Blocked.Next, providers.Say(fmt.Sprintf("or write it down: removed { from = %s, destroy = true }", c.Address))...)
 	}
 }
 
@@ -96,11 +96,11 @@ func unmarked(c *Change) *Block {
 		Reason: fmt.Sprintf("somebody took its owner mark off, and this is a %s: nothing is deleted on the record's word", c.Action),
 	}
 	if c.Want != nil {
-		b.Next = append(b.Next, fmt.Sprintf("to have it marked again: apply the block of %s as it was, then repeat this", c.Address))
+		b.Next = providers.Say(fmt.Sprintf("to have it marked again: apply the block of %s as it was, then repeat this", c.Address))
 	} else {
-		b.Next = append(b.Next, fmt.Sprintf("to have it marked again: put the block of %s back and apply, then repeat this", c.Address))
+		b.Next = providers.Say(fmt.Sprintf("to have it marked again: put the block of %s back and apply, then repeat this", c.Address))
 	}
-	b.Next = append(b.Next, "to let go of it: vmctl state rm --force "+shellword.Quote(c.Address.String()))
+	b.Next = append(b.Next, providers.SayVmctl("to let go of it: ", "state", "rm", "--force", c.Address.String())...)
 	return b
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -43,7 +42,7 @@ func (d *differ) imported(c *Change, sight *Observation) bool {
 		return false
 	case has:
 		d.refuseImport(c, fmt.Sprintf("%s, and %q is another", objectOf(c, sight), called),
-			"import that one to another address, or let go of this one's first: vmctl state rm --force "+shellword.Quote(c.Address.String()))
+			providers.SayVmctl("import that one to another address, or let go of this one's first: ", "state", "rm", "--force", c.Address.String()))
 		return true
 	}
 	o := d.called(c, sight.System, called)
@@ -51,7 +50,7 @@ func (d *differ) imported(c *Change, sight *Observation) bool {
 		return true
 	}
 	if why, next := d.notImportable(c.Address, sight.System, o); why != "" {
-		d.refuseImport(c, why, next)
+		d.refuseImport(c, why, providers.Say(next))
 		return true
 	}
 	sight.Object, sight.Marking = o, Unmarked
@@ -70,7 +69,7 @@ func objectOf(c *Change, sight *Observation) string {
 // notThere refuses to import an object that does not exist to an address that has an object.
 func (d *differ) notThere(c *Change, sight *Observation, called providers.ID) {
 	d.refuseImport(c, fmt.Sprintf("%s, and %q does not exist", objectOf(c, sight), called),
-		"leave the import out: the object of "+c.Address.String()+" is managed")
+		providers.Say("leave the import out: the object of "+c.Address.String()+" is managed"))
 	in := d.sights.indexes[sight.System.Key]
 	why, unknown := in.unknown(c.Kind, called, string(called))
 	if !unknown {
@@ -104,7 +103,7 @@ func (d *differ) called(c *Change, system *System, name providers.ID) *providers
 		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%q exists, and could not be read", name)}
 	default:
 		d.refuseImport(c, fmt.Sprintf("there is no %s %q in %s", c.Kind, name, system),
-			"name it as its system does, or leave the import out to have it made")
+			providers.Say("name it as its system does, or leave the import out to have it made"))
 	}
 	return nil
 }
@@ -141,10 +140,10 @@ func (d *differ) notImportable(a spec.Address, system *System, o *providers.Obje
 		"let that project let go of it first, with removed { from = …, destroy = false }, and take the mark off it with the system's own tool"
 }
 
-func (d *differ) refuseImport(c *Change, why, next string) {
+func (d *differ) refuseImport(c *Change, why string, next []providers.Advice) {
 	c.Action, c.Object, c.Edits, c.Applies = providers.Import, nil, nil, ""
 	c.Reason = fmt.Sprintf("%q is to be imported", d.imports[c.Address])
-	c.Blocked = &Block{Kind: Blocked, Cause: CauseImport, Reason: why, Next: []string{next}}
+	c.Blocked = &Block{Kind: Blocked, Cause: CauseImport, Reason: why, Next: next}
 }
 
 // takeOver compares an object that is to be imported with its spec. An attribute that the system
@@ -168,7 +167,7 @@ func (d *differ) takeOver(c *Change, o *providers.Object) {
 		c.Action, c.Reason = providers.Import, fmt.Sprintf("%q is to be imported", d.imports[c.Address])
 		c.Blocked = &Block{
 			Kind: Blocked, Cause: CauseImport, Reason: "an import replaces nothing: " + why,
-			Next: []string{fmt.Sprintf("write in the block of %s what the object has; change it once it is imported", c.Address)},
+			Next: providers.Say(fmt.Sprintf("write in the block of %s what the object has; change it once it is imported", c.Address)),
 		}
 	case c.Action == providers.Update && len(c.Edits) == 1:
 		c.Action, c.Reason = providers.Import, "it is taken over as it is"

@@ -2,11 +2,11 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
-	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
@@ -162,7 +162,7 @@ func (d *differ) asleep(c *Change, system *System, wanted bool) bool {
 func movesNowhere(c *Change) *Block {
 	return &Block{
 		Kind: Refused, Cause: CauseRefused, Reason: "provider: " + staysPut,
-		Next: []string{"vmctl destroy --target=" + shellword.Quote(c.Address.String()) + ", then apply"},
+		Next: slices.Concat(providers.Vmctl("destroy", "--target="+c.Address.String()), providers.SayVmctl("then: ", "apply")),
 	}
 }
 

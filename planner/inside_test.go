@@ -71,7 +71,8 @@ found unknown guest_file.note: vm.a has no block and no record, and libvirt vm "
 update vm.a: provider: an object does not move to another system: destroy it first, then apply
   provider provider.libvirt.default -> provider.libvirt.far, refused
   refused: provider: an object does not move to another system: destroy it first, then apply
-  > vmctl destroy --target=vm.a, then apply
+  > vmctl destroy --target=vm.a
+  > then: vmctl apply
 `,
 		},
 		{

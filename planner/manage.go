@@ -9,7 +9,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
-	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -310,7 +309,7 @@ func (d *differ) destroy(c *Change) {
 			Kind:   Blocked,
 			Cause:  CauseBehind,
 			Reason: fmt.Sprintf("the state is older (generation %d) than the object's mark (%d): nothing is deleted on its word", c.Record.Generation, c.Object.Owner.Generation),
-			Next:   []string{"if the object really should go: vmctl destroy --target=" + shellword.Quote(c.Address.String())},
+			Next:   providers.SayVmctl("if the object really should go: ", "destroy", "--target="+c.Address.String()),
 		}
 	}
 }
@@ -346,11 +345,11 @@ func (d *differ) foreign(c *Change, sight Observation, standing Standing) {
 		Kind:   Blocked,
 		Cause:  CauseForeign,
 		Reason: fmt.Sprintf("%s exists, and %s", what, why),
-		Next:   []string{fmt.Sprintf("rename: set another name in the block of %s, or rename the other object with its own tool", c.Address)},
+		Next:   providers.Say(fmt.Sprintf("rename: set another name in the block of %s, or rename the other object with its own tool", c.Address)),
 	}
 	if sight.Marking == Unmarked {
 		c.Blocked.Reason += ": import or rename"
 		c.Blocked.Next = append(c.Blocked.Next,
-			fmt.Sprintf("import: vmctl import %s %s", shellword.Quote(c.Address.String()), shellword.Quote(string(sight.Object.ID))))
+			providers.SayVmctl("import: ", "import", c.Address.String(), string(sight.Object.ID))...)
 	}
 }

@@ -187,7 +187,7 @@ func (o *orderer) build() bool {
 // down its VM.
 func (o *orderer) keepInside(i int, err error) {
 	c := &o.plan.Changes[i]
-	reason, next := err.Error(), []string(nil)
+	reason, next := err.Error(), []providers.Advice(nil)
 	var refusal *providers.Refusal
 	if errors.As(err, &refusal) {
 		reason, next = refusal.Reason, refusal.Next

@@ -62,10 +62,10 @@ func (d *differ) adoptAsItIs(c *Change) {
 			Kind:   Blocked,
 			Cause:  CauseUnhealthy,
 			Reason: fmt.Sprintf("its orphan.policy is adopt, and that it works could not be verified: it is %s", howItIs(c.Object)),
-			Next: []string{
+			Next: providers.Say(
 				fmt.Sprintf("to have it started anew, write in the block of %s: orphan { policy = \"recover\" }", c.Address),
 				"or end what runs with the system's own tool",
-			},
+			),
 		}
 		return
 	}

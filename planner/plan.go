@@ -68,7 +68,7 @@ type Block struct {
 	Kind   BlockKind
 	Cause  Cause
 	Reason string
-	Next   []string // the user's next steps, a line each
+	Next   []providers.Advice
 }
 
 // Step is a provider's step with its place in the plan.

@@ -17,6 +17,7 @@ import (
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/providers/machine"
+	"vmctl/providers/providertest"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -368,7 +369,7 @@ func text(p *planner.Plan) string {
 		}
 		if c.Blocked != nil {
 			fmt.Fprintf(&b, "  %s: %s\n", c.Blocked.Kind, c.Blocked.Reason)
-			for _, n := range c.Blocked.Next {
+			for _, n := range providertest.Lines(c.Blocked.Next) {
 				fmt.Fprintf(&b, "  > %s\n", n)
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"vmctl/internal/shellword"
 	"vmctl/providers"
 )
 
@@ -29,7 +28,7 @@ func (d *differ) unlock(c *Change, system *System, standing Standing) {
 	if holders := holdersOf(c.Object, system); len(holders) > 0 {
 		c.Blocked = &Block{
 			Kind: Blocked, Cause: CauseHeld, Reason: "it is not unlocked: " + strings.Join(holders, "; "),
-			Next: []string{"let its holder end first, then: vmctl disk unlock " + shellword.Quote(c.Address.String())},
+			Next: providers.SayVmctl("let its holder end first, then: ", "disk", "unlock", c.Address.String()),
 		}
 		return
 	}

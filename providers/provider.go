@@ -115,7 +115,7 @@ type Provider interface {
 // change alone.
 type Refusal struct {
 	Reason string
-	Next   []string // commands to type or lines to write, a line each
+	Next   []Advice
 }
 
 // Error returns the reason.

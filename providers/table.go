@@ -175,7 +175,7 @@ type Failure struct {
 	Outcome Outcome
 	Code    string   // stable, snake_case: "port_taken"
 	Seen    []string // observations, a line each
-	Next    []string // commands to type or actions to do next, a line each
+	Next    []Advice
 	Err     error
 }
 

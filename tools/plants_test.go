@@ -85,6 +85,7 @@ func plants() []plant {
 		{dir: "providers/sim", imp: "vmctl/providers/machine"},
 		{rule: "view", dir: "cmd/internal/view", imp: "vmctl/providers/libvirt"},
 		{rule: "view", dir: "cmd/internal/view", imp: "vmctl/internal/run"},
+		{dir: "cmd/internal/view", imp: "vmctl/internal/shellword"},
 		{dir: "cmd/internal/view", imp: "vmctl/planner"},
 		{dir: "cmd/internal/view", imp: "vmctl/executor"},
 		{dir: "cmd/internal/view/graph", imp: "vmctl/cmd/internal/view"},

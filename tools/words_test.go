@@ -77,9 +77,11 @@ func Good() string { return "disk: it was not confirmed that it is gone" }
 
 // names are words.
 func (h heir) loosen() {}
+
+var next = providers.Say(fmt.Sprintf("free it: vmctl disk unlock %s", address))
 `
 	want := []string{
-		"planted.go:3: ", "planted.go:6: ", "planted.go:7: ", "planted.go:10: ", "planted.go:13: ",
+		"planted.go:3: ", "planted.go:6: ", "planted.go:7: ", "planted.go:10: ", "planted.go:13: ", "planted.go:15: ",
 	}
 	planted := strings.ReplaceAll(source, " IS", " is what") // or this file would have them
 	got := complaints(t, "planted.go", []byte(planted))
@@ -151,6 +153,8 @@ func complaints(t *testing.T, file string, source []byte) []string {
 					add(n.Pos(), "%q is a riddle: write %q", phrase, instead)
 				}
 			}
+		case *ast.CallExpr:
+			checkAdvice(n, add)
 		case *ast.FuncDecl:
 			checkName(n.Name, add)
 		case *ast.TypeSpec:
@@ -164,6 +168,24 @@ func complaints(t *testing.T, file string, source []byte) []string {
 	}
 	return all
 }
+
+// checkAdvice complains of a vmctl command in the words of an advice: it would be shown without
+// the user's own flags.
+func checkAdvice(call *ast.CallExpr, add func(at token.Pos, format string, args ...any)) {
+	if f, ok := call.Fun.(*ast.SelectorExpr); !ok || f.Sel.Name != "Say" && f.Sel.Name != "SayVmctl" {
+		return
+	}
+	for _, arg := range call.Args {
+		ast.Inspect(arg, func(n ast.Node) bool {
+			if text, ok := n.(*ast.BasicLit); ok && commandPattern.MatchString(text.Value) {
+				add(text.Pos(), "%q: a vmctl command belongs into Vmctl or the arguments of SayVmctl", commandPattern.FindString(text.Value))
+			}
+			return true
+		})
+	}
+}
+
+var commandPattern = regexp.MustCompile(`\bvmctl (apply|destroy|disk|doctor|import|init|lock|plan|state|status|vm)\b`)
 
 // checkName complains of the words of a name.
 func checkName(id *ast.Ident, add func(at token.Pos, format string, args ...any)) {

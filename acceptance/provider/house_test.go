@@ -23,6 +23,7 @@ import (
 	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
+	"vmctl/providers/providertest"
 	"vmctl/spec"
 )
 
@@ -178,7 +179,7 @@ func (v *vm) carryOut(c providers.Change) string {
 		cancel()
 		var f *providers.Failure
 		if errors.As(err, &f) {
-			v.t.Logf("%s %s: %s %s: %v\n  %s\n  %s", s.Op, s.Name, f.Outcome, f.Code, err, strings.Join(f.Seen, "\n  "), strings.Join(f.Next, "\n  "))
+			v.t.Logf("%s %s: %s %s: %v\n  %s\n  %s", s.Op, s.Name, f.Outcome, f.Code, err, strings.Join(f.Seen, "\n  "), strings.Join(providertest.Lines(f.Next), "\n  "))
 			return strings.Join(append(done, fmt.Sprintf("%s %s %s", s.Op, f.Outcome, f.Code)), ", ")
 		}
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
+	"vmctl/providers/providertest"
 	"vmctl/spec"
 )
 
@@ -289,7 +290,7 @@ func TestQEMUThatEndsAtOnce(t *testing.T) {
 		t.Fatalf("start: %v", err)
 	}
 	log := filepath.Join(os.Getenv(homeVar), ".cache/libvirt/qemu/log", v.name+".log")
-	if !slices.Contains(f.Next, "see QEMU's log: "+log) {
+	if !slices.Contains(providertest.Lines(f.Next), "see QEMU's log: "+log) {
 		t.Errorf("it says to type next: %q", f.Next)
 	}
 	if seen := strings.Join(f.Seen, "\n"); !strings.Contains(seen, log) || !strings.Contains(seen, "-nonsense: invalid option") {

@@ -61,7 +61,7 @@ func (g Guard) Mine(now *Seen) error {
 		return nil
 	}
 	return &providers.Failure{
-		Outcome: providers.Unsafe, Code: "not_ours", Next: []string{"look at it: " + g.Look(*now)},
+		Outcome: providers.Unsafe, Code: "not_ours", Next: providers.Say("look at it: " + g.Look(*now)),
 		Err: fmt.Errorf("%s %s: %s %s (%s) does not bear the mark of %s", g.Work.Op, g.Work.Address, g.Thing, now.Name, now.ID, g.Work.Address),
 	}
 }
@@ -75,7 +75,7 @@ func (g Guard) Expected(now *Seen) error {
 	if found == g.Work.Expect {
 		return nil
 	}
-	f := &providers.Failure{Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"}}
+	f := &providers.Failure{Outcome: providers.Stale, Code: "stale_plan", Next: providers.Vmctl("plan")}
 	step := fmt.Sprintf("%s %s: %s", g.Work.Op, g.Work.Address, g.Thing)
 	switch {
 	case now == nil:
@@ -95,7 +95,7 @@ func (g Guard) There(now *Seen) error {
 		return err
 	}
 	return &providers.Failure{
-		Outcome: providers.Failed, Code: "absent", Next: []string{"vmctl plan"},
+		Outcome: providers.Failed, Code: "absent", Next: providers.Vmctl("plan"),
 		Err: fmt.Errorf("%s %s: %s %s does not exist", g.Work.Op, g.Work.Address, g.Thing, g.Work.Name),
 	}
 }

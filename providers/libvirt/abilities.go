@@ -21,7 +21,7 @@ func (j *job) abilities(ctx context.Context) (abilities, error) {
 	if a.Emulator == "" {
 		return abilities{}, &providers.Failure{
 			Outcome: providers.Failed, Code: "no_qemu",
-			Next: []string{installQEMU},
+			Next: providers.Say(installQEMU),
 			Err:  fmt.Errorf("define %s: %s", j.Address, noQEMU(a.Arch)),
 		}
 	}
@@ -34,7 +34,7 @@ func (j *job) abilities(ctx context.Context) (abilities, error) {
 	if j.want.Accel == machine.AccelKVM && !a.KVM {
 		return abilities{}, &providers.Failure{
 			Outcome: providers.Failed, Code: "no_kvm",
-			Next: []string{"set accel = \"auto\" or \"tcg\"", "or give QEMU's user access to /dev/kvm"},
+			Next: providers.Say("set accel = \"auto\" or \"tcg\"", "or give QEMU's user access to /dev/kvm"),
 			Err:  fmt.Errorf("define %s: accel = \"kvm\", and libvirt finds no usable /dev/kvm", j.Address),
 		}
 	}

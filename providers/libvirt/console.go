@@ -31,7 +31,7 @@ func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, 
 	if file == "" {
 		return providers.Console{}, &providers.Failure{
 			Outcome: providers.Failed, Code: "no_console_log",
-			Next: []string{"watch it as it writes: virsh -c " + p.location.URI + " console " + o.Name},
+			Next: providers.Say("watch it as it writes: virsh -c " + p.location.URI + " console " + o.Name),
 			Err:  errors.New("its domain keeps no log of its console: it has no serial device with a log file"),
 		}
 	}
@@ -50,7 +50,7 @@ func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, 
 		return providers.Console{Text: text, Start: start, More: s.power.on()}, err
 	}
 	return providers.Console{}, &providers.Failure{
-		Outcome: providers.Failed, Code: "no_console_log", Next: []string{"read it on that host: less " + file},
+		Outcome: providers.Failed, Code: "no_console_log", Next: providers.Say("read it on that host: less " + file),
 		Err: fmt.Errorf("its console is in %s, and no pool that is active has that file", file),
 	}
 }

@@ -56,10 +56,10 @@ func (j *job) nameIsFree(ctx context.Context, name string, id providers.ID) erro
 	}
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "name_taken",
-		Next: []string{
-			"look at it: virsh -c " + j.location.URI + " dumpxml " + name,
+		Next: providers.Say(
+			"look at it: virsh -c "+j.location.URI+" dumpxml "+name,
 			fmt.Sprintf("set another name in the block of %s", j.Address),
-		},
+		),
 		Err: fmt.Errorf("%s %s: a domain of the name %s exists already (%s), and it is not vmctl's", j.Op, j.Address, name, other.UUID),
 	}
 }

@@ -189,7 +189,7 @@ func (d *diskJob) users(ctx context.Context) ([]user, error) {
 func (d *diskJob) inUse(doing string, users []user) error {
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "disk_in_use", Seen: []string{names(users) + " has it"},
-		Next: []string{"see its disks: virsh -c " + d.location.URI + " domblklist " + users[0].name},
+		Next: providers.Say("see its disks: virsh -c " + d.location.URI + " domblklist " + users[0].name),
 		Err:  fmt.Errorf("%s %s: volume %s is used by %s", doing, d.Address, d.disk.Path, names(users)),
 	}
 }

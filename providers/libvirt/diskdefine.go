@@ -185,9 +185,9 @@ func (d *diskJob) unmade(ctx context.Context, err error, in pool, name string) *
 		}
 		f.Err = fmt.Errorf("make volume %s: the disk of pool %s is full", name, in.Name)
 		f.Seen = []string{fmt.Sprintf("%s has %d bytes left", in.Path, in.Available)}
-		f.Next = []string{"make room: df -h " + in.Path, "or choose another pool in the provider's block"}
+		f.Next = providers.Say("make room: df -h "+in.Path, "or choose another pool in the provider's block")
 	case "no_permission":
-		f.Next = []string{"see who may write there: ls -ld " + in.Path, "or choose another pool in the provider's block"}
+		f.Next = providers.Say("see who may write there: ls -ld "+in.Path, "or choose another pool in the provider's block")
 	}
 	return f
 }
@@ -212,10 +212,10 @@ func (d *diskJob) unmake(ctx context.Context, in filePool, name string) error {
 func (d *diskJob) volumeTaken(in filePool, name string) error {
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "name_taken",
-		Next: []string{
+		Next: providers.Say(
 			fmt.Sprintf("look at it: virsh -c %s vol-dumpxml --pool %s %s", d.location.URI, in.Name, name),
 			fmt.Sprintf("set another name in the block of %s, or import the volume", d.Address),
-		},
+		),
 		Err: fmt.Errorf("define %s: pool %s has a volume %s already, and it is not vmctl's", d.Address, in.Name, name),
 	}
 }

@@ -61,25 +61,26 @@ func fail(err error, format string, args ...any) *providers.Failure {
 	var late *lateError
 	switch {
 	case errors.As(err, &connect):
-		f.Code, f.Next = "no_connection", connect.Next
+		f.Code, f.Next = "no_connection", providers.Say(connect.Next...)
 		err = errors.New(connect.Seen)
 	case errors.As(err, &late), errors.Is(err, context.DeadlineExceeded):
 		f.Outcome, f.Code = providers.Timeout, "no_answer"
 	case errors.Is(err, errAbsent):
 		f.Code = "absent"
 	case brokenOff(err):
-		f.Code, f.Next = "no_connection", []string{"the daemon ended meanwhile; see what it says: journalctl -u libvirtd", "then: vmctl apply"}
+		f.Code, f.Next = "no_connection", slices.Concat(
+			providers.Say("the daemon ended meanwhile; see what it says: journalctl -u libvirtd"), providers.SayVmctl("then: ", "apply"))
 	case strings.Contains(err.Error(), "No space left on device"):
 		f.Code = "disk_full"
 	case strings.Contains(err.Error(), "Permission denied"):
 		f.Code = "no_permission"
 	case strings.Contains(err.Error(), "virtlogd"):
 		f.Code = "no_virtlogd"
-		f.Next = []string{
+		f.Next = providers.Say(
 			"libvirt keeps logs through virtlogd: start it: sudo systemctl start virtlogd",
 			"or where no service manager runs: sudo virtlogd -d",
 			"or install it: sudo apt-get install libvirt-daemon",
-		}
+		)
 	}
 	f.Err = fmt.Errorf("%s: %w", doing, err)
 	return f

@@ -89,10 +89,10 @@ func (j *job) imageFile(ctx context.Context, want machine.Image) (imageFile, err
 		return f, &providers.Failure{
 			Outcome: providers.Failed, Code: "wrong_sha256",
 			Seen: []string{"wanted sha256 " + strings.ToLower(want.SHA256), "found sha256 " + f.sha256},
-			Next: []string{
-				"see that it is the file that was meant: ls -l " + shellword.Quote(f.path),
+			Next: providers.Say(
+				"see that it is the file that was meant: ls -l "+shellword.Quote(f.path),
 				fmt.Sprintf("if it is, write sha256 = %q", f.sha256),
-			},
+			),
 			Err: fmt.Errorf("upload the image of %s: checksum mismatch: %s is not the file that sha256 names", j.Address, want.Source),
 		}
 	}
@@ -107,7 +107,7 @@ func (j *job) noImage(err error, path string) error {
 	}
 	return &providers.Failure{
 		Outcome: providers.Failed, Code: "no_image",
-		Next: []string{strings.ReplaceAll(string(format.Fix), qcow2.FileWord, shellword.Quote(path))},
+		Next: providers.Say(strings.ReplaceAll(string(format.Fix), qcow2.FileWord, shellword.Quote(path))),
 		Err:  fmt.Errorf("upload the image of %s: %s is no qcow2 image to start from: %w", j.Address, j.want.Image.Source, err),
 	}
 }
@@ -115,7 +115,7 @@ func (j *job) noImage(err error, path string) error {
 func (j *job) download(ctx context.Context, want machine.Image) (fetch.File, error) {
 	if j.host.Cache == "" {
 		return fetch.File{}, &providers.Failure{
-			Outcome: providers.Failed, Code: "no_cache", Next: []string{"set HOME or XDG_CACHE_HOME"},
+			Outcome: providers.Failed, Code: "no_cache", Next: providers.Say("set HOME or XDG_CACHE_HOME"),
 			Err: fmt.Errorf("fetch the image of %s: neither HOME nor XDG_CACHE_HOME names a folder to keep it in", j.Address),
 		}
 	}
@@ -136,7 +136,7 @@ func (j *job) download(ctx context.Context, want machine.Image) (fetch.File, err
 	case errors.Is(err, providers.ErrHalted):
 		return f, &providers.Failure{
 			Outcome: providers.Failed, Code: "interrupted", Seen: []string{"what has arrived is kept: the next run goes on after it"},
-			Next: []string{"vmctl apply"}, Err: fmt.Errorf("fetch the image of %s: %w", j.Address, err),
+			Next: providers.Vmctl("apply"), Err: fmt.Errorf("fetch the image of %s: %w", j.Address, err),
 		}
 	case !errors.As(err, &failed):
 		return f, err
@@ -146,7 +146,7 @@ func (j *job) download(ctx context.Context, want machine.Image) (fetch.File, err
 		outcome = providers.Timeout
 	}
 	return f, &providers.Failure{
-		Outcome: outcome, Code: failed.Code, Seen: failed.Seen, Next: failed.Next,
+		Outcome: outcome, Code: failed.Code, Seen: failed.Seen, Next: providers.Say(failed.Next...),
 		Err: fmt.Errorf("fetch the image of %s: %w", j.Address, err),
 	}
 }
@@ -158,7 +158,7 @@ func (j *job) rootFits(virtual uint64) error {
 	}
 	return &providers.Failure{
 		Outcome: providers.Failed, Code: "root_disk_too_small",
-		Next: []string{fmt.Sprintf("write root_disk { size = %q } into %s, or more", sizeWord(virtual), j.Address)},
+		Next: providers.Say(fmt.Sprintf("write root_disk { size = %q } into %s, or more", sizeWord(virtual), j.Address)),
 		Err: fmt.Errorf("make the root disk of %s: its size is %d bytes, and the disk in the image %s has %d",
 			j.Address, j.want.RootDisk, j.want.Image.Source, virtual),
 	}

@@ -10,12 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"vmctl/internal/atomicfile"
 	"vmctl/internal/lockfile"
-	"vmctl/internal/shellword"
 	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/machine"
@@ -256,11 +256,11 @@ func (j *job) hasKeys() (digest, hostKey string) {
 }
 
 // waysToKeys lists two ways to change a guest whose keys are not on this machine.
-func waysToKeys(a spec.Address) []string {
-	return []string{
-		"run vmctl where the keys are: with the data directory that made them",
-		"or give it new ones: vmctl vm rekey " + shellword.Quote(a.String()),
-	}
+func waysToKeys(a spec.Address) []providers.Advice {
+	return slices.Concat(
+		providers.Say("run vmctl where the keys are: with the data directory that made them"),
+		providers.SayVmctl("or give it new ones: ", "vm", "rekey", a.String()),
+	)
 }
 
 // elsewhere returns the failure to write a file that holds the guest's keys.

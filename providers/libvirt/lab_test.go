@@ -18,6 +18,7 @@ import (
 
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
+	"vmctl/providers/providertest"
 	"vmctl/spec"
 )
 
@@ -246,7 +247,7 @@ func (l *lab) failure(op string, err error) string {
 	for _, s := range f.Seen {
 		fmt.Fprintf(&b, "  seen: %s\n", s)
 	}
-	for _, s := range f.Next {
+	for _, s := range providertest.Lines(f.Next) {
 		fmt.Fprintf(&b, "  next: %s\n", s)
 	}
 	return b.String()

@@ -145,7 +145,7 @@ func onLayers(o *providers.Object) error {
 	for _, f := range o.Findings {
 		if f.Kind == providers.FindSnapshot {
 			refusal.Reason = strings.TrimPrefix(refusal.Reason+"; "+strings.Join(f.Evidence, "; "), "; ")
-			refusal.Next = append(refusal.Next, f.Action)
+			refusal.Next = append(refusal.Next, providers.Say(f.Action)...)
 		}
 	}
 	return refusal
@@ -160,7 +160,7 @@ func inJob(o *providers.Object) error {
 		if f.Kind == providers.FindBusy {
 			return &providers.Refusal{
 				Reason: strings.Join(f.Evidence, "; "),
-				Next:   []string{"wait until it has ended", "or " + strings.TrimPrefix(f.Action, "to ")},
+				Next:   providers.Say("wait until it has ended", "or "+strings.TrimPrefix(f.Action, "to ")),
 			}
 		}
 	}
@@ -179,7 +179,7 @@ func (j *job) jobless() error {
 func busyWith(w providers.Work, underWay, end string) error {
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "in_job", Seen: []string{underWay},
-		Next: []string{"wait until it has ended", "or end it: " + end},
+		Next: providers.Say("wait until it has ended", "or end it: "+end),
 		Err:  fmt.Errorf("%s %s: %s", w.Op, w.Address, underWay),
 	}
 }
@@ -199,7 +199,7 @@ func (j *job) unlayered() error {
 func inLayers(w providers.Work, all []layer) error {
 	f := &providers.Failure{Outcome: providers.Unsafe, Code: "snapshots"}
 	for _, l := range all {
-		f.Seen, f.Next = append(f.Seen, l.what), append(f.Next, l.end)
+		f.Seen, f.Next = append(f.Seen, l.what), append(f.Next, providers.Say(l.end)...)
 	}
 	f.Err = fmt.Errorf("%s %s: %s", w.Op, w.Address, strings.Join(f.Seen, "; "))
 	return f

@@ -25,10 +25,10 @@ func (j *job) locked(f *providers.Failure, paths ...string) *providers.Failure {
 		if len(holders) > 0 {
 			f.Seen = append(f.Seen, path+" is open in "+strings.Join(holders, ", "))
 		}
-		f.Next = append([]string{
-			"another QEMU has the disk: see who: fuser -v " + path,
+		f.Next = append(providers.Say(
+			"another QEMU has the disk: see who: fuser -v "+path,
 			"end what uses it, or detach the disk there",
-		}, f.Next...)
+		), f.Next...)
 	}
 	return f
 }
@@ -43,7 +43,7 @@ func (j *job) notOpen(doing, path string) error {
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "disk_in_use",
 		Seen: []string{path + " is open in " + strings.Join(holders, ", ")},
-		Next: []string{"end what uses it: fuser -v " + path + " says who does"},
+		Next: providers.Say("end what uses it: fuser -v " + path + " says who does"),
 		Err:  fmt.Errorf("%s: another process has it open", doing),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"vmctl/internal/sshx/sshtest"
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
+	"vmctl/providers/providertest"
 )
 
 // lacks returns the evidence of the finding no_key of vm.dev, "" without one.
@@ -143,7 +144,7 @@ func TestEditsWithoutKeys(t *testing.T) {
 what is written for its guest holds its keys, which are not on this machine
 run vmctl where the keys are: with the data directory that made them
 or give it new ones: vmctl vm rekey vm.dev
-`, refusal.Reason+"\n"+strings.Join(refusal.Next, "\n")+"\n")
+`, refusal.Reason+"\n"+strings.Join(providertest.Lines(refusal.Next), "\n")+"\n")
 	if _, err := l.provider.Reach(*l.object(want), want); err == nil ||
 		l.plain(err.Error()) != "this machine has no key to log in with: KEYS/id_ed25519 is missing" {
 		t.Errorf("logging in: %v", err)

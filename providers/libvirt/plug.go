@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
@@ -40,7 +39,7 @@ func (j *job) plug(ctx context.Context) error {
 		}
 		if err != nil {
 			return &providers.Failure{
-				Outcome: providers.Failed, Code: "no_disk", Next: []string{"vmctl plan"},
+				Outcome: providers.Failed, Code: "no_disk", Next: providers.Vmctl("plan"),
 				Err: fmt.Errorf("%s %s: find its %s: %w", j.Op, j.Address, a, err),
 			}
 		}
@@ -187,9 +186,10 @@ func noRoom(message string) bool {
 func (j *job) notAttached(err error, d pluggedDisk) error {
 	f := fail(err, "attach %s to %s", d.address, j.Name)
 	if noRoom(err.Error()) {
-		f.Code, f.Next = "no_slot", []string{
-			"it has no place left for a disk until it starts again: vmctl vm stop " + shellword.Quote(j.Address.String()) + ", then: vmctl apply",
-		}
+		f.Code, f.Next = "no_slot", slices.Concat(
+			providers.SayVmctl("it has no place left for a disk until it starts again: ", "vm", "stop", j.Address.String()),
+			providers.SayVmctl("then: ", "apply"),
+		)
 	}
 	return j.locked(f, d.volume.Path)
 }

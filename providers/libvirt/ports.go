@@ -81,7 +81,7 @@ func (j *job) portTaken(f machine.Forward) error {
 		next = append(next, fmt.Sprintf("or see whether the host has the address %s: ip address", ip))
 	}
 	return &providers.Failure{
-		Outcome: providers.Failed, Code: "port_taken", Next: next,
+		Outcome: providers.Failed, Code: "port_taken", Next: providers.Say(next...),
 		Err: fmt.Errorf("start %s: host port %s is taken", j.Address, f.Claim().Key),
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"vmctl/internal/shellword"
 	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/guard"
@@ -25,7 +25,7 @@ func (j *job) waitSSH(ctx context.Context) (*guard.Outcome, error) {
 	case j.location.Remote != "":
 		return nil, &providers.Failure{
 			Outcome: providers.Failed, Code: "remote_ssh",
-			Next: []string{fmt.Sprintf("write ssh { wait = false } into %s", j.Address)},
+			Next: providers.Say(fmt.Sprintf("write ssh { wait = false } into %s", j.Address)),
 			Err:  fmt.Errorf("wait for SSH of %s: it listens on %s of the host %s, which this build does not reach", j.Address, loopback, j.location.Remote),
 		}
 	}
@@ -125,7 +125,7 @@ func (j *job) explainSSH(ctx context.Context, t sshx.Target, err error) error {
 	case errors.As(err, &identity):
 		return &providers.Failure{
 			Outcome: providers.Failed, Code: "keys",
-			Next: []string{"see what is there: ls -l " + t.IdentityFile},
+			Next: providers.Say("see what is there: ls -l " + t.IdentityFile),
 			Err:  fmt.Errorf("wait for SSH of %s: %w", j.Address, identity),
 		}
 	case errors.As(err, &late):
@@ -145,17 +145,17 @@ func (j *job) noSSH(ctx context.Context, t sshx.Target, late *sshx.WaitError) er
 	f := &providers.Failure{
 		Outcome: providers.Timeout, Code: "no_ssh",
 		Seen: append([]string{"last attempt: " + late.Last.Error()}, j.bootLog(ctx, j.connection, *j.seen)...),
-		Next: []string{
+		Next: providers.Say(
 			fmt.Sprintf("read the guest's boot log: %s", j.seen.configured.ConsoleLog),
 			fmt.Sprintf("or watch it boot: virsh -c %s console %s", j.location.URI, j.Name),
 			fmt.Sprintf("or give it more time: ssh { wait_timeout = \"…\" } in %s", j.Address),
-		},
+		),
 		Err: fmt.Errorf("wait for SSH of %s: %s did not let vmctl in within %s", j.Address, t, j.Timeout),
 	}
 	var auth *sshx.AuthError
 	if errors.As(late, &auth) {
 		f.Code = "ssh_refused"
-		f.Next = append([]string{fmt.Sprintf("see that the guest takes /vmctl/authorized_keys for %s", j.want.SSH.User)}, f.Next...)
+		f.Next = append(providers.Say(fmt.Sprintf("see that the guest takes /vmctl/authorized_keys for %s", j.want.SSH.User)), f.Next...)
 	}
 	return f
 }
@@ -166,11 +166,10 @@ func (j *job) wrongHostKey(e *sshx.HostKeyError) error {
 		Seen: []string{
 			"a guest that vmctl made shows the key that vmctl gave it: another key means another guest, another system in it, or somebody in between",
 		},
-		Next: []string{
+		Next: slices.Concat(providers.Say(
 			fmt.Sprintf("if the guest makes its own host key: ssh { host_key = \"accept-new\" } in %s, and remove %s", j.Address, e.KnownHosts),
 			fmt.Sprintf("otherwise find out who answers: ssh-keyscan -p PORT %s", loopback),
-			"to give it new keys, if it boots what vmctl made: vmctl vm rekey " + shellword.Quote(j.Address.String()),
-		},
+		), providers.SayVmctl("to give it new keys, if it boots what vmctl made: ", "vm", "rekey", j.Address.String())),
 		Err: fmt.Errorf("wait for SSH of %s: %w", j.Address, e),
 	}
 }

@@ -31,12 +31,12 @@ func (r *recipe) refusal(steps []providers.Step) error {
 	case r.change.Object != nil && isForeign(*r.change.Object) && slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == forwardAttr }):
 		return &providers.Refusal{
 			Reason: "vmctl did not make it: its network is its own, and no port is forwarded into it",
-			Next:   []string{fmt.Sprintf("write port_forward of %s as its domain has it, or leave it out", r.change.Address)},
+			Next:   providers.Say(fmt.Sprintf("write port_forward of %s as its domain has it, or leave it out", r.change.Address)),
 		}
 	case r.lacksIdentity() != "" && does(opRedefine):
 		return &providers.Refusal{
 			Reason: "the key " + r.lacksIdentity() + " is not on this machine",
-			Next:   []string{"put it there, or run vmctl where it is"},
+			Next:   providers.Say("put it there, or run vmctl where it is"),
 		}
 	case r.lacksKeys() && does(opRedefine):
 		return &providers.Refusal{
@@ -46,10 +46,10 @@ func (r *recipe) refusal(steps []providers.Step) error {
 	case r.broken() && !r.policy.Force && does(opStop, opRecover):
 		return &providers.Refusal{
 			Reason: "what runs of it can hear no request, and stop { force = false } forbids to force it",
-			Next: []string{
-				"end it by hand: virsh -c " + r.p.location.URI + " destroy " + r.change.Object.Name,
+			Next: providers.Say(
+				"end it by hand: virsh -c "+r.p.location.URI+" destroy "+r.change.Object.Name,
 				fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", r.change.Address),
-			},
+			),
 		}
 	}
 	return nil
@@ -77,9 +77,9 @@ func (r *recipe) lacksKeys() bool {
 const savedMemory = "its managed-save image does not match the new settings"
 
 // beforeRedefine returns commands for a domain with saved memory.
-func (p *Provider) beforeRedefine(name string) []string {
-	return []string{
-		"go on from it, then apply: virsh -c " + p.location.URI + " start " + name,
-		"or throw it away: virsh -c " + p.location.URI + " managedsave-remove " + name,
-	}
+func (p *Provider) beforeRedefine(name string) []providers.Advice {
+	return providers.Say(
+		"go on from it, then apply: virsh -c "+p.location.URI+" start "+name,
+		"or throw it away: virsh -c "+p.location.URI+" managedsave-remove "+name,
+	)
 }

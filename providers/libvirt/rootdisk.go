@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"vmctl/internal/shellword"
 	"vmctl/providers"
 )
 
@@ -80,7 +79,7 @@ func (j *job) growRoot(ctx context.Context, m markedImage) error {
 	case now.Capacity > j.want.RootDisk:
 		return &providers.Failure{
 			Outcome: providers.Unsafe, Code: "disk_shrinks",
-			Next: []string{fmt.Sprintf("write root_disk { size = %q } into %s", sizeWord(now.Capacity), j.Address)},
+			Next: providers.Say(fmt.Sprintf("write root_disk { size = %q } into %s", sizeWord(now.Capacity), j.Address)),
 			Err: fmt.Errorf("change %s: its root disk has %d bytes, and a disk does not shrink to %d: what is at its end would be lost",
 				j.Address, now.Capacity, j.want.RootDisk),
 		}
@@ -115,10 +114,10 @@ func (j *job) rootInfo(ctx context.Context, file string) (v volume, poolName str
 	}
 	return v, "", &providers.Failure{
 		Outcome: providers.Failed, Code: "no_root_disk",
-		Next: []string{
-			"see what there is: virsh -c " + j.location.URI + " vol-list POOL",
-			"to begin again from the image: vmctl apply --allow-replace=" + shellword.Quote(j.Address.String()),
-		},
+		Next: slices.Concat(
+			providers.Say("see what there is: virsh -c "+j.location.URI+" vol-list POOL"),
+			providers.SayVmctl("to begin again from the image: ", "apply", "--allow-replace="+j.Address.String()),
+		),
 		Err: fmt.Errorf("change %s: its root disk %s is gone", j.Address, file),
 	}
 }
@@ -141,10 +140,10 @@ func (j *job) rootIsFree(ctx context.Context, poolName string) error {
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "root_disk_left",
 		Seen: []string{fmt.Sprintf("%s holds %d bytes", left.Path, left.Allocation)},
-		Next: []string{
+		Next: providers.Say(
 			fmt.Sprintf("keep it: move it out of the pool, then: virsh -c %s pool-refresh %s", j.location.URI, poolName),
 			fmt.Sprintf("or throw away what is on it: virsh -c %s vol-delete --pool %s %s", j.location.URI, poolName, name),
-		},
+		),
 		Err: fmt.Errorf("define %s: the root disk of an earlier one is still there, and its domain is not", j.Address),
 	}
 }
@@ -238,10 +237,10 @@ func beginFromIt(w providers.Work, what string, over []string) error {
 	others := strings.Join(over, " and ")
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "disk_in_use", Seen: []string{others + " begins from it"},
-		Next: []string{
-			"delete " + others + " first, if nobody needs it",
+		Next: providers.Say(
+			"delete "+others+" first, if nobody needs it",
 			fmt.Sprintf("or keep what it begins from: removed { from = %s, destroy = false }", w.Address),
-		},
+		),
 		Err: fmt.Errorf("delete %s: %s is what %s begins from, and would be lost with it", w.Address, what, others),
 	}
 }

@@ -20,7 +20,7 @@ func (j *job) socketsFit() error {
 	}
 	return &providers.Failure{
 		Outcome: providers.Failed, Code: "path_too_long", Seen: []string{long},
-		Next: []string{"set XDG_CONFIG_HOME to a folder with a shorter path", "or use the system's libvirt: uri = \"qemu:///system\""},
+		Next: providers.Say("set XDG_CONFIG_HOME to a folder with a shorter path", "or use the system's libvirt: uri = \"qemu:///system\""),
 		Err:  fmt.Errorf("define %s: the folder in which libvirt keeps QEMU's sockets has too long a path", j.Address),
 	}
 }

@@ -68,7 +68,7 @@ func (j *job) resume(ctx context.Context) (*guard.Outcome, error) {
 	case asUsual, broke, inTransition, byRequest, byForce, withMemory, endsSoon:
 		return nil, &providers.Failure{
 			Outcome: providers.Unsafe, Code: "broken", Seen: j.evidence(ctx, j.connection, *j.seen),
-			Next: []string{"vmctl plan"},
+			Next: providers.Vmctl("plan"),
 			Err:  fmt.Errorf("start %s: it is %s", j.Address, words),
 		}
 	}
@@ -245,13 +245,13 @@ func (j *job) wentWrong(ctx context.Context, now power) error {
 }
 
 // afterBoot returns advice for a guest that cannot run on.
-func (j *job) afterBoot() []string {
-	var next []string
+func (j *job) afterBoot() []providers.Advice {
+	var next []providers.Advice
 	if j.seen.configured.Virtualized == typeKVM && !j.isAuto() {
-		next = append(next, fmt.Sprintf("if KVM does not work here: accel = \"auto\" in %s", j.Address))
+		next = append(next, providers.Say(fmt.Sprintf("if KVM does not work here: accel = \"auto\" in %s", j.Address))...)
 	}
 	if log := j.qemuLog(j.Name); log != "" {
-		next = append(next, "see QEMU's log: "+log)
+		next = append(next, providers.Say("see QEMU's log: "+log)...)
 	}
 	return next
 }

@@ -11,6 +11,7 @@ import (
 
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
+	"vmctl/providers/providertest"
 )
 
 // inState returns a lab whose vm.dev somebody brought into a state.
@@ -116,7 +117,7 @@ func refusal(err error) string {
 		return fmt.Sprintf("no refusal: %v\n", err)
 	}
 	s := "refused: " + no.Error() + "\n"
-	for _, next := range no.Next {
+	for _, next := range providertest.Lines(no.Next) {
 		s += "  next: " + next + "\n"
 	}
 	return s

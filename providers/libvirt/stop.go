@@ -42,14 +42,14 @@ func (j *job) takeDown(ctx context.Context, grace time.Duration) (*guard.Outcome
 	return guard.Did(r.How, r.Evidence...), nil
 }
 
-func (j *job) stillSays() []string {
+func (j *job) stillSays() []providers.Advice {
 	if !j.policy.Force {
-		return []string{
+		return providers.Say(
 			fmt.Sprintf("give it more time: stop { grace = \"…\" } in %s", j.Address),
 			fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", j.Address),
-		}
+		)
 	}
-	return []string{fmt.Sprintf("see why QEMU does not end: virsh -c %s domstate --reason %s", j.location.URI, j.Name)}
+	return providers.Say(fmt.Sprintf("see why QEMU does not end: virsh -c %s domstate --reason %s", j.location.URI, j.Name))
 }
 
 // guest is the running domain as a stop.Target.

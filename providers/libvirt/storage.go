@@ -73,15 +73,15 @@ func (p *Provider) theirPool(ctx context.Context, c connection, name string) (po
 	switch {
 	case errors.Is(err, errAbsent):
 		f = fail(err, "find pool %q", name)
-		f.Code, f.Next = "no_pool", []string{"see what there is: virsh -c " + p.location.URI + " pool-list --all"}
+		f.Code, f.Next = "no_pool", providers.Say("see what there is: virsh -c "+p.location.URI+" pool-list --all")
 	case err != nil:
 		return pool{}, err
 	case !slices.Contains([]string{"dir", "fs", "netfs"}, found.Type):
 		f = fail(fmt.Errorf("it is of type %q, and vmctl needs one of files: dir, fs or netfs", found.Type), "use pool %q", name)
-		f.Code, f.Next = "no_pool", []string{"leave pool out of the provider's block: vmctl makes one"}
+		f.Code, f.Next = "no_pool", providers.Say("leave pool out of the provider's block: vmctl makes one")
 	case !found.Active:
 		f = fail(errors.New("it is not active"), "use pool %q", name)
-		f.Code, f.Next = "no_pool", []string{"start it: virsh -c " + p.location.URI + " pool-start " + name}
+		f.Code, f.Next = "no_pool", providers.Say("start it: virsh -c "+p.location.URI+" pool-start "+name)
 	default:
 		return found, nil
 	}

@@ -3,6 +3,7 @@ package libvirt
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,10 +23,10 @@ func (j *job) clearRemains(ctx context.Context) ([]string, error) {
 		removed, err := j.removeVolumes(ctx, name, nil)
 		if err != nil {
 			f := fail(err, "define %s: remove what an earlier one left", j.Address)
-			f.Next = []string{
-				"see what is there: virsh -c " + j.location.URI + " vol-list " + name,
-				"make the folder of the pool writable, then: vmctl apply",
-			}
+			f.Next = slices.Concat(
+				providers.Say("see what is there: virsh -c "+j.location.URI+" vol-list "+name),
+				providers.SayVmctl("make the folder of the pool writable, then: ", "apply"),
+			)
 			return nil, f
 		}
 		all = append(all, removed...)

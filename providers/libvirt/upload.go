@@ -164,7 +164,7 @@ func (j *job) upload(ctx context.Context, to pool, c content) (path, stamp strin
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); c.file != "" && got != c.sha256 {
 		return "", "", &providers.Failure{
-			Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"},
+			Outcome: providers.Stale, Code: "stale_plan", Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("upload %s: the file was changed since the plan was made", c.file),
 		}
 	}
@@ -195,7 +195,7 @@ func openRegular(path string) (*os.File, fs.FileInfo, error) {
 
 func unreadable(err error, path string) error {
 	f := fail(err, "read %s", path)
-	f.Code, f.Next = "unreadable_file", []string{"make it readable: ls -l " + path}
+	f.Code, f.Next = "unreadable_file", providers.Say("make it readable: ls -l "+path)
 	return f
 }
 
@@ -208,6 +208,6 @@ func diskFull(to pool, volume string, need uint64) error {
 	}
 }
 
-func makeRoom(in pool) []string {
-	return []string{"make room: df -h " + in.Path, "or choose another pool in the provider's block"}
+func makeRoom(in pool) []providers.Advice {
+	return providers.Say("make room: df -h "+in.Path, "or choose another pool in the provider's block")
 }

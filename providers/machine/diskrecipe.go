@@ -119,7 +119,7 @@ func (s *diskSequence) unheld(next string) {
 	for _, f := range s.change.Object.Findings {
 		if f.Kind == providers.FindHeldLock && s.refusal == nil {
 			s.refusal = &providers.Refusal{
-				Reason: fmt.Sprintf("somebody holds disk %s: %s", s.change.Object.Name, f.Evidence[0]), Next: []string{next},
+				Reason: fmt.Sprintf("somebody holds disk %s: %s", s.change.Object.Name, f.Evidence[0]), Next: providers.Say(next),
 			}
 		}
 	}
@@ -131,10 +131,10 @@ func (s *diskSequence) unlock() {
 	if Found(s.change.Object, providers.FindStaleLock) && ctyread.Text(s.change.Policy, "on_stale_lock") == "refuse" && s.refusal == nil {
 		s.refusal = &providers.Refusal{
 			Reason: fmt.Sprintf("who held disk %s is gone, and on_stale_lock = \"refuse\"", s.change.Object.Name),
-			Next: []string{
-				"see that what it wrote is whole, then free the disk: vmctl disk unlock " + s.change.Address.String(),
-				fmt.Sprintf("or let vmctl free it: on_stale_lock = \"unlock\" in the block of %s", s.change.Address),
-			},
+			Next: slices.Concat(
+				providers.SayVmctl("see that what it wrote is whole, then free the disk: ", "disk", "unlock", s.change.Address.String()),
+				providers.Say(fmt.Sprintf("or let vmctl free it: on_stale_lock = \"unlock\" in the block of %s", s.change.Address)),
+			),
 		}
 	}
 	s.release()

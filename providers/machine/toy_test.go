@@ -232,7 +232,7 @@ func (t *toyTask) act(change func() error) machine.Act {
 }
 
 func (t *toyTask) refuse(code, why string) error {
-	return &providers.Failure{Outcome: providers.Unsafe, Code: code, Next: []string{"toy list"}, Err: fmt.Errorf("%s %s: %s", t.Op, t.Address, why)}
+	return &providers.Failure{Outcome: providers.Unsafe, Code: code, Next: providers.Say("toy list"), Err: fmt.Errorf("%s %s: %s", t.Op, t.Address, why)}
 }
 
 // nameIsFree fails if another object of the kind than the one with that ID has the name.
@@ -343,7 +343,7 @@ func (t *toyTask) stop(ctx context.Context) (*guard.Outcome, error) {
 	}
 	p := machine.DecodePolicy(t.Policy)
 	r, err := stop.Stop(ctx, &target{t}, stop.Policy{
-		Grace: p.Grace, ForceWait: p.ForceWait, Forbidden: !p.Force, Poll: time.Millisecond, StillSays: []string{"toy end " + t.Name},
+		Grace: p.Grace, ForceWait: p.ForceWait, Forbidden: !p.Force, Poll: time.Millisecond, StillSays: providers.Say("toy end " + t.Name),
 	}, stop.Clock{Now: time.Now, Sleep: clock.Sleep}, t.log)
 	return guard.Did(r.How, r.Evidence...), err
 }

@@ -17,14 +17,15 @@ func (j *job) disksThere(disks []attached) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return &providers.Failure{
-				Outcome: providers.Failed, Code: "no_disk", Next: []string{fmt.Sprintf("put its disk back: %s", j.diskPath(a.Name)), "or plan again: vmctl plan"},
-				Err: fmt.Errorf("%s %s: its disk %s is gone", j.Op, j.Address, a.Name),
+				Outcome: providers.Failed, Code: "no_disk",
+				Next: slices.Concat(providers.Say(fmt.Sprintf("put its disk back: %s", j.diskPath(a.Name))), providers.SayVmctl("or plan again: ", "plan")),
+				Err:  fmt.Errorf("%s %s: its disk %s is gone", j.Op, j.Address, a.Name),
 			}
 		case err != nil:
 			return fail(err, "%s %s: read its disk %s", j.Op, j.Address, a.Name)
 		case !a.is(d):
 			return &providers.Failure{
-				Outcome: providers.Stale, Code: "stale_plan", Next: []string{"vmctl plan"},
+				Outcome: providers.Stale, Code: "stale_plan", Next: providers.Vmctl("plan"),
 				Err: fmt.Errorf("%s %s: %s is another disk (%s) than it was (%s)", j.Op, j.Address, a.Name, d.ID, a.ID),
 			}
 		}
@@ -51,8 +52,9 @@ func (j *job) free(disks []attached) error {
 
 func (t *task) inUse(disk string, by []string) error {
 	return &providers.Failure{
-		Outcome: providers.Unsafe, Code: "disk_in_use", Next: []string{"look at it: " + t.vmPath(by[0]), "vmctl plan"},
-		Err: fmt.Errorf("%s %s: the disk %s is in use by VM %s", t.Op, t.Address, disk, by[0]),
+		Outcome: providers.Unsafe, Code: "disk_in_use",
+		Next: slices.Concat(providers.Say("look at it: "+t.vmPath(by[0])), providers.Vmctl("plan")),
+		Err:  fmt.Errorf("%s %s: the disk %s is in use by VM %s", t.Op, t.Address, disk, by[0]),
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 func (j *job) detach(context.Context) (*guard.Outcome, error) {
 	if j.seen.on() {
 		return nil, &providers.Failure{
-			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
+			Outcome: providers.Unsafe, Code: "still_running", Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("%s %s: it is %s", j.Op, j.Address, j.seen.state),
 		}
 	}

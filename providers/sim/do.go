@@ -140,7 +140,7 @@ func (j *job) nameTaken(by vmFile) error {
 	}
 	return &providers.Failure{
 		Outcome: providers.Unsafe, Code: "name_taken",
-		Next: []string{"look at it: " + j.vmPath(by.Name), fmt.Sprintf("set another name in the block of %s", j.Address)},
+		Next: providers.Say("look at it: "+j.vmPath(by.Name), fmt.Sprintf("set another name in the block of %s", j.Address)),
 		Err:  fmt.Errorf("%s %s: a VM of the name %s exists already (%s), and it is not the one to be made", j.Op, j.Address, by.Name, by.ID),
 	}
 }

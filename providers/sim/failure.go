@@ -10,7 +10,7 @@ import (
 
 // fail returns a failure with err as its cause.
 func fail(err error, format string, args ...any) *providers.Failure {
-	f := &providers.Failure{Outcome: providers.Failed, Code: "host", Next: []string{"vmctl plan"}}
+	f := &providers.Failure{Outcome: providers.Failed, Code: "host", Next: providers.Vmctl("plan")}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Outcome, f.Code = providers.Timeout, "no_answer"

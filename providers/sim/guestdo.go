@@ -69,7 +69,7 @@ func (j *guestJob) observe(ctx context.Context) error {
 	path := ctyread.Text(j.Want, "path")
 	if other, taken := files[path]; j.Op == opWrite && j.seen == nil && taken {
 		return &providers.Failure{
-			Outcome: providers.Unsafe, Code: "path_taken", Next: []string{fmt.Sprintf("set another path in the block of %s", j.Address)},
+			Outcome: providers.Unsafe, Code: "path_taken", Next: providers.Say(fmt.Sprintf("set another path in the block of %s", j.Address)),
 			Err: fmt.Errorf("%s %s: %s has a file %s already (%s)", j.Op, j.Address, j.guest.vm.Name, path, guestFile{keptFile: other, path: path}.id()),
 		}
 	}

@@ -55,7 +55,7 @@ func (j *job) upload(ctx context.Context) (*guard.Outcome, error) {
 		var f *providers.Failure
 		if !errors.As(err, &f) {
 			f = fail(err, "upload %s: copy %s", j.Address, i.Source)
-			f.Next = []string{"see that the file can be read", "vmctl apply"}
+			f.Next = slices.Concat(providers.Say("see that the file can be read"), providers.Vmctl("apply"))
 		}
 		return nil, f
 	}
@@ -71,7 +71,7 @@ func (j *job) bring(ctx context.Context, i image) (providers.How, error) {
 		return "", &providers.Failure{
 			Outcome: providers.Failed, Code: "wrong_digest",
 			Seen: []string{i.Source + " has the sha256 " + digest},
-			Next: []string{"see that it is the right file, and whole", fmt.Sprintf("or write what it is into the block of %s: sha256 = %q", j.Address, digest)},
+			Next: providers.Say("see that it is the right file, and whole", fmt.Sprintf("or write what it is into the block of %s: sha256 = %q", j.Address, digest)),
 			Err:  fmt.Errorf("upload %s: %s is not what sha256 = %q says", j.Address, i.Source, i.SHA256),
 		}
 	}

@@ -68,7 +68,7 @@ func (j *job) portsInUse(but string) ([]providers.Claim, error) {
 func (j *job) portTaken(listens string) *providers.Failure {
 	return &providers.Failure{
 		Outcome: providers.Failed, Code: "port_taken",
-		Next: []string{fmt.Sprintf("set another host port in port_forward of %s, or \"auto\"", j.Address)},
+		Next: providers.Say(fmt.Sprintf("set another host port in port_forward of %s, or \"auto\"", j.Address)),
 		Err:  fmt.Errorf("start %s: host port %s is taken", j.Address, listens),
 	}
 }

@@ -64,7 +64,7 @@ func (j *job) makeRoot(f vmFile) error {
 		return nil
 	case err == nil:
 		return &providers.Failure{
-			Outcome: providers.Unsafe, Code: "disk_taken", Next: []string{"look at it: " + p.rootPath(f.Name)},
+			Outcome: providers.Unsafe, Code: "disk_taken", Next: providers.Say("look at it: " + p.rootPath(f.Name)),
 			Err: fmt.Errorf("make the disk of %s: %s is the disk of %s", f.Name, p.rootPath(f.Name), h.ID),
 		}
 	case !errors.Is(err, fs.ErrNotExist):

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,14 +24,14 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	switch {
 	case j.seen.state == providers.StateBroken:
 		return nil, &providers.Failure{
-			Outcome: providers.Unsafe, Code: "broken", Seen: []string{j.seen.reason}, Next: []string{"vmctl plan"},
+			Outcome: providers.Unsafe, Code: "broken", Seen: []string{j.seen.reason}, Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("start %s: something of it runs already", j.Address),
 		}
 	case j.seen.Config == nil:
 		return nil, fail(errors.New("it is half made"), "start %s", j.Name)
 	case !j.seen.root:
 		return nil, &providers.Failure{
-			Outcome: providers.Failed, Code: "no_disk", Next: []string{fmt.Sprintf("put its disk back: %s", j.rootPath(j.Name))},
+			Outcome: providers.Failed, Code: "no_disk", Next: providers.Say(fmt.Sprintf("put its disk back: %s", j.rootPath(j.Name))),
 			Err: fmt.Errorf("start %s: its disk is gone", j.Address),
 		}
 	}
@@ -215,7 +216,9 @@ func (j *job) lastWords(id providers.ID) []string {
 	return all[max(0, len(all)-lines):]
 }
 
-func (j *job) seeLog() []string { return []string{"see its log: " + j.logPath(j.Object), "vmctl plan"} }
+func (j *job) seeLog() []providers.Advice {
+	return slices.Concat(providers.Say("see its log: "+j.logPath(j.Object)), providers.Vmctl("plan"))
+}
 
 // waitReady waits until the VM answers.
 func (j *job) waitReady(ctx context.Context) (*guard.Outcome, error) {
@@ -247,7 +250,7 @@ func (j *job) waitReady(ctx context.Context) (*guard.Outcome, error) {
 
 func (j *job) ended() error {
 	f := &providers.Failure{
-		Outcome: providers.Failed, Code: "ended", Next: []string{"vmctl plan"},
+		Outcome: providers.Failed, Code: "ended", Next: providers.Vmctl("plan"),
 		Err: fmt.Errorf("wait for %s: it ended while it started", j.Address),
 	}
 	if j.seen != nil && !j.seen.Weightless {

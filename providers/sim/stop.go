@@ -149,14 +149,14 @@ func (j *job) misbehave(ctx context.Context) error {
 	return j.writeRun(j.seen.vmFile, &r)
 }
 
-func (j *job) stillSays() []string {
+func (j *job) stillSays() []providers.Advice {
 	if !j.policy.Force {
-		return []string{
+		return providers.Say(
 			fmt.Sprintf("give it more time: stop { grace = \"…\" } in %s", j.Address),
 			fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", j.Address),
-		}
+		)
 	}
-	return []string{fmt.Sprintf("see why its process does not end: %s", pids(j.seen.alive))}
+	return providers.Say(fmt.Sprintf("see why its process does not end: %s", pids(j.seen.alive)))
 }
 
 // sleep returns after d, or as soon as none of the observed processes runs any more.

@@ -13,6 +13,7 @@ import (
 
 	"vmctl/internal/process"
 	"vmctl/providers"
+	"vmctl/providers/providertest"
 )
 
 // carry carries out an action, and returns how its step op ended.
@@ -281,7 +282,7 @@ func TestStartThatEndsAtOnce(t *testing.T) {
 	if failure == nil || failure.Code != "not_started" {
 		t.Fatalf("the start came to %+v", failure)
 	}
-	got := strings.Join(append(append([]string{failure.Error()}, failure.Seen...), failure.Next...), "\n")
+	got := strings.Join(append(append([]string{failure.Error()}, failure.Seen...), providertest.Lines(failure.Next)...), "\n")
 	want := "start vm.dev: its process ended, and did not say why: pid N (sim.test): exit status 3\n" +
 		"its log says: there is nothing to boot\nsee its log: DIR/run/KEY.log\nvmctl plan"
 	if diff := cmp.Diff(want, l.plain(got)); diff != "" {

@@ -39,7 +39,7 @@ func (j *job) isTidy() bool { return j.seen != nil && !j.seen.on() && j.seen.lef
 func (j *job) tidy(context.Context) (*guard.Outcome, error) {
 	if j.seen.on() {
 		return nil, &providers.Failure{
-			Outcome: providers.Unsafe, Code: "still_running", Next: []string{"vmctl plan"},
+			Outcome: providers.Unsafe, Code: "still_running", Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("tidy up after %s: it is %s", j.Address, j.seen.state),
 		}
 	}

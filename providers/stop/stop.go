@@ -44,12 +44,12 @@ type Observation struct {
 
 // Policy holds the waits of a stop, and the choice of force.
 type Policy struct {
-	Grace     time.Duration // between the request and force
-	ForceWait time.Duration // between force and giving up
-	Again     time.Duration // after which a request is repeated; 0: it is not
-	Poll      time.Duration // between two looks; 0: a quarter of a second
-	Forbidden bool          // never force: fail when the grace is over
-	StillSays []string      // commands to type if it still runs, a line each
+	Grace     time.Duration      // between the request and force
+	ForceWait time.Duration      // between force and giving up
+	Again     time.Duration      // after which a request is repeated; 0: it is not
+	Poll      time.Duration      // between two looks; 0: a quarter of a second
+	Forbidden bool               // never force: fail when the grace is over
+	StillSays []providers.Advice // what the user can do if it still runs
 }
 
 // Clock gives a procedure the time and its waits.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"vmctl/providers"
+	"vmctl/providers/providertest"
 	"vmctl/providers/stop"
 )
 
@@ -76,7 +77,7 @@ func gone(how providers.How, evidence string) (stop.Observation, error) {
 func policy() stop.Policy {
 	return stop.Policy{
 		Grace: 30 * time.Second, ForceWait: 10 * time.Second, Again: 12 * time.Second, Poll: time.Second,
-		StillSays: []string{"vmctl vm stop vm.dev"},
+		StillSays: providers.Vmctl("vm", "stop", "vm.dev"),
 	}
 }
 
@@ -482,7 +483,7 @@ func (w *world) stop(ctx context.Context, p stop.Policy) string {
 		for _, s := range f.Seen {
 			lines = append(lines, "seen: "+s)
 		}
-		for _, s := range f.Next {
+		for _, s := range providertest.Lines(f.Next) {
 			lines = append(lines, "next: "+s)
 		}
 	case err != nil:

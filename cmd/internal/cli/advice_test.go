@@ -3,6 +3,8 @@ package cli_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"vmctl/providers"
@@ -16,17 +18,17 @@ func TestEveryFailureSaysWhatToTypeNext(t *testing.T) {
 		outcome providers.Outcome
 		exits   int
 		code    string
-		next    []string
+		next    []providers.Advice
 	}{
-		{providers.Failed, 1, "port_taken", []string{"set another host port in port_forward of vm.dev"}},
+		{providers.Failed, 1, "port_taken", providers.Say("set another host port in port_forward of vm.dev")},
 		{providers.Failed, 1, "libvirt", nil},
 		{providers.Failed, 1, "", nil},
-		{providers.Timeout, 4, "no_ssh", []string{"to start over: vmctl destroy --target=vm.dev, then vmctl apply"}},
-		{providers.Timeout, 4, "still_running", []string{"or let vmctl force it: stop { force = true } in vm.dev"}},
+		{providers.Timeout, 4, "no_ssh", slices.Concat(providers.SayVmctl("to start over: ", "destroy", "--target=vm.dev"), providers.SayVmctl("then: ", "apply"))},
+		{providers.Timeout, 4, "still_running", providers.Say("or let vmctl force it: stop { force = true } in vm.dev")},
 		{providers.Timeout, 4, "deadline", nil},
-		{providers.Unsafe, 6, "not_ours", []string{"look at it: virsh -c qemu:///session dumpxml 1", "vmctl plan"}},
+		{providers.Unsafe, 6, "not_ours", slices.Concat(providers.Say("look at it: virsh -c qemu:///session dumpxml 1"), providers.Vmctl("plan"))},
 		{providers.Unsafe, 6, "unverified", nil},
-		{providers.Stale, 6, "stale_plan", []string{"vmctl apply"}},
+		{providers.Stale, 6, "stale_plan", providers.Vmctl("apply")},
 		{providers.Stale, 6, "not_the_same", nil},
 	} {
 		h := newHouse(t, withID+small)
@@ -53,6 +55,9 @@ func TestABlockSaysWhatToTypeHere(t *testing.T) {
 	h.run("plan", "--env=test").exits(0).says(next)
 	h.run("apply", "--auto-approve", "--env=test").exits(6).says(next)
 	h.run("plan", "--env=test", "--json").exits(0).says(next)
+	if e := h.run("apply", "--auto-approve", "--env=test", "--json").exits(6); strings.Count(e.stdout, next) != 2 {
+		t.Errorf("the plan and the error, as documents, have to say %q:\n%s", next, e.stdout)
+	}
 }
 
 // The same as documents: in the event, in the summary and in the last document.
@@ -60,7 +65,17 @@ func TestEveryFailureHasNextStepsAsJSON(t *testing.T) {
 	h := newHouse(t, withID+small)
 	h.memory.fail["start vm.dev"] = &providers.Failure{Outcome: providers.Stale, Code: "not_the_same", Err: errors.New("another")}
 	e := h.run("apply", "--auto-approve", "--json").exits(6)
-	const next = "plan anew, from what is there now: vmctl apply"
+	e.failsEverywhereWith("plan anew, from what is there now: vmctl apply")
+
+	h.memory.fail["start vm.dev"] = &providers.Failure{Outcome: providers.Failed, Code: "ended", Next: providers.Vmctl("plan"), Err: errors.New("it ended")}
+	e = h.run("apply", "--auto-approve", "--json", "--env=test", "--target=dev").exits(1)
+	e.failsEverywhereWith("vmctl plan --env=test --target=dev")
+}
+
+// failsEverywhereWith checks that the failure has this next step in the event, in the summary
+// and in the last document.
+func (e ending) failsEverywhereWith(next string) {
+	e.t.Helper()
 	found := 0
 	for _, doc := range e.documents() {
 		failures := []any{doc["failure"], doc["error"]}
@@ -73,11 +88,11 @@ func TestEveryFailureHasNextStepsAsJSON(t *testing.T) {
 			}
 			found++
 			if got := fmt.Sprint(f.(map[string]any)["next"]); got != "["+next+"]" {
-				t.Errorf("%s: next is %s, want %s", doc["type"], got, next)
+				e.t.Errorf("%s: next is %s, want %s", doc["type"], got, next)
 			}
 		}
 	}
 	if found != 3 {
-		t.Errorf("%d failures in the stream, want 3:\n%s", found, e.stdout)
+		e.t.Errorf("%d failures in the stream, want 3:\n%s", found, e.stdout)
 	}
 }

@@ -86,7 +86,7 @@ func (r reader) Read(p []byte) (int, error) { return r(p) }
 
 func brokenStart() *providers.Failure {
 	return &providers.Failure{
-		Outcome: providers.Failed, Code: "guest_paused", Seen: []string{"libvirt: paused"}, Next: []string{`set accel = "tcg"`},
+		Outcome: providers.Failed, Code: "guest_paused", Seen: []string{"libvirt: paused"}, Next: providers.Say(`set accel = "tcg"`),
 		Err: errors.New("the hypervisor paused it at once"),
 	}
 }
@@ -207,7 +207,7 @@ func TestARunLockIsNamed(t *testing.T) {
 func TestADeadlineHasItsOwnCode(t *testing.T) {
 	h := newHouse(t, withID+small)
 	h.memory.fail["wait_ssh vm.dev"] = &providers.Failure{
-		Outcome: providers.Timeout, Code: "no_ssh", Next: []string{"read the boot log: console.log"}, Err: errors.New("SSH did not answer within 5m"),
+		Outcome: providers.Timeout, Code: "no_ssh", Next: providers.Say("read the boot log: console.log"), Err: errors.New("SSH did not answer within 5m"),
 	}
 	h.run("apply", "--auto-approve").exits(4).warns("SSH did not answer within 5m", "next: read the boot log: console.log")
 	h.memory.fail["wait_ssh vm.dev"].Outcome = providers.Stale

@@ -55,7 +55,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 		return nil, summary, err
 	}
 	defer a.mutating(mutatingCommand{command: m.command, plan: a.commandLine("plan", m.plan)})()
-	watch, stop := a.watch(ctx)
+	watch, stop := a.watch(ctx, a.ownFlags(m.plan))
 	summary, err = executor.Apply(ctx, executor.Run{
 		Plan: w.plan, World: w.world, Journal: w.journal, Resolve: a.resolver(p.config), ID: run,
 		Gate:        gate{folder: p.busy(), me: me, addresses: p.visitorAddresses(w.journal.Snapshot()), closed: &closedVMs{all: map[spec.Address]*closedVM{}}},
@@ -123,7 +123,7 @@ func (a *app) summary(p *project, m mission, w work, e ended) {
 		if !e.OK() {
 			screen = a.errScreen()
 		}
-		view.Summary(screen, e.Summary, view.SummaryOptions{Command: m.verb, Next: next, Deferred: w.plan.Deferred, Later: w.later, Before: w.before})
+		view.Summary(screen, e.Summary, view.SummaryOptions{Command: m.verb, Next: next, Deferred: w.plan.Deferred, Later: w.later, Before: w.before, Own: a.ownFlags(m.plan)})
 		return
 	}
 	var outputs map[string]view.OutputDocument
@@ -132,7 +132,7 @@ func (a *app) summary(p *project, m mission, w work, e ended) {
 		a.warnOutputs(all)
 		outputs = view.OutputsJSON(all)
 	}
-	a.line(view.SummaryJSON(e.Summary, view.SummaryMore{Next: next, Outputs: outputs, Deferred: w.plan.Deferred, Before: w.before}))
+	a.line(view.SummaryJSON(e.Summary, view.SummaryMore{Next: next, Outputs: outputs, Deferred: w.plan.Deferred, Before: w.before, Own: a.ownFlags(m.plan)}))
 }
 
 // goOn returns the next commands after a failure or an interrupt.
@@ -147,7 +147,7 @@ func (a *app) outcome(ctx context.Context, m mission, s executor.Summary) error 
 	}
 	var errs []error
 	for _, r := range s.Failed {
-		errs = append(errs, fmt.Errorf("%s: %s: %w", r.Step.Address, r.Step.Op, r.Failure))
+		errs = append(errs, stepError{err: fmt.Errorf("%s: %s: %w", r.Step.Address, r.Step.Op, r.Failure), own: a.ownFlags(m.plan)})
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeout):

@@ -117,7 +117,7 @@ func (a *app) waiting(h state.Holder, limit time.Duration) {
 func (a *app) showPlan(p *project, m mission, r round, plan *planner.Plan) {
 	plan = r.numbered(plan)
 	if a.global.json {
-		doc := view.PlanJSON(plan)
+		doc := view.PlanJSON(plan, a.ownFlags(m.plan))
 		doc.Targets, doc.Warnings = m.plan.targets, a.warnings(p, plan)
 		a.line(view.PlanEvent{FormatVersion: view.FormatVersion, Type: "plan", Plan: doc})
 		return
@@ -127,7 +127,7 @@ func (a *app) showPlan(p *project, m mission, r round, plan *planner.Plan) {
 	}
 	view.Plan(a.screen(), plan, view.PlanOptions{
 		Targets: m.plan.targets, Pulls: m.pulls(), Warnings: a.warnings(p, plan), Title: m.titled(r), Verbose: m.plan.verbose, Idle: m.idles(plan), Providers: p.config.Providers,
-		Offer: view.Offer{Running: true, Later: r.later, Apply: a.offer(m, plan)},
+		Offer: view.Offer{Running: true, Later: r.later, Apply: a.offer(m, plan)}, Own: a.ownFlags(m.plan),
 	})
 }
 
@@ -144,7 +144,7 @@ func (a *app) forbidden(m mission, r round, plan *planner.Plan) error {
 			continue
 		}
 		e.Seen = append(e.Seen, c.Address.String()+": "+c.Blocked.Reason)
-		e.Next = append(e.Next, c.Blocked.Next...)
+		e.Next = append(e.Next, a.ownFlags(m.plan).Advice(c.Blocked.Next)...)
 	}
 	if len(plan.Steps) > 0 {
 		e.Next = append(e.Next, "to carry out the rest: "+a.offer(m, plan))

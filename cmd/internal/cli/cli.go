@@ -77,16 +77,14 @@ func Main(ctx context.Context, env Env) int {
 
 // app is one run of one command.
 type app struct {
-	env    Env
-	stdout *sink
-	stderr *sink
-	global globalFlags
-	types  map[string]providers.Type
-	// commands lists the names of vmctl's top-level commands.
-	commands []string
-	answer   bool // a document was written: nothing else may follow on stdout
-	streams  bool // the command writes a line per event, the last one says how it ended
-	changes  atomic.Pointer[mutatingCommand]
+	env     Env
+	stdout  *sink
+	stderr  *sink
+	global  globalFlags
+	types   map[string]providers.Type
+	answer  bool // a document was written: nothing else may follow on stdout
+	streams bool // the command writes a line per event, the last one says how it ended
+	changes atomic.Pointer[mutatingCommand]
 }
 
 func newApp(env Env) *app {
@@ -101,9 +99,6 @@ func newApp(env Env) *app {
 // execute parses the arguments and runs the command that they name.
 func (a *app) execute(ctx context.Context) error {
 	root := a.root()
-	for _, cmd := range root.Commands() {
-		a.commands = append(a.commands, cmd.Name())
-	}
 	root.SetArgs(append([]string{}, a.env.Args...)) // for nil, cobra takes those of the process
 	cmd, err := root.ExecuteContextC(ctx)
 	_, a.streams = cmd.Annotations[streaming]
@@ -151,7 +146,7 @@ func (a *app) fail(ctx context.Context, err error) {
 	if !a.global.json || a.answer {
 		return
 	}
-	document := view.FailureJSON(wholeProblem(err), diags)
+	document := view.FailureJSON(a.wholeProblem(err), diags)
 	if a.streams {
 		a.line(view.ErrorEvent{Type: "error", FailureDocument: document})
 		return
@@ -169,7 +164,7 @@ func (a *app) failForPeople(err error) {
 		return
 	}
 	for _, part := range parts(err) {
-		shown := problemOf(part)
+		shown := a.problemOf(part)
 		var p *problem
 		if errors.As(part, &p) && p.shown && !a.global.json {
 			shown = view.Problem{Message: shown.Message}

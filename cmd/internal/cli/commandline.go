@@ -3,39 +3,43 @@ package cli
 import (
 	"strings"
 
-	"vmctl/internal/shellword"
+	"vmctl/cmd/internal/view"
 )
 
 // commandLine returns a command that the reader can type, with this run's flags for the files
 // and the scope.
 func (a *app) commandLine(name string, f planFlags, more ...string) string {
-	words := append([]string{"vmctl"}, strings.Fields(name)...)
-	if a.global.dir != "" {
-		words = append(words, "-C", a.global.dir)
-	}
-	add := func(flag string, values ...string) {
+	return a.ownFlags(f).CommandLine(strings.Fields(name), more...)
+}
+
+// ownFlags returns this run's flags for the files and, from f, for the scope.
+func (a *app) ownFlags(f planFlags) view.OwnFlags {
+	var own view.OwnFlags
+	add := func(to *[]string, flag string, values ...string) {
 		for _, v := range values {
-			words = append(words, "--"+flag+"="+v)
+			*to = append(*to, "--"+flag+"="+v)
 		}
 	}
+	if a.global.dir != "" {
+		own.Global = append(own.Global, "-C", a.global.dir)
+	}
 	if a.global.env != "" {
-		add("env", a.global.env)
+		add(&own.Global, "env", a.global.env)
 	}
 	if a.global.dataDir != "" {
-		add("data-dir", a.global.dataDir)
+		add(&own.Global, "data-dir", a.global.dataDir)
 	}
 	if !f.kept {
 		for _, v := range a.global.vars { // a value may be secret: the reader knows it
 			variable, _, _ := strings.Cut(v, "=")
-			add("var", variable+"=...")
+			add(&own.Global, "var", variable+"=...")
 		}
-		add("var-file", a.global.varFiles...)
+		add(&own.Global, "var-file", a.global.varFiles...)
 	}
-	add("target", f.targets...)
-	add("exclude", f.excludes...)
-	add("allow-replace", f.allowReplace...)
-	add("allow-destroy", f.allowDestroy...)
-	add("allow-interrupt", f.allowInterrupt...)
-	words = append(words, more...)
-	return shellword.Join(words)
+	add(&own.Plan, "target", f.targets...)
+	add(&own.Plan, "exclude", f.excludes...)
+	add(&own.Plan, "allow-replace", f.allowReplace...)
+	add(&own.Plan, "allow-destroy", f.allowDestroy...)
+	add(&own.Plan, "allow-interrupt", f.allowInterrupt...)
+	return own
 }

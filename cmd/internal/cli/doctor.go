@@ -43,7 +43,7 @@ func (a *app) doctor(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	snapshot, stateCheck := checkState(ctx, p)
+	snapshot, stateCheck := a.checkState(ctx, p)
 	checks := []view.Check{idCheck, checkDataDir(p.dir), stateCheck}
 	systems, err := a.checkSystems(ctx, p, snapshot)
 	if err != nil {
@@ -78,12 +78,12 @@ func (a *app) openForDoctor() (*project, view.Check, error) {
 	return p, check, err
 }
 
-func checkState(ctx context.Context, p *project) (*state.Snapshot, view.Check) {
+func (a *app) checkState(ctx context.Context, p *project) (*state.Snapshot, view.Check) {
 	check := view.Check{Name: "state", Status: checkOK}
 	snapshot, err := p.store.Read(ctx)
 	if err != nil {
 		check.Status, check.Detail, check.NeededBy = checkMissing, err.Error(), []string{"every command that changes or observes"}
-		check.Next = problemOf(err).Next
+		check.Next = a.problemOf(err).Next
 		return &state.Snapshot{}, check
 	}
 	check.Detail = fmt.Sprintf("serial %d, %s", snapshot.Serial, counted(len(snapshot.Records), "record"))

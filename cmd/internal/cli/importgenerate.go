@@ -176,7 +176,7 @@ func (a *app) finding(ctx context.Context, p *project, refs []spec.ProviderRef, 
 			all = append(all, found[0])
 			continue
 		}
-		refused.Seen, refused.Next = append(refused.Seen, block.Reason), append(refused.Next, block.Next...)
+		refused.Seen, refused.Next = append(refused.Seen, block.Reason), append(refused.Next, a.ownFlags(planFlags{}).Advice(block.Next)...)
 	}
 	switch len(all) {
 	case 0:

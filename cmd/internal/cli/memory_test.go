@@ -99,7 +99,7 @@ func (h host) Console(_ context.Context, o providers.Object, from int64, most in
 	defer h.mu.Unlock()
 	text, ok := h.consoles[o.Name]
 	if !ok {
-		return providers.Console{}, errors.New("nobody keeps it")
+		return providers.Console{}, &providers.Failure{Outcome: providers.Failed, Code: "no_console", Next: providers.Vmctl("plan"), Err: errors.New("nobody keeps it")}
 	}
 	start, length := providers.PartOf(int64(len(text)), from, most)
 	return providers.Console{

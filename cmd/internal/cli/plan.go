@@ -96,7 +96,6 @@ func (a *app) makePlan(ctx context.Context, p *project, r planRequest) (made mad
 		return made, err
 	}
 	a.logPanics(ctx, made.world)
-	a.typedBlocks(made.plan, made.mission)
 	return made, nil
 }
 
@@ -119,12 +118,12 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	}
 	defer func() { err = errors.Join(err, made.world.Close()) }()
 	plan, m := made.plan, made.mission
-	doc := view.PlanJSON(plan)
+	doc := view.PlanJSON(plan, a.ownFlags(m.plan))
 	doc.Targets, doc.Warnings = m.plan.targets, a.warnings(p, plan)
 	a.show(doc, func(s view.Screen) {
 		view.Plan(s, plan, view.PlanOptions{
 			Targets: m.plan.targets, Pulls: m.pulls(), Warnings: a.warnings(p, plan), Title: m.title, Idle: m.idles(plan), Verbose: r.flags.verbose, Holder: made.holder, Providers: p.config.Providers,
-			Offer: view.Offer{Apply: a.offerOf(r, m, plan)},
+			Offer: view.Offer{Apply: a.offerOf(r, m, plan)}, Own: a.ownFlags(m.plan),
 		})
 	})
 	if r.out != "" {

@@ -75,7 +75,7 @@ func (a *app) savePlan(r planRequest, p *project, plan *planner.Plan, s *state.S
 			Targets: r.flags.targets, Excludes: r.flags.excludes,
 			AllowReplace: r.flags.allowReplace, AllowDestroy: r.flags.allowDestroy, AllowInterrupt: r.flags.allowInterrupt,
 		},
-		Source: p.config.Source(), Seal: seal, Plan: view.PlanJSON(plan),
+		Source: p.config.Source(), Seal: seal, Plan: view.PlanJSON(plan, a.ownFlags(r.flags)),
 	})
 	if err != nil {
 		return fmt.Errorf("write the plan: %w", err)

@@ -53,6 +53,18 @@ func rejected(code, message string, next ...string) *problem {
 	return newProblem(classRejected, code, message, next...)
 }
 
+// stepError is the failure of a step, with the own flags of its run.
+type stepError struct {
+	err error
+	own view.OwnFlags
+}
+
+// Error returns the cause's text.
+func (e stepError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e stepError) Unwrap() error { return e.err }
+
 // specError is an error that holds the diagnostics of the spec.
 type specError struct {
 	diags hcl.Diagnostics
@@ -114,8 +126,8 @@ func diagnosticsOf(err error) (hcl.Diagnostics, map[string]*hcl.File) {
 }
 
 // problemOf returns an error as its reader sees it.
-func problemOf(err error) view.Problem {
-	shown := describe(err)
+func (a *app) problemOf(err error) view.Problem {
+	shown := a.describe(err)
 	var advised state.Advised
 	if len(shown.Next) == 0 && errors.As(err, &advised) {
 		shown.Next = advised.Next()
@@ -123,7 +135,7 @@ func problemOf(err error) view.Problem {
 	return shown
 }
 
-func describe(err error) view.Problem {
+func (a *app) describe(err error) view.Problem {
 	var (
 		p        *problem
 		failure  *providers.Failure
@@ -156,7 +168,9 @@ func describe(err error) view.Problem {
 	case errors.As(err, &system):
 		return view.Problem{Code: "one_system", Message: err.Error()}
 	case errors.As(err, &failure):
-		f := view.FailureProblem(failure)
+		step := stepError{own: a.ownFlags(planFlags{})}
+		_ = errors.As(err, &step) // a failure outside of a run has no scope
+		f := view.FailureProblem(failure, step.own)
 		f.Message = err.Error()
 		return f
 	case errors.Is(err, context.Canceled):
@@ -215,14 +229,14 @@ func parts(err error) []error {
 
 // wholeProblem returns all errors that err joins as one problem: the one that decides the
 // exit code, with the messages of the others.
-func wholeProblem(err error) view.Problem {
+func (a *app) wholeProblem(err error) view.Problem {
 	all := parts(err)
 	if t, ok := err.(told); ok { //nolint:errorlint // see parts
 		all = parts(t.err)
 	}
 	first := slices.IndexFunc(all, func(e error) bool { return ExitCode(e) == ExitCode(err) })
 	first = max(first, 0)
-	whole := problemOf(all[first])
+	whole := a.problemOf(all[first])
 	for i, e := range all {
 		if i != first {
 			whole.Seen = append(whole.Seen, e.Error())

@@ -107,7 +107,6 @@ func (m mission) limited(ctx context.Context) (context.Context, context.CancelFu
 
 // agree shows a plan and asks for consent. It fails if the plan must not be carried out.
 func (a *app) agree(ctx context.Context, p *project, m mission, r round, plan *planner.Plan) error {
-	a.typedBlocks(plan, m)
 	if !r.later || plan.Pending() {
 		a.showPlan(p, m, r, plan)
 	}

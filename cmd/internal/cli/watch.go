@@ -17,9 +17,9 @@ const silence = 10 * time.Second
 
 // watch shows events as they come: on a terminal with the running steps below them, elsewhere
 // with a line for a silent step, or as JSON. The caller calls stop after the last event.
-func (a *app) watch(ctx context.Context) (watch func(executor.Event), stop func()) {
+func (a *app) watch(ctx context.Context, own view.OwnFlags) (watch func(executor.Event), stop func()) {
 	if a.global.json {
-		return a.watchJSON(ctx), func() {}
+		return a.watchJSON(ctx, own), func() {}
 	}
 	progress := &view.Progress{Screen: a.screen(), Silence: silence}
 	if region, ok := a.region(); ok {
@@ -43,11 +43,11 @@ func (a *app) watch(ctx context.Context) (watch func(executor.Event), stop func(
 
 // watchJSON writes a line for each event. It also tells people on standard error about an
 // interrupt: they may have asked for it.
-func (a *app) watchJSON(ctx context.Context) func(executor.Event) {
+func (a *app) watchJSON(ctx context.Context, own view.OwnFlags) func(executor.Event) {
 	progress := &view.Progress{}
 	return func(e executor.Event) {
 		a.trace(ctx, e)
-		a.line(view.EventJSON(e))
+		a.line(view.EventJSON(e, own))
 		progress.Watch(e)
 		if e.Interrupted {
 			progress.Halt(a.errScreen(), e)

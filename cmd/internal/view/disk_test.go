@@ -72,7 +72,7 @@ func disksPlan() *planner.Plan {
 	held := change("web", providers.RestartIt, "additional_disk: the guest sees it at its next start")
 	held.Blocked = &planner.Block{
 		Kind: planner.Blocked, Reason: `disk 6c1f is held by libvirt vm "other" (1234)`,
-		Next: []string{"choose another in the block of vm.web, or free it first"},
+		Next: providers.Say("choose another in the block of vm.web, or free it first"),
 	}
 	lost := change("img", providers.Create, "it does not exist")
 	lost.Want = &spec.Resource{
@@ -83,7 +83,7 @@ func disksPlan() *planner.Plan {
 	}
 	lost.Blocked = &planner.Block{
 		Kind: planner.Blocked, Reason: `image "images/debian.qcow2" cannot be read: open images/debian.qcow2: no such file or directory`,
-		Next: []string{"put the file there, or correct image in the block of vm.img"},
+		Next: providers.Say("put the file there, or correct image in the block of vm.img"),
 	}
 	file := change("motd", providers.Release, "vm.dev goes down")
 	file.Address, file.Kind = motd(), spec.GuestFile
@@ -133,7 +133,7 @@ func TestPlanOfDisks(t *testing.T) {
 		t.Errorf("--verbose cuts a long value:\n%s", got)
 	}
 	var out bytes.Buffer
-	if err := view.JSON(&out, view.PlanJSON(disksPlan())); err != nil {
+	if err := view.JSON(&out, view.PlanJSON(disksPlan(), view.OwnFlags{})); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "plan-disks-json", out.String())

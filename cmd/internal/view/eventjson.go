@@ -23,12 +23,12 @@ type EventDocument struct {
 	Interrupted   bool          `json:"interrupted,omitempty"` // halted: by a signal, or because the time is up
 }
 
-// EventJSON returns the line of an event.
-func EventJSON(e executor.Event) EventDocument {
+// EventJSON returns the line of an event, for a run with own flags.
+func EventJSON(e executor.Event, own OwnFlags) EventDocument {
 	d := EventDocument{
 		FormatVersion: FormatVersion, Type: string(e.Kind), At: e.At.UTC(), DeadlineS: e.Deadline.Seconds(),
 		Text: e.Text, How: string(e.How), Evidence: e.Evidence, ElapsedS: e.Elapsed.Seconds(),
-		Failure: failureJSON(e.Failure), Interrupted: e.Interrupted,
+		Failure: failureJSON(e.Failure, own), Interrupted: e.Interrupted,
 	}
 	if e.Kind != executor.Halted {
 		step := stepJSON(e.Step)
@@ -37,22 +37,22 @@ func EventJSON(e executor.Event) EventDocument {
 	return d
 }
 
-func failureJSON(f *providers.Failure) *Problem {
+func failureJSON(f *providers.Failure, own OwnFlags) *Problem {
 	if f == nil {
 		return nil
 	}
-	p := FailureProblem(f)
+	p := FailureProblem(f, own)
 	p.Seen, p.Next = list(p.Seen), list(p.Next)
 	return &p
 }
 
-// FailureProblem returns a step's failure as a problem.
-func FailureProblem(f *providers.Failure) Problem {
+// FailureProblem returns a step's failure as a problem, for a run with own flags.
+func FailureProblem(f *providers.Failure, own OwnFlags) Problem {
 	code := f.Code
 	if code == "" {
 		code = "step_" + string(f.Outcome)
 	}
-	return Problem{Code: code, Message: f.Error(), Seen: f.Seen, Next: f.Next}
+	return Problem{Code: code, Message: f.Error(), Seen: f.Seen, Next: own.Advice(f.Next)}
 }
 
 // PlanEvent is the first line of `apply --json`: the plan.
@@ -109,6 +109,7 @@ type SummaryMore struct {
 	Outputs  map[string]OutputDocument
 	Deferred []planner.Deferred // addresses that the next plan reads
 	Before   executor.Summary   // of the plans before
+	Own      OwnFlags
 }
 
 // SummaryJSON returns the line of a summary.
@@ -119,7 +120,7 @@ func SummaryJSON(s executor.Summary, more SummaryMore) SummaryEvent {
 	}
 	d := SummaryEvent{
 		FormatVersion: FormatVersion, Type: "summary", OK: s.OK(),
-		Done: results(s.Done), Failed: results(s.Failed), Warned: results(s.Warned), NotRun: []StepDocument{},
+		Done: results(s.Done, more.Own), Failed: results(s.Failed, more.Own), Warned: results(s.Warned, more.Own), NotRun: []StepDocument{},
 		Down: Addresses(s.Down), Interrupted: s.Interrupted, Next: list(more.Next), Outputs: outputs,
 		Deferred: deferredJSON(more.Deferred),
 	}
@@ -135,11 +136,11 @@ func SummaryJSON(s executor.Summary, more SummaryMore) SummaryEvent {
 	return d
 }
 
-func results(all []executor.StepResult) []ResultDocument {
+func results(all []executor.StepResult, own OwnFlags) []ResultDocument {
 	docs := []ResultDocument{}
 	for _, r := range all {
 		docs = append(docs, ResultDocument{
-			Step: stepJSON(r.Step), How: string(r.How), ElapsedS: r.Elapsed.Seconds(), Failure: failureJSON(r.Failure),
+			Step: stepJSON(r.Step), How: string(r.How), ElapsedS: r.Elapsed.Seconds(), Failure: failureJSON(r.Failure, own),
 		})
 	}
 	return docs

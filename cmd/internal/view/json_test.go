@@ -50,7 +50,7 @@ func TestJSONMeansTheSame(t *testing.T) {
 // an event and of a summary that can hold it.
 func TestHostileTextIsEscapedInEveryView(t *testing.T) {
 	hostile := "\x1b]0;t\x07\x1b[2J\u009b2J\r\n\t\b\x7f\u202e\u2066\u200b\U000e0041\xff\xc0\u00a0"
-	failure := &providers.Failure{Outcome: providers.Failed, Code: hostile, Seen: []string{hostile}, Next: []string{hostile}, Err: textError(hostile)}
+	failure := &providers.Failure{Outcome: providers.Failed, Code: hostile, Seen: []string{hostile}, Next: providers.Say(hostile), Err: textError(hostile)}
 	rename := named(1, hostile, "start", 0)
 	rename.Op = "start" + hostile
 	rename.Args = map[string]string{hostile: hostile}
@@ -79,7 +79,7 @@ func TestHostileTextIsEscapedInEveryView(t *testing.T) {
 	s.sound(t)
 	for _, event := range events {
 		var out bytes.Buffer
-		if err := view.Line(&out, view.EventJSON(event)); err != nil {
+		if err := view.Line(&out, view.EventJSON(event, view.OwnFlags{})); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Count(out.String(), "\n") != 1 || strings.ContainsFunc(strings.TrimSuffix(out.String(), "\n"), unprintable) {

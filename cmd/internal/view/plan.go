@@ -27,6 +27,7 @@ type PlanOptions struct {
 	Pulls   string
 	// Warnings are about the plan as a whole.
 	Warnings []string
+	Own      OwnFlags
 }
 
 // Offer describes what the reader can do next with a plan.
@@ -51,7 +52,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 	for _, text := range o.Warnings {
 		w.put(0, 2, in(yellow, "Warning:"), txt(" "+text))
 	}
-	w.risks(p)
+	w.risks(p, o.Own)
 	w.holder(o.Holder)
 	w.findings(unsaid(p))
 	w.changes(p, o)

@@ -183,7 +183,7 @@ func TestPlanJSON(t *testing.T) {
 	for name, plan := range map[string]*planner.Plan{"plan-create-json": createPlan(), "plan-risky-json": riskyPlan(), "plan-none-json": emptyPlan()} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := view.JSON(&out, view.PlanJSON(plan)); err != nil {
+			if err := view.JSON(&out, view.PlanJSON(plan, view.OwnFlags{})); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, name, out.String())

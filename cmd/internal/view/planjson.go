@@ -93,8 +93,8 @@ type StepDocument struct {
 	Risk     string  `json:"risk"`
 }
 
-// PlanJSON returns the document of a plan.
-func PlanJSON(p *planner.Plan) PlanDocument {
+// PlanJSON returns the document of a plan, for a run with own flags.
+func PlanJSON(p *planner.Plan, own OwnFlags) PlanDocument {
 	d := PlanDocument{
 		FormatVersion: FormatVersion, Project: p.Project.Name, ID: p.Project.Lineage(), Serial: p.Serial,
 		Changes: []ChangeDocument{}, Findings: findingEntries(p.Findings), Deferred: deferredJSON(p.Deferred),
@@ -102,7 +102,7 @@ func PlanJSON(p *planner.Plan) PlanDocument {
 	}
 	d.Summary["tidy"] = len(tidied(p))
 	for _, c := range p.Changes {
-		d.Changes = append(d.Changes, changeJSON(c))
+		d.Changes = append(d.Changes, changeJSON(c, own))
 	}
 	for _, s := range p.Steps {
 		d.Steps = append(d.Steps, stepJSON(s))
@@ -118,7 +118,7 @@ func summaryJSON(s planner.Summary) map[string]int {
 	return all
 }
 
-func changeJSON(c planner.Change) ChangeDocument {
+func changeJSON(c planner.Change, own OwnFlags) ChangeDocument {
 	d := ChangeDocument{
 		Address: c.Address.String(), Action: string(c.Action), Reason: c.Reason,
 		Applies: string(c.Applies), Edits: []EditDocument{}, Warnings: c.Warnings,
@@ -130,7 +130,7 @@ func changeJSON(c planner.Change) ChangeDocument {
 		})
 	}
 	if c.Blocked != nil {
-		d.Blocked = &BlockDocument{Kind: string(c.Blocked.Kind), Cause: string(c.Blocked.Cause), Reason: c.Blocked.Reason, Next: list(c.Blocked.Next)}
+		d.Blocked = &BlockDocument{Kind: string(c.Blocked.Kind), Cause: string(c.Blocked.Cause), Reason: c.Blocked.Reason, Next: list(own.Advice(c.Blocked.Next))}
 	}
 	return d
 }

@@ -18,8 +18,8 @@ type risk struct {
 
 // risks writes the changes that the reader must not overlook: blocked, refused and unknown
 // ones, data loss and downtime.
-func (p *page) risks(plan *planner.Plan) {
-	all := risksOf(plan)
+func (p *page) risks(plan *planner.Plan, own OwnFlags) {
+	all := risksOf(plan, own)
 	if len(all) == 0 {
 		return
 	}
@@ -32,12 +32,12 @@ func (p *page) risks(plan *planner.Plan) {
 	}
 }
 
-func risksOf(plan *planner.Plan) []risk {
+func risksOf(plan *planner.Plan, own OwnFlags) []risk {
 	var blocked, lost, down []risk
 	worst := worstRisks(plan)
 	for i, c := range plan.Changes {
 		if b := c.Blocked; b != nil {
-			blocked = gather(blocked, risk{word: string(b.Kind), style: red, reason: b.Reason, next: b.Next}, c)
+			blocked = gather(blocked, risk{word: string(b.Kind), style: red, reason: b.Reason, next: own.Advice(b.Next)}, c)
 			continue
 		}
 		switch worst[i] {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +51,7 @@ func brokenStart() *providers.Failure {
 	return &providers.Failure{
 		Outcome: providers.Failed, Code: "guest_paused",
 		Seen: []string{"libvirt: paused, reason I/O error", "QEMU: KVM internal error. Suberror: 1"},
-		Next: []string{`set accel = "tcg" in vm.db`, "vmctl apply"},
+		Next: slices.Concat(providers.Say(`set accel = "tcg" in vm.db`), providers.Vmctl("apply")),
 		Err:  errors.New("start quickstart.db: the hypervisor paused it at once"),
 	}
 }
@@ -111,7 +112,7 @@ func TestAHaltListsWhatRunsOn(t *testing.T) {
 func TestEventsAsJSON(t *testing.T) {
 	var out bytes.Buffer
 	for _, e := range events() {
-		if err := view.Line(&out, view.EventJSON(e)); err != nil {
+		if err := view.Line(&out, view.EventJSON(e, view.OwnFlags{})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,6 +18,7 @@ type SummaryOptions struct {
 	Deferred []planner.Deferred
 	Later    bool             // another plan was carried out before
 	Before   executor.Summary // of the plans before
+	Own      OwnFlags
 }
 
 // Summary shows the end of an apply: the steps that were done, failed or did not run, the VMs
@@ -26,10 +27,10 @@ func Summary(s Screen, sum executor.Summary, o SummaryOptions) {
 	p := &page{screen: s}
 	p.blank()
 	p.verdict(sum, o)
-	p.warned(sum.Warned)
+	p.warned(sum.Warned, o.Own)
 	if !sum.OK() {
 		p.doneSteps(slices.Concat(o.Before.Done, sum.Done))
-		p.failedSteps(sum.Failed)
+		p.failedSteps(sum.Failed, o.Own)
 		p.notRun(sum.NotRun)
 	}
 	if len(sum.Down) > 0 {
@@ -97,27 +98,27 @@ func (p *page) doneSteps(all []executor.StepResult) {
 	}
 }
 
-func (p *page) failedSteps(all []executor.StepResult) {
+func (p *page) failedSteps(all []executor.StepResult, own OwnFlags) {
 	if len(all) == 0 {
 		return
 	}
 	p.heading("Failed")
-	p.failures(all, red)
+	p.failures(all, red, own)
 }
 
-func (p *page) warned(all []executor.StepResult) {
+func (p *page) warned(all []executor.StepResult, own OwnFlags) {
 	if len(all) == 0 {
 		return
 	}
 	p.heading("Warnings")
-	p.failures(all, yellow)
+	p.failures(all, yellow, own)
 }
 
-func (p *page) failures(all []executor.StepResult, s style) {
+func (p *page) failures(all []executor.StepResult, s style, own OwnFlags) {
 	for _, r := range all {
 		p.put(2, 4, whole(in(s, r.Step.Address.String())), txt("  "+r.Step.Op+reason(r.Failure)))
 		if r.Failure != nil {
-			problem := FailureProblem(r.Failure)
+			problem := FailureProblem(r.Failure, own)
 			p.put(4, 6, in(dim, "code:"), txt(" "+problem.Code))
 			p.seenNext(problem.Seen, problem.Next, 4)
 		}

@@ -151,12 +151,12 @@ func riskyPlan() *planner.Plan {
 	blocked.Blocked = &planner.Block{
 		Kind:   planner.Blocked,
 		Reason: "boot.kernel needs a replacement, and the block allows a restart",
-		Next:   []string{`add lifecycle { on_change = { "boot.kernel" = "replace" } } to vm.db`, "or --allow-replace=vm.db"},
+		Next:   providers.Say(`add lifecycle { on_change = { "boot.kernel" = "replace" } } to vm.db`, "or --allow-replace=vm.db"),
 	}
 	refused := change("web", providers.Create, "it does not exist")
 	refused.Blocked = &planner.Block{
 		Kind: planner.Refused, Reason: `libvirt vm "quickstart.web" exists and bears no mark of vmctl`,
-		Next: []string{"import it, or rename it: vm.web { name = \"...\" }"},
+		Next: providers.Say("import it, or rename it: vm.web { name = \"...\" }"),
 	}
 	adopted := change("old", providers.Adopt, "it bears our mark and has no record")
 	adopted.Warnings = []string{"stop.grace is not shown by the system: taken as applied"}
