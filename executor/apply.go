@@ -79,7 +79,7 @@ const (
 type outcome struct {
 	step    int
 	result  providers.Result
-	failure *providers.Failure
+	failure *providers.Problem
 	elapsed time.Duration
 	gate    bool         // this is about closing the VM that the step takes down
 	waits   bool         // gate: not closed yet, the wait for its holders begins

@@ -195,7 +195,7 @@ func TestStopAtFirstFailure(t *testing.T) {
 	for k, op := range all {
 		t.Run(op, func(t *testing.T) {
 			b := newBench(t, two)
-			b.memory.fail[op] = &providers.Failure{Outcome: providers.Failed, Code: "planted", Err: errors.New("planted")}
+			b.memory.fail[op] = &providers.Problem{Outcome: providers.Failed, Code: "planted", Err: errors.New("planted")}
 			summary, err := b.apply(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -216,7 +216,7 @@ func TestStopAtFirstFailure(t *testing.T) {
 			if diff := cmp.Diff(rest, b.pending(), equateEmpty()); diff != "" {
 				t.Errorf("next plan (-want +got):\n%s", diff)
 			}
-			b.memory.fail = map[string]*providers.Failure{}
+			b.memory.fail = map[string]*providers.Problem{}
 			if summary, err := b.apply(t.Context()); err != nil || !summary.OK() || len(b.pending()) > 0 {
 				t.Errorf("apply again: %+v, %v, then pending %v", summary, err, b.pending())
 			}
@@ -231,7 +231,7 @@ func equateEmpty() cmp.Option {
 func TestDiagnosticFailureWarns(t *testing.T) {
 	b := newBench(t, two)
 	b.memory.class["wait_ssh"] = providers.Diagnostic
-	b.memory.fail["wait_ssh vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	b.memory.fail["wait_ssh vm.a"] = &providers.Problem{Outcome: providers.Failed, Err: errors.New("planted")}
 	summary, err := b.apply(t.Context())
 	if err != nil || !summary.OK() {
 		t.Fatalf("apply: %+v, %v; a diagnostic failure only warns", summary, err)
@@ -250,7 +250,7 @@ func TestFailureLeavesNothingDown(t *testing.T) {
 	b.spec("vm \"a\" {\n  cpus = 1\n}\nvm \"b\" {\n  cpus = 1\n}\nvm \"c\" {}\n")
 	release := make(chan struct{})
 	b.memory.hold["redefine vm.b"] = release
-	b.memory.fail["stop vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	b.memory.fail["stop vm.a"] = &providers.Problem{Outcome: providers.Failed, Err: errors.New("planted")}
 	b.run.Watch = func(e executor.Event) {
 		if e.Kind == executor.Halted {
 			close(release)
@@ -288,7 +288,7 @@ func TestFailureNamesWhatIsDown(t *testing.T) {
 		t.Fatal(summary, err)
 	}
 	b.spec("vm \"a\" {\n  cpus = 1\n}\n")
-	b.memory.fail["redefine vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	b.memory.fail["redefine vm.a"] = &providers.Problem{Outcome: providers.Failed, Err: errors.New("planted")}
 	summary, err := b.apply(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -487,7 +487,7 @@ func TestLettingGoKeepsTheID(t *testing.T) {
 	b.must()
 	id := b.records()["vm.a"].ID
 	b.spec("removed {\n  from    = vm.a\n  destroy = false\n}\n")
-	b.memory.fail["unmark vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("no space left on device")}
+	b.memory.fail["unmark vm.a"] = &providers.Problem{Outcome: providers.Failed, Err: errors.New("no space left on device")}
 	if summary, err := b.apply(t.Context()); err != nil || summary.OK() {
 		t.Fatal(summary, err)
 	}
@@ -546,7 +546,7 @@ func TestHalfReplacement(t *testing.T) {
 	old := b.records()["vm.a"].ID
 	b.spec("vm \"a\" {\n  name = \"other\"\n}\n")
 	b.options.Allow.Replace = map[spec.Address]bool{{Kind: spec.VM, Name: "a"}: true}
-	b.memory.fail["define vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	b.memory.fail["define vm.a"] = &providers.Problem{Outcome: providers.Failed, Err: errors.New("planted")}
 	if summary, err := b.apply(t.Context()); err != nil || len(summary.Failed) != 1 || len(summary.Down) != 1 {
 		t.Fatal(summary, err)
 	}
@@ -556,7 +556,7 @@ func TestHalfReplacement(t *testing.T) {
 	if diff := cmp.Diff([]string{"define vm.a", "start vm.a", "wait_ssh vm.a"}, b.pending()); diff != "" {
 		t.Errorf("next plan (-want +got):\n%s", diff)
 	}
-	b.memory.fail = map[string]*providers.Failure{}
+	b.memory.fail = map[string]*providers.Problem{}
 	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() || b.records()["vm.a"].Name != "other" {
 		t.Fatal(summary, err, b.records()["vm.a"].Name)
 	}

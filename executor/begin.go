@@ -119,7 +119,7 @@ func (x *execution) resolved(c *planner.Change) (spec.Resource, error) {
 		return resource, fmt.Errorf("resolve %s: an attribute is still unknown after the resources that it refers to were applied", c.Address)
 	}
 	if seen := differences(c.Want.Want, resource.Want); len(seen) > 0 {
-		return resource, &providers.Failure{
+		return resource, &providers.Problem{
 			Outcome: providers.Stale, Code: "stale", Seen: seen,
 			Next: providers.Say("plan again, and see what it has become"),
 			Err:  errors.New("stale plan: what it refers to has become something else than was planned"),
@@ -147,13 +147,13 @@ func wants(s planner.Step) bool {
 	return !s.Phase.Sinks() && s.Op != planner.OpForget && s.Op != planner.OpSettle
 }
 
-func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work, err error) (providers.Result, *providers.Failure) {
-	var stale *providers.Failure
+func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work, err error) (providers.Result, *providers.Problem) {
+	var stale *providers.Problem
 	if errors.As(err, &stale) {
 		return providers.Result{}, stale
 	}
 	if err != nil {
-		return providers.Result{}, &providers.Failure{Outcome: providers.Failed, Code: "evaluate", Err: err}
+		return providers.Result{}, &providers.Problem{Outcome: providers.Failed, Code: "evaluate", Err: err}
 	}
 	if step.Record {
 		return providers.Result{ID: step.Object, How: providers.Done}, nil
@@ -182,29 +182,29 @@ func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work,
 }
 
 // failureOf gives every error of a step the form of a Failure.
-func failureOf(ctx context.Context, step planner.Step, err error) *providers.Failure {
+func failureOf(ctx context.Context, step planner.Step, err error) *providers.Problem {
 	if err == nil {
 		return nil
 	}
-	var f *providers.Failure
+	var f *providers.Problem
 	var panicked *providers.PanicError
 	switch {
 	case errors.As(err, &panicked): // whatever else has ended
-		return &providers.Failure{Outcome: providers.Failed, Code: "panic", Next: providers.Vmctl("plan"), Err: panicked}
+		return &providers.Problem{Outcome: providers.Failed, Code: "panic", Next: providers.Vmctl("plan"), Err: panicked}
 	case errors.As(err, &f) && errors.Is(ctx.Err(), context.Canceled):
-		return &providers.Failure{Outcome: f.Outcome, Code: "interrupted", Seen: append(slices.Clone(f.Seen), f.Error()), Next: f.Next, Err: errInterrupted}
+		return &providers.Problem{Outcome: f.Outcome, Code: "interrupted", Seen: append(slices.Clone(f.Seen), f.Error()), Next: f.Next, Err: errInterrupted}
 	case f != nil:
 		return f
 	case errors.Is(ctx.Err(), context.Canceled):
-		return &providers.Failure{Outcome: providers.Failed, Code: "interrupted", Err: errInterrupted}
+		return &providers.Problem{Outcome: providers.Failed, Code: "interrupted", Err: errInterrupted}
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &providers.Failure{
+		return &providers.Problem{
 			Outcome: providers.Timeout, Code: "deadline",
 			Err: fmt.Errorf("not done within %s: %w", step.Timeout, err),
 		}
 	}
-	return &providers.Failure{Outcome: providers.Failed, Code: "internal", Err: err}
+	return &providers.Problem{Outcome: providers.Failed, Code: "internal", Err: err}
 }
 
 func (x *execution) entry(kind state.EntryKind, i int) state.Entry {

@@ -134,7 +134,7 @@ func TestAClaimThatIsNotFreed(t *testing.T) {
 		t.Fatal(summary, err)
 	}
 	b.spec(forward("a", "8082") + forward("b", "8080"))
-	b.memory.fail["detach vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	b.memory.fail["detach vm.a"] = &providers.Problem{Outcome: providers.Failed, Err: errors.New("planted")}
 	b.run.KeepGoing = true
 	delete(b.memory.works, "redefine vm.b")
 	summary, err := b.apply(t.Context())
@@ -157,7 +157,7 @@ func TestARolloutEndsAtItsFirstFailure(t *testing.T) {
 		t.Fatal(summary, err)
 	}
 	b.spec(web + "  cpus = 1\n}\nvm \"x\" {\n  cpus = 1\n}\n")
-	b.memory.fail[`wait_ssh vm.w["a"]`] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	b.memory.fail[`wait_ssh vm.w["a"]`] = &providers.Problem{Outcome: providers.Failed, Err: errors.New("planted")}
 	b.run.KeepGoing = true
 	// b waits until a has failed.
 	failed := make(chan struct{})

@@ -35,7 +35,7 @@ type Event struct {
 	Text     string        // StepProgress: the message; StepWaiting: the holders; Halted: the reason
 	How      providers.How // StepDone
 	Evidence []string      // StepDone
-	Failure  *providers.Failure
+	Failure  *providers.Problem
 	Elapsed  time.Duration // StepDone, StepFailed, StepWarned
 	// Interrupted says of Halted that the context ended.
 	Interrupted bool
@@ -55,7 +55,7 @@ type Summary struct {
 type StepResult struct {
 	Step    planner.Step
 	How     providers.How
-	Failure *providers.Failure
+	Failure *providers.Problem
 	Elapsed time.Duration
 }
 

@@ -18,7 +18,7 @@ type Gate interface {
 	// Close returns once nobody is inside the VM of c, or at once if c.Busy allows interrupting
 	// the holders, and keeps everybody out until open is called. It waits as long as c.Busy says,
 	// and passes the holders to waiting, again when they change. Its error is a
-	// *providers.Failure, or that of an ended ctx.
+	// *providers.Problem, or that of an ended ctx.
 	Close(ctx context.Context, c *planner.Change, waiting func([]state.Holder)) (open func() error, err error)
 }
 
@@ -45,7 +45,7 @@ func (x *execution) close(ctx context.Context, i int) {
 			x.emit(Event{Kind: StepWaiting, Step: step, Deadline: change.Busy.Wait, Text: namesOf(inside)})
 		})
 		o := outcome{step: i, gate: true, waited: waits, open: open, elapsed: x.Now().Sub(began)}
-		var f *providers.Failure
+		var f *providers.Problem
 		if err != nil && (ctx.Err() == nil || errors.As(err, &f)) {
 			o.failure = failureOf(ctx, step, err)
 		}
@@ -117,8 +117,8 @@ func namesOf(inside []state.Holder) string {
 
 // BusyFailure returns the failure of a step that holders keep from taking their VM down. After a
 // wait for them, its outcome is Timeout.
-func BusyFailure(c *planner.Change, inside []state.Holder) *providers.Failure {
-	f := &providers.Failure{Outcome: providers.Unsafe, Code: "busy", Next: planner.BusyNext(c)}
+func BusyFailure(c *planner.Change, inside []state.Holder) *providers.Problem {
+	f := &providers.Problem{Outcome: providers.Unsafe, Code: "busy", Next: planner.BusyNext(c)}
 	for _, h := range inside {
 		f.Seen = append(f.Seen, h.String())
 	}

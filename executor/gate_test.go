@@ -151,7 +151,7 @@ func TestBusySinceThePlan(t *testing.T) {
 	if len(summary.Failed) != 1 {
 		t.Fatalf("summary %v, want one failure", summary)
 	}
-	want := &providers.Failure{
+	want := &providers.Problem{
 		Outcome: providers.Unsafe, Code: "busy",
 		Seen: []string{"vmctl vm shell (pid 1 on ada) since 2026-05-01 12:00:01 UTC"},
 		Next: providers.Say(
@@ -250,7 +250,7 @@ func TestWaitForThoseInsideEndsWithTheRun(t *testing.T) {
 			end: func(b *bench, _ context.CancelFunc) {
 				waits := make(chan struct{})
 				b.memory.hold["stop vm.b"] = waits
-				b.memory.fail["stop vm.b"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+				b.memory.fail["stop vm.b"] = &providers.Problem{Outcome: providers.Failed, Err: errors.New("planted")}
 				b.run.Watch = func(e executor.Event) {
 					if e.Kind == executor.StepWaiting {
 						close(waits)
@@ -311,7 +311,7 @@ func TestFailedChangeOpensItsVM(t *testing.T) {
 	b, h := gated(t, "vm \"a\" {}\nvm \"b\" {}\n")
 	b.spec("vm \"a\" {\n  running = false\n}\nvm \"b\" {\n  memory = \"512MiB\"\n}\n")
 	b.run.KeepGoing = true
-	b.memory.fail["stop vm.a"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	b.memory.fail["stop vm.a"] = &providers.Problem{Outcome: providers.Failed, Err: errors.New("planted")}
 	hold := make(chan struct{})
 	b.memory.hold["stop vm.b"] = hold
 	b.run.Watch = func(e executor.Event) {

@@ -45,7 +45,7 @@ func TestAnInterruptAfterAFailureIsSaid(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	said := make(chan struct{})
 	b.memory.hold["define vm.a"] = said
-	b.memory.fail["define vm.b"] = &providers.Failure{Outcome: providers.Failed, Err: errors.New("planted")}
+	b.memory.fail["define vm.b"] = &providers.Problem{Outcome: providers.Failed, Err: errors.New("planted")}
 	var halts []string
 	b.run.Watch = func(e executor.Event) {
 		if e.Kind != executor.Halted {

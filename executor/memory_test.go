@@ -20,7 +20,7 @@ import (
 type memory struct {
 	mu      sync.Mutex
 	objects map[providers.ID]*machine
-	fail    map[string]*providers.Failure // "op address" -> how it fails
+	fail    map[string]*providers.Problem // "op address" -> how it fails
 	hold    map[string]chan struct{}      // "op address" -> ends when closed, or with the context
 	entered chan string                   // every op, as it begins
 	class   map[string]providers.Class    // "op" -> class; contractual if absent
@@ -41,7 +41,7 @@ type machine struct {
 
 func newMemory(p providers.Project) *memory {
 	return &memory{
-		objects: map[providers.ID]*machine{}, fail: map[string]*providers.Failure{},
+		objects: map[providers.ID]*machine{}, fail: map[string]*providers.Problem{},
 		hold: map[string]chan struct{}{}, class: map[string]providers.Class{}, project: p,
 		rename: map[string]providers.ID{}, works: map[string]providers.Work{},
 	}
@@ -156,7 +156,7 @@ func (m *memory) act(w providers.Work) (providers.Result, error) {
 		found = o.fingerprint(w.Object)
 	}
 	if found != w.Expect {
-		return providers.Result{}, &providers.Failure{
+		return providers.Result{}, &providers.Problem{
 			Outcome: providers.Stale, Code: "stale",
 			Seen: []string{"expected " + strconv.Quote(w.Expect) + ", found " + strconv.Quote(found)},
 			Err:  errors.New("stale plan"),

@@ -47,12 +47,12 @@ func (inv *Inventory) Cut() {
 	}
 }
 
-// Cut shortens the failure's message and its observations.
-func (f *Failure) Cut() {
-	if f.Err != nil && len(f.Err.Error()) > longest {
-		f.Err = &LongError{Err: f.Err}
+// Cut shortens the message of a problem and its observations.
+func (p *Problem) Cut() {
+	if p.Err != nil && len(p.Err.Error()) > longest {
+		p.Err = &LongError{Err: p.Err}
 	}
-	for i, seen := range f.Seen {
-		f.Seen[i] = Cut(seen)
+	for i, seen := range p.Seen {
+		p.Seen[i] = Cut(seen)
 	}
 }

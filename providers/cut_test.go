@@ -33,7 +33,7 @@ func TestCut(t *testing.T) {
 
 func TestAFailureKeepsItsWholeCause(t *testing.T) {
 	long := errors.New(strings.Repeat("x", 1<<20))
-	f := &providers.Failure{Seen: []string{long.Error(), "short"}, Err: fmt.Errorf("start vm.a: %w", long)}
+	f := &providers.Problem{Seen: []string{long.Error(), "short"}, Err: fmt.Errorf("start vm.a: %w", long)}
 	f.Cut()
 	if n := len(f.Error()); n > 5000 || len(f.Seen[0]) > 5000 || f.Seen[1] != "short" {
 		t.Errorf("the message has %d bytes, and it saw %d bytes and %q", n, len(f.Seen[0]), f.Seen[1])
@@ -42,7 +42,7 @@ func TestAFailureKeepsItsWholeCause(t *testing.T) {
 	if !errors.Is(f, long) || !errors.As(f, &whole) || len(whole.Err.Error()) != 1<<20+len("start vm.a: ") {
 		t.Errorf("its cause is lost: %v", whole)
 	}
-	few := &providers.Failure{Err: errors.New("no disk")}
+	few := &providers.Problem{Err: errors.New("no disk")}
 	if few.Cut(); errors.As(few, &whole) && few.Error() != "no disk" {
 		t.Errorf("a short one became %v", few)
 	}

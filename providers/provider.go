@@ -106,7 +106,7 @@ type Provider interface {
 	// *Refusal if c cannot be made as the object is now; any other error ends the plan.
 	Steps(c Change) ([]Step, error)
 	// Do compares the object with w.Expect, acts and confirms. If the step is done already,
-	// it succeeds and says so. Its error is a *Failure.
+	// it succeeds and says so. Its error is a *Problem.
 	Do(ctx context.Context, w Work, log Log) (Result, error)
 	Close() error
 }

@@ -170,8 +170,8 @@ const (
 	Stale   Outcome = "stale"   // the world differs from the plan
 )
 
-// Failure is the only error of Do that carries meaning.
-type Failure struct {
+// Problem is the reason why a step failed: the only error of Do that carries meaning.
+type Problem struct {
 	Outcome Outcome
 	Code    string   // stable, snake_case: "port_taken"
 	Seen    []string // observations, a line each
@@ -180,12 +180,12 @@ type Failure struct {
 }
 
 // Error returns the cause.
-func (f *Failure) Error() string {
-	if f.Err == nil {
-		return f.Code
+func (p *Problem) Error() string {
+	if p.Err == nil {
+		return p.Code
 	}
-	return f.Err.Error()
+	return p.Err.Error()
 }
 
 // Unwrap returns the cause.
-func (f *Failure) Unwrap() error { return f.Err }
+func (p *Problem) Unwrap() error { return p.Err }

@@ -177,7 +177,7 @@ func (v *vm) carryOut(c providers.Change) string {
 			Step: s, Expect: expect, Prior: v.values, Want: c.Want, Policy: c.Policy, Generation: c.Generation,
 		}, func(p providers.Progress) { v.t.Logf("%s %s: %s", s.Op, s.Name, p.Text) })
 		cancel()
-		var f *providers.Failure
+		var f *providers.Problem
 		if errors.As(err, &f) {
 			v.t.Logf("%s %s: %s %s: %v\n  %s\n  %s", s.Op, s.Name, f.Outcome, f.Code, err, strings.Join(f.Seen, "\n  "), strings.Join(providertest.Lines(f.Next), "\n  "))
 			return strings.Join(append(done, fmt.Sprintf("%s %s %s", s.Op, f.Outcome, f.Code)), ", ")

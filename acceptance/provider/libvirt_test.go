@@ -285,7 +285,7 @@ func TestQEMUThatEndsAtOnce(t *testing.T) {
 	_, err = v.provider.Do(t.Context(), providers.Work{
 		Step: steps[0], Expect: c.Object.Fingerprint, Want: c.Want, Policy: c.Policy, Generation: c.Generation,
 	}, func(providers.Progress) {})
-	var f *providers.Failure
+	var f *providers.Problem
 	if !errors.As(err, &f) || f.Code != "start_failed" {
 		t.Fatalf("start: %v", err)
 	}

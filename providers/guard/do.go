@@ -148,10 +148,10 @@ type Driver interface {
 	// Begin prepares a step. end is called when the step is over.
 	Begin(ctx context.Context, w providers.Work, log providers.Log) (t Task, end func() error, err error)
 	// Failure returns a failure with err as its cause.
-	Failure(err error, format string, args ...any) *providers.Failure
+	Failure(err error, format string, args ...any) *providers.Problem
 }
 
-// Run carries out a step of a driver. Its error is a *providers.Failure.
+// Run carries out a step of a driver. Its error is a *providers.Problem.
 func Run(ctx context.Context, d Driver, w providers.Work, log providers.Log) (providers.Result, error) {
 	t, end, err := d.Begin(ctx, w, log)
 	if err != nil {

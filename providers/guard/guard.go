@@ -60,7 +60,7 @@ func (g Guard) Mine(now *Seen) error {
 	if now == nil || unmarked || g.Owns(*now) {
 		return nil
 	}
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "not_ours", Next: providers.Say("look at it: " + g.Look(*now)),
 		Err: fmt.Errorf("%s %s: %s %s (%s) does not bear the mark of %s", g.Work.Op, g.Work.Address, g.Thing, now.Name, now.ID, g.Work.Address),
 	}
@@ -75,7 +75,7 @@ func (g Guard) Expected(now *Seen) error {
 	if found == g.Work.Expect {
 		return nil
 	}
-	f := &providers.Failure{Outcome: providers.Stale, Code: "stale_plan", Next: providers.Vmctl("plan")}
+	f := &providers.Problem{Outcome: providers.Stale, Code: "stale_plan", Next: providers.Vmctl("plan")}
 	step := fmt.Sprintf("%s %s: %s", g.Work.Op, g.Work.Address, g.Thing)
 	switch {
 	case now == nil:
@@ -94,7 +94,7 @@ func (g Guard) There(now *Seen) error {
 	if err := g.Expected(now); err != nil || now != nil {
 		return err
 	}
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "absent", Next: providers.Vmctl("plan"),
 		Err: fmt.Errorf("%s %s: %s %s does not exist", g.Work.Op, g.Work.Address, g.Thing, g.Work.Name),
 	}
@@ -107,8 +107,8 @@ func (g Guard) Gone(how providers.How, evidence ...string) providers.Result {
 
 // AsFailure returns the failure in err, else what fail makes of err and of what was
 // attempted.
-func AsFailure(err error, fail func(err error, format string, args ...any) *providers.Failure, doing string) *providers.Failure {
-	var f *providers.Failure
+func AsFailure(err error, fail func(err error, format string, args ...any) *providers.Problem, doing string) *providers.Problem {
+	var f *providers.Problem
 	if errors.As(err, &f) {
 		return f
 	}

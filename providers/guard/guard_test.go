@@ -37,7 +37,7 @@ func marked(id string, a spec.Address, of providers.ID) *providers.Mark {
 }
 
 func code(err error) string {
-	var f *providers.Failure
+	var f *providers.Problem
 	if errors.As(err, &f) {
 		return string(f.Outcome) + " " + f.Code
 	}
@@ -103,7 +103,7 @@ func TestExpected(t *testing.T) {
 	}
 	g := stop()
 	g.Work.Expect = ""
-	var f *providers.Failure
+	var f *providers.Problem
 	if err := g.There(nil); code(err) != "failed absent" || !errors.As(err, &f) || len(f.Next) == 0 {
 		t.Errorf("what has to be there is not: %v", err)
 	}

@@ -29,7 +29,7 @@ func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, 
 	}
 	file := s.configured.ConsoleLog
 	if file == "" {
-		return providers.Console{}, &providers.Failure{
+		return providers.Console{}, &providers.Problem{
 			Outcome: providers.Failed, Code: "no_console_log",
 			Next: providers.Say("watch it as it writes: virsh -c " + p.location.URI + " console " + o.Name),
 			Err:  errors.New("its domain keeps no log of its console: it has no serial device with a log file"),
@@ -49,7 +49,7 @@ func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, 
 		}
 		return providers.Console{Text: text, Start: start, More: s.power.on()}, err
 	}
-	return providers.Console{}, &providers.Failure{
+	return providers.Console{}, &providers.Problem{
 		Outcome: providers.Failed, Code: "no_console_log", Next: providers.Say("read it on that host: less " + file),
 		Err: fmt.Errorf("its console is in %s, and no pool that is active has that file", file),
 	}

@@ -57,7 +57,7 @@ func TestConsole(t *testing.T) {
 	}
 	l.DropPool("vmctl-lab-" + lineage)
 	_, err := l.provider.Console(t.Context(), o, 0, 100)
-	var f *providers.Failure
+	var f *providers.Problem
 	if !errors.As(err, &f) || f.Code != "no_console_log" {
 		t.Fatalf("without its pool: %v", err)
 	}

@@ -54,7 +54,7 @@ func (j *job) nameIsFree(ctx context.Context, name string, id providers.ID) erro
 	if s, err := observeDomain(ctx, j.connection, other); err == nil && s.oursFor(j.settings.Project, j.Address) {
 		return machine.MadeElsewhere(j.Work, "domain", name, providers.ID(other.UUID))
 	}
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "name_taken",
 		Next: providers.Say(
 			"look at it: virsh -c "+j.location.URI+" dumpxml "+name,
@@ -77,7 +77,7 @@ func (j *job) successorFits(ctx context.Context) error {
 // time undefined.
 func (j *job) redefine(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen != nil && j.seen.Saved {
-		return nil, &providers.Failure{
+		return nil, &providers.Problem{
 			Outcome: providers.Unsafe, Code: "saved_memory", Next: j.beforeRedefine(j.Name),
 			Err: fmt.Errorf("change %s: %s", j.Address, savedMemory),
 		}

@@ -18,7 +18,7 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 	var err error
 	if j.seen != nil {
 		if j.seen.power.on() {
-			return nil, &providers.Failure{
+			return nil, &providers.Problem{
 				Outcome: providers.Unsafe, Code: "still_running",
 				Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.power.Words),
 			}

@@ -37,7 +37,7 @@ func (d *diskJob) isGrown(ctx context.Context) (*guard.Outcome, error) {
 // enlarge gives the disk its wanted size, and checks the result.
 func (d *diskJob) enlarge(ctx context.Context) error {
 	if d.disk.size() > d.store.Size {
-		return &providers.Failure{
+		return &providers.Problem{
 			Outcome: providers.Unsafe, Code: "shrinks",
 			Err: fmt.Errorf("grow %s: it has %d bytes, and %d are fewer: what is at its end would be cut off", d.Address, d.disk.size(), d.store.Size),
 		}
@@ -187,7 +187,7 @@ func (d *diskJob) users(ctx context.Context) ([]user, error) {
 }
 
 func (d *diskJob) inUse(doing string, users []user) error {
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "disk_in_use", Seen: []string{names(users) + " has it"},
 		Next: providers.Say("see its disks: virsh -c " + d.location.URI + " domblklist " + users[0].name),
 		Err:  fmt.Errorf("%s %s: volume %s is used by %s", doing, d.Address, d.disk.Path, names(users)),

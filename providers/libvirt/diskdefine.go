@@ -176,7 +176,7 @@ func (d *diskJob) makeVolume(ctx context.Context, in filePool, name string) erro
 }
 
 // unmade returns the failure to make a volume.
-func (d *diskJob) unmade(ctx context.Context, err error, in pool, name string) *providers.Failure {
+func (d *diskJob) unmade(ctx context.Context, err error, in pool, name string) *providers.Problem {
 	f := fail(err, "make volume %s in pool %s", name, in.Name)
 	switch f.Code {
 	case "disk_full":
@@ -210,7 +210,7 @@ func (d *diskJob) unmake(ctx context.Context, in filePool, name string) error {
 }
 
 func (d *diskJob) volumeTaken(in filePool, name string) error {
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "name_taken",
 		Next: providers.Say(
 			fmt.Sprintf("look at it: virsh -c %s vol-dumpxml --pool %s %s", d.location.URI, in.Name, name),

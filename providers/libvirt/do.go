@@ -45,7 +45,7 @@ func (p *Provider) Begin(ctx context.Context, w providers.Work, log providers.Lo
 }
 
 // Failure returns a failure with err as its cause.
-func (p *Provider) Failure(err error, format string, args ...any) *providers.Failure {
+func (p *Provider) Failure(err error, format string, args ...any) *providers.Problem {
 	return fail(err, format, args...)
 }
 

@@ -54,8 +54,8 @@ func (p *Provider) noConnection(err error) error {
 }
 
 // fail returns a failure of a system that answers.
-func fail(err error, format string, args ...any) *providers.Failure {
-	f := &providers.Failure{Outcome: providers.Failed, Code: "libvirt"}
+func fail(err error, format string, args ...any) *providers.Problem {
+	f := &providers.Problem{Outcome: providers.Failed, Code: "libvirt"}
 	doing := fmt.Sprintf(format, args...)
 	var connect *ConnectError
 	var late *lateError
@@ -93,4 +93,4 @@ func brokenOff(err error) bool {
 }
 
 // asFailure returns the failure in err, or a new failure with err as its cause.
-func asFailure(err error, doing string) *providers.Failure { return guard.AsFailure(err, fail, doing) }
+func asFailure(err error, doing string) *providers.Problem { return guard.AsFailure(err, fail, doing) }

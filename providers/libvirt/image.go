@@ -86,7 +86,7 @@ func (j *job) imageFile(ctx context.Context, want machine.Image) (imageFile, err
 	}
 	f.sha256 = hex.EncodeToString(sum.Sum(nil))
 	if want.SHA256 != "" && !strings.EqualFold(f.sha256, want.SHA256) {
-		return f, &providers.Failure{
+		return f, &providers.Problem{
 			Outcome: providers.Failed, Code: "wrong_sha256",
 			Seen: []string{"wanted sha256 " + strings.ToLower(want.SHA256), "found sha256 " + f.sha256},
 			Next: providers.Say(
@@ -105,7 +105,7 @@ func (j *job) noImage(err error, path string) error {
 	if !errors.As(err, &format) {
 		return unreadable(err, path)
 	}
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "no_image",
 		Next: providers.Say(strings.ReplaceAll(string(format.Fix), qcow2.FileWord, shellword.Quote(path))),
 		Err:  fmt.Errorf("upload the image of %s: %s is no qcow2 image to start from: %w", j.Address, j.want.Image.Source, err),
@@ -114,7 +114,7 @@ func (j *job) noImage(err error, path string) error {
 
 func (j *job) download(ctx context.Context, want machine.Image) (fetch.File, error) {
 	if j.host.Cache == "" {
-		return fetch.File{}, &providers.Failure{
+		return fetch.File{}, &providers.Problem{
 			Outcome: providers.Failed, Code: "no_cache", Next: providers.Say("set HOME or XDG_CACHE_HOME"),
 			Err: fmt.Errorf("fetch the image of %s: neither HOME nor XDG_CACHE_HOME names a folder to keep it in", j.Address),
 		}
@@ -134,7 +134,7 @@ func (j *job) download(ctx context.Context, want machine.Image) (fetch.File, err
 	var failed *fetch.Error
 	switch {
 	case errors.Is(err, providers.ErrHalted):
-		return f, &providers.Failure{
+		return f, &providers.Problem{
 			Outcome: providers.Failed, Code: "interrupted", Seen: []string{"what has arrived is kept: the next run goes on after it"},
 			Next: providers.Vmctl("apply"), Err: fmt.Errorf("fetch the image of %s: %w", j.Address, err),
 		}
@@ -145,7 +145,7 @@ func (j *job) download(ctx context.Context, want machine.Image) (fetch.File, err
 	if failed.Code == "stalled" {
 		outcome = providers.Timeout
 	}
-	return f, &providers.Failure{
+	return f, &providers.Problem{
 		Outcome: outcome, Code: failed.Code, Seen: failed.Seen, Next: providers.Say(failed.Next...),
 		Err: fmt.Errorf("fetch the image of %s: %w", j.Address, err),
 	}
@@ -156,7 +156,7 @@ func (j *job) rootFits(virtual uint64) error {
 	if j.want.RootDisk >= virtual {
 		return nil
 	}
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "root_disk_too_small",
 		Next: providers.Say(fmt.Sprintf("write root_disk { size = %q } into %s, or more", sizeWord(virtual), j.Address)),
 		Err: fmt.Errorf("make the root disk of %s: its size is %d bytes, and the disk in the image %s has %d",

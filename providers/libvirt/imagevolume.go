@@ -100,7 +100,7 @@ func (j *job) uploadImage(ctx context.Context, to pool, f imageFile) (imageVolum
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != f.sha256 {
 		_, err := j.removeImage(ctx, to.Name, name)
-		return imageVolume{}, &providers.Failure{
+		return imageVolume{}, &providers.Problem{
 			Outcome: providers.Stale, Code: "stale_plan", Next: providers.Vmctl("plan"), Seen: staysBehind(err),
 			Err: fmt.Errorf("upload %s: the file was changed while it was read", f.path),
 		}

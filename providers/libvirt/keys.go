@@ -265,7 +265,7 @@ func waysToKeys(a spec.Address) []providers.Advice {
 
 // elsewhere returns the failure to write a file that holds the guest's keys.
 func (j *job) elsewhere(what string) error {
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "no_keys",
 		Next: waysToKeys(j.Address),
 		Err:  fmt.Errorf("%s %s: %s holds its keys, which are not on this machine", j.Op, j.Address, what),

@@ -238,7 +238,7 @@ func runState(r providers.Result) string {
 }
 
 func (l *lab) failure(op string, err error) string {
-	var f *providers.Failure
+	var f *providers.Problem
 	if !errors.As(err, &f) {
 		return fmt.Sprintf("%s: not a failure: %v\n", op, err)
 	}

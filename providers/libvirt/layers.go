@@ -177,7 +177,7 @@ func (j *job) jobless() error {
 
 // busyWith is the failure of a step that would end somebody else's long operation.
 func busyWith(w providers.Work, underWay, end string) error {
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "in_job", Seen: []string{underWay},
 		Next: providers.Say("wait until it has ended", "or end it: "+end),
 		Err:  fmt.Errorf("%s %s: %s", w.Op, w.Address, underWay),
@@ -197,7 +197,7 @@ func (j *job) unlayered() error {
 
 // inLayers returns the failure of a step that would touch layers.
 func inLayers(w providers.Work, all []layer) error {
-	f := &providers.Failure{Outcome: providers.Unsafe, Code: "snapshots"}
+	f := &providers.Problem{Outcome: providers.Unsafe, Code: "snapshots"}
 	for _, l := range all {
 		f.Seen, f.Next = append(f.Seen, l.what), append(f.Next, providers.Say(l.end)...)
 	}

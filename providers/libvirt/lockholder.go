@@ -12,7 +12,7 @@ import (
 )
 
 // locked adds the holder of a disk to a failure to get the disk, if it can be found.
-func (j *job) locked(f *providers.Failure, paths ...string) *providers.Failure {
+func (j *job) locked(f *providers.Problem, paths ...string) *providers.Problem {
 	if !isLocked(f.Error()) && !slices.ContainsFunc(f.Seen, isLocked) {
 		return f
 	}
@@ -40,7 +40,7 @@ func (j *job) notOpen(doing, path string) error {
 	if len(holders) == 0 {
 		return nil
 	}
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "disk_in_use",
 		Seen: []string{path + " is open in " + strings.Join(holders, ", ")},
 		Next: providers.Say("end what uses it: fuser -v " + path + " says who does"),

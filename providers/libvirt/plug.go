@@ -38,7 +38,7 @@ func (j *job) plug(ctx context.Context) error {
 			err = partial
 		}
 		if err != nil {
-			return &providers.Failure{
+			return &providers.Problem{
 				Outcome: providers.Failed, Code: "no_disk", Next: providers.Vmctl("plan"),
 				Err: fmt.Errorf("%s %s: find its %s: %w", j.Op, j.Address, a, err),
 			}
@@ -204,7 +204,7 @@ func (j *job) detach(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	if j.seen.Saved {
-		return nil, &providers.Failure{
+		return nil, &providers.Problem{
 			Outcome: providers.Unsafe, Code: "saved_memory", Next: j.beforeRedefine(j.Name),
 			Err: fmt.Errorf("change %s: %s", j.Address, savedMemory),
 		}

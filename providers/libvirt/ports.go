@@ -80,7 +80,7 @@ func (j *job) portTaken(f machine.Forward) error {
 	if ip, err := netip.ParseAddr(f.HostIP); err == nil && !ip.IsLoopback() && !ip.IsUnspecified() { // QEMU says the same of both
 		next = append(next, fmt.Sprintf("or see whether the host has the address %s: ip address", ip))
 	}
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "port_taken", Next: providers.Say(next...),
 		Err: fmt.Errorf("start %s: host port %s is taken", j.Address, f.Claim().Key),
 	}

@@ -23,7 +23,7 @@ func (j *job) waitSSH(ctx context.Context) (*guard.Outcome, error) {
 	case j.foreign():
 		return guard.Did(providers.AlreadyTrue, "vmctl did not make it and cannot log into it: that it runs is all that is waited for"), nil
 	case j.location.Remote != "":
-		return nil, &providers.Failure{
+		return nil, &providers.Problem{
 			Outcome: providers.Failed, Code: "remote_ssh",
 			Next: providers.Say(fmt.Sprintf("write ssh { wait = false } into %s", j.Address)),
 			Err:  fmt.Errorf("wait for SSH of %s: it listens on %s of the host %s, which this build does not reach", j.Address, loopback, j.location.Remote),
@@ -123,7 +123,7 @@ func (j *job) explainSSH(ctx context.Context, t sshx.Target, err error) error {
 	case errors.As(err, &key):
 		return j.wrongHostKey(key)
 	case errors.As(err, &identity):
-		return &providers.Failure{
+		return &providers.Problem{
 			Outcome: providers.Failed, Code: "keys",
 			Next: providers.Say("see what is there: ls -l " + t.IdentityFile),
 			Err:  fmt.Errorf("wait for SSH of %s: %w", j.Address, identity),
@@ -137,12 +137,12 @@ func (j *job) explainSSH(ctx context.Context, t sshx.Target, err error) error {
 
 func (j *job) noSSH(ctx context.Context, t sshx.Target, late *sshx.WaitError) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return &providers.Failure{
+		return &providers.Problem{
 			Outcome: providers.Failed, Code: "interrupted", Seen: []string{"last attempt: " + late.Last.Error()},
 			Err: fmt.Errorf("wait for SSH of %s: interrupted; it runs on", j.Address),
 		}
 	}
-	f := &providers.Failure{
+	f := &providers.Problem{
 		Outcome: providers.Timeout, Code: "no_ssh",
 		Seen: append([]string{"last attempt: " + late.Last.Error()}, j.bootLog(ctx, j.connection, *j.seen)...),
 		Next: providers.Say(
@@ -161,7 +161,7 @@ func (j *job) noSSH(ctx context.Context, t sshx.Target, late *sshx.WaitError) er
 }
 
 func (j *job) wrongHostKey(e *sshx.HostKeyError) error {
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "host_key_changed",
 		Seen: []string{
 			"a guest that vmctl made shows the key that vmctl gave it: another key means another guest, another system in it, or somebody in between",

@@ -77,7 +77,7 @@ func (j *job) growRoot(ctx context.Context, m markedImage) error {
 	case now.Capacity == j.want.RootDisk:
 		return nil
 	case now.Capacity > j.want.RootDisk:
-		return &providers.Failure{
+		return &providers.Problem{
 			Outcome: providers.Unsafe, Code: "disk_shrinks",
 			Next: providers.Say(fmt.Sprintf("write root_disk { size = %q } into %s", sizeWord(now.Capacity), j.Address)),
 			Err: fmt.Errorf("change %s: its root disk has %d bytes, and a disk does not shrink to %d: what is at its end would be lost",
@@ -112,7 +112,7 @@ func (j *job) rootInfo(ctx context.Context, file string) (v volume, poolName str
 			return v, name, nil
 		}
 	}
-	return v, "", &providers.Failure{
+	return v, "", &providers.Problem{
 		Outcome: providers.Failed, Code: "no_root_disk",
 		Next: slices.Concat(
 			providers.Say("see what there is: virsh -c "+j.location.URI+" vol-list POOL"),
@@ -137,7 +137,7 @@ func (j *job) rootIsFree(ctx context.Context, poolName string) error {
 	case err != nil:
 		return fail(err, "look for an earlier root disk of %s", j.Address)
 	}
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "root_disk_left",
 		Seen: []string{fmt.Sprintf("%s holds %d bytes", left.Path, left.Allocation)},
 		Next: providers.Say(
@@ -235,7 +235,7 @@ func beginFromIt(w providers.Work, what string, over []string) error {
 		return nil
 	}
 	others := strings.Join(over, " and ")
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "disk_in_use", Seen: []string{others + " begins from it"},
 		Next: providers.Say(
 			"delete "+others+" first, if nobody needs it",

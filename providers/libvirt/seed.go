@@ -125,7 +125,7 @@ func (j *job) uploadSeed(ctx context.Context, to pool, s nocloud.Seed) (string, 
 }
 
 func (j *job) badSeed(err error) error {
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "seed", Err: fmt.Errorf("write the cloud-init seed of %s: %w", j.Address, err),
 	}
 }

@@ -18,7 +18,7 @@ func (j *job) socketsFit() error {
 	if long == "" {
 		return nil
 	}
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "path_too_long", Seen: []string{long},
 		Next: providers.Say("set XDG_CONFIG_HOME to a folder with a shorter path", "or use the system's libvirt: uri = \"qemu:///system\""),
 		Err:  fmt.Errorf("define %s: the folder in which libvirt keeps QEMU's sockets has too long a path", j.Address),

@@ -66,7 +66,7 @@ func (j *job) resume(ctx context.Context) (*guard.Outcome, error) {
 		did = "woken"
 		err = j.Wake(ctx, j.seen.UUID)
 	case asUsual, broke, inTransition, byRequest, byForce, withMemory, endsSoon:
-		return nil, &providers.Failure{
+		return nil, &providers.Problem{
 			Outcome: providers.Unsafe, Code: "broken", Seen: j.evidence(ctx, j.connection, *j.seen),
 			Next: providers.Vmctl("plan"),
 			Err:  fmt.Errorf("start %s: it is %s", j.Address, words),
@@ -179,12 +179,12 @@ func (j *job) lastWords(err error) string {
 
 // bootError is the failure of a guest that cannot run on, perhaps because of its accelerator.
 type bootError struct {
-	*providers.Failure
+	*providers.Problem
 	words string
 }
 
 // Unwrap returns the failure.
-func (e *bootError) Unwrap() error { return e.Failure }
+func (e *bootError) Unwrap() error { return e.Problem }
 
 func (j *job) notStarted(ctx context.Context, cause error) error {
 	f := fail(cause, "start %s", j.Address)
@@ -199,7 +199,7 @@ func (j *job) notStarted(ctx context.Context, cause error) error {
 	if j.locked(f, j.diskFiles()...).Code == "disk_in_use" {
 		return f
 	}
-	return &bootError{Failure: f, words: cause.Error()}
+	return &bootError{Problem: f, words: cause.Error()}
 }
 
 // diskFiles returns the files of the domain's disks.
@@ -232,7 +232,7 @@ func (j *job) watch(ctx context.Context) error {
 func (j *job) wentWrong(ctx context.Context, now power) error {
 	s := *j.seen
 	s.power = now
-	f := &providers.Failure{
+	f := &providers.Problem{
 		Outcome: providers.Failed, Code: "guest_stopped",
 		Seen: append(j.evidence(ctx, j.connection, s), j.bootLog(ctx, j.connection, s)...),
 		Next: j.afterBoot(),
@@ -241,7 +241,7 @@ func (j *job) wentWrong(ctx context.Context, now power) error {
 	if now.Reason != broke { // it ended by itself, or somebody ended it
 		return f
 	}
-	return &bootError{Failure: f, words: now.Words}
+	return &bootError{Problem: f, words: now.Words}
 }
 
 // afterBoot returns advice for a guest that cannot run on.

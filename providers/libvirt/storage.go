@@ -69,7 +69,7 @@ func (p *Provider) usablePool(ctx context.Context, c connection) (pool, error) {
 // theirPool returns a pool of the user's. It fails if the pool cannot be used.
 func (p *Provider) theirPool(ctx context.Context, c connection, name string) (pool, error) {
 	found, err := c.Pool(ctx, name)
-	var f *providers.Failure
+	var f *providers.Problem
 	switch {
 	case errors.Is(err, errAbsent):
 		f = fail(err, "find pool %q", name)

@@ -39,7 +39,7 @@ func (j *job) clearRemains(ctx context.Context) ([]string, error) {
 
 // undo removes the files of a failed attempt, unless a domain uses them, and returns the
 // failure.
-func (j *job) undo(ctx context.Context, cause error) (f *providers.Failure, undone bool) {
+func (j *job) undo(ctx context.Context, cause error) (f *providers.Problem, undone bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	f = asFailure(cause, "define "+j.Name)

@@ -85,7 +85,7 @@ func (j *job) bootFiles(ctx context.Context, f *bootFiles, k keyring) error {
 }
 
 func keyFailure(err error, name string) error {
-	var said *providers.Failure
+	var said *providers.Problem
 	if errors.As(err, &said) {
 		return said
 	}
@@ -163,7 +163,7 @@ func (j *job) upload(ctx context.Context, to pool, c content) (path, stamp strin
 		return "", "", f
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); c.file != "" && got != c.sha256 {
-		return "", "", &providers.Failure{
+		return "", "", &providers.Problem{
 			Outcome: providers.Stale, Code: "stale_plan", Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("upload %s: the file was changed since the plan was made", c.file),
 		}
@@ -200,7 +200,7 @@ func unreadable(err error, path string) error {
 }
 
 func diskFull(to pool, volume string, need uint64) error {
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "disk_full",
 		Seen: []string{fmt.Sprintf("%d bytes are needed, and %s has %d", need, to.Path, to.Available)},
 		Next: makeRoom(to),

@@ -143,8 +143,8 @@ func (p *toyProvider) Begin(ctx context.Context, w providers.Work, log providers
 	return &toyTask{toyProvider: p, Work: w, log: log}, func() error { return nil }, nil
 }
 
-func (p *toyProvider) Failure(err error, format string, args ...any) *providers.Failure {
-	return &providers.Failure{Outcome: providers.Failed, Code: "toy", Err: fmt.Errorf(format+": %w", append(args, err)...)}
+func (p *toyProvider) Failure(err error, format string, args ...any) *providers.Problem {
+	return &providers.Problem{Outcome: providers.Failed, Code: "toy", Err: fmt.Errorf(format+": %w", append(args, err)...)}
 }
 
 // toyTask is one step under way.
@@ -232,7 +232,7 @@ func (t *toyTask) act(change func() error) machine.Act {
 }
 
 func (t *toyTask) refuse(code, why string) error {
-	return &providers.Failure{Outcome: providers.Unsafe, Code: code, Next: providers.Say("toy list"), Err: fmt.Errorf("%s %s: %s", t.Op, t.Address, why)}
+	return &providers.Problem{Outcome: providers.Unsafe, Code: code, Next: providers.Say("toy list"), Err: fmt.Errorf("%s %s: %s", t.Op, t.Address, why)}
 }
 
 // nameIsFree fails if another object of the kind than the one with that ID has the name.

@@ -240,7 +240,7 @@ func (a *actor) work(c providers.Change, step providers.Step, expect string) pro
 }
 
 // do does one step.
-func (s *stage) do(ctx context.Context, w providers.Work) (providers.Result, *providers.Failure) {
+func (s *stage) do(ctx context.Context, w providers.Work) (providers.Result, *providers.Problem) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
@@ -248,10 +248,10 @@ func (s *stage) do(ctx context.Context, w providers.Work) (providers.Result, *pr
 	if err == nil {
 		return r, nil
 	}
-	var f *providers.Failure
+	var f *providers.Problem
 	if !errors.As(err, &f) {
 		s.t.Errorf("%s %s: its error is no failure: %v", w.Op, w.Name, err)
-		return r, &providers.Failure{Outcome: providers.Failed, Err: err}
+		return r, &providers.Problem{Outcome: providers.Failed, Err: err}
 	}
 	if f.Code == "" || f.Error() == "" || f.Outcome == "" {
 		s.t.Errorf("%s %s: a failure without a code, an outcome or a text: %#v", w.Op, w.Name, f)
@@ -275,7 +275,7 @@ func (a *actor) carryOut(c providers.Change) []done {
 }
 
 // try carries a change out until a step fails.
-func (a *actor) try(c providers.Change) ([]done, *providers.Failure) {
+func (a *actor) try(c providers.Change) ([]done, *providers.Problem) {
 	a.t.Helper()
 	expect := map[providers.ID]string{}
 	if c.Object != nil {

@@ -83,7 +83,7 @@ func concurrent(s *stage) {
 		for i, a := range actors {
 			changes[i] = a.change(action)
 		}
-		failures := make([]*providers.Failure, len(actors))
+		failures := make([]*providers.Problem, len(actors))
 		var wait sync.WaitGroup
 		for i, a := range actors {
 			wait.Go(func() { _, failures[i] = a.try(changes[i]) })

@@ -16,7 +16,7 @@ func (j *job) disksThere(disks []attached) error {
 		d, err := j.observeDisk(a.Name, nil)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return &providers.Failure{
+			return &providers.Problem{
 				Outcome: providers.Failed, Code: "no_disk",
 				Next: slices.Concat(providers.Say(fmt.Sprintf("put its disk back: %s", j.diskPath(a.Name))), providers.SayVmctl("or plan again: ", "plan")),
 				Err:  fmt.Errorf("%s %s: its disk %s is gone", j.Op, j.Address, a.Name),
@@ -24,7 +24,7 @@ func (j *job) disksThere(disks []attached) error {
 		case err != nil:
 			return fail(err, "%s %s: read its disk %s", j.Op, j.Address, a.Name)
 		case !a.is(d):
-			return &providers.Failure{
+			return &providers.Problem{
 				Outcome: providers.Stale, Code: "stale_plan", Next: providers.Vmctl("plan"),
 				Err: fmt.Errorf("%s %s: %s is another disk (%s) than it was (%s)", j.Op, j.Address, a.Name, d.ID, a.ID),
 			}
@@ -51,7 +51,7 @@ func (j *job) free(disks []attached) error {
 }
 
 func (t *task) inUse(disk string, by []string) error {
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "disk_in_use",
 		Next: slices.Concat(providers.Say("look at it: "+t.vmPath(by[0])), providers.Vmctl("plan")),
 		Err:  fmt.Errorf("%s %s: the disk %s is in use by VM %s", t.Op, t.Address, disk, by[0]),

@@ -19,12 +19,12 @@ func (j *job) delete(context.Context) (*guard.Outcome, error) {
 	}
 	switch {
 	case j.seen.on():
-		return nil, &providers.Failure{
+		return nil, &providers.Problem{
 			Outcome: providers.Unsafe, Code: "still_running", Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.state),
 		}
 	case j.seen.lock.verdict == lockHeld:
-		return nil, &providers.Failure{
+		return nil, &providers.Problem{
 			Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{j.seen.lock.evidence}, Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("delete %s: somebody else holds its disk", j.Address),
 		}

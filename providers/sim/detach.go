@@ -14,7 +14,7 @@ import (
 // another VM can have them before this one is changed. The VM is off.
 func (j *job) detach(context.Context) (*guard.Outcome, error) {
 	if j.seen.on() {
-		return nil, &providers.Failure{
+		return nil, &providers.Problem{
 			Outcome: providers.Unsafe, Code: "still_running", Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("%s %s: it is %s", j.Op, j.Address, j.seen.state),
 		}

@@ -133,7 +133,7 @@ func (l *lab) carryOut(c providers.Change) string {
 		}, func(providers.Progress) {})
 		cancel()
 		if err != nil {
-			var f *providers.Failure
+			var f *providers.Problem
 			if !errors.As(err, &f) {
 				l.t.Fatalf("not a failure: %v", err)
 			}

@@ -80,7 +80,7 @@ func (j *diskJob) observeWith(s unrecordedProcesses) error {
 	case j.Op == opDefine && d.bears(j.settings.Project.Lineage(), j.Address):
 		return machine.MadeElsewhere(j.Work, "disk", j.Name, d.ID)
 	case j.Op == opDefine:
-		return &providers.Failure{
+		return &providers.Problem{
 			Outcome: providers.Unsafe, Code: "name_taken",
 			Next: providers.Say("look at it: "+j.diskPath(j.Name), fmt.Sprintf("set another name in the block of %s", j.Address)),
 			Err:  fmt.Errorf("%s %s: a disk of the name %s exists already (%s), and it is not the one to be made", j.Op, j.Address, j.Name, d.ID),
@@ -132,7 +132,7 @@ func (j *diskJob) markFree() error {
 	case f.Owner != nil && f.Owner.ID == j.settings.Project.Lineage():
 		return nil
 	}
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "name_taken", Next: providers.Say("look at it: " + j.diskMark(j.Name)),
 		Err: fmt.Errorf("%s %s: %s is the mark of somebody else's disk", j.Op, j.Address, j.diskMark(j.Name)),
 	}
@@ -188,7 +188,7 @@ func (j *diskJob) grow(context.Context) (*guard.Outcome, error) {
 }
 
 func (j *diskJob) locked() error {
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{j.seen.lock.evidence}, Next: providers.Vmctl("plan"),
 		Err: fmt.Errorf("%s %s: somebody holds the disk %s", j.Op, j.Address, j.Name),
 	}

@@ -59,7 +59,7 @@ func (t *task) begun(ctx context.Context, of guard.Task) (_ guard.Task, end func
 }
 
 // Failure returns a failure with err as its cause.
-func (p *Provider) Failure(err error, format string, args ...any) *providers.Failure {
+func (p *Provider) Failure(err error, format string, args ...any) *providers.Problem {
 	return fail(err, format, args...)
 }
 
@@ -138,7 +138,7 @@ func (j *job) nameTaken(by vmFile) error {
 	if by.oursFor(j.settings.Project, j.Address) {
 		return machine.MadeElsewhere(j.Work, "VM", j.Name, by.ID)
 	}
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "name_taken",
 		Next: providers.Say("look at it: "+j.vmPath(by.Name), fmt.Sprintf("set another name in the block of %s", j.Address)),
 		Err:  fmt.Errorf("%s %s: a VM of the name %s exists already (%s), and it is not the one to be made", j.Op, j.Address, by.Name, by.ID),

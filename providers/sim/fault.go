@@ -140,7 +140,7 @@ func (t *task) begin(ctx context.Context) error {
 	switch t.fault.Kind {
 	case kindHang:
 		_ = t.await(ctx, func() error { <-ctx.Done(); return nil }) //nolint:errcheck // its time is over
-		return &providers.Failure{
+		return &providers.Problem{
 			Outcome: providers.Timeout, Code: "no_answer", Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("%s %s: the host gave no answer within %s", t.Op, t.Address, t.Timeout),
 		}
@@ -149,7 +149,7 @@ func (t *task) begin(ctx context.Context) error {
 	case kindFail:
 		return t.injected()
 	case kindUnreadable:
-		return &providers.Failure{
+		return &providers.Problem{
 			Outcome: providers.Failed, Code: "unreadable", Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("%s %s: %s cannot be read: injected fault: %s", t.Op, t.Address, t.Name, t.fault.Kind),
 		}
@@ -166,7 +166,7 @@ func (t *task) inProcess() bool {
 
 // injected returns the failure that a fault block asks for.
 func (t *task) injected() error {
-	return &providers.Failure{
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "fault", Next: providers.Vmctl("plan"),
 		Err: fmt.Errorf("%s %s: injected fault: %s", t.Op, t.Address, t.fault.Kind),
 	}

@@ -68,7 +68,7 @@ func (j *guestJob) observe(ctx context.Context) error {
 	}
 	path := ctyread.Text(j.Want, "path")
 	if other, taken := files[path]; j.Op == opWrite && j.seen == nil && taken {
-		return &providers.Failure{
+		return &providers.Problem{
 			Outcome: providers.Unsafe, Code: "path_taken", Next: providers.Say(fmt.Sprintf("set another path in the block of %s", j.Address)),
 			Err: fmt.Errorf("%s %s: %s has a file %s already (%s)", j.Op, j.Address, j.guest.vm.Name, path, guestFile{keptFile: other, path: path}.id()),
 		}

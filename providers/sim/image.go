@@ -52,7 +52,7 @@ func (j *job) upload(ctx context.Context) (*guard.Outcome, error) {
 	defer j.imaging.Unlock()
 	how, err := j.bring(ctx, i)
 	if err != nil {
-		var f *providers.Failure
+		var f *providers.Problem
 		if !errors.As(err, &f) {
 			f = fail(err, "upload %s: copy %s", j.Address, i.Source)
 			f.Next = slices.Concat(providers.Say("see that the file can be read"), providers.Vmctl("apply"))
@@ -68,7 +68,7 @@ func (j *job) bring(ctx context.Context, i image) (providers.How, error) {
 		return "", err
 	}
 	if i.SHA256 != "" && digest != i.SHA256 {
-		return "", &providers.Failure{
+		return "", &providers.Problem{
 			Outcome: providers.Failed, Code: "wrong_digest",
 			Seen: []string{i.Source + " has the sha256 " + digest},
 			Next: providers.Say("see that it is the right file, and whole", fmt.Sprintf("or write what it is into the block of %s: sha256 = %q", j.Address, digest)),

@@ -151,7 +151,7 @@ func (l *lab) applyOn(ctx context.Context, action providers.Action) string {
 		})
 		cancel()
 		if err != nil {
-			var f *providers.Failure
+			var f *providers.Problem
 			if !errors.As(err, &f) {
 				l.t.Fatalf("not a failure: %v", err)
 			}

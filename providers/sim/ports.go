@@ -65,8 +65,8 @@ func (j *job) portsInUse(but string) ([]providers.Claim, error) {
 }
 
 // portTaken returns the failure of a start for a host port that somebody has.
-func (j *job) portTaken(listens string) *providers.Failure {
-	return &providers.Failure{
+func (j *job) portTaken(listens string) *providers.Problem {
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "port_taken",
 		Next: providers.Say(fmt.Sprintf("set another host port in port_forward of %s, or \"auto\"", j.Address)),
 		Err:  fmt.Errorf("start %s: host port %s is taken", j.Address, listens),

@@ -63,7 +63,7 @@ func (j *job) makeRoot(f vmFile) error {
 	case err == nil && h.ID == f.ID:
 		return nil
 	case err == nil:
-		return &providers.Failure{
+		return &providers.Problem{
 			Outcome: providers.Unsafe, Code: "disk_taken", Next: providers.Say("look at it: " + p.rootPath(f.Name)),
 			Err: fmt.Errorf("make the disk of %s: %s is the disk of %s", f.Name, p.rootPath(f.Name), h.ID),
 		}

@@ -23,14 +23,14 @@ const answerLimit = 5 * time.Second
 func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	switch {
 	case j.seen.state == providers.StateBroken:
-		return nil, &providers.Failure{
+		return nil, &providers.Problem{
 			Outcome: providers.Unsafe, Code: "broken", Seen: []string{j.seen.reason}, Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("start %s: something of it runs already", j.Address),
 		}
 	case j.seen.Config == nil:
 		return nil, fail(errors.New("it is half made"), "start %s", j.Name)
 	case !j.seen.root:
-		return nil, &providers.Failure{
+		return nil, &providers.Problem{
 			Outcome: providers.Failed, Code: "no_disk", Next: providers.Say(fmt.Sprintf("put its disk back: %s", j.rootPath(j.Name))),
 			Err: fmt.Errorf("start %s: its disk is gone", j.Address),
 		}
@@ -179,7 +179,7 @@ func (j *job) notStarted(ctx context.Context, child *process.Child, told report,
 	if err := j.reclaimAll(j.seen.vmFile); err != nil {
 		return fail(err, "tidy up after %s, which did not start", j.Name)
 	}
-	f := &providers.Failure{Outcome: providers.Failed, Code: "not_started", Seen: j.lastWords(j.Object), Next: j.seeLog()}
+	f := &providers.Problem{Outcome: providers.Failed, Code: "not_started", Seen: j.lastWords(j.Object), Next: j.seeLog()}
 	if exit == nil {
 		exit = errors.New("exit status 0")
 	}
@@ -249,7 +249,7 @@ func (j *job) waitReady(ctx context.Context) (*guard.Outcome, error) {
 }
 
 func (j *job) ended() error {
-	f := &providers.Failure{
+	f := &providers.Problem{
 		Outcome: providers.Failed, Code: "ended", Next: providers.Vmctl("plan"),
 		Err: fmt.Errorf("wait for %s: it ended while it started", j.Address),
 	}

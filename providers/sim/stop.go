@@ -53,7 +53,7 @@ func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
 
 // seenBefore adds earlier observations to a failure.
 func seenBefore(err error, seen []string) error {
-	var f *providers.Failure
+	var f *providers.Problem
 	if errors.As(err, &f) {
 		f.Seen = append(slices.Clone(seen), f.Seen...)
 	}

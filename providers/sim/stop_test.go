@@ -17,7 +17,7 @@ import (
 )
 
 // carry carries out an action, and returns how its step op ended.
-func (l *lab) carry(action providers.Action, op string) (result providers.Result, failure *providers.Failure) {
+func (l *lab) carry(action providers.Action, op string) (result providers.Result, failure *providers.Problem) {
 	l.t.Helper()
 	p := l.open()
 	o := l.observe().Objects[0]

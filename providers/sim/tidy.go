@@ -38,7 +38,7 @@ func (j *job) isTidy() bool { return j.seen != nil && !j.seen.on() && j.seen.lef
 // tidy removes the remains of the last run of a VM that is off.
 func (j *job) tidy(context.Context) (*guard.Outcome, error) {
 	if j.seen.on() {
-		return nil, &providers.Failure{
+		return nil, &providers.Problem{
 			Outcome: providers.Unsafe, Code: "still_running", Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("tidy up after %s: it is %s", j.Address, j.seen.state),
 		}

@@ -66,7 +66,7 @@ type Result struct {
 }
 
 // Stop ends target by the policy. It succeeds only after it has seen the target gone; every
-// error is a *providers.Failure with the last observation.
+// error is a *providers.Problem with the last observation.
 //
 // When ctx ends, Stop forces nothing more: it looks once more and reports whether the target
 // still runs.
@@ -243,8 +243,8 @@ func (p *procedure) other(sight Observation) error {
 	return p.fail(providers.Stale, "not_the_same", fmt.Errorf("stop: it is not the one that was to be stopped: %s", sight.Evidence))
 }
 
-func (p *procedure) fail(outcome providers.Outcome, code string, err error) *providers.Failure {
-	return &providers.Failure{Outcome: outcome, Code: code, Seen: p.evidence, Err: err}
+func (p *procedure) fail(outcome providers.Outcome, code string, err error) *providers.Problem {
+	return &providers.Problem{Outcome: outcome, Code: code, Seen: p.evidence, Err: err}
 }
 
 func (p *procedure) see(format string, args ...any) {

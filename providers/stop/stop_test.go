@@ -476,7 +476,7 @@ seen: requested after 0s`,
 func (w *world) stop(ctx context.Context, p stop.Policy) string {
 	r, err := stop.Stop(ctx, w, p, w.clock(), func(providers.Progress) {})
 	lines := w.calls
-	var f *providers.Failure
+	var f *providers.Problem
 	switch {
 	case errors.As(err, &f):
 		lines = append(lines, fmt.Sprintf("%s %s: %v", f.Outcome, f.Code, f))

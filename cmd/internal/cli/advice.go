@@ -9,7 +9,7 @@ import (
 
 // advised returns a copy of a failure that has advice: if it has none, advice by its outcome.
 // nil stays nil.
-func (a *app) advised(f *providers.Failure, m mission) *providers.Failure {
+func (a *app) advised(f *providers.Problem, m mission) *providers.Problem {
 	if f == nil || len(f.Next) > 0 {
 		return f
 	}

@@ -32,7 +32,7 @@ func TestEveryFailureSaysWhatToTypeNext(t *testing.T) {
 		{providers.Stale, 6, "not_the_same", nil},
 	} {
 		h := newHouse(t, withID+small)
-		h.memory.fail["start vm.dev"] = &providers.Failure{
+		h.memory.fail["start vm.dev"] = &providers.Problem{
 			Outcome: test.outcome, Code: test.code, Seen: []string{"what was seen"}, Next: test.next, Err: errors.New("what went wrong"),
 		}
 		e := h.run("apply", "--auto-approve", "--env=test", "--target=dev").exits(test.exits)
@@ -63,11 +63,11 @@ func TestABlockSaysWhatToTypeHere(t *testing.T) {
 // The same as documents: in the event, in the summary and in the last document.
 func TestEveryFailureHasNextStepsAsJSON(t *testing.T) {
 	h := newHouse(t, withID+small)
-	h.memory.fail["start vm.dev"] = &providers.Failure{Outcome: providers.Stale, Code: "not_the_same", Err: errors.New("another")}
+	h.memory.fail["start vm.dev"] = &providers.Problem{Outcome: providers.Stale, Code: "not_the_same", Err: errors.New("another")}
 	e := h.run("apply", "--auto-approve", "--json").exits(6)
 	e.failsEverywhereWith("plan anew, from what is there now: vmctl apply")
 
-	h.memory.fail["start vm.dev"] = &providers.Failure{Outcome: providers.Failed, Code: "ended", Next: providers.Vmctl("plan"), Err: errors.New("it ended")}
+	h.memory.fail["start vm.dev"] = &providers.Problem{Outcome: providers.Failed, Code: "ended", Next: providers.Vmctl("plan"), Err: errors.New("it ended")}
 	e = h.run("apply", "--auto-approve", "--json", "--env=test", "--target=dev").exits(1)
 	e.failsEverywhereWith("vmctl plan --env=test --target=dev")
 }

@@ -84,8 +84,8 @@ type reader func([]byte) (int, error)
 
 func (r reader) Read(p []byte) (int, error) { return r(p) }
 
-func brokenStart() *providers.Failure {
-	return &providers.Failure{
+func brokenStart() *providers.Problem {
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "guest_paused", Seen: []string{"libvirt: paused"}, Next: providers.Say(`set accel = "tcg"`),
 		Err: errors.New("the hypervisor paused it at once"),
 	}
@@ -206,7 +206,7 @@ func TestARunLockIsNamed(t *testing.T) {
 // row A46, by its exit code: a wait that ends too late
 func TestADeadlineHasItsOwnCode(t *testing.T) {
 	h := newHouse(t, withID+small)
-	h.memory.fail["wait_ssh vm.dev"] = &providers.Failure{
+	h.memory.fail["wait_ssh vm.dev"] = &providers.Problem{
 		Outcome: providers.Timeout, Code: "no_ssh", Next: providers.Say("read the boot log: console.log"), Err: errors.New("SSH did not answer within 5m"),
 	}
 	h.run("apply", "--auto-approve").exits(4).warns("SSH did not answer within 5m", "next: read the boot log: console.log")

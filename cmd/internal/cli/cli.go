@@ -167,7 +167,7 @@ func (a *app) failForPeople(err error) {
 		shown := a.problemOf(part)
 		var p *problem
 		if errors.As(part, &p) && p.shown && !a.global.json {
-			shown = view.Problem{Message: shown.Message}
+			shown = view.ProblemDocument{Message: shown.Message}
 		}
 		view.Failed(a.errScreen(), shown)
 	}

@@ -70,7 +70,7 @@ func classOf(err error) (class, bool) {
 		return classUnreadableState, true
 	case *state.LockedError, *state.LostLockError:
 		return classLocked, true
-	case *providers.Failure:
+	case *providers.Problem:
 		return outcomeClass(e.Outcome), true
 	}
 	switch err { //nolint:errorlint // see above

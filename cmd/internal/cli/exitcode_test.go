@@ -13,7 +13,7 @@ import (
 )
 
 func failure(o providers.Outcome) error {
-	return &providers.Failure{Outcome: o, Err: errors.New("broken")}
+	return &providers.Problem{Outcome: o, Err: errors.New("broken")}
 }
 
 // The table of DESIGN.md, section 6, and its precedence.

@@ -193,7 +193,7 @@ func (h *house) corrupt(text string) {
 
 func TestApplyStreamsALinePerEvent(t *testing.T) {
 	h := newHouse(t, withID+small)
-	h.memory.fail["wait_ssh vm.dev"] = &providers.Failure{Outcome: providers.Timeout, Code: "no_ssh", Err: errors.New("too late")}
+	h.memory.fail["wait_ssh vm.dev"] = &providers.Problem{Outcome: providers.Timeout, Code: "no_ssh", Err: errors.New("too late")}
 	e := h.run("apply", "--auto-approve", "--json").exits(4)
 	var types []string
 	for _, doc := range e.documents() {

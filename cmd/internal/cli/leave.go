@@ -52,10 +52,10 @@ func (a *app) leave(ctx context.Context) int {
 		e := newProblem(classInterrupted, "left", p.command+": left at once: what was under way may be half done",
 			p.plan+" says what was interrupted")
 		if a.global.json {
-			a.line(view.ErrorEvent{Type: "error", FailureDocument: view.FailureJSON(e.Problem, nil)})
+			a.line(view.ErrorEvent{Type: "error", FailureDocument: view.FailureJSON(e.ProblemDocument, nil)})
 		}
 		a.stdout.update(nil, view.Frame{})
-		view.Failed(a.errScreen(), e.Problem)
+		view.Failed(a.errScreen(), e.ProblemDocument)
 	}
 	a.stdout.close()
 	a.stderr.close()

@@ -21,7 +21,7 @@ import (
 type memory struct {
 	mu        sync.Mutex
 	machines  map[providers.ID]*machine
-	fail      map[string]*providers.Failure // "op address" -> how it fails
+	fail      map[string]*providers.Problem // "op address" -> how it fails
 	hold      map[string]chan struct{}      // "op address" -> the step ends when it is closed
 	entered   chan string                   // "op address", as each begins; nil: nobody listens
 	partial   string                        // why nothing can be listed; "": it can
@@ -44,7 +44,7 @@ type machine struct {
 
 func newMemory() *memory {
 	return &memory{
-		machines: map[providers.ID]*machine{}, fail: map[string]*providers.Failure{}, hold: map[string]chan struct{}{},
+		machines: map[providers.ID]*machine{}, fail: map[string]*providers.Problem{}, hold: map[string]chan struct{}{},
 		unknown: map[string]string{}, port: 1, facts: map[string]string{"memory": "version 1"},
 	}
 }
@@ -99,7 +99,7 @@ func (h host) Console(_ context.Context, o providers.Object, from int64, most in
 	defer h.mu.Unlock()
 	text, ok := h.consoles[o.Name]
 	if !ok {
-		return providers.Console{}, &providers.Failure{Outcome: providers.Failed, Code: "no_console", Next: providers.Vmctl("plan"), Err: errors.New("nobody keeps it")}
+		return providers.Console{}, &providers.Problem{Outcome: providers.Failed, Code: "no_console", Next: providers.Vmctl("plan"), Err: errors.New("nobody keeps it")}
 	}
 	start, length := providers.PartOf(int64(len(text)), from, most)
 	return providers.Console{
@@ -205,7 +205,7 @@ func (h host) Do(ctx context.Context, w providers.Work, log providers.Log) (prov
 		select {
 		case <-hold:
 		case <-ctx.Done():
-			return providers.Result{}, &providers.Failure{Outcome: providers.Timeout, Code: "late", Err: errors.New(w.Op + ": no answer in time")}
+			return providers.Result{}, &providers.Problem{Outcome: providers.Timeout, Code: "late", Err: errors.New(w.Op + ": no answer in time")}
 		}
 	}
 	if failure != nil {

@@ -33,7 +33,7 @@ const (
 // problem is an error with its class, its code and the next commands.
 type problem struct {
 	class class
-	view.Problem
+	view.ProblemDocument
 	err   error // the cause; nil: none beyond the message
 	shown bool  // people have seen all but the message
 }
@@ -45,7 +45,7 @@ func (p *problem) Error() string { return p.Message }
 func (p *problem) Unwrap() error { return p.err }
 
 func newProblem(c class, code, message string, next ...string) *problem {
-	return &problem{class: c, Problem: view.Problem{Code: code, Message: message, Next: next}}
+	return &problem{class: c, ProblemDocument: view.ProblemDocument{Code: code, Message: message, Next: next}}
 }
 
 // rejected returns the problem of a mistake in the user's command or files.
@@ -126,7 +126,7 @@ func diagnosticsOf(err error) (hcl.Diagnostics, map[string]*hcl.File) {
 }
 
 // problemOf returns an error as its reader sees it.
-func (a *app) problemOf(err error) view.Problem {
+func (a *app) problemOf(err error) view.ProblemDocument {
 	shown := a.describe(err)
 	var advised state.Advised
 	if len(shown.Next) == 0 && errors.As(err, &advised) {
@@ -135,10 +135,10 @@ func (a *app) problemOf(err error) view.Problem {
 	return shown
 }
 
-func (a *app) describe(err error) view.Problem {
+func (a *app) describe(err error) view.ProblemDocument {
 	var (
 		p        *problem
-		failure  *providers.Failure
+		failure  *providers.Problem
 		spec     *specError
 		locked   *state.LockedError
 		corrupt  *state.CorruptError
@@ -150,35 +150,35 @@ func (a *app) describe(err error) view.Problem {
 	)
 	switch {
 	case errors.As(err, &p):
-		return p.Problem
+		return p.ProblemDocument
 	case errors.As(err, &spec):
-		return view.Problem{Code: "invalid_spec", Message: "the spec has mistakes: " + summaries(spec.diags)}
+		return view.ProblemDocument{Code: "invalid_spec", Message: "the spec has mistakes: " + summaries(spec.diags)}
 	case errors.As(err, &corrupt):
-		return view.Problem{Code: "state_corrupt", Message: err.Error()}
+		return view.ProblemDocument{Code: "state_corrupt", Message: err.Error()}
 	case errors.As(err, &newer):
-		return view.Problem{Code: "state_newer", Message: err.Error()}
+		return view.ProblemDocument{Code: "state_newer", Message: err.Error()}
 	case errors.As(err, &mismatch):
-		return view.Problem{Code: "state_of_another_project", Message: err.Error()}
+		return view.ProblemDocument{Code: "state_of_another_project", Message: err.Error()}
 	case errors.As(err, &locked):
-		return view.Problem{Code: "locked", Message: err.Error()}
+		return view.ProblemDocument{Code: "locked", Message: err.Error()}
 	case errors.As(err, &lost):
-		return view.Problem{Code: "lock_lost", Message: err.Error()}
+		return view.ProblemDocument{Code: "lock_lost", Message: err.Error()}
 	case errors.As(err, &scope):
-		return view.Problem{Code: "scope", Message: err.Error()}
+		return view.ProblemDocument{Code: "scope", Message: err.Error()}
 	case errors.As(err, &system):
-		return view.Problem{Code: "one_system", Message: err.Error()}
+		return view.ProblemDocument{Code: "one_system", Message: err.Error()}
 	case errors.As(err, &failure):
 		step := stepError{own: a.ownFlags(planFlags{})}
 		_ = errors.As(err, &step) // a failure outside of a run has no scope
-		f := view.FailureProblem(failure, step.own)
+		f := view.ProblemOf(failure, step.own)
 		f.Message = err.Error()
 		return f
 	case errors.Is(err, context.Canceled):
-		return view.Problem{Code: "interrupted", Message: "interrupted: " + err.Error()}
+		return view.ProblemDocument{Code: "interrupted", Message: "interrupted: " + err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
-		return view.Problem{Code: "deadline", Message: err.Error()}
+		return view.ProblemDocument{Code: "deadline", Message: err.Error()}
 	default:
-		return view.Problem{Code: "failed", Message: err.Error()}
+		return view.ProblemDocument{Code: "failed", Message: err.Error()}
 	}
 }
 
@@ -229,7 +229,7 @@ func parts(err error) []error {
 
 // wholeProblem returns all errors that err joins as one problem: the one that decides the
 // exit code, with the messages of the others.
-func (a *app) wholeProblem(err error) view.Problem {
+func (a *app) wholeProblem(err error) view.ProblemDocument {
 	all := parts(err)
 	if t, ok := err.(told); ok { //nolint:errorlint // see parts
 		all = parts(t.err)

@@ -10,17 +10,17 @@ import (
 
 // EventDocument is one line of `apply --json`.
 type EventDocument struct {
-	FormatVersion string        `json:"format_version"`
-	Type          string        `json:"type"`
-	At            time.Time     `json:"at"`
-	Step          *StepDocument `json:"step,omitempty"`
-	DeadlineS     float64       `json:"deadline_s,omitempty"`
-	Text          string        `json:"text,omitempty"`
-	How           string        `json:"how,omitempty"`
-	Evidence      []string      `json:"evidence,omitempty"`
-	ElapsedS      float64       `json:"elapsed_s,omitempty"`
-	Failure       *Problem      `json:"failure,omitempty"`
-	Interrupted   bool          `json:"interrupted,omitempty"` // halted: by a signal, or because the time is up
+	FormatVersion string           `json:"format_version"`
+	Type          string           `json:"type"`
+	At            time.Time        `json:"at"`
+	Step          *StepDocument    `json:"step,omitempty"`
+	DeadlineS     float64          `json:"deadline_s,omitempty"`
+	Text          string           `json:"text,omitempty"`
+	How           string           `json:"how,omitempty"`
+	Evidence      []string         `json:"evidence,omitempty"`
+	ElapsedS      float64          `json:"elapsed_s,omitempty"`
+	Failure       *ProblemDocument `json:"failure,omitempty"`
+	Interrupted   bool             `json:"interrupted,omitempty"` // halted: by a signal, or because the time is up
 }
 
 // EventJSON returns the line of an event, for a run with own flags.
@@ -37,22 +37,22 @@ func EventJSON(e executor.Event, own OwnFlags) EventDocument {
 	return d
 }
 
-func failureJSON(f *providers.Failure, own OwnFlags) *Problem {
+func failureJSON(f *providers.Problem, own OwnFlags) *ProblemDocument {
 	if f == nil {
 		return nil
 	}
-	p := FailureProblem(f, own)
+	p := ProblemOf(f, own)
 	p.Seen, p.Next = list(p.Seen), list(p.Next)
 	return &p
 }
 
-// FailureProblem returns a step's failure as a problem, for a run with own flags.
-func FailureProblem(f *providers.Failure, own OwnFlags) Problem {
-	code := f.Code
+// ProblemOf describes a problem, for a run with own flags.
+func ProblemOf(p *providers.Problem, own OwnFlags) ProblemDocument {
+	code := p.Code
 	if code == "" {
-		code = "step_" + string(f.Outcome)
+		code = "step_" + string(p.Outcome)
 	}
-	return Problem{Code: code, Message: f.Error(), Seen: f.Seen, Next: own.Advice(f.Next)}
+	return ProblemDocument{Code: code, Message: p.Error(), Seen: p.Seen, Next: own.Advice(p.Next)}
 }
 
 // PlanEvent is the first line of `apply --json`: the plan.
@@ -91,10 +91,10 @@ type TotalsDocument struct {
 
 // ResultDocument is the result of one step as JSON.
 type ResultDocument struct {
-	Step     StepDocument `json:"step"`
-	How      string       `json:"how"`
-	ElapsedS float64      `json:"elapsed_s"`
-	Failure  *Problem     `json:"failure"`
+	Step     StepDocument     `json:"step"`
+	How      string           `json:"how"`
+	ElapsedS float64          `json:"elapsed_s"`
+	Failure  *ProblemDocument `json:"failure"`
 }
 
 // ErrorEvent is the line of `apply --json` that says why it failed.

@@ -50,7 +50,7 @@ func TestJSONMeansTheSame(t *testing.T) {
 // an event and of a summary that can hold it.
 func TestHostileTextIsEscapedInEveryView(t *testing.T) {
 	hostile := "\x1b]0;t\x07\x1b[2J\u009b2J\r\n\t\b\x7f\u202e\u2066\u200b\U000e0041\xff\xc0\u00a0"
-	failure := &providers.Failure{Outcome: providers.Failed, Code: hostile, Seen: []string{hostile}, Next: providers.Say(hostile), Err: textError(hostile)}
+	failure := &providers.Problem{Outcome: providers.Failed, Code: hostile, Seen: []string{hostile}, Next: providers.Say(hostile), Err: textError(hostile)}
 	rename := named(1, hostile, "start", 0)
 	rename.Op = "start" + hostile
 	rename.Args = map[string]string{hostile: hostile}
@@ -72,7 +72,7 @@ func TestHostileTextIsEscapedInEveryView(t *testing.T) {
 	view.Summary(view.Screen{W: s, Columns: 80, Color: true},
 		executor.Summary{Done: result, Failed: result, Warned: result, NotRun: []planner.Step{rename}, Down: []spec.Address{rename.Address}},
 		view.SummaryOptions{Command: "Apply", Next: []string{hostile}})
-	problem := view.Problem{Code: hostile, Message: hostile, Seen: []string{hostile}, Next: []string{hostile}}
+	problem := view.ProblemDocument{Code: hostile, Message: hostile, Seen: []string{hostile}, Next: []string{hostile}}
 	view.Failed(view.Screen{W: s}, problem)
 	view.Warning(view.Screen{W: s}, hostile)
 	view.Note(view.Screen{W: s}, hostile)

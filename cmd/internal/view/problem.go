@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// Problem describes why a command failed, and what to do next.
-type Problem struct {
+// ProblemDocument describes why a command failed, and what to do next.
+type ProblemDocument struct {
 	Code    string   `json:"code"`    // stable, snake_case
 	Message string   `json:"message"` // what was attempted, and what stood in its way
 	Seen    []string `json:"seen"`    // what was observed
@@ -18,18 +18,18 @@ type Problem struct {
 // FailureDocument is the JSON document of a command that failed.
 type FailureDocument struct {
 	FormatVersion string               `json:"format_version"`
-	Error         Problem              `json:"error"`
+	Error         ProblemDocument      `json:"error"`
 	Diagnostics   []DiagnosticDocument `json:"diagnostics"`
 }
 
 // FailureJSON returns the document of a problem with its diagnostics.
-func FailureJSON(p Problem, diags hcl.Diagnostics) FailureDocument {
+func FailureJSON(p ProblemDocument, diags hcl.Diagnostics) FailureDocument {
 	p.Seen, p.Next = list(p.Seen), list(p.Next)
 	return FailureDocument{FormatVersion: FormatVersion, Error: p, Diagnostics: DiagnosticsJSON(diags)}
 }
 
 // Failed shows a problem.
-func Failed(s Screen, problem Problem) {
+func Failed(s Screen, problem ProblemDocument) {
 	p := &page{screen: s}
 	lines := strings.Split(problem.Message, "\n")
 	p.put(0, 2, in(red, "Error:"), txt(" "+lines[0]))

@@ -241,7 +241,7 @@ func (p *page) failed(e executor.Event) {
 	p.put(0, 2, in(bold, e.Step.Address.String()+":"), txt(" "+e.Step.Op+" "), in(style, word), txt(reason(e.Failure)))
 }
 
-func reason(f *providers.Failure) string {
+func reason(f *providers.Problem) string {
 	if f == nil {
 		return ""
 	}

@@ -43,12 +43,12 @@ func events() []executor.Event {
 			Kind: executor.StepDone, At: at, Step: stop, How: providers.Forced, Elapsed: 40 * time.Second,
 			Evidence: []string{"requested at 12:00:00, forced at 12:00:30"},
 		},
-		{Kind: executor.StepWarned, At: at, Step: tidy, Failure: &providers.Failure{Outcome: providers.Failed, Err: errors.New("the log file stays")}},
+		{Kind: executor.StepWarned, At: at, Step: tidy, Failure: &providers.Problem{Outcome: providers.Failed, Err: errors.New("the log file stays")}},
 	}
 }
 
-func brokenStart() *providers.Failure {
-	return &providers.Failure{
+func brokenStart() *providers.Problem {
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "guest_paused",
 		Seen: []string{"libvirt: paused, reason I/O error", "QEMU: KVM internal error. Suberror: 1"},
 		Next: slices.Concat(providers.Say(`set accel = "tcg" in vm.db`), providers.Vmctl("apply")),

@@ -128,8 +128,8 @@ func TestDoctor(t *testing.T) {
 	golden(t, "doctor-ok-80", on(80, func(s view.Screen) { view.Doctor(s, d) }))
 }
 
-func problem() view.Problem {
-	return view.Problem{
+func problem() view.ProblemDocument {
+	return view.ProblemDocument{
 		Code: "data_dir_too_long", Message: "use data directory /home/ada/\x1b]0;title\x07: its name is too long for sockets",
 		Seen: []string{"a socket inside would have a name of 162 bytes, and the system allows 107"},
 		Next: []string{"choose a shorter one: --data-dir=/tmp/q"},

@@ -118,7 +118,7 @@ func (p *page) failures(all []executor.StepResult, s style, own OwnFlags) {
 	for _, r := range all {
 		p.put(2, 4, whole(in(s, r.Step.Address.String())), txt("  "+r.Step.Op+reason(r.Failure)))
 		if r.Failure != nil {
-			problem := FailureProblem(r.Failure, own)
+			problem := ProblemOf(r.Failure, own)
 			p.put(4, 6, in(dim, "code:"), txt(" "+problem.Code))
 			p.seenNext(problem.Seen, problem.Next, 4)
 		}
