@@ -284,6 +284,20 @@ restart vm.a: memory: the guest sees it at its next start
 `,
 		},
 		{
+			name: "its provider refuses to let go of it, and says what to do", applied: one + note, spec: strings.Replace(one, "256MiB", "512MiB", 1) + note,
+			change: func(s *scene) {
+				s.inside("vm.a").refusal = providers.Refuse("its disk is full", providers.Say("make room"))
+			},
+			want: `noop guest_file.note
+  blocked: it cannot be released: its disk is full
+  > make room
+restart vm.a: memory: the guest sees it at its next start
+  memory 256MiB -> 512MiB, restart
+  blocked: guest_file.note, which is inside of it, cannot be released: its disk is full
+  > make room
+`,
+		},
+		{
 			name: "what needs something that is read later is read later, too", spec: one + note + "vm \"b\" {\n  depends_on = [guest_file.note]\n}\n", unread: true,
 			want: `create vm.a: it does not exist
 deferred guest_file.note until vm.a is ready

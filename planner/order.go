@@ -128,10 +128,10 @@ func (o *orderer) ask(i int) {
 		return
 	}
 	made, err := o.world.System(c.System).steps(c.Change)
-	var refusal *providers.Refusal
+	var refusal *providers.Problem
 	switch {
 	case errors.As(err, &refusal):
-		o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: refusal.Reason, Next: refusal.Next})
+		o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: refusal.Error(), Next: refusal.Next})
 	case err != nil:
 		o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: fmt.Sprintf("plan the steps of %s: %v", c.Address, err)})
 	default:
@@ -188,9 +188,9 @@ func (o *orderer) build() bool {
 func (o *orderer) keepInside(i int, err error) {
 	c := &o.plan.Changes[i]
 	reason, next := err.Error(), []providers.Advice(nil)
-	var refusal *providers.Refusal
+	var refusal *providers.Problem
 	if errors.As(err, &refusal) {
-		reason, next = refusal.Reason, refusal.Next
+		reason, next = refusal.Error(), refusal.Next
 	}
 	o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: fmt.Sprintf("it cannot be released: %s", reason), Next: next})
 	o.block(o.index[c.Inside], Block{

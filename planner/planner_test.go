@@ -763,7 +763,7 @@ destroy vm.b: it is not in the spec
 			applied: "vm \"a\" {\n  memory = \"256MiB\"\n}\nvm \"b\" {}\n",
 			spec:    "vm \"a\" {\n  memory = \"512MiB\"\n}\nvm \"b\" {}\n",
 			change: func(s *scene) {
-				s.system("qemu:///session").refusal = &providers.Refusal{Reason: "its memory is saved", Next: providers.Say("start it first")}
+				s.system("qemu:///session").refusal = providers.Refuse("its memory is saved", providers.Say("start it first"))
 			},
 			want: `restart vm.a: memory: the guest sees it at its next start
   memory 256MiB -> 512MiB, restart

@@ -39,7 +39,7 @@ type scene struct {
 type system struct {
 	inventory providers.Inventory
 	known     []providers.Known
-	refusal   *providers.Refusal // of every change; nil: none
+	refusal   *providers.Problem // of every change; nil: none
 	panics    string             // the call that panics: "observe", "steps", or the steps of one action
 }
 

@@ -103,23 +103,13 @@ type Provider interface {
 	// ended context.
 	Observe(ctx context.Context, q Query) (Inventory, error)
 	// Steps returns the steps that make c. It is pure: it connects to nothing. It returns a
-	// *Refusal if c cannot be made as the object is now; any other error ends the plan.
+	// *Problem if c cannot be made as the object is now. The plan blocks that change alone.
 	Steps(c Change) ([]Step, error)
 	// Do compares the object with w.Expect, acts and confirms. If the step is done already,
 	// it succeeds and says so. Its error is a *Problem.
 	Do(ctx context.Context, w Work, log Log) (Result, error)
 	Close() error
 }
-
-// Refusal is the reason against a change of an object as it is now. The plan blocks that
-// change alone.
-type Refusal struct {
-	Reason string
-	Next   []Advice
-}
-
-// Error returns the reason.
-func (r *Refusal) Error() string { return r.Reason }
 
 // Query lists the addresses that Observe looks up, in addition to the objects that bear our
 // mark.

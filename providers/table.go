@@ -169,23 +169,3 @@ const (
 	Unsafe  Outcome = "refused" // going on could lose something
 	Stale   Outcome = "stale"   // the world differs from the plan
 )
-
-// Problem is the reason why a step failed: the only error of Do that carries meaning.
-type Problem struct {
-	Outcome Outcome
-	Code    string   // stable, snake_case: "port_taken"
-	Seen    []string // observations, a line each
-	Next    []Advice
-	Err     error
-}
-
-// Error returns the cause.
-func (p *Problem) Error() string {
-	if p.Err == nil {
-		return p.Code
-	}
-	return p.Err.Error()
-}
-
-// Unwrap returns the cause.
-func (p *Problem) Unwrap() error { return p.Err }

@@ -283,8 +283,8 @@ func TestDiskThatAStrangerRunsWith(t *testing.T) {
 	if f := c.Object.Findings; len(f) != 1 || f[0].Kind != providers.FindHeldLock || !strings.Contains(f[0].Evidence[0], "domain theirs ("+otherID+"), which is not vmctl's, runs with it") {
 		t.Errorf("findings %+v", f)
 	}
-	var refusal *providers.Refusal
-	if _, err := l.provider.Steps(c); !errors.As(err, &refusal) || !strings.Contains(refusal.Reason, "domain theirs") {
+	var refusal *providers.Problem
+	if _, err := l.provider.Steps(c); !errors.As(err, &refusal) || !strings.Contains(refusal.Error(), "domain theirs") {
 		t.Errorf("growing it: %v", err)
 	}
 	c.Object.Findings = nil // the domain was started after the plan was made

@@ -131,8 +131,8 @@ func TestImportedDomainIsChangedWhereItIsWantedOtherwise(t *testing.T) {
 func TestNetworkOfAnImportedDomainIsItsOwn(t *testing.T) {
 	l, c := found(t, false)
 	c.Edits = append(c.Edits, providers.Edit{Path: "port_forward"})
-	var refusal *providers.Refusal
-	if _, err := l.provider.Steps(c); !errors.As(err, &refusal) || !strings.Contains(refusal.Reason, "its network is its own") {
+	var refusal *providers.Problem
+	if _, err := l.provider.Steps(c); !errors.As(err, &refusal) || !strings.Contains(refusal.Error(), "its network is its own") {
 		t.Errorf("a port forwarded into it: %v", err)
 	}
 }

@@ -141,14 +141,13 @@ func onLayers(o *providers.Object) error {
 	if o == nil || !machine.Found(o, providers.FindSnapshot) {
 		return nil
 	}
-	refusal := &providers.Refusal{}
+	var layers, ends []string
 	for _, f := range o.Findings {
 		if f.Kind == providers.FindSnapshot {
-			refusal.Reason = strings.TrimPrefix(refusal.Reason+"; "+strings.Join(f.Evidence, "; "), "; ")
-			refusal.Next = append(refusal.Next, providers.Say(f.Action)...)
+			layers, ends = append(layers, f.Evidence...), append(ends, f.Action)
 		}
 	}
-	return refusal
+	return providers.Refuse(strings.Join(layers, "; "), providers.Say(ends...))
 }
 
 // inJob refuses the steps that would end somebody else's long operation; nil: there is none.
@@ -158,10 +157,8 @@ func inJob(o *providers.Object) error {
 	}
 	for _, f := range o.Findings {
 		if f.Kind == providers.FindBusy {
-			return &providers.Refusal{
-				Reason: strings.Join(f.Evidence, "; "),
-				Next:   providers.Say("wait until it has ended", "or "+strings.TrimPrefix(f.Action, "to ")),
-			}
+			return providers.Refuse(strings.Join(f.Evidence, "; "),
+				providers.Say("wait until it has ended", "or "+strings.TrimPrefix(f.Action, "to ")))
 		}
 	}
 	return nil

@@ -136,7 +136,7 @@ func TestEditsWithoutKeys(t *testing.T) {
 	b["initrd_sha256"] = digestOf("another")
 	m["boot"] = cty.ObjectVal(b)
 	_, err := l.provider.Steps(l.change(providers.RestartIt, cty.ObjectVal(m), "boot.initrd_sha256"))
-	var refusal *providers.Refusal
+	var refusal *providers.Problem
 	if !errors.As(err, &refusal) {
 		t.Fatalf("another initial RAM disk: %v", err)
 	}
@@ -144,7 +144,7 @@ func TestEditsWithoutKeys(t *testing.T) {
 what is written for its guest holds its keys, which are not on this machine
 run vmctl where the keys are: with the data directory that made them
 or give it new ones: vmctl vm rekey vm.dev
-`, refusal.Reason+"\n"+strings.Join(providertest.Lines(refusal.Next), "\n")+"\n")
+`, refusal.Error()+"\n"+strings.Join(providertest.Lines(refusal.Next), "\n")+"\n")
 	if _, err := l.provider.Reach(*l.object(want), want); err == nil ||
 		l.plain(err.Error()) != "this machine has no key to log in with: KEYS/id_ed25519 is missing" {
 		t.Errorf("logging in: %v", err)
@@ -257,8 +257,8 @@ func TestKeysOfOthers(t *testing.T) {
 	}
 	lost := edit(l, with(bob), with())
 	_, err := l.provider.Steps(lost)
-	var refusal *providers.Refusal
-	if !errors.As(err, &refusal) || !strings.Contains(refusal.Reason, "which are not on this machine") {
+	var refusal *providers.Problem
+	if !errors.As(err, &refusal) || !strings.Contains(refusal.Error(), "which are not on this machine") {
 		t.Errorf("without its keys: %v", err)
 	}
 }

@@ -27,30 +27,20 @@ func (r *recipe) refusal(steps []providers.Step) error {
 	}
 	switch {
 	case machine.Found(r.change.Object, providers.FindDirty) && does(opRedefine):
-		return &providers.Refusal{Reason: savedMemory, Next: r.p.beforeRedefine(name)}
+		return providers.Refuse(savedMemory, r.p.beforeRedefine(name))
 	case r.change.Object != nil && isForeign(*r.change.Object) && slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == forwardAttr }):
-		return &providers.Refusal{
-			Reason: "vmctl did not make it: its network is its own, and no port is forwarded into it",
-			Next:   providers.Say(fmt.Sprintf("write port_forward of %s as its domain has it, or leave it out", r.change.Address)),
-		}
+		return providers.Refuse("vmctl did not make it: its network is its own, and no port is forwarded into it",
+			providers.Say(fmt.Sprintf("write port_forward of %s as its domain has it, or leave it out", r.change.Address)))
 	case r.lacksIdentity() != "" && does(opRedefine):
-		return &providers.Refusal{
-			Reason: "the key " + r.lacksIdentity() + " is not on this machine",
-			Next:   providers.Say("put it there, or run vmctl where it is"),
-		}
+		return providers.Refuse("the key "+r.lacksIdentity()+" is not on this machine", providers.Say("put it there, or run vmctl where it is"))
 	case r.lacksKeys() && does(opRedefine):
-		return &providers.Refusal{
-			Reason: "what is written for its guest holds its keys, which are not on this machine",
-			Next:   waysToKeys(r.change.Address),
-		}
+		return providers.Refuse("what is written for its guest holds its keys, which are not on this machine", waysToKeys(r.change.Address))
 	case r.broken() && !r.policy.Force && does(opStop, opRecover):
-		return &providers.Refusal{
-			Reason: "what runs of it can hear no request, and stop { force = false } forbids to force it",
-			Next: providers.Say(
+		return providers.Refuse("what runs of it can hear no request, and stop { force = false } forbids to force it",
+			providers.Say(
 				"end it by hand: virsh -c "+r.p.location.URI+" destroy "+r.change.Object.Name,
 				fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", r.change.Address),
-			),
-		}
+			))
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (l *lab) briefly(c providers.Change) string {
 }
 
 func refusal(err error) string {
-	var no *providers.Refusal
+	var no *providers.Problem
 	if !errors.As(err, &no) {
 		return fmt.Sprintf("no refusal: %v\n", err)
 	}

@@ -28,7 +28,7 @@ type DiskAbilities struct {
 }
 
 // DiskRecipe returns the steps of a change of a disk. It is pure. The steps are in the order
-// of their phases, each after the one before it. It returns a *providers.Refusal if somebody
+// of their phases, each after the one before it. It returns a *providers.Problem if somebody
 // holds the disk, or did not release it.
 func DiskRecipe(c providers.Change, a DiskAbilities) ([]providers.Step, error) {
 	s := &diskSequence{change: c, DiskAbilities: a}
@@ -118,9 +118,7 @@ func (s *diskSequence) remove() {
 func (s *diskSequence) unheld(next string) {
 	for _, f := range s.change.Object.Findings {
 		if f.Kind == providers.FindHeldLock && s.refusal == nil {
-			s.refusal = &providers.Refusal{
-				Reason: fmt.Sprintf("somebody holds disk %s: %s", s.change.Object.Name, f.Evidence[0]), Next: providers.Say(next),
-			}
+			s.refusal = providers.Refuse(fmt.Sprintf("somebody holds disk %s: %s", s.change.Object.Name, f.Evidence[0]), providers.Say(next))
 		}
 	}
 }
@@ -129,13 +127,13 @@ func (s *diskSequence) unheld(next string) {
 // the policy wants a person to look first.
 func (s *diskSequence) unlock() {
 	if Found(s.change.Object, providers.FindStaleLock) && ctyread.Text(s.change.Policy, "on_stale_lock") == "refuse" && s.refusal == nil {
-		s.refusal = &providers.Refusal{
-			Reason: fmt.Sprintf("who held disk %s is gone, and on_stale_lock = \"refuse\"", s.change.Object.Name),
-			Next: slices.Concat(
+		s.refusal = providers.Refuse(
+			fmt.Sprintf("who held disk %s is gone, and on_stale_lock = \"refuse\"", s.change.Object.Name),
+			slices.Concat(
 				providers.SayVmctl("see that what it wrote is whole, then free the disk: ", "disk", "unlock", s.change.Address.String()),
 				providers.Say(fmt.Sprintf("or let vmctl free it: on_stale_lock = \"unlock\" in the block of %s", s.change.Address)),
 			),
-		}
+		)
 	}
 	s.release()
 }

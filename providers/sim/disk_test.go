@@ -115,11 +115,11 @@ func (l *lab) carryOut(c providers.Change) string {
 	p := l.open()
 	steps, err := p.Steps(c)
 	if err != nil {
-		var refusal *providers.Refusal
+		var refusal *providers.Problem
 		if !errors.As(err, &refusal) {
 			l.t.Fatal(err)
 		}
-		return "refused: " + l.plain(refusal.Reason)
+		return "refused: " + l.plain(refusal.Error())
 	}
 	expect := ""
 	if c.Object != nil {
