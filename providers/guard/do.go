@@ -46,7 +46,7 @@ const (
 	Removing             // it is exactly as expected, or gone already
 )
 
-// Outcome is how a step went.
+// Outcome tells what came of a step.
 type Outcome struct {
 	How      providers.How
 	Evidence []string

@@ -98,14 +98,6 @@ func times(n int64) func(map[string]cty.Value) {
 
 func want() cty.Value { return providertest.VM() }
 
-func attachedType() cty.Type {
-	return cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String})
-}
-
-func forwardType() cty.Type {
-	return cty.Object(map[string]cty.Type{"guest": cty.Number, "host": cty.String, "host_ip": cty.String, "protocol": cty.String})
-}
-
 func forwards(host string) cty.Value {
 	return cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{
 		"guest": cty.NumberIntVal(80), "host": cty.StringVal(host), "host_ip": cty.StringVal("127.0.0.1"), "protocol": cty.StringVal("tcp"),
