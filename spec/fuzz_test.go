@@ -92,7 +92,7 @@ func FuzzInit(f *testing.F) {
 		if err := os.RemoveAll(filepath.Join(dir, "vmctl.vmctl.hcl")); err != nil {
 			t.Fatal(err)
 		}
-		path, err := spec.Init(dir, "demo", newID)
+		path, _, err := spec.Init(dir, "demo", newID)
 		if err != nil {
 			return
 		}

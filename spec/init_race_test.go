@@ -21,7 +21,7 @@ func TestInitSeveralAtOnce(t *testing.T) {
 		seen := make([]string, 4)
 		for i := range seen {
 			all.Go(func() {
-				path, err := spec.Init(dir, fmt.Sprintf("project-%d", i), newID)
+				path, _, err := spec.Init(dir, fmt.Sprintf("project-%d", i), newID)
 				if err != nil {
 					t.Error(err)
 					return

@@ -66,8 +66,11 @@ func TestInit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := unpack(t, txtar.Parse([]byte(c.before)))
-			for range 2 { // the second time changes nothing
-				path, err := spec.Init(dir, "demo", newID)
+			for i := range 2 { // the second time changes nothing
+				path, wrote, err := spec.Init(dir, "demo", newID)
+				if changes := i == 0 && c.before != c.after; changes != (len(wrote) > 0) {
+					t.Errorf("it wrote %q, and the files changed: %t", wrote, changes)
+				}
 				if err != nil || path != filepath.Join(dir, c.path) {
 					t.Fatalf("wrote %s, %v", path, err)
 				}
@@ -111,7 +114,7 @@ func TestInitKeepsLineEndsModeAndLinks(t *testing.T) {
 	if err := os.Symlink(target, link); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := spec.Init(dir, "demo", newID); err != nil {
+	if _, _, err := spec.Init(dir, "demo", newID); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(target)
@@ -141,7 +144,7 @@ func TestInitRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir+"/main.vmctl.hcl", []byte(c.src))
-			_, err := spec.Init(dir, c.project, c.id)
+			_, _, err := spec.Init(dir, c.project, c.id)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v\nwant %s", err, c.want)
 			}
@@ -150,7 +153,7 @@ func TestInitRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := spec.Init(filepath.Join(t.TempDir(), "none"), "demo", newID); err == nil ||
+	if _, _, err := spec.Init(filepath.Join(t.TempDir(), "none"), "demo", newID); err == nil ||
 		!strings.Contains(err.Error(), "write project and id: read the folder of the spec: open ") {
 		t.Errorf("a missing folder: %v", err)
 	}

@@ -17,7 +17,7 @@ type initDocument struct {
 	Project       string `json:"project"`
 	ID            string `json:"id"`
 	File          string `json:"file"`    // the file that holds the id
-	Written       bool   `json:"written"` // false: there was an id already
+	Written       bool   `json:"written"` // false: the file had both already
 }
 
 func (a *app) initCommand() *cobra.Command {
@@ -48,9 +48,9 @@ func (a *app) init(name string) error {
 	if err != nil {
 		return err
 	}
-	file, err := spec.Init(dir, chosen, id)
+	file, wrote, err := spec.Init(dir, chosen, id)
 	if err != nil {
-		return newProblem(classRejected, "init", err.Error())
+		return newProblem(classRejected, "init", err.Error(), "see the mistakes of the files: "+a.commandLine("validate", planFlags{}))
 	}
 	file = a.short(file)
 	config, err := a.load()
@@ -63,13 +63,17 @@ func (a *app) init(name string) error {
 		return rejected("project_exists", fmt.Sprintf("%s names the project %q already, not %q", file, s.Project, name),
 			"a project keeps its name: it is in the marks and names of its objects")
 	}
-	doc := initDocument{FormatVersion: view.FormatVersion, Project: s.Project, ID: s.ID, File: file, Written: s.ID == id}
+	doc := initDocument{FormatVersion: view.FormatVersion, Project: s.Project, ID: s.ID, File: file, Written: len(wrote) > 0}
 	a.show(doc, func(screen view.Screen) {
 		if !doc.Written {
 			view.Note(screen, fmt.Sprintf("Project %s has the id %s already, in %s. Nothing was changed.", s.Project, s.ID, file))
 			return
 		}
-		view.Note(screen, fmt.Sprintf("Wrote project %s with the id %s into %s.", s.Project, s.ID, file))
+		if len(wrote) == 1 {
+			view.Note(screen, fmt.Sprintf("Wrote %s into %s, which had the rest.", wrote[0], file))
+		} else {
+			view.Note(screen, fmt.Sprintf("Wrote project %s with the id %s into %s.", s.Project, s.ID, file))
+		}
 		view.Note(screen, "Commit that file: every clone knows by the id what this project made.")
 	})
 	return nil
