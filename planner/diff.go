@@ -41,6 +41,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 	if d.scope, err = o.scope(c, s, all); err != nil {
 		return Delta{}, err
 	}
+	d.scopeStaleLocks(usesOf(c, s, all))
 	for _, a := range dependenciesFirst(all, d.decideAfter(all)) {
 		noticed := len(d.findings)
 		change := d.change(a)

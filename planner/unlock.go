@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // unlock decides about a disk that the user wants unlocked: a lock whose holder is
@@ -39,6 +40,22 @@ func (d *differ) unlock(c *Change, system *System, standing Standing) {
 	c.Action, c.Reason = providers.Recover, "who held it is gone"
 	if c.Record != nil { // nothing else of the block is taken over
 		c.Policy = c.Record.Policy
+	}
+}
+
+// scopeStaleLocks brings the disks of a VM that is restarted into scope whose locks somebody who is
+// gone left behind: the VM may have ended by itself, and a start needs these locks released. A
+// restart brings nothing else that its VM uses.
+func (d *differ) scopeStaleLocks(uses map[spec.Address][]spec.Address) {
+	for a, restarted := range d.options.Restart {
+		for _, used := range uses[a] {
+			if !restarted || used.Kind != spec.Disk || slices.Contains(d.options.Scope.Excludes, used) {
+				continue
+			}
+			if o := d.sights.At(used, d.name(used)).Object; o != nil && hasStaleLock(o) {
+				d.scope[used] = true
+			}
+		}
 	}
 }
 
