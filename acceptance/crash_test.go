@@ -3,6 +3,8 @@
 package acceptance_test
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -48,6 +50,8 @@ func (o operation) recovery() []string {
 //
 // make crash-matrix (VMCTL_CRASH_MATRIX=all) tries every kill point, make test
 // one of several; any other VMCTL_CRASH_MATRIX is a pattern of those to try.
+// VMCTL_CRASH_SHARD=2/5 tries the second fifth of them, and VMCTL_CRASH_ROWS names
+// a folder in which the rows of all shards become one table.
 //
 // row X11
 func TestCrashMatrix(t *testing.T) {
@@ -68,6 +72,9 @@ func TestCrashMatrix(t *testing.T) {
 			})
 		}
 	})
+	if err := table.share(os.Getenv("VMCTL_CRASH_ROWS"), os.Getenv("VMCTL_CRASH_SHARD")); err != nil {
+		t.Fatal(err)
+	}
 	t.Log("\n" + table.String())
 	if table.killed() == 0 {
 		t.Error("nothing was killed: no operation has such a kill point")
@@ -76,10 +83,17 @@ func TestCrashMatrix(t *testing.T) {
 
 // crashRow says what came of killing one operation at each of its kill points.
 type crashRow struct {
-	system, operation              string
-	points, killed                 int // tried, and reached: a run may be over before a point that depends on time
-	interrupted                    int // kills that the next plan found in the journal
-	lost, leaked, duplicated, rest int // kills after which something was; rest: that did not converge, or were not told
+	System, Operation              string
+	Points, Killed                 int // tried, and reached: a run may be over before a point that depends on time
+	Interrupted                    int // kills that the next plan found in the journal
+	Lost, Leaked, Duplicated, Rest int // kills after which something was; rest: that did not converge, or were not told
+}
+
+// plus adds the kills of another shard of the same operation.
+func (r crashRow) plus(o crashRow) crashRow {
+	r.Points, r.Killed, r.Interrupted = r.Points+o.Points, r.Killed+o.Killed, r.Interrupted+o.Interrupted
+	r.Lost, r.Leaked, r.Duplicated, r.Rest = r.Lost+o.Lost, r.Leaked+o.Leaked, r.Duplicated+o.Duplicated, r.Rest+o.Rest
+	return r
 }
 
 type crashTable struct {
@@ -97,27 +111,88 @@ func (c *crashTable) add(r crashRow) {
 func (c *crashTable) killed() int {
 	sum := 0
 	for _, r := range c.rows {
-		sum += r.killed
+		sum += r.Killed
 	}
 	return sum
+}
+
+// share writes the rows of a shard into a folder, and adds those that are there of the other
+// shards of as many.
+func (c *crashTable) share(folder, shard string) error {
+	if folder == "" {
+		return nil
+	}
+	_, of, _ := strings.Cut(shard, "/")
+	text, err := json.Marshal(c.rows)
+	if err == nil {
+		err = os.MkdirAll(folder, 0o750)
+	}
+	name := filepath.Join(folder, strings.ReplaceAll(cmp.Or(shard, "1/1"), "/", "-of-")+".json")
+	if err == nil {
+		err = os.WriteFile(name, text, 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	others, err := filepath.Glob(filepath.Join(folder, "*-of-"+cmp.Or(of, "1")+".json"))
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		if other == name {
+			continue
+		}
+		var rows []crashRow
+		text, err := os.ReadFile(other)
+		if err == nil {
+			err = json.Unmarshal(text, &rows)
+		}
+		if err != nil {
+			return fmt.Errorf("read the rows of another shard: %w", err)
+		}
+		for _, r := range rows {
+			c.merge(r)
+		}
+	}
+	return nil
+}
+
+func (c *crashTable) merge(r crashRow) {
+	i := slices.IndexFunc(c.rows, func(o crashRow) bool { return o.System == r.System && o.Operation == r.Operation })
+	if i < 0 {
+		c.rows = append(c.rows, r)
+		return
+	}
+	c.rows[i] = c.rows[i].plus(r)
+}
+
+// shardOf reads "2/5": the second of five shards is 1, 5. "" is all of them.
+func shardOf(t *testing.T, text string) (shard, of int) {
+	t.Helper()
+	if text == "" {
+		return 0, 1
+	}
+	if n, err := fmt.Sscanf(text, "%d/%d", &shard, &of); n != 2 || err != nil || shard < 1 || shard > of {
+		t.Fatalf("VMCTL_CRASH_SHARD=%s: write for example 2/5", text)
+	}
+	return shard - 1, of
 }
 
 // String is the table with its sums.
 func (c *crashTable) String() string {
 	slices.SortFunc(c.rows, func(a, b crashRow) int {
-		return strings.Compare(a.system+"\x00"+a.operation, b.system+"\x00"+b.operation)
+		return strings.Compare(a.System+"\x00"+a.Operation, b.System+"\x00"+b.Operation)
 	})
 	var text strings.Builder
 	line := func(r crashRow) {
-		fmt.Fprintf(&text, "%-6s %-34s %6d %6d %11d %5d %6d %10d %13d\n", r.system, r.operation, r.points, r.killed, r.interrupted,
-			r.lost, r.leaked, r.duplicated, r.rest)
+		fmt.Fprintf(&text, "%-6s %-34s %6d %6d %11d %5d %6d %10d %13d\n", r.System, r.Operation, r.Points, r.Killed, r.Interrupted,
+			r.Lost, r.Leaked, r.Duplicated, r.Rest)
 	}
 	fmt.Fprintf(&text, "%-6s %-34s %6s %6s %11s %5s %6s %10s %13s\n", "system", "operation", "points", "killed", "interrupted", "lost", "leaked", "duplicated", "not converged")
-	sum := crashRow{system: "all"}
+	sum := crashRow{System: "all"}
 	for _, r := range c.rows {
 		line(r)
-		sum.points, sum.killed, sum.interrupted = sum.points+r.points, sum.killed+r.killed, sum.interrupted+r.interrupted
-		sum.lost, sum.leaked, sum.duplicated, sum.rest = sum.lost+r.lost, sum.leaked+r.leaked, sum.duplicated+r.duplicated, sum.rest+r.rest
+		sum = sum.plus(r)
 	}
 	line(sum)
 	return text.String()
@@ -130,7 +205,7 @@ func crash(t *testing.T, system string, o operation, every int) crashRow {
 	points := whole.run(o, nil).Mutations
 	want := whole.converge(o)
 	whole.close()
-	row := crashRow{system: system, operation: o.name}
+	row := crashRow{System: system, Operation: o.name}
 	if len(points) == 0 {
 		t.Fatal("the operation changes nothing")
 	}
@@ -145,16 +220,17 @@ func crash(t *testing.T, system string, o operation, every int) crashRow {
 		pattern := regexp.MustCompile(which)
 		chosen = func(_ int, m mutation) bool { return pattern.MatchString(m.String()) }
 	}
+	shard, of := shardOf(t, os.Getenv("VMCTL_CRASH_SHARD"))
 	for i, point := range points {
-		if !chosen(i, point) {
+		if !chosen(i, point) || (i+len(o.name))%of != shard {
 			continue
 		}
-		row.points++
+		row.Points++
 		cut := newCrashSite(t, fmt.Sprintf("%s, killed before %s", o.name, point))
 		if x := cut.run(o, &point); x.Killed {
-			row.killed++
+			row.Killed++
 			if cut.interrupted() {
-				row.interrupted++
+				row.Interrupted++
 			}
 		}
 		got := cut.converge(o)
@@ -164,8 +240,8 @@ func crash(t *testing.T, system string, o operation, every int) crashRow {
 		row.judge(cut, want, got)
 		cut.close()
 	}
-	if (which == "" || which == "all") && row.killed == 0 {
-		t.Errorf("of %d kill points, %d were tried and none was reached", len(points), row.points)
+	if (which == "" || which == "all") && row.Points > 0 && row.Killed == 0 {
+		t.Errorf("of %d kill points, %d were tried and none was reached", len(points), row.Points)
 	}
 	return row
 }
@@ -190,14 +266,14 @@ func (r *crashRow) judge(s *crashSite, want, got map[string]int) {
 		word   string
 		things []string
 		count  *int
-	}{{"lost", lost, &r.lost}, {"leaked", leaked, &r.leaked}, {"twice", duplicated, &r.duplicated}} {
+	}{{"lost", lost, &r.Lost}, {"leaked", leaked, &r.Leaked}, {"twice", duplicated, &r.Duplicated}} {
 		if len(found.things) > 0 {
 			*found.count++
 			s.errorf("%s: %s", found.word, strings.Join(found.things, ", "))
 		}
 	}
 	if s.failed && len(lost)+len(leaked)+len(duplicated) == 0 {
-		r.rest++
+		r.Rest++
 	}
 }
 
