@@ -49,6 +49,8 @@ type World struct {
 	Cut func(w *World)
 	// Disks holds the disks for the suite, and the functions with which it acts on them.
 	Disks Disks
+	// Effects tells how the system shows the effects of attributes.
+	Effects Effects
 }
 
 // Disks describes the disks of a system, and the functions with which the suite acts on them.

@@ -304,7 +304,7 @@ func (h *house) world(weightless bool) *providertest.World {
 			}
 			h.end(h.t.Context(), h.processOf(o.ID))
 		},
-		Disks: h.disks(),
+		Disks: h.disks(), Effects: h.effects(weightless),
 	}
 	return w
 }
