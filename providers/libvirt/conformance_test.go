@@ -68,6 +68,7 @@ func (l *lab) world() *providertest.World {
 		},
 		Kill:   func(o providers.Object) { l.End(string(o.ID)) },
 		Deafen: func(w *providertest.World) { l.Deaf, w.Policy = true, deafened(w.Policy) },
+		Stick:  func(*providertest.World) { l.Deaf, l.Stuck = true, true },
 		Blind:  func(o providers.Object) { l.Unreadable[o.Name] = errors.New("the disk of libvirt is broken") },
 		Disks:  l.disks(), Effects: l.effects(),
 	}

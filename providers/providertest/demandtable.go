@@ -35,6 +35,8 @@ var demands = []demand{
 	{"every attribute of a VM of a kernel acts", kernelEffects},
 	{"every attribute of a VM of an image acts", imageEffects},
 	{"every wait of a stop acts", deafEffects},
+	{"a stop waits after it has forced", stuckEffects},
+	{"a stop has the time for both of its waits", stopSteps},
 	{"every attribute of a disk acts", diskEffects},
 	{"every attribute of a file inside a VM acts", fileEffects},
 }

@@ -3,6 +3,7 @@ package providertest
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,11 +34,12 @@ type Effects struct {
 type scene string
 
 // The scenes: a running VM of a kernel, a VM of an image that is off, a running VM that ignores
-// requests to end, a disk, and a file inside a VM.
+// requests to end, one that survives force too, a disk, and a file inside a VM.
 const (
 	onKernel scene = "a VM of a kernel"
 	onImage  scene = "a VM of an image"
 	onDeaf   scene = "a VM that ignores requests"
+	onStuck  scene = "a VM that survives force"
 	onDisk   scene = "a disk"
 	onFile   scene = "a file inside a VM"
 )
@@ -129,8 +131,16 @@ func registered(s *stage) {
 	s.lacks()
 }
 
-// lacks checks that the type rejects each attribute that the world lists as lacking.
+// lacks checks that the type rejects each attribute that the world lists as lacking, and that
+// the world lists attributes that have rows.
 func (s *stage) lacks() {
+	for _, listed := range []map[string]string{s.Effects.Lacks, s.Effects.Idle} {
+		for _, key := range slices.Sorted(maps.Keys(listed)) {
+			if !slices.ContainsFunc(effects, func(e effect) bool { return e.key() == key }) {
+				s.t.Errorf("%s: the world lists it, and no row has it", key)
+			}
+		}
+	}
 	for _, e := range effects {
 		if _, lacked := s.Effects.Lacks[e.key()]; !lacked {
 			continue

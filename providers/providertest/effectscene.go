@@ -70,6 +70,20 @@ func deafEffects(s *stage) {
 	}
 }
 
+// stuckEffects tries the waits of a stop on a VM that does not end, where the system can have one.
+func stuckEffects(s *stage) {
+	if s.Stick == nil {
+		return
+	}
+	s.Stick(s.World)
+	s.reopen()
+	dev := s.actor("dev")
+	dev.create()
+	for _, try := range s.trials(onStuck) {
+		try.acts(dev, try.effect)
+	}
+}
+
 func diskEffects(s *stage) { s.disk("cache").tryEach(s.trials(onDisk)) }
 
 // fileEffects tries the attributes of a file inside a running VM, where the type has such files.

@@ -180,14 +180,41 @@ func limits(action providers.Action, phase providers.Phase) func(*actor, effect)
 	}
 }
 
-// prolongs proves that a longer value makes the timeout of a step as much longer.
-func prolongs(action providers.Action, phase providers.Phase) func(*actor, effect) {
-	return func(a *actor, e effect) {
-		a.t.Helper()
-		v := e.values(a.stage)
-		got := a.timeout(action, phase, e, v[1]) - a.timeout(action, phase, e, v[0])
-		same(a.t, e.key()+": the longer timeout of a step", duration(v[1])-duration(v[0]), got)
+// stopSteps checks that a stop has the time for both of its waits.
+func stopSteps(s *stage) {
+	dev := s.actor("dev")
+	dev.want = with(dev.want, "running", cty.False)
+	dev.create()
+	for _, path := range []string{"stop.grace", "stop.force_wait"} {
+		e := effect{kind: spec.VM, path: path}
+		short, long := cty.NumberIntVal(20), cty.NumberIntVal(30)
+		got := dev.timeout(providers.RestartIt, providers.PhaseDown, e, long) - dev.timeout(providers.RestartIt, providers.PhaseDown, e, short)
+		same(s.t, e.key()+": the longer timeout of a stop", 10*time.Second, got)
 	}
+}
+
+// givesUp proves that a stop of a VM that survives force waits for its end, and no longer than
+// it may.
+func givesUp(a *actor, e effect) {
+	a.t.Helper()
+	before := a.Policy
+	var took []time.Duration
+	for _, v := range e.values(a.stage) {
+		a.Policy = put(put(before, spec.PolicyType(e.kind), "stop.grace", cty.NumberFloatVal(0.1)), spec.PolicyType(e.kind), e.path, v)
+		_, failure := a.try(a.change(providers.Stop))
+		if failure == nil || !runsFor.MatchString(failure.Error()) {
+			a.t.Fatalf("%s = %s: a stop of a VM that survives force: %v", e.key(), duration(v), failure)
+		}
+		ran, err := time.ParseDuration(runsFor.FindStringSubmatch(failure.Error())[1])
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		took = append(took, ran)
+	}
+	if longer := took[1] - took[0]; longer < 1500*time.Millisecond { // of 3 s: the machine may be busy
+		a.t.Errorf("%s: it gave up after %s, and with the longer wait after %s", e.key(), took[0], took[1])
+	}
+	a.Policy = before
 }
 
 // waits proves that a creation waits until the VM is ready, or does not.

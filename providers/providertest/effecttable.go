@@ -1,6 +1,8 @@
 package providertest
 
 import (
+	"regexp"
+
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
@@ -43,7 +45,7 @@ var effects = []effect{
 	{kind: spec.VM, path: "start.timeout", on: onKernel, values: numbers(70, 80), acts: limits(providers.Start, providers.PhaseUp)},
 	{kind: spec.VM, path: "stop.grace", on: onDeaf, values: seconds(0.2, 0.4), acts: staysUp},
 	{kind: spec.VM, path: "stop.force", on: onDeaf, values: fixed(cty.False, cty.True), acts: forces},
-	{kind: spec.VM, path: "stop.force_wait", on: onKernel, values: numbers(20, 30), acts: prolongs(providers.Stop, providers.PhaseDown)},
+	{kind: spec.VM, path: "stop.force_wait", on: onStuck, values: seconds(0.2, 3.2), acts: givesUp},
 	{kind: spec.VM, path: "timeouts.create", on: onKernel, values: numbers(70, 80), acts: limits(providers.Create, providers.PhaseMake)},
 	{kind: spec.VM, path: "timeouts.delete", on: onKernel, values: numbers(70, 80), acts: limits(providers.Destroy, providers.PhaseRemove)},
 
@@ -68,3 +70,6 @@ var planned = map[spec.Kind][]string{
 	spec.Disk:      {"provider", "for_each", "depends_on", "lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes"},
 	spec.GuestFile: {"for_each", "depends_on", "vm", "lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes"},
 }
+
+// runsFor finds in a failed stop how long the VM ran on.
+var runsFor = regexp.MustCompile(`still running after ([0-9.]+m?s)`)

@@ -43,6 +43,9 @@ type World struct {
 	Kill func(o providers.Object)
 	// Deafen makes the VMs that are made from now on ignore requests to end.
 	Deafen func(w *World)
+	// Stick makes the VMs that are made from now on survive requests to end and force. nil: the
+	// system cannot do that.
+	Stick func(w *World)
 	// Blind makes one VM unreadable, and no other.
 	Blind func(o providers.Object)
 	// Cut changes the settings so that the system gives no answer.

@@ -286,6 +286,9 @@ func (h *house) world(weightless bool) *providertest.World {
 		Deafen: func(w *providertest.World) {
 			w.Settings, w.Policy = h.settings(weightless, fault("stop", "ignore_request")), policy(0.05)
 		},
+		Stick: func(w *providertest.World) {
+			w.Settings = h.settings(weightless, fault("stop", "unkillable"))
+		},
 		Blind: func(o providers.Object) { h.write(h.vmPath(o.Name), "{") },
 		Copy: func(o providers.Object) string {
 			name := o.Name + "-copy"
