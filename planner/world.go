@@ -60,6 +60,7 @@ type System struct {
 	Inventory providers.Inventory
 	Inside    spec.Address          // the VM whose inside it is; zero: of none
 	Panic     *providers.PanicError // the last one of its provider; nil: there was none
+	Long      []string              // the reasons in the inventory that were cut, whole
 
 	via    *providers.Object // the VM, as it was observed
 	sleep  sleep
@@ -331,7 +332,7 @@ func (s *System) observe(ctx context.Context, open Open, known []providers.Known
 		}
 		return nil
 	}
-	s.Inventory.Cut()
+	s.Long = s.Inventory.Cut()
 	return err
 }
 

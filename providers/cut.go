@@ -1,7 +1,9 @@
 package providers
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -23,8 +25,11 @@ func Cut(text string) string {
 	return strings.ToValidUTF8(begin, "") + marker + strings.ToValidUTF8(end, "")
 }
 
-// LongError is an error whose message is cut.
-type LongError struct{ Err error }
+// LongError is an error whose message is cut, or that was observed with messages that are.
+type LongError struct {
+	Err  error
+	Seen []string // the observations of the failure that were cut, whole
+}
 
 // Error returns the message, cut.
 func (e *LongError) Error() string { return Cut(e.Err.Error()) }
@@ -32,27 +37,42 @@ func (e *LongError) Error() string { return Cut(e.Err.Error()) }
 // Unwrap returns the error with its whole message.
 func (e *LongError) Unwrap() error { return e.Err }
 
-// Cut shortens the reasons in the inventory.
-func (inv *Inventory) Cut() {
+// Cut shortens the reasons in the inventory. It returns those that it shortened as they were.
+func (inv *Inventory) Cut() (whole []string) {
+	cut := func(text string) string {
+		short := Cut(text)
+		if short != text {
+			whole = append(whole, text)
+		}
+		return short
+	}
 	for kind, why := range inv.Partial {
-		inv.Partial[kind] = Cut(why)
+		inv.Partial[kind] = cut(why)
 	}
 	for i := range inv.Unknown {
-		inv.Unknown[i].Reason = Cut(inv.Unknown[i].Reason)
+		inv.Unknown[i].Reason = cut(inv.Unknown[i].Reason)
 	}
 	for i := range inv.Objects {
 		for path, why := range inv.Objects[i].Unreadable {
-			inv.Objects[i].Unreadable[path] = Cut(why)
+			inv.Objects[i].Unreadable[path] = cut(why)
 		}
 	}
+	slices.Sort(whole)
+	return whole
 }
 
-// Cut shortens the message of a problem and its observations.
+// Cut shortens the message of a problem and its observations. Its cause then is a *LongError.
 func (p *Problem) Cut() {
-	if p.Err != nil && len(p.Err.Error()) > longest {
-		p.Err = &LongError{Err: p.Err}
-	}
+	var whole []string
 	for i, seen := range p.Seen {
-		p.Seen[i] = Cut(seen)
+		if p.Seen[i] = Cut(seen); p.Seen[i] != seen {
+			whole = append(whole, seen)
+		}
+	}
+	if p.Err == nil && len(whole) > 0 {
+		p.Err = errors.New(p.Code)
+	}
+	if p.Err != nil && (len(p.Err.Error()) > longest || len(whole) > 0) {
+		p.Err = &LongError{Err: p.Err, Seen: whole}
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // A short message stays whole; a long one keeps its beginning and its end, in whole
@@ -42,8 +44,32 @@ func TestAFailureKeepsItsWholeCause(t *testing.T) {
 	if !errors.Is(f, long) || !errors.As(f, &whole) || len(whole.Err.Error()) != 1<<20+len("start vm.a: ") {
 		t.Errorf("its cause is lost: %v", whole)
 	}
+	if len(whole.Seen) != 1 || whole.Seen[0] != long.Error() {
+		t.Errorf("%d whole observations are kept, and one was cut", len(whole.Seen))
+	}
+	saw := &providers.Problem{Code: "paused", Seen: []string{long.Error()}}
+	if saw.Cut(); saw.Error() != "paused" || !errors.As(saw, &whole) || len(whole.Seen) != 1 {
+		t.Errorf("a failure without a cause that saw much became %.100v", saw)
+	}
 	few := &providers.Problem{Err: errors.New("no disk")}
 	if few.Cut(); errors.As(few, &whole) && few.Error() != "no disk" {
 		t.Errorf("a short one became %v", few)
+	}
+}
+
+// The reasons of an inventory are cut wherever they are, and come back whole.
+func TestAnInventoryReturnsItsWholeReasons(t *testing.T) {
+	long := func(what string) string { return what + strings.Repeat("x", 1<<20) }
+	inv := providers.Inventory{
+		Partial: map[spec.Kind]string{spec.VM: long("a"), spec.Disk: "short"}, Unknown: []providers.Unknown{{Reason: long("b")}},
+		Objects: []providers.Object{{Unreadable: map[string]string{"running": long("c")}}},
+	}
+	if diff := cmp.Diff([]string{long("a"), long("b"), long("c")}, inv.Cut()); diff != "" {
+		t.Errorf("whole reasons (-want +got):\n%.400s", diff)
+	}
+	for _, text := range []string{inv.Partial[spec.VM], inv.Unknown[0].Reason, inv.Objects[0].Unreadable["running"]} {
+		if len(text) > 5000 || !strings.Contains(text, "[1048577 bytes in all]") {
+			t.Errorf("a reason has %d bytes: %.20q", len(text), text)
+		}
 	}
 }

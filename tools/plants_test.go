@@ -26,6 +26,7 @@ func plants() []plant {
 	const (
 		screen = "only cmd/internal/view writes to the terminal, through its writer"
 		signal = "only internal/process signals"
+		start  = "only internal/run and internal/process start programs, git too"
 		exit   = "return an error; only main exits"
 		stream = "take a writer; only main knows the process's streams"
 		env    = "take it as an argument; the environment enters in cmd/internal/cli"
@@ -37,7 +38,7 @@ func plants() []plant {
 		{dir: "spec", imp: "github.com/hashicorp/hcl/v2/hclsyntax"},
 
 		{rule: "internal", dir: "internal/sshx", imp: "vmctl/spec"},
-		{dir: "internal/sshx", imp: "vmctl/internal/run"},
+		{dir: "internal/sshx", imp: "vmctl/internal/shellword"},
 
 		{rule: "state", dir: "state", imp: "vmctl/providers"},
 		{dir: "state", imp: "vmctl/spec"},
@@ -51,7 +52,7 @@ func plants() []plant {
 		{rule: "executor", dir: "executor", imp: "vmctl/busy"},
 		{dir: "cmd/internal/cli", imp: "vmctl/busy"},
 
-		{rule: "providers", dir: "providers", imp: "vmctl/internal/run"},
+		{rule: "providers", dir: "providers", imp: "vmctl/internal/process"},
 		{dir: "providers", imp: "vmctl/spec"},
 
 		{rule: "provider", dir: "providers/libvirt", imp: "vmctl/state"},
@@ -65,7 +66,7 @@ func plants() []plant {
 		{dir: "providers/libvirt", imp: "vmctl/internal/process"},
 
 		{rule: "planner", dir: "planner", imp: "vmctl/providers/libvirt"},
-		{rule: "planner", dir: "planner", imp: "vmctl/internal/run"},
+		{rule: "planner", dir: "planner", imp: "vmctl/internal/process"},
 		{dir: "planner", imp: "vmctl/spec"},
 		{dir: "planner", imp: "vmctl/internal/ctyread"},
 		{dir: "planner", imp: "vmctl/internal/shellword"},
@@ -74,7 +75,7 @@ func plants() []plant {
 		{dir: "planner", imp: "vmctl/providers/sim", inTest: true},
 
 		{rule: "executor", dir: "executor", imp: "vmctl/providers/libvirt"},
-		{rule: "executor", dir: "executor", imp: "vmctl/internal/run"},
+		{rule: "executor", dir: "executor", imp: "vmctl/internal/process"},
 		{dir: "executor", imp: "vmctl/spec"},
 		{dir: "executor", imp: "vmctl/state"},
 		{dir: "executor", imp: "vmctl/planner"},
@@ -84,7 +85,7 @@ func plants() []plant {
 		{dir: "search", imp: "vmctl/executor"},
 		{dir: "providers/sim", imp: "vmctl/providers/machine"},
 		{rule: "view", dir: "cmd/internal/view", imp: "vmctl/providers/libvirt"},
-		{rule: "view", dir: "cmd/internal/view", imp: "vmctl/internal/run"},
+		{rule: "view", dir: "cmd/internal/view", imp: "vmctl/internal/process"},
 		{dir: "cmd/internal/view", imp: "vmctl/internal/shellword"},
 		{dir: "cmd/internal/view", imp: "vmctl/planner"},
 		{dir: "cmd/internal/view", imp: "vmctl/executor"},
@@ -101,6 +102,10 @@ func plants() []plant {
 		{dir: "internal/run", imp: "os/exec"},
 		{dir: "internal/process", imp: "os/exec"},
 		{dir: "executor", imp: "os/exec", inTest: true},
+
+		{rule: "run", dir: "providers/libvirt", imp: "vmctl/internal/run"},
+		{rule: "run", dir: "internal/sshx", imp: "vmctl/internal/run"},
+		{dir: "cmd/internal/cli", imp: "vmctl/internal/run"},
 
 		{rule: "hcl", dir: "state", imp: "github.com/hashicorp/hcl/v2/hclsyntax"},
 		{dir: "planner", imp: "github.com/hashicorp/hcl/v2"},
@@ -138,6 +143,14 @@ func plants() []plant {
 		{rule: signal, dir: "cmd/internal/cli", imp: "golang.org/x/sys/windows", code: `_ = windows.TerminateProcess(1, 0)`},
 		{dir: "internal/process", imp: "golang.org/x/sys/unix", code: `_ = unix.Kill(1, 0)`},
 		{dir: "internal/process", imp: "golang.org/x/sys/windows", code: `_ = windows.TerminateProcess(1, 0)`},
+
+		{rule: start, dir: "providers/libvirt", imp: "os/exec", code: `_ = exec.Command("git", "status")`},
+		{rule: start, dir: "cmd/internal/cli", imp: "os/exec", code: `_ = exec.CommandContext(nil, "virsh", "list")`},
+		{rule: start, dir: "providers/sim", imp: "os", code: `_, _ = os.StartProcess("git", nil, nil)`},
+		{rule: start, dir: "providers/sim", imp: "syscall", code: `_ = syscall.Exec("git", nil, nil)`},
+		{rule: start, dir: "state", imp: "golang.org/x/sys/unix", code: `_ = unix.Exec("git", nil, nil)`},
+		{dir: "internal/run", imp: "os/exec", code: `_ = exec.Command("git", "status")`},
+		{dir: "internal/process", imp: "os", code: `_, _ = os.StartProcess("git", nil, nil)`},
 
 		// row A31: an error is not dropped without a word, nor without a reason
 		{rule: "errcheck", dir: "executor", imp: "os", code: `os.Remove("x")`},
@@ -180,7 +193,8 @@ var libraries = [][3]string{
 	{
 		"golang.org/x/sys", "unix/unix.go", "package unix\n\nfunc Kill(pid, signal int) error { return nil }\n\n" +
 			"func Tgkill(group, thread, signal int) error { return nil }\n\n" +
-			"func PidfdSendSignal(fd, signal int, info *int, flags int) error { return nil }\n",
+			"func PidfdSendSignal(fd, signal int, info *int, flags int) error { return nil }\n\n" +
+			"func Exec(program string, args, env []string) error { return nil }\n",
 	},
 	{"golang.org/x/sys", "windows/windows.go", "package windows\n\nfunc TerminateProcess(process, status int) error { return nil }\n"},
 }

@@ -78,7 +78,7 @@ func (h *house) world() *providertest.World {
 		Blind: func(o providers.Object) {
 			h.virsh("metadata", o.Name, "--uri", "urn:somebody", "--key", "some", "--set", "<ȡ/>", "--config")
 		},
-		Disks: h.disks(v),
+		Disks: h.disks(v), Effects: h.effects(),
 	}
 }
 

@@ -2,13 +2,13 @@ package libvirt
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
 	"vmctl/internal/nocloud"
 	"vmctl/internal/sshx"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -24,12 +24,8 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 			Detail:  "A VM boots from something: set `image`, add a `boot` block that sets `kernel`, or an `additional_disk` with a system on it.",
 		})
 	}
-	if slices.ContainsFunc(ctyread.List(ctyread.Attr(want, diskAttr)), func(d cty.Value) bool { return ctyread.Known(ctyread.Attr(d, "mount_point")) }) {
-		flaws = append(flaws, spec.Flaw{
-			Path: diskAttr, Summary: "Unsupported attribute",
-			Detail: "Provider libvirt does not support `mount_point`: it reaches into no guest. Mount the disk in the guest, where its serial number is the name of the `disk` block: /dev/disk/by-id/virtio-NAME.",
-		})
-	}
+	flaws = append(flaws, machine.NoMounts(want, "Provider libvirt does not support `mount_point`: it reaches into no guest. Mount the disk in the guest, "+
+		"where its serial number is the name of the `disk` block: /dev/disk/by-id/virtio-NAME.")...)
 	if cpus, most := ctyread.Uint(want, "cpus"), mostCPUs(); cpus > most {
 		flaws = append(flaws, spec.Flaw{
 			Path: "cpus", Summary: "Too many CPUs",

@@ -32,7 +32,9 @@ func (l *lab) world() *providertest.World {
 	guests := map[string]*guestOf{}
 	l.Booting = func(name, uuid string) uint16 {
 		guests[name] = &guestOf{TB: l.t}
-		return uint16(l.server(uuid).Start(guests[name]))
+		server := l.server(uuid)
+		server.Authorized = l.letsIn(uuid)
+		return uint16(server.Start(guests[name]))
 	}
 	l.Ended = func(name string) { guests[name].end() }
 	l.t.Cleanup(func() {
@@ -66,8 +68,9 @@ func (l *lab) world() *providertest.World {
 		},
 		Kill:   func(o providers.Object) { l.End(string(o.ID)) },
 		Deafen: func(w *providertest.World) { l.Deaf, w.Policy = true, deafened(w.Policy) },
+		Stick:  func(*providertest.World) { l.Deaf, l.Stuck = true, true },
 		Blind:  func(o providers.Object) { l.Unreadable[o.Name] = errors.New("the disk of libvirt is broken") },
-		Disks:  l.disks(),
+		Disks:  l.disks(), Effects: l.effects(),
 	}
 }
 
@@ -136,11 +139,20 @@ func (l *lab) server(id string) sshtest.Server {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	user, _, _, _, err := ssh.ParseAuthorizedKey([]byte(readFile(l.t, filepath.Join(keys, "id_ed25519.pub"))))
-	if err != nil {
-		l.t.Fatal(err)
+	s := sshtest.Server{HostKey: host}
+	if line, err := os.ReadFile(filepath.Join(keys, "id_ed25519.pub")); err == nil { // else the spec names the key
+		s.Authorized = publicKey(l.t, line)
 	}
-	return sshtest.Server{HostKey: host, Authorized: user}
+	return s
+}
+
+func publicKey(t *testing.T, line []byte) ssh.PublicKey {
+	t.Helper()
+	key, _, _, _, err := ssh.ParseAuthorizedKey(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }
 
 // traces lists the domains, volumes and files of the lab, without a lock file, which stays

@@ -260,3 +260,22 @@ func (f *Fake) ResizeDisk(_ context.Context, uuid, file string, size uint64) err
 	}
 	return nil
 }
+
+// Ramdisk returns the initial RAM disk with which a domain boots. It takes no lock, so that
+// Booting can call it.
+func (f *Fake) Ramdisk(uuid string) []byte {
+	d, err := f.domain(uuid)
+	if err != nil {
+		return nil
+	}
+	desc, err := describe(d.Configured)
+	if err != nil {
+		return nil
+	}
+	for _, p := range f.pools {
+		if p.Path == path.Dir(desc.Initrd) {
+			return p.Volumes[path.Base(desc.Initrd)]
+		}
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ package libvirt_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/crypto/ssh"
 
 	"vmctl/providers/libvirt"
 )
@@ -105,6 +108,7 @@ func (k keyMaker) kill() {
 // meanwhile. Every second VM has keys of an older vmctl, and keeps them.
 //
 // row X04, of the keys of VMs
+// row L40
 func TestKeysAreMadeOnce(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "keys")
 	one, other := newKeyMaker(t, folder), newKeyMaker(t, folder)
@@ -130,6 +134,9 @@ func TestKeysAreMadeOnce(t *testing.T) {
 		if a != b || a != kept || older != "" && a != older {
 			t.Fatalf("round %d: one made %s, the other %s, and %s is there; an older vmctl made %q", round, a, b, kept, older)
 		}
+		for _, key := range []string{"id_ed25519", "ssh_host_ed25519_key"} {
+			checkPair(t, filepath.Join(folder, id, key))
+		}
 		left, err := filepath.Glob(filepath.Join(folder, "*"+strings.TrimPrefix(id, "id"), ".*"))
 		if err != nil || len(left) > 0 {
 			t.Errorf("round %d: left %s, %v", round, strings.Join(left, " "), err)
@@ -137,4 +144,17 @@ func TestKeysAreMadeOnce(t *testing.T) {
 	}
 	one.kill()
 	other.kill()
+}
+
+// checkPair checks that a private key is whole, and that its public half is beside it.
+func checkPair(t *testing.T, path string) {
+	t.Helper()
+	private, err := ssh.ParsePrivateKey([]byte(readFile(t, path)))
+	if err != nil {
+		t.Fatalf("%s is no private key: %v", path, err)
+	}
+	public := publicKey(t, []byte(readFile(t, path+".pub")))
+	if !bytes.Equal(private.PublicKey().Marshal(), public.Marshal()) {
+		t.Errorf("%s.pub is not the public half of %s", path, path)
+	}
 }

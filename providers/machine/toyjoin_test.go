@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/providers"
 	"vmctl/providers/machine"
 	"vmctl/providers/providertest"
@@ -36,10 +38,11 @@ func (t *toy) world() *providertest.World {
 			put("copy", c)
 			return c.vm.Name
 		},
-		Kill:   func(o providers.Object) { t.things[o.ID].end() },
-		Deafen: func(w *providertest.World) { t.deaf, w.Policy = true, providertest.Waits(time.Millisecond) },
-		Blind:  func(o providers.Object) { t.blind = o.ID },
-		Cut:    func(*providertest.World) { t.down = true },
+		Kill:    func(o providers.Object) { t.things[o.ID].end() },
+		Deafen:  func(w *providertest.World) { t.deaf, w.Policy = true, providertest.Waits(time.Millisecond) },
+		Blind:   func(o providers.Object) { t.blind = o.ID },
+		Cut:     func(*providertest.World) { t.down = true },
+		Effects: providertest.Effects{Lacks: lacks(), Reports: func(providers.Object, cty.Value, string) (string, bool) { return "", false }},
 		Disks: providertest.Disks{
 			Want: providertest.Disk(), Policy: providertest.Waits(time.Minute),
 			Foreign: func(name string) (string, func() string) {
@@ -59,9 +62,28 @@ func (t *toy) world() *providertest.World {
 }
 
 func (t *toy) providerType() providers.Type {
-	return providers.Type{Name: "toy", Kinds: toyKinds, Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
-		return &toyProvider{t, s}, nil
-	}}
+	return providers.Type{
+		Name: "toy", Kinds: toyKinds,
+		Check: func(_ spec.Kind, want cty.Value) []spec.Flaw {
+			return machine.NoMounts(want, "Nothing is mounted in a toy.")
+		},
+		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
+			return &toyProvider{t, s}, nil
+		},
+	}
+}
+
+// lacks lists the attributes that the toy does not support.
+func lacks() map[string]string {
+	all := map[string]string{}
+	for _, key := range []string{
+		"vm.additional_disk.mount_point", "vm.restart_triggers", "vm.image.source", "vm.image.sha256", "vm.root_disk.size",
+		"vm.cloud_init.user_data", "vm.cloud_init.network_config", "vm.ssh.user", "vm.ssh.identity", "vm.ssh.authorized_keys", "vm.ssh.host_key",
+		"disk.fs_type",
+	} {
+		all[key] = "it is a toy"
+	}
+	return all
 }
 
 // traces lists all that there is, with the number of the change that was its last.

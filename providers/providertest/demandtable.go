@@ -31,6 +31,14 @@ var demands = []demand{
 	{"steps are pure, total and well formed", pure},                             // 11
 	{"an ended context ends all work", cancelled},                               // 15
 	{"different VMs are changed side by side", concurrent},                      // 16
+	{"every attribute has a row that proves its effect", registered},
+	{"every attribute of a VM of a kernel acts", kernelEffects},
+	{"every attribute of a VM of an image acts", imageEffects},
+	{"every wait of a stop acts", deafEffects},
+	{"a stop waits after it has forced", stuckEffects},
+	{"a stop has the time for both of its waits", stopSteps},
+	{"every attribute of a disk acts", diskEffects},
+	{"every attribute of a file inside a VM acts", fileEffects},
 }
 
 // diskDemands lists the demands of the suite on a provider of disks.

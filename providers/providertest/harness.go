@@ -43,12 +43,17 @@ type World struct {
 	Kill func(o providers.Object)
 	// Deafen makes the VMs that are made from now on ignore requests to end.
 	Deafen func(w *World)
+	// Stick makes the VMs that are made from now on survive requests to end and force. nil: the
+	// system cannot do that.
+	Stick func(w *World)
 	// Blind makes one VM unreadable, and no other.
 	Blind func(o providers.Object)
 	// Cut changes the settings so that the system gives no answer.
 	Cut func(w *World)
 	// Disks holds the disks for the suite, and the functions with which it acts on them.
 	Disks Disks
+	// Effects tells how the system shows the effects of attributes.
+	Effects Effects
 }
 
 // Disks describes the disks of a system, and the functions with which the suite acts on them.

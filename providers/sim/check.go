@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
@@ -22,12 +21,7 @@ func check(_ spec.Kind, want cty.Value) []spec.Flaw {
 			})
 		}
 	}
-	if mounts(ctyread.Attr(want, "additional_disk")) {
-		flaws = append(flaws, spec.Flaw{
-			Path: "additional_disk", Summary: "Unsupported attribute",
-			Detail: "Nothing is mounted in a simulated guest: leave `mount_point` out.",
-		})
-	}
+	flaws = append(flaws, machine.NoMounts(want, "Nothing is mounted in a simulated guest: leave `mount_point` out.")...)
 	if source := ctyread.Text(ctyread.Attr(want, "image"), "source"); strings.Contains(source, "://") {
 		flaws = append(flaws, spec.Flaw{
 			Path: "image", Summary: "Unsupported image",
@@ -35,11 +29,4 @@ func check(_ spec.Kind, want cty.Value) []spec.Flaw {
 		})
 	}
 	return flaws
-}
-
-func mounts(disks cty.Value) bool {
-	if !ctyread.Known(disks) {
-		return false
-	}
-	return slices.ContainsFunc(disks.AsValueSlice(), func(d cty.Value) bool { return ctyread.Text(d, "mount_point") != "" })
 }

@@ -260,6 +260,9 @@ func (h *house) world(weightless bool) *providertest.World {
 		Deafen: func(w *providertest.World) {
 			w.Settings, w.Policy = h.settings(weightless, fault("stop", "ignore_request")), policy(0.05)
 		},
+		Stick: func(w *providertest.World) {
+			w.Settings = h.settings(weightless, fault("stop", "unkillable"))
+		},
 		Blind: func(o providers.Object) { h.write(h.vmPath(o.Name), "{") },
 		Copy: func(o providers.Object) string {
 			name := o.Name + "-copy"
@@ -278,7 +281,7 @@ func (h *house) world(weightless bool) *providertest.World {
 			}
 			h.end(h.t.Context(), h.processOf(o.ID))
 		},
-		Disks: h.disks(),
+		Disks: h.disks(), Effects: h.effects(weightless),
 	}
 	return w
 }

@@ -33,6 +33,8 @@ type memory struct {
 	nameLimit int
 	mute      chan struct{} // the host answers once it is closed; nil: at once
 	asked     func()        // called before a console is read; may be nil
+	panics    string        // the call that panics: "observe", or "op address"
+	observed  int           // how often it was observed
 }
 
 type machine struct {
@@ -125,6 +127,10 @@ func (h host) Observe(_ context.Context, _ providers.Query) (providers.Inventory
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.observed++
+	if h.panics == "observe" {
+		panic("planted")
+	}
 	inv := providers.Inventory{Host: h.facts}
 	if h.partial != "" {
 		inv.Partial = map[spec.Kind]string{spec.VM: h.partial}
@@ -194,6 +200,9 @@ func (h host) Steps(c providers.Change) ([]providers.Step, error) {
 
 func (h host) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
 	key := w.Op + " " + w.Address.String()
+	if h.panics == key {
+		panic("planted")
+	}
 	h.mu.Lock()
 	hold, failure, entered := h.hold[key], h.fail[key], h.entered
 	h.mu.Unlock()

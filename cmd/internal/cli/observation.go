@@ -60,7 +60,7 @@ func (a *app) observeProject(ctx context.Context, p *project) (s observation, er
 	if err != nil {
 		return s, errors.Join(err, world.Close())
 	}
-	a.logPanics(ctx, world)
+	a.logObserved(ctx, world)
 	return observation{project: p, snapshot: snapshot, holder: holder, world: world, observations: world.Observations(snapshot, p.owner)}, nil
 }
 

@@ -95,7 +95,7 @@ func (a *app) makePlan(ctx context.Context, p *project, r planRequest) (made mad
 	if err != nil {
 		return made, err
 	}
-	a.logPanics(ctx, made.world)
+	a.logObserved(ctx, made.world)
 	return made, nil
 }
 

@@ -77,7 +77,7 @@ func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error 
 		if err != nil {
 			return a.cutShort(ctx, m, r, err)
 		}
-		a.logPanics(ctx, world)
+		a.logObserved(ctx, world)
 		err = a.agree(ctx, p, m, r, plan)
 		if err == nil {
 			if !r.later { // the limit is for all rounds, from the first consent on

@@ -86,24 +86,42 @@ func (a *app) trace(ctx context.Context, e executor.Event) {
 		slog.String("kind", string(e.Kind)), slog.String("address", e.Step.Address.String()), slog.String("op", e.Step.Op))
 }
 
-// logFailure logs the parts of a failure that are too long for the screen: a message that was
+// logFailure logs the parts of a failure that are too long for the screen: messages that were
 // cut, and the stack of a provider that panicked.
 func (a *app) logFailure(ctx context.Context, doing string, err error) {
 	var long *providers.LongError
 	if errors.As(err, &long) {
-		a.log().Debug("a message that was cut", slog.String("doing", doing), errAttr(long.Err))
+		a.logLong(ctx, doing, append([]string{long.Err.Error()}, long.Seen...)...)
 	}
 	var panicked *providers.PanicError
 	if errors.As(err, &panicked) {
-		a.log().LogAttrs(ctx, levelError, "a provider panicked", slog.String("doing", doing), errAttr(panicked), slog.String("stack", panicked.Stack))
+		a.logPanic(ctx, doing, panicked)
 	}
 }
 
-// logPanics writes where providers panicked while they were asked for facts or steps.
-func (a *app) logPanics(ctx context.Context, world *planner.World) {
+// logLong logs messages that people see cut.
+func (a *app) logLong(ctx context.Context, doing string, texts ...string) {
+	for _, text := range texts {
+		a.log().LogAttrs(ctx, slog.LevelDebug, "a message that was cut", slog.String("doing", doing), slog.String("error", text))
+	}
+}
+
+// logPanic logs the facts that a report of a panic needs, whatever the level of the log: the same
+// command may not panic again.
+func (a *app) logPanic(ctx context.Context, doing string, p *providers.PanicError) {
+	log := newLog(a.stderr, min(a.global.level, levelError), a.env.Now)
+	log.LogAttrs(ctx, levelError, "a provider panicked", slog.String("doing", doing), errAttr(p),
+		slog.String("version", a.env.Build.Version), slog.String("go", a.env.Build.Go), slog.String("platform", a.env.Build.Platform),
+		slog.String("stack", p.Stack))
+}
+
+// logObserved logs where providers panicked while they were asked for facts or steps, and the
+// reasons that were cut.
+func (a *app) logObserved(ctx context.Context, world *planner.World) {
 	for _, system := range world.Systems() {
+		a.logLong(ctx, "observe "+system.String(), system.Long...)
 		if system.Panic != nil {
-			a.logFailure(ctx, "ask "+system.String(), system.Panic)
+			a.logPanic(ctx, "ask "+system.String(), system.Panic)
 		}
 	}
 }

@@ -1,0 +1,161 @@
+package planner_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/providers"
+	"vmctl/providers/providertest"
+	"vmctl/spec"
+)
+
+// plannedEffect shows how a plan follows an attribute. In applied and spec, VALUE stands for
+// each of the values; the plan has the text of the same index, and not the other one.
+type plannedEffect struct {
+	applied, spec string
+	change        func(*scene)
+	values, plans [2]string
+}
+
+const (
+	otherProvider = "provider \"libvirt\" \"far\" {\n  uri = \"qemu:///system\"\n}\nprovider \"libvirt\" \"near\" {\n  uri = \"qemu:///session\"\n}\n"
+	ignoring      = "  lifecycle {\n    ignore_changes = VALUE\n  }\n"
+	ceiling       = "  lifecycle {\n    on_change = VALUE\n  }\n"
+	protected     = "  lifecycle {\n    prevent_destroy = VALUE\n  }\n"
+	protects      = "blocked: lifecycle.prevent_destroy is set"
+)
+
+// block returns a block of a VM, a disk or a file with more lines in it.
+func block(base, lines string) string { return strings.Replace(base, "{\n", "{\n"+lines, 1) }
+
+// plannedEffects has a row for each attribute that only the planner and the executor act on.
+var plannedEffects = map[string]plannedEffect{
+	"vm.provider": {
+		spec: otherProvider + block(one, "  provider = VALUE\n"), change: func(s *scene) { s.system("qemu:///system").refuses("far") },
+		values: [2]string{"provider.libvirt.near", "provider.libvirt.far"}, plans: [2]string{"0 define vm.a", "blocked: far"},
+	},
+	"vm.for_each": {
+		spec: block(one, "  for_each = VALUE\n"), values: [2]string{`toset(["x"])`, `toset(["y"])`},
+		plans: [2]string{`define vm.a["x"]`, `define vm.a["y"]`},
+	},
+	"vm.depends_on": {
+		spec: block(one, "  depends_on = VALUE\n") + "vm \"b\" {\n  ssh {\n    wait = false\n  }\n}\n", values: [2]string{"[]", "[vm.b]"},
+		plans: [2]string{"0 define vm.a\n", "define vm.a after"},
+	},
+	"vm.when_busy": {
+		applied: one, spec: "vm \"a\" {\n  memory = \"256MiB\"\n  running = false\n  when_busy = \"VALUE\"\n}\n", change: func(s *scene) { s.enter(1) },
+		values: [2]string{"block", "wait 90s"}, plans: [2]string{"blocked: it is busy", "0 stop vm.a"},
+	},
+	"vm.orphan.policy": {
+		applied: one, spec: block(one, "  orphan {\n    policy = \"VALUE\"\n  }\n"), change: func(s *scene) { s.forget("vm.a") },
+		values: [2]string{"stop", "report"}, plans: [2]string{"0 stop vm.a", "found orphan vm.a"},
+	},
+	"vm.rollout.max_unavailable": {
+		applied: "vm \"w\" {\n  for_each = toset([\"a\", \"b\"])\n}\n",
+		spec:    "vm \"w\" {\n  for_each = toset([\"a\", \"b\"])\n  cpus = 1\n  rollout {\n    max_unavailable = VALUE\n  }\n}\n",
+		values:  [2]string{"1", "2"}, plans: [2]string{"stop vm.w[\"b\"] after 0,1,2,3\n", "stop vm.w[\"b\"]\n"},
+	},
+	"vm.lifecycle.prevent_destroy": {
+		applied: block(one, protected), spec: "# empty\n", values: [2]string{"false", "true"}, plans: [2]string{"1 delete vm.a", protects},
+	},
+	"vm.lifecycle.on_change": {
+		applied: one, spec: "vm \"a\" {\n  memory = \"512MiB\"\n" + ceiling + "}\n",
+		values: [2]string{`{ memory = "live" }`, `{ memory = "restart" }`}, plans: [2]string{"on_change allows at most live", "1 redefine vm.a"},
+	},
+	"vm.lifecycle.ignore_changes": {
+		applied: one, spec: "vm \"a\" {\n  memory = \"512MiB\"\n" + ignoring + "}\n",
+		values: [2]string{"[cpus]", "[memory]"}, plans: [2]string{"memory 256MiB -> 512MiB", "how vmctl treats it changed"},
+	},
+
+	"disk.provider": {
+		spec: otherProvider + block(cache, "  provider = VALUE\n"), change: func(s *scene) { s.system("qemu:///system").refuses("far") },
+		values: [2]string{"provider.libvirt.near", "provider.libvirt.far"}, plans: [2]string{"0 define disk.cache", "blocked: far"},
+	},
+	"disk.for_each": {
+		spec: block(cache, "  for_each = VALUE\n"), values: [2]string{`toset(["x"])`, `toset(["y"])`},
+		plans: [2]string{`define disk.cache["x"]`, `define disk.cache["y"]`},
+	},
+	"disk.depends_on": {
+		spec: block(cache, "  depends_on = VALUE\n") + one, values: [2]string{"[]", "[vm.a]"}, plans: [2]string{"define disk.cache\n", "define disk.cache after"},
+	},
+	"disk.lifecycle.prevent_destroy": {
+		applied: block(cache, protected), spec: "# empty\n", values: [2]string{"false", "true"}, plans: [2]string{"0 delete disk.cache", protects},
+	},
+	"disk.lifecycle.on_change": {
+		applied: cache, spec: block(cache, "  format = \"raw\"\n"+ceiling),
+		values: [2]string{`{ format = "live" }`, `{ format = "replace" }`}, plans: [2]string{"on_change allows at most live", "0 delete disk.cache"},
+	},
+	"disk.lifecycle.ignore_changes": {
+		applied: cache, spec: "disk \"cache\" {\n  size = \"2GiB\"\n" + ignoring + "}\n",
+		values: [2]string{"[format]", "[size]"}, plans: [2]string{"size 1GiB -> 2GiB", "how vmctl treats it changed"},
+	},
+
+	"guest_file.for_each": {
+		applied: one, spec: one + block(note, "  for_each = VALUE\n"), values: [2]string{`toset(["x"])`, `toset(["y"])`},
+		plans: [2]string{`define guest_file.note["x"]`, `define guest_file.note["y"]`},
+	},
+	"guest_file.depends_on": {
+		applied: one, spec: one + block(note, "  depends_on = VALUE\n") + cache, values: [2]string{"[]", "[disk.cache]"},
+		plans: [2]string{"define guest_file.note\n", "define guest_file.note after"},
+	},
+	"guest_file.vm": {
+		applied: one + "vm \"b\" {}\n", spec: one + "vm \"b\" {}\n" + strings.Replace(note, "vm.a", "VALUE", 1),
+		change: func(s *scene) { s.inside("vm.b").refuses("in vm.b") },
+		values: [2]string{"vm.a", "vm.b"}, plans: [2]string{"0 define guest_file.note", "blocked: in vm.b"},
+	},
+	"guest_file.lifecycle.prevent_destroy": {
+		applied: one + block(note, protected), spec: one, values: [2]string{"false", "true"}, plans: [2]string{"0 delete guest_file.note", protects},
+	},
+	"guest_file.lifecycle.on_change": {
+		applied: one + note, spec: one + strings.Replace(block(note, ceiling), "\"/note\"", "\"/other\"", 1),
+		values: [2]string{`{ path = "live" }`, `{ path = "replace" }`}, plans: [2]string{"on_change allows at most live", "0 delete guest_file.note"},
+	},
+	"guest_file.lifecycle.ignore_changes": {
+		applied: one + note, spec: one + strings.Replace(block(note, ignoring), "\"x\"", "\"y\"", 1),
+		values: [2]string{"[path]", "[content]"}, plans: [2]string{"content x -> y", "how vmctl treats it changed"},
+	},
+}
+
+// Each attribute that the shapes document, and that no provider acts on, has a row that shows its
+// effect on a plan.
+//
+// row A32
+func TestEveryPlannedAttributeActs(t *testing.T) {
+	var demanded []string
+	for _, kind := range []spec.Kind{spec.VM, spec.Disk, spec.GuestFile} {
+		for _, path := range providertest.Planned(kind) {
+			demanded = append(demanded, string(kind)+"."+path)
+		}
+	}
+	slices.Sort(demanded)
+	if diff := cmp.Diff(demanded, slices.Sorted(maps.Keys(plannedEffects))); diff != "" {
+		t.Errorf("attributes and their rows (-attributes +rows):\n%s", diff)
+	}
+	for key, row := range plannedEffects {
+		t.Run(key, func(t *testing.T) {
+			for i, value := range row.values {
+				with := func(text string) string { return strings.ReplaceAll(text, "VALUE", value) }
+				s := after(t, with(row.applied))
+				s.config = load(t, with(row.spec))
+				if row.change != nil {
+					row.change(s)
+				}
+				p, err := s.plan()
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := text(p)
+				if !strings.Contains(got, row.plans[i]) || strings.Contains(got, row.plans[1-i]) {
+					t.Errorf("%s: the plan is to have %q, and not %q:\n%s", value, row.plans[i], row.plans[1-i], got)
+				}
+			}
+		})
+	}
+}
+
+// refuses makes a system refuse every change, so that a plan shows which changes go there.
+func (s *system) refuses(reason string) { s.refusal = providers.Refuse(reason, nil) }
