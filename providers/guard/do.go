@@ -145,21 +145,22 @@ func (g Guard) result(ctx context.Context, t Task, v Verb, did Outcome) (provide
 
 // Driver does the steps of a provider.
 type Driver interface {
-	// Begin prepares a step. end is called when the step is over.
+	// Begin prepares a step. end is called when the step is over, after a panic too.
 	Begin(ctx context.Context, w providers.Work, log providers.Log) (t Task, end func() error, err error)
 	// Failure returns a failure with err as its cause.
 	Failure(err error, format string, args ...any) *providers.Problem
 }
 
 // Run carries out a step of a driver. Its error is a *providers.Problem.
-func Run(ctx context.Context, d Driver, w providers.Work, log providers.Log) (providers.Result, error) {
+func Run(ctx context.Context, d Driver, w providers.Work, log providers.Log) (r providers.Result, err error) {
 	t, end, err := d.Begin(ctx, w, log)
 	if err != nil {
 		return providers.Result{}, AsFailure(err, d.Failure, fmt.Sprintf("%s %s", w.Op, w.Address))
 	}
-	r, err := Do(ctx, t)
-	if err = errors.Join(err, end()); err != nil {
-		return providers.Result{}, AsFailure(err, d.Failure, fmt.Sprintf("%s %s", w.Op, w.Address))
-	}
-	return r, nil
+	defer func() { // also after a panic: what the step holds would keep out all later steps
+		if err = errors.Join(err, end()); err != nil {
+			r, err = providers.Result{}, AsFailure(err, d.Failure, fmt.Sprintf("%s %s", w.Op, w.Address))
+		}
+	}()
+	return Do(ctx, t)
 }

@@ -49,12 +49,19 @@ func (t *task) begun(ctx context.Context, of guard.Task) (_ guard.Task, end func
 	if t.giveUp, err = t.takeTurn(ctx, t.Timeout); err != nil {
 		return nil, nil, err
 	}
-	if err = t.clean(); err == nil {
-		err = t.begin(ctx)
+	begun := false
+	defer func() {
+		if !begun {
+			err = errors.Join(err, t.giveUp())
+		}
+	}()
+	if err = t.clean(); err != nil {
+		return nil, nil, err
 	}
-	if err != nil {
-		return nil, nil, errors.Join(err, t.giveUp())
+	if err = t.begin(ctx); err != nil {
+		return nil, nil, err
 	}
+	begun = true
 	return of, func() error { return t.giveUp() }, nil
 }
 
