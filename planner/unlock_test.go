@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"strings"
 	"testing"
 
 	"vmctl/planner"
@@ -99,6 +100,43 @@ found drift vm.a: it is broken, and vmctl left it running
 			s.options.Unlock = map[spec.Address]bool{disk: true}
 			s.t = t
 			s.check(test.want)
+		})
+	}
+}
+
+// A restart of a VM that has ended frees the locks of its disks, which somebody who is gone left
+// behind, and brings nothing else.
+func TestRestartFreesTheLocksOfItsDisks(t *testing.T) {
+	stale := func(s *scene) {
+		o := s.objectOf("disk.cache")
+		o.Findings = append(o.Findings, providers.Finding{Kind: providers.FindStaleLock, Evidence: []string{"pid 7 has it"}})
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*scene)
+		frees  bool
+	}{
+		{"nobody holds its disk", func(*scene) {}, false},
+		{"who held its disk is gone", stale, true},
+		{"who held its disk is gone, and the disk is excluded", func(s *scene) {
+			stale(s)
+			s.options.Scope.Excludes = []spec.Address{addr(s.t, "disk.cache")}
+		}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, cache+with("a", "disk.cache")+bare("b", ""))
+			vm := addr(t, "vm.a")
+			s.options.Scope.Targets, s.options.Scope.Alone = []spec.Address{vm}, true
+			s.options.Restart, s.options.Running = map[spec.Address]bool{vm: true}, map[spec.Address]bool{vm: true}
+			test.change(s)
+			p, err := s.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := text(p)
+			if frees := strings.Contains(got, "update disk.cache: what is left of who used it is removed"); frees != test.frees || strings.Contains(got, "vm.b") {
+				t.Errorf("it frees the disk: %t, want %t\n%s", frees, test.frees, got)
+			}
 		})
 	}
 }
