@@ -12,6 +12,7 @@ import (
 	"vmctl/internal/sshx"
 )
 
+// row L38
 func TestEnsureKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new folder", "id_ed25519")
 	made := ensure(t, path)
@@ -53,7 +54,25 @@ func TestEnsureKey(t *testing.T) {
 	}
 }
 
+// No other program makes the keys.
+//
+// row L39
+func TestEnsureKeyNeedsNoProgram(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	path := filepath.Join(t.TempDir(), "id_ed25519")
+	if made := ensure(t, path); !strings.HasPrefix(made, "ssh-ed25519 ") {
+		t.Errorf("public half %q", made)
+	}
+}
+
+// A guest may trust a key that is cut short: it is refused, and not replaced. What a writer that
+// was killed left behind is no key.
+//
+// row L37
 func TestEnsureKeyNeverReplacesABrokenOne(t *testing.T) {
+	killed := filepath.Join(t.TempDir(), "id_ed25519")
+	write(t, filepath.Join(filepath.Dir(killed), ".id_ed25519.1.tmp"), "-----BEGIN OPENSSH")
+	ensure(t, killed)
 	path := filepath.Join(t.TempDir(), "id_ed25519")
 	ensure(t, path)
 	whole := read(t, path)
