@@ -112,7 +112,7 @@ type execution struct {
 	steps       map[int][]int        // of each change
 	first       int                  // no step before this one can still begin
 	closing     int                  // VMs that are being closed
-	patient     int                  // VMs that will be closed once their holders have left
+	awaiting    int                  // VMs that will be closed once their holders have left
 	gates       map[int]func() error // opens the VM of each change that has closed it
 	stopWaiting func()               // ends every wait for holders
 	untidy      []error
@@ -158,7 +158,7 @@ func (x *execution) run(ctx context.Context) error {
 		if err := x.begin(ctx, x.ready(waits)); err != nil {
 			return errors.Join(err, x.drain(ctx))
 		}
-		if x.active+x.closing+x.patient == 0 {
+		if x.active+x.closing+x.awaiting == 0 {
 			return nil
 		}
 		if err := x.end(ctx, x.collect(ctx)); err != nil {

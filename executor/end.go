@@ -161,7 +161,7 @@ func (x *execution) report(o outcome) {
 func (x *execution) drain(ctx context.Context) error {
 	x.halt("the journal cannot be written: no further step begins")
 	var errs []error
-	for x.active+x.closing+x.patient > 0 {
+	for x.active+x.closing+x.awaiting > 0 {
 		if err := x.end(ctx, x.collect(ctx)); err != nil {
 			errs = append(errs, err)
 		}

@@ -59,10 +59,10 @@ func (x *execution) shut(o outcome) {
 	switch {
 	case o.waits: // a waiting step does not count towards Parallelism
 		x.closing--
-		x.patient++
+		x.awaiting++
 		return
 	case o.waited:
-		x.patient--
+		x.awaiting--
 	default:
 		x.closing--
 	}

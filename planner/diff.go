@@ -68,7 +68,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 
 func newDiffer(c *spec.Config, s *state.Snapshot, w *World, o Options) differ {
 	d := differ{
-		config: c, state: s, world: w, options: o, sights: w.Observations(s, o.Project), imports: importsOf(c, o),
+		config: c, state: s, world: w, options: o, observations: w.Observations(s, o.Project), imports: importsOf(c, o),
 		known: map[spec.Address]cty.Value{}, objects: map[*providers.Object]bool{}, recorded: map[providers.ID]spec.Address{},
 		used: map[spec.Address]providers.Used{}, decided: map[spec.Address]*Change{},
 		begun: map[spec.Address][]state.Entry{},
@@ -83,21 +83,21 @@ func newDiffer(c *spec.Config, s *state.Snapshot, w *World, o Options) differ {
 }
 
 type differ struct {
-	config   *spec.Config
-	state    *state.Snapshot
-	world    *World
-	options  Options
-	known    map[spec.Address]cty.Value // the values of an address that references may rely on
-	objects  map[*providers.Object]bool // the objects that some address accounts for
-	recorded map[providers.ID]spec.Address
-	used     map[spec.Address]providers.Used // the object at each address, for the resources that use it
-	sights   *Observations
-	scope    map[spec.Address]bool
-	imports  map[spec.Address]providers.ID // the user's name for each object to import
-	decided  map[spec.Address]*Change
-	begun    map[spec.Address][]state.Entry
-	changes  []Change
-	findings []providers.Finding
+	config       *spec.Config
+	state        *state.Snapshot
+	world        *World
+	options      Options
+	known        map[spec.Address]cty.Value // the values of an address that references may rely on
+	objects      map[*providers.Object]bool // the objects that some address accounts for
+	recorded     map[providers.ID]spec.Address
+	used         map[spec.Address]providers.Used // the object at each address, for the resources that use it
+	observations *Observations
+	scope        map[spec.Address]bool
+	imports      map[spec.Address]providers.ID // the user's name for each object to import
+	decided      map[spec.Address]*Change
+	begun        map[spec.Address][]state.Entry
+	changes      []Change
+	findings     []providers.Finding
 }
 
 func (d *differ) addresses() []spec.Address {
@@ -150,24 +150,24 @@ func (d *differ) change(a spec.Address) Change {
 	if d.asleep(&c, system, wanted) {
 		return c
 	}
-	sight := d.sights.At(a, c.Name)
-	if sight.Unknown != "" {
-		return d.unknown(c, sight)
+	seen := d.observations.At(a, c.Name)
+	if seen.Unknown != "" {
+		return d.unknown(c, seen)
 	}
-	if wanted && d.imported(&c, &sight) {
+	if wanted && d.imported(&c, &seen) {
 		if d.isPower() && c.importing {
 			d.refuseImport(&c, "it is not imported yet", providers.Vmctl("apply"))
 		}
-		d.account(&c, sight)
+		d.account(&c, seen)
 		d.lacking(&c)
 		d.holders(&c)
 		return c
 	}
-	c.Object = sight.Object
+	c.Object = seen.Object
 	c.Busy = d.busy(&c)
-	d.account(&c, sight)
-	c.observed = (c.Inside != spec.Address{}) && isOurs(sight)
-	d.decide(&c, sight, Stand(sight.Marking, sight.Recorded, wanted), inSpec)
+	d.account(&c, seen)
+	c.observed = (c.Inside != spec.Address{}) && isOurs(seen)
+	d.decide(&c, seen, Stand(seen.Marking, seen.Recorded, wanted), inSpec)
 	if wanted {
 		d.mistaken(&c)
 	}
@@ -192,12 +192,12 @@ func recordedWant(want, applied cty.Value) cty.Value {
 	return cty.ObjectVal(kept)
 }
 
-func (d *differ) decide(c *Change, sight Observation, standing Standing, inSpec bool) {
+func (d *differ) decide(c *Change, seen Observation, standing Standing, inSpec bool) {
 	if d.options.Unlock[c.Address] {
-		d.unlock(c, sight.System, standing)
+		d.unlock(c, seen.System, standing)
 		return
 	}
-	if why := runStateUnknown(sight.Object); why != "" && standing != Stranger && standing != Clone {
+	if why := runStateUnknown(seen.Object); why != "" && standing != Stranger && standing != Clone {
 		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: "its run state could not be read: " + why}
 		return
 	}
@@ -230,11 +230,11 @@ func (d *differ) decide(c *Change, sight Observation, standing Standing, inSpec 
 		}
 		c.Action = providers.NoOp
 	case Stranger, Clone:
-		d.foreign(c, sight, standing)
+		d.foreign(c, seen, standing)
 	case LetGo:
 		c.Action, c.Reason = providers.Forget, "it no longer exists"
 		c.ID = providers.ID(c.Record.ID)
-		if _, exists := d.sights.indexes[c.System].byID[idKey{c.Kind, c.ID}]; exists || sight.Object != nil {
+		if _, exists := d.observations.indexes[c.System].byID[idKey{c.Kind, c.ID}]; exists || seen.Object != nil {
 			c.Reason, c.Object, c.ID = "its object is not vmctl's any more", nil, ""
 		}
 	case NotOurs:
@@ -279,12 +279,12 @@ func (d *differ) name(a spec.Address) string {
 	return nameFor(d.config, d.state, d.options.Project, a)
 }
 
-func (d *differ) unknown(c Change, sight Observation) Change {
+func (d *differ) unknown(c Change, seen Observation) Change {
 	c.Action = providers.NoOp
-	c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%s could not be read: %s", sight.System, sight.Unknown)}
+	c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%s could not be read: %s", seen.System, seen.Unknown)}
 	d.find(providers.Finding{
 		Kind: providers.FindUnknown, Address: c.Address, Object: c.Name,
-		Evidence: []string{sight.Unknown}, Action: "left alone: what cannot be read is never changed",
+		Evidence: []string{seen.Unknown}, Action: "left alone: what cannot be read is never changed",
 	})
 	return c
 }

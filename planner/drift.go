@@ -156,12 +156,12 @@ func (d *differ) wasInterrupted(a spec.Address) bool {
 // account records that an address accounts for an object, and adds the findings that the provider
 // has about it. An object that only has the address's name does not count. The finding that a VM
 // crashed is dropped if the spec wants the VM off.
-func (d *differ) account(c *Change, sight Observation) {
-	o := sight.Object
-	if o == nil || !sight.Recorded && MarkingOf(o, d.options.Project) == Ours && d.world.addressOf(o) != c.Address {
+func (d *differ) account(c *Change, seen Observation) {
+	o := seen.Object
+	if o == nil || !seen.Recorded && MarkingOf(o, d.options.Project) == Ours && d.world.addressOf(o) != c.Address {
 		return
 	}
-	if _, imported := d.imports[c.Address]; !imported && Stand(sight.Marking, sight.Recorded, true) == Stranger { // it only has the name
+	if _, imported := d.imports[c.Address]; !imported && Stand(seen.Marking, seen.Recorded, true) == Stranger { // it only has the name
 		return
 	}
 	d.objects[o] = true

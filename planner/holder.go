@@ -67,7 +67,7 @@ func (d *differ) unknownHolder(c *Change, disk spec.Address, id providers.ID) *B
 	if why, partial := system.Inventory.Partial[spec.VM]; partial {
 		return block("a VM", "they could not all be listed: "+why)
 	}
-	for _, o := range d.sights.indexes[system.Key].veiled {
+	for _, o := range d.observations.indexes[system.Key].veiled {
 		if has(o, id) {
 			return block(describe(system, o), "its run state could not be read: "+runStateUnknown(o))
 		}

@@ -26,54 +26,54 @@ func importsOf(c *spec.Config, o Options) map[spec.Address]providers.ID {
 
 // imported decides about an address to which an object is to be imported. It reports whether it
 // did: an object that was imported before is treated like any other.
-func (d *differ) imported(c *Change, sight *Observation) bool {
+func (d *differ) imported(c *Change, seen *Observation) bool {
 	called, asked := d.imports[c.Address]
 	if !asked {
 		return false
 	}
-	found, exists := sight.System.Inventory.Found[c.Address]
-	has := c.Record != nil && !c.Record.Reserved || sight.Marking == Ours
+	found, exists := seen.System.Inventory.Found[c.Address]
+	has := c.Record != nil && !c.Record.Reserved || seen.Marking == Ours
 	_, now := d.options.Imports[c.Address] // an import block may have an old name of the object
 	switch {
 	case has && !exists && now:
-		d.notThere(c, sight, called)
+		d.notThere(c, seen, called)
 		return true
-	case has && (!exists || sight.Marking == Ours && sight.Object.ID == found || c.Record != nil && c.Record.ID == string(found)):
+	case has && (!exists || seen.Marking == Ours && seen.Object.ID == found || c.Record != nil && c.Record.ID == string(found)):
 		return false
 	case has:
-		d.refuseImport(c, fmt.Sprintf("%s, and %q is another", objectOf(c, sight), called),
+		d.refuseImport(c, fmt.Sprintf("%s, and %q is another", objectOf(c, seen), called),
 			providers.SayVmctl("import that one to another address, or let go of this one's first: ", "state", "rm", "--force", c.Address.String()))
 		return true
 	}
-	o := d.called(c, sight.System, called)
+	o := d.called(c, seen.System, called)
 	if o == nil {
 		return true
 	}
-	if why, next := d.notImportable(c.Address, sight.System, o); why != "" {
+	if why, next := d.notImportable(c.Address, seen.System, o); why != "" {
 		d.refuseImport(c, why, providers.Say(next))
 		return true
 	}
-	sight.Object, sight.Marking = o, Unmarked
+	seen.Object, seen.Marking = o, Unmarked
 	d.takeOver(c, o)
 	return true
 }
 
 // objectOf returns a sentence that names the object of an address.
-func objectOf(c *Change, sight *Observation) string {
-	if o := sight.Object; o != nil && (sight.Marking == Ours || string(o.ID) == c.Record.ID) {
-		return fmt.Sprintf("%s has an object already, %s", c.Address, describe(sight.System, o))
+func objectOf(c *Change, seen *Observation) string {
+	if o := seen.Object; o != nil && (seen.Marking == Ours || string(o.ID) == c.Record.ID) {
+		return fmt.Sprintf("%s has an object already, %s", c.Address, describe(seen.System, o))
 	}
 	return fmt.Sprintf("%s is %s by its record, which is not there", c.Address, c.Record.ID) // an object that only has the name does not count
 }
 
 // notThere refuses to import an object that does not exist to an address that has an object.
-func (d *differ) notThere(c *Change, sight *Observation, called providers.ID) {
-	d.refuseImport(c, fmt.Sprintf("%s, and %q does not exist", objectOf(c, sight), called),
+func (d *differ) notThere(c *Change, seen *Observation, called providers.ID) {
+	d.refuseImport(c, fmt.Sprintf("%s, and %q does not exist", objectOf(c, seen), called),
 		providers.Say("leave the import out: the object of "+c.Address.String()+" is managed"))
-	in := d.sights.indexes[sight.System.Key]
+	in := d.observations.indexes[seen.System.Key]
 	why, unknown := in.unknown(c.Kind, called, string(called))
 	if !unknown {
-		why, unknown = sight.System.Inventory.Partial[c.Kind]
+		why, unknown = seen.System.Inventory.Partial[c.Kind]
 	}
 	if unknown {
 		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%q could not be read: %s", called, why)}
@@ -83,7 +83,7 @@ func (d *differ) notThere(c *Change, sight *Observation, called providers.ID) {
 // called returns the object that the user names. If there is none or it could not be read, it
 // blocks the change and returns nil.
 func (d *differ) called(c *Change, system *System, name providers.ID) *providers.Object {
-	in := d.sights.indexes[system.Key]
+	in := d.observations.indexes[system.Key]
 	found, exists := system.Inventory.Found[c.Address]
 	if o := in.byID[idKey{c.Kind, found}]; exists && o != nil {
 		return o
@@ -112,7 +112,7 @@ func (d *differ) called(c *Change, system *System, name providers.ID) *providers
 // "": it can be imported.
 func (d *differ) notImportable(a spec.Address, system *System, o *providers.Object) (why, next string) {
 	what := describe(system, o)
-	for _, other := range d.sights.taken[string(o.ID)] {
+	for _, other := range d.observations.taken[string(o.ID)] {
 		if other != a && other.Kind == o.Kind {
 			return fmt.Sprintf("%s is the one of %s already", what, other),
 				fmt.Sprintf("to rename that: moved { from = %s, to = %s }, without the import", other, a)
@@ -123,7 +123,7 @@ func (d *differ) notImportable(a spec.Address, system *System, o *providers.Obje
 			return fmt.Sprintf("%s is to be imported to %s as well", what, other), "leave out one of the two imports"
 		}
 	}
-	switch d.sights.marking(a, o) {
+	switch d.observations.marking(a, o) {
 	case Unmarked:
 		return "", ""
 	case Copied:

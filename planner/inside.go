@@ -60,7 +60,7 @@ func (w *World) awake(insides []*System, c *spec.Config, s *state.Snapshot, o Op
 		return nil
 	}
 	var all []*System
-	sights := w.Observations(s, o.Project)
+	observations := w.Observations(s, o.Project)
 	for _, system := range insides {
 		vm := system.Inside
 		if w.placed[vm] == "" { // neither in the spec nor recorded
@@ -70,18 +70,18 @@ func (w *World) awake(insides []*System, c *spec.Config, s *state.Snapshot, o Op
 			}
 			continue
 		}
-		sight := sights.At(vm, nameFor(c, s, o.Project, vm))
+		seen := observations.At(vm, nameFor(c, s, o.Project, vm))
 		switch {
-		case sight.Unknown != "":
-			system.unseen = fmt.Sprintf("%s could not be read: %s", vm, sight.Unknown)
-		case !isOurs(sight):
+		case seen.Unknown != "":
+			system.unseen = fmt.Sprintf("%s could not be read: %s", vm, seen.Unknown)
+		case !isOurs(seen):
 			system.sleep = sleeps(c, o, vm, nowhere)
-		case runStateUnknown(sight.Object) != "":
-			system.unseen = fmt.Sprintf("the run state of %s could not be read: %s", vm, runStateUnknown(sight.Object))
-		case sight.Object.Running == nil || !*sight.Object.Running:
+		case runStateUnknown(seen.Object) != "":
+			system.unseen = fmt.Sprintf("the run state of %s could not be read: %s", vm, runStateUnknown(seen.Object))
+		case seen.Object.Running == nil || !*seen.Object.Running:
 			system.sleep = sleeps(c, o, vm, resting)
 		default:
-			system.via = sight.Object
+			system.via = seen.Object
 			all = append(all, system)
 		}
 	}
@@ -100,7 +100,7 @@ func (w *World) orphan(a spec.Address, p providers.Project) string {
 	return ""
 }
 
-// isOurs reports whether the object of a sight is managed, or would be if the spec had a block
+// isOurs reports whether the object of a seen is managed, or would be if the spec had a block
 // for it.
 func isOurs(s Observation) bool {
 	switch Stand(s.Marking, s.Recorded, true) {

@@ -314,26 +314,26 @@ func (d *differ) destroy(c *Change) {
 	}
 }
 
-func (d *differ) foreign(c *Change, sight Observation, standing Standing) {
+func (d *differ) foreign(c *Change, seen Observation, standing Standing) {
 	c.Action, c.Object = providers.NoOp, nil
 	if c.Want == nil {
 		return
 	}
-	if other := d.ownerOf(c, sight.Object); other != (spec.Address{}) && !d.options.Destroy { // Order decides who gets a name that is ours
+	if other := d.ownerOf(c, seen.Object); other != (spec.Address{}) && !d.options.Destroy { // Order decides who gets a name that is ours
 		d.create(c)
 		return
 	}
-	what := describe(sight.System, sight.Object)
+	what := describe(seen.System, seen.Object)
 	why := "vmctl did not make it"
 	switch {
 	case standing == Clone:
-		why = fmt.Sprintf("it is a copy: its mark was written for %s", sight.Object.Owner.Of)
-	case sight.Marking == Moved:
-		why = fmt.Sprintf("it was moved to %s", d.sights.movedTo(sight.Object))
-	case sight.Marking == Unmarked && d.state.Forgotten[string(sight.Object.ID)] == c.Address:
+		why = fmt.Sprintf("it is a copy: its mark was written for %s", seen.Object.Owner.Of)
+	case seen.Marking == Moved:
+		why = fmt.Sprintf("it was moved to %s", d.observations.movedTo(seen.Object))
+	case seen.Marking == Unmarked && d.state.Forgotten[string(seen.Object.ID)] == c.Address:
 		why = "the state let go of it"
-	case sight.Marking == Foreign:
-		why = fmt.Sprintf("its mark names %s of project %q (%s)", sight.Object.Owner.Address, sight.Object.Owner.Project, sight.Object.Owner.ID)
+	case seen.Marking == Foreign:
+		why = fmt.Sprintf("its mark names %s of project %q (%s)", seen.Object.Owner.Address, seen.Object.Owner.Project, seen.Object.Owner.ID)
 	}
 	if d.options.Destroy {
 		c.Reason = what + " is left alone: " + why
@@ -347,9 +347,9 @@ func (d *differ) foreign(c *Change, sight Observation, standing Standing) {
 		Reason: fmt.Sprintf("%s exists, and %s", what, why),
 		Next:   providers.Say(fmt.Sprintf("rename: set another name in the block of %s, or rename the other object with its own tool", c.Address)),
 	}
-	if sight.Marking == Unmarked {
+	if seen.Marking == Unmarked {
 		c.Blocked.Reason += ": import or rename"
 		c.Blocked.Next = append(c.Blocked.Next,
-			providers.SayVmctl("import: ", "import", c.Address.String(), string(sight.Object.ID))...)
+			providers.SayVmctl("import: ", "import", c.Address.String(), string(seen.Object.ID))...)
 	}
 }

@@ -64,11 +64,11 @@ func (d *differ) decideAfter(all []spec.Address) map[spec.Address][]spec.Address
 		if system == "" {
 			continue
 		}
-		o := d.sights.indexes[system].byName[nameKey{a.Kind, d.name(a)}]
+		o := d.observations.indexes[system].byName[nameKey{a.Kind, d.name(a)}]
 		if o == nil {
 			continue
 		}
-		for _, other := range d.sights.taken[string(o.ID)] {
+		for _, other := range d.observations.taken[string(o.ID)] {
 			if other != a && other.Kind == a.Kind {
 				after[a] = append(slices.Clip(after[a]), other)
 			}
@@ -83,8 +83,8 @@ func (d *differ) decideAfter(all []spec.Address) map[spec.Address][]spec.Address
 // ownerOf returns the other address to which an object belongs, by its record or by its mark.
 // Zero: it belongs to none of this project.
 func (d *differ) ownerOf(c *Change, o *providers.Object) spec.Address {
-	for _, a := range d.sights.taken[string(o.ID)] {
-		if a != c.Address && a.Kind == o.Kind && !d.sights.isUnowned(a, o) {
+	for _, a := range d.observations.taken[string(o.ID)] {
+		if a != c.Address && a.Kind == o.Kind && !d.observations.isUnowned(a, o) {
 			return a
 		}
 	}
@@ -100,7 +100,7 @@ func (d *differ) freeName(c *Change) string {
 	if nameOf(c.Change.Want) != "" {
 		return c.Name
 	}
-	o := d.sights.indexes[c.System].byName[nameKey{c.Kind, c.Name}]
+	o := d.observations.indexes[c.System].byName[nameKey{c.Kind, c.Name}]
 	if o == nil || o.ID == c.ID {
 		return c.Name
 	}
@@ -131,7 +131,7 @@ func (d *differ) isTaken(c *Change) bool {
 	if _, forgotten := d.state.Forgotten[string(c.ID)]; forgotten { // its object may still exist, and Observe did not ask for it
 		return true
 	}
-	in := d.sights.indexes[c.System]
+	in := d.observations.indexes[c.System]
 	if _, unread := in.unknownID[idKey{c.Kind, c.ID}]; unread {
 		return true
 	}

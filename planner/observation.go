@@ -50,41 +50,41 @@ func (w *World) Observations(s *state.Snapshot, p providers.Project) *Observatio
 func (v *Observations) At(a spec.Address, name string) Observation {
 	record, recorded := v.state.Records[a]
 	key := v.world.placed[a]
-	sight := Observation{System: v.world.systems[key], Marking: Absent, Recorded: recorded}
-	if sight.Unknown = sight.System.unread(); sight.Unknown != "" {
-		return sight
+	seen := Observation{System: v.world.systems[key], Marking: Absent, Recorded: recorded}
+	if seen.Unknown = seen.System.unread(); seen.Unknown != "" {
+		return seen
 	}
 	in := v.indexes[key]
 	id := providers.ID(record.ID)
 	if why, unknown := in.unknown(a.Kind, id, name); unknown {
-		sight.Unknown = why
-		return sight
+		seen.Unknown = why
+		return seen
 	}
 	if recorded {
-		sight.Object = in.byID[idKey{a.Kind, id}]
+		seen.Object = in.byID[idKey{a.Kind, id}]
 	}
-	if v.isUnowned(a, sight.Object) {
-		sight.Object = nil
+	if v.isUnowned(a, seen.Object) {
+		seen.Object = nil
 	}
-	if sight.Object == nil {
-		sight.Recorded = false
-		sight.Object = v.markedFor(in, a)
+	if seen.Object == nil {
+		seen.Recorded = false
+		seen.Object = v.markedFor(in, a)
 	}
-	if sight.Object == nil {
-		sight.Object = in.letGo[a]
+	if seen.Object == nil {
+		seen.Object = in.letGo[a]
 	}
-	if sight.Object == nil {
-		sight.Object = in.byName[nameKey{a.Kind, name}]
+	if seen.Object == nil {
+		seen.Object = in.byName[nameKey{a.Kind, name}]
 	}
-	if sight.Object == nil {
-		sight.Recorded = recorded
-		if why, partial := sight.System.Inventory.Partial[a.Kind]; partial {
-			sight.Unknown = why
+	if seen.Object == nil {
+		seen.Recorded = recorded
+		if why, partial := seen.System.Inventory.Partial[a.Kind]; partial {
+			seen.Unknown = why
 		}
-		return sight
+		return seen
 	}
-	sight.Marking = v.marking(a, sight.Object)
-	return sight
+	seen.Marking = v.marking(a, seen.Object)
+	return seen
 }
 
 // isUnowned reports whether the record of an address names an unmarked object that is not

@@ -52,7 +52,7 @@ func (d *differ) scopeStaleLocks(uses map[spec.Address][]spec.Address) {
 			if !restarted || used.Kind != spec.Disk || slices.Contains(d.options.Scope.Excludes, used) {
 				continue
 			}
-			if o := d.sights.At(used, d.name(used)).Object; o != nil && hasStaleLock(o) {
+			if o := d.observations.At(used, d.name(used)).Object; o != nil && hasStaleLock(o) {
 				d.scope[used] = true
 			}
 		}

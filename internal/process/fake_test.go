@@ -67,7 +67,7 @@ type fakeSystem struct {
 type fakeProcess struct {
 	pid, parent  int
 	as           string
-	sight        process.Facts
+	facts        process.Facts
 	heard, ended chan struct{}
 }
 
@@ -84,7 +84,7 @@ func (s *fakeSystem) put(pid, parent int, as string) *fakeProcess {
 	exe := `C:\actors\` + as + ".exe"
 	p := &fakeProcess{
 		pid: pid, parent: parent, as: as, heard: make(chan struct{}), ended: make(chan struct{}),
-		sight: process.Facts{Start: s.time, Exe: exe, Argv: []string{exe, mark}},
+		facts: process.Facts{Start: s.time, Exe: exe, Argv: []string{exe, mark}},
 	}
 	s.processes[pid] = p
 	return p
@@ -95,7 +95,7 @@ func (s *fakeSystem) recycle(pid int) {
 	defer s.mu.Unlock()
 	before := s.processes[pid]
 	s.put(pid, 0, "stranger")
-	if !before.sight.Ended {
+	if !before.facts.Ended {
 		close(before.ended)
 	}
 }
@@ -109,8 +109,8 @@ func (s *fakeSystem) remove(pid int) {
 func (s *fakeSystem) end(p *fakeProcess) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !p.sight.Ended {
-		p.sight.Ended = true
+	if !p.facts.Ended {
+		p.facts.Ended = true
 		close(p.ended)
 	}
 }
@@ -130,7 +130,7 @@ func (s *fakeSystem) Look(pid int) (process.Facts, error) {
 		return instead, nil
 	}
 	if p := s.processes[pid]; p != nil {
-		return p.sight, nil
+		return p.facts, nil
 	}
 	return process.Facts{}, process.ErrNone
 }
@@ -155,7 +155,7 @@ func (s *fakeSystem) Tree(pid int) ([]int, error) {
 	}
 	return process.Descendants(pid, parents, func(pid int) (uint64, error) {
 		if p := s.processes[pid]; p != nil {
-			return p.sight.Start, nil
+			return p.facts.Start, nil
 		}
 		return 0, process.ErrNone
 	}), s.broken

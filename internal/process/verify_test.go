@@ -178,8 +178,8 @@ func TestRecordIsKeptAsJSON(t *testing.T) {
 	w := newFakeWorld()
 	a := w.Run(t, "polite")
 	// No file name has to be text.
-	w.system.processes[a.PID].sight.Exe = "/bin/\xff\xfe"
-	w.system.processes[a.PID].sight.Argv[0] = "\xff"
+	w.system.processes[a.PID].facts.Exe = "/bin/\xff\xfe"
+	w.system.processes[a.PID].facts.Argv[0] = "\xff"
 	id, err := w.Host().Capture(t.Context(), a.PID)
 	must(t, err)
 	kept, err := json.Marshal(id)

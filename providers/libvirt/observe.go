@@ -104,7 +104,7 @@ func (p *Provider) collect(inv *providers.Inventory, seen []domainResult, r disk
 			inv.Unknown = append(inv.Unknown, *l.unknown)
 		case l.object != nil:
 			inv.Objects = append(inv.Objects, *l.object)
-			domains = append(domains, l.sight)
+			domains = append(domains, l.domain)
 		}
 		for _, a := range l.found {
 			inv.Found[a] = providers.ID(l.uuid)
@@ -145,7 +145,7 @@ func readConfigured(ctx context.Context, c connection, ref domainRef) listedDoma
 
 // domainResult holds the result for one domain: at most one of object and unknown.
 type domainResult struct {
-	sight   observedDomain
+	domain  observedDomain
 	object  *providers.Object
 	unknown *providers.Unknown
 	uuid    string
@@ -200,7 +200,7 @@ func (p *Provider) find(ctx context.Context, c connection, f listedDomain, q pro
 			o.Findings[i].Evidence = append(f.Evidence, p.evidence(ctx, c, s)...)
 		}
 	}
-	l.sight, l.object = s, &o
+	l.domain, l.object = s, &o
 	return l
 }
 

@@ -76,14 +76,14 @@ func (g *guest) Look(ctx context.Context) (stop.Observation, error) {
 	if s.power.on() {
 		return stop.Observation{Verdict: stop.Runs, Evidence: s.power.Words, Deaf: s.power.Reason == broke}, nil
 	}
-	sight := stop.Observation{Verdict: stop.Gone, Evidence: s.power.Words}
+	seen := stop.Observation{Verdict: stop.Gone, Evidence: s.power.Words}
 	if s.power.Reason == byRequest {
-		sight.How = providers.Graceful
+		seen.How = providers.Graceful
 	}
 	if s.power.Reason == byForce {
-		sight.How = providers.Forced
+		seen.How = providers.Forced
 	}
-	return sight, nil
+	return seen, nil
 }
 
 // Request presses the power button. It first resumes or wakes a guest that is paused or

@@ -38,14 +38,14 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	inv.Host["vms"] = strconv.Itoa(len(names))
 	v := viewer{Provider: p, inv: &inv, known: knownOf(q), disks: map[string]observedDisk{}}
 	files := p.readAll(names)
-	ghosts, found, err := p.weighAll(ctx, files)
+	unlisted, found, err := p.findProcesses(ctx, files)
 	if err != nil {
 		inv.Partial[spec.VM] = err.Error()
 	}
 	if err := v.reportDisks(ctx, found); err != nil {
 		return inv, err
 	}
-	for _, r := range append(files, ghosts...) {
+	for _, r := range append(files, unlisted...) {
 		if err := v.report(ctx, r); err != nil {
 			return inv, err
 		}
@@ -88,10 +88,10 @@ func (p *Provider) readAll(names []string) []reading {
 	return slices.DeleteFunc(all, func(r reading) bool { return errors.Is(r.err, fs.ErrNotExist) })
 }
 
-// weighAll finds the processes of each VM. It returns the VMs, also those of which only
+// findProcesses finds the processes of each VM. It returns the VMs, also those of which only
 // processes or a root disk are left, and all processes and locks. After an error there may be
 // more.
-func (p *Provider) weighAll(ctx context.Context, all []reading) ([]reading, unrecordedProcesses, error) {
+func (p *Provider) findProcesses(ctx context.Context, all []reading) ([]reading, unrecordedProcesses, error) {
 	heavy := !p.weightless
 	var named []process.Identity
 	for _, r := range all {
@@ -114,12 +114,12 @@ func (p *Provider) weighAll(ctx context.Context, all []reading) ([]reading, unre
 			all[i].observedVM = p.observeRun(all[i].vmFile, s)
 		}
 	}
-	ghosts, err := p.ghosts(s, read)
-	return ghosts, s, errors.Join(s.err, err)
+	unlisted, err := p.unlisted(s, read)
+	return unlisted, s, errors.Join(s.err, err)
 }
 
-// ghosts returns the VMs of which only processes or a root disk are left.
-func (p *Provider) ghosts(s unrecordedProcesses, read map[string]bool) ([]reading, error) {
+// unlisted returns the VMs of which only processes or a root disk are left.
+func (p *Provider) unlisted(s unrecordedProcesses, read map[string]bool) ([]reading, error) {
 	names, err := p.named(disksDir, rootSuffix)
 	names = slices.AppendSeq(names, maps.Keys(s.of))
 	slices.Sort(names)

@@ -88,32 +88,32 @@ type procedure struct {
 }
 
 func (p *procedure) run(ctx context.Context) (Result, error) {
-	sight, err := p.Look(ctx)
+	seen, err := p.Look(ctx)
 	if err != nil {
 		return Result{}, p.fail(providers.Failed, "unreadable", fmt.Errorf("stop: what runs cannot be read, and nothing was done: %w", err))
 	}
-	switch sight.Verdict {
+	switch seen.Verdict {
 	case Gone:
-		return Result{How: providers.AlreadyTrue, Evidence: []string{sight.Evidence}}, nil
+		return Result{How: providers.AlreadyTrue, Evidence: []string{seen.Evidence}}, nil
 	case Other:
-		return Result{}, p.other(sight)
+		return Result{}, p.other(seen)
 	case Runs:
 	}
-	if sight.Deaf {
-		p.see("%s: it cannot hear a request", sight.Evidence)
+	if seen.Deaf {
+		p.see("%s: it cannot hear a request", seen.Evidence)
 		if p.policy.Forbidden {
-			return Result{}, p.still(providers.Timeout, sight.Evidence)
+			return Result{}, p.still(providers.Timeout, seen.Evidence)
 		}
 		return p.force(ctx)
 	}
 	p.see("requested after %s", p.elapsed())
-	sight, err = p.wait(ctx, p.policy.Grace, p.request)
-	if err != nil || sight.Verdict != Runs {
-		return p.ended(sight, providers.Graceful, err)
+	seen, err = p.wait(ctx, p.policy.Grace, p.request)
+	if err != nil || seen.Verdict != Runs {
+		return p.ended(seen, providers.Graceful, err)
 	}
 	p.see("still running %s after the request", p.policy.Grace)
 	if p.policy.Forbidden {
-		return Result{}, p.still(providers.Timeout, sight.Evidence)
+		return Result{}, p.still(providers.Timeout, seen.Evidence)
 	}
 	return p.force(ctx)
 }
@@ -131,30 +131,30 @@ const verifyLooks = 3
 
 // verify looks once more at the target before it is forced. It fails if none of several looks
 // could read it.
-func (p *procedure) verify(ctx context.Context) (sight Observation, err error) {
+func (p *procedure) verify(ctx context.Context) (seen Observation, err error) {
 	for i := range verifyLooks {
 		if i > 0 && p.clock.Sleep(ctx, p.policy.Poll) != nil {
 			break
 		}
-		if sight, err = p.Look(ctx); err == nil {
+		if seen, err = p.Look(ctx); err == nil {
 			break
 		}
 	}
-	return sight, err
+	return seen, err
 }
 
 // force verifies once more, ends the target and confirms that it is gone.
 func (p *procedure) force(ctx context.Context) (Result, error) {
-	sight, err := p.verify(ctx)
+	seen, err := p.verify(ctx)
 	if err != nil {
 		return Result{}, p.fail(providers.Unsafe, "unverified",
 			fmt.Errorf("stop: it could not be verified before it was forced, so it was not: %w", err))
 	}
-	switch sight.Verdict {
+	switch seen.Verdict {
 	case Gone:
-		return p.ended(sight, providers.Graceful, nil)
+		return p.ended(seen, providers.Graceful, nil)
 	case Other:
-		return Result{}, p.other(sight)
+		return Result{}, p.other(seen)
 	case Runs:
 	}
 	p.log(providers.Progress{Text: "forcing it off"})
@@ -162,11 +162,11 @@ func (p *procedure) force(ctx context.Context) (Result, error) {
 	if err := p.Force(ctx); err != nil {
 		p.see("force reported: %v", err)
 	}
-	sight, err = p.wait(ctx, p.policy.ForceWait, nil)
-	if err != nil || sight.Verdict != Runs {
-		return p.ended(sight, providers.Forced, err)
+	seen, err = p.wait(ctx, p.policy.ForceWait, nil)
+	if err != nil || seen.Verdict != Runs {
+		return p.ended(seen, providers.Forced, err)
 	}
-	return Result{}, p.still(providers.Failed, sight.Evidence)
+	return Result{}, p.still(providers.Failed, seen.Evidence)
 }
 
 // wait looks until the target is gone or the limit is reached, and repeats the request by the
@@ -180,13 +180,13 @@ func (p *procedure) wait(ctx context.Context, limit time.Duration, request func(
 		asked = start
 	}
 	for {
-		sight, err := p.Look(ctx)
-		if err == nil && sight.Verdict != Runs {
-			return sight, nil
+		seen, err := p.Look(ctx)
+		if err == nil && seen.Verdict != Runs {
+			return seen, nil
 		}
 		now := p.clock.Now()
 		if now.Sub(start) >= limit {
-			return sight, err
+			return seen, err
 		}
 		if request != nil && p.policy.Again > 0 && now.Sub(asked) >= p.policy.Again {
 			request(ctx)
@@ -204,32 +204,32 @@ var errEnded = errors.New("the wait was ended")
 func (p *procedure) lastLook(ctx context.Context) (Observation, error) {
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	sight, err := p.Look(own)
+	seen, err := p.Look(own)
 	if err != nil {
-		return sight, err
+		return seen, err
 	}
-	if sight.Verdict == Runs {
-		return sight, fmt.Errorf("%w: %w", errEnded, context.Cause(ctx))
+	if seen.Verdict == Runs {
+		return seen, fmt.Errorf("%w: %w", errEnded, context.Cause(ctx))
 	}
-	return sight, nil
+	return seen, nil
 }
 
 // ended turns the outcome of a wait into a result.
-func (p *procedure) ended(sight Observation, how providers.How, err error) (Result, error) {
+func (p *procedure) ended(seen Observation, how providers.How, err error) (Result, error) {
 	switch {
 	case errors.Is(err, errEnded):
 		p.see("%v", err)
-		return Result{}, p.still(providers.Timeout, sight.Evidence)
+		return Result{}, p.still(providers.Timeout, seen.Evidence)
 	case err != nil:
 		return Result{}, p.fail(providers.Failed, "not_confirmed",
 			fmt.Errorf("stop: could not confirm that it stopped: %w", err))
-	case sight.Verdict == Other:
-		return Result{}, p.other(sight)
+	case seen.Verdict == Other:
+		return Result{}, p.other(seen)
 	}
-	if sight.How != "" {
-		how = sight.How
+	if seen.How != "" {
+		how = seen.How
 	}
-	p.see("gone after %s: %s", p.elapsed(), sight.Evidence)
+	p.see("gone after %s: %s", p.elapsed(), seen.Evidence)
 	return Result{How: how, Evidence: p.evidence}, nil
 }
 
@@ -239,8 +239,8 @@ func (p *procedure) still(outcome providers.Outcome, evidence string) error {
 	return f
 }
 
-func (p *procedure) other(sight Observation) error {
-	return p.fail(providers.Stale, "not_the_same", fmt.Errorf("stop: it is not the one that was to be stopped: %s", sight.Evidence))
+func (p *procedure) other(seen Observation) error {
+	return p.fail(providers.Stale, "not_the_same", fmt.Errorf("stop: it is not the one that was to be stopped: %s", seen.Evidence))
 }
 
 func (p *procedure) fail(outcome providers.Outcome, code string, err error) *providers.Problem {

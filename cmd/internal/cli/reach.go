@@ -11,7 +11,7 @@ import (
 // errNoEndpoint reports that no known port leads to the guest's SSH.
 var errNoEndpoint = errors.New("no port of this host leads to its SSH")
 
-// reach returns the SSH target of one running VM. The caller closes the world of the sight.
+// reach returns the SSH target of one running VM. The caller closes the world of the observation.
 func (a *app) reach(ctx context.Context, name string) (sshx.Target, observation, error) {
 	s, err := a.observe(ctx)
 	if err != nil {
