@@ -69,8 +69,8 @@ func (a *app) init(name string) error {
 			view.Note(screen, fmt.Sprintf("Project %s has the id %s already, in %s. Nothing was changed.", s.Project, s.ID, file))
 			return
 		}
-		if len(wrote) == 1 {
-			view.Note(screen, fmt.Sprintf("Wrote %s into %s, which had the rest.", wrote[0], file))
+		if s.ID != id {
+			view.Note(screen, fmt.Sprintf("Wrote project %s into %s, which had the id %s already.", s.Project, file, s.ID))
 		} else {
 			view.Note(screen, fmt.Sprintf("Wrote project %s with the id %s into %s.", s.Project, s.ID, file))
 		}

@@ -28,7 +28,7 @@ func TestInit(t *testing.T) {
 // A file that has one of the two gets the other, and init says so.
 func TestInitCompletesTheFile(t *testing.T) {
 	h := newHouse(t, "vmctl {\n  id = \"k7m2qd9x4r\"\n}\n"+small)
-	h.run("init", "--project=demo").exits(0).says("Wrote project = \"demo\" into main.vmctl.hcl, which had the rest.")
+	h.run("init", "--project=demo").exits(0).says("Wrote project demo into main.vmctl.hcl, which had the id k7m2qd9x4r already.")
 	h.run("init").exits(0).says("Nothing was changed.")
 	newHouse(t, "vmctl {").run("init").exits(3).warns("does not parse", "see the mistakes of the files: vmctl validate")
 }
