@@ -22,46 +22,44 @@ const initFile = "vmctl" + Suffix
 const fileMode = 0o644 // of a new spec
 
 // Init writes project and id into the vmctl block of a folder's spec, or into a new file, and
-// returns the path of the file that holds them, and the lines that it wrote. It keeps values that
-// are there already: a block with both is not touched. The file is replaced as a whole or not at
-// all. Files that do not parse are an error.
-func Init(dir, project, id string) (path string, wrote []string, err error) {
+// returns the path of the file that holds them, and whether it wrote. It keeps values that are
+// there already: a block with both is not touched. The file is replaced as a whole or not at all.
+// Files that do not parse are an error.
+func Init(dir, project, id string) (path string, wrote bool, err error) {
 	if err := errors.Join(CheckProject(project), CheckID(id)); err != nil {
-		return "", nil, err
+		return "", false, err
 	}
 	path, src, block, err := findSettings(dir)
 	if err != nil {
-		return "", nil, fmt.Errorf("write project and id: %w", err)
+		return "", false, fmt.Errorf("write project and id: %w", err)
 	}
-	wrote = []string{settingLine("project", project), settingLine("id", id)}
 	out := appendSettings(src, project, id)
 	if block == nil && src == nil {
 		err := atomicfile.Create(path, out, fileMode)
 		if err == nil {
-			return path, wrote, nil
+			return path, true, nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
-			return "", nil, fmt.Errorf("write project and id: %w", err)
+			return "", false, fmt.Errorf("write project and id: %w", err)
 		}
 		// Another init was faster: its values count.
 		if path, src, block, err = findSettings(dir); err != nil {
-			return "", nil, fmt.Errorf("write project and id: %w", err)
+			return "", false, fmt.Errorf("write project and id: %w", err)
 		}
 		out = appendSettings(src, project, id)
 	}
 	if block != nil {
-		if wrote, err = missingSettings(block, project, id); err != nil || wrote == nil {
-			return path, nil, err
+		lines, err := missingSettings(block, project, id)
+		if err != nil || lines == nil {
+			return path, false, err
 		}
-		out = insertSettings(src, block, slices.Clone(wrote))
+		out = insertSettings(src, block, lines)
 	}
 	if err := replaceFile(path, out); err != nil {
-		return "", nil, fmt.Errorf("write project and id: %w", err)
+		return "", false, fmt.Errorf("write project and id: %w", err)
 	}
-	return path, wrote, nil
+	return path, true, nil
 }
-
-func settingLine(attr, value string) string { return fmt.Sprintf("%s = %q", attr, value) }
 
 // findSettings finds the file with the vmctl block, or the one to write it into.
 func findSettings(dir string) (string, []byte, *hclsyntax.Block, error) {
@@ -100,7 +98,7 @@ func missingSettings(b *hclsyntax.Block, project, id string) ([]string, error) {
 	}{{"project", project, CheckProject}, {"id", id, CheckID}} {
 		a, ok := b.Body.Attributes[want.attr]
 		if !ok {
-			lines = append(lines, settingLine(want.attr, want.value))
+			lines = append(lines, fmt.Sprintf("%s = %q", want.attr, want.value))
 			continue
 		}
 		v, diags := a.Expr.Value(nil)

@@ -68,8 +68,8 @@ func TestInit(t *testing.T) {
 			dir := unpack(t, txtar.Parse([]byte(c.before)))
 			for i := range 2 { // the second time changes nothing
 				path, wrote, err := spec.Init(dir, "demo", newID)
-				if changes := i == 0 && c.before != c.after; changes != (len(wrote) > 0) {
-					t.Errorf("it wrote %q, and the files changed: %t", wrote, changes)
+				if changes := i == 0 && c.before != c.after; changes != wrote {
+					t.Errorf("it wrote: %t, and the files changed: %t", wrote, changes)
 				}
 				if err != nil || path != filepath.Join(dir, c.path) {
 					t.Fatalf("wrote %s, %v", path, err)

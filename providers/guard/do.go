@@ -27,8 +27,9 @@ type Task interface {
 // Verb is a system's part of one operation.
 type Verb struct {
 	Need Need // what the object has to be before Act
-	// Done returns the outcome if the goal of the step is true already, nil if it is not. It
-	// may remove remains, and changes nothing else. nil: the goal is never true already.
+	// Done returns the outcome if the goal of the step is true already, nil if it is not. The
+	// object is the step's own then, and perhaps not as expected: Done may finish what an
+	// earlier attempt began (write the mark, remove remains). nil: the goal is never true.
 	Done func(ctx context.Context) (*Outcome, error)
 	Act  func(ctx context.Context) (*Outcome, error)
 	// Check looks at the object as Look found it after the step. nil: any object will do.

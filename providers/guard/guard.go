@@ -100,11 +100,6 @@ func (g Guard) There(now *Seen) error {
 	}
 }
 
-// Gone returns the result of a step whose object no longer exists.
-func (g Guard) Gone(how providers.How, evidence ...string) providers.Result {
-	return providers.Result{ID: g.Work.Object, Gone: true, How: how, Evidence: evidence}
-}
-
 // AsFailure returns the failure in err, else what fail makes of err and of what was
 // attempted.
 func AsFailure(err error, fail func(err error, format string, args ...any) *providers.Problem, doing string) *providers.Problem {

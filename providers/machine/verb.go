@@ -7,7 +7,6 @@ import (
 
 	"vmctl/providers"
 	"vmctl/providers/guard"
-	"vmctl/spec"
 )
 
 // Act does one operation.
@@ -82,16 +81,4 @@ func (s *Seen) words() string {
 
 func (s *Seen) holdsAny(claims []providers.Claim) bool {
 	return slices.ContainsFunc(s.Holds(), func(c providers.Claim) bool { return slices.Contains(claims, c) })
-}
-
-// Claims returns the claims of a wanted VM on its name, on its disks as far as their IDs are known,
-// and on the host ports that the spec chose.
-func Claims(name providers.Claim, want VM, uses map[spec.Address]providers.Used) []providers.Claim {
-	all := []providers.Claim{name}
-	for _, a := range want.Disks {
-		if id := uses[a].ID; id != "" {
-			all = append(all, DiskClaim(id))
-		}
-	}
-	return append(all, PortClaims(want.Forwards)...)
 }

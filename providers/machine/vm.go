@@ -137,6 +137,18 @@ func ChosenPorts(got []Forward, chosen []providers.Claim) []providers.Claim {
 	return without(PortClaims(got), chosen)
 }
 
+// Claims returns the claims of a wanted VM on its name, on its disks as far as their IDs are known,
+// and on the host ports that the spec chose.
+func Claims(name providers.Claim, want VM, uses map[spec.Address]providers.Used) []providers.Claim {
+	all := []providers.Claim{name}
+	for _, a := range want.Disks {
+		if id := uses[a].ID; id != "" {
+			all = append(all, DiskClaim(id))
+		}
+	}
+	return append(all, PortClaims(want.Forwards)...)
+}
+
 // DiskClaim returns the claim on the disk of that ID.
 func DiskClaim(id providers.ID) providers.Claim {
 	return providers.Claim{Kind: providers.ClaimDisk, Key: string(id)}

@@ -63,7 +63,7 @@ func (a *app) init(name string) error {
 		return rejected("project_exists", fmt.Sprintf("%s names the project %q already, not %q", file, s.Project, name),
 			"a project keeps its name: it is in the marks and names of its objects")
 	}
-	doc := initDocument{FormatVersion: view.FormatVersion, Project: s.Project, ID: s.ID, File: file, Written: len(wrote) > 0}
+	doc := initDocument{FormatVersion: view.FormatVersion, Project: s.Project, ID: s.ID, File: file, Written: wrote}
 	a.show(doc, func(screen view.Screen) {
 		if !doc.Written {
 			view.Note(screen, fmt.Sprintf("Project %s has the id %s already, in %s. Nothing was changed.", s.Project, s.ID, file))
