@@ -1,10 +1,12 @@
 package planner_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/planner"
 	"vmctl/providers"
@@ -76,6 +78,26 @@ restart vm.a: additional_disk: disk.d is replaced
 6 start vm.a after 3,4,5
 7 wait_ssh vm.a after 3,4,6
 disk.e is called demo.e
+`,
+		},
+		{
+			name: "a digest that nobody wrote, and the object has", applied: imageOf(""), change: shownImage("a"),
+		},
+		{
+			name: "a digest that is written, and the object has it", applied: imageOf(""), spec: imageOf("a"), change: shownImage("a"),
+			want: "update vm.a: the recorded state is updated\n0 record vm.a\n",
+		},
+		{
+			name: "a digest that is not written any more", applied: imageOf("a"), spec: imageOf(""), change: shownImage("a"),
+			want: "update vm.a: the recorded state is updated\n0 record vm.a\n",
+		},
+		{
+			name: "a digest that is written, and the object has another", applied: imageOf(""), spec: imageOf("b"), change: shownImage("a"),
+			want: `replace vm.a: image.sha256: cannot change after it was made
+  image.sha256 aaaaaaaaaaaa... -> bbbbbbbbbbbb..., replace
+  blocked: image.sha256 needs a replace (cannot change after it was made), and on_change allows at most restart
+  > add to the block of vm.a: lifecycle { on_change = { image = "replace" } }
+  > or allow it once: --allow-replace=vm.a
 `,
 		},
 		{
@@ -261,4 +283,25 @@ func asides(p *planner.Plan) string {
 		}
 	}
 	return b.String()
+}
+
+// imageOf returns a spec of a VM of an image whose SHA-256 consists of one digit; "": no digest
+// is written.
+func imageOf(digit string) string {
+	if digit == "" {
+		return "vm \"a\" {\n  image = \"https://example.org/x\"\n}\n"
+	}
+	return fmt.Sprintf("vm \"a\" {\n  image {\n    source = \"https://example.org/x\"\n    sha256 = %q\n  }\n}\n", strings.Repeat(digit, 64))
+}
+
+// shownImage makes the system show the digest of the image.
+func shownImage(digit string) func(*scene) {
+	return func(s *scene) {
+		s.options.Types["libvirt"].Kinds[spec.VM]["image.sha256"] = providers.Attribute{Optional: true}
+		all := s.object().Attrs.AsValueMap()
+		all["image"] = cty.ObjectVal(map[string]cty.Value{
+			"source": cty.StringVal("https://example.org/x"), "sha256": cty.StringVal(strings.Repeat(digit, 64)),
+		})
+		s.object().Attrs = cty.ObjectVal(all)
+	}
 }

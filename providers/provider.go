@@ -55,6 +55,8 @@ type Attribute struct {
 	// Judge decides how an edit applies to an object that is running or not. nil: by
 	// replacing the object.
 	Judge func(before, after cty.Value, running bool) Verdict
+	// Optional says that a null in the spec accepts the value that the object has.
+	Optional bool
 }
 
 // Verdict is the decision how an edit applies, with the reason.

@@ -25,8 +25,8 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 
 		"image":                     {Judge: machine.AtCreation("an image counts when the disk is made from it")},
 		"image.source":              {Judge: machine.AtCreation("an image counts when the disk is made from it")},
-		"image.sha256":              {Judge: machine.AtCreation("an image counts when the disk is made from it")},
-		"root_disk":                 {Judge: machine.AtCreation("only a VM of an image has a disk of its own")},
+		"image.sha256":              {Judge: machine.AtCreation("an image counts when the disk is made from it"), Optional: true},
+		"root_disk":                 {Judge: machine.AtCreation("a root disk is made from the image when its VM is made")},
 		"root_disk.size":            {Judge: machine.Grows},
 		"cloud_init":                {Judge: machine.AtCreation("cloud-init sets a guest up once")},
 		"cloud_init.user_data":      {Judge: machine.AtCreation("cloud-init sets a guest up once")},

@@ -2,15 +2,10 @@ package libvirt
 
 import (
 	"context"
-	"path"
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 	"libvirt.org/go/libvirtxml"
-
-	"vmctl/internal/ctyread"
-	"vmctl/providers"
 )
 
 // imageFiles makes the volumes of a vm of an image: a root disk, and a seed for cloud-init
@@ -129,64 +124,20 @@ func seedDevice(existing, before, seed string) (string, error) {
 	return disk.Marshal()
 }
 
-// replacing reports whether the wanted VM differs from the object, or from the record, in an
-// attribute that only a replacement can change.
-func replacing(s observedDomain, k providers.Known) bool {
-	if !ctyread.Known(k.Prior) || !ctyread.Known(k.Want) {
-		return false
-	}
-	if name := ctyread.Text(k.Want, "name"); name != "" && name != s.Name {
-		return true
-	}
-	return slices.ContainsFunc([]string{imageAttr, seedAttr}, func(name string) bool {
-		before, after := ctyread.Attr(k.Prior, name), ctyread.Attr(k.Want, name)
-		return before != cty.NilVal && after != cty.NilVal && (ctyread.Known(before) || ctyread.Known(after)) && !sameAs(before, after)
-	})
-}
-
-// sameAs reports whether an applied value equals the wanted one. Only the attributes of the
-// applied value count.
-func sameAs(seen, want cty.Value) bool {
-	if seen == cty.NilVal || want == cty.NilVal || !want.IsWhollyKnown() {
-		return false
-	}
-	if seen.Type().IsObjectType() && ctyread.Known(seen) && ctyread.Known(want) {
-		for name, v := range seen.AsValueMap() {
-			if !sameAs(v, ctyread.Attr(want, name)) {
-				return false
-			}
-		}
-		return true
-	}
-	converted, err := convert.Convert(seen, want.Type())
-	return err == nil && converted.RawEquals(want)
-}
-
-// imageAttrs returns the attributes of a domain's image and root disk. It leaves out a digest
-// that the spec does not ask for.
-func imageAttrs(s observedDomain, k providers.Known) map[string]cty.Value {
-	root := s.root
-	if root == nil {
-		return map[string]cty.Value{imageAttr: cty.NullVal(cty.DynamicPseudoType), rootAttr: cty.NullVal(cty.DynamicPseudoType)}
+// imageAttrs returns the attributes of a domain's image and root disk.
+func (s observedDomain) imageAttrs() map[string]cty.Value {
+	all := map[string]cty.Value{imageAttr: cty.NullVal(cty.DynamicPseudoType), rootAttr: cty.NullVal(cty.DynamicPseudoType)}
+	if s.root == nil {
+		return all
 	}
 	m := s.owner().Image
-	source, sum := m.Source, cty.NullVal(cty.String)
-	wanted := m.Wanted
-	if k.Want != cty.NilVal {
-		wanted = ctyread.Text(ctyread.Attr(k.Want, imageAttr), "sha256")
-	}
-	if wanted != "" {
-		sum = cty.StringVal(m.SHA256)
-	}
-	// If a replacement is under way anyway, there is nothing more to say.
-	if root.gone && !replacing(s, k) {
-		source = "nothing: the disk " + path.Base(m.Root) + " is gone"
-	}
-	all := map[string]cty.Value{
-		imageAttr: cty.ObjectVal(map[string]cty.Value{"source": cty.StringVal(source), "sha256": sum}),
-	}
-	if root.bytes > 0 {
-		all[rootAttr] = cty.ObjectVal(map[string]cty.Value{"size": cty.NumberUIntVal(root.bytes)})
+	all[imageAttr] = cty.ObjectVal(map[string]cty.Value{"source": cty.StringVal(m.Source), "sha256": cty.StringVal(m.SHA256)})
+	switch {
+	case s.root.gone:
+	case s.root.bytes > 0:
+		all[rootAttr] = cty.ObjectVal(map[string]cty.Value{"size": cty.NumberUIntVal(s.root.bytes)})
+	default:
+		delete(all, rootAttr) // it could not be read
 	}
 	return all
 }

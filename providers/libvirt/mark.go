@@ -41,11 +41,11 @@ type owner struct {
 
 // markedImage describes the image of a domain and the volumes made for it.
 type markedImage struct {
-	Source, Wanted string // of the spec: the place of the image, and the digest that it must have
-	SHA256         string // the image's actual digest
-	Root           string // path of the volume of the domain's own disk
-	Seed           string // path of the volume for cloud-init
-	Settled        bool   // the seed holds no keys any more: the guest has them
+	Source  string // of the spec: the path or URL of the image
+	SHA256  string // the image's digest
+	Root    string // path of the volume of the domain's own disk
+	Seed    string // path of the volume for cloud-init
+	Settled bool   // the seed holds no keys any more: the guest has them
 }
 
 // markedDisk is a disk that a domain was given.
@@ -83,7 +83,6 @@ type ownerXML struct {
 
 type imageXML struct {
 	Source  string `xml:"source,attr"`
-	Wanted  string `xml:"wanted_sha256,attr,omitempty"`
 	SHA256  string `xml:"sha256,attr"`
 	Root    string `xml:"root,attr"`
 	Seed    string `xml:"seed,attr"`

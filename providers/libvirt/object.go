@@ -10,6 +10,7 @@ import (
 	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/providers/machine"
+	"vmctl/spec"
 )
 
 // object describes the domain for the planner. k has its record and spec; held has the host
@@ -17,14 +18,14 @@ import (
 func (p *Provider) object(s observedDomain, k providers.Known, held []machine.Forward, r diskIndex) providers.Object {
 	seen := s.described(p.location.URI, r)
 	seen.Got, seen.Computed = held, p.computed(s.UUID, s.configured, held)
-	maps.Copy(seen.Computed, imageAttrs(s, k))
+	maps.Copy(seen.Computed, s.imageAttrs())
 	seen.Claims = append(seen.Claims, r.claims(s)...)
 	seen.Findings = append(s.findings(), s.layerFindings(p.location.URI)...)
 	if f, found := p.keyFinding(s, k); found {
 		seen.Findings = append(seen.Findings, f)
 	}
 	relied := seen.Fingerprint() // no step relies on what an import would make of it
-	if s.owner() == nil && k.Import != "" {
+	if s.owner() == nil && k.Address != (spec.Address{}) {
 		seen.Claims = append(seen.Claims, r.unmarkedClaims(s)...)
 		seen.Configured.Others = map[string]cty.Value{bootAttr: p.foreignBootValue(s.configured)}
 		if seen.Running != nil {
@@ -170,6 +171,9 @@ func (s observedDomain) findings() []providers.Finding {
 	}
 	if s.Transient && s.owner() != nil {
 		add(providers.FindPartial, "defined again", "it was undefined while it ran: without a definition it is gone when it stops")
+	}
+	if s.root != nil && s.root.gone {
+		add(providers.FindMissing, "made again from its image, if it may be replaced", "its root disk "+s.ownRoot()+" is gone")
 	}
 	if len(s.lost) > 0 {
 		add(providers.FindPartial, uploadedAgain, "it boots from "+strings.Join(s.lost, " and "))

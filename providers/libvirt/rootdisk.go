@@ -39,7 +39,7 @@ func (j *job) ensureRoot(ctx context.Context, in pool) (markedImage, error) {
 		return markedImage{}, j.rootFailure(ctx, in, err)
 	}
 	return markedImage{
-		Source: j.want.Image.Source, Wanted: j.want.Image.SHA256, SHA256: v.SHA256, Root: made,
+		Source: j.want.Image.Source, SHA256: v.SHA256, Root: made,
 	}, nil
 }
 
@@ -63,7 +63,7 @@ func (j *job) ownImage() (markedImage, bool) {
 		return markedImage{}, false
 	}
 	m := j.seen.owner().Image
-	m.Source, m.Wanted = j.want.Image.Source, j.want.Image.SHA256
+	m.Source = j.want.Image.Source
 	return m, true
 }
 
