@@ -12,11 +12,11 @@ import (
 // removedLine finds a removed block in a file that cannot be parsed.
 var removedLine = regexp.MustCompile(`(?m)\bremoved\s*\{`)
 
-// addBroken adds only the vmctl block of a file that cannot be parsed: half a file may lack any
+// addUnparsed adds only the vmctl block of a file that cannot be parsed: half a file may lack any
 // line of any other block.
-func (d *declarations) addBroken(file *hcl.File, diags hcl.Diagnostics) *hcl.Diagnostic {
+func (d *declarations) addUnparsed(file *hcl.File, diags hcl.Diagnostics) *hcl.Diagnostic {
 	if file == nil || removedLine.Match(file.Bytes) || !utf8.Valid(file.Bytes) {
-		d.removalsLost = true
+		d.removalsUnread = true
 	}
 	if file == nil {
 		return nil
@@ -27,7 +27,7 @@ func (d *declarations) addBroken(file *hcl.File, diags hcl.Diagnostics) *hcl.Dia
 	}
 	for _, b := range body.Blocks {
 		if !slices.Contains(rootBlocks, b.Type) { // it may be a removed block with a slip in its name
-			d.removalsLost = true
+			d.removalsUnread = true
 		}
 		if b.Type != "vmctl" || hasMistake(diags, b.Range()) {
 			continue
@@ -39,10 +39,10 @@ func (d *declarations) addBroken(file *hcl.File, diags hcl.Diagnostics) *hcl.Dia
 	return nil
 }
 
-// keepSound removes from c every part with a mistake, and every part that refers to one.
-func (l *loader) keepSound(c *Config) {
+// dropInvalid removes from c every part with a mistake, and every part that refers to one.
+func (l *loader) dropInvalid(c *Config) {
 	e := c.evaluator
-	if CheckProject(c.Settings.Project) != nil || CheckID(c.Settings.ID) != nil || e.declared.settingsTwice ||
+	if CheckProject(c.Settings.Project) != nil || CheckID(c.Settings.ID) != nil || e.declared.duplicateSettings ||
 		slices.ContainsFunc(l.diags, func(d *hcl.Diagnostic) bool { return d.Summary == unsuitableVersion }) {
 		c.Settings.ID = ""
 	}
@@ -51,16 +51,16 @@ func (l *loader) keepSound(c *Config) {
 		return !p.Attrs.IsWhollyKnown() || declared && hasMistake(l.diags, b.Range())
 	})
 	c.Resources = slices.DeleteFunc(c.Resources, func(r Resource) bool {
-		n := e.nodes[name{string(r.Address.Kind), r.Address.Name}]
+		n := e.nodes[nodeName{string(r.Address.Kind), r.Address.Name}]
 		hasProvider := slices.ContainsFunc(c.Providers, func(p Provider) bool { return p.Ref == r.Provider })
-		return !hasProvider || n.cyclic || e.base.result(n).tainted || e.declared.twice[r.Address.Block()] ||
+		return !hasProvider || n.cyclic || e.base.result(n).invalid || e.declared.duplicates[r.Address.Block()] ||
 			hasMistake(l.diags, n.resource.Range())
 	})
 	c.Imports = slices.DeleteFunc(c.Imports, func(i Import) bool {
 		_, kept := c.Resource(i.To)
 		return !kept
 	})
-	c.RemovalsLost = e.declared.removalsLost || slices.ContainsFunc(e.declared.history, func(b *hclsyntax.Block) bool {
+	c.RemovalsUnread = e.declared.removalsUnread || slices.ContainsFunc(e.declared.stateBlocks, func(b *hclsyntax.Block) bool {
 		return b.Type == removedShape.Name && hasMistake(l.diags, b.Range())
 	})
 }

@@ -14,14 +14,14 @@ import (
 func (l *loader) resourceNode(e *evaluator, addr Address) *node {
 	b := e.declared.resources[addr]
 	block := &resourceBlock{Block: b, shape: resourceShapes[addr.Kind]}
-	n := &node{name: name{string(addr.Kind), addr.Name}, rng: b.DefRange(), resource: block}
+	n := &node{name: nodeName{string(addr.Kind), addr.Name}, rng: b.DefRange(), resource: block}
 	if a, ok := b.Body.Attributes["for_each"]; ok {
 		block.forEach = a.Expr
-		l.refer(e.declared, n, scope{owner: n.name}, a.Expr)
-		n.chain(e.declared, a.Expr)
-		n.share(a.Expr)
+		l.addReferences(e.declared, n, scope{owner: n.name}, a.Expr)
+		n.chainForEach(e.declared, a.Expr)
+		n.splitForEach(a.Expr)
 	}
-	l.refer(e.declared, n, scope{owner: n.name, each: block.forEach != nil}, expressions(b.Body, block.shape)...)
+	l.addReferences(e.declared, n, scope{owner: n.name, each: block.forEach != nil}, expressions(b.Body, block.shape)...)
 	l.provider(e, n)
 	if a, ok := b.Body.Attributes["depends_on"]; ok {
 		l.dependsOn(e.declared, n, a.Expr)
@@ -29,9 +29,9 @@ func (l *loader) resourceNode(e *evaluator, addr Address) *node {
 	return n
 }
 
-// chain lets each instance of `for_each = disk.cache` use the disk of its own key
+// chainForEach lets each instance of `for_each = disk.cache` use the disk of its own key
 // alone.
-func (n *node) chain(d *declarations, forEach hclsyntax.Expression) {
+func (n *node) chainForEach(d *declarations, forEach hclsyntax.Expression) {
 	if len(n.refs) != 1 || n.refs[0].rng != forEach.Range() || n.refs[0].key != "" {
 		return
 	}
@@ -43,9 +43,9 @@ func (n *node) chain(d *declarations, forEach hclsyntax.Expression) {
 	}
 }
 
-// share lets each instance of `for_each = { a = disk.x, b = disk.y }` use only the resources in
+// splitForEach lets each instance of `for_each = { a = disk.x, b = disk.y }` use only the resources in
 // the value of its own key.
-func (n *node) share(forEach hclsyntax.Expression) {
+func (n *node) splitForEach(forEach hclsyntax.Expression) {
 	object, ok := forEach.(*hclsyntax.ObjectConsExpr)
 	if !ok {
 		return
@@ -125,7 +125,7 @@ func (l *loader) providerReference(d *declarations, n *node, expr hclsyntax.Expr
 	}
 	n.resource.provider, n.resource.providerKey = ref, key
 	if key != nil {
-		l.refer(d, n, scope{owner: n.name, each: n.resource.forEach != nil, plain: "The provider of " + quoteName(n.name)}, key)
+		l.addReferences(d, n, scope{owner: n.name, each: n.resource.forEach != nil, plain: "The provider of " + quoteName(n.name)}, key)
 	}
 }
 
@@ -148,7 +148,7 @@ func instanceByDot(d *declarations, t hcl.Traversal) (ProviderRef, bool) {
 func builtIn() ProviderRef { return ProviderRef{Type: "libvirt", Name: "default"} }
 
 // name returns the name of the block in references.
-func (b *resourceBlock) name() name { return name{b.Type, b.Labels[0]} }
+func (b *resourceBlock) name() nodeName { return nodeName{b.Type, b.Labels[0]} }
 
 func providerRefs(d *declarations) []string {
 	refs := []string{builtIn().String()}

@@ -56,7 +56,7 @@ func canonicalUnit(a Attr, v cty.Value) (cty.Value, string) {
 		return cty.NilVal, bareNumberText(a, v)
 	}
 	if v.Type() != cty.String && v.Type() != cty.DynamicPseudoType {
-		return cty.NilVal, fmt.Sprintf("must be a text like %s, not %s.", example(a), aType(v.Type()))
+		return cty.NilVal, fmt.Sprintf("must be a text like %s, not %s.", example(a), describeType(v.Type()))
 	}
 	if !v.IsKnown() {
 		return cty.UnknownVal(cty.Number), ""
@@ -205,8 +205,8 @@ func withoutNulls(v cty.Value) cty.Value {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }
 
-// wanting describes the values that an attribute takes, for people.
-func wanting(a Attr) string {
+// expectedForm describes the values that an attribute takes, for people.
+func expectedForm(a Attr) string {
 	switch {
 	case a.Type == cty.Bool:
 		return "true or false"
@@ -223,8 +223,8 @@ func wanting(a Attr) string {
 	}
 }
 
-// aType returns the name of a type with its article.
-func aType(ty cty.Type) string {
+// describeType returns the name of a type with its article.
+func describeType(ty cty.Type) string {
 	name := ty.FriendlyNameForConstraint()
 	if strings.ContainsRune("aeiou", rune(name[0])) {
 		return "an " + name
@@ -265,10 +265,10 @@ func indexText(key cty.Value) string {
 
 func wrongType(a Attr, v cty.Value, err error) string {
 	if v.IsKnown() && v.Type() == cty.String {
-		return fmt.Sprintf("must be %s, not %q.", wanting(a), shorten(v.AsString()))
+		return fmt.Sprintf("must be %s, not %q.", expectedForm(a), shorten(v.AsString()))
 	}
 	if a.Type.IsPrimitiveType() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
-		return fmt.Sprintf("must be %s, not %s.", wanting(a), aType(v.Type()))
+		return fmt.Sprintf("must be %s, not %s.", expectedForm(a), describeType(v.Type()))
 	}
 	return fmt.Sprintf("has the wrong type: %s.", conversionText(err))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // ceilings checks that the keys of a map are paths of attributes.
-func (d *decoder) ceilings(v cty.Value, expr hclsyntax.Expression, p place, owner string) {
+func (d *decoder) ceilings(v cty.Value, expr hclsyntax.Expression, p location, owner string) {
 	shape := d.shape
 	for _, path := range sortedKeys(v) {
 		p.rng = d.keyRange(expr, path)

@@ -10,8 +10,8 @@ import (
 )
 
 // file checks that a file can be read.
-func (d *decoder) file(v cty.Value, known Attr, p place, owner string) cty.Value {
-	if _, err := d.files.digest(v.AsString()); err != nil && !d.files.lacks(err) {
+func (d *decoder) file(v cty.Value, known Attr, p location, owner string) cty.Value {
+	if _, err := d.files.digest(v.AsString()); err != nil && !d.files.toleratesMissing(err) {
 		d.add(mistake(p.rng, "Unreadable file", "`%s` of `%s` is %q, which cannot be used: %s. %s",
 			p.path, owner, v.AsString(), err, fileHint(v.AsString(), err)))
 		return cty.UnknownVal(known.Type)

@@ -7,15 +7,15 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// found is an attribute or a block in a body.
-type found struct {
+// bodyItem is an attribute or a block in a body.
+type bodyItem struct {
 	name string
 	rng  hcl.Range
 	kind string
 }
 
-// called returns the name of the block at path for the beginning of a sentence.
-func (d *decoder) called(path string) string {
+// subject returns the name of the block at path for the beginning of a sentence.
+func (d *decoder) subject(path string) string {
 	if path == "" {
 		return "`" + d.owner + "`"
 	}
@@ -24,12 +24,12 @@ func (d *decoder) called(path string) string {
 
 // checkNames reports the attributes and blocks of a body that may not stand there: unknown,
 // read-only and unsupported ones.
-func (d *decoder) checkNames(body *hclsyntax.Body, shape Block, p place) {
+func (d *decoder) checkNames(body *hclsyntax.Body, shape Block, p location) {
 	for _, a := range attributesOf(body) {
 		known, ok := shape.attr(a.Name)
 		nested, isBlock := shape.block(a.Name)
 		switch {
-		case isBlock && nested.Short != "":
+		case isBlock && nested.Shorthand != "":
 		case ok && known.Own:
 			d.add(mistake(a.NameRange, "Read-only attribute", "`%s` of `%s` is its own address. Remove it; references can read it.", a.Name, d.owner))
 		case ok && known.Computed:
@@ -39,17 +39,17 @@ func (d *decoder) checkNames(body *hclsyntax.Body, shape Block, p place) {
 		case ok:
 			d.checkAttrSupport(a, known, shape, p)
 		default:
-			d.unknownName(found{a.Name, a.NameRange, "attribute"}, shape, p.path)
+			d.unknownName(bodyItem{a.Name, a.NameRange, "attribute"}, shape, p.path)
 		}
 	}
 	for _, b := range body.Blocks {
 		if _, ok := shape.block(b.Type); !ok {
-			d.unknownName(found{b.Type, b.TypeRange, "block"}, shape, p.path)
+			d.unknownName(bodyItem{b.Type, b.TypeRange, "block"}, shape, p.path)
 		}
 	}
 }
 
-func (d *decoder) unknownName(found found, shape Block, path string) {
+func (d *decoder) unknownName(found bodyItem, shape Block, path string) {
 	name, rng, kind := found.name, found.rng, found.kind
 	_, isAttr := shape.attr(name)
 	_, isBlock := shape.block(name)
@@ -65,7 +65,7 @@ func (d *decoder) unknownName(found found, shape Block, path string) {
 	case name == "provider" && shape.isInside():
 		d.add(mistake(rng, "Unknown "+kind, "`%s` has the provider of the VM that it is inside of. Remove `provider`.", d.owner))
 	default:
-		d.add(mistake(rng, "Unknown "+kind, "%s has no %s `%s`.%s", d.called(path), kind, name, didYouMean(name, namesIn(shape))))
+		d.add(mistake(rng, "Unknown "+kind, "%s has no %s `%s`.%s", d.subject(path), kind, name, didYouMean(name, namesIn(shape))))
 	}
 }
 
@@ -84,7 +84,7 @@ func namesIn(shape Block) []string {
 }
 
 // checkAttrSupport reports an attribute that the provider does not support.
-func (d *decoder) checkAttrSupport(a *hclsyntax.Attribute, known Attr, shape Block, p place) {
+func (d *decoder) checkAttrSupport(a *hclsyntax.Attribute, known Attr, shape Block, p location) {
 	if d.supports == nil || !wanted.has(known, shape) {
 		return
 	}
@@ -95,7 +95,7 @@ func (d *decoder) checkAttrSupport(a *hclsyntax.Attribute, known Attr, shape Blo
 
 // checkSupport reports a block without attributes that the provider does not support. It leaves
 // out policies, since they do not concern the provider.
-func (d *decoder) checkSupport(b *hclsyntax.Block, shape Block, p place) {
+func (d *decoder) checkSupport(b *hclsyntax.Block, shape Block, p location) {
 	if d.supports != nil && wanted.hasBlock(shape) && len(b.Body.Attributes) == 0 && !d.supports(p.plain) {
 		d.add(mistake(b.TypeRange, "Unsupported block", "Provider %s does not support `%s`. Remove it, or use another provider.", d.provider, p.plain))
 	}
@@ -106,7 +106,7 @@ func (d *decoder) checkSupport(b *hclsyntax.Block, shape Block, p place) {
 func (d *decoder) required(b *hclsyntax.Block, shape Block, path string) {
 	for _, a := range shape.Attrs {
 		if _, ok := b.Body.Attributes[a.Name]; a.Meta && a.Required && !ok {
-			d.add(mistake(b.DefRange(), "Missing attribute", "%s needs `%s`: %s", d.called(path), a.Name, lowerFirst(a.Doc)))
+			d.add(mistake(b.DefRange(), "Missing attribute", "%s needs `%s`: %s", d.subject(path), a.Name, lowerFirst(a.Doc)))
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 // stack has no more room.
 const maxDepth = 1000
 
-// nesting counts how deep the parser will recurse.
-type nesting struct {
+// nestingDepth counts how deep the parser will recurse.
+type nestingDepth struct {
 	levels []level
 	depth  int // sum of all pending
 }
@@ -22,48 +22,48 @@ type level struct {
 	pending int // operators and closed brackets of the expression under way
 }
 
-func (n *nesting) top() *level { return &n.levels[len(n.levels)-1] }
+func (n *nestingDepth) top() *level { return &n.levels[len(n.levels)-1] }
 
-func (n *nesting) add() {
+func (n *nestingDepth) add() {
 	n.top().pending++
 	n.depth++
 }
 
-func (n *nesting) push(open hclsyntax.TokenType) {
+func (n *nestingDepth) push(open hclsyntax.TokenType) {
 	n.add()
 	n.levels = append(n.levels, level{open: open})
 }
 
-func (n *nesting) pop() {
+func (n *nestingDepth) pop() {
 	if len(n.levels) == 1 {
 		return
 	}
 	n.reset()
 	closed := n.top().open
 	n.levels = n.levels[:len(n.levels)-1]
-	// Parts of a template stand side by side, however many there are.
+	// The parts of a template do not nest, however many there are.
 	if closed == hclsyntax.TokenTemplateInterp {
 		n.top().pending--
 		n.depth--
 	}
 }
 
-func (n *nesting) reset() {
+func (n *nestingDepth) reset() {
 	n.depth -= n.top().pending
 	n.top().pending = 0
 }
 
 // newline ends an expression, but for inside brackets and templates.
-func (n *nesting) newline() {
+func (n *nestingDepth) newline() {
 	if len(n.levels) == 1 || n.top().open == hclsyntax.TokenOBrace {
 		n.reset()
 	}
 }
 
-// hostile returns a diagnostic where tokens nest deeper than maxDepth, or a
+// checkTokens returns a diagnostic where tokens nest deeper than maxDepth, or a
 // number is so large that writing it down would take for ever.
-func hostile(tokens hclsyntax.Tokens) *hcl.Diagnostic {
-	n := nesting{levels: make([]level, 1, 16)}
+func checkTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
+	n := nestingDepth{levels: make([]level, 1, 16)}
 	for _, t := range tokens {
 		switch t.Type { //nolint:exhaustive // all other tokens leave the depth as it is
 		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote,

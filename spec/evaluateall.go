@@ -2,7 +2,7 @@ package spec
 
 // evaluateAll evaluates every node in order.
 func (l *loader) evaluateAll(e *evaluator) {
-	base := e.newWorld(nil)
+	base := e.newEvaluation(nil)
 	e.base = base
 	for _, n := range e.order {
 		base.evaluate(n, "")
@@ -14,9 +14,9 @@ func (l *loader) evaluateAll(e *evaluator) {
 	l.diags = append(l.diags, base.diags...)
 }
 
-// checkNames reports resources of one kind that would have the same name in one
+// checkDuplicateNames reports resources of one kind that would have the same name in one
 // system.
-func (l *loader) checkNames(c *Config) {
+func (l *loader) checkDuplicateNames(c *Config) {
 	type claim struct {
 		system, name string
 		kind         Kind

@@ -6,16 +6,16 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// short decodes `NAME = value`, which stands for a block with one attribute. A
+// shorthand decodes `NAME = value`, which stands for a block with one attribute. A
 // null is a block that was left out.
-func (d *decoder) short(a *hclsyntax.Attribute, shape Block, p place) cty.Value {
+func (d *decoder) shorthand(a *hclsyntax.Attribute, shape Block, p location) cty.Value {
 	p.rng = a.SrcRange
-	if v, diags := evaluate(a.Expr, d.ctx); !d.bad[a.Expr] && !diags.HasErrors() && v.IsNull() {
+	if v, diags := evaluate(a.Expr, d.ctx); !d.invalid[a.Expr] && !diags.HasErrors() && v.IsNull() {
 		return cty.NullVal(cty.DynamicPseudoType)
 	}
 	values := map[string]cty.Value{}
 	for _, known := range shape.Attrs {
-		if known.Name != shape.Short {
+		if known.Name != shape.Shorthand {
 			values[known.Name] = d.attribute(nil, known, shape, p)
 			continue
 		}
@@ -27,11 +27,11 @@ func (d *decoder) short(a *hclsyntax.Attribute, shape Block, p place) cty.Value 
 	return cty.ObjectVal(values)
 }
 
-// checkBeside reports blocks that do not stand beside each other, once each pair.
-func (d *decoder) checkBeside(body *hclsyntax.Body, shape Block, values map[string]cty.Value) {
+// checkConflicts reports each pair of blocks that exclude each other (Block.ConflictsWith).
+func (d *decoder) checkConflicts(body *hclsyntax.Body, shape Block, values map[string]cty.Value) {
 	for i, one := range shape.Blocks {
 		for _, other := range shape.Blocks[i+1:] {
-			if one.Without != other.Name || values[one.Name].IsNull() || values[other.Name].IsNull() {
+			if one.ConflictsWith != other.Name || values[one.Name].IsNull() || values[other.Name].IsNull() {
 				continue
 			}
 			d.add(mistake(laterOf(rangeOf(body, one.Name), rangeOf(body, other.Name)), "Too much to boot from",
@@ -54,14 +54,14 @@ func rangeOf(body *hclsyntax.Body, name string) hcl.Range {
 }
 
 func laterOf(a, b hcl.Range) hcl.Range {
-	if comparePlaces(&a, &b) > 0 {
+	if compareRanges(&a, &b) > 0 {
 		return a
 	}
 	return b
 }
 
 func earlierOf(a, b hcl.Range) hcl.Range {
-	if comparePlaces(&a, &b) > 0 {
+	if compareRanges(&a, &b) > 0 {
 		return b
 	}
 	return a

@@ -116,9 +116,9 @@ func parseFile(path string) (*hcl.File, hcl.Diagnostics) {
 // parseSource parses HCL that is not too deeply nested for the parser.
 func parseSource(src []byte, filename string) (*hcl.File, hcl.Diagnostics) {
 	tokens, _ := hclsyntax.LexConfig(src, filename, hcl.InitialPos) //nolint:errcheck // the parser says the same about bad tokens, and more
-	if d := hostile(tokens); d != nil {
+	if d := checkTokens(tokens); d != nil {
 		return &hcl.File{Bytes: src}, hcl.Diagnostics{d}
 	}
 	file, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
-	return file, atMost(mostSyntax, diags)
+	return file, truncate(maxSyntaxDiagnostics, diags)
 }

@@ -16,12 +16,12 @@ type item struct {
 
 // forEach evaluates for_each, and returns its items in the order of the keys; false: it found a
 // mistake. A block without for_each has one item without a key.
-func (w *world) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool) {
+func (w *evaluation) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool) {
 	expr := n.resource.forEach
 	if expr == nil {
 		return []item{{}}, true
 	}
-	if n.bad[expr] {
+	if n.invalid[expr] {
 		return nil, false
 	}
 	if w.base != nil && w.base != w && w.base.result(n).items != nil {
@@ -33,7 +33,7 @@ func (w *world) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool)
 		return nil, false
 	}
 	items, summary, problem := forEachItems(value, "resources")
-	if summary == unknownForEach && r.tainted {
+	if summary == unknownForEach && r.invalid {
 		return nil, false
 	}
 	if problem != "" {
@@ -64,7 +64,7 @@ func forEachItems(value cty.Value, what string) (items []item, summary, problem 
 	case ty.IsTupleType() || ty.IsListType():
 		return nil, "Invalid for_each", "is a list, whose elements have no keys: write `toset([…])`."
 	case !isMap && !ty.IsSetType():
-		return nil, "Invalid for_each", "is " + aType(ty) + ". Write a map, or a set of strings like `toset([\"a\", \"b\"])`."
+		return nil, "Invalid for_each", "is " + describeType(ty) + ". Write a map, or a set of strings like `toset([\"a\", \"b\"])`."
 	}
 	if isMap {
 		values := value.AsValueMap()

@@ -12,7 +12,7 @@ import (
 func Format(src []byte, filename string) ([]byte, hcl.Diagnostics) {
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
 	if _, diags := parseSource(src, filename); diags.HasErrors() {
-		return src, tidy(diags)
+		return src, sortUnique(diags)
 	}
 	return hclwrite.Format(src), nil
 }

@@ -42,11 +42,11 @@ func debian() cty.Value {
 
 func TestGenerate(t *testing.T) {
 	for name, c := range map[string]struct {
-		found spec.Found
+		found spec.Existing
 		want  string
 	}{
 		"a machine": {
-			found: spec.Found{
+			found: spec.Existing{
 				To: spec.Address{Kind: spec.VM, Name: "scratch"}, ID: "debian-old",
 				Provider: spec.ProviderRef{Type: "libvirt", Name: "host", Key: "a"}, Attrs: debian(),
 			},
@@ -79,7 +79,7 @@ vm "scratch" {
 `,
 		},
 		"a machine of an image": {
-			found: spec.Found{
+			found: spec.Existing{
 				To: spec.Address{Kind: spec.VM, Name: "a"}, ID: "a", Provider: spec.ProviderRef{Type: "libvirt", Name: "default"},
 				Attrs: cty.ObjectVal(map[string]cty.Value{
 					"image":     cty.ObjectVal(map[string]cty.Value{"source": cty.StringVal("a ${b}\".qcow2"), "sha256": cty.NullVal(cty.String)}),
@@ -97,7 +97,7 @@ vm "a" {
 `,
 		},
 		"a disk": {
-			found: spec.Found{
+			found: spec.Existing{
 				To: spec.Address{Kind: spec.Disk, Name: "data"}, ID: "/var/lib/data.raw",
 				Provider: spec.ProviderRef{Type: "libvirt", Name: "here"},
 				Attrs: cty.ObjectVal(map[string]cty.Value{
@@ -108,7 +108,7 @@ vm "a" {
 			want: "`size` is \"1000B\"; the least is \"1MiB\"",
 		},
 		"a disk that grew": {
-			found: spec.Found{
+			found: spec.Existing{
 				To: spec.Address{Kind: spec.Disk, Name: "data"}, ID: "/var/lib/data.raw",
 				Provider: spec.ProviderRef{Type: "libvirt", Name: "here"},
 				Attrs: cty.ObjectVal(map[string]cty.Value{
@@ -129,7 +129,7 @@ disk "data" {
 `,
 		},
 		"nothing": {
-			found: spec.Found{To: spec.Address{Kind: spec.VM, Name: "a"}, ID: "a", Attrs: cty.EmptyObjectVal},
+			found: spec.Existing{To: spec.Address{Kind: spec.VM, Name: "a"}, ID: "a", Attrs: cty.EmptyObjectVal},
 			want: `import {
   to = vm.a
   id = "a"
@@ -155,10 +155,10 @@ vm "a" {
 
 func TestGenerateRefuses(t *testing.T) {
 	vm := spec.Address{Kind: spec.VM, Name: "a"}
-	attrs := func(pairs map[string]cty.Value) spec.Found {
-		return spec.Found{To: vm, ID: "a", Attrs: cty.ObjectVal(pairs)}
+	attrs := func(pairs map[string]cty.Value) spec.Existing {
+		return spec.Existing{To: vm, ID: "a", Attrs: cty.ObjectVal(pairs)}
 	}
-	for want, f := range map[string]spec.Found{
+	for want, f := range map[string]spec.Existing{
 		`write a block for network.a: there is no kind of resource "network"`:                                                                  {To: spec.Address{Kind: "network", Name: "a"}, ID: "a"},
 		`write a block for vm.a["k"]: it is an instance of a for_each, whose block only you can write`:                                         {To: spec.Address{Kind: spec.VM, Name: "a", Key: "k"}, ID: "a"},
 		`write a block for vm.a: the object to import has no id`:                                                                               {To: vm, ID: " "},
@@ -198,7 +198,7 @@ func TestGeneratedBlocksWantWhatIsThere(t *testing.T) {
 		if !ok {
 			t.Fatal("no shape")
 		}
-		f := spec.Found{
+		f := spec.Existing{
 			To: spec.Address{Kind: kind, Name: "found"}, ID: rapid.StringMatching(`[ -~]{0,10}[!-~]`).Draw(t, "id"),
 			Provider: spec.ProviderRef{Type: "libvirt", Name: "here", Key: "a"},
 			Attrs:    drawBlock(t, shape, ""),

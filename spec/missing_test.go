@@ -84,7 +84,7 @@ func TestFilesThatAreGone(t *testing.T) {
 		if _, diags := spec.Load(dir, spec.Inputs{}); !diags.HasErrors() {
 			t.Errorf("%s: nothing is wrong for who makes it", text)
 		}
-		c, diags := spec.Load(dir, spec.Inputs{Ending: true})
+		c, diags := spec.Load(dir, spec.Inputs{AllowMissingFiles: true})
 		if want != "" {
 			if !strings.Contains(diags.Error(), want) {
 				t.Errorf("%s: %v, want %q", text, diags, want)

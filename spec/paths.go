@@ -14,7 +14,7 @@ const allPaths = "all"
 
 // paths reads attributes that are named as they stand in the block, without
 // quotes: [memory, boot.cmdline], or all. They come sorted, each once.
-func (d *decoder) paths(expr hclsyntax.Expression, p place) cty.Value {
+func (d *decoder) paths(expr hclsyntax.Expression, p location) cty.Value {
 	unknown := cty.UnknownVal(cty.List(cty.String))
 	if hcl.ExprAsKeyword(expr) == allPaths {
 		return cty.ListVal([]cty.Value{cty.StringVal(allPaths)})
@@ -68,7 +68,7 @@ func (d *decoder) derivedFrom(path string) []string {
 }
 
 // pathIn reads one attribute's name, or returns its mistake.
-func (d *decoder) pathIn(expr hcl.Expression, p place) (string, *hcl.Diagnostic) {
+func (d *decoder) pathIn(expr hcl.Expression, p location) (string, *hcl.Diagnostic) {
 	t, diags := hcl.AbsTraversalForExpr(expr)
 	if diags.HasErrors() {
 		return "", mistake(expr.Range(), "Invalid value", "`%s` of `%s` names attributes without quotes: write for example `[memory]`.", p.path, d.owner)
@@ -95,7 +95,7 @@ func (d *decoder) pathIn(expr hcl.Expression, p place) (string, *hcl.Diagnostic)
 	case slices.Contains(d.shape.Later, path):
 		return "", mistake(expr.Range(), "Not built in yet", "`%s` of a `%s` is not built in yet.", path, d.shape.Name)
 	case known:
-		return "", mistake(expr.Range(), "Nothing to ignore", "`%s` of `%s` names `%s`, which %s", p.path, d.owner, path, d.whyNot(path))
+		return "", mistake(expr.Range(), "Nothing to ignore", "`%s` of `%s` names `%s`, which %s", p.path, d.owner, path, d.whyNotIgnorable(path))
 	default:
 		return "", mistake(expr.Range(), "Unknown attribute", "`%s` of `%s` names `%s`, which is no attribute of a %s that can be edited.%s",
 			p.path, d.owner, path, d.shape.Name, didYouMean(path, choices))
@@ -108,8 +108,8 @@ func ignorable(shape Block) []string {
 	return slices.DeleteFunc(managed(shape, ""), func(path string) bool { return path == "running" })
 }
 
-// whyNot returns why changes of an attribute cannot be ignored.
-func (d *decoder) whyNot(path string) string {
+// whyNotIgnorable returns why changes of an attribute cannot be ignored.
+func (d *decoder) whyNotIgnorable(path string) string {
 	a, _ := AttrAt(Kind(d.shape.Name), path)
 	top, _, nested := strings.Cut(path, ".")
 	outer, _ := d.shape.block(top)

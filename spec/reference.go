@@ -26,19 +26,19 @@ type reference struct {
 }
 
 // target returns the name that r refers to, without its instance.
-func (r reference) target() name { return name{root: r.root, name: r.name} }
+func (r reference) target() nodeName { return nodeName{root: r.root, name: r.name} }
 
-// name identifies a declaration: its name in references.
-type name struct{ root, name string }
+// nodeName identifies a declaration: its name in references.
+type nodeName struct{ root, name string }
 
-func (n name) String() string { return n.root + "." + n.name }
+func (n nodeName) String() string { return n.root + "." + n.name }
 
-func (n name) compare(m name) int {
+func (n nodeName) compare(m nodeName) int {
 	return strings.Compare(n.String(), m.String())
 }
 
 // block returns the address of a resource's block.
-func (n name) block() Address { return Address{Kind: Kind(n.root), Name: n.name} }
+func (n nodeName) block() Address { return Address{Kind: Kind(n.root), Name: n.name} }
 
 // references returns the references of one expression, and reports those that refer to nothing.
 // An expression with such a reference must not be evaluated.
@@ -69,8 +69,8 @@ func (d *declarations) references(expr hclsyntax.Expression, scope scope) ([]ref
 
 // scope describes the place of an expression.
 type scope struct {
-	owner name // the declaration that the expression belongs to
-	each  bool // whether each.key and each.value exist
+	owner nodeName // the declaration that the expression belongs to
+	each  bool     // whether each.key and each.value exist
 	// plain allows variables and locals only: the value that it names is needed before anything
 	// is observed. "": resources are allowed.
 	plain string
@@ -88,7 +88,7 @@ func (d *declarations) reference(t hcl.Traversal, in scope) (reference, *hcl.Dia
 	case root == "var", root == "local":
 		return ref, d.mustBeDeclared(ref)
 	case root == "each":
-		return ref, eachExists(ref, in)
+		return ref, checkEach(ref, in)
 	case root == "provider":
 		return ref, mistake(ref.rng, "Unexpected reference",
 			"A provider stands only in `provider = …`; its settings cannot be read.")
@@ -121,7 +121,7 @@ func (d *declarations) mustBeDeclared(ref reference) *hcl.Diagnostic {
 		didYouMean(ref.name, d.declared(ref.root)), d.elsewhere(ref))
 }
 
-func (d *declarations) declares(n name) bool {
+func (d *declarations) declares(n nodeName) bool {
 	var ok bool
 	switch n.root {
 	case "var":
@@ -164,7 +164,7 @@ func (d *declarations) elsewhere(ref reference) string {
 	return ""
 }
 
-func eachExists(ref reference, in scope) *hcl.Diagnostic {
+func checkEach(ref reference, in scope) *hcl.Diagnostic {
 	switch {
 	case !in.each:
 		return mistake(ref.rng, "No for_each here", "`each` exists only in a block that has `for_each`, and not in that itself.")

@@ -10,17 +10,17 @@ import (
 	"vmctl/internal/ctyread"
 )
 
-// referral is one attribute that stands for another resource.
-type referral struct {
+// resourceRef is one attribute that stands for another resource.
+type resourceRef struct {
 	attr Attr
 	path string
 	to   Address
 	rng  hcl.Range
 }
 
-// referred reads the value of an attribute that stands for a whole resource, and
+// resourceRef reads the value of an attribute that stands for a whole resource, and
 // returns the address of that.
-func (d *decoder) referred(v cty.Value, known Attr, p place, owner string) cty.Value {
+func (d *decoder) resourceRef(v cty.Value, known Attr, p location, owner string) cty.Value {
 	unknown := cty.UnknownVal(cty.String)
 	own := ownAddressOf(v)
 	if undecided := !v.IsKnown() && !v.Type().IsPrimitiveType(); undecided || !own.IsKnown() {
@@ -32,20 +32,20 @@ func (d *decoder) referred(v cty.Value, known Attr, p place, owner string) cty.V
 	}
 	to, err := ParseAddress(text(own))
 	if err != nil || !slices.Contains(d.uses, to) {
-		d.add(mistake(p.rng, "Invalid reference", "`%s` of `%s` %s", p.path, owner, d.noReference(v, known)))
+		d.add(mistake(p.rng, "Invalid reference", "`%s` of `%s` %s", p.path, owner, d.notAReference(v, known)))
 		return unknown
 	}
 	if to.Kind != known.Refers {
-		d.add(mistake(p.rng, "Invalid reference", "`%s` of `%s` is `%s`; it must be a %s.%s", p.path, owner, to, known.Refers, d.example(known)))
+		d.add(mistake(p.rng, "Invalid reference", "`%s` of `%s` is `%s`; it must be a %s.%s", p.path, owner, to, known.Refers, d.exampleReference(known)))
 		return unknown
 	}
-	for _, other := range d.refers {
+	for _, other := range d.resourceRefs {
 		if other.to == to && other.attr.Name == known.Name {
 			d.add(mistake(p.rng, "Used twice", "`%s` of `%s` is `%s`, and `%s` is it already. Remove one.", p.path, owner, to, other.path))
 			return unknown
 		}
 	}
-	d.refers = append(d.refers, referral{attr: known, path: p.path, to: to, rng: p.rng})
+	d.resourceRefs = append(d.resourceRefs, resourceRef{attr: known, path: p.path, to: to, rng: p.rng})
 	return cty.StringVal(to.String())
 }
 
@@ -97,9 +97,9 @@ func ownAddressOf(v cty.Value) cty.Value {
 	return cty.NullVal(cty.String)
 }
 
-// noReference returns the mistake of a value that is no resource: the rest of a sentence that
+// notAReference returns the mistake of a value that is no resource: the rest of a sentence that
 // begins with the attribute.
-func (d *decoder) noReference(v cty.Value, known Attr) string {
+func (d *decoder) notAReference(v cty.Value, known Attr) string {
 	if v.Type() == cty.String && v.IsKnown() {
 		if to, err := ParseAddress(v.AsString()); err == nil && to.Kind == known.Refers {
 			return fmt.Sprintf("is the text %q. Write the reference without quotes: `%s`.", shorten(v.AsString()), to)
@@ -113,10 +113,10 @@ func (d *decoder) noReference(v cty.Value, known Attr) string {
 			}
 		}
 	}
-	return fmt.Sprintf("is %s, and no %s as a whole.%s", aType(v.Type()), known.Refers, d.example(known))
+	return fmt.Sprintf("is %s, and no %s as a whole.%s", describeType(v.Type()), known.Refers, d.exampleReference(known))
 }
 
-func (d *decoder) example(known Attr) string {
+func (d *decoder) exampleReference(known Attr) string {
 	for _, a := range d.uses {
 		if a.Kind == known.Refers {
 			return fmt.Sprintf(" Write `%s`.", a)
@@ -125,31 +125,31 @@ func (d *decoder) example(known Attr) string {
 	return fmt.Sprintf(" Write a reference, for example `%s.NAME`.", known.Refers)
 }
 
-// checkReferrals reports disks that are in another system than the machine that uses them, or
+// checkResourceRefs reports disks that are in another system than the machine that uses them, or
 // that several machines use.
-func (l *loader) checkReferrals(c *Config) {
+func (l *loader) checkResourceRefs(c *Config) {
 	type use struct {
-		referral
+		resourceRef
 		user Resource
 	}
 	var uses []use
 	for _, n := range c.evaluator.order {
 		for _, i := range c.evaluator.base.result(n).instances {
-			for _, r := range i.refers {
+			for _, r := range i.resourceRefs {
 				if r.attr.Refers == Disk {
 					uses = append(uses, use{r, i.resource})
 				}
 			}
 		}
 	}
-	slices.SortStableFunc(uses, func(a, b use) int { return comparePlaces(&a.rng, &b.rng) })
+	slices.SortStableFunc(uses, func(a, b use) int { return compareRanges(&a.rng, &b.rng) })
 	users := map[Address]Address{}
 	for _, u := range uses {
-		l.checkDisk(c, u.user, u.referral, users)
+		l.checkDisk(c, u.user, u.resourceRef, users)
 	}
 }
 
-func (l *loader) checkDisk(c *Config, user Resource, r referral, users map[Address]Address) {
+func (l *loader) checkDisk(c *Config, user Resource, r resourceRef, users map[Address]Address) {
 	disk, ok := c.Resource(r.to)
 	e := c.evaluator
 	if !ok || user.Provider == (ProviderRef{}) || disk.Provider == (ProviderRef{}) {

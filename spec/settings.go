@@ -37,9 +37,9 @@ func (l *loader) settings(d *declarations) Settings {
 	if d.settings != nil {
 		body, rng = d.settings.Body, d.settings.DefRange()
 	}
-	dec := &decoder{ctx: emptyContext(), owner: "vmctl", origin: "default of vmctl", bad: map[hclsyntax.Expression]bool{}}
-	l.refuseReferences(dec.bad, body, vmctlShape)
-	v := dec.block(body, vmctlShape, place{rng: rng})
+	dec := &decoder{ctx: emptyContext(), owner: "vmctl", origin: "default of vmctl", invalid: map[hclsyntax.Expression]bool{}}
+	l.refuseReferences(dec.invalid, body, vmctlShape)
+	v := dec.block(body, vmctlShape, location{rng: rng})
 	l.diags = append(l.diags, dec.diags...)
 	s := Settings{
 		Project: text(v.GetAttr("project")),

@@ -35,7 +35,7 @@ func sourceProblem(text string) string {
 }
 
 // source notes a file that making the resource lacks.
-func (d *decoder) source(path string, p place, owner string) {
+func (d *decoder) source(path string, p location, owner string) {
 	if d.files == nil || IsURL(path) {
 		return
 	}

@@ -2,23 +2,23 @@ package spec
 
 import "github.com/zclconf/go-cty/cty"
 
-// side is one of the values that a decoded block is split into.
-type side int
+// projection is one of the values that a decoded block is split into.
+type projection int
 
 const (
-	wanted   side = iota // the object
-	policy               // how vmctl treats it
-	exported             // the value of references, as a spec would write it
+	wanted   projection = iota // the object
+	policy                     // how vmctl treats it
+	exported                   // the value of references, as a spec would write it
 )
 
 // WantType returns the type of Resource.Want of a kind.
-func WantType(kind Kind) cty.Type { return resourceShapes[kind].typeOn(wanted) }
+func WantType(kind Kind) cty.Type { return resourceShapes[kind].projectedType(wanted) }
 
 // PolicyType returns the type of Resource.Policy of a kind.
-func PolicyType(kind Kind) cty.Type { return resourceShapes[kind].typeOn(policy) }
+func PolicyType(kind Kind) cty.Type { return resourceShapes[kind].projectedType(policy) }
 
 // has reports whether a belongs to s, as an attribute of in.
-func (s side) has(a Attr, in Block) bool {
+func (s projection) has(a Attr, in Block) bool {
 	switch {
 	case a.Meta || a.Computed:
 		return false
@@ -33,12 +33,12 @@ func (s side) has(a Attr, in Block) bool {
 	case exported:
 		return true
 	default:
-		panic("spec: unknown side")
+		panic("spec: unknown projection")
 	}
 }
 
 // hasBlock reports whether any attribute of b belongs to s.
-func (s side) hasBlock(b Block) bool {
+func (s projection) hasBlock(b Block) bool {
 	for _, a := range b.Attrs {
 		if s.has(a, b) {
 			return true
@@ -53,15 +53,15 @@ func (s side) hasBlock(b Block) bool {
 }
 
 // typeOf returns the type of a on s.
-func (s side) typeOf(a Attr) cty.Type {
+func (s projection) typeOf(a Attr) cty.Type {
 	if s == exported && a.Unit != Plain {
 		return cty.String
 	}
 	return a.Type
 }
 
-// typeOn returns the type of the part of one block that belongs to s.
-func (b Block) typeOn(s side) cty.Type {
+// projectedType returns the type of the part of one block that belongs to s.
+func (b Block) projectedType(s projection) cty.Type {
 	types := map[string]cty.Type{}
 	for _, a := range b.Attrs {
 		if s.has(a, b) {
@@ -72,7 +72,7 @@ func (b Block) typeOn(s side) cty.Type {
 		if !s.hasBlock(nested) {
 			continue
 		}
-		types[nested.Name] = nested.typeOn(s)
+		types[nested.Name] = nested.projectedType(s)
 		if nested.Repeated {
 			types[nested.Name] = cty.List(types[nested.Name])
 		}
@@ -80,10 +80,10 @@ func (b Block) typeOn(s side) cty.Type {
 	return cty.Object(types)
 }
 
-// on returns the part of a decoded block that belongs to s: an object of typeOn's type.
-func (b Block) on(s side, decoded cty.Value) cty.Value {
+// project returns the part of a decoded block that belongs to s: an object of typeOn's type.
+func (b Block) project(s projection, decoded cty.Value) cty.Value {
 	if decoded.IsNull() {
-		return cty.NullVal(b.typeOn(s))
+		return cty.NullVal(b.projectedType(s))
 	}
 	values := map[string]cty.Value{}
 	for _, a := range b.Attrs {
@@ -97,20 +97,20 @@ func (b Block) on(s side, decoded cty.Value) cty.Value {
 		}
 		inner := decoded.GetAttr(nested.Name)
 		if !nested.Repeated {
-			values[nested.Name] = nested.on(s, inner)
+			values[nested.Name] = nested.project(s, inner)
 			continue
 		}
 		var items []cty.Value
 		for _, item := range inner.AsValueSlice() {
-			items = append(items, nested.on(s, item))
+			items = append(items, nested.project(s, item))
 		}
-		values[nested.Name] = listOf(nested.typeOn(s), items)
+		values[nested.Name] = listOf(nested.projectedType(s), items)
 	}
 	return cty.ObjectVal(values)
 }
 
 // value returns the value of a on s.
-func (s side) value(a Attr, v cty.Value) cty.Value {
+func (s projection) value(a Attr, v cty.Value) cty.Value {
 	if s != exported || a.Unit == Plain {
 		return v
 	}

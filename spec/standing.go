@@ -4,52 +4,52 @@ import (
 	"slices"
 )
 
-// standing is the place of one instance: at a provider, and perhaps inside of a VM.
-type standing struct {
+// placement is the place of one instance: at a provider, and perhaps inside of a VM.
+type placement struct {
 	provider ProviderRef
 	inside   Address
 }
 
-// standing returns the place of the instance that d is about to decode; false: a mistake keeps it
+// placement returns the place of the instance that d is about to decode; false: a mistake keeps it
 // from being known.
-func (w *world) standing(n *node, d decoder) (standing, bool) {
-	known, inside := n.resource.shape.within()
+func (w *evaluation) placement(n *node, d decoder) (placement, bool) {
+	known, inside := n.resource.shape.containerAttr()
 	if !inside {
 		ref, ok := w.providerOf(n, d.ctx, d.quiet)
-		return standing{provider: ref}, ok
+		return placement{provider: ref}, ok
 	}
 	// A mistake in the attribute is reported when the block is decoded.
-	vm := d.attribute(n.resource.Body.Attributes[known.Name], known, n.resource.shape, place{})
+	vm := d.attribute(n.resource.Body.Attributes[known.Name], known, n.resource.shape, location{})
 	if !vm.IsKnown() || vm.IsNull() {
-		return standing{}, false
+		return placement{}, false
 	}
 	to, err := ParseAddress(vm.AsString())
 	if err != nil {
-		return standing{}, false
+		return placement{}, false
 	}
-	instances := w.result(w.nodes[name{string(to.Kind), to.Name}]).instances
+	instances := w.result(w.nodes[nodeName{string(to.Kind), to.Name}]).instances
 	i := slices.IndexFunc(instances, func(i instance) bool { return i.resource.Address == to })
 	if i < 0 || instances[i].resource.Provider == (ProviderRef{}) {
-		return standing{}, false
+		return placement{}, false
 	}
-	return standing{provider: instances[i].resource.Provider, inside: to}, true
+	return placement{provider: instances[i].resource.Provider, inside: to}, true
 }
 
-// within returns the attribute that names the VM which a kind is inside of.
-func (b Block) within() (Attr, bool) {
+// containerAttr returns the attribute that names the VM which a kind is inside of.
+func (b Block) containerAttr() (Attr, bool) {
 	a, ok := b.attr("vm")
 	return a, ok && a.Refers == VM
 }
 
 func (b Block) isInside() bool {
-	_, inside := b.within()
+	_, inside := b.containerAttr()
 	return inside
 }
 
 // supports returns the function that asks a type of provider about the attributes of a block;
 // nil: everything is supported, or nothing is known of the type. It reports a kind that the type
 // does not support at all.
-func (w *world) supports(n *node, typ string) func(path string) bool {
+func (w *evaluation) supports(n *node, typ string) func(path string) bool {
 	kind := Kind(n.resource.Type)
 	if w.in.Supports == nil || !w.in.hasType(typ) {
 		return nil

@@ -24,17 +24,17 @@ func (l *loader) validate(e *evaluator, v *variable, value cty.Value) bool {
 		if b.Type != validationShape.Name || condition == nil || message == nil {
 			continue
 		}
-		if m := v.onlyItself(e.functions, condition.Expr, message.Expr); m != nil {
+		if m := v.checkReferences(e.functions, condition.Expr, message.Expr); m != nil {
 			l.diags, good = append(l.diags, m), false
 			continue
 		}
-		good = l.rule(ctx, v, condition, message) && good
+		good = l.checkRule(ctx, v, condition, message) && good
 	}
 	return good
 }
 
-// onlyItself refuses references to others, and to nothing, in a rule.
-func (v *variable) onlyItself(functions map[string]function.Function, exprs ...hclsyntax.Expression) *hcl.Diagnostic {
+// checkReferences refuses references to others, and to nothing, in a rule.
+func (v *variable) checkReferences(functions map[string]function.Function, exprs ...hclsyntax.Expression) *hcl.Diagnostic {
 	for _, expr := range exprs {
 		for _, call := range unknownCalls(expr, functions) {
 			return mistake(call.NameRange, "Unknown function", "There is no function `%s`.%s", call.Name,
@@ -49,8 +49,8 @@ func (v *variable) onlyItself(functions map[string]function.Function, exprs ...h
 	return nil
 }
 
-// rule evaluates one rule.
-func (l *loader) rule(ctx *hcl.EvalContext, v *variable, condition, message *hclsyntax.Attribute) bool {
+// checkRule evaluates one rule.
+func (l *loader) checkRule(ctx *hcl.EvalContext, v *variable, condition, message *hclsyntax.Attribute) bool {
 	held, diags := evaluate(condition.Expr, ctx)
 	l.diags = append(l.diags, diags...)
 	if diags.HasErrors() {

@@ -66,7 +66,7 @@ var vmShape = Block{
 	},
 	Blocks: []Block{
 		{
-			Name: "boot", Optional: true, Without: "image",
+			Name: "boot", Optional: true, ConflictsWith: "image",
 			Doc: "Boots a kernel directly.",
 			Attrs: []Attr{
 				{
@@ -92,7 +92,7 @@ var vmShape = Block{
 			},
 		},
 		{
-			Name: "image", Optional: true, Short: "source", Without: "boot",
+			Name: "image", Optional: true, Shorthand: "source", ConflictsWith: "boot",
 			Doc: "The disk image that its own disk begins as. It counts when it is made, and never again.",
 			Attrs: []Attr{
 				{
@@ -106,7 +106,7 @@ var vmShape = Block{
 			},
 		},
 		{
-			Name: "root_disk", Optional: true, With: "image",
+			Name: "root_disk", Optional: true, DefaultedWith: "image",
 			Doc: "Its own disk, which goes when it goes.",
 			Attrs: []Attr{
 				{

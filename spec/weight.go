@@ -2,18 +2,18 @@ package spec
 
 import "github.com/zclconf/go-cty/cty"
 
-// maxWeight bounds a value: its texts in bytes, and for each part a little. A
+// maxValueBytes bounds a value: its texts in bytes, and for each part a little. A
 // few lines that double each other would fill all memory.
-const maxWeight = 64 << 20
+const maxValueBytes = 64 << 20
 
-// tooHeavy reports whether a value is larger than maxWeight, looking no further
+// tooLarge reports whether a value is larger than maxWeight, looking no further
 // than that.
-func tooHeavy(v cty.Value) bool {
-	left := maxWeight
-	return weigh(v, &left)
+func tooLarge(v cty.Value) bool {
+	left := maxValueBytes
+	return measure(v, &left)
 }
 
-func weigh(v cty.Value, left *int) bool {
+func measure(v cty.Value, left *int) bool {
 	const part = 64 // less than any part takes
 	v, _ = v.Unmark()
 	*left -= part
@@ -27,7 +27,7 @@ func weigh(v cty.Value, left *int) bool {
 		return *left < 0
 	case v.CanIterateElements():
 		for it := v.ElementIterator(); it.Next(); {
-			if _, element := it.Element(); weigh(element, left) {
+			if _, element := it.Element(); measure(element, left) {
 				return true
 			}
 		}
