@@ -214,3 +214,24 @@ func lowerFirst(s string) string {
 	}
 	return strings.ToLower(s[:1]) + s[1:]
 }
+
+// shorthand decodes `NAME = value`, which stands for a block with one attribute. A
+// null is a block that was left out.
+func (d *decoder) shorthand(a *hclsyntax.Attribute, shape Block, p location) cty.Value {
+	p.rng = a.SrcRange
+	if v, diags := evaluate(a.Expr, d.ctx); !d.invalid[a.Expr] && !diags.HasErrors() && v.IsNull() {
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	values := map[string]cty.Value{}
+	for _, known := range shape.Attrs {
+		if known.Name != shape.Shorthand {
+			values[known.Name] = d.attribute(nil, known, shape, p)
+			continue
+		}
+		if path := p.join(known.Name).plain; d.supports != nil && !d.supports(path) {
+			d.add(mistake(a.NameRange, "Unsupported attribute", "Provider %s does not support `%s`. Remove it, or use another provider.", d.provider, p.plain))
+		}
+		values[known.Name] = d.attribute(a, known, shape, p)
+	}
+	return cty.ObjectVal(values)
+}

@@ -142,3 +142,18 @@ func templateError(diags hcl.Diagnostics) error {
 	}
 	return fmt.Errorf("%s%s", where, strings.TrimSuffix(d.Detail, "."))
 }
+
+// unknownCalls finds calls of functions that do not exist. HCL would find them
+// too, and suggest whichever name comes first in a map.
+func unknownCalls(expr hclsyntax.Expression, functions map[string]function.Function) []*hclsyntax.FunctionCallExpr {
+	var calls []*hclsyntax.FunctionCallExpr
+	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics { //nolint:errcheck // the visitor returns none
+		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok {
+			if _, exists := functions[call.Name]; !exists {
+				calls = append(calls, call)
+			}
+		}
+		return nil
+	})
+	return calls
+}

@@ -199,3 +199,17 @@ func cycle(nodes []*node) *hcl.Diagnostic {
 	}
 	return mistake(nodes[0].rng, "Reference cycle", "%s. Remove one of these references.", strings.Join(steps, ", "))
 }
+
+// indexedBy finds vm.web[EXPR] in an expression: EXPR by the range of vm.web.
+func indexedBy(expr hclsyntax.Expression) map[hcl.Range]hclsyntax.Expression {
+	found := map[hcl.Range]hclsyntax.Expression{}
+	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics { //nolint:errcheck // the visitor returns none
+		if index, ok := n.(*hclsyntax.IndexExpr); ok {
+			if of, ok := index.Collection.(*hclsyntax.ScopeTraversalExpr); ok {
+				found[of.Traversal.SourceRange()] = index.Key
+			}
+		}
+		return nil
+	})
+	return found
+}

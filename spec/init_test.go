@@ -1,9 +1,11 @@
 package spec_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -156,5 +158,41 @@ func TestInitRefuses(t *testing.T) {
 	if _, _, err := spec.Init(filepath.Join(t.TempDir(), "none"), "demo", newID); err == nil ||
 		!strings.Contains(err.Error(), "write project and id: read the folder of the spec: open ") {
 		t.Errorf("a missing folder: %v", err)
+	}
+}
+
+// If several run at once, one writes its id, and the others see that one.
+func TestInitSeveralAtOnce(t *testing.T) {
+	for range 20 {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "main.vmctl.hcl"), []byte("vm \"a\" {}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		seen := make([]string, 4)
+		for i := range seen {
+			all.Go(func() {
+				path, _, err := spec.Init(dir, fmt.Sprintf("project-%d", i), newID)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				content, err := os.ReadFile(path)
+				if err != nil {
+					t.Error(err)
+				}
+				seen[i] = string(content)
+			})
+		}
+		all.Wait()
+		for _, content := range seen {
+			if content != seen[0] {
+				t.Fatalf("one read\n%s\nand another\n%s", seen[0], content)
+			}
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil || len(files) != 2 {
+			t.Fatalf("%d files, %v; want 2", len(files), err)
+		}
 	}
 }

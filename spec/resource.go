@@ -226,3 +226,45 @@ func computedValue(values cty.Value, attr string, ty cty.Type) cty.Value {
 	}
 	return v
 }
+
+// placement is the place of one instance: at a provider, and perhaps inside of a VM.
+type placement struct {
+	provider ProviderRef
+	inside   Address
+}
+
+// placement returns the place of the instance that d is about to decode; false: a mistake keeps it
+// from being known.
+func (w *evaluation) placement(n *node, d decoder) (placement, bool) {
+	known, inside := n.resource.shape.containerAttr()
+	if !inside {
+		ref, ok := w.providerOf(n, d.ctx, d.quiet)
+		return placement{provider: ref}, ok
+	}
+	// A mistake in the attribute is reported when the block is decoded.
+	vm := d.attribute(n.resource.Body.Attributes[known.Name], known, n.resource.shape, location{})
+	if !vm.IsKnown() || vm.IsNull() {
+		return placement{}, false
+	}
+	to, err := ParseAddress(vm.AsString())
+	if err != nil {
+		return placement{}, false
+	}
+	instances := w.result(w.nodes[nodeName{string(to.Kind), to.Name}]).instances
+	i := slices.IndexFunc(instances, func(i instance) bool { return i.resource.Address == to })
+	if i < 0 || instances[i].resource.Provider == (ProviderRef{}) {
+		return placement{}, false
+	}
+	return placement{provider: instances[i].resource.Provider, inside: to}, true
+}
+
+// containerAttr returns the attribute that names the VM which a kind is inside of.
+func (b Block) containerAttr() (Attr, bool) {
+	a, ok := b.attr("vm")
+	return a, ok && a.Refers == VM
+}
+
+func (b Block) isInside() bool {
+	_, inside := b.containerAttr()
+	return inside
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // bodyItem is an attribute or a block in a body.
@@ -109,4 +110,59 @@ func (d *decoder) required(b *hclsyntax.Block, shape Block, path string) {
 			d.add(mistake(b.DefRange(), "Missing attribute", "%s needs `%s`: %s", d.subject(path), a.Name, lowerFirst(a.Doc)))
 		}
 	}
+}
+
+// checkConflicts reports each pair of blocks that exclude each other (Block.ConflictsWith).
+func (d *decoder) checkConflicts(body *hclsyntax.Body, shape Block, values map[string]cty.Value) {
+	for i, one := range shape.Blocks {
+		for _, other := range shape.Blocks[i+1:] {
+			if one.ConflictsWith != other.Name || values[one.Name].IsNull() || values[other.Name].IsNull() {
+				continue
+			}
+			d.add(mistake(laterOf(rangeOf(body, one.Name), rangeOf(body, other.Name)), "Too much to boot from",
+				"`%s` has `%s` and `%s`, and boots from one of them only. Remove one.", d.owner, one.Name, other.Name))
+		}
+	}
+}
+
+// rangeOf returns the range of an attribute or a block in a body.
+func rangeOf(body *hclsyntax.Body, name string) hcl.Range {
+	if a, ok := body.Attributes[name]; ok {
+		return a.SrcRange
+	}
+	for _, b := range body.Blocks {
+		if b.Type == name {
+			return b.DefRange()
+		}
+	}
+	return body.SrcRange
+}
+
+func laterOf(a, b hcl.Range) hcl.Range {
+	if compareRanges(&a, &b) > 0 {
+		return a
+	}
+	return b
+}
+
+func earlierOf(a, b hcl.Range) hcl.Range {
+	if compareRanges(&a, &b) > 0 {
+		return b
+	}
+	return a
+}
+
+// supports returns the function that asks a type of provider about the attributes of a block;
+// nil: everything is supported, or nothing is known of the type. It reports a kind that the type
+// does not support at all.
+func (w *evaluation) supports(n *node, typ string) func(path string) bool {
+	kind := Kind(n.resource.Type)
+	if w.in.Supports == nil || !w.in.hasType(typ) {
+		return nil
+	}
+	if !w.in.Supports(typ, kind, "") {
+		w.diags = append(w.diags, mistake(n.resource.TypeRange, "Unsupported kind", "Provider %s does not support `%s` blocks. Remove it, or use another provider.", typ, kind))
+		return nil
+	}
+	return func(path string) bool { return w.in.Supports(typ, kind, path) }
 }
