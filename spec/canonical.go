@@ -43,7 +43,7 @@ func canonical(a Attr, v cty.Value) (cty.Value, string) {
 	case a.Form == Ceilings:
 		for _, key := range sortedKeys(v) {
 			if value := v.Index(cty.StringVal(key)); value.IsNull() || !slices.Contains(a.OneOf, value.AsString()) {
-				return cty.NilVal, fmt.Sprintf("has a ceiling for `%s` that is none of %s.", key, quoted(a.OneOf))
+				return cty.NilVal, fmt.Sprintf("has a value for `%s` that is not one of %s.", key, quoted(a.OneOf))
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func canonicalUnit(a Attr, v cty.Value) (cty.Value, string) {
 		return cty.NilVal, bareNumberText(a, v)
 	}
 	if v.Type() != cty.String && v.Type() != cty.DynamicPseudoType {
-		return cty.NilVal, fmt.Sprintf("must be a text like %s, not %s.", example(a), describeType(v.Type()))
+		return cty.NilVal, fmt.Sprintf("must be a string like %s, not %s.", example(a), describeType(v.Type()))
 	}
 	if !v.IsKnown() {
 		return cty.UnknownVal(cty.Number), ""
@@ -70,18 +70,18 @@ func canonicalUnit(a Attr, v cty.Value) (cty.Value, string) {
 		return cty.NilVal, "cannot be used: " + err.Error() + "."
 	}
 	if n < a.Min {
-		return cty.NilVal, fmt.Sprintf("is %q; the least is %q.", v.AsString(), formatUnit(a, a.Min))
+		return cty.NilVal, fmt.Sprintf("is %q; the minimum is %q.", v.AsString(), formatUnit(a, a.Min))
 	}
 	return cty.NumberIntVal(n), ""
 }
 
 func bareNumberText(a Attr, v cty.Value) string {
 	if !v.IsKnown() {
-		return fmt.Sprintf("must be a text like %s, not a number.", example(a))
+		return fmt.Sprintf("must be a string like %s, not a number.", example(a))
 	}
 	f := v.AsBigFloat()
 	if huge(f) {
-		return fmt.Sprintf("is %s, which is out of all bounds.", FormatNumber(f))
+		return fmt.Sprintf("is %s, which is out of range.", FormatNumber(f))
 	}
 	number := f.Text('g', 20)
 	guess := suggestSize(number)
@@ -108,17 +108,17 @@ func formatUnit(a Attr, n int64) string {
 func canonicalNumber(a Attr, v cty.Value) (cty.Value, string) {
 	f := v.AsBigFloat()
 	if huge(f) {
-		return cty.NilVal, fmt.Sprintf("is %s, which is out of all bounds.", FormatNumber(f))
+		return cty.NilVal, fmt.Sprintf("is %s, which is out of range.", FormatNumber(f))
 	}
 	text := f.Text('g', 20)
 	n, accuracy := f.Int64()
 	switch {
 	case !f.IsInt() || accuracy != big.Exact && !f.IsInf() && f.IsInt() && n != 1<<63-1 && n != -1<<63:
-		return cty.NilVal, fmt.Sprintf("is %s, which is no whole number.", text)
+		return cty.NilVal, fmt.Sprintf("is %s, which is not a whole number.", text)
 	case a.Max != 0 && (f.IsInf() || f.Cmp(big.NewFloat(float64(a.Max))) > 0 || n < a.Min):
 		return cty.NilVal, fmt.Sprintf("is %s; it must be from %d to %d.", text, a.Min, a.Max)
 	case accuracy != big.Exact || n < a.Min:
-		return cty.NilVal, fmt.Sprintf("is %s; the least is %d.", text, a.Min)
+		return cty.NilVal, fmt.Sprintf("is %s; the minimum is %d.", text, a.Min)
 	}
 	return cty.NumberIntVal(n), ""
 }
@@ -130,7 +130,7 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 	}
 	if a.File {
 		if text == "" || strings.ContainsRune(text, 0) {
-			return cty.NilVal, fmt.Sprintf("is %q, which is no path of a file.", shorten(text))
+			return cty.NilVal, fmt.Sprintf("is %q, which is not a file path.", shorten(text))
 		}
 		return v, ""
 	}
@@ -151,7 +151,7 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 	case IPAddress:
 		ip, err := netip.ParseAddr(text)
 		if err != nil || ip.Zone() != "" {
-			return cty.NilVal, fmt.Sprintf("is %q, which is no IP address: write for example \"127.0.0.1\".", shorten(text))
+			return cty.NilVal, fmt.Sprintf("is %q, which is not an IP address: write for example \"127.0.0.1\".", shorten(text))
 		}
 		return cty.StringVal(ip.String()), ""
 	case HostPort:
@@ -169,7 +169,7 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 			return cty.NilVal, "begins with \"sha256:\". Write the 64 digits alone."
 		}
 		if !sha256Pattern.MatchString(sum) {
-			return cty.NilVal, fmt.Sprintf("is %q, which is no SHA-256: that has 64 hexadecimal digits, and `sha256sum FILE` prints it.", shorten(text))
+			return cty.NilVal, fmt.Sprintf("is %q, which is not a SHA-256. Write the 64 hexadecimal digits that `sha256sum FILE` prints.", shorten(text))
 		}
 		return cty.StringVal(sum), ""
 	case FileOrURL:
@@ -213,7 +213,7 @@ func expectedForm(a Attr) string {
 	case a.Type == cty.Number:
 		return "a number"
 	case a.Type == cty.String:
-		return "a text"
+		return "a string"
 	case a.Form == Ceilings:
 		return "a map like { memory = \"restart\" }"
 	case a.Type.IsListType():

@@ -87,7 +87,7 @@ func (d *declarations) addSettings(b *hclsyntax.Block) *hcl.Diagnostic {
 	}
 	if d.settings != nil {
 		d.duplicateSettings = true
-		return mistake(b.DefRange(), "Declared twice", "`vmctl` stands at %s already. Put its attributes together.", formatRange(d.settings.DefRange()))
+		return mistake(b.DefRange(), "Declared twice", "`vmctl` is declared at %s already. Merge the two blocks.", formatRange(d.settings.DefRange()))
 	}
 	d.settings = b
 	return nil

@@ -119,8 +119,8 @@ func (d *decoder) checkConflicts(body *hclsyntax.Body, shape Block, values map[s
 			if one.ConflictsWith != other.Name || values[one.Name].IsNull() || values[other.Name].IsNull() {
 				continue
 			}
-			d.add(mistake(laterOf(rangeOf(body, one.Name), rangeOf(body, other.Name)), "Too much to boot from",
-				"`%s` has `%s` and `%s`, and boots from one of them only. Remove one.", d.owner, one.Name, other.Name))
+			d.add(mistake(laterOf(rangeOf(body, one.Name), rangeOf(body, other.Name)), "Conflicting blocks",
+				"`%s` has both `%s` and `%s`, but boots from only one of them. Remove one.", d.owner, one.Name, other.Name))
 		}
 	}
 }

@@ -25,15 +25,15 @@ func (d *decoder) file(v cty.Value, known Attr, p location, owner string) cty.Va
 func fileHint(path string, err error) string {
 	switch {
 	case strings.HasPrefix(path, "~"):
-		return "`~` means nothing here: write the whole path."
+		return "`~` is not expanded: write the full path."
 	case errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(path):
 		return "Relative paths are read from the folder of the spec."
 	case errors.Is(err, fs.ErrNotExist):
 		return "Correct the path, or put the file there."
 	case errors.Is(err, fs.ErrPermission):
-		return "Give yourself the right to read it, for example with `chmod u+r`."
+		return "Make it readable, for example with `chmod u+r`."
 	default:
-		return "Name a file with content."
+		return "Name a regular file that is not empty."
 	}
 }
 
@@ -60,7 +60,7 @@ func IsURL(source string) bool { return strings.Contains(source, "://") }
 func sourceProblem(text string) string {
 	if !IsURL(text) {
 		if text == "" || strings.ContainsRune(text, 0) {
-			return fmt.Sprintf("is %q, which is no path of a file.", shorten(text))
+			return fmt.Sprintf("is %q, which is not a file path.", shorten(text))
 		}
 		return ""
 	}
@@ -69,13 +69,13 @@ func sourceProblem(text string) string {
 	case err == nil && u.Scheme == "file" && u.Path != "":
 		return fmt.Sprintf("is %q. Write the path alone: %q.", shorten(text), shorten(u.Path))
 	case err != nil || u.Host == "":
-		return "is no URL that can be fetched. Write for example \"https://example.org/debian.qcow2\", or the path of a file."
+		return "is not a URL that vmctl can fetch. Write for example \"https://example.org/debian.qcow2\", or the path of a file."
 	case u.User != nil:
-		return "has a user name or a password in it, which would be kept in the state and shown in plans. Fetch the file yourself, and write its path."
+		return "contains a user name or a password, which the state and plans would show. Download the file yourself, and write its path."
 	case u.Scheme == "http" || u.Scheme == "https":
 		return ""
 	default:
-		return fmt.Sprintf("is %q, and vmctl fetches by http and https only. Write such a URL, or the path of a file.", shorten(text))
+		return fmt.Sprintf("is %q, but vmctl fetches only http and https URLs. Write such a URL, or the path of a file.", shorten(text))
 	}
 }
 

@@ -81,7 +81,7 @@ func (d *decoder) pathIn(expr hcl.Expression, p location) (string, *hcl.Diagnost
 		case hcl.TraverseAttr:
 			steps = append(steps, step.Name)
 		default:
-			return "", mistake(expr.Range(), "Invalid value", "`%s` of `%s` names an element by its index, and elements come and go: name the whole, `%s`.",
+			return "", mistake(expr.Range(), "Invalid value", "`%s` of `%s` names an element by its index, which may change: name the whole list, `%s`.",
 				p.path, d.owner, strings.Join(steps, "."))
 		}
 	}
@@ -91,7 +91,7 @@ func (d *decoder) pathIn(expr hcl.Expression, p location) (string, *hcl.Diagnost
 	case slices.Contains(choices, path):
 		return path, nil
 	case path == allPaths:
-		return "", mistake(expr.Range(), "Invalid value", "`%s` stands alone: write `%s = %s`.", allPaths, p.path[strings.LastIndexByte(p.path, '.')+1:], allPaths)
+		return "", mistake(expr.Range(), "Invalid value", "`%s` cannot be combined with other names: write `%s = %s`.", allPaths, p.path[strings.LastIndexByte(p.path, '.')+1:], allPaths)
 	case slices.Contains(d.shape.Later, path):
 		return "", mistake(expr.Range(), "Not built in yet", "`%s` of a `%s` is not built in yet.", path, d.shape.Name)
 	case known:
@@ -115,15 +115,15 @@ func (d *decoder) whyNotIgnorable(path string) string {
 	outer, _ := d.shape.block(top)
 	switch {
 	case path == "running":
-		return "is what a plan is for: starting and stopping cannot be ignored. Remove it from the list."
+		return "a plan cannot ignore: it starts and stops VMs. Remove it from the list."
 	case a.Computed || a.Own || a.Derived:
 		return "vmctl reads and never changes. Remove it from the list."
 	case nested && outer.Repeated:
-		return "is part of a list. Name the whole, `" + top + "`."
+		return "is part of a list. Name the whole list, `" + top + "`."
 	case a.Meta:
-		return "says how the block is read. Remove it from the list."
+		return "is no setting of the object. Remove it from the list."
 	default:
-		return "only says how vmctl treats it, and changes nothing of it. Remove it from the list."
+		return "is no setting of the object. Remove it from the list."
 	}
 }
 

@@ -104,13 +104,13 @@ func (d *decoder) nested(body *hclsyntax.Body, shape Block, p location) cty.Valu
 	if short, ok := body.Attributes[shape.Name]; ok && shape.Shorthand != "" {
 		if len(found) > 0 {
 			d.add(mistake(laterOf(short.SrcRange, found[0].DefRange()), "Declared twice",
-				"`%s` of `%s` stands at %s already. Write it as a block or as an attribute, not both.",
+				"`%s` of `%s` is declared at %s already. Write it as a block or as an attribute, not both.",
 				shape.Name, d.owner, formatRange(earlierOf(short.SrcRange, found[0].DefRange()))))
 		}
 		return d.shorthand(short, shape, p)
 	}
 	if len(found) > 1 {
-		d.add(mistake(found[1].DefRange(), "Declared twice", "`%s` of `%s` stands at %s already. Put its attributes together.",
+		d.add(mistake(found[1].DefRange(), "Declared twice", "`%s` of `%s` is declared at %s already. Merge the two blocks.",
 			shape.Name, d.owner, formatRange(found[0].DefRange())))
 	}
 	switch {

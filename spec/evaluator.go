@@ -113,7 +113,7 @@ func (w *evaluation) evaluate(n *node, only string) *result {
 	large := !diags.HasErrors() && tooLarge(value)
 	if large && !r.invalid {
 		w.diags = append(w.diags, mistake(n.expr.Range(), "Value too large",
-			"`%s` comes to more than %s. Put less into it, or into a file.", n.name, FormatSize(maxValueBytes)))
+			"`%s` is larger than %s. Shorten it, or move its content into a file.", n.name, FormatSize(maxValueBytes)))
 	}
 	if large || diags.HasErrors() {
 		r.invalid = true

@@ -81,7 +81,7 @@ func mustBeRegular(info fs.FileInfo) error {
 	case info.IsDir():
 		return errors.New("it is a folder")
 	case !info.Mode().IsRegular():
-		return errors.New("it is no regular file")
+		return errors.New("it is not a regular file")
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ type digestResult struct {
 	err error
 }
 
-var errNoFile = errors.New("there is no such file in the folder of the spec")
+var errNoFile = errors.New("the folder of the spec has no such file")
 
 // toleratesMissing reports whether an error says that a file does not exist, and need not exist.
 func (f *folder) toleratesMissing(err error) bool {
@@ -94,7 +94,7 @@ func (f *folder) text(path string) (string, error) {
 	case len(src) > maxTextBytes:
 		return "", fmt.Errorf("%q is larger than %s", path, FormatSize(maxTextBytes))
 	case !utf8.Valid(src):
-		return "", fmt.Errorf("%q is no UTF-8 text", path)
+		return "", fmt.Errorf("%q is not UTF-8 text", path)
 	}
 	f.recordRead(path, sumOf(src))
 	return string(src), nil

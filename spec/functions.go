@@ -84,7 +84,7 @@ func templateFunc(f *folder, within map[string]function.Function) function.Funct
 				return cty.UnknownVal(cty.String).WithMarks(marks), nil
 			}
 			if vars.IsNull() || !vars.Type().IsObjectType() && !vars.Type().IsMapType() {
-				return cty.NilVal, function.NewArgErrorf(1, "the names for the template are a map like { name = \"value\" }")
+				return cty.NilVal, function.NewArgErrorf(1, "the variables of the template must be a map like { name = \"value\" }")
 			}
 			value, err := render(path, content, &hcl.EvalContext{Variables: vars.AsValueMap(), Functions: within})
 			if err != nil {
@@ -111,11 +111,11 @@ func render(path, content string, ctx *hcl.EvalContext) (cty.Value, error) {
 			if best := nearest(t.RootName(), sortedNamesOf(ctx.Variables)); best != "" {
 				hint = fmt.Sprintf(" (did you mean %q?)", best)
 			}
-			return cty.NilVal, fmt.Errorf("%s uses `%s`, which is not among the names given to it%s", formatRange(rng), t.RootName(), hint)
+			return cty.NilVal, fmt.Errorf("%s uses `%s`, but the call does not pass that name%s", formatRange(rng), t.RootName(), hint)
 		}
 	}
 	for _, call := range unknownCalls(expr, ctx.Functions) {
-		return cty.NilVal, fmt.Errorf("%s calls `%s`, which is no function that a template can use", formatRange(call.NameRange), call.Name)
+		return cty.NilVal, fmt.Errorf("%s calls `%s`, but templates have no such function", formatRange(call.NameRange), call.Name)
 	}
 	value, diags := expr.Value(ctx)
 	if diags.HasErrors() {
@@ -123,7 +123,7 @@ func render(path, content string, ctx *hcl.EvalContext) (cty.Value, error) {
 	}
 	text, err := asText(value)
 	if err != nil {
-		return cty.NilVal, fmt.Errorf("the template %q makes no text: %w", path, err)
+		return cty.NilVal, fmt.Errorf("the result of the template %q is not a string: %w", path, err)
 	}
 	return text, nil
 }

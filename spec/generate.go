@@ -32,7 +32,7 @@ func Generate(f Existing) ([]byte, error) {
 	case !ok:
 		return nil, fmt.Errorf("write a block for %s: there is no kind of resource %q", f.To, f.To.Kind)
 	case f.To.Key != "":
-		return nil, fmt.Errorf("write a block for %s: it is an instance of a for_each, whose block only you can write", f.To)
+		return nil, fmt.Errorf("write a block for %s: it is an instance of a for_each: write its block yourself", f.To)
 	case strings.TrimSpace(f.ID) == "":
 		return nil, fmt.Errorf("write a block for %s: the object to import has no id", f.To)
 	}
@@ -81,13 +81,13 @@ func (g *generator) block(body *hclwrite.Body, shape Block, v cty.Value, path st
 func (g *generator) attribute(body *hclwrite.Body, a Attr, v cty.Value, path string) bool {
 	if v == cty.NilVal {
 		if a.Required {
-			g.fail(path, "is not shown, and a block needs it")
+			g.fail(path, "is unknown, and a block requires it")
 		}
 		return false
 	}
 	value, err := convert.Convert(v, a.Type)
 	if err != nil {
-		g.fail(path, "is %s, and must be %s", describeType(v.Type()), expectedForm(a))
+		g.fail(path, "is %s, not %s", describeType(v.Type()), expectedForm(a))
 		return false
 	}
 	if a.Default != cty.NilVal && value.RawEquals(a.Default) {
@@ -108,7 +108,7 @@ func (g *generator) tokens(a Attr, v cty.Value) (hclwrite.Tokens, string) {
 	if a.Refers != "" {
 		to, err := ParseAddress(v.AsString())
 		if err != nil || to.Kind != a.Refers {
-			return nil, fmt.Sprintf("is %q, which is no address of a %s", shorten(v.AsString()), a.Refers)
+			return nil, fmt.Sprintf("is %q, which is not the address of a %s", shorten(v.AsString()), a.Refers)
 		}
 		return hclwrite.TokensForTraversal(to.traversal()), ""
 	}
@@ -121,7 +121,7 @@ func (g *generator) tokens(a Attr, v cty.Value) (hclwrite.Tokens, string) {
 	case problem != "":
 		return nil, problem
 	case !again.RawEquals(v):
-		return nil, fmt.Sprintf("is %s, which a block cannot say", FormatValue("", "", v))
+		return nil, fmt.Sprintf("is %s, which a block cannot express", FormatValue("", "", v))
 	}
 	return hclwrite.TokensForValue(said), ""
 }
@@ -148,7 +148,7 @@ func (g *generator) nested(body *hclwrite.Body, shape Block, in cty.Value, path 
 	}
 	if shape.Repeated {
 		if !v.CanIterateElements() {
-			g.fail(path, "is %s, and must be a list", describeType(v.Type()))
+			g.fail(path, "is %s, not a list", describeType(v.Type()))
 			return false
 		}
 		for i, item := range v.AsValueSlice() {

@@ -133,14 +133,14 @@ func TestInitKeepsLineEndsModeAndLinks(t *testing.T) {
 
 func TestInitRefuses(t *testing.T) {
 	for _, c := range []struct{ name, project, id, src, want string }{
-		{"project", "My Project", newID, "", `"My Project" is no project name`},
-		{"hyphen first", "-a", newID, "", `"-a" is no project name`},
-		{"long project", strings.Repeat("a", 32), newID, "", `is no project name`},
-		{"id", "demo", "K7M2QD9X4R", "", `"K7M2QD9X4R" is no project id`},
+		{"project", "My Project", newID, "", `"My Project" is not a project name`},
+		{"hyphen first", "-a", newID, "", `"-a" is not a project name`},
+		{"long project", strings.Repeat("a", 32), newID, "", `is not a project name`},
+		{"id", "demo", "K7M2QD9X4R", "", `"K7M2QD9X4R" is not a project id`},
 		{"syntax", "demo", newID, "vmctl {", "Unclosed configuration block"},
-		{"empty id", "demo", newID, "vmctl {\n  id = \"\"\n}", `:2: "" is no project id: ` + "`vmctl init` writes one"},
-		{"other id", "demo", newID, "vmctl {\n  id = null\n}", `:2: "" is no project id`},
-		{"computed id", "demo", newID, "vmctl {\n  id = var.x\n}", `:2: id is no plain text: remove the line, or write one`},
+		{"empty id", "demo", newID, "vmctl {\n  id = \"\"\n}", `:2: "" is not a project id: ` + "`vmctl init` writes one"},
+		{"other id", "demo", newID, "vmctl {\n  id = null\n}", `:2: "" is not a project id`},
+		{"computed id", "demo", newID, "vmctl {\n  id = var.x\n}", `:2: id is not a literal string: remove the line, or write one`},
 		{"list", "demo", newID, "vmctl {\n  project = []\n}", `:2: string required`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

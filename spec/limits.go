@@ -77,7 +77,7 @@ func checkTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 			n.reset()
 		case hclsyntax.TokenNumberLit:
 			if hugeExponent.Match(t.Bytes) {
-				return mistake(t.Range, "Number too large", "A number has an exponent of at most three digits.")
+				return mistake(t.Range, "Number too large", "The exponent of a number has at most three digits.")
 			}
 		case hclsyntax.TokenNewline:
 			n.newline()
@@ -91,7 +91,7 @@ func checkTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 		}
 		if n.depth > maxDepth {
 			return mistake(t.Range, "Too deeply nested",
-				"More than %d expressions or blocks stand inside each other here. Split them up with `locals`.", maxDepth)
+				"More than %d expressions or blocks are nested here. Split them up with `locals`.", maxDepth)
 		}
 	}
 	return nil

@@ -202,7 +202,7 @@ func (l *loader) checkDuplicateNames(c *Config) {
 			taken[key] = r.Address
 			continue
 		}
-		l.diags = append(l.diags, mistake(r.Range, "Name taken twice",
+		l.diags = append(l.diags, mistake(r.Range, "Duplicate name",
 			"`%s` and `%s` would both be named %q. Give each its own `name`, with `each.key` in it where there is `for_each`, or leave it out.",
 			other, r.Address, chosen.AsString()))
 	}

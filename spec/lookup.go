@@ -31,9 +31,9 @@ func (c *Config) Lookup(text string, kinds ...Kind) ([]Address, error) {
 		for _, a := range found {
 			names = append(names, a.String())
 		}
-		return nil, fmt.Errorf("%q could be %s: write the whole address", text, strings.Join(names, " or "))
+		return nil, fmt.Errorf("%q could be %s: write the full address", text, strings.Join(names, " or "))
 	}
-	return nil, fmt.Errorf("%q is no resource of the spec.%s", shorten(text), c.suggestAddress(text))
+	return nil, fmt.Errorf("%q is not a resource of the spec.%s", shorten(text), c.suggestAddress(text))
 }
 
 // ofKinds returns c with the resources of some kinds; none: of all.

@@ -59,13 +59,13 @@ func (l *loader) addMove(c *Config, d *declarations, b *hclsyntax.Block) {
 	_, here := c.Resource(from)
 	switch {
 	case from == to:
-		l.failAt(b, "to", "Moved nowhere", "`%s` is where it comes from.", to)
+		l.failAt(b, "to", "Moved to itself", "`from` and `to` are both `%s`.", to)
 	case from.Kind != to.Kind:
-		l.failAt(b, "to", "Moved to another kind", "`%s` cannot become `%s`: what exists stays what it is.", from, to)
+		l.failAt(b, "to", "Moved to another kind", "`%s` cannot become `%s`: an object cannot change its kind.", from, to)
 	case d.resources[to.Block()] == nil && !movesOn(d, to):
 		l.failAt(b, "to", "Unknown resource", "`%s` is not declared.%s", to.Block(), didYouMean(to.Name, d.declared(string(to.Kind))))
 	case here, from.Key == "" && from.Block() != to.Block() && d.resources[from] != nil:
-		l.failAt(b, "from", "Still declared", "`%s` is declared as well, so what it remembers stays its own. Remove it, or this block.", from)
+		l.failAt(b, "from", "Still declared", "`%s` is still declared, so it keeps its record. Remove its block, or this `moved` block.", from)
 	default:
 		c.Moves = append(c.Moves, Move{From: from, To: to, Range: b.DefRange()})
 	}
@@ -99,14 +99,14 @@ func (l *loader) checkMoves(c *Config) {
 			l.diags = append(l.diags, mistake(m.Range, "Moved twice", "`%s` is moved to `%s` at %s already.", m.From, other.To, formatRange(other.Range)))
 		}
 		if other, ok := to[m.To]; ok {
-			l.diags = append(l.diags, mistake(m.Range, "Moved into one", "`%s` becomes `%s` at %s already.", other.From, m.To, formatRange(other.Range)))
+			l.diags = append(l.diags, mistake(m.Range, "Two moves to one address", "`%s` moves to `%s` at %s already.", other.From, m.To, formatRange(other.Range)))
 		}
 		from[m.From], to[m.To] = m, m
 	}
 	for _, m := range c.Moves {
 		for next, ok := from[m.To]; ok; next, ok = from[next.To] {
 			if next.From == m.From || next.To == m.To {
-				l.diags = append(l.diags, mistake(m.Range, "Moved in a circle", "`%s` ends where it begins.", m.From))
+				l.diags = append(l.diags, mistake(m.Range, "Cycle of moves", "The moves from `%s` lead back to it. Remove one of them.", m.From))
 				break
 			}
 		}
@@ -120,7 +120,7 @@ func (l *loader) addRemoval(c *Config, d *declarations, b *hclsyntax.Block) {
 		return
 	}
 	if _, here := c.Resource(from); here || from.Key == "" && d.resources[from] != nil {
-		l.failAt(b, "from", "Still declared", "`%s` is declared as well. Remove it, or this block.", from)
+		l.failAt(b, "from", "Still declared", "`%s` is still declared. Remove its block, or this `removed` block.", from)
 		return
 	}
 	if i := slices.IndexFunc(c.Removals, func(r Removal) bool { return r.From == from }); i >= 0 {

@@ -54,6 +54,6 @@ func (l *loader) outputNode(d *declarations, label string) *node {
 func (l *loader) checkOutput(w *evaluation, n *node) {
 	if value := w.result(n).value; value.ContainsMarked() && !n.sensitive {
 		l.diags = append(l.diags, mistake(n.expr.Range(), "Sensitive output",
-			"`%s` would show something sensitive. Write `sensitive = true` into it, or leave that part out.", n.name))
+			"`%s` contains a sensitive value. Set `sensitive = true`, or leave that value out.", n.name))
 	}
 }

@@ -137,16 +137,16 @@ func (w *evaluation) providerOf(n *node, ctx *hcl.EvalContext, quiet bool) (Prov
 	key, err := convert.Convert(v, cty.String)
 	switch {
 	case v.ContainsMarked():
-		problem = "is sensitive, and would be shown."
+		problem = "is sensitive, but addresses show it."
 	case err != nil:
-		problem = fmt.Sprintf("is %s; the keys of a provider are texts.", describeType(v.Type()))
+		problem = fmt.Sprintf("is %s; the key of a provider is a string.", describeType(v.Type()))
 	case !key.IsKnown():
 		problem = "must be known before anything is observed. Use variables, locals and attributes that the spec sets."
 		if quiet {
 			return ProviderRef{}, false
 		}
 	case key.IsNull() || key.AsString() == "":
-		problem = "is empty. Every key is at least one character."
+		problem = "is empty. A key has at least one character."
 	default:
 		ref.Key = key.AsString()
 		return ref, true

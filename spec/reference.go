@@ -91,14 +91,14 @@ func (d *declarations) reference(t hcl.Traversal, in scope) (reference, *hcl.Dia
 		return ref, checkEach(ref, in)
 	case root == "provider":
 		return ref, mistake(ref.rng, "Unexpected reference",
-			"A provider stands only in `provider = …`; its settings cannot be read.")
+			"Only `provider = …` can refer to a provider; expressions cannot read its settings.")
 	case slices.Contains(laterBlocks, root):
 		return ref, mistake(ref.rng, "Not built in yet", "`%s` blocks are not built in yet.", root)
 	}
 	if _, ok := resourceShapes[Kind(root)]; ok {
 		if in.plain != "" {
 			return ref, mistake(ref.rng, "Unexpected reference",
-				"%s is needed before any resource is looked at: use variables and locals only.", in.plain)
+				"%s is evaluated before any resource: use only variables and locals.", in.plain)
 		}
 		return d.resourceReference(ref, t, in)
 	}
@@ -167,7 +167,7 @@ func (d *declarations) elsewhere(ref reference) string {
 func checkEach(ref reference, in scope) *hcl.Diagnostic {
 	switch {
 	case !in.each:
-		return mistake(ref.rng, "No for_each here", "`each` exists only in a block that has `for_each`, and not in that itself.")
+		return mistake(ref.rng, "No for_each here", "`each` exists only in a block that has `for_each`, and not in `for_each` itself.")
 	case ref.name != "key" && ref.name != "value":
 		return mistake(ref.rng, "Incomplete reference", "Write `each.key` or `each.value`.")
 	}
@@ -181,7 +181,7 @@ func (d *declarations) resourceReference(ref reference, t hcl.Traversal, in scop
 	}
 	if ref.target() == in.owner {
 		return ref, mistake(ref.rng, "Self reference",
-			"`%s` refers to itself. A value that is needed twice goes into `locals`.", in.owner)
+			"`%s` refers to itself. Put a value that is needed twice into `locals`.", in.owner)
 	}
 	rest := t[2:]
 	_, forEach := d.resources[ref.target().block()].Body.Attributes["for_each"]
@@ -260,13 +260,13 @@ func (d *declarations) unknownRoot(ref reference, t hcl.Traversal) *hcl.Diagnost
 	}
 	bare := reference{name: ref.root, rng: ref.rng}
 	if hint := d.elsewhere(bare); hint != "" {
-		return mistake(ref.rng, "Unknown name", "`%s` is no reference.%s", ref.root, hint)
+		return mistake(ref.rng, "Unknown name", "`%s` is not a reference.%s", ref.root, hint)
 	}
 	if len(t) == 1 {
-		return mistake(ref.rng, "Unknown name", "`%s` is no reference. A text stands in quotes: `\"%s\"`.", ref.root, ref.root)
+		return mistake(ref.rng, "Unknown name", "`%s` is not a reference. Put text in quotes: `\"%s\"`.", ref.root, ref.root)
 	}
 	roots := append([]string{"var", "local", "each"}, kinds()...)
-	return mistake(ref.rng, "Unknown name", "`%s` begins no reference; `%s` do.%s A text stands in quotes.", ref.root,
+	return mistake(ref.rng, "Unknown name", "No reference begins with `%s`; references begin with `%s`.%s Put text in quotes.", ref.root,
 		strings.Join(roots, "`, `"), didYouMean(ref.root, roots))
 }
 

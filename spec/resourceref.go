@@ -41,7 +41,7 @@ func (d *decoder) resourceRef(v cty.Value, known Attr, p location, owner string)
 	}
 	for _, other := range d.resourceRefs {
 		if other.to == to && other.attr.Name == known.Name {
-			d.add(mistake(p.rng, "Used twice", "`%s` of `%s` is `%s`, and `%s` is it already. Remove one.", p.path, owner, to, other.path))
+			d.add(mistake(p.rng, "Used twice", "`%s` of `%s` is `%s`, which `%s` names already. Remove one.", p.path, owner, to, other.path))
 			return unknown
 		}
 	}
@@ -102,18 +102,18 @@ func ownAddressOf(v cty.Value) cty.Value {
 func (d *decoder) notAReference(v cty.Value, known Attr) string {
 	if v.Type() == cty.String && v.IsKnown() {
 		if to, err := ParseAddress(v.AsString()); err == nil && to.Kind == known.Refers {
-			return fmt.Sprintf("is the text %q. Write the reference without quotes: `%s`.", shorten(v.AsString()), to)
+			return fmt.Sprintf("is the string %q. Write the reference without quotes: `%s`.", shorten(v.AsString()), to)
 		}
 	}
 	if (v.Type().IsObjectType() || v.Type().IsMapType()) && v.LengthInt() > 0 {
 		for _, key := range sortedKeys(v) {
 			element := v.AsValueMap()[key]
 			if to, err := ParseAddress(text(ownAddressOf(element))); err == nil && to.Kind == known.Refers {
-				return fmt.Sprintf("is a whole block with `for_each`. Name one of it, for example `%s`.", to)
+				return fmt.Sprintf("is a block with `for_each`. Name one instance, for example `%s`.", to)
 			}
 		}
 	}
-	return fmt.Sprintf("is %s, and no %s as a whole.%s", describeType(v.Type()), known.Refers, d.exampleReference(known))
+	return fmt.Sprintf("is %s, not a whole %s.%s", describeType(v.Type()), known.Refers, d.exampleReference(known))
 }
 
 func (d *decoder) exampleReference(known Attr) string {
@@ -157,13 +157,13 @@ func (l *loader) checkDisk(c *Config, user Resource, r resourceRef, users map[Ad
 	}
 	if e.system(disk.Provider) != e.system(user.Provider) {
 		l.diags = append(l.diags, mistake(r.rng, "Disk of another provider",
-			"`%s` is of `%s`, and `%s` is of `%s`. Network, disk and VM of one VM share one provider: set `provider` of one of them to the other's.",
+			"`%s` belongs to `%s`, and `%s` to `%s`. A VM and its disks have the same provider: change `provider` of one of them.",
 			disk.Address, disk.Provider, user.Address, user.Provider))
 		return
 	}
 	if other, ok := users[disk.Address]; ok {
 		l.diags = append(l.diags, mistake(r.rng, "Disk used twice",
-			"`%s` is a disk of `%s` already, and `%s` cannot have it as well. Give each its own, with `for_each` on the disk where the VM has it.",
+			"`%s` belongs to `%s` already, so `%s` cannot use it. Declare one disk per VM; if the VM has `for_each`, give it to the disk too.",
 			disk.Address, other, user.Address))
 		return
 	}

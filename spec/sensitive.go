@@ -78,7 +78,7 @@ func evaluate(expr hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.D
 		}
 		for secret := range secrets {
 			if strings.Contains(d.Detail, strconv.Quote(secret)) {
-				d.Detail = "The reason is not shown: it has something sensitive in it."
+				d.Detail = "The reason is not shown: it contains a sensitive value."
 			}
 		}
 	}

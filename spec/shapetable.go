@@ -33,7 +33,7 @@ var vmctlShape = Block{
 	Attrs: []Attr{
 		{
 			Name: "required_version", Type: cty.String, Form: OneLine,
-			Doc: "Which versions of vmctl may use these files.",
+			Doc: "The versions of vmctl that may use these files.",
 		},
 		{
 			Name: "project", Type: cty.String,
@@ -47,7 +47,7 @@ var vmctlShape = Block{
 	Blocks: []Block{
 		{
 			Name: "state",
-			Doc:  "Where and how state is kept.",
+			Doc:  "Settings of the state.",
 			Attrs: []Attr{
 				{
 					Name: "lock_timeout", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(30),
@@ -61,11 +61,11 @@ var vmctlShape = Block{
 
 var variableShape = Block{
 	Name: "variable",
-	Doc:  "An input.",
+	Doc:  "An input variable.",
 	Attrs: []Attr{
 		{Name: "type", Type: cty.DynamicPseudoType, Meta: true, Doc: "Its type."},
 		{Name: "default", Type: cty.DynamicPseudoType, Meta: true, Doc: "Its value when none is given."},
-		{Name: "description", Type: cty.String, Doc: "What it is for."},
+		{Name: "description", Type: cty.String, Doc: "Its purpose."},
 		{Name: "sensitive", Type: cty.Bool, Default: cty.False, Doc: "Whether its value is never shown."},
 		{Name: "nullable", Type: cty.Bool, Default: cty.True, Doc: "Whether it may be null."},
 	},
@@ -74,26 +74,26 @@ var variableShape = Block{
 
 var validationShape = Block{
 	Name: "validation", Repeated: true,
-	Doc: "A rule that its value must meet.",
+	Doc: "A condition that its value must meet.",
 	Attrs: []Attr{
-		{Name: "condition", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "True where the value is good."},
-		{Name: "error_message", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "What is said where it is not."},
+		{Name: "condition", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "True if the value is allowed."},
+		{Name: "error_message", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The message for a value that is not allowed."},
 	},
 }
 
 var outputShape = Block{
 	Name: "output",
-	Doc:  "A value to show.",
+	Doc:  "A value to print.",
 	Attrs: []Attr{
-		{Name: "value", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "What it shows."},
-		{Name: "sensitive", Type: cty.Bool, Default: cty.False, Doc: "Whether it is shown only when asked for by name."},
-		{Name: "description", Type: cty.String, Doc: "What it is."},
+		{Name: "value", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The value to show."},
+		{Name: "sensitive", Type: cty.Bool, Default: cty.False, Doc: "Whether output hides it unless it is named."},
+		{Name: "description", Type: cty.String, Doc: "Its description."},
 	},
 }
 
 var movedShape = Block{
 	Name: "moved",
-	Doc:  "What is remembered under one address is another resource now.",
+	Doc:  "Gives the record of one address to another address.",
 	Attrs: []Attr{
 		{Name: "from", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The address that it had."},
 		{Name: "to", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The address that it has."},
@@ -102,7 +102,7 @@ var movedShape = Block{
 
 var removedShape = Block{
 	Name: "removed",
-	Doc:  "What is remembered under an address is not wanted any more.",
+	Doc:  "Destroys or releases the object of an address that has no block any more.",
 	Attrs: []Attr{
 		{Name: "from", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The address that it had."},
 		{
@@ -114,7 +114,7 @@ var removedShape = Block{
 
 var importShape = Block{
 	Name: "import",
-	Doc:  "An object that exists is to be this resource, whoever made it.",
+	Doc:  "Adopts an existing object as this resource.",
 	Attrs: []Attr{
 		{Name: "to", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The address that it gets."},
 		{Name: "id", Type: cty.String, Form: OneLine, Required: true, Doc: "Its name in the system, or the system's own identity of it."},

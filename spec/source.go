@@ -82,7 +82,7 @@ func (l *loader) checkSaved(v *variable, kept, now inputValue) {
 	was, ok := l.read(v, kept)
 	is, sound := l.read(v, now)
 	if ok && sound && !was.RawEquals(is) {
-		l.fail("Saved variable", "`var.%s` has another value in the saved plan than `%s` gives. Leave it out, or make the plan anew.", v.name, now.source)
+		l.fail("Saved variable", "`var.%s` has another value in the saved plan than `%s` gives. Leave it out, or make a new plan.", v.name, now.source)
 	}
 }
 

@@ -16,16 +16,16 @@ const sizeLetters = "BKMGTPE"
 func ParseSize(text string) (int64, error) {
 	m := sizePattern.FindStringSubmatch(text)
 	if m == nil {
-		return 0, fmt.Errorf("%q is no size; write it with an IEC unit, like %q", shorten(text), suggestSize(text))
+		return 0, fmt.Errorf("%q is not a size; write it with an IEC unit, like %q", shorten(text), suggestSize(text))
 	}
 	amount, ok := new(big.Rat).SetString(m[1])
 	if !ok {
-		return 0, fmt.Errorf("%q is no size; write it with an IEC unit, like %q", shorten(text), "8GiB")
+		return 0, fmt.Errorf("%q is not a size; write it with an IEC unit, like %q", shorten(text), "8GiB")
 	}
 	shift := uint(10 * strings.IndexByte(sizeLetters, m[2][0]))
 	amount.Mul(amount, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), shift)))
 	if !amount.IsInt() {
-		return 0, fmt.Errorf("%q is no whole number of bytes; write for example %q", text, roundedUp(amount))
+		return 0, fmt.Errorf("%q is not a whole number of bytes; write for example %q", text, roundedUp(amount))
 	}
 	if !amount.Num().IsInt64() {
 		return 0, fmt.Errorf("%q is too large; a size is less than %q", text, "8EiB")
@@ -112,11 +112,11 @@ func ParseDuration(text string) (int64, error) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case text == "0" || err != nil:
-		return 0, fmt.Errorf("%q is no duration; write it with a unit, like %q", shorten(text), suggestDuration(text))
+		return 0, fmt.Errorf("%q is not a duration; write it with a unit, like %q", shorten(text), suggestDuration(text))
 	case d < 0:
 		return 0, fmt.Errorf("%q is negative; write for example %q", text, "30s")
 	case d%time.Second != 0:
-		return 0, fmt.Errorf("%q is no whole number of seconds; write for example %q", text, FormatDuration(int64(d/time.Second)+1))
+		return 0, fmt.Errorf("%q is not a whole number of seconds; write for example %q", text, FormatDuration(int64(d/time.Second)+1))
 	}
 	return int64(d / time.Second), nil
 }
@@ -158,17 +158,17 @@ func ParseWhenBusy(text string) (time.Duration, error) {
 	}
 	word, limit, two := strings.Cut(text, " ")
 	if word != "wait" {
-		return 0, fmt.Errorf("%q is neither %q nor like %q", shorten(text), blockWhenBusy, "wait 30m")
+		return 0, fmt.Errorf("%q is neither %q nor a wait like %q", shorten(text), blockWhenBusy, "wait 30m")
 	}
 	if !two {
-		return 0, fmt.Errorf("%q does not say how long: write for example %q", shorten(text), "wait 30m")
+		return 0, fmt.Errorf("%q has no duration: write for example %q", shorten(text), "wait 30m")
 	}
 	seconds, err := ParseDuration(limit)
 	if err != nil {
 		return 0, err
 	}
 	if seconds == 0 {
-		return 0, fmt.Errorf("%q waits for nobody: write %q", shorten(text), blockWhenBusy)
+		return 0, fmt.Errorf("%q is no wait: write %q", shorten(text), blockWhenBusy)
 	}
 	return time.Duration(seconds) * time.Second, nil
 }

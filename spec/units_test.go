@@ -24,28 +24,28 @@ func TestParseSize(t *testing.T) {
 // row A35
 func TestParseSizeRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"8G":                    `"8G" is no size; write it with an IEC unit, like "8GiB"`,
-		"8GB":                   `"8GB" is no size; write it with an IEC unit, like "8GiB"`,
-		"8 gb":                  `"8 gb" is no size; write it with an IEC unit, like "8GiB"`,
-		"1.5g":                  `"1.5g" is no size; write it with an IEC unit, like "1.5GiB"`,
-		"512 mib":               `"512 mib" is no size; write it with an IEC unit, like "512MiB"`,
-		"8GiB ":                 `"8GiB " is no size; write it with an IEC unit, like "8GiB"`,
-		"100 bytes":             `"100 bytes" is no size; write it with an IEC unit, like "100B"`,
-		"2048":                  `"2048" is no size; write it with an IEC unit, like "2048MiB"`,
-		"4":                     `"4" is no size; write it with an IEC unit, like "4GiB"`,
-		"1073741824":            `"1073741824" is no size; write it with an IEC unit, like "1GiB"`,
-		"0":                     `"0" is no size; write it with an IEC unit, like "8GiB"`,
-		"":                      `"" is no size; write it with an IEC unit, like "8GiB"`,
-		"-1GiB":                 `"-1GiB" is no size; write it with an IEC unit, like "8GiB"`,
-		".5GiB":                 `".5GiB" is no size; write it with an IEC unit, like "8GiB"`,
-		"1.GiB":                 `"1.GiB" is no size; write it with an IEC unit, like "8GiB"`,
-		"1e3MiB":                `"1e3MiB" is no size; write it with an IEC unit, like "8GiB"`,
-		"٣GiB":                  `"٣GiB" is no size; write it with an IEC unit, like "8GiB"`,
-		"0.1KiB":                `"0.1KiB" is no whole number of bytes; write for example "103B"`,
-		"0.3B":                  `"0.3B" is no whole number of bytes; write for example "1B"`,
+		"8G":                    `"8G" is not a size; write it with an IEC unit, like "8GiB"`,
+		"8GB":                   `"8GB" is not a size; write it with an IEC unit, like "8GiB"`,
+		"8 gb":                  `"8 gb" is not a size; write it with an IEC unit, like "8GiB"`,
+		"1.5g":                  `"1.5g" is not a size; write it with an IEC unit, like "1.5GiB"`,
+		"512 mib":               `"512 mib" is not a size; write it with an IEC unit, like "512MiB"`,
+		"8GiB ":                 `"8GiB " is not a size; write it with an IEC unit, like "8GiB"`,
+		"100 bytes":             `"100 bytes" is not a size; write it with an IEC unit, like "100B"`,
+		"2048":                  `"2048" is not a size; write it with an IEC unit, like "2048MiB"`,
+		"4":                     `"4" is not a size; write it with an IEC unit, like "4GiB"`,
+		"1073741824":            `"1073741824" is not a size; write it with an IEC unit, like "1GiB"`,
+		"0":                     `"0" is not a size; write it with an IEC unit, like "8GiB"`,
+		"":                      `"" is not a size; write it with an IEC unit, like "8GiB"`,
+		"-1GiB":                 `"-1GiB" is not a size; write it with an IEC unit, like "8GiB"`,
+		".5GiB":                 `".5GiB" is not a size; write it with an IEC unit, like "8GiB"`,
+		"1.GiB":                 `"1.GiB" is not a size; write it with an IEC unit, like "8GiB"`,
+		"1e3MiB":                `"1e3MiB" is not a size; write it with an IEC unit, like "8GiB"`,
+		"٣GiB":                  `"٣GiB" is not a size; write it with an IEC unit, like "8GiB"`,
+		"0.1KiB":                `"0.1KiB" is not a whole number of bytes; write for example "103B"`,
+		"0.3B":                  `"0.3B" is not a whole number of bytes; write for example "1B"`,
 		"8EiB":                  `"8EiB" is too large; a size is less than "8EiB"`,
 		"9223372036854775808B":  `"9223372036854775808B" is too large; a size is less than "8EiB"`,
-		"99999999999999999999G": `"99999999999999999999G" is no size; write it with an IEC unit, like "8GiB"`,
+		"99999999999999999999G": `"99999999999999999999G" is not a size; write it with an IEC unit, like "8GiB"`,
 	} {
 		_, err := spec.ParseSize(text)
 		if err == nil || err.Error() != want {
@@ -83,14 +83,14 @@ func TestParseDuration(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"30":     `"30" is no duration; write it with a unit, like "30s"`,
-		"0":      `"0" is no duration; write it with a unit, like "30s"`,
-		"":       `"" is no duration; write it with a unit, like "30s"`,
-		"5 m":    `"5 m" is no duration; write it with a unit, like "30s"`,
-		"1d":     `"1d" is no duration; write it with a unit, like "30s"`,
+		"30":     `"30" is not a duration; write it with a unit, like "30s"`,
+		"0":      `"0" is not a duration; write it with a unit, like "30s"`,
+		"":       `"" is not a duration; write it with a unit, like "30s"`,
+		"5 m":    `"5 m" is not a duration; write it with a unit, like "30s"`,
+		"1d":     `"1d" is not a duration; write it with a unit, like "30s"`,
 		"-1s":    `"-1s" is negative; write for example "30s"`,
-		"1500ms": `"1500ms" is no whole number of seconds; write for example "2s"`,
-		"1ns":    `"1ns" is no whole number of seconds; write for example "1s"`,
+		"1500ms": `"1500ms" is not a whole number of seconds; write for example "2s"`,
+		"1ns":    `"1ns" is not a whole number of seconds; write for example "1s"`,
 	} {
 		if _, err := spec.ParseDuration(text); err == nil || err.Error() != want {
 			t.Errorf("ParseDuration(%q)\n got %v\nwant %s", text, err, want)

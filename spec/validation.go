@@ -42,7 +42,7 @@ func (v *variable) checkReferences(functions map[string]function.Function, exprs
 		}
 		for _, t := range hclsyntax.Variables(expr) {
 			if t.RootName() != "var" || len(t) < 2 || stepName(t[1]) != v.name {
-				return mistake(t.SourceRange(), "Unexpected reference", "A rule of `var.%s` reads `var.%s` only.", v.name, v.name)
+				return mistake(t.SourceRange(), "Unexpected reference", "A validation of `var.%s` can refer only to `var.%s`.", v.name, v.name)
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func (l *loader) checkRule(ctx *hcl.EvalContext, v *variable, condition, message
 	held, _ = held.UnmarkDeep()
 	verdict, err := convert.Convert(held, cty.Bool)
 	if err != nil || !verdict.IsKnown() || verdict.IsNull() {
-		l.diags = append(l.diags, mistake(condition.Expr.Range(), "Invalid rule", "A condition is true or false; this one is neither."))
+		l.diags = append(l.diags, mistake(condition.Expr.Range(), "Invalid condition", "A condition must be true or false; this one is neither."))
 		return false
 	}
 	if verdict.True() {

@@ -99,7 +99,7 @@ func (l *loader) varFile(d *declarations, path string, values map[string]inputVa
 		return
 	}
 	for _, b := range body.Blocks {
-		l.diags = append(l.diags, mistake(b.TypeRange, "Unexpected block", "A file of variables holds lines like `name = value` only."))
+		l.diags = append(l.diags, mistake(b.TypeRange, "Unexpected block", "A variables file holds only lines like `name = value`."))
 	}
 	for _, a := range attributesOf(body) {
 		if d.variables[a.Name] == nil {
@@ -150,7 +150,7 @@ func (l *loader) variable(b *hclsyntax.Block) (*variable, bool) {
 func (l *loader) readDefault(v *variable, a *hclsyntax.Attribute) {
 	if vars := hclsyntax.Variables(a.Expr); len(vars) > 0 {
 		l.diags = append(l.diags, mistake(vars[0].SourceRange(), "Unexpected reference",
-			"The default of a variable is a plain value. What depends on others goes into `locals`."))
+			"The default of a variable is a literal value. Put a value that refers to others into `locals`."))
 		return
 	}
 	value, diags := evaluate(a.Expr, nil)
@@ -189,7 +189,7 @@ func (l *loader) valueOf(v *variable, values map[string]inputValue) (cty.Value, 
 	switch {
 	case value == cty.NilVal:
 		l.diags = append(l.diags, mistake(v.block.DefRange(), "Missing variable",
-			"`var.%s` has no default and no value. Give it one with `--var %s=…`, in a `--var-file`, or as `%s%s` in the environment.",
+			"`var.%s` has neither a default nor a value. Set one with `--var %s=…`, in a `--var-file`, or as `%s%s` in the environment.",
 			v.name, v.name, environPrefix, v.name))
 		return cty.NilVal, false
 	case value.IsNull() && !v.nullable:
@@ -235,7 +235,7 @@ func (g inputValue) evaluate(v *variable) (cty.Value, hcl.Diagnostics) {
 	if g.expr != nil {
 		if vars := hclsyntax.Variables(g.expr); len(vars) > 0 {
 			return cty.NilVal, hcl.Diagnostics{mistake(vars[0].SourceRange(), "Unexpected reference",
-				"A file of variables holds plain values. A text stands in quotes.")}
+				"A variables file holds literal values. Put text in quotes.")}
 		}
 		return evaluate(g.expr, nil)
 	}
@@ -247,14 +247,14 @@ func (g inputValue) evaluate(v *variable) (cty.Value, hcl.Diagnostics) {
 	if diags.HasErrors() || !ok || body.Attributes["value"] == nil || len(body.Attributes)+len(body.Blocks) != 1 {
 		return cty.NilVal, hcl.Diagnostics{{
 			Severity: hcl.DiagError, Summary: "Invalid value",
-			Detail: "it is no expression of the spec language, for example " + exampleOf(v.typ),
+			Detail: "it is not an expression; write for example " + exampleOf(v.typ),
 		}}
 	}
 	expr := body.Attributes["value"].Expr
 	if vars := hclsyntax.Variables(expr); len(vars) > 0 {
 		return cty.NilVal, hcl.Diagnostics{{
 			Severity: hcl.DiagError, Summary: "Invalid value",
-			Detail: "it refers to something; a text stands in quotes, for example " + exampleOf(v.typ),
+			Detail: "it contains a reference; put text in quotes, for example " + exampleOf(v.typ),
 		}}
 	}
 	return evaluate(expr, nil)

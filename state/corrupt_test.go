@@ -121,7 +121,7 @@ func TestCorruptSnapshotIsNeverEmpty(t *testing.T) {
 		{"twice", good + good, "invalid character '{' after top-level value, at byte " + fmt.Sprint(len(good)+1)},
 		{"unknown field", strings.Replace(good, `"serial"`, `"serials"`, 1), `json: unknown field "serials"`},
 		{"unknown field of a record", strings.Replace(good, `"starts"`, `"started"`, 1), `json: unknown field "started"`},
-		{"address", strings.Replace(good, `"vm.dev": {`, `"dev": {`, 1), `"dev" is no address: write it like vm.dev or vm.web["a"]`},
+		{"address", strings.Replace(good, `"vm.dev": {`, `"dev": {`, 1), `"dev" is not an address: write it like vm.dev or vm.web["a"]`},
 		{"type of a value", strings.Replace(good, `"memory": "number"`, `"memory": "size"`, 1), `a value: invalid primitive type name "size"`},
 		{"value of a type", strings.Replace(good, `"memory": 1073741824`, `"memory": "much"`, 1), "a value: a number is required"},
 		{
