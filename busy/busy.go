@@ -76,7 +76,7 @@ func (e *OccupiedError) Error() string {
 // Enter goes inside a VM until leave is called or the process ends. It fails with
 // a *ClosedError while somebody takes the VM down.
 func (f Folder) Enter(ctx context.Context, addr spec.Address, me state.Holder) (leave func() error, err error) {
-	if err := f.make(); err != nil {
+	if err := f.makeDir(); err != nil {
 		return nil, err
 	}
 	if err := f.checkOpen(ctx, addr); err != nil {
@@ -99,7 +99,7 @@ func (f Folder) Enter(ctx context.Context, addr spec.Address, me state.Holder) (
 
 // checkOpen fails with a *ClosedError if the door is closed.
 func (f Folder) checkOpen(ctx context.Context, addr spec.Address) error {
-	by, closed, err := lockfile.Holder(ctx, f.doorPath(addr))
+	by, closed, err := lockfile.Holder(ctx, f.closedPath(addr))
 	if err != nil {
 		return fmt.Errorf("enter %s: %w", addr, err)
 	}
@@ -145,7 +145,7 @@ func holdersOf(owners []lockfile.Owner) []state.Holder {
 	return all
 }
 
-func (f Folder) make() error {
+func (f Folder) makeDir() error {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return fmt.Errorf("make the folder of those at work in VMs: %w", err)
 	}

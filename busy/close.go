@@ -24,11 +24,11 @@ type Closing struct {
 }
 
 const (
-	// settle is the limit of the wait where Wait is shorter: a process that enters at
+	// minWait is the limit of the wait where Wait is shorter: a process that enters at
 	// this very moment finds the door closed and leaves.
-	settle = 500 * time.Millisecond
-	// lookEvery is the interval at which Close looks who is inside while it waits.
-	lookEvery = time.Second
+	minWait = 500 * time.Millisecond
+	// pollInterval is the interval at which Close looks who is inside while it waits.
+	pollInterval = time.Second
 )
 
 // Close keeps everybody out of a VM until open is called or the process ends. It
@@ -36,10 +36,10 @@ const (
 // an *OccupiedError, with a *ClosedError where somebody else has closed it, and
 // with the error of a ctx that ends the wait.
 func (f Folder) Close(ctx context.Context, c Closing) (open func() error, err error) {
-	if err := f.make(); err != nil {
+	if err := f.makeDir(); err != nil {
 		return nil, err
 	}
-	door, err := lockfile.Acquire(ctx, lockfile.Request{Path: f.doorPath(c.Address), Owner: lockfile.Owner(c.By)})
+	door, err := lockfile.Acquire(ctx, lockfile.Request{Path: f.closedPath(c.Address), Owner: lockfile.Owner(c.By)})
 	var held *lockfile.HeldError
 	switch {
 	case errors.As(err, &held) && ctx.Err() == nil:
@@ -59,13 +59,13 @@ func (f Folder) Close(ctx context.Context, c Closing) (open func() error, err er
 // clear waits until nobody is inside, and returns the lock that it holds alone then.
 func (f Folder) clear(ctx context.Context, c Closing) (*lockfile.Lock, error) {
 	var told []state.Holder
-	limit, cancel := context.WithTimeout(ctx, max(c.Wait, settle))
+	limit, cancel := context.WithTimeout(ctx, max(c.Wait, minWait))
 	defer cancel()
 	for {
-		if err := f.tell(ctx, c, &told); err != nil {
+		if err := f.tellHolders(ctx, c, &told); err != nil {
 			return nil, err
 		}
-		alone, err := lockfile.Acquire(limit, lockfile.Request{Path: f.inside(c.Address), Owner: lockfile.Owner(c.By), Wait: lookEvery})
+		alone, err := lockfile.Acquire(limit, lockfile.Request{Path: f.inside(c.Address), Owner: lockfile.Owner(c.By), Wait: pollInterval})
 		var held *lockfile.HeldError
 		switch {
 		case err == nil:
@@ -80,9 +80,9 @@ func (f Folder) clear(ctx context.Context, c Closing) (*lockfile.Lock, error) {
 	}
 }
 
-// tell calls Waiting with the processes inside, if there are any and they are not the
+// tellHolders calls Waiting with the processes inside, if there are any and they are not the
 // ones in told.
-func (f Folder) tell(ctx context.Context, c Closing, told *[]state.Holder) error {
+func (f Folder) tellHolders(ctx context.Context, c Closing, told *[]state.Holder) error {
 	if c.Wait <= 0 || c.Waiting == nil {
 		return nil
 	}

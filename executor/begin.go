@@ -24,12 +24,12 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 	var entries []state.Entry
 	for _, i := range steps {
 		entry := x.entry(state.Begin, i)
-		if x.reserves(i) {
+		if x.needsReservation(i) {
 			reserved := x.reservation(i)
 			entry.Put = &reserved
 			x.remember(entry.Address, reserved)
 		}
-		entries = append(append(entries, x.lettingGo(i)...), entry)
+		entries = append(append(entries, x.forgetEntries(i)...), entry)
 	}
 	if err := x.Journal.Append(context.WithoutCancel(ctx), entries...); err != nil {
 		return fmt.Errorf("write down what is about to be done: %w", err)
@@ -50,9 +50,9 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 	return nil
 }
 
-// lettingGo returns the journal entry that keeps the ID of an object which a change lets go of,
+// forgetEntries returns the journal entry that keeps the ID of an object which a change lets go of,
 // before its first step: after a crash nothing else may name the object.
-func (x *execution) lettingGo(i int) []state.Entry {
+func (x *execution) forgetEntries(i int) []state.Entry {
 	step := x.Plan.Steps[i]
 	id := cmp.Or(x.records[step.Address].ID, string(step.Object))
 	if id == "" || x.steps[step.Change][0] != i || !x.Plan.Changes[step.Change].LetsGo() {
@@ -63,9 +63,9 @@ func (x *execution) lettingGo(i int) []state.Entry {
 	return []state.Entry{note}
 }
 
-// reserves reports whether a step may leave remains of an object that has no record yet: vmctl
+// needsReservation reports whether a step may leave remains of an object that has no record yet: vmctl
 // has to find them after a crash, even if the block is gone by then.
-func (x *execution) reserves(i int) bool {
+func (x *execution) needsReservation(i int) bool {
 	step := x.Plan.Steps[i]
 	return step.Phase == providers.PhaseMake || step.Phase == providers.PhaseReserve && x.Plan.Changes[step.Change].Action == providers.Create
 }
@@ -74,7 +74,7 @@ func (x *execution) reserves(i int) bool {
 func (x *execution) work(i int) (providers.Work, error) {
 	step := x.Plan.Steps[i]
 	change := &x.Plan.Changes[step.Change]
-	if err := x.condition.mistakes[x.condition.decides(i)]; err != nil {
+	if err := x.conditional.mistakes[x.conditional.decidingChange(i)]; err != nil {
 		return providers.Work{Step: step.Step}, err
 	}
 	w := providers.Work{
@@ -94,7 +94,7 @@ func (x *execution) work(i int) (providers.Work, error) {
 	if w.Want == cty.NilVal || change.Want == nil || change.Want.Want.IsWhollyKnown() {
 		return w, nil
 	}
-	if !wants(step) {
+	if !needsWanted(step) {
 		if !w.Want.IsWhollyKnown() {
 			w.Want = cty.NilVal
 		}
@@ -104,7 +104,7 @@ func (x *execution) work(i int) (providers.Work, error) {
 	if err != nil {
 		return w, err
 	}
-	w.Want = completed(w.Want, resource.Want)
+	w.Want = fillUnknown(w.Want, resource.Want)
 	return w, nil
 }
 
@@ -118,7 +118,7 @@ func (x *execution) resolved(c *planner.Change) (spec.Resource, error) {
 	if !resource.Want.IsWhollyKnown() {
 		return resource, fmt.Errorf("resolve %s: an attribute is still unknown after the resources that it refers to were applied", c.Address)
 	}
-	if seen := differences(c.Want.Want, resource.Want); len(seen) > 0 {
+	if seen := changedAttributes(c.Want.Want, resource.Want); len(seen) > 0 {
 		return resource, &providers.Problem{
 			Outcome: providers.Stale, Code: "stale", Seen: seen,
 			Next: providers.Say("plan again, and see what it has become"),
@@ -141,9 +141,9 @@ func (x *execution) uses(c *planner.Change) map[spec.Address]providers.Used {
 	return now
 }
 
-// wants reports whether a step needs the wanted values. A sinking step does not need them, nor
+// needsWanted reports whether a step needs the wanted values. A sinking step does not need them, nor
 // does a step that forgets or settles: the values may not be known by then.
-func wants(s planner.Step) bool {
+func needsWanted(s planner.Step) bool {
 	return !s.Phase.Sinks() && s.Op != planner.OpForget && s.Op != planner.OpSettle
 }
 

@@ -8,20 +8,20 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// differences names the attributes that were known when the plan was made and have another value
+// changedAttributes names the attributes that were known when the plan was made and have another value
 // now. It shows no values.
-func differences(planned, now cty.Value) []string {
+func changedAttributes(planned, now cty.Value) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(planned.Type().AttributeTypes())) {
-		if !agree(planned.GetAttr(name), now.GetAttr(name)) {
+		if !equalWhereKnown(planned.GetAttr(name), now.GetAttr(name)) {
 			all = append(all, fmt.Sprintf("%s is not what it was when the plan was made", name))
 		}
 	}
 	return all
 }
 
-// agree reports whether now equals planned, as far as planned is known.
-func agree(planned, now cty.Value) bool {
+// equalWhereKnown reports whether now equals planned, as far as planned is known.
+func equalWhereKnown(planned, now cty.Value) bool {
 	switch {
 	case !planned.IsKnown():
 		return true
@@ -29,7 +29,7 @@ func agree(planned, now cty.Value) bool {
 		return planned.IsNull() == now.IsNull()
 	case planned.Type().IsObjectType() && now.Type().IsObjectType():
 		for name, v := range planned.AsValueMap() {
-			if !now.Type().HasAttribute(name) || !agree(v, now.GetAttr(name)) {
+			if !now.Type().HasAttribute(name) || !equalWhereKnown(v, now.GetAttr(name)) {
 				return false
 			}
 		}
@@ -38,14 +38,14 @@ func agree(planned, now cty.Value) bool {
 		return planned.RawEquals(now)
 	case planned.CanIterateElements() && now.CanIterateElements():
 		before, after := planned.AsValueSlice(), now.AsValueSlice()
-		return len(before) == len(after) && slices.EqualFunc(before, after, agree)
+		return len(before) == len(after) && slices.EqualFunc(before, after, equalWhereKnown)
 	default:
 		return true
 	}
 }
 
-// completed returns planned, with the values of now where planned is unknown.
-func completed(planned, now cty.Value) cty.Value {
+// fillUnknown returns planned, with the values of now where planned is unknown.
+func fillUnknown(planned, now cty.Value) cty.Value {
 	switch {
 	case planned.IsWhollyKnown():
 		return planned
@@ -53,7 +53,7 @@ func completed(planned, now cty.Value) cty.Value {
 		m := planned.AsValueMap()
 		for name, v := range m {
 			if now.Type().HasAttribute(name) {
-				m[name] = completed(v, now.GetAttr(name))
+				m[name] = fillUnknown(v, now.GetAttr(name))
 			}
 		}
 		return cty.ObjectVal(m)

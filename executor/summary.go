@@ -28,15 +28,15 @@ func (x *execution) summary() Summary {
 	}
 	slices.SortFunc(s.NotRun, byAddress)
 	for i := range x.Plan.Changes {
-		if x.lowered[i] {
+		if x.takenDown[i] {
 			s.Down = append(s.Down, x.Plan.Changes[i].Address)
 		}
 	}
 	return s
 }
 
-// And returns the summary of two runs, one after the other.
-func (s Summary) And(later Summary) Summary {
+// Then returns the summary of two runs, one after the other.
+func (s Summary) Then(later Summary) Summary {
 	return Summary{
 		Done: slices.Concat(s.Done, later.Done), Failed: slices.Concat(s.Failed, later.Failed),
 		Warned: slices.Concat(s.Warned, later.Warned), NotRun: slices.Concat(s.NotRun, later.NotRun),

@@ -28,15 +28,15 @@ type Host struct {
 	Faults []Fault
 	// Make makes a VM of a name in a folder, as others would: with one CPU, off.
 	Make func(dir, name string) error
-	// Hands lists the changes that others can make to the world in a folder, behind vmctl's back.
-	Hands   []Hand
-	Folders func(dir string) providers.Settings // of a provider whose world is in dir
-	Cases   int                                 // by default; 0: as many as rapid has
-	Dir     string                              // where worlds are made, in memory; "": /dev/shm
-	Survey  bool                                // broken laws are counted, and end nothing
-	// Theirs returns the objects that are not vmctl's, with all that there is of them: objects
+	// ExternalChanges lists the changes that others can make to the world in a folder, behind vmctl's back.
+	ExternalChanges []ExternalChange
+	Folders         func(dir string) providers.Settings // of a provider whose world is in dir
+	Cases           int                                 // by default; 0: as many as rapid has
+	Dir             string                              // where worlds are made, in memory; "": /dev/shm
+	Survey          bool                                // broken laws are counted, and end nothing
+	// Unmanaged returns the objects that are not vmctl's, with all that there is of them: objects
 	// that hands made, and unmarked objects that vmctl made, if letGo has their IDs.
-	Theirs func(dir string, letGo map[string]bool) (map[string]string, error)
+	Unmanaged func(dir string, letGo map[string]bool) (map[string]string, error)
 	// Break is the guard that is broken on purpose, to see the search find it. "": none.
 	Break Guard
 
@@ -51,25 +51,25 @@ type Host struct {
 // Fault is something that goes wrong.
 type Fault struct{ Op, Kind string }
 
-// Hand does something to the world. pick chooses a number below a limit. It returns
+// ExternalChange does something to the world. pick chooses a number below a limit. It returns
 // what it did, "" for nothing.
-type Hand struct {
+type ExternalChange struct {
 	Name string
 	Do   func(dir string, pick func(limit int) int) (string, error)
 }
 
-// bench is one case under way.
-type bench struct {
-	t      rapid.TB
-	draw   *rapid.T // nil: nothing is left to chance
-	host   Host
-	dir    string
-	memory *memory
-	model  model
-	total  *tally
-	faults []Fault
-	keepOn bool // --keep-going
-	beside int  // after how many events of a run another vmctl plans; negative: never
+// harness is one case under way.
+type harness struct {
+	t         rapid.TB
+	draw      *rapid.T // nil: nothing is left to chance
+	host      Host
+	dir       string
+	store     *memoryStore
+	model     model
+	total     *tally
+	faults    []Fault
+	keepGoing bool // --keep-going
+	planAfter int  // after how many events of a run another vmctl plans; negative: never
 
 	plans     int
 	looks     int
@@ -81,49 +81,49 @@ type bench struct {
 	halted    bool // the run
 	lowered   map[spec.Address]bool
 	broken    string // what broke law 5; "": nothing
-	said      []string
+	log       []string
 	ctx       context.Context //nolint:containedctx // of the whole case
 }
 
-func newBench(ctx context.Context, t rapid.TB, host Host, dir string) *bench {
+func newHarness(ctx context.Context, t rapid.TB, host Host, dir string) *harness {
 	if err := os.RemoveAll(filepath.Join(dir, "world")); err != nil {
 		t.Fatal(err)
 	}
 	if host.Reset != nil {
 		host.Reset(filepath.Join(dir, "world"))
 	}
-	return &bench{t: t, host: host, dir: dir, memory: newMemory(project.ID, project.Name), model: newModel(), ctx: ctx, beside: -1}
+	return &harness{t: t, host: host, dir: dir, store: newMemory(project.ID, project.Name), model: newModel(), ctx: ctx, planAfter: -1}
 }
 
-func (b *bench) say(format string, args ...any) {
-	b.said = append(b.said, fmt.Sprintf(format, args...))
+func (b *harness) say(format string, args ...any) {
+	b.log = append(b.log, fmt.Sprintf(format, args...))
 }
 
 // failf reports a broken law, with all that led to it.
-func (b *bench) failf(law string, format string, args ...any) {
+func (b *harness) failf(law string, format string, args ...any) {
 	b.t.Helper()
 	if b.host.Survey {
-		panic(broken{law, fmt.Sprintf("law %s: %s\n\n%s", law, fmt.Sprintf(format, args...), strings.Join(b.said, "\n"))})
+		panic(broken{law, fmt.Sprintf("law %s: %s\n\n%s", law, fmt.Sprintf(format, args...), strings.Join(b.log, "\n"))})
 	}
-	b.t.Fatalf("law %s: %s\n%s", law, fmt.Sprintf(format, args...), strings.Join(b.said, "\n"))
+	b.t.Fatalf("law %s: %s\n%s", law, fmt.Sprintf(format, args...), strings.Join(b.log, "\n"))
 }
 
 // broken is a law that was broken.
 type broken struct{ law, what string }
 
-func (b *bench) must(err error) {
+func (b *harness) must(err error) {
 	b.t.Helper()
 	if err != nil {
 		b.failf("none", "%v", err)
 	}
 }
 
-func (b *bench) header() string {
+func (b *harness) header() string {
 	return fmt.Sprintf("vmctl {\n  project = %q\n  id = %q\n}\n%s", project.Name, project.ID, b.host.Block(b.faults))
 }
 
 // load reads the model as vmctl would.
-func (b *bench) load() *spec.Config {
+func (b *harness) load() *spec.Config {
 	b.t.Helper()
 	text := b.model.hcl(b.header())
 	if b.spec != "" {
@@ -172,7 +172,7 @@ func supports(kinds map[spec.Kind]map[string]providers.Attribute, kind spec.Kind
 	}
 }
 
-func (b *bench) open(ctx context.Context, o planner.Opening) (providers.Provider, error) {
+func (b *harness) open(ctx context.Context, o planner.Opening) (providers.Provider, error) {
 	t := b.host.Type
 	if o.Via != nil {
 		t = *t.Inside
@@ -181,13 +181,13 @@ func (b *bench) open(ctx context.Context, o planner.Opening) (providers.Provider
 	s.Name, s.Attrs, s.Project, s.Files, s.Via, s.Now = o.Ref.Label(), o.Attrs, project, b.dir, o.Via, time.Now
 	p, err := t.Open(ctx, s)
 	if b.host.Break != "" && err == nil {
-		p = &saboteur{Provider: p, guard: b.host.Break, dir: s.Dir, count: &b.looks, faultless: b.faultless}
+		p = &brokenProvider{Provider: p, guard: b.host.Break, dir: s.Dir, count: &b.looks, faultless: b.faultless}
 	}
 	return p, err
 }
 
 // options returns the options of a plan that may replace everything.
-func (b *bench) options(c *spec.Config) planner.Options {
+func (b *harness) options(c *spec.Config) planner.Options {
 	all := map[spec.Address]bool{}
 	for _, r := range c.Resources {
 		all[r.Address] = true
@@ -206,7 +206,7 @@ type outcome struct {
 }
 
 // apply plans and carries out, round by round, as the command does.
-func (b *bench) apply(excludes []spec.Address) outcome {
+func (b *harness) apply(excludes []spec.Address) outcome {
 	b.t.Helper()
 	c := b.load()
 	if b.host.Strike != nil {
@@ -214,7 +214,7 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 		defer b.host.Strike(nil)
 	}
 	b.halted, b.lowered, b.broken = false, map[spec.Address]bool{}, ""
-	j := b.memory.open()
+	j := b.store.open()
 	s := j.Snapshot()
 	moves := planner.Moves(c, s)
 	o := b.options(c)
@@ -227,9 +227,9 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 			b.failf("1", "no plan: %v", err)
 		}
 		b.showPlan(plan)
-		b.sane(world)
-		b.lawful(plan, world)
-		b.again(plan, c, s, o)
+		b.checkPanics(world)
+		b.checkPlan(plan, world)
+		b.checkDeterministic(plan, c, s, o)
 		for _, c := range plan.Changes {
 			if c.Action != providers.NoOp && c.Blocked == nil {
 				out.changes++
@@ -241,7 +241,7 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 		}
 		if out.ok {
 			letGo := b.letGo()
-			theirs := b.theirs(letGo)
+			theirs := b.unmanaged(letGo)
 			if err := j.Append(b.ctx, plan.Moves(moves)...); errors.Is(err, errKilled) {
 				out.killed, out.ok = true, false
 				b.must(world.Close())
@@ -250,11 +250,11 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 			moves = nil
 			other := b.readConcurrently(c, o, j.Snapshot)
 			summary, err := executor.Apply(b.ctx, executor.Run{
-				Plan: plan, World: world, Journal: j, ID: fmt.Sprintf("run%d.%d", b.memory.snapshot.Serial, round), Now: time.Now,
-				KeepGoing: b.keepOn || b.host.Break == BreakStop, Parallelism: 1, // or what a fault strikes would be chance
+				Plan: plan, World: world, Journal: j, ID: fmt.Sprintf("run%d.%d", b.store.snapshot.Serial, round), Now: time.Now,
+				KeepGoing: b.keepGoing || b.host.Break == BreakStop, Parallelism: 1, // or what a fault strikes would be chance
 				Watch: func(e executor.Event) {
-					b.hear(e)
-					other.hear()
+					b.onEvent(e)
+					other.onEvent()
 					if e.Failure != nil && e.Failure.Code == "panic" {
 						b.failf("1", "%s %s: %v", e.Step.Op, e.Step.Address, e.Failure)
 					}
@@ -276,9 +276,9 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 			}
 			out.ok = err == nil && summary.OK()
 			if err == nil {
-				b.named(plan, summary)
+				b.checkDownVMs(plan, summary)
 			}
-			b.untouched(theirs, letGo)
+			b.checkUnmanaged(theirs, letGo)
 			if other.wrong != nil {
 				b.failf("6", "%v", other.wrong)
 			}
@@ -296,8 +296,8 @@ func (b *bench) apply(excludes []spec.Address) outcome {
 	return out
 }
 
-// sane fails if a provider panicked while a plan was made.
-func (b *bench) sane(world *planner.World) {
+// checkPanics fails if a provider panicked while a plan was made.
+func (b *harness) checkPanics(world *planner.World) {
 	for _, system := range world.Systems() {
 		if system.Panic != nil {
 			b.failf("1", "%v\n%s", system.Panic, system.Panic.Stack)
@@ -325,10 +325,10 @@ func texts(all []leftover) string {
 }
 
 // left plans again and returns the leftovers and the causes of blocked changes.
-func (b *bench) left() (pending []leftover, blocked map[spec.Address]planner.Cause, world *planner.World) {
+func (b *harness) left() (pending []leftover, blocked map[spec.Address]planner.Cause, world *planner.World) {
 	b.t.Helper()
 	c := b.load()
-	s := b.memory.snapshot
+	s := b.store.snapshot
 	s = s.With(planner.Moves(c, s)...)
 	plan, world, err := planner.Make(b.ctx, b.open, c, s, b.options(c))
 	if err != nil {
@@ -361,7 +361,7 @@ func (b *bench) left() (pending []leftover, blocked map[spec.Address]planner.Cau
 	return pending, blocked, world
 }
 
-func (b *bench) showPlan(p *planner.Plan) {
+func (b *harness) showPlan(p *planner.Plan) {
 	for _, c := range p.Changes {
 		if c.Action == providers.NoOp && c.Blocked == nil {
 			continue
@@ -370,7 +370,7 @@ func (b *bench) showPlan(p *planner.Plan) {
 		if c.Blocked != nil {
 			line += fmt.Sprintf(" [%s: %s]", c.Blocked.Kind, c.Blocked.Reason)
 		}
-		b.said = append(b.said, line)
+		b.log = append(b.log, line)
 	}
 	for _, s := range p.Steps {
 		b.say("    %d %s %s %s after %v", s.ID, s.Phase, s.Op, s.Address, s.After)
@@ -381,19 +381,19 @@ func (b *bench) showPlan(p *planner.Plan) {
 }
 
 // moveRecords moves records, as `state mv` does.
-func (b *bench) moveRecords(moves [][2]string) {
+func (b *harness) moveRecords(moves [][2]string) {
 	b.t.Helper()
 	for i, m := range moves {
 		from, err := spec.ParseAddress(m[0])
 		b.must(err)
 		to, err := spec.ParseAddress(m[1])
 		b.must(err)
-		r, there := b.memory.snapshot.Records[from]
-		if _, taken := b.memory.snapshot.Records[to]; !there || taken {
+		r, there := b.store.snapshot.Records[from]
+		if _, taken := b.store.snapshot.Records[to]; !there || taken {
 			continue
 		}
 		b.say("state mv %s %s", from, to)
-		b.memory.snapshot = b.memory.snapshot.With(state.Entry{
+		b.store.snapshot = b.store.snapshot.With(state.Entry{
 			Kind: state.Note, Op: state.Moved, Run: "mv", Step: i, From: from, Address: to, ID: r.ID, Name: r.Name,
 		})
 	}

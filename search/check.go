@@ -29,7 +29,7 @@ import (
 // nothing is left but what is blocked in principle.
 func Edits(t *testing.T, host Host) {
 	total := run(t, host, edit)
-	total.floors(t, host)
+	total.checkCoverage(t, host)
 }
 
 // Worlds demands that the laws hold whatever others do to the world, whatever fails,
@@ -39,7 +39,7 @@ func Worlds(t *testing.T, host Host) { run(t, host, world) }
 // run checks as many cases as -rapid.checks says if it is set, else as many as the host says:
 // these are the same each time, so that no change is held up by a fault that it did not make.
 // make soak draws new ones.
-func run(t *testing.T, host Host, check func(*bench)) *tally {
+func run(t *testing.T, host Host, check func(*harness)) *tally {
 	t.Helper()
 	const undecided = "100" // rapid's own default
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == undecided && host.Cases > 0 {
@@ -62,7 +62,7 @@ func run(t *testing.T, host Host, check func(*bench)) *tally {
 		if host.Survey {
 			defer total.survey()
 		}
-		b := newBench(t.Context(), r, host, dir)
+		b := newHarness(t.Context(), r, host, dir)
 		b.draw, b.total = r, total
 		defer b.crashed()
 		check(b)
@@ -71,7 +71,7 @@ func run(t *testing.T, host Host, check func(*bench)) *tally {
 }
 
 // crashed reports a crash of the program under search, with all that led to it.
-func (b *bench) crashed() {
+func (b *harness) crashed() {
 	switch v := recover().(type) {
 	case nil:
 	case runtime.Error:
@@ -81,21 +81,21 @@ func (b *bench) crashed() {
 	}
 }
 
-// enough is the number of cases from which on every class of edits must have come up.
-const enough = 2000
+// minCases is the number of cases from which on every class of edits must have come up.
+const minCases = 2000
 
-// floors demands that every class of edits was made, and that few of the changes in
+// checkCoverage demands that every class of edits was made, and that few of the changes in
 // valid edits were blocked: blocking everything would break no law.
-func (l *tally) floors(t *testing.T, host Host) {
+func (l *tally) checkCoverage(t *testing.T, host Host) {
 	t.Helper()
-	if l.cases < enough || t.Failed() {
+	if l.cases < minCases || t.Failed() {
 		return
 	}
 	for _, e := range editTable {
 		if modelFor(host.Type).fileless && slices.Contains(fileClasses, e.class) {
 			continue
 		}
-		if least := l.cases / enough; l.classes[e.class] < least {
+		if least := l.cases / minCases; l.classes[e.class] < least {
 			t.Errorf("%d cases have %d edits of the class %q, and were to have %d at least", l.cases, l.classes[e.class], e.class, least)
 		}
 	}
@@ -122,12 +122,12 @@ func (l *tally) survey() {
 	}
 }
 
-var volatile = regexp.MustCompile(`vm\.[a-e](\["k."\])?|disk\.[xyz]|guest_file\.[fg]|n[123]|demo\.[a-z]|[0-9a-f]{8}-[0-9a-f-]*`)
+var volatilePattern = regexp.MustCompile(`vm\.[a-e](\["k."\])?|disk\.[xyz]|guest_file\.[fg]|n[123]|demo\.[a-z]|[0-9a-f]{8}-[0-9a-f-]*`)
 
 // signature is the same for violations of one kind.
 func signature(what string) string {
 	first, _, _ := strings.Cut(what, "\n\n")
-	lines := strings.Split(volatile.ReplaceAllString(first, "_"), "\n")
+	lines := strings.Split(volatilePattern.ReplaceAllString(first, "_"), "\n")
 	kept := lines[:1]
 	for _, line := range lines[1:] {
 		if strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "+ ") || !strings.Contains(what, "-want +is") {
@@ -163,7 +163,7 @@ func scratch(t *testing.T, host Host) string {
 }
 
 // edit is one case of Edits: a spec that was applied, and one or two edits of it.
-func edit(b *bench) {
+func edit(b *harness) {
 	d := b.drawing()
 	d.base()
 	d.strict = below(b.draw, 4, "strict") == 0
@@ -179,7 +179,7 @@ func edit(b *bench) {
 }
 
 // change edits the spec.
-func (b *bench) change(d *drawing) {
+func (b *harness) change(d *drawing) {
 	d.moves, d.classes, d.dropped, d.was = nil, nil, nil, slices.Collect(maps.Keys(d.m.instances()))
 	d.got = b.gotPorts
 	d.edits(1 + below(b.draw, 3, "edits"))
@@ -194,7 +194,7 @@ func (b *bench) change(d *drawing) {
 }
 
 // gotPorts returns the host ports that VMs hold only until they go down, in order.
-func (b *bench) gotPorts() []int {
+func (b *harness) gotPorts() []int {
 	_, _, world := b.left()
 	defer func() { b.must(world.Close()) }()
 	var all []int
@@ -214,7 +214,7 @@ func (b *bench) gotPorts() []int {
 }
 
 // world is one case of Worlds.
-func world(b *bench) {
+func world(b *harness) {
 	d := b.drawing()
 	d.strict, b.strict = true, true
 	d.base()
@@ -223,43 +223,43 @@ func world(b *bench) {
 	for range 1 + below(b.draw, 3, "rounds") {
 		b.change(d)
 		if below(b.draw, 3, "saved") == 0 {
-			b.meddled(d)
+			b.checkStalePlan(d)
 		} else {
-			b.hands()
+			b.changeExternally()
 		}
-		b.goWrong()
+		b.drawFaults()
 		b.total.cases++
-		b.say("apply with faults %v, killed after %d writes, keep going %t:\n%s", b.faults, b.memory.writes, b.keepOn, b.model.hcl(""))
+		b.say("apply with faults %v, killed after %d writes, keep going %t:\n%s", b.faults, b.store.writes, b.keepGoing, b.model.hcl(""))
 		out := b.apply(nil)
 		b.count(out)
 		d.m = d.m.settled()
 		b.model = d.m.clone()
 	}
-	b.faults, b.keepOn, b.beside, b.memory.writes, b.faultless = nil, false, -1, -1, true
+	b.faults, b.keepGoing, b.planAfter, b.store.writes, b.faultless = nil, false, -1, -1, true
 	b.settle()
 }
 
-// meddled lets others do something to the world, or another vmctl apply something,
+// checkStalePlan lets others do something to the world, or another vmctl apply something,
 // after a plan was saved: law 7.
-func (b *bench) meddled(d *drawing) {
+func (b *harness) checkStalePlan(d *drawing) {
 	b.t.Helper()
-	before, sealed := b.sealed()
+	before, sealed := b.sealedPlan()
 	if below(b.draw, 2, "overtaken") == 0 {
-		b.overtaken(d)
+		b.applyOtherRun(d)
 	} else {
-		b.hands()
+		b.changeExternally()
 	}
-	after, now := b.sealed()
+	after, now := b.sealedPlan()
 	if len(sealed.Differs(now)) == 0 && before != after {
 		b.failf("7", "a saved plan would do something else than it showed, and its seal is the same (-shown +now):\n%s", cmp.Diff(before, after))
 	}
 }
 
-// sealed plans, and returns the plan as text and its seal.
-func (b *bench) sealed() (string, planner.Seal) {
+// sealedPlan plans, and returns the plan as text and its seal.
+func (b *harness) sealedPlan() (string, planner.Seal) {
 	b.t.Helper()
 	c := b.load()
-	s := b.memory.snapshot
+	s := b.store.snapshot
 	moved := s.With(planner.Moves(c, s)...)
 	p, world, err := planner.Make(b.ctx, b.open, c, moved, b.options(c))
 	if err != nil {
@@ -275,37 +275,37 @@ func (b *bench) sealed() (string, planner.Seal) {
 	return steps.String(), seal
 }
 
-// hands lets others do something to the world.
-func (b *bench) hands() {
+// changeExternally lets others do something to the world.
+func (b *harness) changeExternally() {
 	for range below(b.draw, 3, "hands") {
-		h := b.host.Hands[below(b.draw, len(b.host.Hands), "hand")]
+		h := b.host.ExternalChanges[below(b.draw, len(b.host.ExternalChanges), "hand")]
 		did, err := h.Do(filepath.Join(b.dir, "world"), func(limit int) int { return below(b.draw, limit, "of") })
 		b.must(err)
 		if did != "" {
 			b.say("somebody: %s", did)
-			b.total.hands[h.Name]++
+			b.total.externalChanges[h.Name]++
 		}
 	}
 }
 
-// goWrong chooses what goes wrong.
-func (b *bench) goWrong() {
+// drawFaults chooses what goes wrong.
+func (b *harness) drawFaults() {
 	b.faults = nil
 	for range below(b.draw, 4, "faults") {
 		b.faults = append(b.faults, b.host.Faults[below(b.draw, len(b.host.Faults), "fault")])
 	}
-	b.keepOn = below(b.draw, 4, "keep going") == 3
-	b.beside = below(b.draw, 24, "beside") - 12
-	b.memory.writes = -1
+	b.keepGoing = below(b.draw, 4, "keep going") == 3
+	b.planAfter = below(b.draw, 24, "beside") - 12
+	b.store.writes = -1
 	if below(b.draw, 3, "killed") > 0 {
-		b.memory.writes = below(b.draw, 16, "writes")
+		b.store.writes = below(b.draw, 16, "writes")
 		if len(b.faults) > 0 {
 			b.total.both++
 		}
 	}
 }
 
-func (b *bench) count(out outcome) {
+func (b *harness) count(out outcome) {
 	switch {
 	case out.killed:
 		b.total.killed++
@@ -316,7 +316,7 @@ func (b *bench) count(out outcome) {
 
 // settle applies twice without faults, and demands that nothing is left but blocked changes and
 // findings about others.
-func (b *bench) settle() {
+func (b *harness) settle() {
 	b.t.Helper()
 	for range 2 {
 		b.say("apply without faults")
@@ -349,7 +349,7 @@ func (l leftover) isOfOthers(blocked map[spec.Address]planner.Cause) bool {
 // converge applies once, and demands that nothing is left then. A change that was blocked
 // may turn out to be none, as a restart for a value that stays: then its record is left
 // to a second apply.
-func (b *bench) converge(what string) {
+func (b *harness) converge(what string) {
 	b.t.Helper()
 	b.say("%s:\n%s", what, b.model.hcl(""))
 	out := b.apply(nil)

@@ -34,7 +34,7 @@ func (d *drawing) gotPorts() []int {
 func (d *drawing) has(address string) bool { return slices.Contains(d.was, address) }
 
 // drawing returns a drawing with an empty model for the host.
-func (b *bench) drawing() *drawing { return &drawing{t: b.draw, m: modelFor(b.host.Type)} }
+func (b *harness) drawing() *drawing { return &drawing{t: b.draw, m: modelFor(b.host.Type)} }
 
 // below draws a number below limit, each about as likely: rapid's own generators
 // prefer the first by far.

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Drawn is an edit of a spec, for tests that carry it out by other means.
-type Drawn struct {
+// RandomEdit is an edit of a spec, for tests that carry it out by other means.
+type RandomEdit struct {
 	Before, After string      // spec files
 	Moves         [][2]string // of records, in between: `state mv`
 	Addresses     []string    // of VMs and disks in After
@@ -19,10 +19,10 @@ type Drawn struct {
 }
 
 // Draw draws a spec and some edits of it. Both spec files begin with a header.
-func Draw(t *rapid.T, header string) Drawn {
+func Draw(t *rapid.T, header string) RandomEdit {
 	d := &drawing{t: t, m: newModel()}
 	d.base()
-	out := Drawn{Before: d.m.hcl(header)}
+	out := RandomEdit{Before: d.m.hcl(header)}
 	recorded := d.m.instances()
 	d.edits(1 + below(t, 3, "edits"))
 	out.After, out.Moves, out.Removed, out.Classes = d.m.hcl(header), d.moves, d.m.removed, d.classes
@@ -40,6 +40,6 @@ func Draw(t *rapid.T, header string) Drawn {
 }
 
 // String returns the edit as text for the report of a failure.
-func (d Drawn) String() string {
+func (d RandomEdit) String() string {
 	return fmt.Sprintf("from\n%s\nto\n%s\nafter moving %v", d.Before, strings.TrimSpace(d.After), d.Moves)
 }

@@ -17,7 +17,7 @@ func KillPoints(t *testing.T, host Host, cases int) int {
 		for writes := 0; ; writes++ {
 			killed := false
 			rapid.Custom(func(r *rapid.T) int {
-				b := newBench(t.Context(), t, host, dir)
+				b := newHarness(t.Context(), t, host, dir)
 				b.draw, b.total = r, newTally()
 				killed = b.killAfter(writes)
 				return 0
@@ -33,7 +33,7 @@ func KillPoints(t *testing.T, host Host, cases int) int {
 
 // killAfter carries out an edit that is killed after so many writes, and the rest. It
 // reports whether it was killed.
-func (b *bench) killAfter(writes int) bool {
+func (b *harness) killAfter(writes int) bool {
 	b.t.Helper()
 	d := b.drawing()
 	d.base()
@@ -41,9 +41,9 @@ func (b *bench) killAfter(writes int) bool {
 	b.converge("first")
 	b.change(d)
 	b.say("apply, killed after %d writes:\n%s", writes, b.model.hcl(""))
-	b.memory.writes = writes
+	b.store.writes = writes
 	out := b.apply(nil)
-	b.memory.writes = -1
+	b.store.writes = -1
 	b.settle()
 	return out.killed
 }

@@ -10,12 +10,12 @@ import (
 	"vmctl/planner"
 )
 
-// Lost demands that an apply without the state, as from a fresh data directory, takes back all
+// LostState demands that an apply without the state, as from a fresh data directory, takes back all
 // objects, also to the new addresses of moved blocks: nothing is made, replaced or removed.
-func Lost(t *testing.T, host Host) { run(t, host, lost) }
+func LostState(t *testing.T, host Host) { run(t, host, lostState) }
 
-// lost is one case of Lost.
-func lost(b *bench) {
+// lostState is one case of Lost.
+func lostState(b *harness) {
 	d := b.drawing()
 	d.base()
 	b.model = d.m.clone()
@@ -30,7 +30,7 @@ func lost(b *bench) {
 		return
 	}
 	b.say("the state is lost")
-	b.memory = newMemory(project.ID, project.Name)
+	b.store = newMemory(project.ID, project.Name)
 	if below(b.draw, 2, "moved") == 0 {
 		d.edit("moved")
 	}
@@ -45,7 +45,7 @@ func lost(b *bench) {
 
 // edit tries an edit of one class, and keeps it if it is valid.
 func (d *drawing) edit(class string) {
-	i := slices.IndexFunc(editTable, func(e editing) bool { return e.class == class })
+	i := slices.IndexFunc(editTable, func(e editKind) bool { return e.class == class })
 	before, moves := d.m.clone(), slices.Clone(d.moves)
 	if !editTable[i].edit(d) || !d.m.valid() {
 		d.m, d.moves = before, moves
@@ -53,7 +53,7 @@ func (d *drawing) edit(class string) {
 }
 
 // identities lists the objects that bear our mark, and counts the changes that are blocked.
-func (b *bench) identities() (objects []string, blocked int) {
+func (b *harness) identities() (objects []string, blocked int) {
 	b.t.Helper()
 	_, causes, world := b.left()
 	defer func() { b.must(world.Close()) }()

@@ -19,7 +19,7 @@ type Step struct {
 // apply nothing is left.
 func Named(t *testing.T, host Host, steps ...Step) {
 	t.Helper()
-	b := newBench(t.Context(), t, host, scratch(t, host))
+	b := newHarness(t.Context(), t, host, scratch(t, host))
 	b.total = newTally()
 	for _, s := range steps {
 		b.spec, b.faults, b.faultless = s.Spec, s.Faults, len(s.Faults) == 0
@@ -34,7 +34,7 @@ func Named(t *testing.T, host Host, steps ...Step) {
 		}
 		out := b.apply(nil)
 		if out.ok == s.Fails || len(out.blocked) > 0 {
-			t.Fatalf("the apply went well: %t, and was to: %t; blocked: %v\n%s", out.ok, !s.Fails, out.blocked, strings.Join(b.said, "\n"))
+			t.Fatalf("the apply went well: %t, and was to: %t; blocked: %v\n%s", out.ok, !s.Fails, out.blocked, strings.Join(b.log, "\n"))
 		}
 		b.faults, b.faultless = nil, true
 		if left, blocked, world := b.left(); !s.Fails && len(left)+len(blocked) > 0 {

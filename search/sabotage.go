@@ -24,13 +24,13 @@ const (
 	BreakForeign Guard = "3" // an object that is not vmctl's is left alone
 	BreakVerdict Guard = "4" // an edit that is shown as live takes nothing down
 	BreakStop    Guard = "5" // a failure stops the run
-	BreakLook    Guard = "6" // looking writes nothing
+	BreakObserve Guard = "6" // looking writes nothing
 	BreakBytes   Guard = "7" // the same world looks the same
 	BreakRelease Guard = "8" // an object inside of a VM is released before the VM goes down
 )
 
-// saboteur is a provider with one guard broken.
-type saboteur struct {
+// brokenProvider is a provider with one guard broken.
+type brokenProvider struct {
 	providers.Provider
 	guard     Guard
 	dir       string
@@ -39,11 +39,11 @@ type saboteur struct {
 }
 
 // Observe observes, and breaks the guards of observing.
-func (s *saboteur) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
+func (s *brokenProvider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv, err := s.Provider.Observe(ctx, q)
 	*s.count++
 	switch s.guard {
-	case BreakLook:
+	case BreakObserve:
 		_ = os.MkdirAll(s.dir, 0o700)                                                         //nolint:errcheck // it is to do harm
 		_ = os.WriteFile(filepath.Join(s.dir, "looked"), []byte(fmt.Sprint(*s.count)), 0o600) //nolint:errcheck // it is to do harm
 	case BreakBytes:
@@ -58,7 +58,7 @@ func (s *saboteur) Observe(ctx context.Context, q providers.Query) (providers.In
 }
 
 // Steps plans, and breaks the guards of planning.
-func (s *saboteur) Steps(c providers.Change) ([]providers.Step, error) {
+func (s *brokenProvider) Steps(c providers.Change) ([]providers.Step, error) {
 	steps, err := s.Provider.Steps(c)
 	switch {
 	case s.guard == BreakVerdict && c.Action == providers.Update && c.Kind == spec.VM && len(steps) > 0 && c.Object != nil:
@@ -78,7 +78,7 @@ func (s *saboteur) Steps(c providers.Change) ([]providers.Step, error) {
 }
 
 // Do carries out a step, and breaks the guards of steps.
-func (s *saboteur) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
+func (s *brokenProvider) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
 	switch {
 	case s.guard == BreakEffect && w.Op == "redefine", s.guard == BreakStart && s.faultless && w.Op == "start":
 		return providers.Result{ID: w.Object, Fingerprint: w.Expect, How: providers.Done}, nil
@@ -111,7 +111,7 @@ func Broken(t *testing.T, host Host, cases int) (law, what string) {
 					panic(v)
 				}
 			}()
-			b := newBench(t.Context(), r, host, dir)
+			b := newHarness(t.Context(), r, host, dir)
 			b.draw, b.total = r, newTally()
 			check(b)
 			return 0

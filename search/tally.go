@@ -13,20 +13,20 @@ import (
 
 // tally sums up the cases of a search.
 type tally struct {
-	cases   int
-	classes counts
-	broken  counts
-	causes  counts // of blocked changes
-	strict  counts // of blocked changes, in cases whose policies forbid something
-	changes int    // changes that were planned, in the other cases
-	hands   counts
-	failed  int // applies that a fault ended
-	killed  int // applies that were killed
-	both    int // applies with faults that were to be killed
+	cases           int
+	classes         counts
+	broken          counts
+	causes          counts // of blocked changes
+	strict          counts // of blocked changes, in cases whose policies forbid something
+	changes         int    // changes that were planned, in the other cases
+	externalChanges counts
+	failed          int // applies that a fault ended
+	killed          int // applies that were killed
+	both            int // applies with faults that were to be killed
 
-	overtaken int // plans that were saved while another run applied
-	glances   int // plans while a run was at it
-	first     map[string]string
+	overtakenPlans  int // plans that were saved while another run applied
+	concurrentPlans int // plans while a run was at it
+	first           map[string]string
 }
 
 func (l *tally) add(out outcome, blocked map[spec.Address]planner.Cause, strict bool) {
@@ -42,14 +42,14 @@ func (l *tally) add(out outcome, blocked map[spec.Address]planner.Cause, strict 
 }
 
 func newTally() *tally {
-	return &tally{classes: counts{}, broken: counts{}, causes: counts{}, strict: counts{}, hands: counts{}, first: map[string]string{}}
+	return &tally{classes: counts{}, broken: counts{}, causes: counts{}, strict: counts{}, externalChanges: counts{}, first: map[string]string{}}
 }
 
 func (l *tally) report(t *testing.T) {
 	t.Helper()
 	t.Logf("%d edits, by class:\n%s", l.cases, strings.Join(l.classes.lines(), "\n"))
-	t.Logf("%d applies with faults and a kill to come; %d failed, %d were killed; by hand:\n%s", l.both, l.failed, l.killed, strings.Join(l.hands.lines(), "\n"))
-	t.Logf("%d plans beside a run; %d plans that another run overtook", l.glances, l.overtaken)
+	t.Logf("%d applies with faults and a kill to come; %d failed, %d were killed; by hand:\n%s", l.both, l.failed, l.killed, strings.Join(l.externalChanges.lines(), "\n"))
+	t.Logf("%d plans beside a run; %d plans that another run overtook", l.concurrentPlans, l.overtakenPlans)
 	t.Logf("%d changes where no policy forbids anything, and blocked by cause:\n%s", l.changes, strings.Join(l.causes.lines(), "\n"))
 	t.Logf("blocked where policies forbid something or others meddle:\n%s", strings.Join(l.strict.lines(), "\n"))
 	for _, key := range slices.Sorted(maps.Keys(l.broken)) {

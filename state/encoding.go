@@ -70,9 +70,9 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*r = Record{
-		Kind: f.Kind, Provider: spec.ProviderRef(f.Provider), Settings: f.Settings.orNil(),
+		Kind: f.Kind, Provider: spec.ProviderRef(f.Provider), Settings: f.Settings.ctyValue(),
 		ID: f.ID, Name: f.Name, Generation: f.Generation, Starts: f.Starts, Replaced: f.Replaced,
-		Values: f.Values.orNil(), Digests: f.Digests, Policy: f.Policy.orNil(),
+		Values: f.Values.ctyValue(), Digests: f.Digests, Policy: f.Policy.ctyValue(),
 		Uses: f.Uses, Inside: f.Inside, LastStop: f.LastStop, Ready: f.Ready, Reserved: f.Reserved, Was: f.Was,
 	}
 	return nil
@@ -110,7 +110,7 @@ func (s *Snapshot) Sum() (string, error) {
 
 // decodeSnapshot reads the bytes of state.json.
 func (f Folder) decodeSnapshot(data []byte) (*Snapshot, error) {
-	head, err := readHead(data)
+	head, err := readHeader(data)
 	switch known := f.formats(); {
 	case err != nil:
 		return nil, f.corruptSnapshot(err)

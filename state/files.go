@@ -35,8 +35,8 @@ func (f Folder) readFiles() (read files, stable bool, err error) {
 	if read.snapshot, err = f.readSnapshot(); err != nil {
 		return files{}, false, err
 	}
-	if f.midway != nil {
-		f.midway()
+	if f.betweenReads != nil {
+		f.betweenReads()
 	}
 	if read.journals, err = f.readJournals(); err != nil {
 		return files{}, false, err

@@ -25,8 +25,8 @@ type Folder struct {
 	// "": vmctl state repair.
 	RepairWith string
 
-	reads  formats // set by a test; zero: the formats of this build
-	midway func()  // set by a test: called between reading the snapshot and reading the journals; nil: nothing
+	readableFormats formats // set by a test; zero: the formats of this build
+	betweenReads    func()  // set by a test: called between reading the snapshot and reading the journals; nil: nothing
 }
 
 var _ Store = Folder{}
@@ -84,8 +84,8 @@ func (f Folder) Holder(ctx context.Context) (h Holder, held bool, err error) {
 // snapshot first. It fails as Read does, and with a *LockedError.
 func (f Folder) Open(ctx context.Context, o Owner) (Journal, error) {
 	lock, err := f.lock(ctx, o)
-	if o.Spends && IsFull(err) {
-		if spent, gone := f.Spend(); spent || gone != nil {
+	if o.UseReserve && IsFull(err) {
+		if spent, gone := f.FreeReserve(); spent || gone != nil {
 			if lock, err = nil, gone; err == nil {
 				lock, err = f.lock(ctx, o)
 			}
@@ -154,7 +154,7 @@ func (f Folder) open(lock *lockfile.Lock) (*journal, error) {
 // clean removes the temporary files that killed writers left behind.
 func (f Folder) clean() error {
 	for _, path := range []string{f.statePath(), f.backupPath()} {
-		target, err := follow(path)
+		target, err := resolveLink(path)
 		if err != nil && path == f.statePath() {
 			continue // reading the snapshot reports this error
 		}
@@ -168,7 +168,7 @@ func (f Folder) clean() error {
 	return nil
 }
 
-func (f Folder) keptPath(format int) string {
+func (f Folder) oldFormatPath(format int) string {
 	return filepath.Join(f.Dir, fmt.Sprintf("state.json.v%d", format))
 }
 

@@ -63,7 +63,7 @@ func (j *journal) append(entries []Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := j.holds(); err != nil {
+	if err := j.checkLock(); err != nil {
 		return err
 	}
 	if err := j.create(); err != nil {
@@ -79,9 +79,9 @@ func (j *journal) append(entries []Entry) error {
 	return nil
 }
 
-// holds fails if the lock keeps nobody away any more. Whoever came meanwhile has
+// checkLock fails if the lock keeps nobody away any more. Whoever came meanwhile has
 // read the journal as far as it went, and would lose what is added to it.
-func (j *journal) holds() error {
+func (j *journal) checkLock() error {
 	err := j.lock.Check()
 	var lost *lockfile.LostError
 	if errors.As(err, &lost) {
@@ -106,7 +106,7 @@ func (j *journal) encode(entries []Entry) (text []byte, read []Entry, err error)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s of %s: %w", e.Op, e.Address, err)
 		}
-		back, err := decodeLine(line, asItIs)
+		back, err := decodeLine(line, noUpgrade)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s of %s could not be read back: %w", e.Op, e.Address, err)
 		}
@@ -181,7 +181,7 @@ func (j *journal) finish() error {
 	if err := j.file.Close(); err != nil {
 		return err
 	}
-	if err := j.holds(); err != nil {
+	if err := j.checkLock(); err != nil {
 		return err
 	}
 	if j.seq == 0 {
@@ -211,7 +211,7 @@ func (j *journal) store(s *Snapshot) error {
 		return err
 	}
 	if old := j.folder.formats().older(j.stored); old != 0 {
-		if err := atomicfile.Write(j.folder.keptPath(old), j.stored, 0o600); err != nil {
+		if err := atomicfile.Write(j.folder.oldFormatPath(old), j.stored, 0o600); err != nil {
 			return err
 		}
 	}

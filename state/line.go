@@ -14,7 +14,7 @@ type lineFile struct {
 	Sum string          `json:"sum"`
 }
 
-var errTorn = errors.New("the line is not whole: its checksum does not match")
+var errTornLine = errors.New("the line is not whole: its checksum does not match")
 
 func sum(e []byte) string {
 	return fmt.Sprintf("%08x", crc32.Checksum(e, crc32.MakeTable(crc32.Castagnoli)))
@@ -35,7 +35,7 @@ func decodeLine(text []byte, upgrade func([]byte) ([]byte, error)) (Entry, error
 	body, ended := bytes.CutSuffix(text, []byte("\n"))
 	var line lineFile
 	if err := decode(body, &line); !ended || err != nil || line.Sum != sum(line.E) {
-		return Entry{}, errTorn
+		return Entry{}, errTornLine
 	}
 	upgraded, err := upgrade(line.E)
 	if err != nil {
@@ -48,8 +48,8 @@ func decodeLine(text []byte, upgrade func([]byte) ([]byte, error)) (Entry, error
 	return e, e.check()
 }
 
-// asItIs upgrades nothing.
-func asItIs(e []byte) ([]byte, error) { return e, nil }
+// noUpgrade upgrades nothing.
+func noUpgrade(e []byte) ([]byte, error) { return e, nil }
 
 // decodeJournal returns the entries of a journal that continues a snapshot of a
 // format, as far as they can be understood. A torn last line was never
@@ -65,7 +65,7 @@ func (f Folder) decodeJournal(j journalFile, format int) (entries []Entry, note 
 	for i, line := range lines {
 		e, err := decodeLine(line, upgrade)
 		switch {
-		case errors.Is(err, errTorn) && i == len(lines)-1:
+		case errors.Is(err, errTornLine) && i == len(lines)-1:
 			return entries, fmt.Sprintf("%s: line %d, the last, was not written whole and was dropped", path, i+1), nil
 		case err == nil && e.Serial != j.serial:
 			err = fmt.Errorf("it belongs to the journal of snapshot %d", e.Serial)

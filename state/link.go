@@ -13,16 +13,16 @@ import (
 // rewrite replaces a file of the state. A symbolic link stays one, and what it
 // leads to is replaced.
 func rewrite(path string, data []byte) error {
-	target, err := follow(path)
+	target, err := resolveLink(path)
 	if err != nil {
 		return err
 	}
 	return atomicfile.Write(target, data, 0o600)
 }
 
-// follow is the file that is read and written under a path: what a symbolic link
+// resolveLink is the file that is read and written under a path: what a symbolic link
 // leads to in the end, else path itself.
-func follow(path string) (string, error) {
+func resolveLink(path string) (string, error) {
 	if info, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
 		return path, nil
 	}

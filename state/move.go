@@ -21,7 +21,7 @@ func (s *Snapshot) move(from, to spec.Address) {
 		if !slices.Contains(r.Uses, from) && r.Inside != from {
 			continue
 		}
-		s.Records[a] = r.readdressed(from, to)
+		s.Records[a] = r.withAddress(from, to)
 	}
 	for i := range s.Interrupted {
 		if s.Interrupted[i].Address == from {
@@ -30,8 +30,8 @@ func (s *Snapshot) move(from, to spec.Address) {
 	}
 }
 
-// readdressed is a record in which to stands for from, wherever it is referred to.
-func (r Record) readdressed(from, to spec.Address) Record {
+// withAddress is a record in which to stands for from, wherever it is referred to.
+func (r Record) withAddress(from, to spec.Address) Record {
 	r = r.clone()
 	for i, a := range r.Uses {
 		if a == from {

@@ -142,7 +142,7 @@ func words(r state.Repair) string {
 		}
 		fmt.Fprintf(&b, "%s: %s\n", where, d.Problem)
 	}
-	for _, does := range r.Does {
+	for _, does := range r.Steps {
 		fmt.Fprintf(&b, "- %s\n", does)
 	}
 	for _, kept := range r.Kept {

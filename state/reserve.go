@@ -11,10 +11,10 @@ import (
 	"vmctl/internal/atomicfile"
 )
 
-// reserveName is a file that holds nothing. It takes room on the disk, which is given back
+// reserveFile is a file that holds nothing. It takes room on the disk, which is given back
 // when the disk is full and something is to be stopped or removed: that needs locks, and a
 // journal.
-const reserveName = "reserve"
+const reserveFile = "reserve"
 
 // reserveBytes is enough for the journal of some hundred steps, and for the snapshot that
 // they become.
@@ -23,7 +23,7 @@ const reserveBytes = 256 << 10
 // Reserve takes room for stopping and removing, if it has none. A disk that is too full for
 // it is no error.
 func (f Folder) Reserve() error {
-	path := filepath.Join(f.Dir, reserveName)
+	path := filepath.Join(f.Dir, reserveFile)
 	if info, err := os.Stat(path); err == nil && info.Size() >= reserveBytes {
 		return nil
 	}
@@ -38,9 +38,9 @@ func (f Folder) Reserve() error {
 	return atomicfile.Clean(path)
 }
 
-// Spend gives the reserved room back, and reports whether there was any.
-func (f Folder) Spend() (bool, error) {
-	err := os.Remove(filepath.Join(f.Dir, reserveName))
+// FreeReserve gives the reserved room back, and reports whether there was any.
+func (f Folder) FreeReserve() (bool, error) {
+	err := os.Remove(filepath.Join(f.Dir, reserveFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -13,7 +13,7 @@ func TestReserve(t *testing.T) {
 	f := state.Folder{Dir: t.TempDir()}
 	spend := func(want bool) {
 		t.Helper()
-		if got, err := f.Spend(); got != want || err != nil {
+		if got, err := f.FreeReserve(); got != want || err != nil {
 			t.Errorf("room was given back: %t, want %t (%v)", got, want, err)
 		}
 	}

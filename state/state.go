@@ -41,8 +41,8 @@ type Owner struct {
 	Wait    time.Duration // how long to wait for another holder; 0: not at all
 	// Waiting is called once when the lock is held by another.
 	Waiting func(Holder)
-	// Spends lets Open free the room that Reserve took, if the disk is full.
-	Spends bool
+	// UseReserve lets Open free the room that Reserve took, if the disk is full.
+	UseReserve bool
 }
 
 // Holder describes a process that holds the run lock, or that works inside a VM.
@@ -129,9 +129,9 @@ type Entry struct {
 	Error    string   `json:"error,omitempty"`
 }
 
-// What names the operation of a Begin, for people: Op, or "destroy" if the step is a part
+// Operation names the operation of a Begin, for people: Op, or "destroy" if the step is a part
 // of a destruction.
-func (e Entry) What() string {
+func (e Entry) Operation() string {
 	if e.How == Destroying {
 		return "destroy"
 	}

@@ -58,7 +58,7 @@ func create(path string, data []byte, mode fs.FileMode) error {
 		}
 		err = taken
 	}
-	if err = errors.Join(cause(err), os.Remove(temp)); err != nil {
+	if err = errors.Join(withoutTempName(err), os.Remove(temp)); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
@@ -67,7 +67,7 @@ func create(path string, data []byte, mode fs.FileMode) error {
 // rename gives a temporary file its name, or removes it.
 func rename(temp, path string) error {
 	if err := os.Rename(temp, path); err != nil {
-		return errors.Join(fmt.Errorf("put it in place: %w", cause(err)), os.Remove(temp))
+		return errors.Join(fmt.Errorf("put it in place: %w", withoutTempName(err)), os.Remove(temp))
 	}
 	return SyncDir(filepath.Dir(path))
 }
@@ -77,17 +77,17 @@ func writeTemp(path string, data []byte, mode fs.FileMode) (string, error) {
 	dir, base := filepath.Split(path)
 	temp, err := os.CreateTemp(filepath.Clean(dir), tempPrefix(base)+"*"+tempSuffix)
 	if err != nil {
-		return "", fmt.Errorf("make a file beside it: %w", cause(err))
+		return "", fmt.Errorf("make a file beside it: %w", withoutTempName(err))
 	}
-	if err := fill(temp, data, mode); err != nil {
-		return "", errors.Join(cause(err), os.Remove(temp.Name()))
+	if err := writeSynced(temp, data, mode); err != nil {
+		return "", errors.Join(withoutTempName(err), os.Remove(temp.Name()))
 	}
 	return temp.Name(), nil
 }
 
-// cause drops the random name of the temporary file, which means nothing to
+// withoutTempName drops the random name of the temporary file, which means nothing to
 // whoever reads the error.
-func cause(err error) error {
+func withoutTempName(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path.Err
@@ -99,8 +99,8 @@ func cause(err error) error {
 	return err
 }
 
-// fill writes, syncs and closes f.
-func fill(f *os.File, data []byte, mode fs.FileMode) error {
+// writeSynced writes, syncs and closes f.
+func writeSynced(f *os.File, data []byte, mode fs.FileMode) error {
 	_, err := f.Write(data)
 	if err == nil {
 		err = f.Chmod(mode)

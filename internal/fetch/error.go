@@ -20,7 +20,7 @@ type Error struct {
 	Next []string // what to type or do, a line each
 	Err  error
 
-	passing bool // it may be over at the next attempt
+	temporary bool // it may be over at the next attempt
 }
 
 // Error returns the cause.
@@ -38,30 +38,30 @@ func (j *job) errorf(format string, args ...any) error {
 	return fmt.Errorf("download %s: "+format, append([]any{redacted(j.request.URL)}, args...)...)
 }
 
-// unanswered says why a request got no answer.
-func (j *job) unanswered(err error) error {
+// noAnswerError says why a request got no answer.
+func (j *job) noAnswerError(err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {
 		err = at.Err // the address is in the message already
 	}
-	e := &Error{Code: "no_server", Err: j.errorf("no answer: %w", err), passing: true}
+	e := &Error{Code: "no_server", Err: j.errorf("no answer: %w", err), temporary: true}
 	var dns *net.DNSError
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
 	var other x509.HostnameError
 	switch {
 	case errors.As(err, &unknown):
-		e.Code, e.passing = "bad_certificate", false
+		e.Code, e.temporary = "bad_certificate", false
 		e.Err = j.errorf("its certificate is signed by an authority that this machine does not know: %w", err)
 		e.Next = []string{"if it is your organization's, make it known: SSL_CERT_FILE=ca.pem, or the system's list of authorities"}
 	case errors.As(err, &invalid), errors.As(err, &other):
-		e.Code, e.passing = "bad_certificate", false
+		e.Code, e.temporary = "bad_certificate", false
 		e.Err = j.errorf("its certificate is not valid: %w", err)
 		e.Next = []string{"see that the address is right, and that this machine's clock is"}
 	case errors.Is(err, errStalled):
 		e.Code, e.Err = "stalled", j.errorf("the server said nothing for %s", j.cache.stall())
 	case errors.As(err, &dns) && dns.IsNotFound:
-		e.Err, e.passing = j.errorf("there is no server %s", dns.Name), false
+		e.Err, e.temporary = j.errorf("there is no server %s", dns.Name), false
 		e.Next = []string{"see that the address is right, and that this machine can look names up"}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		e.Err = j.errorf("nothing listens there")
@@ -70,8 +70,8 @@ func (j *job) unanswered(err error) error {
 	return e
 }
 
-// refusal says what an answer means that brings no file; nil: it brings one.
-func (j *job) refusal(r *http.Response) error {
+// statusError says what an answer means that brings no file; nil: it brings one.
+func (j *job) statusError(r *http.Response) error {
 	from := ""
 	if last := r.Request.URL.Redacted(); last != redacted(j.request.URL) {
 		from = " (from " + last + ", where it leads)"
@@ -86,7 +86,7 @@ func (j *job) refusal(r *http.Response) error {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusProxyAuthRequired:
 		e.Code, e.Next = "refused", []string{"see that anybody may read it: vmctl logs in nowhere"}
 	case code == http.StatusTooManyRequests || code >= 500:
-		e.Code, e.passing = "server_error", true
+		e.Code, e.temporary = "server_error", true
 		e.Next = []string{"it may be over in a while: try again"}
 	default:
 		e.Code = "bad_answer"
@@ -94,13 +94,13 @@ func (j *job) refusal(r *http.Response) error {
 	return e
 }
 
-// brokenOff says how a server stopped in the middle.
-func (j *job) brokenOff(err error, done, total int64) error {
+// truncatedError says how a server stopped in the middle.
+func (j *job) truncatedError(err error, done, total int64) error {
 	at := fmt.Sprintf("after %d bytes", done)
 	if total >= 0 {
 		at = fmt.Sprintf("after %d of %d bytes", done, total)
 	}
-	e := &Error{Code: "cut_off", Err: j.errorf("the connection broke %s: %w", at, err), passing: true}
+	e := &Error{Code: "cut_off", Err: j.errorf("the connection broke %s: %w", at, err), temporary: true}
 	switch {
 	case errors.Is(err, errStalled):
 		e.Code, e.Err = "stalled", j.errorf("nothing arrived for %s, %s", j.cache.stall(), at)
@@ -110,8 +110,8 @@ func (j *job) brokenOff(err error, done, total int64) error {
 	return e
 }
 
-// wrongDigest says that the server has another file than the one that is wanted.
-func (j *job) wrongDigest(got string) error {
+// digestError says that the server has another file than the one that is wanted.
+func (j *job) digestError(got string) error {
 	return &Error{
 		Code: "wrong_sha256",
 		Seen: []string{"wanted sha256 " + j.request.SHA256, "found sha256 " + got},

@@ -15,7 +15,7 @@ import (
 // whose record says who it is, so that it vanishes with its process. Seats are
 // taken again: there are as many as ever shared at one time.
 func Share(ctx context.Context, r Request) (*Lock, error) {
-	return acquire(ctx, r, way{lock: join, record: sit})
+	return acquire(ctx, r, lockMode{lock: tryShare, record: takeSeat})
 }
 
 // Sharers lists who share the lock, by seat. It changes nothing and makes nobody
@@ -45,10 +45,10 @@ func (e *sharedError) Error() string { return errHeld.Error() }
 
 func (e *sharedError) Is(target error) bool { return target == errHeld }
 
-// sharedOrLooked says why a lock could not be had alone and could be shared. One
+// whyNotExclusive says why a lock could not be had alone and could be shared. One
 // who shares it and has no seat yet is as good as one who looks: it is tried
 // again.
-func sharedOrLooked(ctx context.Context, path string) error {
+func whyNotExclusive(ctx context.Context, path string) error {
 	all, err := Sharers(ctx, path)
 	switch {
 	case err != nil:
@@ -60,8 +60,8 @@ func sharedOrLooked(ctx context.Context, path string) error {
 	}
 }
 
-// join locks the file shared, once, without waiting.
-func join(_ context.Context, path string) (*os.File, error) {
+// tryShare locks the file shared, once, without waiting.
+func tryShare(_ context.Context, path string) (*os.File, error) {
 	file, err := open(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func join(_ context.Context, path string) (*os.File, error) {
 	return file, nil
 }
 
-// sit takes the first seat that is free.
-func sit(ctx context.Context, file *os.File, r Request) (*Lock, error) {
+// takeSeat takes the first seat that is free.
+func takeSeat(ctx context.Context, file *os.File, r Request) (*Lock, error) {
 	for n := 0; ; n++ {
 		seat, err := Acquire(ctx, Request{Path: seatPath(r.Path, n), Owner: r.Owner})
 		var held *HeldError
@@ -91,8 +91,8 @@ func sit(ctx context.Context, file *os.File, r Request) (*Lock, error) {
 	}
 }
 
-// leave frees the seat and then the share, so that nobody is named who has left.
-func (l *Lock) leave() error {
+// releaseShare frees the seat and then the share, so that nobody is named who has left.
+func (l *Lock) releaseShare() error {
 	err := errors.Join(l.seat.Release(), unlock(l.file), l.file.Close())
 	if err != nil {
 		return fmt.Errorf("unlock %s: %w", l.path, err)

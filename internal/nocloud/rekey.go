@@ -35,11 +35,11 @@ chown -R "$user:" "$home/.ssh"
 `
 	former := slices.DeleteFunc(slices.Clone(a.Former), func(line string) bool { return slices.Contains(a.lines(), line) })
 	pack := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	return fmt.Sprintf(script, pack(a.HostPrivate), pack(a.HostPublic), pack(lined(a.lines())), shellword.Quote(a.User), pack(lined(former)))
+	return fmt.Sprintf(script, pack(a.HostPrivate), pack(a.HostPublic), pack(joinLines(a.lines())), shellword.Quote(a.User), pack(joinLines(former)))
 }
 
-// lined returns lines as a text.
-func lined(lines []string) string {
+// joinLines returns lines as a text.
+func joinLines(lines []string) string {
 	var b strings.Builder
 	for _, line := range lines {
 		b.WriteString(line + "\n")

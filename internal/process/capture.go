@@ -28,7 +28,7 @@ const settleEvery = 10 * time.Millisecond
 // An error that wraps ErrGone means that the process has ended; any other means
 // that nothing is known about it.
 func (h Host) Capture(ctx context.Context, pid int) (Identity, error) {
-	here, err := h.sys().Place()
+	here, err := h.sys().HostIdentity()
 	if err != nil {
 		return Identity{}, fmt.Errorf("identify pid %d: %w", pid, err)
 	}

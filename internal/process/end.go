@@ -24,7 +24,7 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("refused: %s: %s", e.
 // process that ends meanwhile is no error. One that cannot be verified is not
 // asked: a *RefusedError.
 func (h Host) Request(id Identity) (err error) {
-	held, err := h.hold(id)
+	held, err := h.openVerified(id)
 	if err != nil {
 		return fmt.Errorf("request %s to end: %w", id.describe(), err)
 	}
@@ -46,7 +46,7 @@ func (h Host) Request(id Identity) (err error) {
 // verified is not ended: a *RefusedError. One that this very process belongs to
 // is refused as well.
 func (h Host) Force(id Identity) (ended []Identity, err error) {
-	held, err := h.hold(id)
+	held, err := h.openVerified(id)
 	if err != nil {
 		return nil, fmt.Errorf("force %s to end: %w", id.describe(), err)
 	}
@@ -61,8 +61,8 @@ func (h Host) Force(id Identity) (ended []Identity, err error) {
 	return ended, nil
 }
 
-// hold returns a handle of exactly the recorded process, or a *RefusedError.
-func (h Host) hold(id Identity) (handle, error) {
+// openVerified returns a handle of exactly the recorded process, or a *RefusedError.
+func (h Host) openVerified(id Identity) (handle, error) {
 	// Before anything is looked up: a system may take such numbers for groups.
 	if id.PID <= 1 {
 		verdict, reason := hostIdentity{}.locate(id)
@@ -93,7 +93,7 @@ func (h Host) hold(id Identity) (handle, error) {
 // tree returns the processes that end when the verified id is forced, id first. It fails
 // if this process is one of them.
 func (h Host) tree(id Identity) ([]Identity, error) {
-	here, err := h.sys().Place()
+	here, err := h.sys().HostIdentity()
 	if err != nil {
 		return nil, err
 	}

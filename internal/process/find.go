@@ -18,7 +18,7 @@ import (
 // An error says that some processes could not be read, so that more may exist
 // than are returned. If it wraps fs.ErrPermission, all of those are other users'.
 func (h Host) Find(ctx context.Context, match func(argv []string) bool) ([]Identity, error) {
-	here, err := h.sys().Place()
+	here, err := h.sys().HostIdentity()
 	if err != nil {
 		return nil, fmt.Errorf("find processes: %w", err)
 	}

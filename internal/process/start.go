@@ -41,7 +41,7 @@ func (h Host) Start(c Command) (*Child, error) {
 	if !filepath.IsAbs(c.Path) {
 		return nil, fmt.Errorf("start %q: give the absolute path of the program", c.Path)
 	}
-	here, err := h.sys().Place()
+	here, err := h.sys().HostIdentity()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
 	}

@@ -11,9 +11,9 @@ import (
 // system gives access to the processes of an operating system. The code above it is the
 // same on every system.
 type system interface {
-	// Place returns the place of this process. An error means that the process table
+	// HostIdentity returns the place of this process. An error means that the process table
 	// cannot be trusted, so that nothing can be said about any process.
-	Place() (hostIdentity, error)
+	HostIdentity() (hostIdentity, error)
 	// Look reads one process. errNone is positive proof that there is none; any
 	// other error means that nothing can be said.
 	Look(pid int) (processFacts, error)

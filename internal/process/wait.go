@@ -23,7 +23,7 @@ func (h Host) Wait(ctx context.Context, processes ...Identity) error {
 }
 
 func (h Host) wait(ctx context.Context, id Identity) error {
-	here, err := h.sys().Place()
+	here, err := h.sys().HostIdentity()
 	if err != nil {
 		return &RefusedError{Process: id, Verdict: Unknown, Reason: err.Error()}
 	}
@@ -46,7 +46,7 @@ func (h Host) wait(ctx context.Context, id Identity) error {
 func (h Host) watch(ctx context.Context, id Identity) (gone bool, reason string, err error) {
 	held, err := h.sys().Open(id.PID)
 	if err != nil {
-		held = nothing{}
+		held = endedHandle{}
 	}
 	defer func() { err = errors.Join(err, held.Close()) }()
 	verdict, reason := h.Verify(id)
@@ -62,14 +62,14 @@ func (h Host) watch(ctx context.Context, id Identity) (gone bool, reason string,
 	}
 }
 
-// nothing is the handle of a process that could not be held.
-type nothing struct{}
+// endedHandle is the handle of a process that could not be held.
+type endedHandle struct{}
 
-func (nothing) Request() error { return errNone }
-func (nothing) Force() error   { return errNone }
-func (nothing) Close() error   { return nil }
+func (endedHandle) Request() error { return errNone }
+func (endedHandle) Force() error   { return errNone }
+func (endedHandle) Close() error   { return nil }
 
-func (nothing) Ended(ctx context.Context) bool {
+func (endedHandle) Ended(ctx context.Context) bool {
 	clock.Pause(ctx, pollEvery)
 	return false
 }

@@ -59,7 +59,7 @@ func Read(r io.ReaderAt, size int64) (Header, error) {
 	}
 	begin = begin[:n]
 	if !bytes.HasPrefix(begin, []byte(magic)) {
-		return Header{}, guess(begin)
+		return Header{}, describe(begin)
 	}
 	if n < headerSize2 {
 		return Header{}, short(size)
@@ -85,7 +85,7 @@ func Read(r io.ReaderAt, size int64) (Header, error) {
 	if h.BackingFile, err = backing(r, raw); err != nil {
 		return Header{}, err
 	}
-	return h, h.reach(r, uint64(max(size, 0)))
+	return h, h.checkComplete(r, uint64(max(size, 0)))
 }
 
 func (h *Header) features(bits uint64) {

@@ -14,9 +14,9 @@ const (
 	entryZeros      = 1 // reads as zeros, whatever is there
 )
 
-// reach fails if a part of the disk lies beyond the end of the file: QEMU would
+// checkComplete fails if a part of the disk lies beyond the end of the file: QEMU would
 // read zeros there, and say nothing.
-func (h Header) reach(r io.ReaderAt, size uint64) error {
+func (h Header) checkComplete(r io.ReaderAt, size uint64) error {
 	if h.tables > size {
 		return short(int64(size))
 	}

@@ -18,8 +18,8 @@ func Probe(ctx context.Context, t Target) error {
 	return client.Close()
 }
 
-// Waiting says how Wait goes about it.
-type Waiting struct {
+// WaitOptions says how Wait goes about it.
+type WaitOptions struct {
 	Every time.Duration // between two attempts
 	// Check is called between attempts; its error ends the wait. May be nil.
 	Check func(context.Context) error
@@ -43,7 +43,7 @@ func (e *WaitError) Unwrap() error { return e.Last }
 // Wait probes the target until it succeeds or ctx ends, which is a *WaitError.
 // A wrong host key, an unusable private key and an error of Check end it at
 // once. A refused login does not: a guest may get its keys late.
-func Wait(ctx context.Context, t Target, w Waiting) error {
+func Wait(ctx context.Context, t Target, w WaitOptions) error {
 	last := errors.New("no attempt was made")
 	said := ""
 	for {
@@ -55,7 +55,7 @@ func Wait(ctx context.Context, t Target, w Waiting) error {
 		if permanent(err) {
 			return err
 		}
-		if over(ctx) {
+		if hasEnded(ctx) {
 			return &WaitError{Last: last}
 		}
 		last = err
@@ -74,9 +74,9 @@ func Wait(ctx context.Context, t Target, w Waiting) error {
 	}
 }
 
-// over reports whether ctx has ended. An attempt that its deadline cut off says
+// hasEnded reports whether ctx has ended. An attempt that its deadline cut off says
 // so a moment earlier than ctx does, and nothing about the server.
-func over(ctx context.Context) bool {
+func hasEnded(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }

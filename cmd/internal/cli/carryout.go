@@ -71,8 +71,8 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	m.unasked = m.unasked || m.file == "" && m.apply.approved
 	journal, err := p.store.Open(ctx, state.Owner{
 		Command: "vmctl " + m.command, Wait: m.apply.wait(p.config.Settings),
-		Waiting: func(h state.Holder) { a.waiting(h, m.apply.wait(p.config.Settings)) },
-		Spends:  m.destroy || m.spends,
+		Waiting:    func(h state.Holder) { a.waiting(h, m.apply.wait(p.config.Settings)) },
+		UseReserve: m.destroy || m.spends,
 	})
 	if err != nil {
 		return err
