@@ -22,11 +22,16 @@ package busy
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"vmctl/internal/lockfile"
@@ -150,4 +155,57 @@ func (f Folder) makeDir() error {
 		return fmt.Errorf("make the folder of those at work in VMs: %w", err)
 	}
 	return nil
+}
+
+// plainName fits an address that is a good file name, on a file system that does
+// not tell large letters from small ones too. It has one dot: no address is
+// another's door or seat.
+var plainName = regexp.MustCompile(`^[a-z_]+\.[a-z0-9_-]{1,48}$`)
+
+// fileName is the name of an address's lock: the address itself where that is
+// short and plain, else its digest. No two addresses have the same.
+func fileName(addr spec.Address) string {
+	text := addr.String()
+	if plainName.MatchString(text) {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return string(addr.Kind) + "=" + hex.EncodeToString(sum[:16]) // no address holds an equals sign outside of a key
+}
+
+func (f Folder) inside(addr spec.Address) string     { return filepath.Join(f.Dir, fileName(addr)) }
+func (f Folder) closedPath(addr spec.Address) string { return f.inside(addr) + ".door" }
+
+// Tidy removes the records of those who ended inside a VM, or while they kept one
+// closed, without taking them along. They hold nothing any more: the records are
+// only in the way of who looks. It disturbs nobody who lives.
+func (f Folder) Tidy(ctx context.Context) error {
+	entries, err := os.ReadDir(f.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for those at work in VMs: %w", err)
+	}
+	cleared := map[string]bool{}
+	for _, e := range entries {
+		lock, isRecord := lockOf(e.Name())
+		if !isRecord || cleared[lock] {
+			continue
+		}
+		cleared[lock] = true
+		var held *lockfile.HeldError
+		if _, err := lockfile.Clear(ctx, filepath.Join(f.Dir, lock)); err != nil && !errors.As(err, &held) {
+			return fmt.Errorf("remove what was left by those at work in VMs: %w", err)
+		}
+	}
+	return nil
+}
+
+// lockOf is the lock that a record belongs to, that of one seat of it too. No name
+// of a lock here has such a part itself.
+func lockOf(file string) (lock string, isRecord bool) {
+	name, isRecord := strings.CutSuffix(file, ".owner")
+	name, _, _ = strings.Cut(name, ".seat-")
+	return name, isRecord
 }

@@ -1,11 +1,16 @@
 package executor
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // changedAttributes names the attributes that were known when the plan was made and have another value
@@ -60,4 +65,43 @@ func fillUnknown(planned, now cty.Value) cty.Value {
 	default:
 		return now
 	}
+}
+
+// resolved returns the resource of a change, evaluated now that the resources that it refers to
+// were applied. It fails if a value is still unknown, or differs from the planned one.
+func (x *execution) resolved(c *planner.Change) (spec.Resource, error) {
+	resource, err := x.Resolve(c.Address, x.values)
+	if err != nil {
+		return resource, err
+	}
+	if !resource.Want.IsWhollyKnown() {
+		return resource, fmt.Errorf("resolve %s: an attribute is still unknown after the resources that it refers to were applied", c.Address)
+	}
+	if seen := changedAttributes(c.Want.Want, resource.Want); len(seen) > 0 {
+		return resource, &providers.Problem{
+			Outcome: providers.Stale, Code: "stale", Seen: seen,
+			Next: providers.Say("plan again, and see what it has become"),
+			Err:  errors.New("stale plan: what it refers to has become something else than was planned"),
+		}
+	}
+	return resource, nil
+}
+
+// uses maps each address that a change uses to the object found there, as the records name it
+// now.
+func (x *execution) uses(c *planner.Change) map[spec.Address]providers.Used {
+	now := maps.Clone(c.Uses)
+	for a, used := range now {
+		if r, ok := x.records[a]; ok {
+			used.ID, used.Name = providers.ID(r.ID), r.Name
+			now[a] = used
+		}
+	}
+	return now
+}
+
+// needsWanted reports whether a step needs the wanted values. A sinking step does not need them, nor
+// does a step that forgets or settles: the values may not be known by then.
+func needsWanted(s planner.Step) bool {
+	return !s.Phase.Sinks() && s.Op != planner.OpForget && s.Op != planner.OpSettle
 }

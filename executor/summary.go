@@ -3,10 +3,34 @@ package executor
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/spec"
 )
+
+// Summary describes the outcome of an apply.
+type Summary struct {
+	Done        []StepResult // by address, then in the plan's order, as the other lists are
+	Failed      []StepResult // contractual failures
+	Warned      []StepResult // diagnostic failures
+	NotRun      []planner.Step
+	Down        []spec.Address // taken down by this apply and not brought up again
+	Interrupted bool           // the context ended before the last step had
+}
+
+// StepResult describes the outcome of one step.
+type StepResult struct {
+	Step    planner.Step
+	How     providers.How
+	Failure *providers.Problem
+	Elapsed time.Duration
+}
+
+// OK reports whether no contractual step failed, every step ran, and the apply was not
+// interrupted.
+func (s Summary) OK() bool { return len(s.Failed) == 0 && len(s.NotRun) == 0 && !s.Interrupted }
 
 func (x *execution) summary() Summary {
 	s := Summary{Interrupted: x.interrupted}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -79,62 +78,6 @@ func (b *harness) crashed() {
 	default: // rapid's way to end a case
 		panic(v)
 	}
-}
-
-// minCases is the number of cases from which on every class of edits must have come up.
-const minCases = 2000
-
-// checkCoverage demands that every class of edits was made, and that few of the changes in
-// valid edits were blocked: blocking everything would break no law.
-func (l *tally) checkCoverage(t *testing.T, host Host) {
-	t.Helper()
-	if l.cases < minCases || t.Failed() {
-		return
-	}
-	for _, e := range editTable {
-		if modelFor(host.Type).fileless && slices.Contains(fileClasses, e.class) {
-			continue
-		}
-		if least := l.cases / minCases; l.classes[e.class] < least {
-			t.Errorf("%d cases have %d edits of the class %q, and were to have %d at least", l.cases, l.classes[e.class], e.class, least)
-		}
-	}
-	blocked := 0
-	for _, n := range l.causes {
-		blocked += n
-	}
-	if blocked*20 > l.changes {
-		t.Errorf("%d changes were blocked, and %d were made: that is more than one in twenty", blocked, l.changes)
-	}
-}
-
-// survey counts a broken law, and lets the search go on.
-func (l *tally) survey() {
-	switch v := recover().(type) {
-	case nil:
-	case broken:
-		l.broken[signature(v.what)]++
-		if l.broken[signature(v.what)] == 1 {
-			l.first[signature(v.what)] = v.what
-		}
-	default:
-		panic(v)
-	}
-}
-
-var volatilePattern = regexp.MustCompile(`vm\.[a-e](\["k."\])?|disk\.[xyz]|guest_file\.[fg]|n[123]|demo\.[a-z]|[0-9a-f]{8}-[0-9a-f-]*`)
-
-// signature is the same for violations of one kind.
-func signature(what string) string {
-	first, _, _ := strings.Cut(what, "\n\n")
-	lines := strings.Split(volatilePattern.ReplaceAllString(first, "_"), "\n")
-	kept := lines[:1]
-	for _, line := range lines[1:] {
-		if strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "+ ") || !strings.Contains(what, "-want +is") {
-			kept = append(kept, line)
-		}
-	}
-	return strings.Join(kept[:min(3, len(kept))], " | ")
 }
 
 // scratch returns a folder, in memory if there is one: the search writes much, and keeps nothing.

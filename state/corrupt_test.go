@@ -345,3 +345,12 @@ func TestJournalThatTheSnapshotContainsIsIgnored(t *testing.T) {
 		t.Errorf("serial %d after an open that changed nothing, want 5", got)
 	}
 }
+
+// told returns the message of an error and its advice, one line each.
+func told(err error) string {
+	var e state.Advised
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	return strings.Join(append([]string{err.Error()}, e.Next()...), "\n")
+}

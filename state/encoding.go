@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 
 	"vmctl/spec"
@@ -184,4 +185,76 @@ func decode(data []byte, v any) error {
 		return fmt.Errorf("something follows the end of the content, at byte %d", dec.InputOffset())
 	}
 	return nil
+}
+
+// lineFile is one line of a journal. The sum covers the bytes of e as they stand.
+type lineFile struct {
+	E   json.RawMessage `json:"e"`
+	Sum string          `json:"sum"`
+}
+
+var errTornLine = errors.New("the line is not whole: its checksum does not match")
+
+func sum(e []byte) string {
+	return fmt.Sprintf("%08x", crc32.Checksum(e, crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// encodeLine returns e as a line, newline included.
+func encodeLine(e Entry) ([]byte, error) {
+	body, err := encode(e)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `{"e":%s,"sum":"%s"}`+"\n", body, sum(body)), nil
+}
+
+// decodeLine is errTorn where the line was not written whole or was changed
+// afterwards, and another error where it was written wrong.
+func decodeLine(text []byte, upgrade func([]byte) ([]byte, error)) (Entry, error) {
+	body, ended := bytes.CutSuffix(text, []byte("\n"))
+	var line lineFile
+	if err := decode(body, &line); !ended || err != nil || line.Sum != sum(line.E) {
+		return Entry{}, errTornLine
+	}
+	upgraded, err := upgrade(line.E)
+	if err != nil {
+		return Entry{}, err
+	}
+	var e Entry
+	if err := decode(upgraded, &e); err != nil {
+		return Entry{}, err
+	}
+	return e, e.check()
+}
+
+// noUpgrade upgrades nothing.
+func noUpgrade(e []byte) ([]byte, error) { return e, nil }
+
+// decodeJournal returns the entries of a journal that continues a snapshot of a
+// format, as far as they can be understood. A torn last line was never
+// acknowledged to whoever appended it: it is dropped, and note says so. Anything
+// else that is wrong is a *CorruptError.
+func (f Folder) decodeJournal(j journalFile, format int) (entries []Entry, note string, err error) {
+	path := f.journalPath(j.serial)
+	upgrade := func(e []byte) ([]byte, error) { return f.formats().entry(format, e) }
+	lines := bytes.SplitAfter(j.data, []byte("\n"))
+	if len(lines[len(lines)-1]) == 0 {
+		lines = lines[:len(lines)-1]
+	}
+	for i, line := range lines {
+		e, err := decodeLine(line, upgrade)
+		switch {
+		case errors.Is(err, errTornLine) && i == len(lines)-1:
+			return entries, fmt.Sprintf("%s: line %d, the last, was not written whole and was dropped", path, i+1), nil
+		case err == nil && e.Serial != j.serial:
+			err = fmt.Errorf("it belongs to the journal of snapshot %d", e.Serial)
+		case err == nil && e.Seq != uint64(i)+1:
+			err = fmt.Errorf("it is entry %d, and entry %d is missing", e.Seq, i+1)
+		}
+		if err != nil {
+			return entries, "", f.corrupt(CorruptError{Path: path, Line: i + 1, Err: err})
+		}
+		entries = append(entries, e)
+	}
+	return entries, "", nil
 }

@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package faulty_test
+package faultinject_test
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"vmctl/internal/faulty"
+	"vmctl/internal/faultinject"
 )
 
 // work changes files in every way that is watched, and stops at the first error.
@@ -36,7 +36,7 @@ func TestEveryCallIsSeenAndCanFail(t *testing.T) {
 	var seen []string
 	dir := t.TempDir()
 	var did error
-	err := faulty.Run(dir, func(c faulty.Call) syscall.Errno {
+	err := faultinject.Run(dir, func(c faultinject.Call) syscall.Errno {
 		seen = append(seen, c.Name+" "+strings.TrimPrefix(c.Path, dir+"/"))
 		return 0
 	}, func() {
@@ -57,7 +57,7 @@ func TestEveryCallIsSeenAndCanFail(t *testing.T) {
 	for n := range want {
 		dir := t.TempDir()
 		var failed error
-		err := faulty.Run(dir, func(c faulty.Call) syscall.Errno {
+		err := faultinject.Run(dir, func(c faultinject.Call) syscall.Errno {
 			if c.N == n+1 {
 				return syscall.ENOSPC
 			}

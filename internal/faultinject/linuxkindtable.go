@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package faulty
+package faultinject
 
 import "golang.org/x/sys/unix"
 

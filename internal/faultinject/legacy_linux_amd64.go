@@ -1,4 +1,4 @@
-package faulty
+package faultinject
 
 import (
 	"maps"

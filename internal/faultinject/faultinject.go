@@ -1,8 +1,8 @@
-// Package faulty lets tests see every system call by which code changes files,
+// Package faultinject lets tests see every system call by which code changes files,
 // and decide what becomes of it: a disk that is full at the third write, a folder
 // that cannot be written to, a file system without locks. The calls are real, as
 // is the code that makes them, and no privilege is needed.
-package faulty
+package faultinject
 
 import "syscall"
 
