@@ -136,7 +136,7 @@ func (f Folder) Inside(ctx context.Context, addrs []spec.Address) (map[spec.Addr
 func (f Folder) holders(ctx context.Context, addr spec.Address) ([]state.Holder, error) {
 	sharers, err := lockfile.Sharers(ctx, f.inside(addr))
 	if err != nil {
-		return nil, fmt.Errorf("see who is inside %s: %w", addr, err)
+		return nil, fmt.Errorf("list the holders inside %s: %w", addr, err)
 	}
 	return holdersOf(sharers), nil
 }
@@ -152,7 +152,7 @@ func holdersOf(owners []lockfile.Owner) []state.Holder {
 
 func (f Folder) makeDir() error {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
-		return fmt.Errorf("make the folder of those at work in VMs: %w", err)
+		return fmt.Errorf("make the folder of busy VMs: %w", err)
 	}
 	return nil
 }

@@ -262,7 +262,7 @@ func TestErrorsSayWhatWasTried(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := busy.Folder{Dir: filepath.Join(path, "busy")}
-	want := "make the folder of those at work in VMs: mkdir " + path + ": not a directory"
+	want := "make the folder of busy VMs: mkdir " + path + ": not a directory"
 	if _, err := f.Enter(t.Context(), dev, who(1)); err == nil || err.Error() != want {
 		t.Errorf("enter: error %v, want %q", err, want)
 	}

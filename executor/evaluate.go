@@ -19,7 +19,7 @@ func changedAttributes(planned, now cty.Value) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(planned.Type().AttributeTypes())) {
 		if !equalWhereKnown(planned.GetAttr(name), now.GetAttr(name)) {
-			all = append(all, fmt.Sprintf("%s is not what it was when the plan was made", name))
+			all = append(all, fmt.Sprintf("%s has changed since the plan was made", name))
 		}
 	}
 	return all
@@ -80,8 +80,8 @@ func (x *execution) resolved(c *planner.Change) (spec.Resource, error) {
 	if seen := changedAttributes(c.Want.Want, resource.Want); len(seen) > 0 {
 		return resource, &providers.Problem{
 			Outcome: providers.Stale, Code: "stale", Seen: seen,
-			Next: providers.Say("plan again, and see what it has become"),
-			Err:  errors.New("stale plan: what it refers to has become something else than was planned"),
+			Next: providers.Say("plan again to see the new value"),
+			Err:  errors.New("stale plan: a value that it refers to differs from the planned one"),
 		}
 	}
 	return resource, nil

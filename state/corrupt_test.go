@@ -293,8 +293,8 @@ func TestCorruptJournalIsRefused(t *testing.T) {
 		{"line lost", snapshot, l[0] + l[2], 2, "it is entry 3, and entry 2 is missing"},
 		{"line twice", snapshot, l[0] + l[0] + l[1], 2, "it is entry 1, and entry 2 is missing"},
 		{"of another snapshot", other, "", 1, "it belongs to the journal of snapshot 1"},
-		{"newer than its snapshot", strings.Replace(snapshot, `"serial": 1`, `"serial": 0`, 1), journal, 0, "it continues snapshot 1, and DIR/state.json is only snapshot 0"},
-		{"without its snapshot", "", journal, 0, "it continues DIR/state.json, which is not there"},
+		{"newer than its snapshot", strings.Replace(snapshot, `"serial": 1`, `"serial": 0`, 1), journal, 0, "it continues snapshot 1, but DIR/state.json is snapshot 0"},
+		{"without its snapshot", "", journal, 0, "it continues DIR/state.json, which does not exist"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := folder(t)

@@ -45,7 +45,7 @@ func (j *journal) Append(_ context.Context, entries ...Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.append(entries); err != nil {
-		return fmt.Errorf("record what is being done: %w", withAdvice(err))
+		return fmt.Errorf("write the journal: %w", withAdvice(err))
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func (f Folder) restore(s salvage, j *journal) error {
 	for i, path := range s.damaged {
 		data, err := atomicfile.Read(path)
 		if err != nil {
-			return fmt.Errorf("keep a copy of what is damaged: %w", err)
+			return fmt.Errorf("keep a copy of the damaged file: %w", err)
 		}
 		if err := atomicfile.Clean(s.Kept[i]); err != nil {
 			return err
@@ -141,14 +141,14 @@ func (s *salvage) begin(f Folder, read files) (int, error) {
 	backup, err := atomicfile.Read(f.backupPath())
 	none := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !none {
-		return 0, fmt.Errorf("read the snapshot before this one: %w", err)
+		return 0, fmt.Errorf("read the backup snapshot: %w", err)
 	}
 	if read.snapshot == nil {
 		if len(read.journals) == 0 && none {
 			s.snapshot = f.empty()
 			return s.snapshot.Format, nil
 		}
-		damage = errors.New("it is not there")
+		damage = errors.New("it does not exist")
 	}
 	s.Damage = append(s.Damage, Damage{Path: f.statePath(), Problem: damage.Error()})
 	if none {
@@ -171,7 +171,7 @@ func (s *salvage) begin(f Folder, read files) (int, error) {
 
 func (s *salvage) empty(f Folder) int {
 	s.snapshot = f.empty()
-	s.Steps = append(s.Steps, "begin with no records, as no snapshot can be read")
+	s.Steps = append(s.Steps, "start without records: no snapshot can be read")
 	return s.snapshot.Format
 }
 
@@ -193,12 +193,12 @@ func (s *salvage) replay(f Folder, j journalFile, format int) {
 	case errors.As(err, &corrupt):
 		s.Damage = append(s.Damage, Damage{Path: path, Line: corrupt.Line, Problem: corrupt.Err.Error()})
 		s.keep(path)
-		s.Steps = append(s.Steps, fmt.Sprintf("take in the %d lines of %s before that, and drop the rest", len(entries), path))
+		s.Steps = append(s.Steps, fmt.Sprintf("apply the %d lines of %s before that, and drop the rest", len(entries), path))
 	case torn != "":
 		s.Damage = append(s.Damage, Damage{Path: path, Line: len(entries) + 1, Problem: "the last line was not written whole"})
-		s.Steps = append(s.Steps, fmt.Sprintf("drop that line, which nobody relied on, and take in the %d before it", len(entries)))
+		s.Steps = append(s.Steps, fmt.Sprintf("drop that line, on which no step relied, and apply the %d before it", len(entries)))
 	case len(s.Damage) > 0:
-		s.Steps = append(s.Steps, fmt.Sprintf("take in all %d lines of %s", len(entries), path))
+		s.Steps = append(s.Steps, fmt.Sprintf("apply all %d lines of %s", len(entries), path))
 	}
 }
 

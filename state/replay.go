@@ -46,9 +46,9 @@ func (f Folder) decode(read files) (*Snapshot, error) {
 	for _, j := range read.journals {
 		switch {
 		case read.snapshot == nil:
-			return nil, f.corrupt(CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues %s, which is not there", f.statePath())})
+			return nil, f.corrupt(CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues %s, which does not exist", f.statePath())})
 		case j.serial > s.Serial:
-			return nil, f.corrupt(CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues snapshot %d, and %s is only snapshot %d", j.serial, f.statePath(), s.Serial)})
+			return nil, f.corrupt(CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues snapshot %d, but %s is snapshot %d", j.serial, f.statePath(), s.Serial)})
 		case j.serial < s.Serial:
 			continue // the snapshot has it
 		}
