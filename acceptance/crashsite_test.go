@@ -49,8 +49,8 @@ func newCrashSite(t *testing.T, name string) *crashSite {
 		}
 	}
 	image := os.WriteFile(filepath.Join(s.dir, "base.img"), []byte(strings.Repeat("an image\n", 1<<13)), 0o600)
-	seat := state.Folder{Dir: s.data}.Sit("site") // the same IDs with and without a kill
-	if err := errors.Join(image, seat, os.Symlink(shared.guest, filepath.Join(s.dir, "guest")), ownTree(home)); err != nil {
+	dataDir := state.Folder{Dir: s.data}.SetDataDirID("site") // the same IDs with and without a kill
+	if err := errors.Join(image, dataDir, os.Symlink(shared.guest, filepath.Join(s.dir, "guest")), ownTree(home)); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -159,7 +159,7 @@ func (f Folder) makeDir() error {
 
 // plainName fits an address that is a good file name, on a file system that does
 // not tell large letters from small ones too. It has one dot: no address is
-// another's door or seat.
+// another's .door or .seat-N file.
 var plainName = regexp.MustCompile(`^[a-z_]+\.[a-z0-9_-]{1,48}$`)
 
 // fileName is the name of an address's lock: the address itself where that is

@@ -174,7 +174,7 @@ func (a *app) projectOf(config *spec.Config) (*project, error) {
 		Dir: dir, ID: owner.Lineage(), Project: owner.Name, Version: a.env.Build.Version, Now: a.env.Now,
 		RepairWith: a.commandLine("state repair", planFlags{}),
 	}
-	if owner.Seat, err = store.Seat(); err != nil {
+	if owner.DataDirID, err = store.DataDirID(); err != nil {
 		return nil, err
 	}
 	return &project{config: config, owner: owner, dir: dir, store: store}, nil

@@ -9,16 +9,16 @@ import (
 	"vmctl/state"
 )
 
-// A data directory keeps its seat where it is and where it is moved to, and a copy has
+// A data directory keeps its ID where it is and where it is moved to, and a copy has
 // another one.
 func TestSeat(t *testing.T) {
 	root := t.TempDir()
 	at := func(name string) state.Folder { return state.Folder{Dir: filepath.Join(root, name)} }
 	has := func(name, want string) {
 		t.Helper()
-		got, err := at(name).Seat()
+		got, err := at(name).DataDirID()
 		if err != nil || got != want {
-			t.Errorf("%s has the seat %q, want %q (%v)", name, got, want, err)
+			t.Errorf("%s has the ID %q, want %q (%v)", name, got, want, err)
 		}
 	}
 	has("one", "")
@@ -26,22 +26,22 @@ func TestSeat(t *testing.T) {
 		t.Fatal(err)
 	}
 	has("one", "")
-	sit := func(name, seat string) {
+	setID := func(name, id string) {
 		t.Helper()
-		if err := at(name).Sit(seat); err != nil {
+		if err := at(name).SetDataDirID(id); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sit("one", "first")
+	setID("one", "first")
 	has("one", "first")
-	sit("one", "another")
+	setID("one", "another")
 	has("one", "first")
 
 	if out, err := exec.Command("cp", "-a", at("one").Dir, at("copy").Dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	has("copy", "")
-	sit("copy", "second")
+	setID("copy", "second")
 	has("copy", "second")
 	has("one", "first")
 
