@@ -31,9 +31,9 @@ type Run struct {
 	Watch       func(Event) // called by one goroutine at a time
 }
 
-// Apply carries out a plan (DESIGN.md, rules 12 to 16). The Summary says how each step ended,
-// also with an error. An error means that the journal could not be written, after which nothing
-// more was begun, or that others could not be let into a VM again after all was done.
+// Apply carries out a plan (DESIGN.md, rules 12 to 16). The Summary lists the outcome of each
+// step, also if Apply fails. It fails if the journal cannot be written, after which no further
+// step begins, and if a VM cannot be opened to other commands at the end.
 func Apply(ctx context.Context, r Run) (Summary, error) {
 	x := &execution{
 		Run:         r,
@@ -87,8 +87,8 @@ type outcome struct {
 	open    func() error // gate: opens it again; nil: it was not closed
 }
 
-// execution is one goroutine's view of an apply. The steps' own goroutines send
-// outcomes and nothing else.
+// execution is the state of one apply, used by one goroutine. The goroutines of the steps send
+// outcomes and events, and change nothing of it.
 type execution struct {
 	Run
 	watching    sync.Mutex

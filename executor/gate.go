@@ -13,7 +13,7 @@ import (
 	"vmctl/state"
 )
 
-// Gate keeps others out of a VM while a change takes it down (DESIGN.md, rule 8).
+// Gate keeps other commands out of a VM while a change takes it down (DESIGN.md, rule 8).
 type Gate interface {
 	// Close returns once nobody is inside the VM of c, or at once if c.Busy allows interrupting
 	// the holders, and keeps everybody out until open is called. It waits as long as c.Busy says,
@@ -78,7 +78,7 @@ func (x *execution) endClose(o outcome) {
 	}
 }
 
-// reopen lets others into the VMs of changes that have ended.
+// reopen lets other commands into the VMs of changes that have ended.
 func (x *execution) reopen(ended func(change int) bool) {
 	for change, open := range x.gates {
 		if !ended(change) {

@@ -109,7 +109,7 @@ func (x *execution) refreshRecords(ctx context.Context) error {
 	return nil
 }
 
-// opRefreshed is the Op of the entries of catchUp.
+// opRefreshed is the Op of the journal entries that refreshRecords writes.
 const opRefreshed = "caught_up"
 
 // reservation returns the record of an object that is about to be made, so that vmctl finds the

@@ -59,7 +59,7 @@ func (x *execution) summary() Summary {
 	return s
 }
 
-// Then returns the summary of two runs, one after the other.
+// Then returns the summary of this run and a later one.
 func (s Summary) Then(later Summary) Summary {
 	return Summary{
 		Done: slices.Concat(s.Done, later.Done), Failed: slices.Concat(s.Failed, later.Failed),

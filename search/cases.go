@@ -97,7 +97,7 @@ func (b *harness) killAfter(writes int) bool {
 	return out.killed
 }
 
-// lostState is one case of Lost.
+// lostState is one case of LostState.
 func lostState(b *harness) {
 	d := b.drawing()
 	d.base()

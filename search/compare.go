@@ -37,8 +37,8 @@ func (b *harness) compare(law string, world *planner.World, blocked map[spec.Add
 	}
 }
 
-// expectedWorld returns the world as the model has it, and is returns it as it was observed. If the model
-// takes a value from another VM, want has the value that the world shows of that VM.
+// expectedWorld returns the world as the model has it. If the model takes a value from another VM,
+// it has the value that the observed world shows of that VM.
 func (b *harness) expectedWorld(world *planner.World) []string {
 	all := []string{}
 	for address, disks := range b.model.instances() {

@@ -48,17 +48,17 @@ type Host struct {
 	Traces func() []string
 }
 
-// Fault is something that goes wrong.
+// Fault is a failure that a provider injects.
 type Fault struct{ Op, Kind string }
 
-// ExternalChange does something to the world. pick chooses a number below a limit. It returns
-// what it did, "" for nothing.
+// ExternalChange changes the world as another program would. pick returns a number below a limit.
+// Do returns a description of the change, "" if there was none.
 type ExternalChange struct {
 	Name string
 	Do   func(dir string, pick func(limit int) int) (string, error)
 }
 
-// harness is one case under way.
+// harness runs one case of the search.
 type harness struct {
 	t         rapid.TB
 	draw      *rapid.T // nil: nothing is left to chance

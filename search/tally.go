@@ -12,7 +12,7 @@ import (
 	"vmctl/spec"
 )
 
-// tally sums up the cases of a search.
+// tally counts the cases of a search and their outcomes.
 type tally struct {
 	cases           int
 	classes         counts

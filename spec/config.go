@@ -1,7 +1,6 @@
-// Package spec reads HCL files into a Config of resources. It is the only
-// decoder of HCL, and it owns the shape of every block: names, types, what is
-// required, what is sensitive, and the defaults. It knows nothing of state,
-// providers or the real world.
+// Package spec reads HCL files into a Config of resources. It is the only decoder of HCL, and
+// defines the shape of every block: names, types, required and sensitive attributes, and defaults.
+// It imports neither state nor providers, and reads no system.
 package spec
 
 import (

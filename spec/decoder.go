@@ -29,7 +29,7 @@ type decoder struct {
 	missing      []Flaw
 }
 
-// location is where a nested block is.
+// location is the place of a nested block: its range and its path.
 type location struct {
 	rng   hcl.Range
 	path  string // with indices; "" at the top

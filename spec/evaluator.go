@@ -28,8 +28,8 @@ type evaluator struct {
 	base      *evaluation // as Load evaluated it
 }
 
-// node is one thing with a value that others may need: a local, a resource, or
-// an output, which nothing needs.
+// node is a local, a resource or an output in the graph of references. Only locals and resources
+// are referred to.
 type node struct {
 	name     nodeName
 	rng      hcl.Range

@@ -10,22 +10,22 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Move says that the record of From belongs to the address To now. Without keys they stand for
-// whole blocks, with all of their instances.
+// Move says that the record of From now belongs to To. Addresses without keys stand for whole
+// blocks, with all instances.
 type Move struct {
 	From, To Address
 	Range    hcl.Range
 }
 
-// Removal says that the object of From is not wanted any more: it is destroyed, or let go of and
-// left as it is. Without a key From stands for all instances.
+// Removal says that the object of From is no longer wanted: vmctl destroys it, or releases it and
+// leaves it unchanged. A From without a key stands for all instances.
 type Removal struct {
 	From    Address
 	Destroy bool
 	Range   hcl.Range
 }
 
-// Import says that To is to get an object that exists already, whoever made it.
+// Import gives To an existing object, whoever made it.
 type Import struct {
 	To    Address
 	ID    string // its name in the system, or the system's own identity of it

@@ -37,8 +37,8 @@ func (c *Config) Resolve(addr Address, values map[Address]cty.Value) (Resource, 
 	return result.instances[0].resource, nil
 }
 
-// valuesUsedBy narrows values down to those of resources that addr uses, directly or
-// through others: one of a thousand instances must not look at them all.
+// valuesUsedBy returns the values of the resources that addr uses, directly or through others, so
+// that one of a thousand instances need not examine all values.
 func (c *Config) valuesUsedBy(addr Address, values map[Address]cty.Value) map[Address]cty.Value {
 	used := map[Address]cty.Value{}
 	seen := map[Address]bool{addr: true}

@@ -15,8 +15,8 @@ import (
 // identityFile names the file that tells a data directory from the others of its project.
 const identityFile = "seat.json"
 
-// dirIdentity holds the name of a data directory, and the place of the directory when it got the
-// name: a copy in another place gets another ID (DESIGN.md, rule 12a).
+// dirIdentity holds the ID of a data directory, and the machine, folder and path that the
+// directory had when it got the ID: a copy in another place gets another ID (DESIGN.md, rule 12a).
 type dirIdentity struct {
 	ID      string `json:"seat"`
 	Machine string `json:"machine"`
@@ -24,9 +24,9 @@ type dirIdentity struct {
 	Path    string `json:"path"`
 }
 
-// DataDirID returns the name of the data directory. The name tells apart the objects that two
-// data directories make for one project. "": the directory has no readable ID yet, or is
-// a copy of one that has an ID. DataDirID changes nothing.
+// DataDirID returns the ID of the data directory. It keeps apart the objects that two data
+// directories make for one project. "": the directory has no readable ID yet, or is a copy of a
+// directory with an ID. DataDirID changes nothing.
 func (f Folder) DataDirID() (string, error) {
 	text, err := os.ReadFile(filepath.Join(f.Dir, identityFile))
 	if errors.Is(err, fs.ErrNotExist) {

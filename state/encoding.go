@@ -13,8 +13,8 @@ import (
 	"vmctl/spec"
 )
 
-// snapshotFile is state.json. Its bytes depend only on what it says: maps are
-// sorted by their keys' text.
+// snapshotFile is the content of state.json. Equal snapshots have equal bytes: maps are sorted by
+// their keys' text.
 type snapshotFile struct {
 	Format      int                     `json:"format"`
 	Version     string                  `json:"vmctl_version"`
@@ -96,8 +96,8 @@ func (f Folder) encodeSnapshot(s *Snapshot) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Sum is the SHA-256, in hex, of what s remembers. A snapshot with the journal that
-// continues it has that of the snapshot that comes of both.
+// Sum returns the SHA-256, in hex, of the encoded snapshot. The sum of a snapshot with the journal
+// that continues it is the sum of the snapshot into which both are folded.
 func (s *Snapshot) Sum() (string, error) {
 	data, err := encode(snapshotFile{
 		Format: s.Format, ID: s.ID, Records: s.Records, Forgotten: s.Forgotten, Interrupted: s.Interrupted,
@@ -173,8 +173,8 @@ func plainError(err error) error {
 	return err
 }
 
-// decode reads the one JSON value that data holds. A field that v does not know
-// is an error: what was not read would be lost when v is written again.
+// decode reads the one JSON value in data. A field that v does not have is an error: writing v
+// again would lose it.
 func decode(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -208,8 +208,8 @@ func encodeLine(e Entry) ([]byte, error) {
 	return fmt.Appendf(nil, `{"e":%s,"sum":"%s"}`+"\n", body, sum(body)), nil
 }
 
-// decodeLine is errTorn where the line was not written whole or was changed
-// afterwards, and another error where it was written wrong.
+// decodeLine returns the entry of a line. It fails with errTornLine if the line is incomplete or
+// was changed later, and with another error if its content is invalid.
 func decodeLine(text []byte, upgrade func([]byte) ([]byte, error)) (Entry, error) {
 	body, ended := bytes.CutSuffix(text, []byte("\n"))
 	var line lineFile
@@ -230,10 +230,9 @@ func decodeLine(text []byte, upgrade func([]byte) ([]byte, error)) (Entry, error
 // noUpgrade upgrades nothing.
 func noUpgrade(e []byte) ([]byte, error) { return e, nil }
 
-// decodeJournal returns the entries of a journal that continues a snapshot of a
-// format, as far as they can be understood. A torn last line was never
-// acknowledged to whoever appended it: it is dropped, and note says so. Anything
-// else that is wrong is a *CorruptError.
+// decodeJournal returns the entries of a journal, up to the first that it cannot decode; format is
+// that of the snapshot that the journal continues. It drops a torn last line, since Append never
+// reported it as durable, and describes it in note. Any other damage is a *CorruptError.
 func (f Folder) decodeJournal(j journalFile, format int) (entries []Entry, note string, err error) {
 	path := f.journalPath(j.serial)
 	upgrade := func(e []byte) ([]byte, error) { return f.formats().entry(format, e) }

@@ -151,8 +151,8 @@ func parseJournalName(name string) (serial uint64, ok bool) {
 	return serial, err == nil && journalName(serial) == name
 }
 
-// rewrite replaces a file of the state. A symbolic link stays one, and what it
-// leads to is replaced.
+// rewrite replaces a file of the state. If path is a symbolic link, it replaces the file to which
+// the link leads, and keeps the link.
 func rewrite(path string, data []byte) error {
 	target, err := resolveLink(path)
 	if err != nil {
@@ -161,8 +161,8 @@ func rewrite(path string, data []byte) error {
 	return atomicfile.Write(target, data, 0o600)
 }
 
-// resolveLink is the file that is read and written under a path: what a symbolic link
-// leads to in the end, else path itself.
+// resolveLink returns the file to which a symbolic link leads in the end, or path itself if it is
+// no link.
 func resolveLink(path string) (string, error) {
 	if info, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
 		return path, nil

@@ -182,17 +182,17 @@ func (f Folder) journalPath(serial uint64) string {
 	return filepath.Join(f.Dir, journalName(serial))
 }
 
-// reserveFile is a file that holds nothing. It takes room on the disk, which is given back
-// when the disk is full and something is to be stopped or removed: that needs locks, and a
-// journal.
+// reserveFile is the name of a file without content of use: it reserves disk space. vmctl frees
+// the space when the disk is full and the user stops or destroys something, since that needs room
+// for locks and a journal.
 const reserveFile = "reserve"
 
-// reserveBytes is enough for the journal of some hundred steps, and for the snapshot that
-// they become.
+// reserveBytes is the size of the reserved space: enough for the journal of some hundred steps and
+// for the snapshot into which it is folded.
 const reserveBytes = 256 << 10
 
-// Reserve takes room for stopping and removing, if it has none. A disk that is too full for
-// it is no error.
+// Reserve reserves the disk space if it is not reserved yet. A disk that is too full for it is no
+// error.
 func (f Folder) Reserve() error {
 	path := filepath.Join(f.Dir, reserveFile)
 	if info, err := os.Stat(path); err == nil && info.Size() >= reserveBytes {
@@ -209,7 +209,7 @@ func (f Folder) Reserve() error {
 	return atomicfile.Clean(path)
 }
 
-// FreeReserve gives the reserved room back, and reports whether there was any.
+// FreeReserve frees the reserved space, and reports whether there was any.
 func (f Folder) FreeReserve() (bool, error) {
 	err := os.Remove(filepath.Join(f.Dir, reserveFile))
 	if errors.Is(err, fs.ErrNotExist) {

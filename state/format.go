@@ -34,7 +34,7 @@ type header struct {
 	Version string `json:"vmctl_version"`
 }
 
-// readHeader reads the head. It fails if the bytes are no snapshot of any format.
+// readHeader reads the header. It fails if the bytes are not a snapshot of any format.
 func readHeader(data []byte) (header, error) {
 	var h header
 	switch err := json.Unmarshal(data, &h); {

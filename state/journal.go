@@ -27,20 +27,19 @@ type journal struct {
 	closed   bool
 }
 
-// Snapshot is the state as it is with every entry appended so far. It is the
-// caller's own: it changes neither with the journal nor the journal with it.
+// Snapshot returns a copy of the state with all entries appended so far.
 func (j *journal) Snapshot() *Snapshot {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.snapshot.clone()
 }
 
-// Append makes entries durable, in one write and one fsync, before it returns.
-// It chooses Serial and Seq, and At where that is zero. After an error nothing of
-// them counts, on disk or in the Snapshot.
+// Append makes entries durable, in one write and one fsync, before it returns. It sets Serial and
+// Seq, and At if that is zero. If it fails, none of the entries counts, neither on disk nor in the
+// Snapshot.
 //
-// An ended context does not stop it: what a step has done is to be recorded, also
-// when its run is over.
+// An ended context does not stop it: the results of steps are recorded also after the run was
+// cancelled.
 func (j *journal) Append(_ context.Context, entries ...Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -79,8 +78,8 @@ func (j *journal) append(entries []Entry) error {
 	return nil
 }
 
-// checkLock fails if the lock keeps nobody away any more. Whoever came meanwhile has
-// read the journal as far as it went, and would lose what is added to it.
+// checkLock fails if the lock excludes no other process any more. A process that took the lock
+// meanwhile has read the journal up to that moment, and would lose later entries.
 func (j *journal) checkLock() error {
 	err := j.lock.Check()
 	var lost *lockfile.LostError
@@ -90,8 +89,8 @@ func (j *journal) checkLock() error {
 	return err
 }
 
-// encode returns the lines of entries, and the entries as they will be read back:
-// what is remembered here is what is on disk.
+// encode returns the lines of entries, and the entries as decoding the lines returns them, so that
+// the Snapshot in memory equals the one on disk.
 func (j *journal) encode(entries []Entry) (text []byte, read []Entry, err error) {
 	for i, e := range entries {
 		e.Serial, e.Seq = j.snapshot.Serial, j.seq+uint64(i)+1
@@ -115,8 +114,8 @@ func (j *journal) encode(entries []Entry) (text []byte, read []Entry, err error)
 	return text, read, nil
 }
 
-// create makes the journal's file, once. A journal always continues a snapshot on
-// disk: without one, who a journal belongs to could not be told.
+// create makes the journal's file, once. It writes a snapshot first if there is none on disk: the
+// snapshot names the project to which the journal belongs.
 func (j *journal) create() error {
 	if j.file != nil {
 		return nil
@@ -159,8 +158,8 @@ func (j *journal) write(text []byte) error {
 	return err
 }
 
-// Close writes the snapshot, if anything was appended, and frees the lock. After
-// an error the journal on disk still says everything. A second Close does nothing.
+// Close writes the snapshot, if entries were appended, and frees the lock. If it fails, the
+// journal on disk still holds all entries. A second Close does nothing.
 func (j *journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -193,7 +192,7 @@ func (j *journal) finish() error {
 	return j.folder.removeJournals(j.snapshot.Serial)
 }
 
-// fold makes what was appended a snapshot of its own, with the next serial.
+// fold writes a new snapshot with the appended entries and the next serial.
 func (j *journal) fold() error {
 	next := *j.snapshot
 	next.Serial++

@@ -1,6 +1,5 @@
-// Package state remembers, for every address, what vmctl applied: records in a
-// snapshot, continued by a journal of what an apply is doing. It knows no
-// provider: IDs and operations are strings to it.
+// Package state stores, for every address, what vmctl applied: records in a snapshot, continued by
+// a journal of the running apply. It knows no provider: IDs and operations are strings to it.
 package state
 
 import (
@@ -27,7 +26,7 @@ type Store interface {
 	Open(ctx context.Context, o Owner) (Journal, error)
 }
 
-// Journal is an open state: whoever has it holds the run lock.
+// Journal is an open state. Its owner holds the run lock.
 type Journal interface {
 	// Snapshot returns the state with every entry appended so far.
 	Snapshot() *Snapshot
@@ -149,7 +148,7 @@ func (h Holder) String() string {
 	return fmt.Sprintf("%s (pid %d on %s) since %s", h.Command, h.PID, h.Host, h.Since.UTC().Format("2006-01-02 15:04:05 MST"))
 }
 
-// Compare orders holders by when they came.
+// Compare orders holders by Since.
 func (h Holder) Compare(other Holder) int {
 	return cmp.Or(h.Since.Compare(other.Since), cmp.Compare(h.Host, other.Host), cmp.Compare(h.PID, other.PID))
 }

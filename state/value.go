@@ -11,8 +11,8 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// value is a cty value in a file: {"type":…,"value":…}. Only what is wholly
-// known and bears no mark can be written.
+// value is a cty value in a file: {"type":…,"value":…}. Only a wholly known value without marks
+// can be written.
 type value struct{ cty.Value }
 
 type valueFile struct {

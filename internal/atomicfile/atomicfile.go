@@ -29,8 +29,8 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// Create writes a file that does not exist yet, under the conditions of Write. Where there
-// is one, whoever made it, that stays and the error is fs.ErrExist.
+// Create writes a file that does not exist yet, under the conditions of Write. An existing file
+// stays unchanged, and the error is fs.ErrExist.
 func Create(path string, data []byte, mode fs.FileMode) error {
 	if err := create(path, data, mode); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -85,8 +85,8 @@ func writeTemp(path string, data []byte, mode fs.FileMode) (string, error) {
 	return temp.Name(), nil
 }
 
-// withoutTempName drops the random name of the temporary file, which means nothing to
-// whoever reads the error.
+// withoutTempName removes the random name of the temporary file from an error: it means nothing to
+// the reader.
 func withoutTempName(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -13,8 +13,8 @@ type Call struct {
 	Path string // of the file, absolute; the old one of a rename
 }
 
-// Decide says how a call ends: 0 lets it happen, Pretended lets it succeed without
-// happening, anything else is its error. It must not make such calls itself.
+// Decide returns the result of a call: 0 lets it happen, Pretended lets it succeed without
+// happening, and any other value is its error. It must not make such calls itself.
 type Decide func(Call) syscall.Errno
 
 // Pretended is for calls that a test can do without, such as an fsync, which takes

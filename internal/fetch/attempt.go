@@ -151,7 +151,8 @@ func orCause(ctx context.Context, err error) error {
 	return err
 }
 
-// restart removes the part, and returns an error that lets the next attempt start anew.
+// restart removes the part, and returns an error after which the next attempt downloads the file
+// from its beginning.
 func (j *job) restart(format string, args ...any) error {
 	if err := j.removePart(); err != nil {
 		return j.localError(err)
@@ -196,7 +197,7 @@ func (s source) differs(other source) bool {
 		s.LastModified != "" && other.LastModified != "" && s.LastModified != other.LastModified
 }
 
-// partialFile is a file that is arriving.
+// partialFile is a file of which a part has arrived.
 type partialFile struct {
 	from source
 	done int64 // bytes in the part

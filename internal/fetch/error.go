@@ -11,9 +11,8 @@ import (
 	"syscall"
 )
 
-// Error says why a file could not be had. Code is stable: bad_url, no_server, bad_certificate,
-// not_found, refused, server_error, stalled, cut_off, bad_answer, wrong_sha256,
-// cache, disk_full.
+// Error reports why a download failed. Code is stable: bad_url, no_server, bad_certificate,
+// not_found, refused, server_error, stalled, cut_off, bad_answer, wrong_sha256, cache, disk_full.
 type Error struct {
 	Code string
 	Seen []string // what was observed, a line each
@@ -29,7 +28,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// failed says what was attempted.
+// failed wraps err with the action that was attempted.
 func (j *job) failed(doing string, err error) error {
 	return fmt.Errorf("download %s: %s: %w", redacted(j.request.URL), doing, err)
 }
@@ -38,7 +37,7 @@ func (j *job) errorf(format string, args ...any) error {
 	return fmt.Errorf("download %s: "+format, append([]any{redacted(j.request.URL)}, args...)...)
 }
 
-// noAnswerError says why a request got no answer.
+// noAnswerError returns the *Error for a request that got no answer.
 func (j *job) noAnswerError(err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {
@@ -70,7 +69,7 @@ func (j *job) noAnswerError(err error) error {
 	return e
 }
 
-// statusError says what an answer means that brings no file; nil: it brings one.
+// statusError returns the *Error for an answer without the file; nil: the answer brings the file.
 func (j *job) statusError(r *http.Response) error {
 	from := ""
 	if last := r.Request.URL.Redacted(); last != redacted(j.request.URL) {
@@ -94,7 +93,7 @@ func (j *job) statusError(r *http.Response) error {
 	return e
 }
 
-// truncatedError says how a server stopped in the middle.
+// truncatedError returns the *Error for a transfer that ended before the whole file had arrived.
 func (j *job) truncatedError(err error, done, total int64) error {
 	at := fmt.Sprintf("after %d bytes", done)
 	if total >= 0 {
@@ -110,7 +109,7 @@ func (j *job) truncatedError(err error, done, total int64) error {
 	return e
 }
 
-// digestError says that the server has another file than the one that is wanted.
+// digestError returns the *Error for a file whose digest is not the wanted one.
 func (j *job) digestError(got string) error {
 	return &Error{
 		Code: "wrong_sha256",

@@ -1,10 +1,10 @@
-// Package lockfile holds a lock that the kernel frees when its holder ends,
-// however it ends. The lock is a flock on a file that is never deleted; a record
-// beside it says who holds it. A lock is held or not held: there are no ages and
-// nothing to clean up after a crash. A shared lock excludes only processes that want
-// it alone.
+// Package lockfile holds locks that the kernel frees when their holder ends, however it ends. A
+// lock is a flock on a file that is never deleted; a record beside the file names the holder. A
+// lock is either held or not: locks have no age, and a crash leaves nothing to clean up. A shared
+// lock excludes only processes that want it alone.
 //
-// A flock on a network file system excludes only as far as that system does.
+// On a network file system a flock excludes only the processes that the file system lets it
+// exclude.
 package lockfile
 
 import (
@@ -74,11 +74,11 @@ func (e *HeldError) Error() string {
 const (
 	// pollEvery is the longest time until a waiting process notices a freed lock.
 	pollEvery = 20 * time.Millisecond
-	// lookEvery is the time between two tries while another process only looks at the
-	// lock, or while a record is not readable yet.
+	// lookEvery is the time between two tries while another process only examines the lock, or
+	// while a record is not readable yet.
 	lookEvery = time.Millisecond
-	// lookLimit limits the wait for processes that only look, if Request.Wait is
-	// shorter: a look takes microseconds.
+	// lookLimit limits the wait for processes that only examine the lock, if Request.Wait is
+	// shorter: examining takes microseconds.
 	lookLimit = 5 * time.Second
 	// recordLimit limits the wait for a new holder to write its record.
 	recordLimit = 200 * time.Millisecond

@@ -49,8 +49,8 @@ func (l *Lock) write(o Owner) error {
 	return nil
 }
 
-// removeRecord removes the record, unless another process wrote it: one that got the lock
-// after the lock file was replaced.
+// removeRecord removes the record, unless another process wrote it: one that got the lock after
+// the lock file was replaced.
 func (l *Lock) removeRecord() error {
 	data, err := atomicfile.Read(ownerPath(l.path))
 	if err == nil && !bytes.Equal(data, l.written) {
@@ -97,7 +97,7 @@ type LostError struct {
 	Owner Owner // who has it now; zero: nobody has said
 }
 
-// Error says what happened to the file.
+// Error describes the loss, and names the new holder if there is one.
 func (e *LostError) Error() string {
 	lost := fmt.Sprintf("lock %s: its file was moved, removed or replaced while this process held it", e.Path)
 	if e.Owner == (Owner{}) {

@@ -9,18 +9,18 @@ import (
 	"path/filepath"
 )
 
-// Share takes the lock together with all who share it. While one process holds
-// it alone, Share waits as Acquire does and fails as Acquire does. Every one who
-// shares has a seat: a lock of its own beside the shared one, Path + ".seat-N",
-// whose record says who it is, so that it vanishes with its process. Seats are
-// taken again: there are as many as ever shared at one time.
+// Share takes the lock together with the other processes that share it. While one process holds it
+// alone, Share waits and fails as Acquire does. Each sharer has a seat: a lock of its own beside
+// the shared one, Path + ".seat-N", with a record that names the sharer, so that the record loses
+// its meaning when the process ends. Free seats are reused: there are only as many as there were
+// sharers at one time.
 func Share(ctx context.Context, r Request) (*Lock, error) {
 	return acquire(ctx, r, lockMode{lock: tryShare, record: takeSeat})
 }
 
-// Sharers lists who share the lock, by seat. It changes nothing and makes nobody
-// fail. The Owner of one whose record cannot be read is zero; one who has just
-// come may be missing.
+// Sharers lists the processes that share the lock, by seat. It changes nothing, and makes no other
+// call fail. The Owner of a sharer is zero if its record cannot be read; a process that has just
+// taken the lock may be missing.
 func Sharers(ctx context.Context, path string) ([]Owner, error) {
 	var all []Owner
 	for n := 0; ; n++ {
@@ -45,9 +45,9 @@ func (e *sharedError) Error() string { return errHeld.Error() }
 
 func (e *sharedError) Is(target error) bool { return target == errHeld }
 
-// whyNotExclusive says why a lock could not be had alone and could be shared. One
-// who shares it and has no seat yet is as good as one who looks: it is tried
-// again.
+// whyNotExclusive returns the reason why a lock could be taken shared but not alone: other
+// processes share it, or one examines it. A sharer without a seat yet counts as one that examines
+// it: the caller tries again.
 func whyNotExclusive(ctx context.Context, path string) error {
 	all, err := Sharers(ctx, path)
 	switch {
@@ -91,7 +91,8 @@ func takeSeat(ctx context.Context, file *os.File, r Request) (*Lock, error) {
 	}
 }
 
-// releaseShare frees the seat and then the share, so that nobody is named who has left.
+// releaseShare frees the seat first and then the share, so that Sharers never lists a process that
+// has left.
 func (l *Lock) releaseShare() error {
 	err := errors.Join(l.seat.Release(), unlock(l.file), l.file.Close())
 	if err != nil {

@@ -24,8 +24,8 @@ type Access struct {
 	Again bool
 }
 
-// rekey is a script, for the guest's shell as root, that gives it these keys beside
-// those that it has, but for the former ones that it is not to have. cloud-init runs it before the SSH server
+// rekey returns a shell script that gives the guest these keys and removes the former ones. It
+// leaves all other keys of the guest alone. cloud-init runs it as root before the SSH server
 // starts.
 func (a *Access) rekey() string {
 	const script = `set -eu

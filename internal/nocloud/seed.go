@@ -1,7 +1,6 @@
-// Package nocloud writes the seed of a guest that cloud-init sets up: a small
-// CD-ROM with what the NoCloud source reads (cloud-init's documentation,
-// reference/datasources/nocloud). The user's data stays as it is; the part that
-// lets vmctl in is joined to it.
+// Package nocloud writes the seed of a guest that cloud-init sets up: a small CD-ROM for
+// cloud-init's NoCloud source (its documentation, reference/datasources/nocloud). It keeps the
+// user's data unchanged, and adds a part that gives vmctl a login.
 package nocloud
 
 import (

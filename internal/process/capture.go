@@ -43,7 +43,7 @@ func (h Host) Capture(ctx context.Context, pid int) (Identity, error) {
 	return here.identity(pid, c.seen), nil
 }
 
-// candidate is a process whose program may not stand yet.
+// candidate is a process that may still be on its way to its final program.
 type candidate struct {
 	pid  int
 	seen processFacts // in the last look
@@ -52,8 +52,8 @@ type candidate struct {
 	err   error
 }
 
-// settle looks at all until each one's program stands, or its err says why not.
-// However many there are, they wait side by side.
+// settle examines all candidates until each has its final program, or an err that says why it has
+// none. It waits for all of them at once.
 func (h Host) settle(ctx context.Context, all []*candidate) {
 	open := h.again(all, (*candidate).begin)
 	for len(open) > 0 {
@@ -67,7 +67,7 @@ func (h Host) settle(ctx context.Context, all []*candidate) {
 	}
 }
 
-// again looks at all once more and returns the candidates that need another look.
+// again examines all candidates once more, and returns those that need another examination.
 func (h Host) again(all []*candidate, take func(*candidate, processFacts) (done bool)) []*candidate {
 	var open []*candidate
 	for _, c := range all {

@@ -35,16 +35,14 @@ func (h Host) Request(id Identity) (err error) {
 	return nil
 }
 
-// Force verifies the process and ends it at once, together with everybody in the
-// group that it leads. Where it leads none it is ended alone: the others in its
-// group are not its own. A descendant that left the group, as every child of
-// Start has, has chosen a life of its own and is not touched; Find finds it by
-// its arguments. Windows has no such groups: there all descendants are ended.
+// Force verifies the process and ends it at once, together with all processes of the group that it
+// leads. If it leads none, Force ends it alone: the others in its group are not its own. A
+// descendant that left the group, as each child of Start has, is not ended; Find finds it by its
+// arguments. Windows has no such groups: there Force ends all descendants.
 //
-// Force returns whom it ended, the process itself first, as they were just
-// before; Wait confirms that all of them are gone. A process that cannot be
-// verified is not ended: a *RefusedError. One that this very process belongs to
-// is refused as well.
+// Force returns the processes that it ended, the recorded one first, with their identities just
+// before; Wait confirms that all of them are gone. A process that cannot be verified is not ended:
+// a *RefusedError. Force also refuses a process to whose group this very process belongs.
 func (h Host) Force(id Identity) (ended []Identity, err error) {
 	held, err := h.openVerified(id)
 	if err != nil {
@@ -133,10 +131,10 @@ func explain(err error) error {
 	return err
 }
 
-// descendants returns pid and whoever descends from it, in the order of
-// generations and pids, where a process keeps the number of its parent after the
-// parent's end, as on Windows. A number may have been given to another since: a
-// child is never older than its parent. started fails for those that have ended.
+// descendants returns pid and its descendants, in the order of generations and pids, on a system
+// such as Windows where a process keeps the number of its parent after the parent's end. That
+// number may belong to another process by now, so a child that is older than its parent does not
+// count. started fails for a process that has ended.
 func descendants(pid int, parents map[int]int, started func(pid int) (uint64, error)) []int {
 	all := []int{pid}
 	for i := 0; i < len(all); i++ {

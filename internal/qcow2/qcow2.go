@@ -1,5 +1,5 @@
-// Package qcow2 reads the header of a qcow2 disk image. It describes any other file in
-// words, and says how to make an image of it.
+// Package qcow2 reads the header of a qcow2 disk image. For any other file it describes the
+// content, and returns the command that makes an image of it.
 //
 // The format is QEMU's, docs/interop/qcow2.txt.
 package qcow2

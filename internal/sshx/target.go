@@ -54,7 +54,7 @@ func (e *HostKeyError) Error() string {
 	return fmt.Sprintf("%s shows the host key %s instead of %s, which %s pins", e.Alias, e.Shown, strings.Join(e.Known, " or "), cmp.Or(e.From, e.KnownHosts))
 }
 
-// AuthError says that a server does not let the user in with the key.
+// AuthError reports that the server refused the login with the key.
 type AuthError struct {
 	User, IdentityFile string
 	Err                error
@@ -71,7 +71,7 @@ func (e *AuthError) Error() string {
 // Unwrap returns the cause.
 func (e *AuthError) Unwrap() error { return e.Err }
 
-// IdentityError says that the private key cannot be used.
+// IdentityError reports that the private key cannot be used.
 type IdentityError struct{ Err error }
 
 // Error says why.

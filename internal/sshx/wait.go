@@ -18,7 +18,7 @@ func Probe(ctx context.Context, t Target) error {
 	return client.Close()
 }
 
-// WaitOptions says how Wait goes about it.
+// WaitOptions sets the interval, the checks and the reports of Wait.
 type WaitOptions struct {
 	Every time.Duration // between two attempts
 	// Check is called between attempts; its error ends the wait. May be nil.
@@ -31,7 +31,7 @@ type WaitOptions struct {
 	HostKeyOnly bool
 }
 
-// WaitError says that the time was up.
+// WaitError reports that the context ended before the target let the user in.
 type WaitError struct{ Last error } // why the last attempt failed
 
 // Error says why the last attempt failed.
