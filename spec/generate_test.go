@@ -160,13 +160,13 @@ func TestGenerateRefuses(t *testing.T) {
 	}
 	for want, f := range map[string]spec.Existing{
 		`write a block for network.a: there is no kind of resource "network"`:                                                                  {To: spec.Address{Kind: "network", Name: "a"}, ID: "a"},
-		`write a block for vm.a["k"]: it is an instance of a for_each: write its block yourself`:                                         {To: spec.Address{Kind: spec.VM, Name: "a", Key: "k"}, ID: "a"},
+		`write a block for vm.a["k"]: it is an instance of a for_each: write its block yourself`:                                               {To: spec.Address{Kind: spec.VM, Name: "a", Key: "k"}, ID: "a"},
 		`write a block for vm.a: the object to import has no id`:                                                                               {To: vm, ID: " "},
-		"write a block for disk.a: `size` is unknown, and a block requires it":                                                                  {To: spec.Address{Kind: spec.Disk, Name: "a"}, ID: "a"},
+		"write a block for disk.a: `size` is unknown, and a block requires it":                                                                 {To: spec.Address{Kind: spec.Disk, Name: "a"}, ID: "a"},
 		"write a block for vm.a: `name` is \"my vm\". A name has 1 to 63 letters, digits, `.`, `_` and `-`, and begins with a letter or digit": attrs(map[string]cty.Value{"name": cty.StringVal("my vm")}),
-		"write a block for vm.a: `memory` is \"1MiB\"; the minimum is \"16MiB\"":                                                                 attrs(map[string]cty.Value{"memory": cty.NumberIntVal(1 << 20)}),
-		"write a block for vm.a: `cpus` is a string, not a number":                                                                     attrs(map[string]cty.Value{"cpus": cty.StringVal("many")}),
-		"write a block for vm.a: `port_forward` is a bool, not a list":                                                                 attrs(map[string]cty.Value{"port_forward": cty.True}),
+		"write a block for vm.a: `memory` is \"1MiB\"; the minimum is \"16MiB\"":                                                               attrs(map[string]cty.Value{"memory": cty.NumberIntVal(1 << 20)}),
+		"write a block for vm.a: `cpus` is a string, not a number":                                                                             attrs(map[string]cty.Value{"cpus": cty.StringVal("many")}),
+		"write a block for vm.a: `port_forward` is a bool, not a list":                                                                         attrs(map[string]cty.Value{"port_forward": cty.True}),
 		"write a block for vm.a: `additional_disk[0].disk` is \"vm.b\", which is not the address of a disk": attrs(map[string]cty.Value{"additional_disk": cty.TupleVal([]cty.Value{
 			cty.ObjectVal(map[string]cty.Value{"disk": cty.StringVal("vm.b")}),
 		})}),

@@ -12,8 +12,8 @@ import (
 // Share takes the lock together with the other processes that share it. While one process holds it
 // alone, Share waits and fails as Acquire does. Each sharer has a seat: a lock of its own beside
 // the shared one, Path + ".seat-N", with a record that names the sharer, so that the record loses
-// its meaning when the process ends. Free seats are reused: there are only as many as there were
-// sharers at one time.
+// its meaning when the process ends. Free seats are reused: there are as many as processes
+// ever shared the lock at one time.
 func Share(ctx context.Context, r Request) (*Lock, error) {
 	return acquire(ctx, r, lockMode{lock: tryShare, record: takeSeat})
 }
