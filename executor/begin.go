@@ -62,8 +62,8 @@ func (x *execution) forgetEntries(i int) []state.Entry {
 	return []state.Entry{note}
 }
 
-// needsReservation reports whether a step may leave remains of an object that has no record yet: vmctl
-// has to find them after a crash, even if the block is gone by then.
+// needsReservation reports whether a step may leave remains of an object that has no record yet:
+// vmctl has to find them after a crash, even if the block is gone by then.
 func (x *execution) needsReservation(i int) bool {
 	step := x.Plan.Steps[i]
 	return step.Phase == providers.PhaseMake || step.Phase == providers.PhaseReserve && x.Plan.Changes[step.Change].Action == providers.Create

@@ -15,8 +15,8 @@ type conditionalSteps struct {
 	mistakes map[int]error // the error of evaluating the wanted values of a change; nil: none
 }
 
-// decidingChange returns the change that decides about a step, -1 for a step that is carried out in any
-// case.
+// decidingChange returns the change that decides about a step, -1 for a step that is carried out in
+// any case.
 func (c *conditionalSteps) decidingChange(step int) int {
 	if change, ok := c.change[step]; ok {
 		return change
@@ -62,8 +62,8 @@ func onlyForDowntime(s planner.Step, c *planner.Change) bool {
 	panic("unknown phase " + string(s.Phase))
 }
 
-// skipUnneeded ends every step that could begin now and is not needed, since the value that it waited
-// for did not change.
+// skipUnneeded ends every step that could begin now and is not needed, since the value that it
+// waited for did not change.
 func (x *execution) skipUnneeded() {
 	for again := true; again; {
 		again = false

@@ -13,8 +13,8 @@ import (
 	"vmctl/spec"
 )
 
-// changedAttributes names the attributes that were known when the plan was made and have another value
-// now. It shows no values.
+// changedAttributes names the attributes that were known when the plan was made and have another
+// value now. It shows no values.
 func changedAttributes(planned, now cty.Value) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(planned.Type().AttributeTypes())) {

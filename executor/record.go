@@ -72,8 +72,8 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 	return n, true
 }
 
-// withApplied returns a record after the wanted values of a change were applied. want is NilVal if they
-// are not known.
+// withApplied returns a record after the wanted values of a change were applied. want is NilVal if
+// they are not known.
 func withApplied(r state.Record, c *planner.Change, want cty.Value) state.Record {
 	if want != cty.NilVal {
 		running := runningOf(r.Values, c.Action)
@@ -85,7 +85,7 @@ func withApplied(r state.Record, c *planner.Change, want cty.Value) state.Record
 	return r
 }
 
-// refreshRecords brings records up to date if another data directory has brought their objects to the
+// refreshRecords updates the records of objects that another data directory has brought to the
 // wanted state.
 func (x *execution) refreshRecords(ctx context.Context) error {
 	var entries []state.Entry
@@ -125,8 +125,8 @@ func (x *execution) reservation(i int) state.Record {
 	return r
 }
 
-// hasProviderStep reports whether a change has a step of a provider: after that step, the object may differ
-// from the one that the plan saw.
+// hasProviderStep reports whether a change has a step of a provider: after that step, the object
+// may differ from the one that the plan saw.
 func (x *execution) hasProviderStep(change int) bool {
 	return slices.ContainsFunc(x.steps[change], func(i int) bool { return !x.Plan.Steps[i].Record })
 }

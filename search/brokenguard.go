@@ -24,7 +24,7 @@ const (
 	BreakForeign Guard = "3" // an object that is not vmctl's is left alone
 	BreakVerdict Guard = "4" // an edit that is shown as live takes nothing down
 	BreakStop    Guard = "5" // a failure stops the run
-	BreakObserve Guard = "6" // looking writes nothing
+	BreakObserve Guard = "6" // observing writes nothing
 	BreakBytes   Guard = "7" // the same world looks the same
 	BreakRelease Guard = "8" // an object inside of a VM is released before the VM goes down
 )

@@ -12,9 +12,8 @@ import (
 	"vmctl/planner"
 )
 
-// KillPoints kills an apply before each write of its journal, in so many fixed cases,
-// and demands that two applies then converge (law 2). It returns how many kills there
-// were.
+// KillPoints kills an apply before each write of its journal, in a fixed number of cases, and
+// checks that two applies then converge (law 2). It returns the number of kills.
 func KillPoints(t *testing.T, host Host, cases int) int {
 	t.Helper()
 	dir := scratch(t, host)
@@ -37,8 +36,8 @@ func KillPoints(t *testing.T, host Host, cases int) int {
 	return kills
 }
 
-// LostState demands that an apply without the state, as from a fresh data directory, takes back all
-// objects, also to the new addresses of moved blocks: nothing is made, replaced or removed.
+// LostState checks that an apply without the state, as from a fresh data directory, adopts all
+// objects, also at the new addresses of moved blocks: it makes, replaces and removes nothing.
 func LostState(t *testing.T, host Host) { run(t, host, lostState) }
 
 // Step is one apply of a named case.
@@ -50,8 +49,8 @@ type Step struct {
 	Fails  bool        // a fault ends it, and more is left to do
 }
 
-// Named applies specs one after the other, and demands that each apply keeps the laws: after one
-// apply nothing is left.
+// Named applies specs one after the other, and checks that each apply keeps the laws and leaves
+// nothing to do.
 func Named(t *testing.T, host Host, steps ...Step) {
 	t.Helper()
 	b := newHarness(t.Context(), t, host, scratch(t, host))

@@ -1,4 +1,4 @@
-// Package search draws specs, edits of them, worlds, faults and kills, and demands that planner,
+// Package search generates random specs, edits, worlds, faults and kills, and checks that planner,
 // executor and provider together keep the laws of DESIGN.md.
 package search
 
@@ -24,19 +24,19 @@ import (
 	"vmctl/spec"
 )
 
-// Edits demands law 1: a valid edit of a valid spec has a plan, and after one apply
-// nothing is left but what is blocked in principle.
+// Edits checks law 1: a valid edit of a valid spec has a plan, and after one apply only changes
+// that are blocked in principle are left.
 func Edits(t *testing.T, host Host) {
 	total := run(t, host, edit)
 	total.checkCoverage(t, host)
 }
 
-// Worlds demands that the laws hold whatever others do to the world, whatever fails,
-// and wherever vmctl is killed: once the faults stop, two applies converge (law 2).
+// Worlds checks that the laws hold whatever other programs do to the world, whatever fails, and
+// wherever vmctl is killed: once the faults stop, two applies converge (law 2).
 func Worlds(t *testing.T, host Host) { run(t, host, world) }
 
-// run checks as many cases as -rapid.checks says if it is set, else as many as the host says:
-// these are the same each time, so that no change is held up by a fault that it did not make.
+// run checks as many cases as -rapid.checks says, if it is set. Otherwise it checks the host's
+// number of cases, the same ones each time, so that a change fails only for faults of its own;
 // make soak draws new ones.
 func run(t *testing.T, host Host, check func(*harness)) *tally {
 	t.Helper()
@@ -182,8 +182,8 @@ func world(b *harness) {
 	b.settle()
 }
 
-// checkStalePlan lets others do something to the world, or another vmctl apply something,
-// after a plan was saved: law 7.
+// checkStalePlan changes the world after a plan was saved, externally or by another vmctl apply,
+// and checks the saved plan's seal: law 7.
 func (b *harness) checkStalePlan(d *drawing) {
 	b.t.Helper()
 	before, sealed := b.sealedPlan()
@@ -218,7 +218,7 @@ func (b *harness) sealedPlan() (string, planner.Seal) {
 	return steps.String(), seal
 }
 
-// changeExternally lets others do something to the world.
+// changeExternally applies random external changes to the world.
 func (b *harness) changeExternally() {
 	for range below(b.draw, 3, "hands") {
 		h := b.host.ExternalChanges[below(b.draw, len(b.host.ExternalChanges), "hand")]
@@ -231,7 +231,7 @@ func (b *harness) changeExternally() {
 	}
 }
 
-// drawFaults chooses what goes wrong.
+// drawFaults draws the faults of an apply, and its kill.
 func (b *harness) drawFaults() {
 	b.faults = nil
 	for range below(b.draw, 4, "faults") {
@@ -257,8 +257,8 @@ func (b *harness) count(out outcome) {
 	}
 }
 
-// settle applies twice without faults, and demands that nothing is left but blocked changes and
-// findings about others.
+// settle applies twice without faults, and checks that only blocked changes and findings about
+// other owners' objects are left.
 func (b *harness) settle() {
 	b.t.Helper()
 	for range 2 {
@@ -289,9 +289,9 @@ func (l leftover) isOfOthers(blocked map[spec.Address]planner.Cause) bool {
 		l.kind == providers.FindOrphan && strings.HasPrefix(l.name, foundPrefix) || found && blocked[l.of] != ""
 }
 
-// converge applies once, and demands that nothing is left then. A change that was blocked
-// may turn out to be none, as a restart for a value that stays: then its record is left
-// to a second apply.
+// converge applies once, and checks that nothing is left. A blocked change may turn out to need
+// nothing, such as a restart for a value that stays the same: then a second apply updates its
+// record.
 func (b *harness) converge(what string) {
 	b.t.Helper()
 	b.say("%s:\n%s", what, b.model.hcl(""))

@@ -14,7 +14,7 @@ import (
 	"vmctl/spec"
 )
 
-// compare demands that the world matches the model, except for blocked addresses.
+// compare checks that the world equals the model, except for blocked addresses.
 func (b *harness) compare(law string, world *planner.World, blocked map[spec.Address]planner.Cause) {
 	b.t.Helper()
 	stays := map[string]bool{} // blocks whose records did not move, since their new address is blocked

@@ -8,7 +8,7 @@ import (
 	"vmctl/state"
 )
 
-// concurrentReader is another vmctl that plans at some moment of an apply, and holds no lock.
+// concurrentReader is another vmctl that plans without a lock at some moment of an apply.
 type concurrentReader struct {
 	after int // that many events of the executor; negative: never
 	plan  func() error
@@ -23,7 +23,7 @@ func (g *concurrentReader) onEvent() {
 	g.after--
 }
 
-// readConcurrently lets another vmctl plan during a run: it gets a plan, whatever is half done by then.
+// readConcurrently lets another vmctl plan during a run, and checks that it gets a plan.
 func (b *harness) readConcurrently(c *spec.Config, o planner.Options, snapshot func() *state.Snapshot) *concurrentReader {
 	o.Held = true
 	return &concurrentReader{after: b.planAfter, plan: func() error {

@@ -28,14 +28,14 @@ type Host struct {
 	Faults []Fault
 	// Make makes a VM of a name in a folder, as others would: with one CPU, off.
 	Make func(dir, name string) error
-	// ExternalChanges lists the changes that others can make to the world in a folder, behind vmctl's back.
+	// ExternalChanges lists the changes that other programs can make to the world in a folder.
 	ExternalChanges []ExternalChange
 	Folders         func(dir string) providers.Settings // of a provider whose world is in dir
 	Cases           int                                 // by default; 0: as many as rapid has
 	Dir             string                              // where worlds are made, in memory; "": /dev/shm
 	Survey          bool                                // broken laws are counted, and end nothing
 	// Unmanaged returns the objects that are not vmctl's, with all that there is of them: objects
-	// that hands made, and unmarked objects that vmctl made, if letGo has their IDs.
+	// that ExternalChanges made, and unmarked objects that vmctl made, if letGo has their IDs.
 	Unmanaged func(dir string, letGo map[string]bool) (map[string]string, error)
 	// Break is the guard that is broken on purpose, to see the search find it. "": none.
 	Break Guard

@@ -18,8 +18,7 @@ import (
 	"vmctl/state"
 )
 
-// checkPlan demands that a plan keeps laws 1, 4 and 8, as far as that can be seen before it is
-// carried out.
+// checkPlan checks laws 1, 4 and 8 on a plan before it is carried out.
 func (b *harness) checkPlan(p *planner.Plan, w *planner.World) {
 	b.t.Helper()
 	for i := range p.Changes {
@@ -49,8 +48,7 @@ func (b *harness) checkPlan(p *planner.Plan, w *planner.World) {
 	}
 }
 
-// isGone reports whether the inside of a VM was read, and the object of a record was
-// not there.
+// isGone reports whether the inside of a VM was read and does not contain the object of a record.
 func isGone(w *planner.World, vm spec.Address, r state.Record) bool {
 	return slices.ContainsFunc(w.Systems(), func(s *planner.System) bool {
 		_, partial := s.Inventory.Partial[r.Kind]
@@ -59,8 +57,8 @@ func isGone(w *planner.World, vm spec.Address, r state.Record) bool {
 	})
 }
 
-// checkReleased demands that a step that lowers a VM waits for the release, or the removal, of all
-// objects inside of it: law 8.
+// checkReleased checks that a step that takes a VM down waits for the release or the removal of
+// all objects inside of it: law 8.
 func (b *harness) checkReleased(p *planner.Plan, w *planner.World, step int) {
 	b.t.Helper()
 	vm := p.Steps[step].Address
@@ -109,7 +107,7 @@ func (b *harness) unmanaged(letGo map[string]bool) map[string]string {
 	return all
 }
 
-// checkUnmanaged demands that the objects that are not vmctl's are as they were: law 3.
+// checkUnmanaged checks that the objects that are not vmctl's have not changed: law 3.
 func (b *harness) checkUnmanaged(before map[string]string, letGo map[string]bool) {
 	b.t.Helper()
 	if diff := cmp.Diff(before, b.unmanaged(letGo)); diff != "" {
@@ -122,8 +120,8 @@ func comesAfter(p *planner.Plan, step, other int) bool {
 	return slices.ContainsFunc(p.Steps[step].After, func(id int) bool { return id == other || comesAfter(p, id, other) })
 }
 
-// onEvent demands that after a failure that stops the run no step begins, except to bring up a VM
-// that was taken down: law 5.
+// onEvent checks that after a failure that stops the run only steps begin that bring up a VM that
+// was taken down: law 5.
 func (b *harness) onEvent(e executor.Event) {
 	switch e.Kind {
 	case executor.Halted:
@@ -142,7 +140,7 @@ func (b *harness) onEvent(e executor.Event) {
 	}
 }
 
-// checkDownVMs demands that a VM that was taken down is up again, or that the summary names it.
+// checkDownVMs checks that each VM that was taken down is up again, or that the summary names it.
 func (b *harness) checkDownVMs(p *planner.Plan, s executor.Summary) {
 	b.t.Helper()
 	if b.broken != "" {
@@ -163,8 +161,8 @@ func (b *harness) checkDownVMs(p *planner.Plan, s executor.Summary) {
 	}
 }
 
-// checkDeterministic demands that the same inputs give the same plan, and that planning changes nothing: laws
-// 6 and 7. It checks one plan in seven, or every plan if a guard is broken.
+// checkDeterministic checks that the same inputs give the same plan, and that planning changes
+// nothing: laws 6 and 7. It checks one plan in seven, or every plan if a guard is broken.
 func (b *harness) checkDeterministic(p *planner.Plan, c *spec.Config, s *state.Snapshot, o planner.Options) {
 	b.t.Helper()
 	if b.plans++; b.plans%7 != 0 && b.host.Break == "" {

@@ -23,7 +23,7 @@ func newMemory(id, project string) *memoryStore {
 // errKilled reports that the process of a journal was killed.
 var errKilled = errors.New("killed")
 
-// journal is an open memory.
+// journal is an open memoryStore.
 type journal struct {
 	*memoryStore
 	dead bool

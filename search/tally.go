@@ -69,11 +69,11 @@ func (c counts) lines() []string {
 	return all
 }
 
-// minCases is the number of cases from which on every class of edits must have come up.
+// minCases is the number of cases from which on each class of edits must have occurred.
 const minCases = 2000
 
-// checkCoverage demands that every class of edits was made, and that few of the changes in
-// valid edits were blocked: blocking everything would break no law.
+// checkCoverage checks that each class of edits occurred, and that few changes of valid edits were
+// blocked: a planner that blocks everything would break no law.
 func (l *tally) checkCoverage(t *testing.T, host Host) {
 	t.Helper()
 	if l.cases < minCases || t.Failed() {
@@ -96,7 +96,7 @@ func (l *tally) checkCoverage(t *testing.T, host Host) {
 	}
 }
 
-// survey counts a broken law, and lets the search go on.
+// survey counts a broken law instead of failing.
 func (l *tally) survey() {
 	switch v := recover().(type) {
 	case nil:
@@ -112,7 +112,7 @@ func (l *tally) survey() {
 
 var volatilePattern = regexp.MustCompile(`vm\.[a-e](\["k."\])?|disk\.[xyz]|guest_file\.[fg]|n[123]|demo\.[a-z]|[0-9a-f]{8}-[0-9a-f-]*`)
 
-// signature is the same for violations of one kind.
+// signature returns the same text for violations that differ only in names and IDs.
 func signature(what string) string {
 	first, _, _ := strings.Cut(what, "\n\n")
 	lines := strings.Split(volatilePattern.ReplaceAllString(first, "_"), "\n")

@@ -102,8 +102,8 @@ func (d *decoder) pathIn(expr hcl.Expression, p location) (string, *hcl.Diagnost
 	}
 }
 
-// ignorable lists the paths that ignore_changes may name: all managed ones except the run state,
-// which is no edit.
+// ignorable lists the paths that ignore_changes may name: all managed paths but the run state,
+// which no edit changes.
 func ignorable(shape Block) []string {
 	return slices.DeleteFunc(managed(shape, ""), func(path string) bool { return path == "running" })
 }

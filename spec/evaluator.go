@@ -64,7 +64,8 @@ type result struct {
 	invalid bool
 }
 
-// evaluation holds one evaluation of the spec. In the base evaluation no computed attribute is known.
+// evaluation holds one evaluation of the spec. In the base evaluation no computed attribute is
+// known.
 type evaluation struct {
 	*evaluator
 	computed map[Address]cty.Value // Record.Values by address
@@ -156,6 +157,7 @@ func keysHint(key string, keys []string) string {
 	}
 }
 
+// isInvalid reports whether a mistake was reported in a node or in one that it needs.
 func (w *evaluation) isInvalid(n nodeName) bool {
 	if n.root == "var" {
 		return w.failed[n.name]
@@ -171,7 +173,7 @@ func (w *evaluation) context(n *node) *hcl.EvalContext {
 		if roots[t.root] == nil {
 			roots[t.root] = map[string]cty.Value{}
 		}
-		roots[t.root][t.nodeName.name] = w.value(t)
+		roots[t.root][t.name] = w.value(t)
 	}
 	for root, values := range roots {
 		ctx.Variables[root] = cty.ObjectVal(values)
@@ -183,7 +185,7 @@ func (w *evaluation) context(n *node) *hcl.EvalContext {
 func (w *evaluation) value(t target) cty.Value {
 	switch t.root {
 	case "var":
-		if v, ok := w.variables[t.nodeName.name]; ok {
+		if v, ok := w.variables[t.name]; ok {
 			return v
 		}
 		return cty.DynamicVal

@@ -31,7 +31,8 @@ type digestResult struct {
 
 var errNoFile = errors.New("the folder of the spec has no such file")
 
-// toleratesMissing reports whether an error says that a file does not exist, and need not exist.
+// toleratesMissing reports whether err says that a file does not exist, and
+// Inputs.AllowMissingFiles allows that.
 func (f *folder) toleratesMissing(err error) bool {
 	return f.allowMissing && (errors.Is(err, errNoFile) || errors.Is(err, fs.ErrNotExist))
 }
@@ -185,7 +186,7 @@ func (f *folder) openInside(path string) (*os.File, error) {
 	return file, nil
 }
 
-// explainRootError turns an error of os.Root into a message for people.
+// explainRootError turns an error of os.Root into a message for users.
 func explainRootError(path string, err error) error {
 	// The error for a path that leaves the root is not exported.
 	if strings.Contains(err.Error(), "escapes") {

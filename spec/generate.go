@@ -11,7 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Existing is an object that exists, and for which Generate writes a block.
+// Existing describes an existing object, for which Generate writes a block.
 type Existing struct {
 	To       Address     // its new address; without a key
 	ID       string      // the ID by which an import finds it

@@ -61,8 +61,8 @@ func (n *nestingDepth) newline() {
 	}
 }
 
-// checkTokens returns a diagnostic where tokens nest deeper than maxDepth, or a
-// number is so large that writing it down would take for ever.
+// checkTokens returns a diagnostic for tokens that nest deeper than maxDepth, and for a number
+// with so large an exponent that writing it out would take for ever.
 func checkTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	n := nestingDepth{levels: make([]level, 1, 16)}
 	for _, t := range tokens {

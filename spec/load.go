@@ -29,8 +29,8 @@ type Inputs struct {
 	System        func(ref ProviderRef, attrs cty.Value) string
 	ProviderTypes []string // that this build has; nil: all that have a shape
 	Version       string   // of vmctl, for required_version; no version: any will do
-	// AllowMissingFiles says that the caller only ends existing objects: a file that does not exist is no
-	// mistake, and its content is unknown.
+	// AllowMissingFiles says that the caller only stops or destroys existing objects: a file that
+	// does not exist is no mistake, and its content is unknown.
 	AllowMissingFiles bool
 	// Partial says that the caller acts on existing objects: a mistake is reported, and removes
 	// its block and the blocks that refer to it. The rest may be used, and the settings have an

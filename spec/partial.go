@@ -12,8 +12,8 @@ import (
 // removedLine finds a removed block in a file that cannot be parsed.
 var removedLine = regexp.MustCompile(`(?m)\bremoved\s*\{`)
 
-// addUnparsed adds only the vmctl block of a file that cannot be parsed: half a file may lack any
-// line of any other block.
+// addUnparsed adds only the vmctl block of a file that does not parse: any other block may lack
+// lines.
 func (d *declarations) addUnparsed(file *hcl.File, diags hcl.Diagnostics) *hcl.Diagnostic {
 	if file == nil || removedLine.Match(file.Bytes) || !utf8.Valid(file.Bytes) {
 		d.removalsUnread = true

@@ -227,14 +227,14 @@ func computedValue(values cty.Value, attr string, ty cty.Type) cty.Value {
 	return v
 }
 
-// placement is the place of one instance: at a provider, and perhaps inside of a VM.
+// placement names the provider of an instance, and the VM that contains it, if any.
 type placement struct {
 	provider ProviderRef
 	inside   Address
 }
 
-// placement returns the place of the instance that d is about to decode; false: a mistake keeps it
-// from being known.
+// placement returns the placement of the instance that d is about to decode; false: a mistake
+// hides it.
 func (w *evaluation) placement(n *node, d decoder) (placement, bool) {
 	known, inside := n.resource.shape.containerAttr()
 	if !inside {

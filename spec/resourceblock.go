@@ -43,8 +43,8 @@ func (n *node) chainForEach(d *declarations, forEach hclsyntax.Expression) {
 	}
 }
 
-// splitForEach lets each instance of `for_each = { a = disk.x, b = disk.y }` use only the resources in
-// the value of its own key.
+// splitForEach lets each instance of `for_each = { a = disk.x, b = disk.y }` use only the resources
+// in the value of its own key.
 func (n *node) splitForEach(forEach hclsyntax.Expression) {
 	object, ok := forEach.(*hclsyntax.ObjectConsExpr)
 	if !ok {

@@ -16,8 +16,8 @@ type mark string
 // sensitive marks a value that must never be shown or stored.
 const sensitive mark = "sensitive"
 
-// markSensitive marks a value and all of its parts: a `for` takes the mark of a list off before it shows
-// the elements to its body.
+// markSensitive marks a value and all of its parts: a `for` takes the mark of a list off before it
+// shows the elements to its body.
 func markSensitive(v cty.Value) cty.Value {
 	v, err := cty.Transform(v, func(_ cty.Path, part cty.Value) (cty.Value, error) { return part.Mark(sensitive), nil })
 	if err != nil {
@@ -26,8 +26,8 @@ func markSensitive(v cty.Value) cty.Value {
 	return v
 }
 
-// markSensitiveParts marks everything inside of the marked parts of a value: functions mark their results
-// as a whole only.
+// markSensitiveParts marks everything inside of the marked parts of a value: functions mark their
+// results as a whole only.
 func markSensitiveParts(v cty.Value) cty.Value {
 	switch {
 	case v.IsMarked():

@@ -1,7 +1,6 @@
-// Package fetch downloads files over HTTP into a cache, so that each file is there
-// whole or not at all. An interrupted download goes on where it stopped, unless the
-// file has changed meanwhile. Every file is hashed. If several processes want the same
-// file, one downloads it, and the others wait.
+// Package fetch downloads files over HTTP into a cache that holds only whole files. An interrupted
+// download is resumed, unless the file has changed meanwhile. Every file is hashed. If several
+// processes want the same file, one of them downloads it and the others wait.
 package fetch
 
 import (
@@ -23,8 +22,8 @@ import (
 	"vmctl/internal/lockfile"
 )
 
-// Cache is a folder of downloads, one folder for each. Its methods may be called
-// from several goroutines and processes.
+// Cache is a folder with one subfolder for each download. Its methods may be called from several
+// goroutines and processes.
 type Cache struct {
 	Dir   string         // made on first use, 0700
 	Owner lockfile.Owner // this process, for others that wait
@@ -47,7 +46,7 @@ type Request struct {
 	Watch func(Progress)
 }
 
-// Progress reports how many bytes of a download have arrived, or what has happened to it.
+// Progress reports the bytes of a download that have arrived, or an event.
 type Progress struct {
 	Done, Total int64  // bytes; Total is -1 while it is unknown
 	Note        string // the event, in words; "": bytes arrived
@@ -108,7 +107,7 @@ func keyOf(r Request) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// job is one Get under way.
+// job is one call of Get.
 type job struct {
 	cache   *Cache
 	request Request

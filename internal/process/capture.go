@@ -20,13 +20,13 @@ var ErrGone = errors.New("it has ended")
 // of the wrappers that it goes through.
 const settleEvery = 10 * time.Millisecond
 
-// Capture takes the identity of the process that has the pid, once its program
-// has really been executed: the start time first, and the rest when two looks in
-// a row agree on a command line that is neither empty nor that of a wrapper such
-// as env, which replaces itself at once. It waits for that until ctx ends.
+// Capture returns the identity of the process that has the pid, once it runs its final program:
+// the start time first, and the rest when two successive readings agree on a command line that is
+// neither empty nor that of a wrapper such as env, which replaces itself at once. Capture waits
+// for that until ctx ends.
 //
-// An error that wraps ErrGone means that the process has ended; any other means
-// that nothing is known about it.
+// An error that wraps ErrGone means that the process has ended. After any other error nothing is
+// known about it.
 func (h Host) Capture(ctx context.Context, pid int) (Identity, error) {
 	here, err := h.sys().HostIdentity()
 	if err != nil {
@@ -89,8 +89,8 @@ func (c *candidate) begin(s processFacts) bool {
 	return false
 }
 
-// compare reports whether the candidate needs no more looks: two looks agree on its
-// program, or c.err says why it cannot be captured.
+// compare reports whether the candidate needs no more readings: two readings agree on its program,
+// or c.err says why it cannot be captured.
 func (c *candidate) compare(s processFacts) bool {
 	last := c.seen
 	c.seen = s

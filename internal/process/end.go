@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// RefusedError says that a process was not signalled, because it was not
-// verified to be the recorded one.
+// RefusedError reports that a process was not signalled, because it was not verified to be the
+// recorded one.
 type RefusedError struct {
 	Process Identity
 	Verdict Verdict // anything but Match
@@ -19,10 +19,9 @@ type RefusedError struct {
 // Error gives the verdict and its reason.
 func (e *RefusedError) Error() string { return fmt.Sprintf("refused: %s: %s", e.Verdict, e.Reason) }
 
-// Request verifies the process and asks it to end by itself; its children are
-// not asked. The process may ignore that, or take its time: Wait tells. A
-// process that ends meanwhile is no error. One that cannot be verified is not
-// asked: a *RefusedError.
+// Request verifies the process and asks it to end by itself; it does not ask the children. The
+// process may ignore the request or take its time: Wait waits for its end. A process that ends
+// meanwhile is no error. A process that cannot be verified is not asked: a *RefusedError.
 func (h Host) Request(id Identity) (err error) {
 	held, err := h.openVerified(id)
 	if err != nil {

@@ -8,11 +8,10 @@ import (
 	"vmctl/internal/clock"
 )
 
-// Wait returns nil once all processes are seen to be gone, also when ctx has
-// ended by then: a pid that belongs to another by now counts, and what cannot be
-// read does not. When ctx ends first the error says which process is left, and
-// what was seen of it last. A record that can never be confirmed from here, as
-// one of another machine, is a *RefusedError at once.
+// Wait returns nil once all processes are gone, also if ctx has ended by then. A pid that now
+// belongs to another process counts as gone; a process that cannot be read does not. If ctx ends
+// first, the error names a process that is left and its last observation. A record that this
+// machine can never confirm, such as one of another machine, is a *RefusedError at once.
 func (h Host) Wait(ctx context.Context, processes ...Identity) error {
 	for _, id := range processes {
 		if err := h.wait(ctx, id); err != nil {
@@ -41,8 +40,8 @@ func (h Host) wait(ctx context.Context, id Identity) error {
 	}
 }
 
-// watch waits for the end of the process, or for another look to be worth it. It
-// reports whether the process is gone, and else what was seen.
+// watch waits until the process has ended or should be examined again. It reports whether the
+// process is gone, and otherwise the reason why it is not.
 func (h Host) watch(ctx context.Context, id Identity) (gone bool, reason string, err error) {
 	held, err := h.sys().Open(id.PID)
 	if err != nil {
@@ -62,7 +61,7 @@ func (h Host) watch(ctx context.Context, id Identity) (gone bool, reason string,
 	}
 }
 
-// endedHandle is the handle of a process that could not be held.
+// endedHandle is the handle of a process that could not be opened.
 type endedHandle struct{}
 
 func (endedHandle) Request() error { return errNone }

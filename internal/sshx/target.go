@@ -46,7 +46,7 @@ type HostKeyError struct {
 	Known      []string // fingerprints; none: the server is not known at all
 }
 
-// Error says what was shown and what is known.
+// Error names the shown key and the accepted ones.
 func (e *HostKeyError) Error() string {
 	if len(e.Known) == 0 {
 		return fmt.Sprintf("%s shows the host key %s, and %s knows no key of it", e.Alias, e.Shown, e.KnownHosts)
@@ -220,7 +220,8 @@ func (h *hostKeyCheck) callback(_ string, _ net.Addr, key ssh.PublicKey) error {
 	return e
 }
 
-// algorithms asks a server with several host keys for those that are known.
+// algorithms returns the host key algorithms to request, so that a server with several keys shows
+// one that is known.
 func algorithms(known []ssh.PublicKey) []string {
 	var all []string
 	for _, k := range known {

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Probe connects to the target and logs in, once. It succeeds only after the
-// server has shown the right host key and let the user in: that a connection is
-// accepted means nothing.
+// Probe connects to the target and logs in, once. It succeeds only after the server has shown an
+// accepted host key and let the user in: an accepted connection alone proves nothing.
 func Probe(ctx context.Context, t Target) error {
 	client, err := t.dial(ctx)
 	if err != nil {
