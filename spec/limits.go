@@ -101,8 +101,7 @@ func checkTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 // few lines that double each other would fill all memory.
 const maxValueBytes = 64 << 20
 
-// tooLarge reports whether a value is larger than maxWeight, looking no further
-// than that.
+// tooLarge reports whether a value is larger than maxValueBytes. It stops measuring at that size.
 func tooLarge(v cty.Value) bool {
 	left := maxValueBytes
 	return measure(v, &left)

@@ -80,7 +80,7 @@ func (b Block) projectedType(s projection) cty.Type {
 	return cty.Object(types)
 }
 
-// project returns the part of a decoded block that belongs to s: an object of typeOn's type.
+// project returns the part of a decoded block that belongs to s: an object of projectedType's type.
 func (b Block) project(s projection, decoded cty.Value) cty.Value {
 	if decoded.IsNull() {
 		return cty.NullVal(b.projectedType(s))
