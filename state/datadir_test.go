@@ -11,7 +11,7 @@ import (
 
 // A data directory keeps its ID where it is and where it is moved to, and a copy has
 // another one.
-func TestSeat(t *testing.T) {
+func TestDataDirID(t *testing.T) {
 	root := t.TempDir()
 	at := func(name string) state.Folder { return state.Folder{Dir: filepath.Join(root, name)} }
 	has := func(name, want string) {

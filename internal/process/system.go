@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -72,16 +71,3 @@ func program(exe string) string { return valid(strings.TrimSuffix(exe, " (delete
 
 // valid returns s as valid UTF-8, which JSON keeps unchanged.
 func valid(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
-
-// unsupported is an operating system without support: vmctl recognises no process there, and never
-// reports one as gone.
-type unsupported struct{ name string }
-
-func (u unsupported) HostIdentity() (hostIdentity, error) { return hostIdentity{}, u.err() }
-func (u unsupported) Look(int) (processFacts, error)      { return processFacts{}, u.err() }
-func (u unsupported) PIDs() ([]int, error)                { return nil, u.err() }
-func (u unsupported) Tree(int) ([]int, error)             { return nil, u.err() }
-func (u unsupported) Open(int) (handle, error)            { return nil, u.err() }
-func (u unsupported) err() error {
-	return fmt.Errorf("processes of %s cannot be recognised: use Linux, macOS or Windows", u.name)
-}
