@@ -49,8 +49,8 @@ func newCrashSite(t *testing.T, name string) *crashSite {
 		}
 	}
 	image := os.WriteFile(filepath.Join(s.dir, "base.img"), []byte(strings.Repeat("an image\n", 1<<13)), 0o600)
-	seat := state.Folder{Dir: s.data}.Sit("site") // the same IDs with and without a kill
-	if err := errors.Join(image, seat, os.Symlink(shared.guest, filepath.Join(s.dir, "guest")), own(home)); err != nil {
+	dataDir := state.Folder{Dir: s.data}.SetDataDirID("site") // the same IDs with and without a kill
+	if err := errors.Join(image, dataDir, os.Symlink(shared.guest, filepath.Join(s.dir, "guest")), ownTree(home)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -406,7 +406,7 @@ func (s *crashSite) put(name, content string) {
 	if err == nil {
 		err = os.WriteFile(path, []byte(content), 0o600)
 	}
-	if err = errors.Join(err, own(s.data)); err != nil {
+	if err = errors.Join(err, ownTree(s.data)); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -76,8 +76,8 @@ import {
 // using is a VM with a disk that is there.
 func using(spec string) string { return simDisk + edited(spec, "  cpus ", usesDisk+"  cpus ") }
 
-// beside is another VM of the host of a first one.
-func beside(spec string) string {
+// secondVM is another VM of the host of a first one.
+func secondVM(spec string) string {
 	return strings.ReplaceAll(strings.Replace(spec, simHost, "", 1), `"dev"`, `"ops"`)
 }
 
@@ -97,7 +97,7 @@ var startDev = []string{"vm", "start", "dev"}
 var destroyAll = []string{"destroy", "--auto-approve"}
 
 // twoWithDisks are two VMs with a disk each.
-var twoWithDisks = using(simVM) + strings.ReplaceAll(strings.Replace(using(beside(simVM)), "cache", "store", 1), "disk.cache", "disk.store")
+var twoWithDisks = using(simVM) + strings.ReplaceAll(strings.Replace(using(secondVM(simVM)), "cache", "store", 1), "disk.cache", "disk.store")
 
 // simOperations lists all operations of a simulated host.
 var simOperations = []operation{
@@ -129,7 +129,7 @@ var simOperations = []operation{
 	{name: "grow what nobody uses", before: simHost + simDisk, spec: simHost + edited(simDisk, "8MiB", "16MiB")},
 	{name: "attach", before: simDisk + simVM, spec: using(simVM)},
 	{name: "detach", once: true, before: using(simVM), spec: simDisk + simVM},
-	{name: "move between VMs", before: using(simVM) + beside(simVM), spec: simVM + using(beside(simVM))},
+	{name: "move between VMs", before: using(simVM) + secondVM(simVM), spec: simVM + using(secondVM(simVM))},
 	{name: "swap disks between VMs", before: twoWithDisks, spec: strings.NewReplacer("= disk.cache", "= disk.store", "= disk.store", "= disk.cache").Replace(twoWithDisks)},
 	{name: "let go of a VM", before: off(simVM), spec: simHost + "removed {\n  from    = vm.dev\n  destroy = false\n}\n"},
 	{name: "replace a disk under a VM", renews: true, before: using(simVM), spec: edited(using(simVM), "8MiB\"\n", "8MiB\"\n  format = \"raw\"\n")},

@@ -37,7 +37,7 @@ var shared lab
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := 0
-	left, err := real.LeftOut(os.Stdout, os.Getenv)
+	left, err := real.Skipped(os.Stdout, os.Getenv)
 	if err == nil && !left {
 		code, err = run(m)
 	}
@@ -75,7 +75,7 @@ func run(m *testing.M) (int, error) {
 	if err := os.Mkdir(shared.cache, 0o700); err != nil {
 		return 0, err
 	}
-	if err := own(shared.cache); err != nil {
+	if err := ownTree(shared.cache); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil

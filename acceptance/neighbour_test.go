@@ -38,7 +38,7 @@ func neighbour(ts *testscript.TestScript, _ bool, _ []string) {
 	for _, dir := range []string{"c", "k", "r"} {
 		ts.Check(os.Mkdir(filepath.Join(home, dir), 0o700))
 	}
-	ts.Check(give(home, other))
+	ts.Check(chownTree(home, other))
 	there := []string{
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/c", "XDG_CACHE_HOME=" + home + "/k", "XDG_RUNTIME_DIR=" + home + "/r",
 		"PATH=" + os.Getenv("PATH"),
@@ -75,8 +75,8 @@ func credentialOf(ts *testscript.TestScript, u *user.User) *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
-// give gives a tree to a user.
-func give(dir string, u *user.User) error {
+// chownTree gives a tree to a user.
+func chownTree(dir string, u *user.User) error {
 	uid, uidErr := strconv.Atoi(u.Uid)
 	gid, gidErr := strconv.Atoi(u.Gid)
 	if err := errors.Join(uidErr, gidErr); err != nil {

@@ -99,7 +99,7 @@ func setup(env *testscript.Env) error {
 	if err := os.Symlink(shared.guest, filepath.Join(env.WorkDir, "guest")); err != nil {
 		return err
 	}
-	return errors.Join(own(home), own(env.WorkDir), os.Chmod(home, 0o755), os.Chmod(filepath.Dir(env.WorkDir), 0o755)) //nolint:gosec // the test's user has to get in
+	return errors.Join(ownTree(home), ownTree(env.WorkDir), os.Chmod(home, 0o755), os.Chmod(filepath.Dir(env.WorkDir), 0o755)) //nolint:gosec // the test's user has to get in
 }
 
 // asUser puts a program on the PATH that runs the real one as the test's user.
@@ -111,8 +111,8 @@ func asUser(home, name, program string) error {
 	return os.WriteFile(filepath.Join(home, "bin", name), []byte(text), 0o755) //nolint:gosec // a program
 }
 
-// own gives a tree to the test's user.
-func own(dir string) error { return give(dir, shared.user) }
+// ownTree gives a tree to the test's user.
+func ownTree(dir string) error { return chownTree(dir, shared.user) }
 
 // command runs a program of the script's PATH.
 func command(ts *testscript.TestScript, args []string) (code int) {

@@ -16,9 +16,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// web is a web server of one script, with the files of its folder. It can be told
+// fileServer is a web server of one script, with the files of its folder. It can be told
 // to end every answer early.
-type web struct {
+type fileServer struct {
 	*httptest.Server
 	mu    sync.Mutex
 	dir   string
@@ -27,13 +27,13 @@ type web struct {
 	asked []string
 }
 
-// webs are the servers of serve, by script.
-var webs sync.Map
+// fileServers are the servers of serve, by script.
+var fileServers sync.Map
 
 // serve starts the script's web server, and sets URL to its address. With the argument tls it
 // has a certificate of its own authority, which is in ca.pem.
 func serve(ts *testscript.TestScript, _ bool, args []string) {
-	s := &web{dir: ts.MkAbs(".")}
+	s := &fileServer{dir: ts.MkAbs(".")}
 	if len(args) == 0 {
 		s.Server = httptest.NewServer(s)
 	} else {
@@ -42,16 +42,16 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), ca, 0o644)) //nolint:gosec // the test's user reads it
 	}
 	ts.Defer(s.Close)
-	webs.Store(ts, s)
+	fileServers.Store(ts, s)
 	ts.Setenv("URL", s.URL)
 }
 
-func webOf(ts *testscript.TestScript) *web {
-	s, ok := webs.Load(ts)
+func serverOf(ts *testscript.TestScript) *fileServer {
+	s, ok := fileServers.Load(ts)
 	if !ok {
 		ts.Fatalf("no server: serve starts one")
 	}
-	return s.(*web)
+	return s.(*fileServer)
 }
 
 // cut ends answers after so many bytes.
@@ -63,7 +63,7 @@ func hold(ts *testscript.TestScript, _ bool, args []string) { setCut(ts, args, t
 func setCut(ts *testscript.TestScript, args []string, hold bool) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	s := webOf(ts)
+	s := serverOf(ts)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cut, s.hold = n, hold
@@ -71,7 +71,7 @@ func setCut(ts *testscript.TestScript, args []string, hold bool) {
 
 // asked prints what was asked for since the last time: path and range.
 func asked(ts *testscript.TestScript, _ bool, _ []string) {
-	s := webOf(ts)
+	s := serverOf(ts)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprintln(ts.Stdout(), strings.Join(s.asked, "\n"))
@@ -79,14 +79,14 @@ func asked(ts *testscript.TestScript, _ bool, _ []string) {
 }
 
 // next notes what is asked for, and says how the answer ends.
-func (s *web) next(asked string) (left int, held bool) {
+func (s *fileServer) next(asked string) (left int, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = append(s.asked, asked)
 	return s.cut, s.hold
 }
 
-func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *fileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	left, held := s.next(strings.TrimSpace(r.URL.Path + " " + r.Header.Get("Range")))
 	content, err := os.ReadFile(s.dir + r.URL.Path)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if left > 0 {
-		cut := &short{ResponseWriter: w, left: left}
+		cut := &cutWriter{ResponseWriter: w, left: left}
 		if held {
 			cut.until = r.Context().Done()
 		}
@@ -104,14 +104,14 @@ func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(content)))
 }
 
-// short ends the connection after so many bytes, or once until is closed.
-type short struct {
+// cutWriter ends the connection after so many bytes, or once until is closed.
+type cutWriter struct {
 	http.ResponseWriter
 	left  int
 	until <-chan struct{} // nil: at once
 }
 
-func (s *short) Write(b []byte) (int, error) {
+func (s *cutWriter) Write(b []byte) (int, error) {
 	if len(b) <= s.left {
 		s.left -= len(b)
 		return s.ResponseWriter.Write(b)

@@ -144,9 +144,9 @@ func (x *tracer) resume(tid, signal int) {
 	}
 }
 
-// entry is the description by the kernel of a system call that begins
+// syscallEntry is the description by the kernel of a system call that begins
 // (struct ptrace_syscall_info of linux/ptrace.h).
-type entry struct {
+type syscallEntry struct {
 	Op     uint8
 	_      [3]uint8
 	_      uint32
@@ -156,13 +156,13 @@ type entry struct {
 }
 
 func (x *tracer) call(tid int) {
-	var e entry
+	var e syscallEntry
 	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_GET_SYSCALL_INFO, uintptr(tid), unsafe.Sizeof(e), uintptr(unsafe.Pointer(&e)), 0, 0)
 	const entering = 1
 	if errno != 0 || e.Op != entering || x.result.Killed {
 		return
 	}
-	what := x.what(tid, e)
+	what := x.mutationName(tid, e)
 	if what == "" {
 		return
 	}
@@ -185,8 +185,8 @@ func (x *tracer) call(tid int) {
 	}
 }
 
-// what names the change that a system call makes; "": no change that lasts.
-func (x *tracer) what(tid int, e entry) string {
+// mutationName names the change that a system call makes; "": no change that lasts.
+func (x *tracer) mutationName(tid int, e syscallEntry) string {
 	a := e.Args
 	switch e.Number {
 	case unix.SYS_WRITE, unix.SYS_PWRITE64, unix.SYS_WRITEV, unix.SYS_SENDTO, unix.SYS_SENDMSG:
@@ -244,7 +244,7 @@ func signalled(signal uint64) string {
 }
 
 // write names a write to a file, or to another program; "": a write that changes nothing.
-func (x *tracer) write(tid int, e entry) string {
+func (x *tracer) write(tid int, e syscallEntry) string {
 	file := x.file(tid, e.Args[0])
 	switch {
 	case e.Args[0] <= 2, strings.HasPrefix(file, "/dev/"), strings.HasPrefix(file, "anon_inode:"), strings.HasPrefix(file, "pipe:"):

@@ -24,22 +24,22 @@ type Closing struct {
 }
 
 const (
-	// settle is the limit of the wait where Wait is shorter: a process that enters at
-	// this very moment finds the door closed and leaves.
-	settle = 500 * time.Millisecond
-	// lookEvery is the interval at which Close looks who is inside while it waits.
-	lookEvery = time.Second
+	// minWait is the shortest wait for the commands inside, also if Wait is shorter: a command
+	// that is just entering finds the VM closed and leaves.
+	minWait = 500 * time.Millisecond
+	// pollInterval is the interval at which Close lists the commands inside while it waits.
+	pollInterval = time.Second
 )
 
-// Close keeps everybody out of a VM until open is called or the process ends. It
-// succeeds once nobody is inside, or at once where it may interrupt; it fails with
-// an *OccupiedError, with a *ClosedError where somebody else has closed it, and
-// with the error of a ctx that ends the wait.
+// Close keeps other commands out of a VM until open is called or the process ends. It returns once
+// no command is inside, or at once if it may interrupt them. It fails with an *OccupiedError, with
+// a *ClosedError if another command has closed the VM, and with the error of ctx if that ends the
+// wait.
 func (f Folder) Close(ctx context.Context, c Closing) (open func() error, err error) {
-	if err := f.make(); err != nil {
+	if err := f.makeDir(); err != nil {
 		return nil, err
 	}
-	door, err := lockfile.Acquire(ctx, lockfile.Request{Path: f.doorPath(c.Address), Owner: lockfile.Owner(c.By)})
+	door, err := lockfile.Acquire(ctx, lockfile.Request{Path: f.closedPath(c.Address), Owner: lockfile.Owner(c.By)})
 	var held *lockfile.HeldError
 	switch {
 	case errors.As(err, &held) && ctx.Err() == nil:
@@ -56,16 +56,16 @@ func (f Folder) Close(ctx context.Context, c Closing) (open func() error, err er
 	return func() error { return errors.Join(inside.Release(), door.Release()) }, nil
 }
 
-// clear waits until nobody is inside, and returns the lock that it holds alone then.
+// clear waits until no command is inside, and returns the shared lock, held alone.
 func (f Folder) clear(ctx context.Context, c Closing) (*lockfile.Lock, error) {
 	var told []state.Holder
-	limit, cancel := context.WithTimeout(ctx, max(c.Wait, settle))
+	limit, cancel := context.WithTimeout(ctx, max(c.Wait, minWait))
 	defer cancel()
 	for {
-		if err := f.tell(ctx, c, &told); err != nil {
+		if err := f.tellHolders(ctx, c, &told); err != nil {
 			return nil, err
 		}
-		alone, err := lockfile.Acquire(limit, lockfile.Request{Path: f.inside(c.Address), Owner: lockfile.Owner(c.By), Wait: lookEvery})
+		alone, err := lockfile.Acquire(limit, lockfile.Request{Path: f.inside(c.Address), Owner: lockfile.Owner(c.By), Wait: pollInterval})
 		var held *lockfile.HeldError
 		switch {
 		case err == nil:
@@ -80,9 +80,9 @@ func (f Folder) clear(ctx context.Context, c Closing) (*lockfile.Lock, error) {
 	}
 }
 
-// tell calls Waiting with the processes inside, if there are any and they are not the
-// ones in told.
-func (f Folder) tell(ctx context.Context, c Closing, told *[]state.Holder) error {
+// tellHolders calls Waiting with the commands inside, if there are any and they differ from those
+// in told.
+func (f Folder) tellHolders(ctx context.Context, c Closing, told *[]state.Holder) error {
 	if c.Wait <= 0 || c.Waiting == nil {
 		return nil
 	}

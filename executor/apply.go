@@ -31,24 +31,24 @@ type Run struct {
 	Watch       func(Event) // called by one goroutine at a time
 }
 
-// Apply carries out a plan (DESIGN.md, rules 12 to 16). The Summary says how each step ended,
-// also with an error. An error means that the journal could not be written, after which nothing
-// more was begun, or that others could not be let into a VM again after all was done.
+// Apply carries out a plan (DESIGN.md, rules 12 to 16). The Summary lists the outcome of each
+// step, also if Apply fails. It fails if the journal cannot be written, after which no further
+// step begins, and if a VM cannot be opened to other commands at the end.
 func Apply(ctx context.Context, r Run) (Summary, error) {
 	x := &execution{
-		Run:      r,
-		results:  make(chan outcome),
-		expect:   map[spec.Address]string{},
-		records:  map[spec.Address]state.Record{},
-		values:   map[spec.Address]cty.Value{},
-		states:   make([]stepState, len(r.Plan.Steps)),
-		lowered:  map[int]bool{},
-		wants:    map[int]cty.Value{},
-		failures: map[int]bool{},
-		gates:    map[int]func() error{},
-		steps:    map[int][]int{},
-		renamed:  map[providers.ID]providers.ID{},
-		broken:   map[spec.Address]bool{},
+		Run:         r,
+		results:     make(chan outcome),
+		expect:      map[spec.Address]string{},
+		records:     map[spec.Address]state.Record{},
+		values:      map[spec.Address]cty.Value{},
+		states:      make([]stepState, len(r.Plan.Steps)),
+		takenDown:   map[int]bool{},
+		wants:       map[int]cty.Value{},
+		failures:    map[int]bool{},
+		gates:       map[int]func() error{},
+		steps:       map[int][]int{},
+		renamed:     map[providers.ID]providers.ID{},
+		brokenTurns: map[spec.Address]bool{},
 	}
 	for a, record := range r.Journal.Snapshot().Records {
 		x.remember(a, record)
@@ -56,14 +56,14 @@ func Apply(ctx context.Context, r Run) (Summary, error) {
 	for i, s := range r.Plan.Steps {
 		x.steps[s.Change] = append(x.steps[s.Change], i)
 	}
-	if err := x.catchUp(ctx); err != nil {
+	if err := x.refreshRecords(ctx); err != nil {
 		return x.summary(), err
 	}
-	x.condition = x.conditions()
-	x.expectations()
+	x.conditional = x.conditionals()
+	x.expectPlanned()
 	err := x.run(ctx)
-	x.open(func(int) bool { return true })
-	return x.summary(), errors.Join(append([]error{err}, x.untidy...)...)
+	x.reopen(func(int) bool { return true })
+	return x.summary(), errors.Join(append([]error{err}, x.reopenErrors...)...)
 }
 
 type stepState int
@@ -87,35 +87,35 @@ type outcome struct {
 	open    func() error // gate: opens it again; nil: it was not closed
 }
 
-// execution is one goroutine's view of an apply. The steps' own goroutines send
-// outcomes and nothing else.
+// execution is the state of one apply, used by one goroutine. The goroutines of the steps send
+// outcomes and events, and change nothing of it.
 type execution struct {
 	Run
-	watching sync.Mutex
-	results  chan outcome
-	expect   map[spec.Address]string // fingerprint of each object as the next step will find it
-	records  map[spec.Address]state.Record
-	values   map[spec.Address]cty.Value // of the records
-	states   []stepState
-	ends     []StepResult
-	wants    map[int]cty.Value             // the wanted values of each begun step, wholly known
-	lowered  map[int]bool                  // changes that took their object down and have to bring it up
-	failures map[int]bool                  // changes with a contractual failure
-	broken   map[spec.Address]bool         // blocks with a failure among the instances that take turns
-	renamed  map[providers.ID]providers.ID // the new IDs that steps gave to objects
-	halted   bool
-	active   int
+	watching    sync.Mutex
+	results     chan outcome
+	expect      map[spec.Address]string // fingerprint of each object as the next step will find it
+	records     map[spec.Address]state.Record
+	values      map[spec.Address]cty.Value // of the records
+	states      []stepState
+	ends        []StepResult
+	wants       map[int]cty.Value             // the wanted values of each begun step, wholly known
+	takenDown   map[int]bool                  // changes that took their object down and have to bring it up
+	failures    map[int]bool                  // changes with a contractual failure
+	brokenTurns map[spec.Address]bool         // blocks with a failure among the instances that take turns
+	renamed     map[providers.ID]providers.ID // the new IDs that steps gave to objects
+	halted      bool
+	active      int
 
 	interrupted bool // the end of the context was reported
 
-	condition   condition
-	steps       map[int][]int        // of each change
-	first       int                  // no step before this one can still begin
-	closing     int                  // VMs that are being closed
-	awaiting    int                  // VMs that will be closed once their holders have left
-	gates       map[int]func() error // opens the VM of each change that has closed it
-	stopWaiting func()               // ends every wait for holders
-	untidy      []error
+	conditional  conditionalSteps
+	steps        map[int][]int        // of each change
+	first        int                  // no step before this one can still begin
+	closing      int                  // VMs that are being closed
+	awaiting     int                  // VMs that will be closed once their holders have left
+	gates        map[int]func() error // opens the VM of each change that has closed it
+	stopWaiting  func()               // ends every wait for holders
+	reopenErrors []error
 }
 
 // remember sets the record of an address.
@@ -129,9 +129,9 @@ func (x *execution) forget(a spec.Address) {
 	delete(x.values, a)
 }
 
-// expectations expects the first steps to find the objects that the plan saw, and puts the run
+// expectPlanned expects the first steps to find the objects that the plan saw, and puts the run
 // states of these objects into the records.
-func (x *execution) expectations() {
+func (x *execution) expectPlanned() {
 	for i := range x.Plan.Changes {
 		c := &x.Plan.Changes[i]
 		if c.Object == nil {
@@ -154,7 +154,7 @@ func (x *execution) run(ctx context.Context) error {
 		if ctx.Err() != nil && (x.unfinished() || x.active > 0) {
 			x.interrupt(ctx)
 		}
-		x.leaveOut()
+		x.skipUnneeded()
 		if err := x.begin(ctx, x.ready(waits)); err != nil {
 			return errors.Join(err, x.drain(ctx))
 		}
@@ -164,7 +164,7 @@ func (x *execution) run(ctx context.Context) error {
 		if err := x.end(ctx, x.collect(ctx)); err != nil {
 			return errors.Join(err, x.drain(ctx))
 		}
-		x.open(x.over)
+		x.reopen(x.isOver)
 	}
 }
 
@@ -174,7 +174,9 @@ func (x *execution) run(ctx context.Context) error {
 func (x *execution) ready(ctx context.Context) []int {
 	var all []int
 	full := func() bool { return x.active+x.closing+len(all) >= x.limit() }
-	can := func(i int) bool { return x.states[i] == waiting && x.free(i) && x.may(x.Plan.Steps[i].Change) }
+	can := func(i int) bool {
+		return x.states[i] == waiting && x.dependenciesDone(i) && x.mayRun(x.Plan.Steps[i].Change)
+	}
 	for _, change := range slices.Sorted(maps.Keys(x.gates)) {
 		for _, i := range x.steps[change] {
 			if !full() && can(i) {
@@ -206,7 +208,7 @@ func (x *execution) limit() int {
 	return x.Parallelism
 }
 
-func (x *execution) free(step int) bool {
+func (x *execution) dependenciesDone(step int) bool {
 	for _, before := range x.Plan.Steps[step].After {
 		if x.states[before] != ended {
 			return false
@@ -215,13 +217,13 @@ func (x *execution) free(step int) bool {
 	return true
 }
 
-// may reports whether a change can go on. After a halt, or after a failure among the changes with
+// mayRun reports whether a change can go on. After a halt, or after a failure among the changes with
 // which it takes turns, it can do so only to bring up the object that it has taken down.
-func (x *execution) may(change int) bool {
+func (x *execution) mayRun(change int) bool {
 	if x.failures[change] {
 		return false
 	}
-	return !x.halted && !x.broken[x.Plan.Changes[change].Turn] || x.lowered[change]
+	return !x.halted && !x.brokenTurns[x.Plan.Changes[change].Turn] || x.takenDown[change]
 }
 
 // unfinished reports whether there is a step that was not begun.

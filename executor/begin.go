@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
@@ -24,15 +23,15 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 	var entries []state.Entry
 	for _, i := range steps {
 		entry := x.entry(state.Begin, i)
-		if x.reserves(i) {
+		if x.needsReservation(i) {
 			reserved := x.reservation(i)
 			entry.Put = &reserved
 			x.remember(entry.Address, reserved)
 		}
-		entries = append(append(entries, x.lettingGo(i)...), entry)
+		entries = append(append(entries, x.forgetEntries(i)...), entry)
 	}
 	if err := x.Journal.Append(context.WithoutCancel(ctx), entries...); err != nil {
-		return fmt.Errorf("write down what is about to be done: %w", err)
+		return fmt.Errorf("write the journal: %w", err)
 	}
 	for _, i := range steps {
 		x.states[i] = running
@@ -50,9 +49,9 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 	return nil
 }
 
-// lettingGo returns the journal entry that keeps the ID of an object which a change lets go of,
+// forgetEntries returns the journal entry that keeps the ID of an object which a change lets go of,
 // before its first step: after a crash nothing else may name the object.
-func (x *execution) lettingGo(i int) []state.Entry {
+func (x *execution) forgetEntries(i int) []state.Entry {
 	step := x.Plan.Steps[i]
 	id := cmp.Or(x.records[step.Address].ID, string(step.Object))
 	if id == "" || x.steps[step.Change][0] != i || !x.Plan.Changes[step.Change].LetsGo() {
@@ -63,9 +62,9 @@ func (x *execution) lettingGo(i int) []state.Entry {
 	return []state.Entry{note}
 }
 
-// reserves reports whether a step may leave remains of an object that has no record yet: vmctl
-// has to find them after a crash, even if the block is gone by then.
-func (x *execution) reserves(i int) bool {
+// needsReservation reports whether a step may leave remains of an object that has no record yet:
+// vmctl has to find them after a crash, even if the block is gone by then.
+func (x *execution) needsReservation(i int) bool {
 	step := x.Plan.Steps[i]
 	return step.Phase == providers.PhaseMake || step.Phase == providers.PhaseReserve && x.Plan.Changes[step.Change].Action == providers.Create
 }
@@ -74,7 +73,7 @@ func (x *execution) reserves(i int) bool {
 func (x *execution) work(i int) (providers.Work, error) {
 	step := x.Plan.Steps[i]
 	change := &x.Plan.Changes[step.Change]
-	if err := x.condition.mistakes[x.condition.decides(i)]; err != nil {
+	if err := x.conditional.mistakes[x.conditional.decidingChange(i)]; err != nil {
 		return providers.Work{Step: step.Step}, err
 	}
 	w := providers.Work{
@@ -94,7 +93,7 @@ func (x *execution) work(i int) (providers.Work, error) {
 	if w.Want == cty.NilVal || change.Want == nil || change.Want.Want.IsWhollyKnown() {
 		return w, nil
 	}
-	if !wants(step) {
+	if !needsWanted(step) {
 		if !w.Want.IsWhollyKnown() {
 			w.Want = cty.NilVal
 		}
@@ -104,47 +103,8 @@ func (x *execution) work(i int) (providers.Work, error) {
 	if err != nil {
 		return w, err
 	}
-	w.Want = completed(w.Want, resource.Want)
+	w.Want = fillUnknown(w.Want, resource.Want)
 	return w, nil
-}
-
-// resolved returns the resource of a change, evaluated now that the resources that it refers to
-// were applied. It fails if a value is still unknown, or differs from the planned one.
-func (x *execution) resolved(c *planner.Change) (spec.Resource, error) {
-	resource, err := x.Resolve(c.Address, x.values)
-	if err != nil {
-		return resource, err
-	}
-	if !resource.Want.IsWhollyKnown() {
-		return resource, fmt.Errorf("resolve %s: an attribute is still unknown after the resources that it refers to were applied", c.Address)
-	}
-	if seen := differences(c.Want.Want, resource.Want); len(seen) > 0 {
-		return resource, &providers.Problem{
-			Outcome: providers.Stale, Code: "stale", Seen: seen,
-			Next: providers.Say("plan again, and see what it has become"),
-			Err:  errors.New("stale plan: what it refers to has become something else than was planned"),
-		}
-	}
-	return resource, nil
-}
-
-// uses maps each address that a change uses to the object found there, as the records name it
-// now.
-func (x *execution) uses(c *planner.Change) map[spec.Address]providers.Used {
-	now := maps.Clone(c.Uses)
-	for a, used := range now {
-		if r, ok := x.records[a]; ok {
-			used.ID, used.Name = providers.ID(r.ID), r.Name
-			now[a] = used
-		}
-	}
-	return now
-}
-
-// wants reports whether a step needs the wanted values. A sinking step does not need them, nor
-// does a step that forgets or settles: the values may not be known by then.
-func wants(s planner.Step) bool {
-	return !s.Phase.Sinks() && s.Op != planner.OpForget && s.Op != planner.OpSettle
 }
 
 func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work, err error) (providers.Result, *providers.Problem) {

@@ -6,26 +6,26 @@ import (
 	"vmctl/spec"
 )
 
-// condition decides whether the steps of conditional changes are carried out
+// conditionalSteps decides whether the steps of conditional changes are carried out
 // (planner.Change.Conditional): they are if a value changed.
-type condition struct {
+type conditionalSteps struct {
 	steps    []int         // the steps that may be left out
 	change   map[int]int   // the change that decides about each of these steps
 	settled  map[int]bool  // whether a change takes nothing down, once that is known
 	mistakes map[int]error // the error of evaluating the wanted values of a change; nil: none
 }
 
-// decides returns the change that decides about a step, -1 for a step that is carried out in any
-// case.
-func (c *condition) decides(step int) int {
+// decidingChange returns the change that decides about a step, -1 for a step that is carried out in
+// any case.
+func (c *conditionalSteps) decidingChange(step int) int {
 	if change, ok := c.change[step]; ok {
 		return change
 	}
 	return -1
 }
 
-func (x *execution) conditions() condition {
-	c := condition{change: map[int]int{}, settled: map[int]bool{}, mistakes: map[int]error{}}
+func (x *execution) conditionals() conditionalSteps {
+	c := conditionalSteps{change: map[int]int{}, settled: map[int]bool{}, mistakes: map[int]error{}}
 	conditional := map[spec.Address]int{}
 	for i := range x.Plan.Changes {
 		if x.Plan.Changes[i].Conditional {
@@ -41,15 +41,15 @@ func (x *execution) conditions() condition {
 		if !ok && s.Phase == providers.PhaseRelease {
 			decides, ok = conditional[own.Inside]
 		}
-		if ok && leavesUp(s, &x.Plan.Changes[decides]) {
+		if ok && onlyForDowntime(s, &x.Plan.Changes[decides]) {
 			c.steps, c.change[i] = append(c.steps, i), decides
 		}
 	}
 	return c
 }
 
-// leavesUp reports whether a step is not needed if a VM stays up.
-func leavesUp(s planner.Step, c *planner.Change) bool {
+// onlyForDowntime reports whether a step is not needed if a VM stays up.
+func onlyForDowntime(s planner.Step, c *planner.Change) bool {
 	switch s.Phase {
 	case providers.PhaseRelease, providers.PhaseDown, providers.PhaseUp:
 		return true
@@ -62,14 +62,14 @@ func leavesUp(s planner.Step, c *planner.Change) bool {
 	panic("unknown phase " + string(s.Phase))
 }
 
-// leaveOut ends every step that could begin now and is not needed, since the value that it waited
-// for did not change.
-func (x *execution) leaveOut() {
+// skipUnneeded ends every step that could begin now and is not needed, since the value that it
+// waited for did not change.
+func (x *execution) skipUnneeded() {
 	for again := true; again; {
 		again = false
-		for _, i := range x.condition.steps {
-			change := x.condition.change[i]
-			if x.states[i] != waiting || !x.free(i) || !x.may(change) || !x.isSettled(change) {
+		for _, i := range x.conditional.steps {
+			change := x.conditional.change[i]
+			if x.states[i] != waiting || !x.dependenciesDone(i) || !x.mayRun(change) || !x.isSettled(change) {
 				continue
 			}
 			step := x.Plan.Steps[i]
@@ -85,13 +85,13 @@ func (x *execution) leaveOut() {
 // are up. If its wanted values cannot be evaluated, the first of its steps fails, and nothing
 // goes down.
 func (x *execution) isSettled(change int) bool {
-	settled, known := x.condition.settled[change]
+	settled, known := x.conditional.settled[change]
 	if known {
 		return settled
 	}
 	c := &x.Plan.Changes[change]
 	resource, err := x.resolved(c)
 	settled = err == nil && c.Settled(resource.Want)
-	x.condition.settled[change], x.condition.mistakes[change] = settled, err
+	x.conditional.settled[change], x.conditional.mistakes[change] = settled, err
 	return settled
 }

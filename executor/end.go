@@ -46,11 +46,11 @@ func (x *execution) end(ctx context.Context, outcomes []outcome) error {
 	var entries []state.Entry
 	for _, o := range outcomes {
 		if o.gate {
-			x.shut(o)
+			x.endClose(o)
 			continue
 		}
 		x.active--
-		entries = append(entries, x.ended(o)...)
+		entries = append(entries, x.recordOutcome(o)...)
 	}
 	var err error
 	if len(entries) > 0 { // else only VMs were closed
@@ -58,7 +58,7 @@ func (x *execution) end(ctx context.Context, outcomes []outcome) error {
 	}
 	x.reportAll(outcomes) // the steps were done, even if that cannot be written down
 	if err != nil {
-		return fmt.Errorf("write down what was done: %w", err)
+		return fmt.Errorf("write the journal: %w", err)
 	}
 	return nil
 }
@@ -71,8 +71,8 @@ func (x *execution) reportAll(outcomes []outcome) {
 	}
 }
 
-// ended records an outcome, and returns its journal entries.
-func (x *execution) ended(o outcome) []state.Entry {
+// recordOutcome records an outcome, and returns its journal entries.
+func (x *execution) recordOutcome(o outcome) []state.Entry {
 	step := x.Plan.Steps[o.step]
 	change := &x.Plan.Changes[step.Change]
 	x.ends = append(x.ends, StepResult{Step: step, How: o.result.How, Failure: o.failure, Elapsed: o.elapsed})
@@ -89,15 +89,15 @@ func (x *execution) ended(o outcome) []state.Entry {
 			x.states[o.step] = ended
 			return []state.Entry{e}
 		}
-		x.fails(step.Change)
+		x.markFailed(step.Change)
 		return []state.Entry{e}
 	}
 	x.states[o.step] = ended
 	switch step.Phase {
 	case providers.PhaseDown:
-		x.lowered[step.Change] = x.rises(step.Change)
+		x.takenDown[step.Change] = x.rises(step.Change)
 	case providers.PhaseUp:
-		delete(x.lowered, step.Change)
+		delete(x.takenDown, step.Change)
 	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve,
 		providers.PhaseMake, providers.PhaseChange, providers.PhaseReady, providers.PhaseTidy:
 	}
@@ -127,11 +127,11 @@ func (x *execution) ended(o outcome) []state.Entry {
 	return entries
 }
 
-// fails records that a change has failed.
-func (x *execution) fails(change int) {
+// markFailed records that a change has failed.
+func (x *execution) markFailed(change int) {
 	x.failures[change] = true
 	if turn := x.Plan.Changes[change].Turn; turn != (spec.Address{}) {
-		x.broken[turn] = true
+		x.brokenTurns[turn] = true
 	}
 }
 

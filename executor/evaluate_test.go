@@ -31,15 +31,15 @@ func TestWhatWasKnownAndDiffersIsStale(t *testing.T) {
 		seen   []string
 	}{
 		{name: "the same", change: func(map[string]cty.Value) {}},
-		{name: "a size", change: func(m map[string]cty.Value) { m["memory"] = cty.NumberIntVal(1 << 30) }, seen: []string{"memory is not what it was when the plan was made"}},
+		{name: "a size", change: func(m map[string]cty.Value) { m["memory"] = cty.NumberIntVal(1 << 30) }, seen: []string{"memory has changed since the plan was made"}},
 		{name: "a part of a block that has an unknown one", change: func(m map[string]cty.Value) {
 			boot := m["boot"].AsValueMap()
 			boot["kernel"] = cty.StringVal("/another")
 			m["boot"] = cty.ObjectVal(boot)
-		}, seen: []string{"boot is not what it was when the plan was made"}},
+		}, seen: []string{"boot has changed since the plan was made"}},
 		{name: "a list", change: func(m map[string]cty.Value) {
 			m["restart_triggers"] = cty.MapVal(map[string]cty.Value{"a": cty.StringVal("x")})
-		}, seen: []string{"restart_triggers is not what it was when the plan was made"}},
+		}, seen: []string{"restart_triggers has changed since the plan was made"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, refers)

@@ -8,7 +8,6 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
-	"vmctl/spec"
 )
 
 // EventKind is a kind of event.
@@ -40,25 +39,3 @@ type Event struct {
 	// Interrupted says of Halted that the context ended.
 	Interrupted bool
 }
-
-// Summary describes the outcome of an apply.
-type Summary struct {
-	Done        []StepResult // by address, then in the plan's order, as the other lists are
-	Failed      []StepResult // contractual failures
-	Warned      []StepResult // diagnostic failures
-	NotRun      []planner.Step
-	Down        []spec.Address // taken down by this apply and not brought up again
-	Interrupted bool           // the context ended before the last step had
-}
-
-// StepResult describes the outcome of one step.
-type StepResult struct {
-	Step    planner.Step
-	How     providers.How
-	Failure *providers.Problem
-	Elapsed time.Duration
-}
-
-// OK reports whether no contractual step failed, every step ran, and the apply was not
-// interrupted.
-func (s Summary) OK() bool { return len(s.Failed) == 0 && len(s.NotRun) == 0 && !s.Interrupted }

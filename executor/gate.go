@@ -13,7 +13,7 @@ import (
 	"vmctl/state"
 )
 
-// Gate keeps others out of a VM while a change takes it down (DESIGN.md, rule 8).
+// Gate keeps other commands out of a VM while a change takes it down (DESIGN.md, rule 8).
 type Gate interface {
 	// Close returns once nobody is inside the VM of c, or at once if c.Busy allows interrupting
 	// the holders, and keeps everybody out until open is called. It waits as long as c.Busy says,
@@ -42,7 +42,7 @@ func (x *execution) close(ctx context.Context, i int) {
 				waits = true
 				x.results <- outcome{step: i, gate: true, waits: true}
 			}
-			x.emit(Event{Kind: StepWaiting, Step: step, Deadline: change.Busy.Wait, Text: namesOf(inside)})
+			x.emit(Event{Kind: StepWaiting, Step: step, Deadline: change.Busy.Wait, Text: holderNames(inside)})
 		})
 		o := outcome{step: i, gate: true, waited: waits, open: open, elapsed: x.Now().Sub(began)}
 		var f *providers.Problem
@@ -53,9 +53,9 @@ func (x *execution) close(ctx context.Context, i int) {
 	}()
 }
 
-// shut records the outcome of closing a VM. If the VM is not closed and there is no failure, the
+// endClose records the outcome of closing a VM. If the VM is not closed and there is no failure, the
 // wait was given up, and the step did not run.
-func (x *execution) shut(o outcome) {
+func (x *execution) endClose(o outcome) {
 	switch {
 	case o.waits: // a waiting step does not count towards Parallelism
 		x.closing--
@@ -73,32 +73,32 @@ func (x *execution) shut(o outcome) {
 		x.gates[step.Change] = o.open
 	case o.failure != nil:
 		x.states[o.step] = failed
-		x.fails(step.Change)
+		x.markFailed(step.Change)
 		x.ends = append(x.ends, StepResult{Step: step, Failure: o.failure, Elapsed: o.elapsed})
 	}
 }
 
-// open lets others into the VMs of changes that have ended.
-func (x *execution) open(ended func(change int) bool) {
+// reopen lets other commands into the VMs of changes that have ended.
+func (x *execution) reopen(ended func(change int) bool) {
 	for change, open := range x.gates {
 		if !ended(change) {
 			continue
 		}
 		delete(x.gates, change)
 		if err := open(); err != nil {
-			x.untidy = append(x.untidy, fmt.Errorf("let others into %s again: %w", x.Plan.Changes[change].Address, err))
+			x.reopenErrors = append(x.reopenErrors, fmt.Errorf("let others into %s again: %w", x.Plan.Changes[change].Address, err))
 		}
 	}
 }
 
-// over reports whether no step of a change runs or can still begin.
-func (x *execution) over(change int) bool {
+// isOver reports whether no step of a change runs or can still begin.
+func (x *execution) isOver(change int) bool {
 	for _, i := range x.steps[change] {
 		switch x.states[i] {
 		case running, closing:
 			return false
 		case waiting:
-			if x.may(change) {
+			if x.mayRun(change) {
 				return false
 			}
 		case ended, failed:
@@ -107,7 +107,7 @@ func (x *execution) over(change int) bool {
 	return true
 }
 
-func namesOf(inside []state.Holder) string {
+func holderNames(inside []state.Holder) string {
 	var names []string
 	for _, h := range inside {
 		names = append(names, h.String())

@@ -43,10 +43,10 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 	if c.Action == providers.ReplaceIt && step.Phase.Sinks() {
 		n.ID, n.Name = old.ID, old.Name
 	}
-	if takes(step) {
-		n = taken(n, c, x.wants[step.ID])
+	if recordsWanted(step) {
+		n = withApplied(n, c, x.wants[step.ID])
 	}
-	if step.Op == planner.OpRecord && !x.acts(step.Change) {
+	if step.Op == planner.OpRecord && !x.hasProviderStep(step.Change) {
 		n = withObserved(n, c)
 	}
 	n.Values = merge(n.Values, r.Values)
@@ -72,9 +72,9 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 	return n, true
 }
 
-// taken returns a record after the wanted values of a change were applied. want is NilVal if they
-// are not known.
-func taken(r state.Record, c *planner.Change, want cty.Value) state.Record {
+// withApplied returns a record after the wanted values of a change were applied. want is NilVal if
+// they are not known.
+func withApplied(r state.Record, c *planner.Change, want cty.Value) state.Record {
 	if want != cty.NilVal {
 		running := runningOf(r.Values, c.Action)
 		r.Values = merge(computedOf(r.Values, want), want)
@@ -85,9 +85,9 @@ func taken(r state.Record, c *planner.Change, want cty.Value) state.Record {
 	return r
 }
 
-// catchUp brings records up to date if another data directory has brought their objects to the
+// refreshRecords updates the records of objects that another data directory has brought to the
 // wanted state.
-func (x *execution) catchUp(ctx context.Context) error {
+func (x *execution) refreshRecords(ctx context.Context) error {
 	var entries []state.Entry
 	for i := range x.Plan.Changes {
 		c := &x.Plan.Changes[i]
@@ -96,8 +96,8 @@ func (x *execution) catchUp(ctx context.Context) error {
 			continue
 		}
 		r.Uses, r.Name = c.Needs, c.Name
-		r = withObserved(taken(r, c, c.Change.Want), c)
-		entries = append(entries, state.Entry{Run: x.ID, At: x.Now().UTC(), Kind: state.Note, Op: opCaughtUp, Address: c.Address, Put: &r})
+		r = withObserved(withApplied(r, c, c.Change.Want), c)
+		entries = append(entries, state.Entry{Run: x.ID, At: x.Now().UTC(), Kind: state.Note, Op: opRefreshed, Address: c.Address, Put: &r})
 		x.remember(c.Address, r)
 	}
 	if len(entries) == 0 {
@@ -109,8 +109,8 @@ func (x *execution) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// opCaughtUp is the Op of the entries of catchUp.
-const opCaughtUp = "caught_up"
+// opRefreshed is the Op of the journal entries that refreshRecords writes.
+const opRefreshed = "caught_up"
 
 // reservation returns the record of an object that is about to be made, so that vmctl finds the
 // object and its remains after a crash.
@@ -125,9 +125,9 @@ func (x *execution) reservation(i int) state.Record {
 	return r
 }
 
-// acts reports whether a change has a step of a provider: after that step, the object may differ
-// from the one that the plan saw.
-func (x *execution) acts(change int) bool {
+// hasProviderStep reports whether a change has a step of a provider: after that step, the object
+// may differ from the one that the plan saw.
+func (x *execution) hasProviderStep(change int) bool {
 	return slices.ContainsFunc(x.steps[change], func(i int) bool { return !x.Plan.Steps[i].Record })
 }
 
@@ -149,8 +149,8 @@ func withObserved(r state.Record, c *planner.Change) state.Record {
 	return r
 }
 
-// takes reports whether the wanted values go into the record once a step is done.
-func takes(step planner.Step) bool {
+// recordsWanted reports whether the wanted values go into the record once a step is done.
+func recordsWanted(step planner.Step) bool {
 	return step.Op == planner.OpRecord || step.Phase == providers.PhaseMake || step.Phase == providers.PhaseChange
 }
 

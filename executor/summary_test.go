@@ -16,7 +16,7 @@ func TestSummaryOfTwoRuns(t *testing.T) {
 		result := []executor.StepResult{{Step: step}}
 		return executor.Summary{Done: result, Failed: result, Warned: result, NotRun: []planner.Step{step}, Down: []spec.Address{a}}
 	}
-	both := of(first).And(of(second))
+	both := of(first).Then(of(second))
 	for name, results := range map[string][]executor.StepResult{"done": both.Done, "failed": both.Failed, "warned": both.Warned} {
 		if len(results) != 2 || results[0].Step.Address != first || results[1].Step.Address != second {
 			t.Errorf("%s: %v", name, results)
@@ -25,7 +25,7 @@ func TestSummaryOfTwoRuns(t *testing.T) {
 	if len(both.NotRun) != 2 || len(both.Down) != 2 || both.Interrupted {
 		t.Errorf("the rest: %+v", both)
 	}
-	if cut := (executor.Summary{Interrupted: true}); !cut.And(of(first)).Interrupted || !of(first).And(cut).Interrupted {
+	if cut := (executor.Summary{Interrupted: true}); !cut.Then(of(first)).Interrupted || !of(first).Then(cut).Interrupted {
 		t.Error("an interrupt is forgotten")
 	}
 }

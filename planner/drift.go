@@ -119,12 +119,12 @@ func (d *differ) interrupted(a spec.Address) {
 		if d.options.Held {
 			d.find(providers.Finding{
 				Kind: providers.FindHeldLock, Address: a, Object: e.Name,
-				Evidence: []string{fmt.Sprintf("another run began to %s it at %s and is at it", e.What(), since)},
+				Evidence: []string{fmt.Sprintf("another run began to %s it at %s and is at it", e.Operation(), since)},
 				Action:   "what is planned here may be done by then",
 			})
 			continue
 		}
-		evidence := []string{fmt.Sprintf("an earlier run began to %s it at %s and did not end", e.What(), since)}
+		evidence := []string{fmt.Sprintf("an earlier run began to %s it at %s and did not end", e.Operation(), since)}
 		for _, l := range e.Leaves {
 			evidence = append(evidence, "it may have left: "+l)
 		}

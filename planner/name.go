@@ -40,12 +40,12 @@ func ObjectName(p providers.Project, a spec.Address) string {
 
 // ObjectID returns the UUID of an address's object. It is chosen before the object exists, so
 // that vmctl finds the object again after a crash. It follows from the lineage, the address, the
-// number of times that the address was replaced, and the seat: two data directories that make an
-// object at once use two IDs (RFC 9562, version 8).
+// number of times that the address was replaced, and the ID of the data directory: two data
+// directories that make an object at once use two IDs (RFC 9562, version 8).
 func ObjectID(p providers.Project, a spec.Address, replaced int) providers.ID {
 	text := fmt.Appendf(nil, "vmctl object\x00%s\x00%s\x00%d", p.Lineage(), a, replaced)
-	if p.Seat != "" {
-		text = fmt.Appendf(text, "\x00%s", p.Seat)
+	if p.DataDirID != "" {
+		text = fmt.Appendf(text, "\x00%s", p.DataDirID)
 	}
 	sum := sha256.Sum256(text)
 	u := sum[:16]

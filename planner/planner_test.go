@@ -1081,9 +1081,9 @@ func TestObjectNamesDiffer(t *testing.T) {
 			}
 		}
 	}
-	for _, seat := range []string{"", "first", "second"} {
+	for _, id := range []string{"", "first", "second"} {
 		p := projects[0]
-		p.Seat = seat
+		p.DataDirID = id
 		for replaced := range 3 {
 			for _, a := range addresses {
 				id := planner.ObjectID(p, a, replaced)

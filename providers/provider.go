@@ -84,9 +84,9 @@ type Project struct {
 	Name string
 	ID   string // the lineage: written once by init, part of every owner mark
 	Env  string // "" but for a second instance of the same files (--env)
-	// Seat identifies one of the data directories of a project: objects that they make have
+	// DataDirID identifies one of the data directories of a project: objects that they make have
 	// different IDs. "": not known.
-	Seat string
+	DataDirID string
 }
 
 // Lineage returns the ID that owner marks carry: ID, or ID-Env.

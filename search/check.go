@@ -1,4 +1,4 @@
-// Package search draws specs, edits of them, worlds, faults and kills, and demands that planner,
+// Package search generates random specs, edits, worlds, faults and kills, and checks that planner,
 // executor and provider together keep the laws of DESIGN.md.
 package search
 
@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -25,21 +24,21 @@ import (
 	"vmctl/spec"
 )
 
-// Edits demands law 1: a valid edit of a valid spec has a plan, and after one apply
-// nothing is left but what is blocked in principle.
+// Edits checks law 1: a valid edit of a valid spec has a plan, and after one apply only changes
+// that are blocked in principle are left.
 func Edits(t *testing.T, host Host) {
 	total := run(t, host, edit)
-	total.floors(t, host)
+	total.checkCoverage(t, host)
 }
 
-// Worlds demands that the laws hold whatever others do to the world, whatever fails,
-// and wherever vmctl is killed: once the faults stop, two applies converge (law 2).
+// Worlds checks that the laws hold whatever other programs do to the world, whatever fails, and
+// wherever vmctl is killed: once the faults stop, two applies converge (law 2).
 func Worlds(t *testing.T, host Host) { run(t, host, world) }
 
-// run checks as many cases as -rapid.checks says if it is set, else as many as the host says:
-// these are the same each time, so that no change is held up by a fault that it did not make.
+// run checks as many cases as -rapid.checks says, if it is set. Otherwise it checks the host's
+// number of cases, the same ones each time, so that a change fails only for faults of its own;
 // make soak draws new ones.
-func run(t *testing.T, host Host, check func(*bench)) *tally {
+func run(t *testing.T, host Host, check func(*harness)) *tally {
 	t.Helper()
 	const undecided = "100" // rapid's own default
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == undecided && host.Cases > 0 {
@@ -62,7 +61,7 @@ func run(t *testing.T, host Host, check func(*bench)) *tally {
 		if host.Survey {
 			defer total.survey()
 		}
-		b := newBench(t.Context(), r, host, dir)
+		b := newHarness(t.Context(), r, host, dir)
 		b.draw, b.total = r, total
 		defer b.crashed()
 		check(b)
@@ -71,7 +70,7 @@ func run(t *testing.T, host Host, check func(*bench)) *tally {
 }
 
 // crashed reports a crash of the program under search, with all that led to it.
-func (b *bench) crashed() {
+func (b *harness) crashed() {
 	switch v := recover().(type) {
 	case nil:
 	case runtime.Error:
@@ -79,62 +78,6 @@ func (b *bench) crashed() {
 	default: // rapid's way to end a case
 		panic(v)
 	}
-}
-
-// enough is the number of cases from which on every class of edits must have come up.
-const enough = 2000
-
-// floors demands that every class of edits was made, and that few of the changes in
-// valid edits were blocked: blocking everything would break no law.
-func (l *tally) floors(t *testing.T, host Host) {
-	t.Helper()
-	if l.cases < enough || t.Failed() {
-		return
-	}
-	for _, e := range editTable {
-		if modelFor(host.Type).fileless && slices.Contains(fileClasses, e.class) {
-			continue
-		}
-		if least := l.cases / enough; l.classes[e.class] < least {
-			t.Errorf("%d cases have %d edits of the class %q, and were to have %d at least", l.cases, l.classes[e.class], e.class, least)
-		}
-	}
-	blocked := 0
-	for _, n := range l.causes {
-		blocked += n
-	}
-	if blocked*20 > l.changes {
-		t.Errorf("%d changes were blocked, and %d were made: that is more than one in twenty", blocked, l.changes)
-	}
-}
-
-// survey counts a broken law, and lets the search go on.
-func (l *tally) survey() {
-	switch v := recover().(type) {
-	case nil:
-	case broken:
-		l.broken[signature(v.what)]++
-		if l.broken[signature(v.what)] == 1 {
-			l.first[signature(v.what)] = v.what
-		}
-	default:
-		panic(v)
-	}
-}
-
-var volatile = regexp.MustCompile(`vm\.[a-e](\["k."\])?|disk\.[xyz]|guest_file\.[fg]|n[123]|demo\.[a-z]|[0-9a-f]{8}-[0-9a-f-]*`)
-
-// signature is the same for violations of one kind.
-func signature(what string) string {
-	first, _, _ := strings.Cut(what, "\n\n")
-	lines := strings.Split(volatile.ReplaceAllString(first, "_"), "\n")
-	kept := lines[:1]
-	for _, line := range lines[1:] {
-		if strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "+ ") || !strings.Contains(what, "-want +is") {
-			kept = append(kept, line)
-		}
-	}
-	return strings.Join(kept[:min(3, len(kept))], " | ")
 }
 
 // scratch returns a folder, in memory if there is one: the search writes much, and keeps nothing.
@@ -163,7 +106,7 @@ func scratch(t *testing.T, host Host) string {
 }
 
 // edit is one case of Edits: a spec that was applied, and one or two edits of it.
-func edit(b *bench) {
+func edit(b *harness) {
 	d := b.drawing()
 	d.base()
 	d.strict = below(b.draw, 4, "strict") == 0
@@ -179,7 +122,7 @@ func edit(b *bench) {
 }
 
 // change edits the spec.
-func (b *bench) change(d *drawing) {
+func (b *harness) change(d *drawing) {
 	d.moves, d.classes, d.dropped, d.was = nil, nil, nil, slices.Collect(maps.Keys(d.m.instances()))
 	d.got = b.gotPorts
 	d.edits(1 + below(b.draw, 3, "edits"))
@@ -194,7 +137,7 @@ func (b *bench) change(d *drawing) {
 }
 
 // gotPorts returns the host ports that VMs hold only until they go down, in order.
-func (b *bench) gotPorts() []int {
+func (b *harness) gotPorts() []int {
 	_, _, world := b.left()
 	defer func() { b.must(world.Close()) }()
 	var all []int
@@ -214,7 +157,7 @@ func (b *bench) gotPorts() []int {
 }
 
 // world is one case of Worlds.
-func world(b *bench) {
+func world(b *harness) {
 	d := b.drawing()
 	d.strict, b.strict = true, true
 	d.base()
@@ -223,43 +166,43 @@ func world(b *bench) {
 	for range 1 + below(b.draw, 3, "rounds") {
 		b.change(d)
 		if below(b.draw, 3, "saved") == 0 {
-			b.meddled(d)
+			b.checkStalePlan(d)
 		} else {
-			b.hands()
+			b.changeExternally()
 		}
-		b.goWrong()
+		b.drawFaults()
 		b.total.cases++
-		b.say("apply with faults %v, killed after %d writes, keep going %t:\n%s", b.faults, b.memory.writes, b.keepOn, b.model.hcl(""))
+		b.say("apply with faults %v, killed after %d writes, keep going %t:\n%s", b.faults, b.store.writes, b.keepGoing, b.model.hcl(""))
 		out := b.apply(nil)
 		b.count(out)
 		d.m = d.m.settled()
 		b.model = d.m.clone()
 	}
-	b.faults, b.keepOn, b.beside, b.memory.writes, b.faultless = nil, false, -1, -1, true
+	b.faults, b.keepGoing, b.planAfter, b.store.writes, b.faultless = nil, false, -1, -1, true
 	b.settle()
 }
 
-// meddled lets others do something to the world, or another vmctl apply something,
-// after a plan was saved: law 7.
-func (b *bench) meddled(d *drawing) {
+// checkStalePlan changes the world after a plan was saved, externally or by another vmctl apply,
+// and checks the saved plan's seal: law 7.
+func (b *harness) checkStalePlan(d *drawing) {
 	b.t.Helper()
-	before, sealed := b.sealed()
+	before, sealed := b.sealedPlan()
 	if below(b.draw, 2, "overtaken") == 0 {
-		b.overtaken(d)
+		b.applyOtherRun(d)
 	} else {
-		b.hands()
+		b.changeExternally()
 	}
-	after, now := b.sealed()
+	after, now := b.sealedPlan()
 	if len(sealed.Differs(now)) == 0 && before != after {
 		b.failf("7", "a saved plan would do something else than it showed, and its seal is the same (-shown +now):\n%s", cmp.Diff(before, after))
 	}
 }
 
-// sealed plans, and returns the plan as text and its seal.
-func (b *bench) sealed() (string, planner.Seal) {
+// sealedPlan plans, and returns the plan as text and its seal.
+func (b *harness) sealedPlan() (string, planner.Seal) {
 	b.t.Helper()
 	c := b.load()
-	s := b.memory.snapshot
+	s := b.store.snapshot
 	moved := s.With(planner.Moves(c, s)...)
 	p, world, err := planner.Make(b.ctx, b.open, c, moved, b.options(c))
 	if err != nil {
@@ -275,37 +218,37 @@ func (b *bench) sealed() (string, planner.Seal) {
 	return steps.String(), seal
 }
 
-// hands lets others do something to the world.
-func (b *bench) hands() {
+// changeExternally applies random external changes to the world.
+func (b *harness) changeExternally() {
 	for range below(b.draw, 3, "hands") {
-		h := b.host.Hands[below(b.draw, len(b.host.Hands), "hand")]
+		h := b.host.ExternalChanges[below(b.draw, len(b.host.ExternalChanges), "hand")]
 		did, err := h.Do(filepath.Join(b.dir, "world"), func(limit int) int { return below(b.draw, limit, "of") })
 		b.must(err)
 		if did != "" {
 			b.say("somebody: %s", did)
-			b.total.hands[h.Name]++
+			b.total.externalChanges[h.Name]++
 		}
 	}
 }
 
-// goWrong chooses what goes wrong.
-func (b *bench) goWrong() {
+// drawFaults draws the faults of an apply, and its kill.
+func (b *harness) drawFaults() {
 	b.faults = nil
 	for range below(b.draw, 4, "faults") {
 		b.faults = append(b.faults, b.host.Faults[below(b.draw, len(b.host.Faults), "fault")])
 	}
-	b.keepOn = below(b.draw, 4, "keep going") == 3
-	b.beside = below(b.draw, 24, "beside") - 12
-	b.memory.writes = -1
+	b.keepGoing = below(b.draw, 4, "keep going") == 3
+	b.planAfter = below(b.draw, 24, "beside") - 12
+	b.store.writes = -1
 	if below(b.draw, 3, "killed") > 0 {
-		b.memory.writes = below(b.draw, 16, "writes")
+		b.store.writes = below(b.draw, 16, "writes")
 		if len(b.faults) > 0 {
 			b.total.both++
 		}
 	}
 }
 
-func (b *bench) count(out outcome) {
+func (b *harness) count(out outcome) {
 	switch {
 	case out.killed:
 		b.total.killed++
@@ -314,9 +257,9 @@ func (b *bench) count(out outcome) {
 	}
 }
 
-// settle applies twice without faults, and demands that nothing is left but blocked changes and
-// findings about others.
-func (b *bench) settle() {
+// settle applies twice without faults, and checks that only blocked changes and findings about
+// other owners' objects are left.
+func (b *harness) settle() {
 	b.t.Helper()
 	for range 2 {
 		b.say("apply without faults")
@@ -346,10 +289,10 @@ func (l leftover) isOfOthers(blocked map[spec.Address]planner.Cause) bool {
 		l.kind == providers.FindOrphan && strings.HasPrefix(l.name, foundPrefix) || found && blocked[l.of] != ""
 }
 
-// converge applies once, and demands that nothing is left then. A change that was blocked
-// may turn out to be none, as a restart for a value that stays: then its record is left
-// to a second apply.
-func (b *bench) converge(what string) {
+// converge applies once, and checks that nothing is left. A blocked change may turn out to need
+// nothing, such as a restart for a value that stays the same: then a second apply updates its
+// record.
+func (b *harness) converge(what string) {
 	b.t.Helper()
 	b.say("%s:\n%s", what, b.model.hcl(""))
 	out := b.apply(nil)

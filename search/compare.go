@@ -14,8 +14,8 @@ import (
 	"vmctl/spec"
 )
 
-// compare demands that the world matches the model, except for blocked addresses.
-func (b *bench) compare(law string, world *planner.World, blocked map[spec.Address]planner.Cause) {
+// compare checks that the world equals the model, except for blocked addresses.
+func (b *harness) compare(law string, world *planner.World, blocked map[spec.Address]planner.Cause) {
 	b.t.Helper()
 	stays := map[string]bool{} // blocks whose records did not move, since their new address is blocked
 	for _, move := range b.model.moved {
@@ -32,14 +32,14 @@ func (b *bench) compare(law string, world *planner.World, blocked map[spec.Addre
 			return blocked[a] != "" || stays[a.String()] || stays[a.Block().String()] || isFile && a.Kind == spec.GuestFile && blocked[spec.Address{Kind: spec.VM, Name: file.vm}] != ""
 		})
 	}
-	if diff := cmp.Diff(free(b.want(world)), free(b.is(world))); diff != "" {
+	if diff := cmp.Diff(free(b.expectedWorld(world)), free(b.observedWorld(world))); diff != "" {
 		b.failf(law, "the world (-want +is):\n%s", diff)
 	}
 }
 
-// want returns the world as the model has it, and is returns it as it was observed. If the model
-// takes a value from another VM, want has the value that the world shows of that VM.
-func (b *bench) want(world *planner.World) []string {
+// expectedWorld returns the world as the model has it. If the model takes a value from another VM,
+// it has the value that the observed world shows of that VM.
+func (b *harness) expectedWorld(world *planner.World) []string {
 	all := []string{}
 	for address, disks := range b.model.instances() {
 		block, _, _ := strings.Cut(strings.TrimPrefix(address, "vm."), "[")
@@ -76,7 +76,7 @@ func (b *bench) want(world *planner.World) []string {
 
 // cmdline returns the kernel's command line that a VM is to have, * if it is not known: the VM
 // whose value it takes is off.
-func (b *bench) cmdline(world *planner.World, v vm) string {
+func (b *harness) cmdline(world *planner.World, v vm) string {
 	if v.source == "" {
 		return v.cmdline
 	}
@@ -96,8 +96,8 @@ func (b *bench) cmdline(world *planner.World, v vm) string {
 	return "*"
 }
 
-// is returns the world as it was observed.
-func (b *bench) is(world *planner.World) []string {
+// observedWorld returns the world as it was observed.
+func (b *harness) observedWorld(world *planner.World) []string {
 	all := []string{}
 	for _, system := range world.Systems() {
 		for _, o := range system.Inventory.Objects {
@@ -159,8 +159,8 @@ func runsOtherwise(o *providers.Object, anything map[string]bool) []string {
 
 // addressOf returns the address of an object by its record, else by its mark: an apply rewrites
 // the mark of a moved object.
-func (b *bench) addressOf(o *providers.Object) spec.Address {
-	for a, r := range b.memory.snapshot.Records {
+func (b *harness) addressOf(o *providers.Object) spec.Address {
+	for a, r := range b.store.snapshot.Records {
 		if r.ID == string(o.ID) && a.Kind == o.Kind {
 			return a
 		}
@@ -171,10 +171,10 @@ func (b *bench) addressOf(o *providers.Object) spec.Address {
 // isHalfImported reports whether an object is somebody else's, was marked by an import that was
 // cut short, and has no block any more: it is reported and left to its owner. Its address may
 // have the block of another object, which was moved there.
-func (b *bench) isHalfImported(o *providers.Object) bool {
+func (b *harness) isHalfImported(o *providers.Object) bool {
 	a := o.Owner.Address
 	_, wanted := b.model.vms[a.Name]
-	r, recorded := b.memory.snapshot.Records[a]
+	r, recorded := b.store.snapshot.Records[a]
 	moved := recorded && r.ID != string(o.ID) && !madeFor(a, r.ID)
 	return strings.HasPrefix(o.Name, foundPrefix) && (moved || !wanted && !recorded)
 }
@@ -188,4 +188,47 @@ func madeFor(a spec.Address, id string) bool {
 		}
 	}
 	return false
+}
+
+var noValue = cty.NilVal //nolint:gochecknoglobals // it is constant
+
+func isTrue(v cty.Value, name string) bool {
+	b := part(v, name)
+	return b.IsKnown() && !b.IsNull() && b.True()
+}
+
+// part returns an attribute of an object, null if there is none.
+func part(v cty.Value, name string) cty.Value {
+	if v == cty.NilVal || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	return v.GetAttr(name)
+}
+
+func elements(v cty.Value, name string) []cty.Value {
+	if list := part(v, name); !list.IsNull() && list.IsKnown() {
+		return list.AsValueSlice()
+	}
+	return nil
+}
+
+func number(v cty.Value, name string) int64 {
+	n := part(v, name)
+	if n.IsNull() || !n.IsKnown() {
+		return 0
+	}
+	i, _ := n.AsBigFloat().Int64()
+	return i
+}
+
+// text returns an attribute as a template writes it, "" if it is null or not known.
+func text(v cty.Value, name string) string {
+	t := part(v, name)
+	if t.IsNull() || !t.IsKnown() {
+		return ""
+	}
+	if t.Type() == cty.Number {
+		return t.AsBigFloat().Text('f', -1)
+	}
+	return t.AsString()
 }

@@ -8,14 +8,14 @@ import (
 // foundPrefix begins the names of objects that others made and that imports take over.
 const foundPrefix = "found-"
 
-// editing is one way to change a spec. It reports whether it did.
-type editing struct {
+// editKind is one way to change a spec. It reports whether it did.
+type editKind struct {
 	class string
 	edit  func(*drawing) bool
 }
 
 // editTable has every way in which the search changes a spec.
-var editTable = []editing{
+var editTable = []editKind{
 	{"cpus", func(d *drawing) bool {
 		label, ok := d.vmLabel("vm", nil)
 		return ok && d.change(label, func(v *vm) { v.cpus = 3 - v.cpus })

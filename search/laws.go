@@ -18,9 +18,8 @@ import (
 	"vmctl/state"
 )
 
-// lawful demands that a plan keeps laws 1, 4 and 8, as far as that can be seen before it is
-// carried out.
-func (b *bench) lawful(p *planner.Plan, w *planner.World) {
+// checkPlan checks laws 1, 4 and 8 on a plan before it is carried out.
+func (b *harness) checkPlan(p *planner.Plan, w *planner.World) {
 	b.t.Helper()
 	for i := range p.Changes {
 		c := &p.Changes[i]
@@ -44,13 +43,12 @@ func (b *bench) lawful(p *planner.Plan, w *planner.World) {
 			b.failf("4", "%s is in the spec, and is removed by %s", s.Address, c.Action)
 		}
 		if s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRemove {
-			b.released(p, w, i)
+			b.checkReleased(p, w, i)
 		}
 	}
 }
 
-// isGone reports whether the inside of a VM was read, and the object of a record was
-// not there.
+// isGone reports whether the inside of a VM was read and does not contain the object of a record.
 func isGone(w *planner.World, vm spec.Address, r state.Record) bool {
 	return slices.ContainsFunc(w.Systems(), func(s *planner.System) bool {
 		_, partial := s.Inventory.Partial[r.Kind]
@@ -59,9 +57,9 @@ func isGone(w *planner.World, vm spec.Address, r state.Record) bool {
 	})
 }
 
-// released demands that a step that lowers a VM waits for the release, or the removal, of all
-// objects inside of it: law 8.
-func (b *bench) released(p *planner.Plan, w *planner.World, step int) {
+// checkReleased checks that a step that takes a VM down waits for the release or the removal of
+// all objects inside of it: law 8.
+func (b *harness) checkReleased(p *planner.Plan, w *planner.World, step int) {
 	b.t.Helper()
 	vm := p.Steps[step].Address
 	for _, s := range p.Steps {
@@ -69,7 +67,7 @@ func (b *bench) released(p *planner.Plan, w *planner.World, step int) {
 		if child.Inside != vm || s.Phase != providers.PhaseRelease && s.Phase != providers.PhaseRemove {
 			continue
 		}
-		if !waits(p, step, s.ID) {
+		if !comesAfter(p, step, s.ID) {
 			b.failf("8", "%s %s does not wait until %s is let go of", p.Steps[step].Op, vm, s.Address)
 		}
 	}
@@ -77,7 +75,7 @@ func (b *bench) released(p *planner.Plan, w *planner.World, step int) {
 	if o == nil || o.Running == nil || !*o.Running {
 		return
 	}
-	for a, r := range b.memory.snapshot.Records {
+	for a, r := range b.store.snapshot.Records {
 		if r.Inside == vm && !r.Reserved && !isGone(w, vm, r) && !slices.ContainsFunc(p.Steps, func(s planner.Step) bool {
 			return s.Address == a && (s.Phase == providers.PhaseRelease || s.Phase == providers.PhaseRemove)
 		}) {
@@ -87,44 +85,44 @@ func (b *bench) released(p *planner.Plan, w *planner.World, step int) {
 }
 
 // letGo returns the IDs of the objects that removed blocks let go of, and that no record names.
-func (b *bench) letGo() map[string]bool {
+func (b *harness) letGo() map[string]bool {
 	ids := map[string]bool{}
-	for id := range b.memory.snapshot.Forgotten {
+	for id := range b.store.snapshot.Forgotten {
 		ids[id] = true
 	}
-	for _, r := range b.memory.snapshot.Records {
+	for _, r := range b.store.snapshot.Records {
 		delete(ids, r.ID)
 	}
 	return ids
 }
 
-// theirs returns the objects that are not vmctl's.
-func (b *bench) theirs(letGo map[string]bool) map[string]string {
+// unmanaged returns the objects that are not vmctl's.
+func (b *harness) unmanaged(letGo map[string]bool) map[string]string {
 	b.t.Helper()
-	if b.host.Theirs == nil {
+	if b.host.Unmanaged == nil {
 		return nil
 	}
-	all, err := b.host.Theirs(filepath.Join(b.dir, "world"), letGo)
+	all, err := b.host.Unmanaged(filepath.Join(b.dir, "world"), letGo)
 	b.must(err)
 	return all
 }
 
-// untouched demands that the objects that are not vmctl's are as they were: law 3.
-func (b *bench) untouched(before map[string]string, letGo map[string]bool) {
+// checkUnmanaged checks that the objects that are not vmctl's have not changed: law 3.
+func (b *harness) checkUnmanaged(before map[string]string, letGo map[string]bool) {
 	b.t.Helper()
-	if diff := cmp.Diff(before, b.theirs(letGo)); diff != "" {
+	if diff := cmp.Diff(before, b.unmanaged(letGo)); diff != "" {
 		b.failf("3", "what is not vmctl's was touched (-before +now):\n%s", diff)
 	}
 }
 
-// waits reports whether a step comes after another one, directly or not.
-func waits(p *planner.Plan, step, other int) bool {
-	return slices.ContainsFunc(p.Steps[step].After, func(id int) bool { return id == other || waits(p, id, other) })
+// comesAfter reports whether a step comes after another one, directly or not.
+func comesAfter(p *planner.Plan, step, other int) bool {
+	return slices.ContainsFunc(p.Steps[step].After, func(id int) bool { return id == other || comesAfter(p, id, other) })
 }
 
-// hear demands that after a failure that stops the run no step begins, except to bring up a VM
-// that was taken down: law 5.
-func (b *bench) hear(e executor.Event) {
+// onEvent checks that after a failure that stops the run only steps begin that bring up a VM that
+// was taken down: law 5.
+func (b *harness) onEvent(e executor.Event) {
 	switch e.Kind {
 	case executor.Halted:
 		b.halted = true
@@ -137,13 +135,13 @@ func (b *bench) hear(e executor.Event) {
 			b.broken = fmt.Sprintf("%s %s began after the run was stopped", e.Step.Op, e.Step.Address)
 		}
 	case executor.StepFailed:
-		b.halted = b.halted || !b.keepOn
+		b.halted = b.halted || !b.keepGoing
 	case executor.StepProgress, executor.StepWaiting, executor.StepWarned:
 	}
 }
 
-// named demands that a VM that was taken down is up again, or that the summary names it.
-func (b *bench) named(p *planner.Plan, s executor.Summary) {
+// checkDownVMs checks that each VM that was taken down is up again, or that the summary names it.
+func (b *harness) checkDownVMs(p *planner.Plan, s executor.Summary) {
 	b.t.Helper()
 	if b.broken != "" {
 		b.failf("5", "%s", b.broken)
@@ -163,9 +161,9 @@ func (b *bench) named(p *planner.Plan, s executor.Summary) {
 	}
 }
 
-// again demands that the same inputs give the same plan, and that planning changes nothing: laws
-// 6 and 7. It checks one plan in seven, or every plan if a guard is broken.
-func (b *bench) again(p *planner.Plan, c *spec.Config, s *state.Snapshot, o planner.Options) {
+// checkDeterministic checks that the same inputs give the same plan, and that planning changes
+// nothing: laws 6 and 7. It checks one plan in seven, or every plan if a guard is broken.
+func (b *harness) checkDeterministic(p *planner.Plan, c *spec.Config, s *state.Snapshot, o planner.Options) {
 	b.t.Helper()
 	if b.plans++; b.plans%7 != 0 && b.host.Break == "" {
 		return
@@ -176,7 +174,7 @@ func (b *bench) again(p *planner.Plan, c *spec.Config, s *state.Snapshot, o plan
 		b.failf("7", "planned again: %v", err)
 	}
 	b.must(world.Close())
-	if diff := cmp.Diff(words(p), words(second)); diff != "" {
+	if diff := cmp.Diff(planText(p), planText(second)); diff != "" {
 		b.failf("7", "planned again (-before +now):\n%s", diff)
 	}
 	if diff := cmp.Diff(before, b.footprint()); diff != "" {
@@ -185,7 +183,7 @@ func (b *bench) again(p *planner.Plan, c *spec.Config, s *state.Snapshot, o plan
 }
 
 // footprint returns every file of the world, with its content.
-func (b *bench) footprint() map[string]string {
+func (b *harness) footprint() map[string]string {
 	b.t.Helper()
 	all := map[string]string{}
 	if b.host.Traces != nil {
@@ -210,8 +208,8 @@ func (b *bench) footprint() map[string]string {
 	return all
 }
 
-// words returns a plan as text, byte for byte.
-func words(p *planner.Plan) string {
+// planText returns a plan as text, byte for byte.
+func planText(p *planner.Plan) string {
 	var b strings.Builder
 	for _, c := range p.Changes {
 		fmt.Fprintf(&b, "%s %s %s %q %v\n", c.Action, c.Address, c.Name, c.Reason, c.Blocked)

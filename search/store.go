@@ -8,14 +8,14 @@ import (
 	"vmctl/state"
 )
 
-// memory is a store in memory. It loses only the entries that a kill prevents.
-type memory struct {
+// memoryStore is a store in memory. It loses only the entries that a kill prevents.
+type memoryStore struct {
 	snapshot *state.Snapshot
 	writes   int // the writes left until it is killed; negative: it is not killed
 }
 
-func newMemory(id, project string) *memory {
-	return &memory{writes: -1, snapshot: &state.Snapshot{
+func newMemory(id, project string) *memoryStore {
+	return &memoryStore{writes: -1, snapshot: &state.Snapshot{
 		Format: state.Format, ID: id, Project: project, Records: map[spec.Address]state.Record{}, Forgotten: map[string]spec.Address{},
 	}}
 }
@@ -23,15 +23,15 @@ func newMemory(id, project string) *memory {
 // errKilled reports that the process of a journal was killed.
 var errKilled = errors.New("killed")
 
-// journal is an open memory.
+// journal is an open memoryStore.
 type journal struct {
-	*memory
+	*memoryStore
 	dead bool
 }
 
 var _ state.Journal = (*journal)(nil)
 
-func (m *memory) open() *journal { return &journal{memory: m} }
+func (m *memoryStore) open() *journal { return &journal{memoryStore: m} }
 
 // Snapshot returns the state with all entries that were appended.
 func (j *journal) Snapshot() *state.Snapshot { return j.snapshot.With() }

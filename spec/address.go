@@ -75,7 +75,7 @@ var addressPattern = regexp.MustCompile(`^([a-z][a-z_]*)\.([A-Za-z_][A-Za-z0-9_-
 func ParseAddress(text string) (Address, error) {
 	m := addressPattern.FindStringSubmatch(text)
 	if m == nil {
-		return Address{}, fmt.Errorf("%q is no address: write it like vm.dev or vm.web[\"a\"]", text)
+		return Address{}, fmt.Errorf("%q is not an address: write it like vm.dev or vm.web[\"a\"]", text)
 	}
 	a := Address{Kind: Kind(m[1]), Name: m[2]}
 	if m[3] == "" {

@@ -43,7 +43,7 @@ func canonical(a Attr, v cty.Value) (cty.Value, string) {
 	case a.Form == Ceilings:
 		for _, key := range sortedKeys(v) {
 			if value := v.Index(cty.StringVal(key)); value.IsNull() || !slices.Contains(a.OneOf, value.AsString()) {
-				return cty.NilVal, fmt.Sprintf("has a ceiling for `%s` that is none of %s.", key, quoted(a.OneOf))
+				return cty.NilVal, fmt.Sprintf("has a value for `%s` that is not one of %s.", key, quoted(a.OneOf))
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func canonicalUnit(a Attr, v cty.Value) (cty.Value, string) {
 		return cty.NilVal, bareNumberText(a, v)
 	}
 	if v.Type() != cty.String && v.Type() != cty.DynamicPseudoType {
-		return cty.NilVal, fmt.Sprintf("must be a text like %s, not %s.", example(a), aType(v.Type()))
+		return cty.NilVal, fmt.Sprintf("must be a string like %s, not %s.", example(a), describeType(v.Type()))
 	}
 	if !v.IsKnown() {
 		return cty.UnknownVal(cty.Number), ""
@@ -70,18 +70,18 @@ func canonicalUnit(a Attr, v cty.Value) (cty.Value, string) {
 		return cty.NilVal, "cannot be used: " + err.Error() + "."
 	}
 	if n < a.Min {
-		return cty.NilVal, fmt.Sprintf("is %q; the least is %q.", v.AsString(), formatUnit(a, a.Min))
+		return cty.NilVal, fmt.Sprintf("is %q; the minimum is %q.", v.AsString(), formatUnit(a, a.Min))
 	}
 	return cty.NumberIntVal(n), ""
 }
 
 func bareNumberText(a Attr, v cty.Value) string {
 	if !v.IsKnown() {
-		return fmt.Sprintf("must be a text like %s, not a number.", example(a))
+		return fmt.Sprintf("must be a string like %s, not a number.", example(a))
 	}
 	f := v.AsBigFloat()
 	if huge(f) {
-		return fmt.Sprintf("is %s, which is out of all bounds.", FormatNumber(f))
+		return fmt.Sprintf("is %s, which is out of range.", FormatNumber(f))
 	}
 	number := f.Text('g', 20)
 	guess := suggestSize(number)
@@ -108,17 +108,17 @@ func formatUnit(a Attr, n int64) string {
 func canonicalNumber(a Attr, v cty.Value) (cty.Value, string) {
 	f := v.AsBigFloat()
 	if huge(f) {
-		return cty.NilVal, fmt.Sprintf("is %s, which is out of all bounds.", FormatNumber(f))
+		return cty.NilVal, fmt.Sprintf("is %s, which is out of range.", FormatNumber(f))
 	}
 	text := f.Text('g', 20)
 	n, accuracy := f.Int64()
 	switch {
 	case !f.IsInt() || accuracy != big.Exact && !f.IsInf() && f.IsInt() && n != 1<<63-1 && n != -1<<63:
-		return cty.NilVal, fmt.Sprintf("is %s, which is no whole number.", text)
+		return cty.NilVal, fmt.Sprintf("is %s, which is not a whole number.", text)
 	case a.Max != 0 && (f.IsInf() || f.Cmp(big.NewFloat(float64(a.Max))) > 0 || n < a.Min):
 		return cty.NilVal, fmt.Sprintf("is %s; it must be from %d to %d.", text, a.Min, a.Max)
 	case accuracy != big.Exact || n < a.Min:
-		return cty.NilVal, fmt.Sprintf("is %s; the least is %d.", text, a.Min)
+		return cty.NilVal, fmt.Sprintf("is %s; the minimum is %d.", text, a.Min)
 	}
 	return cty.NumberIntVal(n), ""
 }
@@ -130,7 +130,7 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 	}
 	if a.File {
 		if text == "" || strings.ContainsRune(text, 0) {
-			return cty.NilVal, fmt.Sprintf("is %q, which is no path of a file.", shorten(text))
+			return cty.NilVal, fmt.Sprintf("is %q, which is not a file path.", shorten(text))
 		}
 		return v, ""
 	}
@@ -151,7 +151,7 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 	case IPAddress:
 		ip, err := netip.ParseAddr(text)
 		if err != nil || ip.Zone() != "" {
-			return cty.NilVal, fmt.Sprintf("is %q, which is no IP address: write for example \"127.0.0.1\".", shorten(text))
+			return cty.NilVal, fmt.Sprintf("is %q, which is not an IP address: write for example \"127.0.0.1\".", shorten(text))
 		}
 		return cty.StringVal(ip.String()), ""
 	case HostPort:
@@ -169,7 +169,7 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 			return cty.NilVal, "begins with \"sha256:\". Write the 64 digits alone."
 		}
 		if !sha256Pattern.MatchString(sum) {
-			return cty.NilVal, fmt.Sprintf("is %q, which is no SHA-256: that has 64 hexadecimal digits, and `sha256sum FILE` prints it.", shorten(text))
+			return cty.NilVal, fmt.Sprintf("is %q, which is not a SHA-256. Write the 64 hexadecimal digits that `sha256sum FILE` prints.", shorten(text))
 		}
 		return cty.StringVal(sum), ""
 	case FileOrURL:
@@ -205,15 +205,15 @@ func withoutNulls(v cty.Value) cty.Value {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }
 
-// wanting describes the values that an attribute takes, for people.
-func wanting(a Attr) string {
+// expectedForm describes the values that an attribute takes, for people.
+func expectedForm(a Attr) string {
 	switch {
 	case a.Type == cty.Bool:
 		return "true or false"
 	case a.Type == cty.Number:
 		return "a number"
 	case a.Type == cty.String:
-		return "a text"
+		return "a string"
 	case a.Form == Ceilings:
 		return "a map like { memory = \"restart\" }"
 	case a.Type.IsListType():
@@ -223,8 +223,8 @@ func wanting(a Attr) string {
 	}
 }
 
-// aType returns the name of a type with its article.
-func aType(ty cty.Type) string {
+// describeType returns the name of a type with its article.
+func describeType(ty cty.Type) string {
 	name := ty.FriendlyNameForConstraint()
 	if strings.ContainsRune("aeiou", rune(name[0])) {
 		return "an " + name
@@ -265,10 +265,10 @@ func indexText(key cty.Value) string {
 
 func wrongType(a Attr, v cty.Value, err error) string {
 	if v.IsKnown() && v.Type() == cty.String {
-		return fmt.Sprintf("must be %s, not %q.", wanting(a), shorten(v.AsString()))
+		return fmt.Sprintf("must be %s, not %q.", expectedForm(a), shorten(v.AsString()))
 	}
 	if a.Type.IsPrimitiveType() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
-		return fmt.Sprintf("must be %s, not %s.", wanting(a), aType(v.Type()))
+		return fmt.Sprintf("must be %s, not %s.", expectedForm(a), describeType(v.Type()))
 	}
 	return fmt.Sprintf("has the wrong type: %s.", conversionText(err))
 }

@@ -1,7 +1,6 @@
-// Package spec reads HCL files into a Config of resources. It is the only
-// decoder of HCL, and it owns the shape of every block: names, types, what is
-// required, what is sensitive, and the defaults. It knows nothing of state,
-// providers or the real world.
+// Package spec reads HCL files into a Config of resources. It is the only decoder of HCL, and
+// defines the shape of every block: names, types, required and sensitive attributes, and defaults.
+// It imports neither state nor providers, and reads no system.
 package spec
 
 import (
@@ -23,8 +22,8 @@ type Config struct {
 	Removals  []Removal  // as they stand in the files
 	Imports   []Import   // as they stand in the files
 
-	// RemovalsLost says that a removed block could not be read: Inputs.Anyway.
-	RemovalsLost bool
+	// RemovalsUnread says that Inputs.Partial was set and a removed block could not be read.
+	RemovalsUnread bool
 
 	evaluator *evaluator
 	recorded  map[Address]bool // resources that WithRecorded added
@@ -105,8 +104,8 @@ type Output struct {
 	Mistakes  hcl.Diagnostics // why it cannot be evaluated; none: it was
 }
 
-// Wrong returns one sentence that says why an output cannot be evaluated, "" if it was.
-func (o Output) Wrong() string {
+// Problem returns one sentence that says why an output cannot be evaluated, "" if it was.
+func (o Output) Problem() string {
 	for _, d := range o.Mistakes {
 		if d.Severity == hcl.DiagError {
 			return d.Summary + ": " + d.Detail

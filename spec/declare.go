@@ -11,29 +11,29 @@ import (
 
 // declarations holds the blocks of the files of a folder, before anything is evaluated.
 type declarations struct {
-	paths     []string         // of the files
-	settings  *hclsyntax.Block // the vmctl block; nil without one
-	variables map[string]*hclsyntax.Block
-	locals    map[string]*hclsyntax.Attribute
-	outputs   map[string]*hclsyntax.Block
-	providers map[ProviderRef]*hclsyntax.Block
-	resources map[Address]*hclsyntax.Block // by the address of the block
-	history   []*hclsyntax.Block           // moved, removed and import blocks, as they stand in the files
-	functions map[string]function.Function // that expressions may call
+	paths       []string         // of the files
+	settings    *hclsyntax.Block // the vmctl block; nil without one
+	variables   map[string]*hclsyntax.Block
+	locals      map[string]*hclsyntax.Attribute
+	outputs     map[string]*hclsyntax.Block
+	providers   map[ProviderRef]*hclsyntax.Block
+	resources   map[Address]*hclsyntax.Block // by the address of the block
+	stateBlocks []*hclsyntax.Block           // moved, removed and import blocks, as they stand in the files
+	functions   map[string]function.Function // that expressions may call
 
-	twice         map[Address]bool // resource blocks that are declared more than once
-	settingsTwice bool
-	removalsLost  bool // a file that may hold removed blocks cannot be parsed
+	duplicates        map[Address]bool // resource blocks that are declared more than once
+	duplicateSettings bool
+	removalsUnread    bool // a file that may hold removed blocks cannot be parsed
 }
 
 func newDeclarations() *declarations {
 	return &declarations{
-		variables: map[string]*hclsyntax.Block{},
-		locals:    map[string]*hclsyntax.Attribute{},
-		outputs:   map[string]*hclsyntax.Block{},
-		providers: map[ProviderRef]*hclsyntax.Block{},
-		resources: map[Address]*hclsyntax.Block{},
-		twice:     map[Address]bool{},
+		variables:  map[string]*hclsyntax.Block{},
+		locals:     map[string]*hclsyntax.Attribute{},
+		outputs:    map[string]*hclsyntax.Block{},
+		providers:  map[ProviderRef]*hclsyntax.Block{},
+		resources:  map[Address]*hclsyntax.Block{},
+		duplicates: map[Address]bool{},
 	}
 }
 
@@ -67,8 +67,8 @@ func (d *declarations) addBlock(b *hclsyntax.Block) *hcl.Diagnostic {
 	case "provider":
 		return d.addProvider(b)
 	case movedShape.Name, removedShape.Name, importShape.Name:
-		d.history = append(d.history, b)
-		return wantLabels(b)
+		d.stateBlocks = append(d.stateBlocks, b)
+		return checkLabels(b)
 	}
 	if _, ok := resourceShapes[Kind(b.Type)]; ok {
 		return d.addResource(b)
@@ -76,25 +76,25 @@ func (d *declarations) addBlock(b *hclsyntax.Block) *hcl.Diagnostic {
 	if slices.Contains(laterBlocks, b.Type) {
 		return mistake(b.TypeRange, "Not built in yet", "`%s` blocks are not built in yet.", b.Type)
 	}
-	d.removalsLost = true // it may be a removed block with a slip in its name
+	d.removalsUnread = true // it may be a removed block with a slip in its name
 	return mistake(b.TypeRange, "Unknown block", "There is no block `%s`.%s", b.Type,
 		didYouMean(b.Type, append(slices.Clone(rootBlocks), laterBlocks...)))
 }
 
 func (d *declarations) addSettings(b *hclsyntax.Block) *hcl.Diagnostic {
-	if m := wantLabels(b); m != nil {
+	if m := checkLabels(b); m != nil {
 		return m
 	}
 	if d.settings != nil {
-		d.settingsTwice = true
-		return mistake(b.DefRange(), "Declared twice", "`vmctl` stands at %s already. Put its attributes together.", at(d.settings.DefRange()))
+		d.duplicateSettings = true
+		return mistake(b.DefRange(), "Declared twice", "`vmctl` is declared at %s already. Merge the two blocks.", formatRange(d.settings.DefRange()))
 	}
 	d.settings = b
 	return nil
 }
 
 func (d *declarations) addLocals(b *hclsyntax.Block) hcl.Diagnostics {
-	if m := wantLabels(b); m != nil {
+	if m := checkLabels(b); m != nil {
 		return hcl.Diagnostics{m}
 	}
 	var diags hcl.Diagnostics
@@ -105,7 +105,7 @@ func (d *declarations) addLocals(b *hclsyntax.Block) hcl.Diagnostics {
 	for _, a := range attributesOf(b.Body) {
 		if before, ok := d.locals[a.Name]; ok {
 			diags = append(diags, mistake(a.NameRange, "Declared twice",
-				"`local.%s` is declared at %s already. Remove one, or rename it.", a.Name, at(before.NameRange)))
+				"`local.%s` is declared at %s already. Remove one, or rename it.", a.Name, formatRange(before.NameRange)))
 			continue
 		}
 		d.locals[a.Name] = a
@@ -114,7 +114,7 @@ func (d *declarations) addLocals(b *hclsyntax.Block) hcl.Diagnostics {
 }
 
 func addLabelled(b *hclsyntax.Block, into map[string]*hclsyntax.Block) *hcl.Diagnostic {
-	if m := wantLabels(b, "name"); m != nil {
+	if m := checkLabels(b, "name"); m != nil {
 		return m
 	}
 	if before, ok := into[b.Labels[0]]; ok {
@@ -125,7 +125,7 @@ func addLabelled(b *hclsyntax.Block, into map[string]*hclsyntax.Block) *hcl.Diag
 }
 
 func (d *declarations) addProvider(b *hclsyntax.Block) *hcl.Diagnostic {
-	if m := wantLabels(b, "type", "name"); m != nil {
+	if m := checkLabels(b, "type", "name"); m != nil {
 		return m
 	}
 	ref := ProviderRef{Type: b.Labels[0], Name: b.Labels[1]}
@@ -137,20 +137,20 @@ func (d *declarations) addProvider(b *hclsyntax.Block) *hcl.Diagnostic {
 }
 
 func (d *declarations) addResource(b *hclsyntax.Block) *hcl.Diagnostic {
-	if m := wantLabels(b, "name"); m != nil {
+	if m := checkLabels(b, "name"); m != nil {
 		return m
 	}
 	addr := Address{Kind: Kind(b.Type), Name: b.Labels[0]}
 	if before, ok := d.resources[addr]; ok {
-		d.twice[addr] = true
+		d.duplicates[addr] = true
 		return duplicate(b, before.DefRange())
 	}
 	d.resources[addr] = b
 	return nil
 }
 
-// wantLabels asks for exactly these labels, each fit to stand in a reference.
-func wantLabels(b *hclsyntax.Block, names ...string) *hcl.Diagnostic {
+// checkLabels asks for exactly these labels, each fit to stand in a reference.
+func checkLabels(b *hclsyntax.Block, names ...string) *hcl.Diagnostic {
 	header := b.Type
 	for _, n := range names {
 		header += ` "` + n + `"`
@@ -175,7 +175,7 @@ func duplicate(b *hclsyntax.Block, before hcl.Range) *hcl.Diagnostic {
 	for _, label := range b.Labels {
 		header += ` "` + label + `"`
 	}
-	return mistake(b.DefRange(), "Declared twice", "`%s` is declared at %s already. Remove one, or rename it.", header, at(before))
+	return mistake(b.DefRange(), "Declared twice", "`%s` is declared at %s already. Remove one, or rename it.", header, formatRange(before))
 }
 
 // attributesOf returns the attributes of a body as they stand in the file.

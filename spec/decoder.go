@@ -12,41 +12,41 @@ import (
 // decoder turns the body of a block into an object of all its attributes in
 // canonical form, following the block's shape.
 type decoder struct {
-	ctx      *hcl.EvalContext
-	files    *folder
-	bad      map[hclsyntax.Expression]bool // not to be evaluated
-	owner    string                        // the name of the block: vm.web
-	instance string                        // vm.web["a"], for mistakes that others may not share; "": owner
-	origin   string                        // of defaults
-	shape    Block                         // of the whole block
-	provider string                        // its type
-	supports func(path string) bool        // nil: everything is supported
-	uses     []Address                     // the resources that the block refers to
-	quiet    bool                          // a value may be unknown because of a mistake
-	diags    hcl.Diagnostics
-	defaults []Default
-	refers   []referral
-	missing  []Flaw
+	ctx          *hcl.EvalContext
+	files        *folder
+	invalid      map[hclsyntax.Expression]bool // not to be evaluated
+	owner        string                        // the name of the block: vm.web
+	instance     string                        // vm.web["a"], for mistakes that others may not share; "": owner
+	origin       string                        // of defaults
+	shape        Block                         // of the whole block
+	provider     string                        // its type
+	supports     func(path string) bool        // nil: everything is supported
+	uses         []Address                     // the resources that the block refers to
+	quiet        bool                          // a value may be unknown because of a mistake
+	diags        hcl.Diagnostics
+	defaults     []Default
+	resourceRefs []resourceRef
+	missing      []Flaw
 }
 
-// place is where a nested block is.
-type place struct {
+// location is the place of a nested block: its range and its path.
+type location struct {
 	rng   hcl.Range
 	path  string // with indices; "" at the top
 	plain string // without indices
 }
 
-func (p place) join(name string) place {
+func (p location) join(name string) location {
 	if p.path == "" {
-		return place{rng: p.rng, path: name, plain: name}
+		return location{rng: p.rng, path: name, plain: name}
 	}
-	return place{rng: p.rng, path: p.path + "." + name, plain: p.plain + "." + name}
+	return location{rng: p.rng, path: p.path + "." + name, plain: p.plain + "." + name}
 }
 
 func (d *decoder) add(m *hcl.Diagnostic) { d.diags = append(d.diags, m) }
 
 // block decodes a body; a nil body is a block that was left out.
-func (d *decoder) block(body *hclsyntax.Body, shape Block, p place) cty.Value {
+func (d *decoder) block(body *hclsyntax.Body, shape Block, p location) cty.Value {
 	if body == nil {
 		body = &hclsyntax.Body{}
 	}
@@ -71,16 +71,16 @@ func (d *decoder) block(body *hclsyntax.Body, shape Block, p place) cty.Value {
 		values[nested.Name] = d.nested(body, nested, p.join(nested.Name))
 	}
 	for _, nested := range shape.Blocks {
-		if nested.With != "" && values[nested.Name].IsNull() && !values[nested.With].IsNull() {
+		if nested.DefaultedWith != "" && values[nested.Name].IsNull() && !values[nested.DefaultedWith].IsNull() {
 			values[nested.Name] = d.block(nil, nested, p.join(nested.Name))
 		}
 	}
-	d.checkBeside(body, shape, values)
+	d.checkConflicts(body, shape, values)
 	return cty.ObjectVal(values)
 }
 
 // nested decodes the blocks of one name.
-func (d *decoder) nested(body *hclsyntax.Body, shape Block, p place) cty.Value {
+func (d *decoder) nested(body *hclsyntax.Body, shape Block, p location) cty.Value {
 	var found []*hclsyntax.Block
 	for _, b := range body.Blocks {
 		if b.Type == shape.Name {
@@ -95,23 +95,23 @@ func (d *decoder) nested(body *hclsyntax.Body, shape Block, p place) cty.Value {
 	if shape.Repeated {
 		var items []cty.Value
 		for i, b := range found {
-			items = append(items, d.block(b.Body, shape, place{
+			items = append(items, d.block(b.Body, shape, location{
 				rng: b.DefRange(), path: fmt.Sprintf("%s[%d]", p.path, i), plain: p.plain,
 			}))
 		}
 		return cty.TupleVal(items)
 	}
-	if short, ok := body.Attributes[shape.Name]; ok && shape.Short != "" {
+	if short, ok := body.Attributes[shape.Name]; ok && shape.Shorthand != "" {
 		if len(found) > 0 {
 			d.add(mistake(laterOf(short.SrcRange, found[0].DefRange()), "Declared twice",
-				"`%s` of `%s` stands at %s already. Write it as a block or as an attribute, not both.",
-				shape.Name, d.owner, at(earlierOf(short.SrcRange, found[0].DefRange()))))
+				"`%s` of `%s` is declared at %s already. Write it as a block or as an attribute, not both.",
+				shape.Name, d.owner, formatRange(earlierOf(short.SrcRange, found[0].DefRange()))))
 		}
-		return d.short(short, shape, p)
+		return d.shorthand(short, shape, p)
 	}
 	if len(found) > 1 {
-		d.add(mistake(found[1].DefRange(), "Declared twice", "`%s` of `%s` stands at %s already. Put its attributes together.",
-			shape.Name, d.owner, at(found[0].DefRange())))
+		d.add(mistake(found[1].DefRange(), "Declared twice", "`%s` of `%s` is declared at %s already. Merge the two blocks.",
+			shape.Name, d.owner, formatRange(found[0].DefRange())))
 	}
 	switch {
 	case len(found) > 0:
@@ -127,13 +127,13 @@ func (d *decoder) nested(body *hclsyntax.Body, shape Block, p place) cty.Value {
 
 // attribute decodes one attribute, which is nil where it was left out. A
 // mistake makes it unknown.
-func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p place) cty.Value {
+func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p location) cty.Value {
 	at := p.join(known.Name)
 	if a == nil {
 		return d.absent(known, at)
 	}
 	unknown := cty.UnknownVal(known.Type)
-	if d.bad[a.Expr] {
+	if d.invalid[a.Expr] {
 		return unknown
 	}
 	if known.Form == Paths {
@@ -151,10 +151,10 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p p
 		return unknown
 	}
 	if v.IsNull() {
-		return d.absent(known, place{rng: a.Expr.Range(), path: at.path, plain: at.plain})
+		return d.absent(known, location{rng: a.Expr.Range(), path: at.path, plain: at.plain})
 	}
 	if known.Refers != "" {
-		return d.referred(v, known, place{rng: a.Expr.Range(), path: at.path, plain: at.plain}, owner)
+		return d.resourceRef(v, known, location{rng: a.Expr.Range(), path: at.path, plain: at.plain}, owner)
 	}
 	v, m := canonical(known, v)
 	if m != "" {
@@ -173,10 +173,10 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p p
 		return v
 	}
 	if known.File {
-		return d.file(v, known, place{rng: a.Expr.Range(), path: at.path}, owner)
+		return d.file(v, known, location{rng: a.Expr.Range(), path: at.path}, owner)
 	}
 	if known.Form == Ceilings {
-		d.ceilings(v, a.Expr, place{path: at.path}, owner)
+		d.ceilings(v, a.Expr, location{path: at.path}, owner)
 	}
 	if known.Form == FileOrURL {
 		d.source(v.AsString(), at, owner)
@@ -196,7 +196,7 @@ func (d *decoder) ownerOf(expr hclsyntax.Expression) string {
 }
 
 // absent returns the value of an attribute that was left out, or is null.
-func (d *decoder) absent(known Attr, p place) cty.Value {
+func (d *decoder) absent(known Attr, p location) cty.Value {
 	if known.Required {
 		d.add(mistake(p.rng, "Missing attribute", "`%s` of `%s` is required: %s", p.path, d.owner, lowerFirst(known.Doc)))
 		return cty.UnknownVal(known.Type)
@@ -213,4 +213,25 @@ func lowerFirst(s string) string {
 		return s
 	}
 	return strings.ToLower(s[:1]) + s[1:]
+}
+
+// shorthand decodes `NAME = value`, which stands for a block with one attribute. A
+// null is a block that was left out.
+func (d *decoder) shorthand(a *hclsyntax.Attribute, shape Block, p location) cty.Value {
+	p.rng = a.SrcRange
+	if v, diags := evaluate(a.Expr, d.ctx); !d.invalid[a.Expr] && !diags.HasErrors() && v.IsNull() {
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	values := map[string]cty.Value{}
+	for _, known := range shape.Attrs {
+		if known.Name != shape.Shorthand {
+			values[known.Name] = d.attribute(nil, known, shape, p)
+			continue
+		}
+		if path := p.join(known.Name).plain; d.supports != nil && !d.supports(path) {
+			d.add(mistake(a.NameRange, "Unsupported attribute", "Provider %s does not support `%s`. Remove it, or use another provider.", d.provider, p.plain))
+		}
+		values[known.Name] = d.attribute(a, known, shape, p)
+	}
+	return cty.ObjectVal(values)
 }

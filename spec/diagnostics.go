@@ -21,12 +21,12 @@ func mistake(rng hcl.Range, summary, format string, args ...any) *hcl.Diagnostic
 // The most diagnostics that are worth reading, and that a terminal can show in
 // a sensible time.
 const (
-	mostDiagnostics = 500
-	mostSyntax      = 20 // of one file
+	maxDiagnostics       = 500
+	maxSyntaxDiagnostics = 20 // of one file
 )
 
-// atMost cuts off the diagnostics beyond limit, and says how many there were.
-func atMost(limit int, diags hcl.Diagnostics) hcl.Diagnostics {
+// truncate cuts off the diagnostics beyond limit, and says how many there were.
+func truncate(limit int, diags hcl.Diagnostics) hcl.Diagnostics {
 	if len(diags) <= limit {
 		return diags
 	}
@@ -38,18 +38,18 @@ func atMost(limit int, diags hcl.Diagnostics) hcl.Diagnostics {
 	})
 }
 
-// tidy sorts diagnostics by place and drops repetitions: a mistake that every
+// sortUnique sorts diagnostics by place and drops repetitions: a mistake that every
 // instance of a block shares is one.
-func tidy(diags hcl.Diagnostics) hcl.Diagnostics {
+func sortUnique(diags hcl.Diagnostics) hcl.Diagnostics {
 	slices.SortStableFunc(diags, func(a, b *hcl.Diagnostic) int {
-		return comparePlaces(a.Subject, b.Subject)
+		return compareRanges(a.Subject, b.Subject)
 	})
 	type said struct {
 		subject         hcl.Range
 		summary, detail string
 	}
 	seen := map[said]bool{}
-	return atMost(mostDiagnostics, slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool {
+	return truncate(maxDiagnostics, slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool {
 		this := said{summary: d.Summary, detail: d.Detail}
 		if d.Subject != nil {
 			this.subject = *d.Subject
@@ -59,7 +59,7 @@ func tidy(diags hcl.Diagnostics) hcl.Diagnostics {
 	}))
 }
 
-func comparePlaces(a, b *hcl.Range) int {
+func compareRanges(a, b *hcl.Range) int {
 	switch {
 	case a == nil && b == nil:
 		return 0
@@ -71,8 +71,8 @@ func comparePlaces(a, b *hcl.Range) int {
 	return cmp.Or(cmp.Compare(a.Filename, b.Filename), cmp.Compare(a.Start.Byte, b.Start.Byte), cmp.Compare(a.End.Byte, b.End.Byte))
 }
 
-// at writes a range for people: "main.vmctl.hcl:3".
-func at(rng hcl.Range) string { return fmt.Sprintf("%s:%d", rng.Filename, rng.Start.Line) }
+// formatRange writes a range for people: "main.vmctl.hcl:3".
+func formatRange(rng hcl.Range) string { return fmt.Sprintf("%s:%d", rng.Filename, rng.Start.Line) }
 
 // quoteName writes a name for the beginning of a sentence.
-func quoteName(n name) string { return "`" + n.String() + "`" }
+func quoteName(n nodeName) string { return "`" + n.String() + "`" }

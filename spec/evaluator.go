@@ -21,22 +21,22 @@ type evaluator struct {
 	functions map[string]function.Function
 	variables map[string]cty.Value // marked where sensitive
 	failed    map[string]bool      // variables without a usable value
-	nodes     map[name]*node
+	nodes     map[nodeName]*node
 	order     []*node // each node after the nodes that it needs
 	outputs   []*node // by name
 	providers map[ProviderRef]Provider
-	base      *world // as Load evaluated it
+	base      *evaluation // as Load evaluated it
 }
 
-// node is one thing with a value that others may need: a local, a resource, or
-// an output, which nothing needs.
+// node is a local, a resource or an output in the graph of references. Only locals and resources
+// are referred to.
 type node struct {
-	name     name
+	name     nodeName
 	rng      hcl.Range
 	refs     []reference
 	targets  []target
-	bad      map[hclsyntax.Expression]bool // expressions that refer to nothing: reported once, not evaluated
-	place    int                           // in evaluator.order
+	invalid  map[hclsyntax.Expression]bool // expressions that refer to nothing: reported once, not evaluated
+	index    int                           // in evaluator.order
 	cyclic   bool
 	expr     hclsyntax.Expression // of a local or an output
 	resource *resourceBlock       // of a resource
@@ -46,7 +46,7 @@ type node struct {
 
 // target is one name that a node refers to.
 type target struct {
-	name
+	nodeName
 	keys map[string]bool // the instances that it names; nil: any
 	// attrs says that attributes are read which are not computed.
 	attrs bool
@@ -59,25 +59,26 @@ type result struct {
 	instances []instance
 	items     []item    // of for_each, where they are wholly known
 	uses      []Address // the resources that it needs, sorted
-	// tainted says that a mistake was reported, here or in a node that this one needs. A value
+	// invalid says that a mistake was reported, here or in a node that this one needs. A value
 	// may be unknown for that reason alone.
-	tainted bool
+	invalid bool
 }
 
-// world is one evaluation. In the base world no computed attribute is known.
-type world struct {
+// evaluation holds one evaluation of the spec. In the base evaluation no computed attribute is
+// known.
+type evaluation struct {
 	*evaluator
 	computed map[Address]cty.Value // Record.Values by address
 	results  map[*node]*result
 	diags    hcl.Diagnostics
 }
 
-func (e *evaluator) newWorld(computed map[Address]cty.Value) *world {
-	return &world{evaluator: e, computed: computed, results: map[*node]*result{}}
+func (e *evaluator) newEvaluation(computed map[Address]cty.Value) *evaluation {
+	return &evaluation{evaluator: e, computed: computed, results: map[*node]*result{}}
 }
 
-// result returns the result of a node in this world, else in the base.
-func (w *world) result(n *node) *result {
+// result returns the result of a node in this evaluation, else in the base.
+func (w *evaluation) result(n *node) *result {
 	if r, ok := w.results[n]; ok {
 		return r
 	}
@@ -86,16 +87,16 @@ func (w *world) result(n *node) *result {
 			return r
 		}
 	}
-	return &result{value: cty.DynamicVal, tainted: true}
+	return &result{value: cty.DynamicVal, invalid: true}
 }
 
 // evaluate evaluates n. If only is not "", it evaluates only the instance with that key of a
 // resource.
-func (w *world) evaluate(n *node, only string) *result {
-	r := &result{value: cty.DynamicVal, tainted: n.cyclic || len(n.bad) > 0}
+func (w *evaluation) evaluate(n *node, only string) *result {
+	r := &result{value: cty.DynamicVal, invalid: n.cyclic || len(n.invalid) > 0}
 	w.results[n] = r
 	for _, t := range n.targets {
-		r.tainted = r.tainted || w.isTainted(t.name)
+		r.invalid = r.invalid || w.isInvalid(t.nodeName)
 	}
 	ctx := w.context(n)
 	before := len(w.diags)
@@ -105,18 +106,18 @@ func (w *world) evaluate(n *node, only string) *result {
 		return r
 	}
 	r.uses = w.usesOf(n, ctx)
-	if n.bad[n.expr] || n.cyclic {
+	if n.invalid[n.expr] || n.cyclic {
 		return r
 	}
 	value, diags := evaluate(n.expr, ctx)
 	w.diags = append(w.diags, diags...)
-	heavy := !diags.HasErrors() && tooHeavy(value)
-	if heavy && !r.tainted {
+	large := !diags.HasErrors() && tooLarge(value)
+	if large && !r.invalid {
 		w.diags = append(w.diags, mistake(n.expr.Range(), "Value too large",
-			"`%s` comes to more than %s. Put less into it, or into a file.", n.name, FormatSize(maxWeight)))
+			"`%s` is larger than %s. Shorten it, or move its content into a file.", n.name, FormatSize(maxValueBytes)))
 	}
-	if heavy || diags.HasErrors() {
-		r.tainted = true
+	if large || diags.HasErrors() {
+		r.invalid = true
 		return r
 	}
 	r.value, r.pending = value, !value.IsWhollyKnown()
@@ -125,7 +126,7 @@ func (w *world) evaluate(n *node, only string) *result {
 
 // explainKeys rewrites diagnostics about a key that a resource does not have: they name the keys
 // that it has.
-func (w *world) explainKeys(n *node, diags hcl.Diagnostics) {
+func (w *evaluation) explainKeys(n *node, diags hcl.Diagnostics) {
 	for _, d := range diags {
 		for _, ref := range n.refs {
 			if ref.key == "" || d.Subject == nil || d.Summary != "Invalid index" || !ref.rng.Overlaps(*d.Subject) {
@@ -156,22 +157,23 @@ func keysHint(key string, keys []string) string {
 	}
 }
 
-func (w *world) isTainted(n name) bool {
+// isInvalid reports whether a mistake was reported in a node or in one that it needs.
+func (w *evaluation) isInvalid(n nodeName) bool {
 	if n.root == "var" {
 		return w.failed[n.name]
 	}
-	return w.result(w.nodes[n]).tainted
+	return w.result(w.nodes[n]).invalid
 }
 
 // context returns the values of the names that n refers to, and no others.
-func (w *world) context(n *node) *hcl.EvalContext {
+func (w *evaluation) context(n *node) *hcl.EvalContext {
 	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{}, Functions: w.functions}
 	roots := map[string]map[string]cty.Value{}
 	for _, t := range n.targets {
 		if roots[t.root] == nil {
 			roots[t.root] = map[string]cty.Value{}
 		}
-		roots[t.root][t.name.name] = w.value(t)
+		roots[t.root][t.name] = w.value(t)
 	}
 	for root, values := range roots {
 		ctx.Variables[root] = cty.ObjectVal(values)
@@ -180,24 +182,24 @@ func (w *world) context(n *node) *hcl.EvalContext {
 }
 
 // value returns the value that a reference to t has.
-func (w *world) value(t target) cty.Value {
+func (w *evaluation) value(t target) cty.Value {
 	switch t.root {
 	case "var":
-		if v, ok := w.variables[t.name.name]; ok {
+		if v, ok := w.variables[t.name]; ok {
 			return v
 		}
 		return cty.DynamicVal
 	case "local":
-		return w.result(w.nodes[t.name]).value
+		return w.result(w.nodes[t.nodeName]).value
 	default:
-		return w.resourceValue(w.nodes[t.name], t.keys)
+		return w.resourceValue(w.nodes[t.nodeName], t.keys)
 	}
 }
 
 // usesOf lists the resources that n refers to, directly or through locals. An index that ctx can
 // evaluate narrows a reference down to one instance. A reference in the value of one item of a
 // for_each counts for the instance of that item alone.
-func (w *world) usesOf(n *node, ctx *hcl.EvalContext) []Address {
+func (w *evaluation) usesOf(n *node, ctx *hcl.EvalContext) []Address {
 	uses := map[Address]bool{}
 	for _, ref := range n.refs {
 		switch {
@@ -213,7 +215,7 @@ func (w *world) usesOf(n *node, ctx *hcl.EvalContext) []Address {
 	return sortedAddresses(uses)
 }
 
-func (w *world) addUses(uses map[Address]bool, ref reference, ctx *hcl.EvalContext) {
+func (w *evaluation) addUses(uses map[Address]bool, ref reference, ctx *hcl.EvalContext) {
 	key := ref.key
 	if found, ok := keyIn(ref.keyExpr, ctx); ok {
 		key = found

@@ -81,7 +81,7 @@ func mustBeRegular(info fs.FileInfo) error {
 	case info.IsDir():
 		return errors.New("it is a folder")
 	case !info.Mode().IsRegular():
-		return errors.New("it is no regular file")
+		return errors.New("it is not a regular file")
 	}
 	return nil
 }
@@ -116,9 +116,9 @@ func parseFile(path string) (*hcl.File, hcl.Diagnostics) {
 // parseSource parses HCL that is not too deeply nested for the parser.
 func parseSource(src []byte, filename string) (*hcl.File, hcl.Diagnostics) {
 	tokens, _ := hclsyntax.LexConfig(src, filename, hcl.InitialPos) //nolint:errcheck // the parser says the same about bad tokens, and more
-	if d := hostile(tokens); d != nil {
+	if d := checkTokens(tokens); d != nil {
 		return &hcl.File{Bytes: src}, hcl.Diagnostics{d}
 	}
 	file, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
-	return file, atMost(mostSyntax, diags)
+	return file, truncate(maxSyntaxDiagnostics, diags)
 }

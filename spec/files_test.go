@@ -90,7 +90,7 @@ func TestUnusualFiles(t *testing.T) {
 		{
 			name:  "spec file that is a pipe",
 			build: func(t *testing.T, dir string) { pipe(t, filepath.Join(dir, "a.vmctl.hcl")) },
-			want:  []string{"`a.vmctl.hcl` could not be read: it is no regular file."},
+			want:  []string{"`a.vmctl.hcl` could not be read: it is not a regular file."},
 		},
 		{
 			name:  "link to nothing",
@@ -116,13 +116,13 @@ func TestUnusualFiles(t *testing.T) {
 				write(t, filepath.Join(dir, "main.vmctl.hcl"), []byte(spec))
 			},
 			want: []string{
-				"`boot.kernel` of `vm.pipe` is \"pipe\", which cannot be used: it is no regular file. Name a file with content.",
-				"`boot.kernel` of `vm.circle` is \"circle\", which cannot be used: too many levels of symbolic links. Name a file with content.",
+				"`boot.kernel` of `vm.pipe` is \"pipe\", which cannot be used: it is not a regular file. Name a regular file that is not empty.",
+				"`boot.kernel` of `vm.circle` is \"circle\", which cannot be used: too many levels of symbolic links. Name a regular file that is not empty.",
 				"`boot.kernel` of `vm.dangling` is \"dangling\", which cannot be used: no such file or directory. Relative paths are read from the folder of the spec.",
-				"`boot.kernel` of `vm.dev_zero` is \"/dev/zero\", which cannot be used: it is no regular file. Name a file with content.",
+				"`boot.kernel` of `vm.dev_zero` is \"/dev/zero\", which cannot be used: it is not a regular file. Name a regular file that is not empty.",
 				"`boot.kernel` of `vm.no_such_kernel` is \"/no/such/kernel\", which cannot be used: no such file or directory. Correct the path, or put the file there.",
-				"`boot.kernel` of `vm.main_vmctl_hcl_x` is \"main.vmctl.hcl/x\", which cannot be used: not a directory. Name a file with content.",
-				"`boot.kernel` of `vm.a_u____b` is \"a\\x00b\", which is no path of a file.",
+				"`boot.kernel` of `vm.main_vmctl_hcl_x` is \"main.vmctl.hcl/x\", which cannot be used: not a directory. Name a regular file that is not empty.",
+				"`boot.kernel` of `vm.a_u____b` is \"a\\x00b\", which is not a file path.",
 			},
 		},
 		{
@@ -156,8 +156,8 @@ func TestUnusualFiles(t *testing.T) {
 				`"link" leads out of the folder of the spec by a symbolic link`,
 				`"sub/../../x" is outside of the folder of the spec`,
 				`"circle" cannot be read: too many levels of symbolic links`,
-				`"pipe" cannot be read: it is no regular file`,
-				`"latin1" is no UTF-8 text`,
+				`"pipe" cannot be read: it is not a regular file`,
+				`"latin1" is not UTF-8 text`,
 				`"huge" is larger than 8MiB`,
 				`"link" leads out of the folder of the spec by a symbolic link`,
 				`"" is outside of the folder of the spec`,

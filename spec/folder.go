@@ -17,27 +17,28 @@ import (
 
 // folder is the folder of the spec, from which files are read.
 type folder struct {
-	dir     string // absolute
-	ending  bool   // the objects only end: their files may be missing
-	mu      sync.Mutex
-	digests map[string]digested // by absolute path
-	read    map[string]string   // SHA-256 of the files that were read, by path; "": it did not exist
+	dir          string // absolute
+	allowMissing bool   // the objects only end: their files may be missing
+	mu           sync.Mutex
+	digests      map[string]digestResult // by absolute path
+	read         map[string]string       // SHA-256 of the files that were read, by path; "": it did not exist
 }
 
-type digested struct {
+type digestResult struct {
 	sum string
 	err error
 }
 
-var errNoFile = errors.New("there is no such file in the folder of the spec")
+var errNoFile = errors.New("the folder of the spec has no such file")
 
-// lacks reports whether an error says that a file does not exist, and need not exist.
-func (f *folder) lacks(err error) bool {
-	return f.ending && (errors.Is(err, errNoFile) || errors.Is(err, fs.ErrNotExist))
+// toleratesMissing reports whether err says that a file does not exist, and
+// Inputs.AllowMissingFiles allows that.
+func (f *folder) toleratesMissing(err error) bool {
+	return f.allowMissing && (errors.Is(err, errNoFile) || errors.Is(err, fs.ErrNotExist))
 }
 
 func newFolder(dir string) *folder {
-	return &folder{dir: dir, digests: map[string]digested{}, read: map[string]string{}}
+	return &folder{dir: dir, digests: map[string]digestResult{}, read: map[string]string{}}
 }
 
 // digest returns the SHA-256, in hex, of a file anywhere on this machine; relative paths begin in
@@ -82,7 +83,7 @@ func digestOf(r io.Reader) (string, int64, error) {
 
 // text returns the content of a file inside the folder.
 func (f *folder) text(path string) (string, error) {
-	file, err := f.inside(path)
+	file, err := f.openInside(path)
 	if err != nil {
 		return "", err
 	}
@@ -94,44 +95,44 @@ func (f *folder) text(path string) (string, error) {
 	case len(src) > maxTextBytes:
 		return "", fmt.Errorf("%q is larger than %s", path, FormatSize(maxTextBytes))
 	case !utf8.Valid(src):
-		return "", fmt.Errorf("%q is no UTF-8 text", path)
+		return "", fmt.Errorf("%q is not UTF-8 text", path)
 	}
-	f.note(path, sumOf(src))
+	f.recordRead(path, sumOf(src))
 	return string(src), nil
 }
 
 // sum returns the SHA-256, in hex, of a file inside the folder.
 func (f *folder) sum(path string) (string, error) {
-	file, err := f.inside(path)
+	file, err := f.openInside(path)
 	if err != nil {
 		return "", err
 	}
 	defer closeRead(file)
 	sum, _, err := digestOf(file)
-	f.note(path, sum)
+	f.recordRead(path, sum)
 	return sum, err
 }
 
 // exists reports whether the folder has a regular file of that path.
 func (f *folder) exists(path string) (bool, error) {
-	file, err := f.inside(path)
+	file, err := f.openInside(path)
 	switch {
 	case errors.Is(err, errNoFile):
-		f.note(path, "")
+		f.recordRead(path, "")
 		return false, nil
 	case err != nil:
 		return false, err
 	}
 	closeRead(file)
-	f.note(path, anyContent)
+	f.recordRead(path, anyContent)
 	return true, nil
 }
 
 // anyContent stands for the SHA-256 of a file that only has to exist.
 const anyContent = "exists"
 
-// note records the SHA-256 of a file that was read.
-func (f *folder) note(path, sum string) {
+// recordRead records the SHA-256 of a file that was read.
+func (f *folder) recordRead(path, sum string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	path = filepath.Clean(path)
@@ -160,9 +161,9 @@ func sumOf(src []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// inside opens a regular file of the folder. Neither `..` nor a symbolic link
+// openInside opens a regular file of the folder. Neither `..` nor a symbolic link
 // leads out of it.
-func (f *folder) inside(path string) (*os.File, error) {
+func (f *folder) openInside(path string) (*os.File, error) {
 	if !filepath.IsLocal(path) {
 		return nil, fmt.Errorf("%q is outside of the folder of the spec; put the file there and write its path from there", path)
 	}
@@ -173,20 +174,20 @@ func (f *folder) inside(path string) (*os.File, error) {
 	defer closeRead(root)
 	info, err := root.Stat(path)
 	if err != nil {
-		return nil, confined(path, err)
+		return nil, explainRootError(path, err)
 	}
 	if err := mustBeRegular(info); err != nil {
 		return nil, fmt.Errorf("%q cannot be read: %w", path, err)
 	}
 	file, err := root.Open(path)
 	if err != nil {
-		return nil, confined(path, err)
+		return nil, explainRootError(path, err)
 	}
 	return file, nil
 }
 
-// confined turns an error of os.Root into a message for people.
-func confined(path string, err error) error {
+// explainRootError turns an error of os.Root into a message for users.
+func explainRootError(path string, err error) error {
 	// The error for a path that leaves the root is not exported.
 	if strings.Contains(err.Error(), "escapes") {
 		return fmt.Errorf("%q leads out of the folder of the spec by a symbolic link; put the file itself there", path)

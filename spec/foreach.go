@@ -16,12 +16,12 @@ type item struct {
 
 // forEach evaluates for_each, and returns its items in the order of the keys; false: it found a
 // mistake. A block without for_each has one item without a key.
-func (w *world) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool) {
+func (w *evaluation) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool) {
 	expr := n.resource.forEach
 	if expr == nil {
 		return []item{{}}, true
 	}
-	if n.bad[expr] {
+	if n.invalid[expr] {
 		return nil, false
 	}
 	if w.base != nil && w.base != w && w.base.result(n).items != nil {
@@ -33,7 +33,7 @@ func (w *world) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, bool)
 		return nil, false
 	}
 	items, summary, problem := forEachItems(value, "resources")
-	if summary == unknownForEach && r.tainted {
+	if summary == unknownForEach && r.invalid {
 		return nil, false
 	}
 	if problem != "" {
@@ -52,19 +52,19 @@ const unknownForEach = "Unknown for_each"
 // what names the thing that each key makes.
 func forEachItems(value cty.Value, what string) (items []item, summary, problem string) {
 	if value.IsMarked() {
-		return nil, "Sensitive for_each", "is sensitive: its keys would be shown as addresses."
+		return nil, "Sensitive for_each", "is sensitive, but its keys are shown in addresses."
 	}
 	ty := value.Type()
 	isMap := ty.IsMapType() || ty.IsObjectType()
 	switch {
 	case !value.IsKnown() || ty.IsSetType() && !value.IsNull() && !value.IsWhollyKnown():
-		return nil, unknownForEach, "must be known before anything is observed: it decides which " + what + " there are. Use variables, locals and attributes that the spec sets."
+		return nil, unknownForEach, "must be known before anything is observed: it decides how many " + what + " exist. Use variables, locals and attributes that the spec sets."
 	case value.IsNull():
-		return nil, "Invalid for_each", "is null. Write a map, or a set of strings; `{}` makes none."
+		return nil, "Invalid for_each", "is null. Write a map, or a set of strings; `{}` makes no instance."
 	case ty.IsTupleType() || ty.IsListType():
-		return nil, "Invalid for_each", "is a list, whose elements have no keys: write `toset([…])`."
+		return nil, "Invalid for_each", "is a list, and list elements have no keys: write `toset([…])`."
 	case !isMap && !ty.IsSetType():
-		return nil, "Invalid for_each", "is " + aType(ty) + ". Write a map, or a set of strings like `toset([\"a\", \"b\"])`."
+		return nil, "Invalid for_each", "is " + describeType(ty) + ". Write a map, or a set of strings like `toset([\"a\", \"b\"])`."
 	}
 	if isMap {
 		values := value.AsValueMap()
@@ -75,7 +75,7 @@ func forEachItems(value cty.Value, what string) (items []item, summary, problem 
 	if ty.IsSetType() {
 		for _, v := range value.AsValueSlice() {
 			if v.IsNull() || v.Type() != cty.String {
-				return nil, "Invalid for_each", "is a set of other things than strings. Write `toset([\"a\", \"b\"])`."
+				return nil, "Invalid for_each", "is a set with elements that are not strings. Write `toset([\"a\", \"b\"])`."
 			}
 			items = append(items, item{Key: v.AsString(), value: v})
 		}

@@ -17,13 +17,13 @@ import (
 func functions(f *folder) map[string]function.Function {
 	all := map[string]function.Function{"try": tryFunc, "can": canFunc}
 	for name, f := range pureFunctions {
-		all[name] = guarded(f)
+		all[name] = withoutSecretsInErrors(f)
 	}
-	all["file"] = guarded(fileFunc("the content of the file", f, f.text))
-	all["filesha256"] = guarded(fileFunc("the digest of the file", f, f.sum))
+	all["file"] = withoutSecretsInErrors(fileFunc("the content of the file", f, f.text))
+	all["filesha256"] = withoutSecretsInErrors(fileFunc("the digest of the file", f, f.sum))
 	// A template must not use templates: it could go round in circles.
-	all["templatefile"] = guarded(templateFunc(f, maps.Clone(all)))
-	all["fileexists"] = guarded(existsFunc(f))
+	all["templatefile"] = withoutSecretsInErrors(templateFunc(f, maps.Clone(all)))
+	all["fileexists"] = withoutSecretsInErrors(existsFunc(f))
 	return all
 }
 
@@ -35,7 +35,7 @@ func fileFunc(description string, f *folder, read func(path string) (string, err
 		Type:        function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			content, err := read(args[0].AsString())
-			if f.lacks(err) {
+			if f.toleratesMissing(err) {
 				return cty.UnknownVal(cty.String), nil
 			}
 			if err != nil {
@@ -74,7 +74,7 @@ func templateFunc(f *folder, within map[string]function.Function) function.Funct
 			path := args[0].AsString()
 			content, err := f.text(path)
 			vars, marks := args[1].Unmark()
-			if f.lacks(err) {
+			if f.toleratesMissing(err) {
 				return cty.UnknownVal(cty.String).WithMarks(marks), nil
 			}
 			if err != nil {
@@ -84,7 +84,7 @@ func templateFunc(f *folder, within map[string]function.Function) function.Funct
 				return cty.UnknownVal(cty.String).WithMarks(marks), nil
 			}
 			if vars.IsNull() || !vars.Type().IsObjectType() && !vars.Type().IsMapType() {
-				return cty.NilVal, function.NewArgErrorf(1, "the names for the template are a map like { name = \"value\" }")
+				return cty.NilVal, function.NewArgErrorf(1, "the variables of the template must be a map like { name = \"value\" }")
 			}
 			value, err := render(path, content, &hcl.EvalContext{Variables: vars.AsValueMap(), Functions: within})
 			if err != nil {
@@ -97,7 +97,7 @@ func templateFunc(f *folder, within map[string]function.Function) function.Funct
 
 func render(path, content string, ctx *hcl.EvalContext) (cty.Value, error) {
 	filename := filepath.ToSlash(path)
-	if m := hostile(templateTokens([]byte(content), filename)); m != nil {
+	if m := checkTokens(templateTokens([]byte(content), filename)); m != nil {
 		return cty.NilVal, templateError(hcl.Diagnostics{m})
 	}
 	expr, diags := hclsyntax.ParseTemplate([]byte(content), filename, hcl.InitialPos)
@@ -111,11 +111,11 @@ func render(path, content string, ctx *hcl.EvalContext) (cty.Value, error) {
 			if best := nearest(t.RootName(), sortedNamesOf(ctx.Variables)); best != "" {
 				hint = fmt.Sprintf(" (did you mean %q?)", best)
 			}
-			return cty.NilVal, fmt.Errorf("%s uses `%s`, which is not among the names given to it%s", at(rng), t.RootName(), hint)
+			return cty.NilVal, fmt.Errorf("%s uses `%s`, but the call does not pass that name%s", formatRange(rng), t.RootName(), hint)
 		}
 	}
 	for _, call := range unknownCalls(expr, ctx.Functions) {
-		return cty.NilVal, fmt.Errorf("%s calls `%s`, which is no function that a template can use", at(call.NameRange), call.Name)
+		return cty.NilVal, fmt.Errorf("%s calls `%s`, but templates have no such function", formatRange(call.NameRange), call.Name)
 	}
 	value, diags := expr.Value(ctx)
 	if diags.HasErrors() {
@@ -123,7 +123,7 @@ func render(path, content string, ctx *hcl.EvalContext) (cty.Value, error) {
 	}
 	text, err := asText(value)
 	if err != nil {
-		return cty.NilVal, fmt.Errorf("the template %q makes no text: %w", path, err)
+		return cty.NilVal, fmt.Errorf("the result of the template %q is not a string: %w", path, err)
 	}
 	return text, nil
 }
@@ -138,7 +138,22 @@ func templateError(diags hcl.Diagnostics) error {
 	d := diags[0]
 	where := ""
 	if d.Subject != nil {
-		where = at(*d.Subject) + ": "
+		where = formatRange(*d.Subject) + ": "
 	}
 	return fmt.Errorf("%s%s", where, strings.TrimSuffix(d.Detail, "."))
+}
+
+// unknownCalls finds calls of functions that do not exist. HCL would find them
+// too, and suggest whichever name comes first in a map.
+func unknownCalls(expr hclsyntax.Expression, functions map[string]function.Function) []*hclsyntax.FunctionCallExpr {
+	var calls []*hclsyntax.FunctionCallExpr
+	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics { //nolint:errcheck // the visitor returns none
+		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok {
+			if _, exists := functions[call.Name]; !exists {
+				calls = append(calls, call)
+			}
+		}
+		return nil
+	})
+	return calls
 }

@@ -45,7 +45,7 @@ func FuzzLoad(f *testing.F) {
 				t.Errorf("a diagnostic says nothing:\n%s", text)
 			}
 		}
-		in.Anyway = true
+		in.Partial = true
 		kept, again := spec.Load(dir, in)
 		if again.HasErrors() != diags.HasErrors() || !diags.HasErrors() && len(kept.Resources) != len(c.Resources) {
 			t.Errorf("read anyway: %v, and %d resources:\n%s", again, len(kept.Resources), text)

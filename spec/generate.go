@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Found is an object that exists, and for which Generate writes a block.
-type Found struct {
+// Existing describes an existing object, for which Generate writes a block.
+type Existing struct {
 	To       Address     // its new address; without a key
 	ID       string      // the ID by which an import finds it
 	Provider ProviderRef // zero, or the built-in one: the block names none
@@ -26,13 +26,13 @@ type Found struct {
 // attributes with their default: once loaded, the block wants the attributes that the object
 // shows. If a block cannot express an attribute, or a required one is not shown, the error names
 // it; it names all of them.
-func Generate(f Found) ([]byte, error) {
+func Generate(f Existing) ([]byte, error) {
 	shape, ok := resourceShapes[f.To.Kind]
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("write a block for %s: there is no kind of resource %q", f.To, f.To.Kind)
 	case f.To.Key != "":
-		return nil, fmt.Errorf("write a block for %s: it is an instance of a for_each, whose block only you can write", f.To)
+		return nil, fmt.Errorf("write a block for %s: it is an instance of a for_each: write its block yourself", f.To)
 	case strings.TrimSpace(f.ID) == "":
 		return nil, fmt.Errorf("write a block for %s: the object to import has no id", f.To)
 	}
@@ -81,19 +81,19 @@ func (g *generator) block(body *hclwrite.Body, shape Block, v cty.Value, path st
 func (g *generator) attribute(body *hclwrite.Body, a Attr, v cty.Value, path string) bool {
 	if v == cty.NilVal {
 		if a.Required {
-			g.fail(path, "is not shown, and a block needs it")
+			g.fail(path, "is unknown, and a block requires it")
 		}
 		return false
 	}
 	value, err := convert.Convert(v, a.Type)
 	if err != nil {
-		g.fail(path, "is %s, and must be %s", aType(v.Type()), wanting(a))
+		g.fail(path, "is %s, not %s", describeType(v.Type()), expectedForm(a))
 		return false
 	}
 	if a.Default != cty.NilVal && value.RawEquals(a.Default) {
 		return false
 	}
-	tokens, problem := g.written(a, value)
+	tokens, problem := g.tokens(a, value)
 	if problem != "" {
 		g.fail(path, "%s", strings.TrimSuffix(problem, "."))
 		return false
@@ -102,13 +102,13 @@ func (g *generator) attribute(body *hclwrite.Body, a Attr, v cty.Value, path str
 	return true
 }
 
-// written returns the text of a canonical value in a block, or why a block cannot express it: the
+// tokens returns the text of a canonical value in a block, or why a block cannot express it: the
 // rest of a sentence that begins with the attribute.
-func (g *generator) written(a Attr, v cty.Value) (hclwrite.Tokens, string) {
+func (g *generator) tokens(a Attr, v cty.Value) (hclwrite.Tokens, string) {
 	if a.Refers != "" {
 		to, err := ParseAddress(v.AsString())
 		if err != nil || to.Kind != a.Refers {
-			return nil, fmt.Sprintf("is %q, which is no address of a %s", shorten(v.AsString()), a.Refers)
+			return nil, fmt.Sprintf("is %q, which is not the address of a %s", shorten(v.AsString()), a.Refers)
 		}
 		return hclwrite.TokensForTraversal(to.traversal()), ""
 	}
@@ -121,7 +121,7 @@ func (g *generator) written(a Attr, v cty.Value) (hclwrite.Tokens, string) {
 	case problem != "":
 		return nil, problem
 	case !again.RawEquals(v):
-		return nil, fmt.Sprintf("is %s, which a block cannot say", FormatValue("", "", v))
+		return nil, fmt.Sprintf("is %s, which a block cannot express", FormatValue("", "", v))
 	}
 	return hclwrite.TokensForValue(said), ""
 }
@@ -148,7 +148,7 @@ func (g *generator) nested(body *hclwrite.Body, shape Block, in cty.Value, path 
 	}
 	if shape.Repeated {
 		if !v.CanIterateElements() {
-			g.fail(path, "is %s, and must be a list", aType(v.Type()))
+			g.fail(path, "is %s, not a list", describeType(v.Type()))
 			return false
 		}
 		for i, item := range v.AsValueSlice() {
@@ -160,8 +160,8 @@ func (g *generator) nested(body *hclwrite.Body, shape Block, in cty.Value, path 
 	}
 	inner := hclwrite.NewBlock(shape.Name, nil)
 	wrote := g.block(inner.Body(), shape, v, path)
-	filled := shape.With != "" && partOf(in, shape.With) != cty.NilVal
-	switch short := inner.Body().GetAttribute(shape.Short); {
+	filled := shape.DefaultedWith != "" && partOf(in, shape.DefaultedWith) != cty.NilVal
+	switch short := inner.Body().GetAttribute(shape.Shorthand); {
 	case !wrote && (!shape.Optional || filled):
 		return false
 	case short != nil && len(inner.Body().Attributes()) == 1 && len(inner.Body().Blocks()) == 0:

@@ -42,11 +42,11 @@ func debian() cty.Value {
 
 func TestGenerate(t *testing.T) {
 	for name, c := range map[string]struct {
-		found spec.Found
+		found spec.Existing
 		want  string
 	}{
 		"a machine": {
-			found: spec.Found{
+			found: spec.Existing{
 				To: spec.Address{Kind: spec.VM, Name: "scratch"}, ID: "debian-old",
 				Provider: spec.ProviderRef{Type: "libvirt", Name: "host", Key: "a"}, Attrs: debian(),
 			},
@@ -79,7 +79,7 @@ vm "scratch" {
 `,
 		},
 		"a machine of an image": {
-			found: spec.Found{
+			found: spec.Existing{
 				To: spec.Address{Kind: spec.VM, Name: "a"}, ID: "a", Provider: spec.ProviderRef{Type: "libvirt", Name: "default"},
 				Attrs: cty.ObjectVal(map[string]cty.Value{
 					"image":     cty.ObjectVal(map[string]cty.Value{"source": cty.StringVal("a ${b}\".qcow2"), "sha256": cty.NullVal(cty.String)}),
@@ -97,7 +97,7 @@ vm "a" {
 `,
 		},
 		"a disk": {
-			found: spec.Found{
+			found: spec.Existing{
 				To: spec.Address{Kind: spec.Disk, Name: "data"}, ID: "/var/lib/data.raw",
 				Provider: spec.ProviderRef{Type: "libvirt", Name: "here"},
 				Attrs: cty.ObjectVal(map[string]cty.Value{
@@ -105,10 +105,10 @@ vm "a" {
 					"path": cty.StringVal("/var/lib/data.raw"),
 				}),
 			},
-			want: "`size` is \"1000B\"; the least is \"1MiB\"",
+			want: "`size` is \"1000B\"; the minimum is \"1MiB\"",
 		},
 		"a disk that grew": {
-			found: spec.Found{
+			found: spec.Existing{
 				To: spec.Address{Kind: spec.Disk, Name: "data"}, ID: "/var/lib/data.raw",
 				Provider: spec.ProviderRef{Type: "libvirt", Name: "here"},
 				Attrs: cty.ObjectVal(map[string]cty.Value{
@@ -129,7 +129,7 @@ disk "data" {
 `,
 		},
 		"nothing": {
-			found: spec.Found{To: spec.Address{Kind: spec.VM, Name: "a"}, ID: "a", Attrs: cty.EmptyObjectVal},
+			found: spec.Existing{To: spec.Address{Kind: spec.VM, Name: "a"}, ID: "a", Attrs: cty.EmptyObjectVal},
 			want: `import {
   to = vm.a
   id = "a"
@@ -155,25 +155,25 @@ vm "a" {
 
 func TestGenerateRefuses(t *testing.T) {
 	vm := spec.Address{Kind: spec.VM, Name: "a"}
-	attrs := func(pairs map[string]cty.Value) spec.Found {
-		return spec.Found{To: vm, ID: "a", Attrs: cty.ObjectVal(pairs)}
+	attrs := func(pairs map[string]cty.Value) spec.Existing {
+		return spec.Existing{To: vm, ID: "a", Attrs: cty.ObjectVal(pairs)}
 	}
-	for want, f := range map[string]spec.Found{
+	for want, f := range map[string]spec.Existing{
 		`write a block for network.a: there is no kind of resource "network"`:                                                                  {To: spec.Address{Kind: "network", Name: "a"}, ID: "a"},
-		`write a block for vm.a["k"]: it is an instance of a for_each, whose block only you can write`:                                         {To: spec.Address{Kind: spec.VM, Name: "a", Key: "k"}, ID: "a"},
+		`write a block for vm.a["k"]: it is an instance of a for_each: write its block yourself`:                                               {To: spec.Address{Kind: spec.VM, Name: "a", Key: "k"}, ID: "a"},
 		`write a block for vm.a: the object to import has no id`:                                                                               {To: vm, ID: " "},
-		"write a block for disk.a: `size` is not shown, and a block needs it":                                                                  {To: spec.Address{Kind: spec.Disk, Name: "a"}, ID: "a"},
+		"write a block for disk.a: `size` is unknown, and a block requires it":                                                                 {To: spec.Address{Kind: spec.Disk, Name: "a"}, ID: "a"},
 		"write a block for vm.a: `name` is \"my vm\". A name has 1 to 63 letters, digits, `.`, `_` and `-`, and begins with a letter or digit": attrs(map[string]cty.Value{"name": cty.StringVal("my vm")}),
-		"write a block for vm.a: `memory` is \"1MiB\"; the least is \"16MiB\"":                                                                 attrs(map[string]cty.Value{"memory": cty.NumberIntVal(1 << 20)}),
-		"write a block for vm.a: `cpus` is a string, and must be a number":                                                                     attrs(map[string]cty.Value{"cpus": cty.StringVal("many")}),
-		"write a block for vm.a: `port_forward` is a bool, and must be a list":                                                                 attrs(map[string]cty.Value{"port_forward": cty.True}),
-		"write a block for vm.a: `additional_disk[0].disk` is \"vm.b\", which is no address of a disk": attrs(map[string]cty.Value{"additional_disk": cty.TupleVal([]cty.Value{
+		"write a block for vm.a: `memory` is \"1MiB\"; the minimum is \"16MiB\"":                                                               attrs(map[string]cty.Value{"memory": cty.NumberIntVal(1 << 20)}),
+		"write a block for vm.a: `cpus` is a string, not a number":                                                                             attrs(map[string]cty.Value{"cpus": cty.StringVal("many")}),
+		"write a block for vm.a: `port_forward` is a bool, not a list":                                                                         attrs(map[string]cty.Value{"port_forward": cty.True}),
+		"write a block for vm.a: `additional_disk[0].disk` is \"vm.b\", which is not the address of a disk": attrs(map[string]cty.Value{"additional_disk": cty.TupleVal([]cty.Value{
 			cty.ObjectVal(map[string]cty.Value{"disk": cty.StringVal("vm.b")}),
 		})}),
-		"write a block for vm.a: `port_forward[0].host_ip` is ::01, which a block cannot say": attrs(map[string]cty.Value{"port_forward": cty.TupleVal([]cty.Value{
+		"write a block for vm.a: `port_forward[0].host_ip` is ::01, which a block cannot express": attrs(map[string]cty.Value{"port_forward": cty.TupleVal([]cty.Value{
 			cty.ObjectVal(map[string]cty.Value{"guest": cty.NumberIntVal(1), "host_ip": cty.StringVal("::01")}),
 		})}),
-		"write a block for vm.a: `cpus` is 0; it must be from 1 to 4096\n`boot.kernel` is not shown, and a block needs it": attrs(map[string]cty.Value{
+		"write a block for vm.a: `cpus` is 0; it must be from 1 to 4096\n`boot.kernel` is unknown, and a block requires it": attrs(map[string]cty.Value{
 			"cpus": cty.Zero, "boot": cty.ObjectVal(map[string]cty.Value{"cmdline": cty.StringVal("quiet")}),
 		}),
 	} {
@@ -198,7 +198,7 @@ func TestGeneratedBlocksWantWhatIsThere(t *testing.T) {
 		if !ok {
 			t.Fatal("no shape")
 		}
-		f := spec.Found{
+		f := spec.Existing{
 			To: spec.Address{Kind: kind, Name: "found"}, ID: rapid.StringMatching(`[ -~]{0,10}[!-~]`).Draw(t, "id"),
 			Provider: spec.ProviderRef{Type: "libvirt", Name: "here", Key: "a"},
 			Attrs:    drawBlock(t, shape, ""),

@@ -9,15 +9,15 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// connect makes a node of every local, resource and output, finds the names that they refer to,
+// buildGraph makes a node of every local, resource and output, finds the names that they refer to,
 // and puts them in order.
-func (l *loader) connect(e *evaluator) {
+func (l *loader) buildGraph(e *evaluator) {
 	d := e.declared
 	for _, label := range d.declared("local") {
 		a := d.locals[label]
-		n := &node{name: name{"local", label}, rng: a.NameRange, expr: a.Expr}
+		n := &node{name: nodeName{"local", label}, rng: a.NameRange, expr: a.Expr}
 		e.nodes[n.name] = n
-		l.refer(d, n, scope{owner: n.name}, a.Expr)
+		l.addReferences(d, n, scope{owner: n.name}, a.Expr)
 	}
 	for _, addr := range d.resourceAddresses() {
 		n := l.resourceNode(e, addr)
@@ -26,19 +26,19 @@ func (l *loader) connect(e *evaluator) {
 	for _, label := range sortedNames(d.outputs) {
 		e.outputs = append(e.outputs, l.outputNode(d, label))
 	}
-	l.sort(e)
+	l.sortNodes(e)
 }
 
-// refer finds the references of expressions of n.
-func (l *loader) refer(d *declarations, n *node, in scope, exprs ...hclsyntax.Expression) {
+// addReferences finds the references of expressions of n.
+func (l *loader) addReferences(d *declarations, n *node, in scope, exprs ...hclsyntax.Expression) {
 	for _, expr := range exprs {
 		refs, diags := d.references(expr, in)
 		l.diags = append(l.diags, diags...)
 		if diags.HasErrors() {
-			if n.bad == nil {
-				n.bad = map[hclsyntax.Expression]bool{}
+			if n.invalid == nil {
+				n.invalid = map[hclsyntax.Expression]bool{}
 			}
-			n.bad[expr] = true
+			n.invalid[expr] = true
 		}
 		n.refs = append(n.refs, refs...)
 	}
@@ -48,7 +48,7 @@ func (l *loader) refer(d *declarations, n *node, in scope, exprs ...hclsyntax.Ex
 // targetsOf lists the targets of references, each target once, in order of appearance.
 func targetsOf(refs []reference) []target {
 	var targets []target
-	at := map[name]int{}
+	at := map[nodeName]int{}
 	for _, ref := range refs {
 		if ref.root == "each" {
 			continue
@@ -57,7 +57,7 @@ func targetsOf(refs []reference) []target {
 		if !seen {
 			i = len(targets)
 			at[ref.target()] = i
-			targets = append(targets, target{name: ref.target(), keys: map[string]bool{}})
+			targets = append(targets, target{nodeName: ref.target(), keys: map[string]bool{}})
 		}
 		t := &targets[i]
 		if ref.key == "" {
@@ -78,7 +78,7 @@ func expressions(body *hclsyntax.Body, shape Block) []hclsyntax.Expression {
 	for _, a := range attributesOf(body) {
 		known, ok := shape.attr(a.Name)
 		nested, _ := shape.block(a.Name)
-		if nested.Short != "" || ok && !known.Meta && !known.Computed && !known.Derived && !known.Own && known.Form != Paths {
+		if nested.Shorthand != "" || ok && !known.Meta && !known.Computed && !known.Derived && !known.Own && known.Form != Paths {
 			exprs = append(exprs, a.Expr)
 		}
 	}
@@ -95,7 +95,7 @@ func (e *evaluator) needs(n *node) []*node {
 	var needed []*node
 	for _, t := range n.targets {
 		if t.root != "var" {
-			needed = append(needed, e.nodes[t.name])
+			needed = append(needed, e.nodes[t.nodeName])
 		}
 	}
 	if n.resource != nil {
@@ -107,8 +107,8 @@ func (e *evaluator) needs(n *node) []*node {
 	return slices.Compact(needed)
 }
 
-// sort puts all nodes in order and reports cycles. Nodes of a cycle come last.
-func (l *loader) sort(e *evaluator) {
+// sortNodes puts all nodes in order and reports cycles. Nodes of a cycle come last.
+func (l *loader) sortNodes(e *evaluator) {
 	waits := map[*node]int{}
 	neededBy := map[*node][]*node{}
 	var ready, all []*node
@@ -129,7 +129,7 @@ func (l *loader) sort(e *evaluator) {
 	for len(ready) > 0 {
 		n := ready[0]
 		ready = ready[1:]
-		n.place = len(e.order)
+		n.index = len(e.order)
 		e.order = append(e.order, n)
 		for _, m := range neededBy[n] {
 			if waits[m]--; waits[m] == 0 {
@@ -139,7 +139,7 @@ func (l *loader) sort(e *evaluator) {
 	}
 	for _, n := range all {
 		if waits[n] > 0 {
-			n.place, n.cyclic = len(e.order), true
+			n.index, n.cyclic = len(e.order), true
 			e.order = append(e.order, n)
 		}
 	}
@@ -183,7 +183,7 @@ func (e *evaluator) firstCyclic(n *node) *node {
 func cycle(nodes []*node) *hcl.Diagnostic {
 	first := 0
 	for i, n := range nodes {
-		if comparePlaces(&n.rng, &nodes[first].rng) < 0 {
+		if compareRanges(&n.rng, &nodes[first].rng) < 0 {
 			first = i
 		}
 	}
@@ -191,11 +191,25 @@ func cycle(nodes []*node) *hcl.Diagnostic {
 	var steps []string
 	for i, n := range nodes {
 		next := nodes[(i+1)%len(nodes)]
-		steps = append(steps, fmt.Sprintf("`%s` (%s) needs `%s`", n.name, at(n.rng), next.name))
+		steps = append(steps, fmt.Sprintf("`%s` (%s) needs `%s`", n.name, formatRange(n.rng), next.name))
 	}
 	const most = 20
 	if rest := len(steps) - most; rest > 0 {
 		steps = append(steps[:most], fmt.Sprintf("and %d more", rest))
 	}
 	return mistake(nodes[0].rng, "Reference cycle", "%s. Remove one of these references.", strings.Join(steps, ", "))
+}
+
+// indexedBy finds vm.web[EXPR] in an expression: EXPR by the range of vm.web.
+func indexedBy(expr hclsyntax.Expression) map[hcl.Range]hclsyntax.Expression {
+	found := map[hcl.Range]hclsyntax.Expression{}
+	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics { //nolint:errcheck // the visitor returns none
+		if index, ok := n.(*hclsyntax.IndexExpr); ok {
+			if of, ok := index.Collection.(*hclsyntax.ScopeTraversalExpr); ok {
+				found[of.Traversal.SourceRange()] = index.Key
+			}
+		}
+		return nil
+	})
+	return found
 }

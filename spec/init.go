@@ -103,14 +103,14 @@ func missingSettings(b *hclsyntax.Block, project, id string) ([]string, error) {
 		}
 		v, diags := a.Expr.Value(nil)
 		if diags.HasErrors() {
-			return nil, fmt.Errorf("%s: %s is no plain text: remove the line, or write one: %w", at(a.SrcRange), want.attr, diags)
+			return nil, fmt.Errorf("%s: %s is not a literal string: remove the line, or write one: %w", formatRange(a.SrcRange), want.attr, diags)
 		}
 		v, err := asText(v)
 		if err == nil {
 			err = want.check(text(v))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w; remove the line, and `vmctl init` writes it", at(a.SrcRange), err)
+			return nil, fmt.Errorf("%s: %w; remove the line, and `vmctl init` writes it", formatRange(a.SrcRange), err)
 		}
 	}
 	return lines, nil

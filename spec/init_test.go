@@ -1,9 +1,11 @@
 package spec_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -131,14 +133,14 @@ func TestInitKeepsLineEndsModeAndLinks(t *testing.T) {
 
 func TestInitRefuses(t *testing.T) {
 	for _, c := range []struct{ name, project, id, src, want string }{
-		{"project", "My Project", newID, "", `"My Project" is no project name`},
-		{"hyphen first", "-a", newID, "", `"-a" is no project name`},
-		{"long project", strings.Repeat("a", 32), newID, "", `is no project name`},
-		{"id", "demo", "K7M2QD9X4R", "", `"K7M2QD9X4R" is no project id`},
+		{"project", "My Project", newID, "", `"My Project" is not a project name`},
+		{"hyphen first", "-a", newID, "", `"-a" is not a project name`},
+		{"long project", strings.Repeat("a", 32), newID, "", `is not a project name`},
+		{"id", "demo", "K7M2QD9X4R", "", `"K7M2QD9X4R" is not a project id`},
 		{"syntax", "demo", newID, "vmctl {", "Unclosed configuration block"},
-		{"empty id", "demo", newID, "vmctl {\n  id = \"\"\n}", `:2: "" is no project id: ` + "`vmctl init` writes one"},
-		{"other id", "demo", newID, "vmctl {\n  id = null\n}", `:2: "" is no project id`},
-		{"computed id", "demo", newID, "vmctl {\n  id = var.x\n}", `:2: id is no plain text: remove the line, or write one`},
+		{"empty id", "demo", newID, "vmctl {\n  id = \"\"\n}", `:2: "" is not a project id: ` + "`vmctl init` writes one"},
+		{"other id", "demo", newID, "vmctl {\n  id = null\n}", `:2: "" is not a project id`},
+		{"computed id", "demo", newID, "vmctl {\n  id = var.x\n}", `:2: id is not a literal string: remove the line, or write one`},
 		{"list", "demo", newID, "vmctl {\n  project = []\n}", `:2: string required`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -156,5 +158,41 @@ func TestInitRefuses(t *testing.T) {
 	if _, _, err := spec.Init(filepath.Join(t.TempDir(), "none"), "demo", newID); err == nil ||
 		!strings.Contains(err.Error(), "write project and id: read the folder of the spec: open ") {
 		t.Errorf("a missing folder: %v", err)
+	}
+}
+
+// If several run at once, one writes its id, and the others see that one.
+func TestInitSeveralAtOnce(t *testing.T) {
+	for range 20 {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "main.vmctl.hcl"), []byte("vm \"a\" {}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		seen := make([]string, 4)
+		for i := range seen {
+			all.Go(func() {
+				path, _, err := spec.Init(dir, fmt.Sprintf("project-%d", i), newID)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				content, err := os.ReadFile(path)
+				if err != nil {
+					t.Error(err)
+				}
+				seen[i] = string(content)
+			})
+		}
+		all.Wait()
+		for _, content := range seen {
+			if content != seen[0] {
+				t.Fatalf("one read\n%s\nand another\n%s", seen[0], content)
+			}
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil || len(files) != 2 {
+			t.Fatalf("%d files, %v; want 2", len(files), err)
+		}
 	}
 }

@@ -29,13 +29,13 @@ type Inputs struct {
 	System        func(ref ProviderRef, attrs cty.Value) string
 	ProviderTypes []string // that this build has; nil: all that have a shape
 	Version       string   // of vmctl, for required_version; no version: any will do
-	// Ending says that the caller only ends existing objects: a file that does not exist is no
-	// mistake, and its content is unknown.
-	Ending bool
-	// Anyway says that the caller acts on existing objects: a mistake is reported, and removes
+	// AllowMissingFiles says that the caller only stops or destroys existing objects: a file that
+	// does not exist is no mistake, and its content is unknown.
+	AllowMissingFiles bool
+	// Partial says that the caller acts on existing objects: a mistake is reported, and removes
 	// its block and the blocks that refer to it. The rest may be used, and the settings have an
 	// id if the project and the id could be read.
-	Anyway bool
+	Partial bool
 	// Source stands in for the spec files and for all variables that are not
 	// sensitive. nil: they are read.
 	Source *Source
@@ -51,11 +51,11 @@ type Flaw struct {
 // Load reads the spec files of a folder. It reports every mistake of the files
 // at once; a mistake that only follows from another is left out. The Config is
 // never nil, but where there are errors nothing of it may be used besides Files,
-// except with Inputs.Anyway.
+// except with Inputs.Partial.
 func Load(dir string, in Inputs) (*Config, hcl.Diagnostics) {
 	l := &loader{dir: dir, in: in, sources: map[string]*hcl.File{}}
 	c := l.load()
-	return c, tidy(l.diags)
+	return c, sortUnique(l.diags)
 }
 
 // loader is one Load.
@@ -67,7 +67,7 @@ type loader struct {
 }
 
 func (l *loader) load() *Config {
-	c := &Config{evaluator: &evaluator{in: l.in, sources: l.sources, nodes: map[name]*node{}}}
+	c := &Config{evaluator: &evaluator{in: l.in, sources: l.sources, nodes: map[nodeName]*node{}}}
 	abs, err := filepath.Abs(l.dir)
 	if err != nil {
 		l.fail("Unreadable folder", "The folder `%s` could not be found: %s.", l.dir, err)
@@ -80,12 +80,12 @@ func (l *loader) load() *Config {
 	}
 	e := c.evaluator
 	e.declared, e.files = declared, newFolder(abs)
-	e.files.ending = l.in.Ending
+	e.files.allowMissing = l.in.AllowMissingFiles
 	e.functions = functions(e.files)
 	declared.functions = e.functions
 	c.Settings = l.settings(declared)
-	l.inputs(e)
-	l.connect(e)
+	l.evaluateVariables(e)
+	l.buildGraph(e)
 	l.evaluateAll(e)
 	c.Providers = l.providers(e)
 	for _, n := range e.order {
@@ -95,11 +95,11 @@ func (l *loader) load() *Config {
 	}
 	slices.SortFunc(c.Resources, func(a, b Resource) int { return a.Address.Compare(b.Address) })
 	l.checkProviders(e)
-	l.checkNames(c)
-	l.checkReferrals(c)
-	l.history(c, declared)
-	if l.in.Anyway {
-		l.keepSound(c)
+	l.checkDuplicateNames(c)
+	l.checkResourceRefs(c)
+	l.stateBlocks(c, declared)
+	if l.in.Partial {
+		l.dropInvalid(c)
 	}
 	return c
 }
@@ -122,8 +122,8 @@ func (l *loader) declare() *declarations {
 	for _, path := range paths {
 		file, diags := l.parse(path)
 		l.diags = append(l.diags, diags...)
-		if diags.HasErrors() && l.in.Anyway {
-			if m := d.addBroken(file, diags); m != nil {
+		if diags.HasErrors() && l.in.Partial {
+			if m := d.addUnparsed(file, diags); m != nil {
 				mistakes = append(mistakes, m)
 			}
 		}
@@ -135,7 +135,7 @@ func (l *loader) declare() *declarations {
 			mistakes = append(mistakes, d.add(body)...)
 		}
 	}
-	if l.diags.HasErrors() && !l.in.Anyway {
+	if l.diags.HasErrors() && !l.in.Partial {
 		return nil
 	}
 	l.diags = append(l.diags, mistakes...)
@@ -164,4 +164,46 @@ func (c *Config) Resource(addr Address) (Resource, bool) {
 		return Resource{}, false
 	}
 	return c.Resources[i], true
+}
+
+// evaluateAll evaluates every node in order.
+func (l *loader) evaluateAll(e *evaluator) {
+	base := e.newEvaluation(nil)
+	e.base = base
+	for _, n := range e.order {
+		base.evaluate(n, "")
+	}
+	for _, n := range e.outputs {
+		base.evaluate(n, "")
+		l.checkOutput(base, n)
+	}
+	l.diags = append(l.diags, base.diags...)
+}
+
+// checkDuplicateNames reports resources of one kind that would have the same name in one
+// system.
+func (l *loader) checkDuplicateNames(c *Config) {
+	type claim struct {
+		system, name string
+		kind         Kind
+	}
+	taken := map[claim]Address{}
+	for _, r := range c.Resources {
+		if !r.Want.Type().HasAttribute("name") {
+			continue
+		}
+		chosen := r.Want.GetAttr("name")
+		if !chosen.IsKnown() || chosen.IsNull() {
+			continue
+		}
+		key := claim{c.evaluator.system(r.Provider), chosen.AsString(), r.Address.Kind}
+		other, ok := taken[key]
+		if !ok {
+			taken[key] = r.Address
+			continue
+		}
+		l.diags = append(l.diags, mistake(r.Range, "Duplicate name",
+			"`%s` and `%s` would both be named %q. Give each its own `name`, with `each.key` in it where there is `for_each`, or leave it out.",
+			other, r.Address, chosen.AsString()))
+	}
 }

@@ -12,7 +12,7 @@ import (
 // returns at least one address, sorted; an unknown or ambiguous text is an error that lists the
 // possible ones. If kinds are given, it only looks at these.
 func (c *Config) Lookup(text string, kinds ...Kind) ([]Address, error) {
-	c = c.only(kinds)
+	c = c.ofKinds(kinds)
 	whole := func(a Address) bool { return text == a.String() || text == a.Block().String() }
 	label := func(a Address) bool {
 		kind := string(a.Kind) + "."
@@ -31,13 +31,13 @@ func (c *Config) Lookup(text string, kinds ...Kind) ([]Address, error) {
 		for _, a := range found {
 			names = append(names, a.String())
 		}
-		return nil, fmt.Errorf("%q could be %s: write the whole address", text, strings.Join(names, " or "))
+		return nil, fmt.Errorf("%q could be %s: write the full address", text, strings.Join(names, " or "))
 	}
-	return nil, fmt.Errorf("%q is no resource of the spec.%s", shorten(text), c.suggestAddress(text))
+	return nil, fmt.Errorf("%q is not a resource of the spec.%s", shorten(text), c.suggestAddress(text))
 }
 
-// only returns c with the resources of some kinds; none: of all.
-func (c *Config) only(kinds []Kind) *Config {
+// ofKinds returns c with the resources of some kinds; none: of all.
+func (c *Config) ofKinds(kinds []Kind) *Config {
 	if len(kinds) == 0 {
 		return c
 	}

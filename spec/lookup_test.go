@@ -47,13 +47,13 @@ vm "db" {
 		`web["b/c"]`:    `[vm.web["b/c"]]`,
 		"b/c":           `[vm.web["b/c"]]`,
 		"only":          `[vm.db["only"]]`,
-		"both":          `[] "both" could be vm.db["both"] or vm.web["both"]: write the whole address`,
-		"wbe":           `[] "wbe" is no resource of the spec. Did you mean "web"?`,
-		"vm.dve":        `[] "vm.dve" is no resource of the spec. Did you mean "vm.dev"?`,
-		"vm.other":      `[] "vm.other" is no resource of the spec.`,
-		`vm.web["z"]`:   `[] "vm.web[\"z\"]" is no resource of the spec. Did you mean "vm.web["a"]"?`,
-		"somethingelse": `[] "somethingelse" is no resource of the spec. It has vm.db["both"] and 6 more.`,
-		"":              `[] "" is no resource of the spec. It has vm.db["both"] and 6 more.`,
+		"both":          `[] "both" could be vm.db["both"] or vm.web["both"]: write the full address`,
+		"wbe":           `[] "wbe" is not a resource of the spec. Did you mean "web"?`,
+		"vm.dve":        `[] "vm.dve" is not a resource of the spec. Did you mean "vm.dev"?`,
+		"vm.other":      `[] "vm.other" is not a resource of the spec.`,
+		`vm.web["z"]`:   `[] "vm.web[\"z\"]" is not a resource of the spec. Did you mean "vm.web["a"]"?`,
+		"somethingelse": `[] "somethingelse" is not a resource of the spec. It has vm.db["both"] and 6 more.`,
+		"":              `[] "" is not a resource of the spec. It has vm.db["both"] and 6 more.`,
 	} {
 		found, err := c.Lookup(text)
 		got := fmt.Sprint(found)
@@ -70,13 +70,13 @@ vm "db" {
 			t.Errorf("the %s dev is %v, %v", kind, found, err)
 		}
 	}
-	if _, err := both.Lookup("dev"); err == nil || err.Error() != `"dev" could be disk.dev or vm.dev: write the whole address` {
+	if _, err := both.Lookup("dev"); err == nil || err.Error() != `"dev" could be disk.dev or vm.dev: write the full address` {
 		t.Errorf("of two kinds: %v", err)
 	}
-	if _, err := both.Lookup("disk.dev", spec.VM); err == nil || err.Error() != `"disk.dev" is no resource of the spec.` {
+	if _, err := both.Lookup("disk.dev", spec.VM); err == nil || err.Error() != `"disk.dev" is not a resource of the spec.` {
 		t.Errorf("of another kind: %v", err)
 	}
-	if _, err := good(t, "").Lookup("dev"); err == nil || err.Error() != `"dev" is no resource of the spec. The spec has no resources.` {
+	if _, err := good(t, "").Lookup("dev"); err == nil || err.Error() != `"dev" is not a resource of the spec. The spec has no resources.` {
 		t.Errorf("in an empty spec: %v", err)
 	}
 }

@@ -25,9 +25,9 @@ func TestImageThatCannotBeRead(t *testing.T) {
 		"https://example.org/x.qcow2": "",
 		"gone.qcow2":                  "no such file or directory. Relative paths are read from the folder of the spec.",
 		"/gone/x.qcow2":               "no such file or directory. Correct the path, or put the file there.",
-		"~/x.qcow2":                   "no such file or directory. `~` means nothing here: write the whole path.",
-		"folder":                      "it is a folder. Name a file with content.",
-		os.DevNull:                    "it is no regular file. Name a file with content.",
+		"~/x.qcow2":                   "no such file or directory. `~` is not expanded: write the full path.",
+		"folder":                      "it is a folder. Name a regular file that is not empty.",
+		os.DevNull:                    "it is not a regular file. Name a regular file that is not empty.",
 	} {
 		write(t, filepath.Join(dir, "main.vmctl.hcl"), fmt.Appendf(nil, "vm \"a\" {\n  image = %q\n}\n", source))
 		c, diags := spec.Load(dir, spec.Inputs{})
@@ -84,7 +84,7 @@ func TestFilesThatAreGone(t *testing.T) {
 		if _, diags := spec.Load(dir, spec.Inputs{}); !diags.HasErrors() {
 			t.Errorf("%s: nothing is wrong for who makes it", text)
 		}
-		c, diags := spec.Load(dir, spec.Inputs{Ending: true})
+		c, diags := spec.Load(dir, spec.Inputs{AllowMissingFiles: true})
 		if want != "" {
 			if !strings.Contains(diags.Error(), want) {
 				t.Errorf("%s: %v, want %q", text, diags, want)

@@ -10,46 +10,46 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Move says that the record of From belongs to the address To now. Without keys they stand for
-// whole blocks, with all of their instances.
+// Move says that the record of From now belongs to To. Addresses without keys stand for whole
+// blocks, with all instances.
 type Move struct {
 	From, To Address
 	Range    hcl.Range
 }
 
-// Removal says that the object of From is not wanted any more: it is destroyed, or let go of and
-// left as it is. Without a key From stands for all instances.
+// Removal says that the object of From is no longer wanted: vmctl destroys it, or releases it and
+// leaves it unchanged. A From without a key stands for all instances.
 type Removal struct {
 	From    Address
 	Destroy bool
 	Range   hcl.Range
 }
 
-// Import says that To is to get an object that exists already, whoever made it.
+// Import gives To an existing object, whoever made it.
 type Import struct {
 	To    Address
 	ID    string // its name in the system, or the system's own identity of it
 	Range hcl.Range
 }
 
-// history reads the moved, removed and import blocks.
-func (l *loader) history(c *Config, d *declarations) {
-	for _, b := range d.history {
+// stateBlocks reads the moved, removed and import blocks.
+func (l *loader) stateBlocks(c *Config, d *declarations) {
+	for _, b := range d.stateBlocks {
 		switch b.Type {
 		case movedShape.Name:
-			l.move(c, d, b)
+			l.addMove(c, d, b)
 		case removedShape.Name:
-			l.removal(c, d, b)
+			l.addRemoval(c, d, b)
 		case importShape.Name:
-			l.imported(c, d, b)
+			l.addImport(c, d, b)
 		default:
-			panic("spec: no history in " + b.Type)
+			panic("spec: no state block: " + b.Type)
 		}
 	}
 	l.checkMoves(c)
 }
 
-func (l *loader) move(c *Config, d *declarations, b *hclsyntax.Block) {
+func (l *loader) addMove(c *Config, d *declarations, b *hclsyntax.Block) {
 	l.plain(b, movedShape)
 	from, hasFrom := l.addressIn(b, "from")
 	to, hasTo := l.addressIn(b, "to")
@@ -59,13 +59,13 @@ func (l *loader) move(c *Config, d *declarations, b *hclsyntax.Block) {
 	_, here := c.Resource(from)
 	switch {
 	case from == to:
-		l.at(b, "to", "Moved nowhere", "`%s` is where it comes from.", to)
+		l.failAt(b, "to", "Moved to itself", "`from` and `to` are both `%s`.", to)
 	case from.Kind != to.Kind:
-		l.at(b, "to", "Moved to another kind", "`%s` cannot become `%s`: what exists stays what it is.", from, to)
+		l.failAt(b, "to", "Moved to another kind", "`%s` cannot become `%s`: an object cannot change its kind.", from, to)
 	case d.resources[to.Block()] == nil && !movesOn(d, to):
-		l.at(b, "to", "Unknown resource", "`%s` is not declared.%s", to.Block(), didYouMean(to.Name, d.declared(string(to.Kind))))
+		l.failAt(b, "to", "Unknown resource", "`%s` is not declared.%s", to.Block(), didYouMean(to.Name, d.declared(string(to.Kind))))
 	case here, from.Key == "" && from.Block() != to.Block() && d.resources[from] != nil:
-		l.at(b, "from", "Still declared", "`%s` is declared as well, so what it remembers stays its own. Remove it, or this block.", from)
+		l.failAt(b, "from", "Still declared", "`%s` is still declared, so it keeps its record. Remove its block, or this `moved` block.", from)
 	default:
 		c.Moves = append(c.Moves, Move{From: from, To: to, Range: b.DefRange()})
 	}
@@ -74,7 +74,7 @@ func (l *loader) move(c *Config, d *declarations, b *hclsyntax.Block) {
 // movesOn reports whether another moved block leads on from an address: it need
 // not be declared then.
 func movesOn(d *declarations, a Address) bool {
-	return slices.ContainsFunc(d.history, func(b *hclsyntax.Block) bool {
+	return slices.ContainsFunc(d.stateBlocks, func(b *hclsyntax.Block) bool {
 		from, ok := b.Body.Attributes["from"]
 		if !ok || b.Type != movedShape.Name {
 			return false
@@ -96,53 +96,53 @@ func (l *loader) checkMoves(c *Config) {
 	from, to := map[Address]Move{}, map[Address]Move{}
 	for _, m := range c.Moves {
 		if other, ok := from[m.From]; ok {
-			l.diags = append(l.diags, mistake(m.Range, "Moved twice", "`%s` is moved to `%s` at %s already.", m.From, other.To, at(other.Range)))
+			l.diags = append(l.diags, mistake(m.Range, "Moved twice", "`%s` is moved to `%s` at %s already.", m.From, other.To, formatRange(other.Range)))
 		}
 		if other, ok := to[m.To]; ok {
-			l.diags = append(l.diags, mistake(m.Range, "Moved into one", "`%s` becomes `%s` at %s already.", other.From, m.To, at(other.Range)))
+			l.diags = append(l.diags, mistake(m.Range, "Two moves to one address", "`%s` moves to `%s` at %s already.", other.From, m.To, formatRange(other.Range)))
 		}
 		from[m.From], to[m.To] = m, m
 	}
 	for _, m := range c.Moves {
 		for next, ok := from[m.To]; ok; next, ok = from[next.To] {
 			if next.From == m.From || next.To == m.To {
-				l.diags = append(l.diags, mistake(m.Range, "Moved in a circle", "`%s` ends where it begins.", m.From))
+				l.diags = append(l.diags, mistake(m.Range, "Cycle of moves", "The moves from `%s` lead back to it. Remove one of them.", m.From))
 				break
 			}
 		}
 	}
 }
 
-func (l *loader) removal(c *Config, d *declarations, b *hclsyntax.Block) {
+func (l *loader) addRemoval(c *Config, d *declarations, b *hclsyntax.Block) {
 	destroy := l.plain(b, removedShape).GetAttr("destroy")
 	from, ok := l.addressIn(b, "from")
 	if !ok || !destroy.IsKnown() {
 		return
 	}
 	if _, here := c.Resource(from); here || from.Key == "" && d.resources[from] != nil {
-		l.at(b, "from", "Still declared", "`%s` is declared as well. Remove it, or this block.", from)
+		l.failAt(b, "from", "Still declared", "`%s` is still declared. Remove its block, or this `removed` block.", from)
 		return
 	}
 	if i := slices.IndexFunc(c.Removals, func(r Removal) bool { return r.From == from }); i >= 0 {
-		l.at(b, "from", "Removed twice", "`%s` is removed at %s already.", from, at(c.Removals[i].Range))
+		l.failAt(b, "from", "Removed twice", "`%s` is removed at %s already.", from, formatRange(c.Removals[i].Range))
 		return
 	}
 	c.Removals = append(c.Removals, Removal{From: from, Destroy: destroy.True(), Range: b.DefRange()})
 }
 
-func (l *loader) imported(c *Config, d *declarations, b *hclsyntax.Block) {
+func (l *loader) addImport(c *Config, d *declarations, b *hclsyntax.Block) {
 	id := l.plain(b, importShape).GetAttr("id")
 	to, ok := l.addressIn(b, "to")
 	if !ok || !id.IsKnown() {
 		return
 	}
 	if strings.TrimSpace(id.AsString()) == "" {
-		l.at(b, "id", "Invalid id", "`id` of `import` is empty. Write the name that the object has in its system, or the system's own identity of it.")
+		l.failAt(b, "id", "Invalid id", "`id` of `import` is empty. Write the name that the object has in its system, or the system's own identity of it.")
 		return
 	}
 	r, here := c.Resource(to)
 	if !here {
-		l.at(b, "to", "Unknown resource", "%s", d.notDeclared(c, to))
+		l.failAt(b, "to", "Unknown resource", "%s", d.notDeclared(c, to))
 		return
 	}
 	this := Import{To: to, ID: id.AsString(), Range: b.DefRange()}
@@ -150,10 +150,10 @@ func (l *loader) imported(c *Config, d *declarations, b *hclsyntax.Block) {
 		of, _ := c.Resource(other.To)
 		switch {
 		case other.To == to:
-			l.at(b, "to", "Imported twice", "`%s` is imported at %s already. Remove one of the blocks.", to, at(other.Range))
+			l.failAt(b, "to", "Imported twice", "`%s` is imported at %s already. Remove one of the blocks.", to, formatRange(other.Range))
 			return
 		case other.ID == this.ID && of.Address.Kind == to.Kind && c.evaluator.system(of.Provider) == c.evaluator.system(r.Provider):
-			l.at(b, "id", "Imported twice", "%q becomes `%s` at %s already, and no object is two resources. Remove one of the blocks.", shorten(this.ID), other.To, at(other.Range))
+			l.failAt(b, "id", "Imported twice", "%q becomes `%s` at %s already, and no object is two resources. Remove one of the blocks.", shorten(this.ID), other.To, formatRange(other.Range))
 			return
 		}
 	}
@@ -183,9 +183,9 @@ func (d *declarations) notDeclared(c *Config, to Address) string {
 
 // plain decodes the attributes of a block that are no addresses. They may refer to nothing.
 func (l *loader) plain(b *hclsyntax.Block, shape Block) cty.Value {
-	dec := &decoder{ctx: emptyContext(), owner: shape.Name, bad: map[hclsyntax.Expression]bool{}}
-	l.refuseReferences(dec.bad, b.Body, shape)
-	v := dec.block(b.Body, shape, place{rng: b.DefRange()})
+	dec := &decoder{ctx: emptyContext(), owner: shape.Name, invalid: map[hclsyntax.Expression]bool{}}
+	l.refuseReferences(dec.invalid, b.Body, shape)
+	v := dec.block(b.Body, shape, location{rng: b.DefRange()})
 	dec.required(b, shape, "")
 	l.diags = append(l.diags, dec.diags...)
 	return v
@@ -199,18 +199,18 @@ func (l *loader) addressIn(b *hclsyntax.Block, attr string) (Address, bool) {
 	}
 	t, diags := hcl.AbsTraversalForExpr(a.Expr)
 	if diags.HasErrors() || len(t) < 2 || len(t) > 3 || stepName(t[1]) == "" {
-		l.at(b, attr, "Invalid address", "Write the address of a resource without quotes, for example `%s = vm.dev` or `%s = vm.web[\"a\"]`.", attr, attr)
+		l.failAt(b, attr, "Invalid address", "Write the address of a resource without quotes, for example `%s = vm.dev` or `%s = vm.web[\"a\"]`.", attr, attr)
 		return Address{}, false
 	}
 	addr := Address{Kind: Kind(t.RootName()), Name: stepName(t[1])}
 	if len(t) == 3 {
 		if _, dotted := t[2].(hcl.TraverseAttr); dotted {
-			l.at(b, attr, "Invalid address", "Write the address of the resource alone: `%s = %s`.", attr, addr)
+			l.failAt(b, attr, "Invalid address", "Write the address of the resource alone: `%s = %s`.", attr, addr)
 			return Address{}, false
 		}
 		index, ok := t[2].(hcl.TraverseIndex)
 		if !ok || index.Key.Type() != cty.String || index.Key.AsString() == "" {
-			l.at(b, attr, "Invalid address", "An instance is named by its key, for example `%s[\"a\"]`.", addr)
+			l.failAt(b, attr, "Invalid address", "An instance is named by its key, for example `%s[\"a\"]`.", addr)
 			return Address{}, false
 		}
 		addr.Key = index.Key.AsString()
@@ -220,14 +220,14 @@ func (l *loader) addressIn(b *hclsyntax.Block, attr string) (Address, bool) {
 	case known:
 		return addr, true
 	case slices.Contains(laterBlocks, string(addr.Kind)):
-		l.at(b, attr, "Not built in yet", "`%s` blocks are not built in yet.", addr.Kind)
+		l.failAt(b, attr, "Not built in yet", "`%s` blocks are not built in yet.", addr.Kind)
 	default:
-		l.at(b, attr, "Unknown kind", "There is no kind of resource `%s`.", addr.Kind)
+		l.failAt(b, attr, "Unknown kind", "There is no kind of resource `%s`.", addr.Kind)
 	}
 	return Address{}, false
 }
 
-// at reports a mistake at an attribute of a block.
-func (l *loader) at(b *hclsyntax.Block, attr, summary, format string, args ...any) {
+// failAt reports a mistake at an attribute of a block.
+func (l *loader) failAt(b *hclsyntax.Block, attr, summary, format string, args ...any) {
 	l.diags = append(l.diags, mistake(b.Body.Attributes[attr].Expr.Range(), summary, format, args...))
 }

@@ -27,7 +27,7 @@ func (l *loader) providers(e *evaluator) []Provider {
 		}
 		ref := n.resource.provider
 		if _, declared := e.declared.providers[ref]; !declared && ref == builtIn() {
-			attrs := providerShapes[ref.Type].on(wanted, (&decoder{}).block(nil, providerShapes[ref.Type], place{}))
+			attrs := providerShapes[ref.Type].project(wanted, (&decoder{}).block(nil, providerShapes[ref.Type], location{}))
 			e.providers[ref] = Provider{Ref: ref, Attrs: attrs, BuiltIn: true}
 		}
 	}
@@ -47,21 +47,21 @@ func (l *loader) providerBlock(e *evaluator, ref ProviderRef) []Provider {
 		l.diags = append(l.diags, m)
 		return nil
 	}
-	n := &node{name: name{"provider", ref.Type + "." + ref.Name}, rng: b.DefRange()}
+	n := &node{name: nodeName{"provider", ref.Type + "." + ref.Name}, rng: b.DefRange()}
 	forEach := b.Body.Attributes["for_each"]
 	if forEach != nil {
-		l.refer(e.declared, n, scope{owner: n.name, plain: quoteName(n.name)}, forEach.Expr)
+		l.addReferences(e.declared, n, scope{owner: n.name, plain: quoteName(n.name)}, forEach.Expr)
 	}
-	l.refer(e.declared, n, scope{owner: n.name, each: forEach != nil, plain: quoteName(n.name)}, expressions(b.Body, providerShapes[ref.Type])...)
+	l.addReferences(e.declared, n, scope{owner: n.name, each: forEach != nil, plain: quoteName(n.name)}, expressions(b.Body, providerShapes[ref.Type])...)
 	items, ok := l.providerKeys(e, n, forEach)
 	if !ok || len(items) == 0 { // mistakes in it count all the same
-		l.providerInstance(e, n, ref, decoding{item: item{value: cty.DynamicVal}, quiet: true, each: true})
+		l.providerInstance(e, n, ref, instanceInput{item: item{value: cty.DynamicVal}, quiet: true, each: true})
 		return nil
 	}
 	var all []Provider
 	for _, it := range items {
 		ref.Key = it.Key
-		all = append(all, l.providerInstance(e, n, ref, decoding{item: it, each: forEach != nil}))
+		all = append(all, l.providerInstance(e, n, ref, instanceInput{item: it, each: forEach != nil}))
 	}
 	return all
 }
@@ -87,7 +87,7 @@ func (l *loader) providerKeys(e *evaluator, n *node, forEach *hclsyntax.Attribut
 	if forEach == nil {
 		return []item{{}}, true
 	}
-	if n.bad[forEach.Expr] {
+	if n.invalid[forEach.Expr] {
 		return nil, false
 	}
 	value, diags := evaluate(forEach.Expr, e.base.context(n))
@@ -96,36 +96,36 @@ func (l *loader) providerKeys(e *evaluator, n *node, forEach *hclsyntax.Attribut
 		return nil, false
 	}
 	items, summary, problem := forEachItems(value, "providers")
-	if problem != "" && (summary != unknownForEach || !e.base.needsTainted(n)) {
+	if problem != "" && (summary != unknownForEach || !e.base.needsInvalid(n)) {
 		l.diags = append(l.diags, mistake(forEach.Expr.Range(), summary, "`for_each` of `%s` %s", n.name, problem))
 	}
 	return items, problem == ""
 }
 
-func (w *world) needsTainted(n *node) bool {
-	return slices.ContainsFunc(n.targets, func(t target) bool { return w.isTainted(t.name) })
+func (w *evaluation) needsInvalid(n *node) bool {
+	return slices.ContainsFunc(n.targets, func(t target) bool { return w.isInvalid(t.nodeName) })
 }
 
-func (l *loader) providerInstance(e *evaluator, n *node, ref ProviderRef, it decoding) Provider {
+func (l *loader) providerInstance(e *evaluator, n *node, ref ProviderRef, it instanceInput) Provider {
 	b, shape, w := e.declared.providers[ref.Block()], providerShapes[ref.Type], e.base
 	d := &decoder{
-		ctx: it.context(w.context(n)), files: e.files, bad: n.bad, shape: shape,
+		ctx: it.context(w.context(n)), files: e.files, invalid: n.invalid, shape: shape,
 		owner: ref.Block().String(), instance: ref.String(), origin: "default of " + ref.Type,
-		quiet: it.quiet || w.needsTainted(n),
+		quiet: it.quiet || w.needsInvalid(n),
 	}
-	decoded := d.block(b.Body, shape, place{rng: b.DefRange()})
+	decoded := d.block(b.Body, shape, location{rng: b.DefRange()})
 	l.diags = append(l.diags, d.diags...)
-	return Provider{Ref: ref, Attrs: shape.on(wanted, decoded), Range: b.DefRange()}
+	return Provider{Ref: ref, Attrs: shape.project(wanted, decoded), Range: b.DefRange()}
 }
 
 // providerOf returns the provider of one instance, whose key ctx may hold; false: it is not
 // known, and that was reported.
-func (w *world) providerOf(n *node, ctx *hcl.EvalContext, quiet bool) (ProviderRef, bool) {
+func (w *evaluation) providerOf(n *node, ctx *hcl.EvalContext, quiet bool) (ProviderRef, bool) {
 	ref, expr := n.resource.provider, n.resource.providerKey
 	if expr == nil {
 		return ref, ref != (ProviderRef{})
 	}
-	if n.bad[expr] {
+	if n.invalid[expr] {
 		return ProviderRef{}, false
 	}
 	v, diags := evaluate(expr, ctx)
@@ -137,16 +137,16 @@ func (w *world) providerOf(n *node, ctx *hcl.EvalContext, quiet bool) (ProviderR
 	key, err := convert.Convert(v, cty.String)
 	switch {
 	case v.ContainsMarked():
-		problem = "is sensitive, and would be shown."
+		problem = "is sensitive, but addresses show it."
 	case err != nil:
-		problem = fmt.Sprintf("is %s; the keys of a provider are texts.", aType(v.Type()))
+		problem = fmt.Sprintf("is %s; the key of a provider is a string.", describeType(v.Type()))
 	case !key.IsKnown():
 		problem = "must be known before anything is observed. Use variables, locals and attributes that the spec sets."
 		if quiet {
 			return ProviderRef{}, false
 		}
 	case key.IsNull() || key.AsString() == "":
-		problem = "is empty. Every key is at least one character."
+		problem = "is empty. A key has at least one character."
 	default:
 		ref.Key = key.AsString()
 		return ref, true

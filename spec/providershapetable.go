@@ -41,25 +41,25 @@ var simShape = Block{
 	Blocks: []Block{
 		{
 			Name: "fault", Repeated: true,
-			Doc: "Something that goes wrong.",
+			Doc: "A fault to inject.",
 			Attrs: []Attr{
 				{
 					Name: "op", Type: cty.String, Required: true, Known: true,
 					OneOf: []string{"observe", "define", "redefine", "start", "wait_ready", "stop", "recover", "delete", "unlock", "clear", "grow", "upload", "write", "flush", "remove", "detach", "unmark"},
-					Doc:   "The operation that it strikes.",
+					Doc:   "The operation that fails.",
 				},
 				{
 					Name: "address", Type: cty.String, Form: OneLine, Known: true,
-					Doc: "The address that it strikes, like vm.dev; any when left out.",
+					Doc: "The address whose operation fails, like vm.dev; any when left out.",
 				},
 				{
 					Name: "kind", Type: cty.String, Required: true, Known: true,
 					OneOf: []string{"fail", "hang", "ignore_request", "late_exit", "partial", "leak_pid", "die", "unreadable", "slow", "unkillable"},
-					Doc:   "What goes wrong.",
+					Doc:   "The kind of fault.",
 				},
 				{
 					Name: "times", Type: cty.Number, Min: 1, Known: true,
-					Doc: "How often it strikes; always when left out.",
+					Doc: "The number of times it strikes; always when left out.",
 				},
 				{
 					Name: "delay", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(1), Min: 1, Known: true,

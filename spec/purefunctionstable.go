@@ -50,7 +50,7 @@ var (
 			Name: "value", Type: cty.DynamicPseudoType, AllowMarked: true, AllowNull: true, AllowUnknown: true, AllowDynamicType: true,
 		}},
 		Type: func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return hide(args[0]), nil },
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return markSensitive(args[0]), nil },
 	})
 	nonsensitiveFunc = function.New(&function.Spec{
 		Params: []function.Parameter{{
@@ -72,7 +72,7 @@ var lengthFunc = function.New(&function.Spec{
 		if ty == cty.String || ty == cty.DynamicPseudoType || ty.IsTupleType() || ty.IsObjectType() || ty.IsCollectionType() {
 			return cty.Number, nil
 		}
-		return cty.NilType, errors.New("only a text, a list, a set, a map or an object has a length")
+		return cty.NilType, errors.New("only a string, a list, a set, a map or an object has a length")
 	},
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 		v := args[0]
@@ -143,7 +143,7 @@ var (
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			decoded, err := base64.StdEncoding.DecodeString(args[0].AsString())
 			if err != nil || !utf8.Valid(decoded) {
-				return cty.NilVal, function.NewArgErrorf(0, "it is not the base64 form of a UTF-8 text")
+				return cty.NilVal, function.NewArgErrorf(0, "it is not the base64 encoding of UTF-8 text")
 			}
 			return cty.StringVal(string(decoded)), nil
 		},
@@ -193,7 +193,7 @@ var oneFunc = function.New(&function.Spec{
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 		ty := args[0].Type()
 		if !ty.IsListType() && !ty.IsSetType() && !ty.IsTupleType() {
-			return cty.NilVal, function.NewArgErrorf(0, "it is no list or set")
+			return cty.NilVal, function.NewArgErrorf(0, "it is not a list or a set")
 		}
 		switch items := args[0].AsValueSlice(); len(items) {
 		case 0:
@@ -249,7 +249,7 @@ var indexFunc = function.New(&function.Spec{
 	Type:   function.StaticReturnType(cty.Number),
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 		if ty := args[0].Type(); !ty.IsListType() && !ty.IsTupleType() {
-			return cty.NilVal, function.NewArgErrorf(0, "it is no list")
+			return cty.NilVal, function.NewArgErrorf(0, "it is not a list")
 		}
 		for i, item := range args[0].AsValueSlice() {
 			equal, err := stdlib.Equal(item, args[1])

@@ -26,19 +26,19 @@ type reference struct {
 }
 
 // target returns the name that r refers to, without its instance.
-func (r reference) target() name { return name{root: r.root, name: r.name} }
+func (r reference) target() nodeName { return nodeName{root: r.root, name: r.name} }
 
-// name identifies a declaration: its name in references.
-type name struct{ root, name string }
+// nodeName identifies a declaration: its name in references.
+type nodeName struct{ root, name string }
 
-func (n name) String() string { return n.root + "." + n.name }
+func (n nodeName) String() string { return n.root + "." + n.name }
 
-func (n name) compare(m name) int {
+func (n nodeName) compare(m nodeName) int {
 	return strings.Compare(n.String(), m.String())
 }
 
 // block returns the address of a resource's block.
-func (n name) block() Address { return Address{Kind: Kind(n.root), Name: n.name} }
+func (n nodeName) block() Address { return Address{Kind: Kind(n.root), Name: n.name} }
 
 // references returns the references of one expression, and reports those that refer to nothing.
 // An expression with such a reference must not be evaluated.
@@ -69,8 +69,8 @@ func (d *declarations) references(expr hclsyntax.Expression, scope scope) ([]ref
 
 // scope describes the place of an expression.
 type scope struct {
-	owner name // the declaration that the expression belongs to
-	each  bool // whether each.key and each.value exist
+	owner nodeName // the declaration that the expression belongs to
+	each  bool     // whether each.key and each.value exist
 	// plain allows variables and locals only: the value that it names is needed before anything
 	// is observed. "": resources are allowed.
 	plain string
@@ -88,17 +88,17 @@ func (d *declarations) reference(t hcl.Traversal, in scope) (reference, *hcl.Dia
 	case root == "var", root == "local":
 		return ref, d.mustBeDeclared(ref)
 	case root == "each":
-		return ref, eachExists(ref, in)
+		return ref, checkEach(ref, in)
 	case root == "provider":
 		return ref, mistake(ref.rng, "Unexpected reference",
-			"A provider stands only in `provider = …`; its settings cannot be read.")
+			"Only `provider = …` can refer to a provider; expressions cannot read its settings.")
 	case slices.Contains(laterBlocks, root):
 		return ref, mistake(ref.rng, "Not built in yet", "`%s` blocks are not built in yet.", root)
 	}
 	if _, ok := resourceShapes[Kind(root)]; ok {
 		if in.plain != "" {
 			return ref, mistake(ref.rng, "Unexpected reference",
-				"%s is needed before any resource is looked at: use variables and locals only.", in.plain)
+				"%s is evaluated before any resource: use only variables and locals.", in.plain)
 		}
 		return d.resourceReference(ref, t, in)
 	}
@@ -121,7 +121,7 @@ func (d *declarations) mustBeDeclared(ref reference) *hcl.Diagnostic {
 		didYouMean(ref.name, d.declared(ref.root)), d.elsewhere(ref))
 }
 
-func (d *declarations) declares(n name) bool {
+func (d *declarations) declares(n nodeName) bool {
 	var ok bool
 	switch n.root {
 	case "var":
@@ -164,10 +164,10 @@ func (d *declarations) elsewhere(ref reference) string {
 	return ""
 }
 
-func eachExists(ref reference, in scope) *hcl.Diagnostic {
+func checkEach(ref reference, in scope) *hcl.Diagnostic {
 	switch {
 	case !in.each:
-		return mistake(ref.rng, "No for_each here", "`each` exists only in a block that has `for_each`, and not in that itself.")
+		return mistake(ref.rng, "No for_each here", "`each` exists only in a block that has `for_each`, and not in `for_each` itself.")
 	case ref.name != "key" && ref.name != "value":
 		return mistake(ref.rng, "Incomplete reference", "Write `each.key` or `each.value`.")
 	}
@@ -181,7 +181,7 @@ func (d *declarations) resourceReference(ref reference, t hcl.Traversal, in scop
 	}
 	if ref.target() == in.owner {
 		return ref, mistake(ref.rng, "Self reference",
-			"`%s` refers to itself. A value that is needed twice goes into `locals`.", in.owner)
+			"`%s` refers to itself. Put a value that is needed twice into `locals`.", in.owner)
 	}
 	rest := t[2:]
 	_, forEach := d.resources[ref.target().block()].Body.Attributes["for_each"]
@@ -260,13 +260,13 @@ func (d *declarations) unknownRoot(ref reference, t hcl.Traversal) *hcl.Diagnost
 	}
 	bare := reference{name: ref.root, rng: ref.rng}
 	if hint := d.elsewhere(bare); hint != "" {
-		return mistake(ref.rng, "Unknown name", "`%s` is no reference.%s", ref.root, hint)
+		return mistake(ref.rng, "Unknown name", "`%s` is not a reference.%s", ref.root, hint)
 	}
 	if len(t) == 1 {
-		return mistake(ref.rng, "Unknown name", "`%s` is no reference. A text stands in quotes: `\"%s\"`.", ref.root, ref.root)
+		return mistake(ref.rng, "Unknown name", "`%s` is not a reference. Put text in quotes: `\"%s\"`.", ref.root, ref.root)
 	}
 	roots := append([]string{"var", "local", "each"}, kinds()...)
-	return mistake(ref.rng, "Unknown name", "`%s` begins no reference; `%s` do.%s A text stands in quotes.", ref.root,
+	return mistake(ref.rng, "Unknown name", "No reference begins with `%s`; references begin with `%s`.%s Put text in quotes.", ref.root,
 		strings.Join(roots, "`, `"), didYouMean(ref.root, roots))
 }
 

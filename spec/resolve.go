@@ -24,11 +24,11 @@ func (c *Config) Resolve(addr Address, values map[Address]cty.Value) (Resource, 
 	case !ok || e == nil:
 		return Resource{}, unknown
 	}
-	n := e.nodes[name{string(addr.Kind), addr.Name}]
-	w := e.newWorld(c.usedBy(addr, values))
+	n := e.nodes[nodeName{string(addr.Kind), addr.Name}]
+	w := e.newEvaluation(c.valuesUsedBy(addr, values))
 	w.prepare(n)
 	result := w.evaluate(n, addr.Key)
-	switch diags := tidy(w.diags); {
+	switch diags := sortUnique(w.diags); {
 	case diags.HasErrors():
 		return Resource{}, diags
 	case len(result.instances) == 0:
@@ -37,9 +37,9 @@ func (c *Config) Resolve(addr Address, values map[Address]cty.Value) (Resource, 
 	return result.instances[0].resource, nil
 }
 
-// usedBy narrows values down to those of resources that addr uses, directly or
-// through others: one of a thousand instances must not look at them all.
-func (c *Config) usedBy(addr Address, values map[Address]cty.Value) map[Address]cty.Value {
+// valuesUsedBy returns the values of the resources that addr uses, directly or through others, so
+// that one of a thousand instances need not examine all values.
+func (c *Config) valuesUsedBy(addr Address, values map[Address]cty.Value) map[Address]cty.Value {
 	used := map[Address]cty.Value{}
 	seen := map[Address]bool{addr: true}
 	open := []Address{addr}
@@ -60,7 +60,7 @@ func (c *Config) usedBy(addr Address, values map[Address]cty.Value) map[Address]
 }
 
 // prepare evaluates again the nodes that nodes need and that Load could not evaluate wholly.
-func (w *world) prepare(nodes ...*node) {
+func (w *evaluation) prepare(nodes ...*node) {
 	seen := map[*node]bool{}
 	var again []*node
 	open := slices.Clone(nodes)
@@ -68,7 +68,7 @@ func (w *world) prepare(nodes ...*node) {
 		n := open[len(open)-1]
 		open = open[:len(open)-1]
 		for _, t := range n.targets {
-			m := w.nodes[t.name]
+			m := w.nodes[t.nodeName]
 			// Computed attributes come from values, whatever the resource wants.
 			if t.root == "var" || seen[m] || !t.attrs || !w.base.result(m).pending {
 				continue
@@ -78,7 +78,7 @@ func (w *world) prepare(nodes ...*node) {
 			open = append(open, m)
 		}
 	}
-	slices.SortFunc(again, func(a, b *node) int { return cmp.Compare(a.place, b.place) })
+	slices.SortFunc(again, func(a, b *node) int { return cmp.Compare(a.index, b.index) })
 	for _, n := range again {
 		w.evaluate(n, "")
 	}

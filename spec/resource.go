@@ -23,42 +23,42 @@ type resourceBlock struct {
 
 // instance is one resource of a block.
 type instance struct {
-	resource Resource
-	export   map[string]cty.Value // the attributes that references see, without computed ones
-	object   cty.Value            // the value of references while no computed attribute is known
-	refers   []referral
+	resource     Resource
+	export       map[string]cty.Value // the attributes that references see, without computed ones
+	object       cty.Value            // the value of references while no computed attribute is known
+	resourceRefs []resourceRef
 }
 
 // evaluateResource decodes the instances of a resource block.
-func (w *world) evaluateResource(n *node, r *result, ctx *hcl.EvalContext, only string) {
+func (w *evaluation) evaluateResource(n *node, r *result, ctx *hcl.EvalContext, only string) {
 	items, ok := w.forEach(n, r, ctx)
-	quiet := r.tainted
+	quiet := r.invalid
 	if !ok || len(items) == 0 {
 		// There is nothing to make of the block, but mistakes in it count.
 		unknown := item{Key: "", value: cty.DynamicVal}
-		w.decodeInstance(n, &result{}, ctx, decoding{item: unknown, quiet: true, each: n.resource.forEach != nil})
+		w.decodeInstance(n, &result{}, ctx, instanceInput{item: unknown, quiet: true, each: n.resource.forEach != nil})
 	}
 	if !ok {
-		r.tainted = true
+		r.invalid = true
 		return
 	}
 	for _, it := range items {
 		if only != "" && only != it.Key {
 			continue
 		}
-		r.instances = append(r.instances, w.decodeInstance(n, r, ctx, decoding{item: it, quiet: quiet, each: n.resource.forEach != nil}))
+		r.instances = append(r.instances, w.decodeInstance(n, r, ctx, instanceInput{item: it, quiet: quiet, each: n.resource.forEach != nil}))
 	}
 }
 
-// decoding holds the properties in which the instances of a block differ.
-type decoding struct {
+// instanceInput holds the properties in which the instances of a block differ.
+type instanceInput struct {
 	item
 	quiet bool // a value may be unknown because of a mistake
 	each  bool // whether each.key and each.value exist
 }
 
 // context returns ctx with the value of each.
-func (it decoding) context(ctx *hcl.EvalContext) *hcl.EvalContext {
+func (it instanceInput) context(ctx *hcl.EvalContext) *hcl.EvalContext {
 	if !it.each {
 		return ctx
 	}
@@ -72,7 +72,7 @@ func (it decoding) context(ctx *hcl.EvalContext) *hcl.EvalContext {
 }
 
 // decodeInstance decodes a block for one key.
-func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it decoding) instance {
+func (w *evaluation) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it instanceInput) instance {
 	b := n.resource
 	ctx = it.context(ctx)
 	addr := Address{Kind: Kind(b.Type), Name: b.Labels[0], Key: it.Key}
@@ -81,7 +81,7 @@ func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it deco
 	d := &decoder{
 		ctx:      ctx,
 		files:    w.files,
-		bad:      n.bad,
+		invalid:  n.invalid,
 		owner:    addr.Block().String(),
 		instance: addr.String(),
 		origin:   "default of " + b.Type,
@@ -89,14 +89,14 @@ func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it deco
 		shape:    b.shape,
 		uses:     uses,
 	}
-	stand, sound := w.standing(n, *d)
+	stand, sound := w.placement(n, *d)
 	if sound {
 		d.provider, d.supports = stand.provider.Type, w.supports(n, stand.provider.Type)
 	}
-	decoded := d.block(b.Body, b.shape, place{rng: b.DefRange()})
+	decoded := d.block(b.Body, b.shape, location{rng: b.DefRange()})
 	w.diags = append(w.diags, d.diags...)
 	if d.diags.HasErrors() {
-		r.tainted = true
+		r.invalid = true
 	}
 	if _, ok := b.Body.Attributes["provider"]; !ok && stand.inside.isZero() {
 		d.defaults = slices.Insert(d.defaults, 0, Default{Path: "provider", Value: cty.StringVal(b.provider.String()), Origin: "built in"})
@@ -105,18 +105,18 @@ func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it deco
 		Address:  addr,
 		Provider: stand.provider,
 		Inside:   stand.inside,
-		Want:     b.shape.on(wanted, decoded),
-		Policy:   b.shape.on(policy, decoded),
+		Want:     b.shape.project(wanted, decoded),
+		Policy:   b.shape.project(policy, decoded),
 		Missing:  d.missing,
 		Uses:     uses,
 		Takes:    takes,
 		Defaults: d.defaults,
 		Range:    b.DefRange(),
-	}, refers: d.refers}
+	}, resourceRefs: d.resourceRefs}
 	if sound && !d.diags.HasErrors() {
 		w.diags = append(w.diags, w.objections(n, i.resource)...)
 	}
-	i.export = b.shape.on(exported, decoded).AsValueMap()
+	i.export = b.shape.project(exported, decoded).AsValueMap()
 	if !i.resource.Want.IsWhollyKnown() || !i.resource.Policy.IsWhollyKnown() {
 		r.pending = true
 	}
@@ -126,7 +126,7 @@ func (w *world) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it deco
 
 // usesWith lists the resources that one instance uses: those in takes, and those in its
 // depends_on.
-func (w *world) usesWith(takes []Address, n *node, ctx *hcl.EvalContext) []Address {
+func (w *evaluation) usesWith(takes []Address, n *node, ctx *hcl.EvalContext) []Address {
 	uses := map[Address]bool{}
 	for _, addr := range takes {
 		uses[addr] = true
@@ -139,20 +139,20 @@ func (w *world) usesWith(takes []Address, n *node, ctx *hcl.EvalContext) []Addre
 
 // objections returns the objections of the provider to a resource, each at its place in the
 // block.
-func (w *world) objections(n *node, r Resource) hcl.Diagnostics {
+func (w *evaluation) objections(n *node, r Resource) hcl.Diagnostics {
 	if w.in.Check == nil || !w.in.hasType(r.Provider.Type) {
 		return nil
 	}
 	var diags hcl.Diagnostics
 	for _, f := range w.in.Check(r.Provider.Type, r.Address.Kind, r.Want) {
-		diags = append(diags, mistake(n.resource.place(f.Path), f.Summary, "%s", f.Detail))
+		diags = append(diags, mistake(n.resource.rangeAt(f.Path), f.Summary, "%s", f.Detail))
 	}
 	return diags
 }
 
-// place returns the range of the attribute or the nested block of a path in a block, else of the
+// rangeAt returns the range of the attribute or the nested block of a path in a block, else of the
 // block's header.
-func (b *resourceBlock) place(path string) hcl.Range {
+func (b *resourceBlock) rangeAt(path string) hcl.Range {
 	first, _, _ := strings.Cut(path, ".")
 	if a, ok := b.Body.Attributes[first]; ok {
 		return a.Range()
@@ -167,7 +167,7 @@ func (b *resourceBlock) place(path string) hcl.Range {
 
 // resourceValue returns the value of a reference to a resource block: an object, or an object of
 // objects by key. keys lists the instances that matter; nil: all.
-func (w *world) resourceValue(n *node, keys map[string]bool) cty.Value {
+func (w *evaluation) resourceValue(n *node, keys map[string]bool) cty.Value {
 	r := w.result(n)
 	if n.resource.forEach == nil {
 		if len(r.instances) == 0 {
@@ -175,7 +175,7 @@ func (w *world) resourceValue(n *node, keys map[string]bool) cty.Value {
 		}
 		return w.objectOf(n, r.instances[0])
 	}
-	if r.tainted && len(r.instances) == 0 {
+	if r.invalid && len(r.instances) == 0 {
 		return cty.DynamicVal
 	}
 	objects := map[string]cty.Value{}
@@ -187,7 +187,7 @@ func (w *world) resourceValue(n *node, keys map[string]bool) cty.Value {
 	return cty.ObjectVal(objects)
 }
 
-func (w *world) objectOf(n *node, i instance) cty.Value {
+func (w *evaluation) objectOf(n *node, i instance) cty.Value {
 	values, ok := w.computed[i.resource.Address]
 	if !ok {
 		return i.object
@@ -225,4 +225,46 @@ func computedValue(values cty.Value, attr string, ty cty.Type) cty.Value {
 		return cty.UnknownVal(ty)
 	}
 	return v
+}
+
+// placement names the provider of an instance, and the VM that contains it, if any.
+type placement struct {
+	provider ProviderRef
+	inside   Address
+}
+
+// placement returns the placement of the instance that d is about to decode; false: a mistake
+// hides it.
+func (w *evaluation) placement(n *node, d decoder) (placement, bool) {
+	known, inside := n.resource.shape.containerAttr()
+	if !inside {
+		ref, ok := w.providerOf(n, d.ctx, d.quiet)
+		return placement{provider: ref}, ok
+	}
+	// A mistake in the attribute is reported when the block is decoded.
+	vm := d.attribute(n.resource.Body.Attributes[known.Name], known, n.resource.shape, location{})
+	if !vm.IsKnown() || vm.IsNull() {
+		return placement{}, false
+	}
+	to, err := ParseAddress(vm.AsString())
+	if err != nil {
+		return placement{}, false
+	}
+	instances := w.result(w.nodes[nodeName{string(to.Kind), to.Name}]).instances
+	i := slices.IndexFunc(instances, func(i instance) bool { return i.resource.Address == to })
+	if i < 0 || instances[i].resource.Provider == (ProviderRef{}) {
+		return placement{}, false
+	}
+	return placement{provider: instances[i].resource.Provider, inside: to}, true
+}
+
+// containerAttr returns the attribute that names the VM which a kind is inside of.
+func (b Block) containerAttr() (Attr, bool) {
+	a, ok := b.attr("vm")
+	return a, ok && a.Refers == VM
+}
+
+func (b Block) isInside() bool {
+	_, inside := b.containerAttr()
+	return inside
 }

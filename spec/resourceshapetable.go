@@ -5,12 +5,12 @@ import "github.com/zclconf/go-cty/cty"
 // ownAddress is in every kind of resource.
 var ownAddress = Attr{
 	Name: "resource_address", Type: cty.String, Own: true,
-	Doc: "What the spec calls it, like vm.dev.",
+	Doc: "Its address in the spec, like vm.dev.",
 }
 
 var lifecycleBlock = Block{
 	Name: "lifecycle", Policy: true,
-	Doc: "What vmctl may do to it.",
+	Doc: "Limits for what vmctl may do to it.",
 	Attrs: []Attr{
 		{
 			Name: "prevent_destroy", Type: cty.Bool, Default: cty.False,
@@ -19,12 +19,12 @@ var lifecycleBlock = Block{
 		{
 			Name: "on_change", Type: cty.Map(cty.String), Form: Ceilings, OneOf: applies,
 			Default: cty.MapValEmpty(cty.String),
-			Doc:     "The most that an edit of an attribute may do: live, restart or replace.",
+			Doc:     "The most disruptive way in which an edit of an attribute may apply: live, restart or replace.",
 		},
 		{
 			Name: "ignore_changes", Type: cty.List(cty.String), Form: Paths,
 			Default: cty.ListValEmpty(cty.String),
-			Doc:     "Attributes whose edits and drift are left alone, like [memory, boot.cmdline]; or all.",
+			Doc:     "Attributes whose edits and drift are ignored, like [memory, boot.cmdline]; or all.",
 		},
 	},
 }
@@ -70,7 +70,7 @@ var diskShape = Block{
 		},
 		{
 			Name: "format", Type: cty.String, Default: cty.StringVal("qcow2"), OneOf: []string{"qcow2", "raw"}, Known: true,
-			Doc: "How its content is kept.",
+			Doc: "The format of its content.",
 		},
 		{
 			Name: "fs_type", Type: cty.String, Form: OneLine,
@@ -78,7 +78,7 @@ var diskShape = Block{
 		},
 		{
 			Name: "on_stale_lock", Type: cty.String, Default: cty.StringVal("unlock"), OneOf: []string{"unlock", "refuse"}, Policy: true,
-			Doc: "Whether a lock whose holder is provably gone is taken off it.",
+			Doc: "Whether vmctl removes a lock of it whose holder has certainly ended.",
 		},
 		ownAddress,
 		{
@@ -87,7 +87,7 @@ var diskShape = Block{
 		},
 		{
 			Name: "path", Type: cty.String, Computed: true,
-			Doc: "Where the system keeps it.",
+			Doc: "Its path in the system.",
 		},
 	},
 	Blocks: []Block{timeoutsBlock, lifecycleBlock},
@@ -112,11 +112,11 @@ var guestFileShape = Block{
 		},
 		{
 			Name: "path", Type: cty.String, Form: GuestPath, Required: true, Known: true,
-			Doc: "Where it is in the guest.",
+			Doc: "Its path in the guest.",
 		},
 		{
 			Name: "content", Type: cty.String, Default: cty.StringVal(""),
-			Doc: "What is in it.",
+			Doc: "Its content.",
 		},
 		ownAddress,
 		{

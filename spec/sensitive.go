@@ -16,9 +16,9 @@ type mark string
 // sensitive marks a value that must never be shown or stored.
 const sensitive mark = "sensitive"
 
-// hide marks a value and all of its parts: a `for` takes the mark of a list off before it shows
-// the elements to its body.
-func hide(v cty.Value) cty.Value {
+// markSensitive marks a value and all of its parts: a `for` takes the mark of a list off before it
+// shows the elements to its body.
+func markSensitive(v cty.Value) cty.Value {
 	v, err := cty.Transform(v, func(_ cty.Path, part cty.Value) (cty.Value, error) { return part.Mark(sensitive), nil })
 	if err != nil {
 		panic("spec: marking failed: " + err.Error())
@@ -26,12 +26,12 @@ func hide(v cty.Value) cty.Value {
 	return v
 }
 
-// hideParts marks everything inside of the marked parts of a value: functions mark their results
-// as a whole only.
-func hideParts(v cty.Value) cty.Value {
+// markSensitiveParts marks everything inside of the marked parts of a value: functions mark their
+// results as a whole only.
+func markSensitiveParts(v cty.Value) cty.Value {
 	switch {
 	case v.IsMarked():
-		return hide(v)
+		return markSensitive(v)
 	case !v.ContainsMarked():
 		return v
 	}
@@ -39,7 +39,7 @@ func hideParts(v cty.Value) cty.Value {
 	var items []cty.Value
 	for it := v.ElementIterator(); it.Next(); {
 		key, part := it.Element()
-		items = append(items, hideParts(part))
+		items = append(items, markSensitiveParts(part))
 		if key.Type() == cty.String {
 			parts[key.AsString()] = items[len(items)-1]
 		}
@@ -78,7 +78,7 @@ func evaluate(expr hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.D
 		}
 		for secret := range secrets {
 			if strings.Contains(d.Detail, strconv.Quote(secret)) {
-				d.Detail = "The reason is not shown: it has something sensitive in it."
+				d.Detail = "The reason is not shown: it contains a sensitive value."
 			}
 		}
 	}
@@ -105,8 +105,8 @@ func collectSecrets(v cty.Value, secrets map[string]bool, hidden bool) {
 	}
 }
 
-// guarded returns f with errors that show nothing of sensitive arguments.
-func guarded(f function.Function) function.Function {
+// withoutSecretsInErrors returns f with errors that show nothing of sensitive arguments.
+func withoutSecretsInErrors(f function.Function) function.Function {
 	open := func(p function.Parameter) function.Parameter {
 		p.AllowDynamicType, p.AllowMarked, p.AllowNull, p.AllowUnknown = true, true, true, true
 		return p
@@ -117,7 +117,7 @@ func guarded(f function.Function) function.Function {
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			v, err := f.Call(args)
 			if err == nil {
-				return hideParts(v), nil
+				return markSensitiveParts(v), nil
 			}
 			for i, arg := range args {
 				if arg.ContainsMarked() {

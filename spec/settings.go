@@ -18,7 +18,7 @@ const unsuitableVersion = "Unsuitable version"
 // a hyphen not first.
 func CheckProject(name string) error {
 	if !projectPattern.MatchString(name) {
-		return fmt.Errorf("%q is no project name: write 1 to 31 small letters, digits and hyphens, and no hyphen first", shorten(name))
+		return fmt.Errorf("%q is not a project name: write 1 to 31 lower-case letters, digits and hyphens, and no hyphen first", shorten(name))
 	}
 	return nil
 }
@@ -26,7 +26,7 @@ func CheckProject(name string) error {
 // CheckID fails if id cannot be a project's: ten small letters and digits.
 func CheckID(id string) error {
 	if !idPattern.MatchString(id) {
-		return fmt.Errorf("%q is no project id: `vmctl init` writes one, 10 small letters and digits", shorten(id))
+		return fmt.Errorf("%q is not a project id: `vmctl init` writes one, 10 lower-case letters and digits", shorten(id))
 	}
 	return nil
 }
@@ -37,9 +37,9 @@ func (l *loader) settings(d *declarations) Settings {
 	if d.settings != nil {
 		body, rng = d.settings.Body, d.settings.DefRange()
 	}
-	dec := &decoder{ctx: emptyContext(), owner: "vmctl", origin: "default of vmctl", bad: map[hclsyntax.Expression]bool{}}
-	l.refuseReferences(dec.bad, body, vmctlShape)
-	v := dec.block(body, vmctlShape, place{rng: rng})
+	dec := &decoder{ctx: emptyContext(), owner: "vmctl", origin: "default of vmctl", invalid: map[hclsyntax.Expression]bool{}}
+	l.refuseReferences(dec.invalid, body, vmctlShape)
+	v := dec.block(body, vmctlShape, location{rng: rng})
 	l.diags = append(l.diags, dec.diags...)
 	s := Settings{
 		Project: text(v.GetAttr("project")),
@@ -67,7 +67,7 @@ func (l *loader) checkSettings(body *hclsyntax.Body, v cty.Value, s Settings) {
 	check("required_version", unsuitableVersion, checkVersion(text(v.GetAttr("required_version")), l.in.Version))
 	if id := v.GetAttr("id"); s.ID != "" && v.GetAttr("project").IsNull() {
 		l.diags = append(l.diags, mistake(body.Attributes["id"].NameRange, "Missing project",
-			"`vmctl` has an id and no project: put `project = \"NAME\"` beside id %q.", id.AsString()))
+			"`vmctl` has an `id` but no `project`: add `project = \"NAME\"` next to id %q.", id.AsString()))
 	}
 }
 
@@ -81,7 +81,7 @@ func (l *loader) refuseReferences(bad map[hclsyntax.Expression]bool, body *hclsy
 		if vars := hclsyntax.Variables(expr); len(vars) > 0 {
 			bad[expr] = true
 			l.diags = append(l.diags, mistake(vars[0].SourceRange(), "Unexpected reference",
-				"This takes a plain value: it is read before anything is evaluated."))
+				"Write a literal value: vmctl reads it before it evaluates any expression."))
 		}
 	}
 }
@@ -101,11 +101,11 @@ func checkVersion(constraint, version string) error {
 	for part := range strings.SplitSeq(constraint, ",") {
 		m := constraintPattern.FindStringSubmatch(part)
 		if m == nil {
-			return fmt.Errorf("%q is no version constraint: write for example %q", shorten(constraint), ">= 0.1.0")
+			return fmt.Errorf("%q is not a version constraint: write for example %q", shorten(constraint), ">= 0.1.0")
 		}
 		want, _ := parseVersion(m[2])
 		if hasVersion && !meets(have, m[1], want, strings.Count(m[2], ".")) {
-			return fmt.Errorf("this is vmctl %s, and the spec wants %q: install a version that fits, or change `required_version`", version, constraint)
+			return fmt.Errorf("this is vmctl %s, and the spec requires %q: install a matching version, or change `required_version`", version, constraint)
 		}
 	}
 	return nil

@@ -63,18 +63,18 @@ type Attr struct {
 // Block is the shape of one block. A block that is not Repeated is an object or
 // null, a Repeated one is a list of objects.
 type Block struct {
-	Name     string
-	Repeated bool
-	Optional bool   // an absent block stays null; otherwise it is filled with its attributes' defaults
-	Policy   bool   // every attribute of it is policy
-	Short    string // the attribute that `NAME = value` sets, in place of a block; "": there is no such form
-	With     string // Optional: an absent block is filled all the same where the block of this name is not null
-	Without  string // the name of a block that does not stand beside it
-	Attrs    []Attr
-	Blocks   []Block
-	Ceiling  string   // of a kind: the most disruptive way in which an edit may apply without lifecycle.on_change; "": replace
-	Later    []string // names of attributes and blocks that the language has and this build has not
-	Doc      string
+	Name          string
+	Repeated      bool
+	Optional      bool   // an absent block stays null; otherwise it is filled with its attributes' defaults
+	Policy        bool   // every attribute of it is policy
+	Shorthand     string // the attribute that `NAME = value` sets, in place of a block; "": there is no such form
+	DefaultedWith string // Optional: an absent block is filled all the same where the block of this name is not null
+	ConflictsWith string // the name of a block that excludes this one
+	Attrs         []Attr
+	Blocks        []Block
+	Ceiling       string   // of a kind: the most disruptive way in which an edit may apply without lifecycle.on_change; "": replace
+	Later         []string // names of attributes and blocks that the language has and this build has not
+	Doc           string
 }
 
 // attr returns the attribute of that name.

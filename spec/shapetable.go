@@ -1,5 +1,7 @@
 package spec
 
+import "github.com/zclconf/go-cty/cty"
+
 // rootBlocks lists the blocks that stand at the top of a file.
 var rootBlocks = []string{
 	"disk", "guest_file", "import", "locals", "moved", "output", "provider", "removed", "variable", "vm", "vmctl",
@@ -24,3 +26,97 @@ var providerShapes = map[string]Block{"libvirt": libvirtShape, "sim": simShape}
 
 // applies lists the values of a ceiling, from least to most disruptive.
 var applies = []string{"live", "restart", "replace"}
+
+var vmctlShape = Block{
+	Name: "vmctl",
+	Doc:  "Settings of the project.",
+	Attrs: []Attr{
+		{
+			Name: "required_version", Type: cty.String, Form: OneLine,
+			Doc: "The versions of vmctl that may use these files.",
+		},
+		{
+			Name: "project", Type: cty.String,
+			Doc: "The project's name.",
+		},
+		{
+			Name: "id", Type: cty.String,
+			Doc: "The project's identity, written once by vmctl init.",
+		},
+	},
+	Blocks: []Block{
+		{
+			Name: "state",
+			Doc:  "Settings of the state.",
+			Attrs: []Attr{
+				{
+					Name: "lock_timeout", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(30),
+					Doc: "How long a command waits for another one's run lock.",
+				},
+			},
+		},
+	},
+	Later: []string{"refresh"},
+}
+
+var variableShape = Block{
+	Name: "variable",
+	Doc:  "An input variable.",
+	Attrs: []Attr{
+		{Name: "type", Type: cty.DynamicPseudoType, Meta: true, Doc: "Its type."},
+		{Name: "default", Type: cty.DynamicPseudoType, Meta: true, Doc: "Its value when none is given."},
+		{Name: "description", Type: cty.String, Doc: "Its purpose."},
+		{Name: "sensitive", Type: cty.Bool, Default: cty.False, Doc: "Whether its value is never shown."},
+		{Name: "nullable", Type: cty.Bool, Default: cty.True, Doc: "Whether it may be null."},
+	},
+	Blocks: []Block{validationShape},
+}
+
+var validationShape = Block{
+	Name: "validation", Repeated: true,
+	Doc: "A condition that its value must meet.",
+	Attrs: []Attr{
+		{Name: "condition", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "True if the value is allowed."},
+		{Name: "error_message", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The message for a value that is not allowed."},
+	},
+}
+
+var outputShape = Block{
+	Name: "output",
+	Doc:  "A value to print.",
+	Attrs: []Attr{
+		{Name: "value", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The value to show."},
+		{Name: "sensitive", Type: cty.Bool, Default: cty.False, Doc: "Whether output hides it unless it is named."},
+		{Name: "description", Type: cty.String, Doc: "Its description."},
+	},
+}
+
+var movedShape = Block{
+	Name: "moved",
+	Doc:  "Gives the record of one address to another address.",
+	Attrs: []Attr{
+		{Name: "from", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The address that it had."},
+		{Name: "to", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The address that it has."},
+	},
+}
+
+var removedShape = Block{
+	Name: "removed",
+	Doc:  "Destroys or releases the object of an address that has no block any more.",
+	Attrs: []Attr{
+		{Name: "from", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The address that it had."},
+		{
+			Name: "destroy", Type: cty.Bool, Required: true,
+			Doc: "True destroys it, whatever its lifecycle said; false lets go of it and leaves it as it is.",
+		},
+	},
+}
+
+var importShape = Block{
+	Name: "import",
+	Doc:  "Adopts an existing object as this resource.",
+	Attrs: []Attr{
+		{Name: "to", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The address that it gets."},
+		{Name: "id", Type: cty.String, Form: OneLine, Required: true, Doc: "Its name in the system, or the system's own identity of it."},
+	},
+}

@@ -53,9 +53,9 @@ func (s Source) Changed(now Source) []string {
 // sourceName is the file name that diagnostics use for the variables of a Source.
 const sourceName = "the saved variables"
 
-// saved returns the variables of a Source. It has no sensitive ones: they are given again.
-func (l *loader) saved(d *declarations) map[string]given {
-	values := map[string]given{}
+// savedValues returns the variables of a Source. It has no sensitive ones: they are given again.
+func (l *loader) savedValues(d *declarations) map[string]inputValue {
+	values := map[string]inputValue{}
 	if l.in.Source == nil {
 		return values
 	}
@@ -67,22 +67,22 @@ func (l *loader) saved(d *declarations) map[string]given {
 	}
 	for _, a := range attributesOf(body) {
 		if d.variables[a.Name] != nil {
-			values[a.Name] = given{source: sourceName, expr: a.Expr, rng: a.Expr.Range()}
+			values[a.Name] = inputValue{source: sourceName, expr: a.Expr, rng: a.Expr.Range()}
 		}
 	}
 	return values
 }
 
-// contradiction reports a value that the user gives and that is not the saved
+// checkSaved reports a value that the user gives and that is not the saved
 // one. What the environment has may be meant for another run.
-func (l *loader) contradiction(v *variable, kept, now given) {
-	if now == (given{}) || strings.HasPrefix(now.source, environPrefix) {
+func (l *loader) checkSaved(v *variable, kept, now inputValue) {
+	if now == (inputValue{}) || strings.HasPrefix(now.source, environPrefix) {
 		return
 	}
 	was, ok := l.read(v, kept)
 	is, sound := l.read(v, now)
 	if ok && sound && !was.RawEquals(is) {
-		l.fail("Saved variable", "`var.%s` has another value in the saved plan than `%s` gives. Leave it out, or make the plan anew.", v.name, now.source)
+		l.fail("Saved variable", "`var.%s` has another value in the saved plan than `%s` gives. Leave it out, or make a new plan.", v.name, now.source)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestSource(t *testing.T) {
 
 	// A value that differs from the saved one is no slip of the pen.
 	_, diags = spec.Load(dir, spec.Inputs{Source: &source, Vars: []string{"cpus=4"}, Environ: []string{"VMCTL_VAR_token=secret"}})
-	const want = "`var.cpus` has another value in the saved plan than `--var cpus` gives. Leave it out, or make the plan anew."
+	const want = "`var.cpus` has another value in the saved plan than `--var cpus` gives. Leave it out, or make a new plan."
 	if len(diags) != 1 || diags[0].Detail != want {
 		t.Errorf("another value: %v, want %s", diags, want)
 	}

@@ -38,9 +38,9 @@ vm "w" {
 		},
 		"all one": {
 			system: func(spec.ProviderRef, cty.Value) string { return "" },
-			want:   "Name taken twice",
+			want:   "Duplicate name",
 		},
-		"by attributes": {want: "Name taken twice"},
+		"by attributes": {want: "Duplicate name"},
 	} {
 		_, diags := spec.Load(dir, spec.Inputs{System: c.system})
 		if len(diags) != 1 || diags[0].Summary != c.want {

@@ -16,33 +16,33 @@ const environPrefix = "VMCTL_VAR_"
 
 // variable is one variable block.
 type variable struct {
-	name      string
-	block     *hclsyntax.Block
-	typ       cty.Type
-	defaults  *typeexpr.Defaults // of optional attributes
-	fallback  cty.Value          // cty.NilVal: none
-	sensitive bool
-	nullable  bool
+	name         string
+	block        *hclsyntax.Block
+	typ          cty.Type
+	defaults     *typeexpr.Defaults // of optional attributes
+	defaultValue cty.Value          // cty.NilVal: none
+	sensitive    bool
+	nullable     bool
 }
 
-// given is a value that came from outside of the spec.
-type given struct {
+// inputValue is a value that came from outside of the spec.
+type inputValue struct {
 	source string               // for people: "--var memory"
 	text   string               // from the command line and the environment
 	expr   hclsyntax.Expression // from a file
 	rng    hcl.Range            // of expr
 }
 
-// inputs evaluates the variables.
-func (l *loader) inputs(e *evaluator) {
+// evaluateVariables evaluates the variables.
+func (l *loader) evaluateVariables(e *evaluator) {
 	e.variables, e.failed = map[string]cty.Value{}, map[string]bool{}
-	values, saved := l.given(e.declared), l.saved(e.declared)
+	values, saved := l.inputValues(e.declared), l.savedValues(e.declared)
 	for _, label := range sortedNames(e.declared.variables) {
 		v, ok := l.variable(e.declared.variables[label])
 		if ok {
 			var value cty.Value
 			if g, kept := saved[label]; kept {
-				l.contradiction(v, g, values[label])
+				l.checkSaved(v, g, values[label])
 				values[label] = g
 			}
 			if value, ok = l.valueOf(v, values); ok {
@@ -54,15 +54,15 @@ func (l *loader) inputs(e *evaluator) {
 	}
 }
 
-// given collects values from environment, files and command line, the later winning.
-func (l *loader) given(d *declarations) map[string]given {
-	values := map[string]given{}
+// inputValues collects values from environment, files and command line, the later winning.
+func (l *loader) inputValues(d *declarations) map[string]inputValue {
+	values := map[string]inputValue{}
 	for _, entry := range l.in.Environ {
 		if assignment, ok := strings.CutPrefix(entry, environPrefix); ok {
 			// A variable of the environment that the spec does not have may be meant for another
 			// spec.
 			if label, text, ok := strings.Cut(assignment, "="); ok && d.variables[label] != nil {
-				values[label] = given{source: environPrefix + label, text: text}
+				values[label] = inputValue{source: environPrefix + label, text: text}
 			}
 		}
 	}
@@ -78,14 +78,14 @@ func (l *loader) given(d *declarations) map[string]given {
 		case d.variables[label] == nil:
 			l.fail("Unknown variable", "`--var %s=…` sets a variable that is not declared.%s", label, didYouMean(label, d.declared("var")))
 		default:
-			values[label] = given{source: "--var " + label, text: text}
+			values[label] = inputValue{source: "--var " + label, text: text}
 		}
 	}
 	return values
 }
 
 // varFile reads a file of `name = value` lines.
-func (l *loader) varFile(d *declarations, path string, values map[string]given) {
+func (l *loader) varFile(d *declarations, path string, values map[string]inputValue) {
 	src, err := readText(path)
 	if err != nil {
 		l.fail("Unreadable variables", "`--var-file %s` could not be read: %s.", path, err)
@@ -99,7 +99,7 @@ func (l *loader) varFile(d *declarations, path string, values map[string]given) 
 		return
 	}
 	for _, b := range body.Blocks {
-		l.diags = append(l.diags, mistake(b.TypeRange, "Unexpected block", "A file of variables holds lines like `name = value` only."))
+		l.diags = append(l.diags, mistake(b.TypeRange, "Unexpected block", "A variables file holds only lines like `name = value`."))
 	}
 	for _, a := range attributesOf(body) {
 		if d.variables[a.Name] == nil {
@@ -107,25 +107,25 @@ func (l *loader) varFile(d *declarations, path string, values map[string]given) 
 				a.Name, didYouMean(a.Name, d.declared("var"))))
 			continue
 		}
-		values[a.Name] = given{source: filepath.Base(path), expr: a.Expr, rng: a.Expr.Range()}
+		values[a.Name] = inputValue{source: filepath.Base(path), expr: a.Expr, rng: a.Expr.Range()}
 	}
 }
 
 // variable reads a variable block.
 func (l *loader) variable(b *hclsyntax.Block) (*variable, bool) {
 	v := &variable{name: b.Labels[0], block: b, typ: cty.DynamicPseudoType}
-	dec := &decoder{ctx: emptyContext(), owner: "var." + v.name, bad: map[hclsyntax.Expression]bool{}}
+	dec := &decoder{ctx: emptyContext(), owner: "var." + v.name, invalid: map[hclsyntax.Expression]bool{}}
 	before := len(l.diags)
-	l.refuseReferences(dec.bad, &hclsyntax.Body{Attributes: b.Body.Attributes}, variableShape)
+	l.refuseReferences(dec.invalid, &hclsyntax.Body{Attributes: b.Body.Attributes}, variableShape)
 	plain := variableShape
 	plain.Blocks = nil
-	decoded := dec.block(&hclsyntax.Body{Attributes: b.Body.Attributes}, plain, place{rng: b.DefRange()})
+	decoded := dec.block(&hclsyntax.Body{Attributes: b.Body.Attributes}, plain, location{rng: b.DefRange()})
 	for _, nested := range b.Body.Blocks {
 		if nested.Type != validationShape.Name {
-			dec.unknownName(found{nested.Type, nested.TypeRange, "block"}, variableShape, "")
+			dec.unknownName(bodyItem{nested.Type, nested.TypeRange, "block"}, variableShape, "")
 			continue
 		}
-		dec.block(nested.Body, validationShape, place{rng: nested.DefRange(), path: validationShape.Name})
+		dec.block(nested.Body, validationShape, location{rng: nested.DefRange(), path: validationShape.Name})
 		dec.required(nested, validationShape, validationShape.Name)
 	}
 	l.diags = append(l.diags, dec.diags...)
@@ -142,15 +142,15 @@ func (l *loader) variable(b *hclsyntax.Block) (*variable, bool) {
 		}
 	}
 	if a, ok := b.Body.Attributes["default"]; ok && !l.diags[before:].HasErrors() {
-		l.fallback(v, a)
+		l.readDefault(v, a)
 	}
 	return v, !l.diags[before:].HasErrors()
 }
 
-func (l *loader) fallback(v *variable, a *hclsyntax.Attribute) {
+func (l *loader) readDefault(v *variable, a *hclsyntax.Attribute) {
 	if vars := hclsyntax.Variables(a.Expr); len(vars) > 0 {
 		l.diags = append(l.diags, mistake(vars[0].SourceRange(), "Unexpected reference",
-			"The default of a variable is a plain value. What depends on others goes into `locals`."))
+			"The default of a variable is a literal value. Put a value that refers to others into `locals`."))
 		return
 	}
 	value, diags := evaluate(a.Expr, nil)
@@ -163,7 +163,7 @@ func (l *loader) fallback(v *variable, a *hclsyntax.Attribute) {
 		l.diags = append(l.diags, mistake(a.Expr.Range(), "Invalid default", "The default of `var.%s` does not fit its type: %s.", v.name, conversionText(err)))
 		return
 	}
-	v.fallback = value
+	v.defaultValue = value
 }
 
 // convert gives a value the variable's type. Its error never shows the value.
@@ -175,21 +175,21 @@ func (v *variable) convert(value cty.Value) (cty.Value, error) {
 }
 
 // valueOf returns the value of v, marked if it is sensitive.
-func (l *loader) valueOf(v *variable, values map[string]given) (cty.Value, bool) {
+func (l *loader) valueOf(v *variable, values map[string]inputValue) (cty.Value, bool) {
 	g, ok := values[v.name]
-	value := v.fallback
+	value := v.defaultValue
 	if ok {
 		if value, ok = l.read(v, g); !ok {
 			return cty.NilVal, false
 		}
 		if value.IsNull() && !v.nullable {
-			value = v.fallback
+			value = v.defaultValue
 		}
 	}
 	switch {
 	case value == cty.NilVal:
 		l.diags = append(l.diags, mistake(v.block.DefRange(), "Missing variable",
-			"`var.%s` has no default and no value. Give it one with `--var %s=…`, in a `--var-file`, or as `%s%s` in the environment.",
+			"`var.%s` has neither a default nor a value. Set one with `--var %s=…`, in a `--var-file`, or as `%s%s` in the environment.",
 			v.name, v.name, environPrefix, v.name))
 		return cty.NilVal, false
 	case value.IsNull() && !v.nullable:
@@ -197,14 +197,14 @@ func (l *loader) valueOf(v *variable, values map[string]given) (cty.Value, bool)
 		return cty.NilVal, false
 	}
 	if v.sensitive {
-		value = hide(value)
+		value = markSensitive(value)
 	}
 	return value, true
 }
 
 // read evaluates a value from outside. For a sensitive variable it shows neither value nor
 // source.
-func (l *loader) read(v *variable, g given) (cty.Value, bool) {
+func (l *loader) read(v *variable, g inputValue) (cty.Value, bool) {
 	value, diags := g.evaluate(v)
 	var err error
 	if !diags.HasErrors() {
@@ -214,7 +214,7 @@ func (l *loader) read(v *variable, g given) (cty.Value, bool) {
 	case !diags.HasErrors() && err == nil:
 		return value, true
 	case v.sensitive && g.expr != nil:
-		l.fail("Invalid value", "The value of `var.%s` at %s does not fit its type. It is sensitive and not shown.", v.name, at(g.rng))
+		l.fail("Invalid value", "The value of `var.%s` at %s does not fit its type. It is sensitive and not shown.", v.name, formatRange(g.rng))
 	case v.sensitive:
 		l.fail("Invalid value", "The value of `var.%s`, from `%s`, does not fit its type. It is sensitive and not shown.", v.name, g.source)
 	case g.expr != nil && err != nil:
@@ -231,11 +231,11 @@ func (l *loader) read(v *variable, g given) (cty.Value, bool) {
 
 // evaluate turns a given text into a value. It takes the text as it is if the variable is a
 // string, number or bool, or has no type; else it is an expression.
-func (g given) evaluate(v *variable) (cty.Value, hcl.Diagnostics) {
+func (g inputValue) evaluate(v *variable) (cty.Value, hcl.Diagnostics) {
 	if g.expr != nil {
 		if vars := hclsyntax.Variables(g.expr); len(vars) > 0 {
 			return cty.NilVal, hcl.Diagnostics{mistake(vars[0].SourceRange(), "Unexpected reference",
-				"A file of variables holds plain values. A text stands in quotes.")}
+				"A variables file holds literal values. Put text in quotes.")}
 		}
 		return evaluate(g.expr, nil)
 	}
@@ -247,14 +247,14 @@ func (g given) evaluate(v *variable) (cty.Value, hcl.Diagnostics) {
 	if diags.HasErrors() || !ok || body.Attributes["value"] == nil || len(body.Attributes)+len(body.Blocks) != 1 {
 		return cty.NilVal, hcl.Diagnostics{{
 			Severity: hcl.DiagError, Summary: "Invalid value",
-			Detail: "it is no expression of the spec language, for example " + exampleOf(v.typ),
+			Detail: "it is not an expression; write for example " + exampleOf(v.typ),
 		}}
 	}
 	expr := body.Attributes["value"].Expr
 	if vars := hclsyntax.Variables(expr); len(vars) > 0 {
 		return cty.NilVal, hcl.Diagnostics{{
 			Severity: hcl.DiagError, Summary: "Invalid value",
-			Detail: "it refers to something; a text stands in quotes, for example " + exampleOf(v.typ),
+			Detail: "it contains a reference; put text in quotes, for example " + exampleOf(v.typ),
 		}}
 	}
 	return evaluate(expr, nil)

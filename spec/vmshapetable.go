@@ -24,7 +24,7 @@ var vmShape = Block{
 		},
 		{
 			Name: "running", Type: cty.Bool, Default: cty.True, Known: true,
-			Doc: "Whether it is wanted running.",
+			Doc: "Whether it should run.",
 		},
 		{
 			Name: "cpus", Type: cty.Number, Default: cty.NumberIntVal(2), Min: 1, Max: 4096,
@@ -36,7 +36,7 @@ var vmShape = Block{
 		},
 		{
 			Name: "accel", Type: cty.String, Default: cty.StringVal("auto"), OneOf: []string{"auto", "kvm", "tcg"},
-			Doc: "How its CPUs run; auto takes KVM where it works and TCG elsewhere.",
+			Doc: "The accelerator of its CPUs; auto takes KVM where it works and TCG elsewhere.",
 		},
 		{
 			Name: "when_busy", Type: cty.String, Form: WhenBusy, Default: cty.StringVal(blockWhenBusy), Policy: true,
@@ -53,7 +53,7 @@ var vmShape = Block{
 		},
 		{
 			Name: "address", Type: cty.String, Computed: true,
-			Doc: "Where SSH is reached.",
+			Doc: "The address at which SSH is reached.",
 		},
 		{
 			Name: "ssh_port", Type: cty.Number, Computed: true,
@@ -66,7 +66,7 @@ var vmShape = Block{
 	},
 	Blocks: []Block{
 		{
-			Name: "boot", Optional: true, Without: "image",
+			Name: "boot", Optional: true, ConflictsWith: "image",
 			Doc: "Boots a kernel directly.",
 			Attrs: []Attr{
 				{
@@ -92,8 +92,8 @@ var vmShape = Block{
 			},
 		},
 		{
-			Name: "image", Optional: true, Short: "source", Without: "boot",
-			Doc: "The disk image that its own disk begins as. It counts when it is made, and never again.",
+			Name: "image", Optional: true, Shorthand: "source", ConflictsWith: "boot",
+			Doc: "The disk image from which its own disk is made. Later changes of the image have no effect.",
 			Attrs: []Attr{
 				{
 					Name: "source", Type: cty.String, Form: FileOrURL, Required: true, Known: true,
@@ -101,13 +101,13 @@ var vmShape = Block{
 				},
 				{
 					Name: "sha256", Type: cty.String, Form: SHA256, Known: true,
-					Doc: "What its digest must be; unchecked when left out.",
+					Doc: "The expected SHA-256 of its content; unchecked when left out.",
 				},
 			},
 		},
 		{
-			Name: "root_disk", Optional: true, With: "image",
-			Doc: "Its own disk, which goes when it goes.",
+			Name: "root_disk", Optional: true, DefaultedWith: "image",
+			Doc: "Its own disk, which is destroyed with it.",
 			Attrs: []Attr{
 				{
 					Name: "size", Type: cty.Number, Unit: Bytes, Default: cty.NumberIntVal(20 << 30), Min: 1 << 20,
@@ -117,7 +117,7 @@ var vmShape = Block{
 		},
 		{
 			Name: "additional_disk", Repeated: true,
-			Doc: "A disk that it uses, and that outlives it.",
+			Doc: "A disk that it uses and that outlives it.",
 			Attrs: []Attr{
 				{
 					Name: "disk", Type: cty.String, Refers: Disk, Required: true, Known: true,
@@ -125,13 +125,13 @@ var vmShape = Block{
 				},
 				{
 					Name: "mount_point", Type: cty.String, Form: GuestPath,
-					Doc: "Where the guest mounts it.",
+					Doc: "The path at which the guest mounts it.",
 				},
 			},
 		},
 		{
 			Name: "cloud_init", Optional: true,
-			Doc: "What cloud-init in the guest reads at its first boot.",
+			Doc: "The input of cloud-init at the guest's first boot.",
 			Attrs: []Attr{
 				{
 					Name: "user_data", Type: cty.String,
@@ -167,7 +167,7 @@ var vmShape = Block{
 		},
 		{
 			Name: "ssh",
-			Doc:  "How vmctl reaches the guest.",
+			Doc:  "vmctl's access to the guest.",
 			Attrs: []Attr{
 				{
 					Name: "user", Type: cty.String, Form: UserName, Default: cty.StringVal("root"),
@@ -183,7 +183,7 @@ var vmShape = Block{
 				},
 				{
 					Name: "host_key", Type: cty.String, Default: cty.StringVal("pin"), OneOf: []string{"pin", "accept-new"},
-					Doc: "How the guest's host key is checked.",
+					Doc: "The check of the guest's host key.",
 				},
 				{
 					Name: "wait", Type: cty.Bool, Default: cty.True, Policy: true,
@@ -197,7 +197,7 @@ var vmShape = Block{
 		},
 		{
 			Name: "start", Policy: true,
-			Doc: "How it is started.",
+			Doc: "Settings of starting it.",
 			Attrs: []Attr{
 				{
 					Name: "timeout", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(10 * 60), Min: 1,
@@ -207,7 +207,7 @@ var vmShape = Block{
 		},
 		{
 			Name: "stop", Policy: true,
-			Doc: "How it is stopped: requested first, forced then.",
+			Doc: "Settings of stopping it: requested first, then forced.",
 			Attrs: []Attr{
 				{
 					Name: "grace", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(30), Min: 1,
@@ -225,18 +225,18 @@ var vmShape = Block{
 		},
 		{
 			Name: "orphan", Policy: true,
-			Doc: "What becomes of it when it runs and its record is lost.",
+			Doc: "The handling of a running VM whose record is lost.",
 			Attrs: []Attr{
 				{
 					Name: "policy", Type: cty.String, Default: cty.StringVal("recover"),
 					OneOf: []string{"recover", "adopt", "stop", "report"},
-					Doc:   "recover adopts it, and starts it anew where it does not work; adopt only adopts it; stop adopts and stops it; report only tells.",
+					Doc:   "recover adopts it, and restarts it if it does not work; adopt only adopts it; stop adopts and stops it; report only reports it.",
 				},
 			},
 		},
 		{
 			Name: "rollout", Policy: true,
-			Doc: "How changes go through the instances of a for_each.",
+			Doc: "The order of changes among the instances of a for_each.",
 			Attrs: []Attr{
 				{
 					Name: "max_unavailable", Type: cty.Number, Default: cty.NumberIntVal(1), Min: 1,

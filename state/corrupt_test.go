@@ -121,7 +121,7 @@ func TestCorruptSnapshotIsNeverEmpty(t *testing.T) {
 		{"twice", good + good, "invalid character '{' after top-level value, at byte " + fmt.Sprint(len(good)+1)},
 		{"unknown field", strings.Replace(good, `"serial"`, `"serials"`, 1), `json: unknown field "serials"`},
 		{"unknown field of a record", strings.Replace(good, `"starts"`, `"started"`, 1), `json: unknown field "started"`},
-		{"address", strings.Replace(good, `"vm.dev": {`, `"dev": {`, 1), `"dev" is no address: write it like vm.dev or vm.web["a"]`},
+		{"address", strings.Replace(good, `"vm.dev": {`, `"dev": {`, 1), `"dev" is not an address: write it like vm.dev or vm.web["a"]`},
 		{"type of a value", strings.Replace(good, `"memory": "number"`, `"memory": "size"`, 1), `a value: invalid primitive type name "size"`},
 		{"value of a type", strings.Replace(good, `"memory": 1073741824`, `"memory": "much"`, 1), "a value: a number is required"},
 		{
@@ -293,8 +293,8 @@ func TestCorruptJournalIsRefused(t *testing.T) {
 		{"line lost", snapshot, l[0] + l[2], 2, "it is entry 3, and entry 2 is missing"},
 		{"line twice", snapshot, l[0] + l[0] + l[1], 2, "it is entry 1, and entry 2 is missing"},
 		{"of another snapshot", other, "", 1, "it belongs to the journal of snapshot 1"},
-		{"newer than its snapshot", strings.Replace(snapshot, `"serial": 1`, `"serial": 0`, 1), journal, 0, "it continues snapshot 1, and DIR/state.json is only snapshot 0"},
-		{"without its snapshot", "", journal, 0, "it continues DIR/state.json, which is not there"},
+		{"newer than its snapshot", strings.Replace(snapshot, `"serial": 1`, `"serial": 0`, 1), journal, 0, "it continues snapshot 1, but DIR/state.json is snapshot 0"},
+		{"without its snapshot", "", journal, 0, "it continues DIR/state.json, which does not exist"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := folder(t)
@@ -344,4 +344,13 @@ func TestJournalThatTheSnapshotContainsIsIgnored(t *testing.T) {
 	if got := read(t, f).Serial; got != 5 {
 		t.Errorf("serial %d after an open that changed nothing, want 5", got)
 	}
+}
+
+// told returns the message of an error and its advice, one line each.
+func told(err error) string {
+	var e state.Advised
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	return strings.Join(append([]string{err.Error()}, e.Next()...), "\n")
 }

@@ -7,13 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 
 	"vmctl/spec"
 )
 
-// snapshotFile is state.json. Its bytes depend only on what it says: maps are
-// sorted by their keys' text.
+// snapshotFile is the content of state.json. Equal snapshots have equal bytes: maps are sorted by
+// their keys' text.
 type snapshotFile struct {
 	Format      int                     `json:"format"`
 	Version     string                  `json:"vmctl_version"`
@@ -70,9 +71,9 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*r = Record{
-		Kind: f.Kind, Provider: spec.ProviderRef(f.Provider), Settings: f.Settings.orNil(),
+		Kind: f.Kind, Provider: spec.ProviderRef(f.Provider), Settings: f.Settings.ctyValue(),
 		ID: f.ID, Name: f.Name, Generation: f.Generation, Starts: f.Starts, Replaced: f.Replaced,
-		Values: f.Values.orNil(), Digests: f.Digests, Policy: f.Policy.orNil(),
+		Values: f.Values.ctyValue(), Digests: f.Digests, Policy: f.Policy.ctyValue(),
 		Uses: f.Uses, Inside: f.Inside, LastStop: f.LastStop, Ready: f.Ready, Reserved: f.Reserved, Was: f.Was,
 	}
 	return nil
@@ -95,8 +96,8 @@ func (f Folder) encodeSnapshot(s *Snapshot) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Sum is the SHA-256, in hex, of what s remembers. A snapshot with the journal that
-// continues it has that of the snapshot that comes of both.
+// Sum returns the SHA-256, in hex, of the encoded snapshot. The sum of a snapshot with the journal
+// that continues it is the sum of the snapshot into which both are folded.
 func (s *Snapshot) Sum() (string, error) {
 	data, err := encode(snapshotFile{
 		Format: s.Format, ID: s.ID, Records: s.Records, Forgotten: s.Forgotten, Interrupted: s.Interrupted,
@@ -110,7 +111,7 @@ func (s *Snapshot) Sum() (string, error) {
 
 // decodeSnapshot reads the bytes of state.json.
 func (f Folder) decodeSnapshot(data []byte) (*Snapshot, error) {
-	head, err := readHead(data)
+	head, err := readHeader(data)
 	switch known := f.formats(); {
 	case err != nil:
 		return nil, f.corruptSnapshot(err)
@@ -172,8 +173,8 @@ func plainError(err error) error {
 	return err
 }
 
-// decode reads the one JSON value that data holds. A field that v does not know
-// is an error: what was not read would be lost when v is written again.
+// decode reads the one JSON value in data. A field that v does not have is an error: writing v
+// again would lose it.
 func decode(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -184,4 +185,75 @@ func decode(data []byte, v any) error {
 		return fmt.Errorf("something follows the end of the content, at byte %d", dec.InputOffset())
 	}
 	return nil
+}
+
+// lineFile is one line of a journal. The sum covers the bytes of e as they stand.
+type lineFile struct {
+	E   json.RawMessage `json:"e"`
+	Sum string          `json:"sum"`
+}
+
+var errTornLine = errors.New("the line is not whole: its checksum does not match")
+
+func sum(e []byte) string {
+	return fmt.Sprintf("%08x", crc32.Checksum(e, crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// encodeLine returns e as a line, newline included.
+func encodeLine(e Entry) ([]byte, error) {
+	body, err := encode(e)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `{"e":%s,"sum":"%s"}`+"\n", body, sum(body)), nil
+}
+
+// decodeLine returns the entry of a line. It fails with errTornLine if the line is incomplete or
+// was changed later, and with another error if its content is invalid.
+func decodeLine(text []byte, upgrade func([]byte) ([]byte, error)) (Entry, error) {
+	body, ended := bytes.CutSuffix(text, []byte("\n"))
+	var line lineFile
+	if err := decode(body, &line); !ended || err != nil || line.Sum != sum(line.E) {
+		return Entry{}, errTornLine
+	}
+	upgraded, err := upgrade(line.E)
+	if err != nil {
+		return Entry{}, err
+	}
+	var e Entry
+	if err := decode(upgraded, &e); err != nil {
+		return Entry{}, err
+	}
+	return e, e.check()
+}
+
+// noUpgrade upgrades nothing.
+func noUpgrade(e []byte) ([]byte, error) { return e, nil }
+
+// decodeJournal returns the entries of a journal, up to the first that it cannot decode; format is
+// that of the snapshot that the journal continues. It drops a torn last line, since Append never
+// reported it as durable, and describes it in note. Any other damage is a *CorruptError.
+func (f Folder) decodeJournal(j journalFile, format int) (entries []Entry, note string, err error) {
+	path := f.journalPath(j.serial)
+	upgrade := func(e []byte) ([]byte, error) { return f.formats().entry(format, e) }
+	lines := bytes.SplitAfter(j.data, []byte("\n"))
+	if len(lines[len(lines)-1]) == 0 {
+		lines = lines[:len(lines)-1]
+	}
+	for i, line := range lines {
+		e, err := decodeLine(line, upgrade)
+		switch {
+		case errors.Is(err, errTornLine) && i == len(lines)-1:
+			return entries, fmt.Sprintf("%s: line %d, the last, was not written whole and was dropped", path, i+1), nil
+		case err == nil && e.Serial != j.serial:
+			err = fmt.Errorf("it belongs to the journal of snapshot %d", e.Serial)
+		case err == nil && e.Seq != uint64(i)+1:
+			err = fmt.Errorf("it is entry %d, and entry %d is missing", e.Seq, i+1)
+		}
+		if err != nil {
+			return entries, "", f.corrupt(CorruptError{Path: path, Line: i + 1, Err: err})
+		}
+		entries = append(entries, e)
+	}
+	return entries, "", nil
 }

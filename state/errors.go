@@ -10,8 +10,9 @@ import (
 	"vmctl/internal/shellword"
 )
 
-// Advised is an error that says what to type or do next, a line each; its message
-// leaves that out. Some errors of this package are of that kind, or wrap one.
+// Advised is an error with advice: Next returns the commands to type or the things to do next, a
+// line each. Its message leaves them out. Some errors of this package implement it, or wrap one
+// that does.
 type Advised interface {
 	error
 	Next() []string
@@ -26,7 +27,7 @@ var (
 	_ Advised = (*advised)(nil)
 )
 
-// LockedError says that another process holds the run lock.
+// LockedError reports that another process holds the run lock.
 type LockedError struct {
 	Dir    string // the data directory
 	Holder Holder // zero where its record cannot be read
@@ -52,7 +53,7 @@ func (e *LockedError) Error() string {
 	}
 }
 
-// Next says how to wait for the holder.
+// Next advises to wait for the holder.
 func (e *LockedError) Next() []string {
 	if e.Self {
 		return nil
@@ -60,15 +61,15 @@ func (e *LockedError) Next() []string {
 	return []string{"wait for it to end, or let this command wait with --lock-timeout=5m"}
 }
 
-// LostLockError says that the run lock keeps nobody away any more: its file was
-// moved, removed or replaced under this process. Nothing more is written; the
-// journal has all that was before.
+// LostLockError reports that the run lock excludes no other process any more: its file was moved,
+// removed or replaced while this process held it. The journal keeps all earlier entries, and
+// nothing more is written.
 type LostLockError struct {
 	Path   string // of the lock file
 	Holder Holder // who has it now; zero: nobody has said
 }
 
-// Error says what happened.
+// Error names the lock file and its new holder.
 func (e *LostLockError) Error() string {
 	who := "another command may be at work"
 	if e.Holder != (Holder{}) {
@@ -77,13 +78,13 @@ func (e *LostLockError) Error() string {
 	return fmt.Sprintf("the run lock is lost: %s was moved, removed or replaced meanwhile, and %s; nothing more is written", e.Path, who)
 }
 
-// Next says how to look at what has come of it.
+// Next advises to list the locks and to plan.
 func (e *LostLockError) Next() []string {
 	return []string{"list the locks with vmctl lock list, then vmctl plan"}
 }
 
-// CorruptError says that a file of the state cannot be understood. The file is
-// untouched, and the state was not read as anything.
+// CorruptError reports that a file of the state cannot be decoded. The file is unchanged, and no
+// part of the state was used.
 type CorruptError struct {
 	Path   string
 	Backup string // a snapshot to go back to; "": there is none, or it is not needed
@@ -93,7 +94,7 @@ type CorruptError struct {
 	repair string // the command that repairs it; "": none can
 }
 
-// Error says what is wrong, and where.
+// Error names the file, the line and the cause.
 func (e *CorruptError) Error() string {
 	where := e.Path
 	if e.Line > 0 {
@@ -102,7 +103,7 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("read the state: %s is corrupt: %v; nothing was changed", where, e.Err)
 }
 
-// Next says what can be had back, and on a line of its own what to type for it.
+// Next says which part can be recovered, and then, on a line of its own, the command that does it.
 func (e *CorruptError) Next() []string {
 	aside := fmt.Sprintf("mv %s %s", shellword.Quote(e.Path), shellword.Quote(e.Path+".corrupt"))
 	back := fmt.Sprintf("to go back to the snapshot before it, %s:", e.Backup)
@@ -120,11 +121,10 @@ func (e *CorruptError) Next() []string {
 	}
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// NewerError says that a newer vmctl wrote the state, in a format that this one
-// does not know.
+// NewerError reports that a newer vmctl wrote the state, in a format that this one does not know.
 type NewerError struct {
 	Path    string
 	Format  int
@@ -136,7 +136,7 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("read the state: %s has format %d, and this vmctl knows formats up to %d; nothing was changed", e.Path, e.Format, Format)
 }
 
-// Next says which version is needed.
+// Next advises to use that version.
 func (e *NewerError) Next() []string {
 	if e.Version == "" {
 		return []string{"use a newer vmctl"}
@@ -144,7 +144,7 @@ func (e *NewerError) Next() []string {
 	return []string{"use vmctl " + e.Version}
 }
 
-// MismatchError says that the data directory holds another project's state.
+// MismatchError reports that the data directory holds the state of another project.
 type MismatchError struct {
 	Path                 string
 	HasID, HasProject    string // of the file
@@ -157,12 +157,12 @@ func (e *MismatchError) Error() string {
 		e.Path, e.HasProject, e.HasID, e.WantProject, e.WantsID)
 }
 
-// Next says how to keep both apart.
+// Next advises to choose another data directory.
 func (e *MismatchError) Next() []string {
 	return []string{"choose another data directory with --data-dir"}
 }
 
-// advised is an error with something to do about it.
+// advised adds one line of advice to an error.
 type advised struct {
 	error
 	next string
@@ -171,14 +171,13 @@ type advised struct {
 // Unwrap returns the error.
 func (e *advised) Unwrap() error { return e.error }
 
-// Next returns what to do.
+// Next returns the advice.
 func (e *advised) Next() []string { return []string{e.next} }
 
-// IsFull reports whether a disk, or what the user may have of it, is full.
+// IsFull reports whether an error means that the disk, or the user's quota, is full.
 func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// withAdvice adds what to do about a full disk, and about a folder that cannot be
-// written to.
+// withAdvice adds advice to an error about a full disk or a folder that is not writable.
 func withAdvice(err error) error {
 	switch {
 	case IsFull(err):

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"vmctl/internal/faulty"
+	"vmctl/internal/faultinject"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -93,10 +93,10 @@ func TestEveryWriteCanFail(t *testing.T) {
 				struck = false
 				at, acknowledged := "", 0
 				var failed error
-				err := faulty.Run(f.Dir, func(c faulty.Call) syscall.Errno {
+				err := faultinject.Run(f.Dir, func(c faultinject.Call) syscall.Errno {
 					switch {
 					case (c.N < from || !trouble.fails(c.Name)) && c.Name == "fsync":
-						return faulty.Pretended
+						return faultinject.Pretended
 					case c.N < from || !trouble.fails(c.Name):
 						return 0
 					}
@@ -162,10 +162,10 @@ func TestRepairCanBeCutShort(t *testing.T) {
 		place(t, f, "state.json.backup", snapshot)
 		place(t, f, "journal-1.ndjson", journal)
 		struck = false
-		err := faulty.Run(f.Dir, func(c faulty.Call) syscall.Errno {
+		err := faultinject.Run(f.Dir, func(c faultinject.Call) syscall.Errno {
 			switch {
 			case c.N < from && c.Name == "fsync":
-				return faulty.Pretended
+				return faultinject.Pretended
 			case c.N < from:
 				return 0
 			}
@@ -197,7 +197,7 @@ func TestRepairCanBeCutShort(t *testing.T) {
 func TestDataDirectoryWithoutLocks(t *testing.T) {
 	f := folder(t)
 	var opened error
-	err := faulty.Run(f.Dir, func(c faulty.Call) syscall.Errno {
+	err := faultinject.Run(f.Dir, func(c faultinject.Call) syscall.Errno {
 		if c.Name == "flock" {
 			return syscall.EOPNOTSUPP
 		}

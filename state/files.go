@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,8 +36,8 @@ func (f Folder) readFiles() (read files, stable bool, err error) {
 	if read.snapshot, err = f.readSnapshot(); err != nil {
 		return files{}, false, err
 	}
-	if f.midway != nil {
-		f.midway()
+	if f.betweenReads != nil {
+		f.betweenReads()
 	}
 	if read.journals, err = f.readJournals(); err != nil {
 		return files{}, false, err
@@ -148,4 +149,30 @@ func parseJournalName(name string) (serial uint64, ok bool) {
 	digits := strings.TrimSuffix(strings.TrimPrefix(name, "journal-"), ".ndjson")
 	serial, err := strconv.ParseUint(digits, 10, 64)
 	return serial, err == nil && journalName(serial) == name
+}
+
+// rewrite replaces a file of the state. If path is a symbolic link, it replaces the file to which
+// the link leads, and keeps the link.
+func rewrite(path string, data []byte) error {
+	target, err := resolveLink(path)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(target, data, 0o600)
+}
+
+// resolveLink returns the file to which a symbolic link leads in the end, or path itself if it is
+// no link.
+func resolveLink(path string) (string, error) {
+	if info, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
+		return path, nil
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("follow the symbolic link %s: it leads to nothing; nothing was changed: remove it, or bring back what it led to", path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("follow the symbolic link %s: %w", path, err)
+	}
+	return target, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,8 +27,8 @@ type Folder struct {
 	// "": vmctl state repair.
 	RepairWith string
 
-	reads  formats // set by a test; zero: the formats of this build
-	midway func()  // set by a test: called between reading the snapshot and reading the journals; nil: nothing
+	readableFormats formats // set by a test; zero: the formats of this build
+	betweenReads    func()  // set by a test: called between reading the snapshot and reading the journals; nil: nothing
 }
 
 var _ Store = Folder{}
@@ -84,8 +86,8 @@ func (f Folder) Holder(ctx context.Context) (h Holder, held bool, err error) {
 // snapshot first. It fails as Read does, and with a *LockedError.
 func (f Folder) Open(ctx context.Context, o Owner) (Journal, error) {
 	lock, err := f.lock(ctx, o)
-	if o.Spends && IsFull(err) {
-		if spent, gone := f.Spend(); spent || gone != nil {
+	if o.UseReserve && IsFull(err) {
+		if spent, gone := f.FreeReserve(); spent || gone != nil {
 			if lock, err = nil, gone; err == nil {
 				lock, err = f.lock(ctx, o)
 			}
@@ -154,7 +156,7 @@ func (f Folder) open(lock *lockfile.Lock) (*journal, error) {
 // clean removes the temporary files that killed writers left behind.
 func (f Folder) clean() error {
 	for _, path := range []string{f.statePath(), f.backupPath()} {
-		target, err := follow(path)
+		target, err := resolveLink(path)
 		if err != nil && path == f.statePath() {
 			continue // reading the snapshot reports this error
 		}
@@ -168,7 +170,7 @@ func (f Folder) clean() error {
 	return nil
 }
 
-func (f Folder) keptPath(format int) string {
+func (f Folder) oldFormatPath(format int) string {
 	return filepath.Join(f.Dir, fmt.Sprintf("state.json.v%d", format))
 }
 
@@ -178,4 +180,40 @@ func (f Folder) lockPath() string   { return filepath.Join(f.Dir, "lock") }
 
 func (f Folder) journalPath(serial uint64) string {
 	return filepath.Join(f.Dir, journalName(serial))
+}
+
+// reserveFile is the name of a file without content of use: it reserves disk space. vmctl frees
+// the space when the disk is full and the user stops or destroys something, since that needs room
+// for locks and a journal.
+const reserveFile = "reserve"
+
+// reserveBytes is the size of the reserved space: enough for the journal of some hundred steps and
+// for the snapshot into which it is folded.
+const reserveBytes = 256 << 10
+
+// Reserve reserves the disk space if it is not reserved yet. A disk that is too full for it is no
+// error.
+func (f Folder) Reserve() error {
+	path := filepath.Join(f.Dir, reserveFile)
+	if info, err := os.Stat(path); err == nil && info.Size() >= reserveBytes {
+		return nil
+	}
+	content := make([]byte, reserveBytes)
+	// A file system may leave out zeros, or pack what repeats itself.
+	if _, err := rand.NewChaCha8([32]byte{}).Read(content); err != nil {
+		return fmt.Errorf("reserve room in the data directory: %w", err)
+	}
+	if err := errors.Join(atomicfile.Clean(path), atomicfile.Write(path, content, 0o600)); !IsFull(err) {
+		return err
+	}
+	return atomicfile.Clean(path)
+}
+
+// FreeReserve frees the reserved space, and reports whether there was any.
+func (f Folder) FreeReserve() (bool, error) {
+	err := os.Remove(filepath.Join(f.Dir, reserveFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }

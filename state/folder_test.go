@@ -1,7 +1,11 @@
 package state_test
 
 import (
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -124,5 +128,116 @@ func TestFolderRoundTrip(t *testing.T) {
 	wantRead.Serial = 1
 	if d := diff(wantRead, read(t, f)); d != "" {
 		t.Errorf("read after close (-want +got):\n%s", d)
+	}
+}
+
+// Room is taken once, and given back once.
+func TestReserve(t *testing.T) {
+	f := state.Folder{Dir: t.TempDir()}
+	spend := func(want bool) {
+		t.Helper()
+		if got, err := f.FreeReserve(); got != want || err != nil {
+			t.Errorf("room was given back: %t, want %t (%v)", got, want, err)
+		}
+	}
+	spend(false)
+	for range 2 {
+		if err := f.Reserve(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(filepath.Join(f.Dir, "reserve"))
+	if err != nil || info.Size() < 256<<10 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	spend(true)
+	spend(false)
+	if left, err := os.ReadDir(f.Dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// A state that is kept elsewhere, behind a symbolic link, stays there: who links it
+// has it backed up, or shared.
+func TestALinkedStateStaysWhereItIs(t *testing.T) {
+	f := folder(t)
+	j := open(t, f)
+	r := record("dev", 1)
+	appendTo(t, j, state.Entry{Run: "r", Kind: state.Done, Address: dev, Put: &r})
+	closeIt(t, j)
+	elsewhere := t.TempDir()
+	for _, name := range []string{"state.json", "state.json.backup"} {
+		at, kept := filepath.Join(f.Dir, name), filepath.Join(elsewhere, name)
+		if err := os.Rename(at, kept); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(kept, at); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(elsewhere, "."+name+".77.tmp"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := read(t, f).Serial
+	j = open(t, f)
+	r = record("dev", 2)
+	appendTo(t, j, state.Entry{Run: "r", Kind: state.Done, Address: dev, Put: &r})
+	closeIt(t, j)
+	for _, name := range []string{"state.json", "state.json.backup"} {
+		if info, err := os.Lstat(filepath.Join(f.Dir, name)); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			t.Errorf("%s is no link any more: %v, %v", name, info.Mode(), err)
+		}
+	}
+	if s := read(t, f); s.Serial != before+1 || s.Records[dev].Generation != r.Generation {
+		t.Errorf("behind the link: serial %d, generation %d", s.Serial, s.Records[dev].Generation)
+	}
+	entries, err := os.ReadDir(elsewhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if d := cmp.Diff([]string{"state.json", "state.json.backup"}, names); d != "" {
+		t.Errorf("beside what the links lead to (-want +got):\n%s", d)
+	}
+}
+
+func TestALinkToNothingIsRefused(t *testing.T) {
+	f := folder(t)
+	path := filepath.Join(f.Dir, "state.json.backup")
+	if err := os.Symlink(filepath.Join(f.Dir, "gone"), path); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.Open(t.Context(), state.Owner{Command: "vmctl apply"})
+	want := "follow the symbolic link " + path + ": it leads to nothing; nothing was changed: remove it, or bring back what it led to"
+	if d := cmp.Diff(want, fmt.Sprint(err)); d != "" {
+		t.Errorf("error (-want +got):\n%s", d)
+	}
+}
+
+func TestHolderIsNamed(t *testing.T) {
+	at := time.Date(2026, 3, 4, 6, 6, 7, 0, time.FixedZone("CET", 3600))
+	for _, test := range []struct {
+		holder state.Holder
+		want   string
+	}{
+		{state.Holder{PID: 42, Host: "ada", Command: "vmctl apply", Since: at}, "vmctl apply (pid 42 on ada) since 2026-03-04 05:06:07 UTC"},
+		{state.Holder{}, "a process that has not said who it is"},
+	} {
+		if got := test.holder.String(); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}
+
+func TestHoldersAreOrderedByWhenTheyCame(t *testing.T) {
+	at := func(second int) time.Time { return time.Date(2026, 3, 4, 5, 6, second, 0, time.UTC) }
+	all := []state.Holder{{PID: 1, Host: "b", Since: at(2)}, {PID: 2, Host: "a", Since: at(2)}, {PID: 1, Host: "a", Since: at(2)}, {PID: 9, Since: at(1)}}
+	slices.SortFunc(all, state.Holder.Compare)
+	want := []state.Holder{{PID: 9, Since: at(1)}, {PID: 1, Host: "a", Since: at(2)}, {PID: 2, Host: "a", Since: at(2)}, {PID: 1, Host: "b", Since: at(2)}}
+	if !slices.Equal(all, want) {
+		t.Errorf("order %v, want %v", all, want)
 	}
 }

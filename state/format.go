@@ -22,21 +22,21 @@ type formats struct {
 
 // formats returns the formats of this build, or the ones that a test has set.
 func (f Folder) formats() formats {
-	if f.reads.newest != 0 {
-		return f.reads
+	if f.readableFormats.newest != 0 {
+		return f.readableFormats
 	}
 	return formats{newest: Format, upgrade: upgrades}
 }
 
-// head holds the only fields of a snapshot that may be read before its format is known.
-type head struct {
+// header holds the only fields of a snapshot that may be read before its format is known.
+type header struct {
 	Format  *int   `json:"format"`
 	Version string `json:"vmctl_version"`
 }
 
-// readHead reads the head. It fails if the bytes are no snapshot of any format.
-func readHead(data []byte) (head, error) {
-	var h head
+// readHeader reads the header. It fails if the bytes are not a snapshot of any format.
+func readHeader(data []byte) (header, error) {
+	var h header
 	switch err := json.Unmarshal(data, &h); {
 	case len(bytes.TrimSpace(data)) == 0:
 		return h, errors.New("it is empty")
@@ -82,7 +82,7 @@ func (f Folder) formatOf(snapshot []byte) int {
 
 // older returns the format of a snapshot that is older than the newest format, else 0.
 func (k formats) older(snapshot []byte) int {
-	if h, err := readHead(snapshot); err == nil && *h.Format < k.newest {
+	if h, err := readHeader(snapshot); err == nil && *h.Format < k.newest {
 		return *h.Format
 	}
 	return 0

@@ -27,25 +27,24 @@ type journal struct {
 	closed   bool
 }
 
-// Snapshot is the state as it is with every entry appended so far. It is the
-// caller's own: it changes neither with the journal nor the journal with it.
+// Snapshot returns a copy of the state with all entries appended so far.
 func (j *journal) Snapshot() *Snapshot {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.snapshot.clone()
 }
 
-// Append makes entries durable, in one write and one fsync, before it returns.
-// It chooses Serial and Seq, and At where that is zero. After an error nothing of
-// them counts, on disk or in the Snapshot.
+// Append makes entries durable, in one write and one fsync, before it returns. It sets Serial and
+// Seq, and At if that is zero. If it fails, none of the entries counts, neither on disk nor in the
+// Snapshot.
 //
-// An ended context does not stop it: what a step has done is to be recorded, also
-// when its run is over.
+// An ended context does not stop it: the results of steps are recorded also after the run was
+// cancelled.
 func (j *journal) Append(_ context.Context, entries ...Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.append(entries); err != nil {
-		return fmt.Errorf("record what is being done: %w", withAdvice(err))
+		return fmt.Errorf("write the journal: %w", withAdvice(err))
 	}
 	return nil
 }
@@ -63,7 +62,7 @@ func (j *journal) append(entries []Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := j.holds(); err != nil {
+	if err := j.checkLock(); err != nil {
 		return err
 	}
 	if err := j.create(); err != nil {
@@ -79,9 +78,9 @@ func (j *journal) append(entries []Entry) error {
 	return nil
 }
 
-// holds fails if the lock keeps nobody away any more. Whoever came meanwhile has
-// read the journal as far as it went, and would lose what is added to it.
-func (j *journal) holds() error {
+// checkLock fails if the lock excludes no other process any more. A process that took the lock
+// meanwhile has read the journal up to that moment, and would lose later entries.
+func (j *journal) checkLock() error {
 	err := j.lock.Check()
 	var lost *lockfile.LostError
 	if errors.As(err, &lost) {
@@ -90,8 +89,8 @@ func (j *journal) holds() error {
 	return err
 }
 
-// encode returns the lines of entries, and the entries as they will be read back:
-// what is remembered here is what is on disk.
+// encode returns the lines of entries, and the entries as decoding the lines returns them, so that
+// the Snapshot in memory equals the one on disk.
 func (j *journal) encode(entries []Entry) (text []byte, read []Entry, err error) {
 	for i, e := range entries {
 		e.Serial, e.Seq = j.snapshot.Serial, j.seq+uint64(i)+1
@@ -106,7 +105,7 @@ func (j *journal) encode(entries []Entry) (text []byte, read []Entry, err error)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s of %s: %w", e.Op, e.Address, err)
 		}
-		back, err := decodeLine(line, asItIs)
+		back, err := decodeLine(line, noUpgrade)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s of %s could not be read back: %w", e.Op, e.Address, err)
 		}
@@ -115,8 +114,8 @@ func (j *journal) encode(entries []Entry) (text []byte, read []Entry, err error)
 	return text, read, nil
 }
 
-// create makes the journal's file, once. A journal always continues a snapshot on
-// disk: without one, who a journal belongs to could not be told.
+// create makes the journal's file, once. It writes a snapshot first if there is none on disk: the
+// snapshot names the project to which the journal belongs.
 func (j *journal) create() error {
 	if j.file != nil {
 		return nil
@@ -159,8 +158,8 @@ func (j *journal) write(text []byte) error {
 	return err
 }
 
-// Close writes the snapshot, if anything was appended, and frees the lock. After
-// an error the journal on disk still says everything. A second Close does nothing.
+// Close writes the snapshot, if entries were appended, and frees the lock. If it fails, the
+// journal on disk still holds all entries. A second Close does nothing.
 func (j *journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -181,7 +180,7 @@ func (j *journal) finish() error {
 	if err := j.file.Close(); err != nil {
 		return err
 	}
-	if err := j.holds(); err != nil {
+	if err := j.checkLock(); err != nil {
 		return err
 	}
 	if j.seq == 0 {
@@ -193,7 +192,7 @@ func (j *journal) finish() error {
 	return j.folder.removeJournals(j.snapshot.Serial)
 }
 
-// fold makes what was appended a snapshot of its own, with the next serial.
+// fold writes a new snapshot with the appended entries and the next serial.
 func (j *journal) fold() error {
 	next := *j.snapshot
 	next.Serial++
@@ -211,7 +210,7 @@ func (j *journal) store(s *Snapshot) error {
 		return err
 	}
 	if old := j.folder.formats().older(j.stored); old != 0 {
-		if err := atomicfile.Write(j.folder.keptPath(old), j.stored, 0o600); err != nil {
+		if err := atomicfile.Write(j.folder.oldFormatPath(old), j.stored, 0o600); err != nil {
 			return err
 		}
 	}

@@ -272,7 +272,7 @@ func TestWhatCannotBeRememberedIsRefused(t *testing.T) {
 			j := open(t, f)
 			fine := state.Entry{Run: "r", Kind: state.Begin, Op: "fine", Address: dev}
 			err := j.Append(t.Context(), fine, test.entry)
-			if d := cmp.Diff("record what is being done: "+test.want, fmt.Sprint(err)); d != "" {
+			if d := cmp.Diff("write the journal: "+test.want, fmt.Sprint(err)); d != "" {
 				t.Errorf("error (-want +got):\n%s", d)
 			}
 			if got := contents(t, f); strings.Contains(got, "journal") || strings.Contains(got, "state.json") {
@@ -334,7 +334,7 @@ func TestClosedJournal(t *testing.T) {
 	closeIt(t, j)
 	closeIt(t, j)
 	err := j.Append(t.Context(), state.Entry{Run: "r", Kind: state.Note})
-	if want := "record what is being done: the journal is closed"; err == nil || err.Error() != want {
+	if want := "write the journal: the journal is closed"; err == nil || err.Error() != want {
 		t.Errorf("append after close: %v, want %s", err, want)
 	}
 }

@@ -33,7 +33,7 @@ func TestLostLock(t *testing.T) {
 			t.Errorf("%s: %v, want %s", what, err, want)
 		}
 	}
-	refused("append", j.Append(t.Context(), state.Entry{Run: "r2", Kind: state.Done, Op: "stop", Address: dev}), "record what is being done: "+nobody)
+	refused("append", j.Append(t.Context(), state.Entry{Run: "r2", Kind: state.Done, Op: "stop", Address: dev}), "write the journal: "+nobody)
 
 	// Its record went too: nobody can see that the old file is held.
 	if err := os.Remove(path + ".owner"); err != nil {
@@ -45,7 +45,7 @@ func TestLostLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	somebody := lost + `"vmctl destroy" (pid 7 on ada) has it now; nothing more is written` + "\nlist the locks with vmctl lock list, then vmctl plan"
-	refused("append beside another", j.Append(t.Context(), state.Entry{Run: "r2", Kind: state.Done, Op: "stop", Address: dev}), "record what is being done: "+somebody)
+	refused("append beside another", j.Append(t.Context(), state.Entry{Run: "r2", Kind: state.Done, Op: "stop", Address: dev}), "write the journal: "+somebody)
 	refused("close beside another", j.Close(), "close the state: "+somebody)
 	if o, held, err := lockfile.Holder(t.Context(), path); !held || o != other || err != nil {
 		t.Errorf("the other's lock is held %t by %+v, %v", held, o, err)

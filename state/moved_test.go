@@ -83,7 +83,7 @@ func TestNotesThatSayTooLittleAreRefused(t *testing.T) {
 		"an entry that moves a record and does not name two addresses": {Kind: state.Note, Op: state.Moved, Address: dev},
 		"an entry that lets go of an object and does not name it":      {Kind: state.Note, Op: state.Forgotten, Address: dev, Drop: true},
 	} {
-		if err := j.Append(t.Context(), e); err == nil || err.Error() != "record what is being done: "+want {
+		if err := j.Append(t.Context(), e); err == nil || err.Error() != "write the journal: "+want {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}

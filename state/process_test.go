@@ -237,7 +237,7 @@ func TestFullDisk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := "record what is being done: write DIR/journal-0.ndjson: file too large\ntoo large: true\nlost one: true\nreadable: true\n" + test.ends
+			want := "write the journal: write DIR/journal-0.ndjson: file too large\ntoo large: true\nlost one: true\nreadable: true\n" + test.ends
 			if d := cmp.Diff(strings.ReplaceAll(want, "DIR", f.Dir), string(out)); d != "" {
 				t.Errorf("said (-want +got):\n%s", d)
 			}

@@ -16,7 +16,7 @@ import (
 // Repair describes the damage of a state and the steps and the result of its repair.
 type Repair struct {
 	Damage []Damage // none: nothing is wrong
-	Does   []string // the steps of the repair, in words, in order
+	Steps  []string // the steps of the repair, in words, in order
 	Kept   []string // the names of the copies of damaged files
 	Serial uint64   // of the snapshot after the repair
 	// Records counts the records after the repair.
@@ -71,10 +71,10 @@ func (f Folder) Repair(ctx context.Context, o Owner) (r Repair, err error) {
 // restore writes the salvaged state. If restore is cut short, the state is as damaged
 // as before, or whole.
 func (f Folder) restore(s salvage, j *journal) error {
-	for i, path := range s.aside {
+	for i, path := range s.damaged {
 		data, err := atomicfile.Read(path)
 		if err != nil {
-			return fmt.Errorf("keep a copy of what is damaged: %w", err)
+			return fmt.Errorf("keep a copy of the damaged file: %w", err)
 		}
 		if err := atomicfile.Clean(s.Kept[i]); err != nil {
 			return err
@@ -94,7 +94,7 @@ type salvage struct {
 	Repair
 	snapshot *Snapshot
 	whole    []byte   // the bytes of state.json, if it can be read: they become the backup
-	aside    []string // the damaged files, in the order of their copies in Kept
+	damaged  []string // the damaged files, in the order of their copies in Kept
 }
 
 // salvage reads the readable part of a state.
@@ -115,7 +115,7 @@ func (f Folder) salvage(read files) (salvage, error) {
 	if len(s.Damage) > 0 {
 		s.snapshot.Serial++
 	}
-	if slices.Contains(s.aside, f.statePath()) { // the damaged snapshot had a serial too
+	if slices.Contains(s.damaged, f.statePath()) { // the damaged snapshot had a serial too
 		s.snapshot.Serial++
 	}
 	s.Serial, s.Records = s.snapshot.Serial, len(s.snapshot.Records)
@@ -141,14 +141,14 @@ func (s *salvage) begin(f Folder, read files) (int, error) {
 	backup, err := atomicfile.Read(f.backupPath())
 	none := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !none {
-		return 0, fmt.Errorf("read the snapshot before this one: %w", err)
+		return 0, fmt.Errorf("read the backup snapshot: %w", err)
 	}
 	if read.snapshot == nil {
 		if len(read.journals) == 0 && none {
 			s.snapshot = f.empty()
 			return s.snapshot.Format, nil
 		}
-		damage = errors.New("it is not there")
+		damage = errors.New("it does not exist")
 	}
 	s.Damage = append(s.Damage, Damage{Path: f.statePath(), Problem: damage.Error()})
 	if none {
@@ -158,7 +158,7 @@ func (s *salvage) begin(f Folder, read files) (int, error) {
 	var corrupt *CorruptError
 	switch {
 	case err == nil:
-		s.Does = append(s.Does, fmt.Sprintf("go back to snapshot %d, %s", s.snapshot.Serial, f.backupPath()))
+		s.Steps = append(s.Steps, fmt.Sprintf("go back to snapshot %d, %s", s.snapshot.Serial, f.backupPath()))
 		return f.formatOf(backup), nil
 	case errors.As(err, &corrupt):
 		s.Damage = append(s.Damage, Damage{Path: f.backupPath(), Problem: corrupt.Err.Error()})
@@ -171,7 +171,7 @@ func (s *salvage) begin(f Folder, read files) (int, error) {
 
 func (s *salvage) empty(f Folder) int {
 	s.snapshot = f.empty()
-	s.Does = append(s.Does, "begin with no records, as no snapshot can be read")
+	s.Steps = append(s.Steps, "start without records: no snapshot can be read")
 	return s.snapshot.Format
 }
 
@@ -193,12 +193,12 @@ func (s *salvage) replay(f Folder, j journalFile, format int) {
 	case errors.As(err, &corrupt):
 		s.Damage = append(s.Damage, Damage{Path: path, Line: corrupt.Line, Problem: corrupt.Err.Error()})
 		s.keep(path)
-		s.Does = append(s.Does, fmt.Sprintf("take in the %d lines of %s before that, and drop the rest", len(entries), path))
+		s.Steps = append(s.Steps, fmt.Sprintf("apply the %d lines of %s before that, and drop the rest", len(entries), path))
 	case torn != "":
 		s.Damage = append(s.Damage, Damage{Path: path, Line: len(entries) + 1, Problem: "the last line was not written whole"})
-		s.Does = append(s.Does, fmt.Sprintf("drop that line, which nobody relied on, and take in the %d before it", len(entries)))
+		s.Steps = append(s.Steps, fmt.Sprintf("drop that line, on which no step relied, and apply the %d before it", len(entries)))
 	case len(s.Damage) > 0:
-		s.Does = append(s.Does, fmt.Sprintf("take in all %d lines of %s", len(entries), path))
+		s.Steps = append(s.Steps, fmt.Sprintf("apply all %d lines of %s", len(entries), path))
 	}
 }
 
@@ -211,6 +211,6 @@ func (s *salvage) keep(path string) {
 		}
 		kept = path + ".corrupt." + strconv.Itoa(n)
 	}
-	s.aside, s.Kept = append(s.aside, path), append(s.Kept, kept)
-	s.Does = append(s.Does, "keep a copy of it: "+filepath.Base(kept))
+	s.damaged, s.Kept = append(s.damaged, path), append(s.Kept, kept)
+	s.Steps = append(s.Steps, "keep a copy of it: "+filepath.Base(kept))
 }

@@ -43,42 +43,42 @@ func TestRepair(t *testing.T) {
 			name:  "cut short, with a backup and a journal of what is lost",
 			files: map[string]string{"state.json": "", "state.json.backup": serial(0), "journal-1.ndjson": journal, "state.json.corrupt": "kept before"},
 			want: "DIR/state.json: it is empty\nDIR/journal-1.ndjson: it continues snapshot 1, which is lost\n- keep a copy of it: state.json.corrupt.2\n" +
-				"- go back to snapshot 0, DIR/state.json.backup\n- take in all 3 lines of DIR/journal-1.ndjson\nkept DIR/state.json.corrupt.2\n",
+				"- go back to snapshot 0, DIR/state.json.backup\n- apply all 3 lines of DIR/journal-1.ndjson\nkept DIR/state.json.corrupt.2\n",
 			read: "3, 1, r2/1 delete vm.dev", left: "lock state.json state.json.backup state.json.corrupt state.json.corrupt.2",
 		},
 		{
 			name: "cut short, and so is the backup", files: map[string]string{"state.json": "{", "state.json.backup": "{"},
 			want: "DIR/state.json: unexpected end of JSON input, at byte 1\nDIR/state.json.backup: unexpected end of JSON input, at byte 1\n" +
-				"- keep a copy of it: state.json.corrupt\n- keep a copy of it: state.json.backup.corrupt\n- begin with no records, as no snapshot can be read\n" +
+				"- keep a copy of it: state.json.corrupt\n- keep a copy of it: state.json.backup.corrupt\n- start without records: no snapshot can be read\n" +
 				"kept DIR/state.json.corrupt\nkept DIR/state.json.backup.corrupt\n",
 			read: "2, 0, ", left: "lock state.json state.json.backup state.json.backup.corrupt state.json.corrupt",
 		},
 		{
 			name: "gone, with a backup", files: map[string]string{"state.json.backup": snapshot},
-			want: "DIR/state.json: it is not there\n- go back to snapshot 1, DIR/state.json.backup\n",
+			want: "DIR/state.json: it does not exist\n- go back to snapshot 1, DIR/state.json.backup\n",
 			read: "2, 1, ", left: "lock state.json state.json.backup",
 		},
 		{
 			name: "gone, with a journal only", files: map[string]string{"journal-1.ndjson": journal},
-			want: "DIR/state.json: it is not there\nDIR/journal-1.ndjson: it continues snapshot 1, which is lost\n" +
-				"- begin with no records, as no snapshot can be read\n- take in all 3 lines of DIR/journal-1.ndjson\n",
+			want: "DIR/state.json: it does not exist\nDIR/journal-1.ndjson: it continues snapshot 1, which is lost\n" +
+				"- start without records: no snapshot can be read\n- apply all 3 lines of DIR/journal-1.ndjson\n",
 			read: "2, 0, r2/1 delete vm.dev", left: "lock state.json",
 		},
 		{
 			name: "a lost rename: older than its journal", files: map[string]string{"state.json": serial(0), "journal-1.ndjson": journal},
-			want: "DIR/journal-1.ndjson: it continues snapshot 1, which is lost\n- take in all 3 lines of DIR/journal-1.ndjson\n",
+			want: "DIR/journal-1.ndjson: it continues snapshot 1, which is lost\n- apply all 3 lines of DIR/journal-1.ndjson\n",
 			read: "2, 1, r2/1 delete vm.dev", left: "lock state.json state.json.backup",
 		},
 		{
 			name: "a torn last line", files: map[string]string{"state.json": snapshot, "journal-1.ndjson": lines[0] + lines[1] + lines[2][:40]},
-			want: "DIR/journal-1.ndjson:3: the last line was not written whole\n- drop that line, which nobody relied on, and take in the 2 before it\n",
+			want: "DIR/journal-1.ndjson:3: the last line was not written whole\n- drop that line, on which no step relied, and apply the 2 before it\n",
 			read: "2, 1, ", left: "lock state.json state.json.backup",
 		},
 		{
 			name:  "a journal that is damaged in the middle",
 			files: map[string]string{"state.json": snapshot, "journal-1.ndjson": lines[0] + strings.Replace(lines[1], "graceful", "forceful", 1) + lines[2]},
 			want: "DIR/journal-1.ndjson:2: the line is not whole: its checksum does not match\n- keep a copy of it: journal-1.ndjson.corrupt\n" +
-				"- take in the 1 lines of DIR/journal-1.ndjson before that, and drop the rest\nkept DIR/journal-1.ndjson.corrupt\n",
+				"- apply the 1 lines of DIR/journal-1.ndjson before that, and drop the rest\nkept DIR/journal-1.ndjson.corrupt\n",
 			read: "2, 1, r2/0 stop vm.dev", left: "journal-1.ndjson.corrupt lock state.json state.json.backup",
 		},
 	} {
@@ -142,7 +142,7 @@ func words(r state.Repair) string {
 		}
 		fmt.Fprintf(&b, "%s: %s\n", where, d.Problem)
 	}
-	for _, does := range r.Does {
+	for _, does := range r.Steps {
 		fmt.Fprintf(&b, "- %s\n", does)
 	}
 	for _, kept := range r.Kept {

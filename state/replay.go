@@ -24,7 +24,7 @@ const (
 	Moved     = "moved"
 )
 
-// empty is the state before anything was applied.
+// empty returns the state before anything was applied.
 func (f Folder) empty() *Snapshot {
 	return &Snapshot{
 		Format: f.formats().newest, ID: f.ID, Project: f.Project,
@@ -46,9 +46,9 @@ func (f Folder) decode(read files) (*Snapshot, error) {
 	for _, j := range read.journals {
 		switch {
 		case read.snapshot == nil:
-			return nil, f.corrupt(CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues %s, which is not there", f.statePath())})
+			return nil, f.corrupt(CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues %s, which does not exist", f.statePath())})
 		case j.serial > s.Serial:
-			return nil, f.corrupt(CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues snapshot %d, and %s is only snapshot %d", j.serial, f.statePath(), s.Serial)})
+			return nil, f.corrupt(CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues snapshot %d, but %s is snapshot %d", j.serial, f.statePath(), s.Serial)})
 		case j.serial < s.Serial:
 			continue // the snapshot has it
 		}
@@ -66,8 +66,8 @@ func (f Folder) decode(read files) (*Snapshot, error) {
 	return s, nil
 }
 
-// With is s with entries applied: what a journal would come to with them. s stays
-// as it is. An entry that a journal would refuse is a mistake of the program's.
+// With returns a copy of s with entries applied, as a journal would apply them. It panics at an
+// entry that a journal would refuse.
 func (s *Snapshot) With(entries ...Entry) *Snapshot {
 	c := s.clone()
 	for _, e := range entries {
@@ -79,7 +79,7 @@ func (s *Snapshot) With(entries ...Entry) *Snapshot {
 	return c
 }
 
-// apply does to s what e says.
+// apply applies one entry.
 func (s *Snapshot) apply(e Entry) {
 	switch e.Kind {
 	case Begin:
@@ -105,8 +105,8 @@ func (s *Snapshot) apply(e Entry) {
 	}
 }
 
-// done ends the step of e. A destruction of which a step is done has begun until the
-// record goes, whatever becomes of the others: what is left of the object is in between.
+// done ends the step of e. A destruction stays interrupted from its first finished step until its
+// record is dropped, however its other steps end: until then the object may be half destroyed.
 func (s *Snapshot) done(e Entry) {
 	for i := range s.Interrupted {
 		if b := &s.Interrupted[i]; b.isOf(e) && b.How == Destroying && !e.Drop {
@@ -123,7 +123,7 @@ func (e Entry) isOf(other Entry) bool { return e.Run == other.Run && e.Step == o
 // isDestruction reports whether e began a step of the destruction of an address.
 func (e Entry) isDestruction(a spec.Address) bool { return e.How == Destroying && e.Address == a }
 
-// note does what a Note says beyond its record.
+// note applies the effect of a Note's Op.
 func (s *Snapshot) note(e Entry) {
 	switch e.Op {
 	case Settled:
@@ -135,12 +135,12 @@ func (s *Snapshot) note(e Entry) {
 	}
 }
 
-// end drops interruptions.
+// end removes interrupted entries for which ended returns true.
 func (s *Snapshot) end(ended func(Entry) bool) {
 	s.Interrupted = slices.DeleteFunc(s.Interrupted, ended)
 }
 
-// check says why an entry could not be applied.
+// check returns the reason why an entry is invalid.
 func (e Entry) check() error {
 	switch e.Kind {
 	case Begin, Done, Failed, Note:
@@ -166,8 +166,8 @@ func (e Entry) check() error {
 	return nil
 }
 
-// Values returns what is remembered of every address as applied, computed
-// attributes included. Addresses without values are left out.
+// Values returns the applied values of each address, computed attributes included. It leaves out
+// addresses without values.
 func (s *Snapshot) Values() map[spec.Address]cty.Value {
 	values := make(map[spec.Address]cty.Value, len(s.Records))
 	for address, r := range s.Records {
@@ -178,7 +178,7 @@ func (s *Snapshot) Values() map[spec.Address]cty.Value {
 	return values
 }
 
-// clone returns a copy that shares nothing that can be changed.
+// clone returns a deep copy.
 func (s *Snapshot) clone() *Snapshot {
 	c := *s
 	c.Records = make(map[spec.Address]Record, len(s.Records))
@@ -219,8 +219,58 @@ func (f Folder) corruptSnapshot(cause error) *CorruptError {
 	return f.corrupt(e)
 }
 
-// corrupt says what repairs it.
+// corrupt adds the command that repairs the state.
 func (f Folder) corrupt(e CorruptError) *CorruptError {
 	e.repair = cmp.Or(f.RepairWith, "vmctl state repair")
 	return &e
+}
+
+// move gives the record of from to another address, with its interrupted steps and its place in
+// other records' Uses.
+func (s *Snapshot) move(from, to spec.Address) {
+	if r, ok := s.Records[from]; ok {
+		r = r.clone()
+		r.Was = append(slices.DeleteFunc(r.Was, func(a spec.Address) bool { return a == to || a == from }), from)
+		delete(s.Records, from)
+		s.Records[to] = r
+	}
+	for a, r := range s.Records {
+		if !slices.Contains(r.Uses, from) && r.Inside != from {
+			continue
+		}
+		s.Records[a] = r.withAddress(from, to)
+	}
+	for i := range s.Interrupted {
+		if s.Interrupted[i].Address == from {
+			s.Interrupted[i].Address = to
+		}
+	}
+}
+
+// withAddress returns the record with to in place of from wherever it refers to from.
+func (r Record) withAddress(from, to spec.Address) Record {
+	r = r.clone()
+	for i, a := range r.Uses {
+		if a == from {
+			r.Uses[i] = to
+		}
+	}
+	slices.SortFunc(r.Uses, spec.Address.Compare)
+	r.Uses = slices.Compact(r.Uses)
+	if r.Inside == from {
+		r.Inside = to
+	}
+	values, err := cty.Transform(r.Values, func(path cty.Path, v cty.Value) (cty.Value, error) {
+		if v.Type() != cty.String || !v.IsKnown() || v.IsNull() || v.AsString() != from.String() {
+			return v, nil
+		}
+		if a, ok := spec.AttrAt(r.Kind, dotted(path)); ok && a.Refers == from.Kind {
+			return cty.StringVal(to.String()), nil
+		}
+		return v, nil
+	})
+	if err == nil { // else it says what it said
+		r.Values = values
+	}
+	return r
 }

@@ -1,10 +1,11 @@
-// Package state remembers, for every address, what vmctl applied: records in a
-// snapshot, continued by a journal of what an apply is doing. It knows no
-// provider: IDs and operations are strings to it.
+// Package state stores, for every address, what vmctl applied: records in a snapshot, continued by
+// a journal of the running apply. It knows no provider: IDs and operations are strings to it.
 package state
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -25,7 +26,7 @@ type Store interface {
 	Open(ctx context.Context, o Owner) (Journal, error)
 }
 
-// Journal is an open state: whoever has it holds the run lock.
+// Journal is an open state. Its owner holds the run lock.
 type Journal interface {
 	// Snapshot returns the state with every entry appended so far.
 	Snapshot() *Snapshot
@@ -41,8 +42,8 @@ type Owner struct {
 	Wait    time.Duration // how long to wait for another holder; 0: not at all
 	// Waiting is called once when the lock is held by another.
 	Waiting func(Holder)
-	// Spends lets Open free the room that Reserve took, if the disk is full.
-	Spends bool
+	// UseReserve lets Open free the room that Reserve took, if the disk is full.
+	UseReserve bool
 }
 
 // Holder describes a process that holds the run lock, or that works inside a VM.
@@ -129,11 +130,25 @@ type Entry struct {
 	Error    string   `json:"error,omitempty"`
 }
 
-// What names the operation of a Begin, for people: Op, or "destroy" if the step is a part
+// Operation names the operation of a Begin, for people: Op, or "destroy" if the step is a part
 // of a destruction.
-func (e Entry) What() string {
+func (e Entry) Operation() string {
 	if e.How == Destroying {
 		return "destroy"
 	}
 	return e.Op
+}
+
+// String names the holder for people: `vmctl apply (pid 42 on ada) since
+// 2026-03-04 05:06:07 UTC`.
+func (h Holder) String() string {
+	if h == (Holder{}) {
+		return "a process that has not said who it is"
+	}
+	return fmt.Sprintf("%s (pid %d on %s) since %s", h.Command, h.PID, h.Host, h.Since.UTC().Format("2006-01-02 15:04:05 MST"))
+}
+
+// Compare orders holders by Since.
+func (h Holder) Compare(other Holder) int {
+	return cmp.Or(h.Since.Compare(other.Since), cmp.Compare(h.Host, other.Host), cmp.Compare(h.PID, other.PID))
 }

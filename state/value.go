@@ -11,8 +11,8 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// value is a cty value in a file: {"type":…,"value":…}. Only what is wholly
-// known and bears no mark can be written.
+// value is a cty value in a file: {"type":…,"value":…}. Only a wholly known value without marks
+// can be written.
 type value struct{ cty.Value }
 
 type valueFile struct {
@@ -28,8 +28,8 @@ func newValue(v cty.Value) *value {
 	return &value{v}
 }
 
-// orNil undoes newValue.
-func (v *value) orNil() cty.Value {
+// ctyValue undoes newValue.
+func (v *value) ctyValue() cty.Value {
 	if v == nil {
 		return cty.NilVal
 	}
@@ -38,14 +38,14 @@ func (v *value) orNil() cty.Value {
 
 // MarshalJSON implements json.Marshaler.
 func (v *value) MarshalJSON() ([]byte, error) {
-	if err := writable(v.Value); err != nil {
+	if err := checkStorable(v.Value); err != nil {
 		return nil, err
 	}
 	typ, err := ctyjson.MarshalType(v.Type())
 	if err != nil {
 		return nil, err
 	}
-	exact, err := cty.Transform(v.Value, exactly)
+	exact, err := cty.Transform(v.Value, widenInteger)
 	if err != nil {
 		return nil, err
 	}
@@ -87,19 +87,19 @@ func (f valueFile) decode() (v cty.Value, err error) {
 	return ctyjson.Unmarshal(f.Value, typ)
 }
 
-// exactly widens a whole number to the precision with which numbers are read
+// widenInteger widens a whole number to the precision with which numbers are read
 // back: the shortest text of a narrow one, such as 1<<60 from a float64, stands
 // for another number there. Fractions are equal when their shortest texts are.
-func exactly(_ cty.Path, v cty.Value) (cty.Value, error) {
+func widenInteger(_ cty.Path, v cty.Value) (cty.Value, error) {
 	if v.Type() != cty.Number || v.IsNull() || !v.AsBigFloat().IsInt() {
 		return v, nil
 	}
 	return cty.NumberVal(new(big.Float).SetPrec(512).Set(v.AsBigFloat())), nil
 }
 
-// writable names the first part of v that must not be written. It never shows a
+// checkStorable names the first part of v that must not be written. It never shows a
 // value: that could be a secret.
-func writable(v cty.Value) error {
+func checkStorable(v cty.Value) error {
 	unmarked, marks := v.UnmarkDeepWithPaths()
 	if len(marks) > 0 {
 		return fmt.Errorf("%s is marked: the state holds no such value, only its digest", dotted(marks[0].Path))

@@ -32,7 +32,7 @@ const (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	status := 0
-	left, err := real.LeftOut(os.Stdout, os.Getenv)
+	left, err := real.Skipped(os.Stdout, os.Getenv)
 	if err == nil && !left {
 		status, err = run(m)
 	}
@@ -60,7 +60,7 @@ func run(m *testing.M) (int, error) {
 func runIn(home string) (int, error) {
 	guest := os.Getenv(guestVar)
 	if guest == "" {
-		return 0, fmt.Errorf("%s is not set: build the tiny guest and name its folder there, or set %s=1 to go without real systems", guestVar, real.Skip)
+		return 0, fmt.Errorf("%s is not set: build the tiny guest and name its folder there, or set %s=1 to go without real systems", guestVar, real.SkipVariable)
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -30,7 +30,7 @@ func TestRandomEditsWithTheProgram(t *testing.T) {
 	}
 	plans, converged, blocked := 0, 0, 0
 	for i := range count {
-		edit := rapid.Custom(func(r *rapid.T) search.Drawn {
+		edit := rapid.Custom(func(r *rapid.T) search.RandomEdit {
 			return search.Draw(r, spec+"provider \"sim\" \"here\" {\n  weightless = true\n}\n")
 		}).Example(i)
 		p := newRealProgram(t, edit)
@@ -62,11 +62,11 @@ type realProgram struct {
 	t         *testing.T
 	dir       string
 	addresses []string
-	edit      search.Drawn
+	edit      search.RandomEdit
 	last      string // its last output
 }
 
-func newRealProgram(t *testing.T, edit search.Drawn) *realProgram {
+func newRealProgram(t *testing.T, edit search.RandomEdit) *realProgram {
 	t.Helper()
 	p := &realProgram{t: t, dir: t.TempDir(), edit: edit}
 	for _, name := range []string{"spec", "home"} {

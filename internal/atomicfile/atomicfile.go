@@ -29,8 +29,8 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// Create writes a file that does not exist yet, under the conditions of Write. Where there
-// is one, whoever made it, that stays and the error is fs.ErrExist.
+// Create writes a file that does not exist yet, under the conditions of Write. An existing file
+// stays unchanged, and the error is fs.ErrExist.
 func Create(path string, data []byte, mode fs.FileMode) error {
 	if err := create(path, data, mode); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -58,7 +58,7 @@ func create(path string, data []byte, mode fs.FileMode) error {
 		}
 		err = taken
 	}
-	if err = errors.Join(cause(err), os.Remove(temp)); err != nil {
+	if err = errors.Join(withoutTempName(err), os.Remove(temp)); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
@@ -67,7 +67,7 @@ func create(path string, data []byte, mode fs.FileMode) error {
 // rename gives a temporary file its name, or removes it.
 func rename(temp, path string) error {
 	if err := os.Rename(temp, path); err != nil {
-		return errors.Join(fmt.Errorf("put it in place: %w", cause(err)), os.Remove(temp))
+		return errors.Join(fmt.Errorf("put it in place: %w", withoutTempName(err)), os.Remove(temp))
 	}
 	return SyncDir(filepath.Dir(path))
 }
@@ -77,17 +77,17 @@ func writeTemp(path string, data []byte, mode fs.FileMode) (string, error) {
 	dir, base := filepath.Split(path)
 	temp, err := os.CreateTemp(filepath.Clean(dir), tempPrefix(base)+"*"+tempSuffix)
 	if err != nil {
-		return "", fmt.Errorf("make a file beside it: %w", cause(err))
+		return "", fmt.Errorf("make a file beside it: %w", withoutTempName(err))
 	}
-	if err := fill(temp, data, mode); err != nil {
-		return "", errors.Join(cause(err), os.Remove(temp.Name()))
+	if err := writeSynced(temp, data, mode); err != nil {
+		return "", errors.Join(withoutTempName(err), os.Remove(temp.Name()))
 	}
 	return temp.Name(), nil
 }
 
-// cause drops the random name of the temporary file, which means nothing to
-// whoever reads the error.
-func cause(err error) error {
+// withoutTempName removes the random name of the temporary file from an error: it means nothing to
+// the reader.
+func withoutTempName(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path.Err
@@ -99,8 +99,8 @@ func cause(err error) error {
 	return err
 }
 
-// fill writes, syncs and closes f.
-func fill(f *os.File, data []byte, mode fs.FileMode) error {
+// writeSynced writes, syncs and closes f.
+func writeSynced(f *os.File, data []byte, mode fs.FileMode) error {
 	_, err := f.Write(data)
 	if err == nil {
 		err = f.Chmod(mode)
@@ -149,4 +149,27 @@ func isTemp(name, base string) bool {
 	}
 	middle, ok = strings.CutSuffix(middle, tempSuffix)
 	return ok && middle != "" && strings.Trim(middle, "0123456789") == ""
+}
+
+// ErrNotRegular reports that a path leads to a folder, a pipe, a socket or a device.
+var ErrNotRegular = errors.New("it is no regular file")
+
+// Read returns the content of the regular file at path; it follows a symbolic link.
+// It never waits for another process, as opening a pipe would: for anything but a
+// regular file it fails with an error that is ErrNotRegular and names path.
+func Read(path string) ([]byte, error) {
+	if err := CheckRegular(path); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
+
+// CheckRegular fails as Read does if path leads to anything but a regular file. It
+// accepts a path that does not exist or cannot be looked at.
+func CheckRegular(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return &fs.PathError{Op: "read", Path: path, Err: ErrNotRegular}
+	}
+	return nil
 }

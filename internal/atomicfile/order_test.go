@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"vmctl/internal/atomicfile"
-	"vmctl/internal/faulty"
+	"vmctl/internal/faultinject"
 )
 
 var tempName = regexp.MustCompile(`\.state\.json\.[0-9]+\.tmp`)
@@ -30,7 +30,7 @@ func calls(t *testing.T, at int) (made []string, path string, wrote error) {
 	}
 	path = filepath.Join(dir, "state.json")
 	put(t, path, "old")
-	err = faulty.Run(dir, func(c faulty.Call) syscall.Errno {
+	err = faultinject.Run(dir, func(c faultinject.Call) syscall.Errno {
 		name, err := filepath.Rel(dir, c.Path)
 		if err != nil {
 			return syscall.EIO
@@ -100,7 +100,7 @@ func TestCreateWithoutLinks(t *testing.T) {
 	for _, want := range []error{nil, fs.ErrExist} {
 		var wrote error
 		linked := false
-		err := faulty.Run(dir, func(c faulty.Call) syscall.Errno {
+		err := faultinject.Run(dir, func(c faultinject.Call) syscall.Errno {
 			if strings.HasPrefix(c.Name, "link") {
 				linked = true
 				return syscall.EPERM

@@ -12,8 +12,8 @@ import (
 // Known reports whether a value exists, is known and is not null.
 func Known(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNull() }
 
-// Attr returns an attribute of a known object, whatever the attribute's own value is. An
-// object without that attribute, and what is no known object, has cty.NilVal.
+// Attr returns an attribute of a known object, whatever the attribute's own value is. It returns
+// cty.NilVal for a value that is not a known object or lacks the attribute.
 func Attr(v cty.Value, name string) cty.Value {
 	if !Known(v) || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
 		return cty.NilVal

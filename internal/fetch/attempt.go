@@ -40,7 +40,7 @@ func (s source) validator() string {
 
 // attempt makes one request, and continues the part that an earlier one left.
 func (j *job) attempt(ctx context.Context, have File) (File, error) {
-	began, done := j.begun()
+	began, done := j.resumablePart()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, j.request.URL, nil)
 	if err != nil {
 		return File{}, &Error{Code: "bad_url", Err: j.errorf("%w", err)}
@@ -59,10 +59,10 @@ func (j *job) attempt(ctx context.Context, have File) (File, error) {
 	return j.transfer(request, have, began, done)
 }
 
-// begun returns the source and the size in bytes of a part that can be continued; 0:
+// resumablePart returns the source and the size in bytes of a part that can be continued; 0:
 // there is none. A part with neither a validator nor a wanted digest cannot be
 // continued: nobody could tell whether both halves belong to one file.
-func (j *job) begun() (source, int64) {
+func (j *job) resumablePart() (source, int64) {
 	var s source
 	text, err := atomicfile.Read(j.path(sourceName))
 	if err != nil || json.Unmarshal(text, &s) != nil || s.URL != j.request.URL || s.validator() == "" && j.request.SHA256 == "" {
@@ -101,16 +101,16 @@ func (j *job) transfer(request *http.Request, have File, began source, done int6
 	defer closeIdle()
 	answer, err := client.Do(request.WithContext(ctx))
 	if err != nil {
-		return File{}, j.unanswered(orCause(ctx, err))
+		return File{}, j.noAnswerError(orCause(ctx, err))
 	}
 	defer closeQuietly(answer.Body)
-	if err := j.refusal(answer); err != nil {
+	if err := j.statusError(answer); err != nil {
 		return File{}, err
 	}
 	if encoding := answer.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return File{}, &Error{Code: "bad_answer", Err: j.errorf("the server packs it (%s), though it was asked not to", encoding)}
 	}
-	part := arrival{from: source{
+	part := partialFile{from: source{
 		URL: j.request.URL, ETag: answer.Header.Get("ETag"), LastModified: answer.Header.Get("Last-Modified"), Total: answer.ContentLength,
 	}}
 	switch answer.StatusCode {
@@ -127,7 +127,7 @@ func (j *job) transfer(request *http.Request, have File, began source, done int6
 		part.done = done
 		j.say("going on after %d bytes", done)
 	case http.StatusRequestedRangeNotSatisfiable:
-		return File{}, j.anew("the server has no more of it than the %d bytes that are there", done)
+		return File{}, j.restart("the server has no more of it than the %d bytes that are there", done)
 	default:
 		if done > 0 {
 			j.say("the server has another file by now, or cannot go on: starting anew")
@@ -151,12 +151,13 @@ func orCause(ctx context.Context, err error) error {
 	return err
 }
 
-// anew removes the part, and returns an error that lets the next attempt start anew.
-func (j *job) anew(format string, args ...any) error {
-	if err := j.drop(); err != nil {
-		return j.local(err)
+// restart removes the part, and returns an error after which the next attempt downloads the file
+// from its beginning.
+func (j *job) restart(format string, args ...any) error {
+	if err := j.removePart(); err != nil {
+		return j.localError(err)
 	}
-	return &Error{Code: "bad_answer", Err: j.errorf(format+": starting anew", args...), passing: true}
+	return &Error{Code: "bad_answer", Err: j.errorf(format+": starting anew", args...), temporary: true}
 }
 
 // continues checks that an answer continues the part at its end, and with the same
@@ -175,16 +176,16 @@ func (j *job) continues(answer *http.Response, began source, done int64) (total 
 		}
 	}
 	if err := errors.Join(fromErr, toErr, totalErr); err != nil || from != done || done == 0 || total >= 0 && to != total-1 {
-		return 0, j.anew("the server was asked for bytes %d-, and answers with %q", done, said)
+		return 0, j.restart("the server was asked for bytes %d-, and answers with %q", done, said)
 	}
 	if total < 0 {
 		total = to + 1
 	}
 	if began.Total >= 0 && total != began.Total {
-		return 0, j.anew("it had %d bytes, and has %d now", began.Total, total)
+		return 0, j.restart("it had %d bytes, and has %d now", began.Total, total)
 	}
 	if v := began.validator(); v != "" && (source{ETag: answer.Header.Get("ETag"), LastModified: answer.Header.Get("Last-Modified")}).differs(began) {
-		return 0, j.anew("the server goes on with another file than it began with")
+		return 0, j.restart("the server goes on with another file than it began with")
 	}
 	return total, nil
 }
@@ -196,8 +197,8 @@ func (s source) differs(other source) bool {
 		s.LastModified != "" && other.LastModified != "" && s.LastModified != other.LastModified
 }
 
-// arrival is a file that is arriving.
-type arrival struct {
+// partialFile is a file of which a part has arrived.
+type partialFile struct {
 	from source
 	done int64 // bytes in the part
 }
@@ -208,11 +209,11 @@ func (r readFunc) Read(b []byte) (int, error) { return r(b) }
 
 // receive appends the body to the part. It makes the part a file of the cache once the
 // part is complete and has the wanted digest.
-func (j *job) receive(ctx context.Context, a arrival, body readFunc) (File, error) {
+func (j *job) receive(ctx context.Context, a partialFile, body readFunc) (File, error) {
 	resumed := a.done > 0
 	file, sum, err := j.open(&a)
 	if err != nil {
-		return File{}, j.local(err)
+		return File{}, j.localError(err)
 	}
 	done, err := j.copy(ctx, io.MultiWriter(file, sum), body, a)
 	// The part is worth keeping even if the rest does not arrive.
@@ -221,24 +222,24 @@ func (j *job) receive(ctx context.Context, a arrival, body readFunc) (File, erro
 		return File{}, err
 	}
 	if closed != nil {
-		return File{}, j.local(closed)
+		return File{}, j.localError(closed)
 	}
 	got := hex.EncodeToString(sum.Sum(nil))
 	if want := strings.ToLower(j.request.SHA256); want != "" && got != want {
 		if resumed {
-			return File{}, j.anew("what was there and what came do not make the file that is wanted")
+			return File{}, j.restart("what was there and what came do not make the file that is wanted")
 		}
-		return File{}, errors.Join(j.wrongDigest(got), j.drop())
+		return File{}, errors.Join(j.digestError(got), j.removePart())
 	}
 	f := File{Path: j.path(wholeStem + got), SHA256: got, Size: done}
 	if err := j.publish(a.from, f); err != nil {
-		return File{}, j.local(err)
+		return File{}, j.localError(err)
 	}
 	return f, nil
 }
 
 // open opens the part at its end, and hashes its content.
-func (j *job) open(a *arrival) (*os.File, hash.Hash, error) {
+func (j *job) open(a *partialFile) (*os.File, hash.Hash, error) {
 	sum := sha256.New()
 	flags := os.O_RDWR | os.O_CREATE
 	if a.done == 0 {
@@ -266,7 +267,7 @@ func (j *job) open(a *arrival) (*os.File, hash.Hash, error) {
 
 // copy copies the body to its end, reports the progress, and returns the size of the
 // part in bytes.
-func (j *job) copy(ctx context.Context, to io.Writer, body readFunc, a arrival) (done int64, err error) {
+func (j *job) copy(ctx context.Context, to io.Writer, body readFunc, a partialFile) (done int64, err error) {
 	done = a.done
 	step := max(a.from.Total/20, 1)
 	if a.from.Total < 0 {
@@ -278,7 +279,7 @@ func (j *job) copy(ctx context.Context, to io.Writer, body readFunc, a arrival) 
 		n, err := body.Read(buffer)
 		if n > 0 {
 			if _, err := to.Write(buffer[:n]); err != nil {
-				return done, j.local(err)
+				return done, j.localError(err)
 			}
 			done += int64(n)
 			if done-told >= step || done == a.from.Total {
@@ -290,11 +291,11 @@ func (j *job) copy(ctx context.Context, to io.Writer, body readFunc, a arrival) 
 		case errors.Is(err, io.EOF) && (a.from.Total < 0 || done == a.from.Total):
 			return done, nil
 		case errors.Is(err, io.EOF):
-			return done, j.brokenOff(io.ErrUnexpectedEOF, done, a.from.Total)
+			return done, j.truncatedError(io.ErrUnexpectedEOF, done, a.from.Total)
 		case err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errStalled):
 			return done, context.Cause(ctx)
 		case err != nil:
-			return done, j.brokenOff(err, done, a.from.Total)
+			return done, j.truncatedError(err, done, a.from.Total)
 		}
 	}
 }
@@ -313,7 +314,7 @@ func (j *job) publish(from source, f File) error {
 	if err := os.Rename(j.path(partName), f.Path); err != nil {
 		return err
 	}
-	return errors.Join(j.dropWholes(filepath.Base(f.Path)), remove(j.path(sourceName)), atomicfile.SyncDir(j.folder))
+	return errors.Join(j.removeWholeFiles(filepath.Base(f.Path)), remove(j.path(sourceName)), atomicfile.SyncDir(j.folder))
 }
 
 func closeQuietly(c io.Closer) {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"vmctl/internal/faulty"
+	"vmctl/internal/faultinject"
 	"vmctl/internal/fetch"
 )
 
@@ -36,7 +36,7 @@ func TestDiskTroubleAnywhere(t *testing.T) {
 				struck = false
 				var failed error
 				var got fetch.File
-				err := faulty.Run(c.Dir, func(call faulty.Call) syscall.Errno {
+				err := faultinject.Run(c.Dir, func(call faultinject.Call) syscall.Errno {
 					switch {
 					case call.N < at || strings.Contains(call.Path, "/lock") || !trouble.fails(call.Name):
 						return 0

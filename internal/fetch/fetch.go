@@ -1,7 +1,6 @@
-// Package fetch downloads files over HTTP into a cache, so that each file is there
-// whole or not at all. An interrupted download goes on where it stopped, unless the
-// file has changed meanwhile. Every file is hashed. If several processes want the same
-// file, one downloads it, and the others wait.
+// Package fetch downloads files over HTTP into a cache that holds only whole files. An interrupted
+// download is resumed, unless the file has changed meanwhile. Every file is hashed. If several
+// processes want the same file, one of them downloads it and the others wait.
 package fetch
 
 import (
@@ -23,8 +22,8 @@ import (
 	"vmctl/internal/lockfile"
 )
 
-// Cache is a folder of downloads, one folder for each. Its methods may be called
-// from several goroutines and processes.
+// Cache is a folder with one subfolder for each download. Its methods may be called from several
+// goroutines and processes.
 type Cache struct {
 	Dir   string         // made on first use, 0700
 	Owner lockfile.Owner // this process, for others that wait
@@ -47,7 +46,7 @@ type Request struct {
 	Watch func(Progress)
 }
 
-// Progress reports how many bytes of a download have arrived, or what has happened to it.
+// Progress reports the bytes of a download that have arrived, or an event.
 type Progress struct {
 	Done, Total int64  // bytes; Total is -1 while it is unknown
 	Note        string // the event, in words; "": bytes arrived
@@ -88,7 +87,7 @@ func (c *Cache) Get(ctx context.Context, r Request) (File, error) {
 	}
 	j := &job{cache: c, request: r, folder: filepath.Join(c.Dir, keyOf(r))}
 	if err := os.MkdirAll(j.folder, 0o700); err != nil {
-		return File{}, j.local(err)
+		return File{}, j.localError(err)
 	}
 	unlock, err := j.lock(ctx)
 	if err != nil {
@@ -108,7 +107,7 @@ func keyOf(r Request) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// job is one Get under way.
+// job is one call of Get.
 type job struct {
 	cache   *Cache
 	request Request
@@ -121,27 +120,27 @@ func (j *job) say(format string, args ...any) {
 	j.request.Watch(Progress{Total: -1, Note: fmt.Sprintf(format, args...)})
 }
 
-// whole returns the file that is in the cache; its Path is "" if there is none. A
+// cachedFile returns the file that is in the cache; its Path is "" if there is none. A
 // killed process may leave two. Either will do: the server is asked.
-func (j *job) whole() (File, error) {
-	all, err := j.wholes()
+func (j *job) cachedFile() (File, error) {
+	all, err := j.wholeFiles()
 	if err != nil || len(all) == 0 {
 		return File{}, err
 	}
 	path := j.path(all[0])
 	info, err := os.Stat(path)
 	if err != nil {
-		return File{}, j.local(err)
+		return File{}, j.localError(err)
 	}
 	return File{Path: path, SHA256: strings.TrimPrefix(all[0], wholeStem), Size: info.Size()}, nil
 }
 
-// wholes lists the whole files of the folder. There is one at most, unless a process
+// wholeFiles lists the whole files of the folder. There is one at most, unless a process
 // was killed.
-func (j *job) wholes() ([]string, error) {
+func (j *job) wholeFiles() ([]string, error) {
 	entries, err := os.ReadDir(j.folder)
 	if err != nil {
-		return nil, j.local(err)
+		return nil, j.localError(err)
 	}
 	var all []string
 	for _, e := range entries {
@@ -152,9 +151,9 @@ func (j *job) wholes() ([]string, error) {
 	return all, nil
 }
 
-// dropWholes removes the whole files but one.
-func (j *job) dropWholes(keep string) error {
-	all, err := j.wholes()
+// removeWholeFiles removes the whole files but one.
+func (j *job) removeWholeFiles(keep string) error {
+	all, err := j.wholeFiles()
 	for _, name := range all {
 		if name != keep {
 			err = errors.Join(err, remove(j.path(name)))
@@ -163,8 +162,10 @@ func (j *job) dropWholes(keep string) error {
 	return err
 }
 
-// drop removes the part and its source.
-func (j *job) drop() error { return errors.Join(remove(j.path(partName)), remove(j.path(sourceName))) }
+// removePart removes the part and its source.
+func (j *job) removePart() error {
+	return errors.Join(remove(j.path(partName)), remove(j.path(sourceName)))
+}
 
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +178,7 @@ func remove(path string) error {
 const attempts = 4
 
 func (j *job) get(ctx context.Context) (File, error) {
-	have, err := j.whole()
+	have, err := j.cachedFile()
 	if err != nil {
 		return File{}, err
 	}
@@ -194,7 +195,7 @@ func (j *job) get(ctx context.Context) (File, error) {
 			return File{}, context.Cause(ctx)
 		}
 		var failed *Error
-		if !errors.As(err, &failed) || !failed.passing {
+		if !errors.As(err, &failed) || !failed.temporary {
 			return File{}, err
 		}
 		if have.Path != "" {
@@ -202,7 +203,7 @@ func (j *job) get(ctx context.Context) (File, error) {
 			return have, nil
 		}
 		if n == attempts {
-			return File{}, j.kept(failed)
+			return File{}, j.withPartSize(failed)
 		}
 		j.say("%v: trying again", failed)
 		if err := j.cache.sleep(ctx, time.Duration(n)*time.Second); err != nil {
@@ -211,8 +212,8 @@ func (j *job) get(ctx context.Context) (File, error) {
 	}
 }
 
-// kept adds the size of the part to the advice of the error of a failed download.
-func (j *job) kept(e *Error) error {
+// withPartSize adds the size of the part to the advice of the error of a failed download.
+func (j *job) withPartSize(e *Error) error {
 	if info, err := os.Stat(j.path(partName)); err == nil && info.Size() > 0 {
 		e.Next = append(e.Next, fmt.Sprintf("try again: it goes on after the %d bytes that are there", info.Size()))
 	}

@@ -30,13 +30,13 @@ func (j *job) lock(ctx context.Context) (unlock func() error, err error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, j.local(err)
+		return nil, j.localError(err)
 	}
 	return func() error {
 		err := held.Release()
 		<-turn
 		if err != nil {
-			return j.local(err)
+			return j.localError(err)
 		}
 		return nil
 	}, nil
@@ -56,13 +56,13 @@ func (c *Cache) turnOf(folder string) chan struct{} {
 	return c.turn[folder]
 }
 
-// local returns the *Error for a failure on this machine. A full disk removes the part.
-func (j *job) local(err error) error {
+// localError returns the *Error for a failure on this machine. A full disk removes the part.
+func (j *job) localError(err error) error {
 	e := &Error{Code: "cache", Err: j.failed("keep it in "+j.cache.Dir, err)}
 	if isFull(err) {
 		e.Code = "disk_full"
 		e.Next = []string{"make room: df -h " + j.cache.Dir}
-		return errors.Join(e, j.drop())
+		return errors.Join(e, j.removePart())
 	}
 	return e
 }

@@ -67,7 +67,7 @@ func take(ctx context.Context, path string) (*os.File, error) {
 			return nil, err
 		}
 		if err = lockShared(file); err == nil && isAt(file, path) {
-			if err = survivors(ctx, file, path); err == nil {
+			if err = checkReplaced(ctx, file, path); err == nil {
 				return file, nil
 			}
 		}

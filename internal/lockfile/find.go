@@ -59,7 +59,7 @@ func Find(dir string, folders ...string) ([]string, error) {
 		case err != nil:
 			return err
 		case e.Type().IsRegular() && (isLock(path) || !isTemp(path) && slices.Contains(folders, filepath.Dir(path))):
-			found[ofSeat(strings.TrimSuffix(path, ownerSuffix))] = true
+			found[lockOfSeat(strings.TrimSuffix(path, ownerSuffix))] = true
 		}
 		return nil
 	})
@@ -76,14 +76,14 @@ func Find(dir string, folders ...string) ([]string, error) {
 
 // isLock reports whether a file is a lock, or a part of one.
 func isLock(path string) bool {
-	return filepath.Base(path) == "lock" || strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, ownerSuffix) || ofSeat(path) != path
+	return filepath.Base(path) == "lock" || strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, ownerSuffix) || lockOfSeat(path) != path
 }
 
 // isTemp reports whether a file is hidden. Files that are being written are hidden.
 func isTemp(path string) bool { return strings.HasPrefix(filepath.Base(path), ".") }
 
-// ofSeat returns the path of the lock that a seat belongs to, and any other path as it is.
-func ofSeat(path string) string {
+// lockOfSeat returns the path of the lock that a seat belongs to, and any other path as it is.
+func lockOfSeat(path string) string {
 	if m := seatPattern.FindStringSubmatch(path); m != nil {
 		return m[1]
 	}

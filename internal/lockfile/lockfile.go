@@ -1,10 +1,10 @@
-// Package lockfile holds a lock that the kernel frees when its holder ends,
-// however it ends. The lock is a flock on a file that is never deleted; a record
-// beside it says who holds it. A lock is held or not held: there are no ages and
-// nothing to clean up after a crash. A shared lock excludes only processes that want
-// it alone.
+// Package lockfile holds locks that the kernel frees when their holder ends, however it ends. A
+// lock is a flock on a file that is never deleted; a record beside the file names the holder. A
+// lock is either held or not: locks have no age, and a crash leaves nothing to clean up. A shared
+// lock excludes only processes that want it alone.
 //
-// A flock on a network file system excludes only as far as that system does.
+// On a network file system a flock excludes only the processes that the file system lets it
+// exclude.
 package lockfile
 
 import (
@@ -40,10 +40,10 @@ type Request struct {
 
 // Lock is a lock that this process holds, alone or with others.
 type Lock struct {
-	file *os.File
-	path string
-	seat *Lock  // of a sharer: the lock of its seat, with the record; nil: held alone
-	said []byte // the bytes of the record
+	file    *os.File
+	path    string
+	seat    *Lock  // of a sharer: the lock of its seat, with the record; nil: held alone
+	written []byte // the bytes of the record
 }
 
 // HeldError reports that another process holds the lock, or that others share it.
@@ -74,11 +74,11 @@ func (e *HeldError) Error() string {
 const (
 	// pollEvery is the longest time until a waiting process notices a freed lock.
 	pollEvery = 20 * time.Millisecond
-	// lookEvery is the time between two tries while another process only looks at the
-	// lock, or while a record is not readable yet.
+	// lookEvery is the time between two tries while another process only examines the lock, or
+	// while a record is not readable yet.
 	lookEvery = time.Millisecond
-	// lookLimit limits the wait for processes that only look, if Request.Wait is
-	// shorter: a look takes microseconds.
+	// lookLimit limits the wait for processes that only examine the lock, if Request.Wait is
+	// shorter: examining takes microseconds.
 	lookLimit = 5 * time.Second
 	// recordLimit limits the wait for a new holder to write its record.
 	recordLimit = 200 * time.Millisecond
@@ -95,16 +95,16 @@ var (
 // *HeldError at once if this very process holds the lock already. An ended ctx ends the
 // wait with its error. If the file system has no flock, the error says so.
 func Acquire(ctx context.Context, r Request) (*Lock, error) {
-	return acquire(ctx, r, way{lock: try, record: own})
+	return acquire(ctx, r, lockMode{lock: try, record: recordOwner})
 }
 
-// way holds the two steps of taking a lock, either alone or shared.
-type way struct {
+// lockMode holds the two steps of taking a lock, either alone or shared.
+type lockMode struct {
 	lock   func(context.Context, string) (*os.File, error) // once, without waiting
 	record func(context.Context, *os.File, Request) (*Lock, error)
 }
 
-func acquire(ctx context.Context, r Request, w way) (*Lock, error) {
+func acquire(ctx context.Context, r Request, w lockMode) (*Lock, error) {
 	deadline, cancel := context.WithTimeout(ctx, r.Wait)
 	defer cancel()
 	looks, cancel := context.WithTimeout(ctx, max(r.Wait, lookLimit))
@@ -179,13 +179,13 @@ func try(ctx context.Context, path string) (*os.File, error) {
 	err = lockExclusive(file)
 	if errors.Is(err, errHeld) {
 		if err = lockShared(file); err == nil {
-			err = errors.Join(sharedOrLooked(ctx, path), unlock(file))
+			err = errors.Join(whyNotExclusive(ctx, path), unlock(file))
 		}
 	} else if err == nil && !isAt(file, path) {
 		// The path names another file now: the next process locks that one.
 		err = errors.Join(errLooked, unlock(file))
 	} else if err == nil {
-		if err = survivors(ctx, file, path); err != nil {
+		if err = checkReplaced(ctx, file, path); err != nil {
 			err = errors.Join(err, unlock(file))
 		}
 	}
@@ -214,8 +214,8 @@ func isAt(file *os.File, path string) bool {
 	return err == nil && os.SameFile(mine, named)
 }
 
-// own writes the record of a lock that was taken.
-func own(_ context.Context, file *os.File, r Request) (*Lock, error) {
+// recordOwner writes the record of a lock that was taken.
+func recordOwner(_ context.Context, file *os.File, r Request) (*Lock, error) {
 	l := &Lock{file: file, path: r.Path}
 	if err := l.write(r.Owner); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", r.Path, err), l.Release())
@@ -227,10 +227,10 @@ func own(_ context.Context, file *os.File, r Request) (*Lock, error) {
 // lock is free afterwards even if Release fails to remove the record.
 func (l *Lock) Release() error {
 	if l.seat != nil {
-		return l.leave()
+		return l.releaseShare()
 	}
 	// The record goes first: the next holder writes its own.
-	err := errors.Join(l.takeBack(), unlock(l.file), l.file.Close())
+	err := errors.Join(l.removeRecord(), unlock(l.file), l.file.Close())
 	if err != nil {
 		return fmt.Errorf("unlock %s: %w", l.path, err)
 	}
@@ -245,7 +245,7 @@ func (l *Lock) Release() error {
 func Holder(ctx context.Context, path string) (owner Owner, held bool, err error) {
 	file, err := open(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		if r, ok := survivor(path); ok {
+		if r, ok := replacedHolder(path); ok {
 			return r.Owner, true, nil
 		}
 		return Owner{}, false, nil
@@ -255,7 +255,7 @@ func Holder(ctx context.Context, path string) (owner Owner, held bool, err error
 	}
 	err = lockShared(file)
 	if err == nil {
-		held = survives(file, path)
+		held = heldUnderOldFile(file, path)
 		err = unlock(file)
 	} else if errors.Is(err, errHeld) {
 		held, err = true, nil

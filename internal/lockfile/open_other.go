@@ -2,8 +2,9 @@
 
 package lockfile
 
-// hasOpen cannot be told here: a holder whose file was replaced notices itself.
+// hasOpen reports false: this system cannot tell. A holder whose file was replaced notices it
+// itself (Lock.Check).
 func hasOpen(Owner, string) bool { return false }
 
-// selfHasOpen cannot be told here: the number of a process is what there is.
+// selfHasOpen reports true: this system cannot tell, so that only the process ID decides.
 func selfHasOpen(string) bool { return true }

@@ -42,18 +42,18 @@ func (l *Lock) write(o Owner) error {
 	if err != nil {
 		return err
 	}
-	l.said = append(data, '\n')
-	if err := os.WriteFile(ownerPath(l.path), l.said, 0o600); err != nil {
+	l.written = append(data, '\n')
+	if err := os.WriteFile(ownerPath(l.path), l.written, 0o600); err != nil {
 		return errors.Join(err, removeFile(ownerPath(l.path)))
 	}
 	return nil
 }
 
-// takeBack removes the record, unless another process wrote it: one that got the lock
-// after the lock file was replaced.
-func (l *Lock) takeBack() error {
+// removeRecord removes the record, unless another process wrote it: one that got the lock after
+// the lock file was replaced.
+func (l *Lock) removeRecord() error {
 	data, err := atomicfile.Read(ownerPath(l.path))
-	if err == nil && !bytes.Equal(data, l.said) {
+	if err == nil && !bytes.Equal(data, l.written) {
 		return nil
 	}
 	return removeFile(ownerPath(l.path))
@@ -63,10 +63,10 @@ const ownerSuffix = ".owner"
 
 func ownerPath(path string) string { return filepath.Clean(path) + ownerSuffix }
 
-// survivors fails with errHeld if file could be locked alone, but the lock is held all
+// checkReplaced fails with errHeld if file could be locked alone, but the lock is held all
 // the same: a process holds or shares another file that had this name before.
-func survivors(ctx context.Context, file *os.File, path string) error {
-	if survives(file, path) {
+func checkReplaced(ctx context.Context, file *os.File, path string) error {
+	if heldUnderOldFile(file, path) {
 		return errors.Join(errHeld, errReplaced)
 	}
 	all, err := Sharers(ctx, path)
@@ -76,16 +76,16 @@ func survivors(ctx context.Context, file *os.File, path string) error {
 	return err
 }
 
-// survives reports whether another file that had this name before is still open in its
+// heldUnderOldFile reports whether another file that had this name before is still open in its
 // holder: the lock is held then, though file could be locked.
-func survives(file *os.File, path string) bool {
-	r, ok := survivor(path)
+func heldUnderOldFile(file *os.File, path string) bool {
+	r, ok := replacedHolder(path)
 	return ok && r.File != fileID(file)
 }
 
-// survivor returns the record of a lock, and reports whether the holder in it still has
+// replacedHolder returns the record of a lock, and reports whether the holder in it still has
 // the file open that it locked under this name.
-func survivor(path string) (record, bool) {
+func replacedHolder(path string) (record, bool) {
 	r, ok := readRecord(path)
 	return r, ok && r.File != "" && r.Path == filepath.Clean(path) && hasOpen(r.Owner, r.File)
 }
@@ -97,7 +97,7 @@ type LostError struct {
 	Owner Owner // who has it now; zero: nobody has said
 }
 
-// Error says what happened to the file.
+// Error describes the loss, and names the new holder if there is one.
 func (e *LostError) Error() string {
 	lost := fmt.Sprintf("lock %s: its file was moved, removed or replaced while this process held it", e.Path)
 	if e.Owner == (Owner{}) {
@@ -114,7 +114,7 @@ func (l *Lock) Check() error {
 	}
 	lost := &LostError{Path: l.path}
 	data, err := atomicfile.Read(ownerPath(l.path))
-	if r, ok := readRecord(l.path); ok && err == nil && !bytes.Equal(data, l.said) {
+	if r, ok := readRecord(l.path); ok && err == nil && !bytes.Equal(data, l.written) {
 		lost.Owner = r.Owner
 	}
 	return lost

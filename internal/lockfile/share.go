@@ -9,18 +9,18 @@ import (
 	"path/filepath"
 )
 
-// Share takes the lock together with all who share it. While one process holds
-// it alone, Share waits as Acquire does and fails as Acquire does. Every one who
-// shares has a seat: a lock of its own beside the shared one, Path + ".seat-N",
-// whose record says who it is, so that it vanishes with its process. Seats are
-// taken again: there are as many as ever shared at one time.
+// Share takes the lock together with the other processes that share it. While one process holds it
+// alone, Share waits and fails as Acquire does. Each sharer has a seat: a lock of its own beside
+// the shared one, Path + ".seat-N", with a record that names the sharer, so that the record loses
+// its meaning when the process ends. Free seats are reused: there are as many as processes
+// ever shared the lock at one time.
 func Share(ctx context.Context, r Request) (*Lock, error) {
-	return acquire(ctx, r, way{lock: join, record: sit})
+	return acquire(ctx, r, lockMode{lock: tryShare, record: takeSeat})
 }
 
-// Sharers lists who share the lock, by seat. It changes nothing and makes nobody
-// fail. The Owner of one whose record cannot be read is zero; one who has just
-// come may be missing.
+// Sharers lists the processes that share the lock, by seat. It changes nothing, and makes no other
+// call fail. The Owner of a sharer is zero if its record cannot be read; a process that has just
+// taken the lock may be missing.
 func Sharers(ctx context.Context, path string) ([]Owner, error) {
 	var all []Owner
 	for n := 0; ; n++ {
@@ -45,10 +45,10 @@ func (e *sharedError) Error() string { return errHeld.Error() }
 
 func (e *sharedError) Is(target error) bool { return target == errHeld }
 
-// sharedOrLooked says why a lock could not be had alone and could be shared. One
-// who shares it and has no seat yet is as good as one who looks: it is tried
-// again.
-func sharedOrLooked(ctx context.Context, path string) error {
+// whyNotExclusive returns the reason why a lock could be taken shared but not alone: other
+// processes share it, or one examines it. A sharer without a seat yet counts as one that examines
+// it: the caller tries again.
+func whyNotExclusive(ctx context.Context, path string) error {
 	all, err := Sharers(ctx, path)
 	switch {
 	case err != nil:
@@ -60,8 +60,8 @@ func sharedOrLooked(ctx context.Context, path string) error {
 	}
 }
 
-// join locks the file shared, once, without waiting.
-func join(_ context.Context, path string) (*os.File, error) {
+// tryShare locks the file shared, once, without waiting.
+func tryShare(_ context.Context, path string) (*os.File, error) {
 	file, err := open(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func join(_ context.Context, path string) (*os.File, error) {
 	return file, nil
 }
 
-// sit takes the first seat that is free.
-func sit(ctx context.Context, file *os.File, r Request) (*Lock, error) {
+// takeSeat takes the first seat that is free.
+func takeSeat(ctx context.Context, file *os.File, r Request) (*Lock, error) {
 	for n := 0; ; n++ {
 		seat, err := Acquire(ctx, Request{Path: seatPath(r.Path, n), Owner: r.Owner})
 		var held *HeldError
@@ -91,8 +91,9 @@ func sit(ctx context.Context, file *os.File, r Request) (*Lock, error) {
 	}
 }
 
-// leave frees the seat and then the share, so that nobody is named who has left.
-func (l *Lock) leave() error {
+// releaseShare frees the seat first and then the share, so that Sharers never lists a process that
+// has left.
+func (l *Lock) releaseShare() error {
 	err := errors.Join(l.seat.Release(), unlock(l.file), l.file.Close())
 	if err != nil {
 		return fmt.Errorf("unlock %s: %w", l.path, err)

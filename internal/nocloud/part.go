@@ -30,7 +30,7 @@ func Check(userData string) error {
 		strconv.QuoteToASCII(first[:min(len(first), 40)]), cloudConfig)
 }
 
-// CheckNetworkConfig fails on what is too long.
+// CheckNetworkConfig fails if a network configuration is longer than textLimit.
 func CheckNetworkConfig(text string) error {
 	if len(text) > textLimit {
 		return fmt.Errorf("it has %d bytes, and %d are the most", len(text), textLimit)

@@ -20,15 +20,15 @@ var ErrGone = errors.New("it has ended")
 // of the wrappers that it goes through.
 const settleEvery = 10 * time.Millisecond
 
-// Capture takes the identity of the process that has the pid, once its program
-// has really been executed: the start time first, and the rest when two looks in
-// a row agree on a command line that is neither empty nor that of a wrapper such
-// as env, which replaces itself at once. It waits for that until ctx ends.
+// Capture returns the identity of the process that has the pid, once it runs its final program:
+// the start time first, and the rest when two successive readings agree on a command line that is
+// neither empty nor that of a wrapper such as env, which replaces itself at once. Capture waits
+// for that until ctx ends.
 //
-// An error that wraps ErrGone means that the process has ended; any other means
-// that nothing is known about it.
+// An error that wraps ErrGone means that the process has ended. After any other error nothing is
+// known about it.
 func (h Host) Capture(ctx context.Context, pid int) (Identity, error) {
-	here, err := h.sys().Place()
+	here, err := h.sys().HostIdentity()
 	if err != nil {
 		return Identity{}, fmt.Errorf("identify pid %d: %w", pid, err)
 	}
@@ -43,7 +43,7 @@ func (h Host) Capture(ctx context.Context, pid int) (Identity, error) {
 	return here.identity(pid, c.seen), nil
 }
 
-// candidate is a process whose program may not stand yet.
+// candidate is a process that may still be on its way to its final program.
 type candidate struct {
 	pid  int
 	seen processFacts // in the last look
@@ -52,8 +52,8 @@ type candidate struct {
 	err   error
 }
 
-// settle looks at all until each one's program stands, or its err says why not.
-// However many there are, they wait side by side.
+// settle examines all candidates until each has its final program, or an err that says why it has
+// none. It waits for all of them at once.
 func (h Host) settle(ctx context.Context, all []*candidate) {
 	open := h.again(all, (*candidate).begin)
 	for len(open) > 0 {
@@ -67,7 +67,7 @@ func (h Host) settle(ctx context.Context, all []*candidate) {
 	}
 }
 
-// again looks at all once more and returns the candidates that need another look.
+// again examines all candidates once more, and returns those that need another examination.
 func (h Host) again(all []*candidate, take func(*candidate, processFacts) (done bool)) []*candidate {
 	var open []*candidate
 	for _, c := range all {
@@ -89,8 +89,8 @@ func (c *candidate) begin(s processFacts) bool {
 	return false
 }
 
-// compare reports whether the candidate needs no more looks: two looks agree on its
-// program, or c.err says why it cannot be captured.
+// compare reports whether the candidate needs no more readings: two readings agree on its program,
+// or c.err says why it cannot be captured.
 func (c *candidate) compare(s processFacts) bool {
 	last := c.seen
 	c.seen = s

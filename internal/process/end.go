@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// RefusedError says that a process was not signalled, because it was not
-// verified to be the recorded one.
+// RefusedError reports that a process was not signalled, because it was not verified to be the
+// recorded one.
 type RefusedError struct {
 	Process Identity
 	Verdict Verdict // anything but Match
@@ -19,12 +19,11 @@ type RefusedError struct {
 // Error gives the verdict and its reason.
 func (e *RefusedError) Error() string { return fmt.Sprintf("refused: %s: %s", e.Verdict, e.Reason) }
 
-// Request verifies the process and asks it to end by itself; its children are
-// not asked. The process may ignore that, or take its time: Wait tells. A
-// process that ends meanwhile is no error. One that cannot be verified is not
-// asked: a *RefusedError.
+// Request verifies the process and asks it to end by itself; it does not ask the children. The
+// process may ignore the request or take its time: Wait waits for its end. A process that ends
+// meanwhile is no error. A process that cannot be verified is not asked: a *RefusedError.
 func (h Host) Request(id Identity) (err error) {
-	held, err := h.hold(id)
+	held, err := h.openVerified(id)
 	if err != nil {
 		return fmt.Errorf("request %s to end: %w", id.describe(), err)
 	}
@@ -35,18 +34,16 @@ func (h Host) Request(id Identity) (err error) {
 	return nil
 }
 
-// Force verifies the process and ends it at once, together with everybody in the
-// group that it leads. Where it leads none it is ended alone: the others in its
-// group are not its own. A descendant that left the group, as every child of
-// Start has, has chosen a life of its own and is not touched; Find finds it by
-// its arguments. Windows has no such groups: there all descendants are ended.
+// Force verifies the process and ends it at once, together with all processes of the group that it
+// leads. If it leads none, Force ends it alone: the others in its group are not its own. A
+// descendant that left the group, as each child of Start has, is not ended; Find finds it by its
+// arguments. Windows has no such groups: there Force ends all descendants.
 //
-// Force returns whom it ended, the process itself first, as they were just
-// before; Wait confirms that all of them are gone. A process that cannot be
-// verified is not ended: a *RefusedError. One that this very process belongs to
-// is refused as well.
+// Force returns the processes that it ended, the recorded one first, with their identities just
+// before; Wait confirms that all of them are gone. A process that cannot be verified is not ended:
+// a *RefusedError. Force also refuses a process to whose group this very process belongs.
 func (h Host) Force(id Identity) (ended []Identity, err error) {
-	held, err := h.hold(id)
+	held, err := h.openVerified(id)
 	if err != nil {
 		return nil, fmt.Errorf("force %s to end: %w", id.describe(), err)
 	}
@@ -61,8 +58,8 @@ func (h Host) Force(id Identity) (ended []Identity, err error) {
 	return ended, nil
 }
 
-// hold returns a handle of exactly the recorded process, or a *RefusedError.
-func (h Host) hold(id Identity) (handle, error) {
+// openVerified returns a handle of exactly the recorded process, or a *RefusedError.
+func (h Host) openVerified(id Identity) (handle, error) {
 	// Before anything is looked up: a system may take such numbers for groups.
 	if id.PID <= 1 {
 		verdict, reason := hostIdentity{}.locate(id)
@@ -93,7 +90,7 @@ func (h Host) hold(id Identity) (handle, error) {
 // tree returns the processes that end when the verified id is forced, id first. It fails
 // if this process is one of them.
 func (h Host) tree(id Identity) ([]Identity, error) {
-	here, err := h.sys().Place()
+	here, err := h.sys().HostIdentity()
 	if err != nil {
 		return nil, err
 	}
@@ -131,4 +128,30 @@ func explain(err error) error {
 		return fmt.Errorf("%w: it belongs to another user, run the command as that user", err)
 	}
 	return err
+}
+
+// descendants returns pid and its descendants, in the order of generations and pids, on a system
+// such as Windows where a process keeps the number of its parent after the parent's end. That
+// number may belong to another process by now, so a child that is older than its parent does not
+// count. started fails for a process that has ended.
+func descendants(pid int, parents map[int]int, started func(pid int) (uint64, error)) []int {
+	all := []int{pid}
+	for i := 0; i < len(all); i++ {
+		parent, err := started(all[i])
+		if err != nil {
+			continue
+		}
+		generation := []int{}
+		for child, its := range parents {
+			if its != all[i] || slices.Contains(all, child) {
+				continue
+			}
+			if start, err := started(child); err == nil && start >= parent {
+				generation = append(generation, child)
+			}
+		}
+		slices.Sort(generation)
+		all = append(all, generation...)
+	}
+	return all
 }

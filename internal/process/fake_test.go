@@ -115,7 +115,7 @@ func (s *fakeSystem) end(p *fakeProcess) {
 	}
 }
 
-func (s *fakeSystem) Place() (process.HostIdentity, error) {
+func (s *fakeSystem) HostIdentity() (process.HostIdentity, error) {
 	return process.HostIdentity{Host: "ada", Machine: "m1", Boot: "b1", Namespace: "n1"}, s.broken
 }
 

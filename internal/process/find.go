@@ -9,16 +9,16 @@ import (
 	"slices"
 )
 
-// Find returns the identities of all processes whose arguments satisfy match,
-// sorted by pid: the orphans of a run that crashed, say. argv is as the process
-// was given it, element by element, never empty. This process and what has ended
-// are not found; one that ends or replaces its program meanwhile counts as it is
-// in the end, for which Find waits until ctx ends.
+// Find returns the identities of all processes whose arguments satisfy match, sorted by pid; it
+// finds the processes of a crashed run, for example. argv holds the arguments that the process was
+// started with, at least one. Find leaves out this process and processes that have ended. A
+// process that replaces its program meanwhile counts with its final program, for which Find waits
+// until ctx ends.
 //
-// An error says that some processes could not be read, so that more may exist
-// than are returned. If it wraps fs.ErrPermission, all of those are other users'.
+// An error says that some processes could not be read, so that more may match than are returned.
+// If it wraps fs.ErrPermission, all of those belong to other users.
 func (h Host) Find(ctx context.Context, match func(argv []string) bool) ([]Identity, error) {
-	here, err := h.sys().Place()
+	here, err := h.sys().HostIdentity()
 	if err != nil {
 		return nil, fmt.Errorf("find processes: %w", err)
 	}
@@ -67,7 +67,7 @@ func HasArgument(s string) func(argv []string) bool {
 // no command line yet. A thread of the kernel has neither.
 func isStarting(s processFacts) bool { return len(s.Argv) == 0 && s.Exe != "" }
 
-// unreadable counts what could not be read.
+// unreadable counts the processes that could not be read.
 type unreadable struct {
 	hidden     error // others are not even shown
 	count, pid int

@@ -15,7 +15,7 @@ import (
 // (PIDFD_SIGNAL_PROCESS_GROUP in linux/pidfd.h).
 const pidfdGroup = 1 << 2
 
-// linuxHandle is a pidfd, which means one process for ever.
+// linuxHandle is a pidfd: it never refers to another process.
 type linuxHandle struct {
 	linux
 	pid int
@@ -47,7 +47,7 @@ func (h *linuxHandle) Close() error {
 	return h.file.Close()
 }
 
-// Request sends what service managers send.
+// Request sends SIGTERM, as service managers do.
 func (h *linuxHandle) Request() error { return none(h.send(unix.SIGTERM)) }
 
 // Force ends the group of which the process is the leader. The process itself is
@@ -85,8 +85,7 @@ func none(err error) error {
 	return err
 }
 
-// Ended is told by the kernel, also of a process that its parent has not
-// collected.
+// Ended asks the kernel. A process that its parent has not collected yet has ended, too.
 func (h *linuxHandle) Ended(ctx context.Context) bool {
 	if h.file == nil {
 		clock.Pause(ctx, pollEvery)

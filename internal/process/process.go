@@ -1,12 +1,11 @@
-// Package process knows which process is which, and is the only one that ends
-// any. It starts processes that outlive their starter, recognises them later
-// without trusting a pid, requests them to end, forces them to, and waits until
-// they are gone.
+// Package process identifies processes, and is the only package that ends any. It starts processes
+// that outlive their starter, recognises them later without trusting a pid, requests them to end,
+// forces them to end, and waits until they are gone.
 //
-// A pid alone says nothing: it may have been given to somebody else. An Identity
-// is recorded once the program runs, and whatever signals verifies it first,
-// itself. That a process is gone is said only on positive proof; what cannot be
-// read is Unknown, and Unknown allows nothing.
+// A pid alone proves nothing: another process may have it by now. An Identity is recorded once the
+// program runs, and every function that signals a process verifies its Identity first. Only
+// positive proof makes a process Gone; a process that cannot be examined is Unknown, and Unknown
+// permits nothing.
 package process
 
 // Identity is one process, for as long as its machine runs and afterwards. It is
@@ -35,7 +34,7 @@ type Identity struct {
 	PGID int `json:"pgid"`
 }
 
-// Verdict says what became of a recorded process.
+// Verdict is the result of comparing a recorded process with the present ones.
 type Verdict string
 
 // Match is the recorded process, running: the only one that may be signalled.

@@ -28,20 +28,19 @@ type Child struct {
 	ended     error // how; nil for status 0
 }
 
-// Start starts a program in a session and a group of its own: neither the end of
-// this process nor that of its terminal ends it, and it is forced with all that
-// it starts. No context ends it either. Where processes cannot be recognised
-// nothing is started.
+// Start starts a program in a session and a process group of its own: the end of this process or
+// of its terminal does not end it, and Force ends it together with the processes that it starts.
+// No context ends it either. On a system that cannot recognise processes, Start fails and starts
+// nothing.
 //
-// The child is not known by its Identity yet: call Capture next, and record what
-// it returns before anything that depends on the child. Wait collects it; a
-// child that is not collected counts as gone when it ends, and goes with this
-// process.
+// Call Capture next, and record the Identity before anything that depends on the child. Wait
+// collects the child; a child that ends without being collected counts as gone, and disappears
+// with this process.
 func (h Host) Start(c Command) (*Child, error) {
 	if !filepath.IsAbs(c.Path) {
 		return nil, fmt.Errorf("start %q: give the absolute path of the program", c.Path)
 	}
-	here, err := h.sys().Place()
+	here, err := h.sys().HostIdentity()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
 	}
@@ -85,9 +84,9 @@ func (c *Child) Capture(ctx context.Context) (Identity, error) {
 	return id, err
 }
 
-// Wait waits for the child to end and collects it. It returns nil for status 0,
-// an *exec.ExitError for any other end, and the error of ctx when that ends
-// first. It may be called again, and says the same once the child has ended.
+// Wait waits for the child to end and collects it. It returns nil for exit status 0, an
+// *exec.ExitError for any other end, and the error of ctx if that ends first. A second call
+// returns the same result once the child has ended.
 func (c *Child) Wait(ctx context.Context) error {
 	for gone := c.collected; !gone; {
 		var err error
@@ -107,9 +106,9 @@ func (c *Child) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Force ends the child at once, with everybody in its group, also where it could
-// not be captured: until Wait collects it, its pid belongs to nobody else. A
-// child that has ended or was collected is left alone.
+// Force ends the child at once, with all processes of its group, also if it could not be captured:
+// no other process can have its pid until Wait collects it. Force does nothing to a child that has
+// ended or was collected.
 func (c *Child) Force() (err error) {
 	if c.collected {
 		return nil

@@ -11,9 +11,9 @@ import (
 // system gives access to the processes of an operating system. The code above it is the
 // same on every system.
 type system interface {
-	// Place returns the place of this process. An error means that the process table
-	// cannot be trusted, so that nothing can be said about any process.
-	Place() (hostIdentity, error)
+	// HostIdentity returns the identity of this machine and boot. An error means that the process
+	// table cannot be trusted, so that nothing can be said about any process.
+	HostIdentity() (hostIdentity, error)
 	// Look reads one process. errNone is positive proof that there is none; any
 	// other error means that nothing can be said.
 	Look(pid int) (processFacts, error)
@@ -26,9 +26,9 @@ type system interface {
 	Open(pid int) (handle, error)
 }
 
-// handle holds on to one process, as well as the system can: its pid is not
-// given to another meanwhile, or what is sent reaches nobody else. Request and
-// Force fail with errNone where the process has ended.
+// handle refers to one process, as reliably as the system can: its pid is not given to another
+// process while the handle is open, or a signal reaches no other process. Request and Force fail
+// with errNone if the process has ended.
 type handle interface {
 	// Request asks the process to end by itself.
 	Request() error
@@ -45,7 +45,7 @@ type hostIdentity struct {
 	Host, Machine, Boot, Namespace string
 }
 
-// processFacts is one look at a process, all of it at one time.
+// processFacts holds the facts of a process, all read at one time.
 type processFacts struct {
 	Start uint64
 	PGID  int

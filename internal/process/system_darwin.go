@@ -17,7 +17,7 @@ type darwin struct{}
 
 func thisSystem() system { return darwin{} }
 
-func (darwin) Place() (hostIdentity, error) {
+func (darwin) HostIdentity() (hostIdentity, error) {
 	boot, err := unix.Sysctl("kern.bootsessionuuid")
 	if err != nil {
 		return hostIdentity{}, fmt.Errorf("the boot ID cannot be read: %w", err)

@@ -27,9 +27,9 @@ func thisSystem() system {
 	return linux{proc: "/proc", pidfdOpen: unix.PidfdOpen, pidfdSend: unix.PidfdSendSignal}
 }
 
-// Place makes sure first that proc is one, and shows the pids that this process
+// HostIdentity makes sure first that proc is one, and shows the pids that this process
 // sees: an empty folder would say that everybody is gone.
-func (l linux) Place() (hostIdentity, error) {
+func (l linux) HostIdentity() (hostIdentity, error) {
 	self, err := l.stat("self")
 	if isMissing(err) {
 		return hostIdentity{}, fmt.Errorf("processes cannot be read: %w: mount proc at %s", err, l.proc)

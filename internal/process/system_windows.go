@@ -22,7 +22,7 @@ func thisSystem() system { return win{} }
 // an earlier boot has the same.
 const noBoot = "absolute"
 
-func (win) Place() (hostIdentity, error) {
+func (win) HostIdentity() (hostIdentity, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return hostIdentity{}, fmt.Errorf("the host's name cannot be read: %w", err)

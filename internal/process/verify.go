@@ -12,7 +12,7 @@ import (
 // Unknown, because it is neither gone nor what was recorded. A new name (Argv0)
 // alone is still a Match, since programs rename themselves while they run.
 func (h Host) Verify(id Identity) (Verdict, string) {
-	here, err := h.sys().Place()
+	here, err := h.sys().HostIdentity()
 	if err != nil {
 		return Unknown, err.Error()
 	}

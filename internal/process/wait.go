@@ -8,11 +8,10 @@ import (
 	"vmctl/internal/clock"
 )
 
-// Wait returns nil once all processes are seen to be gone, also when ctx has
-// ended by then: a pid that belongs to another by now counts, and what cannot be
-// read does not. When ctx ends first the error says which process is left, and
-// what was seen of it last. A record that can never be confirmed from here, as
-// one of another machine, is a *RefusedError at once.
+// Wait returns nil once all processes are gone, also if ctx has ended by then. A pid that now
+// belongs to another process counts as gone; a process that cannot be read does not. If ctx ends
+// first, the error names a process that is left and its last observation. A record that this
+// machine can never confirm, such as one of another machine, is a *RefusedError at once.
 func (h Host) Wait(ctx context.Context, processes ...Identity) error {
 	for _, id := range processes {
 		if err := h.wait(ctx, id); err != nil {
@@ -23,7 +22,7 @@ func (h Host) Wait(ctx context.Context, processes ...Identity) error {
 }
 
 func (h Host) wait(ctx context.Context, id Identity) error {
-	here, err := h.sys().Place()
+	here, err := h.sys().HostIdentity()
 	if err != nil {
 		return &RefusedError{Process: id, Verdict: Unknown, Reason: err.Error()}
 	}
@@ -41,12 +40,12 @@ func (h Host) wait(ctx context.Context, id Identity) error {
 	}
 }
 
-// watch waits for the end of the process, or for another look to be worth it. It
-// reports whether the process is gone, and else what was seen.
+// watch waits until the process has ended or should be examined again. It reports whether the
+// process is gone, and otherwise the reason why it is not.
 func (h Host) watch(ctx context.Context, id Identity) (gone bool, reason string, err error) {
 	held, err := h.sys().Open(id.PID)
 	if err != nil {
-		held = nothing{}
+		held = endedHandle{}
 	}
 	defer func() { err = errors.Join(err, held.Close()) }()
 	verdict, reason := h.Verify(id)
@@ -62,14 +61,14 @@ func (h Host) watch(ctx context.Context, id Identity) (gone bool, reason string,
 	}
 }
 
-// nothing is the handle of a process that could not be held.
-type nothing struct{}
+// endedHandle is the handle of a process that could not be opened.
+type endedHandle struct{}
 
-func (nothing) Request() error { return errNone }
-func (nothing) Force() error   { return errNone }
-func (nothing) Close() error   { return nil }
+func (endedHandle) Request() error { return errNone }
+func (endedHandle) Force() error   { return errNone }
+func (endedHandle) Close() error   { return nil }
 
-func (nothing) Ended(ctx context.Context) bool {
+func (endedHandle) Ended(ctx context.Context) bool {
 	clock.Pause(ctx, pollEvery)
 	return false
 }

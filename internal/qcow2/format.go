@@ -60,8 +60,8 @@ const (
 	bootMark  = "\x55\xaa" // at the end of a disk's first sector
 )
 
-// guess returns a *FormatError that describes a file that does not begin like an image.
-func guess(begin []byte) error {
+// describe returns a *FormatError that describes a file that does not begin like an image.
+func describe(begin []byte) error {
 	for _, k := range kinds {
 		if bytes.HasPrefix(begin, []byte(k.begins)) {
 			return &FormatError{Seen: "it is " + k.what, Fix: k.fix}

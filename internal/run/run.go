@@ -10,7 +10,7 @@ import (
 	"os/exec"
 )
 
-// Command is a program with what it is given.
+// Command describes a program with its arguments, environment and streams.
 type Command struct {
 	Args []string // the program, as it is typed, and its arguments
 	Env  []string // all of it: nil is an empty environment

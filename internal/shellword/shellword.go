@@ -1,7 +1,7 @@
-// Package shellword writes words so that a POSIX shell reads them back as they
-// are, whatever bytes they hold, and takes lines apart that were written for one.
-// It is the only place that quotes: for the shell of a guest, which an SSH server
-// hands a command as one line, and for whoever copies a command from the screen.
+// Package shellword quotes words so that a POSIX shell reads them back unchanged, whatever bytes
+// they hold, and splits command lines into words. It is the only place that quotes: for the shell
+// of a guest, to which an SSH server hands a command as one line, and for commands that a user
+// copies from the screen.
 package shellword
 
 import (

@@ -107,7 +107,7 @@ func TestHostKeyThatChanged(t *testing.T) {
 	}
 	for _, accept := range []bool{false, true} {
 		target.AcceptNew = accept
-		err := sshx.Wait(t.Context(), target, sshx.Waiting{Sleep: never(t)})
+		err := sshx.Wait(t.Context(), target, sshx.WaitOptions{Sleep: never(t)})
 		var key *sshx.HostKeyError
 		if !errors.As(err, &key) {
 			t.Fatalf("got %T: %v", err, err)
@@ -169,7 +169,7 @@ func TestWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var reasons []string
 	attempts := 0
-	err = sshx.Wait(ctx, late, sshx.Waiting{
+	err = sshx.Wait(ctx, late, sshx.WaitOptions{
 		Log: func(reason string) { reasons = append(reasons, reason) },
 		Sleep: func(ctx context.Context, _ time.Duration) error {
 			if attempts++; attempts == 3 {
@@ -191,7 +191,7 @@ func TestWait(t *testing.T) {
 
 func TestWaitEndsWhenTheGuestDoes(t *testing.T) {
 	target := known(t, sshtest.Server{Authorized: sshtest.NewKey(t).PublicKey()})
-	err := sshx.Wait(t.Context(), target, sshx.Waiting{
+	err := sshx.Wait(t.Context(), target, sshx.WaitOptions{
 		Check: func(context.Context) error { return errors.New("the guest is shut off (crashed)") },
 		Sleep: never(t),
 	})
@@ -203,7 +203,7 @@ func TestWaitOutlastsARefusedLogin(t *testing.T) {
 	refuses := known(t, sshtest.Server{Authorized: sshtest.NewKey(t).PublicKey()})
 	ctx, cancel := context.WithCancel(t.Context())
 	tries := 0
-	err := sshx.Wait(ctx, refuses, sshx.Waiting{Sleep: func(context.Context, time.Duration) error {
+	err := sshx.Wait(ctx, refuses, sshx.WaitOptions{Sleep: func(context.Context, time.Duration) error {
 		if tries++; tries == 2 {
 			cancel()
 		}
@@ -220,7 +220,7 @@ func TestWaitWithAnUnusableKey(t *testing.T) {
 	if err := os.WriteFile(target.IdentityFile, []byte("-----BEGIN OPENSSH PRIVATE KEY-----\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := sshx.Wait(t.Context(), target, sshx.Waiting{Sleep: never(t)})
+	err := sshx.Wait(t.Context(), target, sshx.WaitOptions{Sleep: never(t)})
 	var identity *sshx.IdentityError
 	if !errors.As(err, &identity) {
 		t.Errorf("got %T: %v", err, err)

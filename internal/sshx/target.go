@@ -46,7 +46,7 @@ type HostKeyError struct {
 	Known      []string // fingerprints; none: the server is not known at all
 }
 
-// Error says what was shown and what is known.
+// Error names the shown key and the accepted ones.
 func (e *HostKeyError) Error() string {
 	if len(e.Known) == 0 {
 		return fmt.Sprintf("%s shows the host key %s, and %s knows no key of it", e.Alias, e.Shown, e.KnownHosts)
@@ -54,7 +54,7 @@ func (e *HostKeyError) Error() string {
 	return fmt.Sprintf("%s shows the host key %s instead of %s, which %s pins", e.Alias, e.Shown, strings.Join(e.Known, " or "), cmp.Or(e.From, e.KnownHosts))
 }
 
-// AuthError says that a server does not let the user in with the key.
+// AuthError reports that the server refused the login with the key.
 type AuthError struct {
 	User, IdentityFile string
 	Err                error
@@ -71,7 +71,7 @@ func (e *AuthError) Error() string {
 // Unwrap returns the cause.
 func (e *AuthError) Unwrap() error { return e.Err }
 
-// IdentityError says that the private key cannot be used.
+// IdentityError reports that the private key cannot be used.
 type IdentityError struct{ Err error }
 
 // Error says why.
@@ -220,7 +220,8 @@ func (h *hostKeyCheck) callback(_ string, _ net.Addr, key ssh.PublicKey) error {
 	return e
 }
 
-// algorithms asks a server with several host keys for those that are known.
+// algorithms returns the host key algorithms to request, so that a server with several keys shows
+// one that is known.
 func algorithms(known []ssh.PublicKey) []string {
 	var all []string
 	for _, k := range known {
@@ -231,4 +232,38 @@ func algorithms(known []ssh.PublicKey) []string {
 		all = append(all, k.Type())
 	}
 	return all
+}
+
+// Config returns a stanza for OpenSSH's configuration that reaches the target
+// under the name host, with the same key and the same check of the host key. It
+// ends with a line break.
+func Config(t Target, host string) string {
+	strict := "yes"
+	if t.AcceptNew {
+		strict = "accept-new"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Host %s\n", host)
+	for _, option := range [][2]string{
+		{"HostName", t.Address},
+		{"Port", fmt.Sprint(t.Port)},
+		{"User", t.User},
+		{"IdentityFile", configPath(t.IdentityFile)},
+		{"IdentitiesOnly", "yes"},
+		{"HostKeyAlias", t.Alias},
+		{"UserKnownHostsFile", configPath(t.KnownHosts)},
+		{"GlobalKnownHostsFile", "/dev/null"},
+		{"StrictHostKeyChecking", strict},
+	} {
+		fmt.Fprintf(&b, "  %s %s\n", option[0], option[1])
+	}
+	return b.String()
+}
+
+// configPath quotes a path for ssh_config(5): quotes keep spaces, and %% stands
+// for a percent sign.
+func configPath(path string) string {
+	path = strings.ReplaceAll(path, "%", "%%")
+	path = strings.ReplaceAll(path, `\`, `\\`)
+	return `"` + strings.ReplaceAll(path, `"`, `\"`) + `"`
 }

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Probe connects to the target and logs in, once. It succeeds only after the
-// server has shown the right host key and let the user in: that a connection is
-// accepted means nothing.
+// Probe connects to the target and logs in, once. It succeeds only after the server has shown an
+// accepted host key and let the user in: an accepted connection alone proves nothing.
 func Probe(ctx context.Context, t Target) error {
 	client, err := t.dial(ctx)
 	if err != nil {
@@ -18,8 +17,8 @@ func Probe(ctx context.Context, t Target) error {
 	return client.Close()
 }
 
-// Waiting says how Wait goes about it.
-type Waiting struct {
+// WaitOptions sets the interval, the checks and the reports of Wait.
+type WaitOptions struct {
 	Every time.Duration // between two attempts
 	// Check is called between attempts; its error ends the wait. May be nil.
 	Check func(context.Context) error
@@ -31,7 +30,7 @@ type Waiting struct {
 	HostKeyOnly bool
 }
 
-// WaitError says that the time was up.
+// WaitError reports that the context ended before the target let the user in.
 type WaitError struct{ Last error } // why the last attempt failed
 
 // Error says why the last attempt failed.
@@ -43,7 +42,7 @@ func (e *WaitError) Unwrap() error { return e.Last }
 // Wait probes the target until it succeeds or ctx ends, which is a *WaitError.
 // A wrong host key, an unusable private key and an error of Check end it at
 // once. A refused login does not: a guest may get its keys late.
-func Wait(ctx context.Context, t Target, w Waiting) error {
+func Wait(ctx context.Context, t Target, w WaitOptions) error {
 	last := errors.New("no attempt was made")
 	said := ""
 	for {
@@ -55,7 +54,7 @@ func Wait(ctx context.Context, t Target, w Waiting) error {
 		if permanent(err) {
 			return err
 		}
-		if over(ctx) {
+		if hasEnded(ctx) {
 			return &WaitError{Last: last}
 		}
 		last = err
@@ -74,9 +73,9 @@ func Wait(ctx context.Context, t Target, w Waiting) error {
 	}
 }
 
-// over reports whether ctx has ended. An attempt that its deadline cut off says
+// hasEnded reports whether ctx has ended. An attempt that its deadline cut off says
 // so a moment earlier than ctx does, and nothing about the server.
-func over(ctx context.Context) bool {
+func hasEnded(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }

@@ -164,7 +164,7 @@ func TestDiskThatIsMadeElsewhere(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := newLab(t)
-			l.settings.Project.Seat = "one"
+			l.settings.Project.DataDirID = "one"
 			l.open()
 			c := l.changeOfDisk(providers.Create, disk(8*mib, "qcow2"))
 			theirs := ""
@@ -172,10 +172,10 @@ func TestDiskThatIsMadeElsewhere(t *testing.T) {
 				l.BeforeStore = nil
 				own, other := l.provider, c
 				other.ID = otherID
-				l.settings.Project.Seat = "two"
+				l.settings.Project.DataDirID = "two"
 				l.open()
 				theirs = l.apply(other)
-				l.provider, l.settings.Project.Seat = own, "one"
+				l.provider, l.settings.Project.DataDirID = own, "one"
 				if tc.killed {
 					l.DropVolume(poolName, cacheVol)
 					theirs = ""

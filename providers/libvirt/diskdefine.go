@@ -36,7 +36,7 @@ func (d *diskJob) define(ctx context.Context) (*guard.Outcome, error) {
 		if d.disk != nil {
 			return d.complete(ctx)
 		}
-		if mark := in.marks[name]; d.isOfAnotherSeat(mark) {
+		if mark := in.marks[name]; d.isOfAnotherDataDir(mark) {
 			return nil, machine.MadeElsewhere(d.Work, "volume", name, mark.Of)
 		}
 		return nil, d.volumeTaken(in, name)
@@ -46,7 +46,7 @@ func (d *diskJob) define(ctx context.Context) (*guard.Outcome, error) {
 	switch {
 	case marked && mark.ID != d.settings.Project.Lineage() || in.unreadable[name] != "":
 		return nil, d.volumeTaken(in, sidecarOf(name))
-	case d.isOfAnotherSeat(mark):
+	case d.isOfAnotherDataDir(mark):
 		return nil, d.makeFor(ctx, in, mark)
 	case marked && mark.Of != d.Object:
 		evidence = append(evidence, "removed what an earlier one left: "+sidecarOf(name))
@@ -65,11 +65,11 @@ func (d *diskJob) isMade(ctx context.Context) (*guard.Outcome, error) {
 	return d.complete(ctx)
 }
 
-// isOfAnotherSeat reports whether a mark names this address, and an object that another data
+// isOfAnotherDataDir reports whether a mark names this address, and an object that another data
 // directory of the project makes or has made.
-func (d *diskJob) isOfAnotherSeat(m sidecar) bool {
+func (d *diskJob) isOfAnotherDataDir(m sidecar) bool {
 	p := d.settings.Project
-	return m.ID == p.Lineage() && m.Address == d.Address && m.Of != d.Object && m.Seat != "" && m.Seat != p.Seat
+	return m.ID == p.Lineage() && m.Address == d.Address && m.Of != d.Object && m.DataDirID != "" && m.DataDirID != p.DataDirID
 }
 
 // makeFor makes the volume that another data directory has marked.
@@ -93,7 +93,7 @@ func (d *diskJob) madeMeanwhile(ctx context.Context, in filePool, name string, c
 	defer cancel()
 	for range writeWaits {
 		now, err := d.filePool(ctx, d.connection, in.pool)
-		if mark := now.marks[name]; err == nil && d.isOfAnotherSeat(mark) {
+		if mark := now.marks[name]; err == nil && d.isOfAnotherDataDir(mark) {
 			return nil, machine.MadeElsewhere(d.Work, "volume", name, mark.Of)
 		}
 		if !isTaken(cause) && (err != nil || !now.has(name) && !now.isBeingMarked(name)) {

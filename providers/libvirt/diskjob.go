@@ -98,7 +98,7 @@ func (d *diskJob) Guard() guard.Guard {
 
 // marked returns the wanted mark of the disk.
 func (d *diskJob) marked(of providers.ID, volume string) sidecar {
-	return sidecar{Volume: volume, Seat: d.settings.Project.Seat, Mark: providers.Mark{
+	return sidecar{Volume: volume, DataDirID: d.settings.Project.DataDirID, Mark: providers.Mark{
 		ID: d.settings.Project.Lineage(), Project: d.settings.Project.Name, Address: d.Address, Of: of, Generation: d.Generation,
 	}}
 }

@@ -84,7 +84,7 @@ func (j *job) waitOnce(ctx context.Context, hostKeyOnly bool) error {
 		return fail(errors.New("QEMU forwards no port to it"), "wait for SSH of %s", j.Name)
 	}
 	j.say("waiting for SSH: %s", t)
-	err = sshx.Wait(ctx, t, sshx.Waiting{
+	err = sshx.Wait(ctx, t, sshx.WaitOptions{
 		Every: sshEvery, Sleep: j.sleep, HostKeyOnly: hostKeyOnly,
 		Log: func(reason string) { j.say("waiting for SSH: %s: %s", t, reason) },
 		Check: func(ctx context.Context) error {

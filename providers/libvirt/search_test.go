@@ -48,8 +48,8 @@ func searching(t *testing.T, few, many int) search.Host {
 		Block: func([]search.Fault) string {
 			return "provider \"libvirt\" \"here\" {\n  uri = \"qemu:///session\"\n}\n"
 		},
-		Faults: struckFaults(),
-		Hands:  s.hands(),
+		Faults:          struckFaults(),
+		ExternalChanges: s.hands(),
 		Folders: func(dir string) providers.Settings {
 			return providers.Settings{Dir: filepath.Join(dir, "libvirt"), Keys: filepath.Join(dir, "keys")}
 		},
@@ -62,10 +62,10 @@ func searching(t *testing.T, few, many int) search.Host {
 			}
 			return err
 		},
-		Theirs: func(_ string, letGo map[string]bool) (map[string]string, error) { return s.theirs(letGo), nil },
-		Reset:  s.reset,
-		Strike: s.strike,
-		Traces: func() []string { return append(s.Shown(), s.Contents()) },
+		Unmanaged: func(_ string, letGo map[string]bool) (map[string]string, error) { return s.theirs(letGo), nil },
+		Reset:     s.reset,
+		Strike:    s.strike,
+		Traces:    func() []string { return append(s.Shown(), s.Contents()) },
 	}
 }
 
@@ -112,8 +112,8 @@ func struckFaults() []search.Fault {
 
 const searchedPool = "vmctl-demo-" + lineage
 
-func (s *searched) hands() []search.Hand {
-	return []search.Hand{
+func (s *searched) hands() []search.ExternalChange {
+	return []search.ExternalChange{
 		{Name: "end a domain", Do: s.onDomain(func(uuid string) string {
 			if s.Running(uuid) == "" {
 				return ""

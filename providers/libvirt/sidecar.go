@@ -26,8 +26,8 @@ func sidecarOf(volume string) string { return volume + sidecarSuffix }
 // sidecar is the owner mark of a volume.
 type sidecar struct {
 	providers.Mark
-	Volume string // the name of the volume that it was written for
-	Seat   string // the data directory that wrote it; "": an older vmctl
+	Volume    string // the name of the volume that it was written for
+	DataDirID string // the data directory that wrote it; "": an older vmctl
 }
 
 type sidecarJSON struct {
@@ -37,13 +37,13 @@ type sidecarJSON struct {
 	Of         string `json:"of"`
 	Volume     string `json:"volume"`
 	Generation uint64 `json:"generation"`
-	Seat       string `json:"seat,omitempty"`
+	DataDirID  string `json:"seat,omitempty"`
 }
 
 // bytes returns the content of the sidecar's volume.
 func (s sidecar) bytes() ([]byte, error) {
 	text, err := json.Marshal(sidecarJSON{
-		ID: s.ID, Project: s.Project, Address: s.Address.String(), Of: string(s.Of), Volume: s.Volume, Generation: s.Generation, Seat: s.Seat,
+		ID: s.ID, Project: s.Project, Address: s.Address.String(), Of: string(s.Of), Volume: s.Volume, Generation: s.Generation, DataDirID: s.DataDirID,
 	})
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func parseSidecar(content []byte) (sidecar, error) {
 	if x.ID == "" || x.Of == "" || x.Volume == "" {
 		return sidecar{}, errors.New("it is no owner mark: it does not say whose it is")
 	}
-	s := sidecar{Volume: x.Volume, Seat: x.Seat}
+	s := sidecar{Volume: x.Volume, DataDirID: x.DataDirID}
 	s.ID, s.Project, s.Of, s.Generation = x.ID, x.Project, providers.ID(x.Of), x.Generation
 	if a, err := spec.ParseAddress(x.Address); err == nil {
 		s.Address = a

@@ -35,7 +35,7 @@ func searched() search.Host {
 			return b.String()
 		},
 		Faults: faults(),
-		Hands: []search.Hand{
+		ExternalChanges: []search.ExternalChange{
 			{Name: "end a VM", Do: onVM(func(f map[string]any) string {
 				run, runs := f["run"].(map[string]any)
 				if !runs {
@@ -77,7 +77,7 @@ func searched() search.Host {
 			}},
 		},
 		Make: func(dir, name string) error { return makeVM(dir, name, foundID+name) },
-		Theirs: func(dir string, letGo map[string]bool) (map[string]string, error) {
+		Unmanaged: func(dir string, letGo map[string]bool) (map[string]string, error) {
 			all := map[string]string{}
 			files, err := filepath.Glob(filepath.Join(dir, "sim", "vms", "*.json"))
 			for _, path := range files {
@@ -190,7 +190,7 @@ func TestEditsOfSpecs(t *testing.T) { search.Edits(t, cases(150, 3000)) }
 func TestWorldsOfOthers(t *testing.T) { search.Worlds(t, cases(60, 800)) }
 
 // row X15, of VMs, disks and files of guests
-func TestLostStates(t *testing.T) { search.Lost(t, cases(60, 800)) }
+func TestLostStates(t *testing.T) { search.LostState(t, cases(60, 800)) }
 
 // Every kill point of fixed cases.
 //
@@ -218,7 +218,7 @@ func cases(few, many int) search.Host {
 // The search finds each guard that is broken on purpose, one for each law.
 func TestTheSearchFindsBrokenGuards(t *testing.T) {
 	for _, guard := range []search.Guard{
-		search.BreakEffect, search.BreakStart, search.BreakForeign, search.BreakVerdict, search.BreakStop, search.BreakLook,
+		search.BreakEffect, search.BreakStart, search.BreakForeign, search.BreakVerdict, search.BreakStop, search.BreakObserve,
 		search.BreakBytes, search.BreakRelease,
 	} {
 		t.Run("law "+string(guard), func(t *testing.T) {

@@ -178,7 +178,7 @@ vm "app" {
 	h.run("plan", "--target=vm.app").exits(0).says("2 to create")
 	h.run("plan", "--exclude=vm.dev").exits(0).says("nothing is wanted")
 	h.run("plan", "--target=app", "--exclude=dev").exits(3).warns("target vm.app needs vm.dev, which is excluded")
-	h.run("plan", "--target=dav").exits(3).warns(`"dav" is no resource of the spec.`, `Did you mean "dev"?`)
+	h.run("plan", "--target=dav").exits(3).warns(`"dav" is not a resource of the spec.`, `Did you mean "dev"?`)
 	h.run("plan", "--help").exits(0).says("--target takes in what the target needs.")
 }
 

@@ -38,7 +38,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 		return nil, summary, err
 	}
 	if len(w.plan.Steps) > 0 {
-		if err := p.store.Sit(p.owner.Seat); err != nil {
+		if err := p.store.SetDataDirID(p.owner.DataDirID); err != nil {
 			return nil, summary, err
 		}
 	}

@@ -52,8 +52,8 @@ func (a *app) openPlanned(f planFile, source *spec.Source) (*project, error) {
 		open = a.readToEnd
 	}
 	p, err := a.opened(open(source))
-	if err == nil && p.owner.Seat == "" { // nothing was applied yet
-		p.owner.Seat = f.Seat
+	if err == nil && p.owner.DataDirID == "" { // nothing was applied yet
+		p.owner.DataDirID = f.DataDirID
 	}
 	return p, err
 }

@@ -151,5 +151,5 @@ func TestExecInAReadOnlyFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(h.data(), "busy"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.run("vm", "exec", "dev", "--", "true").exits(255).warns("make the folder of those at work in VMs: mkdir ", "not a directory").silent("true\n")
+	h.run("vm", "exec", "dev", "--", "true").exits(255).warns("make the folder of busy VMs: mkdir ", "not a directory").silent("true\n")
 }

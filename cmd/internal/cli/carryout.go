@@ -71,8 +71,8 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	m.unasked = m.unasked || m.file == "" && m.apply.approved
 	journal, err := p.store.Open(ctx, state.Owner{
 		Command: "vmctl " + m.command, Wait: m.apply.wait(p.config.Settings),
-		Waiting: func(h state.Holder) { a.waiting(h, m.apply.wait(p.config.Settings)) },
-		Spends:  m.destroy || m.spends,
+		Waiting:    func(h state.Holder) { a.waiting(h, m.apply.wait(p.config.Settings)) },
+		UseReserve: m.destroy || m.spends,
 	})
 	if err != nil {
 		return err
@@ -90,22 +90,22 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := a.seat(p); err != nil {
+	if err := a.chooseDataDirID(p); err != nil {
 		return err
 	}
 	o.Destroy, o.Project = m.destroy, p.owner
 	return a.rounds(ctx, p, m, round{journal: journal, snapshot: snapshot, options: o, moves: moves})
 }
 
-// seat chooses a seat for a data directory that has none yet: the IDs of planned objects need
-// one. An apply writes it down.
-func (a *app) seat(p *project) error {
-	written, err := p.store.Seat() // another run may have been faster
+// chooseDataDirID chooses an ID for a data directory that has none yet: the IDs of planned objects depend
+// on it. An apply writes it down.
+func (a *app) chooseDataDirID(p *project) error {
+	written, err := p.store.DataDirID() // another run may have been faster
 	if err != nil {
 		return err
 	}
-	if p.owner.Seat = cmp.Or(written, p.owner.Seat); p.owner.Seat == "" {
-		p.owner.Seat, err = newID(a.env.Rand)
+	if p.owner.DataDirID = cmp.Or(written, p.owner.DataDirID); p.owner.DataDirID == "" {
+		p.owner.DataDirID, err = newID(a.env.Rand)
 	}
 	return err
 }

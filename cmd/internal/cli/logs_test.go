@@ -109,7 +109,7 @@ func TestFollowLogs(t *testing.T) {
 
 func TestNoLogs(t *testing.T) {
 	h := newHouse(t, withID+small)
-	h.run("vm", "logs", "nothing").exits(3).warns(`"nothing" is no resource of the spec.`)
+	h.run("vm", "logs", "nothing").exits(3).warns(`"nothing" is not a resource of the spec.`)
 	h.run("vm", "logs", "dev").exits(1).warns("read the console of vm.dev: it does not exist (not made yet)", "next: vmctl apply")
 	h.run("apply", "--auto-approve").exits(0)
 	h.run("vm", "logs", "dev", "-C", h.dir).exits(1).warns("read the console of vm.dev: nobody keeps it", "next: vmctl plan -C "+h.dir)

@@ -120,9 +120,9 @@ func (s observation) begun(addr spec.Address) string {
 		switch {
 		case e.Address != addr:
 		case s.holder != nil:
-			return "another run is at it: " + e.What()
+			return "another run is at it: " + e.Operation()
 		default:
-			return "an earlier run was cut short: " + e.What()
+			return "an earlier run was cut short: " + e.Operation()
 		}
 	}
 	return ""

@@ -57,7 +57,7 @@ func outputsOf(p *project, s *state.Snapshot) []spec.Output {
 // warnOutputs says which outputs cannot be evaluated.
 func (a *app) warnOutputs(all []spec.Output) {
 	for _, o := range all {
-		if o.Wrong() != "" {
+		if o.Problem() != "" {
 			view.Warning(a.errScreen(), "output "+quoted(o.Name)+" is not known: "+a.whereWrong(o))
 		}
 	}
@@ -67,10 +67,10 @@ func (a *app) warnOutputs(all []spec.Output) {
 func (a *app) whereWrong(o spec.Output) string {
 	for _, d := range o.Mistakes {
 		if d.Severity == hcl.DiagError && d.Subject != nil {
-			return fmt.Sprintf("%s:%d: %s", a.short(d.Subject.Filename), d.Subject.Start.Line, o.Wrong())
+			return fmt.Sprintf("%s:%d: %s", a.short(d.Subject.Filename), d.Subject.Start.Line, o.Problem())
 		}
 	}
-	return o.Wrong()
+	return o.Problem()
 }
 
 func (a *app) outputs(ctx context.Context) error {
@@ -101,7 +101,7 @@ func (a *app) output(ctx context.Context, name string, raw bool) error {
 		if o.Name != name {
 			continue
 		}
-		if o.Wrong() != "" {
+		if o.Problem() != "" {
 			return newProblem(classFailed, "output_unknown", "read output "+quoted(name)+": it is not known: "+a.whereWrong(o))
 		}
 		if !o.Value.IsWhollyKnown() {

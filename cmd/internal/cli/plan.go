@@ -108,7 +108,7 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 		return p.flawed
 	}
 	if r.out != "" { // apply uses the same IDs
-		if err := a.seat(p); err != nil {
+		if err := a.chooseDataDirID(p); err != nil {
 			return err
 		}
 	}

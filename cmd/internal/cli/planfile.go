@@ -26,17 +26,17 @@ const planFormat = 1
 // planFile is a saved plan. Its inputs serve to plan again later; its seal shows whether the
 // new plan is the one that the user read.
 type planFile struct {
-	Format  int               `json:"format"`
-	Version string            `json:"vmctl_version"`
-	Project string            `json:"project"`
-	ID      string            `json:"id"`
-	Env     string            `json:"env,omitempty"`
-	Seat    string            `json:"seat,omitempty"` // the seat of the plan's IDs
-	Destroy bool              `json:"destroy,omitempty"`
-	Flags   savedFlags        `json:"flags"`
-	Source  spec.Source       `json:"source"`
-	Seal    planner.Seal      `json:"seal"`
-	Plan    view.PlanDocument `json:"plan"` // for people who read the file
+	Format    int               `json:"format"`
+	Version   string            `json:"vmctl_version"`
+	Project   string            `json:"project"`
+	ID        string            `json:"id"`
+	Env       string            `json:"env,omitempty"`
+	DataDirID string            `json:"seat,omitempty"` // the ID of the data directory from which the plan derived its IDs
+	Destroy   bool              `json:"destroy,omitempty"`
+	Flags     savedFlags        `json:"flags"`
+	Source    spec.Source       `json:"source"`
+	Seal      planner.Seal      `json:"seal"`
+	Plan      view.PlanDocument `json:"plan"` // for people who read the file
 }
 
 // savedFlags holds the flags of a saved plan.
@@ -69,7 +69,7 @@ func (a *app) savePlan(r planRequest, p *project, plan *planner.Plan, s *state.S
 		return err
 	}
 	body, err := json.Marshal(planFile{
-		Format: planFormat, Version: a.env.Build.Version, Project: p.owner.Name, ID: p.owner.ID, Env: p.owner.Env, Seat: p.owner.Seat,
+		Format: planFormat, Version: a.env.Build.Version, Project: p.owner.Name, ID: p.owner.ID, Env: p.owner.Env, DataDirID: p.owner.DataDirID,
 		Destroy: r.destroy,
 		Flags: savedFlags{
 			Targets: r.flags.targets, Excludes: r.flags.excludes,

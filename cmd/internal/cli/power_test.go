@@ -20,7 +20,7 @@ func TestVMCommands(t *testing.T) {
 	h.acted("start vm.dev", "wait_ssh vm.dev")
 	h.run("vm", "restart", "dev").exits(0)
 	h.acted("stop vm.dev", "start vm.dev", "wait_ssh vm.dev")
-	h.run("vm", "stop", "nothing").exits(3).warns(`"nothing" is no resource of the spec.`)
+	h.run("vm", "stop", "nothing").exits(3).warns(`"nothing" is not a resource of the spec.`)
 
 	// The edit waits for an apply.
 	h.replace("256MiB", "512MiB")

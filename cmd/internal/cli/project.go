@@ -88,7 +88,7 @@ func (a *app) readToEnd(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
 		return config, diags
 	}
 	in := a.inputs(source)
-	in.Ending = true
+	in.AllowMissingFiles = true
 	if without, other := spec.Load(a.specDir(), in); !other.HasErrors() {
 		return without, other
 	}
@@ -133,9 +133,9 @@ func (a *app) openedAnyway(config *spec.Config, diags hcl.Diagnostics, ending bo
 		return p, err
 	}
 	in := a.inputs(nil)
-	in.Check, in.Anyway, in.Ending = a.check, true, ending
+	in.Check, in.Partial, in.AllowMissingFiles = a.check, true, ending
 	config, _ = spec.Load(a.specDir(), in) //nolint:errcheck // what is wrong is known: flawed
-	if config.Settings.ID == "" || ending && config.RemovalsLost {
+	if config.Settings.ID == "" || ending && config.RemovalsUnread {
 		return nil, err
 	}
 	if p, err = a.projectOf(config); err != nil {
@@ -174,7 +174,7 @@ func (a *app) projectOf(config *spec.Config) (*project, error) {
 		Dir: dir, ID: owner.Lineage(), Project: owner.Name, Version: a.env.Build.Version, Now: a.env.Now,
 		RepairWith: a.commandLine("state repair", planFlags{}),
 	}
-	if owner.Seat, err = store.Seat(); err != nil {
+	if owner.DataDirID, err = store.DataDirID(); err != nil {
 		return nil, err
 	}
 	return &project{config: config, owner: owner, dir: dir, store: store}, nil

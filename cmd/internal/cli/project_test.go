@@ -32,7 +32,7 @@ func TestCorruptState(t *testing.T) {
 // row A57: a name is looked up exactly
 func TestNamesAreExact(t *testing.T) {
 	h := newHouse(t, withID+"vm \"axb\" {\n  boot {\n    kernel = \"vmlinuz\"\n  }\n}\n")
-	h.run("show", "a.b").exits(3).warns(`"a.b" is no resource`)
+	h.run("show", "a.b").exits(3).warns(`"a.b" is not a resource`)
 	h.run("show", "axb").exits(0).says("vm.axb")
 }
 

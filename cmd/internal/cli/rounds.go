@@ -85,7 +85,7 @@ func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error 
 			}
 			var done executor.Summary
 			r.next, done, err = a.applyPlan(ctx, p, m, work{plan: plan, world: world, round: r})
-			r.before, r.steps = r.before.And(done), r.steps+len(plan.Steps)
+			r.before, r.steps = r.before.Then(done), r.steps+len(plan.Steps)
 		}
 		if err := errors.Join(err, world.Close()); err != nil || len(plan.Deferred) == 0 {
 			return err

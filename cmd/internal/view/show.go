@@ -145,7 +145,7 @@ func OutputsJSON(all []spec.Output) map[string]OutputDocument {
 	for _, o := range all {
 		docs[o.Name] = OutputJSON(o)
 		if o.Sensitive {
-			docs[o.Name] = OutputDocument{Known: o.Value.IsWhollyKnown(), Sensitive: true, Reason: o.Wrong()}
+			docs[o.Name] = OutputDocument{Known: o.Value.IsWhollyKnown(), Sensitive: true, Reason: o.Problem()}
 		}
 	}
 	return docs
@@ -154,7 +154,7 @@ func OutputsJSON(all []spec.Output) map[string]OutputDocument {
 // OutputJSON returns one output, asked for by name, as JSON.
 func OutputJSON(o spec.Output) OutputDocument {
 	v, _ := o.Value.UnmarkDeep()
-	return OutputDocument{Value: Plain(v), Known: v.IsWhollyKnown(), Sensitive: o.Sensitive, Reason: o.Wrong()}
+	return OutputDocument{Value: Plain(v), Known: v.IsWhollyKnown(), Sensitive: o.Sensitive, Reason: o.Problem()}
 }
 
 // Outputs lists outputs. The value of a sensitive one is not shown.
@@ -171,7 +171,7 @@ func Outputs(s Screen, all []spec.Output) {
 }
 
 func outputText(o spec.Output) string {
-	if o.Sensitive && o.Wrong() == "" {
+	if o.Sensitive && o.Problem() == "" {
 		return "(sensitive)"
 	}
 	return RawOutput(o)
@@ -181,8 +181,8 @@ func outputText(o spec.Output) string {
 func RawOutput(o spec.Output) string {
 	v, _ := o.Value.UnmarkDeep()
 	switch {
-	case o.Wrong() != "":
-		return "(not known: " + strings.TrimSuffix(o.Wrong(), ".") + ")"
+	case o.Problem() != "":
+		return "(not known: " + strings.TrimSuffix(o.Problem(), ".") + ")"
 	case !v.IsWhollyKnown():
 		return "(not known yet)"
 	case v.Type() == cty.String && !v.IsNull():

@@ -151,7 +151,7 @@ type StateDamage struct {
 // Fill sets the fields of the document from a repair.
 func (d *StateRepairDocument) Fill(r state.Repair) {
 	d.FormatVersion, d.Serial, d.Records = FormatVersion, r.Serial, r.Records
-	d.Damage, d.Actions, d.Kept = []StateDamage{}, list(r.Does), list(r.Kept)
+	d.Damage, d.Actions, d.Kept = []StateDamage{}, list(r.Steps), list(r.Kept)
 	for _, damage := range r.Damage {
 		d.Damage = append(d.Damage, StateDamage(damage))
 	}

@@ -28,7 +28,7 @@ func damaged() view.StateRepairDocument {
 	var doc view.StateRepairDocument
 	doc.Fill(state.Repair{
 		Damage: []state.Damage{{Path: "/d/state.json", Problem: "it is empty"}, {Path: "/d/journal-3.ndjson", Line: 4, Problem: "the last line was not written whole"}},
-		Does:   []string{"keep a copy of it: state.json.corrupt", "go back to snapshot 2, /d/state.json.backup"},
+		Steps:  []string{"keep a copy of it: state.json.corrupt", "go back to snapshot 2, /d/state.json.backup"},
 		Kept:   []string{"/d/state.json.corrupt"}, Serial: 5, Records: 1,
 	})
 	return doc

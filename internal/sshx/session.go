@@ -1,0 +1,132 @@
+package sshx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/term"
+
+	"vmctl/internal/shellword"
+)
+
+// Command is a command for Run.
+type Command struct {
+	Args           []string
+	Stdin          io.Reader // nil: empty
+	Stdout, Stderr io.Writer // nil: discarded
+}
+
+// Run runs a command on the target and returns its exit status. A command that
+// a signal ended has status 128 plus the signal's number, as in a shell. An
+// error means that the command did not run, or that how it ended is not known:
+// a lost connection, an ended ctx.
+func Run(ctx context.Context, t Target, c Command) (int, error) {
+	client, err := t.dial(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("run a command as %s: %w", t, err)
+	}
+	status, err := runOn(ctx, client, func(s *ssh.Session) error {
+		s.Stdin, s.Stdout, s.Stderr = c.Stdin, c.Stdout, c.Stderr
+		return s.Run(shellword.Join(c.Args))
+	})
+	if err != nil {
+		return 0, fmt.Errorf("run a command as %s: %w", t, err)
+	}
+	return status, nil
+}
+
+// runOn runs one session and closes the client, at the latest when ctx ends.
+func runOn(ctx context.Context, client *ssh.Client, run func(*ssh.Session) error) (status int, err error) {
+	stop := context.AfterFunc(ctx, func() { closeQuietly(client) })
+	defer func() {
+		if stop() {
+			closeQuietly(client)
+		}
+	}()
+	session, err := client.NewSession()
+	if err != nil {
+		return 0, err
+	}
+	status, err = exitStatus(run(session))
+	if err != nil && ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	return status, err
+}
+
+func exitStatus(err error) (int, error) {
+	var exit *ssh.ExitError
+	var missing *ssh.ExitMissingError
+	switch {
+	case err == nil:
+		return 0, nil
+	case errors.As(err, &exit) && exit.Signal() != "":
+		return 128 + signals[exit.Signal()], nil
+	case errors.As(err, &exit):
+		return exit.ExitStatus(), nil
+	case errors.As(err, &missing):
+		return 0, errors.New("the connection was lost before the command ended")
+	default:
+		return 0, err
+	}
+}
+
+// Terminal holds the input, the outputs and the terminal type of an interactive session.
+type Terminal struct {
+	In       *os.File  // put into raw mode and restored if it is a terminal
+	Out, Err io.Writer // written to side by side
+	Type     string    // TERM; "" is xterm
+}
+
+// Shell runs the user's login shell on the target, with a terminal if In is
+// one, and returns its exit status like Run.
+func Shell(ctx context.Context, t Target, terminal Terminal) (int, error) {
+	client, err := t.dial(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("open a shell as %s: %w", t, err)
+	}
+	status, err := runOn(ctx, client, func(s *ssh.Session) error { return shell(ctx, s, terminal) })
+	if err != nil {
+		return 0, fmt.Errorf("open a shell as %s: %w", t, err)
+	}
+	return status, nil
+}
+
+func shell(ctx context.Context, s *ssh.Session, terminal Terminal) (err error) {
+	s.Stdin, s.Stdout, s.Stderr = terminal.In, terminal.Out, terminal.Err
+	fd := int(terminal.In.Fd())
+	if term.IsTerminal(fd) {
+		width, height, err := term.GetSize(fd)
+		if err != nil {
+			return err
+		}
+		name := terminal.Type
+		if name == "" {
+			name = "xterm"
+		}
+		if err := s.RequestPty(name, height, width, ssh.TerminalModes{ssh.ECHO: 1}); err != nil {
+			return err
+		}
+		cooked, err := term.MakeRaw(fd)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if restored := term.Restore(fd, cooked); err == nil {
+				err = restored
+			}
+		}()
+		follow, cancel := context.WithCancel(ctx)
+		followed := make(chan struct{})
+		defer func() { cancel(); <-followed }()
+		go func() { defer close(followed); followSize(follow, s, fd) }()
+	}
+	if err := s.Shell(); err != nil {
+		return err
+	}
+	return s.Wait()
+}

@@ -1,0 +1,136 @@
+package spec
+
+import "github.com/zclconf/go-cty/cty"
+
+// projection is one of the values that a decoded block is split into.
+type projection int
+
+const (
+	wanted   projection = iota // the object
+	policy                     // how vmctl treats it
+	exported                   // the value of references, as a spec would write it
+)
+
+// WantType returns the type of Resource.Want of a kind.
+func WantType(kind Kind) cty.Type { return resourceShapes[kind].projectedType(wanted) }
+
+// PolicyType returns the type of Resource.Policy of a kind.
+func PolicyType(kind Kind) cty.Type { return resourceShapes[kind].projectedType(policy) }
+
+// has reports whether a belongs to s, as an attribute of in.
+func (s projection) has(a Attr, in Block) bool {
+	switch {
+	case a.Meta || a.Computed:
+		return false
+	case a.Own:
+		return s == exported
+	}
+	switch s {
+	case wanted:
+		return !a.Policy && !in.Policy
+	case policy:
+		return a.Policy || in.Policy
+	case exported:
+		return true
+	default:
+		panic("spec: unknown projection")
+	}
+}
+
+// hasBlock reports whether any attribute of b belongs to s.
+func (s projection) hasBlock(b Block) bool {
+	for _, a := range b.Attrs {
+		if s.has(a, b) {
+			return true
+		}
+	}
+	for _, nested := range b.Blocks {
+		if s.hasBlock(nested) {
+			return true
+		}
+	}
+	return false
+}
+
+// typeOf returns the type of a on s.
+func (s projection) typeOf(a Attr) cty.Type {
+	if s == exported && a.Unit != Plain {
+		return cty.String
+	}
+	return a.Type
+}
+
+// projectedType returns the type of the part of one block that belongs to s.
+func (b Block) projectedType(s projection) cty.Type {
+	types := map[string]cty.Type{}
+	for _, a := range b.Attrs {
+		if s.has(a, b) {
+			types[a.Name] = s.typeOf(a)
+		}
+	}
+	for _, nested := range b.Blocks {
+		if !s.hasBlock(nested) {
+			continue
+		}
+		types[nested.Name] = nested.projectedType(s)
+		if nested.Repeated {
+			types[nested.Name] = cty.List(types[nested.Name])
+		}
+	}
+	return cty.Object(types)
+}
+
+// project returns the part of a decoded block that belongs to s: an object of projectedType's type.
+func (b Block) project(s projection, decoded cty.Value) cty.Value {
+	if decoded.IsNull() {
+		return cty.NullVal(b.projectedType(s))
+	}
+	values := map[string]cty.Value{}
+	for _, a := range b.Attrs {
+		if s.has(a, b) {
+			values[a.Name] = s.value(a, decoded.GetAttr(a.Name))
+		}
+	}
+	for _, nested := range b.Blocks {
+		if !s.hasBlock(nested) {
+			continue
+		}
+		inner := decoded.GetAttr(nested.Name)
+		if !nested.Repeated {
+			values[nested.Name] = nested.project(s, inner)
+			continue
+		}
+		var items []cty.Value
+		for _, item := range inner.AsValueSlice() {
+			items = append(items, nested.project(s, item))
+		}
+		values[nested.Name] = listOf(nested.projectedType(s), items)
+	}
+	return cty.ObjectVal(values)
+}
+
+// value returns the value of a on s.
+func (s projection) value(a Attr, v cty.Value) cty.Value {
+	if s != exported || a.Unit == Plain {
+		return v
+	}
+	switch {
+	case !v.IsKnown():
+		return cty.UnknownVal(cty.String)
+	case v.IsNull():
+		return cty.NullVal(cty.String)
+	}
+	n, _ := v.AsBigFloat().Int64()
+	if a.Unit == Bytes {
+		return cty.StringVal(FormatSize(n))
+	}
+	return cty.StringVal(FormatDuration(n))
+}
+
+// listOf returns a list of items of one type. It may be empty.
+func listOf(element cty.Type, items []cty.Value) cty.Value {
+	if len(items) == 0 {
+		return cty.ListValEmpty(element)
+	}
+	return cty.ListVal(items)
+}
