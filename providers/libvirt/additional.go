@@ -1,7 +1,6 @@
 package libvirt
 
 import (
-	"path/filepath"
 	"slices"
 
 	"vmctl/spec"
@@ -98,7 +97,6 @@ func (r diskIndex) elsewhere(a spec.Address, path string) bool {
 // gone reports whether the listing of a file's pool lacks the file. If the pool could not be
 // listed, it returns false.
 func (r diskIndex) gone(path string) bool {
-	in := func(s filePool) bool { return s.Path == filepath.Dir(path) }
-	return slices.ContainsFunc(r.filePools, in) &&
-		!slices.ContainsFunc(r.filePools, func(s filePool) bool { return in(s) && s.has(filepath.Base(path)) })
+	_, listed, exists := r.at(path)
+	return listed && !exists
 }

@@ -20,12 +20,12 @@ type blueprint struct {
 	Initrd     string
 	Cmdline    string
 	ConsoleLog string
-	Data       string               // vmctl's folder, which people see in the process table
-	Disks      []part               // in order
-	Volumes    map[[2]string]string // the paths of volumes, by pool and name
-	Forwards   []machine.Forward    // with the host ports to request, the SSH forward first
-	Owner      string               // the mark's element
-	Seed       string               // the present seed of the domain; "": none
+	Data       string            // vmctl's folder, which people see in the process table
+	Disks      []part            // in order
+	Volumes    listing           // of all pools
+	Forwards   []machine.Forward // with the host ports to request, the SSH forward first
+	Owner      string            // the mark's element
+	Seed       string            // the present seed of the domain; "": none
 }
 
 // blueprint puts together the blueprint of the wanted domain.
@@ -50,8 +50,8 @@ func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 		Name: j.Name, UUID: string(j.Object), Arch: a.Arch, Board: boards[a.Arch], Emulator: a.Emulator, Type: domainType,
 		CPUs: j.want.CPUs, Memory: j.want.Memory,
 		Kernel: files.boot.Kernel, Initrd: files.boot.Initrd,
-		ConsoleLog: pathIn(files.pool, consoleVolume(j.Object)), Data: j.settings.Dir,
-		Disks: files.image.around(j.parts()), Volumes: j.plugged.paths, Forwards: j.stickyPorts(), Owner: element,
+		ConsoleLog: files.pool.file(kindConsole.name(string(j.Object), "")).path(), Data: j.settings.Dir,
+		Disks: files.image.around(j.parts()), Volumes: j.plugged.listing, Forwards: j.stickyPorts(), Owner: element,
 	}
 	if j.seen != nil && j.seen.owner() != nil {
 		b.Seed = j.seen.owner().Image.Seed

@@ -86,8 +86,6 @@ type poolKeeper interface {
 	// Pools lists the pools that are active.
 	Pools(ctx context.Context) ([]pool, error)
 	Pool(ctx context.Context, name string) (pool, error)
-	// PoolOf names the pool of which a file is a volume.
-	PoolOf(ctx context.Context, file string) (string, error)
 	// DefinePool makes a pool known, and lets it start with the daemon.
 	DefinePool(ctx context.Context, xml string) error
 	// StartPool makes the folder of a pool, if it is missing, and starts it.
@@ -99,11 +97,8 @@ type poolKeeper interface {
 type volumeKeeper interface {
 	// Volumes lists the names of a pool's volumes as they are now.
 	Volumes(ctx context.Context, pool string) ([]string, error)
-	// Upload makes a volume and fills it, or leaves none behind. It returns the
-	// volume's path.
-	Upload(ctx context.Context, pool string, u upload) (string, error)
-	// Tail returns the last bytes of a volume.
-	Tail(ctx context.Context, pool, name string, limit uint64) ([]byte, error)
+	// Upload makes a volume and fills it, or leaves none behind.
+	Upload(ctx context.Context, pool string, u upload) error
 	// Head returns the first bytes of a volume that a listing has found.
 	Head(ctx context.Context, pool, name string, limit uint64) ([]byte, error)
 	// Overwrite replaces the first bytes of a volume that is at least as long.
@@ -115,9 +110,8 @@ type volumeKeeper interface {
 type volumeSizer interface {
 	// VolumeInfo reads one volume as it is now.
 	VolumeInfo(ctx context.Context, pool, name string) (volume, error)
-	// MakeVolume makes an empty volume that takes no room yet, and returns its
-	// path. One of that name is an error.
-	MakeVolume(ctx context.Context, pool string, v volume) (string, error)
+	// MakeVolume makes an empty volume that takes no room yet. One of that name is an error.
+	MakeVolume(ctx context.Context, pool string, v volume) error
 	// ResizeVolume grows a volume that nobody uses.
 	ResizeVolume(ctx context.Context, pool, name string, bytes uint64) error
 }

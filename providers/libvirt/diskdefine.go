@@ -1,9 +1,7 @@
 package libvirt
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,10 +10,6 @@ import (
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 )
-
-func contentOf(name string, content []byte) upload {
-	return upload{Name: name, Size: uint64(len(content)), Content: bytes.NewReader(content)}
-}
 
 // define makes a disk: its mark, and then its volume. It completes a disk that an interrupted
 // attempt left half made.
@@ -73,9 +67,9 @@ func (d *diskJob) isOfAnotherSeat(m sidecar) bool {
 }
 
 // makeFor makes the volume that another data directory has marked.
-func (d *diskJob) makeFor(ctx context.Context, in filePool, mark sidecar) error {
+func (d *diskJob) makeFor(ctx context.Context, in *filePool, mark sidecar) error {
 	if err := d.makeVolume(ctx, in, mark.Volume); err != nil && !isTaken(err) {
-		return d.unmade(ctx, err, in.pool, mark.Volume)
+		return err
 	}
 	return machine.MadeElsewhere(d.Work, "volume", mark.Volume, mark.Of)
 }
@@ -88,7 +82,7 @@ func isTaken(err error) bool {
 
 // madeMeanwhile returns the result of a failed creation: another data directory may have made
 // the volume, for itself or with the mark of this one.
-func (d *diskJob) madeMeanwhile(ctx context.Context, in filePool, name string, cause error) (*guard.Outcome, error) {
+func (d *diskJob) madeMeanwhile(ctx context.Context, in *filePool, name string, cause error) (*guard.Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	for range writeWaits {
@@ -106,7 +100,7 @@ func (d *diskJob) madeMeanwhile(ctx context.Context, in filePool, name string, c
 			break
 		}
 	}
-	f := d.unmade(ctx, cause, in.pool, name)
+	f := asFailure(cause, fmt.Sprintf("make volume %s in pool %s", name, in.Name))
 	f.Seen = append(f.Seen, staysBehind(d.unmake(ctx, in, name))...)
 	return nil, f
 }
@@ -114,7 +108,7 @@ func (d *diskJob) madeMeanwhile(ctx context.Context, in filePool, name string, c
 // complete gives an existing disk the wanted mark and size.
 func (d *diskJob) complete(ctx context.Context) (*guard.Outcome, error) {
 	if !d.isMarked() {
-		if err := d.putMark(ctx, *d.at.pool, d.marked(d.disk.id(), d.disk.Name)); err != nil {
+		if err := d.putMark(ctx, d.at.pool, d.marked(d.disk.id(), d.disk.Name)); err != nil {
 			return nil, fail(err, "write the mark of %s", d.Name)
 		}
 	}
@@ -135,65 +129,40 @@ const (
 
 // poolForNew returns the pool for a new disk. It waits while somebody writes the mark of the
 // volume.
-func (d *diskJob) poolForNew(ctx context.Context, volume string) (filePool, error) {
-	to, err := d.usablePool(ctx, d.connection)
+func (d *diskJob) poolForNew(ctx context.Context, volume string) (*filePool, error) {
+	to, err := d.usablePool(ctx, d.Name)
 	if err != nil {
-		return filePool{}, asFailure(err, "find a pool for "+d.Name)
+		return nil, err
 	}
 	for waited := 0; ; waited++ {
 		s, err := d.filePool(ctx, d.connection, to)
 		if err != nil {
-			return filePool{}, fail(err, "define %s", d.Address)
+			return nil, fail(err, "define %s", d.Address)
 		}
 		if waited == writeWaits || !s.isBeingMarked(volume) {
-			return s, nil
+			return &s, nil
 		}
 		if err := d.sleep(ctx, writeWait); err != nil {
-			return filePool{}, fail(err, "define %s", d.Address)
+			return nil, fail(err, "define %s", d.Address)
 		}
 	}
 }
 
-// libvirtUnit is the unit to which libvirt has qemu-img round up the size of a new volume
-// (bytes). vmctl makes the volume smaller and grows it to an exact size.
-const libvirtUnit = 1024
-
 // make writes the mark of a disk, and makes its volume.
-func (d *diskJob) make(ctx context.Context, in filePool, name string) error {
+func (d *diskJob) make(ctx context.Context, in *filePool, name string) error {
 	if err := d.putMark(ctx, in, d.marked(d.Object, name)); err != nil {
 		return err
 	}
 	return d.makeVolume(ctx, in, name)
 }
 
-func (d *diskJob) makeVolume(ctx context.Context, in filePool, name string) error {
+func (d *diskJob) makeVolume(ctx context.Context, in *filePool, name string) error {
 	d.say("making %s (%d bytes) in pool %s", name, d.store.Size, in.Name)
-	_, err := d.MakeVolume(ctx, in.Name, volume{Name: name, Format: d.store.Format, Capacity: d.store.Size / libvirtUnit * libvirtUnit})
-	if err == nil && d.store.Size%libvirtUnit != 0 {
-		err = d.ResizeVolume(ctx, in.Name, name, d.store.Size)
-	}
-	return err
-}
-
-// unmade returns the failure to make a volume.
-func (d *diskJob) unmade(ctx context.Context, err error, in pool, name string) *providers.Problem {
-	f := fail(err, "make volume %s in pool %s", name, in.Name)
-	switch f.Code {
-	case "disk_full":
-		if now, err := d.Pool(ctx, in.Name); err == nil {
-			in = now
-		}
-		f.Err = fmt.Errorf("make volume %s: the disk of pool %s is full", name, in.Name)
-		f.Seen = []string{fmt.Sprintf("%s has %d bytes left", in.Path, in.Available)}
-		f.Next = providers.Say("make room: df -h "+in.Path, "or choose another pool in the provider's block")
-	case "no_permission":
-		f.Next = providers.Say("see who may write there: ls -ld "+in.Path, "or choose another pool in the provider's block")
-	}
-	return f
+	return d.makeEmpty(ctx, in.file(name), volume{Format: d.store.Format, Capacity: d.store.Size}, "make volume "+name)
 }
 
 // unmake removes the mark of a volume that could not be made, if it is this disk's own.
-func (d *diskJob) unmake(ctx context.Context, in filePool, name string) error {
+func (d *diskJob) unmake(ctx context.Context, in *filePool, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	now, err := d.filePool(ctx, d.connection, in.pool)
@@ -201,15 +170,15 @@ func (d *diskJob) unmake(ctx context.Context, in filePool, name string) error {
 		return err
 	}
 	if mark, marked := now.marks[name]; marked && mark.Of == d.Object {
-		if err := d.DeleteVolume(ctx, in.Name, sidecarOf(name)); err != nil && !errors.Is(err, errAbsent) {
+		if _, err := in.file(sidecarOf(name)).remove(ctx, d.connection); err != nil {
 			return err
 		}
 	}
-	_, err = d.removeEmptyPool(ctx, in.Name)
+	_, err = d.removeEmptyPool(ctx, in.pool)
 	return err
 }
 
-func (d *diskJob) volumeTaken(in filePool, name string) error {
+func (d *diskJob) volumeTaken(in *filePool, name string) error {
 	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "name_taken",
 		Next: providers.Say(

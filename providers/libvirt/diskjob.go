@@ -2,7 +2,6 @@ package libvirt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/zclconf/go-cty/cty"
@@ -16,8 +15,8 @@ import (
 type diskJob struct {
 	*job
 	store  store
-	listed []filePool
-	at     volumePlace   // the place of the disk; its shelf is nil if there is none
+	listed listing
+	at     diskPlace     // the place of the disk; its pool is nil if there is none
 	disk   *observedDisk // the disk when the step began; nil: there was none
 }
 
@@ -68,20 +67,19 @@ func (d *diskJob) Values(context.Context) (map[string]cty.Value, error) {
 func (d *diskJob) find(ctx context.Context) error {
 	var err error
 	d.listed, err = d.filePools(ctx, d.connection)
-	d.disk, d.at = nil, volumePlace{}
-	for _, at := range volumePlaces(d.listed, d.Object) {
+	d.disk, d.at = nil, diskPlace{}
+	for _, at := range d.listed.places(d.Object) {
 		if d.at.pool == nil {
 			d.at = at
 		}
 		seen, err := at.observe(ctx, d.connection)
-		if errors.Is(err, errAbsent) {
-			continue
-		}
 		if err != nil {
 			return fail(err, "read %s", d.Name)
 		}
-		d.disk, d.at = &seen, at
-		return nil
+		if seen != nil {
+			d.disk, d.at = seen, at
+			return nil
+		}
 	}
 	if err != nil { // the disk may be in a pool that could not be listed
 		return fail(err, "look for %s", d.Name)
@@ -104,20 +102,16 @@ func (d *diskJob) marked(of providers.ID, volume string) sidecar {
 }
 
 // putMark writes a mark beside an existing or a future volume.
-func (d *diskJob) putMark(ctx context.Context, in filePool, mark sidecar) error {
-	content, err := mark.bytes()
+func (d *diskJob) putMark(ctx context.Context, in *filePool, mark sidecar) error {
+	text, err := mark.bytes()
 	if err != nil {
 		return err
 	}
-	name := sidecarOf(mark.Volume)
-	if in.has(name) {
-		if v, err := d.VolumeInfo(ctx, in.Name, name); err == nil && v.Capacity >= sidecarBytes {
-			return d.Overwrite(ctx, in.Name, name, content)
-		}
-		if err := d.DeleteVolume(ctx, in.Name, name); err != nil && !errors.Is(err, errAbsent) {
-			return err
+	f := in.file(sidecarOf(mark.Volume))
+	if in.has(f.name) {
+		if v, err := f.see(ctx, d.connection); err == nil && v != nil && v.Capacity >= sidecarBytes {
+			return d.Overwrite(ctx, in.Name, f.name, text)
 		}
 	}
-	_, err = d.Upload(ctx, in.Name, contentOf(name, content))
-	return err
+	return d.put(ctx, f, content{bytes: text, doing: "make volume " + mark.Volume, fresh: !in.has(f.name)})
 }

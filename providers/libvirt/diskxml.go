@@ -129,7 +129,7 @@ func (b blueprint) fileOf(d libvirtxml.DomainDisk) string {
 	case d.Source == nil:
 		return ""
 	case d.Source.Volume != nil:
-		return b.Volumes[[2]string{d.Source.Volume.Pool, d.Source.Volume.Volume}]
+		return b.Volumes.path(d.Source.Volume.Pool, d.Source.Volume.Volume)
 	case d.Source.File == nil:
 		return ""
 	}

@@ -78,24 +78,6 @@ func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
 	})
 }
 
-func (c *conn) PoolOf(ctx context.Context, file string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	return call(ctx, c, "look for the pool of "+file, func() (string, error) {
-		v, err := c.c.LookupStorageVolByPath(file)
-		if err != nil {
-			return "", err
-		}
-		defer free(v)
-		p, err := v.LookupPoolByVolume()
-		if err != nil {
-			return "", err
-		}
-		defer free(p)
-		return p.GetName()
-	})
-}
-
 func (c *conn) DefinePool(ctx context.Context, xml string) error {
 	_, err := call(ctx, c, "define a pool", func() (struct{}, error) {
 		p, err := c.c.StoragePoolDefineXML(xml, 0)
@@ -144,23 +126,32 @@ func (c *conn) Volumes(ctx context.Context, poolName string) ([]string, error) {
 	})
 }
 
-func (c *conn) Upload(ctx context.Context, poolName string, u upload) (string, error) {
-	return within(ctx, c, poolName, "upload "+u.Name, func(p *libvirt.StoragePool) (string, error) {
-		v, err := p.StorageVolCreateXML(volumeXML(u), 0)
+func (c *conn) Upload(ctx context.Context, poolName string, u upload) error {
+	_, err := within(ctx, c, poolName, "upload "+u.Name, func(p *libvirt.StoragePool) (struct{}, error) {
+		v, err := create(p, volume{Name: u.Name, Format: formatRaw, Capacity: u.Size})
 		if err != nil {
-			return "", err
+			return struct{}{}, err
 		}
 		defer free(v)
-		if err := c.fill(ctx, v, u); err != nil {
+		if err = c.fill(ctx, v, u); err != nil {
 			own, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
 			defer cancel()
 			if left := settled(own, func() error { return v.Delete(libvirt.STORAGE_VOL_DELETE_NORMAL) }); left != nil {
-				return "", fmt.Errorf("%w (and half of it stays behind: %w)", plain(err), plain(left))
+				err = fmt.Errorf("%w (and half of it stays behind: %w)", plain(err), plain(left))
 			}
-			return "", plain(err)
 		}
-		return v.GetPath()
+		return struct{}{}, err
 	})
+	return err
+}
+
+// create makes a volume.
+func create(p *libvirt.StoragePool, v volume) (*libvirt.StorageVol, error) {
+	text, err := v.document()
+	if err != nil {
+		return nil, err
+	}
+	return p.StorageVolCreateXML(text, 0)
 }
 
 func (c *conn) fill(ctx context.Context, v *libvirt.StorageVol, u upload) error {
@@ -196,27 +187,6 @@ func (c *conn) fill(ctx context.Context, v *libvirt.StorageVol, u upload) error 
 // nothing.
 func abort(s *libvirt.Stream) {
 	_ = s.Abort() //nolint:errcheck // see above
-}
-
-func (c *conn) Tail(ctx context.Context, poolName, name string, limit uint64) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	return within(ctx, c, poolName, "read "+name, func(p *libvirt.StoragePool) ([]byte, error) {
-		if err := refresh(ctx, p); err != nil {
-			return nil, err
-		}
-		v, err := p.LookupStorageVolByName(name)
-		if err != nil {
-			return nil, err
-		}
-		defer free(v)
-		info, err := v.GetInfo()
-		if err != nil {
-			return nil, err
-		}
-		size := min(info.Capacity, limit)
-		return c.download(v, info.Capacity-size, size)
-	})
 }
 
 func (c *conn) DeleteVolume(ctx context.Context, poolName, name string) error {

@@ -52,15 +52,15 @@ func (c *conn) VolumeInfo(ctx context.Context, poolName, name string) (volume, e
 	return volumeIn(ctx, c, poolName, name, "read", read)
 }
 
-func (c *conn) MakeVolume(ctx context.Context, poolName string, v volume) (string, error) {
-	return within(ctx, c, poolName, "make volume "+v.Name, func(p *libvirt.StoragePool) (string, error) {
-		made, err := p.StorageVolCreateXML(v.document(), 0)
+func (c *conn) MakeVolume(ctx context.Context, poolName string, v volume) error {
+	_, err := within(ctx, c, poolName, "make volume "+v.Name, func(p *libvirt.StoragePool) (struct{}, error) {
+		made, err := create(p, v)
 		if err != nil {
-			return "", err
+			return struct{}{}, err
 		}
-		defer free(made)
-		return made.GetPath()
+		return struct{}{}, made.Free()
 	})
+	return err
 }
 
 func (c *conn) ResizeVolume(ctx context.Context, poolName, name string, size uint64) error {

@@ -87,7 +87,7 @@ func (f *Fake) VolumeInfo(_ context.Context, poolName, name string) (volume, err
 	return v, err
 }
 
-func (f *Fake) MakeVolume(_ context.Context, poolName string, v volume) (string, error) {
+func (f *Fake) MakeVolume(_ context.Context, poolName string, v volume) error {
 	if f.BeforeStore != nil {
 		f.BeforeStore(v.Name)
 	}
@@ -95,20 +95,24 @@ func (f *Fake) MakeVolume(_ context.Context, poolName string, v volume) (string,
 	defer f.mu.Unlock()
 	p, err := f.pool(poolName)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if _, ok := p.Volumes[v.Name]; ok {
-		return "", ErrLibvirt("storage volume name '" + v.Name + "' already in use.")
+		return ErrLibvirt("storage volume name '" + v.Name + "' already in use.")
 	}
 	if err := f.note("make-volume %s of %d bytes", v.Name, v.Capacity); err != nil {
-		return "", err
+		return err
 	}
-	read, err := parseVolume(v.document())
+	text, err := v.document()
 	if err != nil {
-		return "", err
+		return err
+	}
+	read, err := parseVolume(text)
+	if err != nil {
+		return err
 	}
 	p.Volumes[v.Name], p.Disks[v.Name] = []byte{}, read
-	return path.Join(p.Path, v.Name), nil
+	return nil
 }
 
 func (f *Fake) ResizeVolume(_ context.Context, poolName, name string, size uint64) error {

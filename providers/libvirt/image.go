@@ -2,11 +2,8 @@ package libvirt
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"vmctl/internal/fetch"
@@ -25,9 +22,8 @@ type imageFile struct {
 
 // imageVolume describes an image in a pool.
 type imageVolume struct {
-	Path    string
-	SHA256  string
-	Virtual uint64 // bytes of the disk that is in it
+	Path   string
+	SHA256 string
 }
 
 // ensureImage returns the image in a pool, and uploads it if it is missing. A pool has one
@@ -80,11 +76,9 @@ func (j *job) imageFile(ctx context.Context, want machine.Image) (imageFile, err
 		return f, nil
 	}
 	j.say("reading %s (%d bytes)", want.Source, f.size)
-	sum := sha256.New()
-	if _, err := io.Copy(sum, stopping(ctx, file)); err != nil {
+	if f.sha256, err = digestOf(stopping(ctx, file)); err != nil {
 		return f, unreadable(err, f.path)
 	}
-	f.sha256 = hex.EncodeToString(sum.Sum(nil))
 	if want.SHA256 != "" && !strings.EqualFold(f.sha256, want.SHA256) {
 		return f, &providers.Problem{
 			Outcome: providers.Failed, Code: "wrong_sha256",

@@ -247,7 +247,7 @@ define: failed disk_full: upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2: the disk o
 		},
 		{
 			"where the upload breaks off", `
-define: failed libvirt: upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2 to pool vmctl-lab-k7m2qd9x4r: cannot write data to stream: Input/output error
+define: failed libvirt: upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2 in pool vmctl-lab-k7m2qd9x4r: cannot write data to stream: Input/output error
 `, nil, func(l *lab) {
 				l.Refuses["upload"] = libvirt.ErrLibvirt("cannot write data to stream: Input/output error")
 			},

@@ -34,15 +34,14 @@ func (j *job) hasImage(ctx context.Context) bool {
 	if !j.keysAreWanted() {
 		return false
 	}
-	root, _, err := j.rootInfo(ctx, m.Root)
+	_, root, err := j.rootInfo(ctx, m.Root)
 	if err != nil || root.Capacity != j.want.RootDisk {
 		return false
 	}
-	pools, err := j.pools(ctx)
 	has := func(file string) bool {
 		return slices.ContainsFunc(j.seen.configured.Drives, func(d drive) bool { return d.Path == file })
 	}
-	return err == nil && j.isVolume(ctx, pools, m.Seed) && has(m.Root) && has(m.Seed)
+	return j.isThere(ctx, m.Seed) && has(m.Root) && has(m.Seed)
 }
 
 // around puts the root disk before the additional disks, and the seed behind them.

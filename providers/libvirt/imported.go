@@ -3,12 +3,9 @@ package libvirt
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"libvirt.org/go/libvirtxml"
@@ -73,7 +70,7 @@ func (j *job) kept() []string {
 	if o := j.seen.owner(); o != nil {
 		return o.Kept
 	}
-	r := diskIndex{paths: j.plugged.paths}
+	r := diskIndex{listing: j.plugged.listing}
 	var all []string
 	for _, d := range j.seen.configured.disks() {
 		if !slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return p.volume.Path == r.pathOf(d) }) {
@@ -94,20 +91,16 @@ func (j *job) foreignBoot(ctx context.Context) (markedBoot, error) {
 	case now.KernelSHA256 == b.KernelSHA256 && now.InitrdSHA256 == b.InitrdSHA256:
 		return now, nil
 	}
-	f := bootFiles{}
-	var err error
-	if f.pool, err = j.usablePool(ctx, j.connection); err != nil {
-		return now, asFailure(err, "find a pool for the files of "+j.Name)
-	}
-	now = markedBoot{KernelSHA256: b.KernelSHA256, InitrdSHA256: b.InitrdSHA256}
-	if now.Kernel, now.KernelStamp, err = j.upload(ctx, f.pool, content{
-		volume: kernelVolume(j.Object, b.KernelSHA256), file: j.abs(b.Kernel), sha256: b.KernelSHA256,
-	}); err != nil || b.Initrd == "" {
+	in, err := j.usablePool(ctx, "the files of "+j.Name)
+	if err != nil {
 		return now, err
 	}
-	now.Initrd, now.InitrdStamp, err = j.upload(ctx, f.pool, content{
-		volume: initrdVolume(j.Object, b.InitrdSHA256), file: j.abs(b.Initrd), sha256: b.InitrdSHA256,
-	})
+	now = markedBoot{KernelSHA256: b.KernelSHA256, InitrdSHA256: b.InitrdSHA256}
+	if now.Kernel, now.KernelStamp, err = j.kernel(ctx, in); err != nil || b.Initrd == "" {
+		return now, err
+	}
+	initrd := in.file(kindInitrd.name(string(j.Object), b.InitrdSHA256))
+	now.Initrd, now.InitrdStamp, err = j.bootFile(ctx, initrd, content{source: j.abs(b.Initrd), sha256: b.InitrdSHA256}, nil)
 	return now, err
 }
 
@@ -138,11 +131,11 @@ func sha256Of(file string) string {
 		return ""
 	}
 	defer closeQuietly(f)
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
+	sum, err := digestOf(f)
+	if err != nil {
 		return ""
 	}
-	return hex.EncodeToString(sum.Sum(nil))
+	return sum
 }
 
 // alterForeign changes the parts of a domain that are not as wanted, and keeps all else.
@@ -152,7 +145,7 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 		return "", err
 	}
 	now.Owner = j.seen.owner()
-	b := blueprint{Disks: j.parts(), Volumes: j.plugged.paths}
+	b := blueprint{Disks: j.parts(), Volumes: j.plugged.listing}
 	sized := now.Memory != j.want.Memory
 	counted := now.CPUsNow != j.want.CPUs
 	moved := j.want.Accel != machine.AccelAuto && now.accel() != j.want.Accel
@@ -189,7 +182,7 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 
 // hasParts reports whether a domain without a mark has the additional disks.
 func (j *job) hasParts(d description) bool {
-	r := diskIndex{paths: j.plugged.paths}
+	r := diskIndex{listing: j.plugged.listing}
 	for _, p := range j.parts() {
 		if !slices.ContainsFunc(d.disks(), func(x drive) bool { return r.pathOf(x) == p.Path }) {
 			return false

@@ -16,7 +16,7 @@ import (
 // plugged holds the wanted additional disks of a vm.
 type plugged struct {
 	disks []pluggedDisk
-	paths map[[2]string]string // of all volumes, by pool and name
+	listing
 }
 
 type pluggedDisk struct {
@@ -31,7 +31,7 @@ func (j *job) plug(ctx context.Context) error {
 		return nil
 	}
 	all, partial := j.filePools(ctx, j.connection)
-	j.plugged.paths = pathsOf(all)
+	j.plugged.listing = all
 	for _, a := range j.want.Disks {
 		v, err := j.plugOne(ctx, all, a)
 		if errors.Is(err, errAbsent) && partial != nil {
@@ -48,29 +48,21 @@ func (j *job) plug(ctx context.Context) error {
 	return nil
 }
 
-func (j *job) plugOne(ctx context.Context, all []filePool, a spec.Address) (volume, error) {
+func (j *job) plugOne(ctx context.Context, all listing, a spec.Address) (volume, error) {
 	used, ok := j.Uses[a]
 	if !ok {
 		return volume{}, errors.New("the plan does not say which it is")
 	}
-	for _, at := range volumePlaces(all, used.ID) {
+	for _, at := range all.places(used.ID) {
 		d, err := at.observe(ctx, j.connection)
-		if errors.Is(err, errAbsent) {
-			continue
+		if err != nil {
+			return volume{}, err
 		}
-		return d.volume, err
+		if d != nil {
+			return d.volume, nil
+		}
 	}
 	return volume{}, errAbsent
-}
-
-func pathsOf(all []filePool) map[[2]string]string {
-	paths := map[[2]string]string{}
-	for _, s := range all {
-		for _, name := range s.names {
-			paths[[2]string{s.Name, name}] = pathIn(s.pool, name)
-		}
-	}
-	return paths
 }
 
 // parts returns the wanted disks of the domain, in order. If nothing else can be booted, the
@@ -106,7 +98,7 @@ func (j *job) hasDisks(d description) bool {
 	if !slices.Equal(d.Owner.Disks, j.markedDisks()) {
 		return false
 	}
-	r := diskIndex{paths: j.plugged.paths}
+	r := diskIndex{listing: j.plugged.listing}
 	var there []string
 	for _, x := range d.disks() {
 		if path := r.base(d.Owner, x); !slices.Contains(d.Owner.Kept, path) && !slices.Contains(d.Owner.Kept, x.file()) {
@@ -174,7 +166,7 @@ func (j *job) persist(ctx context.Context) error {
 }
 
 func (j *job) runsWith(path string) bool {
-	r := diskIndex{paths: j.plugged.paths}
+	r := diskIndex{listing: j.plugged.listing}
 	return j.seen.running != nil && slices.ContainsFunc(j.seen.running.Drives, func(d drive) bool { return r.base(j.seen.owner(), d) == path })
 }
 
@@ -241,7 +233,7 @@ func (j *job) detached(ctx context.Context) (text string, changed bool, err erro
 	if err != nil {
 		return "", false, fail(err, "read %s", j.Name)
 	}
-	b := blueprint{Volumes: j.plugged.paths}
+	b := blueprint{Volumes: j.plugged.listing}
 	text, changed, err = b.unplug(existing, going, func(f machine.Forward) bool { return f.Fixed() && slices.Contains(j.Frees, f.Claim()) })
 	if err != nil {
 		return "", false, fail(err, "describe %s to libvirt", j.Name)
@@ -255,14 +247,14 @@ func (j *job) going(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fail(err, "look for the disks of %s", j.Name)
 	}
-	j.plugged.paths = pathsOf(all)
+	j.plugged.listing = all
 	var paths []string
 	for _, claim := range j.Frees {
 		if claim.Kind != providers.ClaimDisk {
 			continue
 		}
 		id := providers.ID(claim.Key)
-		for _, at := range volumePlaces(all, id) {
+		for _, at := range all.places(id) {
 			paths = append(paths, at.path())
 		}
 		if isPath(id) {

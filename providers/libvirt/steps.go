@@ -143,7 +143,7 @@ func (r *recipe) leaves(op, name string) []string {
 	case opStart:
 		return []string{fmt.Sprintf("domain %s running", name)}
 	case opUnkey:
-		return []string{fmt.Sprintf("volumes %s%s*", r.change.ID, seedPart)}
+		return []string{"volumes " + kindSeed.pattern(string(r.change.ID))}
 	default:
 		return nil
 	}
@@ -151,11 +151,11 @@ func (r *recipe) leaves(op, name string) []string {
 
 // volumes names the files of an object.
 func (r *recipe) volumes() string {
-	id := r.change.ID
+	id := string(r.change.ID)
 	if r.want.Image == nil {
-		return fmt.Sprintf("volumes %s%s*, %s%s*", id, kernelPart, id, initrdPart)
+		return fmt.Sprintf("volumes %s, %s", kindKernel.pattern(id), kindInitrd.pattern(id))
 	}
-	return fmt.Sprintf("volumes %s, %s%s*, %s*", rootVolume(id), id, seedPart, r.p.imagePrefix())
+	return fmt.Sprintf("volumes %s, %s, %s", kindRoot.pattern(id), kindSeed.pattern(id), kindImage.pattern(r.p.imagesOf()))
 }
 
 // touches reports whether an edit changes the domain. The login and the check of the host key

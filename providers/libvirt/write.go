@@ -2,9 +2,7 @@ package libvirt
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path"
 	"slices"
 
 	"vmctl/providers/machine"
@@ -40,25 +38,14 @@ func (j *job) isWanted(ctx context.Context) bool {
 	if !j.keysAreWanted() {
 		return false
 	}
-	pools, err := j.pools(ctx)
-	return err == nil && j.isUploaded(ctx, pools, d.Kernel) && j.isUploaded(ctx, pools, d.Initrd)
+	return j.isUploaded(ctx, d.Kernel) && j.isUploaded(ctx, d.Initrd)
 }
 
-// isVolume reports whether a file of the domain is an existing volume.
-func (j *job) isVolume(ctx context.Context, pools []string, file string) bool {
-	return slices.ContainsFunc(pools, func(pool string) bool {
-		_, err := j.Tail(ctx, pool, path.Base(file), 1)
-		return err == nil
-	})
-}
-
-// isUploaded reports whether a boot file of the domain is an existing volume that nobody
-// wrote to since its upload.
-func (j *job) isUploaded(ctx context.Context, pools []string, file string) bool {
-	return slices.ContainsFunc(pools, func(pool string) bool {
-		now, err := j.VolumeInfo(ctx, pool, path.Base(file))
-		return err == nil && j.seen.owner().isAsUploaded(file, now)
-	})
+// isUploaded reports whether a boot file of the domain exists, and nobody wrote to it since
+// its upload.
+func (j *job) isUploaded(ctx context.Context, file string) bool {
+	_, now, err := j.look(ctx, file)
+	return err == nil && now != nil && j.seen.owner().isAsUploaded(file, *now)
 }
 
 // isAsUploaded reports whether a boot file of the domain is as it was uploaded. It returns
@@ -70,27 +57,6 @@ func (o *owner) isAsUploaded(file string, now volume) bool {
 	}
 	stamp := stamps[file]
 	return stamp == "" || stamp == now.stamp()
-}
-
-// pools returns the pools that may hold files of the domain: those of its block, and those
-// that hold its present files.
-func (j *job) pools(ctx context.Context) ([]string, error) {
-	all := j.candidatePools()
-	if j.seen == nil {
-		return all, nil
-	}
-	d := j.seen.configured
-	for _, file := range append([]string{d.Kernel, d.Initrd, d.ConsoleLog}, d.Owner.ownFiles()...) {
-		name, err := j.PoolOf(ctx, file)
-		switch {
-		case errors.Is(err, errAbsent):
-		case err != nil:
-			return nil, err
-		case !slices.Contains(all, name):
-			all = append(all, name)
-		}
-	}
-	return all, nil
 }
 
 // write uploads the files, defines the domain and removes files that it no longer uses.
@@ -112,7 +78,7 @@ func (j *job) write(ctx context.Context) error {
 	defer j.storage.Unlock()
 	pools, err := j.pools(ctx) // before the domain releases earlier files
 	if err != nil {
-		return fail(err, "find the pools of %s", j.Name)
+		return err
 	}
 	files, err := j.files(ctx)
 	if err != nil {
@@ -132,8 +98,8 @@ func (j *job) write(ctx context.Context) error {
 			keep = append(keep, j.seen.running.Kernel, j.seen.running.Initrd)
 		}
 	}
-	for _, name := range pools {
-		if _, err := j.removeVolumes(ctx, name, keep); err != nil {
+	for _, in := range pools {
+		if _, err := j.removeOwn(ctx, in, keep); err != nil {
 			return fail(err, "tidy up after the earlier files of %s", j.Name)
 		}
 	}
