@@ -1,8 +1,6 @@
 package libvirt
 
 import (
-	"fmt"
-
 	"vmctl/providers"
 	"vmctl/providers/machine"
 )
@@ -44,7 +42,7 @@ func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 	}
 	element, err := mark.element()
 	if err != nil {
-		return blueprint{}, fmt.Errorf("write the owner mark: %w", err)
+		return blueprint{}, err
 	}
 	b := blueprint{
 		Name: j.Name, UUID: string(j.Object), Arch: a.Arch, Board: boards[a.Arch], Emulator: a.Emulator, Type: domainType,

@@ -1,12 +1,13 @@
 package libvirt
 
 import (
-	"encoding/xml"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"libvirt.org/go/libvirtxml"
 )
 
 // abilities describes a host's abilities for its own architecture.
@@ -17,25 +18,16 @@ type abilities struct {
 }
 
 func parseCapabilities(text string) (abilities, error) {
-	var x struct {
-		Arch   string `xml:"host>cpu>arch"`
-		Guests []struct {
-			Type string `xml:"os_type"`
-			Arch struct {
-				Name     string `xml:"name,attr"`
-				Emulator string `xml:"emulator"`
-				Domains  []struct {
-					Type string `xml:"type,attr"`
-				} `xml:"domain"`
-			} `xml:"arch"`
-		} `xml:"guest"`
-	}
-	if err := xml.Unmarshal([]byte(text), &x); err != nil {
+	var x libvirtxml.Caps
+	if err := x.Unmarshal(text); err != nil {
 		return abilities{}, fmt.Errorf("read the host's capabilities: %w", err)
 	}
-	a := abilities{Arch: x.Arch}
+	var a abilities
+	if x.Host.CPU != nil {
+		a.Arch = x.Host.CPU.Arch
+	}
 	for _, g := range x.Guests {
-		if g.Type != "hvm" || g.Arch.Name != a.Arch {
+		if g.OSType != "hvm" || g.Arch.Name != a.Arch {
 			continue
 		}
 		a.Emulator = g.Arch.Emulator

@@ -186,7 +186,7 @@ func (f *Fake) AttachDisk(_ context.Context, uuid, text string) error {
 	if err := disk.Unmarshal(text); err != nil {
 		return err
 	}
-	if err := f.note("attach %s to %s", path.Base(blueprint{}.fileOf(disk)), d.Name); err != nil {
+	if err := f.note("attach %s to %s", path.Base(driveOf(disk).Path), d.Name); err != nil {
 		return err
 	}
 	if !d.Power.on() {
@@ -195,7 +195,7 @@ func (f *Fake) AttachDisk(_ context.Context, uuid, text string) error {
 	if d.Transient {
 		return &libvirtError{Code: codeOperationInvalid, Message: "Requested operation is not valid: transient domains do not have any persistent config"}
 	}
-	if by := f.usedBy(blueprint{}.fileOf(disk)); by != "" {
+	if by := f.usedBy(driveOf(disk).Path); by != "" {
 		return ErrLibvirt("internal error: unable to execute QEMU command 'blockdev-add': Failed to get \"write\" lock")
 	}
 	for _, at := range []*string{&d.Configured, &d.Running} {
@@ -222,7 +222,7 @@ func (f *Fake) ChangeMedia(_ context.Context, uuid, text string) error {
 	if err := disk.Unmarshal(text); err != nil {
 		return err
 	}
-	file := blueprint{}.fileOf(disk)
+	file := driveOf(disk).Path
 	if err := f.note("insert %s into %s", path.Base(file), d.Name); err != nil {
 		return err
 	}

@@ -104,11 +104,14 @@ func (p *Provider) filePool(ctx context.Context, c connection, found pool) (file
 // listing holds the pools of files of a system, with their contents.
 type listing []filePool
 
-// path returns the path of a volume; "": it does not exist.
-func (l listing) path(poolName, volume string) string {
+// pathOf returns the path of the file of a domain's disk; "": it has none.
+func (l listing) pathOf(d drive) string {
+	if d.Path != "" {
+		return path.Clean(d.Path)
+	}
 	for _, s := range l {
-		if s.Name == poolName && s.has(volume) {
-			return s.file(volume).path()
+		if s.Name == d.Pool && s.has(d.Volume) {
+			return s.file(d.Volume).path()
 		}
 	}
 	return ""

@@ -76,11 +76,8 @@ func (b blueprint) setSeed(d *libvirtxml.Domain) {
 // insert changes the file of the drive with the earlier seed, and returns the drive; nil:
 // there is none.
 func insert(d *libvirtxml.Domain, before, seed string) *libvirtxml.DomainDisk {
-	if d.Devices == nil {
-		return nil
-	}
 	for i, disk := range d.Devices.Disks {
-		if disk.Device != deviceCDROM || disk.Source == nil || disk.Source.File == nil || before == "" || disk.Source.File.File != before {
+		if disk.Device != deviceCDROM || before == "" || fileIn(disk.Source) != before {
 			continue
 		}
 		d.Devices.Disks[i].Source.File.File = seed
@@ -89,33 +86,11 @@ func insert(d *libvirtxml.Domain, before, seed string) *libvirtxml.DomainDisk {
 	return nil
 }
 
-// reseed returns a domain's XML with another seed and another mark. All else stays.
-func reseed(existing string, o owner, before string) (string, error) {
-	d := &libvirtxml.Domain{}
-	if err := d.Unmarshal(existing); err != nil {
-		return "", err
-	}
-	insert(d, before, o.Image.Seed)
-	element, err := o.element()
-	if err != nil {
-		return "", err
-	}
-	inner := ""
-	if d.Metadata != nil {
-		inner = d.Metadata.XML
-	}
-	if inner, err = withOwner(inner, element); err != nil {
-		return "", err
-	}
-	d.Metadata = &libvirtxml.DomainMetadata{XML: inner}
-	return d.Marshal()
-}
-
 // seedDevice describes the drive of a running domain with another seed; "": the domain has no
 // such drive.
 func seedDevice(existing, before, seed string) (string, error) {
-	d := &libvirtxml.Domain{}
-	if err := d.Unmarshal(existing); err != nil {
+	d, err := parseDomain(existing)
+	if err != nil {
 		return "", err
 	}
 	disk := insert(d, before, seed)

@@ -31,9 +31,9 @@ func (j *job) foreign() bool { return j.seen != nil && j.seen.configured.isForei
 func (j *job) writeForeign(ctx context.Context) error {
 	j.storage.Lock()
 	defer j.storage.Unlock()
-	existing, err := j.XML(ctx, j.seen.UUID, toDefine)
+	existing, err := j.xml(ctx, toDefine)
 	if err != nil {
-		return fail(err, "read %s", j.Name)
+		return err
 	}
 	boot, err := j.foreignBoot(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (j *job) writeForeign(ctx context.Context) error {
 	}
 	element, err := mark.element()
 	if err != nil {
-		return fmt.Errorf("write the owner mark: %w", err)
+		return err
 	}
 	if text, err = withMark(text, element); err != nil {
 		return fail(err, "write the mark of %s", j.Name)
@@ -153,9 +153,9 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 	if plugged := now.Owner != nil && !j.hasDisks(now) || now.Owner == nil && !j.hasParts(now); !sized && !counted && !moved && !booted && !plugged {
 		return existing, nil
 	}
-	d := &libvirtxml.Domain{}
-	if err := d.Unmarshal(existing); err != nil {
-		return "", fmt.Errorf("read the domain's description: %w", err)
+	d, err := parseDomain(existing)
+	if err != nil {
+		return "", err
 	}
 	if sized {
 		d.Memory, d.CurrentMemory = &libvirtxml.DomainMemory{Unit: "b", Value: uint(j.want.Memory)}, nil
@@ -176,7 +176,9 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 		}
 	}
 	kept := j.kept()
-	b.setDisks(d, func(disk libvirtxml.DomainDisk) bool { return isOther(disk) || slices.Contains(kept, b.fileOf(disk)) })
+	b.setDisks(d, func(x drive) bool {
+		return x.isOther() || slices.Contains(kept, x.file()) || slices.Contains(kept, b.Volumes.pathOf(x))
+	})
 	return d.Marshal()
 }
 

@@ -142,14 +142,6 @@ func (p *Provider) unread(at diskPlace, err error) providers.Unknown {
 	return u
 }
 
-// pathOf returns the path of the file of a domain's disk, "" if it has none.
-func (r diskIndex) pathOf(d drive) string {
-	if d.Path != "" {
-		return filepath.Clean(d.Path)
-	}
-	return r.path(d.Pool, d.Volume)
-}
-
 // address returns the owner of a domain's file: the disk of the spec or the record, else the
 // address in the file's mark; false: it has no owner.
 func (r diskIndex) address(path string) (spec.Address, bool) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"libvirt.org/go/libvirtxml"
+
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
@@ -127,9 +129,9 @@ func (j *job) attach(ctx context.Context) ([]string, error) {
 		if err := j.persist(ctx); err != nil {
 			return nil, err
 		}
-		text, err := j.XML(ctx, j.seen.UUID, asRunning)
+		text, err := j.xml(ctx, asRunning)
 		if err != nil {
-			return nil, fail(err, "read %s", j.Name)
+			return nil, err
 		}
 		device, err := d.part().deviceXML(text)
 		if err != nil {
@@ -155,9 +157,9 @@ func (j *job) persist(ctx context.Context) error {
 	if !j.seen.Transient {
 		return nil
 	}
-	text, err := j.XML(ctx, j.seen.UUID, toDefine)
+	text, err := j.xml(ctx, toDefine)
 	if err != nil {
-		return fail(err, "read %s", j.Name)
+		return err
 	}
 	if err := j.Define(ctx, text); err != nil {
 		return fail(err, "define %s, which runs and has no configuration", j.Name)
@@ -201,12 +203,12 @@ func (j *job) detach(ctx context.Context) (*guard.Outcome, error) {
 			Err: fmt.Errorf("change %s: %s", j.Address, savedMemory),
 		}
 	}
-	text, _, err := j.detached(ctx)
+	unplug, err := j.unplug(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := j.Define(ctx, text); err != nil {
-		return nil, fail(err, "detach from %s", j.Name)
+	if err := j.edit(ctx, "detach from "+j.Name, func(d *libvirtxml.Domain) error { unplug(d); return nil }); err != nil {
+		return nil, err
 	}
 	return guard.Did(providers.Done), nil
 }
@@ -216,29 +218,35 @@ func (j *job) hasNone(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
 		return nil, nil
 	}
-	if _, changed, err := j.detached(ctx); err != nil || changed {
+	unplug, err := j.unplug(ctx)
+	if err != nil {
 		return nil, err
+	}
+	text, err := j.xml(ctx, toDefine)
+	if err != nil {
+		return nil, err
+	}
+	d, err := parseDomain(text)
+	if err != nil {
+		return nil, fail(err, "read %s", j.Name)
+	}
+	if unplug(d) {
+		return nil, nil
 	}
 	return guard.Did(providers.AlreadyTrue, "its next start has none of them"), nil
 }
 
-// detached returns the description of the domain without what the step frees, and whether that
-// is a change.
-func (j *job) detached(ctx context.Context) (text string, changed bool, err error) {
+// unplug returns a function that removes from a domain what the step frees, and reports
+// whether there was any.
+func (j *job) unplug(ctx context.Context) (func(*libvirtxml.Domain) bool, error) {
 	going, err := j.going(ctx)
 	if err != nil {
-		return "", false, err
-	}
-	existing, err := j.XML(ctx, j.seen.UUID, toDefine)
-	if err != nil {
-		return "", false, fail(err, "read %s", j.Name)
+		return nil, err
 	}
 	b := blueprint{Volumes: j.plugged.listing}
-	text, changed, err = b.unplug(existing, going, func(f machine.Forward) bool { return f.Fixed() && slices.Contains(j.Frees, f.Claim()) })
-	if err != nil {
-		return "", false, fail(err, "describe %s to libvirt", j.Name)
-	}
-	return text, changed, nil
+	return func(d *libvirtxml.Domain) bool {
+		return b.unplug(d, going, func(f machine.Forward) bool { return f.Fixed() && slices.Contains(j.Frees, f.Claim()) })
+	}, nil
 }
 
 // going returns the files of the disks that the step detaches. A disk that is gone has none.

@@ -56,15 +56,7 @@ func (j *job) keepPorts(ctx context.Context) error {
 			all[i+1].Host = heldPort(held, f)
 		}
 	}
-	existing, err := j.XML(ctx, j.seen.UUID, toDefine)
-	if err != nil {
-		return err
-	}
-	text, err := retarget(existing, j.seen.configured.Virtualized, all)
-	if err != nil {
-		return err
-	}
-	return j.Define(ctx, text)
+	return j.edit(ctx, "define "+j.Name, retarget(j.seen.configured.Virtualized, all))
 }
 
 func (j *job) portTaken(f machine.Forward) error {

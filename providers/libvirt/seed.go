@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"libvirt.org/go/libvirtxml"
+
 	"vmctl/internal/nocloud"
 	"vmctl/providers"
 	"vmctl/providers/guard"
@@ -114,18 +116,17 @@ func (j *job) unkey(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	m.Settled = true
-	existing, err := j.XML(ctx, j.seen.UUID, asConfigured)
-	if err != nil {
-		return nil, fail(err, "read %s", j.Name)
-	}
 	o := *j.seen.owner()
 	o.Image = m
-	text, err := reseed(existing, o, before)
+	element, err := o.element()
 	if err != nil {
-		return nil, fail(err, "describe %s to libvirt", j.Name)
+		return nil, err
 	}
-	if err := j.Define(ctx, text); err != nil {
-		return nil, fail(err, "change the seed of %s", j.Name)
+	if err := j.edit(ctx, "change the seed of "+j.Name, func(d *libvirtxml.Domain) error {
+		insert(d, before, m.Seed)
+		return setOwner(d, element)
+	}); err != nil {
+		return nil, err
 	}
 	var evidence []string
 	if j.seen.power.on() {

@@ -107,25 +107,16 @@ func (j *job) write(ctx context.Context) error {
 }
 
 func (j *job) defineFrom(ctx context.Context, b blueprint) error {
-	var text string
-	var err error
-	if j.seen == nil {
-		text, err = b.fresh()
-	} else {
-		var existing string
-		if existing, err = j.XML(ctx, j.seen.UUID, toDefine); err != nil {
-			return fail(err, "read %s", j.Name)
-		}
-		text, err = b.over(existing)
+	if j.seen != nil {
+		return j.edit(ctx, "define "+j.Name, b.onto)
 	}
+	text, err := b.fresh()
 	if err != nil {
 		return fail(err, "describe %s to libvirt", j.Name)
 	}
 	if err := j.Define(ctx, text); err != nil {
-		if j.seen == nil { // another process may have been faster: libvirt gives a name once
-			if taken := j.nameIsFree(ctx, j.Name, j.Object); taken != nil {
-				return taken
-			}
+		if taken := j.nameIsFree(ctx, j.Name, j.Object); taken != nil { // another process was faster: libvirt gives a name once
+			return taken
 		}
 		return fail(err, "define %s", j.Name)
 	}
