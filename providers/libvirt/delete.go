@@ -67,8 +67,6 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 // removeFiles removes the volumes of a domain that does not exist, and the pool that vmctl
 // made if it is empty then. It keeps the volumes that keep lists.
 func (j *job) removeFiles(ctx context.Context, pools []pool, keep ...string) (evidence []string, err error) {
-	j.storage.Lock()
-	defer j.storage.Unlock()
 	for _, in := range pools {
 		removed, err := j.removeOwn(ctx, in, keep)
 		if err != nil {
@@ -93,8 +91,6 @@ func (j *job) removeFiles(ctx context.Context, pools []pool, keep ...string) (ev
 // clearRemains removes the files of an earlier domain of the name, which is gone. It fails if
 // it cannot remove them: nothing is made beside them.
 func (j *job) clearRemains(ctx context.Context) ([]string, error) {
-	j.storage.Lock()
-	defer j.storage.Unlock()
 	pools, err := j.pools(ctx)
 	if err != nil {
 		return nil, err

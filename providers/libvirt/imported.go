@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -29,8 +29,6 @@ func (j *job) foreign() bool { return j.seen != nil && j.seen.configured.isForei
 // writeForeign writes the mark into a domain that vmctl did not make, and changes only the
 // attributes that are not as wanted.
 func (j *job) writeForeign(ctx context.Context) error {
-	j.storage.Lock()
-	defer j.storage.Unlock()
 	existing, err := j.xml(ctx, toDefine)
 	if err != nil {
 		return err
@@ -205,42 +203,24 @@ func withMark(text, element string) (string, error) {
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
-			if depth == 1 && t.Name.Local == "metadata" {
-				return inMetadata(text, element, decoder, before)
-			}
 			depth++
+			if depth != 2 || t.Name.Local != "metadata" {
+				continue
+			}
+			from := decoder.InputOffset()
+			if err := decoder.Skip(); err != nil {
+				return "", fmt.Errorf("read the domain's metadata: %w", err)
+			}
+			after, inner := decoder.InputOffset(), ""
+			if after > from { // else the element is <metadata/>
+				inner = text[from:strings.LastIndex(text[:after], "</")]
+			}
+			inner, err := withOwner(inner, element)
+			return text[:before] + "<metadata>" + inner + "</metadata>" + text[after:], err
 		case xml.EndElement:
 			if depth--; depth == 0 {
 				return text[:before] + "<metadata>" + element + "</metadata>\n" + text[before:], nil
 			}
 		}
-	}
-}
-
-// inMetadata replaces the mark in the metadata element that begins at the offset from. The
-// decoder has just read its start tag.
-func inMetadata(text, element string, decoder *xml.Decoder, from int64) (string, error) {
-	inner := decoder.InputOffset()
-	depth := 1
-	for {
-		end := decoder.InputOffset()
-		token, err := decoder.Token()
-		if err != nil {
-			return "", errors.Join(errors.New("read the domain's metadata"), err)
-		}
-		switch token.(type) {
-		case xml.StartElement:
-			depth++
-		case xml.EndElement:
-			depth--
-		}
-		if depth > 0 {
-			continue
-		}
-		marked, err := withOwner(text[inner:end], element)
-		if err != nil {
-			return "", err
-		}
-		return text[:from] + "<metadata>" + marked + "</metadata>" + text[decoder.InputOffset():], nil
 	}
 }

@@ -154,8 +154,6 @@ func (j *job) removeRoot(ctx context.Context) (evidence []string, err error) {
 	if err := j.notOpen("delete the root disk of "+j.Address.String(), root); err != nil {
 		return nil, err
 	}
-	j.storage.Lock()
-	defer j.storage.Unlock()
 	f, err := locate(ctx, j.connection, root)
 	removed := false
 	if err == nil {

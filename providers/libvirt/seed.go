@@ -105,8 +105,6 @@ func (j *job) unkey(ctx context.Context) (*guard.Outcome, error) {
 	if !ok || m.Settled {
 		return guard.Did(providers.AlreadyTrue, "its seed holds no keys"), nil
 	}
-	j.storage.Lock()
-	defer j.storage.Unlock()
 	before := m.Seed
 	had, err := locate(ctx, j.connection, before)
 	if err != nil {
