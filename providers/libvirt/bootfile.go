@@ -105,7 +105,7 @@ func (j *job) abs(path string) string {
 func (j *job) bootFile(ctx context.Context, f poolFile, c content, lacks error) (file, stamp string, err error) {
 	file = f.path()
 	if j.seen != nil && (j.seen.configured.Kernel == file || j.seen.configured.Initrd == file) {
-		if now, err := f.see(ctx, j.connection); err == nil && now != nil && j.seen.owner().isAsUploaded(file, *now) {
+		if now, err := f.see(ctx, j.connection); err == nil && now != nil && j.seen.mark().isAsUploaded(file, *now) {
 			return file, now.stamp(), nil
 		}
 	}

@@ -58,9 +58,7 @@ func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 		Kernel: files.boot.Kernel, Initrd: files.boot.Initrd,
 		ConsoleLog: files.pool.file(kindConsole.name(string(j.Object), "")).path(), Data: j.settings.Dir,
 		Disks: files.image.around(j.parts()), Volumes: j.plugged.listing, Forwards: j.stickyPorts(), Owner: element,
-	}
-	if j.seen != nil && j.seen.owner() != nil {
-		b.Seed = j.seen.owner().Image.Seed
+		Seed: j.seen.mark().Image.Seed,
 	}
 	if j.want.Boot != nil {
 		b.Cmdline = j.want.Boot.Cmdline

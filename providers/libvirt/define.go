@@ -112,7 +112,7 @@ func (j *job) isWanted(ctx context.Context) bool {
 	if j.seen == nil || j.seen.Transient || j.seen.owner() == nil || !j.hasDisks(j.seen.configured) {
 		return false
 	}
-	d, mark, b := j.seen.configured, j.seen.owner(), j.want.Boot
+	d, mark, b := j.seen.configured, j.seen.mark(), j.want.Boot
 	switch {
 	case j.seen.running != nil && slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return !j.runsWith(p.volume.Path) }):
 		return false
@@ -144,17 +144,13 @@ func (j *job) isWanted(ctx context.Context) bool {
 // its upload.
 func (j *job) isUploaded(ctx context.Context, file string) bool {
 	_, now, err := j.look(ctx, file)
-	return err == nil && now != nil && j.seen.owner().isAsUploaded(file, *now)
+	return err == nil && now != nil && j.seen.mark().isAsUploaded(file, *now)
 }
 
 // isAsUploaded reports whether a boot file of the domain is as it was uploaded. It returns
 // true for a file of an older vmctl, of which nothing is known.
-func (o *owner) isAsUploaded(file string, now volume) bool {
-	stamps := map[string]string{}
-	if o != nil {
-		stamps = map[string]string{o.Boot.Kernel: o.Boot.KernelStamp, o.Boot.Initrd: o.Boot.InitrdStamp}
-	}
-	stamp := stamps[file]
+func (o owner) isAsUploaded(file string, now volume) bool {
+	stamp := map[string]string{o.Boot.Kernel: o.Boot.KernelStamp, o.Boot.Initrd: o.Boot.InitrdStamp}[file]
 	return stamp == "" || stamp == now.stamp()
 }
 
@@ -190,7 +186,7 @@ func (j *job) write(ctx context.Context) error {
 	}
 	keep := []string{files.boot.Kernel, files.boot.Initrd, b.ConsoleLog, files.image.Root, files.image.Seed}
 	if j.seen != nil { // its log stays, and the files that it runs with stay until it stops
-		keep = append(keep, j.seen.configured.ConsoleLog, j.seen.ownRoot())
+		keep = append(keep, j.seen.configured.ConsoleLog, j.seen.mark().Image.Root)
 		if j.seen.running != nil {
 			keep = append(keep, j.seen.running.Kernel, j.seen.running.Initrd)
 		}

@@ -46,8 +46,8 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 		how = providers.Done
 		if d := j.seen.configured; d.isForeign() { // its log and its disks are not vmctl's
 			keep = append(keep, d.ConsoleLog)
-			if left := d.Owner; left != nil && len(left.Kept) > 0 {
-				evidence = append(evidence, "what it had when it was imported stays: "+strings.Join(left.Kept, ", "))
+			if kept := d.mark().Kept; len(kept) > 0 {
+				evidence = append(evidence, "what it had when it was imported stays: "+strings.Join(kept, ", "))
 			}
 		}
 	}

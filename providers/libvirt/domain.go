@@ -32,6 +32,14 @@ type description struct {
 	Owner       *owner // nil: no mark
 }
 
+// mark returns the mark; zero: none.
+func (d description) mark() owner {
+	if d.Owner == nil {
+		return owner{}
+	}
+	return *d.Owner
+}
+
 // domainXML is libvirt's description of a domain with vmctl's mark.
 type domainXML struct {
 	libvirtxml.Domain
@@ -107,8 +115,8 @@ func (d description) accel() string {
 	case typeTCG:
 		actual = machine.AccelTCG
 	}
-	if d.Owner != nil && (d.Owner.Accel == machine.AccelAuto || d.Owner.Accel == actual) {
-		return d.Owner.Accel
+	if marked := d.mark().Accel; marked == machine.AccelAuto {
+		return marked
 	}
 	return actual
 }
@@ -161,7 +169,7 @@ func digest(file, marked, sha256 string) string {
 func (d description) wantedForwards() []machine.Forward {
 	all := slices.Clone(d.Forwards)
 	for i, f := range all {
-		if d.Owner.isAuto(i, f) {
+		if d.mark().isAuto(i, f) {
 			all[i].Host = 0
 		}
 	}

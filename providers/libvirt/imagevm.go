@@ -28,7 +28,7 @@ func (j *job) imageFiles(ctx context.Context, f *bootFiles, k keyring) error {
 // size, and a seed with the wanted keys.
 func (j *job) hasImage(ctx context.Context) bool {
 	m, ok := j.ownImage()
-	if !ok || m != j.seen.owner().Image {
+	if !ok || m != j.seen.mark().Image {
 		return false
 	}
 	if !j.keysAreWanted() {

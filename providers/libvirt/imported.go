@@ -17,10 +17,7 @@ import (
 // isForeign reports whether vmctl did not make a domain, whoever manages it: the domain has
 // its own network, to which vmctl adds nothing.
 func (d description) isForeign() bool {
-	if d.Owner != nil {
-		return d.Owner.Imported
-	}
-	return d.SSH == nil && d.Data == ""
+	return d.mark().Imported || d.Owner == nil && d.SSH == nil && d.Data == ""
 }
 
 // foreign reports whether vmctl did not make the domain of the step.
@@ -68,10 +65,9 @@ func (j *job) kept() []string {
 	if o := j.seen.owner(); o != nil {
 		return o.Kept
 	}
-	r := diskIndex{listing: j.plugged.listing}
 	var all []string
 	for _, d := range j.seen.configured.disks() {
-		if !slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return p.volume.Path == r.pathOf(d) }) {
+		if !slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return p.volume.Path == j.plugged.pathOf(d) }) {
 			all = append(all, d.file())
 		}
 	}
@@ -173,18 +169,17 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 			d.OS.Cmdline = j.want.Boot.Cmdline
 		}
 	}
-	kept := j.kept()
+	kept := owner{Kept: j.kept()}
 	b.setDisks(d, func(x drive) bool {
-		return x.isOther() || slices.Contains(kept, x.file()) || slices.Contains(kept, b.Volumes.pathOf(x))
+		return x.isOther() || kept.keeps(x, b.Volumes.pathOf(x))
 	})
 	return d.Marshal()
 }
 
 // hasParts reports whether a domain without a mark has the additional disks.
 func (j *job) hasParts(d description) bool {
-	r := diskIndex{listing: j.plugged.listing}
 	for _, p := range j.parts() {
-		if !slices.ContainsFunc(d.disks(), func(x drive) bool { return r.pathOf(x) == p.Path }) {
+		if !slices.ContainsFunc(d.disks(), func(x drive) bool { return j.plugged.pathOf(x) == p.Path }) {
 			return false
 		}
 	}

@@ -182,13 +182,9 @@ func (x *ownerXML) owner() *owner {
 
 // isAuto reports whether the kernel chose the host port of a domain's i-th
 // forward.
-func (o *owner) isAuto(i int, f machine.Forward) bool {
-	if o == nil || i >= len(o.Forwards) {
-		return false
-	}
-	marked := o.Forwards[i]
+func (o owner) isAuto(i int, f machine.Forward) bool {
 	f.Host = 0
-	return marked == f
+	return i < len(o.Forwards) && o.Forwards[i] == f
 }
 
 // withOwner replaces the mark in the inner XML of a metadata element and keeps all other

@@ -51,7 +51,7 @@ func (s observedDomain) described(uri string, r diskIndex) machine.Seen {
 	if s.power.Reason == inTransition {
 		seen.Unreadable = "libvirt is busy with it: " + s.power.Words
 	}
-	for _, file := range s.owner().ownFiles() {
+	for _, file := range s.mark().ownFiles() {
 		seen.Facts = append(seen.Facts, [2]string{"own disk", file})
 	}
 	for _, l := range s.layers(uri) {
@@ -68,11 +68,7 @@ func (d description) config(r diskIndex) *machine.Config {
 	for _, drive := range d.disks() {
 		c.Files = append(c.Files, drive.file())
 	}
-	marked := markedBoot{}
-	if d.Owner != nil {
-		marked = d.Owner.Boot
-	}
-	if d.Kernel != "" || d.Initrd != "" || d.Cmdline != "" || marked.Kernel != "" {
+	if marked := d.mark().Boot; d.Kernel != "" || d.Initrd != "" || d.Cmdline != "" || marked.Kernel != "" {
 		c.Boot = &machine.Boot{
 			KernelSHA256: digest(d.Kernel, marked.Kernel, marked.KernelSHA256),
 			InitrdSHA256: digest(d.Initrd, marked.Initrd, marked.InitrdSHA256),

@@ -100,10 +100,10 @@ func (j *job) hasDisks(d description) bool {
 	if !slices.Equal(d.Owner.Disks, j.markedDisks()) {
 		return false
 	}
-	r := diskIndex{listing: j.plugged.listing}
+	o := d.mark()
 	var there []string
 	for _, x := range d.disks() {
-		if path := r.base(d.Owner, x); !slices.Contains(d.Owner.Kept, path) && !slices.Contains(d.Owner.Kept, x.file()) {
+		if path := j.plugged.base(o, x); !o.keeps(x, path) {
 			there = append(there, path)
 		}
 	}
@@ -168,8 +168,7 @@ func (j *job) persist(ctx context.Context) error {
 }
 
 func (j *job) runsWith(path string) bool {
-	r := diskIndex{listing: j.plugged.listing}
-	return j.seen.running != nil && slices.ContainsFunc(j.seen.running.Drives, func(d drive) bool { return r.base(j.seen.owner(), d) == path })
+	return j.seen.running != nil && slices.ContainsFunc(j.seen.running.Drives, func(d drive) bool { return j.plugged.base(j.seen.mark(), d) == path })
 }
 
 // noRoom reports whether a domain has no place left for a disk.

@@ -156,7 +156,7 @@ func (j *job) pools(ctx context.Context) ([]pool, error) {
 	own, folders := j.candidatePools(), []string{}
 	if j.seen != nil {
 		d := j.seen.configured
-		for _, file := range append([]string{d.Kernel, d.Initrd, d.ConsoleLog}, d.Owner.ownFiles()...) {
+		for _, file := range append([]string{d.Kernel, d.Initrd, d.ConsoleLog}, j.seen.mark().ownFiles()...) {
 			folders = append(folders, path.Dir(file))
 		}
 	}
@@ -201,7 +201,7 @@ func (j *job) had(f poolFile) bool {
 	if j.seen == nil || j.seen.owner() == nil || j.foreign() {
 		return false
 	}
-	o, name := j.seen.owner(), j.seen.Name
+	o, name := j.seen.mark(), j.seen.Name
 	return slices.Contains(append([]string{o.Boot.Kernel, o.Boot.Initrd}, o.ownFiles()...), f.path()) ||
 		path.Base(j.seen.configured.ConsoleLog) == kindConsole.name(name, "") && kindConsole.has(f.name, name)
 }

@@ -37,10 +37,10 @@ func (j *job) ensureRoot(ctx context.Context, in pool) (markedImage, error) {
 
 // ownImage returns the domain's image from its mark; false: the domain has no root disk.
 func (j *job) ownImage() (markedImage, bool) {
-	if j.seen == nil || j.seen.owner() == nil || j.seen.owner().Image.Root == "" {
-		return markedImage{}, false
+	m := j.seen.mark().Image
+	if m.Root == "" {
+		return m, false
 	}
-	m := j.seen.owner().Image
 	m.Source, m.Wanted = j.want.Image.Source, j.want.Image.SHA256
 	return m, true
 }
@@ -144,7 +144,7 @@ func (j *job) writtenRoots(ctx context.Context, pools []pool) (keep, evidence []
 // removeRoot removes the root disk before the domain, and reports it: as long as the domain
 // is there, the plan knows the owner of the disk.
 func (j *job) removeRoot(ctx context.Context) (evidence []string, err error) {
-	root := j.seen.ownRoot()
+	root := j.seen.mark().Image.Root
 	if root == "" {
 		return nil, nil
 	}
@@ -209,19 +209,8 @@ func beginFromIt(w providers.Work, what string, over []string) error {
 	}
 }
 
-// ownRoot returns the path of the domain's root disk; "": it has none.
-func (s observedDomain) ownRoot() string {
-	if s.owner() == nil {
-		return ""
-	}
-	return s.owner().Image.Root
-}
-
 // ownFiles returns the volumes that were made for a domain from its image.
-func (o *owner) ownFiles() []string {
-	if o == nil {
-		return nil
-	}
+func (o owner) ownFiles() []string {
 	return slices.DeleteFunc([]string{o.Image.Root, o.Image.Seed}, func(file string) bool { return file == "" })
 }
 
@@ -234,7 +223,7 @@ type rootSeen struct {
 
 // root reads the volume of a domain's root disk; nil: it has none.
 func (r diskIndex) root(ctx context.Context, c connection, s observedDomain) *rootSeen {
-	root := s.ownRoot()
+	root := s.mark().Image.Root
 	if root == "" {
 		return nil
 	}

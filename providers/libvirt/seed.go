@@ -114,7 +114,7 @@ func (j *job) unkey(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	m.Settled = true
-	o := *j.seen.owner()
+	o := j.seen.mark()
 	o.Image = m
 	element, err := o.element()
 	if err != nil {

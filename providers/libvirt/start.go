@@ -97,8 +97,8 @@ func (j *job) boot(ctx context.Context) ([]string, error) {
 
 // isAuto reports whether the mark leaves the accelerator to vmctl.
 func (j *job) isAuto() bool {
-	o := j.seen.owner()
-	return o != nil && o.Accel == machine.AccelAuto && !o.Imported
+	o := j.seen.mark()
+	return o.Accel == machine.AccelAuto && !o.Imported
 }
 
 // fallBack starts a domain on TCG after a failure of KVM, and remembers the failure until
