@@ -63,12 +63,7 @@ func (d *diskJob) enlarge(ctx context.Context) error {
 		}
 		running = u.uuid
 	}
-	if running != "" {
-		err = d.ResizeDisk(ctx, running, d.disk.Path, d.store.Size)
-	} else {
-		err = d.ResizeVolume(ctx, d.at.in.Name, d.at.name, d.store.Size)
-	}
-	if err != nil {
+	if err := d.resize(ctx, d.at.poolFile, d.store.Size, running != "", running); err != nil {
 		return d.locked(fail(err, "grow %s to %d bytes", d.Address, d.store.Size), d.disk.Path)
 	}
 	now, err := d.at.see(ctx, d.connection)

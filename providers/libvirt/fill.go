@@ -107,6 +107,14 @@ func (j *job) makeEmpty(ctx context.Context, f poolFile, v volume, doing string)
 	return nil
 }
 
+// resize grows a disk, and tells the domain that runs with it.
+func (j *job) resize(ctx context.Context, f poolFile, size uint64, runs bool, uuid string) error {
+	if runs {
+		return j.ResizeDisk(ctx, uuid, f.path(), size)
+	}
+	return j.ResizeVolume(ctx, f.in.Name, f.name, size)
+}
+
 // notMade returns the failure to make a file that needs that much room (bytes).
 func (j *job) notMade(ctx context.Context, f poolFile, doing string, need uint64, err error) *providers.Problem {
 	p := fail(err, "%s in pool %s", doing, f.in.Name)

@@ -23,32 +23,27 @@ type imageFile struct {
 	virtual      uint64 // bytes of the disk that is in it
 }
 
-// imageVolume describes an image in a pool.
-type imageVolume struct {
-	Path   string
-	SHA256 string
-}
-
-// ensureImage returns the image in a pool, and uploads it if it is missing. A pool has one
-// volume per content: an image that is uploaded already is not read again.
-func (j *job) ensureImage(ctx context.Context, to pool) (imageVolume, error) {
+// ensureImage returns the image in a pool with its digest, and uploads it if it is missing. A
+// pool has one volume per content: an image that is uploaded already is not read again.
+func (j *job) ensureImage(ctx context.Context, to pool) (image poolFile, sha256 string, err error) {
 	want := *j.want.Image
-	if want.SHA256 != "" {
-		if v, ok, err := j.completeImage(ctx, to, strings.ToLower(want.SHA256)); ok || err != nil {
-			return v, err
+	if sha256 = strings.ToLower(want.SHA256); sha256 != "" {
+		if image, ok, err := j.completeImage(ctx, to, sha256); ok || err != nil {
+			return image, sha256, err
 		}
 	}
 	f, err := j.imageFile(ctx, want)
 	if err != nil {
-		return imageVolume{}, err
+		return image, "", err
 	}
 	if err := j.rootFits(f.virtual); err != nil {
-		return imageVolume{}, err
+		return image, "", err
 	}
-	if v, ok, err := j.completeImage(ctx, to, f.sha256); ok || err != nil {
-		return v, err
+	image, ok, err := j.completeImage(ctx, to, f.sha256)
+	if !ok && err == nil {
+		err = j.uploadImage(ctx, image, f)
 	}
-	return j.uploadImage(ctx, to, f)
+	return image, f.sha256, err
 }
 
 // imageFile finds, or downloads, the file of an image and reads its properties.
@@ -188,44 +183,41 @@ type imageNote struct {
 
 const noteLimit = 4096
 
-// completeImage finds a whole image of that content; false: there is none.
-func (j *job) completeImage(ctx context.Context, in pool, sha256 string) (imageVolume, bool, error) {
-	f := in.file(kindImage.name(j.imagesOf(), sha256))
-	text, _, err := j.Part(ctx, in.Name, noteOf(f.name), 0, noteLimit)
+// completeImage returns the image of that content, and reports whether it exists and is whole.
+func (j *job) completeImage(ctx context.Context, in pool, sha256 string) (image poolFile, whole bool, err error) {
+	image = in.file(kindImage.name(j.imagesOf(), sha256))
+	text, _, err := j.Part(ctx, in.Name, noteOf(image.name), 0, noteLimit)
 	var note imageNote
+	if errors.Is(err, errAbsent) || err == nil && (json.Unmarshal(bytes.Trim(text, "\x00"), &note) != nil || note.SHA256 != sha256) {
+		return image, false, nil
+	}
+	var v *volume
+	if err == nil {
+		v, err = image.see(ctx, j.connection)
+	}
 	switch {
-	case errors.Is(err, errAbsent):
-		return imageVolume{}, false, nil
 	case err != nil:
-		return imageVolume{}, false, fail(err, "look for image %s in pool %s", f.name, in.Name)
-	case json.Unmarshal(bytes.Trim(text, "\x00"), &note) != nil || note.SHA256 != sha256:
-		return imageVolume{}, false, nil
+		return image, false, fail(err, "look for image %s in pool %s", image.name, in.Name)
+	case v == nil:
+		return image, false, nil
 	}
-	found, err := f.see(ctx, j.connection)
-	if err != nil {
-		return imageVolume{}, false, fail(err, "look for image %s in pool %s", f.name, in.Name)
-	}
-	if found == nil {
-		return imageVolume{}, false, nil
-	}
-	return imageVolume{Path: found.Path, SHA256: sha256}, true, j.rootFits(note.Virtual)
+	return image, true, j.rootFits(note.Virtual)
 }
 
-// uploadImage puts an image into a pool.
-func (j *job) uploadImage(ctx context.Context, to pool, f imageFile) (imageVolume, error) {
-	image := to.file(kindImage.name(j.imagesOf(), f.sha256))
-	note := to.file(noteOf(image.name))
+// uploadImage puts an image into its place, and then its note.
+func (j *job) uploadImage(ctx context.Context, image poolFile, f imageFile) error {
+	note := image.in.file(noteOf(image.name))
 	if _, err := note.remove(ctx, j.connection); err != nil {
-		return imageVolume{}, fail(err, "replace what is left of image %s", image.name)
+		return fail(err, "replace what is left of image %s", image.name)
 	}
 	if err := j.put(ctx, image, content{source: f.path, sha256: f.sha256, as: "image " + image.name, percent: true}); err != nil {
-		return imageVolume{}, err
+		return err
 	}
 	text, err := json.Marshal(imageNote{SHA256: f.sha256, Size: f.size, Virtual: f.virtual})
 	if err != nil {
-		return imageVolume{}, err
+		return err
 	}
-	return imageVolume{Path: image.path(), SHA256: f.sha256}, j.put(ctx, note, content{bytes: text})
+	return j.put(ctx, note, content{bytes: text})
 }
 
 // removeUnusedImages removes this project's images in a pool if no disk begins from them any

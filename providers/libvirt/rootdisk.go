@@ -20,18 +20,18 @@ func (j *job) ensureRoot(ctx context.Context, in pool) (markedImage, error) {
 	if m, ok := j.ownImage(); ok {
 		return m, j.growRoot(ctx, m)
 	}
-	v, err := j.ensureImage(ctx, in)
+	image, sha256, err := j.ensureImage(ctx, in)
 	if err != nil {
 		return markedImage{}, err
 	}
 	f := in.file(kindRoot.name(string(j.Object), ""))
 	if err := j.makeEmpty(ctx, f, volume{
-		Format: formatQCOW2, Capacity: j.want.RootDisk, Backing: v.Path, BackingFormat: formatQCOW2,
+		Format: formatQCOW2, Capacity: j.want.RootDisk, Backing: image.path(), BackingFormat: formatQCOW2,
 	}, "make the root disk of "+j.Address.String()); err != nil {
 		return markedImage{}, err
 	}
 	return markedImage{
-		Source: j.want.Image.Source, Wanted: j.want.Image.SHA256, SHA256: v.SHA256, Root: f.path(),
+		Source: j.want.Image.Source, Wanted: j.want.Image.SHA256, SHA256: sha256, Root: f.path(),
 	}, nil
 }
 
@@ -62,13 +62,7 @@ func (j *job) growRoot(ctx context.Context, m markedImage) error {
 				j.Address, now.Capacity, j.want.RootDisk),
 		}
 	}
-	if j.seen.power.on() {
-		if err := j.ResizeDisk(ctx, j.seen.UUID, m.Root, j.want.RootDisk); err != nil {
-			return fail(err, "grow the root disk of %s while it runs", j.Address)
-		}
-		return nil
-	}
-	if err := j.ResizeVolume(ctx, f.in.Name, f.name, j.want.RootDisk); err != nil {
+	if err := j.resize(ctx, f, j.want.RootDisk, j.seen.power.on(), j.seen.UUID); err != nil {
 		return fail(err, "grow the root disk of %s", j.Address)
 	}
 	return nil
