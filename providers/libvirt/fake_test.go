@@ -43,7 +43,7 @@ type Fake struct {
 	BootLog     string
 	// Define calls BeforeDefine first, unless it is nil.
 	BeforeDefine func()
-	// Upload and MakeVolume call BeforeStore first, unless it is nil.
+	// Upload, MakeVolume and DeleteVolume call BeforeStore first, unless it is nil.
 	BeforeStore func(name string)
 	// Booting returns the host port that leads to the SSH of a domain that starts; nil: SSH
 	// has it. Ended is called when a domain has gone off.
@@ -784,6 +784,9 @@ func (f *Fake) Upload(_ context.Context, name string, u upload) error {
 }
 
 func (f *Fake) DeleteVolume(_ context.Context, name, volume string) error {
+	if f.BeforeStore != nil {
+		f.BeforeStore(volume)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p, err := f.pool(name)
