@@ -545,6 +545,19 @@ redefine: failed no_root_disk: change vm.dev: its root disk DIR/data/libvirt/poo
 `, l.apply(l.change(providers.Update, fromImage(128, nil), "root_disk.size")))
 }
 
+// Nobody calls a root disk gone whose pool could not be listed.
+func TestRootDiskThatCannotBeSeen(t *testing.T) {
+	l := imageLab(t)
+	want := fromImage(64, off)
+	l.apply(create(want))
+	l.Refuses["pools"] = errors.New("busy")
+	o := l.object(want)
+	wantText(t, "its source", "debian.qcow2", o.Attrs.GetAttr("image").GetAttr("source").AsString())
+	if got := o.Unreadable["root_disk.size"]; !strings.HasSuffix(got, "list the pools of qemu:///session: busy") {
+		t.Errorf("its size is unreadable: %q", got)
+	}
+}
+
 // known returns the attributes of vm.dev for a query with that record and spec.
 func (l *lab) known(prior, want cty.Value) cty.Value {
 	l.t.Helper()
