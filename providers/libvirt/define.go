@@ -114,7 +114,7 @@ func (j *job) isWanted(ctx context.Context) bool {
 	}
 	d, mark, b := j.seen.configured, j.seen.mark(), j.want.Boot
 	switch {
-	case j.seen.running != nil && slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return !j.runsWith(p.volume.Path) }):
+	case j.seen.running != nil && slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return !j.runsWith(p.Path) }):
 		return false
 	case b == nil:
 		b = &machine.Boot{}

@@ -67,24 +67,13 @@ func (d *diskJob) Values(context.Context) (map[string]cty.Value, error) {
 
 // find reads the disk that the step is about.
 func (d *diskJob) find(ctx context.Context) error {
-	var err error
-	d.listed, err = d.filePools(ctx, d.connection)
-	d.disk, d.at = nil, diskPlace{}
-	for _, at := range d.listed.places(d.Object) {
-		if d.at.pool == nil {
-			d.at = at
-		}
-		seen, err := at.observe(ctx, d.connection)
-		if err != nil {
-			return fail(err, "read %s", d.Name)
-		}
-		if seen != nil {
-			d.disk, d.at = seen, at
-			return nil
-		}
+	var listErr, err error
+	d.listed, listErr = d.filePools(ctx, d.connection)
+	if d.disk, d.at, err = d.listed.find(ctx, d.connection, d.Object); err != nil {
+		return fail(err, "read %s", d.Name)
 	}
-	if err != nil { // the disk may be in a pool that could not be listed
-		return fail(err, "look for %s", d.Name)
+	if d.disk == nil && listErr != nil { // the disk may be in a pool that could not be listed
+		return fail(listErr, "look for %s", d.Name)
 	}
 	return nil
 }

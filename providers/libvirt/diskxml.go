@@ -72,28 +72,22 @@ const (
 // place, unless it is not wanted and keep is false for it: then it is removed.
 func (b blueprint) setDisks(d *libvirtxml.Domain, keep func(drive) bool) {
 	wanted := func(disk libvirtxml.DomainDisk) bool {
-		return slices.ContainsFunc(b.Disks, func(p part) bool { return b.is(disk, p) })
+		return slices.ContainsFunc(b.Disks, func(p part) bool { return b.Volumes.isOn(driveOf(disk), p.Path) })
 	}
 	disks := slices.DeleteFunc(d.Devices.Disks, func(disk libvirtxml.DomainDisk) bool { return !wanted(disk) && !keep(driveOf(disk)) })
 	for _, p := range b.Disks {
-		if !slices.ContainsFunc(disks, func(disk libvirtxml.DomainDisk) bool { return b.is(disk, p) }) {
+		if !slices.ContainsFunc(disks, func(disk libvirtxml.DomainDisk) bool { return b.Volumes.isOn(driveOf(disk), p.Path) }) {
 			disks = append(disks, p.fresh(freeTarget(disks, p)))
 		}
 	}
 	d.Devices.Disks = disks
 }
 
-// is reports whether a disk of the domain is on the file of a part, or on an overlay of it.
-func (b blueprint) is(disk libvirtxml.DomainDisk, p part) bool {
-	d := driveOf(disk)
-	return b.Volumes.pathOf(d) == p.Path || slices.Contains(d.Under, p.Path)
-}
-
 // setBoot makes the firmware start from the disk with BootFrom.
 func setBoot(d *libvirtxml.Domain, b blueprint) {
 	for i, disk := range d.Devices.Disks {
 		d.Devices.Disks[i].Boot = nil
-		if slices.ContainsFunc(b.Disks, func(p part) bool { return p.BootFrom && b.is(disk, p) }) {
+		if slices.ContainsFunc(b.Disks, func(p part) bool { return p.BootFrom && b.Volumes.isOn(driveOf(disk), p.Path) }) {
 			d.Devices.Disks[i].Boot = &libvirtxml.DomainDeviceBoot{Order: 1}
 			d.OS.BootDevices = nil
 		}

@@ -117,6 +117,12 @@ func (l listing) pathOf(d drive) string {
 	return ""
 }
 
+// isOn reports whether a domain's disk is on a file, or on an overlay of it as far as libvirt
+// knows.
+func (l listing) isOn(d drive, file string) bool {
+	return l.pathOf(d) == file || slices.Contains(d.Under, file)
+}
+
 // at returns the file at a path. listed says that the file's pool is in the listing, exists
 // that the file is.
 func (l listing) at(file string) (f poolFile, listed, exists bool) {
@@ -188,4 +194,19 @@ func (s diskPlace) observe(ctx context.Context, c connection) (*observedDisk, er
 		d.mark, d.copy = &mark, mark.Volume != s.name
 	}
 	return d, nil
+}
+
+// find reads the disk of an ID; nil: it does not exist. at is its place, perhaps without a
+// volume; zero: none.
+func (l listing) find(ctx context.Context, c connection, id providers.ID) (disk *observedDisk, at diskPlace, err error) {
+	all := l.places(id)
+	for _, at := range all {
+		if disk, err := at.observe(ctx, c); err != nil || disk != nil {
+			return disk, at, err
+		}
+	}
+	if len(all) > 0 {
+		at = all[0]
+	}
+	return nil, at, nil
 }

@@ -67,7 +67,7 @@ func (j *job) kept() []string {
 	}
 	var all []string
 	for _, d := range j.seen.configured.disks() {
-		if !slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return p.volume.Path == j.plugged.pathOf(d) }) {
+		if !slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return p.Path == j.plugged.pathOf(d) }) {
 			all = append(all, d.file())
 		}
 	}
@@ -178,12 +178,11 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 
 // hasParts reports whether a domain without a mark has the additional disks.
 func (j *job) hasParts(d description) bool {
-	for _, p := range j.parts() {
-		if !slices.ContainsFunc(d.disks(), func(x drive) bool { return j.plugged.pathOf(x) == p.Path }) {
-			return false
-		}
+	var there []string
+	for _, x := range d.disks() {
+		there = append(there, j.plugged.pathOf(x))
 	}
-	return true
+	return j.areParts(there)
 }
 
 // withMark puts the mark into a domain's XML, and changes no other byte.

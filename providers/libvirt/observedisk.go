@@ -209,7 +209,7 @@ func (r diskIndex) unmarkedClaims(s observedDomain) []providers.Claim {
 func (r diskIndex) users(p *Provider, path string, all []observedDomain) []user {
 	var found []user
 	for _, s := range all {
-		if slices.ContainsFunc(s.drives(), func(d drive) bool { return r.pathOf(d) == path || slices.Contains(d.Under, path) }) {
+		if slices.ContainsFunc(s.drives(), func(d drive) bool { return r.isOn(d, path) }) {
 			found = append(found, s.user(p.settings.Project, p.location.URI))
 		}
 	}

@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
-	"vmctl/spec"
 )
 
 // plugged holds the wanted additional disks of a vm.
@@ -22,8 +22,8 @@ type plugged struct {
 }
 
 type pluggedDisk struct {
-	address spec.Address
-	volume  volume
+	markedDisk
+	format string
 }
 
 // plug finds the volumes of the additional disks.
@@ -35,9 +35,13 @@ func (j *job) plug(ctx context.Context) error {
 	all, partial := j.filePools(ctx, j.connection)
 	j.plugged.listing = all
 	for _, a := range j.want.Disks {
-		v, err := j.plugOne(ctx, all, a)
-		if errors.Is(err, errAbsent) && partial != nil {
-			err = partial
+		used, ok := j.Uses[a]
+		disk, _, err := all.find(ctx, j.connection, used.ID)
+		switch {
+		case !ok:
+			err = errors.New("the plan does not say which it is")
+		case disk == nil && err == nil:
+			err = cmp.Or(partial, errAbsent)
 		}
 		if err != nil {
 			return &providers.Problem{
@@ -45,26 +49,9 @@ func (j *job) plug(ctx context.Context) error {
 				Err: fmt.Errorf("%s %s: find its %s: %w", j.Op, j.Address, a, err),
 			}
 		}
-		j.plugged.disks = append(j.plugged.disks, pluggedDisk{address: a, volume: v})
+		j.plugged.disks = append(j.plugged.disks, pluggedDisk{markedDisk{Address: a, Path: disk.Path}, disk.Format})
 	}
 	return nil
-}
-
-func (j *job) plugOne(ctx context.Context, all listing, a spec.Address) (volume, error) {
-	used, ok := j.Uses[a]
-	if !ok {
-		return volume{}, errors.New("the plan does not say which it is")
-	}
-	for _, at := range all.places(used.ID) {
-		d, err := at.observe(ctx, j.connection)
-		if err != nil {
-			return volume{}, err
-		}
-		if d != nil {
-			return d.volume, nil
-		}
-	}
-	return volume{}, errAbsent
 }
 
 // parts returns the wanted disks of the domain, in order. If nothing else can be booted, the
@@ -79,17 +66,17 @@ func (j *job) parts() []part {
 }
 
 func (d pluggedDisk) part() part {
-	name := d.address.Name
-	if d.address.Key != "" {
-		name += "-" + d.address.Key
+	name := d.Address.Name
+	if d.Address.Key != "" {
+		name += "-" + d.Address.Key
 	}
-	return part{Path: d.volume.Path, Format: d.volume.Format, Serial: serialOf(name)}
+	return part{Path: d.Path, Format: d.format, Serial: serialOf(name)}
 }
 
 func (j *job) markedDisks() []markedDisk {
 	var all []markedDisk
 	for _, d := range j.plugged.disks {
-		all = append(all, markedDisk{Address: d.address, Path: d.volume.Path})
+		all = append(all, d.markedDisk)
 	}
 	return all
 }
@@ -107,12 +94,12 @@ func (j *job) hasDisks(d description) bool {
 			there = append(there, path)
 		}
 	}
-	for _, p := range j.parts() {
-		if !slices.Contains(there, p.Path) {
-			return false
-		}
-	}
-	return len(there) == len(j.plugged.disks)
+	return len(there) == len(j.plugged.disks) && j.areParts(there)
+}
+
+// areParts reports whether all additional disks are among some files.
+func (j *job) areParts(there []string) bool {
+	return !slices.ContainsFunc(j.plugged.disks, func(d pluggedDisk) bool { return !slices.Contains(there, d.Path) })
 }
 
 // attach gives a running domain the disks that it lacks, now and for its next start, and
@@ -123,7 +110,7 @@ func (j *job) attach(ctx context.Context) ([]string, error) {
 	}
 	var evidence []string
 	for _, d := range j.plugged.disks {
-		if j.runsWith(d.volume.Path) {
+		if j.runsWith(d.Path) {
 			continue
 		}
 		if err := j.persist(ctx); err != nil {
@@ -135,7 +122,7 @@ func (j *job) attach(ctx context.Context) ([]string, error) {
 		}
 		device, err := d.part().deviceXML(text)
 		if err != nil {
-			return nil, fail(err, "describe %s to libvirt", d.address)
+			return nil, fail(err, "describe %s to libvirt", d.Address)
 		}
 		if err := j.AttachDisk(ctx, j.seen.UUID, device); err != nil {
 			return nil, j.notAttached(err, d)
@@ -143,10 +130,10 @@ func (j *job) attach(ctx context.Context) ([]string, error) {
 		if err := j.observe(ctx); err != nil {
 			return nil, err
 		}
-		if j.seen == nil || !j.runsWith(d.volume.Path) {
-			return nil, fail(errors.New("the domain does not have it"), "attach %s to %s", d.address, j.Name)
+		if j.seen == nil || !j.runsWith(d.Path) {
+			return nil, fail(errors.New("the domain does not have it"), "attach %s to %s", d.Address, j.Name)
 		}
-		evidence = append(evidence, fmt.Sprintf("attached %s while it runs: its guest sees a disk of serial %s", d.address, d.part().Serial))
+		evidence = append(evidence, fmt.Sprintf("attached %s while it runs: its guest sees a disk of serial %s", d.Address, d.part().Serial))
 	}
 	return evidence, nil
 }
@@ -177,14 +164,14 @@ func noRoom(message string) bool {
 }
 
 func (j *job) notAttached(err error, d pluggedDisk) error {
-	f := fail(err, "attach %s to %s", d.address, j.Name)
+	f := fail(err, "attach %s to %s", d.Address, j.Name)
 	if noRoom(err.Error()) {
 		f.Code, f.Next = "no_slot", slices.Concat(
 			providers.SayVmctl("it has no place left for a disk until it starts again: ", "vm", "stop", j.Address.String()),
 			providers.SayVmctl("then: ", "apply"),
 		)
 	}
-	return j.locked(f, d.volume.Path)
+	return j.locked(f, d.Path)
 }
 
 // detach removes the disks and ports that the step frees from the configuration. A running
