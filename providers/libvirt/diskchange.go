@@ -99,8 +99,9 @@ func (d *diskJob) remark(ctx context.Context) error {
 	if d.isMarked() {
 		return nil
 	}
-	if err := d.putMark(ctx, d.at.pool, d.marked(of, d.disk.Name)); err != nil {
-		return fail(err, "write the mark of %s", d.Name)
+	doing := "write the mark of " + d.Name
+	if err := d.putMark(ctx, d.at.pool, d.marked(of, d.disk.Name), doing); err != nil {
+		return asFailure(err, doing)
 	}
 	d.Object = of
 	return nil

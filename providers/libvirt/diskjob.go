@@ -93,7 +93,7 @@ func (d *diskJob) marked(of providers.ID, volume string) sidecar {
 }
 
 // putMark writes a mark beside an existing or a future volume.
-func (d *diskJob) putMark(ctx context.Context, in *filePool, mark sidecar) error {
+func (d *diskJob) putMark(ctx context.Context, in *filePool, mark sidecar, doing string) error {
 	text, err := mark.bytes()
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (d *diskJob) putMark(ctx context.Context, in *filePool, mark sidecar) error
 			return d.Overwrite(ctx, in.Name, f.name, text)
 		}
 	}
-	return d.put(ctx, f, content{bytes: text, doing: "make volume " + mark.Volume, fresh: !in.has(f.name)})
+	return d.put(ctx, f, content{bytes: text, doing: doing, fresh: !in.has(f.name)})
 }
 
 // define makes a disk: its mark, and then its volume. It completes a disk that an interrupted
@@ -203,10 +203,8 @@ func (d *diskJob) madeMeanwhile(ctx context.Context, in *filePool, name string, 
 
 // complete gives an existing disk the wanted mark and size.
 func (d *diskJob) complete(ctx context.Context) (*guard.Outcome, error) {
-	if !d.isMarked() {
-		if err := d.putMark(ctx, d.at.pool, d.marked(d.disk.id(), d.disk.Name)); err != nil {
-			return nil, fail(err, "write the mark of %s", d.Name)
-		}
+	if err := d.remark(ctx); err != nil {
+		return nil, err
 	}
 	if d.disk.size() < d.store.Size {
 		if err := d.enlarge(ctx); err != nil {
@@ -246,7 +244,7 @@ func (d *diskJob) poolForNew(ctx context.Context, volume string) (*filePool, err
 
 // make writes the mark of a disk, and makes its volume.
 func (d *diskJob) make(ctx context.Context, in *filePool, name string) error {
-	if err := d.putMark(ctx, in, d.marked(d.Object, name)); err != nil {
+	if err := d.putMark(ctx, in, d.marked(d.Object, name), "make volume "+name); err != nil {
 		return err
 	}
 	return d.makeVolume(ctx, in, name)
