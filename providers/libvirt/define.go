@@ -169,10 +169,6 @@ func (j *job) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pools, err := j.pools(ctx) // before the domain releases earlier files
-	if err != nil {
-		return err
-	}
 	files, err := j.files(ctx)
 	if err != nil {
 		return err
@@ -190,6 +186,10 @@ func (j *job) write(ctx context.Context) error {
 		if j.seen.running != nil {
 			keep = append(keep, j.seen.running.Kernel, j.seen.running.Initrd)
 		}
+	}
+	pools, err := j.pools(ctx)
+	if err != nil {
+		return err
 	}
 	for _, in := range pools {
 		if _, err := j.removeOwn(ctx, in, keep); err != nil {
