@@ -1,7 +1,6 @@
 package libvirt
 
 import (
-	"path/filepath"
 	"slices"
 
 	"vmctl/spec"
@@ -10,15 +9,16 @@ import (
 // disks returns the hard disks of a domain, without the root disk that vmctl made from its
 // image.
 func (d description) disks() []drive {
+	o := d.mark()
 	return slices.DeleteFunc(slices.Clone(d.Drives), func(x drive) bool {
-		return x.Device != deviceDisk || x.file() == "" || d.Owner != nil && d.Owner.Image.Root != "" && d.Owner.given(x, x.Path) == d.Owner.Image.Root
+		return !x.isDisk() || x.file() == "" || o.Image.Root != "" && o.given(x, x.Path) == o.Image.Root
 	})
 }
 
 // base returns the path of the disk below the overlays that others made: the file that the
 // domain was given.
-func (r diskIndex) base(o *owner, x drive) string {
-	path := r.pathOf(x)
+func (l listing) base(o owner, x drive) string {
+	path := l.pathOf(x)
 	if given := o.given(x, path); given != "" {
 		return given
 	}
@@ -37,31 +37,32 @@ func (d drive) file() string {
 // as the domain has them, and then its other disks. A disk without an owner is shown by its
 // file, unless the domain is somebody else's or had it when it was imported.
 func (r diskIndex) shown(d description) []string {
-	var marked []markedDisk
-	var kept []string
-	if d.Owner != nil {
-		marked, kept = d.Owner.Disks, d.Owner.Kept
-	}
+	o := d.mark()
 	var all []string
 	there := map[string]bool{}
 	for _, x := range d.disks() {
-		there[r.base(d.Owner, x)] = true
+		there[r.base(o, x)] = true
 	}
-	for _, m := range marked {
+	for _, m := range o.Disks {
 		if there[m.Path] {
 			all = append(all, r.nameMarked(m))
 			delete(there, m.Path)
 		}
 	}
 	for _, x := range d.disks() {
-		path := r.base(d.Owner, x)
-		if _, ours := r.address(path); !there[path] || !ours && (d.Owner == nil || slices.Contains(kept, path) || slices.Contains(kept, x.file())) {
+		path := r.base(o, x)
+		if _, ours := r.address(path); !there[path] || !ours && (d.Owner == nil || o.keeps(x, path)) {
 			continue
 		}
 		delete(there, path)
 		all = append(all, r.name(path, x.file()))
 	}
 	return all
+}
+
+// keeps reports whether the domain had a drive, with that path, when it was imported.
+func (o owner) keeps(x drive, path string) bool {
+	return slices.Contains(o.Kept, path) || slices.Contains(o.Kept, x.file())
 }
 
 // nameMarked returns the address of a disk in the domain's mark. A disk that is gone keeps
@@ -98,7 +99,6 @@ func (r diskIndex) elsewhere(a spec.Address, path string) bool {
 // gone reports whether the listing of a file's pool lacks the file. If the pool could not be
 // listed, it returns false.
 func (r diskIndex) gone(path string) bool {
-	in := func(s filePool) bool { return s.Path == filepath.Dir(path) }
-	return slices.ContainsFunc(r.filePools, in) &&
-		!slices.ContainsFunc(r.filePools, func(s filePool) bool { return in(s) && s.has(filepath.Base(path)) })
+	_, listed, exists := r.at(path)
+	return listed && !exists
 }

@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -8,8 +9,62 @@ import (
 
 	"libvirt.org/go/libvirtxml"
 
+	"vmctl/providers"
 	"vmctl/providers/machine"
 )
+
+// blueprint holds all decisions of vmctl about a domain.
+type blueprint struct {
+	Name, UUID string
+	Arch       string
+	Board      board
+	Emulator   string
+	Type       string // typeKVM or typeTCG
+	CPUs       uint64
+	Memory     uint64 // bytes
+	Kernel     string // path of a volume
+	Initrd     string
+	Cmdline    string
+	ConsoleLog string
+	Data       string            // vmctl's folder, which people see in the process table
+	Disks      []part            // in order
+	Volumes    listing           // of all pools
+	Forwards   []machine.Forward // with the host ports to request, the SSH forward first
+	Owner      string            // the mark's element
+	Seed       string            // the present seed of the domain; "": none
+}
+
+// blueprint puts together the blueprint of the wanted domain.
+func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
+	domainType, why := j.chooseType(j.want.Accel, a)
+	if why != "" {
+		j.say("accel = \"auto\": %s, so QEMU emulates the CPU (TCG)", why)
+	}
+	mark := owner{
+		Mark: providers.Mark{
+			ID: j.settings.Project.Lineage(), Project: j.settings.Project.Name, Address: j.Address,
+			Of: j.Object, Generation: j.Generation, HostKey: files.hostKey,
+		},
+		Accel: j.want.Accel, CPUs: j.want.CPUs, Memory: j.want.Memory, Boot: files.boot, Forwards: j.want.Forwards,
+		Disks: j.markedDisks(), Image: files.image,
+	}
+	element, err := mark.element()
+	if err != nil {
+		return blueprint{}, err
+	}
+	b := blueprint{
+		Name: j.Name, UUID: string(j.Object), Arch: a.Arch, Board: boards[a.Arch], Emulator: a.Emulator, Type: domainType,
+		CPUs: j.want.CPUs, Memory: j.want.Memory,
+		Kernel: files.boot.Kernel, Initrd: files.boot.Initrd,
+		ConsoleLog: files.pool.file(kindConsole.name(string(j.Object), "")).path(), Data: j.settings.Dir,
+		Disks: files.image.around(j.parts()), Volumes: j.plugged.listing, Forwards: j.stickyPorts(), Owner: element,
+		Seed: j.seen.mark().Image.Seed,
+	}
+	if j.want.Boot != nil {
+		b.Cmdline = j.want.Boot.Cmdline
+	}
+	return b, nil
+}
 
 // fresh returns the XML of a domain that does not exist.
 func (b blueprint) fresh() (string, error) {
@@ -32,42 +87,72 @@ func (b blueprint) fresh() (string, error) {
 	if b.Board.ACPI {
 		d.Features = &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}}
 	}
-	return b.onto(d)
-}
-
-// over returns a domain's XML with all decisions of vmctl in it. All else stays, including
-// additions by others.
-func (b blueprint) over(existing string) (string, error) {
-	d := &libvirtxml.Domain{}
-	if err := d.Unmarshal(existing); err != nil {
-		return "", fmt.Errorf("read the domain's description: %w", err)
+	if err := b.onto(d); err != nil {
+		return "", err
 	}
-	return b.onto(d)
+	return d.Marshal()
 }
 
-func (b blueprint) onto(d *libvirtxml.Domain) (string, error) {
+// parseDomain reads a domain's XML.
+func parseDomain(text string) (*libvirtxml.Domain, error) {
+	d := &libvirtxml.Domain{}
+	if err := d.Unmarshal(text); err != nil {
+		return nil, fmt.Errorf("read the domain's description: %w", err)
+	}
+	if d.Devices == nil {
+		d.Devices = &libvirtxml.DomainDeviceList{}
+	}
+	return d, nil
+}
+
+// xml returns one version of the domain's XML.
+func (j *job) xml(ctx context.Context, of version) (string, error) {
+	text, err := j.XML(ctx, j.seen.UUID, of)
+	if err != nil {
+		return "", fail(err, "read %s", j.Name)
+	}
+	return text, nil
+}
+
+// edit changes the configuration of the domain for its next start, in one call: the domain is
+// at no time undefined.
+func (j *job) edit(ctx context.Context, doing string, change func(*libvirtxml.Domain) error) error {
+	text, err := j.xml(ctx, toDefine)
+	if err != nil {
+		return err
+	}
+	d, err := parseDomain(text)
+	if err == nil {
+		err = change(d)
+	}
+	if err == nil {
+		text, err = d.Marshal()
+	}
+	if err != nil {
+		return fail(err, "describe %s to libvirt", j.Name)
+	}
+	if err := j.Define(ctx, text); err != nil {
+		return fail(err, "%s", doing)
+	}
+	return nil
+}
+
+// onto writes all decisions of vmctl into a domain. All else stays, including additions by
+// others.
+func (b blueprint) onto(d *libvirtxml.Domain) error {
 	d.Memory = &libvirtxml.DomainMemory{Unit: "KiB", Value: uint(roundUp(b.Memory) >> 10)}
 	d.CurrentMemory = nil
 	d.VCPU = &libvirtxml.DomainVCPU{Value: uint(b.CPUs)}
 	d.VCPUs = nil
 	d.OS.Kernel, d.OS.Initrd, d.OS.Cmdline = b.Kernel, b.Initrd, b.Cmdline
-	inner := ""
-	if d.Metadata != nil {
-		inner = d.Metadata.XML
-	}
-	inner, err := withOwner(inner, b.Owner)
-	if err != nil {
-		return "", err
-	}
-	d.Metadata = &libvirtxml.DomainMetadata{XML: inner}
 	setAccel(d, b.Type)
 	b.setSeed(d)
-	b.setDisks(d, isOther)
+	b.setDisks(d, drive.isOther)
 	setBoot(d, b)
 	setPorts(d, b.Board)
 	setNet(d, b.UUID, b.Forwards)
 	setData(d, b.Data)
-	return d.Marshal()
+	return setOwner(d, b.Owner)
 }
 
 // libvirt's types of domains: KVM or TCG runs the CPUs.
@@ -125,16 +210,13 @@ func setArgs(d *libvirtxml.Domain, option, value string, ours func(string) bool)
 		libvirtxml.DomainQEMUCommandlineArg{Value: option}, libvirtxml.DomainQEMUCommandlineArg{Value: value})
 }
 
-// retarget returns a domain's XML with another accelerator and other host ports,
-// and with all else as it is.
-func retarget(existing, domainType string, all []machine.Forward) (string, error) {
-	d := &libvirtxml.Domain{}
-	if err := d.Unmarshal(existing); err != nil {
-		return "", fmt.Errorf("read the domain's description: %w", err)
+// retarget gives a domain another accelerator and other host ports.
+func retarget(domainType string, all []machine.Forward) func(*libvirtxml.Domain) error {
+	return func(d *libvirtxml.Domain) error {
+		setAccel(d, domainType)
+		setNet(d, d.UUID, all)
+		return nil
 	}
-	setAccel(d, domainType)
-	setNet(d, d.UUID, all)
-	return d.Marshal()
 }
 
 // macOf derives a domain's MAC from its UUID, in the range that QEMU uses.
@@ -142,7 +224,3 @@ func macOf(uuid string) string {
 	sum := sha256.Sum256([]byte("vmctl mac\x00" + uuid))
 	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", sum[0], sum[1], sum[2])
 }
-
-// isOther reports whether a disk is no hard disk, for example a CD-ROM that somebody put in.
-// It does not concern additional_disk.
-func isOther(disk libvirtxml.DomainDisk) bool { return !isDisk(disk) }

@@ -12,25 +12,10 @@ import (
 // context does; a call that libvirt cannot stop goes on alone, and its result is lost. A
 // missing object is errAbsent.
 type connection interface {
-	hostReader
-	domainReader
-	domainKeeper
-	domainRunner
-	domainPauser
-	diskPlugger
-	poolKeeper
-	volumeKeeper
-	volumeSizer
-	volumeReader
-}
-
-type hostReader interface {
 	Facts(ctx context.Context) (facts, error)
 	Alive() bool
 	Close() error
-}
 
-type domainReader interface {
 	Domains(ctx context.Context) ([]domainRef, error)
 	Domain(ctx context.Context, uuid string) (domainRef, error)
 	DomainNamed(ctx context.Context, name string) (domainRef, error)
@@ -41,85 +26,60 @@ type domainReader interface {
 	Snapshots(ctx context.Context, uuid string) ([]snapshot, error)
 	// Checkpoints lists the names of a domain's checkpoints.
 	Checkpoints(ctx context.Context, uuid string) ([]string, error)
-}
 
-// domainPauser resumes domains that are paused or asleep.
-type domainPauser interface {
-	Resume(ctx context.Context, uuid string) error
-	// Wake wakes a guest that suspended itself.
-	Wake(ctx context.Context, uuid string) error
-}
-
-type domainKeeper interface {
 	Define(ctx context.Context, xml string) error
 	// Undefine removes a domain with its saved memory and snapshot metadata.
 	Undefine(ctx context.Context, uuid string) error
 	// Unmark removes vmctl's mark from a domain's configuration and its running state.
 	Unmark(ctx context.Context, uuid string) error
-}
 
-type domainRunner interface {
 	Start(ctx context.Context, uuid string) error
 	Shutdown(ctx context.Context, uuid string) error
 	Destroy(ctx context.Context, uuid string) error
 	// Monitor sends a command to QEMU's human monitor.
 	Monitor(ctx context.Context, uuid, command string) (string, error)
-}
 
-// diskPlugger changes the disks of a domain that runs.
-type diskPlugger interface {
+	Resume(ctx context.Context, uuid string) error
+	// Wake wakes a guest that suspended itself.
+	Wake(ctx context.Context, uuid string) error
+
 	// AttachDisk gives a running domain a disk, now and for its next start.
 	AttachDisk(ctx context.Context, uuid, xml string) error
 	// ChangeMedia puts another file into a drive of a running domain.
 	ChangeMedia(ctx context.Context, uuid, xml string) error
 	// ResizeDisk grows the disk at a path, and tells the running guest.
 	ResizeDisk(ctx context.Context, uuid, path string, bytes uint64) error
-}
 
-type volumeReader interface {
-	// Part returns a part of a volume, and where in it that begins, by the rules of
-	// providers.ConsoleReader.
-	Part(ctx context.Context, pool, name string, from int64, most int) (text []byte, start int64, err error)
-}
-
-type poolKeeper interface {
 	// Pools lists the pools that are active.
 	Pools(ctx context.Context) ([]pool, error)
 	Pool(ctx context.Context, name string) (pool, error)
-	// PoolOf names the pool of which a file is a volume.
-	PoolOf(ctx context.Context, file string) (string, error)
 	// DefinePool makes a pool known, and lets it start with the daemon.
 	DefinePool(ctx context.Context, xml string) error
 	// StartPool makes the folder of a pool, if it is missing, and starts it.
 	StartPool(ctx context.Context, name string) error
 	// RemovePool stops a pool, removes its empty folder and forgets it.
 	RemovePool(ctx context.Context, name string) error
-}
 
-type volumeKeeper interface {
 	// Volumes lists the names of a pool's volumes as they are now.
 	Volumes(ctx context.Context, pool string) ([]string, error)
-	// Upload makes a volume and fills it, or leaves none behind. It returns the
-	// volume's path.
-	Upload(ctx context.Context, pool string, u upload) (string, error)
-	// Tail returns the last bytes of a volume.
-	Tail(ctx context.Context, pool, name string, limit uint64) ([]byte, error)
+	// Upload makes a volume and fills it, or leaves none behind.
+	Upload(ctx context.Context, pool string, u upload) error
 	// Head returns the first bytes of a volume that a listing has found.
 	Head(ctx context.Context, pool, name string, limit uint64) ([]byte, error)
 	// Overwrite replaces the first bytes of a volume that is at least as long.
 	Overwrite(ctx context.Context, pool, name string, content []byte) error
 	DeleteVolume(ctx context.Context, pool, name string) error
-}
 
-// volumeSizer makes and grows volumes that are disks.
-type volumeSizer interface {
 	// VolumeInfo reads one volume as it is now.
 	VolumeInfo(ctx context.Context, pool, name string) (volume, error)
-	// MakeVolume makes an empty volume that takes no room yet, and returns its
-	// path. One of that name is an error.
-	MakeVolume(ctx context.Context, pool string, v volume) (string, error)
+	// MakeVolume makes an empty volume that takes no room yet. One of that name is an error.
+	MakeVolume(ctx context.Context, pool string, v volume) error
 	// ResizeVolume grows a volume that nobody uses.
 	ResizeVolume(ctx context.Context, pool, name string, bytes uint64) error
+
+	// Part returns a part of a volume, and where in it that begins, by the rules of
+	// providers.ConsoleReader.
+	Part(ctx context.Context, pool, name string, from int64, most int) (text []byte, start int64, err error)
 }
 
 // version is one of the two descriptions of a running domain.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 
 	"vmctl/providers"
 )
@@ -35,19 +34,16 @@ func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, 
 			Err:  errors.New("its domain keeps no log of its console: it has no serial device with a log file"),
 		}
 	}
-	pools, err := c.Pools(ctx)
-	if err != nil {
-		return providers.Console{}, err
-	}
-	for _, pool := range pools {
-		if pool.Path != path.Dir(file) {
-			continue
-		}
-		text, start, err := c.Part(ctx, pool.Name, path.Base(file), from, most)
+	f, err := locate(ctx, c, file)
+	if err == nil {
+		text, start, err := c.Part(ctx, f.in.Name, f.name, from, most)
 		if errors.Is(err, errAbsent) {
 			return providers.Console{More: s.power.on()}, nil // it has not been started yet
 		}
 		return providers.Console{Text: text, Start: start, More: s.power.on()}, err
+	}
+	if !errors.Is(err, errAbsent) {
+		return providers.Console{}, err
 	}
 	return providers.Console{}, &providers.Problem{
 		Outcome: providers.Failed, Code: "no_console_log", Next: providers.Say("read it on that host: less " + file),

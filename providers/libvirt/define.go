@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"vmctl/providers"
 	"vmctl/providers/guard"
@@ -96,4 +97,121 @@ func (j *job) redefine(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	return guard.Did(providers.Done, evidence...), nil
+}
+
+// unmark removes the owner mark from the domain, and changes nothing else.
+func (j *job) unmark(ctx context.Context) (*guard.Outcome, error) {
+	if err := j.Unmark(ctx, j.seen.UUID); err != nil {
+		return nil, fail(err, "take the mark off %s", j.Name)
+	}
+	return guard.Did(providers.Done), nil
+}
+
+// isWanted reports whether the domain and its files are just as the step would make them.
+func (j *job) isWanted(ctx context.Context) bool {
+	if j.seen == nil || j.seen.Transient || j.seen.owner() == nil || !j.hasDisks(j.seen.configured) {
+		return false
+	}
+	d, mark, b := j.seen.configured, j.seen.mark(), j.want.Boot
+	switch {
+	case j.seen.running != nil && slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return !j.runsWith(p.Path) }):
+		return false
+	case b == nil:
+		b = &machine.Boot{}
+	}
+	switch {
+	case mark.Generation != j.Generation || mark.Address != j.Address,
+		!mark.Imported && (d.SSH == nil || d.ConsoleLog == "" || d.Data != j.settings.Dir),
+		d.accel() != j.want.Accel || d.cpus() != j.want.CPUs || d.memory() != j.want.Memory,
+		d.Kernel != mark.Boot.Kernel || d.Initrd != mark.Boot.Initrd || d.Cmdline != b.Cmdline,
+		mark.Boot.KernelSHA256 != b.KernelSHA256 || mark.Boot.InitrdSHA256 != b.InitrdSHA256,
+		!slices.Equal(d.wantedForwards(), j.want.Forwards):
+		return false
+	}
+	if j.want.Image != nil {
+		return j.hasImage(ctx)
+	}
+	if mark.Imported || j.want.Boot == nil {
+		return true
+	}
+	if !j.keysAreWanted() {
+		return false
+	}
+	return j.isUploaded(ctx, d.Kernel) && j.isUploaded(ctx, d.Initrd)
+}
+
+// isUploaded reports whether a boot file of the domain exists, and nobody wrote to it since
+// its upload.
+func (j *job) isUploaded(ctx context.Context, file string) bool {
+	_, now, err := j.look(ctx, file)
+	return err == nil && now != nil && j.seen.mark().isAsUploaded(file, *now)
+}
+
+// isAsUploaded reports whether a boot file of the domain is as it was uploaded. It returns
+// true for a file of an older vmctl, of which nothing is known.
+func (o owner) isAsUploaded(file string, now volume) bool {
+	stamp := map[string]string{o.Boot.Kernel: o.Boot.KernelStamp, o.Boot.Initrd: o.Boot.InitrdStamp}[file]
+	return stamp == "" || stamp == now.stamp()
+}
+
+// write uploads the files, defines the domain and removes files that it no longer uses.
+func (j *job) write(ctx context.Context) error {
+	if j.foreign() {
+		return j.writeForeign(ctx)
+	}
+	if j.want.Boot == nil && j.want.Image == nil && len(j.want.Disks) == 0 {
+		return fmt.Errorf("%s has nothing to boot", j.Address)
+	}
+	if err := j.socketsFit(); err != nil {
+		return err
+	}
+	able, err := j.abilities(ctx)
+	if err != nil {
+		return err
+	}
+	files, err := j.files(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := j.blueprint(able, files)
+	if err != nil {
+		return err
+	}
+	if err := j.defineFrom(ctx, b); err != nil {
+		return err
+	}
+	keep := []string{files.boot.Kernel, files.boot.Initrd, b.ConsoleLog, files.image.Root, files.image.Seed}
+	if j.seen != nil { // its log stays, and the files that it runs with stay until it stops
+		keep = append(keep, j.seen.configured.ConsoleLog, j.seen.mark().Image.Root)
+		if j.seen.running != nil {
+			keep = append(keep, j.seen.running.Kernel, j.seen.running.Initrd)
+		}
+	}
+	pools, err := j.pools(ctx)
+	if err != nil {
+		return err
+	}
+	for _, in := range pools {
+		if _, err := j.removeOwn(ctx, in, keep); err != nil {
+			return fail(err, "tidy up after the earlier files of %s", j.Name)
+		}
+	}
+	return nil
+}
+
+func (j *job) defineFrom(ctx context.Context, b blueprint) error {
+	if j.seen != nil {
+		return j.edit(ctx, "define "+j.Name, b.onto)
+	}
+	text, err := b.fresh()
+	if err != nil {
+		return fail(err, "describe %s to libvirt", j.Name)
+	}
+	if err := j.Define(ctx, text); err != nil {
+		if taken := j.nameIsFree(ctx, j.Name, j.Object); taken != nil { // another process was faster: libvirt gives a name once
+			return taken
+		}
+		return fail(err, "define %s", j.Name)
+	}
+	return nil
 }

@@ -408,6 +408,24 @@ delete DEV.kernel-6923dd1bc046
 	}
 }
 
+// A file that is not what its name promises does not stay.
+func TestRedefineWithAFileThatWasChanged(t *testing.T) {
+	l := made(t, vm(off))
+	before := l.Contents()
+	l.file("files/vmlinuz", "newer kernel")
+	want := vm(map[string]cty.Value{
+		"running": cty.False,
+		"boot": cty.ObjectVal(map[string]cty.Value{
+			"kernel": cty.StringVal("vmlinuz"), "kernel_sha256": digestOf("planned kernel"),
+			"initrd": cty.StringVal("initrd.gz"), "initrd_sha256": digestOf("ramdisk"), "cmdline": cty.StringVal(""),
+		}),
+	})
+	if got := l.apply(l.change(providers.Update, want, "boot.kernel_sha256")); !strings.Contains(got, "redefine: stale stale_plan: upload ") {
+		t.Errorf("what was done: %s", got)
+	}
+	wantText(t, "what there is", before, l.Contents())
+}
+
 // Two data directories make one VM at once: libvirt gives its name to one of them, and the
 // other touches nothing.
 func TestDefineOfWhatWasMadeElsewhere(t *testing.T) {

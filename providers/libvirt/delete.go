@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"vmctl/providers"
 	"vmctl/providers/guard"
@@ -13,9 +15,12 @@ import (
 // delete removes the domain, its files and its keys, and also the pool that vmctl made if it
 // is empty then.
 func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
-	how, pools := providers.AlreadyGone, j.candidatePools()
+	how := providers.AlreadyGone
 	var keep, evidence []string
-	var err error
+	pools, err := j.pools(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if j.seen != nil {
 		if j.seen.power.on() {
 			return nil, &providers.Problem{
@@ -25,9 +30,6 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 		}
 		if err := j.unlayered(); err != nil {
 			return nil, err
-		}
-		if pools, err = j.pools(ctx); err != nil {
-			return nil, fail(err, "find the pools of %s", j.Name)
 		}
 		if err := j.successorFits(ctx); err != nil {
 			return nil, err
@@ -44,8 +46,8 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 		how = providers.Done
 		if d := j.seen.configured; d.isForeign() { // its log and its disks are not vmctl's
 			keep = append(keep, d.ConsoleLog)
-			if left := d.Owner; left != nil && len(left.Kept) > 0 {
-				evidence = append(evidence, "what it had when it was imported stays: "+strings.Join(left.Kept, ", "))
+			if kept := d.mark().Kept; len(kept) > 0 {
+				evidence = append(evidence, "what it had when it was imported stays: "+strings.Join(kept, ", "))
 			}
 		}
 	}
@@ -64,30 +66,77 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 
 // removeFiles removes the volumes of a domain that does not exist, and the pool that vmctl
 // made if it is empty then. It keeps the volumes that keep lists.
-func (j *job) removeFiles(ctx context.Context, pools []string, keep ...string) ([]string, error) {
-	j.storage.Lock()
-	defer j.storage.Unlock()
-	var evidence []string
-	for _, name := range pools {
-		removed, err := j.removeVolumes(ctx, name, keep)
+func (j *job) removeFiles(ctx context.Context, pools []pool, keep ...string) (evidence []string, err error) {
+	for _, in := range pools {
+		removed, err := j.removeOwn(ctx, in, keep)
 		if err != nil {
 			return nil, err
 		}
-		images, err := j.removeUnusedImages(ctx, name)
+		images, err := j.removeUnusedImages(ctx, in)
 		if err != nil {
 			return nil, err
 		}
-		removed = append(removed, images...)
-		if len(removed) > 0 {
+		if removed = append(removed, images...); len(removed) > 0 {
 			evidence = append(evidence, "removed volumes: "+strings.Join(removed, ", "))
 		}
-		emptied, err := j.removeEmptyPool(ctx, name)
+		emptied, err := j.removeEmptyPool(ctx, in)
 		if err != nil {
 			return nil, err
 		}
-		if emptied {
-			evidence = append(evidence, "removed the empty pool "+name)
-		}
+		evidence = append(evidence, emptied...)
 	}
 	return evidence, nil
+}
+
+// clearRemains removes the files of an earlier domain of the name, which is gone. It fails if
+// it cannot remove them: nothing is made beside them.
+func (j *job) clearRemains(ctx context.Context) ([]string, error) {
+	pools, err := j.pools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, in := range pools {
+		if err := j.rootIsFree(ctx, in); err != nil {
+			return nil, err
+		}
+		removed, err := j.removeOwn(ctx, in, nil)
+		if err != nil {
+			f := fail(err, "define %s: remove what an earlier one left", j.Address)
+			f.Next = slices.Concat(
+				providers.Say("see what is there: virsh -c "+j.location.URI+" vol-list "+in.Name),
+				providers.SayVmctl("make the folder of the pool writable, then: ", "apply"),
+			)
+			return nil, f
+		}
+		all = append(all, removed...)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return []string{"removed what an earlier one left: " + strings.Join(all, ", ")}, nil
+}
+
+// undo removes the files of a failed attempt, unless a domain uses them, and returns the
+// failure.
+func (j *job) undo(ctx context.Context, cause error) (f *providers.Problem, undone bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	f = asFailure(cause, "define "+j.Name)
+	if _, err := j.Domain(ctx, string(j.Object)); !errors.Is(err, errAbsent) {
+		return f, false
+	}
+	pools, err := j.pools(ctx)
+	if err == nil {
+		_, err = j.removeFiles(ctx, pools)
+	}
+	f.Seen = append(f.Seen, staysBehind(err)...)
+	return f, true
+}
+
+func staysBehind(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return []string{"what was made so far stays behind: " + err.Error()}
 }

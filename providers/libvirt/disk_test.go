@@ -145,6 +145,26 @@ func TestDiskThatCannotBeMade(t *testing.T) {
 	}
 }
 
+// A full disk is called full, too, when only the mark of an imported volume does not fit.
+func TestMarkThatDoesNotFit(t *testing.T) {
+	l := withDisk(t)
+	l.DropVolume(poolName, cacheVol+".vmctl")
+	c := l.changeOfDisk(providers.Import, disk(8*mib, "qcow2"), providers.MarkPath)
+	for _, o := range l.see().Objects {
+		if o.Kind == spec.Disk {
+			c.Object, c.ID = &o, o.ID
+		}
+	}
+	l.Free = 5
+	if got := l.plain(l.apply(c)); !strings.Contains(got, "failed disk_full: write the mark of lab.cache: the disk of pool "+poolName+" is full\n  seen: 4096 bytes are needed, and DIR/data/libvirt/pool has 5\n") {
+		t.Errorf("what was done: %s", got)
+	}
+	l.Free = 1 << 20
+	if got := l.apply(c); !strings.Contains(got, ": done") {
+		t.Errorf("again: %s", got)
+	}
+}
+
 // Two data directories make one disk at once: it belongs to the first that marks it,
 // whichever makes its volume, and the other one reports that.
 func TestDiskThatIsMadeElsewhere(t *testing.T) {

@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,17 +63,12 @@ func (d *diskJob) enlarge(ctx context.Context) error {
 		}
 		running = u.uuid
 	}
-	if running != "" {
-		err = d.ResizeDisk(ctx, running, d.disk.Path, d.store.Size)
-	} else {
-		err = d.ResizeVolume(ctx, d.at.pool.Name, d.disk.Name, d.store.Size)
-	}
-	if err != nil {
+	if err := d.resize(ctx, d.at.poolFile, d.store.Size, running != "", running); err != nil {
 		return d.locked(fail(err, "grow %s to %d bytes", d.Address, d.store.Size), d.disk.Path)
 	}
-	now, err := d.VolumeInfo(ctx, d.at.pool.Name, d.disk.Name)
-	if err != nil {
-		return fail(err, "read %s after it was grown", d.Name)
+	now, err := d.at.see(ctx, d.connection)
+	if err != nil || now == nil {
+		return fail(cmp.Or(err, errAbsent), "read %s after it was grown", d.Name)
 	}
 	if now.size() != d.store.Size {
 		return fail(fmt.Errorf("it has %d bytes after it was grown", now.size()), "grow %s to %d bytes", d.Address, d.store.Size)
@@ -103,8 +99,9 @@ func (d *diskJob) remark(ctx context.Context) error {
 	if d.isMarked() {
 		return nil
 	}
-	if err := d.putMark(ctx, *d.at.pool, d.marked(of, d.disk.Name)); err != nil {
-		return fail(err, "write the mark of %s", d.Name)
+	doing := "write the mark of " + d.Name
+	if err := d.putMark(ctx, d.at.pool, d.marked(of, d.disk.Name), doing); err != nil {
+		return asFailure(err, doing)
 	}
 	d.Object = of
 	return nil
@@ -116,74 +113,75 @@ func (d *diskJob) delete(ctx context.Context) (*guard.Outcome, error) {
 	how := providers.AlreadyGone
 	var evidence []string
 	if d.disk != nil {
-		users, err := d.users(ctx)
-		if err != nil {
+		if err := d.unused(ctx); err != nil {
 			return nil, err
 		}
-		if len(users) > 0 {
-			return nil, d.inUse("delete", users)
-		}
-		if err := d.nothingOver(ctx); err != nil {
-			return nil, err
-		}
-		if err := d.notOpen("delete "+d.Address.String(), d.disk.Path); err != nil {
-			return nil, err
-		}
-		if err := d.DeleteVolume(ctx, d.at.pool.Name, d.disk.Name); err != nil && !errors.Is(err, errAbsent) {
+		if _, err := d.at.remove(ctx, d.connection); err != nil {
 			return nil, d.locked(fail(err, "delete %s", d.Name), d.disk.Path)
 		}
-		if _, err := d.VolumeInfo(ctx, d.at.pool.Name, d.disk.Name); !errors.Is(err, errAbsent) {
+		if left, err := d.at.see(ctx, d.connection); err != nil || left != nil {
 			return nil, fail(errors.Join(errors.New("it is still there"), err), "delete %s", d.Name)
 		}
 		how = providers.Done
 		evidence = append(evidence, "removed volume "+d.disk.Path)
 	}
 	if d.at.pool != nil && d.at.pool.has(sidecarOf(d.at.name)) {
-		if err := d.DeleteVolume(ctx, d.at.pool.Name, sidecarOf(d.at.name)); err != nil && !errors.Is(err, errAbsent) {
+		if _, err := d.at.in.file(sidecarOf(d.at.name)).remove(ctx, d.connection); err != nil {
 			return nil, fail(err, "remove the mark of %s, whose volume is deleted", d.Name)
 		}
 	}
 	for _, s := range d.listed {
-		emptied, err := d.removeEmptyPool(ctx, s.Name)
+		emptied, err := d.removeEmptyPool(ctx, s.pool)
 		if err != nil {
 			return nil, fail(err, "tidy up after %s, which is deleted", d.Name)
 		}
-		if emptied {
-			evidence = append(evidence, "removed the empty pool "+s.Name)
-		}
+		evidence = append(evidence, emptied...)
 	}
 	return guard.Did(how, evidence...), nil
 }
 
-// nothingOver fails if a volume is an overlay of the disk: the overlay would lose its base. A
-// volume that cannot be read may be one.
-func (d *diskJob) nothingOver(ctx context.Context) error {
-	over, err := overlaysOf(ctx, d.connection, d.listed, d.disk.Path)
+// unused fails if somebody uses the disk: a domain, an overlay or a process.
+func (d *diskJob) unused(ctx context.Context) error {
+	users, err := d.users(ctx)
+	if err != nil {
+		return err
+	}
+	if len(users) > 0 {
+		return d.inUse("delete", users)
+	}
+	over, err := d.listed.overlaysOf(ctx, d.connection, d.disk.Path)
 	if err != nil {
 		return fail(err, "delete %s: see what begins from it", d.Address)
 	}
-	return beginFromIt(d.Work, "volume "+d.disk.Path, over)
+	if err := beginFromIt(d.Work, "volume "+d.disk.Path, over); err != nil {
+		return err
+	}
+	return d.notOpen("delete "+d.Address.String(), d.disk.Path)
 }
 
 // users returns the domains that have the disk.
 func (d *diskJob) users(ctx context.Context) ([]user, error) {
-	refs, err := d.Domains(ctx)
+	return d.usersOf(ctx, d.listed, d.disk.Path, "see who uses "+d.Name)
+}
+
+// usersOf returns the domains that have a file, or an overlay of it.
+func (j *job) usersOf(ctx context.Context, all listing, file, doing string) ([]user, error) {
+	refs, err := j.Domains(ctx)
 	if err != nil {
-		return nil, fail(err, "see who uses %s", d.Name)
+		return nil, fail(err, "%s", doing)
 	}
-	r := diskIndex{paths: pathsOf(d.listed)}
-	var all []observedDomain
+	var domains []observedDomain
 	for _, ref := range refs {
-		s, err := observeDomain(ctx, d.connection, ref)
+		s, err := observeDomain(ctx, j.connection, ref)
 		if errors.Is(err, errAbsent) {
 			continue
 		}
 		if err != nil {
-			return nil, fail(err, "see who uses %s: read domain %s", d.Name, ref.Name)
+			return nil, fail(err, "%s: read domain %s", doing, ref.Name)
 		}
-		all = append(all, s)
+		domains = append(domains, s)
 	}
-	return r.users(d.Provider, d.disk.Path, all), nil
+	return diskIndex{listing: all}.users(j.Provider, file, domains), nil
 }
 
 func (d *diskJob) inUse(doing string, users []user) error {
@@ -198,4 +196,12 @@ func (d *diskJob) inUse(doing string, users []user) error {
 func isLocked(message string) bool {
 	return strings.Contains(message, "write\" lock") || strings.Contains(message, "write lock") ||
 		strings.Contains(message, "shared \"write\"") || strings.Contains(message, "another process using the image")
+}
+
+// unmark removes the mark beside the volume, which stays as it is.
+func (d *diskJob) unmark(ctx context.Context) (*guard.Outcome, error) {
+	if _, err := d.at.in.file(sidecarOf(d.disk.Name)).remove(ctx, d.connection); err != nil {
+		return nil, fail(err, "take the mark off %s", d.Name)
+	}
+	return &guard.Outcome{How: providers.Done, NotGone: true}, nil
 }

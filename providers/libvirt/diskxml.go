@@ -1,7 +1,7 @@
 package libvirt
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 
 	"libvirt.org/go/libvirtxml"
@@ -30,46 +30,36 @@ type drive struct {
 	Job          string   // of a block job that copies or commits it: copy, active-commit; "": none
 }
 
-type driveXML struct {
-	Device string `xml:"device,attr"`
-	Source struct {
-		File   string `xml:"file,attr"`
-		Dev    string `xml:"dev,attr"`
-		Pool   string `xml:"pool,attr"`
-		Volume string `xml:"volume,attr"`
-	} `xml:"source"`
-	Target struct {
-		Dev string `xml:"dev,attr"`
-	} `xml:"target"`
-	Serial string     `xml:"serial"`
-	Under  backingXML `xml:"backingStore"`
-	Mirror struct {
-		Job string `xml:"job,attr"`
-	} `xml:"mirror"`
-}
-
-type backingXML struct {
-	Source struct {
-		File string `xml:"file,attr"`
-	} `xml:"source"`
-	Under *backingXML `xml:"backingStore"`
-}
-
-func (x driveXML) drive() drive {
-	d := drive{
-		Path: x.Source.File, Pool: x.Source.Pool, Volume: x.Source.Volume,
-		Device: x.Device, Target: x.Target.Dev, Serial: x.Serial, Job: x.Mirror.Job,
+// driveOf reads a disk of a domain.
+func driveOf(x libvirtxml.DomainDisk) drive {
+	d := drive{Device: cmp.Or(x.Device, deviceDisk), Serial: x.Serial}
+	if x.Target != nil {
+		d.Target = x.Target.Dev
 	}
-	for b := &x.Under; b != nil && b.Source.File != ""; b = b.Under {
-		d.Under = append(d.Under, b.Source.File)
+	if x.Mirror != nil {
+		d.Job = x.Mirror.Job
 	}
-	if d.Path == "" {
-		d.Path = x.Source.Dev
+	if s := x.Source; s != nil {
+		d.Path = fileIn(s)
+		switch {
+		case s.Block != nil:
+			d.Path = s.Block.Dev
+		case s.Volume != nil:
+			d.Pool, d.Volume = s.Volume.Pool, s.Volume.Volume
+		}
 	}
-	if d.Device == "" {
-		d.Device = deviceDisk
+	for b := x.BackingStore; b != nil && fileIn(b.Source) != ""; b = b.BackingStore {
+		d.Under = append(d.Under, fileIn(b.Source))
 	}
 	return d
+}
+
+// fileIn returns the file of a source; "": it is none.
+func fileIn(s *libvirtxml.DomainDiskSource) string {
+	if s == nil || s.File == nil {
+		return ""
+	}
+	return s.File.File
 }
 
 // The devices of a domain's disks.
@@ -80,16 +70,13 @@ const (
 
 // setDisks gives a domain its disks. New disks come in this order. An existing disk keeps its
 // place, unless it is not wanted and keep is false for it: then it is removed.
-func (b blueprint) setDisks(d *libvirtxml.Domain, keep func(libvirtxml.DomainDisk) bool) {
-	if d.Devices == nil {
-		d.Devices = &libvirtxml.DomainDeviceList{}
-	}
+func (b blueprint) setDisks(d *libvirtxml.Domain, keep func(drive) bool) {
 	wanted := func(disk libvirtxml.DomainDisk) bool {
-		return slices.ContainsFunc(b.Disks, func(p part) bool { return slices.Contains(b.filesOf(disk), p.Path) })
+		return slices.ContainsFunc(b.Disks, func(p part) bool { return b.Volumes.isOn(driveOf(disk), p.Path) })
 	}
-	disks := slices.DeleteFunc(d.Devices.Disks, func(disk libvirtxml.DomainDisk) bool { return !wanted(disk) && !keep(disk) })
+	disks := slices.DeleteFunc(d.Devices.Disks, func(disk libvirtxml.DomainDisk) bool { return !wanted(disk) && !keep(driveOf(disk)) })
 	for _, p := range b.Disks {
-		if !slices.ContainsFunc(disks, func(disk libvirtxml.DomainDisk) bool { return slices.Contains(b.filesOf(disk), p.Path) }) {
+		if !slices.ContainsFunc(disks, func(disk libvirtxml.DomainDisk) bool { return b.Volumes.isOn(driveOf(disk), p.Path) }) {
 			disks = append(disks, p.fresh(freeTarget(disks, p)))
 		}
 	}
@@ -100,7 +87,7 @@ func (b blueprint) setDisks(d *libvirtxml.Domain, keep func(libvirtxml.DomainDis
 func setBoot(d *libvirtxml.Domain, b blueprint) {
 	for i, disk := range d.Devices.Disks {
 		d.Devices.Disks[i].Boot = nil
-		if slices.ContainsFunc(b.Disks, func(p part) bool { return p.BootFrom && slices.Contains(b.filesOf(disk), p.Path) }) {
+		if slices.ContainsFunc(b.Disks, func(p part) bool { return p.BootFrom && b.Volumes.isOn(driveOf(disk), p.Path) }) {
 			d.Devices.Disks[i].Boot = &libvirtxml.DomainDeviceBoot{Order: 1}
 			d.OS.BootDevices = nil
 		}
@@ -123,32 +110,11 @@ func (p part) fresh(target string) libvirtxml.DomainDisk {
 	return d
 }
 
-// fileOf returns the file of a disk, "" if it has none.
-func (b blueprint) fileOf(d libvirtxml.DomainDisk) string {
-	switch {
-	case d.Source == nil:
-		return ""
-	case d.Source.Volume != nil:
-		return b.Volumes[[2]string{d.Source.Volume.Pool, d.Source.Volume.Volume}]
-	case d.Source.File == nil:
-		return ""
-	}
-	return d.Source.File.File
-}
+// isDisk reports whether a guest sees a hard disk. additional_disk does not concern others, for
+// example a CD-ROM that somebody put in.
+func (d drive) isDisk() bool { return d.Device == deviceDisk }
 
-// filesOf returns the file of a disk and the files below its overlay.
-func (b blueprint) filesOf(d libvirtxml.DomainDisk) []string {
-	all := []string{b.fileOf(d)}
-	for under := d.BackingStore; under != nil; under = under.BackingStore {
-		if under.Source != nil && under.Source.File != nil {
-			all = append(all, under.Source.File.File)
-		}
-	}
-	return all
-}
-
-// isDisk reports whether a guest sees a hard disk.
-func isDisk(d libvirtxml.DomainDisk) bool { return d.Device == "" || d.Device == deviceDisk }
+func (d drive) isOther() bool { return !d.isDisk() }
 
 // freeTarget names the next disk of a bus: vda, vdb … vdz, vdaa.
 func freeTarget(disks []libvirtxml.DomainDisk, p part) string {
@@ -250,46 +216,31 @@ func serialOf(name string) string {
 
 // deviceXML describes a disk that is attached to a running domain.
 func (p part) deviceXML(existing string) (string, error) {
-	d := &libvirtxml.Domain{}
-	if err := d.Unmarshal(existing); err != nil {
+	d, err := parseDomain(existing)
+	if err != nil {
 		return "", err
 	}
-	var disks []libvirtxml.DomainDisk
-	if d.Devices != nil {
-		disks = d.Devices.Disks
-	}
-	disk := p.fresh(freeTarget(disks, p))
+	disk := p.fresh(freeTarget(d.Devices.Disks, p))
 	return disk.Marshal()
 }
 
-// unplug returns a domain's XML without the disks on some files and without some forwards of
-// vmctl's own network, and reports whether it had any.
-func (b blueprint) unplug(existing string, files []string, such func(machine.Forward) bool) (text string, changed bool, err error) {
-	d := &libvirtxml.Domain{}
-	if err := d.Unmarshal(existing); err != nil {
-		return "", false, fmt.Errorf("read the domain's description: %w", err)
+// unplug removes the disks on some files and some forwards of vmctl's own network from a
+// domain, and reports whether it had any.
+func (b blueprint) unplug(d *libvirtxml.Domain, files []string, such func(machine.Forward) bool) (changed bool) {
+	had := len(d.Devices.Disks)
+	d.Devices.Disks = slices.DeleteFunc(d.Devices.Disks, func(disk libvirtxml.DomainDisk) bool {
+		x := driveOf(disk)
+		return x.isDisk() && slices.Contains(files, b.Volumes.pathOf(x))
+	})
+	changed = len(d.Devices.Disks) < had
+	if d.QEMUCommandline == nil {
+		return changed
 	}
-	if d.Devices != nil {
-		had := len(d.Devices.Disks)
-		d.Devices.Disks = slices.DeleteFunc(d.Devices.Disks, func(disk libvirtxml.DomainDisk) bool {
-			return isDisk(disk) && slices.Contains(files, b.fileOf(disk))
-		})
-		changed = len(d.Devices.Disks) < had
-	}
-	if d.QEMUCommandline != nil {
-		for i, arg := range d.QEMUCommandline.Args {
-			if !isOurNet(arg.Value) {
-				continue
-			}
-			all := parseNetdev(arg.Value)
-			if kept := slices.DeleteFunc(slices.Clone(all), such); len(kept) < len(all) {
-				d.QEMUCommandline.Args[i].Value, changed = netdev(kept), true
-			}
+	for i, arg := range d.QEMUCommandline.Args {
+		all := parseNetdev(arg.Value)
+		if kept := slices.DeleteFunc(slices.Clone(all), such); isOurNet(arg.Value) && len(kept) < len(all) {
+			d.QEMUCommandline.Args[i].Value, changed = netdev(kept), true
 		}
 	}
-	if !changed {
-		return existing, false, nil
-	}
-	text, err = d.Marshal()
-	return text, true, err
+	return changed
 }

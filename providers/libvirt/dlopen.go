@@ -44,6 +44,19 @@ const requestsInFlight = 5
 // callLimit bounds every call that only asks.
 const callLimit = 30 * time.Second
 
+// ask is a call that only asks.
+func ask[T any](ctx context.Context, c *conn, doing string, f func() (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return call(ctx, c, doing, f)
+}
+
+// change is a call that changes something, which may take longer.
+func change(ctx context.Context, c *conn, doing string, f func() error) error {
+	_, err := call(ctx, c, doing, func() (struct{}, error) { return struct{}{}, f() })
+	return err
+}
+
 type conn struct {
 	c      *libvirt.Connect
 	slots  chan struct{}
@@ -127,9 +140,7 @@ func (c *conn) Close() error {
 }
 
 func (c *conn) Facts(ctx context.Context) (facts, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	return call(ctx, c, "ask what the host can do", func() (f facts, err error) {
+	return ask(ctx, c, "ask what the host can do", func() (f facts, err error) {
 		if f.URI, err = c.c.GetURI(); err != nil {
 			return f, err
 		}

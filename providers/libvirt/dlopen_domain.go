@@ -14,39 +14,28 @@ import (
 // for running domains and another for the others, a domain that starts or stops in between
 // would be in neither.
 func (c *conn) Domains(ctx context.Context) ([]domainRef, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
 	all, err := c.list(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	transient, err := c.list(ctx, libvirt.CONNECT_LIST_DOMAINS_TRANSIENT)
-	if err != nil {
-		return nil, err
+	having := func(flags libvirt.ConnectListAllDomainsFlags, set func(*domainRef)) {
+		some, listErr := c.list(ctx, flags)
+		err = errors.Join(err, listErr)
+		for i, ref := range all {
+			if slices.ContainsFunc(some, func(r domainRef) bool { return r.UUID == ref.UUID }) {
+				set(&all[i])
+			}
+		}
 	}
-	saved, err := c.list(ctx, libvirt.CONNECT_LIST_DOMAINS_MANAGEDSAVE)
-	if err != nil {
-		return nil, err
-	}
-	snapshots, err := c.list(ctx, libvirt.CONNECT_LIST_DOMAINS_HAS_SNAPSHOT)
-	if err != nil {
-		return nil, err
-	}
-	checkpoints, err := c.list(ctx, libvirt.CONNECT_LIST_DOMAINS_HAS_CHECKPOINT)
-	if err != nil && !errors.Is(err, libvirt.ERR_NO_SUPPORT) && !errors.Is(err, libvirt.ERR_INVALID_ARG) { // a daemon before 5.6 has none
-		return nil, err
-	}
-	for i, ref := range all {
-		all[i].Transient, all[i].Saved = slices.Contains(transient, ref), slices.Contains(saved, ref)
-		all[i].HasSnapshots, all[i].HasCheckpoints = slices.Contains(snapshots, ref), slices.Contains(checkpoints, ref)
-	}
-	return all, nil
+	having(libvirt.CONNECT_LIST_DOMAINS_TRANSIENT, func(r *domainRef) { r.Transient = true })
+	having(libvirt.CONNECT_LIST_DOMAINS_MANAGEDSAVE, func(r *domainRef) { r.Saved = true })
+	having(libvirt.CONNECT_LIST_DOMAINS_HAS_SNAPSHOT, func(r *domainRef) { r.HasSnapshots = true })
+	having(libvirt.CONNECT_LIST_DOMAINS_HAS_CHECKPOINT, func(r *domainRef) { r.HasCheckpoints = true })
+	return all, err
 }
 
 // Snapshots lists the snapshots of a domain, those first that have files of their own.
 func (c *conn) Snapshots(ctx context.Context, uuid string) ([]snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
 	return on(ctx, c, uuid, "list the snapshots of a domain", func(d *libvirt.Domain) ([]snapshot, error) {
 		var all []snapshot
 		for _, flags := range []libvirt.DomainSnapshotListFlags{libvirt.DOMAIN_SNAPSHOT_LIST_EXTERNAL, 0} {
@@ -69,8 +58,6 @@ func (c *conn) Snapshots(ctx context.Context, uuid string) ([]snapshot, error) {
 }
 
 func (c *conn) Checkpoints(ctx context.Context, uuid string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
 	return on(ctx, c, uuid, "list the checkpoints of a domain", func(d *libvirt.Domain) ([]string, error) {
 		found, err := d.ListAllCheckpoints(0)
 		if err != nil {
@@ -97,8 +84,11 @@ func namesOf[T any, P interface {
 }
 
 func (c *conn) list(ctx context.Context, flags libvirt.ConnectListAllDomainsFlags) ([]domainRef, error) {
-	return call(ctx, c, "list domains", func() ([]domainRef, error) {
+	return ask(ctx, c, "list domains", func() ([]domainRef, error) {
 		domains, err := c.c.ListAllDomains(flags)
+		if flags == libvirt.CONNECT_LIST_DOMAINS_HAS_CHECKPOINT && (errors.Is(err, libvirt.ERR_NO_SUPPORT) || errors.Is(err, libvirt.ERR_INVALID_ARG)) {
+			return nil, nil // a daemon before 5.6 has none
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -132,9 +122,7 @@ func (c *conn) DomainNamed(ctx context.Context, name string) (domainRef, error) 
 }
 
 func (c *conn) lookup(ctx context.Context, find func() (*libvirt.Domain, error)) (domainRef, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	return call(ctx, c, "look up a domain", func() (ref domainRef, err error) {
+	return ask(ctx, c, "look up a domain", func() (ref domainRef, err error) {
 		d, err := find()
 		if err != nil {
 			return ref, err
@@ -167,12 +155,11 @@ func (c *conn) lookup(ctx context.Context, find func() (*libvirt.Domain, error))
 	})
 }
 
-// on runs f on a domain.
+// on asks about a domain.
 func on[T any](ctx context.Context, c *conn, uuid, doing string, f func(*libvirt.Domain) (T, error)) (T, error) {
-	return call(ctx, c, doing, func() (T, error) {
+	return ask(ctx, c, doing, func() (none T, err error) {
 		d, err := c.c.LookupDomainByUUIDString(uuid)
 		if err != nil {
-			var none T
 			return none, err
 		}
 		defer free(d)
@@ -180,14 +167,19 @@ func on[T any](ctx context.Context, c *conn, uuid, doing string, f func(*libvirt
 	})
 }
 
+// act changes a domain.
 func (c *conn) act(ctx context.Context, uuid, doing string, f func(*libvirt.Domain) error) error {
-	_, err := on(ctx, c, uuid, doing, func(d *libvirt.Domain) (struct{}, error) { return struct{}{}, f(d) })
-	return err
+	return change(ctx, c, doing, func() error {
+		d, err := c.c.LookupDomainByUUIDString(uuid)
+		if err != nil {
+			return err
+		}
+		defer free(d)
+		return f(d)
+	})
 }
 
 func (c *conn) XML(ctx context.Context, uuid string, of version) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
 	var flags libvirt.DomainXMLFlags
 	switch of {
 	case asConfigured:
@@ -200,8 +192,6 @@ func (c *conn) XML(ctx context.Context, uuid string, of version) (string, error)
 }
 
 func (c *conn) Power(ctx context.Context, uuid string) (power, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
 	return on(ctx, c, uuid, "read a domain's run state", func(d *libvirt.Domain) (power, error) {
 		state, reason, err := d.GetState()
 		if err != nil {
@@ -212,8 +202,6 @@ func (c *conn) Power(ctx context.Context, uuid string) (power, error) {
 }
 
 func (c *conn) Job(ctx context.Context, uuid string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
 	return on(ctx, c, uuid, "read a domain's job", func(d *libvirt.Domain) (string, error) {
 		info, err := d.GetJobStats(0)
 		switch {
@@ -234,14 +222,13 @@ func (c *conn) Job(ctx context.Context, uuid string) (string, error) {
 }
 
 func (c *conn) Define(ctx context.Context, xml string) error {
-	_, err := call(ctx, c, "define a domain", func() (struct{}, error) {
+	return change(ctx, c, "define a domain", func() error {
 		d, err := c.c.DomainDefineXML(xml)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, d.Free()
+		return d.Free()
 	})
-	return err
 }
 
 func (c *conn) Undefine(ctx context.Context, uuid string) error {
@@ -294,9 +281,23 @@ func (c *conn) Destroy(ctx context.Context, uuid string) error {
 }
 
 func (c *conn) Monitor(ctx context.Context, uuid, command string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
 	return on(ctx, c, uuid, "ask QEMU's monitor", func(d *libvirt.Domain) (string, error) {
 		return d.QemuMonitorCommand(command, libvirt.DOMAIN_QEMU_MONITOR_COMMAND_HMP)
+	})
+}
+
+func (c *conn) ChangeMedia(ctx context.Context, uuid, xml string) error {
+	const now = libvirt.DOMAIN_DEVICE_MODIFY_LIVE | libvirt.DOMAIN_DEVICE_MODIFY_FORCE
+	return c.act(ctx, uuid, "change a CD-ROM", func(d *libvirt.Domain) error { return d.UpdateDeviceFlags(xml, now) })
+}
+
+func (c *conn) AttachDisk(ctx context.Context, uuid, xml string) error {
+	const now = libvirt.DOMAIN_DEVICE_MODIFY_LIVE | libvirt.DOMAIN_DEVICE_MODIFY_CONFIG
+	return c.act(ctx, uuid, "attach a disk", func(d *libvirt.Domain) error { return d.AttachDeviceFlags(xml, now) })
+}
+
+func (c *conn) ResizeDisk(ctx context.Context, uuid, path string, size uint64) error {
+	return c.act(ctx, uuid, "resize a disk", func(d *libvirt.Domain) error {
+		return d.BlockResize(path, size, libvirt.DOMAIN_BLOCK_RESIZE_BYTES)
 	})
 }

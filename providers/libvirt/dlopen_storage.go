@@ -5,8 +5,6 @@ package libvirt
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -15,13 +13,24 @@ import (
 	"vmctl/internal/clock"
 )
 
-// within runs f on a pool.
+// within asks about a pool.
 func within[T any](ctx context.Context, c *conn, name, doing string, f func(*libvirt.StoragePool) (T, error)) (T, error) {
-	return call(ctx, c, doing, func() (T, error) {
+	return ask(ctx, c, doing, func() (none T, err error) {
 		p, err := c.c.LookupStoragePoolByName(name)
 		if err != nil {
-			var none T
 			return none, err
+		}
+		defer free(p)
+		return f(p)
+	})
+}
+
+// manage changes a pool.
+func (c *conn) manage(ctx context.Context, name, doing string, f func(*libvirt.StoragePool) error) error {
+	return change(ctx, c, doing, func() error {
+		p, err := c.c.LookupStoragePoolByName(name)
+		if err != nil {
+			return err
 		}
 		defer free(p)
 		return f(p)
@@ -56,8 +65,6 @@ func isBusy(message string) bool {
 const settleEvery = 50 * time.Millisecond
 
 func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
 	return within(ctx, c, name, "read pool "+name, func(p *libvirt.StoragePool) (pool, error) {
 		active, err := p.IsActive()
 		if err != nil {
@@ -78,157 +85,72 @@ func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
 	})
 }
 
-func (c *conn) PoolOf(ctx context.Context, file string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	return call(ctx, c, "look for the pool of "+file, func() (string, error) {
-		v, err := c.c.LookupStorageVolByPath(file)
+func (c *conn) Pools(ctx context.Context) ([]pool, error) {
+	return ask(ctx, c, "list pools", func() ([]pool, error) {
+		found, err := c.c.ListAllStoragePools(libvirt.CONNECT_LIST_STORAGE_POOLS_ACTIVE)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		defer free(v)
-		p, err := v.LookupPoolByVolume()
-		if err != nil {
-			return "", err
+		var all []pool
+		for i := range found {
+			text, err := found[i].GetXMLDesc(0)
+			free(&found[i])
+			if errors.Is(err, libvirt.ERR_NO_STORAGE_POOL) { // the pool was removed during the listing
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			p, err := parsePool(text)
+			if err != nil {
+				return nil, err
+			}
+			p.Active = true
+			all = append(all, p)
 		}
-		defer free(p)
-		return p.GetName()
+		return all, nil
 	})
 }
 
 func (c *conn) DefinePool(ctx context.Context, xml string) error {
-	_, err := call(ctx, c, "define a pool", func() (struct{}, error) {
+	return change(ctx, c, "define a pool", func() error {
 		p, err := c.c.StoragePoolDefineXML(xml, 0)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		defer free(p)
-		return struct{}{}, p.SetAutostart(true)
+		return p.SetAutostart(true)
 	})
-	return err
 }
 
 func (c *conn) StartPool(ctx context.Context, name string) error {
-	_, err := within(ctx, c, name, "start pool "+name, func(p *libvirt.StoragePool) (struct{}, error) {
+	return c.manage(ctx, name, "start pool "+name, func(p *libvirt.StoragePool) error {
 		if err := p.Build(libvirt.STORAGE_POOL_BUILD_NEW); err != nil {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, p.Create(0)
+		return p.Create(0)
 	})
-	return err
 }
 
 func (c *conn) RemovePool(ctx context.Context, name string) error {
-	_, err := within(ctx, c, name, "remove pool "+name, func(p *libvirt.StoragePool) (struct{}, error) {
+	return c.manage(ctx, name, "remove pool "+name, func(p *libvirt.StoragePool) error {
 		if active, err := p.IsActive(); err != nil || active {
 			if err = errors.Join(err, settled(ctx, p.Destroy)); err != nil {
-				return struct{}{}, err
+				return err
 			}
 		}
 		if err := p.Delete(libvirt.STORAGE_POOL_DELETE_NORMAL); err != nil {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, p.Undefine()
+		return p.Undefine()
 	})
-	return err
 }
 
 func (c *conn) Volumes(ctx context.Context, poolName string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
 	return within(ctx, c, poolName, "list the volumes of pool "+poolName, func(p *libvirt.StoragePool) ([]string, error) {
 		if err := refresh(ctx, p); err != nil {
 			return nil, err
 		}
 		return p.ListStorageVolumes()
 	})
-}
-
-func (c *conn) Upload(ctx context.Context, poolName string, u upload) (string, error) {
-	return within(ctx, c, poolName, "upload "+u.Name, func(p *libvirt.StoragePool) (string, error) {
-		v, err := p.StorageVolCreateXML(volumeXML(u), 0)
-		if err != nil {
-			return "", err
-		}
-		defer free(v)
-		if err := c.fill(ctx, v, u); err != nil {
-			own, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
-			defer cancel()
-			if left := settled(own, func() error { return v.Delete(libvirt.STORAGE_VOL_DELETE_NORMAL) }); left != nil {
-				return "", fmt.Errorf("%w (and half of it stays behind: %w)", plain(err), plain(left))
-			}
-			return "", plain(err)
-		}
-		return v.GetPath()
-	})
-}
-
-func (c *conn) fill(ctx context.Context, v *libvirt.StorageVol, u upload) error {
-	s, err := c.c.NewStream(0)
-	if err != nil {
-		return err
-	}
-	defer free(s)
-	if err := settled(ctx, func() error { return v.Upload(s, 0, u.Size, 0) }); err != nil { // another vmctl may be reading it
-		return err
-	}
-	var read error
-	err = s.SendAll(func(_ *libvirt.Stream, n int) ([]byte, error) {
-		b := make([]byte, n)
-		got, err := io.ReadFull(u.Content, b)
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			read = err
-			return nil, err
-		}
-		return b[:got], nil
-	})
-	if err == nil {
-		return s.Finish()
-	}
-	abort(s)
-	if read != nil {
-		return read
-	}
-	return err
-}
-
-// abort ends a stream that failed. The caller reports that failure; a failure to abort adds
-// nothing.
-func abort(s *libvirt.Stream) {
-	_ = s.Abort() //nolint:errcheck // see above
-}
-
-func (c *conn) Tail(ctx context.Context, poolName, name string, limit uint64) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	return within(ctx, c, poolName, "read "+name, func(p *libvirt.StoragePool) ([]byte, error) {
-		if err := refresh(ctx, p); err != nil {
-			return nil, err
-		}
-		v, err := p.LookupStorageVolByName(name)
-		if err != nil {
-			return nil, err
-		}
-		defer free(v)
-		info, err := v.GetInfo()
-		if err != nil {
-			return nil, err
-		}
-		size := min(info.Capacity, limit)
-		return c.download(v, info.Capacity-size, size)
-	})
-}
-
-func (c *conn) DeleteVolume(ctx context.Context, poolName, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	_, err := within(ctx, c, poolName, "delete "+name, func(p *libvirt.StoragePool) (struct{}, error) {
-		v, err := p.LookupStorageVolByName(name)
-		if err != nil {
-			return struct{}{}, err
-		}
-		defer free(v)
-		return struct{}{}, settled(ctx, func() error { return v.Delete(libvirt.STORAGE_VOL_DELETE_NORMAL) })
-	})
-	return err
 }

@@ -6,24 +6,32 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 
 	"libvirt.org/go/libvirt"
+
+	"vmctl/providers"
 )
 
-// volumeIn runs f on a volume of the last listing of its pool. If the volume is not there, it
-// lists the pool anew.
-func volumeIn[T any](ctx context.Context, c *conn, poolName, name, doing string, f func(*libvirt.StorageVol) (T, error)) (T, error) {
-	return within(ctx, c, poolName, doing+" "+name, func(p *libvirt.StoragePool) (T, error) {
-		v, err := p.LookupStorageVolByName(name)
-		if errors.Is(err, libvirt.ERR_NO_STORAGE_VOL) {
-			if err := refresh(ctx, p); err != nil {
-				var none T
-				return none, err
-			}
-			v, err = p.LookupStorageVolByName(name)
+// lookup finds a volume in the last listing of its pool. If it is not there, it lists the pool
+// anew.
+func lookup(ctx context.Context, p *libvirt.StoragePool, name string) (*libvirt.StorageVol, error) {
+	v, err := p.LookupStorageVolByName(name)
+	if errors.Is(err, libvirt.ERR_NO_STORAGE_VOL) {
+		if err := refresh(ctx, p); err != nil {
+			return nil, err
 		}
+		return p.LookupStorageVolByName(name)
+	}
+	return v, err
+}
+
+// volumeIn asks about a volume.
+func volumeIn[T any](ctx context.Context, c *conn, poolName, name string, f func(*libvirt.StorageVol) (T, error)) (T, error) {
+	return within(ctx, c, poolName, "read "+name, func(p *libvirt.StoragePool) (none T, err error) {
+		v, err := lookup(ctx, p, name)
 		if err != nil {
-			var none T
 			return none, err
 		}
 		defer free(v)
@@ -31,9 +39,19 @@ func volumeIn[T any](ctx context.Context, c *conn, poolName, name, doing string,
 	})
 }
 
+// actOn changes a volume.
+func (c *conn) actOn(ctx context.Context, poolName, name, doing string, f func(*libvirt.StorageVol) error) error {
+	return c.manage(ctx, poolName, doing+" "+name, func(p *libvirt.StoragePool) error {
+		v, err := lookup(ctx, p, name)
+		if err != nil {
+			return err
+		}
+		defer free(v)
+		return f(v)
+	})
+}
+
 func (c *conn) VolumeInfo(ctx context.Context, poolName, name string) (volume, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
 	read := func(v *libvirt.StorageVol) (volume, error) {
 		text, err := v.GetXMLDesc(0)
 		if err != nil {
@@ -41,7 +59,7 @@ func (c *conn) VolumeInfo(ctx context.Context, poolName, name string) (volume, e
 		}
 		return parseVolume(text)
 	}
-	found, err := volumeIn(ctx, c, poolName, name, "read", read)
+	found, err := volumeIn(ctx, c, poolName, name, read)
 	if err == nil || errors.Is(err, errAbsent) {
 		return found, err
 	}
@@ -49,37 +67,135 @@ func (c *conn) VolumeInfo(ctx context.Context, poolName, name string) (volume, e
 	if _, listed := c.Volumes(ctx, poolName); listed != nil {
 		return volume{}, err
 	}
-	return volumeIn(ctx, c, poolName, name, "read", read)
+	return volumeIn(ctx, c, poolName, name, read)
 }
 
-func (c *conn) MakeVolume(ctx context.Context, poolName string, v volume) (string, error) {
-	return within(ctx, c, poolName, "make volume "+v.Name, func(p *libvirt.StoragePool) (string, error) {
-		made, err := p.StorageVolCreateXML(v.document(), 0)
+func (c *conn) Upload(ctx context.Context, poolName string, u upload) error {
+	return c.manage(ctx, poolName, "upload "+u.Name, func(p *libvirt.StoragePool) error {
+		v, err := create(p, volume{Name: u.Name, Format: formatRaw, Capacity: u.Size})
 		if err != nil {
-			return "", err
+			return err
 		}
-		defer free(made)
-		return made.GetPath()
+		defer free(v)
+		if err = c.fill(ctx, v, u); err == nil {
+			return nil
+		}
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
+		defer cancel()
+		if left := remove(own, v); left != nil {
+			return fmt.Errorf("%w (and half of it stays behind: %w)", plain(err), plain(left))
+		}
+		return err
+	})
+}
+
+// create makes a volume.
+func create(p *libvirt.StoragePool, v volume) (*libvirt.StorageVol, error) {
+	text, err := v.document()
+	if err != nil {
+		return nil, err
+	}
+	return p.StorageVolCreateXML(text, 0)
+}
+
+func remove(ctx context.Context, v *libvirt.StorageVol) error {
+	return settled(ctx, func() error { return v.Delete(libvirt.STORAGE_VOL_DELETE_NORMAL) })
+}
+
+func (c *conn) MakeVolume(ctx context.Context, poolName string, v volume) error {
+	return c.manage(ctx, poolName, "make volume "+v.Name, func(p *libvirt.StoragePool) error {
+		made, err := create(p, v)
+		if err != nil {
+			return err
+		}
+		return made.Free()
 	})
 }
 
 func (c *conn) ResizeVolume(ctx context.Context, poolName, name string, size uint64) error {
-	_, err := volumeIn(ctx, c, poolName, name, "resize", func(v *libvirt.StorageVol) (struct{}, error) {
-		return struct{}{}, settled(ctx, func() error { return v.Resize(size, 0) })
+	return c.actOn(ctx, poolName, name, "resize", func(v *libvirt.StorageVol) error {
+		return settled(ctx, func() error { return v.Resize(size, 0) })
 	})
+}
+
+func (c *conn) DeleteVolume(ctx context.Context, poolName, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return c.actOn(ctx, poolName, name, "delete", func(v *libvirt.StorageVol) error { return remove(ctx, v) })
+}
+
+func (c *conn) Overwrite(ctx context.Context, poolName, name string, content []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return c.actOn(ctx, poolName, name, "write", func(v *libvirt.StorageVol) error {
+		return c.fill(ctx, v, upload{Name: name, Size: uint64(len(content)), Content: bytes.NewReader(content)})
+	})
+}
+
+func (c *conn) fill(ctx context.Context, v *libvirt.StorageVol, u upload) error {
+	s, err := c.c.NewStream(0)
+	if err != nil {
+		return err
+	}
+	defer free(s)
+	if err := settled(ctx, func() error { return v.Upload(s, 0, u.Size, 0) }); err != nil { // another vmctl may be reading it
+		return err
+	}
+	var read error
+	err = s.SendAll(func(_ *libvirt.Stream, n int) ([]byte, error) {
+		b := make([]byte, n)
+		got, err := io.ReadFull(u.Content, b)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			read = err
+			return nil, err
+		}
+		return b[:got], nil
+	})
+	if err == nil {
+		return s.Finish()
+	}
+	abort(s)
+	if read != nil {
+		return read
+	}
 	return err
 }
 
+// abort ends a stream that failed. The caller reports that failure; a failure to abort adds
+// nothing.
+func abort(s *libvirt.Stream) {
+	_ = s.Abort() //nolint:errcheck // see above
+}
+
 func (c *conn) Head(ctx context.Context, poolName, name string, limit uint64) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	return volumeIn(ctx, c, poolName, name, "read", func(v *libvirt.StorageVol) ([]byte, error) {
+	return volumeIn(ctx, c, poolName, name, func(v *libvirt.StorageVol) ([]byte, error) {
 		info, err := v.GetInfo()
 		if err != nil {
 			return nil, err
 		}
 		return c.download(v, 0, min(info.Capacity, limit))
 	})
+}
+
+func (c *conn) Part(ctx context.Context, poolName, name string, from int64, most int) (text []byte, start int64, err error) {
+	text, err = within(ctx, c, poolName, "read "+name, func(p *libvirt.StoragePool) ([]byte, error) {
+		if err := refresh(ctx, p); err != nil { // the volume grows without the pool's knowledge
+			return nil, err
+		}
+		v, err := p.LookupStorageVolByName(name)
+		if err != nil {
+			return nil, err
+		}
+		defer free(v)
+		info, err := v.GetInfo()
+		if err != nil {
+			return nil, err
+		}
+		var length int64
+		start, length = providers.PartOf(int64(info.Capacity), from, most) //nolint:gosec // no file is that large
+		return c.download(v, uint64(start), uint64(length))                //nolint:gosec // neither is negative
+	})
+	return text, start, err
 }
 
 // download returns a part of a volume.
@@ -105,58 +221,4 @@ func (c *conn) download(v *libvirt.StorageVol, from, size uint64) ([]byte, error
 		return nil, err
 	}
 	return content, s.Finish()
-}
-
-func (c *conn) Overwrite(ctx context.Context, poolName, name string, content []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	_, err := volumeIn(ctx, c, poolName, name, "write", func(v *libvirt.StorageVol) (struct{}, error) {
-		return struct{}{}, c.fill(ctx, v, upload{Name: name, Size: uint64(len(content)), Content: bytes.NewReader(content)})
-	})
-	return err
-}
-
-func (c *conn) Pools(ctx context.Context) ([]pool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	return call(ctx, c, "list pools", func() ([]pool, error) {
-		found, err := c.c.ListAllStoragePools(libvirt.CONNECT_LIST_STORAGE_POOLS_ACTIVE)
-		if err != nil {
-			return nil, err
-		}
-		var all []pool
-		for i := range found {
-			text, err := found[i].GetXMLDesc(0)
-			free(&found[i])
-			if errors.Is(err, libvirt.ERR_NO_STORAGE_POOL) { // the pool was removed during the listing
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			p, err := parsePool(text)
-			if err != nil {
-				return nil, err
-			}
-			p.Active = true
-			all = append(all, p)
-		}
-		return all, nil
-	})
-}
-
-func (c *conn) ChangeMedia(ctx context.Context, uuid, xml string) error {
-	const now = libvirt.DOMAIN_DEVICE_MODIFY_LIVE | libvirt.DOMAIN_DEVICE_MODIFY_FORCE
-	return c.act(ctx, uuid, "change a CD-ROM", func(d *libvirt.Domain) error { return d.UpdateDeviceFlags(xml, now) })
-}
-
-func (c *conn) AttachDisk(ctx context.Context, uuid, xml string) error {
-	const now = libvirt.DOMAIN_DEVICE_MODIFY_LIVE | libvirt.DOMAIN_DEVICE_MODIFY_CONFIG
-	return c.act(ctx, uuid, "attach a disk", func(d *libvirt.Domain) error { return d.AttachDeviceFlags(xml, now) })
-}
-
-func (c *conn) ResizeDisk(ctx context.Context, uuid, path string, size uint64) error {
-	return c.act(ctx, uuid, "resize a disk", func(d *libvirt.Domain) error {
-		return d.BlockResize(path, size, libvirt.DOMAIN_BLOCK_RESIZE_BYTES)
-	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -31,17 +32,22 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 	return guard.Run(ctx, p, w, log)
 }
 
-// Begin prepares a step on a domain or a disk. Steps on disks take turns.
+// Begin prepares a step on a domain or a disk. Steps that change files in pools take turns.
 func (p *Provider) Begin(ctx context.Context, w providers.Work, log providers.Log) (t guard.Task, end func() error, err error) {
 	j := &job{Provider: p, Work: w, policy: machine.DecodePolicy(w.Policy), log: log}
 	if j.connection, err = p.connect(ctx); err != nil {
 		return nil, nil, err
 	}
-	if w.Address.Kind != spec.Disk {
+	isDisk := w.Address.Kind == spec.Disk
+	if !isDisk && !slices.Contains([]string{opDefine, opRedefine, opUpload, opUnkey, opDelete}, w.Op) {
 		return j, func() error { return nil }, nil
 	}
-	j.storage.Lock()
-	return &diskJob{job: j}, func() error { j.storage.Unlock(); return nil }, nil
+	p.storage.Lock()
+	end = func() error { p.storage.Unlock(); return nil }
+	if isDisk {
+		return &diskJob{job: j}, end, nil
+	}
+	return j, end, nil
 }
 
 // Failure returns a failure with err as its cause.

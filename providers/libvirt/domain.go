@@ -1,11 +1,14 @@
 package libvirt
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"math"
 	"path"
 	"slices"
+
+	"libvirt.org/go/libvirtxml"
 
 	"vmctl/providers"
 	"vmctl/providers/machine"
@@ -29,51 +32,20 @@ type description struct {
 	Owner       *owner // nil: no mark
 }
 
-type domainXML struct {
-	Type   string    `xml:"type,attr"`
-	Memory memoryXML `xml:"memory"`
-	Now    memoryXML `xml:"currentMemory"`
-	VCPU   struct {
-		Current uint64 `xml:"current,attr"`
-		Max     uint64 `xml:",chardata"`
-	} `xml:"vcpu"`
-	OS struct {
-		Kernel  string `xml:"kernel"`
-		Initrd  string `xml:"initrd"`
-		Cmdline string `xml:"cmdline"`
-	} `xml:"os"`
-	Serials []struct {
-		Log struct {
-			File string `xml:"file,attr"`
-		} `xml:"log"`
-	} `xml:"devices>serial"`
-	Drives   []driveXML `xml:"devices>disk"`
-	Metadata struct {
-		Owner *readOwnerXML `xml:"urn:vmctl:1 owner"`
-	} `xml:"metadata"`
-	QEMU struct {
-		Args []struct {
-			Value string `xml:"value,attr"`
-		} `xml:"http://libvirt.org/schemas/domain/qemu/1.0 arg"`
-	} `xml:"http://libvirt.org/schemas/domain/qemu/1.0 commandline"`
-}
-
-type memoryXML struct {
-	Unit  string `xml:"unit,attr"`
-	Value uint64 `xml:",chardata"`
-}
-
-func (m memoryXML) bytes() uint64 {
-	switch m.Unit {
-	case "b", "bytes":
-		return m.Value
-	case "MiB", "M":
-		return m.Value << 20
-	case "GiB", "G":
-		return m.Value << 30
-	default: // libvirt answers in KiB
-		return m.Value << 10
+// mark returns the mark; zero: none.
+func (d description) mark() owner {
+	if d.Owner == nil {
+		return owner{}
 	}
+	return *d.Owner
+}
+
+// domainXML is libvirt's description of a domain with vmctl's mark.
+type domainXML struct {
+	libvirtxml.Domain
+	Mark struct {
+		Owner *ownerXML `xml:"urn:vmctl:1 owner"`
+	} `xml:"metadata"`
 }
 
 // describe reads a domain's XML.
@@ -82,44 +54,55 @@ func describe(text string) (description, error) {
 	if err := xml.Unmarshal([]byte(text), &x); err != nil {
 		return description{}, fmt.Errorf("read the domain's description: %w", err)
 	}
-	d := description{
-		Virtualized: x.Type, CPUs: x.VCPU.Max, Memory: x.Memory.bytes(),
-		Kernel: x.OS.Kernel, Initrd: x.OS.Initrd, Cmdline: x.OS.Cmdline,
-		Owner: x.Metadata.Owner.owner(),
+	d := description{Virtualized: x.Type, Owner: x.Mark.Owner.owner()}
+	if x.VCPU != nil {
+		d.CPUs, d.CPUsNow = uint64(x.VCPU.Value), uint64(cmp.Or(x.VCPU.Current, x.VCPU.Value))
 	}
-	for _, drive := range x.Drives {
-		d.Drives = append(d.Drives, drive.drive())
-	}
-	if d.CPUsNow = x.VCPU.Current; d.CPUsNow == 0 {
-		d.CPUsNow = d.CPUs
-	}
-	if d.Now = x.Now.bytes(); d.Now == 0 {
+	if x.Memory != nil {
+		d.Memory = bytesOf(x.Memory.Value, x.Memory.Unit)
 		d.Now = d.Memory
 	}
-	for _, s := range x.Serials {
-		if s.Log.File != "" {
+	if now := x.CurrentMemory; now != nil && now.Value != 0 {
+		d.Now = bytesOf(now.Value, now.Unit)
+	}
+	if x.OS != nil {
+		d.Kernel, d.Initrd, d.Cmdline = x.OS.Kernel, x.OS.Initrd, x.OS.Cmdline
+	}
+	if x.Devices != nil {
+		d.readDevices(x.Devices)
+	}
+	if x.QEMUCommandline != nil {
+		d.readArgs(x.QEMUCommandline.Args)
+	}
+	return d, nil
+}
+
+func (d *description) readDevices(all *libvirtxml.DomainDeviceList) {
+	for _, disk := range all.Disks {
+		d.Drives = append(d.Drives, driveOf(disk))
+	}
+	for _, s := range all.Serials {
+		if s.Log != nil && s.Log.File != "" {
 			d.ConsoleLog = s.Log.File
 			break
 		}
 	}
-	for i, arg := range x.QEMU.Args {
-		if i+1 == len(x.QEMU.Args) {
-			break
-		}
-		value := x.QEMU.Args[i+1].Value
-		if arg.Value == dataOption {
+}
+
+func (d *description) readArgs(args []libvirtxml.DomainQEMUCommandlineArg) {
+	for i := 0; i+1 < len(args); i++ {
+		value := args[i+1].Value
+		switch args[i].Value {
+		case dataOption:
 			d.Data = value
+		case "-netdev":
+			all := parseNetdev(value)
+			if isOurNet(value) && len(all) > 0 && all[0].Guest == sshPort {
+				d.SSH, all = &all[0], all[1:]
+			}
+			d.Forwards = append(d.Forwards, all...)
 		}
-		if arg.Value != "-netdev" {
-			continue
-		}
-		all := parseNetdev(value)
-		if isOurNet(value) && len(all) > 0 && all[0].Guest == sshPort {
-			d.SSH, all = &all[0], all[1:]
-		}
-		d.Forwards = append(d.Forwards, all...)
 	}
-	return d, nil
 }
 
 // accel returns the accelerator in a spec's words: the wanted one of the mark, as long as the
@@ -132,8 +115,8 @@ func (d description) accel() string {
 	case typeTCG:
 		actual = machine.AccelTCG
 	}
-	if d.Owner != nil && (d.Owner.Accel == machine.AccelAuto || d.Owner.Accel == actual) {
-		return d.Owner.Accel
+	if marked := d.mark().Accel; marked == machine.AccelAuto {
+		return marked
 	}
 	return actual
 }
@@ -186,7 +169,7 @@ func digest(file, marked, sha256 string) string {
 func (d description) wantedForwards() []machine.Forward {
 	all := slices.Clone(d.Forwards)
 	for i, f := range all {
-		if d.Owner.isAuto(i, f) {
+		if d.mark().isAuto(i, f) {
 			all[i].Host = 0
 		}
 	}

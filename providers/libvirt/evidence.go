@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -110,35 +109,19 @@ func (p *Provider) bootLog(ctx context.Context, c connection, s observedDomain) 
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	all := []string{"the guest's boot log is " + log}
-	for _, poolName := range p.candidatePools() {
-		text, err := c.Tail(own, poolName, path.Base(log), tailBytes)
-		if err != nil {
-			continue
+	f, err := locate(own, c, log)
+	if err != nil {
+		return all
+	}
+	text, _, err := c.Part(own, f.in.Name, f.name, -tailBytes, tailBytes)
+	if err != nil {
+		return all
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for _, line := range lines[max(0, len(lines)-tailLines):] {
+		if line = strings.TrimRight(line, "\r"); line != "" {
+			all = append(all, "  "+line)
 		}
-		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		for _, line := range lines[max(0, len(lines)-tailLines):] {
-			if line = strings.TrimRight(line, "\r"); line != "" {
-				all = append(all, "  "+line)
-			}
-		}
-		break
-	}
-	return all
-}
-
-// candidatePools returns the pools that may hold an object's files: first the block's own,
-// and then those that vmctl chooses if a block names none.
-func (p *Provider) candidatePools() []string {
-	own, _ := p.ownPool()
-	var all []string
-	if p.pool != "" {
-		all = append(all, p.pool)
-	}
-	if p.location.System && p.pool != defaultPool {
-		all = append(all, defaultPool)
-	}
-	if p.pool != own {
-		all = append(all, own)
 	}
 	return all
 }

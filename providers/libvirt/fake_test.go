@@ -43,7 +43,7 @@ type Fake struct {
 	BootLog     string
 	// Define calls BeforeDefine first, unless it is nil.
 	BeforeDefine func()
-	// Upload and MakeVolume call BeforeStore first, unless it is nil.
+	// Upload, MakeVolume and DeleteVolume call BeforeStore first, unless it is nil.
 	BeforeStore func(name string)
 	// Booting returns the host port that leads to the SSH of a domain that starts; nil: SSH
 	// has it. Ended is called when a domain has gone off.
@@ -699,17 +699,6 @@ func (f *Fake) Pool(_ context.Context, name string) (pool, error) {
 	return pool{Name: name, Type: p.Type, Path: p.Path, Active: p.Active, Available: f.Free}, nil
 }
 
-func (f *Fake) PoolOf(_ context.Context, file string) (string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for name, p := range f.pools {
-		if _, ok := p.Volumes[path.Base(file)]; ok && p.Path == path.Dir(file) {
-			return name, nil
-		}
-	}
-	return "", errAbsent
-}
-
 func (f *Fake) DefinePool(_ context.Context, text string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -767,7 +756,7 @@ func (f *Fake) Volumes(_ context.Context, name string) ([]string, error) {
 	return slices.Sorted(maps.Keys(p.Volumes)), nil
 }
 
-func (f *Fake) Upload(_ context.Context, name string, u upload) (string, error) {
+func (f *Fake) Upload(_ context.Context, name string, u upload) error {
 	if f.BeforeStore != nil {
 		f.BeforeStore(u.Name)
 	}
@@ -775,40 +764,29 @@ func (f *Fake) Upload(_ context.Context, name string, u upload) (string, error) 
 	defer f.mu.Unlock()
 	p, err := f.pool(name)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if _, ok := p.Volumes[u.Name]; ok {
-		return "", ErrLibvirt("storage volume name '" + u.Name + "' already in use.")
+		return ErrLibvirt("storage volume name '" + u.Name + "' already in use.")
 	}
 	if err := f.note("upload %s", u.Name); err != nil {
 		if f.FreeAfterUpload != 0 {
 			f.Free = f.FreeAfterUpload
 		}
-		return "", err
+		return err
 	}
 	b, err := io.ReadAll(u.Content)
 	if err != nil {
-		return "", err
+		return err
 	}
 	p.Volumes[u.Name] = b
-	return path.Join(p.Path, u.Name), nil
-}
-
-func (f *Fake) Tail(_ context.Context, name, volume string, limit uint64) ([]byte, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	p, err := f.pool(name)
-	if err != nil {
-		return nil, err
-	}
-	b, ok := p.Volumes[volume]
-	if !ok {
-		return nil, errAbsent
-	}
-	return b[max(0, len(b)-int(limit)):], nil
+	return nil
 }
 
 func (f *Fake) DeleteVolume(_ context.Context, name, volume string) error {
+	if f.BeforeStore != nil {
+		f.BeforeStore(volume)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p, err := f.pool(name)

@@ -87,7 +87,7 @@ func (f *Fake) VolumeInfo(_ context.Context, poolName, name string) (volume, err
 	return v, err
 }
 
-func (f *Fake) MakeVolume(_ context.Context, poolName string, v volume) (string, error) {
+func (f *Fake) MakeVolume(_ context.Context, poolName string, v volume) error {
 	if f.BeforeStore != nil {
 		f.BeforeStore(v.Name)
 	}
@@ -95,20 +95,24 @@ func (f *Fake) MakeVolume(_ context.Context, poolName string, v volume) (string,
 	defer f.mu.Unlock()
 	p, err := f.pool(poolName)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if _, ok := p.Volumes[v.Name]; ok {
-		return "", ErrLibvirt("storage volume name '" + v.Name + "' already in use.")
+		return ErrLibvirt("storage volume name '" + v.Name + "' already in use.")
 	}
 	if err := f.note("make-volume %s of %d bytes", v.Name, v.Capacity); err != nil {
-		return "", err
+		return err
 	}
-	read, err := parseVolume(v.document())
+	text, err := v.document()
 	if err != nil {
-		return "", err
+		return err
+	}
+	read, err := parseVolume(text)
+	if err != nil {
+		return err
 	}
 	p.Volumes[v.Name], p.Disks[v.Name] = []byte{}, read
-	return path.Join(p.Path, v.Name), nil
+	return nil
 }
 
 func (f *Fake) ResizeVolume(_ context.Context, poolName, name string, size uint64) error {
@@ -182,7 +186,7 @@ func (f *Fake) AttachDisk(_ context.Context, uuid, text string) error {
 	if err := disk.Unmarshal(text); err != nil {
 		return err
 	}
-	if err := f.note("attach %s to %s", path.Base(blueprint{}.fileOf(disk)), d.Name); err != nil {
+	if err := f.note("attach %s to %s", path.Base(driveOf(disk).Path), d.Name); err != nil {
 		return err
 	}
 	if !d.Power.on() {
@@ -191,7 +195,7 @@ func (f *Fake) AttachDisk(_ context.Context, uuid, text string) error {
 	if d.Transient {
 		return &libvirtError{Code: codeOperationInvalid, Message: "Requested operation is not valid: transient domains do not have any persistent config"}
 	}
-	if by := f.usedBy(blueprint{}.fileOf(disk)); by != "" {
+	if by := f.usedBy(driveOf(disk).Path); by != "" {
 		return ErrLibvirt("internal error: unable to execute QEMU command 'blockdev-add': Failed to get \"write\" lock")
 	}
 	for _, at := range []*string{&d.Configured, &d.Running} {
@@ -218,7 +222,7 @@ func (f *Fake) ChangeMedia(_ context.Context, uuid, text string) error {
 	if err := disk.Unmarshal(text); err != nil {
 		return err
 	}
-	file := blueprint{}.fileOf(disk)
+	file := driveOf(disk).Path
 	if err := f.note("insert %s into %s", path.Base(file), d.Name); err != nil {
 		return err
 	}

@@ -136,22 +136,21 @@ func (s struck) Overwrite(ctx context.Context, pool, name string, content []byte
 	return s.call("overwrite", func() error { return s.Fake.Overwrite(ctx, pool, name, content) })
 }
 
-func (s struck) MakeVolume(ctx context.Context, pool string, v volume) (at string, err error) {
-	err = s.call("make-volume", func() error { at, err = s.Fake.MakeVolume(ctx, pool, v); return err })
-	return at, err
+func (s struck) MakeVolume(ctx context.Context, pool string, v volume) error {
+	return s.call("make-volume", func() error { return s.Fake.MakeVolume(ctx, pool, v) })
 }
 
 // Upload may end in the middle together with the connection: the half-made volume stays.
-func (s struck) Upload(ctx context.Context, pool string, u upload) (at string, err error) {
+func (s struck) Upload(ctx context.Context, pool string, u upload) error {
 	half := s.take("upload", FaultHalf) != ""
 	if half {
 		u.Content = io.LimitReader(u.Content, int64(u.Size/2))
 	}
-	err = s.call("upload", func() error { at, err = s.Fake.Upload(ctx, pool, u); return err })
+	err := s.call("upload", func() error { return s.Fake.Upload(ctx, pool, u) })
 	if half && err == nil {
 		err = errLost
 	}
-	return at, err
+	return err
 }
 
 func (s struck) Monitor(ctx context.Context, uuid, command string) (out string, err error) {

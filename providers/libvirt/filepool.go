@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path"
 	"slices"
-	"strings"
 
 	"vmctl/providers"
 )
@@ -38,7 +35,7 @@ func (s filePool) isBeingMarked(volume string) bool {
 // filePools lists the pools that may hold disks: vmctl's own first, and then all others that
 // are active. The error names the pools that cannot be listed; the result still has the
 // others. A step starts a pool of vmctl's own that a reboot left inactive; Observe does not.
-func (p *Provider) filePools(ctx context.Context, c connection) ([]filePool, error) {
+func (p *Provider) filePools(ctx context.Context, c connection) (listing, error) {
 	pools, err := c.Pools(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the pools of %s: %w", p.location.URI, err)
@@ -54,9 +51,9 @@ func (p *Provider) filePools(ctx context.Context, c connection) ([]filePool, err
 		pools = append(pools, woken...)
 	}
 	slices.SortFunc(pools, func(a, b pool) int { return rank(first, a.Name, b.Name) })
-	var all []filePool
+	var all listing
 	for _, found := range pools {
-		if !ofFiles(found) {
+		if !found.ofFiles() {
 			continue
 		}
 		s, err := p.filePool(ctx, c, found)
@@ -67,66 +64,6 @@ func (p *Provider) filePools(ctx context.Context, c connection) ([]filePool, err
 		all = append(all, s)
 	}
 	return all, errors.Join(errs...)
-}
-
-// rank compares two names. The names in first come before all others.
-func rank(first []string, a, b string) int {
-	place := func(name string) int {
-		if i := slices.Index(first, name); i >= 0 {
-			return i
-		}
-		return len(first)
-	}
-	if d := place(a) - place(b); d != 0 {
-		return d
-	}
-	return strings.Compare(a, b)
-}
-
-// wakePool returns a pool that may hold disks. It starts an inactive pool if that is vmctl's
-// own and c may change the system. A missing pool holds no disks, unless the block names it:
-// then wakePool fails.
-func (p *Provider) wakePool(ctx context.Context, c connection, name string) ([]pool, error) {
-	found, err := c.Pool(ctx, name)
-	switch {
-	case errors.Is(err, errAbsent) && name == p.pool:
-		return nil, fmt.Errorf("pool %s, which the provider's block names, does not exist: see what there is: virsh -c %s pool-list --all", name, p.location.URI)
-	case errors.Is(err, errAbsent), err == nil && p.emptied(found):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read pool %s: %w", name, err)
-	case found.Active:
-		return []pool{found}, nil
-	}
-	looks, isLooking := c.(*readOnly)
-	if isLooking && p.canRead(looks, found) {
-		return []pool{found}, nil
-	}
-	if p.ours(found) && !isLooking {
-		err = c.StartPool(ctx, name)
-		if now, lookErr := c.Pool(ctx, name); lookErr == nil && now.Active { // another vmctl may have been faster
-			return []pool{now}, nil
-		}
-	}
-	return nil, errors.Join(err, fmt.Errorf("pool %s is not active: start it: virsh -c %s pool-start %s", name, p.location.URI, name))
-}
-
-// emptied reports whether the folder of vmctl's own pool is gone, with all its files.
-func (p *Provider) emptied(found pool) bool {
-	if !p.ours(found) || p.location.Remote != "" {
-		return false
-	}
-	_, err := os.Stat(found.Path)
-	return errors.Is(err, fs.ErrNotExist)
-}
-
-// left reports whether somebody else's pool went away during the listing.
-func (p *Provider) left(ctx context.Context, c connection, found pool) bool {
-	if slices.Contains(p.candidatePools(), found.Name) {
-		return false
-	}
-	now, err := c.Pool(ctx, found.Name)
-	return errors.Is(err, errAbsent) || err == nil && !now.Active
 }
 
 // filePool lists one pool.
@@ -142,7 +79,7 @@ func (p *Provider) filePool(ctx context.Context, c connection, found pool) (file
 	}
 	slices.Sort(s.names)
 	for _, name := range s.names {
-		volume, ok := strings.CutSuffix(name, sidecarSuffix)
+		volume, ok := kindSidecar.owner(name)
 		if !ok {
 			continue
 		}
@@ -158,24 +95,56 @@ func (p *Provider) filePool(ctx context.Context, c connection, found pool) (file
 		case errors.Is(err, errBlank):
 			s.blank = append(s.blank, volume)
 		case err != nil:
-			s.unreadable[volume] = fmt.Sprintf("read its mark %s: %v", pathIn(found, name), err)
+			s.unreadable[volume] = fmt.Sprintf("read its mark %s: %v", found.file(name).path(), err)
 		}
 	}
 	return s, nil
 }
 
+// listing holds the pools of files of a system, with their contents.
+type listing []filePool
+
+// pathOf returns the path of the file of a domain's disk; "": it has none.
+func (l listing) pathOf(d drive) string {
+	if d.Path != "" {
+		return path.Clean(d.Path)
+	}
+	for _, s := range l {
+		if s.Name == d.Pool && s.has(d.Volume) {
+			return s.file(d.Volume).path()
+		}
+	}
+	return ""
+}
+
+// isOn reports whether a domain's disk is on a file, or on an overlay of it as far as libvirt
+// knows.
+func (l listing) isOn(d drive, file string) bool {
+	return l.pathOf(d) == file || slices.Contains(d.Under, file)
+}
+
+// at returns the file at a path. listed says that the file's pool is in the listing, exists
+// that the file is.
+func (l listing) at(file string) (f poolFile, listed, exists bool) {
+	for _, s := range l {
+		if s.Path == path.Dir(file) {
+			return s.file(path.Base(file)), true, s.has(path.Base(file))
+		}
+	}
+	return poolFile{}, false, false
+}
+
 // overlaysOf returns the paths of the volumes whose base is a file. A volume that cannot be
 // read may be one: that is an error.
-func overlaysOf(ctx context.Context, c connection, all []filePool, file string) ([]string, error) {
+func (l listing) overlaysOf(ctx context.Context, c connection, file string) ([]string, error) {
 	var over []string
-	for _, s := range all {
+	for _, s := range l {
 		for _, name := range s.names {
-			v, err := c.VolumeInfo(ctx, s.Name, name)
-			switch {
-			case errors.Is(err, errAbsent):
-			case err != nil:
+			v, err := s.file(name).see(ctx, c)
+			if err != nil {
 				return nil, fmt.Errorf("read volume %s of pool %s: %w", name, s.Name, err)
-			case v.Backing != "" && path.Clean(v.Backing) == file:
+			}
+			if v != nil && v.Backing != "" && path.Clean(v.Backing) == file {
 				over = append(over, v.Path)
 			}
 		}
@@ -183,79 +152,61 @@ func overlaysOf(ctx context.Context, c connection, all []filePool, file string) 
 	return over, nil
 }
 
-// ofFiles reports whether the volumes of a pool are files.
-func ofFiles(p pool) bool { return slices.Contains([]string{"dir", "fs", "netfs"}, p.Type) }
-
-// observedDisk holds all observations of one disk.
-type observedDisk struct {
-	volume
-	in   pool
-	mark *sidecar // nil: none, or an invalid one
-	copy bool     // the mark was written for another volume
-}
-
-// id returns the UUID in the mark, or the path of a volume without a mark of its own.
-func (s observedDisk) id() providers.ID {
-	if s.mark == nil || s.copy {
-		return providers.ID(s.Path)
-	}
-	return s.mark.Of
-}
-
-// name returns the name of the volume without the suffix of its format.
-func (s observedDisk) name() string { return nameOfVolume(s.Name, s.Format) }
-
-func nameOfVolume(volume, format string) string {
-	if name, ok := strings.CutSuffix(volume, "."+format); ok && name != "" {
-		return name
-	}
-	return volume
-}
-
-func volumeOf(name, format string) string { return name + "." + format }
-
-// volumePlace is the place of a volume that exists or may be made.
-type volumePlace struct {
+// diskPlace is the place of a disk that exists or may be made.
+type diskPlace struct {
+	poolFile
 	pool *filePool
-	name string
 }
 
-func (s volumePlace) path() string { return pathIn(s.pool.pool, s.name) }
+func (s *filePool) place(volume string) diskPlace { return diskPlace{s.file(volume), s} }
 
-// volumePlaces returns the places of a disk: of the volume whose mark has that ID, or which has that
+// places returns the places of a disk: of the volume whose mark has that ID, or which has that
 // path. There is at most one, but for copies, which come later.
-func volumePlaces(all []filePool, id providers.ID) []volumePlace {
-	var found []volumePlace
-	for i := range all {
-		s := &all[i]
-		if isPath(id) {
-			if name := path.Base(string(id)); s.Path == path.Dir(string(id)) && s.has(name) {
-				found = append(found, volumePlace{s, name})
-			}
-			continue
-		}
+func (l listing) places(id providers.ID) []diskPlace {
+	var found []diskPlace
+	for i := range l {
+		s := &l[i]
 		for _, name := range s.names {
-			volume, ok := strings.CutSuffix(name, sidecarSuffix)
-			if mark, read := s.marks[volume]; ok && read && mark.Of == id && mark.Volume == volume {
-				found = append(found, volumePlace{s, volume})
+			volume, marks := kindSidecar.owner(name)
+			mark, read := s.marks[volume]
+			switch {
+			case isPath(id) && s.file(name).path() == string(id):
+				found = append(found, s.place(name))
+			case marks && read && mark.Of == id && mark.Volume == volume:
+				found = append(found, s.place(volume))
 			}
 		}
 	}
 	return found
 }
 
-// observe reads the volume at a spot. A missing volume is errAbsent.
-func (s volumePlace) observe(ctx context.Context, c connection) (observedDisk, error) {
+// observe reads the volume at a place; nil: it does not exist.
+func (s diskPlace) observe(ctx context.Context, c connection) (*observedDisk, error) {
 	if why, bad := s.pool.unreadable[s.name]; bad {
-		return observedDisk{}, errors.New(why)
+		return nil, errors.New(why)
 	}
-	v, err := c.VolumeInfo(ctx, s.pool.Name, s.name)
-	if err != nil {
-		return observedDisk{}, err
+	v, err := s.see(ctx, c)
+	if v == nil || err != nil {
+		return nil, err
 	}
-	d := observedDisk{volume: v, in: s.pool.pool}
+	d := &observedDisk{volume: *v, in: s.in}
 	if mark, ok := s.pool.marks[s.name]; ok {
 		d.mark, d.copy = &mark, mark.Volume != s.name
 	}
 	return d, nil
+}
+
+// find reads the disk of an ID; nil: it does not exist. at is its place, perhaps without a
+// volume; zero: none.
+func (l listing) find(ctx context.Context, c connection, id providers.ID) (disk *observedDisk, at diskPlace, err error) {
+	all := l.places(id)
+	for _, at := range all {
+		if disk, err := at.observe(ctx, c); err != nil || disk != nil {
+			return disk, at, err
+		}
+	}
+	if len(all) > 0 {
+		at = all[0]
+	}
+	return nil, at, nil
 }

@@ -1,12 +1,12 @@
 package libvirt
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"vmctl/internal/fetch"
@@ -23,33 +23,27 @@ type imageFile struct {
 	virtual      uint64 // bytes of the disk that is in it
 }
 
-// imageVolume describes an image in a pool.
-type imageVolume struct {
-	Path    string
-	SHA256  string
-	Virtual uint64 // bytes of the disk that is in it
-}
-
-// ensureImage returns the image in a pool, and uploads it if it is missing. A pool has one
-// volume per content: an image that is uploaded already is not read again.
-func (j *job) ensureImage(ctx context.Context, to pool) (imageVolume, error) {
+// ensureImage returns the image in a pool with its digest, and uploads it if it is missing. A
+// pool has one volume per content: an image that is uploaded already is not read again.
+func (j *job) ensureImage(ctx context.Context, to pool) (image poolFile, sha256 string, err error) {
 	want := *j.want.Image
-	if want.SHA256 != "" {
-		if v, ok, err := j.completeImage(ctx, to, strings.ToLower(want.SHA256)); ok || err != nil {
-			return v, err
+	if sha256 = strings.ToLower(want.SHA256); sha256 != "" {
+		if image, ok, err := j.completeImage(ctx, to, sha256); ok || err != nil {
+			return image, sha256, err
 		}
 	}
 	f, err := j.imageFile(ctx, want)
 	if err != nil {
-		return imageVolume{}, err
+		return image, "", err
 	}
 	if err := j.rootFits(f.virtual); err != nil {
-		return imageVolume{}, err
+		return image, "", err
 	}
-	if v, ok, err := j.completeImage(ctx, to, f.sha256); ok || err != nil {
-		return v, err
+	image, ok, err := j.completeImage(ctx, to, f.sha256)
+	if !ok && err == nil {
+		err = j.uploadImage(ctx, image, f)
 	}
-	return j.uploadImage(ctx, to, f)
+	return image, f.sha256, err
 }
 
 // imageFile finds, or downloads, the file of an image and reads its properties.
@@ -80,11 +74,9 @@ func (j *job) imageFile(ctx context.Context, want machine.Image) (imageFile, err
 		return f, nil
 	}
 	j.say("reading %s (%d bytes)", want.Source, f.size)
-	sum := sha256.New()
-	if _, err := io.Copy(sum, stopping(ctx, file)); err != nil {
+	if f.sha256, err = digestOf(stopping(ctx, file)); err != nil {
 		return f, unreadable(err, f.path)
 	}
-	f.sha256 = hex.EncodeToString(sum.Sum(nil))
 	if want.SHA256 != "" && !strings.EqualFold(f.sha256, want.SHA256) {
 		return f, &providers.Problem{
 			Outcome: providers.Failed, Code: "wrong_sha256",
@@ -171,4 +163,111 @@ func sizeWord(bytes uint64) string {
 		return fmt.Sprintf("%dGiB", bytes/gib)
 	}
 	return fmt.Sprintf("%dMiB", (bytes+mib-1)/mib)
+}
+
+// An image is a volume of its project, named by its content. It is whole only with the note
+// beside it, which is written last. Each project has its own images: two projects have no
+// common lock, and the deletion of an image would destroy every disk that begins from it.
+
+// imagesOf begins the names of this project's images.
+func (p *Provider) imagesOf() string { return "vmctl-" + p.settings.Project.Lineage() }
+
+func noteOf(image string) string { return kindNote.name(image, "") }
+
+// imageNote says that an image is whole, and describes it.
+type imageNote struct {
+	SHA256  string `json:"sha256"`
+	Size    uint64 `json:"size"`         // bytes of the volume
+	Virtual uint64 `json:"virtual_size"` // bytes of the disk
+}
+
+const noteLimit = 4096
+
+// completeImage returns the image of that content, and reports whether it exists and is whole.
+func (j *job) completeImage(ctx context.Context, in pool, sha256 string) (image poolFile, whole bool, err error) {
+	image = in.file(kindImage.name(j.imagesOf(), sha256))
+	text, _, err := j.Part(ctx, in.Name, noteOf(image.name), 0, noteLimit)
+	var note imageNote
+	if errors.Is(err, errAbsent) || err == nil && (json.Unmarshal(bytes.Trim(text, "\x00"), &note) != nil || note.SHA256 != sha256) {
+		return image, false, nil
+	}
+	var v *volume
+	if err == nil {
+		v, err = image.see(ctx, j.connection)
+	}
+	switch {
+	case err != nil:
+		return image, false, fail(err, "look for image %s in pool %s", image.name, in.Name)
+	case v == nil:
+		return image, false, nil
+	}
+	return image, true, j.rootFits(note.Virtual)
+}
+
+// uploadImage puts an image into its place, and then its note.
+func (j *job) uploadImage(ctx context.Context, image poolFile, f imageFile) error {
+	note := image.in.file(noteOf(image.name))
+	if _, err := note.remove(ctx, j.connection); err != nil {
+		return fail(err, "replace what is left of image %s", image.name)
+	}
+	if err := j.put(ctx, image, content{source: f.path, sha256: f.sha256, as: "image " + image.name, percent: true}); err != nil {
+		return err
+	}
+	text, err := json.Marshal(imageNote{SHA256: f.sha256, Size: f.size, Virtual: f.virtual})
+	if err != nil {
+		return err
+	}
+	return j.put(ctx, note, content{bytes: text})
+}
+
+// removeUnusedImages removes this project's images in a pool if no disk begins from them any
+// more, each after its note.
+func (j *job) removeUnusedImages(ctx context.Context, in pool) (removed []string, err error) {
+	all, err := j.volumes(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	images := j.imagesAmong(all)
+	if len(images) == 0 {
+		return nil, nil
+	}
+	var used []string
+	for _, name := range all {
+		v, err := in.file(name).see(ctx, j.connection)
+		if err != nil { // it may be an overlay
+			return nil, fmt.Errorf("see what volume %s of pool %s begins from: %w", name, in.Name, err)
+		}
+		if v != nil {
+			used = append(used, v.Backing)
+		}
+	}
+	for _, image := range images {
+		if slices.Contains(used, in.file(image).path()) {
+			continue
+		}
+		for _, name := range []string{noteOf(image), image} {
+			gone, err := in.file(name).remove(ctx, j.connection)
+			if err != nil {
+				return removed, err
+			}
+			if gone {
+				removed = append(removed, name)
+			}
+		}
+	}
+	return removed, nil
+}
+
+// imagesAmong returns this project's images among the volumes of a pool, also those that have
+// only a note left.
+func (p *Provider) imagesAmong(volumes []string) []string {
+	var all []string
+	for _, name := range volumes {
+		image, _ := kindNote.owner(name)
+		if kindImage.has(image, p.imagesOf()) {
+			all = append(all, image)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }

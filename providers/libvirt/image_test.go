@@ -243,7 +243,7 @@ define: failed disk_full: upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2: the disk o
 		},
 		{
 			"where the upload breaks off", `
-define: failed libvirt: upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2 to pool vmctl-lab-k7m2qd9x4r: cannot write data to stream: Input/output error
+define: failed libvirt: upload vmctl-k7m2qd9x4r-image-DIGEST.qcow2 in pool vmctl-lab-k7m2qd9x4r: cannot write data to stream: Input/output error
 `, nil, func(l *lab) {
 				l.Refuses["upload"] = libvirt.ErrLibvirt("cannot write data to stream: Input/output error")
 			},
@@ -552,6 +552,19 @@ func TestSeenWhateverIsWanted(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Nobody calls a root disk gone whose pool could not be listed.
+func TestRootDiskThatCannotBeSeen(t *testing.T) {
+	l := imageLab(t)
+	want := fromImage(64, off)
+	l.apply(create(want))
+	l.Refuses["pools"] = errors.New("busy")
+	o := l.object(want)
+	wantText(t, "its source", "debian.qcow2", o.Attrs.GetAttr("image").GetAttr("source").AsString())
+	if got := o.Unreadable["root_disk.size"]; !strings.HasSuffix(got, "list the pools of qemu:///session: busy") {
+		t.Errorf("its size is unreadable: %q", got)
 	}
 }
 

@@ -23,21 +23,20 @@ func (j *job) imageFiles(ctx context.Context, f *bootFiles, k keyring) error {
 // size, and a seed with the wanted keys.
 func (j *job) hasImage(ctx context.Context) bool {
 	m, ok := j.ownImage()
-	if !ok || m != j.seen.owner().Image {
+	if !ok || m != j.seen.mark().Image {
 		return false
 	}
 	if !j.keysAreWanted() {
 		return false
 	}
-	root, _, err := j.rootInfo(ctx, m.Root)
+	_, root, err := j.rootInfo(ctx, m.Root)
 	if err != nil || root.Capacity != j.want.RootDisk {
 		return false
 	}
-	pools, err := j.pools(ctx)
 	has := func(file string) bool {
 		return slices.ContainsFunc(j.seen.configured.Drives, func(d drive) bool { return d.Path == file })
 	}
-	return err == nil && j.isVolume(ctx, pools, m.Seed) && has(m.Root) && has(m.Seed)
+	return j.isThere(ctx, m.Seed) && has(m.Root) && has(m.Seed)
 }
 
 // around puts the root disk before the additional disks, and the seed behind them.
@@ -72,11 +71,8 @@ func (b blueprint) setSeed(d *libvirtxml.Domain) {
 // insert changes the file of the drive with the earlier seed, and returns the drive; nil:
 // there is none.
 func insert(d *libvirtxml.Domain, before, seed string) *libvirtxml.DomainDisk {
-	if d.Devices == nil {
-		return nil
-	}
 	for i, disk := range d.Devices.Disks {
-		if disk.Device != deviceCDROM || disk.Source == nil || disk.Source.File == nil || before == "" || disk.Source.File.File != before {
+		if disk.Device != deviceCDROM || before == "" || fileIn(disk.Source) != before {
 			continue
 		}
 		d.Devices.Disks[i].Source.File.File = seed
@@ -85,33 +81,11 @@ func insert(d *libvirtxml.Domain, before, seed string) *libvirtxml.DomainDisk {
 	return nil
 }
 
-// reseed returns a domain's XML with another seed and another mark. All else stays.
-func reseed(existing string, o owner, before string) (string, error) {
-	d := &libvirtxml.Domain{}
-	if err := d.Unmarshal(existing); err != nil {
-		return "", err
-	}
-	insert(d, before, o.Image.Seed)
-	element, err := o.element()
-	if err != nil {
-		return "", err
-	}
-	inner := ""
-	if d.Metadata != nil {
-		inner = d.Metadata.XML
-	}
-	if inner, err = withOwner(inner, element); err != nil {
-		return "", err
-	}
-	d.Metadata = &libvirtxml.DomainMetadata{XML: inner}
-	return d.Marshal()
-}
-
 // seedDevice describes the drive of a running domain with another seed; "": the domain has no
 // such drive.
 func seedDevice(existing, before, seed string) (string, error) {
-	d := &libvirtxml.Domain{}
-	if err := d.Unmarshal(existing); err != nil {
+	d, err := parseDomain(existing)
+	if err != nil {
 		return "", err
 	}
 	disk := insert(d, before, seed)

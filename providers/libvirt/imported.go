@@ -3,13 +3,10 @@ package libvirt
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
+	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -20,10 +17,7 @@ import (
 // isForeign reports whether vmctl did not make a domain, whoever manages it: the domain has
 // its own network, to which vmctl adds nothing.
 func (d description) isForeign() bool {
-	if d.Owner != nil {
-		return d.Owner.Imported
-	}
-	return d.SSH == nil && d.Data == ""
+	return d.mark().Imported || d.Owner == nil && d.SSH == nil && d.Data == ""
 }
 
 // foreign reports whether vmctl did not make the domain of the step.
@@ -32,11 +26,9 @@ func (j *job) foreign() bool { return j.seen != nil && j.seen.configured.isForei
 // writeForeign writes the mark into a domain that vmctl did not make, and changes only the
 // attributes that are not as wanted.
 func (j *job) writeForeign(ctx context.Context) error {
-	j.storage.Lock()
-	defer j.storage.Unlock()
-	existing, err := j.XML(ctx, j.seen.UUID, toDefine)
+	existing, err := j.xml(ctx, toDefine)
 	if err != nil {
-		return fail(err, "read %s", j.Name)
+		return err
 	}
 	boot, err := j.foreignBoot(ctx)
 	if err != nil {
@@ -56,7 +48,7 @@ func (j *job) writeForeign(ctx context.Context) error {
 	}
 	element, err := mark.element()
 	if err != nil {
-		return fmt.Errorf("write the owner mark: %w", err)
+		return err
 	}
 	if text, err = withMark(text, element); err != nil {
 		return fail(err, "write the mark of %s", j.Name)
@@ -73,10 +65,9 @@ func (j *job) kept() []string {
 	if o := j.seen.owner(); o != nil {
 		return o.Kept
 	}
-	r := diskIndex{paths: j.plugged.paths}
 	var all []string
 	for _, d := range j.seen.configured.disks() {
-		if !slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return p.volume.Path == r.pathOf(d) }) {
+		if !slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return p.Path == j.plugged.pathOf(d) }) {
 			all = append(all, d.file())
 		}
 	}
@@ -94,20 +85,16 @@ func (j *job) foreignBoot(ctx context.Context) (markedBoot, error) {
 	case now.KernelSHA256 == b.KernelSHA256 && now.InitrdSHA256 == b.InitrdSHA256:
 		return now, nil
 	}
-	f := bootFiles{}
-	var err error
-	if f.pool, err = j.usablePool(ctx, j.connection); err != nil {
-		return now, asFailure(err, "find a pool for the files of "+j.Name)
-	}
-	now = markedBoot{KernelSHA256: b.KernelSHA256, InitrdSHA256: b.InitrdSHA256}
-	if now.Kernel, now.KernelStamp, err = j.upload(ctx, f.pool, content{
-		volume: kernelVolume(j.Object, b.KernelSHA256), file: j.abs(b.Kernel), sha256: b.KernelSHA256,
-	}); err != nil || b.Initrd == "" {
+	in, err := j.usablePool(ctx, "the files of "+j.Name)
+	if err != nil {
 		return now, err
 	}
-	now.Initrd, now.InitrdStamp, err = j.upload(ctx, f.pool, content{
-		volume: initrdVolume(j.Object, b.InitrdSHA256), file: j.abs(b.Initrd), sha256: b.InitrdSHA256,
-	})
+	now = markedBoot{KernelSHA256: b.KernelSHA256, InitrdSHA256: b.InitrdSHA256}
+	if now.Kernel, now.KernelStamp, err = j.kernel(ctx, in); err != nil || b.Initrd == "" {
+		return now, err
+	}
+	initrd := in.file(kindInitrd.name(string(j.Object), b.InitrdSHA256))
+	now.Initrd, now.InitrdStamp, err = j.bootFile(ctx, initrd, content{source: j.abs(b.Initrd), sha256: b.InitrdSHA256}, nil)
 	return now, err
 }
 
@@ -138,11 +125,11 @@ func sha256Of(file string) string {
 		return ""
 	}
 	defer closeQuietly(f)
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
+	sum, err := digestOf(f)
+	if err != nil {
 		return ""
 	}
-	return hex.EncodeToString(sum.Sum(nil))
+	return sum
 }
 
 // alterForeign changes the parts of a domain that are not as wanted, and keeps all else.
@@ -152,7 +139,7 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 		return "", err
 	}
 	now.Owner = j.seen.owner()
-	b := blueprint{Disks: j.parts(), Volumes: j.plugged.paths}
+	b := blueprint{Disks: j.parts(), Volumes: j.plugged.listing}
 	sized := now.Memory != j.want.Memory
 	counted := now.CPUsNow != j.want.CPUs
 	moved := j.want.Accel != machine.AccelAuto && now.accel() != j.want.Accel
@@ -160,9 +147,9 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 	if plugged := now.Owner != nil && !j.hasDisks(now) || now.Owner == nil && !j.hasParts(now); !sized && !counted && !moved && !booted && !plugged {
 		return existing, nil
 	}
-	d := &libvirtxml.Domain{}
-	if err := d.Unmarshal(existing); err != nil {
-		return "", fmt.Errorf("read the domain's description: %w", err)
+	d, err := parseDomain(existing)
+	if err != nil {
+		return "", err
 	}
 	if sized {
 		d.Memory, d.CurrentMemory = &libvirtxml.DomainMemory{Unit: "b", Value: uint(j.want.Memory)}, nil
@@ -182,20 +169,20 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 			d.OS.Cmdline = j.want.Boot.Cmdline
 		}
 	}
-	kept := j.kept()
-	b.setDisks(d, func(disk libvirtxml.DomainDisk) bool { return isOther(disk) || slices.Contains(kept, b.fileOf(disk)) })
+	kept := owner{Kept: j.kept()}
+	b.setDisks(d, func(x drive) bool {
+		return x.isOther() || kept.keeps(x, b.Volumes.pathOf(x))
+	})
 	return d.Marshal()
 }
 
 // hasParts reports whether a domain without a mark has the additional disks.
 func (j *job) hasParts(d description) bool {
-	r := diskIndex{paths: j.plugged.paths}
-	for _, p := range j.parts() {
-		if !slices.ContainsFunc(d.disks(), func(x drive) bool { return r.pathOf(x) == p.Path }) {
-			return false
-		}
+	var there []string
+	for _, x := range d.disks() {
+		there = append(there, j.plugged.pathOf(x))
 	}
-	return true
+	return j.areParts(there)
 }
 
 // withMark puts the mark into a domain's XML, and changes no other byte.
@@ -210,42 +197,24 @@ func withMark(text, element string) (string, error) {
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
-			if depth == 1 && t.Name.Local == "metadata" {
-				return inMetadata(text, element, decoder, before)
-			}
 			depth++
+			if depth != 2 || t.Name.Local != "metadata" {
+				continue
+			}
+			from := decoder.InputOffset()
+			if err := decoder.Skip(); err != nil {
+				return "", fmt.Errorf("read the domain's metadata: %w", err)
+			}
+			after, inner := decoder.InputOffset(), ""
+			if after > from { // else the element is <metadata/>
+				inner = text[from:strings.LastIndex(text[:after], "</")]
+			}
+			inner, err := withOwner(inner, element)
+			return text[:before] + "<metadata>" + inner + "</metadata>" + text[after:], err
 		case xml.EndElement:
 			if depth--; depth == 0 {
 				return text[:before] + "<metadata>" + element + "</metadata>\n" + text[before:], nil
 			}
 		}
-	}
-}
-
-// inMetadata replaces the mark in the metadata element that begins at the offset from. The
-// decoder has just read its start tag.
-func inMetadata(text, element string, decoder *xml.Decoder, from int64) (string, error) {
-	inner := decoder.InputOffset()
-	depth := 1
-	for {
-		end := decoder.InputOffset()
-		token, err := decoder.Token()
-		if err != nil {
-			return "", errors.Join(errors.New("read the domain's metadata"), err)
-		}
-		switch token.(type) {
-		case xml.StartElement:
-			depth++
-		case xml.EndElement:
-			depth--
-		}
-		if depth > 0 {
-			continue
-		}
-		marked, err := withOwner(text[inner:end], element)
-		if err != nil {
-			return "", err
-		}
-		return text[:from] + "<metadata>" + marked + "</metadata>" + text[decoder.InputOffset():], nil
 	}
 }

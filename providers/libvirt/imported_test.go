@@ -24,6 +24,8 @@ const handmade = `<domain type='qemu'>
   <devices>
     <disk type='file' device='disk'><source file='/mine/notes.img'/><target dev='vda' bus='virtio'/></disk>
     <disk type='volume' device='disk'><source pool='` + poolName + `' volume='` + cacheVol + `'/><target dev='vdb' bus='virtio'/></disk>
+    <disk type='block' device='disk'><source dev='/dev/mine/data'/><target dev='vdc' bus='virtio'/></disk>
+    <disk type='volume' device='disk'><source pool='mine' volume='more.img'/><target dev='vdd' bus='virtio'/></disk>
     <serial type='pty'><log file='/mine/old.console.log'/></serial>
   </devices>
 </domain>`
@@ -112,7 +114,7 @@ func TestImportedDomainIsChangedWhereItIsWantedOtherwise(t *testing.T) {
 	wantText(t, "what was done", "redefine: done, off\n", l.apply(c))
 	after := l.Configured(otherID)
 	for text, there := range map[string]bool{
-		"/mine/notes.img": true, cacheVol: false, ">536870912<": true, "vmctl0": false, "kept</them:note>": true,
+		"/mine/notes.img": true, "/dev/mine/data": true, "more.img": true, cacheVol: false, ">536870912<": true, "vmctl0": false, "kept</them:note>": true,
 	} {
 		rest, _, _ := strings.Cut(after, "<vmctl:owner")
 		_, tail, _ := strings.Cut(after, "</vmctl:owner>")
@@ -122,7 +124,7 @@ func TestImportedDomainIsChangedWhereItIsWantedOtherwise(t *testing.T) {
 	}
 	l.PutPool("mine", libvirt.FakePool{Type: "dir", Path: "/mine", Active: true, Volumes: map[string][]byte{"notes.img": nil, "old.console.log": nil}})
 	c.Object, c.Action = look(), providers.Destroy
-	wantText(t, "its destruction", "delete: done, gone\n  = what it had when it was imported stays: /mine/notes.img\n", l.apply(c))
+	wantText(t, "its destruction", "delete: done, gone\n  = what it had when it was imported stays: /mine/notes.img, /dev/mine/data, mine/more.img\n", l.apply(c))
 	if got := l.Contents(); !strings.Contains(got, "notes.img") || !strings.Contains(got, "old.console.log") || !strings.Contains(got, cacheVol) {
 		t.Errorf("there is\n%s", got)
 	}

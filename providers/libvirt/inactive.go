@@ -81,17 +81,17 @@ func (l *readOnly) Volumes(ctx context.Context, name string) ([]string, error) {
 	return all, nil
 }
 
-// PoolOf finds files of inactive pools, too.
-func (l *readOnly) PoolOf(ctx context.Context, file string) (string, error) {
+// Pools lists the inactive pools, too.
+func (l *readOnly) Pools(ctx context.Context) ([]pool, error) {
+	all, err := l.connection.Pools(ctx)
 	l.mu.Lock()
-	inactive := slices.Clone(l.inactive)
-	l.mu.Unlock()
-	for _, in := range inactive {
-		if _, err := os.Lstat(file); err == nil && filepath.Dir(file) == in.Path {
-			return in.Name, nil
+	defer l.mu.Unlock()
+	for _, in := range l.inactive {
+		if !slices.ContainsFunc(all, func(p pool) bool { return p.Name == in.Name }) {
+			all = append(all, in)
 		}
 	}
-	return l.connection.PoolOf(ctx, file)
+	return all, err
 }
 
 // Head reads the first bytes of a file of an inactive pool.
@@ -100,7 +100,7 @@ func (l *readOnly) Head(ctx context.Context, name, volume string, limit uint64) 
 	if !ok {
 		return l.connection.Head(ctx, name, volume, limit)
 	}
-	f, _, err := openRegular(pathIn(in, volume))
+	f, _, err := openRegular(in.file(volume).path())
 	if err != nil {
 		return nil, absentIfMissing(err)
 	}
@@ -114,7 +114,7 @@ func (l *readOnly) VolumeInfo(ctx context.Context, name, volumeName string) (vol
 	if !ok {
 		return l.connection.VolumeInfo(ctx, name, volumeName)
 	}
-	path := pathIn(in, volumeName)
+	path := in.file(volumeName).path()
 	f, info, err := openRegular(path)
 	if err != nil {
 		return volume{}, absentIfMissing(err)

@@ -249,10 +249,8 @@ func (j *job) keysAreWanted() bool {
 // hasKeys returns the digest of the guest's keys and its host key, from the mark; "": the
 // guest has none, or they are unknown.
 func (j *job) hasKeys() (digest, hostKey string) {
-	if j.seen == nil || j.seen.owner() == nil {
-		return "", ""
-	}
-	return j.seen.owner().Boot.Keys, j.seen.owner().HostKey
+	o := j.seen.mark()
+	return o.Boot.Keys, o.HostKey
 }
 
 // waysToKeys lists two ways to change a guest whose keys are not on this machine.

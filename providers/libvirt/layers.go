@@ -26,10 +26,7 @@ type snapshot struct {
 
 // given returns the first file of a drive's chain that the mark names: the drive's own file,
 // at path, or a file below its overlay. "": the mark names none.
-func (o *owner) given(d drive, path string) string {
-	if o == nil {
-		return ""
-	}
+func (o owner) given(d drive, path string) string {
 	for _, file := range append([]string{path}, d.Under...) {
 		ours := slices.ContainsFunc(o.Disks, func(m markedDisk) bool { return m.Path == file })
 		if ours || file != "" && file == o.Image.Root || slices.Contains(o.Kept, file) {
@@ -41,10 +38,10 @@ func (o *owner) given(d drive, path string) string {
 
 // layers lists the layers that others made on the disks of vmctl's domain.
 func (s observedDomain) layers(uri string) []layer {
-	o := s.owner()
-	if o == nil {
+	if s.owner() == nil {
 		return nil
 	}
+	o := s.mark()
 	virsh := func(words ...string) string { return "virsh -c " + uri + " " + strings.Join(words, " ") }
 	var all []layer
 	add := func(l layer) {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"libvirt.org/go/libvirtxml"
+
 	"vmctl/providers"
 	"vmctl/providers/machine"
 	"vmctl/spec"
@@ -41,11 +43,11 @@ type owner struct {
 
 // markedImage describes the image of a domain and the volumes made for it.
 type markedImage struct {
-	Source  string // of the spec: the path or URL of the image
-	SHA256  string // the image's digest
-	Root    string // path of the volume of the domain's own disk
-	Seed    string // path of the volume for cloud-init
-	Settled bool   // the seed holds no keys any more: the guest has them
+	Source  string `xml:"source,attr"`            // of the spec: the path or URL of the image
+	SHA256  string `xml:"sha256,attr"`            // the image's digest
+	Root    string `xml:"root,attr"`              // path of the volume of the domain's own disk
+	Seed    string `xml:"seed,attr"`              // path of the volume for cloud-init
+	Settled bool   `xml:"settled,attr,omitempty"` // the seed holds no keys any more: the guest has them
 }
 
 // markedDisk is a disk that a domain was given.
@@ -56,66 +58,38 @@ type markedDisk struct {
 
 // markedBoot describes the boot volumes of a domain.
 type markedBoot struct {
-	Kernel, KernelSHA256 string // path of the volume, digest of the user's file
-	Initrd, InitrdSHA256 string // path of the volume with the keys in it, digest of the user's file
-	Keys                 string // digest of the public keys in it
+	Kernel       string `xml:"kernel,attr,omitempty"`        // path of the volume
+	KernelSHA256 string `xml:"kernel_sha256,attr,omitempty"` // of the user's file
+	Initrd       string `xml:"initrd,attr,omitempty"`        // path of the volume with the keys in it
+	InitrdSHA256 string `xml:"initrd_sha256,attr,omitempty"` // of the user's file
+	Keys         string `xml:"keys,attr,omitempty"`          // digest of the public keys in it
 	// KernelStamp and InitrdStamp are the stamps of the volumes right after their upload; "":
 	// unknown.
-	KernelStamp, InitrdStamp string
+	KernelStamp string `xml:"kernel_stamp,attr,omitempty"`
+	InitrdStamp string `xml:"initrd_stamp,attr,omitempty"`
 }
 
+// ownerXML is the mark's element without its prefix.
 type ownerXML struct {
-	XMLName    xml.Name     `xml:"vmctl:owner"`
 	Space      string       `xml:"xmlns:vmctl,attr"`
 	ID         string       `xml:"id,attr"`
 	Project    string       `xml:"project,attr"`
 	Address    string       `xml:"address,attr"`
 	Of         string       `xml:"of,attr"`
-	Generation uint64       `xml:"generation,attr"`
+	Generation number       `xml:"generation,attr"`
 	HostKey    string       `xml:"host_key,attr,omitempty"`
-	Wanted     wantedXML    `xml:"vmctl:wanted"`
-	Boot       bootXML      `xml:"vmctl:boot"`
-	Forwards   []forwardXML `xml:"vmctl:forward"`
-	Disks      []diskXML    `xml:"vmctl:disk"`
-	Imported   *importedXML `xml:"vmctl:imported"`
-	Image      *imageXML    `xml:"vmctl:image"`
-}
-
-type imageXML struct {
-	Source  string `xml:"source,attr"`
-	SHA256  string `xml:"sha256,attr"`
-	Root    string `xml:"root,attr"`
-	Seed    string `xml:"seed,attr"`
-	Settled bool   `xml:"settled,attr,omitempty"`
-}
-
-type diskXML struct {
-	Address string `xml:"address,attr"`
-	Path    string `xml:"path,attr"`
-}
-
-type importedXML struct {
-	Kept []keptXML `xml:"vmctl:kept"`
-}
-
-type keptXML struct {
-	Path string `xml:"path,attr"`
+	Wanted     wantedXML    `xml:"wanted"`
+	Boot       markedBoot   `xml:"boot"`
+	Forwards   []forwardXML `xml:"forward"`
+	Disks      []diskXML    `xml:"disk"`
+	Imported   *importedXML `xml:"imported"`
+	Image      *markedImage `xml:"image"`
 }
 
 type wantedXML struct {
 	Accel  string `xml:"accel,attr"`
-	CPUs   uint64 `xml:"cpus,attr"`
-	Memory uint64 `xml:"memory,attr"`
-}
-
-type bootXML struct {
-	Kernel       string `xml:"kernel,attr,omitempty"`
-	KernelSHA256 string `xml:"kernel_sha256,attr,omitempty"`
-	Initrd       string `xml:"initrd,attr,omitempty"`
-	InitrdSHA256 string `xml:"initrd_sha256,attr,omitempty"`
-	Keys         string `xml:"keys,attr,omitempty"`
-	KernelStamp  string `xml:"kernel_stamp,attr,omitempty"`
-	InitrdStamp  string `xml:"initrd_stamp,attr,omitempty"`
+	CPUs   number `xml:"cpus,attr"`
+	Memory number `xml:"memory,attr"`
 }
 
 type forwardXML struct {
@@ -125,12 +99,32 @@ type forwardXML struct {
 	Protocol string `xml:"protocol,attr"`
 }
 
+type diskXML struct {
+	Address string `xml:"address,attr,omitempty"`
+	Path    string `xml:"path,attr"`
+}
+
+type importedXML struct {
+	Kept []diskXML `xml:"kept"`
+}
+
+// number is read as 0 if it is none.
+type number uint64
+
+// UnmarshalXMLAttr implements xml.UnmarshalerAttr.
+func (n *number) UnmarshalXMLAttr(a xml.Attr) error {
+	if v, err := strconv.ParseUint(a.Value, 10, 64); err == nil {
+		*n = number(v)
+	}
+	return nil
+}
+
 // element writes the mark as an XML element.
 func (o owner) element() (string, error) {
 	out := ownerXML{
-		Space: ownerSpace, ID: o.ID, Project: o.Project, Address: o.Address.String(), Of: string(o.Of), Generation: o.Generation, HostKey: o.HostKey,
-		Wanted: wantedXML{Accel: o.Accel, CPUs: o.CPUs, Memory: o.Memory},
-		Boot:   bootXML(o.Boot),
+		Space: ownerSpace, ID: o.ID, Project: o.Project, Address: o.Address.String(), Of: string(o.Of), Generation: number(o.Generation), HostKey: o.HostKey,
+		Wanted: wantedXML{Accel: o.Accel, CPUs: number(o.CPUs), Memory: number(o.Memory)},
+		Boot:   o.Boot,
 	}
 	for _, f := range o.Forwards {
 		out.Forwards = append(out.Forwards, forwardXML(f))
@@ -141,58 +135,29 @@ func (o owner) element() (string, error) {
 	if o.Imported {
 		out.Imported = &importedXML{}
 		for _, path := range o.Kept {
-			out.Imported.Kept = append(out.Imported.Kept, keptXML{Path: path})
+			out.Imported.Kept = append(out.Imported.Kept, diskXML{Path: path})
 		}
 	}
 	if o.Image != (markedImage{}) {
-		i := imageXML(o.Image)
-		out.Image = &i
+		out.Image = &o.Image
 	}
-	text, err := xml.Marshal(out)
-	return string(text), err
-}
-
-// readOwnerXML holds the same element as a decoder returns it, with its prefix resolved.
-type readOwnerXML struct {
-	ID         string `xml:"id,attr"`
-	Project    string `xml:"project,attr"`
-	Address    string `xml:"address,attr"`
-	Of         string `xml:"of,attr"`
-	Generation string `xml:"generation,attr"`
-	HostKey    string `xml:"host_key,attr"`
-	Wanted     struct {
-		Accel  string `xml:"accel,attr"`
-		CPUs   string `xml:"cpus,attr"`
-		Memory string `xml:"memory,attr"`
-	} `xml:"urn:vmctl:1 wanted"`
-	Boot     bootXML      `xml:"urn:vmctl:1 boot"`
-	Forwards []forwardXML `xml:"urn:vmctl:1 forward"`
-	Disks    []diskXML    `xml:"urn:vmctl:1 disk"`
-	Imported *struct {
-		Kept []keptXML `xml:"urn:vmctl:1 kept"`
-	} `xml:"urn:vmctl:1 imported"`
-	Image imageXML `xml:"urn:vmctl:1 image"`
+	var b strings.Builder
+	if err := xml.NewEncoder(&b).EncodeElement(out, xml.StartElement{Name: xml.Name{Local: "owner"}}); err != nil {
+		return "", fmt.Errorf("write the owner mark: %w", err)
+	}
+	return strings.NewReplacer("</", "</vmctl:", "<", "<vmctl:").Replace(b.String()), nil // "<" begins tags only
 }
 
 // owner returns the mark. A damaged mark is read as far as possible: vmctl does not overwrite
 // an object with a mark.
-func (x *readOwnerXML) owner() *owner {
+func (x *ownerXML) owner() *owner {
 	if x == nil {
 		return nil
 	}
-	o := &owner{Accel: x.Wanted.Accel, Boot: markedBoot(x.Boot), Image: markedImage(x.Image)}
-	o.ID, o.Project, o.Of, o.HostKey = x.ID, x.Project, providers.ID(x.Of), x.HostKey
+	o := &owner{Accel: x.Wanted.Accel, CPUs: uint64(x.Wanted.CPUs), Memory: uint64(x.Wanted.Memory), Boot: x.Boot}
+	o.ID, o.Project, o.Of, o.Generation, o.HostKey = x.ID, x.Project, providers.ID(x.Of), uint64(x.Generation), x.HostKey
 	if a, err := spec.ParseAddress(x.Address); err == nil {
 		o.Address = a
-	}
-	if n, err := strconv.ParseUint(x.Generation, 10, 64); err == nil {
-		o.Generation = n
-	}
-	if n, err := strconv.ParseUint(x.Wanted.CPUs, 10, 32); err == nil {
-		o.CPUs = n
-	}
-	if n, err := strconv.ParseUint(x.Wanted.Memory, 10, 64); err == nil {
-		o.Memory = n
 	}
 	for _, f := range x.Forwards {
 		o.Forwards = append(o.Forwards, machine.Forward(f))
@@ -208,18 +173,17 @@ func (x *readOwnerXML) owner() *owner {
 			o.Kept = append(o.Kept, k.Path)
 		}
 	}
+	if x.Image != nil {
+		o.Image = *x.Image
+	}
 	return o
 }
 
 // isAuto reports whether the kernel chose the host port of a domain's i-th
 // forward.
-func (o *owner) isAuto(i int, f machine.Forward) bool {
-	if o == nil || i >= len(o.Forwards) {
-		return false
-	}
-	marked := o.Forwards[i]
+func (o owner) isAuto(i int, f machine.Forward) bool {
 	f.Host = 0
-	return marked == f
+	return i < len(o.Forwards) && o.Forwards[i] == f
 }
 
 // withOwner replaces the mark in the inner XML of a metadata element and keeps all other
@@ -254,4 +218,15 @@ func withOwner(metadata, element string) (string, error) {
 	}
 	kept.WriteString(metadata[from:])
 	return strings.TrimSpace(kept.String()) + element, nil
+}
+
+// setOwner puts the mark's element into a domain.
+func setOwner(d *libvirtxml.Domain, element string) error {
+	inner := ""
+	if d.Metadata != nil {
+		inner = d.Metadata.XML
+	}
+	inner, err := withOwner(inner, element)
+	d.Metadata = &libvirtxml.DomainMetadata{XML: inner}
+	return err
 }

@@ -52,7 +52,7 @@ func (s observedDomain) described(uri string, r diskIndex) machine.Seen {
 	if s.power.Reason == inTransition {
 		seen.Unreadable = "libvirt is busy with it: " + s.power.Words
 	}
-	for _, file := range s.owner().ownFiles() {
+	for _, file := range s.mark().ownFiles() {
 		seen.Facts = append(seen.Facts, [2]string{"own disk", file})
 	}
 	for _, l := range s.layers(uri) {
@@ -69,11 +69,7 @@ func (d description) config(r diskIndex) *machine.Config {
 	for _, drive := range d.disks() {
 		c.Files = append(c.Files, drive.file())
 	}
-	marked := markedBoot{}
-	if d.Owner != nil {
-		marked = d.Owner.Boot
-	}
-	if d.Kernel != "" || d.Initrd != "" || d.Cmdline != "" || marked.Kernel != "" {
+	if marked := d.mark().Boot; d.Kernel != "" || d.Initrd != "" || d.Cmdline != "" || marked.Kernel != "" {
 		c.Boot = &machine.Boot{
 			KernelSHA256: digest(d.Kernel, marked.Kernel, marked.KernelSHA256),
 			InitrdSHA256: digest(d.Initrd, marked.Initrd, marked.InitrdSHA256),
@@ -173,7 +169,7 @@ func (s observedDomain) findings() []providers.Finding {
 		add(providers.FindPartial, "defined again", "it was undefined while it ran: without a definition it is gone when it stops")
 	}
 	if s.root != nil && s.root.gone {
-		add(providers.FindMissing, "made again from its image, if it may be replaced", "its root disk "+s.ownRoot()+" is gone")
+		add(providers.FindMissing, "made again from its image, if it may be replaced", "its root disk "+s.mark().Image.Root+" is gone")
 	}
 	if len(s.lost) > 0 {
 		add(providers.FindPartial, uploadedAgain, "it boots from "+strings.Join(s.lost, " and "))

@@ -178,6 +178,18 @@ lab.dev-clone off running=false owner=k7m2qd9x4r/vm.dev/1
 			want: "unknown lab.dev: it is locked\n",
 		},
 		{
+			name: "one with text where a number belongs", prepare: func(l *lab) {
+				l.Copy(devID, otherID, "lab.dev-clone")
+				l.Put(otherID, func(d *libvirt.FakeDomain) {
+					d.Configured = strings.Replace(d.Configured, "<vcpu>1<", "<vcpu>two<", 1)
+				})
+			},
+			want: `unknown lab.dev-clone: read the domain's description: strconv.ParseUint: parsing "two": invalid syntax
+lab.dev running running=true owner=k7m2qd9x4r/vm.dev/1
+  holds name qemu:///session lab.dev
+`,
+		},
+		{
 			name: "its monitor does not answer", prepare: func(l *lab) { l.Refuses["monitor"] = errors.New("busy") },
 			want: `lab.dev running running=true owner=k7m2qd9x4r/vm.dev/1
   unreadable ports: ask QEMU for its forwarded ports: busy

@@ -2,7 +2,6 @@ package libvirt
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,35 +13,31 @@ import (
 
 // diskIndex holds all observations of the disks of a system.
 type diskIndex struct {
-	filePools []filePool
-	disks     []observedDisk // disks with our mark, disks that are asked for, and copies
-	unknown   []providers.Unknown
-	partial   string                        // the reason why the listing is incomplete; "": it is complete
-	known     map[providers.ID]spec.Address // the addresses of disks, from the query
-	found     map[spec.Address]providers.ID // the disks that imports name
-	ids       map[string]providers.ID       // by path, of volumes that bear a mark, existing or not
-	owners    map[string]spec.Address       // by path, of the same volumes
-	paths     map[[2]string]string          // by pool and name, for domains that name a volume by these
+	listing
+	disks   []observedDisk // disks with our mark, disks that are asked for, and copies
+	unknown []providers.Unknown
+	partial string                        // the reason why the listing is incomplete; "": it is complete
+	known   map[providers.ID]spec.Address // the addresses of disks, from the query
+	found   map[spec.Address]providers.ID // the disks that imports name
+	ids     map[string]providers.ID       // by path, of volumes that bear a mark, existing or not
+	owners  map[string]spec.Address       // by path, of the same volumes
 }
 
 // indexDisks observes the disks.
 func (p *Provider) indexDisks(ctx context.Context, c connection, q providers.Query) diskIndex {
 	r := diskIndex{
 		known: map[providers.ID]spec.Address{}, found: map[spec.Address]providers.ID{},
-		ids: map[string]providers.ID{}, owners: map[string]spec.Address{}, paths: map[[2]string]string{},
+		ids: map[string]providers.ID{}, owners: map[string]spec.Address{},
 	}
 	var err error
-	if r.filePools, err = p.filePools(ctx, c); err != nil {
+	if r.listing, err = p.filePools(ctx, c); err != nil {
 		r.partial = err.Error()
 	}
 	taken := map[providers.ID]bool{}
-	for i := range r.filePools {
-		s := &r.filePools[i]
-		for _, name := range s.names {
-			r.paths[[2]string{s.Name, name}] = pathIn(s.pool, name)
-		}
+	for i := range r.listing {
+		s := &r.listing[i]
 		for _, name := range s.disks() {
-			p.put(ctx, c, &r, volumePlace{s, name}, p.asking(q, s, name), taken)
+			p.add(ctx, c, &r, s.place(name), p.asking(q, s, name), taken)
 		}
 	}
 	for _, k := range q.Known {
@@ -61,7 +56,7 @@ func (p *Provider) indexDisks(ctx context.Context, c connection, q providers.Que
 func (s *filePool) disks() []string {
 	var all []string
 	for _, name := range s.names {
-		volume, marks := strings.CutSuffix(name, sidecarSuffix)
+		volume, marks := kindSidecar.owner(name)
 		if !marks || !s.has(volume) {
 			all = append(all, volume)
 		}
@@ -73,7 +68,7 @@ func (s *filePool) disks() []string {
 // asking returns the known disks of the query that mean a volume: by its path, by an import,
 // or by the name that a new disk would get.
 func (p *Provider) asking(q providers.Query, s *filePool, volume string) []providers.Known {
-	at, own := pathIn(s.pool, volume), p.candidatePools()
+	at, own := s.file(volume).path(), p.candidatePools()
 	return slices.DeleteFunc(slices.Clone(q.Known), func(k providers.Known) bool {
 		if k.Kind != spec.Disk {
 			return true
@@ -89,15 +84,15 @@ func imports(k providers.Known, s *filePool, volume string) bool {
 	case k.Import == "":
 		return false
 	case isPath(k.Import):
-		return filepath.Clean(string(k.Import)) == pathIn(s.pool, volume)
+		return filepath.Clean(string(k.Import)) == s.file(volume).path()
 	}
 	mark, marked := s.marks[volume]
 	return string(k.Import) == s.Name+"/"+volume || marked && mark.Of == k.Import && mark.Volume == volume
 }
 
-// put adds an existing volume to the rack if it bears our mark, cannot be read, or the query
+// add adds an existing volume to the index if it bears our mark, cannot be read, or the query
 // asks for it.
-func (p *Provider) put(ctx context.Context, c connection, r *diskIndex, at volumePlace, asked []providers.Known, taken map[providers.ID]bool) {
+func (p *Provider) add(ctx context.Context, c connection, r *diskIndex, at diskPlace, asked []providers.Known, taken map[providers.ID]bool) {
 	mark, marked := at.pool.marks[at.name]
 	ours := marked && mark.ID == p.settings.Project.Lineage()
 	_, unreadable := at.pool.unreadable[at.name]
@@ -111,14 +106,14 @@ func (p *Provider) put(ctx context.Context, c connection, r *diskIndex, at volum
 		return
 	}
 	d, err := at.observe(ctx, c)
-	if errors.Is(err, errAbsent) {
+	if d == nil && err == nil {
 		return
 	}
 	for _, k := range asked {
 		if imports(k, at.pool, at.name) {
-			r.found[k.Address] = d.id()
-			if err != nil {
-				r.found[k.Address] = providers.ID(at.path())
+			r.found[k.Address] = providers.ID(at.path())
+			if d != nil {
+				r.found[k.Address] = d.id()
 			}
 		}
 	}
@@ -130,11 +125,11 @@ func (p *Provider) put(ctx context.Context, c connection, r *diskIndex, at volum
 		d.copy, taken[d.mark.Of] = taken[d.mark.Of], true
 	}
 	r.ids[d.Path] = d.id()
-	r.disks = append(r.disks, d)
+	r.disks = append(r.disks, *d)
 }
 
 // unread describes a volume that cannot be read.
-func (p *Provider) unread(at volumePlace, err error) providers.Unknown {
+func (p *Provider) unread(at diskPlace, err error) providers.Unknown {
 	u := providers.Unknown{Kind: spec.Disk, ID: providers.ID(at.path()), Name: at.name, Reason: err.Error()}
 	for _, format := range []string{formatQCOW2, formatRaw} {
 		if name := nameOfVolume(at.name, format); name != at.name {
@@ -145,14 +140,6 @@ func (p *Provider) unread(at volumePlace, err error) providers.Unknown {
 		u.ID = mark.Of
 	}
 	return u
-}
-
-// pathOf returns the path of the file of a domain's disk, "" if it has none.
-func (r diskIndex) pathOf(d drive) string {
-	if d.Path != "" {
-		return filepath.Clean(d.Path)
-	}
-	return r.paths[[2]string{d.Pool, d.Volume}]
 }
 
 // address returns the owner of a domain's file: the disk of the spec or the record, else the
@@ -187,15 +174,15 @@ func (r diskIndex) lost(ctx context.Context, c connection, s observedDomain) []s
 	}
 	var all []string
 	for _, file := range []string{o.Boot.Kernel, o.Boot.Initrd} {
-		i := slices.IndexFunc(r.filePools, func(in filePool) bool { return in.Path == filepath.Dir(file) })
-		if i < 0 || file != s.configured.Kernel && file != s.configured.Initrd {
+		f, listed, exists := r.at(file)
+		if !listed || file != s.configured.Kernel && file != s.configured.Initrd {
 			continue
 		}
-		if r.gone(file) {
+		if !exists {
 			all = append(all, file+", which is gone")
 			continue
 		}
-		if now, err := c.VolumeInfo(ctx, r.filePools[i].Name, filepath.Base(file)); err == nil && !o.isAsUploaded(file, now) {
+		if now, err := f.see(ctx, c); err == nil && now != nil && !o.isAsUploaded(file, *now) {
 			all = append(all, file+", which was written to since it was uploaded")
 		}
 	}
@@ -205,15 +192,12 @@ func (r diskIndex) lost(ctx context.Context, c connection, s observedDomain) []s
 // unmarkedClaims returns claims on the disks of a domain that have no mark and are not asked for, by
 // their paths, which an import names.
 func (r diskIndex) unmarkedClaims(s observedDomain) []providers.Claim {
-	volumes := map[string]bool{}
-	for _, path := range r.paths {
-		volumes[path] = true
-	}
 	var all []providers.Claim
 	for _, d := range s.drives() {
 		path := r.pathOf(d)
 		claim := machine.DiskClaim(providers.ID(path))
-		if _, known := r.ids[path]; known || !volumes[path] || d.Device != deviceDisk || slices.Contains(all, claim) {
+		_, _, exists := r.at(path)
+		if _, known := r.ids[path]; known || !exists || d.Device != deviceDisk || slices.Contains(all, claim) {
 			continue
 		}
 		all = append(all, claim)
@@ -225,7 +209,7 @@ func (r diskIndex) unmarkedClaims(s observedDomain) []providers.Claim {
 func (r diskIndex) users(p *Provider, path string, all []observedDomain) []user {
 	var found []user
 	for _, s := range all {
-		if slices.ContainsFunc(s.drives(), func(d drive) bool { return r.pathOf(d) == path || slices.Contains(d.Under, path) }) {
+		if slices.ContainsFunc(s.drives(), func(d drive) bool { return r.isOn(d, path) }) {
 			found = append(found, s.user(p.settings.Project, p.location.URI))
 		}
 	}

@@ -69,6 +69,14 @@ func (s *observedDomain) observePower(ctx context.Context, c connection) error {
 // owner returns the mark, nil without one.
 func (s observedDomain) owner() *owner { return s.configured.Owner }
 
+// mark returns the mark. It is zero without a domain or a mark.
+func (s *observedDomain) mark() owner {
+	if s == nil {
+		return owner{}
+	}
+	return s.configured.mark()
+}
+
 // oursFor reports whether vmctl made the domain for an address of that project.
 func (s observedDomain) oursFor(p providers.Project, a spec.Address) bool {
 	o := s.owner()

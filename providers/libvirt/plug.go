@@ -1,27 +1,29 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"libvirt.org/go/libvirtxml"
+
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
-	"vmctl/spec"
 )
 
 // plugged holds the wanted additional disks of a vm.
 type plugged struct {
 	disks []pluggedDisk
-	paths map[[2]string]string // of all volumes, by pool and name
+	listing
 }
 
 type pluggedDisk struct {
-	address spec.Address
-	volume  volume
+	markedDisk
+	format string
 }
 
 // plug finds the volumes of the additional disks.
@@ -31,11 +33,15 @@ func (j *job) plug(ctx context.Context) error {
 		return nil
 	}
 	all, partial := j.filePools(ctx, j.connection)
-	j.plugged.paths = pathsOf(all)
+	j.plugged.listing = all
 	for _, a := range j.want.Disks {
-		v, err := j.plugOne(ctx, all, a)
-		if errors.Is(err, errAbsent) && partial != nil {
-			err = partial
+		used, ok := j.Uses[a]
+		disk, _, err := all.find(ctx, j.connection, used.ID)
+		switch {
+		case !ok:
+			err = errors.New("the plan does not say which it is")
+		case disk == nil && err == nil:
+			err = cmp.Or(partial, errAbsent)
 		}
 		if err != nil {
 			return &providers.Problem{
@@ -43,34 +49,9 @@ func (j *job) plug(ctx context.Context) error {
 				Err: fmt.Errorf("%s %s: find its %s: %w", j.Op, j.Address, a, err),
 			}
 		}
-		j.plugged.disks = append(j.plugged.disks, pluggedDisk{address: a, volume: v})
+		j.plugged.disks = append(j.plugged.disks, pluggedDisk{markedDisk{Address: a, Path: disk.Path}, disk.Format})
 	}
 	return nil
-}
-
-func (j *job) plugOne(ctx context.Context, all []filePool, a spec.Address) (volume, error) {
-	used, ok := j.Uses[a]
-	if !ok {
-		return volume{}, errors.New("the plan does not say which it is")
-	}
-	for _, at := range volumePlaces(all, used.ID) {
-		d, err := at.observe(ctx, j.connection)
-		if errors.Is(err, errAbsent) {
-			continue
-		}
-		return d.volume, err
-	}
-	return volume{}, errAbsent
-}
-
-func pathsOf(all []filePool) map[[2]string]string {
-	paths := map[[2]string]string{}
-	for _, s := range all {
-		for _, name := range s.names {
-			paths[[2]string{s.Name, name}] = pathIn(s.pool, name)
-		}
-	}
-	return paths
 }
 
 // parts returns the wanted disks of the domain, in order. If nothing else can be booted, the
@@ -85,17 +66,17 @@ func (j *job) parts() []part {
 }
 
 func (d pluggedDisk) part() part {
-	name := d.address.Name
-	if d.address.Key != "" {
-		name += "-" + d.address.Key
+	name := d.Address.Name
+	if d.Address.Key != "" {
+		name += "-" + d.Address.Key
 	}
-	return part{Path: d.volume.Path, Format: d.volume.Format, Serial: serialOf(name)}
+	return part{Path: d.Path, Format: d.format, Serial: serialOf(name)}
 }
 
 func (j *job) markedDisks() []markedDisk {
 	var all []markedDisk
 	for _, d := range j.plugged.disks {
-		all = append(all, markedDisk{Address: d.address, Path: d.volume.Path})
+		all = append(all, d.markedDisk)
 	}
 	return all
 }
@@ -106,19 +87,19 @@ func (j *job) hasDisks(d description) bool {
 	if !slices.Equal(d.Owner.Disks, j.markedDisks()) {
 		return false
 	}
-	r := diskIndex{paths: j.plugged.paths}
+	o := d.mark()
 	var there []string
 	for _, x := range d.disks() {
-		if path := r.base(d.Owner, x); !slices.Contains(d.Owner.Kept, path) && !slices.Contains(d.Owner.Kept, x.file()) {
+		if path := j.plugged.base(o, x); !o.keeps(x, path) {
 			there = append(there, path)
 		}
 	}
-	for _, p := range j.parts() {
-		if !slices.Contains(there, p.Path) {
-			return false
-		}
-	}
-	return len(there) == len(j.plugged.disks)
+	return len(there) == len(j.plugged.disks) && j.areParts(there)
+}
+
+// areParts reports whether all additional disks are among some files.
+func (j *job) areParts(there []string) bool {
+	return !slices.ContainsFunc(j.plugged.disks, func(d pluggedDisk) bool { return !slices.Contains(there, d.Path) })
 }
 
 // attach gives a running domain the disks that it lacks, now and for its next start, and
@@ -129,19 +110,19 @@ func (j *job) attach(ctx context.Context) ([]string, error) {
 	}
 	var evidence []string
 	for _, d := range j.plugged.disks {
-		if j.runsWith(d.volume.Path) {
+		if j.runsWith(d.Path) {
 			continue
 		}
 		if err := j.persist(ctx); err != nil {
 			return nil, err
 		}
-		text, err := j.XML(ctx, j.seen.UUID, asRunning)
+		text, err := j.xml(ctx, asRunning)
 		if err != nil {
-			return nil, fail(err, "read %s", j.Name)
+			return nil, err
 		}
 		device, err := d.part().deviceXML(text)
 		if err != nil {
-			return nil, fail(err, "describe %s to libvirt", d.address)
+			return nil, fail(err, "describe %s to libvirt", d.Address)
 		}
 		if err := j.AttachDisk(ctx, j.seen.UUID, device); err != nil {
 			return nil, j.notAttached(err, d)
@@ -149,10 +130,10 @@ func (j *job) attach(ctx context.Context) ([]string, error) {
 		if err := j.observe(ctx); err != nil {
 			return nil, err
 		}
-		if j.seen == nil || !j.runsWith(d.volume.Path) {
-			return nil, fail(errors.New("the domain does not have it"), "attach %s to %s", d.address, j.Name)
+		if j.seen == nil || !j.runsWith(d.Path) {
+			return nil, fail(errors.New("the domain does not have it"), "attach %s to %s", d.Address, j.Name)
 		}
-		evidence = append(evidence, fmt.Sprintf("attached %s while it runs: its guest sees a disk of serial %s", d.address, d.part().Serial))
+		evidence = append(evidence, fmt.Sprintf("attached %s while it runs: its guest sees a disk of serial %s", d.Address, d.part().Serial))
 	}
 	return evidence, nil
 }
@@ -163,9 +144,9 @@ func (j *job) persist(ctx context.Context) error {
 	if !j.seen.Transient {
 		return nil
 	}
-	text, err := j.XML(ctx, j.seen.UUID, toDefine)
+	text, err := j.xml(ctx, toDefine)
 	if err != nil {
-		return fail(err, "read %s", j.Name)
+		return err
 	}
 	if err := j.Define(ctx, text); err != nil {
 		return fail(err, "define %s, which runs and has no configuration", j.Name)
@@ -174,8 +155,7 @@ func (j *job) persist(ctx context.Context) error {
 }
 
 func (j *job) runsWith(path string) bool {
-	r := diskIndex{paths: j.plugged.paths}
-	return j.seen.running != nil && slices.ContainsFunc(j.seen.running.Drives, func(d drive) bool { return r.base(j.seen.owner(), d) == path })
+	return j.seen.running != nil && slices.ContainsFunc(j.seen.running.Drives, func(d drive) bool { return j.plugged.base(j.seen.mark(), d) == path })
 }
 
 // noRoom reports whether a domain has no place left for a disk.
@@ -184,14 +164,14 @@ func noRoom(message string) bool {
 }
 
 func (j *job) notAttached(err error, d pluggedDisk) error {
-	f := fail(err, "attach %s to %s", d.address, j.Name)
+	f := fail(err, "attach %s to %s", d.Address, j.Name)
 	if noRoom(err.Error()) {
 		f.Code, f.Next = "no_slot", slices.Concat(
 			providers.SayVmctl("it has no place left for a disk until it starts again: ", "vm", "stop", j.Address.String()),
 			providers.SayVmctl("then: ", "apply"),
 		)
 	}
-	return j.locked(f, d.volume.Path)
+	return j.locked(f, d.Path)
 }
 
 // detach removes the disks and ports that the step frees from the configuration. A running
@@ -209,12 +189,12 @@ func (j *job) detach(ctx context.Context) (*guard.Outcome, error) {
 			Err: fmt.Errorf("change %s: %s", j.Address, savedMemory),
 		}
 	}
-	text, _, err := j.detached(ctx)
+	unplug, err := j.unplug(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := j.Define(ctx, text); err != nil {
-		return nil, fail(err, "detach from %s", j.Name)
+	if err := j.edit(ctx, "detach from "+j.Name, func(d *libvirtxml.Domain) error { unplug(d); return nil }); err != nil {
+		return nil, err
 	}
 	return guard.Did(providers.Done), nil
 }
@@ -224,29 +204,35 @@ func (j *job) hasNone(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
 		return nil, nil
 	}
-	if _, changed, err := j.detached(ctx); err != nil || changed {
+	unplug, err := j.unplug(ctx)
+	if err != nil {
 		return nil, err
+	}
+	text, err := j.xml(ctx, toDefine)
+	if err != nil {
+		return nil, err
+	}
+	d, err := parseDomain(text)
+	if err != nil {
+		return nil, fail(err, "read %s", j.Name)
+	}
+	if unplug(d) {
+		return nil, nil
 	}
 	return guard.Did(providers.AlreadyTrue, "its next start has none of them"), nil
 }
 
-// detached returns the description of the domain without what the step frees, and whether that
-// is a change.
-func (j *job) detached(ctx context.Context) (text string, changed bool, err error) {
+// unplug returns a function that removes from a domain what the step frees, and reports
+// whether there was any.
+func (j *job) unplug(ctx context.Context) (func(*libvirtxml.Domain) bool, error) {
 	going, err := j.going(ctx)
 	if err != nil {
-		return "", false, err
+		return nil, err
 	}
-	existing, err := j.XML(ctx, j.seen.UUID, toDefine)
-	if err != nil {
-		return "", false, fail(err, "read %s", j.Name)
-	}
-	b := blueprint{Volumes: j.plugged.paths}
-	text, changed, err = b.unplug(existing, going, func(f machine.Forward) bool { return f.Fixed() && slices.Contains(j.Frees, f.Claim()) })
-	if err != nil {
-		return "", false, fail(err, "describe %s to libvirt", j.Name)
-	}
-	return text, changed, nil
+	b := blueprint{Volumes: j.plugged.listing}
+	return func(d *libvirtxml.Domain) bool {
+		return b.unplug(d, going, func(f machine.Forward) bool { return f.Fixed() && slices.Contains(j.Frees, f.Claim()) })
+	}, nil
 }
 
 // going returns the files of the disks that the step detaches. A disk that is gone has none.
@@ -255,14 +241,14 @@ func (j *job) going(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fail(err, "look for the disks of %s", j.Name)
 	}
-	j.plugged.paths = pathsOf(all)
+	j.plugged.listing = all
 	var paths []string
 	for _, claim := range j.Frees {
 		if claim.Kind != providers.ClaimDisk {
 			continue
 		}
 		id := providers.ID(claim.Key)
-		for _, at := range volumePlaces(all, id) {
+		for _, at := range all.places(id) {
 			paths = append(paths, at.path())
 		}
 		if isPath(id) {

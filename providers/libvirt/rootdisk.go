@@ -4,18 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"vmctl/providers"
 )
-
-// rootPart ends the name of a vm's root disk, which is an overlay of its image: it takes room
-// only for the guest's own data.
-const rootPart = ".root.qcow2"
-
-func rootVolume(id providers.ID) string { return string(id) + rootPart }
 
 // pristine is the largest size in its pool (bytes) of an overlay that nobody has written to:
 // its tables. A guest that ran from it has written more.
@@ -27,49 +20,34 @@ func (j *job) ensureRoot(ctx context.Context, in pool) (markedImage, error) {
 	if m, ok := j.ownImage(); ok {
 		return m, j.growRoot(ctx, m)
 	}
-	v, err := j.ensureImage(ctx, in)
+	image, sha256, err := j.ensureImage(ctx, in)
 	if err != nil {
 		return markedImage{}, err
 	}
-	name := rootVolume(j.Object)
-	made, err := j.MakeVolume(ctx, in.Name, volume{
-		Name: name, Format: formatQCOW2, Capacity: j.want.RootDisk, Backing: v.Path, BackingFormat: formatQCOW2,
-	})
-	if err != nil {
-		return markedImage{}, j.rootFailure(ctx, in, err)
+	f := in.file(kindRoot.name(string(j.Object), ""))
+	if err := j.makeEmpty(ctx, f, volume{
+		Format: formatQCOW2, Capacity: j.want.RootDisk, Backing: image.path(), BackingFormat: formatQCOW2,
+	}, "make the root disk of "+j.Address.String()); err != nil {
+		return markedImage{}, err
 	}
 	return markedImage{
-		Source: j.want.Image.Source, SHA256: v.SHA256, Root: made,
+		Source: j.want.Image.Source, SHA256: sha256, Root: f.path(),
 	}, nil
-}
-
-func (j *job) rootFailure(ctx context.Context, in pool, err error) error {
-	f := fail(err, "make the root disk of %s, %s in pool %s", j.Address, rootVolume(j.Object), in.Name)
-	if f.Code != "disk_full" {
-		return f
-	}
-	if now, err := j.Pool(ctx, in.Name); err == nil {
-		in = now
-	}
-	f.Seen = []string{fmt.Sprintf("%s has %d bytes left", in.Path, in.Available)}
-	f.Next = makeRoom(in)
-	f.Err = fmt.Errorf("make the root disk of %s: the disk of pool %s is full", j.Address, in.Name)
-	return f
 }
 
 // ownImage returns the domain's image from its mark; false: the domain has no root disk.
 func (j *job) ownImage() (markedImage, bool) {
-	if j.seen == nil || j.seen.owner() == nil || j.seen.owner().Image.Root == "" {
-		return markedImage{}, false
+	m := j.seen.mark().Image
+	if m.Root == "" {
+		return m, false
 	}
-	m := j.seen.owner().Image
 	m.Source = j.want.Image.Source
 	return m, true
 }
 
 // growRoot gives the vm's root disk the wanted size, and tells a running guest.
 func (j *job) growRoot(ctx context.Context, m markedImage) error {
-	now, poolName, err := j.rootInfo(ctx, m.Root)
+	f, now, err := j.rootInfo(ctx, m.Root)
 	if err != nil {
 		return err
 	}
@@ -84,35 +62,22 @@ func (j *job) growRoot(ctx context.Context, m markedImage) error {
 				j.Address, now.Capacity, j.want.RootDisk),
 		}
 	}
-	if j.seen.power.on() {
-		if err := j.ResizeDisk(ctx, j.seen.UUID, m.Root, j.want.RootDisk); err != nil {
-			return fail(err, "grow the root disk of %s while it runs", j.Address)
-		}
-		return nil
-	}
-	if err := j.ResizeVolume(ctx, poolName, path.Base(m.Root), j.want.RootDisk); err != nil {
+	if err := j.resize(ctx, f, j.want.RootDisk, j.seen.power.on(), j.seen.UUID); err != nil {
 		return fail(err, "grow the root disk of %s", j.Address)
 	}
 	return nil
 }
 
-// rootInfo reads the volume at the path of a root disk.
-func (j *job) rootInfo(ctx context.Context, file string) (v volume, poolName string, err error) {
-	pools, err := j.pools(ctx)
+// rootInfo finds and reads a root disk, which must exist.
+func (j *job) rootInfo(ctx context.Context, file string) (poolFile, *volume, error) {
+	f, v, err := j.look(ctx, file)
 	if err != nil {
-		return v, "", fail(err, "find the pools of %s", j.Name)
+		return f, nil, fail(err, "read the root disk of %s", j.Address)
 	}
-	for _, name := range pools {
-		v, err := j.VolumeInfo(ctx, name, path.Base(file))
-		switch {
-		case errors.Is(err, errAbsent):
-		case err != nil:
-			return v, "", fail(err, "read the root disk of %s", j.Address)
-		case v.Path == file:
-			return v, name, nil
-		}
+	if v != nil {
+		return f, v, nil
 	}
-	return v, "", &providers.Problem{
+	return f, nil, &providers.Problem{
 		Outcome: providers.Failed, Code: "no_root_disk",
 		Next: slices.Concat(
 			providers.Say("see what there is: virsh -c "+j.location.URI+" vol-list POOL"),
@@ -122,46 +87,49 @@ func (j *job) rootInfo(ctx context.Context, file string) (v volume, poolName str
 	}
 }
 
-// rootIsFree fails if somebody has written to an earlier root disk, whose domain was removed
-// by hand.
-func (j *job) rootIsFree(ctx context.Context, poolName string) error {
-	name := rootVolume(j.Object)
-	found, err := j.Pool(ctx, poolName)
-	var left volume
-	if err == nil && found.Active {
-		left, err = j.VolumeInfo(ctx, poolName, name)
-	}
+// writtenRoot returns the object's root disk in a pool, whose domain was removed by hand, if
+// somebody has written to it; nil: none. Nobody asked for the deletion of their data. throw is
+// the command that deletes it.
+func (j *job) writtenRoot(ctx context.Context, in pool) (left *volume, throw string, err error) {
+	f := in.file(kindRoot.name(string(j.Object), ""))
+	left, err = f.see(ctx, j.connection)
 	switch {
-	case errors.Is(err, errAbsent), err == nil && left.Allocation <= pristine:
-		return nil
 	case err != nil:
-		return fail(err, "look for an earlier root disk of %s", j.Address)
+		return nil, "", fail(err, "look for an earlier root disk of %s", j.Address)
+	case left == nil || left.Allocation <= pristine:
+		return nil, "", nil
+	}
+	return left, fmt.Sprintf("virsh -c %s vol-delete --pool %s %s", j.location.URI, in.Name, f.name), nil
+}
+
+// rootIsFree fails if somebody has written to an earlier root disk.
+func (j *job) rootIsFree(ctx context.Context, in pool) error {
+	left, throw, err := j.writtenRoot(ctx, in)
+	if left == nil || err != nil {
+		return err
 	}
 	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "root_disk_left",
 		Seen: []string{fmt.Sprintf("%s holds %d bytes", left.Path, left.Allocation)},
 		Next: providers.Say(
-			fmt.Sprintf("keep it: move it out of the pool, then: virsh -c %s pool-refresh %s", j.location.URI, poolName),
-			fmt.Sprintf("or throw away what is on it: virsh -c %s vol-delete --pool %s %s", j.location.URI, poolName, name),
+			fmt.Sprintf("keep it: move it out of the pool, then: virsh -c %s pool-refresh %s", j.location.URI, in.Name),
+			"or throw away what is on it: "+throw,
 		),
 		Err: fmt.Errorf("define %s: the root disk of an earlier one is still there, and its domain is not", j.Address),
 	}
 }
 
 // writtenRoots lists the object's root disks that somebody has written to, with the evidence
-// that they stay: the domain was removed by hand, and nobody asked for the deletion of their
-// data.
-func (j *job) writtenRoots(ctx context.Context, pools []string) (keep, evidence []string, err error) {
-	for _, poolName := range pools {
-		left, err := j.VolumeInfo(ctx, poolName, rootVolume(j.Object))
-		switch {
-		case errors.Is(err, errAbsent), err == nil && left.Allocation <= pristine:
-		case err != nil:
-			return nil, nil, fail(err, "look for the root disk of %s, which is gone", j.Address)
-		default:
+// that they stay.
+func (j *job) writtenRoots(ctx context.Context, pools []pool) (keep, evidence []string, err error) {
+	for _, in := range pools {
+		left, throw, err := j.writtenRoot(ctx, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		if left != nil {
 			keep = append(keep, left.Path)
-			evidence = append(evidence, fmt.Sprintf("its root disk stays, for %d bytes were written to it; to delete it: virsh -c %s vol-delete --pool %s %s",
-				left.Allocation, j.location.URI, poolName, left.Name))
+			evidence = append(evidence, fmt.Sprintf("its root disk stays, for %d bytes were written to it; to delete it: %s", left.Allocation, throw))
 		}
 	}
 	return keep, evidence, nil
@@ -170,7 +138,7 @@ func (j *job) writtenRoots(ctx context.Context, pools []string) (keep, evidence 
 // removeRoot removes the root disk before the domain, and reports it: as long as the domain
 // is there, the plan knows the owner of the disk.
 func (j *job) removeRoot(ctx context.Context) (evidence []string, err error) {
-	root := j.seen.ownRoot()
+	root := j.seen.mark().Image.Root
 	if root == "" {
 		return nil, nil
 	}
@@ -180,17 +148,16 @@ func (j *job) removeRoot(ctx context.Context) (evidence []string, err error) {
 	if err := j.notOpen("delete the root disk of "+j.Address.String(), root); err != nil {
 		return nil, err
 	}
-	j.storage.Lock()
-	defer j.storage.Unlock()
-	poolName, err := j.PoolOf(ctx, root)
+	f, err := locate(ctx, j.connection, root)
+	removed := false
 	if err == nil {
-		err = j.DeleteVolume(ctx, poolName, path.Base(root))
+		removed, err = f.remove(ctx, j.connection)
 	}
-	switch {
-	case errors.Is(err, errAbsent):
-		return nil, nil
-	case err != nil:
+	if err != nil && !errors.Is(err, errAbsent) {
 		return nil, fail(err, "delete the root disk of %s, %s", j.Address, root)
+	}
+	if !removed {
+		return nil, nil
 	}
 	return []string{"removed its root disk " + root}, nil
 }
@@ -203,26 +170,17 @@ func (j *job) nothingOverRoot(ctx context.Context, root string) error {
 	if err != nil {
 		return fail(err, "%s", doing)
 	}
-	over, err := overlaysOf(ctx, j.connection, all, root)
+	over, err := all.overlaysOf(ctx, j.connection, root)
 	if err != nil {
 		return fail(err, "%s", doing)
 	}
-	refs, err := j.Domains(ctx)
+	users, err := j.usersOf(ctx, all, root, doing)
 	if err != nil {
-		return fail(err, "%s", doing)
+		return err
 	}
-	r := diskIndex{paths: pathsOf(all)}
-	for _, ref := range refs {
-		if ref.UUID == j.seen.UUID {
-			continue
-		}
-		other, err := observeDomain(ctx, j.connection, ref)
-		switch {
-		case errors.Is(err, errAbsent):
-		case err != nil:
-			return fail(err, "%s: read domain %s", doing, ref.Name)
-		case slices.ContainsFunc(other.drives(), func(d drive) bool { return r.pathOf(d) == root || slices.Contains(d.Under, root) }):
-			over = append(over, "domain "+ref.Name)
+	for _, u := range users {
+		if u.uuid != j.seen.UUID {
+			over = append(over, "domain "+u.name)
 		}
 	}
 	return beginFromIt(j.Work, "its root disk "+root, over)
@@ -245,19 +203,8 @@ func beginFromIt(w providers.Work, what string, over []string) error {
 	}
 }
 
-// ownRoot returns the path of the domain's root disk; "": it has none.
-func (s observedDomain) ownRoot() string {
-	if s.owner() == nil {
-		return ""
-	}
-	return s.owner().Image.Root
-}
-
 // ownFiles returns the volumes that were made for a domain from its image.
-func (o *owner) ownFiles() []string {
-	if o == nil {
-		return nil
-	}
+func (o owner) ownFiles() []string {
 	return slices.DeleteFunc([]string{o.Image.Root, o.Image.Seed}, func(file string) bool { return file == "" })
 }
 
@@ -268,22 +215,25 @@ type rootSeen struct {
 	unreadable string
 }
 
-// seeRoot reads the volume of a domain's root disk; nil: it has none.
-func seeRoot(ctx context.Context, c connection, s observedDomain) *rootSeen {
-	root := s.ownRoot()
+// root reads the volume of a domain's root disk; nil: it has none.
+func (r diskIndex) root(ctx context.Context, c connection, s observedDomain) *rootSeen {
+	root := s.mark().Image.Root
 	if root == "" {
 		return nil
 	}
-	poolName, err := c.PoolOf(ctx, root)
-	var v volume
-	if err == nil {
-		v, err = c.VolumeInfo(ctx, poolName, path.Base(root))
-	}
+	f, listed, exists := r.at(root)
 	switch {
-	case errors.Is(err, errAbsent):
+	case !listed && r.partial != "":
+		return &rootSeen{unreadable: fmt.Sprintf("read %s: %s", root, r.partial)}
+	case !exists:
 		return &rootSeen{gone: true}
+	}
+	v, err := f.see(ctx, c)
+	switch {
 	case err != nil:
 		return &rootSeen{unreadable: fmt.Sprintf("read %s: %v", root, err)}
+	case v == nil:
+		return &rootSeen{gone: true}
 	default:
 		return &rootSeen{bytes: v.Capacity}
 	}

@@ -1,37 +1,19 @@
 package libvirt
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"libvirt.org/go/libvirtxml"
 
 	"vmctl/internal/nocloud"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 )
-
-// A seed is a volume of one object, named by its content.
-const (
-	seedPart   = ".seed-"
-	seedSuffix = ".iso"
-)
-
-func seedVolume(id providers.ID, digest string) string {
-	return string(id) + seedPart + digest[:digestChars] + seedSuffix
-}
-
-// isSeedPart reports whether a volume's name ends like the name of a seed.
-func isSeedPart(rest string) bool {
-	rest, ok := strings.CutPrefix(rest, seedPart)
-	digest, isISO := strings.CutSuffix(rest, seedSuffix)
-	return ok && isISO && len(digest) == digestChars && strings.Trim(digest, "0123456789abcdef") == ""
-}
 
 // scratchName is the folder in which a seed is put together, beside the keys.
 const scratchName = "seed"
@@ -41,7 +23,7 @@ const scratchName = "seed"
 // are not on this machine, k is empty.
 func (j *job) ensureSeed(ctx context.Context, in pool, k keyring, digest string, m markedImage) (markedImage, error) {
 	had, _ := j.hasKeys()
-	if had == digest && m.Seed != "" && j.hasVolume(ctx, m.Seed) {
+	if had == digest && m.Seed != "" && j.isThere(ctx, m.Seed) {
 		return m, nil
 	}
 	m.Settled = m.Settled && had == digest
@@ -65,12 +47,6 @@ func (j *job) ensureSeed(ctx context.Context, in pool, k keyring, digest string,
 // the spec.
 func (j *job) formerOthers() []string {
 	return slices.DeleteFunc(machine.DecodeLogin(j.Prior).AuthorizedKeys, func(line string) bool { return slices.Contains(j.want.SSH.AuthorizedKeys, line) })
-}
-
-// hasVolume reports whether a file is an existing volume.
-func (j *job) hasVolume(ctx context.Context, file string) bool {
-	name, err := j.PoolOf(ctx, file)
-	return err == nil && j.isVolume(ctx, []string{name}, file)
 }
 
 // seed returns the texts for cloud-init, without keys.
@@ -103,25 +79,18 @@ func hostname(name, key string) string {
 	return word
 }
 
-// uploadSeed puts a seed into a pool. It replaces the remains of an interrupted upload.
+// uploadSeed puts a seed into a pool.
 func (j *job) uploadSeed(ctx context.Context, to pool, s nocloud.Seed) (string, error) {
 	digest, err := s.Digest()
 	if err != nil {
 		return "", j.badSeed(err)
 	}
-	content, err := s.ISO(filepath.Join(j.keyFolder(string(j.Object)), scratchName))
+	text, err := s.ISO(filepath.Join(j.keyFolder(string(j.Object)), scratchName))
 	if err != nil {
 		return "", j.badSeed(err)
 	}
-	name := seedVolume(j.Object, digest)
-	if err := j.DeleteVolume(ctx, to.Name, name); err != nil && !errors.Is(err, errAbsent) {
-		return "", fail(err, "replace volume %s of pool %s", name, to.Name)
-	}
-	path, err := j.Upload(ctx, to.Name, upload{Name: name, Size: uint64(len(content)), Content: bytes.NewReader(content)})
-	if err != nil {
-		return "", j.uploadFailure(ctx, to, name, uint64(len(content)), err)
-	}
-	return path, nil
+	f := to.file(kindSeed.name(string(j.Object), digest))
+	return f.path(), j.put(ctx, f, content{bytes: text})
 }
 
 func (j *job) badSeed(err error) error {
@@ -136,29 +105,26 @@ func (j *job) unkey(ctx context.Context) (*guard.Outcome, error) {
 	if !ok || m.Settled {
 		return guard.Did(providers.AlreadyTrue, "its seed holds no keys"), nil
 	}
-	j.storage.Lock()
-	defer j.storage.Unlock()
-	in, err := j.poolOfSeed(ctx, m.Seed)
-	if err != nil {
-		return nil, err
-	}
 	before := m.Seed
-	if m.Seed, err = j.uploadSeed(ctx, in, j.seed()); err != nil {
+	had, err := locate(ctx, j.connection, before)
+	if err != nil {
+		return nil, fail(err, "find the seed of %s", j.Address)
+	}
+	if m.Seed, err = j.uploadSeed(ctx, had.in, j.seed()); err != nil {
 		return nil, err
 	}
 	m.Settled = true
-	existing, err := j.XML(ctx, j.seen.UUID, asConfigured)
-	if err != nil {
-		return nil, fail(err, "read %s", j.Name)
-	}
-	o := *j.seen.owner()
+	o := j.seen.mark()
 	o.Image = m
-	text, err := reseed(existing, o, before)
+	element, err := o.element()
 	if err != nil {
-		return nil, fail(err, "describe %s to libvirt", j.Name)
+		return nil, err
 	}
-	if err := j.Define(ctx, text); err != nil {
-		return nil, fail(err, "change the seed of %s", j.Name)
+	if err := j.edit(ctx, "change the seed of "+j.Name, func(d *libvirtxml.Domain) error {
+		insert(d, before, m.Seed)
+		return setOwner(d, element)
+	}); err != nil {
+		return nil, err
 	}
 	var evidence []string
 	if j.seen.power.on() {
@@ -167,23 +133,11 @@ func (j *job) unkey(ctx context.Context) (*guard.Outcome, error) {
 		}
 	}
 	if before != m.Seed {
-		if err := j.DeleteVolume(ctx, in.Name, path.Base(before)); err != nil && !errors.Is(err, errAbsent) {
+		if _, err := had.remove(ctx, j.connection); err != nil {
 			return nil, fail(err, "remove the seed with the keys of %s", j.Name)
 		}
 	}
 	return guard.Did(providers.Done, append(evidence, "the guest has them: they are in no file of the pool any more")...), nil
-}
-
-func (j *job) poolOfSeed(ctx context.Context, seed string) (pool, error) {
-	name, err := j.PoolOf(ctx, seed)
-	if err != nil {
-		return pool{}, fail(err, "find the seed of %s", j.Address)
-	}
-	found, err := j.Pool(ctx, name)
-	if err != nil {
-		return pool{}, fail(err, "find the seed of %s", j.Address)
-	}
-	return found, nil
 }
 
 // changeMedia puts another seed into the CD-ROM drive of a guest that runs.

@@ -12,16 +12,13 @@ import (
 	"vmctl/spec"
 )
 
-// sidecarSuffix ends the name of a sidecar: a small volume beside a volume, which holds its
-// owner mark. libvirt's volumes have no room for a mark. The mark is written before the
-// volume is made, and removed after it.
-const sidecarSuffix = ".vmctl"
-
 // sidecarBytes is the size of every sidecar. It never changes, so that one write replaces a
 // mark in its place: a volume is never without a mark.
 const sidecarBytes = 4096
 
-func sidecarOf(volume string) string { return volume + sidecarSuffix }
+// sidecarOf names the small volume beside a disk that holds its owner mark: libvirt's volumes
+// have no room for one. The mark is written before the disk is made, and removed after it.
+func sidecarOf(volume string) string { return kindSidecar.name(volume, "") }
 
 // sidecar is the owner mark of a volume.
 type sidecar struct {

@@ -97,8 +97,8 @@ func (j *job) boot(ctx context.Context) ([]string, error) {
 
 // isAuto reports whether the mark leaves the accelerator to vmctl.
 func (j *job) isAuto() bool {
-	o := j.seen.owner()
-	return o != nil && o.Accel == machine.AccelAuto && !o.Imported
+	o := j.seen.mark()
+	return o.Accel == machine.AccelAuto && !o.Imported
 }
 
 // fallBack starts a domain on TCG after a failure of KVM, and remembers the failure until
@@ -139,18 +139,10 @@ func (j *job) bootOn(ctx context.Context, domainType string) error {
 		ports = append([]machine.Forward{sshForward(0)}, j.seen.configured.wantedForwards()...)
 	}
 	for {
-		existing, err := j.XML(ctx, j.seen.UUID, toDefine)
-		if err != nil {
-			return fail(err, "read %s", j.Name)
+		if err := j.edit(ctx, "prepare "+j.Name+" for its start", retarget(domainType, ports)); err != nil {
+			return err
 		}
-		text, err := retarget(existing, domainType, ports)
-		if err != nil {
-			return fail(err, "describe %s to libvirt", j.Name)
-		}
-		if err := j.Define(ctx, text); err != nil {
-			return fail(err, "prepare %s for its start", j.Name)
-		}
-		err = j.Start(ctx, j.seen.UUID)
+		err := j.Start(ctx, j.seen.UUID)
 		if err == nil {
 			return j.watch(ctx)
 		}

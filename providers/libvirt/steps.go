@@ -143,7 +143,7 @@ func (r *recipe) leaves(op, name string) []string {
 	case opStart:
 		return []string{fmt.Sprintf("domain %s running", name)}
 	case opUnkey:
-		return []string{fmt.Sprintf("volumes %s%s*", r.change.ID, seedPart)}
+		return []string{"volumes " + kindSeed.pattern(string(r.change.ID))}
 	default:
 		return nil
 	}
@@ -151,11 +151,11 @@ func (r *recipe) leaves(op, name string) []string {
 
 // volumes names the files of an object.
 func (r *recipe) volumes() string {
-	id := r.change.ID
+	id := string(r.change.ID)
 	if r.want.Image == nil {
-		return fmt.Sprintf("volumes %s%s*, %s%s*", id, kernelPart, id, initrdPart)
+		return fmt.Sprintf("volumes %s, %s", kindKernel.pattern(id), kindInitrd.pattern(id))
 	}
-	return fmt.Sprintf("volumes %s, %s%s*, %s*", rootVolume(id), id, seedPart, r.p.imagePrefix())
+	return fmt.Sprintf("volumes %s, %s, %s", kindRoot.pattern(id), kindSeed.pattern(id), kindImage.pattern(r.p.imagesOf()))
 }
 
 // touches reports whether an edit changes the domain. The login and the check of the host key
@@ -181,4 +181,70 @@ func (r *recipe) broken() bool {
 // wanted returns the claims of the domain once it is as wanted.
 func (r *recipe) wanted() []providers.Claim {
 	return machine.Claims(nameClaim(r.p.location.URI, machine.Name(r.change)), r.want, r.change.Uses)
+}
+
+// refusal returns the reason why the steps could only fail with the domain as it is now; nil:
+// there is none.
+func (r *recipe) refusal(steps []providers.Step) error {
+	does := func(ops ...string) bool {
+		return slices.ContainsFunc(steps, func(step providers.Step) bool { return slices.Contains(ops, step.Op) })
+	}
+	name := machine.Name(r.change)
+	if does(opRedefine, opDetach, opDelete) {
+		if err := onLayers(r.change.Object); err != nil {
+			return err
+		}
+	}
+	if does(opStop, opRecover, opRedefine) {
+		if err := inJob(r.change.Object); err != nil {
+			return err
+		}
+	}
+	switch {
+	case machine.Found(r.change.Object, providers.FindDirty) && does(opRedefine):
+		return providers.Refuse(savedMemory, r.p.beforeRedefine(name))
+	case r.change.Object != nil && isForeign(*r.change.Object) && slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == forwardAttr }):
+		return providers.Refuse("vmctl did not make it: its network is its own, and no port is forwarded into it",
+			providers.Say(fmt.Sprintf("write port_forward of %s as its domain has it, or leave it out", r.change.Address)))
+	case r.lacksIdentity() != "" && does(opRedefine):
+		return providers.Refuse("the key "+r.lacksIdentity()+" is not on this machine", providers.Say("put it there, or run vmctl where it is"))
+	case r.lacksKeys() && does(opRedefine):
+		return providers.Refuse("what is written for its guest holds its keys, which are not on this machine", waysToKeys(r.change.Address))
+	case r.broken() && !r.policy.Force && does(opStop, opRecover):
+		return providers.Refuse("what runs of it can hear no request, and stop { force = false } forbids to force it",
+			providers.Say(
+				"end it by hand: virsh -c "+r.p.location.URI+" destroy "+r.change.Object.Name,
+				fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", r.change.Address),
+			))
+	}
+	return nil
+}
+
+// lacksIdentity returns the spec's key file that a change would have to read, if it is
+// missing; "": none.
+func (r *recipe) lacksIdentity() string {
+	rekeys := slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == identityAttr || e.Path == keysAttr })
+	if file := r.p.keyFiles(string(r.change.ID), r.change.Name, r.want.SSH).identity; rekeys && r.want.SSH.Identity != "" && !exists(file) {
+		return file
+	}
+	return ""
+}
+
+// lacksKeys reports whether a change would have to write keys that are not on this machine.
+func (r *recipe) lacksKeys() bool {
+	edited := func(path string) bool {
+		return slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == path })
+	}
+	writes := edited("boot.initrd_sha256") || edited(othersAttr)
+	return machine.Found(r.change.Object, providers.FindNoKey) && writes && !edited(keysAttr) && !edited(identityAttr)
+}
+
+const savedMemory = "its managed-save image does not match the new settings"
+
+// beforeRedefine returns commands for a domain with saved memory.
+func (p *Provider) beforeRedefine(name string) []providers.Advice {
+	return providers.Say(
+		"go on from it, then apply: virsh -c "+p.location.URI+" start "+name,
+		"or throw it away: virsh -c "+p.location.URI+" managedsave-remove "+name,
+	)
 }

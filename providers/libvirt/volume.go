@@ -1,8 +1,9 @@
 package libvirt
 
 import (
-	"encoding/xml"
 	"fmt"
+
+	"libvirt.org/go/libvirtxml"
 )
 
 // The formats of volumes.
@@ -26,69 +27,71 @@ type volume struct {
 // volume.
 func (v volume) stamp() string { return fmt.Sprintf("%d bytes, %s", v.Capacity, v.Modified) }
 
-type volumeBytes struct {
-	Unit  string `xml:"unit,attr,omitempty"`
-	Value uint64 `xml:",chardata"`
-}
-
-type volumeTarget struct {
-	Path   string `xml:"path,omitempty"`
-	Format struct {
-		Type string `xml:"type,attr"`
-	} `xml:"format"`
-	Mode     string  `xml:"permissions>mode,omitempty"`
-	Modified string  `xml:"timestamps>mtime,omitempty"`
-	Compat   *string `xml:"compat,omitempty"`
-}
-
-type volumeDocument struct {
-	XMLName    xml.Name      `xml:"volume"`
-	Name       string        `xml:"name"`
-	Capacity   volumeBytes   `xml:"capacity"`
-	Allocation volumeBytes   `xml:"allocation"`
-	Target     volumeTarget  `xml:"target"`
-	Backing    *volumeTarget `xml:"backingStore"`
-}
-
 // qcow2Compat is the version of the format: 1.1, for every QEMU since 1.1.
 const qcow2Compat = "1.1"
 
-// privateMode lets only its owner read a volume.
+// privateMode lets only its owner read a volume: it may contain a host key.
 const privateMode = "0600"
 
 // document returns the XML of a new volume. The volume takes room only when it is written to.
-func (v volume) document() string {
-	d := volumeDocument{Name: v.Name, Capacity: volumeBytes{"bytes", v.Capacity}, Allocation: volumeBytes{"bytes", 0}}
-	d.Target.Format.Type, d.Target.Mode = v.Format, privateMode
+func (v volume) document() (string, error) {
+	x := libvirtxml.StorageVolume{
+		Name: v.Name, Capacity: &libvirtxml.StorageVolumeSize{Unit: "bytes", Value: v.Capacity}, Allocation: &libvirtxml.StorageVolumeSize{Unit: "bytes"},
+		Target: &libvirtxml.StorageVolumeTarget{
+			Format: &libvirtxml.StorageVolumeTargetFormat{Type: v.Format}, Permissions: &libvirtxml.StorageVolumeTargetPermissions{Mode: privateMode},
+		},
+	}
 	if v.Format == formatQCOW2 {
-		compat := qcow2Compat
-		d.Target.Compat = &compat
+		x.Target.Compat = qcow2Compat
 	}
 	if v.Backing != "" {
-		d.Backing = &volumeTarget{Path: v.Backing}
-		d.Backing.Format.Type = v.BackingFormat
+		x.BackingStore = &libvirtxml.StorageVolumeBackingStore{Path: v.Backing, Format: &libvirtxml.StorageVolumeTargetFormat{Type: v.BackingFormat}}
 	}
-	return mustXML(d)
+	return x.Marshal()
 }
 
 // parseVolume reads libvirt's description of a volume.
 func parseVolume(text string) (volume, error) {
-	var d struct {
-		Name       string        `xml:"name"`
-		Capacity   memoryXML     `xml:"capacity"`
-		Allocation memoryXML     `xml:"allocation"`
-		Target     volumeTarget  `xml:"target"`
-		Backing    *volumeTarget `xml:"backingStore"`
-	}
-	if err := xml.Unmarshal([]byte(text), &d); err != nil {
+	var x libvirtxml.StorageVolume
+	if err := x.Unmarshal(text); err != nil {
 		return volume{}, fmt.Errorf("read the volume's description: %w", err)
 	}
-	v := volume{
-		Name: d.Name, Path: d.Target.Path, Format: d.Target.Format.Type,
-		Capacity: d.Capacity.bytes(), Allocation: d.Allocation.bytes(), Modified: d.Target.Modified,
+	v := volume{Name: x.Name}
+	if s := x.Capacity; s != nil {
+		v.Capacity = bytesOf(s.Value, s.Unit)
 	}
-	if d.Backing != nil {
-		v.Backing, v.BackingFormat = d.Backing.Path, d.Backing.Format.Type
+	if s := x.Allocation; s != nil {
+		v.Allocation = bytesOf(s.Value, s.Unit)
+	}
+	if t := x.Target; t != nil {
+		v.Path, v.Format = t.Path, formatOf(t.Format)
+		if t.Timestamps != nil {
+			v.Modified = t.Timestamps.Mtime
+		}
+	}
+	if b := x.BackingStore; b != nil {
+		v.Backing, v.BackingFormat = b.Path, formatOf(b.Format)
 	}
 	return v, nil
+}
+
+func formatOf(f *libvirtxml.StorageVolumeTargetFormat) string {
+	if f == nil {
+		return ""
+	}
+	return f.Type
+}
+
+// bytesOf returns a size in bytes. libvirt's default unit is KiB.
+func bytesOf[T uint | uint64](n T, unit string) uint64 {
+	switch unit {
+	case "b", "bytes":
+		return uint64(n)
+	case "MiB", "M":
+		return uint64(n) << 20
+	case "GiB", "G":
+		return uint64(n) << 30
+	default:
+		return uint64(n) << 10
+	}
 }
