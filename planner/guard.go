@@ -19,25 +19,25 @@ func (d *differ) ceilings(c *Change) {
 	if c.Blocked != nil {
 		return
 	}
-	for _, e := range c.Edits {
-		if e.Verdict.Applies == providers.Refused {
-			if c.Blocked = movesNowhere(c); e.Path != "provider" {
-				c.Blocked = &Block{Kind: Refused, Cause: CauseRefused, Reason: e.Path + ": " + e.Verdict.Reason}
+	for _, e := range c.alterations() {
+		if e.Applies == providers.Refused {
+			if c.Blocked = movesNowhere(c); e.name != "provider" {
+				c.Blocked = &Block{Kind: Refused, Cause: CauseRefused, Reason: e.name + ": " + e.Reason}
 			}
 			return
 		}
-		ceiling := ceilingOf(c.Kind, c.Policy, e.Path)
-		if e.Verdict.Applies.Rank() <= ceiling.Rank() || c.Action == providers.ReplaceIt && d.options.Allow.Replace[c.Address] {
+		ceiling := ceilingOf(c.Kind, c.Policy, e.name)
+		if e.Applies.Rank() <= ceiling.Rank() || c.Action == providers.ReplaceIt && d.options.Allow.Replace[c.Address] {
 			continue
 		}
-		top, _, _ := strings.Cut(e.Path, ".")
+		top, _, _ := strings.Cut(e.name, ".")
 		c.Blocked = &Block{
 			Kind:   Blocked,
 			Cause:  CauseCeiling,
-			Reason: fmt.Sprintf("%s needs a %s (%s), and on_change allows at most %s", e.Path, e.Verdict.Applies, e.Verdict.Reason, ceiling),
-			Next:   providers.Say(fmt.Sprintf("add to the block of %s: lifecycle { on_change = { %s = %q } }", c.Address, top, e.Verdict.Applies)),
+			Reason: fmt.Sprintf("%s needs a %s (%s), and on_change allows at most %s", e.name, e.Applies, e.Reason, ceiling),
+			Next:   providers.Say(fmt.Sprintf("add to the block of %s: lifecycle { on_change = { %s = %q } }", c.Address, top, e.Applies)),
 		}
-		if e.Verdict.Applies == providers.Replace {
+		if e.Applies == providers.Replace {
 			c.Blocked.Next = append(c.Blocked.Next, providers.Say("or allow it once: --allow-replace="+shellword.Quote(c.Address.String()))...)
 		}
 		return
@@ -151,7 +151,7 @@ func (d *differ) unreadable(c *Change) {
 func (d *differ) unready(c *Change) bool {
 	waits := ctyread.True(ctyread.Attr(c.Policy, "ssh"), "wait")
 	if c.Record == nil { // an object that is adopted as it is counts as ready
-		return waits && (c.importing || len(c.Edits) > 0)
+		return waits && (c.importing || c.Alters())
 	}
 	return waits && !c.Record.Ready && !c.Record.Reserved
 }

@@ -141,7 +141,7 @@ func (d *differ) notImportable(a spec.Address, system *System, o *providers.Obje
 }
 
 func (d *differ) refuseImport(c *Change, why string, next []providers.Advice) {
-	c.Action, c.Object, c.Edits, c.Applies = providers.Import, nil, nil, ""
+	c.Action, c.Object, c.Edits, c.Mark, c.Applies = providers.Import, nil, nil, nil, ""
 	c.Reason = fmt.Sprintf("%q is to be imported", d.imports[c.Address])
 	c.Blocked = &Block{Kind: Blocked, Cause: CauseImport, Reason: why, Next: next}
 }
@@ -162,14 +162,14 @@ func (d *differ) takeOver(c *Change, o *providers.Object) {
 	d.manage(c)
 	switch {
 	case c.Action == providers.ReplaceIt || c.Applies == providers.Replace:
-		why := because(c.Edits, providers.Replace)
+		why := because(c.alterations(), providers.Replace)
 		c.ID, c.Name, c.Replaced = o.ID, o.Name, 0
 		c.Action, c.Reason = providers.Import, fmt.Sprintf("%q is to be imported", d.imports[c.Address])
 		c.Blocked = &Block{
 			Kind: Blocked, Cause: CauseImport, Reason: "an import replaces nothing: " + why,
 			Next: providers.Say(fmt.Sprintf("write in the block of %s what the object has; change it once it is imported", c.Address)),
 		}
-	case c.Action == providers.Update && len(c.Edits) == 1:
+	case c.Action == providers.Update && len(c.Edits) == 0:
 		c.Action, c.Reason = providers.Import, "it is taken over as it is"
 	}
 }

@@ -90,8 +90,8 @@ func TestImport(t *testing.T) {
 				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, "vm.a"): true}
 			},
 			want: `import vm.a: "theirs" is to be imported
-  accel kvm -> tcg, replace
   mark none -> vm.a, live
+  accel kvm -> tcg, replace
   blocked: an import replaces nothing: accel: cannot change after it was made
   > write in the block of vm.a what the object has; change it once it is imported
 `,

@@ -254,7 +254,7 @@ func (o *orderer) alone(i int) []string {
 		case providers.Adopt:
 			ops = append(ops, OpRecord)
 		case providers.Update, providers.Import, providers.Start, providers.Stop, providers.RestartIt, providers.Recover:
-			if !writes && (len(c.Edits) > 0 || c.recordIsBehind() || c.policyChanged() || c.Action == providers.Update || c.Action == providers.Import) {
+			if !writes && (c.Alters() || c.recordIsBehind() || c.policyChanged() || c.Action == providers.Update || c.Action == providers.Import) {
 				ops = append(ops, OpRecord)
 			}
 		case providers.Create, providers.ReplaceIt, providers.Destroy, providers.Release, providers.NoOp:
@@ -312,7 +312,7 @@ func (o *orderer) conclude() {
 			} else if late || idle {
 				c.Action = providers.NoOp
 			}
-			c.Edits, c.Applies = nil, ""
+			c.Edits, c.Mark, c.Rekey, c.Applies = nil, nil, nil, ""
 		}
 		if late {
 			p.Deferred = append(p.Deferred, Deferred{Address: c.Address, Until: until})

@@ -41,6 +41,9 @@ type Type struct {
 	// attributes, whatever its name.
 	System func(name string, attrs cty.Value) cty.Value
 	Open   func(context.Context, Settings) (Provider, error)
+	// Rekey decides how the guest of a VM that is running or not gets other keys. nil: the type
+	// makes no keys.
+	Rekey func(running bool) Verdict
 	// Inside is the type of provider for the objects inside a VM of this type. It is opened
 	// once per VM, with Settings.Via. nil: there is none.
 	Inside *Type
@@ -251,6 +254,8 @@ type Change struct {
 	// ID and the name that were chosen for it.
 	Uses       map[spec.Address]Used
 	Edits      []Edit
+	Mark       *MarkEdit      // nil: the object keeps its owner mark
+	Rekey      *Verdict       // how the guest gets other keys; nil: it keeps those that it has
 	Policy     cty.Value      // start, stop, ssh.wait …
 	Generation uint64         // of the new mark
 	Replaced   int            // how often the address was replaced, this change included
@@ -279,18 +284,18 @@ type Edit struct {
 	Verdict       Verdict
 }
 
-// MarkPath is the path of the edit that writes the owner mark, after an import, a move or the
-// loss of the mark. No spec has it.
-const MarkPath = "mark"
-
-// WritesMark reports whether a change writes the owner mark of an object that exists.
-func (c Change) WritesMark() bool {
-	return c.Object != nil && slices.ContainsFunc(c.Edits, func(e Edit) bool { return e.Path == MarkPath })
+// MarkEdit says that a change writes the owner mark of an object that exists: after an import, a
+// move or the loss of the mark. It applies live.
+type MarkEdit struct {
+	Before spec.Address // the address that the present mark names; zero: it bears none
+	Reason string
 }
 
-// KeysPath is the path of the edit that gives a VM's guest other keys. No spec has it. A
-// provider that makes no keys does not know it.
-const KeysPath = "ssh.keys"
+// Imports reports whether a change gives its mark to an object that bears none.
+func (c Change) Imports() bool { return c.Mark != nil && c.Object != nil && c.Object.Owner == nil }
+
+// Alters reports whether a change alters an attribute, the mark or the keys of its object.
+func (c Change) Alters() bool { return len(c.Edits) > 0 || c.Mark != nil || c.Rekey != nil }
 
 // Step is one call to one provider. It is pure data: no secret, no unknown.
 type Step struct {

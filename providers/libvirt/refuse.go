@@ -28,7 +28,7 @@ func (r *recipe) refusal(steps []providers.Step) error {
 	switch {
 	case machine.Found(r.change.Object, providers.FindDirty) && does(opRedefine):
 		return providers.Refuse(savedMemory, r.p.beforeRedefine(name))
-	case r.change.Object != nil && isForeign(*r.change.Object) && slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == forwardAttr }):
+	case r.change.Object != nil && isForeign(*r.change.Object) && r.edits(forwardAttr):
 		return providers.Refuse("vmctl did not make it: its network is its own, and no port is forwarded into it",
 			providers.Say(fmt.Sprintf("write port_forward of %s as its domain has it, or leave it out", r.change.Address)))
 	case r.lacksIdentity() != "" && does(opRedefine):
@@ -48,7 +48,7 @@ func (r *recipe) refusal(steps []providers.Step) error {
 // lacksIdentity returns the spec's key file that a change would have to read, if it is
 // missing; "": none.
 func (r *recipe) lacksIdentity() string {
-	rekeys := slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == identityAttr || e.Path == keysAttr })
+	rekeys := r.change.Rekey != nil || r.edits(identityAttr)
 	if file := r.p.keyFiles(string(r.change.ID), r.change.Name, r.want.SSH).identity; rekeys && r.want.SSH.Identity != "" && !exists(file) {
 		return file
 	}
@@ -57,11 +57,8 @@ func (r *recipe) lacksIdentity() string {
 
 // lacksKeys reports whether a change would have to write keys that are not on this machine.
 func (r *recipe) lacksKeys() bool {
-	edited := func(path string) bool {
-		return slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == path })
-	}
-	writes := edited("boot.initrd_sha256") || edited(othersAttr)
-	return machine.Found(r.change.Object, providers.FindNoKey) && writes && !edited(keysAttr) && !edited(identityAttr)
+	writes := r.edits("boot.initrd_sha256") || r.edits(othersAttr)
+	return machine.Found(r.change.Object, providers.FindNoKey) && writes && r.change.Rekey == nil && !r.edits(identityAttr)
 }
 
 const savedMemory = "its managed-save image does not match the new settings"

@@ -54,15 +54,13 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 // changes them.
 func (r *recipe) withKeys(steps []providers.Step) {
 	which := ""
-	for _, e := range r.change.Edits {
-		switch {
-		case e.Path == keysAttr:
-			which = keysNew
-		case e.Path == identityAttr && which != keysNew:
-			which = keysGiven
-		case e.Path == othersAttr && which == "":
-			which = keysSame
-		}
+	switch {
+	case r.change.Rekey != nil:
+		which = keysNew
+	case r.edits(identityAttr):
+		which = keysGiven
+	case r.edits(othersAttr):
+		which = keysSame
 	}
 	for i := range steps {
 		if which != "" && steps[i].Op == opRedefine {
@@ -71,6 +69,11 @@ func (r *recipe) withKeys(steps []providers.Step) {
 			steps[i].Args = args
 		}
 	}
+}
+
+// edits reports whether the change edits an attribute.
+func (r *recipe) edits(path string) bool {
+	return slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == path })
 }
 
 // recipe holds libvirt's part in the recipe of a change of a VM.

@@ -7,7 +7,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
-	"vmctl/providers"
 	"vmctl/providers/machine"
 )
 
@@ -21,7 +20,6 @@ const (
 
 	identityAttr = "ssh.identity"
 	othersAttr   = "ssh.authorized_keys"
-	keysAttr     = providers.KeysPath
 )
 
 // decode reads the attributes of a vm.

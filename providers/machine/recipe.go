@@ -143,7 +143,7 @@ func Append(steps []providers.Step, c providers.Change, step providers.Step) []p
 	if step.Risk == "" {
 		step.Risk = providers.NoRisk
 	}
-	if Imports(c) {
+	if c.Imports() {
 		args := map[string]string{ArgImport: yes}
 		maps.Copy(args, step.Args)
 		step.Args = args
@@ -152,11 +152,6 @@ func Append(steps []providers.Step, c providers.Change, step providers.Step) []p
 		step.After = []int{len(steps) - 1}
 	}
 	return append(steps, step)
-}
-
-// Imports reports whether a change gives its mark to an object that bears none.
-func Imports(c providers.Change) bool {
-	return c.WritesMark() && c.Object.Owner == nil
 }
 
 // Name returns the name of the object that a change makes or keeps.
@@ -232,7 +227,7 @@ func (s *sequence) taken() []providers.Claim {
 }
 
 func (s *sequence) touched() bool {
-	return slices.ContainsFunc(s.change.Edits, s.Touches) || s.found(providers.FindPartial)
+	return s.change.Mark != nil || s.change.Rekey != nil || slices.ContainsFunc(s.change.Edits, s.Touches) || s.found(providers.FindPartial)
 }
 
 func (s *sequence) found(kind providers.FindingKind) bool { return Found(s.change.Object, kind) }

@@ -116,7 +116,7 @@ func (g *guest) Steps(c providers.Change) ([]providers.Step, error) {
 		remove()
 		write(providers.PhaseMake)
 	case providers.Update, providers.Import, providers.RestartIt:
-		if len(c.Edits) > 0 {
+		if c.Alters() {
 			write(providers.PhaseChange)
 		}
 	case providers.Destroy:

@@ -188,7 +188,7 @@ func (h host) Steps(c providers.Change) ([]providers.Step, error) {
 		add("define", providers.PhaseMake, providers.NoRisk)
 	case c.Action == providers.Create:
 		add("define", providers.PhaseMake, providers.NoRisk)
-	case len(c.Edits) > 0:
+	case c.Alters():
 		add("redefine", providers.PhaseChange, providers.NoRisk)
 	}
 	if wantOn && c.Action != providers.Update {

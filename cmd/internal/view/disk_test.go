@@ -66,9 +66,9 @@ func disksPlan() *planner.Plan {
 	theirs := change("theirs", providers.Import, "it is taken over as it is")
 	theirs.Applies = providers.Live
 	theirs.Warnings = []string{"attributes that the system does not report are assumed to match the spec"}
-	theirs.Edits = []providers.Edit{{
-		Path: "mark", Before: cty.NilVal, After: str("vm.theirs"), Verdict: providers.Verdict{Applies: providers.Live, Reason: "it is imported: vmctl marks it as its own"},
-	}}
+	theirs.Mark = &providers.MarkEdit{Reason: "it is imported: vmctl marks it as its own"}
+	locked := change("locked", providers.RestartIt, "ssh.keys: the guest gets its keys when it boots")
+	locked.Applies, locked.Rekey = providers.Restart, &providers.Verdict{Applies: providers.Restart, Reason: "the guest gets its keys when it boots"}
 	held := change("web", providers.RestartIt, "additional_disk: the guest sees it at its next start")
 	held.Blocked = &planner.Block{
 		Kind: planner.Blocked, Reason: `disk 6c1f is held by libvirt vm "other" (1234)`,
@@ -88,7 +88,7 @@ func disksPlan() *planner.Plan {
 	file := change("motd", providers.Release, "vm.dev goes down")
 	file.Address, file.Kind = motd(), spec.GuestFile
 	p := &planner.Plan{
-		Project: project(), Serial: 12, Changes: []planner.Change{cache, grown, small, file, dev, lost, theirs, held},
+		Project: project(), Serial: 12, Changes: []planner.Change{cache, grown, small, file, dev, lost, theirs, locked, held},
 		Findings: []providers.Finding{
 			{
 				Kind: providers.FindStaleLock, Address: disk("data"), Object: "quickstart.data", Claim: providers.Claim{Kind: "disk lock", Key: "quickstart.data"},
@@ -103,7 +103,7 @@ func disksPlan() *planner.Plan {
 			step(3, 4, dev, "redefine", providers.PhaseChange, time.Minute, 1),
 			step(4, 6, theirs, "redefine", providers.PhaseChange, time.Minute),
 		},
-		Summary: count(cache, grown, small, file, dev, lost, theirs, held),
+		Summary: count(cache, grown, small, file, dev, lost, theirs, locked, held),
 	}
 	p.Summary.Deferred = 2
 	return p

@@ -49,7 +49,7 @@ func (p *page) changes(plan *planner.Plan, o PlanOptions) {
 
 // quiet reports whether an unchanged resource has nothing to show: no warning and no edit.
 func quiet(c planner.Change) bool {
-	return c.Action == providers.NoOp && len(c.Warnings) == 0 && len(c.Edits) == 0
+	return c.Action == providers.NoOp && len(c.Warnings) == 0 && !c.Alters()
 }
 
 func (p *page) change(c planner.Change, o wantedOptions) {
@@ -77,26 +77,53 @@ func (p *page) change(c planner.Change, o wantedOptions) {
 		p.wanted(c, o)
 	case providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Stop,
 		providers.Import, providers.Adopt, providers.Forget, providers.Release, providers.Recover, providers.Destroy, providers.NoOp:
-		p.edits(c)
+		p.alterations(c)
 	default:
 		panic("no way to show action " + string(c.Action))
 	}
 }
 
-func (p *page) edits(c planner.Change) {
-	width := 0
+// alterations writes what a change alters: attributes, its mark and its keys, by name.
+func (p *page) alterations(c planner.Change) {
+	becomes := func(before, after string) string { return before + " " + p.symbol("→", "->") + " " + after }
+	var rows []row
 	for _, e := range c.Edits {
-		width = max(width, Width(e.Path))
-	}
-	for _, e := range c.Edits {
-		note := "applies: " + string(e.Verdict.Applies)
-		if e.Verdict.Reason != "" {
-			note += "; " + e.Verdict.Reason
-		}
-		p.row(row{
-			name: e.Path, width: width, note: note,
-			value: spec.FormatValue(c.Kind, e.Path, e.Before) + " " + p.symbol("→", "->") + " " + spec.FormatValue(c.Kind, e.Path, e.After),
+		rows = append(rows, row{
+			name: e.Path, note: applies(e.Verdict),
+			value: becomes(spec.FormatValue(c.Kind, e.Path, e.Before), spec.FormatValue(c.Kind, e.Path, e.After)),
 		})
+	}
+	if c.Mark != nil {
+		before := "none"
+		if c.Mark.Before != (spec.Address{}) {
+			before = c.Mark.Before.String()
+		}
+		rows = append(rows, row{name: "mark", value: becomes(before, c.Address.String()), note: applies(providers.Verdict{Applies: providers.Live, Reason: c.Mark.Reason})})
+	}
+	if c.Rekey != nil {
+		rows = append(rows, row{name: "ssh.keys", value: becomes("those it has", "new ones"), note: applies(*c.Rekey)})
+	}
+	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
+	p.aligned(rows)
+}
+
+func applies(v providers.Verdict) string {
+	note := "applies: " + string(v.Applies)
+	if v.Reason != "" {
+		note += "; " + v.Reason
+	}
+	return note
+}
+
+// aligned writes attributes, with their values below each other.
+func (p *page) aligned(all []row) {
+	width := 0
+	for _, r := range all {
+		width = max(width, Width(r.name))
+	}
+	for _, r := range all {
+		r.width = width
+		p.row(r)
 	}
 }
 
@@ -161,14 +188,7 @@ func (p *page) wanted(c planner.Change, o wantedOptions) {
 	for _, l := range said(c, left) {
 		rows = append(rows, row{name: l.path, value: spec.FormatValue(c.Kind, l.path, l.value)})
 	}
-	width := 0
-	for _, r := range rows {
-		width = max(width, Width(r.name))
-	}
-	for _, r := range rows {
-		r.width = width
-		p.row(r)
-	}
+	p.aligned(rows)
 	for _, origin := range origins {
 		p.put(6, 8, append([]span{in(dim, origin+":")}, entries(byOrigin[origin])...)...)
 	}

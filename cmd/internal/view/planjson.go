@@ -34,6 +34,8 @@ type ChangeDocument struct {
 	Reason   string         `json:"reason"`
 	Applies  string         `json:"applies"`
 	Edits    []EditDocument `json:"edits"`
+	Mark     *MarkDocument  `json:"mark,omitempty"`
+	Keys     *KeysDocument  `json:"keys,omitempty"`
 	Blocked  *BlockDocument `json:"blocked"`
 	Warnings []string       `json:"warnings,omitempty"`
 }
@@ -47,6 +49,20 @@ type EditDocument struct {
 	AfterUnknown bool   `json:"after_unknown,omitempty"`
 	Applies      string `json:"applies"`
 	Reason       string `json:"reason"`
+}
+
+// MarkDocument is the owner mark that a change writes, as JSON.
+type MarkDocument struct {
+	Before  string `json:"before"` // the address that the present mark names, "" for none
+	After   string `json:"after"`
+	Applies string `json:"applies"`
+	Reason  string `json:"reason"`
+}
+
+// KeysDocument says as JSON that the guest of a VM gets other keys.
+type KeysDocument struct {
+	Applies string `json:"applies"`
+	Reason  string `json:"reason"`
 }
 
 // BlockDocument is the block of a change as JSON: the reason why it must not happen.
@@ -128,6 +144,12 @@ func changeJSON(c planner.Change, own OwnFlags) ChangeDocument {
 			Path: e.Path, Before: Plain(e.Before), After: Plain(e.After), AfterUnknown: !known(e),
 			Applies: string(e.Verdict.Applies), Reason: e.Verdict.Reason,
 		})
+	}
+	if c.Mark != nil {
+		d.Mark = &MarkDocument{Before: c.Mark.Before.String(), After: d.Address, Applies: string(providers.Live), Reason: c.Mark.Reason}
+	}
+	if c.Rekey != nil {
+		d.Keys = &KeysDocument{Applies: string(c.Rekey.Applies), Reason: c.Rekey.Reason}
 	}
 	if c.Blocked != nil {
 		d.Blocked = &BlockDocument{Kind: string(c.Blocked.Kind), Cause: string(c.Blocked.Cause), Reason: c.Blocked.Reason, Next: list(own.Advice(c.Blocked.Next))}
