@@ -304,7 +304,8 @@ type Step struct {
 	Address spec.Address
 	Object  ID
 	Name    string
-	Args    map[string]string
+	Imports bool // the object gets its first mark: the step may act on it while it bears none
+	Args    Args // nil: none
 	Class   Class
 	Risk    Risk
 	Timeout time.Duration
@@ -312,6 +313,12 @@ type Step struct {
 	Takes   []Claim
 	Leaves  []string // remains that an interruption may leave, in words
 	After   []int    // indices of steps of the same change
+}
+
+// Args holds the arguments of a step that only its provider reads.
+type Args interface {
+	// Words returns the name and the value of each argument, for a detailed plan.
+	Words() [][2]string
 }
 
 // Work is a Step with the facts that are only known at apply time.

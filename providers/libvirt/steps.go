@@ -2,7 +2,6 @@ package libvirt
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -53,19 +52,19 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 // withKeys tells the steps that write the guest's keys which keys to write, if an edit
 // changes them.
 func (r *recipe) withKeys(steps []providers.Step) {
-	which := ""
+	which := machine.KeysKept
 	switch {
 	case r.change.Rekey != nil:
-		which = keysNew
+		which = machine.KeysNew
 	case r.edits(identityAttr):
-		which = keysGiven
+		which = machine.KeysGiven
 	case r.edits(othersAttr):
-		which = keysSame
+		which = machine.KeysSame
 	}
 	for i := range steps {
-		if which != "" && steps[i].Op == opRedefine {
-			args := map[string]string{argKeys: which}
-			maps.Copy(args, steps[i].Args)
+		if which != machine.KeysKept && steps[i].Op == opRedefine {
+			args := machine.ArgsOf(steps[i])
+			args.Keys = which
 			steps[i].Args = args
 		}
 	}

@@ -338,7 +338,7 @@ func (t *toyTask) start() error {
 }
 
 func (t *toyTask) stop(ctx context.Context) (*guard.Outcome, error) {
-	if err := t.nameIsFree(t.Args[machine.ArgNextName], providers.ID(t.Args[machine.ArgNextID])); err != nil {
+	if err := t.nameIsFree(machine.ArgsOf(t.Step).NextName, machine.ArgsOf(t.Step).NextID); err != nil {
 		return nil, err
 	}
 	p := machine.DecodePolicy(t.Policy)
@@ -373,7 +373,7 @@ func (t *target) Force(ctx context.Context) error {
 }
 
 func (t *toyTask) delete(ctx context.Context) (*guard.Outcome, error) {
-	if err := t.nameIsFree(t.Args[machine.ArgNextName], providers.ID(t.Args[machine.ArgNextID])); err != nil {
+	if err := t.nameIsFree(machine.ArgsOf(t.Step).NextName, machine.ArgsOf(t.Step).NextID); err != nil {
 		return nil, err
 	}
 	did, err := t.act(func() error {

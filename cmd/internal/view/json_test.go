@@ -53,7 +53,7 @@ func TestHostileTextIsEscapedInEveryView(t *testing.T) {
 	failure := &providers.Problem{Outcome: providers.Failed, Code: hostile, Seen: []string{hostile}, Next: providers.Say(hostile), Err: textError(hostile)}
 	rename := named(1, hostile, "start", 0)
 	rename.Op = "start" + hostile
-	rename.Args = map[string]string{hostile: hostile}
+	rename.Args = arguments{{hostile, hostile}}
 	var events []executor.Event
 	for _, kind := range []executor.EventKind{
 		executor.StepStarted, executor.StepProgress, executor.StepDone, executor.StepStarted, executor.StepFailed,

@@ -2,8 +2,6 @@ package view
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -106,8 +104,13 @@ func stepNotes(s planner.Step) []string {
 }
 
 func (p *page) stepDetails(s planner.Step) {
-	for _, name := range slices.Sorted(maps.Keys(s.Args)) {
-		p.put(8, 10, whole(in(dim, name)), txt("  "+s.Args[name]))
+	if s.Imports {
+		p.put(8, 10, in(dim, "import"), txt("  it bears no mark yet"))
+	}
+	if s.Args != nil {
+		for _, arg := range s.Args.Words() {
+			p.put(8, 10, whole(in(dim, arg[0])), txt("  "+arg[1]))
+		}
 	}
 	for _, c := range s.Frees {
 		p.put(8, 10, in(dim, "frees"), txt("  "+c.String()))
