@@ -124,7 +124,7 @@ func TestImport(t *testing.T) {
 		{
 			name: "what may exist, where not all could be listed", spec: imported,
 			change: func(s *scene) {
-				s.system("qemu:///session").inventory.Partial = map[spec.Kind]string{spec.VM: "no answer"}
+				s.system("qemu:///session").inventory.Partial = map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse("no answer", nil)}
 			},
 			want: `noop vm.a
   unknown: provider.libvirt.default could not be read: no answer

@@ -45,8 +45,8 @@ func (d *differ) isRead(c *Change) bool {
 	switch why := system.unread(); {
 	case system.sleep != "":
 		c.Action, c.Reason = providers.NoOp, ""
-	case why != "":
-		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%s could not be read: %s", system, why)}
+	case why != nil:
+		c.Blocked = unread(why.Within("%s could not be read", system))
 	default:
 		return true
 	}
@@ -311,10 +311,10 @@ func (d *differ) destroy(c *Change) {
 	}
 	if c.Record != nil && !c.Record.Reserved && markedGeneration(c.Object) > c.Record.Generation && !d.wasInterrupted(c.Address) {
 		c.Blocked = &Block{
-			Kind:   Blocked,
-			Cause:  CauseBehind,
-			Reason: fmt.Sprintf("the state is older (generation %d) than the object's mark (%d): nothing is deleted on its word", c.Record.Generation, c.Object.Owner.Generation),
-			Next:   providers.SayVmctl("if the object really should go: ", "destroy", "--target="+c.Address.String()),
+			Cause: CauseBehind,
+			Problem: providers.Refuse(
+				fmt.Sprintf("the state is older (generation %d) than the object's mark (%d): nothing is deleted on its word", c.Record.Generation, c.Object.Owner.Generation),
+				providers.SayVmctl("if the object really should go: ", "destroy", "--target="+c.Address.String())),
 		}
 	}
 }
@@ -346,15 +346,10 @@ func (d *differ) foreign(c *Change, seen Observation, standing Standing) {
 	}
 	c.Action = providers.Create
 	c.Reason = "it does not exist"
-	c.Blocked = &Block{
-		Kind:   Blocked,
-		Cause:  CauseForeign,
-		Reason: fmt.Sprintf("%s exists, and %s", what, why),
-		Next:   providers.Say(fmt.Sprintf("rename: set another name in the block of %s, or rename the other object with its own tool", c.Address)),
-	}
+	next := providers.Say(fmt.Sprintf("rename: set another name in the block of %s, or rename the other object with its own tool", c.Address))
 	if seen.Marking == Unmarked {
-		c.Blocked.Reason += ": import or rename"
-		c.Blocked.Next = append(c.Blocked.Next,
-			providers.SayVmctl("import: ", "import", c.Address.String(), string(seen.Object.ID))...)
+		why += ": import or rename"
+		next = append(next, providers.SayVmctl("import: ", "import", c.Address.String(), string(seen.Object.ID))...)
 	}
+	c.Blocked = &Block{Cause: CauseForeign, Problem: providers.Refuse(fmt.Sprintf("%s exists, and %s", what, why), next)}
 }

@@ -131,9 +131,9 @@ func (o *orderer) ask(i int) {
 	var refusal *providers.Problem
 	switch {
 	case errors.As(err, &refusal):
-		o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: refusal.Error(), Next: refusal.Next})
+		o.block(i, Block{Cause: CauseProvider, Problem: refusal})
 	case err != nil:
-		o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: fmt.Sprintf("plan the steps of %s: %v", c.Address, err)})
+		o.block(i, Block{Cause: CauseProvider, Problem: providers.Refuse(fmt.Sprintf("plan the steps of %s: %v", c.Address, err), nil)})
 	default:
 		o.made[i] = made
 	}
@@ -141,7 +141,7 @@ func (o *orderer) ask(i int) {
 
 // hasSteps reports whether a blocked change would have steps if it were not blocked.
 func hasSteps(c *Change) bool {
-	return c.Blocked.Kind == Blocked && (c.Object != nil || c.Action == providers.Create)
+	return c.Blocked.Kind() == Blocked && (c.Object != nil || c.Action == providers.Create)
 }
 
 // active reports whether a change is carried out in this round.
@@ -187,15 +187,12 @@ func (o *orderer) build() bool {
 // down its VM.
 func (o *orderer) keepInside(i int, err error) {
 	c := &o.plan.Changes[i]
-	reason, next := err.Error(), []providers.Advice(nil)
-	var refusal *providers.Problem
-	if errors.As(err, &refusal) {
-		reason, next = refusal.Error(), refusal.Next
+	why := providers.Unread(err)
+	if refusal := (*providers.Problem)(nil); errors.As(err, &refusal) {
+		why = refusal
 	}
-	o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: fmt.Sprintf("it cannot be released: %s", reason), Next: next})
-	o.block(o.index[c.Inside], Block{
-		Kind: Blocked, Cause: CauseInside, Reason: fmt.Sprintf("%s, which is inside of it, cannot be released: %s", c.Address, reason), Next: next,
-	})
+	o.block(i, Block{Cause: CauseProvider, Problem: why.Within("it cannot be released")})
+	o.block(o.index[c.Inside], Block{Cause: CauseInside, Problem: why.Within("%s, which is inside of it, cannot be released", c.Address)})
 }
 
 func shifted(all []int, by int) []int {
@@ -340,7 +337,7 @@ func summarise(changes []Change) Summary {
 			s.Actions[c.Action]++
 			continue
 		}
-		switch c.Blocked.Kind {
+		switch c.Blocked.Kind() {
 		case Blocked:
 			s.Blocked++
 		case Refused:

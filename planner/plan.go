@@ -63,12 +63,25 @@ const (
 	Unknown BlockKind = "unknown"
 )
 
-// Block is the reason why a change must not happen.
+// Block is the problem for which a change must not happen.
 type Block struct {
-	Kind   BlockKind
-	Cause  Cause
-	Reason string
-	Next   []providers.Advice
+	Cause Cause
+	*providers.Problem
+}
+
+// unread returns the block of a change that rests on what could not be read.
+func unread(p *providers.Problem) *Block { return &Block{Cause: CauseUnknown, Problem: p} }
+
+// Kind returns the kind of the block, which its cause decides.
+func (b *Block) Kind() BlockKind {
+	switch b.Cause {
+	case CauseUnknown:
+		return Unknown
+	case CauseRefused:
+		return Refused
+	default:
+		return Blocked
+	}
 }
 
 // Step is a provider's step with its place in the plan.

@@ -378,7 +378,7 @@ found state_behind vm.a: the record is of generation 1, the object's mark of 3: 
 			name: "what the host lacks is said before any step",
 			spec: one,
 			change: func(s *scene) {
-				s.system("qemu:///session").inventory.Missing = map[spec.Kind]string{spec.VM: "no QEMU: install it"}
+				s.system("qemu:///session").inventory.Missing = map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse("no QEMU: install it", nil)}
 			},
 			want: "create vm.a: it does not exist\n  blocked: no QEMU: install it\n",
 		},
@@ -387,7 +387,7 @@ found state_behind vm.a: the record is of generation 1, the object's mark of 3: 
 			applied: one,
 			spec:    "# empty\n",
 			change: func(s *scene) {
-				s.system("qemu:///session").inventory.Missing = map[spec.Kind]string{spec.VM: "no QEMU: install it"}
+				s.system("qemu:///session").inventory.Missing = map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse("no QEMU: install it", nil)}
 			},
 			want: "destroy vm.a: it is not in the spec\n0 stop vm.a\n1 delete vm.a after 0\n",
 		},

@@ -376,7 +376,7 @@ func text(p *planner.Plan) string {
 			fmt.Fprintf(&b, "  keys %s\n", c.Rekey.Applies)
 		}
 		if c.Blocked != nil {
-			fmt.Fprintf(&b, "  %s: %s\n", c.Blocked.Kind, c.Blocked.Reason)
+			fmt.Fprintf(&b, "  %s: %s\n", c.Blocked.Kind(), c.Blocked.Error())
 			for _, n := range providertest.Lines(c.Blocked.Next) {
 				fmt.Fprintf(&b, "  > %s\n", n)
 			}

@@ -135,14 +135,15 @@ type ID string
 
 // Inventory holds the observed objects, sorted by kind and name.
 type Inventory struct {
-	Objects []Object             // every Known that exists, all that bear our mark, all holders of claims
-	Unknown []Unknown            // objects that could not be read
-	Partial map[spec.Kind]string // kinds whose listing is incomplete, and why; no key: complete
-	Missing map[spec.Kind]string // software that the host lacks to make or start a kind, and the command to install it; no key: none
+	Objects []Object               // every Known that exists, all that bear our mark, all holders of claims
+	Unknown []Unknown              // objects that could not be read
+	Partial map[spec.Kind]*Problem // kinds whose listing is incomplete, and why; no key: complete
+	Missing map[spec.Kind]*Problem // software that the host lacks to make or start a kind; no key: none
 	// Found maps the address of each Known.Import to the object of that name; no key: no
 	// object has it. The object is among Objects or Unknown, marked or not.
 	Found map[spec.Address]ID
 	Host  map[string]string // facts of the host for doctor and status: versions, accelerators
+	Blind *Problem          // why the facts of the host could not be read; nil: they were
 }
 
 // FindImports notes in Found the listed objects whose name or ID an import has.
@@ -236,8 +237,10 @@ type Finding struct {
 	Address  spec.Address // zero: of no resource
 	Object   string       // the object's name
 	Claim    Claim
+	Attr     string // the path of the attribute that it is about; "": of none
 	Evidence []string
-	Action   string // the plan's action on it, or a command to type
+	Action   string   // what the plan does about it, in words
+	Next     []Advice // what the user can do about it
 }
 
 // Change describes the plan's change of one address.

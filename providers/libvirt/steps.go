@@ -123,13 +123,10 @@ func (r *recipe) abilities() machine.Abilities {
 	return a
 }
 
-// uploadedAgain is the Action of findings about missing and modified boot files.
-const uploadedAgain = "uploaded again"
-
 // spoilt reports whether the domain cannot boot from its files.
 func (r *recipe) spoilt() bool {
 	return r.change.Object != nil && r.want.Boot != nil && slices.ContainsFunc(r.change.Object.Findings, func(f providers.Finding) bool {
-		return f.Kind == providers.FindPartial && f.Action == uploadedAgain
+		return f.Kind == providers.FindPartial && f.Attr == bootAttr
 	})
 }
 

@@ -232,8 +232,8 @@ func unreachableDisk(s *stage) {
 	s.Cut(s.World)
 	s.reopen()
 	inv := cache.see()
-	if inv.Partial[spec.Disk] == "" || len(inv.Objects) > 0 {
-		s.t.Errorf("a system that does not answer shows %+v, and is partial because %q", inv.Objects, inv.Partial[spec.Disk])
+	if inv.Partial[spec.Disk] == nil || len(inv.Objects) > 0 {
+		s.t.Errorf("a system that does not answer shows %+v, and is partial because %v", inv.Objects, inv.Partial[spec.Disk])
 	}
 	for _, c := range []providers.Change{create, destroy} {
 		if _, failure := cache.try(c); failure == nil {

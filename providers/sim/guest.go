@@ -57,10 +57,10 @@ func (g *guest) ask(ctx context.Context, q question) (map[string]keptFile, error
 
 // Observe reads the files that the guest keeps.
 func (g *guest) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
-	inv := providers.Inventory{Partial: map[spec.Kind]string{}, Found: map[spec.Address]providers.ID{}}
+	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}}
 	files, err := g.ask(ctx, question{Ask: askFiles})
 	if err != nil {
-		inv.Partial[spec.GuestFile] = fmt.Sprintf("the guest of %s gives no answer: %v", g.vm.Name, err)
+		inv.Partial[spec.GuestFile] = providers.Unread(fmt.Errorf("the guest of %s gives no answer: %w", g.vm.Name, err))
 		return inv, ctx.Err()
 	}
 	names := map[providers.ID]string{}

@@ -24,7 +24,9 @@ type memory struct {
 	fail      map[string]*providers.Problem // "op address" -> how it fails
 	hold      map[string]chan struct{}      // "op address" -> the step ends when it is closed
 	entered   chan string                   // "op address", as each begins; nil: nobody listens
-	partial   string                        // why nothing can be listed; "": it can
+	partial   *providers.Problem            // why nothing can be listed; nil: it can
+	missing   *providers.Problem            // what the host lacks for VMs; nil: nothing
+	blind     *providers.Problem            // why its facts cannot be read; nil: they can
 	facts     map[string]string
 	unknown   map[string]string // name -> why it cannot be read
 	port      int               // of SSH
@@ -131,9 +133,12 @@ func (h host) Observe(_ context.Context, _ providers.Query) (providers.Inventory
 	if h.panics == "observe" {
 		panic("planted")
 	}
-	inv := providers.Inventory{Host: h.facts}
-	if h.partial != "" {
-		inv.Partial = map[spec.Kind]string{spec.VM: h.partial}
+	inv := providers.Inventory{Host: h.facts, Blind: h.blind}
+	if h.missing != nil {
+		inv.Missing = map[spec.Kind]*providers.Problem{spec.VM: h.missing}
+	}
+	if h.partial != nil {
+		inv.Partial = map[spec.Kind]*providers.Problem{spec.VM: h.partial}
 		return inv, nil
 	}
 	for id, o := range h.machines {

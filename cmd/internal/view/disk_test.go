@@ -56,7 +56,7 @@ func disksPlan() *planner.Plan {
 	small.Edits = []providers.Edit{{
 		Path: "size", Before: mib(10 << 10), After: mib(5 << 10), Verdict: providers.Verdict{Applies: providers.Refused, Reason: "a disk never shrinks"},
 	}}
-	small.Blocked = &planner.Block{Kind: planner.Refused, Reason: "size: a disk never shrinks"}
+	small.Blocked = &planner.Block{Cause: planner.CauseRefused, Problem: providers.Refuse("size: a disk never shrinks", nil)}
 	dev := change("dev", providers.Update, "additional_disk: attached while it runs")
 	dev.Applies = providers.Live
 	dev.Edits = []providers.Edit{{
@@ -71,8 +71,10 @@ func disksPlan() *planner.Plan {
 	locked.Applies, locked.Rekey = providers.Restart, &providers.Verdict{Applies: providers.Restart, Reason: "the guest gets its keys when it boots"}
 	held := change("web", providers.RestartIt, "additional_disk: the guest sees it at its next start")
 	held.Blocked = &planner.Block{
-		Kind: planner.Blocked, Reason: `disk 6c1f is held by libvirt vm "other" (1234)`,
-		Next: providers.Say("choose another in the block of vm.web, or free it first"),
+		Cause: planner.CauseForeign,
+		Problem: providers.Refuse(
+			`disk 6c1f is held by libvirt vm "other" (1234)`,
+			providers.Say("choose another in the block of vm.web, or free it first")),
 	}
 	lost := change("img", providers.Create, "it does not exist")
 	lost.Want = &spec.Resource{
@@ -82,8 +84,10 @@ func disksPlan() *planner.Plan {
 		Policy: object("rollout", object("max_unavailable", num(2))),
 	}
 	lost.Blocked = &planner.Block{
-		Kind: planner.Blocked, Reason: `image "images/debian.qcow2" cannot be read: open images/debian.qcow2: no such file or directory`,
-		Next: providers.Say("put the file there, or correct image in the block of vm.img"),
+		Cause: planner.CauseMissing,
+		Problem: providers.Refuse(
+			`image "images/debian.qcow2" cannot be read: open images/debian.qcow2: no such file or directory`,
+			providers.Say("put the file there, or correct image in the block of vm.img")),
 	}
 	file := change("motd", providers.Release, "vm.dev goes down")
 	file.Address, file.Kind = motd(), spec.GuestFile
@@ -147,23 +151,23 @@ func TestDisks(t *testing.T) {
 		Disks: []view.DiskEntry{
 			{
 				Address: "disk.cache", Object: "quickstart.cache", ID: "6c1f", Path: "/pool/quickstart.cache.qcow2", State: "present", Size: size(10 << 30), Format: "qcow2",
-				UsedBy: []string{"vm.dev", `libvirt vm "other\x1b[2J"`}, Lock: view.DiskLock{State: "held", Holders: []string{"vm.dev"}}, Findings: view.FindingsJSON(nil),
+				UsedBy: []string{"vm.dev", `libvirt vm "other\x1b[2J"`}, Lock: view.DiskLock{State: "held", Holders: []string{"vm.dev"}}, Findings: view.FindingEntries(nil, view.OwnFlags{}),
 			},
 			{
 				Address: "disk.data", Object: "quickstart.data", ID: "7d2e", State: "present", Size: size(5 << 20), Format: "raw",
-				UsedBy: []string{}, Lock: view.DiskLock{State: "stale", Holders: finding[0].Evidence}, Findings: view.FindingsJSON(finding), Found: finding,
+				UsedBy: []string{}, Lock: view.DiskLock{State: "stale", Holders: finding[0].Evidence}, Findings: view.FindingEntries(finding, view.OwnFlags{}),
 			},
 			{
 				Address: "disk.far", State: "unknown", Reason: "qemu+ssh://host/system does not answer", UsedBy: []string{},
-				Lock: view.DiskLock{State: "unknown", Holders: []string{}}, Findings: view.FindingsJSON(nil),
+				Lock: view.DiskLock{State: "unknown", Holders: []string{}}, Findings: view.FindingEntries(nil, view.OwnFlags{}),
 			},
 			{
 				Address: `disk.new["a"]`, Object: "quickstart.new.a", State: "missing", Reason: "not made yet", Size: size(1 << 30), Format: "qcow2", UsedBy: []string{},
-				Lock: view.DiskLock{State: "unknown", Holders: []string{}}, Findings: view.FindingsJSON(nil),
+				Lock: view.DiskLock{State: "unknown", Holders: []string{}}, Findings: view.FindingEntries(nil, view.OwnFlags{}),
 			},
 			{
 				Address: "disk.old", Object: "quickstart.old", State: "orphan", Reason: "it is in neither the spec nor the state", Size: size(1 << 30), Format: "qcow2", UsedBy: []string{},
-				Lock: view.DiskLock{State: "free", Holders: []string{}}, Findings: view.FindingsJSON(nil),
+				Lock: view.DiskLock{State: "free", Holders: []string{}}, Findings: view.FindingEntries(nil, view.OwnFlags{}),
 			},
 		},
 	}

@@ -54,7 +54,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 	}
 	w.risks(p, o.Own)
 	w.holder(o.Holder)
-	w.findings(unsaid(p))
+	w.findings(FindingEntries(unsaid(p), o.Own))
 	w.changes(p, o)
 	w.deferred(p.Deferred)
 	w.steps(p, o.Verbose)

@@ -55,7 +55,7 @@ func quiet(c planner.Change) bool {
 func (p *page) change(c planner.Change, o wantedOptions) {
 	l, action := lookOf(c.Action), string(c.Action)
 	if c.Blocked != nil {
-		action += " (" + string(c.Blocked.Kind) + ")"
+		action += " (" + string(c.Blocked.Kind()) + ")"
 	}
 	head := []span{whole(in(l.style, p.symbol(l.symbol, l.ascii))), txt(" "), whole(in(bold, c.Address.String())), txt(" " + action)}
 	switch {

@@ -73,16 +73,6 @@ type BlockDocument struct {
 	Next   []string `json:"next"`
 }
 
-// FindingEntry is a finding as JSON.
-type FindingEntry struct {
-	Kind     string   `json:"kind"`
-	Address  string   `json:"address"`
-	Object   string   `json:"object"`
-	Claim    string   `json:"claim"`
-	Evidence []string `json:"evidence"`
-	Action   string   `json:"action"`
-}
-
 // DeferredEntry is an address that a later round of apply reads.
 type DeferredEntry struct {
 	Address string `json:"address"`
@@ -113,7 +103,7 @@ type StepDocument struct {
 func PlanJSON(p *planner.Plan, own OwnFlags) PlanDocument {
 	d := PlanDocument{
 		FormatVersion: FormatVersion, Project: p.Project.Name, ID: p.Project.Lineage(), Serial: p.Serial,
-		Changes: []ChangeDocument{}, Findings: findingEntries(p.Findings), Deferred: deferredJSON(p.Deferred),
+		Changes: []ChangeDocument{}, Findings: FindingEntries(p.Findings, own), Deferred: deferredJSON(p.Deferred),
 		Steps: []StepDocument{}, Summary: summaryJSON(p.Summary),
 	}
 	d.Summary["tidy"] = len(tidied(p))
@@ -152,7 +142,7 @@ func changeJSON(c planner.Change, own OwnFlags) ChangeDocument {
 		d.Keys = &KeysDocument{Applies: string(c.Rekey.Applies), Reason: c.Rekey.Reason}
 	}
 	if c.Blocked != nil {
-		d.Blocked = &BlockDocument{Kind: string(c.Blocked.Kind), Cause: string(c.Blocked.Cause), Reason: c.Blocked.Reason, Next: list(own.Advice(c.Blocked.Next))}
+		d.Blocked = &BlockDocument{Kind: string(c.Blocked.Kind()), Cause: string(c.Blocked.Cause), Reason: c.Blocked.Error(), Next: list(own.Advice(c.Blocked.Next))}
 	}
 	return d
 }
@@ -173,21 +163,6 @@ func stepJSON(s planner.Step) StepDocument {
 		ID: s.ID, Address: s.Address.String(), Op: s.Op, Phase: string(s.Phase), Class: string(s.Class),
 		After: list(s.After), TimeoutS: s.Timeout.Seconds(), Risk: string(risk),
 	}
-}
-
-func findingEntries(all []providers.Finding) []FindingEntry {
-	entries := []FindingEntry{}
-	for _, f := range all {
-		e := FindingEntry{
-			Kind: string(f.Kind), Address: f.Address.String(), Object: f.Object,
-			Evidence: list(f.Evidence), Action: f.Action,
-		}
-		if f.Claim != (providers.Claim{}) {
-			e.Claim = f.Claim.String()
-		}
-		entries = append(entries, e)
-	}
-	return entries
 }
 
 // list returns all, never nil, so that JSON has no null.

@@ -37,7 +37,7 @@ func risksOf(plan *planner.Plan, own OwnFlags) []risk {
 	worst := worstRisks(plan)
 	for i, c := range plan.Changes {
 		if b := c.Blocked; b != nil {
-			blocked = gather(blocked, risk{word: string(b.Kind), style: red, reason: b.Reason, next: own.Advice(b.Next)}, c)
+			blocked = gather(blocked, risk{word: string(b.Kind()), style: red, reason: b.Error(), next: own.Advice(b.Next)}, c)
 			continue
 		}
 		switch worst[i] {

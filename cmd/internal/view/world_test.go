@@ -108,9 +108,9 @@ func count(changes ...planner.Change) planner.Summary {
 		switch {
 		case c.Blocked == nil:
 			s.Actions[c.Action]++
-		case c.Blocked.Kind == planner.Refused:
+		case c.Blocked.Kind() == planner.Refused:
 			s.Refused++
-		case c.Blocked.Kind == planner.Unknown:
+		case c.Blocked.Kind() == planner.Unknown:
 			s.Unknown++
 		default:
 			s.Blocked++
@@ -149,20 +149,28 @@ func riskyPlan() *planner.Plan {
 		Verdict: providers.Verdict{Applies: providers.Replace, Reason: "another kernel"},
 	}}
 	blocked.Blocked = &planner.Block{
-		Kind:   planner.Blocked,
-		Reason: "boot.kernel needs a replacement, and the block allows a restart",
-		Next:   providers.Say(`add lifecycle { on_change = { "boot.kernel" = "replace" } } to vm.db`, "or --allow-replace=vm.db"),
+		Cause: planner.CauseCeiling,
+		Problem: providers.Refuse(
+			"boot.kernel needs a replacement, and the block allows a restart",
+			providers.Say(`add lifecycle { on_change = { "boot.kernel" = "replace" } } to vm.db`, "or --allow-replace=vm.db")),
 	}
 	refused := change("web", providers.Create, "it does not exist")
 	refused.Blocked = &planner.Block{
-		Kind: planner.Refused, Reason: `libvirt vm "quickstart.web" exists and bears no mark of vmctl`,
-		Next: providers.Say("import it, or rename it: vm.web { name = \"...\" }"),
+		Cause: planner.CauseRefused,
+		Problem: providers.Refuse(
+			`libvirt vm "quickstart.web" exists and bears no mark of vmctl`,
+			providers.Say("import it, or rename it: vm.web { name = \"...\" }")),
 	}
 	adopted := change("old", providers.Adopt, "it bears our mark and has no record")
 	adopted.Warnings = []string{"stop.grace is not shown by the system: taken as applied"}
 	gone := change("tmp", providers.Destroy, "it is no longer in the files")
 	far := change("far", providers.NoOp, "")
-	far.Blocked = &planner.Block{Kind: planner.Unknown, Reason: "provider.libvirt.far could not be read: qemu+ssh://host/system does not answer"}
+	far.Blocked = &planner.Block{
+		Cause: planner.CauseUnknown,
+		Problem: providers.Refuse(
+			"provider.libvirt.far could not be read: qemu+ssh://host/system does not answer",
+			nil),
+	}
 	stay := change("zoo", providers.NoOp, "")
 	p := &planner.Plan{
 		Project: project(), Serial: 12,
