@@ -22,7 +22,7 @@ func (d *differ) ceilings(c *Change) {
 	for _, e := range c.alterations() {
 		if e.Applies == providers.Refused {
 			if c.Blocked = movesNowhere(c); e.name != "provider" {
-				c.Blocked = &Block{Cause: CauseRefused, Problem: providers.Refuse(e.name+": "+e.Reason, nil)}
+				c.Blocked = &Block{Cause: CauseRefused, Attr: e.name, Problem: providers.Refuse(e.name+": "+e.Reason, nil)}
 			}
 			return
 		}
@@ -32,7 +32,7 @@ func (d *differ) ceilings(c *Change) {
 		}
 		top, _, _ := strings.Cut(e.name, ".")
 		c.Blocked = &Block{
-			Cause: CauseCeiling,
+			Cause: CauseCeiling, Attr: e.name,
 			Problem: providers.Refuse(
 				fmt.Sprintf("%s needs a %s (%s), and on_change allows at most %s", e.name, e.Applies, e.Reason, ceiling),
 				providers.Say(fmt.Sprintf("add to the block of %s: lifecycle { on_change = { %s = %q } }", c.Address, top, e.Applies))),

@@ -161,7 +161,7 @@ func (d *differ) takeOver(c *Change, o *providers.Object) {
 	case c.Action == providers.ReplaceIt || c.Applies == providers.Replace:
 		why := because(c.alterations(), providers.Replace)
 		c.ID, c.Name, c.Replaced = o.ID, o.Name, 0
-		c.Action, c.Reason = providers.Import, fmt.Sprintf("%q is to be imported", d.imports[c.Address])
+		c.Action, c.Reason, c.Altered = providers.Import, fmt.Sprintf("%q is to be imported", d.imports[c.Address]), false
 		c.Blocked = &Block{
 			Cause: CauseImport,
 			Problem: providers.Refuse(
@@ -169,7 +169,7 @@ func (d *differ) takeOver(c *Change, o *providers.Object) {
 				providers.Say(fmt.Sprintf("write in the block of %s what the object has; change it once it is imported", c.Address))),
 		}
 	case c.Action == providers.Update && len(c.Edits) == 0:
-		c.Action, c.Reason = providers.Import, "it is taken over as it is"
+		c.Action, c.Reason, c.Altered = providers.Import, "it is taken over as it is", false
 	}
 }
 

@@ -161,7 +161,7 @@ func (d *differ) asleep(c *Change, system *System, wanted bool) bool {
 // movesNowhere returns the block that refuses to move an object to another system.
 func movesNowhere(c *Change) *Block {
 	return &Block{
-		Cause: CauseRefused,
+		Cause: CauseRefused, Attr: "provider",
 		Problem: providers.Refuse(
 			"provider: "+staysPut,
 			slices.Concat(providers.Vmctl("destroy", "--target="+c.Address.String()), providers.SayVmctl("then: ", "apply"))),

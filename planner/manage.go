@@ -210,9 +210,9 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	down := c.Object.Running != nil && !on && stopped(c.Object)
 	switch {
 	case c.Applies == providers.Refused:
-		c.Action, c.Reason = providers.Update, because(c.alterations(), providers.Refused)
+		c.Action, c.Reason, c.Altered = providers.Update, because(c.alterations(), providers.Refused), true
 	case c.Applies == providers.Replace:
-		c.Action, c.Reason = providers.ReplaceIt, because(c.alterations(), providers.Replace)
+		c.Action, c.Reason, c.Altered = providers.ReplaceIt, because(c.alterations(), providers.Replace), true
 	case c.Object.Running != nil && !wantOn && !down:
 		c.Action, c.Reason = providers.Stop, "it runs, and running = false"
 		if !on {
@@ -223,9 +223,9 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	case d.options.Restart[c.Address] && on:
 		c.Action, c.Reason = providers.RestartIt, "a restart was asked for"
 	case c.Applies == providers.Restart:
-		c.Action, c.Reason = providers.RestartIt, because(c.alterations(), providers.Restart)
+		c.Action, c.Reason, c.Altered = providers.RestartIt, because(c.alterations(), providers.Restart), true
 	case c.Alters():
-		c.Action, c.Reason = providers.Update, because(c.alterations(), providers.Live)
+		c.Action, c.Reason, c.Altered = providers.Update, because(c.alterations(), providers.Live), true
 	case partial(c.Object):
 		c.Action, c.Reason = providers.Update, "it is only half there: made whole again"
 	case c.Unready:

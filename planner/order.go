@@ -309,7 +309,7 @@ func (o *orderer) conclude() {
 			} else if late || idle {
 				c.Action = providers.NoOp
 			}
-			c.Edits, c.Mark, c.Rekey, c.Applies = nil, nil, nil, ""
+			c.Edits, c.Mark, c.Rekey, c.Applies, c.Altered = nil, nil, nil, "", false
 		}
 		if late {
 			p.Deferred = append(p.Deferred, Deferred{Address: c.Address, Until: until})

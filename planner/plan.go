@@ -35,6 +35,7 @@ type Change struct {
 	Needs    []spec.Address    // the addresses that it uses, by the spec if it is in there, else by its record
 	Applies  providers.Applies // the most disruptive of its edits; "" without edits
 	Busy     Busy              // of a VM: the holders at work in it
+	Altered  bool              // Reason repeats those of what it alters: its edits, mark and keys
 	Blocked  *Block            // nil: free to go on
 	Warnings []string
 
@@ -66,6 +67,7 @@ const (
 // Block is the problem for which a change must not happen.
 type Block struct {
 	Cause Cause
+	Attr  string // the edit, mark or keys whose reason the problem tells; "": of none
 	*providers.Problem
 }
 
@@ -74,10 +76,10 @@ func unread(p *providers.Problem) *Block { return &Block{Cause: CauseUnknown, Pr
 
 // Kind returns the kind of the block, which its cause decides.
 func (b *Block) Kind() BlockKind {
-	switch b.Cause {
-	case CauseUnknown:
+	switch {
+	case b.Cause == CauseUnknown:
 		return Unknown
-	case CauseRefused:
+	case b.Cause == CauseRefused:
 		return Refused
 	default:
 		return Blocked

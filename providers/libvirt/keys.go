@@ -233,8 +233,10 @@ func (j *job) keysAreWanted() bool {
 	case machine.KeysGiven, machine.KeysSame:
 		ring, err := j.keyFiles(string(j.Object), j.Name, j.want.SSH).read(hostKey)
 		return err == nil && ring.digest() == had
-	default:
+	case machine.KeysKept:
 		return had != ""
+	default:
+		panic("unknown keys " + string(machine.ArgsOf(j.Step).Keys))
 	}
 }
 

@@ -37,7 +37,7 @@ const (
 
 // ArgsOf returns the arguments of a step.
 func ArgsOf(s providers.Step) Args {
-	a, _ := s.Args.(Args) //nolint:errcheck // a step of another kind has none of these
+	a, _ := s.Args.(Args) // a step of another kind has none
 	return a
 }
 

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"strings"
 	"testing"
+
 	"vmctl/providers"
 )
 

@@ -47,17 +47,18 @@ func disksPlan() *planner.Plan {
 		},
 	}
 	grown := diskChange("data", providers.Update, "size: grown in place")
-	grown.Applies = providers.Live
+	grown.Applies, grown.Altered = providers.Live, true
 	grown.Edits = []providers.Edit{{
 		Path: "size", Before: mib(10 << 10), After: mib(20 << 10), Verdict: providers.Verdict{Applies: providers.Live, Reason: "grown in place"},
 	}}
 	small := diskChange("small", providers.Update, "size: a disk never shrinks")
-	small.Applies = providers.Refused
+	small.Applies, small.Altered = providers.Refused, true
 	small.Edits = []providers.Edit{{
 		Path: "size", Before: mib(10 << 10), After: mib(5 << 10), Verdict: providers.Verdict{Applies: providers.Refused, Reason: "a disk never shrinks"},
 	}}
-	small.Blocked = &planner.Block{Cause: planner.CauseRefused, Problem: providers.Refuse("size: a disk never shrinks", nil)}
+	small.Blocked = &planner.Block{Cause: planner.CauseRefused, Attr: "size", Problem: providers.Refuse("size: a disk never shrinks", nil)}
 	dev := change("dev", providers.Update, "additional_disk: attached while it runs")
+	dev.Altered = true
 	dev.Applies = providers.Live
 	dev.Edits = []providers.Edit{{
 		Path: "additional_disk", Before: disksOf(), After: disksOf("disk.cache"),
@@ -68,6 +69,7 @@ func disksPlan() *planner.Plan {
 	theirs.Warnings = []string{"attributes that the system does not report are assumed to match the spec"}
 	theirs.Mark = &providers.MarkEdit{Reason: "it is imported: vmctl marks it as its own"}
 	locked := change("locked", providers.RestartIt, "ssh.keys: the guest gets its keys when it boots")
+	locked.Altered = true
 	locked.Applies, locked.Rekey = providers.Restart, &providers.Verdict{Applies: providers.Restart, Reason: "the guest gets its keys when it boots"}
 	held := change("web", providers.RestartIt, "additional_disk: the guest sees it at its next start")
 	held.Blocked = &planner.Block{

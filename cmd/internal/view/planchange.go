@@ -65,7 +65,7 @@ func (p *page) change(c planner.Change, o wantedOptions) {
 			doing = append(doing, wordsOf(op).doing)
 		}
 		head = append(head[:len(head)-1], txt(" tidy: "+strings.Join(doing, ", ")))
-	case c.Reason != "":
+	case c.Reason != "" && !c.Altered: // else its lines say why
 		head = append(head, txt(": "+c.Reason))
 	}
 	p.put(2, 6, head...)
@@ -83,25 +83,28 @@ func (p *page) change(c planner.Change, o wantedOptions) {
 	}
 }
 
-// alterations writes what a change alters: attributes, its mark and its keys, by name.
+// alterations writes what a change alters: attributes, its mark and its keys, by name. It leaves
+// out the reason that the block of the change tells.
 func (p *page) alterations(c planner.Change) {
-	becomes := func(before, after string) string { return before + " " + p.symbol("→", "->") + " " + after }
 	var rows []row
+	add := func(name, before, after string, v providers.Verdict) {
+		if c.Blocked != nil && c.Blocked.Attr == name {
+			v.Reason = ""
+		}
+		rows = append(rows, row{name: name, value: before + " " + p.symbol("→", "->") + " " + after, note: applies(v)})
+	}
 	for _, e := range c.Edits {
-		rows = append(rows, row{
-			name: e.Path, note: applies(e.Verdict),
-			value: becomes(spec.FormatValue(c.Kind, e.Path, e.Before), spec.FormatValue(c.Kind, e.Path, e.After)),
-		})
+		add(e.Path, spec.FormatValue(c.Kind, e.Path, e.Before), spec.FormatValue(c.Kind, e.Path, e.After), e.Verdict)
 	}
 	if c.Mark != nil {
 		before := "none"
 		if c.Mark.Before != (spec.Address{}) {
 			before = c.Mark.Before.String()
 		}
-		rows = append(rows, row{name: "mark", value: becomes(before, c.Address.String()), note: applies(providers.Verdict{Applies: providers.Live, Reason: c.Mark.Reason})})
+		add("mark", before, c.Address.String(), providers.Verdict{Applies: providers.Live, Reason: c.Mark.Reason})
 	}
 	if c.Rekey != nil {
-		rows = append(rows, row{name: "ssh.keys", value: becomes("those it has", "new ones"), note: applies(*c.Rekey)})
+		add("ssh.keys", "those it has", "new ones", *c.Rekey)
 	}
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
 	p.aligned(rows)

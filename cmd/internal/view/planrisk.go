@@ -42,9 +42,9 @@ func risksOf(plan *planner.Plan, own OwnFlags) []risk {
 		}
 		switch worst[i] {
 		case providers.DataLoss:
-			lost = gather(lost, risk{word: "data loss", style: red, reason: actionReason(c)}, c)
+			lost = gather(lost, risk{word: "data loss", style: red, reason: string(c.Action)}, c)
 		case providers.Downtime:
-			down = gather(down, risk{word: "downtime", style: yellow, reason: actionReason(c)}, c)
+			down = gather(down, risk{word: "downtime", style: yellow, reason: string(c.Action)}, c)
 		case providers.NoRisk:
 		default:
 		}
@@ -62,13 +62,6 @@ func gather(all []risk, r risk, c planner.Change) []risk {
 	}
 	r.objects = []string{c.Address.String()}
 	return append(all, r)
-}
-
-func actionReason(c planner.Change) string {
-	if c.Reason == "" {
-		return string(c.Action)
-	}
-	return string(c.Action) + ", " + c.Reason
 }
 
 // shortList names the first of many, and counts the others.

@@ -137,12 +137,14 @@ func createPlan() *planner.Plan {
 // riskyPlan returns a plan with one of everything that a reader must not overlook.
 func riskyPlan() *planner.Plan {
 	down := change("dev", providers.RestartIt, "memory cannot change while it runs")
+	down.Altered = true
 	down.Applies = providers.Restart
 	down.Edits = []providers.Edit{
 		{Path: "cpus", Before: num(2), After: num(4), Verdict: providers.Verdict{Applies: providers.Restart, Reason: "no hotplug"}},
 		{Path: "memory", Before: mib(256), After: mib(1024), Verdict: providers.Verdict{Applies: providers.Restart, Reason: "no ballooning"}},
 	}
 	blocked := change("db", providers.ReplaceIt, "boot.kernel cannot change after it was made")
+	blocked.Altered = true
 	blocked.Applies = providers.Replace
 	blocked.Edits = []providers.Edit{{
 		Path: "boot.kernel_sha256", Before: str(kernelDigest), After: later(),
