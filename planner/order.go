@@ -219,7 +219,7 @@ func (o *orderer) add(i int, made []providers.Step) {
 	}
 	for _, op := range o.alone(i) {
 		s := providers.Step{
-			Op: op, Phase: providers.PhaseTidy, Address: c.Address, Object: c.ID, Name: c.Name,
+			Op: op, Words: words[op], Phase: providers.PhaseTidy, Address: c.Address, Object: c.ID, Name: c.Name,
 			Class: providers.Contractual, Risk: providers.NoRisk,
 		}
 		for j := range own {

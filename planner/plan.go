@@ -76,14 +76,13 @@ func unread(p *providers.Problem) *Block { return &Block{Cause: CauseUnknown, Pr
 
 // Kind returns the kind of the block, which its cause decides.
 func (b *Block) Kind() BlockKind {
-	switch {
-	case b.Cause == CauseUnknown:
+	if b.Cause == CauseUnknown {
 		return Unknown
-	case b.Cause == CauseRefused:
-		return Refused
-	default:
-		return Blocked
 	}
+	if b.Cause == CauseRefused {
+		return Refused
+	}
+	return Blocked
 }
 
 // Step is a provider's step with its place in the plan.

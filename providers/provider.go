@@ -300,9 +300,13 @@ func (c Change) Imports() bool { return c.Mark != nil && c.Object != nil && c.Ob
 // Alters reports whether a change alters an attribute, the mark or the keys of its object.
 func (c Change) Alters() bool { return len(c.Edits) > 0 || c.Mark != nil || c.Rekey != nil }
 
+// Words are the words for a step: as it runs ("starting"), and once it is done ("started").
+type Words struct{ Doing, Done string }
+
 // Step is one call to one provider. It is pure data: no secret, no unknown.
 type Step struct {
 	Op      string
+	Words   Words // empty: Op tells enough
 	Phase   Phase
 	Address spec.Address
 	Object  ID

@@ -110,7 +110,10 @@ func (r *recipe) abilities() machine.Abilities {
 		Policy: r.policy, On: r.want.Running, Touches: touches, Wanted: r.wanted(), Ready: opWaitSSH, Change: defineTimeout, Leaves: r.leaves,
 	}
 	if r.want.Image != nil {
-		a.Last = []providers.Step{{Op: opUnkey, Phase: providers.PhaseTidy, Class: providers.Diagnostic, Timeout: unkeyTimeout}}
+		a.Last = []providers.Step{{
+			Op: opUnkey, Words: providers.Words{Doing: "taking the keys out of its seed", Done: "took the keys out of its seed"},
+			Phase: providers.PhaseTidy, Class: providers.Diagnostic, Timeout: unkeyTimeout,
+		}}
 	}
 	if r.change.Action == providers.Forget && r.change.Object == nil { // the domain is gone; its volumes and keys may not be
 		a.First = []providers.Step{{

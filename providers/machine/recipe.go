@@ -112,7 +112,8 @@ type sequence struct {
 	steps  []providers.Step
 }
 
-// Append returns the steps of a change and one more, which runs after the last of them.
+// Append returns the steps of a change and one more, which runs after the last of them. It fills
+// in the words for a known operation.
 func Append(steps []providers.Step, c providers.Change, step providers.Step) []providers.Step {
 	step.Address = c.Address
 	if step.Class == "" {
@@ -122,6 +123,9 @@ func Append(steps []providers.Step, c providers.Change, step providers.Step) []p
 		step.Risk = providers.NoRisk
 	}
 	step.Imports = c.Imports()
+	if step.Words == (providers.Words{}) {
+		step.Words = Words(step.Op)
+	}
 	if len(steps) > 0 {
 		step.After = []int{len(steps) - 1}
 	}

@@ -94,7 +94,7 @@ func (g *guest) Observe(ctx context.Context, q providers.Query) (providers.Inven
 func (g *guest) Steps(c providers.Change) ([]providers.Step, error) {
 	var steps []providers.Step
 	add := func(op string, phase providers.Phase, id providers.ID) *providers.Step {
-		steps = machine.Append(steps, c, providers.Step{Op: op, Phase: phase, Object: id, Name: c.Name, Timeout: fileTimeout})
+		steps = machine.Append(steps, c, providers.Step{Op: op, Words: guestWords[op], Phase: phase, Object: id, Name: c.Name, Timeout: fileTimeout})
 		return &steps[len(steps)-1]
 	}
 	path := ctyread.Text(c.Want, "path")

@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	recipe "vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -168,7 +169,7 @@ func (h host) Steps(c providers.Change) ([]providers.Step, error) {
 	var steps []providers.Step
 	add := func(op string, phase providers.Phase, risk providers.Risk) {
 		s := providers.Step{
-			Op: op, Phase: phase, Address: c.Address, Object: c.ID, Name: c.Name, Class: providers.Contractual, Risk: risk,
+			Op: op, Words: recipe.Words(op), Phase: phase, Address: c.Address, Object: c.ID, Name: c.Name, Class: providers.Contractual, Risk: risk,
 			Timeout: time.Hour,
 		}
 		if len(steps) > 0 {

@@ -131,7 +131,7 @@ func TestPlanTellsADefaultOnce(t *testing.T) {
 	}
 }
 
-// arguments are those of a provider that only this test has.
+// arguments holds the arguments of a step of a provider that only the tests have.
 type arguments [][2]string
 
 func (a arguments) Words() [][2]string { return a }

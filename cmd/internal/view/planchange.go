@@ -60,11 +60,7 @@ func (p *page) change(c planner.Change, o wantedOptions) {
 	head := []span{whole(in(l.style, p.symbol(l.symbol, l.ascii))), txt(" "), whole(in(bold, c.Address.String())), txt(" " + action)}
 	switch {
 	case len(o.tidy) > 0:
-		var doing []string
-		for _, op := range o.tidy {
-			doing = append(doing, wordsOf(op).doing)
-		}
-		head = append(head[:len(head)-1], txt(" tidy: "+strings.Join(doing, ", ")))
+		head = append(head[:len(head)-1], txt(" tidy: "+strings.Join(o.tidy, ", ")))
 	case c.Reason != "" && !c.Altered: // else its lines say why
 		head = append(head, txt(": "+c.Reason))
 	}
@@ -157,7 +153,7 @@ func (p *page) row(r row) {
 type wantedOptions struct {
 	told      map[string]bool // defaults that the plan has shown above
 	providers []spec.Provider
-	tidy      []string // operations on an unchanged resource
+	tidy      []string // the steps on an unchanged resource, in words
 }
 
 // wanted writes the attributes of a new object: those of its block, then the defaults with

@@ -122,3 +122,11 @@ func (p *page) stepDetails(s planner.Step) {
 		p.put(8, 10, in(dim, "may leave"), txt("  "+leaves))
 	}
 }
+
+// wordsOf returns the words for a step: its own, or its operation.
+func wordsOf(s planner.Step) providers.Words {
+	if s.Words == (providers.Words{}) {
+		return providers.Words{Doing: s.Op, Done: s.Op + " done"}
+	}
+	return s.Words
+}

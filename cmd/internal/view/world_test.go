@@ -7,6 +7,7 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -96,7 +97,7 @@ func creation(name string) planner.Change {
 func step(id, of int, c planner.Change, op string, phase providers.Phase, timeout time.Duration, after ...int) planner.Step {
 	return planner.Step{
 		Step: providers.Step{
-			Op: op, Phase: phase, Address: c.Address, Class: providers.Contractual, Risk: providers.NoRisk, Timeout: timeout,
+			Op: op, Words: machine.Words(op), Phase: phase, Address: c.Address, Class: providers.Contractual, Risk: providers.NoRisk, Timeout: timeout,
 		},
 		ID: id, Change: of, After: after,
 	}
