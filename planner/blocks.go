@@ -33,7 +33,7 @@ func (o *orderer) busyBlocks() bool {
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
 		if len(c.Busy.Holders) > 0 && !c.Busy.Interrupt && c.Busy.Wait == 0 && slices.ContainsFunc(o.steps(i), TakesDown) {
-			again = o.block(i, Block{Kind: Blocked, Cause: CauseBusy, Reason: BusyReason(c.Busy.Holders), Next: BusyNext(c)}) || again
+			again = o.block(i, Block{Cause: CauseBusy, Problem: providers.Refuse(BusyReason(c.Busy.Holders), BusyNext(c))}) || again
 		}
 	}
 	return again
@@ -53,7 +53,10 @@ func (o *orderer) insideBlocks() bool {
 			next = takeIn(child.Address)
 		}
 		again = o.block(vm, Block{
-			Kind: Blocked, Cause: CauseInside, Reason: fmt.Sprintf("%s is inside of it, and is to be kept", child.Address), Next: providers.Say(next),
+			Cause: CauseInside,
+			Problem: providers.Refuse(
+				fmt.Sprintf("%s is inside of it, and is to be kept", child.Address),
+				providers.Say(next)),
 		}) || again
 	}
 	return again
@@ -101,8 +104,10 @@ func (o *orderer) dependencyBlocks(are func(int) bool) bool {
 				continue
 			}
 			again = o.block(j, Block{
-				Kind: Blocked, Cause: CauseDependency, Reason: fmt.Sprintf("it needs %s, whose own change is %s", c.Address, c.Blocked.Kind),
-				Next: providers.Say(fmt.Sprintf("see what the plan says of %s", c.Address)),
+				Cause: CauseDependency,
+				Problem: providers.Refuse(
+					fmt.Sprintf("it needs %s, whose own change is %s", c.Address, c.Blocked.Kind()),
+					providers.Say(fmt.Sprintf("see what the plan says of %s", c.Address))),
 			}) || again
 		}
 	}

@@ -131,7 +131,7 @@ func (o *orderer) contested(h handovers, group claimGroup, t claimant) bool {
 			why = fmt.Sprintf("%s wants %s and %s wants %s, and only one can have both", one.Address, t.claim, two.Address, other.claim)
 		}
 		for _, i := range []int{t.change, other.change} {
-			again = o.block(i, Block{Kind: Blocked, Cause: CauseTwoTakers, Reason: why, Next: providers.Say("change one of them")}) || again
+			again = o.block(i, Block{Cause: CauseTwoTakers, Problem: providers.Refuse(why, providers.Say("change one of them"))}) || again
 		}
 	}
 	return again
@@ -213,37 +213,37 @@ func (o *orderer) keepYields() bool {
 func (o *orderer) heldBlock(t claimant, held holding) Block {
 	c := &o.plan.Changes[t.change]
 	holder := describe(o.world.System(c.System), held.object)
-	b := Block{Kind: Blocked, Cause: CauseForeign, Next: providers.Say("choose another in the block of " + c.Address.String() + ", or free it first")}
+	cause, reason, next := CauseForeign, "", providers.Say("choose another in the block of "+c.Address.String()+", or free it first")
 	ours := MarkingOf(held.object, o.plan.Project) == Ours
 	switch i, planned := o.objects[held.object]; {
 	case planned && o.delta.Aside[o.plan.Changes[i].Address]:
-		b.Cause, holder = CauseExcluded, o.plan.Changes[i].Address.String()
-		b.Next = providers.Say(takeIn(o.plan.Changes[i].Address))
+		cause, holder = CauseExcluded, o.plan.Changes[i].Address.String()
+		next = providers.Say(takeIn(o.plan.Changes[i].Address))
 	case planned && o.plan.Changes[i].Blocked != nil:
-		b.Cause, holder = CauseHeld, o.plan.Changes[i].Address.String()
-		b.Next = providers.Say("see what the plan says of " + holder)
+		cause, holder = CauseHeld, o.plan.Changes[i].Address.String()
+		next = providers.Say("see what the plan says of " + holder)
 	case planned:
-		b.Cause, holder = CauseKept, o.plan.Changes[i].Address.String()
+		cause, holder = CauseKept, o.plan.Changes[i].Address.String()
 	case ours:
-		b.Cause = CauseOrphan
+		cause = CauseOrphan
 	}
 	disk := t.claim.Kind == providers.ClaimDisk
 	switch {
-	case t.ends() && b.Cause == CauseForeign && !disk:
-		b.Reason, b.Next = fmt.Sprintf("%s is held by %s", t.claim, holder), providers.Say("let its holder end first")
-	case t.ends() && b.Cause == CauseForeign:
-		b.Reason, b.Next = holder+" uses it", providers.Say("take it off that one first, with vmctl or with the system's own tool")
+	case t.ends() && cause == CauseForeign && !disk:
+		reason, next = fmt.Sprintf("%s is held by %s", t.claim, holder), providers.Say("let its holder end first")
+	case t.ends() && cause == CauseForeign:
+		reason, next = holder+" uses it", providers.Say("take it off that one first, with vmctl or with the system's own tool")
 	case t.ends():
-		b.Reason = holder + " uses it, and this plan does not change that"
-	case b.Cause == CauseForeign:
-		b.Reason = fmt.Sprintf("%s is held by %s", o.called(t.claim, c), holder)
+		reason = holder + " uses it, and this plan does not change that"
+	case cause == CauseForeign:
+		reason = fmt.Sprintf("%s is held by %s", o.called(t.claim, c), holder)
 	default:
-		b.Reason = fmt.Sprintf("%s is held by %s, and this plan does not change that", o.called(t.claim, c), holder)
+		reason = fmt.Sprintf("%s is held by %s, and this plan does not change that", o.called(t.claim, c), holder)
 	}
 	if held.claim != t.claim {
-		b.Reason += " as " + held.claim.Key
+		reason += " as " + held.claim.Key
 	}
-	return b
+	return Block{Cause: cause, Problem: providers.Refuse(reason, next)}
 }
 
 // called returns a claim as text for people: the address for a disk that the change needs.

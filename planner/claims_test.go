@@ -134,8 +134,8 @@ restart vm.w: port_forward: the guest sees it at its next start
 			name: "nor is it replaced", applied: one, spec: strings.Replace(one, "{\n", "{\n  accel = \"tcg\"\n  lifecycle {\n    on_change = { accel = \"replace\" }\n  }\n", 1),
 			change: func(s *scene) { s.object().Owner = nil },
 			want: `replace vm.a: accel: cannot change after it was made
-  accel auto -> tcg, replace
   mark none -> vm.a, live
+  accel auto -> tcg, replace
   blocked: somebody took its owner mark off, and this is a replace: nothing is deleted on the record's word
   > to have it marked again: apply the block of vm.a as it was, then repeat this
   > to let go of it: vmctl state rm --force vm.a

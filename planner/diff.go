@@ -151,7 +151,7 @@ func (d *differ) change(a spec.Address) Change {
 		return c
 	}
 	seen := d.observations.At(a, c.Name)
-	if seen.Unknown != "" {
+	if seen.Unknown != nil {
 		return d.unknown(c, seen)
 	}
 	if wanted && d.imported(&c, &seen) {
@@ -198,7 +198,7 @@ func (d *differ) decide(c *Change, seen Observation, standing Standing, inSpec b
 		return
 	}
 	if why := runStateUnknown(seen.Object); why != "" && standing != Stranger && standing != Clone {
-		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: "its run state could not be read: " + why}
+		c.Blocked = unread(providers.Refuse("its run state could not be read: "+why, nil))
 		return
 	}
 	switch standing {
@@ -269,8 +269,10 @@ func (d *differ) resolve(r spec.Resource) (spec.Resource, error) {
 func (d *differ) mistaken(c *Change) {
 	if c.mistake != nil && c.Blocked == nil && !d.isPower() {
 		c.Blocked = &Block{
-			Kind: Blocked, Cause: CauseMistake, Reason: c.mistake.Error(),
-			Next: providers.Say(fmt.Sprintf("mend the block of %s, or what it refers to", c.Address)),
+			Cause: CauseMistake,
+			Problem: providers.Refuse(
+				c.mistake.Error(),
+				providers.Say(fmt.Sprintf("mend the block of %s, or what it refers to", c.Address))),
 		}
 	}
 }
@@ -281,10 +283,10 @@ func (d *differ) name(a spec.Address) string {
 
 func (d *differ) unknown(c Change, seen Observation) Change {
 	c.Action = providers.NoOp
-	c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%s could not be read: %s", seen.System, seen.Unknown)}
+	c.Blocked = unread(seen.Unknown.Within("%s could not be read", seen.System))
 	d.find(providers.Finding{
 		Kind: providers.FindUnknown, Address: c.Address, Object: c.Name,
-		Evidence: []string{seen.Unknown}, Action: "left alone: what cannot be read is never changed",
+		Evidence: []string{seen.Unknown.Error()}, Action: "left alone: what cannot be read is never changed", Next: seen.Unknown.Next,
 	})
 	return c
 }

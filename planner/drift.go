@@ -39,17 +39,17 @@ func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
 	if c.Record == nil || c.Record.Reserved || c.Record.ID != string(c.Object.ID) {
 		return
 	}
-	evidence, action := d.drifted(c, attrs), ""
+	evidence, next := d.drifted(c, attrs), []providers.Advice(nil)
 	applied := ctyread.KnownAttr(c.Prior, "running")
 	if o := c.Object; o.Running != nil && applied != cty.NilVal && applied.True() != *o.Running {
 		text := fmt.Sprintf("it is %s, and vmctl left it %s", o.State, map[bool]string{true: "running", false: "off"}[applied.True()])
 		if !*o.Running && d.wasDestroyed(c.Address) {
-			text, action = fmt.Sprintf("it is %s: an interrupted destroy left it so", o.State), destroyGoesOn
+			text, next = fmt.Sprintf("it is %s: an interrupted destroy left it so", o.State), destroyGoesOn()
 		}
 		evidence = append(evidence, text)
 	}
 	if len(evidence) > 0 {
-		d.find(providers.Finding{Kind: providers.FindDrift, Address: c.Address, Object: c.Object.Name, Evidence: evidence, Action: action})
+		d.find(providers.Finding{Kind: providers.FindDrift, Address: c.Address, Object: c.Object.Name, Evidence: evidence, Next: next})
 	}
 }
 
@@ -128,16 +128,18 @@ func (d *differ) interrupted(a spec.Address) {
 		for _, l := range e.Leaves {
 			evidence = append(evidence, "it may have left: "+l)
 		}
-		action := "planned again from what is really there"
+		f := providers.Finding{Kind: providers.FindInterrupted, Address: a, Object: e.Name, Evidence: evidence, Action: "planned again from what is really there"}
 		if e.How == state.Destroying && !d.options.Destroy {
-			action = destroyGoesOn
+			f.Action, f.Next = "", destroyGoesOn()
 		}
-		d.find(providers.Finding{Kind: providers.FindInterrupted, Address: a, Object: e.Name, Evidence: evidence, Action: action})
+		d.find(f)
 	}
 }
 
-// destroyGoesOn is the advice for an address whose destruction was interrupted.
-const destroyGoesOn = "vmctl destroy goes on with that; vmctl apply makes it what the files say"
+// destroyGoesOn returns the advice for an address whose destruction was interrupted.
+func destroyGoesOn() []providers.Advice {
+	return append(providers.SayVmctl("to go on with that: ", "destroy"), providers.SayVmctl("to make it what the files say: ", "apply")...)
+}
 
 // wasDestroyed reports whether the destruction of an address was interrupted.
 func (d *differ) wasDestroyed(a spec.Address) bool {

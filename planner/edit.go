@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -149,12 +150,34 @@ func attributeNames(v cty.Value) []string {
 	return slices.Sorted(maps.Keys(v.Type().AttributeTypes()))
 }
 
-// maximum returns the most disruptive way in which any of the edits applies.
-func maximum(edits []providers.Edit) providers.Applies {
+// alteration is one thing that a change alters: an attribute by its path, the mark or the keys.
+type alteration struct {
+	name string
+	providers.Verdict
+}
+
+// alterations lists all that a change alters, by name.
+func (c *Change) alterations() []alteration {
+	var all []alteration
+	for _, e := range c.Edits {
+		all = append(all, alteration{e.Path, e.Verdict})
+	}
+	if c.Mark != nil {
+		all = append(all, alteration{"mark", providers.Verdict{Applies: providers.Live, Reason: c.Mark.Reason}})
+	}
+	if c.Rekey != nil {
+		all = append(all, alteration{"ssh.keys", *c.Rekey})
+	}
+	slices.SortFunc(all, func(a, b alteration) int { return cmp.Compare(a.name, b.name) })
+	return all
+}
+
+// maximum returns the most disruptive way in which any of the alterations applies.
+func maximum(all []alteration) providers.Applies {
 	var most providers.Applies
-	for _, e := range edits {
-		if e.Verdict.Applies.Rank() > most.Rank() {
-			most = e.Verdict.Applies
+	for _, a := range all {
+		if a.Applies.Rank() > most.Rank() {
+			most = a.Applies
 		}
 	}
 	return most
@@ -171,33 +194,22 @@ func (d *differ) nameEdit(c *Change) []providers.Edit {
 	}}
 }
 
-// markEdit returns the edit that makes the owner mark name this address: the object was moved
-// here, is imported, or has lost its mark.
-func markEdit(c *Change) []providers.Edit {
+// markEdit returns the mark that a change writes, if the mark of its object does not name its
+// address: the object was moved here, is imported, or has lost its mark.
+func markEdit(c *Change) *providers.MarkEdit {
 	owner := c.Object.Owner
-	if c.importing {
-		return []providers.Edit{{
-			Path: providers.MarkPath, Before: cty.NullVal(cty.String), After: cty.StringVal(c.Address.String()),
-			Verdict: providers.Verdict{Applies: providers.Live, Reason: "it is imported: vmctl marks it as its own"},
-		}}
-	}
-	if owner == nil && c.Record != nil && !c.Record.Reserved {
-		return []providers.Edit{{
-			Path: providers.MarkPath, Before: cty.NullVal(cty.String), After: cty.StringVal(c.Address.String()),
-			Verdict: providers.Verdict{Applies: providers.Live, Reason: "somebody took its owner mark off: it is marked again"},
-		}}
-	}
-	if owner == nil || owner.Address == c.Address {
+	switch {
+	case c.importing:
+		return &providers.MarkEdit{Reason: "it is imported: vmctl marks it as its own"}
+	case owner == nil && c.Record != nil && !c.Record.Reserved:
+		return &providers.MarkEdit{Reason: "somebody took its owner mark off: it is marked again"}
+	case owner == nil || owner.Address == c.Address:
 		return nil
+	case c.Record == nil:
+		return &providers.MarkEdit{Before: owner.Address, Reason: "a moved block leads here from the address that the owner mark names"}
+	default:
+		return &providers.MarkEdit{Before: owner.Address, Reason: "the record was moved, and the owner mark still names the address before"}
 	}
-	why := "the record was moved, and the owner mark still names the address before"
-	if c.Record == nil {
-		why = "a moved block leads here from the address that the owner mark names"
-	}
-	return []providers.Edit{{
-		Path: providers.MarkPath, Before: cty.StringVal(owner.Address.String()), After: cty.StringVal(c.Address.String()),
-		Verdict: providers.Verdict{Applies: providers.Live, Reason: why},
-	}}
 }
 
 // usedEdits returns an edit of each attribute that names an object which this plan makes anew,
@@ -248,16 +260,13 @@ func asItRuns(configured, running []providers.Edit) []providers.Edit {
 	return all
 }
 
-// rekeyEdit gives a guest other keys.
-func rekeyEdit(attrs map[string]providers.Attribute, running bool) providers.Edit {
-	e := providers.Edit{Path: providers.KeysPath, Before: cty.StringVal("those it has"), After: cty.StringVal("new ones")}
-	attr, supported := attrs[providers.KeysPath]
-	if !supported {
-		e.Verdict = providers.Verdict{Applies: providers.Refused, Reason: "vmctl gives it no keys"}
-		return e
+// rekeying returns how a guest gets other keys.
+func rekeying(t providers.Type, running bool) *providers.Verdict {
+	v := providers.Verdict{Applies: providers.Refused, Reason: "vmctl gives it no keys"}
+	if t.Rekey != nil {
+		v = t.Rekey(running)
 	}
-	e.Verdict = judge(attr, e.Before, e.After, running)
-	return e
+	return &v
 }
 
 // joined returns edits together with others. A path in both gets the more disruptive verdict.

@@ -239,7 +239,7 @@ warning, vm.a: its record was lost: attributes that the system does not report a
 			name: "imported by command to what has an object, and nothing can be listed", applied: one,
 			change: func(s *scene) {
 				s.options.Imports = map[spec.Address]providers.ID{addr(s.t, "vm.a"): "nope"}
-				s.system("qemu:///session").inventory.Partial = map[spec.Kind]string{spec.VM: "the socket is closed"}
+				s.system("qemu:///session").inventory.Partial = map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse("the socket is closed", nil)}
 			},
 			want: `import vm.a: "nope" is to be imported
   unknown: "nope" could not be read: the socket is closed

@@ -47,8 +47,10 @@ func (o *orderer) stranded() bool {
 				continue
 			}
 			again = o.block(j, Block{
-				Kind: Blocked, Cause: CauseOff, Reason: fmt.Sprintf("it refers to %s, which is made once %s runs", c.Address, c.Inside),
-				Next: providers.Say(fmt.Sprintf("write running = true into %s, or leave out the reference", c.Inside)),
+				Cause: CauseOff,
+				Problem: providers.Refuse(
+					fmt.Sprintf("it refers to %s, which is made once %s runs", c.Address, c.Inside),
+					providers.Say(fmt.Sprintf("write running = true into %s, or leave out the reference", c.Inside))),
 			}) || again
 		}
 	}
@@ -118,13 +120,17 @@ func (o *orderer) resting(i int, vmGoes bool) bool {
 	case going && c.lets:
 		c.Action, c.Reason = providers.Forget, "its removed block lets go of it"
 		return o.block(i, Block{
-			Kind: Blocked, Cause: CauseOff, Reason: fmt.Sprintf("%s is off: vmctl's mark cannot be taken off what is inside of it", c.Inside),
-			Next: startFirst(c.Inside),
+			Cause: CauseOff,
+			Problem: providers.Refuse(
+				fmt.Sprintf("%s is off: vmctl's mark cannot be taken off what is inside of it", c.Inside),
+				startFirst(c.Inside)),
 		})
 	case going && o.delta.options.Destroy:
 		return o.block(i, Block{
-			Kind: Blocked, Cause: CauseOff, Reason: fmt.Sprintf("%s is off: what is inside of it cannot be removed", c.Inside),
-			Next: append(startFirst(c.Inside), providers.Say("or destroy it with all that is inside of it")...),
+			Cause: CauseOff,
+			Problem: providers.Refuse(
+				fmt.Sprintf("%s is off: what is inside of it cannot be removed", c.Inside),
+				append(startFirst(c.Inside), providers.Say("or destroy it with all that is inside of it")...)),
 		})
 	default:
 		c.Action = providers.NoOp
@@ -174,9 +180,10 @@ func (o *orderer) waiters() bool {
 			}
 			if o.plan.Changes[j].Address == o.late[i] {
 				again = o.block(j, Block{
-					Kind: Blocked, Cause: CauseDeferred,
-					Reason: fmt.Sprintf("%s holds what it needs to come up, and changes only once what is inside of %s was read", c.Address, o.late[i]),
-					Next:   providers.Say(fmt.Sprintf("apply in two steps: first %s without its references to what is inside of %s", c.Address, o.late[i])),
+					Cause: CauseDeferred,
+					Problem: providers.Refuse(
+						fmt.Sprintf("%s holds what it needs to come up, and changes only once what is inside of %s was read", c.Address, o.late[i]),
+						providers.Say(fmt.Sprintf("apply in two steps: first %s without its references to what is inside of %s", c.Address, o.late[i]))),
 				}) || again
 				continue
 			}
@@ -201,7 +208,7 @@ func (o *orderer) releasing(i int) ([]providers.Step, error) {
 		return nil, nil
 	}
 	release := c.Change
-	release.Action, release.ID, release.Want, release.Edits = providers.Release, c.Object.ID, cty.NilVal, nil
+	release.Action, release.ID, release.Want, release.Edits, release.Mark = providers.Release, c.Object.ID, cty.NilVal, nil, nil
 	steps, err := o.world.System(c.System).steps(release)
 	if err != nil {
 		return nil, fmt.Errorf("plan the release of %s: %w", c.Address, err)

@@ -19,25 +19,25 @@ func (d *differ) ceilings(c *Change) {
 	if c.Blocked != nil {
 		return
 	}
-	for _, e := range c.Edits {
-		if e.Verdict.Applies == providers.Refused {
-			if c.Blocked = movesNowhere(c); e.Path != "provider" {
-				c.Blocked = &Block{Kind: Refused, Cause: CauseRefused, Reason: e.Path + ": " + e.Verdict.Reason}
+	for _, e := range c.alterations() {
+		if e.Applies == providers.Refused {
+			if c.Blocked = movesNowhere(c); e.name != "provider" {
+				c.Blocked = &Block{Cause: CauseRefused, Attr: e.name, Problem: providers.Refuse(e.name+": "+e.Reason, nil)}
 			}
 			return
 		}
-		ceiling := ceilingOf(c.Kind, c.Policy, e.Path)
-		if e.Verdict.Applies.Rank() <= ceiling.Rank() || c.Action == providers.ReplaceIt && d.options.Allow.Replace[c.Address] {
+		ceiling := ceilingOf(c.Kind, c.Policy, e.name)
+		if e.Applies.Rank() <= ceiling.Rank() || c.Action == providers.ReplaceIt && d.options.Allow.Replace[c.Address] {
 			continue
 		}
-		top, _, _ := strings.Cut(e.Path, ".")
+		top, _, _ := strings.Cut(e.name, ".")
 		c.Blocked = &Block{
-			Kind:   Blocked,
-			Cause:  CauseCeiling,
-			Reason: fmt.Sprintf("%s needs a %s (%s), and on_change allows at most %s", e.Path, e.Verdict.Applies, e.Verdict.Reason, ceiling),
-			Next:   providers.Say(fmt.Sprintf("add to the block of %s: lifecycle { on_change = { %s = %q } }", c.Address, top, e.Verdict.Applies)),
+			Cause: CauseCeiling, Attr: e.name,
+			Problem: providers.Refuse(
+				fmt.Sprintf("%s needs a %s (%s), and on_change allows at most %s", e.name, e.Applies, e.Reason, ceiling),
+				providers.Say(fmt.Sprintf("add to the block of %s: lifecycle { on_change = { %s = %q } }", c.Address, top, e.Applies))),
 		}
-		if e.Verdict.Applies == providers.Replace {
+		if e.Applies == providers.Replace {
 			c.Blocked.Next = append(c.Blocked.Next, providers.Say("or allow it once: --allow-replace="+shellword.Quote(c.Address.String()))...)
 		}
 		return
@@ -78,10 +78,10 @@ func (d *differ) protect(c *Change) {
 		return
 	}
 	c.Blocked = &Block{
-		Kind:   Blocked,
-		Cause:  CauseProtected,
-		Reason: fmt.Sprintf("lifecycle.prevent_destroy is set, and this is a %s", c.Action),
-		Next:   providers.Say("if it really should go: --allow-destroy=" + shellword.Quote(c.Address.String())),
+		Cause: CauseProtected,
+		Problem: providers.Refuse(
+			fmt.Sprintf("lifecycle.prevent_destroy is set, and this is a %s", c.Action),
+			providers.Say("if it really should go: --allow-destroy="+shellword.Quote(c.Address.String()))),
 	}
 	if c.Want == nil {
 		c.Blocked.Next = append(c.Blocked.Next, providers.Say(fmt.Sprintf("or write it down: removed { from = %s, destroy = true }", c.Address))...)
@@ -91,17 +91,14 @@ func (d *differ) protect(c *Change) {
 // unmarked returns the block that keeps an object whose mark somebody took off: they may want to
 // keep it.
 func unmarked(c *Change) *Block {
-	b := &Block{
-		Kind: Blocked, Cause: CauseUnmarked,
-		Reason: fmt.Sprintf("somebody took its owner mark off, and this is a %s: nothing is deleted on the record's word", c.Action),
-	}
+	again := "to have it marked again: put the block of %s back and apply, then repeat this"
 	if c.Want != nil {
-		b.Next = providers.Say(fmt.Sprintf("to have it marked again: apply the block of %s as it was, then repeat this", c.Address))
-	} else {
-		b.Next = providers.Say(fmt.Sprintf("to have it marked again: put the block of %s back and apply, then repeat this", c.Address))
+		again = "to have it marked again: apply the block of %s as it was, then repeat this"
 	}
-	b.Next = append(b.Next, providers.SayVmctl("to let go of it: ", "state", "rm", "--force", c.Address.String())...)
-	return b
+	return &Block{Cause: CauseUnmarked, Problem: providers.Refuse(
+		fmt.Sprintf("somebody took its owner mark off, and this is a %s: nothing is deleted on the record's word", c.Action),
+		append(providers.Say(fmt.Sprintf(again, c.Address)), providers.SayVmctl("to let go of it: ", "state", "rm", "--force", c.Address.String())...),
+	)}
 }
 
 func isPrevented(policy cty.Value) bool {
@@ -117,15 +114,15 @@ func (d *differ) lacking(c *Change) {
 	}
 	if makes := c.Action == providers.Create || c.Action == providers.ReplaceIt; makes && c.Want != nil && len(c.Want.Missing) > 0 {
 		f := c.Want.Missing[0]
-		c.Blocked = &Block{Kind: Blocked, Cause: CauseMissing, Reason: f.Detail}
+		c.Blocked = &Block{Cause: CauseMissing, Problem: providers.Refuse(f.Detail, nil)}
 		return
 	}
-	if missing == "" {
+	if missing == nil {
 		return
 	}
 	switch c.Action {
 	case providers.Create, providers.ReplaceIt, providers.RestartIt, providers.Start, providers.Recover:
-		c.Blocked = &Block{Kind: Blocked, Cause: CauseMissing, Reason: missing}
+		c.Blocked = &Block{Cause: CauseMissing, Problem: missing}
 	case providers.Update, providers.Import, providers.Stop, providers.Destroy, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
 	}
 }
@@ -139,7 +136,7 @@ func (d *differ) unreadable(c *Change) {
 	for _, path := range slices.Sorted(maps.Keys(c.Object.Unreadable)) {
 		for _, e := range c.Edits {
 			if e.Path == path || strings.HasPrefix(e.Path, path+".") {
-				c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%s could not be read: %s", path, c.Object.Unreadable[path])}
+				c.Blocked = unread(providers.Refuse(fmt.Sprintf("%s could not be read: %s", path, c.Object.Unreadable[path]), nil))
 				return
 			}
 		}
@@ -151,7 +148,7 @@ func (d *differ) unreadable(c *Change) {
 func (d *differ) unready(c *Change) bool {
 	waits := ctyread.True(ctyread.Attr(c.Policy, "ssh"), "wait")
 	if c.Record == nil { // an object that is adopted as it is counts as ready
-		return waits && (c.importing || len(c.Edits) > 0)
+		return waits && (c.importing || c.Alters())
 	}
 	return waits && !c.Record.Ready && !c.Record.Reserved
 }

@@ -56,20 +56,20 @@ func has(o *providers.Object, disk providers.ID) bool {
 // no such disk. nil: there is no such VM.
 func (d *differ) unknownHolder(c *Change, disk spec.Address, id providers.ID) *Block {
 	system := d.world.systems[c.System]
-	block := func(who, why string) *Block {
-		return &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%s may have %s: %s", who, disk, why)}
+	block := func(who string, why *providers.Problem) *Block {
+		return unread(why.Within("%s may have %s", who, disk))
 	}
 	for _, u := range system.Inventory.Unknown {
 		if a, recorded := d.recorded[u.ID]; u.Kind == spec.VM && a != c.Address && (!recorded || d.usesByRecord(a, disk)) {
-			return block(fmt.Sprintf("vm %q", u.Name), "it could not be read: "+u.Reason)
+			return block(fmt.Sprintf("vm %q", u.Name), providers.Refuse("it could not be read: "+u.Reason, nil))
 		}
 	}
 	if why, partial := system.Inventory.Partial[spec.VM]; partial {
-		return block("a VM", "they could not all be listed: "+why)
+		return block("a VM", why.Within("they could not all be listed"))
 	}
 	for _, o := range d.observations.indexes[system.Key].veiled {
 		if has(o, id) {
-			return block(describe(system, o), "its run state could not be read: "+runStateUnknown(o))
+			return block(describe(system, o), providers.Refuse("its run state could not be read: "+runStateUnknown(o), nil))
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
@@ -71,12 +72,8 @@ func (d *differ) notThere(c *Change, seen *Observation, called providers.ID) {
 	d.refuseImport(c, fmt.Sprintf("%s, and %q does not exist", objectOf(c, seen), called),
 		providers.Say("leave the import out: the object of "+c.Address.String()+" is managed"))
 	in := d.observations.indexes[seen.System.Key]
-	why, unknown := in.unknown(c.Kind, called, string(called))
-	if !unknown {
-		why, unknown = seen.System.Inventory.Partial[c.Kind]
-	}
-	if unknown {
-		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%q could not be read: %s", called, why)}
+	if why := cmp.Or(in.unknown(c.Kind, called, string(called)), seen.System.Inventory.Partial[c.Kind]); why != nil {
+		c.Blocked = unread(why.Within("%q could not be read", called))
 	}
 }
 
@@ -89,18 +86,18 @@ func (d *differ) called(c *Change, system *System, name providers.ID) *providers
 		return o
 	}
 	c.Action, c.Reason = providers.Import, fmt.Sprintf("%q is to be imported", name)
-	why, unknown := in.unknown(c.Kind, name, string(name))
-	if !unknown && exists {
-		why, unknown = in.unknown(c.Kind, found, "")
+	why := in.unknown(c.Kind, name, string(name))
+	if why == nil && exists {
+		why = in.unknown(c.Kind, found, "")
 	}
-	if !unknown && !exists {
-		why, unknown = system.Inventory.Partial[c.Kind]
+	if why == nil && !exists {
+		why = system.Inventory.Partial[c.Kind]
 	}
 	switch {
-	case unknown:
-		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%q could not be read: %s", name, why)}
+	case why != nil:
+		c.Blocked = unread(why.Within("%q could not be read", name))
 	case exists:
-		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%q exists, and could not be read", name)}
+		c.Blocked = unread(providers.Refuse(fmt.Sprintf("%q exists, and could not be read", name), nil))
 	default:
 		d.refuseImport(c, fmt.Sprintf("there is no %s %q in %s", c.Kind, name, system),
 			providers.Say("name it as its system does, or leave the import out to have it made"))
@@ -141,9 +138,9 @@ func (d *differ) notImportable(a spec.Address, system *System, o *providers.Obje
 }
 
 func (d *differ) refuseImport(c *Change, why string, next []providers.Advice) {
-	c.Action, c.Object, c.Edits, c.Applies = providers.Import, nil, nil, ""
+	c.Action, c.Object, c.Edits, c.Mark, c.Applies = providers.Import, nil, nil, nil, ""
 	c.Reason = fmt.Sprintf("%q is to be imported", d.imports[c.Address])
-	c.Blocked = &Block{Kind: Blocked, Cause: CauseImport, Reason: why, Next: next}
+	c.Blocked = &Block{Cause: CauseImport, Problem: providers.Refuse(why, next)}
 }
 
 // takeOver compares an object that is to be imported with its spec. An attribute that the system
@@ -153,7 +150,7 @@ func (d *differ) takeOver(c *Change, o *providers.Object) {
 	c.Generation, c.Replaced, c.Was = 0, 0, nil
 	c.Reason = fmt.Sprintf("%q is to be imported", d.imports[c.Address])
 	if why := runStateUnknown(o); why != "" {
-		c.Action, c.Blocked = providers.Import, &Block{Kind: Unknown, Cause: CauseUnknown, Reason: "its run state could not be read: " + why}
+		c.Action, c.Blocked = providers.Import, unread(providers.Refuse("its run state could not be read: "+why, nil))
 		return
 	}
 	c.Prior = d.asApplied(c)
@@ -162,15 +159,17 @@ func (d *differ) takeOver(c *Change, o *providers.Object) {
 	d.manage(c)
 	switch {
 	case c.Action == providers.ReplaceIt || c.Applies == providers.Replace:
-		why := because(c.Edits, providers.Replace)
+		why := because(c.alterations(), providers.Replace)
 		c.ID, c.Name, c.Replaced = o.ID, o.Name, 0
-		c.Action, c.Reason = providers.Import, fmt.Sprintf("%q is to be imported", d.imports[c.Address])
+		c.Action, c.Reason, c.Altered = providers.Import, fmt.Sprintf("%q is to be imported", d.imports[c.Address]), false
 		c.Blocked = &Block{
-			Kind: Blocked, Cause: CauseImport, Reason: "an import replaces nothing: " + why,
-			Next: providers.Say(fmt.Sprintf("write in the block of %s what the object has; change it once it is imported", c.Address)),
+			Cause: CauseImport,
+			Problem: providers.Refuse(
+				"an import replaces nothing: "+why,
+				providers.Say(fmt.Sprintf("write in the block of %s what the object has; change it once it is imported", c.Address))),
 		}
-	case c.Action == providers.Update && len(c.Edits) == 1:
-		c.Action, c.Reason = providers.Import, "it is taken over as it is"
+	case c.Action == providers.Update && len(c.Edits) == 0:
+		c.Action, c.Reason, c.Altered = providers.Import, "it is taken over as it is", false
 	}
 }
 

@@ -90,8 +90,8 @@ func TestImport(t *testing.T) {
 				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, "vm.a"): true}
 			},
 			want: `import vm.a: "theirs" is to be imported
-  accel kvm -> tcg, replace
   mark none -> vm.a, live
+  accel kvm -> tcg, replace
   blocked: an import replaces nothing: accel: cannot change after it was made
   > write in the block of vm.a what the object has; change it once it is imported
 `,
@@ -124,7 +124,7 @@ func TestImport(t *testing.T) {
 		{
 			name: "what may exist, where not all could be listed", spec: imported,
 			change: func(s *scene) {
-				s.system("qemu:///session").inventory.Partial = map[spec.Kind]string{spec.VM: "no answer"}
+				s.system("qemu:///session").inventory.Partial = map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse("no answer", nil)}
 			},
 			want: `noop vm.a
   unknown: provider.libvirt.default could not be read: no answer

@@ -12,8 +12,8 @@ type index struct {
 	byName      map[nameKey]*providers.Object
 	marked      map[spec.Address][]*providers.Object // ours, by the address in their mark or the one to which a moved block leads it, of the same kind
 	letGo       map[spec.Address]*providers.Object   // unmarked, by the address that let go of them
-	unknownID   map[idKey]string
-	unknownName map[nameKey]string
+	unknownID   map[idKey]*providers.Problem
+	unknownName map[nameKey]*providers.Problem
 	veiled      []*providers.Object // VMs whose run state could not be read
 }
 
@@ -31,7 +31,7 @@ func (w *World) indexOf(inv providers.Inventory, s *state.Snapshot, p providers.
 	in := &index{
 		byID: map[idKey]*providers.Object{}, byName: map[nameKey]*providers.Object{},
 		marked: map[spec.Address][]*providers.Object{}, letGo: map[spec.Address]*providers.Object{},
-		unknownID: map[idKey]string{}, unknownName: map[nameKey]string{},
+		unknownID: map[idKey]*providers.Problem{}, unknownName: map[nameKey]*providers.Problem{},
 	}
 	for i := range inv.Objects {
 		o := &inv.Objects[i]
@@ -53,20 +53,23 @@ func (w *World) indexOf(inv providers.Inventory, s *state.Snapshot, p providers.
 		}
 	}
 	for _, u := range inv.Unknown {
-		first(in.unknownID, idKey{u.Kind, u.ID}, u.Reason)
-		first(in.unknownName, nameKey{u.Kind, u.Name}, u.Reason)
+		why := providers.Refuse(u.Reason, nil)
+		first(in.unknownID, idKey{u.Kind, u.ID}, why)
+		first(in.unknownName, nameKey{u.Kind, u.Name}, why)
 	}
 	return in
 }
 
-// unknown returns why the object with an ID or a name could not be read. An empty ID or name
-// matches nothing.
-func (in *index) unknown(kind spec.Kind, id providers.ID, name string) (why string, unknown bool) {
-	if why, unknown = in.unknownID[idKey{kind, id}]; unknown && id != "" {
-		return why, true
+// unknown returns why the object with an ID or a name could not be read; nil: it was read, or
+// there is none. An empty ID or name matches nothing.
+func (in *index) unknown(kind spec.Kind, id providers.ID, name string) *providers.Problem {
+	if why := in.unknownID[idKey{kind, id}]; why != nil && id != "" {
+		return why
 	}
-	why, unknown = in.unknownName[nameKey{kind, name}]
-	return why, unknown && name != ""
+	if name == "" {
+		return nil
+	}
+	return in.unknownName[nameKey{kind, name}]
 }
 
 func first[K comparable, V any](m map[K]V, key K, v V) {

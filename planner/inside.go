@@ -45,10 +45,10 @@ func (s *System) String() string {
 	return "what is inside of " + s.Inside.String()
 }
 
-// unread returns why nothing of a system is known; "": something is.
-func (s *System) unread() string {
+// unread returns why nothing of a system is known; nil: something is.
+func (s *System) unread() *providers.Problem {
 	if s.sleep == starting || s.sleep == resting {
-		return fmt.Sprintf("%s is off: what is inside of it cannot be read", s.Inside)
+		return providers.Refuse(fmt.Sprintf("%s is off: what is inside of it cannot be read", s.Inside), nil)
 	}
 	return s.unseen
 }
@@ -66,18 +66,18 @@ func (w *World) awake(insides []*System, c *spec.Config, s *state.Snapshot, o Op
 		if w.placed[vm] == "" { // neither in the spec nor recorded
 			system.sleep = nowhere
 			if where := w.orphan(vm, o.Project); where != "" {
-				system.sleep, system.unseen = "", fmt.Sprintf("%s has no block and no record, and %s is there", vm, where)
+				system.sleep, system.unseen = "", providers.Refuse(fmt.Sprintf("%s has no block and no record, and %s is there", vm, where), nil)
 			}
 			continue
 		}
 		seen := observations.At(vm, nameFor(c, s, o.Project, vm))
 		switch {
-		case seen.Unknown != "":
-			system.unseen = fmt.Sprintf("%s could not be read: %s", vm, seen.Unknown)
+		case seen.Unknown != nil:
+			system.unseen = seen.Unknown.Within("%s could not be read", vm)
 		case !isOurs(seen):
 			system.sleep = sleeps(c, o, vm, nowhere)
 		case runStateUnknown(seen.Object) != "":
-			system.unseen = fmt.Sprintf("the run state of %s could not be read: %s", vm, runStateUnknown(seen.Object))
+			system.unseen = providers.Refuse(fmt.Sprintf("the run state of %s could not be read: %s", vm, runStateUnknown(seen.Object)), nil)
 		case seen.Object.Running == nil || !*seen.Object.Running:
 			system.sleep = sleeps(c, o, vm, resting)
 		default:
@@ -161,8 +161,10 @@ func (d *differ) asleep(c *Change, system *System, wanted bool) bool {
 // movesNowhere returns the block that refuses to move an object to another system.
 func movesNowhere(c *Change) *Block {
 	return &Block{
-		Kind: Refused, Cause: CauseRefused, Reason: "provider: " + staysPut,
-		Next: slices.Concat(providers.Vmctl("destroy", "--target="+c.Address.String()), providers.SayVmctl("then: ", "apply")),
+		Cause: CauseRefused, Attr: "provider",
+		Problem: providers.Refuse(
+			"provider: "+staysPut,
+			slices.Concat(providers.Vmctl("destroy", "--target="+c.Address.String()), providers.SayVmctl("then: ", "apply"))),
 	}
 }
 

@@ -185,7 +185,7 @@ deferred guest_file.note until vm.a is ready
 		{
 			name: "inside of a VM that cannot be read, nothing can", applied: one + note, spec: one + changed, unread: true,
 			change: func(s *scene) {
-				s.system("qemu:///session").inventory = providers.Inventory{Partial: map[spec.Kind]string{spec.VM: "no answer"}}
+				s.system("qemu:///session").inventory = providers.Inventory{Partial: map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse("no answer", nil)}}
 			},
 			want: `noop guest_file.note
   unknown: what is inside of vm.a could not be read: vm.a could not be read: no answer

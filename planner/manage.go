@@ -45,8 +45,8 @@ func (d *differ) isRead(c *Change) bool {
 	switch why := system.unread(); {
 	case system.sleep != "":
 		c.Action, c.Reason = providers.NoOp, ""
-	case why != "":
-		c.Blocked = &Block{Kind: Unknown, Cause: CauseUnknown, Reason: fmt.Sprintf("%s could not be read: %s", system, why)}
+	case why != nil:
+		c.Blocked = unread(why.Within("%s could not be read", system))
 	default:
 		return true
 	}
@@ -102,19 +102,19 @@ func (d *differ) manage(c *Change) {
 		c.Edits = joined(shown, c.Edits)
 		c.Edits = append(c.Edits, d.nameEdit(c)...)
 		c.Edits = append(c.Edits, d.providerEdit(c)...)
-		c.Edits = append(c.Edits, markEdit(c)...)
+		c.Mark = markEdit(c)
 	}
 	if d.options.Rekey[c.Address] {
-		c.Edits = append(c.Edits, rekeyEdit(attrs, stays))
+		c.Rekey = rekeying(d.typeOf(c), stays)
 	}
 	slices.SortFunc(c.Edits, func(a, b providers.Edit) int { return cmp.Compare(a.Path, b.Path) })
-	c.Applies = maximum(c.Edits)
+	c.Applies = maximum(c.alterations())
 	d.drift(c, attrs)
 	c.Unready = on && wantOn && d.unready(c)
 	d.chooseAction(c, on, wantOn)
 	c.Conditional = d.isConditional(c)
 	c.Generation = max(c.Generation, markedGeneration(o))
-	if len(c.Edits) > 0 || c.policyChanged() {
+	if c.Alters() || c.policyChanged() {
 		c.Generation++
 	}
 	if c.Action == providers.ReplaceIt {
@@ -134,7 +134,7 @@ func (d *differ) manage(c *Change) {
 // isConditional reports whether a change restarts its object only for values that are not known
 // yet: they may turn out to be the old ones.
 func (d *differ) isConditional(c *Change) bool {
-	if c.Action != providers.RestartIt || d.options.Restart[c.Address] {
+	if c.Action != providers.RestartIt || d.options.Restart[c.Address] || c.Rekey != nil && c.Rekey.Applies == providers.Restart {
 		return false
 	}
 	return !slices.ContainsFunc(c.Edits, func(e providers.Edit) bool {
@@ -190,11 +190,16 @@ func lasting(c *Change, before cty.Value, attrs map[string]providers.Attribute) 
 
 // attributes returns the attributes that the provider type supports for the kind of a change.
 func (d *differ) attributes(c *Change) map[string]providers.Attribute {
+	return d.typeOf(c).Kinds[c.Kind]
+}
+
+// typeOf returns the type of the provider that makes a change.
+func (d *differ) typeOf(c *Change) providers.Type {
 	t := d.options.Types[c.Provider.Type]
 	if (c.Inside != spec.Address{}) && t.Inside != nil {
 		t = *t.Inside
 	}
-	return t.Kinds[c.Kind]
+	return t
 }
 
 func (d *differ) wantsRunning(c *Change) bool {
@@ -205,9 +210,9 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	down := c.Object.Running != nil && !on && stopped(c.Object)
 	switch {
 	case c.Applies == providers.Refused:
-		c.Action, c.Reason = providers.Update, because(c.Edits, providers.Refused)
+		c.Action, c.Reason, c.Altered = providers.Update, because(c.alterations(), providers.Refused), true
 	case c.Applies == providers.Replace:
-		c.Action, c.Reason = providers.ReplaceIt, because(c.Edits, providers.Replace)
+		c.Action, c.Reason, c.Altered = providers.ReplaceIt, because(c.alterations(), providers.Replace), true
 	case c.Object.Running != nil && !wantOn && !down:
 		c.Action, c.Reason = providers.Stop, "it runs, and running = false"
 		if !on {
@@ -218,9 +223,9 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	case d.options.Restart[c.Address] && on:
 		c.Action, c.Reason = providers.RestartIt, "a restart was asked for"
 	case c.Applies == providers.Restart:
-		c.Action, c.Reason = providers.RestartIt, because(c.Edits, providers.Restart)
-	case len(c.Edits) > 0:
-		c.Action, c.Reason = providers.Update, because(c.Edits, providers.Live)
+		c.Action, c.Reason, c.Altered = providers.RestartIt, because(c.alterations(), providers.Restart), true
+	case c.Alters():
+		c.Action, c.Reason, c.Altered = providers.Update, because(c.alterations(), providers.Live), true
 	case partial(c.Object):
 		c.Action, c.Reason = providers.Update, "it is only half there: made whole again"
 	case c.Unready:
@@ -262,19 +267,19 @@ func partial(o *providers.Object) bool {
 	return slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == providers.FindPartial })
 }
 
-func because(edits []providers.Edit, applies providers.Applies) string {
-	var paths []string
+func because(all []alteration, applies providers.Applies) string {
+	var names []string
 	reason := ""
-	for _, e := range edits {
-		if e.Verdict.Applies == applies {
-			paths = append(paths, e.Path)
-			reason = e.Verdict.Reason
+	for _, a := range all {
+		if a.Applies == applies {
+			names = append(names, a.name)
+			reason = a.Reason
 		}
 	}
-	if len(paths) == 1 && reason != "" {
-		return paths[0] + ": " + reason
+	if len(names) == 1 && reason != "" {
+		return names[0] + ": " + reason
 	}
-	return strings.Join(paths, ", ") + " changed"
+	return strings.Join(names, ", ") + " changed"
 }
 
 // endOrLetGo decides about an object that is ours and not wanted any more.
@@ -306,10 +311,10 @@ func (d *differ) destroy(c *Change) {
 	}
 	if c.Record != nil && !c.Record.Reserved && markedGeneration(c.Object) > c.Record.Generation && !d.wasInterrupted(c.Address) {
 		c.Blocked = &Block{
-			Kind:   Blocked,
-			Cause:  CauseBehind,
-			Reason: fmt.Sprintf("the state is older (generation %d) than the object's mark (%d): nothing is deleted on its word", c.Record.Generation, c.Object.Owner.Generation),
-			Next:   providers.SayVmctl("if the object really should go: ", "destroy", "--target="+c.Address.String()),
+			Cause: CauseBehind,
+			Problem: providers.Refuse(
+				fmt.Sprintf("the state is older (generation %d) than the object's mark (%d): nothing is deleted on its word", c.Record.Generation, c.Object.Owner.Generation),
+				providers.SayVmctl("if the object really should go: ", "destroy", "--target="+c.Address.String())),
 		}
 	}
 }
@@ -341,15 +346,10 @@ func (d *differ) foreign(c *Change, seen Observation, standing Standing) {
 	}
 	c.Action = providers.Create
 	c.Reason = "it does not exist"
-	c.Blocked = &Block{
-		Kind:   Blocked,
-		Cause:  CauseForeign,
-		Reason: fmt.Sprintf("%s exists, and %s", what, why),
-		Next:   providers.Say(fmt.Sprintf("rename: set another name in the block of %s, or rename the other object with its own tool", c.Address)),
-	}
+	next := providers.Say(fmt.Sprintf("rename: set another name in the block of %s, or rename the other object with its own tool", c.Address))
 	if seen.Marking == Unmarked {
-		c.Blocked.Reason += ": import or rename"
-		c.Blocked.Next = append(c.Blocked.Next,
-			providers.SayVmctl("import: ", "import", c.Address.String(), string(seen.Object.ID))...)
+		why += ": import or rename"
+		next = append(next, providers.SayVmctl("import: ", "import", c.Address.String(), string(seen.Object.ID))...)
 	}
+	c.Blocked = &Block{Cause: CauseForeign, Problem: providers.Refuse(fmt.Sprintf("%s exists, and %s", what, why), next)}
 }

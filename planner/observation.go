@@ -14,8 +14,8 @@ type Observation struct {
 	System   *System
 	Object   *providers.Object // nil: absent, or unknown
 	Marking  Marking
-	Recorded bool   // a record names this very object; for an absent one: there is a record
-	Unknown  string // why it is unknown which object is there; "": it is known
+	Recorded bool               // a record names this very object; for an absent one: there is a record
+	Unknown  *providers.Problem // why it is unknown which object is there; nil: it is known
 }
 
 // Observations looks addresses up in a World as a state knows them.
@@ -51,13 +51,12 @@ func (v *Observations) At(a spec.Address, name string) Observation {
 	record, recorded := v.state.Records[a]
 	key := v.world.placed[a]
 	seen := Observation{System: v.world.systems[key], Marking: Absent, Recorded: recorded}
-	if seen.Unknown = seen.System.unread(); seen.Unknown != "" {
+	if seen.Unknown = seen.System.unread(); seen.Unknown != nil {
 		return seen
 	}
 	in := v.indexes[key]
 	id := providers.ID(record.ID)
-	if why, unknown := in.unknown(a.Kind, id, name); unknown {
-		seen.Unknown = why
+	if seen.Unknown = in.unknown(a.Kind, id, name); seen.Unknown != nil {
 		return seen
 	}
 	if recorded {
@@ -77,10 +76,7 @@ func (v *Observations) At(a spec.Address, name string) Observation {
 		seen.Object = in.byName[nameKey{a.Kind, name}]
 	}
 	if seen.Object == nil {
-		seen.Recorded = recorded
-		if why, partial := seen.System.Inventory.Partial[a.Kind]; partial {
-			seen.Unknown = why
-		}
+		seen.Recorded, seen.Unknown = recorded, seen.System.Inventory.Partial[a.Kind]
 		return seen
 	}
 	seen.Marking = v.marking(a, seen.Object)

@@ -131,9 +131,9 @@ func (o *orderer) ask(i int) {
 	var refusal *providers.Problem
 	switch {
 	case errors.As(err, &refusal):
-		o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: refusal.Error(), Next: refusal.Next})
+		o.block(i, Block{Cause: CauseProvider, Problem: refusal})
 	case err != nil:
-		o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: fmt.Sprintf("plan the steps of %s: %v", c.Address, err)})
+		o.block(i, Block{Cause: CauseProvider, Problem: providers.Refuse(fmt.Sprintf("plan the steps of %s: %v", c.Address, err), nil)})
 	default:
 		o.made[i] = made
 	}
@@ -141,7 +141,7 @@ func (o *orderer) ask(i int) {
 
 // hasSteps reports whether a blocked change would have steps if it were not blocked.
 func hasSteps(c *Change) bool {
-	return c.Blocked.Kind == Blocked && (c.Object != nil || c.Action == providers.Create)
+	return c.Blocked.Kind() == Blocked && (c.Object != nil || c.Action == providers.Create)
 }
 
 // active reports whether a change is carried out in this round.
@@ -187,15 +187,12 @@ func (o *orderer) build() bool {
 // down its VM.
 func (o *orderer) keepInside(i int, err error) {
 	c := &o.plan.Changes[i]
-	reason, next := err.Error(), []providers.Advice(nil)
-	var refusal *providers.Problem
-	if errors.As(err, &refusal) {
-		reason, next = refusal.Error(), refusal.Next
+	why := providers.Unread(err)
+	if refusal := (*providers.Problem)(nil); errors.As(err, &refusal) {
+		why = refusal
 	}
-	o.block(i, Block{Kind: Blocked, Cause: CauseProvider, Reason: fmt.Sprintf("it cannot be released: %s", reason), Next: next})
-	o.block(o.index[c.Inside], Block{
-		Kind: Blocked, Cause: CauseInside, Reason: fmt.Sprintf("%s, which is inside of it, cannot be released: %s", c.Address, reason), Next: next,
-	})
+	o.block(i, Block{Cause: CauseProvider, Problem: why.Within("it cannot be released")})
+	o.block(o.index[c.Inside], Block{Cause: CauseInside, Problem: why.Within("%s, which is inside of it, cannot be released", c.Address)})
 }
 
 func shifted(all []int, by int) []int {
@@ -222,7 +219,7 @@ func (o *orderer) add(i int, made []providers.Step) {
 	}
 	for _, op := range o.alone(i) {
 		s := providers.Step{
-			Op: op, Phase: providers.PhaseTidy, Address: c.Address, Object: c.ID, Name: c.Name,
+			Op: op, Words: words[op], Phase: providers.PhaseTidy, Address: c.Address, Object: c.ID, Name: c.Name,
 			Class: providers.Contractual, Risk: providers.NoRisk,
 		}
 		for j := range own {
@@ -254,7 +251,7 @@ func (o *orderer) alone(i int) []string {
 		case providers.Adopt:
 			ops = append(ops, OpRecord)
 		case providers.Update, providers.Import, providers.Start, providers.Stop, providers.RestartIt, providers.Recover:
-			if !writes && (len(c.Edits) > 0 || c.recordIsBehind() || c.policyChanged() || c.Action == providers.Update || c.Action == providers.Import) {
+			if !writes && (c.Alters() || c.recordIsBehind() || c.policyChanged() || c.Action == providers.Update || c.Action == providers.Import) {
 				ops = append(ops, OpRecord)
 			}
 		case providers.Create, providers.ReplaceIt, providers.Destroy, providers.Release, providers.NoOp:
@@ -312,7 +309,7 @@ func (o *orderer) conclude() {
 			} else if late || idle {
 				c.Action = providers.NoOp
 			}
-			c.Edits, c.Applies = nil, ""
+			c.Edits, c.Mark, c.Rekey, c.Applies, c.Altered = nil, nil, nil, "", false
 		}
 		if late {
 			p.Deferred = append(p.Deferred, Deferred{Address: c.Address, Until: until})
@@ -340,7 +337,7 @@ func summarise(changes []Change) Summary {
 			s.Actions[c.Action]++
 			continue
 		}
-		switch c.Blocked.Kind {
+		switch c.Blocked.Kind() {
 		case Blocked:
 			s.Blocked++
 		case Refused:

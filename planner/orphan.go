@@ -59,13 +59,13 @@ func (d *differ) adoptAsItIs(c *Change) {
 	c.ID, c.Action, c.Reason = c.Object.ID, providers.Adopt, "it is ours, and its record was lost"
 	if !healthy(c.Object) {
 		c.Blocked = &Block{
-			Kind:   Blocked,
-			Cause:  CauseUnhealthy,
-			Reason: fmt.Sprintf("its orphan.policy is adopt, and that it works could not be verified: it is %s", howItIs(c.Object)),
-			Next: providers.Say(
-				fmt.Sprintf("to have it started anew, write in the block of %s: orphan { policy = \"recover\" }", c.Address),
-				"or end what runs with the system's own tool",
-			),
+			Cause: CauseUnhealthy,
+			Problem: providers.Refuse(
+				fmt.Sprintf("its orphan.policy is adopt, and that it works could not be verified: it is %s", howItIs(c.Object)),
+				providers.Say(
+					fmt.Sprintf("to have it started anew, write in the block of %s: orphan { policy = \"recover\" }", c.Address),
+					"or end what runs with the system's own tool",
+				)),
 		}
 		return
 	}

@@ -35,6 +35,7 @@ type Change struct {
 	Needs    []spec.Address    // the addresses that it uses, by the spec if it is in there, else by its record
 	Applies  providers.Applies // the most disruptive of its edits; "" without edits
 	Busy     Busy              // of a VM: the holders at work in it
+	Altered  bool              // Reason repeats those of what it alters: its edits, mark and keys
 	Blocked  *Block            // nil: free to go on
 	Warnings []string
 
@@ -63,12 +64,25 @@ const (
 	Unknown BlockKind = "unknown"
 )
 
-// Block is the reason why a change must not happen.
+// Block is the problem for which a change must not happen.
 type Block struct {
-	Kind   BlockKind
-	Cause  Cause
-	Reason string
-	Next   []providers.Advice
+	Cause Cause
+	Attr  string // the edit, mark or keys whose reason the problem tells; "": of none
+	*providers.Problem
+}
+
+// unread returns the block of a change that rests on what could not be read.
+func unread(p *providers.Problem) *Block { return &Block{Cause: CauseUnknown, Problem: p} }
+
+// Kind returns the kind of the block, which its cause decides.
+func (b *Block) Kind() BlockKind {
+	if b.Cause == CauseUnknown {
+		return Unknown
+	}
+	if b.Cause == CauseRefused {
+		return Refused
+	}
+	return Blocked
 }
 
 // Step is a provider's step with its place in the plan.

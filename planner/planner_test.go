@@ -378,7 +378,7 @@ found state_behind vm.a: the record is of generation 1, the object's mark of 3: 
 			name: "what the host lacks is said before any step",
 			spec: one,
 			change: func(s *scene) {
-				s.system("qemu:///session").inventory.Missing = map[spec.Kind]string{spec.VM: "no QEMU: install it"}
+				s.system("qemu:///session").inventory.Missing = map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse("no QEMU: install it", nil)}
 			},
 			want: "create vm.a: it does not exist\n  blocked: no QEMU: install it\n",
 		},
@@ -387,7 +387,7 @@ found state_behind vm.a: the record is of generation 1, the object's mark of 3: 
 			applied: one,
 			spec:    "# empty\n",
 			change: func(s *scene) {
-				s.system("qemu:///session").inventory.Missing = map[spec.Kind]string{spec.VM: "no QEMU: install it"}
+				s.system("qemu:///session").inventory.Missing = map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse("no QEMU: install it", nil)}
 			},
 			want: "destroy vm.a: it is not in the spec\n0 stop vm.a\n1 delete vm.a after 0\n",
 		},
@@ -806,11 +806,11 @@ found drift vm.a: it is ending, and vmctl left it running
 				s.options.Rekey = map[spec.Address]bool{addr(s.t, "vm.a"): true}
 			},
 			want: `restart vm.a: ssh.keys: the guest sees it at its next start
-  ssh.keys "those it has" -> "new ones", restart
+  keys restart
 0 stop vm.a
-1 start vm.a after 0
-2 wait_ssh vm.a after 1
-3 record vm.a after 0,1,2
+1 redefine vm.a after 0
+2 start vm.a after 1
+3 wait_ssh vm.a after 2
 `,
 		},
 		{
@@ -818,10 +818,12 @@ found drift vm.a: it is ending, and vmctl left it running
 			applied: one,
 			change: func(s *scene) {
 				s.options.Rekey = map[spec.Address]bool{addr(s.t, "vm.a"): true}
-				delete(s.options.Types["libvirt"].Kinds[spec.VM], providers.KeysPath)
+				keyless := s.options.Types["libvirt"]
+				keyless.Rekey = nil
+				s.options.Types["libvirt"] = keyless
 			},
 			want: `update vm.a: ssh.keys: vmctl gives it no keys
-  ssh.keys "those it has" -> "new ones", refused
+  keys refused
   refused: ssh.keys: vmctl gives it no keys
 `,
 		},

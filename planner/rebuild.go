@@ -136,7 +136,7 @@ func (d *differ) unseen() {
 			d.find(providers.Finding{
 				Kind: providers.FindUnknown, Object: system.Ref.String(),
 				Evidence: []string{fmt.Sprintf("its %ss could not all be read: %s", kind, system.Inventory.Partial[kind])},
-				Action:   "what was not read gets no record",
+				Action:   "what was not read gets no record", Next: system.Inventory.Partial[kind].Next,
 			})
 		}
 	}

@@ -42,10 +42,11 @@ func (o *orderer) turns() bool {
 			}
 			if writesRollout(c) {
 				return o.block(i, Block{
-					Kind: Blocked, Cause: CauseRollout,
-					Reason: fmt.Sprintf("%s and %s have to be down at once, since one frees what the other takes: rollout.max_unavailable = %d forbids that",
-						o.plan.Changes[before].Address, c.Address, most),
-					Next: providers.Say("set a larger rollout.max_unavailable in the block of " + c.Turn.String() + ", or remove the rollout block, for this apply"),
+					Cause: CauseRollout,
+					Problem: providers.Refuse(
+						fmt.Sprintf("%s and %s have to be down at once, since one frees what the other takes: rollout.max_unavailable = %d forbids that",
+							o.plan.Changes[before].Address, c.Address, most),
+						providers.Say("set a larger rollout.max_unavailable in the block of "+c.Turn.String()+", or remove the rollout block, for this apply")),
 				})
 			}
 			next = append(next, before)

@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -157,11 +158,12 @@ func testType() providers.Type {
 		Name: "libvirt",
 		Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
 			"running": {Judge: live}, "name": {}, "cpus": {Judge: restart}, "memory": {Judge: restart}, "accel": {},
-			"additional_disk": {Judge: plug}, "restart_triggers": {Judge: restart}, "boot": {Judge: restart}, "boot.cmdline": {Judge: refused}, "port_forward": {Judge: restart}, "ssh": {Judge: live}, providers.KeysPath: {Judge: restart},
+			"additional_disk": {Judge: plug}, "restart_triggers": {Judge: restart}, "boot": {Judge: restart}, "boot.cmdline": {Judge: refused}, "port_forward": {Judge: restart}, "ssh": {Judge: live},
 			"id": {Computed: true}, "address": {Computed: true}, "ssh_port": {Computed: true}, "ports": {Computed: true},
 		}, spec.Disk: {
 			"name": {}, "size": {Judge: live}, "format": {}, "id": {Computed: true}, "path": {Computed: true},
 		}},
+		Rekey: func(running bool) providers.Verdict { return restart(cty.NilVal, cty.NilVal, running) },
 		Inside: &providers.Type{Name: "guest", Kinds: map[spec.Kind]map[string]providers.Attribute{spec.GuestFile: {
 			"vm": {}, "path": {}, "content": {Judge: live},
 		}}},
@@ -364,11 +366,17 @@ func text(p *planner.Plan) string {
 			fmt.Fprintf(&b, ": %s", c.Reason)
 		}
 		b.WriteByte('\n')
+		if c.Mark != nil {
+			fmt.Fprintf(&b, "  mark %s -> %s, live\n", cmp.Or(c.Mark.Before.String(), "none"), c.Address)
+		}
 		for _, e := range c.Edits {
 			fmt.Fprintf(&b, "  %s %s -> %s, %s\n", e.Path, spec.FormatValue(c.Kind, e.Path, e.Before), spec.FormatValue(c.Kind, e.Path, e.After), e.Verdict.Applies)
 		}
+		if c.Rekey != nil {
+			fmt.Fprintf(&b, "  keys %s\n", c.Rekey.Applies)
+		}
 		if c.Blocked != nil {
-			fmt.Fprintf(&b, "  %s: %s\n", c.Blocked.Kind, c.Blocked.Reason)
+			fmt.Fprintf(&b, "  %s: %s\n", c.Blocked.Kind(), c.Blocked.Error())
 			for _, n := range providertest.Lines(c.Blocked.Next) {
 				fmt.Fprintf(&b, "  > %s\n", n)
 			}

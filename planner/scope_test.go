@@ -83,7 +83,7 @@ func TestUnknownNeverMutates(t *testing.T) {
 	unknowns := map[string]func(*scene){
 		"the connection fails": func(s *scene) {
 			sys := s.system("qemu:///session")
-			sys.inventory = providers.Inventory{Partial: map[spec.Kind]string{spec.VM: "no answer"}}
+			sys.inventory = providers.Inventory{Partial: map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse("no answer", nil)}}
 		},
 		"the object cannot be read": func(s *scene) {
 			sys := s.system("qemu:///session")
@@ -92,7 +92,7 @@ func TestUnknownNeverMutates(t *testing.T) {
 		"the run state cannot be read": func(s *scene) {
 			sys := s.system("qemu:///session")
 			if len(sys.inventory.Objects) == 0 {
-				sys.inventory.Partial = map[spec.Kind]string{spec.VM: "no answer"}
+				sys.inventory.Partial = map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse("no answer", nil)}
 				return
 			}
 			o := &sys.inventory.Objects[0]

@@ -23,7 +23,7 @@ type Seal struct {
 	State   string            `json:"state"`   // its Sum
 	Steps   []string          `json:"steps"`   // in words, in order
 	Changes map[string]string `json:"changes"` // SHA-256, by address, of each change that has steps
-	Effects map[string]string `json:"effects"` // SHA-256, by address, of the action, the wanted values and the edits of each of these
+	Effects map[string]string `json:"effects"` // SHA-256, by address, of the action, the wanted values and what is altered of each of these
 }
 
 // Seal returns the seal of p, which was made on s. It holds digests of values, and no values.
@@ -142,7 +142,7 @@ func (c *Change) sum() (string, error) {
 	return digest(s)
 }
 
-// effect returns a digest of the action, the wanted values and the edits of a change. It covers
+// effect returns a digest of the action and the wanted values of a change, and of what it alters. It covers
 // neither the system of the object nor its record.
 func (c *Change) effect() (string, error) {
 	type edit struct {
@@ -154,7 +154,9 @@ func (c *Change) effect() (string, error) {
 		Action providers.Action
 		Want   value
 		Edits  []edit
-	}{Action: c.Action}
+		Mark   *providers.MarkEdit `json:",omitempty"`
+		Rekey  *providers.Verdict  `json:",omitempty"`
+	}{Action: c.Action, Mark: c.Mark, Rekey: c.Rekey}
 	var err error
 	if e.Want, err = valueOf(c.Change.Want); err != nil {
 		return "", err

@@ -37,6 +37,10 @@ func TestSeal(t *testing.T) {
 		{name: "another object", spec: bigger, change: func(s *scene) { s.object().Fingerprint = "another" }, want: []string{another}},
 		{name: "the same state under another number", spec: bigger, change: func(s *scene) { s.state.Serial++ }},
 		{name: "another state", spec: bigger, change: func(s *scene) { s.state.Serial++; s.started() }, want: []string{"the state was at serial 7, and is at 8 now"}},
+		{
+			name: "its mark was taken off", spec: bigger, change: func(s *scene) { s.object().Owner = nil },
+			effect: []string{"vm.a would not become what was planned, or is not what it was"},
+		},
 		{name: "another state of the same number", spec: bigger, change: (*scene).started, want: []string{"the state is not what it was"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func (s *scene) here() *providers.Inventory { return &s.system(here).inventory }
 // unreachable is a system of which nothing can be read.
 func unreachable() unknown {
 	return unknown{"presence: the system does not answer", func(s *scene) {
-		s.system(here).inventory = providers.Inventory{Partial: map[spec.Kind]string{spec.VM: noAnswer, spec.Disk: noAnswer}}
+		s.system(here).inventory = providers.Inventory{Partial: map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse(noAnswer, nil), spec.Disk: providers.Refuse(noAnswer, nil)}}
 	}}
 }
 
@@ -55,7 +55,7 @@ func unlisted(address string) unknown {
 	return unknown{"presence: the listing is not complete", func(s *scene) {
 		s.lose(address)
 		s.here().Objects = slices.DeleteFunc(s.here().Objects, func(o providers.Object) bool { return o.Name == "theirs" })
-		s.here().Partial = map[spec.Kind]string{addr(s.t, address).Kind: noAnswer}
+		s.here().Partial = map[spec.Kind]*providers.Problem{addr(s.t, address).Kind: providers.Refuse(noAnswer, nil)}
 	}}
 }
 
@@ -252,7 +252,7 @@ func mutations() []mutation {
 			action: providers.Release, applied: one + note, address: "guest_file.note",
 			build: func(s *scene) { s.stays() },
 			needs: append(seen("vm.a", veiled("demo.a")), unknown{"what is inside", func(s *scene) {
-				s.inside("vm.a").inventory = providers.Inventory{Partial: map[spec.Kind]string{spec.GuestFile: noAnswer}}
+				s.inside("vm.a").inventory = providers.Inventory{Partial: map[spec.Kind]*providers.Problem{spec.GuestFile: providers.Refuse(noAnswer, nil)}}
 			}}),
 		},
 	}
@@ -359,7 +359,7 @@ func TestAPanicBlocksItsChange(t *testing.T) {
 	blocked := ""
 	for _, c := range p.Changes {
 		if c.Blocked != nil {
-			blocked += fmt.Sprintf("%s %s: %s\n", c.Address, c.Blocked.Cause, c.Blocked.Reason)
+			blocked += fmt.Sprintf("%s %s: %s\n", c.Address, c.Blocked.Cause, c.Blocked.Error())
 		}
 	}
 	if want := "vm.a provider: plan the steps of vm.a: this is a mistake in vmctl, please report it: the provider panicked at planner/scenario_test.go:"; !strings.HasPrefix(blocked, want) || strings.Count(blocked, "\n") != 1 {
@@ -384,7 +384,7 @@ func TestAMistakeInValuesOfOthersIsABlock(t *testing.T) {
 	said := ""
 	for _, c := range p.Changes {
 		if c.Blocked != nil {
-			said += fmt.Sprintf("%s %s: %s\n", c.Address, c.Blocked.Cause, c.Blocked.Reason)
+			said += fmt.Sprintf("%s %s: %s\n", c.Address, c.Blocked.Cause, c.Blocked.Error())
 		}
 	}
 	if !strings.HasPrefix(said, "vm.a mistake: main.vmctl.hcl:") || strings.Count(said, "\n") != 1 {

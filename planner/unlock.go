@@ -28,8 +28,10 @@ func (d *differ) unlock(c *Change, system *System, standing Standing) {
 	c.ID, c.Name = c.Object.ID, c.Object.Name
 	if holders := holdersOf(c.Object, system); len(holders) > 0 {
 		c.Blocked = &Block{
-			Kind: Blocked, Cause: CauseHeld, Reason: "it is not unlocked: " + strings.Join(holders, "; "),
-			Next: providers.SayVmctl("let its holder end first, then: ", "disk", "unlock", c.Address.String()),
+			Cause: CauseHeld,
+			Problem: providers.Refuse(
+				"it is not unlocked: "+strings.Join(holders, "; "),
+				providers.SayVmctl("let its holder end first, then: ", "disk", "unlock", c.Address.String())),
 		}
 		return
 	}

@@ -64,7 +64,7 @@ type System struct {
 
 	via    *providers.Object // the VM, as it was observed
 	sleep  sleep
-	unseen string // why nothing of it could be read; "": it was
+	unseen *providers.Problem // why nothing of it could be read; nil: it was
 }
 
 // Observe opens every system that the spec or a record names and reads each of them once, side by
@@ -326,9 +326,9 @@ func (s *System) observe(ctx context.Context, open Open, known []providers.Known
 		if (s.Inside != spec.Address{}) {
 			t = *t.Inside
 		}
-		s.Inventory = providers.Inventory{Partial: map[spec.Kind]string{}}
+		s.Inventory = providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}}
 		for kind := range t.Kinds {
-			s.Inventory.Partial[kind] = s.Panic.Error()
+			s.Inventory.Partial[kind] = providers.Unread(s.Panic)
 		}
 		return nil
 	}

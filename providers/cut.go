@@ -47,7 +47,9 @@ func (inv *Inventory) Cut() (whole []string) {
 		return short
 	}
 	for kind, why := range inv.Partial {
-		inv.Partial[kind] = cut(why)
+		if short := cut(why.Error()); short != why.Error() {
+			inv.Partial[kind] = &Problem{Outcome: why.Outcome, Code: why.Code, Next: why.Next, Err: errors.New(short)}
+		}
 	}
 	for i := range inv.Unknown {
 		inv.Unknown[i].Reason = cut(inv.Unknown[i].Reason)

@@ -1,6 +1,9 @@
 package providers
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Problem is the reason why a change was refused in the plan, or why a step failed: the only
 // error of Steps and Do that carries meaning.
@@ -15,6 +18,23 @@ type Problem struct {
 // Refuse returns the problem of a change that cannot be made as its object is now.
 func Refuse(reason string, next []Advice) *Problem {
 	return &Problem{Outcome: Unsafe, Next: next, Err: errors.New(reason)}
+}
+
+// Unread returns the problem of what could not be read: the one in err, or a new one.
+func Unread(err error) *Problem {
+	unread := Problem{Outcome: Failed}
+	if p := (*Problem)(nil); errors.As(err, &p) {
+		unread = *p
+	}
+	unread.Err = err
+	return &unread
+}
+
+// Within returns p with words before its cause: "vm.a could not be read: no answer".
+func (p *Problem) Within(format string, args ...any) *Problem {
+	within := *p
+	within.Err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), p)
+	return &within
 }
 
 // Error returns the cause.

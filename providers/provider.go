@@ -41,6 +41,9 @@ type Type struct {
 	// attributes, whatever its name.
 	System func(name string, attrs cty.Value) cty.Value
 	Open   func(context.Context, Settings) (Provider, error)
+	// Rekey decides how the guest of a VM that is running or not gets other keys. nil: the type
+	// makes no keys.
+	Rekey func(running bool) Verdict
 	// Inside is the type of provider for the objects inside a VM of this type. It is opened
 	// once per VM, with Settings.Via. nil: there is none.
 	Inside *Type
@@ -134,14 +137,15 @@ type ID string
 
 // Inventory holds the observed objects, sorted by kind and name.
 type Inventory struct {
-	Objects []Object             // every Known that exists, all that bear our mark, all holders of claims
-	Unknown []Unknown            // objects that could not be read
-	Partial map[spec.Kind]string // kinds whose listing is incomplete, and why; no key: complete
-	Missing map[spec.Kind]string // software that the host lacks to make or start a kind, and the command to install it; no key: none
+	Objects []Object               // every Known that exists, all that bear our mark, all holders of claims
+	Unknown []Unknown              // objects that could not be read
+	Partial map[spec.Kind]*Problem // kinds whose listing is incomplete, and why; no key: complete
+	Missing map[spec.Kind]*Problem // software that the host lacks to make or start a kind; no key: none
 	// Found maps the address of each Known.Import to the object of that name; no key: no
 	// object has it. The object is among Objects or Unknown, marked or not.
 	Found map[spec.Address]ID
 	Host  map[string]string // facts of the host for doctor and status: versions, accelerators
+	Blind *Problem          // why the facts of the host could not be read; nil: they were
 }
 
 // FindImports notes in Found the listed objects whose name or ID an import has.
@@ -235,8 +239,10 @@ type Finding struct {
 	Address  spec.Address // zero: of no resource
 	Object   string       // the object's name
 	Claim    Claim
+	Attr     string // the path of the attribute that it is about; "": of none
 	Evidence []string
-	Action   string // the plan's action on it, or a command to type
+	Action   string   // what the plan does about it, in words
+	Next     []Advice // what the user can do about it
 }
 
 // Change describes the plan's change of one address.
@@ -253,6 +259,8 @@ type Change struct {
 	// ID and the name that were chosen for it.
 	Uses       map[spec.Address]Used
 	Edits      []Edit
+	Mark       *MarkEdit      // nil: the object keeps its owner mark
+	Rekey      *Verdict       // how the guest gets other keys; nil: it keeps those that it has
 	Policy     cty.Value      // start, stop, ssh.wait …
 	Generation uint64         // of the new mark
 	Replaced   int            // how often the address was replaced, this change included
@@ -281,27 +289,32 @@ type Edit struct {
 	Verdict       Verdict
 }
 
-// MarkPath is the path of the edit that writes the owner mark, after an import, a move or the
-// loss of the mark. No spec has it.
-const MarkPath = "mark"
-
-// WritesMark reports whether a change writes the owner mark of an object that exists.
-func (c Change) WritesMark() bool {
-	return c.Object != nil && slices.ContainsFunc(c.Edits, func(e Edit) bool { return e.Path == MarkPath })
+// MarkEdit says that a change writes the owner mark of an object that exists: after an import, a
+// move or the loss of the mark. It applies live.
+type MarkEdit struct {
+	Before spec.Address // the address that the present mark names; zero: it bears none
+	Reason string
 }
 
-// KeysPath is the path of the edit that gives a VM's guest other keys. No spec has it. A
-// provider that makes no keys does not know it.
-const KeysPath = "ssh.keys"
+// Imports reports whether a change gives its mark to an object that bears none.
+func (c Change) Imports() bool { return c.Mark != nil && c.Object != nil && c.Object.Owner == nil }
+
+// Alters reports whether a change alters an attribute, the mark or the keys of its object.
+func (c Change) Alters() bool { return len(c.Edits) > 0 || c.Mark != nil || c.Rekey != nil }
+
+// Words are the words for a step: as it runs ("starting"), and once it is done ("started").
+type Words struct{ Doing, Done string }
 
 // Step is one call to one provider. It is pure data: no secret, no unknown.
 type Step struct {
 	Op      string
+	Words   Words // empty: Op tells enough
 	Phase   Phase
 	Address spec.Address
 	Object  ID
 	Name    string
-	Args    map[string]string
+	Imports bool // the object gets its first mark: the step may act on it while it bears none
+	Args    Args // nil: none
 	Class   Class
 	Risk    Risk
 	Timeout time.Duration
@@ -309,6 +322,12 @@ type Step struct {
 	Takes   []Claim
 	Leaves  []string // remains that an interruption may leave, in words
 	After   []int    // indices of steps of the same change
+}
+
+// Args holds the arguments of a step that only its provider reads.
+type Args interface {
+	// Words returns the name and the value of each argument, for a detailed plan.
+	Words() [][2]string
 }
 
 // Work is a Step with the facts that are only known at apply time.

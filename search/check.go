@@ -213,7 +213,7 @@ func (b *harness) sealedPlan() (string, planner.Seal) {
 	b.must(err)
 	var steps strings.Builder
 	for _, s := range p.Steps {
-		fmt.Fprintln(&steps, s.Op, s.Address, s.Object, s.Name, s.Args, s.After)
+		fmt.Fprintln(&steps, s.Op, s.Address, s.Object, s.Name, s.Imports, s.Args, s.After)
 	}
 	return steps.String(), seal
 }

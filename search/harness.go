@@ -368,7 +368,7 @@ func (b *harness) showPlan(p *planner.Plan) {
 		}
 		line := fmt.Sprintf("  %s %s: %s", c.Action, c.Address, c.Reason)
 		if c.Blocked != nil {
-			line += fmt.Sprintf(" [%s: %s]", c.Blocked.Kind, c.Blocked.Reason)
+			line += fmt.Sprintf(" [%s: %s]", c.Blocked.Kind(), c.Blocked.Error())
 		}
 		b.log = append(b.log, line)
 	}

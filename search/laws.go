@@ -24,7 +24,7 @@ func (b *harness) checkPlan(p *planner.Plan, w *planner.World) {
 	for i := range p.Changes {
 		c := &p.Changes[i]
 		if c.Blocked != nil && !slices.ContainsFunc(planner.Causes(), func(row planner.CauseRow) bool { return row.Cause == c.Blocked.Cause }) {
-			b.failf("1", "%s is blocked by %q, which is no cause of the table: %s", c.Address, c.Blocked.Cause, c.Blocked.Reason)
+			b.failf("1", "%s is blocked by %q, which is no cause of the table: %s", c.Address, c.Blocked.Cause, c.Blocked.Error())
 		}
 	}
 	for i, s := range p.Steps {

@@ -235,7 +235,7 @@ func (w *simWorld) settle() {
 	}
 	for _, c := range plan.Changes {
 		if c.Blocked != nil {
-			left = append(left, fmt.Sprintf("%s is blocked: %s", c.Address, c.Blocked.Reason))
+			left = append(left, fmt.Sprintf("%s is blocked: %s", c.Address, c.Blocked.Error()))
 		}
 	}
 	for _, f := range plan.Findings {

@@ -249,7 +249,7 @@ func (w *simWorld) apply(writes, parallelism int, keepGoing executorMode) bool {
 	} else {
 		for _, c := range plan.Changes {
 			if c.Blocked != nil {
-				w.say("  blocked %s: %s", c.Address, c.Blocked.Reason)
+				w.say("  blocked %s: %s", c.Address, c.Blocked.Error())
 			}
 		}
 	}

@@ -11,10 +11,6 @@ import (
 	"vmctl/providers"
 )
 
-// ArgImport is the argument of a step on an object that is being imported and bears no mark
-// yet.
-const ArgImport = "import"
-
 // OpUnmark is the operation that removes the owner mark from an object, which stays as it is.
 const OpUnmark = "unmark"
 
@@ -40,12 +36,10 @@ type Seen struct {
 // the step's own if the record names it, or if the step imports it.
 func (g Guard) Owns(now Seen) bool {
 	if now.Mark == nil {
-		return now.ID == g.Work.Object && (g.imports() || g.isRecorded())
+		return now.ID == g.Work.Object && (g.Work.Imports || g.isRecorded())
 	}
 	return now.Mark.ID == g.Project.Lineage() && now.Mark.Of == now.ID && g.Work.Bears(now.Mark.Address)
 }
-
-func (g Guard) imports() bool { return g.Work.Args[ArgImport] != "" }
 
 // isRecorded reports whether a record names the object. That of an object that is still to be
 // made proves nothing about one with its ID.

@@ -60,7 +60,7 @@ func TestOnlyTheStepsOwnObjectIsItsOwn(t *testing.T) {
 		{"no mark, and the record names another", nil, func(w *providers.Work) { w.Object = "another" }, false},
 		{"no mark and no record", nil, func(w *providers.Work) { w.Prior = cty.NilVal }, false},
 		{"no mark, and it is imported", nil, func(w *providers.Work) {
-			w.Prior, w.Args = cty.NilVal, map[string]string{guard.ArgImport: "true"}
+			w.Prior, w.Imports = cty.NilVal, true
 		}, true},
 		{"no mark, and one is to be made", nil, func(w *providers.Work) { w.Phase = providers.PhaseMake }, false},
 	} {

@@ -10,6 +10,8 @@ import (
 	"vmctl/spec"
 )
 
+const keysAtBoot = "the guest gets its keys when it boots"
+
 // kinds lists every attribute that this provider supports.
 var kinds = map[spec.Kind]map[string]providers.Attribute{
 	spec.VM: {
@@ -35,9 +37,8 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"additional_disk":  {Judge: machine.Disks},
 		"restart_triggers": {Judge: machine.AtStart("a restart for it was asked for")},
 		"ssh.user":         {Judge: machine.Live("only how vmctl logs in")},
-		identityAttr:       {Judge: machine.AtStart("the guest gets its keys when it boots")},
+		identityAttr:       {Judge: machine.AtStart(keysAtBoot)},
 		othersAttr:         {Judge: judgeOthers},
-		keysAttr:           {Judge: machine.AtStart("the guest gets its keys when it boots")},
 		"ssh.host_key":     {Judge: machine.Live("only how vmctl checks the guest")},
 
 		"id":       machine.Stays(),
@@ -61,7 +62,7 @@ func judgeOthers(before, after cty.Value, running bool) providers.Verdict {
 	if slices.Equal(machine.Lines(before), machine.Lines(after)) {
 		return providers.Verdict{Applies: providers.Live, Reason: "the same keys"}
 	}
-	return machine.AtStart("the guest gets its keys when it boots")(before, after, running)
+	return machine.AtStart(keysAtBoot)(before, after, running)
 }
 
 func judgeForwards(before, after cty.Value, running bool) providers.Verdict {

@@ -9,7 +9,6 @@ import (
 	"vmctl/internal/ctyread"
 	"vmctl/internal/nocloud"
 	"vmctl/internal/sshx"
-	"vmctl/providers"
 	"vmctl/providers/machine"
 	"vmctl/spec"
 )
@@ -135,7 +134,6 @@ const (
 
 	identityAttr = "ssh.identity"
 	othersAttr   = "ssh.authorized_keys"
-	keysAttr     = providers.KeysPath
 )
 
 // decode reads the attributes of a vm.

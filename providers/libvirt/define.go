@@ -68,8 +68,8 @@ func (j *job) nameIsFree(ctx context.Context, name string, id providers.ID) erro
 // successorFits fails if the domain's replacement could not get its name: nothing is taken
 // down or removed for it then.
 func (j *job) successorFits(ctx context.Context) error {
-	if name := j.Args[machine.ArgNextName]; name != "" {
-		return j.nameIsFree(ctx, name, providers.ID(j.Args[machine.ArgNextID]))
+	if next := machine.ArgsOf(j.Step); next.NextName != "" {
+		return j.nameIsFree(ctx, next.NextName, next.NextID)
 	}
 	return nil
 }

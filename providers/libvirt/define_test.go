@@ -279,7 +279,7 @@ define: failed libvirt: define lab.dev: unsupported configuration: no
 			prepare: func(l *lab) {
 				l.Down = libvirt.ErrLibvirt("Failed to connect socket to '/run/user/1000/libvirt/libvirt-sock': No such file or directory")
 			},
-			says: `define: failed no_connection: define vm.dev: no libvirt daemon answers, and none could be started for this user (Failed to connect socket to '/run/user/1000/libvirt/libvirt-sock': No such file or directory)
+			says: `define: failed no_connection: connect to qemu:///session: no libvirt daemon answers, and none could be started for this user (Failed to connect socket to '/run/user/1000/libvirt/libvirt-sock': No such file or directory)
   next: install it: sudo apt-get install libvirt-daemon libvirt-daemon-driver-qemu qemu-system-x86
 `,
 		},

@@ -101,10 +101,12 @@ func (s observedDisk) findings(users []user) []providers.Finding {
 	}
 	for _, u := range users {
 		for _, l := range u.layers {
-			add(providers.FindSnapshot, l.end, fmt.Sprintf("domain %s, which has it: %s", u.name, l.what))
+			add(providers.FindSnapshot, "", fmt.Sprintf("domain %s, which has it: %s", u.name, l.what))
+			all[len(all)-1].Next = providers.Say(l.end)
 		}
 		if u.job != "" {
-			add(providers.FindBusy, "to end it: "+u.endJob, fmt.Sprintf("domain %s, which has it: %s", u.name, u.job))
+			add(providers.FindBusy, "", fmt.Sprintf("domain %s, which has it: %s", u.name, u.job))
+			all[len(all)-1].Next = providers.Say("to end it: " + u.endJob)
 		}
 		if u.running && !u.ours {
 			f := providers.Finding{

@@ -149,7 +149,8 @@ func TestDiskThatCannotBeMade(t *testing.T) {
 func TestMarkThatDoesNotFit(t *testing.T) {
 	l := withDisk(t)
 	l.DropVolume(poolName, cacheVol+".vmctl")
-	c := l.changeOfDisk(providers.Import, disk(8*mib, "qcow2"), providers.MarkPath)
+	c := l.changeOfDisk(providers.Import, disk(8*mib, "qcow2"))
+	c.Mark = &providers.MarkEdit{}
 	for _, o := range l.see().Objects {
 		if o.Kind == spec.Disk {
 			c.Object, c.ID = &o, o.ID
@@ -435,7 +436,7 @@ func TestWhatCannotBeListedIsNotGone(t *testing.T) {
 		c := l.changeOfDisk(providers.Destroy, cty.NilVal)
 		tc.prepare(l)
 		inv := l.see()
-		if !strings.Contains(inv.Partial[spec.Disk], tc.says) || inv.Partial[spec.VM] != "" {
+		if inv.Partial[spec.Disk] == nil || !strings.Contains(inv.Partial[spec.Disk].Error(), tc.says) || inv.Partial[spec.VM] != nil {
 			t.Errorf("%s: partial %q", name, inv.Partial)
 		}
 		if name == "pools" {

@@ -214,5 +214,6 @@ func TestConnectToADaemonThatHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantText(t, "partial", "connect to "+uri+": no answer within 1ms; see whether the daemon hangs: virsh -c "+uri+" list", inv.Partial[spec.VM])
+	wantText(t, "partial", "connect to "+uri+": no answer within 1ms", inv.Partial[spec.VM].Error())
+	wantText(t, "next", "see whether the daemon hangs: virsh -c "+uri+" list", inv.Partial[spec.VM].Next[0].Text)
 }

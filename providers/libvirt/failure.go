@@ -11,58 +11,43 @@ import (
 	"vmctl/providers/guard"
 )
 
-// ConnectError explains why libvirt does not answer, with commands to type.
-type ConnectError struct {
-	URI  string
-	Seen string
-	Next []string
-	Err  error
-}
-
-// Error names the attempt, the observations and the remedy.
-func (e *ConnectError) Error() string {
-	s := fmt.Sprintf("connect to %s: %s", e.URI, e.Seen)
-	if len(e.Next) > 0 {
-		s += "; " + strings.Join(e.Next, "; or ")
-	}
-	return s
-}
-
-// Unwrap returns the cause.
-func (e *ConnectError) Unwrap() error { return e.Err }
-
-// noConnection explains a failed attempt to connect.
-func (p *Provider) noConnection(err error) error {
-	e := &ConnectError{URI: p.location.URI, Err: err, Seen: err.Error()}
-	if errors.Is(err, errNotBuiltIn) {
-		return e
-	}
-	for _, row := range connectErrors {
-		if strings.Contains(err.Error(), row.says) && row.holds(p.location) {
-			e.Seen = row.means + " (" + err.Error() + ")"
-			for _, next := range row.next {
-				e.Next = append(e.Next, strings.ReplaceAll(next, uriWord, p.location.URI))
-			}
-			return e
+// noConnection explains a failed attempt to connect, with commands to type.
+func (p *Provider) noConnection(err error) *providers.Problem {
+	none := &providers.Problem{Outcome: providers.Failed, Code: "no_connection"}
+	why := err
+	if row, known := p.knownRefusal(err); known {
+		why = fmt.Errorf("%s (%w)", row.means, err)
+		for _, next := range row.next {
+			none.Next = append(none.Next, providers.Say(strings.ReplaceAll(next, uriWord, p.location.URI))...)
 		}
+	} else if late := (*lateError)(nil); errors.As(err, &late) {
+		why = fmt.Errorf("no answer within %s", p.patience)
+		none.Next = providers.Say("see whether the daemon hangs: virsh -c " + p.location.URI + " list")
 	}
-	if late := (*lateError)(nil); errors.As(err, &late) {
-		e.Seen = fmt.Sprintf("no answer within %s", p.patience)
-		e.Next = []string{"see whether the daemon hangs: virsh -c " + p.location.URI + " list"}
+	none.Err = fmt.Errorf("connect to %s: %w", p.location.URI, why)
+	return none
+}
+
+// knownRefusal returns the row that explains why libvirt refused a connection.
+func (p *Provider) knownRefusal(err error) (connectErrorRow, bool) {
+	i := slices.IndexFunc(connectErrors, func(row connectErrorRow) bool {
+		return strings.Contains(err.Error(), row.says) && row.holds(p.location)
+	})
+	if i < 0 || errors.Is(err, errNotBuiltIn) {
+		return connectErrorRow{}, false
 	}
-	return e
+	return connectErrors[i], true
 }
 
 // fail returns a failure of a system that answers.
 func fail(err error, format string, args ...any) *providers.Problem {
 	f := &providers.Problem{Outcome: providers.Failed, Code: "libvirt"}
 	doing := fmt.Sprintf(format, args...)
-	var connect *ConnectError
+	var connect *providers.Problem
 	var late *lateError
 	switch {
 	case errors.As(err, &connect):
-		f.Code, f.Next = "no_connection", providers.Say(connect.Next...)
-		err = errors.New(connect.Seen)
+		f.Outcome, f.Code, f.Next = connect.Outcome, connect.Code, connect.Next
 	case errors.As(err, &late), errors.Is(err, context.DeadlineExceeded):
 		f.Outcome, f.Code = providers.Timeout, "no_answer"
 	case errors.Is(err, errAbsent):

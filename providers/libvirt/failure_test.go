@@ -39,7 +39,11 @@ func TestConnectErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "%s\n\n", inv.Partial[spec.VM])
+		fmt.Fprintf(&b, "%s\n", inv.Partial[spec.VM])
+		for _, next := range inv.Partial[spec.VM].Next {
+			fmt.Fprintf(&b, "  next: %s\n", next.Text)
+		}
+		b.WriteByte('\n')
 	}
 	wantGolden(t, "connect.txt", b.String())
 }
@@ -48,11 +52,11 @@ func TestConnectErrors(t *testing.T) {
 func TestConnectAgain(t *testing.T) {
 	l := made(t, vm(nil))
 	l.Down = libvirt.ErrLibvirt("Failed to connect socket to '/x': Connection refused")
-	if inv := l.observe(vm(nil)); inv.Partial[spec.VM] == "" || len(inv.Objects) > 0 {
+	if inv := l.observe(vm(nil)); inv.Partial[spec.VM] == nil || len(inv.Objects) > 0 {
 		t.Errorf("a daemon that is down shows %+v", inv)
 	}
 	l.Down = nil
-	if inv := l.observe(vm(nil)); inv.Partial[spec.VM] != "" || len(inv.Objects) != 1 {
+	if inv := l.observe(vm(nil)); inv.Partial[spec.VM] != nil || len(inv.Objects) != 1 {
 		t.Errorf("a daemon that is up again shows %+v", inv)
 	}
 	if err := l.provider.Close(); err != nil {

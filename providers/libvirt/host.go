@@ -185,9 +185,13 @@ func (j *job) socketsFit() error {
 	}
 	return &providers.Problem{
 		Outcome: providers.Failed, Code: "path_too_long", Seen: []string{long},
-		Next: providers.Say("set XDG_CONFIG_HOME to a folder with a shorter path", "or use the system's libvirt: uri = \"qemu:///system\""),
+		Next: longSocketNext(),
 		Err:  fmt.Errorf("define %s: the folder in which libvirt keeps QEMU's sockets has too long a path", j.Address),
 	}
+}
+
+func longSocketNext() []providers.Advice {
+	return providers.Say("set XDG_CONFIG_HOME to a folder with a shorter path", "or use the system's libvirt: uri = \"qemu:///system\"")
 }
 
 // longSocket describes the first of QEMU's sockets whose path would be too long, "" if none

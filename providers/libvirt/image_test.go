@@ -342,7 +342,7 @@ func TestLostKeysOfAnImage(t *testing.T) {
 	l.apply(l.change(providers.Update, more, "cpus"))
 	wantText(t, "calls without keys", "define lab.dev\n", still(l.calls()))
 	l.Calls = nil
-	l.apply(l.change(providers.Update, more, "ssh.keys"))
+	l.apply(rekeyed(l.change(providers.Update, more)))
 	wantText(t, "calls with new ones", `
 upload DEV.seed-DIGEST.iso
 define lab.dev

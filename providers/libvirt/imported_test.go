@@ -55,7 +55,7 @@ func found(t *testing.T, running bool) (*lab, providers.Change) {
 	}
 	c := useCache(providers.Change{
 		Address: dev, Kind: spec.VM, Action: providers.Import, Name: "old", ID: otherID, Want: want, Policy: policy(nil), Generation: 1,
-		Edits: []providers.Edit{{Path: "mark"}},
+		Mark: &providers.MarkEdit{},
 	})
 	for _, o := range inv.Objects {
 		if o.ID == otherID {

@@ -59,7 +59,7 @@ func TestLookingStartsNoPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	inv := l.see()
-	if got := inv.Partial[spec.Disk]; !strings.Contains(got, "is not active: start it: virsh -c qemu:///session pool-start "+poolName) {
-		t.Errorf("the listing is partial because %q", got)
+	if got := inv.Partial[spec.Disk]; got == nil || !strings.HasSuffix(got.Error(), "is not active") || got.Next[0].Text != "start it: virsh -c qemu:///session pool-start "+poolName {
+		t.Errorf("the listing is partial because %v", got)
 	}
 }

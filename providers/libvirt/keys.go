@@ -148,14 +148,6 @@ func (p *Provider) holdKeys(ctx context.Context) (release func() error, err erro
 	}, nil
 }
 
-// The argument argKeys of a step on a guest with keys, and its values.
-const (
-	argKeys   = "keys"  // "": the present keys
-	keysGiven = "given" // the keys that the spec names
-	keysSame  = "same"  // the present keys, with the spec's keys of other people
-	keysNew   = "new"   // new keys
-)
-
 // ensure makes the missing keys and pins the host key. It removes half-written files of a run
 // that was killed, and moves the folder of an older vmctl. It replaces keys with the digest
 // old.
@@ -210,14 +202,14 @@ func (p *Provider) ensure(ctx context.Context, id, name string, l machine.Login,
 func (j *job) keys(ctx context.Context) (keyring, error) {
 	k := j.keyFiles(string(j.Object), j.Name, j.want.SSH)
 	had, _ := j.hasKeys()
-	old := ""
+	which, old := machine.ArgsOf(j.Step).Keys, ""
 	switch {
-	case had == "", j.Args[argKeys] == keysGiven:
-	case j.Args[argKeys] == keysNew:
+	case had == "", which == machine.KeysGiven:
+	case which == machine.KeysNew:
 		old = had
-	case j.Args[argKeys] == keysSame && !j.hasOwn(k, machine.DecodeLogin(j.Prior).AuthorizedKeys) && !j.hasOwn(k, k.others):
+	case which == machine.KeysSame && !j.hasOwn(k, machine.DecodeLogin(j.Prior).AuthorizedKeys) && !j.hasOwn(k, k.others):
 		return keyring{}, j.elsewhere("what its guest is to get")
-	case j.Args[argKeys] == "" && !j.hasOwn(k, k.others):
+	case which == machine.KeysKept && !j.hasOwn(k, k.others):
 		return keyring{}, nil
 	}
 	return j.ensure(ctx, string(j.Object), j.Name, j.want.SSH, old)
@@ -235,14 +227,16 @@ func (j *job) hasOwn(k keyFiles, others []string) bool {
 // keysAreWanted reports whether the step's guest has the wanted keys.
 func (j *job) keysAreWanted() bool {
 	had, hostKey := j.hasKeys()
-	switch j.Args[argKeys] {
-	case keysNew:
+	switch machine.ArgsOf(j.Step).Keys {
+	case machine.KeysNew:
 		return false
-	case keysGiven, keysSame:
+	case machine.KeysGiven, machine.KeysSame:
 		ring, err := j.keyFiles(string(j.Object), j.Name, j.want.SSH).read(hostKey)
 		return err == nil && ring.digest() == had
-	default:
+	case machine.KeysKept:
 		return had != ""
+	default:
+		panic("unknown keys " + string(machine.ArgsOf(j.Step).Keys))
 	}
 }
 

@@ -162,6 +162,12 @@ func (l *lab) change(action providers.Action, want cty.Value, paths ...string) p
 	return c
 }
 
+// rekeyed returns c with other keys for its guest.
+func rekeyed(c providers.Change) providers.Change {
+	c.Rekey = &providers.Verdict{Applies: providers.Restart}
+	return c
+}
+
 // object returns vm.dev as Observe shows it.
 func (l *lab) object(want cty.Value) *providers.Object {
 	l.t.Helper()

@@ -118,7 +118,7 @@ func (s observedDomain) layerFindings(uri string) []providers.Finding {
 	var found []providers.Finding
 	if s.job != "" {
 		busy := providers.Finding{
-			Kind: providers.FindBusy, Object: s.Name, Evidence: []string{s.underWay()}, Action: "to end it: " + s.endJob(uri),
+			Kind: providers.FindBusy, Object: s.Name, Evidence: []string{s.underWay()}, Next: providers.Say("to end it: " + s.endJob(uri)),
 		}
 		if o := s.owner(); o != nil {
 			busy.Address = o.Address
@@ -127,7 +127,7 @@ func (s observedDomain) layerFindings(uri string) []providers.Finding {
 	}
 	for _, l := range s.layers(uri) {
 		found = append(found, providers.Finding{
-			Kind: providers.FindSnapshot, Object: s.Name, Address: s.owner().Address, Evidence: []string{l.what}, Action: l.end,
+			Kind: providers.FindSnapshot, Object: s.Name, Address: s.owner().Address, Evidence: []string{l.what}, Next: providers.Say(l.end),
 		})
 	}
 	return found
@@ -138,13 +138,14 @@ func onLayers(o *providers.Object) error {
 	if o == nil || !machine.Found(o, providers.FindSnapshot) {
 		return nil
 	}
-	var layers, ends []string
+	var layers []string
+	var ends []providers.Advice
 	for _, f := range o.Findings {
 		if f.Kind == providers.FindSnapshot {
-			layers, ends = append(layers, f.Evidence...), append(ends, f.Action)
+			layers, ends = append(layers, f.Evidence...), append(ends, f.Next...)
 		}
 	}
-	return providers.Refuse(strings.Join(layers, "; "), providers.Say(ends...))
+	return providers.Refuse(strings.Join(layers, "; "), ends)
 }
 
 // inJob refuses the steps that would end somebody else's long operation; nil: there is none.
@@ -154,8 +155,7 @@ func inJob(o *providers.Object) error {
 	}
 	for _, f := range o.Findings {
 		if f.Kind == providers.FindBusy {
-			return providers.Refuse(strings.Join(f.Evidence, "; "),
-				providers.Say("wait until it has ended", "or "+strings.TrimPrefix(f.Action, "to ")))
+			return providers.Refuse(strings.Join(f.Evidence, "; "), append(providers.Say("wait until it has ended"), f.Next...))
 		}
 	}
 	return nil

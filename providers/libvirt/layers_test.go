@@ -9,6 +9,7 @@ import (
 
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
+	"vmctl/providers/providertest"
 )
 
 // withOverlay returns a lab with a running vm.dev and disk.cache, of which somebody made an
@@ -40,7 +41,7 @@ func TestOverlayOfOthers(t *testing.T) {
 	}
 	var said []string
 	for _, f := range append(o.Findings, l.diskIn(l.see()).Findings...) {
-		said = append(said, string(f.Kind)+": "+f.Evidence[0]+" > "+f.Action)
+		said = append(said, string(f.Kind)+": "+f.Evidence[0]+" > "+f.Action+strings.Join(providertest.Lines(f.Next), "; "))
 	}
 	wantText(t, "findings", `
 snapshot: disk vda writes into DIR/data/libvirt/pool/lab.cache.snap, an overlay of DIR/data/libvirt/pool/lab.cache.qcow2 > virsh -c qemu:///session blockcommit lab.dev vda --active --pivot --wait
@@ -108,7 +109,7 @@ func TestJobOfOthers(t *testing.T) {
 
 	var said []string
 	for _, f := range append(l.object(dev2(nil)).Findings, l.diskIn(l.see()).Findings...) {
-		said = append(said, string(f.Kind)+": "+f.Evidence[0]+" > "+f.Action)
+		said = append(said, string(f.Kind)+": "+f.Evidence[0]+" > "+f.Action+strings.Join(providertest.Lines(f.Next), "; "))
 	}
 	wantText(t, "findings", `
 busy: a backup of it is under way > to end it: virsh -c qemu:///session domjobabort lab.dev

@@ -176,7 +176,7 @@ func TestRekey(t *testing.T) {
 			l := made(t, vm(nil))
 			identity, hostKey, initrd := readFile(t, l.key("id_ed25519.pub")), l.object(vm(nil)).Owner.HostKey, initrdOf(l)
 			change(l)
-			if got := l.apply(l.change(providers.RestartIt, vm(nil), "ssh.keys")); !strings.HasSuffix(got, "start: done, running\n") {
+			if got := l.apply(rekeyed(l.change(providers.RestartIt, vm(nil)))); !strings.HasSuffix(got, "start: done, running\n") {
 				t.Fatal(got)
 			}
 			o := l.object(vm(nil))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 	"vmctl/spec"
@@ -139,7 +138,7 @@ func (p *Provider) keyFinding(s observedDomain, k providers.Known) (providers.Fi
 	}
 	return providers.Finding{
 		Kind: providers.FindNoKey, Address: o.Address, Object: s.Name, Evidence: []string{lacks},
-		Action: "left as it is; vmctl vm rekey " + shellword.Quote(o.Address.String()) + " gives the guest new keys",
+		Action: "left as it is", Next: providers.SayVmctl("to give the guest new keys: ", "vm", "rekey", o.Address.String()),
 	}, true
 }
 
@@ -172,7 +171,8 @@ func (s observedDomain) findings() []providers.Finding {
 		add(providers.FindMissing, "made again from its image, if it may be replaced", "its root disk "+s.mark().Image.Root+" is gone")
 	}
 	if len(s.lost) > 0 {
-		add(providers.FindPartial, uploadedAgain, "it boots from "+strings.Join(s.lost, " and "))
+		add(providers.FindPartial, "uploaded again", "it boots from "+strings.Join(s.lost, " and "))
+		all[len(all)-1].Attr = bootAttr
 	}
 	return all
 }

@@ -17,13 +17,14 @@ import (
 // Observe lists every domain and disk that bears this project's mark or that q names, and
 // every domain that holds a forwarded host port or one of these disks.
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
-	inv := providers.Inventory{Partial: map[spec.Kind]string{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{}}
+	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{}}
 	connected, err := p.connect(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return inv, context.Cause(ctx)
 		}
-		inv.Partial[spec.VM], inv.Partial[spec.Disk] = err.Error(), err.Error()
+		unread := providers.Unread(err)
+		inv.Partial[spec.VM], inv.Partial[spec.Disk] = unread, unread
 		return inv, nil
 	}
 	c := p.readOnly(ctx, connected)
@@ -32,8 +33,8 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		if ctx.Err() != nil {
 			return inv, context.Cause(ctx)
 		}
-		why := fmt.Sprintf("list the domains of %s: %v", p.location.URI, err)
-		inv.Partial[spec.VM], inv.Partial[spec.Disk] = why, why
+		unread := providers.Unread(fmt.Errorf("list the domains of %s: %w", p.location.URI, err))
+		inv.Partial[spec.VM], inv.Partial[spec.Disk] = unread, unread
 		return inv, nil
 	}
 	var r diskIndex
@@ -51,12 +52,12 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		}
 	}
 	if err := panics[len(refs)]; err != nil {
-		r = diskIndex{partial: err.Error()}
+		r = diskIndex{partial: err}
 	}
 	seen := make([]domainResult, len(refs))
 	panics = parallel(len(refs)+1, func(i int) {
 		if i == len(refs) {
-			inv.Host, inv.Missing = p.hostFacts(ctx, c)
+			p.hostFacts(ctx, c, &inv)
 			return
 		}
 		seen[i] = p.find(ctx, c, all[i], q, r)
@@ -69,7 +70,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		}
 	}
 	if err := panics[len(refs)]; err != nil {
-		inv.Partial[spec.VM] = err.Error()
+		inv.Partial[spec.VM] = providers.Unread(err)
 	}
 	if ctx.Err() != nil {
 		return inv, context.Cause(ctx)
@@ -115,8 +116,8 @@ func (p *Provider) collect(inv *providers.Inventory, seen []domainResult, r disk
 	}
 	inv.Unknown = append(inv.Unknown, r.unknown...)
 	maps.Copy(inv.Found, r.found)
-	if r.partial != "" {
-		inv.Partial[spec.Disk] = r.partial
+	if r.partial != nil {
+		inv.Partial[spec.Disk] = providers.Unread(r.partial)
 	}
 	slices.SortFunc(inv.Objects, func(a, b providers.Object) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
@@ -247,32 +248,33 @@ func (p *Provider) heldPorts(ctx context.Context, c connection, s observedDomain
 	return parseUsernet(out), nil
 }
 
-// hostFacts returns the facts of the host for doctor and status, and the kinds for which the
-// host lacks software.
-func (p *Provider) hostFacts(ctx context.Context, c connection) (all map[string]string, missing map[spec.Kind]string) {
+// hostFacts notes the facts of the host for doctor and status, and the kinds for which the host
+// lacks software.
+func (p *Provider) hostFacts(ctx context.Context, c connection, inv *providers.Inventory) {
 	f, err := c.Facts(ctx)
 	if err != nil {
-		return map[string]string{"libvirt": "unknown: " + err.Error()}, nil
+		inv.Blind = providers.Unread(fmt.Errorf("read the facts of the host of %s: %w", p.location.URI, err))
+		return
 	}
-	all = map[string]string{"libvirt": f.Libvirt, "uri": f.URI, "qemu": f.Hypervisor}
+	inv.Host = map[string]string{"libvirt": f.Libvirt, "uri": f.URI, "qemu": f.Hypervisor}
 	a, err := parseCapabilities(f.Capabilities)
 	if err != nil {
-		return all, nil
+		return
 	}
-	all["arch"] = a.Arch
+	inv.Host["arch"] = a.Arch
 	if a.Emulator == "" {
-		missing = map[spec.Kind]string{spec.VM: noQEMU(a.Arch) + ": " + installQEMU}
-		all["qemu"] = "not installed for " + a.Arch + "; " + installQEMU
+		delete(inv.Host, "qemu")
+		lacks := providers.Refuse(noQEMU(a.Arch), providers.Say(installQEMU))
 		if long := p.longSocket(""); long != "" { // libvirt finds no QEMU where it cannot talk to one
-			all["qemu"], missing[spec.VM] = "unusable: "+long, "libvirt cannot use QEMU: "+long
+			lacks = providers.Refuse("libvirt cannot use QEMU: "+long, longSocketNext())
 		}
-		return all, missing
+		inv.Missing = map[spec.Kind]*providers.Problem{spec.VM: lacks}
+		return
 	}
-	all["accel"] = machine.AccelKVM
+	inv.Host["accel"] = machine.AccelKVM
 	if _, why := p.chooseType(machine.AccelAuto, a); why != "" {
-		all["accel"] = machine.AccelTCG + ": " + why
+		inv.Host["accel"] = machine.AccelTCG + ": " + why
 	}
-	return all, nil
 }
 
 // installQEMU is the advice for a host without QEMU.

@@ -16,7 +16,7 @@ type diskIndex struct {
 	listing
 	disks   []observedDisk // disks with our mark, disks that are asked for, and copies
 	unknown []providers.Unknown
-	partial string                        // the reason why the listing is incomplete; "": it is complete
+	partial error                         // the reason why the listing is incomplete; nil: it is complete
 	known   map[providers.ID]spec.Address // the addresses of disks, from the query
 	found   map[spec.Address]providers.ID // the disks that imports name
 	ids     map[string]providers.ID       // by path, of volumes that bear a mark, existing or not
@@ -31,7 +31,7 @@ func (p *Provider) indexDisks(ctx context.Context, c connection, q providers.Que
 	}
 	var err error
 	if r.listing, err = p.filePools(ctx, c); err != nil {
-		r.partial = err.Error()
+		r.partial = err
 	}
 	taken := map[providers.ID]bool{}
 	for i := range r.listing {

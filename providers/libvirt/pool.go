@@ -174,7 +174,10 @@ func (p *Provider) wakePool(ctx context.Context, c connection, name string) ([]p
 	found, err := c.Pool(ctx, name)
 	switch {
 	case errors.Is(err, errAbsent) && name == p.pool:
-		return nil, fmt.Errorf("pool %s, which the provider's block names, does not exist: see what there is: virsh -c %s pool-list --all", name, p.location.URI)
+		return nil, &providers.Problem{
+			Outcome: providers.Failed, Code: "no_pool", Next: providers.Say("see what there is: virsh -c " + p.location.URI + " pool-list --all"),
+			Err: fmt.Errorf("pool %s, which the provider's block names, does not exist", name),
+		}
 	case errors.Is(err, errAbsent), err == nil && p.emptied(found):
 		return nil, nil
 	case err != nil:
@@ -192,7 +195,10 @@ func (p *Provider) wakePool(ctx context.Context, c connection, name string) ([]p
 			return []pool{now}, nil
 		}
 	}
-	return nil, errors.Join(err, fmt.Errorf("pool %s is not active: start it: virsh -c %s pool-start %s", name, p.location.URI, name))
+	return nil, errors.Join(err, &providers.Problem{
+		Outcome: providers.Failed, Code: "no_pool", Next: providers.Say(fmt.Sprintf("start it: virsh -c %s pool-start %s", p.location.URI, name)),
+		Err: fmt.Errorf("pool %s is not active", name),
+	})
 }
 
 // emptied reports whether the folder of vmctl's own pool is gone, with all its files.

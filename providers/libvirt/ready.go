@@ -83,10 +83,10 @@ func (j *job) waitOnce(ctx context.Context, hostKeyOnly bool) error {
 	if t.Port == 0 {
 		return fail(errors.New("QEMU forwards no port to it"), "wait for SSH of %s", j.Name)
 	}
-	j.say("waiting for SSH: %s", t)
+	j.say("trying %s", t)
 	err = sshx.Wait(ctx, t, sshx.WaitOptions{
 		Every: sshEvery, Sleep: j.sleep, HostKeyOnly: hostKeyOnly,
-		Log: func(reason string) { j.say("waiting for SSH: %s: %s", t, reason) },
+		Log: func(reason string) { j.say("trying %s: %s", t, reason) },
 		Check: func(ctx context.Context) error {
 			if err := j.reconnect(ctx); err != nil {
 				return fail(err, "watch %s while it boots", j.Name)

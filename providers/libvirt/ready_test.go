@@ -51,7 +51,7 @@ func TestWaitSSH(t *testing.T) {
 	l := booted(t, nil)
 	wantText(t, "what was said", `
 start: done, running
-  . waiting for SSH: root@127.0.0.1:PORT
+  . trying root@127.0.0.1:PORT
 wait_ssh: done, running
 `, l.waiting(t.Context(), vm(nil)))
 }
@@ -64,7 +64,7 @@ func TestWaitSSHInVain(t *testing.T) {
 	ctx.end()
 	got := l.waitOnly(ctx)
 	wantText(t, "what was said", `
-  . waiting for SSH: root@127.0.0.1:PORT
+  . trying root@127.0.0.1:PORT
 wait_ssh: timeout no_ssh: wait for SSH of vm.dev: root@127.0.0.1:PORT did not let vmctl in within 5m0s
   seen: last attempt: no attempt was made
   seen: the guest's boot log is DIR/data/libvirt/pool/DEV.console.log
@@ -121,7 +121,7 @@ func TestWaitSSHInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	wantText(t, "what was said", `
-  . waiting for SSH: root@127.0.0.1:PORT
+  . trying root@127.0.0.1:PORT
 wait_ssh: failed interrupted: wait for SSH of vm.dev: interrupted; it runs on
   seen: last attempt: no attempt was made
 `, l.waitOnly(ctx))
@@ -195,8 +195,8 @@ func TestWaitSSHOfAGuestThatEnds(t *testing.T) {
 	l.meanwhile(func(d *libvirt.FakeDomain) { d.Power, d.Running = libvirt.FakeCrashed, "" })
 	got := l.waitOnly(t.Context())
 	wantText(t, "what was said", `
-  . waiting for SSH: root@127.0.0.1:PORT
-  . waiting for SSH: root@127.0.0.1:PORT: the server does not let root in with KEYS/id_ed25519
+  . trying root@127.0.0.1:PORT
+  . trying root@127.0.0.1:PORT: the server does not let root in with KEYS/id_ed25519
 wait_ssh: failed guest_stopped: wait for SSH of vm.dev: the guest is shut off (crashed)
   seen: the guest's boot log is DIR/data/libvirt/pool/DEV.console.log
   seen:   Linux version 6.1

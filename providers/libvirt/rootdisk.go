@@ -223,7 +223,7 @@ func (r diskIndex) root(ctx context.Context, c connection, s observedDomain) *ro
 	}
 	f, listed, exists := r.at(root)
 	switch {
-	case !listed && r.partial != "":
+	case !listed && r.partial != nil:
 		return &rootSeen{unreadable: fmt.Sprintf("read %s: %s", root, r.partial)}
 	case !exists:
 		return &rootSeen{gone: true}

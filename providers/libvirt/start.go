@@ -135,7 +135,7 @@ func (j *job) bootOn(ctx context.Context, domainType string) error {
 		return j.watch(ctx)
 	}
 	ports := j.recordedPorts()
-	if j.Args[machine.ArgNewPorts] != "" {
+	if machine.ArgsOf(j.Step).NewPorts {
 		ports = append([]machine.Forward{sshForward(0)}, j.seen.configured.wantedForwards()...)
 	}
 	for {

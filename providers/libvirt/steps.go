@@ -2,7 +2,6 @@ package libvirt
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -53,24 +52,27 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 // withKeys tells the steps that write the guest's keys which keys to write, if an edit
 // changes them.
 func (r *recipe) withKeys(steps []providers.Step) {
-	which := ""
-	for _, e := range r.change.Edits {
-		switch {
-		case e.Path == keysAttr:
-			which = keysNew
-		case e.Path == identityAttr && which != keysNew:
-			which = keysGiven
-		case e.Path == othersAttr && which == "":
-			which = keysSame
-		}
+	which := machine.KeysKept
+	switch {
+	case r.change.Rekey != nil:
+		which = machine.KeysNew
+	case r.edits(identityAttr):
+		which = machine.KeysGiven
+	case r.edits(othersAttr):
+		which = machine.KeysSame
 	}
 	for i := range steps {
-		if which != "" && steps[i].Op == opRedefine {
-			args := map[string]string{argKeys: which}
-			maps.Copy(args, steps[i].Args)
+		if which != machine.KeysKept && steps[i].Op == opRedefine {
+			args := machine.ArgsOf(steps[i])
+			args.Keys = which
 			steps[i].Args = args
 		}
 	}
+}
+
+// edits reports whether the change edits an attribute.
+func (r *recipe) edits(path string) bool {
+	return slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == path })
 }
 
 // recipe holds libvirt's part in the recipe of a change of a VM.
@@ -108,7 +110,10 @@ func (r *recipe) abilities() machine.Abilities {
 		Policy: r.policy, On: r.want.Running, Touches: touches, Wanted: r.wanted(), Ready: opWaitSSH, Change: defineTimeout, Leaves: r.leaves,
 	}
 	if r.want.Image != nil {
-		a.Last = []providers.Step{{Op: opUnkey, Phase: providers.PhaseTidy, Class: providers.Diagnostic, Timeout: unkeyTimeout}}
+		a.Last = []providers.Step{{
+			Op: opUnkey, Words: providers.Words{Doing: "taking the keys out of its seed", Done: "took the keys out of its seed"},
+			Phase: providers.PhaseTidy, Class: providers.Diagnostic, Timeout: unkeyTimeout,
+		}}
 	}
 	if r.change.Action == providers.Forget && r.change.Object == nil { // the domain is gone; its volumes and keys may not be
 		a.First = []providers.Step{{
@@ -121,13 +126,10 @@ func (r *recipe) abilities() machine.Abilities {
 	return a
 }
 
-// uploadedAgain is the Action of findings about missing and modified boot files.
-const uploadedAgain = "uploaded again"
-
 // spoilt reports whether the domain cannot boot from its files.
 func (r *recipe) spoilt() bool {
 	return r.change.Object != nil && r.want.Boot != nil && slices.ContainsFunc(r.change.Object.Findings, func(f providers.Finding) bool {
-		return f.Kind == providers.FindPartial && f.Action == uploadedAgain
+		return f.Kind == providers.FindPartial && f.Attr == bootAttr
 	})
 }
 
@@ -203,7 +205,7 @@ func (r *recipe) refusal(steps []providers.Step) error {
 	switch {
 	case machine.Found(r.change.Object, providers.FindDirty) && does(opRedefine):
 		return providers.Refuse(savedMemory, r.p.beforeRedefine(name))
-	case r.change.Object != nil && isForeign(*r.change.Object) && slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == forwardAttr }):
+	case r.change.Object != nil && isForeign(*r.change.Object) && r.edits(forwardAttr):
 		return providers.Refuse("vmctl did not make it: its network is its own, and no port is forwarded into it",
 			providers.Say(fmt.Sprintf("write port_forward of %s as its domain has it, or leave it out", r.change.Address)))
 	case r.lacksIdentity() != "" && does(opRedefine):
@@ -223,7 +225,7 @@ func (r *recipe) refusal(steps []providers.Step) error {
 // lacksIdentity returns the spec's key file that a change would have to read, if it is
 // missing; "": none.
 func (r *recipe) lacksIdentity() string {
-	rekeys := slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == identityAttr || e.Path == keysAttr })
+	rekeys := r.change.Rekey != nil || r.edits(identityAttr)
 	if file := r.p.keyFiles(string(r.change.ID), r.change.Name, r.want.SSH).identity; rekeys && r.want.SSH.Identity != "" && !exists(file) {
 		return file
 	}
@@ -232,11 +234,8 @@ func (r *recipe) lacksIdentity() string {
 
 // lacksKeys reports whether a change would have to write keys that are not on this machine.
 func (r *recipe) lacksKeys() bool {
-	edited := func(path string) bool {
-		return slices.ContainsFunc(r.change.Edits, func(e providers.Edit) bool { return e.Path == path })
-	}
-	writes := edited("boot.initrd_sha256") || edited(othersAttr)
-	return machine.Found(r.change.Object, providers.FindNoKey) && writes && !edited(keysAttr) && !edited(identityAttr)
+	writes := r.edits("boot.initrd_sha256") || r.edits(othersAttr)
+	return machine.Found(r.change.Object, providers.FindNoKey) && writes && r.change.Rekey == nil && !r.edits(identityAttr)
 }
 
 const savedMemory = "its managed-save image does not match the new settings"

@@ -21,6 +21,7 @@ import (
 	"vmctl/internal/fetch"
 	"vmctl/internal/lockfile"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // TypeName is the type of this provider's blocks.
@@ -61,6 +62,9 @@ func Type(h Host) providers.Type {
 			return cty.ObjectVal(map[string]cty.Value{"uri": attrs.GetAttr("uri")})
 		},
 		Resolve: func(attrs cty.Value) cty.Value { return resolve(attrs, h.UID) },
+		Rekey: func(running bool) providers.Verdict {
+			return machine.AtStart(keysAtBoot)(cty.NilVal, cty.NilVal, running)
+		},
 		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
 			return open(h, s, common)
 		},

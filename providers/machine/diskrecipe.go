@@ -87,7 +87,7 @@ func (s *diskSequence) define() {
 
 // alter writes the mark of the disk, and grows it. Other edits concern the record alone.
 func (s *diskSequence) alter() {
-	if s.change.WritesMark() {
+	if s.change.Mark != nil {
 		s.addOld(providers.Step{Op: OpRedefine, Phase: providers.PhaseChange, Timeout: s.Change})
 	}
 	if s.edits("size") {

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -19,27 +18,6 @@ const (
 	OpRecover  = "recover" // end an object that runs and does not work
 	OpDelete   = "delete"
 	OpUnmark   = guard.OpUnmark
-)
-
-// The arguments of the steps of a recipe.
-const (
-	// ArgImport says that the object gets its first mark: the step may act on it while it
-	// bears none.
-	ArgImport = guard.ArgImport
-	// ArgWhenUp says that a stop waits until an object that is still starting is up, or its
-	// time for that is over.
-	ArgWhenUp = "when_up"
-	// ArgNextName and ArgNextID are the name and the ID of the object's replacement, if that
-	// has another name. The name has to be free already.
-	ArgNextName = "name"
-	ArgNextID   = "id"
-	// ArgNewPorts says that a start leaves the choice of all host ports to the kernel: another
-	// change takes one that the object had.
-	ArgNewPorts = "new_ports"
-	// ArgThenMake says that the change makes another object in place of the removed one.
-	ArgThenMake = "then_make"
-
-	yes = "true"
 )
 
 // stopMargin is the time for a system's own answers, beyond the grace of a stop.
@@ -134,7 +112,8 @@ type sequence struct {
 	steps  []providers.Step
 }
 
-// Append returns the steps of a change and one more, which runs after the last of them.
+// Append returns the steps of a change and one more, which runs after the last of them. It fills
+// in the words for a known operation.
 func Append(steps []providers.Step, c providers.Change, step providers.Step) []providers.Step {
 	step.Address = c.Address
 	if step.Class == "" {
@@ -143,20 +122,14 @@ func Append(steps []providers.Step, c providers.Change, step providers.Step) []p
 	if step.Risk == "" {
 		step.Risk = providers.NoRisk
 	}
-	if Imports(c) {
-		args := map[string]string{ArgImport: yes}
-		maps.Copy(args, step.Args)
-		step.Args = args
+	step.Imports = c.Imports()
+	if step.Words == (providers.Words{}) {
+		step.Words = Words(step.Op)
 	}
 	if len(steps) > 0 {
 		step.After = []int{len(steps) - 1}
 	}
 	return append(steps, step)
-}
-
-// Imports reports whether a change gives its mark to an object that bears none.
-func Imports(c providers.Change) bool {
-	return c.WritesMark() && c.Object.Owner == nil
 }
 
 // Name returns the name of the object that a change makes or keeps.
@@ -232,7 +205,7 @@ func (s *sequence) taken() []providers.Claim {
 }
 
 func (s *sequence) touched() bool {
-	return slices.ContainsFunc(s.change.Edits, s.Touches) || s.found(providers.FindPartial)
+	return s.change.Mark != nil || s.change.Rekey != nil || slices.ContainsFunc(s.change.Edits, s.Touches) || s.found(providers.FindPartial)
 }
 
 func (s *sequence) found(kind providers.FindingKind) bool { return Found(s.change.Object, kind) }
@@ -286,7 +259,7 @@ func (s *sequence) upIfWanted() {
 func (s *sequence) up() {
 	step := providers.Step{Op: OpStart, Phase: providers.PhaseUp, Timeout: s.Policy.Start, Takes: s.taken()}
 	if len(s.yieldedUp()) > 0 {
-		step.Args = map[string]string{ArgNewPorts: yes}
+		step.Args = Args{NewPorts: true}
 	}
 	s.addOn(step)
 	s.ready()
@@ -311,7 +284,7 @@ func (s *sequence) down() {
 	step := s.stopping(OpStop, providers.PhaseDown)
 	if s.WhenUp && s.change.Action == providers.RestartIt {
 		step.Timeout += s.Policy.Ready
-		step.Args = map[string]string{ArgWhenUp: yes}
+		step.Args = Args{WhenUp: true}
 	}
 	s.addOld(withSuccessor(step, s.change))
 }
@@ -354,12 +327,12 @@ func withSuccessor(step providers.Step, c providers.Change) providers.Step {
 	if c.Action != providers.ReplaceIt {
 		return step
 	}
-	args := map[string]string{ArgThenMake: yes}
+	args := ArgsOf(step)
+	args.ThenMake = true
 	awaited := slices.ContainsFunc(c.Awaits, func(claim providers.Claim) bool { return claim.Kind == providers.ClaimName })
 	if c.Name != c.Object.Name && !awaited {
-		args[ArgNextName], args[ArgNextID] = c.Name, string(c.ID)
+		args.NextName, args.NextID = c.Name, c.ID
 	}
-	maps.Copy(args, step.Args)
 	step.Args = args
 	return step
 }

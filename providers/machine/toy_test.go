@@ -92,9 +92,9 @@ func (t *thing) end() { t.vm.Running, t.vm.Got = nil, nil }
 func (p *toyProvider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	inv := providers.Inventory{Partial: map[spec.Kind]string{}, Found: map[spec.Address]providers.ID{}}
+	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}}
 	if p.down {
-		inv.Partial[spec.VM], inv.Partial[spec.Disk] = errNoAnswer.Error(), errNoAnswer.Error()
+		inv.Partial[spec.VM], inv.Partial[spec.Disk] = providers.Unread(errNoAnswer), providers.Unread(errNoAnswer)
 		return inv, ctx.Err()
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.things)) {
@@ -338,7 +338,7 @@ func (t *toyTask) start() error {
 }
 
 func (t *toyTask) stop(ctx context.Context) (*guard.Outcome, error) {
-	if err := t.nameIsFree(t.Args[machine.ArgNextName], providers.ID(t.Args[machine.ArgNextID])); err != nil {
+	if err := t.nameIsFree(machine.ArgsOf(t.Step).NextName, machine.ArgsOf(t.Step).NextID); err != nil {
 		return nil, err
 	}
 	p := machine.DecodePolicy(t.Policy)
@@ -373,7 +373,7 @@ func (t *target) Force(ctx context.Context) error {
 }
 
 func (t *toyTask) delete(ctx context.Context) (*guard.Outcome, error) {
-	if err := t.nameIsFree(t.Args[machine.ArgNextName], providers.ID(t.Args[machine.ArgNextID])); err != nil {
+	if err := t.nameIsFree(machine.ArgsOf(t.Step).NextName, machine.ArgsOf(t.Step).NextID); err != nil {
 		return nil, err
 	}
 	did, err := t.act(func() error {

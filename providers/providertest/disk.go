@@ -232,8 +232,8 @@ func unreachableDisk(s *stage) {
 	s.Cut(s.World)
 	s.reopen()
 	inv := cache.see()
-	if inv.Partial[spec.Disk] == "" || len(inv.Objects) > 0 {
-		s.t.Errorf("a system that does not answer shows %+v, and is partial because %q", inv.Objects, inv.Partial[spec.Disk])
+	if inv.Partial[spec.Disk] == nil || len(inv.Objects) > 0 {
+		s.t.Errorf("a system that does not answer shows %+v, and is partial because %v", inv.Objects, inv.Partial[spec.Disk])
 	}
 	for _, c := range []providers.Change{create, destroy} {
 		if _, failure := cache.try(c); failure == nil {
@@ -254,11 +254,16 @@ func diskPure(s *stage) {
 		if action == providers.RestartIt || action == providers.Start || action == providers.Stop {
 			continue // nothing of a disk runs
 		}
-		for _, edits := range [][]providers.Edit{nil, {{Path: "size", After: cache.larger().Value}}, {{Path: providers.MarkPath}}} {
+		for _, alter := range []func(*providers.Change){
+			func(*providers.Change) {},
+			func(c *providers.Change) { c.Edits = []providers.Edit{{Path: "size", After: cache.larger().Value}} },
+			func(c *providers.Change) { c.Mark = &providers.MarkEdit{} },
+		} {
 			c := providers.Change{
-				Address: cache.address, Kind: spec.Disk, Action: action, Name: cache.name, ID: cache.id, Object: o, Edits: edits,
+				Address: cache.address, Kind: spec.Disk, Action: action, Name: cache.name, ID: cache.id, Object: o,
 				Want: cache.want, Policy: cache.policy, Generation: 2,
 			}
+			alter(&c)
 			switch action {
 			case providers.Create:
 				c.Object = nil

@@ -33,9 +33,7 @@ func (a *actor) found(called string) providers.Object {
 func (a *actor) taking(o providers.Object) providers.Change {
 	a.id, a.name = o.ID, o.Name
 	c := a.change(providers.Import)
-	c.Edits = []providers.Edit{{
-		Path: providers.MarkPath, Before: cty.NullVal(cty.String), After: cty.StringVal(a.address.String()), Verdict: providers.Verdict{Applies: providers.Live},
-	}}
+	c.Mark = &providers.MarkEdit{}
 	return c
 }
 

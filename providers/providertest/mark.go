@@ -83,8 +83,8 @@ func unreachable(s *stage) {
 	s.reopen()
 	before := s.Traces()
 	inv := s.observe(dev.known())
-	if inv.Partial[spec.VM] == "" || len(inv.Objects) > 0 {
-		s.t.Errorf("a system that does not answer shows %+v, and is partial because %q", inv.Objects, inv.Partial[spec.VM])
+	if inv.Partial[spec.VM] == nil || len(inv.Objects) > 0 {
+		s.t.Errorf("a system that does not answer shows %+v, and is partial because %v", inv.Objects, inv.Partial[spec.VM])
 	}
 	for _, c := range []providers.Change{create, destroy} {
 		if _, failure := dev.try(c); failure == nil {

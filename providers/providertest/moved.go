@@ -1,8 +1,6 @@
 package providertest
 
 import (
-	"github.com/zclconf/go-cty/cty"
-
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -17,10 +15,7 @@ func (a *actor) move(label string) {
 func (a *actor) marked() providers.Change {
 	c := a.change(providers.Update)
 	c.Generation++
-	c.Edits = []providers.Edit{{
-		Path: providers.MarkPath, Before: cty.StringVal(a.was[len(a.was)-1].String()), After: cty.StringVal(a.address.String()),
-		Verdict: providers.Verdict{Applies: providers.Live},
-	}}
+	c.Mark = &providers.MarkEdit{Before: a.was[len(a.was)-1]}
 	return c
 }
 

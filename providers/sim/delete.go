@@ -61,7 +61,7 @@ func (j *job) removeAll(f vmFile) error {
 			return err
 		}
 		drop := j.dropReserved
-		if j.Args[argThenMake] != "" { // its successor needs the reserved image
+		if machine.ArgsOf(j.Step).ThenMake { // its successor needs the reserved image
 			drop = j.dropImages
 		}
 		if err := drop(); err != nil {
@@ -74,17 +74,17 @@ func (j *job) removeAll(f vmFile) error {
 // successorFits fails if the VM's replacement could not get its name: nothing is taken down
 // or removed for it then.
 func (j *job) successorFits() error {
-	name := j.Args[machine.ArgNextName]
-	if name == "" {
+	next := machine.ArgsOf(j.Step)
+	if next.NextName == "" {
 		return nil
 	}
-	f, err := j.readVM(name)
+	f, err := j.readVM(next.NextName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fail(err, "%s %s: look for a VM of the name %s", j.Op, j.Address, name)
-	case f.ID != providers.ID(j.Args[machine.ArgNextID]):
+		return fail(err, "%s %s: look for a VM of the name %s", j.Op, j.Address, next.NextName)
+	case f.ID != next.NextID:
 		return j.nameTaken(f)
 	}
 	return nil

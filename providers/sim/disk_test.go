@@ -402,8 +402,8 @@ func TestDiskIsMarkedAgain(t *testing.T) {
 	}
 	s.write(mark, string(bare))
 	s.generation++
-	c := s.change(providers.Update, providers.MarkPath)
-	c.Prior = c.Want
+	c := s.change(providers.Update)
+	c.Prior, c.Mark = c.Want, &providers.MarkEdit{}
 	s.is("redefine done", s.carryOut(c))
 	if o, _ := s.cacheIs(); o == nil || o.ID != cacheID || o.Owner == nil {
 		t.Errorf("it is %+v", o)

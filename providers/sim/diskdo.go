@@ -75,7 +75,7 @@ func (j *diskJob) observeWith(s unrecordedProcesses) error {
 		return nil
 	case err != nil:
 		return fail(err, "read the disk %s", j.Name)
-	case d.ID == j.Object, j.marksAnew() && d.Owner != nil && d.Owner.Address == j.Address && d.ID == j.newID():
+	case d.ID == j.Object, j.Imports && d.Owner != nil && d.Owner.Address == j.Address && d.ID == j.newID():
 		j.seen = &d
 	case j.Op == opDefine && d.bears(j.settings.Project.Lineage(), j.Address):
 		return machine.MadeElsewhere(j.Work, "disk", j.Name, d.ID)

@@ -173,6 +173,3 @@ func (j *job) Values(context.Context) (map[string]cty.Value, error) { return j.s
 
 // owns reports whether the step may act on a VM.
 func (j *job) owns(s observedVM) bool { return j.Guard().Owns(*s.guarded()) }
-
-// marksAnew reports whether the object may bear no mark, as it is being imported.
-func (t *task) marksAnew() bool { return t.Args[machine.ArgImport] == yes }

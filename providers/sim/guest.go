@@ -57,10 +57,10 @@ func (g *guest) ask(ctx context.Context, q question) (map[string]keptFile, error
 
 // Observe reads the files that the guest keeps.
 func (g *guest) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
-	inv := providers.Inventory{Partial: map[spec.Kind]string{}, Found: map[spec.Address]providers.ID{}}
+	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}}
 	files, err := g.ask(ctx, question{Ask: askFiles})
 	if err != nil {
-		inv.Partial[spec.GuestFile] = fmt.Sprintf("the guest of %s gives no answer: %v", g.vm.Name, err)
+		inv.Partial[spec.GuestFile] = providers.Unread(fmt.Errorf("the guest of %s gives no answer: %w", g.vm.Name, err))
 		return inv, ctx.Err()
 	}
 	names := map[providers.ID]string{}
@@ -94,7 +94,7 @@ func (g *guest) Observe(ctx context.Context, q providers.Query) (providers.Inven
 func (g *guest) Steps(c providers.Change) ([]providers.Step, error) {
 	var steps []providers.Step
 	add := func(op string, phase providers.Phase, id providers.ID) *providers.Step {
-		steps = machine.Append(steps, c, providers.Step{Op: op, Phase: phase, Object: id, Name: c.Name, Timeout: fileTimeout})
+		steps = machine.Append(steps, c, providers.Step{Op: op, Words: guestWords[op], Phase: phase, Object: id, Name: c.Name, Timeout: fileTimeout})
 		return &steps[len(steps)-1]
 	}
 	path := ctyread.Text(c.Want, "path")
@@ -116,7 +116,7 @@ func (g *guest) Steps(c providers.Change) ([]providers.Step, error) {
 		remove()
 		write(providers.PhaseMake)
 	case providers.Update, providers.Import, providers.RestartIt:
-		if len(c.Edits) > 0 {
+		if c.Alters() {
 			write(providers.PhaseChange)
 		}
 	case providers.Destroy:

@@ -73,8 +73,8 @@ func (l *lab) files(p providers.Provider) string {
 	for _, o := range inv.Objects {
 		all = append(all, fmt.Sprintf("%s %q %t", o.Attrs.GetAttr("path").AsString(), o.Attrs.GetAttr("content").AsString(), o.Owner != nil))
 	}
-	if why := inv.Partial[spec.GuestFile]; why != "" {
-		all = append(all, "partial: "+l.plain(why))
+	if why := inv.Partial[spec.GuestFile]; why != nil {
+		all = append(all, "partial: "+l.plain(why.Error()))
 	}
 	return strings.Join(all, "\n")
 }

@@ -21,7 +21,7 @@ import (
 // of them accounts for.
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{
-		Partial: map[spec.Kind]string{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{"folder": p.dir},
+		Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{"folder": p.dir},
 	}
 	names, err := p.named(vmsDir, vmSuffix)
 	why, faultErr := p.blindHost(ctx)
@@ -29,10 +29,12 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	case faultErr != nil:
 		return inv, faultErr
 	case err != nil:
-		inv.Partial[spec.VM], inv.Partial[spec.Disk] = err.Error(), err.Error()
+		unread := providers.Unread(err)
+		inv.Partial[spec.VM], inv.Partial[spec.Disk] = unread, unread
 		return inv, nil
 	case why != "":
-		inv.Partial[spec.VM], inv.Partial[spec.Disk] = why, why
+		unread := providers.Refuse(why, nil)
+		inv.Partial[spec.VM], inv.Partial[spec.Disk] = unread, unread
 		return inv, nil
 	}
 	inv.Host["vms"] = strconv.Itoa(len(names))
@@ -40,7 +42,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	files := p.readAll(names)
 	unlisted, found, err := p.findProcesses(ctx, files)
 	if err != nil {
-		inv.Partial[spec.VM] = err.Error()
+		inv.Partial[spec.VM] = providers.Unread(err)
 	}
 	if err := v.reportDisks(ctx, found); err != nil {
 		return inv, err
@@ -165,7 +167,7 @@ func (v *viewer) called(d observedDisk) string {
 func (v *viewer) reportDisks(ctx context.Context, s unrecordedProcesses) error {
 	all, err := v.observeDisks(s.all)
 	if err != nil {
-		v.inv.Partial[spec.Disk] = err.Error()
+		v.inv.Partial[spec.Disk] = providers.Unread(err)
 		return nil
 	}
 	for _, r := range all {

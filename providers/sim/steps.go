@@ -31,14 +31,6 @@ const (
 	opFlush     = "flush"  // release a file inside a guest that goes down
 )
 
-// Arguments of steps, beside those of every VM.
-const (
-	argThenMake = machine.ArgThenMake // opClear: another object is made in its place
-	argKeep     = "keep"              // opClear: the VM exists, and only its run is over
-	argSource   = "source"            // opUpload: the file
-	yes         = "true"
-)
-
 const (
 	fileTimeout = time.Minute
 	nameLimit   = 200 // bytes, of a file's name
@@ -104,7 +96,7 @@ func (r *recipe) abilities() machine.Abilities {
 	switch r.change.Action {
 	case providers.Create:
 		if r.change.Generation > 1 { // there was one before
-			a.First = []providers.Step{r.clear(providers.PhaseRelease, map[string]string{argThenMake: yes})}
+			a.First = []providers.Step{r.clear(providers.PhaseRelease, machine.Args{ThenMake: true})}
 		}
 		a.Written = r.upload(providers.PhaseReserve)
 	case providers.Update, providers.Import:
@@ -113,7 +105,7 @@ func (r *recipe) abilities() machine.Abilities {
 		a.First = r.upload(providers.PhaseRelease)
 	case providers.Forget:
 		if o == nil {
-			a.First = []providers.Step{r.clear(providers.PhaseRemove, nil)}
+			a.First = []providers.Step{r.clear(providers.PhaseRemove, machine.Args{})}
 		}
 	case providers.RestartIt, providers.Start, providers.Recover, providers.Stop, providers.Destroy, providers.Adopt,
 		providers.Release, providers.NoOp:
@@ -153,11 +145,11 @@ func (r *recipe) tidy() []providers.Step {
 	if o.State != providers.StateOff || !machine.Found(o, providers.FindLeftover) {
 		return nil
 	}
-	return []providers.Step{{Op: opClear, Phase: providers.PhaseRelease, Timeout: fileTimeout, Args: map[string]string{argKeep: yes}}}
+	return []providers.Step{{Op: opClear, Phase: providers.PhaseRelease, Timeout: fileTimeout, Args: machine.Args{RunOnly: true}}}
 }
 
 // clear returns the step that removes the remains of a VM that no longer exists.
-func (r *recipe) clear(phase providers.Phase, args map[string]string) providers.Step {
+func (r *recipe) clear(phase providers.Phase, args machine.Args) providers.Step {
 	return providers.Step{Op: opClear, Phase: phase, Object: r.change.ID, Name: r.change.Name, Timeout: fileTimeout, Args: args}
 }
 
@@ -168,7 +160,7 @@ func (r *recipe) upload(phase providers.Phase) []providers.Step {
 		return nil
 	}
 	return []providers.Step{{
-		Op: opUpload, Phase: phase, Timeout: r.policy.Create, Args: map[string]string{argSource: i.Source},
+		Op: opUpload, Phase: phase, Timeout: r.policy.Create, Args: machine.Args{Source: i.Source},
 		Leaves: []string{"the file " + r.p.partPath(r.change.Address)},
 	}}
 }

@@ -78,7 +78,7 @@ func (j *job) tookItselfDown(ctx context.Context) (*guard.Outcome, error) {
 // waitUntilUp waits, if the step says so, until a VM that is still starting is up or its time
 // for that is over, and returns the outcome as evidence.
 func (j *job) waitUntilUp(ctx context.Context) []string {
-	if j.Args[machine.ArgWhenUp] == "" || j.seen.Weightless {
+	if !machine.ArgsOf(j.Step).WhenUp || j.seen.Weightless {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, j.policy.Ready)

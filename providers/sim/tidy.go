@@ -7,6 +7,7 @@ import (
 
 	"vmctl/providers"
 	"vmctl/providers/guard"
+	"vmctl/providers/machine"
 )
 
 // isFree reports whether nobody holds the disk of the VM.
@@ -26,7 +27,7 @@ func (j *job) release(context.Context) (*guard.Outcome, error) {
 
 // clearing removes what is left of a VM that is gone, or of the last run of one that is off.
 func (j *job) clearing() guard.Verb {
-	if j.Args[argKeep] != "" {
+	if machine.ArgsOf(j.Step).RunOnly {
 		return guard.Verb{Done: guard.If(j.isTidy, "nothing is left"), Act: j.tidy}
 	}
 	return guard.Verb{Need: guard.Expected, Act: j.clear}
@@ -54,11 +55,11 @@ func (j *job) tidy(context.Context) (*guard.Outcome, error) {
 func (j *job) clear(context.Context) (*guard.Outcome, error) {
 	f := vmFile{ID: j.Object, Name: j.Name}
 	err := errors.Join(j.reclaim(f), remove(j.logPath(f.ID)), j.dropReserved())
-	if err == nil && j.Args[argThenMake] == "" {
+	if err == nil && !machine.ArgsOf(j.Step).ThenMake {
 		err = j.sweep()
 	}
 	if err != nil {
 		return nil, fail(err, "remove what is left of %s", j.Name)
 	}
-	return &guard.Outcome{How: providers.Done, NotGone: j.Args[argThenMake] != ""}, nil
+	return &guard.Outcome{How: providers.Done, NotGone: machine.ArgsOf(j.Step).ThenMake}, nil
 }

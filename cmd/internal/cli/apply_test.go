@@ -148,21 +148,26 @@ vm "other" {
 // row X08, of a system that cannot be read: nothing is changed
 func TestUnknownStartsNothing(t *testing.T) {
 	h := newHouse(t, withID+small)
-	h.memory.partial = "libvirt's client library is not installed; install it: sudo apt-get install libvirt0; or ask"
+	h.memory.partial = providers.Refuse("libvirt's client library is not installed",
+		append(providers.Say("install it: sudo apt-get install libvirt0"), providers.SayVmctl("or see who needs it: ", "state", "list")...))
 	// rows L65, A59: what is missing is named, with who needs it
-	h.run("plan").exits(6).says("! unknown vm.dev", "libvirt's client library is not installed", "Apply would start nothing: 1 unknown.")
+	h.run("plan").exits(6).says("! unknown vm.dev", "libvirt's client library is not installed\n      install it: sudo apt-get", "Apply would start nothing: 1 unknown.")
 	h.run("apply", "--auto-approve").exits(6)
 	h.run("destroy", "--auto-approve").exits(6)
 	h.acted()
 	h.run("doctor").exits(1).says("missing", "libvirt's client library is not installed", "needed by: vm.dev",
-		"next: install it: sudo apt-get install libvirt0", "next: ask")
-	h.memory.partial = ""
+		"next: install it: sudo apt-get install libvirt0")
+	for _, command := range []string{"plan", "doctor", "status", "show vm.dev"} {
+		line := append(strings.Fields(command), "--env=two")
+		h.run(line...).says("install it: sudo apt-get install libvirt0", "or see who needs it: vmctl --env=two state list")
+	}
+	h.memory.partial = nil
 	h.run("doctor").exits(0).says("memory version 1", "Nothing that is needed is missing.")
-	h.memory.facts["qemu"] = "not installed; install it: sudo apt-get install qemu-system-x86"
-	h.run("doctor").exits(1).says("missing  provider.libvirt.default: qemu not installed", "needed by: vm.dev",
+	h.memory.missing = providers.Refuse("libvirt finds no QEMU", providers.Say("install it: sudo apt-get install qemu-system-x86"))
+	h.run("doctor").exits(1).says("missing  provider.libvirt.default: libvirt finds no QEMU", "needed by: vm.dev",
 		"next: install it: sudo apt-get install qemu-system-x86")
-	h.memory.facts["qemu"] = "unknown: no answer"
-	h.run("doctor").exits(0).says("warning  provider.libvirt.default: qemu unknown: no answer")
+	h.memory.missing, h.memory.blind = nil, providers.Refuse("read the facts: no answer", nil)
+	h.run("doctor").exits(0).says("warning  provider.libvirt.default: read the facts: no answer")
 }
 
 // row E12: the scope is closed under what its members need

@@ -162,7 +162,7 @@ func (a *app) outcome(ctx context.Context, m mission, s executor.Summary) error 
 
 // changesKeys reports whether a change gives a guest other keys, and nothing else.
 func changesKeys(c planner.Change) bool {
-	return len(c.Edits) == 1 && c.Edits[0].Path == providers.KeysPath && (c.Action == providers.RestartIt || c.Action == providers.Update)
+	return c.Rekey != nil && len(c.Edits) == 0 && c.Mark == nil && (c.Action == providers.RestartIt || c.Action == providers.Update)
 }
 
 // changesRunState reports whether a change only starts, stops or restarts, and
@@ -170,9 +170,9 @@ func changesKeys(c planner.Change) bool {
 func changesRunState(c planner.Change) bool {
 	switch c.Action {
 	case providers.Start, providers.Stop, providers.RestartIt:
-		return len(c.Edits) == 0
+		return !c.Alters()
 	case providers.NoOp, providers.Adopt, providers.Update:
-		return len(c.Edits) == 0
+		return !c.Alters()
 	case providers.Create, providers.Import, providers.ReplaceIt, providers.Destroy, providers.Forget, providers.Release, providers.Recover:
 		return false
 	default:

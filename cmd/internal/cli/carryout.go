@@ -143,7 +143,7 @@ func (a *app) forbidden(m mission, r round, plan *planner.Plan) error {
 		if c.Blocked == nil {
 			continue
 		}
-		e.Seen = append(e.Seen, c.Address.String()+": "+c.Blocked.Reason)
+		e.Seen = append(e.Seen, c.Address.String()+": "+c.Blocked.Error())
 		e.Next = append(e.Next, a.ownFlags(m.plan).Advice(c.Blocked.Next)...)
 	}
 	if len(plan.Steps) > 0 {

@@ -90,7 +90,7 @@ func (s observation) disk(v observedAddress) view.DiskEntry {
 	status := v.status()
 	d := view.DiskEntry{
 		Address: v.address.String(), Provider: status.Provider, Object: v.name, ID: status.ID, State: status.State, Reason: status.Reason,
-		UsedBy: []string{}, Lock: view.DiskLock{State: "unknown", Holders: []string{}}, Findings: view.FindingsJSON(nil),
+		UsedBy: []string{}, Lock: view.DiskLock{State: "unknown", Holders: []string{}}, Findings: view.FindingEntries(nil, s.own), Next: status.Next,
 	}
 	attrs := cty.NilVal
 	if v.resource != nil {
@@ -99,11 +99,11 @@ func (s observation) disk(v observedAddress) view.DiskEntry {
 	if v.object != nil {
 		attrs = v.object.Attrs
 		d.UsedBy, d.Lock = s.usersOf(v), s.lockOf(v)
-		for _, f := range v.object.Findings {
-			f.Address = v.address
-			d.Found = append(d.Found, f)
+		found := slices.Clone(v.object.Findings)
+		for i := range found {
+			found[i].Address = v.address
 		}
-		d.Findings = view.FindingsJSON(d.Found)
+		d.Findings = view.FindingEntries(found, s.own)
 	}
 	d.Format, d.Path = ctyread.Text(attrs, "format"), ctyread.Text(attrs, "path")
 	if size := ctyread.KnownAttr(attrs, "size"); size != cty.NilVal && size.Type() == cty.Number {

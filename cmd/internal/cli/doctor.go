@@ -9,13 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/internal/shellword"
 	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
 	"vmctl/state"
 )
 
@@ -71,7 +72,7 @@ func (a *app) openForDoctor() (*project, view.Check, error) {
 		config.Settings.Project = projectName(filepath.Base(config.Dir))
 		check = view.Check{
 			Name: "project", Status: checkMissing, Detail: "the files have no id yet",
-			NeededBy: []string{"every command that changes or observes"}, Next: []string{"vmctl init"},
+			NeededBy: []string{"every command that changes or observes"}, Next: []string{a.commandLine("init", planFlags{})},
 		}
 	}
 	p, err := a.projectOf(config)
@@ -88,7 +89,7 @@ func (a *app) checkState(ctx context.Context, p *project) (*state.Snapshot, view
 	}
 	check.Detail = fmt.Sprintf("serial %d, %s", snapshot.Serial, counted(len(snapshot.Records), "record"))
 	if n := len(snapshot.Interrupted); n > 0 {
-		check.Status, check.Next = checkWarning, []string{"vmctl plan says more"}
+		check.Status, check.Next = checkWarning, []string{a.commandLine("plan", planFlags{}) + " says more"}
 		check.Detail += fmt.Sprintf(", and %s of an earlier run that did not end", counted(n, "step"))
 	}
 	return snapshot, check
@@ -127,41 +128,25 @@ func (a *app) checkSystems(ctx context.Context, p *project, s *state.Snapshot) (
 	if err != nil {
 		return nil, err
 	}
-	users := usersOf(p, s, world)
+	users, own := usersOf(p, s, world), a.ownFlags(planFlags{})
 	for _, system := range world.Systems() {
 		name := system.Ref.String()
 		host := system.Inventory.Host
 		for _, fact := range slices.Sorted(maps.Keys(host)) {
-			checks = append(checks, factCheck(name, fact+" "+host[fact], users[system.Key]))
+			checks = append(checks, view.Check{Name: name, Status: checkOK, Detail: fact + " " + host[fact]})
 		}
-		for _, kind := range slices.Sorted(maps.Keys(system.Inventory.Partial)) {
-			checks = append(checks, missing(name, system.Inventory.Partial[kind], users[system.Key]))
+		if why := system.Inventory.Blind; why != nil {
+			checks = append(checks, view.Check{Name: name, Status: checkWarning, Detail: why.Error(), NeededBy: users[system.Key], Next: own.Advice(why.Next)})
+		}
+		for _, lacking := range []map[spec.Kind]*providers.Problem{system.Inventory.Missing, system.Inventory.Partial} {
+			for _, kind := range slices.Sorted(maps.Keys(lacking)) {
+				checks = append(checks, view.Check{
+					Name: name, Status: checkMissing, Detail: lacking[kind].Error(), NeededBy: users[system.Key], Next: own.Advice(lacking[kind].Next),
+				})
+			}
 		}
 	}
 	return checks, nil
-}
-
-// factCheck returns the check of a fact about a host: missing if the fact says "not
-// installed", a warning if it says "unknown".
-func factCheck(name, fact string, users []string) view.Check {
-	switch {
-	case strings.Contains(fact, " not installed"):
-		return missing(name, fact, users)
-	case strings.Contains(fact, " unknown: "):
-		return view.Check{Name: name, Status: checkWarning, Detail: fact, NeededBy: users}
-	default:
-		return view.Check{Name: name, Status: checkOK, Detail: fact}
-	}
-}
-
-// missing returns the check of something that is missing. Providers put the next commands
-// after semicolons.
-func missing(name, reason string, users []string) view.Check {
-	parts := strings.Split(reason, "; ")
-	for i, next := range parts[1:] {
-		parts[i+1] = strings.TrimPrefix(next, "or ")
-	}
-	return view.Check{Name: name, Status: checkMissing, Detail: parts[0], NeededBy: users, Next: parts[1:]}
 }
 
 // usersOf lists the addresses of each system, by its key.

@@ -11,6 +11,7 @@ import (
 	"vmctl/cmd/internal/view"
 	"vmctl/cmd/internal/view/graph"
 	"vmctl/planner"
+	"vmctl/providers"
 	"vmctl/spec"
 )
 
@@ -55,7 +56,7 @@ func graphFormats() []string { return []string{"dot", "mermaid", "svg"} }
 
 func (r graphRequest) check() error {
 	if r.destroy && !r.plan {
-		return rejected("usage", "graph: --destroy is about a plan", "vmctl graph --plan --destroy")
+		return rejected("usage", "graph: --destroy is about a plan").advised(providers.Vmctl("graph", "--plan", "--destroy"))
 	}
 	for _, f := range graphFormats() {
 		if r.format == f {

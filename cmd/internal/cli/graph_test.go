@@ -3,6 +3,8 @@ package cli_test
 import (
 	"strings"
 	"testing"
+
+	"vmctl/providers"
 )
 
 // used is a spec in which one VM uses others.
@@ -22,7 +24,7 @@ vm "web" {
 // The graph needs only the files: no id, no state, no system.
 func TestGraphOfTheFiles(t *testing.T) {
 	h := newHouse(t, used)
-	h.memory.partial = "no daemon answers"
+	h.memory.partial = providers.Refuse("no daemon answers", providers.SayVmctl("look: ", "doctor"))
 	h.run("graph").exits(0).says("digraph vmctl {", `label="3 resources"`, `"vm.web[\"a\"]" -> "vm.db"`+"\n",
 		`"vm.db" -> "provider.libvirt.default" [style=dashed`, `"vm.web[\"<b>\\\"&#\"]"`)
 	h.run("graph", "--format=mermaid").exits(0).says("flowchart LR\n", `n1["vm.web#91;#34;#60;b#62;#92;#34;#38;#35;#34;#93;"]`, "n1 --> n0\n", "n2 -.-> n3\n")

@@ -176,7 +176,7 @@ func (a *app) finding(ctx context.Context, p *project, refs []spec.ProviderRef, 
 			all = append(all, found[0])
 			continue
 		}
-		refused.Seen, refused.Next = append(refused.Seen, block.Reason), append(refused.Next, a.ownFlags(planFlags{}).Advice(block.Next)...)
+		refused.Seen, refused.Next = append(refused.Seen, block.Error()), append(refused.Next, a.ownFlags(planFlags{}).Advice(block.Next)...)
 	}
 	switch len(all) {
 	case 0:
@@ -276,7 +276,7 @@ func (a *app) blocksOf(ctx context.Context, p *project, f finding) ([]byte, []sp
 	if len(disks) > 0 {
 		var block *planner.Block
 		if all, block, err = a.sought(ctx, p, f, disks); err == nil && block != nil {
-			err = errors.New(block.Reason)
+			err = block
 		}
 		if err != nil {
 			return nil, nil, err

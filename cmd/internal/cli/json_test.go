@@ -104,7 +104,7 @@ func TestEveryCommandWritesJSON(t *testing.T) {
 		}},
 		{"nothing can be read", func(t *testing.T) *house {
 			h := newHouse(t, withID+small)
-			h.memory.partial = "no daemon answers"
+			h.memory.partial = providers.Refuse("no daemon answers", providers.SayVmctl("look: ", "doctor"))
 			return h
 		}},
 		{"corrupt state", func(t *testing.T) *house {

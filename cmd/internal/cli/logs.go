@@ -160,9 +160,9 @@ func (a *app) console(s observation, name string) (console, error) {
 	}
 	v := s.at(addr)
 	switch status := v.status(); {
-	case v.unknown != "":
-		e := newProblem(classRefused, "unknown", "read the console of "+addr.String()+": it cannot be said what is there")
-		e.Seen = []string{v.unknown}
+	case v.unknown != nil:
+		e := newProblem(classRefused, "unknown", "read the console of "+addr.String()+": it cannot be said what is there", status.Next...)
+		e.Seen = []string{status.Reason}
 		return console{}, e
 	case v.object == nil:
 		return console{}, newProblem(classFailed, "missing", "read the console of "+addr.String()+": it does not exist ("+status.Reason+")",

@@ -114,6 +114,6 @@ func TestNoLogs(t *testing.T) {
 	h.run("apply", "--auto-approve").exits(0)
 	h.run("vm", "logs", "dev", "-C", h.dir).exits(1).warns("read the console of vm.dev: nobody keeps it", "next: vmctl plan -C "+h.dir)
 	h.run("vm", "logs", "dev", "--tail=-1").exits(3).warns("read --tail: it has to be 0 or more")
-	h.memory.partial = "no daemon answers"
+	h.memory.partial = providers.Refuse("no daemon answers", providers.SayVmctl("look: ", "doctor"))
 	h.run("vm", "logs", "dev").exits(6).warns("it cannot be said what is there", "seen: no daemon answers")
 }

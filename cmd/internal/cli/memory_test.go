@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	recipe "vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -24,7 +25,9 @@ type memory struct {
 	fail      map[string]*providers.Problem // "op address" -> how it fails
 	hold      map[string]chan struct{}      // "op address" -> the step ends when it is closed
 	entered   chan string                   // "op address", as each begins; nil: nobody listens
-	partial   string                        // why nothing can be listed; "": it can
+	partial   *providers.Problem            // why nothing can be listed; nil: it can
+	missing   *providers.Problem            // what the host lacks for VMs; nil: nothing
+	blind     *providers.Problem            // why its facts cannot be read; nil: they can
 	facts     map[string]string
 	unknown   map[string]string // name -> why it cannot be read
 	port      int               // of SSH
@@ -131,9 +134,12 @@ func (h host) Observe(_ context.Context, _ providers.Query) (providers.Inventory
 	if h.panics == "observe" {
 		panic("planted")
 	}
-	inv := providers.Inventory{Host: h.facts}
-	if h.partial != "" {
-		inv.Partial = map[spec.Kind]string{spec.VM: h.partial}
+	inv := providers.Inventory{Host: h.facts, Blind: h.blind}
+	if h.missing != nil {
+		inv.Missing = map[spec.Kind]*providers.Problem{spec.VM: h.missing}
+	}
+	if h.partial != nil {
+		inv.Partial = map[spec.Kind]*providers.Problem{spec.VM: h.partial}
 		return inv, nil
 	}
 	for id, o := range h.machines {
@@ -163,7 +169,7 @@ func (h host) Steps(c providers.Change) ([]providers.Step, error) {
 	var steps []providers.Step
 	add := func(op string, phase providers.Phase, risk providers.Risk) {
 		s := providers.Step{
-			Op: op, Phase: phase, Address: c.Address, Object: c.ID, Name: c.Name, Class: providers.Contractual, Risk: risk,
+			Op: op, Words: recipe.Words(op), Phase: phase, Address: c.Address, Object: c.ID, Name: c.Name, Class: providers.Contractual, Risk: risk,
 			Timeout: time.Hour,
 		}
 		if len(steps) > 0 {
@@ -188,7 +194,7 @@ func (h host) Steps(c providers.Change) ([]providers.Step, error) {
 		add("define", providers.PhaseMake, providers.NoRisk)
 	case c.Action == providers.Create:
 		add("define", providers.PhaseMake, providers.NoRisk)
-	case len(c.Edits) > 0:
+	case c.Alters():
 		add("redefine", providers.PhaseChange, providers.NoRisk)
 	}
 	if wantOn && c.Action != providers.Update {

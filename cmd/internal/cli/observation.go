@@ -22,6 +22,7 @@ type observation struct {
 	holder       *state.Holder // of the run lock; nil: nobody
 	world        *planner.World
 	observations *planner.Observations
+	own          view.OwnFlags
 }
 
 // look opens the project, reads the state and observes. The caller closes the world.
@@ -61,7 +62,7 @@ func (a *app) observeProject(ctx context.Context, p *project) (s observation, er
 		return s, errors.Join(err, world.Close())
 	}
 	a.logObserved(ctx, world)
-	return observation{project: p, snapshot: snapshot, holder: holder, world: world, observations: world.Observations(snapshot, p.owner)}, nil
+	return observation{project: p, own: a.ownFlags(planFlags{}), snapshot: snapshot, holder: holder, world: world, observations: world.Observations(snapshot, p.owner)}, nil
 }
 
 // observedAddress holds one address's resource, record and object, and any problem with reading them.
@@ -72,13 +73,14 @@ type observedAddress struct {
 	name     string         // of the object, or the one that it would get
 	object   *providers.Object
 	system   *planner.System
-	foreign  string // why the object of that name is not vmctl's; "" if it is, or if there is none
-	unknown  string // why the object could not be read; "": it was
-	begun    string // the step that a run began at it and has not ended; "": none
+	own      view.OwnFlags
+	foreign  string             // why the object of that name is not vmctl's; "" if it is, or if there is none
+	unknown  *providers.Problem // why the object could not be read; nil: it was
+	begun    string             // the step that a run began at it and has not ended; "": none
 }
 
 func (s observation) at(addr spec.Address) observedAddress {
-	v := observedAddress{address: addr, name: planner.ObjectName(s.project.owner, addr)}
+	v := observedAddress{address: addr, own: s.own, name: planner.ObjectName(s.project.owner, addr)}
 	if r, ok := s.project.config.Resource(addr); ok && !s.project.config.Recorded(addr) {
 		v.resource = &r
 		if name := ctyread.Text(r.Want, "name"); name != "" {
@@ -135,8 +137,8 @@ func (v observedAddress) status() view.ResourceStatus {
 		s.Provider = v.system.Ref.String()
 	}
 	switch {
-	case v.unknown != "":
-		s.State, s.Reason = "unknown", v.unknown
+	case v.unknown != nil:
+		s.State, s.Reason, s.Next = "unknown", v.unknown.Error(), v.own.Advice(v.unknown.Next)
 	case v.foreign != "":
 		s.State, s.Reason = "missing", v.foreign
 	case v.object == nil && v.record != nil:

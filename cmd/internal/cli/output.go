@@ -105,7 +105,7 @@ func (a *app) output(ctx context.Context, name string, raw bool) error {
 			return newProblem(classFailed, "output_unknown", "read output "+quoted(name)+": it is not known: "+a.whereWrong(o))
 		}
 		if !o.Value.IsWhollyKnown() {
-			return newProblem(classFailed, "output_unknown", "read output "+quoted(name)+": it is not known before what it refers to exists", "vmctl apply")
+			return newProblem(classFailed, "output_unknown", "read output "+quoted(name)+": it is not known before what it refers to exists", a.commandLine("apply", planFlags{}))
 		}
 		a.show(view.OutputJSON(o), func(s view.Screen) {
 			if raw {

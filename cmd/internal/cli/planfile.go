@@ -14,7 +14,6 @@ import (
 
 	"vmctl/cmd/internal/view"
 	"vmctl/internal/atomicfile"
-	"vmctl/internal/shellword"
 	"vmctl/planner"
 	"vmctl/spec"
 	"vmctl/state"
@@ -132,15 +131,15 @@ func (a *app) checkOut(path string) error {
 func (a *app) readPlan(path string) (planFile, error) {
 	text, err := os.ReadFile(a.absolute(path))
 	if errors.Is(err, os.ErrNotExist) {
-		return planFile{}, rejected("no_plan_file", "read the plan: there is no file "+path, "vmctl plan --out="+shellword.Quote(path)+" writes one")
+		return planFile{}, rejected("no_plan_file", "read the plan: there is no file "+path, a.commandLine("plan", planFlags{}, "--out="+path)+" writes one")
 	}
 	if err != nil {
 		return planFile{}, fmt.Errorf("read the plan: %w", err)
 	}
 	corrupt := func(why string) error {
-		next := "vmctl plan --out=" + shellword.Quote(path) + " makes it anew"
+		next := a.commandLine("plan", planFlags{}, "--out="+path) + " makes it anew"
 		if len(text) > 0 && !bytes.HasPrefix(text, []byte(planOpening)) {
-			next = "name a file that vmctl plan --out=FILE wrote"
+			next = "name a file that " + a.commandLine("plan", planFlags{}, "--out=FILE") + " wrote"
 		}
 		return newProblem(classUnreadableState, "plan_file_corrupt", "read the plan: "+path+" is no whole plan file: "+why+"; nothing was changed", next)
 	}

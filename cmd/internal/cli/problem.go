@@ -34,8 +34,9 @@ const (
 type problem struct {
 	class class
 	view.ProblemDocument
-	err   error // the cause; nil: none beyond the message
-	shown bool  // people have seen all but the message
+	advice []providers.Advice // shown after Next, with the user's own flags
+	err    error              // the cause; nil: none beyond the message
+	shown  bool               // people have seen all but the message
 }
 
 // Error returns the message.
@@ -46,6 +47,12 @@ func (p *problem) Unwrap() error { return p.err }
 
 func newProblem(c class, code, message string, next ...string) *problem {
 	return &problem{class: c, ProblemDocument: view.ProblemDocument{Code: code, Message: message, Next: next}}
+}
+
+// advised adds advice to a problem.
+func (p *problem) advised(next []providers.Advice) *problem {
+	p.advice = append(p.advice, next...)
+	return p
 }
 
 // rejected returns the problem of a mistake in the user's command or files.
@@ -150,7 +157,9 @@ func (a *app) describe(err error) view.ProblemDocument {
 	)
 	switch {
 	case errors.As(err, &p):
-		return p.ProblemDocument
+		shown := p.ProblemDocument
+		shown.Next = slices.Concat(shown.Next, a.ownFlags(planFlags{}).Advice(p.advice))
+		return shown
 	case errors.As(err, &spec):
 		return view.ProblemDocument{Code: "invalid_spec", Message: "the spec has mistakes: " + summaries(spec.diags)}
 	case errors.As(err, &corrupt):

@@ -34,7 +34,7 @@ func (a *app) reachIn(s observation, name string) (sshx.Target, error) {
 	case "running":
 		return a.target(v)
 	case "unknown":
-		e := newProblem(classRefused, "unknown", "reach "+addr.String()+": it cannot be said whether it runs")
+		e := newProblem(classRefused, "unknown", "reach "+addr.String()+": it cannot be said whether it runs", status.Next...)
 		e.Seen = []string{status.Reason}
 		return sshx.Target{}, e
 	case "missing":

@@ -19,7 +19,7 @@ func (a *app) shellCommand() *cobra.Command {
 			stdin, ok := a.env.Stdin.(*os.File)
 			if !ok || a.global.json {
 				return before{err: rejected("usage", cmd.CommandPath()+" is for people: it writes no document, and needs a terminal or a file to read from",
-					"vmctl vm exec --json NAME -- COMMAND")}
+					a.commandLine("vm exec", planFlags{}, "--json", "NAME", "--", "COMMAND"))}
 			}
 			return a.inside(cmd.Context(), visit{vm: args[0], command: "vmctl vm shell", run: func(t sshx.Target) (int, error) {
 				return sshx.Shell(cmd.Context(), t, sshx.Terminal{

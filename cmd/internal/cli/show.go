@@ -32,7 +32,7 @@ func (a *app) showResource(ctx context.Context, name string) (err error) {
 		return severalError(name, found)
 	}
 	v := s.at(found[0])
-	shown := view.Shown{Status: a.statusOf(ctx, v), Resource: v.resource, Object: v.object, Record: v.record}
+	shown := view.Shown{Status: a.statusOf(ctx, v), Resource: v.resource, Object: v.object, Record: v.record, Own: s.own}
 	a.show(view.ShowJSON(shown), func(screen view.Screen) { view.Show(screen, shown) })
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -103,7 +104,8 @@ func recordsOf(s *state.Snapshot, names []string) ([]spec.Address, error) {
 			}
 		}
 		if len(found) == 0 {
-			return nil, rejected("no_record", "the state has no record of "+quoted(name), "vmctl state list names those that it has")
+			return nil, rejected("no_record", "the state has no record of "+quoted(name)).
+				advised(providers.SayVmctl("see those that it has: ", "state", "list"))
 		}
 		all = append(all, found...)
 	}

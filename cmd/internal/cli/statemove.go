@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
-	"vmctl/internal/shellword"
+	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -167,8 +167,8 @@ func moveOf(s *state.Snapshot, from, to string) (state.Entry, error) {
 	case addr.Kind != old.Kind:
 		return state.Entry{}, rejected("usage", fmt.Sprintf("state mv: %s is a %s, and cannot become a %s", old, old.Kind, addr.Kind))
 	case taken:
-		return state.Entry{}, rejected("address_taken", fmt.Sprintf("state mv: %s has a record already, of %s", addr, s.Records[addr].Name),
-			"move that one elsewhere first, or forget it: vmctl state rm --force "+shellword.Quote(addr.String()))
+		return state.Entry{}, rejected("address_taken", fmt.Sprintf("state mv: %s has a record already, of %s", addr, s.Records[addr].Name)).
+			advised(providers.SayVmctl("move that one elsewhere first, or forget it: ", "state", "rm", "--force", addr.String()))
 	}
 	r := s.Records[old]
 	return state.Entry{Kind: state.Note, Op: state.Moved, From: old, Address: addr, ID: r.ID, Name: r.Name}, nil

@@ -43,7 +43,7 @@ func (a *app) stateRebuild(ctx context.Context, wait lockWait) error {
 	if err != nil {
 		return err
 	}
-	doc := view.StateRebuildJSON(plan)
+	doc := view.StateRebuildJSON(plan, a.ownFlags(planFlags{}))
 	a.show(doc, func(s view.Screen) { view.StateRebuild(s, doc, a.commandLine("plan", planFlags{})) })
 	for _, f := range plan.Findings {
 		if f.Kind == providers.FindUnknown {

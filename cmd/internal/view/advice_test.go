@@ -1,11 +1,13 @@
 package view_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/planner"
 	"vmctl/providers"
 )
 
@@ -44,5 +46,22 @@ func TestAdvice(t *testing.T) {
 				t.Errorf("advice (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// A finding says what the plan does about it, and then what to type, with the user's own flags.
+func TestFindingsHaveTheUsersFlags(t *testing.T) {
+	own := view.OwnFlags{Global: []string{"--env=two"}}
+	found := []providers.Finding{{
+		Kind: providers.FindNoKey, Evidence: []string{"id_ed25519 is missing"}, Action: "left as it is",
+		Next: providers.SayVmctl("to give the guest new keys: ", "vm", "rekey", "vm.dev"),
+	}}
+	const want = "left as it is; to give the guest new keys: vmctl --env=two vm rekey vm.dev"
+	if got := view.FindingEntries(found, own)[0].Action; got != want {
+		t.Errorf("JSON says %q, want %q", got, want)
+	}
+	plan := &planner.Plan{Findings: found}
+	if got := on(0, func(s view.Screen) { view.Plan(s, plan, view.PlanOptions{Own: own}) }); !strings.Contains(got, want) {
+		t.Errorf("the plan lacks %q:\n%s", want, got)
 	}
 }

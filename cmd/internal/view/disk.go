@@ -5,7 +5,6 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"vmctl/providers"
 	"vmctl/spec"
 )
 
@@ -31,8 +30,7 @@ type DiskEntry struct {
 	UsedBy   []string       `json:"used_by"` // machines defined with it: addresses, and names of machines that are not vmctl's
 	Lock     DiskLock       `json:"lock"`
 	Findings []FindingEntry `json:"findings"`
-
-	Found []providers.Finding `json:"-"` // the same, for people
+	Next     []string       `json:"next,omitempty"` // what to type or do about the state
 }
 
 // DiskLock describes the lock of a disk, and its holders.
@@ -56,10 +54,12 @@ func Disks(s Screen, d DisksDocument) {
 	} else {
 		p.diskTable(d.Disks)
 	}
-	var found []providers.Finding
+	var found []FindingEntry
+	var next []string
 	for _, disk := range d.Disks {
-		found = append(found, disk.Found...)
+		found, next = append(found, disk.Findings...), append(next, disk.Next...)
 	}
+	p.seenNext(nil, distinct(next), 0)
 	p.findings(found)
 	p.flush()
 }

@@ -47,17 +47,18 @@ func disksPlan() *planner.Plan {
 		},
 	}
 	grown := diskChange("data", providers.Update, "size: grown in place")
-	grown.Applies = providers.Live
+	grown.Applies, grown.Altered = providers.Live, true
 	grown.Edits = []providers.Edit{{
 		Path: "size", Before: mib(10 << 10), After: mib(20 << 10), Verdict: providers.Verdict{Applies: providers.Live, Reason: "grown in place"},
 	}}
 	small := diskChange("small", providers.Update, "size: a disk never shrinks")
-	small.Applies = providers.Refused
+	small.Applies, small.Altered = providers.Refused, true
 	small.Edits = []providers.Edit{{
 		Path: "size", Before: mib(10 << 10), After: mib(5 << 10), Verdict: providers.Verdict{Applies: providers.Refused, Reason: "a disk never shrinks"},
 	}}
-	small.Blocked = &planner.Block{Kind: planner.Refused, Reason: "size: a disk never shrinks"}
+	small.Blocked = &planner.Block{Cause: planner.CauseRefused, Attr: "size", Problem: providers.Refuse("size: a disk never shrinks", nil)}
 	dev := change("dev", providers.Update, "additional_disk: attached while it runs")
+	dev.Altered = true
 	dev.Applies = providers.Live
 	dev.Edits = []providers.Edit{{
 		Path: "additional_disk", Before: disksOf(), After: disksOf("disk.cache"),
@@ -66,13 +67,16 @@ func disksPlan() *planner.Plan {
 	theirs := change("theirs", providers.Import, "it is taken over as it is")
 	theirs.Applies = providers.Live
 	theirs.Warnings = []string{"attributes that the system does not report are assumed to match the spec"}
-	theirs.Edits = []providers.Edit{{
-		Path: "mark", Before: cty.NilVal, After: str("vm.theirs"), Verdict: providers.Verdict{Applies: providers.Live, Reason: "it is imported: vmctl marks it as its own"},
-	}}
+	theirs.Mark = &providers.MarkEdit{Reason: "it is imported: vmctl marks it as its own"}
+	locked := change("locked", providers.RestartIt, "ssh.keys: the guest gets its keys when it boots")
+	locked.Altered = true
+	locked.Applies, locked.Rekey = providers.Restart, &providers.Verdict{Applies: providers.Restart, Reason: "the guest gets its keys when it boots"}
 	held := change("web", providers.RestartIt, "additional_disk: the guest sees it at its next start")
 	held.Blocked = &planner.Block{
-		Kind: planner.Blocked, Reason: `disk 6c1f is held by libvirt vm "other" (1234)`,
-		Next: providers.Say("choose another in the block of vm.web, or free it first"),
+		Cause: planner.CauseForeign,
+		Problem: providers.Refuse(
+			`disk 6c1f is held by libvirt vm "other" (1234)`,
+			providers.Say("choose another in the block of vm.web, or free it first")),
 	}
 	lost := change("img", providers.Create, "it does not exist")
 	lost.Want = &spec.Resource{
@@ -82,13 +86,15 @@ func disksPlan() *planner.Plan {
 		Policy: object("rollout", object("max_unavailable", num(2))),
 	}
 	lost.Blocked = &planner.Block{
-		Kind: planner.Blocked, Reason: `image "images/debian.qcow2" cannot be read: open images/debian.qcow2: no such file or directory`,
-		Next: providers.Say("put the file there, or correct image in the block of vm.img"),
+		Cause: planner.CauseMissing,
+		Problem: providers.Refuse(
+			`image "images/debian.qcow2" cannot be read: open images/debian.qcow2: no such file or directory`,
+			providers.Say("put the file there, or correct image in the block of vm.img")),
 	}
 	file := change("motd", providers.Release, "vm.dev goes down")
 	file.Address, file.Kind = motd(), spec.GuestFile
 	p := &planner.Plan{
-		Project: project(), Serial: 12, Changes: []planner.Change{cache, grown, small, file, dev, lost, theirs, held},
+		Project: project(), Serial: 12, Changes: []planner.Change{cache, grown, small, file, dev, lost, theirs, locked, held},
 		Findings: []providers.Finding{
 			{
 				Kind: providers.FindStaleLock, Address: disk("data"), Object: "quickstart.data", Claim: providers.Claim{Kind: "disk lock", Key: "quickstart.data"},
@@ -103,7 +109,7 @@ func disksPlan() *planner.Plan {
 			step(3, 4, dev, "redefine", providers.PhaseChange, time.Minute, 1),
 			step(4, 6, theirs, "redefine", providers.PhaseChange, time.Minute),
 		},
-		Summary: count(cache, grown, small, file, dev, lost, theirs, held),
+		Summary: count(cache, grown, small, file, dev, lost, theirs, locked, held),
 	}
 	p.Summary.Deferred = 2
 	return p
@@ -147,23 +153,23 @@ func TestDisks(t *testing.T) {
 		Disks: []view.DiskEntry{
 			{
 				Address: "disk.cache", Object: "quickstart.cache", ID: "6c1f", Path: "/pool/quickstart.cache.qcow2", State: "present", Size: size(10 << 30), Format: "qcow2",
-				UsedBy: []string{"vm.dev", `libvirt vm "other\x1b[2J"`}, Lock: view.DiskLock{State: "held", Holders: []string{"vm.dev"}}, Findings: view.FindingsJSON(nil),
+				UsedBy: []string{"vm.dev", `libvirt vm "other\x1b[2J"`}, Lock: view.DiskLock{State: "held", Holders: []string{"vm.dev"}}, Findings: view.FindingEntries(nil, view.OwnFlags{}),
 			},
 			{
 				Address: "disk.data", Object: "quickstart.data", ID: "7d2e", State: "present", Size: size(5 << 20), Format: "raw",
-				UsedBy: []string{}, Lock: view.DiskLock{State: "stale", Holders: finding[0].Evidence}, Findings: view.FindingsJSON(finding), Found: finding,
+				UsedBy: []string{}, Lock: view.DiskLock{State: "stale", Holders: finding[0].Evidence}, Findings: view.FindingEntries(finding, view.OwnFlags{}),
 			},
 			{
 				Address: "disk.far", State: "unknown", Reason: "qemu+ssh://host/system does not answer", UsedBy: []string{},
-				Lock: view.DiskLock{State: "unknown", Holders: []string{}}, Findings: view.FindingsJSON(nil),
+				Lock: view.DiskLock{State: "unknown", Holders: []string{}}, Findings: view.FindingEntries(nil, view.OwnFlags{}),
 			},
 			{
 				Address: `disk.new["a"]`, Object: "quickstart.new.a", State: "missing", Reason: "not made yet", Size: size(1 << 30), Format: "qcow2", UsedBy: []string{},
-				Lock: view.DiskLock{State: "unknown", Holders: []string{}}, Findings: view.FindingsJSON(nil),
+				Lock: view.DiskLock{State: "unknown", Holders: []string{}}, Findings: view.FindingEntries(nil, view.OwnFlags{}),
 			},
 			{
 				Address: "disk.old", Object: "quickstart.old", State: "orphan", Reason: "it is in neither the spec nor the state", Size: size(1 << 30), Format: "qcow2", UsedBy: []string{},
-				Lock: view.DiskLock{State: "free", Holders: []string{}}, Findings: view.FindingsJSON(nil),
+				Lock: view.DiskLock{State: "free", Holders: []string{}}, Findings: view.FindingEntries(nil, view.OwnFlags{}),
 			},
 		},
 	}

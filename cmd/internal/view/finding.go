@@ -9,7 +9,35 @@ import (
 	"vmctl/spec"
 )
 
-func (p *page) findings(all []providers.Finding) {
+// FindingEntry is a finding as JSON.
+type FindingEntry struct {
+	Kind     string   `json:"kind"`
+	Address  string   `json:"address"`
+	Object   string   `json:"object"`
+	Claim    string   `json:"claim"`
+	Evidence []string `json:"evidence"`
+	Action   string   `json:"action"` // what is done about it, and what to type
+}
+
+// FindingEntries returns findings for a run with own flags, never null.
+func FindingEntries(all []providers.Finding, own OwnFlags) []FindingEntry {
+	entries := []FindingEntry{}
+	for _, f := range all {
+		e := FindingEntry{Kind: string(f.Kind), Address: f.Address.String(), Object: f.Object, Evidence: list(f.Evidence)}
+		if f.Claim != (providers.Claim{}) {
+			e.Claim = f.Claim.String()
+		}
+		actions := own.Advice(f.Next)
+		if f.Action != "" {
+			actions = slices.Insert(actions, 0, f.Action)
+		}
+		e.Action = strings.Join(actions, "; ")
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+func (p *page) findings(all []FindingEntry) {
 	if len(all) == 0 {
 		return
 	}
@@ -19,12 +47,12 @@ func (p *page) findings(all []providers.Finding) {
 	}
 }
 
-func (p *page) finding(f providers.Finding) {
+func (p *page) finding(f FindingEntry) {
 	style := yellow
-	if f.Kind == providers.FindUnknown {
+	if f.Kind == string(providers.FindUnknown) {
 		style = red
 	}
-	p.put(2, 6, in(style, strings.ReplaceAll(string(f.Kind), "_", " ")), txt("  "+subject(f)))
+	p.put(2, 6, in(style, strings.ReplaceAll(f.Kind, "_", " ")), txt("  "+f.subject()))
 	for _, line := range f.Evidence {
 		p.put(6, 8, txt(line))
 	}
@@ -52,22 +80,22 @@ func unsaid(plan *planner.Plan) []providers.Finding {
 // says reports whether a block's reason covers a finding.
 func says(b *planner.Block, f providers.Finding) bool {
 	if f.Kind == providers.FindBusy {
-		return !slices.ContainsFunc(f.Evidence, func(who string) bool { return !strings.Contains(b.Reason, who) })
+		return !slices.ContainsFunc(f.Evidence, func(who string) bool { return !strings.Contains(b.Error(), who) })
 	}
-	return f.Kind == providers.FindUnknown && b.Kind == planner.Unknown
+	return f.Kind == providers.FindUnknown && b.Kind() == planner.Unknown
 }
 
 // subject names the address, object and claim of a finding.
-func subject(f providers.Finding) string {
+func (f FindingEntry) subject() string {
 	var parts []string
-	if f.Address != (spec.Address{}) {
-		parts = append(parts, f.Address.String())
+	if f.Address != "" {
+		parts = append(parts, f.Address)
 	}
 	if f.Object != "" {
 		parts = append(parts, "object "+f.Object)
 	}
-	if f.Claim != (providers.Claim{}) {
-		parts = append(parts, f.Claim.String())
+	if f.Claim != "" {
+		parts = append(parts, f.Claim)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -52,8 +52,8 @@ func TestHostileTextIsEscapedInEveryView(t *testing.T) {
 	hostile := "\x1b]0;t\x07\x1b[2J\u009b2J\r\n\t\b\x7f\u202e\u2066\u200b\U000e0041\xff\xc0\u00a0"
 	failure := &providers.Problem{Outcome: providers.Failed, Code: hostile, Seen: []string{hostile}, Next: providers.Say(hostile), Err: textError(hostile)}
 	rename := named(1, hostile, "start", 0)
-	rename.Op = "start" + hostile
-	rename.Args = map[string]string{hostile: hostile}
+	rename.Op, rename.Words = "start"+hostile, providers.Words{Doing: "starting" + hostile, Done: "started" + hostile}
+	rename.Args = arguments{{hostile, hostile}}
 	var events []executor.Event
 	for _, kind := range []executor.EventKind{
 		executor.StepStarted, executor.StepProgress, executor.StepDone, executor.StepStarted, executor.StepFailed,

@@ -54,7 +54,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 	}
 	w.risks(p, o.Own)
 	w.holder(o.Holder)
-	w.findings(unsaid(p))
+	w.findings(FindingEntries(unsaid(p), o.Own))
 	w.changes(p, o)
 	w.deferred(p.Deferred)
 	w.steps(p, o.Verbose)
@@ -80,16 +80,16 @@ func (p *page) limited(o PlanOptions, rest string) {
 	p.put(0, 2, in(yellow, "Limited"), txt(" to "+shortList(o.Targets)+" and "+o.Pulls+": "+rest))
 }
 
-// tidied lists, by the index of the change, the operations on unchanged resources: they write
-// a record, or settle what an earlier run left.
+// tidied lists in words, by the index of the change, the steps on unchanged resources: they
+// write a record, or settle what an earlier run left.
 func tidied(p *planner.Plan) map[int][]string {
-	ops := map[int][]string{}
+	doing := map[int][]string{}
 	for _, s := range p.Steps {
 		if p.Changes[s.Change].Action == providers.NoOp {
-			ops[s.Change] = append(ops[s.Change], s.Op)
+			doing[s.Change] = append(doing[s.Change], wordsOf(s).Doing)
 		}
 	}
-	return ops
+	return doing
 }
 
 // counts puts a summary in words: `1 to create, 1 to tidy, 2 unchanged; 1 blocked`.

@@ -131,9 +131,14 @@ func TestPlanTellsADefaultOnce(t *testing.T) {
 	}
 }
 
+// arguments holds the arguments of a step of a provider that only the tests have.
+type arguments [][2]string
+
+func (a arguments) Words() [][2]string { return a }
+
 func TestPlanVerboseTellsAboutSteps(t *testing.T) {
 	plan := createPlan()
-	plan.Steps[1].Args = map[string]string{"name": "quickstart.dev", "uuid": "6c1e"}
+	plan.Steps[1].Imports, plan.Steps[1].Args = true, arguments{{"name", "quickstart.dev"}, {"uuid", "6c1e"}}
 	plan.Steps[1].Takes = []providers.Claim{{Kind: "name", Key: "quickstart.dev"}}
 	plan.Steps[1].Leaves = []string{"domain quickstart.dev"}
 	o := options()

@@ -49,23 +49,19 @@ func (p *page) changes(plan *planner.Plan, o PlanOptions) {
 
 // quiet reports whether an unchanged resource has nothing to show: no warning and no edit.
 func quiet(c planner.Change) bool {
-	return c.Action == providers.NoOp && len(c.Warnings) == 0 && len(c.Edits) == 0
+	return c.Action == providers.NoOp && len(c.Warnings) == 0 && !c.Alters()
 }
 
 func (p *page) change(c planner.Change, o wantedOptions) {
 	l, action := lookOf(c.Action), string(c.Action)
 	if c.Blocked != nil {
-		action += " (" + string(c.Blocked.Kind) + ")"
+		action += " (" + string(c.Blocked.Kind()) + ")"
 	}
 	head := []span{whole(in(l.style, p.symbol(l.symbol, l.ascii))), txt(" "), whole(in(bold, c.Address.String())), txt(" " + action)}
 	switch {
 	case len(o.tidy) > 0:
-		var doing []string
-		for _, op := range o.tidy {
-			doing = append(doing, wordsOf(op).doing)
-		}
-		head = append(head[:len(head)-1], txt(" tidy: "+strings.Join(doing, ", ")))
-	case c.Reason != "":
+		head = append(head[:len(head)-1], txt(" tidy: "+strings.Join(o.tidy, ", ")))
+	case c.Reason != "" && !c.Altered: // else its lines say why
 		head = append(head, txt(": "+c.Reason))
 	}
 	p.put(2, 6, head...)
@@ -77,26 +73,56 @@ func (p *page) change(c planner.Change, o wantedOptions) {
 		p.wanted(c, o)
 	case providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Stop,
 		providers.Import, providers.Adopt, providers.Forget, providers.Release, providers.Recover, providers.Destroy, providers.NoOp:
-		p.edits(c)
+		p.alterations(c)
 	default:
 		panic("no way to show action " + string(c.Action))
 	}
 }
 
-func (p *page) edits(c planner.Change) {
-	width := 0
-	for _, e := range c.Edits {
-		width = max(width, Width(e.Path))
+// alterations writes what a change alters: attributes, its mark and its keys, by name. It leaves
+// out the reason that the block of the change tells.
+func (p *page) alterations(c planner.Change) {
+	var rows []row
+	add := func(name, before, after string, v providers.Verdict) {
+		if c.Blocked != nil && c.Blocked.Attr == name {
+			v.Reason = ""
+		}
+		rows = append(rows, row{name: name, value: before + " " + p.symbol("→", "->") + " " + after, note: applies(v)})
 	}
 	for _, e := range c.Edits {
-		note := "applies: " + string(e.Verdict.Applies)
-		if e.Verdict.Reason != "" {
-			note += "; " + e.Verdict.Reason
+		add(e.Path, spec.FormatValue(c.Kind, e.Path, e.Before), spec.FormatValue(c.Kind, e.Path, e.After), e.Verdict)
+	}
+	if c.Mark != nil {
+		before := "none"
+		if c.Mark.Before != (spec.Address{}) {
+			before = c.Mark.Before.String()
 		}
-		p.row(row{
-			name: e.Path, width: width, note: note,
-			value: spec.FormatValue(c.Kind, e.Path, e.Before) + " " + p.symbol("→", "->") + " " + spec.FormatValue(c.Kind, e.Path, e.After),
-		})
+		add("mark", before, c.Address.String(), providers.Verdict{Applies: providers.Live, Reason: c.Mark.Reason})
+	}
+	if c.Rekey != nil {
+		add("ssh.keys", "those it has", "new ones", *c.Rekey)
+	}
+	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
+	p.aligned(rows)
+}
+
+func applies(v providers.Verdict) string {
+	note := "applies: " + string(v.Applies)
+	if v.Reason != "" {
+		note += "; " + v.Reason
+	}
+	return note
+}
+
+// aligned writes attributes, with their values below each other.
+func (p *page) aligned(all []row) {
+	width := 0
+	for _, r := range all {
+		width = max(width, Width(r.name))
+	}
+	for _, r := range all {
+		r.width = width
+		p.row(r)
 	}
 }
 
@@ -127,7 +153,7 @@ func (p *page) row(r row) {
 type wantedOptions struct {
 	told      map[string]bool // defaults that the plan has shown above
 	providers []spec.Provider
-	tidy      []string // operations on an unchanged resource
+	tidy      []string // the steps on an unchanged resource, in words
 }
 
 // wanted writes the attributes of a new object: those of its block, then the defaults with
@@ -161,14 +187,7 @@ func (p *page) wanted(c planner.Change, o wantedOptions) {
 	for _, l := range said(c, left) {
 		rows = append(rows, row{name: l.path, value: spec.FormatValue(c.Kind, l.path, l.value)})
 	}
-	width := 0
-	for _, r := range rows {
-		width = max(width, Width(r.name))
-	}
-	for _, r := range rows {
-		r.width = width
-		p.row(r)
-	}
+	p.aligned(rows)
 	for _, origin := range origins {
 		p.put(6, 8, append([]span{in(dim, origin+":")}, entries(byOrigin[origin])...)...)
 	}

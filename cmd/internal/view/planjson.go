@@ -34,6 +34,8 @@ type ChangeDocument struct {
 	Reason   string         `json:"reason"`
 	Applies  string         `json:"applies"`
 	Edits    []EditDocument `json:"edits"`
+	Mark     *MarkDocument  `json:"mark,omitempty"`
+	Keys     *KeysDocument  `json:"keys,omitempty"`
 	Blocked  *BlockDocument `json:"blocked"`
 	Warnings []string       `json:"warnings,omitempty"`
 }
@@ -49,22 +51,26 @@ type EditDocument struct {
 	Reason       string `json:"reason"`
 }
 
+// MarkDocument is the owner mark that a change writes, as JSON.
+type MarkDocument struct {
+	Before  string `json:"before"` // the address that the present mark names, "" for none
+	After   string `json:"after"`
+	Applies string `json:"applies"`
+	Reason  string `json:"reason"`
+}
+
+// KeysDocument says as JSON that the guest of a VM gets other keys.
+type KeysDocument struct {
+	Applies string `json:"applies"`
+	Reason  string `json:"reason"`
+}
+
 // BlockDocument is the block of a change as JSON: the reason why it must not happen.
 type BlockDocument struct {
 	Kind   string   `json:"kind"`  // blocked | refused | unknown
 	Cause  string   `json:"cause"` // docs/blocked.md
 	Reason string   `json:"reason"`
 	Next   []string `json:"next"`
-}
-
-// FindingEntry is a finding as JSON.
-type FindingEntry struct {
-	Kind     string   `json:"kind"`
-	Address  string   `json:"address"`
-	Object   string   `json:"object"`
-	Claim    string   `json:"claim"`
-	Evidence []string `json:"evidence"`
-	Action   string   `json:"action"`
 }
 
 // DeferredEntry is an address that a later round of apply reads.
@@ -97,7 +103,7 @@ type StepDocument struct {
 func PlanJSON(p *planner.Plan, own OwnFlags) PlanDocument {
 	d := PlanDocument{
 		FormatVersion: FormatVersion, Project: p.Project.Name, ID: p.Project.Lineage(), Serial: p.Serial,
-		Changes: []ChangeDocument{}, Findings: findingEntries(p.Findings), Deferred: deferredJSON(p.Deferred),
+		Changes: []ChangeDocument{}, Findings: FindingEntries(p.Findings, own), Deferred: deferredJSON(p.Deferred),
 		Steps: []StepDocument{}, Summary: summaryJSON(p.Summary),
 	}
 	d.Summary["tidy"] = len(tidied(p))
@@ -129,8 +135,14 @@ func changeJSON(c planner.Change, own OwnFlags) ChangeDocument {
 			Applies: string(e.Verdict.Applies), Reason: e.Verdict.Reason,
 		})
 	}
+	if c.Mark != nil {
+		d.Mark = &MarkDocument{Before: c.Mark.Before.String(), After: d.Address, Applies: string(providers.Live), Reason: c.Mark.Reason}
+	}
+	if c.Rekey != nil {
+		d.Keys = &KeysDocument{Applies: string(c.Rekey.Applies), Reason: c.Rekey.Reason}
+	}
 	if c.Blocked != nil {
-		d.Blocked = &BlockDocument{Kind: string(c.Blocked.Kind), Cause: string(c.Blocked.Cause), Reason: c.Blocked.Reason, Next: list(own.Advice(c.Blocked.Next))}
+		d.Blocked = &BlockDocument{Kind: string(c.Blocked.Kind()), Cause: string(c.Blocked.Cause), Reason: c.Blocked.Error(), Next: list(own.Advice(c.Blocked.Next))}
 	}
 	return d
 }
@@ -151,21 +163,6 @@ func stepJSON(s planner.Step) StepDocument {
 		ID: s.ID, Address: s.Address.String(), Op: s.Op, Phase: string(s.Phase), Class: string(s.Class),
 		After: list(s.After), TimeoutS: s.Timeout.Seconds(), Risk: string(risk),
 	}
-}
-
-func findingEntries(all []providers.Finding) []FindingEntry {
-	entries := []FindingEntry{}
-	for _, f := range all {
-		e := FindingEntry{
-			Kind: string(f.Kind), Address: f.Address.String(), Object: f.Object,
-			Evidence: list(f.Evidence), Action: f.Action,
-		}
-		if f.Claim != (providers.Claim{}) {
-			e.Claim = f.Claim.String()
-		}
-		entries = append(entries, e)
-	}
-	return entries
 }
 
 // list returns all, never nil, so that JSON has no null.

@@ -37,14 +37,14 @@ func risksOf(plan *planner.Plan, own OwnFlags) []risk {
 	worst := worstRisks(plan)
 	for i, c := range plan.Changes {
 		if b := c.Blocked; b != nil {
-			blocked = gather(blocked, risk{word: string(b.Kind), style: red, reason: b.Reason, next: own.Advice(b.Next)}, c)
+			blocked = gather(blocked, risk{word: string(b.Kind()), style: red, reason: b.Error(), next: own.Advice(b.Next)}, c)
 			continue
 		}
 		switch worst[i] {
 		case providers.DataLoss:
-			lost = gather(lost, risk{word: "data loss", style: red, reason: actionReason(c)}, c)
+			lost = gather(lost, risk{word: "data loss", style: red, reason: string(c.Action)}, c)
 		case providers.Downtime:
-			down = gather(down, risk{word: "downtime", style: yellow, reason: actionReason(c)}, c)
+			down = gather(down, risk{word: "downtime", style: yellow, reason: string(c.Action)}, c)
 		case providers.NoRisk:
 		default:
 		}
@@ -62,13 +62,6 @@ func gather(all []risk, r risk, c planner.Change) []risk {
 	}
 	r.objects = []string{c.Address.String()}
 	return append(all, r)
-}
-
-func actionReason(c planner.Change) string {
-	if c.Reason == "" {
-		return string(c.Action)
-	}
-	return string(c.Action) + ", " + c.Reason
 }
 
 // shortList names the first of many, and counts the others.

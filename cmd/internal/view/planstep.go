@@ -2,8 +2,6 @@ package view
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -106,8 +104,13 @@ func stepNotes(s planner.Step) []string {
 }
 
 func (p *page) stepDetails(s planner.Step) {
-	for _, name := range slices.Sorted(maps.Keys(s.Args)) {
-		p.put(8, 10, whole(in(dim, name)), txt("  "+s.Args[name]))
+	if s.Imports {
+		p.put(8, 10, in(dim, "import"), txt("  it bears no mark yet"))
+	}
+	if s.Args != nil {
+		for _, arg := range s.Args.Words() {
+			p.put(8, 10, whole(in(dim, arg[0])), txt("  "+arg[1]))
+		}
 	}
 	for _, c := range s.Frees {
 		p.put(8, 10, in(dim, "frees"), txt("  "+c.String()))
@@ -118,4 +121,12 @@ func (p *page) stepDetails(s planner.Step) {
 	for _, leaves := range s.Leaves {
 		p.put(8, 10, in(dim, "may leave"), txt("  "+leaves))
 	}
+}
+
+// wordsOf returns the words for a step: its own, or its operation.
+func wordsOf(s planner.Step) providers.Words {
+	if s.Words == (providers.Words{}) {
+		return providers.Words{Doing: s.Op, Done: s.Op + " done"}
+	}
+	return s.Words
 }

@@ -54,7 +54,7 @@ func (v *Progress) Watch(e executor.Event) {
 	defer v.mu.Unlock()
 	v.now = e.At
 	p := &page{screen: v.Screen}
-	words := wordsOf(e.Step.Op)
+	words := wordsOf(e.Step)
 	who := e.Step.Address.String() + ":"
 	switch e.Kind {
 	case executor.StepWaiting:
@@ -62,7 +62,7 @@ func (v *Progress) Watch(e executor.Event) {
 		p.put(0, 2, in(bold, who), txt(" "+waitingInside), in(dim, deadline(e.Deadline)), txt(": "+e.Text))
 	case executor.StepStarted:
 		v.begin(e, words)
-		p.put(0, 2, in(bold, who), txt(" "+words.doing), in(dim, deadline(e.Deadline)))
+		p.put(0, 2, in(bold, who), txt(" "+words.Doing), in(dim, deadline(e.Deadline)))
 	case executor.StepProgress:
 		v.said(e.Step.ID, e.Text)
 		p.put(0, 2, in(bold, who), txt(" "+e.Text))
@@ -71,7 +71,7 @@ func (v *Progress) Watch(e executor.Event) {
 		if e.How == providers.NotNeeded {
 			p.put(0, 2, in(bold, who), txt(" not needed: "+e.Step.Op))
 		} else {
-			p.put(0, 2, in(bold, who), txt(" "), in(green, words.done), txt(ended(e)))
+			p.put(0, 2, in(bold, who), txt(" "), in(green, words.Done), txt(ended(e)))
 		}
 		for _, line := range e.Evidence {
 			p.put(2, 4, in(dim, line))
@@ -148,18 +148,18 @@ func (v *Progress) byAddress() []running {
 	return all
 }
 
-func (v *Progress) begin(e executor.Event, w opWords) {
+func (v *Progress) begin(e executor.Event, w providers.Words) {
 	if v.running == nil {
 		v.running = map[int]running{}
 	}
 	v.widest = max(v.widest, Width(Text(e.Step.Address.String())))
-	v.running[e.Step.ID] = running{step: e.Step.Address, doing: w.doing, begun: e.At, said: e.At, deadline: e.Deadline}
+	v.running[e.Step.ID] = running{step: e.Step.Address, doing: w.Doing, begun: e.At, said: e.At, deadline: e.Deadline}
 }
 
 // inside begins a step's wait for the visitors of a VM, or updates their names.
 func (v *Progress) inside(e executor.Event) {
 	if !v.running[e.Step.ID].inside {
-		v.begin(e, opWords{doing: waitingInside})
+		v.begin(e, providers.Words{Doing: waitingInside})
 	}
 	r := v.running[e.Step.ID]
 	r.inside = true

@@ -20,6 +20,7 @@ type Shown struct {
 	Resource *spec.Resource    // nil: not in the spec
 	Object   *providers.Object // nil: absent or unknown
 	Record   *state.Record     // nil: none
+	Own      OwnFlags
 }
 
 // Show shows one address as wanted, as observed and as recorded.
@@ -27,6 +28,7 @@ func Show(s Screen, d Shown) {
 	p := &page{screen: s}
 	r := d.Status
 	p.put(0, 2, in(bold, r.Address.String()), txt("  "), in(stateStyle(r.State), r.State), txt(spaced(conditionText(r))))
+	p.seenNext(nil, r.Next, 2)
 	rows := []row{{name: "provider", value: r.Provider}}
 	if r.Object != "" {
 		rows = append(rows, row{name: "object", value: r.Object}, row{name: "id", value: r.ID})
@@ -46,7 +48,7 @@ func Show(s Screen, d Shown) {
 		for _, path := range slices.Sorted(maps.Keys(d.Object.Unreadable)) {
 			p.put(2, 4, in(yellow, path), txt(" could not be read: "+d.Object.Unreadable[path]))
 		}
-		p.findings(d.Object.Findings)
+		p.findings(FindingEntries(d.Object.Findings, d.Own))
 	}
 	if d.Record != nil {
 		p.heading(recordTitle(*d.Record))
@@ -113,7 +115,7 @@ func ShowJSON(d Shown) ShowDocument {
 	}
 	if d.Object != nil {
 		doc.Observed = Plain(d.Object.Now())
-		doc.Findings = findingEntries(d.Object.Findings)
+		doc.Findings = FindingEntries(d.Object.Findings, d.Own)
 	}
 	if r := d.Record; r != nil {
 		doc.Record = &RecordDocument{

@@ -197,9 +197,9 @@ type StateRebuilt struct {
 	Warnings []string `json:"warnings"`
 }
 
-// StateRebuildJSON returns the result of a rebuild as JSON.
-func StateRebuildJSON(plan *planner.Plan) StateRebuildDocument {
-	doc := StateRebuildDocument{FormatVersion: FormatVersion, Records: []StateRebuilt{}, Findings: findingEntries(plan.Findings)}
+// StateRebuildJSON returns the result of a rebuild as JSON, for a run with own flags.
+func StateRebuildJSON(plan *planner.Plan, own OwnFlags) StateRebuildDocument {
+	doc := StateRebuildDocument{FormatVersion: FormatVersion, Records: []StateRebuilt{}, Findings: FindingEntries(plan.Findings, own)}
 	for _, c := range plan.Changes {
 		doc.Records = append(doc.Records, StateRebuilt{
 			StateEntry: StateEntry{

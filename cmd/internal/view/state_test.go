@@ -44,7 +44,7 @@ func TestState(t *testing.T) {
 			Provider: spec.ProviderRef{Type: "libvirt", Name: "default"}, Warnings: []string{"it is not in the files: its record prevents its destruction"},
 		}},
 		Findings: []providers.Finding{{Kind: providers.FindUnknown, Object: "far", Evidence: []string{"qemu+ssh://far/system does not answer"}}},
-	})
+	}, view.OwnFlags{})
 	would := damaged()
 	would.DryRun = true
 	list := view.StateListDocument{FormatVersion: view.FormatVersion, Project: "quickstart", ID: "k7m2qd9x4r", Serial: 3, Records: []view.StateEntry{entry}}

@@ -1,7 +1,8 @@
 package view
 
 import (
-	"vmctl/providers"
+	"slices"
+
 	"vmctl/spec"
 )
 
@@ -22,6 +23,7 @@ type ResourceStatus struct {
 	Reason     string       `json:"reason"`   // why the state is not the usual one
 	Endpoint   string       `json:"endpoint"` // address:port of SSH, "" while there is none
 	Conditions []Condition  `json:"conditions"`
+	Next       []string     `json:"next,omitempty"` // what to type or do about the state
 }
 
 // StatusDocument is `status` as JSON.
@@ -50,7 +52,23 @@ func Status(s Screen, d StatusDocument) {
 	} else {
 		p.statusTable(d.Resources)
 	}
+	var next []string
+	for _, r := range d.Resources {
+		next = append(next, r.Next...)
+	}
+	p.seenNext(nil, distinct(next), 0)
 	p.flush()
+}
+
+// distinct returns the first of each group of equal lines.
+func distinct(lines []string) []string {
+	var all []string
+	for _, line := range lines {
+		if !slices.Contains(all, line) {
+			all = append(all, line)
+		}
+	}
+	return all
 }
 
 func (p *page) statusTable(all []ResourceStatus) {
@@ -139,6 +157,3 @@ type RecordDocument struct {
 	Uses       []string `json:"uses"`
 	Was        []string `json:"was"` // earlier addresses; the object's mark may still name one
 }
-
-// FindingsJSON returns findings as JSON, never null.
-func FindingsJSON(all []providers.Finding) []FindingEntry { return findingEntries(all) }

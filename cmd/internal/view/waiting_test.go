@@ -11,6 +11,7 @@ import (
 	"vmctl/executor"
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -21,7 +22,7 @@ func TestAWaitForThoseInsideIsShown(t *testing.T) {
 	p := view.Progress{Screen: view.Screen{W: &out}, Silence: 10 * time.Second}
 	at := func(second int) time.Time { return time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC) }
 	step := func(id int, name string) planner.Step {
-		return planner.Step{ID: id, Step: providers.Step{Op: "stop", Address: spec.Address{Kind: spec.VM, Name: name}}}
+		return planner.Step{ID: id, Step: providers.Step{Op: "stop", Words: machine.Words("stop"), Address: spec.Address{Kind: spec.VM, Name: name}}}
 	}
 	wait := func(second int, s planner.Step, who string) {
 		p.Watch(executor.Event{Kind: executor.StepWaiting, At: at(second), Step: s, Deadline: time.Hour, Text: who})

@@ -7,6 +7,7 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -96,7 +97,7 @@ func creation(name string) planner.Change {
 func step(id, of int, c planner.Change, op string, phase providers.Phase, timeout time.Duration, after ...int) planner.Step {
 	return planner.Step{
 		Step: providers.Step{
-			Op: op, Phase: phase, Address: c.Address, Class: providers.Contractual, Risk: providers.NoRisk, Timeout: timeout,
+			Op: op, Words: machine.Words(op), Phase: phase, Address: c.Address, Class: providers.Contractual, Risk: providers.NoRisk, Timeout: timeout,
 		},
 		ID: id, Change: of, After: after,
 	}
@@ -108,9 +109,9 @@ func count(changes ...planner.Change) planner.Summary {
 		switch {
 		case c.Blocked == nil:
 			s.Actions[c.Action]++
-		case c.Blocked.Kind == planner.Refused:
+		case c.Blocked.Kind() == planner.Refused:
 			s.Refused++
-		case c.Blocked.Kind == planner.Unknown:
+		case c.Blocked.Kind() == planner.Unknown:
 			s.Unknown++
 		default:
 			s.Blocked++
@@ -137,32 +138,42 @@ func createPlan() *planner.Plan {
 // riskyPlan returns a plan with one of everything that a reader must not overlook.
 func riskyPlan() *planner.Plan {
 	down := change("dev", providers.RestartIt, "memory cannot change while it runs")
+	down.Altered = true
 	down.Applies = providers.Restart
 	down.Edits = []providers.Edit{
 		{Path: "cpus", Before: num(2), After: num(4), Verdict: providers.Verdict{Applies: providers.Restart, Reason: "no hotplug"}},
 		{Path: "memory", Before: mib(256), After: mib(1024), Verdict: providers.Verdict{Applies: providers.Restart, Reason: "no ballooning"}},
 	}
 	blocked := change("db", providers.ReplaceIt, "boot.kernel cannot change after it was made")
+	blocked.Altered = true
 	blocked.Applies = providers.Replace
 	blocked.Edits = []providers.Edit{{
 		Path: "boot.kernel_sha256", Before: str(kernelDigest), After: later(),
 		Verdict: providers.Verdict{Applies: providers.Replace, Reason: "another kernel"},
 	}}
 	blocked.Blocked = &planner.Block{
-		Kind:   planner.Blocked,
-		Reason: "boot.kernel needs a replacement, and the block allows a restart",
-		Next:   providers.Say(`add lifecycle { on_change = { "boot.kernel" = "replace" } } to vm.db`, "or --allow-replace=vm.db"),
+		Cause: planner.CauseCeiling,
+		Problem: providers.Refuse(
+			"boot.kernel needs a replacement, and the block allows a restart",
+			providers.Say(`add lifecycle { on_change = { "boot.kernel" = "replace" } } to vm.db`, "or --allow-replace=vm.db")),
 	}
 	refused := change("web", providers.Create, "it does not exist")
 	refused.Blocked = &planner.Block{
-		Kind: planner.Refused, Reason: `libvirt vm "quickstart.web" exists and bears no mark of vmctl`,
-		Next: providers.Say("import it, or rename it: vm.web { name = \"...\" }"),
+		Cause: planner.CauseRefused,
+		Problem: providers.Refuse(
+			`libvirt vm "quickstart.web" exists and bears no mark of vmctl`,
+			providers.Say("import it, or rename it: vm.web { name = \"...\" }")),
 	}
 	adopted := change("old", providers.Adopt, "it bears our mark and has no record")
 	adopted.Warnings = []string{"stop.grace is not shown by the system: taken as applied"}
 	gone := change("tmp", providers.Destroy, "it is no longer in the files")
 	far := change("far", providers.NoOp, "")
-	far.Blocked = &planner.Block{Kind: planner.Unknown, Reason: "provider.libvirt.far could not be read: qemu+ssh://host/system does not answer"}
+	far.Blocked = &planner.Block{
+		Cause: planner.CauseUnknown,
+		Problem: providers.Refuse(
+			"provider.libvirt.far could not be read: qemu+ssh://host/system does not answer",
+			nil),
+	}
 	stay := change("zoo", providers.NoOp, "")
 	p := &planner.Plan{
 		Project: project(), Serial: 12,
