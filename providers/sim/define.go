@@ -13,7 +13,7 @@ import (
 // define makes a VM. It completes a VM that an interrupted attempt left half made.
 func (j *job) define(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
-		return j.put(ctx, vmFile{ID: j.Object, Name: j.Name, Weightless: j.weightless})
+		return j.put(ctx, j.newVM(j.Object, j.Name))
 	}
 	return j.put(ctx, j.seen.vmFile)
 }
@@ -51,23 +51,13 @@ func (j *job) put(ctx context.Context, f vmFile) (*guard.Outcome, error) {
 	if err := errors.Join(j.disksThere(j.want.Disks), j.free(j.want.Disks)); err != nil {
 		return nil, err
 	}
-	if err := j.attach(ctx); err != nil {
+	if err := j.attach(ctx, &f); err != nil {
 		return nil, err
 	}
-	if f.Config == nil && !f.Weightless {
-		if err := errors.Join(j.writeVM(half), j.makeRoot(f), j.dropReserved()); err != nil {
-			return nil, fail(err, "%s %s", j.Op, j.Name)
-		}
-	}
-	if err := j.growRoot(f); err != nil {
+	if err := j.runnerOf(f).prepare(j, f); err != nil {
 		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
 	f.Config = &j.want
-	if f.Run != nil && j.seen.on() { // it is weightless: no process keeps its running configuration
-		run := *f.Run
-		run.With.Disks = j.want.Disks
-		f.Run = &run
-	}
 	if err := j.writeVM(f); err != nil {
 		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}

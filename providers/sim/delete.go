@@ -32,7 +32,7 @@ func (j *job) delete(context.Context) (*guard.Outcome, error) {
 	if err := j.successorFits(); err != nil {
 		return nil, err
 	}
-	if err := j.forgetRun(j.seen.vmFile); err != nil {
+	if err := j.runner().forgetRun(j.seen.vmFile); err != nil {
 		return nil, fail(err, "delete %s", j.Name)
 	}
 	if j.half() {
@@ -48,25 +48,8 @@ func (j *job) delete(context.Context) (*guard.Outcome, error) {
 }
 
 func (j *job) removeAll(f vmFile) error {
-	if f.Weightless {
-		if err := remove(j.guestPath(f.Name)); err != nil {
-			return err
-		}
-	}
-	if !f.Weightless {
-		if _, err := j.unlock(j.rootLock(f.Name)); err != nil {
-			return err
-		}
-		if err := errors.Join(remove(j.logPath(f.ID)), remove(j.guestPath(f.Name)), remove(j.rootPath(f.Name))); err != nil {
-			return err
-		}
-		drop := j.dropReserved
-		if j.Args[argThenMake] != "" { // its successor needs the reserved image
-			drop = j.dropImages
-		}
-		if err := drop(); err != nil {
-			return err
-		}
+	if err := j.runnerOf(f).discard(j, f); err != nil {
+		return err
 	}
 	return remove(j.vmPath(f.Name))
 }

@@ -57,17 +57,10 @@ func (j *diskJob) Look(ctx context.Context) (*guard.Seen, error) {
 
 // observe reads the disk that the step is about.
 func (j *diskJob) observe(ctx context.Context) error {
-	if j.weightless { // no processes run, so that nobody holds a lock
-		return j.observeWith(unrecordedProcesses{})
+	s := j.newRunner().find(ctx, "")
+	if s.err != nil {
+		return fail(s.err, "read what runs the VMs of the host")
 	}
-	all, _, err := j.processesOf(ctx, "")
-	if err != nil {
-		return fail(err, "read what runs the VMs of the host")
-	}
-	return j.observeWith(unrecordedProcesses{all: all})
-}
-
-func (j *diskJob) observeWith(s unrecordedProcesses) error {
 	d, err := j.observeDisk(j.Name, s.all)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -33,8 +33,7 @@ func openGuest(h Host, s providers.Settings) (providers.Provider, error) {
 	return &guest{Provider: p, vm: *s.Via}, nil
 }
 
-// ask puts a question to the guest over its socket. A weightless guest has no process: its
-// files are read from their folder.
+// ask puts a question to the guest.
 func (g *guest) ask(ctx context.Context, q question) (map[string]keptFile, error) {
 	f, err := g.readVM(g.vm.Name)
 	switch {
@@ -42,16 +41,10 @@ func (g *guest) ask(ctx context.Context, q question) (map[string]keptFile, error
 		return nil, err
 	case f.ID != g.vm.ID:
 		return nil, fmt.Errorf("VM %s is another one now", g.vm.Name)
-	case f.Weightless && (f.Run == nil || g.hasEnded(f.Run)):
-		return nil, fmt.Errorf("VM %s does not run", g.vm.Name)
-	case f.Weightless:
-		g.writing.Lock()
-		defer g.writing.Unlock()
-		return keepIn(g.guestPath(g.vm.Name), q)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	a, err := ask(ctx, g.socket(g.vm.ID), q)
+	a, err := g.runnerOf(f).ask(ctx, f, q)
 	return a.Files, err
 }
 

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -92,26 +91,24 @@ func (p *Provider) readAll(names []string) []reading {
 // processes or a root disk are left, and all processes and locks. After an error there may be
 // more.
 func (p *Provider) findProcesses(ctx context.Context, all []reading) ([]reading, unrecordedProcesses, error) {
-	heavy := !p.weightless
-	var named []process.Identity
+	files := map[runner][]vmFile{p.newRunner(): nil}
 	for _, r := range all {
-		if r.err != nil || r.Weightless {
-			continue
-		}
-		heavy = true
-		if run, err := p.readRun(r.vmFile); err == nil && run != nil {
-			named = append(named, *run.Process)
+		if r.err == nil {
+			k := p.runnerOf(r.vmFile)
+			files[k] = append(files[k], r.vmFile)
 		}
 	}
 	var s unrecordedProcesses
-	if heavy {
-		s = p.findUnrecorded(ctx, named)
+	for k, of := range files {
+		if found := k.findUnrecorded(ctx, of); found.of != nil {
+			s = found
+		}
 	}
 	read := map[string]bool{}
 	for i := range all {
 		read[all[i].name] = true
 		if all[i].err == nil {
-			all[i].observedVM = p.observeRun(all[i].vmFile, s)
+			all[i].observedVM = p.runnerOf(all[i].vmFile).observe(all[i].vmFile, s)
 		}
 	}
 	unlisted, err := p.unlisted(s, read)

@@ -32,6 +32,7 @@ type processState struct {
 	reason   string // the reason for a broken or unreadable state
 	run      *runFile
 	alive    []process.Identity
+	runs     string // evidence that it runs; "": the processes in alive
 	leftover string // evidence of files of a process that is gone
 }
 
@@ -108,8 +109,20 @@ type unrecordedProcesses struct {
 	locks  map[string]holder // of disks, by their names
 }
 
+// find finds the processes of one VM, or of all.
+func (p processRunner) find(ctx context.Context, name string) unrecordedProcesses {
+	found, traces, err := p.processesOf(ctx, name)
+	return unrecordedProcesses{all: found, of: map[string][]process.Identity{name: found}, traces: traces, err: err, locks: p.diskLocks()}
+}
+
 // findUnrecorded finds the processes that no pid file names.
-func (p *Provider) findUnrecorded(ctx context.Context, named []process.Identity) unrecordedProcesses {
+func (p processRunner) findUnrecorded(ctx context.Context, files []vmFile) unrecordedProcesses {
+	var named []process.Identity
+	for _, f := range files {
+		if run, err := p.readRun(f); err == nil && run != nil {
+			named = append(named, *run.Process)
+		}
+	}
 	s := unrecordedProcesses{of: map[string][]process.Identity{}, locks: p.diskLocks()}
 	all, traces, err := p.processesOf(ctx, "")
 	s.all, s.traces, s.err = all, traces, err
@@ -140,19 +153,12 @@ func (p *Provider) observeVM(ctx context.Context, name string) (observedVM, erro
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return observedVM{}, err
 	}
-	missing := err != nil
-	if p.weightless && missing {
-		return observedVM{}, err
+	if err != nil {
+		return p.observeRemains(name, p.newRunner().find(ctx, name))
 	}
-	s := unrecordedProcesses{locks: map[string]holder{}}
-	if !f.Weightless {
-		found, traces, findErr := p.processesOf(ctx, name)
-		s = unrecordedProcesses{all: found, of: map[string][]process.Identity{name: found}, traces: traces, err: findErr, locks: p.diskLocks()}
-	}
-	if missing {
-		return p.observeRemains(name, s)
-	}
-	seen := p.observeRun(f, s)
+	r := p.runnerOf(f)
+	s := r.find(ctx, name)
+	seen := r.observe(f, s)
 	seen.disks = map[string]observedDisk{}
 	for _, d := range seen.uses() {
 		if s, err := p.observeDisk(d.Name, s.all); err == nil {
@@ -224,22 +230,13 @@ func (p *Provider) observeRemains(name string, s unrecordedProcesses) (observedV
 	return g, nil
 }
 
-// observeRun reads the processes and the run state of a VM.
-func (p *Provider) observeRun(f vmFile, s unrecordedProcesses) observedVM {
+// observe reads the processes and the run state of a VM.
+func (p processRunner) observe(f vmFile, s unrecordedProcesses) observedVM {
 	r, err := p.readRun(f)
 	if err != nil {
 		return observedVM{vmFile: f, onDisk: true, root: true, processState: processState{reason: err.Error(), run: nil}}
 	}
 	l := processState{run: r}
-	if f.Weightless {
-		l.state = providers.StateOff
-		if r != nil && !p.hasEnded(r) {
-			l.state = providers.StateRunning
-		} else if r != nil {
-			l.leftover = "its record says that it ran, and that it has ended"
-		}
-		return observedVM{vmFile: f, onDisk: true, root: true, processState: l}
-	}
 	_, err = os.Lstat(p.rootPath(f.Name))
 	seen := observedVM{vmFile: f, onDisk: true, processState: p.verify(l, s, f), root: !errors.Is(err, fs.ErrNotExist)}
 	if seen.state != stateUnknown { // else its own process may hold it
@@ -253,10 +250,6 @@ func (p *Provider) observeRun(f vmFile, s unrecordedProcesses) observedVM {
 		r.With.Disks = s.locked(seen.alive, append(written, r.With.Disks...)...)
 	}
 	return seen
-}
-
-func (p *Provider) hasEnded(r *runFile) bool {
-	return r.Ended || !r.Ends.IsZero() && !p.settings.Now().Before(r.Ends)
 }
 
 // verify compares a pid file with the processes that there are.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"vmctl/internal/clock"
@@ -38,35 +36,29 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.disksThere(j.seen.Config.Disks); err != nil {
 		return nil, err
 	}
-	if err := j.forgetRun(j.seen.vmFile); err != nil {
+	if err := j.runner().forgetRun(j.seen.vmFile); err != nil {
 		return nil, fail(err, "tidy up after the last run of %s", j.Name)
 	}
 	f := j.seen.vmFile
 	f.Run = nil
-	if f.Weightless {
-		return j.startRecord(f)
-	}
-	return j.startProcess(ctx, f)
-}
-
-func (j *job) startRecord(f vmFile) (*guard.Outcome, error) {
-	if j.half() {
-		return nil, j.injected()
-	}
-	r := &runFile{With: *f.Config, Ended: j.fault.Kind == kindDie}
-	var err error
-	if r.Ports, err = j.choosePorts(f); err != nil {
+	r, err := j.runner().start(ctx, j, f)
+	if err != nil {
 		return nil, err
 	}
-	if err := j.writeRun(f, r); err != nil {
+	if err := j.runner().writeRun(f, r); err != nil {
 		return nil, fail(err, "start %s", j.Name)
+	}
+	if j.fault.Kind == kindDie {
+		if err := errors.Join(j.observe(ctx), j.die(ctx)); err != nil {
+			return nil, fail(err, "start %s", j.Name)
+		}
 	}
 	return guard.Did(providers.Done), nil
 }
 
-// startProcess starts the VM's process, and records it once it listens. Until
-// then it is found by its arguments.
-func (j *job) startProcess(ctx context.Context, f vmFile) (*guard.Outcome, error) {
+// start starts the VM's process, and returns its run once it listens. Until that is written, the
+// process is found by its arguments.
+func (p processRunner) start(ctx context.Context, j *job, f vmFile) (*runFile, error) {
 	child, said, err := j.spawn(f)
 	if err != nil {
 		return nil, fail(err, "start %s", j.Name)
@@ -84,15 +76,7 @@ func (j *job) startProcess(ctx context.Context, f vmFile) (*guard.Outcome, error
 	if err != nil || told.Error != "" {
 		return nil, j.notStarted(ctx, child, told, err)
 	}
-	if err := j.writeRun(f, &runFile{Process: &id, With: *f.Config, Ports: told.Ports}); err != nil {
-		return nil, fail(err, "start %s", j.Name)
-	}
-	if j.fault.Kind == kindDie {
-		if err := j.die(ctx, f.ID); err != nil {
-			return nil, fail(err, "start %s", j.Name)
-		}
-	}
-	return guard.Did(providers.Done), nil
+	return &runFile{Process: &id, With: *f.Config, Ports: told.Ports}, nil
 }
 
 // spawn starts the VM's process with its orders, and returns the pipe for its report.
@@ -176,10 +160,11 @@ func (j *job) notStarted(ctx context.Context, child *process.Child, told report,
 		return fail(errors.Join(cause, err, exit), "start %s: its process (pid %d) does not end", j.Name, child.PID())
 	}
 	j.forgetChild(j.Object)
-	if err := j.reclaimAll(j.seen.vmFile); err != nil {
+	if err := j.runner().reclaim(j.seen.vmFile, true); err != nil {
 		return fail(err, "tidy up after %s, which did not start", j.Name)
 	}
-	f := &providers.Problem{Outcome: providers.Failed, Code: "not_started", Seen: j.lastWords(j.Object), Next: j.seeLog()}
+	f := &providers.Problem{Outcome: providers.Failed, Code: "not_started"}
+	f.Seen, f.Next = j.runner().lastWords(j.Object)
 	if exit == nil {
 		exit = errors.New("exit status 0")
 	}
@@ -199,31 +184,10 @@ func (j *job) notStarted(ctx context.Context, child *process.Child, told report,
 	return f
 }
 
-// lastWords returns the last lines of a VM's log.
-func (j *job) lastWords(id providers.ID) []string {
-	const lines = 3
-	text, err := os.ReadFile(j.logPath(id))
-	if err != nil {
-		return []string{"its log cannot be read: " + err.Error()}
-	}
-	all := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if all[0] == "" {
-		return nil
-	}
-	for i, line := range all {
-		all[i] = "its log says: " + line
-	}
-	return all[max(0, len(all)-lines):]
-}
-
-func (j *job) seeLog() []providers.Advice {
-	return slices.Concat(providers.Say("see its log: "+j.logPath(j.Object)), providers.Vmctl("plan"))
-}
-
 // waitReady waits until the VM answers.
 func (j *job) waitReady(ctx context.Context) (*guard.Outcome, error) {
 	if j.fault.Kind == kindDie && j.seen.state == providers.StateRunning {
-		if err := j.die(ctx, j.Object); err != nil {
+		if err := j.die(ctx); err != nil {
 			return nil, fail(err, "wait for %s", j.Name)
 		}
 		if err := j.observe(ctx); err != nil {
@@ -233,10 +197,10 @@ func (j *job) waitReady(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen.state != providers.StateRunning {
 		return nil, j.ended()
 	}
-	for !j.seen.Weightless {
-		a, err := ask(ctx, j.socket(j.Object), question{Ask: askReady})
+	for {
+		a, err := j.runner().ask(ctx, j.seen.vmFile, question{Ask: askReady})
 		if err == nil && a.Up {
-			break
+			return guard.Did(providers.Done), nil
 		}
 		if err == nil {
 			err = j.await(ctx, func() error { return clock.Sleep(ctx, askEvery) })
@@ -245,7 +209,6 @@ func (j *job) waitReady(ctx context.Context) (*guard.Outcome, error) {
 			return nil, j.noAnswer(ctx, err)
 		}
 	}
-	return guard.Did(providers.Done), nil
 }
 
 func (j *job) ended() error {
@@ -253,8 +216,8 @@ func (j *job) ended() error {
 		Outcome: providers.Failed, Code: "ended", Next: providers.Vmctl("plan"),
 		Err: fmt.Errorf("wait for %s: it ended while it started", j.Address),
 	}
-	if j.seen != nil && !j.seen.Weightless {
-		f.Seen, f.Next = j.lastWords(j.Object), j.seeLog()
+	if j.seen != nil {
+		f.Seen, f.Next = j.runner().lastWords(j.Object)
 	}
 	return f
 }
@@ -269,20 +232,11 @@ func (j *job) noAnswer(ctx context.Context, cause error) error {
 }
 
 // die makes the VM end by itself, and returns once it has.
-func (j *job) die(ctx context.Context, id providers.ID) error {
-	f := j.seen.vmFile
-	r, err := j.readRun(f)
-	if err != nil || r == nil {
+func (j *job) die(ctx context.Context) error {
+	if _, err := j.runner().ask(ctx, j.seen.vmFile, question{Ask: askDie}); err != nil {
 		return err
 	}
-	if f.Weightless {
-		r.Ended = true
-		return j.writeRun(f, r)
-	}
-	if _, err := ask(ctx, j.socket(id), question{Ask: askDie}); err != nil {
-		return err
-	}
-	return j.processes.Wait(ctx, *r.Process)
+	return j.processes.Wait(ctx, j.seen.alive...)
 }
 
 // keep remembers a child, so that it is collected when it has ended.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"vmctl/internal/clock"
-	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
@@ -45,7 +44,7 @@ func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
 	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if err := j.gone(own, j.reclaimAll); err != nil {
+	if err := j.gone(own, true); err != nil {
 		return nil, seenBefore(err, append(waited, r.Evidence...))
 	}
 	return guard.Did(r.How, append(waited, r.Evidence...)...), nil
@@ -69,7 +68,7 @@ func (j *job) tookItselfDown(ctx context.Context) (*guard.Outcome, error) {
 		return guard.Did(providers.AlreadyTrue, "it is off"), nil
 	}
 	evidence := []string{cmp.Or(j.seen.leftover, j.seen.lock.evidence)}
-	if err := j.gone(ctx, j.reclaim); err != nil {
+	if err := j.gone(ctx, false); err != nil {
 		return nil, err
 	}
 	return guard.Did(providers.AlreadyGone, evidence...), nil
@@ -78,13 +77,13 @@ func (j *job) tookItselfDown(ctx context.Context) (*guard.Outcome, error) {
 // waitUntilUp waits, if the step says so, until a VM that is still starting is up or its time
 // for that is over, and returns the outcome as evidence.
 func (j *job) waitUntilUp(ctx context.Context) []string {
-	if j.Args[machine.ArgWhenUp] == "" || j.seen.Weightless {
+	if j.Args[machine.ArgWhenUp] == "" {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, j.policy.Ready)
 	defer cancel()
 	for waited := false; ; waited = true {
-		a, err := ask(limited, j.socket(j.Object), question{Ask: askReady})
+		a, err := j.runner().ask(limited, j.seen.vmFile, question{Ask: askReady})
 		switch {
 		case err == nil && a.Up && !waited, err != nil && !j.runs(ctx):
 			return nil // it needs no wait, or the stop reports its problem
@@ -105,8 +104,8 @@ func (j *job) runs(ctx context.Context) bool {
 	return err == nil && s.state == providers.StateRunning
 }
 
-// gone tidies up after a VM that is confirmed to be gone.
-func (j *job) gone(ctx context.Context, reclaim func(vmFile) error) error {
+// gone tidies up after a VM that is confirmed to be gone, as reclaim does.
+func (j *job) gone(ctx context.Context, all bool) error {
 	if child := j.forgetChild(j.Object); child != nil {
 		// The look saw already how the process ended; this only collects it.
 		_ = child.Wait(ctx) //nolint:errcheck // see above
@@ -119,7 +118,7 @@ func (j *job) gone(ctx context.Context, reclaim func(vmFile) error) error {
 	}
 	f, err := j.readVM(j.Name)
 	if err == nil {
-		err = reclaim(f)
+		err = j.runnerOf(f).reclaim(f, all)
 	}
 	if err != nil {
 		return fail(err, "tidy up after %s, which has ended", j.Name)
@@ -138,15 +137,10 @@ func (j *job) misbehave(ctx context.Context) error {
 	default:
 		return nil
 	}
-	if !j.seen.Weightless {
-		if _, err := ask(ctx, j.socket(j.Object), q); j.seen.state == providers.StateRunning {
-			return err
-		}
-		return nil // a broken VM may not answer
+	if _, err := j.runner().ask(ctx, j.seen.vmFile, q); j.seen.state == providers.StateRunning {
+		return err
 	}
-	r := *j.seen.run
-	r.Deaf, r.Delay = q.Ask == askDeaf, q.Delay
-	return j.writeRun(j.seen.vmFile, &r)
+	return nil // a broken VM may not answer
 }
 
 func (j *job) stillSays() []providers.Advice {
@@ -194,63 +188,19 @@ func (t *target) Look(ctx context.Context) (stop.Observation, error) {
 	}
 	j.seen = &s
 	if s.on() {
-		return stop.Observation{Verdict: stop.Runs, Evidence: s.words()}, nil
+		return stop.Observation{Verdict: stop.Runs, Evidence: cmp.Or(s.runs, pids(s.alive)+" runs it")}, nil
 	}
 	return stop.Observation{Verdict: stop.Gone, Evidence: "no process runs it"}, nil
 }
 
-func (s observedVM) words() string {
-	if s.Weightless {
-		return "its record says that it runs"
-	}
-	return pids(s.alive) + " runs it"
-}
+// Request asks the VM to end.
+func (t *target) Request(context.Context) error { return (*job)(t).runner().request(*t.seen) }
 
-// Request asks every process of the VM to end. Each is verified just before.
-func (t *target) Request(context.Context) error {
-	j := (*job)(t)
-	if !j.seen.Weightless {
-		return each(j.seen.alive, j.processes.Request)
-	}
-	r := *j.seen.run
-	switch {
-	case r.Deaf || !r.Ends.IsZero():
-		return nil
-	case r.Delay > 0:
-		r.Ends = j.settings.Now().Add(time.Duration(r.Delay * float64(time.Second)))
-	default:
-		r.Ended = true
-	}
-	return j.writeRun(j.seen.vmFile, &r)
-}
-
-// Force ends every process of the VM, with its group.
+// Force ends the VM.
 func (t *target) Force(context.Context) error {
 	j := (*job)(t)
 	if j.fault.Kind == kindUnkillable {
 		return j.injected()
 	}
-	if j.seen.Weightless {
-		r := *j.seen.run
-		r.Ended = true
-		return j.writeRun(j.seen.vmFile, &r)
-	}
-	return each(j.seen.alive, func(id process.Identity) error {
-		_, err := j.processes.Force(id)
-		return err
-	})
-}
-
-// each calls act for each process. Some of them may have ended meanwhile.
-func each(all []process.Identity, act func(process.Identity) error) error {
-	var errs []error
-	for _, id := range all {
-		var refused *process.RefusedError
-		err := act(id)
-		if errors.As(err, &refused) && (refused.Verdict == process.Gone || refused.Verdict == process.Reused) {
-			continue
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return j.runner().force(*j.seen)
 }

@@ -170,22 +170,6 @@ func (p *Provider) readVM(name string) (vmFile, error) {
 	return f, nil
 }
 
-// readRun reads the run of a VM, nil if none is recorded.
-func (p *Provider) readRun(f vmFile) (*runFile, error) {
-	if f.Weightless {
-		return f.Run, nil
-	}
-	var r runFile
-	err := readJSON(p.pidPath(f.ID), &r)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err == nil && r.Process == nil {
-		err = fmt.Errorf("read %s: it names no process", p.pidPath(f.ID))
-	}
-	return &r, err
-}
-
 func readJSON(path string, into any) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -202,15 +186,6 @@ func readJSON(path string, into any) error {
 func (p *Provider) writeVM(f vmFile) error {
 	f.Format = vmFormat
 	return p.write(p.vmPath(f.Name), f)
-}
-
-// writeRun records the run of a VM.
-func (p *Provider) writeRun(f vmFile, r *runFile) error {
-	if f.Weightless {
-		f.Run = r
-		return p.writeVM(f)
-	}
-	return p.write(p.pidPath(f.ID), r)
 }
 
 // write replaces a file of the host. If vmctl is killed meanwhile, the file is the old one or
@@ -269,41 +244,6 @@ func (p *Provider) clean() error {
 		return fmt.Errorf("remove what an earlier run left half written: %w", err)
 	}
 	return nil
-}
-
-// forgetRun removes the files of a VM's process. The caller has seen that the process is
-// gone.
-func (p *Provider) forgetRun(f vmFile) error {
-	if f.Weightless {
-		if f.Run == nil {
-			return nil
-		}
-		return p.writeRun(f, nil)
-	}
-	return errors.Join(remove(p.pidPath(f.ID)), remove(p.socket(f.ID)))
-}
-
-// reclaim calls forgetRun, and frees the root disk if nobody else holds it.
-func (p *Provider) reclaim(f vmFile) error {
-	err := p.forgetRun(f)
-	if !f.Weightless {
-		_, lockErr := p.unlock(p.rootLock(f.Name))
-		err = errors.Join(err, lockErr)
-	}
-	return err
-}
-
-// reclaimAll calls reclaim, and frees the disks that the VM's processes had locked. It is for
-// processes that vmctl has ended.
-func (p *Provider) reclaimAll(f vmFile) error {
-	errs := []error{p.reclaim(f)}
-	for name, h := range p.diskLocks() {
-		if h.VM == f.ID {
-			_, err := p.unlock(p.diskLock(name))
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // sweep removes the host's folders once they are empty.

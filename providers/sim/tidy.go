@@ -43,7 +43,7 @@ func (j *job) tidy(context.Context) (*guard.Outcome, error) {
 			Err: fmt.Errorf("tidy up after %s: it is %s", j.Address, j.seen.state),
 		}
 	}
-	if err := j.forgetRun(j.seen.vmFile); err != nil {
+	if err := j.runner().forgetRun(j.seen.vmFile); err != nil {
 		return nil, fail(err, "tidy up after the last run of %s", j.Name)
 	}
 	return guard.Did(providers.Done, j.seen.leftover), nil
@@ -53,7 +53,7 @@ func (j *job) tidy(context.Context) (*guard.Outcome, error) {
 // and its disk are gone already.
 func (j *job) clear(context.Context) (*guard.Outcome, error) {
 	f := vmFile{ID: j.Object, Name: j.Name}
-	err := errors.Join(j.reclaim(f), remove(j.logPath(f.ID)), j.dropReserved())
+	err := errors.Join(j.runnerOf(f).reclaim(f, false), remove(j.logPath(f.ID)), j.dropReserved())
 	if err == nil && j.Args[argThenMake] == "" {
 		err = j.sweep()
 	}

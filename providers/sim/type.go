@@ -87,9 +87,8 @@ func open(h Host, s providers.Settings) (*Provider, error) {
 	if !filepath.IsAbs(p.dir) {
 		return nil, fmt.Errorf("provider.%s.%s: its folder %q is not absolute", TypeName, s.Name, p.dir)
 	}
-	if longest := len(p.socket("")); !p.weightless && longest > socketLimit {
-		return nil, fmt.Errorf("provider.%s.%s: the folder %s is too long for the sockets inside: they would have names of %d bytes, and the system allows %d: "+
-			"choose a shorter data directory (--data-dir=DIR) or folder, or set weightless = true", TypeName, s.Name, p.dir, longest, socketLimit)
+	if err := p.newRunner().fits(); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
