@@ -30,7 +30,7 @@ func openGuest(h Host, s providers.Settings) (providers.Provider, error) {
 	if s.Via == nil {
 		return nil, errors.New("open the inside of a VM: it is not said of which")
 	}
-	return &guest{Provider: p, vm: *s.Via}, nil
+	return p.withFaults(&guest{Provider: p, vm: *s.Via}, insideKinds)
 }
 
 // ask puts a question to the guest.
@@ -62,16 +62,6 @@ func (g *guest) Observe(ctx context.Context, q providers.Query) (providers.Inven
 	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		f := guestFile{keptFile: files[path], path: path}
-		if f.Owner != nil {
-			why, err := g.blind(ctx, f.Owner.Address)
-			if err != nil {
-				return inv, err
-			}
-			if why != "" {
-				inv.Unknown = append(inv.Unknown, providers.Unknown{Kind: spec.GuestFile, ID: f.ID, Name: names[f.ID], Reason: why})
-				continue
-			}
-		}
 		for _, k := range q.Known {
 			if k.Import != "" && (string(k.Import) == path || k.Import == f.id()) {
 				inv.Found[k.Address] = f.id()

@@ -42,6 +42,9 @@ type runner interface {
 	// lastWords returns the last lines of the VM's log, and advice about it.
 	lastWords(id providers.ID) ([]string, []providers.Advice)
 
+	// faultOps lists the operations that the runner lets fail in ways of its own.
+	faultOps() map[string][]string
+
 	// readRun reads the run of a VM, nil if none is recorded. writeRun records it.
 	readRun(f vmFile) (*runFile, error)
 	writeRun(f vmFile, r *runFile) error

@@ -17,8 +17,20 @@ import (
 // answerLimit is the time that a VM's socket has for an answer.
 const answerLimit = 5 * time.Second
 
-// start brings the VM up.
+// start brings the VM up, and records its run.
 func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
+	r, err := j.bringUp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.runner().writeRun(j.seen.vmFile, r); err != nil {
+		return nil, fail(err, "start %s", j.Name)
+	}
+	return guard.Did(providers.Done), nil
+}
+
+// bringUp brings up a VM that can be started, and returns its run.
+func (j *job) bringUp(ctx context.Context) (*runFile, error) {
 	switch {
 	case j.seen.state == providers.StateBroken:
 		return nil, &providers.Problem{
@@ -39,21 +51,7 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.runner().forgetRun(j.seen.vmFile); err != nil {
 		return nil, fail(err, "tidy up after the last run of %s", j.Name)
 	}
-	f := j.seen.vmFile
-	f.Run = nil
-	r, err := j.runner().start(ctx, j, f)
-	if err != nil {
-		return nil, err
-	}
-	if err := j.runner().writeRun(f, r); err != nil {
-		return nil, fail(err, "start %s", j.Name)
-	}
-	if j.fault.Kind == kindDie {
-		if err := errors.Join(j.observe(ctx), j.die(ctx)); err != nil {
-			return nil, fail(err, "start %s", j.Name)
-		}
-	}
-	return guard.Did(providers.Done), nil
+	return j.runner().start(ctx, j, j.seen.vmFile)
 }
 
 // start starts the VM's process, and returns its run once it listens. Until that is written, the
@@ -66,9 +64,6 @@ func (p processRunner) start(ctx context.Context, j *job, f vmFile) (*runFile, e
 	defer said.Close() //nolint:errcheck // it is only read
 	j.keep(f.ID, child)
 	id, err := child.Capture(ctx)
-	if err == nil && j.half() {
-		return nil, j.injected()
-	}
 	if err != nil && !errors.Is(err, process.ErrGone) {
 		return nil, j.notStarted(ctx, child, report{}, err)
 	}
@@ -119,16 +114,10 @@ func (j *job) spawn(f vmFile) (child *process.Child, said *os.File, err error) {
 }
 
 func (j *job) orders(f vmFile) orders {
-	o := orders{Socket: j.socket(f.ID), Locks: []string{j.rootLock(f.Name)}, Guest: j.guestPath(f.Name), VM: f.ID, With: *f.Config}
+	o := j.extra
+	o.Socket, o.Locks, o.Guest, o.VM, o.With = j.socket(f.ID), []string{j.rootLock(f.Name)}, j.guestPath(f.Name), f.ID, *f.Config
 	for _, d := range f.Config.Disks {
 		o.Locks = append(o.Locks, j.diskLock(d.Name))
-	}
-	switch j.fault.Kind {
-	case kindHang:
-		o.Hang = true
-	case kindSlow:
-		o.Boot = j.fault.Delay.Seconds()
-	default:
 	}
 	return o
 }
@@ -186,15 +175,7 @@ func (j *job) notStarted(ctx context.Context, child *process.Child, told report,
 
 // waitReady waits until the VM answers.
 func (j *job) waitReady(ctx context.Context) (*guard.Outcome, error) {
-	if j.fault.Kind == kindDie && j.seen.state == providers.StateRunning {
-		if err := j.die(ctx); err != nil {
-			return nil, fail(err, "wait for %s", j.Name)
-		}
-		if err := j.observe(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if j.seen.state != providers.StateRunning {
+	if j.seen == nil || j.seen.state != providers.StateRunning {
 		return nil, j.ended()
 	}
 	for {
@@ -229,14 +210,6 @@ func (j *job) noAnswer(ctx context.Context, cause error) error {
 		return j.ended()
 	}
 	return fail(cause, "wait for %s", j.Address)
-}
-
-// die makes the VM end by itself, and returns once it has.
-func (j *job) die(ctx context.Context) error {
-	if _, err := j.runner().ask(ctx, j.seen.vmFile, question{Ask: askDie}); err != nil {
-		return err
-	}
-	return j.processes.Wait(ctx, j.seen.alive...)
 }
 
 // keep remembers a child, so that it is collected when it has ended.

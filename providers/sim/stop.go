@@ -24,6 +24,11 @@ const (
 // takeDown ends all processes of the VM: by a request first, then by force. It removes their
 // files only once they are confirmed to be gone.
 func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
+	return j.end(ctx, (*target)(j), j.reclaimAll)
+}
+
+// end ends a VM, and calls tidy once it is confirmed to be gone.
+func (j *job) end(ctx context.Context, target stop.Target, tidy func(vmFile) error) (*guard.Outcome, error) {
 	if err := j.successorFits(); err != nil {
 		return nil, err
 	}
@@ -33,10 +38,7 @@ func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
 		}
 	}
 	waited := j.waitUntilUp(ctx)
-	if err := j.misbehave(ctx); err != nil {
-		return nil, fail(err, "%s %s", j.Op, j.Name)
-	}
-	r, err := stop.Stop(ctx, (*target)(j), stop.Policy{
+	r, err := stop.Stop(ctx, target, stop.Policy{
 		Grace: j.policy.Grace, ForceWait: j.policy.ForceWait, Again: requestEvery, Forbidden: !j.policy.Force, StillSays: j.stillSays(),
 	}, stop.Clock{Now: j.settings.Now, Sleep: j.sleep}, j.log)
 	if err != nil {
@@ -44,7 +46,7 @@ func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
 	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if err := j.gone(own, true); err != nil {
+	if err := j.gone(own, tidy); err != nil {
 		return nil, seenBefore(err, append(waited, r.Evidence...))
 	}
 	return guard.Did(r.How, append(waited, r.Evidence...)...), nil
@@ -68,7 +70,7 @@ func (j *job) tookItselfDown(ctx context.Context) (*guard.Outcome, error) {
 		return guard.Did(providers.AlreadyTrue, "it is off"), nil
 	}
 	evidence := []string{cmp.Or(j.seen.leftover, j.seen.lock.evidence)}
-	if err := j.gone(ctx, false); err != nil {
+	if err := j.gone(ctx, j.reclaim); err != nil {
 		return nil, err
 	}
 	return guard.Did(providers.AlreadyGone, evidence...), nil
@@ -104,43 +106,23 @@ func (j *job) runs(ctx context.Context) bool {
 	return err == nil && s.state == providers.StateRunning
 }
 
-// gone tidies up after a VM that is confirmed to be gone, as reclaim does.
-func (j *job) gone(ctx context.Context, all bool) error {
+func (j *job) reclaim(f vmFile) error    { return j.runnerOf(f).reclaim(f, false) }
+func (j *job) reclaimAll(f vmFile) error { return j.runnerOf(f).reclaim(f, true) }
+
+// gone tidies up after a VM that is confirmed to be gone.
+func (j *job) gone(ctx context.Context, tidy func(vmFile) error) error {
 	if child := j.forgetChild(j.Object); child != nil {
 		// The look saw already how the process ended; this only collects it.
 		_ = child.Wait(ctx) //nolint:errcheck // see above
 	}
-	switch {
-	case j.half():
-		return j.injected()
-	case j.fault.Kind == kindLeak:
-		return nil
-	}
 	f, err := j.readVM(j.Name)
 	if err == nil {
-		err = j.runnerOf(f).reclaim(f, all)
+		err = tidy(f)
 	}
 	if err != nil {
 		return fail(err, "tidy up after %s, which has ended", j.Name)
 	}
 	return nil
-}
-
-// misbehave makes the VM react to a request as the fault says.
-func (j *job) misbehave(ctx context.Context) error {
-	var q question
-	switch j.fault.Kind {
-	case kindIgnore, kindUnkillable:
-		q = question{Ask: askDeaf}
-	case kindLate:
-		q = question{Ask: askLate, Delay: j.fault.Delay.Seconds()}
-	default:
-		return nil
-	}
-	if _, err := j.runner().ask(ctx, j.seen.vmFile, q); j.seen.state == providers.StateRunning {
-		return err
-	}
-	return nil // a broken VM may not answer
 }
 
 func (j *job) stillSays() []providers.Advice {
@@ -197,10 +179,4 @@ func (t *target) Look(ctx context.Context) (stop.Observation, error) {
 func (t *target) Request(context.Context) error { return (*job)(t).runner().request(*t.seen) }
 
 // Force ends the VM.
-func (t *target) Force(context.Context) error {
-	j := (*job)(t)
-	if j.fault.Kind == kindUnkillable {
-		return j.injected()
-	}
-	return j.runner().force(*j.seen)
-}
+func (t *target) Force(context.Context) error { return (*job)(t).runner().force(*t.seen) }

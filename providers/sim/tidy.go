@@ -53,7 +53,7 @@ func (j *job) tidy(context.Context) (*guard.Outcome, error) {
 // and its disk are gone already.
 func (j *job) clear(context.Context) (*guard.Outcome, error) {
 	f := vmFile{ID: j.Object, Name: j.Name}
-	err := errors.Join(j.runnerOf(f).reclaim(f, false), remove(j.logPath(f.ID)), j.dropReserved())
+	err := errors.Join(j.reclaim(f), remove(j.logPath(f.ID)), j.dropReserved())
 	if err == nil && j.Args[argThenMake] == "" {
 		err = j.sweep()
 	}

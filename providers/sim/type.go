@@ -44,7 +44,13 @@ func Type(h Host) providers.Type {
 			}
 			return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(name)})
 		},
-		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) { return open(h, s) },
+		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
+			p, err := open(h, s)
+			if err != nil {
+				return nil, err
+			}
+			return p.withFaults(p, kinds)
+		},
 		Inside: &providers.Type{
 			Name: TypeName, Kinds: insideKinds,
 			Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) { return openGuest(h, s) },
@@ -59,7 +65,6 @@ type Provider struct {
 	dir        string // of the host: its folder
 	shared     bool   // with other data directories, perhaps
 	weightless bool   // makes new VMs weightless
-	faults     []fault
 	processes  process.Host
 
 	turning sync.Mutex // held during a turn on a shared host
@@ -79,10 +84,6 @@ func open(h Host, s providers.Settings) (*Provider, error) {
 		if !filepath.IsAbs(folder) {
 			p.dir = filepath.Join(s.Files, folder)
 		}
-	}
-	var err error
-	if p.faults, err = faultsOf(ctyread.Attr(s.Attrs, "fault")); err != nil {
-		return nil, fmt.Errorf("provider.%s.%s: %w", TypeName, s.Name, err)
 	}
 	if !filepath.IsAbs(p.dir) {
 		return nil, fmt.Errorf("provider.%s.%s: its folder %q is not absolute", TypeName, s.Name, p.dir)
