@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"vmctl/internal/ctyread"
+	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/fault"
 	"vmctl/providers/guard"
@@ -34,6 +35,35 @@ func (processRunner) faultOps() map[string][]string {
 	all := maps.Clone(faultOps)
 	maps.Copy(all, processFaultOps)
 	return all
+}
+
+func (p agentRunner) faultOps() map[string][]string {
+	all := p.processRunner.faultOps()
+	maps.Copy(all, agentFaultOps)
+	return all
+}
+
+func (p recordRunner) die(ctx context.Context, s observedVM, _ string) error {
+	_, err := p.ask(ctx, s.vmFile, question{Ask: askDie})
+	return err
+}
+
+func (p processRunner) die(ctx context.Context, s observedVM, _ string) error {
+	return p.dieAt(ctx, p.socket(s.ID), *s.run.Process)
+}
+
+func (p agentRunner) die(ctx context.Context, s observedVM, kind string) error {
+	if kind == kindAgentDies {
+		return p.dieAt(ctx, p.agentSocket(s.ID), *s.agent)
+	}
+	return p.processRunner.die(ctx, s, kind)
+}
+
+func (p processRunner) dieAt(ctx context.Context, socket string, id process.Identity) error {
+	if _, err := ask(ctx, socket, question{Ask: askDie}); err != nil {
+		return err
+	}
+	return p.processes.Wait(ctx, id)
 }
 
 // DoStruck implements fault.Helper.
@@ -108,7 +138,7 @@ func (t struckTask) act(j *job, act machine.Act) machine.Act {
 		return func(ctx context.Context) (*guard.Outcome, error) {
 			return j.end(ctx, (*target)(j), func(vmFile) error { return nil })
 		}
-	case kindDie:
+	case kindDie, kindAgentDies:
 		return t.dying(j, act)
 	case kindPartial:
 		if half := j.half(); half != nil {
@@ -145,10 +175,7 @@ func (t struckTask) dying(j *job, act machine.Act) machine.Act {
 		if err := j.observe(ctx); err != nil || j.seen == nil || j.seen.state != providers.StateRunning {
 			return err
 		}
-		if _, err := j.runner().ask(ctx, j.seen.vmFile, question{Ask: askDie}); err != nil {
-			return err
-		}
-		if err := j.processes.Wait(ctx, j.seen.alive...); err != nil {
+		if err := j.runner().die(ctx, *j.seen, t.Kind); err != nil {
 			return err
 		}
 		return j.observe(ctx)

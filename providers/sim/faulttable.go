@@ -9,6 +9,7 @@ const (
 	kindLate       = "late_exit"      // the VM ends a delay after it was asked to
 	kindLeak       = "leak_pid"       // the VM ends, and its pid file stays
 	kindDie        = "die"            // the VM ends by itself, and leaves its files
+	kindAgentDies  = "agent_dies"     // the host agent ends by itself, and leaves its files and its driver
 	kindUnkillable = "unkillable"     // neither a request nor force ends the VM
 )
 
@@ -27,4 +28,9 @@ var faultOps = map[string][]string{
 var processFaultOps = map[string][]string{
 	fault.Hang: {opStart},
 	fault.Slow: {opStart},
+}
+
+// agentFaultOps lists further operations of VMs with host agents.
+var agentFaultOps = map[string][]string{
+	kindAgentDies: {opStart, opWaitReady},
 }

@@ -97,7 +97,7 @@ func (p *Provider) findProcesses(ctx context.Context, all []reading) ([]reading,
 	for i := range all {
 		read[all[i].name] = true
 		if all[i].err == nil {
-			all[i].observedVM = p.runnerOf(all[i].vmFile).observe(all[i].vmFile, s)
+			all[i].observedVM = p.runnerOf(all[i].vmFile).observe(ctx, all[i].vmFile, s)
 		}
 	}
 	unlisted, err := p.unlisted(s, read)

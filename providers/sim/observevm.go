@@ -32,8 +32,9 @@ type processState struct {
 	reason   string // the reason for a broken or unreadable state
 	run      *runFile
 	alive    []process.Identity
-	runs     string // evidence that it runs; "": the processes in alive
-	leftover string // evidence of files of a process that is gone
+	agent    *process.Identity // of its host agent, which is alive, too
+	runs     string            // evidence that it runs; "": the processes in alive
+	leftover string            // evidence of files of a process that is gone
 }
 
 // on reports whether any process of the VM runs.
@@ -122,6 +123,9 @@ func (p processRunner) findUnrecorded(ctx context.Context, files []vmFile) unrec
 		if run, err := p.readRun(f); err == nil && run != nil {
 			named = append(named, *run.Process)
 		}
+		if agent, err := p.readAgent(f); f.HostAgent && err == nil && agent != nil {
+			named = append(named, *agent)
+		}
 	}
 	s := unrecordedProcesses{of: map[string][]process.Identity{}, locks: p.diskLocks()}
 	all, traces, err := p.processesOf(ctx, "")
@@ -158,7 +162,7 @@ func (p *Provider) observeVM(ctx context.Context, name string) (observedVM, erro
 	}
 	r := p.runnerOf(f)
 	s := r.find(ctx, name)
-	seen := r.observe(f, s)
+	seen := r.observe(ctx, f, s)
 	seen.disks = map[string]observedDisk{}
 	for _, d := range seen.uses() {
 		if s, err := p.observeDisk(d.Name, s.all); err == nil {
@@ -208,7 +212,7 @@ func (p *Provider) observeRemains(name string, s unrecordedProcesses) (observedV
 	g := observedVM{processState: processState{alive: s.of[name]}}
 	if len(g.alive) > 0 {
 		t := s.traces[name]
-		g.vmFile = vmFile{ID: t.id, Name: name, Owner: t.owner}
+		g.vmFile = vmFile{ID: t.id, Name: name, Owner: t.owner, HostAgent: p.hostAgent}
 		g.state, g.reason = providers.StateBroken, fmt.Sprintf("%s runs it, and its file %s is gone", pids(g.alive), p.vmPath(name))
 	}
 	h, err := p.readRoot(name)
@@ -231,7 +235,7 @@ func (p *Provider) observeRemains(name string, s unrecordedProcesses) (observedV
 }
 
 // observe reads the processes and the run state of a VM.
-func (p processRunner) observe(f vmFile, s unrecordedProcesses) observedVM {
+func (p processRunner) observe(_ context.Context, f vmFile, s unrecordedProcesses) observedVM {
 	r, err := p.readRun(f)
 	if err != nil {
 		return observedVM{vmFile: f, onDisk: true, root: true, processState: processState{reason: err.Error(), run: nil}}
@@ -254,9 +258,13 @@ func (p processRunner) observe(f vmFile, s unrecordedProcesses) observedVM {
 
 // verify compares a pid file with the processes that there are.
 func (p *Provider) verify(l processState, s unrecordedProcesses, f vmFile) processState {
-	record, why := p.recorded(l.run)
+	var named *process.Identity
+	if l.run != nil {
+		named = l.run.Process
+	}
+	record, why := p.recorded(named)
 	strays, found := strayNone, slices.DeleteFunc(slices.Clone(s.of[f.Name]), func(id process.Identity) bool {
-		return l.run != nil && contains([]process.Identity{*l.run.Process}, id)
+		return named != nil && contains([]process.Identity{*named}, id)
 	})
 	switch {
 	case len(found) > 0:
@@ -264,14 +272,10 @@ func (p *Provider) verify(l processState, s unrecordedProcesses, f vmFile) proce
 	case s.err != nil:
 		strays = strayUnseen
 	}
-	there := socketMissing
-	if _, err := os.Lstat(p.socket(f.ID)); err == nil {
-		there = socketThere
-	}
-	row := phaseOf(record, strays, there)
+	row := phaseOf(record, strays, socketAt(p.socket(f.ID)))
 	l.state = row.state
 	if record == recordAlive {
-		l.alive = append(l.alive, *l.run.Process)
+		l.alive = append(l.alive, *named)
 	}
 	l.alive = append(l.alive, found...)
 	switch row.reason {
@@ -293,12 +297,19 @@ func (p *Provider) verify(l processState, s unrecordedProcesses, f vmFile) proce
 	return l
 }
 
+func socketAt(path string) socket {
+	if _, err := os.Lstat(path); err != nil {
+		return socketMissing
+	}
+	return socketThere
+}
+
 // recorded returns the fate of the process that a pid file names.
-func (p *Provider) recorded(r *runFile) (what recorded, why string) {
-	if r == nil {
+func (p *Provider) recorded(id *process.Identity) (what recorded, why string) {
+	if id == nil {
 		return noRecord, ""
 	}
-	verdict, why := p.processes.Verify(*r.Process)
+	verdict, why := p.processes.Verify(*id)
 	switch verdict {
 	case process.Match:
 		return recordAlive, why

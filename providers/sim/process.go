@@ -20,8 +20,11 @@ import (
 // disks.
 type processRunner struct{ *Provider }
 
-func (p processRunner) fits() error {
-	longest := len(p.socket(""))
+func (p processRunner) fits() error { return p.fitsSocket(p.socket("")) }
+
+// fitsSocket fails if the path of a socket is too long.
+func (p processRunner) fitsSocket(path string) error {
+	longest := len(path)
 	if longest <= socketLimit {
 		return nil
 	}
@@ -74,7 +77,9 @@ func (p processRunner) ask(ctx context.Context, f vmFile, q question) (answer, e
 }
 
 // request asks every process of the VM to end. Each is verified just before.
-func (p processRunner) request(s observedVM) error { return each(s.alive, p.processes.Request) }
+func (p processRunner) request(_ context.Context, s observedVM) error {
+	return each(s.alive, p.processes.Request)
+}
 
 // force ends every process of the VM, with its group.
 func (p processRunner) force(s observedVM) error {

@@ -25,7 +25,7 @@ func (recordRunner) findUnrecorded(context.Context, []vmFile) (s unrecordedProce
 	return s
 }
 
-func (p recordRunner) observe(f vmFile, _ unrecordedProcesses) observedVM {
+func (p recordRunner) observe(_ context.Context, f vmFile, _ unrecordedProcesses) observedVM {
 	s := observedVM{vmFile: f, onDisk: true, root: true, processState: processState{state: providers.StateOff, run: f.Run}}
 	switch {
 	case f.Run == nil:
@@ -77,7 +77,7 @@ func (p recordRunner) ask(_ context.Context, f vmFile, q question) (answer, erro
 	return a, p.writeRun(f, &r)
 }
 
-func (p recordRunner) request(s observedVM) error {
+func (p recordRunner) request(_ context.Context, s observedVM) error {
 	r := *s.run
 	switch {
 	case r.Deaf || !r.Ends.IsZero():

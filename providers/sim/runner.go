@@ -9,7 +9,7 @@ import (
 	"vmctl/providers/machine"
 )
 
-// runner runs VMs of a host, as processes or as records. runnerOf and newVM choose one; nothing
+// runner runs VMs of a host: as processes, as pairs of processes or as records. runnerOf and newVM choose one; nothing
 // else depends on the choice.
 type runner interface {
 	// fits fails if the host's folder cannot hold the files of a run.
@@ -28,7 +28,7 @@ type runner interface {
 	// findUnrecorded finds the processes of all VMs, and those that no run of these VMs names.
 	findUnrecorded(ctx context.Context, all []vmFile) unrecordedProcesses
 	// observe reads the run state of a VM.
-	observe(f vmFile, s unrecordedProcesses) observedVM
+	observe(ctx context.Context, f vmFile, s unrecordedProcesses) observedVM
 
 	// start starts a VM, and returns its run, which is not written yet.
 	start(ctx context.Context, j *job, f vmFile) (*runFile, error)
@@ -37,11 +37,13 @@ type runner interface {
 	// ask puts a question to a running VM.
 	ask(ctx context.Context, f vmFile, q question) (answer, error)
 	// request asks the VM to end by itself, and force ends it.
-	request(s observedVM) error
+	request(ctx context.Context, s observedVM) error
 	force(s observedVM) error
 	// lastWords returns the last lines of the VM's log, and advice about it.
 	lastWords(id providers.ID) ([]string, []providers.Advice)
 
+	// die makes the VM, or its host agent, end by itself, and returns once it has.
+	die(ctx context.Context, s observedVM, kind string) error
 	// faultOps lists the operations that the runner lets fail in ways of its own.
 	faultOps() map[string][]string
 
@@ -56,15 +58,19 @@ type runner interface {
 }
 
 func (p *Provider) runnerOf(f vmFile) runner {
-	if f.Weightless {
+	switch {
+	case f.Weightless:
 		return recordRunner{p}
+	case f.HostAgent:
+		return agentRunner{processRunner{p}}
+	default:
+		return processRunner{p}
 	}
-	return processRunner{p}
 }
 
 // newVM returns the file of a VM that is to be made.
 func (p *Provider) newVM(id providers.ID, name string) vmFile {
-	return vmFile{ID: id, Name: name, Weightless: p.weightless}
+	return vmFile{ID: id, Name: name, Weightless: p.weightless, HostAgent: p.hostAgent}
 }
 
 // newRunner returns the runner of the VMs that are to be made.

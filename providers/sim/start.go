@@ -57,60 +57,46 @@ func (j *job) bringUp(ctx context.Context) (*runFile, error) {
 // start starts the VM's process, and returns its run once it listens. Until that is written, the
 // process is found by its arguments.
 func (p processRunner) start(ctx context.Context, j *job, f vmFile) (*runFile, error) {
-	child, said, err := j.spawn(f)
+	l, err := j.launch(f, j.orders(f))
 	if err != nil {
-		return nil, fail(err, "start %s", j.Name)
+		return nil, err
 	}
-	defer said.Close() //nolint:errcheck // it is only read
-	j.keep(f.ID, child)
-	id, err := child.Capture(ctx)
-	if err != nil && !errors.Is(err, process.ErrGone) {
-		return nil, j.notStarted(ctx, child, report{}, err)
-	}
-	told, err := hear(ctx, said)
-	if err != nil || told.Error != "" {
-		return nil, j.notStarted(ctx, child, told, err)
+	id, told, err := j.run(ctx, l)
+	if err != nil {
+		return nil, err
 	}
 	return &runFile{Process: &id, With: *f.Config, Ports: told.Ports}, nil
 }
 
-// spawn starts the VM's process with its orders, and returns the pipe for its report.
-func (j *job) spawn(f vmFile) (child *process.Child, said *os.File, err error) {
+// launch returns the process of a VM, and makes the folder of its files.
+func (j *job) launch(f vmFile, o orders) (launch, error) {
 	if j.host.Program == "" {
-		return nil, nil, errors.New("this vmctl does not know its own program, which would run it")
+		return launch{}, fail(errors.New("this vmctl does not know its own program, which would run it"), "start %s", j.Name)
 	}
 	args, err := j.arguments(f)
-	if err == nil {
-		err = os.MkdirAll(j.path(runDir), 0o700)
+	if err = errors.Join(err, os.MkdirAll(j.path(runDir), 0o700), remove(j.logPath(f.ID))); err != nil {
+		return launch{}, fail(err, "start %s", j.Name)
 	}
+	return launch{Program: j.host.Program, Args: args, Env: j.host.Env, Log: j.logPath(f.ID), Orders: o}, nil
+}
+
+// run starts a process, and returns its report once it listens.
+func (j *job) run(ctx context.Context, l launch) (process.Identity, report, error) {
+	child, said, err := l.start(j.processes)
 	if err != nil {
-		return nil, nil, err
+		return process.Identity{}, report{}, fail(err, "start %s", j.Name)
 	}
-	stderr, err := os.OpenFile(j.logPath(f.ID), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, nil, err
+	defer said.Close() //nolint:errcheck // it is only read
+	j.keep(j.Object, child)
+	id, err := child.Capture(ctx)
+	if err != nil && !errors.Is(err, process.ErrGone) {
+		return id, report{}, j.notStarted(ctx, child, report{}, err)
 	}
-	defer stderr.Close() //nolint:errcheck // the child has its own
-	stdin, tell, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
+	told, err := hear(ctx, said)
+	if err != nil || told.Error != "" {
+		return id, told, j.notStarted(ctx, child, told, err)
 	}
-	defer stdin.Close() //nolint:errcheck // the child has its own
-	said, stdout, err := os.Pipe()
-	if err != nil {
-		return nil, nil, errors.Join(err, tell.Close())
-	}
-	defer stdout.Close() //nolint:errcheck // the child has its own
-	child, err = j.processes.Start(process.Command{
-		Path: j.host.Program, Args: args, Env: j.host.Env, Dir: string(os.PathSeparator), Stdin: stdin, Stdout: stdout, Stderr: stderr,
-	})
-	if err == nil {
-		err = json.NewEncoder(tell).Encode(j.orders(f))
-	}
-	if err = errors.Join(err, tell.Close()); err != nil {
-		return nil, nil, errors.Join(err, said.Close())
-	}
-	return child, said, nil
+	return id, told, nil
 }
 
 func (j *job) orders(f vmFile) orders {
@@ -145,6 +131,7 @@ func (j *job) notStarted(ctx context.Context, child *process.Child, told report,
 		err = child.Force()
 	}
 	exit := child.Wait(own)
+	err = errors.Join(err, j.forceAll(own))
 	if err != nil || own.Err() != nil {
 		return fail(errors.Join(cause, err, exit), "start %s: its process (pid %d) does not end", j.Name, child.PID())
 	}
@@ -173,9 +160,27 @@ func (j *job) notStarted(ctx context.Context, child *process.Child, told report,
 	return f
 }
 
+// forceAll ends all processes of the VM: a host agent that was forced leaves its driver.
+func (j *job) forceAll(ctx context.Context) error {
+	left, _, err := j.processesOf(ctx, j.Name)
+	if err != nil {
+		return err
+	}
+	if err := j.runner().force(observedVM{processState: processState{alive: left}}); err != nil {
+		return err
+	}
+	return j.processes.Wait(ctx, left...)
+}
+
 // waitReady waits until the VM answers.
 func (j *job) waitReady(ctx context.Context) (*guard.Outcome, error) {
-	if j.seen == nil || j.seen.state != providers.StateRunning {
+	switch {
+	case j.seen != nil && j.seen.state == providers.StateBroken:
+		return nil, &providers.Problem{
+			Outcome: providers.Failed, Code: "broken", Next: providers.Vmctl("plan"),
+			Err: fmt.Errorf("wait for %s: %s", j.Address, j.seen.reason),
+		}
+	case j.seen == nil || j.seen.state != providers.StateRunning:
 		return nil, j.ended()
 	}
 	for {

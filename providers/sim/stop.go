@@ -176,7 +176,9 @@ func (t *target) Look(ctx context.Context) (stop.Observation, error) {
 }
 
 // Request asks the VM to end.
-func (t *target) Request(context.Context) error { return (*job)(t).runner().request(*t.seen) }
+func (t *target) Request(ctx context.Context) error {
+	return (*job)(t).runner().request(ctx, *t.seen)
+}
 
 // Force ends the VM.
 func (t *target) Force(context.Context) error { return (*job)(t).runner().force(*t.seen) }

@@ -23,6 +23,7 @@ import (
 //	vms/NAME.json  a VM: its owner mark and its configuration
 //	run/KEY.pid    the process that runs it, with its running configuration
 //	run/KEY.sock   the socket on which the process answers
+//	run/KEY.ha.pid and run/KEY.ha.sock, those of its host agent
 //	run/KEY.log    the output of the process, kept until the next start
 //	disks/NAME.root its root disk: a line with the owner mark, and the guest's data
 //	disks/NAME.root.lock the lock of the root disk: a symbolic link to the holder
@@ -72,6 +73,7 @@ type vmFile struct {
 	Owner      *owner       `json:"owner,omitempty"`
 	Config     *config      `json:"config,omitempty"` // nil: half made
 	Weightless bool         `json:"weightless,omitempty"`
+	HostAgent  bool         `json:"host_agent,omitempty"`
 	Run        *runFile     `json:"run,omitempty"` // of a weightless VM
 }
 
@@ -100,6 +102,7 @@ func (f vmFile) oursFor(p providers.Project, a spec.Address) bool {
 // runFile describes the process of a VM, or the run of a weightless VM.
 type runFile struct {
 	Process *process.Identity `json:"process,omitempty"` // nil: weightless
+	Agent   *process.Identity `json:"-"`                 // of its host agent, which has a file of its own
 	With    config            `json:"with"`
 	Ports   []heldPort        `json:"ports,omitempty"`
 

@@ -65,6 +65,7 @@ type Provider struct {
 	dir        string // of the host: its folder
 	shared     bool   // with other data directories, perhaps
 	weightless bool   // makes new VMs weightless
+	hostAgent  bool   // gives new VMs a host agent
 	processes  process.Host
 
 	turning sync.Mutex // held during a turn on a shared host
@@ -78,7 +79,7 @@ type Provider struct {
 var _ providers.Provider = (*Provider)(nil)
 
 func open(h Host, s providers.Settings) (*Provider, error) {
-	p := &Provider{host: h, settings: s, dir: s.Dir, weightless: ctyread.True(s.Attrs, "weightless"), children: map[providers.ID]*process.Child{}}
+	p := &Provider{host: h, settings: s, dir: s.Dir, weightless: ctyread.True(s.Attrs, "weightless"), hostAgent: ctyread.True(s.Attrs, "host_agent"), children: map[providers.ID]*process.Child{}}
 	if folder := ctyread.Text(s.Attrs, "folder"); folder != "" {
 		p.dir, p.shared = folder, true
 		if !filepath.IsAbs(folder) {
@@ -87,6 +88,9 @@ func open(h Host, s providers.Settings) (*Provider, error) {
 	}
 	if !filepath.IsAbs(p.dir) {
 		return nil, fmt.Errorf("provider.%s.%s: its folder %q is not absolute", TypeName, s.Name, p.dir)
+	}
+	if p.weightless && p.hostAgent {
+		return nil, fmt.Errorf("provider.%s.%s: weightless VMs have no processes: set only one of weightless and host_agent", TypeName, s.Name)
 	}
 	if err := p.newRunner().fits(); err != nil {
 		return nil, err
