@@ -102,7 +102,7 @@ func (p agentRunner) join(ctx context.Context, seen *observedVM, agent *process.
 	case both.reason == reasonOrphan:
 		seen.reason = strings.TrimSuffix(fmt.Sprintf(both.reason, pids(seen.alive))+": "+why, ": ")
 	case both.reason != "":
-		seen.reason = fmt.Sprintf(both.reason, pids([]process.Identity{*agent}))
+		seen.reason = strings.TrimSuffix(fmt.Sprintf(both.reason, pids([]process.Identity{*agent}))+": "+seen.leftover, ": ")
 	}
 	seen.state = both.state
 	if fate == recordAlive {

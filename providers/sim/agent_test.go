@@ -146,6 +146,12 @@ func (l *lab) isInState(agent, driver string) {
 	case agent == "reused" && driver == "alive":
 		evidence += ": pid N belongs to another process now"
 	}
+	if agent == "alive" || agent == "deaf" {
+		evidence += map[string]string{
+			"dead":   ": its pid file names a process that is gone: no process has pid N",
+			"reused": ": its pid file names a process that is gone: pid N belongs to another process now",
+		}[driver]
+	}
 	leftover := agent == "dead" || agent == "reused" || driver == "dead" || driver == "reused"
 	o := l.vm()
 	if evidence != "" {
@@ -314,8 +320,8 @@ func (l *lab) replaceAgent() {
 func TestOneOfTwoProcessesDies(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ op, kind, says string }{
-		{"start", "die", "its host agent (pid N) runs, and no driver"},
-		{"wait_ready", "die", "its host agent (pid N) runs, and no driver"},
+		{"start", "die", "its host agent (pid N) runs, and no driver: its pid file names a process that is gone: no process has pid N"},
+		{"wait_ready", "die", "its host agent (pid N) runs, and no driver: its pid file names a process that is gone: no process has pid N"},
 		{"start", "agent_dies", "its driver (pid N) runs, and no host agent: no process has pid N"},
 		{"wait_ready", "agent_dies", "its driver (pid N) runs, and no host agent: no process has pid N"},
 	} {

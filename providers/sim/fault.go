@@ -104,17 +104,15 @@ func (t struckTask) Verb() (guard.Verb, error) {
 	if err != nil {
 		return v, err
 	}
-	switch j := t.Task.(type) {
-	case *job:
+	if j, ok := t.Task.(interface {
+		half() func(context.Context) error
+	}); ok && t.Kind == kindPartial {
+		if half := j.half(); half != nil {
+			v.Act = t.partial(half)
+		}
+	}
+	if j, ok := t.Task.(*job); ok {
 		v.Act = t.act(j, v.Act)
-	case *diskJob:
-		if half := j.half(); t.Kind == kindPartial && half != nil {
-			v.Act = t.partial(half)
-		}
-	case *guestJob:
-		if half := j.half(); t.Kind == kindPartial && half != nil {
-			v.Act = t.partial(half)
-		}
 	}
 	return v, nil
 }
@@ -140,10 +138,6 @@ func (t struckTask) act(j *job, act machine.Act) machine.Act {
 		}
 	case kindDie, kindAgentDies:
 		return t.dying(j, act)
-	case kindPartial:
-		if half := j.half(); half != nil {
-			return t.partial(half)
-		}
 	}
 	return act
 }
