@@ -116,12 +116,13 @@ func (p agentRunner) join(ctx context.Context, seen *observedVM, agent *process.
 	}
 }
 
-// answers reports whether the host agent of a VM answers.
+// answers reports whether the host agent of a VM answers. If ctx ends before, it counts as one
+// that does.
 func (p agentRunner) answers(ctx context.Context, id providers.ID) bool {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	_, err := ask(ctx, p.agentSocket(id), question{Ask: askReady})
-	return err == nil
+	_, err := ask(limited, p.agentSocket(id), question{Ask: askReady})
+	return err == nil || ctx.Err() != nil
 }
 
 // request asks the host agent of a running VM, which asks its driver. Of any other VM it asks the

@@ -374,3 +374,39 @@ func TestStartOfTwoProcessesFails(t *testing.T) {
 	}
 	l.isTidy(providers.StateOff)
 }
+
+// A lock whose holder runs is never freed, whatever has become of the VM's two processes.
+func TestLockOfAnotherStays(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		agent, driver string
+		action        providers.Action
+		says          string
+	}{
+		{"alive", "dead", providers.Stop, "stop graceful"},
+		{"dead", "alive", providers.Stop, "stop graceful"},
+		{"dead", "dead", providers.Destroy, "delete refused (disk_locked): delete vm.dev: somebody else holds its disk"},
+	} {
+		l := newAgentLab(t)
+		l.does(providers.Create, created)
+		l.become(agentFiles, tc.agent)
+		l.become(driverFiles, tc.driver)
+		lock := sim.LockPath(l.dir, "lab.dev")
+		l.remove(lock)
+		me, err := process.Host{}.Capture(t.Context(), os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		holder, err := json.Marshal(map[string]any{"vm": devID, "process": me})
+		if err == nil {
+			err = os.Symlink(string(holder), lock)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.does(tc.action, tc.says)
+		if got, err := os.Readlink(lock); err != nil || got != string(holder) {
+			t.Errorf("of an agent that is %s and a driver that is %s, the lock is %q, %v", tc.agent, tc.driver, got, err)
+		}
+	}
+}

@@ -301,7 +301,7 @@ func (m *vmProcess) close(err error) error {
 	m.stop()
 	m.serves.Wait()
 	for _, path := range m.locks {
-		if !died {
+		if h, err := readLock(path); !died && err == nil && h == m.me { // else it is another's by now
 			errs = append(errs, remove(path))
 		}
 	}

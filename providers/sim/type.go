@@ -1,7 +1,8 @@
 // Package sim simulates a host in a folder. Its virtual machines are real processes with pid
 // files, sockets and ports, so that stopping, orphans, recycled pids and crashes are real and
-// need no hypervisor; the provider block can ask for faults. A weightless VM is a record
-// without a process, for many thousands of machines.
+// need no hypervisor; the provider block can ask for faults. With host_agent a VM is two
+// processes, as in Lima: a driver, and the host agent that supervises it. A weightless VM is a
+// record without a process, for many thousands of machines.
 package sim
 
 import (
