@@ -105,6 +105,9 @@ func TestTwoProcessesInEveryState(t *testing.T) {
 	for _, agent := range []string{"none", "alive", "dead", "reused", "deaf"} {
 		for _, driver := range []string{"none", "alive", "dead", "reused"} {
 			for _, lock := range []string{"left", "gone"} {
+				if lock == "gone" && testing.Short() {
+					continue
+				}
 				for _, wanted := range []string{providers.StateRunning, providers.StateOff} {
 					t.Run(fmt.Sprintf("agent %s, driver %s, lock %s, wanted %s", agent, driver, lock, wanted), func(t *testing.T) {
 						t.Parallel()
