@@ -3,6 +3,7 @@ package sim_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -175,17 +176,25 @@ func (l *lab) isInState(agent, driver string) {
 	}
 }
 
+// next returns the action that a plan would choose.
+func (l *lab) next(wanted string) providers.Action {
+	l.t.Helper()
+	switch state := l.vm().State; {
+	case state == wanted && wanted == providers.StateRunning:
+		return providers.NoOp
+	case state == wanted:
+		return providers.Update
+	case wanted == providers.StateRunning:
+		return providers.Start
+	default:
+		return providers.Stop
+	}
+}
+
 // converges applies once what a plan would, and checks that all is as wanted then.
 func (l *lab) converges(wanted string) {
 	l.t.Helper()
-	before, lived := l.vm(), len(l.processes(l.t.Context())) > 0
-	action := map[string]providers.Action{providers.StateRunning: providers.Start, providers.StateOff: providers.Stop}[wanted]
-	switch {
-	case before.State == wanted && wanted == providers.StateRunning:
-		action = providers.NoOp
-	case before.State == wanted:
-		action = providers.Update
-	}
+	action, lived := l.next(wanted), len(l.processes(l.t.Context())) > 0
 	did := l.apply(action)
 	if strings.Contains(did, "forced") || strings.Contains(did, "failed") {
 		l.t.Errorf("%s: %s", action, did)
@@ -411,5 +420,50 @@ func TestLockOfAnotherStays(t *testing.T) {
 		if got, err := os.Readlink(lock); err != nil || got != string(holder) {
 			t.Errorf("of an agent that is %s and a driver that is %s, the lock is %q, %v", tc.agent, tc.driver, got, err)
 		}
+	}
+}
+
+// Random walks: something becomes of the two processes and of the lock, an apply is struck by a
+// fault, and the next one leads to what is wanted.
+func TestRandomWalksOfTwoProcesses(t *testing.T) {
+	walks := 12
+	if testing.Short() {
+		walks = 3
+	}
+	states := []string{"none", "alive", "dead", "reused", "deaf"}
+	faults := [][2]string{
+		{"recover", "fail"},
+		{"recover", "partial"},
+		{"recover", "leak_pid"},
+		{"stop", "partial"},
+		{"stop", "leak_pid"},
+		{"unlock", "fail"},
+		{"start", "partial"},
+		{"start", "die"},
+		{"start", "agent_dies"},
+		{"wait_ready", "die"},
+		{"wait_ready", "agent_dies"},
+	}
+	for seed := range walks {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			chance := rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // a walk is no secret
+			l := newAgentLab(t)
+			l.does(providers.Create, created)
+			for range 3 {
+				if l.vm().State == providers.StateRunning {
+					agent, driver := states[chance.IntN(len(states))], states[chance.IntN(len(states)-1)]
+					t.Logf("the agent becomes %s, the driver %s", agent, driver)
+					l.become(agentFiles, agent)
+					l.become(driverFiles, driver)
+				}
+				wanted := []string{providers.StateRunning, providers.StateOff}[chance.IntN(2)]
+				f := faults[chance.IntN(len(faults))]
+				l.settings = l.house.settings(false, fault(f[0], f[1]))
+				t.Logf("wanted %s under the fault %s: %s", wanted, f, l.apply(l.next(wanted)))
+				l.settings = l.house.settings(false)
+				l.converges(wanted)
+			}
+		})
 	}
 }
