@@ -37,6 +37,10 @@ var simShape = Block{
 			Name: "weightless", Type: cty.Bool, Default: cty.False, Known: true,
 			Doc: "Whether its virtual machines are records without processes.",
 		},
+		{
+			Name: "host_agent", Type: cty.Bool, Known: true,
+			Doc: "Whether each virtual machine is two processes: a driver, and a host agent that supervises it.",
+		},
 	},
 	Blocks: []Block{
 		{
@@ -54,7 +58,7 @@ var simShape = Block{
 				},
 				{
 					Name: "kind", Type: cty.String, Required: true, Known: true,
-					OneOf: []string{"fail", "hang", "ignore_request", "late_exit", "partial", "leak_pid", "die", "unreadable", "slow", "unkillable"},
+					OneOf: []string{"fail", "hang", "ignore_request", "late_exit", "partial", "leak_pid", "die", "unreadable", "slow", "unkillable", "agent_dies"},
 					Doc:   "The kind of fault.",
 				},
 				{

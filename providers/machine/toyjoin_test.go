@@ -21,6 +21,11 @@ func TestToy(t *testing.T) {
 	providertest.Run(t, providertest.Harness{New: func(*testing.T) *providertest.World { return (&toy{things: map[providers.ID]*thing{}}).world() }})
 }
 
+// Faults wrap that driver as they wrap any.
+func TestToyWithFaults(t *testing.T) {
+	providertest.RunFaults(t, providertest.Harness{New: func(*testing.T) *providertest.World { return (&toy{things: map[providers.ID]*thing{}}).world() }})
+}
+
 // world returns the toy for the conformance suite.
 func (t *toy) world() *providertest.World {
 	put := func(id providers.ID, o thing) { t.things[id] = &o }

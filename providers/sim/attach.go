@@ -82,19 +82,9 @@ func (p *Provider) users(but func(vmFile) bool) (map[string][]string, error) {
 }
 
 // attach gives a running VM the disks that are new to it.
-func (j *job) attach(ctx context.Context) error {
-	if j.seen == nil || j.seen.state != providers.StateRunning || j.seen.Weightless {
+func (j *job) attach(ctx context.Context, f *vmFile) error {
+	if j.seen == nil || j.seen.state != providers.StateRunning {
 		return nil
 	}
-	has := names(j.seen.run.With.Disks)
-	for _, a := range j.want.Disks {
-		if slices.Contains(has, a.Name) {
-			continue
-		}
-		if _, err := ask(ctx, j.socket(j.seen.ID), question{Ask: askAttach, Lock: j.diskLock(a.Name)}); err != nil {
-			return fail(err, "attach %s to %s", a.Name, j.Name)
-		}
-		j.log(providers.Progress{Text: "attached " + a.Name})
-	}
-	return nil
+	return j.runner().attach(ctx, j, f)
 }

@@ -9,28 +9,22 @@ import (
 
 // disk returns the claim on the lock of a VM's root disk, which only the VM may use.
 func (r *recipe) disk(name string) []providers.Claim {
-	if r.p.weightless {
-		return nil
-	}
-	return []providers.Claim{lockClaim(name)}
+	return r.p.newRunner().lockClaims(lockClaim(name))
 }
 
 // locks returns the claims of a running VM on the locks of its root disk and its other disks.
 func (r *recipe) locks() []providers.Claim {
-	if r.p.weightless {
-		return nil
-	}
-	all := r.disk(machine.Name(r.change))
+	all := []providers.Claim{lockClaim(machine.Name(r.change))}
 	for _, a := range r.want.Disks {
 		all = append(all, diskLockClaim(a.Name))
 	}
-	return all
+	return r.p.newRunner().lockClaims(all...)
 }
 
 // attached returns the claims on the locks of the disks that are new to the VM.
 func (r *recipe) attached() []providers.Claim {
 	o := r.change.Object
-	if r.p.weightless || o == nil {
+	if o == nil {
 		return nil
 	}
 	var all []providers.Claim
@@ -39,7 +33,7 @@ func (r *recipe) attached() []providers.Claim {
 			all = append(all, diskLockClaim(a.Name))
 		}
 	}
-	return all
+	return r.p.newRunner().lockClaims(all...)
 }
 
 // wanted returns the claims that the VM has once it is as wanted.

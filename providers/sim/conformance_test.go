@@ -17,3 +17,13 @@ func TestConformanceWithoutProcesses(t *testing.T) {
 		New: func(t *testing.T) *providertest.World { return newHouse(t).world(true) },
 	})
 }
+
+func TestConformanceWithHostAgents(t *testing.T) {
+	providertest.Run(t, providertest.Harness{
+		New: func(t *testing.T) *providertest.World {
+			h := newHouse(t)
+			h.hostAgent = true
+			return h.world(false)
+		},
+	})
+}

@@ -10,19 +10,6 @@ import (
 	"vmctl/providers/guard"
 )
 
-// define makes a VM. It completes a VM that an interrupted attempt left half made.
-func (j *job) define(ctx context.Context) (*guard.Outcome, error) {
-	if j.seen == nil {
-		return j.put(ctx, vmFile{ID: j.Object, Name: j.Name, Weightless: j.weightless})
-	}
-	return j.put(ctx, j.seen.vmFile)
-}
-
-// redefine changes the configuration for the next start.
-func (j *job) redefine(ctx context.Context) (*guard.Outcome, error) {
-	return j.put(ctx, j.seen.vmFile)
-}
-
 // isWanted reports whether the VM's file is as wanted.
 func (j *job) isWanted(context.Context) (bool, error) {
 	return j.seen != nil && j.seen.onDisk && j.seen.Config != nil && j.seen.Owner != nil && reflect.DeepEqual(*j.seen.Config, j.want) &&
@@ -38,36 +25,32 @@ func (j *job) hasAll() bool {
 	return !slices.ContainsFunc(j.want.Disks, func(a attached) bool { return !slices.Contains(has, a.Name) })
 }
 
-// put writes a VM's file: first the mark, then its other files, and last the configuration,
-// which makes the VM whole.
-func (j *job) put(ctx context.Context, f vmFile) (*guard.Outcome, error) {
+// marked returns the file of the VM with its mark: of a new VM if there is none yet.
+func (j *job) marked() vmFile {
+	f := j.newVM(j.Object, j.Name)
+	if j.seen != nil {
+		f = j.seen.vmFile
+	}
 	p := j.settings.Project
 	f.Owner = &owner{ID: p.Lineage(), Project: p.Name, Address: j.Address, Of: f.ID, Generation: j.Generation}
-	half := f
-	half.Config = nil
-	if j.half() {
-		return nil, errors.Join(j.injected(), j.writeVM(half))
-	}
+	return f
+}
+
+// put makes or changes a VM: it writes first the mark, then the other files, and last the
+// configuration, which makes the VM whole. It completes a VM that an interrupted attempt left
+// half made.
+func (j *job) put(ctx context.Context) (*guard.Outcome, error) {
+	f := j.marked()
 	if err := errors.Join(j.disksThere(j.want.Disks), j.free(j.want.Disks)); err != nil {
 		return nil, err
 	}
-	if err := j.attach(ctx); err != nil {
+	if err := j.attach(ctx, &f); err != nil {
 		return nil, err
 	}
-	if f.Config == nil && !f.Weightless {
-		if err := errors.Join(j.writeVM(half), j.makeRoot(f), j.dropReserved()); err != nil {
-			return nil, fail(err, "%s %s", j.Op, j.Name)
-		}
-	}
-	if err := j.growRoot(f); err != nil {
+	if err := j.runnerOf(f).prepare(j, f); err != nil {
 		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
 	f.Config = &j.want
-	if f.Run != nil && j.seen.on() { // it is weightless: no process keeps its running configuration
-		run := *f.Run
-		run.With.Disks = j.want.Disks
-		f.Run = &run
-	}
 	if err := j.writeVM(f); err != nil {
 		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}

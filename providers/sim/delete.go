@@ -17,26 +17,11 @@ func (j *job) delete(context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
 		return guard.Did(providers.AlreadyGone), nil
 	}
-	switch {
-	case j.seen.on():
-		return nil, &providers.Problem{
-			Outcome: providers.Unsafe, Code: "still_running", Next: providers.Vmctl("plan"),
-			Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.state),
-		}
-	case j.seen.lock.verdict == lockHeld:
-		return nil, &providers.Problem{
-			Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{j.seen.lock.evidence}, Next: providers.Vmctl("plan"),
-			Err: fmt.Errorf("delete %s: somebody else holds its disk", j.Address),
-		}
-	}
-	if err := j.successorFits(); err != nil {
+	if err := j.deletable(); err != nil {
 		return nil, err
 	}
-	if err := j.forgetRun(j.seen.vmFile); err != nil {
+	if err := j.runner().forgetRun(j.seen.vmFile); err != nil {
 		return nil, fail(err, "delete %s", j.Name)
-	}
-	if j.half() {
-		return nil, j.injected()
 	}
 	if err := j.removeAll(j.seen.vmFile); err != nil {
 		return nil, fail(err, "delete %s", j.Name)
@@ -47,26 +32,28 @@ func (j *job) delete(context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.Done), nil
 }
 
-func (j *job) removeAll(f vmFile) error {
-	if f.Weightless {
-		if err := remove(j.guestPath(f.Name)); err != nil {
-			return err
+// deletable fails if the VM must not be deleted as it is.
+func (j *job) deletable() error {
+	switch {
+	case j.seen == nil:
+		return nil
+	case j.seen.on():
+		return &providers.Problem{
+			Outcome: providers.Unsafe, Code: "still_running", Next: providers.Vmctl("plan"),
+			Err: fmt.Errorf("delete %s: it is %s", j.Address, j.seen.state),
+		}
+	case j.seen.lock.verdict == lockHeld:
+		return &providers.Problem{
+			Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{j.seen.lock.evidence}, Next: providers.Vmctl("plan"),
+			Err: fmt.Errorf("delete %s: somebody else holds its disk", j.Address),
 		}
 	}
-	if !f.Weightless {
-		if _, err := j.unlock(j.rootLock(f.Name)); err != nil {
-			return err
-		}
-		if err := errors.Join(remove(j.logPath(f.ID)), remove(j.guestPath(f.Name)), remove(j.rootPath(f.Name))); err != nil {
-			return err
-		}
-		drop := j.dropReserved
-		if machine.ArgsOf(j.Step).ThenMake { // its successor needs the reserved image
-			drop = j.dropImages
-		}
-		if err := drop(); err != nil {
-			return err
-		}
+	return j.successorFits()
+}
+
+func (j *job) removeAll(f vmFile) error {
+	if err := j.runnerOf(f).discard(j, f); err != nil {
+		return err
 	}
 	return remove(j.vmPath(f.Name))
 }

@@ -19,9 +19,6 @@ func (j *job) detach(context.Context) (*guard.Outcome, error) {
 			Err: fmt.Errorf("%s %s: it is %s", j.Op, j.Address, j.seen.state),
 		}
 	}
-	if j.half() {
-		return nil, j.injected()
-	}
 	c := *j.seen.Config
 	c.Disks = slices.DeleteFunc(slices.Clone(c.Disks), func(a attached) bool { return j.frees(j.seen.claimOn(a)) })
 	c.Forwards = slices.DeleteFunc(slices.Clone(c.Forwards), func(f machine.Forward) bool { return f.Host != 0 && j.frees(f.Claim()) })
@@ -37,9 +34,6 @@ func (j *job) frees(c providers.Claim) bool { return slices.Contains(j.Frees, c)
 
 // letGo removes the owner mark from the VM, which stays as it is.
 func (j *job) letGo(context.Context) (*guard.Outcome, error) {
-	if j.half() {
-		return nil, j.injected()
-	}
 	f := j.seen.vmFile
 	f.Owner = nil
 	if err := j.writeVM(f); err != nil {

@@ -377,7 +377,7 @@ func TestLocksOfForced(t *testing.T) {
 		t.Error("the disk of a VM that was forced is locked")
 	}
 	s.does(providers.Start, "start done, wait_ready done")
-	s.end(t.Context(), s.processOf(devID))
+	s.end(t.Context(), s.processOf())
 	s.does(providers.Stop, "stop already_gone")
 	if !s.exists(s.diskPath("lab.cache") + ".lock") {
 		t.Error("the disk of a VM that somebody ended is free, whatever the spec says of it")

@@ -57,17 +57,10 @@ func (j *diskJob) Look(ctx context.Context) (*guard.Seen, error) {
 
 // observe reads the disk that the step is about.
 func (j *diskJob) observe(ctx context.Context) error {
-	if j.weightless { // no processes run, so that nobody holds a lock
-		return j.observeWith(unrecordedProcesses{})
+	s := j.newRunner().find(ctx, "")
+	if s.err != nil {
+		return fail(s.err, "read what runs the VMs of the host")
 	}
-	all, _, err := j.processesOf(ctx, "")
-	if err != nil {
-		return fail(err, "read what runs the VMs of the host")
-	}
-	return j.observeWith(unrecordedProcesses{all: all})
-}
-
-func (j *diskJob) observeWith(s unrecordedProcesses) error {
 	d, err := j.observeDisk(j.Name, s.all)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -108,9 +101,6 @@ func (j *diskJob) define(context.Context) (*guard.Outcome, error) {
 	}
 	if err := j.mark(j.Object); err != nil {
 		return nil, fail(err, "%s %s", j.Op, j.Name)
-	}
-	if j.half() {
-		return nil, j.injected()
 	}
 	if j.seen == nil {
 		if err := j.allocate(j.diskPath(j.Name), int64(j.want.size)); err != nil {
@@ -176,9 +166,6 @@ func (j *diskJob) grow(context.Context) (*guard.Outcome, error) {
 	if err := j.mark(j.seen.ID); err != nil {
 		return nil, fail(err, "grow %s", j.Name)
 	}
-	if j.half() {
-		return nil, j.injected()
-	}
 	if j.seen.size < j.want.size {
 		if err := os.Truncate(j.diskPath(j.Name), int64(j.want.size)); err != nil {
 			return nil, fail(err, "grow %s", j.Name)
@@ -214,26 +201,34 @@ func (j *diskJob) delete(context.Context) (*guard.Outcome, error) {
 		}
 		return guard.Did(providers.AlreadyGone), nil
 	}
-	if j.seen.lock.verdict != lockFree {
-		return nil, j.locked()
-	}
-	users, err := j.users(func(vmFile) bool { return false })
-	if err != nil {
-		return nil, fail(err, "delete %s: see who uses it", j.Name)
-	}
-	if by := users[j.Name]; len(by) > 0 {
-		return nil, j.inUse(j.Name, by)
+	if err := j.deletable(); err != nil {
+		return nil, err
 	}
 	if err := remove(j.diskPath(j.Name)); err != nil {
 		return nil, fail(err, "delete %s", j.Name)
-	}
-	if j.half() {
-		return nil, j.injected()
 	}
 	if err := j.unmark(); err != nil {
 		return nil, fail(err, "delete %s", j.Name)
 	}
 	return guard.Did(providers.Done), nil
+}
+
+// deletable fails if the disk must not be deleted as it is.
+func (j *diskJob) deletable() error {
+	if j.seen == nil {
+		return nil
+	}
+	if j.seen.lock.verdict != lockFree {
+		return j.locked()
+	}
+	users, err := j.users(func(vmFile) bool { return false })
+	if err != nil {
+		return fail(err, "delete %s: see who uses it", j.Name)
+	}
+	if by := users[j.Name]; len(by) > 0 {
+		return j.inUse(j.Name, by)
+	}
+	return nil
 }
 
 // clear removes the remains of a disk that is gone.

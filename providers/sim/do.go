@@ -18,8 +18,7 @@ import (
 type task struct {
 	*Provider
 	providers.Work
-	log   providers.Log
-	fault fault
+	log providers.Log
 
 	giveUp func() error // ends its turn
 }
@@ -58,9 +57,6 @@ func (t *task) begun(ctx context.Context, of guard.Task) (_ guard.Task, end func
 	if err = t.clean(); err != nil {
 		return nil, nil, err
 	}
-	if err = t.begin(ctx); err != nil {
-		return nil, nil, err
-	}
 	begun = true
 	return of, func() error { return t.giveUp() }, nil
 }
@@ -76,6 +72,7 @@ type job struct {
 	want   config
 	policy machine.Policy
 	seen   *observedVM // the VM as it was last read; nil: there is none
+	extra  orders      // beside those of every start
 }
 
 // Verb returns the operation of the step.
@@ -101,7 +98,7 @@ func (j *job) Verb() (guard.Verb, error) {
 		return j.clearing(), nil
 	}
 	act, known := map[string]machine.Act{
-		opDefine: j.define, opRedefine: j.redefine, opDetach: j.detach, opUnmark: j.letGo, opStart: j.start, opDelete: j.delete,
+		opDefine: j.put, opRedefine: j.put, opDetach: j.detach, opUnmark: j.letGo, opStart: j.start, opDelete: j.delete,
 	}[j.Op]
 	if !known {
 		panic("unknown operation " + j.Op)

@@ -2,175 +2,276 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"slices"
-	"strings"
-	"time"
+	"maps"
 
-	"github.com/zclconf/go-cty/cty"
-
-	"vmctl/internal/clock"
 	"vmctl/internal/ctyread"
+	"vmctl/internal/process"
 	"vmctl/providers"
+	"vmctl/providers/fault"
+	"vmctl/providers/guard"
+	"vmctl/providers/machine"
+	"vmctl/providers/stop"
 	"vmctl/spec"
 )
 
-// fault is a failure that the provider block asks for.
-type fault struct {
-	Op, Kind string
-	Address  spec.Address // zero: any
-	Times    uint64       // how often it strikes; 0: always
-	Delay    time.Duration
-	key      string // the name of its count
+var _ fault.Helper = (*Provider)(nil)
+
+// withFaults returns a provider on this host with the faults of its block.
+func (p *Provider) withFaults(on providers.Provider, kinds map[spec.Kind]map[string]providers.Attribute) (providers.Provider, error) {
+	faulty, err := fault.Wrap(on, p.settings, kinds, p.path(faultsFile))
+	if err != nil {
+		return nil, fmt.Errorf("provider.%s.%s: %w", TypeName, p.settings.Name, err)
+	}
+	return faulty, nil
 }
 
-// opObserve is the operation of a look, which has no step. A look writes nothing, so that it
-// cannot count its faults.
-const opObserve = "observe"
+// FaultOps implements fault.Helper.
+func (p *Provider) FaultOps() map[string][]string { return p.newRunner().faultOps() }
 
-func faultsOf(v cty.Value) ([]fault, error) {
-	if !ctyread.Known(v) {
-		return nil, nil
+func (recordRunner) faultOps() map[string][]string { return faultOps }
+
+func (processRunner) faultOps() map[string][]string {
+	all := maps.Clone(faultOps)
+	maps.Copy(all, processFaultOps)
+	return all
+}
+
+func (p agentRunner) faultOps() map[string][]string {
+	all := p.processRunner.faultOps()
+	maps.Copy(all, agentFaultOps)
+	return all
+}
+
+func (p recordRunner) die(ctx context.Context, s observedVM, _ string) error {
+	_, err := p.ask(ctx, s.vmFile, question{Ask: askDie})
+	return err
+}
+
+func (p processRunner) die(ctx context.Context, s observedVM, _ string) error {
+	return p.dieAt(ctx, p.socket(s.ID), *s.run.Process)
+}
+
+func (p agentRunner) die(ctx context.Context, s observedVM, kind string) error {
+	if kind == kindAgentDies {
+		return p.dieAt(ctx, p.agentSocket(s.ID), *s.agent)
 	}
-	var all []fault
-	same := map[string]int{}
-	for i, e := range v.AsValueSlice() {
-		f := fault{Op: ctyread.Text(e, "op"), Kind: ctyread.Text(e, "kind"), Times: ctyread.Uint(e, "times"), Delay: ctyread.Seconds(e, "delay", 0)}
-		where := ctyread.Text(e, "address")
-		if where != "" {
-			var err error
-			if f.Address, err = spec.ParseAddress(where); err != nil {
-				return nil, fmt.Errorf("fault[%d].address: %w", i, err)
+	return p.processRunner.die(ctx, s, kind)
+}
+
+func (p processRunner) dieAt(ctx context.Context, socket string, id process.Identity) error {
+	if _, err := ask(ctx, socket, question{Ask: askDie}); err != nil {
+		return err
+	}
+	return p.processes.Wait(ctx, id)
+}
+
+// DoStruck implements fault.Helper.
+func (p *Provider) DoStruck(ctx context.Context, w providers.Work, log providers.Log, f fault.Fault) (providers.Result, error) {
+	return guard.Run(ctx, struckDriver{p, f}, w, log)
+}
+
+// DoStruck implements fault.Helper.
+func (g *guest) DoStruck(ctx context.Context, w providers.Work, log providers.Log, f fault.Fault) (providers.Result, error) {
+	return guard.Run(ctx, struckDriver{g, f}, w, log)
+}
+
+// struckDriver does the steps that a fault strikes.
+type struckDriver struct {
+	guard.Driver
+	fault.Fault
+}
+
+// Begin prepares a step.
+func (d struckDriver) Begin(ctx context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
+	t, end, err := d.Driver.Begin(ctx, w, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	return struckTask{t, d.Fault, d.Injected(w)}, end, nil
+}
+
+// struckTask is a step that a fault strikes.
+type struckTask struct {
+	guard.Task
+	fault.Fault
+	injected *providers.Problem
+}
+
+// Verb returns the operation with the fault in it.
+func (t struckTask) Verb() (guard.Verb, error) {
+	v, err := t.Task.Verb()
+	if err != nil {
+		return v, err
+	}
+	if j, ok := t.Task.(interface {
+		half() func(context.Context) error
+	}); ok && t.Kind == kindPartial {
+		if half := j.half(); half != nil {
+			v.Act = t.partial(half)
+		}
+	}
+	if j, ok := t.Task.(*job); ok {
+		v.Act = t.act(j, v.Act)
+	}
+	return v, nil
+}
+
+// act returns how a step on a VM acts under the fault.
+func (t struckTask) act(j *job, act machine.Act) machine.Act {
+	switch t.Kind {
+	case fault.Hang:
+		j.extra.Hang = true
+	case fault.Slow:
+		j.extra.Boot = t.Delay.Seconds()
+	case kindIgnore:
+		return j.after(question{Ask: askDeaf}, act)
+	case kindLate:
+		return j.after(question{Ask: askLate, Delay: t.Delay.Seconds()}, act)
+	case kindUnkillable:
+		return j.after(question{Ask: askDeaf}, func(ctx context.Context) (*guard.Outcome, error) {
+			return j.end(ctx, unkillable{(*target)(j), t.injected}, j.reclaimAll)
+		})
+	case kindLeak:
+		return func(ctx context.Context) (*guard.Outcome, error) {
+			return j.end(ctx, (*target)(j), func(vmFile) error { return nil })
+		}
+	case kindDie, kindAgentDies:
+		return t.dying(j, act)
+	}
+	return act
+}
+
+// partial does half of a step, and fails.
+func (t struckTask) partial(half func(context.Context) error) machine.Act {
+	return func(ctx context.Context) (*guard.Outcome, error) {
+		if err := half(ctx); err != nil {
+			return nil, guard.AsFailure(err, fail, t.Op)
+		}
+		return nil, t.injected
+	}
+}
+
+// after asks something of a running VM before the act.
+func (j *job) after(q question, act machine.Act) machine.Act {
+	return func(ctx context.Context) (*guard.Outcome, error) {
+		_, err := j.runner().ask(ctx, j.seen.vmFile, q)
+		if err != nil && j.seen.state == providers.StateRunning { // a broken VM may not answer
+			return nil, fail(err, "%s %s", j.Op, j.Name)
+		}
+		return act(ctx)
+	}
+}
+
+// dying makes the VM end by itself once it has started.
+func (t struckTask) dying(j *job, act machine.Act) machine.Act {
+	die := func(ctx context.Context) error {
+		if err := j.observe(ctx); err != nil || j.seen == nil || j.seen.state != providers.StateRunning {
+			return err
+		}
+		if err := j.runner().die(ctx, *j.seen, t.Kind); err != nil {
+			return err
+		}
+		return j.observe(ctx)
+	}
+	return func(ctx context.Context) (*guard.Outcome, error) {
+		if j.Op == opWaitReady {
+			if err := die(ctx); err != nil {
+				return nil, fail(err, "wait for %s", j.Name)
 			}
+			return act(ctx)
 		}
-		if ops := faultOps[f.Kind]; ops != nil && !slices.Contains(ops, f.Op) {
-			return nil, fmt.Errorf("fault[%d]: kind %q strikes %s, and op is %q", i, f.Kind, strings.Join(ops, ", "), f.Op)
+		o, err := act(ctx)
+		if err != nil {
+			return nil, err
 		}
-		if f.Op == opObserve && f.Times != 0 {
-			return nil, fmt.Errorf("fault[%d].times: looking writes nothing, so that a fault of op %q cannot be counted: leave times out", i, opObserve)
+		if err := die(ctx); err != nil {
+			return nil, fail(err, "start %s", j.Name)
 		}
-		plain := fmt.Sprintf("%s %s %s %d %s", f.Op, f.Kind, where, f.Times, f.Delay)
-		same[plain]++
-		f.key = fmt.Sprintf("%s #%d", plain, same[plain])
-		all = append(all, f)
-	}
-	return all, nil
-}
-
-func (f fault) strikes(op string, a spec.Address) bool {
-	return f.Op == op && (f.Address == spec.Address{} || f.Address == a)
-}
-
-// strike finds the fault that strikes a step now, and counts it. Its kind is "" if no fault
-// does.
-func (p *Provider) strike(op string, a spec.Address) (fault, error) {
-	for _, f := range p.faults {
-		if !f.strikes(op, a) {
-			continue
-		}
-		if f.Times == 0 {
-			return f, nil
-		}
-		if counted, err := p.count(f); err != nil || counted {
-			return f, err
-		}
-	}
-	return fault{}, nil
-}
-
-// count uses up one of the times of a fault, also across processes: the process that changes
-// objects holds the run lock.
-func (p *Provider) count(f fault) (bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	counts := map[string]uint64{}
-	if err := readJSON(p.path(faultsFile), &counts); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	if counts[f.key] >= f.Times {
-		return false, nil
-	}
-	counts[f.key]++
-	return true, p.write(p.path(faultsFile), counts)
-}
-
-// blind returns the reason why a fault keeps a look from seeing a VM, "" if none does.
-func (p *Provider) blind(ctx context.Context, a spec.Address) (string, error) {
-	for _, f := range p.faults {
-		if f.strikes(opObserve, a) && f.Address != (spec.Address{}) {
-			return f.strikeObserve(ctx)
-		}
-	}
-	return "", nil
-}
-
-// blindHost returns the reason why a fault keeps a look from seeing the host, "" if none
-// does.
-func (p *Provider) blindHost(ctx context.Context) (string, error) {
-	for _, f := range p.faults {
-		if f.Op == opObserve && f.Address == (spec.Address{}) {
-			return f.strikeObserve(ctx)
-		}
-	}
-	return "", nil
-}
-
-func (f fault) strikeObserve(ctx context.Context) (string, error) {
-	switch f.Kind {
-	case kindHang:
-		return fmt.Sprintf("no answer within %s", answerLimit), clock.Sleep(ctx, answerLimit)
-	case kindSlow:
-		return "", clock.Sleep(ctx, f.Delay)
-	default:
-		return "injected fault: " + f.Kind, nil
+		return o, nil
 	}
 }
 
-// begin makes a fault strike before anything is done.
-func (t *task) begin(ctx context.Context) error {
-	var err error
-	if t.fault, err = t.strike(t.Op, t.Address); err != nil {
-		return fail(err, "%s %s", t.Op, t.Address)
-	}
-	if t.inProcess() {
-		return nil
-	}
-	switch t.fault.Kind {
-	case kindHang:
-		_ = t.await(ctx, func() error { <-ctx.Done(); return nil }) //nolint:errcheck // its time is over
-		return &providers.Problem{
-			Outcome: providers.Timeout, Code: "no_answer", Next: providers.Vmctl("plan"),
-			Err: fmt.Errorf("%s %s: the host gave no answer within %s", t.Op, t.Address, t.Timeout),
+// unkillable is a VM that force does not end.
+type unkillable struct {
+	stop.Target
+	injected *providers.Problem
+}
+
+// Force fails.
+func (u unkillable) Force(context.Context) error { return u.injected }
+
+// half returns the first half of a step on a VM, nil if it has none.
+func (j *job) half() func(context.Context) error {
+	switch j.Op {
+	case opDefine, opRedefine:
+		return func(context.Context) error {
+			f := j.marked()
+			f.Config = nil
+			return j.writeVM(f)
 		}
-	case kindSlow:
-		return t.await(ctx, func() error { return clock.Sleep(ctx, t.fault.Delay) })
-	case kindFail:
-		return t.injected()
-	case kindUnreadable:
-		return &providers.Problem{
-			Outcome: providers.Failed, Code: "unreadable", Next: providers.Vmctl("plan"),
-			Err: fmt.Errorf("%s %s: %s cannot be read: injected fault: %s", t.Op, t.Address, t.Name, t.fault.Kind),
+	case opStart: // nothing records what runs
+		return func(ctx context.Context) error {
+			_, err := j.bringUp(ctx)
+			return err
 		}
-	default:
-		return nil
+	case opStop, opRecover: // it has ended, and nothing is tidied up
+		return func(ctx context.Context) error {
+			_, err := j.end(ctx, (*target)(j), func(vmFile) error { return nil })
+			return err
+		}
+	case opDelete:
+		return func(context.Context) error {
+			if err := j.deletable(); err != nil || j.seen == nil {
+				return err
+			}
+			return j.runner().forgetRun(j.seen.vmFile)
+		}
+	case opUpload:
+		return func(context.Context) error { return j.writeText(j.partPath(j.Address), []byte("half")) }
+	case opDetach, opUnmark:
+		return nothing
 	}
+	return nil
 }
 
-// inProcess reports whether the fault strikes in the VM's process: it hangs, or is slow to
-// come up.
-func (t *task) inProcess() bool {
-	return t.Op == opStart && !t.weightless && (t.fault.Kind == kindHang || t.fault.Kind == kindSlow)
-}
+func nothing(context.Context) error { return nil }
 
-// injected returns the failure that a fault block asks for.
-func (t *task) injected() error {
-	return &providers.Problem{
-		Outcome: providers.Failed, Code: "fault", Next: providers.Vmctl("plan"),
-		Err: fmt.Errorf("%s %s: injected fault: %s", t.Op, t.Address, t.fault.Kind),
+// half returns the first half of a step on a disk, nil if it has none.
+func (j *diskJob) half() func(context.Context) error {
+	switch j.Op {
+	case opDefine:
+		return func(context.Context) error {
+			if err := j.markFree(); err != nil {
+				return err
+			}
+			return j.mark(j.Object)
+		}
+	case opGrow:
+		return func(context.Context) error { return j.mark(j.seen.ID) }
+	case opDelete:
+		return func(context.Context) error {
+			if err := j.deletable(); err != nil || j.seen == nil {
+				return err
+			}
+			return remove(j.diskPath(j.Name))
+		}
 	}
+	return nil
 }
 
-// half reports whether only half of the step is to be done.
-func (t *task) half() bool { return t.fault.Kind == kindPartial }
+// half returns the first half of a step on a file in a guest, nil if it has none.
+func (j *guestJob) half() func(context.Context) error {
+	switch j.Op {
+	case opWrite:
+		return func(ctx context.Context) error {
+			f := j.wanted()
+			f.Content = ""
+			_, err := j.guest.ask(ctx, question{Ask: askWrite, Path: ctyread.Text(j.Want, "path"), File: &f})
+			return err
+		}
+	case opRemove:
+		return nothing
+	}
+	return nil
+}

@@ -94,7 +94,7 @@ func TestFaults(t *testing.T) {
 				l.apply(a)
 			}
 			if tc.kills {
-				l.end(t.Context(), l.processOf(devID))
+				l.end(t.Context(), l.processOf())
 			}
 			if tc.grace > 0 {
 				l.policy = short(tc.grace)

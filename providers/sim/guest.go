@@ -30,11 +30,10 @@ func openGuest(h Host, s providers.Settings) (providers.Provider, error) {
 	if s.Via == nil {
 		return nil, errors.New("open the inside of a VM: it is not said of which")
 	}
-	return &guest{Provider: p, vm: *s.Via}, nil
+	return p.withFaults(&guest{Provider: p, vm: *s.Via}, insideKinds)
 }
 
-// ask puts a question to the guest over its socket. A weightless guest has no process: its
-// files are read from their folder.
+// ask puts a question to the guest.
 func (g *guest) ask(ctx context.Context, q question) (map[string]keptFile, error) {
 	f, err := g.readVM(g.vm.Name)
 	switch {
@@ -42,16 +41,10 @@ func (g *guest) ask(ctx context.Context, q question) (map[string]keptFile, error
 		return nil, err
 	case f.ID != g.vm.ID:
 		return nil, fmt.Errorf("VM %s is another one now", g.vm.Name)
-	case f.Weightless && (f.Run == nil || g.hasEnded(f.Run)):
-		return nil, fmt.Errorf("VM %s does not run", g.vm.Name)
-	case f.Weightless:
-		g.writing.Lock()
-		defer g.writing.Unlock()
-		return keepIn(g.guestPath(g.vm.Name), q)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	a, err := ask(ctx, g.socket(g.vm.ID), q)
+	a, err := g.runnerOf(f).ask(ctx, f, q)
 	return a.Files, err
 }
 
@@ -69,16 +62,6 @@ func (g *guest) Observe(ctx context.Context, q providers.Query) (providers.Inven
 	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		f := guestFile{keptFile: files[path], path: path}
-		if f.Owner != nil {
-			why, err := g.blind(ctx, f.Owner.Address)
-			if err != nil {
-				return inv, err
-			}
-			if why != "" {
-				inv.Unknown = append(inv.Unknown, providers.Unknown{Kind: spec.GuestFile, ID: f.ID, Name: names[f.ID], Reason: why})
-				continue
-			}
-		}
 		for _, k := range q.Known {
 			if k.Import != "" && (string(k.Import) == path || k.Import == f.id()) {
 				inv.Found[k.Address] = f.id()

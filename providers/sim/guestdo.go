@@ -118,14 +118,8 @@ func (j *guestJob) isUnmarked() bool { return j.seen == nil || j.seen.Owner == n
 
 func (j *guestJob) write(ctx context.Context) (*guard.Outcome, error) {
 	f := j.wanted()
-	if j.half() {
-		f.Content = ""
-	}
 	if _, err := j.guest.ask(ctx, question{Ask: askWrite, Path: ctyread.Text(j.Want, "path"), File: &f}); err != nil {
 		return nil, fail(err, "write %s", j.Address)
-	}
-	if j.half() {
-		return nil, j.injected()
 	}
 	return guard.Did(providers.Done), nil
 }
@@ -133,9 +127,6 @@ func (j *guestJob) write(ctx context.Context) (*guard.Outcome, error) {
 func (j *guestJob) remove(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
 		return guard.Did(providers.AlreadyGone), nil
-	}
-	if j.half() {
-		return nil, j.injected()
 	}
 	if _, err := j.guest.ask(ctx, question{Ask: askRemove, Path: j.seen.path}); err != nil {
 		return nil, fail(err, "remove %s", j.Address)

@@ -28,6 +28,8 @@ type house struct {
 	t    *testing.T
 	data string
 	dir  string // of the host
+
+	hostAgent bool // of new VMs
 }
 
 // newHouse makes a house. At the end of the test it ends all processes in it.
@@ -70,7 +72,7 @@ func (h *house) settings(weightless bool, faults ...cty.Value) providers.Setting
 	return providers.Settings{
 		Name: "here", Dir: h.dir, Files: h.data, Keys: filepath.Join(h.data, "keys"), Now: time.Now,
 		Project: providers.Project{Name: "lab", ID: "k7m2qd9x4r"},
-		Attrs:   cty.ObjectVal(map[string]cty.Value{"weightless": cty.BoolVal(weightless), "fault": list}),
+		Attrs:   cty.ObjectVal(map[string]cty.Value{"weightless": cty.BoolVal(weightless), "host_agent": cty.BoolVal(h.hostAgent), "fault": list}),
 	}
 }
 
@@ -232,20 +234,24 @@ func (h *house) edit(path string, change func(map[string]any)) {
 	h.write(path, string(content))
 }
 
-// processOf returns the process that runs a VM.
-func (h *house) processOf(id providers.ID) process.Identity {
+// processOf returns the process that runs the VM dev.
+func (h *house) processOf() process.Identity {
+	h.t.Helper()
+	all := h.processesOf(devID)
+	if len(all) == 0 {
+		h.t.Fatalf("no process runs %s", devID)
+	}
+	return all[0]
+}
+
+// processesOf returns the processes of a VM, its host agent among them.
+func (h *house) processesOf(id providers.ID) []process.Identity {
 	h.t.Helper()
 	found, err := process.Host{}.Find(h.t.Context(), process.HasArgument(string(id)))
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		h.t.Error(err)
 	}
-	for _, p := range h.processes(h.t.Context()) {
-		if slices.Contains(found, p) {
-			return p
-		}
-	}
-	h.t.Fatalf("no process runs %s", id)
-	return process.Identity{}
+	return slices.DeleteFunc(h.processes(h.t.Context()), func(p process.Identity) bool { return !slices.Contains(found, p) })
 }
 
 // world returns the house as a world for the conformance suite.
@@ -279,7 +285,9 @@ func (h *house) world(weightless bool) *providertest.World {
 				h.edit(h.vmPath(o.Name), func(m map[string]any) { m["run"].(map[string]any)["ended"] = true })
 				return
 			}
-			h.end(h.t.Context(), h.processOf(o.ID))
+			for _, id := range h.processesOf(o.ID) {
+				h.end(h.t.Context(), id)
+			}
 		},
 		Disks: h.disks(), Effects: h.effects(weightless),
 	}

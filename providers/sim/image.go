@@ -98,10 +98,6 @@ func (j *job) copyImage(ctx context.Context, i image, digest string) error {
 	if err != nil {
 		return err
 	}
-	if j.half() {
-		_, err := f.WriteString("half")
-		return errors.Join(err, f.Close(), j.injected())
-	}
 	copied, err := j.copyTo(ctx, f, i)
 	if err = errors.Join(err, f.Close()); err == nil && copied != digest {
 		err = errors.New("it was changed while it was copied")

@@ -28,6 +28,7 @@ type lab struct {
 	generation uint64
 	env        string            // of the processes of VMs; "": the default
 	said       func(text string) // gets the progress of a step; nil: nobody does
+	proof      []string          // of the steps of the last action
 }
 
 func newLab(t *testing.T, faults ...cty.Value) *lab {
@@ -140,6 +141,7 @@ func (l *lab) applyOn(ctx context.Context, action providers.Action) string {
 		l.t.Fatal(err)
 	}
 	var said []string
+	l.proof = nil
 	for _, s := range steps {
 		limited, cancel := context.WithTimeout(ctx, s.Timeout)
 		r, err := p.Do(limited, providers.Work{
@@ -158,6 +160,7 @@ func (l *lab) applyOn(ctx context.Context, action providers.Action) string {
 			return strings.Join(append(said, fmt.Sprintf("%s %s (%s): %s", s.Op, f.Outcome, f.Code, l.plain(f.Error()))), ", ")
 		}
 		expect = r.Fingerprint
+		l.proof = append(l.proof, r.Evidence...)
 		said = append(said, fmt.Sprintf("%s %s", s.Op, r.How))
 	}
 	return strings.Join(said, ", ")

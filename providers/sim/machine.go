@@ -27,8 +27,9 @@ type orders struct {
 	Guest  string       `json:"guest,omitempty"` // the file in which the guest's files are kept
 	VM     providers.ID `json:"vm,omitempty"`
 	With   config       `json:"with"`
-	Hang   bool         `json:"hang,omitempty"` // never come to listening
-	Boot   float64      `json:"boot,omitempty"` // in seconds, until it is up
+	Hang   bool         `json:"hang,omitempty"`   // never come to listening
+	Boot   float64      `json:"boot,omitempty"`   // in seconds, until it is up
+	Driver *launch      `json:"driver,omitempty"` // of a host agent: the process that it starts
 }
 
 // report is the one line that the process writes to its standard output once it listens, or
@@ -37,6 +38,8 @@ type report struct {
 	Ports []heldPort `json:"ports,omitempty"`
 	Taken string     `json:"taken,omitempty"` // the address of a port that it could not get
 	Error string     `json:"error,omitempty"`
+
+	Process *process.Identity `json:"process,omitempty"` // of a host agent: its driver
 }
 
 // question is one line to the socket of a VM, and answer the one line back.
@@ -53,6 +56,8 @@ type answer struct {
 	OK bool `json:"ok"`
 	Up bool `json:"up,omitempty"` // it has come up
 
+	PID int `json:"pid,omitempty"` // of the process that answers
+
 	Files map[string]keptFile `json:"files,omitempty"` // askFiles: by their paths
 
 	Error string `json:"error,omitempty"` // the reason why it could not do it
@@ -65,6 +70,7 @@ const (
 	askLate  = "late"  // to end so long after a request
 	askDie   = "die"   // to end at once, and leave all as it is
 	askBoot  = "boot"  // to be up from now on
+	askEnd   = "end"   // to end, as a request does
 
 	askAttach = "attach" // to use one disk more
 	askFiles  = "files"  // which files it keeps
@@ -75,7 +81,7 @@ const (
 // errDied is the error of a VM that ended because it was asked to die.
 var errDied = errors.New("the VM died, as it was asked to")
 
-// Run runs one VM in this process, which logs to stderr. It returns when the VM has ended:
+// Run runs one VM, or its host agent, in this process, which logs to stderr. It returns when the VM has ended:
 // nil if it was requested to, or ctx has ended.
 func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	// The program may handle signals in its own way, and the process that started this one
@@ -91,14 +97,15 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 		cancel()
 		return fmt.Errorf("read what to run: %w", err)
 	}
-	m := &vmProcess{orders: o, end: make(chan error, 1), log: stderr, up: time.Now().Add(time.Duration(o.Boot * float64(time.Second)))}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	m := &vmProcess{orders: o, end: make(chan error, 1), asked: make(chan struct{}, 1), stop: stop, log: stderr, up: time.Now().Add(time.Duration(o.Boot * float64(time.Second)))}
 	if o.Hang {
 		m.say("hangs, as it was told to")
 		m.deaf = true
 		return m.live(ctx, requested, cancel)
 	}
-	err = m.listen(ctx)
-	r := report{Ports: m.ports}
+	r, err := m.begin(ctx, requested)
 	if err != nil {
 		r = report{Error: err.Error(), Taken: m.taken}
 	}
@@ -113,9 +120,18 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	return errors.Join(err, m.close(err))
 }
 
-// vmProcess is a VM that runs.
+// begin listens, and starts the driver of a host agent. It returns the report.
+func (m *vmProcess) begin(ctx, requested context.Context) (report, error) {
+	if err := m.listen(ctx); err != nil || m.Driver == nil {
+		return report{Ports: m.ports}, err
+	}
+	return m.startDriver(ctx, requested)
+}
+
+// vmProcess is a VM that runs, or its host agent.
 type vmProcess struct {
 	orders
+	host   process.Host
 	log    io.Writer
 	ports  []heldPort
 	taken  string
@@ -123,6 +139,9 @@ type vmProcess struct {
 	socket net.Listener
 	serves sync.WaitGroup
 	end    chan error
+	asked  chan struct{}
+	driver chan error // of a host agent: gets the end of its driver; nil: it has none
+	stop   context.CancelFunc
 	me     holder
 
 	mu    sync.Mutex
@@ -133,7 +152,11 @@ type vmProcess struct {
 }
 
 func (m *vmProcess) say(what string) {
-	fmt.Fprintf(m.log, "%s pid %d: the VM %s\n", time.Now().UTC().Format(time.RFC3339), os.Getpid(), what)
+	who := "VM"
+	if m.Driver != nil {
+		who = "host agent"
+	}
+	fmt.Fprintf(m.log, "%s pid %d: the %s %s\n", time.Now().UTC().Format(time.RFC3339), os.Getpid(), who, what)
 }
 
 func (m *vmProcess) listen(ctx context.Context) error {
@@ -211,21 +234,38 @@ func hold(ctx context.Context, config *net.ListenConfig, f machine.Forward) (uin
 // guest without a running operating system.
 func (m *vmProcess) live(ctx, requested context.Context, cancel context.CancelFunc) error {
 	for {
+		heard := "was requested to end"
 		select {
 		case err := <-m.end:
 			cancel()
 			return err
+		case err := <-m.driver:
+			if err == nil {
+				cancel()
+				m.say("ends: its driver has ended")
+				return nil
+			}
+			m.driver = nil
+			m.say("has lost its driver: " + err.Error())
+			continue
+		case <-m.asked:
+			heard = "was asked over its socket to end"
 		case <-requested.Done():
 		}
 		m.mu.Lock()
 		deaf, delay := m.deaf || time.Now().Before(m.up), m.delay
 		m.mu.Unlock()
-		if !deaf || ctx.Err() != nil {
-			m.say("was requested to end")
+		switch {
+		case m.driver != nil && ctx.Err() == nil:
+			m.say(heard)
+			m.pass(ctx)
+		case deaf && ctx.Err() == nil:
+			m.say("does not hear that it is requested to end")
+		default:
+			m.say(heard)
 			defer cancel()
 			return m.later(delay)
 		}
-		m.say("does not hear that it is requested to end")
 		next, cancelNext, err := process.Requested(ctx)
 		cancel()
 		if err != nil {
@@ -258,9 +298,10 @@ func (m *vmProcess) close(err error) error {
 	for _, c := range m.closes {
 		errs = append(errs, c.Close())
 	}
+	m.stop()
 	m.serves.Wait()
 	for _, path := range m.locks {
-		if !died {
+		if h, err := readLock(path); !died && err == nil && h == m.me { // else it is another's by now
 			errs = append(errs, remove(path))
 		}
 	}
@@ -289,9 +330,14 @@ func (m *vmProcess) reply(c net.Conn) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a := answer{OK: true}
+	a := answer{OK: true, PID: os.Getpid()}
 	switch q.Ask {
 	case askReady, askDie:
+	case askEnd:
+		select {
+		case m.asked <- struct{}{}:
+		default: // it has not heard the last one yet
+		}
 	case askAttach:
 		if err := m.attach(q.Lock); err != nil {
 			a.OK, a.Error = false, err.Error()

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -24,16 +23,8 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{"folder": p.dir},
 	}
 	names, err := p.named(vmsDir, vmSuffix)
-	why, faultErr := p.blindHost(ctx)
-	switch {
-	case faultErr != nil:
-		return inv, faultErr
-	case err != nil:
+	if err != nil {
 		unread := providers.Unread(err)
-		inv.Partial[spec.VM], inv.Partial[spec.Disk] = unread, unread
-		return inv, nil
-	case why != "":
-		unread := providers.Refuse(why, nil)
 		inv.Partial[spec.VM], inv.Partial[spec.Disk] = unread, unread
 		return inv, nil
 	}
@@ -44,13 +35,9 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	if err != nil {
 		inv.Partial[spec.VM] = providers.Unread(err)
 	}
-	if err := v.reportDisks(ctx, found); err != nil {
-		return inv, err
-	}
+	v.reportDisks(found)
 	for _, r := range append(files, unlisted...) {
-		if err := v.report(ctx, r); err != nil {
-			return inv, err
-		}
+		v.report(r)
 	}
 	v.find()
 	slices.SortFunc(inv.Objects, func(a, b providers.Object) int {
@@ -94,26 +81,24 @@ func (p *Provider) readAll(names []string) []reading {
 // processes or a root disk are left, and all processes and locks. After an error there may be
 // more.
 func (p *Provider) findProcesses(ctx context.Context, all []reading) ([]reading, unrecordedProcesses, error) {
-	heavy := !p.weightless
-	var named []process.Identity
+	files := map[runner][]vmFile{p.newRunner(): nil}
 	for _, r := range all {
-		if r.err != nil || r.Weightless {
-			continue
-		}
-		heavy = true
-		if run, err := p.readRun(r.vmFile); err == nil && run != nil {
-			named = append(named, *run.Process)
+		if r.err == nil {
+			k := p.runnerOf(r.vmFile)
+			files[k] = append(files[k], r.vmFile)
 		}
 	}
 	var s unrecordedProcesses
-	if heavy {
-		s = p.findUnrecorded(ctx, named)
+	for k, of := range files {
+		if found := k.findUnrecorded(ctx, of); found.of != nil {
+			s = found
+		}
 	}
 	read := map[string]bool{}
 	for i := range all {
 		read[all[i].name] = true
 		if all[i].err == nil {
-			all[i].observedVM = p.observeRun(all[i].vmFile, s)
+			all[i].observedVM = p.runnerOf(all[i].vmFile).observe(ctx, all[i].vmFile, s)
 		}
 	}
 	unlisted, err := p.unlisted(s, read)
@@ -164,56 +149,34 @@ func (v *viewer) called(d observedDisk) string {
 
 // reportDisks puts the disks into the inventory, and each holder of a lock that is none of
 // the host's VMs.
-func (v *viewer) reportDisks(ctx context.Context, s unrecordedProcesses) error {
+func (v *viewer) reportDisks(s unrecordedProcesses) {
 	all, err := v.observeDisks(s.all)
 	if err != nil {
 		v.inv.Partial[spec.Disk] = providers.Unread(err)
-		return nil
+		return
 	}
 	for _, r := range all {
-		why := ""
-		switch {
-		case r.err != nil:
-			why = r.err.Error()
-		case r.Owner != nil:
-			var err error
-			if why, err = v.blind(ctx, r.Owner.Address); err != nil {
-				return err
-			}
-		}
-		if r.err == nil {
-			v.disks[r.name] = r.observedDisk
-		}
-		if why != "" {
-			v.inv.Unknown = append(v.inv.Unknown, providers.Unknown{Kind: spec.Disk, ID: r.ID, Name: r.name, Reason: why})
+		if r.err != nil {
+			v.inv.Unknown = append(v.inv.Unknown, providers.Unknown{Kind: spec.Disk, ID: r.ID, Name: r.name, Reason: r.err.Error()})
 			continue
 		}
+		v.disks[r.name] = r.observedDisk
 		v.inv.Objects = append(v.inv.Objects, r.described(v.diskPath(r.name)).Object())
 		if r.lock.verdict == lockHeld || r.lock.verdict == lockStale {
 			v.inv.Objects = append(v.inv.Objects, r.lock.object(diskLockClaim(r.name)))
 		}
 	}
-	return nil
 }
 
 // report puts one VM into the inventory.
-func (v *viewer) report(ctx context.Context, r reading) error {
-	unknown := func(why string) error {
-		v.inv.Unknown = append(v.inv.Unknown, providers.Unknown{Kind: spec.VM, ID: r.ID, Name: r.name, Reason: why})
-		return nil
-	}
+func (v *viewer) report(r reading) {
 	if r.err != nil {
-		return unknown(r.err.Error())
-	}
-	if r.Owner != nil {
-		if why, err := v.blind(ctx, r.Owner.Address); err != nil || why != "" {
-			return errors.Join(err, unknown(why))
-		}
+		v.inv.Unknown = append(v.inv.Unknown, providers.Unknown{Kind: spec.VM, ID: r.ID, Name: r.name, Reason: r.err.Error()})
+		return
 	}
 	r.disks = v.disks
 	v.inv.Objects = append(v.inv.Objects, r.described(v.called).Object())
 	if r.lock.verdict == lockHeld {
 		v.inv.Objects = append(v.inv.Objects, r.lock.object(lockClaim(r.name)))
 	}
-	return nil
 }

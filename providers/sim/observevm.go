@@ -32,7 +32,9 @@ type processState struct {
 	reason   string // the reason for a broken or unreadable state
 	run      *runFile
 	alive    []process.Identity
-	leftover string // evidence of files of a process that is gone
+	agent    *process.Identity // of its host agent, which is alive, too
+	runs     string            // evidence that it runs; "": the processes in alive
+	leftover string            // evidence of files of a process that is gone
 }
 
 // on reports whether any process of the VM runs.
@@ -108,8 +110,23 @@ type unrecordedProcesses struct {
 	locks  map[string]holder // of disks, by their names
 }
 
+// find finds the processes of one VM, or of all.
+func (p processRunner) find(ctx context.Context, name string) unrecordedProcesses {
+	found, traces, err := p.processesOf(ctx, name)
+	return unrecordedProcesses{all: found, of: map[string][]process.Identity{name: found}, traces: traces, err: err, locks: p.diskLocks()}
+}
+
 // findUnrecorded finds the processes that no pid file names.
-func (p *Provider) findUnrecorded(ctx context.Context, named []process.Identity) unrecordedProcesses {
+func (p processRunner) findUnrecorded(ctx context.Context, files []vmFile) unrecordedProcesses {
+	var named []process.Identity
+	for _, f := range files {
+		if run, err := p.readRun(f); err == nil && run != nil {
+			named = append(named, *run.Process)
+		}
+		if agent, err := p.readAgent(f); f.HostAgent && err == nil && agent != nil {
+			named = append(named, *agent)
+		}
+	}
 	s := unrecordedProcesses{of: map[string][]process.Identity{}, locks: p.diskLocks()}
 	all, traces, err := p.processesOf(ctx, "")
 	s.all, s.traces, s.err = all, traces, err
@@ -140,19 +157,12 @@ func (p *Provider) observeVM(ctx context.Context, name string) (observedVM, erro
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return observedVM{}, err
 	}
-	missing := err != nil
-	if p.weightless && missing {
-		return observedVM{}, err
+	if err != nil {
+		return p.observeRemains(name, p.newRunner().find(ctx, name))
 	}
-	s := unrecordedProcesses{locks: map[string]holder{}}
-	if !f.Weightless {
-		found, traces, findErr := p.processesOf(ctx, name)
-		s = unrecordedProcesses{all: found, of: map[string][]process.Identity{name: found}, traces: traces, err: findErr, locks: p.diskLocks()}
-	}
-	if missing {
-		return p.observeRemains(name, s)
-	}
-	seen := p.observeRun(f, s)
+	r := p.runnerOf(f)
+	s := r.find(ctx, name)
+	seen := r.observe(ctx, f, s)
 	seen.disks = map[string]observedDisk{}
 	for _, d := range seen.uses() {
 		if s, err := p.observeDisk(d.Name, s.all); err == nil {
@@ -202,7 +212,7 @@ func (p *Provider) observeRemains(name string, s unrecordedProcesses) (observedV
 	g := observedVM{processState: processState{alive: s.of[name]}}
 	if len(g.alive) > 0 {
 		t := s.traces[name]
-		g.vmFile = vmFile{ID: t.id, Name: name, Owner: t.owner}
+		g.vmFile = vmFile{ID: t.id, Name: name, Owner: t.owner, HostAgent: p.hostAgent}
 		g.state, g.reason = providers.StateBroken, fmt.Sprintf("%s runs it, and its file %s is gone", pids(g.alive), p.vmPath(name))
 	}
 	h, err := p.readRoot(name)
@@ -224,22 +234,13 @@ func (p *Provider) observeRemains(name string, s unrecordedProcesses) (observedV
 	return g, nil
 }
 
-// observeRun reads the processes and the run state of a VM.
-func (p *Provider) observeRun(f vmFile, s unrecordedProcesses) observedVM {
+// observe reads the processes and the run state of a VM.
+func (p processRunner) observe(_ context.Context, f vmFile, s unrecordedProcesses) observedVM {
 	r, err := p.readRun(f)
 	if err != nil {
 		return observedVM{vmFile: f, onDisk: true, root: true, processState: processState{reason: err.Error(), run: nil}}
 	}
 	l := processState{run: r}
-	if f.Weightless {
-		l.state = providers.StateOff
-		if r != nil && !p.hasEnded(r) {
-			l.state = providers.StateRunning
-		} else if r != nil {
-			l.leftover = "its record says that it ran, and that it has ended"
-		}
-		return observedVM{vmFile: f, onDisk: true, root: true, processState: l}
-	}
 	_, err = os.Lstat(p.rootPath(f.Name))
 	seen := observedVM{vmFile: f, onDisk: true, processState: p.verify(l, s, f), root: !errors.Is(err, fs.ErrNotExist)}
 	if seen.state != stateUnknown { // else its own process may hold it
@@ -255,15 +256,15 @@ func (p *Provider) observeRun(f vmFile, s unrecordedProcesses) observedVM {
 	return seen
 }
 
-func (p *Provider) hasEnded(r *runFile) bool {
-	return r.Ended || !r.Ends.IsZero() && !p.settings.Now().Before(r.Ends)
-}
-
 // verify compares a pid file with the processes that there are.
 func (p *Provider) verify(l processState, s unrecordedProcesses, f vmFile) processState {
-	record, why := p.recorded(l.run)
+	var named *process.Identity
+	if l.run != nil {
+		named = l.run.Process
+	}
+	record, why := p.recorded(named)
 	strays, found := strayNone, slices.DeleteFunc(slices.Clone(s.of[f.Name]), func(id process.Identity) bool {
-		return l.run != nil && contains([]process.Identity{*l.run.Process}, id)
+		return named != nil && contains([]process.Identity{*named}, id)
 	})
 	switch {
 	case len(found) > 0:
@@ -271,14 +272,10 @@ func (p *Provider) verify(l processState, s unrecordedProcesses, f vmFile) proce
 	case s.err != nil:
 		strays = strayUnseen
 	}
-	there := socketMissing
-	if _, err := os.Lstat(p.socket(f.ID)); err == nil {
-		there = socketThere
-	}
-	row := phaseOf(record, strays, there)
+	row := phaseOf(record, strays, socketAt(p.socket(f.ID)))
 	l.state = row.state
 	if record == recordAlive {
-		l.alive = append(l.alive, *l.run.Process)
+		l.alive = append(l.alive, *named)
 	}
 	l.alive = append(l.alive, found...)
 	switch row.reason {
@@ -300,12 +297,19 @@ func (p *Provider) verify(l processState, s unrecordedProcesses, f vmFile) proce
 	return l
 }
 
+func socketAt(path string) socket {
+	if _, err := os.Lstat(path); err != nil {
+		return socketMissing
+	}
+	return socketThere
+}
+
 // recorded returns the fate of the process that a pid file names.
-func (p *Provider) recorded(r *runFile) (what recorded, why string) {
-	if r == nil {
+func (p *Provider) recorded(id *process.Identity) (what recorded, why string) {
+	if id == nil {
 		return noRecord, ""
 	}
-	verdict, why := p.processes.Verify(*r.Process)
+	verdict, why := p.processes.Verify(*id)
 	switch verdict {
 	case process.Match:
 		return recordAlive, why

@@ -82,7 +82,7 @@ func (l *lab) combine(of []string) {
 	l.t.Helper()
 	recorded, stray, socket := of[0], of[1], of[2]
 	l.does(providers.Create, created)
-	id, file := l.processOf(devID), l.pidFiles()[0]
+	id, file := l.processOf(), l.pidFiles()[0]
 	set := func(name string, value any) {
 		l.edit(file, func(m map[string]any) { m["process"].(map[string]any)[name] = value })
 	}
@@ -149,7 +149,7 @@ func TestPidFileWithAnInvalidNumber(t *testing.T) {
 		l.sees("lab.dev \nrunning: " + why)
 		l.does(providers.Stop, "stop failed (host): read what runs lab.dev: "+why)
 		l.does(providers.Destroy, "stop failed (host): read what runs lab.dev: "+why)
-		if v, reason := (process.Host{}).Verify(l.processOf(devID)); v != process.Match {
+		if v, reason := (process.Host{}).Verify(l.processOf()); v != process.Match {
 			t.Errorf("its process is %s: %s", v, reason)
 		}
 	}

@@ -85,3 +85,47 @@ func phaseOf(r recorded, s unrecorded, c socket) phase {
 	}
 	panic("the table has no row for a pid file that is " + string(r) + ", strays " + string(s) + ", socket " + string(c))
 }
+
+// pair describes the state of a VM by the phases of its host agent and its driver.
+type pair struct {
+	agent, driver string
+	state         string
+	reason        string // with the process that runs; "": the driver's
+}
+
+const (
+	reasonOrphan = "its driver (%s) runs, and no host agent"
+	reasonIdle   = "its host agent (%s) runs, and no driver"
+	reasonDeaf   = "its host agent (%s) runs, and does not answer"
+)
+
+// pairs joins the phases of the two processes. A host agent that does not answer, or has no
+// socket, is broken.
+var pairs = []pair{
+	{providers.StateOff, providers.StateOff, providers.StateOff, ""},
+	{providers.StateOff, providers.StateRunning, providers.StateBroken, reasonOrphan},
+	{providers.StateOff, providers.StateBroken, providers.StateBroken, ""},
+	{providers.StateOff, stateUnknown, stateUnknown, ""},
+	{providers.StateRunning, providers.StateOff, providers.StateBroken, reasonIdle},
+	{providers.StateRunning, providers.StateRunning, providers.StateRunning, ""},
+	{providers.StateRunning, providers.StateBroken, providers.StateBroken, ""},
+	{providers.StateRunning, stateUnknown, stateUnknown, ""},
+	{providers.StateBroken, providers.StateOff, providers.StateBroken, reasonDeaf + ", and no driver runs"},
+	{providers.StateBroken, providers.StateRunning, providers.StateBroken, reasonDeaf},
+	{providers.StateBroken, providers.StateBroken, providers.StateBroken, ""},
+	{providers.StateBroken, stateUnknown, stateUnknown, ""},
+	{stateUnknown, providers.StateOff, stateUnknown, ""},
+	{stateUnknown, providers.StateRunning, stateUnknown, ""},
+	{stateUnknown, providers.StateBroken, stateUnknown, ""},
+	{stateUnknown, stateUnknown, stateUnknown, ""},
+}
+
+// pairOf looks a combination up.
+func pairOf(agent, driver string) pair {
+	for _, row := range pairs {
+		if row.agent == agent && row.driver == driver {
+			return row
+		}
+	}
+	panic("the table has no row for a host agent that is " + agent + " and a driver that is " + driver)
+}

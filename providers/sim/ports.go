@@ -17,11 +17,11 @@ const (
 
 // choosePorts returns the forwarded ports of a weightless VM that starts. Like the kernel it
 // refuses a host port that a running VM of the host has, and chooses one that none has.
-func (j *job) choosePorts(f vmFile) ([]heldPort, error) {
+func (p recordRunner) choosePorts(j *job, f vmFile) ([]heldPort, error) {
 	if len(f.Config.Forwards) == 0 {
 		return nil, nil
 	}
-	taken, err := j.portsInUse(f.Name)
+	taken, err := p.portsInUse(f.Name)
 	if err != nil {
 		return nil, fail(err, "start %s", j.Name)
 	}
@@ -46,15 +46,15 @@ func (j *job) choosePorts(f vmFile) ([]heldPort, error) {
 
 // portsInUse returns the claims on the host ports that the other running weightless VMs of the
 // host have.
-func (j *job) portsInUse(but string) ([]providers.Claim, error) {
-	names, err := j.named(vmsDir, vmSuffix)
+func (p recordRunner) portsInUse(but string) ([]providers.Claim, error) {
+	names, err := p.named(vmsDir, vmSuffix)
 	if err != nil {
 		return nil, err
 	}
 	var all []providers.Claim
 	for _, name := range names {
-		f, err := j.readVM(name)
-		if err != nil || name == but || f.Run == nil || j.hasEnded(f.Run) { // a plan reports an error
+		f, err := p.readVM(name)
+		if err != nil || name == but || f.Run == nil || p.hasEnded(f.Run) { // a plan reports an error
 			continue
 		}
 		for _, h := range f.Run.Ports {

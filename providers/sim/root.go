@@ -83,7 +83,7 @@ func (j *job) makeRoot(f vmFile) error {
 
 // growRoot makes the root disk as large as wanted. It never makes it smaller.
 func (j *job) growRoot(f vmFile) error {
-	if f.Weightless || j.want.RootSize == 0 {
+	if j.want.RootSize == 0 {
 		return nil
 	}
 	info, err := os.Lstat(j.rootPath(f.Name))

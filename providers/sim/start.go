@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"vmctl/internal/clock"
@@ -19,8 +17,20 @@ import (
 // answerLimit is the time that a VM's socket has for an answer.
 const answerLimit = 5 * time.Second
 
-// start brings the VM up.
+// start brings the VM up, and records its run.
 func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
+	r, err := j.bringUp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.runner().writeRun(j.seen.vmFile, r); err != nil {
+		return nil, fail(err, "start %s", j.Name)
+	}
+	return guard.Did(providers.Done), nil
+}
+
+// bringUp brings up a VM that can be started, and returns its run.
+func (j *job) bringUp(ctx context.Context) (*runFile, error) {
 	switch {
 	case j.seen.state == providers.StateBroken:
 		return nil, &providers.Problem{
@@ -38,113 +48,62 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.disksThere(j.seen.Config.Disks); err != nil {
 		return nil, err
 	}
-	if err := j.forgetRun(j.seen.vmFile); err != nil {
+	if err := j.runner().forgetRun(j.seen.vmFile); err != nil {
 		return nil, fail(err, "tidy up after the last run of %s", j.Name)
 	}
-	f := j.seen.vmFile
-	f.Run = nil
-	if f.Weightless {
-		return j.startRecord(f)
-	}
-	return j.startProcess(ctx, f)
+	return j.runner().start(ctx, j, j.seen.vmFile)
 }
 
-func (j *job) startRecord(f vmFile) (*guard.Outcome, error) {
-	if j.half() {
-		return nil, j.injected()
-	}
-	r := &runFile{With: *f.Config, Ended: j.fault.Kind == kindDie}
-	var err error
-	if r.Ports, err = j.choosePorts(f); err != nil {
+// start starts the VM's process, and returns its run once it listens. Until that is written, the
+// process is found by its arguments.
+func (p processRunner) start(ctx context.Context, j *job, f vmFile) (*runFile, error) {
+	l, err := j.launch(f, j.orders(f))
+	if err != nil {
 		return nil, err
 	}
-	if err := j.writeRun(f, r); err != nil {
-		return nil, fail(err, "start %s", j.Name)
+	id, told, err := j.run(ctx, l)
+	if err != nil {
+		return nil, err
 	}
-	return guard.Did(providers.Done), nil
+	return &runFile{Process: &id, With: *f.Config, Ports: told.Ports}, nil
 }
 
-// startProcess starts the VM's process, and records it once it listens. Until
-// then it is found by its arguments.
-func (j *job) startProcess(ctx context.Context, f vmFile) (*guard.Outcome, error) {
-	child, said, err := j.spawn(f)
+// launch returns the process of a VM, and makes the folder of its files.
+func (j *job) launch(f vmFile, o orders) (launch, error) {
+	if j.host.Program == "" {
+		return launch{}, fail(errors.New("this vmctl does not know its own program, which would run it"), "start %s", j.Name)
+	}
+	args, err := j.arguments(f)
+	if err = errors.Join(err, os.MkdirAll(j.path(runDir), 0o700), remove(j.logPath(f.ID))); err != nil {
+		return launch{}, fail(err, "start %s", j.Name)
+	}
+	return launch{Program: j.host.Program, Args: args, Env: j.host.Env, Log: j.logPath(f.ID), Orders: o}, nil
+}
+
+// run starts a process, and returns its report once it listens.
+func (j *job) run(ctx context.Context, l launch) (process.Identity, report, error) {
+	child, said, err := l.start(j.processes)
 	if err != nil {
-		return nil, fail(err, "start %s", j.Name)
+		return process.Identity{}, report{}, fail(err, "start %s", j.Name)
 	}
 	defer said.Close() //nolint:errcheck // it is only read
-	j.keep(f.ID, child)
+	j.keep(j.Object, child)
 	id, err := child.Capture(ctx)
-	if err == nil && j.half() {
-		return nil, j.injected()
-	}
 	if err != nil && !errors.Is(err, process.ErrGone) {
-		return nil, j.notStarted(ctx, child, report{}, err)
+		return id, report{}, j.notStarted(ctx, child, report{}, err)
 	}
 	told, err := hear(ctx, said)
 	if err != nil || told.Error != "" {
-		return nil, j.notStarted(ctx, child, told, err)
+		return id, told, j.notStarted(ctx, child, told, err)
 	}
-	if err := j.writeRun(f, &runFile{Process: &id, With: *f.Config, Ports: told.Ports}); err != nil {
-		return nil, fail(err, "start %s", j.Name)
-	}
-	if j.fault.Kind == kindDie {
-		if err := j.die(ctx, f.ID); err != nil {
-			return nil, fail(err, "start %s", j.Name)
-		}
-	}
-	return guard.Did(providers.Done), nil
-}
-
-// spawn starts the VM's process with its orders, and returns the pipe for its report.
-func (j *job) spawn(f vmFile) (child *process.Child, said *os.File, err error) {
-	if j.host.Program == "" {
-		return nil, nil, errors.New("this vmctl does not know its own program, which would run it")
-	}
-	args, err := j.arguments(f)
-	if err == nil {
-		err = os.MkdirAll(j.path(runDir), 0o700)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	stderr, err := os.OpenFile(j.logPath(f.ID), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer stderr.Close() //nolint:errcheck // the child has its own
-	stdin, tell, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer stdin.Close() //nolint:errcheck // the child has its own
-	said, stdout, err := os.Pipe()
-	if err != nil {
-		return nil, nil, errors.Join(err, tell.Close())
-	}
-	defer stdout.Close() //nolint:errcheck // the child has its own
-	child, err = j.processes.Start(process.Command{
-		Path: j.host.Program, Args: args, Env: j.host.Env, Dir: string(os.PathSeparator), Stdin: stdin, Stdout: stdout, Stderr: stderr,
-	})
-	if err == nil {
-		err = json.NewEncoder(tell).Encode(j.orders(f))
-	}
-	if err = errors.Join(err, tell.Close()); err != nil {
-		return nil, nil, errors.Join(err, said.Close())
-	}
-	return child, said, nil
+	return id, told, nil
 }
 
 func (j *job) orders(f vmFile) orders {
-	o := orders{Socket: j.socket(f.ID), Locks: []string{j.rootLock(f.Name)}, Guest: j.guestPath(f.Name), VM: f.ID, With: *f.Config}
+	o := j.extra
+	o.Socket, o.Locks, o.Guest, o.VM, o.With = j.socket(f.ID), []string{j.rootLock(f.Name)}, j.guestPath(f.Name), f.ID, *f.Config
 	for _, d := range f.Config.Disks {
 		o.Locks = append(o.Locks, j.diskLock(d.Name))
-	}
-	switch j.fault.Kind {
-	case kindHang:
-		o.Hang = true
-	case kindSlow:
-		o.Boot = j.fault.Delay.Seconds()
-	default:
 	}
 	return o
 }
@@ -172,14 +131,16 @@ func (j *job) notStarted(ctx context.Context, child *process.Child, told report,
 		err = child.Force()
 	}
 	exit := child.Wait(own)
+	err = errors.Join(err, j.forceAll(own))
 	if err != nil || own.Err() != nil {
 		return fail(errors.Join(cause, err, exit), "start %s: its process (pid %d) does not end", j.Name, child.PID())
 	}
 	j.forgetChild(j.Object)
-	if err := j.reclaimAll(j.seen.vmFile); err != nil {
+	if err := j.runner().reclaim(j.seen.vmFile, true); err != nil {
 		return fail(err, "tidy up after %s, which did not start", j.Name)
 	}
-	f := &providers.Problem{Outcome: providers.Failed, Code: "not_started", Seen: j.lastWords(j.Object), Next: j.seeLog()}
+	f := &providers.Problem{Outcome: providers.Failed, Code: "not_started"}
+	f.Seen, f.Next = j.runner().lastWords(j.Object)
 	if exit == nil {
 		exit = errors.New("exit status 0")
 	}
@@ -199,44 +160,33 @@ func (j *job) notStarted(ctx context.Context, child *process.Child, told report,
 	return f
 }
 
-// lastWords returns the last lines of a VM's log.
-func (j *job) lastWords(id providers.ID) []string {
-	const lines = 3
-	text, err := os.ReadFile(j.logPath(id))
+// forceAll ends all processes of the VM: a host agent that was forced leaves its driver.
+func (j *job) forceAll(ctx context.Context) error {
+	left, _, err := j.processesOf(ctx, j.Name)
 	if err != nil {
-		return []string{"its log cannot be read: " + err.Error()}
+		return err
 	}
-	all := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if all[0] == "" {
-		return nil
+	if err := j.runner().force(observedVM{processState: processState{alive: left}}); err != nil {
+		return err
 	}
-	for i, line := range all {
-		all[i] = "its log says: " + line
-	}
-	return all[max(0, len(all)-lines):]
-}
-
-func (j *job) seeLog() []providers.Advice {
-	return slices.Concat(providers.Say("see its log: "+j.logPath(j.Object)), providers.Vmctl("plan"))
+	return j.processes.Wait(ctx, left...)
 }
 
 // waitReady waits until the VM answers.
 func (j *job) waitReady(ctx context.Context) (*guard.Outcome, error) {
-	if j.fault.Kind == kindDie && j.seen.state == providers.StateRunning {
-		if err := j.die(ctx, j.Object); err != nil {
-			return nil, fail(err, "wait for %s", j.Name)
+	switch {
+	case j.seen != nil && j.seen.state == providers.StateBroken:
+		return nil, &providers.Problem{
+			Outcome: providers.Failed, Code: "broken", Next: providers.Vmctl("plan"),
+			Err: fmt.Errorf("wait for %s: %s", j.Address, j.seen.reason),
 		}
-		if err := j.observe(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if j.seen.state != providers.StateRunning {
+	case j.seen == nil || j.seen.state != providers.StateRunning:
 		return nil, j.ended()
 	}
-	for !j.seen.Weightless {
-		a, err := ask(ctx, j.socket(j.Object), question{Ask: askReady})
+	for {
+		a, err := j.runner().ask(ctx, j.seen.vmFile, question{Ask: askReady})
 		if err == nil && a.Up {
-			break
+			return guard.Did(providers.Done), nil
 		}
 		if err == nil {
 			err = j.await(ctx, func() error { return clock.Sleep(ctx, askEvery) })
@@ -245,7 +195,6 @@ func (j *job) waitReady(ctx context.Context) (*guard.Outcome, error) {
 			return nil, j.noAnswer(ctx, err)
 		}
 	}
-	return guard.Did(providers.Done), nil
 }
 
 func (j *job) ended() error {
@@ -253,8 +202,8 @@ func (j *job) ended() error {
 		Outcome: providers.Failed, Code: "ended", Next: providers.Vmctl("plan"),
 		Err: fmt.Errorf("wait for %s: it ended while it started", j.Address),
 	}
-	if j.seen != nil && !j.seen.Weightless {
-		f.Seen, f.Next = j.lastWords(j.Object), j.seeLog()
+	if j.seen != nil {
+		f.Seen, f.Next = j.runner().lastWords(j.Object)
 	}
 	return f
 }
@@ -266,23 +215,6 @@ func (j *job) noAnswer(ctx context.Context, cause error) error {
 		return j.ended()
 	}
 	return fail(cause, "wait for %s", j.Address)
-}
-
-// die makes the VM end by itself, and returns once it has.
-func (j *job) die(ctx context.Context, id providers.ID) error {
-	f := j.seen.vmFile
-	r, err := j.readRun(f)
-	if err != nil || r == nil {
-		return err
-	}
-	if f.Weightless {
-		r.Ended = true
-		return j.writeRun(f, r)
-	}
-	if _, err := ask(ctx, j.socket(id), question{Ask: askDie}); err != nil {
-		return err
-	}
-	return j.processes.Wait(ctx, *r.Process)
 }
 
 // keep remembers a child, so that it is collected when it has ended.

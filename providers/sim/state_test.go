@@ -69,11 +69,11 @@ func TestPidGivenToAnother(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
-	gone := l.processOf(devID)
+	gone := l.processOf()
 	l.end(t.Context(), gone)
 	other := newLab(t)
 	other.does(providers.Create, created)
-	innocent := other.processOf(devID)
+	innocent := other.processOf()
 	l.edit(l.pidFiles()[0], func(m map[string]any) { m["process"].(map[string]any)["pid"] = innocent.PID })
 	l.sees("lab.dev off\nleftover: its pid file names a process that is gone: pid N belongs to another process now (" +
 		l.program() + ", start time N, recorded was N)\n" + staleLock)
@@ -82,7 +82,7 @@ func TestPidGivenToAnother(t *testing.T) {
 	l.sees("lab.dev running")
 	l.does(providers.Destroy, destroyed)
 	other.sees("lab.dev running")
-	if now := other.processOf(devID); now != innocent {
+	if now := other.processOf(); now != innocent {
 		t.Errorf("the other process is %+v, and was %+v", now, innocent)
 	}
 }
@@ -113,7 +113,7 @@ func TestPidFileOfAnotherMachine(t *testing.T) {
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.edit(l.pidFiles()[0], func(m map[string]any) { m["process"].(map[string]any)["host"] = "elsewhere" })
-	host := l.processOf(devID).Host
+	host := l.processOf().Host
 	l.sees(fmt.Sprintf("lab.dev \nrunning: DIR/run/KEY.pid: recorded on host %q, this is %q: look there", "elsewhere", host))
 }
 

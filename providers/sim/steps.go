@@ -155,8 +155,8 @@ func (r *recipe) clear(phase providers.Phase, args machine.Args) providers.Step 
 
 // upload returns a step if the VM is made from an image.
 func (r *recipe) upload(phase providers.Phase) []providers.Step {
-	i := machine.DecodeImage(r.change.Want)
-	if i == nil || r.p.weightless {
+	i := r.p.newRunner().image(r.change.Want)
+	if i == nil {
 		return nil
 	}
 	return []providers.Step{{

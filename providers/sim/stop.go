@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"vmctl/internal/clock"
-	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
@@ -25,6 +24,11 @@ const (
 // takeDown ends all processes of the VM: by a request first, then by force. It removes their
 // files only once they are confirmed to be gone.
 func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
+	return j.end(ctx, (*target)(j), j.reclaimAll)
+}
+
+// end ends a VM, and calls tidy once it is confirmed to be gone.
+func (j *job) end(ctx context.Context, target stop.Target, tidy func(vmFile) error) (*guard.Outcome, error) {
 	if err := j.successorFits(); err != nil {
 		return nil, err
 	}
@@ -34,10 +38,7 @@ func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
 		}
 	}
 	waited := j.waitUntilUp(ctx)
-	if err := j.misbehave(ctx); err != nil {
-		return nil, fail(err, "%s %s", j.Op, j.Name)
-	}
-	r, err := stop.Stop(ctx, (*target)(j), stop.Policy{
+	r, err := stop.Stop(ctx, target, stop.Policy{
 		Grace: j.policy.Grace, ForceWait: j.policy.ForceWait, Again: requestEvery, Forbidden: !j.policy.Force, StillSays: j.stillSays(),
 	}, stop.Clock{Now: j.settings.Now, Sleep: j.sleep}, j.log)
 	if err != nil {
@@ -45,7 +46,7 @@ func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
 	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if err := j.gone(own, j.reclaimAll); err != nil {
+	if err := j.gone(own, tidy); err != nil {
 		return nil, seenBefore(err, append(waited, r.Evidence...))
 	}
 	return guard.Did(r.How, append(waited, r.Evidence...)...), nil
@@ -78,13 +79,13 @@ func (j *job) tookItselfDown(ctx context.Context) (*guard.Outcome, error) {
 // waitUntilUp waits, if the step says so, until a VM that is still starting is up or its time
 // for that is over, and returns the outcome as evidence.
 func (j *job) waitUntilUp(ctx context.Context) []string {
-	if !machine.ArgsOf(j.Step).WhenUp || j.seen.Weightless {
+	if !machine.ArgsOf(j.Step).WhenUp {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, j.policy.Ready)
 	defer cancel()
 	for waited := false; ; waited = true {
-		a, err := ask(limited, j.socket(j.Object), question{Ask: askReady})
+		a, err := j.runner().ask(limited, j.seen.vmFile, question{Ask: askReady})
 		switch {
 		case err == nil && a.Up && !waited, err != nil && !j.runs(ctx):
 			return nil // it needs no wait, or the stop reports its problem
@@ -105,48 +106,23 @@ func (j *job) runs(ctx context.Context) bool {
 	return err == nil && s.state == providers.StateRunning
 }
 
+func (j *job) reclaim(f vmFile) error    { return j.runnerOf(f).reclaim(f, false) }
+func (j *job) reclaimAll(f vmFile) error { return j.runnerOf(f).reclaim(f, true) }
+
 // gone tidies up after a VM that is confirmed to be gone.
-func (j *job) gone(ctx context.Context, reclaim func(vmFile) error) error {
+func (j *job) gone(ctx context.Context, tidy func(vmFile) error) error {
 	if child := j.forgetChild(j.Object); child != nil {
 		// The look saw already how the process ended; this only collects it.
 		_ = child.Wait(ctx) //nolint:errcheck // see above
 	}
-	switch {
-	case j.half():
-		return j.injected()
-	case j.fault.Kind == kindLeak:
-		return nil
-	}
 	f, err := j.readVM(j.Name)
 	if err == nil {
-		err = reclaim(f)
+		err = tidy(f)
 	}
 	if err != nil {
 		return fail(err, "tidy up after %s, which has ended", j.Name)
 	}
 	return nil
-}
-
-// misbehave makes the VM react to a request as the fault says.
-func (j *job) misbehave(ctx context.Context) error {
-	var q question
-	switch j.fault.Kind {
-	case kindIgnore, kindUnkillable:
-		q = question{Ask: askDeaf}
-	case kindLate:
-		q = question{Ask: askLate, Delay: j.fault.Delay.Seconds()}
-	default:
-		return nil
-	}
-	if !j.seen.Weightless {
-		if _, err := ask(ctx, j.socket(j.Object), q); j.seen.state == providers.StateRunning {
-			return err
-		}
-		return nil // a broken VM may not answer
-	}
-	r := *j.seen.run
-	r.Deaf, r.Delay = q.Ask == askDeaf, q.Delay
-	return j.writeRun(j.seen.vmFile, &r)
 }
 
 func (j *job) stillSays() []providers.Advice {
@@ -194,63 +170,15 @@ func (t *target) Look(ctx context.Context) (stop.Observation, error) {
 	}
 	j.seen = &s
 	if s.on() {
-		return stop.Observation{Verdict: stop.Runs, Evidence: s.words()}, nil
+		return stop.Observation{Verdict: stop.Runs, Evidence: cmp.Or(s.runs, pids(s.alive)+" runs it")}, nil
 	}
 	return stop.Observation{Verdict: stop.Gone, Evidence: "no process runs it"}, nil
 }
 
-func (s observedVM) words() string {
-	if s.Weightless {
-		return "its record says that it runs"
-	}
-	return pids(s.alive) + " runs it"
+// Request asks the VM to end.
+func (t *target) Request(ctx context.Context) error {
+	return (*job)(t).runner().request(ctx, *t.seen)
 }
 
-// Request asks every process of the VM to end. Each is verified just before.
-func (t *target) Request(context.Context) error {
-	j := (*job)(t)
-	if !j.seen.Weightless {
-		return each(j.seen.alive, j.processes.Request)
-	}
-	r := *j.seen.run
-	switch {
-	case r.Deaf || !r.Ends.IsZero():
-		return nil
-	case r.Delay > 0:
-		r.Ends = j.settings.Now().Add(time.Duration(r.Delay * float64(time.Second)))
-	default:
-		r.Ended = true
-	}
-	return j.writeRun(j.seen.vmFile, &r)
-}
-
-// Force ends every process of the VM, with its group.
-func (t *target) Force(context.Context) error {
-	j := (*job)(t)
-	if j.fault.Kind == kindUnkillable {
-		return j.injected()
-	}
-	if j.seen.Weightless {
-		r := *j.seen.run
-		r.Ended = true
-		return j.writeRun(j.seen.vmFile, &r)
-	}
-	return each(j.seen.alive, func(id process.Identity) error {
-		_, err := j.processes.Force(id)
-		return err
-	})
-}
-
-// each calls act for each process. Some of them may have ended meanwhile.
-func each(all []process.Identity, act func(process.Identity) error) error {
-	var errs []error
-	for _, id := range all {
-		var refused *process.RefusedError
-		err := act(id)
-		if errors.As(err, &refused) && (refused.Verdict == process.Gone || refused.Verdict == process.Reused) {
-			continue
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
+// Force ends the VM.
+func (t *target) Force(context.Context) error { return (*job)(t).runner().force(*t.seen) }

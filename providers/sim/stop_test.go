@@ -82,7 +82,7 @@ func TestPidGivenToAnotherDuringTheGrace(t *testing.T) {
 	l := newLab(t, fault("stop", "late_exit", func(m map[string]cty.Value) { m["delay"] = cty.NumberIntVal(3600) }))
 	l.does(providers.Create, created)
 	bystander := l.start("--file", "elsewhere")
-	its := l.processOf(devID)
+	its := l.processOf()
 	swap := func(text string) {
 		if !strings.HasPrefix(text, "asked it to shut down") {
 			return
@@ -113,7 +113,7 @@ func TestEndedBeforeItWasAsked(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
-	its, steps := l.processOf(devID), l.observe().Objects[0]
+	its, steps := l.processOf(), l.observe().Objects[0]
 	l.end(t.Context(), its)
 	p := l.open()
 	all, err := p.Steps(providers.Change{Address: dev, Action: providers.Stop, Name: steps.Name, ID: devID, Object: &steps, Want: l.want, Policy: l.policy})
@@ -166,7 +166,7 @@ func TestUnkillable(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.does(providers.Create, created)
-	before, its := l.tracesButLogs(), l.processOf(devID)
+	before, its := l.tracesButLogs(), l.processOf()
 	l.settings, l.policy = l.house.settings(false, fault("stop", "unkillable"), fault("recover", "unkillable")), short(0.05)
 	r, failure := l.carry(providers.Stop, "stop")
 	if failure == nil || failure.Outcome != providers.Failed || failure.Code != "still_running" {
@@ -182,7 +182,7 @@ func TestUnkillable(t *testing.T) {
 		t.Errorf("what it has (-before +after):\n%s", diff)
 	}
 	l.sees("lab.dev running")
-	if now := l.processOf(devID); now != its {
+	if now := l.processOf(); now != its {
 		t.Errorf("its process is %+v, and was %+v", now, its)
 	}
 }

@@ -23,6 +23,7 @@ import (
 //	vms/NAME.json  a VM: its owner mark and its configuration
 //	run/KEY.pid    the process that runs it, with its running configuration
 //	run/KEY.sock   the socket on which the process answers
+//	run/KEY.ha.pid and run/KEY.ha.sock, those of its host agent
 //	run/KEY.log    the output of the process, kept until the next start
 //	disks/NAME.root its root disk: a line with the owner mark, and the guest's data
 //	disks/NAME.root.lock the lock of the root disk: a symbolic link to the holder
@@ -72,6 +73,7 @@ type vmFile struct {
 	Owner      *owner       `json:"owner,omitempty"`
 	Config     *config      `json:"config,omitempty"` // nil: half made
 	Weightless bool         `json:"weightless,omitempty"`
+	HostAgent  bool         `json:"host_agent,omitempty"`
 	Run        *runFile     `json:"run,omitempty"` // of a weightless VM
 }
 
@@ -100,6 +102,7 @@ func (f vmFile) oursFor(p providers.Project, a spec.Address) bool {
 // runFile describes the process of a VM, or the run of a weightless VM.
 type runFile struct {
 	Process *process.Identity `json:"process,omitempty"` // nil: weightless
+	Agent   *process.Identity `json:"-"`                 // of its host agent, which has a file of its own
 	With    config            `json:"with"`
 	Ports   []heldPort        `json:"ports,omitempty"`
 
@@ -170,22 +173,6 @@ func (p *Provider) readVM(name string) (vmFile, error) {
 	return f, nil
 }
 
-// readRun reads the run of a VM, nil if none is recorded.
-func (p *Provider) readRun(f vmFile) (*runFile, error) {
-	if f.Weightless {
-		return f.Run, nil
-	}
-	var r runFile
-	err := readJSON(p.pidPath(f.ID), &r)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err == nil && r.Process == nil {
-		err = fmt.Errorf("read %s: it names no process", p.pidPath(f.ID))
-	}
-	return &r, err
-}
-
 func readJSON(path string, into any) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -202,15 +189,6 @@ func readJSON(path string, into any) error {
 func (p *Provider) writeVM(f vmFile) error {
 	f.Format = vmFormat
 	return p.write(p.vmPath(f.Name), f)
-}
-
-// writeRun records the run of a VM.
-func (p *Provider) writeRun(f vmFile, r *runFile) error {
-	if f.Weightless {
-		f.Run = r
-		return p.writeVM(f)
-	}
-	return p.write(p.pidPath(f.ID), r)
 }
 
 // write replaces a file of the host. If vmctl is killed meanwhile, the file is the old one or
@@ -269,41 +247,6 @@ func (p *Provider) clean() error {
 		return fmt.Errorf("remove what an earlier run left half written: %w", err)
 	}
 	return nil
-}
-
-// forgetRun removes the files of a VM's process. The caller has seen that the process is
-// gone.
-func (p *Provider) forgetRun(f vmFile) error {
-	if f.Weightless {
-		if f.Run == nil {
-			return nil
-		}
-		return p.writeRun(f, nil)
-	}
-	return errors.Join(remove(p.pidPath(f.ID)), remove(p.socket(f.ID)))
-}
-
-// reclaim calls forgetRun, and frees the root disk if nobody else holds it.
-func (p *Provider) reclaim(f vmFile) error {
-	err := p.forgetRun(f)
-	if !f.Weightless {
-		_, lockErr := p.unlock(p.rootLock(f.Name))
-		err = errors.Join(err, lockErr)
-	}
-	return err
-}
-
-// reclaimAll calls reclaim, and frees the disks that the VM's processes had locked. It is for
-// processes that vmctl has ended.
-func (p *Provider) reclaimAll(f vmFile) error {
-	errs := []error{p.reclaim(f)}
-	for name, h := range p.diskLocks() {
-		if h.VM == f.ID {
-			_, err := p.unlock(p.diskLock(name))
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // sweep removes the host's folders once they are empty.

@@ -44,7 +44,7 @@ func (j *job) tidy(context.Context) (*guard.Outcome, error) {
 			Err: fmt.Errorf("tidy up after %s: it is %s", j.Address, j.seen.state),
 		}
 	}
-	if err := j.forgetRun(j.seen.vmFile); err != nil {
+	if err := j.runner().forgetRun(j.seen.vmFile); err != nil {
 		return nil, fail(err, "tidy up after the last run of %s", j.Name)
 	}
 	return guard.Did(providers.Done, j.seen.leftover), nil

@@ -1,7 +1,8 @@
 // Package sim simulates a host in a folder. Its virtual machines are real processes with pid
 // files, sockets and ports, so that stopping, orphans, recycled pids and crashes are real and
-// need no hypervisor; the provider block can ask for faults. A weightless VM is a record
-// without a process, for many thousands of machines.
+// need no hypervisor; the provider block can ask for faults. With host_agent a VM is two
+// processes, as in Lima: a driver, and the host agent that supervises it. A weightless VM is a
+// record without a process, for many thousands of machines.
 package sim
 
 import (
@@ -44,7 +45,13 @@ func Type(h Host) providers.Type {
 			}
 			return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(name)})
 		},
-		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) { return open(h, s) },
+		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
+			p, err := open(h, s)
+			if err != nil {
+				return nil, err
+			}
+			return p.withFaults(p, kinds)
+		},
 		Inside: &providers.Type{
 			Name: TypeName, Kinds: insideKinds,
 			Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) { return openGuest(h, s) },
@@ -59,7 +66,7 @@ type Provider struct {
 	dir        string // of the host: its folder
 	shared     bool   // with other data directories, perhaps
 	weightless bool   // makes new VMs weightless
-	faults     []fault
+	hostAgent  bool   // gives new VMs a host agent
 	processes  process.Host
 
 	turning sync.Mutex // held during a turn on a shared host
@@ -73,23 +80,21 @@ type Provider struct {
 var _ providers.Provider = (*Provider)(nil)
 
 func open(h Host, s providers.Settings) (*Provider, error) {
-	p := &Provider{host: h, settings: s, dir: s.Dir, weightless: ctyread.True(s.Attrs, "weightless"), children: map[providers.ID]*process.Child{}}
+	p := &Provider{host: h, settings: s, dir: s.Dir, weightless: ctyread.True(s.Attrs, "weightless"), hostAgent: ctyread.True(s.Attrs, "host_agent"), children: map[providers.ID]*process.Child{}}
 	if folder := ctyread.Text(s.Attrs, "folder"); folder != "" {
 		p.dir, p.shared = folder, true
 		if !filepath.IsAbs(folder) {
 			p.dir = filepath.Join(s.Files, folder)
 		}
 	}
-	var err error
-	if p.faults, err = faultsOf(ctyread.Attr(s.Attrs, "fault")); err != nil {
-		return nil, fmt.Errorf("provider.%s.%s: %w", TypeName, s.Name, err)
-	}
 	if !filepath.IsAbs(p.dir) {
 		return nil, fmt.Errorf("provider.%s.%s: its folder %q is not absolute", TypeName, s.Name, p.dir)
 	}
-	if longest := len(p.socket("")); !p.weightless && longest > socketLimit {
-		return nil, fmt.Errorf("provider.%s.%s: the folder %s is too long for the sockets inside: they would have names of %d bytes, and the system allows %d: "+
-			"choose a shorter data directory (--data-dir=DIR) or folder, or set weightless = true", TypeName, s.Name, p.dir, longest, socketLimit)
+	if p.weightless && p.hostAgent {
+		return nil, fmt.Errorf("provider.%s.%s: weightless VMs have no processes: set only one of weightless and host_agent", TypeName, s.Name)
+	}
+	if err := p.newRunner().fits(); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
