@@ -38,7 +38,7 @@ func TestWhatHangsSaysWhatItWaitsFor(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != hung {
 		t.Errorf("exit code %d, want %d", code, hung)
 	}
-	for _, want := range []string{"vmctl apply --auto-approve hangs: it did not end within 3s. It waits here:", "sim.(*"} {
+	for _, want := range []string{"vmctl apply --auto-approve hangs: it did not end within 3s. It waits here:", "fault.(*wrapper)"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
