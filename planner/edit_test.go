@@ -81,18 +81,18 @@ disk.e is called demo.e
 `,
 		},
 		{
-			name: "a digest that nobody wrote, and the object has", applied: imageOf(""), change: shownImage("a"),
+			name: "a digest that nobody wrote, and the object has", applied: imageOf(""), change: shownImage,
 		},
 		{
-			name: "a digest that is written, and the object has it", applied: imageOf(""), spec: imageOf("a"), change: shownImage("a"),
+			name: "a digest that is written, and the object has it", applied: imageOf(""), spec: imageOf("a"), change: shownImage,
 			want: "update vm.a: the recorded state is updated\n0 record vm.a\n",
 		},
 		{
-			name: "a digest that is not written any more", applied: imageOf("a"), spec: imageOf(""), change: shownImage("a"),
+			name: "a digest that is not written any more", applied: imageOf("a"), spec: imageOf(""), change: shownImage,
 			want: "update vm.a: the recorded state is updated\n0 record vm.a\n",
 		},
 		{
-			name: "a digest that is written, and the object has another", applied: imageOf(""), spec: imageOf("b"), change: shownImage("a"),
+			name: "a digest that is written, and the object has another", applied: imageOf(""), spec: imageOf("b"), change: shownImage,
 			want: `replace vm.a: image.sha256: cannot change after it was made
   image.sha256 aaaaaaaaaaaa... -> bbbbbbbbbbbb..., replace
   blocked: image.sha256 needs a replace (cannot change after it was made), and on_change allows at most restart
@@ -295,13 +295,11 @@ func imageOf(digit string) string {
 }
 
 // shownImage makes the system show the digest of the image.
-func shownImage(digit string) func(*scene) {
-	return func(s *scene) {
-		s.options.Types["libvirt"].Kinds[spec.VM]["image.sha256"] = providers.Attribute{Optional: true}
-		all := s.object().Attrs.AsValueMap()
-		all["image"] = cty.ObjectVal(map[string]cty.Value{
-			"source": cty.StringVal("https://example.org/x"), "sha256": cty.StringVal(strings.Repeat(digit, 64)),
-		})
-		s.object().Attrs = cty.ObjectVal(all)
-	}
+func shownImage(s *scene) {
+	s.options.Types["libvirt"].Kinds[spec.VM]["image.sha256"] = providers.Attribute{Optional: true}
+	all := s.object().Attrs.AsValueMap()
+	all["image"] = cty.ObjectVal(map[string]cty.Value{
+		"source": cty.StringVal("https://example.org/x"), "sha256": cty.StringVal(strings.Repeat("a", 64)),
+	})
+	s.object().Attrs = cty.ObjectVal(all)
 }

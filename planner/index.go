@@ -55,7 +55,9 @@ func (w *World) indexOf(inv providers.Inventory, s *state.Snapshot, p providers.
 	for _, u := range inv.Unknown {
 		why := providers.Refuse(u.Reason, nil)
 		first(in.unknownID, idKey{u.Kind, u.ID}, why)
-		first(in.unknownName, nameKey{u.Kind, u.Name}, why)
+		if u.Name != "" {
+			first(in.unknownName, nameKey{u.Kind, u.Name}, why)
+		}
 	}
 	return in
 }
@@ -65,9 +67,6 @@ func (w *World) indexOf(inv providers.Inventory, s *state.Snapshot, p providers.
 func (in *index) unknown(kind spec.Kind, id providers.ID, name string) *providers.Problem {
 	if why := in.unknownID[idKey{kind, id}]; why != nil && id != "" {
 		return why
-	}
-	if name == "" {
-		return nil
 	}
 	return in.unknownName[nameKey{kind, name}]
 }
