@@ -31,7 +31,7 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 		entries = append(append(entries, x.forgetEntries(i)...), entry)
 	}
 	if err := x.Journal.Append(context.WithoutCancel(ctx), entries...); err != nil {
-		return fmt.Errorf("write the journal: %w", err)
+		return fmt.Errorf("write down the next steps: %w", err)
 	}
 	for _, i := range steps {
 		x.states[i] = running

@@ -58,7 +58,7 @@ func (x *execution) end(ctx context.Context, outcomes []outcome) error {
 	}
 	x.reportAll(outcomes) // the steps were done, even if that cannot be written down
 	if err != nil {
-		return fmt.Errorf("write the journal: %w", err)
+		return fmt.Errorf("write down the ended steps: %w", err)
 	}
 	return nil
 }

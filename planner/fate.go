@@ -208,7 +208,8 @@ func (o *orderer) releasing(i int) ([]providers.Step, error) {
 		return nil, nil
 	}
 	release := c.Change
-	release.Action, release.ID, release.Want, release.Edits, release.Mark = providers.Release, c.Object.ID, cty.NilVal, nil, nil
+	release.Action, release.ID, release.Want, release.Edits = providers.Release, c.Object.ID, cty.NilVal, nil
+	release.Mark, release.Rekey = nil, nil
 	steps, err := o.world.System(c.System).steps(release)
 	if err != nil {
 		return nil, fmt.Errorf("plan the release of %s: %w", c.Address, err)

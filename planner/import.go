@@ -138,7 +138,7 @@ func (d *differ) notImportable(a spec.Address, system *System, o *providers.Obje
 }
 
 func (d *differ) refuseImport(c *Change, why string, next []providers.Advice) {
-	c.Action, c.Object, c.Edits, c.Mark, c.Applies = providers.Import, nil, nil, nil, ""
+	c.Action, c.Object, c.Edits, c.Mark, c.Rekey, c.Altered, c.Applies = providers.Import, nil, nil, nil, nil, false, ""
 	c.Reason = fmt.Sprintf("%q is to be imported", d.imports[c.Address])
 	c.Blocked = &Block{Cause: CauseImport, Problem: providers.Refuse(why, next)}
 }

@@ -35,7 +35,7 @@ type Change struct {
 	Needs    []spec.Address    // the addresses that it uses, by the spec if it is in there, else by its record
 	Applies  providers.Applies // the most disruptive of its edits; "" without edits
 	Busy     Busy              // of a VM: the holders at work in it
-	Altered  bool              // Reason repeats those of what it alters: its edits, mark and keys
+	Altered  bool              // Reason only repeats the reasons of its edits, mark and keys
 	Blocked  *Block            // nil: free to go on
 	Warnings []string
 
@@ -67,7 +67,7 @@ const (
 // Block is the problem for which a change must not happen.
 type Block struct {
 	Cause Cause
-	Attr  string // the edit, mark or keys whose reason the problem tells; "": of none
+	Attr  string // the edit, "mark" or "ssh.keys" whose reason is the problem; "": none
 	*providers.Problem
 }
 

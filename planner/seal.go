@@ -23,7 +23,7 @@ type Seal struct {
 	State   string            `json:"state"`   // its Sum
 	Steps   []string          `json:"steps"`   // in words, in order
 	Changes map[string]string `json:"changes"` // SHA-256, by address, of each change that has steps
-	Effects map[string]string `json:"effects"` // SHA-256, by address, of the action, the wanted values and what is altered of each of these
+	Effects map[string]string `json:"effects"` // SHA-256, by address, of the action, the wanted values and the alterations of each of these
 }
 
 // Seal returns the seal of p, which was made on s. It holds digests of values, and no values.
@@ -154,9 +154,15 @@ func (c *Change) effect() (string, error) {
 		Action providers.Action
 		Want   value
 		Edits  []edit
-		Mark   *providers.MarkEdit `json:",omitempty"`
-		Rekey  *providers.Verdict  `json:",omitempty"`
-	}{Action: c.Action, Mark: c.Mark, Rekey: c.Rekey}
+		Mark   *spec.Address     `json:",omitempty"` // the address in the present mark
+		Rekey  providers.Applies `json:",omitempty"`
+	}{Action: c.Action}
+	if c.Mark != nil {
+		e.Mark = &c.Mark.Before
+	}
+	if c.Rekey != nil {
+		e.Rekey = c.Rekey.Applies
+	}
 	var err error
 	if e.Want, err = valueOf(c.Change.Want); err != nil {
 		return "", err

@@ -76,6 +76,33 @@ func TestSealOfOtherSteps(t *testing.T) {
 	}
 }
 
+// The effect of a change does not depend on the words of its reasons.
+func TestSealLeavesReasonsOut(t *testing.T) {
+	effect := func(mark providers.MarkEdit, keys providers.Verdict) string {
+		s := sceneOf(t, "vm \"a\" {\n  memory = \"512MiB\"\n}\n", nil)
+		p, err := s.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Changes[0].Mark, p.Changes[0].Rekey = &mark, &keys
+		sealed, err := p.Seal(s.state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sealed.Effects["vm.a"]
+	}
+	one := effect(providers.MarkEdit{Reason: "it was moved"}, providers.Verdict{Applies: providers.Restart, Reason: "when it boots"})
+	if got := effect(providers.MarkEdit{Reason: "a moved block"}, providers.Verdict{Applies: providers.Restart, Reason: "later"}); got != one {
+		t.Error("other words make another effect")
+	}
+	if got := effect(providers.MarkEdit{Before: addr(t, "vm.b")}, providers.Verdict{Applies: providers.Restart}); got == one {
+		t.Error("another mark makes no other effect")
+	}
+	if got := effect(providers.MarkEdit{}, providers.Verdict{Applies: providers.Live}); got == one {
+		t.Error("keys that apply in another way make no other effect")
+	}
+}
+
 // started counts another start of vm.a, by somebody else.
 func (s *scene) started() {
 	a := addr(s.t, "vm.a")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"vmctl/spec"
 )
 
 // longest is the length of the longest message that Cut leaves whole; ending is the length of
@@ -46,10 +47,22 @@ func (inv *Inventory) Cut() (whole []string) {
 		}
 		return short
 	}
-	for kind, why := range inv.Partial {
-		if short := cut(why.Error()); short != why.Error() {
-			inv.Partial[kind] = &Problem{Outcome: why.Outcome, Code: why.Code, Next: why.Next, Err: errors.New(short)}
+	shorten := func(why *Problem) *Problem {
+		short := cut(why.Error())
+		if short == why.Error() {
+			return why
 		}
+		shortened := *why
+		shortened.Err = errors.New(short)
+		return &shortened
+	}
+	for _, problems := range []map[spec.Kind]*Problem{inv.Partial, inv.Missing} {
+		for kind, why := range problems {
+			problems[kind] = shorten(why)
+		}
+	}
+	if inv.Blind != nil {
+		inv.Blind = shorten(inv.Blind)
 	}
 	for i := range inv.Unknown {
 		inv.Unknown[i].Reason = cut(inv.Unknown[i].Reason)

@@ -62,15 +62,16 @@ func TestAnInventoryReturnsItsWholeReasons(t *testing.T) {
 	long := func(what string) string { return what + strings.Repeat("x", 1<<20) }
 	inv := providers.Inventory{
 		Partial: map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse(long("a"), providers.Vmctl("plan")), spec.Disk: providers.Refuse("short", nil)}, Unknown: []providers.Unknown{{Reason: long("b")}},
+		Missing: map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse(long("d"), nil)}, Blind: providers.Refuse(long("e"), nil),
 		Objects: []providers.Object{{Unreadable: map[string]string{"running": long("c")}}},
 	}
-	if diff := cmp.Diff([]string{long("a"), long("b"), long("c")}, inv.Cut()); diff != "" {
+	if diff := cmp.Diff([]string{long("a"), long("b"), long("c"), long("d"), long("e")}, inv.Cut()); diff != "" {
 		t.Errorf("whole reasons (-want +got):\n%.400s", diff)
 	}
 	if diff := cmp.Diff(providers.Vmctl("plan"), inv.Partial[spec.VM].Next); diff != "" {
 		t.Errorf("next of a partial listing (-want +got):\n%s", diff)
 	}
-	for _, text := range []string{inv.Partial[spec.VM].Error(), inv.Unknown[0].Reason, inv.Objects[0].Unreadable["running"]} {
+	for _, text := range []string{inv.Partial[spec.VM].Error(), inv.Unknown[0].Reason, inv.Objects[0].Unreadable["running"], inv.Missing[spec.VM].Error(), inv.Blind.Error()} {
 		if len(text) > 5000 || !strings.Contains(text, "[1048577 bytes in all]") {
 			t.Errorf("a reason has %d bytes: %.20q", len(text), text)
 		}

@@ -276,7 +276,7 @@ func (a *app) blocksOf(ctx context.Context, p *project, f finding) ([]byte, []sp
 	if len(disks) > 0 {
 		var block *planner.Block
 		if all, block, err = a.sought(ctx, p, f, disks); err == nil && block != nil {
-			err = block
+			err = block.Problem
 		}
 		if err != nil {
 			return nil, nil, err

@@ -93,6 +93,23 @@ func TestPlanCollapsesLikeChanges(t *testing.T) {
 	}
 }
 
+// Changes of one action for different reasons are not alike: each reason is told.
+func TestPlanTellsEachReasonOfARisk(t *testing.T) {
+	plan := manyPlan(22, providers.Destroy)
+	plan.Changes = append(plan.Changes, change("old", providers.Destroy, "a removed block asks for it"))
+	for i, c := range plan.Changes {
+		plan.Steps = append(plan.Steps, step(i, i, c, "delete", providers.PhaseRemove, time.Minute))
+		plan.Steps[i].Risk = providers.DataLoss
+	}
+	plan.Summary = count(plan.Changes...)
+	got := on(80, func(s view.Screen) { view.Plan(s, plan, options()) })
+	for _, want := range []string{"! data loss vm.old: destroy, a removed block asks for it", "and 18 others", "- vm.old destroy: a removed block asks for it"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the plan lacks %q:\n%s", want, got)
+		}
+	}
+}
+
 func TestPlanLeavesLongListsOfStepsToVerbose(t *testing.T) {
 	plan := manyPlan(30, providers.Create)
 	for i, c := range plan.Changes {

@@ -12,12 +12,12 @@ import (
 	"vmctl/spec"
 )
 
-// alike is the number of changes of one action that a plan shows before it collapses the
-// rest.
+// alike is the number of changes of one action and reason that a plan shows before it collapses
+// the rest.
 const alike = 20
 
 func (p *page) changes(plan *planner.Plan, o PlanOptions) {
-	shown := map[providers.Action]int{}
+	shown := map[[2]string]int{}
 	hidden := map[providers.Action]int{}
 	titled := false
 	told := map[string]bool{}
@@ -30,11 +30,12 @@ func (p *page) changes(plan *planner.Plan, o PlanOptions) {
 			p.heading("Changes")
 			titled = true
 		}
-		if !o.Verbose && c.Blocked == nil && shown[c.Action] >= alike {
+		like := [2]string{string(c.Action), untold(c)}
+		if !o.Verbose && c.Blocked == nil && shown[like] >= alike {
 			hidden[c.Action]++
 			continue
 		}
-		shown[c.Action]++
+		shown[like]++
 		if o.Verbose {
 			clear(told)
 		}

@@ -1,17 +1,19 @@
 package view
 
 import (
+	"slices"
 	"strings"
 
 	"vmctl/planner"
 	"vmctl/providers"
 )
 
-// risk is one line of the first screen. Changes with the same reason share a line.
+// risk is one line of the first screen. Changes with the same words share a line.
 type risk struct {
 	word    string
 	style   style
-	reason  string
+	says    string // the action, or the problem of a blocked change
+	reason  string // of the action, if the lines of the change do not say it; it tells unlike actions apart
 	next    []string
 	objects []string
 }
@@ -25,7 +27,11 @@ func (p *page) risks(plan *planner.Plan, own OwnFlags) {
 	}
 	p.blank()
 	for _, r := range all {
-		p.put(2, 6, in(r.style, "! "+r.word), txt(" "+shortList(r.objects)+": "+r.reason))
+		says := r.says
+		if r.reason != "" && slices.ContainsFunc(all, func(other risk) bool { return other.says == r.says && other.reason != r.reason }) {
+			says += ", " + r.reason
+		}
+		p.put(2, 6, in(r.style, "! "+r.word), txt(" "+shortList(r.objects)+": "+says))
 		for _, next := range r.next {
 			p.put(6, 8, txt(next))
 		}
@@ -37,14 +43,14 @@ func risksOf(plan *planner.Plan, own OwnFlags) []risk {
 	worst := worstRisks(plan)
 	for i, c := range plan.Changes {
 		if b := c.Blocked; b != nil {
-			blocked = gather(blocked, risk{word: string(b.Kind()), style: red, reason: b.Error(), next: own.Advice(b.Next)}, c)
+			blocked = gather(blocked, risk{word: string(b.Kind()), style: red, says: b.Error(), next: own.Advice(b.Next)}, c)
 			continue
 		}
 		switch worst[i] {
 		case providers.DataLoss:
-			lost = gather(lost, risk{word: "data loss", style: red, reason: string(c.Action)}, c)
+			lost = gather(lost, risk{word: "data loss", style: red, says: string(c.Action), reason: untold(c)}, c)
 		case providers.Downtime:
-			down = gather(down, risk{word: "downtime", style: yellow, reason: string(c.Action)}, c)
+			down = gather(down, risk{word: "downtime", style: yellow, says: string(c.Action), reason: untold(c)}, c)
 		case providers.NoRisk:
 		default:
 		}
@@ -52,10 +58,18 @@ func risksOf(plan *planner.Plan, own OwnFlags) []risk {
 	return append(append(blocked, lost...), down...)
 }
 
-// gather adds c to the line with the same word, reason and next commands, or adds a line.
+// untold returns the reason of a change, "" if its lines say it.
+func untold(c planner.Change) string {
+	if c.Altered {
+		return ""
+	}
+	return c.Reason
+}
+
+// gather adds c to the line with the same words and next commands, or adds a line.
 func gather(all []risk, r risk, c planner.Change) []risk {
 	for i := range all {
-		if all[i].word == r.word && all[i].reason == r.reason && strings.Join(all[i].next, "\n") == strings.Join(r.next, "\n") {
+		if all[i].word == r.word && all[i].says == r.says && all[i].reason == r.reason && strings.Join(all[i].next, "\n") == strings.Join(r.next, "\n") {
 			all[i].objects = append(all[i].objects, c.Address.String())
 			return all
 		}
