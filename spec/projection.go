@@ -1,6 +1,10 @@
 package spec
 
-import "github.com/zclconf/go-cty/cty"
+import (
+	"maps"
+
+	"github.com/zclconf/go-cty/cty"
+)
 
 // projection is one of the values that a decoded block is split into.
 type projection int
@@ -16,6 +20,23 @@ func WantType(kind Kind) cty.Type { return resourceShapes[kind].projectedType(wa
 
 // PolicyType returns the type of Resource.Policy of a kind.
 func PolicyType(kind Kind) cty.Type { return resourceShapes[kind].projectedType(policy) }
+
+// ValueTypes returns the types of the attributes that a record of a kind can have: those of
+// Resource.Want, and the computed ones.
+func ValueTypes(kind Kind) map[string]cty.Type {
+	shape := resourceShapes[kind]
+	types := maps.Clone(shape.projectedType(wanted).AttributeTypes())
+	for _, a := range shape.Attrs {
+		if a.Computed {
+			types[a.Name] = a.Type
+		}
+	}
+	return types
+}
+
+// SettingsType returns the type of Provider.Attrs of a type of provider; of an unknown one, an
+// object without attributes.
+func SettingsType(typ string) cty.Type { return providerShapes[typ].projectedType(wanted) }
 
 // has reports whether a belongs to s, as an attribute of in.
 func (s projection) has(a Attr, in Block) bool {

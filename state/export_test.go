@@ -1,9 +1,18 @@
 package state
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/spec"
+)
 
 // WithAdvice exports withAdvice: few tests see a disk that is really full.
 var WithAdvice = withAdvice
+
+// Upgrades returns the upgrades of this build, by the format that they read.
+func Upgrades() map[int]Upgrade { return upgrades }
 
 // Upgrade turns one format into the next one.
 type Upgrade = upgrade
@@ -20,4 +29,26 @@ func Reading(f Folder, newest int, upgrades map[int]Upgrade) Folder {
 func Midway(f Folder, do func()) Folder {
 	f.betweenReads = sync.OnceFunc(do)
 	return f
+}
+
+// Types are types by which values are read, whatever the kind and the provider.
+type Types struct {
+	Values           map[string]cty.Type
+	Policy, Settings cty.Type
+}
+
+func (t Types) values(spec.Kind) map[string]cty.Type { return t.Values }
+func (t Types) policy(spec.Kind) cty.Type            { return t.Policy }
+func (t Types) settings(string) cty.Type             { return t.Settings }
+
+// Knowing returns f with other types than those of the spec.
+func Knowing(f Folder, t Types) Folder {
+	f.knownTypes = t
+	return f
+}
+
+// Summed returns the bytes of a snapshot with the checksum that they ought to have.
+func Summed(data []byte) []byte {
+	rest := data[len(sumBegins)+sumChars:]
+	return append(append([]byte(sumBegins), sum(rest)...), rest...)
 }

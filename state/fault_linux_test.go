@@ -142,7 +142,7 @@ func survived(t *testing.T, f state.Folder, at string, acknowledged int) {
 	closeIt(t, j)
 	for _, name := range names(t, f) {
 		switch name {
-		case "lock", "state.json", "state.json.backup":
+		case "journal.ndjson.backup", "lock", "state.json", "state.json.backup":
 		default:
 			t.Errorf("%s: %s is left", at, name)
 		}

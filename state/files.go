@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,7 +24,11 @@ type files struct {
 type journalFile struct {
 	serial uint64
 	data   []byte
+	path   string // "": that of its serial
 }
+
+// pathOf returns the path of a journal.
+func (f Folder) pathOf(j journalFile) string { return cmp.Or(j.path, f.journalPath(j.serial)) }
 
 func (f files) has(serial uint64) bool {
 	return slices.ContainsFunc(f.journals, func(j journalFile) bool { return j.serial == serial })
@@ -98,7 +103,7 @@ func (f Folder) readJournals() ([]journalFile, error) {
 		if err != nil {
 			return nil, &advised{fmt.Errorf("read the journal: %w; nothing was changed", err), "make that file readable"}
 		}
-		journals = append(journals, journalFile{serial, data})
+		journals = append(journals, journalFile{serial: serial, data: data})
 	}
 	return journals, nil
 }
@@ -121,21 +126,37 @@ func (f Folder) journalSerials() ([]uint64, error) {
 	return serials, nil
 }
 
-// removeJournals removes the journals with a serial below snapshot: the snapshot
-// contains their entries.
-func (f Folder) removeJournals(snapshot uint64) error {
+// retireJournals removes the journals that the snapshot with a serial contains. The last of
+// them stays as the backup's journal: it leads from the backup to the snapshot.
+func (f Folder) retireJournals(snapshot uint64) error {
 	serials, err := f.journalSerials()
 	if err != nil {
 		return err
 	}
 	serials = slices.DeleteFunc(serials, func(serial uint64) bool { return serial >= snapshot })
 	for _, serial := range serials {
-		if err := os.Remove(f.journalPath(serial)); err != nil {
-			return fmt.Errorf("remove a journal that the state contains: %w", err)
+		if serial+1 == snapshot {
+			err = os.Rename(f.journalPath(serial), f.backupJournalPath())
+		} else {
+			err = os.Remove(f.journalPath(serial))
+		}
+		if err != nil {
+			return fmt.Errorf("put away a journal that the state contains: %w", err)
 		}
 	}
 	if len(serials) == 0 {
 		return nil
+	}
+	return atomicfile.SyncDir(f.Dir)
+}
+
+// removeJournals removes all journals with a serial below that of a snapshot, and the backup's.
+func (f Folder) removeJournals(snapshot uint64) error {
+	if err := f.retireJournals(snapshot); err != nil {
+		return err
+	}
+	if err := os.Remove(f.backupJournalPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove a journal that the state contains: %w", err)
 	}
 	return atomicfile.SyncDir(f.Dir)
 }

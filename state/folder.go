@@ -27,6 +27,7 @@ type Folder struct {
 	// "": vmctl state repair.
 	RepairWith string
 
+	knownTypes      types   // set by a test; nil: those of the spec
 	readableFormats formats // set by a test; zero: the formats of this build
 	betweenReads    func()  // set by a test: called between reading the snapshot and reading the journals; nil: nothing
 }
@@ -144,13 +145,13 @@ func (f Folder) open(lock *lockfile.Lock) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{folder: f, lock: lock, snapshot: s, stored: files.snapshot}
+	j := &journal{folder: f, lock: lock, snapshot: s, stored: files.snapshot, told: newTables()}
 	if files.has(s.Serial) {
 		if err := j.fold(); err != nil {
 			return nil, err
 		}
 	}
-	return j, f.removeJournals(j.snapshot.Serial)
+	return j, f.retireJournals(j.snapshot.Serial)
 }
 
 // clean removes the temporary files that killed writers left behind.
@@ -177,6 +178,9 @@ func (f Folder) oldFormatPath(format int) string {
 func (f Folder) statePath() string  { return filepath.Join(f.Dir, "state.json") }
 func (f Folder) backupPath() string { return filepath.Join(f.Dir, "state.json.backup") }
 func (f Folder) lockPath() string   { return filepath.Join(f.Dir, "lock") }
+
+// backupJournalPath names the journal that leads from the backup to the snapshot.
+func (f Folder) backupJournalPath() string { return filepath.Join(f.Dir, "journal.ndjson.backup") }
 
 func (f Folder) journalPath(serial uint64) string {
 	return filepath.Join(f.Dir, journalName(serial))

@@ -32,7 +32,21 @@ func folder(t *testing.T) state.Folder {
 
 func folderAt(dir string) state.Folder {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	return state.Folder{Dir: dir, ID: id, Project: "example", Version: "0.1.0", Now: func() time.Time { return now }}
+	return state.Knowing(state.Folder{Dir: dir, ID: id, Project: "example", Version: "0.1.0", Now: func() time.Time { return now }}, known())
+}
+
+// known are the types of the values in these tests.
+func known() state.Types {
+	return state.Types{
+		Values: map[string]cty.Type{
+			"memory": cty.Number, "running": cty.Bool, "port_forward": cty.List(cty.Object(map[string]cty.Type{"guest": cty.Number})), "ports": cty.Map(cty.Number),
+			"size": cty.Number, "share": cty.Number, "name": cty.String, "none": cty.DynamicPseudoType, "list": cty.List(cty.Bool), "a": cty.Number,
+			"accel": cty.String, "vm": cty.String, "content": cty.String,
+			"additional_disk": cty.List(cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String})),
+		},
+		Policy:   cty.Object(map[string]cty.Type{"stop": cty.Object(map[string]cty.Type{"grace": cty.Number})}),
+		Settings: cty.Object(map[string]cty.Type{"uri": cty.String, "pool": cty.String}),
+	}
 }
 
 func open(t *testing.T, f state.Folder) state.Journal {
@@ -117,7 +131,7 @@ func TestFolderRoundTrip(t *testing.T) {
 	appendTo(t, j, state.Entry{Run: "r1", Kind: state.Begin, Op: "define", Address: dev, ID: want.ID, Name: want.Name})
 	appendTo(t, j, state.Entry{Run: "r1", Kind: state.Done, Op: "define", Address: dev, Put: &want})
 
-	wantRead := &state.Snapshot{Format: 1, ID: id, Project: "example", Records: map[spec.Address]state.Record{dev: want}}
+	wantRead := &state.Snapshot{Format: 2, ID: id, Project: "example", Records: map[spec.Address]state.Record{dev: want}}
 	if d := diff(wantRead, j.Snapshot()); d != "" {
 		t.Errorf("snapshot of the open journal (-want +got):\n%s", d)
 	}

@@ -34,13 +34,16 @@ type header struct {
 	Version string `json:"vmctl_version"`
 }
 
-// readHeader reads the header. It fails if the bytes are not a snapshot of any format.
+// readHeader reads the head, and no more: it stands at the beginning. It fails if the bytes are
+// no snapshot of any format.
 func readHeader(data []byte) (header, error) {
 	var h header
-	switch err := json.Unmarshal(data, &h); {
-	case len(bytes.TrimSpace(data)) == 0:
+	if len(bytes.TrimSpace(data)) == 0 {
 		return h, errors.New("it is empty")
-	case err != nil:
+	}
+	err := h.read(json.NewDecoder(bytes.NewReader(data)))
+	switch {
+	case h.Format == nil && err != nil:
 		return h, plainError(err)
 	case h.Format == nil:
 		return h, errors.New("it does not say its format")
@@ -48,6 +51,32 @@ func readHeader(data []byte) (header, error) {
 		return h, fmt.Errorf("it says that it has format %d, and no vmctl ever wrote that", *h.Format)
 	}
 	return h, nil
+}
+
+// read reads the members of an object until the head is complete.
+func (h *header) read(from *json.Decoder) error {
+	if begins, err := from.Token(); err != nil {
+		return err
+	} else if begins != json.Delim('{') {
+		return errors.New("it is no JSON object")
+	}
+	for from.More() && (h.Format == nil || h.Version == "") {
+		name, err := from.Token()
+		if err != nil {
+			return err
+		}
+		var into any = new(json.RawMessage)
+		switch name {
+		case "format":
+			into = &h.Format
+		case "vmctl_version":
+			into = &h.Version
+		}
+		if err := from.Decode(into); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (k formats) snapshot(format int, data []byte) ([]byte, error) {

@@ -23,6 +23,7 @@ type journal struct {
 	file     *os.File // nil: nothing was appended
 	size     int64    // of file: where its last good line ends
 	seq      uint64   // of the last entry
+	told     tables   // the texts that stand in file
 	broken   error    // why nothing more can be appended
 	closed   bool
 }
@@ -58,7 +59,7 @@ func (j *journal) append(entries []Entry) error {
 	case len(entries) == 0:
 		return nil
 	}
-	text, read, err := j.encode(entries)
+	text, read, told, err := j.encode(entries)
 	if err != nil {
 		return err
 	}
@@ -75,6 +76,7 @@ func (j *journal) append(entries []Entry) error {
 		j.snapshot.apply(e)
 	}
 	j.seq += uint64(len(read))
+	j.told = told
 	return nil
 }
 
@@ -89,9 +91,13 @@ func (j *journal) checkLock() error {
 	return err
 }
 
-// encode returns the lines of entries, and the entries as decoding the lines returns them, so that
-// the Snapshot in memory equals the one on disk.
-func (j *journal) encode(entries []Entry) (text []byte, read []Entry, err error) {
+// encode returns the lines of entries, and the entries as they will be read back: what is
+// remembered here is what is on disk. told are the texts that stand in the journal with them.
+func (j *journal) encode(entries []Entry) (text []byte, read []Entry, told tables, err error) {
+	told = newTables()
+	told.take(j.told)
+	r := newReader(j.folder.types())
+	r.take(j.told)
 	for i, e := range entries {
 		e.Serial, e.Seq = j.snapshot.Serial, j.seq+uint64(i)+1
 		if e.At.IsZero() {
@@ -99,19 +105,19 @@ func (j *journal) encode(entries []Entry) (text []byte, read []Entry, err error)
 		}
 		e.At = e.At.UTC()
 		if err := e.check(); err != nil {
-			return nil, nil, err
+			return nil, nil, told, err
 		}
-		line, err := encodeLine(e)
+		line, err := encodeLine(e, told)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s of %s: %w", e.Op, e.Address, err)
+			return nil, nil, told, fmt.Errorf("%s of %s: %w", e.Op, e.Address, err)
 		}
-		back, err := decodeLine(line, noUpgrade)
+		back, err := r.decodeLine(line, noUpgrade)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s of %s could not be read back: %w", e.Op, e.Address, err)
+			return nil, nil, told, fmt.Errorf("%s of %s could not be read back: %w", e.Op, e.Address, err)
 		}
 		text, read = append(text, line...), append(read, back)
 	}
-	return text, read, nil
+	return text, read, told, nil
 }
 
 // create makes the journal's file, once. It writes a snapshot first if there is none on disk: the
@@ -189,7 +195,7 @@ func (j *journal) finish() error {
 	if err := j.fold(); err != nil {
 		return err
 	}
-	return j.folder.removeJournals(j.snapshot.Serial)
+	return j.folder.retireJournals(j.snapshot.Serial)
 }
 
 // fold writes a new snapshot with the appended entries and the next serial.

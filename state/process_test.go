@@ -124,7 +124,7 @@ func TestKilledWriterLosesNothingAcknowledged(t *testing.T) {
 		}
 		closeIt(t, j)
 	}
-	if d := cmp.Diff([]string{"lock", "state.json", "state.json.backup"}, names(t, f)); d != "" {
+	if d := cmp.Diff([]string{"journal.ndjson.backup", "lock", "state.json", "state.json.backup"}, names(t, f)); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)
 	}
 	t.Logf("%d of 40 killed writers left a journal", crashed)
@@ -134,7 +134,7 @@ func TestKilledWriterLosesNothingAcknowledged(t *testing.T) {
 // journal is gone, or there is one that it cannot know.
 func TestReadAcrossAClose(t *testing.T) {
 	old, _ := whole(t)
-	now := strings.Replace(old, `"serial": 1`, `"serial": 2`, 1)
+	now := altered(t, old, `"serial":1`, `"serial":2`)
 	f := folder(t)
 	place(t, f, "state.json", old)
 	begun := state.Entry{Serial: 2, Seq: 1, Run: "r3", Kind: state.Begin, Op: "start", Address: dev}
@@ -186,6 +186,12 @@ func fillDisk(f state.Folder, scenario string) error {
 	fmt.Println("lost one:", len(j.Snapshot().Interrupted) == entry.Step-1)
 	_, err = f.Read(ctx)
 	fmt.Println("readable:", err == nil)
+	if scenario == "later" { // there is less room even for the snapshot
+		limit.Cur = 300
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+			return err
+		}
+	}
 	if scenario == "until there is room" {
 		limit.Cur = limit.Max
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
@@ -221,7 +227,7 @@ func TestFullDisk(t *testing.T) {
 			},
 		},
 		{
-			name: "until there is room", ends: "<nil>\n<nil>\n", files: []string{"lock", "state.json", "state.json.backup"},
+			name: "until there is room", ends: "<nil>\n<nil>\n", files: []string{"journal.ndjson.backup", "lock", "state.json", "state.json.backup"},
 			check: func(t *testing.T, _ state.Folder, s *state.Snapshot) {
 				if s.Serial != 1 || len(s.Interrupted) < 4 || s.Interrupted[0].Step != 1 {
 					t.Errorf("serial %d, interrupted %s; want step 0 ended", s.Serial, interrupted(s))

@@ -41,7 +41,6 @@ func values() *rapid.Generator[cty.Value] {
 			"name":  cty.StringVal(rapid.String().Draw(t, "text")),
 			"none":  cty.NullVal(cty.DynamicPseudoType),
 			"list":  cty.ListVal([]cty.Value{cty.BoolVal(rapid.Bool().Draw(t, "bool"))}),
-			"any":   cty.TupleVal([]cty.Value{cty.EmptyObjectVal, cty.SetValEmpty(cty.String)}),
 		})
 	})
 }

@@ -94,6 +94,7 @@ type salvage struct {
 	Repair
 	snapshot *Snapshot
 	whole    []byte   // the bytes of state.json, if it can be read: they become the backup
+	isBackup bool     // snapshot is the backup
 	damaged  []string // the damaged files, in the order of their copies in Kept
 }
 
@@ -103,6 +104,11 @@ func (f Folder) salvage(read files) (salvage, error) {
 	format, err := s.begin(f, read)
 	if err != nil {
 		return s, err
+	}
+	if s.isBackup {
+		if err := s.replayBackup(f, format); err != nil {
+			return s, err
+		}
 	}
 	for _, j := range read.journals {
 		if j.serial >= s.snapshot.Serial {
@@ -159,6 +165,7 @@ func (s *salvage) begin(f Folder, read files) (int, error) {
 	switch {
 	case err == nil:
 		s.Steps = append(s.Steps, fmt.Sprintf("go back to snapshot %d, %s", s.snapshot.Serial, f.backupPath()))
+		s.isBackup = true
 		return f.formatOf(backup), nil
 	case errors.As(err, &corrupt):
 		s.Damage = append(s.Damage, Damage{Path: f.backupPath(), Problem: corrupt.Err.Error()})
@@ -167,6 +174,25 @@ func (s *salvage) begin(f Folder, read files) (int, error) {
 	default:
 		return 0, err
 	}
+}
+
+// replayBackup applies the journal that leads from the backup to the snapshot that is lost. A
+// journal that continues another snapshot does not count.
+func (s *salvage) replayBackup(f Folder, format int) error {
+	data, err := atomicfile.Read(f.backupJournalPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the journal of the backup snapshot: %w", err)
+	}
+	j := journalFile{serial: s.snapshot.Serial, data: data, path: f.backupJournalPath()}
+	if entries, _, err := f.decodeJournal(j, format); err != nil && len(entries) == 0 {
+		return nil
+	}
+	s.replay(f, j, format)
+	s.snapshot.Serial++
+	return nil
 }
 
 func (s *salvage) empty(f Folder) int {
@@ -179,7 +205,7 @@ func (s *salvage) empty(f Folder) int {
 // lost snapshot: its entries hold whole records, so they are valid on an older
 // snapshot too.
 func (s *salvage) replay(f Folder, j journalFile, format int) {
-	path := f.journalPath(j.serial)
+	path := f.pathOf(j)
 	if j.serial > s.snapshot.Serial {
 		problem := fmt.Sprintf("it continues snapshot %d, which is lost", j.serial)
 		s.Damage = append(s.Damage, Damage{Path: path, Problem: problem})

@@ -18,7 +18,7 @@ import (
 func TestRepair(t *testing.T) {
 	snapshot, journal := whole(t)
 	lines := strings.SplitAfter(journal, "\n")
-	serial := func(n int) string { return strings.Replace(snapshot, `"serial": 1`, fmt.Sprintf(`"serial": %d`, n), 1) }
+	serial := func(n int) string { return altered(t, snapshot, `"serial":1`, fmt.Sprintf(`"serial":%d`, n)) }
 	for _, test := range []struct {
 		name  string
 		files map[string]string
@@ -35,7 +35,7 @@ func TestRepair(t *testing.T) {
 		},
 		{
 			name: "cut short, with a backup", files: map[string]string{"state.json": serial(2)[:300], "state.json.backup": snapshot},
-			want: "DIR/state.json: unexpected end of JSON input, at byte 300\n- keep a copy of it: state.json.corrupt\n" +
+			want: "DIR/state.json: its checksum does not match: it was changed after vmctl wrote it\n- keep a copy of it: state.json.corrupt\n" +
 				"- go back to snapshot 1, DIR/state.json.backup\nkept DIR/state.json.corrupt\n",
 			read: "3, 1, ", left: "lock state.json state.json.backup state.json.corrupt",
 		},
@@ -48,7 +48,7 @@ func TestRepair(t *testing.T) {
 		},
 		{
 			name: "cut short, and so is the backup", files: map[string]string{"state.json": "{", "state.json.backup": "{"},
-			want: "DIR/state.json: unexpected end of JSON input, at byte 1\nDIR/state.json.backup: unexpected end of JSON input, at byte 1\n" +
+			want: "DIR/state.json: it does not say its format\nDIR/state.json.backup: it does not say its format\n" +
 				"- keep a copy of it: state.json.corrupt\n- keep a copy of it: state.json.backup.corrupt\n- start without records: no snapshot can be read\n" +
 				"kept DIR/state.json.corrupt\nkept DIR/state.json.backup.corrupt\n",
 			read: "2, 0, ", left: "lock state.json state.json.backup state.json.backup.corrupt state.json.corrupt",
@@ -170,9 +170,9 @@ func TestWhatIsNotDamagedIsNotRepaired(t *testing.T) {
 		_, err := f.Read(t.Context())
 		return err
 	}
-	place(t, f, "state.json", `{"format":2,"vmctl_version":"0.9.0"}`)
+	place(t, f, "state.json", `{"format":3,"vmctl_version":"0.9.0"}`)
 	refuse("a newer one", readError())
-	place(t, f, "state.json", strings.Replace(good, id, "zzzzzzzzzz", 1))
+	place(t, f, "state.json", altered(t, good, id, "zzzzzzzzzz"))
 	refuse("another project's", readError())
 	if err := errors.Join(os.Remove(filepath.Join(f.Dir, "state.json")), os.Mkdir(filepath.Join(f.Dir, "state.json"), 0o700)); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 )
 
 // Format is the newest format of the snapshot that this build reads and writes.
-const Format = 1
+const Format = 2
 
 // Store reads and opens the state of a project.
 type Store interface {
@@ -83,6 +83,8 @@ type Record struct {
 	LastStop   string       // how it was last stopped: "graceful", "forced"; "" if never
 	Ready      bool         // it was ready, as its policy asks for, since it was last started
 	Reserved   bool         // its object was about to be made, under this ID and name; it may not exist
+	// Kept holds what this build cannot read: whoever changes a record keeps it.
+	Kept Kept
 	// Was lists every earlier address of the object: its mark may still name one of
 	// them.
 	Was []spec.Address
@@ -120,7 +122,7 @@ type Entry struct {
 	ID      string       `json:"id,omitempty"`
 	Name    string       `json:"name,omitempty"`
 	Leaves  []string     `json:"leaves,omitempty"` // objects that the step may leave behind if it is interrupted
-	Put     *Record      `json:"put,omitempty"`
+	Put     *Record      `json:"-"`
 	Drop    bool         `json:"drop,omitempty"` // the record of Address goes
 	From    spec.Address `json:"from,omitzero"`  // the record of From becomes the one of Address
 	// How names the way in which the step was done, such as the way a VM was stopped. In a

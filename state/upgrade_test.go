@@ -64,16 +64,18 @@ func TestFormat1IsReadForEver(t *testing.T) {
 	wantWritten(t, read(t, f))
 }
 
-// toSecond returns the upgrade to an imagined format 2, which renames the field
-// written_by to vmctl_version. It fails for a text that holds "cannot be read".
-func toSecond() map[int]state.Upgrade {
-	rename := func(data []byte) ([]byte, error) {
-		if bytes.Contains(data, []byte("cannot be read")) {
-			return nil, errors.New("planted")
+// failing returns the upgrades of this build, which fail for a text that holds "cannot be read".
+func failing() map[int]state.Upgrade {
+	plant := func(real func([]byte) ([]byte, error)) func([]byte) ([]byte, error) {
+		return func(data []byte) ([]byte, error) {
+			if bytes.Contains(data, []byte("cannot be read")) {
+				return nil, errors.New("planted")
+			}
+			return real(data)
 		}
-		return bytes.ReplaceAll(data, []byte(`"written_by":`), []byte(`"vmctl_version":`)), nil
 	}
-	return map[int]state.Upgrade{1: {Snapshot: rename, Entry: rename}}
+	first := state.Upgrades()[1]
+	return map[int]state.Upgrade{1: {Snapshot: plant(first.Snapshot), Entry: plant(first.Entry)}}
 }
 
 // Reading turns an older format into the newest one and changes nothing on disk. The
@@ -88,7 +90,6 @@ func TestOlderFormatIsKeptAtTheFirstWrite(t *testing.T) {
 			j := open(t, f)
 			appendTo(t, j, state.Entry{Run: "r4", Kind: state.Note, Op: "looked"})
 			crashed := abandon(t, f)
-			crashed = state.Reading(crashed, 2, toSecond())
 			if s := read(t, crashed); s.Serial != 2 || s.Format != 2 {
 				t.Errorf("killed after the first entry: serial %d, format %d", s.Serial, s.Format)
 			}
@@ -102,9 +103,8 @@ func TestOlderFormatIsKeptAtTheFirstWrite(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			f := state.Reading(written(t), 2, toSecond())
-			old := strings.Replace(file(t, f, "state.json"), `"vmctl_version":`, `"written_by":`, 1)
-			place(t, f, "state.json", old)
+			f := written(t)
+			old := file(t, f, "state.json")
 			before := contents(t, f)
 			wantWritten(t, read(t, f))
 			if d := cmp.Diff(before, contents(t, f)); d != "" {
@@ -114,7 +114,7 @@ func TestOlderFormatIsKeptAtTheFirstWrite(t *testing.T) {
 			if d := cmp.Diff(old, file(t, f, "state.json.v1")); d != "" {
 				t.Errorf("the old file (-want +got):\n%s", d)
 			}
-			if got := file(t, f, "state.json"); !strings.Contains(got, `"format": 2`) {
+			if got := file(t, f, "state.json"); !strings.Contains(got, `"format":2`) {
 				t.Errorf("the new file: %s", got)
 			}
 			if s := read(t, f); s.Format != 2 || s.Records[dev].ID == "" {
@@ -133,13 +133,13 @@ func TestOlderFormatIsKeptAtTheFirstWrite(t *testing.T) {
 }
 
 func TestFormatThatCannotBeReadAnyMore(t *testing.T) {
-	f := state.Reading(written(t), 3, toSecond())
+	f := state.Reading(written(t), 3, state.Upgrades())
 	err := refused(t, f)
 	want := "read the state: " + f.Dir + "/state.json is corrupt: it has format 2, which this vmctl cannot read any more; nothing was changed\n"
 	if !strings.HasPrefix(told(err), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	f = state.Reading(f, 2, toSecond())
+	f = state.Reading(f, 2, failing())
 	journal := file(t, f, "journal-2.ndjson")
 	place(t, f, "journal-2.ndjson", lineOf(t, state.Entry{Serial: 2, Seq: 1, Kind: state.Note, Op: "cannot be read"})+journal)
 	if err := refused(t, f); !strings.Contains(fmt.Sprint(err), "journal-2.ndjson, line 1, is corrupt: turn format 1 into 2: planted") {

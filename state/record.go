@@ -1,0 +1,362 @@
+package state
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/spec"
+)
+
+// recordFile is a Record in a file. Its kind is that of its address.
+type recordFile struct {
+	Provider   string            `json:"provider,omitempty"` // digest of a providerFile
+	Policy     string            `json:"policy,omitempty"`   // digest of a policy
+	ID         string            `json:"id"`
+	Name       string            `json:"name"`
+	Generation uint64            `json:"generation,omitempty"`
+	Starts     int               `json:"starts,omitempty"`
+	Replaced   int               `json:"replaced,omitempty"`
+	Values     json.RawMessage   `json:"values,omitempty"`
+	Digests    map[string]string `json:"digests,omitempty"`
+	Uses       []spec.Address    `json:"uses,omitempty"`
+	Inside     spec.Address      `json:"inside,omitzero"`
+	LastStop   string            `json:"last_stop,omitempty"`
+	Ready      bool              `json:"ready,omitempty"`
+	Reserved   bool              `json:"reserved,omitempty"`
+	Was        []spec.Address    `json:"was,omitempty"`
+}
+
+// providerFile is the provider of a record with its settings.
+type providerFile struct {
+	Type     string          `json:"type"`
+	Name     string          `json:"name"`
+	Key      string          `json:"key,omitempty"`
+	Settings json.RawMessage `json:"settings,omitempty"`
+}
+
+// tables hold the texts that many records share, by their digests.
+type tables struct {
+	Providers map[string]json.RawMessage `json:"providers,omitempty"`
+	Policies  map[string]json.RawMessage `json:"policies,omitempty"`
+}
+
+func newTables() tables {
+	return tables{Providers: map[string]json.RawMessage{}, Policies: map[string]json.RawMessage{}}
+}
+
+// without returns the texts that other lacks.
+func (t tables) without(other tables) tables {
+	added := newTables()
+	for _, pair := range [][3]map[string]json.RawMessage{
+		{t.Providers, other.Providers, added.Providers}, {t.Policies, other.Policies, added.Policies},
+	} {
+		for digest, text := range pair[0] {
+			if _, there := pair[1][digest]; !there {
+				pair[2][digest] = text
+			}
+		}
+	}
+	return added
+}
+
+// take adds the texts of other.
+func (t tables) take(other tables) {
+	maps.Copy(t.Providers, other.Providers)
+	maps.Copy(t.Policies, other.Policies)
+}
+
+// digestChars is the length of a digest in a table: 64 bits tell any texts of one state apart.
+const digestChars = 16
+
+// put adds a text to a table and returns its digest.
+func put(table map[string]json.RawMessage, text []byte) string {
+	sum := sha256.Sum256(text)
+	digest := hex.EncodeToString(sum[:])[:digestChars]
+	table[digest] = text
+	return digest
+}
+
+// Kept holds the texts of a record that the types of this build do not fit: as another build
+// wrote them, with the values that were read from them. They are written again as long as
+// these values stay.
+type Kept struct {
+	values           map[string]kept // by attribute
+	settings, policy *kept
+}
+
+type kept struct {
+	text json.RawMessage
+	read cty.Value // cty.NilVal: nothing could be read
+}
+
+// Equal reports whether k and other hold the same texts.
+func (k Kept) Equal(other Kept) bool {
+	same := func(a, b *kept) bool { return a == b || a != nil && b != nil && string(a.text) == string(b.text) }
+	return same(k.settings, other.settings) && same(k.policy, other.policy) &&
+		maps.EqualFunc(k.values, other.values, func(a, b kept) bool { return same(&a, &b) })
+}
+
+// appendKept appends the text of v: the kept one, as long as v is what was read from it.
+func (k *kept) appendKept(text []byte, v cty.Value) ([]byte, error) {
+	if k != nil && (v == cty.NilVal) == (k.read == cty.NilVal) && (v == cty.NilVal || v.RawEquals(k.read)) {
+		return append(text, k.text...), nil
+	}
+	return appendPlain(text, v)
+}
+
+// writer writes records. It gathers the texts that they share.
+type writer struct{ tables }
+
+func newWriter() *writer { return &writer{tables: newTables()} }
+
+// record returns r as it is in a file. A value that is marked or not wholly known is an error.
+func (w *writer) record(r Record) (recordFile, error) {
+	f, err := w.fileOf(r)
+	if err == nil {
+		return f, nil
+	}
+	for _, v := range []cty.Value{r.Values, r.Settings, r.Policy} {
+		if v != cty.NilVal {
+			if why := checkStorable(v); why != nil {
+				return f, why
+			}
+		}
+	}
+	return f, err
+}
+
+func (w *writer) fileOf(r Record) (recordFile, error) {
+	f := recordFile{
+		ID: r.ID, Name: r.Name, Generation: r.Generation, Starts: r.Starts, Replaced: r.Replaced, Digests: r.Digests,
+		Uses: r.Uses, Inside: r.Inside, LastStop: r.LastStop, Ready: r.Ready, Reserved: r.Reserved, Was: r.Was,
+	}
+	var err error
+	if f.Values, err = r.Kept.appendValues(r.Values); err != nil {
+		return f, err
+	}
+	p := providerFile{Type: r.Provider.Type, Name: r.Provider.Name, Key: r.Provider.Key}
+	if r.Settings != cty.NilVal {
+		if p.Settings, err = r.Kept.settings.appendKept(nil, r.Settings); err != nil {
+			return f, err
+		}
+	}
+	text, err := encode(p)
+	if err != nil {
+		return f, err
+	}
+	f.Provider = put(w.Providers, text)
+	if r.Policy != cty.NilVal {
+		if text, err = r.Kept.policy.appendKept(nil, r.Policy); err != nil {
+			return f, err
+		}
+		f.Policy = put(w.Policies, text)
+	}
+	return f, nil
+}
+
+// appendValues returns the text of the values of a record, nil of cty.NilVal.
+func (k Kept) appendValues(v cty.Value) (text []byte, err error) {
+	if v == cty.NilVal {
+		return nil, nil
+	}
+	if v.IsMarked() || !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || len(k.values) == 0 {
+		return appendPlain(nil, v)
+	}
+	all := v.AsValueMap()
+	names := slices.Collect(maps.Keys(all))
+	for name, held := range k.values {
+		if _, there := all[name]; !there && held.read == cty.NilVal {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	text = append(text, '{')
+	for i, name := range names {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if text, err = appendText(text, name); err != nil {
+			return nil, err
+		}
+		text = append(text, ':')
+		var held *kept
+		if h, there := k.values[name]; there {
+			held = &h
+		}
+		value, there := all[name]
+		if !there {
+			value = cty.NilVal
+		}
+		if text, err = held.appendKept(text, value); err != nil {
+			return nil, err
+		}
+	}
+	return append(text, '}'), nil
+}
+
+// reader reads records, with the types of this build.
+type reader struct {
+	tables
+	types     types
+	values    map[spec.Kind]map[string]cty.Type
+	providers map[string]readProvider
+	policies  map[policyKey]kept
+}
+
+type readProvider struct {
+	ref      spec.ProviderRef
+	settings cty.Value
+	kept     *kept
+}
+
+type policyKey struct {
+	digest string
+	kind   spec.Kind
+}
+
+func newReader(t types) *reader {
+	return &reader{
+		tables: newTables(), types: t, values: map[spec.Kind]map[string]cty.Type{}, providers: map[string]readProvider{}, policies: map[policyKey]kept{},
+	}
+}
+
+// record reads the record of an address.
+func (r *reader) record(a spec.Address, f recordFile) (Record, error) {
+	n := Record{
+		Kind: a.Kind, ID: f.ID, Name: f.Name, Generation: f.Generation, Starts: f.Starts, Replaced: f.Replaced, Digests: f.Digests,
+		Uses: f.Uses, Inside: f.Inside, LastStop: f.LastStop, Ready: f.Ready, Reserved: f.Reserved, Was: f.Was,
+	}
+	p, err := r.provider(f.Provider)
+	if err != nil {
+		return n, err
+	}
+	n.Provider, n.Settings, n.Kept.settings = p.ref, p.settings, p.kept
+	if f.Values != nil {
+		if n.Values, n.Kept.values, err = readValues(f.Values, r.valuesOf(a.Kind)); err != nil {
+			return n, fmt.Errorf("its values: %w", err)
+		}
+	}
+	if f.Policy != "" {
+		n.Policy, n.Kept.policy, err = r.policy(policyKey{f.Policy, a.Kind})
+	}
+	return n, err
+}
+
+func (r *reader) valuesOf(kind spec.Kind) map[string]cty.Type {
+	t, known := r.values[kind]
+	if !known {
+		t = r.types.values(kind)
+		r.values[kind] = t
+	}
+	return t
+}
+
+func (r *reader) provider(digest string) (readProvider, error) {
+	if p, known := r.providers[digest]; known || digest == "" {
+		return p, nil
+	}
+	text, there := r.Providers[digest]
+	if !there {
+		return readProvider{}, fmt.Errorf("its provider %q is in no table", digest)
+	}
+	var f providerFile
+	if err := decode(text, &f); err != nil {
+		return readProvider{}, fmt.Errorf("its provider: %w", err)
+	}
+	p := readProvider{ref: spec.ProviderRef{Type: f.Type, Name: f.Name, Key: f.Key}}
+	if f.Settings != nil {
+		v, whole, err := readPlain(f.Settings, r.types.settings(f.Type))
+		if err != nil {
+			return readProvider{}, fmt.Errorf("the settings of its provider: %w", err)
+		}
+		if p.settings = v; !whole {
+			p.kept = &kept{f.Settings, v}
+		}
+	}
+	r.providers[digest] = p
+	return p, nil
+}
+
+// policy returns the policy with its kept text, nil if the types of this build fit it.
+func (r *reader) policy(key policyKey) (cty.Value, *kept, error) {
+	k, known := r.policies[key]
+	if !known {
+		text, there := r.Policies[key.digest]
+		if !there {
+			return cty.NilVal, nil, fmt.Errorf("its policy %q is in no table", key.digest)
+		}
+		v, whole, err := readPlain(text, r.types.policy(key.kind))
+		if err != nil {
+			return cty.NilVal, nil, fmt.Errorf("its policy: %w", err)
+		}
+		if k = (kept{read: v}); !whole {
+			k.text = text
+		}
+		r.policies[key] = k
+	}
+	if k.text == nil {
+		return k.read, nil, nil
+	}
+	return k.read, &k, nil
+}
+
+// readValues reads the attributes of a record, each by its type. Those that have none, or do
+// not fit it, are kept as they are.
+func readValues(text []byte, types map[string]cty.Type) (cty.Value, map[string]kept, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return cty.NilVal, nil, plainError(err)
+	}
+	if all == nil {
+		return cty.NilVal, nil, errors.New("they are no object")
+	}
+	var held map[string]kept
+	values := make(map[string]cty.Value, len(all))
+	for name, raw := range all {
+		t, known := types[name]
+		v, whole, err := cty.NilVal, false, error(nil)
+		if known {
+			v, whole, err = readPlain(raw, t)
+		}
+		if known && err == nil {
+			values[name] = v
+		} else {
+			v = cty.NilVal
+		}
+		if !whole {
+			if held == nil {
+				held = map[string]kept{}
+			}
+			held[name] = kept{raw, v}
+		}
+	}
+	return cty.ObjectVal(values), held, nil
+}
+
+// types returns the types of this build, or those that a test has set.
+func (f Folder) types() types {
+	if f.knownTypes != nil {
+		return f.knownTypes
+	}
+	return specTypes{}
+}
+
+// types tells the types by which values are read.
+type types interface {
+	values(spec.Kind) map[string]cty.Type // of the attributes, computed ones included
+	policy(spec.Kind) cty.Type
+	settings(provider string) cty.Type
+}
+
+type specTypes struct{}
+
+func (specTypes) values(kind spec.Kind) map[string]cty.Type { return spec.ValueTypes(kind) }
+func (specTypes) policy(kind spec.Kind) cty.Type            { return spec.PolicyType(kind) }
+func (specTypes) settings(provider string) cty.Type         { return spec.SettingsType(provider) }
