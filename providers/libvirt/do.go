@@ -24,7 +24,8 @@ type job struct {
 	log    providers.Log
 	seen   *observedDomain // the domain when the step began; nil: there was none
 
-	plugged plugged // the additional disks, if the step needs them
+	plugged plugged    // the additional disks, if the step needs them
+	made    []poolFile // the files that the step made
 }
 
 // Do carries out one step.

@@ -36,6 +36,13 @@ func (f *Fake) DropVolume(pool, name string) {
 	delete(f.pools[pool].Disks, name)
 }
 
+// StopPool makes a pool inactive, as a reboot does.
+func (f *Fake) StopPool(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pools[name].Active = false
+}
+
 // DropPool removes a pool with all that is in it.
 func (f *Fake) DropPool(name string) {
 	f.mu.Lock()

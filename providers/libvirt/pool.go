@@ -167,6 +167,26 @@ func rank(first []string, a, b string) int {
 	return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
 }
 
+// activePools lists the active pools: vmctl's own first. asleep names the pools that may hold
+// an object's files and are not active. A step starts a pool of vmctl's own that a reboot left
+// inactive; Observe does not.
+func (p *Provider) activePools(ctx context.Context, c connection) (pools []pool, asleep, err error) {
+	if pools, err = c.Pools(ctx); err != nil {
+		return nil, nil, fmt.Errorf("list the pools of %s: %w", p.location.URI, err)
+	}
+	first := p.candidatePools()
+	for _, name := range first {
+		if slices.ContainsFunc(pools, func(found pool) bool { return found.Name == name }) {
+			continue
+		}
+		woken, err := p.wakePool(ctx, c, name)
+		asleep = errors.Join(asleep, err)
+		pools = append(pools, woken...)
+	}
+	slices.SortFunc(pools, func(a, b pool) int { return rank(first, a.Name, b.Name) })
+	return pools, asleep, nil
+}
+
 // wakePool returns a pool that may hold disks. It starts an inactive pool if that is vmctl's
 // own and c may change the system. A missing pool holds no disks, unless the block names it:
 // then wakePool fails.

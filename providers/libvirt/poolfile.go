@@ -147,9 +147,9 @@ func (j *job) isThere(ctx context.Context, file string) bool {
 }
 
 // pools returns the active pools that may hold files of the step's object: those of the
-// provider's block, and those of its present files.
+// provider's block, and those of its present files. It starts vmctl's own pool.
 func (j *job) pools(ctx context.Context) ([]pool, error) {
-	all, err := j.Pools(ctx)
+	all, _, err := j.activePools(ctx, j.connection)
 	if err != nil {
 		return nil, fail(err, "find the pools of %s", j.Name)
 	}
@@ -160,9 +160,7 @@ func (j *job) pools(ctx context.Context) ([]pool, error) {
 			folders = append(folders, path.Dir(file))
 		}
 	}
-	all = slices.DeleteFunc(all, func(p pool) bool { return !slices.Contains(own, p.Name) && !slices.Contains(folders, p.Path) })
-	slices.SortFunc(all, func(a, b pool) int { return rank(own, a.Name, b.Name) })
-	return all, nil
+	return slices.DeleteFunc(all, func(p pool) bool { return !slices.Contains(own, p.Name) && !slices.Contains(folders, p.Path) }), nil
 }
 
 // removeOwn deletes the files of the step's object in a pool. It keeps the paths that keep
