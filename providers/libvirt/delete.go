@@ -34,6 +34,9 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 		if err := j.successorFits(ctx); err != nil {
 			return nil, err
 		}
+		if err := j.filesAreListed(ctx); err != nil {
+			return nil, err
+		}
 		if evidence, err = j.removeRoot(ctx); err != nil {
 			return nil, err
 		}
@@ -62,6 +65,21 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 		return nil, fail(err, "tidy up after %s, which is deleted", j.Name)
 	}
 	return guard.Did(how, evidence...), nil
+}
+
+// filesAreListed fails if a file that vmctl made for the domain is in a pool that is not
+// active: the file would stay, with the keys in it, and nobody would know.
+func (j *job) filesAreListed(ctx context.Context) error {
+	o := j.seen.mark()
+	for _, file := range append(o.ownFiles(), o.Boot.Kernel, o.Boot.Initrd) {
+		if file == "" || o.Imported {
+			continue
+		}
+		if _, err := j.locate(ctx, j.connection, file); err != nil && !errors.Is(err, errAbsent) {
+			return fail(err, "delete %s: find its file %s", j.Address, file)
+		}
+	}
+	return nil
 }
 
 // removeFiles removes the volumes of a domain that does not exist, and what is of no use

@@ -87,13 +87,17 @@ func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
 
 func (c *conn) Pools(ctx context.Context) ([]pool, error) {
 	return ask(ctx, c, "list pools", func() ([]pool, error) {
-		found, err := c.c.ListAllStoragePools(libvirt.CONNECT_LIST_STORAGE_POOLS_ACTIVE)
+		found, err := c.c.ListAllStoragePools(0)
 		if err != nil {
 			return nil, err
 		}
 		var all []pool
 		for i := range found {
-			text, err := found[i].GetXMLDesc(0)
+			active, err := found[i].IsActive()
+			text := ""
+			if err == nil {
+				text, err = found[i].GetXMLDesc(0)
+			}
 			free(&found[i])
 			if errors.Is(err, libvirt.ERR_NO_STORAGE_POOL) { // the pool was removed during the listing
 				continue
@@ -105,7 +109,7 @@ func (c *conn) Pools(ctx context.Context) ([]pool, error) {
 			if err != nil {
 				return nil, err
 			}
-			p.Active = true
+			p.Active = active
 			all = append(all, p)
 		}
 		return all, nil

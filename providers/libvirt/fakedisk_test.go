@@ -58,9 +58,8 @@ func (f *Fake) Pools(context.Context) ([]pool, error) {
 	}
 	var all []pool
 	for _, name := range slices.Sorted(maps.Keys(f.pools)) {
-		if p := f.pools[name]; p.Active || name == f.Leaving {
-			all = append(all, pool{Name: name, Type: p.Type, Path: p.Path, Active: true, Available: f.Free})
-		}
+		p := f.pools[name]
+		all = append(all, pool{Name: name, Type: p.Type, Path: p.Path, Active: p.Active || name == f.Leaving, Available: f.Free})
 	}
 	return all, nil
 }

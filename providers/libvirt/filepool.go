@@ -47,6 +47,9 @@ func (p *Provider) filePools(ctx context.Context, c connection) (listing, error)
 			continue
 		}
 		s, err := p.filePool(ctx, c, found)
+		if err != nil && p.left(ctx, c, found) {
+			continue
+		}
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -61,7 +64,7 @@ func (p *Provider) filePool(ctx context.Context, c connection, found pool) (file
 	s := filePool{pool: found, marks: map[string]sidecar{}, unreadable: map[string]string{}}
 	var err error
 	s.names, err = c.Volumes(ctx, found.Name)
-	if errors.Is(err, errAbsent) || err != nil && (p.emptied(found) || p.left(ctx, c, found)) {
+	if p.ours(found) && errors.Is(err, errAbsent) || err != nil && p.emptied(found) {
 		return s, nil
 	}
 	if err != nil {

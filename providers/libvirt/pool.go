@@ -174,6 +174,7 @@ func (p *Provider) activePools(ctx context.Context, c connection) (pools []pool,
 	if pools, err = c.Pools(ctx); err != nil {
 		return nil, nil, fmt.Errorf("list the pools of %s: %w", p.location.URI, err)
 	}
+	pools = slices.DeleteFunc(pools, func(found pool) bool { return !found.Active })
 	first := p.candidatePools()
 	for _, name := range first {
 		if slices.ContainsFunc(pools, func(found pool) bool { return found.Name == name }) {
@@ -215,10 +216,15 @@ func (p *Provider) wakePool(ctx context.Context, c connection, name string) ([]p
 			return []pool{now}, nil
 		}
 	}
-	return nil, errors.Join(err, &providers.Problem{
+	return nil, errors.Join(err, p.inactive(name))
+}
+
+// inactive returns the failure to read an inactive pool.
+func (p *Provider) inactive(name string) *providers.Problem {
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "no_pool", Next: providers.Say(fmt.Sprintf("start it: virsh -c %s pool-start %s", p.location.URI, name)),
 		Err: fmt.Errorf("pool %s is not active", name),
-	})
+	}
 }
 
 // emptied reports whether the folder of vmctl's own pool is gone, with all its files.

@@ -113,23 +113,40 @@ func (f poolFile) remove(ctx context.Context, c connection) (bool, error) {
 	return true, nil
 }
 
-// locate returns the file at a path: in the active pool of that folder. If there is no such
-// pool, the error is errAbsent.
-func locate(ctx context.Context, c connection, file string) (poolFile, error) {
+// locate returns the file at a path: in the active pool of that folder. If no such pool is
+// active, it is not known whether the file exists: that is an error with advice. The file is
+// errAbsent if vmctl's own pool was to have it, and that does not exist any more.
+func (p *Provider) locate(ctx context.Context, c connection, file string) (poolFile, error) {
 	pools, err := c.Pools(ctx)
 	if err != nil {
 		return poolFile{}, err
 	}
-	i := slices.IndexFunc(pools, func(p pool) bool { return p.Path == path.Dir(file) })
-	if i < 0 {
-		return poolFile{}, fmt.Errorf("%w: no pool that is active has the file %s", errAbsent, file)
+	folder := path.Dir(file)
+	var here []pool
+	for _, found := range pools {
+		if found.Path == folder {
+			here = append(here, found)
+		}
 	}
-	return pools[i].file(path.Base(file)), nil
+	if i := slices.IndexFunc(here, func(p pool) bool { return p.Active }); i >= 0 {
+		return here[i].file(path.Base(file)), nil
+	}
+	own, ownFolder := p.ownPool()
+	if len(here) > 0 && !p.emptied(here[0]) {
+		return poolFile{}, p.inactive(here[0].Name)
+	}
+	if len(here) > 0 || folder == ownFolder && !slices.ContainsFunc(pools, func(p pool) bool { return p.Name == own }) {
+		return poolFile{}, fmt.Errorf("%w: no pool has the file %s", errAbsent, file)
+	}
+	return poolFile{}, &providers.Problem{
+		Outcome: providers.Failed, Code: "no_pool", Next: providers.Say("see what there is: virsh -c " + p.location.URI + " pool-list --all"),
+		Err: fmt.Errorf("no pool has the folder of the file %s", file),
+	}
 }
 
 // look finds and reads the file at a path; a nil volume: it does not exist.
 func (j *job) look(ctx context.Context, file string) (poolFile, *volume, error) {
-	f, err := locate(ctx, j.connection, file)
+	f, err := j.locate(ctx, j.connection, file)
 	if errors.Is(err, errAbsent) {
 		return f, nil, nil
 	}

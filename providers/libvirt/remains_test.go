@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
 	"vmctl/spec"
@@ -76,5 +78,76 @@ func TestDestroyInAnInactivePool(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// hidden returns a lab whose vm.dev has its files in a pool that the provider's block named
+// once, and that is not active any more.
+func hidden(t *testing.T, want cty.Value) *lab {
+	t.Helper()
+	l := imageLab(t)
+	block := func(pool cty.Value) {
+		l.settings.Attrs = cty.ObjectVal(map[string]cty.Value{"uri": cty.StringVal("qemu:///session"), "pool": pool})
+		l.open()
+	}
+	l.PutPool("mine", libvirt.FakePool{Type: "dir", Path: "/mine", Active: true})
+	block(cty.StringVal("mine"))
+	if got := l.apply(create(want)); !strings.Contains(got, "define: done") {
+		t.Fatal(got)
+	}
+	block(null)
+	l.StopPool("mine")
+	l.Calls = nil
+	return l
+}
+
+// A file in a pool that is not active is not gone, and nothing is deleted beside it.
+func TestFilesOfAHiddenPool(t *testing.T) {
+	want := fromImage(64, nil)
+	l := hidden(t, want)
+	before := l.Contents()
+	o := l.object(want)
+	if why := o.Unreadable["root_disk.size"]; !strings.Contains(why, "pool mine is not active") {
+		t.Errorf("the size of its root disk is unreadable because %q; findings %+v", why, o.Findings)
+	}
+	want128 := fromImage(128, nil)
+	for _, tc := range []struct {
+		name   string
+		change providers.Change
+	}{{"delete", l.change(providers.Destroy, want)}, {"redefine", l.change(providers.Update, want128, "root_disk.size")}} {
+		got := l.apply(tc.change)
+		if !strings.HasPrefix(got, tc.name+": failed no_pool") || !strings.Contains(got, "next: start it: virsh -c qemu:///session pool-start mine") {
+			t.Errorf("%s:\n%s", tc.name, got)
+		}
+		if !strings.HasPrefix(l.Contents(), before) || l.Configured(devID) == "" {
+			t.Errorf("after %s there is\n%s", tc.name, l.Contents())
+		}
+	}
+	boot := hidden(t, vm(off))
+	if got := boot.apply(boot.change(providers.Destroy, vm(off))); !strings.HasPrefix(got, "delete: failed no_pool") {
+		t.Errorf("delete of a VM with boot files:\n%s", got)
+	}
+
+	gone := hidden(t, want)
+	gone.DropPool("mine")
+	if got := gone.apply(gone.change(providers.Destroy, want)); !strings.Contains(got, "no pool has the folder") {
+		t.Errorf("delete without the pool:\n%s", got)
+	}
+	own := imageLab(t)
+	own.apply(create(want))
+	own.DropPool(poolName)
+	if got := own.apply(own.change(providers.Destroy, want)); !strings.HasPrefix(got, "delete: done, gone") {
+		t.Errorf("delete without vmctl's own pool:\n%s", got)
+	}
+}
+
+// The files of a pool that goes away while it is listed are not known.
+func TestRootInALeavingPool(t *testing.T) {
+	want := fromImage(64, nil)
+	l := hidden(t, want)
+	l.Leaving = "mine"
+	o := l.object(want)
+	if o.Unreadable["root_disk.size"] == "" {
+		t.Errorf("it is seen as %+v", o)
 	}
 }

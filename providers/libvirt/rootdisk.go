@@ -146,7 +146,7 @@ func (j *job) removeRoot(ctx context.Context) (evidence []string, err error) {
 	if err := j.unused(ctx, all, hidden, root); err != nil {
 		return nil, err
 	}
-	f, err := locate(ctx, j.connection, root)
+	f, err := j.locate(ctx, j.connection, root)
 	removed := false
 	if err == nil {
 		removed, err = f.remove(ctx, j.connection)
@@ -190,19 +190,27 @@ type rootSeen struct {
 }
 
 // root reads the volume of a domain's root disk; nil: it has none.
-func (r diskIndex) root(ctx context.Context, c connection, s observedDomain) *rootSeen {
+func (p *Provider) root(ctx context.Context, c connection, s observedDomain, r diskIndex) *rootSeen {
 	root := s.mark().Image.Root
 	if root == "" {
 		return nil
 	}
 	f, listed, exists := r.at(root)
-	switch {
-	case !listed && r.partial != nil:
-		return &rootSeen{unreadable: fmt.Sprintf("read %s: %s", root, r.partial)}
-	case !exists:
+	if listed && !exists {
 		return &rootSeen{gone: true}
 	}
-	v, err := f.see(ctx, c)
+	var v *volume
+	err := r.partial
+	switch {
+	case listed:
+		v, err = f.see(ctx, c)
+	case err == nil:
+		if _, err = p.locate(ctx, c, root); err == nil {
+			err = errors.New("its pool was not active for a moment")
+		} else if errors.Is(err, errAbsent) {
+			err = nil
+		}
+	}
 	switch {
 	case err != nil:
 		return &rootSeen{unreadable: fmt.Sprintf("read %s: %v", root, err)}

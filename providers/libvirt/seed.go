@@ -106,7 +106,7 @@ func (j *job) unkey(ctx context.Context) (*guard.Outcome, error) {
 		return guard.Did(providers.AlreadyTrue, "its seed holds no keys"), nil
 	}
 	before := m.Seed
-	had, err := locate(ctx, j.connection, before)
+	had, err := j.locate(ctx, j.connection, before)
 	if err != nil {
 		return nil, fail(err, "find the seed of %s", j.Address)
 	}
