@@ -151,3 +151,20 @@ func TestRootInALeavingPool(t *testing.T) {
 		t.Errorf("it is seen as %+v", o)
 	}
 }
+
+// A recorded disk in a pool that is not active is unknown, and not gone.
+func TestDiskInAHiddenPool(t *testing.T) {
+	l := newLab(t)
+	l.PutPool("ssd", libvirt.FakePool{Type: "dir", Path: "/ssd", Active: true})
+	known := providers.Known{
+		Address: spec.Address{Kind: spec.Disk, Name: "fast"}, Kind: spec.Disk, ID: otherID, Name: "lab.fast",
+		Prior: cty.ObjectVal(map[string]cty.Value{"path": cty.StringVal("/ssd/lab.fast.raw")}),
+	}
+	if got := l.see(known).Unknown; len(got) > 0 {
+		t.Errorf("its pool is listed and lacks it, and it is unknown: %+v", got)
+	}
+	l.StopPool("ssd")
+	if got := l.see(known).Unknown; len(got) != 1 || got[0].ID != otherID || got[0].Reason != "pool ssd is not active" {
+		t.Errorf("unknown: %+v", got)
+	}
+}

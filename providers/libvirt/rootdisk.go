@@ -195,21 +195,10 @@ func (p *Provider) root(ctx context.Context, c connection, s observedDomain, r d
 	if root == "" {
 		return nil
 	}
-	f, listed, exists := r.at(root)
-	if listed && !exists {
-		return &rootSeen{gone: true}
-	}
-	var v *volume
-	err := r.partial
-	switch {
-	case listed:
+	f, _, exists := r.at(root)
+	v, err := (*volume)(nil), p.hidden(ctx, c, r, root)
+	if exists {
 		v, err = f.see(ctx, c)
-	case err == nil:
-		if _, err = p.locate(ctx, c, root); err == nil {
-			err = errors.New("its pool was not active for a moment")
-		} else if errors.Is(err, errAbsent) {
-			err = nil
-		}
 	}
 	switch {
 	case err != nil:
