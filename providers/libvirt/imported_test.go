@@ -116,6 +116,17 @@ func TestImportedDomainIsChangedWhereItIsWantedOtherwise(t *testing.T) {
 	all["memory"], all["additional_disk"] = cty.NumberIntVal(512<<20), additional()
 	c.Want, c.Action, c.Generation, c.Prior = cty.ObjectVal(all), providers.Update, 2, cty.EmptyObjectVal
 	c.Edits = []providers.Edit{{Path: "memory"}, {Path: "additional_disk"}}
+	before := l.Configured(otherID)
+	wantText(t, "what was done to a domain with an unknown element", `
+redefine: refused unknown_element: redefine vm.dev: its definition would lose elements that this vmctl does not know: <domain/unheard-of>
+  seen: unknown: <domain/unheard-of>
+  next: make the change by hand: virsh -c qemu:///session edit old
+`, l.apply(c))
+	if l.Configured(otherID) != before {
+		t.Errorf("it is defined as\n%s", l.Configured(otherID))
+	}
+	l.Put(otherID, func(d *libvirt.FakeDomain) { d.Configured = strings.Replace(d.Configured, "<unheard-of attribute='stays'/>", "", 1) })
+	c.Object = look()
 	wantText(t, "what was done", "redefine: done, off\n", l.apply(c))
 	after := l.Configured(otherID)
 	for text, there := range map[string]bool{
@@ -156,4 +167,17 @@ func TestRemoteDiskOfAnOwnDomainStays(t *testing.T) {
 	if after := l.Configured(devID); !strings.Contains(after, "rbd/precious") || !strings.Contains(after, "vdf") {
 		t.Errorf("it has\n%s", after)
 	}
+}
+
+// A change of vmctl's own domain says which elements it loses; a start without one loses none.
+func TestUnknownElementOfAnOwnDomain(t *testing.T) {
+	l := made(t, vm(off))
+	const element = "<unheard-of attribute='stays'/>"
+	l.Put(devID, func(d *libvirt.FakeDomain) {
+		d.Configured = strings.Replace(d.Configured, "<devices>", element+"<devices>", 1)
+	})
+	all := vm(off).AsValueMap()
+	all["memory"] = cty.NumberIntVal(1 << 30)
+	wantText(t, "what was done", "redefine: done, off\n  = its definition loses what this vmctl does not know: <domain/unheard-of>\n",
+		l.apply(l.change(providers.Update, cty.ObjectVal(all), "memory")))
 }
