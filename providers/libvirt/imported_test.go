@@ -125,7 +125,9 @@ redefine: refused unknown_element: redefine vm.dev: its definition would lose el
 	if l.Configured(otherID) != before {
 		t.Errorf("it is defined as\n%s", l.Configured(otherID))
 	}
-	l.Put(otherID, func(d *libvirt.FakeDomain) { d.Configured = strings.Replace(d.Configured, "<unheard-of attribute='stays'/>", "", 1) })
+	l.Put(otherID, func(d *libvirt.FakeDomain) {
+		d.Configured = strings.Replace(d.Configured, "<unheard-of attribute='stays'/>", "", 1)
+	})
 	c.Object = look()
 	wantText(t, "what was done", "redefine: done, off\n", l.apply(c))
 	after := l.Configured(otherID)

@@ -146,6 +146,9 @@ func (p *Provider) locate(ctx context.Context, c connection, file string) (poolF
 
 // look finds and reads the file at a path; a nil volume: it does not exist.
 func (j *job) look(ctx context.Context, file string) (poolFile, *volume, error) {
+	if file == "" {
+		return poolFile{}, nil, nil
+	}
 	f, err := j.locate(ctx, j.connection, file)
 	if errors.Is(err, errAbsent) {
 		return f, nil, nil
@@ -158,9 +161,12 @@ func (j *job) look(ctx context.Context, file string) (poolFile, *volume, error) 
 }
 
 // isThere reports whether the file at a path exists.
-func (j *job) isThere(ctx context.Context, file string) bool {
+func (j *job) isThere(ctx context.Context, file string) (bool, error) {
 	_, v, err := j.look(ctx, file)
-	return err == nil && v != nil
+	if err != nil {
+		return false, fail(err, "look for %s", file)
+	}
+	return v != nil, nil
 }
 
 // pools returns the active pools that may hold files of the step's object: those of the
@@ -180,8 +186,13 @@ func (j *job) pools(ctx context.Context) ([]pool, error) {
 	return slices.DeleteFunc(all, func(p pool) bool { return !slices.Contains(own, p.Name) && !slices.Contains(folders, p.Path) }), nil
 }
 
+// isLogging reports whether a file is a part of the console log of the domain, which runs.
+func (j *job) isLogging(name string) bool {
+	return j.seen != nil && j.seen.running != nil && kindConsole.has(name, string(j.Object))
+}
+
 // removeOwn deletes the files of the step's object in a pool. It keeps the paths that keep
-// lists, and disks of the spec.
+// lists, disks of the spec, and the console log of a domain that runs.
 func (j *job) removeOwn(ctx context.Context, in pool, keep []string) (removed []string, err error) {
 	all, err := j.volumes(ctx, in)
 	if err != nil {
@@ -189,7 +200,7 @@ func (j *job) removeOwn(ctx context.Context, in pool, keep []string) (removed []
 	}
 	for _, name := range all {
 		f := in.file(name)
-		if !isVolumeOf(name, j.Object) && !j.had(f) || slices.Contains(keep, f.path()) || slices.Contains(all, sidecarOf(name)) {
+		if !isVolumeOf(name, j.Object) && !j.had(f) || slices.Contains(keep, f.path()) || j.isLogging(name) || slices.Contains(all, sidecarOf(name)) {
 			continue
 		}
 		if _, err := f.remove(ctx, j.connection); err != nil {

@@ -3,6 +3,7 @@ package libvirt_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -166,5 +167,61 @@ func TestDiskInAHiddenPool(t *testing.T) {
 	l.StopPool("ssd")
 	if got := l.see(known).Unknown; len(got) != 1 || got[0].ID != otherID || got[0].Reason != "pool ssd is not active" {
 		t.Errorf("unknown: %+v", got)
+	}
+}
+
+// A change leaves the files with which the guest runs: the CD-ROM in its drive, and its log.
+func TestFilesOfARunningGuestStay(t *testing.T) {
+	l := imageLab(t)
+	l.apply(create(fromImage(64, map[string]cty.Value{"running": cty.True})))
+	old, log := devID+".seed-000000000000.iso", devID+".console.log.0"
+	l.PutFile(poolName, old, nil)
+	l.PutFile(poolName, log, nil)
+	l.Put(devID, func(d *libvirt.FakeDomain) {
+		d.Running = regexp.MustCompile(devID+`\.seed-[0-9a-f]+\.iso`).ReplaceAllString(d.Running, old)
+	})
+	want := fromImage(128, map[string]cty.Value{"running": cty.True})
+	if got := l.apply(l.change(providers.Update, want, "root_disk.size")); got != "redefine: done, running\n" {
+		t.Errorf("what was done:\n%s", got)
+	}
+	for _, name := range []string{old, log} {
+		if !strings.Contains(l.Contents(), name+"\n") {
+			t.Errorf("%s is deleted", name)
+		}
+	}
+}
+
+// A file that cannot be read is not taken for gone.
+func TestSeedThatCannotBeRead(t *testing.T) {
+	l := imageLab(t)
+	l.apply(create(fromImage(64, nil)))
+	for name := range strings.FieldsSeq(l.Contents()) {
+		if strings.Contains(name, ".seed-") {
+			l.Unreadable[name] = libvirt.ErrLibvirt("busy")
+		}
+	}
+	l.Calls = nil
+	if got := l.apply(create(fromImage(64, nil))); !strings.Contains(got, "define: failed libvirt: ") || !strings.Contains(got, "busy") {
+		t.Errorf("what was done:\n%s", got)
+	}
+	wantText(t, "calls", "\n\n", l.calls())
+}
+
+// A damaged mark is read as far as possible.
+func TestMarkWithDamagedValues(t *testing.T) {
+	for _, tc := range []struct {
+		want            cty.Value
+		intact, damaged string
+	}{{vm(off), `guest="`, `guest="x`}, {fromImage(64, nil), ` root="`, ` settled="x" root="`}} {
+		l := imageLab(t)
+		l.apply(create(tc.want))
+		before := l.Configured(devID)
+		l.Put(devID, func(d *libvirt.FakeDomain) { d.Configured = strings.Replace(d.Configured, tc.intact, tc.damaged, 1) })
+		if l.Configured(devID) == before {
+			t.Fatalf("nothing has %s", tc.intact)
+		}
+		if inv := l.observe(tc.want); len(inv.Unknown) > 0 || len(inv.Objects) != 1 {
+			t.Errorf("%s: unknown %+v", tc.damaged, inv.Unknown)
+		}
 	}
 }
