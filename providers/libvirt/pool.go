@@ -134,7 +134,7 @@ func parsePool(text string) (pool, error) {
 		p.Path = x.Target.Path
 	}
 	if s := x.Available; s != nil {
-		p.Available = bytesOf(s.Value, s.Unit)
+		p.Available = bytesOf(s.Value, s.Unit, "bytes")
 	}
 	return p, nil
 }

@@ -172,9 +172,13 @@ func (j *job) isThere(ctx context.Context, file string) (bool, error) {
 // pools returns the active pools that may hold files of the step's object: those of the
 // provider's block, and those of its present files. It starts vmctl's own pool.
 func (j *job) pools(ctx context.Context) ([]pool, error) {
-	all, _, err := j.activePools(ctx, j.connection)
+	all, asleep, err := j.activePools(ctx, j.connection)
 	if err != nil {
 		return nil, fail(err, "find the pools of %s", j.Name)
+	}
+	name, _ := j.ownPool()
+	if found, err := j.Pool(ctx, name); asleep != nil && err == nil && !found.Active && !j.emptied(found) {
+		return nil, fail(asleep, "find the pools of %s", j.Name)
 	}
 	own, folders := j.candidatePools(), []string{}
 	if j.seen != nil {

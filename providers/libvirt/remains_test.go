@@ -225,3 +225,16 @@ func TestMarkWithDamagedValues(t *testing.T) {
 		}
 	}
 }
+
+// While vmctl's own pool cannot be started, nothing is called gone.
+func TestOwnPoolThatDoesNotStart(t *testing.T) {
+	l := made(t, vm(off))
+	c := l.change(providers.Forget, vm(off))
+	l.Drop(devID)
+	c.Object = nil
+	l.asleep()
+	l.Refuses["start-pool"] = libvirt.ErrLibvirt("no")
+	if got := l.apply(c); !strings.HasPrefix(got, "delete: failed no_pool") {
+		t.Errorf("what was done:\n%s", got)
+	}
+}

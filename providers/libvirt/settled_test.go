@@ -15,7 +15,7 @@ import (
 func TestBusyPoolIsReportedBeforeTheCallEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
 	defer cancel()
-	busy, attempts := errors.New("pool 'a' has asynchronous jobs running."), 0
+	busy, attempts := errors.New("pool 'a' has asynchronous jobs running"), 0
 	err := libvirt.Settled(ctx, func() error {
 		attempts++
 		return busy
