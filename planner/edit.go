@@ -30,7 +30,7 @@ func edits(before, after cty.Value, attrs map[string]providers.Attribute, runnin
 
 func editsAt(path string, before, after cty.Value, attrs map[string]providers.Attribute, running bool) []providers.Edit {
 	attr, supported := supportOf(path, attrs)
-	if attr.Computed || attr.Optional && after.IsNull() || before == cty.NilVal && !supported {
+	if attr.Computed || attrs[path].Optional && after.IsNull() || before == cty.NilVal && !supported {
 		return nil
 	}
 	if isObject(before) && isObject(after) {

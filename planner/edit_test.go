@@ -92,6 +92,21 @@ disk.e is called demo.e
 			want: "update vm.a: the recorded state is updated\n0 record vm.a\n",
 		},
 		{
+			name: "a digest that is not written, below a block that may be left out", applied: imageOf(""), change: func(s *scene) {
+				shownImage(s)
+				kinds := s.options.Types["libvirt"].Kinds[spec.VM]
+				delete(kinds, "image.sha256")
+				kinds["image"] = providers.Attribute{Optional: true}
+			},
+			want: `replace vm.a: image.sha256: cannot change after it was made
+  image.sha256 aaaaaaaaaaaa... -> none, replace
+  blocked: image.sha256 needs a replace (cannot change after it was made), and on_change allows at most restart
+  > add to the block of vm.a: lifecycle { on_change = { image = "replace" } }
+  > or allow it once: --allow-replace=vm.a
+found drift vm.a: image.sha256 is aaaaaaaaaaaa..., and vmctl applied none
+`,
+		},
+		{
 			name: "a digest that is written, and the object has another", applied: imageOf(""), spec: imageOf("b"), change: shownImage,
 			want: `replace vm.a: image.sha256: cannot change after it was made
   image.sha256 aaaaaaaaaaaa... -> bbbbbbbbbbbb..., replace

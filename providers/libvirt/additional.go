@@ -11,7 +11,7 @@ import (
 func (d description) disks() []drive {
 	o := d.mark()
 	return slices.DeleteFunc(slices.Clone(d.Drives), func(x drive) bool {
-		return !x.isDisk() || x.file() == "" || o.Image.Root != "" && o.given(x, x.Path) == o.Image.Root
+		return x.isOther() || o.Image.Root != "" && o.given(x, x.Path) == o.Image.Root
 	})
 }
 

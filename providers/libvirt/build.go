@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -115,26 +116,43 @@ func (j *job) xml(ctx context.Context, of version) (string, error) {
 }
 
 // edit changes the configuration of the domain for its next start, in one call: the domain is
-// at no time undefined.
+// at no time undefined. It defines nothing if there is nothing to change.
 func (j *job) edit(ctx context.Context, doing string, change func(*libvirtxml.Domain) error) error {
 	text, err := j.xml(ctx, toDefine)
 	if err != nil {
 		return err
 	}
-	d, err := parseDomain(text)
-	if err == nil {
-		err = change(d)
-	}
-	if err == nil {
-		text, err = d.Marshal()
-	}
+	changed, err := j.changed(text, change)
 	if err != nil {
-		return fail(err, "describe %s to libvirt", j.Name)
+		return asFailure(err, fmt.Sprintf("describe %s to libvirt", j.Name))
 	}
-	if err := j.Define(ctx, text); err != nil {
+	if changed == "" && !j.seen.Transient {
+		return nil
+	}
+	if err := j.Define(ctx, cmp.Or(changed, text)); err != nil {
 		return fail(err, "%s", doing)
 	}
 	return nil
+}
+
+// changed returns the domain's description with a change; "": that changes nothing.
+func (j *job) changed(text string, change func(*libvirtxml.Domain) error) (string, error) {
+	d, err := parseDomain(text)
+	if err != nil {
+		return "", err
+	}
+	copied, err := d.Marshal()
+	if err != nil {
+		return "", err
+	}
+	if err := change(d); err != nil {
+		return "", err
+	}
+	after, err := d.Marshal()
+	if err != nil || after == copied {
+		return "", err
+	}
+	return after, j.checkLoss(text, copied)
 }
 
 // onto writes all decisions of vmctl into a domain. All else stays, including additions by

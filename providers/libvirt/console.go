@@ -34,7 +34,7 @@ func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, 
 			Err:  errors.New("its domain keeps no log of its console: it has no serial device with a log file"),
 		}
 	}
-	f, err := locate(ctx, c, file)
+	f, err := p.locate(ctx, c, file)
 	if err == nil {
 		text, start, err := c.Part(ctx, f.in.Name, f.name, from, most)
 		if errors.Is(err, errAbsent) {
@@ -42,7 +42,7 @@ func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, 
 		}
 		return providers.Console{Text: text, Start: start, More: s.power.on()}, err
 	}
-	if !errors.Is(err, errAbsent) {
+	if hidden := (*providers.Problem)(nil); !errors.Is(err, errAbsent) && !errors.As(err, &hidden) {
 		return providers.Console{}, err
 	}
 	return providers.Console{}, &providers.Problem{

@@ -16,7 +16,7 @@ func (j *job) isDefined(ctx context.Context) (bool, error) {
 	if err := j.plug(ctx); err != nil {
 		return false, err
 	}
-	return j.seen != nil && j.isWanted(ctx), nil
+	return j.isWanted(ctx)
 }
 
 // define makes a domain with its files. It completes a domain that an interrupted attempt
@@ -108,14 +108,14 @@ func (j *job) unmark(ctx context.Context) (*guard.Outcome, error) {
 }
 
 // isWanted reports whether the domain and its files are just as the step would make them.
-func (j *job) isWanted(ctx context.Context) bool {
+func (j *job) isWanted(ctx context.Context) (bool, error) {
 	if j.seen == nil || j.seen.Transient || j.seen.owner() == nil || !j.hasDisks(j.seen.configured) {
-		return false
+		return false, nil
 	}
 	d, mark, b := j.seen.configured, j.seen.mark(), j.want.Boot
 	switch {
 	case j.seen.running != nil && slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return !j.runsWith(p.Path) }):
-		return false
+		return false, nil
 	case b == nil:
 		b = &machine.Boot{}
 	}
@@ -126,25 +126,31 @@ func (j *job) isWanted(ctx context.Context) bool {
 		d.Kernel != mark.Boot.Kernel || d.Initrd != mark.Boot.Initrd || d.Cmdline != b.Cmdline,
 		mark.Boot.KernelSHA256 != b.KernelSHA256 || mark.Boot.InitrdSHA256 != b.InitrdSHA256,
 		!slices.Equal(d.wantedForwards(), j.want.Forwards):
-		return false
+		return false, nil
 	}
 	if j.want.Image != nil {
 		return j.hasImage(ctx)
 	}
 	if mark.Imported || j.want.Boot == nil {
-		return true
+		return true, nil
 	}
 	if !j.keysAreWanted() {
-		return false
+		return false, nil
 	}
-	return j.isUploaded(ctx, d.Kernel) && j.isUploaded(ctx, d.Initrd)
+	if is, err := j.isUploaded(ctx, d.Kernel); !is || err != nil {
+		return false, err
+	}
+	return j.isUploaded(ctx, d.Initrd)
 }
 
 // isUploaded reports whether a boot file of the domain exists, and nobody wrote to it since
 // its upload.
-func (j *job) isUploaded(ctx context.Context, file string) bool {
+func (j *job) isUploaded(ctx context.Context, file string) (bool, error) {
 	_, now, err := j.look(ctx, file)
-	return err == nil && now != nil && j.seen.mark().isAsUploaded(file, *now)
+	if err != nil {
+		return false, fail(err, "look for %s", file)
+	}
+	return now != nil && j.seen.mark().isAsUploaded(file, *now), nil
 }
 
 // isAsUploaded reports whether a boot file of the domain is as it was uploaded. It returns
@@ -185,6 +191,9 @@ func (j *job) write(ctx context.Context) error {
 		keep = append(keep, j.seen.configured.ConsoleLog, j.seen.mark().Image.Root)
 		if j.seen.running != nil {
 			keep = append(keep, j.seen.running.Kernel, j.seen.running.Initrd)
+			for _, d := range j.seen.running.Drives {
+				keep = append(keep, d.Path)
+			}
 		}
 	}
 	pools, err := j.pools(ctx)

@@ -34,6 +34,9 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 		if err := j.successorFits(ctx); err != nil {
 			return nil, err
 		}
+		if err := j.filesAreListed(ctx); err != nil {
+			return nil, err
+		}
 		if evidence, err = j.removeRoot(ctx); err != nil {
 			return nil, err
 		}
@@ -64,28 +67,50 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 	return guard.Did(how, evidence...), nil
 }
 
-// removeFiles removes the volumes of a domain that does not exist, and the pool that vmctl
-// made if it is empty then. It keeps the volumes that keep lists.
+// filesAreListed fails if a file that vmctl made for the domain is in a pool that is not
+// active: the file would stay, with the keys in it, and nobody would know.
+func (j *job) filesAreListed(ctx context.Context) error {
+	o := j.seen.mark()
+	for _, file := range append(o.ownFiles(), o.Boot.Kernel, o.Boot.Initrd) {
+		if file == "" || o.Imported {
+			continue
+		}
+		if _, err := j.locate(ctx, j.connection, file); err != nil && !errors.Is(err, errAbsent) {
+			return fail(err, "delete %s: find its file %s", j.Address, file)
+		}
+	}
+	return nil
+}
+
+// removeFiles removes the volumes of a domain that does not exist, and what is of no use
+// without them. It keeps the volumes that keep lists.
 func (j *job) removeFiles(ctx context.Context, pools []pool, keep ...string) (evidence []string, err error) {
 	for _, in := range pools {
 		removed, err := j.removeOwn(ctx, in, keep)
 		if err != nil {
 			return nil, err
 		}
-		images, err := j.removeUnusedImages(ctx, in)
+		tidied, err := j.tidy(ctx, in, removed)
 		if err != nil {
 			return nil, err
 		}
-		if removed = append(removed, images...); len(removed) > 0 {
-			evidence = append(evidence, "removed volumes: "+strings.Join(removed, ", "))
-		}
-		emptied, err := j.removeEmptyPool(ctx, in)
-		if err != nil {
-			return nil, err
-		}
-		evidence = append(evidence, emptied...)
+		evidence = append(evidence, tidied...)
 	}
 	return evidence, nil
+}
+
+// tidy removes the images of a pool that no disk begins from, and the pool that vmctl made if
+// it is empty then. It reports them together with the volumes that were removed before.
+func (j *job) tidy(ctx context.Context, in pool, removed []string) (evidence []string, err error) {
+	images, err := j.removeUnusedImages(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	if removed = append(removed, images...); len(removed) > 0 {
+		evidence = append(evidence, "removed volumes: "+strings.Join(removed, ", "))
+	}
+	emptied, err := j.removeEmptyPool(ctx, in)
+	return append(evidence, emptied...), err
 }
 
 // clearRemains removes the files of an earlier domain of the name, which is gone. It fails if
@@ -117,8 +142,8 @@ func (j *job) clearRemains(ctx context.Context) ([]string, error) {
 	return []string{"removed what an earlier one left: " + strings.Join(all, ", ")}, nil
 }
 
-// undo removes the files of a failed attempt, unless a domain uses them, and returns the
-// failure.
+// undo removes the files that a failed attempt made, unless a domain uses them, and returns
+// the failure.
 func (j *job) undo(ctx context.Context, cause error) (f *providers.Problem, undone bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
@@ -126,12 +151,28 @@ func (j *job) undo(ctx context.Context, cause error) (f *providers.Problem, undo
 	if _, err := j.Domain(ctx, string(j.Object)); !errors.Is(err, errAbsent) {
 		return f, false
 	}
-	pools, err := j.pools(ctx)
-	if err == nil {
-		_, err = j.removeFiles(ctx, pools)
-	}
-	f.Seen = append(f.Seen, staysBehind(err)...)
+	f.Seen = append(f.Seen, staysBehind(j.removeMade(ctx))...)
 	return f, true
+}
+
+// removeMade removes the files that the step made, the latest first, and what is of no use
+// without them. It leaves all other files of the object: they may hold data.
+func (j *job) removeMade(ctx context.Context) error {
+	for _, f := range slices.Backward(j.made) {
+		if _, err := f.remove(ctx, j.connection); err != nil {
+			return err
+		}
+	}
+	pools, err := j.pools(ctx)
+	if err != nil {
+		return err
+	}
+	for _, in := range pools {
+		if _, err := j.tidy(ctx, in, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func staysBehind(err error) []string {

@@ -533,3 +533,21 @@ func TestAttachmentThatFails(t *testing.T) {
 		}
 	}
 }
+
+// A disk stays as long as a pool that may hold an overlay of it cannot be listed.
+func TestDiskStaysWhileAPoolIsHidden(t *testing.T) {
+	l := withDisk(t)
+	l.PutPool("mine", libvirt.FakePool{Type: "dir", Path: "/mine", Active: true})
+	l.PutVolume("mine", libvirt.FakeVolume{
+		Name: "over.qcow2", Format: "qcow2", Capacity: 8 << 20, Backing: filepath.Join(l.dir, "data", "libvirt", "pool", cacheVol),
+	})
+	l.settings.Attrs = cty.ObjectVal(map[string]cty.Value{"uri": cty.StringVal("qemu:///session"), "pool": cty.StringVal("mine")})
+	l.open()
+	l.StopPool("mine")
+	if got := l.apply(l.changeOfDisk(providers.Destroy, cty.NilVal)); !strings.Contains(got, "pool mine is not active") {
+		t.Errorf("what was done:\n%s", got)
+	}
+	if !strings.Contains(l.Contents(), cacheVol) {
+		t.Errorf("there is\n%s", l.Contents())
+	}
+}

@@ -59,7 +59,7 @@ func (d *diskJob) enlarge(ctx context.Context) error {
 			continue
 		}
 		if !u.ours {
-			return d.inUse("grow", users)
+			return d.inUse("grow", d.disk.Path, users)
 		}
 		running = u.uuid
 	}
@@ -113,7 +113,7 @@ func (d *diskJob) delete(ctx context.Context) (*guard.Outcome, error) {
 	how := providers.AlreadyGone
 	var evidence []string
 	if d.disk != nil {
-		if err := d.unused(ctx); err != nil {
+		if err := d.unused(ctx, d.listed, d.hidden, d.disk.Path); err != nil {
 			return nil, err
 		}
 		if _, err := d.at.remove(ctx, d.connection); err != nil {
@@ -140,23 +140,38 @@ func (d *diskJob) delete(ctx context.Context) (*guard.Outcome, error) {
 	return guard.Did(how, evidence...), nil
 }
 
-// unused fails if somebody uses the disk: a domain, an overlay or a process.
-func (d *diskJob) unused(ctx context.Context) error {
-	users, err := d.users(ctx)
+// unused fails if somebody other than the step's own domain uses a file that is to be deleted,
+// a disk or the domain's root disk: a domain, an overlay or a process. hidden is the reason why
+// the listing is incomplete: an overlay may be in a pool that it lacks.
+func (j *job) unused(ctx context.Context, all listing, hidden error, file string) error {
+	what, words := j.Address.String(), "volume "+file
+	if j.seen != nil {
+		what, words = "the root disk of "+what, "its root disk "+file
+	}
+	doing := fmt.Sprintf("delete %s: see what begins from it", what)
+	if hidden != nil {
+		return fail(hidden, "%s", doing)
+	}
+	users, err := j.usersOf(ctx, all, file, doing)
 	if err != nil {
 		return err
 	}
-	if len(users) > 0 {
-		return d.inUse("delete", users)
+	if j.seen == nil && len(users) > 0 {
+		return j.inUse("delete", file, users)
 	}
-	over, err := d.listed.overlaysOf(ctx, d.connection, d.disk.Path)
+	over, err := all.overlaysOf(ctx, j.connection, file)
 	if err != nil {
-		return fail(err, "delete %s: see what begins from it", d.Address)
+		return fail(err, "%s", doing)
 	}
-	if err := beginFromIt(d.Work, "volume "+d.disk.Path, over); err != nil {
+	for _, u := range users {
+		if u.uuid != j.seen.UUID {
+			over = append(over, "domain "+u.name)
+		}
+	}
+	if err := beginFromIt(j.Work, words, over); err != nil {
 		return err
 	}
-	return d.notOpen("delete "+d.Address.String(), d.disk.Path)
+	return j.notOpen("delete "+what, file)
 }
 
 // users returns the domains that have the disk.
@@ -184,11 +199,11 @@ func (j *job) usersOf(ctx context.Context, all listing, file, doing string) ([]u
 	return diskIndex{listing: all}.users(j.Provider, file, domains), nil
 }
 
-func (d *diskJob) inUse(doing string, users []user) error {
+func (j *job) inUse(doing, file string, users []user) error {
 	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "disk_in_use", Seen: []string{names(users) + " has it"},
-		Next: providers.Say("see its disks: virsh -c " + d.location.URI + " domblklist " + users[0].name),
-		Err:  fmt.Errorf("%s %s: volume %s is used by %s", doing, d.Address, d.disk.Path, names(users)),
+		Next: providers.Say("see its disks: virsh -c " + j.location.URI + " domblklist " + users[0].name),
+		Err:  fmt.Errorf("%s %s: volume %s is used by %s", doing, j.Address, file, names(users)),
 	}
 }
 

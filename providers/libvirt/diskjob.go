@@ -18,6 +18,7 @@ type diskJob struct {
 	*job
 	store  store
 	listed listing
+	hidden error         // the reason why the listing is incomplete; nil: it is complete
 	at     diskPlace     // the place of the disk; its pool is nil if there is none
 	disk   *observedDisk // the disk when the step began; nil: there was none
 }
@@ -67,13 +68,13 @@ func (d *diskJob) Values(context.Context) (map[string]cty.Value, error) {
 
 // find reads the disk that the step is about.
 func (d *diskJob) find(ctx context.Context) error {
-	var listErr, err error
-	d.listed, listErr = d.filePools(ctx, d.connection)
+	var err error
+	d.listed, d.hidden = d.filePools(ctx, d.connection)
 	if d.disk, d.at, err = d.listed.find(ctx, d.connection, d.Object); err != nil {
 		return fail(err, "read %s", d.Name)
 	}
-	if d.disk == nil && listErr != nil { // the disk may be in a pool that could not be listed
-		return fail(listErr, "look for %s", d.Name)
+	if d.disk == nil && d.hidden != nil { // the disk may be in a pool that could not be listed
+		return fail(d.hidden, "look for %s", d.Name)
 	}
 	return nil
 }

@@ -114,7 +114,9 @@ func (p part) fresh(target string) libvirtxml.DomainDisk {
 // example a CD-ROM that somebody put in.
 func (d drive) isDisk() bool { return d.Device == deviceDisk }
 
-func (d drive) isOther() bool { return !d.isDisk() }
+// isOther reports whether a drive is of no concern to vmctl: it is no hard disk, or has no file,
+// for example a disk of another host.
+func (d drive) isOther() bool { return !d.isDisk() || d.file() == "" }
 
 // freeTarget names the next disk of a bus: vda, vdb … vdz, vdaa.
 func freeTarget(disks []libvirtxml.DomainDisk, p part) string {

@@ -44,11 +44,11 @@ const requestsInFlight = 5
 // callLimit bounds every call that only asks.
 const callLimit = 30 * time.Second
 
-// ask is a call that only asks.
-func ask[T any](ctx context.Context, c *conn, doing string, f func() (T, error)) (T, error) {
+// ask is a call that only asks. The context of f ends with the call.
+func ask[T any](ctx context.Context, c *conn, doing string, f func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	return call(ctx, c, doing, f)
+	return call(ctx, c, doing, func() (T, error) { return f(ctx) })
 }
 
 // change is a call that changes something, which may take longer.
@@ -140,7 +140,7 @@ func (c *conn) Close() error {
 }
 
 func (c *conn) Facts(ctx context.Context) (facts, error) {
-	return ask(ctx, c, "ask what the host can do", func() (f facts, err error) {
+	return ask(ctx, c, "ask what the host can do", func(_ context.Context) (f facts, err error) {
 		if f.URI, err = c.c.GetURI(); err != nil {
 			return f, err
 		}

@@ -84,7 +84,7 @@ func namesOf[T any, P interface {
 }
 
 func (c *conn) list(ctx context.Context, flags libvirt.ConnectListAllDomainsFlags) ([]domainRef, error) {
-	return ask(ctx, c, "list domains", func() ([]domainRef, error) {
+	return ask(ctx, c, "list domains", func(_ context.Context) ([]domainRef, error) {
 		domains, err := c.c.ListAllDomains(flags)
 		if flags == libvirt.CONNECT_LIST_DOMAINS_HAS_CHECKPOINT && (errors.Is(err, libvirt.ERR_NO_SUPPORT) || errors.Is(err, libvirt.ERR_INVALID_ARG)) {
 			return nil, nil // a daemon before 5.6 has none
@@ -122,7 +122,7 @@ func (c *conn) DomainNamed(ctx context.Context, name string) (domainRef, error) 
 }
 
 func (c *conn) lookup(ctx context.Context, find func() (*libvirt.Domain, error)) (domainRef, error) {
-	return ask(ctx, c, "look up a domain", func() (ref domainRef, err error) {
+	return ask(ctx, c, "look up a domain", func(_ context.Context) (ref domainRef, err error) {
 		d, err := find()
 		if err != nil {
 			return ref, err
@@ -157,7 +157,7 @@ func (c *conn) lookup(ctx context.Context, find func() (*libvirt.Domain, error))
 
 // on asks about a domain.
 func on[T any](ctx context.Context, c *conn, uuid, doing string, f func(*libvirt.Domain) (T, error)) (T, error) {
-	return ask(ctx, c, doing, func() (none T, err error) {
+	return ask(ctx, c, doing, func(_ context.Context) (none T, err error) {
 		d, err := c.c.LookupDomainByUUIDString(uuid)
 		if err != nil {
 			return none, err

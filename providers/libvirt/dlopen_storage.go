@@ -14,14 +14,14 @@ import (
 )
 
 // within asks about a pool.
-func within[T any](ctx context.Context, c *conn, name, doing string, f func(*libvirt.StoragePool) (T, error)) (T, error) {
-	return ask(ctx, c, doing, func() (none T, err error) {
+func within[T any](ctx context.Context, c *conn, name, doing string, f func(context.Context, *libvirt.StoragePool) (T, error)) (T, error) {
+	return ask(ctx, c, doing, func(ctx context.Context) (none T, err error) {
 		p, err := c.c.LookupStoragePoolByName(name)
 		if err != nil {
 			return none, err
 		}
 		defer free(p)
-		return f(p)
+		return f(ctx, p)
 	})
 }
 
@@ -43,8 +43,14 @@ func refresh(ctx context.Context, p *libvirt.StoragePool) error {
 }
 
 // settled repeats an operation that libvirt refuses while it works on the pool or the volume
-// itself, also for a moment after an upload.
+// itself, also for a moment after an upload. It stops before the call ends: the connection stays
+// usable, and the refusal is reported.
 func settled(ctx context.Context, do func() error) error {
+	if end, limited := ctx.Deadline(); limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-settleMargin))
+		defer cancel()
+	}
 	for {
 		err := do()
 		if err == nil || !isBusy(err.Error()) {
@@ -61,11 +67,13 @@ func isBusy(message string) bool {
 		strings.Contains(message, "is still being allocated")
 }
 
-// settleEvery is the pause between two attempts.
-const settleEvery = 50 * time.Millisecond
+const (
+	settleEvery  = 50 * time.Millisecond // the pause between two attempts
+	settleMargin = time.Second           // between the last attempt and the end of the call
+)
 
 func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
-	return within(ctx, c, name, "read pool "+name, func(p *libvirt.StoragePool) (pool, error) {
+	return within(ctx, c, name, "read pool "+name, func(ctx context.Context, p *libvirt.StoragePool) (pool, error) {
 		active, err := p.IsActive()
 		if err != nil {
 			return pool{}, err
@@ -86,14 +94,18 @@ func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
 }
 
 func (c *conn) Pools(ctx context.Context) ([]pool, error) {
-	return ask(ctx, c, "list pools", func() ([]pool, error) {
-		found, err := c.c.ListAllStoragePools(libvirt.CONNECT_LIST_STORAGE_POOLS_ACTIVE)
+	return ask(ctx, c, "list pools", func(_ context.Context) ([]pool, error) {
+		found, err := c.c.ListAllStoragePools(0)
 		if err != nil {
 			return nil, err
 		}
 		var all []pool
 		for i := range found {
-			text, err := found[i].GetXMLDesc(0)
+			active, err := found[i].IsActive()
+			text := ""
+			if err == nil {
+				text, err = found[i].GetXMLDesc(0)
+			}
 			free(&found[i])
 			if errors.Is(err, libvirt.ERR_NO_STORAGE_POOL) { // the pool was removed during the listing
 				continue
@@ -105,7 +117,7 @@ func (c *conn) Pools(ctx context.Context) ([]pool, error) {
 			if err != nil {
 				return nil, err
 			}
-			p.Active = true
+			p.Active = active
 			all = append(all, p)
 		}
 		return all, nil
@@ -147,7 +159,7 @@ func (c *conn) RemovePool(ctx context.Context, name string) error {
 }
 
 func (c *conn) Volumes(ctx context.Context, poolName string) ([]string, error) {
-	return within(ctx, c, poolName, "list the volumes of pool "+poolName, func(p *libvirt.StoragePool) ([]string, error) {
+	return within(ctx, c, poolName, "list the volumes of pool "+poolName, func(ctx context.Context, p *libvirt.StoragePool) ([]string, error) {
 		if err := refresh(ctx, p); err != nil {
 			return nil, err
 		}

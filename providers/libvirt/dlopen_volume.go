@@ -28,14 +28,14 @@ func lookup(ctx context.Context, p *libvirt.StoragePool, name string) (*libvirt.
 }
 
 // volumeIn asks about a volume.
-func volumeIn[T any](ctx context.Context, c *conn, poolName, name string, f func(*libvirt.StorageVol) (T, error)) (T, error) {
-	return within(ctx, c, poolName, "read "+name, func(p *libvirt.StoragePool) (none T, err error) {
+func volumeIn[T any](ctx context.Context, c *conn, poolName, name string, f func(context.Context, *libvirt.StorageVol) (T, error)) (T, error) {
+	return within(ctx, c, poolName, "read "+name, func(ctx context.Context, p *libvirt.StoragePool) (none T, err error) {
 		v, err := lookup(ctx, p, name)
 		if err != nil {
 			return none, err
 		}
 		defer free(v)
-		return f(v)
+		return f(ctx, v)
 	})
 }
 
@@ -52,7 +52,7 @@ func (c *conn) actOn(ctx context.Context, poolName, name, doing string, f func(*
 }
 
 func (c *conn) VolumeInfo(ctx context.Context, poolName, name string) (volume, error) {
-	read := func(v *libvirt.StorageVol) (volume, error) {
+	read := func(_ context.Context, v *libvirt.StorageVol) (volume, error) {
 		text, err := v.GetXMLDesc(0)
 		if err != nil {
 			return volume{}, err
@@ -168,7 +168,7 @@ func abort(s *libvirt.Stream) {
 }
 
 func (c *conn) Head(ctx context.Context, poolName, name string, limit uint64) ([]byte, error) {
-	return volumeIn(ctx, c, poolName, name, func(v *libvirt.StorageVol) ([]byte, error) {
+	return volumeIn(ctx, c, poolName, name, func(_ context.Context, v *libvirt.StorageVol) ([]byte, error) {
 		info, err := v.GetInfo()
 		if err != nil {
 			return nil, err
@@ -178,7 +178,7 @@ func (c *conn) Head(ctx context.Context, poolName, name string, limit uint64) ([
 }
 
 func (c *conn) Part(ctx context.Context, poolName, name string, from int64, most int) (text []byte, start int64, err error) {
-	text, err = within(ctx, c, poolName, "read "+name, func(p *libvirt.StoragePool) ([]byte, error) {
+	text, err = within(ctx, c, poolName, "read "+name, func(ctx context.Context, p *libvirt.StoragePool) ([]byte, error) {
 		if err := refresh(ctx, p); err != nil { // the volume grows without the pool's knowledge
 			return nil, err
 		}

@@ -24,7 +24,9 @@ type job struct {
 	log    providers.Log
 	seen   *observedDomain // the domain when the step began; nil: there was none
 
-	plugged plugged // the additional disks, if the step needs them
+	plugged plugged    // the additional disks, if the step needs them
+	made    []poolFile // the files that the step made
+	notes   []string   // evidence of the step, beside its operation's own
 }
 
 // Do carries out one step.
@@ -86,12 +88,19 @@ func (j *job) Verb() (guard.Verb, error) {
 	if !known {
 		panic("unknown operation " + j.Op)
 	}
+	noted := func(ctx context.Context) (*guard.Outcome, error) {
+		o, err := act(ctx)
+		if o != nil {
+			o.Evidence = append(o.Evidence, j.notes...)
+		}
+		return o, err
+	}
 	var seen *machine.Seen
 	if j.seen != nil {
 		s := j.seen.described(j.location.URI, diskIndex{})
 		seen = &s
 	}
-	v := machine.Verb(j.Work, seen, j.isDefined, act)
+	v := machine.Verb(j.Work, seen, j.isDefined, noted)
 	switch j.Op {
 	case opRedefine: // a transient domain is gone once it is off
 		v.Need = guard.Expected

@@ -59,11 +59,11 @@ func describe(text string) (description, error) {
 		d.CPUs, d.CPUsNow = uint64(x.VCPU.Value), uint64(cmp.Or(x.VCPU.Current, x.VCPU.Value))
 	}
 	if x.Memory != nil {
-		d.Memory = bytesOf(x.Memory.Value, x.Memory.Unit)
+		d.Memory = bytesOf(x.Memory.Value, x.Memory.Unit, "KiB")
 		d.Now = d.Memory
 	}
 	if now := x.CurrentMemory; now != nil && now.Value != 0 {
-		d.Now = bytesOf(now.Value, now.Unit)
+		d.Now = bytesOf(now.Value, now.Unit, "KiB")
 	}
 	if x.OS != nil {
 		d.Kernel, d.Initrd, d.Cmdline = x.OS.Kernel, x.OS.Initrd, x.OS.Cmdline

@@ -109,7 +109,7 @@ func (p *Provider) bootLog(ctx context.Context, c connection, s observedDomain) 
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	all := []string{"the guest's boot log is " + log}
-	f, err := locate(own, c, log)
+	f, err := p.locate(own, c, log)
 	if err != nil {
 		return all
 	}

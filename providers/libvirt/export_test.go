@@ -25,6 +25,16 @@ var (
 	ParseCapability = parseCapabilities
 )
 
+// SizesOf returns the free space of a pool and the capacity of a volume, from their XML.
+func SizesOf(poolXML, volumeXML string) (available, capacity uint64, err error) {
+	p, err := parsePool(poolXML)
+	if err != nil {
+		return 0, 0, err
+	}
+	v, err := parseVolume(volumeXML)
+	return p.Available, v.Capacity, err
+}
+
 // PlaceOf parses a URI. It fails if the provider refuses the URI.
 func PlaceOf(uri string, uid int) (remote string, system bool, err error) {
 	p, err := parseURI(uri, uid)

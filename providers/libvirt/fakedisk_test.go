@@ -36,6 +36,13 @@ func (f *Fake) DropVolume(pool, name string) {
 	delete(f.pools[pool].Disks, name)
 }
 
+// StopPool makes a pool inactive, as a reboot does.
+func (f *Fake) StopPool(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pools[name].Active = false
+}
+
 // DropPool removes a pool with all that is in it.
 func (f *Fake) DropPool(name string) {
 	f.mu.Lock()
@@ -51,9 +58,8 @@ func (f *Fake) Pools(context.Context) ([]pool, error) {
 	}
 	var all []pool
 	for _, name := range slices.Sorted(maps.Keys(f.pools)) {
-		if p := f.pools[name]; p.Active || name == f.Leaving {
-			all = append(all, pool{Name: name, Type: p.Type, Path: p.Path, Active: true, Available: f.Free})
-		}
+		p := f.pools[name]
+		all = append(all, pool{Name: name, Type: p.Type, Path: p.Path, Active: p.Active || name == f.Leaving, Available: f.Free})
 	}
 	return all, nil
 }

@@ -34,29 +34,22 @@ func (s filePool) isBeingMarked(volume string) bool {
 
 // filePools lists the pools that may hold disks: vmctl's own first, and then all others that
 // are active. The error names the pools that cannot be listed; the result still has the
-// others. A step starts a pool of vmctl's own that a reboot left inactive; Observe does not.
+// others.
 func (p *Provider) filePools(ctx context.Context, c connection) (listing, error) {
-	pools, err := c.Pools(ctx)
+	pools, asleep, err := p.activePools(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("list the pools of %s: %w", p.location.URI, err)
+		return nil, err
 	}
-	var errs []error
-	first := p.candidatePools()
-	for _, name := range first {
-		if slices.ContainsFunc(pools, func(found pool) bool { return found.Name == name }) {
-			continue
-		}
-		woken, err := p.wakePool(ctx, c, name)
-		errs = append(errs, err)
-		pools = append(pools, woken...)
-	}
-	slices.SortFunc(pools, func(a, b pool) int { return rank(first, a.Name, b.Name) })
+	errs := []error{asleep}
 	var all listing
 	for _, found := range pools {
 		if !found.ofFiles() {
 			continue
 		}
 		s, err := p.filePool(ctx, c, found)
+		if err != nil && p.left(ctx, c, found) {
+			continue
+		}
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -71,7 +64,7 @@ func (p *Provider) filePool(ctx context.Context, c connection, found pool) (file
 	s := filePool{pool: found, marks: map[string]sidecar{}, unreadable: map[string]string{}}
 	var err error
 	s.names, err = c.Volumes(ctx, found.Name)
-	if errors.Is(err, errAbsent) || err != nil && (p.emptied(found) || p.left(ctx, c, found)) {
+	if p.ours(found) && errors.Is(err, errAbsent) || err != nil && p.emptied(found) {
 		return s, nil
 	}
 	if err != nil {

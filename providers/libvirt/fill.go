@@ -67,6 +67,7 @@ func (j *job) put(ctx context.Context, f poolFile, c content) error {
 	}); err != nil {
 		return j.notMade(ctx, f, c.doing, total, err)
 	}
+	j.made = append(j.made, f)
 	if c.source == "" || hex.EncodeToString(sum.Sum(nil)) == c.sha256 {
 		return nil
 	}
@@ -98,6 +99,9 @@ func (j *job) makeEmpty(ctx context.Context, f poolFile, v volume, doing string)
 	size := v.Capacity
 	v.Name, v.Capacity = f.name, size/libvirtUnit*libvirtUnit
 	err := j.MakeVolume(ctx, f.in.Name, v)
+	if err == nil || !isTaken(err) { // an answer that is lost hides a volume
+		j.made = append(j.made, f)
+	}
 	if err == nil && v.Capacity != size {
 		err = j.ResizeVolume(ctx, f.in.Name, f.name, size)
 	}

@@ -21,22 +21,22 @@ func (j *job) imageFiles(ctx context.Context, f *bootFiles, k keyring) error {
 
 // hasImage reports whether the domain has all volumes of its image: a root disk of the wanted
 // size, and a seed with the wanted keys.
-func (j *job) hasImage(ctx context.Context) bool {
+func (j *job) hasImage(ctx context.Context) (bool, error) {
 	m, ok := j.ownImage()
-	if !ok || m != j.seen.mark().Image {
-		return false
+	if !ok || m != j.seen.mark().Image || !j.keysAreWanted() {
+		return false, nil
 	}
-	if !j.keysAreWanted() {
-		return false
-	}
-	_, root, err := j.rootInfo(ctx, m.Root)
-	if err != nil || root.Capacity != j.want.RootDisk {
-		return false
+	_, root, err := j.look(ctx, m.Root)
+	if err != nil {
+		return false, fail(err, "read the root disk of %s", j.Address)
 	}
 	has := func(file string) bool {
 		return slices.ContainsFunc(j.seen.configured.Drives, func(d drive) bool { return d.Path == file })
 	}
-	return j.isThere(ctx, m.Seed) && has(m.Root) && has(m.Seed)
+	if root == nil || root.Capacity != j.want.RootDisk || !has(m.Root) || !has(m.Seed) {
+		return false, nil
+	}
+	return j.isThere(ctx, m.Seed)
 }
 
 // around puts the root disk before the additional disks, and the seed behind them.

@@ -2,6 +2,7 @@ package libvirt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/xml"
 	"fmt"
@@ -36,7 +37,7 @@ func (j *job) writeForeign(ctx context.Context) error {
 	}
 	text, err := j.alterForeign(existing, boot)
 	if err != nil {
-		return fail(err, "describe %s to libvirt", j.Name)
+		return asFailure(err, fmt.Sprintf("describe %s to libvirt", j.Name))
 	}
 	mark := owner{
 		Mark: providers.Mark{
@@ -147,33 +148,32 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 	if plugged := now.Owner != nil && !j.hasDisks(now) || now.Owner == nil && !j.hasParts(now); !sized && !counted && !moved && !booted && !plugged {
 		return existing, nil
 	}
-	d, err := parseDomain(existing)
-	if err != nil {
-		return "", err
-	}
-	if sized {
-		d.Memory, d.CurrentMemory = &libvirtxml.DomainMemory{Unit: "b", Value: uint(j.want.Memory)}, nil
-	}
-	if counted {
-		d.VCPU, d.VCPUs = &libvirtxml.DomainVCPU{Value: uint(j.want.CPUs)}, nil
-	}
-	if moved {
-		setAccel(d, map[string]string{machine.AccelKVM: typeKVM, machine.AccelTCG: typeTCG}[j.want.Accel])
-	}
-	if booted {
-		if d.OS == nil {
-			d.OS = &libvirtxml.DomainOS{}
+	changed, err := j.changed(existing, func(d *libvirtxml.Domain) error {
+		if sized {
+			d.Memory, d.CurrentMemory = &libvirtxml.DomainMemory{Unit: "b", Value: uint(j.want.Memory)}, nil
 		}
-		d.OS.Kernel, d.OS.Initrd, d.OS.Cmdline = boot.Kernel, boot.Initrd, ""
-		if j.want.Boot != nil {
-			d.OS.Cmdline = j.want.Boot.Cmdline
+		if counted {
+			d.VCPU, d.VCPUs = &libvirtxml.DomainVCPU{Value: uint(j.want.CPUs)}, nil
 		}
-	}
-	kept := owner{Kept: j.kept()}
-	b.setDisks(d, func(x drive) bool {
-		return x.isOther() || kept.keeps(x, b.Volumes.pathOf(x))
+		if moved {
+			setAccel(d, map[string]string{machine.AccelKVM: typeKVM, machine.AccelTCG: typeTCG}[j.want.Accel])
+		}
+		if booted {
+			if d.OS == nil {
+				d.OS = &libvirtxml.DomainOS{}
+			}
+			d.OS.Kernel, d.OS.Initrd, d.OS.Cmdline = boot.Kernel, boot.Initrd, ""
+			if j.want.Boot != nil {
+				d.OS.Cmdline = j.want.Boot.Cmdline
+			}
+		}
+		kept := owner{Kept: j.kept()}
+		b.setDisks(d, func(x drive) bool {
+			return x.isOther() || kept.keeps(x, b.Volumes.pathOf(x))
+		})
+		return nil
 	})
-	return d.Marshal()
+	return cmp.Or(changed, existing), err
 }
 
 // hasParts reports whether a domain without a mark has the additional disks.

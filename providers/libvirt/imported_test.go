@@ -26,9 +26,14 @@ const handmade = `<domain type='qemu'>
     <disk type='volume' device='disk'><source pool='` + poolName + `' volume='` + cacheVol + `'/><target dev='vdb' bus='virtio'/></disk>
     <disk type='block' device='disk'><source dev='/dev/mine/data'/><target dev='vdc' bus='virtio'/></disk>
     <disk type='volume' device='disk'><source pool='mine' volume='more.img'/><target dev='vdd' bus='virtio'/></disk>
+    ` + remoteDisks + `
     <serial type='pty'><log file='/mine/old.console.log'/></serial>
   </devices>
 </domain>`
+
+// remoteDisks are disks without a file.
+const remoteDisks = `<disk type='network' device='disk'><source protocol='rbd' name='rbd/precious'><host name='ceph' port='6789'/></source><target dev='vde' bus='virtio'/></disk>
+    <disk type='nvme' device='disk'><source type='pci' managed='yes' namespace='1'><address domain='0x0000' bus='0x01' slot='0x00' function='0x0'/></source><target dev='vdf' bus='virtio'/></disk>`
 
 // found returns a lab with somebody else's domain, and the change that imports it.
 func found(t *testing.T, running bool) (*lab, providers.Change) {
@@ -111,10 +116,23 @@ func TestImportedDomainIsChangedWhereItIsWantedOtherwise(t *testing.T) {
 	all["memory"], all["additional_disk"] = cty.NumberIntVal(512<<20), additional()
 	c.Want, c.Action, c.Generation, c.Prior = cty.ObjectVal(all), providers.Update, 2, cty.EmptyObjectVal
 	c.Edits = []providers.Edit{{Path: "memory"}, {Path: "additional_disk"}}
+	before := l.Configured(otherID)
+	wantText(t, "what was done to a domain with an unknown element", `
+redefine: refused unknown_element: redefine vm.dev: its definition would lose elements that this vmctl does not know: <domain/unheard-of>
+  seen: unknown: <domain/unheard-of>
+  next: make the change by hand: virsh -c qemu:///session edit old
+`, l.apply(c))
+	if l.Configured(otherID) != before {
+		t.Errorf("it is defined as\n%s", l.Configured(otherID))
+	}
+	l.Put(otherID, func(d *libvirt.FakeDomain) {
+		d.Configured = strings.Replace(d.Configured, "<unheard-of attribute='stays'/>", "", 1)
+	})
+	c.Object = look()
 	wantText(t, "what was done", "redefine: done, off\n", l.apply(c))
 	after := l.Configured(otherID)
 	for text, there := range map[string]bool{
-		"/mine/notes.img": true, "/dev/mine/data": true, "more.img": true, cacheVol: false, ">536870912<": true, "vmctl0": false, "kept</them:note>": true,
+		"/mine/notes.img": true, "/dev/mine/data": true, "more.img": true, "rbd/precious": true, "vdf": true, cacheVol: false, ">536870912<": true, "vmctl0": false, "kept</them:note>": true,
 	} {
 		rest, _, _ := strings.Cut(after, "<vmctl:owner")
 		_, tail, _ := strings.Cut(after, "</vmctl:owner>")
@@ -137,4 +155,31 @@ func TestNetworkOfAnImportedDomainIsItsOwn(t *testing.T) {
 	if _, err := l.provider.Steps(c); !errors.As(err, &refusal) || !strings.Contains(refusal.Error(), "its network is its own") {
 		t.Errorf("a port forwarded into it: %v", err)
 	}
+}
+
+// A disk without a file that somebody added to vmctl's own domain stays.
+func TestRemoteDiskOfAnOwnDomainStays(t *testing.T) {
+	l := made(t, vm(off))
+	l.Put(devID, func(d *libvirt.FakeDomain) {
+		d.Configured = strings.Replace(d.Configured, "</devices>", remoteDisks+"</devices>", 1)
+	})
+	all := vm(off).AsValueMap()
+	all["memory"] = cty.NumberIntVal(1 << 30)
+	wantText(t, "what was done", "redefine: done, off\n", l.apply(l.change(providers.Update, cty.ObjectVal(all), "memory")))
+	if after := l.Configured(devID); !strings.Contains(after, "rbd/precious") || !strings.Contains(after, "vdf") {
+		t.Errorf("it has\n%s", after)
+	}
+}
+
+// A change of vmctl's own domain says which elements it loses; a start without one loses none.
+func TestUnknownElementOfAnOwnDomain(t *testing.T) {
+	l := made(t, vm(off))
+	const element = "<unheard-of attribute='stays'/>"
+	l.Put(devID, func(d *libvirt.FakeDomain) {
+		d.Configured = strings.Replace(d.Configured, "<devices>", element+"<devices>", 1)
+	})
+	all := vm(off).AsValueMap()
+	all["memory"] = cty.NumberIntVal(1 << 30)
+	wantText(t, "what was done", "redefine: done, off\n  = its definition loses what this vmctl does not know: <domain/unheard-of>\n",
+		l.apply(l.change(providers.Update, cty.ObjectVal(all), "memory")))
 }

@@ -81,14 +81,12 @@ func (l *readOnly) Volumes(ctx context.Context, name string) ([]string, error) {
 	return all, nil
 }
 
-// Pools lists the inactive pools, too.
+// Pools shows the inactive pools whose folder can be read as if they were active.
 func (l *readOnly) Pools(ctx context.Context) ([]pool, error) {
 	all, err := l.connection.Pools(ctx)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, in := range l.inactive {
-		if !slices.ContainsFunc(all, func(p pool) bool { return p.Name == in.Name }) {
-			all = append(all, in)
+	for i, found := range all {
+		if _, known := l.of(found.Name); known {
+			all[i].Active = true
 		}
 	}
 	return all, err

@@ -47,7 +47,7 @@ type markedImage struct {
 	SHA256  string `xml:"sha256,attr"`            // the image's digest
 	Root    string `xml:"root,attr"`              // path of the volume of the domain's own disk
 	Seed    string `xml:"seed,attr"`              // path of the volume for cloud-init
-	Settled bool   `xml:"settled,attr,omitempty"` // the seed holds no keys any more: the guest has them
+	Settled flag   `xml:"settled,attr,omitempty"` // the seed holds no keys any more: the guest has them
 }
 
 // markedDisk is a disk that a domain was given.
@@ -93,8 +93,8 @@ type wantedXML struct {
 }
 
 type forwardXML struct {
-	Guest    uint16 `xml:"guest,attr"`
-	Host     uint16 `xml:"host,attr"`
+	Guest    port   `xml:"guest,attr"`
+	Host     port   `xml:"host,attr"`
 	HostIP   string `xml:"host_ip,attr"`
 	Protocol string `xml:"protocol,attr"`
 }
@@ -119,6 +119,27 @@ func (n *number) UnmarshalXMLAttr(a xml.Attr) error {
 	return nil
 }
 
+// port is read as 0 if it is none.
+type port uint16
+
+// UnmarshalXMLAttr implements xml.UnmarshalerAttr.
+func (p *port) UnmarshalXMLAttr(a xml.Attr) error {
+	if v, err := strconv.ParseUint(a.Value, 10, 16); err == nil {
+		*p = port(v)
+	}
+	return nil
+}
+
+// flag is read as false if it is none.
+type flag bool
+
+// UnmarshalXMLAttr implements xml.UnmarshalerAttr.
+func (f *flag) UnmarshalXMLAttr(a xml.Attr) error {
+	v, err := strconv.ParseBool(a.Value)
+	*f = flag(v && err == nil)
+	return nil
+}
+
 // element writes the mark as an XML element.
 func (o owner) element() (string, error) {
 	out := ownerXML{
@@ -127,7 +148,7 @@ func (o owner) element() (string, error) {
 		Boot:   o.Boot,
 	}
 	for _, f := range o.Forwards {
-		out.Forwards = append(out.Forwards, forwardXML(f))
+		out.Forwards = append(out.Forwards, forwardXML{Guest: port(f.Guest), Host: port(f.Host), HostIP: f.HostIP, Protocol: f.Protocol})
 	}
 	for _, d := range o.Disks {
 		out.Disks = append(out.Disks, diskXML{Address: d.Address.String(), Path: d.Path})
@@ -160,7 +181,7 @@ func (x *ownerXML) owner() *owner {
 		o.Address = a
 	}
 	for _, f := range x.Forwards {
-		o.Forwards = append(o.Forwards, machine.Forward(f))
+		o.Forwards = append(o.Forwards, machine.Forward{Guest: uint16(f.Guest), Host: uint16(f.Host), HostIP: f.HostIP, Protocol: f.Protocol})
 	}
 	for _, d := range x.Disks {
 		if a, err := spec.ParseAddress(d.Address); err == nil {

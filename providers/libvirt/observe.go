@@ -182,7 +182,7 @@ func (p *Provider) find(ctx context.Context, c connection, f listedDomain, q pro
 		}
 	}
 	if asked {
-		s.root = r.root(ctx, c, s)
+		s.root = p.root(ctx, c, s, r)
 		s.lost = r.lost(ctx, c, s)
 		if err := s.observeLayers(ctx, c); err != nil {
 			l.unknown = &providers.Unknown{Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, Reason: err.Error()}

@@ -2,10 +2,13 @@ package libvirt
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 	"vmctl/spec"
@@ -43,12 +46,45 @@ func (p *Provider) indexDisks(ctx context.Context, c connection, q providers.Que
 	for _, k := range q.Known {
 		if k.Kind == spec.Disk && k.ID != "" {
 			r.known[k.ID] = k.Address
+			p.addHidden(ctx, c, &r, k)
 		}
 	}
 	for a, id := range r.found {
 		r.known[id] = a
 	}
 	return r
+}
+
+// hidden returns the reason why it is not known whether a file exists; nil: its pool is listed,
+// or was vmctl's own and is gone.
+func (p *Provider) hidden(ctx context.Context, c connection, r diskIndex, file string) error {
+	if _, listed, _ := r.at(file); listed {
+		return nil
+	}
+	if r.partial != nil {
+		return r.partial
+	}
+	_, err := p.locate(ctx, c, file)
+	switch {
+	case err == nil:
+		return errors.New("its pool was not active for a moment")
+	case errors.Is(err, errAbsent):
+		return nil
+	default:
+		return err
+	}
+}
+
+// addHidden adds a disk of the query that was not found, if the pool in which it was recorded is
+// not listed.
+func (p *Provider) addHidden(ctx context.Context, c connection, r *diskIndex, k providers.Known) {
+	file := ctyread.Text(k.Prior, "path")
+	if k.ID == "" || file == "" || r.partial != nil || slices.Contains(slices.Collect(maps.Values(r.ids)), k.ID) {
+		return
+	}
+	if err := p.hidden(ctx, c, *r, file); err != nil {
+		r.unknown = append(r.unknown, providers.Unknown{Kind: spec.Disk, ID: k.ID, Name: k.Name, Reason: err.Error()})
+	}
 }
 
 // disks returns the names of all volumes that may be disks, also of missing ones that have a

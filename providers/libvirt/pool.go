@@ -134,7 +134,7 @@ func parsePool(text string) (pool, error) {
 		p.Path = x.Target.Path
 	}
 	if s := x.Available; s != nil {
-		p.Available = bytesOf(s.Value, s.Unit)
+		p.Available = bytesOf(s.Value, s.Unit, "bytes")
 	}
 	return p, nil
 }
@@ -167,6 +167,27 @@ func rank(first []string, a, b string) int {
 	return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
 }
 
+// activePools lists the active pools: vmctl's own first. asleep names the pools that may hold
+// an object's files and are not active. A step starts a pool of vmctl's own that a reboot left
+// inactive; Observe does not.
+func (p *Provider) activePools(ctx context.Context, c connection) (pools []pool, asleep, err error) {
+	if pools, err = c.Pools(ctx); err != nil {
+		return nil, nil, fmt.Errorf("list the pools of %s: %w", p.location.URI, err)
+	}
+	pools = slices.DeleteFunc(pools, func(found pool) bool { return !found.Active })
+	first := p.candidatePools()
+	for _, name := range first {
+		if slices.ContainsFunc(pools, func(found pool) bool { return found.Name == name }) {
+			continue
+		}
+		woken, err := p.wakePool(ctx, c, name)
+		asleep = errors.Join(asleep, err)
+		pools = append(pools, woken...)
+	}
+	slices.SortFunc(pools, func(a, b pool) int { return rank(first, a.Name, b.Name) })
+	return pools, asleep, nil
+}
+
 // wakePool returns a pool that may hold disks. It starts an inactive pool if that is vmctl's
 // own and c may change the system. A missing pool holds no disks, unless the block names it:
 // then wakePool fails.
@@ -195,10 +216,15 @@ func (p *Provider) wakePool(ctx context.Context, c connection, name string) ([]p
 			return []pool{now}, nil
 		}
 	}
-	return nil, errors.Join(err, &providers.Problem{
+	return nil, errors.Join(err, p.inactive(name))
+}
+
+// inactive returns the failure to read an inactive pool.
+func (p *Provider) inactive(name string) *providers.Problem {
+	return &providers.Problem{
 		Outcome: providers.Failed, Code: "no_pool", Next: providers.Say(fmt.Sprintf("start it: virsh -c %s pool-start %s", p.location.URI, name)),
 		Err: fmt.Errorf("pool %s is not active", name),
-	})
+	}
 }
 
 // emptied reports whether the folder of vmctl's own pool is gone, with all its files.

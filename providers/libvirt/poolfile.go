@@ -113,23 +113,43 @@ func (f poolFile) remove(ctx context.Context, c connection) (bool, error) {
 	return true, nil
 }
 
-// locate returns the file at a path: in the active pool of that folder. If there is no such
-// pool, the error is errAbsent.
-func locate(ctx context.Context, c connection, file string) (poolFile, error) {
+// locate returns the file at a path: in the active pool of that folder. If no such pool is
+// active, it is not known whether the file exists: that is an error with advice. The file is
+// errAbsent if vmctl's own pool was to have it, and that does not exist any more.
+func (p *Provider) locate(ctx context.Context, c connection, file string) (poolFile, error) {
 	pools, err := c.Pools(ctx)
 	if err != nil {
 		return poolFile{}, err
 	}
-	i := slices.IndexFunc(pools, func(p pool) bool { return p.Path == path.Dir(file) })
-	if i < 0 {
-		return poolFile{}, fmt.Errorf("%w: no pool that is active has the file %s", errAbsent, file)
+	folder := path.Dir(file)
+	var here []pool
+	for _, found := range pools {
+		if found.Path == folder {
+			here = append(here, found)
+		}
 	}
-	return pools[i].file(path.Base(file)), nil
+	if i := slices.IndexFunc(here, func(p pool) bool { return p.Active }); i >= 0 {
+		return here[i].file(path.Base(file)), nil
+	}
+	own, ownFolder := p.ownPool()
+	if len(here) > 0 && !p.emptied(here[0]) {
+		return poolFile{}, p.inactive(here[0].Name)
+	}
+	if len(here) > 0 || folder == ownFolder && !slices.ContainsFunc(pools, func(p pool) bool { return p.Name == own }) {
+		return poolFile{}, fmt.Errorf("%w: no pool has the file %s", errAbsent, file)
+	}
+	return poolFile{}, &providers.Problem{
+		Outcome: providers.Failed, Code: "no_pool", Next: providers.Say("see what there is: virsh -c " + p.location.URI + " pool-list --all"),
+		Err: fmt.Errorf("no pool has the folder of the file %s", file),
+	}
 }
 
 // look finds and reads the file at a path; a nil volume: it does not exist.
 func (j *job) look(ctx context.Context, file string) (poolFile, *volume, error) {
-	f, err := locate(ctx, j.connection, file)
+	if file == "" {
+		return poolFile{}, nil, nil
+	}
+	f, err := j.locate(ctx, j.connection, file)
 	if errors.Is(err, errAbsent) {
 		return f, nil, nil
 	}
@@ -141,17 +161,24 @@ func (j *job) look(ctx context.Context, file string) (poolFile, *volume, error) 
 }
 
 // isThere reports whether the file at a path exists.
-func (j *job) isThere(ctx context.Context, file string) bool {
+func (j *job) isThere(ctx context.Context, file string) (bool, error) {
 	_, v, err := j.look(ctx, file)
-	return err == nil && v != nil
+	if err != nil {
+		return false, fail(err, "look for %s", file)
+	}
+	return v != nil, nil
 }
 
 // pools returns the active pools that may hold files of the step's object: those of the
-// provider's block, and those of its present files.
+// provider's block, and those of its present files. It starts vmctl's own pool.
 func (j *job) pools(ctx context.Context) ([]pool, error) {
-	all, err := j.Pools(ctx)
+	all, asleep, err := j.activePools(ctx, j.connection)
 	if err != nil {
 		return nil, fail(err, "find the pools of %s", j.Name)
+	}
+	name, _ := j.ownPool()
+	if found, err := j.Pool(ctx, name); asleep != nil && err == nil && !found.Active && !j.emptied(found) {
+		return nil, fail(asleep, "find the pools of %s", j.Name)
 	}
 	own, folders := j.candidatePools(), []string{}
 	if j.seen != nil {
@@ -160,13 +187,16 @@ func (j *job) pools(ctx context.Context) ([]pool, error) {
 			folders = append(folders, path.Dir(file))
 		}
 	}
-	all = slices.DeleteFunc(all, func(p pool) bool { return !slices.Contains(own, p.Name) && !slices.Contains(folders, p.Path) })
-	slices.SortFunc(all, func(a, b pool) int { return rank(own, a.Name, b.Name) })
-	return all, nil
+	return slices.DeleteFunc(all, func(p pool) bool { return !slices.Contains(own, p.Name) && !slices.Contains(folders, p.Path) }), nil
+}
+
+// isLogging reports whether a file is a part of the console log of the domain, which runs.
+func (j *job) isLogging(name string) bool {
+	return j.seen != nil && j.seen.running != nil && kindConsole.has(name, string(j.Object))
 }
 
 // removeOwn deletes the files of the step's object in a pool. It keeps the paths that keep
-// lists, and disks of the spec.
+// lists, disks of the spec, and the console log of a domain that runs.
 func (j *job) removeOwn(ctx context.Context, in pool, keep []string) (removed []string, err error) {
 	all, err := j.volumes(ctx, in)
 	if err != nil {
@@ -174,7 +204,7 @@ func (j *job) removeOwn(ctx context.Context, in pool, keep []string) (removed []
 	}
 	for _, name := range all {
 		f := in.file(name)
-		if !isVolumeOf(name, j.Object) && !j.had(f) || slices.Contains(keep, f.path()) || slices.Contains(all, sidecarOf(name)) {
+		if !isVolumeOf(name, j.Object) && !j.had(f) || slices.Contains(keep, f.path()) || j.isLogging(name) || slices.Contains(all, sidecarOf(name)) {
 			continue
 		}
 		if _, err := f.remove(ctx, j.connection); err != nil {

@@ -198,3 +198,11 @@ func TestParseCapabilities(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
+
+// A size of a pool or a volume without a unit is in bytes.
+func TestSizesWithoutAUnit(t *testing.T) {
+	available, capacity, err := libvirt.SizesOf("<pool type='dir'><available>4096</available></pool>", "<volume><capacity>8192</capacity></volume>")
+	if err != nil || available != 4096 || capacity != 8192 {
+		t.Errorf("%d and %d bytes, %v", available, capacity, err)
+	}
+}

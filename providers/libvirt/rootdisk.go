@@ -142,13 +142,11 @@ func (j *job) removeRoot(ctx context.Context) (evidence []string, err error) {
 	if root == "" {
 		return nil, nil
 	}
-	if err := j.nothingOverRoot(ctx, root); err != nil {
+	all, hidden := j.filePools(ctx, j.connection)
+	if err := j.unused(ctx, all, hidden, root); err != nil {
 		return nil, err
 	}
-	if err := j.notOpen("delete the root disk of "+j.Address.String(), root); err != nil {
-		return nil, err
-	}
-	f, err := locate(ctx, j.connection, root)
+	f, err := j.locate(ctx, j.connection, root)
 	removed := false
 	if err == nil {
 		removed, err = f.remove(ctx, j.connection)
@@ -160,30 +158,6 @@ func (j *job) removeRoot(ctx context.Context) (evidence []string, err error) {
 		return nil, nil
 	}
 	return []string{"removed its root disk " + root}, nil
-}
-
-// nothingOverRoot fails if a volume is an overlay of the root disk, or another domain has
-// the root disk or an overlay of it.
-func (j *job) nothingOverRoot(ctx context.Context, root string) error {
-	doing := fmt.Sprintf("delete the root disk of %s: see what begins from it", j.Address)
-	all, err := j.filePools(ctx, j.connection)
-	if err != nil {
-		return fail(err, "%s", doing)
-	}
-	over, err := all.overlaysOf(ctx, j.connection, root)
-	if err != nil {
-		return fail(err, "%s", doing)
-	}
-	users, err := j.usersOf(ctx, all, root, doing)
-	if err != nil {
-		return err
-	}
-	for _, u := range users {
-		if u.uuid != j.seen.UUID {
-			over = append(over, "domain "+u.name)
-		}
-	}
-	return beginFromIt(j.Work, "its root disk "+root, over)
 }
 
 // beginFromIt returns the failure to delete a file that is the base of other files; nil:
@@ -216,19 +190,16 @@ type rootSeen struct {
 }
 
 // root reads the volume of a domain's root disk; nil: it has none.
-func (r diskIndex) root(ctx context.Context, c connection, s observedDomain) *rootSeen {
+func (p *Provider) root(ctx context.Context, c connection, s observedDomain, r diskIndex) *rootSeen {
 	root := s.mark().Image.Root
 	if root == "" {
 		return nil
 	}
-	f, listed, exists := r.at(root)
-	switch {
-	case !listed && r.partial != nil:
-		return &rootSeen{unreadable: fmt.Sprintf("read %s: %s", root, r.partial)}
-	case !exists:
-		return &rootSeen{gone: true}
+	f, _, exists := r.at(root)
+	v, err := (*volume)(nil), p.hidden(ctx, c, r, root)
+	if exists {
+		v, err = f.see(ctx, c)
 	}
-	v, err := f.see(ctx, c)
 	switch {
 	case err != nil:
 		return &rootSeen{unreadable: fmt.Sprintf("read %s: %v", root, err)}

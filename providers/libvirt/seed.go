@@ -23,8 +23,10 @@ const scratchName = "seed"
 // are not on this machine, k is empty.
 func (j *job) ensureSeed(ctx context.Context, in pool, k keyring, digest string, m markedImage) (markedImage, error) {
 	had, _ := j.hasKeys()
-	if had == digest && m.Seed != "" && j.isThere(ctx, m.Seed) {
-		return m, nil
+	if had == digest && m.Seed != "" {
+		if there, err := j.isThere(ctx, m.Seed); there || err != nil {
+			return m, err
+		}
 	}
 	m.Settled = m.Settled && had == digest
 	again := had != "" && had != digest // a guest that has other keys gets these at its next start
@@ -102,11 +104,11 @@ func (j *job) badSeed(err error) error {
 // unkey removes the keys from the seed of a guest that let vmctl in: the guest has them.
 func (j *job) unkey(ctx context.Context) (*guard.Outcome, error) {
 	m, ok := j.ownImage()
-	if !ok || m.Settled {
+	if !ok || bool(m.Settled) {
 		return guard.Did(providers.AlreadyTrue, "its seed holds no keys"), nil
 	}
 	before := m.Seed
-	had, err := locate(ctx, j.connection, before)
+	had, err := j.locate(ctx, j.connection, before)
 	if err != nil {
 		return nil, fail(err, "find the seed of %s", j.Address)
 	}

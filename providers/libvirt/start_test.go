@@ -20,7 +20,7 @@ func TestStart(t *testing.T) {
 	}{
 		{
 			name: "off", says: "start: done, running\n",
-			calls: "define lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n",
+			calls: "start lab.dev on qemu\ndefine lab.dev\n",
 		},
 		{
 			name:    "running already",
@@ -49,14 +49,14 @@ recover: forced, off
   = gone after 0s: shut off (destroyed)
 start: done, running
 `,
-			calls: "destroy lab.dev\ndefine lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n",
+			calls: "destroy lab.dev\nstart lab.dev on qemu\n",
 		},
 		{
 			name: "crashed",
 			prepare: func(l *lab) {
 				l.Put(devID, func(d *libvirt.FakeDomain) { d.Power = libvirt.FakeCrashed })
 			},
-			says: "start: done, running\n", calls: "define lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n",
+			says: "start: done, running\n", calls: "start lab.dev on qemu\ndefine lab.dev\n",
 		},
 		{
 			name: "a fixed port is taken", want: map[string]cty.Value{"port_forward": forwards("auto", "8081")},
@@ -65,7 +65,7 @@ start: done, running
   next: see who holds it: ss -ltnp 'sport = :8081'
   next: or set another host port in port_forward of vm.dev, or "auto"
 `,
-			calls: "define lab.dev\nstart lab.dev on qemu\n",
+			calls: "start lab.dev on qemu\n",
 		},
 		{
 			name: "a fixed port is taken, and only QEMU's log says so", want: map[string]cty.Value{"port_forward": forwards("auto", "8081")},
@@ -78,7 +78,7 @@ start: done, running
   next: see who holds it: ss -ltnp 'sport = :8081'
   next: or set another host port in port_forward of vm.dev, or "auto"
 `,
-			calls: "define lab.dev\nstart lab.dev on qemu\n",
+			calls: "start lab.dev on qemu\n",
 		},
 		{
 			name: "no port is left",
@@ -90,7 +90,7 @@ start: done, running
   seen:   qemu-system-x86_64: cannot set up guest memory
   next: see QEMU's log: DIR/cache/libvirt/qemu/log/lab.dev.log
 `,
-			calls: "define lab.dev\nstart lab.dev on qemu\n",
+			calls: "start lab.dev on qemu\n",
 		},
 		{
 			name: "QEMU ends at once",
@@ -102,7 +102,7 @@ start: done, running
   seen:   qemu-system-x86_64: cannot set up guest memory
   next: see QEMU's log: DIR/cache/libvirt/qemu/log/lab.dev.log
 `,
-			calls: "define lab.dev\nstart lab.dev on qemu\n",
+			calls: "start lab.dev on qemu\n",
 		},
 		{
 			name: "KVM ends at once, and was asked for", want: map[string]cty.Value{"accel": cty.StringVal("kvm")},
@@ -113,7 +113,7 @@ start: done, running
   next: if KVM does not work here: accel = "auto" in vm.dev
   next: see QEMU's log: DIR/cache/libvirt/qemu/log/lab.dev.log
 `,
-			calls: "define lab.dev\nstart lab.dev on kvm\n",
+			calls: "start lab.dev on kvm\n",
 		},
 		{
 			name: "KVM pauses the guest, and was asked for", want: map[string]cty.Value{"accel": cty.StringVal("kvm")},
@@ -128,7 +128,7 @@ start: done, running
   next: if KVM does not work here: accel = "auto" in vm.dev
   next: see QEMU's log: DIR/cache/libvirt/qemu/log/lab.dev.log
 `,
-			calls: "define lab.dev\nstart lab.dev on kvm\n",
+			calls: "start lab.dev on kvm\n",
 		},
 		{
 			name: "KVM ends at once, and was vmctl's choice", want: map[string]cty.Value{"accel": cty.StringVal("auto")},
@@ -137,7 +137,7 @@ start: done, running
 start: done, running
   = accel = "auto": KVM did not work (internal error: process exited while connecting to monitor: qemu-system-x86_64: error: failed to set MSR 0x10a), TCG does
 `,
-			calls: "define lab.dev\nstart lab.dev on kvm\ndefine lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n",
+			calls: "start lab.dev on kvm\ndefine lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n",
 		},
 		{
 			name: "KVM pauses the guest, and was vmctl's choice", want: map[string]cty.Value{"accel": cty.StringVal("auto")},
@@ -146,7 +146,7 @@ start: done, running
 start: done, running
   = accel = "auto": KVM did not work (paused (internal error)), TCG does
 `,
-			calls: "define lab.dev\nstart lab.dev on kvm\ndestroy lab.dev\ndefine lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n",
+			calls: "start lab.dev on kvm\ndestroy lab.dev\ndefine lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n",
 		},
 		{
 			name: "a guest that powers itself off is no trouble of KVM's", want: map[string]cty.Value{"accel": cty.StringVal("auto")},
@@ -157,11 +157,11 @@ start: done, running
   seen: the guest's boot log is DIR/data/libvirt/pool/DEV.console.log
   next: see QEMU's log: DIR/cache/libvirt/qemu/log/lab.dev.log
 `,
-			calls: "define lab.dev\nstart lab.dev on kvm\n",
+			calls: "start lab.dev on kvm\n",
 		},
 		{
 			name: "KVM works", want: map[string]cty.Value{"accel": cty.StringVal("auto")},
-			says: "start: done, running\n", calls: "define lab.dev\nstart lab.dev on kvm\ndefine lab.dev\n",
+			says: "start: done, running\n", calls: "start lab.dev on kvm\ndefine lab.dev\n",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -196,16 +196,14 @@ func TestAccelIsRemembered(t *testing.T) {
 		l.apply(l.change(providers.RestartIt, auto))
 		return l.calls()
 	}
-	wantText(t, "a restart in the same boot", "shutdown lab.dev\ndefine lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n", restart())
+	wantText(t, "a restart in the same boot", "shutdown lab.dev\nstart lab.dev on qemu\n", restart())
 	wantText(t, "what doctor says", "tcg: KVM did not work since this machine was booted: paused (internal error)", l.observe(auto).Host["accel"])
 	l.file("proc/sys/kernel/random/boot_id", "boot-2\n")
 	l.KVMBreaks = ""
 	wantText(t, "a change after the machine was booted again", `
 shutdown lab.dev
 define lab.dev
-define lab.dev
 start lab.dev on kvm
-define lab.dev
 `, func() string {
 		l.Calls = nil
 		l.apply(l.change(providers.RestartIt, auto, "memory"))

@@ -46,16 +46,16 @@ func TestOddStates(t *testing.T) {
 		{
 			name: "asleep, and started with an edit", state: asleep, action: providers.Start, edits: []string{"memory"},
 			says:  "stop: graceful, off\n  = requested after 0s\n  = gone after 0s: shut off (shutdown)\nredefine: done, off\nstart: done, running\n",
-			calls: "wake lab.dev\nshutdown lab.dev\ndefine lab.dev\ndefine lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n",
+			calls: "wake lab.dev\nshutdown lab.dev\ndefine lab.dev\nstart lab.dev on qemu\n",
 		},
 		{
 			name: "on its way down, and started", state: ending, action: providers.Start,
 			says:  "stop: graceful, off\n  = requested after 0s\n  = gone after 0s: shut off (shutdown)\nstart: done, running\n",
-			calls: "shutdown lab.dev\ndefine lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n",
+			calls: "shutdown lab.dev\nstart lab.dev on qemu\n",
 		},
 		{
 			name: "with saved memory, and started", state: saved, action: providers.Start,
-			says: "start: done, running\n", calls: "define lab.dev\nstart lab.dev on qemu\ndefine lab.dev\n",
+			says: "start: done, running\n", calls: "start lab.dev on qemu\n",
 		},
 		{
 			name: "with saved memory, and deleted", state: saved, action: providers.Destroy,

@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"fmt"
 
 	"libvirt.org/go/libvirtxml"
@@ -58,10 +59,10 @@ func parseVolume(text string) (volume, error) {
 	}
 	v := volume{Name: x.Name}
 	if s := x.Capacity; s != nil {
-		v.Capacity = bytesOf(s.Value, s.Unit)
+		v.Capacity = bytesOf(s.Value, s.Unit, "bytes")
 	}
 	if s := x.Allocation; s != nil {
-		v.Allocation = bytesOf(s.Value, s.Unit)
+		v.Allocation = bytesOf(s.Value, s.Unit, "bytes")
 	}
 	if t := x.Target; t != nil {
 		v.Path, v.Format = t.Path, formatOf(t.Format)
@@ -82,10 +83,11 @@ func formatOf(f *libvirtxml.StorageVolumeTargetFormat) string {
 	return f.Type
 }
 
-// bytesOf returns a size in bytes. libvirt's default unit is KiB.
-func bytesOf[T uint | uint64](n T, unit string) uint64 {
-	switch unit {
-	case "b", "bytes":
+// bytesOf returns a size in bytes. A size without a unit is in the given one: libvirt means
+// bytes in volumes and pools, and KiB in domains.
+func bytesOf[T uint | uint64](n T, unit, otherwise string) uint64 {
+	switch cmp.Or(unit, otherwise) {
+	case "b", "bytes", "B":
 		return uint64(n)
 	case "MiB", "M":
 		return uint64(n) << 20
