@@ -16,7 +16,7 @@ import (
 // and its host agent, which starts and supervises the driver. Each has a pid file and a socket.
 type agentRunner struct{ processRunner }
 
-// argAgent marks a host agent's arguments, which are those of its driver else.
+// argAgent marks the process of a host agent. Its other arguments are those of its driver.
 const argAgent = "--agent"
 
 func (p *Provider) agentPid(id providers.ID) string    { return p.path(runDir, key(id)+".ha.pid") }
@@ -47,14 +47,6 @@ func (p agentRunner) writeRun(f vmFile, r *runFile) error {
 		return err
 	}
 	return p.processRunner.writeRun(f, r)
-}
-
-func (p agentRunner) forgetRun(f vmFile) error {
-	return errors.Join(remove(p.agentPid(f.ID)), remove(p.agentSocket(f.ID)), p.processRunner.forgetRun(f))
-}
-
-func (p agentRunner) reclaim(f vmFile, all bool) error {
-	return errors.Join(p.processRunner.reclaim(f, all), p.forgetRun(f))
 }
 
 func (p agentRunner) start(ctx context.Context, j *job, f vmFile) (*runFile, error) {

@@ -61,10 +61,11 @@ type trace struct {
 	name  string
 	id    providers.ID
 	owner *owner
+	agent bool // a host agent is among the processes of this name
 }
 
 func (p *Provider) traceOf(argv []string) (trace, bool) {
-	var t trace
+	t := trace{agent: slices.Contains(argv, argAgent)}
 	for i := 1; i+1 < len(argv); i++ {
 		switch value := argv[i+1]; argv[i] {
 		case argFile:
@@ -92,6 +93,7 @@ func (p *Provider) processesOf(ctx context.Context, only string) ([]process.Iden
 		if !ok || only != "" && t.name != only {
 			return false
 		}
+		t.agent = t.agent || traces[t.name].agent
 		traces[t.name] = t
 		return true
 	})
@@ -212,7 +214,7 @@ func (p *Provider) observeRemains(name string, s unrecordedProcesses) (observedV
 	g := observedVM{processState: processState{alive: s.of[name]}}
 	if len(g.alive) > 0 {
 		t := s.traces[name]
-		g.vmFile = vmFile{ID: t.id, Name: name, Owner: t.owner, HostAgent: p.hostAgent}
+		g.vmFile = vmFile{ID: t.id, Name: name, Owner: t.owner, HostAgent: t.agent}
 		g.state, g.reason = providers.StateBroken, fmt.Sprintf("%s runs it, and its file %s is gone", pids(g.alive), p.vmPath(name))
 	}
 	h, err := p.readRoot(name)
