@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 
 	"vmctl/internal/process"
 	"vmctl/providers"
@@ -84,8 +86,8 @@ func (p agentRunner) observe(ctx context.Context, f vmFile, s unrecordedProcesse
 func (p agentRunner) join(ctx context.Context, seen *observedVM, agent *process.Identity) {
 	fate, why := p.recorded(agent)
 	row := phaseOf(fate, strayNone, socketAt(p.agentSocket(seen.ID)))
-	if row.state == providers.StateRunning && !p.answers(ctx, seen.ID) {
-		row.state = providers.StateBroken
+	if row.state == providers.StateRunning {
+		row.state, why = p.hears(ctx, seen.ID)
 	}
 	both := pairOf(row.state, seen.state)
 	switch {
@@ -108,13 +110,21 @@ func (p agentRunner) join(ctx context.Context, seen *observedVM, agent *process.
 	}
 }
 
-// answers reports whether the host agent of a VM answers. If ctx ends before, it counts as one
-// that does.
-func (p agentRunner) answers(ctx context.Context, id providers.ID) bool {
+// hears asks the host agent of a VM whether it hears, and returns its state: broken if its socket
+// refuses the question, unknown if no answer comes in time.
+func (p agentRunner) hears(ctx context.Context, id providers.ID) (state, why string) {
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	_, err := ask(limited, p.agentSocket(id), question{Ask: askReady})
-	return err == nil || ctx.Err() != nil
+	if err == nil {
+		return providers.StateRunning, ""
+	}
+	for _, refusal := range []error{fs.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF} {
+		if errors.Is(err, refusal) {
+			return providers.StateBroken, ""
+		}
+	}
+	return stateUnknown, "it runs, and gave no answer: " + err.Error()
 }
 
 // request asks the host agent of a running VM, which asks its driver. Of any other VM it asks the

@@ -59,23 +59,33 @@ type reading struct {
 // readAll reads the files of VMs, side by side.
 func (p *Provider) readAll(names []string) []reading {
 	all := make([]reading, len(names))
+	sideBySide(runtime.NumCPU(), len(names), func(i int) {
+		all[i].name = names[i]
+		all[i].err = providers.Contain(func() (err error) {
+			all[i].vmFile, err = p.readVM(names[i])
+			return err
+		})
+	})
+	// A VM that was deleted meanwhile does not exist.
+	return slices.DeleteFunc(all, func(r reading) bool { return errors.Is(r.err, fs.ErrNotExist) })
+}
+
+// sideBySide calls do for each of n indexes, in up to that many workers.
+func sideBySide(workers, n int, do func(i int)) {
 	var wait sync.WaitGroup
-	workers := min(runtime.NumCPU(), len(names))
+	workers = min(workers, n)
 	for w := range workers {
 		wait.Go(func() {
-			for i := w; i < len(names); i += workers {
-				all[i].name = names[i]
-				all[i].err = providers.Contain(func() (err error) {
-					all[i].vmFile, err = p.readVM(names[i])
-					return err
-				})
+			for i := w; i < n; i += workers {
+				do(i)
 			}
 		})
 	}
 	wait.Wait()
-	// A VM that was deleted meanwhile does not exist.
-	return slices.DeleteFunc(all, func(r reading) bool { return errors.Is(r.err, fs.ErrNotExist) })
 }
+
+// askedTogether limits the host agents that are asked side by side.
+const askedTogether = 32
 
 // findProcesses finds the processes of each VM. It returns the VMs, also those of which only
 // processes or a root disk are left, and all processes and locks. After an error there may be
@@ -95,12 +105,17 @@ func (p *Provider) findProcesses(ctx context.Context, all []reading) ([]reading,
 		}
 	}
 	read := map[string]bool{}
-	for i := range all {
-		read[all[i].name] = true
-		if all[i].err == nil {
-			all[i].observedVM = p.runnerOf(all[i].vmFile).observe(ctx, all[i].vmFile, s)
-		}
+	for _, r := range all {
+		read[r.name] = true
 	}
+	sideBySide(askedTogether, len(all), func(i int) {
+		if all[i].err == nil {
+			all[i].err = providers.Contain(func() error {
+				all[i].observedVM = p.runnerOf(all[i].vmFile).observe(ctx, all[i].vmFile, s)
+				return nil
+			})
+		}
+	})
 	unlisted, err := p.unlisted(s, read)
 	return unlisted, s, errors.Join(s.err, err)
 }

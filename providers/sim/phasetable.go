@@ -99,8 +99,8 @@ const (
 	reasonDeaf   = "its host agent (%s) runs, and does not answer"
 )
 
-// pairs joins the phases of the two processes. A host agent that does not answer, or has no
-// socket, is broken.
+// pairs joins the phases of the two processes. A host agent that refuses to answer, or has
+// no socket, is broken; one that gives no answer in time is unknown.
 var pairs = []pair{
 	{providers.StateOff, providers.StateOff, providers.StateOff, ""},
 	{providers.StateOff, providers.StateRunning, providers.StateBroken, reasonOrphan},
