@@ -67,7 +67,7 @@ func (p agentRunner) start(ctx context.Context, j *job, f vmFile) (*runFile, err
 }
 
 // observe reads both processes, each by the state table of one, and joins their phases.
-func (p agentRunner) observe(ctx context.Context, f vmFile, s unrecordedProcesses) observedVM {
+func (p agentRunner) observe(ctx context.Context, f vmFile, s foundProcesses) observedVM {
 	agent, err := p.readAgent(f)
 	if err != nil {
 		return observedVM{vmFile: f, onDisk: true, root: true, processState: processState{reason: err.Error()}}

@@ -90,20 +90,8 @@ const askedTogether = 32
 // findProcesses finds the processes of each VM. It returns the VMs, also those of which only
 // processes or a root disk are left, and all processes and locks. After an error there may be
 // more.
-func (p *Provider) findProcesses(ctx context.Context, all []reading) ([]reading, unrecordedProcesses, error) {
-	files := map[runner][]vmFile{p.newRunner(): nil}
-	for _, r := range all {
-		if r.err == nil {
-			k := p.runnerOf(r.vmFile)
-			files[k] = append(files[k], r.vmFile)
-		}
-	}
-	var s unrecordedProcesses
-	for k, of := range files {
-		if found := k.findUnrecorded(ctx, of); found.of != nil {
-			s = found
-		}
-	}
+func (p *Provider) findProcesses(ctx context.Context, all []reading) ([]reading, foundProcesses, error) {
+	s := p.findAll(ctx, all)
 	read := map[string]bool{}
 	for _, r := range all {
 		read[r.name] = true
@@ -121,7 +109,7 @@ func (p *Provider) findProcesses(ctx context.Context, all []reading) ([]reading,
 }
 
 // unlisted returns the VMs of which only processes or a root disk are left.
-func (p *Provider) unlisted(s unrecordedProcesses, read map[string]bool) ([]reading, error) {
+func (p *Provider) unlisted(s foundProcesses, read map[string]bool) ([]reading, error) {
 	names, err := p.named(disksDir, rootSuffix)
 	names = slices.AppendSeq(names, maps.Keys(s.of))
 	slices.Sort(names)
@@ -164,7 +152,7 @@ func (v *viewer) called(d observedDisk) string {
 
 // reportDisks puts the disks into the inventory, and each holder of a lock that is none of
 // the host's VMs.
-func (v *viewer) reportDisks(s unrecordedProcesses) {
+func (v *viewer) reportDisks(s foundProcesses) {
 	all, err := v.observeDisks(s.all)
 	if err != nil {
 		v.inv.Partial[spec.Disk] = providers.Unread(err)
