@@ -85,7 +85,7 @@ func (p agentRunner) observe(ctx context.Context, f vmFile, s foundProcesses) ob
 // join adds the host agent to what was observed of the driver.
 func (p agentRunner) join(ctx context.Context, seen *observedVM, agent *process.Identity) {
 	fate, why := p.recorded(agent)
-	row := phaseOf(fate, strayNone, socketAt(p.agentSocket(seen.ID)))
+	row := phaseOf(fate, unrecordedNone, socketAt(p.agentSocket(seen.ID)))
 	if row.state == providers.StateRunning {
 		row.state, why = p.hears(ctx, seen.ID)
 	}

@@ -281,16 +281,16 @@ func (p *Provider) verify(l processState, s foundProcesses, f vmFile) processSta
 		named = l.run.Process
 	}
 	record, why := p.recorded(named)
-	strays, found := strayNone, slices.DeleteFunc(slices.Clone(s.of[f.Name]), func(id process.Identity) bool {
+	besides, found := unrecordedNone, slices.DeleteFunc(slices.Clone(s.of[f.Name]), func(id process.Identity) bool {
 		return named != nil && contains([]process.Identity{*named}, id)
 	})
 	switch {
 	case len(found) > 0:
-		strays = straySome
+		besides = unrecordedSome
 	case s.err != nil:
-		strays = strayUnseen
+		besides = unrecordedUnseen
 	}
-	row := phaseOf(record, strays, socketAt(p.socket(f.ID)))
+	row := phaseOf(record, besides, socketAt(p.socket(f.ID)))
 	l.state = row.state
 	if record == recordAlive {
 		l.alive = append(l.alive, *named)
