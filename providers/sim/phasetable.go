@@ -83,7 +83,7 @@ func phaseOf(r recorded, s unrecorded, c socket) phase {
 			return row
 		}
 	}
-	panic("the table has no row for a pid file that is " + string(r) + ", besides " + string(s) + ", socket " + string(c))
+	panic("the table has no row for a pid file that is " + string(r) + ", unrecorded processes: " + string(s) + ", socket " + string(c))
 }
 
 // pair describes the state of a VM by the phases of its host agent and its driver.
