@@ -98,7 +98,7 @@ func (s *site) nothingLeft() {
 		s.t.Fatal(err)
 	}
 	for _, e := range entries {
-		if e.Name() != "turn.lock" && e.Name() != "faults.json" {
+		if e.Name() != "turn.lock" && e.Name() != "faults" {
 			s.t.Errorf("left: %s", e.Name())
 		}
 	}
@@ -254,7 +254,7 @@ func (s *site) write(text string) {
 func (s *site) awaitFault() {
 	s.t.Helper()
 	for s.t.Context().Err() == nil {
-		if _, err := os.Stat(filepath.Join(s.dir, "host", "faults.json")); err == nil {
+		if _, err := os.Stat(filepath.Join(s.dir, "host", "faults")); err == nil {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -88,7 +88,7 @@ func decode(v cty.Value, ops map[string][]string) ([]Fault, error) {
 			}
 		}
 		if f.Op == OpObserve && f.Times != 0 {
-			return nil, fmt.Errorf("fault[%d].times: looking writes nothing, so that a fault of op %q cannot be counted: leave times out", i, OpObserve)
+			return nil, fmt.Errorf("fault[%d].times: observing writes nothing, so that a fault of op %q cannot be counted: leave times out", i, OpObserve)
 		}
 		plain := fmt.Sprintf("%s %s %s %d %s", f.Op, f.Kind, where, f.Times, f.Delay)
 		same[plain]++

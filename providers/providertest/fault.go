@@ -61,7 +61,7 @@ func (w *World) strike(faults ...cty.Value) {
 // struck makes and removes a VM. The fault strikes the first step of an operation, which changes
 // nothing then; the same step succeeds afterwards.
 func struck(s *stage, op, kind string) {
-	code := map[string]string{fault.Fail: "fault", fault.Unreadable: "unreadable", fault.Hang: "no_answer"}[kind]
+	code := map[string]string{fault.Fail: "fault", fault.Unreadable: "unreadable", fault.Hang: "no_answer", fault.Slow: "no_answer"}[kind]
 	dev, strikes := s.actor("dev"), 0
 	for _, action := range []providers.Action{providers.Create, providers.Destroy} {
 		c, expect := dev.change(action), ""
@@ -73,9 +73,9 @@ func struck(s *stage, op, kind string) {
 			if step.Op == op {
 				strikes++
 			}
-			if step.Op == op && code != "" {
+			if step.Op == op {
 				ctx, cancel := context.WithCancel(s.t.Context())
-				if kind == fault.Hang {
+				if kind == fault.Hang || kind == fault.Slow {
 					cancel()
 				}
 				before := s.Traces()

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 
 	"vmctl/internal/process"
 	"vmctl/providers"
@@ -16,7 +18,7 @@ import (
 // and its host agent, which starts and supervises the driver. Each has a pid file and a socket.
 type agentRunner struct{ processRunner }
 
-// argAgent marks a host agent's arguments, which are those of its driver else.
+// argAgent marks the process of a host agent. Its other arguments are those of its driver.
 const argAgent = "--agent"
 
 func (p *Provider) agentPid(id providers.ID) string    { return p.path(runDir, key(id)+".ha.pid") }
@@ -49,14 +51,6 @@ func (p agentRunner) writeRun(f vmFile, r *runFile) error {
 	return p.processRunner.writeRun(f, r)
 }
 
-func (p agentRunner) forgetRun(f vmFile) error {
-	return errors.Join(remove(p.agentPid(f.ID)), remove(p.agentSocket(f.ID)), p.processRunner.forgetRun(f))
-}
-
-func (p agentRunner) reclaim(f vmFile, all bool) error {
-	return errors.Join(p.processRunner.reclaim(f, all), p.forgetRun(f))
-}
-
 func (p agentRunner) start(ctx context.Context, j *job, f vmFile) (*runFile, error) {
 	driver, err := j.launch(f, j.orders(f))
 	if err != nil {
@@ -73,7 +67,7 @@ func (p agentRunner) start(ctx context.Context, j *job, f vmFile) (*runFile, err
 }
 
 // observe reads both processes, each by the state table of one, and joins their phases.
-func (p agentRunner) observe(ctx context.Context, f vmFile, s unrecordedProcesses) observedVM {
+func (p agentRunner) observe(ctx context.Context, f vmFile, s foundProcesses) observedVM {
 	agent, err := p.readAgent(f)
 	if err != nil {
 		return observedVM{vmFile: f, onDisk: true, root: true, processState: processState{reason: err.Error()}}
@@ -91,9 +85,9 @@ func (p agentRunner) observe(ctx context.Context, f vmFile, s unrecordedProcesse
 // join adds the host agent to what was observed of the driver.
 func (p agentRunner) join(ctx context.Context, seen *observedVM, agent *process.Identity) {
 	fate, why := p.recorded(agent)
-	row := phaseOf(fate, strayNone, socketAt(p.agentSocket(seen.ID)))
-	if row.state == providers.StateRunning && !p.answers(ctx, seen.ID) {
-		row.state = providers.StateBroken
+	row := phaseOf(fate, unrecordedNone, socketAt(p.agentSocket(seen.ID)))
+	if row.state == providers.StateRunning {
+		row.state, why = p.hears(ctx, seen.ID)
 	}
 	both := pairOf(row.state, seen.state)
 	switch {
@@ -116,13 +110,21 @@ func (p agentRunner) join(ctx context.Context, seen *observedVM, agent *process.
 	}
 }
 
-// answers reports whether the host agent of a VM answers. If ctx ends before, it counts as one
-// that does.
-func (p agentRunner) answers(ctx context.Context, id providers.ID) bool {
+// hears asks the host agent of a VM whether it hears, and returns its state: broken if its socket
+// refuses the question, unknown if no answer comes in time.
+func (p agentRunner) hears(ctx context.Context, id providers.ID) (state, why string) {
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	_, err := ask(limited, p.agentSocket(id), question{Ask: askReady})
-	return err == nil || ctx.Err() != nil
+	if err == nil {
+		return providers.StateRunning, ""
+	}
+	for _, refusal := range []error{fs.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF} {
+		if errors.Is(err, refusal) {
+			return providers.StateBroken, ""
+		}
+	}
+	return stateUnknown, "it runs, and gave no answer: " + err.Error()
 }
 
 // request asks the host agent of a running VM, which asks its driver. Of any other VM it asks the

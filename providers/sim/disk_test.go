@@ -404,6 +404,8 @@ func TestDiskIsMarkedAgain(t *testing.T) {
 	s.generation++
 	c := s.change(providers.Update)
 	c.Prior, c.Mark = c.Want, &providers.MarkEdit{}
+	s.settings = s.house.settings(false, fault("redefine", "partial", times(1)))
+	s.is("redefine failed (fault): redefine disk.cache: injected fault: partial", s.carryOut(c))
 	s.is("redefine done", s.carryOut(c))
 	if o, _ := s.cacheIs(); o == nil || o.ID != cacheID || o.Owner == nil {
 		t.Errorf("it is %+v", o)

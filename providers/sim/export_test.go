@@ -14,7 +14,7 @@ func Phases() []Phase {
 	var all []Phase
 	for _, row := range phases {
 		all = append(all, Phase{
-			Of:    string(row.recorded) + " " + string(row.stray) + " " + string(row.socket),
+			Of:    string(row.recorded) + " " + string(row.unrecorded) + " " + string(row.socket),
 			State: cmp.Or(row.state, "unknown"), Leftover: row.leftover,
 		})
 	}

@@ -107,14 +107,30 @@ func (t struckTask) Verb() (guard.Verb, error) {
 	if j, ok := t.Task.(interface {
 		half() func(context.Context) error
 	}); ok && t.Kind == kindPartial {
-		if half := j.half(); half != nil {
-			v.Act = t.partial(half)
+		half := j.half()
+		if half == nil { // nothing of it is done
+			half = nothing
 		}
+		v.Act = t.partial(half)
 	}
 	if j, ok := t.Task.(*job); ok {
 		v.Act = t.act(j, v.Act)
+		if ends := j.Op == opStop || j.Op == opRecover; ends && (t.Kind == kindPartial || t.Kind == kindLeak) {
+			v.Done = endedByItself(j, v)
+		}
 	}
 	return v, nil
+}
+
+// endedByItself returns the Done of a step that ends a VM, under a fault that strikes also if the
+// VM has ended before: nothing is tidied up.
+func endedByItself(j *job, v guard.Verb) machine.Act {
+	return func(ctx context.Context) (*guard.Outcome, error) {
+		if j.seen == nil || j.seen.on() || !j.seen.onDisk {
+			return v.Done(ctx)
+		}
+		return v.Act(ctx)
+	}
 }
 
 // act returns how a step on a VM acts under the fault.

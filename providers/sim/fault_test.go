@@ -160,7 +160,7 @@ func TestImpossibleFaults(t *testing.T) {
 	}{
 		{fault("start", "ignore_request"), `provider.sim.here: fault[0]: kind "ignore_request" strikes stop, recover, and op is "start"`},
 		{fault("observe", "die"), `provider.sim.here: fault[0]: kind "die" strikes start, wait_ready, and op is "observe"`},
-		{fault("observe", "fail", times(1)), `provider.sim.here: fault[0].times: looking writes nothing, so that a fault of op "observe" cannot be counted: leave times out`},
+		{fault("observe", "fail", times(1)), `provider.sim.here: fault[0].times: observing writes nothing, so that a fault of op "observe" cannot be counted: leave times out`},
 		{fault("start", "fail", at("dev")), `provider.sim.here: fault[0].address: `},
 	} {
 		l := newLab(t, tc.fault)

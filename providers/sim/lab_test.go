@@ -178,7 +178,7 @@ func (l *lab) does(action providers.Action, want string) {
 func (l *lab) isEmpty() {
 	l.t.Helper()
 	for _, trace := range l.traces() {
-		if !strings.Contains(trace, "faults.json") {
+		if !strings.Contains(trace, "/faults ") {
 			l.t.Errorf("left: %s", trace)
 		}
 	}

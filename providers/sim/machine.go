@@ -81,8 +81,8 @@ const (
 // errDied is the error of a VM that ended because it was asked to die.
 var errDied = errors.New("the VM died, as it was asked to")
 
-// Run runs one VM, or its host agent, in this process, which logs to stderr. It returns when the VM has ended:
-// nil if it was requested to, or ctx has ended.
+// Run runs one VM, or its host agent, in this process, which logs to stderr. It returns when the
+// VM has ended: nil if it was requested to, or ctx has ended.
 func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	// The program may handle signals in its own way, and the process that started this one
 	// may be gone before it reads the report.
@@ -180,7 +180,7 @@ func (m *vmProcess) listen(ctx context.Context) error {
 		return err
 	}
 	m.socket = socket
-	m.serves.Go(m.serve)
+	m.serves.Go(func() { m.serve(ctx) })
 	return nil
 }
 
@@ -308,26 +308,39 @@ func (m *vmProcess) close(err error) error {
 	return errors.Join(errs...)
 }
 
-func (m *vmProcess) serve() {
+// serve answers the clients side by side: one that is silent delays no other.
+func (m *vmProcess) serve(ctx context.Context) {
 	for {
 		c, err := m.socket.Accept()
 		if err != nil {
 			return
 		}
-		m.reply(c)
+		m.serves.Go(func() { m.reply(ctx, c) })
 	}
 }
 
-// reply answers one question. A client that goes away gets no answer.
-func (m *vmProcess) reply(c net.Conn) {
+// reply answers one question. A client that goes away gets no answer, nor does one that has not
+// asked when the VM ends.
+func (m *vmProcess) reply(ctx context.Context, c net.Conn) {
 	defer c.Close() //nolint:errcheck // it was answered, or nobody listens
 	var q question
 	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		return
 	}
-	if err := json.NewDecoder(bufio.NewReader(c)).Decode(&q); err != nil {
+	heard := context.AfterFunc(ctx, func() { _ = c.Close() }) //nolint:errcheck // to end the wait below
+	if err := json.NewDecoder(bufio.NewReader(c)).Decode(&q); err != nil || !heard() {
 		return
 	}
+	if err := json.NewEncoder(c).Encode(m.answer(q)); err == nil && q.Ask == askDie {
+		select {
+		case m.end <- errDied:
+		default: // it dies already
+		}
+	}
+}
+
+// answer does what a question asks for.
+func (m *vmProcess) answer(q question) answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a := answer{OK: true, PID: os.Getpid()}
@@ -358,12 +371,7 @@ func (m *vmProcess) reply(c net.Conn) {
 		a.OK = false
 	}
 	a.Up = !time.Now().Before(m.up)
-	if err := json.NewEncoder(c).Encode(a); err != nil {
-		return
-	}
-	if q.Ask == askDie {
-		m.end <- errDied
-	}
+	return a
 }
 
 // ask puts a question to a VM over its socket.

@@ -59,54 +59,57 @@ type reading struct {
 // readAll reads the files of VMs, side by side.
 func (p *Provider) readAll(names []string) []reading {
 	all := make([]reading, len(names))
-	var wait sync.WaitGroup
-	workers := min(runtime.NumCPU(), len(names))
-	for w := range workers {
-		wait.Go(func() {
-			for i := w; i < len(names); i += workers {
-				all[i].name = names[i]
-				all[i].err = providers.Contain(func() (err error) {
-					all[i].vmFile, err = p.readVM(names[i])
-					return err
-				})
-			}
+	sideBySide(runtime.NumCPU(), len(names), func(i int) {
+		all[i].name = names[i]
+		all[i].err = providers.Contain(func() (err error) {
+			all[i].vmFile, err = p.readVM(names[i])
+			return err
 		})
-	}
-	wait.Wait()
+	})
 	// A VM that was deleted meanwhile does not exist.
 	return slices.DeleteFunc(all, func(r reading) bool { return errors.Is(r.err, fs.ErrNotExist) })
 }
 
+// sideBySide calls do for each of n indexes, in up to that many workers.
+func sideBySide(workers, n int, do func(i int)) {
+	var wait sync.WaitGroup
+	workers = min(workers, n)
+	for w := range workers {
+		wait.Go(func() {
+			for i := w; i < n; i += workers {
+				do(i)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// askedTogether limits the host agents that are asked side by side.
+const askedTogether = 32
+
 // findProcesses finds the processes of each VM. It returns the VMs, also those of which only
 // processes or a root disk are left, and all processes and locks. After an error there may be
 // more.
-func (p *Provider) findProcesses(ctx context.Context, all []reading) ([]reading, unrecordedProcesses, error) {
-	files := map[runner][]vmFile{p.newRunner(): nil}
-	for _, r := range all {
-		if r.err == nil {
-			k := p.runnerOf(r.vmFile)
-			files[k] = append(files[k], r.vmFile)
-		}
-	}
-	var s unrecordedProcesses
-	for k, of := range files {
-		if found := k.findUnrecorded(ctx, of); found.of != nil {
-			s = found
-		}
-	}
+func (p *Provider) findProcesses(ctx context.Context, all []reading) ([]reading, foundProcesses, error) {
+	s := p.findAll(ctx, all)
 	read := map[string]bool{}
-	for i := range all {
-		read[all[i].name] = true
-		if all[i].err == nil {
-			all[i].observedVM = p.runnerOf(all[i].vmFile).observe(ctx, all[i].vmFile, s)
-		}
+	for _, r := range all {
+		read[r.name] = true
 	}
+	sideBySide(askedTogether, len(all), func(i int) {
+		if all[i].err == nil {
+			all[i].err = providers.Contain(func() error {
+				all[i].observedVM = p.runnerOf(all[i].vmFile).observe(ctx, all[i].vmFile, s)
+				return nil
+			})
+		}
+	})
 	unlisted, err := p.unlisted(s, read)
 	return unlisted, s, errors.Join(s.err, err)
 }
 
 // unlisted returns the VMs of which only processes or a root disk are left.
-func (p *Provider) unlisted(s unrecordedProcesses, read map[string]bool) ([]reading, error) {
+func (p *Provider) unlisted(s foundProcesses, read map[string]bool) ([]reading, error) {
 	names, err := p.named(disksDir, rootSuffix)
 	names = slices.AppendSeq(names, maps.Keys(s.of))
 	slices.Sort(names)
@@ -149,7 +152,7 @@ func (v *viewer) called(d observedDisk) string {
 
 // reportDisks puts the disks into the inventory, and each holder of a lock that is none of
 // the host's VMs.
-func (v *viewer) reportDisks(s unrecordedProcesses) {
+func (v *viewer) reportDisks(s foundProcesses) {
 	all, err := v.observeDisks(s.all)
 	if err != nil {
 		v.inv.Partial[spec.Disk] = providers.Unread(err)

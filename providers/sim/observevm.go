@@ -61,10 +61,11 @@ type trace struct {
 	name  string
 	id    providers.ID
 	owner *owner
+	agent bool // a host agent is among the processes of this name
 }
 
 func (p *Provider) traceOf(argv []string) (trace, bool) {
-	var t trace
+	t := trace{agent: slices.Contains(argv, argAgent)}
 	for i := 1; i+1 < len(argv); i++ {
 		switch value := argv[i+1]; argv[i] {
 		case argFile:
@@ -92,6 +93,7 @@ func (p *Provider) processesOf(ctx context.Context, only string) ([]process.Iden
 		if !ok || only != "" && t.name != only {
 			return false
 		}
+		t.agent = t.agent || traces[t.name].agent
 		traces[t.name] = t
 		return true
 	})
@@ -101,39 +103,55 @@ func (p *Provider) processesOf(ctx context.Context, only string) ([]process.Iden
 	return found, traces, err
 }
 
-// unrecordedProcesses holds the processes that no pid file names, and the locks of disks.
-type unrecordedProcesses struct {
-	all    []process.Identity // of the host's VMs, named or not
-	of     map[string][]process.Identity
+// foundProcesses holds the processes that were found of the host's VMs, and the locks of disks.
+type foundProcesses struct {
+	all    []process.Identity            // whether a pid file names them or not
+	of     map[string][]process.Identity // by the VM; of a look at all VMs, only those that no pid file names
 	traces map[string]trace
 	err    error             // there may be more
 	locks  map[string]holder // of disks, by their names
 }
 
 // find finds the processes of one VM, or of all.
-func (p processRunner) find(ctx context.Context, name string) unrecordedProcesses {
+func (p processRunner) find(ctx context.Context, name string) foundProcesses {
 	found, traces, err := p.processesOf(ctx, name)
-	return unrecordedProcesses{all: found, of: map[string][]process.Identity{name: found}, traces: traces, err: err, locks: p.diskLocks()}
+	return foundProcesses{all: found, of: map[string][]process.Identity{name: found}, traces: traces, err: err, locks: p.diskLocks()}
 }
 
-// findUnrecorded finds the processes that no pid file names.
-func (p processRunner) findUnrecorded(ctx context.Context, files []vmFile) unrecordedProcesses {
+// findAll finds the processes of the host's VMs. A host whose VMs are all weightless has
+// nothing to look for.
+func (p *Provider) findAll(ctx context.Context, all []reading) foundProcesses {
 	var named []process.Identity
-	for _, f := range files {
-		if run, err := p.readRun(f); err == nil && run != nil {
+	looks := !p.weightless
+	for _, r := range all {
+		if r.err != nil {
+			continue
+		}
+		looks = looks || !r.Weightless
+		if run, err := p.runnerOf(r.vmFile).readRun(r.vmFile); err == nil && run != nil && run.Process != nil {
 			named = append(named, *run.Process)
 		}
-		if agent, err := p.readAgent(f); f.HostAgent && err == nil && agent != nil {
+		if !r.HostAgent {
+			continue
+		}
+		if agent, err := p.readAgent(r.vmFile); err == nil && agent != nil {
 			named = append(named, *agent)
 		}
 	}
-	s := unrecordedProcesses{of: map[string][]process.Identity{}, locks: p.diskLocks()}
-	all, traces, err := p.processesOf(ctx, "")
-	s.all, s.traces, s.err = all, traces, err
-	if !slices.ContainsFunc(all, func(id process.Identity) bool { return !contains(named, id) }) {
+	if !looks {
+		return foundProcesses{}
+	}
+	return p.unrecorded(ctx, named)
+}
+
+// unrecorded finds the processes of all VMs, and tells apart those that are not named.
+func (p *Provider) unrecorded(ctx context.Context, named []process.Identity) foundProcesses {
+	s := foundProcesses{of: map[string][]process.Identity{}, locks: p.diskLocks()}
+	s.all, s.traces, s.err = p.processesOf(ctx, "")
+	if !slices.ContainsFunc(s.all, func(id process.Identity) bool { return !contains(named, id) }) {
 		return s
 	}
-	for name := range traces {
+	for name := range s.traces {
 		found, _, err := p.processesOf(ctx, name)
 		s.err = errors.Join(s.err, err)
 		for _, id := range found {
@@ -186,7 +204,7 @@ func (s observedVM) uses() []attached {
 
 // locked returns the disks whose locks the VM's processes hold, and which they really use:
 // first those in written, in its order, and then the others.
-func (s unrecordedProcesses) locked(alive []process.Identity, written ...attached) []attached {
+func (s foundProcesses) locked(alive []process.Identity, written ...attached) []attached {
 	held := map[string]bool{}
 	for name, h := range s.locks {
 		if contains(alive, h.Process) {
@@ -208,11 +226,11 @@ func (s unrecordedProcesses) locked(alive []process.Identity, written ...attache
 
 // observeRemains reads a VM whose file is gone, and of which processes or a root disk are left.
 // fs.ErrNotExist: nothing is left.
-func (p *Provider) observeRemains(name string, s unrecordedProcesses) (observedVM, error) {
+func (p *Provider) observeRemains(name string, s foundProcesses) (observedVM, error) {
 	g := observedVM{processState: processState{alive: s.of[name]}}
 	if len(g.alive) > 0 {
 		t := s.traces[name]
-		g.vmFile = vmFile{ID: t.id, Name: name, Owner: t.owner, HostAgent: p.hostAgent}
+		g.vmFile = vmFile{ID: t.id, Name: name, Owner: t.owner, HostAgent: t.agent}
 		g.state, g.reason = providers.StateBroken, fmt.Sprintf("%s runs it, and its file %s is gone", pids(g.alive), p.vmPath(name))
 	}
 	h, err := p.readRoot(name)
@@ -235,7 +253,7 @@ func (p *Provider) observeRemains(name string, s unrecordedProcesses) (observedV
 }
 
 // observe reads the processes and the run state of a VM.
-func (p processRunner) observe(_ context.Context, f vmFile, s unrecordedProcesses) observedVM {
+func (p processRunner) observe(_ context.Context, f vmFile, s foundProcesses) observedVM {
 	r, err := p.readRun(f)
 	if err != nil {
 		return observedVM{vmFile: f, onDisk: true, root: true, processState: processState{reason: err.Error(), run: nil}}
@@ -257,22 +275,22 @@ func (p processRunner) observe(_ context.Context, f vmFile, s unrecordedProcesse
 }
 
 // verify compares a pid file with the processes that there are.
-func (p *Provider) verify(l processState, s unrecordedProcesses, f vmFile) processState {
+func (p *Provider) verify(l processState, s foundProcesses, f vmFile) processState {
 	var named *process.Identity
 	if l.run != nil {
 		named = l.run.Process
 	}
 	record, why := p.recorded(named)
-	strays, found := strayNone, slices.DeleteFunc(slices.Clone(s.of[f.Name]), func(id process.Identity) bool {
+	besides, found := unrecordedNone, slices.DeleteFunc(slices.Clone(s.of[f.Name]), func(id process.Identity) bool {
 		return named != nil && contains([]process.Identity{*named}, id)
 	})
 	switch {
 	case len(found) > 0:
-		strays = straySome
+		besides = unrecordedSome
 	case s.err != nil:
-		strays = strayUnseen
+		besides = unrecordedUnseen
 	}
-	row := phaseOf(record, strays, socketAt(p.socket(f.ID)))
+	row := phaseOf(record, besides, socketAt(p.socket(f.ID)))
 	l.state = row.state
 	if record == recordAlive {
 		l.alive = append(l.alive, *named)

@@ -134,8 +134,10 @@ func (p processRunner) readRun(f vmFile) (*runFile, error) {
 
 func (p processRunner) writeRun(f vmFile, r *runFile) error { return p.write(p.pidPath(f.ID), r) }
 
+// forgetRun removes also the files of a host agent: what is left of a VM whose own file is gone
+// does not tell whether it had one.
 func (p processRunner) forgetRun(f vmFile) error {
-	return errors.Join(remove(p.pidPath(f.ID)), remove(p.socket(f.ID)))
+	return errors.Join(remove(p.agentPid(f.ID)), remove(p.agentSocket(f.ID)), remove(p.pidPath(f.ID)), remove(p.socket(f.ID)))
 }
 
 func (p processRunner) reclaim(f vmFile, all bool) error {

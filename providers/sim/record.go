@@ -15,17 +15,14 @@ import (
 // no root disk, no lock and no log.
 type recordRunner struct{ *Provider }
 
-func (recordRunner) fits() error                                          { return nil }
-func (recordRunner) image(cty.Value) *machine.Image                       { return nil }
-func (recordRunner) lockClaims(...providers.Claim) []providers.Claim      { return nil }
-func (recordRunner) prepare(*job, vmFile) error                           { return nil }
-func (p recordRunner) discard(_ *job, f vmFile) error                     { return remove(p.guestPath(f.Name)) }
-func (recordRunner) find(context.Context, string) (s unrecordedProcesses) { return s }
-func (recordRunner) findUnrecorded(context.Context, []vmFile) (s unrecordedProcesses) {
-	return s
-}
+func (recordRunner) fits() error                                     { return nil }
+func (recordRunner) image(cty.Value) *machine.Image                  { return nil }
+func (recordRunner) lockClaims(...providers.Claim) []providers.Claim { return nil }
+func (recordRunner) prepare(*job, vmFile) error                      { return nil }
+func (p recordRunner) discard(_ *job, f vmFile) error                { return remove(p.guestPath(f.Name)) }
+func (recordRunner) find(context.Context, string) (s foundProcesses) { return s }
 
-func (p recordRunner) observe(_ context.Context, f vmFile, _ unrecordedProcesses) observedVM {
+func (p recordRunner) observe(_ context.Context, f vmFile, _ foundProcesses) observedVM {
 	s := observedVM{vmFile: f, onDisk: true, root: true, processState: processState{state: providers.StateOff, run: f.Run}}
 	switch {
 	case f.Run == nil:

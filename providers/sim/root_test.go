@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/sim"
@@ -253,17 +255,30 @@ func TestRemainsAreRemovedFirst(t *testing.T) {
 	l.isEmpty()
 }
 
-// A VM that is forgotten leaves nothing.
-func TestForgottenLeavesNothing(t *testing.T) {
+// A VM that is forgotten leaves nothing, nor does one whose file was lost and that is destroyed.
+func TestLostLeavesNothing(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
-	l.does(providers.Create, created)
-	l.end(t.Context(), l.processOf())
-	l.remove(l.vmPath("lab.dev"))
-	l.remove(l.disk())
-	l.does(providers.Forget, "clear done")
-	l.isEmpty()
-	if l.exists(l.dir) {
-		t.Error("its folder is left")
+	for name, of := range map[string]func(*testing.T, ...cty.Value) *lab{"a process": newLab, "with a host agent": newAgentLab} {
+		for action, comes := range map[providers.Action]string{providers.Forget: "clear done", providers.Destroy: "unlock done, delete done"} {
+			t.Run(name+" "+string(action), func(t *testing.T) {
+				t.Parallel()
+				l := of(t)
+				l.does(providers.Create, created)
+				for _, id := range l.processes(t.Context()) {
+					l.end(t.Context(), id)
+				}
+				l.remove(l.vmPath("lab.dev"))
+				if action == providers.Forget {
+					l.remove(l.disk())
+				}
+				l.hostAgent = false // the settings may have changed since
+				l.settings = l.house.settings(false)
+				l.does(action, comes)
+				l.isEmpty()
+				if l.exists(l.dir) {
+					t.Error("its folder is left")
+				}
+			})
+		}
 	}
 }

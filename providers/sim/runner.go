@@ -9,14 +9,14 @@ import (
 	"vmctl/providers/machine"
 )
 
-// runner runs VMs of a host: as processes, as pairs of processes or as records. runnerOf and newVM choose one; nothing
-// else depends on the choice.
+// runner runs VMs of a host: as processes, as pairs of processes or as records. runnerOf and newVM
+// choose one; nothing else depends on the choice.
 type runner interface {
 	// fits fails if the host's folder cannot hold the files of a run.
 	fits() error
 	// image decodes the image that a wanted VM is made from; nil: it needs none.
 	image(want cty.Value) *machine.Image
-	// lockClaims returns those of the claims on locks that a run takes.
+	// lockClaims returns the claims on the locks that a run takes, out of all.
 	lockClaims(all ...providers.Claim) []providers.Claim
 	// prepare makes and grows the root disk of a VM before its configuration is written.
 	prepare(j *job, f vmFile) error
@@ -24,11 +24,9 @@ type runner interface {
 	discard(j *job, f vmFile) error
 
 	// find finds the processes of the VM of a name, or of all VMs if it is "".
-	find(ctx context.Context, name string) unrecordedProcesses
-	// findUnrecorded finds the processes of all VMs, and those that no run of these VMs names.
-	findUnrecorded(ctx context.Context, all []vmFile) unrecordedProcesses
+	find(ctx context.Context, name string) foundProcesses
 	// observe reads the run state of a VM.
-	observe(ctx context.Context, f vmFile, s unrecordedProcesses) observedVM
+	observe(ctx context.Context, f vmFile, s foundProcesses) observedVM
 
 	// start starts a VM, and returns its run, which is not written yet.
 	start(ctx context.Context, j *job, f vmFile) (*runFile, error)

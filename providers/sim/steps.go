@@ -122,7 +122,7 @@ func (r *recipe) leaves(op, name string) []string {
 	case opDefine, opRedefine, opDetach, opDelete:
 		return []string{"the file " + r.p.vmPath(name)}
 	case opStart:
-		return []string{"a process with the argument " + r.p.vmPath(name), "the file " + r.p.pidPath(r.change.ID)}
+		return []string{"a process with the argument " + r.p.vmPath(name), "the file " + r.p.pidPath(r.change.ID), "the file " + r.p.agentPid(r.change.ID)}
 	default:
 		return nil
 	}

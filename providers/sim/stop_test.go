@@ -130,6 +130,29 @@ func TestEndedBeforeItWasAsked(t *testing.T) {
 	l.sees("lab.dev off")
 }
 
+// A fault of a stop strikes also if the VM has ended by itself before.
+func TestEndedBeforeTheFault(t *testing.T) {
+	t.Parallel()
+	for kind, fails := range map[string]bool{"partial": true, "leak_pid": false} {
+		l := newLab(t, fault("stop", kind, times(1)))
+		l.does(providers.Create, created)
+		its, o := l.processOf(), l.observe().Objects[0]
+		l.end(t.Context(), its)
+		p := l.open()
+		all, err := p.Steps(providers.Change{Address: dev, Action: providers.Stop, Name: o.Name, ID: devID, Object: &o, Want: l.want, Policy: l.policy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Do(t.Context(), providers.Work{Step: all[0], Expect: o.Fingerprint, Want: l.want, Policy: l.policy}, func(providers.Progress) {})
+		if (err != nil) != fails {
+			t.Errorf("stopping what has ended under the fault %s: %v", kind, err)
+		}
+		if len(l.pidFiles()) != 1 {
+			t.Errorf("the fault %s did not strike: no pid file is left", kind)
+		}
+	}
+}
+
 // A process that ends on request leaves its pid file: the stop removes the file, in whatever
 // way the process ended.
 //

@@ -34,7 +34,7 @@ import (
 //	images/DIGEST.image an image, as long as root disks begin as it
 //	images/KEY.for  the digest that a VM is about to be made from: a symbolic link
 //	images/KEY.part an image while it is copied
-//	faults.json    how often each fault has struck
+//	faults         how often each fault has struck
 //	write.tmp      a file that is being written; renamed when it is whole
 //	turn.lock      the lock of a shared host: its holder has the turn
 //
@@ -44,7 +44,7 @@ const (
 	runDir      = "run"
 	disksDir    = "disks"
 	imagesDir   = "images"
-	faultsFile  = "faults.json"
+	faultsFile  = "faults"
 	tempFile    = "write.tmp"
 	vmSuffix    = ".json"
 	rootSuffix  = ".root"
