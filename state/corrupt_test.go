@@ -125,6 +125,8 @@ func TestCorruptSnapshotIsNeverEmpty(t *testing.T) {
 		{"garbage", "not a state", `invalid character 'o' in literal null (expecting 'u'), at byte 2`},
 		{"another kind of file", `["a"]`, "it is no JSON object"},
 		{"null", "null", "it is no JSON object"},
+		{"a head that breaks off in a name", `{"vmctl_version":"1","for`, "unexpected EOF"},
+		{"a head that breaks off in a value", `{"vmctl_version":"1`, "unexpected EOF"},
 		{"empty object", "{}", "it does not say its format"},
 		{"format 0", `{"format":0}`, "it says that it has format 0, and no vmctl ever wrote that"},
 		{"negative format", `{"format":-1}`, "it says that it has format -1, and no vmctl ever wrote that"},
