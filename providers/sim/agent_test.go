@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -274,26 +273,6 @@ func TestTwoProcessesAreForcedLast(t *testing.T) {
 	hanging.replaceAgent()
 	hanging.sees("lab.dev broken\nbroken: its host agent (pid N) runs, and does not answer")
 	hanging.isForced()
-}
-
-// A host agent that gives no answer in time may be healthy: what its VM does is unknown.
-func TestSilentAgentIsUnknown(t *testing.T) {
-	t.Parallel()
-	l := newAgentLab(t)
-	l.does(providers.Create, created)
-	pid := l.recorded(agentFiles).PID
-	signal := func(s syscall.Signal) {
-		if err := syscall.Kill(pid, s); err != nil {
-			t.Error(err)
-		}
-	}
-	signal(syscall.SIGSTOP)
-	got := l.plain(l.described())
-	signal(syscall.SIGCONT)
-	if want := "lab.dev \nrunning: DIR/run/KEY.ha.pid: it runs, and gave no answer: "; !strings.Contains(got, want) {
-		t.Errorf("of a suspended host agent, %s, want %s", got, want)
-	}
-	l.sees("lab.dev running")
 }
 
 // A client that connects and asks nothing delays neither the answers to others nor the end.
