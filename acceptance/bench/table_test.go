@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package bench measures whole runs of vmctl beside Terraform and OpenTofu, on objects that
 // cost nothing to make: weightless VMs with a disk each, and as many terraform_data.
 package bench_test
