@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -229,11 +227,7 @@ func (p *Provider) inactive(name string) *providers.Problem {
 
 // emptied reports whether the folder of vmctl's own pool is gone, with all its files.
 func (p *Provider) emptied(found pool) bool {
-	if !p.ours(found) || p.location.Remote != "" {
-		return false
-	}
-	_, err := os.Stat(found.Path)
-	return errors.Is(err, fs.ErrNotExist)
+	return p.ours(found) && p.isGone(found.Path)
 }
 
 // left reports whether somebody else's pool went away during the listing.

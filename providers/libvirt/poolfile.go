@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -135,13 +137,23 @@ func (p *Provider) locate(ctx context.Context, c connection, file string) (poolF
 	if len(here) > 0 && !p.emptied(here[0]) {
 		return poolFile{}, p.inactive(here[0].Name)
 	}
-	if len(here) > 0 || folder == ownFolder && !slices.ContainsFunc(pools, func(p pool) bool { return p.Name == own }) {
+	if len(here) > 0 || folder == ownFolder && !slices.ContainsFunc(pools, func(p pool) bool { return p.Name == own }) || p.isGone(folder) {
 		return poolFile{}, fmt.Errorf("%w: no pool has the file %s", errAbsent, file)
 	}
 	return poolFile{}, &providers.Problem{
 		Outcome: providers.Failed, Code: "no_pool", Next: providers.Say("see what there is: virsh -c " + p.location.URI + " pool-list --all"),
 		Err: fmt.Errorf("no pool has the folder of the file %s", file),
 	}
+}
+
+// isGone reports whether a folder of this machine does not exist, and so none of its files: with
+// the last of them another data directory removed its pool.
+func (p *Provider) isGone(folder string) bool {
+	if p.location.Remote != "" {
+		return false
+	}
+	_, err := os.Stat(folder)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // look finds and reads the file at a path; a nil volume: it does not exist.

@@ -91,7 +91,11 @@ func hidden(t *testing.T, want cty.Value) *lab {
 		l.settings.Attrs = cty.ObjectVal(map[string]cty.Value{"uri": cty.StringVal("qemu:///session"), "pool": pool})
 		l.open()
 	}
-	l.PutPool("mine", libvirt.FakePool{Type: "dir", Path: "/mine", Active: true})
+	folder := filepath.Join(l.dir, "mine")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.PutPool("mine", libvirt.FakePool{Type: "dir", Path: folder, Active: true})
 	block(cty.StringVal("mine"))
 	if got := l.apply(create(want)); !strings.Contains(got, "define: done") {
 		t.Fatal(got)
@@ -133,6 +137,12 @@ func TestFilesOfAHiddenPool(t *testing.T) {
 	gone.DropPool("mine")
 	if got := gone.apply(gone.change(providers.Destroy, want)); !strings.Contains(got, "no pool has the folder") {
 		t.Errorf("delete without the pool:\n%s", got)
+	}
+	if err := os.Remove(filepath.Join(gone.dir, "mine")); err != nil {
+		t.Fatal(err)
+	}
+	if got := gone.apply(gone.change(providers.Destroy, want)); !strings.HasPrefix(got, "delete: done, gone") {
+		t.Errorf("delete without the pool and its folder:\n%s", got)
 	}
 	own := imageLab(t)
 	own.apply(create(want))
