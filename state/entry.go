@@ -20,15 +20,15 @@ func sum(e []byte) string {
 	return fmt.Sprintf("%08x", crc32.Checksum(e, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// entryFile is an Entry in a file, with the texts that its record shares with others and that
-// stand in no line before it.
+// entryFile is an Entry in a file, with the shared texts of its record that no earlier line
+// contains.
 type entryFile struct {
 	Entry
 	Put *recordFile `json:"put,omitempty"`
 	tables
 }
 
-// entry returns e as it is in a file, without the texts that its record shares.
+// entry returns e as it is in a file. The shared texts of its record go into the writer's tables.
 func (w *writer) entry(e Entry) (entryFile, error) {
 	f := entryFile{Entry: e}
 	if e.Put == nil {
@@ -39,7 +39,7 @@ func (w *writer) entry(e Entry) (entryFile, error) {
 	return f, err
 }
 
-// entry reads an entry. The texts that it brings serve all later ones.
+// entry reads an entry, and keeps its shared texts for later entries.
 func (r *reader) entry(f entryFile) (Entry, error) {
 	e := f.Entry
 	r.take(f.tables)
@@ -54,16 +54,16 @@ func (r *reader) entry(f entryFile) (Entry, error) {
 	return e, e.check()
 }
 
-// encodeLine returns e as a line, newline included. told holds the texts that stand in lines
-// before it; those that stand in this one are added to it.
-func encodeLine(e Entry, told tables) ([]byte, error) {
+// encodeLine returns e as a line that ends with a newline. The line contains the shared texts
+// that defined lacks, and encodeLine adds them to defined.
+func encodeLine(e Entry, defined tables) ([]byte, error) {
 	w := newWriter()
 	f, err := w.entry(e)
 	if err != nil {
 		return nil, err
 	}
-	f.tables = w.without(told)
-	told.take(f.tables)
+	f.tables = w.without(defined)
+	defined.take(f.tables)
 	body, err := encode(f)
 	if err != nil {
 		return nil, err

@@ -145,7 +145,7 @@ func (f Folder) open(lock *lockfile.Lock) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{folder: f, lock: lock, snapshot: s, stored: files.snapshot, told: newTables()}
+	j := &journal{folder: f, lock: lock, snapshot: s, stored: files.snapshot, defined: newTables()}
 	if files.has(s.Serial) {
 		if err := j.fold(); err != nil {
 			return nil, err

@@ -34,8 +34,8 @@ type header struct {
 	Version string `json:"vmctl_version"`
 }
 
-// readHeader reads the head, and no more: it stands at the beginning. It fails if the bytes are
-// no snapshot of any format.
+// readHeader reads the format and the version, which are among the first members of a snapshot.
+// It fails if the bytes are no snapshot of any format.
 func readHeader(data []byte) (header, error) {
 	var h header
 	if len(bytes.TrimSpace(data)) == 0 {

@@ -23,7 +23,7 @@ type journal struct {
 	file     *os.File // nil: nothing was appended
 	size     int64    // of file: where its last good line ends
 	seq      uint64   // of the last entry
-	told     tables   // the texts that stand in file
+	defined  tables   // the shared texts that file contains
 	broken   error    // why nothing more can be appended
 	closed   bool
 }
@@ -59,7 +59,7 @@ func (j *journal) append(entries []Entry) error {
 	case len(entries) == 0:
 		return nil
 	}
-	text, read, told, err := j.encode(entries)
+	text, read, defined, err := j.encode(entries)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (j *journal) append(entries []Entry) error {
 		j.snapshot.apply(e)
 	}
 	j.seq += uint64(len(read))
-	j.told = told
+	j.defined = defined
 	return nil
 }
 
@@ -91,13 +91,14 @@ func (j *journal) checkLock() error {
 	return err
 }
 
-// encode returns the lines of entries, and the entries as they will be read back: what is
-// remembered here is what is on disk. told are the texts that stand in the journal with them.
-func (j *journal) encode(entries []Entry) (text []byte, read []Entry, told tables, err error) {
-	told = newTables()
-	told.take(j.told)
+// encode returns the lines of entries, the entries as a reader decodes them, and the shared texts
+// that the journal contains once it has these lines. The snapshot takes the decoded entries, so
+// that it equals the file.
+func (j *journal) encode(entries []Entry) (text []byte, read []Entry, defined tables, err error) {
+	defined = newTables()
+	defined.take(j.defined)
 	r := newReader(j.folder.types())
-	r.take(j.told)
+	r.take(j.defined)
 	for i, e := range entries {
 		e.Serial, e.Seq = j.snapshot.Serial, j.seq+uint64(i)+1
 		if e.At.IsZero() {
@@ -105,19 +106,19 @@ func (j *journal) encode(entries []Entry) (text []byte, read []Entry, told table
 		}
 		e.At = e.At.UTC()
 		if err := e.check(); err != nil {
-			return nil, nil, told, err
+			return nil, nil, defined, err
 		}
-		line, err := encodeLine(e, told)
+		line, err := encodeLine(e, defined)
 		if err != nil {
-			return nil, nil, told, fmt.Errorf("%s of %s: %w", e.Op, e.Address, err)
+			return nil, nil, defined, fmt.Errorf("%s of %s: %w", e.Op, e.Address, err)
 		}
 		back, err := r.decodeLine(line, noUpgrade)
 		if err != nil {
-			return nil, nil, told, fmt.Errorf("%s of %s could not be read back: %w", e.Op, e.Address, err)
+			return nil, nil, defined, fmt.Errorf("%s of %s could not be read back: %w", e.Op, e.Address, err)
 		}
 		text, read = append(text, line...), append(read, back)
 	}
-	return text, read, told, nil
+	return text, read, defined, nil
 }
 
 // create makes the journal's file, once. It writes a snapshot first if there is none on disk: the

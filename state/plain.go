@@ -14,8 +14,8 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// Values stand in files as plain JSON: objects, lists and exact numbers, without their types.
-// Whoever reads them knows the types of today, and keeps what these do not fit.
+// Values are stored as plain JSON: objects, lists and exact numbers, without their types. The
+// reader decodes them by the types of its build, and keeps the JSON that these cannot represent.
 
 // appendPlain appends v as JSON to text. It fails if v is marked or not wholly known.
 func appendPlain(text []byte, v cty.Value) ([]byte, error) {
@@ -101,9 +101,9 @@ func appendElements(text []byte, v cty.Value) ([]byte, error) {
 	return append(text, ']'), nil
 }
 
-// readPlain reads JSON as a value of type t. Attributes of objects may be missing: then the
-// value lacks them, too. whole reports whether writing the value gives the same JSON again: it
-// does not where t lacks an attribute or has another type for it.
+// readPlain decodes JSON as a value of type t. An attribute that the JSON lacks is missing in the
+// value, too. whole reports whether writing the value gives the same JSON: that is not so if t
+// lacks an attribute or has another type for it.
 func readPlain(text []byte, t cty.Type) (v cty.Value, whole bool, err error) {
 	if string(text) == "null" {
 		return cty.NullVal(t), true, nil

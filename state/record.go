@@ -83,9 +83,8 @@ func put(table map[string]json.RawMessage, text []byte) string {
 	return digest
 }
 
-// Kept holds the texts of a record that the types of this build do not fit: as another build
-// wrote them, with the values that were read from them. They are written again as long as
-// these values stay.
+// Kept holds the JSON of those attributes, settings and policy of a record that this build's
+// types cannot represent exactly. Each is written back as it was, unless its value has changed.
 type Kept struct {
 	values           map[string]kept // by attribute
 	settings, policy *kept
@@ -103,8 +102,9 @@ func (k Kept) Equal(other Kept) bool {
 		maps.EqualFunc(k.values, other.values, func(a, b kept) bool { return same(&a, &b) })
 }
 
-// appendKept appends the text of v: the kept one, as long as v is what was read from it.
-func (k *kept) appendKept(text []byte, v cty.Value) ([]byte, error) {
+// appendValue appends v as JSON to text. If v equals the value that was read from the kept text,
+// it appends that text.
+func (k *kept) appendValue(text []byte, v cty.Value) ([]byte, error) {
 	if k != nil && (v == cty.NilVal) == (k.read == cty.NilVal) && (v == cty.NilVal || v.RawEquals(k.read)) {
 		return append(text, k.text...), nil
 	}
@@ -143,7 +143,7 @@ func (w *writer) fileOf(r Record) (recordFile, error) {
 	}
 	p := providerFile{Type: r.Provider.Type, Name: r.Provider.Name, Key: r.Provider.Key}
 	if r.Settings != cty.NilVal {
-		if p.Settings, err = r.Kept.settings.appendKept(nil, r.Settings); err != nil {
+		if p.Settings, err = r.Kept.settings.appendValue(nil, r.Settings); err != nil {
 			return f, err
 		}
 	}
@@ -153,7 +153,7 @@ func (w *writer) fileOf(r Record) (recordFile, error) {
 	}
 	f.Provider = put(w.Providers, text)
 	if r.Policy != cty.NilVal {
-		if text, err = r.Kept.policy.appendKept(nil, r.Policy); err != nil {
+		if text, err = r.Kept.policy.appendValue(nil, r.Policy); err != nil {
 			return f, err
 		}
 		f.Policy = put(w.Policies, text)
@@ -194,7 +194,7 @@ func (k Kept) appendValues(v cty.Value) (text []byte, err error) {
 		if !there {
 			value = cty.NilVal
 		}
-		if text, err = held.appendKept(text, value); err != nil {
+		if text, err = held.appendValue(text, value); err != nil {
 			return nil, err
 		}
 	}
@@ -284,7 +284,7 @@ func (r *reader) provider(digest string) (readProvider, error) {
 	return p, nil
 }
 
-// policy returns the policy with its kept text, nil if the types of this build fit it.
+// policy returns a policy, and its JSON if this build's type cannot represent it exactly.
 func (r *reader) policy(key policyKey) (cty.Value, *kept, error) {
 	k, known := r.policies[key]
 	if !known {
@@ -307,8 +307,8 @@ func (r *reader) policy(key policyKey) (cty.Value, *kept, error) {
 	return k.read, &k, nil
 }
 
-// readValues reads the attributes of a record, each by its type. Those that have none, or do
-// not fit it, are kept as they are.
+// readValues decodes the attributes of a record by their types. It also returns the JSON of the
+// attributes that have no type or that their type cannot represent exactly.
 func readValues(text []byte, types map[string]cty.Type) (cty.Value, map[string]kept, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -348,7 +348,7 @@ func (f Folder) types() types {
 	return specTypes{}
 }
 
-// types tells the types by which values are read.
+// types returns the types of recorded values.
 type types interface {
 	values(spec.Kind) map[string]cty.Type // of the attributes, computed ones included
 	policy(spec.Kind) cty.Type
