@@ -35,11 +35,18 @@ type bench struct {
 	run     executor.Run
 }
 
+// stateIn returns the state of the project in a folder.
+func stateIn(dir string) state.Store {
+	return state.NewStore(state.Folder{Dir: dir, Now: time.Now}, state.Config{
+		ID: project.ID, Project: project.Name, Version: "test", Now: time.Now,
+	})
+}
+
 func newBench(t *testing.T, source string) *bench {
 	t.Helper()
 	b := &bench{
 		t: t, memory: newMemory(project),
-		folder:  &state.Folder{Dir: t.TempDir(), ID: project.ID, Project: project.Name, Version: "test", Now: time.Now},
+		folder:  stateIn(t.TempDir()),
 		options: planner.Options{Types: map[string]providers.Type{"libvirt": memoryType()}, Project: project},
 	}
 	b.spec(source)

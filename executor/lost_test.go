@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,7 +17,7 @@ import (
 func TestALostLockIsTheLastStep(t *testing.T) {
 	b := newBench(t, two)
 	dir := t.TempDir()
-	b.folder = state.Folder{Dir: dir, ID: project.ID, Project: project.Name, Version: "test", Now: time.Now}
+	b.folder = stateIn(dir)
 	b.run.Watch = func(e executor.Event) {
 		if e.Kind != executor.StepStarted || e.Step.Op != "start" {
 			return

@@ -24,7 +24,7 @@ import (
 
 // bump adds one to a record, so many times, each in a run of its own, and prints
 // what it found.
-func bump(f state.Folder, times string) error {
+func bump(f dataDir, times string) error {
 	n, err := strconv.Atoi(times)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func bump(f state.Folder, times string) error {
 	return nil
 }
 
-func bumpOnce(f state.Folder) (err error) {
+func bumpOnce(f dataDir) (err error) {
 	ctx := context.Background()
 	j, err := f.Open(ctx, state.Owner{Command: "vmctl apply", Wait: time.Hour})
 	if err != nil {
@@ -54,7 +54,7 @@ func bumpOnce(f state.Folder) (err error) {
 
 // bumping runs processes that all bump one record, and returns what they found,
 // sorted.
-func bumping(t *testing.T, f state.Folder, processes, times int) []int {
+func bumping(t *testing.T, f dataDir, processes, times int) []int {
 	t.Helper()
 	var found []int
 	var mu sync.Mutex
@@ -120,7 +120,7 @@ func upTo(n int) []int {
 }
 
 // beginAndWait begins a start, says so, and is killed then.
-func beginAndWait(f state.Folder) error {
+func beginAndWait(f dataDir) error {
 	ctx := context.Background()
 	j, err := f.Open(ctx, state.Owner{Command: "vmctl apply"})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 var untouched = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // place puts a file into the data directory, last changed long ago.
-func place(t *testing.T, f state.Folder, name, text string) {
+func place(t *testing.T, f dataDir, name, text string) {
 	t.Helper()
 	path := filepath.Join(f.Dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -30,7 +30,7 @@ func place(t *testing.T, f state.Folder, name, text string) {
 }
 
 // contents is every file with its bytes and time, but for the lock.
-func contents(t *testing.T, f state.Folder) string {
+func contents(t *testing.T, f dataDir) string {
 	t.Helper()
 	entries, err := os.ReadDir(f.Dir)
 	if err != nil {
@@ -56,7 +56,7 @@ func contents(t *testing.T, f state.Folder) string {
 
 // refused reads and opens a state that must be refused, and returns why. Nothing
 // may change, and the lock must be free afterwards.
-func refused(t *testing.T, f state.Folder) error {
+func refused(t *testing.T, f dataDir) error {
 	t.Helper()
 	before := contents(t, f)
 	s, err := f.Read(t.Context())
@@ -70,8 +70,8 @@ func refused(t *testing.T, f state.Folder) error {
 	} else if openErr.Error() != err.Error() {
 		t.Errorf("open says %q, read says %q", openErr, err)
 	}
-	if _, held, err := f.Holder(t.Context()); held || err != nil {
-		t.Errorf("lock held %t, %v; want it free", held, err)
+	if holder, err := f.Holder(t.Context()); holder != nil || err != nil {
+		t.Errorf("lock held by %v, %v; want it free", holder, err)
 	}
 	if d := cmp.Diff(before, contents(t, f)); d != "" {
 		t.Errorf("files changed (-before +after):\n%s", d)
@@ -95,7 +95,7 @@ func whole(t *testing.T) (snapshot, journal string) {
 	return file(t, f, "state.json"), file(t, f, "journal-1.ndjson")
 }
 
-func file(t *testing.T, f state.Folder, name string) string {
+func file(t *testing.T, f dataDir, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(f.Dir, name))
 	if err != nil {

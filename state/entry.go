@@ -97,14 +97,14 @@ func noUpgrade(e []byte) ([]byte, error) { return e, nil }
 // format, as far as they can be understood. A torn last line was never
 // acknowledged to whoever appended it: it is dropped, and note says so. Anything
 // else that is wrong is a *CorruptError.
-func (f Folder) decodeJournal(j journalFile, format int) (entries []Entry, note string, err error) {
-	path := f.pathOf(j)
-	upgrade := func(e []byte) ([]byte, error) { return f.formats().entry(format, e) }
+func (d documents) decodeJournal(j journalText, format int) (entries []Entry, note string, err error) {
+	path := d.backend.Path(j.name)
+	upgrade := func(e []byte) ([]byte, error) { return d.formats().entry(format, e) }
 	lines := bytes.SplitAfter(j.data, []byte("\n"))
 	if len(lines[len(lines)-1]) == 0 {
 		lines = lines[:len(lines)-1]
 	}
-	r := newReader(f.types())
+	r := newReader(d.types())
 	for i, line := range lines {
 		e, err := r.decodeLine(line, upgrade)
 		switch {
@@ -116,7 +116,7 @@ func (f Folder) decodeJournal(j journalFile, format int) (entries []Entry, note 
 			err = fmt.Errorf("it is entry %d, and entry %d is missing", e.Seq, i+1)
 		}
 		if err != nil {
-			return entries, "", f.corrupt(CorruptError{Path: path, Line: i + 1, Err: err})
+			return entries, "", d.corrupt(CorruptError{Path: path, Line: i + 1, Err: err})
 		}
 		entries = append(entries, e)
 	}

@@ -29,7 +29,7 @@ var (
 
 // LockedError reports that another process holds the run lock.
 type LockedError struct {
-	Dir    string // the data directory
+	Where  string // the data directory, or the place of another store
 	Holder Holder // zero where its record cannot be read
 	// Replaced says that the lock file was replaced while the holder has it.
 	Replaced bool
@@ -40,16 +40,16 @@ type LockedError struct {
 func (e *LockedError) Error() string {
 	switch {
 	case e.Self:
-		return fmt.Sprintf("take the run lock in %s: this process holds it already, for %q", e.Dir, e.Holder.Command)
+		return fmt.Sprintf("take the run lock in %s: this process holds it already, for %q", e.Where, e.Holder.Command)
 	case e.Holder == Holder{}:
-		return fmt.Sprintf("take the run lock in %s: another process holds it", e.Dir)
+		return fmt.Sprintf("take the run lock in %s: another process holds it", e.Where)
 	default:
 		since := e.Holder.Since.UTC().Format(time.RFC3339)
 		if e.Replaced {
 			since += ", though its lock file was replaced"
 		}
 		return fmt.Sprintf("take the run lock in %s: %q (pid %d on %s) has held it since %s",
-			e.Dir, e.Holder.Command, e.Holder.PID, e.Holder.Host, since)
+			e.Where, e.Holder.Command, e.Holder.PID, e.Holder.Host, since)
 	}
 }
 
@@ -61,21 +61,20 @@ func (e *LockedError) Next() []string {
 	return []string{"wait for it to end, or let this command wait with --lock-timeout=5m"}
 }
 
-// LostLockError reports that the run lock excludes no other process any more: its file was moved,
-// removed or replaced while this process held it. The journal keeps all earlier entries, and
-// nothing more is written.
+// LostLockError reports that the run lock excludes no other process any more. The journal keeps all
+// earlier entries, and nothing more is written.
 type LostLockError struct {
-	Path   string // of the lock file
+	Cause  string // "/data/lock was moved, removed or replaced meanwhile"
 	Holder Holder // who has it now; zero: nobody has said
 }
 
-// Error names the lock file and its new holder.
+// Error names the cause and the new holder.
 func (e *LostLockError) Error() string {
 	who := "another command may be at work"
 	if e.Holder != (Holder{}) {
 		who = fmt.Sprintf("%q (pid %d on %s) has it now", e.Holder.Command, e.Holder.PID, e.Holder.Host)
 	}
-	return fmt.Sprintf("the run lock is lost: %s was moved, removed or replaced meanwhile, and %s; nothing more is written", e.Path, who)
+	return fmt.Sprintf("the run lock is lost: %s, and %s; nothing more is written", e.Cause, who)
 }
 
 // Next advises to list the locks and to plan.

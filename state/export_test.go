@@ -1,8 +1,6 @@
 package state
 
 import (
-	"sync"
-
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/spec"
@@ -17,18 +15,11 @@ func Upgrades() map[int]Upgrade { return upgrades }
 // Upgrade turns one format into the next one.
 type Upgrade = upgrade
 
-// Reading returns f with another newest format and with upgrades from the formats
+// Reading returns c with another newest format and with upgrades from the formats
 // before it.
-func Reading(f Folder, newest int, upgrades map[int]Upgrade) Folder {
-	f.readableFormats = formats{newest: newest, upgrade: upgrades}
-	return f
-}
-
-// Midway returns f with a hook: the first Read calls do after it has read the
-// snapshot and before it reads the journals.
-func Midway(f Folder, do func()) Folder {
-	f.betweenReads = sync.OnceFunc(do)
-	return f
+func Reading(c Config, newest int, upgrades map[int]Upgrade) Config {
+	c.readableFormats = formats{newest: newest, upgrade: upgrades}
+	return c
 }
 
 // Types are types by which values are read, whatever the kind and the provider.
@@ -41,10 +32,10 @@ func (t Types) values(spec.Kind) map[string]cty.Type { return t.Values }
 func (t Types) policy(spec.Kind) cty.Type            { return t.Policy }
 func (t Types) settings(string) cty.Type             { return t.Settings }
 
-// Knowing returns f with other types than those of the spec.
-func Knowing(f Folder, t Types) Folder {
-	f.knownTypes = t
-	return f
+// Knowing returns c with other types than those of the spec.
+func Knowing(c Config, t Types) Config {
+	c.knownTypes = t
+	return c
 }
 
 // Summed returns the bytes of a snapshot with the checksum that they ought to have.

@@ -20,7 +20,7 @@ import (
 // career opens, changes and closes the state in f three times, and records two starts
 // each time. It sets acknowledged to the last start that was recorded without an error,
 // and returns the first error.
-func career(f state.Folder, acknowledged *int) error {
+func career(f dataDir, acknowledged *int) error {
 	for run := 1; run <= 3; run++ {
 		j, err := f.Open(context.Background(), state.Owner{Command: "vmctl apply"})
 		if err != nil {
@@ -121,7 +121,7 @@ func TestEveryWriteCanFail(t *testing.T) {
 }
 
 // survived checks that a state loads, and that the next run goes on from it.
-func survived(t *testing.T, f state.Folder, at string, acknowledged int) {
+func survived(t *testing.T, f dataDir, at string, acknowledged int) {
 	t.Helper()
 	s, err := f.Read(t.Context())
 	if err != nil {

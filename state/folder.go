@@ -14,82 +14,85 @@ import (
 	"vmctl/internal/lockfile"
 )
 
-// Folder is a Store in a data directory: state.json, the snapshot before it as
-// state.json.backup, the journal that continues it as journal-<serial>.ndjson,
-// and the run lock. Files are 0600, the folder is made 0700 by the first Open.
+// Folder is a Backend in a data directory. Its lease is a lock that the kernel frees when the
+// process ends. Files are 0600; the first Lock makes the folder, 0700. If state.json or its backup
+// is a symbolic link, the file to which it leads is replaced, and the link stays.
 type Folder struct {
-	Dir     string           // absolute
-	ID      string           // the lineage: a state of another one is a *MismatchError
-	Project string           // for people
-	Version string           // of vmctl, for whoever has to read the files later
-	Now     func() time.Time // dates of entries and locks; required by Open
-	// RepairWith is the command line that errors suggest for repairing the state.
-	// "": vmctl state repair.
-	RepairWith string
-
-	knownTypes      types   // set by a test; nil: those of the spec
-	readableFormats formats // set by a test; zero: the formats of this build
-	betweenReads    func()  // set by a test: called between reading the snapshot and reading the journals; nil: nothing
+	Dir string           // absolute
+	Now func() time.Time // dates of locks; required by Lock
 }
 
-var _ Store = Folder{}
+var _ Backend = Folder{}
 
-// Read returns the snapshot with the journal that continues it. It takes no lock
-// and changes nothing, and it may run beside a writer: it sees the state as it
-// was at one moment. A folder without a state is an empty snapshot.
-//
-// Read never takes a state that it cannot understand for an empty one: it fails with
-// a *CorruptError, a *NewerError or a *MismatchError, and leaves the files untouched.
-func (f Folder) Read(ctx context.Context) (*Snapshot, error) {
-	s, err := f.read(ctx)
-	if err != nil || len(s.Notes) == 0 {
-		return s, err
+// Where returns the folder.
+func (f Folder) Where() string { return f.Dir }
+
+// Path returns the path of a document's file.
+func (f Folder) Path(name string) string { return filepath.Join(f.Dir, name) }
+
+// List returns the names of all files. A folder that does not exist has none.
+func (f Folder) List(context.Context) ([]string, error) {
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the data directory: %w", err)
 	}
-	// An incomplete last line is torn, or a writer is still writing it.
-	_, held, err := f.Holder(ctx)
-	if err != nil {
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// unfitError reports that something else than a file has the name of a document.
+type unfitError struct{ cause error }
+
+func (e *unfitError) Error() string { return e.cause.Error() }
+
+func (e *unfitError) Unwrap() error { return e.cause }
+
+// Get reads a file. It never waits, as for a pipe, and it does not take a symbolic link that leads
+// to nothing for a document that does not exist.
+func (f Folder) Get(ctx context.Context, name string) ([]byte, error) {
+	path := f.Path(name)
+	data, err := atomicfile.Read(path)
+	if err == nil {
+		return data, nil
+	}
+	info, lstatErr := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && errors.Is(lstatErr, fs.ErrNotExist):
+		return nil, err
+	case errors.Is(err, fs.ErrNotExist) && lstatErr == nil && info.Mode()&fs.ModeSymlink == 0:
+		// It was made between the two looks.
+		return f.Get(ctx, name)
+	case lstatErr == nil && info.IsDir():
+		return nil, &unfitError{errors.New("it is a folder")}
+	case errors.Is(err, atomicfile.ErrNotRegular):
+		return nil, &unfitError{atomicfile.ErrNotRegular}
+	case errors.Is(err, fs.ErrNotExist):
+		err = errors.New(err.Error())
+	}
+	return nil, &advised{err, "make that file readable, or choose another data directory with --data-dir"}
+}
+
+// Holder returns the holder of the run lock.
+func (f Folder) Holder(ctx context.Context) (*Holder, error) {
+	owner, held, err := lockfile.Holder(ctx, f.lockPath())
+	if err != nil || !held {
 		return nil, err
 	}
-	if held {
-		s.Notes = nil
-		return s, nil
-	}
-	return f.read(ctx)
+	h := Holder(owner)
+	return &h, nil
 }
 
-// read reads the files again if a writer has replaced the snapshot meanwhile: the new
-// snapshot contains the journal's entries.
-func (f Folder) read(ctx context.Context) (*Snapshot, error) {
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("read the state in %s: %w", f.Dir, err)
-		}
-		files, stable, err := f.readFiles()
-		if err != nil {
-			return nil, err
-		}
-		if stable {
-			return f.decode(files)
-		}
-	}
-}
+func (f Folder) lockPath() string { return f.Path("lock") }
 
-// Holder reports whether the run lock is held, and returns its holder. It takes no lock and
-// disturbs nobody. The Holder of a held lock is zero where its record cannot be
-// read.
-func (f Folder) Holder(ctx context.Context) (h Holder, held bool, err error) {
-	owner, held, err := lockfile.Holder(ctx, f.lockPath())
-	return Holder(owner), held, err
-}
-
-// Open takes the run lock, waiting as long as o says, and returns a journal that
-// continues the snapshot. What an earlier run left in its journal becomes a new
-// snapshot first. It fails as Read does, and with a *LockedError.
-func (f Folder) Open(ctx context.Context, o Owner) (Journal, error) {
+// Lock takes the run lock, and removes the temporary files that killed writers left behind.
+func (f Folder) Lock(ctx context.Context, o Owner) (Lease, error) {
 	lock, err := f.lock(ctx, o)
-	if o.UseReserve && IsFull(err) {
-		if spent, gone := f.FreeReserve(); spent || gone != nil {
-			if lock, err = nil, gone; err == nil {
+	if o.FreeSpace != nil && IsFull(err) {
+		if freed, failed := o.FreeSpace(); freed || failed != nil {
+			if lock, err = nil, failed; err == nil {
 				lock, err = f.lock(ctx, o)
 			}
 		}
@@ -97,11 +100,10 @@ func (f Folder) Open(ctx context.Context, o Owner) (Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := f.open(lock)
-	if err != nil {
+	if err := f.clean(); err != nil {
 		return nil, errors.Join(withAdvice(err), lock.Release())
 	}
-	return j, nil
+	return &folderLease{folder: f, lock: lock}, nil
 }
 
 func (f Folder) lock(ctx context.Context, o Owner) (*lockfile.Lock, error) {
@@ -124,7 +126,7 @@ func (f Folder) lock(ctx context.Context, o Owner) (*lockfile.Lock, error) {
 	})
 	var held *lockfile.HeldError
 	if errors.As(err, &held) && ctx.Err() == nil {
-		return nil, &LockedError{Dir: f.Dir, Holder: Holder(held.Owner), Replaced: held.Replaced, Self: held.Self}
+		return nil, &LockedError{Where: f.Dir, Holder: Holder(held.Owner), Replaced: held.Replaced, Self: held.Self}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("take the run lock: %w", withAdvice(err))
@@ -132,33 +134,11 @@ func (f Folder) lock(ctx context.Context, o Owner) (*lockfile.Lock, error) {
 	return lock, nil
 }
 
-// open reads the files under the lock and folds the journal into the snapshot.
-func (f Folder) open(lock *lockfile.Lock) (*journal, error) {
-	if err := f.clean(); err != nil {
-		return nil, err
-	}
-	files, _, err := f.readFiles()
-	if err != nil {
-		return nil, err
-	}
-	s, err := f.decode(files)
-	if err != nil {
-		return nil, err
-	}
-	j := &journal{folder: f, lock: lock, snapshot: s, stored: files.snapshot, defined: newTables()}
-	if files.has(s.Serial) {
-		if err := j.fold(); err != nil {
-			return nil, err
-		}
-	}
-	return j, f.retireJournals(j.snapshot.Serial)
-}
-
 // clean removes the temporary files that killed writers left behind.
 func (f Folder) clean() error {
-	for _, path := range []string{f.statePath(), f.backupPath()} {
-		target, err := resolveLink(path)
-		if err != nil && path == f.statePath() {
+	for _, name := range []string{snapshotName, backupName} {
+		target, err := resolveLink(f.Path(name))
+		if err != nil && name == snapshotName {
 			continue // reading the snapshot reports this error
 		}
 		if err != nil {
@@ -171,19 +151,154 @@ func (f Folder) clean() error {
 	return nil
 }
 
-func (f Folder) oldFormatPath(format int) string {
-	return filepath.Join(f.Dir, fmt.Sprintf("state.json.v%d", format))
+// folderLease is a held run lock. Each write first checks that the lock still excludes others: a
+// process that took the lock meanwhile has read the journal up to that moment, and would lose later
+// entries.
+type folderLease struct {
+	folder  Folder
+	lock    *lockfile.Lock
+	journal *os.File // the file of the last Append; nil: none
 }
 
-func (f Folder) statePath() string  { return filepath.Join(f.Dir, "state.json") }
-func (f Folder) backupPath() string { return filepath.Join(f.Dir, "state.json.backup") }
-func (f Folder) lockPath() string   { return filepath.Join(f.Dir, "lock") }
+func (l *folderLease) check() error {
+	err := l.lock.Check()
+	var lost *lockfile.LostError
+	if errors.As(err, &lost) {
+		return &LostLockError{Cause: lost.Path + " was moved, removed or replaced meanwhile", Holder: Holder(lost.Owner)}
+	}
+	return err
+}
 
-// backupJournalPath names the journal that leads from the backup to the snapshot.
-func (f Folder) backupJournalPath() string { return filepath.Join(f.Dir, "journal.ndjson.backup") }
+// Put replaces a file.
+func (l *folderLease) Put(name string, data []byte) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	target, err := resolveLink(l.folder.Path(name))
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
+		if err := atomicfile.Clean(target); err != nil {
+			return err
+		}
+	}
+	return atomicfile.Write(target, data, 0o600)
+}
 
-func (f Folder) journalPath(serial uint64) string {
-	return filepath.Join(f.Dir, journalName(serial))
+// Append writes text to the end of a file, with one fsync.
+func (l *folderLease) Append(name string, size int64, text []byte) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	if err := l.open(name, size); err != nil {
+		return err
+	}
+	_, err := l.journal.WriteAt(text, size)
+	if err == nil {
+		if err = l.journal.Sync(); err == nil {
+			return nil
+		}
+		// What is durable after a failed fsync cannot be known any more.
+		err = fmt.Errorf("%w: %w", ErrUncertain, err)
+	}
+	return errors.Join(err, l.undo(name, size))
+}
+
+// open opens the file for an Append, or makes it.
+func (l *folderLease) open(name string, size int64) error {
+	path := l.folder.Path(name)
+	if l.journal != nil && l.journal.Name() == path {
+		return nil
+	}
+	if err := l.close(); err != nil {
+		return err
+	}
+	flag := os.O_WRONLY
+	if size == 0 {
+		flag |= os.O_CREATE | os.O_EXCL
+	}
+	file, err := os.OpenFile(path, flag, 0o600)
+	if err != nil {
+		return err
+	}
+	if size == 0 {
+		if err := atomicfile.SyncDir(l.folder.Dir); err != nil {
+			return errors.Join(err, file.Close(), os.Remove(path))
+		}
+	}
+	l.journal = file
+	return nil
+}
+
+// undo removes what a failed Append may have written. Half a line at the end is dropped by readers;
+// in the middle it is not.
+func (l *folderLease) undo(name string, size int64) error {
+	var err error
+	if size > 0 {
+		err = l.journal.Truncate(size)
+	} else {
+		err = errors.Join(l.close(), os.Remove(l.folder.Path(name)))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUncertain, err)
+	}
+	return nil
+}
+
+func (l *folderLease) close() error {
+	if l.journal == nil {
+		return nil
+	}
+	err := l.journal.Close()
+	l.journal = nil
+	return err
+}
+
+// Rename renames a file.
+func (l *folderLease) Rename(from, to string) error {
+	return l.change(func() error { return os.Rename(l.folder.Path(from), l.folder.Path(to)) })
+}
+
+// Remove removes a file.
+func (l *folderLease) Remove(name string) error {
+	return l.change(func() error {
+		err := os.Remove(l.folder.Path(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+// change changes the names in the folder.
+func (l *folderLease) change(do func() error) error {
+	if err := errors.Join(l.check(), l.close()); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(l.folder.Dir)
+}
+
+// Release frees the run lock.
+func (l *folderLease) Release() error { return errors.Join(l.close(), l.lock.Release()) }
+
+// resolveLink returns the file to which a symbolic link leads in the end, or path itself if it is
+// no link.
+func resolveLink(path string) (string, error) {
+	if info, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
+		return path, nil
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("follow the symbolic link %s: it leads to nothing; nothing was changed: remove it, or bring back what it led to", path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("follow the symbolic link %s: %w", path, err)
+	}
+	return target, nil
 }
 
 // reserveFile is the name of a file without content of use: it reserves disk space. vmctl frees

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -24,15 +25,67 @@ var (
 	webA = spec.Address{Kind: spec.VM, Name: "web", Key: "a"}
 )
 
+// dataDir is a store in a folder.
+type dataDir struct {
+	Dir string
+	state.Config
+	list func() // called before the folder is listed; nil: nothing
+}
+
+func (f dataDir) folder() state.Folder { return state.Folder{Dir: f.Dir, Now: f.Now} }
+
+func (f dataDir) store() state.Store {
+	if f.list != nil {
+		return state.NewStore(watched{f.folder(), f.list}, f.Config)
+	}
+	return state.NewStore(f.folder(), f.Config)
+}
+
+func (f dataDir) Read(ctx context.Context) (*state.Snapshot, error) { return f.store().Read(ctx) }
+
+func (f dataDir) Open(ctx context.Context, o state.Owner) (state.Journal, error) {
+	return f.store().Open(ctx, o)
+}
+
+func (f dataDir) Holder(ctx context.Context) (*state.Holder, error) { return f.store().Holder(ctx) }
+
+func (f dataDir) Diagnose(ctx context.Context) (state.Repair, error) { return f.store().Diagnose(ctx) }
+
+func (f dataDir) Repair(ctx context.Context, o state.Owner) (state.Repair, error) {
+	return f.store().Repair(ctx, o)
+}
+
+func (f dataDir) knowing(t state.Types) dataDir {
+	f.Config = state.Knowing(f.Config, t)
+	return f
+}
+
+func (f dataDir) reading(newest int, upgrades map[int]state.Upgrade) dataDir {
+	f.Config = state.Reading(f.Config, newest, upgrades)
+	return f
+}
+
+// watched is a folder that calls a function before it is listed.
+type watched struct {
+	state.Folder
+	list func()
+}
+
+func (w watched) List(ctx context.Context) ([]string, error) {
+	w.list()
+	return w.Folder.List(ctx)
+}
+
 // folder returns a data directory of the test's own, with a fixed time.
-func folder(t *testing.T) state.Folder {
+func folder(t *testing.T) dataDir {
 	t.Helper()
 	return folderAt(t.TempDir())
 }
 
-func folderAt(dir string) state.Folder {
+func folderAt(dir string) dataDir {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	return state.Knowing(state.Folder{Dir: dir, ID: id, Project: "example", Version: "0.1.0", Now: func() time.Time { return now }}, known())
+	c := state.Config{ID: id, Project: "example", Version: "0.1.0", Now: func() time.Time { return now }}
+	return dataDir{Dir: dir, Config: state.Knowing(c, known())}
 }
 
 // known are the types of the values in these tests.
@@ -49,7 +102,7 @@ func known() state.Types {
 	}
 }
 
-func open(t *testing.T, f state.Folder) state.Journal {
+func open(t *testing.T, f dataDir) state.Journal {
 	t.Helper()
 	j, err := f.Open(t.Context(), state.Owner{Command: "vmctl apply"})
 	if err != nil {
@@ -72,7 +125,7 @@ func closeIt(t *testing.T, j state.Journal) {
 	}
 }
 
-func read(t *testing.T, f state.Folder) *state.Snapshot {
+func read(t *testing.T, f dataDir) *state.Snapshot {
 	t.Helper()
 	s, err := f.Read(t.Context())
 	if err != nil {
@@ -82,7 +135,7 @@ func read(t *testing.T, f state.Folder) *state.Snapshot {
 }
 
 // names lists the names of the entries of the data directory.
-func names(t *testing.T, f state.Folder) []string {
+func names(t *testing.T, f dataDir) []string {
 	t.Helper()
 	entries, err := os.ReadDir(f.Dir)
 	if err != nil {

@@ -21,9 +21,9 @@ type formats struct {
 }
 
 // formats returns the formats of this build, or the ones that a test has set.
-func (f Folder) formats() formats {
-	if f.readableFormats.newest != 0 {
-		return f.readableFormats
+func (d documents) formats() formats {
+	if d.readableFormats.newest != 0 {
+		return d.readableFormats
 	}
 	return formats{newest: Format, upgrade: upgrades}
 }
@@ -102,11 +102,11 @@ func (k formats) chain(format int, data []byte, step func(upgrade) func([]byte) 
 }
 
 // formatOf returns the format of a snapshot that can be read.
-func (f Folder) formatOf(snapshot []byte) int {
-	if old := f.formats().older(snapshot); old != 0 {
+func (d documents) formatOf(snapshot []byte) int {
+	if old := d.formats().older(snapshot); old != 0 {
 		return old
 	}
-	return f.formats().newest
+	return d.formats().newest
 }
 
 // older returns the format of a snapshot that is older than the newest format, else 0.

@@ -20,7 +20,7 @@ import (
 
 // abandon leaves a journal as a killed process does: the lock is free, and
 // nothing was tidied. The journal must not be used any more.
-func abandon(t *testing.T, f state.Folder) state.Folder {
+func abandon(t *testing.T, f dataDir) dataDir {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(f.Dir)); err != nil {
@@ -342,14 +342,14 @@ func TestClosedJournal(t *testing.T) {
 func TestLockedStateNamesItsHolder(t *testing.T) {
 	f := folder(t)
 	j := open(t, f)
-	holder, held, err := f.Holder(t.Context())
+	holder, err := f.Holder(t.Context())
 	host, hostErr := os.Hostname()
 	if err != nil || hostErr != nil {
 		t.Fatal(err, hostErr)
 	}
 	want := state.Holder{PID: os.Getpid(), Host: host, Command: "vmctl apply", Since: f.Now()}
-	if d := cmp.Diff(want, holder); !held || d != "" {
-		t.Errorf("held %t by (-want +got):\n%s", held, d)
+	if d := cmp.Diff(&want, holder); d != "" {
+		t.Errorf("held by (-want +got):\n%s", d)
 	}
 	_, err = f.Open(t.Context(), state.Owner{Command: "vmctl destroy", Wait: time.Hour})
 	var locked *state.LockedError
@@ -360,13 +360,13 @@ func TestLockedStateNamesItsHolder(t *testing.T) {
 		t.Errorf("error (-want +got):\n%s", d)
 	}
 	closeIt(t, j)
-	if _, held, err := f.Holder(t.Context()); held || err != nil {
-		t.Errorf("after close: held %t, %v", held, err)
+	if holder, err := f.Holder(t.Context()); holder != nil || err != nil {
+		t.Errorf("after close: held by %v, %v", holder, err)
 	}
 	for err, want := range map[*state.LockedError]string{
-		{Dir: "/d", Holder: state.Holder{PID: 7, Host: "ada", Command: "vmctl apply", Since: f.Now()}}: `take the run lock in /d: "vmctl apply" (pid 7 on ada) has held it since 2026-03-04T05:06:07Z` +
+		{Where: "/d", Holder: state.Holder{PID: 7, Host: "ada", Command: "vmctl apply", Since: f.Now()}}: `take the run lock in /d: "vmctl apply" (pid 7 on ada) has held it since 2026-03-04T05:06:07Z` +
 			"\nwait for it to end, or let this command wait with --lock-timeout=5m",
-		{Dir: "/d"}: "take the run lock in /d: another process holds it\nwait for it to end, or let this command wait with --lock-timeout=5m",
+		{Where: "/d"}: "take the run lock in /d: another process holds it\nwait for it to end, or let this command wait with --lock-timeout=5m",
 	} {
 		if d := cmp.Diff(want, told(err)); d != "" {
 			t.Errorf("error (-want +got):\n%s", d)

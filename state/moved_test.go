@@ -26,7 +26,7 @@ func TestMovedRecord(t *testing.T) {
 	want := map[spec.Address]state.Record{to: first, webA: user}
 	crashed := abandon(t, f)
 	closeIt(t, j)
-	for what, f := range map[string]state.Folder{"closed": f, "crashed": crashed} {
+	for what, f := range map[string]dataDir{"closed": f, "crashed": crashed} {
 		s := read(t, f)
 		if d := diff(want, s.Records); d != "" {
 			t.Errorf("%s: records (-want +got):\n%s", what, d)

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func child(t *testing.T, task string, f state.Folder) *exec.Cmd {
+func child(t *testing.T, task string, f dataDir) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -60,7 +61,7 @@ func child(t *testing.T, task string, f state.Folder) *exec.Cmd {
 }
 
 // writeForever counts up in vm.dev, and says so after each acknowledged entry.
-func writeForever(f state.Folder) error {
+func writeForever(f dataDir) error {
 	ctx := context.Background()
 	for {
 		j, err := f.Open(ctx, state.Owner{Command: "vmctl apply"})
@@ -138,13 +139,14 @@ func TestReadAcrossAClose(t *testing.T) {
 	f := folder(t)
 	place(t, f, "state.json", old)
 	begun := state.Entry{Serial: 2, Seq: 1, Run: "r3", Kind: state.Begin, Op: "start", Address: dev}
-	s := read(t, state.Midway(f, func() {
+	f.list = sync.OnceFunc(func() {
 		place(t, f, "new", now)
 		if err := os.Rename(filepath.Join(f.Dir, "new"), filepath.Join(f.Dir, "state.json")); err != nil {
 			t.Error(err)
 		}
 		place(t, f, "journal-2.ndjson", lineOf(t, begun))
-	}))
+	})
+	s := read(t, f)
 	got := fmt.Sprintf("serial %d, interrupted %s", s.Serial, interrupted(s))
 	if want := "serial 2, interrupted r3/0 start vm.dev"; got != want {
 		t.Errorf("read %s, want %s", got, want)
@@ -163,7 +165,7 @@ func lineOf(t *testing.T, e state.Entry) string {
 }
 
 // fillDisk appends until nothing more fits, and says what it was told.
-func fillDisk(f state.Folder, scenario string) error {
+func fillDisk(f dataDir, scenario string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	ctx := context.Background()
 	j, err := f.Open(ctx, state.Owner{Command: "vmctl apply"})
@@ -207,11 +209,11 @@ func TestFullDisk(t *testing.T) {
 	for _, test := range []struct {
 		name, ends string
 		files      []string
-		check      func(*testing.T, state.Folder, *state.Snapshot)
+		check      func(*testing.T, dataDir, *state.Snapshot)
 	}{
 		{
 			name: "at first", ends: "<nil>\n", files: []string{"lock", "state.json"},
-			check: func(t *testing.T, _ state.Folder, s *state.Snapshot) {
+			check: func(t *testing.T, _ dataDir, s *state.Snapshot) {
 				if s.Serial != 0 || len(s.Interrupted) > 0 {
 					t.Errorf("serial %d, interrupted %s; want nothing", s.Serial, interrupted(s))
 				}
@@ -219,7 +221,7 @@ func TestFullDisk(t *testing.T) {
 		},
 		{
 			name: "later", ends: "close the state: write DIR/state.json: file too large\n", files: []string{"journal-0.ndjson", "lock", "state.json", "state.json.backup"},
-			check: func(t *testing.T, f state.Folder, s *state.Snapshot) {
+			check: func(t *testing.T, f dataDir, s *state.Snapshot) {
 				lines := strings.Count(file(t, f, "journal-0.ndjson"), "\n")
 				if s.Serial != 0 || lines < 5 || len(s.Interrupted) != lines || len(s.Notes) > 0 {
 					t.Errorf("serial %d, %d interrupted of %d lines, notes %v", s.Serial, len(s.Interrupted), lines, s.Notes)
@@ -228,7 +230,7 @@ func TestFullDisk(t *testing.T) {
 		},
 		{
 			name: "until there is room", ends: "<nil>\n<nil>\n", files: []string{"journal.ndjson.backup", "lock", "state.json", "state.json.backup"},
-			check: func(t *testing.T, _ state.Folder, s *state.Snapshot) {
+			check: func(t *testing.T, _ dataDir, s *state.Snapshot) {
 				if s.Serial != 1 || len(s.Interrupted) < 4 || s.Interrupted[0].Step != 1 {
 					t.Errorf("serial %d, interrupted %s; want step 0 ended", s.Serial, interrupted(s))
 				}
@@ -251,8 +253,8 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("files (-want +got):\n%s", d)
 			}
 			test.check(t, f, read(t, f))
-			if _, held, err := f.Holder(t.Context()); held || err != nil {
-				t.Errorf("lock held %t, %v; want it free", held, err)
+			if holder, err := f.Holder(t.Context()); holder != nil || err != nil {
+				t.Errorf("lock held by %v, %v; want it free", holder, err)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 
 // world is a data directory together with what was acknowledged: the model.
 type world struct {
-	folder      state.Folder
+	folder      dataDir
 	open        state.Journal // nil: nobody has it open
 	records     map[spec.Address]state.Record
 	interrupted []state.Entry

@@ -341,9 +341,9 @@ func readValues(text []byte, types map[string]cty.Type) (cty.Value, map[string]k
 }
 
 // types returns the types of this build, or those that a test has set.
-func (f Folder) types() types {
-	if f.knownTypes != nil {
-		return f.knownTypes
+func (d documents) types() types {
+	if d.knownTypes != nil {
+		return d.knownTypes
 	}
 	return specTypes{}
 }

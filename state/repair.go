@@ -5,19 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-
-	"vmctl/internal/atomicfile"
 )
 
 // Repair describes the damage of a state and the steps and the result of its repair.
 type Repair struct {
 	Damage []Damage // none: nothing is wrong
 	Steps  []string // the steps of the repair, in words, in order
-	Kept   []string // the names of the copies of damaged files
+	Kept   []string // the paths of the copies of damaged documents
 	Serial uint64   // of the snapshot after the repair
 	// Records counts the records after the repair.
 	Records int
@@ -30,63 +26,56 @@ type Damage struct {
 	Problem string
 }
 
-// Diagnose returns the Repair that Repair would carry out. It takes no lock and changes nothing.
-func (f Folder) Diagnose(ctx context.Context) (Repair, error) {
+func (d documents) Diagnose(ctx context.Context) (Repair, error) {
 	if err := ctx.Err(); err != nil {
-		return Repair{}, fmt.Errorf("read the state in %s: %w", f.Dir, err)
+		return Repair{}, fmt.Errorf("read the state in %s: %w", d.backend.Where(), err)
 	}
-	files, _, err := f.readFiles()
+	read, _, err := d.read(ctx)
 	if err != nil {
 		return Repair{}, err
 	}
-	s, err := f.salvage(files)
+	s, err := d.salvage(ctx, read)
 	return s.Repair, err
 }
 
-// Repair makes a damaged state readable: it takes the last whole snapshot and applies
-// each journal up to its damage. Repair first copies each file that is damaged. Only a
-// torn last line, on which nobody relied, is dropped without a copy. The result has a
-// serial of its own. A whole state is left as it is. A state of a newer vmctl or of
-// another project is an error, as it is to Read.
-func (f Folder) Repair(ctx context.Context, o Owner) (r Repair, err error) {
-	lock, err := f.lock(ctx, o)
+func (d documents) Repair(ctx context.Context, o Owner) (r Repair, err error) {
+	lease, err := d.backend.Lock(ctx, o)
 	if err != nil {
 		return Repair{}, err
 	}
-	defer func() { err = errors.Join(err, lock.Release()) }()
-	if err := f.clean(); err != nil {
-		return Repair{}, err
-	}
-	files, _, err := f.readFiles()
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	read, _, err := d.read(ctx)
 	if err != nil {
 		return Repair{}, err
 	}
-	s, err := f.salvage(files)
+	s, err := d.salvage(ctx, read)
 	if err != nil || len(s.Damage) == 0 {
 		return s.Repair, err
 	}
-	return s.Repair, f.restore(s, &journal{folder: f, lock: lock, stored: s.whole})
+	if err := s.restore(ctx, &journal{documents: d, lease: lease, stored: s.whole}); err != nil {
+		return s.Repair, fmt.Errorf("repair the state: %w", withAdvice(err))
+	}
+	for _, old := range read.journals {
+		if err := lease.Remove(old.name); err != nil {
+			return s.Repair, fmt.Errorf("remove a journal that the state contains: %w", err)
+		}
+	}
+	return s.Repair, lease.Remove(backupJournalName)
 }
 
-// restore writes the salvaged state. If restore is cut short, the state is as damaged
-// as before, or whole.
-func (f Folder) restore(s salvage, j *journal) error {
-	for i, path := range s.damaged {
-		data, err := atomicfile.Read(path)
+// restore copies the damaged documents and writes the salvaged state. If restore is cut short, the
+// state is as damaged as before, or whole.
+func (s *salvage) restore(ctx context.Context, j *journal) error {
+	for i, name := range s.damaged {
+		data, err := j.backend.Get(ctx, name)
 		if err != nil {
-			return fmt.Errorf("keep a copy of the damaged file: %w", err)
+			return fmt.Errorf("keep a copy of the damaged document: %w", err)
 		}
-		if err := atomicfile.Clean(s.Kept[i]); err != nil {
+		if err := j.lease.Put(s.copies[i], data); err != nil {
 			return err
 		}
-		if err := atomicfile.Write(s.Kept[i], data, 0o600); err != nil {
-			return fmt.Errorf("repair the state: %w", withAdvice(err))
-		}
 	}
-	if err := j.store(s.snapshot); err != nil {
-		return fmt.Errorf("repair the state: %w", withAdvice(err))
-	}
-	return f.removeJournals(s.snapshot.Serial)
+	return j.store(s.snapshot)
 }
 
 // salvage holds the readable part of a state, and the repair of the rest.
@@ -95,24 +84,28 @@ type salvage struct {
 	snapshot *Snapshot
 	whole    []byte   // the bytes of state.json, if it can be read: they become the backup
 	isBackup bool     // snapshot is the backup
-	damaged  []string // the damaged files, in the order of their copies in Kept
+	names    []string // of all documents
+	damaged  []string // the names of the damaged documents
+	copies   []string // the names of their copies
 }
 
 // salvage reads the readable part of a state.
-func (f Folder) salvage(read files) (salvage, error) {
-	s := salvage{}
-	format, err := s.begin(f, read)
+func (d documents) salvage(ctx context.Context, read content) (s salvage, err error) {
+	if s.names, err = d.backend.List(ctx); err != nil {
+		return s, err
+	}
+	format, err := s.begin(ctx, d, read)
 	if err != nil {
 		return s, err
 	}
 	if s.isBackup {
-		if err := s.replayBackup(f, format); err != nil {
+		if err := s.replayBackup(ctx, d, format); err != nil {
 			return s, err
 		}
 	}
 	for _, j := range read.journals {
 		if j.serial >= s.snapshot.Serial {
-			s.replay(f, j, format)
+			s.replay(d, j, format)
 		}
 	}
 	for _, j := range read.journals {
@@ -121,7 +114,7 @@ func (f Folder) salvage(read files) (salvage, error) {
 	if len(s.Damage) > 0 {
 		s.snapshot.Serial++
 	}
-	if slices.Contains(s.damaged, f.statePath()) { // the damaged snapshot had a serial too
+	if slices.Contains(s.damaged, snapshotName) { // the damaged snapshot had a serial too
 		s.snapshot.Serial++
 	}
 	s.Serial, s.Records = s.snapshot.Serial, len(s.snapshot.Records)
@@ -129,48 +122,48 @@ func (f Folder) salvage(read files) (salvage, error) {
 }
 
 // begin finds the last snapshot that is whole, and returns its format.
-func (s *salvage) begin(f Folder, read files) (int, error) {
+func (s *salvage) begin(ctx context.Context, d documents, read content) (int, error) {
 	var damage error
 	if read.snapshot != nil {
-		snapshot, err := f.decodeSnapshot(read.snapshot)
+		snapshot, err := d.decodeSnapshot(read.snapshot)
 		if err == nil {
 			s.snapshot, s.whole = snapshot, read.snapshot
-			return f.formatOf(read.snapshot), nil
+			return d.formatOf(read.snapshot), nil
 		}
 		var corrupt *CorruptError
 		if !errors.As(err, &corrupt) {
 			return 0, err
 		}
 		damage = corrupt.Err
-		s.keep(f.statePath())
+		s.keep(d, snapshotName)
 	}
-	backup, err := atomicfile.Read(f.backupPath())
+	backup, err := d.backend.Get(ctx, backupName)
 	none := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !none {
 		return 0, fmt.Errorf("read the backup snapshot: %w", err)
 	}
 	if read.snapshot == nil {
 		if len(read.journals) == 0 && none {
-			s.snapshot = f.empty()
+			s.snapshot = d.empty()
 			return s.snapshot.Format, nil
 		}
 		damage = errors.New("it does not exist")
 	}
-	s.Damage = append(s.Damage, Damage{Path: f.statePath(), Problem: damage.Error()})
+	s.Damage = append(s.Damage, Damage{Path: d.backend.Path(snapshotName), Problem: damage.Error()})
 	if none {
-		return s.empty(f), nil
+		return s.empty(d), nil
 	}
-	s.snapshot, err = f.decodeSnapshot(backup)
+	s.snapshot, err = d.decodeSnapshot(backup)
 	var corrupt *CorruptError
 	switch {
 	case err == nil:
-		s.Steps = append(s.Steps, fmt.Sprintf("go back to snapshot %d, %s", s.snapshot.Serial, f.backupPath()))
+		s.Steps = append(s.Steps, fmt.Sprintf("go back to snapshot %d, %s", s.snapshot.Serial, d.backend.Path(backupName)))
 		s.isBackup = true
-		return f.formatOf(backup), nil
+		return d.formatOf(backup), nil
 	case errors.As(err, &corrupt):
-		s.Damage = append(s.Damage, Damage{Path: f.backupPath(), Problem: corrupt.Err.Error()})
-		s.keep(f.backupPath())
-		return s.empty(f), nil
+		s.Damage = append(s.Damage, Damage{Path: d.backend.Path(backupName), Problem: corrupt.Err.Error()})
+		s.keep(d, backupName)
+		return s.empty(d), nil
 	default:
 		return 0, err
 	}
@@ -178,25 +171,25 @@ func (s *salvage) begin(f Folder, read files) (int, error) {
 
 // replayBackup applies the journal that leads from the backup to the snapshot that is lost. A
 // journal that continues another snapshot does not count.
-func (s *salvage) replayBackup(f Folder, format int) error {
-	data, err := atomicfile.Read(f.backupJournalPath())
+func (s *salvage) replayBackup(ctx context.Context, d documents, format int) error {
+	data, err := d.backend.Get(ctx, backupJournalName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read the journal of the backup snapshot: %w", err)
 	}
-	j := journalFile{serial: s.snapshot.Serial, data: data, path: f.backupJournalPath()}
-	if entries, _, err := f.decodeJournal(j, format); err != nil && len(entries) == 0 {
+	j := journalText{serial: s.snapshot.Serial, data: data, name: backupJournalName}
+	if entries, _, err := d.decodeJournal(j, format); err != nil && len(entries) == 0 {
 		return nil
 	}
-	s.replay(f, j, format)
+	s.replay(d, j, format)
 	s.snapshot.Serial++
 	return nil
 }
 
-func (s *salvage) empty(f Folder) int {
-	s.snapshot = f.empty()
+func (s *salvage) empty(d documents) int {
+	s.snapshot = d.empty()
 	s.Steps = append(s.Steps, "start without records: no snapshot can be read")
 	return s.snapshot.Format
 }
@@ -204,13 +197,13 @@ func (s *salvage) empty(f Folder) int {
 // replay applies a journal as far as it can be understood. The journal may continue a
 // lost snapshot: its entries hold whole records, so they are valid on an older
 // snapshot too.
-func (s *salvage) replay(f Folder, j journalFile, format int) {
-	path := f.pathOf(j)
+func (s *salvage) replay(d documents, j journalText, format int) {
+	path := d.backend.Path(j.name)
 	if j.serial > s.snapshot.Serial {
 		problem := fmt.Sprintf("it continues snapshot %d, which is lost", j.serial)
 		s.Damage = append(s.Damage, Damage{Path: path, Problem: problem})
 	}
-	entries, torn, err := f.decodeJournal(j, format)
+	entries, torn, err := d.decodeJournal(j, format)
 	for _, e := range entries {
 		s.snapshot.apply(e)
 	}
@@ -218,7 +211,7 @@ func (s *salvage) replay(f Folder, j journalFile, format int) {
 	switch {
 	case errors.As(err, &corrupt):
 		s.Damage = append(s.Damage, Damage{Path: path, Line: corrupt.Line, Problem: corrupt.Err.Error()})
-		s.keep(path)
+		s.keep(d, j.name)
 		s.Steps = append(s.Steps, fmt.Sprintf("apply the %d lines of %s before that, and drop the rest", len(entries), path))
 	case torn != "":
 		s.Damage = append(s.Damage, Damage{Path: path, Line: len(entries) + 1, Problem: "the last line was not written whole"})
@@ -228,15 +221,13 @@ func (s *salvage) replay(f Folder, j journalFile, format int) {
 	}
 }
 
-// keep plans a copy of a damaged file, under a name that is free.
-func (s *salvage) keep(path string) {
-	kept := path + ".corrupt"
-	for n := 2; ; n++ {
-		if _, err := os.Lstat(kept); errors.Is(err, fs.ErrNotExist) && !slices.Contains(s.Kept, kept) {
-			break
-		}
-		kept = path + ".corrupt." + strconv.Itoa(n)
+// keep plans a copy of a damaged document, under a name that is free.
+func (s *salvage) keep(d documents, name string) {
+	kept := name + ".corrupt"
+	for n := 2; slices.Contains(s.names, kept); n++ {
+		kept = name + ".corrupt." + strconv.Itoa(n)
 	}
-	s.damaged, s.Kept = append(s.damaged, path), append(s.Kept, kept)
-	s.Steps = append(s.Steps, "keep a copy of it: "+filepath.Base(kept))
+	s.names = append(s.names, kept)
+	s.damaged, s.copies, s.Kept = append(s.damaged, name), append(s.copies, kept), append(s.Kept, d.backend.Path(kept))
+	s.Steps = append(s.Steps, "keep a copy of it: "+kept)
 }

@@ -1,12 +1,9 @@
 package state
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
@@ -25,34 +22,34 @@ const (
 )
 
 // empty returns the state before anything was applied.
-func (f Folder) empty() *Snapshot {
+func (d documents) empty() *Snapshot {
 	return &Snapshot{
-		Format: f.formats().newest, ID: f.ID, Project: f.Project,
+		Format: d.formats().newest, ID: d.ID, Project: d.Project,
 		Records: map[spec.Address]Record{}, Forgotten: map[string]spec.Address{},
 	}
 }
 
-// decode turns the files into the snapshot with its journal applied.
-func (f Folder) decode(read files) (*Snapshot, error) {
-	s := f.empty()
+// decode turns the documents into the snapshot with its journal applied.
+func (d documents) decode(read content) (*Snapshot, error) {
+	s := d.empty()
 	format := s.Format
 	if read.snapshot != nil {
 		var err error
-		if s, err = f.decodeSnapshot(read.snapshot); err != nil {
+		if s, err = d.decodeSnapshot(read.snapshot); err != nil {
 			return nil, err
 		}
-		format = f.formatOf(read.snapshot)
+		format = d.formatOf(read.snapshot)
 	}
 	for _, j := range read.journals {
 		switch {
 		case read.snapshot == nil:
-			return nil, f.corrupt(CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues %s, which does not exist", f.statePath())})
+			return nil, d.corrupt(CorruptError{Path: d.backend.Path(j.name), Err: fmt.Errorf("it continues %s, which does not exist", d.backend.Path(snapshotName))})
 		case j.serial > s.Serial:
-			return nil, f.corrupt(CorruptError{Path: f.journalPath(j.serial), Err: fmt.Errorf("it continues snapshot %d, but %s is snapshot %d", j.serial, f.statePath(), s.Serial)})
+			return nil, d.corrupt(CorruptError{Path: d.backend.Path(j.name), Err: fmt.Errorf("it continues snapshot %d, but %s is snapshot %d", j.serial, d.backend.Path(snapshotName), s.Serial)})
 		case j.serial < s.Serial:
 			continue // the snapshot has it
 		}
-		entries, note, err := f.decodeJournal(j, format)
+		entries, note, err := d.decodeJournal(j, format)
 		if err != nil {
 			return nil, err
 		}
@@ -210,19 +207,9 @@ func (e Entry) clone() Entry {
 	return e
 }
 
-// corruptSnapshot names the backup if there is one.
-func (f Folder) corruptSnapshot(cause error) *CorruptError {
-	e := CorruptError{Path: f.statePath(), Err: cause}
-	if info, err := os.Stat(f.backupPath()); err == nil && info.Mode().IsRegular() {
-		e.Backup = filepath.Clean(f.backupPath())
-	}
-	return f.corrupt(e)
-}
-
-// corrupt adds the command that repairs the state.
-func (f Folder) corrupt(e CorruptError) *CorruptError {
-	e.repair = cmp.Or(f.RepairWith, "vmctl state repair")
-	return &e
+// corruptSnapshot is the error for a snapshot that cannot be decoded.
+func (d documents) corruptSnapshot(cause error) *CorruptError {
+	return d.corrupt(CorruptError{Path: d.backend.Path(snapshotName), Err: cause})
 }
 
 // move gives the record of from to another address, with its interrupted steps and its place in

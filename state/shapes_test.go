@@ -92,13 +92,13 @@ func TestWhatAnotherBuildWroteIsKept(t *testing.T) {
 	kept, foreign := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		ours, theirs := typesOf(t, "ours"), typesOf(t, "theirs")
-		first := state.Knowing(folderAt(tempDir(t)), ours)
-		second := state.Knowing(first, theirs)
+		first := folderAt(tempDir(t)).knowing(ours)
+		second := first.knowing(theirs)
 		r := state.Record{
 			Kind: spec.VM, ID: "id", Name: "name", Values: cty.ObjectVal(drawnAll(t, ours.Values, "values")),
 			Policy: drawn(t, ours.Policy, "policy"), Settings: drawn(t, ours.Settings, "settings"),
 		}
-		put := func(f state.Folder, r state.Record) {
+		put := func(f dataDir, r state.Record) {
 			j, err := f.Open(t.Context(), state.Owner{Command: "vmctl apply"})
 			if err != nil {
 				t.Fatal(err)
@@ -108,7 +108,7 @@ func TestWhatAnotherBuildWroteIsKept(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		get := func(f state.Folder) state.Record {
+		get := func(f dataDir) state.Record {
 			s, err := f.Read(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -215,7 +215,7 @@ func TestEveryFlippedBitIsMended(t *testing.T) {
 	}
 }
 
-func remove(t *testing.T, f state.Folder, name string) {
+func remove(t *testing.T, f dataDir, name string) {
 	t.Helper()
 	if err := os.Remove(filepath.Join(f.Dir, name)); err != nil {
 		t.Fatal(err)

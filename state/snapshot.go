@@ -50,12 +50,12 @@ func checkSum(data []byte) error {
 }
 
 // encodeSnapshot returns the bytes of state.json.
-func (f Folder) encodeSnapshot(s *Snapshot) ([]byte, error) {
+func (d documents) encodeSnapshot(s *Snapshot) ([]byte, error) {
 	file, err := fileOf(s)
 	if err != nil {
 		return nil, err
 	}
-	file.Format, file.Version, file.ID, file.Project = f.formats().newest, f.Version, f.ID, f.Project
+	file.Format, file.Version, file.ID, file.Project = d.formats().newest, d.Version, d.ID, d.Project
 	data, err := file.lines()
 	if err != nil {
 		return nil, err
@@ -159,35 +159,35 @@ func (s *Snapshot) Sum() (string, error) {
 }
 
 // decodeSnapshot reads the bytes of state.json.
-func (f Folder) decodeSnapshot(data []byte) (*Snapshot, error) {
+func (d documents) decodeSnapshot(data []byte) (*Snapshot, error) {
 	head, err := readHeader(data)
-	known := f.formats()
+	known := d.formats()
 	switch {
 	case err != nil:
-		return nil, f.corruptSnapshot(err)
+		return nil, d.corruptSnapshot(err)
 	case *head.Format > known.newest:
-		return nil, &NewerError{Path: f.statePath(), Format: *head.Format, Version: head.Version}
+		return nil, &NewerError{Path: d.backend.Path(snapshotName), Format: *head.Format, Version: head.Version}
 	case *head.Format >= summed:
 		if err := checkSum(data); err != nil {
-			return nil, f.corruptSnapshot(err)
+			return nil, d.corruptSnapshot(err)
 		}
 	}
 	if data, err = known.snapshot(*head.Format, data); err != nil {
-		return nil, f.corruptSnapshot(err)
+		return nil, d.corruptSnapshot(err)
 	}
 	file := struct {
 		Sum string `json:"sum"`
 		snapshotFile
 	}{}
 	if err := decode(data, &file); err != nil {
-		return nil, f.corruptSnapshot(err)
+		return nil, d.corruptSnapshot(err)
 	}
-	if file.ID != f.ID {
-		return nil, &MismatchError{Path: f.statePath(), HasID: file.ID, HasProject: file.Project, WantsID: f.ID, WantProject: f.Project}
+	if file.ID != d.ID {
+		return nil, &MismatchError{Path: d.backend.Path(snapshotName), HasID: file.ID, HasProject: file.Project, WantsID: d.ID, WantProject: d.Project}
 	}
-	s, err := f.snapshotOf(file.snapshotFile)
+	s, err := d.snapshotOf(file.snapshotFile)
 	if err != nil {
-		return nil, f.corruptSnapshot(err)
+		return nil, d.corruptSnapshot(err)
 	}
 	return s, nil
 }
@@ -196,10 +196,10 @@ func (f Folder) decodeSnapshot(data []byte) (*Snapshot, error) {
 const summed = 2
 
 // snapshotOf reads the records and entries of a file.
-func (f Folder) snapshotOf(file snapshotFile) (*Snapshot, error) {
-	s := f.empty()
+func (d documents) snapshotOf(file snapshotFile) (*Snapshot, error) {
+	s := d.empty()
 	s.Serial, s.Project = file.Serial, file.Project
-	r := newReader(f.types())
+	r := newReader(d.types())
 	r.take(file.tables)
 	for address, written := range file.Records {
 		record, err := r.record(address, written)

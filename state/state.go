@@ -4,7 +4,6 @@ package state
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"time"
 
@@ -15,36 +14,6 @@ import (
 
 // Format is the newest format of the snapshot that this build reads and writes.
 const Format = 2
-
-// Store reads and opens the state of a project.
-type Store interface {
-	// Read returns the snapshot with the journal that continues it. It takes no
-	// lock and changes nothing; no state at all is an empty snapshot.
-	Read(ctx context.Context) (*Snapshot, error)
-	// Open takes the run lock, waiting as long as o says, and returns a journal
-	// that continues the snapshot. A lock that stays held is a *LockedError.
-	Open(ctx context.Context, o Owner) (Journal, error)
-}
-
-// Journal is an open state. Its owner holds the run lock.
-type Journal interface {
-	// Snapshot returns the state with every entry appended so far.
-	Snapshot() *Snapshot
-	// Append makes entries durable, in one write and one fsync, before it returns.
-	Append(ctx context.Context, e ...Entry) error
-	// Close writes the snapshot, if anything was appended, and frees the lock.
-	Close() error
-}
-
-// Owner describes the command that takes the run lock, and its wait for the lock.
-type Owner struct {
-	Command string        // shown to processes that wait: "vmctl apply"
-	Wait    time.Duration // how long to wait for another holder; 0: not at all
-	// Waiting is called once when the lock is held by another.
-	Waiting func(Holder)
-	// UseReserve lets Open free the room that Reserve took, if the disk is full.
-	UseReserve bool
-}
 
 // Holder describes a process that holds the run lock, or that works inside a VM.
 type Holder struct {

@@ -19,7 +19,7 @@ import (
 // written returns a data directory as the first build with format 1 wrote it, with the
 // journal of a killed run. These files are never written anew: every later build has to
 // read them.
-func written(t *testing.T) state.Folder {
+func written(t *testing.T) dataDir {
 	t.Helper()
 	f := folder(t)
 	for _, name := range []string{"state.json", "state.json.backup", "journal-2.ndjson"} {
@@ -81,9 +81,9 @@ func failing() map[int]state.Upgrade {
 // Reading turns an older format into the newest one and changes nothing on disk. The
 // first write keeps the old file.
 func TestOlderFormatIsKeptAtTheFirstWrite(t *testing.T) {
-	for what, change := range map[string]func(*testing.T, state.Folder){
-		"by a journal that a killed run left": func(t *testing.T, f state.Folder) { closeIt(t, open(t, f)) },
-		"by an entry": func(t *testing.T, f state.Folder) {
+	for what, change := range map[string]func(*testing.T, dataDir){
+		"by a journal that a killed run left": func(t *testing.T, f dataDir) { closeIt(t, open(t, f)) },
+		"by an entry": func(t *testing.T, f dataDir) {
 			if err := os.Remove(filepath.Join(f.Dir, "journal-2.ndjson")); err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestOlderFormatIsKeptAtTheFirstWrite(t *testing.T) {
 			}
 			closeIt(t, j)
 		},
-		"by a repair": func(t *testing.T, f state.Folder) {
+		"by a repair": func(t *testing.T, f dataDir) {
 			place(t, f, "journal-2.ndjson", file(t, f, "journal-2.ndjson")+"torn")
 			if _, err := f.Repair(t.Context(), state.Owner{Command: "vmctl state repair"}); err != nil {
 				t.Fatal(err)
@@ -133,13 +133,13 @@ func TestOlderFormatIsKeptAtTheFirstWrite(t *testing.T) {
 }
 
 func TestFormatThatCannotBeReadAnyMore(t *testing.T) {
-	f := state.Reading(written(t), 3, state.Upgrades())
+	f := written(t).reading(3, state.Upgrades())
 	err := refused(t, f)
 	want := "read the state: " + f.Dir + "/state.json is corrupt: it has format 2, which this vmctl cannot read any more; nothing was changed\n"
 	if !strings.HasPrefix(told(err), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	f = state.Reading(f, 2, failing())
+	f = f.reading(2, failing())
 	journal := file(t, f, "journal-2.ndjson")
 	place(t, f, "journal-2.ndjson", lineOf(t, state.Entry{Serial: 2, Seq: 1, Kind: state.Note, Op: "cannot be read"})+journal)
 	if err := refused(t, f); !strings.Contains(fmt.Sprint(err), "journal-2.ndjson, line 1, is corrupt: turn format 1 into 2: planted") {

@@ -44,6 +44,8 @@ func plants() []plant {
 		{dir: "state", imp: "vmctl/spec"},
 		{dir: "state", imp: "vmctl/internal/lockfile"},
 
+		{rule: "storetest", dir: "state/storetest", imp: "vmctl/internal/lockfile"},
+		{dir: "state/storetest", imp: "vmctl/state"},
 		{rule: "busy", dir: "busy", imp: "vmctl/providers"},
 		{dir: "busy", imp: "vmctl/spec"},
 		{dir: "busy", imp: "vmctl/state"},

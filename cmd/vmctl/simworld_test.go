@@ -188,10 +188,11 @@ func worldFault(op, kind, address string, times int) cty.Value {
 	})
 }
 
-func (w *simWorld) store() state.Folder {
-	return state.Folder{
-		Dir: filepath.Join(w.dir, fmt.Sprintf("d%d", w.runs)), ID: worldProject.ID, Project: worldProject.Name, Version: "test", Now: time.Now,
-	}
+// dataDir returns the data directory of a run.
+func (w *simWorld) dataDir(run int) string { return filepath.Join(w.dir, fmt.Sprintf("d%d", run)) }
+
+func (w *simWorld) store() state.Store {
+	return state.NewStore(state.Folder{Dir: w.dataDir(w.runs), Now: time.Now}, state.Config{ID: worldProject.ID, Project: worldProject.Name, Version: "test", Now: time.Now})
 }
 
 // plan returns the plan of an apply at this moment, and the world that it was made on.
@@ -269,7 +270,7 @@ const (
 
 // copyState copies the state as a kill leaves it, for the next run.
 func (w *simWorld) copyState() error {
-	from, next := w.store().Dir, filepath.Join(w.dir, fmt.Sprintf("d%d", w.runs+1))
+	from, next := w.dataDir(w.runs), w.dataDir(w.runs+1)
 	if err := os.MkdirAll(next, 0o700); err != nil {
 		return err
 	}

@@ -38,12 +38,12 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 		return nil, summary, err
 	}
 	if len(w.plan.Steps) > 0 {
-		if err := p.store.SetDataDirID(p.owner.DataDirID); err != nil {
+		if err := p.folder.SetDataDirID(p.owner.DataDirID); err != nil {
 			return nil, summary, err
 		}
 	}
 	if m.command == "apply" && len(w.plan.Steps) > 0 {
-		if err := errors.Join(p.noteFolder(), p.store.Reserve()); err != nil {
+		if err := errors.Join(p.noteFolder(), p.folder.Reserve()); err != nil {
 			return nil, summary, err
 		}
 	}

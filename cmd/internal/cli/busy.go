@@ -79,7 +79,7 @@ func (a *app) enter(ctx context.Context, p *project, addr spec.Address, command 
 	}
 	leave, err = p.busy().Enter(ctx, addr, me)
 	if state.IsFull(err) {
-		if spent, gone := p.store.FreeReserve(); spent && gone == nil {
+		if spent, gone := p.folder.FreeReserve(); spent && gone == nil {
 			leave, err = p.busy().Enter(ctx, addr, me)
 		}
 	}

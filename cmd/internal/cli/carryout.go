@@ -69,11 +69,14 @@ var errTimeout = errors.New("the time that --timeout gives is up")
 func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	a.stopWaiting() // a slow reader must not delay a run that holds the lock
 	m.unasked = m.unasked || m.file == "" && m.apply.approved
-	journal, err := p.store.Open(ctx, state.Owner{
+	owner := state.Owner{
 		Command: "vmctl " + m.command, Wait: m.apply.wait(p.config.Settings),
-		Waiting:    func(h state.Holder) { a.waiting(h, m.apply.wait(p.config.Settings)) },
-		UseReserve: m.destroy || m.spends,
-	})
+		Waiting: func(h state.Holder) { a.waiting(h, m.apply.wait(p.config.Settings)) },
+	}
+	if m.destroy || m.spends {
+		owner.FreeSpace = p.folder.FreeReserve
+	}
+	journal, err := p.store.Open(ctx, owner)
 	if err != nil {
 		return err
 	}
@@ -100,7 +103,7 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 // chooseDataDirID chooses an ID for a data directory that has none yet: the IDs of planned objects depend
 // on it. An apply writes it down.
 func (a *app) chooseDataDirID(p *project) error {
-	written, err := p.store.DataDirID() // another run may have been faster
+	written, err := p.folder.DataDirID() // another run may have been faster
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func failure(o providers.Outcome) error {
 // The table of DESIGN.md, section 6, and its precedence.
 func TestExitCode(t *testing.T) {
 	corrupt := &state.CorruptError{Path: "state.json", Err: errors.New("cut")}
-	locked := &state.LockedError{Dir: "d"}
+	locked := &state.LockedError{Where: "d"}
 	for _, test := range []struct {
 		name string
 		err  error

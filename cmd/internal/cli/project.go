@@ -25,7 +25,8 @@ type project struct {
 	config *spec.Config
 	owner  providers.Project
 	dir    string // the data directory
-	store  state.Folder
+	folder state.Folder
+	store  state.Store
 	flawed error // the mistakes of the spec, which was read as far as it goes; nil: it has none
 }
 
@@ -170,14 +171,15 @@ func (a *app) projectOf(config *spec.Config) (*project, error) {
 		return nil, err
 	}
 	a.log().Debug("data directory", slog.String("dir", dir))
-	store := state.Folder{
-		Dir: dir, ID: owner.Lineage(), Project: owner.Name, Version: a.env.Build.Version, Now: a.env.Now,
-		RepairWith: a.commandLine("state repair", planFlags{}),
-	}
-	if owner.DataDirID, err = store.DataDirID(); err != nil {
+	folder := state.Folder{Dir: dir, Now: a.env.Now}
+	if owner.DataDirID, err = folder.DataDirID(); err != nil {
 		return nil, err
 	}
-	return &project{config: config, owner: owner, dir: dir, store: store}, nil
+	store := state.NewStore(folder, state.Config{
+		ID: owner.Lineage(), Project: owner.Name, Version: a.env.Build.Version, Now: a.env.Now,
+		RepairWith: a.commandLine("state repair", planFlags{}),
+	})
+	return &project{config: config, owner: owner, dir: dir, folder: folder, store: store}, nil
 }
 
 // read reads the state, and shows its notes as warnings.
@@ -200,7 +202,7 @@ func (a *app) notes(s *state.Snapshot) {
 // lock now, or held it before the state was read: it may be at work on steps that the state
 // calls interrupted. The snapshot has the moves of the files in it.
 func (a *app) readBeside(ctx context.Context, p *project) (*state.Snapshot, *state.Holder, error) {
-	before, err := p.holder(ctx)
+	before, err := p.store.Holder(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -208,17 +210,8 @@ func (a *app) readBeside(ctx context.Context, p *project) (*state.Snapshot, *sta
 	if err != nil {
 		return nil, nil, err
 	}
-	after, err := p.holder(ctx)
+	after, err := p.store.Holder(ctx)
 	return snapshot.With(planner.Moves(p.config, snapshot)...), cmp.Or(after, before), err
-}
-
-// holder returns the holder of the run lock, nil if nobody holds it.
-func (p *project) holder(ctx context.Context) (*state.Holder, error) {
-	h, held, err := p.store.Holder(ctx)
-	if err != nil || !held {
-		return nil, err
-	}
-	return &h, nil
 }
 
 // keys returns the folder of the keys of VMs. Their lock stands beside it.

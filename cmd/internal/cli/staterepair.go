@@ -37,7 +37,7 @@ func (a *app) stateDiagnose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	holder, err := p.holder(ctx)
+	holder, err := p.store.Holder(ctx)
 	if err != nil {
 		return err
 	}
