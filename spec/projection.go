@@ -34,6 +34,17 @@ func ValueTypes(kind Kind) map[string]cty.Type {
 	return types
 }
 
+// ShapeVersions returns the version of the shape of each kind. An attribute that is added keeps the
+// version; one that is renamed, removed, or gets another type or unit needs the next version, and an
+// upgrade of recorded values in package state.
+func ShapeVersions() map[Kind]int {
+	versions := make(map[Kind]int, len(resourceShapes))
+	for kind, shape := range resourceShapes {
+		versions[kind] = shape.Version
+	}
+	return versions
+}
+
 // SettingsType returns the type of Provider.Attrs of a type of provider; of an unknown one, an
 // object without attributes.
 func SettingsType(typ string) cty.Type { return providerShapes[typ].projectedType(wanted) }

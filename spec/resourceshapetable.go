@@ -45,7 +45,7 @@ var timeoutsBlock = Block{
 }
 
 var diskShape = Block{
-	Name: "disk", Ceiling: "live",
+	Version: 1, Name: "disk", Ceiling: "live",
 	Doc: "A disk that virtual machines use, and that outlives them.",
 	Attrs: []Attr{
 		{
@@ -95,8 +95,8 @@ var diskShape = Block{
 
 // guestFileShape is the shape of the only kind that is inside of a VM in this build.
 var guestFileShape = Block{
-	Name: "guest_file",
-	Doc:  "A file inside a simulated virtual machine, for tests.",
+	Version: 1, Name: "guest_file",
+	Doc: "A file inside a simulated virtual machine, for tests.",
 	Attrs: []Attr{
 		{
 			Name: "for_each", Type: cty.DynamicPseudoType, Meta: true,

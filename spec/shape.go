@@ -74,6 +74,7 @@ type Block struct {
 	Blocks        []Block
 	Ceiling       string   // of a kind: the most disruptive way in which an edit may apply without lifecycle.on_change; "": replace
 	Later         []string // names of attributes and blocks that the language has and this build has not
+	Version       int      // of a kind: how often the form of its recorded values changed in a way that other builds cannot read; from 1
 	Doc           string
 }
 

@@ -3,7 +3,7 @@ package spec
 import "github.com/zclconf/go-cty/cty"
 
 var vmShape = Block{
-	Name: "vm", Ceiling: "restart",
+	Version: 1, Name: "vm", Ceiling: "restart",
 	Doc: "A virtual machine.",
 	Attrs: []Attr{
 		{

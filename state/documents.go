@@ -85,7 +85,7 @@ func (d documents) load(ctx context.Context) (*Snapshot, error) {
 			return nil, err
 		}
 		if stable {
-			s, err := d.decode(read)
+			s, _, err := d.decode(read)
 			return s, d.withBackup(ctx, err)
 		}
 	}
@@ -205,11 +205,14 @@ func (d documents) open(ctx context.Context, lease Lease) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := d.decode(read)
+	s, in, err := d.decode(read)
 	if err != nil {
 		return nil, d.withBackup(ctx, err)
 	}
-	j := &journal{documents: d, lease: lease, snapshot: s, stored: read.snapshot, defined: newTables()}
+	if err := d.writable(s, in); err != nil {
+		return nil, err
+	}
+	j := &journal{documents: d, lease: lease, snapshot: s, stored: read.snapshot, storedIn: in, defined: newTables()}
 	if read.hasJournal(s.Serial) {
 		if err := j.fold(); err != nil {
 			return nil, err

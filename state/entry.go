@@ -93,18 +93,18 @@ func (r *reader) decodeLine(text []byte, upgrade func([]byte) ([]byte, error)) (
 // noUpgrade upgrades nothing.
 func noUpgrade(e []byte) ([]byte, error) { return e, nil }
 
-// decodeJournal returns the entries of a journal that continues a snapshot of a
-// format, as far as they can be understood. A torn last line was never
+// decodeJournal returns the entries of a journal that continues a snapshot, as far as
+// they can be understood. A torn last line was never
 // acknowledged to whoever appended it: it is dropped, and note says so. Anything
 // else that is wrong is a *CorruptError.
-func (d documents) decodeJournal(j journalText, format int) (entries []Entry, note string, err error) {
+func (d documents) decodeJournal(j journalText, in encoding) (entries []Entry, note string, err error) {
 	path := d.backend.Path(j.name)
-	upgrade := func(e []byte) ([]byte, error) { return d.formats().entry(format, e) }
+	upgrade := func(e []byte) ([]byte, error) { return d.formats().entry(in.format, e) }
 	lines := bytes.SplitAfter(j.data, []byte("\n"))
 	if len(lines[len(lines)-1]) == 0 {
 		lines = lines[:len(lines)-1]
 	}
-	r := newReader(d.types())
+	r := newReader(d.types(), in.shapes)
 	for i, line := range lines {
 		e, err := r.decodeLine(line, upgrade)
 		switch {

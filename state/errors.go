@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vmctl/internal/shellword"
+	"vmctl/spec"
 )
 
 // Advised is an error with advice: Next returns the commands to type or the things to do next, a
@@ -123,15 +124,24 @@ func (e *CorruptError) Next() []string {
 // Unwrap returns the cause.
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// NewerError reports that a newer vmctl wrote the state, in a format that this one does not know.
+// NewerError reports that a newer vmctl wrote the state, in a format or with values that this one
+// does not know.
 type NewerError struct {
 	Path    string
 	Format  int
 	Version string // of the vmctl that wrote it; "" if it does not say
+	// Kind is a kind of which the state has records with a newer version of its shape. This vmctl
+	// can read the state, and does not write it. "": the format is newer.
+	Kind              spec.Kind
+	Shape, KnownShape int // the versions of the shape; KnownShape is 0 if the kind is unknown
 }
 
-// Error names both formats.
+// Error names both formats, or both versions of the shape.
 func (e *NewerError) Error() string {
+	if e.Kind != "" {
+		return fmt.Sprintf("open the state: %s has records of %s with version %d of its shape, and this vmctl knows versions up to %d; nothing was changed",
+			e.Path, e.Kind, e.Shape, e.KnownShape)
+	}
 	return fmt.Sprintf("read the state: %s has format %d, and this vmctl knows formats up to %d; nothing was changed", e.Path, e.Format, Format)
 }
 

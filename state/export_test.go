@@ -1,6 +1,8 @@
 package state
 
 import (
+	"encoding/json"
+
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/spec"
@@ -26,11 +28,28 @@ func Reading(c Config, newest int, upgrades map[int]Upgrade) Config {
 type Types struct {
 	Values           map[string]cty.Type
 	Policy, Settings cty.Type
+	Shapes           map[spec.Kind]int // nil: those of the spec
+	Upgrades         map[int]func(map[string]json.RawMessage) error
 }
 
 func (t Types) values(spec.Kind) map[string]cty.Type { return t.Values }
 func (t Types) policy(spec.Kind) cty.Type            { return t.Policy }
 func (t Types) settings(string) cty.Type             { return t.Settings }
+
+func (t Types) shapes() map[spec.Kind]int {
+	if t.Shapes == nil {
+		return spec.ShapeVersions()
+	}
+	return t.Shapes
+}
+
+func (t Types) upgrades(spec.Kind) map[int]valuesUpgrade {
+	upgrades := map[int]valuesUpgrade{}
+	for version, upgrade := range t.Upgrades {
+		upgrades[version] = upgrade
+	}
+	return upgrades
+}
 
 // Knowing returns c with other types than those of the spec.
 func Knowing(c Config, t Types) Config {

@@ -101,14 +101,6 @@ func (k formats) chain(format int, data []byte, step func(upgrade) func([]byte) 
 	return data, nil
 }
 
-// formatOf returns the format of a snapshot that can be read.
-func (d documents) formatOf(snapshot []byte) int {
-	if old := d.formats().older(snapshot); old != 0 {
-		return old
-	}
-	return d.formats().newest
-}
-
 // older returns the format of a snapshot that is older than the newest format, else 0.
 func (k formats) older(snapshot []byte) int {
 	if h, err := readHeader(snapshot); err == nil && *h.Format < k.newest {

@@ -16,6 +16,7 @@ type journal struct {
 	mu       sync.Mutex
 	snapshot *Snapshot
 	stored   []byte // the snapshot in the store; nil: none yet
+	storedIn encoding
 	size     int64  // of the journal in the store, in bytes: where its last good line ends
 	seq      uint64 // of the last entry; 0: nothing was appended
 	defined  tables // the shared texts that the journal contains
@@ -78,7 +79,7 @@ func (j *journal) append(entries []Entry) error {
 func (j *journal) encode(entries []Entry) (text []byte, read []Entry, defined tables, err error) {
 	defined = newTables()
 	defined.take(j.defined)
-	r := newReader(j.types())
+	r := newReader(j.types(), j.types().shapes())
 	r.take(j.defined)
 	for i, e := range entries {
 		e.Serial, e.Seq = j.snapshot.Serial, j.seq+uint64(i)+1
@@ -103,9 +104,10 @@ func (j *journal) encode(entries []Entry) (text []byte, read []Entry, defined ta
 }
 
 // write adds text to the journal, durably or not at all. It writes a snapshot before the first entry
-// if there is none in the store: the snapshot names the project to which the journal belongs.
+// if there is none in the store, since it names the project to which the journal belongs, or if
+// that in the store has another encoding.
 func (j *journal) write(text []byte) error {
-	if j.seq == 0 && (j.stored == nil || j.formats().older(j.stored) != 0) {
+	if j.seq == 0 && (j.stored == nil || !j.storedIn.equal(j.present())) {
 		if err := j.store(j.snapshot); err != nil {
 			return err
 		}
@@ -194,6 +196,6 @@ func (j *journal) store(s *Snapshot) error {
 	if err := j.lease.Put(snapshotName, data); err != nil {
 		return err
 	}
-	j.stored = data
+	j.stored, j.storedIn = data, j.present()
 	return nil
 }

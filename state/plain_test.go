@@ -11,6 +11,8 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 	"pgregory.net/rapid"
+
+	"vmctl/spec"
 )
 
 // typeOf draws a type.
@@ -155,12 +157,12 @@ func FuzzValues(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	types := map[string]cty.Type{
+	r := newReader(Types{Values: map[string]cty.Type{
 		"memory": cty.Number, "name": cty.String, "ports": cty.Map(cty.Number),
 		"disks": cty.List(cty.Object(map[string]cty.Type{"disk": cty.String, "size": cty.Number})),
-	}
+	}}, nil)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		v, held, err := readValues(data, types)
+		v, held, err := r.readValues(data, spec.VM)
 		if err != nil {
 			return
 		}

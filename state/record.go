@@ -205,6 +205,7 @@ func (k Kept) appendValues(v cty.Value) (text []byte, err error) {
 type reader struct {
 	tables
 	types     types
+	shapes    map[spec.Kind]int // of what is read
 	values    map[spec.Kind]map[string]cty.Type
 	providers map[string]readProvider
 	policies  map[policyKey]kept
@@ -221,9 +222,9 @@ type policyKey struct {
 	kind   spec.Kind
 }
 
-func newReader(t types) *reader {
+func newReader(t types, shapes map[spec.Kind]int) *reader {
 	return &reader{
-		tables: newTables(), types: t, values: map[spec.Kind]map[string]cty.Type{}, providers: map[string]readProvider{}, policies: map[policyKey]kept{},
+		tables: newTables(), types: t, shapes: shapes, values: map[spec.Kind]map[string]cty.Type{}, providers: map[string]readProvider{}, policies: map[policyKey]kept{},
 	}
 }
 
@@ -239,7 +240,7 @@ func (r *reader) record(a spec.Address, f recordFile) (Record, error) {
 	}
 	n.Provider, n.Settings, n.Kept.settings = p.ref, p.settings, p.kept
 	if f.Values != nil {
-		if n.Values, n.Kept.values, err = readValues(f.Values, r.valuesOf(a.Kind)); err != nil {
+		if n.Values, n.Kept.values, err = r.readValues(f.Values, a.Kind); err != nil {
 			return n, fmt.Errorf("its values: %w", err)
 		}
 	}
@@ -307,9 +308,9 @@ func (r *reader) policy(key policyKey) (cty.Value, *kept, error) {
 	return k.read, &k, nil
 }
 
-// readValues decodes the attributes of a record by their types. It also returns the JSON of the
-// attributes that have no type or that their type cannot represent exactly.
-func readValues(text []byte, types map[string]cty.Type) (cty.Value, map[string]kept, error) {
+// readValues decodes the attributes of a record by the types of its kind. It also returns the JSON
+// of the attributes that have no type or that their type cannot represent exactly.
+func (r *reader) readValues(text []byte, kind spec.Kind) (cty.Value, map[string]kept, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {
 		return cty.NilVal, nil, plainError(err)
@@ -317,6 +318,10 @@ func readValues(text []byte, types map[string]cty.Type) (cty.Value, map[string]k
 	if all == nil {
 		return cty.NilVal, nil, errors.New("they are no object")
 	}
+	if err := r.upgrade(kind, all); err != nil {
+		return cty.NilVal, nil, err
+	}
+	types := r.valuesOf(kind)
 	var held map[string]kept
 	values := make(map[string]cty.Value, len(all))
 	for name, raw := range all {
@@ -353,6 +358,9 @@ type types interface {
 	values(spec.Kind) map[string]cty.Type // of the attributes, computed ones included
 	policy(spec.Kind) cty.Type
 	settings(provider string) cty.Type
+	shapes() map[spec.Kind]int // the version of each kind's shape
+	// upgrades returns the upgrades of the values of a kind, by the version that they read.
+	upgrades(spec.Kind) map[int]valuesUpgrade
 }
 
 type specTypes struct{}
@@ -360,3 +368,6 @@ type specTypes struct{}
 func (specTypes) values(kind spec.Kind) map[string]cty.Type { return spec.ValueTypes(kind) }
 func (specTypes) policy(kind spec.Kind) cty.Type            { return spec.PolicyType(kind) }
 func (specTypes) settings(provider string) cty.Type         { return spec.SettingsType(provider) }
+func (specTypes) shapes() map[spec.Kind]int                 { return spec.ShapeVersions() }
+
+func (specTypes) upgrades(kind spec.Kind) map[int]valuesUpgrade { return shapeUpgrades[kind] }

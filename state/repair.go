@@ -94,18 +94,21 @@ func (d documents) salvage(ctx context.Context, read content) (s salvage, err er
 	if s.names, err = d.backend.List(ctx); err != nil {
 		return s, err
 	}
-	format, err := s.begin(ctx, d, read)
+	in, err := s.begin(ctx, d, read)
 	if err != nil {
 		return s, err
 	}
+	if err := d.writable(s.snapshot, in); err != nil {
+		return s, err
+	}
 	if s.isBackup {
-		if err := s.replayBackup(ctx, d, format); err != nil {
+		if err := s.replayBackup(ctx, d, in); err != nil {
 			return s, err
 		}
 	}
 	for _, j := range read.journals {
 		if j.serial >= s.snapshot.Serial {
-			s.replay(d, j, format)
+			s.replay(d, j, in)
 		}
 	}
 	for _, j := range read.journals {
@@ -121,18 +124,18 @@ func (d documents) salvage(ctx context.Context, read content) (s salvage, err er
 	return s, nil
 }
 
-// begin finds the last snapshot that is whole, and returns its format.
-func (s *salvage) begin(ctx context.Context, d documents, read content) (int, error) {
+// begin finds the last snapshot that is whole, and returns how it was written.
+func (s *salvage) begin(ctx context.Context, d documents, read content) (encoding, error) {
 	var damage error
 	if read.snapshot != nil {
-		snapshot, err := d.decodeSnapshot(read.snapshot)
+		snapshot, in, err := d.decodeSnapshot(read.snapshot)
 		if err == nil {
 			s.snapshot, s.whole = snapshot, read.snapshot
-			return d.formatOf(read.snapshot), nil
+			return in, nil
 		}
 		var corrupt *CorruptError
 		if !errors.As(err, &corrupt) {
-			return 0, err
+			return encoding{}, err
 		}
 		damage = corrupt.Err
 		s.keep(d, snapshotName)
@@ -140,12 +143,12 @@ func (s *salvage) begin(ctx context.Context, d documents, read content) (int, er
 	backup, err := d.backend.Get(ctx, backupName)
 	none := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !none {
-		return 0, fmt.Errorf("read the backup snapshot: %w", err)
+		return encoding{}, fmt.Errorf("read the backup snapshot: %w", err)
 	}
 	if read.snapshot == nil {
 		if len(read.journals) == 0 && none {
 			s.snapshot = d.empty()
-			return s.snapshot.Format, nil
+			return d.present(), nil
 		}
 		damage = errors.New("it does not exist")
 	}
@@ -153,25 +156,26 @@ func (s *salvage) begin(ctx context.Context, d documents, read content) (int, er
 	if none {
 		return s.empty(d), nil
 	}
-	s.snapshot, err = d.decodeSnapshot(backup)
+	snapshot, in, err := d.decodeSnapshot(backup)
 	var corrupt *CorruptError
 	switch {
 	case err == nil:
+		s.snapshot = snapshot
 		s.Steps = append(s.Steps, fmt.Sprintf("go back to snapshot %d, %s", s.snapshot.Serial, d.backend.Path(backupName)))
 		s.isBackup = true
-		return d.formatOf(backup), nil
+		return in, nil
 	case errors.As(err, &corrupt):
 		s.Damage = append(s.Damage, Damage{Path: d.backend.Path(backupName), Problem: corrupt.Err.Error()})
 		s.keep(d, backupName)
 		return s.empty(d), nil
 	default:
-		return 0, err
+		return encoding{}, err
 	}
 }
 
 // replayBackup applies the journal that leads from the backup to the snapshot that is lost. A
 // journal that continues another snapshot does not count.
-func (s *salvage) replayBackup(ctx context.Context, d documents, format int) error {
+func (s *salvage) replayBackup(ctx context.Context, d documents, in encoding) error {
 	data, err := d.backend.Get(ctx, backupJournalName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -180,30 +184,30 @@ func (s *salvage) replayBackup(ctx context.Context, d documents, format int) err
 		return fmt.Errorf("read the journal of the backup snapshot: %w", err)
 	}
 	j := journalText{serial: s.snapshot.Serial, data: data, name: backupJournalName}
-	if entries, _, err := d.decodeJournal(j, format); err != nil && len(entries) == 0 {
+	if entries, _, err := d.decodeJournal(j, in); err != nil && len(entries) == 0 {
 		return nil
 	}
-	s.replay(d, j, format)
+	s.replay(d, j, in)
 	s.snapshot.Serial++
 	return nil
 }
 
-func (s *salvage) empty(d documents) int {
+func (s *salvage) empty(d documents) encoding {
 	s.snapshot = d.empty()
 	s.Steps = append(s.Steps, "start without records: no snapshot can be read")
-	return s.snapshot.Format
+	return d.present()
 }
 
 // replay applies a journal as far as it can be understood. The journal may continue a
 // lost snapshot: its entries hold whole records, so they are valid on an older
 // snapshot too.
-func (s *salvage) replay(d documents, j journalText, format int) {
+func (s *salvage) replay(d documents, j journalText, in encoding) {
 	path := d.backend.Path(j.name)
 	if j.serial > s.snapshot.Serial {
 		problem := fmt.Sprintf("it continues snapshot %d, which is lost", j.serial)
 		s.Damage = append(s.Damage, Damage{Path: path, Problem: problem})
 	}
-	entries, torn, err := d.decodeJournal(j, format)
+	entries, torn, err := d.decodeJournal(j, in)
 	for _, e := range entries {
 		s.snapshot.apply(e)
 	}

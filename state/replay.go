@@ -29,29 +29,29 @@ func (d documents) empty() *Snapshot {
 	}
 }
 
-// decode turns the documents into the snapshot with its journal applied.
-func (d documents) decode(read content) (*Snapshot, error) {
+// decode turns the documents into the snapshot with its journal applied, and returns how they were
+// written.
+func (d documents) decode(read content) (*Snapshot, encoding, error) {
 	s := d.empty()
-	format := s.Format
+	in := d.present()
 	if read.snapshot != nil {
 		var err error
-		if s, err = d.decodeSnapshot(read.snapshot); err != nil {
-			return nil, err
+		if s, in, err = d.decodeSnapshot(read.snapshot); err != nil {
+			return nil, in, err
 		}
-		format = d.formatOf(read.snapshot)
 	}
 	for _, j := range read.journals {
 		switch {
 		case read.snapshot == nil:
-			return nil, d.corrupt(CorruptError{Path: d.backend.Path(j.name), Err: fmt.Errorf("it continues %s, which does not exist", d.backend.Path(snapshotName))})
+			return nil, in, d.corrupt(CorruptError{Path: d.backend.Path(j.name), Err: fmt.Errorf("it continues %s, which does not exist", d.backend.Path(snapshotName))})
 		case j.serial > s.Serial:
-			return nil, d.corrupt(CorruptError{Path: d.backend.Path(j.name), Err: fmt.Errorf("it continues snapshot %d, but %s is snapshot %d", j.serial, d.backend.Path(snapshotName), s.Serial)})
+			return nil, in, d.corrupt(CorruptError{Path: d.backend.Path(j.name), Err: fmt.Errorf("it continues snapshot %d, but %s is snapshot %d", j.serial, d.backend.Path(snapshotName), s.Serial)})
 		case j.serial < s.Serial:
 			continue // the snapshot has it
 		}
-		entries, note, err := d.decodeJournal(j, format)
+		entries, note, err := d.decodeJournal(j, in)
 		if err != nil {
-			return nil, err
+			return nil, in, err
 		}
 		for _, e := range entries {
 			s.apply(e)
@@ -60,7 +60,7 @@ func (d documents) decode(read content) (*Snapshot, error) {
 			s.Notes = append(s.Notes, note)
 		}
 	}
-	return s, nil
+	return s, in, nil
 }
 
 // With returns a copy of s with entries applied, as a journal would apply them. It panics at an

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -219,5 +220,102 @@ func remove(t *testing.T, f dataDir, name string) {
 	t.Helper()
 	if err := os.Remove(filepath.Join(f.Dir, name)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A build that knows an older shape of a kind reads its records, and writes nothing.
+func TestNewerShapeIsReadAndNotWritten(t *testing.T) {
+	older := folder(t)
+	newer := older.knowing(func() state.Types {
+		types := known()
+		types.Shapes = map[spec.Kind]int{spec.VM: 2, spec.Disk: 1, "pod": 1}
+		return types
+	}())
+	newer.Version = "0.9.0"
+	for _, a := range []spec.Address{dev, {Kind: "pod", Name: "p"}} {
+		f := folder(t)
+		older.Dir, newer.Dir = f.Dir, f.Dir
+		closeIt(t, open(t, newer))
+		// What the newer build knows and did not use keeps nobody away.
+		r := record("data", 1)
+		j := open(t, newer)
+		appendTo(t, j, state.Entry{Kind: state.Done, Op: "define", Address: spec.Address{Kind: spec.Disk, Name: "data"}, Put: &r})
+		closeIt(t, j)
+		closeIt(t, open(t, older))
+
+		j = open(t, newer)
+		appendTo(t, j, state.Entry{Kind: state.Done, Op: "define", Address: a, Put: &r})
+		crashed := abandon(t, newer)
+		closeIt(t, j)
+		for what, dir := range map[string]string{"the snapshot": newer.Dir, "a journal": crashed.Dir} {
+			older.Dir = dir
+			if s := read(t, older); s.Records[a].ID != r.ID {
+				t.Errorf("%s in %s is read as %+v", a, what, s.Records[a])
+			}
+			if err := os.RemoveAll(filepath.Join(dir, "lock.owner")); err != nil { // of the run that was killed
+				t.Fatal(err)
+			}
+			before := contents(t, older)
+			_, err := older.Open(t.Context(), state.Owner{Command: "vmctl apply"})
+			var refused *state.NewerError
+			if !errors.As(err, &refused) || refused.Kind != a.Kind || refused.Version != "0.9.0" {
+				t.Errorf("%s in %s: opened: %v", a, what, err)
+			}
+			if now := contents(t, older); now != before {
+				t.Errorf("%s in %s: files changed:\n%s", a, what, now)
+			}
+		}
+	}
+}
+
+// Values of an older shape are upgraded version by version when they are read, in snapshots and in
+// journals.
+func TestShapeUpgrade(t *testing.T) {
+	first := folder(t)
+	j := open(t, first)
+	r := record("dev", 5)
+	appendTo(t, j, state.Entry{Kind: state.Done, Op: "define", Address: dev, Put: &r})
+	closeIt(t, j)
+	j = open(t, first)
+	r = record("dev", 7)
+	appendTo(t, j, state.Entry{Kind: state.Done, Op: "set", Address: dev, Put: &r})
+	crashed := abandon(t, first)
+	closeIt(t, j)
+
+	old := folder(t)
+	place(t, old, "state.json", file(t, crashed, "state.json"))
+	types := known()
+	types.Shapes = map[spec.Kind]int{spec.VM: 3}
+	types.Upgrades = map[int]func(map[string]json.RawMessage) error{
+		1: func(values map[string]json.RawMessage) error {
+			values["size"] = values["memory"]
+			delete(values, "memory")
+			return nil
+		},
+		2: func(values map[string]json.RawMessage) error {
+			values["size"] = append(values["size"], '0')
+			return nil
+		},
+	}
+	for what, dir := range map[string]string{"snapshot": first.Dir, "journal": crashed.Dir} {
+		f := folder(t).knowing(types)
+		f.Dir = dir
+		for _, how := range []string{"read", "written and read"} {
+			values := read(t, f).Records[dev].Values
+			if values.Type().HasAttribute("memory") || !values.GetAttr("size").RawEquals(cty.NumberIntVal(70)) {
+				t.Errorf("%s, %s: %#v", what, how, values)
+			}
+			j := open(t, f)
+			appendTo(t, j, state.Entry{Kind: state.Note, Op: state.Settled, Address: dev})
+			closeIt(t, j)
+		}
+	}
+	delete(types.Upgrades, 2)
+	if _, err := first.knowing(types).Read(t.Context()); err != nil {
+		t.Errorf("what has today's shape needs no upgrade: %v", err)
+	}
+	want := "they have version 2 of the shape of vm, which this vmctl cannot read any more"
+	if _, err := old.knowing(types).Read(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("read %v, want %s", err, want)
 	}
 }

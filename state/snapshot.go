@@ -21,6 +21,8 @@ type snapshotFile struct {
 	ID      string `json:"id"`
 	Project string `json:"project"`
 	Serial  uint64 `json:"serial"`
+	// Shapes holds the version of the shape of each kind that the writer knew.
+	Shapes map[spec.Kind]int `json:"shapes,omitempty"`
 	tables
 	Records     map[spec.Address]recordFile `json:"records"`
 	Forgotten   map[string]spec.Address     `json:"forgotten"`
@@ -55,7 +57,7 @@ func (d documents) encodeSnapshot(s *Snapshot) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	file.Format, file.Version, file.ID, file.Project = d.formats().newest, d.Version, d.ID, d.Project
+	file.Format, file.Version, file.ID, file.Project, file.Shapes = d.formats().newest, d.Version, d.ID, d.Project, d.types().shapes()
 	data, err := file.lines()
 	if err != nil {
 		return nil, err
@@ -158,38 +160,38 @@ func (s *Snapshot) Sum() (string, error) {
 	return hex.EncodeToString(digest[:]), nil
 }
 
-// decodeSnapshot reads the bytes of state.json.
-func (d documents) decodeSnapshot(data []byte) (*Snapshot, error) {
+// decodeSnapshot reads the bytes of state.json, and returns how they were written.
+func (d documents) decodeSnapshot(data []byte) (*Snapshot, encoding, error) {
 	head, err := readHeader(data)
 	known := d.formats()
 	switch {
 	case err != nil:
-		return nil, d.corruptSnapshot(err)
+		return nil, encoding{}, d.corruptSnapshot(err)
 	case *head.Format > known.newest:
-		return nil, &NewerError{Path: d.backend.Path(snapshotName), Format: *head.Format, Version: head.Version}
+		return nil, encoding{}, &NewerError{Path: d.backend.Path(snapshotName), Format: *head.Format, Version: head.Version}
 	case *head.Format >= summed:
 		if err := checkSum(data); err != nil {
-			return nil, d.corruptSnapshot(err)
+			return nil, encoding{}, d.corruptSnapshot(err)
 		}
 	}
 	if data, err = known.snapshot(*head.Format, data); err != nil {
-		return nil, d.corruptSnapshot(err)
+		return nil, encoding{}, d.corruptSnapshot(err)
 	}
 	file := struct {
 		Sum string `json:"sum"`
 		snapshotFile
 	}{}
 	if err := decode(data, &file); err != nil {
-		return nil, d.corruptSnapshot(err)
+		return nil, encoding{}, d.corruptSnapshot(err)
 	}
 	if file.ID != d.ID {
-		return nil, &MismatchError{Path: d.backend.Path(snapshotName), HasID: file.ID, HasProject: file.Project, WantsID: d.ID, WantProject: d.Project}
+		return nil, encoding{}, &MismatchError{Path: d.backend.Path(snapshotName), HasID: file.ID, HasProject: file.Project, WantsID: d.ID, WantProject: d.Project}
 	}
 	s, err := d.snapshotOf(file.snapshotFile)
 	if err != nil {
-		return nil, d.corruptSnapshot(err)
+		return nil, encoding{}, d.corruptSnapshot(err)
 	}
-	return s, nil
+	return s, encoding{*head.Format, file.Version, file.Shapes}, nil
 }
 
 // summed is the first format with a checksum.
@@ -199,7 +201,7 @@ const summed = 2
 func (d documents) snapshotOf(file snapshotFile) (*Snapshot, error) {
 	s := d.empty()
 	s.Serial, s.Project = file.Serial, file.Project
-	r := newReader(d.types())
+	r := newReader(d.types(), file.Shapes)
 	r.take(file.tables)
 	for address, written := range file.Records {
 		record, err := r.record(address, written)
