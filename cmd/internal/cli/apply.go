@@ -16,18 +16,19 @@ func (a *app) applyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: streams(),
 		Use:         "apply [FILE]",
-		Short:       "Make the world what the files say",
-		Long: "Plan as `vmctl plan` does, ask, and carry out the steps. The first failure that\n" +
-			"matters stops it; what was done, failed and was not run is listed, with what to\n" +
-			"type next. A blocked change in scope starts nothing.\n\n" +
-			"FILE is a plan that `vmctl plan --out=FILE` kept: that is carried out without a\n" +
-			"question, and nothing else. What is different by then, in the world, the state or\n" +
-			"the files that it reads, makes it a stale plan (exit code 6). With --equivalent\n" +
-			"the files as they are now are planned and carried out without a question, if\n" +
-			"that takes the steps that FILE has, and comes to the same values.\n\n" +
-			"What lives inside a VM that this starts is read once that is ready; then it is\n" +
-			"planned, shown and asked about. --auto-approve covers both.\n\n" +
-			"With --json, each line is a document: the plan, every event, the summary.",
+		Short:       "Make the real world as the files say",
+		Long: "Make the same plan as `vmctl plan`, ask, and carry out its steps. Apply stops at\n" +
+			"the first failure that matters, lists what was done, what failed and what was not\n" +
+			"run, and says what to type next. If a change is blocked, no step is started.\n\n" +
+			"FILE is a plan that `vmctl plan --out=FILE` kept. Apply carries out exactly that\n" +
+			"plan, and asks nothing. If the world, the state or the files that the plan read\n" +
+			"have changed since, the plan is stale, and nothing is done (exit code 6). With\n" +
+			"--equivalent, apply makes a new plan of the present files, and carries it out\n" +
+			"without a question if it has the same steps and the same values as FILE.\n\n" +
+			"Objects inside a VM that is off cannot be read. When apply has started the VM, it\n" +
+			"reads them, shows a second plan, and asks again. --auto-approve answers both\n" +
+			"questions.\n\n" +
+			"With --json, each line is a document: the plan, each event, the summary.",
 		Args: between(0, 1, "at most the name of a plan file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -38,7 +39,7 @@ func (a *app) applyCommand() *cobra.Command {
 	}
 	r.plan.register(cmd.Flags())
 	r.apply.register(cmd.Flags())
-	cmd.Flags().StringVar(&r.equivalent, "equivalent", "", "plan anew, and go on without a question if the steps, and what comes of them, are those of the plan in `FILE`")
+	cmd.Flags().StringVar(&r.equivalent, "equivalent", "", "make a new plan, and carry it out without a question if it has the same steps and values as the one in `FILE`")
 	return cmd
 }
 

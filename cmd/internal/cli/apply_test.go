@@ -184,7 +184,7 @@ vm "app" {
 	h.run("plan", "--exclude=vm.dev").exits(0).says("nothing is wanted")
 	h.run("plan", "--target=app", "--exclude=dev").exits(3).warns("target vm.app needs vm.dev, which is excluded")
 	h.run("plan", "--target=dav").exits(3).warns(`"dav" is not a resource of the spec.`, `Did you mean "dev"?`)
-	h.run("plan", "--help").exits(0).says("--target takes in what the target needs.")
+	h.run("plan", "--help").exits(0).says("With --target, the plan also contains what the target needs.")
 }
 
 func TestARunLockIsNamed(t *testing.T) {

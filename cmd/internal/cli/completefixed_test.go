@@ -165,8 +165,8 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help %s (- as --help + as help):\n%s", command, d)
 		}
 	}
-	h.run("help", "vm").says("Start, stop, enter and look into VMs.", "vm.dev, dev", "  stop ", "Use \"vmctl vm [command] --help\"")
-	h.run("help", "vm", "--json").exits(0).says(`"command": "vmctl vm"`, `"text": "Start, stop, enter and look into VMs.`)
+	h.run("help", "vm").says("Start, stop and enter VMs, and read their consoles.", "vm.dev, 'vm.web", "  stop ", "Use \"vmctl vm [command] --help\"")
+	h.run("help", "vm", "--json").exits(0).says(`"command": "vmctl vm"`, `"text": "Start, stop and enter VMs, and read their consoles.`)
 	h.run("help", "nonsense").exits(3).warns(`unknown command "nonsense" for "vmctl"`)
 	h.run("help", "vm", "stopp").exits(3).warns(`unknown command "stopp" for "vmctl vm"`, "did you mean vmctl vm stop?")
 }

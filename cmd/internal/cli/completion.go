@@ -37,8 +37,8 @@ func (a *app) completionCommand() *cobra.Command {
 		Short: "Write a shell's completion script",
 		Long: "Write a shell's completion script. For bash, with the package bash-completion, and\n" +
 			"for zsh: source <(vmctl completion bash). For fish: vmctl completion fish | source.\n\n" +
-			"Names are completed from the files and the state; of VMs to stop and to enter\n" +
-			"those that run, if their systems answer while you type.",
+			"The script completes names from the files and the state. For commands that stop or\n" +
+			"enter a VM it completes the names of VMs that run, if their systems answer in time.",
 		Args: one("the name of a shell: bash, zsh, fish or powershell"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var script bytes.Buffer

@@ -16,10 +16,10 @@ func (a *app) destroyCommand() *cobra.Command {
 		Annotations: streams(),
 		Use:         "destroy",
 		Short:       "Remove what vmctl made",
-		Long: "Plan the end of everything that vmctl made for these files, ask, and carry it\n" +
-			"out: VMs are requested to stop before they are forced, and nothing is deleted\n" +
-			"before what uses it is confirmed gone.\n\n" +
-			"--target takes in what needs the target.",
+		Long: "Make a plan that removes everything that vmctl made for these files, ask, and carry\n" +
+			"it out. VMs are asked to shut down before they are forced off. An object is deleted\n" +
+			"only after everything that uses it is confirmed gone.\n\n" +
+			"With --target, destroy also removes everything that needs the target.",
 		Args: between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.destroy(cmd.Context(), plan, apply) },
 	}

@@ -19,20 +19,20 @@ import (
 func (a *app) diskCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disk",
-		Short: "Look at disks, and free them from who is gone",
-		Long: "Look at disks, and free them from who is gone.\n\n" +
-			"What makes, grows or removes a disk is apply and destroy; a VM has it by the\n" +
-			"additional_disk in its block.",
+		Short: "Look at disks, and release locks whose holders are gone",
+		Long: "Look at disks, and release locks whose holders are gone.\n\n" +
+			"Apply and destroy make, grow and remove disks. A VM uses a disk if its block has an\n" +
+			"additional_disk that names it.",
 		Args: cobra.ArbitraryArgs,
 		RunE: a.group,
 	}
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:   "list",
-			Short: "List the disks, with who uses and who locks them",
-			Long: "List the disks of the files, of the state and those that bear the project's mark:\n" +
-				"which VMs are defined with them, who holds them now, and what was noticed.\n" +
-				"Nothing is changed, and no lock is taken.",
+			Short: "List the disks, their users and the holders of their locks",
+			Long: "List the disks of the files, the disks of the state, and those that bear the\n" +
+				"project's mark, with the VMs that are defined with them, the present holders of\n" +
+				"their locks, and the findings. The command changes nothing and takes no lock.",
 			Args: between(0, 0, ""),
 			RunE: func(cmd *cobra.Command, _ []string) error { return a.diskList(cmd.Context()) },
 		},

@@ -17,11 +17,11 @@ func (a *app) diskUnlockCommand() *cobra.Command {
 		Annotations: streams(),
 		Use:         "unlock ADDR",
 		Short:       "Release a lock whose holder is gone",
-		Long: "Release the lock of a disk whose holder is gone, and do nothing else: the step is\n" +
-			"shown and asked about. This goes ahead also where the disk's block says\n" +
-			"on_stale_lock = \"refuse\": see first that what was written to it is whole.\n\n" +
-			"A lock whose holder lives is not released (exit code 6). Where there is nothing\n" +
-			"to unlock, that is said, and the exit code is 0.",
+		Long: "Release the lock of a disk whose holder is gone, and do nothing else. The command\n" +
+			"shows the step and asks. It also releases the lock if the disk's block says\n" +
+			"on_stale_lock = \"refuse\": check first that the data on the disk is complete.\n\n" +
+			"A lock whose holder lives is not released (exit code 6). If the disk has no stale\n" +
+			"lock, the command says so, and the exit code is 0.",
 		Args: one("the address of a disk"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.diskUnlock(cmd.Context(), args[0], apply) },
 	}

@@ -30,10 +30,11 @@ const (
 func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what is missing on this machine",
+		Short: "Check what is missing on this machine",
 		Long: "Check what the files need: a project id, a data directory, a readable state, and\n" +
-			"each provider's library, daemon and hypervisor. What is missing is named, with who\n" +
-			"needs it and how to get it. The exit code is 1 if the files need it.",
+			"each provider's library, daemon and hypervisor. For everything that is missing, the\n" +
+			"command says who needs it and how to get it. The exit code is 1 if the files need\n" +
+			"something that is missing.",
 		Args: between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
 	}

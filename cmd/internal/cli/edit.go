@@ -30,10 +30,10 @@ func (a *app) editCommand() *cobra.Command {
 		Use:   "edit NAME",
 		Short: "Edit the file of a VM's block",
 		Long: "Open the file that declares a VM, at its line, in the editor that VISUAL or EDITOR\n" +
-			"names (else vi). What is saved is checked with all other files before anything is\n" +
-			"written: with mistakes in it the file stays as it was, and the editor opens again\n" +
-			"if you want. Left as it is, or emptied, nothing is written.\n\n" +
-			"The editor's command is taken apart as a shell would, and nothing in it expanded:\n" +
+			"names (else vi). When the editor has ended, vmctl checks the new text together with\n" +
+			"all other files. If it has mistakes, the file stays as it was, and you can edit the\n" +
+			"text again. If you change nothing or empty the file, nothing is written.\n\n" +
+			"The editor's command is split as a shell would split it; nothing in it is expanded:\n" +
 			"EDITOR='code --wait'.",
 		Args: one("the name of a VM"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.edit(cmd.Context(), args[0]) },

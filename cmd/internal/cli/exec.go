@@ -22,9 +22,10 @@ func (a *app) execCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec NAME -- COMMAND [ARG...]",
 		Short: "Run a command in a VM that runs",
-		Long: "Run a command as the VM's SSH user, with its arguments as they are: no shell reads\n" +
-			"them. The exit code is the command's; if it was not run, it is 255. A VM that does\n" +
-			"not run is not started. With --json, status and output are one document.",
+		Long: "Run a command as the VM's SSH user. The command gets its arguments unchanged: no\n" +
+			"shell reads them. The exit code is the command's, or 255 if it was not run. A VM\n" +
+			"that is off is not started. With --json, the exit status and the output are one\n" +
+			"document.",
 		Args: between(2, -1, "the name of a VM and a command"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			command := args[1:]

@@ -26,12 +26,12 @@ func (a *app) graphCommand() *cobra.Command {
 	var r graphRequest
 	cmd := &cobra.Command{
 		Use:   "graph",
-		Short: "Draw what uses what, or the steps of a plan",
-		Long: "Draw the resources of the files, with what they use and the providers that make\n" +
-			"them. An arrow leads from what uses to what it uses. The files are all that is\n" +
-			"read.\n\n" +
-			"--plan draws the steps that apply would carry out, as plan makes them; an arrow\n" +
-			"leads from a step to one that waits for it.\n\n" +
+		Short: "Draw the resources and what they use, or the steps of a plan",
+		Long: "Draw the resources of the files, the resources that each uses, and their providers.\n" +
+			"An arrow leads from a resource to one that it uses. The command reads only the\n" +
+			"files.\n\n" +
+			"--plan draws the steps that apply would carry out. An arrow leads from a step to a\n" +
+			"step that waits for it.\n\n" +
 			"The format is dot, for Graphviz; mermaid, for Markdown; or svg, a picture that\n" +
 			"needs no other program: vmctl graph --format=svg >graph.svg",
 		Args: between(0, 0, ""),

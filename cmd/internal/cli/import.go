@@ -26,16 +26,20 @@ func (a *app) importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: streams(),
 		Use:         "import ADDR ID",
-		Short:       "Take over what vmctl did not make",
-		Long: "Let an object that exists become the one of a block: it gets the owner mark, and\n" +
-			"stays as it is where the block says so; one that runs is waited for until it is\n" +
-			"ready. Plan shows what would change, and asks.\n\n" +
-			"ID is what the object's system calls it: a domain's name or UUID; a volume's path,\n" +
+		Short:       "Let vmctl manage an object that exists",
+		Long: "Let vmctl manage an object that exists: the object gets the owner mark of ADDR, and\n" +
+			"is changed where the block says something else. If it is a VM that runs, the command\n" +
+			"waits until it is ready. The command shows the plan and asks.\n\n" +
+			"ID is the system's own name of the object: a domain's name or UUID; a volume's path,\n" +
 			"or pool/name. An import block does the same as a part of apply:\n\n" +
-			"  import {\n    to = vm.dev\n    id = \"my-vm\"\n  }\n\n" +
-			"--generate changes nothing: it writes that block, and the one of the object as it\n" +
-			"is, of its disks too, to standard output or to the new file that --out names. The\n" +
-			"plan of it is the import and nothing else.",
+			"  import {\n" +
+			"    to = vm.dev\n" +
+			"    id = \"my-vm\"\n" +
+			"  }\n\n" +
+			"--generate changes nothing. It writes that import block, a block that describes the\n" +
+			"object as it is, and blocks for the object's disks, to standard output or to the new\n" +
+			"file that --out names. With these blocks, the plan contains the import and nothing\n" +
+			"else.",
 		Args: between(2, 2, "an address and what the object's system calls it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.address, r.id = args[0], args[1]
@@ -49,7 +53,7 @@ func (a *app) importCommand() *cobra.Command {
 		},
 	}
 	r.apply.register(cmd.Flags())
-	cmd.Flags().BoolVar(&r.generate, "generate", false, "write the blocks of what is there, and change nothing")
+	cmd.Flags().BoolVar(&r.generate, "generate", false, "write blocks that describe the object, and change nothing")
 	cmd.Flags().StringVar(&r.out, "out", "", "with --generate: write them to the new `FILE`")
 	cmd.Flags().StringVar(&r.provider, "provider", "", "with --generate: look in `NAME` only, like provider.libvirt.here")
 	return cmd

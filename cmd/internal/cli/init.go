@@ -25,9 +25,9 @@ func (a *app) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Initialise a project",
-		Long: "Write a project name and a random id into the vmctl block of the files, once.\n" +
-			"The id is part of the mark on every object that vmctl makes: commit it, and\n" +
-			"every clone of the files knows its own objects. Running init again changes nothing.",
+		Long: "Write a project name and a random id into the vmctl block of the files, once. The\n" +
+			"mark of every object that vmctl makes contains the id. Commit it: every clone of the\n" +
+			"files then knows the project's objects. Running init again changes nothing.",
 		Args: between(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error { return a.init(name) },
 	}

@@ -27,18 +27,18 @@ func (a *app) lockCommand() *cobra.Command {
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:   "list",
-			Short: "List every lock of the data directory, with who holds it",
-			Long: "List the run lock and all other locks of the data directory. A lock is held or\n" +
-				"free, as the kernel says, whatever a file says and however old that is.",
+			Short: "List every lock of the data directory, with its holder",
+			Long: "List the run lock and all other locks of the data directory. Whether a lock is held\n" +
+				"is what the kernel says; the age and the content of its file do not matter.",
 			Args: between(0, 0, ""),
 			RunE: func(cmd *cobra.Command, _ []string) error { return a.lockList(cmd.Context()) },
 		},
 		&cobra.Command{
 			Use:   "release NAME|PATH",
-			Short: "Remove what a dead holder left of a lock",
-			Long: "A lock is free as soon as its holder has ended. What a holder wrote about itself\n" +
-				"may stay behind; this removes it, once the kernel says that nobody holds the\n" +
-				"lock. A lock that is held is not released.",
+			Short: "Remove the record that a dead holder left beside a lock",
+			Long: "A lock is free as soon as its holder has ended. The file in which the holder said\n" +
+				"who it is may stay behind. This command removes it if the kernel says that nobody\n" +
+				"holds the lock. A lock that is held is not released.",
 			Args: one("the name of a lock, as lock list shows it"),
 			RunE: func(cmd *cobra.Command, args []string) error { return a.lockRelease(cmd.Context(), args[0]) },
 		},

@@ -33,14 +33,14 @@ func (a *app) logsCommand() *cobra.Command {
 	r := logsRequest{tail: -1}
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
-		Short: "Show what a VM wrote to its console",
-		Long: "Show what the guest has written to its console since it was started last, whether\n" +
-			"it runs or not.\n\n" +
-			"On a terminal control characters are escaped and colors left out, so that no guest\n" +
-			"can move the cursor or retitle the window; into a pipe or a file goes every byte\n" +
-			"as the guest wrote it, as with docker logs and kubectl logs.\n\n" +
-			"--follow shows what comes, and ends when the VM has. With --json it writes a\n" +
-			"document on a line for each piece.",
+		Short: "Show the console output of a VM",
+		Long: "Show what the guest has written to its console since its last start, whether it is\n" +
+			"running or off.\n\n" +
+			"On a terminal, control characters are escaped and colors are left out, so that no\n" +
+			"guest can move the cursor or change the window's title. Into a pipe or a file, every\n" +
+			"byte is written unchanged, as docker logs and kubectl logs do.\n\n" +
+			"--follow also shows new output, until the VM ends. With --json, each piece of output\n" +
+			"is a document on a line of its own.",
 		Args: one("the name of a VM"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.name = args[0]
@@ -51,8 +51,8 @@ func (a *app) logsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&r.tail, "tail", -1, "begin with the last `N` lines")
-	cmd.Flags().Lookup("tail").DefValue = "" // help shows no default
-	cmd.Flags().BoolVar(&r.follow, "follow", false, "go on with what comes")
+	cmd.Flags().Lookup("tail").DefValue = "0" // which help does not show
+	cmd.Flags().BoolVar(&r.follow, "follow", false, "also show new output, until the VM ends")
 	return cmd
 }
 

@@ -18,9 +18,9 @@ func (a *app) outputCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "output [NAME]",
 		Short: "Evaluate the outputs of the files",
-		Long: "Evaluate the outputs of the files, as they are now, with the values that the last\n" +
-			"apply recorded, and show them. An output that cannot be evaluated is not known;\n" +
-			"the others are shown. Nothing is observed.",
+		Long: "Evaluate the outputs of the present files with the values that the last apply\n" +
+			"recorded, and show them. If an output cannot be evaluated, it is shown as not known.\n" +
+			"The command looks at no object.",
 		Args: between(0, 1, "the name of an output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -13,6 +13,6 @@ func TestOutput(t *testing.T) {
 	if e := h.run("output", "name", "--raw").exits(0); e.stdout != "a b" {
 		t.Errorf("raw output is %q", e.stdout)
 	}
-	h.run("output", "--help").exits(0).says("with the values that the last\napply recorded")
+	h.run("output", "--help").exits(0).says("with the values that the last apply\nrecorded")
 	h.run("output", "nome").exits(3).warns("the outputs are name, port")
 }

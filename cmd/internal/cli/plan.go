@@ -18,14 +18,14 @@ func (a *app) planCommand() *cobra.Command {
 		Use:   "plan",
 		Short: "Show what apply would do, and change nothing",
 		Long: "Compare the files, the state and the real world, and show every difference with\n" +
-			"the exact steps that will close it. Nothing is changed, and no lock is taken.\n\n" +
-			"--target takes in what the target needs. --exclude leaves out what needs the\n" +
-			"excluded, too; a target that needs an excluded resource is an error.\n\n" +
-			"--out keeps the plan in a file, for `vmctl apply FILE` to carry out that and\n" +
-			"nothing else. The file holds the spec files and all variables that are not\n" +
-			"sensitive.\n\n" +
-			"The exit code is 0, with --detailed-exitcode 2 if there are changes, and 6 if\n" +
-			"something could not be read.",
+			"the exact steps that will close it. Plan changes nothing and takes no lock.\n\n" +
+			"With --target, the plan also contains what the target needs. With --exclude, it\n" +
+			"also leaves out what needs the excluded resource. A target that needs an excluded\n" +
+			"resource is an error.\n\n" +
+			"--out keeps the plan in a file. `vmctl apply FILE` then carries out exactly that\n" +
+			"plan. The file contains the spec files and all variables that are not sensitive.\n\n" +
+			"The exit code is 0, or 6 if something could not be read. With --detailed-exitcode\n" +
+			"it is 2 if there are changes.",
 		Args: between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("out") {
@@ -39,7 +39,7 @@ func (a *app) planCommand() *cobra.Command {
 	r.flags.register(cmd.Flags())
 	new(applyFlags).registerLock(cmd.Flags()) // accepted as apply accepts it, and ignored: plan takes no lock
 	cmd.Flags().BoolVar(&r.destroy, "destroy", false, "show what destroy would do")
-	cmd.Flags().StringVar(&r.out, "out", "", "keep the plan in `FILE`")
+	cmd.Flags().StringVar(&r.out, "out", "", "keep the plan in `FILE`, for vmctl apply")
 	cmd.Flags().BoolVar(&r.detailed, "detailed-exitcode", false, "exit with 2 if there are changes, blocked ones included")
 	return cmd
 }

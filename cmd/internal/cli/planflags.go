@@ -20,16 +20,16 @@ type planFlags struct {
 }
 
 func (f *planFlags) register(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.targets, "target", nil, "only `ADDR` and what it needs (to destroy: and what needs it)")
-	flags.StringArrayVar(&f.excludes, "exclude", nil, "not `ADDR`, nor what needs it (to destroy: nor what it needs)")
+	flags.StringArrayVar(&f.targets, "target", nil, "only `ADDR` and what it needs (when destroying: and what needs it)")
+	flags.StringArrayVar(&f.excludes, "exclude", nil, "leave out `ADDR` and what needs it (when destroying: and what it needs)")
 	flags.StringArrayVar(&f.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
 	flags.StringArrayVar(&f.allowDestroy, "allow-destroy", nil, "allow destroying `ADDR` despite prevent_destroy")
 	f.registerInterrupt(flags)
-	flags.BoolVar(&f.verbose, "verbose", false, "show everything, nothing collapsed")
+	flags.BoolVar(&f.verbose, "verbose", false, "show every detail")
 }
 
 func (f *planFlags) registerInterrupt(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.allowInterrupt, "allow-interrupt", nil, "allow to take `ADDR` down though somebody works in it")
+	flags.StringArrayVar(&f.allowInterrupt, "allow-interrupt", nil, "allow taking `ADDR` down while somebody works in it")
 }
 
 // applyFlags say how a plan is carried out.
@@ -43,13 +43,13 @@ type applyFlags struct {
 func (f *applyFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.approved, "auto-approve", false, "do not ask")
 	flags.IntVar(&f.parallelism, "parallelism", 10, "at most `N` steps run side by side")
-	flags.BoolVar(&f.keepGoing, "keep-going", false, "after a failure, go on with what does not depend on it")
+	flags.BoolVar(&f.keepGoing, "keep-going", false, "after a failure, carry out the steps that do not depend on it")
 	f.registerLock(flags)
 }
 
 func (f *applyFlags) registerLock(flags *pflag.FlagSet) {
 	f.lockTimeout = -1
-	flags.Var(waitFlag{&f.lockTimeout}, "lock-timeout", "wait so long, like `30s`, for the run lock (else what the spec says)")
+	flags.Var(waitFlag{&f.lockTimeout}, "lock-timeout", "wait at most `DURATION`, such as 30s, for the run lock (default: as the spec says)")
 	flags.Lookup("lock-timeout").DefValue = "" // help shows no default
 }
 

@@ -53,17 +53,18 @@ func (a *app) powerCommand(w power, cmd *cobra.Command) *cobra.Command {
 	var apply applyFlags
 	var timeout time.Duration
 	cmd.Long = cmd.Short + ".\n\nNAME is a VM's address or label: vm.dev, dev, 'vm.web[\"a\"]'. A label of a\n" +
-		"for_each names all of its VMs. What was not asked for by name is asked about."
+		"for_each names all of its VMs. If the plan changes other VMs,\n" +
+		"too, the command asks."
 	cmd.Annotations = streams()
 	cmd.Args = between(1, -1, "the name of a VM")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.power(cmd.Context(), w, powerRequest{names: args, plan: plan, apply: apply, timeout: timeout})
 	}
 	apply.register(cmd.Flags())
-	cmd.Flags().BoolVar(&plan.verbose, "verbose", false, "show everything, nothing collapsed")
+	cmd.Flags().BoolVar(&plan.verbose, "verbose", false, "show every detail")
 	cmd.Flags().StringArrayVar(&plan.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
 	plan.registerInterrupt(cmd.Flags())
-	cmd.Flags().Var(waitFlag{&timeout}, "timeout", "give up after so long, like `1m` (exit code 4)")
+	cmd.Flags().Var(waitFlag{&timeout}, "timeout", "give up after `DURATION`, such as 1m (exit code 4)")
 	cmd.Flags().Lookup("timeout").DefValue = "" // help shows no default
 	return cmd
 }

@@ -12,8 +12,8 @@ func (a *app) shellCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "shell NAME",
 		Short: "Open a shell in a VM that runs",
-		Long: "Open the login shell of the VM's SSH user. The exit code is the shell's; if there\n" +
-			"was none, it is 255. A VM that does not run is not started.",
+		Long: "Open the login shell of the VM's SSH user. The exit code is the shell's, or 255 if\n" +
+			"no shell was opened. A VM that is off is not started.",
 		Args: one("the name of a VM"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			stdin, ok := a.env.Stdin.(*os.File)

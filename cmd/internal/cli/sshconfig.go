@@ -28,7 +28,7 @@ func (a *app) sshConfigCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ssh-config NAME",
 		Short: "Write what OpenSSH needs to reach a VM",
-		Long:  "Write a stanza for ssh's configuration: vmctl vm ssh-config dev >f; ssh -F f vm.dev",
+		Long:  "Write a section for ssh's configuration: vmctl vm ssh-config dev >f; ssh -F f vm.dev",
 		Args:  one("the name of a VM"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return a.sshConfig(cmd.Context(), args[0]) },
 	}

@@ -18,10 +18,10 @@ import (
 func (a *app) stateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "Look at what vmctl remembers, and put it right",
-		Long: "The state remembers, for every address, what was applied. These commands look\n" +
-			"at it and change it, and nothing else: no object is made, changed or deleted.\n" +
-			"Those that write take the run lock and keep the snapshot before as its backup.",
+		Short: "Show and change what vmctl has recorded",
+		Long: "The state records, for every address, what vmctl applied. These commands show or\n" +
+			"change records. They make, change and delete no object. Commands that write take\n" +
+			"the run lock, and keep the previous snapshot as a backup.",
 		Args: cobra.ArbitraryArgs,
 		RunE: a.group,
 	}

@@ -18,16 +18,17 @@ func (a *app) stateRmCommand() *cobra.Command {
 	var wait lockWait
 	cmd := &cobra.Command{
 		Use:   "rm ADDR...",
-		Short: "Forget addresses, and leave their objects as they are",
-		Long: "Drop the records of addresses. Their objects stay as they are, and bear vmctl's\n" +
-			"mark: the next plan takes back what is in the files, and reports what is not as\n" +
-			"an orphan. It makes no second one. Without --force it only says what would stay.",
+		Short: "Remove the records of addresses, and leave their objects",
+		Long: "Remove the records of addresses. Their objects stay unchanged and keep vmctl's mark.\n" +
+			"The next plan takes back the objects whose blocks are in the files, and reports the\n" +
+			"others as orphans; it makes no second object. Without --force, the command only\n" +
+			"shows the objects that would stay.",
 		Args: between(1, -1, "the address of a record"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.stateRm(cmd.Context(), removal{names: args, force: force, wait: wait})
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "do it")
+	cmd.Flags().BoolVar(&force, "force", false, "remove the records")
 	wait.register(cmd.Flags())
 	return cmd
 }
@@ -109,9 +110,9 @@ func (a *app) stateMvCommand() *cobra.Command {
 	var wait lockWait
 	cmd := &cobra.Command{
 		Use:   "mv OLD NEW",
-		Short: "Give a record to another address, as after a block was renamed",
-		Long: "Move the record of OLD to NEW. The object stays what it is, under its own name;\n" +
-			"the next apply writes the new address into its mark, without a restart.",
+		Short: "Give a record to another address, as when a block was renamed",
+		Long: "Move the record of OLD to NEW. The object stays unchanged and keeps its name. The\n" +
+			"next apply writes the new address into the object's mark, without a restart.",
 		Args: between(2, 2, "two addresses, the old one and the new one"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.stateMv(cmd.Context(), args[0], args[1], wait) },
 	}

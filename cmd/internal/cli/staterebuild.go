@@ -18,11 +18,11 @@ func (a *app) stateRebuildCommand() *cobra.Command {
 	var wait lockWait
 	cmd := &cobra.Command{
 		Use:   "rebuild",
-		Short: "Write records for all objects that bear the project's mark and have none",
-		Long: "Look for objects of this project in every system that the files name, and write\n" +
-			"the records that are missing: as the system shows the object, and as the files\n" +
-			"say where it shows nothing. No object is touched. One that is in no file gets a\n" +
-			"record that prevents its destruction.",
+		Short: "Write the missing records of objects that bear the project's mark",
+		Long: "Look for this project's objects in every system that the files name, and write the\n" +
+			"records that are missing. A record gets the values that the system shows, and for\n" +
+			"the others those of the files. No object is changed. If no block declares an\n" +
+			"object, its record prevents its destruction.",
 		Args: between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.stateRebuild(cmd.Context(), wait) },
 	}

@@ -14,11 +14,11 @@ func (a *app) stateRepairCommand() *cobra.Command {
 	var wait lockWait
 	cmd := &cobra.Command{
 		Use:   "repair",
-		Short: "Make a state that can be read out of one that cannot",
-		Long: "Go back to the last snapshot that is whole, take in what the journal says up to\n" +
-			"where it is damaged, and keep a copy of what could not be read (.corrupt). What\n" +
-			"the records may lack then, the next plan sees in the world. A state that is whole\n" +
-			"is left as it is.",
+		Short: "Make a damaged state readable",
+		Long: "Make a damaged state readable: go back to the last snapshot that is whole, apply the\n" +
+			"journal up to its damage, and keep a copy of each damaged file (.corrupt). The next\n" +
+			"plan finds objects that have no record any more by their marks. A state that is whole\n" +
+			"stays unchanged.",
 		Args: between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dry {

@@ -14,10 +14,10 @@ import (
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Show which VMs run and where they are reached",
-		Long: "Observe every resource of the files and the state, and show whether it runs,\n" +
-			"where SSH is reached and whether it answers. Nothing is changed, and no lock is\n" +
-			"taken.",
+		Short: "Show which VMs run and at which address they are reached",
+		Long: "Look at every resource of the files and the state, and show whether it runs, at\n" +
+			"which address SSH is reached, and whether it answers. The command changes nothing\n" +
+			"and takes no lock.",
 		Args: between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
 	}

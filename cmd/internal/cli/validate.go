@@ -18,7 +18,7 @@ type validateDocument struct {
 func (a *app) validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate",
-		Short: "Check the files without looking at anything else",
+		Short: "Check the files, and read nothing else",
 		Args:  between(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			config, err := a.load()

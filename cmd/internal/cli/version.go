@@ -19,7 +19,7 @@ type versionDocument struct {
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Show which vmctl this is",
+		Short: "Show the version of vmctl",
 		Args:  between(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			b := a.env.Build

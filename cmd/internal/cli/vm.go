@@ -7,10 +7,10 @@ import (
 func (a *app) vmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vm",
-		Short: "Start, stop, enter and look into VMs",
-		Long: "Start, stop, enter and look into VMs.\n\n" +
-			"NAME is a VM's address or its last part where only one has it: vm.dev, dev,\n" +
-			"'vm.web[\"a\"]'. What makes or removes a VM is apply and destroy.",
+		Short: "Start, stop and enter VMs, and read their consoles",
+		Long: "Start, stop and enter VMs, and read their consoles.\n\n" +
+			"NAME is a VM's address (vm.dev, 'vm.web[\"a\"]'), or its last part (dev) if no other\n" +
+			"VM has it. Apply and destroy make and remove VMs.",
 		Args: cobra.ArbitraryArgs,
 		RunE: a.group,
 	}
