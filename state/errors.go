@@ -21,7 +21,6 @@ type Advised interface {
 
 var (
 	_ Advised = (*LockedError)(nil)
-	_ Advised = (*LostLockError)(nil)
 	_ Advised = (*CorruptError)(nil)
 	_ Advised = (*NewerError)(nil)
 	_ Advised = (*MismatchError)(nil)
@@ -76,11 +75,6 @@ func (e *LostLockError) Error() string {
 		who = fmt.Sprintf("%q (pid %d on %s) has it now", e.Holder.Command, e.Holder.PID, e.Holder.Host)
 	}
 	return fmt.Sprintf("the run lock is lost: %s, and %s; nothing more is written", e.Cause, who)
-}
-
-// Next advises to list the locks and to plan.
-func (e *LostLockError) Next() []string {
-	return []string{"list the locks with vmctl lock list, then vmctl plan"}
 }
 
 // CorruptError reports that a file of the state cannot be decoded. The file is unchanged, and no

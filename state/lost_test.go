@@ -25,7 +25,7 @@ func TestLostLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := "the run lock is lost: " + path + " was moved, removed or replaced meanwhile, and "
-	nobody := lost + "another command may be at work; nothing more is written\nlist the locks with vmctl lock list, then vmctl plan"
+	nobody := lost + "another command may be at work; nothing more is written"
 	refused := func(what string, err error, want string) {
 		t.Helper()
 		var e *state.LostLockError
@@ -44,7 +44,7 @@ func TestLostLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	somebody := lost + `"vmctl destroy" (pid 7 on ada) has it now; nothing more is written` + "\nlist the locks with vmctl lock list, then vmctl plan"
+	somebody := lost + `"vmctl destroy" (pid 7 on ada) has it now; nothing more is written`
 	refused("append beside another", j.Append(t.Context(), state.Entry{Run: "r2", Kind: state.Done, Op: "stop", Address: dev}), "write the journal: "+somebody)
 	refused("close beside another", j.Close(), "close the state: "+somebody)
 	if o, held, err := lockfile.Holder(t.Context(), path); !held || o != other || err != nil {

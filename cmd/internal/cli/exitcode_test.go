@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"vmctl/cmd/internal/cli"
@@ -50,5 +51,12 @@ func TestExitCode(t *testing.T) {
 		if got := cli.ExitCode(test.err); got != test.want {
 			t.Errorf("%s: %v has code %d, want %d", test.name, test.err, got, test.want)
 		}
+	}
+}
+
+func TestAdviceAfterALostLock(t *testing.T) {
+	want := "vmctl lock list -C my/files shows who holds it, then vmctl plan -C my/files"
+	if got := strings.Join(cli.AfterLostLock("my/files"), "\n"); got != want {
+		t.Errorf("advice %q, want %q", got, want)
 	}
 }

@@ -1,6 +1,17 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"vmctl/state"
+)
+
+// AfterLostLock returns what a command that ran in dir advises after its run lock was lost.
+func AfterLostLock(dir string) []string {
+	a := &app{}
+	a.global.dir = dir
+	return a.problemOf(&state.LostLockError{Cause: "lock was removed"}).Next
+}
 
 // Command is a command of the tree without subcommands.
 type Command struct {

@@ -171,7 +171,8 @@ func (a *app) describe(err error) view.ProblemDocument {
 	case errors.As(err, &locked):
 		return view.ProblemDocument{Code: "locked", Message: err.Error()}
 	case errors.As(err, &lost):
-		return view.ProblemDocument{Code: "lock_lost", Message: err.Error()}
+		next := a.commandLine("lock list", planFlags{}) + " shows who holds it, then " + a.commandLine("plan", planFlags{})
+		return view.ProblemDocument{Code: "lock_lost", Message: err.Error(), Next: []string{next}}
 	case errors.As(err, &scope):
 		return view.ProblemDocument{Code: "scope", Message: err.Error()}
 	case errors.As(err, &system):
