@@ -38,6 +38,7 @@ type node struct {
 	invalid  map[hclsyntax.Expression]bool // expressions that refer to nothing: reported once, not evaluated
 	index    int                           // in evaluator.order
 	cyclic   bool
+	referred bool                 // a node refers to its value
 	expr     hclsyntax.Expression // of a local or an output
 	resource *resourceBlock       // of a resource
 	// sensitive says that an output may hold sensitive values.
@@ -54,11 +55,11 @@ type target struct {
 
 // result holds the value or the instances of an evaluated node.
 type result struct {
-	value     cty.Value // of a local or an output
-	pending   bool      // value, or the Want or Policy of an instance, is not wholly known
-	instances []instance
-	items     []item    // of for_each, where they are wholly known
-	uses      []Address // the resources that it needs, sorted
+	value     cty.Value  // of a local or an output
+	pending   bool       // value, or the Want or Policy of an instance, is not wholly known
+	instances []instance // by key
+	items     []item     // of for_each, where they are wholly known
+	uses      []Address  // the resources that it needs, sorted
 	// invalid says that a mistake was reported, here or in a node that this one needs. A value
 	// may be unknown for that reason alone.
 	invalid bool
@@ -220,11 +221,25 @@ func (w *evaluation) addUses(uses map[Address]bool, ref reference, ctx *hcl.Eval
 	if found, ok := keyIn(ref.keyExpr, ctx); ok {
 		key = found
 	}
-	for _, i := range w.result(w.nodes[ref.target()]).instances {
-		if key == "" || key == i.resource.Address.Key {
+	r := w.result(w.nodes[ref.target()])
+	if key != "" {
+		if i := r.instance(key); i != nil {
 			uses[i.resource.Address] = true
 		}
+		return
 	}
+	for _, i := range r.instances {
+		uses[i.resource.Address] = true
+	}
+}
+
+// instance returns the instance with a key, nil if there is none.
+func (r *result) instance(key string) *instance {
+	i, ok := slices.BinarySearchFunc(r.instances, key, func(i instance, key string) int { return strings.Compare(i.resource.Address.Key, key) })
+	if !ok {
+		return nil
+	}
+	return &r.instances[i]
 }
 
 // isOfAnother reports whether a reference stands in the value of another item of a for_each than

@@ -1,7 +1,7 @@
 package spec
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
@@ -67,9 +67,8 @@ func forEachItems(value cty.Value, what string) (items []item, summary, problem 
 		return nil, "Invalid for_each", "is " + describeType(ty) + ". Write a map, or a set of strings like `toset([\"a\", \"b\"])`."
 	}
 	if isMap {
-		values := value.AsValueMap()
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			items = append(items, item{Key: key, value: values[key]})
+		for key, v := range value.AsValueMap() {
+			items = append(items, item{Key: key, value: v})
 		}
 	}
 	if ty.IsSetType() {
@@ -80,6 +79,7 @@ func forEachItems(value cty.Value, what string) (items []item, summary, problem 
 			items = append(items, item{Key: v.AsString(), value: v})
 		}
 	}
+	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(a.Key, b.Key) })
 	for _, it := range items {
 		if it.Key == "" {
 			return nil, "Invalid for_each", "has an empty key. Every key must be at least one character."

@@ -24,7 +24,9 @@ func (l *loader) buildGraph(e *evaluator) {
 		e.nodes[n.name] = n
 	}
 	for _, label := range sortedNames(d.outputs) {
-		e.outputs = append(e.outputs, l.outputNode(d, label))
+		n := l.outputNode(d, label)
+		e.outputs = append(e.outputs, n)
+		e.refer(n)
 	}
 	l.sortNodes(e)
 }
@@ -107,6 +109,15 @@ func (e *evaluator) needs(n *node) []*node {
 	return slices.Compact(needed)
 }
 
+// refer marks the nodes whose values n needs.
+func (e *evaluator) refer(n *node) {
+	for _, t := range n.targets {
+		if m := e.nodes[t.nodeName]; m != nil {
+			m.referred = true
+		}
+	}
+}
+
 // sortNodes puts all nodes in order and reports cycles. Nodes of a cycle come last.
 func (l *loader) sortNodes(e *evaluator) {
 	waits := map[*node]int{}
@@ -119,6 +130,7 @@ func (l *loader) sortNodes(e *evaluator) {
 	for _, n := range all {
 		needs := e.needs(n)
 		waits[n] = len(needs)
+		e.refer(n)
 		for _, m := range needs {
 			neededBy[m] = append(neededBy[m], n)
 		}

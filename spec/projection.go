@@ -94,6 +94,13 @@ func (s projection) typeOf(a Attr) cty.Type {
 
 // projectedType returns the type of the part of one block that belongs to s.
 func (b Block) projectedType(s projection) cty.Type {
+	if b.fixed != nil {
+		return b.fixed.types[s]
+	}
+	return b.makeType(s)
+}
+
+func (b Block) makeType(s projection) cty.Type {
 	types := map[string]cty.Type{}
 	for _, a := range b.Attrs {
 		if s.has(a, b) {
@@ -113,14 +120,21 @@ func (b Block) projectedType(s projection) cty.Type {
 }
 
 // project returns the part of a decoded block that belongs to s: an object of projectedType's type.
-func (b Block) project(s projection, decoded cty.Value) cty.Value {
-	if decoded.IsNull() {
-		return cty.NullVal(b.projectedType(s))
+// known reports whether it is wholly known.
+func (b Block) project(s projection, decoded cty.Value) (object cty.Value, known bool) {
+	switch {
+	case decoded.IsNull():
+		return cty.NullVal(b.projectedType(s)), true
+	case b.fixed != nil && decoded.LengthInt() == 0:
+		return b.fixed.leftOut[s], true
 	}
+	known = true
 	values := map[string]cty.Value{}
 	for _, a := range b.Attrs {
 		if s.has(a, b) {
-			values[a.Name] = s.value(a, decoded.GetAttr(a.Name))
+			v := decoded.GetAttr(a.Name)
+			known = known && v.IsWhollyKnown()
+			values[a.Name] = s.value(a, v)
 		}
 	}
 	for _, nested := range b.Blocks {
@@ -129,16 +143,18 @@ func (b Block) project(s projection, decoded cty.Value) cty.Value {
 		}
 		inner := decoded.GetAttr(nested.Name)
 		if !nested.Repeated {
-			values[nested.Name] = nested.project(s, inner)
+			part, all := nested.project(s, inner)
+			values[nested.Name], known = part, known && all
 			continue
 		}
 		var items []cty.Value
 		for _, item := range inner.AsValueSlice() {
-			items = append(items, nested.project(s, item))
+			part, all := nested.project(s, item)
+			items, known = append(items, part), known && all
 		}
 		values[nested.Name] = listOf(nested.projectedType(s), items)
 	}
-	return cty.ObjectVal(values)
+	return cty.ObjectVal(values), known
 }
 
 // value returns the value of a on s.

@@ -27,7 +27,7 @@ func (l *loader) providers(e *evaluator) []Provider {
 		}
 		ref := n.resource.provider
 		if _, declared := e.declared.providers[ref]; !declared && ref == builtIn() {
-			attrs := providerShapes[ref.Type].project(wanted, (&decoder{}).block(nil, providerShapes[ref.Type], location{}))
+			attrs := providerShapes[ref.Type].leftOut(wanted)
 			e.providers[ref] = Provider{Ref: ref, Attrs: attrs, BuiltIn: true}
 		}
 	}
@@ -115,7 +115,8 @@ func (l *loader) providerInstance(e *evaluator, n *node, ref ProviderRef, it ins
 	}
 	decoded := d.block(b.Body, shape, location{rng: b.DefRange()})
 	l.diags = append(l.diags, d.diags...)
-	return Provider{Ref: ref, Attrs: shape.project(wanted, decoded), Range: b.DefRange()}
+	attrs, _ := shape.project(wanted, decoded)
+	return Provider{Ref: ref, Attrs: attrs, Range: b.DefRange()}
 }
 
 // providerOf returns the provider of one instance, whose key ctx may hold; false: it is not

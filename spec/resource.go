@@ -24,8 +24,8 @@ type resourceBlock struct {
 // instance is one resource of a block.
 type instance struct {
 	resource     Resource
-	export       map[string]cty.Value // the attributes that references see, without computed ones
-	object       cty.Value            // the value of references while no computed attribute is known
+	export       map[string]cty.Value // the attributes that references see, without computed ones; nil if nothing refers to the block
+	object       cty.Value            // the value of references while no computed attribute is known; cty.NilVal if nothing refers to the block
 	resourceRefs []resourceRef
 }
 
@@ -101,12 +101,14 @@ func (w *evaluation) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it
 	if _, ok := b.Body.Attributes["provider"]; !ok && stand.inside.isZero() {
 		d.defaults = slices.Insert(d.defaults, 0, Default{Path: "provider", Value: cty.StringVal(b.provider.String()), Origin: "built in"})
 	}
+	want, wantKnown := b.shape.project(wanted, decoded)
+	treatment, policyKnown := b.shape.project(policy, decoded)
 	i := instance{resource: Resource{
 		Address:  addr,
 		Provider: stand.provider,
 		Inside:   stand.inside,
-		Want:     b.shape.project(wanted, decoded),
-		Policy:   b.shape.project(policy, decoded),
+		Want:     want,
+		Policy:   treatment,
 		Missing:  d.missing,
 		Uses:     uses,
 		Takes:    takes,
@@ -116,17 +118,21 @@ func (w *evaluation) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it
 	if sound && !d.diags.HasErrors() {
 		w.diags = append(w.diags, w.objections(n, i.resource)...)
 	}
-	i.export = b.shape.project(exported, decoded).AsValueMap()
-	if !i.resource.Want.IsWhollyKnown() || !i.resource.Policy.IsWhollyKnown() {
-		r.pending = true
+	r.pending = r.pending || !wantKnown || !policyKnown
+	if n.referred {
+		value, _ := b.shape.project(exported, decoded)
+		i.export = value.AsValueMap()
+		i.object = i.withComputed(b.shape, cty.NilVal)
 	}
-	i.object = i.withComputed(b.shape, cty.NilVal)
 	return i
 }
 
 // usesWith lists the resources that one instance uses: those in takes, and those in its
 // depends_on.
 func (w *evaluation) usesWith(takes []Address, n *node, ctx *hcl.EvalContext) []Address {
+	if len(n.resource.dependsOn) == 0 {
+		return takes
+	}
 	uses := map[Address]bool{}
 	for _, addr := range takes {
 		uses[addr] = true
@@ -242,20 +248,19 @@ func (w *evaluation) placement(n *node, d decoder) (placement, bool) {
 		return placement{provider: ref}, ok
 	}
 	// A mistake in the attribute is reported when the block is decoded.
-	vm := d.attribute(n.resource.Body.Attributes[known.Name], known, n.resource.shape, location{})
-	if !vm.IsKnown() || vm.IsNull() {
+	name := d.attribute(n.resource.Body.Attributes[known.Name], known, n.resource.shape, location{})
+	if !name.IsKnown() || name.IsNull() {
 		return placement{}, false
 	}
-	to, err := ParseAddress(vm.AsString())
+	to, err := ParseAddress(name.AsString())
 	if err != nil {
 		return placement{}, false
 	}
-	instances := w.result(w.nodes[nodeName{string(to.Kind), to.Name}]).instances
-	i := slices.IndexFunc(instances, func(i instance) bool { return i.resource.Address == to })
-	if i < 0 || instances[i].resource.Provider == (ProviderRef{}) {
+	vm := w.result(w.nodes[nodeName{string(to.Kind), to.Name}]).instance(to.Key)
+	if vm == nil || vm.resource.Provider == (ProviderRef{}) {
 		return placement{}, false
 	}
-	return placement{provider: instances[i].resource.Provider, inside: to}, true
+	return placement{provider: vm.resource.Provider, inside: to}, true
 }
 
 // containerAttr returns the attribute that names the VM which a kind is inside of.

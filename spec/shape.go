@@ -76,6 +76,8 @@ type Block struct {
 	Later         []string // names of attributes and blocks that the language has and this build has not
 	Version       int      // of a kind: how often the form of its recorded values changed in a way that other builds cannot read; from 1
 	Doc           string
+
+	fixed *fixed // nil: the shape is not in a table of shapes
 }
 
 // attr returns the attribute of that name.

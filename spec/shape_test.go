@@ -97,6 +97,10 @@ func checkShape(t *testing.T, path string, b spec.Block) {
 	}
 	for _, nested := range b.Blocks {
 		name(nested.Name)
+		filled := !nested.Repeated && (!nested.Optional || nested.DefaultedWith != "")
+		if i := slices.IndexFunc(nested.Attrs, func(a spec.Attr) bool { return a.Required }); filled && i >= 0 {
+			t.Errorf("%s.%s gets its defaults when it is left out, and %s is required", path, nested.Name, nested.Attrs[i].Name)
+		}
 		checkShape(t, path+"."+nested.Name, nested)
 	}
 	for _, later := range b.Later {

@@ -19,10 +19,10 @@ var laterProviders = []string{"lima", "terraform"}
 var typeNames = []string{"any", "bool", "list", "map", "number", "object", "set", "string", "tuple"}
 
 // resourceShapes has every kind of resource.
-var resourceShapes = map[Kind]Block{VM: vmShape, Disk: diskShape, GuestFile: guestFileShape}
+var resourceShapes = map[Kind]Block{VM: fix(vmShape), Disk: fix(diskShape), GuestFile: fix(guestFileShape)}
 
 // providerShapes has every type of provider.
-var providerShapes = map[string]Block{"libvirt": libvirtShape, "sim": simShape}
+var providerShapes = map[string]Block{"libvirt": fix(libvirtShape), "sim": fix(simShape)}
 
 // applies lists the values of a ceiling, from least to most disruptive.
 var applies = []string{"live", "restart", "replace"}
