@@ -72,7 +72,7 @@ func (d *decoder) block(body *hclsyntax.Body, shape Block, p location) cty.Value
 	}
 	for _, nested := range shape.Blocks {
 		if nested.DefaultedWith != "" && values[nested.Name].IsNull() && !values[nested.DefaultedWith].IsNull() {
-			values[nested.Name] = d.block(nil, nested, p.join(nested.Name))
+			values[nested.Name] = d.leftOut(nested, p.join(nested.Name))
 		}
 	}
 	d.checkConflicts(body, shape, values)
@@ -121,7 +121,7 @@ func (d *decoder) nested(body *hclsyntax.Body, shape Block, p location) cty.Valu
 	case shape.Optional:
 		return cty.NullVal(cty.DynamicPseudoType)
 	default:
-		return d.block(nil, shape, p)
+		return d.leftOut(shape, p)
 	}
 }
 
