@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -34,12 +33,12 @@ func (d *differ) isBehind(c *Change) bool {
 }
 
 // drift notes managed attributes and run states that differ from what was
-// applied.
-func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
+// applied. shown holds the prior attributes with those that the system shows in their place.
+func (d *differ) drift(c *Change, shown cty.Value, attrs map[string]providers.Attribute) {
 	if c.Record == nil || c.Record.Reserved || c.Record.ID != string(c.Object.ID) {
 		return
 	}
-	evidence, next := d.drifted(c, attrs), []providers.Advice(nil)
+	evidence, next := d.drifted(c, shown, attrs), []providers.Advice(nil)
 	applied := ctyread.KnownAttr(c.Prior, "running")
 	if o := c.Object; o.Running != nil && applied != cty.NilVal && applied.True() != *o.Running {
 		text := fmt.Sprintf("it is %s, and vmctl left it %s", o.State, map[bool]string{true: "running", false: "off"}[applied.True()])
@@ -55,12 +54,12 @@ func (d *differ) drift(c *Change, attrs map[string]providers.Attribute) {
 
 // drifted returns, as evidence, the managed attributes that something other than vmctl changed:
 // those of the running object, and those that its next start will use.
-func (d *differ) drifted(c *Change, attrs map[string]providers.Attribute) []string {
+func (d *differ) drifted(c *Change, shown cty.Value, attrs map[string]providers.Attribute) []string {
 	if d.isBehind(c) {
 		return nil
 	}
 	changed := func(shown cty.Value) []providers.Edit {
-		return slices.DeleteFunc(edits(overlay(c.Prior, shown), c.Prior, managedOnly(attrs), false), func(e providers.Edit) bool {
+		return slices.DeleteFunc(differences(shown, c.Prior, attrs), func(e providers.Edit) bool {
 			return ctyread.Attr(c.Change.Want, firstOf(e.Path)) == cty.NilVal || c.ignores(e.Path)
 		})
 	}
@@ -71,34 +70,24 @@ func (d *differ) drifted(c *Change, attrs map[string]providers.Attribute) []stri
 	tell := func(e providers.Edit, is string) {
 		evidence = append(evidence, fmt.Sprintf("%s %s %s, and vmctl applied %s", e.Path, is, show(c.Kind, e.Path, e.Before), show(c.Kind, e.Path, e.After)))
 	}
-	now := changed(c.Object.Now())
+	running := shown
+	if c.Object.Live != cty.NilVal {
+		running = overlay(c.Prior, c.Object.Now())
+	}
+	now := changed(running)
 	for _, e := range now {
 		tell(e, "is")
 	}
 	if c.Object.Live == cty.NilVal {
 		return evidence
 	}
-	for _, e := range changed(c.Object.Attrs) {
+	for _, e := range changed(shown) {
 		runs := slices.ContainsFunc(now, func(n providers.Edit) bool { return n.Path == e.Path })
 		if !runs && !same(e.Before, at(c.Change.Want, e.Path)) { // an earlier run wrote down what is wanted, and did not come to the restart
 			tell(e, "would be, once it starts again,")
 		}
 	}
 	return evidence
-}
-
-// managedOnly gives every attribute of the spec a judge, so that edits compares
-// all of them.
-func managedOnly(attrs map[string]providers.Attribute) map[string]providers.Attribute {
-	managed := maps.Clone(attrs)
-	if managed == nil {
-		managed = map[string]providers.Attribute{}
-	}
-	for path, a := range managed {
-		a.Judge = func(cty.Value, cty.Value, bool) providers.Verdict { return providers.Verdict{Applies: providers.Live} }
-		managed[path] = a
-	}
-	return managed
 }
 
 func firstOf(path string) string {

@@ -18,25 +18,38 @@ import (
 // edits compares the managed attributes of an object, by path. The caller compares running and
 // name.
 func edits(before, after cty.Value, attrs map[string]providers.Attribute, running bool) []providers.Edit {
-	var all []providers.Edit
-	for _, name := range attributeNames(after) {
-		if name == "running" || name == "name" {
-			continue
-		}
-		all = append(all, editsAt(name, ctyread.Attr(before, name), after.GetAttr(name), attrs, running)...)
+	all := differences(before, after, attrs)
+	for i := range all {
+		attr, _ := supportOf(all[i].Path, attrs)
+		all[i].Verdict = judge(attr, all[i].Before, all[i].After, running)
 	}
 	return all
 }
 
-func editsAt(path string, before, after cty.Value, attrs map[string]providers.Attribute, running bool) []providers.Edit {
+// differences returns the edits without their verdicts.
+func differences(before, after cty.Value, attrs map[string]providers.Attribute) []providers.Edit {
+	if !isObject(after) {
+		return nil
+	}
+	var all []providers.Edit
+	for name := range after.Type().AttributeTypes() {
+		if name != "running" && name != "name" {
+			all = append(all, differencesAt(name, ctyread.Attr(before, name), after.GetAttr(name), attrs)...)
+		}
+	}
+	slices.SortFunc(all, func(a, b providers.Edit) int { return cmp.Compare(a.Path, b.Path) })
+	return all
+}
+
+func differencesAt(path string, before, after cty.Value, attrs map[string]providers.Attribute) []providers.Edit {
 	attr, supported := supportOf(path, attrs)
 	if attr.Computed || attrs[path].Optional && after.IsNull() || before == cty.NilVal && !supported {
 		return nil
 	}
 	if isObject(before) && isObject(after) {
 		var all []providers.Edit
-		for _, name := range attributeNames(after) {
-			all = append(all, editsAt(path+"."+name, ctyread.Attr(before, name), after.GetAttr(name), attrs, running)...)
+		for name := range after.Type().AttributeTypes() {
+			all = append(all, differencesAt(path+"."+name, ctyread.Attr(before, name), after.GetAttr(name), attrs)...)
 		}
 		return all
 	}
@@ -46,7 +59,7 @@ func editsAt(path string, before, after cty.Value, attrs map[string]providers.At
 	if same(before, after) {
 		return nil
 	}
-	return []providers.Edit{{Path: path, Before: before, After: after, Verdict: judge(attr, before, after, running)}}
+	return []providers.Edit{{Path: path, Before: before, After: after}}
 }
 
 // nothing returns the value of an attribute that is not known from before: an empty list or map,
@@ -95,11 +108,11 @@ func same(a, b cty.Value) bool {
 	if a == cty.NilVal || b == cty.NilVal {
 		return a == b
 	}
-	if !b.IsWhollyKnown() {
-		return false
+	if a.RawEquals(b) {
+		return b.IsWhollyKnown()
 	}
-	if a.Type().Equals(b.Type()) {
-		return a.RawEquals(b)
+	if a.Type().Equals(b.Type()) || !b.IsWhollyKnown() {
+		return false
 	}
 	converted, err := convert.Convert(a, b.Type())
 	return err == nil && converted.RawEquals(b)
@@ -131,6 +144,9 @@ func overlay(base, shown cty.Value) cty.Value {
 
 // with returns an object with one attribute set.
 func with(v cty.Value, name string, value cty.Value) cty.Value {
+	if old := ctyread.Attr(v, name); old != cty.NilVal && old.RawEquals(value) {
+		return v
+	}
 	m := map[string]cty.Value{}
 	if isObject(v) {
 		maps.Copy(m, v.AsValueMap())

@@ -22,11 +22,11 @@ const (
 )
 
 // addInside registers the inside of a VM as a system, and returns its key.
-func (w *World) addInside(types map[string]providers.Type, vm spec.Address, ref spec.ProviderRef, settings cty.Value) (string, error) {
-	if types[ref.Type].Inside == nil {
+func (w *World) addInside(keys *systemKeys, vm spec.Address, ref spec.ProviderRef, settings cty.Value) (string, error) {
+	if keys.types[ref.Type].Inside == nil {
 		return "", fmt.Errorf("nothing inside of a VM of %s can be managed: this build of vmctl does not know how", ref)
 	}
-	outside, err := SystemKey(types[ref.Type], ref, settings)
+	outside, err := keys.of(ref, settings)
 	if err != nil {
 		return "", err
 	}

@@ -109,12 +109,13 @@ func (d *differ) manage(c *Change) {
 	}
 	slices.SortFunc(c.Edits, func(a, b providers.Edit) int { return cmp.Compare(a.Path, b.Path) })
 	c.Applies = maximum(c.alterations())
-	d.drift(c, attrs)
+	d.drift(c, before, attrs)
+	c.newPolicy = c.policyChanged()
 	c.Unready = on && wantOn && d.unready(c)
 	d.chooseAction(c, on, wantOn)
 	c.Conditional = d.isConditional(c)
 	c.Generation = max(c.Generation, markedGeneration(o))
-	if c.Alters() || c.policyChanged() {
+	if c.Alters() || c.newPolicy {
 		c.Generation++
 	}
 	if c.Action == providers.ReplaceIt {
@@ -236,7 +237,7 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.Update, "what is left of who used it is removed"
 	case c.Record == nil:
 		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
-	case c.policyChanged():
+	case c.newPolicy:
 		c.Action, c.Reason = providers.Update, "how vmctl treats it changed; the object stays as it is"
 	case d.isBehind(c):
 		c.Action, c.Behind = providers.NoOp, true

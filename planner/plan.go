@@ -51,6 +51,7 @@ type Change struct {
 	mistake   error // of its block, which shows only with the values of other objects; nil: none
 	observed  bool  // it is inside of a VM, and Object was seen there
 	lets      bool  // a removed block lets go of it
+	newPolicy bool  // the wanted policy is not the recorded one
 }
 
 // BlockKind is a kind of Block.

@@ -10,7 +10,10 @@ import (
 // policyChanged reports whether the policy in the record differs from the wanted one. An
 // attribute that an older build did not know counts as its default.
 func (c *Change) policyChanged() bool {
-	return c.Record != nil && !same(c.Record.Policy, c.Policy) && !same(filled(c.Kind, "", c.Record.Policy, c.Policy), c.Policy)
+	if c.Record == nil || c.Record.Policy != cty.NilVal && c.Policy != cty.NilVal && c.Record.Policy.RawEquals(c.Policy) {
+		return false
+	}
+	return !same(filled(c.Kind, "", c.Record.Policy, c.Policy), c.Policy)
 }
 
 // filled returns the policy of a record with the attributes that it lacks, where the wanted

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/zclconf/go-cty/cty"
-	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
@@ -163,6 +161,7 @@ func observeAll(ctx context.Context, open Open, systems []*System, known map[str
 // place decides to which system each address belongs, and returns the objects that each system is
 // asked about.
 func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string][]providers.Known, error) {
+	keys := &systemKeys{types: o.Types, made: map[spec.ProviderRef][]madeKey{}}
 	known := map[string][]providers.Known{}
 	attrs := map[spec.ProviderRef]cty.Value{}
 	for _, p := range c.Providers {
@@ -175,16 +174,16 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 		if (r.Inside != spec.Address{}) {
 			ref, settings := r.Provider, attrs[r.Provider]
 			if vm, recorded := s.Records[r.Inside]; recorded { // it stays in its system, whatever its block says
-				ref, settings = home(o.Types, vm, attrs, ref)
+				ref, settings = keys.home(vm, attrs, ref)
 			}
-			key, err := w.addInside(o.Types, r.Inside, ref, settings)
+			key, err := w.addInside(keys, r.Inside, ref, settings)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", r.Address, err)
 			}
 			w.wanted[r.Address], w.placed[r.Address] = key, key
 			continue
 		}
-		key, err := w.add(o.Types, r.Provider, attrs[r.Provider])
+		key, err := w.add(keys, r.Provider, attrs[r.Provider])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Address, err)
 		}
@@ -194,18 +193,18 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 		w.wanted[r.Address], w.placed[r.Address] = key, key
 	}
 	for _, p := range c.Providers { // objects of ours may be there that no block has any more
-		if _, err := w.add(o.Types, p.Ref, attrs[p.Ref]); err != nil {
+		if _, err := w.add(keys, p.Ref, attrs[p.Ref]); err != nil {
 			return nil, err
 		}
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(s.Records), spec.Address.Compare) {
 		r := s.Records[a]
-		settings := current(o.Types[r.Provider.Type], r, attrs[r.Provider])
+		settings := keys.current(r, attrs[r.Provider])
 		key, err := "", error(nil)
 		if (r.Inside != spec.Address{}) {
-			key, err = w.addInside(o.Types, r.Inside, r.Provider, settings)
+			key, err = w.addInside(keys, r.Inside, r.Provider, settings)
 		} else {
-			key, err = w.add(o.Types, r.Provider, settings)
+			key, err = w.add(keys, r.Provider, settings)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a, err)
@@ -247,14 +246,13 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 
 // home returns the provider through which the inside of a recorded VM is reached, with its
 // settings: the wanted provider if it leads to the VM's system, else the recorded one.
-func home(types map[string]providers.Type, vm state.Record, attrs map[spec.ProviderRef]cty.Value, wanted spec.ProviderRef) (spec.ProviderRef, cty.Value) {
-	t := types[vm.Provider.Type]
-	recorded := current(t, vm, attrs[vm.Provider])
-	there, err := SystemKey(t, vm.Provider, recorded)
-	if t.Inside == nil || err != nil {
+func (k *systemKeys) home(vm state.Record, attrs map[spec.ProviderRef]cty.Value, wanted spec.ProviderRef) (spec.ProviderRef, cty.Value) {
+	recorded := k.current(vm, attrs[vm.Provider])
+	there, err := k.of(vm.Provider, recorded)
+	if k.types[vm.Provider.Type].Inside == nil || err != nil {
 		return wanted, attrs[wanted]
 	}
-	if here, err := SystemKey(types[wanted.Type], wanted, attrs[wanted]); err == nil && here == there {
+	if here, err := k.of(wanted, attrs[wanted]); err == nil && here == there {
 		return wanted, attrs[wanted]
 	}
 	return vm.Provider, recorded
@@ -266,15 +264,15 @@ func (w *World) addresses() []spec.Address {
 
 // current returns the settings with which a record's system is reached now: those of its provider
 // block, if that is still there and leads to the same system, else the recorded ones.
-func current(t providers.Type, r state.Record, block cty.Value) cty.Value {
+func (k *systemKeys) current(r state.Record, block cty.Value) cty.Value {
 	if block == cty.NilVal {
 		return r.Settings
 	}
-	now, err := SystemKey(t, r.Provider, block)
+	now, err := k.of(r.Provider, block)
 	if err != nil {
 		return r.Settings
 	}
-	if then, err := SystemKey(t, r.Provider, r.Settings); err != nil || now != then {
+	if then, err := k.of(r.Provider, r.Settings); err != nil || now != then {
 		return r.Settings
 	}
 	return block
@@ -283,8 +281,8 @@ func current(t providers.Type, r state.Record, block cty.Value) cty.Value {
 // add registers the system of a provider, and returns its key. Two blocks are one system if the
 // settings that identify a system are equal: those that the type names, else all. The first
 // settings count, so that the spec's count before a record's.
-func (w *World) add(types map[string]providers.Type, ref spec.ProviderRef, settings cty.Value) (string, error) {
-	key, err := SystemKey(types[ref.Type], ref, settings)
+func (w *World) add(keys *systemKeys, ref spec.ProviderRef, settings cty.Value) (string, error) {
+	key, err := keys.of(ref, settings)
 	if err != nil {
 		return "", err
 	}
@@ -292,23 +290,6 @@ func (w *World) add(types map[string]providers.Type, ref spec.ProviderRef, setti
 		w.systems[key] = &System{Key: key, Ref: ref, Settings: settings}
 	}
 	return key, nil
-}
-
-// SystemKey identifies the system that a provider block leads to, by its resolved
-// settings: blocks with one key lead to the same. Settings that are not known are an
-// error.
-func SystemKey(t providers.Type, ref spec.ProviderRef, settings cty.Value) (string, error) {
-	if settings == cty.NilVal {
-		return "", fmt.Errorf("%s is not declared", ref)
-	}
-	if t.System != nil {
-		settings = t.System(ref.Label(), settings)
-	}
-	plain, err := json.Marshal(ctyjson.SimpleJSONValue{Value: settings})
-	if err != nil {
-		return "", fmt.Errorf("settings of %s: %w", ref, err)
-	}
-	return ref.Type + " " + string(plain), nil
 }
 
 // observe opens the system and reads it. If the provider panics, nothing of the system is known.

@@ -15,7 +15,10 @@ func Known(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNul
 // Attr returns an attribute of a known object, whatever the attribute's own value is. It returns
 // cty.NilVal for a value that is not a known object or lacks the attribute.
 func Attr(v cty.Value, name string) cty.Value {
-	if !Known(v) || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+	if !Known(v) || !v.Type().IsObjectType() {
+		return cty.NilVal
+	}
+	if _, has := v.Type().AttributeTypes()[name]; !has {
 		return cty.NilVal
 	}
 	return v.GetAttr(name)
