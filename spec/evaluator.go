@@ -25,6 +25,7 @@ type evaluator struct {
 	order     []*node // each node after the nodes that it needs
 	outputs   []*node // by name
 	providers map[ProviderRef]Provider
+	systems   map[ProviderRef]string // the key of the system that each of them leads to
 	base      *evaluation // as Load evaluated it
 }
 

@@ -31,9 +31,11 @@ func (l *loader) providers(e *evaluator) []Provider {
 			e.providers[ref] = Provider{Ref: ref, Attrs: attrs, BuiltIn: true}
 		}
 	}
+	e.systems = map[ProviderRef]string{}
 	var list []Provider
 	for _, ref := range slices.SortedFunc(maps.Keys(e.providers), ProviderRef.compare) {
 		list = append(list, e.providers[ref])
+		e.systems[ref] = e.systemOf(e.providers[ref])
 	}
 	return list
 }
@@ -181,14 +183,20 @@ func (l *loader) checkProviders(e *evaluator) {
 
 // system returns the key of the system that a provider block leads to.
 func (e *evaluator) system(ref ProviderRef) string {
-	p, ok := e.providers[ref]
+	if key, ok := e.systems[ref]; ok {
+		return key
+	}
+	return ref.String()
+}
+
+func (e *evaluator) systemOf(p Provider) string {
 	switch {
-	case !ok || !p.Attrs.IsWhollyKnown():
-		return ref.String()
+	case !p.Attrs.IsWhollyKnown():
+		return p.Ref.String()
 	case e.in.System != nil:
-		return e.in.System(ref, p.Attrs)
+		return e.in.System(p.Ref, p.Attrs)
 	default:
-		return ref.Type + " " + p.Attrs.GoString()
+		return p.Ref.Type + " " + p.Attrs.GoString()
 	}
 }
 
