@@ -167,13 +167,18 @@ func (a *app) offer(m mission, plan *planner.Plan) string {
 	f := m.plan
 	f.excludes = slices.Clip(f.excludes)
 	blocked := map[string]bool{}
+	hasSteps := map[int]bool{}
+	for i := range plan.Steps {
+		hasSteps[plan.Steps[i].Change] = true
+	}
 	var free []string // addresses to name in place of a blocked target
-	for i, c := range plan.Changes {
+	for i := range plan.Changes {
+		c := &plan.Changes[i]
 		switch {
 		case c.Blocked != nil:
 			blocked[c.Address.String()] = true
 			f.excludes = append(f.excludes, c.Address.String())
-		case slices.ContainsFunc(plan.Steps, func(s planner.Step) bool { return s.Change == i }):
+		case hasSteps[i]:
 			free = append(free, c.Address.String())
 		}
 	}
