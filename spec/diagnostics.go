@@ -18,26 +18,6 @@ func mistake(rng hcl.Range, summary, format string, args ...any) *hcl.Diagnostic
 	}
 }
 
-// The most diagnostics that are worth reading, and that a terminal can show in
-// a sensible time.
-const (
-	maxDiagnostics       = 500
-	maxSyntaxDiagnostics = 20 // of one file
-)
-
-// truncate cuts off the diagnostics beyond limit, and says how many there were.
-func truncate(limit int, diags hcl.Diagnostics) hcl.Diagnostics {
-	if len(diags) <= limit {
-		return diags
-	}
-	return append(diags[:limit:limit], &hcl.Diagnostic{
-		Severity: hcl.DiagError,
-		Summary:  "More mistakes",
-		Detail:   fmt.Sprintf("There are %d more. Correct these first.", len(diags)-limit),
-		Subject:  diags[limit].Subject,
-	})
-}
-
 // sortUnique sorts diagnostics by place and drops repetitions: a mistake that every
 // instance of a block shares is one.
 func sortUnique(diags hcl.Diagnostics) hcl.Diagnostics {
@@ -49,14 +29,14 @@ func sortUnique(diags hcl.Diagnostics) hcl.Diagnostics {
 		summary, detail string
 	}
 	seen := map[said]bool{}
-	return truncate(maxDiagnostics, slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool {
+	return slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool {
 		this := said{summary: d.Summary, detail: d.Detail}
 		if d.Subject != nil {
 			this.subject = *d.Subject
 		}
 		defer func() { seen[this] = true }()
 		return seen[this]
-	}))
+	})
 }
 
 func compareRanges(a, b *hcl.Range) int {

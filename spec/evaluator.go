@@ -26,7 +26,7 @@ type evaluator struct {
 	outputs   []*node // by name
 	providers map[ProviderRef]Provider
 	systems   map[ProviderRef]string // the key of the system that each of them leads to
-	base      *evaluation // as Load evaluated it
+	base      *evaluation            // as Load evaluated it
 }
 
 // node is a local, a resource or an output in the graph of references. Only locals and resources

@@ -119,6 +119,5 @@ func parseSource(src []byte, filename string) (*hcl.File, hcl.Diagnostics) {
 	if d := checkTokens(tokens); d != nil {
 		return &hcl.File{Bytes: src}, hcl.Diagnostics{d}
 	}
-	file, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
-	return file, truncate(maxSyntaxDiagnostics, diags)
+	return hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
 }

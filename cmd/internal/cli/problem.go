@@ -192,12 +192,17 @@ func (a *app) describe(err error) view.ProblemDocument {
 	}
 }
 
+// summaries returns the summaries of the errors, and the number of those beyond the first ones.
 func summaries(diags hcl.Diagnostics) string {
+	const most = 20
 	var all []string
 	for _, d := range diags {
 		if d.Severity == hcl.DiagError {
 			all = append(all, d.Summary)
 		}
+	}
+	if more := len(all) - most; more > 0 {
+		all = append(all[:most], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(all, "; ")
 }

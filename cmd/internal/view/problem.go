@@ -2,6 +2,9 @@ package view
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -70,11 +73,19 @@ func Heading(s Screen, title string) {
 	p.flush()
 }
 
-// Diagnostics shows diagnostics with the source lines that they point to.
+// maxDiagnostics is the number of diagnostics that people are shown: nobody reads more at once.
+const maxDiagnostics = 20
+
+// Diagnostics shows diagnostics with the source lines that they point to, errors before warnings.
+// It shows maxDiagnostics of them, and counts the others.
 func Diagnostics(s Screen, files map[string]*hcl.File, diags hcl.Diagnostics) {
 	if len(diags) == 0 {
 		return
 	}
+	diags = slices.Clone(diags)
+	slices.SortStableFunc(diags, func(a, b *hcl.Diagnostic) int { return cmp.Compare(a.Severity, b.Severity) })
+	more := len(diags) - min(len(diags), maxDiagnostics)
+	diags = diags[:len(diags)-more]
 	var raw bytes.Buffer
 	w := hcl.NewDiagnosticTextWriter(&raw, files, uint(max(s.Columns, 0)), false) //nolint:gosec // not negative
 	if err := w.WriteDiagnostics(diags); err != nil {
@@ -85,7 +96,19 @@ func Diagnostics(s Screen, files map[string]*hcl.File, diags hcl.Diagnostics) {
 	for line := range strings.Lines(Lines(raw.String())) {
 		p.text.WriteString(severityColor(line, s.Color))
 	}
+	if more > 0 {
+		p.put(0, 2, txt("and "+grouped(more)+" more; --json lists all"))
+	}
 	p.flush()
+}
+
+// grouped writes a number that is not negative with commas between thousands.
+func grouped(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
 
 func severityColor(line string, color bool) string {

@@ -1,6 +1,8 @@
 package view_test
 
 import (
+	"fmt"
+	"strings"
 	"bytes"
 	"testing"
 
@@ -166,5 +168,25 @@ func TestDiagnostics(t *testing.T) {
 	golden(t, "diagnostics-40", on(40, func(s view.Screen) { view.Diagnostics(s, files, diagnostics()) }))
 	if got := on(80, func(s view.Screen) { view.Diagnostics(s, files, nil) }); got != "" {
 		t.Errorf("no diagnostics are %q", got)
+	}
+}
+
+// Of thousands of mistakes, people see the first ones and the number of the others, and every error
+// before any warning.
+func TestManyDiagnostics(t *testing.T) {
+	var many hcl.Diagnostics
+	for i := range 4600 {
+		severity := hcl.DiagError
+		if i < 5 {
+			severity = hcl.DiagWarning
+		}
+		many = append(many, &hcl.Diagnostic{Severity: severity, Summary: fmt.Sprintf("Mistake %d", i), Detail: "It is one."})
+	}
+	got := on(80, func(s view.Screen) { view.Diagnostics(s, nil, many) })
+	if strings.Count(got, "Error: ") != 20 || strings.Contains(got, "Warning: ") || !strings.HasSuffix(got, "and 4,580 more; --json lists all\n") {
+		t.Errorf("got\n%s", got)
+	}
+	if n := len(view.DiagnosticsJSON(many)); n != 4600 {
+		t.Errorf("the JSON has %d diagnostics", n)
 	}
 }
