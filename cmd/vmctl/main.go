@@ -7,6 +7,7 @@ import (
 	"os"
 	accounts "os/user"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/term"
@@ -16,7 +17,27 @@ import (
 
 var version = "unknown"
 
-func main() { os.Exit(run()) }
+func main() {
+	collectRarely()
+	os.Exit(run())
+}
+
+// collectRarely lets the heap grow to five times the memory in use before it is collected, and
+// collects as often as Go does by default once the heap has heapLimit bytes. A plan of 3,000
+// resources keeps most of what it makes: with Go's default a third of its CPU time went into
+// collections. GOGC and GOMEMLIMIT of the environment win.
+func collectRarely() {
+	const (
+		percent   = 400
+		heapLimit = 1 << 30
+	)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(heapLimit)
+	}
+}
 
 // run runs vmctl and returns its exit code.
 func run() int {

@@ -1,9 +1,9 @@
 package view_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
-	"bytes"
 	"testing"
 
 	"github.com/hashicorp/hcl/v2"
