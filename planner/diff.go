@@ -56,6 +56,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 		Project: o.Project, Serial: s.Serial, Findings: d.findings, Aside: map[spec.Address]bool{},
 		options: o, refers: refersOf(c), dependents: dependents(c, s, all, o.Destroy),
 	}
+	delta.Changes = slices.Grow(delta.Changes, len(all))
 	for _, a := range all {
 		delta.Changes = append(delta.Changes, *d.decided[a])
 		if !d.scope[a] {

@@ -15,6 +15,7 @@ import (
 // edges between nodes into step IDs.
 func (o *orderer) number() error {
 	waiting, next := map[*node]int{}, map[*node][]*node{}
+	o.plan.Steps = slices.Grow(o.plan.Steps, len(o.nodes))
 	var ready queue
 	for _, n := range o.nodes {
 		waiting[n] = len(n.after)

@@ -89,8 +89,10 @@ func (l *loader) load() *Config {
 	l.evaluateAll(e)
 	c.Providers = l.providers(e)
 	for _, n := range e.order {
-		for _, i := range e.base.result(n).instances {
-			c.Resources = append(c.Resources, i.resource)
+		instances := e.base.result(n).instances
+		c.Resources = slices.Grow(c.Resources, len(instances))
+		for i := range instances {
+			c.Resources = append(c.Resources, instances[i].resource)
 		}
 	}
 	slices.SortFunc(c.Resources, func(a, b Resource) int { return a.Address.Compare(b.Address) })

@@ -42,11 +42,29 @@ func (w *evaluation) evaluateResource(n *node, r *result, ctx *hcl.EvalContext, 
 		r.invalid = true
 		return
 	}
+	if only == "" {
+		r.instances = make([]instance, 0, len(items))
+	}
 	for _, it := range items {
 		if only != "" && only != it.Key {
 			continue
 		}
-		r.instances = append(r.instances, w.decodeInstance(n, r, ctx, instanceInput{item: it, quiet: quiet, each: n.resource.forEach != nil}))
+		i := w.decodeInstance(n, r, ctx, instanceInput{item: it, quiet: quiet, each: n.resource.forEach != nil})
+		if len(r.instances) > 0 {
+			i.share(&r.instances[0])
+		}
+		r.instances = append(r.instances, i)
+	}
+}
+
+// share lets i use the memory of another instance of its block for what is the same in both: that
+// is half of what thousands of instances hold.
+func (i *instance) share(other *instance) {
+	if slices.EqualFunc(i.resource.Defaults, other.resource.Defaults, func(a, b Default) bool { return a.Path == b.Path }) {
+		i.resource.Defaults = other.resource.Defaults
+	}
+	if i.resource.Policy.RawEquals(other.resource.Policy) {
+		i.resource.Policy = other.resource.Policy
 	}
 }
 
