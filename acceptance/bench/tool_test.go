@@ -16,9 +16,9 @@ import (
 
 // cost is the price of one run.
 type cost struct {
-	cpu, wall time.Duration
-	memory    uint64 // bytes, at its peak
-	output    string
+	cpu, elapsed time.Duration
+	memory       uint64 // bytes, at its peak
+	output       string
 }
 
 // tool is a program that plans and applies.
@@ -207,6 +207,6 @@ func (t tool) run(b *testing.B, must bool, args ...string) cost {
 	}
 	const kibibyte = 1024 // the unit of ru_maxrss on Linux, getrusage(2)
 	return cost{
-		cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), wall: took, memory: uint64(used.Maxrss) * kibibyte, output: string(out),
+		cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), elapsed: took, memory: uint64(used.Maxrss) * kibibyte, output: string(out),
 	}
 }
