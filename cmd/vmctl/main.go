@@ -29,7 +29,7 @@ func main() {
 func collectRarely() {
 	const (
 		percent   = 400
-		heapLimit = 1 << 30
+		heapLimit = 5 << 28
 	)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
