@@ -22,8 +22,8 @@ func main() {
 	os.Exit(run())
 }
 
-// collectRarely lets the heap grow to five times the memory in use before it is collected, and
-// collects as often as Go does by default once the heap has heapLimit bytes. A plan of 3,000
+// collectRarely lets the heap grow to five times the memory in use before it is collected, but not
+// beyond heapLimit bytes, as long as less than that is in use. A plan of 3,000
 // resources keeps most of what it makes: with Go's default a third of its CPU time went into
 // collections. GOGC and GOMEMLIMIT of the environment win.
 func collectRarely() {
