@@ -38,7 +38,7 @@ func (j *job) free(disks []attached) error {
 	if len(disks) == 0 {
 		return nil
 	}
-	users, err := j.users(func(f vmFile) bool { return f.Name == j.Name })
+	users, err := j.users(names(disks), j.Name)
 	if err != nil {
 		return fail(err, "%s %s: see who uses its disks", j.Op, j.Address)
 	}
@@ -56,29 +56,6 @@ func (t *task) inUse(disk string, by []string) error {
 		Next: slices.Concat(providers.Say("look at it: "+t.vmPath(by[0])), providers.Vmctl("plan")),
 		Err:  fmt.Errorf("%s %s: the disk %s is in use by VM %s", t.Op, t.Address, disk, by[0]),
 	}
-}
-
-// users returns the VMs that are defined with each disk, by the disks' names. It leaves out
-// VMs that are half made, and those for which but is true. A VM that cannot be read may use any
-// disk: that is an error.
-func (p *Provider) users(but func(vmFile) bool) (map[string][]string, error) {
-	names, err := p.named(vmsDir, vmSuffix)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string][]string{}
-	for _, r := range p.readAll(names) {
-		switch {
-		case r.err != nil:
-			return nil, fmt.Errorf("VM %s may use any disk: %w", r.name, r.err)
-		case r.Config == nil || but(r.vmFile):
-			continue
-		}
-		for _, a := range r.Config.Disks {
-			all[a.Name] = append(all[a.Name], r.name)
-		}
-	}
-	return all, nil
 }
 
 // attach gives a running VM the disks that are new to it.

@@ -221,7 +221,7 @@ func (j *diskJob) deletable() error {
 	if j.seen.lock.verdict != lockFree {
 		return j.locked()
 	}
-	users, err := j.users(func(vmFile) bool { return false })
+	users, err := j.users([]string{j.Name}, "")
 	if err != nil {
 		return fail(err, "delete %s: see who uses it", j.Name)
 	}

@@ -21,47 +21,46 @@ func (p recordRunner) choosePorts(j *job, f vmFile) ([]heldPort, error) {
 	if len(f.Config.Forwards) == 0 {
 		return nil, nil
 	}
-	taken, err := p.portsInUse(f.Name)
+	var all []heldPort
+	var taken error
+	err := p.lookUp(func(x *index) error {
+		isFree := func(port providers.Claim) bool {
+			overlaps := func(h heldPort) bool { return h.got().Claim().Overlaps(port) }
+			return !slices.ContainsFunc(all, overlaps) && !p.isHeld(x, port, f.Name)
+		}
+		for _, forward := range f.Config.Forwards {
+			if forward.Fixed() && !isFree(forward.Claim()) {
+				taken = j.portTaken(forward.Listens())
+				return nil
+			}
+			all = append(all, heldPort{Forward: forward, Got: choosePort(forward, isFree)})
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fail(err, "start %s", j.Name)
 	}
-	used := func(f machine.Forward) bool { return slices.ContainsFunc(taken, f.Claim().Overlaps) }
-	var all []heldPort
-	for _, forward := range f.Config.Forwards {
-		got := forward
-		switch {
-		case forward.Fixed() && used(forward):
-			return nil, j.portTaken(forward.Listens())
-		case !forward.Fixed():
-			first := rand.N(uint16(portCount)) //nolint:gosec // a port is no secret
-			for i := uint16(0); i < portCount && (i == 0 || used(got)); i++ {
-				got.Host = firstPort + (first+i)%portCount
-			}
-		}
-		all = append(all, heldPort{Forward: forward, Got: got.Host})
-		taken = append(taken, got.Claim())
-	}
-	return all, nil
+	return all, taken
 }
 
-// portsInUse returns the claims on the host ports that the other running weightless VMs of the
-// host have.
-func (p recordRunner) portsInUse(but string) ([]providers.Claim, error) {
-	names, err := p.named(vmsDir, vmSuffix)
-	if err != nil {
-		return nil, err
+// isHeld reports whether a running VM other than but holds a host port.
+func (p recordRunner) isHeld(x *index, port providers.Claim, but string) bool {
+	return slices.ContainsFunc(x.runsOn(port, but), func(r *runFile) bool { return !p.hasEnded(r) })
+}
+
+// choosePort returns the host port of a forward: the fixed one, else one that is free.
+func choosePort(f machine.Forward, isFree func(providers.Claim) bool) uint16 {
+	if f.Fixed() {
+		return f.Host
 	}
-	var all []providers.Claim
-	for _, name := range names {
-		f, err := p.readVM(name)
-		if err != nil || name == but || f.Run == nil || p.hasEnded(f.Run) { // a plan reports an error
-			continue
-		}
-		for _, h := range f.Run.Ports {
-			all = append(all, h.got().Claim())
+	first := rand.N(uint16(portCount)) //nolint:gosec // a port is no secret
+	for i := range uint16(portCount) {
+		f.Host = firstPort + (first+i)%portCount
+		if isFree(f.Claim()) {
+			break
 		}
 	}
-	return all, nil
+	return f.Host
 }
 
 // portTaken returns the failure of a start for a host port that somebody has.

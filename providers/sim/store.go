@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -253,21 +255,44 @@ func (p *Provider) clean() error {
 func (p *Provider) sweep() error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	names, err := p.named(vmsDir, vmSuffix)
-	if err != nil || len(names) > 0 {
+	used, err := hasFile(p.path(vmsDir), vmSuffix)
+	if err != nil || used {
 		return err
 	}
 	errs := []error{remove(p.path(tempFile))}
 	for _, dir := range []string{p.path(vmsDir), p.path(runDir), p.path(disksDir), p.path(imagesDir), p.dir} {
-		entries, err := os.ReadDir(dir)
-		switch {
-		case err == nil && len(entries) == 0:
-			errs = append(errs, remove(dir))
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			errs = append(errs, err)
+		used, err := hasFile(dir, "")
+		if err == nil && !used {
+			err = remove(dir)
 		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// hasFile reports whether a folder has a file whose name ends with the suffix. It reads no more of a large folder than it
+// needs.
+func hasFile(dir, suffix string) (bool, error) {
+	folder, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer folder.Close() //nolint:errcheck // it is only read
+	for {
+		names, err := folder.Readdirnames(100)
+		if slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, suffix) }) {
+			return true, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
 }
 
 func remove(path string) error {

@@ -73,6 +73,8 @@ type Provider struct {
 	writing sync.Mutex // held while a file of the host is written
 	imaging sync.Mutex // held while images are copied or dropped
 
+	index index // of the VMs
+
 	mu       sync.Mutex
 	children map[providers.ID]*process.Child // started by this process, to be collected
 }
@@ -99,5 +101,5 @@ func open(h Host, s providers.Settings) (*Provider, error) {
 	return p, nil
 }
 
-// Close does nothing: the VMs that this process started keep running.
-func (p *Provider) Close() error { return nil }
+// Close stops watching the host. The VMs that this process started keep running.
+func (p *Provider) Close() error { return p.index.close() }
