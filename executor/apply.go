@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -60,6 +61,8 @@ func Apply(ctx context.Context, r Run) (Summary, error) {
 		return x.summary(), err
 	}
 	x.conditional = x.conditionals()
+	x.queue = newQueue(r.Plan.Steps)
+	x.open(x.queue.first()...)
 	x.expectPlanned()
 	err := x.run(ctx)
 	x.reopen(func(int) bool { return true })
@@ -108,9 +111,13 @@ type execution struct {
 
 	interrupted bool // the end of the context was reported
 
+	unwritten []state.Entry // the results of steps that have ended
+	untold    []Event       // they are sent once what they tell is written down
+
 	conditional  conditionalSteps
+	queue        queue
+	undecided    []int                // steps that may not be needed, whose dependencies have ended
 	steps        map[int][]int        // of each change
-	first        int                  // no step before this one can still begin
 	closing      int                  // VMs that are being closed
 	awaiting     int                  // VMs that will be closed once their holders have left
 	gates        map[int]func() error // opens the VM of each change that has closed it
@@ -146,6 +153,8 @@ func (x *execution) expectPlanned() {
 	}
 }
 
+// run takes turns: it gathers the outcomes that have arrived, writes them down together with the begins of the steps that
+// can begin now, and then starts these.
 func (x *execution) run(ctx context.Context) error {
 	waits, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -155,48 +164,89 @@ func (x *execution) run(ctx context.Context) error {
 			x.interrupt(ctx)
 		}
 		x.skipUnneeded()
-		if err := x.begin(ctx, x.ready(waits)); err != nil {
+		next := x.ready(waits)
+		if err := x.write(ctx, next); err != nil {
 			return errors.Join(err, x.drain(ctx))
 		}
+		x.begin(ctx, next)
+		x.reopen(x.isOver)
 		if x.active+x.closing+x.awaiting == 0 {
 			return nil
 		}
-		if err := x.end(ctx, x.collect(ctx)); err != nil {
-			return errors.Join(err, x.drain(ctx))
-		}
-		x.reopen(x.isOver)
+		x.end(x.collect(ctx))
 	}
+}
+
+// write writes down the results of the steps that have ended and the begins of the next steps, in one write of the journal,
+// and then tells of the results.
+func (x *execution) write(ctx context.Context, next []int) error {
+	results := x.unwritten
+	x.unwritten = nil
+	begins := x.begins(next)
+	entries := slices.Concat(results, begins)
+	var err error
+	if len(entries) > 0 {
+		err = x.Journal.Append(context.WithoutCancel(ctx), entries...)
+	}
+	x.tell() // the steps were done, even if that cannot be written down
+	switch {
+	case err == nil:
+		return nil
+	case len(begins) == 0:
+		return fmt.Errorf("write down the ended steps: %w", err)
+	case len(results) > 0: // a full disk may have room for these
+		_ = x.Journal.Append(context.WithoutCancel(ctx), results...) //nolint:errcheck // err tells why it cannot be written
+	}
+	return fmt.Errorf("write down the next steps: %w", err)
+}
+
+// open adds steps whose dependencies have ended to those that can begin.
+func (x *execution) open(steps ...int) {
+	x.queue.push(steps...)
+	for _, i := range steps {
+		if x.conditional.decidingChange(i) >= 0 {
+			x.undecided = append(x.undecided, i)
+		}
+	}
+}
+
+// pass ends a step whose dependents can go on.
+func (x *execution) pass(step int) {
+	x.states[step] = ended
+	x.open(x.queue.end(step)...)
 }
 
 // ready lists the steps that can begin now. Steps of changes that keep others out of a VM come
 // first, so that they do so no longer than they must. If a step would take a VM down, ready
 // begins to close that VM: the step can begin after that.
 func (x *execution) ready(ctx context.Context) []int {
-	var all []int
+	var all, later []int
 	full := func() bool { return x.active+x.closing+len(all) >= x.limit() }
-	can := func(i int) bool {
-		return x.states[i] == waiting && x.dependenciesDone(i) && x.mayRun(x.Plan.Steps[i].Change)
-	}
 	for _, change := range slices.Sorted(maps.Keys(x.gates)) {
 		for _, i := range x.steps[change] {
-			if !full() && can(i) {
+			if !full() && x.states[i] == waiting && x.queue.missing[i] == 0 && x.mayRun(change) {
 				all = append(all, i)
 			}
 		}
 	}
-	for x.first < len(x.states) && (x.states[x.first] == ended || x.states[x.first] == failed) {
-		x.first++
-	}
-	for i := x.first; i < len(x.states) && !full(); i++ {
-		_, kept := x.gates[x.Plan.Steps[i].Change]
+	for !full() {
+		i, ok := x.queue.pop()
+		if !ok {
+			break
+		}
+		change := x.Plan.Steps[i].Change
+		_, kept := x.gates[change]
 		switch {
-		case kept || !can(i):
+		case x.states[i] != waiting || x.failures[change]: // it has begun, or never will
+		case kept || !x.mayRun(change):
+			later = append(later, i)
 		case x.takesDown(i):
 			x.close(ctx, i)
 		default:
 			all = append(all, i)
 		}
 	}
+	x.queue.push(later...)
 	slices.Sort(all)
 	return all
 }
@@ -206,15 +256,6 @@ func (x *execution) limit() int {
 		return 10
 	}
 	return x.Parallelism
-}
-
-func (x *execution) dependenciesDone(step int) bool {
-	for _, before := range x.Plan.Steps[step].After {
-		if x.states[before] != ended {
-			return false
-		}
-	}
-	return true
 }
 
 // mayRun reports whether a change can go on. After a halt, or after a failure among the changes with
@@ -256,10 +297,21 @@ func (x *execution) halt(why string) {
 	}
 	x.halted = true
 	x.stopWaiting()
-	x.emit(Event{Kind: Halted, Text: why})
+	x.later(Event{Kind: Halted, Text: why})
 }
 
 var errInterrupted = errors.New("interrupted")
+
+// later sends an event once what it tells is written down.
+func (x *execution) later(e Event) { x.untold = append(x.untold, e) }
+
+// tell sends the events that have waited.
+func (x *execution) tell() {
+	for _, e := range x.untold {
+		x.emit(e)
+	}
+	x.untold = nil
+}
 
 func (x *execution) emit(e Event) {
 	x.watching.Lock()

@@ -15,11 +15,8 @@ import (
 	"vmctl/state"
 )
 
-// begin makes the intent of the steps durable, and then starts them.
-func (x *execution) begin(ctx context.Context, steps []int) error {
-	if len(steps) == 0 {
-		return nil
-	}
+// begins returns the journal entries that say that steps begin.
+func (x *execution) begins(steps []int) []state.Entry {
 	var entries []state.Entry
 	for _, i := range steps {
 		entry := x.entry(state.Begin, i)
@@ -30,9 +27,11 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 		}
 		entries = append(append(entries, x.forgetEntries(i)...), entry)
 	}
-	if err := x.Journal.Append(context.WithoutCancel(ctx), entries...); err != nil {
-		return fmt.Errorf("write down the next steps: %w", err)
-	}
+	return entries
+}
+
+// begin starts steps whose begin is written down.
+func (x *execution) begin(ctx context.Context, steps []int) {
 	for _, i := range steps {
 		x.states[i] = running
 		x.active++
@@ -46,7 +45,6 @@ func (x *execution) begin(ctx context.Context, steps []int) error {
 			x.results <- outcome{step: i, result: result, failure: failure, elapsed: x.Now().Sub(began)}
 		}()
 	}
-	return nil
 }
 
 // forgetEntries returns the journal entry that keeps the ID of an object which a change lets go of,

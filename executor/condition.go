@@ -1,6 +1,8 @@
 package executor
 
 import (
+	"slices"
+
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -9,8 +11,7 @@ import (
 // conditionalSteps decides whether the steps of conditional changes are carried out
 // (planner.Change.Conditional): they are if a value changed.
 type conditionalSteps struct {
-	steps    []int         // the steps that may be left out
-	change   map[int]int   // the change that decides about each of these steps
+	change   map[int]int   // the change that decides about each step that may be left out
 	settled  map[int]bool  // whether a change takes nothing down, once that is known
 	mistakes map[int]error // the error of evaluating the wanted values of a change; nil: none
 }
@@ -42,7 +43,7 @@ func (x *execution) conditionals() conditionalSteps {
 			decides, ok = conditional[own.Inside]
 		}
 		if ok && onlyForDowntime(s, &x.Plan.Changes[decides]) {
-			c.steps, c.change[i] = append(c.steps, i), decides
+			c.change[i] = decides
 		}
 	}
 	return c
@@ -65,20 +66,32 @@ func onlyForDowntime(s planner.Step, c *planner.Change) bool {
 // skipUnneeded ends every step that could begin now and is not needed, since the value that it
 // waited for did not change.
 func (x *execution) skipUnneeded() {
-	for again := true; again; {
-		again = false
-		for _, i := range x.conditional.steps {
+	var undecided []int // whose change cannot go on now
+	for len(x.undecided) > 0 {
+		steps := x.undecided
+		x.undecided = nil
+		slices.Sort(steps)
+		for _, i := range steps {
 			change := x.conditional.change[i]
-			if x.states[i] != waiting || !x.dependenciesDone(i) || !x.mayRun(change) || !x.isSettled(change) {
-				continue
+			switch {
+			case x.states[i] != waiting: // it has begun
+			case !x.mayRun(change):
+				undecided = append(undecided, i)
+			case x.isSettled(change):
+				x.skip(i, change)
 			}
-			step := x.Plan.Steps[i]
-			x.states[i], again = ended, true
-			evidence := []string{"the referenced value did not change: " + x.Plan.Changes[change].Address.String() + " is not restarted"}
-			x.ends = append(x.ends, StepResult{Step: step, How: providers.NotNeeded})
-			x.emit(Event{Kind: StepDone, Step: step, How: providers.NotNeeded, Evidence: evidence})
 		}
 	}
+	x.undecided = undecided
+}
+
+// skip ends a step that a change does not need.
+func (x *execution) skip(i, change int) {
+	step := x.Plan.Steps[i]
+	x.pass(i)
+	evidence := []string{"the referenced value did not change: " + x.Plan.Changes[change].Address.String() + " is not restarted"}
+	x.ends = append(x.ends, StepResult{Step: step, How: providers.NotNeeded})
+	x.later(Event{Kind: StepDone, Step: step, How: providers.NotNeeded, Evidence: evidence})
 }
 
 // isSettled reports whether a change takes nothing down, now that the resources that it refers to

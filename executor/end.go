@@ -40,31 +40,16 @@ func (x *execution) collect(ctx context.Context) []outcome {
 	}
 }
 
-// end makes outcomes durable, and then acts on them.
-func (x *execution) end(ctx context.Context, outcomes []outcome) error {
+// end gathers the results of outcomes, and what is to be told of them.
+func (x *execution) end(outcomes []outcome) {
 	slices.SortFunc(outcomes, func(a, b outcome) int { return byAddress(x.Plan.Steps[a.step], x.Plan.Steps[b.step]) })
-	var entries []state.Entry
 	for _, o := range outcomes {
 		if o.gate {
 			x.endClose(o)
-			continue
+		} else {
+			x.active--
+			x.unwritten = append(x.unwritten, x.recordOutcome(o)...)
 		}
-		x.active--
-		entries = append(entries, x.recordOutcome(o)...)
-	}
-	var err error
-	if len(entries) > 0 { // else only VMs were closed
-		err = x.Journal.Append(context.WithoutCancel(ctx), entries...)
-	}
-	x.reportAll(outcomes) // the steps were done, even if that cannot be written down
-	if err != nil {
-		return fmt.Errorf("write down the ended steps: %w", err)
-	}
-	return nil
-}
-
-func (x *execution) reportAll(outcomes []outcome) {
-	for _, o := range outcomes {
 		if !o.gate || o.failure != nil {
 			x.report(o)
 		}
@@ -84,15 +69,15 @@ func (x *execution) recordOutcome(o outcome) []state.Entry {
 			e.Put = &r
 			x.remember(step.Address, r)
 		}
-		x.states[o.step] = failed
 		if step.Class == providers.Diagnostic {
-			x.states[o.step] = ended
+			x.pass(o.step)
 			return []state.Entry{e}
 		}
+		x.states[o.step] = failed
 		x.markFailed(step.Change)
 		return []state.Entry{e}
 	}
-	x.states[o.step] = ended
+	x.pass(o.step)
 	switch step.Phase {
 	case providers.PhaseDown:
 		x.takenDown[step.Change] = x.rises(step.Change)
@@ -135,7 +120,7 @@ func (x *execution) markFailed(change int) {
 	}
 }
 
-// report sends the event of an outcome, and halts after a contractual failure unless KeepGoing is
+// report tells of an outcome, and halts after a contractual failure unless KeepGoing is
 // set.
 func (x *execution) report(o outcome) {
 	step := x.Plan.Steps[o.step]
@@ -150,7 +135,7 @@ func (x *execution) report(o outcome) {
 	default:
 		event.Kind = StepFailed
 	}
-	x.emit(event)
+	x.later(event)
 	if event.Kind == StepFailed && !x.KeepGoing {
 		x.halt(fmt.Sprintf("%s failed: no further change begins", step.Address))
 	}
@@ -160,11 +145,11 @@ func (x *execution) report(o outcome) {
 // the next plan finds the results in the world.
 func (x *execution) drain(ctx context.Context) error {
 	x.halt("the journal cannot be written: no further step begins")
+	x.tell()
 	var errs []error
 	for x.active+x.closing+x.awaiting > 0 {
-		if err := x.end(ctx, x.collect(ctx)); err != nil {
-			errs = append(errs, err)
-		}
+		x.end(x.collect(ctx))
+		errs = append(errs, x.write(ctx, nil))
 	}
 	return errors.Join(errs...)
 }

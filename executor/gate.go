@@ -75,6 +75,8 @@ func (x *execution) endClose(o outcome) {
 		x.states[o.step] = failed
 		x.markFailed(step.Change)
 		x.ends = append(x.ends, StepResult{Step: step, Failure: o.failure, Elapsed: o.elapsed})
+	default:
+		x.queue.push(o.step)
 	}
 }
 

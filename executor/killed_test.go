@@ -13,11 +13,11 @@ import (
 	"vmctl/state"
 )
 
-// dying is a store whose journal takes so many writes and no more, as if the
-// process had been killed before the next one.
+// dying is a store whose journal takes so many entries and no more, as if the
+// process had been killed before the next one, perhaps in the midst of a write.
 type dying struct {
 	state.Store
-	writes int
+	entries int
 }
 
 func (d *dying) Open(ctx context.Context, o state.Owner) (state.Journal, error) {
@@ -33,16 +33,18 @@ type dyingJournal struct {
 var errKilled = errors.New("killed")
 
 func (j *dyingJournal) Append(ctx context.Context, e ...state.Entry) error {
-	if j.store.writes == 0 {
-		return errKilled
+	kept := e[:min(j.store.entries, len(e))]
+	j.store.entries -= len(kept)
+	err := j.Journal.Append(ctx, kept...)
+	if len(kept) < len(e) {
+		err = errors.Join(err, errKilled)
 	}
-	j.store.writes--
-	return j.Journal.Append(ctx, e...)
+	return err
 }
 
-// After a kill before any write of the journal, the next applies lead to the same world and the
+// After a kill before any entry of the journal, the next applies lead to the same world and the
 // same records as an apply that was not killed, and leave no findings.
-func TestKilledBeforeAnyWrite(t *testing.T) {
+func TestKilledBeforeAnyEntry(t *testing.T) {
 	const edited = "vm \"a\" {\n  cpus = 1\n}\n"
 	allow := planner.Allow{Replace: map[spec.Address]bool{{Kind: spec.VM, Name: "a"}: true}}
 	tests := []struct{ name, before, spec, later string }{
@@ -61,16 +63,16 @@ func TestKilledBeforeAnyWrite(t *testing.T) {
 		{name: "replace, then not wanted any more", before: "vm \"a\" {}\n", spec: "vm \"a\" {\n  name = \"other\"\n  running = false\n}\n", later: "# empty\n"},
 	}
 	for _, test := range tests {
-		for writes := 0; ; writes++ {
+		for entries := 0; ; entries++ {
 			killed := false
-			t.Run(fmt.Sprintf("%s after %d writes", test.name, writes), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s after %d entries", test.name, entries), func(t *testing.T) {
 				whole, cut := newBench(t, test.before), newBench(t, test.before)
 				for _, b := range []*bench{whole, cut} {
 					b.options.Allow = allow
 					b.finish()
 					b.spec(test.spec)
 				}
-				store := &dying{Store: cut.folder, writes: writes}
+				store := &dying{Store: cut.folder, entries: entries}
 				cut.folder = store
 				_, err := cut.apply(t.Context())
 				if killed = errors.Is(err, errKilled); err != nil && !killed {

@@ -12,19 +12,19 @@ import (
 	"vmctl/planner"
 )
 
-// KillPoints kills an apply before each write of its journal, in a fixed number of cases, and
+// KillPoints kills an apply before each entry of its journal, in a fixed number of cases, and
 // checks that two applies then converge (law 2). It returns the number of kills.
 func KillPoints(t *testing.T, host Host, cases int) int {
 	t.Helper()
 	dir := scratch(t, host)
 	kills := 0
 	for i := range cases {
-		for writes := 0; ; writes++ {
+		for entries := 0; ; entries++ {
 			killed := false
 			rapid.Custom(func(r *rapid.T) int {
 				b := newHarness(t.Context(), t, host, dir)
 				b.draw, b.total = r, newTally()
-				killed = b.killAfter(writes)
+				killed = b.killAfter(entries)
 				return 0
 			}).Example(i)
 			if !killed {
@@ -79,19 +79,19 @@ func Named(t *testing.T, host Host, steps ...Step) {
 	}
 }
 
-// killAfter carries out an edit that is killed after so many writes, and the rest. It
+// killAfter carries out an edit that is killed after so many entries of its journal, and the rest. It
 // reports whether it was killed.
-func (b *harness) killAfter(writes int) bool {
+func (b *harness) killAfter(entries int) bool {
 	b.t.Helper()
 	d := b.drawing()
 	d.base()
 	b.model = d.m.clone()
 	b.converge("first")
 	b.change(d)
-	b.say("apply, killed after %d writes:\n%s", writes, b.model.hcl(""))
-	b.store.writes = writes
+	b.say("apply, killed after %d entries:\n%s", entries, b.model.hcl(""))
+	b.store.entries = entries
 	out := b.apply(nil)
-	b.store.writes = -1
+	b.store.entries = -1
 	b.settle()
 	return out.killed
 }

@@ -172,13 +172,13 @@ func world(b *harness) {
 		}
 		b.drawFaults()
 		b.total.cases++
-		b.say("apply with faults %v, killed after %d writes, keep going %t:\n%s", b.faults, b.store.writes, b.keepGoing, b.model.hcl(""))
+		b.say("apply with faults %v, killed after %d entries, keep going %t:\n%s", b.faults, b.store.entries, b.keepGoing, b.model.hcl(""))
 		out := b.apply(nil)
 		b.count(out)
 		d.m = d.m.settled()
 		b.model = d.m.clone()
 	}
-	b.faults, b.keepGoing, b.planAfter, b.store.writes, b.faultless = nil, false, -1, -1, true
+	b.faults, b.keepGoing, b.planAfter, b.store.entries, b.faultless = nil, false, -1, -1, true
 	b.settle()
 }
 
@@ -239,9 +239,9 @@ func (b *harness) drawFaults() {
 	}
 	b.keepGoing = below(b.draw, 4, "keep going") == 3
 	b.planAfter = below(b.draw, 24, "beside") - 12
-	b.store.writes = -1
+	b.store.entries = -1
 	if below(b.draw, 3, "killed") > 0 {
-		b.store.writes = below(b.draw, 16, "writes")
+		b.store.entries = below(b.draw, 24, "entries")
 		if len(b.faults) > 0 {
 			b.total.both++
 		}

@@ -45,8 +45,8 @@ func (b *harness) applyOtherRun(d *drawing) {
 	theirs.m = d.m.clone()
 	b.change(&theirs)
 	b.drawFaults()
-	b.say("another run, with faults %v, killed after %d writes:\n%s", b.faults, b.store.writes, b.model.hcl(""))
+	b.say("another run, with faults %v, killed after %d entries:\n%s", b.faults, b.store.entries, b.model.hcl(""))
 	b.count(b.apply(nil))
 	b.total.overtakenPlans++
-	b.faults, b.keepGoing, b.planAfter, b.store.writes, b.model = nil, false, -1, -1, mine
+	b.faults, b.keepGoing, b.planAfter, b.store.entries, b.model = nil, false, -1, -1, mine
 }

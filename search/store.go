@@ -11,11 +11,11 @@ import (
 // memoryStore is a store in memory. It loses only the entries that a kill prevents.
 type memoryStore struct {
 	snapshot *state.Snapshot
-	writes   int // the writes left until it is killed; negative: it is not killed
+	entries  int // the entries left until it is killed, perhaps in the midst of a write; negative: it is not killed
 }
 
 func newMemory(id, project string) *memoryStore {
-	return &memoryStore{writes: -1, snapshot: &state.Snapshot{
+	return &memoryStore{entries: -1, snapshot: &state.Snapshot{
 		Format: state.Format, ID: id, Project: project, Records: map[spec.Address]state.Record{}, Forgotten: map[string]spec.Address{},
 	}}
 }
@@ -36,20 +36,26 @@ func (m *memoryStore) open() *journal { return &journal{memoryStore: m} }
 // Snapshot returns the state with all entries that were appended.
 func (j *journal) Snapshot() *state.Snapshot { return j.snapshot.With() }
 
-// Append adds entries. It fails if the process was killed before.
+// Append adds entries. It fails if the process was killed before, or before the last of them.
 func (j *journal) Append(_ context.Context, entries ...state.Entry) error {
-	if j.dead || j.writes == 0 {
-		j.dead = true
+	if j.dead {
 		return errKilled
 	}
-	j.writes--
-	j.snapshot = j.snapshot.With(entries...)
+	kept := entries
+	if j.entries >= 0 {
+		kept = entries[:min(j.entries, len(entries))]
+		j.entries -= len(kept)
+	}
+	j.snapshot = j.snapshot.With(kept...)
+	if j.dead = len(kept) < len(entries); j.dead {
+		return errKilled
+	}
 	return nil
 }
 
 // Close ends the run.
 func (j *journal) Close() error {
 	j.snapshot.Serial++
-	j.writes = -1
+	j.entries = -1
 	return nil
 }
