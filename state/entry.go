@@ -54,21 +54,20 @@ func (r *reader) entry(f entryFile) (Entry, error) {
 	return e, e.check()
 }
 
-// encodeLine returns e as a line that ends with a newline. The line contains the shared texts
-// that defined lacks, and encodeLine adds them to defined.
-func encodeLine(e Entry, defined tables) ([]byte, error) {
+// encodeLine returns e as a line that ends with a newline, and the body of the line, which holds the
+// entry. The line contains the shared texts that defined lacks, and encodeLine adds them to defined.
+func encodeLine(e Entry, defined tables) (line, body []byte, err error) {
 	w := newWriter()
 	f, err := w.entry(e)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f.tables = w.without(defined)
 	defined.take(f.tables)
-	body, err := encode(f)
-	if err != nil {
-		return nil, err
+	if body, err = encode(f); err != nil {
+		return nil, nil, err
 	}
-	return fmt.Appendf(nil, `{"e":%s,"sum":"%s"}`+"\n", body, sum(body)), nil
+	return fmt.Appendf(nil, `{"e":%s,"sum":"%s"}`+"\n", body, sum(body)), body, nil
 }
 
 // decodeLine is errTornLine where the line was not written whole or was changed
@@ -83,15 +82,17 @@ func (r *reader) decodeLine(text []byte, upgrade func([]byte) ([]byte, error)) (
 	if err != nil {
 		return Entry{}, err
 	}
+	return r.decodeEntry(upgraded)
+}
+
+// decodeEntry reads the body of a line.
+func (r *reader) decodeEntry(body []byte) (Entry, error) {
 	var f entryFile
-	if err := decode(upgraded, &f); err != nil {
+	if err := decode(body, &f); err != nil {
 		return Entry{}, err
 	}
 	return r.entry(f)
 }
-
-// noUpgrade upgrades nothing.
-func noUpgrade(e []byte) ([]byte, error) { return e, nil }
 
 // decodeJournal returns the entries of a journal that continues a snapshot, as far as
 // they can be understood. A torn last line was never

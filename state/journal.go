@@ -17,10 +17,11 @@ type journal struct {
 	snapshot *Snapshot
 	stored   []byte // the snapshot in the store; nil: none yet
 	storedIn encoding
-	size     int64  // of the journal in the store, in bytes: where its last good line ends
-	seq      uint64 // of the last entry; 0: nothing was appended
-	defined  tables // the shared texts that the journal contains
-	broken   error  // why nothing more can be appended
+	size     int64   // of the journal in the store, in bytes: where its last good line ends
+	seq      uint64  // of the last entry; 0: nothing was appended
+	defined  tables  // the shared texts that the journal contains
+	reader   *reader // it has read every entry; nil: nothing was appended
+	broken   error   // why nothing more can be appended
 	closed   bool
 }
 
@@ -79,8 +80,9 @@ func (j *journal) append(entries []Entry) error {
 func (j *journal) encode(entries []Entry) (text []byte, read []Entry, defined tables, err error) {
 	defined = newTables()
 	defined.take(j.defined)
-	r := newReader(j.types(), j.types().shapes())
-	r.take(j.defined)
+	if j.reader == nil {
+		j.reader = newReader(j.types(), j.types().shapes())
+	}
 	for i, e := range entries {
 		e.Serial, e.Seq = j.snapshot.Serial, j.seq+uint64(i)+1
 		if e.At.IsZero() {
@@ -90,11 +92,11 @@ func (j *journal) encode(entries []Entry) (text []byte, read []Entry, defined ta
 		if err := e.check(); err != nil {
 			return nil, nil, defined, err
 		}
-		line, err := encodeLine(e, defined)
+		line, body, err := encodeLine(e, defined)
 		if err != nil {
 			return nil, nil, defined, fmt.Errorf("%s of %s: %w", e.Op, e.Address, err)
 		}
-		back, err := r.decodeLine(line, noUpgrade)
+		back, err := j.reader.decodeEntry(body)
 		if err != nil {
 			return nil, nil, defined, fmt.Errorf("%s of %s could not be read back: %w", e.Op, e.Address, err)
 		}
