@@ -102,4 +102,8 @@ func open(h Host, s providers.Settings) (*Provider, error) {
 }
 
 // Close stops watching the host. The VMs that this process started keep running.
-func (p *Provider) Close() error { return p.index.close() }
+func (p *Provider) Close() error {
+	p.index.mu.Lock()
+	defer p.index.mu.Unlock()
+	return p.index.close()
+}
