@@ -189,6 +189,46 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// attempts returns a sleep that ends a wait after so many attempts.
+func attempts(limit int) func(context.Context, time.Duration) error {
+	return func(context.Context, time.Duration) error {
+		if limit--; limit <= 0 {
+			return errors.New("too many attempts")
+		}
+		return nil
+	}
+}
+
+// A connection that a forwarder accepted before the guest listened is never answered: each attempt
+// is a connection of its own.
+func TestWaitConnectsAnew(t *testing.T) {
+	target := known(t, sshtest.Server{Deaf: 3})
+	target.Banner = time.Second
+	if err := sshx.Wait(t.Context(), target, sshx.WaitOptions{Sleep: attempts(100)}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that is slower than the first attempts is waited for.
+func TestWaitOutlastsASlowServer(t *testing.T) {
+	target := known(t, sshtest.Server{Delay: 100 * time.Millisecond})
+	target.Banner = 500 * time.Millisecond
+	if err := sshx.Wait(t.Context(), target, sshx.WaitOptions{Sleep: attempts(100)}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNextBanner(t *testing.T) {
+	var got []time.Duration
+	for d := time.Duration(0); len(got) < 8; {
+		d = sshx.NextBanner(d, 5*time.Second)
+		got = append(got, d.Round(time.Millisecond))
+	}
+	if text := fmt.Sprint(got); text != "[500ms 750ms 1.125s 1.688s 2.531s 3.797s 5s 5s]" {
+		t.Error(text)
+	}
+}
+
 func TestWaitEndsWhenTheGuestDoes(t *testing.T) {
 	target := known(t, sshtest.Server{Authorized: sshtest.NewKey(t).PublicKey()})
 	err := sshx.Wait(t.Context(), target, sshx.WaitOptions{

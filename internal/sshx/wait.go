@@ -19,7 +19,7 @@ func Probe(ctx context.Context, t Target) error {
 
 // WaitOptions sets the interval, the checks and the reports of Wait.
 type WaitOptions struct {
-	Every time.Duration // between two attempts
+	Every time.Duration // from the begin of an attempt to that of the next, at least
 	// Check is called between attempts; its error ends the wait. May be nil.
 	Check func(context.Context) error
 	// Log is told why the server is not there yet, once per reason. May be nil.
@@ -42,10 +42,19 @@ func (e *WaitError) Unwrap() error { return e.Last }
 // Wait probes the target until it succeeds or ctx ends, which is a *WaitError.
 // A wrong host key, an unusable private key and an error of Check end it at
 // once. A refused login does not: a guest may get its keys late.
+//
+// Each attempt is a connection of its own. The first one waits a tenth of t.Banner for the
+// server's first words, and each later one half as long again, up to t.Banner: a connection
+// that a forwarder accepted before the guest listened may never be answered, and a guest that
+// is only slow is answered in the end.
 func Wait(ctx context.Context, t Target, w WaitOptions) error {
 	last := errors.New("no attempt was made")
 	said := ""
+	longest, _ := t.limits()
+	t.Banner = 0
 	for {
+		t.Banner = nextBanner(t.Banner, longest)
+		began := time.Now()
 		err := Probe(ctx, t)
 		var auth *AuthError
 		if err == nil || w.HostKeyOnly && errors.As(err, &auth) {
@@ -67,10 +76,19 @@ func Wait(ctx context.Context, t Target, w WaitOptions) error {
 				return err
 			}
 		}
-		if err := w.Sleep(ctx, w.Every); err != nil {
+		if err := w.Sleep(ctx, max(w.Every-time.Since(began), 0)); err != nil {
 			return &WaitError{Last: last}
 		}
 	}
+}
+
+// nextBanner returns how long an attempt waits for the server's first words; before is the wait
+// of the attempt before it, 0 for the first one.
+func nextBanner(before, longest time.Duration) time.Duration {
+	if before == 0 {
+		return longest / 10
+	}
+	return min(before*3/2, longest)
 }
 
 // hasEnded reports whether ctx has ended. An attempt that its deadline cut off says

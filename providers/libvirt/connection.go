@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"time"
 )
 
 // connection is one libvirt connection in this package's own words. Every call ends when its
@@ -21,6 +22,8 @@ type connection interface {
 	DomainNamed(ctx context.Context, name string) (domainRef, error)
 	XML(ctx context.Context, uuid string, of version) (string, error)
 	Power(ctx context.Context, uuid string) (power, error)
+	// Ran returns the processor time that a running domain has used.
+	Ran(ctx context.Context, uuid string) (time.Duration, error)
 	// Job names the long operation of a running domain, for example a backup; "": none.
 	Job(ctx context.Context, uuid string) (string, error)
 	Snapshots(ctx context.Context, uuid string) ([]snapshot, error)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"libvirt.org/go/libvirt"
 )
@@ -198,6 +199,16 @@ func (c *conn) Power(ctx context.Context, uuid string) (power, error) {
 			return power{}, err
 		}
 		return powerOf(int(state), reason), nil
+	})
+}
+
+func (c *conn) Ran(ctx context.Context, uuid string) (time.Duration, error) {
+	return on(ctx, c, uuid, "read a domain's processor time", func(d *libvirt.Domain) (time.Duration, error) {
+		info, err := d.GetInfo()
+		if err != nil {
+			return 0, err
+		}
+		return time.Duration(info.CpuTime), nil //nolint:gosec // nanoseconds; no domain runs for 292 years
 	})
 }
 

@@ -359,6 +359,16 @@ func (f *Fake) Job(_ context.Context, uuid string) (string, error) {
 	return d.Job, nil
 }
 
+// Ran returns the time since the fake began: guests run all the time.
+func (f *Fake) Ran(_ context.Context, uuid string) (time.Duration, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, err := f.domain(uuid); err != nil {
+		return 0, err
+	}
+	return time.Duration(f.slept.Load()), nil
+}
+
 func (f *Fake) Snapshots(_ context.Context, uuid string) ([]snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

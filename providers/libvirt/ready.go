@@ -13,8 +13,8 @@ import (
 	"vmctl/providers/machine"
 )
 
-// sshEvery is the pause between two attempts to log in.
-const sshEvery = 500 * time.Millisecond
+// sshEvery is the shortest time between the beginnings of two attempts to log in.
+const sshEvery = 250 * time.Millisecond
 
 // waitSSH waits until the guest lets vmctl in and shows its pinned host key. If this machine
 // has no key to log in with, it waits only for the host key.

@@ -13,10 +13,13 @@ import (
 	"vmctl/providers/machine"
 )
 
-// A guest that cannot run is paused or ended by QEMU soon after it starts.
+// A guest that cannot run is paused or ended by QEMU soon after it starts. One whose processors
+// are emulated is known to run once they have run for a moment; on KVM, a later instruction may
+// still be too much for the host.
 const (
 	watchFor   = 1500 * time.Millisecond
-	watchEvery = 250 * time.Millisecond
+	watchEvery = 50 * time.Millisecond
+	hasRun     = 100 * time.Millisecond // processor time
 )
 
 // start brings the domain up, from off or paused.
@@ -203,8 +206,16 @@ func (j *job) diskFiles() []string {
 	return all
 }
 
-// watch observes a guest in its first moments, and fails if it goes wrong.
+// watch observes a guest in its first moments, and fails if it goes wrong. If the change waits
+// for its SSH next, that step observes it.
 func (j *job) watch(ctx context.Context) error {
+	if j.policy.Wait && !j.foreign() {
+		return nil
+	}
+	before, err := j.Ran(ctx, j.seen.UUID)
+	if err != nil {
+		return fail(err, "watch %s start", j.Name)
+	}
 	for waited := time.Duration(0); waited < watchFor; waited += watchEvery {
 		if err := j.sleep(ctx, watchEvery); err != nil {
 			return fail(err, "watch %s start", j.Name)
@@ -215,6 +226,9 @@ func (j *job) watch(ctx context.Context) error {
 		}
 		if now.lost() {
 			return j.wentWrong(ctx, now)
+		}
+		if ran, err := j.Ran(ctx, j.seen.UUID); err == nil && ran-before >= hasRun && j.seen.configured.Virtualized == typeTCG {
+			return nil
 		}
 	}
 	return nil

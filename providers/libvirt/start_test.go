@@ -311,6 +311,38 @@ start: failed guest_stopped: start vm.dev: the guest is shut off (crashed)
 `, l.apply(l.change(providers.Start, vm(nil))))
 }
 
+// A start is watched for as long as it takes to know that the guest runs, unless the next step
+// watches it.
+func TestStartIsWatched(t *testing.T) {
+	for _, tc := range []struct {
+		accel string
+		wait  cty.Value
+		looks int
+	}{
+		{"tcg", cty.False, 2},
+		{"kvm", cty.False, 30},
+		{"tcg", cty.True, 0},
+		{"kvm", cty.True, 0},
+	} {
+		want := vm(map[string]cty.Value{"accel": cty.StringVal(tc.accel)})
+		l := made(t, vm(map[string]cty.Value{"accel": cty.StringVal(tc.accel), "running": cty.False}))
+		looks := 0
+		l.Sleeping = func() { looks++ }
+		c := l.change(providers.Start, want)
+		c.Policy = policy(map[string]cty.Value{
+			"ssh": cty.ObjectVal(map[string]cty.Value{"wait": tc.wait, "wait_timeout": cty.NumberIntVal(300)}),
+		})
+		steps, err := l.provider.Steps(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := providers.Work{Step: steps[0], Expect: c.Object.Fingerprint, Want: want, Policy: c.Policy, Generation: 2}
+		if _, err := l.provider.Do(t.Context(), work, func(providers.Progress) {}); err != nil || looks != tc.looks {
+			t.Errorf("%s, wait %#v: %d looks, want %d (%v)", tc.accel, tc.wait, looks, tc.looks, err)
+		}
+	}
+}
+
 func TestStartIsStale(t *testing.T) {
 	l := made(t, vm(off))
 	c := l.change(providers.Start, vm(nil))

@@ -12,6 +12,7 @@ import (
 	"os/exec" //nolint:depguard // a server for tests only, which runs what a test asks for
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -23,6 +24,10 @@ type Server struct {
 	// Silent makes the server accept connections and never speak, like a forwarded port
 	// whose guest does not listen yet.
 	Silent bool
+	// Deaf is the number of the first connections that the server accepts and never answers.
+	Deaf int
+	// Delay is the time that the server takes before it speaks.
+	Delay time.Duration
 	// Shell is the command that runs if a user asks for none.
 	Shell string
 	// Signal, when set, is reported as the end of every command; no command runs.
@@ -55,8 +60,9 @@ func (s Server) Start(t testing.TB) int {
 			}
 			mu.Lock()
 			conns = append(conns, conn)
+			silent := s.Silent || len(conns) <= s.Deaf
 			mu.Unlock()
-			open.Go(func() { s.serve(conn) })
+			open.Go(func() { s.serve(conn, silent) })
 		}
 	})
 	t.Cleanup(func() {
@@ -87,9 +93,10 @@ func NewKey(t testing.TB) ssh.Signer {
 	return signer
 }
 
-func (s Server) serve(conn net.Conn) {
+func (s Server) serve(conn net.Conn, silent bool) {
 	defer quiet(conn)
-	if s.Silent {
+	time.Sleep(s.Delay)
+	if silent {
 		if _, err := io.Copy(io.Discard, conn); err != nil {
 			return
 		}
