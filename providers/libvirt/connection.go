@@ -65,6 +65,8 @@ type connection interface {
 
 	// Volumes lists the names of a pool's volumes as they are now.
 	Volumes(ctx context.Context, pool string) ([]string, error)
+	// Has reports whether the last listing of a pool has a volume.
+	Has(ctx context.Context, pool, name string) (bool, error)
 	// Upload makes a volume and fills it, or leaves none behind.
 	Upload(ctx context.Context, pool string, u upload) error
 	// Head returns the first bytes of a volume that a listing has found.

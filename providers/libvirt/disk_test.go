@@ -421,6 +421,24 @@ func TestDiskThatIsAttachedToWhatRunsAlone(t *testing.T) {
 	}
 }
 
+// A domain that vmctl cannot read keeps nobody from deleting a disk that it does not name.
+func TestUnreadableDomainsAndADisk(t *testing.T) {
+	for _, tc := range []struct{ file, want string }{
+		{"/elsewhere/other.qcow2", "delete: done"},
+		{"AT", "read domain theirs: read the domain's description: vcpu is no number"},
+		{"/tmp/lab.cache.qcow2", "read domain theirs: read the domain's description: vcpu is no number"}, // perhaps a link to it
+	} {
+		l := withDisk(t)
+		file := strings.Replace(tc.file, "AT", l.diskIn(l.see()).Attrs.GetAttr("path").AsString(), 1)
+		l.Put(otherID, func(d *libvirt.FakeDomain) {
+			d.Name, d.Configured = "theirs", "<domain><vcpu>two</vcpu><devices><disk><source file='"+file+"'/></disk></devices></domain>"
+		})
+		if got := l.apply(l.changeOfDisk(providers.Destroy, disk(8*mib, "qcow2"))); !strings.Contains(got, tc.want) {
+			t.Errorf("%s:\n%s", file, got)
+		}
+	}
+}
+
 func TestWhatCannotBeListedIsNotGone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prepare func(l *lab)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	"vmctl/providers"
@@ -179,24 +180,55 @@ func (d *diskJob) users(ctx context.Context) ([]user, error) {
 	return d.usersOf(ctx, d.listed, d.disk.Path, "see who uses "+d.Name)
 }
 
-// usersOf returns the domains that have a file, or an overlay of it.
+// usersOf returns the domains that have a file, or an overlay of it. A domain whose description
+// does not name the file has it not, even if vmctl cannot read the rest of that.
 func (j *job) usersOf(ctx context.Context, all listing, file, doing string) ([]user, error) {
 	refs, err := j.Domains(ctx)
 	if err != nil {
 		return nil, fail(err, "%s", doing)
 	}
+	found, errs := make([]*observedDomain, len(refs)), make([]error, len(refs))
+	panics := parallel(len(refs), func(i int) { found[i], errs[i] = j.userOf(ctx, refs[i], file) })
 	var domains []observedDomain
-	for _, ref := range refs {
-		s, err := observeDomain(ctx, j.connection, ref)
-		if errors.Is(err, errAbsent) {
-			continue
-		}
-		if err != nil {
+	for i, ref := range refs {
+		if err := cmp.Or(errs[i], panics[i]); err != nil {
 			return nil, fail(err, "%s: read domain %s", doing, ref.Name)
 		}
-		domains = append(domains, s)
+		if found[i] != nil {
+			domains = append(domains, *found[i])
+		}
 	}
-	return diskIndex{listing: all}.users(j.Provider, file, domains), nil
+	return diskIndex{listing: all}.usersByFile(j.Provider, domains)[file], nil
+}
+
+// userOf reads a domain if its description names a file; nil: it does not, or the domain is gone.
+func (j *job) userOf(ctx context.Context, ref domainRef, file string) (*observedDomain, error) {
+	names := false
+	for _, of := range []version{asConfigured, asRunning} {
+		text, err := j.XML(ctx, ref.UUID, of)
+		if errors.Is(err, errAbsent) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		names = names || mayName(text, path.Base(file))
+	}
+	if !names {
+		return nil, nil
+	}
+	s, err := observeDomain(ctx, j.connection, ref)
+	if errors.Is(err, errAbsent) {
+		return nil, nil
+	}
+	return &s, err
+}
+
+// mayName reports whether a description may hold the name of a volume, by path or by name.
+func mayName(text, volume string) bool {
+	return strings.Contains(text, volume) || strings.ContainsFunc(volume, func(r rune) bool {
+		return strings.ContainsRune(`&<>'"`, r) || r < ' ' || r > '~' // it may be escaped
+	})
 }
 
 func (j *job) inUse(doing, file string, users []user) error {

@@ -31,7 +31,7 @@ func dial(ctx context.Context, uri string) (connection, error) {
 		if r.err != nil {
 			return nil, plain(r.err)
 		}
-		return &conn{c: r.c, slots: make(chan struct{}, requestsInFlight)}, nil
+		return &conn{c: r.c, slots: make(chan struct{}, requestsInFlight), handles: newHandles()}, nil
 	case <-ctx.Done():
 		return nil, &lateError{doing: "connect to " + uri, err: context.Cause(ctx)}
 	}
@@ -61,6 +61,7 @@ type conn struct {
 	c      *libvirt.Connect
 	slots  chan struct{}
 	broken atomic.Bool
+	*handles
 }
 
 var _ connection = (*conn)(nil)
@@ -132,6 +133,7 @@ func (c *conn) Close() error {
 	if c.broken.Load() {
 		return nil
 	}
+	c.release()
 	_, err := c.c.Close()
 	if err != nil {
 		return plain(err)

@@ -19,11 +19,15 @@ func (c *conn) Domains(ctx context.Context) ([]domainRef, error) {
 	if err != nil {
 		return nil, err
 	}
+	place := map[string]int{}
+	for i, ref := range all {
+		place[ref.UUID] = i
+	}
 	having := func(flags libvirt.ConnectListAllDomainsFlags, set func(*domainRef)) {
 		some, listErr := c.list(ctx, flags)
 		err = errors.Join(err, listErr)
-		for i, ref := range all {
-			if slices.ContainsFunc(some, func(r domainRef) bool { return r.UUID == ref.UUID }) {
+		for _, ref := range some {
+			if i, listed := place[ref.UUID]; listed {
 				set(&all[i])
 			}
 		}
@@ -100,7 +104,7 @@ func (c *conn) list(ctx context.Context, flags libvirt.ConnectListAllDomainsFlag
 				return nil, err
 			}
 			refs = append(refs, ref)
-			free(&domains[i])
+			keep(c.handles, c.domains, ref.UUID, &domains[i])
 		}
 		return refs, nil
 	})
@@ -159,11 +163,10 @@ func (c *conn) lookup(ctx context.Context, find func() (*libvirt.Domain, error))
 // on asks about a domain.
 func on[T any](ctx context.Context, c *conn, uuid, doing string, f func(*libvirt.Domain) (T, error)) (T, error) {
 	return ask(ctx, c, doing, func(_ context.Context) (none T, err error) {
-		d, err := c.c.LookupDomainByUUIDString(uuid)
+		d, err := c.domain(uuid, c.c.LookupDomainByUUIDString)
 		if err != nil {
 			return none, err
 		}
-		defer free(d)
 		return f(d)
 	})
 }
@@ -171,11 +174,10 @@ func on[T any](ctx context.Context, c *conn, uuid, doing string, f func(*libvirt
 // act changes a domain.
 func (c *conn) act(ctx context.Context, uuid, doing string, f func(*libvirt.Domain) error) error {
 	return change(ctx, c, doing, func() error {
-		d, err := c.c.LookupDomainByUUIDString(uuid)
+		d, err := c.domain(uuid, c.c.LookupDomainByUUIDString)
 		if err != nil {
 			return err
 		}
-		defer free(d)
 		return f(d)
 	})
 }

@@ -163,6 +163,19 @@ func (c *conn) Volumes(ctx context.Context, poolName string) ([]string, error) {
 		if err := refresh(ctx, p); err != nil {
 			return nil, err
 		}
-		return p.ListStorageVolumes()
+		all, err := p.ListAllStorageVolumes(0)
+		if err != nil {
+			return nil, err
+		}
+		var names []string
+		for i := range all {
+			name, err := all[i].GetName()
+			if err != nil {
+				return nil, err
+			}
+			keep(c.handles, c.volumes, volumeKey{poolName, name}, &all[i])
+			names = append(names, name)
+		}
+		return names, nil
 	})
 }

@@ -59,6 +59,12 @@ func (c *conn) VolumeInfo(ctx context.Context, poolName, name string) (volume, e
 		}
 		return parseVolume(text)
 	}
+	if v, listed := c.volume(poolName, name); listed {
+		found, err := ask(ctx, c, "read "+name, func(ctx context.Context) (volume, error) { return read(ctx, v) })
+		if err == nil {
+			return found, nil
+		}
+	}
 	found, err := volumeIn(ctx, c, poolName, name, read)
 	if err == nil || errors.Is(err, errAbsent) {
 		return found, err
@@ -68,6 +74,20 @@ func (c *conn) VolumeInfo(ctx context.Context, poolName, name string) (volume, e
 		return volume{}, err
 	}
 	return volumeIn(ctx, c, poolName, name, read)
+}
+
+func (c *conn) Has(ctx context.Context, poolName, name string) (bool, error) {
+	_, err := within(ctx, c, poolName, "look for "+name, func(_ context.Context, p *libvirt.StoragePool) (struct{}, error) {
+		v, err := p.LookupStorageVolByName(name)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, v.Free()
+	})
+	if errors.Is(err, errAbsent) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (c *conn) Upload(ctx context.Context, poolName string, u upload) error {

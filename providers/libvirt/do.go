@@ -44,8 +44,12 @@ func (p *Provider) Begin(ctx context.Context, w providers.Work, log providers.Lo
 	if !isDisk && !slices.Contains([]string{opDefine, opRedefine, opUpload, opUnkey, opDelete}, w.Op) {
 		return j, func() error { return nil }, nil
 	}
-	p.storage.Lock()
-	end = func() error { p.storage.Unlock(); return nil }
+	select {
+	case p.storage <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, fmt.Errorf("wait for the other steps that change files: %w", context.Cause(ctx))
+	}
+	end = func() error { <-p.storage; return nil }
 	if isDisk {
 		return &diskJob{job: j}, end, nil
 	}

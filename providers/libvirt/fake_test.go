@@ -57,6 +57,9 @@ type Fake struct {
 	// FreeAfterUpload is the free space after a refused upload (bytes); 0: unchanged.
 	FreeAfterUpload uint64
 
+	// Asked counts the calls that only ask, by operation, and the listings of pools as refresh.
+	Asked map[string]int
+
 	strikes [][2]string  // operation and kind
 	slept   atomic.Int64 // nanoseconds
 }
@@ -89,6 +92,7 @@ type FakeVolume = volume
 func NewFake() *Fake {
 	return &Fake{
 		domains: map[string]*FakeDomain{}, pools: map[string]*FakePool{}, nextID: 40000,
+		Asked:      map[string]int{},
 		Unreadable: map[string]error{}, Refuses: map[string]error{}, SSH: map[string]uint16{}, Free: 1 << 40,
 	}
 }
@@ -282,6 +286,7 @@ func (f *Fake) Close() error { return nil }
 func (f *Fake) Domains(context.Context) ([]domainRef, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.Asked["domains"]++
 	if err := f.Refuses["list"]; err != nil {
 		return nil, err
 	}
@@ -323,6 +328,7 @@ func (f *Fake) DomainNamed(_ context.Context, name string) (domainRef, error) {
 func (f *Fake) XML(_ context.Context, uuid string, of version) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.Asked["xml"]++
 	d, err := f.domain(uuid)
 	if err != nil {
 		return "", err
@@ -342,6 +348,7 @@ func (f *Fake) XML(_ context.Context, uuid string, of version) (string, error) {
 func (f *Fake) Power(_ context.Context, uuid string) (power, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.Asked["power"]++
 	d, err := f.domain(uuid)
 	if err != nil {
 		return power{}, err
@@ -352,6 +359,7 @@ func (f *Fake) Power(_ context.Context, uuid string) (power, error) {
 func (f *Fake) Job(_ context.Context, uuid string) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.Asked["job"]++
 	d, err := f.domain(uuid)
 	if err != nil || !d.Power.on() {
 		return "", err
@@ -702,6 +710,8 @@ func (f *Fake) pool(name string) (*FakePool, error) {
 func (f *Fake) Pool(_ context.Context, name string) (pool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.Asked["pool"]++
+	f.Asked["refresh"]++
 	p, err := f.pool(name)
 	if err != nil {
 		return pool{}, err
@@ -756,6 +766,8 @@ func (f *Fake) RemovePool(_ context.Context, name string) error {
 func (f *Fake) Volumes(_ context.Context, name string) ([]string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.Asked["volumes"]++
+	f.Asked["refresh"]++
 	p, err := f.pool(name)
 	if err != nil {
 		return nil, err
@@ -804,6 +816,7 @@ func (f *Fake) DeleteVolume(_ context.Context, name, volume string) error {
 		return err
 	}
 	if _, ok := p.Volumes[volume]; !ok {
+		f.Asked["refresh"]++
 		return errAbsent
 	}
 	if err := f.note("delete %s", volume); err != nil {

@@ -53,6 +53,7 @@ func (f *Fake) DropPool(name string) {
 func (f *Fake) Pools(context.Context) ([]pool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.Asked["pools"]++
 	if err := f.Refuses["pools"]; err != nil {
 		return nil, err
 	}
@@ -83,9 +84,21 @@ func (f *Fake) volume(poolName, name string) (*FakePool, volume, error) {
 	}, nil
 }
 
+func (f *Fake) Has(_ context.Context, poolName, name string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, err := f.pool(poolName)
+	if err != nil {
+		return false, err
+	}
+	_, ok := p.Volumes[name]
+	return ok, nil
+}
+
 func (f *Fake) VolumeInfo(_ context.Context, poolName, name string) (volume, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.Asked["volume"]++
 	if err := f.Unreadable[name]; err != nil {
 		return volume{}, err
 	}
@@ -153,6 +166,7 @@ func (f *Fake) usedBy(file string) string {
 func (f *Fake) Head(_ context.Context, poolName, name string, limit uint64) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.Asked["head"]++
 	if err := f.Unreadable[name]; err != nil {
 		return nil, err
 	}

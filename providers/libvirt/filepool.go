@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,27 +72,47 @@ func (p *Provider) filePool(ctx context.Context, c connection, found pool) (file
 		return s, fmt.Errorf("list the volumes of pool %s: %w", found.Name, err)
 	}
 	slices.Sort(s.names)
+	p.readMarks(ctx, c, &s)
+	return s, nil
+}
+
+// readMarks reads the marks of a pool's volumes.
+func (p *Provider) readMarks(ctx context.Context, c connection, s *filePool) {
+	var volumes []string
 	for _, name := range s.names {
-		volume, ok := kindSidecar.owner(name)
-		if !ok {
-			continue
+		if volume, ok := kindSidecar.owner(name); ok {
+			volumes = append(volumes, volume)
 		}
-		content, err := c.Head(ctx, found.Name, name, sidecarBytes)
-		if err == nil {
-			s.marks[volume], err = parseSidecar(content)
+	}
+	marks, errs := make([]sidecar, len(volumes)), make([]error, len(volumes))
+	panics := parallel(len(volumes), func(i int) {
+		var content []byte
+		if content, errs[i] = p.readMark(ctx, c, s.file(sidecarOf(volumes[i]))); errs[i] == nil {
+			marks[i], errs[i] = parseSidecar(content)
 		}
-		if err != nil {
-			delete(s.marks, volume)
-		}
-		switch {
+	})
+	for i, volume := range volumes {
+		switch err := cmp.Or(errs[i], panics[i]); {
+		case err == nil:
+			s.marks[volume] = marks[i]
 		case errors.Is(err, errAbsent): // it was removed during the listing
 		case errors.Is(err, errBlank):
 			s.blank = append(s.blank, volume)
-		case err != nil:
-			s.unreadable[volume] = fmt.Sprintf("read its mark %s: %v", found.file(name).path(), err)
+		default:
+			s.unreadable[volume] = fmt.Sprintf("read its mark %s: %v", s.file(sidecarOf(volume)).path(), err)
 		}
 	}
-	return s, nil
+}
+
+// readMark reads a mark: from its file, if it is on this machine and this user may read it, else
+// through libvirt, which takes several calls.
+func (p *Provider) readMark(ctx context.Context, c connection, f poolFile) ([]byte, error) {
+	if p.location.Remote == "" {
+		if content, err := headOf(f.path(), sidecarBytes); err == nil {
+			return content, nil
+		}
+	}
+	return c.Head(ctx, f.in.Name, f.name, sidecarBytes)
 }
 
 // listing holds the pools of files of a system, with their contents.

@@ -53,7 +53,7 @@ func (j *job) put(ctx context.Context, f poolFile, c content) error {
 		j.say("uploading %s (%d bytes) to pool %s", c.as, total, f.in.Name)
 	}
 	if !c.fresh {
-		if _, err := f.remove(ctx, j.connection); err != nil {
+		if err := j.clear(ctx, f); err != nil {
 			return fail(err, "%s: replace what is left of an earlier one", c.doing)
 		}
 	}
@@ -76,6 +76,16 @@ func (j *job) put(ctx context.Context, f poolFile, c content) error {
 		Outcome: providers.Stale, Code: "stale_plan", Next: providers.Vmctl("plan"), Seen: staysBehind(err),
 		Err: fmt.Errorf("upload %s: the file was changed since the plan was made", c.source),
 	}
+}
+
+// clear removes a file if the last listing of its pool has it: to look for another one, libvirt
+// would list the pool again.
+func (j *job) clear(ctx context.Context, f poolFile) error {
+	has, err := j.Has(ctx, f.in.Name, f.name)
+	if has {
+		_, err = f.remove(ctx, j.connection)
+	}
+	return err
 }
 
 // open opens the source and returns its size (bytes).

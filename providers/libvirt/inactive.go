@@ -98,12 +98,23 @@ func (l *readOnly) Head(ctx context.Context, name, volume string, limit uint64) 
 	if !ok {
 		return l.connection.Head(ctx, name, volume, limit)
 	}
-	f, _, err := openRegular(in.file(volume).path())
+	content, err := headOf(in.file(volume).path(), limit)
+	return content, absentIfMissing(err)
+}
+
+// headOf returns the first bytes of a regular file.
+func headOf(path string, limit uint64) ([]byte, error) {
+	f, info, err := openRegular(path)
 	if err != nil {
-		return nil, absentIfMissing(err)
+		return nil, err
 	}
 	defer closeQuietly(f)
-	return io.ReadAll(io.LimitReader(f, int64(limit))) //nolint:gosec // the size of a mark fits
+	content := make([]byte, min(uint64(info.Size()), limit)) //nolint:gosec // no size is negative
+	n, err := io.ReadFull(f, content)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // it was cut meanwhile
+		err = nil
+	}
+	return content[:n], err
 }
 
 // VolumeInfo reads a file of an inactive pool as libvirt would.
@@ -112,27 +123,31 @@ func (l *readOnly) VolumeInfo(ctx context.Context, name, volumeName string) (vol
 	if !ok {
 		return l.connection.VolumeInfo(ctx, name, volumeName)
 	}
-	path := in.file(volumeName).path()
-	f, info, err := openRegular(path)
+	return in.file(volumeName).read()
+}
+
+// read reads the properties of a file of this machine as libvirt would. A missing file is errAbsent.
+func (f poolFile) read() (volume, error) {
+	file, info, err := openRegular(f.path())
 	if err != nil {
 		return volume{}, absentIfMissing(err)
 	}
-	defer closeQuietly(f)
+	defer closeQuietly(file)
 	modified := info.ModTime()
 	v := volume{
-		Name: volumeName, Path: path, Format: formatRaw, Capacity: uint64(info.Size()), Allocation: taken(info),
+		Name: f.name, Path: f.path(), Format: formatRaw, Capacity: uint64(info.Size()), Allocation: taken(info),
 		Modified: fmt.Sprintf("%d.%09d", modified.Unix(), modified.Nanosecond()), // virStorageVolTimestampFormat in storage_conf.c
 	}
-	h, err := qcow2.Read(f, info.Size())
+	h, err := qcow2.Read(file, info.Size())
 	var other *qcow2.FormatError
 	switch {
 	case errors.As(err, &other): // bytes
 	case err != nil:
-		return volume{}, fmt.Errorf("read %s: %w", path, err)
+		return volume{}, fmt.Errorf("read %s: %w", f.path(), err)
 	default:
 		v.Format, v.Capacity = formatQCOW2, h.VirtualSize
 		if v.Backing = h.BackingFile; v.Backing != "" && !filepath.IsAbs(v.Backing) {
-			v.Backing = filepath.Join(in.Path, v.Backing)
+			v.Backing = filepath.Join(f.in.Path, v.Backing)
 		}
 	}
 	return v, nil

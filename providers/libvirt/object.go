@@ -23,13 +23,14 @@ func (p *Provider) object(s observedDomain, k providers.Known, held []machine.Fo
 	if f, found := p.keyFinding(s, k); found {
 		seen.Findings = append(seen.Findings, f)
 	}
+	if s.owner() != nil || k.Address == (spec.Address{}) {
+		return seen.Object()
+	}
 	relied := seen.Fingerprint() // no step relies on what an import would make of it
-	if s.owner() == nil && k.Address != (spec.Address{}) {
-		seen.Claims = append(seen.Claims, r.unmarkedClaims(s)...)
-		seen.Configured.Others = map[string]cty.Value{bootAttr: p.foreignBootValue(s.configured)}
-		if seen.Running != nil {
-			seen.Running.Others = map[string]cty.Value{bootAttr: p.foreignBootValue(*s.running)}
-		}
+	seen.Claims = append(seen.Claims, r.unmarkedClaims(s)...)
+	seen.Configured.Others = map[string]cty.Value{bootAttr: p.foreignBootValue(s.configured)}
+	if seen.Running != nil {
+		seen.Running.Others = map[string]cty.Value{bootAttr: p.foreignBootValue(*s.running)}
 	}
 	o := seen.Object()
 	o.Fingerprint = relied

@@ -38,10 +38,11 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		return inv, nil
 	}
 	var r diskIndex
+	asked := newRequest(q)
 	all := make([]listedDomain, len(refs))
 	panics := parallel(len(refs)+1, func(i int) {
 		if i == len(refs) {
-			r = p.indexDisks(ctx, c, q)
+			r = p.indexDisks(ctx, c, asked)
 			return
 		}
 		all[i] = readConfigured(ctx, c, refs[i])
@@ -60,7 +61,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 			p.hostFacts(ctx, c, &inv)
 			return
 		}
-		seen[i] = p.find(ctx, c, all[i], q, r)
+		seen[i] = p.find(ctx, c, all[i], asked, r)
 	})
 	for i, err := range panics[:len(refs)] {
 		if err != nil {
@@ -111,8 +112,9 @@ func (p *Provider) collect(inv *providers.Inventory, seen []domainResult, r disk
 			inv.Found[a] = providers.ID(l.uuid)
 		}
 	}
+	users := r.usersByFile(p, domains)
 	for _, d := range r.disks {
-		inv.Objects = append(inv.Objects, d.object(p.location.URI, r.users(p, d.Path, domains)))
+		inv.Objects = append(inv.Objects, d.object(p.location.URI, users[d.Path]))
 	}
 	inv.Unknown = append(inv.Unknown, r.unknown...)
 	maps.Copy(inv.Found, r.found)
@@ -153,9 +155,9 @@ type domainResult struct {
 	found   []spec.Address // addresses whose import names it
 }
 
-func (p *Provider) find(ctx context.Context, c connection, f listedDomain, q providers.Query, r diskIndex) domainResult {
+func (p *Provider) find(ctx context.Context, c connection, f listedDomain, q request, r diskIndex) domainResult {
 	s, err := f.observedDomain, f.err
-	l := domainResult{uuid: s.UUID, found: importers(s, q)}
+	l := domainResult{uuid: s.UUID, found: q.importers(s)}
 	k, asked := p.asked(s, q)
 	s.wanted = len(l.found) > 0
 	if err == nil && !asked && len(s.configured.claims()) == 0 && len(r.disks) == 0 {
@@ -183,7 +185,7 @@ func (p *Provider) find(ctx context.Context, c connection, f listedDomain, q pro
 	}
 	if asked {
 		s.root = p.root(ctx, c, s, r)
-		s.lost = r.lost(ctx, c, s)
+		s.lost = p.lost(ctx, c, s, r)
 		if err := s.observeLayers(ctx, c); err != nil {
 			l.unknown = &providers.Unknown{Kind: spec.VM, ID: providers.ID(s.UUID), Name: s.Name, Reason: err.Error()}
 			return l
@@ -203,40 +205,6 @@ func (p *Provider) find(ctx context.Context, c connection, f listedDomain, q pro
 	}
 	l.domain, l.object = s, &o
 	return l
-}
-
-// importers returns the addresses that import the domain, by its name or UUID.
-func importers(s observedDomain, q providers.Query) []spec.Address {
-	var all []spec.Address
-	for _, k := range q.Known {
-		if k.Kind == spec.VM && k.Import != "" && (string(k.Import) == s.UUID || string(k.Import) == s.Name) {
-			all = append(all, k.Address)
-		}
-	}
-	return all
-}
-
-// asked reports whether q or this project's mark asks for a domain, and returns its record
-// and spec.
-func (p *Provider) asked(s observedDomain, q providers.Query) (providers.Known, bool) {
-	who := func(is func(k providers.Known) bool) (providers.Known, bool) {
-		i := slices.IndexFunc(q.Known, func(k providers.Known) bool { return k.Kind == spec.VM && is(k) })
-		if i < 0 {
-			return providers.Known{}, false
-		}
-		return q.Known[i], true
-	}
-	if k, ok := who(func(k providers.Known) bool { return k.ID == providers.ID(s.UUID) }); ok {
-		return k, true
-	}
-	if o := s.owner(); o != nil && o.ID == p.settings.Project.Lineage() {
-		k, _ := who(func(k providers.Known) bool { return k.Address == o.Address })
-		return k, true
-	}
-	if all := importers(s, q); len(all) > 0 {
-		return who(func(k providers.Known) bool { return k.Address == all[0] })
-	}
-	return who(func(k providers.Known) bool { return k.Name == s.Name })
 }
 
 // heldPorts asks QEMU which host ports it holds.

@@ -3,7 +3,6 @@ package libvirt
 import (
 	"context"
 	"errors"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,7 +26,7 @@ type diskIndex struct {
 }
 
 // indexDisks observes the disks.
-func (p *Provider) indexDisks(ctx context.Context, c connection, q providers.Query) diskIndex {
+func (p *Provider) indexDisks(ctx context.Context, c connection, q request) diskIndex {
 	r := diskIndex{
 		known: map[providers.ID]spec.Address{}, found: map[spec.Address]providers.ID{},
 		ids: map[string]providers.ID{}, owners: map[string]spec.Address{},
@@ -36,23 +35,55 @@ func (p *Provider) indexDisks(ctx context.Context, c connection, q providers.Que
 	if r.listing, err = p.filePools(ctx, c); err != nil {
 		r.partial = err
 	}
-	taken := map[providers.ID]bool{}
+	var all []candidate
 	for i := range r.listing {
 		s := &r.listing[i]
 		for _, name := range s.disks() {
-			p.add(ctx, c, &r, s.place(name), p.asking(q, s, name), taken)
+			all = append(all, candidate{diskPlace: s.place(name), asked: p.asking(q, s, name)})
 		}
+	}
+	panics := parallel(len(all), func(i int) {
+		if p.concerns(all[i]) {
+			all[i].disk, all[i].err = all[i].observe(ctx, c)
+		}
+	})
+	taken := map[providers.ID]bool{}
+	for i, found := range all {
+		found.err = errors.Join(found.err, panics[i])
+		p.add(&r, found, taken)
+	}
+	marked := map[providers.ID]bool{}
+	for _, id := range r.ids {
+		marked[id] = true
 	}
 	for _, k := range q.Known {
 		if k.Kind == spec.Disk && k.ID != "" {
 			r.known[k.ID] = k.Address
-			p.addHidden(ctx, c, &r, k)
+			if !marked[k.ID] {
+				p.addHidden(ctx, c, &r, k)
+			}
 		}
 	}
 	for a, id := range r.found {
 		r.known[id] = a
 	}
 	return r
+}
+
+// candidate is a volume that may be a disk of the query.
+type candidate struct {
+	diskPlace
+	asked []providers.Known
+	disk  *observedDisk // nil: it does not exist, or does not concern vmctl
+	err   error
+}
+
+// concerns reports whether an existing volume bears our mark, cannot be read, or is asked for.
+func (p *Provider) concerns(at candidate) bool {
+	mark, marked := at.pool.marks[at.name]
+	_, unreadable := at.pool.unreadable[at.name]
+	ours := marked && mark.ID == p.settings.Project.Lineage()
+	return (ours || unreadable || len(at.asked) > 0) && at.pool.has(at.name)
 }
 
 // hidden returns the reason why it is not known whether a file exists; nil: its pool is listed,
@@ -79,7 +110,7 @@ func (p *Provider) hidden(ctx context.Context, c connection, r diskIndex, file s
 // not listed.
 func (p *Provider) addHidden(ctx context.Context, c connection, r *diskIndex, k providers.Known) {
 	file := ctyread.Text(k.Prior, "path")
-	if k.ID == "" || file == "" || r.partial != nil || slices.Contains(slices.Collect(maps.Values(r.ids)), k.ID) {
+	if file == "" || r.partial != nil {
 		return
 	}
 	if err := p.hidden(ctx, c, *r, file); err != nil {
@@ -101,19 +132,6 @@ func (s *filePool) disks() []string {
 	return slices.Compact(all)
 }
 
-// asking returns the known disks of the query that mean a volume: by its path, by an import,
-// or by the name that a new disk would get.
-func (p *Provider) asking(q providers.Query, s *filePool, volume string) []providers.Known {
-	at, own := s.file(volume).path(), p.candidatePools()
-	return slices.DeleteFunc(slices.Clone(q.Known), func(k providers.Known) bool {
-		if k.Kind != spec.Disk {
-			return true
-		}
-		byName := k.Name != "" && slices.Contains(own, s.Name) && (volume == volumeOf(k.Name, formatQCOW2) || volume == volumeOf(k.Name, formatRaw) || volume == k.Name)
-		return string(k.ID) != at && !byName && !imports(k, s, volume)
-	})
-}
-
 // imports reports whether an import names a volume: by its path, or as pool/name.
 func imports(k providers.Known, s *filePool, volume string) bool {
 	switch {
@@ -126,26 +144,20 @@ func imports(k providers.Known, s *filePool, volume string) bool {
 	return string(k.Import) == s.Name+"/"+volume || marked && mark.Of == k.Import && mark.Volume == volume
 }
 
-// add adds an existing volume to the index if it bears our mark, cannot be read, or the query
-// asks for it.
-func (p *Provider) add(ctx context.Context, c connection, r *diskIndex, at diskPlace, asked []providers.Known, taken map[providers.ID]bool) {
+// add adds an existing volume to the index if it concerns vmctl.
+func (p *Provider) add(r *diskIndex, at candidate, taken map[providers.ID]bool) {
 	mark, marked := at.pool.marks[at.name]
-	ours := marked && mark.ID == p.settings.Project.Lineage()
-	_, unreadable := at.pool.unreadable[at.name]
 	if marked && mark.Volume == at.name && !taken[mark.Of] {
 		r.ids[at.path()] = mark.Of
-		if ours {
+		if mark.ID == p.settings.Project.Lineage() {
 			r.owners[at.path()] = mark.Address
 		}
 	}
-	if !ours && !unreadable && len(asked) == 0 || !at.pool.has(at.name) {
+	d := at.disk
+	if d == nil && at.err == nil {
 		return
 	}
-	d, err := at.observe(ctx, c)
-	if d == nil && err == nil {
-		return
-	}
-	for _, k := range asked {
+	for _, k := range at.asked {
 		if imports(k, at.pool, at.name) {
 			r.found[k.Address] = providers.ID(at.path())
 			if d != nil {
@@ -153,8 +165,8 @@ func (p *Provider) add(ctx context.Context, c connection, r *diskIndex, at diskP
 			}
 		}
 	}
-	if err != nil {
-		r.unknown = append(r.unknown, p.unread(at, err))
+	if at.err != nil {
+		r.unknown = append(r.unknown, p.unread(at.diskPlace, at.err))
 		return
 	}
 	if d.mark != nil && !d.copy { // the same mark in two pools: the first one is its own
@@ -203,7 +215,7 @@ func (r diskIndex) claims(s observedDomain) []providers.Claim {
 
 // lost returns the problems of the boot files that vmctl gave to a domain: a listed pool
 // lacks one, or somebody wrote to it.
-func (r diskIndex) lost(ctx context.Context, c connection, s observedDomain) []string {
+func (p *Provider) lost(ctx context.Context, c connection, s observedDomain, r diskIndex) []string {
 	o := s.owner()
 	if o == nil || o.Imported || o.Of != providers.ID(s.UUID) {
 		return nil
@@ -218,11 +230,22 @@ func (r diskIndex) lost(ctx context.Context, c connection, s observedDomain) []s
 			all = append(all, file+", which is gone")
 			continue
 		}
-		if now, err := f.see(ctx, c); err == nil && now != nil && !o.isAsUploaded(file, *now) {
+		if now, err := p.readHere(ctx, c, f); err == nil && now != nil && !o.isAsUploaded(file, *now) {
 			all = append(all, file+", which was written to since it was uploaded")
 		}
 	}
 	return all
+}
+
+// readHere reads the properties of a file: from the file, if it is on this machine and this user
+// may read it, else through libvirt.
+func (p *Provider) readHere(ctx context.Context, c connection, f poolFile) (*volume, error) {
+	if p.location.Remote == "" {
+		if v, err := f.read(); err == nil {
+			return &v, nil
+		}
+	}
+	return f.see(ctx, c)
 }
 
 // unmarkedClaims returns claims on the disks of a domain that have no mark and are not asked for, by
@@ -241,15 +264,23 @@ func (r diskIndex) unmarkedClaims(s observedDomain) []providers.Claim {
 	return all
 }
 
-// users returns the domains that have a disk, or an overlay of it as far as libvirt knows.
-func (r diskIndex) users(p *Provider, path string, all []observedDomain) []user {
-	var found []user
+// usersByFile returns the domains that have each file as a disk, or an overlay of it as far as
+// libvirt knows, sorted by name.
+func (r diskIndex) usersByFile(p *Provider, all []observedDomain) map[string][]user {
+	found := map[string][]user{}
 	for _, s := range all {
-		if slices.ContainsFunc(s.drives(), func(d drive) bool { return r.isOn(d, path) }) {
-			found = append(found, s.user(p.settings.Project, p.location.URI))
+		var files []string
+		for _, d := range s.drives() {
+			files = append(append(files, r.pathOf(d)), d.Under...)
+		}
+		slices.Sort(files)
+		for _, file := range slices.Compact(files) {
+			found[file] = append(found[file], s.user(p.settings.Project, p.location.URI))
 		}
 	}
-	slices.SortFunc(found, func(a, b user) int { return strings.Compare(a.name, b.name) })
+	for _, users := range found {
+		slices.SortFunc(users, func(a, b user) int { return strings.Compare(a.name, b.name) })
+	}
 	return found
 }
 

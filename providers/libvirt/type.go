@@ -84,7 +84,7 @@ type Provider struct {
 	patience time.Duration // the time for an attempt to connect
 
 	common  *common
-	storage sync.Mutex // held while pools and volumes are changed
+	storage chan struct{} // is full while pools and volumes are changed
 
 	mu   sync.Mutex
 	conn connection
@@ -105,7 +105,7 @@ func open(h Host, s providers.Settings, c *common) (*Provider, error) {
 	}
 	return &Provider{
 		host: h, settings: s, location: at, pool: ctyread.Text(s.Attrs, "pool"),
-		dial: dial, sleep: clock.Sleep, patience: connectLimit, common: c,
+		dial: dial, sleep: clock.Sleep, patience: connectLimit, common: c, storage: make(chan struct{}, 1),
 	}, nil
 }
 
