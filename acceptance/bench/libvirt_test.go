@@ -46,7 +46,7 @@ func BenchmarkLibvirt(b *testing.B) {
 	h.run(b, "one", "vmctl", "apply", "--auto-approve")
 	s := h.script(b)
 	b.Run("plan", func(b *testing.B) {
-		vmctl, bare := byTurns(b, h.timed("one", "vmctl", "plan"), h.timed("one", "virsh", "list", "--all"))
+		vmctl, bare := byTurns(b, h.timed("vmctl", "plan"), h.timed("virsh", "list", "--all"))
 		report(b, "plan of one VM without changes, wall", "0.150s", wallOf, vmctl, bare)
 	})
 	b.Run("apply", func(b *testing.B) {

@@ -38,7 +38,7 @@ func newHome(b *testing.B) *home {
 	if guest == "" {
 		b.Skip("VMCTL_TEST_GUEST is not set: run `make bench`")
 	}
-	dir, err := os.MkdirTemp("", "vb") // short: it holds sockets
+	dir, err := os.MkdirTemp("", "vb") //nolint:usetesting // short: it holds sockets
 	check(b, err)
 	h := &home{dir: dir, uid: os.Getuid(), gid: os.Getgid(), uri: "qemu:///session?socket=" + dir + "/r/libvirt/libvirt-sock"}
 	if h.uid == 0 {
@@ -136,11 +136,11 @@ func (h *home) run(b *testing.B, project string, args ...string) string {
 	return string(out)
 }
 
-// timed returns a function that measures a program.
-func (h *home) timed(project string, args ...string) func(*testing.B) used {
+// timed returns a function that measures a program in the folder of project one.
+func (h *home) timed(args ...string) func(*testing.B) used {
 	return func(b *testing.B) used {
 		b.Helper()
-		cmd := h.process(b, project, args)
+		cmd := h.process(b, "one", args)
 		began := time.Now()
 		out, err := cmd.CombinedOutput()
 		took := time.Since(began)
@@ -207,7 +207,7 @@ func (s *script) apply(b *testing.B) used {
 	b.Helper()
 	s.home.run(b, "one", "vmctl", "destroy", "--auto-approve")
 	defer s.home.run(b, "one", "vmctl", "vm", "stop", "dev")
-	return s.home.timed("one", "vmctl", "apply", "--auto-approve")(b)
+	return s.home.timed("vmctl", "apply", "--auto-approve")(b)
 }
 
 // make measures the script.
@@ -264,7 +264,7 @@ func upload(b *testing.B, c *virt.Connect, pool *virt.StoragePool, name string, 
 func (s *script) start(args ...string) func(*testing.B) used {
 	return func(b *testing.B) used {
 		b.Helper()
-		u := s.home.timed("one", args...)(b)
+		u := s.home.timed(args...)(b)
 		s.home.run(b, "one", "virsh", "destroy", "one.dev")
 		return u
 	}

@@ -156,8 +156,20 @@ func (j *job) isUploaded(ctx context.Context, file string) (bool, error) {
 // isAsUploaded reports whether a boot file of the domain is as it was uploaded. It returns
 // true for a file of an older vmctl, of which nothing is known.
 func (o owner) isAsUploaded(file string, now volume) bool {
-	stamp := map[string]string{o.Boot.Kernel: o.Boot.KernelStamp, o.Boot.Initrd: o.Boot.InitrdStamp}[file]
+	stamp := o.stampOf(file)
 	return stamp == "" || stamp == now.stamp()
+}
+
+// stampOf returns the stamp of a boot file right after its upload; "": unknown.
+func (o owner) stampOf(file string) string {
+	switch file {
+	case o.Boot.Initrd:
+		return o.Boot.InitrdStamp
+	case o.Boot.Kernel:
+		return o.Boot.KernelStamp
+	default:
+		return ""
+	}
 }
 
 // write uploads the files, defines the domain and removes files that it no longer uses.

@@ -133,10 +133,8 @@ func (f poolFile) read() (volume, error) {
 		return volume{}, absentIfMissing(err)
 	}
 	defer closeQuietly(file)
-	modified := info.ModTime()
 	v := volume{
-		Name: f.name, Path: f.path(), Format: formatRaw, Capacity: uint64(info.Size()), Allocation: taken(info),
-		Modified: fmt.Sprintf("%d.%09d", modified.Unix(), modified.Nanosecond()), // virStorageVolTimestampFormat in storage_conf.c
+		Name: f.name, Path: f.path(), Format: formatRaw, Capacity: uint64(info.Size()), Allocation: taken(info), Modified: timestamp(info),
 	}
 	h, err := qcow2.Read(file, info.Size())
 	var other *qcow2.FormatError
@@ -151,6 +149,13 @@ func (f poolFile) read() (volume, error) {
 		}
 	}
 	return v, nil
+}
+
+// timestamp returns when a file was last written to, in libvirt's words
+// (virStorageVolTimestampFormat in storage_conf.c).
+func timestamp(info fs.FileInfo) string {
+	modified := info.ModTime()
+	return fmt.Sprintf("%d.%09d", modified.Unix(), modified.Nanosecond())
 }
 
 func absentIfMissing(err error) error {

@@ -3,6 +3,7 @@ package libvirt
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -230,11 +231,24 @@ func (p *Provider) lost(ctx context.Context, c connection, s observedDomain, r d
 			all = append(all, file+", which is gone")
 			continue
 		}
+		if p.hasStamp(file, o.stampOf(file)) {
+			continue
+		}
 		if now, err := p.readHere(ctx, c, f); err == nil && now != nil && !o.isAsUploaded(file, *now) {
 			all = append(all, file+", which was written to since it was uploaded")
 		}
 	}
 	return all
+}
+
+// hasStamp reports whether a file of this machine has that stamp. Its properties need not be read
+// then.
+func (p *Provider) hasStamp(file, stamp string) bool {
+	if p.location.Remote != "" {
+		return false
+	}
+	info, err := os.Stat(file)
+	return err == nil && info.Mode().IsRegular() && volume{Capacity: uint64(info.Size()), Modified: timestamp(info)}.stamp() == stamp
 }
 
 // readHere reads the properties of a file: from the file, if it is on this machine and this user

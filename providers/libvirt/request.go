@@ -22,10 +22,10 @@ type places struct {
 func newRequest(q providers.Query) request {
 	r := request{Query: q, vms: newPlaces(), disks: newPlaces()}
 	for i, k := range q.Known {
-		switch k.Kind {
-		case spec.VM:
+		if k.Kind == spec.VM {
 			r.vms.add(i, k)
-		case spec.Disk:
+		}
+		if k.Kind == spec.Disk {
 			r.disks.add(i, k)
 		}
 	}
