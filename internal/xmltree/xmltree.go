@@ -6,6 +6,7 @@
 package xmltree
 
 import (
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"strconv"
@@ -230,8 +231,8 @@ func (r *reader) close(name string) error {
 func (r *reader) element() error {
 	r.at++
 	name := r.name()
-	if name == "" {
-		return errors.New("an element without a name")
+	if !isName(name) {
+		return fmt.Errorf("an element of the name %q", name)
 	}
 	e := r.fresh()
 	e.parent = r.open
@@ -273,8 +274,8 @@ func (r *reader) element() error {
 func (r *reader) attribute() (a attr, err error) {
 	name := r.name()
 	r.space()
-	if name == "" || !strings.HasPrefix(r.text[r.at:], "=") {
-		return a, errors.New("no attribute")
+	if !isName(name) || !strings.HasPrefix(r.text[r.at:], "=") {
+		return a, fmt.Errorf("no attribute of the name %q", name)
 	}
 	r.at++
 	r.space()
@@ -310,6 +311,23 @@ func (r *reader) name() string {
 		r.at++
 	}
 	return r.text[from:r.at]
+}
+
+// isName reports whether encoding/xml takes a name, too: a document that is read here can be edited
+// there. (XML 1.0 allows more names since its fifth edition.)
+func isName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_', i > 0 && (c >= '0' && c <= '9' || c == '-' || c == '.' || c == ':'):
+		case c >= utf8.RuneSelf:
+			_, err := xml.NewDecoder(strings.NewReader("<" + name + "/>")).Token()
+			return err == nil
+		default:
+			return false
+		}
+	}
+	return name != ""
 }
 
 func split(name string) (prefix, local string) {

@@ -63,7 +63,7 @@ func (n node) shown(names []string) string {
 
 // document draws a document.
 func document(t *rapid.T, depth int) string {
-	name := rapid.SampledFrom([]string{"a", "b", "x:a", "long-name"}).Draw(t, "name")
+	name := rapid.SampledFrom([]string{"a", "b", "x:a", "long-name", "ä.1"}).Draw(t, "name")
 	text := rapid.SampledFrom([]string{
 		"", "text", "&lt;&amp;&#65;&#x42;&quot;&apos;&gt;", " \n ", "<!-- <b> -->", "<![CDATA[<a>&]]>", "<?php >?>", "ä", "a\r\nb\rc", "]]&gt;",
 	})
@@ -103,7 +103,7 @@ func TestParseAsTheStandardLibraryDoes(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for _, text := range []string{
 		"", "text", "<a>", "<a></b>", "<a", "<a k>", "<a k=v/>", "<a k='v/>", "<a k='<'/>", "<a/>text", "<a>&nosuch;</a>", "<a>&amp</a>",
-		"<a>&#;</a>", "<a><!-- </a>", "<a><![CDATA[ </a>", "</a>", "<a></a></a>", "<a>\xff</a>", "<>", "< a/>", "<a><b></a></b>", "<x:a xmlns:x='u'></a>",
+		"<a>&#;</a>", "<1/>", "<a -k=''/>", "<a><ȡ/></a>", "<a ȡ='v'/>", "<a><!-- </a>", "<a><![CDATA[ </a>", "</a>", "<a></a></a>", "<a>\xff</a>", "<>", "< a/>", "<a><b></a></b>", "<x:a xmlns:x='u'></a>",
 	} {
 		if got, err := xmltree.Parse(text); err == nil {
 			t.Errorf("%q is read as %s", text, shown(got, nil))
