@@ -232,7 +232,7 @@ func (r *reader) element() error {
 	r.at++
 	name := r.name()
 	if !isName(name) {
-		return fmt.Errorf("an element of the name %q", name)
+		return fmt.Errorf("invalid XML name: %q", name)
 	}
 	e := r.fresh()
 	e.parent = r.open
@@ -275,7 +275,7 @@ func (r *reader) attribute() (a attr, err error) {
 	name := r.name()
 	r.space()
 	if !isName(name) || !strings.HasPrefix(r.text[r.at:], "=") {
-		return a, fmt.Errorf("no attribute of the name %q", name)
+		return a, fmt.Errorf("no attribute, or an invalid XML name: %q", name)
 	}
 	r.at++
 	r.space()
