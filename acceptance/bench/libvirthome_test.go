@@ -3,6 +3,7 @@
 package bench_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -210,6 +211,9 @@ func (s *script) apply(b *testing.B) used {
 	return s.home.timed("vmctl", "apply", "--auto-approve")(b)
 }
 
+// bootLimit is the longest time that a guest may take until it lets the script in.
+const bootLimit = 5 * time.Minute
+
 // make measures the script.
 func (s *script) make(b *testing.B) used {
 	b.Helper()
@@ -227,7 +231,9 @@ func (s *script) make(b *testing.B) used {
 		domain, err := own.DomainDefineXML(s.xml)
 		check(b, err)
 		check(b, domain.Create())
-		check(b, sshx.Wait(b.Context(), s.target, sshx.WaitOptions{Every: 250 * time.Millisecond, Sleep: clock.Sleep}))
+		ctx, cancel := context.WithTimeout(b.Context(), bootLimit)
+		defer cancel()
+		check(b, sshx.Wait(ctx, s.target, sshx.WaitOptions{Every: 250 * time.Millisecond, Sleep: clock.Sleep}))
 		_, err = own.Close()
 		check(b, err)
 	})
