@@ -54,7 +54,7 @@ func BenchmarkLibvirt(b *testing.B) {
 		report(b, "apply until ready, wall", "1.05", wallOf, vmctl, bare)
 	})
 	b.Run("start", func(b *testing.B) {
-		h.run(b, "one", "virsh", "destroy", "one.dev")
+		h.run(b, "one", "vmctl", "vm", "stop", "dev")
 		h.write(b, "one", strings.Replace(oneSpec, "ssh {", "ssh {\n    wait = false", 1))
 		vmctl, bare := byTurns(b, s.start("vmctl", "vm", "start", "dev"), s.start("virsh", "start", "one.dev"))
 		report(b, "start, wall", "1.50", wallOf, vmctl, bare)
