@@ -6,7 +6,6 @@ import (
 
 	"libvirt.org/go/libvirtxml"
 
-	"vmctl/internal/xmltree"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 )
@@ -31,31 +30,7 @@ type drive struct {
 	Job          string   // of a block job that copies or commits it: copy, active-commit; "": none
 }
 
-// driveIn reads a disk of a domain from a description.
-func driveIn(x *xmltree.Element) drive {
-	d := drive{
-		Device: cmp.Or(x.Attr("device"), deviceDisk), Serial: x.Child("serial").String(), Target: x.Child("target").Attr("dev"), Job: x.Child("mirror").Attr("job"),
-	}
-	source := x.Child("source")
-	switch x.Attr("type") {
-	case "", "file":
-		d.Path = source.Attr("file")
-	case "block":
-		d.Path = source.Attr("dev")
-	case "volume":
-		d.Pool, d.Volume = source.Attr("pool"), source.Attr("volume")
-	}
-	for b := x.Child("backingStore"); b != nil; b = b.Child("backingStore") {
-		file := b.Child("source").Attr("file")
-		if file == "" || cmp.Or(b.Attr("type"), "file") != "file" {
-			break
-		}
-		d.Under = append(d.Under, file)
-	}
-	return d
-}
-
-// driveOf reads a disk of a domain that is edited, as driveIn does.
+// driveOf reads a disk of a domain.
 func driveOf(x libvirtxml.DomainDisk) drive {
 	d := drive{Device: cmp.Or(x.Device, deviceDisk), Serial: x.Serial}
 	if x.Target != nil {

@@ -2,14 +2,14 @@ package libvirt
 
 import (
 	"cmp"
+	"encoding/xml"
 	"fmt"
 	"math"
 	"path"
 	"slices"
-	"strconv"
-	"strings"
 
-	"vmctl/internal/xmltree"
+	"libvirt.org/go/libvirtxml"
+
 	"vmctl/providers"
 	"vmctl/providers/machine"
 )
@@ -40,75 +40,59 @@ func (d description) mark() owner {
 	return *d.Owner
 }
 
+// domainXML is libvirt's description of a domain with vmctl's mark.
+type domainXML struct {
+	libvirtxml.Domain
+	Mark struct {
+		Owner *ownerXML `xml:"urn:vmctl:1 owner"`
+	} `xml:"metadata"`
+}
+
 // describe reads a domain's XML.
 func describe(text string) (description, error) {
-	x, err := xmltree.Parse(text)
-	if err != nil {
+	var x domainXML
+	if err := xml.Unmarshal([]byte(text), &x); err != nil {
 		return description{}, fmt.Errorf("read the domain's description: %w", err)
 	}
-	d := description{Virtualized: x.Attr("type"), Owner: ownerIn(x.Child("metadata"))}
-	n := numbers{}
-	if cpus := x.Child("vcpu"); cpus != nil {
-		d.CPUs = n.in("vcpu", cpus.Text)
-		d.CPUsNow = cmp.Or(n.in("vcpu", cpus.Attr("current")), d.CPUs)
+	d := description{Virtualized: x.Type, Owner: x.Mark.Owner.owner()}
+	if x.VCPU != nil {
+		d.CPUs, d.CPUsNow = uint64(x.VCPU.Value), uint64(cmp.Or(x.VCPU.Current, x.VCPU.Value))
 	}
-	if m := x.Child("memory"); m != nil {
-		d.Memory = bytesOf(n.in("memory", m.Text), m.Attr("unit"), "KiB")
+	if x.Memory != nil {
+		d.Memory = bytesOf(x.Memory.Value, x.Memory.Unit, "KiB")
 		d.Now = d.Memory
 	}
-	now := x.Child("currentMemory")
-	if size := n.in("currentMemory", now.String()); size != 0 {
-		d.Now = bytesOf(size, now.Attr("unit"), "KiB")
+	if now := x.CurrentMemory; now != nil && now.Value != 0 {
+		d.Now = bytesOf(now.Value, now.Unit, "KiB")
 	}
-	os := x.Child("os")
-	d.Kernel, d.Initrd, d.Cmdline = os.Child("kernel").String(), os.Child("initrd").String(), os.Child("cmdline").String()
-	d.readDevices(x.Child("devices"))
-	for _, line := range x.All("commandline") {
-		if line.Space() == qemuSpace {
-			d.readArgs(line.All("arg"))
-		}
+	if x.OS != nil {
+		d.Kernel, d.Initrd, d.Cmdline = x.OS.Kernel, x.OS.Initrd, x.OS.Cmdline
 	}
-	if n.err != nil {
-		return description{}, fmt.Errorf("read the domain's description: %w", n.err)
+	if x.Devices != nil {
+		d.readDevices(x.Devices)
+	}
+	if x.QEMUCommandline != nil {
+		d.readArgs(x.QEMUCommandline.Args)
 	}
 	return d, nil
 }
 
-// qemuSpace is the namespace of QEMU's own arguments in a domain.
-const qemuSpace = "http://libvirt.org/schemas/domain/qemu/1.0"
-
-// numbers reads numbers, and keeps the first error.
-type numbers struct{ err error }
-
-// in reads the number in an element; 0: there is none.
-func (n *numbers) in(element, text string) uint64 {
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return 0
+func (d *description) readDevices(all *libvirtxml.DomainDeviceList) {
+	for _, disk := range all.Disks {
+		d.Drives = append(d.Drives, driveOf(disk))
 	}
-	v, err := strconv.ParseUint(text, 10, 64)
-	if err != nil && n.err == nil {
-		n.err = fmt.Errorf("%s is no number: %q", element, text)
-	}
-	return v
-}
-
-func (d *description) readDevices(all *xmltree.Element) {
-	for _, disk := range all.All("disk") {
-		d.Drives = append(d.Drives, driveIn(disk))
-	}
-	for _, s := range all.All("serial") {
-		if file := s.Child("log").Attr("file"); file != "" {
-			d.ConsoleLog = file
+	for _, s := range all.Serials {
+		if s.Log != nil && s.Log.File != "" {
+			d.ConsoleLog = s.Log.File
 			break
 		}
 	}
 }
 
-func (d *description) readArgs(args []*xmltree.Element) {
+func (d *description) readArgs(args []libvirtxml.DomainQEMUCommandlineArg) {
 	for i := 0; i+1 < len(args); i++ {
-		value := args[i+1].Attr("value")
-		switch args[i].Attr("value") {
+		value := args[i+1].Value
+		switch args[i].Value {
 		case dataOption:
 			d.Data = value
 		case "-netdev":

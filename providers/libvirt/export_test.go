@@ -6,7 +6,6 @@ import (
 
 	"libvirt.org/go/libvirtxml"
 
-	"vmctl/internal/xmltree"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 )
@@ -95,14 +94,3 @@ func KnownKeys(folder, id, name string) (digest string, err error) {
 
 // ExternalSnapshot returns the list of one snapshot with files of its own.
 func ExternalSnapshot(name string) []snapshot { return []snapshot{{Name: name, External: true}} }
-
-// Drives reads a disk as it is observed, and as it is edited.
-func Drives(text string) (observed, edited drive, err error) {
-	x, err := xmltree.Parse(text)
-	if err != nil {
-		return observed, edited, err
-	}
-	var disk libvirtxml.DomainDisk
-	err = disk.Unmarshal(text)
-	return driveIn(x), driveOf(disk), err
-}

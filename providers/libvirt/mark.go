@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
-	"vmctl/internal/xmltree"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 	"vmctl/spec"
@@ -49,7 +47,7 @@ type markedImage struct {
 	SHA256  string `xml:"sha256,attr"`            // the image's digest
 	Root    string `xml:"root,attr"`              // path of the volume of the domain's own disk
 	Seed    string `xml:"seed,attr"`              // path of the volume for cloud-init
-	Settled bool   `xml:"settled,attr,omitempty"` // the seed holds no keys any more: the guest has them
+	Settled flag   `xml:"settled,attr,omitempty"` // the seed holds no keys any more: the guest has them
 }
 
 // markedDisk is a disk that a domain was given.
@@ -78,7 +76,7 @@ type ownerXML struct {
 	Project    string       `xml:"project,attr"`
 	Address    string       `xml:"address,attr"`
 	Of         string       `xml:"of,attr"`
-	Generation uint64       `xml:"generation,attr"`
+	Generation number       `xml:"generation,attr"`
 	HostKey    string       `xml:"host_key,attr,omitempty"`
 	Wanted     wantedXML    `xml:"wanted"`
 	Boot       markedBoot   `xml:"boot"`
@@ -90,13 +88,13 @@ type ownerXML struct {
 
 type wantedXML struct {
 	Accel  string `xml:"accel,attr"`
-	CPUs   uint64 `xml:"cpus,attr"`
-	Memory uint64 `xml:"memory,attr"`
+	CPUs   number `xml:"cpus,attr"`
+	Memory number `xml:"memory,attr"`
 }
 
 type forwardXML struct {
-	Guest    uint16 `xml:"guest,attr"`
-	Host     uint16 `xml:"host,attr"`
+	Guest    port   `xml:"guest,attr"`
+	Host     port   `xml:"host,attr"`
 	HostIP   string `xml:"host_ip,attr"`
 	Protocol string `xml:"protocol,attr"`
 }
@@ -110,15 +108,47 @@ type importedXML struct {
 	Kept []diskXML `xml:"kept"`
 }
 
+// number is read as 0 if it is none.
+type number uint64
+
+// UnmarshalXMLAttr implements xml.UnmarshalerAttr.
+func (n *number) UnmarshalXMLAttr(a xml.Attr) error {
+	if v, err := strconv.ParseUint(a.Value, 10, 64); err == nil {
+		*n = number(v)
+	}
+	return nil
+}
+
+// port is read as 0 if it is none.
+type port uint16
+
+// UnmarshalXMLAttr implements xml.UnmarshalerAttr.
+func (p *port) UnmarshalXMLAttr(a xml.Attr) error {
+	if v, err := strconv.ParseUint(a.Value, 10, 16); err == nil {
+		*p = port(v)
+	}
+	return nil
+}
+
+// flag is read as false if it is none.
+type flag bool
+
+// UnmarshalXMLAttr implements xml.UnmarshalerAttr.
+func (f *flag) UnmarshalXMLAttr(a xml.Attr) error {
+	v, err := strconv.ParseBool(a.Value)
+	*f = flag(v && err == nil)
+	return nil
+}
+
 // element writes the mark as an XML element.
 func (o owner) element() (string, error) {
 	out := ownerXML{
-		Space: ownerSpace, ID: o.ID, Project: o.Project, Address: o.Address.String(), Of: string(o.Of), Generation: o.Generation, HostKey: o.HostKey,
-		Wanted: wantedXML{Accel: o.Accel, CPUs: o.CPUs, Memory: o.Memory},
+		Space: ownerSpace, ID: o.ID, Project: o.Project, Address: o.Address.String(), Of: string(o.Of), Generation: number(o.Generation), HostKey: o.HostKey,
+		Wanted: wantedXML{Accel: o.Accel, CPUs: number(o.CPUs), Memory: number(o.Memory)},
 		Boot:   o.Boot,
 	}
 	for _, f := range o.Forwards {
-		out.Forwards = append(out.Forwards, forwardXML{Guest: f.Guest, Host: f.Host, HostIP: f.HostIP, Protocol: f.Protocol})
+		out.Forwards = append(out.Forwards, forwardXML{Guest: port(f.Guest), Host: port(f.Host), HostIP: f.HostIP, Protocol: f.Protocol})
 	}
 	for _, d := range o.Disks {
 		out.Disks = append(out.Disks, diskXML{Address: d.Address.String(), Path: d.Path})
@@ -139,68 +169,35 @@ func (o owner) element() (string, error) {
 	return strings.NewReplacer("</", "</vmctl:", "<", "<vmctl:").Replace(b.String()), nil // "<" begins tags only
 }
 
-// ownerIn reads the mark in a domain's metadata; nil: there is none. A damaged mark is read as
-// far as possible: vmctl does not overwrite an object with a mark.
-func ownerIn(metadata *xmltree.Element) *owner {
-	all := metadata.All("owner")
-	i := slices.IndexFunc(all, func(e *xmltree.Element) bool { return e.Space() == ownerSpace })
-	if i < 0 {
+// owner returns the mark. A damaged mark is read as far as possible: vmctl does not overwrite
+// an object with a mark.
+func (x *ownerXML) owner() *owner {
+	if x == nil {
 		return nil
 	}
-	x := all[i]
-	wanted := x.Child("wanted")
-	o := &owner{Accel: wanted.Attr("accel"), CPUs: number(wanted, "cpus"), Memory: number(wanted, "memory"), Boot: bootIn(x.Child("boot")), Image: imageIn(x.Child("image"))}
-	o.ID, o.Project, o.Of, o.Generation, o.HostKey = x.Attr("id"), x.Attr("project"), providers.ID(x.Attr("of")), number(x, "generation"), x.Attr("host_key")
-	if a, err := spec.ParseAddress(x.Attr("address")); err == nil {
+	o := &owner{Accel: x.Wanted.Accel, CPUs: uint64(x.Wanted.CPUs), Memory: uint64(x.Wanted.Memory), Boot: x.Boot}
+	o.ID, o.Project, o.Of, o.Generation, o.HostKey = x.ID, x.Project, providers.ID(x.Of), uint64(x.Generation), x.HostKey
+	if a, err := spec.ParseAddress(x.Address); err == nil {
 		o.Address = a
 	}
-	for _, f := range x.All("forward") {
-		o.Forwards = append(o.Forwards, machine.Forward{Guest: port(f, "guest"), Host: port(f, "host"), HostIP: f.Attr("host_ip"), Protocol: f.Attr("protocol")})
+	for _, f := range x.Forwards {
+		o.Forwards = append(o.Forwards, machine.Forward{Guest: uint16(f.Guest), Host: uint16(f.Host), HostIP: f.HostIP, Protocol: f.Protocol})
 	}
-	for _, d := range x.All("disk") {
-		if a, err := spec.ParseAddress(d.Attr("address")); err == nil {
-			o.Disks = append(o.Disks, markedDisk{Address: a, Path: d.Attr("path")})
+	for _, d := range x.Disks {
+		if a, err := spec.ParseAddress(d.Address); err == nil {
+			o.Disks = append(o.Disks, markedDisk{Address: a, Path: d.Path})
 		}
 	}
-	if imported := x.Child("imported"); imported != nil {
+	if x.Imported != nil {
 		o.Imported = true
-		for _, k := range imported.All("kept") {
-			o.Kept = append(o.Kept, k.Attr("path"))
+		for _, k := range x.Imported.Kept {
+			o.Kept = append(o.Kept, k.Path)
 		}
+	}
+	if x.Image != nil {
+		o.Image = *x.Image
 	}
 	return o
-}
-
-func bootIn(x *xmltree.Element) markedBoot {
-	return markedBoot{
-		Kernel: x.Attr("kernel"), KernelSHA256: x.Attr("kernel_sha256"), Initrd: x.Attr("initrd"), InitrdSHA256: x.Attr("initrd_sha256"),
-		Keys: x.Attr("keys"), KernelStamp: x.Attr("kernel_stamp"), InitrdStamp: x.Attr("initrd_stamp"),
-	}
-}
-
-func imageIn(x *xmltree.Element) markedImage {
-	settled, err := strconv.ParseBool(x.Attr("settled"))
-	return markedImage{
-		Source: x.Attr("source"), SHA256: x.Attr("sha256"), Root: x.Attr("root"), Seed: x.Attr("seed"), Settled: settled && err == nil,
-	}
-}
-
-// number returns the number in an attribute; 0: it is none.
-func number(x *xmltree.Element, name string) uint64 {
-	v, err := strconv.ParseUint(x.Attr(name), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return v
-}
-
-// port returns the port in an attribute; 0: it is none.
-func port(x *xmltree.Element, name string) uint16 {
-	v, err := strconv.ParseUint(x.Attr(name), 10, 16)
-	if err != nil {
-		return 0
-	}
-	return uint16(v)
 }
 
 // isAuto reports whether the kernel chose the host port of a domain's i-th

@@ -188,7 +188,7 @@ lab.dev-clone off running=false owner=k7m2qd9x4r/vm.dev/1
 					d.Configured = strings.Replace(d.Configured, "<vcpu>1<", "<vcpu>two<", 1)
 				})
 			},
-			want: `unknown lab.dev-clone: read the domain's description: vcpu is no number: "two"
+			want: `unknown lab.dev-clone: read the domain's description: strconv.ParseUint: parsing "two": invalid syntax
 lab.dev running running=true owner=k7m2qd9x4r/vm.dev/1
   holds name qemu:///session lab.dev
 `,

@@ -104,7 +104,7 @@ func (j *job) badSeed(err error) error {
 // unkey removes the keys from the seed of a guest that let vmctl in: the guest has them.
 func (j *job) unkey(ctx context.Context) (*guard.Outcome, error) {
 	m, ok := j.ownImage()
-	if !ok || m.Settled {
+	if !ok || bool(m.Settled) {
 		return guard.Did(providers.AlreadyTrue, "its seed holds no keys"), nil
 	}
 	before := m.Seed

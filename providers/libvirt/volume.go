@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"libvirt.org/go/libvirtxml"
-
-	"vmctl/internal/xmltree"
 )
 
 // The formats of volumes.
@@ -55,38 +53,47 @@ func (v volume) document() (string, error) {
 
 // parseVolume reads libvirt's description of a volume.
 func parseVolume(text string) (volume, error) {
-	x, err := xmltree.Parse(text)
-	if err != nil {
+	var x libvirtxml.StorageVolume
+	if err := x.Unmarshal(text); err != nil {
 		return volume{}, fmt.Errorf("read the volume's description: %w", err)
 	}
-	n := numbers{}
-	size := func(name string) uint64 {
-		e := x.Child(name)
-		return bytesOf(n.in(name, e.String()), e.Attr("unit"), "bytes")
+	v := volume{Name: x.Name}
+	if s := x.Capacity; s != nil {
+		v.Capacity = bytesOf(s.Value, s.Unit, "bytes")
 	}
-	target, below := x.Child("target"), x.Child("backingStore")
-	v := volume{
-		Name: x.Child("name").String(), Capacity: size("capacity"), Allocation: size("allocation"),
-		Path: target.Child("path").String(), Format: target.Child("format").Attr("type"), Modified: target.Child("timestamps", "mtime").String(),
-		Backing: below.Child("path").String(), BackingFormat: below.Child("format").Attr("type"),
+	if s := x.Allocation; s != nil {
+		v.Allocation = bytesOf(s.Value, s.Unit, "bytes")
 	}
-	if n.err != nil {
-		return volume{}, fmt.Errorf("read the volume's description: %w", n.err)
+	if t := x.Target; t != nil {
+		v.Path, v.Format = t.Path, formatOf(t.Format)
+		if t.Timestamps != nil {
+			v.Modified = t.Timestamps.Mtime
+		}
+	}
+	if b := x.BackingStore; b != nil {
+		v.Backing, v.BackingFormat = b.Path, formatOf(b.Format)
 	}
 	return v, nil
 }
 
+func formatOf(f *libvirtxml.StorageVolumeTargetFormat) string {
+	if f == nil {
+		return ""
+	}
+	return f.Type
+}
+
 // bytesOf returns a size in bytes. A size without a unit is in the given one: libvirt means
 // bytes in volumes and pools, and KiB in domains.
-func bytesOf(n uint64, unit, otherwise string) uint64 {
+func bytesOf[T uint | uint64](n T, unit, otherwise string) uint64 {
 	switch cmp.Or(unit, otherwise) {
 	case "b", "bytes", "B":
-		return n
+		return uint64(n)
 	case "MiB", "M":
-		return n << 20
+		return uint64(n) << 20
 	case "GiB", "G":
-		return n << 30
+		return uint64(n) << 30
 	default:
-		return n << 10
+		return uint64(n) << 10
 	}
 }
