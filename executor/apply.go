@@ -23,7 +23,9 @@ type Run struct {
 	World   *planner.World
 	Journal state.Journal
 	// Resolve evaluates an address again, with the values that other addresses have by now.
-	Resolve     func(spec.Address, map[spec.Address]cty.Value) (spec.Resource, error)
+	Resolve func(spec.Address, map[spec.Address]cty.Value) (spec.Resource, error)
+	// DigestKey makes the digests of sensitive values in the records. A digest without a key is "".
+	DigestKey   state.DigestKey
 	Gate        Gate   // nil: nobody is ever inside a VM
 	ID          string // names the run in the journal
 	Parallelism int    // steps at a time; 0: 10

@@ -97,6 +97,7 @@ func (x *execution) recordOutcome(o outcome) []state.Entry {
 	record, keep := x.record(step, change, o.result)
 	switch {
 	case keep:
+		record = x.withheld(record)
 		e.Put = &record
 		x.remember(step.Address, record)
 	case o.result.Gone || step.Op == planner.OpForget:

@@ -77,7 +77,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 func withApplied(r state.Record, c *planner.Change, want cty.Value) state.Record {
 	if want != cty.NilVal {
 		running := runningOf(r.Values, c.Action)
-		r.Values = merge(computedOf(r.Values, want), want)
+		r.Values, r.Digests = merge(computedOf(r.Values, want), want), settingDigests(r.Digests)
 		r.Values = withAttribute(r.Values, "running", running)
 		r.Values = withAttribute(r.Values, "name", cty.StringVal(r.Name)) // for references to a name that vmctl chose
 	}
@@ -96,7 +96,7 @@ func (x *execution) refreshRecords(ctx context.Context) error {
 			continue
 		}
 		r.Uses, r.Name = c.Needs, c.Name
-		r = withObserved(withApplied(r, c, c.Change.Want), c)
+		r = x.withheld(withObserved(withApplied(r, c, c.Change.Want), c))
 		entries = append(entries, state.Entry{Run: x.ID, At: x.Now().UTC(), Kind: state.Note, Op: opRefreshed, Address: c.Address, Put: &r})
 		x.remember(c.Address, r)
 	}
@@ -121,7 +121,7 @@ func (x *execution) reservation(i int) state.Record {
 	r.Kind, r.Provider, r.Settings, r.Uses, r.Inside = c.Kind, c.Provider, c.Settings, c.Needs, c.Inside
 	r.ID, r.Name, r.Replaced, r.Policy = string(step.Object), step.Name, c.Replaced, c.Policy
 	r.Values = cty.ObjectVal(map[string]cty.Value{"running": cty.False, "name": cty.StringVal(step.Name)})
-	r.Reserved, r.Ready, r.Was = true, false, nil
+	r.Reserved, r.Ready, r.Was, r.Digests = true, false, nil, settingDigests(r.Digests)
 	return r
 }
 

@@ -128,6 +128,16 @@ func (d *differ) change(a spec.Address) Change {
 	}
 	if inSpec {
 		resource, c.mistake = d.resolve(resource)
+		c.Policy = resource.Policy
+	}
+	if recorded {
+		var unsure []string
+		if record.Values, unsure = d.recalled(&c, record, resource.Want); len(unsure) > 0 && inSpec && !d.options.Destroy {
+			c.Warnings = append(c.Warnings, unsureWarning(unsure))
+		}
+		c.Prior = record.Values
+	}
+	if inSpec {
 		if recorded && d.isPower() {
 			resource.Want, resource.Uses = recordedWant(resource.Want, record.Values), record.Uses
 		}

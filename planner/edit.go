@@ -21,7 +21,8 @@ func edits(before, after cty.Value, attrs map[string]providers.Attribute, runnin
 	all := differences(before, after, attrs)
 	for i := range all {
 		attr, _ := supportOf(all[i].Path, attrs)
-		all[i].Verdict = judge(attr, all[i].Before, all[i].After, running)
+		all[i].Verdict = judge(attr, spec.Revealed(all[i].Before), spec.Revealed(all[i].After), running)
+		all[i] = withheldEdit(all[i])
 	}
 	return all
 }
@@ -59,7 +60,7 @@ func differencesAt(path string, before, after cty.Value, attrs map[string]provid
 	if same(before, after) {
 		return nil
 	}
-	return []providers.Edit{{Path: path, Before: before, After: after}}
+	return []providers.Edit{withheldEdit(providers.Edit{Path: path, Before: before, After: after})}
 }
 
 // nothing returns the value of an attribute that is not known from before: an empty list or map,
@@ -103,7 +104,7 @@ func supportOf(path string, attrs map[string]providers.Attribute) (providers.Att
 }
 
 // same reports whether two values mean the same: a list is equal to a tuple of
-// equal elements. An unknown equals nothing.
+// equal elements, and a sensitive value to one that is not. An unknown equals nothing.
 func same(a, b cty.Value) bool {
 	if a == cty.NilVal || b == cty.NilVal {
 		return a == b
@@ -111,20 +112,24 @@ func same(a, b cty.Value) bool {
 	if a.RawEquals(b) {
 		return b.IsWhollyKnown()
 	}
-	if a.Type().Equals(b.Type()) || !b.IsWhollyKnown() {
+	if a, b = spec.Revealed(a), spec.Revealed(b); !b.IsWhollyKnown() {
 		return false
+	}
+	if a.Type().Equals(b.Type()) {
+		return a.RawEquals(b)
 	}
 	converted, err := convert.Convert(a, b.Type())
 	return err == nil && converted.RawEquals(b)
 }
 
-// overlay returns base with the values that the system shows in their place.
+// overlay returns base with the values that the system shows in their place. A sensitive value stays
+// marked.
 func overlay(base, shown cty.Value) cty.Value {
 	if !isObject(base) {
 		if shown == cty.NilVal {
 			return base
 		}
-		return shown
+		return marked(shown, base)
 	}
 	if !isObject(shown) {
 		if shown == cty.NilVal {

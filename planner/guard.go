@@ -159,7 +159,7 @@ func (d *differ) outdated(c *Change) bool {
 	o, r := c.Object, c.Record
 	switch {
 	case r.ID != string(o.ID), r.Name != o.Name, r.Reserved, markedGeneration(o) > r.Generation,
-		!slices.Equal(r.Uses, c.Needs):
+		!slices.Equal(r.Uses, c.Needs), c.sensitivityChanged():
 		return true
 	case o.Running != nil && !same(ctyread.Attr(r.Values, "running"), cty.BoolVal(*o.Running)):
 		return true

@@ -176,7 +176,7 @@ func (d *differ) takeOver(c *Change, o *providers.Object) {
 // asApplied returns the attributes that the system shows of an object, and those of the spec
 // where it shows none.
 func (d *differ) asApplied(c *Change) cty.Value {
-	prior := c.Object.Attrs
+	prior := concealed(c.Kind, c.Object.Attrs)
 	if c.Want != nil {
 		prior = overlay(c.Change.Want, c.Object.Attrs)
 	}

@@ -165,6 +165,7 @@ func at(v cty.Value, path string) cty.Value {
 // lasting returns the values of an object that others may rely on during its change. A restart
 // keeps the stable values, and a new object has the ID and the name that were chosen for it.
 func lasting(c *Change, before cty.Value, attrs map[string]providers.Attribute) cty.Value {
+	want := spec.Hidden(c.Change.Want)
 	switch c.Action {
 	case providers.NoOp, providers.Update, providers.Adopt, providers.Import:
 		return with(before, "name", cty.StringVal(c.Object.Name))
@@ -172,7 +173,7 @@ func lasting(c *Change, before cty.Value, attrs map[string]providers.Attribute) 
 		chosen := map[string]cty.Value{"id": cty.StringVal(string(c.ID)), "name": cty.StringVal(c.Name)}
 		for name, a := range attrs {
 			if a.Computed && a.Lasts != nil && chosen[name] == cty.NilVal {
-				if v := a.Lasts(cty.NilVal, c.Change.Want); v != cty.NilVal {
+				if v := a.Lasts(cty.NilVal, want); v != cty.NilVal {
 					chosen[name] = v
 				}
 			}
@@ -183,7 +184,7 @@ func lasting(c *Change, before cty.Value, attrs map[string]providers.Attribute) 
 	stable := map[string]cty.Value{"name": cty.StringVal(c.Object.Name)}
 	for _, name := range attributeNames(before) {
 		if a, ok := attrs[name]; ok && a.Computed && a.Lasts != nil {
-			stable[name] = a.Lasts(before.GetAttr(name), c.Change.Want)
+			stable[name] = a.Lasts(before.GetAttr(name), want)
 		}
 	}
 	return cty.ObjectVal(stable)

@@ -16,17 +16,19 @@ import (
 type Options struct {
 	Types   map[string]providers.Type
 	Project providers.Project
-	Scope   Scope
-	Allow   Allow
-	Running map[spec.Address]bool           // overrides the wanted run state: `vm start` and `vm stop`
-	Restart map[spec.Address]bool           // VMs to restart even without an edit: `vm restart`
-	Rekey   map[spec.Address]bool           // VMs whose guests get new keys, and nothing else: `vm rekey`
-	Imports map[spec.Address]providers.ID   // the user's name for the object to import to each address: `vmctl import`
-	Unlock  map[spec.Address]bool           // disks whose stale locks are released, and nothing else: `disk unlock`
-	Rest    []Deferred                      // the addresses that an earlier round deferred: only they are in scope. nil: all
-	Destroy bool                            // every address in scope is wanted absent
-	Held    bool                            // another process holds the run lock: what the journal began is under way
-	Busy    map[spec.Address][]state.Holder // the holders at work in each VM
+	// DigestKey compares sensitive values with the digests in records. Without it they are taken for unchanged.
+	DigestKey state.DigestKey
+	Scope     Scope
+	Allow     Allow
+	Running   map[spec.Address]bool           // overrides the wanted run state: `vm start` and `vm stop`
+	Restart   map[spec.Address]bool           // VMs to restart even without an edit: `vm restart`
+	Rekey     map[spec.Address]bool           // VMs whose guests get new keys, and nothing else: `vm rekey`
+	Imports   map[spec.Address]providers.ID   // the user's name for the object to import to each address: `vmctl import`
+	Unlock    map[spec.Address]bool           // disks whose stale locks are released, and nothing else: `disk unlock`
+	Rest      []Deferred                      // the addresses that an earlier round deferred: only they are in scope. nil: all
+	Destroy   bool                            // every address in scope is wanted absent
+	Held      bool                            // another process holds the run lock: what the journal began is under way
+	Busy      map[spec.Address][]state.Holder // the holders at work in each VM
 }
 
 // Scope narrows a plan. A target brings the addresses that it uses, or for a destruction the

@@ -112,11 +112,11 @@ func (d *differ) rebuilt(a spec.Address, p locatedObject) Change {
 	return c
 }
 
-// storable returns v without the attributes that no record holds: unknown values and secrets.
+// storable returns v without the attributes that are not known.
 func storable(v cty.Value) cty.Value {
 	m := map[string]cty.Value{}
 	for name, part := range v.AsValueMap() {
-		if part.IsWhollyKnown() && !part.ContainsMarked() {
+		if part.IsWhollyKnown() {
 			m[name] = part
 		}
 	}

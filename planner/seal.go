@@ -26,8 +26,9 @@ type Seal struct {
 	Effects map[string]string `json:"effects"` // SHA-256, by address, of the action, the wanted values and the alterations of each of these
 }
 
-// Seal returns the seal of p, which was made on s. It holds digests of values, and no values.
-func (p *Plan) Seal(s *state.Snapshot) (Seal, error) {
+// Seal returns the seal of p, which was made on s. It holds digests of values, and no values. The
+// digests of sensitive values are made with a key.
+func (p *Plan) Seal(s *state.Snapshot, key state.DigestKey) (Seal, error) {
 	remembered, err := s.Sum()
 	if err != nil {
 		return Seal{}, err
@@ -39,12 +40,12 @@ func (p *Plan) Seal(s *state.Snapshot) (Seal, error) {
 		if _, ok := seal.Changes[c.Address.String()]; ok {
 			continue
 		}
-		sum, err := c.sum()
+		sum, err := c.sum(key)
 		if err != nil {
 			return Seal{}, fmt.Errorf("seal the plan of %s: %w", c.Address, err)
 		}
 		seal.Changes[c.Address.String()] = sum
-		if seal.Effects[c.Address.String()], err = c.effect(); err != nil {
+		if seal.Effects[c.Address.String()], err = c.effect(key); err != nil {
 			return Seal{}, fmt.Errorf("seal the plan of %s: %w", c.Address, err)
 		}
 	}
@@ -122,7 +123,7 @@ type sealed struct {
 	Uses                   map[spec.Address]providers.Used
 }
 
-func (c *Change) sum() (string, error) {
+func (c *Change) sum(key state.DigestKey) (string, error) {
 	s := sealed{
 		Action: c.Action, Name: c.Name, ID: c.ID, Provider: c.Provider,
 		Generation: c.Generation, Replaced: c.Replaced, Needs: c.Needs, Uses: c.Uses,
@@ -135,7 +136,7 @@ func (c *Change) sum() (string, error) {
 		from cty.Value
 	}{{&s.Settings, c.Settings}, {&s.Want, c.Change.Want}, {&s.Policy, c.Policy}} {
 		var err error
-		if *part.into, err = valueOf(part.from); err != nil {
+		if *part.into, err = valueOf(part.from, key); err != nil {
 			return "", err
 		}
 	}
@@ -144,7 +145,7 @@ func (c *Change) sum() (string, error) {
 
 // effect returns a digest of the action and the wanted values of a change, and of what it alters. It covers
 // neither the system of the object nor its record.
-func (c *Change) effect() (string, error) {
+func (c *Change) effect(key state.DigestKey) (string, error) {
 	type edit struct {
 		Path          string
 		Before, After value
@@ -164,15 +165,15 @@ func (c *Change) effect() (string, error) {
 		e.Rekey = c.Rekey.Applies
 	}
 	var err error
-	if e.Want, err = valueOf(c.Change.Want); err != nil {
+	if e.Want, err = valueOf(c.Change.Want, key); err != nil {
 		return "", err
 	}
 	for _, was := range c.Edits {
 		now := edit{Path: was.Path, Applies: was.Verdict.Applies}
-		if now.Before, err = valueOf(was.Before); err != nil {
+		if now.Before, err = valueOf(was.Before, key); err != nil {
 			return "", err
 		}
-		if now.After, err = valueOf(was.After); err != nil {
+		if now.After, err = valueOf(was.After, key); err != nil {
 			return "", err
 		}
 		e.Edits = append(e.Edits, now)
@@ -195,10 +196,16 @@ type value struct {
 	Unknown []string
 }
 
-func valueOf(v cty.Value) (value, error) {
+func valueOf(v cty.Value, key state.DigestKey) (value, error) {
 	if v == cty.NilVal {
 		return value{}, nil
 	}
+	v = spec.Replaced(v, func(secret cty.Value) cty.Value {
+		if !secret.IsWhollyKnown() {
+			return secret
+		}
+		return cty.StringVal(key.Digest("", "seal", secret))
+	})
 	var text value
 	known, err := cty.Transform(v, func(path cty.Path, part cty.Value) (cty.Value, error) {
 		if part.IsKnown() {

@@ -7,6 +7,7 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/state"
 )
 
 // A seal is broken by whatever would make an apply do something else, and by
@@ -85,7 +86,7 @@ func TestSealLeavesReasonsOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Changes[0].Mark, p.Changes[0].Rekey = &mark, &keys
-		sealed, err := p.Seal(s.state)
+		sealed, err := p.Seal(s.state, state.DigestKey{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +129,7 @@ func seal(t *testing.T, s *scene) planner.Seal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := p.Seal(s.state)
+	sealed, err := p.Seal(s.state, state.DigestKey{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ func SystemKey(t providers.Type, ref spec.ProviderRef, settings cty.Value) (stri
 	if settings == cty.NilVal {
 		return "", fmt.Errorf("%s is not declared", ref)
 	}
+	settings = spec.Withheld(settings) // sensitive settings identify no system
 	if t.System != nil {
 		settings = t.System(ref.Label(), settings)
 	}

@@ -17,13 +17,14 @@ import (
 )
 
 // Open opens a provider. A system that does not answer is no error of Open: its
-// Observe says so.
+// Observe says so. The provider gets values that are marked as sensitive (package
+// providers/secret makes any provider fit for that).
 type Open func(context.Context, Opening) (providers.Provider, error)
 
 // Opening describes the system that Open is to open.
 type Opening struct {
 	Ref    spec.ProviderRef
-	Attrs  cty.Value         // resolved
+	Attrs  cty.Value         // resolved; sensitive values are marked
 	Inside spec.Address      // the VM whose inside is opened, by Type.Inside; zero: the system itself
 	Via    *providers.Object // that VM, which runs; nil: the system itself
 }
@@ -62,6 +63,7 @@ type System struct {
 
 	via    *providers.Object // the VM, as it was observed
 	sleep  sleep
+	lacks  []string           // sensitive settings that are not given
 	unseen *providers.Problem // why nothing of it could be read; nil: it was
 }
 
@@ -210,6 +212,7 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 			return nil, fmt.Errorf("%s: %w", a, err)
 		}
 		w.placed[a] = key
+		w.systems[key].lack(r)
 	}
 	for a, r := range s.Records { // objects inside of a VM that has no block and no record any more
 		if key, wanted := w.wanted[a]; wanted && (r.Inside != spec.Address{}) && w.placed[r.Inside] == "" {
@@ -294,6 +297,10 @@ func (w *World) add(keys *systemKeys, ref spec.ProviderRef, settings cty.Value) 
 
 // observe opens the system and reads it. If the provider panics, nothing of the system is known.
 func (s *System) observe(ctx context.Context, open Open, known []providers.Known, t providers.Type) error {
+	if len(s.lacks) > 0 {
+		s.unseen = s.withoutSetting()
+		return nil
+	}
 	p, err := open(ctx, Opening{Ref: s.Ref, Attrs: s.Settings, Inside: s.Inside, Via: s.via})
 	if err != nil {
 		return err

@@ -79,7 +79,11 @@ type Settings struct {
 	// Via is the running VM, as it was observed, in which the provider manages objects. nil:
 	// the provider manages the system itself.
 	Via *Object
-	Now func() time.Time
+	// Digest returns a digest of a text that may have secrets in it, made with a key of the data directory:
+	// nobody else can find out the text by trying. Anything that others can see, such as a name or a
+	// fingerprint, has this in place of a plain digest. nil: there is no key, and nothing leaves the process.
+	Digest func(text string) string
+	Now    func() time.Time
 }
 
 // Project identifies the project that owns the objects.

@@ -209,7 +209,7 @@ func (b *harness) sealedPlan() (string, planner.Seal) {
 		b.failf("1", "no plan: %v", err)
 	}
 	b.must(world.Close())
-	seal, err := p.Seal(moved)
+	seal, err := p.Seal(moved, b.key)
 	b.must(err)
 	var steps strings.Builder
 	for _, s := range p.Steps {

@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -13,8 +14,10 @@ import (
 	"pgregory.net/rapid"
 
 	"vmctl/executor"
+	"vmctl/internal/mask"
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/secret"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -78,6 +81,8 @@ type harness struct {
 	faultless bool         // faults have stopped
 	loaded    *spec.Config // of text
 	text      string
+	key       state.DigestKey
+	masker    mask.Masker
 	halted    bool // the run
 	lowered   map[spec.Address]bool
 	broken    string // what broke law 5; "": nothing
@@ -92,7 +97,11 @@ func newHarness(ctx context.Context, t rapid.TB, host Host, dir string) *harness
 	if host.Reset != nil {
 		host.Reset(filepath.Join(dir, "world"))
 	}
-	return &harness{t: t, host: host, dir: dir, store: newMemory(project.ID, project.Name), model: newModel(), ctx: ctx, planAfter: -1}
+	key, err := state.NewDigestKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &harness{t: t, host: host, dir: dir, store: newMemory(project.ID, project.Name), model: newModel(), ctx: ctx, planAfter: -1, key: key}
 }
 
 func (b *harness) say(format string, args ...any) {
@@ -147,6 +156,7 @@ func (b *harness) load() *spec.Config {
 	if diags.HasErrors() {
 		b.failf("none", "the search drew a spec with mistakes: %v\n%s", diags, text)
 	}
+	b.masker.Add(c.Secrets()...)
 	b.loaded, b.text = c, text
 	return c
 }
@@ -179,7 +189,8 @@ func (b *harness) open(ctx context.Context, o planner.Opening) (providers.Provid
 	}
 	s := b.host.Folders(filepath.Join(b.dir, "world"))
 	s.Name, s.Attrs, s.Project, s.Files, s.Via, s.Now = o.Ref.Label(), o.Attrs, project, b.dir, o.Via, time.Now
-	p, err := t.Open(ctx, s)
+	s.Digest = func(text string) string { return b.key.Text("search", text) }
+	p, err := secret.Open(ctx, t, s, &b.masker)
 	if b.host.Break != "" && err == nil {
 		p = &brokenProvider{Provider: p, guard: b.host.Break, dir: s.Dir, count: &b.looks, faultless: b.faultless}
 	}
@@ -193,7 +204,7 @@ func (b *harness) options(c *spec.Config) planner.Options {
 		all[r.Address] = true
 	}
 	return planner.Options{
-		Types: map[string]providers.Type{b.host.Type.Name: b.host.Type}, Project: project, Allow: planner.Allow{Replace: all},
+		Types: map[string]providers.Type{b.host.Type.Name: b.host.Type}, Project: project, Allow: planner.Allow{Replace: all}, DigestKey: b.key,
 	}
 }
 
@@ -250,7 +261,7 @@ func (b *harness) apply(excludes []spec.Address) outcome {
 			moves = nil
 			other := b.readConcurrently(c, o, j.Snapshot)
 			summary, err := executor.Apply(b.ctx, executor.Run{
-				Plan: plan, World: world, Journal: j, ID: fmt.Sprintf("run%d.%d", b.store.snapshot.Serial, round), Now: time.Now,
+				DigestKey: b.key, Plan: plan, World: world, Journal: j, ID: fmt.Sprintf("run%d.%d", b.store.snapshot.Serial, round), Now: time.Now,
 				KeepGoing: b.keepGoing || b.host.Break == BreakStop, Parallelism: 1, // or what a fault strikes would be chance
 				Watch: func(e executor.Event) {
 					b.onEvent(e)

@@ -64,7 +64,7 @@ func (r ProviderRef) Block() ProviderRef { return ProviderRef{Type: r.Type, Name
 // (provider.libvirt.default).
 type Provider struct {
 	Ref     ProviderRef
-	Attrs   cty.Value // every attribute of the type's shape; null where the block is silent
+	Attrs   cty.Value // every attribute of the type's shape; null where the block is silent; sensitive values are marked
 	BuiltIn bool
 	Range   hcl.Range
 }
@@ -76,6 +76,7 @@ type Resource struct {
 	Inside   Address     // the VM that it is inside of; zero: none
 	// Want holds the managed attributes in canonical form: sizes are numbers of bytes, durations
 	// are numbers of seconds. Values from a computed attribute of another resource are unknown.
+	// Sensitive values are marked (Sensitive, Revealed, Hidden).
 	Want cty.Value
 	// Policy holds the attributes that tell vmctl how to treat the object and are no part of it:
 	// start, stop, ssh.wait, lifecycle.

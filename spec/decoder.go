@@ -146,9 +146,7 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p l
 	}
 	owner := d.ownerOf(a.Expr)
 	if v.ContainsMarked() {
-		d.add(mistake(a.Expr.Range(), "Sensitive value",
-			"`%s` of `%s` would be kept in the state and shown in plans, so it must not be sensitive.", at.path, owner))
-		return unknown
+		return d.sensitiveAttribute(a, known, v, at)
 	}
 	if v.IsNull() {
 		return d.absent(known, location{rng: a.Expr.Range(), path: at.path, plain: at.plain})
@@ -182,6 +180,33 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p l
 		d.source(v.AsString(), at, owner)
 	}
 	return v
+}
+
+// sensitiveAttribute decodes an attribute with a sensitive value. All of the value is sensitive then.
+func (d *decoder) sensitiveAttribute(a *hclsyntax.Attribute, known Attr, v cty.Value, at location) cty.Value {
+	owner, unknown := d.ownerOf(a.Expr), cty.UnknownVal(known.Type)
+	switch {
+	case known.Public != "":
+		d.add(mistake(a.Expr.Range(), "Sensitive value", "`%s` of `%s` must not be sensitive: %s.", at.path, owner, known.Public))
+		return unknown
+	case !known.Sensitive:
+		d.add(mistake(a.Expr.Range(), "Sensitive value",
+			"`%s` of `%s` would be kept in the state and shown in plans, so it must not be sensitive.", at.path, owner))
+		return unknown
+	}
+	v, _ = v.UnmarkDeep()
+	if v.IsNull() {
+		return d.absent(known, location{rng: a.Expr.Range(), path: at.path, plain: at.plain})
+	}
+	v, m := canonical(known, v)
+	if m != "" {
+		d.add(mistake(a.Expr.Range(), summaryOf(known), "`%s` of `%s` must be %s. It is sensitive and not shown.", at.path, owner, expectedForm(known)))
+		return unknown
+	}
+	if !v.IsWhollyKnown() {
+		v = unknown
+	}
+	return Sensitive(v)
 }
 
 // ownerOf returns the name of the block for a mistake in expr: instances that share the mistake

@@ -50,7 +50,7 @@ var (
 			Name: "value", Type: cty.DynamicPseudoType, AllowMarked: true, AllowNull: true, AllowUnknown: true, AllowDynamicType: true,
 		}},
 		Type: func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return markSensitive(args[0]), nil },
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return Sensitive(args[0]), nil },
 	})
 	nonsensitiveFunc = function.New(&function.Spec{
 		Params: []function.Parameter{{

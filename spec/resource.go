@@ -168,7 +168,14 @@ func (w *evaluation) objections(n *node, r Resource) hcl.Diagnostics {
 		return nil
 	}
 	var diags hcl.Diagnostics
-	for _, f := range w.in.Check(r.Provider.Type, r.Address.Kind, r.Want) {
+	secrets := map[string]bool{}
+	collectSecrets(r.Want, secrets, false)
+	for _, f := range w.in.Check(r.Provider.Type, r.Address.Kind, Revealed(r.Want)) {
+		for secret := range secrets {
+			if secret != "" && strings.Contains(f.Detail, secret) {
+				f.Detail = "The reason is not shown: it contains a sensitive value."
+			}
+		}
 		diags = append(diags, mistake(n.resource.rangeAt(f.Path), f.Summary, "%s", f.Detail))
 	}
 	return diags

@@ -115,7 +115,7 @@ var guestFileShape = Block{
 			Doc: "Its path in the guest.",
 		},
 		{
-			Name: "content", Type: cty.String, Default: cty.StringVal(""),
+			Name: "content", Type: cty.String, Default: cty.StringVal(""), Sensitive: true,
 			Doc: "Its content.",
 		},
 		ownAddress,

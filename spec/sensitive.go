@@ -16,9 +16,9 @@ type mark string
 // sensitive marks a value that must never be shown or stored.
 const sensitive mark = "sensitive"
 
-// markSensitive marks a value and all of its parts: a `for` takes the mark of a list off before it
+// Sensitive marks a value and all of its parts: a `for` takes the mark of a list off before it
 // shows the elements to its body.
-func markSensitive(v cty.Value) cty.Value {
+func Sensitive(v cty.Value) cty.Value {
 	v, err := cty.Transform(v, func(_ cty.Path, part cty.Value) (cty.Value, error) { return part.Mark(sensitive), nil })
 	if err != nil {
 		panic("spec: marking failed: " + err.Error())
@@ -31,7 +31,7 @@ func markSensitive(v cty.Value) cty.Value {
 func markSensitiveParts(v cty.Value) cty.Value {
 	switch {
 	case v.IsMarked():
-		return markSensitive(v)
+		return Sensitive(v)
 	case !v.ContainsMarked():
 		return v
 	}

@@ -44,20 +44,24 @@ type Attr struct {
 	Form     Form      // what a string must look like
 	Default  cty.Value // canonical; cty.NilVal: none, the attribute is null when left out
 	Required bool
-	Meta     bool     // read while resources are made of blocks; neither Want nor Policy
-	Computed bool     // never written in a spec; readable by references once it is known
-	Derived  bool     // set by spec itself, such as the digest of a file
-	DigestOf string   // Derived: the file attribute beside it whose SHA-256 it holds
-	File     bool     // a path, relative to the spec's folder, of a file that must be readable
-	Private  bool     // File: some machines may lack it; an existing object does without it
-	Own      bool     // the resource's own address, which only references see
-	Refers   Kind     // written as a reference to a resource of that kind; the value is its address as text
-	Known    bool     // must be known before anything is observed
-	Policy   bool     // how vmctl treats the object, no part of the object
-	OneOf    []string // allowed strings; nil: any
-	Min      int64    // smallest number, in canonical units; 0: none is negative
-	Max      int64    // largest number, in canonical units; 0: any
-	Doc      string   // one sentence
+	Meta     bool   // read while resources are made of blocks; neither Want nor Policy
+	Computed bool   // never written in a spec; readable by references once it is known
+	Derived  bool   // set by spec itself, such as the digest of a file
+	DigestOf string // Derived: the file attribute beside it whose SHA-256 it holds
+	File     bool   // a path, relative to the spec's folder, of a file that must be readable
+	Private  bool   // File: some machines may lack it; an existing object does without it
+	Own      bool   // the resource's own address, which only references see
+	Refers   Kind   // written as a reference to a resource of that kind; the value is its address as text
+	Known    bool   // must be known before anything is observed
+	Policy   bool   // how vmctl treats the object, no part of the object
+	// Sensitive says that the value may be sensitive: a string, or a collection of strings. Records then
+	// hold a digest of the whole value (state.DigestKey).
+	Sensitive bool
+	Public    string   // not Sensitive: why the value cannot be secret, a clause; "": records and plans hold it
+	OneOf     []string // allowed strings; nil: any
+	Min       int64    // smallest number, in canonical units; 0: none is negative
+	Max       int64    // largest number, in canonical units; 0: any
+	Doc       string   // one sentence
 }
 
 // Block is the shape of one block. A block that is not Repeated is an object or

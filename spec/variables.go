@@ -197,7 +197,7 @@ func (l *loader) valueOf(v *variable, values map[string]inputValue) (cty.Value, 
 		return cty.NilVal, false
 	}
 	if v.sensitive {
-		value = markSensitive(value)
+		value = Sensitive(value)
 	}
 	return value, true
 }

@@ -43,7 +43,7 @@ var vmShape = Block{
 			Doc: "Whether taking it down while somebody works in it is blocked, or waits for them, like \"wait 30m\".",
 		},
 		{
-			Name: "restart_triggers", Type: cty.Map(cty.String), Default: cty.MapValEmpty(cty.String),
+			Name: "restart_triggers", Type: cty.Map(cty.String), Default: cty.MapValEmpty(cty.String), Sensitive: true,
 			Doc: "Values that restart it when they change, like { ca = filesha256(\"ca.pem\") }.",
 		},
 		ownAddress,
@@ -87,7 +87,8 @@ var vmShape = Block{
 				},
 				{
 					Name: "cmdline", Type: cty.String, Form: OneLine, Default: cty.StringVal(""),
-					Doc: "The kernel's command line.",
+					Public: "a kernel command line is public, in QEMU's arguments and in logs",
+					Doc:    "The kernel's command line.",
 				},
 			},
 		},
@@ -134,11 +135,11 @@ var vmShape = Block{
 			Doc: "The input of cloud-init at the guest's first boot.",
 			Attrs: []Attr{
 				{
-					Name: "user_data", Type: cty.String,
+					Name: "user_data", Type: cty.String, Sensitive: true,
 					Doc: "User data, for example file(\"cloud-init.yaml\").",
 				},
 				{
-					Name: "network_config", Type: cty.String,
+					Name: "network_config", Type: cty.String, Sensitive: true,
 					Doc: "Network configuration.",
 				},
 			},

@@ -28,27 +28,7 @@ func Wrap(p providers.Provider, s providers.Settings, kinds map[spec.Kind]map[st
 	if w.faults, err = decode(ctyread.Attr(s.Attrs, "fault"), w.ops); err != nil || len(w.faults) == 0 {
 		return p, err
 	}
-	reader, reads := p.(providers.ConsoleReader)
-	reacher, reaches := p.(providers.Reacher)
-	switch {
-	case reads && reaches:
-		return struct {
-			*wrapper
-			providers.ConsoleReader
-			providers.Reacher
-		}{w, reader, reacher}, nil
-	case reads:
-		return struct {
-			*wrapper
-			providers.ConsoleReader
-		}{w, reader}, nil
-	case reaches:
-		return struct {
-			*wrapper
-			providers.Reacher
-		}{w, reacher}, nil
-	}
-	return w, nil
+	return providers.Forward(w, p), nil
 }
 
 // wrapper is a provider with faults.

@@ -70,6 +70,15 @@ func read(fingerprint string) Print {
 	return p
 }
 
+// Keyed returns a digest of 12 characters of a text that may have secrets in it. digest makes it
+// (providers.Settings.Digest); nil: there is no key.
+func Keyed(digest func(string) string, text string) string {
+	if digest == nil {
+		return Short(text)
+	}
+	return digest(text)[:12]
+}
+
 // Short returns a digest of 12 characters of what may be long.
 func Short(text string) string {
 	sum := sha256.Sum256([]byte(text))

@@ -91,6 +91,9 @@ func (j *job) uploadSeed(ctx context.Context, to pool, s nocloud.Seed) (string, 
 	if err != nil {
 		return "", j.badSeed(err)
 	}
+	if keyed := j.settings.Digest; keyed != nil { // everybody can list the volumes
+		digest = keyed(digest)
+	}
 	f := to.file(kindSeed.name(string(j.Object), digest))
 	return f.path(), j.put(ctx, f, content{bytes: text})
 }

@@ -49,7 +49,7 @@ func (c *Config) values() map[string]cty.Value {
 
 // addTo adds the facts of the configuration that a step relies on. The addresses of its disks are
 // none: an import gives a disk another one.
-func (c *Config) addTo(p *guard.Print, prefix string) {
+func (c *Config) addTo(p *guard.Print, prefix string, digest func(string) string) {
 	if c == nil {
 		p.Add(prefix+"configuration", "none")
 		return
@@ -69,7 +69,7 @@ func (c *Config) addTo(p *guard.Print, prefix string) {
 	p.Add(prefix+"disks", strings.Join(c.Files, ", "))
 	p.Add(prefix+"names of boot files", strings.Join(c.Booted, ", "))
 	for _, name := range slices.Sorted(maps.Keys(c.Others)) {
-		p.Add(prefix+name, guard.Short(c.Others[name].GoString()))
+		p.Add(prefix+name, guard.Keyed(digest, c.Others[name].GoString()))
 	}
 }
 
@@ -87,7 +87,8 @@ type Seen struct {
 	Got        []Forward         // the forwarded ports with the host ports that they got; nil: it is off
 	Claims     []providers.Claim // beside those of its versions
 	Computed   map[string]cty.Value
-	Facts      [][2]string // further names and values that a step relies on
+	Facts      [][2]string         // further names and values that a step relies on
+	Digest     func(string) string // providers.Settings.Digest: of attributes that may be sensitive
 	Findings   []providers.Finding
 }
 
@@ -166,9 +167,9 @@ func (s Seen) Fingerprint() string {
 			p.Add("claim", c.String())
 		}
 	}
-	s.Configured.addTo(&p, "")
+	s.Configured.addTo(&p, "", s.Digest)
 	if s.Running != nil {
-		s.Running.addTo(&p, "running ")
+		s.Running.addTo(&p, "running ", s.Digest)
 	}
 	return p.String()
 }

@@ -61,7 +61,7 @@ func (g *guest) Observe(ctx context.Context, q providers.Query) (providers.Inven
 		names[k.ID] = k.Name
 	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		f := guestFile{keptFile: files[path], path: path}
+		f := guestFile{keptFile: files[path], path: path, digest: g.settings.Digest}
 		for _, k := range q.Known {
 			if k.Import != "" && (string(k.Import) == path || k.Import == f.id()) {
 				inv.Found[k.Address] = f.id()

@@ -60,7 +60,7 @@ func (j *guestJob) observe(ctx context.Context) error {
 	}
 	j.seen = nil
 	for path, kept := range files {
-		f := guestFile{keptFile: kept, path: path}
+		f := guestFile{keptFile: kept, path: path, digest: j.settings.Digest}
 		imported := j.Imports && f.Owner != nil && f.Owner.Address == j.Address && string(j.Object) == path
 		if f.id() == j.Object || imported {
 			j.seen = &f

@@ -11,7 +11,8 @@ import (
 // guestFile is one file as it was seen.
 type guestFile struct {
 	keptFile
-	path string
+	path   string
+	digest func(string) string // of its content; nil: there is no key
 }
 
 // id returns the file's ID: the path, if nobody marked the file.
@@ -50,7 +51,7 @@ func (f guestFile) fingerprint() string {
 	var p guard.Print
 	p.Add("id", string(f.id()))
 	p.Add("path", f.path)
-	p.Add("content", guard.Short(f.Content))
+	p.Add("content", guard.Keyed(f.digest, f.Content))
 	p.AddMark(f.Owner.mark())
 	return p.String()
 }

@@ -11,7 +11,7 @@ import (
 func (s observedVM) described(called func(observedDisk) string) machine.Seen {
 	seen := machine.Seen{
 		ID: s.ID, Name: s.Name, Mark: s.Owner.mark(), State: s.state, Got: s.gotPorts(), Claims: []providers.Claim{nameClaim(s.Name)},
-		Computed: s.computed(), Findings: s.findings(),
+		Computed: s.computed(), Findings: s.findings(), Digest: s.digest,
 	}
 	if s.state == "" {
 		seen.Unreadable = s.reason

@@ -100,6 +100,7 @@ func (p *Provider) findProcesses(ctx context.Context, all []reading) ([]reading,
 		if all[i].err == nil {
 			all[i].err = providers.Contain(func() error {
 				all[i].observedVM = p.runnerOf(all[i].vmFile).observe(ctx, all[i].vmFile, s)
+				all[i].digest = p.settings.Digest
 				return nil
 			})
 		}

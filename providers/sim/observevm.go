@@ -24,6 +24,8 @@ type observedVM struct {
 	root  bool                    // its root disk is there
 	lock  lock                    // of its root disk
 	disks map[string]observedDisk // the existing disks that it is defined or runs with, by name
+
+	digest func(string) string // of attributes that may be sensitive; nil: there is no key
 }
 
 // processState describes the processes and the run state of a VM.
@@ -181,6 +183,7 @@ func (p *Provider) observeVM(ctx context.Context, name string) (observedVM, erro
 	r := p.runnerOf(f)
 	s := r.find(ctx, name)
 	seen := r.observe(ctx, f, s)
+	seen.digest = p.settings.Digest
 	seen.disks = map[string]observedDisk{}
 	for _, d := range seen.uses() {
 		if s, err := p.observeDisk(d.Name, s.all); err == nil {

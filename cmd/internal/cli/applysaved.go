@@ -32,7 +32,7 @@ func (a *app) applySaved(ctx context.Context, r applyRequest) error {
 		for _, path := range f.Source.Changed(p.config.Source()) {
 			seen = append(seen, path+" has changed since")
 		}
-		now, err := plan.Seal(s)
+		now, err := plan.Seal(s, p.key)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (a *app) applyEquivalent(ctx context.Context, r applyRequest) error {
 	}
 	m := a.saved(p, f, r)
 	m.check = func(plan *planner.Plan, s *state.Snapshot) error {
-		now, err := plan.Seal(s)
+		now, err := plan.Seal(s, p.key)
 		if err != nil {
 			return err
 		}

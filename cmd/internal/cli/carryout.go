@@ -96,7 +96,10 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	if err := a.chooseDataDirID(p); err != nil {
 		return err
 	}
-	o.Destroy, o.Project = m.destroy, p.owner
+	if err := a.makeDigestKey(p); err != nil {
+		return err
+	}
+	o.Destroy, o.Project, o.DigestKey = m.destroy, p.owner, p.key
 	return a.rounds(ctx, p, m, round{journal: journal, snapshot: snapshot, options: o, moves: moves})
 }
 
@@ -110,6 +113,12 @@ func (a *app) chooseDataDirID(p *project) error {
 	if p.owner.DataDirID = cmp.Or(written, p.owner.DataDirID); p.owner.DataDirID == "" {
 		p.owner.DataDirID, err = newID(a.env.Rand)
 	}
+	return err
+}
+
+// makeDigestKey makes the key of digests, if the data directory has none yet.
+func (a *app) makeDigestKey(p *project) (err error) {
+	p.key, err = p.folder.MakeDigestKey(a.env.Rand)
 	return err
 }
 

@@ -56,7 +56,7 @@ func (a *app) observeProject(ctx context.Context, p *project) (s observation, er
 		return s, err
 	}
 	a.addRecorded(p, snapshot)
-	o := planner.Options{Types: a.types, Project: p.owner}
+	o := planner.Options{Types: a.types, Project: p.owner, DigestKey: p.key}
 	world, err := planner.Observe(ctx, a.opener(p), p.config, snapshot, o)
 	if err != nil {
 		return s, errors.Join(err, world.Close())

@@ -87,6 +87,7 @@ func (a *app) makePlan(ctx context.Context, p *project, r planRequest) (made mad
 		return made, err
 	}
 	o.Destroy = r.destroy
+	o.DigestKey = p.key
 	o.Held = made.holder != nil
 	if o.Busy, err = p.atWork(ctx, made.snapshot); err != nil {
 		return made, err
@@ -108,7 +109,7 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 		return p.flawed
 	}
 	if r.out != "" { // apply uses the same IDs
-		if err := a.chooseDataDirID(p); err != nil {
+		if err := errors.Join(a.chooseDataDirID(p), a.makeDigestKey(p)); err != nil {
 			return err
 		}
 	}

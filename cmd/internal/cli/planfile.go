@@ -63,7 +63,7 @@ type sealedFile struct {
 // savePlan writes a plan to a file that only its owner can read: it holds the files of the
 // spec.
 func (a *app) savePlan(r planRequest, p *project, plan *planner.Plan, s *state.Snapshot) error {
-	seal, err := plan.Seal(s)
+	seal, err := plan.Seal(s, p.key)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,10 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/internal/mask"
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/secret"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -27,7 +29,9 @@ type project struct {
 	dir    string // the data directory
 	folder state.Folder
 	store  state.Store
-	flawed error // the mistakes of the spec, which was read as far as it goes; nil: it has none
+	key    state.DigestKey // of the data directory; zero: it has none yet
+	masker *mask.Masker    // knows the secrets of the spec
+	flawed error           // the mistakes of the spec, which was read as far as it goes; nil: it has none
 }
 
 // specDir returns the absolute path of the folder of the files.
@@ -179,7 +183,10 @@ func (a *app) projectOf(config *spec.Config) (*project, error) {
 		ID: owner.Lineage(), Project: owner.Name, Version: a.env.Build.Version, Now: a.env.Now,
 		RepairWith: a.commandLine("state repair", planFlags{}),
 	})
-	return &project{config: config, owner: owner, dir: dir, folder: folder, store: store}, nil
+	p := &project{config: config, owner: owner, dir: dir, folder: folder, store: store, masker: &mask.Masker{}}
+	p.masker.Add(config.Secrets()...)
+	p.key, err = folder.DigestKey()
+	return p, err
 }
 
 // read reads the state, and shows its notes as warnings.
@@ -229,11 +236,15 @@ func (a *app) opener(p *project) planner.Open {
 			t = *t.Inside
 		}
 		a.log().Debug("open provider", slog.String("provider", ref.String()), slog.String("inside", o.Inside.String()))
-		provider, err := t.Open(ctx, providers.Settings{
+		s := providers.Settings{
 			Name: ref.Label(), Attrs: o.Attrs, Project: p.owner, Files: p.config.Dir, Now: a.env.Now, Via: o.Via,
 			Dir:  filepath.Join(p.dir, providerFolder(ref)),
 			Keys: p.keys(),
-		})
+		}
+		if key := p.key; !key.IsZero() {
+			s.Digest = func(text string) string { return key.Text(ref.String(), text) }
+		}
+		provider, err := secret.Open(ctx, t, s, p.masker)
 		if err != nil { // a system that does not answer is no error here, so the settings are wrong
 			return nil, rejected("provider_settings", "open "+ref.String()+": "+err.Error())
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/planner"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -32,6 +33,10 @@ func (a *app) showResource(ctx context.Context, name string) (err error) {
 		return severalError(name, found)
 	}
 	v := s.at(found[0])
+	if v.object != nil {
+		concealed := planner.Shown(*v.object, v.resource, v.record)
+		v.object = &concealed
+	}
 	shown := view.Shown{Status: a.statusOf(ctx, v), Resource: v.resource, Object: v.object, Record: v.record, Own: s.own}
 	a.show(view.ShowJSON(shown), func(screen view.Screen) { view.Show(screen, shown) })
 	return nil

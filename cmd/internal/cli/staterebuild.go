@@ -55,7 +55,10 @@ func (a *app) stateRebuild(ctx context.Context, wait lockWait) error {
 }
 
 func (a *app) rebuild(ctx context.Context, p *project, j state.Journal) (plan *planner.Plan, err error) {
-	o := planner.Options{Types: a.types, Project: p.owner}
+	if err := a.makeDigestKey(p); err != nil {
+		return nil, err
+	}
+	o := planner.Options{Types: a.types, Project: p.owner, DigestKey: p.key}
 	world, err := planner.Observe(ctx, a.opener(p), p.config, j.Snapshot(), o)
 	defer func() { err = errors.Join(err, world.Close()) }()
 	if err != nil {
@@ -69,7 +72,7 @@ func (a *app) rebuild(ctx context.Context, p *project, j state.Journal) (plan *p
 		return nil, err
 	}
 	summary, err := executor.Apply(ctx, executor.Run{
-		Plan: plan, World: world, Journal: j, Resolve: a.resolver(p.config), ID: run, Now: a.env.Now,
+		Plan: plan, World: world, Journal: j, Resolve: a.resolver(p.config), ID: run, DigestKey: p.key, Now: a.env.Now,
 		Watch: func(e executor.Event) { a.trace(ctx, e) },
 	})
 	if err == nil && !summary.OK() {

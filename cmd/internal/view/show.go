@@ -52,7 +52,7 @@ func Show(s Screen, d Shown) {
 	}
 	if d.Record != nil {
 		p.heading(recordTitle(*d.Record))
-		p.rows(rowsOf(kind, d.Record.Values, d.Record.Policy))
+		p.rows(recordRows(kind, *d.Record))
 	}
 	p.flush()
 }
@@ -93,6 +93,16 @@ func rowsOf(kind spec.Kind, values ...cty.Value) []row {
 	return rows
 }
 
+// recordRows returns the rows of a record. It has only digests of its sensitive values.
+func recordRows(kind spec.Kind, r state.Record) []row {
+	rows := rowsOf(kind, r.Values, r.Policy)
+	for path := range r.Digests {
+		rows = append(rows, row{name: path, value: "(sensitive)"})
+	}
+	slices.SortStableFunc(rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
+	return rows
+}
+
 func (p *page) rows(rows []row) {
 	width := 0
 	for _, r := range rows {
@@ -120,7 +130,7 @@ func ShowJSON(d Shown) ShowDocument {
 	if r := d.Record; r != nil {
 		doc.Record = &RecordDocument{
 			Provider: r.Provider.String(), ID: r.ID, Name: r.Name, Generation: r.Generation, Starts: r.Starts,
-			Replaced: r.Replaced, LastStop: r.LastStop, Values: Plain(r.Values), Policy: Plain(r.Policy), Uses: Addresses(r.Uses), Was: Addresses(r.Was),
+			Replaced: r.Replaced, LastStop: r.LastStop, Values: Plain(r.Values), Policy: Plain(r.Policy), Sensitive: slices.Sorted(maps.Keys(r.Digests)), Uses: Addresses(r.Uses), Was: Addresses(r.Was),
 		}
 	}
 	return doc

@@ -154,6 +154,7 @@ type RecordDocument struct {
 	LastStop   string   `json:"last_stop"`
 	Values     any      `json:"values"`
 	Policy     any      `json:"policy"`
+	Sensitive  []string `json:"sensitive,omitempty"` // paths of the values of which only digests are recorded
 	Uses       []string `json:"uses"`
 	Was        []string `json:"was"` // earlier addresses; the object's mark may still name one
 }

@@ -1,0 +1,105 @@
+// Package mask removes secrets from texts that people read or that are kept.
+package mask
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"vmctl/internal/shellword"
+)
+
+// Shown stands in a text in place of a secret.
+const Shown = "(sensitive)"
+
+// shortest is the length of the shortest secret that is looked for (bytes): a shorter one is a part of too many
+// words.
+const shortest = 4
+
+// A Masker knows secrets, and replaces them in texts. The zero value knows none. Several goroutines may use it.
+type Masker struct {
+	mu      sync.RWMutex
+	secrets []string // the longest first, else sorted
+}
+
+// Add adds secrets. It leaves out those that are shorter than four bytes.
+func (m *Masker) Add(secrets ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range secrets {
+		if s = strings.TrimSpace(s); len(s) < shortest {
+			continue
+		}
+		if at, known := slices.BinarySearchFunc(m.secrets, s, longerFirst); !known {
+			m.secrets = slices.Insert(m.secrets, at, s)
+		}
+	}
+}
+
+func longerFirst(a, b string) int {
+	if len(a) != len(b) {
+		return len(b) - len(a)
+	}
+	return strings.Compare(a, b)
+}
+
+// Text returns a text with Shown in place of each secret: as it is, quoted for Go, JSON, YAML, XML, a URL or a
+// shell, and in base64 or hex.
+func (m *Masker) Text(text string) string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, secret := range m.secrets {
+		if len(secret) > len(text) {
+			continue
+		}
+		for _, form := range forms(secret) {
+			text = strings.ReplaceAll(text, form, Shown)
+		}
+	}
+	return text
+}
+
+// Texts returns texts with Shown in place of each secret.
+func (m *Masker) Texts(texts []string) []string {
+	all := slices.Clone(texts)
+	for i := range all {
+		all[i] = m.Text(all[i])
+	}
+	return all
+}
+
+// forms lists the forms in which a secret may be part of a text, the longest first.
+func forms(secret string) []string {
+	data := []byte(secret)
+	all := []string{
+		secret, inner(strconv.Quote(secret)), inner(strconv.QuoteToASCII(secret)), inner(quotedJSON(secret)),
+		inner(shellword.Quote(secret)), strings.ReplaceAll(secret, "'", "''"),
+		strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\n", "&#xA;").Replace(secret),
+		url.QueryEscape(secret), url.PathEscape(secret),
+		base64.RawStdEncoding.EncodeToString(data), base64.RawURLEncoding.EncodeToString(data),
+		hex.EncodeToString(data), strings.ToUpper(hex.EncodeToString(data)),
+	}
+	slices.SortFunc(all, longerFirst)
+	return slices.Compact(all)
+}
+
+// inner returns a quoted text without its quotes, so that it is also found as a part of a longer one.
+func inner(quoted string) string {
+	if len(quoted) > 1 && quoted[0] == quoted[len(quoted)-1] && strings.Contains(`"'`, quoted[:1]) {
+		return quoted[1 : len(quoted)-1]
+	}
+	return quoted
+}
+
+func quotedJSON(text string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return text
+	}
+	return string(quoted)
+}

@@ -1,0 +1,189 @@
+package planner
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// settingPrefix begins the paths of the digests of a provider's settings in a record.
+const settingPrefix = "provider."
+
+// recalled returns the values of a record with its sensitive values, which the record does not hold. A value is
+// the one that the spec wants or that the object shows, if its digest is recorded; else it is unknown, and
+// equals nothing. The paths are those whose digests cannot be compared: such a value is taken for the shown one, else for
+// the wanted one.
+func (d *differ) recalled(c *Change, r state.Record, want cty.Value) (values cty.Value, unsure []string) {
+	values = r.Values
+	if len(r.Digests) == 0 {
+		return values, nil
+	}
+	shown := cty.NilVal
+	if seen := d.observations.At(c.Address, d.name(c.Address)); seen.Object != nil {
+		shown = seen.Object.Attrs
+	}
+	left := ignored(c.Policy, want)
+	for _, path := range slices.Sorted(maps.Keys(r.Digests)) {
+		if strings.HasPrefix(path, settingPrefix) {
+			continue
+		}
+		attr, _ := spec.AttrAt(r.Kind, path)
+		value := cty.UnknownVal(cmpType(attr.Type))
+		for _, candidate := range []cty.Value{spec.Revealed(at(want, path)), at(shown, path)} {
+			if ctyread.Known(candidate) && candidate.IsWhollyKnown() && d.options.DigestKey.Digest(r.ID, path, candidate) == r.Digests[path] {
+				value = candidate
+			}
+		}
+		if made := d.options.DigestKey.Made(r.Digests[path]); !made || d.isPower() || covered(left, path) {
+			value = assumed(value, at(shown, path), spec.Revealed(at(want, path)))
+			if !made {
+				unsure = append(unsure, path)
+			}
+		}
+		values = placed(values, path, spec.Sensitive(value))
+	}
+	return values, unsure
+}
+
+// cmpType returns t, or the type of any value.
+func cmpType(t cty.Type) cty.Type {
+	if t == cty.NilType {
+		return cty.DynamicPseudoType
+	}
+	return t
+}
+
+// assumed returns value if it is known, else the first known candidate.
+func assumed(value cty.Value, candidates ...cty.Value) cty.Value {
+	for _, candidate := range candidates {
+		if !value.IsKnown() && ctyread.Known(candidate) && candidate.IsWhollyKnown() {
+			value = candidate
+		}
+	}
+	return value
+}
+
+// covered reports whether a path, or one above it, is listed.
+func covered(paths []string, path string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool { return path == p || strings.HasPrefix(path, p+".") })
+}
+
+// placed returns an object with a value at a dotted path.
+func placed(v cty.Value, path string, value cty.Value) cty.Value {
+	name, rest, deeper := strings.Cut(path, ".")
+	if !deeper {
+		return with(v, name, value)
+	}
+	return with(v, name, placed(ctyread.Attr(v, name), rest, value))
+}
+
+// unsureWarning says that it is not known whether sensitive values have changed.
+func unsureWarning(paths []string) string {
+	return fmt.Sprintf("%s: the key of its recorded digest is not in this data directory: whether the sensitive value changed is not known, and it is taken for unchanged",
+		strings.Join(paths, ", "))
+}
+
+// concealed returns the attributes that a system shows, with those marked that may be sensitive: nobody says
+// whether they are.
+func concealed(kind spec.Kind, shown cty.Value) cty.Value {
+	for _, path := range spec.SensitivePaths(kind) {
+		if v := at(shown, path); ctyread.Known(v) {
+			shown = placed(shown, path, spec.Sensitive(v))
+		}
+	}
+	return shown
+}
+
+// Shown returns an object with marks on the attributes that are sensitive in its block or its record, and without
+// either on all that may be.
+func Shown(o providers.Object, wanted *spec.Resource, r *state.Record) providers.Object {
+	paths := map[string]bool{}
+	if wanted != nil {
+		for _, v := range spec.SensitiveValues(wanted.Want) {
+			paths[v.Path] = true
+		}
+	}
+	if r != nil {
+		for path := range r.Digests {
+			paths[path] = true
+		}
+	}
+	if wanted == nil && r == nil {
+		for _, path := range spec.SensitivePaths(o.Kind) {
+			paths[path] = true
+		}
+	}
+	for _, attrs := range []*cty.Value{&o.Attrs, &o.Live} {
+		for path := range paths {
+			if v := at(*attrs, path); v != cty.NilVal {
+				*attrs = placed(*attrs, path, spec.Sensitive(v))
+			}
+		}
+	}
+	return o
+}
+
+// marked returns a value with the mark of another one, if that has one.
+func marked(v, like cty.Value) cty.Value {
+	if like != cty.NilVal && like.IsMarked() && v != cty.NilVal && !v.IsMarked() {
+		return spec.Sensitive(v)
+	}
+	return v
+}
+
+// withheldEdit returns an edit with marks on both values if one of them is sensitive.
+func withheldEdit(e providers.Edit) providers.Edit {
+	e.Before, e.After = marked(e.Before, e.After), marked(e.After, e.Before)
+	if e.After != cty.NilVal && e.After.IsMarked() && !e.Before.IsNull() && !e.After.IsNull() {
+		reason := e.Verdict.Reason
+		e.Verdict.Reason = "sensitive value changed"
+		if reason != "" {
+			e.Verdict.Reason += ": " + reason
+		}
+	}
+	return e
+}
+
+// sensitivityChanged reports whether a record has digests of other attributes than those that are sensitive in the
+// spec: then it still holds a value that became sensitive, or lacks one that is not any more.
+func (c *Change) sensitivityChanged() bool {
+	var wanted, recorded []string
+	for _, v := range spec.SensitiveValues(c.Change.Want) {
+		if !v.Value.IsNull() && !c.ignores(v.Path) {
+			wanted = append(wanted, v.Path)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(c.Record.Digests)) {
+		if !strings.HasPrefix(path, settingPrefix) && !c.ignores(path) {
+			recorded = append(recorded, path)
+		}
+	}
+	return !slices.Equal(wanted, recorded)
+}
+
+// lack notes the sensitive settings that only a record with their digests knows of: nobody can open the system
+// without them.
+func (s *System) lack(r state.Record) {
+	for _, path := range slices.Sorted(maps.Keys(r.Digests)) {
+		setting, is := strings.CutPrefix(path, settingPrefix)
+		if is && at(s.Settings, setting) == cty.NilVal && !slices.Contains(s.lacks, setting) {
+			s.lacks = append(s.lacks, setting)
+		}
+	}
+}
+
+// withoutSetting returns the problem of a system whose sensitive settings are missing.
+func (s *System) withoutSetting() *providers.Problem {
+	names := strings.Join(s.lacks, ", ")
+	return providers.Refuse(
+		fmt.Sprintf("%s is sensitive, so no record holds it, and the block of %s is gone or leads elsewhere", names, s.Ref),
+		providers.Say(fmt.Sprintf("put the block of %s back, with a sensitive variable for %s, and give that its value", s.Ref, names)))
+}

@@ -1,0 +1,73 @@
+package state_test
+
+import (
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/state"
+)
+
+func TestDigestKey(t *testing.T) {
+	folder := state.Folder{Dir: filepath.Join(t.TempDir(), "data")}
+	none, err := folder.DigestKey()
+	if err != nil || none.Digest("1", "a", cty.StringVal("x")) != "" || none.Made("") {
+		t.Errorf("a folder without a key has %+v, %v", none, err)
+	}
+	var made [8]string
+	var all sync.WaitGroup
+	for i := range made {
+		all.Go(func() {
+			k, err := folder.MakeDigestKey(rand.Reader)
+			if err != nil {
+				t.Error(err)
+			}
+			made[i] = k.Digest("1", "a", cty.StringVal("x"))
+		})
+	}
+	all.Wait()
+	k, err := folder.DigestKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := k.Digest("1", "a", cty.StringVal("x"))
+	for _, digest := range made {
+		if digest != want || !k.Made(digest) {
+			t.Errorf("one process made the digest %q, another %q", digest, want)
+		}
+	}
+	for name, other := range map[string]string{
+		"another value":  k.Digest("1", "a", cty.StringVal("y")),
+		"another object": k.Digest("2", "a", cty.StringVal("x")),
+		"another path":   k.Digest("1", "b", cty.StringVal("x")),
+		"shifted texts":  k.Digest("1a", "", cty.StringVal("x")),
+		"a map":          k.Digest("1", "a", cty.MapVal(map[string]cty.Value{"x": cty.StringVal("x")})),
+		"a text":         k.Text("value", "x"),
+	} {
+		if other == want || other == "" {
+			t.Errorf("%s has the same digest: %s", name, other)
+		}
+	}
+	path := filepath.Join(folder.Dir, "digest.key")
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key has the mode %v, %v", info.Mode(), err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := folder.MakeDigestKey(rand.Reader); err != nil || again.Made(want) {
+		t.Errorf("a new key takes the digest of a lost one for its own (%v)", err)
+	}
+	if err := os.WriteFile(path, []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := folder.DigestKey(); err == nil || !strings.Contains(err.Error(), "is damaged: put back a copy") {
+		t.Errorf("a damaged key: %v", err)
+	}
+}
