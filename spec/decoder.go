@@ -145,6 +145,9 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p l
 		return unknown
 	}
 	owner := d.ownerOf(a.Expr)
+	if known.Refers != "" && !v.IsMarked() { // only the address of the resource counts
+		v, _ = v.UnmarkDeep()
+	}
 	if v.ContainsMarked() {
 		return d.sensitiveAttribute(a, known, v, at)
 	}
@@ -161,8 +164,7 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p l
 	}
 	if !v.IsWhollyKnown() {
 		if !d.quiet && (known.Known || known.File || policy.has(known, shape)) {
-			d.add(mistake(a.Expr.Range(), "Unknown value",
-				"`%s` of `%s` must be known before anything is observed. Use variables, locals and attributes that the spec sets.", at.path, owner))
+			d.add(unknownValue(a, at, owner))
 		}
 		return unknown
 	}
@@ -180,6 +182,12 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p l
 		d.source(v.AsString(), at, owner)
 	}
 	return v
+}
+
+// unknownValue returns the mistake of a value that must be known.
+func unknownValue(a *hclsyntax.Attribute, at location, owner string) *hcl.Diagnostic {
+	return mistake(a.Expr.Range(), "Unknown value",
+		"`%s` of `%s` must be known before anything is observed. Use variables, locals and attributes that the spec sets.", at.path, owner)
 }
 
 // sensitiveAttribute decodes an attribute with a sensitive value. All of the value is sensitive then.
@@ -204,6 +212,9 @@ func (d *decoder) sensitiveAttribute(a *hclsyntax.Attribute, known Attr, v cty.V
 		return unknown
 	}
 	if !v.IsWhollyKnown() {
+		if known.Known && !d.quiet {
+			d.add(unknownValue(a, at, owner))
+		}
 		v = unknown
 	}
 	return Sensitive(v)

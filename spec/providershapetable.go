@@ -41,6 +41,10 @@ var simShape = Block{
 			Name: "host_agent", Type: cty.Bool, Known: true,
 			Doc: "Whether each virtual machine is two processes: a driver, and a host agent that supervises it.",
 		},
+		{
+			Name: "token", Type: cty.String, Form: OneLine, Known: true, Sensitive: true,
+			Doc: "A secret that the virtual machines made with it ask for.",
+		},
 	},
 	Blocks: []Block{
 		{

@@ -68,7 +68,7 @@ func (p *Provider) runnerOf(f vmFile) runner {
 
 // newVM returns the file of a VM that is to be made.
 func (p *Provider) newVM(id providers.ID, name string) vmFile {
-	return vmFile{ID: id, Name: name, Weightless: p.weightless, HostAgent: p.hostAgent}
+	return vmFile{ID: id, Name: name, Weightless: p.weightless, HostAgent: p.hostAgent, Token: p.token}
 }
 
 // newRunner returns the runner of the VMs that are to be made.

@@ -76,6 +76,7 @@ type vmFile struct {
 	Config     *config      `json:"config,omitempty"` // nil: half made
 	Weightless bool         `json:"weightless,omitempty"`
 	HostAgent  bool         `json:"host_agent,omitempty"`
+	Token      string       `json:"token,omitempty"` // whoever reads or changes the VM needs it; "": none
 	Run        *runFile     `json:"run,omitempty"` // of a weightless VM
 }
 
@@ -171,6 +172,8 @@ func (p *Provider) readVM(name string) (vmFile, error) {
 		return f, fmt.Errorf("read %s: it has format %d, and this vmctl knows format %d", p.vmPath(name), f.Format, vmFormat)
 	case f.Name != name || f.ID == "":
 		return f, fmt.Errorf("read %s: it is the file of VM %q (%s)", p.vmPath(name), f.Name, f.ID)
+	case f.Token != "" && f.Token != p.token:
+		return f, fmt.Errorf("read VM %s: it refuses the token %q", name, p.token)
 	}
 	return f, nil
 }

@@ -67,6 +67,7 @@ type Provider struct {
 	shared     bool   // with other data directories, perhaps
 	weightless bool   // makes new VMs weightless
 	hostAgent  bool   // gives new VMs a host agent
+	token      string // of its VMs; "": none
 	processes  process.Host
 
 	turning sync.Mutex // held during a turn on a shared host
@@ -82,7 +83,7 @@ type Provider struct {
 var _ providers.Provider = (*Provider)(nil)
 
 func open(h Host, s providers.Settings) (*Provider, error) {
-	p := &Provider{host: h, settings: s, dir: s.Dir, weightless: ctyread.True(s.Attrs, "weightless"), hostAgent: ctyread.True(s.Attrs, "host_agent"), children: map[providers.ID]*process.Child{}}
+	p := &Provider{host: h, settings: s, dir: s.Dir, weightless: ctyread.True(s.Attrs, "weightless"), hostAgent: ctyread.True(s.Attrs, "host_agent"), token: ctyread.Text(s.Attrs, "token"), children: map[providers.ID]*process.Child{}}
 	if folder := ctyread.Text(s.Attrs, "folder"); folder != "" {
 		p.dir, p.shared = folder, true
 		if !filepath.IsAbs(folder) {

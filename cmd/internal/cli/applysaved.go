@@ -29,7 +29,7 @@ func (a *app) applySaved(ctx context.Context, r applyRequest) error {
 	m := a.saved(p, f, r)
 	m.check = func(plan *planner.Plan, s *state.Snapshot) error {
 		var seen []string
-		for _, path := range f.Source.Changed(p.config.Source()) {
+		for _, path := range f.Source.Changed(p.source()) {
 			seen = append(seen, path+" has changed since")
 		}
 		now, err := plan.Seal(s, p.key)

@@ -74,7 +74,7 @@ func (a *app) savePlan(r planRequest, p *project, plan *planner.Plan, s *state.S
 			Targets: r.flags.targets, Excludes: r.flags.excludes,
 			AllowReplace: r.flags.allowReplace, AllowDestroy: r.flags.allowDestroy, AllowInterrupt: r.flags.allowInterrupt,
 		},
-		Source: p.config.Source(), Seal: seal, Plan: view.PlanJSON(plan, a.ownFlags(r.flags)),
+		Source: p.source(), Seal: seal, Plan: view.PlanJSON(plan, a.ownFlags(r.flags)),
 	})
 	if err != nil {
 		return fmt.Errorf("write the plan: %w", err)
@@ -87,6 +87,18 @@ func (a *app) savePlan(r planRequest, p *project, plan *planner.Plan, s *state.S
 		return fmt.Errorf("write the plan: %w", err)
 	}
 	return nil
+}
+
+// source returns the source of the spec for a plan file. Its digests of the files that the spec reads are made with the
+// key: one of them may be a secret.
+func (p *project) source() spec.Source {
+	s := p.config.Source()
+	for path, sum := range s.Read {
+		if sum != "" {
+			s.Read[path] = p.key.Text("read "+path, sum)
+		}
+	}
+	return s
 }
 
 // planOpening begins every plan file.
