@@ -81,6 +81,7 @@ type harness struct {
 	faultless bool         // faults have stopped
 	loaded    *spec.Config // of text
 	text      string
+	hidden    bool // the system shows no attribute that may be sensitive
 	key       state.DigestKey
 	masker    mask.Masker
 	halted    bool // the run
@@ -191,6 +192,9 @@ func (b *harness) open(ctx context.Context, o planner.Opening) (providers.Provid
 	s.Name, s.Attrs, s.Project, s.Files, s.Via, s.Now = o.Ref.Label(), o.Attrs, project, b.dir, o.Via, time.Now
 	s.Digest = func(text string) string { return b.key.Text("search", text) }
 	p, err := secret.Open(ctx, t, s, &b.masker)
+	if b.hidden && err == nil {
+		p = secretive{p}
+	}
 	if b.host.Break != "" && err == nil {
 		p = &brokenProvider{Provider: p, guard: b.host.Break, dir: s.Dir, count: &b.looks, faultless: b.faultless}
 	}

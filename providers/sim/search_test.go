@@ -21,6 +21,9 @@ var (
 	worldsIn = flag.String("search.dir", "", "where worlds are made, in memory")
 )
 
+// row J55, its general half: of the laws
+func TestSecrets(t *testing.T) { search.Secrets(t, searched()) }
+
 func searched() search.Host {
 	return search.Host{
 		Survey: *survey, Dir: *worldsIn,
