@@ -186,7 +186,7 @@ func (s *secretCase) planned() (*planner.Plan, string) {
 func (s *secretCase) edits(plan *planner.Plan) (all []string) {
 	for _, c := range plan.Changes {
 		for _, e := range c.Edits {
-			if s.values[secretPlace{c.Address.String(), e.Path}].sensitive && !(e.Before.IsMarked() && e.After.IsMarked() && strings.HasPrefix(e.Verdict.Reason, "sensitive value changed")) {
+			if s.values[secretPlace{c.Address.String(), e.Path}].sensitive && (!e.Before.IsMarked() || !e.After.IsMarked() || !strings.HasPrefix(e.Verdict.Reason, "sensitive value changed")) {
 				s.failf("secrets", "the edit of %s %s is not withheld: %#v", c.Address, e.Path, e.Verdict)
 			}
 			all = append(all, c.Address.String()+" "+e.Path)

@@ -76,7 +76,7 @@ func (l *loader) savedValues(d *declarations) map[string]inputValue {
 // checkSaved reports a value that the user gives and that is not the saved
 // one. What the environment has may be meant for another run.
 func (l *loader) checkSaved(v *variable, kept, now inputValue) {
-	if now == (inputValue{}) || strings.HasPrefix(now.source, environPrefix) {
+	if now == (inputValue{}) || strings.HasPrefix(now.source, EnvironPrefix) {
 		return
 	}
 	was, ok := l.read(v, kept)

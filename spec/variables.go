@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// environPrefix begins the name of an environment variable that sets a variable.
-const environPrefix = "VMCTL_VAR_"
+// EnvironPrefix begins the name of an environment variable that sets a variable.
+const EnvironPrefix = "VMCTL_VAR_"
 
 // variable is one variable block.
 type variable struct {
@@ -58,11 +58,11 @@ func (l *loader) evaluateVariables(e *evaluator) {
 func (l *loader) inputValues(d *declarations) map[string]inputValue {
 	values := map[string]inputValue{}
 	for _, entry := range l.in.Environ {
-		if assignment, ok := strings.CutPrefix(entry, environPrefix); ok {
+		if assignment, ok := strings.CutPrefix(entry, EnvironPrefix); ok {
 			// A variable of the environment that the spec does not have may be meant for another
 			// spec.
 			if label, text, ok := strings.Cut(assignment, "="); ok && d.variables[label] != nil {
-				values[label] = inputValue{source: environPrefix + label, text: text}
+				values[label] = inputValue{source: EnvironPrefix + label, text: text}
 			}
 		}
 	}
@@ -190,7 +190,7 @@ func (l *loader) valueOf(v *variable, values map[string]inputValue) (cty.Value, 
 	case value == cty.NilVal:
 		l.diags = append(l.diags, mistake(v.block.DefRange(), "Missing variable",
 			"`var.%s` has neither a default nor a value. Set one with `--var %s=…`, in a `--var-file`, or as `%s%s` in the environment.",
-			v.name, v.name, environPrefix, v.name))
+			v.name, v.name, EnvironPrefix, v.name))
 		return cty.NilVal, false
 	case value.IsNull() && !v.nullable:
 		l.diags = append(l.diags, mistake(v.block.DefRange(), "Missing variable", "`var.%s` must not be null.", v.name))
@@ -198,8 +198,21 @@ func (l *loader) valueOf(v *variable, values map[string]inputValue) (cty.Value, 
 	}
 	if v.sensitive {
 		value = Sensitive(value)
+		l.warnShown(v, g)
 	}
 	return value, true
+}
+
+// warnShown warns about a sensitive value on the command line, where every user of the machine can read it.
+func (l *loader) warnShown(v *variable, g inputValue) {
+	if !strings.HasPrefix(g.source, "--var ") {
+		return
+	}
+	l.diags = append(l.diags, &hcl.Diagnostic{
+		Severity: hcl.DiagWarning, Summary: "Sensitive value on the command line",
+		Detail: "`" + g.source + "=…` shows `var." + v.name + "`, which is sensitive, to everybody who lists the processes of this machine. Give it as `" +
+			EnvironPrefix + v.name + "` in the environment, or in a `--var-file`.",
+	})
 }
 
 // read evaluates a value from outside. For a sensitive variable it shows neither value nor

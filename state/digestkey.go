@@ -55,11 +55,16 @@ func (f Folder) MakeDigestKey(random io.Reader) (DigestKey, error) {
 	if err != nil {
 		return DigestKey{}, err
 	}
+	return f.SaveDigestKey(k)
+}
+
+// SaveDigestKey gives the data directory a key if it has none, and returns the key that it has.
+func (f Folder) SaveDigestKey(k DigestKey) (DigestKey, error) {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return DigestKey{}, fmt.Errorf("make the key of digests: %w", err)
 	}
 	path := filepath.Join(f.Dir, digestKeyFile)
-	err = atomicfile.Create(path, append(hex.AppendEncode(nil, k.key), '\n'), 0o600)
+	err := atomicfile.Create(path, append(hex.AppendEncode(nil, k.key), '\n'), 0o600)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return DigestKey{}, fmt.Errorf("make the key of digests: %w", err)
 	}

@@ -248,8 +248,8 @@ func pidOf(dir string) int {
 	return pid
 }
 
-// killed kills an apply once it says something.
-func (c *canary) killed(text string) {
+// killed kills an apply once it hangs.
+func (c *canary) killed() {
 	c.t.Helper()
 	cmd := c.command("apply", "--auto-approve", "--verbose")
 	out, err := cmd.StdoutPipe()
@@ -263,8 +263,15 @@ func (c *canary) killed(text string) {
 	}
 	defer c.end(cmd)
 	lines := bufio.NewScanner(out)
-	for lines.Scan() && !strings.Contains(lines.Text(), text) {
+	for lines.Scan() && !strings.Contains(lines.Text(), "starting") {
 		c.search("the output of the killed apply", lines.Bytes())
+	}
+	for struck := 0; struck < 2; {
+		text, err := os.ReadFile(filepath.Join(c.home, "d", "sim-here", "faults"))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		struck = bytes.Count(text, []byte("\n"))
 	}
 	c.searchProcesses("before the kill", cmd.Process.Pid)
 	if err := cmd.Process.Kill(); err != nil {
@@ -313,7 +320,7 @@ func TestCanary(t *testing.T) {
 		c.run(0, args...)
 	}
 	c.run(1, "apply", "--auto-approve", "p.vmplan")
-	c.killed("starting")
+	c.killed()
 	for _, args := range [][]string{{"status"}, {"plan"}, {"state", "repair"}} {
 		c.run(0, args...)
 	}
@@ -337,8 +344,19 @@ func TestCanary(t *testing.T) {
 	c.run(0, "plan", "--detailed-exitcode")
 
 	for _, args := range [][]string{
-		{"status"}, {"status", "--json"}, {"show", "vm.dev"}, {"show", "--json", "vm.dev"}, {"show", "guest_file.note"}, {"state", "list"}, {"state", "show", "vm.dev"},
-		{"state", "show", "--json", "vm.dev"}, {"doctor"}, {"lock", "list"}, {"vm", "logs", "dev"}, {"state", "repair"}, {"vm", "restart", "dev"},
+		{"status"},
+		{"status", "--json"},
+		{"show", "vm.dev"},
+		{"show", "--json", "vm.dev"},
+		{"show", "guest_file.note"},
+		{"state", "list"},
+		{"state", "show", "vm.dev"},
+		{"state", "show", "--json", "vm.dev"},
+		{"doctor"},
+		{"lock", "list"},
+		{"vm", "logs", "dev"},
+		{"state", "repair"},
+		{"vm", "restart", "dev"},
 	} {
 		c.any(args...)
 	}
@@ -398,7 +416,7 @@ func TestCanary(t *testing.T) {
 func (c *canary) any(args ...string) {
 	c.t.Helper()
 	out, err := c.command(args...).CombinedOutput()
-	if bytes.Contains(out, []byte("unknown command")) {
+	if bytes.Contains(out, []byte("Usage")) || bytes.Contains(out, []byte("unknown ")) {
 		c.t.Errorf("vmctl %v: %v\n%s", args, err, out)
 	}
 	c.search(fmt.Sprintf("the output of vmctl %v", args), out)

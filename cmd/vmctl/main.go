@@ -54,10 +54,12 @@ func run() int {
 	if err != nil {
 		program = ""
 	}
+	environ := os.Environ()
+	cli.HideVariables(environ)
 	restore := terminalModes(os.Stdin)
 	code := cli.Main(ctx, cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: terminal(),
-		Environ: os.Environ(), Dir: dir, UID: os.Getuid(), Program: program, Now: time.Now, Rand: rand.Reader,
+		Environ: environ, Dir: dir, UID: os.Getuid(), Program: program, Now: time.Now, Rand: rand.Reader,
 		Build: cli.Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH},
 		Lend:  shared.lend, Leave: leave, HomeOf: homeOf,
 	})

@@ -77,7 +77,7 @@ type vmFile struct {
 	Weightless bool         `json:"weightless,omitempty"`
 	HostAgent  bool         `json:"host_agent,omitempty"`
 	Token      string       `json:"token,omitempty"` // whoever reads or changes the VM needs it; "": none
-	Run        *runFile     `json:"run,omitempty"` // of a weightless VM
+	Run        *runFile     `json:"run,omitempty"`   // of a weightless VM
 }
 
 // owner is the mark.

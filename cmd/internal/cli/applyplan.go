@@ -42,6 +42,11 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 			return nil, summary, err
 		}
 	}
+	if len(w.plan.Steps) > 0 || slices.ContainsFunc(w.plan.Changes, func(c planner.Change) bool { return c.Behind }) { // records are written
+		if p.key, err = p.store.SaveDigestKey(p.key); err != nil {
+			return nil, summary, err
+		}
+	}
 	if m.command == "apply" && len(w.plan.Steps) > 0 {
 		if err := errors.Join(p.noteFolder(), p.folder.Reserve()); err != nil {
 			return nil, summary, err

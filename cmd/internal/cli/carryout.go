@@ -96,8 +96,10 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	if err := a.chooseDataDirID(p); err != nil {
 		return err
 	}
-	if err := a.makeDigestKey(p); err != nil {
-		return err
+	if p.key.IsZero() { // the apply writes it down
+		if p.key, err = state.NewDigestKey(a.env.Rand); err != nil {
+			return err
+		}
 	}
 	o.Destroy, o.Project, o.DigestKey = m.destroy, p.owner, p.key
 	return a.rounds(ctx, p, m, round{journal: journal, snapshot: snapshot, options: o, moves: moves})

@@ -43,7 +43,7 @@ func (a *app) typedIn(ctx context.Context, editor []string, d draft, line int) (
 		back = a.env.Lend()
 	}
 	status, err := run.Attached(run.Command{
-		Args: append(editor[:len(editor):len(editor)], opened(editor[0], d.copy, line)...), Env: a.env.Environ, Dir: a.env.Dir,
+		Args: append(editor[:len(editor):len(editor)], opened(editor[0], d.copy, line)...), Env: withoutVariables(a.env.Environ), Dir: a.env.Dir,
 		Stdin: a.env.Stdin, Stdout: out, Stderr: a.env.Stderr,
 	})
 	back()

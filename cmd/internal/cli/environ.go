@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"os"
+	"slices"
 	"strconv"
 	"strings"
+
+	"vmctl/spec"
 )
 
 // Getenv returns the last value of a variable, "" without one.
@@ -25,4 +29,19 @@ func (a *app) columns() int {
 		return 0
 	}
 	return n
+}
+
+// HideVariables removes the variables of specs from the environment of this process, so that nothing that a
+// library starts inherits a secret.
+func HideVariables(environ []string) {
+	for _, entry := range environ {
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, spec.EnvironPrefix) {
+			_ = os.Unsetenv(name) //nolint:errcheck // it fails only for names that no environment has
+		}
+	}
+}
+
+// withoutVariables returns an environment without the variables of specs.
+func withoutVariables(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool { return strings.HasPrefix(entry, spec.EnvironPrefix) })
 }
