@@ -82,6 +82,10 @@ func checkShape(t *testing.T, path string, b spec.Block) {
 		if a.Doc == "" || a.Type == cty.NilType {
 			t.Errorf("%s.%s is not complete: %+v", path, a.Name, a)
 		}
+		if text := a.Type == cty.String || a.Type.IsCollectionType() && a.Type.ElementType() == cty.String; a.Sensitive &&
+			(!text || b.Repeated || a.File || a.Policy || b.Policy || a.Meta || a.Computed || a.Refers != "" || a.Public != "") {
+			t.Errorf("%s.%s cannot be sensitive: only wanted texts outside of lists can", path, a.Name)
+		}
 		if a.Default == cty.NilVal {
 			continue
 		}
