@@ -151,6 +151,7 @@ func environ(ts *testscript.TestScript) []string {
 	for _, name := range []string{
 		"PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
 		"LIBVIRT_DEFAULT_URI", "SSL_CERT_FILE", "VMCTL_DATA_DIR", "VMCTL_LOG", "TERM", "TMPDIR",
+		"VMCTL_VAR_greeting", "VMCTL_VAR_trigger",
 	} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
