@@ -60,7 +60,8 @@ func (d *differ) drifted(c *Change, shown cty.Value, attrs map[string]providers.
 	}
 	changed := func(shown cty.Value) []providers.Edit {
 		return slices.DeleteFunc(differences(shown, c.Prior, attrs), func(e providers.Edit) bool {
-			return ctyread.Attr(c.Change.Want, firstOf(e.Path)) == cty.NilVal || c.ignores(e.Path)
+			unshown := e.Before.RawEquals(e.After) // a sensitive value that is only recorded
+			return ctyread.Attr(c.Change.Want, firstOf(e.Path)) == cty.NilVal || c.ignores(e.Path) || unshown
 		})
 	}
 	var evidence []string

@@ -221,6 +221,11 @@ func (s *secretCase) expect(want ...string) {
 	if got := s.edits(plan); !slices.Equal(got, want) {
 		s.failf("secrets", "the edits are %q, want %q: %s\n%s", got, want, text, s.spec)
 	}
+	for _, f := range plan.Findings {
+		if f.Kind == providers.FindDrift {
+			s.failf("secrets", "nobody changed an object, and there is drift: %+v\n%s", f, s.spec)
+		}
+	}
 }
 
 // loseKey loses the key of the digests, and changes a secret and another attribute.

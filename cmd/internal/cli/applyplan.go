@@ -43,7 +43,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 		}
 	}
 	if len(w.plan.Steps) > 0 || slices.ContainsFunc(w.plan.Changes, func(c planner.Change) bool { return c.Behind }) { // records are written
-		if p.key, err = p.store.SaveDigestKey(p.key); err != nil {
+		if p.key, err = p.folder.SaveDigestKey(p.key); err != nil {
 			return nil, summary, err
 		}
 	}
