@@ -425,8 +425,8 @@ func TestDiskThatIsAttachedToWhatRunsAlone(t *testing.T) {
 func TestUnreadableDomainsAndADisk(t *testing.T) {
 	for _, tc := range []struct{ file, want string }{
 		{"/elsewhere/other.qcow2", "delete: done"},
-		{"AT", "read domain theirs: read the domain's description: vcpu is no number"},
-		{"/tmp/lab.cache.qcow2", "read domain theirs: read the domain's description: vcpu is no number"}, // perhaps a link to it
+		{"AT", "read domain theirs: read the domain's description: strconv.ParseUint: parsing"},
+		{"/tmp/lab.cache.qcow2", "read domain theirs: read the domain's description: strconv.ParseUint: parsing"}, // perhaps a link to it
 	} {
 		l := withDisk(t)
 		file := strings.Replace(tc.file, "AT", l.diskIn(l.see()).Attrs.GetAttr("path").AsString(), 1)
