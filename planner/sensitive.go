@@ -19,8 +19,8 @@ const settingPrefix = "provider."
 
 // recalled returns the values of a record with its sensitive values, which the record does not hold. A value is
 // the one that the spec wants or that the object shows, if its digest is recorded; else it is unknown, and
-// equals nothing. The paths are those whose digests cannot be compared: such a value is taken for the shown one, else for
-// the wanted one.
+// equals nothing. Where the digest cannot be compared, the value is taken for the shown one. The paths are those of which
+// none is shown either: the value is taken for the wanted one.
 func (d *differ) recalled(c *Change, r state.Record, want cty.Value) (values cty.Value, unsure []string) {
 	values = r.Values
 	if len(r.Digests) == 0 {
@@ -36,15 +36,15 @@ func (d *differ) recalled(c *Change, r state.Record, want cty.Value) (values cty
 			continue
 		}
 		attr, _ := spec.AttrAt(r.Kind, path)
-		value := cty.UnknownVal(cmpType(attr.Type))
+		value := cty.UnknownVal(orAny(attr.Type))
 		for _, candidate := range []cty.Value{spec.Revealed(at(want, path)), at(shown, path)} {
-			if ctyread.Known(candidate) && candidate.IsWhollyKnown() && d.options.DigestKey.Digest(r.ID, path, candidate) == r.Digests[path] {
+			if isPlain(candidate) && d.options.DigestKey.Digest(r.ID, path, candidate) == r.Digests[path] {
 				value = candidate
 			}
 		}
 		if made := d.options.DigestKey.Made(r.Digests[path]); !made || d.isPower() || covered(left, path) {
 			value = assumed(value, at(shown, path), spec.Revealed(at(want, path)))
-			if !made {
+			if !made && !isPlain(at(shown, path)) {
 				unsure = append(unsure, path)
 			}
 		}
@@ -53,8 +53,11 @@ func (d *differ) recalled(c *Change, r state.Record, want cty.Value) (values cty
 	return values, unsure
 }
 
-// cmpType returns t, or the type of any value.
-func cmpType(t cty.Type) cty.Type {
+// isPlain reports whether a value is there and wholly known.
+func isPlain(v cty.Value) bool { return ctyread.Known(v) && v.IsWhollyKnown() }
+
+// orAny returns t, or the type of any value.
+func orAny(t cty.Type) cty.Type {
 	if t == cty.NilType {
 		return cty.DynamicPseudoType
 	}
@@ -64,7 +67,7 @@ func cmpType(t cty.Type) cty.Type {
 // assumed returns value if it is known, else the first known candidate.
 func assumed(value cty.Value, candidates ...cty.Value) cty.Value {
 	for _, candidate := range candidates {
-		if !value.IsKnown() && ctyread.Known(candidate) && candidate.IsWhollyKnown() {
+		if !value.IsKnown() && isPlain(candidate) {
 			value = candidate
 		}
 	}
