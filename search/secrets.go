@@ -266,7 +266,7 @@ func (s *secretCase) checkWarned(plan *planner.Plan) {
 	for _, c := range plan.Changes {
 		var unseen []string // the paths of digests whose values the system does not show
 		for path := range s.store.snapshot.Records[c.Address].Digests {
-			if c.Change.Object == nil || !shows(c.Change.Object.Attrs, path) {
+			if c.Object == nil || !shows(c.Object.Attrs, path) {
 				unseen = append(unseen, path)
 			}
 		}

@@ -1,0 +1,94 @@
+package planner_test
+
+import (
+	"crypto/rand"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/planner"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// A sensitive value is compared by the digest in the record, or with what the system shows. Where
+// neither is possible, it counts as unchanged, and the plan warns.
+func TestSensitiveValues(t *testing.T) {
+	withSecret := func(value string) string {
+		return "vm \"a\" {\n  restart_triggers = { token = " + value + " }\n}\n"
+	}
+	const path = "restart_triggers"
+	triggers := func(token string) cty.Value {
+		return cty.MapVal(map[string]cty.Value{"token": cty.StringVal(token)})
+	}
+	key, other := newKey(t), newKey(t)
+	for _, test := range []struct {
+		name   string
+		wanted string
+		key    state.DigestKey
+		shown  string // by the system; "": it shows nothing
+		want   string // the paths of edits, and "warning"
+	}{
+		{"unchanged", `sensitive("one")`, key, "", ""},
+		{"unchanged and shown", `sensitive("one")`, key, "one", ""},
+		{"changed", `sensitive("two")`, key, "", path},
+		{"changed behind vmctl's back", `sensitive("one")`, key, "other", path},
+		{"changed, and the key is lost", `sensitive("two")`, state.DigestKey{}, "", "warning"},
+		{"changed, and the key is another's", `sensitive("two")`, other, "", "warning"},
+		{"changed and shown, and the key is lost", `sensitive("two")`, state.DigestKey{}, "one", path},
+		{"unchanged and shown, and the key is lost", `sensitive("one")`, state.DigestKey{}, "one", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, withSecret(`sensitive("one")`))
+			a := addr(t, "vm.a")
+			r := s.state.Records[a]
+			r.Values = spec.Withheld(r.Values)
+			r.Digests = map[string]string{path: key.Digest(r.ID, path, triggers("one"))}
+			s.state.Records[a] = r
+			if test.shown != "" {
+				s.object().Attrs = overlaid(s.object().Attrs, path, triggers(test.shown))
+			}
+			s.config, s.options.DigestKey = load(t, withSecret(test.wanted)), test.key
+			p, err := s.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range p.Changes {
+				got = append(got, secretsOf(t, c)...)
+			}
+			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("edits and warnings (-want +got):\n%s\n%s", diff, text(p))
+			}
+		})
+	}
+}
+
+// secretsOf lists the paths of the edits of a change, which have to be of sensitive values, and "warning".
+func secretsOf(t *testing.T, c planner.Change) []string {
+	t.Helper()
+	var all []string
+	for _, e := range c.Edits {
+		all = append(all, e.Path)
+		if !e.Before.IsMarked() || !e.After.IsMarked() || !strings.HasPrefix(e.Verdict.Reason, "sensitive value changed") {
+			t.Errorf("%s shows its values: %s", e.Path, e.Verdict.Reason)
+		}
+	}
+	for _, w := range c.Warnings {
+		if strings.Contains(w, "whether the sensitive value changed is not known") {
+			all = append(all, "warning")
+		}
+	}
+	return all
+}
+
+func newKey(t *testing.T) state.DigestKey {
+	t.Helper()
+	key, err := state.NewDigestKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
