@@ -182,24 +182,33 @@ func (x *execution) run(ctx context.Context) error {
 // write writes down the results of the steps that have ended and the begins of the next steps, in one write of the journal,
 // and then tells of the results.
 func (x *execution) write(ctx context.Context, next []int) error {
-	results := x.unwritten
-	x.unwritten = nil
 	begins := x.begins(next)
-	entries := slices.Concat(results, begins)
+	entries := slices.Concat(x.unwritten, begins)
 	var err error
 	if len(entries) > 0 {
 		err = x.Journal.Append(context.WithoutCancel(ctx), entries...)
 	}
 	x.tell() // the steps were done, even if that cannot be written down
-	switch {
-	case err == nil:
+	if err == nil {
+		x.unwritten = nil
 		return nil
-	case len(begins) == 0:
+	}
+	x.writeOneByOne(ctx)
+	if len(begins) == 0 {
 		return fmt.Errorf("write down the ended steps: %w", err)
-	case len(results) > 0: // a full disk may have room for these
-		_ = x.Journal.Append(context.WithoutCancel(ctx), results...) //nolint:errcheck // err tells why it cannot be written
 	}
 	return fmt.Errorf("write down the next steps: %w", err)
+}
+
+// writeOneByOne writes down as many results as fit on a full disk. It keeps the others for the next write: a step that
+// deletes something may make room meanwhile.
+func (x *execution) writeOneByOne(ctx context.Context) {
+	for len(x.unwritten) > 0 {
+		if x.Journal.Append(context.WithoutCancel(ctx), x.unwritten[0]) != nil {
+			return
+		}
+		x.unwritten = x.unwritten[1:]
+	}
 }
 
 // open adds steps whose dependencies have ended to those that can begin.

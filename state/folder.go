@@ -103,7 +103,7 @@ func (f Folder) Lock(ctx context.Context, o Owner) (Lease, error) {
 	if err := f.clean(); err != nil {
 		return nil, errors.Join(withAdvice(err), lock.Release())
 	}
-	return &folderLease{folder: f, lock: lock}, nil
+	return &folderLease{folder: f, lock: lock, freeSpace: o.FreeSpace}, nil
 }
 
 func (f Folder) lock(ctx context.Context, o Owner) (*lockfile.Lock, error) {
@@ -158,6 +158,20 @@ type folderLease struct {
 	folder  Folder
 	lock    *lockfile.Lock
 	journal *os.File // the file of the last Append; nil: none
+	// freeSpace frees space on a full disk, and reports whether it did. nil: it cannot.
+	freeSpace func() (bool, error)
+}
+
+// again does a write, and does it once more if the disk was full and space could be freed.
+func (l *folderLease) again(write func() error) error {
+	err := write()
+	if l.freeSpace == nil || !IsFull(err) || errors.Is(err, ErrUncertain) {
+		return err
+	}
+	if freed, failed := l.freeSpace(); !freed || failed != nil {
+		return errors.Join(err, failed)
+	}
+	return write()
 }
 
 func (l *folderLease) check() error {
@@ -171,6 +185,10 @@ func (l *folderLease) check() error {
 
 // Put replaces a file.
 func (l *folderLease) Put(name string, data []byte) error {
+	return l.again(func() error { return l.put(name, data) })
+}
+
+func (l *folderLease) put(name string, data []byte) error {
 	if err := l.check(); err != nil {
 		return err
 	}
@@ -188,6 +206,10 @@ func (l *folderLease) Put(name string, data []byte) error {
 
 // Append writes text to the end of a file, with one fsync.
 func (l *folderLease) Append(name string, size int64, text []byte) error {
+	return l.again(func() error { return l.append(name, size, text) })
+}
+
+func (l *folderLease) append(name string, size int64, text []byte) error {
 	if err := l.check(); err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (j *journal) encode(entries []Entry) (text []byte, read []Entry, defined ta
 // that in the store has another encoding.
 func (j *journal) write(text []byte) error {
 	if j.seq == 0 && (j.stored == nil || !j.storedIn.equal(j.present())) {
-		if err := j.store(j.snapshot); err != nil {
+		if err := j.reencode(); err != nil {
 			return err
 		}
 	}
@@ -119,6 +119,16 @@ func (j *journal) write(text []byte) error {
 	}
 	j.size += int64(len(text))
 	return nil
+}
+
+// reencode writes the snapshot with the encoding of this build. The entries of the journal continue that, and so they
+// have to continue its backup: it gets the same encoding.
+func (j *journal) reencode() error {
+	first := j.stored == nil
+	if err := j.store(j.snapshot); err != nil || first {
+		return err
+	}
+	return j.lease.Put(backupName, j.stored)
 }
 
 // name returns the name of the journal's document.

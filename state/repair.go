@@ -75,7 +75,11 @@ func (s *salvage) restore(ctx context.Context, j *journal) error {
 			return err
 		}
 	}
-	return j.store(s.snapshot)
+	if err := j.store(s.snapshot); err != nil {
+		return err
+	}
+	// The older backup lacks the entries of the journals that go now.
+	return j.lease.Put(backupName, j.stored)
 }
 
 // salvage holds the readable part of a state, and the repair of the rest.

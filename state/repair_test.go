@@ -62,7 +62,7 @@ func TestRepair(t *testing.T) {
 			name: "gone, with a journal only", files: map[string]string{"journal-1.ndjson": journal},
 			want: "DIR/state.json: it does not exist\nDIR/journal-1.ndjson: it continues snapshot 1, which is lost\n" +
 				"- start without records: no snapshot can be read\n- apply all 3 lines of DIR/journal-1.ndjson\n",
-			read: "2, 0, r2/1 delete vm.dev", left: "lock state.json",
+			read: "2, 0, r2/1 delete vm.dev", left: "lock state.json state.json.backup",
 		},
 		{
 			name: "a lost rename: older than its journal", files: map[string]string{"state.json": serial(0), "journal-1.ndjson": journal},

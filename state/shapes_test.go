@@ -319,3 +319,36 @@ func TestShapeUpgrade(t *testing.T) {
 		t.Errorf("read %v, want %s", err, want)
 	}
 }
+
+// A repair reads the journal of the first run after an upgrade as that run wrote it.
+func TestRepairAfterAnUpgrade(t *testing.T) {
+	old := folder(t)
+	for _, memory := range []int64{5, 7} { // the second run leaves a backup and its journal
+		j := open(t, old)
+		r := record("dev", memory)
+		appendTo(t, j, state.Entry{Kind: state.Done, Op: "define", Address: dev, Put: &r})
+		closeIt(t, j)
+	}
+	types := known()
+	types.Shapes = map[spec.Kind]int{spec.VM: 2}
+	types.Upgrades = map[int]func(map[string]json.RawMessage) error{1: func(values map[string]json.RawMessage) error {
+		values["memory"] = append(values["memory"], '0')
+		return nil
+	}}
+	f := old.knowing(types)
+	j := open(t, f)
+	r := record("web", 9)
+	appendTo(t, j, state.Entry{Kind: state.Done, Op: "define", Address: webA, Put: &r})
+	crashed := abandon(t, f).knowing(types)
+	closeIt(t, j)
+	place(t, crashed, "state.json", file(t, crashed, "state.json")[:100])
+	if _, err := crashed.Repair(t.Context(), state.Owner{Command: "vmctl state repair"}); err != nil {
+		t.Fatal(err)
+	}
+	s := read(t, crashed)
+	for a, want := range map[spec.Address]int64{dev: 70, webA: 9} {
+		if v := s.Records[a].Values; v == cty.NilVal || !v.GetAttr("memory").RawEquals(cty.NumberIntVal(want)) {
+			t.Errorf("%s after the repair: %#v, want the memory %d", a, v, want)
+		}
+	}
+}

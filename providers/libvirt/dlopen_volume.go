@@ -61,8 +61,9 @@ func (c *conn) VolumeInfo(ctx context.Context, poolName, name string) (volume, e
 	}
 	if v, listed := c.volume(poolName, name); listed {
 		found, err := ask(ctx, c, "read "+name, func(ctx context.Context) (volume, error) { return read(ctx, v) })
-		if err == nil {
-			return found, nil
+		var late *lateError
+		if err == nil || errors.As(err, &late) {
+			return found, err
 		}
 	}
 	found, err := volumeIn(ctx, c, poolName, name, read)

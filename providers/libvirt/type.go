@@ -118,11 +118,7 @@ func (p *Provider) connect(ctx context.Context) (connection, error) {
 	if p.conn != nil && p.conn.Alive() {
 		return p.conn, nil
 	}
-	if p.conn != nil {
-		// The broken connection is closed: only the new one's error counts.
-		_ = p.conn.Close() //nolint:errcheck // see above
-		p.conn = nil
-	}
+	p.conn = nil // a dead connection is not closed: other steps may be using it
 	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
 	p.common.library.Lock()

@@ -148,6 +148,7 @@ func (x *index) add(r reading) {
 	x.vms[r.name] = vm
 	if vm.err != nil {
 		x.broken[r.name] = true
+		x.hidden[r.name] = true // it may be readable again, though nobody changes it
 		return
 	}
 	for _, a := range vm.disks {

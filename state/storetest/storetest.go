@@ -206,6 +206,17 @@ func Repair(t TB, h Harness) {
 		if diff := cmp.Diff(want, told(after)); diff != "" {
 			t.Fatalf("%s of the snapshot: after the repair (-acknowledged +read):\n%s", what, diff)
 		}
+		// It is damaged once more, before anybody wrote it.
+		l = lock(t, h.Connect())
+		must(t, l.Put("state.json", []byte(damaged)))
+		must(t, l.Release())
+		_, err = s.Repair(t.Context(), owner())
+		must(t, err)
+		after, err = s.Read(t.Context())
+		must(t, err)
+		if diff := cmp.Diff(want, told(after)); diff != "" {
+			t.Fatalf("%s of the snapshot: after the second repair (-acknowledged +read):\n%s", what, diff)
+		}
 		// The next snapshot has a backup and a journal again.
 		j, err := s.Open(t.Context(), owner())
 		must(t, err)
