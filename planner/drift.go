@@ -59,10 +59,15 @@ func (d *differ) drifted(c *Change, shown cty.Value, attrs map[string]providers.
 		return nil
 	}
 	changed := func(shown cty.Value) []providers.Edit {
-		return slices.DeleteFunc(differences(shown, c.Prior, attrs), func(e providers.Edit) bool {
+		all := slices.DeleteFunc(differences(shown, c.Prior, attrs), func(e providers.Edit) bool {
 			unshown := e.Before.RawEquals(e.After) // a sensitive value that is only recorded
 			return ctyread.Attr(c.Change.Want, firstOf(e.Path)) == cty.NilVal || c.ignores(e.Path) || unshown
 		})
+		for i, e := range all { // its spec may say now that it is sensitive
+			wanted := at(c.Change.Want, e.Path)
+			all[i].Before, all[i].After = marked(e.Before, wanted), marked(e.After, wanted)
+		}
+		return all
 	}
 	var evidence []string
 	if applied, is := c.Record.Name, c.Object.Name; applied != is {

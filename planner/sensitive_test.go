@@ -92,3 +92,19 @@ func newKey(t *testing.T) state.DigestKey {
 	}
 	return key
 }
+
+// A value that became sensitive in the spec, and that somebody changed: drift shows neither text.
+func TestDriftOfWhatBecameSensitive(t *testing.T) {
+	triggers := func(value string) string { return "vm \"a\" {\n  restart_triggers = { token = " + value + " }\n}\n" }
+	s := after(t, triggers(`"applied-text"`))
+	s.object().Attrs = overlaid(s.object().Attrs, "restart_triggers", cty.MapVal(map[string]cty.Value{"token": cty.StringVal("other-text")}))
+	s.config = load(t, triggers(`sensitive("applied-text")`))
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := text(p)
+	if !strings.Contains(got, "restart_triggers is (sensitive), and vmctl applied (sensitive)") || strings.Contains(got, "-text") {
+		t.Errorf("the plan shows a sensitive value, or no drift:\n%s", got)
+	}
+}

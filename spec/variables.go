@@ -84,7 +84,7 @@ func (l *loader) inputValues(d *declarations) map[string]inputValue {
 	return values
 }
 
-// varFile reads a file of `name = value` lines.
+// varFile reads a file of `name = value` lines. No diagnostic shows a line of it: values may be secret.
 func (l *loader) varFile(d *declarations, path string, values map[string]inputValue) {
 	src, err := readText(path)
 	if err != nil {
@@ -92,8 +92,10 @@ func (l *loader) varFile(d *declarations, path string, values map[string]inputVa
 		return
 	}
 	file, diags := parseSource(src, path)
+	for _, d := range diags {
+		d.Detail = "Each line reads like `name = \"value\"`. The line is not shown: it may have a secret in it."
+	}
 	l.diags = append(l.diags, diags...)
-	l.sources[path] = file
 	body, ok := file.Body.(*hclsyntax.Body)
 	if diags.HasErrors() || !ok {
 		return

@@ -63,8 +63,11 @@ func (f Folder) SaveDigestKey(k DigestKey) (DigestKey, error) {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return DigestKey{}, fmt.Errorf("make the key of digests: %w", err)
 	}
-	path := filepath.Join(f.Dir, digestKeyFile)
-	err := atomicfile.Create(path, append(hex.AppendEncode(nil, k.key), '\n'), 0o600)
+	path, text := filepath.Join(f.Dir, digestKeyFile), append(hex.AppendEncode(nil, k.key), '\n')
+	err := atomicfile.Create(path, text, 0o600)
+	if errors.Is(err, fs.ErrNotExist) { // who took the run lock meanwhile has removed the temporary file
+		err = atomicfile.Create(path, text, 0o600)
+	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return DigestKey{}, fmt.Errorf("make the key of digests: %w", err)
 	}

@@ -136,7 +136,7 @@ func (f Folder) lock(ctx context.Context, o Owner) (*lockfile.Lock, error) {
 
 // clean removes the temporary files that killed writers left behind.
 func (f Folder) clean() error {
-	for _, name := range []string{snapshotName, backupName} {
+	for _, name := range []string{snapshotName, backupName, digestKeyFile} {
 		target, err := resolveLink(f.Path(name))
 		if err != nil && name == snapshotName {
 			continue // reading the snapshot reports this error

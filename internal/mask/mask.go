@@ -23,8 +23,9 @@ const shortest = 4
 
 // A Masker knows secrets, and replaces them in texts. The zero value knows none. Several goroutines may use it.
 type Masker struct {
-	mu      sync.RWMutex
-	secrets []string // the longest first, else sorted
+	mu       sync.Mutex
+	secrets  map[string]bool
+	replacer *strings.Replacer // of all forms of all secrets; nil: to be made
 }
 
 // Add adds secrets. It leaves out those that are shorter than four bytes.
@@ -32,12 +33,13 @@ func (m *Masker) Add(secrets ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range secrets {
-		if s = strings.TrimSpace(s); len(s) < shortest {
+		if s = strings.TrimSpace(s); len(s) < shortest || m.secrets[s] {
 			continue
 		}
-		if at, known := slices.BinarySearchFunc(m.secrets, s, longerFirst); !known {
-			m.secrets = slices.Insert(m.secrets, at, s)
+		if m.secrets == nil {
+			m.secrets = map[string]bool{}
 		}
+		m.secrets[s], m.replacer = true, nil
 	}
 }
 
@@ -50,18 +52,25 @@ func longerFirst(a, b string) int {
 
 // Text returns a text with Shown in place of each secret: as it is, quoted for Go, JSON, YAML, XML, a URL or a
 // shell, and in base64 or hex.
-func (m *Masker) Text(text string) string {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	for _, secret := range m.secrets {
-		if len(secret) > len(text) {
-			continue
+func (m *Masker) Text(text string) string { return m.all().Replace(text) }
+
+// all returns the replacer of all secrets. Of two that begin at the same place, the longer one is replaced.
+func (m *Masker) all() *strings.Replacer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.replacer == nil {
+		var all []string
+		for secret := range m.secrets {
+			all = append(all, forms(secret)...)
 		}
-		for _, form := range forms(secret) {
-			text = strings.ReplaceAll(text, form, Shown)
+		slices.SortFunc(all, longerFirst)
+		var pairs []string
+		for _, form := range slices.Compact(all) {
+			pairs = append(pairs, form, Shown)
 		}
+		m.replacer = strings.NewReplacer(pairs...)
 	}
-	return text
+	return m.replacer
 }
 
 // Texts returns texts with Shown in place of each secret.
@@ -73,10 +82,10 @@ func (m *Masker) Texts(texts []string) []string {
 	return all
 }
 
-// forms lists the forms in which a secret may be part of a text, the longest first.
+// forms lists the forms in which a secret may be part of a text.
 func forms(secret string) []string {
 	data := []byte(secret)
-	all := []string{
+	return []string{
 		secret, inner(strconv.Quote(secret)), inner(strconv.QuoteToASCII(secret)), inner(quotedJSON(secret)),
 		inner(shellword.Quote(secret)), strings.ReplaceAll(secret, "'", "''"),
 		strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\n", "&#xA;").Replace(secret),
@@ -84,8 +93,6 @@ func forms(secret string) []string {
 		base64.RawStdEncoding.EncodeToString(data), base64.RawURLEncoding.EncodeToString(data),
 		hex.EncodeToString(data), strings.ToUpper(hex.EncodeToString(data)),
 	}
-	slices.SortFunc(all, longerFirst)
-	return slices.Compact(all)
 }
 
 // inner returns a quoted text without its quotes, so that it is also found as a part of a longer one.

@@ -238,6 +238,23 @@ func TestWaitEndsWhenTheGuestDoes(t *testing.T) {
 	wantError(t, err, "the guest is shut off (crashed)")
 }
 
+// What watches the guest may fail because the time is up: that is no news of the guest.
+func TestWaitEndsWithItsTime(t *testing.T) {
+	target := known(t, sshtest.Server{Authorized: sshtest.NewKey(t).PublicKey()})
+	ctx, cancel := context.WithCancel(t.Context())
+	err := sshx.Wait(ctx, target, sshx.WaitOptions{
+		Check: func(ctx context.Context) error {
+			cancel()
+			return ctx.Err()
+		},
+		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+	})
+	var late *sshx.WaitError
+	if !errors.As(err, &late) {
+		t.Errorf("wait: %v, want a *sshx.WaitError", err)
+	}
+}
+
 // A guest may write down who may log in only after its server listens.
 func TestWaitOutlastsARefusedLogin(t *testing.T) {
 	refuses := known(t, sshtest.Server{Authorized: sshtest.NewKey(t).PublicKey()})

@@ -72,7 +72,7 @@ func Wait(ctx context.Context, t Target, w WaitOptions) error {
 			said = reason
 		}
 		if w.Check != nil {
-			if err := w.Check(ctx); err != nil {
+			if err := w.Check(ctx); err != nil && !hasEnded(ctx) { // at the end, it may be the end that failed
 				return err
 			}
 		}
