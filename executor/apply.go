@@ -114,7 +114,7 @@ type execution struct {
 	interrupted bool // the end of the context was reported
 
 	unwritten []state.Entry // the results of steps that have ended
-	untold    []Event       // they are sent once what they tell is written down
+	untold    []Event       // events of results that are not written down yet
 
 	conditional  conditionalSteps
 	queue        queue
@@ -313,7 +313,7 @@ func (x *execution) halt(why string) {
 
 var errInterrupted = errors.New("interrupted")
 
-// later sends an event once what it tells is written down.
+// later sends an event after the next write of the journal.
 func (x *execution) later(e Event) { x.untold = append(x.untold, e) }
 
 // tell sends the events that have waited.

@@ -40,7 +40,7 @@ func (x *execution) collect(ctx context.Context) []outcome {
 	}
 }
 
-// end gathers the results of outcomes, and what is to be told of them.
+// end gathers the results and the events of outcomes, for the next write of the journal.
 func (x *execution) end(outcomes []outcome) {
 	slices.SortFunc(outcomes, func(a, b outcome) int { return byAddress(x.Plan.Steps[a.step], x.Plan.Steps[b.step]) })
 	for _, o := range outcomes {

@@ -65,7 +65,7 @@ func (f Folder) SaveDigestKey(k DigestKey) (DigestKey, error) {
 	}
 	path, text := filepath.Join(f.Dir, digestKeyFile), append(hex.AppendEncode(nil, k.key), '\n')
 	err := atomicfile.Create(path, text, 0o600)
-	if errors.Is(err, fs.ErrNotExist) { // who took the run lock meanwhile has removed the temporary file
+	if errors.Is(err, fs.ErrNotExist) { // another process took the run lock, and removed the temporary file
 		err = atomicfile.Create(path, text, 0o600)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {

@@ -128,7 +128,7 @@ func (l troubledLease) Release() error {
 	return err
 }
 
-// world is a store with some processes, and what they were promised.
+// world is a store, the processes that use it, and the entries that it has acknowledged.
 type world struct {
 	t         TB
 	harness   Harness
@@ -145,9 +145,10 @@ type world struct {
 // taken away. The laws:
 //
 //   - what an Append acknowledged is in the store from then on, in the eyes of everybody;
-//   - of what it did not acknowledge nothing counts, or all, or, where the process ended, the first
-//     entries;
-//   - after an uncertain write a process appends no more, and closing settles that it does not count;
+//   - if an Append fails, none of its entries counts, or all do; if the process ends within it, the
+//     first entries may count;
+//   - after an uncertain write a process appends no more; its entries do not count once it has
+//     closed the state;
 //   - no two processes have the state open, unless one has lost its lease, and that one changes
 //     nothing;
 //   - at any moment the state can be read, and after any end it can be opened.
@@ -182,7 +183,8 @@ func (w *world) look() {
 	w.compare("read", s)
 }
 
-// compare demands what was promised, with or without what is pending.
+// compare fails unless a snapshot has all acknowledged entries, and of the pending ones none or the
+// first.
 func (w *world) compare(what string, s *state.Snapshot) {
 	got := told(s)
 	for n := range len(w.pending) + 1 {

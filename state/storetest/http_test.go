@@ -36,8 +36,8 @@ const (
 	hidesHolder  flaw = "it does not say who has the lease"
 )
 
-// A server that keeps a state needs one number for the lease, one for the writes under it, and a
-// condition: the pair is the ETag of the state, and each write names the one that it follows.
+// The server counts the leases that it gave, and the writes of the last lease. Both numbers are the
+// ETag of the state. The server accepts a write only if its If-Match names the present ETag.
 func TestHTTP(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness { return newServer(t, "") })
 }
@@ -61,7 +61,7 @@ func TestMistakesAreNoticed(t *testing.T) {
 func fails(ctx context.Context, test func(storetest.TB)) (failed bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			if r != errFailed { //nolint:errorlint // it is what Fatalf panics with
+			if r != errFailed { //nolint:errorlint // Fatalf panics with this very value
 				panic(r)
 			}
 			failed = true

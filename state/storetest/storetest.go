@@ -93,12 +93,12 @@ func Documents(t TB, h Harness) {
 		fail bool
 	}{
 		{"nothing", func() error { return nil }, [2]string{"-", "-"}, false},
-		{"remove what is not there", func() error { return mine.Remove("a") }, [2]string{"-", "-"}, false},
+		{"remove a document that does not exist", func() error { return mine.Remove("a") }, [2]string{"-", "-"}, false},
 		{"put", func() error { return mine.Put("a", []byte("one")) }, [2]string{"one", "-"}, false},
 		{"replace by something shorter", func() error { return mine.Put("a", []byte("I")) }, [2]string{"I", "-"}, false},
 		{"append to nothing", func() error { return mine.Append("b", 0, []byte("x\n")) }, [2]string{"I", "x\n"}, false},
 		{"append", func() error { return mine.Append("b", 2, []byte("y\n")) }, [2]string{"I", "x\ny\n"}, false},
-		{"begin what has begun", func() error { return mine.Append("a", 0, []byte("z")) }, [2]string{"I", "x\ny\n"}, true},
+		{"begin a document that exists", func() error { return mine.Append("a", 0, []byte("z")) }, [2]string{"I", "x\ny\n"}, true},
 		{"rename over another", func() error { return mine.Rename("b", "a") }, [2]string{"x\ny\n", "-"}, false},
 		{"put nothing", func() error { return mine.Put("b", nil) }, [2]string{"x\ny\n", ""}, false},
 		{"remove", func() error { return mine.Remove("a") }, [2]string{"-", ""}, false},
@@ -141,7 +141,7 @@ func Lease(t TB, h Harness) {
 	must(t, lock(t, h.Connect()).Release())
 }
 
-// LostLease tests that who lost the lease changes nothing any more.
+// LostLease tests that a process without its lease cannot write any more.
 func LostLease(t TB, h Harness) {
 	old := lock(t, h.Connect())
 	must(t, old.Put("a", []byte("one")))
@@ -164,7 +164,7 @@ func LostLease(t TB, h Harness) {
 	}
 	_ = old.Release() //nolint:errcheck // its lease is gone, whatever it says
 	if holder, err := other.Holder(t.Context()); err != nil || holder == nil {
-		t.Fatalf("who lost the lease gave back the lease of another: %v, %v", holder, err)
+		t.Fatalf("a process that had lost its lease released the lease of another one: %v, %v", holder, err)
 	}
 	must(t, mine.Release())
 }
