@@ -17,10 +17,10 @@ import (
 // settingPrefix begins the paths of the digests of a provider's settings in a record.
 const settingPrefix = "provider."
 
-// recalled returns the values of a record with its sensitive values, which the record does not hold. A value is
-// the one that the spec wants or that the object shows, if its digest is recorded; else it is unknown, and
-// equals nothing. Where the digest cannot be compared, the value is taken for the shown one. The paths are those of which
-// none is shown either: the value is taken for the wanted one.
+// recalled returns the values of a record, and fills in its sensitive values, of which the record has only digests. It
+// tries the wanted and the shown value: the one with the recorded digest is filled in. If neither has it, the value is
+// unknown, and equals nothing. If another key made the digest, the shown value is filled in, else the wanted one. It also
+// returns the paths where the wanted one was filled in unproven.
 func (d *differ) recalled(c *Change, r state.Record, want cty.Value) (values cty.Value, unsure []string) {
 	values = r.Values
 	if len(r.Digests) == 0 {

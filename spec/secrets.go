@@ -131,8 +131,8 @@ func Texts(v cty.Value) []string {
 	return sortedSet(all)
 }
 
-// Secrets lists the sensitive texts that the spec has, sorted: those of variables, the lines of these,
-// and those of all values that the spec makes of them. A text that needs a computed attribute is not among them.
+// Secrets lists the sensitive texts of the spec, sorted: the values of variables, each line of such a value, and every
+// sensitive value that the spec derives from them. It leaves out values that need a computed attribute.
 func (c *Config) Secrets() []string {
 	e := c.evaluator
 	if e == nil || e.base == nil {
