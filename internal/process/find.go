@@ -9,15 +9,30 @@ import (
 	"slices"
 )
 
-// Find returns the identities of all processes whose arguments satisfy match, sorted by pid; it
-// finds the processes of a crashed run, for example. argv holds the arguments that the process was
-// started with, at least one. Find leaves out this process and processes that have ended. A
-// process that replaces its program meanwhile counts with its final program, for which Find waits
-// until ctx ends.
+// Found is a process with the arguments that it was started with.
+type Found struct {
+	Identity
+	Argv []string
+}
+
+// Find returns the identities of all processes whose arguments satisfy match, as Search does.
+func (h Host) Find(ctx context.Context, match func(argv []string) bool) ([]Identity, error) {
+	all, err := h.Search(ctx, match)
+	var found []Identity
+	for _, f := range all {
+		found = append(found, f.Identity)
+	}
+	return found, err
+}
+
+// Search returns all processes whose arguments satisfy match, sorted by pid; it finds the processes
+// of a crashed run, for example. argv holds the arguments that the process was started with, at
+// least one. Search leaves out this process and processes that have ended. A process that replaces
+// its program meanwhile counts with its final program, for which Search waits until ctx ends.
 //
 // An error says that some processes could not be read, so that more may match than are returned.
 // If it wraps fs.ErrPermission, all of those belong to other users.
-func (h Host) Find(ctx context.Context, match func(argv []string) bool) ([]Identity, error) {
+func (h Host) Search(ctx context.Context, match func(argv []string) bool) ([]Found, error) {
 	here, err := h.sys().HostIdentity()
 	if err != nil {
 		return nil, fmt.Errorf("find processes: %w", err)
@@ -44,14 +59,14 @@ func (h Host) Find(ctx context.Context, match func(argv []string) bool) ([]Ident
 		}
 	}
 	h.settle(ctx, likely)
-	var found []Identity
+	var found []Found
 	for _, c := range likely {
 		switch {
 		case errors.Is(c.err, ErrGone):
 		case c.err != nil:
 			unread.add(c.pid, c.err)
 		case match(c.seen.Argv):
-			found = append(found, here.identity(c.pid, c.seen))
+			found = append(found, Found{Identity: here.identity(c.pid, c.seen), Argv: c.seen.Argv})
 		}
 	}
 	return found, unread.err()

@@ -76,6 +76,16 @@ func PublicKey(path string) (string, error) {
 	return authorizedLine(signer.PublicKey(), ""), nil
 }
 
+// PublicOf returns the public half of a private key without a passphrase as an authorized_keys line
+// without a line break.
+func PublicOf(private []byte) (string, error) {
+	signer, err := ssh.ParsePrivateKey(private)
+	if err != nil {
+		return "", fmt.Errorf("read a private key: %w", err)
+	}
+	return authorizedLine(signer.PublicKey(), ""), nil
+}
+
 // CheckAuthorized returns why a text is no line of authorized_keys. A trailing line break
 // is none of its faults.
 func CheckAuthorized(text string) error {

@@ -77,6 +77,17 @@ func Disks(before, after cty.Value, running bool) providers.Verdict {
 	return providers.Verdict{Applies: providers.Live, Reason: "a disk is attached, running or not"}
 }
 
+// DisksAtStart returns the judge of additional disks that an object gets when it starts. It refuses
+// invalid ones.
+func DisksAtStart(reason string) Judge {
+	return func(before, after cty.Value, running bool) providers.Verdict {
+		if _, err := DecodeDisks(after); err != nil {
+			return providers.Verdict{Applies: providers.Refused, Reason: err.Error()}
+		}
+		return AtStart(reason)(before, after, running)
+	}
+}
+
 func diskNames(v cty.Value) []string {
 	var all []string
 	for _, e := range ctyread.List(v) {

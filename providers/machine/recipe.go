@@ -38,6 +38,8 @@ type Abilities struct {
 	// WhenUp makes a restart wait until an object that is still starting is up: a stop
 	// request is lost before that.
 	WhenUp bool
+	// StopWhenUp makes any stop wait so.
+	StopWhenUp bool
 
 	// Steps of the system's own: before the object is taken down, once it is down, before its
 	// definition is written, and once it is ready. Recipe fills in a missing address, ID and
@@ -282,7 +284,7 @@ func (s *sequence) readyIfUnready() {
 // down adds the step that stops the object.
 func (s *sequence) down() {
 	step := s.stopping(OpStop, providers.PhaseDown)
-	if s.WhenUp && s.change.Action == providers.RestartIt {
+	if s.StopWhenUp || s.WhenUp && s.change.Action == providers.RestartIt {
 		step.Timeout += s.Policy.Ready
 		step.Args = Args{WhenUp: true}
 	}

@@ -17,8 +17,9 @@ type SeenDisk struct {
 	Name     string
 	Mark     *providers.Mark
 	Path     string
-	Size     uint64 // bytes, as a guest sees it
-	Format   string // "": not known
+	Size     uint64  // bytes, as a guest sees it
+	Format   string  // "": not known
+	FSType   *string // the file system that the system makes on it, "" if it makes none; nil: not known
 	Claims   []providers.Claim
 	Findings []providers.Finding
 }
@@ -33,6 +34,12 @@ func (s SeenDisk) Object() providers.Object {
 	all := map[string]cty.Value{"size": cty.NumberUIntVal(s.Size)}
 	if s.Format != "" {
 		all["format"] = cty.StringVal(s.Format)
+	}
+	if s.FSType != nil {
+		all["fs_type"] = cty.NullVal(cty.String)
+		if *s.FSType != "" {
+			all["fs_type"] = cty.StringVal(*s.FSType)
+		}
 	}
 	maps.Copy(all, s.Values())
 	return providers.Object{

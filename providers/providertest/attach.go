@@ -81,14 +81,18 @@ func attachAndDetach(s *stage) {
 	dev.holds(cache)
 
 	dev.uses = []*actor{cache, store}
-	c := dev.change(providers.Update, disks(cache, store))
-	if v := c.Edits[0].Verdict; v.Applies != providers.Live || v.Reason == "" {
+	action, applies, order := providers.Update, providers.Live, "change"
+	if s.Disks.AtStart {
+		action, applies, order = providers.RestartIt, providers.Restart, "down, change, up, ready"
+	}
+	c := dev.change(action, disks(cache, store))
+	if v := c.Edits[0].Verdict; v.Applies != applies || v.Reason == "" {
 		s.t.Errorf("attaching a disk to what runs is judged %+v", v)
 	}
-	same(s.t, "the phases of an attachment", "change", phases(dev.steps(c)))
+	same(s.t, "the phases of an attachment", order, phases(dev.steps(c)))
 	same(s.t, "what an attachment takes", []providers.Claim{store.claim()}, taken(dev.steps(c)))
 	all := dev.carryOut(c)
-	if r := all[0].result.Running; r == nil || !*r {
+	if r := all[len(all)-1].result.Running; r == nil || !*r {
 		s.t.Errorf("after an attachment it says running = %v", r)
 	}
 	dev.checkMade(dev.object())

@@ -66,6 +66,8 @@ type Disks struct {
 	// Attach defines a VM of that name that uses a disk, as somebody else would. The VM is
 	// off.
 	Attach func(vm string, o providers.Object)
+	// AtStart says that a VM gets a disk when it starts: attaching one to what runs needs a restart.
+	AtStart bool
 	// Fill writes into a disk as a guest would, within its first MiB. Filled reports whether
 	// these bytes are still there.
 	Fill   func(o providers.Object)

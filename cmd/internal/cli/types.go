@@ -2,6 +2,7 @@ package cli
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
+	"vmctl/providers/lima"
 	"vmctl/providers/sim"
 	"vmctl/spec"
 )
@@ -19,11 +21,23 @@ func builtInTypes(env Env) map[string]providers.Type {
 	all := map[string]providers.Type{}
 	for _, t := range []providers.Type{
 		libvirt.Type(libvirt.Host{UID: env.UID, Getenv: env.Getenv, Cache: cacheDir(env.Getenv)}),
+		lima.Type(lima.Host{Program: limaProgram(env.Program), Getenv: env.Getenv, UID: env.UID, Home: env.Getenv("HOME")}),
 		sim.Type(sim.Host{Program: env.Program, Args: []string{simVM}}),
 	} {
 		all[t.Name] = t
 	}
 	return all
+}
+
+// limaProgram returns the program that runs Lima: in the folder libexec beside that of vmctl.
+func limaProgram(vmctl string) string {
+	if vmctl == "" {
+		return ""
+	}
+	if real, err := filepath.EvalSymlinks(vmctl); err == nil {
+		vmctl = real
+	}
+	return filepath.Join(filepath.Dir(filepath.Dir(vmctl)), "libexec", "vmctl-lima")
 }
 
 func (a *app) typeNames() []string { return slices.Sorted(maps.Keys(a.types)) }

@@ -1,0 +1,427 @@
+package lima
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"vmctl/internal/shellword"
+	"vmctl/internal/yamltext"
+	"vmctl/providers/machine"
+)
+
+// The top-level keys of a definition (lima.yaml) that attributes set.
+const (
+	keyImages     = "images"
+	keyCPUs       = "cpus"
+	keyMemory     = "memory"
+	keyDisk       = "disk"
+	keyDisks      = "additionalDisks"
+	keyMounts     = "mounts"
+	keyForwards   = "portForwards"
+	keyParams     = "param"
+	keyPlain      = "plain"
+	keyVMType     = "vmType"
+	keyArch       = "arch"
+	keyUser       = "user"
+	keySSH        = "ssh"
+	keyContainerd = "containerd"
+	keyFirmware   = "firmware"
+	keyOptions    = "vmOpts"
+	keyProvision  = "provision"
+	keyBase       = "base"
+)
+
+// written is a wanted definition, with what its mark says of it.
+type written struct {
+	doc    map[string]any
+	text   string // canonical
+	keys   []string
+	params []string
+	base   string
+	ports  []string // the forwarded ports, in order
+	auto   []string
+}
+
+// wish is what a definition is composed of.
+type wish struct {
+	vm         machine.VM
+	rest       map[string]any    // what is of the template
+	imported   bool              // its user and its keys are not vmctl's
+	disks      []usedDisk        // its additional disks, in order
+	authorized []string          // the lines of authorized_keys of its user
+	hostKey    string            // the private host key of its guest; "": the guest makes its own
+	hosts      map[string]uint16 // the host ports that were chosen for forwards that leave the choice open
+}
+
+// compose returns the definition of a wanted VM: its template with its attributes in it.
+func (p *Provider) compose(g wish) (written, error) {
+	vm := g.vm
+	w := written{doc: maps.Clone(g.rest)}
+	if w.doc == nil {
+		w.doc = map[string]any{}
+	}
+	set := func(key string, value any) {
+		w.doc[key] = value
+		w.keys = append(w.keys, key)
+	}
+	setIfAbsent := func(key string, value any) {
+		if _, there := w.doc[key]; !there {
+			set(key, value)
+		}
+	}
+	set(keyCPUs, int(vm.CPUs)) //nolint:gosec // at most 4096
+	set(keyMemory, size(vm.Memory))
+	if vm.RootDisk > 0 {
+		set(keyDisk, size(vm.RootDisk))
+	}
+	if i := vm.Image; i != nil && !g.imported {
+		image := map[string]any{"location": p.imageLocation(i), "arch": architecture()}
+		if i.SHA256 != "" {
+			image["digest"] = "sha256:" + i.SHA256
+		}
+		set(keyImages, []any{image})
+	}
+	if len(g.disks) > 0 || w.doc[keyDisks] == nil {
+		set(keyDisks, additionalDisks(g.disks))
+	}
+	if len(vm.Mounts) > 0 || w.doc[keyMounts] == nil {
+		set(keyMounts, p.mounts(vm.Mounts))
+	}
+	if len(vm.Forwards) > 0 || w.doc[keyForwards] == nil {
+		list, auto := forwards(vm.Forwards, g.hosts)
+		set(keyForwards, list)
+		w.auto = auto
+		for _, f := range vm.Forwards {
+			w.ports = append(w.ports, forwardKey(f))
+		}
+	}
+	if vm.Plain {
+		set(keyPlain, true)
+	}
+	if len(vm.Params) > 0 {
+		params, _ := w.doc[keyParams].(map[string]any)
+		params = maps.Clone(params)
+		if params == nil {
+			params = map[string]any{}
+		}
+		for name, value := range vm.Params {
+			params[name] = value
+		}
+		w.doc[keyParams], w.params = params, slices.Sorted(maps.Keys(vm.Params))
+	}
+	if p.emulates(vm.Accel) {
+		setIfAbsent(keyOptions, map[string]any{"qemu": map[string]any{"cpuType": map[string]any{architecture(): "max"}}})
+	}
+	if !g.imported {
+		p.setUp(&w, g, setIfAbsent)
+	}
+	slices.Sort(w.keys)
+	w.base = baseDigest(w.doc, w.keys, w.params)
+	var err error
+	w.text, err = yamltext.Marshal(w.doc)
+	return w, err
+}
+
+// setUp adds what an instance needs that vmctl makes: its user, its keys, and no more than was asked
+// for.
+func (p *Provider) setUp(w *written, g wish, setIfAbsent func(key string, value any)) {
+	setIfAbsent(keyVMType, "qemu")
+	setIfAbsent(keyContainerd, map[string]any{"system": false, "user": false})
+	setIfAbsent(keySSH, map[string]any{"loadDotSSHPubKeys": false})
+	if user := p.user(g.vm); user != nil {
+		setIfAbsent(keyUser, user)
+	}
+	if !hasFirmware() {
+		setIfAbsent(keyFirmware, map[string]any{"legacyBIOS": true})
+	}
+	provision, _ := w.doc[keyProvision].([]any)
+	w.doc[keyProvision] = append(slices.Clone(provision), map[string]any{"mode": "system", "script": loginScript(g.vm.SSH.User, g.authorized, g.hostKey)})
+}
+
+// base returns what a template came to in a definition: all that no attribute set.
+func base(doc map[string]any, keys, params []string) map[string]any {
+	rest := map[string]any{}
+	for key, value := range doc {
+		switch {
+		case slices.Contains(keys, key):
+		case key == keyProvision:
+			list, _ := value.([]any)
+			if kept := slices.DeleteFunc(slices.Clone(list), isLoginScript); len(kept) > 0 {
+				rest[key] = kept
+			}
+		case key == keyParams && len(params) > 0:
+			all, _ := value.(map[string]any)
+			kept := map[string]any{}
+			for name, v := range all {
+				if !slices.Contains(params, name) {
+					kept[name] = v
+				}
+			}
+			if len(kept) > 0 {
+				rest[key] = kept
+			}
+		default:
+			rest[key] = value
+		}
+	}
+	return rest
+}
+
+func baseDigest(doc map[string]any, keys, params []string) string {
+	text, err := yamltext.Marshal(base(doc, keys, params))
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// templateOf returns the template that a definition has in it, canonical; "": there is none. m is the
+// mark beside the definition; nil: attributes set whatever they can.
+func templateOf(doc map[string]any, m *mark) string {
+	keys, params := attributeKeys, []string(nil)
+	if m != nil {
+		keys, params = m.Keys, m.Params
+		if baseDigest(doc, keys, params) == m.Base {
+			return m.Template
+		}
+	}
+	rest := base(doc, keys, params)
+	if len(rest) == 0 {
+		return ""
+	}
+	text, err := yamltext.Marshal(rest)
+	if err != nil { // it was parsed a moment ago
+		return ""
+	}
+	return text
+}
+
+// size returns a number of bytes as Lima writes it.
+func size(bytes uint64) string {
+	for _, unit := range []struct {
+		shift uint
+		name  string
+	}{{30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
+		if n := bytes >> unit.shift; n > 0 && n<<unit.shift == bytes {
+			return fmt.Sprintf("%d%s", n, unit.name)
+		}
+	}
+	return fmt.Sprintf("%dB", bytes)
+}
+
+// architecture returns this machine's architecture by Lima's name.
+func architecture() string {
+	if name, known := map[string]string{"amd64": "x86_64", "arm64": "aarch64", "riscv64": "riscv64"}[runtime.GOARCH]; known {
+		return name
+	}
+	return runtime.GOARCH
+}
+
+func (p *Provider) imageLocation(i *machine.Image) string {
+	if i.IsURL() {
+		return i.Source
+	}
+	return p.absolute(i.Source)
+}
+
+// absolute returns a path of the spec as an absolute one.
+func (p *Provider) absolute(path string) string {
+	if rest, short := strings.CutPrefix(path, "~/"); short && p.host.Home != "" {
+		return filepath.Join(p.host.Home, rest)
+	}
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(p.settings.Files, path)
+}
+
+// usedDisk is an additional disk of a wanted VM.
+type usedDisk struct{ name, fsType string }
+
+// entry returns the disk as a definition names it. Lima formats none whose file system was not asked for.
+func (d usedDisk) entry() map[string]any {
+	if d.fsType == "" {
+		return map[string]any{"name": d.name, "format": false}
+	}
+	return map[string]any{"name": d.name, "format": true, "fsType": d.fsType}
+}
+
+func additionalDisks(disks []usedDisk) []any {
+	all := []any{}
+	for _, d := range disks {
+		all = append(all, d.entry())
+	}
+	return all
+}
+
+func (p *Provider) mounts(mounts []machine.Mount) []any {
+	all := []any{}
+	for _, m := range mounts {
+		entry := map[string]any{"location": p.absolute(m.Source), "writable": m.Writable}
+		if m.Target != "" {
+			entry["mountPoint"] = m.Target
+		}
+		all = append(all, entry)
+	}
+	return all
+}
+
+// forwards returns the list of forwarded ports, and those whose host port is chosen at each start.
+// hosts has the ports that were chosen.
+func forwards(all []machine.Forward, hosts map[string]uint16) (list []any, auto []string) {
+	list = []any{}
+	for _, f := range all {
+		host := f.Host
+		if !f.Fixed() {
+			auto = append(auto, forwardKey(f))
+			host = hosts[forwardKey(f)]
+		}
+		if host == 0 { // chosen when it starts
+			continue
+		}
+		list = append(list, map[string]any{
+			"guestPort": int(f.Guest), "hostPort": int(host), "hostIP": f.HostIP, "proto": f.Protocol, "static": f.Protocol == machine.TCP,
+		})
+	}
+	for _, port := range ignoredPorts {
+		list = append(list, map[string]any{"guestPort": port, "proto": "any", "ignore": true})
+	}
+	return list, auto
+}
+
+// forwardKey names a forwarded port: 8080/tcp at 127.0.0.1.
+func forwardKey(f machine.Forward) string {
+	return fmt.Sprintf("%d/%s at %s", f.Guest, f.Protocol, f.HostIP)
+}
+
+// user returns the user of the guest. Lima gives it the name and the ID of this host's user, and
+// refuses root's.
+func (p *Provider) user(vm machine.VM) map[string]any {
+	name := vm.SSH.User
+	switch {
+	case name != "" && name != rootUser && p.host.UID == 0:
+		return map[string]any{"name": name, "uid": guestUID}
+	case name != "" && name != rootUser:
+		return map[string]any{"name": name}
+	case p.host.UID == 0:
+		return map[string]any{"name": "lima", "uid": guestUID}
+	default:
+		return nil
+	}
+}
+
+const (
+	rootUser = "root"
+	guestUID = 1000
+)
+
+// loginScriptHead is the beginning of the script by which the guest lets vmctl in.
+const loginScriptHead = "#!/bin/sh\n# vmctl: who may log in, and how the guest proves itself\n"
+
+func isLoginScript(entry any) bool {
+	script, _ := entry.(map[string]any)
+	text, _ := script["script"].(string)
+	return strings.HasPrefix(text, loginScriptHead)
+}
+
+// hostKeyEnd stands after the private host key in a login script.
+const hostKeyEnd = "END_OF_HOST_KEY"
+
+// loginScript returns a script that lets keys in as a user, and gives the guest its host key. Lima
+// itself lets only its own key in, and never as root; and since it gives an instance another ID at
+// each start, cloud-init would make new host keys each time. hostKey is a private key; "": the guest makes
+// its own.
+func loginScript(user string, authorized []string, hostKey string) string {
+	lines := make([]string, len(authorized))
+	for i, line := range authorized {
+		lines[i] = shellword.Quote(line)
+	}
+	script := loginScriptHead + `set -eu
+user=` + shellword.Quote(user) + `
+home=$(getent passwd "$user" | cut -d: -f6)
+mkdir -p -m 700 "$home/.ssh"
+kept=$(grep -v -e ' vmctl:lima$' -e '^no-port-forwarding' "$home/.ssh/authorized_keys" 2>/dev/null || true)
+{
+  [ -z "$kept" ] || printf '%s\n' "$kept"
+  printf '%s vmctl:lima\n' ` + strings.Join(lines, " ") + `
+} >"$home/.ssh/authorized_keys.vmctl"
+chmod 600 "$home/.ssh/authorized_keys.vmctl"
+mv "$home/.ssh/authorized_keys.vmctl" "$home/.ssh/authorized_keys"
+chown -R "$user:" "$home/.ssh"
+`
+	if hostKey == "" {
+		return script
+	}
+	return script + `[ ! -d /etc/cloud/cloud.cfg.d ] || echo 'ssh_deletekeys: false' >/etc/cloud/cloud.cfg.d/99_vmctl.cfg
+key=/etc/ssh/ssh_host_ed25519_key
+umask 077
+cat >"$key.vmctl" <<'` + hostKeyEnd + `'
+` + strings.TrimSuffix(hostKey, "\n") + `
+` + hostKeyEnd + `
+if cmp -s "$key.vmctl" "$key"; then
+  rm "$key.vmctl"
+else
+  ssh-keygen -y -f "$key.vmctl" >"$key.pub"
+  chmod 644 "$key.pub"
+  mv "$key.vmctl" "$key"
+  systemctl try-restart ssh sshd 2>/dev/null || service ssh restart || service sshd restart
+fi
+`
+}
+
+// hostKeyIn returns the private host key that a definition gives its guest; "": none.
+func hostKeyIn(doc map[string]any) string {
+	list, _ := doc[keyProvision].([]any)
+	for _, entry := range list {
+		if !isLoginScript(entry) {
+			continue
+		}
+		e, _ := entry.(map[string]any)
+		_, after, _ := strings.Cut(text(e["script"], ""), "<<'"+hostKeyEnd+"'\n")
+		if key, _, found := strings.Cut(after, hostKeyEnd+"\n"); found {
+			return key
+		}
+	}
+	return ""
+}
+
+// hasFirmware reports whether this machine has the UEFI firmware with which Lima starts QEMU.
+func hasFirmware() bool {
+	for _, file := range []string{
+		"/usr/share/OVMF/OVMF_CODE.fd", "/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/qemu/edk2-x86_64-code.fd",
+		"/usr/share/edk2/x64/OVMF_CODE.4m.fd", "/usr/share/AAVMF/AAVMF_CODE.fd", "/usr/share/qemu/edk2-aarch64-code.fd",
+	} {
+		if exists(file) {
+			return true
+		}
+	}
+	return runtime.GOOS == "darwin"
+}
+
+// emulates reports whether QEMU emulates the CPUs of an instance with that accelerator.
+func (p *Provider) emulates(accel string) bool {
+	switch accel {
+	case machine.AccelTCG:
+		return true
+	case machine.AccelKVM:
+		return false
+	}
+	return runtime.GOOS == "linux" && !opens("/dev/kvm")
+}
+
+// opens reports whether this process may use a device.
+func opens(device string) bool {
+	f, err := os.OpenFile(device, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
+}

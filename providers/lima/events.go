@@ -1,0 +1,106 @@
+package lima
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// events tells what a host agent has reported of its present run.
+type events struct {
+	sshPort  uint16
+	running  bool
+	degraded []string // the reasons; nil: it is not
+	exiting  bool
+	ending   bool // it was asked to shut the guest down
+}
+
+// logLimit is how much of a log is read (bytes): its end.
+const logLimit = 64 << 10
+
+// readEvents reads the events of an instance's host agent, which Lima begins anew at each start.
+func (p *Provider) readEvents(name string) (events, error) {
+	var e events
+	text, err := tail(p.path(name, eventsLog), logLimit)
+	if err != nil {
+		return e, err
+	}
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		var event struct {
+			Status struct {
+				Running      bool     `json:"running"`
+				Degraded     bool     `json:"degraded"`
+				Exiting      bool     `json:"exiting"`
+				Errors       []string `json:"errors"`
+				SSHLocalPort uint16   `json:"sshLocalPort"`
+			} `json:"status"`
+		}
+		if json.Unmarshal(line, &event) != nil { // the first line may be cut, the last one half written
+			continue
+		}
+		s := event.Status
+		if s.SSHLocalPort != 0 {
+			e.sshPort = s.SSHLocalPort
+		}
+		e.running, e.exiting = e.running || s.Running, e.exiting || s.Exiting
+		if s.Degraded {
+			e.degraded = append(e.degraded, s.Errors...)
+		}
+	}
+	text, err = tail(p.path(name, agentLog), logLimit)
+	e.ending = err == nil && strings.Contains(string(text), "shutting down the host agent")
+	return e, nil
+}
+
+// tail returns the end of a file; nil: there is none.
+func tail(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	from := max(0, info.Size()-most)
+	return io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
+}
+
+// lastWords returns the last lines of a host agent's log, in words.
+func (p *Provider) lastWords(name string) []string {
+	const lines = 3
+	text, err := tail(p.path(name, agentLog), logLimit)
+	if err != nil {
+		return []string{"its log cannot be read: " + err.Error()}
+	}
+	var all []string
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		var said struct {
+			Level, Msg, Error string
+		}
+		switch {
+		case json.Unmarshal(line, &said) != nil:
+			if s := strings.TrimSpace(string(line)); s != "" {
+				all = append(all, s)
+			}
+		case said.Level == "debug" || said.Level == "trace":
+		case said.Error != "":
+			all = append(all, said.Msg+": "+said.Error)
+		default:
+			all = append(all, said.Msg)
+		}
+	}
+	all = all[max(0, len(all)-lines):]
+	for i, line := range all {
+		all[i] = "its log says: " + line
+	}
+	return all
+}

@@ -1,0 +1,8 @@
+package lima
+
+// For the stand-ins of tests.
+var (
+	ParseSize = parseSize
+	NamesOf   = namesOf
+	PowerDown = powerDown
+)

@@ -1,0 +1,255 @@
+package lima
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"vmctl/internal/process"
+	"vmctl/internal/yamltext"
+	"vmctl/providers"
+)
+
+// instance holds all observations of one instance.
+type instance struct {
+	name    string
+	id      providers.ID
+	mark    *mark // nil: it bears none of its own
+	copied  *mark // a mark that was written for another instance
+	text    string
+	doc     map[string]any // its definition; nil: it has none
+	root    uint64         // the size of its root disk in bytes; 0: there is none
+	guarded bool           // limactl protect
+
+	state    string // one of providers.State…; "" if it could not be read
+	reason   string // of a broken or an unknown state
+	leftover string // evidence of files of processes that are gone
+	agents   []process.Found
+	drivers  []process.Found
+	events   events
+	run      *runRecord // of the present run; nil: it is off, or somebody else started it
+}
+
+// on reports whether a process of the instance runs, or may run.
+func (s *instance) on() bool { return s.state != providers.StateOff }
+
+// starting reports whether the instance runs and its host agent has not reported it ready.
+func (s *instance) starting() bool {
+	return s.state == providers.StateRunning && len(s.agents) > 0 && !s.events.running
+}
+
+// readInstance reads the files of an instance and joins them with its processes. fs.ErrNotExist:
+// there is no folder and no process of that name.
+func (p *Provider) readInstance(ctx context.Context, name string, f found) (*instance, error) {
+	s := &instance{name: name, id: unmarkedID("vm", name)}
+	info, err := os.Stat(p.dir(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && len(f.of[name]) > 0: // its processes tell enough
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s is no folder", p.dir(name))
+	}
+	if err := p.readFiles(s); err != nil {
+		return s, err
+	}
+	p.readProcesses(ctx, s, f)
+	return s, nil
+}
+
+// readFiles reads the mark, the definition and the root disk of an instance.
+func (p *Provider) readFiles(s *instance) error {
+	m, err := readMark(p.path(s.name, markName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case m.Name != s.name: // limactl clone and rename take the mark along
+		s.copied = &m
+	default:
+		s.mark, s.id = &m, m.ID
+	}
+	text, err := os.ReadFile(p.path(s.name, defsFile))
+	if err == nil {
+		s.text = string(text)
+		s.doc, err = yamltext.Parse(s.text)
+		if err != nil {
+			err = fmt.Errorf("read %s: %w", p.path(s.name, defsFile), err)
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	path, _, err := p.rootDisk(s.name)
+	if err == nil {
+		s.root, _, err = diskSize(path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s.guarded = exists(p.path(s.name, protection))
+	return nil
+}
+
+// rootDisk returns the file of an instance's root disk, and its format.
+func (p *Provider) rootDisk(name string) (path, format string, err error) {
+	for _, file := range []string{rootName, oldRoot} {
+		path = p.path(name, file)
+		if _, format, err = diskSize(path); !errors.Is(err, fs.ErrNotExist) {
+			return path, format, err
+		}
+	}
+	return "", "", err
+}
+
+// readProcesses adds the run state of an instance: by its processes first, then by the report of
+// each.
+func (p *Provider) readProcesses(ctx context.Context, s *instance, f found) {
+	s.agents, s.drivers = f.of[s.name][roleAgent], f.of[s.name][roleDriver]
+	row := phaseOf(countOf(s.agents, f.err), countOf(s.drivers, f.err))
+	s.state = row.state
+	if row.reason != "" {
+		s.reason = fill(row.reason, pids(s.agents), pids(s.drivers))
+	}
+	if row.reason == reasonUnseen {
+		s.reason += ": " + f.err.Error()
+	}
+	switch s.state {
+	case providers.StateOff:
+		s.leftover = p.leftovers(ctx, s.name, f.locks[s.name])
+		return
+	case stateUnknown:
+		return
+	}
+	var err error
+	if s.events, err = p.readEvents(s.name); err != nil {
+		s.state, s.reason = stateUnknown, err.Error()
+		return
+	}
+	s.run = p.readRun(s)
+	switch {
+	case len(s.agents) == 1 && (s.events.ending || s.events.exiting):
+		s.state, s.reason = providers.StateEnding, ""
+	case s.state == providers.StateRunning:
+		p.askMonitor(ctx, s)
+	}
+}
+
+// fill puts the processes into a reason, which may name both, one or none of them.
+func fill(reason string, agents, drivers string) string {
+	return strings.NewReplacer("%[1]s", agents, "%[2]s", drivers).Replace(reason)
+}
+
+func countOf(all []process.Found, err error) count {
+	switch {
+	case len(all) == 0 && err != nil:
+		return unseen
+	case len(all) == 0:
+		return none
+	case len(all) == 1:
+		return one
+	default:
+		return several
+	}
+}
+
+// askMonitor asks QEMU for the state of the guest.
+func (p *Provider) askMonitor(ctx context.Context, s *instance) {
+	status, err := guestState(ctx, p.path(s.name, qmpSock))
+	if err != nil && !s.events.running && !errors.Is(err, errBusy) {
+		return // it has just begun
+	}
+	if err != nil {
+		s.state, s.reason = providers.StateBroken, "QEMU ("+pids(s.drivers)+") does not answer: "+err.Error()
+		if errors.Is(err, errBusy) {
+			s.state, s.reason = stateUnknown, "QEMU ("+pids(s.drivers)+"): "+err.Error()
+		}
+		return
+	}
+	state, known := monitorStates[status]
+	if !known {
+		s.state, s.reason = providers.StateBroken, fmt.Sprintf("QEMU (%s) runs, and its guest does not: it is in the state %s", pids(s.drivers), status)
+		return
+	}
+	s.state = state
+}
+
+// readRun returns the record of the present run. A record of another run, which somebody else's
+// start followed, says nothing.
+func (p *Provider) readRun(s *instance) *runRecord {
+	r, err := p.runRecord(s.name)
+	if err != nil || len(s.agents) != 1 {
+		return nil
+	}
+	if r.Agent == nil || r.Agent.PID == s.agents[0].PID && r.Agent.StartTime == s.agents[0].StartTime {
+		return r
+	}
+	return nil
+}
+
+// leftovers returns evidence of files of processes that are gone; "": there are none.
+func (p *Provider) leftovers(ctx context.Context, name string, locks []string) string {
+	var all []string
+	for _, file := range []string{agentPid, agentSock, driverPid, qmpSock} {
+		path := p.path(name, file)
+		if !exists(path) {
+			continue
+		}
+		said := path
+		if strings.HasSuffix(file, ".pid") {
+			said += " (" + p.pidIn(ctx, path) + ")"
+		}
+		all = append(all, said)
+	}
+	for _, disk := range locks {
+		all = append(all, "the lock of the disk "+disk)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "its processes are gone, and left " + strings.Join(all, ", ")
+}
+
+// pidIn tells in words what became of the process that a pid file names.
+func (p *Provider) pidIn(ctx context.Context, path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid <= 1 {
+		return "it names no process"
+	}
+	now, err := p.processes.Capture(ctx, pid)
+	switch {
+	case errors.Is(err, process.ErrGone):
+		return fmt.Sprintf("pid %d is gone", pid)
+	case err != nil:
+		return fmt.Sprintf("pid %d: %v", pid, err)
+	}
+	return fmt.Sprintf("pid %d is %s by now, which is no process of it", pid, filepath.Base(now.Exe))
+}
+
+// pids names processes.
+func pids(all []process.Found) string {
+	words := make([]string, len(all))
+	for i, f := range all {
+		words[i] = fmt.Sprintf("pid %d", f.PID)
+	}
+	return strings.Join(words, ", ")
+}
+
+// identities returns the identities of processes.
+func identities(all ...[]process.Found) []process.Identity {
+	var ids []process.Identity
+	for _, f := range slices.Concat(all...) {
+		ids = append(ids, f.Identity)
+	}
+	return ids
+}

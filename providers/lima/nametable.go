@@ -1,0 +1,32 @@
+package lima
+
+import "regexp"
+
+// runFiles lists files that Lima makes anew whenever it needs them.
+var runFiles = []string{"lima-version", "ssh.config", "cidata.iso", "cloud-config.yaml", "ansible-inventory.yaml", runName, protection}
+
+// attributeKeys lists the keys that attributes can set.
+var attributeKeys = []string{keyImages, keyCPUs, keyMemory, keyDisk, keyDisks, keyMounts, keyForwards, keyPlain}
+
+// ignoredPorts lists the guest's ports that Lima would forward to this host by itself as soon as
+// something in the guest listens there: mDNS and LLMNR.
+var ignoredPorts = []int{5353, 5355}
+
+// The arguments by which the processes of an instance are found: the paths of their pid files. They
+// stay as they are when the files are gone.
+var pidArguments = map[string]role{"--pidfile": roleAgent, "-pidfile": roleDriver}
+
+// pidFiles has the name of the pid file of each role.
+var pidFiles = map[role]string{roleAgent: agentPid, roleDriver: driverPid}
+
+// passedOn lists the variables of the environment that vmctl-lima gets. Others may hold secrets.
+var passedOn = []string{
+	"HOME", "LANG", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "USER", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+}
+
+// leadingNumber matches the number with which the values of -smp and -m begin.
+var leadingNumber = regexp.MustCompile(`^[0-9]+`)
+
+// sizePattern matches a size as Lima reads it.
+var sizePattern = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([kKmMgGtTpP])?[iI]?[bB]?$`)

@@ -1,0 +1,260 @@
+package lima
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"vmctl/internal/atomicfile"
+	"vmctl/internal/clock"
+	"vmctl/internal/yamltext"
+	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/providers/machine"
+)
+
+const (
+	forceLimit = 10 * time.Second       // the time for a process that was forced to end
+	lookEvery  = 100 * time.Millisecond // the pause between two looks at an instance that comes up
+)
+
+// runRecord reads the record of the last run; fs.ErrNotExist: there is none.
+func (p *Provider) runRecord(name string) (*runRecord, error) {
+	text, err := os.ReadFile(p.path(name, runName))
+	if err != nil {
+		return nil, err
+	}
+	var r runRecord
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("read %s: %w", p.path(name, runName), err)
+	}
+	return &r, nil
+}
+
+// start brings the instance up: it returns once QEMU runs. What it is started with is recorded before.
+func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
+	if err := j.startable(); err != nil {
+		return nil, err
+	}
+	removed, err := j.reclaim(j.Name)
+	if err != nil {
+		return nil, fail(err, "tidy up after the last run of %s", j.Name)
+	}
+	text, err := j.choosePorts()
+	if err != nil {
+		return nil, err
+	}
+	r := runRecord{Definition: text, Accel: j.want.Accel, Auto: j.seen.mark.Auto}
+	if err := writeJSON(j.path(j.Name, runName), r); err != nil {
+		return nil, fail(err, "start %s", j.Name)
+	}
+	if err := j.ensureUserKey(ctx); err != nil {
+		return nil, err
+	}
+	if err := j.run(ctx, "Lima did not start it", nil, "start", j.Name); err != nil {
+		return nil, j.notStarted(ctx, err)
+	}
+	s, err := j.waitForQEMU(ctx)
+	if err != nil {
+		return nil, j.notStarted(ctx, err)
+	}
+	r.Agent = &s.agents[0].Identity
+	if err := writeJSON(j.path(j.Name, runName), r); err != nil {
+		return nil, fail(err, "start %s", j.Name)
+	}
+	return guard.Did(providers.Done, removed...), nil
+}
+
+// startable fails if the instance cannot be started as it is.
+func (j *job) startable() error {
+	switch {
+	case j.seen.on():
+		return &providers.Problem{
+			Outcome: providers.Unsafe, Code: "broken", Seen: []string{j.seen.reason}, Next: providers.Vmctl("plan"),
+			Err: fmt.Errorf("start %s: something of it runs already", j.Address),
+		}
+	case j.seen.doc == nil:
+		return fail(errors.New("it is half made"), "start %s", j.Name)
+	case j.seen.mark == nil:
+		return fail(errors.New("it bears no mark"), "start %s", j.Name)
+	case !j.seen.isWhole():
+		return &providers.Problem{
+			Outcome: providers.Failed, Code: "no_disk", Next: providers.Say(fmt.Sprintf("put its disk back: %s", j.path(j.Name, rootName))),
+			Err: fmt.Errorf("start %s: its root disk is gone", j.Address),
+		}
+	}
+	if err := j.checkDisks(); err != nil {
+		return err
+	}
+	return j.disksAreFree()
+}
+
+// disksAreFree fails if another instance has locked one of the disks.
+func (j *job) disksAreFree() error {
+	for _, name := range namesOf(j.seen.doc) {
+		target, holder, err := j.readLock(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || err == nil && holder == j.Name:
+		case err != nil:
+			return fail(err, "start %s", j.Name)
+		default:
+			return &providers.Problem{
+				Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{fmt.Sprintf("%s names %s", j.diskPath(name, lockName), target)},
+				Next: providers.Vmctl("plan"), Err: fmt.Errorf("start %s: the disk %s is locked by another instance", j.Address, name),
+			}
+		}
+	}
+	return nil
+}
+
+// choosePorts chooses the host ports that the spec leaves open, writes them into the definition, and
+// returns its text.
+func (j *job) choosePorts() (string, error) {
+	auto := j.seen.mark.Auto
+	if len(auto) == 0 {
+		return j.seen.text, nil
+	}
+	doc, err := yamltext.Parse(j.seen.text)
+	if err != nil {
+		return "", fail(err, "start %s", j.Name)
+	}
+	fixed := forwardsOf(doc, auto)
+	fixed = slices.DeleteFunc(fixed, func(f machine.Forward) bool { return !f.Fixed() })
+	chosen := map[string]uint16{}
+	before := forwardsOf(doc, nil)
+	all := slices.Clone(fixed)
+	for _, key := range auto {
+		f, ok := parseForwardKey(key)
+		if !ok {
+			continue
+		}
+		if chosen[key], err = j.choosePort(f, before); err != nil {
+			return "", fail(err, "start %s: choose a host port for its port %d", j.Name, f.Guest)
+		}
+		all = append(all, f)
+	}
+	doc[keyForwards], _ = forwards(all, chosen)
+	text, err := yamltext.Marshal(doc)
+	if err == nil {
+		err = atomicfile.Write(j.path(j.Name, defsFile), []byte(text), 0o600)
+	}
+	if err != nil {
+		return "", fail(err, "start %s", j.Name)
+	}
+	j.seen.doc, j.seen.text = doc, text
+	return text, nil
+}
+
+// choosePort returns a free port of the host: the one that the last run had, if it is free. Lima
+// listens a moment later, so that somebody else may take it meanwhile.
+func (j *job) choosePort(f machine.Forward, before []machine.Forward) (uint16, error) {
+	if !machine.ArgsOf(j.Step).NewPorts {
+		for _, had := range before {
+			if had.Guest != f.Guest || had.Protocol != f.Protocol || had.HostIP != f.HostIP {
+				continue
+			}
+			if port, err := listenOnce(f, had.Host); err == nil {
+				return port, nil
+			}
+		}
+	}
+	return listenOnce(f, 0)
+}
+
+// listenOnce returns a port on which somebody can listen: the given one, or for 0 one that the kernel
+// chooses.
+func listenOnce(f machine.Forward, port uint16) (uint16, error) {
+	at := net.JoinHostPort(f.HostIP, strconv.Itoa(int(port)))
+	if f.Protocol == machine.UDP {
+		c, err := net.ListenPacket("udp", at)
+		if err != nil {
+			return 0, err
+		}
+		defer c.Close()                                       //nolint:errcheck // nothing was sent
+		return uint16(c.LocalAddr().(*net.UDPAddr).Port), nil //nolint:forcetypeassert,gosec // a port of a listener on udp
+	}
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()                                  //nolint:errcheck // nobody has connected
+	return uint16(l.Addr().(*net.TCPAddr).Port), nil //nolint:forcetypeassert,gosec // a port of a listener on tcp
+}
+
+// waitForQEMU waits until the host agent has started QEMU, and fails as soon as it has ended.
+func (j *job) waitForQEMU(ctx context.Context) (*instance, error) {
+	for {
+		s, err := j.readInstance(ctx, j.Name, j.find(ctx))
+		switch {
+		case err != nil:
+			return nil, err
+		case len(s.agents) == 1 && len(s.drivers) == 1:
+			return s, nil
+		case s.state == providers.StateOff:
+			return nil, errors.New("its host agent ended before QEMU ran")
+		}
+		if err := clock.Sleep(ctx, lookEvery); err != nil {
+			return nil, errors.Join(context.Cause(ctx), errors.New("QEMU did not run in time"))
+		}
+	}
+}
+
+// notStarted returns the failure of an instance that did not come up. It ends what runs of it: no guest
+// has begun to run. The logs stay.
+func (j *job) notStarted(ctx context.Context, cause error) error {
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceLimit)
+	defer cancel()
+	last := j.lastWords(j.Name)
+	left := j.find(own).of[j.Name]
+	var errs []error
+	for _, id := range identities(left[roleDriver], left[roleAgent]) {
+		_, err := j.processes.Force(id)
+		errs = append(errs, err)
+	}
+	errs = append(errs, j.processes.Wait(own, identities(left[roleDriver], left[roleAgent])...))
+	if err := errors.Join(errs...); err != nil {
+		return fail(errors.Join(cause, err), "start %s: what runs of it does not end", j.Name)
+	}
+	if _, err := j.reclaim(j.Name); err != nil {
+		return fail(err, "tidy up after %s, which did not start", j.Name)
+	}
+	f := fail(cause, "start %s", j.Address)
+	if f.Outcome == providers.Failed {
+		f.Code = "not_started"
+	}
+	var refused *refusedError
+	if errors.As(cause, &refused) {
+		last = append(refused.said, last...)
+	}
+	f.Seen = append(f.Seen, last...)
+	f.Next = slices.Concat(providers.Say("read the log of its host agent: "+j.path(j.Name, agentLog)), providers.Vmctl("plan"))
+	return f
+}
+
+// reclaim removes the files of processes of an instance that are confirmed to be gone, and frees the
+// disks that the instance has locked. It returns what it did, in words.
+func (p *Provider) reclaim(name string) ([]string, error) {
+	entries, err := os.ReadDir(p.dir(name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var removed []string
+	var errs []error
+	for _, e := range entries {
+		switch filepath.Ext(e.Name()) {
+		case ".pid", ".sock", ".tmp":
+			errs = append(errs, remove(p.path(name, e.Name())))
+			removed = append(removed, "removed "+e.Name())
+		}
+	}
+	disks, err := p.releaseLocks(name)
+	return append(removed, freed(disks)...), errors.Join(append(errs, err)...)
+}

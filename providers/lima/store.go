@@ -1,0 +1,199 @@
+package lima
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vmctl/internal/atomicfile"
+	"vmctl/internal/process"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// The files of a home (https://lima-vm.io/docs/dev/internals/), and vmctl's own beside them:
+//
+//	NAME/lima.yaml        an instance: its definition
+//	NAME/vmctl.json       its owner mark
+//	NAME/vmctl.run.json   the definition that its processes were started with
+//	NAME/disk             its root disk
+//	NAME/ha.pid, ha.sock  its host agent
+//	NAME/qemu.pid, qmp.sock  its driver, QEMU
+//	NAME/ha.stdout.log    the events of its host agent; ha.stderr.log its log
+//	NAME/serial*.log      its consoles
+//	_disks/NAME/datadisk  an additional disk, with vmctl.json, its owner mark
+//	_disks/NAME/in_use_by its lock: a symbolic link to the folder of the instance that has it
+//	_config/user          the key pair that all instances let in
+//	.vmctl-ID             an instance or a disk that is being made; renamed when it has its mark
+const (
+	disksDir   = "_disks"
+	configDir  = "_config"
+	defsFile   = "lima.yaml"
+	markName   = "vmctl.json"
+	runName    = "vmctl.run.json"
+	rootName   = "disk"
+	oldRoot    = "diffdisk" // of instances that older versions of Lima made
+	agentPid   = "ha.pid"
+	agentSock  = "ha.sock"
+	driverPid  = "qemu.pid"
+	qmpSock    = "qmp.sock"
+	eventsLog  = "ha.stdout.log"
+	agentLog   = "ha.stderr.log"
+	protection = "protected"
+	dataDisk   = "datadisk"
+	lockName   = "in_use_by"
+	makingTemp = ".vmctl-"
+)
+
+// markFormat is the format of an owner mark's file.
+const markFormat = 1
+
+// mark is the file with the owner mark of an instance or a disk.
+type mark struct {
+	Format int          `json:"format"`
+	ID     providers.ID `json:"id"`
+	Name   string       `json:"name"` // of the folder that the mark was written for
+	Owner  *owner       `json:"owner,omitempty"`
+	// Keys lists the top-level keys of the definition that attributes set, Params the parameters;
+	// the others are of the template. Template is its canonical text, and Base the digest of
+	// what the template came to in the definition.
+	Keys     []string `json:"keys,omitempty"`
+	Params   []string `json:"params,omitempty"`
+	Template string   `json:"template,omitempty"`
+	Base     string   `json:"base,omitempty"`
+	Accel    string   `json:"accel,omitempty"`   // as wanted
+	FSType   string   `json:"fs_type,omitempty"` // of a disk: the file system that Lima makes on it while it is empty; "": none
+	// Forwards lists the forwarded ports in the spec's order, and Auto those whose host port is chosen
+	// at each start, as forwardKey names them.
+	Forwards []string `json:"forwards,omitempty"`
+	Auto     []string `json:"auto,omitempty"`
+	// Sources maps the folders that are mounted to their paths in the spec.
+	Sources map[string]string `json:"sources,omitempty"`
+	// Imported says that vmctl did not make the instance: its user and its keys are its own.
+	Imported bool `json:"imported,omitempty"`
+}
+
+// source returns a mounted folder as the spec names it.
+func (m *mark) source(folder string) string {
+	if m == nil || m.Sources[folder] == "" {
+		return folder
+	}
+	return m.Sources[folder]
+}
+
+// owner is the owner mark.
+type owner struct {
+	ID         string       `json:"id"`
+	Project    string       `json:"project"`
+	Address    spec.Address `json:"address"`
+	Of         providers.ID `json:"of"`
+	Generation uint64       `json:"generation"`
+	HostKey    string       `json:"host_key,omitempty"`
+}
+
+func (o *owner) mark() *providers.Mark {
+	if o == nil {
+		return nil
+	}
+	return &providers.Mark{ID: o.ID, Project: o.Project, Address: o.Address, Of: o.Of, Generation: o.Generation, HostKey: o.HostKey}
+}
+
+// runRecord is the definition that an instance was started with.
+type runRecord struct {
+	Agent      *process.Identity `json:"agent,omitempty"` // nil: the start was not seen to its end
+	Definition string            `json:"definition"`      // canonical
+	Accel      string            `json:"accel"`
+	Auto       []string          `json:"auto,omitempty"`
+}
+
+func (p *Provider) dir(name string) string        { return filepath.Join(p.home, name) }
+func (p *Provider) path(name, file string) string { return filepath.Join(p.home, name, file) }
+func (p *Provider) diskDir(name string) string    { return filepath.Join(p.home, disksDir, name) }
+
+func (p *Provider) diskPath(name, file string) string { return filepath.Join(p.diskDir(name), file) }
+
+// names lists the folders of instances, or of disks. A home that does not exist has none.
+func (p *Provider) names(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, e := range entries {
+		name := e.Name()
+		if !e.IsDir() && e.Type()&fs.ModeSymlink == 0 || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+			continue
+		}
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// unmarkedID returns the ID of an object without a mark of its own.
+func unmarkedID(kind spec.Kind, name string) providers.ID {
+	return providers.ID(TypeName + ":" + string(kind) + ":" + name)
+}
+
+// readMark reads the mark in a folder; fs.ErrNotExist: there is none.
+func readMark(path string) (mark, error) {
+	var m mark
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("read %s: %w", path, err)
+	}
+	switch {
+	case m.Format != markFormat:
+		return m, fmt.Errorf("read %s: it has format %d, and this vmctl knows format %d", path, m.Format, markFormat)
+	case m.ID == "":
+		return m, fmt.Errorf("read %s: it says nothing of an ID", path)
+	}
+	return m, nil
+}
+
+// writeJSON writes a file of vmctl's own, whole or not at all.
+func writeJSON(path string, content any) error {
+	text, err := json.MarshalIndent(content, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return atomicfile.Write(path, append(text, '\n'), 0o600)
+}
+
+// remove removes a file that may be gone already.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// sweep removes vmctl's own home once it is empty but for its key pair. A home that a provider block
+// names is left as it is.
+func (p *Provider) sweep() error {
+	if p.home != p.settings.Dir {
+		return nil
+	}
+	instances, err := p.names(p.home)
+	disks, err2 := p.names(filepath.Join(p.home, disksDir))
+	if err := errors.Join(err, err2); err != nil || len(instances)+len(disks) > 0 {
+		return err
+	}
+	return removeTree(p.home)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,195 @@
+package lima
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"vmctl/internal/process"
+	"vmctl/providers"
+)
+
+// environment returns the environment of vmctl-lima for an instance with that accelerator.
+func (p *Provider) environment(accel string) []string {
+	var all []string
+	for _, name := range passedOn {
+		if value := p.host.Getenv(name); value != "" {
+			all = append(all, name+"="+value)
+		}
+	}
+	all = append(all, "LIMA_HOME="+p.home)
+	if p.emulates(accel) {
+		all = append(all, "QEMU_SYSTEM_X86_64=qemu-system-x86_64 -machine q35,vmport=off -accel tcg,thread=multi")
+	}
+	return all
+}
+
+// run runs vmctl-lima for the step, with input and until its end.
+func (j *job) run(ctx context.Context, doing string, input []byte, args ...string) error {
+	err := j.runTool(ctx, j.want.Accel, input, j.log, args...)
+	if err == nil {
+		return nil
+	}
+	f := fail(err, "%s %s: %s", j.Op, j.Address, doing)
+	var refused *refusedError
+	if errors.As(err, &refused) {
+		f.Code, f.Seen = "lima_refused", refused.said
+	}
+	return f
+}
+
+// checkDefinition lets Lima check a definition before anything is written or stopped for it.
+func (j *job) checkDefinition(ctx context.Context, text string) error {
+	err := j.run(ctx, "Lima refuses the definition", []byte(text), "check", j.Name)
+	if f := (*providers.Problem)(nil); errors.As(err, &f) && f.Code == "lima_refused" {
+		f.Code, f.Next = "bad_definition", providers.Say("change the template or the attributes of "+j.Address.String())
+		return f
+	}
+	return err
+}
+
+// refusedError is a failure that vmctl-lima reports.
+type refusedError struct {
+	reason string
+	said   []string // the last lines of its log
+}
+
+func (e *refusedError) Error() string { return e.reason }
+
+// runTool runs vmctl-lima to its end, forwards what Lima logs as progress, and returns the failure that it
+// reports.
+func (p *Provider) runTool(ctx context.Context, accel string, input []byte, log providers.Log, args ...string) (err error) {
+	if missing := p.missing(); missing != nil {
+		return missing
+	}
+	in, out, said, err := p.streams(input)
+	if err != nil {
+		return err
+	}
+	child, err := p.processes.Start(process.Command{
+		Path: p.host.Program, Args: args, Env: p.environment(accel), Stdin: in, Stdout: out.theirs, Stderr: said.theirs,
+	})
+	closeAll(in, out.theirs, said.theirs)
+	if err != nil {
+		closeAll(out.ours, said.ours)
+		return err
+	}
+	text := make(chan []byte, 1)
+	lines := make(chan []string, 1)
+	go func() { text <- readAll(out.ours) }()
+	go func() { lines <- follow(said.ours, log) }()
+	ended := child.Wait(ctx)
+	if ctx.Err() != nil {
+		forced := child.Force()
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceLimit)
+		defer cancel()
+		ended = errors.Join(context.Cause(ctx), forced)
+		if err := child.Wait(own); own.Err() != nil { // else it only says how it ended
+			ended = errors.Join(ended, err)
+		}
+	}
+	// A host agent that it started has streams of its own: these end with it.
+	reply, last := <-text, <-lines
+	if ctx.Err() != nil {
+		return ended
+	}
+	return judge(ended, reply, last)
+}
+
+// judge returns the failure that the program reported; nil: it did what it was told.
+func judge(ended error, reply []byte, last []string) error {
+	var failed struct {
+		Error string `json:"error"`
+	}
+	if ended != nil {
+		if json.Unmarshal(reply, &failed) == nil && failed.Error != "" {
+			return &refusedError{reason: failed.Error, said: last}
+		}
+		return &refusedError{reason: ended.Error(), said: last}
+	}
+	return nil
+}
+
+// pipe is a stream from the program to vmctl.
+type pipe struct{ ours, theirs *os.File }
+
+func (p *Provider) streams(input []byte) (in *os.File, out, said pipe, err error) {
+	if input != nil {
+		var feed *os.File
+		if in, feed, err = os.Pipe(); err != nil {
+			return nil, out, said, err
+		}
+		go func() {
+			defer closeAll(feed)
+			_, _ = feed.Write(input) //nolint:errcheck // a program that does not read it fails by itself
+		}()
+	}
+	if out.ours, out.theirs, err = os.Pipe(); err == nil {
+		said.ours, said.theirs, err = os.Pipe()
+	}
+	if err != nil {
+		closeAll(in, out.ours, out.theirs)
+	}
+	return in, out, said, err
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close() //nolint:errcheck // it was read, or is the other process's
+		}
+	}
+}
+
+func readAll(f *os.File) []byte {
+	defer closeAll(f)
+	const most = 1 << 20
+	text, _ := io.ReadAll(io.LimitReader(f, most)) //nolint:errcheck // half an answer cannot be read, and is refused
+	return text
+}
+
+// follow reads the log of the program, tells log each line that is meant for people, and returns the
+// last ones.
+func follow(f *os.File, log providers.Log) []string {
+	defer closeAll(f)
+	const kept = 5
+	var last []string
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		words := words(lines.Bytes())
+		if words == "" {
+			continue
+		}
+		if log != nil {
+			log(providers.Progress{Text: words})
+		}
+		last = append(last, words)
+		last = last[max(0, len(last)-kept):]
+	}
+	_, _ = io.Copy(io.Discard, f) //nolint:errcheck // so that the program never waits for a reader
+	return last
+}
+
+// words returns a line of Lima's log for people; "": it is not for them.
+func words(line []byte) string {
+	var said struct {
+		Level, Msg, Error string
+	}
+	if json.Unmarshal(line, &said) != nil {
+		return strings.TrimSpace(string(bytes.ToValidUTF8(line, []byte("?"))))
+	}
+	switch {
+	case said.Level == "debug" || said.Level == "trace":
+		return ""
+	case said.Error != "":
+		return said.Msg + ": " + said.Error
+	default:
+		return said.Msg
+	}
+}

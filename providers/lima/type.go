@@ -1,0 +1,155 @@
+// Package lima makes virtual machines of Lima: instances and additional disks in a Lima home, each
+// instance run by a host agent and a driver, QEMU. It reads the home's files by itself and writes
+// nothing while it observes. Lima's own code runs in another program, vmctl-lima, one process for
+// each act; this package imports none of it.
+package lima
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/internal/process"
+	"vmctl/providers"
+)
+
+// TypeName is the type of this provider's blocks.
+const TypeName = "lima"
+
+// Host holds the provider's view of its process and its machine.
+type Host struct {
+	// Program is vmctl-lima, an absolute path. "": there is none, and nothing can be made or
+	// started.
+	Program string
+	Getenv  func(string) string
+	UID     int
+	Home    string // the user's home directory, for "~/" in a spec
+}
+
+// Type returns the provider type.
+func Type(h Host) providers.Type {
+	return providers.Type{
+		Name:  TypeName,
+		Kinds: kinds,
+		Check: check,
+
+		NameLimit: nameLimit,
+		// A home has the same instances whatever its block is called.
+		System: func(name string, attrs cty.Value) cty.Value {
+			if home := ctyread.Text(attrs, "home"); home != "" {
+				return cty.ObjectVal(map[string]cty.Value{"home": cty.StringVal(home)})
+			}
+			return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(name)})
+		},
+		Resolve: func(attrs cty.Value) cty.Value { return resolve(attrs, h.Home) },
+		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
+			return open(h, s)
+		},
+	}
+}
+
+// resolve replaces "~/" at the beginning of home.
+func resolve(attrs cty.Value, userHome string) cty.Value {
+	home := ctyread.Text(attrs, "home")
+	rest, short := strings.CutPrefix(home, "~/")
+	if !short || userHome == "" {
+		return attrs
+	}
+	all := attrs.AsValueMap()
+	all["home"] = cty.StringVal(filepath.Join(userHome, rest))
+	return cty.ObjectVal(all)
+}
+
+// Provider is one Lima home.
+type Provider struct {
+	host      Host
+	settings  providers.Settings
+	home      string // the folder of the instances
+	processes process.Host
+	cpus      uint64 // of this machine
+	memory    uint64 // of this machine, bytes; 0: not known
+
+	keys sync.Mutex // held while the home's key pair is made
+}
+
+var _ providers.Provider = (*Provider)(nil)
+
+func open(h Host, s providers.Settings) (*Provider, error) {
+	p := &Provider{host: h, settings: s, home: s.Dir, cpus: uint64(runtime.NumCPU()), memory: hostMemory()}
+	if home := ctyread.Text(s.Attrs, "home"); home != "" {
+		p.home = home
+		if !filepath.IsAbs(home) {
+			p.home = filepath.Join(s.Files, home)
+		}
+	}
+	if !filepath.IsAbs(p.home) {
+		return nil, fmt.Errorf("provider.%s.%s: its home %q is not absolute", TypeName, s.Name, p.home)
+	}
+	return p, nil
+}
+
+// Close does nothing: the instances run on.
+func (p *Provider) Close() error { return nil }
+
+// fits fails if an instance of that name could not have its sockets: the longest of them is the one
+// that ssh makes for a shared connection. Lima refuses such a name, too.
+func (p *Provider) fits(name string) error {
+	longest := filepath.Join(p.home, name, "ssh.sock.1234567890123456")
+	if len(longest) <= socketLimit() {
+		return nil
+	}
+	return fmt.Errorf("the socket %s would have a path of %d bytes, and the system allows %d: choose a shorter name, "+
+		"a shorter home in the provider block, or a shorter data directory (--data-dir=DIR)", longest, len(longest), socketLimit())
+}
+
+// socketLimit returns the length of the longest path of a unix socket: sun_path of unix(7) holds 108
+// bytes, the last of them zero; 104 on macOS.
+func socketLimit() int {
+	if runtime.GOOS == "darwin" {
+		return 103
+	}
+	return 107
+}
+
+// hostMemory returns the memory of this machine in bytes, 0 where it cannot be read.
+func hostMemory() uint64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	var kib uint64
+	if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); err != nil {
+		return 0
+	}
+	return kib << 10
+}
+
+// nameLimit is the length of the longest name of an instance (bytes). The paths of its sockets
+// allow less in most homes.
+const nameLimit = 64
+
+var _ providers.Reacher = (*Provider)(nil)
+
+var _ providers.ConsoleReader = (*Provider)(nil)
+
+// nameClaim returns the claim on the name of an instance.
+func nameClaim(name string) providers.Claim {
+	return providers.Claim{Kind: providers.ClaimName, Key: name}
+}
+
+// diskNameClaim returns the claim on the name of a disk, which has a folder of that name.
+func diskNameClaim(name string) providers.Claim {
+	return providers.Claim{Kind: "disk name", Key: name}
+}
+
+// lockClaim returns the claim on the lock of a disk.
+func lockClaim(name string) providers.Claim {
+	return providers.Claim{Kind: "disk lock", Key: name}
+}
