@@ -567,7 +567,7 @@ func (f *Fake) listens(h machine.Forward, but string) bool {
 // with.
 func (f *Fake) bootable(d *FakeDomain, desc description) error {
 	files := []string{desc.Kernel, desc.Initrd}
-	for _, x := range desc.disks() {
+	for _, x := range desc.disks(nil) {
 		files = append(files, x.file())
 	}
 	for _, file := range files {
@@ -576,7 +576,7 @@ func (f *Fake) bootable(d *FakeDomain, desc description) error {
 			return ErrLibvirt("Cannot access storage file '" + file + "': No such file or directory")
 		}
 	}
-	for _, x := range desc.disks() {
+	for _, x := range desc.disks(nil) {
 		if by := f.usedBy(x.file()); by != "" && by != d.Name {
 			return ErrLibvirt("internal error: process exited while connecting to monitor: qemu-system-x86_64: Failed to get \"write\" lock\n" +
 				"Is another process using the image [" + x.file() + "]?")

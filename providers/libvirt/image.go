@@ -232,6 +232,7 @@ func (j *job) removeUnusedImages(ctx context.Context, in pool) (removed []string
 		return nil, nil
 	}
 	var used []string
+	files := j.sameFiles()
 	for _, name := range all {
 		v, err := in.file(name).see(ctx, j.connection)
 		if err != nil { // it may be an overlay
@@ -242,7 +243,7 @@ func (j *job) removeUnusedImages(ctx context.Context, in pool) (removed []string
 		}
 	}
 	for _, image := range images {
-		if slices.Contains(used, in.file(image).path()) {
+		if files.maybe(in.file(image).path(), used) {
 			continue
 		}
 		for _, name := range []string{noteOf(image), image} {
