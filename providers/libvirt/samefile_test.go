@@ -219,8 +219,8 @@ func TestOwnDomainThatNamesItsDiskByALink(t *testing.T) {
 	l.apply(useCache(create(dev2(off))))
 	at := l.onHost()
 	link := l.link(at, "theirs.img")
-	l.Put(devID, func(d *libvirt.FakeDomain) { d.Configured = strings.Replace(d.Configured, at, link, 1) })
-	if !strings.Contains(l.Configured(devID), link) {
+	l.Put(devID, func(d *libvirt.FakeDomain) { d.Configured = strings.Replace(d.Configured, `<source file="`+at, `<source file="`+link, 1) })
+	if !strings.Contains(l.Configured(devID), `<source file="`+link) {
 		t.Fatalf("the domain is\n%s", l.Configured(devID))
 	}
 	if got := l.object(dev2(off)).Attrs.GetAttr("additional_disk"); !got.RawEquals(additional("cache")) {
