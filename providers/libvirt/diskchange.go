@@ -221,7 +221,7 @@ func (j *job) userOf(ctx context.Context, all listing, ref domainRef, file strin
 		if err != nil {
 			return nil, nil, err
 		}
-		same, may, err := all.isNamed(text, file)
+		same, may, err := all.isNamed(ctx, j.connection, text, file)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -238,7 +238,7 @@ func (j *job) userOf(ctx context.Context, all listing, ref domainRef, file strin
 }
 
 // isNamed reports whether a domain's description names a volume. doubt is the reason why it may.
-func (l listing) isNamed(text, volume string) (same bool, doubt, err error) {
+func (l listing) isNamed(ctx context.Context, c connection, text, volume string) (same bool, doubt, err error) {
 	all, err := drivesNamed(text)
 	if err != nil {
 		return false, nil, err
@@ -248,7 +248,7 @@ func (l listing) isNamed(text, volume string) (same bool, doubt, err error) {
 		if file == "" && d.Volume == path.Base(volume) {
 			doubt = cmp.Or(doubt, fmt.Errorf("volume %s of pool %s may be %s: the pool is not active", d.Volume, d.Pool, volume))
 		}
-		is, may := l.files.compare(volume, file)
+		is, may := l.compare(ctx, c, volume, file)
 		same, doubt = same || is, cmp.Or(doubt, may)
 	}
 	return same, doubt, nil

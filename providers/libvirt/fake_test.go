@@ -54,6 +54,7 @@ type Fake struct {
 	Answering func(uuid string, asked uint16, taken map[uint16]bool) uint16
 	Free      uint64 // bytes in every pool
 	Leaving   string // a pool that is listed as active, but is not any more
+	Ticking   bool   // somebody writes to every disk between two readings of it
 	// FreeAfterUpload is the free space after a refused upload (bytes); 0: unchanged.
 	FreeAfterUpload uint64
 

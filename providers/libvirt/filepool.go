@@ -143,6 +143,34 @@ func (l listing) isOn(d drive, file string) bool {
 // filesOf returns the paths of a domain's disk: of its own file, and of those below its overlay.
 func (l listing) filesOf(d drive) []string { return append([]string{l.pathOf(d)}, d.Under...) }
 
+// compare is like sameFiles.compare. It knows two volumes of one name apart by their properties.
+func (l listing) compare(ctx context.Context, c connection, volume, used string) (same bool, doubt error) {
+	same, doubt = l.files.compare(volume, used)
+	if errors.Is(doubt, errSameName) && l.differ(ctx, c, volume, used) {
+		return false, nil
+	}
+	return same, doubt
+}
+
+// differ reports whether two paths are volumes with different properties. A running domain changes
+// the properties of its disk: a volume that changes meanwhile proves nothing.
+func (l listing) differ(ctx context.Context, c connection, volume, used string) bool {
+	a, _, isVolume := l.at(volume)
+	b, _, isOther := l.at(path.Clean(used))
+	if !isVolume || !isOther {
+		return false
+	}
+	var seen []string
+	for _, f := range []poolFile{a, b, a} {
+		v, err := f.see(ctx, c)
+		if v == nil || err != nil || v.Modified == "" {
+			return false
+		}
+		seen = append(seen, v.stamp())
+	}
+	return seen[0] == seen[2] && seen[0] != seen[1]
+}
+
 // volumeOf returns the path of the listed volume that is the file at a path. It returns the path
 // itself if there is none.
 func (l listing) volumeOf(file string) string {
@@ -182,7 +210,7 @@ func (l listing) overlaysOf(ctx context.Context, c connection, file string) ([]s
 			if v == nil {
 				continue
 			}
-			same, doubt := l.files.compare(file, v.Backing)
+			same, doubt := l.compare(ctx, c, file, v.Backing)
 			if doubt != nil {
 				return nil, fmt.Errorf("volume %s begins from %w", v.Path, doubt)
 			}

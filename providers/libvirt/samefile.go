@@ -74,7 +74,11 @@ func (s *sameFiles) of(file string) identity {
 	return found
 }
 
-var errStuck = errors.New("a file system does not answer")
+// The reasons why it is not known which file a path leads to.
+var (
+	errStuck    = errors.New("a file system does not answer")
+	errSameName = errors.New("they have the same name, and vmctl cannot examine them from here")
+)
 
 // examine reads the identity of a file of this machine.
 func examine(file string) identity {
@@ -142,7 +146,7 @@ func (s *sameFiles) compare(volume, used string) (same bool, doubt error) {
 	case v.inode != "": // the other one was examined, too, or does not exist
 		return false, nil
 	case slices.Contains([]string{path.Base(u.path), path.Base(used)}, path.Base(volume)):
-		return false, fmt.Errorf("%s may be %s: they have the same name, and vmctl cannot examine them from here", used, volume)
+		return false, fmt.Errorf("%s may be %s: %w", used, volume, errSameName)
 	default:
 		return false, nil
 	}

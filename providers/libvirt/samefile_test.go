@@ -219,7 +219,9 @@ func TestOwnDomainThatNamesItsDiskByALink(t *testing.T) {
 	l.apply(useCache(create(dev2(off))))
 	at := l.onHost()
 	link := l.link(at, "theirs.img")
-	l.Put(devID, func(d *libvirt.FakeDomain) { d.Configured = strings.Replace(d.Configured, `<source file="`+at, `<source file="`+link, 1) })
+	l.Put(devID, func(d *libvirt.FakeDomain) {
+		d.Configured = strings.Replace(d.Configured, `<source file="`+at, `<source file="`+link, 1)
+	})
 	if !strings.Contains(l.Configured(devID), `<source file="`+link) {
 		t.Fatalf("the domain is\n%s", l.Configured(devID))
 	}
@@ -254,5 +256,46 @@ func TestMarksBehindANamedSocketAreReadThroughLibvirt(t *testing.T) {
 		if got := owner == "disk.another"; got != wants {
 			t.Errorf("%s: the mark names %q", uri, owner)
 		}
+	}
+}
+
+// On another machine, two volumes of one name are known apart by their properties, as long as they do
+// not change meanwhile.
+func TestVolumesOfOneNameElsewhere(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mine, theirs string // when the volumes were written to
+		wants        string
+	}{
+		"written at different times": {"1.5", "2.5", "delete: done"},
+		"written at the same time":   {"1.5", "1.5", "delete: refused disk_in_doubt"},
+		"unknown times":              {"", "", "delete: refused disk_in_doubt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.at("qemu+ssh://host/session")
+			l.apply(l.changeOfDisk(providers.Create, disk(8*mib, "qcow2")))
+			l.PutVolume(poolName, libvirt.FakeVolume{Name: cacheVol, Format: "qcow2", Capacity: 8 * mib, Modified: tc.mine})
+			l.PutPool("theirs", libvirt.FakePool{Type: "dir", Path: "/theirs", Active: true})
+			l.PutVolume("theirs", libvirt.FakeVolume{Name: cacheVol, Format: "qcow2", Capacity: 8 * mib, Modified: tc.theirs})
+			l.theirsOn("/theirs/" + cacheVol)
+			if got := l.apply(l.changeOfDisk(providers.Destroy, disk(8*mib, "qcow2"))); !strings.HasPrefix(got, tc.wants) {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.wants)
+			}
+		})
+	}
+}
+
+// A volume that somebody writes to during the comparison is not known from another of its name.
+func TestVolumeThatChangesWhileItIsCompared(t *testing.T) {
+	l := newLab(t)
+	l.at("qemu+ssh://host/session")
+	l.apply(l.changeOfDisk(providers.Create, disk(8*mib, "qcow2")))
+	l.PutPool("theirs", libvirt.FakePool{Type: "dir", Path: "/theirs", Active: true})
+	l.PutVolume("theirs", libvirt.FakeVolume{Name: cacheVol, Format: "qcow2", Capacity: 8 * mib, Modified: "1.5"})
+	l.theirsOn("/theirs/" + cacheVol)
+	c := l.changeOfDisk(providers.Destroy, disk(8*mib, "qcow2"))
+	l.Ticking = true
+	if got := l.apply(c); !strings.HasPrefix(got, "delete: refused disk_in_doubt") {
+		t.Error(got)
 	}
 }
