@@ -172,31 +172,53 @@ func TestOverlayThatNamesItsBaseByAnotherPath(t *testing.T) {
 	}
 }
 
-// An image stays as long as an overlay names it, by whatever path.
-func TestImageThatAnOverlayNamesByALink(t *testing.T) {
-	l := imageLab(t)
-	want := fromImage(64, map[string]cty.Value{"running": cty.False})
-	if got := l.apply(create(want)); !strings.Contains(got, "define: done") {
-		t.Fatal(got)
+// An image stays as long as an overlay in any pool begins from it or a domain has it, by whatever
+// path.
+func TestImageThatOthersUse(t *testing.T) {
+	over := func(l *lab, pool, base string) {
+		l.PutVolume(pool, libvirt.FakeVolume{Name: "theirs.qcow2", Format: "qcow2", Capacity: 16 * mib, Backing: base})
 	}
-	image := ""
-	for _, name := range l.VolumesIn(poolName) {
-		if strings.HasPrefix(name, "vmctl-") && !strings.Contains(strings.TrimPrefix(name, "vmctl-"), ".note") && strings.HasSuffix(name, ".qcow2") {
-			image = name
-		}
-	}
-	if image == "" {
-		t.Fatalf("no image among\n%s", l.Contents())
-	}
-	l.file("data/libvirt/pool/"+image, "its content")
-	l.PutVolume(poolName, libvirt.FakeVolume{
-		Name: "theirs.qcow2", Format: "qcow2", Capacity: 16 * mib, Backing: l.link(filepath.Join(l.dir, "data/libvirt/pool", image), "base.img"),
-	})
-	if got := l.apply(l.change(providers.Destroy, want)); !strings.Contains(got, "delete: done") {
-		t.Fatal(got)
-	}
-	if !strings.Contains(l.Contents(), "  "+image+"\n") {
-		t.Errorf("the image is gone; there is\n%s", l.Contents())
+	another := func(l *lab) { l.PutPool("another", libvirt.FakePool{Type: "dir", Path: "/another", Active: true}) }
+	for name, tc := range map[string]struct {
+		use   func(l *lab, image string)
+		stays bool
+	}{
+		"nobody":                     {func(*lab, string) {}, false},
+		"an overlay by a link":       {func(l *lab, image string) { over(l, poolName, l.link(image, "base.img")) }, true},
+		"an overlay in another pool": {func(l *lab, image string) { another(l); over(l, "another", image) }, true},
+		"an overlay of another file": {func(l *lab, _ string) { another(l); over(l, "another", "/another/base.qcow2") }, false},
+		"a domain":                   {func(l *lab, image string) { l.theirsOn(image) }, true},
+		"a domain by a link":         {func(l *lab, image string) { l.theirsOn(l.link(image, "base.img")) }, true},
+		"a domain, perhaps, after the root disk is gone": {func(l *lab, _ string) {
+			link := l.link("/nowhere", "base.img")
+			l.BeforeStore = func(string) {
+				l.BeforeStore = nil
+				l.theirsOn(link)
+			}
+		}, true},
+		"a domain of another file": {func(l *lab, _ string) { l.theirsOn("/elsewhere.img") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := imageLab(t)
+			want := fromImage(64, map[string]cty.Value{"running": cty.False})
+			if got := l.apply(create(want)); !strings.Contains(got, "define: done") {
+				t.Fatal(got)
+			}
+			i := slices.IndexFunc(l.VolumesIn(poolName), func(name string) bool { return strings.HasPrefix(name, "vmctl-") && strings.HasSuffix(name, ".qcow2") })
+			if i < 0 {
+				t.Fatalf("there is no image:\n%s", l.Contents())
+			}
+			image := l.VolumesIn(poolName)[i]
+			l.file("data/libvirt/pool/"+image, "its content")
+			c := l.change(providers.Destroy, want)
+			tc.use(l, filepath.Join(l.dir, "data/libvirt/pool", image))
+			if got := l.apply(c); !strings.Contains(got, "delete: done") {
+				t.Fatal(got)
+			}
+			if stays := slices.Contains(l.VolumesIn(poolName), image); stays != tc.stays {
+				t.Errorf("the image stays: %v; there is\n%s", stays, l.Contents())
+			}
+		})
 	}
 }
 
