@@ -40,7 +40,7 @@ func (p *Provider) evidence(ctx context.Context, c connection, s observedDomain)
 // qemuLog returns the path of libvirt's log of QEMU's messages; "": it may be on another machine.
 func (p *Provider) qemuLog(name string) string {
 	switch {
-	case !p.location.Here:
+	case !p.location.Here || p.location.Test:
 		return ""
 	case p.location.System:
 		return filepath.Join("/var/log/libvirt/qemu", name+".log")

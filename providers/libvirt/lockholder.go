@@ -70,7 +70,7 @@ func (p *Provider) openedBy(path string) []string {
 		}
 		if slices.ContainsFunc(links, func(link string) bool {
 			to, err := os.Readlink(link)
-			return err == nil && isOnDisk(to) && files.same(link, path)
+			return err == nil && (to == path || isOnDisk(to) && files.same(link, path))
 		}) {
 			all = append(all, fmt.Sprintf("process %s (%s)", e.Name(), p.nameOfProcess(e.Name())))
 		}

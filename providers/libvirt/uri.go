@@ -48,7 +48,7 @@ func parseURI(text string, uid int) (location, error) {
 	driver, transport, _ := strings.Cut(u.Scheme, "+")
 	p := location{URI: text, Remote: u.Hostname()}
 	// The daemon behind a named socket may be on another machine, or in a container.
-	p.Here = driver == "qemu" && u.Host == "" && (transport == "" || transport == "unix") && !u.Query().Has("socket")
+	p.Here = u.Host == "" && (transport == "" || transport == "unix") && !u.Query().Has("socket")
 	switch {
 	case driver == "test":
 		p.Test = true
