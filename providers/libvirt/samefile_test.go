@@ -321,3 +321,26 @@ func TestVolumeThatChangesWhileItIsCompared(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A file in a folder that this user may not enter may be the disk.
+func TestDiskThatADomainMayNameInAClosedFolder(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root may enter every folder")
+	}
+	l := withDisk(t)
+	link := l.link(l.onHost(), "closed.img")
+	closed := filepath.Join(l.dir, "closed")
+	if err := errors.Join(os.Mkdir(closed, 0o700), os.Rename(link, filepath.Join(closed, "theirs.img")), os.Chmod(closed, 0)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Chmod(closed, 0o700); err != nil { //nolint:gosec // the test's own folder, to be removed
+			t.Error(err)
+		}
+	})
+	l.theirsOn(filepath.Join(closed, "theirs.img"))
+	got := l.apply(l.changeOfDisk(providers.Destroy, disk(8*mib, "qcow2")))
+	if !strings.HasPrefix(got, "delete: refused disk_in_doubt: ") || !strings.Contains(got, "permission denied") {
+		t.Error(got)
+	}
+}
