@@ -14,6 +14,7 @@ require (
 	golang.org/x/sys v0.43.0
 	golang.org/x/term v0.37.0
 	golang.org/x/text v0.31.0
+	gopkg.in/yaml.v3 v3.0.1
 	libvirt.org/go/libvirt v1.11010.0
 	libvirt.org/go/libvirtxml v1.11006.0
 	pgregory.net/rapid v1.2.0

@@ -173,7 +173,7 @@ func (d *differ) outdated(c *Change) bool {
 			continue
 		}
 		v, want := ctyread.Attr(r.Values, name), kept.GetAttr(name)
-		if v == cty.NilVal && same(nothing(want.Type()), want) { // the record is of a build that had no such attribute
+		if v == cty.NilVal && same(nothing(want), want) { // the record is of a build that had no such attribute
 			continue
 		}
 		if v == cty.NilVal || !same(v, want) {
