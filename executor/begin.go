@@ -176,9 +176,16 @@ func (x *execution) entry(kind state.EntryKind, i int) state.Entry {
 		switch x.Plan.Changes[step.Change].Action {
 		case providers.Destroy:
 			e.How = state.Destroying
+			if step.Phase == providers.PhaseRemove {
+				e.How = state.Deleting
+			}
+		case providers.ReplaceIt:
+			if step.Phase == providers.PhaseRemove {
+				e.How = state.Replacing
+			}
 		case providers.Forget:
 			e.How = state.LettingGo
-		case providers.Create, providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Stop,
+		case providers.Create, providers.Update, providers.RestartIt, providers.Start, providers.Stop,
 			providers.Adopt, providers.Import, providers.Release, providers.Recover, providers.NoOp:
 		}
 	}

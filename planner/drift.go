@@ -107,7 +107,7 @@ func show(kind spec.Kind, path string, v cty.Value) string { return spec.FormatV
 // interrupted notes steps of an earlier run that did not end.
 func (d *differ) interrupted(a spec.Address) {
 	for i, e := range d.begun[a] {
-		if e.How == state.Destroying && slices.ContainsFunc(d.begun[a][i+1:], func(later state.Entry) bool { return later.How == state.Destroying }) {
+		if e.Destroys() && slices.ContainsFunc(d.begun[a][i+1:], func(later state.Entry) bool { return later.Destroys() }) {
 			continue // the last step of a destruction says enough
 		}
 		since := e.At.UTC().Format("2006-01-02 15:04:05 MST")
@@ -124,7 +124,7 @@ func (d *differ) interrupted(a spec.Address) {
 			evidence = append(evidence, "it may have left: "+l)
 		}
 		f := providers.Finding{Kind: providers.FindInterrupted, Address: a, Object: e.Name, Evidence: evidence, Action: "planned again from what is really there"}
-		if e.How == state.Destroying && !d.options.Destroy {
+		if e.Destroys() && !d.options.Destroy {
 			f.Action, f.Next = "", destroyGoesOn()
 		}
 		d.find(f)
@@ -138,7 +138,18 @@ func destroyGoesOn() []providers.Advice {
 
 // wasDestroyed reports whether the destruction of an address was interrupted.
 func (d *differ) wasDestroyed(a spec.Address) bool {
-	return slices.ContainsFunc(d.begun[a], func(e state.Entry) bool { return e.How == state.Destroying })
+	return slices.ContainsFunc(d.begun[a], func(e state.Entry) bool { return e.Destroys() })
+}
+
+// isHalfDeleted reports whether an earlier run began to delete this very object and did not end.
+// Parts of the object may be gone by then, and no refusal keeps it. While that run goes on, and
+// if somebody changed the object since, the journal is no proof.
+func (d *differ) isHalfDeleted(c *Change) bool {
+	if d.options.Held || c.Object == nil || c.Record == nil || c.Record.Reserved ||
+		c.Record.ID != string(c.Object.ID) || markedGeneration(c.Object) > c.Record.Generation {
+		return false
+	}
+	return slices.ContainsFunc(d.begun[c.Address], func(e state.Entry) bool { return e.Deletes() && e.ID == c.Record.ID })
 }
 
 // wasLetGo reports whether an earlier run began to let go of the object of an address.

@@ -55,7 +55,7 @@ func differencesAt(path string, before, after cty.Value, attrs map[string]provid
 		return all
 	}
 	if before == cty.NilVal {
-		before = nothing(after.Type())
+		before = nothing(after)
 	}
 	if same(before, after) {
 		return nil
@@ -63,10 +63,12 @@ func differencesAt(path string, before, after cty.Value, attrs map[string]provid
 	return []providers.Edit{withheldEdit(providers.Edit{Path: path, Before: before, After: after})}
 }
 
-// nothing returns the value of an attribute that is not known from before: an empty list or map,
-// else null.
-func nothing(t cty.Type) cty.Value {
-	switch {
+// nothing returns the value from before of an attribute that a record or an object lacks: null where
+// after is null, else an empty list or map, or null.
+func nothing(after cty.Value) cty.Value {
+	switch t := after.Type(); {
+	case after.IsNull():
+		return cty.NullVal(t)
 	case t.IsListType():
 		return cty.ListValEmpty(t.ElementType())
 	case t.IsMapType():

@@ -14,11 +14,14 @@ import (
 	"vmctl/spec"
 )
 
-// ceilings blocks an edit that needs more than lifecycle.on_change allows.
+// ceilings blocks an edit that needs more than lifecycle.on_change allows. A replacement passes if
+// the user allows it by flag, or if an earlier run began to delete the object: the user agreed to
+// that deletion, so that going on with it needs no flag again. protect still asks for its own.
 func (d *differ) ceilings(c *Change) {
 	if c.Blocked != nil {
 		return
 	}
+	allowed := c.Action == providers.ReplaceIt && (d.options.Allow.Replace[c.Address] || d.isHalfDeleted(c))
 	for _, e := range c.alterations() {
 		if e.Applies == providers.Refused {
 			if c.Blocked = movesNowhere(c); e.name != "provider" {
@@ -27,7 +30,7 @@ func (d *differ) ceilings(c *Change) {
 			return
 		}
 		ceiling := ceilingOf(c.Kind, c.Policy, e.name)
-		if e.Applies.Rank() <= ceiling.Rank() || c.Action == providers.ReplaceIt && d.options.Allow.Replace[c.Address] {
+		if e.Applies.Rank() <= ceiling.Rank() || allowed {
 			continue
 		}
 		top, _, _ := strings.Cut(e.name, ".")
@@ -170,7 +173,7 @@ func (d *differ) outdated(c *Change) bool {
 			continue
 		}
 		v, want := ctyread.Attr(r.Values, name), kept.GetAttr(name)
-		if v == cty.NilVal && same(nothing(want.Type()), want) { // the record is of a build that had no such attribute
+		if v == cty.NilVal && same(nothing(want), want) { // the record is of a build that had no such attribute
 			continue
 		}
 		if v == cty.NilVal || !same(v, want) {

@@ -101,6 +101,10 @@ func TestRecordOfABuildWithFewerAttributes(t *testing.T) {
 		"restart_triggers = { a = 1 }":          "restart_triggers {} -> {a 1}, restart",
 		"image = \"https://example.org/x\"":     "image none -> {source https://example.org/x}, restart",
 		"cloud_init { user_data = \"\" }":       "cloud_init none -> {user_data \"\"}, restart",
+		"template = \"a: 1\"":                   "template none -> \"a: 1\\n\", restart",
+		"params = { a = 1 }":                    "params {} -> {a 1}, restart",
+		"plain = false":                         "plain none -> false, restart",
+		"mount { source = \"src\" }":            "mount",
 		"lifecycle { ignore_changes = [cpus] }": "how vmctl treats it changed",
 	} {
 		source := "vm \"a\" {\n  memory = \"256MiB\"\n  " + mentioned + "\n}\n"

@@ -12,6 +12,8 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"vmctl/internal/yamltext"
 )
 
 // canonical turns a value from a spec into the attribute's canonical form, or returns the
@@ -180,6 +182,18 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 		if !strings.HasPrefix(text, "/") || strings.ContainsFunc(text, isControl) {
 			return cty.NilVal, fmt.Sprintf("is %q; a path in the guest begins with `/` and is on one line.", shorten(text))
 		}
+	case HostFolder:
+		folder, m := canonicalFolder(text)
+		if m != "" {
+			return cty.NilVal, m
+		}
+		return cty.StringVal(folder), ""
+	case YAML:
+		document, err := yamltext.Canonical(text)
+		if err != nil {
+			return cty.NilVal, "cannot be used: " + err.Error() + "."
+		}
+		return cty.StringVal(document), ""
 	case WhenBusy:
 		wait, err := ParseWhenBusy(text)
 		if err != nil {

@@ -79,6 +79,22 @@ func sourceProblem(text string) string {
 	}
 }
 
+// canonicalFolder returns the shortest text for the path of a folder of this host, or the mistake in
+// it: the rest of a sentence that begins with the attribute. "~" at its beginning stays.
+func canonicalFolder(text string) (folder, problem string) {
+	switch {
+	case text == "" || strings.ContainsFunc(text, isControl):
+		return "", fmt.Sprintf("is %q, which is not the path of a folder.", shorten(text))
+	case strings.HasPrefix(text, "~") && text != "~" && !strings.HasPrefix(text, "~/"):
+		return "", fmt.Sprintf("is %q, but only `~/` stands for a home folder: the one of the user who runs vmctl. Write the full path.", shorten(text))
+	}
+	folder = filepath.Clean(text)
+	if strings.HasPrefix(folder, "~") != strings.HasPrefix(text, "~") {
+		folder = "./" + folder
+	}
+	return folder, ""
+}
+
 // source notes a file that making the resource lacks.
 func (d *decoder) source(path string, p location, owner string) {
 	if d.files == nil || IsURL(path) {

@@ -316,6 +316,8 @@ func drawAttr(t *rapid.T, a spec.Attr, at string) cty.Value {
 		spec.SHA256:     rapid.StringMatching(`[0-9a-f]{64}`),
 		spec.FileOrURL:  rapid.SampledFrom([]string{"kernel", "not there.qcow2", "https://example.org/${x}?a=b"}),
 		spec.GuestPath:  rapid.StringMatching(`/[ -~]{0,10}`),
+		spec.HostFolder: rapid.SampledFrom([]string{".", "src", "/", "/srv/${x}", "~", "~/src", "./~src", "../up"}),
+		spec.YAML:       rapid.SampledFrom([]string{"{}\n", "cpus: 4\n", "a: |\n  ${x}\n   %{y}\nb: \"\\0\"\n"}),
 		spec.OneLine:    rapid.StringMatching(`[ -~]{0,10}`),
 		spec.AnyText:    text,
 	}[a.Form].Draw(t, at)

@@ -80,7 +80,7 @@ func choices(t *testing.T) map[string]string {
 		}
 		collect(shape, string(kind))
 	}
-	for _, typ := range []string{"libvirt", "sim"} {
+	for _, typ := range []string{"libvirt", "lima", "sim"} {
 		shape, ok := spec.ProviderShape(typ)
 		if !ok {
 			t.Fatalf("provider %s has no shape", typ)

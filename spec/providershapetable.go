@@ -24,6 +24,18 @@ var libvirtShape = Block{
 	},
 }
 
+var limaShape = Block{
+	Name: "lima",
+	Doc:  "Virtual machines of one Lima home.",
+	Attrs: []Attr{
+		providerForEach,
+		{
+			Name: "home", Type: cty.String, Form: OneLine, Known: true,
+			Doc: "The folder of the instances (LIMA_HOME); a private one in the data directory when left out.",
+		},
+	},
+}
+
 var simShape = Block{
 	Name: "sim",
 	Doc:  "A simulated host in the data directory, for tests: its virtual machines are plain processes.",

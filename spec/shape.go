@@ -34,6 +34,8 @@ const (
 	SHA256     Form = "sha256"   // 64 hexadecimal digits
 	FileOrURL  Form = "source"   // a path, relative to the spec's folder, or an http or https URL; only making needs it
 	GuestPath  Form = "path"     // an absolute path in the guest
+	HostFolder Form = "folder"   // a folder of this host: an absolute path, or one relative to the spec's folder or to "~/"
+	YAML       Form = "yaml"     // a mapping as YAML text; its canonical form is canonical YAML
 )
 
 // Attr is the shape of one attribute.

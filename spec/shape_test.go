@@ -51,7 +51,7 @@ func TestShapes(t *testing.T) {
 		}
 		checkShape(t, string(kind), shape)
 	}
-	for _, typ := range []string{"libvirt", "sim"} {
+	for _, typ := range []string{"libvirt", "lima", "sim"} {
 		shape, ok := spec.ProviderShape(typ)
 		if !ok {
 			t.Fatalf("%s has no shape", typ)
@@ -61,8 +61,8 @@ func TestShapes(t *testing.T) {
 	if _, ok := spec.Shape("network"); ok {
 		t.Error("a network has a shape")
 	}
-	if _, ok := spec.ProviderShape("lima"); ok {
-		t.Error("lima has a shape")
+	if _, ok := spec.ProviderShape("terraform"); ok {
+		t.Error("terraform has a shape")
 	}
 }
 

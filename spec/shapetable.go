@@ -13,7 +13,7 @@ var laterBlocks = []string{
 }
 
 // laterProviders lists the provider types that the language has and this build has not.
-var laterProviders = []string{"lima", "terraform"}
+var laterProviders = []string{"terraform"}
 
 // typeNames lists the types of variables.
 var typeNames = []string{"any", "bool", "list", "map", "number", "object", "set", "string", "tuple"}
@@ -22,7 +22,7 @@ var typeNames = []string{"any", "bool", "list", "map", "number", "object", "set"
 var resourceShapes = map[Kind]Block{VM: fix(vmShape), Disk: fix(diskShape), GuestFile: fix(guestFileShape)}
 
 // providerShapes has every type of provider.
-var providerShapes = map[string]Block{"libvirt": fix(libvirtShape), "sim": fix(simShape)}
+var providerShapes = map[string]Block{"libvirt": fix(libvirtShape), "lima": fix(limaShape), "sim": fix(simShape)}
 
 // applies lists the values of a ceiling, from least to most disruptive.
 var applies = []string{"live", "restart", "replace"}

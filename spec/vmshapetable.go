@@ -2,6 +2,9 @@ package spec
 
 import "github.com/zclconf/go-cty/cty"
 
+// keptInLima is the reason why templates cannot hold secrets.
+const keptInLima = "Lima keeps it in a file that limactl shows"
+
 var vmShape = Block{
 	Version: 1, Name: "vm", Ceiling: "restart",
 	Doc: "A virtual machine.",
@@ -45,6 +48,20 @@ var vmShape = Block{
 		{
 			Name: "restart_triggers", Type: cty.Map(cty.String), Default: cty.MapValEmpty(cty.String), Sensitive: true,
 			Doc: "Values that restart it when they change, like { ca = filesha256(\"ca.pem\") }.",
+		},
+		{
+			Name: "template", Type: cty.String, Form: YAML, Known: true,
+			Public: keptInLima,
+			Doc:    "A Lima template, whole YAML text, like file(\"templates/dev.yaml\").",
+		},
+		{
+			Name: "params", Type: cty.Map(cty.String),
+			Public: keptInLima,
+			Doc:    "Parameters of the template (Lima's param).",
+		},
+		{
+			Name: "plain", Type: cty.Bool, Known: true,
+			Doc: "Whether Lima leaves the guest alone: no guest agent, no mounts, no forwarded ports of its own.",
 		},
 		ownAddress,
 		{
@@ -141,6 +158,24 @@ var vmShape = Block{
 				{
 					Name: "network_config", Type: cty.String, Sensitive: true,
 					Doc: "Network configuration.",
+				},
+			},
+		},
+		{
+			Name: "mount", Repeated: true,
+			Doc: "Mounts a folder of this host in the guest.",
+			Attrs: []Attr{
+				{
+					Name: "source", Type: cty.String, Form: HostFolder, Required: true,
+					Doc: "The folder of this host; relative to the spec's folder, or to the home folder after \"~/\".",
+				},
+				{
+					Name: "target", Type: cty.String, Form: GuestPath,
+					Doc: "The path at which the guest mounts it; the same path as source when left out.",
+				},
+				{
+					Name: "writable", Type: cty.Bool, Default: cty.False,
+					Doc: "Whether the guest may write to it.",
 				},
 			},
 		},
@@ -248,5 +283,5 @@ var vmShape = Block{
 		timeoutsBlock,
 		lifecycleBlock,
 	},
-	Later: []string{"network_interface", "outputs", "params", "template", "variables"},
+	Later: []string{"network_interface", "outputs", "variables"},
 }

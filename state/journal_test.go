@@ -86,6 +86,9 @@ func TestDestructionIsBegunUntilTheRecordGoes(t *testing.T) {
 		e := state.Entry{Kind: kind, Run: "r1", Step: step, Op: op, Address: a}
 		if kind == state.Begin {
 			e.How, e.Leaves = state.Destroying, []string{"half of it"}
+			if op == "delete" {
+				e.How = state.Deleting
+			}
 		}
 		return e
 	}

@@ -106,7 +106,7 @@ func (s *Snapshot) apply(e Entry) {
 // record is dropped, however its other steps end: until then the object may be half destroyed.
 func (s *Snapshot) done(e Entry) {
 	for i := range s.Interrupted {
-		if b := &s.Interrupted[i]; b.isOf(e) && b.How == Destroying && !e.Drop {
+		if b := &s.Interrupted[i]; b.isOf(e) && b.Destroys() && !e.Drop {
 			b.Leaves = nil
 			return
 		}
@@ -118,7 +118,7 @@ func (s *Snapshot) done(e Entry) {
 func (e Entry) isOf(other Entry) bool { return e.Run == other.Run && e.Step == other.Step }
 
 // isDestruction reports whether e began a step of the destruction of an address.
-func (e Entry) isDestruction(a spec.Address) bool { return e.How == Destroying && e.Address == a }
+func (e Entry) isDestruction(a spec.Address) bool { return e.Destroys() && e.Address == a }
 
 // note applies the effect of a Note's Op.
 func (s *Snapshot) note(e Entry) {

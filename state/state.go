@@ -71,11 +71,14 @@ const (
 	Note   EntryKind = "note"
 )
 
-// Destroying and LettingGo are values of Entry.How in a begin: the step is a part of a
-// destruction, or of letting go of an object, which stays.
+// Values of Entry.How in a begin. Destroying and LettingGo: the step is a part of a destruction,
+// or of letting go of an object, which stays. Deleting: the step is the part of a destruction that
+// deletes the object. Replacing: the step deletes the object so that another takes its place.
 const (
 	Destroying = "destroying"
 	LettingGo  = "letting go"
+	Deleting   = "deleting"
+	Replacing  = "replacing"
 )
 
 // Entry is one line of the journal.
@@ -95,7 +98,7 @@ type Entry struct {
 	Drop    bool         `json:"drop,omitempty"` // the record of Address goes
 	From    spec.Address `json:"from,omitzero"`  // the record of From becomes the one of Address
 	// How names the way in which the step was done, such as the way a VM was stopped. In a
-	// begin it is Destroying or LettingGo, if the step is a part of either.
+	// begin it is Destroying, Deleting, Replacing, LettingGo or empty.
 	How      string   `json:"how,omitempty"`
 	Evidence []string `json:"evidence,omitempty"`
 	Error    string   `json:"error,omitempty"`
@@ -104,11 +107,17 @@ type Entry struct {
 // Operation names the operation of a Begin, for people: Op, or "destroy" if the step is a part
 // of a destruction.
 func (e Entry) Operation() string {
-	if e.How == Destroying {
+	if e.Destroys() {
 		return "destroy"
 	}
 	return e.Op
 }
+
+// Destroys reports whether a Begin is of a step of a destruction.
+func (e Entry) Destroys() bool { return e.How == Destroying || e.How == Deleting }
+
+// Deletes reports whether a Begin is of a step that deletes the object with ID.
+func (e Entry) Deletes() bool { return e.How == Deleting || e.How == Replacing }
 
 // String names the holder for people: `vmctl apply (pid 42 on ada) since
 // 2026-03-04 05:06:07 UTC`.

@@ -33,10 +33,10 @@ func (h *house) effects() providertest.Effects {
 	}
 	return providertest.Effects{
 		Images: images, Reports: h.report,
-		Lacks: map[string]string{
+		Lacks: providertest.WithoutLima(map[string]string{
 			"vm.additional_disk.mount_point": "it reaches into no guest",
 			"disk.fs_type":                   "it reaches into no guest",
-		},
+		}),
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 
 // disks returns the hard disks of a domain, without the root disk that vmctl made from its
 // image.
-func (d description) disks() []drive {
+func (d description) disks(files *sameFiles) []drive {
 	o := d.mark()
 	return slices.DeleteFunc(slices.Clone(d.Drives), func(x drive) bool {
-		return x.isOther() || o.Image.Root != "" && o.given(x, x.Path) == o.Image.Root
+		return x.isOther() || o.Image.Root != "" && o.given(x, x.Path, files) == o.Image.Root
 	})
 }
 
@@ -19,7 +19,7 @@ func (d description) disks() []drive {
 // domain was given.
 func (l listing) base(o owner, x drive) string {
 	path := l.pathOf(x)
-	if given := o.given(x, path); given != "" {
+	if given := o.given(x, path, l.files); given != "" {
 		return given
 	}
 	return path
@@ -40,7 +40,7 @@ func (r diskIndex) shown(d description) []string {
 	o := d.mark()
 	var all []string
 	there := map[string]bool{}
-	for _, x := range d.disks() {
+	for _, x := range d.disks(r.files) {
 		there[r.base(o, x)] = true
 	}
 	for _, m := range o.Disks {
@@ -49,9 +49,9 @@ func (r diskIndex) shown(d description) []string {
 			delete(there, m.Path)
 		}
 	}
-	for _, x := range d.disks() {
+	for _, x := range d.disks(r.files) {
 		path := r.base(o, x)
-		if _, ours := r.address(path); !there[path] || !ours && (d.Owner == nil || o.keeps(x, path)) {
+		if _, ours := r.address(path); !there[path] || !ours && (d.Owner == nil || r.keeps(o, x)) {
 			continue
 		}
 		delete(there, path)
@@ -60,9 +60,10 @@ func (r diskIndex) shown(d description) []string {
 	return all
 }
 
-// keeps reports whether the domain had a drive, with that path, when it was imported.
-func (o owner) keeps(x drive, path string) bool {
-	return slices.Contains(o.Kept, path) || slices.Contains(o.Kept, x.file())
+// keeps reports whether the domain had a drive, or the disk below its overlays, when it was
+// imported.
+func (l listing) keeps(o owner, x drive) bool {
+	return slices.Contains(o.Kept, x.file()) || l.files.among(l.base(o, x), o.Kept) != ""
 }
 
 // nameMarked returns the address of a disk in the domain's mark. A disk that is gone keeps

@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers/libvirt"
+	"vmctl/providers/providertest"
 	"vmctl/spec"
 )
 
@@ -34,7 +35,8 @@ func TestJudge(t *testing.T) {
 	wantGolden(t, "attributes.txt", b.String())
 }
 
-// Every attribute of a vm's shape is supported, except the attributes of vmctl's policy.
+// Every attribute of a vm's shape is supported, except the attributes of vmctl's policy and those
+// that only Lima has.
 func TestEveryAttributeOfTheShapeIsKnown(t *testing.T) {
 	attrs := libvirt.Type(libvirt.Host{}).Kinds[spec.VM]
 	shape, ok := spec.Shape(spec.VM)
@@ -47,7 +49,8 @@ func TestEveryAttributeOfTheShapeIsKnown(t *testing.T) {
 			path := prefix + a.Name
 			_, listed := attrs[path]
 			_, above := attrs[strings.TrimSuffix(prefix, ".")]
-			if !a.Meta && !a.Own && !a.Policy && !b.Policy && !listed && !above {
+			_, limas := providertest.WithoutLima(nil)["vm."+path]
+			if !limas && !a.Meta && !a.Own && !a.Policy && !b.Policy && !listed && !above {
 				t.Errorf("%s is in no row of the table", path)
 			}
 		}

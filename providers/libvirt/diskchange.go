@@ -131,7 +131,7 @@ func (d *diskJob) delete(ctx context.Context) (*guard.Outcome, error) {
 			return nil, fail(err, "remove the mark of %s, whose volume is deleted", d.Name)
 		}
 	}
-	for _, s := range d.listed {
+	for _, s := range d.listed.pools {
 		emptied, err := d.removeEmptyPool(ctx, s.pool)
 		if err != nil {
 			return nil, fail(err, "tidy up after %s, which is deleted", d.Name)
@@ -180,16 +180,18 @@ func (d *diskJob) users(ctx context.Context) ([]user, error) {
 	return d.usersOf(ctx, d.listed, d.disk.Path, "see who uses "+d.Name)
 }
 
-// usersOf returns the domains that have a file, or an overlay of it. A domain whose description
-// does not name the file has it not, even if vmctl cannot read the rest of that.
+// usersOf returns the domains that have a file, or an overlay of it. It fails if no domain has it
+// and one may have it, unless that is the step's own. A domain whose disks are on other files has it
+// not, even if vmctl cannot read the rest of its description.
 func (j *job) usersOf(ctx context.Context, all listing, file, doing string) ([]user, error) {
 	refs, err := j.Domains(ctx)
 	if err != nil {
 		return nil, fail(err, "%s", doing)
 	}
-	found, errs := make([]*observedDomain, len(refs)), make([]error, len(refs))
-	panics := parallel(len(refs), func(i int) { found[i], errs[i] = j.userOf(ctx, refs[i], file) })
+	found, doubtful, errs := make([]*observedDomain, len(refs)), make([]error, len(refs)), make([]error, len(refs))
+	panics := parallel(len(refs), func(i int) { found[i], doubtful[i], errs[i] = j.userOf(ctx, all, refs[i], file) })
 	var domains []observedDomain
+	var doubts []doubt
 	for i, ref := range refs {
 		if err := cmp.Or(errs[i], panics[i]); err != nil {
 			return nil, fail(err, "%s: read domain %s", doing, ref.Name)
@@ -197,38 +199,85 @@ func (j *job) usersOf(ctx context.Context, all listing, file, doing string) ([]u
 		if found[i] != nil {
 			domains = append(domains, *found[i])
 		}
+		if doubtful[i] != nil && (j.seen == nil || ref.UUID != j.seen.UUID) {
+			doubts = append(doubts, doubt{domain: ref, reason: doubtful[i]})
+		}
 	}
-	return diskIndex{listing: all}.usersByFile(j.Provider, domains)[file], nil
+	if users := j.users(all, []string{file}, domains)[file]; len(users) > 0 {
+		return users, nil
+	}
+	return nil, j.inDoubt(file, doubts)
 }
 
-// userOf reads a domain if its description names a file; nil: it does not, or the domain is gone.
-func (j *job) userOf(ctx context.Context, ref domainRef, file string) (*observedDomain, error) {
-	names := false
+// userOf reads a domain if it has a file; nil: it has it not, or the domain is gone. doubtful is the
+// reason why it may have the file.
+func (j *job) userOf(ctx context.Context, all listing, ref domainRef, file string) (found *observedDomain, doubtful, err error) {
+	has := false
 	for _, of := range []version{asConfigured, asRunning} {
 		text, err := j.XML(ctx, ref.UUID, of)
 		if errors.Is(err, errAbsent) {
-			return nil, nil
+			return nil, nil, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		names = names || mayName(text, path.Base(file))
+		same, may, err := all.isNamed(ctx, j.connection, text, file)
+		if err != nil {
+			return nil, nil, err
+		}
+		has, doubtful = has || same, cmp.Or(doubtful, may)
 	}
-	if !names {
-		return nil, nil
+	if !has {
+		return nil, doubtful, nil
 	}
 	s, err := observeDomain(ctx, j.connection, ref)
 	if errors.Is(err, errAbsent) {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return &s, err
+	return &s, doubtful, err
 }
 
-// mayName reports whether a description may hold the name of a volume, by path or by name.
-func mayName(text, volume string) bool {
-	return strings.Contains(text, volume) || strings.ContainsFunc(volume, func(r rune) bool {
-		return strings.ContainsRune(`&<>'"`, r) || r < ' ' || r > '~' // it may be escaped
-	})
+// isNamed reports whether a domain's description names a volume. doubt is the reason why it may.
+func (l listing) isNamed(ctx context.Context, c connection, text, volume string) (same bool, doubt, err error) {
+	all, err := drivesNamed(text)
+	if err != nil {
+		return false, nil, err
+	}
+	for _, d := range all {
+		file := l.pathOf(d)
+		if file == "" && d.Volume == path.Base(volume) {
+			doubt = cmp.Or(doubt, fmt.Errorf("volume %s of pool %s may be %s: the pool is not active", d.Volume, d.Pool, volume))
+		}
+		is, may := l.compare(ctx, c, volume, file)
+		same, doubt = same || is, cmp.Or(doubt, may)
+	}
+	return same, doubt, nil
+}
+
+// doubt is the reason why a domain may have a volume.
+type doubt struct {
+	domain domainRef
+	reason error
+}
+
+// inDoubt is the failure to change a volume that a domain may have; nil: there is none.
+func (j *job) inDoubt(file string, all []doubt) error {
+	if len(all) == 0 {
+		return nil
+	}
+	first := all[0].domain
+	f := &providers.Problem{
+		Outcome: providers.Unsafe, Code: "disk_in_doubt",
+		Next: providers.Say(
+			"see its disks: virsh -c "+j.location.URI+" domblklist "+first.Name,
+			"let it name the file by its own path, or detach the disk there",
+		),
+		Err: fmt.Errorf("%s %s: domain %s (%s) may have volume %s", j.Op, j.Address, first.Name, first.UUID, file),
+	}
+	for _, d := range all {
+		f.Seen = append(f.Seen, fmt.Sprintf("domain %s: %v", d.domain.Name, d.reason))
+	}
+	return f
 }
 
 func (j *job) inUse(doing, file string, users []user) error {

@@ -2,7 +2,12 @@ package libvirt
 
 import (
 	"cmp"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
 	"slices"
+	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -232,7 +237,7 @@ func (b blueprint) unplug(d *libvirtxml.Domain, files []string, such func(machin
 	had := len(d.Devices.Disks)
 	d.Devices.Disks = slices.DeleteFunc(d.Devices.Disks, func(disk libvirtxml.DomainDisk) bool {
 		x := driveOf(disk)
-		return x.isDisk() && slices.Contains(files, b.Volumes.pathOf(x))
+		return x.isDisk() && b.Volumes.files.among(b.Volumes.pathOf(x), files) != ""
 	})
 	changed = len(d.Devices.Disks) < had
 	if d.QEMUCommandline == nil {
@@ -245,4 +250,48 @@ func (b blueprint) unplug(d *libvirtxml.Domain, files []string, such func(machin
 		}
 	}
 	return changed
+}
+
+// drivesNamed returns the files and volumes that the disks of a domain's description name. It
+// reads them also from a description of which vmctl does not understand the rest.
+func drivesNamed(text string) ([]drive, error) {
+	var all []drive
+	decoder, in := xml.NewDecoder(strings.NewReader(text)), []string{}
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the domain's description: %w", err)
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			if in = append(in, t.Name.Local); slices.Contains(in, "disk") {
+				all = append(all, drivesAt(t.Attr)...)
+			}
+		case xml.EndElement:
+			in = in[:len(in)-1]
+		}
+	}
+}
+
+// drivesAt returns the files and the volume in the attributes of an element of a disk.
+func drivesAt(attrs []xml.Attr) []drive {
+	var all []drive
+	var d drive
+	for _, a := range attrs {
+		switch {
+		case strings.HasPrefix(a.Value, "/"):
+			all = append(all, drive{Path: a.Value})
+		case a.Name.Local == "pool":
+			d.Pool = a.Value
+		case a.Name.Local == "volume":
+			d.Volume = a.Value
+		}
+	}
+	if d.Volume != "" {
+		all = append(all, d)
+	}
+	return all
 }

@@ -101,7 +101,7 @@ func (j *job) Verb() (guard.Verb, error) {
 	}
 	var seen *machine.Seen
 	if j.seen != nil {
-		s := j.seen.described(j.location.URI, diskIndex{})
+		s := j.described(*j.seen)
 		seen = &s
 	}
 	v := machine.Verb(j.Work, seen, j.isDefined, noted)
@@ -126,7 +126,7 @@ func (j *job) Look(ctx context.Context) (*guard.Seen, error) {
 	if err := j.observe(ctx); err != nil || j.seen == nil {
 		return nil, err
 	}
-	return j.seen.guarded(j.location.URI), nil
+	return j.described(*j.seen).Guarded(), nil
 }
 
 // Values returns the attributes of the domain that libvirt and QEMU set.
@@ -170,13 +170,13 @@ func (j *job) Guard() guard.Guard {
 	}}
 }
 
-// guarded returns the domain as the guard sees it.
-func (s *observedDomain) guarded(uri string) *guard.Seen {
-	return s.described(uri, diskIndex{}).Guarded()
+// described returns a domain in a spec's words, with its disks by their files.
+func (j *job) described(s observedDomain) machine.Seen {
+	return s.described(j.location.URI, diskIndex{listing: listing{files: j.sameFiles()}})
 }
 
 // owns reports whether a domain is the step's own.
-func (j *job) owns(s observedDomain) bool { return j.Guard().Owns(*s.guarded(j.location.URI)) }
+func (j *job) owns(s observedDomain) bool { return j.Guard().Owns(*j.described(s).Guarded()) }
 
 func (j *job) say(format string, args ...any) {
 	j.log(providers.Progress{Text: fmt.Sprintf(format, args...)})

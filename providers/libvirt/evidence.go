@@ -37,10 +37,10 @@ func (p *Provider) evidence(ctx context.Context, c connection, s observedDomain)
 	return all
 }
 
-// qemuLog returns the path of libvirt's log of QEMU's messages; "" for a remote host.
+// qemuLog returns the path of libvirt's log of QEMU's messages; "": it may be on another machine.
 func (p *Provider) qemuLog(name string) string {
 	switch {
-	case p.location.Remote != "" || p.location.Test:
+	case !p.location.Here || p.location.Test:
 		return ""
 	case p.location.System:
 		return filepath.Join("/var/log/libvirt/qemu", name+".log")

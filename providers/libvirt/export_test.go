@@ -36,9 +36,9 @@ func SizesOf(poolXML, volumeXML string) (available, capacity uint64, err error) 
 }
 
 // PlaceOf parses a URI. It fails if the provider refuses the URI.
-func PlaceOf(uri string, uid int) (remote string, system bool, err error) {
+func PlaceOf(uri string, uid int) (remote string, here, system bool, err error) {
 	p, err := parseURI(uri, uid)
-	return p.Remote, p.System, err
+	return p.Remote, p.Here, p.System, err
 }
 
 // ArchiveFile is a file of a boot archive.

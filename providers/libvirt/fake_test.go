@@ -54,6 +54,7 @@ type Fake struct {
 	Answering func(uuid string, asked uint16, taken map[uint16]bool) uint16
 	Free      uint64 // bytes in every pool
 	Leaving   string // a pool that is listed as active, but is not any more
+	Ticking   bool   // somebody writes to every disk between two readings of it
 	// FreeAfterUpload is the free space after a refused upload (bytes); 0: unchanged.
 	FreeAfterUpload uint64
 
@@ -567,7 +568,7 @@ func (f *Fake) listens(h machine.Forward, but string) bool {
 // with.
 func (f *Fake) bootable(d *FakeDomain, desc description) error {
 	files := []string{desc.Kernel, desc.Initrd}
-	for _, x := range desc.disks() {
+	for _, x := range desc.disks(nil) {
 		files = append(files, x.file())
 	}
 	for _, file := range files {
@@ -576,7 +577,7 @@ func (f *Fake) bootable(d *FakeDomain, desc description) error {
 			return ErrLibvirt("Cannot access storage file '" + file + "': No such file or directory")
 		}
 	}
-	for _, x := range desc.disks() {
+	for _, x := range desc.disks(nil) {
 		if by := f.usedBy(x.file()); by != "" && by != d.Name {
 			return ErrLibvirt("internal error: process exited while connecting to monitor: qemu-system-x86_64: Failed to get \"write\" lock\n" +
 				"Is another process using the image [" + x.file() + "]?")

@@ -103,6 +103,9 @@ func (f *Fake) VolumeInfo(_ context.Context, poolName, name string) (volume, err
 		return volume{}, err
 	}
 	_, v, err := f.volume(poolName, name)
+	if f.Ticking {
+		v.Modified = fmt.Sprint(f.Asked["volume"])
+	}
 	return v, err
 }
 

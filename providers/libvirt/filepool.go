@@ -39,10 +39,10 @@ func (s filePool) isBeingMarked(volume string) bool {
 func (p *Provider) filePools(ctx context.Context, c connection) (listing, error) {
 	pools, asleep, err := p.activePools(ctx, c)
 	if err != nil {
-		return nil, err
+		return listing{}, err
 	}
 	errs := []error{asleep}
-	var all listing
+	all := listing{files: p.sameFiles()}
 	for _, found := range pools {
 		if !found.ofFiles() {
 			continue
@@ -55,7 +55,7 @@ func (p *Provider) filePools(ctx context.Context, c connection) (listing, error)
 			errs = append(errs, err)
 			continue
 		}
-		all = append(all, s)
+		all.pools = append(all.pools, s)
 	}
 	return all, errors.Join(errs...)
 }
@@ -104,10 +104,10 @@ func (p *Provider) readMarks(ctx context.Context, c connection, s *filePool) {
 	}
 }
 
-// readMark reads a mark: from its file, if it is on this machine and this user may read it, else
-// through libvirt, which takes several calls.
+// readMark reads a mark: from its file, if it is certainly on this machine and this user may read
+// it, else through libvirt, which takes several calls.
 func (p *Provider) readMark(ctx context.Context, c connection, f poolFile) ([]byte, error) {
-	if p.location.Remote == "" {
+	if p.location.Here {
 		if content, err := headOf(f.path(), sidecarBytes); err == nil {
 			return content, nil
 		}
@@ -116,14 +116,17 @@ func (p *Provider) readMark(ctx context.Context, c connection, f poolFile) ([]by
 }
 
 // listing holds the pools of files of a system, with their contents.
-type listing []filePool
+type listing struct {
+	pools []filePool
+	files *sameFiles
+}
 
 // pathOf returns the path of the file of a domain's disk; "": it has none.
 func (l listing) pathOf(d drive) string {
 	if d.Path != "" {
 		return path.Clean(d.Path)
 	}
-	for _, s := range l {
+	for _, s := range l.pools {
 		if s.Name == d.Pool && s.has(d.Volume) {
 			return s.file(d.Volume).path()
 		}
@@ -134,13 +137,59 @@ func (l listing) pathOf(d drive) string {
 // isOn reports whether a domain's disk is on a file, or on an overlay of it as far as libvirt
 // knows.
 func (l listing) isOn(d drive, file string) bool {
-	return l.pathOf(d) == file || slices.Contains(d.Under, file)
+	return l.files.among(file, l.filesOf(d)) != ""
+}
+
+// filesOf returns the paths of a domain's disk: of its own file, and of those below its overlay.
+func (l listing) filesOf(d drive) []string { return append([]string{l.pathOf(d)}, d.Under...) }
+
+// compare is like sameFiles.compare. It knows two volumes of one name apart by their properties.
+func (l listing) compare(ctx context.Context, c connection, volume, used string) (same bool, doubt error) {
+	same, doubt = l.files.compare(volume, used)
+	if errors.Is(doubt, errSameName) && l.differ(ctx, c, volume, used) {
+		return false, nil
+	}
+	return same, doubt
+}
+
+// differ reports whether two paths are volumes with different properties. A running domain changes
+// the properties of its disk: a volume that changes meanwhile proves nothing.
+func (l listing) differ(ctx context.Context, c connection, volume, used string) bool {
+	a, _, isVolume := l.at(volume)
+	b, _, isOther := l.at(path.Clean(used))
+	if !isVolume || !isOther {
+		return false
+	}
+	var seen []string
+	for _, f := range []poolFile{a, b, a} {
+		v, err := f.see(ctx, c)
+		if v == nil || err != nil || v.Modified == "" {
+			return false
+		}
+		seen = append(seen, v.stamp())
+	}
+	return seen[0] == seen[2] && seen[0] != seen[1]
+}
+
+// volumeOf returns the path of the listed volume that is the file at a path. It returns the path
+// itself if there is none.
+func (l listing) volumeOf(file string) string {
+	if _, _, exists := l.at(file); exists {
+		return file
+	}
+	var paths []string
+	for _, s := range l.pools {
+		for _, name := range s.names {
+			paths = append(paths, s.file(name).path())
+		}
+	}
+	return cmp.Or(l.files.among(file, paths), file)
 }
 
 // at returns the file at a path. listed says that the file's pool is in the listing, exists
 // that the file is.
 func (l listing) at(file string) (f poolFile, listed, exists bool) {
-	for _, s := range l {
+	for _, s := range l.pools {
 		if s.Path == path.Dir(file) {
 			return s.file(path.Base(file)), true, s.has(path.Base(file))
 		}
@@ -148,17 +197,24 @@ func (l listing) at(file string) (f poolFile, listed, exists bool) {
 	return poolFile{}, false, false
 }
 
-// overlaysOf returns the paths of the volumes whose base is a file. A volume that cannot be
-// read may be one: that is an error.
+// overlaysOf returns the paths of the volumes whose base is a file. A volume that may be one is an
+// error.
 func (l listing) overlaysOf(ctx context.Context, c connection, file string) ([]string, error) {
 	var over []string
-	for _, s := range l {
+	for _, s := range l.pools {
 		for _, name := range s.names {
 			v, err := s.file(name).see(ctx, c)
 			if err != nil {
 				return nil, fmt.Errorf("read volume %s of pool %s: %w", name, s.Name, err)
 			}
-			if v != nil && v.Backing != "" && path.Clean(v.Backing) == file {
+			if v == nil {
+				continue
+			}
+			same, doubt := l.compare(ctx, c, file, v.Backing)
+			if doubt != nil {
+				return nil, fmt.Errorf("volume %s begins from %w", v.Path, doubt)
+			}
+			if same {
 				over = append(over, v.Path)
 			}
 		}
@@ -178,8 +234,8 @@ func (s *filePool) place(volume string) diskPlace { return diskPlace{s.file(volu
 // path. There is at most one, but for copies, which come later.
 func (l listing) places(id providers.ID) []diskPlace {
 	var found []diskPlace
-	for i := range l {
-		s := &l[i]
+	for i := range l.pools {
+		s := &l.pools[i]
 		for _, name := range s.names {
 			volume, marks := kindSidecar.owner(name)
 			mark, read := s.marks[volume]

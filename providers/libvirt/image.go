@@ -220,8 +220,8 @@ func (j *job) uploadImage(ctx context.Context, image poolFile, f imageFile) erro
 	return j.put(ctx, note, content{bytes: text})
 }
 
-// removeUnusedImages removes this project's images in a pool if no disk begins from them any
-// more, each after its note.
+// removeUnusedImages removes this project's images in a pool if no domain has them and no disk
+// begins from them any more, in whatever pool, each after its note.
 func (j *job) removeUnusedImages(ctx context.Context, in pool) (removed []string, err error) {
 	all, err := j.volumes(ctx, in)
 	if err != nil {
@@ -232,6 +232,7 @@ func (j *job) removeUnusedImages(ctx context.Context, in pool) (removed []string
 		return nil, nil
 	}
 	var used []string
+	files := j.sameFiles()
 	for _, name := range all {
 		v, err := in.file(name).see(ctx, j.connection)
 		if err != nil { // it may be an overlay
@@ -241,10 +242,8 @@ func (j *job) removeUnusedImages(ctx context.Context, in pool) (removed []string
 			used = append(used, v.Backing)
 		}
 	}
-	for _, image := range images {
-		if slices.Contains(used, in.file(image).path()) {
-			continue
-		}
+	images = slices.DeleteFunc(images, func(image string) bool { return files.maybe(in.file(image).path(), used) })
+	for _, image := range j.unusedElsewhere(ctx, in, images) {
 		for _, name := range []string{noteOf(image), image} {
 			gone, err := in.file(name).remove(ctx, j.connection)
 			if err != nil {
@@ -256,6 +255,38 @@ func (j *job) removeUnusedImages(ctx context.Context, in pool) (removed []string
 		}
 	}
 	return removed, nil
+}
+
+// unusedElsewhere returns those of some images in a pool that no volume of another pool begins from,
+// and that no domain has. It returns none if that cannot be known.
+func (j *job) unusedElsewhere(ctx context.Context, in pool, images []string) []string {
+	if len(images) == 0 {
+		return nil
+	}
+	pools, asleep, err := j.activePools(ctx, j.connection)
+	if asleep != nil || err != nil {
+		return nil
+	}
+	all := listing{files: j.sameFiles()}
+	for _, found := range pools {
+		if !found.ofFiles() {
+			continue
+		}
+		names, err := j.volumes(ctx, found)
+		if err != nil {
+			return nil
+		}
+		all.pools = append(all.pools, filePool{pool: found, names: names})
+	}
+	return slices.DeleteFunc(images, func(image string) bool {
+		file := in.file(image).path()
+		over, err := all.overlaysOf(ctx, j.connection, file)
+		if err != nil || len(over) > 0 {
+			return true
+		}
+		users, err := j.usersOf(ctx, all, file, "see who uses "+image)
+		return err != nil || len(users) > 0
+	})
 }
 
 // imagesAmong returns this project's images among the volumes of a pool, also those that have

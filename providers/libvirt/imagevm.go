@@ -30,8 +30,9 @@ func (j *job) hasImage(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fail(err, "read the root disk of %s", j.Address)
 	}
+	files := j.sameFiles()
 	has := func(file string) bool {
-		return slices.ContainsFunc(j.seen.configured.Drives, func(d drive) bool { return d.Path == file })
+		return slices.ContainsFunc(j.seen.configured.Drives, func(d drive) bool { return files.same(d.Path, file) })
 	}
 	if root == nil || root.Capacity != j.want.RootDisk || !has(m.Root) || !has(m.Seed) {
 		return false, nil

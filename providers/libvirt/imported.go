@@ -67,8 +67,8 @@ func (j *job) kept() []string {
 		return o.Kept
 	}
 	var all []string
-	for _, d := range j.seen.configured.disks() {
-		if !slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return p.Path == j.plugged.pathOf(d) }) {
+	for _, d := range j.seen.configured.disks(j.plugged.files) {
+		if !slices.ContainsFunc(j.plugged.disks, func(p pluggedDisk) bool { return j.plugged.files.same(p.Path, j.plugged.pathOf(d)) }) {
 			all = append(all, d.file())
 		}
 	}
@@ -106,7 +106,7 @@ func (p *Provider) markedBoot(d description) markedBoot {
 		return d.Owner.Boot
 	}
 	b := markedBoot{Kernel: d.Kernel, Initrd: d.Initrd}
-	if p.location.Remote != "" {
+	if !p.location.Here {
 		return markedBoot{}
 	}
 	b.KernelSHA256, b.InitrdSHA256 = sha256Of(d.Kernel), sha256Of(d.Initrd)
@@ -169,7 +169,7 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 		}
 		kept := owner{Kept: j.kept()}
 		b.setDisks(d, func(x drive) bool {
-			return x.isOther() || kept.keeps(x, b.Volumes.pathOf(x))
+			return x.isOther() || b.Volumes.keeps(kept, x)
 		})
 		return nil
 	})
@@ -179,7 +179,7 @@ func (j *job) alterForeign(existing string, boot markedBoot) (string, error) {
 // hasParts reports whether a domain without a mark has the additional disks.
 func (j *job) hasParts(d description) bool {
 	var there []string
-	for _, x := range d.disks() {
+	for _, x := range d.disks(j.plugged.files) {
 		there = append(there, j.plugged.pathOf(x))
 	}
 	return j.areParts(there)

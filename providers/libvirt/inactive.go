@@ -36,7 +36,7 @@ func (p *Provider) readOnly(ctx context.Context, c connection) *readOnly {
 
 // canRead reports whether an inactive pool is vmctl's own and its folder can be read.
 func (p *Provider) canRead(l *readOnly, found pool) bool {
-	if !p.ours(found) || p.location.Remote != "" {
+	if !p.ours(found) || !p.location.Here {
 		return false
 	}
 	if _, known := l.of(found.Name); known {

@@ -24,20 +24,24 @@ type snapshot struct {
 	External bool // its data are files of their own
 }
 
-// given returns the first file of a drive's chain that the mark names: the drive's own file,
-// at path, or a file below its overlay. "": the mark names none.
-func (o owner) given(d drive, path string) string {
+// given returns the first file in the mark that a drive's chain has: the drive's own file, at
+// path, or a file below its overlay. "": it has none.
+func (o owner) given(d drive, path string, files *sameFiles) string {
+	var ours []string
+	for _, m := range o.Disks {
+		ours = append(ours, m.Path)
+	}
+	ours = append(append(ours, o.Image.Root), o.Kept...)
 	for _, file := range append([]string{path}, d.Under...) {
-		ours := slices.ContainsFunc(o.Disks, func(m markedDisk) bool { return m.Path == file })
-		if ours || file != "" && file == o.Image.Root || slices.Contains(o.Kept, file) {
-			return file
+		if own := files.among(file, ours); own != "" {
+			return own
 		}
 	}
 	return ""
 }
 
 // layers lists the layers that others made on the disks of vmctl's domain.
-func (s observedDomain) layers(uri string) []layer {
+func (s observedDomain) layers(uri string, files *sameFiles) []layer {
 	if s.owner() == nil {
 		return nil
 	}
@@ -50,7 +54,7 @@ func (s observedDomain) layers(uri string) []layer {
 		}
 	}
 	for _, d := range s.drives() {
-		if base := o.given(d, d.Path); base != "" && base != d.Path {
+		if base := o.given(d, d.Path, files); base != "" && !files.same(base, d.Path) {
 			end := virsh("blockcommit", s.Name, d.Target, "--active", "--pivot", "--wait")
 			if !s.power.on() {
 				end = virsh("start", s.Name) + ", then: " + end
@@ -114,7 +118,7 @@ func (s observedDomain) underWay() string { return "a " + s.job + " of it is und
 
 // layerFindings returns the findings about the layers and operations of others on the disks
 // of a domain.
-func (s observedDomain) layerFindings(uri string) []providers.Finding {
+func (s observedDomain) layerFindings(uri string, files *sameFiles) []providers.Finding {
 	var found []providers.Finding
 	if s.job != "" {
 		busy := providers.Finding{
@@ -125,7 +129,7 @@ func (s observedDomain) layerFindings(uri string) []providers.Finding {
 		}
 		found = append(found, busy)
 	}
-	for _, l := range s.layers(uri) {
+	for _, l := range s.layers(uri, files) {
 		found = append(found, providers.Finding{
 			Kind: providers.FindSnapshot, Object: s.Name, Address: s.owner().Address, Evidence: []string{l.what}, Next: providers.Say(l.end),
 		})
@@ -183,7 +187,7 @@ func (j *job) unlayered() error {
 	if j.seen == nil {
 		return nil
 	}
-	if all := j.seen.layers(j.location.URI); len(all) > 0 {
+	if all := j.seen.layers(j.location.URI, j.sameFiles()); len(all) > 0 {
 		return inLayers(j.Work, all)
 	}
 	return nil

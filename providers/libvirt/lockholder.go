@@ -49,9 +49,9 @@ func (j *job) notOpen(doing, path string) error {
 }
 
 // openedBy names the processes of this host that have a file open, as far as this
-// user can see them: `process 4711 (qemu-system-x86)`.
+// user can see them, by whatever path: `process 4711 (qemu-system-x86)`.
 func (p *Provider) openedBy(path string) []string {
-	if p.location.Remote != "" {
+	if !p.location.Here {
 		return nil
 	}
 	entries, err := os.ReadDir(p.host.Proc)
@@ -59,6 +59,7 @@ func (p *Provider) openedBy(path string) []string {
 		return nil
 	}
 	var all []string
+	files := p.sameFiles()
 	for _, e := range entries {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
@@ -69,13 +70,17 @@ func (p *Provider) openedBy(path string) []string {
 		}
 		if slices.ContainsFunc(links, func(link string) bool {
 			to, err := os.Readlink(link)
-			return err == nil && to == path
+			return err == nil && (to == path || isOnDisk(to) && files.same(link, path))
 		}) {
 			all = append(all, fmt.Sprintf("process %s (%s)", e.Name(), p.nameOfProcess(e.Name())))
 		}
 	}
 	return all
 }
+
+// isOnDisk reports whether the target of an open file may be a disk: it is neither a device nor a
+// pipe.
+func isOnDisk(to string) bool { return strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "/dev/") }
 
 // nameOfProcess returns the name of a process; for a QEMU, the name of its domain.
 func (p *Provider) nameOfProcess(pid string) string {

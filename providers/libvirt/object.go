@@ -19,7 +19,7 @@ func (p *Provider) object(s observedDomain, k providers.Known, held []machine.Fo
 	seen.Got, seen.Computed = held, p.computed(s.UUID, s.configured, held)
 	maps.Copy(seen.Computed, s.imageAttrs())
 	seen.Claims = append(seen.Claims, r.claims(s)...)
-	seen.Findings = append(s.findings(), s.layerFindings(p.location.URI)...)
+	seen.Findings = append(s.findings(), s.layerFindings(p.location.URI, r.files)...)
 	if f, found := p.keyFinding(s, k); found {
 		seen.Findings = append(seen.Findings, f)
 	}
@@ -55,7 +55,7 @@ func (s observedDomain) described(uri string, r diskIndex) machine.Seen {
 	for _, file := range s.mark().ownFiles() {
 		seen.Facts = append(seen.Facts, [2]string{"own disk", file})
 	}
-	for _, l := range s.layers(uri) {
+	for _, l := range s.layers(uri, r.files) {
 		seen.Facts = append(seen.Facts, [2]string{"layer", l.what})
 	}
 	return seen
@@ -66,7 +66,7 @@ func (d description) config(r diskIndex) *machine.Config {
 	c := &machine.Config{
 		CPUs: d.cpus(), Memory: d.memory(), Accel: d.accel(), Forwards: d.wantedForwards(), Disks: r.shown(d), Booted: []string{d.Kernel, d.Initrd},
 	}
-	for _, drive := range d.disks() {
+	for _, drive := range d.disks(r.files) {
 		c.Files = append(c.Files, drive.file())
 	}
 	if marked := d.mark().Boot; d.Kernel != "" || d.Initrd != "" || d.Cmdline != "" || marked.Kernel != "" {

@@ -112,7 +112,11 @@ func (p *Provider) collect(inv *providers.Inventory, seen []domainResult, r disk
 			inv.Found[a] = providers.ID(l.uuid)
 		}
 	}
-	users := r.usersByFile(p, domains)
+	var volumes []string
+	for _, d := range r.disks {
+		volumes = append(volumes, d.Path)
+	}
+	users := p.users(r.listing, volumes, domains)
 	for _, d := range r.disks {
 		inv.Objects = append(inv.Objects, d.object(p.location.URI, users[d.Path]))
 	}

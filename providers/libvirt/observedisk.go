@@ -3,6 +3,7 @@ package libvirt
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,6 +25,7 @@ type diskIndex struct {
 	found   map[spec.Address]providers.ID // the disks that imports name
 	ids     map[string]providers.ID       // by path, of volumes that bear a mark, existing or not
 	owners  map[string]spec.Address       // by path, of the same volumes
+	marked  fileIndex                     // of the same volumes
 }
 
 // indexDisks observes the disks.
@@ -37,8 +39,8 @@ func (p *Provider) indexDisks(ctx context.Context, c connection, q request) disk
 		r.partial = err
 	}
 	var all []candidate
-	for i := range r.listing {
-		s := &r.listing[i]
+	for i := range r.pools {
+		s := &r.pools[i]
 		for _, name := range s.disks() {
 			all = append(all, candidate{diskPlace: s.place(name), asked: p.asking(q, s, name)})
 		}
@@ -53,6 +55,7 @@ func (p *Provider) indexDisks(ctx context.Context, c connection, q request) disk
 		found.err = errors.Join(found.err, panics[i])
 		p.add(&r, found, taken)
 	}
+	r.marked = r.files.index(slices.Sorted(maps.Keys(r.ids)))
 	marked := map[providers.ID]bool{}
 	for _, id := range r.ids {
 		marked[id] = true
@@ -194,20 +197,29 @@ func (p *Provider) unread(at diskPlace, err error) providers.Unknown {
 // address returns the owner of a domain's file: the disk of the spec or the record, else the
 // address in the file's mark; false: it has no owner.
 func (r diskIndex) address(path string) (spec.Address, bool) {
-	if a, ok := r.known[r.ids[path]]; ok {
-		return a, true
+	all := r.marked.all(path)
+	for _, file := range all {
+		if a, ok := r.known[r.ids[file]]; ok {
+			return a, true
+		}
 	}
-	a, ok := r.owners[path]
-	return a, ok
+	for _, file := range all {
+		if a, ok := r.owners[file]; ok {
+			return a, true
+		}
+	}
+	return spec.Address{}, false
 }
 
 // claims returns the claims on disks that a domain holds.
 func (r diskIndex) claims(s observedDomain) []providers.Claim {
 	var all []providers.Claim
 	for _, d := range s.drives() {
-		for _, file := range append([]string{r.pathOf(d)}, d.Under...) {
-			if id, ok := r.ids[file]; ok && !slices.Contains(all, machine.DiskClaim(id)) {
-				all = append(all, machine.DiskClaim(id))
+		for _, used := range r.filesOf(d) {
+			for _, file := range r.marked.all(used) {
+				if claim := machine.DiskClaim(r.ids[file]); !slices.Contains(all, claim) {
+					all = append(all, claim)
+				}
 			}
 		}
 	}
@@ -244,7 +256,7 @@ func (p *Provider) lost(ctx context.Context, c connection, s observedDomain, r d
 // hasStamp reports whether a file of this machine has that stamp. Its properties need not be read
 // then.
 func (p *Provider) hasStamp(file, stamp string) bool {
-	if p.location.Remote != "" {
+	if !p.location.Here {
 		return false
 	}
 	info, err := os.Stat(file)
@@ -254,7 +266,7 @@ func (p *Provider) hasStamp(file, stamp string) bool {
 // readHere reads the properties of a file: from the file, if it is on this machine and this user
 // may read it, else through libvirt.
 func (p *Provider) readHere(ctx context.Context, c connection, f poolFile) (*volume, error) {
-	if p.location.Remote == "" {
+	if p.location.Here {
 		if v, err := f.read(); err == nil {
 			return &v, nil
 		}
@@ -267,10 +279,10 @@ func (p *Provider) readHere(ctx context.Context, c connection, f poolFile) (*vol
 func (r diskIndex) unmarkedClaims(s observedDomain) []providers.Claim {
 	var all []providers.Claim
 	for _, d := range s.drives() {
-		path := r.pathOf(d)
+		path := r.volumeOf(r.pathOf(d))
 		claim := machine.DiskClaim(providers.ID(path))
 		_, _, exists := r.at(path)
-		if _, known := r.ids[path]; known || !exists || d.Device != deviceDisk || slices.Contains(all, claim) {
+		if len(r.marked.all(path)) > 0 || !exists || d.Device != deviceDisk || slices.Contains(all, claim) {
 			continue
 		}
 		all = append(all, claim)
@@ -278,18 +290,20 @@ func (r diskIndex) unmarkedClaims(s observedDomain) []providers.Claim {
 	return all
 }
 
-// usersByFile returns the domains that have each file as a disk, or an overlay of it as far as
-// libvirt knows, sorted by name.
-func (r diskIndex) usersByFile(p *Provider, all []observedDomain) map[string][]user {
-	found := map[string][]user{}
+// users returns the domains that have each of some volumes as a disk, or an overlay of it as far
+// as libvirt knows, sorted by name.
+func (p *Provider) users(l listing, volumes []string, all []observedDomain) map[string][]user {
+	found, index := map[string][]user{}, l.files.index(volumes)
 	for _, s := range all {
 		var files []string
 		for _, d := range s.drives() {
-			files = append(append(files, r.pathOf(d)), d.Under...)
+			for _, used := range l.filesOf(d) {
+				files = append(files, index.all(used)...)
+			}
 		}
 		slices.Sort(files)
 		for _, file := range slices.Compact(files) {
-			found[file] = append(found[file], s.user(p.settings.Project, p.location.URI))
+			found[file] = append(found[file], s.user(p.settings.Project, p.location.URI, l.files))
 		}
 	}
 	for _, users := range found {
@@ -307,10 +321,10 @@ func (s observedDomain) drives() []drive {
 	return all
 }
 
-func (s observedDomain) user(p providers.Project, uri string) user {
+func (s observedDomain) user(p providers.Project, uri string, files *sameFiles) user {
 	o := s.owner()
 	u := user{
-		name: s.Name, uuid: s.UUID, running: s.power.on(), layers: s.layers(uri),
+		name: s.Name, uuid: s.UUID, running: s.power.on(), layers: s.layers(uri, files),
 		ours: s.wanted || o != nil && s.oursFor(p, o.Address),
 	}
 	if s.job != "" {

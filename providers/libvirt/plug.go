@@ -89,9 +89,9 @@ func (j *job) hasDisks(d description) bool {
 	}
 	o := d.mark()
 	var there []string
-	for _, x := range d.disks() {
-		if path := j.plugged.base(o, x); !o.keeps(x, path) {
-			there = append(there, path)
+	for _, x := range d.disks(j.plugged.files) {
+		if !j.plugged.keeps(o, x) {
+			there = append(there, j.plugged.base(o, x))
 		}
 	}
 	return len(there) == len(j.plugged.disks) && j.areParts(there)
@@ -99,7 +99,7 @@ func (j *job) hasDisks(d description) bool {
 
 // areParts reports whether all additional disks are among some files.
 func (j *job) areParts(there []string) bool {
-	return !slices.ContainsFunc(j.plugged.disks, func(d pluggedDisk) bool { return !slices.Contains(there, d.Path) })
+	return !slices.ContainsFunc(j.plugged.disks, func(d pluggedDisk) bool { return j.plugged.files.among(d.Path, there) == "" })
 }
 
 // attach gives a running domain the disks that it lacks, now and for its next start, and
@@ -155,7 +155,7 @@ func (j *job) persist(ctx context.Context) error {
 }
 
 func (j *job) runsWith(path string) bool {
-	return j.seen.running != nil && slices.ContainsFunc(j.seen.running.Drives, func(d drive) bool { return j.plugged.base(j.seen.mark(), d) == path })
+	return j.seen.running != nil && slices.ContainsFunc(j.seen.running.Drives, func(d drive) bool { return j.plugged.files.same(j.plugged.base(j.seen.mark(), d), path) })
 }
 
 // noRoom reports whether a domain has no place left for a disk.

@@ -149,7 +149,7 @@ func (p *Provider) locate(ctx context.Context, c connection, file string) (poolF
 // isGone reports whether a folder of this machine does not exist, and so none of its files: with
 // the last of them another data directory removed its pool.
 func (p *Provider) isGone(folder string) bool {
-	if p.location.Remote != "" {
+	if !p.location.Here {
 		return false
 	}
 	_, err := os.Stat(folder)

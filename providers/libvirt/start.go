@@ -200,7 +200,7 @@ func (j *job) notStarted(ctx context.Context, cause error) error {
 // diskFiles returns the files of the domain's disks.
 func (j *job) diskFiles() []string {
 	var all []string
-	for _, d := range j.seen.configured.disks() {
+	for _, d := range j.seen.configured.disks(j.sameFiles()) {
 		all = append(all, d.file())
 	}
 	return all

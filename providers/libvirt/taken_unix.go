@@ -3,6 +3,7 @@
 package libvirt
 
 import (
+	"fmt"
 	"io/fs"
 	"syscall"
 )
@@ -14,4 +15,12 @@ func taken(info fs.FileInfo) uint64 {
 		return uint64(s.Blocks) * block
 	}
 	return uint64(info.Size())
+}
+
+// inodeOf returns the device and the inode of a file; "": they are unknown.
+func inodeOf(info fs.FileInfo) string {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return fmt.Sprintf("%d:%d", s.Dev, s.Ino)
+	}
+	return ""
 }

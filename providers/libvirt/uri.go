@@ -20,6 +20,7 @@ const (
 type location struct {
 	URI    string
 	Remote string // host name; "" on this machine
+	Here   bool   // the daemon certainly sees this machine's files
 	System bool   // the daemon runs as root
 	Test   bool   // libvirt's test driver
 }
@@ -46,6 +47,8 @@ func parseURI(text string, uid int) (location, error) {
 	}
 	driver, transport, _ := strings.Cut(u.Scheme, "+")
 	p := location{URI: text, Remote: u.Hostname()}
+	// The daemon behind a named socket may be on another machine, or in a container.
+	p.Here = u.Host == "" && (transport == "" || transport == "unix") && !u.Query().Has("socket")
 	switch {
 	case driver == "test":
 		p.Test = true

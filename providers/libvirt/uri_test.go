@@ -14,15 +14,15 @@ func TestURI(t *testing.T) {
 	var b strings.Builder
 	for _, uid := range []int{0, 1000} {
 		for _, uri := range []string{
-			"qemu:///session", "qemu:///system", "qemu+ssh://me@host/system", "qemu+unix:///session?socket=/x", "test:///default",
+			"qemu:///session", "qemu:///system", "qemu+ssh://me@host/system", "qemu+unix:///session?socket=/x", "qemu:///system?socket=/x", "qemu+unix:///session", "qemu+tcp://:16509/system", "test:///default",
 			"qemu:///embed?root=/x", "qemu://host/embed", "qemu+pigeon://host/system", "qemu:///", "qemu", "xen:///system", "", "://",
 		} {
-			remote, system, err := libvirt.PlaceOf(uri, uid)
+			remote, here, system, err := libvirt.PlaceOf(uri, uid)
 			if err != nil {
 				fmt.Fprintf(&b, "%d %s\n  %v\n", uid, uri, err)
 				continue
 			}
-			fmt.Fprintf(&b, "%d %s: remote %q, system %v\n", uid, uri, remote, system)
+			fmt.Fprintf(&b, "%d %s: remote %q, here %v, system %v\n", uid, uri, remote, here, system)
 		}
 	}
 	wantGolden(t, "uris.txt", b.String())

@@ -28,6 +28,17 @@ type VM struct {
 	RootDisk  uint64     // bytes; 0: as large as the image
 	CloudInit *CloudInit // nil: there is no such block
 	Triggers  map[string]string
+	Template  string            // canonical YAML; "": none
+	Params    map[string]string // of the template
+	Plain     bool
+	Mounts    []Mount // in order
+}
+
+// Mount is a folder of the host that the guest mounts.
+type Mount struct {
+	Source   string // as the spec has it: absolute, relative to the spec's folder, or after "~/" to the home folder
+	Target   string // "": the same path as the source
+	Writable bool
 }
 
 // The accelerators of a spec.
@@ -162,7 +173,9 @@ func Decode(v cty.Value) (VM, error) {
 	vm := VM{
 		Running: ctyread.True(v, "running"), CPUs: ctyread.Uint(v, "cpus"), Memory: ctyread.Uint(v, "memory"), Accel: ctyread.Text(v, "accel"),
 		SSH: DecodeLogin(v), RootDisk: ctyread.Uint(ctyread.Attr(v, "root_disk"), "size"),
-		Image: DecodeImage(v), Triggers: decodeTriggers(ctyread.Attr(v, "restart_triggers")),
+		Image: DecodeImage(v), Triggers: decodeTexts(ctyread.Attr(v, "restart_triggers")),
+		Template: ctyread.Text(v, "template"), Params: decodeTexts(ctyread.Attr(v, "params")), Plain: ctyread.True(v, "plain"),
+		Mounts: decodeMounts(ctyread.Attr(v, "mount")),
 	}
 	if b := ctyread.KnownAttr(v, "boot"); b != cty.NilVal {
 		vm.Boot = &Boot{
@@ -211,7 +224,8 @@ func Lines(list cty.Value) []string {
 	return all
 }
 
-func decodeTriggers(v cty.Value) map[string]string {
+// decodeTexts reads a map of strings. It leaves out what is not known yet.
+func decodeTexts(v cty.Value) map[string]string {
 	if !ctyread.Known(v) {
 		return nil
 	}
@@ -224,6 +238,19 @@ func decodeTriggers(v cty.Value) map[string]string {
 			all = map[string]string{}
 		}
 		all[name] = value.AsString()
+	}
+	return all
+}
+
+// decodeMounts reads the mounts of a vm, in order. It leaves out a mount whose paths are not known yet.
+func decodeMounts(v cty.Value) []Mount {
+	var all []Mount
+	for _, e := range ctyread.List(v) {
+		source, target := ctyread.Attr(e, "source"), ctyread.Attr(e, "target")
+		if source == cty.NilVal || !source.IsKnown() || target != cty.NilVal && !target.IsKnown() {
+			continue
+		}
+		all = append(all, Mount{Source: ctyread.Text(e, "source"), Target: ctyread.Text(e, "target"), Writable: ctyread.True(e, "writable")})
 	}
 	return all
 }

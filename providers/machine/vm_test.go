@@ -99,6 +99,36 @@ func TestDecodeBeforeEverythingIsKnown(t *testing.T) {
 	}
 }
 
+// Decoding returns what a spec says for Lima, and leaves out mounts whose paths are not known yet.
+func TestDecodeLima(t *testing.T) {
+	text := cty.StringVal
+	mount := func(source, target cty.Value, writable bool) cty.Value {
+		return cty.ObjectVal(map[string]cty.Value{"source": source, "target": target, "writable": cty.BoolVal(writable)})
+	}
+	later, none := cty.UnknownVal(cty.String), cty.NullVal(cty.String)
+	vm, err := machine.Decode(cty.ObjectVal(map[string]cty.Value{
+		"template": text("images: []\n"), "plain": cty.True,
+		"params": cty.MapVal(map[string]cty.Value{"ENGINE": text("moby"), "LATER": later}),
+		"mount": cty.ListVal([]cty.Value{
+			mount(text("src"), none, true), mount(later, text("/a"), false), mount(text("a"), later, false), mount(text("~/b"), text("/b"), false),
+		}),
+	}))
+	want := machine.VM{
+		Template: "images: []\n", Plain: true, Params: map[string]string{"ENGINE": "moby"},
+		Mounts: []machine.Mount{{Source: "src", Writable: true}, {Source: "~/b", Target: "/b"}},
+	}
+	if d := cmp.Diff(want, vm); d != "" || err != nil {
+		t.Errorf("(-want +got), %v:\n%s", err, d)
+	}
+	vm, err = machine.Decode(cty.ObjectVal(map[string]cty.Value{
+		"template": none, "plain": cty.NullVal(cty.Bool), "params": cty.NullVal(cty.Map(cty.String)),
+		"mount": cty.ListValEmpty(mount(none, none, false).Type()),
+	}))
+	if d := cmp.Diff(machine.VM{}, vm); d != "" || err != nil {
+		t.Errorf("without them (-want +got), %v:\n%s", err, d)
+	}
+}
+
 func TestDisksThatCannotBe(t *testing.T) {
 	for says, disks := range map[string][]string{
 		`additional_disk.disk = "vm.a" is no disk of this spec`: {"vm.a"},

@@ -30,6 +30,17 @@ type Effects struct {
 	Reports func(o providers.Object, want cty.Value, path string) (text string, known bool)
 }
 
+// WithoutLima adds the attributes that only Lima has to those that another type lacks, and returns
+// them all.
+func WithoutLima(lacks map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, lacks)
+	for _, path := range []string{"template", "params", "plain", "mount.source", "mount.target", "mount.writable"} {
+		all["vm."+path] = "only Lima has it"
+	}
+	return all
+}
+
 // scene names the object on which the effect of an attribute is tried.
 type scene string
 

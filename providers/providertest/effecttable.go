@@ -35,6 +35,13 @@ var effects = []effect{
 	{kind: spec.VM, path: "port_forward.host_ip", on: onKernel, values: texts("127.0.0.1", "127.0.0.2"), shows: holdsPort},
 	{kind: spec.VM, path: "port_forward.protocol", on: onKernel, values: texts("tcp", "udp"), shows: holdsPort},
 
+	{kind: spec.VM, path: "template", on: onKernel, values: templates},
+	{kind: spec.VM, path: "params", on: onKernel, values: fixed(params("one"), params("two"))},
+	{kind: spec.VM, path: "plain", on: onKernel, values: fixed(cty.True, cty.False)},
+	{kind: spec.VM, path: "mount.source", on: onKernel, values: texts("/srv/one", "/srv/two")},
+	{kind: spec.VM, path: "mount.target", on: onKernel, values: texts("/one", "/two")},
+	{kind: spec.VM, path: "mount.writable", on: onKernel, values: fixed(cty.True, cty.False)},
+
 	{kind: spec.VM, path: "ssh.user", on: onKernel, values: texts("root", "builder"), shows: logsIn},
 	{kind: spec.VM, path: "ssh.identity", on: onKernel, values: identities, shows: logsIn},
 	{kind: spec.VM, path: "ssh.host_key", on: onKernel, values: texts("pin", "accept-new"), shows: logsIn},

@@ -13,6 +13,7 @@ import (
 
 	"vmctl/internal/ctyread"
 	"vmctl/internal/sshx"
+	"vmctl/internal/yamltext"
 	"vmctl/spec"
 )
 
@@ -34,6 +35,31 @@ func texts(one, two string) func(*stage) [2]cty.Value {
 
 func triggers(text string) cty.Value {
 	return cty.MapVal(map[string]cty.Value{"ca": cty.StringVal(text)})
+}
+
+func params(text string) cty.Value {
+	return cty.MapVal(map[string]cty.Value{"VALUE": cty.StringVal(text)})
+}
+
+// templates are the template of the world with two different messages.
+func templates(s *stage) [2]cty.Value {
+	var all [2]cty.Value
+	for i, message := range []string{"one", "two"} {
+		doc := map[string]any{}
+		if base := ctyread.Text(s.Want, "template"); base != "" {
+			var err error
+			if doc, err = yamltext.Parse(base); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+		doc["message"] = message
+		text, err := yamltext.Marshal(doc)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		all[i] = cty.StringVal(text)
+	}
+	return all
 }
 
 func freePorts(s *stage) [2]cty.Value {

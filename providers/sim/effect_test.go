@@ -18,10 +18,10 @@ func (h *house) effects(weightless bool) providertest.Effects {
 	const nobody = "nobody logs into a simulated guest"
 	e := providertest.Effects{
 		Images: [2]string{"one.img", "two.img"}, Reports: h.report,
-		Lacks: map[string]string{
+		Lacks: providertest.WithoutLima(map[string]string{
 			"vm.additional_disk.mount_point": "nothing is mounted in a simulated guest",
 			"disk.fs_type":                   "nothing makes a file system in a simulated guest",
-		},
+		}),
 		Idle: map[string]string{"vm.ssh.user": nobody, "vm.ssh.identity": nobody, "vm.ssh.host_key": nobody, "vm.ssh.authorized_keys": nobody},
 	}
 	if weightless {
