@@ -96,6 +96,8 @@ func (p *Provider) config(s *instance, doc map[string]any, accel string, disks m
 	}
 	if plain, _ := doc[keyPlain].(bool); plain {
 		c.Others["plain"] = cty.True
+	} else if s.mark.hasEmpty("plain") {
+		c.Others["plain"] = cty.False
 	}
 	if called != nil {
 		addDisks(c, namesOf(doc), disks, called)
@@ -356,10 +358,14 @@ func paramsOf(doc map[string]any, m *mark) cty.Value {
 			all[name] = cty.StringVal(fmt.Sprint(value))
 		}
 	}
-	if len(all) == 0 {
+	switch {
+	case len(all) > 0:
+		return cty.MapVal(all)
+	case m.hasEmpty("params"):
+		return cty.MapValEmpty(cty.String)
+	default:
 		return cty.NullVal(cty.Map(cty.String))
 	}
-	return cty.MapVal(all)
 }
 
 // mountsOf returns the mounts of a definition as the attribute mount.

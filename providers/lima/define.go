@@ -56,6 +56,7 @@ func (j *job) definition(ctx context.Context) (written, mark, error) {
 	for _, mount := range j.want.Mounts {
 		m.Sources[j.absolute(mount.Source)] = mount.Source
 	}
+	m.Empty = emptyIn(j.Want)
 	m.Keys, m.Params, m.Base, m.Forwards, m.Auto = w.keys, w.params, w.base, w.ports, w.auto
 	p := j.settings.Project
 	m.Owner = &owner{ID: p.Lineage(), Project: p.Name, Address: j.Address, Of: j.Object, Generation: j.Generation, HostKey: public}

@@ -4,5 +4,6 @@ package lima
 var (
 	ParseSize = parseSize
 	NamesOf   = namesOf
+	HostKeyIn = hostKeyIn
 	PowerDown = powerDown
 )

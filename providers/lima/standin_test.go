@@ -339,6 +339,13 @@ func serverConfig(dir string) (*ssh.ServerConfig, error) {
 	if err != nil {
 		return nil, err
 	}
+	doc, err := definitionIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	if given := lima.HostKeyIn(doc); given != "" {
+		text = []byte(given)
+	}
 	signer, err := ssh.ParsePrivateKey(text)
 	if err != nil {
 		return nil, err

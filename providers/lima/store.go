@@ -10,7 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/internal/atomicfile"
+	"vmctl/internal/ctyread"
 	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -72,6 +75,9 @@ type mark struct {
 	// at each start, as forwardKey names them.
 	Forwards []string `json:"forwards,omitempty"`
 	Auto     []string `json:"auto,omitempty"`
+	// Empty lists the attributes that the spec sets to what they are without it: plain = false, or
+	// params = {}.
+	Empty []string `json:"empty,omitempty"`
 	// Sources maps the folders that are mounted to their paths in the spec.
 	Sources map[string]string `json:"sources,omitempty"`
 	// Imported says that vmctl did not make the instance: its user and its keys are its own.
@@ -84,6 +90,21 @@ func (m *mark) source(folder string) string {
 		return folder
 	}
 	return m.Sources[folder]
+}
+
+// hasEmpty reports whether the spec sets an attribute to what it is without it.
+func (m *mark) hasEmpty(attr string) bool { return m != nil && slices.Contains(m.Empty, attr) }
+
+// emptyIn lists the attributes that a wanted VM sets to what they are without it.
+func emptyIn(want cty.Value) []string {
+	var all []string
+	if params := ctyread.KnownAttr(want, "params"); params != cty.NilVal && params.LengthInt() == 0 {
+		all = append(all, "params")
+	}
+	if plain := ctyread.KnownAttr(want, "plain"); plain != cty.NilVal && plain.False() {
+		all = append(all, "plain")
+	}
+	return all
 }
 
 // owner is the owner mark.
