@@ -323,13 +323,16 @@ const (
 	guestUID = 1000
 )
 
-// loginScriptHead is the beginning of the script by which the guest lets vmctl in.
-const loginScriptHead = "#!/bin/sh\n# vmctl: who may log in, and how the guest proves itself\n"
+// The beginning of the script by which the guest lets vmctl in: of every version, and of this one.
+const (
+	loginScriptMark = "#!/bin/sh\n# vmctl: "
+	loginScriptHead = loginScriptMark + "who may log in, and how the guest proves itself\n"
+)
 
 func isLoginScript(entry any) bool {
 	script, _ := entry.(map[string]any)
 	text, _ := script["script"].(string)
-	return strings.HasPrefix(text, loginScriptHead)
+	return strings.HasPrefix(text, loginScriptMark)
 }
 
 // hostKeyEnd stands after the private host key in a login script.
