@@ -1,9 +1,6 @@
 package spec
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -58,31 +55,15 @@ func markSensitiveParts(v cty.Value) cty.Value {
 	}
 }
 
-// evaluate evaluates an expression. Its diagnostics show nothing sensitive.
+// evaluate evaluates an expression. The value is sensitive if it comes from something sensitive, and the diagnostics show
+// nothing of that.
 func evaluate(expr hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	v, diags := expr.Value(ctx)
-	if !diags.HasErrors() {
+	if diags.HasErrors() {
+		hideSecrets(diags, expr, ctx)
 		return v, diags
 	}
-	secrets := map[string]bool{}
-	for c := ctx; c != nil; c = c.Parent() {
-		for _, v := range c.Variables {
-			collectSecrets(v, secrets, v.IsMarked())
-		}
-	}
-	for _, d := range diags {
-		// The writer would show variables of a `for`, among them keys, which
-		// cannot be marked.
-		if len(secrets) > 0 {
-			d.Expression, d.EvalContext = nil, nil
-		}
-		for secret := range secrets {
-			if strings.Contains(d.Detail, strconv.Quote(secret)) {
-				d.Detail = "The reason is not shown: it contains a sensitive value."
-			}
-		}
-	}
-	return v, diags
+	return withLostMarks(v, expr, ctx), diags
 }
 
 // collectSecrets finds the sensitive texts in a value; hidden says that v is
@@ -105,6 +86,9 @@ func collectSecrets(v cty.Value, secrets map[string]bool, hidden bool) {
 	}
 }
 
+// hiddenReason stands in the error of a function in place of the reason.
+const hiddenReason = "the reason is not shown, because it is sensitive"
+
 // withoutSecretsInErrors returns f with errors that show nothing of sensitive arguments.
 func withoutSecretsInErrors(f function.Function) function.Function {
 	open := func(p function.Parameter) function.Parameter {
@@ -121,7 +105,7 @@ func withoutSecretsInErrors(f function.Function) function.Function {
 			}
 			for i, arg := range args {
 				if arg.ContainsMarked() {
-					return cty.NilVal, function.NewArgErrorf(i, "the reason is not shown, because it is sensitive")
+					return cty.NilVal, function.NewArgErrorf(i, hiddenReason)
 				}
 			}
 			return cty.NilVal, err
