@@ -13,14 +13,35 @@ type mark string
 // sensitive marks a value that must never be shown or stored.
 const sensitive mark = "sensitive"
 
+// beside marks a public value that is withheld because a sensitive one stands in the same attribute. Its text is no secret.
+const beside mark = "beside"
+
 // Sensitive marks a value and all of its parts: a `for` takes the mark of a list off before it
 // shows the elements to its body.
-func Sensitive(v cty.Value) cty.Value {
-	v, err := cty.Transform(v, func(_ cty.Path, part cty.Value) (cty.Value, error) { return part.Mark(sensitive), nil })
+func Sensitive(v cty.Value) cty.Value { return markedDeep(v, sensitive) }
+
+func markedDeep(v cty.Value, m mark) cty.Value {
+	v, err := cty.Transform(v, func(_ cty.Path, part cty.Value) (cty.Value, error) { return part.Mark(m), nil })
 	if err != nil {
 		panic("spec: marking failed: " + err.Error())
 	}
 	return v
+}
+
+// withheldWhole marks all of an attribute's value: as sensitive what was so when it was given, and the rest as beside it.
+func withheldWhole(v, given cty.Value) cty.Value {
+	if given.IsMarked() || !v.Type().IsMapType() || !given.Type().IsMapType() && !given.Type().IsObjectType() {
+		return Sensitive(v)
+	}
+	elements, was := v.AsValueMap(), given.AsValueMap()
+	for key, element := range elements {
+		m := beside
+		if was[key].ContainsMarked() {
+			m = sensitive
+		}
+		elements[key] = markedDeep(element, m)
+	}
+	return cty.MapVal(elements).Mark(beside)
 }
 
 // markSensitiveParts marks everything inside of the marked parts of a value: functions mark their
@@ -66,10 +87,9 @@ func evaluate(expr hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.D
 	return withLostMarks(v, expr, ctx), diags
 }
 
-// collectSecrets finds the sensitive texts in a value; hidden says that v is
-// part of something sensitive.
+// collectSecrets finds the sensitive texts in a value; hidden says that v is part of something sensitive.
 func collectSecrets(v cty.Value, secrets map[string]bool, hidden bool) {
-	hidden = hidden || v.IsMarked()
+	hidden = hidden || v.HasMark(sensitive)
 	v, _ = v.Unmark()
 	switch {
 	case !v.IsKnown() || v.IsNull():

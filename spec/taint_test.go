@@ -140,3 +140,22 @@ func TestSensitiveTemplate(t *testing.T) {
 		}
 	}
 }
+
+// Of an attribute that is withheld as a whole, only the secrets are masked in messages.
+func TestSecretsOfAMap(t *testing.T) {
+	for triggers, want := range map[string]string{
+		`{ public = "shown", secret = var.s, number = var.n }`: "4711 canary",
+		`{ public = "shown", (var.s) = "shown" }`:              "canary public shown", // hcl marks all of an object with a sensitive key
+		`sensitive({ a = "one", b = "two" })`:                  "a b canary one two",
+		`merge({ a = "shown" }, { b = "x-${var.s}" })`:         "canary x-canary",
+	} {
+		c := good(t, secretVariables+"vm \"a\" {\n  boot { kernel = \"kernel\" }\n  restart_triggers = "+triggers+"\n}\n")
+		got := strings.Join(c.Secrets(), " ")
+		if got != want {
+			t.Errorf("%s: the secrets are %q, want %q", triggers, got, want)
+		}
+		if shown := spec.Withheld(c.Resources[0].Want); spec.Has(shown, "restart_triggers") {
+			t.Errorf("%s: the public part of the map is not withheld: %#v", triggers, shown)
+		}
+	}
+}
