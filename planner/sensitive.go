@@ -152,9 +152,21 @@ func markedLike(v, like cty.Value) cty.Value {
 	return v
 }
 
+// isSomething reports whether a value is more than nothing: that there is none is no secret.
+func isSomething(v cty.Value) bool {
+	v = spec.Revealed(v)
+	return v != cty.NilVal && !v.IsNull() && !(v.IsKnown() && v.CanIterateElements() && v.LengthInt() == 0)
+}
+
 // withheldEdit returns an edit with marks on both values if one of them is sensitive.
 func withheldEdit(e providers.Edit) providers.Edit {
-	e.Before, e.After = marked(e.Before, e.After), marked(e.After, e.Before)
+	before, after := e.Before, e.After
+	if isSomething(before) {
+		e.Before = marked(before, after)
+	}
+	if isSomething(after) {
+		e.After = marked(after, before)
+	}
 	if e.After != cty.NilVal && e.After.IsMarked() && !e.Before.IsNull() && !e.After.IsNull() {
 		reason := e.Verdict.Reason
 		e.Verdict.Reason = "sensitive value changed"

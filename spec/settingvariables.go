@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"slices"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -45,6 +47,22 @@ func (c *Config) UnsetVariables(ref ProviderRef, setting string) []string {
 	return names
 }
 
+// IsPublicVariable reports whether the files declare a variable that is not sensitive.
+func (c *Config) IsPublicVariable(name string) bool {
+	return slices.Contains(c.Variables(), name) && !c.evaluator.declared.isSensitive(name)
+}
+
+// SensitiveVariables returns the values of the sensitive variables that have one, by name, without marks.
+func (c *Config) SensitiveVariables() map[string]cty.Value {
+	all := map[string]cty.Value{}
+	for _, name := range c.Variables() {
+		if v, ok := c.evaluator.variables[name]; ok && c.evaluator.declared.isSensitive(name) {
+			all[name], _ = v.UnmarkDeep()
+		}
+	}
+	return all
+}
+
 // isSensitive reports whether a variable block says that its variable is sensitive.
 func (d *declarations) isSensitive(variable string) bool {
 	a, ok := d.variables[variable].Body.Attributes["sensitive"]
@@ -52,7 +70,7 @@ func (d *declarations) isSensitive(variable string) bool {
 		return false
 	}
 	v, diags := evaluate(a.Expr, nil)
-	return !diags.HasErrors() && v.RawEquals(cty.True)
+	return diags.HasErrors() || !v.RawEquals(cty.False)
 }
 
 // variablesOf adds the variables on which an attribute of a block depends to found, those behind locals and for_each

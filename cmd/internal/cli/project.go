@@ -78,7 +78,9 @@ func (a *app) readAnyway() *spec.Config {
 func (a *app) readSpec(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
 	in := a.inputs(source)
 	in.Check = a.check
-	return spec.Load(a.specDir(), in)
+	config, diags := spec.Load(a.specDir(), in)
+	a.config = config
+	return config, diags
 }
 
 // readUnchecked is readSpec without the providers' checks, for resources that nobody will
