@@ -155,7 +155,10 @@ func markedLike(v, like cty.Value) cty.Value {
 // isSomething reports whether a value is more than nothing: that there is none is no secret.
 func isSomething(v cty.Value) bool {
 	v = spec.Revealed(v)
-	return v != cty.NilVal && !v.IsNull() && !(v.IsKnown() && v.CanIterateElements() && v.LengthInt() == 0)
+	if v == cty.NilVal || v.IsNull() {
+		return false
+	}
+	return !v.IsKnown() || !v.CanIterateElements() || v.LengthInt() > 0
 }
 
 // withheldEdit returns an edit with marks on both values if one of them is sensitive.

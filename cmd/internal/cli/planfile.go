@@ -39,7 +39,7 @@ type planFile struct {
 	Seal      planner.Seal      `json:"seal"`
 	Key       string            `json:"key,omitempty"`     // a digest that names the key of all digests in the file
 	Secrets   map[string]string `json:"secrets,omitempty"` // digests of the sensitive variables, by name
-	Plan      view.PlanDocument `json:"plan"` // for people who read the file
+	Plan      view.PlanDocument `json:"plan"`              // for people who read the file
 }
 
 // savedFlags holds the flags of a saved plan.
