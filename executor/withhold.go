@@ -8,9 +8,6 @@ import (
 	"vmctl/state"
 )
 
-// settingPrefix begins the paths of the digests of a provider's settings in a record.
-const settingPrefix = "provider."
-
 // withheld returns a record with digests in place of its sensitive values and settings.
 func (x *execution) withheld(r state.Record) state.Record {
 	values, settings := spec.SensitiveValues(r.Values), spec.SensitiveValues(r.Settings)
@@ -22,7 +19,7 @@ func (x *execution) withheld(r state.Record) state.Record {
 		digests = map[string]string{}
 	}
 	maps.DeleteFunc(digests, func(path, _ string) bool {
-		setting, is := strings.CutPrefix(path, settingPrefix)
+		setting, is := strings.CutPrefix(path, state.SettingPrefix)
 		return is && spec.Has(r.Settings, setting)
 	})
 	for _, v := range values {
@@ -31,7 +28,7 @@ func (x *execution) withheld(r state.Record) state.Record {
 		}
 	}
 	for _, v := range settings {
-		digests[settingPrefix+v.Path] = x.DigestKey.Digest(r.ID, settingPrefix+v.Path, v.Value)
+		digests[state.SettingPrefix+v.Path] = x.DigestKey.Digest(r.ID, state.SettingPrefix+v.Path, v.Value)
 	}
 	r.Values, r.Settings, r.Digests = spec.Withheld(r.Values), spec.Withheld(r.Settings), digests
 	return r
@@ -41,7 +38,7 @@ func (x *execution) withheld(r state.Record) state.Record {
 func settingDigests(all map[string]string) map[string]string {
 	kept := map[string]string{}
 	for path, digest := range all {
-		if strings.HasPrefix(path, settingPrefix) {
+		if strings.HasPrefix(path, state.SettingPrefix) {
 			kept[path] = digest
 		}
 	}

@@ -30,7 +30,8 @@ func ignored(policy, v cty.Value) []string {
 	return paths
 }
 
-// ignore gives the ignored attributes of Want the values that they have in before.
+// ignore gives the ignored attributes of Want the values that they have in before. What is sensitive in Want stays so:
+// the record gets its digest.
 func (c *Change) ignore(before cty.Value) {
 	c.Change.Want = keeping(c.Change.Want, before, ignored(c.Policy, c.Change.Want))
 }
@@ -62,6 +63,6 @@ func keepingAt(v, other cty.Value, path string) cty.Value {
 	case deeper:
 		return with(v, name, keepingAt(mine, theirs, rest))
 	default:
-		return with(v, name, theirs)
+		return with(v, name, markedLike(theirs, mine))
 	}
 }

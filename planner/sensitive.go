@@ -14,9 +14,6 @@ import (
 	"vmctl/state"
 )
 
-// settingPrefix begins the paths of the digests of a provider's settings in a record.
-const settingPrefix = "provider."
-
 // recalled returns the values of a record, and fills in its sensitive values, of which the record has only digests. It
 // tries the wanted and the shown value: the one with the recorded digest is filled in. If neither has it, the value is
 // unknown, and equals nothing. If another key made the digest, the shown value is filled in, else the wanted one. It also
@@ -32,7 +29,7 @@ func (d *differ) recalled(c *Change, r state.Record, want cty.Value) (values cty
 	}
 	left := ignored(c.Policy, want)
 	for _, path := range slices.Sorted(maps.Keys(r.Digests)) {
-		if strings.HasPrefix(path, settingPrefix) {
+		if strings.HasPrefix(path, state.SettingPrefix) {
 			continue
 		}
 		attr, _ := spec.AttrAt(r.Kind, path)
@@ -142,9 +139,37 @@ func marked(v, like cty.Value) cty.Value {
 	return v
 }
 
+// markedLike returns a value with marks wherever another one has them, at any depth.
+func markedLike(v, like cty.Value) cty.Value {
+	if v.IsMarked() || like.IsMarked() || !isObject(v) || !isObject(like) {
+		return marked(v, like)
+	}
+	for _, name := range attributeNames(v) {
+		if other := ctyread.Attr(like, name); other != cty.NilVal {
+			v = with(v, name, markedLike(v.GetAttr(name), other))
+		}
+	}
+	return v
+}
+
+// isSomething reports whether a value is more than nothing: that there is none is no secret.
+func isSomething(v cty.Value) bool {
+	v = spec.Revealed(v)
+	if v == cty.NilVal || v.IsNull() {
+		return false
+	}
+	return !v.IsKnown() || !v.CanIterateElements() || v.LengthInt() > 0
+}
+
 // withheldEdit returns an edit with marks on both values if one of them is sensitive.
 func withheldEdit(e providers.Edit) providers.Edit {
-	e.Before, e.After = marked(e.Before, e.After), marked(e.After, e.Before)
+	before, after := e.Before, e.After
+	if isSomething(before) {
+		e.Before = marked(before, after)
+	}
+	if isSomething(after) {
+		e.After = marked(after, before)
+	}
 	if e.After != cty.NilVal && e.After.IsMarked() && !e.Before.IsNull() && !e.After.IsNull() {
 		reason := e.Verdict.Reason
 		e.Verdict.Reason = "sensitive value changed"
@@ -155,38 +180,79 @@ func withheldEdit(e providers.Edit) providers.Edit {
 	return e
 }
 
-// sensitivityChanged reports whether a record has digests of other attributes than those that are sensitive in the
-// spec: then it still holds a value that became sensitive, or lacks one that is not any more.
+// sensitivityChanged reports whether a record has digests of other attributes and settings than those that are
+// sensitive in the spec: then it still holds a value that became sensitive, or lacks one that is not any more.
 func (c *Change) sensitivityChanged() bool {
-	var wanted, recorded []string
+	var wanted []string
 	for _, v := range spec.SensitiveValues(c.Change.Want) {
-		if !v.Value.IsNull() && !c.ignores(v.Path) {
+		if !v.Value.IsNull() {
 			wanted = append(wanted, v.Path)
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(c.Record.Digests)) {
-		if !strings.HasPrefix(path, settingPrefix) && !c.ignores(path) {
-			recorded = append(recorded, path)
-		}
+	for _, v := range spec.SensitiveValues(c.Settings) {
+		wanted = append(wanted, state.SettingPrefix+v.Path)
 	}
-	return !slices.Equal(wanted, recorded)
+	slices.Sort(wanted)
+	return !slices.Equal(wanted, slices.Sorted(maps.Keys(c.Record.Digests)))
 }
 
-// lack notes the sensitive settings that only a record with their digests knows of: nobody can open the system
-// without them.
-func (s *System) lack(r state.Record) {
-	for _, path := range slices.Sorted(maps.Keys(r.Digests)) {
-		setting, is := strings.CutPrefix(path, settingPrefix)
-		if is && at(s.Settings, setting) == cty.NilVal && !slices.Contains(s.lacks, setting) {
-			s.lacks = append(s.lacks, setting)
+// recallSettings fills in the sensitive settings of which records have only digests: the value in the provider's block, or
+// the value of a variable, that has such a digest. A system that still lacks one cannot be opened.
+func (w *World) recallSettings(c *spec.Config, records map[spec.Address]state.Record, blocks map[spec.ProviderRef]cty.Value, key state.DigestKey) {
+	addresses := slices.SortedFunc(maps.Keys(records), spec.Address.Compare)
+	for _, a := range addresses {
+		r, system := records[a], w.systems[w.placed[a]]
+		for setting, digest := range missingSettings(system, r) {
+			for _, candidate := range append([]cty.Value{at(blocks[r.Provider], setting)}, c.VariableValues()...) {
+				if v := spec.Revealed(candidate); isPlain(v) && key.Digest(r.ID, state.SettingPrefix+setting, v) == digest {
+					system.Settings = placed(system.Settings, setting, spec.Sensitive(v))
+				}
+			}
 		}
 	}
+	for _, a := range addresses {
+		system := w.systems[w.placed[a]]
+		if lacks := slices.Sorted(maps.Keys(missingSettings(system, records[a]))); len(lacks) > 0 {
+			system.lacks = system.withoutSetting(c, lacks)
+		}
+	}
+}
+
+// missingSettings returns the digests of the settings of a record that its system lacks.
+func missingSettings(s *System, r state.Record) map[string]string {
+	missing := map[string]string{}
+	for path, digest := range r.Digests {
+		setting, is := strings.CutPrefix(path, state.SettingPrefix)
+		if is && at(s.Settings, setting) == cty.NilVal {
+			missing[setting] = digest
+		}
+	}
+	return missing
 }
 
 // withoutSetting returns the problem of a system whose sensitive settings are missing.
-func (s *System) withoutSetting() *providers.Problem {
-	names := strings.Join(s.lacks, ", ")
-	return providers.Refuse(
-		fmt.Sprintf("%s is sensitive, so no record holds it, and the block of %s is gone or leads elsewhere", names, s.Ref),
-		providers.Say(fmt.Sprintf("put the block of %s back, with a sensitive variable for %s, and give that its value", s.Ref, names)))
+func (s *System) withoutSetting(c *spec.Config, lacks []string) *providers.Problem {
+	var variables []string
+	for _, setting := range lacks {
+		for _, name := range c.UnsetVariables(s.Ref, setting) {
+			if name = spec.EnvironPrefix + name; !slices.Contains(variables, name) {
+				variables = append(variables, name)
+			}
+		}
+	}
+	names, given := strings.Join(lacks, ", "), strings.Join(variables, ", ")
+	back := fmt.Sprintf("put the block of %s back, with a sensitive variable for %s, and give that its value", s.Ref, names)
+	switch {
+	case given == "":
+		return providers.Refuse(
+			fmt.Sprintf("%s is sensitive, so no record holds it, and the block of %s is gone or leads elsewhere", names, s.Ref), providers.Say(back))
+	case c.HasProvider(s.Ref):
+		return providers.Refuse(
+			fmt.Sprintf("%s of %s is sensitive, so no record holds it, and its variable has no value", names, s.Ref),
+			providers.Say(fmt.Sprintf("set %s in the environment, or the variable in a --var-file", given)))
+	default:
+		return providers.Refuse(
+			fmt.Sprintf("%s is sensitive, so no record holds it, and the block of %s is gone", names, s.Ref),
+			providers.Say(fmt.Sprintf("if a variable had the value of %s, set it in the environment or in a --var-file: %s", names, given), "else "+back))
+	}
 }

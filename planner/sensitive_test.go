@@ -2,6 +2,8 @@ package planner_test
 
 import (
 	"crypto/rand"
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -106,5 +108,52 @@ func TestDriftOfWhatBecameSensitive(t *testing.T) {
 	got := text(p)
 	if !strings.Contains(got, "restart_triggers is (sensitive), and vmctl applied (sensitive)") || strings.Contains(got, "-text") {
 		t.Errorf("the plan shows a sensitive value, or no drift:\n%s", got)
+	}
+}
+
+// An ignored attribute that becomes sensitive keeps its value, and the record gets the digest of it. An ignored attribute
+// of which the record has a digest stays sensitive.
+func TestIgnoredBecomesSensitive(t *testing.T) {
+	const (
+		plain  = `"applied"`
+		secret = `sensitive("wanted")`
+		record = "update vm.a: the recorded state is updated\n0 record vm.a\n"
+	)
+	for _, attribute := range []struct{ path, text string }{
+		{"restart_triggers", "  restart_triggers = { token = %s }\n"},
+		{"cloud_init.user_data", "  cloud_init {\n    user_data = %s\n  }\n"},
+	} {
+		for _, ignored := range []string{"all", "[" + attribute.path + "]", "[" + strings.Split(attribute.path, ".")[0] + "]"} {
+			block := func(value string) string {
+				return "vm \"a\" {\n  lifecycle {\n    ignore_changes = " + ignored + "\n  }\n" + fmt.Sprintf(attribute.text, value) + "}\n"
+			}
+			t.Run(attribute.path+" by "+ignored, func(t *testing.T) {
+				s := after(t, block(plain))
+				s.config, s.options.DigestKey = load(t, block(secret)), newKey(t)
+				p, err := s.plan()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(record, text(p)); diff != "" {
+					t.Errorf("plan (-want +got):\n%s", diff)
+				}
+				got := spec.SensitiveValues(p.Changes[0].Change.Want)
+				if len(got) != 1 || got[0].Path != attribute.path || !strings.Contains(got[0].Value.GoString(), "applied") {
+					t.Errorf("sensitive are %#v, want %s with its applied value", got, attribute.path)
+				}
+
+				a := addr(t, "vm.a")
+				r := s.state.Records[a]
+				values := r.Values.AsValueMap() // the computed ones stay
+				delete(values, attribute.path)
+				maps.Copy(values, spec.Withheld(p.Changes[0].Change.Want).AsValueMap())
+				r.Values, r.Digests = cty.ObjectVal(values), map[string]string{attribute.path: s.options.DigestKey.Digest(r.ID, attribute.path, got[0].Value)}
+				s.state.Records[a] = r
+				for _, value := range []string{secret, plain} {
+					s.config = load(t, block(value))
+					s.check("")
+				}
+			})
+		}
 	}
 }

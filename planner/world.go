@@ -63,7 +63,7 @@ type System struct {
 
 	via    *providers.Object // the VM, as it was observed
 	sleep  sleep
-	lacks  []string           // sensitive settings that are not given
+	lacks  *providers.Problem // that sensitive settings are missing; nil: none is
 	unseen *providers.Problem // why nothing of it could be read; nil: it was
 }
 
@@ -212,8 +212,8 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 			return nil, fmt.Errorf("%s: %w", a, err)
 		}
 		w.placed[a] = key
-		w.systems[key].lack(r)
 	}
+	w.recallSettings(c, s.Records, attrs, o.DigestKey)
 	for a, r := range s.Records { // objects inside of a VM that has no block and no record any more
 		if key, wanted := w.wanted[a]; wanted && (r.Inside != spec.Address{}) && w.placed[r.Inside] == "" {
 			w.placed[a] = key
@@ -297,8 +297,8 @@ func (w *World) add(keys *systemKeys, ref spec.ProviderRef, settings cty.Value) 
 
 // observe opens the system and reads it. If the provider panics, nothing of the system is known.
 func (s *System) observe(ctx context.Context, open Open, known []providers.Known, t providers.Type) error {
-	if len(s.lacks) > 0 {
-		s.unseen = s.withoutSetting()
+	if s.lacks != nil {
+		s.unseen = s.lacks
 		return nil
 	}
 	p, err := open(ctx, Opening{Ref: s.Ref, Attrs: s.Settings, Inside: s.Inside, Via: s.via})

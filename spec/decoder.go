@@ -202,6 +202,7 @@ func (d *decoder) sensitiveAttribute(a *hclsyntax.Attribute, known Attr, v cty.V
 			"`%s` of `%s` would be kept in the state and shown in plans, so it must not be sensitive.", at.path, owner))
 		return unknown
 	}
+	given := v
 	v, _ = v.UnmarkDeep()
 	if v.IsNull() {
 		return d.absent(known, location{rng: a.Expr.Range(), path: at.path, plain: at.plain})
@@ -215,9 +216,9 @@ func (d *decoder) sensitiveAttribute(a *hclsyntax.Attribute, known Attr, v cty.V
 		if known.Known && !d.quiet {
 			d.add(unknownValue(a, at, owner))
 		}
-		v = unknown
+		return Sensitive(unknown)
 	}
-	return Sensitive(v)
+	return withheldWhole(v, given)
 }
 
 // ownerOf returns the name of the block for a mistake in expr: instances that share the mistake

@@ -117,7 +117,7 @@ func render(path, content string, ctx *hcl.EvalContext) (cty.Value, error) {
 	for _, call := range unknownCalls(expr, ctx.Functions) {
 		return cty.NilVal, fmt.Errorf("%s calls `%s`, but templates have no such function", formatRange(call.NameRange), call.Name)
 	}
-	value, diags := expr.Value(ctx)
+	value, diags := evaluate(expr, ctx)
 	if diags.HasErrors() {
 		return cty.NilVal, templateError(diags)
 	}

@@ -5,13 +5,16 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"maps"
 	"math/big"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/customdecode"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
@@ -19,17 +22,23 @@ import (
 )
 
 // tryFunc and canFunc evaluate their arguments once. The functions of hcl's own library evaluate
-// them twice, so that nested calls double with each level.
+// them twice, so that nested calls double with each level. What comes of a sensitive argument is sensitive: also the
+// fact that it could not be evaluated.
 var (
 	tryFunc = function.New(&function.Spec{
 		VarParam: &function.Parameter{Name: "expressions", Type: customdecode.ExpressionClosureType},
 		Type:     function.StaticReturnType(cty.DynamicPseudoType),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			secret := false
 			for _, arg := range args {
-				v, diags := customdecode.ExpressionClosureFromVal(arg).Value()
+				v, diags, of := evaluateClosure(arg)
+				if !diags.HasErrors() && secret {
+					return Sensitive(v), nil
+				}
 				if !diags.HasErrors() {
 					return v, nil
 				}
+				secret = secret || of
 			}
 			return cty.NilVal, errors.New("none of the expressions can be evaluated")
 		},
@@ -38,11 +47,25 @@ var (
 		Params: []function.Parameter{{Name: "expression", Type: customdecode.ExpressionClosureType}},
 		Type:   function.StaticReturnType(cty.Bool),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			_, diags := customdecode.ExpressionClosureFromVal(args[0]).Value()
+			_, diags, secret := evaluateClosure(args[0])
+			if secret {
+				return Sensitive(cty.BoolVal(!diags.HasErrors())), nil
+			}
 			return cty.BoolVal(!diags.HasErrors()), nil
 		},
 	})
 )
+
+// evaluateClosure evaluates an argument of try or can, and reports whether it refers to something sensitive.
+func evaluateClosure(arg cty.Value) (v cty.Value, diags hcl.Diagnostics, secret bool) {
+	closure := customdecode.ExpressionClosureFromVal(arg)
+	expr, ok := closure.Expression.(hclsyntax.Expression)
+	if !ok {
+		panic(fmt.Sprintf("spec: an argument is a %T", closure.Expression))
+	}
+	v, diags = evaluate(expr, closure.EvalContext)
+	return v, diags, usesSecret(expr, closure.EvalContext, never)
+}
 
 var (
 	sensitiveFunc = function.New(&function.Spec{

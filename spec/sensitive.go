@@ -1,9 +1,6 @@
 package spec
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -16,14 +13,35 @@ type mark string
 // sensitive marks a value that must never be shown or stored.
 const sensitive mark = "sensitive"
 
+// beside marks a public value that is withheld because a sensitive one stands in the same attribute. Its text is no secret.
+const beside mark = "beside"
+
 // Sensitive marks a value and all of its parts: a `for` takes the mark of a list off before it
 // shows the elements to its body.
-func Sensitive(v cty.Value) cty.Value {
-	v, err := cty.Transform(v, func(_ cty.Path, part cty.Value) (cty.Value, error) { return part.Mark(sensitive), nil })
+func Sensitive(v cty.Value) cty.Value { return markedDeep(v, sensitive) }
+
+func markedDeep(v cty.Value, m mark) cty.Value {
+	v, err := cty.Transform(v, func(_ cty.Path, part cty.Value) (cty.Value, error) { return part.Mark(m), nil })
 	if err != nil {
 		panic("spec: marking failed: " + err.Error())
 	}
 	return v
+}
+
+// withheldWhole marks all of an attribute's value: as sensitive what was so when it was given, and the rest as beside it.
+func withheldWhole(v, given cty.Value) cty.Value {
+	if given.IsMarked() || !v.Type().IsMapType() || !given.Type().IsMapType() && !given.Type().IsObjectType() {
+		return Sensitive(v)
+	}
+	elements, was := v.AsValueMap(), given.AsValueMap()
+	for key, element := range elements {
+		m := beside
+		if was[key].ContainsMarked() {
+			m = sensitive
+		}
+		elements[key] = markedDeep(element, m)
+	}
+	return cty.MapVal(elements).Mark(beside)
 }
 
 // markSensitiveParts marks everything inside of the marked parts of a value: functions mark their
@@ -58,37 +76,20 @@ func markSensitiveParts(v cty.Value) cty.Value {
 	}
 }
 
-// evaluate evaluates an expression. Its diagnostics show nothing sensitive.
+// evaluate evaluates an expression. The value is sensitive if it comes from something sensitive, and the diagnostics show
+// nothing of that.
 func evaluate(expr hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	v, diags := expr.Value(ctx)
-	if !diags.HasErrors() {
+	if diags.HasErrors() {
+		hideSecrets(diags, expr, ctx)
 		return v, diags
 	}
-	secrets := map[string]bool{}
-	for c := ctx; c != nil; c = c.Parent() {
-		for _, v := range c.Variables {
-			collectSecrets(v, secrets, v.IsMarked())
-		}
-	}
-	for _, d := range diags {
-		// The writer would show variables of a `for`, among them keys, which
-		// cannot be marked.
-		if len(secrets) > 0 {
-			d.Expression, d.EvalContext = nil, nil
-		}
-		for secret := range secrets {
-			if strings.Contains(d.Detail, strconv.Quote(secret)) {
-				d.Detail = "The reason is not shown: it contains a sensitive value."
-			}
-		}
-	}
-	return v, diags
+	return withLostMarks(v, expr, ctx), diags
 }
 
-// collectSecrets finds the sensitive texts in a value; hidden says that v is
-// part of something sensitive.
+// collectSecrets finds the sensitive texts in a value; hidden says that v is part of something sensitive.
 func collectSecrets(v cty.Value, secrets map[string]bool, hidden bool) {
-	hidden = hidden || v.IsMarked()
+	hidden = hidden || v.HasMark(sensitive)
 	v, _ = v.Unmark()
 	switch {
 	case !v.IsKnown() || v.IsNull():
@@ -104,6 +105,9 @@ func collectSecrets(v cty.Value, secrets map[string]bool, hidden bool) {
 		secrets[v.AsString()] = true
 	}
 }
+
+// hiddenReason stands in the error of a function in place of the reason.
+const hiddenReason = "the reason is not shown, because it is sensitive"
 
 // withoutSecretsInErrors returns f with errors that show nothing of sensitive arguments.
 func withoutSecretsInErrors(f function.Function) function.Function {
@@ -121,7 +125,7 @@ func withoutSecretsInErrors(f function.Function) function.Function {
 			}
 			for i, arg := range args {
 				if arg.ContainsMarked() {
-					return cty.NilVal, function.NewArgErrorf(i, "the reason is not shown, because it is sensitive")
+					return cty.NilVal, function.NewArgErrorf(i, hiddenReason)
 				}
 			}
 			return cty.NilVal, err

@@ -3,6 +3,7 @@ package spec
 import (
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
@@ -189,6 +190,10 @@ func (l *loader) valueOf(v *variable, values map[string]inputValue) (cty.Value, 
 		}
 	}
 	switch {
+	case value == cty.NilVal && v.sensitive:
+		l.diags = append(l.diags, mistake(v.block.DefRange(), "Missing variable",
+			"`var.%s` has neither a default nor a value. It is sensitive: set it as `%s%s` in the environment, or in a `--var-file`.", v.name, EnvironPrefix, v.name))
+		return cty.NilVal, false
 	case value == cty.NilVal:
 		l.diags = append(l.diags, mistake(v.block.DefRange(), "Missing variable",
 			"`var.%s` has neither a default nor a value. Set one with `--var %s=…`, in a `--var-file`, or as `%s%s` in the environment.",
@@ -220,6 +225,10 @@ func (l *loader) warnShown(v *variable, g inputValue) {
 // read evaluates a value from outside. For a sensitive variable it shows neither value nor
 // source.
 func (l *loader) read(v *variable, g inputValue) (cty.Value, bool) {
+	if !utf8.ValidString(g.text) { // cty would make different values equal
+		l.fail("Invalid value", "The value of `var.%s`, from `%s`, is not UTF-8 text. Encode it, for example with `base64`.", v.name, g.source)
+		return cty.NilVal, false
+	}
 	value, diags := g.evaluate(v)
 	var err error
 	if !diags.HasErrors() {
@@ -255,7 +264,7 @@ func (g inputValue) evaluate(v *variable) (cty.Value, hcl.Diagnostics) {
 		return evaluate(g.expr, nil)
 	}
 	if v.typ.IsPrimitiveType() || v.typ == cty.DynamicPseudoType {
-		return cty.StringVal(strings.ToValidUTF8(g.text, "\uFFFD")), nil
+		return cty.StringVal(g.text), nil
 	}
 	file, diags := parseSource([]byte("value = "+g.text+"\n"), g.source)
 	body, ok := file.Body.(*hclsyntax.Body)

@@ -32,7 +32,6 @@ func TestVariables(t *testing.T) {
 		{"null", `default = "a"`, `v = null`, ``, ``, `cty.NullVal(cty.DynamicPseudoType)`},
 		{"null is the default", "default = \"a\"\n  nullable = false", `v = null`, ``, ``, `cty.StringVal("a")`},
 		{"rule", "validation {\n  condition = var.v != \"\"\n  error_message = \"never\"\n}", ``, `x`, ``, `cty.StringVal("x")`},
-		{"bytes that are no text", ``, ``, "\xff", ``, `cty.StringVal("�")`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -60,6 +59,28 @@ func TestVariables(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
+	}
+}
+
+// Values that are no text would become equal, and so would their digests.
+func TestVariableThatIsNoText(t *testing.T) {
+	for _, declared := range []string{"", "sensitive = true", "type = list(string)"} {
+		dir := t.TempDir()
+		write(t, dir+"/main.vmctl.hcl", []byte("variable \"v\" {\n  "+declared+"\n}\n"))
+		_, diags := spec.Load(dir, spec.Inputs{Environ: []string{"VMCTL_VAR_v=canary\xff"}})
+		if text := fmt.Sprint(diags); !strings.Contains(text, "`VMCTL_VAR_v`, is not UTF-8 text") || strings.Contains(text, "canary") {
+			t.Errorf("%s: %v", declared, diags)
+		}
+	}
+}
+
+// A sensitive variable without a value is not to be given on the command line.
+func TestMissingSensitiveVariable(t *testing.T) {
+	for declared, want := range map[string]string{"": "Set one with `--var v=…`", "sensitive = true": "set it as `VMCTL_VAR_v` in the environment"} {
+		_, diags := load(t, "variable \"v\" {\n  "+declared+"\n}\n")
+		if text := fmt.Sprint(diags); !strings.Contains(text, want) || declared != "" && strings.Contains(text, "--var v") {
+			t.Errorf("%q: %v, want %s", declared, diags, want)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ const digestKeySize = sha256.Size
 // The zero value is no key.
 type DigestKey struct{ key []byte }
 
-// DigestKey reads the key of the data directory. It is zero if the directory has none.
+// DigestKey reads the key of the data directory. It is zero if the directory has none. An error has advice.
 func (f Folder) DigestKey() (DigestKey, error) {
 	path := filepath.Join(f.Dir, digestKeyFile)
 	text, err := os.ReadFile(path)
@@ -36,13 +36,29 @@ func (f Folder) DigestKey() (DigestKey, error) {
 		return DigestKey{}, nil
 	}
 	if err != nil {
-		return DigestKey{}, fmt.Errorf("read the key of digests: %w", err)
+		return DigestKey{}, &advised{fmt.Errorf("read the key of digests: %w", err), keyAdvice(path, err)}
 	}
 	key, err := hex.DecodeString(string(bytes.TrimSpace(text)))
 	if err != nil || len(key) != digestKeySize {
-		return DigestKey{}, fmt.Errorf("read the key of digests: %s is damaged: put back a copy, or delete it; without it a changed sensitive value is not noticed", path)
+		return DigestKey{}, &advised{
+			fmt.Errorf("read the key of digests: %s is damaged", path),
+			"put back a copy of it, or delete it: the next apply makes a new one, and takes sensitive values that the system does not show for unchanged",
+		}
 	}
 	return DigestKey{key}, nil
+}
+
+// keyAdvice returns the advice for a key that cannot be read.
+func keyAdvice(path string, err error) string {
+	info, statErr := os.Stat(path)
+	switch {
+	case statErr == nil && info.IsDir():
+		return "remove that folder, and put back a copy of the key if there is one"
+	case errors.Is(err, fs.ErrPermission):
+		return "make that file readable for this user: chown it, and chmod 600"
+	default:
+		return "put back a copy of it"
+	}
 }
 
 // MakeDigestKey returns the key of the data directory, and makes it if there is none. Two processes

@@ -2,6 +2,8 @@ package state_test
 
 import (
 	"crypto/rand"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,10 +66,31 @@ func TestDigestKey(t *testing.T) {
 	if again, err := folder.MakeDigestKey(rand.Reader); err != nil || again.Made(want) {
 		t.Errorf("a new key takes the digest of a lost one for its own (%v)", err)
 	}
-	if err := os.WriteFile(path, []byte("garbage"), 0o600); err != nil {
-		t.Fatal(err)
+}
+
+// A key that cannot be read is no missing key, and the error says what to do.
+func TestUnreadableDigestKey(t *testing.T) {
+	for name, test := range map[string]struct {
+		make       func(path string) error
+		says, next string
+	}{
+		"damaged":  {func(path string) error { return os.WriteFile(path, []byte("garbage"), 0o600) }, "digest.key is damaged", "put back a copy of it, or delete it"},
+		"a folder": {func(path string) error { return os.Mkdir(path, 0o700) }, "is a directory", "remove that folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := state.Folder{Dir: t.TempDir()}
+			if err := test.make(filepath.Join(folder.Dir, "digest.key")); err != nil {
+				t.Fatal(err)
+			}
+			_, got := folder.DigestKey()
+			var advised state.Advised
+			if !errors.As(got, &advised) || !strings.Contains(got.Error(), test.says) || !strings.Contains(strings.Join(advised.Next(), " "), test.next) {
+				t.Errorf("the error is %v, %v, want %s, %s", got, advised, test.says, test.next)
+			}
+		})
 	}
-	if _, err := folder.DigestKey(); err == nil || !strings.Contains(err.Error(), "is damaged: put back a copy") {
-		t.Errorf("a damaged key: %v", err)
+	forbidden := &fs.PathError{Op: "open", Path: "digest.key", Err: fs.ErrPermission}
+	if got := state.KeyAdvice(filepath.Join(t.TempDir(), "digest.key"), forbidden); !strings.Contains(got, "readable for this user") {
+		t.Errorf("without permission, the advice is %s", got)
 	}
 }

@@ -217,6 +217,8 @@ func (d documents) open(ctx context.Context, lease Lease) (*journal, error) {
 		if err := j.fold(); err != nil {
 			return nil, err
 		}
+	} else if len(read.journals) > 0 { // the run that contained them in the snapshot was killed
+		j.alone = d.isAlone(ctx, s)
 	}
 	for _, old := range read.journals {
 		if old.serial < j.snapshot.Serial {

@@ -11,6 +11,9 @@ import (
 // WithAdvice exports withAdvice: few tests see a disk that is really full.
 var WithAdvice = withAdvice
 
+// KeyAdvice exports keyAdvice: a test of root's may read every file.
+var KeyAdvice = keyAdvice
+
 // Upgrades returns the upgrades of this build, by the format that they read.
 func Upgrades() map[int]Upgrade { return upgrades }
 

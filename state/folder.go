@@ -201,7 +201,11 @@ func (l *folderLease) put(name string, data []byte) error {
 			return err
 		}
 	}
-	return atomicfile.Write(target, data, 0o600)
+	err = atomicfile.Write(target, data, 0o600)
+	if errors.Is(err, atomicfile.ErrNotSynced) {
+		return fmt.Errorf("%w: %w", ErrUncertain, err)
+	}
+	return err
 }
 
 // Append writes text to the end of a file, with one fsync.
@@ -301,7 +305,10 @@ func (l *folderLease) change(do func() error) error {
 	if err := do(); err != nil {
 		return err
 	}
-	return atomicfile.SyncDir(l.folder.Dir)
+	if err := atomicfile.SyncDir(l.folder.Dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrUncertain, err)
+	}
+	return nil
 }
 
 // Release frees the run lock.

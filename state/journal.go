@@ -23,6 +23,7 @@ type journal struct {
 	reader   *reader // it has read every entry; nil: nothing was appended
 	broken   error   // why nothing more can be appended
 	closed   bool
+	alone    bool // the backup is the stored snapshot itself
 }
 
 // Snapshot returns a copy of the state with all entries appended so far.
@@ -163,11 +164,20 @@ func (j *journal) finish() error {
 	return j.retire(serial)
 }
 
-// fold writes a new snapshot with the appended entries and the next serial.
+// fold writes a new snapshot with the appended entries and the next serial. It keeps no copy of a value that became
+// sensitive.
 func (j *journal) fold() error {
 	next := *j.snapshot
 	next.Serial++
-	if err := j.store(&next); err != nil {
+	store := j.store
+	withholds, err := j.withholds(&next)
+	if err != nil {
+		return err
+	}
+	if withholds {
+		store = j.storeAlone
+	}
+	if err := store(&next); err != nil {
 		return err
 	}
 	j.snapshot = &next
@@ -175,10 +185,10 @@ func (j *journal) fold() error {
 }
 
 // retire puts away a journal that the snapshot contains. The last of them becomes the backup's
-// journal: it leads from the backup to the snapshot.
+// journal: it leads from the backup to the snapshot, unless that is alone.
 func (j *journal) retire(serial uint64) error {
 	var err error
-	if serial+1 == j.snapshot.Serial {
+	if serial+1 == j.snapshot.Serial && !j.alone {
 		err = j.lease.Rename(journalName(serial), backupJournalName)
 	} else {
 		err = j.lease.Remove(journalName(serial))
@@ -208,6 +218,6 @@ func (j *journal) store(s *Snapshot) error {
 	if err := j.lease.Put(snapshotName, data); err != nil {
 		return err
 	}
-	j.stored, j.storedIn = data, j.present()
+	j.stored, j.storedIn, j.alone = data, j.present(), false
 	return nil
 }

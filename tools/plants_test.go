@@ -123,6 +123,9 @@ func plants() []plant {
 		{dir: "internal/nocloud", imp: "github.com/diskfs/go-diskfs/filesystem/iso9660"},
 		{dir: "providers/libvirt", imp: "vmctl/internal/qcow2"},
 
+		{rule: "yaml", dir: "providers/libvirt", imp: "gopkg.in/yaml.v3"},
+		{dir: "internal/yamltext", imp: "gopkg.in/yaml.v3"},
+
 		{rule: "libraries", dir: "executor", imp: "github.com/pkg/errors"},
 		{rule: "libraries", dir: "executor", imp: "math/rand"},
 		{rule: "libraries", dir: "executor", imp: "github.com/stretchr/testify/assert", inTest: true},

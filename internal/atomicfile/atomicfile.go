@@ -20,7 +20,7 @@ const tempSuffix = ".tmp"
 // The folder must exist and be writable.
 //
 // After an error the old content is still there, with one exception: where the
-// folder cannot be synced the new content is, and a power failure may undo it.
+// folder cannot be synced the new content is, and a power failure may undo it: ErrNotSynced.
 // The error names path and keeps its cause visible to errors.Is.
 func Write(path string, data []byte, mode fs.FileMode) error {
 	if err := replace(path, data, mode); err != nil {
@@ -64,12 +64,18 @@ func create(path string, data []byte, mode fs.FileMode) error {
 	return SyncDir(filepath.Dir(path))
 }
 
+// ErrNotSynced reports that the new content is in place, and that a power failure may undo it.
+var ErrNotSynced = errors.New("it is written, and its folder cannot be synced")
+
 // rename gives a temporary file its name, or removes it.
 func rename(temp, path string) error {
 	if err := os.Rename(temp, path); err != nil {
 		return errors.Join(fmt.Errorf("put it in place: %w", withoutTempName(err)), os.Remove(temp))
 	}
-	return SyncDir(filepath.Dir(path))
+	if err := SyncDir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotSynced, err)
+	}
+	return nil
 }
 
 // writeTemp writes a temporary file beside path, and returns its path.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"vmctl/internal/shellword"
 )
@@ -17,18 +19,21 @@ import (
 // Shown stands in a text in place of a secret.
 const Shown = "(sensitive)"
 
-// shortest is the length of the shortest secret that is looked for (bytes): a shorter one is a part of too many
-// words.
-const shortest = 4
+// A secret of at least partOfWord bytes is looked for everywhere. A shorter one is a part of too many words: it is looked for
+// as a word of its own. One of fewer than shortest bytes is left.
+const (
+	shortest   = 2
+	partOfWord = 4
+)
 
 // A Masker knows secrets, and replaces them in texts. The zero value knows none. Several goroutines may use it.
 type Masker struct {
 	mu       sync.Mutex
 	secrets  map[string]bool
-	replacer *strings.Replacer // of all forms of all secrets; nil: to be made
+	replacer *strings.Replacer // of all forms of all long secrets; nil: to be made
 }
 
-// Add adds secrets. It leaves out those that are shorter than four bytes.
+// Add adds secrets. It leaves out those of one byte.
 func (m *Masker) Add(secrets ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,17 +56,56 @@ func longerFirst(a, b string) int {
 }
 
 // Text returns a text with Shown in place of each secret: as it is, quoted for Go, JSON, YAML, XML, a URL or a
-// shell, and in base64 or hex.
-func (m *Masker) Text(text string) string { return m.all().Replace(text) }
+// shell, and in base64 or hex. It replaces a secret of two or three bytes where that is a word of its own.
+func (m *Masker) Text(text string) string {
+	replacer, words := m.all()
+	text = replacer.Replace(text)
+	for _, word := range words {
+		text = replaceWord(text, word)
+	}
+	return text
+}
 
-// all returns the replacer of all secrets. Of two that begin at the same place, the longer one is replaced.
-func (m *Masker) all() *strings.Replacer {
+// replaceWord replaces a secret where neither a letter nor a digit stands on either side of it.
+func replaceWord(text, secret string) string {
+	var b strings.Builder
+	for begin := 0; ; {
+		at := strings.Index(text[begin:], secret)
+		if at < 0 {
+			return b.String() + text[begin:]
+		}
+		end := begin + at + len(secret)
+		before, _ := utf8.DecodeLastRuneInString(text[:begin+at])
+		after, _ := utf8.DecodeRuneInString(text[end:])
+		b.WriteString(text[begin : begin+at])
+		if inWord(before) || inWord(after) {
+			b.WriteString(secret)
+		} else {
+			b.WriteString(Shown)
+		}
+		begin = end
+	}
+}
+
+func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// all returns the replacer of all long secrets, and the short ones, longest first. Of two that begin at the same place, the
+// longer one is replaced.
+func (m *Masker) all() (replacer *strings.Replacer, words []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for secret := range m.secrets {
+		if len(secret) < partOfWord {
+			words = append(words, secret)
+		}
+	}
+	slices.SortFunc(words, longerFirst)
 	if m.replacer == nil {
 		var all []string
 		for secret := range m.secrets {
-			all = append(all, forms(secret)...)
+			if len(secret) >= partOfWord {
+				all = append(all, forms(secret)...)
+			}
 		}
 		slices.SortFunc(all, longerFirst)
 		var pairs []string
@@ -70,7 +114,7 @@ func (m *Masker) all() *strings.Replacer {
 		}
 		m.replacer = strings.NewReplacer(pairs...)
 	}
-	return m.replacer
+	return m.replacer, words
 }
 
 // Texts returns texts with Shown in place of each secret.

@@ -43,10 +43,21 @@ func TestTextHasNoSecret(t *testing.T) {
 	})
 }
 
-func TestShortSecretsAreLeft(t *testing.T) {
+// A short secret is replaced where it is a word of its own, and a single character is left.
+func TestShortSecrets(t *testing.T) {
 	var m mask.Masker
-	m.Add("abc", " ab\n", "")
-	if got := m.Texts([]string{"abc", "ab"}); got[0] != "abc" || got[1] != "ab" {
-		t.Errorf("%q", got)
+	m.Add("abc", " ab\n", "x", "", "é1")
+	for text, want := range map[string]string{
+		"abc":                  "(sensitive)",
+		"the pin abc: refused": "the pin (sensitive): refused",
+		`"abc" ab=abc,x`:       `"(sensitive)" (sensitive)=(sensitive),x`,
+		"cab abcd 1abc abc2":   "cab abcd 1abc abc2",
+		"abcabc":               "abcabc",
+		"äabc abcä é1":         "äabc abcä (sensitive)",
+		"user_abc":             "user_(sensitive)",
+	} {
+		if got := m.Text(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
 	}
 }

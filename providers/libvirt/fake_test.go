@@ -32,6 +32,7 @@ type Fake struct {
 	Panics     string           // the name of the domain whose description cannot be asked for without a panic
 	Refuses    map[string]error // by operation: define, start, upload …
 	Taken      []uint16         // host ports that others hold
+	Closed     int              // how often its connection was closed
 	NoKVM      bool
 	NoQEMU     bool
 	KVMBreaks  string            // "start": QEMU ends at once; "pause": the guest is paused; "power off": it powers itself off
@@ -281,8 +282,12 @@ func (f *Fake) Facts(context.Context) (facts, error) {
 	}, nil
 }
 
-func (f *Fake) Alive() bool  { return f.Down == nil }
-func (f *Fake) Close() error { return nil }
+func (f *Fake) Alive() bool { return f.Down == nil }
+
+func (f *Fake) Close() error {
+	f.Closed++
+	return nil
+}
 
 func (f *Fake) Domains(context.Context) ([]domainRef, error) {
 	f.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -80,4 +81,55 @@ func TestIndexReadsOnlyWhatChanged(t *testing.T) {
 			t.Errorf("%s: %d files were read, want %d to %d", step.name, n, step.least, step.most)
 		}
 	}
+}
+
+// A VM that could not be read is read again, though nobody writes its file.
+func TestIndexForgetsReadErrors(t *testing.T) {
+	h := &house{t: t, dir: t.TempDir()}
+	p, err := simType(t).Open(t.Context(), h.settings(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	vm := func(i int) string {
+		return fmt.Sprintf(`{"format":1,"id":"%d","name":"vm%d","config":{"cpus":1,"memory":1,"accel":"tcg","disks":[{"name":"disk%d"}]}}`, i, i, i)
+	}
+	for i := range 200 { // the folder of a large host is watched
+		h.write(h.vmPath(fmt.Sprint("vm", i)), vm(i))
+	}
+	disks := []string{"disk7"}
+	want := sim.Users(p, disks, nil)
+	h.write(h.vmPath("vm7"), vm(7))
+	var without string
+	withoutFiles(t, func() { without = sim.Users(p, disks, nil) })
+	if !strings.Contains(without, "too many open files") {
+		t.Fatalf("the VM was read: %s", without)
+	}
+	if got := sim.Users(p, disks, nil); got != want {
+		t.Errorf("afterwards %s, want %s", got, want)
+	}
+}
+
+// withoutFiles calls do while this process can open no more files.
+func withoutFiles(t *testing.T, do func()) {
+	t.Helper()
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none := limit
+	none.Cur = 0
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	do()
 }

@@ -111,12 +111,11 @@ func TestAFailingStartGolden(t *testing.T) {
 	golden(t, "failing-start", e.stdout+"--- standard error ---\n"+e.stderr)
 }
 
-// The next command repeats the flags that choose the files, but hides values that may be
-// secret.
+// The next command repeats the flags that choose the files, without the values of sensitive variables.
 func TestTheNextCommandFits(t *testing.T) {
-	h := newHouse(t, withID+"variable \"size\" {\n  type = string\n}\n"+strings.ReplaceAll(small, `"256MiB"`, "var.size"))
-	h.run("plan", "--var=size=1GiB", "--env=test", "--target=dev", "--allow-replace=vm.dev").exits(0).
-		says("Next: vmctl apply --env=test --var=size=... --target=dev --allow-replace=vm.dev")
+	h := newHouse(t, withID+"variable \"size\" {\n  type = string\n}\nvariable \"s\" {\n  type = string\n  sensitive = true\n}\n"+strings.ReplaceAll(small, `"256MiB"`, "var.size"))
+	h.run("plan", "--var=size=1GiB", "--var=s=a-secret", "--env=test", "--target=dev", "--allow-replace=vm.dev").exits(0).
+		says("Next: vmctl apply --env=test --var=size=1GiB --target=dev --allow-replace=vm.dev")
 }
 
 func TestWhatIsDownIsSaid(t *testing.T) {

@@ -42,7 +42,8 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 			return nil, summary, err
 		}
 	}
-	if len(w.plan.Steps) > 0 || slices.ContainsFunc(w.plan.Changes, func(c planner.Change) bool { return c.Behind }) { // records are written
+	writes := len(w.plan.Steps) > 0 || slices.ContainsFunc(w.plan.Changes, func(c planner.Change) bool { return c.Behind })
+	if writes && p.keyErr == nil {
 		if p.key, err = p.folder.SaveDigestKey(p.key); err != nil {
 			return nil, summary, err
 		}

@@ -28,7 +28,10 @@ func (a *app) applySaved(ctx context.Context, r applyRequest) error {
 	}
 	m := a.saved(p, f, r)
 	m.check = func(plan *planner.Plan, s *state.Snapshot) error {
-		var seen []string
+		seen, known := f.otherSecrets(p)
+		if !known {
+			return stale(r.file, seen, a.replan(f, r.file))
+		}
 		for _, path := range f.Source.Changed(p.source()) {
 			seen = append(seen, path+" has changed since")
 		}
@@ -81,7 +84,11 @@ func (a *app) applyEquivalent(ctx context.Context, r applyRequest) error {
 		if err != nil {
 			return err
 		}
-		if seen := f.Seal.DiffersInEffect(now); len(seen) > 0 {
+		seen, known := f.otherSecrets(p)
+		if differs := f.Seal.DiffersInEffect(now); len(differs) > 0 || !known {
+			if known {
+				seen = append(seen, differs...)
+			}
 			return stale(r.equivalent, seen, a.replan(f, r.equivalent))
 		}
 		return nil

@@ -38,6 +38,10 @@ type mission struct {
 	outputs bool                // shown at the end
 }
 
+// ends reports whether a mission only stops or destroys objects: it needs no key of digests, and may use the space that is
+// kept in reserve.
+func (m mission) ends() bool { return m.destroy || m.spends }
+
 // titled returns the title of a round's plan.
 func (m mission) titled(r round) string {
 	if r.later {
@@ -73,7 +77,7 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 		Command: "vmctl " + m.command, Wait: m.apply.wait(p.config.Settings),
 		Waiting: func(h state.Holder) { a.waiting(h, m.apply.wait(p.config.Settings)) },
 	}
-	if m.destroy || m.spends {
+	if m.ends() {
 		owner.FreeSpace = p.folder.FreeReserve
 	}
 	journal, err := p.store.Open(ctx, owner)
@@ -96,7 +100,10 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	if err := a.chooseDataDirID(p); err != nil {
 		return err
 	}
-	if p.key.IsZero() { // the apply writes it down
+	if p.keyErr != nil && !m.ends() {
+		return fmt.Errorf("%s: nothing was started: %w", m.command, p.keyErr)
+	}
+	if p.key.IsZero() && p.keyErr == nil { // the apply writes it down
 		if p.key, err = state.NewDigestKey(a.env.Rand); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"vmctl/cmd/internal/view"
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // Env is the process as vmctl sees it. Tests make their own.
@@ -85,6 +86,7 @@ type app struct {
 	answer  bool // a document was written: nothing else may follow on stdout
 	streams bool // the command writes a line per event, the last one says how it ended
 	changes atomic.Pointer[mutatingCommand]
+	config  *spec.Config // the spec that was read last; nil: none yet
 }
 
 func newApp(env Env) *app {

@@ -30,9 +30,10 @@ func (a *app) ownFlags(f planFlags) view.OwnFlags {
 		add(&own.Global, "data-dir", a.global.dataDir)
 	}
 	if !f.kept {
-		for _, v := range a.global.vars { // a value may be secret: the reader knows it
-			variable, _, _ := strings.Cut(v, "=")
-			add(&own.Global, "var", variable+"=...")
+		for _, v := range a.global.vars { // a sensitive one belongs into the environment
+			if variable, _, _ := strings.Cut(v, "="); a.config != nil && a.config.IsPublicVariable(strings.TrimSpace(variable)) {
+				add(&own.Global, "var", v)
+			}
 		}
 		add(&own.Global, "var-file", a.global.varFiles...)
 	}

@@ -47,6 +47,12 @@ func (a *app) doctor(ctx context.Context) error {
 	}
 	snapshot, stateCheck := a.checkState(ctx, p)
 	checks := []view.Check{idCheck, checkDataDir(p.dir), stateCheck}
+	if p.keyErr != nil {
+		checks = append(checks, view.Check{
+			Name: "digest key", Status: checkWarning, Detail: p.keyErr.Error(),
+			NeededBy: []string{"every command that writes records of sensitive values"}, Next: a.problemOf(p.keyErr).Next,
+		})
+	}
 	systems, err := a.checkSystems(ctx, p, snapshot)
 	if err != nil {
 		return err

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"vmctl/cmd/internal/view"
@@ -35,7 +37,9 @@ type planFile struct {
 	Flags     savedFlags        `json:"flags"`
 	Source    spec.Source       `json:"source"`
 	Seal      planner.Seal      `json:"seal"`
-	Plan      view.PlanDocument `json:"plan"` // for people who read the file
+	Key       string            `json:"key,omitempty"`     // a digest that names the key of all digests in the file
+	Secrets   map[string]string `json:"secrets,omitempty"` // digests of the sensitive variables, by name
+	Plan      view.PlanDocument `json:"plan"`              // for people who read the file
 }
 
 // savedFlags holds the flags of a saved plan.
@@ -74,7 +78,7 @@ func (a *app) savePlan(r planRequest, p *project, plan *planner.Plan, s *state.S
 			Targets: r.flags.targets, Excludes: r.flags.excludes,
 			AllowReplace: r.flags.allowReplace, AllowDestroy: r.flags.allowDestroy, AllowInterrupt: r.flags.allowInterrupt,
 		},
-		Source: p.source(), Seal: seal, Plan: view.PlanJSON(plan, a.ownFlags(r.flags)),
+		Source: p.source(), Seal: seal, Key: p.keyName(), Secrets: p.secretDigests(), Plan: view.PlanJSON(plan, a.ownFlags(r.flags)),
 	})
 	if err != nil {
 		return fmt.Errorf("write the plan: %w", err)
@@ -99,6 +103,33 @@ func (p *project) source() spec.Source {
 		}
 	}
 	return s
+}
+
+// keyName returns a digest that names the key of digests.
+func (p *project) keyName() string { return p.key.Text("name", "key") }
+
+// secretDigests returns digests of the values of the sensitive variables, by name.
+func (p *project) secretDigests() map[string]string {
+	all := map[string]string{}
+	for name, v := range p.config.SensitiveVariables() {
+		all[name] = p.key.Digest("", "variable "+name, v)
+	}
+	return all
+}
+
+// otherSecrets lists the differences between the secrets of a plan file and those that are given now. If the key of digests
+// is another one, known is false: digests tell nothing.
+func (f planFile) otherSecrets(p *project) (seen []string, known bool) {
+	if f.Key != "" && f.Key != p.keyName() {
+		return []string{"the key of digests in " + p.dir + " is not the one of the plan: whether sensitive values and files are the same is not known"}, false
+	}
+	now := p.secretDigests()
+	for _, name := range slices.Sorted(maps.Keys(f.Secrets)) {
+		if f.Secrets[name] != now[name] {
+			seen = append(seen, "var."+name+", which is sensitive, has another value than in the plan")
+		}
+	}
+	return seen, true
 }
 
 // planOpening begins every plan file.

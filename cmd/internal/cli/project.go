@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -29,7 +30,8 @@ type project struct {
 	dir    string // the data directory
 	folder state.Folder
 	store  state.Store
-	key    state.DigestKey // of the data directory; zero: it has none yet
+	key    state.DigestKey // of the data directory; zero: it has none yet, or it cannot be read
+	keyErr error           // why the key cannot be read; nil: it can, or there is none
 	masker *mask.Masker    // knows the secrets of the spec
 	flawed error           // the mistakes of the spec, which was read as far as it goes; nil: it has none
 }
@@ -76,7 +78,9 @@ func (a *app) readAnyway() *spec.Config {
 func (a *app) readSpec(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
 	in := a.inputs(source)
 	in.Check = a.check
-	return spec.Load(a.specDir(), in)
+	config, diags := spec.Load(a.specDir(), in)
+	a.config = config
+	return config, diags
 }
 
 // readUnchecked is readSpec without the providers' checks, for resources that nobody will
@@ -147,6 +151,7 @@ func (a *app) openedAnyway(config *spec.Config, diags hcl.Diagnostics, ending bo
 		return nil, err
 	}
 	p.flawed = flawed
+	a.warnKey(p)
 	view.Warning(a.errScreen(), "the spec has mistakes ("+flawed.brief()+"): for what they are in, and for what refers to that, the records count. "+
 		a.commandLine("validate", planFlags{})+" lists them")
 	return p, nil
@@ -161,7 +166,12 @@ func (a *app) opened(config *spec.Config, diags hcl.Diagnostics) (*project, erro
 		return nil, rejected("no_id", "the spec in "+config.Dir+" has no id, by which vmctl would know its own objects",
 			a.commandLine("init", planFlags{})+" writes one")
 	}
-	return a.projectOf(config)
+	p, err := a.projectOf(config)
+	if err != nil {
+		return nil, err
+	}
+	a.warnKey(p)
+	return p, nil
 }
 
 // projectOf finds the data directory of a spec, and makes nothing.
@@ -185,8 +195,15 @@ func (a *app) projectOf(config *spec.Config) (*project, error) {
 	})
 	p := &project{config: config, owner: owner, dir: dir, folder: folder, store: store, masker: &mask.Masker{}}
 	p.masker.Add(config.Secrets()...)
-	p.key, err = folder.DigestKey()
-	return p, err
+	p.key, p.keyErr = folder.DigestKey()
+	return p, nil
+}
+
+// warnKey warns that the key of digests cannot be read: nothing that is compared needs it.
+func (a *app) warnKey(p *project) {
+	if p.keyErr != nil {
+		view.Warning(a.errScreen(), p.keyErr.Error()+"; "+strings.Join(a.problemOf(p.keyErr).Next, "; "))
+	}
 }
 
 // read reads the state, and shows its notes as warnings.
