@@ -102,12 +102,14 @@ func strictly(document []byte) (*limatype.LimaYAML, error) {
 		return nil, err
 	}
 	// The options of a driver are of no type in LimaYAML.
-	options, err := yaml.Marshal(config.VMOpts[limatype.QEMU])
-	if err != nil {
-		return nil, err
-	}
-	if err := yaml.UnmarshalWithOptions(options, new(limatype.QEMUOpts), yaml.Strict()); err != nil {
-		return nil, fmt.Errorf("vmOpts.qemu: %w", err)
+	if given := config.VMOpts[limatype.QEMU]; given != nil {
+		options, err := yaml.Marshal(given)
+		if err != nil {
+			return nil, err
+		}
+		if err := yaml.UnmarshalWithOptions(options, new(limatype.QEMUOpts), yaml.Strict()); err != nil {
+			return nil, fmt.Errorf("vmOpts.qemu: %w", err)
+		}
 	}
 	return &config, nil
 }

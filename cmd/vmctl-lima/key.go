@@ -25,6 +25,9 @@ func ensureKey(ctx context.Context) error {
 		return err
 	}
 	return lockutil.WithDirLock(dir, func() error {
+		if err := removeWork(dir); err != nil {
+			return err
+		}
 		private, public := filepath.Join(dir, filenames.UserPrivateKey), filepath.Join(dir, filenames.UserPublicKey)
 		hasPrivate, err := exists(private)
 		if err != nil {

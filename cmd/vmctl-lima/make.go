@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// workPrefix starts the names of the folders in which root disks are made. They are in the
-// instance's folder, so that what is complete is put into place by a rename.
+// workPrefix starts the names of the folders in which root disks and keys are made. They are in the
+// folder where the result belongs, so that a rename puts it into place.
 const workPrefix = ".vmctl-make-"
 
 // made is the result of making an instance.
@@ -156,7 +156,7 @@ func publish(file, dir string) error {
 	return syncDir(dir)
 }
 
-// removeWork removes what a make that was killed left in an instance's folder.
+// removeWork removes what a make that was killed left in a folder.
 func removeWork(dir string) error {
 	left, err := filepath.Glob(filepath.Join(escapeGlob(dir), workPrefix+"*"))
 	if err != nil {
