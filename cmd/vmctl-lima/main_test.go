@@ -76,7 +76,7 @@ func (h home) try(stdin string, args ...string) (result map[string]any, failed s
 	if wrong := json.Unmarshal(out, &result); wrong != nil {
 		h.t.Fatalf("%v printed %q: %v", args, out, wrong)
 	}
-	failed, _ = result["error"].(string) //nolint:errcheck // a result has none
+	failed, _ = result["error"].(string)
 	if (err != nil) != (failed != "") {
 		h.t.Fatalf("%v printed %s and ended with %v", args, out, err)
 	}
