@@ -6,7 +6,7 @@ GUEST := $(CACHE)/guest/tiny
 DEBIAN := $(CACHE)/guest/debian
 
 VERSION := $(or $(shell git describe --tags --always --dirty 2>/dev/null),unknown)
-SCRIPTS := $(wildcard scripts/*.sh) .ci/run guest/tiny.sh guest/debian.sh guest/debian/setup.sh guest/tiny/init guest/tiny/etc/udhcpc/default.script \
+SCRIPTS := $(wildcard scripts/*.sh) .ci/run guest/tiny.sh guest/debian.sh guest/debian/setup.sh guest/debian/root/usr/local/sbin/lima-cidata guest/tiny/init guest/tiny/etc/udhcpc/default.script \
 	guest/tiny/etc/acpi/PWRF/00000080
 
 # libvirt's library is opened at run time: no headers to build with, and a clear error where it is missing.
