@@ -6,7 +6,7 @@ GUEST := $(CACHE)/guest/tiny
 DEBIAN := $(CACHE)/guest/debian
 
 VERSION := $(or $(shell git describe --tags --always --dirty 2>/dev/null),unknown)
-SCRIPTS := $(wildcard scripts/*.sh) .ci/run guest/tiny.sh guest/debian.sh guest/debian/setup.sh guest/tiny/init guest/tiny/etc/udhcpc/default.script \
+SCRIPTS := $(wildcard scripts/*.sh) .ci/run guest/tiny.sh guest/debian.sh guest/debian/setup.sh guest/debian/root/usr/local/sbin/lima-cidata guest/tiny/init guest/tiny/etc/udhcpc/default.script \
 	guest/tiny/etc/acpi/PWRF/00000080
 
 # libvirt's library is opened at run time: no headers to build with, and a clear error where it is missing.
@@ -14,12 +14,18 @@ TAGS := libvirt_dlopen
 # The version is set below; a clone of another owner, as in a container, has no other that git would tell to go.
 BUILD := go build -buildvcs=false -trimpath
 GO_TEST := VMCTL_TEST_GUEST='$(GUEST)' VMCTL_TEST_IMAGE='$(DEBIAN)' CGO_ENABLED=1 go test -tags $(TAGS)
+# Lima's packages are in a module of their own, which needs no C compiler.
+LIMA := cmd/vmctl-lima
+LIMA_VERSION := $(shell awk '$$1 == "github.com/lima-vm/lima/v2" {print $$2}' $(LIMA)/go.mod)
+LIMA_FLAGS := -ldflags '-s -w -X github.com/lima-vm/lima/v2/pkg/version.Version=$(LIMA_VERSION)'
+LIMA_BUILD := CGO_ENABLED=0 go build -C $(LIMA) -buildvcs=false -trimpath $(LIMA_FLAGS)
+LIMACTL := $(CACHE)/lima
 LINT := go tool -modfile=tools/go.mod golangci-lint
 
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build guest image test-host test short repeat race soak crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
+.PHONY: help quickstart build lima limactl guest image test-host test short repeat race soak crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,8 +33,16 @@ help: ## say what there is to make
 quickstart: ## install what is missing, build vmctl, and run a first VM in a folder of yours
 	@scripts/quickstart.sh
 
-build: ## build bin/vmctl
+build: lima ## build bin/vmctl, and what it starts: libexec/ and share/
 	CGO_ENABLED=1 $(BUILD) -tags $(TAGS) -ldflags '-X main.version=$(VERSION)' -o bin/vmctl ./cmd/vmctl
+
+# Lima looks for its guest agent in ../share/lima of its program.
+lima: ## build libexec/vmctl-lima, which does Lima's part of vmctl, and Lima's guest agent
+	$(LIMA_BUILD) -o $(CURDIR)/libexec/vmctl-lima .
+	$(if $(filter x86_64,$(shell uname -m)),,GOARCH=amd64) GOOS=linux $(LIMA_BUILD) -o $(CURDIR)/share/lima/lima-guestagent.Linux-x86_64 github.com/lima-vm/lima/v2/cmd/lima-guestagent
+
+limactl: ## build Lima's own program, with which tests act behind vmctl's back
+	@scripts/limactl.sh '$(LIMACTL)'
 
 guest: ## build the tiny guest that tests and the quickstart boot
 	@scripts/deps.sh guest
@@ -39,12 +53,13 @@ image: ## build the Debian guest, which cloud-init sets up, that tests of images
 	@guest/debian.sh '$(DEBIAN)'
 
 # What tests of real systems need.
-test-host: guest image
+test-host: guest image limactl
 	@scripts/deps.sh build run test
 	@scripts/libvirtd.sh
 
 test: test-host ## install what is missing, and run every test, real VMs included
 	$(GO_TEST) -timeout 40m ./...
+	cd $(LIMA) && go test -timeout 10m ./...
 
 short: ## run the tests that need nothing installed (row J65)
 	go test -short ./...
@@ -75,11 +90,13 @@ fmt-check:
 tidy-check:
 	go mod tidy -diff
 	cd tools && go mod tidy -diff
+	cd $(LIMA) && go mod tidy -diff
 
 lint: ## look for mistakes in the code and the scripts
 	@scripts/deps.sh build lint
 	$(LINT) run ./...
 	cd tools && go tool golangci-lint run ./...
+	cd $(LIMA) && go tool -modfile=../../tools/go.mod golangci-lint run ./...
 	shellcheck $(SCRIPTS)
 
 # Each rule of .golangci.yml must report what is planted for it. The result is not kept: go does not see that the
@@ -93,9 +110,10 @@ cross:
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build ./...
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
+	cd $(LIMA) && CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
 
 coverage: ## see that no file of what decides, acts, stops, locks and remembers is tested less than it was
 	@scripts/coverage.sh
 
 clean: ## remove what was built, but for the guests in the cache
-	rm -rf bin
+	rm -rf bin libexec share

@@ -6,8 +6,9 @@
 #
 # Makes OUTDIR/debian.qcow2; does nothing when this version of the guest is there already. As an ordinary user it needs
 # user namespaces (unprivileged_userns_clone) and ids of its own in /etc/subuid. Inside: cloud-init with the NoCloud
-# source, OpenSSH, sudo. It boots by the BIOS, has one root file system on the last partition, which grows to the size
-# of the disk, and lets nobody in whom cloud-init was not told of.
+# source, OpenSSH, sudo. Under Lima a short script does the work of cloud-init. The guest boots by the BIOS, has one
+# root file system on the last partition, which grows to the size of the disk, and lets nobody in whom the cidata disk
+# does not name.
 set -euo pipefail
 umask 022 # whoever builds it, others boot it
 export PATH=$PATH:/usr/sbin:/sbin

@@ -94,6 +94,14 @@ func plants() []plant {
 		{dir: "cmd/internal/view/graph", imp: "vmctl/cmd/internal/view"},
 		{rule: "view", dir: "cmd/internal/view/graph", imp: "vmctl/cmd/internal/cli"},
 
+		{rule: "vmctl-lima", dir: "cmd/vmctl-lima", imp: "vmctl/internal/atomicfile"},
+		{dir: "cmd/vmctl-lima", imp: "github.com/lima-vm/lima/v2/pkg/store"},
+		{rule: "lima", dir: "providers/lima", imp: "github.com/lima-vm/lima/v2/pkg/store"},
+		{rule: "lima", dir: "providers/lima", imp: "github.com/lima-vm/lima/v2/pkg/store", inTest: true},
+		{rule: "lima", dir: "cmd/internal/cli", imp: "github.com/lima-vm/lima/v2/pkg/store"},
+		{dir: "cmd/vmctl-lima", imp: "os/exec"},
+		{dir: "cmd/vmctl-lima", imp: "net/http"},
+
 		{rule: "main", dir: "cmd/vmctl", imp: "vmctl/planner"},
 		{dir: "cmd/vmctl", imp: "vmctl/cmd/internal/cli"},
 		{dir: "cmd/internal/cli", imp: "vmctl/providers/libvirt"},
@@ -193,6 +201,7 @@ var libraries = [][3]string{
 	{"github.com/diskfs/go-diskfs", "filesystem/iso9660/iso9660.go", "package iso9660\n"},
 	{"github.com/hashicorp/hcl/v2", "hcl.go", "package hcl\n"},
 	{"github.com/hashicorp/hcl/v2", "hclsyntax/hclsyntax.go", "package hclsyntax\n"},
+	{"github.com/lima-vm/lima/v2", "pkg/store/store.go", "package store\n"},
 	{"github.com/pkg/errors", "errors.go", "package errors\n"},
 	{"github.com/stretchr/testify", "assert/assert.go", "package assert\n"},
 	{
@@ -218,7 +227,7 @@ func (p plant) file(n int) string {
 // source gives the file with the offence in line plantedLine.
 func (p plant) source(n int) string {
 	pkg := path.Base(p.dir)
-	if p.dir == "cmd/vmctl" {
+	if strings.HasPrefix(p.dir, "cmd/vmctl") {
 		pkg = "main"
 	}
 	if p.inTest {
@@ -248,7 +257,7 @@ func writeModule(t *testing.T, root string) {
 		write(t, root, p.file(i), p.source(i))
 		for _, dir := range []string{p.dir, strings.TrimPrefix(p.imp, "vmctl/")} {
 			switch {
-			case dir == "cmd/vmctl":
+			case strings.HasPrefix(dir, "cmd/vmctl"):
 				write(t, root, dir+"/doc.go", "package main\n\nfunc main() {}\n")
 			case dir == p.dir || dir != p.imp:
 				write(t, root, dir+"/doc.go", "package "+path.Base(dir)+"\n")

@@ -14,7 +14,7 @@ echo debian >"$root/etc/hostname"
 : >"$root/etc/machine-id" # each machine gets its own
 rm -f "$root"/etc/ssh/ssh_host_*
 
-systemctl --root="$root" --quiet enable systemd-networkd.service ssh.service
+systemctl --root="$root" --quiet enable systemd-networkd.service ssh.service lima-cidata.service lima-boot.service
 # Nothing here waits for a network that is more than up, and nothing looks after a machine that lives for a test.
 systemctl --root="$root" --quiet mask systemd-networkd-wait-online.service \
   apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \

@@ -1,0 +1,3 @@
+package main
+
+import _ "github.com/lima-vm/lima/v2/pkg/driver/qemu" // registers the driver
