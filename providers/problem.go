@@ -3,6 +3,7 @@ package providers
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Problem is the reason why a change was refused in the plan, or why a step failed: the only
@@ -28,6 +29,14 @@ func Unread(err error) *Problem {
 	}
 	unread.Err = err
 	return &unread
+}
+
+// SeenBefore adds earlier observations to the Problem in err, if there is one.
+func SeenBefore(err error, seen []string) error {
+	if p := (*Problem)(nil); errors.As(err, &p) {
+		p.Seen = append(slices.Clone(seen), p.Seen...)
+	}
+	return err
 }
 
 // Within returns p with words before its cause: "vm.a could not be read: no answer".

@@ -15,6 +15,7 @@ import (
 // element of the path.
 var joiners = map[string]string{
 	"providers/libvirt/keys.go keyFolder":  "an object's ID is one element of a path",
+	"providers/lima/do.go keyFolder":       "an object's ID is one element of a path",
 	"cmd/internal/cli/datadir.go folderIn": "spec checks a project's ID when it reads the files",
 }
 

@@ -124,6 +124,14 @@ func writeSynced(f *os.File, data []byte, mode fs.FileMode) error {
 // so that patterns such as *.json do not match them.
 func tempPrefix(base string) string { return "." + base + "." }
 
+// Remove removes a file that may be gone already.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // Clean removes the temporary files that killed writers of path left behind.
 // The caller knows that nobody is writing path now. A folder that does not
 // exist holds none.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 )
 
 // RefusedError reports that a process was not signalled, because it was not verified to be the
@@ -154,4 +155,27 @@ func descendants(pid int, parents map[int]int, started func(pid int) (uint64, er
 		all = append(all, generation...)
 	}
 	return all
+}
+
+// Each calls act, Request or Force, for each process. Those that have ended meanwhile are left out.
+func Each(all []Identity, act func(Identity) error) error {
+	var errs []error
+	for _, id := range all {
+		var refused *RefusedError
+		err := act(id)
+		if errors.As(err, &refused) && (refused.Verdict == Gone || refused.Verdict == Reused) {
+			continue
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Words names processes for people: "pid 7, pid 9".
+func Words(all []Identity) string {
+	words := make([]string, len(all))
+	for i, id := range all {
+		words[i] = fmt.Sprintf("pid %d", id.PID)
+	}
+	return strings.Join(words, ", ")
 }

@@ -49,7 +49,7 @@ type written struct {
 	auto   []string
 }
 
-// wish is what a definition is composed of.
+// wish holds the parts of a definition.
 type wish struct {
 	vm         machine.VM
 	rest       map[string]any    // what is of the template

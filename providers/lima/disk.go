@@ -94,14 +94,12 @@ func (j *diskJob) Values(context.Context) (map[string]cty.Value, error) {
 
 // Verb returns the operation of the step.
 func (j *diskJob) Verb() (guard.Verb, error) {
-	switch j.Op {
-	case machine.OpUnlock:
-		return guard.Verb{Done: guard.If(j.isFree, "nobody who is gone holds it"), Act: j.release}, nil
-	case opClear:
+	if j.Op == opClear {
 		return guard.Verb{Need: guard.Expected, Act: j.clear}, nil
 	}
 	act, known := map[string]machine.Act{
 		machine.OpDefine: j.define, machine.OpRedefine: j.redefine, machine.OpGrow: j.grow, machine.OpDelete: j.delete, machine.OpUnmark: j.letGo,
+		machine.OpUnlock: j.release,
 	}[j.Op]
 	if !known {
 		panic("unknown operation " + j.Op)
@@ -114,11 +112,6 @@ func (j *diskJob) Verb() (guard.Verb, error) {
 
 func (j *diskJob) isWanted(context.Context) (bool, error) {
 	return j.seen != nil && j.seen.mark != nil && machine.IsMarked(j.Work, j.seen.mark.Owner.mark()) && j.seen.size >= ctyread.Uint(j.Want, "size"), nil
-}
-
-// isFree reports whether nobody who is gone holds the disk.
-func (j *diskJob) isFree() bool {
-	return j.seen != nil && (j.seen.lock.verdict == lockFree || j.seen.lock.verdict == lockUsed)
 }
 
 func (j *diskJob) newMark() mark {
@@ -166,7 +159,7 @@ func (j *diskJob) define(ctx context.Context) (*guard.Outcome, error) {
 func (j *diskJob) dropEmpty() error {
 	m, err := readMark(j.diskPath(j.Name, markName))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && m.Owner != nil && m.Owner.ID == j.settings.Project.Lineage() {
-		return errors.Join(remove(j.diskPath(j.Name, markName)), remove(j.diskPath(j.Name, lockName)), remove(j.diskDir(j.Name)))
+		return errors.Join(atomicfile.Remove(j.diskPath(j.Name, markName)), atomicfile.Remove(j.diskPath(j.Name, lockName)), atomicfile.Remove(j.diskDir(j.Name)))
 	}
 	return err
 }
@@ -182,7 +175,7 @@ func (j *diskJob) redefine(context.Context) (*guard.Outcome, error) {
 // grow makes the disk larger: through QEMU, if an instance runs with it, else by itself.
 func (j *diskJob) grow(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen.lock.verdict == lockHeld {
-		return nil, j.locked()
+		return nil, machine.Locked(j.Work, j.seen.lock.evidence)
 	}
 	if err := writeJSON(j.diskPath(j.Name, markName), j.newMark()); err != nil {
 		return nil, fail(err, "grow %s", j.Name)
@@ -216,17 +209,10 @@ func (j *diskJob) tool(ctx context.Context, args ...string) error {
 	return f
 }
 
-func (j *diskJob) locked() error {
-	return &providers.Problem{
-		Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{j.seen.lock.evidence}, Next: providers.Vmctl("plan"),
-		Err: fmt.Errorf("%s %s: somebody holds the disk %s", j.Op, j.Address, j.Name),
-	}
-}
-
 // release frees the disk from a holder that is confirmed to be gone.
 func (j *diskJob) release(context.Context) (*guard.Outcome, error) {
 	if j.seen.lock.verdict != lockStale {
-		return nil, j.locked()
+		return nil, machine.Locked(j.Work, j.seen.lock.evidence)
 	}
 	if err := j.unlock(j.Name, j.seen.lock.target); err != nil {
 		return nil, fail(err, "free the disk %s", j.Name)
@@ -244,7 +230,7 @@ func (j *diskJob) delete(ctx context.Context) (*guard.Outcome, error) {
 		return did, err
 	}
 	if j.seen.lock.verdict != lockFree {
-		return nil, j.locked()
+		return nil, machine.Locked(j.Work, j.seen.lock.evidence)
 	}
 	if user, err := j.userOf(ctx); err != nil || user != "" {
 		if err == nil {

@@ -133,7 +133,7 @@ func (j *job) Verb() (guard.Verb, error) {
 		return guard.Verb{Done: j.tookItselfDown, Act: j.takeDown}, nil
 	case opClear:
 		if machine.ArgsOf(j.Step).RunOnly {
-			return guard.Verb{Done: guard.If(j.isTidy, "nothing is left"), Act: j.tidy}, nil
+			return guard.Verb{Done: guard.If(func() bool { return j.seen != nil && j.described(j.seen, j.disks, anyName).IsTidy() }, "nothing is left"), Act: j.tidy}, nil
 		}
 		return guard.Verb{Need: guard.Expected, Act: j.clear}, nil
 	}
@@ -157,9 +157,6 @@ func (j *job) owns(s *instance) bool {
 	seen := j.described(s, nil, anyName)
 	return j.Guard().Owns(*seen.Guarded())
 }
-
-// isTidy reports whether an instance that is off has no remains of its last run.
-func (j *job) isTidy() bool { return j.seen != nil && !j.seen.on() && j.seen.leftover == "" }
 
 // tidy removes the remains of the last run of an instance that is off.
 func (j *job) tidy(context.Context) (*guard.Outcome, error) {

@@ -19,7 +19,7 @@ type events struct {
 	ending   bool // it was asked to shut the guest down
 }
 
-// logLimit is how much of a log is read (bytes): its end.
+// logLimit limits the part of a log that is read, its end (bytes).
 const logLimit = 64 << 10
 
 // readEvents reads the events of an instance's host agent, which Lima begins anew at each start.

@@ -115,7 +115,7 @@ func (p *Provider) readProcesses(ctx context.Context, s *instance, f found) {
 	row := phaseOf(countOf(s.agents, f.err), countOf(s.drivers, f.err))
 	s.state = row.state
 	if row.reason != "" {
-		s.reason = fill(row.reason, pids(s.agents), pids(s.drivers))
+		s.reason = fill(row.reason, process.Words(identities(s.agents)), process.Words(identities(s.drivers)))
 	}
 	if row.reason == reasonUnseen {
 		s.reason += ": " + f.err.Error()
@@ -166,15 +166,15 @@ func (p *Provider) askMonitor(ctx context.Context, s *instance) {
 		return // it has just begun
 	}
 	if err != nil {
-		s.state, s.reason = providers.StateBroken, "QEMU ("+pids(s.drivers)+") does not answer: "+err.Error()
+		s.state, s.reason = providers.StateBroken, "QEMU ("+process.Words(identities(s.drivers))+") does not answer: "+err.Error()
 		if errors.Is(err, errBusy) {
-			s.state, s.reason = stateUnknown, "QEMU ("+pids(s.drivers)+"): "+err.Error()
+			s.state, s.reason = stateUnknown, "QEMU ("+process.Words(identities(s.drivers))+"): "+err.Error()
 		}
 		return
 	}
 	state, known := monitorStates[status]
 	if !known {
-		s.state, s.reason = providers.StateBroken, fmt.Sprintf("QEMU (%s) runs, and its guest does not: it is in the state %s", pids(s.drivers), status)
+		s.state, s.reason = providers.StateBroken, fmt.Sprintf("QEMU (%s) runs, and its guest does not: it is in the state %s", process.Words(identities(s.drivers)), status)
 		return
 	}
 	s.state = state
@@ -234,15 +234,6 @@ func (p *Provider) pidIn(ctx context.Context, path string) string {
 		return fmt.Sprintf("pid %d: %v", pid, err)
 	}
 	return fmt.Sprintf("pid %d is %s by now, which is no process of it", pid, filepath.Base(now.Exe))
-}
-
-// pids names processes.
-func pids(all []process.Found) string {
-	words := make([]string, len(all))
-	for i, f := range all {
-		words[i] = fmt.Sprintf("pid %d", f.PID)
-	}
-	return strings.Join(words, ", ")
 }
 
 // identities returns the identities of processes.

@@ -56,7 +56,7 @@ func (j *job) ensureUserKey(ctx context.Context) (err error) {
 		f.Next = providers.Say("put back the key that the instances let in: " + path)
 		return f
 	}
-	if err := errors.Join(remove(path), remove(path+".pub")); err != nil {
+	if err := errors.Join(atomicfile.Remove(path), atomicfile.Remove(path+".pub")); err != nil {
 		return fail(err, "make the key pair of %s", j.home)
 	}
 	if _, err := sshx.EnsureKey(path, "lima"); err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/providers"
 )
 
@@ -106,7 +107,7 @@ func (p *Provider) unlock(disk, target string) error {
 	case now != target && filepath.Join(p.diskDir(disk), now) != target:
 		return fmt.Errorf("%s names another holder by now: %s", path, now)
 	}
-	return remove(path)
+	return atomicfile.Remove(path)
 }
 
 // releaseLocks removes the locks of all disks that an instance holds, which is confirmed to be off:

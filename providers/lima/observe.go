@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
+	"vmctl/internal/parallel"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -82,7 +82,7 @@ func (v *view) readInstances(ctx context.Context) {
 	v.inv.Host["instances"] = strconv.Itoa(len(names))
 	read := make([]*instance, len(names))
 	errs := make([]error, len(names))
-	sideBySide(askedTogether, len(names), func(i int) {
+	parallel.Do(askedTogether, len(names), func(i int) {
 		errs[i] = providers.Contain(func() (err error) {
 			read[i], err = v.readInstance(ctx, names[i], v.found)
 			return err
@@ -98,20 +98,6 @@ func (v *view) readInstances(ctx context.Context) {
 			v.instances[name] = read[i]
 		}
 	}
-}
-
-// sideBySide calls do for each of n indexes, in up to that many workers.
-func sideBySide(workers, n int, do func(i int)) {
-	var wait sync.WaitGroup
-	workers = min(workers, n)
-	for w := range workers {
-		wait.Go(func() {
-			for i := w; i < n; i += workers {
-				do(i)
-			}
-		})
-	}
-	wait.Wait()
 }
 
 // stateOf returns the run state of an instance that was read.

@@ -2,7 +2,7 @@ package lima
 
 import "vmctl/providers"
 
-// count is how many processes of a role an instance has.
+// count tells the number of processes of a role that an instance has.
 type count string
 
 const (

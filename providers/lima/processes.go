@@ -10,7 +10,7 @@ import (
 	"vmctl/internal/process"
 )
 
-// role is what a process does for an instance.
+// role names the work of a process for its instance.
 type role string
 
 const (

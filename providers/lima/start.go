@@ -251,7 +251,7 @@ func (p *Provider) reclaim(name string) ([]string, error) {
 	for _, e := range entries {
 		switch filepath.Ext(e.Name()) {
 		case ".pid", ".sock", ".tmp":
-			errs = append(errs, remove(p.path(name, e.Name())))
+			errs = append(errs, atomicfile.Remove(p.path(name, e.Name())))
 			removed = append(removed, "removed "+e.Name())
 		}
 	}

@@ -80,7 +80,7 @@ func (r *recipe) abilities() machine.Abilities {
 	}
 	switch r.change.Action {
 	case providers.Update, providers.Import:
-		a.First = r.tidy()
+		a.First = machine.TidyUp(r.change.Object, opClear, fileTimeout)
 	case providers.Forget:
 		if r.change.Object == nil {
 			a.First = []providers.Step{{Op: opClear, Phase: providers.PhaseRemove, Object: r.change.ID, Name: r.change.Name, Timeout: fileTimeout}}
@@ -100,16 +100,6 @@ func (r *recipe) locks() []providers.Claim {
 		}
 	}
 	return all
-}
-
-// tidy returns a step that removes the remains of the last run of an instance that is off and stays
-// off. A start or a deletion removes them by itself.
-func (r *recipe) tidy() []providers.Step {
-	o := r.change.Object
-	if o.State != providers.StateOff || !machine.Found(o, providers.FindLeftover) {
-		return nil
-	}
-	return []providers.Step{{Op: opClear, Phase: providers.PhaseRelease, Timeout: fileTimeout, Args: machine.Args{RunOnly: true}}}
 }
 
 // leaves lists the remains that an operation may leave behind.

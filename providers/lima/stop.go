@@ -31,22 +31,13 @@ func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
 		Grace: j.policy.Grace, ForceWait: j.policy.ForceWait, Again: requestEvery, Forbidden: !j.policy.Force, StillSays: j.stillSays(),
 	}, stop.Clock{Now: j.settings.Now, Sleep: j.sleep}, j.log)
 	if err != nil {
-		return nil, seenBefore(err, waited)
+		return nil, providers.SeenBefore(err, waited)
 	}
 	removed, err := j.reclaim(j.Name)
 	if err != nil {
-		return nil, seenBefore(fail(err, "tidy up after %s, which has ended", j.Name), append(waited, r.Evidence...))
+		return nil, providers.SeenBefore(fail(err, "tidy up after %s, which has ended", j.Name), append(waited, r.Evidence...))
 	}
 	return guard.Did(r.How, slices.Concat(waited, r.Evidence, removed)...), nil
-}
-
-// seenBefore adds earlier observations to a failure.
-func seenBefore(err error, seen []string) error {
-	var f *providers.Problem
-	if errors.As(err, &f) {
-		f.Seen = append(slices.Clone(seen), f.Seen...)
-	}
-	return err
 }
 
 // tookItselfDown tidies up after an instance that ended before anybody asked it to.
@@ -95,7 +86,7 @@ func (j *job) stillSays() []providers.Advice {
 			fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", j.Address),
 		)
 	}
-	return providers.Say(fmt.Sprintf("see why its processes do not end: %s %s", pids(j.seen.agents), pids(j.seen.drivers)))
+	return providers.Say(fmt.Sprintf("see why its processes do not end: %s %s", process.Words(identities(j.seen.agents)), process.Words(identities(j.seen.drivers))))
 }
 
 // sleep returns after d, or as soon as none of the observed processes runs any more.
@@ -145,11 +136,11 @@ func (t *target) Look(ctx context.Context) (stop.Observation, error) {
 func evidenceOf(s *instance) string {
 	switch {
 	case len(s.agents) == 0:
-		return "QEMU (" + pids(s.drivers) + ") runs, without a host agent"
+		return "QEMU (" + process.Words(identities(s.drivers)) + ") runs, without a host agent"
 	case len(s.drivers) == 0:
-		return "its host agent (" + pids(s.agents) + ") runs, without QEMU"
+		return "its host agent (" + process.Words(identities(s.agents)) + ") runs, without QEMU"
 	default:
-		return "its host agent (" + pids(s.agents) + ") and QEMU (" + pids(s.drivers) + ") run"
+		return "its host agent (" + process.Words(identities(s.agents)) + ") and QEMU (" + process.Words(identities(s.drivers)) + ") run"
 	}
 }
 
@@ -157,29 +148,15 @@ func evidenceOf(s *instance) string {
 // ends afterwards; else over QEMU's monitor. QEMU itself is never asked to end: it would do so at once.
 func (t *target) Request(ctx context.Context) error {
 	if len(t.seen.agents) > 0 {
-		return each(identities(t.seen.agents), t.processes.Request)
+		return process.Each(identities(t.seen.agents), t.processes.Request)
 	}
 	return powerDown(ctx, t.path(t.Name, qmpSock))
 }
 
 // Force ends QEMU first, so that no host agent starts anything anew, and then the host agent.
 func (t *target) Force(context.Context) error {
-	return each(identities(t.seen.drivers, t.seen.agents), func(id process.Identity) error {
+	return process.Each(identities(t.seen.drivers, t.seen.agents), func(id process.Identity) error {
 		_, err := t.processes.Force(id)
 		return err
 	})
-}
-
-// each calls act for each process. Some of them may have ended meanwhile.
-func each(all []process.Identity, act func(process.Identity) error) error {
-	var errs []error
-	for _, id := range all {
-		var refused *process.RefusedError
-		err := act(id)
-		if errors.As(err, &refused) && (refused.Verdict == process.Gone || refused.Verdict == process.Reused) {
-			continue
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }

@@ -192,14 +192,6 @@ func writeJSON(path string, content any) error {
 	return atomicfile.Write(path, append(text, '\n'), 0o600)
 }
 
-// remove removes a file that may be gone already.
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
 // sweep removes vmctl's own home once it is empty but for its key pair. A home that a provider block
 // names is left as it is.
 func (p *Provider) sweep() error {

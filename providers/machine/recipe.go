@@ -212,6 +212,15 @@ func (s *sequence) touched() bool {
 
 func (s *sequence) found(kind providers.FindingKind) bool { return Found(s.change.Object, kind) }
 
+// TidyUp returns a step that removes the remains of the last run of an object that is off and stays
+// off. A start or a deletion removes them by itself.
+func TidyUp(o *providers.Object, op string, timeout time.Duration) []providers.Step {
+	if o.State != providers.StateOff || !Found(o, providers.FindLeftover) {
+		return nil
+	}
+	return []providers.Step{{Op: op, Phase: providers.PhaseRelease, Timeout: timeout, Args: Args{RunOnly: true}}}
+}
+
 // Found reports whether an object has a finding of that kind.
 func Found(o *providers.Object, kind providers.FindingKind) bool {
 	return o != nil && slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == kind })

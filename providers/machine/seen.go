@@ -174,6 +174,11 @@ func (s Seen) Fingerprint() string {
 	return p.String()
 }
 
+// IsTidy reports whether the VM is off and has no remains of its last run.
+func (s Seen) IsTidy() bool {
+	return s.State == providers.StateOff && !slices.ContainsFunc(s.Findings, func(f providers.Finding) bool { return f.Kind == providers.FindLeftover })
+}
+
 // Guarded returns the VM as a guard sees it.
 func (s Seen) Guarded() *guard.Seen {
 	running := s.State == providers.StateRunning

@@ -1,7 +1,9 @@
 package machine
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/zclconf/go-cty/cty"
@@ -58,6 +60,21 @@ func (s SeenDisk) Fingerprint() string {
 	p.Add("format", s.Format)
 	p.AddMark(s.Mark)
 	return p.String()
+}
+
+// IsFree reports whether nobody holds the disk who is gone, or of whom that is not known.
+func (s *SeenDisk) IsFree() bool {
+	return s != nil && !slices.ContainsFunc(s.Findings, func(f providers.Finding) bool {
+		return f.Kind == providers.FindStaleLock || f.Kind == providers.FindHeldLock
+	})
+}
+
+// Locked returns the failure of a step on a disk that somebody holds.
+func Locked(w providers.Work, evidence string) error {
+	return &providers.Problem{
+		Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{evidence}, Next: providers.Vmctl("plan"),
+		Err: fmt.Errorf("%s %s: somebody holds the disk %s", w.Op, w.Address, w.Name),
+	}
 }
 
 // Guarded returns the disk as a guard sees it.

@@ -50,6 +50,8 @@ func DiskVerb(w providers.Work, s *SeenDisk, wanted func(context.Context) (bool,
 		v.Done = ifWanted(wanted, "it is as large as wanted")
 	case OpRedefine:
 		v.Done = guard.If(func() bool { return s != nil && IsMarked(w, s.Mark) }, "its mark is as wanted")
+	case OpUnlock:
+		v.Done = guard.If(s.IsFree, "nobody who is gone holds it")
 	case OpUnmark:
 		v.Done = guard.If(func() bool { return s == nil || s.Mark == nil }, "it bears no mark")
 	case OpDelete:

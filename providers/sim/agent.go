@@ -94,9 +94,9 @@ func (p agentRunner) join(ctx context.Context, seen *observedVM, agent *process.
 	case row.state == stateUnknown:
 		seen.reason = p.agentPid(seen.ID) + ": " + why
 	case both.reason == reasonOrphan:
-		seen.reason = strings.TrimSuffix(fmt.Sprintf(both.reason, pids(seen.alive))+": "+why, ": ")
+		seen.reason = strings.TrimSuffix(fmt.Sprintf(both.reason, process.Words(seen.alive))+": "+why, ": ")
 	case both.reason != "":
-		seen.reason = strings.TrimSuffix(fmt.Sprintf(both.reason, pids([]process.Identity{*agent}))+": "+seen.leftover, ": ")
+		seen.reason = strings.TrimSuffix(fmt.Sprintf(both.reason, process.Words([]process.Identity{*agent}))+": "+seen.leftover, ": ")
 	}
 	seen.state = both.state
 	if fate == recordAlive {
@@ -131,12 +131,12 @@ func (p agentRunner) hears(ctx context.Context, id providers.ID) (state, why str
 // driver over its own socket, and each other process by itself.
 func (p agentRunner) request(ctx context.Context, s observedVM) error {
 	if s.state == providers.StateRunning {
-		return each([]process.Identity{*s.agent}, p.processes.Request)
+		return process.Each([]process.Identity{*s.agent}, p.processes.Request)
 	}
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	a, err := ask(limited, p.socket(s.ID), question{Ask: askEnd})
-	return each(s.alive, func(id process.Identity) error {
+	return process.Each(s.alive, func(id process.Identity) error {
 		if err == nil && id.PID == a.PID {
 			return nil
 		}

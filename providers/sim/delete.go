@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
@@ -55,7 +56,7 @@ func (j *job) removeAll(f vmFile) error {
 	if err := j.runnerOf(f).discard(j, f); err != nil {
 		return err
 	}
-	return remove(j.vmPath(f.Name))
+	return atomicfile.Remove(j.vmPath(f.Name))
 }
 
 // successorFits fails if the VM's replacement could not get its name: nothing is taken down

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/guard"
@@ -27,14 +28,11 @@ type diskJob struct {
 
 // Verb returns the operation of the step.
 func (j *diskJob) Verb() (guard.Verb, error) {
-	switch j.Op {
-	case opUnlock:
-		return guard.Verb{Done: guard.If(j.isFree, "nobody who is gone holds it"), Act: j.release}, nil
-	case opClear:
+	if j.Op == opClear {
 		return guard.Verb{Need: guard.Expected, Act: j.clear}, nil
 	}
 	act, known := map[string]machine.Act{
-		opDefine: j.define, opRedefine: j.redefine, opGrow: j.grow, opDelete: j.delete, opUnmark: j.letGo,
+		opDefine: j.define, opRedefine: j.redefine, opGrow: j.grow, opDelete: j.delete, opUnmark: j.letGo, opUnlock: j.release,
 	}[j.Op]
 	if !known {
 		panic("unknown operation " + j.Op)
@@ -140,11 +138,6 @@ func (j *diskJob) isWanted(context.Context) (bool, error) {
 	return j.seen != nil && machine.IsMarked(j.Work, j.seen.Owner.mark()) && j.seen.size >= j.want.size, nil
 }
 
-// isFree reports whether nobody who is gone holds the disk.
-func (j *diskJob) isFree() bool {
-	return j.seen != nil && (j.seen.lock.verdict == lockFree || j.seen.lock.verdict == lockOwn)
-}
-
 // redefine writes the mark anew. An imported disk gets its new ID with it.
 func (j *diskJob) redefine(context.Context) (*guard.Outcome, error) {
 	id := j.seen.ID
@@ -160,7 +153,7 @@ func (j *diskJob) redefine(context.Context) (*guard.Outcome, error) {
 // grow writes the mark of the disk and makes it larger, whether a VM uses it or not.
 func (j *diskJob) grow(context.Context) (*guard.Outcome, error) {
 	if j.seen.lock.verdict == lockHeld {
-		return nil, j.locked()
+		return nil, machine.Locked(j.Work, j.seen.lock.evidence)
 	}
 	// The size changes last: until then the plan still has something to do.
 	if err := j.mark(j.seen.ID); err != nil {
@@ -172,13 +165,6 @@ func (j *diskJob) grow(context.Context) (*guard.Outcome, error) {
 		}
 	}
 	return guard.Did(providers.Done), nil
-}
-
-func (j *diskJob) locked() error {
-	return &providers.Problem{
-		Outcome: providers.Unsafe, Code: "disk_locked", Seen: []string{j.seen.lock.evidence}, Next: providers.Vmctl("plan"),
-		Err: fmt.Errorf("%s %s: somebody holds the disk %s", j.Op, j.Address, j.Name),
-	}
 }
 
 // release frees the disk from a holder that is confirmed to be gone.
@@ -204,7 +190,7 @@ func (j *diskJob) delete(context.Context) (*guard.Outcome, error) {
 	if err := j.deletable(); err != nil {
 		return nil, err
 	}
-	if err := remove(j.diskPath(j.Name)); err != nil {
+	if err := atomicfile.Remove(j.diskPath(j.Name)); err != nil {
 		return nil, fail(err, "delete %s", j.Name)
 	}
 	if err := j.unmark(); err != nil {
@@ -219,7 +205,7 @@ func (j *diskJob) deletable() error {
 		return nil
 	}
 	if j.seen.lock.verdict != lockFree {
-		return j.locked()
+		return machine.Locked(j.Work, j.seen.lock.evidence)
 	}
 	users, err := j.users([]string{j.Name}, "")
 	if err != nil {
@@ -255,7 +241,7 @@ func (j *diskJob) letGo(context.Context) (*guard.Outcome, error) {
 func (j *diskJob) unmark() error {
 	f, err := j.readMark(j.Name)
 	if err == nil && f.ID == j.Object {
-		err = remove(j.diskMark(j.Name))
+		err = atomicfile.Remove(j.diskMark(j.Name))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

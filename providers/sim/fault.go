@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/internal/ctyread"
 	"vmctl/internal/process"
 	"vmctl/providers"
@@ -270,7 +271,7 @@ func (j *diskJob) half() func(context.Context) error {
 			if err := j.deletable(); err != nil || j.seen == nil {
 				return err
 			}
-			return remove(j.diskPath(j.Name))
+			return atomicfile.Remove(j.diskPath(j.Name))
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
@@ -103,7 +104,7 @@ func (j *job) copyImage(ctx context.Context, i image, digest string) error {
 		err = errors.New("it was changed while it was copied")
 	}
 	if err != nil {
-		return errors.Join(err, remove(part))
+		return errors.Join(err, atomicfile.Remove(part))
 	}
 	return os.Rename(part, j.imagePath(digest))
 }
@@ -137,7 +138,7 @@ func (r reader) Read(p []byte) (int, error) {
 
 func (j *job) reserve(digest string) error {
 	link := j.reservation(j.Address)
-	if err := remove(link); err != nil {
+	if err := atomicfile.Remove(link); err != nil {
 		return err
 	}
 	return os.Symlink(digest, link)
@@ -156,7 +157,7 @@ func (j *job) reserved() (string, error) {
 func (j *job) dropReserved() error {
 	var errs []error
 	for _, a := range append([]spec.Address{j.Address}, j.Was...) {
-		errs = append(errs, remove(j.partPath(a)), remove(j.reservation(a)))
+		errs = append(errs, atomicfile.Remove(j.partPath(a)), atomicfile.Remove(j.reservation(a)))
 	}
 	return errors.Join(append(errs, j.dropImages())...)
 }
@@ -176,7 +177,7 @@ func (p *Provider) dropImages() error {
 	var errs []error
 	for _, digest := range images {
 		if !slices.Contains(needed, digest) {
-			errs = append(errs, remove(p.imagePath(digest)))
+			errs = append(errs, atomicfile.Remove(p.imagePath(digest)))
 		}
 	}
 	return errors.Join(errs...)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/providers"
 )
 
@@ -40,7 +41,7 @@ func keepIn(path string, q question) (map[string]keptFile, error) {
 		files[q.Path] = *q.File
 	}
 	if len(files) == 0 {
-		return files, remove(path)
+		return files, atomicfile.Remove(path)
 	}
 	return files, replaceJSON(path, files)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/internal/process"
 	"vmctl/providers"
 )
@@ -116,7 +117,7 @@ func (p *Provider) unlock(path string) (free bool, err error) {
 	case lockFree:
 		return true, nil
 	case lockStale:
-		return true, remove(path)
+		return true, atomicfile.Remove(path)
 	case lockHeld, lockOwn:
 		return false, nil
 	default:

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/machine"
@@ -302,7 +303,7 @@ func (m *vmProcess) close(err error) error {
 	m.serves.Wait()
 	for _, path := range m.locks {
 		if h, err := readLock(path); !died && err == nil && h == m.me { // else it is another's by now
-			errs = append(errs, remove(path))
+			errs = append(errs, atomicfile.Remove(path))
 		}
 	}
 	return errors.Join(errs...)

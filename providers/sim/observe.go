@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
+	"vmctl/internal/parallel"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -59,7 +59,7 @@ type reading struct {
 // readAll reads the files of VMs, side by side.
 func (p *Provider) readAll(names []string) []reading {
 	all := make([]reading, len(names))
-	sideBySide(runtime.NumCPU(), len(names), func(i int) {
+	parallel.Do(runtime.NumCPU(), len(names), func(i int) {
 		all[i].name = names[i]
 		all[i].err = providers.Contain(func() (err error) {
 			all[i].vmFile, err = p.readVM(names[i])
@@ -68,20 +68,6 @@ func (p *Provider) readAll(names []string) []reading {
 	})
 	// A VM that was deleted meanwhile does not exist.
 	return slices.DeleteFunc(all, func(r reading) bool { return errors.Is(r.err, fs.ErrNotExist) })
-}
-
-// sideBySide calls do for each of n indexes, in up to that many workers.
-func sideBySide(workers, n int, do func(i int)) {
-	var wait sync.WaitGroup
-	workers = min(workers, n)
-	for w := range workers {
-		wait.Go(func() {
-			for i := w; i < n; i += workers {
-				do(i)
-			}
-		})
-	}
-	wait.Wait()
 }
 
 // askedTogether limits the host agents that are asked side by side.
@@ -96,7 +82,7 @@ func (p *Provider) findProcesses(ctx context.Context, all []reading) ([]reading,
 	for _, r := range all {
 		read[r.name] = true
 	}
-	sideBySide(askedTogether, len(all), func(i int) {
+	parallel.Do(askedTogether, len(all), func(i int) {
 		if all[i].err == nil {
 			all[i].err = providers.Contain(func() error {
 				all[i].observedVM = p.runnerOf(all[i].vmFile).observe(ctx, all[i].vmFile, s)

@@ -234,7 +234,7 @@ func (p *Provider) observeRemains(name string, s foundProcesses) (observedVM, er
 	if len(g.alive) > 0 {
 		t := s.traces[name]
 		g.vmFile = vmFile{ID: t.id, Name: name, Owner: t.owner, HostAgent: t.agent}
-		g.state, g.reason = providers.StateBroken, fmt.Sprintf("%s runs it, and its file %s is gone", pids(g.alive), p.vmPath(name))
+		g.state, g.reason = providers.StateBroken, fmt.Sprintf("%s runs it, and its file %s is gone", process.Words(g.alive), p.vmPath(name))
 	}
 	h, err := p.readRoot(name)
 	g.root = err == nil
@@ -301,7 +301,7 @@ func (p *Provider) verify(l processState, s foundProcesses, f vmFile) processSta
 	l.alive = append(l.alive, found...)
 	switch row.reason {
 	case reasonNoRecord, reasonBeside, reasonOther:
-		l.reason = pids(found) + " " + row.reason
+		l.reason = process.Words(found) + " " + row.reason
 	case reasonUnknown:
 		l.reason = p.pidPath(f.ID) + ": " + why
 	case reasonUnseen:
@@ -343,12 +343,4 @@ func (p *Provider) recorded(id *process.Identity) (what recorded, why string) {
 	default:
 		panic("unknown verdict " + string(verdict))
 	}
-}
-
-func pids(all []process.Identity) string {
-	words := make([]string, len(all))
-	for i, id := range all {
-		words[i] = fmt.Sprintf("pid %d", id.PID)
-	}
-	return strings.Join(words, ", ")
 }

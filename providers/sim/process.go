@@ -11,6 +11,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/machine"
@@ -49,7 +50,7 @@ func (p processRunner) discard(j *job, f vmFile) error {
 	if _, err := p.unlock(p.rootLock(f.Name)); err != nil {
 		return err
 	}
-	if err := errors.Join(remove(p.logPath(f.ID)), remove(p.guestPath(f.Name)), remove(p.rootPath(f.Name))); err != nil {
+	if err := errors.Join(atomicfile.Remove(p.logPath(f.ID)), atomicfile.Remove(p.guestPath(f.Name)), atomicfile.Remove(p.rootPath(f.Name))); err != nil {
 		return err
 	}
 	if machine.ArgsOf(j.Step).ThenMake { // its successor needs the reserved image
@@ -78,29 +79,15 @@ func (p processRunner) ask(ctx context.Context, f vmFile, q question) (answer, e
 
 // request asks every process of the VM to end. Each is verified just before.
 func (p processRunner) request(_ context.Context, s observedVM) error {
-	return each(s.alive, p.processes.Request)
+	return process.Each(s.alive, p.processes.Request)
 }
 
 // force ends every process of the VM, with its group.
 func (p processRunner) force(s observedVM) error {
-	return each(s.alive, func(id process.Identity) error {
+	return process.Each(s.alive, func(id process.Identity) error {
 		_, err := p.processes.Force(id)
 		return err
 	})
-}
-
-// each calls act for each process. Some of them may have ended meanwhile.
-func each(all []process.Identity, act func(process.Identity) error) error {
-	var errs []error
-	for _, id := range all {
-		var refused *process.RefusedError
-		err := act(id)
-		if errors.As(err, &refused) && (refused.Verdict == process.Gone || refused.Verdict == process.Reused) {
-			continue
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }
 
 func (p processRunner) lastWords(id providers.ID) ([]string, []providers.Advice) {
@@ -137,7 +124,7 @@ func (p processRunner) writeRun(f vmFile, r *runFile) error { return p.write(p.p
 // forgetRun removes also the files of a host agent: what is left of a VM whose own file is gone
 // does not tell whether it had one.
 func (p processRunner) forgetRun(f vmFile) error {
-	return errors.Join(remove(p.agentPid(f.ID)), remove(p.agentSocket(f.ID)), remove(p.pidPath(f.ID)), remove(p.socket(f.ID)))
+	return errors.Join(atomicfile.Remove(p.agentPid(f.ID)), atomicfile.Remove(p.agentSocket(f.ID)), atomicfile.Remove(p.pidPath(f.ID)), atomicfile.Remove(p.socket(f.ID)))
 }
 
 func (p processRunner) reclaim(f vmFile, all bool) error {

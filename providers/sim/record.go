@@ -7,6 +7,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 )
@@ -19,7 +20,7 @@ func (recordRunner) fits() error                                     { return ni
 func (recordRunner) image(cty.Value) *machine.Image                  { return nil }
 func (recordRunner) lockClaims(...providers.Claim) []providers.Claim { return nil }
 func (recordRunner) prepare(*job, vmFile) error                      { return nil }
-func (p recordRunner) discard(_ *job, f vmFile) error                { return remove(p.guestPath(f.Name)) }
+func (p recordRunner) discard(_ *job, f vmFile) error                { return atomicfile.Remove(p.guestPath(f.Name)) }
 func (recordRunner) find(context.Context, string) (s foundProcesses) { return s }
 
 func (p recordRunner) observe(_ context.Context, f vmFile, _ foundProcesses) observedVM {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/internal/clock"
 	"vmctl/internal/process"
 	"vmctl/providers"
@@ -74,7 +75,7 @@ func (j *job) launch(f vmFile, o orders) (launch, error) {
 		return launch{}, fail(errors.New("this vmctl does not know its own program, which would run it"), "start %s", j.Name)
 	}
 	args, err := j.arguments(f)
-	if err = errors.Join(err, os.MkdirAll(j.path(runDir), 0o700), remove(j.logPath(f.ID))); err != nil {
+	if err = errors.Join(err, os.MkdirAll(j.path(runDir), 0o700), atomicfile.Remove(j.logPath(f.ID))); err != nil {
 		return launch{}, fail(err, "start %s", j.Name)
 	}
 	return launch{Program: j.host.Program, Args: args, Env: j.host.Env, Log: j.logPath(f.ID), Orders: o}, nil

@@ -100,7 +100,7 @@ func (r *recipe) abilities() machine.Abilities {
 		}
 		a.Written = r.upload(providers.PhaseReserve)
 	case providers.Update, providers.Import:
-		a.First = append(r.unlock(), r.tidy()...)
+		a.First = append(r.unlock(), machine.TidyUp(o, opClear, fileTimeout)...)
 	case providers.ReplaceIt: // before anything is taken down: it may fail
 		a.First = r.upload(providers.PhaseRelease)
 	case providers.Forget:
@@ -136,16 +136,6 @@ func (r *recipe) unlock() []providers.Step {
 		return nil
 	}
 	return []providers.Step{{Op: opUnlock, Phase: providers.PhaseRelease, Timeout: fileTimeout, Frees: r.disk(o.Name)}}
-}
-
-// tidy returns a step that removes the remains of the last run of a VM that is off and stays
-// off. A start or a deletion removes them by itself.
-func (r *recipe) tidy() []providers.Step {
-	o := r.change.Object
-	if o.State != providers.StateOff || !machine.Found(o, providers.FindLeftover) {
-		return nil
-	}
-	return []providers.Step{{Op: opClear, Phase: providers.PhaseRelease, Timeout: fileTimeout, Args: machine.Args{RunOnly: true}}}
 }
 
 // clear returns the step that removes the remains of a VM that no longer exists.

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"time"
 
 	"vmctl/internal/clock"
+	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
@@ -42,23 +42,14 @@ func (j *job) end(ctx context.Context, target stop.Target, tidy func(vmFile) err
 		Grace: j.policy.Grace, ForceWait: j.policy.ForceWait, Again: requestEvery, Forbidden: !j.policy.Force, StillSays: j.stillSays(),
 	}, stop.Clock{Now: j.settings.Now, Sleep: j.sleep}, j.log)
 	if err != nil {
-		return nil, seenBefore(err, waited)
+		return nil, providers.SeenBefore(err, waited)
 	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := j.gone(own, tidy); err != nil {
-		return nil, seenBefore(err, append(waited, r.Evidence...))
+		return nil, providers.SeenBefore(err, append(waited, r.Evidence...))
 	}
 	return guard.Did(r.How, append(waited, r.Evidence...)...), nil
-}
-
-// seenBefore adds earlier observations to a failure.
-func seenBefore(err error, seen []string) error {
-	var f *providers.Problem
-	if errors.As(err, &f) {
-		f.Seen = append(slices.Clone(seen), f.Seen...)
-	}
-	return err
 }
 
 // tookItselfDown tidies up after a VM that ended before anybody asked it to.
@@ -132,7 +123,7 @@ func (j *job) stillSays() []providers.Advice {
 			fmt.Sprintf("or let vmctl force it: stop { force = true } in %s", j.Address),
 		)
 	}
-	return providers.Say(fmt.Sprintf("see why its process does not end: %s", pids(j.seen.alive)))
+	return providers.Say(fmt.Sprintf("see why its process does not end: %s", process.Words(j.seen.alive)))
 }
 
 // sleep returns after d, or as soon as none of the observed processes runs any more.
@@ -170,7 +161,7 @@ func (t *target) Look(ctx context.Context) (stop.Observation, error) {
 	}
 	j.seen = &s
 	if s.on() {
-		return stop.Observation{Verdict: stop.Runs, Evidence: cmp.Or(s.runs, pids(s.alive)+" runs it")}, nil
+		return stop.Observation{Verdict: stop.Runs, Evidence: cmp.Or(s.runs, process.Words(s.alive)+" runs it")}, nil
 	}
 	return stop.Observation{Verdict: stop.Gone, Evidence: "no process runs it"}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/guard"
@@ -262,11 +263,11 @@ func (p *Provider) sweep() error {
 	if err != nil || used {
 		return err
 	}
-	errs := []error{remove(p.path(tempFile))}
+	errs := []error{atomicfile.Remove(p.path(tempFile))}
 	for _, dir := range []string{p.path(vmsDir), p.path(runDir), p.path(disksDir), p.path(imagesDir), p.dir} {
 		used, err := hasFile(dir, "")
 		if err == nil && !used {
-			err = remove(dir)
+			err = atomicfile.Remove(dir)
 		}
 		errs = append(errs, err)
 	}
@@ -296,11 +297,4 @@ func hasFile(dir, suffix string) (bool, error) {
 			return false, err
 		}
 	}
-}
-
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
@@ -28,13 +29,10 @@ func (j *job) release(context.Context) (*guard.Outcome, error) {
 // clearing removes what is left of a VM that is gone, or of the last run of one that is off.
 func (j *job) clearing() guard.Verb {
 	if machine.ArgsOf(j.Step).RunOnly {
-		return guard.Verb{Done: guard.If(j.isTidy, "nothing is left"), Act: j.tidy}
+		return guard.Verb{Done: guard.If(func() bool { return j.seen != nil && j.seen.described(anyName).IsTidy() }, "nothing is left"), Act: j.tidy}
 	}
 	return guard.Verb{Need: guard.Expected, Act: j.clear}
 }
-
-// isTidy reports whether a VM that is off has no remains of its last run.
-func (j *job) isTidy() bool { return j.seen != nil && !j.seen.on() && j.seen.leftover == "" }
 
 // tidy removes the remains of the last run of a VM that is off.
 func (j *job) tidy(context.Context) (*guard.Outcome, error) {
@@ -54,7 +52,7 @@ func (j *job) tidy(context.Context) (*guard.Outcome, error) {
 // and its disk are gone already.
 func (j *job) clear(context.Context) (*guard.Outcome, error) {
 	f := vmFile{ID: j.Object, Name: j.Name}
-	err := errors.Join(j.reclaim(f), remove(j.logPath(f.ID)), j.dropReserved())
+	err := errors.Join(j.reclaim(f), atomicfile.Remove(j.logPath(f.ID)), j.dropReserved())
 	if err == nil && !machine.ArgsOf(j.Step).ThenMake {
 		err = j.sweep()
 	}
