@@ -308,6 +308,44 @@ func TestFailureNamesWhatIsDown(t *testing.T) {
 	}
 }
 
+// A deletion that failed may have removed a part of its object: it stays begun, as that of a run that was
+// killed. One that was refused removed nothing.
+func TestFailedDeletionStaysBegun(t *testing.T) {
+	for _, test := range []struct {
+		outcome providers.Outcome
+		begun   string
+	}{
+		{providers.Failed, state.Replacing},
+		{providers.Timeout, state.Replacing},
+		{providers.Stale, ""},
+		{providers.Unsafe, ""},
+	} {
+		t.Run(string(test.outcome), func(t *testing.T) {
+			const named = "vm \"a\" {\n  name = \"one\"\n  lifecycle {\n    on_change = { name = \"replace\" }\n  }\n}\n"
+			b := newBench(t, named)
+			if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+				t.Fatal(summary, err)
+			}
+			b.spec(strings.Replace(named, "one", "two", 1))
+			b.memory.fail["delete vm.a"] = &providers.Problem{Outcome: test.outcome, Err: errors.New("planted")}
+			if _, err := b.apply(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			how := ""
+			for _, e := range b.snapshot().Interrupted {
+				how += e.How
+			}
+			if how != test.begun {
+				t.Errorf("begun: %q; want %q", how, test.begun)
+			}
+			b.memory.fail = map[string]*providers.Problem{}
+			if summary, err := b.apply(t.Context()); err != nil || !summary.OK() || len(b.snapshot().Interrupted) > 0 {
+				t.Errorf("apply again: %+v, %v, interrupted %v", summary, err, b.snapshot().Interrupted)
+			}
+		})
+	}
+}
+
 // row X20: an identical apply keeps the generation, an effective change adds one.
 func TestGeneration(t *testing.T) {
 	b := newBench(t, "vm \"a\" {}\n")

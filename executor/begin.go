@@ -175,19 +175,28 @@ func (x *execution) entry(kind state.EntryKind, i int) state.Entry {
 		e.Leaves = step.Leaves
 		switch x.Plan.Changes[step.Change].Action {
 		case providers.Destroy:
-			e.How = state.Destroying
-			if step.Phase == providers.PhaseRemove {
-				e.How = state.Deleting
-			}
-		case providers.ReplaceIt:
-			if step.Phase == providers.PhaseRemove {
-				e.How = state.Replacing
-			}
+			e.How = cmp.Or(x.deletion(i), state.Destroying)
 		case providers.Forget:
 			e.How = state.LettingGo
-		case providers.Create, providers.Update, providers.RestartIt, providers.Start, providers.Stop,
+		case providers.Create, providers.Update, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Stop,
 			providers.Adopt, providers.Import, providers.Release, providers.Recover, providers.NoOp:
+			e.How = x.deletion(i)
 		}
 	}
 	return e
+}
+
+// deletion returns how a step deletes its object: state.Deleting, state.Replacing, or "" if it does
+// not.
+func (x *execution) deletion(i int) string {
+	step := x.Plan.Steps[i]
+	action := x.Plan.Changes[step.Change].Action
+	switch {
+	case step.Phase == providers.PhaseRemove && action == providers.Destroy:
+		return state.Deleting
+	case step.Phase == providers.PhaseRemove && action == providers.ReplaceIt:
+		return state.Replacing
+	default:
+		return ""
+	}
 }

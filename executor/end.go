@@ -64,6 +64,9 @@ func (x *execution) recordOutcome(o outcome) []state.Entry {
 	if o.failure != nil {
 		e := x.entry(state.Failed, o.step)
 		e.Error, e.Evidence = o.failure.Error(), o.failure.Seen
+		if o.failure.Outcome == providers.Failed || o.failure.Outcome == providers.Timeout { // else nothing was done
+			e.How = x.deletion(o.step)
+		}
 		if r, recorded := x.records[step.Address]; recorded && step.Phase == providers.PhaseChange && r.Generation < change.Generation {
 			r.Generation = change.Generation // the mark may have it already
 			e.Put = &r

@@ -102,6 +102,7 @@ func TestDestructionIsBegunUntilTheRecordGoes(t *testing.T) {
 		{entry(state.Begin, 1, "delete"), "stop [], delete [half of it]"},
 		{entry(state.Failed, 1, "delete"), "stop []"},
 		{entry(state.Begin, 2, "delete"), "stop [], delete [half of it]"},
+		{state.Entry{Kind: state.Failed, How: state.Deleting, Run: "r1", Step: 2, Op: "delete", Address: a}, "stop [], delete [half of it]"},
 		{state.Entry{Kind: state.Done, Run: "r1", Step: 2, Op: "delete", Address: a, Drop: true}, ""},
 	} {
 		s = s.With(next.entry)

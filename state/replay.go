@@ -85,7 +85,9 @@ func (s *Snapshot) apply(e Entry) {
 	case Done:
 		s.done(e)
 	case Failed:
-		s.end(e.isOf)
+		if !e.Deletes() {
+			s.end(e.isOf)
+		}
 	case Note:
 		s.note(e)
 	default:

@@ -98,7 +98,8 @@ type Entry struct {
 	Drop    bool         `json:"drop,omitempty"` // the record of Address goes
 	From    spec.Address `json:"from,omitzero"`  // the record of From becomes the one of Address
 	// How names the way in which the step was done, such as the way a VM was stopped. In a
-	// begin it is Destroying, Deleting, Replacing, LettingGo or empty.
+	// begin it is Destroying, Deleting, Replacing, LettingGo or empty. In the failure of a step that may
+	// have deleted a part of its object it is as in the begin, which stays interrupted.
 	How      string   `json:"how,omitempty"`
 	Evidence []string `json:"evidence,omitempty"`
 	Error    string   `json:"error,omitempty"`
