@@ -21,9 +21,9 @@ import (
 // definition returns the wanted definition and its mark.
 func (j *job) definition(ctx context.Context) (written, mark, error) {
 	g := wish{vm: j.want, hosts: map[string]uint16{}}
-	m := mark{Format: markFormat, ID: j.Object, Name: j.Name, Accel: j.want.Accel, Template: j.want.Template, Sources: map[string]string{}}
+	m := mark{Format: markFormat, ID: j.Object, Name: j.Name, Accel: j.want.Accel, Template: j.want.Template, Sources: map[string]string{}, MountPoints: map[string]string{}}
 	for _, a := range j.want.Disks {
-		d := usedDisk{name: j.Uses[a].Name}
+		d := usedDisk{name: j.Uses[a].Name, mountPoint: j.want.MountPoints[a]}
 		if m, err := readMark(j.diskPath(d.name, markName)); err == nil {
 			d.fsType = m.FSType
 		}
@@ -55,6 +55,11 @@ func (j *job) definition(ctx context.Context) (written, mark, error) {
 	}
 	for _, mount := range j.want.Mounts {
 		m.Sources[j.absolute(mount.Source)] = mount.Source
+	}
+	for _, d := range g.disks {
+		if d.mountPoint != "" {
+			m.MountPoints[d.name] = d.mountPoint
+		}
 	}
 	m.Empty = emptyIn(j.Want)
 	m.Keys, m.Params, m.Base, m.Forwards, m.Auto = w.keys, w.params, w.base, w.ports, w.auto

@@ -258,11 +258,10 @@ func (h *house) qemuIO(command, path string) bool {
 }
 
 func (h *house) effects() providertest.Effects {
-	lacks := map[string]string{"vm.additional_disk.mount_point": "Lima mounts disks at paths of its own", "vm.guest_file": ""}
+	lacks := map[string]string{}
 	for _, path := range []string{"boot.kernel", "boot.initrd", "boot.cmdline", "cloud_init.user_data", "cloud_init.network_config"} {
 		lacks["vm."+path] = "Lima makes these itself"
 	}
-	delete(lacks, "vm.guest_file")
 	return providertest.Effects{
 		Images: [2]string{"one.img", "two.img"}, Lacks: lacks,
 		Reports: func(o providers.Object, _ cty.Value, path string) (string, bool) {

@@ -80,6 +80,8 @@ type mark struct {
 	Empty []string `json:"empty,omitempty"`
 	// Sources maps the folders that are mounted to their paths in the spec.
 	Sources map[string]string `json:"sources,omitempty"`
+	// MountPoints maps additional disks to the paths at which the guest mounts them.
+	MountPoints map[string]string `json:"mount_points,omitempty"`
 	// Imported says that vmctl did not make the instance: its user and its keys are its own.
 	Imported bool `json:"imported,omitempty"`
 }
