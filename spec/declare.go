@@ -17,6 +17,7 @@ type declarations struct {
 	locals      map[string]*hclsyntax.Attribute
 	outputs     map[string]*hclsyntax.Block
 	providers   map[ProviderRef]*hclsyntax.Block
+	builtIn     ProviderRef                  // of resources that name no provider
 	resources   map[Address]*hclsyntax.Block // by the address of the block
 	stateBlocks []*hclsyntax.Block           // moved, removed and import blocks, as they stand in the files
 	functions   map[string]function.Function // that expressions may call

@@ -16,6 +16,7 @@ type Existing struct {
 	To       Address     // its new address; without a key
 	ID       string      // the ID by which an import finds it
 	Provider ProviderRef // zero, or the built-in one: the block names none
+	BuiltIn  string      // the type of the built-in provider, as in Inputs
 	// Attrs holds the attributes that the object shows, by the names of the spec and in the form
 	// of Resource.Want: sizes are numbers of bytes, references are addresses as text. The block
 	// leaves out absent, null, unknown and sensitive values, and those that the system computes.
@@ -43,7 +44,7 @@ func Generate(f Existing) ([]byte, error) {
 	imports.SetAttributeValue("id", cty.StringVal(f.ID))
 	file.Body().AppendNewline()
 	body := file.Body().AppendNewBlock(shape.Name, []string{f.To.Name}).Body()
-	if _, has := shape.attr("provider"); has && f.Provider != (ProviderRef{}) && f.Provider != builtIn() {
+	if _, has := shape.attr("provider"); has && f.Provider != (ProviderRef{}) && f.Provider != builtIn(f.BuiltIn) {
 		body.SetAttributeTraversal("provider", f.Provider.traversal())
 	}
 	g.block(body, shape, f.Attrs, "")

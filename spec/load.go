@@ -28,6 +28,7 @@ type Inputs struct {
 	// type with the same attributes lead to one system.
 	System        func(ref ProviderRef, attrs cty.Value) string
 	ProviderTypes []string // that this build has; nil: all that have a shape
+	BuiltIn       string   // the type of the built-in provider, of resources that name none; "": libvirt
 	Version       string   // of vmctl, for required_version; no version: any will do
 	// AllowMissingFiles says that the caller only stops or destroys existing objects: a file that
 	// does not exist is no mistake, and its content is unknown.
@@ -119,7 +120,7 @@ func (l *loader) declare() *declarations {
 		return nil
 	}
 	d := newDeclarations()
-	d.paths = paths
+	d.paths, d.builtIn = paths, builtIn(l.in.BuiltIn)
 	var mistakes hcl.Diagnostics
 	for _, path := range paths {
 		file, diags := l.parse(path)

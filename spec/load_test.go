@@ -71,7 +71,7 @@ func write(t testing.TB, path string, content []byte) {
 }
 
 // inputs reads the comment of an archive: --var, --var-file, variables of the
-// environment, `version V`, and `unsupported PATH` or `unsupported KIND:`.
+// environment, `version V`, `built_in TYPE`, and `unsupported PATH` or `unsupported KIND:`.
 func inputs(a *txtar.Archive) spec.Inputs {
 	in := spec.Inputs{ProviderTypes: []string{"libvirt", "lima", "sim"}, Version: "0.1.0"}
 	unsupported := map[string]bool{}
@@ -84,6 +84,8 @@ func inputs(a *txtar.Archive) spec.Inputs {
 			in.VarFiles = append(in.VarFiles, rest)
 		case word == "version":
 			in.Version = rest
+		case word == "built_in":
+			in.BuiltIn = rest
 		case word == "unsupported":
 			unsupported[rest] = true
 		case strings.Contains(word, "="):

@@ -26,7 +26,7 @@ func (l *loader) providers(e *evaluator) []Provider {
 			continue
 		}
 		ref := n.resource.provider
-		if _, declared := e.declared.providers[ref]; !declared && ref == builtIn() {
+		if _, declared := e.declared.providers[ref]; !declared && ref == e.declared.builtIn {
 			attrs := providerShapes[ref.Type].leftOut(wanted)
 			e.providers[ref] = Provider{Ref: ref, Attrs: attrs, BuiltIn: true}
 		}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -71,7 +72,7 @@ func (l *loader) provider(e *evaluator, n *node) {
 		l.providerReference(e.declared, n, a.Expr)
 		return
 	}
-	b.provider = builtIn()
+	b.provider = e.declared.builtIn
 	declared, ok := e.declared.providers[b.provider]
 	switch {
 	case ok && declared.Body.Attributes["for_each"] != nil:
@@ -109,7 +110,7 @@ func (l *loader) providerReference(d *declarations, n *node, expr hclsyntax.Expr
 	}
 	ref := ProviderRef{Type: stepName(t[1]), Name: stepName(t[2])}
 	declared, ok := d.providers[ref]
-	if !ok && ref != builtIn() {
+	if !ok && ref != d.builtIn {
 		l.diags = append(l.diags, mistake(expr.Range(), "Unknown provider", "`%s` is not declared.%s",
 			ref, didYouMean(ref.String(), refs)))
 		return
@@ -144,14 +145,16 @@ func instanceByDot(d *declarations, t hcl.Traversal) (ProviderRef, bool) {
 	return ref, true
 }
 
-// builtIn returns the provider of resources that name none.
-func builtIn() ProviderRef { return ProviderRef{Type: "libvirt", Name: "default"} }
+// builtIn returns the provider of resources that name none. typ is its type; "": libvirt.
+func builtIn(typ string) ProviderRef {
+	return ProviderRef{Type: cmp.Or(typ, "libvirt"), Name: "default"}
+}
 
 // name returns the name of the block in references.
 func (b *resourceBlock) name() nodeName { return nodeName{b.Type, b.Labels[0]} }
 
 func providerRefs(d *declarations) []string {
-	refs := []string{builtIn().String()}
+	refs := []string{d.builtIn.String()}
 	for ref := range d.providers { // without keys, which are not known yet
 		refs = append(refs, ref.String())
 	}

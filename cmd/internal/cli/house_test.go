@@ -28,7 +28,8 @@ type house struct {
 	tty      bool
 	terminal cli.Terminal
 	random   random
-	builtIn  bool // the systems are vmctl's own, and not the memory
+	builtIn  bool   // the systems are vmctl's own, and not the memory
+	platform string // of the build
 }
 
 const small = `
@@ -65,7 +66,7 @@ func newHouse(t *testing.T, source string) *house {
 			t.Error(err)
 		}
 	})
-	h := &house{t: t, dir: t.TempDir(), home: home, memory: newMemory()}
+	h := &house{t: t, dir: t.TempDir(), home: home, memory: newMemory(), platform: "linux/amd64"}
 	h.write("main.vmctl.hcl", source)
 	h.write("vmlinuz", "a kernel")
 	return h
@@ -132,7 +133,7 @@ func (h *house) runIn(ctx context.Context, args ...string) ending {
 		Environ:  append([]string{"HOME=" + h.home}, h.environ...),
 		Dir:      h.dir, UID: 1000, Now: noon, Rand: &h.random, Types: types,
 		HomeOf: func(user string) string { return map[string]string{"me": h.home}[user] },
-		Build:  cli.Build{Version: "0.1.0", Go: "go1.26", Platform: "linux/amd64"},
+		Build:  cli.Build{Version: "0.1.0", Go: "go1.26", Platform: h.platform},
 	})
 	return ending{t: h.t, args: strings.Join(args, " "), code: code, stdout: stdout.String(), stderr: stderr.String()}
 }

@@ -286,7 +286,7 @@ func (a *app) blocksOf(ctx context.Context, p *project, f finding) ([]byte, []sp
 	var text bytes.Buffer
 	var addrs []spec.Address
 	for i, one := range all {
-		block, err := spec.Generate(spec.Existing{To: one.to, ID: one.id, Provider: one.provider, Attrs: a.shownOf(p, one)})
+		block, err := spec.Generate(spec.Existing{To: one.to, ID: one.id, Provider: one.provider, BuiltIn: a.builtInType(), Attrs: a.shownOf(p, one)})
 		if err != nil {
 			return nil, nil, newProblem(classFailed, "not_generated", err.Error())
 		}

@@ -111,7 +111,7 @@ func (a *app) inputs(source *spec.Source) spec.Inputs {
 	}
 	return spec.Inputs{
 		Vars: a.global.vars, VarFiles: files, Environ: a.env.Environ, Supports: a.supports, System: a.system,
-		ProviderTypes: a.typeNames(), Version: a.env.Build.Version, Source: source,
+		ProviderTypes: a.typeNames(), BuiltIn: a.builtInType(), Version: a.env.Build.Version, Source: source,
 	}
 }
 

@@ -40,6 +40,14 @@ func limaProgram(vmctl string) string {
 	return filepath.Join(filepath.Dir(filepath.Dir(vmctl)), "libexec", "vmctl-lima")
 }
 
+// builtInType returns the type of the provider of resources that name none: macOS has no libvirt.
+func (a *app) builtInType() string {
+	if system, _, _ := strings.Cut(a.env.Build.Platform, "/"); system == "darwin" {
+		return lima.TypeName
+	}
+	return libvirt.TypeName
+}
+
 func (a *app) typeNames() []string { return slices.Sorted(maps.Keys(a.types)) }
 
 // typeOf returns the type that manages a kind: the provider's own type, or its type for
