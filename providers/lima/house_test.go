@@ -60,10 +60,13 @@ func (h *house) settings() providers.Settings {
 	}
 }
 
-func (h *house) limaType() providers.Type {
+func (h *house) limaType() providers.Type { return h.typeFor(h.t) }
+
+func (h *house) typeFor(tb testing.TB) providers.Type {
+	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		h.t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return lima.Type(lima.Host{Program: self, Getenv: os.Getenv, UID: os.Getuid(), Home: h.data})
 }
@@ -145,12 +148,17 @@ func (h *house) traces() []string {
 
 func (h *house) write(content string, parts ...string) {
 	h.t.Helper()
+	h.put(h.t, content, parts...)
+}
+
+func (h *house) put(tb testing.TB, content string, parts ...string) {
+	tb.Helper()
 	path := filepath.Join(append([]string{h.home}, parts...)...)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		h.t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		h.t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
