@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -437,24 +436,4 @@ func hasFirmware() bool {
 		}
 	}
 	return runtime.GOOS == "darwin"
-}
-
-// emulates reports whether QEMU emulates the CPUs of an instance with that accelerator.
-func (p *Provider) emulates(accel string) bool {
-	switch accel {
-	case machine.AccelTCG:
-		return true
-	case machine.AccelKVM:
-		return false
-	}
-	return runtime.GOOS == "linux" && !opens("/dev/kvm")
-}
-
-// opens reports whether this process may use a device.
-func opens(device string) bool {
-	f, err := os.OpenFile(device, os.O_RDWR, 0)
-	if err != nil {
-		return false
-	}
-	return f.Close() == nil
 }

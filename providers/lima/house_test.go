@@ -75,6 +75,7 @@ func (h *house) typeFor(tb testing.TB) providers.Type {
 func want(edits ...func(map[string]cty.Value)) cty.Value {
 	all := providertest.VM().AsValueMap()
 	delete(all, "boot")
+	all["accel"] = cty.StringVal("tcg") // KVM is watched for a moment, and there is none here
 	all["image"] = cty.ObjectVal(map[string]cty.Value{"source": cty.StringVal("one.img"), "sha256": cty.NullVal(cty.String)})
 	all["root_disk"] = cty.ObjectVal(map[string]cty.Value{"size": cty.NumberIntVal(2 << 20)})
 	all["template"], all["params"], all["plain"] = cty.NullVal(cty.String), cty.NullVal(cty.Map(cty.String)), cty.NullVal(cty.Bool)
