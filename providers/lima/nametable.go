@@ -1,6 +1,10 @@
 package lima
 
-import "regexp"
+import (
+	"regexp"
+
+	"vmctl/spec"
+)
 
 // runFiles lists files that Lima makes anew whenever it needs them.
 var runFiles = []string{"lima-version", "ssh.config", "cidata.iso", "cloud-config.yaml", "ansible-inventory.yaml", runName, protection}
@@ -18,6 +22,12 @@ var pidArguments = map[string]role{"--pidfile": roleAgent, "-pidfile": roleDrive
 
 // pidFiles has the name of the pid file of each role.
 var pidFiles = map[role]string{roleAgent: agentPid, roleDriver: driverPid}
+
+// neededBy lists the programs that vmctl-lima runs for each kind.
+var neededBy = map[spec.Kind][]string{
+	spec.VM:   {"qemu-system-" + architecture(), "qemu-img", "ssh", "ssh-keygen"},
+	spec.Disk: {"qemu-img"},
+}
 
 // passedOn lists the variables of the environment that vmctl-lima gets. Others may hold secrets.
 var passedOn = []string{
