@@ -41,6 +41,7 @@ quickstart: ## install what is missing, build vmctl, and run a first VM in a fol
 	@scripts/quickstart.sh
 
 build: lima ## build bin/vmctl, and what it runs for Lima: libexec/ and share/
+	@[ -n "$$CC" ] || command -v gcc >/dev/null || scripts/deps.sh build
 	CGO_ENABLED=1 $(BUILD) -tags $(TAGS) -ldflags '-X main.version=$(VERSION)' -o bin/vmctl ./cmd/vmctl
 
 # Lima looks for its guest agent in ../share/lima of its program.
@@ -88,7 +89,7 @@ bench: ## measure vmctl beside Terraform and OpenTofu, where these are installed
 	$(GO_TEST) -timeout 60m -run '^$$' -bench Table -benchtime 1x ./acceptance/bench
 
 check: ## all that must hold before a change is merged, with the time of each part
-	@scripts/parts.sh $(PARTS)
+	@+MAKE='$(MAKE)' scripts/parts.sh $(PARTS)
 
 fmt: ## format the code
 	$(LINT) fmt ./...
