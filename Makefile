@@ -77,7 +77,7 @@ repeat: ## run the short tests N times (30), four runs beside each other
 	@scripts/repeat.sh $(or $(N),30)
 
 race: ## run the tests of what several processes and goroutines share under the race detector
-	CGO_ENABLED=1 go test -race -short ./state/ ./internal/lockfile/
+	CGO_ENABLED=1 go test -race -short ./state/ ./internal/lockfile/ ./internal/parallel/
 
 soak: ## search N random cases (100000) for one that breaks a law of plans and applies
 	@scripts/soak.sh $(or $(N),100000)
