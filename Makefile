@@ -14,14 +14,21 @@ TAGS := libvirt_dlopen
 # The version is set below; a clone of another owner, as in a container, has no other that git would tell to go.
 BUILD := go build -buildvcs=false -trimpath
 GO_TEST := VMCTL_TEST_GUEST='$(GUEST)' VMCTL_TEST_IMAGE='$(DEBIAN)' CGO_ENABLED=1 go test -tags $(TAGS)
-# Lima's packages are in a module of their own, which needs no C compiler.
+# Lima's packages are in a module of their own. It needs no C compiler but on macOS, where Lima calls Apple's libraries.
 LIMA := cmd/vmctl-lima
 LIMA_VERSION := $(shell awk '$$1 == "github.com/lima-vm/lima/v2" {print $$2}' $(LIMA)/go.mod)
 LIMA_FLAGS := -ldflags '-s -w -X github.com/lima-vm/lima/v2/pkg/version.Version=$(LIMA_VERSION)'
-LIMA_BUILD := CGO_ENABLED=0 go build -C $(LIMA) -buildvcs=false -trimpath $(LIMA_FLAGS)
+LIMA_BUILD := go build -C $(LIMA) -buildvcs=false -trimpath $(LIMA_FLAGS)
+# The guest agent runs in guests of this machine's architecture, by Lima's name for that.
+GUEST_ARCH := $(or $(patsubst arm64,aarch64,$(filter x86_64 arm64 aarch64 riscv64,$(shell uname -m))),x86_64)
+GOARCH_x86_64 := amd64
+GOARCH_aarch64 := arm64
+GOARCH_riscv64 := riscv64
+CGO := $(if $(filter Darwin,$(shell uname -s)),1,0)
 LIMACTL := $(CACHE)/lima
 LINT := go tool -modfile=tools/go.mod golangci-lint
 
+PARTS := build fmt-check tidy-check lint lint-test cross coverage race test-host test
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -33,13 +40,14 @@ help: ## say what there is to make
 quickstart: ## install what is missing, build vmctl, and run a first VM in a folder of yours
 	@scripts/quickstart.sh
 
-build: lima ## build bin/vmctl, and what it starts: libexec/ and share/
+build: lima ## build bin/vmctl, and what it runs for Lima: libexec/ and share/
+	@[ -n "$$CC" ] || command -v gcc >/dev/null || scripts/deps.sh build
 	CGO_ENABLED=1 $(BUILD) -tags $(TAGS) -ldflags '-X main.version=$(VERSION)' -o bin/vmctl ./cmd/vmctl
 
 # Lima looks for its guest agent in ../share/lima of its program.
 lima: ## build libexec/vmctl-lima, which does Lima's part of vmctl, and Lima's guest agent
-	$(LIMA_BUILD) -o $(CURDIR)/libexec/vmctl-lima .
-	$(if $(filter x86_64,$(shell uname -m)),,GOARCH=amd64) GOOS=linux $(LIMA_BUILD) -o $(CURDIR)/share/lima/lima-guestagent.Linux-x86_64 github.com/lima-vm/lima/v2/cmd/lima-guestagent
+	CGO_ENABLED=$(CGO) $(LIMA_BUILD) -o '$(CURDIR)/libexec/vmctl-lima' .
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(GUEST_ARCH)) $(LIMA_BUILD) -o '$(CURDIR)/share/lima/lima-guestagent.Linux-$(GUEST_ARCH)' github.com/lima-vm/lima/v2/cmd/lima-guestagent
 
 limactl: ## build Lima's own program, with which tests act behind vmctl's back
 	@scripts/limactl.sh '$(LIMACTL)'
@@ -54,7 +62,7 @@ image: ## build the Debian guest, which cloud-init sets up, that tests of images
 
 # What tests of real systems need.
 test-host: guest image limactl
-	@scripts/deps.sh build run test
+	@scripts/deps.sh build run lima test
 	@scripts/libvirtd.sh
 
 test: test-host ## install what is missing, and run every test, real VMs included
@@ -63,12 +71,13 @@ test: test-host ## install what is missing, and run every test, real VMs include
 
 short: ## run the tests that need nothing installed (row J65)
 	go test -short ./...
+	cd $(LIMA) && go test -short ./...
 
 repeat: ## run the short tests N times (30), four runs beside each other
 	@scripts/repeat.sh $(or $(N),30)
 
 race: ## run the tests of what several processes and goroutines share under the race detector
-	CGO_ENABLED=1 go test -race -short ./state/ ./internal/lockfile/
+	CGO_ENABLED=1 go test -race -short ./state/ ./internal/lockfile/ ./internal/parallel/
 
 soak: ## search N random cases (100000) for one that breaks a law of plans and applies
 	@scripts/soak.sh $(or $(N),100000)
@@ -79,7 +88,8 @@ crash-matrix: test-host ## kill vmctl before each change that it makes, on sim a
 bench: ## measure vmctl beside Terraform and OpenTofu, where these are installed (VMCTL_BENCH=large: 100,000 resources, too)
 	$(GO_TEST) -timeout 60m -run '^$$' -bench Table -benchtime 1x ./acceptance/bench
 
-check: fmt-check tidy-check lint lint-test cross coverage race test ## all that must hold before a change is merged
+check: ## all that must hold before a change is merged, with the time of each part
+	@+MAKE='$(MAKE)' scripts/parts.sh $(PARTS)
 
 fmt: ## format the code
 	$(LINT) fmt ./...
@@ -104,13 +114,14 @@ lint: ## look for mistakes in the code and the scripts
 lint-test:
 	cd tools && go test -count=1 ./...
 
-# What has no libvirt compiles without it, and without a C compiler.
+# What has no libvirt compiles without it, and without a C compiler. vmctl-lima compiles for macOS with Apple's
+# headers alone.
 cross:
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go build ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build ./...
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
-	cd $(LIMA) && CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
+	cd $(LIMA) && CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
 
 coverage: ## see that no file of what decides, acts, stops, locks and remembers is tested less than it was
 	@scripts/coverage.sh

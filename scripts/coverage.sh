@@ -7,7 +7,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-packages=(./executor ./planner ./state ./providers/stop ./internal/process ./internal/lockfile ./internal/atomicfile)
+packages=(./executor ./planner ./state ./providers/stop ./providers/lima ./internal/process ./internal/lockfile ./internal/atomicfile
+  ./internal/parallel ./internal/yamltext)
 floors=scripts/coverage.txt
 profile=$(mktemp)
 trap 'rm -f "$profile"' EXIT

@@ -4,6 +4,7 @@
 # usage: scripts/deps.sh SET...
 #   build   what compiles vmctl
 #   run     what vmctl drives: QEMU, and libvirt with its daemon
+#   lima    what vmctl-lima runs: QEMU and OpenSSH
 #   guest   what builds the tiny guest
 #   image   what builds the Debian guest
 #   test    what the tests call
@@ -20,6 +21,8 @@ go_wanted=1.26
 build=(ca-certificates gcc git libc6-dev make)
 # libvirt-daemon-system brings the user that QEMU runs as under qemu:///system; a session needs the rest only.
 run=(libvirt-daemon libvirt-daemon-driver-qemu libvirt-daemon-system libvirt0 qemu-system-x86 qemu-utils)
+# openssh-client brings ssh and ssh-keygen, openssh-sftp-server serves mounted folders to the guest.
+lima=(openssh-client openssh-sftp-server qemu-system-x86 qemu-utils)
 guest=(cpio xz-utils zstd)
 image=(debian-archive-keyring dosfstools e2fsprogs fakeroot fdisk mmdebstrap mtools qemu-utils syslinux syslinux-common uidmap)
 test=(bash-completion fish git openssh-client passwd util-linux zsh)
@@ -36,7 +39,7 @@ main() {
     install_packages "$@"
     return
   fi
-  [ $# -gt 0 ] || die "usage: ${0##*/} build|run|guest|image|test|lint ..."
+  [ $# -gt 0 ] || die "usage: ${0##*/} build|run|lima|guest|image|test|lint ..."
   local set wanted=() lacking=()
   for set; do
     case $set in
@@ -45,11 +48,12 @@ main() {
       wanted+=("${build[@]}")
       ;;
     run) wanted+=("${run[@]}") ;;
+    lima) wanted+=("${lima[@]}") ;;
     guest) wanted+=("${guest[@]}") ;;
     image) wanted+=("${image[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     lint) wanted+=("${lint[@]}") ;;
-    *) die "no set \"$set\": there are build, run, guest, image, test and lint" ;;
+    *) die "no set \"$set\": there are build, run, lima, guest, image, test and lint" ;;
     esac
   done
   command -v apt-get >/dev/null ||

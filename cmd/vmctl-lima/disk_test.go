@@ -13,6 +13,7 @@ func info(t *testing.T, path string) string {
 
 // A disk has the format that was asked for. Lima itself makes qcow2 of each.
 func TestDisksHaveTheirFormat(t *testing.T) {
+	needs(t, "qemu-img")
 	for _, format := range []string{"raw", "qcow2"} {
 		t.Run(format, func(t *testing.T) {
 			h := newHome(t)

@@ -124,9 +124,18 @@ func document(image string, lines ...string) string {
 		strings.Join(lines, "\n") + "\n"
 }
 
+// needs leaves a short test out where a program is missing: short tests need nothing installed.
+func needs(t *testing.T, name string) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil && testing.Short() {
+		t.Skipf("short: %v", err)
+	}
+}
+
 // tool runs another program and returns what it printed.
 func tool(t *testing.T, name string, args ...string) string {
 	t.Helper()
+	needs(t, name)
 	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %v: %v\n%s", name, args, err, out)

@@ -18,6 +18,7 @@ import (
 // compressed copy.
 func image(t *testing.T, format string) (path, compressed string) {
 	t.Helper()
+	needs(t, "ssh-keygen") // of whoever makes an instance of it
 	raw := filepath.Join(t.TempDir(), "raw")
 	if err := os.WriteFile(raw, bytes.Repeat([]byte("content of an image. \n"), 760_000), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,10 @@
 package lima
 
-import "regexp"
+import (
+	"regexp"
+
+	"vmctl/spec"
+)
 
 // kvmPattern matches what QEMU says when KVM does not work: it names KVM or a register of the CPU, or its
 // guest stops with an internal error.
@@ -22,6 +26,12 @@ var pidArguments = map[string]role{"--pidfile": roleAgent, "-pidfile": roleDrive
 
 // pidFiles has the name of the pid file of each role.
 var pidFiles = map[role]string{roleAgent: agentPid, roleDriver: driverPid}
+
+// neededBy lists the programs that vmctl-lima runs for each kind.
+var neededBy = map[spec.Kind][]string{
+	spec.VM:   {"qemu-system-" + architecture(), "qemu-img", "ssh", "ssh-keygen"},
+	spec.Disk: {"qemu-img"},
+}
 
 // passedOn lists the variables of the environment that vmctl-lima gets. Others may hold secrets.
 var passedOn = []string{

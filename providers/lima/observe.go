@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -25,10 +24,12 @@ const askedTogether = 32
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{
 		Partial: map[spec.Kind]*providers.Problem{}, Missing: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{},
-		Host: map[string]string{"home": p.home},
+		Host: p.hostFacts(),
 	}
-	if missing := p.missing(); missing != nil {
-		inv.Missing[spec.VM], inv.Missing[spec.Disk] = missing, missing
+	for kind := range neededBy {
+		if lacking := p.lacking(kind); lacking != nil {
+			inv.Missing[kind] = lacking
+		}
 	}
 	v := view{Provider: p, inv: &inv, query: q, found: p.find(ctx)}
 	if v.found.err != nil {
@@ -44,17 +45,6 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		return cmp.Or(strings.Compare(string(a.Kind), string(b.Kind)), strings.Compare(a.Name, b.Name))
 	})
 	return inv, ctx.Err()
-}
-
-// missing returns the problem of a machine without Lima's part of vmctl.
-func (p *Provider) missing() *providers.Problem {
-	if p.host.Program != "" && exists(p.host.Program) {
-		return nil
-	}
-	return &providers.Problem{
-		Outcome: providers.Failed, Code: "no_lima", Next: providers.Say("build it: make build", "or install vmctl with its libexec folder"),
-		Err: fmt.Errorf("vmctl-lima, which runs Lima, is missing: %s", cmp.Or(p.host.Program, "libexec/vmctl-lima")),
-	}
 }
 
 // view collects the observations of one look into an inventory.

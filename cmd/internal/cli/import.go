@@ -31,7 +31,8 @@ func (a *app) importCommand() *cobra.Command {
 			"is changed where the block says something else. If it is a VM that runs, the command\n" +
 			"waits until it is ready. The command shows the plan and asks.\n\n" +
 			"ID is the system's own name of the object: a domain's name or UUID; a volume's path,\n" +
-			"or pool/name. An import block does the same as a part of apply:\n\n" +
+			"or pool/name; the name of an instance or a disk of Lima. An import block does the same\n" +
+			"as a part of apply:\n\n" +
 			"  import {\n" +
 			"    to = vm.dev\n" +
 			"    id = \"my-vm\"\n" +

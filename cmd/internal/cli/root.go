@@ -30,7 +30,8 @@ func (a *app) root() *cobra.Command {
 		Use:   "vmctl",
 		Short: "Reconcile virtual machines with checked-in HCL files",
 		Long: "vmctl reads *.vmctl.hcl files, shows every difference between them and the real\n" +
-			"world with the exact steps that will close it, and carries out these steps.\n\n" +
+			"world with the exact steps that will close it, and carries out these steps.\n" +
+			"Resources that name no provider belong to provider." + a.builtInType() + ".default.\n\n" +
 			"Start with: vmctl init, vmctl plan, vmctl apply.",
 		SilenceUsage:      true,
 		SilenceErrors:     true,

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/providers/lima"
 )
 
 type versionDocument struct {
@@ -14,6 +15,7 @@ type versionDocument struct {
 	Go            string   `json:"go"`
 	Platform      string   `json:"platform"`
 	Providers     []string `json:"providers"`
+	Lima          string   `json:"lima,omitempty"` // the version in vmctl-lima; absent: it is not there
 }
 
 func (a *app) versionCommand() *cobra.Command {
@@ -26,8 +28,14 @@ func (a *app) versionCommand() *cobra.Command {
 			doc := versionDocument{
 				FormatVersion: view.FormatVersion, Version: b.Version, Go: b.Go, Platform: b.Platform, Providers: a.typeNames(),
 			}
+			if v, err := lima.Version(limaProgram(a.env.Program)); err == nil {
+				doc.Lima = v
+			}
 			a.show(doc, func(s view.Screen) {
 				view.Note(s, fmt.Sprintf("vmctl %s (%s, %s)", b.Version, b.Go, b.Platform))
+				if doc.Lima != "" {
+					view.Note(s, "Lima "+doc.Lima)
+				}
 			})
 			return nil
 		},
