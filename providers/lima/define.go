@@ -236,7 +236,7 @@ func (j *job) clearLeftover() error {
 }
 
 func isRemains(e fs.DirEntry) bool {
-	switch filepath.Ext(e.Name()) {
+	switch filepath.Ext(strings.TrimSuffix(e.Name(), ".1")) {
 	case ".pid", ".sock", ".log", ".tmp":
 		return true
 	}

@@ -302,6 +302,9 @@ func TestRecovery(t *testing.T) {
 			if !test.anew {
 				return
 			}
+			if _, err := os.Stat(l.inDev("ha.stderr.log.1")); err != nil {
+				t.Errorf("the log of the run before: %v", err)
+			}
 			if o.State != providers.StateRunning || len(o.Findings) > 0 || l.pid("qemu.pid") == before {
 				t.Errorf("afterwards it is %s, with %q", o.State, findings(o))
 			}

@@ -77,6 +77,9 @@ func (j *job) bringUp(ctx context.Context) error {
 	if err := writeJSON(j.path(j.Name, runName), r); err != nil {
 		return err
 	}
+	if err := j.rotateLogs(); err != nil {
+		return err
+	}
 	if err := j.run(ctx, "Lima did not start it", nil, "start", j.Name); err != nil {
 		return err
 	}
@@ -89,6 +92,18 @@ func (j *job) bringUp(ctx context.Context) error {
 	}
 	r.Agent = &s.agents[0].Identity
 	return writeJSON(j.path(j.Name, runName), r)
+}
+
+// rotateLogs keeps the logs of the run before, which Lima would overwrite: ha.stderr.log becomes
+// ha.stderr.log.1.
+func (j *job) rotateLogs() error {
+	entries, err := os.ReadDir(j.dir(j.Name))
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".log" {
+			err = errors.Join(err, os.Rename(j.path(j.Name, e.Name()), j.path(j.Name, e.Name()+".1")))
+		}
+	}
+	return err
 }
 
 // startable fails if the instance cannot be started as it is.
