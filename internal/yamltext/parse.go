@@ -10,6 +10,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
+// ErrEmpty says that a text holds no document.
+var ErrEmpty = errors.New("it is empty")
+
 // Parse reads a YAML document. Its values are nil, bool, string, int64, uint64 beyond those, Number,
 // []any and map[string]any. The errors are for the author of the document and name the line where
 // there is one.
@@ -19,7 +22,7 @@ func Parse(text string) (map[string]any, error) {
 		return nil, err
 	}
 	if root.ShortTag() == nullTag {
-		return nil, errors.New("it is empty")
+		return nil, ErrEmpty
 	}
 	if root.Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("line %d: it is %s, not a mapping like \"cpus: 4\"", root.Line, describe(root))
@@ -47,7 +50,7 @@ func readDocument(text string) (*yaml.Node, error) {
 	var first, second yaml.Node
 	switch err := decoder.Decode(&first); {
 	case errors.Is(err, io.EOF):
-		return nil, errors.New("it is empty")
+		return nil, ErrEmpty
 	case err != nil:
 		return nil, syntaxError(err)
 	}

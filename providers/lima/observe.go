@@ -31,6 +31,9 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 			inv.Missing[kind] = lacking
 		}
 	}
+	if overridden := p.overridden(); overridden != nil && inv.Missing[spec.VM] == nil {
+		inv.Missing[spec.VM] = overridden
+	}
 	v := view{Provider: p, inv: &inv, query: q, found: p.find(ctx)}
 	if v.found.err != nil {
 		inv.Partial[spec.VM] = providers.Unread(v.found.err)

@@ -315,6 +315,22 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
+// A home that overrides what a spec sets has a problem that names both ways out; one that overrides other
+// things has none.
+func TestOverride(t *testing.T) {
+	l := newLab(t)
+	for text, want := range map[string]string{"": "", "# nothing\n": "", "env: {A: b}\n": "", "memory: 1GiB\ncpus: 8\n": "sets cpus, memory for all instances", "{": "it is not YAML"} {
+		l.write(text, "_config", "override.yaml")
+		got := ""
+		if missing := l.observe().Missing[spec.VM]; missing != nil {
+			got = missing.Error()
+		}
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // QEMU that does not answer is unknown: nothing is done to it.
 func TestSilentQEMU(t *testing.T) {
 	l := newLab(t)
