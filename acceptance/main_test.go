@@ -24,11 +24,12 @@ import (
 
 // lab holds the files and the user that the tests of this package share.
 type lab struct {
-	vmctl string // the binary
-	guest string // folder of the tiny guest
-	image string // file of the Debian guest
-	cache string // folder with libvirt's findings about QEMU, which homes share
-	user  *user.User
+	vmctl   string // the binary
+	limactl string // Lima's own program, of the version that vmctl-lima has
+	guest   string // folder of the tiny guest
+	image   string // file of the Debian guest
+	cache   string // folder with libvirt's findings about QEMU, which homes share
+	user    *user.User
 }
 
 // shared is the lab that TestMain sets up.
@@ -64,6 +65,9 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	if shared.vmctl, err = build(dir); err != nil {
+		return 0, err
+	}
+	if shared.limactl, err = buildLima(dir); err != nil {
 		return 0, err
 	}
 	end, err := makeUser(dir)
@@ -128,6 +132,27 @@ func build(dir string) (string, error) {
 		return "", fmt.Errorf("build vmctl: %w\n%s", err, out)
 	}
 	return bin, nil
+}
+
+// buildLima builds vmctl-lima where vmctl looks for it, and limactl beside it.
+func buildLima(dir string) (limactl string, err error) {
+	const tool, lima = "../cmd/vmctl-lima", "github.com/lima-vm/lima/v2"
+	version, err := exec.Command("go", "list", "-C", tool, "-m", "-f", "{{.Version}}", lima).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("read the version of Lima: %w\n%s", err, version)
+	}
+	libexec := filepath.Join(dir, "libexec")
+	if err := os.Mkdir(libexec, 0o755); err != nil { //nolint:gosec // see run
+		return "", err
+	}
+	cmd := exec.Command("go", "build", "-C", tool, "-buildvcs=false", "-trimpath",
+		"-ldflags", "-s -w -X "+lima+"/pkg/version.Version="+strings.TrimSpace(string(version)),
+		"-o", libexec+"/", ".", lima+"/cmd/limactl")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the Makefile builds it
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build vmctl-lima and limactl: %w\n%s", err, out)
+	}
+	return filepath.Join(libexec, "limactl"), nil
 }
 
 // makeUser gives the tests a user of their own: root makes one and removes it

@@ -30,6 +30,7 @@ import (
 //	await [-n] TEXT CMD…  runs CMD until its output holds TEXT (-n: no longer holds it)
 //	qemu NAME             prints the process IDs of QEMU for the domain NAME
 //	kill9 NAME            ends QEMU of the domain NAME at once
+//	kill9-of PATH…        ends the processes of this home with an argument that ends in /PATH at once
 //	kill9-exec            ends the vm exec of this home at once
 //	nothing-left          demands that no QEMU of this home runs
 //	hold-port PORT        listens on a port of loopback, until free-port
@@ -51,6 +52,7 @@ func TestScripts(t *testing.T) {
 			"await":        await,
 			"qemu":         qemu,
 			"kill9":        kill9,
+			"kill9-of":     kill9Of,
 			"kill9-exec":   kill9Exec,
 			"nothing-left": nothingLeft,
 			"splice":       splice,
@@ -96,10 +98,25 @@ func setup(env *testscript.Env) error {
 	} else if err := asUser(home, "virsh", virsh); err != nil {
 		return err
 	}
+	if sleep, err := exec.LookPath("sleep"); err != nil {
+		return err
+	} else if err := asUser(home, "sleep", sleep); err != nil {
+		return err
+	}
+	if err := asUser(home, "limactl", "env "+limaEnvironment(home)+" "+shared.limactl); err != nil {
+		return err
+	}
 	if err := os.Symlink(shared.guest, filepath.Join(env.WorkDir, "guest")); err != nil {
 		return err
 	}
 	return errors.Join(ownTree(home), ownTree(env.WorkDir), os.Chmod(home, 0o755), os.Chmod(filepath.Dir(env.WorkDir), 0o755)) //nolint:gosec // the test's user has to get in
+}
+
+// limaEnvironment returns the environment of limactl, as arguments of env: it emulates all
+// processors, and unless a script sets LIMA_HOME it works in the home that vmctl made for provider.lima.here.
+func limaEnvironment(home string) string {
+	return `"LIMA_HOME=${LIMA_HOME:-$(echo ` + home + `/s/vmctl/demo-*/lima-here)}" ` +
+		`"QEMU_SYSTEM_X86_64=qemu-system-x86_64 -machine q35,vmport=off -accel tcg,thread=multi"`
 }
 
 // asUser puts a program on the PATH that runs the real one as the test's user.
@@ -150,7 +167,7 @@ func environ(ts *testscript.TestScript) []string {
 	var env []string
 	for _, name := range []string{
 		"PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
-		"LIBVIRT_DEFAULT_URI", "SSL_CERT_FILE", "VMCTL_DATA_DIR", "VMCTL_LOG", "TERM", "TMPDIR",
+		"LIBVIRT_DEFAULT_URI", "SSL_CERT_FILE", "VMCTL_DATA_DIR", "VMCTL_LOG", "TERM", "TMPDIR", "LIMA_HOME",
 		"VMCTL_VAR_greeting", "VMCTL_VAR_trigger",
 	} {
 		if v := ts.Getenv(name); v != "" {
@@ -226,6 +243,37 @@ func kill9(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%d QEMU processes for %s: %v", len(pids), args[0], pids)
 	}
 	ts.Check(syscall.Kill(pids[0], syscall.SIGKILL))
+}
+
+func kill9Of(ts *testscript.TestScript, _ bool, args []string) {
+	var pids []int
+	for _, path := range args {
+		ended := len(pids)
+		for _, pid := range processesWith(ts.Getenv("HOME")) {
+			argv := strings.Split(commandLine(pid), "\x00")
+			if slices.ContainsFunc(argv, func(arg string) bool { return strings.HasSuffix(arg, "/"+path) }) {
+				ts.Check(syscall.Kill(pid, syscall.SIGKILL))
+				pids = append(pids, pid)
+			}
+		}
+		if len(pids) == ended {
+			ts.Fatalf("no process has an argument that ends in /%s", path)
+		}
+	}
+	for _, pid := range pids {
+		waitUntilGone(ts, pid)
+	}
+}
+
+// waitUntilGone waits until a process that was ended has no memory any more. Its parent may leave it
+// unread for longer.
+func waitUntilGone(ts *testscript.TestScript, pid int) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if commandLine(pid) == "" {
+			return
+		}
+	}
+	ts.Fatalf("process %d does not end", pid)
 }
 
 func kill9Exec(ts *testscript.TestScript, _ bool, _ []string) {

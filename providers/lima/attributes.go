@@ -101,8 +101,19 @@ func (p *Provider) config(s *instance, doc map[string]any, accel string, disks m
 	}
 	if called != nil {
 		addDisks(c, namesOf(doc), disks, called)
+		s.mark.addMounts(c)
 	}
 	return c
+}
+
+// addMounts adds the paths at which the guest mounts its disks.
+func (m *mark) addMounts(c *machine.Config) {
+	if m == nil || len(m.MountPoints) == 0 {
+		return
+	}
+	for _, name := range c.Files {
+		c.Mounted = append(c.Mounted, m.MountPoints[name])
+	}
 }
 
 // addDisks adds additional disks by their names.
@@ -136,6 +147,7 @@ func (p *Provider) runningConfig(s *instance, disks map[string]*observedDisk, ca
 	c.DiskIDs, c.Disks, c.Files = nil, nil, nil
 	if len(s.drivers) == 0 {
 		addDisks(c, namesOf(doc), disks, called)
+		s.mark.addMounts(c)
 		return c
 	}
 	argv := s.drivers[0].Argv
@@ -150,6 +162,7 @@ func (p *Provider) runningConfig(s *instance, disks map[string]*observedDisk, ca
 		}
 	}
 	addDisks(c, p.attachedTo(argv), disks, called)
+	s.mark.addMounts(c)
 	return c
 }
 

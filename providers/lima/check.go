@@ -33,7 +33,6 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 			add("port_forward", "Impossible port_forward", "In plain mode Lima forwards TCP ports only: leave `plain` out, or forward the port by `protocol = \"tcp\"`.")
 		}
 	}
-	flaws = append(flaws, machine.NoMounts(want, "Lima mounts a disk that it formats at a path of its own: leave `mount_point` out, and mount it in a `provision` script of the template.")...)
 	if ctyread.Known(ctyread.Attr(want, "plain")) && ctyread.True(want, "plain") && len(ctyread.List(ctyread.Attr(want, "mount"))) > 0 {
 		add("mount", "Impossible mount", "In plain mode Lima mounts nothing: leave `plain` out, or `mount`.")
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"vmctl/internal/atomicfile"
 	"vmctl/internal/yamltext"
@@ -21,9 +22,9 @@ import (
 // definition returns the wanted definition and its mark.
 func (j *job) definition(ctx context.Context) (written, mark, error) {
 	g := wish{vm: j.want, hosts: map[string]uint16{}}
-	m := mark{Format: markFormat, ID: j.Object, Name: j.Name, Accel: j.want.Accel, Template: j.want.Template, Sources: map[string]string{}}
+	m := mark{Format: markFormat, ID: j.Object, Name: j.Name, Accel: j.want.Accel, Template: j.want.Template, Sources: map[string]string{}, MountPoints: map[string]string{}}
 	for _, a := range j.want.Disks {
-		d := usedDisk{name: j.Uses[a].Name}
+		d := usedDisk{name: j.Uses[a].Name, mountPoint: j.want.MountPoints[a]}
 		if m, err := readMark(j.diskPath(d.name, markName)); err == nil {
 			d.fsType = m.FSType
 		}
@@ -55,6 +56,11 @@ func (j *job) definition(ctx context.Context) (written, mark, error) {
 	}
 	for _, mount := range j.want.Mounts {
 		m.Sources[j.absolute(mount.Source)] = mount.Source
+	}
+	for _, d := range g.disks {
+		if d.mountPoint != "" {
+			m.MountPoints[d.name] = d.mountPoint
+		}
 	}
 	m.Empty = emptyIn(j.Want)
 	m.Keys, m.Params, m.Base, m.Forwards, m.Auto = w.keys, w.params, w.base, w.ports, w.auto
@@ -112,6 +118,9 @@ func (j *job) put(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	if err := j.checkDefinition(ctx, w.text); err != nil {
+		if j.seen == nil {
+			err = errors.Join(err, j.forgetKeys())
+		}
 		return nil, err
 	}
 	if err := j.makeFolder(m); err != nil {
@@ -130,9 +139,17 @@ func (j *job) put(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	if err := j.run(ctx, "make", nil, "make", j.Name); err != nil {
-		return nil, err
+		return nil, errors.Join(err, j.removeUnmade())
 	}
 	return guard.Did(providers.Done), nil
+}
+
+// removeUnmade removes the folder of a new instance that Lima could not make.
+func (j *job) removeUnmade() error {
+	if j.seen != nil {
+		return nil
+	}
+	return errors.Join(j.removeFolder(j.dir(j.Name)), j.forgetKeys())
 }
 
 // growRoot makes the root disk of an instance that is off as large as wanted. One that runs is grown by
@@ -171,11 +188,14 @@ func (j *job) makeFolder(m mark) error {
 	if err == nil {
 		err = os.Rename(temp, j.dir(j.Name))
 	}
-	if errors.Is(err, fs.ErrExist) || isNotEmpty(err) {
-		return errors.Join(removeTree(temp), j.nameTaken(&instance{name: j.Name}))
-	}
-	if err == nil {
+	taken := (*providers.Problem)(nil)
+	switch {
+	case err == nil:
 		err = atomicfile.SyncDir(j.home)
+	case errors.As(err, &taken):
+		return errors.Join(err, removeTree(temp), j.forgetKeys())
+	case errors.Is(err, fs.ErrExist) || isNotEmpty(err):
+		return errors.Join(j.nameTaken(&instance{name: j.Name}), removeTree(temp), j.forgetKeys())
 	}
 	if err != nil {
 		return fail(err, "%s %s", j.Op, j.Name)
@@ -220,7 +240,7 @@ func isRemains(e fs.DirEntry) bool {
 	case ".pid", ".sock", ".log", ".tmp":
 		return true
 	}
-	return slices.Contains(runFiles, e.Name())
+	return slices.Contains(runFiles, e.Name()) || strings.HasPrefix(e.Name(), "ssh.sock.") // one that ssh had not put in place yet
 }
 
 // checkDisks fails unless all additional disks are there.

@@ -1,11 +1,11 @@
 package lima
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -143,6 +143,9 @@ func (p *Provider) setUp(w *written, g wish, setIfAbsent func(key string, value 
 	}
 	provision, _ := w.doc[keyProvision].([]any)
 	w.doc[keyProvision] = append(slices.Clone(provision), map[string]any{"mode": "system", "script": loginScript(g.vm.SSH.User, g.authorized, g.hostKey)})
+	if script := mountScript(g.disks); script != "" {
+		w.doc[keyProvision] = append(w.doc[keyProvision].([]any), map[string]any{"mode": "system", "script": script}) //nolint:forcetypeassert // it was set above
+	}
 }
 
 // base returns what a template came to in a definition: all that no attribute set.
@@ -153,7 +156,7 @@ func base(doc map[string]any, keys, params []string) map[string]any {
 		case slices.Contains(keys, key):
 		case key == keyProvision:
 			list, _ := value.([]any)
-			if kept := slices.DeleteFunc(slices.Clone(list), isLoginScript); len(kept) > 0 {
+			if kept := slices.DeleteFunc(slices.Clone(list), isOwnScript); len(kept) > 0 {
 				rest[key] = kept
 			}
 		case key == keyParams && len(params) > 0:
@@ -244,11 +247,12 @@ func (p *Provider) absolute(path string) string {
 }
 
 // usedDisk is an additional disk of a wanted VM.
-type usedDisk struct{ name, fsType string }
+type usedDisk struct{ name, fsType, mountPoint string }
 
-// entry returns the disk as a definition names it. Lima formats none whose file system was not asked for.
+// entry returns the disk as a definition names it. Lima formats none whose file system was not asked
+// for, and mounts what it formats at a path of its own: a disk with another path is vmctl's affair.
 func (d usedDisk) entry() map[string]any {
-	if d.fsType == "" {
+	if d.fsType == "" || d.mountPoint != "" {
 		return map[string]any{"name": d.name, "format": false}
 	}
 	return map[string]any{"name": d.name, "format": true, "fsType": d.fsType}
@@ -323,16 +327,41 @@ const (
 	guestUID = 1000
 )
 
-// The beginning of the script by which the guest lets vmctl in: of every version, and of this one.
+// The beginnings of vmctl's own scripts, of every version, and of the one by which the guest lets it in.
 const (
-	loginScriptMark = "#!/bin/sh\n# vmctl: "
-	loginScriptHead = loginScriptMark + "who may log in, and how the guest proves itself\n"
+	ownScript       = "#!/bin/sh\n# vmctl: "
+	loginScriptHead = ownScript + "who may log in, and how the guest proves itself\n"
 )
 
-func isLoginScript(entry any) bool {
+// isOwnScript reports whether an entry of provision is a script of vmctl's own.
+func isOwnScript(entry any) bool {
 	script, _ := entry.(map[string]any)
 	text, _ := script["script"].(string)
-	return strings.HasPrefix(text, loginScriptMark)
+	return strings.HasPrefix(text, ownScript)
+}
+
+// mountScript returns a script that makes a file system on each disk that is to be mounted and is
+// blank, and mounts it; "": there is none to mount. The guest finds its disks in the order of the
+// definition, after its root disk.
+func mountScript(disks []usedDisk) string {
+	script := ""
+	for i, d := range disks {
+		if d.mountPoint == "" {
+			continue
+		}
+		script += fmt.Sprintf("mount_disk /dev/vd%c %s %s\n", 'b'+i, shellword.Quote(cmp.Or(d.fsType, "ext4")), shellword.Quote(d.mountPoint))
+	}
+	if script == "" {
+		return ""
+	}
+	return ownScript + `mounts additional disks
+set -eu
+mount_disk() { # DEVICE TYPE PATH: only a disk whose beginning is all zeros gets a file system
+  [ -n "$(head -c 1048576 "$1" | tr -d '\000' | head -c 1)" ] || "mkfs.$2" -q "$1"
+  mkdir -p "$3"
+  mountpoint -q "$3" || mount "$1" "$3"
+}
+` + script
 }
 
 // hostKeyEnd stands after the private host key in a login script.
@@ -384,7 +413,7 @@ fi
 func hostKeyIn(doc map[string]any) string {
 	list, _ := doc[keyProvision].([]any)
 	for _, entry := range list {
-		if !isLoginScript(entry) {
+		if !isOwnScript(entry) {
 			continue
 		}
 		e, _ := entry.(map[string]any)
@@ -407,24 +436,4 @@ func hasFirmware() bool {
 		}
 	}
 	return runtime.GOOS == "darwin"
-}
-
-// emulates reports whether QEMU emulates the CPUs of an instance with that accelerator.
-func (p *Provider) emulates(accel string) bool {
-	switch accel {
-	case machine.AccelTCG:
-		return true
-	case machine.AccelKVM:
-		return false
-	}
-	return runtime.GOOS == "linux" && !opens("/dev/kvm")
-}
-
-// opens reports whether this process may use a device.
-func opens(device string) bool {
-	f, err := os.OpenFile(device, os.O_RDWR, 0)
-	if err != nil {
-		return false
-	}
-	return f.Close() == nil
 }

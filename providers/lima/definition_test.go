@@ -67,7 +67,7 @@ func TestDefinition(t *testing.T) {
 			}
 			vm.Template = text
 		}
-		disks := []usedDisk{{name: "one"}, {name: "two", fsType: "ext4"}}[:rapid.IntRange(0, 2).Draw(t, "disks")]
+		disks := []usedDisk{{name: "one"}, {name: "two", fsType: "ext4"}, {name: "three", mountPoint: "/mnt/it's"}}[:rapid.IntRange(0, 3).Draw(t, "disks")]
 		w, err := p.compose(wish{vm: vm, rest: rest, disks: disks, authorized: []string{"ssh-ed25519 AAAA it's"}})
 		if err != nil {
 			t.Fatal(err)
@@ -98,6 +98,9 @@ func TestDefinition(t *testing.T) {
 		}
 		if !maps.Equal(params, vm.Params) {
 			t.Errorf("the parameters read back are %v, and were %v", params, vm.Params)
+		}
+		if !slices.Equal(namesOf(doc), namesOf(map[string]any{keyDisks: additionalDisks(disks)})) || len(namesOf(doc)) != len(disks) {
+			t.Errorf("the disks read back are %v", namesOf(doc))
 		}
 		if n := c.Others["mount"].LengthInt(); n != len(vm.Mounts) {
 			t.Errorf("%d mounts read back of %d", n, len(vm.Mounts))

@@ -23,6 +23,13 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 // Begin prepares a step on a VM or a disk.
 func (p *Provider) Begin(_ context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
 	end := func() error { return nil }
+	if w.Op == machine.OpDefine {
+		p.making.RLock()
+		end = func() error {
+			p.making.RUnlock()
+			return p.sweep()
+		}
+	}
 	if w.Address.Kind == spec.Disk {
 		return &diskJob{Provider: p, Work: w, log: log}, end, nil
 	}

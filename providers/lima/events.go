@@ -76,10 +76,18 @@ func tail(path string, most int64) ([]byte, error) {
 
 // lastWords returns the last lines of a host agent's log, in words.
 func (p *Provider) lastWords(name string) []string {
-	const lines = 3
+	all := p.lastLines(name, 3)
+	for i, line := range all {
+		all[i] = "its log says: " + line
+	}
+	return all
+}
+
+// lastLines returns that many last lines of a host agent's log.
+func (p *Provider) lastLines(name string, lines int) []string {
 	text, err := tail(p.path(name, agentLog), logLimit)
 	if err != nil {
-		return []string{"its log cannot be read: " + err.Error()}
+		return []string{"it cannot be read: " + err.Error()}
 	}
 	var all []string
 	for line := range bytes.SplitSeq(text, []byte("\n")) {
@@ -91,16 +99,12 @@ func (p *Provider) lastWords(name string) []string {
 			if s := strings.TrimSpace(string(line)); s != "" {
 				all = append(all, s)
 			}
-		case said.Level == "debug" || said.Level == "trace":
+		case (said.Level == "debug" || said.Level == "trace") && !strings.HasPrefix(said.Msg, "qemu["):
 		case said.Error != "":
 			all = append(all, said.Msg+": "+said.Error)
 		default:
 			all = append(all, said.Msg)
 		}
 	}
-	all = all[max(0, len(all)-lines):]
-	for i, line := range all {
-		all[i] = "its log says: " + line
-	}
-	return all
+	return all[max(0, len(all)-lines):]
 }

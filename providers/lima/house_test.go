@@ -60,10 +60,13 @@ func (h *house) settings() providers.Settings {
 	}
 }
 
-func (h *house) limaType() providers.Type {
+func (h *house) limaType() providers.Type { return h.typeFor(h.t) }
+
+func (h *house) typeFor(tb testing.TB) providers.Type {
+	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		h.t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return lima.Type(lima.Host{Program: self, Getenv: os.Getenv, UID: os.Getuid(), Home: h.data})
 }
@@ -72,6 +75,7 @@ func (h *house) limaType() providers.Type {
 func want(edits ...func(map[string]cty.Value)) cty.Value {
 	all := providertest.VM().AsValueMap()
 	delete(all, "boot")
+	all["accel"] = cty.StringVal("tcg") // KVM is watched for a moment, and there is none here
 	all["image"] = cty.ObjectVal(map[string]cty.Value{"source": cty.StringVal("one.img"), "sha256": cty.NullVal(cty.String)})
 	all["root_disk"] = cty.ObjectVal(map[string]cty.Value{"size": cty.NumberIntVal(2 << 20)})
 	all["template"], all["params"], all["plain"] = cty.NullVal(cty.String), cty.NullVal(cty.Map(cty.String)), cty.NullVal(cty.Bool)
@@ -145,12 +149,17 @@ func (h *house) traces() []string {
 
 func (h *house) write(content string, parts ...string) {
 	h.t.Helper()
+	h.put(h.t, content, parts...)
+}
+
+func (h *house) put(tb testing.TB, content string, parts ...string) {
+	tb.Helper()
 	path := filepath.Join(append([]string{h.home}, parts...)...)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		h.t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		h.t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
@@ -258,11 +267,10 @@ func (h *house) qemuIO(command, path string) bool {
 }
 
 func (h *house) effects() providertest.Effects {
-	lacks := map[string]string{"vm.additional_disk.mount_point": "Lima mounts disks at paths of its own", "vm.guest_file": ""}
+	lacks := map[string]string{}
 	for _, path := range []string{"boot.kernel", "boot.initrd", "boot.cmdline", "cloud_init.user_data", "cloud_init.network_config"} {
 		lacks["vm."+path] = "Lima makes these itself"
 	}
-	delete(lacks, "vm.guest_file")
 	return providertest.Effects{
 		Images: [2]string{"one.img", "two.img"}, Lacks: lacks,
 		Reports: func(o providers.Object, _ cty.Value, path string) (string, bool) {

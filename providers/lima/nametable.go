@@ -6,6 +6,10 @@ import (
 	"vmctl/spec"
 )
 
+// kvmPattern matches what QEMU says when KVM does not work: it names KVM or a register of the CPU, or its
+// guest stops with an internal error.
+var kvmPattern = regexp.MustCompile(`(?i)\bkvm\b|\bMSR\b|internal-error`)
+
 // runFiles lists files that Lima makes anew whenever it needs them.
 var runFiles = []string{"lima-version", "ssh.config", "cidata.iso", "cloud-config.yaml", "ansible-inventory.yaml", runName, protection}
 

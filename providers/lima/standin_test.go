@@ -234,6 +234,7 @@ func standInQEMU(args []string) (any, error) {
 	dir := filepath.Dir(args[1])
 	socket := filepath.Join(dir, "qmp.sock")
 	drop(socket)
+	drop(filepath.Join(dir, "guest.state"))
 	monitor, err := net.Listen("unix", socket)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 
 	"vmctl/internal/atomicfile"
 	"vmctl/internal/clock"
+	"vmctl/internal/process"
 	"vmctl/internal/yamltext"
 	"vmctl/providers"
 	"vmctl/providers/guard"
@@ -48,29 +49,46 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return nil, fail(err, "tidy up after the last run of %s", j.Name)
 	}
-	text, err := j.choosePorts()
-	if err != nil {
-		return nil, err
-	}
-	r := runRecord{Definition: text, Accel: j.want.Accel, Auto: j.seen.mark.Auto}
-	if err := writeJSON(j.path(j.Name, runName), r); err != nil {
-		return nil, fail(err, "start %s", j.Name)
-	}
 	if err := j.ensureUserKey(ctx); err != nil {
 		return nil, err
 	}
-	if err := j.run(ctx, "Lima did not start it", nil, "start", j.Name); err != nil {
-		return nil, j.notStarted(ctx, err)
+	err = j.bringUp(ctx)
+	if why := j.whyNotKVM(err); why != "" {
+		var fell []string
+		if fell, err = j.fallBack(ctx, why); err == nil {
+			removed = append(removed, fell...)
+			err = j.bringUp(ctx)
+		}
 	}
-	s, err := j.waitForQEMU(ctx)
 	if err != nil {
 		return nil, j.notStarted(ctx, err)
 	}
-	r.Agent = &s.agents[0].Identity
-	if err := writeJSON(j.path(j.Name, runName), r); err != nil {
-		return nil, fail(err, "start %s", j.Name)
-	}
 	return guard.Did(providers.Done, removed...), nil
+}
+
+// bringUp starts the host agent, and returns once QEMU runs. It records before what it starts, and then
+// whom.
+func (j *job) bringUp(ctx context.Context) error {
+	text, err := j.choosePorts()
+	if err != nil {
+		return err
+	}
+	r := runRecord{Definition: text, Accel: j.want.Accel, Auto: j.seen.mark.Auto}
+	if err := writeJSON(j.path(j.Name, runName), r); err != nil {
+		return err
+	}
+	if err := j.run(ctx, "Lima did not start it", nil, "start", j.Name); err != nil {
+		return err
+	}
+	s, err := j.waitForQEMU(ctx)
+	if err == nil && j.triesKVM() {
+		err = j.watch(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	r.Agent = &s.agents[0].Identity
+	return writeJSON(j.path(j.Name, runName), r)
 }
 
 // startable fails if the instance cannot be started as it is.
@@ -210,21 +228,9 @@ func (j *job) waitForQEMU(ctx context.Context) (*instance, error) {
 // notStarted returns the failure of an instance that did not come up. It ends what runs of it: no guest
 // has begun to run. The logs stay.
 func (j *job) notStarted(ctx context.Context, cause error) error {
-	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceLimit)
-	defer cancel()
 	last := j.lastWords(j.Name)
-	left := j.find(own).of[j.Name]
-	var errs []error
-	for _, id := range identities(left[roleDriver], left[roleAgent]) {
-		_, err := j.processes.Force(id)
-		errs = append(errs, err)
-	}
-	errs = append(errs, j.processes.Wait(own, identities(left[roleDriver], left[roleAgent])...))
-	if err := errors.Join(errs...); err != nil {
+	if err := j.endAll(ctx); err != nil {
 		return fail(errors.Join(cause, err), "start %s: what runs of it does not end", j.Name)
-	}
-	if _, err := j.reclaim(j.Name); err != nil {
-		return fail(err, "tidy up after %s, which did not start", j.Name)
 	}
 	f := fail(cause, "start %s", j.Address)
 	if f.Outcome == providers.Failed {
@@ -237,6 +243,23 @@ func (j *job) notStarted(ctx context.Context, cause error) error {
 	f.Seen = append(f.Seen, last...)
 	f.Next = slices.Concat(providers.Say("read the log of its host agent: "+j.path(j.Name, agentLog)), providers.Vmctl("plan"))
 	return f
+}
+
+// endAll ends what runs of an instance whose guest has not begun to run, and removes its files.
+func (j *job) endAll(ctx context.Context) error {
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceLimit)
+	defer cancel()
+	left := j.find(own).of[j.Name]
+	all := identities(left[roleDriver], left[roleAgent])
+	err := process.Each(all, func(id process.Identity) error {
+		_, err := j.processes.Force(id)
+		return err
+	})
+	if err := errors.Join(err, j.processes.Wait(own, all...)); err != nil {
+		return err
+	}
+	_, err = j.reclaim(j.Name)
+	return err
 }
 
 // reclaim removes the files of processes of an instance that are confirmed to be gone, and frees the

@@ -80,6 +80,8 @@ type mark struct {
 	Empty []string `json:"empty,omitempty"`
 	// Sources maps the folders that are mounted to their paths in the spec.
 	Sources map[string]string `json:"sources,omitempty"`
+	// MountPoints maps additional disks to the paths at which the guest mounts them.
+	MountPoints map[string]string `json:"mount_points,omitempty"`
 	// Imported says that vmctl did not make the instance: its user and its keys are its own.
 	Imported bool `json:"imported,omitempty"`
 }
@@ -192,12 +194,13 @@ func writeJSON(path string, content any) error {
 	return atomicfile.Write(path, append(text, '\n'), 0o600)
 }
 
-// sweep removes vmctl's own home once it is empty but for its key pair. A home that a provider block
-// names is left as it is.
+// sweep removes vmctl's own home once it is empty but for its key pair, and nothing is being made in it. A
+// home that a provider block names is left as it is.
 func (p *Provider) sweep() error {
-	if p.home != p.settings.Dir {
+	if p.home != p.settings.Dir || !p.making.TryLock() {
 		return nil
 	}
+	defer p.making.Unlock()
 	instances, err := p.names(p.home)
 	disks, err2 := p.names(filepath.Join(p.home, disksDir))
 	if err := errors.Join(err, err2); err != nil || len(instances)+len(disks) > 0 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"vmctl/internal/process"
@@ -108,11 +109,19 @@ func judge(ended error, reply []byte, last []string) error {
 	}
 	if ended != nil {
 		if json.Unmarshal(reply, &failed) == nil && failed.Error != "" {
-			return &refusedError{reason: failed.Error, said: last}
+			reason := firstLine(failed.Error)
+			return &refusedError{reason: reason, said: slices.DeleteFunc(last, func(line string) bool { return line == reason })}
 		}
 		return &refusedError{reason: ended.Error(), said: last}
 	}
 	return nil
+}
+
+// firstLine returns a text without the excerpt of a definition that Lima adds to it: the numbers of its lines
+// are those of a text that the user never sees.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }
 
 // pipe is a stream from the program to vmctl.
@@ -188,8 +197,8 @@ func words(line []byte) string {
 	case said.Level == "debug" || said.Level == "trace":
 		return ""
 	case said.Error != "":
-		return said.Msg + ": " + said.Error
+		return firstLine(said.Msg + ": " + said.Error)
 	default:
-		return said.Msg
+		return firstLine(said.Msg)
 	}
 }

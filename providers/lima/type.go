@@ -76,7 +76,8 @@ type Provider struct {
 	cpus      uint64 // of this machine
 	memory    uint64 // of this machine, bytes; 0: not known
 
-	keys sync.Mutex // held while the home's key pair is made
+	keys   sync.Mutex   // held while the home's key pair is made
+	making sync.RWMutex // read-locked while a step makes an instance or a disk: the home is not swept then
 }
 
 var _ providers.Provider = (*Provider)(nil)

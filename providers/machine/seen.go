@@ -25,6 +25,7 @@ type Config struct {
 	Disks    []string             // the additional disks, by their addresses, else in words
 	DiskIDs  []providers.ID       // of the additional disks; "": not known
 	Files    []string             // the system's names of the additional disks
+	Mounted  []string             // the paths at which the guest mounts them, "" for none; nil: it mounts none
 	Booted   []string             // the system's names of the boot files; nil: it has none
 	Others   map[string]cty.Value // further attributes
 }
@@ -41,7 +42,7 @@ func (c *Config) values() map[string]cty.Value {
 		"accel":           cty.StringVal(c.Accel),
 		"port_forward":    ForwardsValue(c.Forwards),
 		"boot":            BootValue(c.Boot),
-		"additional_disk": DisksValue(c.Disks),
+		"additional_disk": DisksValue(c.Disks, c.Mounted),
 	}
 	maps.Copy(all, c.Others)
 	return all
@@ -67,6 +68,9 @@ func (c *Config) addTo(p *guard.Print, prefix string, digest func(string) string
 	}
 	p.Add(prefix+"forwarded ports", strings.Join(forwards, ", "))
 	p.Add(prefix+"disks", strings.Join(c.Files, ", "))
+	if c.Mounted != nil {
+		p.Add(prefix+"paths of disks", strings.Join(c.Mounted, ", "))
+	}
 	p.Add(prefix+"names of boot files", strings.Join(c.Booted, ", "))
 	for _, name := range slices.Sorted(maps.Keys(c.Others)) {
 		p.Add(prefix+name, guard.Keyed(digest, c.Others[name].GoString()))

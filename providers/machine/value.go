@@ -27,14 +27,19 @@ func ForwardsValue(all []Forward) cty.Value {
 	return cty.ListVal(values)
 }
 
-// DisksValue returns disks, as addresses or in words, as the attribute additional_disk.
-func DisksValue(disks []string) cty.Value {
+// DisksValue returns disks, as addresses or in words, as the attribute additional_disk. mounts has the
+// path at which the guest mounts each, "" for none; nil: it mounts none of them.
+func DisksValue(disks, mounts []string) cty.Value {
 	if len(disks) == 0 {
 		return cty.ListValEmpty(cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String}))
 	}
 	var values []cty.Value
-	for _, disk := range disks {
-		values = append(values, cty.ObjectVal(map[string]cty.Value{"disk": cty.StringVal(disk), "mount_point": cty.NullVal(cty.String)}))
+	for i, disk := range disks {
+		at := cty.NullVal(cty.String)
+		if mounts != nil && mounts[i] != "" {
+			at = cty.StringVal(mounts[i])
+		}
+		values = append(values, cty.ObjectVal(map[string]cty.Value{"disk": cty.StringVal(disk), "mount_point": at}))
 	}
 	return cty.ListVal(values)
 }

@@ -16,22 +16,24 @@ import (
 
 // VM describes a VM that a spec wants.
 type VM struct {
-	Running   bool
-	CPUs      uint64
-	Memory    uint64 // bytes
-	Accel     string // AccelAuto, AccelKVM, AccelTCG
-	Boot      *Boot  // nil: it boots from a disk
-	Forwards  []Forward
-	Disks     []spec.Address // additional disks, in order
-	SSH       Login
-	Image     *Image     // nil: it has no disk of its own
-	RootDisk  uint64     // bytes; 0: as large as the image
-	CloudInit *CloudInit // nil: there is no such block
-	Triggers  map[string]string
-	Template  string            // canonical YAML; "": none
-	Params    map[string]string // of the template
-	Plain     bool
-	Mounts    []Mount // in order
+	Running  bool
+	CPUs     uint64
+	Memory   uint64 // bytes
+	Accel    string // AccelAuto, AccelKVM, AccelTCG
+	Boot     *Boot  // nil: it boots from a disk
+	Forwards []Forward
+	// MountPoints has the paths at which the guest mounts its additional disks; no key: it does not.
+	MountPoints map[spec.Address]string
+	Disks       []spec.Address // additional disks, in order
+	SSH         Login
+	Image       *Image     // nil: it has no disk of its own
+	RootDisk    uint64     // bytes; 0: as large as the image
+	CloudInit   *CloudInit // nil: there is no such block
+	Triggers    map[string]string
+	Template    string            // canonical YAML; "": none
+	Params      map[string]string // of the template
+	Plain       bool
+	Mounts      []Mount // in order
 }
 
 // Mount is a folder of the host that the guest mounts.
@@ -191,6 +193,7 @@ func Decode(v cty.Value) (VM, error) {
 	if vm.Disks, err = DecodeDisks(ctyread.Attr(v, "additional_disk")); err != nil {
 		return vm, err
 	}
+	vm.MountPoints = decodeMountPoints(ctyread.Attr(v, "additional_disk"))
 	vm.Forwards, err = DecodeForwards(ctyread.Attr(v, "port_forward"))
 	return vm, err
 }
@@ -276,6 +279,21 @@ func DecodeDisks(v cty.Value) ([]spec.Address, error) {
 		all = append(all, a)
 	}
 	return all, nil
+}
+
+// decodeMountPoints reads the paths at which the guest mounts its additional disks.
+func decodeMountPoints(v cty.Value) map[spec.Address]string {
+	var all map[spec.Address]string
+	for _, e := range ctyread.List(v) {
+		a, err := spec.ParseAddress(ctyread.Text(e, "disk"))
+		if at := ctyread.Text(e, "mount_point"); err == nil && at != "" {
+			if all == nil {
+				all = map[spec.Address]string{}
+			}
+			all[a] = at
+		}
+	}
+	return all
 }
 
 // DecodeForwards reads the forwarded ports of a vm. It leaves out a port whose place on the

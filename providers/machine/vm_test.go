@@ -36,7 +36,7 @@ func TestValuesAreReadBack(t *testing.T) {
 			a := spec.Address{Kind: spec.Disk, Name: name}
 			disks, want = append(disks, a.String()), append(want, a)
 		}
-		had, err := machine.DecodeDisks(machine.DisksValue(disks))
+		had, err := machine.DecodeDisks(machine.DisksValue(disks, nil))
 		if d := cmp.Diff(want, had); d != "" || err != nil {
 			t.Fatalf("disks (-want +got), %v:\n%s", err, d)
 		}
@@ -135,7 +135,7 @@ func TestDisksThatCannotBe(t *testing.T) {
 		`additional_disk.disk = "d" is no disk of this spec`:    {"d"},
 		"additional_disk: disk.a is attached twice":             {"disk.a", "disk.b", "disk.a"},
 	} {
-		if _, err := machine.DecodeDisks(machine.DisksValue(disks)); err == nil || err.Error() != says {
+		if _, err := machine.DecodeDisks(machine.DisksValue(disks, nil)); err == nil || err.Error() != says {
 			t.Errorf("%q: %v, want %s", disks, err, says)
 		}
 	}
@@ -153,12 +153,26 @@ func TestJudgeDisks(t *testing.T) {
 		{[]string{"disk.a", "disk.b"}, []string{"disk.a"}, providers.Restart},
 		{[]string{"disk.a"}, []string{"disk.a", "disk.a"}, providers.Refused},
 	} {
-		if got := machine.Disks(machine.DisksValue(tc.before), machine.DisksValue(tc.after), true); got.Applies != tc.running {
+		if got := machine.Disks(machine.DisksValue(tc.before, nil), machine.DisksValue(tc.after, nil), true); got.Applies != tc.running {
 			t.Errorf("%q to %q while it runs: %v, want %s", tc.before, tc.after, got, tc.running)
 		}
-		if got := machine.Disks(machine.DisksValue(tc.before), machine.DisksValue(tc.after), false); tc.running != providers.Refused && got.Applies != providers.Live {
+		if got := machine.Disks(machine.DisksValue(tc.before, nil), machine.DisksValue(tc.after, nil), false); tc.running != providers.Refused && got.Applies != providers.Live {
 			t.Errorf("%q to %q while it is off: %v", tc.before, tc.after, got)
 		}
+	}
+}
+
+// What gets its disks at its start needs a restart for any change of them, and none while it is off.
+func TestJudgeDisksAtStart(t *testing.T) {
+	judge := machine.DisksAtStart("at the start")
+	one, two := machine.DisksValue([]string{"disk.a"}, nil), machine.DisksValue([]string{"disk.a"}, []string{"/mnt"})
+	for running, want := range map[bool]providers.Applies{true: providers.Restart, false: providers.Live} {
+		if got := judge(one, two, running); got.Applies != want {
+			t.Errorf("running %t: %+v", running, got)
+		}
+	}
+	if got := judge(one, machine.DisksValue([]string{"disk.a", "disk.a"}, nil), true); got.Applies != providers.Refused {
+		t.Errorf("a disk attached twice: %+v", got)
 	}
 }
 

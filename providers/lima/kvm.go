@@ -1,0 +1,130 @@
+package lima
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"vmctl/internal/atomicfile"
+	"vmctl/internal/clock"
+	"vmctl/providers"
+	"vmctl/providers/machine"
+)
+
+// emulates reports whether QEMU emulates the CPUs of an instance with that accelerator. KVM that failed
+// once is not tried again until the machine is started anew.
+func (p *Provider) emulates(accel string) bool {
+	switch accel {
+	case machine.AccelTCG:
+		return true
+	case machine.AccelKVM:
+		return false
+	}
+	return runtime.GOOS == "linux" && (!opens("/dev/kvm") || p.failedKVM())
+}
+
+// opens reports whether this process may use a device.
+func opens(device string) bool {
+	f, err := os.OpenFile(device, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
+}
+
+// kvmFailure is the note of a failure of KVM.
+type kvmFailure struct {
+	Boot string `json:"boot"` // of the machine
+	Why  string `json:"why"`
+}
+
+func (p *Provider) kvmFile() string { return filepath.Join(p.home, configDir, ".vmctl-kvm.json") }
+
+// bootID returns an identifier of this boot of the machine; "": there is none.
+func bootID() string {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// failedKVM reports whether KVM has failed since the machine was started.
+func (p *Provider) failedKVM() bool {
+	var f kvmFailure
+	text, err := os.ReadFile(p.kvmFile())
+	return err == nil && json.Unmarshal(text, &f) == nil && f.Boot != "" && f.Boot == bootID()
+}
+
+// triesKVM reports whether the step tries KVM, which may work or not.
+func (j *job) triesKVM() bool {
+	return runtime.GOOS == "linux" && j.want.Accel == machine.AccelAuto && !j.emulates(j.want.Accel)
+}
+
+// kvmTime is the time for which a guest on KVM is watched after its start: where the device opens and
+// does not work, QEMU ends or its guest stops at once.
+const kvmTime = 2 * time.Second
+
+// watch fails if the guest stops within a moment after its start.
+func (j *job) watch(ctx context.Context) error {
+	for began := j.settings.Now(); j.settings.Now().Sub(began) < kvmTime; {
+		s, err := j.readInstance(ctx, j.Name, j.find(ctx))
+		switch {
+		case err != nil:
+			return err
+		case s.state == providers.StateBroken:
+			return errors.New(s.reason)
+		case s.state == providers.StateOff || s.state == providers.StateEnding:
+			return errors.New("QEMU ended at once")
+		}
+		if err := clock.Sleep(ctx, lookEvery); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whyNotKVM returns what was said of KVM when a start failed, which is tried again without it then; "":
+// nothing.
+func (j *job) whyNotKVM(err error) string {
+	if err == nil || !j.triesKVM() {
+		return ""
+	}
+	for _, said := range append([]string{err.Error()}, j.lastLines(j.Name, 20)...) {
+		if kvmPattern.MatchString(said) {
+			return said
+		}
+	}
+	return ""
+}
+
+// fallBack notes that KVM has failed, and prepares another start, without it.
+func (j *job) fallBack(ctx context.Context, why string) ([]string, error) {
+	j.log(providers.Progress{Text: fmt.Sprintf("KVM does not work here (%s): starting again with TCG", why)})
+	if err := j.endAll(ctx); err != nil {
+		return nil, err
+	}
+	if err := writeJSON(j.kvmFile(), kvmFailure{Boot: bootID(), Why: why}); err != nil {
+		return nil, err
+	}
+	if err := j.observe(ctx); err != nil {
+		return nil, err
+	}
+	w, m, err := j.definition(ctx)
+	if err == nil {
+		err = atomicfile.Write(j.path(j.Name, defsFile), []byte(w.text), 0o600)
+	}
+	if err == nil {
+		err = writeJSON(j.path(j.Name, markName), m)
+	}
+	if err == nil {
+		err = j.observe(ctx)
+	}
+	return []string{"accel = \"auto\": KVM did not work (" + why + "), TCG does"}, err
+}

@@ -1,0 +1,383 @@
+//go:build unix
+
+package lima_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/process"
+	"vmctl/providers"
+	"vmctl/providers/providertest"
+	"vmctl/spec"
+)
+
+var (
+	dev   = spec.Address{Kind: spec.VM, Name: "dev"}
+	cache = spec.Address{Kind: spec.Disk, Name: "cache"}
+)
+
+const (
+	devID   = providers.ID("3f2504e0-4f89-81d3-9a0c-0305e82c3301")
+	cacheID = providers.ID("3f2504e0-4f89-81d3-9a0c-0305e82c3302")
+)
+
+// lab is a house with one provider, an instance and its disk.
+type lab struct {
+	*house
+	p       providers.Provider
+	vm      cty.Value
+	policy  cty.Value
+	results []providers.Result
+}
+
+func newLab(t *testing.T, edits ...func(map[string]cty.Value)) *lab {
+	t.Helper()
+	h := newHouse(t)
+	p, err := h.limaType().Open(t.Context(), h.settings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	disks := set("additional_disk", cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{
+		"disk": cty.StringVal(cache.String()), "mount_point": cty.NullVal(cty.String),
+	})}))
+	l := &lab{house: h, p: p, vm: want(append(edits, disks)...), policy: providertest.Waits(time.Minute)}
+	l.do(cache, providers.Create)
+	l.do(dev, providers.Create)
+	return l
+}
+
+func (l *lab) observe() providers.Inventory {
+	l.t.Helper()
+	inv, err := l.p.Observe(l.t.Context(), providers.Query{Known: []providers.Known{
+		{Address: dev, Kind: spec.VM, ID: devID, Name: "lab.dev"}, {Address: cache, Kind: spec.Disk, ID: cacheID, Name: "lab.cache"},
+	}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return inv
+}
+
+func (l *lab) object(id providers.ID) *providers.Object {
+	l.t.Helper()
+	for _, o := range l.observe().Objects {
+		if o.ID == id {
+			return &o
+		}
+	}
+	return nil
+}
+
+// try carries out a change, and returns the first failure.
+func (l *lab) try(a spec.Address, action providers.Action) error {
+	l.t.Helper()
+	id, vm := devID, l.vm
+	if a == cache {
+		id, vm = cacheID, providertest.Disk()
+	}
+	c := providers.Change{
+		Address: a, Kind: a.Kind, Action: action, Name: "lab." + a.Name, ID: id, Object: l.object(id), Prior: vm, Want: vm, Policy: l.policy, Generation: 1,
+		Uses: map[spec.Address]providers.Used{cache: {Kind: spec.Disk, ID: cacheID, Name: "lab.cache"}},
+	}
+	steps, err := l.p.Steps(c)
+	if err != nil {
+		return err
+	}
+	expect := ""
+	if c.Object != nil {
+		expect = c.Object.Fingerprint
+	}
+	l.results = nil
+	for _, s := range steps {
+		w := providers.Work{Step: s, Expect: expect, Prior: vm, Want: vm, Policy: l.policy, Generation: 1, Uses: c.Uses}
+		if action == providers.Create {
+			w.Prior = cty.NilVal
+		}
+		r, err := l.p.Do(l.t.Context(), w, func(providers.Progress) {})
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Op, err)
+		}
+		expect = r.Fingerprint
+		l.results = append(l.results, r)
+	}
+	return nil
+}
+
+func (l *lab) do(a spec.Address, action providers.Action) {
+	l.t.Helper()
+	if err := l.try(a, action); err != nil {
+		l.t.Fatalf("%s %s: %v", action, a, err)
+	}
+}
+
+func (l *lab) inDev(file string) string { return filepath.Join(l.home, "lab.dev", file) }
+
+// kill ends the process of a pid file at once, and returns when it is gone.
+func (l *lab) kill(pidFile string) {
+	l.t.Helper()
+	id, err := (process.Host{}).Capture(l.t.Context(), l.pid(pidFile))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := syscall.Kill(id.PID, syscall.SIGKILL); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := (process.Host{}).Wait(l.t.Context(), id); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lab) pid(file string) int {
+	l.t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(l.read("lab.dev", file)))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return pid
+}
+
+// sleeper starts a process that has nothing to do with Lima.
+func (l *lab) sleeper() *exec.Cmd {
+	l.t.Helper()
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() {
+		if err := errors.Join(cmd.Process.Kill(), ignoreExit(cmd.Wait())); err != nil {
+			l.t.Error(err)
+		}
+	})
+	return cmd
+}
+
+func ignoreExit(err error) error {
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}
+
+// findings returns the kinds of findings of an object with their evidence.
+func findings(o *providers.Object) string {
+	var all []string
+	for _, f := range o.Findings {
+		all = append(all, string(f.Kind)+": "+strings.Join(f.Evidence, "; "))
+	}
+	return strings.Join(all, "\n")
+}
+
+// Whatever happened to its processes, an instance is seen as it is, and runs again after one change: by
+// a request where anybody can hear one, by force where nobody can.
+//
+// Lima alone calls an instance whose host agent was killed Broken, and a start then makes a second host agent,
+// which removes QEMU's pid file while QEMU runs on; it keeps the lock of a disk after both were killed; it signals
+// whatever process has the pid in ha.pid; and it calls an instance Running whose guest does not run.
+func TestRecovery(t *testing.T) {
+	deaf := set("params", cty.MapVal(map[string]cty.Value{"deaf": cty.StringVal("yes")}))
+	for _, test := range []struct {
+		name   string
+		edits  []func(map[string]cty.Value)
+		harm   func(l *lab)
+		state  string
+		says   []string // in the findings of the instance
+		disk   string   // in the findings of its disk
+		action providers.Action
+		how    providers.How // of the first step
+		anew   bool          // another QEMU runs afterwards
+		forced bool          // the policy gives no grace
+	}{
+		{name: "nothing", harm: func(*lab) {}, state: "running", action: providers.NoOp},
+		{
+			name: "the host agent was killed", harm: func(l *lab) { l.kill("ha.pid") }, state: "broken",
+			says: []string{"broken: QEMU (pid ", ") runs without a host agent"}, action: providers.Recover, how: providers.Graceful, anew: true,
+		},
+		{
+			name: "the host agent was killed, and the guest ignores requests", edits: []func(map[string]cty.Value){deaf}, forced: true,
+			harm: func(l *lab) { l.kill("ha.pid") }, state: "broken", says: []string{"runs without a host agent"}, action: providers.Recover, how: providers.Forced, anew: true,
+		},
+		{
+			name: "both were killed", harm: func(l *lab) { l.kill("ha.pid"); l.kill("qemu.pid") }, state: "off",
+			says: []string{"leftover: its processes are gone, and left ", "ha.pid (pid ", "the lock of the disk lab.cache"},
+			disk: "stale_lock: ", action: providers.Start, anew: true,
+		},
+		{
+			name: "both were killed, and somebody else has the pid", state: "off", action: providers.Start, anew: true,
+			harm: func(l *lab) {
+				l.kill("ha.pid")
+				l.kill("qemu.pid")
+				l.write(strconv.Itoa(l.sleeper().Process.Pid)+"\n", "lab.dev", "ha.pid")
+			},
+			says: []string{"is sleep by now, which is no process of it"}, disk: "stale_lock: ",
+		},
+		{
+			name: "the pid files are garbage", state: "off", action: providers.Start, anew: true, disk: "stale_lock: ",
+			harm: func(l *lab) {
+				l.kill("ha.pid")
+				l.kill("qemu.pid")
+				l.write("-1", "lab.dev", "ha.pid")
+				l.write("much", "lab.dev", "qemu.pid")
+			},
+			says: []string{"it names no process"},
+		},
+		{
+			name: "its pid files were removed while it runs", state: "running", action: providers.NoOp,
+			harm: func(l *lab) {
+				if err := errors.Join(os.Remove(l.inDev("ha.pid")), os.Remove(l.inDev("qemu.pid"))); err != nil {
+					l.t.Fatal(err)
+				}
+			},
+		},
+		{
+			name: "the guest crashed", harm: func(l *lab) { l.write("internal-error", "lab.dev", "guest.state") }, state: "broken",
+			says: []string{"broken: QEMU (pid ", "its guest does not: it is in the state internal-error"}, action: providers.Recover, how: providers.Graceful, anew: true,
+		},
+		{name: "the guest is paused", harm: func(l *lab) { l.write("paused", "lab.dev", "guest.state") }, state: "paused", action: providers.Stop, how: providers.Graceful},
+		{
+			name: "a second QEMU runs it", state: "broken", says: []string{"broken: several processes run it"}, action: providers.Recover, how: providers.Forced, anew: true,
+			forced: true, // both have one socket: only one of them can be asked
+			harm: func(l *lab) {
+				self, err := os.Executable()
+				if err != nil {
+					l.t.Fatal(err)
+				}
+				second := exec.Command(self, "qemu", "-pidfile", l.inDev("qemu.pid"))
+				out, err := second.StdoutPipe()
+				if err == nil {
+					err = second.Start()
+				}
+				if err == nil {
+					_, err = out.Read(make([]byte, 1)) // it listens
+				}
+				if err != nil {
+					l.t.Fatal(err)
+				}
+				l.t.Cleanup(func() { _ = second.Wait() }) //nolint:errcheck // it was ended
+				go func() { _ = second.Wait() }()         //nolint:errcheck // so that it is no zombie
+			},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, test.edits...)
+			if test.forced {
+				l.policy = providertest.Waits(time.Millisecond)
+			}
+			before := l.pid("qemu.pid")
+			test.harm(l)
+			traces := strings.Join(l.traces(), "\n")
+			o := l.object(devID)
+			if now := strings.Join(l.traces(), "\n"); now != traces {
+				t.Error("the look has left traces")
+			}
+			if o == nil || o.State != test.state {
+				t.Fatalf("it is seen as %+v, and was to be %s", o, test.state)
+			}
+			for _, words := range test.says {
+				if !strings.Contains(findings(o), words) {
+					t.Errorf("its findings lack %q:\n%s", words, findings(o))
+				}
+			}
+			if disk := findings(l.object(cacheID)); test.disk == "" && disk != "" || !strings.Contains(disk, test.disk) {
+				t.Errorf("the findings of its disk are %q", disk)
+			}
+			if test.action == providers.NoOp {
+				return
+			}
+			l.do(dev, test.action)
+			if test.how != "" && l.results[0].How != test.how {
+				t.Errorf("it ended by %s %v, and was to end by %s", l.results[0].How, l.results[0].Evidence, test.how)
+			}
+			o = l.object(devID)
+			if !test.anew {
+				return
+			}
+			if o.State != providers.StateRunning || len(o.Findings) > 0 || l.pid("qemu.pid") == before {
+				t.Errorf("afterwards it is %s, with %q", o.State, findings(o))
+			}
+			if disk := findings(l.object(cacheID)); disk != "" {
+				t.Errorf("afterwards the findings of its disk are %q", disk)
+			}
+		})
+	}
+}
+
+// QEMU that does not answer is unknown: nothing is done to it.
+func TestSilentQEMU(t *testing.T) {
+	l := newLab(t)
+	pid := l.pid("qemu.pid")
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+	}()
+	o := l.object(devID)
+	if o.Running != nil || !strings.Contains(o.Unreadable["running"], "gave no answer") {
+		t.Errorf("it is seen as %s, %v", o.State, o.Unreadable)
+	}
+	if err := l.try(dev, providers.Stop); err == nil || !strings.Contains(err.Error(), "gave no answer") {
+		t.Errorf("stopped: %v", err)
+	}
+}
+
+// A disk is freed from a holder that is off or gone, and from nobody else.
+//
+// row L10
+func TestLocks(t *testing.T) {
+	l := newLab(t)
+	lock := filepath.Join(l.home, "_disks", "lab.cache", "in_use_by")
+	l.do(dev, providers.Stop)
+	if _, err := os.Lstat(lock); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("a stop left the lock: %v", err)
+	}
+	elsewhere := t.TempDir()
+	for _, test := range []struct{ target, kind, after string }{
+		{filepath.Join(l.home, "gone"), "stale_lock", ""},
+		{filepath.Join(l.home, "lab.dev"), "stale_lock", ""},
+		{"/nowhere/at/all", "stale_lock", ""},
+		{elsewhere, "held_lock", elsewhere},
+	} {
+		if err := os.Symlink(test.target, lock); err != nil {
+			t.Fatal(err)
+		}
+		if got := findings(l.object(cacheID)); !strings.HasPrefix(got, test.kind) {
+			t.Errorf("a lock of %s: %q", test.target, got)
+		}
+		l.do(cache, providers.Update)
+		if got, _ := os.Readlink(lock); got != test.after { //nolint:errcheck // "" if it is gone
+			t.Errorf("after an update the lock of %s is of %q", test.target, got)
+		}
+	}
+	if err := l.try(cache, providers.Destroy); err == nil {
+		t.Error("a disk that another home holds was deleted")
+	}
+	if err := l.try(dev, providers.Start); err == nil || !strings.Contains(err.Error(), "is locked by another instance") {
+		t.Errorf("started with a disk that another home holds: %v", err)
+	}
+}
+
+// The locks of all disks that an instance had are freed when it goes down, also of one that its definition
+// does not name any more.
+//
+// row L10
+func TestLocksOfFormerDisks(t *testing.T) {
+	l := newLab(t)
+	l.write(strings.Replace(l.read("lab.dev", "lima.yaml"), "lab.cache", "other", 1), "lab.dev", "lima.yaml")
+	l.do(dev, providers.Stop)
+	if _, err := os.Lstat(filepath.Join(l.home, "_disks", "lab.cache", "in_use_by")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the lock is there: %v", err)
+	}
+}
