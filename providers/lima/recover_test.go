@@ -17,6 +17,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/process"
+	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/providertest"
 	"vmctl/spec"
@@ -328,6 +329,142 @@ func TestOverride(t *testing.T) {
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
+	}
+}
+
+// A host agent that dies at once fails the start within moments, names its log, and leaves nothing behind
+// but its logs.
+//
+// row L44
+func TestDiesAtStart(t *testing.T) {
+	dies := set("params", cty.MapVal(map[string]cty.Value{"dies": cty.StringVal("yes")}))
+	l := newLab(t, set("running", cty.False), dies)
+	l.vm = want(dies, set("additional_disk", l.vm.GetAttr("additional_disk")))
+	err := l.try(dev, providers.Start)
+	var p *providers.Problem
+	if !errors.As(err, &p) || p.Code != "not_started" {
+		t.Fatalf("started: %v", err)
+	}
+	if said := strings.Join(p.Seen, "\n"); !strings.Contains(said, "no such accelerator") {
+		t.Errorf("it says %q", said)
+	}
+	if !strings.Contains(p.Next[0].Text, l.inDev("ha.stderr.log")) {
+		t.Errorf("its advice is %+v", p.Next)
+	}
+	if o := l.object(devID); o.State != providers.StateOff || len(o.Findings) > 0 {
+		t.Errorf("afterwards it is %s, %s", o.State, findings(o))
+	}
+}
+
+// What does not end keeps its files, its disks and its run state: it is never taken for off.
+//
+// row L08
+// row L09
+// row L54
+func TestStillRunning(t *testing.T) {
+	l := newLab(t, set("params", cty.MapVal(map[string]cty.Value{"deaf": cty.StringVal("yes")})))
+	before := l.object(devID)
+	policy := providertest.Waits(50 * time.Millisecond).AsValueMap()
+	stop := policy["stop"].AsValueMap()
+	stop["force"] = cty.False
+	policy["stop"] = cty.ObjectVal(stop)
+	l.policy = cty.ObjectVal(policy)
+	for _, action := range []providers.Action{providers.Stop, providers.Destroy} {
+		if err := l.try(dev, action); err == nil || !strings.Contains(err.Error(), "still running") {
+			t.Fatalf("%s: %v", action, err)
+		}
+		for _, file := range []string{"ha.pid", "qemu.pid", "qmp.sock", "disk", "lima.yaml", "vmctl.json"} {
+			if _, err := os.Lstat(l.inDev(file)); err != nil {
+				t.Errorf("after a %s that failed: %v", action, err)
+			}
+		}
+		if _, err := os.Lstat(filepath.Join(l.home, "_disks", "lab.cache", "in_use_by")); err != nil {
+			t.Errorf("after a %s that failed its disk is free: %v", action, err)
+		}
+		if o := l.object(devID); o.Fingerprint != before.Fingerprint {
+			t.Errorf("after a %s that failed it is %s", action, o.Fingerprint)
+		}
+	}
+}
+
+// The files that a run left are removed once it is known to be over, and the step names each.
+//
+// row L31
+// row L42
+func TestLeftovers(t *testing.T) {
+	l := newLab(t)
+	l.do(dev, providers.Stop)
+	for _, file := range []string{"ha.pid", "ha.sock", "ssh.sock.tmp"} {
+		l.write("1234567", "lab.dev", file)
+	}
+	l.vm = want(set("running", cty.False), set("additional_disk", l.vm.GetAttr("additional_disk")))
+	l.do(dev, providers.Update)
+	for _, file := range []string{"ha.pid", "ha.sock", "ssh.sock.tmp"} {
+		if _, err := os.Lstat(l.inDev(file)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", file, err)
+		}
+		if said := strings.Join(l.results[0].Evidence, "\n"); !strings.Contains(said, "removed "+file) {
+			t.Errorf("the step says %q", said)
+		}
+	}
+}
+
+// A key pair that is half there is made whole before an instance is: from the private key, if that is
+// there. A private key that cannot be read is replaced as long as no instance lets it in.
+//
+// row L37
+// row L38
+func TestKeyPair(t *testing.T) {
+	key := func(l *lab, file string) string { return filepath.Join(l.home, "_config", file) }
+	for _, test := range []struct {
+		name string
+		harm func(l *lab, private string)
+		kept bool // the private key
+	}{
+		{"no public half", func(l *lab, private string) { l.write(private, "_config", "user") }, true},
+		{"another public half", func(l *lab, private string) {
+			l.write(private, "_config", "user")
+			l.write("ssh-ed25519 AAAA half", "_config", "user.pub")
+		}, true},
+		{"a public half alone", func(l *lab, _ string) { l.write("ssh-ed25519 AAAA half", "_config", "user.pub") }, false},
+		{"a truncated private key", func(l *lab, private string) { l.write(private[:40], "_config", "user") }, false},
+		{"what a killed writer left", func(l *lab, private string) { l.write(private[:40], "_config", ".user.123456.tmp") }, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := newHouse(t)
+			p, err := h.limaType().Open(t.Context(), h.settings())
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := filepath.Join(t.TempDir(), "key")
+			if _, err := sshx.EnsureKey(other, "x"); err != nil {
+				t.Fatal(err)
+			}
+			private, err := os.ReadFile(other)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := &lab{house: h, p: p, vm: want(), policy: providertest.Waits(time.Minute)}
+			test.harm(l, string(private))
+			l.do(dev, providers.Create)
+			now, err := os.ReadFile(key(l, "user"))
+			if err != nil || (string(now) == string(private)) != test.kept {
+				t.Errorf("the private key was kept: %t, %v", string(now) == string(private), err)
+			}
+			public, err := sshx.PublicOf(now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err := os.ReadFile(key(l, "user.pub")); err != nil || !strings.HasPrefix(string(text), public) {
+				t.Errorf("the public half is %q, %v; and was to be %q", text, err, public)
+			}
+			if err := os.WriteFile(key(l, "user"), now[:40], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.try(dev, providers.RestartIt); err == nil || !strings.Contains(err.Error(), "key pair") {
+				t.Errorf("with a key that an instance lets in and that is damaged: %v", err)
+			}
+		})
 	}
 }
 

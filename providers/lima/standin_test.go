@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 		answer, err := standIns[os.Args[1]](os.Args[2:])
 		if err != nil {
 			answer = map[string]string{"error": err.Error()}
+			fmt.Fprintln(os.Stderr, err)
 		}
 		if err := errors.Join(err, json.NewEncoder(os.Stdout).Encode(answer)); err != nil {
 			os.Exit(1)
@@ -166,6 +167,9 @@ func standInAgent(args []string) (any, error) {
 	doc, err := definitionIn(dir)
 	if err != nil {
 		return nil, err
+	}
+	if params, _ := doc["param"].(map[string]any); params["dies"] != nil {
+		return nil, errors.New("no such accelerator")
 	}
 	qemuArgs := []string{"qemu", "-pidfile", filepath.Join(dir, "qemu.pid"), "-smp", fmt.Sprint(doc["cpus"]) + ",sockets=1"}
 	memory := sizeOf(fmt.Sprint(doc["memory"]))
