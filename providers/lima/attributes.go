@@ -216,6 +216,9 @@ func (s *instance) findings() []providers.Finding {
 	if s.state == providers.StateBroken {
 		add(providers.FindBroken, "", s.reason)
 	}
+	if s.silent != "" {
+		add(providers.FindBroken, "left alone: it can be stopped", s.silent)
+	}
 	if s.leftover != "" {
 		add(providers.FindLeftover, "removed when it is started or deleted", s.leftover)
 	}

@@ -126,7 +126,7 @@ func (j *job) put(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.makeFolder(m); err != nil {
 		return nil, err
 	}
-	if err := atomicfile.Write(j.path(j.Name, defsFile), []byte(w.text), 0o600); err != nil {
+	if err := writeFile(j.path(j.Name, defsFile), w.text); err != nil {
 		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
 	if err := writeJSON(j.path(j.Name, markName), m); err != nil {
@@ -278,7 +278,7 @@ func (j *job) detach(context.Context) (*guard.Outcome, error) {
 	})
 	text, err := yamltext.Marshal(doc)
 	if err == nil {
-		err = atomicfile.Write(j.path(j.Name, defsFile), []byte(text), 0o600)
+		err = writeFile(j.path(j.Name, defsFile), text)
 	}
 	if err != nil {
 		return nil, fail(err, "%s %s", j.Op, j.Name)

@@ -29,6 +29,7 @@ type instance struct {
 
 	state    string // one of providers.State…; "" if it could not be read
 	reason   string // of a broken or an unknown state
+	silent   string // evidence that QEMU runs and its monitor does not answer; "": it does
 	leftover string // evidence of files of processes that are gone
 	agents   []process.Found
 	drivers  []process.Found
@@ -159,17 +160,18 @@ func countOf(all []process.Found, err error) count {
 	}
 }
 
-// askMonitor asks QEMU for the state of the guest.
+// askMonitor asks QEMU for the state of the guest. An instance whose monitor gives no answer in time
+// runs, as its processes say: QEMU hangs, or somebody else has the monitor. It can be stopped.
 func (p *Provider) askMonitor(ctx context.Context, s *instance) {
 	status, err := guestState(ctx, p.path(s.name, qmpSock))
-	if err != nil && !s.events.running && !errors.Is(err, errBusy) {
+	switch {
+	case errors.Is(err, errBusy):
+		s.silent = fmt.Sprintf("QEMU (%s) runs, and its monitor gave no answer within %s", process.Words(identities(s.drivers)), qmpLimit)
+		return
+	case err != nil && !s.events.running:
 		return // it has just begun
-	}
-	if err != nil {
+	case err != nil:
 		s.state, s.reason = providers.StateBroken, "QEMU ("+process.Words(identities(s.drivers))+") does not answer: "+err.Error()
-		if errors.Is(err, errBusy) {
-			s.state, s.reason = stateUnknown, "QEMU ("+process.Words(identities(s.drivers))+"): "+err.Error()
-		}
 		return
 	}
 	state, known := monitorStates[status]

@@ -28,7 +28,7 @@ func openMonitor(ctx context.Context, socket string) (m *monitor, closed func(),
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		cancel()
-		return nil, nil, err
+		return nil, nil, busy(err)
 	}
 	stop := context.AfterFunc(ctx, func() {
 		_ = conn.SetDeadline(time.Unix(1, 0)) //nolint:errcheck // it ends the reading below, where that can be ended
@@ -139,7 +139,8 @@ func growAttached(ctx context.Context, socket, file string, size uint64) error {
 	return fmt.Errorf("QEMU does not have %s open", file)
 }
 
-// busy returns errBusy for an answer that did not come in time.
+// busy returns errBusy for an answer that did not come in time, and for a socket at which others wait
+// already (EAGAIN, which counts as a timeout).
 func busy(err error) error {
 	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 		return errBusy

@@ -177,7 +177,7 @@ func (j *job) choosePorts() (string, error) {
 	doc[keyForwards], _ = forwards(all, chosen)
 	text, err := yamltext.Marshal(doc)
 	if err == nil {
-		err = atomicfile.Write(j.path(j.Name, defsFile), []byte(text), 0o600)
+		err = writeFile(j.path(j.Name, defsFile), text)
 	}
 	if err != nil {
 		return "", fail(err, "start %s", j.Name)

@@ -40,6 +40,10 @@ type recipe struct {
 }
 
 func (r *recipe) read() error {
+	ends := r.change.Action == providers.Destroy || r.change.Action == providers.ReplaceIt
+	if o := r.change.Object; ends && o != nil && exists(r.p.path(o.Name, protection)) {
+		return fmt.Errorf("the instance %[1]s is protected by limactl: limactl unprotect %[1]s lets it be removed", o.Name)
+	}
 	switch r.change.Action {
 	case providers.Destroy, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
 		return nil

@@ -191,7 +191,13 @@ func writeJSON(path string, content any) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return atomicfile.Write(path, append(text, '\n'), 0o600)
+	return writeFile(path, string(text)+"\n")
+}
+
+// writeFile writes a file, whole or not at all, and removes what earlier writers that were killed left of it.
+// The run lock keeps others from writing at the same time.
+func writeFile(path, content string) error {
+	return errors.Join(atomicfile.Clean(path), atomicfile.Write(path, []byte(content), 0o600))
 }
 
 // sweep removes vmctl's own home once it is empty but for its key pair, and nothing is being made in it. A
