@@ -468,24 +468,23 @@ func TestKeyPair(t *testing.T) {
 	}
 }
 
-// QEMU that does not answer is unknown: nothing is done to it.
+// QEMU that hangs runs, as far as anybody can tell: it is said, and a stop forces it in the end.
 func TestSilentQEMU(t *testing.T) {
 	l := newLab(t)
-	pid := l.pid("qemu.pid")
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+	if err := syscall.Kill(l.pid("qemu.pid"), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
-			t.Error(err)
-		}
-	}()
 	o := l.object(devID)
-	if o.Running != nil || !strings.Contains(o.Unreadable["running"], "gave no answer") {
-		t.Errorf("it is seen as %s, %v", o.State, o.Unreadable)
+	if o.State != providers.StateRunning || !strings.Contains(findings(o), "its monitor gave no answer") {
+		t.Errorf("it is seen as %s, %s", o.State, findings(o))
 	}
-	if err := l.try(dev, providers.Stop); err == nil || !strings.Contains(err.Error(), "gave no answer") {
-		t.Errorf("stopped: %v", err)
+	l.policy = providertest.Waits(50 * time.Millisecond)
+	l.do(dev, providers.Stop)
+	if how := l.results[0].How; how != providers.Forced {
+		t.Errorf("it ended by %s", how)
+	}
+	if o := l.object(devID); o.State != providers.StateOff || len(o.Findings) > 0 {
+		t.Errorf("afterwards it is %s, %s", o.State, findings(o))
 	}
 }
 
