@@ -1,0 +1,75 @@
+//go:build unix
+
+package lima_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/providers"
+	"vmctl/providers/lima"
+	"vmctl/spec"
+)
+
+func TestCheck(t *testing.T) {
+	template := func(lines ...string) func(map[string]cty.Value) {
+		return set("template", cty.StringVal(strings.Join(lines, "\n")))
+	}
+	noImage := func(all map[string]cty.Value) {
+		all["image"] = cty.NullVal(all["image"].Type())
+		all["root_disk"] = cty.NullVal(all["root_disk"].Type())
+	}
+	mount := set("mount", cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{
+		"source": cty.StringVal("/src"), "target": cty.NullVal(cty.String), "writable": cty.False,
+	})}))
+	check := lima.Type(lima.Host{}).Check
+	for name, c := range map[string]struct {
+		edits []func(map[string]cty.Value)
+		want  []string // the beginnings of the flaws' details
+	}{
+		"image":                      {},
+		"nothing to boot":            {edits: []func(map[string]cty.Value){noImage}, want: []string{"An instance of Lima is made from an image"}},
+		"template with images":       {edits: []func(map[string]cty.Value){noImage, template("images: [{location: a.qcow2}]")}},
+		"template without images":    {edits: []func(map[string]cty.Value){noImage, template("arch: x86_64")}, want: []string{"It has no `images`, and there is no `image`"}},
+		"images twice":               {edits: []func(map[string]cty.Value){template("images: [{location: a.qcow2}]")}, want: []string{"It has `images` beside `image`"}},
+		"base":                       {edits: []func(map[string]cty.Value){template("base: other.yaml")}, want: []string{"It is based on another one"}},
+		"attributes in the template": {edits: []func(map[string]cty.Value){template("cpus: 2", "plain: true")}, want: []string{"It has `cpus`, which is the attribute `cpus`", "It has `plain`, which is the attribute `plain`"}},
+		"another driver":             {edits: []func(map[string]cty.Value){template("vmType: vz")}, want: []string{"Its vmType is \"vz\""}},
+		"mounts in both":             {edits: []func(map[string]cty.Value){mount, template("mounts: []")}, want: []string{"It has `mounts` beside a block `mount`"}},
+		"mount in plain mode":        {edits: []func(map[string]cty.Value){mount, set("plain", cty.True)}, want: []string{"In plain mode Lima mounts nothing"}},
+		"mount":                      {edits: []func(map[string]cty.Value){mount}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for i, f := range check(spec.VM, want(c.edits...)) {
+				detail := f.Detail
+				if i < len(c.want) && strings.HasPrefix(detail, c.want[i]) {
+					detail = c.want[i]
+				}
+				got = append(got, detail)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("flaws (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What Lima reads once, when it makes the instance, needs another instance.
+func TestEditsOfTemplates(t *testing.T) {
+	judge := lima.Type(lima.Host{}).Kinds[spec.VM]["template"].Judge
+	const before = "images: [{location: a.qcow2}]\narch: x86_64\nprovision: [{mode: system, script: a}]\n"
+	for edit, want := range map[string]providers.Applies{
+		"a.qcow2 b.qcow2": providers.Replace, "x86_64 aarch64": providers.Replace, "provision: vmType: qemu\nprovision:": providers.Replace,
+		"a} b}": providers.Restart, "system user": providers.Restart,
+	} {
+		old, with, _ := strings.Cut(edit, " ")
+		after := strings.ReplaceAll(before, old, with)
+		if got := judge(cty.StringVal(before), cty.StringVal(after), true).Applies; got != want {
+			t.Errorf("%s: applies by %s, want %s", edit, got, want)
+		}
+	}
+}
