@@ -72,6 +72,14 @@ func TestCrashMatrix(t *testing.T) {
 			})
 		}
 	})
+	t.Run("lima", func(t *testing.T) {
+		for _, o := range limaOperations {
+			t.Run(o.name, func(t *testing.T) {
+				t.Parallel()
+				table.add(crash(t, "lima", o, 24))
+			})
+		}
+	})
 	if err := table.share(os.Getenv("VMCTL_CRASH_ROWS"), os.Getenv("VMCTL_CRASH_SHARD")); err != nil {
 		t.Fatal(err)
 	}

@@ -278,7 +278,7 @@ var objectID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-([0-9a-f]{12}|N)
 // the locks. The locks stay for good: the records beside them name their holders.
 func (s *crashSite) files(all map[string]int) {
 	err := filepath.WalkDir(s.data, func(path string, d os.DirEntry, err error) error {
-		isLock := filepath.Base(path) == "keys.lock" || filepath.Base(filepath.Dir(path)) == "busy" && !strings.Contains(filepath.Base(path), ".owner")
+		isLock := filepath.Base(path) == "keys.lock" || filepath.Base(path) == ".vmctl.lock" || filepath.Base(filepath.Dir(path)) == "busy" && !strings.Contains(filepath.Base(path), ".owner")
 		if err == nil && !d.IsDir() && filepath.Base(path) != "state.json.backup" && filepath.Base(path) != "reserve" && !isLock {
 			relative, err := filepath.Rel(s.data, path)
 			if err != nil {

@@ -3,6 +3,8 @@
 package acceptance_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -43,6 +45,33 @@ const imageVM = `vm "dev" {
   }
 }
 `
+
+// Specs of a Lima home. Nothing boots: what a boot adds is in the scripts.
+const (
+	limaHost = "provider \"lima\" \"here\" {}\n"
+	limaVM   = limaHost + `vm "dev" {
+  provider = provider.lima.here
+  cpus     = 1
+  running  = false
+  memory   = "256MiB"
+  accel    = "tcg"
+  plain    = true
+  image    = "guest/empty.qcow2"
+  root_disk { size = "2MiB" }
+  lifecycle {
+    on_change = { name = "replace" }
+  }
+}
+`
+	limaDisk = `disk "cache" {
+  provider = provider.lima.here
+  size     = "8MiB"
+}
+`
+)
+
+// limaUsing is a VM of Lima with a disk.
+var limaUsing = limaDisk + edited(limaVM, "  cpus ", usesDisk+"  cpus ")
 
 // Blocks and arguments of the specs of a simulated host with a disk.
 const (
@@ -182,4 +211,27 @@ var qemuOperations = []operation{
 	{name: "grow its own disk", before: imageVM, spec: edited(imageVM, "2MiB", "4MiB")},
 	{name: "replace with its own disk", renews: true, before: imageVM, spec: edited(imageVM, `"one"`, `"two"`)},
 	{name: "delete with its image", before: imageVM, spec: ""},
+}
+
+// limaOperations lists the operations that run on a real Lima home.
+var limaOperations = []operation{
+	{name: "create, off", spec: limaVM},
+	{name: "create with a disk", spec: limaUsing},
+	{name: "change while off", before: limaVM, spec: bigger(limaVM)},
+	{name: "grow its own disk", before: limaVM, spec: edited(limaVM, "2MiB", "4MiB")},
+	{name: "replace", renews: true, before: limaVM, spec: edited(limaVM, "  cpus ", "  name = \"other\"\n  cpus ")},
+	{name: "grow", before: limaUsing, spec: edited(limaUsing, "8MiB", "16MiB")},
+	{name: "detach", before: limaUsing, spec: limaDisk + limaVM},
+	{name: "free a disk", before: limaUsing, spec: limaUsing, damage: locked},
+	{name: "let go of a VM", before: limaVM, spec: limaHost + "removed {\n  from    = vm.dev\n  destroy = false\n}\n"},
+	{name: "delete", before: limaVM, spec: limaHost},
+	{name: "destroy with its disk", before: limaUsing, spec: limaUsing, args: destroyAll, again: destroyAll},
+}
+
+// locked leaves the lock of a VM that is off at its disk, as a power failure does.
+func locked(s *crashSite) {
+	home := filepath.Join(s.data, "lima-here")
+	if err := os.Symlink(filepath.Join(home, "demo.dev"), filepath.Join(home, "_disks", "demo.cache", "in_use_by")); err != nil {
+		s.t.Fatal(err)
+	}
 }

@@ -12,7 +12,8 @@ import (
 // Found is a process with the arguments that it was started with.
 type Found struct {
 	Identity
-	Argv []string
+	Argv   []string
+	Parent int // the pid of its parent; 0: it is not known
 }
 
 // Find returns the identities of all processes whose arguments satisfy match, as Search does.
@@ -66,7 +67,7 @@ func (h Host) Search(ctx context.Context, match func(argv []string) bool) ([]Fou
 		case c.err != nil:
 			unread.add(c.pid, c.err)
 		case match(c.seen.Argv):
-			found = append(found, Found{Identity: here.identity(c.pid, c.seen), Argv: c.seen.Argv})
+			found = append(found, Found{Identity: here.identity(c.pid, c.seen), Argv: c.seen.Argv, Parent: c.seen.Parent})
 		}
 	}
 	return found, unread.err()

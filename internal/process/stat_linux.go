@@ -8,9 +8,9 @@ import (
 
 // stat holds fields of the stat file of a process (proc_pid_stat(5)).
 type stat struct {
-	pid, pgid, threads int
-	state              string
-	start              uint64
+	pid, parent, pgid, threads int
+	state                      string
+	start                      uint64
 }
 
 // ended reports whether nothing runs any more. The first thread of a program may
@@ -31,7 +31,7 @@ func parseStat(line string) (stat, error) {
 		return stat{}, fmt.Errorf("a line cut short: %q", line)
 	}
 	// Fields are counted from 1 in the manual, and the third comes first here.
-	numbers := map[int]int{1: 0, 5: 0, 20: 0}
+	numbers := map[int]int{1: 0, 4: 0, 5: 0, 20: 0}
 	for field := range numbers {
 		text := line[:from]
 		if field > 2 {
@@ -47,5 +47,5 @@ func parseStat(line string) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("field 22: %w", err)
 	}
-	return stat{pid: numbers[1], pgid: numbers[5], threads: numbers[20], state: fields[0], start: start}, nil
+	return stat{pid: numbers[1], parent: numbers[4], pgid: numbers[5], threads: numbers[20], state: fields[0], start: start}, nil
 }

@@ -47,8 +47,9 @@ type hostIdentity struct {
 
 // processFacts holds the facts of a process, all read at one time.
 type processFacts struct {
-	Start uint64
-	PGID  int
+	Start  uint64
+	PGID   int
+	Parent int // its pid; 0: it is not known
 	// Ended: only the exit status is left. Ending: the program has left the
 	// memory, and the process is on its way out.
 	Ended, Ending bool

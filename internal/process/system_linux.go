@@ -133,7 +133,7 @@ func (l linux) look(pid int) (processFacts, error) {
 	if after.start != before.start {
 		return processFacts{}, errChanged
 	}
-	s.Start, s.PGID, s.Ended = after.start, after.pgid, after.ended()
+	s.Start, s.PGID, s.Parent, s.Ended = after.start, after.pgid, after.parent, after.ended()
 	if isMissing(s.ExeErr) {
 		s.Ending, s.ExeErr = true, nil
 	}

@@ -6,4 +6,6 @@ var (
 	NamesOf   = namesOf
 	HostKeyIn = hostKeyIn
 	PowerDown = powerDown
+
+	WithoutForks = withoutForks
 )

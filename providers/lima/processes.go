@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"vmctl/internal/process"
@@ -42,7 +43,20 @@ func (p *Provider) find(ctx context.Context) found {
 		}
 		f.of[name][r] = append(f.of[name][r], one)
 	}
+	for _, roles := range f.of {
+		for r, all := range roles {
+			roles[r] = withoutForks(all)
+		}
+	}
 	return f
+}
+
+// withoutForks leaves out the children of other processes of the same role: a host agent that starts ssh
+// is two processes with the same arguments for a moment, which may be long on a busy machine.
+func withoutForks(all []process.Found) []process.Found {
+	return slices.DeleteFunc(slices.Clone(all), func(child process.Found) bool {
+		return slices.ContainsFunc(all, func(f process.Found) bool { return f.PID == child.Parent })
+	})
 }
 
 // roleOf returns the instance and the role of a process with such arguments.
