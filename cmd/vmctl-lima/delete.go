@@ -9,6 +9,7 @@ import (
 	"github.com/lima-vm/lima/v2/pkg/autostart"
 	"github.com/lima-vm/lima/v2/pkg/driverutil"
 	"github.com/lima-vm/lima/v2/pkg/limatype"
+	"github.com/lima-vm/lima/v2/pkg/lockutil"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 )
@@ -38,6 +39,14 @@ func deleteInstance(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if there, err := exists(dir); err != nil || !there {
+		return err
+	}
+	return lockutil.WithDirLock(dir, func() error { return deleteIn(ctx, name, dir) })
+}
+
+// deleteIn deletes an instance whose folder is locked: nobody starts it meanwhile.
+func deleteIn(ctx context.Context, name, dir string) error {
 	inst, err := loadInstance(ctx, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -46,6 +55,9 @@ func deleteInstance(ctx context.Context, name string) error {
 		logrus.WithError(err).Warn("The instance is deleted without its driver")
 		inst = &limatype.Instance{Name: name, Dir: dir}
 	default:
+		if err := checkStopped(inst); err != nil {
+			return err
+		}
 		driver, err := driverutil.CreateConfiguredDriver(ctx, inst, 0)
 		if err != nil {
 			return err

@@ -55,8 +55,14 @@ func thereIs(there bool) string {
 // isWhole reports whether the making of the instance came to its end.
 func (s *instance) isWhole() bool { return s.doc != nil && (s.root > 0 || !s.made()) }
 
-// made reports whether vmctl made the instance.
-func (s *instance) made() bool { return s.mark != nil && !s.mark.Imported }
+// made reports whether vmctl made the instance. One that has lost its mark has vmctl's scripts.
+func (s *instance) made() bool {
+	if s.mark != nil {
+		return !s.mark.Imported
+	}
+	list, _ := s.doc[keyProvision].([]any)
+	return slices.ContainsFunc(list, isOwnScript)
+}
 
 func (s *instance) owner() *providers.Mark {
 	switch {
@@ -396,7 +402,7 @@ func mountsOf(doc map[string]any, m *mark) cty.Value {
 			target = cty.StringVal(at)
 		}
 		all = append(all, cty.ObjectVal(map[string]cty.Value{
-			"source": cty.StringVal(m.source(text(e["location"], ""))), "target": target, "writable": cty.BoolVal(writable),
+			"source": cty.StringVal(m.source(text(e["location"], ""), text(e["mountPoint"], ""))), "target": target, "writable": cty.BoolVal(writable),
 		}))
 	}
 	if len(all) == 0 {

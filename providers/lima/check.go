@@ -33,6 +33,11 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 			add("port_forward", "Impossible port_forward", "In plain mode Lima forwards TCP ports only: leave `plain` out, or forward the port by `protocol = \"tcp\"`.")
 		}
 	}
+	for _, m := range ctyread.List(ctyread.Attr(want, "mount")) {
+		if strings.Contains(ctyread.Text(m, "source")+"\n"+ctyread.Text(m, "target"), "{{") {
+			add("mount", "Impossible mount", "Lima expands `{{` in the paths of mounts: mount a folder without it.")
+		}
+	}
 	if ctyread.Known(ctyread.Attr(want, "plain")) && ctyread.True(want, "plain") && len(ctyread.List(ctyread.Attr(want, "mount"))) > 0 {
 		add("mount", "Impossible mount", "In plain mode Lima mounts nothing: leave `plain` out, or `mount`.")
 	}

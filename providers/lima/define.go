@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +23,7 @@ import (
 // definition returns the wanted definition and its mark.
 func (j *job) definition(ctx context.Context) (written, mark, error) {
 	g := wish{vm: j.want, hosts: map[string]uint16{}}
-	m := mark{Format: markFormat, ID: j.Object, Name: j.Name, Accel: j.want.Accel, Template: j.want.Template, Sources: map[string]string{}, MountPoints: map[string]string{}}
+	m := mark{Format: markFormat, ID: j.Object, Name: j.Name, Accel: j.want.Accel, Template: j.want.Template, Sources: map[string]string{}, MountPoints: map[string]string{}, Originals: map[string]any{}}
 	for _, a := range j.want.Disks {
 		d := usedDisk{name: j.Uses[a].Name, mountPoint: j.want.MountPoints[a]}
 		if m, err := readMark(j.diskPath(d.name, markName)); err == nil {
@@ -55,7 +56,14 @@ func (j *job) definition(ctx context.Context) (written, mark, error) {
 		return w, m, err
 	}
 	for _, mount := range j.want.Mounts {
-		m.Sources[j.absolute(mount.Source)] = mount.Source
+		m.Sources[sourceKey(j.absolute(mount.Source), mount.Target)] = mount.Source
+	}
+	if given, _ := g.rest[keyParams].(map[string]any); m.Imported {
+		for name := range j.want.Params {
+			if value, there := given[name]; there {
+				m.Originals[name] = value
+			}
+		}
 	}
 	for _, d := range g.disks {
 		if d.mountPoint != "" {
@@ -69,15 +77,27 @@ func (j *job) definition(ctx context.Context) (written, mark, error) {
 	return w, m, nil
 }
 
-// rest returns what a definition has beside its attributes: that of the present one, as long as the
-// template is the same as when it was written, else the template's.
+// rest returns what a definition has beside its attributes: that of the template; of an instance that vmctl
+// did not make, what it has, as long as the spec gives it no template.
 func (j *job) rest() (map[string]any, error) {
-	if s := j.seen; s != nil && s.doc != nil {
+	if s := j.seen; s != nil && s.doc != nil && !s.made() {
 		switch {
-		case s.mark == nil:
+		case s.mark == nil && j.want.Template == "":
 			return s.doc, nil
-		case s.mark.Template == j.want.Template && (s.mark.Imported || baseDigest(s.doc, s.mark.Keys, s.mark.Params) == s.mark.Base):
-			return base(s.doc, s.mark.Keys, s.mark.Params), nil
+		case s.mark != nil && s.mark.Template == j.want.Template:
+			rest := base(s.doc, s.mark.Keys, s.mark.Params)
+			if len(s.mark.Originals) > 0 {
+				params, _ := rest[keyParams].(map[string]any)
+				params = maps.Clone(params)
+				if params == nil {
+					params = map[string]any{}
+				}
+				for name, value := range s.mark.Originals {
+					params[name] = value
+				}
+				rest[keyParams] = params
+			}
+			return rest, nil
 		}
 	}
 	if j.want.Template == "" {

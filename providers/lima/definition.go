@@ -122,6 +122,7 @@ func (p *Provider) compose(g wish) (written, error) {
 	if !g.imported {
 		p.setUp(&w, g, setIfAbsent)
 	}
+	w.addScripts(p, g)
 	slices.Sort(w.keys)
 	w.base = baseDigest(w.doc, w.keys, w.params)
 	var err error
@@ -141,10 +142,31 @@ func (p *Provider) setUp(w *written, g wish, setIfAbsent func(key string, value 
 	if !hasFirmware() {
 		setIfAbsent(keyFirmware, map[string]any{"legacyBIOS": true})
 	}
-	provision, _ := w.doc[keyProvision].([]any)
-	w.doc[keyProvision] = append(slices.Clone(provision), map[string]any{"mode": "system", "script": loginScript(g.vm.SSH.User, g.authorized, g.hostKey)})
+}
+
+// addScripts adds vmctl's own scripts: one that lets its keys in and gives the guest its host key, and one that
+// mounts additional disks. An instance that vmctl did not make keeps its host key, and lets in its own user as
+// before; other keys are added if the spec has some.
+func (w *written) addScripts(p *Provider, g wish) {
+	var scripts []string
+	switch {
+	case !g.imported:
+		scripts = append(scripts, loginScript(g.vm.SSH.User, g.authorized, g.hostKey))
+	case g.vm.SSH.Identity != "" || len(g.vm.SSH.AuthorizedKeys) > 0:
+		user := p.login(&instance{doc: w.doc}, g.vm.SSH)
+		scripts = append(scripts, loginScript(user, g.authorized, ""))
+	}
 	if script := mountScript(g.disks); script != "" {
-		w.doc[keyProvision] = append(w.doc[keyProvision].([]any), map[string]any{"mode": "system", "script": script}) //nolint:forcetypeassert // it was set above
+		scripts = append(scripts, script)
+	}
+	provision, _ := w.doc[keyProvision].([]any)
+	provision = slices.DeleteFunc(slices.Clone(provision), isOwnScript)
+	for _, script := range scripts {
+		// Lima expands templates in scripts.
+		provision = append(provision, map[string]any{"mode": "system", "script": strings.ReplaceAll(script, "{{", `{{"{{"}}`)})
+	}
+	if len(provision) > 0 {
+		w.doc[keyProvision] = provision
 	}
 }
 
@@ -349,7 +371,7 @@ func mountScript(disks []usedDisk) string {
 		if d.mountPoint == "" {
 			continue
 		}
-		script += fmt.Sprintf("mount_disk /dev/vd%c %s %s\n", 'b'+i, shellword.Quote(cmp.Or(d.fsType, "ext4")), shellword.Quote(d.mountPoint))
+		script += fmt.Sprintf("mount_disk /dev/vd%s %s %s\n", letters(i+1), shellword.Quote(cmp.Or(d.fsType, "ext4")), shellword.Quote(d.mountPoint))
 	}
 	if script == "" {
 		return ""
@@ -407,6 +429,14 @@ else
   systemctl try-restart ssh sshd 2>/dev/null || service ssh restart || service sshd restart
 fi
 `
+}
+
+// letters returns the end of the name of the nth disk of a guest, counted from 0: a, b, …, z, aa, ab, …
+func letters(n int) string {
+	if n < 26 {
+		return string(rune('a' + n))
+	}
+	return letters(n/26-1) + letters(n%26)
 }
 
 // hostKeyIn returns the private host key that a definition gives its guest; "": none.

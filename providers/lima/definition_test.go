@@ -78,7 +78,7 @@ func TestDefinition(t *testing.T) {
 		}
 		m := &mark{Keys: w.keys, Params: w.params, Template: vm.Template, Base: w.base, Forwards: w.ports, Auto: w.auto, Sources: map[string]string{}}
 		for _, mount := range vm.Mounts {
-			m.Sources[filepath.Join("/files", mount.Source)] = mount.Source
+			m.Sources[sourceKey(filepath.Join("/files", mount.Source), mount.Target)] = mount.Source
 		}
 		s := &instance{name: "x", mark: m, doc: doc, root: vm.RootDisk}
 		c := p.config(s, doc, vm.Accel, nil, anyName)

@@ -37,7 +37,7 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.successorFits(ctx); err != nil {
 		return nil, err
 	}
-	disks, err := j.releaseLocks(j.Name)
+	removed, err := j.reclaim(ctx)
 	if err != nil {
 		return nil, fail(err, "free the disks of %s", j.Name)
 	}
@@ -46,13 +46,16 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 			return nil, err
 		}
 	}
+	if _, err := j.reclaim(ctx); err != nil { // somebody may have started it meanwhile
+		return nil, fail(err, "delete %s", j.Name)
+	}
 	if err := j.removeFolder(j.dir(j.Name)); err != nil {
 		return nil, fail(err, "delete %s", j.Name)
 	}
 	if err := errors.Join(j.forgetKeys(), j.sweep()); err != nil {
 		return nil, fail(err, "tidy up after %s, which is deleted", j.Name)
 	}
-	return guard.Did(providers.Done, freed(disks)...), nil
+	return guard.Did(providers.Done, removed...), nil
 }
 
 // removeFolder removes the folder of an instance or a disk, its mark last: the object exists as long

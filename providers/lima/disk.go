@@ -198,7 +198,7 @@ func (j *diskJob) grow(ctx context.Context) (*guard.Outcome, error) {
 
 // tool runs vmctl-lima for the step.
 func (j *diskJob) tool(ctx context.Context, args ...string) error {
-	err := j.runTool(ctx, machine.AccelKVM, nil, j.log, args...)
+	err := j.runTool(ctx, machine.AccelKVM, nil, nil, j.log, args...)
 	if err == nil {
 		return nil
 	}

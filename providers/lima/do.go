@@ -45,6 +45,7 @@ type job struct {
 	want   machine.VM
 	seen   *instance // as it was last read; nil: there is none
 	disks  map[string]*observedDisk
+	agent  int // the pid of the host agent that the step has started; 0: none
 }
 
 // Guard names the step and its instance.
@@ -166,11 +167,11 @@ func (j *job) owns(s *instance) bool {
 }
 
 // tidy removes the remains of the last run of an instance that is off.
-func (j *job) tidy(context.Context) (*guard.Outcome, error) {
+func (j *job) tidy(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen.on() {
 		return nil, j.stillRuns()
 	}
-	removed, err := j.reclaim(j.Name)
+	removed, err := j.reclaim(ctx)
 	if err != nil {
 		return nil, fail(err, "tidy up after the last run of %s", j.Name)
 	}

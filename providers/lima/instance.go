@@ -189,7 +189,10 @@ func (p *Provider) readRun(s *instance) *runRecord {
 	if err != nil || len(s.agents) != 1 {
 		return nil
 	}
-	if r.Agent == nil || r.Agent.PID == s.agents[0].PID && r.Agent.StartTime == s.agents[0].StartTime {
+	switch {
+	case r.Agent == nil && r.Definition == s.text: // the start was cut short, and nobody has changed the definition since
+		return r
+	case r.Agent != nil && r.Agent.PID == s.agents[0].PID && r.Agent.StartTime == s.agents[0].StartTime:
 		return r
 	}
 	return nil

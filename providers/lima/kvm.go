@@ -107,7 +107,7 @@ func (j *job) whyNotKVM(err error) string {
 // fallBack notes that KVM has failed, and prepares another start, without it.
 func (j *job) fallBack(ctx context.Context, why string) ([]string, error) {
 	j.log(providers.Progress{Text: fmt.Sprintf("KVM does not work here (%s): starting again with TCG", why)})
-	if err := j.endAll(ctx); err != nil {
+	if err := j.endStarted(ctx); err != nil {
 		return nil, err
 	}
 	if err := writeJSON(j.kvmFile(), kvmFailure{Boot: bootID(), Why: why}); err != nil {

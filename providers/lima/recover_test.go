@@ -79,17 +79,41 @@ func (l *lab) object(id providers.ID) *providers.Object {
 	return nil
 }
 
-// try carries out a change, and returns the first failure.
-func (l *lab) try(a spec.Address, action providers.Action) error {
-	l.t.Helper()
+// change returns a change of an object; nil: there is none.
+func (l *lab) change(a spec.Address, action providers.Action, o *providers.Object) providers.Change {
 	id, vm := devID, l.vm
 	if a == cache {
 		id, vm = cacheID, providertest.Disk()
 	}
-	c := providers.Change{
-		Address: a, Kind: a.Kind, Action: action, Name: "lab." + a.Name, ID: id, Object: l.object(id), Prior: vm, Want: vm, Policy: l.policy, Generation: 1,
+	return providers.Change{
+		Address: a, Kind: a.Kind, Action: action, Name: "lab." + a.Name, ID: id, Object: o, Prior: vm, Want: vm, Policy: l.policy, Generation: 1,
 		Uses: map[spec.Address]providers.Used{cache: {Kind: spec.Disk, ID: cacheID, Name: "lab.cache"}},
 	}
+}
+
+// try carries out an action, and returns the first failure.
+func (l *lab) try(a spec.Address, action providers.Action) error {
+	l.t.Helper()
+	id := devID
+	if a == cache {
+		id = cacheID
+	}
+	return l.carryOut(l.change(a, action, l.object(id)))
+}
+
+// edit carries out an edit of an attribute of the instance.
+func (l *lab) edit(path string) {
+	l.t.Helper()
+	c := l.change(dev, providers.Update, l.object(devID))
+	c.Edits = []providers.Edit{{Path: path}}
+	if err := l.carryOut(c); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// carryOut carries out a change, and returns the first failure.
+func (l *lab) carryOut(c providers.Change) error {
+	l.t.Helper()
 	steps, err := l.p.Steps(c)
 	if err != nil {
 		return err
@@ -100,8 +124,8 @@ func (l *lab) try(a spec.Address, action providers.Action) error {
 	}
 	l.results = nil
 	for _, s := range steps {
-		w := providers.Work{Step: s, Expect: expect, Prior: vm, Want: vm, Policy: l.policy, Generation: 1, Uses: c.Uses}
-		if action == providers.Create {
+		w := providers.Work{Step: s, Expect: expect, Prior: c.Prior, Want: c.Want, Policy: l.policy, Generation: 1, Uses: c.Uses}
+		if c.Action == providers.Create {
 			w.Prior = cty.NilVal
 		}
 		r, err := l.p.Do(l.t.Context(), w, func(providers.Progress) {})
@@ -353,6 +377,61 @@ func TestDiesAtStart(t *testing.T) {
 	}
 	if o := l.object(devID); o.State != providers.StateOff || len(o.Findings) > 0 {
 		t.Errorf("afterwards it is %s, %s", o.State, findings(o))
+	}
+}
+
+// A start that comes second touches nothing of the first one, which somebody else made.
+func TestStartRace(t *testing.T) {
+	l := newLab(t)
+	l.do(dev, providers.Stop)
+	l.write("", "race")
+	if err := l.try(dev, providers.Start); err == nil || !strings.Contains(err.Error(), "a hostagent runs") {
+		t.Fatalf("started: %v", err)
+	}
+	if o := l.object(devID); o.State != providers.StateRunning || len(o.Findings) > 0 {
+		t.Errorf("afterwards it is %s, %s", o.State, findings(o))
+	}
+	if n := len(l.processesOf("lab.dev")); n != 2 {
+		t.Errorf("%d processes run it, and were to be 2", n)
+	}
+}
+
+// A parameter of the template that the spec overrides comes back when the spec leaves it alone again.
+func TestParamComesBack(t *testing.T) {
+	const template = "env:\n  A: b\nparam:\n  a: one\n  b: two\n"
+	mine := set("params", cty.MapVal(map[string]cty.Value{"a": cty.StringVal("mine")}))
+	l := newLab(t, set("running", cty.False), set("template", cty.StringVal(template)), mine)
+	if text := l.read("lab.dev", "lima.yaml"); !strings.Contains(text, "a: mine") {
+		t.Fatalf("the parameter is not in\n%s", text)
+	}
+	l.vm = want(set("running", cty.False), set("template", cty.StringVal(template)), set("additional_disk", l.vm.GetAttr("additional_disk")))
+	l.edit("params")
+	if text := l.read("lab.dev", "lima.yaml"); !strings.Contains(text, "a: one") || !strings.Contains(text, "b: two") {
+		t.Errorf("the parameters are not as in the template:\n%s", text)
+	}
+}
+
+// An instance that lost its mark is marked again as vmctl's own: it keeps its scripts and its host key.
+func TestLostMark(t *testing.T) {
+	l := newLab(t, set("running", cty.False))
+	before := l.read("lab.dev", "lima.yaml")
+	if err := os.Remove(l.inDev("vmctl.json")); err != nil {
+		t.Fatal(err)
+	}
+	o := l.object("lima:vm:lab.dev")
+	if o == nil {
+		t.Fatal("it is not seen")
+	}
+	c := l.change(dev, providers.Import, o)
+	c.ID, c.Mark = o.ID, &providers.MarkEdit{Reason: "it was lost"}
+	if err := l.carryOut(c); err != nil {
+		t.Fatal(err)
+	}
+	if after := l.read("lab.dev", "lima.yaml"); after != before {
+		t.Errorf("the definition was\n%s\nand is\n%s", before, after)
+	}
+	if mark := l.read("lab.dev", "vmctl.json"); strings.Contains(mark, `"imported"`) || !strings.Contains(mark, "host_key") {
+		t.Errorf("the mark is %s", mark)
 	}
 }
 

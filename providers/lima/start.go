@@ -45,7 +45,7 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.startable(); err != nil {
 		return nil, err
 	}
-	removed, err := j.reclaim(j.Name)
+	removed, err := j.reclaim(ctx)
 	if err != nil {
 		return nil, fail(err, "tidy up after the last run of %s", j.Name)
 	}
@@ -66,8 +66,8 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.Done, removed...), nil
 }
 
-// bringUp starts the host agent, and returns once QEMU runs. It records before what it starts, and then
-// whom.
+// bringUp starts the host agent, and returns once QEMU runs. It records the definition before the start,
+// and the host agent after it.
 func (j *job) bringUp(ctx context.Context) error {
 	text, err := j.choosePorts()
 	if err != nil {
@@ -80,9 +80,13 @@ func (j *job) bringUp(ctx context.Context) error {
 	if err := j.rotateLogs(); err != nil {
 		return err
 	}
-	if err := j.run(ctx, "Lima did not start it", nil, "start", j.Name); err != nil {
+	var started struct {
+		PID int `json:"pid"`
+	}
+	if err := j.runTool(ctx, j.want.Accel, nil, &started, j.log, "start", j.Name); err != nil {
 		return err
 	}
+	j.agent = started.PID
 	s, err := j.waitForQEMU(ctx)
 	if err == nil && j.triesKVM() {
 		err = j.watch(ctx)
@@ -91,7 +95,10 @@ func (j *job) bringUp(ctx context.Context) error {
 		return err
 	}
 	r.Agent = &s.agents[0].Identity
-	return writeJSON(j.path(j.Name, runName), r)
+	if err := writeJSON(j.path(j.Name, runName), r); err != nil { // it runs: only what it runs with is less sure
+		j.log(providers.Progress{Text: "it runs, and that could not be recorded: " + err.Error()})
+	}
+	return nil
 }
 
 // rotateLogs keeps the logs of the run before, which Lima would overwrite: ha.stderr.log becomes
@@ -222,29 +229,28 @@ func listenOnce(f machine.Forward, port uint16) (uint16, error) {
 	return uint16(l.Addr().(*net.TCPAddr).Port), nil //nolint:forcetypeassert,gosec // a port of a listener on tcp
 }
 
-// waitForQEMU waits until the host agent has started QEMU, and fails as soon as it has ended.
+// waitForQEMU waits until the host agent has started QEMU, and fails as soon as it has ended. An instance
+// that cannot be read for a moment is read again.
 func (j *job) waitForQEMU(ctx context.Context) (*instance, error) {
 	for {
 		s, err := j.readInstance(ctx, j.Name, j.find(ctx))
 		switch {
-		case err != nil:
-			return nil, err
-		case len(s.agents) == 1 && len(s.drivers) == 1:
+		case err == nil && len(s.agents) == 1 && len(s.drivers) == 1:
 			return s, nil
-		case s.state == providers.StateOff:
+		case err == nil && s.state == providers.StateOff:
 			return nil, errors.New("its host agent ended before QEMU ran")
 		}
-		if err := clock.Sleep(ctx, lookEvery); err != nil {
-			return nil, errors.Join(context.Cause(ctx), errors.New("QEMU did not run in time"))
+		if clock.Sleep(ctx, lookEvery) != nil {
+			return nil, errors.Join(context.Cause(ctx), errors.New("QEMU did not run in time"), err)
 		}
 	}
 }
 
-// notStarted returns the failure of an instance that did not come up. It ends what runs of it: no guest
-// has begun to run. The logs stay.
+// notStarted returns the failure of an instance that did not come up. It ends what the step has started,
+// and nothing else: somebody else may have started the instance meanwhile. The logs stay.
 func (j *job) notStarted(ctx context.Context, cause error) error {
 	last := j.lastWords(j.Name)
-	if err := j.endAll(ctx); err != nil {
+	if err := j.endStarted(ctx); err != nil {
 		return fail(errors.Join(cause, err), "start %s: what runs of it does not end", j.Name)
 	}
 	f := fail(cause, "start %s", j.Address)
@@ -260,27 +266,50 @@ func (j *job) notStarted(ctx context.Context, cause error) error {
 	return f
 }
 
-// endAll ends what runs of an instance whose guest has not begun to run, and removes its files.
-func (j *job) endAll(ctx context.Context) error {
+// endStarted ends the host agent that the step has started, with its QEMU, and removes their files. A QEMU
+// is that agent's if it is in its process group.
+func (j *job) endStarted(ctx context.Context) error {
+	if j.agent == 0 {
+		return nil
+	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceLimit)
 	defer cancel()
-	left := j.find(own).of[j.Name]
-	all := identities(left[roleDriver], left[roleAgent])
-	err := process.Each(all, func(id process.Identity) error {
+	var ours []process.Identity
+	for _, id := range identities(j.find(own).of[j.Name][roleDriver], j.find(own).of[j.Name][roleAgent]) {
+		if id.PID == j.agent || id.PGID == j.agent {
+			ours = append(ours, id)
+		}
+	}
+	err := process.Each(ours, func(id process.Identity) error {
 		_, err := j.processes.Force(id)
 		return err
 	})
-	if err := errors.Join(err, j.processes.Wait(own, all...)); err != nil {
+	if err := errors.Join(err, j.processes.Wait(own, ours...)); err != nil {
 		return err
 	}
-	_, err = j.reclaim(j.Name)
+	j.agent = 0
+	if err := atomicfile.Remove(j.path(j.Name, runName)); err != nil {
+		return err
+	}
+	_, err = j.reclaim(own)
 	return err
 }
 
-// reclaim removes the files of processes of an instance that are confirmed to be gone, and frees the
-// disks that the instance has locked. It returns what it did, in words.
-func (p *Provider) reclaim(name string) ([]string, error) {
-	entries, err := os.ReadDir(p.dir(name))
+// errRuns says that an instance that was off runs by now.
+var errRuns = errors.New("it runs by now: somebody else has started it")
+
+// reclaim removes the files of processes of the instance, which is confirmed to be off, and frees the disks
+// that it has locked. It looks once more before, since a start of somebody else makes such files. It returns
+// what it did, in words.
+func (j *job) reclaim(ctx context.Context) ([]string, error) {
+	f := j.find(ctx)
+	switch {
+	case f.err != nil:
+		return nil, f.err
+	case len(f.of[j.Name]) > 0:
+		return nil, errRuns
+	}
+	entries, err := os.ReadDir(j.dir(j.Name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -289,10 +318,10 @@ func (p *Provider) reclaim(name string) ([]string, error) {
 	for _, e := range entries {
 		switch filepath.Ext(e.Name()) {
 		case ".pid", ".sock", ".tmp":
-			errs = append(errs, atomicfile.Remove(p.path(name, e.Name())))
+			errs = append(errs, atomicfile.Remove(j.path(j.Name, e.Name())))
 			removed = append(removed, "removed "+e.Name())
 		}
 	}
-	disks, err := p.releaseLocks(name)
+	disks, err := j.releaseLocks(j.Name)
 	return append(removed, freed(disks)...), errors.Join(append(errs, err)...)
 }

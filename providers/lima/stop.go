@@ -33,7 +33,9 @@ func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return nil, providers.SeenBefore(err, waited)
 	}
-	removed, err := j.reclaim(j.Name)
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceLimit)
+	defer cancel()
+	removed, err := j.reclaim(own)
 	if err != nil {
 		return nil, providers.SeenBefore(fail(err, "tidy up after %s, which has ended", j.Name), append(waited, r.Evidence...))
 	}
@@ -41,7 +43,7 @@ func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
 }
 
 // tookItselfDown tidies up after an instance that ended before anybody asked it to.
-func (j *job) tookItselfDown(context.Context) (*guard.Outcome, error) {
+func (j *job) tookItselfDown(ctx context.Context) (*guard.Outcome, error) {
 	switch {
 	case j.seen == nil || j.seen.on():
 		return nil, nil
@@ -49,7 +51,7 @@ func (j *job) tookItselfDown(context.Context) (*guard.Outcome, error) {
 		return guard.Did(providers.AlreadyTrue, "it is off"), nil
 	}
 	evidence := j.seen.leftover
-	removed, err := j.reclaim(j.Name)
+	removed, err := j.reclaim(ctx)
 	if err != nil {
 		return nil, fail(err, "tidy up after %s, which has ended", j.Name)
 	}

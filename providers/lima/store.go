@@ -1,6 +1,7 @@
 package lima
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,20 +79,25 @@ type mark struct {
 	// Empty lists the attributes that the spec sets to what they are without it: plain = false, or
 	// params = {}.
 	Empty []string `json:"empty,omitempty"`
-	// Sources maps the folders that are mounted to their paths in the spec.
+	// Sources maps the folders that are mounted, as sourceKey names them, to their paths in the spec.
 	Sources map[string]string `json:"sources,omitempty"`
 	// MountPoints maps additional disks to the paths at which the guest mounts them.
 	MountPoints map[string]string `json:"mount_points,omitempty"`
+	// Originals has the values of an imported instance's parameters that the spec overrides.
+	Originals map[string]any `json:"originals,omitempty"`
 	// Imported says that vmctl did not make the instance: its user and its keys are its own.
 	Imported bool `json:"imported,omitempty"`
 }
 
+// sourceKey names a mount in mark.Sources.
+func sourceKey(folder, target string) string { return target + " of " + folder }
+
 // source returns a mounted folder as the spec names it.
-func (m *mark) source(folder string) string {
-	if m == nil || m.Sources[folder] == "" {
+func (m *mark) source(folder, target string) string {
+	if m == nil {
 		return folder
 	}
-	return m.Sources[folder]
+	return cmp.Or(m.Sources[sourceKey(folder, target)], folder)
 }
 
 // hasEmpty reports whether the spec sets an attribute to what it is without it.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -32,7 +33,7 @@ func (p *Provider) environment(accel string) []string {
 
 // run runs vmctl-lima for the step, with input and until its end.
 func (j *job) run(ctx context.Context, doing string, input []byte, args ...string) error {
-	err := j.runTool(ctx, j.want.Accel, input, j.log, args...)
+	err := j.runTool(ctx, j.want.Accel, input, nil, j.log, args...)
 	if err == nil {
 		return nil
 	}
@@ -64,7 +65,7 @@ func (e *refusedError) Error() string { return e.reason }
 
 // runTool runs vmctl-lima to its end, forwards what Lima logs as progress, and returns the failure that it
 // reports.
-func (p *Provider) runTool(ctx context.Context, accel string, input []byte, log providers.Log, args ...string) (err error) {
+func (p *Provider) runTool(ctx context.Context, accel string, input []byte, answer any, log providers.Log, args ...string) (err error) {
 	if missing := p.missing(); missing != nil {
 		return missing
 	}
@@ -99,11 +100,11 @@ func (p *Provider) runTool(ctx context.Context, accel string, input []byte, log 
 	if ctx.Err() != nil {
 		return ended
 	}
-	return judge(ended, reply, last)
+	return judge(ended, reply, last, answer)
 }
 
-// judge returns the failure that the program reported; nil: it did what it was told.
-func judge(ended error, reply []byte, last []string) error {
+// judge returns the failure that the program reported, or reads its answer into answer, if that is not nil.
+func judge(ended error, reply []byte, last []string, answer any) error {
 	var failed struct {
 		Error string `json:"error"`
 	}
@@ -113,6 +114,12 @@ func judge(ended error, reply []byte, last []string) error {
 			return &refusedError{reason: reason, said: slices.DeleteFunc(last, func(line string) bool { return line == reason })}
 		}
 		return &refusedError{reason: ended.Error(), said: last}
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(reply, answer); err != nil {
+		return fmt.Errorf("vmctl-lima answered what cannot be read: %w", err)
 	}
 	return nil
 }
