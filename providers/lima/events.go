@@ -56,6 +56,13 @@ func (p *Provider) readEvents(name string) (events, error) {
 	return e, nil
 }
 
+// agentForced reports whether the host agent of the last run ended QEMU by force: it does so at once if
+// QEMU's monitor does not let it in.
+func (p *Provider) agentForced(name string) bool {
+	text, err := tail(p.path(name, agentLog), logLimit)
+	return err == nil && strings.Contains(string(text), "forcibly killing QEMU")
+}
+
 // tail returns the end of a file; nil: there is none.
 func tail(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
