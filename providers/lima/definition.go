@@ -120,7 +120,7 @@ func (p *Provider) compose(g wish) (written, error) {
 		setIfAbsent(keyOptions, map[string]any{"qemu": map[string]any{"cpuType": map[string]any{architecture(): "max"}}})
 	}
 	if !g.imported {
-		p.setUp(&w, g, setIfAbsent)
+		p.setUp(g, setIfAbsent)
 	}
 	w.addScripts(p, g)
 	slices.Sort(w.keys)
@@ -132,7 +132,7 @@ func (p *Provider) compose(g wish) (written, error) {
 
 // setUp adds what an instance needs that vmctl makes: its user, its keys, and no more than was asked
 // for.
-func (p *Provider) setUp(w *written, g wish, setIfAbsent func(key string, value any)) {
+func (p *Provider) setUp(g wish, setIfAbsent func(key string, value any)) {
 	setIfAbsent(keyVMType, "qemu")
 	setIfAbsent(keyContainerd, map[string]any{"system": false, "user": false})
 	setIfAbsent(keySSH, map[string]any{"loadDotSSHPubKeys": false})

@@ -25,7 +25,7 @@ const logLimit = 64 << 10
 // readEvents reads the events of an instance's host agent, which Lima begins anew at each start.
 func (p *Provider) readEvents(name string) (events, error) {
 	var e events
-	text, err := tail(p.path(name, eventsLog), logLimit)
+	text, err := tail(p.path(name, eventsLog))
 	if err != nil {
 		return e, err
 	}
@@ -51,13 +51,20 @@ func (p *Provider) readEvents(name string) (events, error) {
 			e.degraded = append(e.degraded, s.Errors...)
 		}
 	}
-	text, err = tail(p.path(name, agentLog), logLimit)
+	text, err = tail(p.path(name, agentLog))
 	e.ending = err == nil && strings.Contains(string(text), "shutting down the host agent")
 	return e, nil
 }
 
-// tail returns the end of a file; nil: there is none.
-func tail(path string, most int64) ([]byte, error) {
+// agentForced reports whether the host agent of the last run ended QEMU by force: it does so at once if
+// QEMU's monitor does not let it in.
+func (p *Provider) agentForced(name string) bool {
+	text, err := tail(p.path(name, agentLog))
+	return err == nil && strings.Contains(string(text), "forcibly killing QEMU")
+}
+
+// tail returns the end of a log, logLimit at most; nil: there is none.
+func tail(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -70,7 +77,7 @@ func tail(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := max(0, info.Size()-most)
+	from := max(0, info.Size()-logLimit)
 	return io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
 }
 
@@ -85,7 +92,7 @@ func (p *Provider) lastWords(name string) []string {
 
 // lastLines returns that many last lines of a host agent's log.
 func (p *Provider) lastLines(name string, lines int) []string {
-	text, err := tail(p.path(name, agentLog), logLimit)
+	text, err := tail(p.path(name, agentLog))
 	if err != nil {
 		return []string{"it cannot be read: " + err.Error()}
 	}

@@ -123,6 +123,9 @@ func (t *target) Look(ctx context.Context) (stop.Observation, error) {
 		if f.err != nil {
 			return stop.Observation{}, f.err
 		}
+		if j.agentForced(j.Name) {
+			return stop.Observation{Verdict: stop.Gone, How: providers.Forced, Evidence: "no process runs it: its host agent could not ask QEMU to shut down, and ended it"}, nil
+		}
 		return stop.Observation{Verdict: stop.Gone, Evidence: "no process runs it"}, nil
 	}
 	s.state = providers.StateRunning
