@@ -153,6 +153,7 @@ const (
 	FindStaleLock   FindingKind = "stale_lock"   // a lock whose holder is gone
 	FindHeldLock    FindingKind = "held_lock"    // a lock whose holder lives
 	FindBusy        FindingKind = "busy"         // somebody is at work in an object that is to be taken down
+	FindOutdated    FindingKind = "outdated"     // runs with another version of its system's software
 	FindUnmanaged   FindingKind = "unmanaged"    // not ours
 	FindRetained    FindingKind = "retained"     // once ours, released, and still there
 	FindStateBehind FindingKind = "state_behind" // the record is older than the mark

@@ -225,6 +225,9 @@ func (s *instance) findings() []providers.Finding {
 	if s.silent != "" {
 		add(providers.FindBroken, "left alone: it can be stopped", s.silent)
 	}
+	if s.outdated != "" {
+		add(providers.FindOutdated, "left alone: its next start brings it up to date", s.outdated)
+	}
 	if s.leftover != "" {
 		add(providers.FindLeftover, "removed when it is started or deleted", s.leftover)
 	}

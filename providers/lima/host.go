@@ -30,10 +30,23 @@ func Version(program string) (string, error) {
 	return "", fmt.Errorf("read the version of %s: it has no module %s", program, limaModule)
 }
 
+// version returns the version of Lima in the program that makes and starts instances; "": it cannot be read.
+func (h Host) version() string {
+	read := h.Version
+	if read == nil {
+		read = Version
+	}
+	version, err := read(h.Program)
+	if err != nil {
+		return ""
+	}
+	return version
+}
+
 // hostFacts returns what doctor shows of this machine.
 func (p *Provider) hostFacts() map[string]string {
 	facts := map[string]string{"home": p.home}
-	if version, err := Version(p.host.Program); err == nil {
+	if version := p.version(); version != "" {
 		facts["Lima"] = version + " in " + p.host.Program
 	}
 	return facts

@@ -68,7 +68,7 @@ func (h *house) typeFor(tb testing.TB) providers.Type {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return lima.Type(lima.Host{Program: self, Getenv: os.Getenv, UID: os.Getuid(), Home: h.data})
+	return lima.Type(lima.Host{Program: self, Version: func(string) (string, error) { return "2.2.0", nil }, Getenv: os.Getenv, UID: os.Getuid(), Home: h.data})
 }
 
 // want returns a small VM that is made from an image.

@@ -29,6 +29,7 @@ type instance struct {
 
 	state    string // one of providers.State…; "" if it could not be read
 	reason   string // of a broken or an unknown state
+	outdated string // evidence that another version of Lima runs it; "": the present one does
 	silent   string // evidence that QEMU runs and its monitor does not answer; "": it does
 	leftover string // evidence of files of processes that are gone
 	agents   []process.Found
@@ -134,6 +135,9 @@ func (p *Provider) readProcesses(ctx context.Context, s *instance, f found) {
 		return
 	}
 	s.run = p.readRun(s)
+	if now := p.version(); s.run != nil && s.run.Lima != "" && now != "" && s.run.Lima != now {
+		s.outdated = fmt.Sprintf("its host agent is of Lima %s, and vmctl has Lima %s", s.run.Lima, now)
+	}
 	switch {
 	case len(s.agents) == 1 && (s.events.ending || s.events.exiting):
 		s.state, s.reason = providers.StateEnding, ""

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -337,6 +338,24 @@ func TestRecovery(t *testing.T) {
 				t.Errorf("afterwards the findings of its disk are %q", disk)
 			}
 		})
+	}
+}
+
+// A host agent of another version is said, and works on.
+func TestOutdated(t *testing.T) {
+	l := newLab(t)
+	if got := findings(l.object(devID)); got != "" {
+		t.Fatalf("of the version that started it: %s", got)
+	}
+	text := l.read("lab.dev", "vmctl.run.json")
+	version := regexp.MustCompile(`"lima": "[^"]*"`)
+	if !version.MatchString(text) {
+		t.Fatalf("the run has no version: %s", text)
+	}
+	l.write(version.ReplaceAllString(text, `"lima": "1.0.0"`), "lab.dev", "vmctl.run.json")
+	o := l.object(devID)
+	if got := findings(o); o.State != providers.StateRunning || !strings.HasPrefix(got, "outdated: its host agent is of Lima 1.0.0, and vmctl has Lima ") {
+		t.Errorf("it is %s, %s", o.State, got)
 	}
 }
 

@@ -73,7 +73,7 @@ func (j *job) bringUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := runRecord{Definition: text, Accel: j.want.Accel, Auto: j.seen.mark.Auto}
+	r := runRecord{Definition: text, Accel: j.want.Accel, Lima: j.version(), Auto: j.seen.mark.Auto}
 	if err := writeJSON(j.path(j.Name, runName), r); err != nil {
 		return err
 	}

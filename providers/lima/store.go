@@ -137,6 +137,7 @@ type runRecord struct {
 	Agent      *process.Identity `json:"agent,omitempty"` // nil: the start was not seen to its end
 	Definition string            `json:"definition"`      // canonical
 	Accel      string            `json:"accel"`
+	Lima       string            `json:"lima,omitempty"` // the version of the host agent
 	Auto       []string          `json:"auto,omitempty"`
 }
 

@@ -28,6 +28,8 @@ type Host struct {
 	// Program is vmctl-lima, an absolute path. "": there is none, and nothing can be made or
 	// started.
 	Program string
+	// Version returns the version of Lima in Program. nil: it is read from the file.
+	Version func(program string) (string, error)
 	Getenv  func(string) string
 	UID     int
 	Home    string // the user's home directory, for "~/" in a spec
@@ -73,8 +75,9 @@ type Provider struct {
 	settings  providers.Settings
 	home      string // the folder of the instances
 	processes process.Host
-	cpus      uint64 // of this machine
-	memory    uint64 // of this machine, bytes; 0: not known
+	cpus      uint64        // of this machine
+	memory    uint64        // of this machine, bytes; 0: not known
+	version   func() string // of Lima in host.Program; "": it cannot be read
 
 	keys   sync.Mutex   // held while the home's key pair is made
 	making sync.RWMutex // read-locked while a step makes an instance or a disk: the home is not swept then
@@ -83,7 +86,7 @@ type Provider struct {
 var _ providers.Provider = (*Provider)(nil)
 
 func open(h Host, s providers.Settings) (*Provider, error) {
-	p := &Provider{host: h, settings: s, home: s.Dir, cpus: uint64(runtime.NumCPU()), memory: hostMemory()}
+	p := &Provider{host: h, settings: s, home: s.Dir, cpus: uint64(runtime.NumCPU()), memory: hostMemory(), version: sync.OnceValue(func() string { return h.version() })}
 	if home := ctyread.Text(s.Attrs, "home"); home != "" {
 		p.home = home
 		if !filepath.IsAbs(home) {
