@@ -284,6 +284,9 @@ func (j *diskJob) clear(context.Context) (*guard.Outcome, error) {
 	if err == nil && markErr == nil && m.ID == j.Object && !exists(j.diskPath(j.Name, dataDisk)) {
 		err = j.removeFolder(j.diskDir(j.Name))
 	}
+	if err == nil {
+		err = j.sweep()
+	}
 	if err != nil {
 		return nil, fail(err, "remove what is left of %s", j.Name)
 	}

@@ -130,6 +130,9 @@ func (j *job) hostKey() (private, public string, err error) {
 			return private, public, err
 		}
 	}
+	if err := errors.Join(atomicfile.Clean(path), atomicfile.Clean(path+".pub")); err != nil {
+		return "", "", err
+	}
 	if _, err := sshx.EnsureKey(path, j.Name); err != nil {
 		return "", "", err
 	}
