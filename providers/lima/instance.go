@@ -202,12 +202,17 @@ func (p *Provider) readRun(s *instance) *runRecord {
 	return nil
 }
 
-// leftovers returns evidence of files of processes that are gone; "": there are none.
+// leftovers returns evidence of files of processes that are gone, those of a writer that was killed among
+// them; "": there are none.
 func (p *Provider) leftovers(ctx context.Context, name string, locks []string) string {
+	entries, err := os.ReadDir(p.dir(name))
+	if err != nil { // the instance itself says so
+		return ""
+	}
 	var all []string
-	for _, file := range []string{agentPid, agentSock, driverPid, qmpSock} {
-		path := p.path(name, file)
-		if !exists(path) {
+	for _, e := range entries {
+		file, path := e.Name(), p.path(name, e.Name())
+		if !slices.Contains([]string{agentPid, agentSock, driverPid, qmpSock}, file) && filepath.Ext(file) != ".tmp" {
 			continue
 		}
 		said := path
