@@ -1,0 +1,54 @@
+//go:build unix
+
+package lima_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vmctl/providers"
+)
+
+// clearGone runs one step on an instance that the record knows by another ID than the one of its name.
+func (l *lab) clearGone(op string) providers.Result {
+	l.t.Helper()
+	w := providers.Work{Want: l.vm, Policy: l.policy, Generation: 1}
+	w.Op, w.Address, w.Object, w.Name, w.Phase, w.Timeout = op, dev, "11111111-4f89-81d3-9a0c-0305e82c3301", "lab.dev", providers.PhaseRemove, time.Minute
+	r, err := l.p.Do(l.t.Context(), w, func(providers.Progress) {})
+	if err != nil {
+		l.t.Fatalf("%s: %v", op, err)
+	}
+	return r
+}
+
+// The locks of a gone instance are freed when it is forgotten or destroyed. If another instance has its
+// name by now, also one of which only processes are left, the locks are that one's.
+//
+// row L10
+func TestLocksOfAnotherOfTheName(t *testing.T) {
+	l := newLab(t)
+	lock := filepath.Join(l.home, "_disks", "lab.cache", "in_use_by")
+	held := func() bool {
+		_, err := os.Readlink(lock)
+		return err == nil
+	}
+	for _, op := range []string{"clear", "delete"} {
+		if l.clearGone(op); !held() {
+			t.Fatalf("%s of a gone instance freed the disk of the running one of its name", op)
+		}
+	}
+	if err := os.Rename(l.inDev(""), filepath.Join(l.home, "elsewhere")); err != nil {
+		t.Fatal(err)
+	}
+	if l.clearGone("clear"); !held() {
+		t.Fatal("clear freed the disk of a running instance whose folder is gone")
+	}
+	l.end(t.Context(), l.processesOf("lab.dev")...)
+	r := l.clearGone("clear")
+	if held() || !strings.Contains(strings.Join(r.Evidence, "\n"), "freed the disk lab.cache") {
+		t.Errorf("the disk of an instance that is gone is held: %t; the step says %q", held(), r.Evidence)
+	}
+}
