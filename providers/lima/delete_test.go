@@ -47,6 +47,15 @@ func TestLocksOfAnotherOfTheName(t *testing.T) {
 		t.Fatal("clear freed the disk of a running instance whose folder is gone")
 	}
 	l.end(t.Context(), l.processesOf("lab.dev")...)
+	if err := os.Mkdir(l.inDev(""), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if l.clearGone("clear"); !held() {
+		t.Fatal("clear freed the disk of an instance that somebody else is making")
+	}
+	if err := os.Remove(l.inDev("")); err != nil {
+		t.Fatal(err)
+	}
 	r := l.clearGone("clear")
 	if held() || !strings.Contains(strings.Join(r.Evidence, "\n"), "freed the disk lab.cache") {
 		t.Errorf("the disk of an instance that is gone is held: %t; the step says %q", held(), r.Evidence)
