@@ -53,8 +53,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// inHome returns a path in the home as Lima does: without links in the path of the home.
 func inHome(parts ...string) string {
-	return filepath.Join(append([]string{os.Getenv("LIMA_HOME")}, parts...)...)
+	home, err := filepath.EvalSymlinks(os.Getenv("LIMA_HOME"))
+	if err != nil {
+		panic(err)
+	}
+	return filepath.Join(append([]string{home}, parts...)...)
 }
 
 func standInCheck([]string) (any, error) {
