@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/zclconf/go-cty/cty"
@@ -271,7 +273,7 @@ func (j *diskJob) userOf(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, name := range names {
+	for _, name := range slices.AppendSeq(names, maps.Keys(f.of)) { // QEMU runs on without the folder of its instance
 		s, err := j.readInstance(ctx, name, f)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

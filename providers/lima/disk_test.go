@@ -58,3 +58,18 @@ func TestDiskMadeMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// A disk that QEMU has is not deleted, also if the folder of QEMU's instance and the lock of the disk are gone.
+func TestDiskOfQEMUAlone(t *testing.T) {
+	l := newLab(t)
+	disk := filepath.Join(l.home, "_disks", "lab.cache")
+	if err := errors.Join(os.Rename(l.inDev(""), filepath.Join(l.data, "away")), os.Remove(filepath.Join(disk, "in_use_by"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.try(cache, providers.Destroy); err == nil || !strings.Contains(err.Error(), "the instance lab.dev is defined with it") {
+		t.Errorf("deleted while QEMU has it: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(disk, "datadisk")); err != nil {
+		t.Error(err)
+	}
+}
