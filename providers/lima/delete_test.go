@@ -3,6 +3,7 @@
 package lima_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // clearGone runs one step on an instance that the record knows by another ID than the one of its name.
@@ -59,5 +61,34 @@ func TestLocksOfAnotherOfTheName(t *testing.T) {
 	r := l.clearGone("clear")
 	if held() || !strings.Contains(strings.Join(r.Evidence, "\n"), "freed the disk lab.cache") {
 		t.Errorf("the disk of an instance that is gone is held: %t; the step says %q", held(), r.Evidence)
+	}
+}
+
+// An instance or a disk whose folder is a symbolic link is not deleted, and nothing of it is removed.
+func TestDeleteFollowsNoLink(t *testing.T) {
+	l := newLab(t)
+	l.do(dev, providers.Stop)
+	for _, c := range []struct {
+		address spec.Address
+		folder  string
+	}{{dev, l.inDev("")}, {cache, filepath.Join(l.home, "_disks", "lab.cache")}} {
+		folder, away := filepath.Clean(c.folder), filepath.Join(l.data, c.address.Name)
+		if err := errors.Join(os.Rename(folder, away), os.Symlink(away, folder)); err != nil {
+			t.Fatal(err)
+		}
+		before := strings.Join(l.traces(), "\n")
+		if err := l.try(c.address, providers.Destroy); err == nil || !strings.Contains(err.Error(), folder+" is a symbolic link to "+away) {
+			t.Errorf("%s: %v", c.address, err)
+		}
+		if now := strings.Join(l.traces(), "\n"); now != before {
+			t.Errorf("%s: the files are\n%s\nand were\n%s", c.address, now, before)
+		}
+		if err := errors.Join(os.Remove(folder), os.Rename(away, folder)); err != nil {
+			t.Fatal(err)
+		}
+		l.do(c.address, providers.Destroy)
+		if _, err := os.Lstat(folder); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: its folder: %v", c.address, err)
+		}
 	}
 }
