@@ -16,7 +16,7 @@ import (
 // check returns the flaws of a vm or a disk that QEMU could never make.
 func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 	if kind == spec.Disk {
-		return checkDisk(want)
+		return machine.WholeSectors(want, "size")
 	}
 	var flaws []spec.Flaw
 	if bootless(want) {
@@ -85,17 +85,6 @@ func bootless(want cty.Value) bool {
 		}
 	}
 	return true
-}
-
-func checkDisk(want cty.Value) []spec.Flaw {
-	size := ctyread.Attr(want, "size")
-	if !ctyread.Known(size) || ctyread.Uint(want, "size")%sector == 0 {
-		return nil
-	}
-	return []spec.Flaw{{
-		Path: "size", Summary: "Impossible size",
-		Detail: fmt.Sprintf("A disk has whole sectors of %d bytes, and %d bytes are none.", sector, ctyread.Uint(want, "size")),
-	}}
 }
 
 // checkSeed returns the flaws of the texts that cloud-init would ignore.

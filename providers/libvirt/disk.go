@@ -73,7 +73,7 @@ func (s observedDisk) object(uri string, users []user) providers.Object {
 }
 
 // sector is the smallest part of a disk (bytes).
-const sector = 512
+const sector = machine.SectorBytes
 
 // size returns the size that a guest sees (bytes): whole sectors.
 func (v volume) size() uint64 { return (v.Capacity + sector - 1) / sector * sector }

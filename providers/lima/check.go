@@ -16,10 +16,10 @@ import (
 
 // check returns the flaws of a want that no instance of Lima could fulfil.
 func check(kind spec.Kind, want cty.Value) []spec.Flaw {
-	if kind != spec.VM {
-		return nil
+	if kind == spec.Disk {
+		return machine.WholeSectors(want, "size")
 	}
-	var flaws []spec.Flaw
+	flaws := machine.WholeSectors(ctyread.Attr(want, "root_disk"), "root_disk.size")
 	add := func(path, summary, format string, args ...any) {
 		flaws = append(flaws, spec.Flaw{Path: path, Summary: summary, Detail: fmt.Sprintf(format, args...)})
 	}

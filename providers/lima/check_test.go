@@ -11,6 +11,7 @@ import (
 
 	"vmctl/providers"
 	"vmctl/providers/lima"
+	"vmctl/providers/providertest"
 	"vmctl/spec"
 )
 
@@ -25,12 +26,14 @@ func TestCheck(t *testing.T) {
 	mount := set("mount", cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{
 		"source": cty.StringVal("/src"), "target": cty.NullVal(cty.String), "writable": cty.False,
 	})}))
+	half := set("root_disk", cty.ObjectVal(map[string]cty.Value{"size": cty.NumberIntVal(2<<20 + 100)}))
 	check := lima.Type(lima.Host{}).Check
 	for name, c := range map[string]struct {
 		edits []func(map[string]cty.Value)
 		want  []string // the beginnings of the flaws' details
 	}{
 		"image":                      {},
+		"half a sector":              {edits: []func(map[string]cty.Value){half}, want: []string{"A disk has whole sectors of 512 bytes, and 2097252 bytes are none"}},
 		"nothing to boot":            {edits: []func(map[string]cty.Value){noImage}, want: []string{"An instance of Lima is made from an image"}},
 		"template with images":       {edits: []func(map[string]cty.Value){noImage, template("images: [{location: a.qcow2}]")}},
 		"template without images":    {edits: []func(map[string]cty.Value){noImage, template("arch: x86_64")}, want: []string{"It has no `images`, and there is no `image`"}},
@@ -55,6 +58,19 @@ func TestCheck(t *testing.T) {
 				t.Errorf("flaws (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A disk of a size that vmctl-lima would round up is refused before it is made.
+func TestCheckDisk(t *testing.T) {
+	check := lima.Type(lima.Host{}).Check
+	all := providertest.Disk().AsValueMap()
+	if got := check(spec.Disk, cty.ObjectVal(all)); len(got) > 0 {
+		t.Errorf("flaws %v", got)
+	}
+	all["size"] = cty.NumberIntVal(1000)
+	if got := check(spec.Disk, cty.ObjectVal(all)); len(got) != 1 || got[0].Path != "size" || !strings.Contains(got[0].Detail, "1000 bytes are none") {
+		t.Errorf("flaws %v of half a sector", got)
 	}
 }
 

@@ -34,6 +34,9 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 			Err: fmt.Errorf("delete %s: the instance %s is protected by limactl", j.Address, j.Name),
 		}
 	}
+	if err := refuseLink(j.dir(j.Name)); err != nil {
+		return nil, fail(err, "delete %s", j.Name)
+	}
 	if err := j.successorFits(ctx); err != nil {
 		return nil, err
 	}
@@ -59,8 +62,11 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 }
 
 // removeFolder removes the folder of an instance or a disk, its mark last: the object exists as long
-// as that, and the deletion can be repeated.
+// as that, and the deletion can be repeated. It refuses a link, and removes nothing then.
 func (p *Provider) removeFolder(dir string) error {
+	if err := refuseLink(dir); err != nil {
+		return err
+	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -76,10 +82,22 @@ func (p *Provider) removeFolder(dir string) error {
 			return err
 		}
 	}
+	if err := atomicfile.Remove(filepath.Join(dir, markName)); err != nil {
+		return err
+	}
 	if err := removeTree(dir); err != nil {
 		return err
 	}
 	return atomicfile.SyncDir(filepath.Dir(dir))
+}
+
+// refuseLink fails if a folder is a symbolic link: what it leads to may be used by others.
+func refuseLink(dir string) error {
+	target, err := os.Readlink(dir)
+	if err != nil { // it is none
+		return nil
+	}
+	return fmt.Errorf("%s is a symbolic link to %s: remove both yourself, or put the folder into the place of the link", dir, target)
 }
 
 // successorFits fails if the replacement of the instance could not get its name: nothing is taken down

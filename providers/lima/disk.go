@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/zclconf/go-cty/cty"
@@ -54,10 +56,7 @@ func (j *diskJob) observe(ctx context.Context) error {
 		return fail(err, "read the disk %s", j.Name)
 	case d.id == j.Object:
 	case j.Op == machine.OpDefine:
-		if o := d.owner(); o != nil && d.mark != nil && o.ID == j.settings.Project.Lineage() && j.Bears(o.Address) {
-			return machine.MadeElsewhere(j.Work, "disk", j.Name, d.id)
-		}
-		return j.nameTaken()
+		return j.nameTaken(d.mark)
 	case d.mark == nil && d.copied == nil && j.Prior != cty.NilVal && j.Phase != providers.PhaseMake:
 		d.id = j.Object // the record's disk has lost its mark: the guard decides
 	default: // another disk has the name, and this one is gone
@@ -79,7 +78,12 @@ func (j *diskJob) observe(ctx context.Context) error {
 	return nil
 }
 
-func (j *diskJob) nameTaken() error {
+// nameTaken returns the failure to make a disk whose name another disk has. m is the mark of that; nil: it
+// has none of its own.
+func (j *diskJob) nameTaken(m *mark) error {
+	if m != nil && m.Owner != nil && m.Owner.ID == j.settings.Project.Lineage() && j.Bears(m.Owner.Address) {
+		return machine.MadeElsewhere(j.Work, "disk", j.Name, m.ID)
+	}
 	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "name_taken",
 		Next: providers.Say("look at it: ls -l "+j.diskDir(j.Name), fmt.Sprintf("set another name in the block of %s", j.Address)),
@@ -144,7 +148,7 @@ func (j *diskJob) define(ctx context.Context) (*guard.Outcome, error) {
 		err = os.Rename(temp, j.diskDir(j.Name))
 	}
 	if errors.Is(err, fs.ErrExist) || isNotEmpty(err) {
-		return nil, errors.Join(removeTree(temp), j.nameTaken())
+		return nil, errors.Join(j.nameTaken(j.markNow()), removeTree(temp))
 	}
 	if err == nil {
 		err = atomicfile.SyncDir(filepath.Join(j.home, disksDir))
@@ -155,8 +159,21 @@ func (j *diskJob) define(ctx context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.Done), nil
 }
 
-// dropEmpty removes what is left of an earlier disk of the name: its mark, and its lock.
+// markNow reads the mark of the disk that has the name by now; nil: it bears none of its own.
+func (j *diskJob) markNow() *mark {
+	m, err := readMark(j.diskPath(j.Name, markName))
+	if err != nil || m.Name != j.Name {
+		return nil
+	}
+	return &m
+}
+
+// dropEmpty removes what is left of an earlier disk of the name: its mark, and its lock. fs.ErrExist: a
+// disk was made there meanwhile, of which it touches nothing.
 func (j *diskJob) dropEmpty() error {
+	if exists(j.diskPath(j.Name, dataDisk)) {
+		return fs.ErrExist
+	}
 	m, err := readMark(j.diskPath(j.Name, markName))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && m.Owner != nil && m.Owner.ID == j.settings.Project.Lineage() {
 		return errors.Join(atomicfile.Remove(j.diskPath(j.Name, markName)), atomicfile.Remove(j.diskPath(j.Name, lockName)), atomicfile.Remove(j.diskDir(j.Name)))
@@ -256,7 +273,7 @@ func (j *diskJob) userOf(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, name := range names {
+	for _, name := range slices.AppendSeq(names, maps.Keys(f.of)) { // QEMU runs on without the folder of its instance
 		s, err := j.readInstance(ctx, name, f)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

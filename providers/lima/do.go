@@ -179,9 +179,13 @@ func (j *job) tidy(ctx context.Context) (*guard.Outcome, error) {
 }
 
 // clear removes what is left of an instance that is gone: the folder of an attempt to make it, and
-// the locks of its disks.
-func (j *job) clear(context.Context) (*guard.Outcome, error) {
-	removed, err := j.releaseLocks(j.Name)
+// the locks of its disks. Another instance of the name keeps its locks.
+func (j *job) clear(ctx context.Context) (*guard.Outcome, error) {
+	var removed []string
+	var err error
+	if f := j.find(ctx); f.err == nil && len(f.of[j.Name]) == 0 && !exists(j.dir(j.Name)) {
+		removed, err = j.releaseLocks(j.Name)
+	}
 	if err == nil {
 		err = removeTree(j.dir(makingTemp + string(j.Object)))
 	}

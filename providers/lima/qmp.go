@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 )
 
@@ -131,12 +132,19 @@ func growAttached(ctx context.Context, socket, file string, size uint64) error {
 		return err
 	}
 	for _, b := range blocks {
-		if b.Inserted.File == file {
+		if isSameFile(b.Inserted.File, file) {
 			_, err := m.do("block_resize", map[string]any{"device": b.Device, "size": size})
 			return err
 		}
 	}
 	return fmt.Errorf("QEMU does not have %s open", file)
+}
+
+// isSameFile reports whether two paths are of one file. Lima resolves the links in the path of its home.
+func isSameFile(a, b string) bool {
+	first, err := os.Stat(a)
+	second, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(first, second)
 }
 
 // busy returns errBusy for an answer that did not come in time, and for a socket at which others wait

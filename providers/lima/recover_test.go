@@ -45,7 +45,12 @@ type lab struct {
 
 func newLab(t *testing.T, edits ...func(map[string]cty.Value)) *lab {
 	t.Helper()
-	h := newHouse(t)
+	return newHouse(t).lab(edits...)
+}
+
+func (h *house) lab(edits ...func(map[string]cty.Value)) *lab {
+	t := h.t
+	t.Helper()
 	p, err := h.limaType().Open(t.Context(), h.settings())
 	if err != nil {
 		t.Fatal(err)

@@ -53,8 +53,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// inHome returns a path in the home as Lima does: without links in the path of the home.
 func inHome(parts ...string) string {
-	return filepath.Join(append([]string{os.Getenv("LIMA_HOME")}, parts...)...)
+	home, err := filepath.EvalSymlinks(os.Getenv("LIMA_HOME"))
+	if err != nil {
+		panic(err)
+	}
+	return filepath.Join(append([]string{home}, parts...)...)
 }
 
 func standInCheck([]string) (any, error) {
@@ -401,6 +406,9 @@ func standInDisk(args []string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := winRace(path); err != nil {
+		return nil, err
+	}
 	if format == "qcow2" {
 		verb := []string{"create", "-q", "-f", "qcow2", path, args[3]}
 		if args[0] == "grow" {
@@ -418,6 +426,28 @@ func standInDisk(args []string) (any, error) {
 		}
 	}
 	return nil, os.Truncate(path, size)
+}
+
+// winRace makes the disk first, as another data directory would, if the home has a file that tells how the mark
+// of that disk differs; "": it has none.
+func winRace(path string) error {
+	text, err := os.ReadFile(inHome("race"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	own, err := os.ReadFile(filepath.Join(filepath.Dir(path), "vmctl.json"))
+	if err != nil {
+		return err
+	}
+	first := inHome("_disks", "lab.cache")
+	err = os.MkdirAll(first, 0o700)
+	if old, with, marked := strings.Cut(string(text), " "); marked {
+		err = errors.Join(err, os.WriteFile(filepath.Join(first, "vmctl.json"), []byte(strings.ReplaceAll(string(own), old, with)), 0o600))
+	}
+	return errors.Join(err, os.WriteFile(filepath.Join(first, "datadisk"), make([]byte, 4096), 0o600), os.Symlink("/nowhere", filepath.Join(first, "in_use_by")))
 }
 
 // drop removes a file that may be gone.

@@ -105,12 +105,28 @@ func (p *Provider) Close() error { return nil }
 // fits fails if an instance of that name could not have its sockets: the longest of them is the one
 // that ssh makes for a shared connection. Lima refuses such a name, too.
 func (p *Provider) fits(name string) error {
-	longest := filepath.Join(p.home, name, "ssh.sock.1234567890123456")
+	home := p.home
+	if resolved := resolveExisting(home); len(resolved) > len(home) { // Lima uses the resolved path
+		home = resolved
+	}
+	longest := filepath.Join(home, name, "ssh.sock.1234567890123456")
 	if len(longest) <= socketLimit() {
 		return nil
 	}
 	return fmt.Errorf("the socket %s would have a path of %d bytes, and the system allows %d: choose a shorter name, "+
 		"a shorter home in the provider block, or a shorter data directory (--data-dir=DIR)", longest, len(longest), socketLimit())
+}
+
+// resolveExisting resolves the links in a path, also if only its first folders exist.
+func resolveExisting(path string) string {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(resolveExisting(parent), filepath.Base(path))
 }
 
 // socketLimit returns the length of the longest path of a unix socket: sun_path of unix(7) holds 108
