@@ -121,6 +121,9 @@ func (p *Provider) readProcesses(ctx context.Context, s *instance, f found) {
 	if row.reason == reasonUnseen {
 		s.reason += ": " + f.err.Error()
 	}
+	if driver := otherDriver(s.doc); driver != "" && len(s.agents) > 0 && len(s.drivers) == 0 {
+		s.state, s.reason = stateUnknown, fmt.Sprintf(reasonDriver, process.Words(identities(s.agents)), driver)
+	}
 	switch s.state {
 	case providers.StateOff:
 		s.leftover = p.leftovers(ctx, s.name, f.locks[s.name])
@@ -140,6 +143,17 @@ func (p *Provider) readProcesses(ctx context.Context, s *instance, f found) {
 	case s.state == providers.StateRunning:
 		p.askMonitor(ctx, s)
 	}
+}
+
+// driverQEMU is the vmType of an instance that QEMU runs.
+const driverQEMU = "qemu"
+
+// otherDriver returns the vmType of a definition whose instance no QEMU runs; "": it is QEMU.
+func otherDriver(doc map[string]any) string {
+	if kind := text(doc[keyVMType], driverQEMU); kind != driverQEMU {
+		return kind
+	}
+	return ""
 }
 
 // fill puts the processes into a reason, which may name both, one or none of them.
