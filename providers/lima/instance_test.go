@@ -3,12 +3,15 @@
 package lima_test
 
 import (
+	"context"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"vmctl/providers"
+	"vmctl/providers/lima"
 )
 
 // hostAgent starts a process with the arguments of the host agent of an instance. end ends it.
@@ -60,4 +63,48 @@ func TestOtherDriver(t *testing.T) {
 		}
 		end()
 	}
+}
+
+// Where other users' processes are hidden, an instance is not off while a pid file of it names a process
+// that cannot be identified.
+func TestHiddenProcesses(t *testing.T) {
+	h := newHouse(t)
+	p, err := h.limaType().Open(t.Context(), h.settings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A command that has not become its final program cannot be identified either.
+	other := exec.Command("sh", "-c", "read line")
+	other.Args[0] = "env"
+	in, err := other.StdinPipe()
+	if err == nil {
+		err = other.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := strconv.Itoa(other.Process.Pid)
+	h.write(theirs, "box", "lima.yaml")
+	h.write("", "box", "disk")
+	once, cancel := context.WithCancel(t.Context())
+	cancel() // nobody waits for the final program
+	look := func(file, want, says string) {
+		t.Helper()
+		state, reason, err := lima.StateBesideHidden(once, p, "box")
+		if err != nil || state != want || !strings.Contains(reason, says) {
+			t.Errorf("%s: it is %q (%s, %v), want %q", file, state, reason, err, want)
+		}
+	}
+	look("no pid file", providers.StateOff, "")
+	for _, file := range []string{"ha.pid", "qemu.pid"} {
+		h.write("-1", "box", file)
+		look(file+" with garbage", providers.StateOff, "")
+		h.write(pid+"\n", "box", file)
+		look(file, "", file+": identify pid "+pid)
+		h.write("-1", "box", file)
+	}
+	h.write(pid, "box", "ha.pid")
+	_ = in.Close()   //nolint:errcheck // the process ends either way
+	_ = other.Wait() //nolint:errcheck // its line was empty
+	look("ha.pid of a process that has ended", providers.StateOff, "")
 }
