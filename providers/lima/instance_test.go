@@ -40,7 +40,8 @@ func TestOtherDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ vmType, on, says string }{
-		{"vz", "", `runs, and its vmType is "vz"`}, {"wsl2", "", `runs, and its vmType is "wsl2"`},
+		{"vz", "", `runs, and its vmType is "vz"`},
+		{"wsl2", "", `runs, and its vmType is "wsl2"`},
 		{"qemu", providers.StateBroken, "runs, and QEMU does not"},
 	} {
 		h.write(theirs+"vmType: "+test.vmType+"\n", "box", "lima.yaml")
