@@ -13,8 +13,7 @@ import (
 	"vmctl/providers/machine"
 )
 
-// described returns the instance in a spec's words. called returns the planner's name of a disk, and
-// idOf its ID.
+// described returns the instance in a spec's words. called returns the planner's name of a disk.
 func (p *Provider) described(s *instance, disks map[string]*observedDisk, called func(*observedDisk) string) machine.Seen {
 	seen := machine.Seen{
 		ID: s.id, Name: s.name, Mark: s.owner(), State: s.state, Claims: []providers.Claim{nameClaim(s.name)},

@@ -87,7 +87,7 @@ func checkTemplate(want cty.Value) []spec.Flaw {
 	case !images && !image:
 		add("It has no `images`, and there is no `image`: nothing could boot.")
 	}
-	if kind, has := doc[keyVMType].(string); has && kind != "qemu" {
+	if kind, has := doc[keyVMType].(string); has && kind != driverQEMU {
 		add("Its vmType is %q, and this build runs QEMU only: write `vmType: qemu`, or leave it out.", kind)
 	}
 	slices.SortFunc(flaws, func(a, b spec.Flaw) int { return strings.Compare(a.Detail, b.Detail) })

@@ -1,5 +1,12 @@
 package lima
 
+import (
+	"context"
+	"io/fs"
+
+	"vmctl/providers"
+)
+
 // For the stand-ins of tests.
 var (
 	ParseSize = parseSize
@@ -9,3 +16,13 @@ var (
 
 	WithoutForks = withoutForks
 )
+
+// StateBesideHidden returns the run state of an instance where other users' processes are hidden, and the
+// reason of an unknown one.
+func StateBesideHidden(ctx context.Context, p providers.Provider, name string) (state, reason string, err error) {
+	s, err := p.(*Provider).readInstance(ctx, name, found{hidden: fs.ErrPermission})
+	if err != nil {
+		return "", "", err
+	}
+	return s.state, s.reason, nil
+}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"vmctl/internal/process"
@@ -114,13 +113,17 @@ func (p *Provider) rootDisk(name string) (path, format string, err error) {
 // each.
 func (p *Provider) readProcesses(ctx context.Context, s *instance, f found) {
 	s.agents, s.drivers = f.of[s.name][roleAgent], f.of[s.name][roleDriver]
-	row := phaseOf(countOf(s.agents, f.err), countOf(s.drivers, f.err))
+	unread := p.unreadable(ctx, s.name, f)
+	row := phaseOf(countOf(s.agents, unread), countOf(s.drivers, unread))
 	s.state = row.state
 	if row.reason != "" {
 		s.reason = fill(row.reason, process.Words(identities(s.agents)), process.Words(identities(s.drivers)))
 	}
 	if row.reason == reasonUnseen {
-		s.reason += ": " + f.err.Error()
+		s.reason += ": " + unread.Error()
+	}
+	if driver := otherDriver(s.doc); driver != "" && len(s.agents) > 0 && len(s.drivers) == 0 {
+		s.state, s.reason = stateUnknown, fmt.Sprintf(reasonDriver, process.Words(identities(s.agents)), driver)
 	}
 	switch s.state {
 	case providers.StateOff:
@@ -144,6 +147,17 @@ func (p *Provider) readProcesses(ctx context.Context, s *instance, f found) {
 	case s.state == providers.StateRunning:
 		p.askMonitor(ctx, s)
 	}
+}
+
+// driverQEMU is the vmType of an instance that QEMU runs.
+const driverQEMU = "qemu"
+
+// otherDriver returns the vmType of a definition whose instance no QEMU runs; "": it is QEMU.
+func otherDriver(doc map[string]any) string {
+	if kind := text(doc[keyVMType], driverQEMU); kind != driverQEMU {
+		return kind
+	}
+	return ""
 }
 
 // fill puts the processes into a reason, which may name both, one or none of them.
@@ -232,13 +246,9 @@ func (p *Provider) leftovers(ctx context.Context, name string, locks []string) s
 
 // pidIn tells in words what became of the process that a pid file names.
 func (p *Provider) pidIn(ctx context.Context, path string) string {
-	text, err := os.ReadFile(path)
+	pid, err := readPid(path)
 	if err != nil {
 		return err.Error()
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil || pid <= 1 {
-		return "it names no process"
 	}
 	now, err := p.processes.Capture(ctx, pid)
 	switch {

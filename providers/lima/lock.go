@@ -136,5 +136,5 @@ func (l lock) object(disk string) providers.Object {
 	}
 }
 
-// kindHolder is the kind of a holder of a lock that is no object of its own.
-const kindHolder = "process"
+// kindHolder is the kind of the holder of a lock: a folder of an instance, which may be gone.
+const kindHolder = "instance"

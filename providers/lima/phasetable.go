@@ -14,8 +14,8 @@ const (
 
 const stateUnknown = "" // nothing is done to such an instance
 
-// phase is the run state of an instance by its processes. of says whose report refines a running
-// state: the monitor of QEMU, and the events of the host agent.
+// phase is the run state of an instance by its processes. The monitor of QEMU and the events of the host
+// agent refine a running state.
 type phase struct {
 	agents, drivers count
 	state           string
@@ -27,6 +27,7 @@ const (
 	reasonIdle   = "its host agent (%[1]s) runs, and QEMU does not"
 	reasonTwice  = "several processes run it: host agents %[1]s, QEMU %[2]s"
 	reasonUnseen = "its processes could not be read"
+	reasonDriver = "its host agent (%s) runs, and its vmType is %q: this build sees the processes of QEMU only"
 )
 
 // phases is the state table of an instance. A pid file proves nothing: processes are found by their

@@ -3,10 +3,14 @@ package lima
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"vmctl/internal/process"
 )
@@ -21,9 +25,10 @@ const (
 
 // found holds the processes of instances.
 type found struct {
-	of    map[string]map[role][]process.Found // by the instance's name
-	err   error                               // there may be more
-	locks map[string][]string                 // the disks that an instance has locked, by its name
+	of     map[string]map[role][]process.Found // by the instance's name
+	err    error                               // there may be more
+	hidden error                               // there may be more, all of other users
+	locks  map[string][]string                 // the disks that an instance has locked, by its name
 }
 
 // find finds the processes of all instances of the home.
@@ -33,7 +38,9 @@ func (p *Provider) find(ctx context.Context) found {
 		_, _, ours := p.roleOf(argv)
 		return ours
 	})
-	if !errors.Is(err, fs.ErrPermission) { // other users' processes are not ours
+	if errors.Is(err, fs.ErrPermission) {
+		f.hidden = err
+	} else {
 		f.err = err
 	}
 	for _, one := range all {
@@ -49,6 +56,43 @@ func (p *Provider) find(ctx context.Context) found {
 		}
 	}
 	return f
+}
+
+// unreadable returns the reason why an instance may have more processes than were found; nil: it has no
+// more. A process of another user counts if a pid file of the instance names it.
+func (p *Provider) unreadable(ctx context.Context, name string, f found) error {
+	if f.err != nil || f.hidden == nil || len(f.of[name]) == len(pidFiles) {
+		return f.err
+	}
+	ctx, cancel := context.WithTimeout(ctx, captureLimit)
+	defer cancel()
+	for _, file := range []string{agentPid, driverPid} {
+		path := p.path(name, file)
+		pid, err := readPid(path)
+		if err != nil { // it names no process
+			continue
+		}
+		if _, err := p.processes.Capture(ctx, pid); err != nil && !errors.Is(err, process.ErrGone) {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// captureLimit is the time that a process has to run its final program.
+const captureLimit = 2 * time.Second
+
+// readPid reads a pid file.
+func readPid(path string) (int, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid <= 1 {
+		return 0, errors.New("it names no process")
+	}
+	return pid, nil
 }
 
 // withoutForks leaves out the children of other processes of the same role: a host agent that starts ssh
