@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -65,22 +66,22 @@ func TestUnsyncedNameIsUncertain(t *testing.T) {
 func TestFullDiskFreesTheReserve(t *testing.T) {
 	for _, name := range []string{"put", "append"} {
 		for _, reserved := range []bool{true, false} {
-			asked := 0
+			var asked atomic.Int32 // the calls are answered in another goroutine
 			lease, f := leased(t, state.Owner{FreeSpace: func() (bool, error) {
-				asked++
+				asked.Add(1)
 				return reserved, nil
 			}})
 			var got error
 			if err := faultinject.Run(f.Dir, func(c faultinject.Call) syscall.Errno {
-				if asked == 0 && (c.Name == "write" || c.Name == "pwrite64") {
+				if asked.Load() == 0 && (c.Name == "write" || c.Name == "pwrite64") {
 					return syscall.ENOSPC
 				}
 				return 0
 			}, func() { got = leaseWrites[name](lease) }); err != nil {
 				t.Fatal(err)
 			}
-			if asked != 1 || reserved != (got == nil) || !reserved && !state.IsFull(got) {
-				t.Errorf("%s, reserved space: %t: asked %d times, %v", name, reserved, asked, got)
+			if n := asked.Load(); n != 1 || reserved != (got == nil) || !reserved && !state.IsFull(got) {
+				t.Errorf("%s, reserved space: %t: asked %d times, %v", name, reserved, n, got)
 			}
 			path := filepath.Join(f.Dir, map[string]string{"put": "a", "append": "journal-1.ndjson"}[name])
 			if text, err := os.ReadFile(path); reserved && (err != nil || string(text) != "new") {

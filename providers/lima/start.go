@@ -267,16 +267,14 @@ func (j *job) notStarted(ctx context.Context, cause error) error {
 }
 
 // endStarted ends the host agent that the step has started, with its QEMU, and removes their files. A QEMU
-// is that agent's if it is in its process group.
+// is that agent's if it is in its process group. What somebody else has started stays as it is.
 func (j *job) endStarted(ctx context.Context) error {
-	if j.agent == 0 {
-		return nil
-	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceLimit)
 	defer cancel()
 	var ours []process.Identity
-	for _, id := range identities(j.find(own).of[j.Name][roleDriver], j.find(own).of[j.Name][roleAgent]) {
-		if id.PID == j.agent || id.PGID == j.agent {
+	left := j.find(own).of[j.Name]
+	for _, id := range identities(left[roleDriver], left[roleAgent]) {
+		if j.agent != 0 && (id.PID == j.agent || id.PGID == j.agent) {
 			ours = append(ours, id)
 		}
 	}
@@ -288,11 +286,13 @@ func (j *job) endStarted(ctx context.Context) error {
 		return err
 	}
 	j.agent = 0
-	if err := atomicfile.Remove(j.path(j.Name, runName)); err != nil {
+	switch _, err := j.reclaim(own); {
+	case errors.Is(err, errRuns):
+		return nil
+	case err != nil:
 		return err
 	}
-	_, err = j.reclaim(own)
-	return err
+	return atomicfile.Remove(j.path(j.Name, runName))
 }
 
 // errRuns says that an instance that was off runs by now.
