@@ -6,7 +6,7 @@ GUEST := $(CACHE)/guest/tiny
 DEBIAN := $(CACHE)/guest/debian
 
 VERSION := $(or $(shell git describe --tags --always --dirty 2>/dev/null),unknown)
-SCRIPTS := $(wildcard scripts/*.sh) .ci/run guest/tiny.sh guest/debian.sh guest/debian/setup.sh guest/debian/root/usr/local/sbin/lima-cidata guest/tiny/init guest/tiny/etc/udhcpc/default.script \
+SCRIPTS := $(wildcard scripts/*.sh) .ci/run providers/provision/run.sh guest/tiny.sh guest/debian.sh guest/debian/setup.sh guest/debian/root/usr/local/sbin/lima-cidata guest/tiny/init guest/tiny/etc/udhcpc/default.script \
 	guest/tiny/etc/acpi/PWRF/00000080
 
 # libvirt's library is opened at run time: no headers to build with, and a clear error where it is missing.
@@ -66,7 +66,7 @@ test-host: guest image limactl
 	@scripts/libvirtd.sh
 
 test: test-host ## install what is missing, and run every test, real VMs included
-	$(GO_TEST) -timeout 40m ./...
+	$(GO_TEST) -timeout 60m ./...
 	cd $(LIMA) && go test -timeout 10m ./...
 
 short: ## run the tests that need nothing installed (row J65)
@@ -85,8 +85,8 @@ soak: ## search N random cases (100000) for one that breaks a law of plans and a
 crash-matrix: test-host ## kill vmctl before each change that it makes, on sim and on real QEMU, and print what came of it; SHARD=2/5 does a part
 	VMCTL_CRASH_MATRIX=all VMCTL_CRASH_SHARD=$(SHARD) VMCTL_CRASH_ROWS=$(CURDIR)/bin/crash $(GO_TEST) -timeout 170m -count=1 -v -run TestCrashMatrix ./acceptance/
 
-bench: ## measure vmctl beside Terraform and OpenTofu, where these are installed (VMCTL_BENCH=large: 100,000 resources, too)
-	$(GO_TEST) -timeout 60m -run '^$$' -bench Table -benchtime 1x ./acceptance/bench
+bench: ## measure vmctl beside Terraform and OpenTofu, where these are installed (VMCTL_BENCH=large: 100,000 resources, too), or with VMCTL_BENCH=lima beside limactl
+	$(GO_TEST) -timeout 60m -run '^$$' -bench '$(if $(filter lima,$(VMCTL_BENCH)),Lima,Table)' -benchtime 1x ./acceptance/bench
 
 check: ## all that must hold before a change is merged, with the time of each part
 	@+MAKE='$(MAKE)' scripts/parts.sh $(PARTS)

@@ -4,6 +4,7 @@ go 1.26
 
 require (
 	github.com/diskfs/go-diskfs v1.9.3
+	github.com/go-json-experiment/json v0.0.0-20251027170946-4849db3c2f7e
 	github.com/google/go-cmp v0.7.0
 	github.com/hashicorp/hcl/v2 v2.25.0
 	github.com/rogpeppe/go-internal v1.14.1

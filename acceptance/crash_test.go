@@ -25,7 +25,17 @@ type operation struct {
 	args   []string         // of vmctl; nil: apply
 	again  []string         // of vmctl, to go on after a kill; nil: apply
 	once   bool             // what runs in the end was started by it, and once
+	boxes  bool             // it is run by the vmctl that knows boxes
+	boots  bool             // a guest boots for each kill point, which takes a minute
 	renews bool             // it makes another object, whose ID counts replacements: cut short, it may be a first one
+}
+
+// program returns the path of the vmctl that runs it.
+func (o operation) program() string {
+	if o.boxes {
+		return shared.boxed
+	}
+	return shared.vmctl
 }
 
 func (o operation) command() []string {
@@ -49,7 +59,7 @@ func (o operation) recovery() []string {
 // lost, nothing leaked, nothing twice.
 //
 // make crash-matrix (VMCTL_CRASH_MATRIX=all) tries every kill point, make test
-// one of several; any other VMCTL_CRASH_MATRIX is a pattern of those to try.
+// one of several, and none of what boots a guest for each; any other VMCTL_CRASH_MATRIX is a pattern of those to try.
 // VMCTL_CRASH_SHARD=2/5 tries the second fifth of them, and VMCTL_CRASH_ROWS names
 // a folder in which the rows of all shards become one table.
 //
@@ -74,6 +84,9 @@ func TestCrashMatrix(t *testing.T) {
 	})
 	t.Run("lima", func(t *testing.T) {
 		for _, o := range limaOperations {
+			if o.boots && os.Getenv("VMCTL_CRASH_MATRIX") == "" {
+				continue
+			}
 			t.Run(o.name, func(t *testing.T) {
 				t.Parallel()
 				table.add(crash(t, "lima", o, 24))
@@ -209,7 +222,7 @@ func (c *crashTable) String() string {
 // crash runs an operation once to its end, and then once for each kill point, or
 // for one of every so many.
 func crash(t *testing.T, system string, o operation, every int) crashRow {
-	whole := newCrashSite(t, o.name)
+	whole := newCrashSite(t, o, o.name)
 	points := whole.run(o, nil).Mutations
 	want := whole.converge(o)
 	whole.close()
@@ -234,7 +247,7 @@ func crash(t *testing.T, system string, o operation, every int) crashRow {
 			continue
 		}
 		row.Points++
-		cut := newCrashSite(t, fmt.Sprintf("%s, killed before %s", o.name, point))
+		cut := newCrashSite(t, o, fmt.Sprintf("%s, killed before %s", o.name, point))
 		if x := cut.run(o, &point); x.Killed {
 			row.Killed++
 			if cut.interrupted() {

@@ -46,7 +46,7 @@ const imageVM = `vm "dev" {
 }
 `
 
-// Specs of a Lima home. Nothing boots: what a boot adds is in the scripts.
+// Specs of a Lima home.
 const (
 	limaHost = "provider \"lima\" \"here\" {}\n"
 	limaVM   = limaHost + `vm "dev" {
@@ -73,6 +73,14 @@ const (
 // limaUsing is a VM of Lima with a disk.
 var limaUsing = limaDisk + edited(limaVM, "  cpus ", usesDisk+"  cpus ")
 
+// limaDeaf is a VM of Lima, off, whose QEMU runs a BIOS that finds nothing to boot: it is up at once, and hears no request
+// to end.
+var limaDeaf = edited(limaUsing, "  lifecycle", "  stop {\n    grace = \"1s\"\n  }\n  ssh {\n    wait         = false\n    wait_timeout = \"1s\"\n  }\n  lifecycle")
+
+// limaGuest is a VM of Lima with the Debian guest, off: a boot takes a minute.
+var limaGuest = strings.NewReplacer("guest/empty.qcow2", "debian.qcow2", "256MiB", "512MiB", "2MiB", "3GiB").Replace(
+	edited(limaUsing, "  lifecycle", "  stop {\n    grace = \"5m\"\n  }\n  ssh {\n    wait_timeout = \"20m\"\n  }\n  lifecycle"))
+
 // Blocks and arguments of the specs of a simulated host with a disk.
 const (
 	simDisk = `disk "cache" {
@@ -85,9 +93,9 @@ const (
 `
 	usesDisk  = "  additional_disk {\n    disk = disk.cache\n  }\n"
 	hasImage  = "  image = \"base.img\"\n"
-	simInside = `guest_file "motd" {
-  vm      = vm.dev
-  path    = "/etc/motd"
+	simInside = `box "motd" {
+  in      = vm.dev
+  label   = "motd"
   content = "be kind"
 }
 `
@@ -118,6 +126,8 @@ func edited(spec, old, text string) string {
 }
 
 func off(spec string) string { return edited(spec, "  cpus ", "  running = false\n  cpus ") }
+
+func on(spec string) string { return edited(spec, "  running  = false\n", "") }
 
 func bigger(spec string) string { return edited(spec, "256MiB", "320MiB") }
 
@@ -170,9 +180,10 @@ var simOperations = []operation{
 	{name: "create from an image", once: true, spec: edited(simVM, "  cpus ", hasImage+"  cpus ")},
 	{name: "replace what is from an image", renews: true, before: edited(simVM, "  cpus ", hasImage+"  cpus "), spec: edited(simVM, "  cpus ", hasImage+"  name = \"other\"\n  cpus ")},
 	{name: "delete what is from an image", before: edited(simVM, "  cpus ", hasImage+"  cpus "), spec: simHost},
-	{name: "write inside", once: true, spec: simVM + simInside},
-	{name: "restart with something inside", once: true, before: simVM + simInside, spec: bigger(simVM) + simInside},
-	{name: "delete with something inside", before: simVM + simInside, spec: simHost},
+	{name: "make inside", boxes: true, once: true, spec: simVM + simInside},
+	{name: "write inside", boxes: true, before: simVM + simInside, spec: simVM + edited(simInside, "kind", "brave")},
+	{name: "restart with something inside", boxes: true, once: true, before: simVM + simInside, spec: bigger(simVM) + simInside},
+	{name: "delete with something inside", boxes: true, before: simVM + simInside, spec: simHost},
 	{name: "destroy what no state knows", before: simVM, spec: simVM, args: destroyAll, again: destroyAll, damage: forgotten},
 }
 
@@ -226,6 +237,25 @@ var limaOperations = []operation{
 	{name: "let go of a VM", before: limaVM, spec: limaHost + "removed {\n  from    = vm.dev\n  destroy = false\n}\n"},
 	{name: "delete", before: limaVM, spec: limaHost},
 	{name: "destroy with its disk", before: limaUsing, spec: limaUsing, args: destroyAll, again: destroyAll},
+	{name: "start", once: true, before: limaDeaf, spec: on(limaDeaf)},
+	{name: "start by command", before: limaDeaf, spec: limaDeaf, args: startDev, again: startDev},
+	{name: "forced stop with a locked disk", before: on(limaDeaf), spec: limaDeaf},
+	{name: "restart", once: true, before: on(limaDeaf), spec: bigger(on(limaDeaf))},
+	{name: "recover what lost its host agent", once: true, before: on(limaDeaf), spec: on(limaDeaf), damage: withoutAgent},
+	{name: "destroy what runs", before: on(limaDeaf), spec: limaDeaf, args: destroyAll, again: destroyAll},
+	{name: "stop a guest that is up", boots: true, before: on(limaGuest), spec: limaGuest},
+	{name: "start until the guest is ready", boots: true, once: true, before: limaGuest, spec: on(limaGuest)},
+}
+
+// withoutAgent ends the host agent of a VM of Lima at once.
+func withoutAgent(s *crashSite) {
+	for _, pid := range processesWith(s.home) {
+		if m := limaProcess.FindStringSubmatch(commandLine(pid)); m != nil && m[2] == "ha" {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
 }
 
 // locked leaves the lock of a VM that is off at its disk, as a power failure does.

@@ -25,6 +25,7 @@ import (
 // lab holds the files and the user that the tests of this package share.
 type lab struct {
 	vmctl   string // the binary
+	boxed   string // another one, which knows boxes, a kind that only tests have
 	limactl string // Lima's own program, of the version that vmctl-lima has
 	guest   string // folder of the tiny guest
 	image   string // file of the Debian guest
@@ -65,6 +66,9 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	if shared.vmctl, err = build(dir); err != nil {
+		return 0, err
+	}
+	if shared.boxed, err = buildBoxed(dir); err != nil {
 		return 0, err
 	}
 	if shared.limactl, err = buildLima(dir); err != nil {
@@ -130,6 +134,17 @@ func build(dir string) (string, error) {
 	cmd := exec.Command("go", "build", "-tags", "libvirt_dlopen", "-o", bin, "vmctl/cmd/vmctl")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build vmctl: %w\n%s", err, out)
+	}
+	return bin, nil
+}
+
+// buildBoxed builds the vmctl of the scripts in cmd/vmctl, which knows boxes. The tests there are vmctl
+// when their program has this name.
+func buildBoxed(dir string) (string, error) {
+	bin := filepath.Join(dir, "boxed", "vmctl")
+	cmd := exec.Command("go", "test", "-c", "-tags", "libvirt_dlopen", "-o", bin, "vmctl/cmd/vmctl")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the vmctl that knows boxes: %w\n%s", err, out)
 	}
 	return bin, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/condition"
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -30,6 +31,7 @@ type Run struct {
 	ID          string // names the run in the journal
 	Parallelism int    // steps at a time; 0: 10
 	KeepGoing   bool   // a failure stops only the changes that depend on it
+	KeepLogs    bool   // the logs of what is removed are kept
 	Now         func() time.Time
 	Watch       func(Event) // called by one goroutine at a time
 }
@@ -50,6 +52,7 @@ func Apply(ctx context.Context, r Run) (Summary, error) {
 		failures:    map[int]bool{},
 		gates:       map[int]func() error{},
 		steps:       map[int][]int{},
+		watches:     map[spec.Address]*condition.Watch{},
 		renamed:     map[providers.ID]providers.ID{},
 		brokenTurns: map[spec.Address]bool{},
 	}
@@ -90,6 +93,9 @@ type outcome struct {
 	waits   bool         // gate: not closed yet, the wait for its holders begins
 	waited  bool         // gate: there was a wait for its holders
 	open    func() error // gate: opens it again; nil: it was not closed
+
+	report *condition.Report     // the step runs on, and reports a condition; nil: none
+	news   []condition.Condition // the conditions that the outcome has changed
 }
 
 // execution is the state of one apply, used by one goroutine. The goroutines of the steps send
@@ -103,11 +109,12 @@ type execution struct {
 	values      map[spec.Address]cty.Value // of the records
 	states      []stepState
 	ends        []StepResult
-	wants       map[int]cty.Value             // the wanted values of each begun step, wholly known
-	takenDown   map[int]bool                  // changes that took their object down and have to bring it up
-	failures    map[int]bool                  // changes with a contractual failure
-	brokenTurns map[spec.Address]bool         // blocks with a failure among the instances that take turns
-	renamed     map[providers.ID]providers.ID // the new IDs that steps gave to objects
+	wants       map[int]cty.Value                 // the wanted values of each begun step, wholly known
+	takenDown   map[int]bool                      // changes that took their object down and have to bring it up
+	failures    map[int]bool                      // changes with a contractual failure
+	brokenTurns map[spec.Address]bool             // blocks with a failure among the instances that take turns
+	renamed     map[providers.ID]providers.ID     // the new IDs that steps gave to objects
+	watches     map[spec.Address]*condition.Watch // the conditions that were told
 	halted      bool
 	active      int
 
@@ -149,7 +156,9 @@ func (x *execution) expectPlanned() {
 		x.expect[c.Address] = c.Object.Fingerprint
 		if r, ok := x.records[c.Address]; ok && c.Object.Running != nil {
 			r.Values = withAttribute(r.Values, "running", cty.BoolVal(*c.Object.Running))
-			r.Ready = r.Ready && *c.Object.Running
+			if !*c.Object.Running {
+				r = x.stampedAll(r, c, func(string) (condition.Report, bool) { return x.wentOff(i, "it was found off"), true })
+			}
 			x.remember(c.Address, r)
 		}
 	}
@@ -235,7 +244,7 @@ func (x *execution) ready(ctx context.Context) []int {
 	full := func() bool { return x.active+x.closing+len(all) >= x.limit() }
 	for _, change := range slices.Sorted(maps.Keys(x.gates)) {
 		for _, i := range x.steps[change] {
-			if !full() && x.states[i] == waiting && x.queue.missing[i] == 0 && x.mayRun(change) {
+			if !full() && x.states[i] == waiting && x.queue.missing[i] == 0 && x.mayBegin(i) {
 				all = append(all, i)
 			}
 		}
@@ -249,7 +258,7 @@ func (x *execution) ready(ctx context.Context) []int {
 		_, kept := x.gates[change]
 		switch {
 		case x.states[i] != waiting || x.failures[change]: // it has begun, or never will
-		case kept || !x.mayRun(change):
+		case kept || !x.mayBegin(i):
 			later = append(later, i)
 		case x.takesDown(i):
 			x.close(ctx, i)
@@ -278,6 +287,24 @@ func (x *execution) mayRun(change int) bool {
 	return !x.halted && !x.brokenTurns[x.Plan.Changes[change].Turn] || x.takenDown[change]
 }
 
+// mayBegin reports whether a step can begin once those that it waits for have ended. After a halt, an object that is up
+// again is also waited for, so that what was released inside of it can be resumed.
+func (x *execution) mayBegin(i int) bool {
+	step := x.Plan.Steps[i]
+	if x.mayRun(step.Change) {
+		return true
+	}
+	if x.failures[step.Change] || step.Condition == "" {
+		return false
+	}
+	for inner, down := range x.takenDown {
+		if down && slices.Contains(x.Plan.Changes[inner].Around, step.Address) && !x.still(step.Change, providers.PhaseUp) {
+			return true
+		}
+	}
+	return false
+}
+
 // unfinished reports whether there is a step that was not begun.
 func (x *execution) unfinished() bool {
 	return slices.ContainsFunc(x.states, func(s stepState) bool { return s == waiting || s == closing })
@@ -285,7 +312,12 @@ func (x *execution) unfinished() bool {
 
 // rises reports whether a change still brings its object up.
 func (x *execution) rises(change int) bool {
-	return slices.ContainsFunc(x.steps[change], func(i int) bool { return x.Plan.Steps[i].Phase == providers.PhaseUp })
+	return x.still(change, providers.PhaseUp) || x.still(change, providers.PhaseResume)
+}
+
+// still reports whether a change has a step of a phase that was not begun.
+func (x *execution) still(change int, phase providers.Phase) bool {
+	return slices.ContainsFunc(x.steps[change], func(i int) bool { return x.states[i] == waiting && x.Plan.Steps[i].Phase == phase })
 }
 
 // interrupt halts because ctx has ended: it was cancelled, or its time is up.
@@ -312,6 +344,9 @@ func (x *execution) halt(why string) {
 }
 
 var errInterrupted = errors.New("interrupted")
+
+// interruptedCode is the code of the failure of a step that ended because of an interrupt.
+const interruptedCode = "interrupted"
 
 // later sends an event after the next write of the journal.
 func (x *execution) later(e Event) { x.untold = append(x.untold, e) }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/condition"
 	"vmctl/executor"
 	"vmctl/planner"
 	"vmctl/providers"
@@ -28,6 +29,7 @@ var project = providers.Project{Name: "demo", ID: "k7m2qd9x4r"}
 type bench struct {
 	t       *testing.T
 	memory  *memory
+	boxes   *boxes
 	folder  state.Store
 	config  *spec.Config
 	options planner.Options
@@ -47,7 +49,7 @@ func newBench(t *testing.T, source string) *bench {
 	b := &bench{
 		t: t, memory: newMemory(project),
 		folder:  stateIn(t.TempDir()),
-		options: planner.Options{Types: map[string]providers.Type{"libvirt": memoryType()}, Project: project},
+		options: planner.Options{Types: providers.Types{Systems: map[string]providers.Type{"libvirt": memoryType()}}, Project: project},
 	}
 	b.spec(source)
 	return b
@@ -110,7 +112,12 @@ func (b *bench) apply(ctx context.Context) (executor.Summary, error) {
 
 func (b *bench) plan(s *state.Snapshot) (*planner.Plan, *planner.World) {
 	b.t.Helper()
-	open := func(context.Context, planner.Opening) (providers.Provider, error) { return b.memory, nil }
+	open := func(_ context.Context, o planner.Opening) (providers.Provider, error) {
+		if o.Via != nil {
+			return b.boxes, nil
+		}
+		return b.memory, nil
+	}
 	p, w, err := planner.Make(b.t.Context(), open, b.config, s, b.options)
 	if err != nil {
 		b.t.Fatal(err)
@@ -447,7 +454,7 @@ func TestParallelism(t *testing.T) {
 			running++
 		case executor.StepDone, executor.StepFailed, executor.StepWarned:
 			running--
-		case executor.StepWaiting, executor.StepProgress, executor.Halted:
+		case executor.StepWaiting, executor.StepProgress, executor.ConditionChanged, executor.Halted:
 		}
 		most = max(most, running)
 	}
@@ -577,8 +584,8 @@ func TestRecordCatchesUp(t *testing.T) {
 	}
 	b.memory.done = nil
 	b.must()
-	if r := b.records()["vm.a"]; r.Generation != 4 || !r.Values.GetAttr("cpus").RawEquals(cty.NumberIntVal(3)) || !r.Ready || len(b.memory.done) > 0 {
-		t.Errorf("the record is of generation %d with cpus %#v, ready %t; done: %v", r.Generation, r.Values.GetAttr("cpus"), r.Ready, b.memory.done)
+	if r := b.records()["vm.a"]; r.Generation != 4 || !r.Values.GetAttr("cpus").RawEquals(cty.NumberIntVal(3)) || !r.Conditions.Satisfied(condition.SSHReady, 4) || len(b.memory.done) > 0 {
+		t.Errorf("the record is of generation %d with cpus %#v, conditions %+v; done: %v", r.Generation, r.Values.GetAttr("cpus"), r.Conditions, b.memory.done)
 	}
 }
 

@@ -37,11 +37,18 @@ func (x *execution) begin(ctx context.Context, steps []int) {
 		x.active++
 		step := x.Plan.Steps[i]
 		x.emit(Event{Kind: StepStarted, Step: step, Deadline: step.Timeout})
-		work, err := x.work(i)
+		work, err := x.workOf(i)
 		x.wants[i] = work.Want
+		needless := err == nil && x.isUnchanged(step, work)
 		go func() {
 			began := x.Now()
-			result, failure := x.do(ctx, step, work, err)
+			var result providers.Result
+			var failure *providers.Problem
+			if needless {
+				result = providers.Result{How: providers.NotNeeded, Fingerprint: work.Expect, Evidence: []string{"its script and variables did not change"}}
+			} else {
+				result, failure = x.do(ctx, step, work, err)
+			}
 			x.results <- outcome{step: i, result: result, failure: failure, elapsed: x.Now().Sub(began)}
 		}()
 	}
@@ -77,9 +84,10 @@ func (x *execution) work(i int) (providers.Work, error) {
 	w := providers.Work{
 		Step: step.Step, Expect: x.expect[step.Address], Prior: change.Prior, Want: change.Change.Want,
 		Policy: change.Policy, Generation: change.Generation, Replaced: change.Replaced, Was: change.Was,
+		KeepLogs: x.KeepLogs,
 	}
 	if r, ok := x.records[step.Address]; ok {
-		w.Prior = r.Values
+		w.Prior, w.Starts = r.Values, r.Starts
 		if r.Reserved { // a reservation is no proof that an unmarked object is the reserved one
 			w.Prior = cty.NilVal
 		}
@@ -105,6 +113,15 @@ func (x *execution) work(i int) (providers.Work, error) {
 	return w, nil
 }
 
+// workOf returns the work of a step, with the digest of its script.
+func (x *execution) workOf(i int) (providers.Work, error) {
+	w, err := x.work(i)
+	if err == nil && w.Provision != "" {
+		w.Digest = x.DigestKey.Provision(x.records[w.Address].ID, w.Provision, spec.Labelled(w.Want, providers.ProvisionAttr, w.Provision))
+	}
+	return w, err
+}
+
 func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work, err error) (providers.Result, *providers.Problem) {
 	var stale *providers.Problem
 	if errors.As(err, &stale) {
@@ -116,6 +133,9 @@ func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work,
 	if step.Record {
 		return providers.Result{ID: step.Object, How: providers.Done}, nil
 	}
+	if kind := step.Condition; kind != "" && producerOf(&x.Plan.Changes[step.Change], kind) == "" {
+		return providers.Result{How: providers.NotNeeded, Fingerprint: w.Expect, Evidence: []string{kind + " is not applicable: nothing reports it here"}}, nil
+	}
 	w.Halt = ctx.Done()
 	if step.Phase != providers.PhaseReady { // an interrupted wait loses nothing, anything else ends safely first
 		ctx = context.WithoutCancel(ctx)
@@ -125,13 +145,37 @@ func (x *execution) do(ctx context.Context, step planner.Step, w providers.Work,
 		ctx, cancel = context.WithTimeout(ctx, step.Timeout)
 		defer cancel()
 	}
-	system := x.World.System(x.Plan.Changes[step.Change].System)
-	log := func(p providers.Progress) { x.emit(Event{Kind: StepProgress, Step: step, Text: p.Text}) }
+	ctx, decide := context.WithCancelCause(ctx)
+	defer decide(nil)
+	done := make(chan struct{})
+	defer close(done)
+	system := x.World.System(step.System)
+	log := func(p providers.Progress) {
+		if p.Text != "" || p.Condition == nil {
+			x.emit(Event{Kind: StepProgress, Step: step, Text: p.Text})
+		}
+		if p.Condition == nil {
+			return
+		}
+		select {
+		case x.results <- outcome{step: step.ID, report: p.Condition}:
+		case <-done:
+			return
+		}
+		if ends(step, *p.Condition) {
+			decide(&waitOver{*p.Condition})
+		}
+	}
 	var result providers.Result
 	err = providers.Contain(func() (err error) {
 		result, err = system.Provider.Do(ctx, w, log)
 		return err
 	})
+	var over *waitOver
+	var panicked *providers.PanicError
+	if errors.As(context.Cause(ctx), &over) && err != nil && !errors.As(err, &panicked) {
+		return over.decided(w.Expect)
+	}
 	f := failureOf(ctx, step, err)
 	if f != nil {
 		f.Cut()
@@ -150,11 +194,11 @@ func failureOf(ctx context.Context, step planner.Step, err error) *providers.Pro
 	case errors.As(err, &panicked): // whatever else has ended
 		return &providers.Problem{Outcome: providers.Failed, Code: "panic", Next: providers.Vmctl("plan"), Err: panicked}
 	case errors.As(err, &f) && errors.Is(ctx.Err(), context.Canceled):
-		return &providers.Problem{Outcome: f.Outcome, Code: "interrupted", Seen: append(slices.Clone(f.Seen), f.Error()), Next: f.Next, Err: errInterrupted}
+		return &providers.Problem{Outcome: f.Outcome, Code: interruptedCode, Seen: append(slices.Clone(f.Seen), f.Error()), Next: f.Next, Err: errInterrupted}
 	case f != nil:
 		return f
 	case errors.Is(ctx.Err(), context.Canceled):
-		return &providers.Problem{Outcome: providers.Failed, Code: "interrupted", Err: errInterrupted}
+		return &providers.Problem{Outcome: providers.Failed, Code: interruptedCode, Err: errInterrupted}
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &providers.Problem{

@@ -39,8 +39,12 @@ func (x *execution) conditionals() conditionalSteps {
 	for i, s := range x.Plan.Steps {
 		own := &x.Plan.Changes[s.Change]
 		decides, ok := conditional[own.Address]
-		if !ok && s.Phase == providers.PhaseRelease {
-			decides, ok = conditional[own.Inside]
+		if !ok && (s.Phase == providers.PhaseRelease || s.Phase == providers.PhaseResume) {
+			for _, a := range own.Around {
+				if decides, ok = conditional[a]; ok {
+					break
+				}
+			}
 		}
 		if ok && onlyForDowntime(s, &x.Plan.Changes[decides]) {
 			c.change[i] = decides
@@ -52,9 +56,12 @@ func (x *execution) conditionals() conditionalSteps {
 // onlyForDowntime reports whether a step is not needed if a VM stays up.
 func onlyForDowntime(s planner.Step, c *planner.Change) bool {
 	switch s.Phase {
-	case providers.PhaseRelease, providers.PhaseDown, providers.PhaseUp:
+	case providers.PhaseRelease, providers.PhaseDown, providers.PhaseUp, providers.PhaseResume:
 		return true
 	case providers.PhaseReady:
+		if s.Provision != "" {
+			return s.AtStart
+		}
 		return !c.Unready
 	case providers.PhaseRecover, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve, providers.PhaseMake,
 		providers.PhaseChange, providers.PhaseTidy:

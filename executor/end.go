@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,13 +43,18 @@ func (x *execution) collect(ctx context.Context) []outcome {
 
 // end gathers the results and the events of outcomes, for the next write of the journal.
 func (x *execution) end(outcomes []outcome) {
-	slices.SortFunc(outcomes, func(a, b outcome) int { return byAddress(x.Plan.Steps[a.step], x.Plan.Steps[b.step]) })
+	slices.SortStableFunc(outcomes, func(a, b outcome) int { return byAddress(x.Plan.Steps[a.step], x.Plan.Steps[b.step]) })
 	for _, o := range outcomes {
-		if o.gate {
+		switch {
+		case o.report != nil:
+			x.reported(o)
+			continue
+		case o.gate:
 			x.endClose(o)
-		} else {
+		default:
 			x.active--
 			x.unwritten = append(x.unwritten, x.recordOutcome(o)...)
+			o.news = x.news(x.Plan.Steps[o.step].Address, x.Plan.Steps[o.step].Change)
 		}
 		if !o.gate || o.failure != nil {
 			x.report(o)
@@ -67,8 +73,18 @@ func (x *execution) recordOutcome(o outcome) []state.Entry {
 		if o.failure.Outcome == providers.Failed || o.failure.Outcome == providers.Timeout { // else nothing was done
 			e.How = x.deletion(o.step)
 		}
-		if r, recorded := x.records[step.Address]; recorded && step.Phase == providers.PhaseChange && r.Generation < change.Generation {
-			r.Generation = change.Generation // the mark may have it already
+		if r, recorded := x.records[step.Address]; recorded {
+			r, says := x.withFailure(r, step, o.failure)
+			if step.Phase == providers.PhaseChange && r.Generation < change.Generation {
+				r.Generation, says = change.Generation, true // the mark may have it already
+			}
+			if says {
+				e.Put = &r
+				x.remember(step.Address, r)
+			}
+		}
+		if r, recorded := x.records[step.Address]; recorded && step.Provision != "" {
+			r.Provisions = withProvision(r.Provisions, step.Provision, func(p *state.Provision) { p.Failed = failedWith(step, o.failure) })
 			e.Put = &r
 			x.remember(step.Address, r)
 		}
@@ -83,10 +99,12 @@ func (x *execution) recordOutcome(o outcome) []state.Entry {
 	x.pass(o.step)
 	switch step.Phase {
 	case providers.PhaseDown:
-		x.takenDown[step.Change] = x.rises(step.Change)
-	case providers.PhaseUp:
+		x.takenDown[step.Change] = x.still(step.Change, providers.PhaseUp)
+	case providers.PhaseRelease: // which has other steps, too: they let go of nothing
+		x.takenDown[step.Change] = x.takenDown[step.Change] || x.still(step.Change, providers.PhaseResume)
+	case providers.PhaseUp, providers.PhaseResume:
 		delete(x.takenDown, step.Change)
-	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve,
+	case providers.PhaseRecover, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve,
 		providers.PhaseMake, providers.PhaseChange, providers.PhaseReady, providers.PhaseTidy:
 	}
 	if !step.Record {
@@ -107,6 +125,9 @@ func (x *execution) recordOutcome(o outcome) []state.Entry {
 		e.Drop = true
 		x.forget(step.Address)
 	}
+	if !step.Record && (o.result.How != providers.AlreadyTrue || step.Phase == providers.PhaseDown) { // it may have been off for a while
+		x.became(step, change, o.result)
+	}
 	entries := []state.Entry{e}
 	if step.Op == planner.OpSettle {
 		note := x.entry(state.Note, o.step)
@@ -114,6 +135,21 @@ func (x *execution) recordOutcome(o outcome) []state.Entry {
 		entries = append(entries, note)
 	}
 	return entries
+}
+
+// became lets what is inside of the object of a step find that as the step left it.
+func (x *execution) became(step planner.Step, c *planner.Change, r providers.Result) {
+	if r.Gone {
+		x.World.Went(step.Address)
+		for i := range x.Plan.Changes {
+			if inner := &x.Plan.Changes[i]; slices.Contains(inner.Around, step.Address) { // it went, too
+				delete(x.expect, inner.Address)
+				x.World.Went(inner.Address)
+			}
+		}
+		return
+	}
+	x.World.Became(step, cmp.Or(r.ID, c.ID), c.Name, x.records[step.Address].Values)
 }
 
 // markFailed records that a change has failed.
@@ -130,7 +166,7 @@ func (x *execution) report(o outcome) {
 	step := x.Plan.Steps[o.step]
 	event := Event{
 		Kind: StepDone, Step: step, How: o.result.How, Evidence: o.result.Evidence,
-		Failure: o.failure, Elapsed: o.elapsed,
+		Failure: o.failure, Elapsed: o.elapsed, Conditions: o.news,
 	}
 	switch {
 	case o.failure == nil:

@@ -203,7 +203,7 @@ func TestAnInterruptThatCameTooLate(t *testing.T) {
 				cancel()
 			case executor.Halted:
 				close(said)
-			case executor.StepWaiting, executor.StepStarted, executor.StepProgress, executor.StepDone, executor.StepFailed, executor.StepWarned:
+			case executor.StepWaiting, executor.StepStarted, executor.StepProgress, executor.StepDone, executor.StepFailed, executor.StepWarned, executor.ConditionChanged:
 			}
 		}
 		summary, err := b.apply(ctx)

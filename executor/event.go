@@ -6,6 +6,7 @@ package executor
 import (
 	"time"
 
+	"vmctl/condition"
 	"vmctl/planner"
 	"vmctl/providers"
 )
@@ -22,6 +23,9 @@ const (
 	StepFailed   EventKind = "step_failed"
 	StepWarned   EventKind = "step_warned" // a diagnostic step failed
 	Halted       EventKind = "halted"      // no further change begins
+	// ConditionChanged: a running step reported a condition. Reports of earlier generations than the awaited
+	// one are no events, and each is one event.
+	ConditionChanged EventKind = "condition"
 )
 
 // Event is one thing that happened during Apply. Events of one step arrive in
@@ -36,6 +40,9 @@ type Event struct {
 	Evidence []string      // StepDone
 	Failure  *providers.Problem
 	Elapsed  time.Duration // StepDone, StepFailed, StepWarned
+	// Conditions holds the conditions that the event has changed, of the awaited generation or a later one: of
+	// ConditionChanged, StepDone, StepFailed and StepWarned.
+	Conditions []condition.Condition
 	// Interrupted says of Halted that the context ended.
 	Interrupted bool
 }

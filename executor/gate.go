@@ -100,7 +100,7 @@ func (x *execution) isOver(change int) bool {
 		case running, closing:
 			return false
 		case waiting:
-			if x.mayRun(change) {
+			if x.mayBegin(i) {
 				return false
 			}
 		case ended, failed:

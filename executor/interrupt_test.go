@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"vmctl/executor"
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // An interrupt is reported while the step that it waits for still runs: here that step ends only
@@ -123,5 +126,66 @@ func TestAnInterruptedWaitLeavesNothingRunning(t *testing.T) {
 	}
 	for runtime.NumGoroutine() > before { // they may be about to end
 		runtime.Gosched()
+	}
+}
+
+// An interrupt while something is prepared for a replacement leaves the old object as it is.
+func TestAnInterruptBeforeAReplacement(t *testing.T) {
+	const named = "vm \"a\" {\n  name = \"one\"\n}\n"
+	b := newBench(t, named)
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	b.spec(strings.Replace(named, "one", "two", 1))
+	b.options.Allow.Replace = map[spec.Address]bool{{Kind: spec.VM, Name: "a"}: true}
+	b.memory.uploads = true
+	release := make(chan struct{})
+	b.memory.hold["upload vm.a"] = release
+	ctx, cancel := context.WithCancel(t.Context())
+	b.run.Watch = func(e executor.Event) {
+		switch {
+		case e.Kind == executor.StepProgress && e.Step.Op == "upload":
+			cancel()
+		case e.Kind == executor.Halted:
+			close(release)
+		}
+	}
+	summary, err := b.apply(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"upload vm.a"}, results(summary.Done)); diff != "" || !summary.Interrupted || len(summary.Down) > 0 {
+		t.Errorf("interrupted: %t, down: %v, done (-want +got):\n%s", summary.Interrupted, summary.Down, diff)
+	}
+}
+
+// What was released inside of an object is resumed although another change fails meanwhile: the object is also waited for.
+func TestAFailureLeavesNothingReleased(t *testing.T) {
+	const inner = "box \"b\" {\n  in    = vm.a\n  label = \"b\"\n}\n"
+	b := boxed(t, "")
+	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+		t.Fatal(summary, err)
+	}
+	b.spec("vm \"a\" {\n  cpus = 1\n}\n" + inner + "vm \"z\" {}\n")
+	b.memory.fail["define vm.z"] = &providers.Problem{Outcome: providers.Failed, Err: errors.New("planted")}
+	hold, release := make(chan struct{}), make(chan struct{})
+	b.memory.hold["define vm.z"], b.memory.hold["redefine vm.a"] = hold, release
+	b.run.Watch = func(e executor.Event) {
+		switch {
+		case e.Kind == executor.StepProgress && e.Step.Op == "redefine": // a is down: now z may fail
+			close(hold)
+		case e.Kind == executor.Halted:
+			close(release)
+		}
+	}
+	summary, err := b.apply(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"define vm.z"}, results(summary.Failed)); diff != "" {
+		t.Errorf("failed (-want +got):\n%s", diff)
+	}
+	if done := results(summary.Done); !slices.Contains(done, "open box.b") || len(summary.Down) > 0 {
+		t.Errorf("done: %v, down: %v", done, summary.Down)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"vmctl/condition"
 	"vmctl/planner"
 	"vmctl/spec"
 	"vmctl/state"
@@ -128,7 +129,7 @@ func (b *bench) world() map[string]string {
 		all["object "+o.name] = fmt.Sprint(o.running, " ", o.attrs.GetAttr("cpus").AsBigFloat())
 	}
 	for a, r := range b.records() {
-		all["record "+a] = fmt.Sprint(r.Name, " ", r.Ready, " ", r.Reserved, " ",
+		all["record "+a] = fmt.Sprint(r.Name, " ", r.Conditions.Satisfied(condition.SSHReady, r.Generation), " ", r.Reserved, " ",
 			r.Values.GetAttr("running").True(), " ", r.Values.GetAttr("cpus").AsBigFloat(), " ", r.Uses)
 	}
 	return all

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/condition"
 	"vmctl/providers"
 	machinekit "vmctl/providers/machine"
 	"vmctl/spec"
@@ -24,11 +25,14 @@ type memory struct {
 	hold    map[string]chan struct{}      // "op address" -> ends when closed, or with the context
 	entered chan string                   // every op, as it begins
 	class   map[string]providers.Class    // "op" -> class; contractual if absent
+	uploads bool                          // a replacement begins with an upload, while the old object runs
 	panics  string                        // "op address" of the step that panics
 	done    []string                      // every op that acted, in order
 	project providers.Project
 	rename  map[string]providers.ID   // "op address" -> the ID that its object has from then on
 	works   map[string]providers.Work // "op address" -> what it was last given
+
+	reports map[string][]condition.Report // "op address" -> what it reports before it is held
 }
 
 type machine struct {
@@ -57,7 +61,7 @@ func memoryType() providers.Type {
 		}
 		return providers.Verdict{Applies: providers.Restart, Reason: "the guest sees it at its next start"}
 	}
-	return providers.Type{Name: "libvirt", Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
+	return providers.Type{Name: "libvirt", Produces: map[spec.Kind][]string{spec.VM: {"ssh.ready"}}, Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
 		"running": {Judge: live}, "cpus": {Judge: restart}, "memory": {Judge: restart}, "accel": {Judge: restart},
 		"boot": {Judge: restart}, "port_forward": {Judge: restart}, "restart_triggers": {Judge: restart}, "ssh": {Judge: live}, "name": {},
 		"id": {Computed: true}, "address": {Computed: true}, "ssh_port": {Computed: true}, "ports": {Computed: true},
@@ -102,6 +106,9 @@ func (m *memory) Steps(c providers.Change) ([]providers.Step, error) {
 	if c.Action == providers.Forget && c.Object == nil {
 		a.First = []providers.Step{{Op: "delete", Phase: providers.PhaseRemove, Object: c.ID, Name: c.Name}}
 	}
+	if c.Action == providers.ReplaceIt && m.uploads {
+		a.First = []providers.Step{{Op: "upload", Phase: providers.PhaseRelease}}
+	}
 	steps := machinekit.Recipe(c, a)
 	for i := range steps {
 		steps[i].Timeout = 0 // the tests' own deadlines count
@@ -131,6 +138,9 @@ func (m *memory) Do(ctx context.Context, w providers.Work, log providers.Log) (p
 		m.entered <- key
 	}
 	log(providers.Progress{Text: "at it"})
+	for _, r := range m.reports[key] {
+		log(providers.Progress{Condition: &r})
+	}
 	if m.panics == key {
 		panic("planted")
 	}
@@ -198,7 +208,7 @@ func (m *memory) act(w providers.Work) (providers.Result, error) {
 		delete(m.objects, w.Object)
 		r.Gone = true
 		return r, nil
-	case "wait_ssh":
+	case "wait_ssh", "upload":
 	}
 	running := o.running
 	r.Running = &running

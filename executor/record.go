@@ -11,6 +11,7 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/spec"
 	"vmctl/state"
 )
 
@@ -28,48 +29,64 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 	}
 	if !existed {
 		old = state.Record{Kind: c.Kind, Values: c.Prior, Policy: c.Policy, Generation: c.Generation}
+		old.Found = c.Object != nil && len(spec.InsideOf(c.Kind)) > 0
 		if c.Action == providers.Create {
 			old.Values = cty.EmptyObjectVal
 		}
 	}
 	n := old
+	n.Found = old.Found && step.Phase != providers.PhaseMake
 	n.Reserved = old.Reserved && step.Phase == providers.PhaseReserve
 	if old.Reserved && c.Object != nil { // an earlier run made it, and ended before it wrote that down
 		n.Generation = max(n.Generation, c.Generation)
 	}
-	n.Provider, n.Settings, n.Uses = c.Provider, c.Settings, c.Needs
-	n.Inside = c.Inside
+	at := c.Aim()
+	if step.Phase.Sinks() {
+		at = c.Place
+	}
+	n.Provider, n.Settings, n.Uses, n.Inside = c.Provider, at.Settings, c.Needs, at.Inside
+	if existed && c.To != nil && step.Phase.Sinks() { // it is still where it was
+		n.Provider = old.Provider
+	}
 	n.ID, n.Name = cmp.Or(string(r.ID), string(c.ID)), c.Name
 	if c.Action == providers.ReplaceIt && step.Phase.Sinks() {
 		n.ID, n.Name = old.ID, old.Name
 	}
 	if recordsWanted(step) {
 		n = withApplied(n, c, x.wants[step.ID])
+		n.Provisions = x.provisions(n, step, c)
 	}
 	if step.Op == planner.OpRecord && !x.hasProviderStep(step.Change) {
-		n = withObserved(n, c)
+		n = x.withObserved(n, old.Generation, c)
 	}
 	n.Values = merge(n.Values, r.Values)
 	if r.Running != nil {
 		n.Values = withAttribute(n.Values, "running", cty.BoolVal(*r.Running))
 	}
+	if !step.Record && c.Action != providers.Release && !x.writesSpec(step.Change) {
+		n.Generation, n.Spec = max(n.Generation, c.Generation), cmp.Or(c.Spec, n.Spec)
+	}
+	if step.Provision != "" && r.How != providers.NotNeeded {
+		n.Provisions = x.ran(n, step, r.Digest)
+	}
 	switch step.Phase {
-	case providers.PhaseReady:
-		n.Ready = true
 	case providers.PhaseUp:
-		n.Ready = r.How == providers.AlreadyTrue && old.Ready
 		if r.How != providers.AlreadyTrue {
 			n.Starts++
 		}
 	case providers.PhaseDown:
-		n.Ready = false
 		if r.How == providers.Graceful || r.How == providers.Forced {
 			n.LastStop = string(r.How)
 		}
 	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve,
-		providers.PhaseMake, providers.PhaseChange, providers.PhaseTidy:
+		providers.PhaseMake, providers.PhaseChange, providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
 	}
-	return n, true
+	return x.withConditions(n, old, step, r), true
+}
+
+// writesSpec reports whether a step of a change writes its wanted values into the record.
+func (x *execution) writesSpec(change int) bool {
+	return slices.ContainsFunc(x.steps[change], func(i int) bool { return recordsWanted(x.Plan.Steps[i]) })
 }
 
 // withApplied returns a record after the wanted values of a change were applied. want is NilVal if
@@ -82,6 +99,7 @@ func withApplied(r state.Record, c *planner.Change, want cty.Value) state.Record
 		r.Values = withAttribute(r.Values, "name", cty.StringVal(r.Name)) // for references to a name that vmctl chose
 	}
 	r.Policy, r.Generation, r.Replaced = c.Policy, c.Generation, c.Replaced
+	r.Spec = cmp.Or(c.Spec, planner.SpecDigest(want, c.Policy))
 	return r
 }
 
@@ -96,7 +114,10 @@ func (x *execution) refreshRecords(ctx context.Context) error {
 			continue
 		}
 		r.Uses, r.Name = c.Needs, c.Name
-		r = x.withheld(withObserved(withApplied(r, c, c.Change.Want), c))
+		before := r.Generation
+		r = x.withObserved(withApplied(r, c, c.Change.Want), before, c)
+		r.Provisions = x.provisions(r, planner.Step{}, c)
+		r = x.withheld(r)
 		entries = append(entries, state.Entry{Run: x.ID, At: x.Now().UTC(), Kind: state.Note, Op: opRefreshed, Address: c.Address, Put: &r})
 		x.remember(c.Address, r)
 	}
@@ -118,10 +139,11 @@ func (x *execution) reservation(i int) state.Record {
 	step := x.Plan.Steps[i]
 	c := &x.Plan.Changes[step.Change]
 	r := x.records[step.Address]
-	r.Kind, r.Provider, r.Settings, r.Uses, r.Inside = c.Kind, c.Provider, c.Settings, c.Needs, c.Inside
+	at := c.Aim()
+	r.Kind, r.Provider, r.Settings, r.Uses, r.Inside = c.Kind, c.Provider, at.Settings, c.Needs, at.Inside
 	r.ID, r.Name, r.Replaced, r.Policy = string(step.Object), step.Name, c.Replaced, c.Policy
 	r.Values = cty.ObjectVal(map[string]cty.Value{"running": cty.False, "name": cty.StringVal(step.Name)})
-	r.Reserved, r.Ready, r.Was, r.Digests = true, false, nil, settingDigests(r.Digests)
+	r.Reserved, r.Conditions, r.Was, r.Digests, r.Provisions = true, nil, nil, settingDigests(r.Digests), nil
 	return r
 }
 
@@ -131,8 +153,9 @@ func (x *execution) hasProviderStep(change int) bool {
 	return slices.ContainsFunc(x.steps[change], func(i int) bool { return !x.Plan.Steps[i].Record })
 }
 
-// withObserved returns a record with the values of the object that the plan saw.
-func withObserved(r state.Record, c *planner.Change) state.Record {
+// withObserved returns a record with the values of the object that the plan saw. before is the generation of the record
+// until now.
+func (x *execution) withObserved(r state.Record, before uint64, c *planner.Change) state.Record {
 	o := c.Object
 	r.Replaced, r.Generation = c.Replaced, c.Generation
 	if o.Owner != nil {
@@ -144,9 +167,7 @@ func withObserved(r state.Record, c *planner.Change) state.Record {
 	if o.Running != nil {
 		r.Values = withAttribute(r.Values, "running", cty.BoolVal(*o.Running))
 	}
-	on := o.Running != nil && *o.Running
-	r.Ready = on && (r.Ready || c.Record == nil || c.Record.Reserved) // an object that an earlier run made, and that runs, counts as ready
-	return r
+	return x.withFoundConditions(r, c, before)
 }
 
 // recordsWanted reports whether the wanted values go into the record once a step is done.

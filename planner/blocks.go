@@ -39,25 +39,28 @@ func (o *orderer) busyBlocks() bool {
 	return again
 }
 
-// insideBlocks blocks the end of a VM with something inside of it that is to be kept.
+// insideBlocks blocks the end of an object with something inside of it that is to be kept, and letting go of such an
+// object: nobody would find again what is inside.
 func (o *orderer) insideBlocks() bool {
 	again := false
-	for i := range o.plan.Changes {
+	for _, i := range o.inwards {
 		child := &o.plan.Changes[i]
-		vm, planned := o.index[child.Inside]
-		if (child.Inside == spec.Address{}) || !planned || !removes(o.steps(vm)) || !o.keptInside(child, &o.plan.Changes[vm]) {
-			continue
+		for j := range o.around(i) {
+			ends := removes(o.steps(j)) || o.active(j) && o.plan.Changes[j].LetsGo()
+			if !ends || !o.isKept(i) {
+				continue
+			}
+			next := fmt.Sprintf("see what the plan says of %s", child.Address)
+			if o.delta.Aside[child.Address] {
+				next = takeIn(child.Address)
+			}
+			again = o.block(j, Block{
+				Cause: CauseInside,
+				Problem: providers.Refuse(
+					fmt.Sprintf("%s is inside of it, and is to be kept", child.Address),
+					providers.Say(next)),
+			}) || again
 		}
-		next := fmt.Sprintf("see what the plan says of %s", child.Address)
-		if o.delta.Aside[child.Address] {
-			next = takeIn(child.Address)
-		}
-		again = o.block(vm, Block{
-			Cause: CauseInside,
-			Problem: providers.Refuse(
-				fmt.Sprintf("%s is inside of it, and is to be kept", child.Address),
-				providers.Say(next)),
-		}) || again
 	}
 	return again
 }
@@ -66,17 +69,17 @@ func takeIn(a spec.Address) string {
 	return fmt.Sprintf("take %s in: leave out --target and --exclude, or name it, too: --target=%s", a, shellword.Quote(a.String()))
 }
 
-// keptInside reports whether something inside of a VM is to outlive it.
-func (o *orderer) keptInside(child, vm *Change) bool {
+// isKept reports whether an object is to outlive what it is inside of. It is not if it is removed
+// before, if it goes with that and is made again in the new one, or if there is none.
+func (o *orderer) isKept(i int) bool {
+	c := &o.plan.Changes[i]
 	switch {
-	case child.Record == nil:
-		return false
-	case vm.Action == providers.ReplaceIt && child.Want != nil && child.Want.Inside == vm.Address: // it is made again
-		return isPrevented(child.Policy) && !o.delta.options.Allow.Destroy[child.Address]
-	case child.Action == providers.Forget:
-		return false
+	case c.Record == nil, c.Action == providers.Forget, c.Object == nil && c.Blocked == nil:
+		return o.delta.Aside[c.Address] && c.Record != nil && c.Action != providers.Forget
+	case o.active(i):
+		return !removes(o.made[i]) && (c.with == spec.Address{})
 	default:
-		return o.delta.Aside[child.Address] || child.Blocked != nil
+		return true
 	}
 }
 

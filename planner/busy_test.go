@@ -16,14 +16,17 @@ import (
 )
 
 // enter lets processes work in vm.a.
-func (s *scene) enter(pids ...int) {
-	a := addr(s.t, "vm.a")
+func (s *scene) enter(pids ...int) { s.occupy("vm.a", pids...) }
+
+// occupy lets processes work in the object of an address.
+func (s *scene) occupy(address string, pids ...int) {
+	a := addr(s.t, address)
 	if s.options.Busy == nil {
 		s.options.Busy = map[spec.Address][]state.Holder{}
 	}
 	for _, pid := range pids {
 		s.options.Busy[a] = append(s.options.Busy[a], state.Holder{
-			PID: pid, Host: "ada", Command: "vmctl vm exec vm.a", Since: time.Date(2026, 5, 1, 12, 0, pid, 0, time.UTC),
+			PID: pid, Host: "ada", Command: "vmctl vm exec " + address, Since: time.Date(2026, 5, 1, 12, 0, pid, 0, time.UTC),
 		})
 	}
 }

@@ -71,17 +71,17 @@ func (h *handovers) groups() []claimGroup {
 func (o *orderer) handovers() handovers {
 	h := handovers{takers: map[claimGroup][]claimant{}, freers: map[claimGroup][]claimant{}, holders: map[claimGroup][]holding{}}
 	for i := range o.plan.Changes {
-		system := o.plan.Changes[i].System
+		c := &o.plan.Changes[i]
 		for _, s := range o.made[i] {
-			for _, c := range s.Takes {
-				group := claimGroup{system, c.Group()}
-				h.takers[group] = append(h.takers[group], claimant{c, i, s})
+			for _, claim := range s.Takes {
+				group := claimGroup{c.systemOf(s), claim.Group()}
+				h.takers[group] = append(h.takers[group], claimant{claim, i, s})
 			}
 		}
 		for _, s := range o.steps(i) {
-			for _, c := range s.Frees {
-				group := claimGroup{system, c.Group()}
-				h.freers[group] = append(h.freers[group], claimant{c, i, s})
+			for _, claim := range s.Frees {
+				group := claimGroup{c.systemOf(s), claim.Group()}
+				h.freers[group] = append(h.freers[group], claimant{claim, i, s})
 			}
 		}
 	}
@@ -143,7 +143,7 @@ func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holdi
 	c := &o.plan.Changes[t.change]
 	own := c.Object != nil && held.object.ID == c.Object.ID && held.object.Kind == c.Object.Kind
 	made := held.object.ID == c.ID && held.object.Kind == c.Kind
-	if own || made || c.Blocked != nil || !held.concerns(t, c) {
+	if own || made || c.Blocked != nil || !held.concerns(t, c) || o.endsWithParent(group.system) {
 		return false
 	}
 	i, planned := o.objects[held.object]
@@ -167,6 +167,14 @@ func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holdi
 		}
 	}
 	return o.block(t.change, o.heldBlock(t, held))
+}
+
+// endsWithParent reports whether what is inside of a system ends with the object around it: that
+// frees all claims in there.
+func (o *orderer) endsWithParent(system string) bool {
+	parent, planned := o.index[o.world.System(system).Inside]
+	around := append([]int{parent}, slices.Collect(o.around(parent))...)
+	return planned && slices.ContainsFunc(around, func(i int) bool { return removes(o.steps(i)) })
 }
 
 // keeps reports whether the steps of a change leave its object a claim.

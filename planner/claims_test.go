@@ -89,27 +89,28 @@ destroy vm.a: it is not in the spec
 `,
 		},
 		{
-			name:    "somebody is inside of a VM that is restarted, and a file is in there",
+			name:    "somebody is inside of a VM that is restarted, and a box is in there",
 			applied: bare("a", "  memory = \"256MiB\"\n") + note, spec: bare("a", "  memory = \"512MiB\"\n") + note,
 			change: func(s *scene) {
 				s.options.Busy = map[spec.Address][]state.Holder{addr(s.t, "vm.a"): {{PID: 7, Host: "ada", Command: "vmctl vm shell"}}}
 				s.options.Allow.Interrupt = map[spec.Address]bool{addr(s.t, "vm.a"): true}
 			},
-			want: `release guest_file.note: vm.a goes down
+			want: `release box.note: vm.a goes down
 restart vm.a: memory: the guest sees it at its next start
   memory 256MiB -> 512MiB, restart
 found busy vm.a: vmctl vm shell (pid 7 on ada) since 0001-01-01 00:00:00 UTC
-0 release guest_file.note
+0 close box.note
 1 stop vm.a after 0
 2 redefine vm.a after 1
 3 start vm.a after 2
 4 wait_ssh vm.a after 3
+5 open box.note after 0,2,3,4
 `,
 		},
 		{
 			name:    "a VM that is to come up needs the port of one that waits for what is inside of it",
 			applied: bare("a", "  running = false\n") + note + forwards("w", "127.0.0.1", ""),
-			spec:    forwards("a", "127.0.0.1", "") + note + bare("w", "  depends_on = [guest_file.note]\n"),
+			spec:    forwards("a", "127.0.0.1", "") + note + bare("w", "  depends_on = [box.note]\n"),
 			change:  func(s *scene) { s.off() },
 			want: `start vm.a: it is off
   port_forward [] -> [{guest 80, host 8080, host_ip 127.0.0.1, protocol tcp}], live

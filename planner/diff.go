@@ -11,6 +11,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/condition"
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -45,6 +46,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 	for _, a := range dependenciesFirst(all, d.decideAfter(all)) {
 		noticed := len(d.findings)
 		change := d.change(a)
+		change.Spec = cmp.Or(change.Spec, change.specDigest())
 		d.used[a], d.decided[a] = usedAs(change, d.scope[a]), &change
 		if o.Rest != nil && !d.scope[a] { // the round before said it already
 			d.findings = d.findings[:noticed]
@@ -70,7 +72,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 func newDiffer(c *spec.Config, s *state.Snapshot, w *World, o Options) differ {
 	d := differ{
 		config: c, state: s, world: w, options: o, observations: w.Observations(s, o.Project), imports: importsOf(c, o),
-		known: map[spec.Address]cty.Value{}, objects: map[*providers.Object]bool{}, recorded: map[providers.ID]spec.Address{},
+		declared: map[declaredKey][]condition.Declared{}, known: map[spec.Address]cty.Value{}, objects: map[*providers.Object]bool{}, recorded: map[providers.ID]spec.Address{},
 		used: map[spec.Address]providers.Used{}, decided: map[spec.Address]*Change{},
 		begun: map[spec.Address][]state.Entry{},
 	}
@@ -93,6 +95,7 @@ type differ struct {
 	recorded     map[providers.ID]spec.Address
 	used         map[spec.Address]providers.Used // the object at each address, for the resources that use it
 	observations *Observations
+	declared     map[declaredKey][]condition.Declared
 	scope        map[spec.Address]bool
 	imports      map[spec.Address]providers.ID // the user's name for each object to import
 	decided      map[spec.Address]*Change
@@ -116,7 +119,7 @@ func (d *differ) addresses() []spec.Address {
 func (d *differ) change(a spec.Address) Change {
 	resource, inSpec := d.config.Resource(a)
 	record, recorded := d.state.Records[a]
-	c := Change{Change: providers.Change{Address: a, Kind: a.Kind, Action: providers.NoOp}, System: d.world.placed[a], lets: d.lets(a)}
+	c := Change{Change: providers.Change{Address: a, Kind: a.Kind, Action: providers.NoOp}, Place: Place{System: d.world.placed[a]}, lets: d.lets(a)}
 	d.interrupted(a)
 	if c.System == "" { // only the journal of an earlier run knows it
 		return c
@@ -124,7 +127,7 @@ func (d *differ) change(a spec.Address) Change {
 	if recorded {
 		c.Record, c.Provider, c.Needs = &record, record.Provider, record.Uses
 		c.Prior, c.Policy, c.Generation, c.Replaced = record.Values, record.Policy, record.Generation, record.Replaced
-		c.Was, c.Inside = record.Was, record.Inside
+		c.Was = record.Was
 	}
 	if inSpec {
 		resource, c.mistake = d.resolve(resource)
@@ -139,17 +142,22 @@ func (d *differ) change(a spec.Address) Change {
 	}
 	if inSpec {
 		if recorded && d.isPower() {
-			resource.Want, resource.Uses = recordedWant(resource.Want, record.Values), record.Uses
+			resource.Want, resource.Uses, resource.Plain = recordedWant(resource.Want, record.Values), record.Uses, false
 		}
-		c.Want, c.Provider, c.Needs, c.Policy = &resource, resource.Provider, resource.Uses, resource.Policy
+		c.Want, c.Needs, c.Policy = &resource, resource.Uses, resource.Policy
+		stays := recorded && d.world.wanted[a] != c.System && record.Inside == resource.Inside // an object does not move to another system
+		if !stays {
+			c.Provider = resource.Provider
+		}
 		c.Change.Want = resource.Want
-		if !recorded { // a recorded object stays where it is
-			c.Inside = resource.Inside
-		}
 		if running, ok := d.options.Running[a]; ok {
 			c.Change.Want = with(resource.Want, "running", cty.BoolVal(running))
 		}
 	}
+	c.Inside = d.world.systems[c.System].Inside // also of an object that is wanted elsewhere
+	c.Conditions = d.conditionsOf(&c)
+	c.Around = d.around(c.Inside)
+	c.prevented = isPrevented(c.Policy) && !d.options.Allow.Destroy[a] && !d.ends(a)
 	c.Uses = d.uses(c.Needs)
 	c.Name = d.name(a)
 	wanted := inSpec && !d.options.Destroy
@@ -182,9 +190,33 @@ func (d *differ) change(a spec.Address) Change {
 	if wanted {
 		d.mistaken(&c)
 	}
+	if system.sleep == unmade && d.staysOff(c.Around) { // it is not made either: nobody can rely on its values
+		delete(d.known, a)
+	}
 	d.lacking(&c)
 	d.holders(&c)
 	return c
+}
+
+// staysOff reports whether one of some objects is not to run.
+func (d *differ) staysOff(all []spec.Address) bool {
+	return slices.ContainsFunc(all, func(a spec.Address) bool {
+		_, runs := spec.AttrAt(a.Kind, "running")
+		return runs && !startsUp(d.config, d.options, a)
+	})
+}
+
+// around returns an address and those of the objects that it is inside of. They have been decided
+// before.
+func (d *differ) around(a spec.Address) []spec.Address {
+	if a == (spec.Address{}) {
+		return nil
+	}
+	all := []spec.Address{a}
+	if c := d.decided[a]; c != nil {
+		all = append(all, c.Around...)
+	}
+	return all
 }
 
 // isPower reports whether a command asks for another run state of VMs, or for other keys,
@@ -265,7 +297,7 @@ func runStateUnknown(o *providers.Object) string {
 // resolve fills in computed attributes of other resources that this plan does not change. The
 // error is a mistake that shows only with these values.
 func (d *differ) resolve(r spec.Resource) (spec.Resource, error) {
-	if r.Want.IsWhollyKnown() {
+	if r.Plain || r.Want.IsWhollyKnown() {
 		return r, nil
 	}
 	resolved, diags := d.config.Resolve(r.Address, d.known)
@@ -293,7 +325,7 @@ func (d *differ) name(a spec.Address) string {
 }
 
 func (d *differ) unknown(c Change, seen Observation) Change {
-	c.Action = providers.NoOp
+	c.Action, c.unread = providers.NoOp, true
 	c.Blocked = unread(seen.Unknown.Within("%s could not be read", seen.System))
 	d.find(providers.Finding{
 		Kind: providers.FindUnknown, Address: c.Address, Object: c.Name,

@@ -34,7 +34,7 @@ func (d *differ) isBehind(c *Change) bool {
 
 // drift notes managed attributes and run states that differ from what was
 // applied. shown holds the prior attributes with those that the system shows in their place.
-func (d *differ) drift(c *Change, shown cty.Value, attrs map[string]providers.Attribute) {
+func (d *differ) drift(c *Change, shown overlaid, attrs map[string]providers.Attribute) {
 	if c.Record == nil || c.Record.Reserved || c.Record.ID != string(c.Object.ID) {
 		return
 	}
@@ -54,12 +54,15 @@ func (d *differ) drift(c *Change, shown cty.Value, attrs map[string]providers.At
 
 // drifted returns, as evidence, the managed attributes that something other than vmctl changed:
 // those of the running object, and those that its next start will use.
-func (d *differ) drifted(c *Change, shown cty.Value, attrs map[string]providers.Attribute) []string {
+func (d *differ) drifted(c *Change, shown overlaid, attrs map[string]providers.Attribute) []string {
 	if d.isBehind(c) {
 		return nil
 	}
-	changed := func(shown cty.Value) []providers.Edit {
-		all := slices.DeleteFunc(differences(shown, c.Prior, attrs), func(e providers.Edit) bool {
+	changed := func(shown overlaid) []providers.Edit {
+		if !shown.differs {
+			return nil
+		}
+		all := slices.DeleteFunc(differences(shown.Value, c.Prior, attrs), func(e providers.Edit) bool {
 			unshown := e.Before.RawEquals(e.After) // a sensitive value that is only recorded
 			return ctyread.Attr(c.Change.Want, firstOf(e.Path)) == cty.NilVal || c.ignores(e.Path) || unshown
 		})
@@ -120,6 +123,9 @@ func (d *differ) interrupted(a spec.Address) {
 			continue
 		}
 		evidence := []string{fmt.Sprintf("an earlier run began to %s it at %s and did not end", e.Operation(), since)}
+		if strings.HasPrefix(e.Op, providers.OpProvision("")) && !e.Destroys() {
+			evidence[0] = fmt.Sprintf("an earlier run began %s at %s and did not see its end", e.Op, since)
+		}
 		for _, l := range e.Leaves {
 			evidence = append(evidence, "it may have left: "+l)
 		}

@@ -46,20 +46,21 @@ func each(pairs map[int][]int) iter.Seq2[int, int] {
 }
 
 // sinkBefore iterates over the pairs of steps of which the second waits for the first. A user
-// sinks before the object that it uses is removed. An object inside of a VM sinks before the VM
-// goes down: edges 2, 3 and 8.
+// sinks before the object that it uses is removed. An object inside of another one sinks before
+// that is released or goes down: edges 2, 3 and 8.
 func (o *orderer) sinkBefore(user, used int) iter.Seq2[*node, *node] {
-	inside := o.plan.Changes[user].Inside == o.plan.Changes[used].Address
+	inside := slices.Contains(o.plan.Changes[user].Around, o.plan.Changes[used].Address)
 	gone := slices.ContainsFunc(o.own[used], func(n *node) bool { return n.step.Phase == providers.PhaseRemove })
 	return func(yield func(first, second *node) bool) {
 		for _, n := range o.own[user] {
 			for _, m := range o.own[used] {
 				first, second := n, m
 				switch {
-				case n.sinks() && m.sinks() && (gone || inside && lowers(m.step.Step)):
-				case inside && n.step.Op == OpForget && m.sinks(): // the object is gone once the VM is
+				case n.sinks() && m.sinks() && (gone || inside && (lowers(m.step.Step) || m.step.Phase == providers.PhaseRelease)):
+				case inside && n.step.Op == OpForget && m.sinks(): // the object is gone once that is
 					first, second = m, n
-				case inside && n.sinks() && o.plan.Changes[used].Action == providers.Forget: // before the VM is let go of
+				case inside && n.step.Op == OpForget && m.step.Op == OpForget: // the record names what is around it
+				case inside && n.sinks() && o.plan.Changes[used].Action == providers.Forget: // before that is let go of
 				default:
 					continue
 				}
@@ -84,7 +85,8 @@ func (o *orderer) riseAfter() {
 		for _, j := range o.nearest(o.plan.Changes[i].Address) {
 			for _, n := range o.own[i] {
 				for _, m := range o.own[j] {
-					if n.rises() && m.rises() {
+					resumes := n.step.Phase == providers.PhaseResume && m.step.Provision != "" // a script that fails leaves nothing released
+					if n.rises() && m.rises() && !resumes {
 						n.wait(m)
 					}
 				}
@@ -120,7 +122,7 @@ func (o *orderer) nearest(a spec.Address) []int {
 func (o *orderer) handed() {
 	takers, freers := map[claimGroup][]*node{}, map[claimGroup][]*node{}
 	for _, n := range o.nodes {
-		system := o.plan.Changes[n.step.Change].System
+		system := n.step.System
 		for _, c := range n.step.Takes {
 			group := claimGroup{system, c.Group()}
 			takers[group] = append(takers[group], n)
@@ -145,8 +147,8 @@ func overlap(a, b []providers.Claim) bool {
 	return slices.ContainsFunc(a, func(c providers.Claim) bool { return slices.ContainsFunc(b, c.Overlaps) })
 }
 
-// usersFirst returns the changes that each change uses. held lists the VM that a change is inside
-// of and the disks that its object has. referred lists the addresses that its record names.
+// usersFirst returns the changes that each change uses. held lists the objects that a change is
+// inside of and the disks that its object has. referred lists the addresses that its record names.
 // Records can name each other in a circle after a run that was cut short, if depends_on was
 // turned round: within a circle, referred does not count.
 func (o *orderer) usersFirst() (held, referred map[int][]int) {
@@ -154,9 +156,7 @@ func (o *orderer) usersFirst() (held, referred map[int][]int) {
 	disks := o.diskChanges()
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
-		if vm, planned := o.index[c.Inside]; planned && (c.Inside != spec.Address{}) {
-			hard[i] = append(hard[i], vm)
-		}
+		hard[i] = slices.AppendSeq(hard[i], o.around(i))
 		if c.Object != nil {
 			for _, claim := range c.Object.Holds {
 				if disk, planned := disks[claimGroup{c.System, claim}]; planned && disk != i {

@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -29,13 +30,14 @@ func edits(before, after cty.Value, attrs map[string]providers.Attribute, runnin
 
 // differences returns the edits without their verdicts.
 func differences(before, after cty.Value, attrs map[string]providers.Attribute) []providers.Edit {
-	if !isObject(after) {
-		return nil
-	}
 	var all []providers.Edit
-	for name := range after.Type().AttributeTypes() {
-		if name != "running" && name != "name" {
-			all = append(all, differencesAt(name, ctyread.Attr(before, name), after.GetAttr(name), attrs)...)
+	for name, wanted := range parts(after) {
+		switch name {
+		case "running", "name":
+		case providers.ProvisionAttr:
+			all = append(all, provisionEdits(ctyread.Attr(before, name), wanted)...)
+		default:
+			all = append(all, differencesAt(name, ctyread.Attr(before, name), wanted, attrs)...)
 		}
 	}
 	slices.SortFunc(all, func(a, b providers.Edit) int { return cmp.Compare(a.Path, b.Path) })
@@ -49,8 +51,8 @@ func differencesAt(path string, before, after cty.Value, attrs map[string]provid
 	}
 	if isObject(before) && isObject(after) {
 		var all []providers.Edit
-		for name := range after.Type().AttributeTypes() {
-			all = append(all, differencesAt(path+"."+name, ctyread.Attr(before, name), after.GetAttr(name), attrs)...)
+		for name, wanted := range parts(after) {
+			all = append(all, differencesAt(path+"."+name, ctyread.Attr(before, name), wanted, attrs)...)
 		}
 		return all
 	}
@@ -80,12 +82,14 @@ func nothing(after cty.Value) cty.Value {
 
 func judge(attr providers.Attribute, before, after cty.Value, running bool) providers.Verdict {
 	switch {
+	case !after.IsWhollyKnown() && attr.StaysUp:
+		return providers.Verdict{Applies: providers.Live, Reason: "known after apply"}
 	case attr.Judge == nil:
 		return providers.Verdict{Applies: providers.Replace, Reason: "cannot change after it was made"}
 	case !after.IsWhollyKnown() && running:
-		return providers.Verdict{Applies: providers.Restart, Reason: "if it changes: the value is known only during apply"}
+		return providers.Verdict{Applies: providers.Restart, Reason: "if it changes: known after apply"}
 	case !after.IsWhollyKnown():
-		return providers.Verdict{Applies: providers.Live, Reason: "the value is known only during apply"}
+		return providers.Verdict{Applies: providers.Live, Reason: "known after apply"}
 	default:
 		return attr.Judge(before, after, running)
 	}
@@ -106,10 +110,14 @@ func supportOf(path string, attrs map[string]providers.Attribute) (providers.Att
 }
 
 // same reports whether two values mean the same: a list is equal to a tuple of
-// equal elements, and a sensitive value to one that is not. An unknown equals nothing.
+// equal elements, a sensitive value to one that is not, and null to null of any type. An unknown
+// equals nothing.
 func same(a, b cty.Value) bool {
 	if a == cty.NilVal || b == cty.NilVal {
 		return a == b
+	}
+	if a.IsNull() && b.IsNull() {
+		return true
 	}
 	if a.RawEquals(b) {
 		return b.IsWhollyKnown()
@@ -124,29 +132,43 @@ func same(a, b cty.Value) bool {
 	return err == nil && converted.RawEquals(b)
 }
 
+// overlaid is a value with the values that a system shows in their place.
+type overlaid struct {
+	cty.Value
+
+	differs bool // from the value before
+}
+
 // overlay returns base with the values that the system shows in their place. A sensitive value stays
 // marked.
-func overlay(base, shown cty.Value) cty.Value {
-	if !isObject(base) {
-		if shown == cty.NilVal {
-			return base
+func overlay(base, shown cty.Value) overlaid {
+	switch {
+	case shown == cty.NilVal:
+		return overlaid{Value: base}
+	case !isObject(base):
+		v := marked(shown, base)
+		if base != cty.NilVal && (base.RawEquals(v) || base.IsNull() && v.IsNull()) {
+			return overlaid{Value: base}
 		}
-		return marked(shown, base)
+		return overlaid{Value: v, differs: true}
+	case !isObject(shown):
+		return overlaid{Value: shown, differs: true}
 	}
-	if !isObject(shown) {
-		if shown == cty.NilVal {
-			return base
+	var merged map[string]cty.Value // nil: nothing differs so far
+	for name, value := range parts(shown) {
+		part := overlay(ctyread.Attr(base, name), value)
+		if !part.differs {
+			continue
 		}
-		return shown
+		if merged == nil {
+			merged = attributesOf(base)
+		}
+		merged[name] = part.Value
 	}
-	merged := base.AsValueMap()
 	if merged == nil {
-		merged = map[string]cty.Value{}
+		return overlaid{Value: base}
 	}
-	for name, v := range shown.AsValueMap() {
-		merged[name] = overlay(ctyread.Attr(base, name), v)
-	}
-	return cty.ObjectVal(merged)
+	return overlaid{Value: cty.ObjectVal(merged), differs: true}
 }
 
 // with returns an object with one attribute set.
@@ -154,16 +176,35 @@ func with(v cty.Value, name string, value cty.Value) cty.Value {
 	if old := ctyread.Attr(v, name); old != cty.NilVal && old.RawEquals(value) {
 		return v
 	}
-	m := map[string]cty.Value{}
-	if isObject(v) {
-		maps.Copy(m, v.AsValueMap())
-	}
+	m := attributesOf(v)
 	m[name] = value
 	return cty.ObjectVal(m)
 }
 
+// attributesOf returns the attributes of an object, none of another value. The caller may change the map.
+func attributesOf(v cty.Value) map[string]cty.Value {
+	if !isObject(v) || v.LengthInt() == 0 { // for which AsValueMap returns nil
+		return map[string]cty.Value{}
+	}
+	return v.AsValueMap()
+}
+
 func isObject(v cty.Value) bool {
 	return v != cty.NilVal && v.Type().IsObjectType() && v.IsKnown() && !v.IsNull()
+}
+
+// parts yields the attributes of an object, in any order.
+func parts(v cty.Value) iter.Seq2[string, cty.Value] {
+	return func(yield func(string, cty.Value) bool) {
+		if !isObject(v) {
+			return
+		}
+		for name := range v.Type().AttributeTypes() {
+			if !yield(name, v.GetAttr(name)) {
+				return
+			}
+		}
+	}
 }
 
 func attributeNames(v cty.Value) []string {
@@ -310,7 +351,7 @@ func joined(edits, others []providers.Edit) []providers.Edit {
 // refused.
 func (d *differ) providerEdit(c *Change) []providers.Edit {
 	key := d.world.wanted[c.Address]
-	if key == "" || key == c.System {
+	if key == "" || key == c.System || c.To != nil {
 		return nil
 	}
 	before, after := providerText(c, d.world.systems[key].Settings)
@@ -326,7 +367,7 @@ func (d *differ) providerEdit(c *Change) []providers.Edit {
 // providerText returns the present and the wanted provider of an object as text. If they have the
 // same name but different settings, it adds the settings that differ.
 func providerText(c *Change, settings cty.Value) (before, after string) {
-	before, after = c.Provider.String(), c.Provider.String()
+	before, after = c.Provider.String(), c.Want.Provider.String()
 	if c.Record != nil {
 		before = c.Record.Provider.String()
 	}

@@ -94,7 +94,7 @@ disk.e is called demo.e
 		{
 			name: "a digest that is not written, below a block that may be left out", applied: imageOf(""), change: func(s *scene) {
 				shownImage(s)
-				kinds := s.options.Types["libvirt"].Kinds[spec.VM]
+				kinds := s.options.Types.Systems["libvirt"].Kinds[spec.VM]
 				delete(kinds, "image.sha256")
 				kinds["image"] = providers.Attribute{Optional: true}
 			},
@@ -311,7 +311,7 @@ func imageOf(digit string) string {
 
 // shownImage makes the system show the digest of the image.
 func shownImage(s *scene) {
-	s.options.Types["libvirt"].Kinds[spec.VM]["image.sha256"] = providers.Attribute{Optional: true}
+	s.options.Types.Systems["libvirt"].Kinds[spec.VM]["image.sha256"] = providers.Attribute{Optional: true}
 	all := s.object().Attrs.AsValueMap()
 	all["image"] = cty.ObjectVal(map[string]cty.Value{
 		"source": cty.StringVal("https://example.org/x"), "sha256": cty.StringVal(strings.Repeat("a", 64)),

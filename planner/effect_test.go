@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"vmctl/providers"
 	"vmctl/providers/providertest"
+	"vmctl/providers/providertest/box"
 	"vmctl/spec"
 )
 
@@ -19,6 +21,8 @@ type plannedEffect struct {
 	applied, spec string
 	change        func(*scene)
 	values, plans [2]string
+	limits        [2]time.Duration   // of the first step; zero: whatever it is
+	classes       [2]providers.Class // of the first step; zero: whatever it is
 }
 
 const (
@@ -29,7 +33,10 @@ const (
 	protects      = "blocked: lifecycle.prevent_destroy is set"
 )
 
-// block returns a block of a VM, a disk or a file with more lines in it.
+// provisioned returns a VM with a script.
+func provisioned(lines string) string { return block(one, "  provision \"x\" {\n    "+lines+"\n  }\n") }
+
+// block returns a block of a VM, a disk or a box with more lines in it.
 func block(base, lines string) string { return strings.Replace(base, "{\n", "{\n"+lines, 1) }
 
 // plannedEffects has a row for each attribute that only the planner and the executor act on.
@@ -71,6 +78,27 @@ var plannedEffects = map[string]plannedEffect{
 		values: [2]string{"[cpus]", "[memory]"}, plans: [2]string{"memory 256MiB -> 512MiB", "how vmctl treats it changed"},
 	},
 
+	"vm.provision.script": {
+		applied: provisioned(`script = "true"`), spec: provisioned(`script = "VALUE"`), values: [2]string{"one", "two"},
+		plans: [2]string{"provision.x.script true -> one", "provision.x.script true -> two"},
+	},
+	"vm.provision.run": {
+		applied: provisioned(`script = "true"`), spec: provisioned("script = \"false\"\n    run = \"VALUE\""), change: func(s *scene) { s.ran("x") },
+		values: [2]string{"once", "on_change"}, plans: [2]string{"0 record vm.a\n", "0 provision x vm.a\n"},
+	},
+	"vm.provision.env": {
+		applied: provisioned(`script = "true"`), spec: provisioned("script = \"true\"\n    run = \"on_change\"\n    env = VALUE"), change: func(s *scene) { s.ran("x") },
+		values: [2]string{"{}", `{ A = "b" }`}, plans: [2]string{"0 record vm.a\n", "0 provision x vm.a\n"},
+	},
+	"vm.provision.timeout": {
+		applied: one, spec: provisioned("script = \"true\"\n    timeout = \"VALUE\""), values: [2]string{"7m", "8m"},
+		limits: [2]time.Duration{12 * time.Minute, 13 * time.Minute}, // and the wait for its guest, 5m,
+	},
+	"vm.provision.contractual": {
+		applied: one, spec: provisioned("script = \"true\"\n    contractual = VALUE"), values: [2]string{"true", "false"},
+		classes: [2]providers.Class{providers.Contractual, providers.Diagnostic},
+	},
+
 	"disk.provider": {
 		spec: otherProvider + block(cache, "  provider = VALUE\n"), change: func(s *scene) { s.system("qemu:///system").refuses("far") },
 		values: [2]string{"provider.libvirt.near", "provider.libvirt.far"}, plans: [2]string{"0 define disk.cache", "blocked: far"},
@@ -94,29 +122,29 @@ var plannedEffects = map[string]plannedEffect{
 		values: [2]string{"[format]", "[size]"}, plans: [2]string{"size 1GiB -> 2GiB", "how vmctl treats it changed"},
 	},
 
-	"guest_file.for_each": {
+	"box.for_each": {
 		applied: one, spec: one + block(note, "  for_each = VALUE\n"), values: [2]string{`toset(["x"])`, `toset(["y"])`},
-		plans: [2]string{`define guest_file.note["x"]`, `define guest_file.note["y"]`},
+		plans: [2]string{`make box.note["x"]`, `make box.note["y"]`},
 	},
-	"guest_file.depends_on": {
+	"box.depends_on": {
 		applied: one, spec: one + block(note, "  depends_on = VALUE\n") + cache, values: [2]string{"[]", "[disk.cache]"},
-		plans: [2]string{"define guest_file.note\n", "define guest_file.note after"},
+		plans: [2]string{"make box.note\n", "make box.note after"},
 	},
-	"guest_file.vm": {
+	"box.in": {
 		applied: one + "vm \"b\" {}\n", spec: one + "vm \"b\" {}\n" + strings.Replace(note, "vm.a", "VALUE", 1),
 		change: func(s *scene) { s.inside("vm.b").refuses("in vm.b") },
-		values: [2]string{"vm.a", "vm.b"}, plans: [2]string{"0 define guest_file.note", "blocked: in vm.b"},
+		values: [2]string{"vm.a", "vm.b"}, plans: [2]string{"0 make box.note", "blocked: in vm.b"},
 	},
-	"guest_file.lifecycle.prevent_destroy": {
-		applied: one + block(note, protected), spec: one, values: [2]string{"false", "true"}, plans: [2]string{"0 delete guest_file.note", protects},
+	"box.lifecycle.prevent_destroy": {
+		applied: one + block(note, protected), spec: one, values: [2]string{"false", "true"}, plans: [2]string{"1 remove box.note", protects},
 	},
-	"guest_file.lifecycle.on_change": {
-		applied: one + note, spec: one + strings.Replace(block(note, ceiling), "\"/note\"", "\"/other\"", 1),
-		values: [2]string{`{ path = "live" }`, `{ path = "replace" }`}, plans: [2]string{"on_change allows at most live", "0 delete guest_file.note"},
+	"box.lifecycle.on_change": {
+		applied: one + note, spec: one + strings.Replace(block(note, ceiling), `label   = "note"`, `label = "other"`, 1),
+		values: [2]string{`{ label = "live" }`, `{ label = "replace" }`}, plans: [2]string{"on_change allows at most live", "1 remove box.note"},
 	},
-	"guest_file.lifecycle.ignore_changes": {
+	"box.lifecycle.ignore_changes": {
 		applied: one + note, spec: one + strings.Replace(block(note, ignoring), "\"x\"", "\"y\"", 1),
-		values: [2]string{"[path]", "[content]"}, plans: [2]string{"content x -> y", "how vmctl treats it changed"},
+		values: [2]string{"[label]", "[content]"}, plans: [2]string{"content x -> y", "how vmctl treats it changed"},
 	},
 }
 
@@ -126,7 +154,7 @@ var plannedEffects = map[string]plannedEffect{
 // row A32
 func TestEveryPlannedAttributeActs(t *testing.T) {
 	var demanded []string
-	for _, kind := range []spec.Kind{spec.VM, spec.Disk, spec.GuestFile} {
+	for _, kind := range []spec.Kind{spec.VM, spec.Disk, box.Kind} {
 		for _, path := range providertest.Planned(kind) {
 			demanded = append(demanded, string(kind)+"."+path)
 		}
@@ -149,6 +177,15 @@ func TestEveryPlannedAttributeActs(t *testing.T) {
 					t.Fatal(err)
 				}
 				got := text(p)
+				if limit := row.limits[i]; limit != 0 && (len(p.Steps) == 0 || p.Steps[0].Timeout != limit) {
+					t.Errorf("%s: the first step is to take at most %s:\n%+v", value, limit, p.Steps)
+				}
+				if class := row.classes[i]; class != "" && (len(p.Steps) == 0 || p.Steps[0].Class != class) {
+					t.Errorf("%s: the first step is to be %s:\n%+v", value, class, p.Steps)
+				}
+				if row.plans == [2]string{} {
+					continue
+				}
 				if !strings.Contains(got, row.plans[i]) || strings.Contains(got, row.plans[1-i]) {
 					t.Errorf("%s: the plan is to have %q, and not %q:\n%s", value, row.plans[i], row.plans[1-i], got)
 				}

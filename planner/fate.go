@@ -11,15 +11,16 @@ import (
 	"vmctl/spec"
 )
 
-// fates decides about the changes inside of VMs that go down, come up or stay off, and about the
-// changes that depend on deferred ones. It begins anew each time, from the changes that are not
-// blocked. It reports whether it changed anything.
+// fates decides about the changes inside of objects that go down, come up or stay off, and about
+// the changes that depend on deferred ones. An object shares the fate of what it is inside of,
+// so that the outer ones are decided first. It begins anew each time, from the changes that are
+// not blocked. It reports whether it changed anything.
 func (o *orderer) fates() bool {
 	late, idle := o.late, o.idle
 	o.late, o.idle = map[int]spec.Address{}, map[int]string{}
 	again := false
-	for i := range o.plan.Changes {
-		if (o.plan.Changes[i].Inside != spec.Address{}) && o.plan.Changes[i].Blocked == nil {
+	for _, i := range o.inwards {
+		if o.plan.Changes[i].Blocked == nil {
 			again = o.fate(i) || again
 		}
 	}
@@ -28,8 +29,8 @@ func (o *orderer) fates() bool {
 	return again || !maps.Equal(late, o.late) || !maps.Equal(idle, o.idle)
 }
 
-// stranded blocks a change that needs a value of an object which is not made because its VM is
-// off. It reports whether it blocked anything.
+// stranded blocks a change that needs a value of an object which is not made because what it is
+// inside of is off. It reports whether it blocked anything.
 func (o *orderer) stranded() bool {
 	again := false
 	if len(o.idle) == 0 || o.delta.options.Destroy {
@@ -64,56 +65,109 @@ func (o *orderer) awaits(i int, a spec.Address) bool {
 	return c.Change.Want != cty.NilVal && !c.Change.Want.IsWhollyKnown() && c.Want != nil && slices.Contains(c.Want.Takes, a)
 }
 
-// fate decides whether a change inside of a VM is carried out, deferred or left idle. It reports
-// whether it blocked the change or gave it another action.
+// fate decides whether a change inside of an object is carried out, deferred or left idle. It
+// reports whether it blocked the change or gave it another action.
 func (o *orderer) fate(i int) bool {
 	c := &o.plan.Changes[i]
-	vm, planned := o.index[c.Inside]
-	planned = planned && o.active(vm) && !o.delta.Aside[c.Inside]
-	switch o.world.System(c.System).sleep {
-	case starting:
-		if planned && comesUp(o.steps(vm)) {
-			o.wait(i, c.Inside)
-			return false
-		}
-		o.idle[i] = fmt.Sprintf("%s is off: what is inside of it is not read", c.Inside)
-		return false
-	case resting:
-		goes := planned && (o.plan.Changes[vm].Action == providers.Destroy || o.plan.Changes[vm].Action == providers.Forget)
-		return o.resting(i, goes)
-	case nowhere:
-		if c.Want != nil && !o.delta.options.Destroy {
-			o.idle[i] = fmt.Sprintf("%s will be off", c.Inside)
-			return false
-		}
-	case "":
-	default:
-		panic("unknown sleep " + string(o.world.System(c.System).sleep))
+	if o.world.System(c.System).sleep == resting {
+		parent, planned := o.index[c.Inside]
+		action := o.plan.Changes[parent].Action
+		return o.resting(i, planned && o.active(parent) && (action == providers.Destroy || action == providers.Forget))
 	}
-	if !planned || c.Want == nil || o.delta.options.Destroy { // it is going, or as it is
+	if c.To == nil || o.world.System(c.System).sleep != "" {
+		o.reach(i, c.Place, c.Object == nil || (c.with != spec.Address{}))
 		return false
 	}
-	switch steps := o.steps(vm); {
-	case !slices.ContainsFunc(steps, lowers) && o.plan.Changes[vm].Action != providers.Start:
-	case o.plan.Changes[vm].Action == providers.RestartIt:
-		// Its facts are known: it is released, and changed once the VM is back.
-	case comesUp(steps):
-		o.wait(i, c.Inside)
-	case slices.ContainsFunc(steps, lowers):
-		o.idle[i] = fmt.Sprintf("%s will be off", c.Inside)
-	}
+	o.reach(i, *c.To, true) // it is taken out of the place where it is before anything happens to that
 	return false
 }
 
-// resting decides about a change inside of a VM that is off and stays off. It reports whether it
-// blocked the change or gave it another action.
-func (o *orderer) resting(i int, vmGoes bool) bool {
+// reach decides whether a change can be carried out in a place. If it cannot, the change waits, or
+// is left idle. make says that the change makes an object there.
+func (o *orderer) reach(i int, in Place, makes bool) {
 	c := &o.plan.Changes[i]
+	system := o.world.System(in.System)
+	parent, planned := o.index[in.Inside]
+	now := planned && o.active(parent)
+	going := c.Want == nil || o.delta.options.Destroy
+	switch system.sleep {
+	case starting, resting:
+		if off, planned := o.index[system.off]; planned && o.active(off) && comesUp(o.steps(off)) {
+			o.wait(i, system.off)
+		} else {
+			o.idle[i] = fmt.Sprintf("%s is off: what is inside of it is not read", system.off)
+		}
+		return
+	case nowhere:
+		return
+	case unmade, "":
+	default:
+		panic("unknown sleep " + string(system.sleep))
+	}
+	if going || o.follows(i, parent, planned) {
+		return
+	}
+	if !now {
+		if system.sleep == unmade {
+			o.idle[i] = fmt.Sprintf("%s does not exist", in.Inside)
+		}
+		return
+	}
+	above := &o.plan.Changes[parent]
+	fresh := system.sleep == unmade || above.Action == providers.ReplaceIt || above.with != (spec.Address{})
+	switch steps := o.steps(parent); {
+	case makes && fresh && o.willBeUp(parent):
+		// Nothing will be inside of it: what is to be there is made with it.
+	case system.sleep == unmade, makes && fresh:
+		o.idle[i] = fmt.Sprintf("%s will be off", in.Inside)
+	case !slices.ContainsFunc(steps, lowers) && above.Action != providers.Start:
+	case above.Action == providers.RestartIt:
+		// Its facts are known: it is released, and changed once the object around it is back.
+	case comesUp(steps):
+		o.wait(i, in.Inside)
+	case slices.ContainsFunc(steps, lowers):
+		o.idle[i] = fmt.Sprintf("%s will be off", in.Inside)
+	}
+}
+
+// follows lets a change wait or rest with the change of the object that it is inside of. It
+// reports whether it does.
+func (o *orderer) follows(i, parent int, planned bool) bool {
+	if !planned {
+		return false
+	}
+	if until, late := o.late[parent]; late {
+		o.wait(i, until)
+		return true
+	}
+	why, idle := o.idle[parent]
+	if idle {
+		o.idle[i] = why
+	}
+	return idle
+}
+
+// willBeUp reports whether the inside of an object can be reached once its change is carried out.
+func (o *orderer) willBeUp(i int) bool {
+	if _, runs := spec.AttrAt(o.plan.Changes[i].Kind, "running"); !runs {
+		return true
+	}
+	return comesUp(o.steps(i))
+}
+
+// resting decides about a change inside of an object that is off and stays off. It reports whether
+// it blocked the change or gave it another action.
+func (o *orderer) resting(i int, parentGoes bool) bool {
+	c := &o.plan.Changes[i]
+	off := o.world.System(c.System).off
 	going := (c.Want == nil || o.delta.options.Destroy) && c.Record != nil
 	switch {
-	case going && vmGoes:
+	case going && parentGoes:
 		if c.Action == providers.Forget {
 			return false
+		}
+		if c.prevented {
+			return o.block(i, *protected(c, fmt.Sprintf("it would go with %s", c.Inside)))
 		}
 		c.Action, c.Reason = providers.Forget, fmt.Sprintf("it goes with %s", c.Inside)
 		return true
@@ -122,19 +176,19 @@ func (o *orderer) resting(i int, vmGoes bool) bool {
 		return o.block(i, Block{
 			Cause: CauseOff,
 			Problem: providers.Refuse(
-				fmt.Sprintf("%s is off: vmctl's mark cannot be taken off what is inside of it", c.Inside),
-				startFirst(c.Inside)),
+				fmt.Sprintf("%s is off: vmctl's mark cannot be taken off what is inside of it", off),
+				startFirst(off)),
 		})
 	case going && o.delta.options.Destroy:
 		return o.block(i, Block{
 			Cause: CauseOff,
 			Problem: providers.Refuse(
-				fmt.Sprintf("%s is off: what is inside of it cannot be removed", c.Inside),
-				append(startFirst(c.Inside), providers.Say("or destroy it with all that is inside of it")...)),
+				fmt.Sprintf("%s is off: what is inside of it cannot be removed", off),
+				append(startFirst(off), providers.Say("or destroy it with all that is inside of it")...)),
 		})
 	default:
 		c.Action = providers.NoOp
-		o.idle[i] = fmt.Sprintf("%s is off and stays so: what is inside of it is not read", c.Inside)
+		o.idle[i] = fmt.Sprintf("%s is off and stays so: what is inside of it is not read", off)
 		return false
 	}
 }
@@ -199,24 +253,48 @@ func comesUp(steps []providers.Step) bool {
 	return slices.ContainsFunc(steps, func(s providers.Step) bool { return s.Phase == providers.PhaseUp || s.Phase == providers.PhaseReady })
 }
 
-// releasing returns the steps that release an object inside of a VM before a step lowers that VM.
-// There are none if the object itself is removed.
-func (o *orderer) releasing(i int) ([]providers.Step, error) {
+// releasing returns the steps that release an object before a step lowers what it is inside of, and
+// those that resume it once that is up again. There are none if the object itself is removed.
+func (o *orderer) releasing(i int) (release, resume []providers.Step, err error) {
 	c := &o.plan.Changes[i]
-	vm, planned := o.index[c.Inside]
-	if (c.Inside == spec.Address{}) || !planned || !slices.ContainsFunc(o.steps(vm), lowers) || !c.observed || removes(o.steps(i)) {
-		return nil, nil
+	if !c.observed || o.lowered(i) < 0 || removes(o.steps(i)) {
+		return nil, nil, nil
 	}
-	release := c.Change
-	release.Action, release.ID, release.Want, release.Edits = providers.Release, c.Object.ID, cty.NilVal, nil
-	release.Mark, release.Rekey = nil, nil
-	steps, err := o.world.System(c.System).steps(release)
+	change := c.Change
+	change.Action, change.ID, change.Want, change.Edits = providers.Release, c.Object.ID, cty.NilVal, nil
+	change.Mark, change.Rekey = nil, nil
+	if o.isBack(i) {
+		change.Want = c.Want.Want
+	}
+	steps, err := o.world.System(c.System).steps(change)
 	if err != nil {
-		return nil, fmt.Errorf("plan the release of %s: %w", c.Address, err)
+		return nil, nil, fmt.Errorf("plan the release of %s: %w", c.Address, err)
 	}
-	return steps, nil
+	resumes := slices.IndexFunc(steps, func(s providers.Step) bool { return s.Phase == providers.PhaseResume })
+	if resumes < 0 {
+		return steps, nil, nil
+	}
+	return slices.Clip(steps[:resumes]), steps[resumes:], nil
 }
 
-func startFirst(vm spec.Address) []providers.Advice {
-	return providers.SayVmctl("start the VM first: ", "vm", "start", vm.String())
+// isBack reports whether an object that is released is resumed in this plan: it stays wanted where it
+// is, and all that goes down around it comes up again.
+func (o *orderer) isBack(i int) bool {
+	c := &o.plan.Changes[i]
+	if c.Want == nil || o.delta.options.Destroy || c.To != nil || (c.with != spec.Address{}) {
+		return false
+	}
+	for j := range o.around(i) {
+		if steps := o.steps(j); slices.ContainsFunc(steps, lowers) && (removes(steps) || !comesUp(steps)) {
+			return false
+		}
+	}
+	return true
+}
+
+func startFirst(off spec.Address) []providers.Advice {
+	if off.Kind == spec.VM {
+		return providers.SayVmctl("start the VM first: ", "vm", "start", off.String())
+	}
+	return providers.Say(fmt.Sprintf("start %s first: write running = true into its block, and apply", off))
 }

@@ -77,18 +77,18 @@ func (d *differ) protect(c *Change) {
 		c.Blocked = unmarked(c)
 		return
 	}
-	if !isPrevented(c.Policy) || d.options.Allow.Destroy[c.Address] || d.ends(c.Address) {
-		return
+	if c.prevented {
+		c.Blocked = protected(c, fmt.Sprintf("this is a %s", c.Action))
 	}
-	c.Blocked = &Block{
-		Cause: CauseProtected,
-		Problem: providers.Refuse(
-			fmt.Sprintf("lifecycle.prevent_destroy is set, and this is a %s", c.Action),
-			providers.Say("if it really should go: --allow-destroy="+shellword.Quote(c.Address.String()))),
-	}
+}
+
+// protected returns the block that keeps an object with prevent_destroy from what would end it.
+func protected(c *Change, what string) *Block {
+	next := providers.Say("if it really should go: --allow-destroy=" + shellword.Quote(c.Address.String()))
 	if c.Want == nil {
-		c.Blocked.Next = append(c.Blocked.Next, providers.Say(fmt.Sprintf("or write it down: removed { from = %s, destroy = true }", c.Address))...)
+		next = append(next, providers.Say(fmt.Sprintf("or write it down: removed { from = %s, destroy = true }", c.Address))...)
 	}
+	return &Block{Cause: CauseProtected, Problem: providers.Refuse("lifecycle.prevent_destroy is set, and "+what, next)}
 }
 
 // unmarked returns the block that keeps an object whose mark somebody took off: they may want to
@@ -146,16 +146,6 @@ func (d *differ) unreadable(c *Change) {
 	}
 }
 
-// unready reports whether a running object was never seen ready, although its policy sets
-// ssh.wait.
-func (d *differ) unready(c *Change) bool {
-	waits := ctyread.True(ctyread.Attr(c.Policy, "ssh"), "wait")
-	if c.Record == nil { // an object that is adopted as it is counts as ready
-		return waits && (c.importing || c.Alters())
-	}
-	return waits && !c.Record.Ready && !c.Record.Reserved
-}
-
 // outdated reports whether the record differs from the object, although the object is as wanted:
 // a run was cut short after it acted, or somebody else was faster.
 func (d *differ) outdated(c *Change) bool {
@@ -168,11 +158,11 @@ func (d *differ) outdated(c *Change) bool {
 		return true
 	}
 	kept := keeping(c.Change.Want, r.Values, ignored(c.Policy, c.Change.Want))
-	for _, name := range attributeNames(kept) {
+	for name, want := range parts(kept) {
 		if name == "running" || name == "name" {
 			continue
 		}
-		v, want := ctyread.Attr(r.Values, name), kept.GetAttr(name)
+		v := ctyread.Attr(r.Values, name)
 		if v == cty.NilVal && same(nothing(want), want) { // the record is of a build that had no such attribute
 			continue
 		}
@@ -180,12 +170,17 @@ func (d *differ) outdated(c *Change) bool {
 			return true
 		}
 	}
-	for _, name := range attributeNames(o.Attrs) {
-		shown := o.Attrs.GetAttr(name)
-		if o.Unreadable[name] != "" {
+	return o.Running != nil && *o.Running && c.showsMore()
+}
+
+// showsMore reports whether the system shows an attribute that is not in the spec, such as an address, and the
+// record has another value of it.
+func (c *Change) showsMore() bool {
+	for name, shown := range parts(c.Object.Attrs) {
+		if ctyread.Has(c.Change.Want, name) || shown.IsNull() || c.Object.Unreadable[name] != "" {
 			continue
 		}
-		if ctyread.Attr(c.Change.Want, name) == cty.NilVal && !shown.IsNull() && !same(ctyread.Attr(r.Values, name), shown) && o.Running != nil && *o.Running {
+		if !same(ctyread.Attr(c.Record.Values, name), shown) {
 			return true
 		}
 	}

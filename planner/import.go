@@ -178,7 +178,7 @@ func (d *differ) takeOver(c *Change, o *providers.Object) {
 func (d *differ) asApplied(c *Change) cty.Value {
 	prior := concealed(c.Kind, c.Object.Attrs)
 	if c.Want != nil {
-		prior = overlay(c.Change.Want, c.Object.Attrs)
+		prior = overlay(c.Change.Want, c.Object.Attrs).Value
 	}
 	if c.Object.Running != nil {
 		prior = with(prior, "running", cty.BoolVal(*c.Object.Running))

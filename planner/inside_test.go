@@ -11,7 +11,7 @@ import (
 	"vmctl/spec"
 )
 
-const note = "guest_file \"note\" {\n  vm      = vm.a\n  path    = \"/note\"\n  content = \"x\"\n}\n"
+const note = "box \"note\" {\n  in      = vm.a\n  label   = \"note\"\n  content = \"x\"\n}\n"
 
 // off turns vm.a off in the world.
 func (s *scene) off() {
@@ -24,6 +24,9 @@ func (s *scene) stays() {
 	s.options.Running = map[spec.Address]bool{addr(s.t, "vm.a"): false}
 }
 
+// offAtFirst is one, whose VM is off.
+var offAtFirst = strings.Replace(one, "{", "{\n  running = false", 1)
+
 func TestInside(t *testing.T) {
 	changed := strings.Replace(note, `"x"`, `"y"`, 1)
 	for _, test := range []struct {
@@ -33,39 +36,71 @@ func TestInside(t *testing.T) {
 		unread              bool // nothing inside of vm.a may be read
 	}{
 		{
-			name: "inside of a VM that is made, it is read later", spec: one + note, unread: true,
-			want: `create vm.a: it does not exist
-deferred guest_file.note until vm.a is ready
+			name: "inside of a VM that is made, it is made with the VM", spec: one + note, unread: true,
+			want: `create box.note: it does not exist
+create vm.a: it does not exist
 0 define vm.a
 1 start vm.a after 0
 2 wait_ssh vm.a after 1
+3 make box.note after 0,1,2
+4 open box.note after 0,1,2,3
 `,
 		},
 		{name: "nothing to do", applied: one + note},
 		{
 			name: "inside of a VM that runs, it is changed", applied: one + note, spec: one + changed,
-			want: `update guest_file.note: content: vmctl alone uses it
+			want: `update box.note: content: written at any time
   content x -> y, live
-0 redefine guest_file.note
+0 write box.note
 `,
 		},
 		{
 			name: "4: of a VM without block and record whose object is there, nothing is known", applied: one + note, spec: "# empty\n", unread: true,
 			change: func(s *scene) { s.forget("vm.a"); s.elsewhere() },
-			want: `noop guest_file.note
+			want: `noop box.note
   unknown: what is inside of vm.a could not be read: vm.a has no block and no record, and libvirt vm "demo.a" (ID) is there
 found orphan vm.a: libvirt vm "demo.a" (ID) bears our mark; it is in neither the spec nor the state
-found unknown guest_file.note: vm.a has no block and no record, and libvirt vm "demo.a" (ID) is there
+found unknown box.note: vm.a has no block and no record, and libvirt vm "demo.a" (ID) is there
+`,
+		},
+		{
+			name: "of one that could not be read, nothing is known either", applied: one + note, spec: "# empty\n", unread: true,
+			change: func(s *scene) {
+				s.forget("vm.a")
+				s.lose("vm.a")
+				s.system("qemu:///session").inventory.Partial = map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse("the daemon hung up", nil)}
+			},
+			want: `noop box.note
+  unknown: what is inside of vm.a could not be read: vm.a has no block and no record, and provider.libvirt.default could not be read: the daemon hung up
+found unknown box.note: vm.a has no block and no record, and provider.libvirt.default could not be read: the daemon hung up
+`,
+		},
+		{
+			name: "where the records were lost, what is inside is found, wherever it is wanted", applied: one + note, unread: true, // nobody asks about it
+			spec:   one + "vm \"b\" {}\n" + strings.Replace(note, "vm.a", "vm.b", 1),
+			change: func(s *scene) { s.forget("vm.a"); s.forget("box.note") },
+			want: `replace box.note: in: cannot change after it was made
+  in vm.a -> vm.b, replace
+adopt vm.a: it is ours, and its record was lost
+create vm.b: it does not exist
+0 close box.note
+1 remove box.note after 0
+2 define vm.b
+3 start vm.b after 2
+4 wait_ssh vm.b after 3
+5 make box.note after 1,2,3,4
+6 open box.note after 2,3,4,5
+7 record vm.a
 `,
 		},
 		{
 			name: "or made", applied: one, spec: one + note,
-			want: "create guest_file.note: it does not exist\n0 define guest_file.note\n",
+			want: "create box.note: it does not exist\n0 make box.note\n1 open box.note after 0\n",
 		},
 		{
 			name: "of a VM whose block names another provider, it is read where that is", applied: one,
 			spec: "provider \"libvirt\" \"far\" {\n  uri = \"qemu:///system\"\n}\n" + strings.Replace(one, "{", "{\n  provider = provider.libvirt.far", 1) + note,
-			want: `create guest_file.note: it does not exist
+			want: `create box.note: it does not exist
   blocked: it needs vm.a, whose own change is refused
   > see what the plan says of vm.a
 update vm.a: provider: an object does not move to another system: destroy it first, then apply
@@ -77,17 +112,17 @@ update vm.a: provider: an object does not move to another system: destroy it fir
 		},
 		{
 			name: "what takes a value of something in a VM that is made off has to wait", unread: true,
-			spec: "vm \"a\" {\n  running = false\n}\n" + note + "vm \"b\" {\n  restart_triggers = { n = guest_file.note.id }\n}\n",
+			spec: "vm \"a\" {\n  running = false\n}\n" + note + "vm \"b\" {\n  restart_triggers = { n = box.note.id }\n}\n",
 			want: `create vm.a: it does not exist
 create vm.b: it does not exist
-  blocked: it refers to guest_file.note, which is made once vm.a runs
+  blocked: it refers to box.note, which is made once vm.a runs
   > write running = true into vm.a, or leave out the reference
 0 define vm.a
 `,
 		},
 		{
 			name: "what depends on it alone does not", unread: true,
-			spec: "vm \"a\" {\n  running = false\n}\n" + note + "vm \"b\" {\n  running = false\n  restart_triggers = { n = vm.a.address }\n  depends_on = [guest_file.note]\n}\n",
+			spec: "vm \"a\" {\n  running = false\n}\n" + note + "vm \"b\" {\n  running = false\n  restart_triggers = { n = vm.a.address }\n  depends_on = [box.note]\n}\n",
 			want: `create vm.a: it does not exist
 create vm.b: it does not exist
 0 define vm.a
@@ -95,60 +130,63 @@ create vm.b: it does not exist
 `,
 		},
 		{
-			name: "what waits for the VM and needs what is blocked is blocked now", unread: true,
-			spec: one + note + "guest_file \"more\" {\n  vm = vm.a\n  path = \"/m\"\n  content = \"x\"\n  depends_on = [vm.c]\n}\n" +
+			name: "what is made with the VM and needs what is blocked is blocked", unread: true,
+			spec: one + note + "box \"more\" {\n  in = vm.a\n  label = \"m\"\n  content = \"x\"\n  depends_on = [vm.c]\n}\n" +
 				"vm \"c\" {\n  name = \"theirs\"\n}\n",
 			change: func(s *scene) {
 				sys := s.system("qemu:///session")
 				sys.inventory.Objects = append(sys.inventory.Objects, providers.Object{Kind: spec.VM, ID: "1234", Name: "theirs"})
 			},
-			want: `noop guest_file.more
+			want: `create box.more: it does not exist
   blocked: it needs vm.c, whose own change is blocked
   > see what the plan says of vm.c
+create box.note: it does not exist
 create vm.a: it does not exist
 create vm.c: it does not exist
   blocked: libvirt vm "theirs" (1234) exists, and vmctl did not make it: import or rename
   > rename: set another name in the block of vm.c, or rename the other object with its own tool
   > import: vmctl import vm.c 1234
-deferred guest_file.note until vm.a is ready
 0 define vm.a
 1 start vm.a after 0
 2 wait_ssh vm.a after 1
+3 make box.note after 0,1,2
+4 open box.note after 0,1,2,3
 `,
 		},
 		{
 			name: "of a VM that is off nothing can be let go of", applied: strings.Replace(one, "{", "{\n  running = false", 1) + note, unread: true,
-			spec: strings.Replace(one, "{", "{\n  running = false", 1) + "removed {\n  from    = guest_file.note\n  destroy = false\n}\n",
-			want: `forget guest_file.note: its removed block lets go of it
+			spec: strings.Replace(one, "{", "{\n  running = false", 1) + "removed {\n  from    = box.note\n  destroy = false\n}\n",
+			want: `forget box.note: its removed block lets go of it
   blocked: vm.a is off: vmctl's mark cannot be taken off what is inside of it
   > start the VM first: vmctl vm start vm.a
 `,
 		},
 		{
 			name: "or removed", applied: one + note, spec: one,
-			want: "destroy guest_file.note: it is not in the spec\n0 delete guest_file.note\n",
+			want: "destroy box.note: it is not in the spec\n0 close box.note\n1 remove box.note after 0\n",
 		},
 		{
 			name: "of a VM that goes down it is let go of first, and changed once that is back", applied: one + note,
 			spec: strings.Replace(one, "256MiB", "512MiB", 1) + changed,
-			want: `update guest_file.note: content: vmctl alone uses it
+			want: `update box.note: content: written at any time
   content x -> y, live
 restart vm.a: memory: the guest sees it at its next start
   memory 256MiB -> 512MiB, restart
-0 release guest_file.note
+0 close box.note
 1 stop vm.a after 0
 2 redefine vm.a after 1
 3 start vm.a after 2
 4 wait_ssh vm.a after 3
-5 redefine guest_file.note after 0,2,3,4
+5 write box.note after 0,2,3,4
+6 open box.note after 2,3,4,5
 `,
 		},
 		{
 			name: "also of one that is stopped; then it is not read", applied: one + note, spec: one + changed,
 			change: func(s *scene) { s.stays() },
-			want: `release guest_file.note: vm.a goes down
+			want: `release box.note: vm.a goes down
 stop vm.a: it runs, and running = false
-0 release guest_file.note
+0 close box.note
 1 stop vm.a after 0
 `,
 		},
@@ -158,9 +196,9 @@ stop vm.a: it runs, and running = false
 				s.stays()
 				s.options.Scope = planner.Scope{Targets: []spec.Address{addr(s.t, "vm.a")}, Alone: true}
 			},
-			want: `release guest_file.note: vm.a goes down
+			want: `release box.note: vm.a goes down
 stop vm.a: it runs, and running = false
-0 release guest_file.note
+0 close box.note
 1 stop vm.a after 0
 `,
 		},
@@ -177,7 +215,7 @@ found drift vm.a: it is off, and vmctl left it running
 			change: func(s *scene) { s.off() },
 			want: `start vm.a: it is off
 found drift vm.a: it is off, and vmctl left it running
-deferred guest_file.note until vm.a is ready
+deferred box.note until vm.a is ready
 0 start vm.a
 1 wait_ssh vm.a after 0
 `,
@@ -187,48 +225,59 @@ deferred guest_file.note until vm.a is ready
 			change: func(s *scene) {
 				s.system("qemu:///session").inventory = providers.Inventory{Partial: map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse("no answer", nil)}}
 			},
-			want: `noop guest_file.note
+			want: `noop box.note
   unknown: what is inside of vm.a could not be read: vm.a could not be read: no answer
 noop vm.a
   unknown: provider.libvirt.default could not be read: no answer
-found unknown guest_file.note: vm.a could not be read: no answer
+found unknown box.note: vm.a could not be read: no answer
 found unknown vm.a: no answer
 `,
 		},
 		{
 			name: "what is removed goes before its VM does", applied: one + note, spec: "# empty\n",
-			want: `destroy guest_file.note: it is not in the spec
+			want: `destroy box.note: it is not in the spec
 destroy vm.a: it is not in the spec
-0 delete guest_file.note
-1 stop vm.a after 0
-2 delete vm.a after 0,1
+0 close box.note
+1 remove box.note after 0
+2 stop vm.a after 0,1
+3 delete vm.a after 0,1,2
 `,
 		},
 		{
 			name: "with a VM that is off it goes too", applied: one + note, spec: "# empty\n", unread: true,
 			change: func(s *scene) { s.off() },
-			want: `forget guest_file.note: it goes with vm.a
+			want: `forget box.note: it goes with vm.a
 destroy vm.a: it is not in the spec
 0 delete vm.a
-1 forget guest_file.note after 0
+1 forget box.note after 0
 `,
 		},
 		{
 			name: "inside of a VM that is gone, everything is", applied: one + note, spec: "# empty\n", unread: true,
 			change: func(s *scene) { s.lose("vm.a") },
-			want: `forget guest_file.note: vm.a does not exist, and nothing is inside of it
+			want: `forget box.note: vm.a does not exist, and nothing is inside of it
 forget vm.a: it no longer exists
-0 forget guest_file.note
-1 forget vm.a
+0 forget box.note
+1 forget vm.a after 0
+`,
+		},
+		{
+			name: "a VM is not let go of with something inside that is wanted elsewhere", applied: one + note,
+			spec: "vm \"b\" {\n  running = false\n}\n" + strings.Replace(note, "vm.a", "vm.b", 1) + "removed {\n  from    = vm.a\n  destroy = false\n}\n",
+			want: `forget vm.a: its removed block lets go of it: the object stays as it is, without vmctl's mark
+  blocked: box.note is inside of it, and is to be kept
+  > see what the plan says of box.note
+create vm.b: it does not exist
+0 define vm.b
 `,
 		},
 		{
 			// row E11
 			name: "a VM is not destroyed with something inside that is to be kept", applied: one + note, spec: "# empty\n",
-			change: func(s *scene) { s.options.Scope.Excludes = []spec.Address{addr(s.t, "guest_file.note")} },
+			change: func(s *scene) { s.options.Scope.Excludes = []spec.Address{addr(s.t, "box.note")} },
 			want: `destroy vm.a: it is not in the spec
-  blocked: guest_file.note is inside of it, and is to be kept
-  > take guest_file.note in: leave out --target and --exclude, or name it, too: --target=guest_file.note
+  blocked: box.note is inside of it, and is to be kept
+  > take box.note in: leave out --target and --exclude, or name it, too: --target=box.note
 `,
 		},
 		{
@@ -236,9 +285,9 @@ forget vm.a: it no longer exists
 			change: func(s *scene) {
 				s.off()
 				s.options.Destroy = true
-				s.options.Scope.Targets = []spec.Address{addr(s.t, "guest_file.note")}
+				s.options.Scope.Targets = []spec.Address{addr(s.t, "box.note")}
 			},
-			want: `noop guest_file.note
+			want: `noop box.note
   blocked: vm.a is off: what is inside of it cannot be removed
   > start the VM first: vmctl vm start vm.a
   > or destroy it with all that is inside of it
@@ -248,11 +297,11 @@ forget vm.a: it no longer exists
 			name: "of a VM that was never ready it is read once that is", applied: one + note, spec: one + changed,
 			change: func(s *scene) {
 				r := s.state.Records[addr(s.t, "vm.a")]
-				r.Ready = false
+				r.Conditions = nil
 				s.state.Records[addr(s.t, "vm.a")] = r
 			},
 			want: `start vm.a: it runs, and was never ready since it started
-deferred guest_file.note until vm.a is ready
+deferred box.note until vm.a is ready
 0 start vm.a
 1 wait_ssh vm.a after 0
 `,
@@ -260,7 +309,7 @@ deferred guest_file.note until vm.a is ready
 		{
 			name: "of a VM that may not go down nothing is done, and it is not let go of", applied: one + note,
 			spec: strings.Replace(one, "memory = \"256MiB\"", "memory = \"512MiB\"\n  lifecycle {\n    on_change = { memory = \"live\" }\n  }", 1) + changed,
-			want: `update guest_file.note: content: vmctl alone uses it
+			want: `update box.note: content: written at any time
   content x -> y, live
   blocked: it needs vm.a, whose own change is blocked
   > see what the plan says of vm.a
@@ -277,10 +326,13 @@ restart vm.a: memory: the guest sees it at its next start
 			change: func(s *scene) {
 				s.options.Allow.Replace = map[spec.Address]bool{addr(s.t, "vm.a"): true}
 			},
-			want: `replace vm.a: accel: cannot change after it was made
+			want: `replace box.note: vm.a is replaced: made again in the new one
+  blocked: lifecycle.prevent_destroy is set, and this is a replace
+  > if it really should go: --allow-destroy=box.note
+replace vm.a: accel: cannot change after it was made
   accel auto -> tcg, replace
-  blocked: guest_file.note is inside of it, and is to be kept
-  > see what the plan says of guest_file.note
+  blocked: box.note is inside of it, and is to be kept
+  > see what the plan says of box.note
 `,
 		},
 		{
@@ -288,23 +340,44 @@ restart vm.a: memory: the guest sees it at its next start
 			change: func(s *scene) {
 				s.inside("vm.a").refusal = providers.Refuse("its disk is full", providers.Say("make room"))
 			},
-			want: `noop guest_file.note
+			want: `noop box.note
   blocked: it cannot be released: its disk is full
   > make room
 restart vm.a: memory: the guest sees it at its next start
   memory 256MiB -> 512MiB, restart
-  blocked: guest_file.note, which is inside of it, cannot be released: its disk is full
+  blocked: box.note, which is inside of it, cannot be released: its disk is full
   > make room
 `,
 		},
 		{
-			name: "what needs something that is read later is read later, too", spec: one + note + "vm \"b\" {\n  depends_on = [guest_file.note]\n}\n", unread: true,
-			want: `create vm.a: it does not exist
-deferred guest_file.note until vm.a is ready
+			name: "what needs something that is read later is read later, too", unread: true,
+			applied: offAtFirst, spec: one + note + "vm \"b\" {\n  depends_on = [box.note]\n}\n",
+			want: `start vm.a: it is off
+deferred box.note until vm.a is ready
 deferred vm.b until vm.a is ready
-0 define vm.a
-1 start vm.a after 0
-2 wait_ssh vm.a after 1
+0 start vm.a
+1 wait_ssh vm.a after 0
+`,
+		},
+		{
+			name: "what waits for the VM and needs what is blocked is blocked now", unread: true,
+			applied: offAtFirst, spec: one + note + "box \"more\" {\n  in = vm.a\n  label = \"m\"\n  content = \"x\"\n  depends_on = [vm.c]\n}\n" +
+				"vm \"c\" {\n  name = \"theirs\"\n}\n",
+			change: func(s *scene) {
+				sys := s.system("qemu:///session")
+				sys.inventory.Objects = append(sys.inventory.Objects, providers.Object{Kind: spec.VM, ID: "1234", Name: "theirs"})
+			},
+			want: `noop box.more
+  blocked: it needs vm.c, whose own change is blocked
+  > see what the plan says of vm.c
+start vm.a: it is off
+create vm.c: it does not exist
+  blocked: libvirt vm "theirs" (1234) exists, and vmctl did not make it: import or rename
+  > rename: set another name in the block of vm.c, or rename the other object with its own tool
+  > import: vmctl import vm.c 1234
+deferred box.note until vm.a is ready
+0 start vm.a
+1 wait_ssh vm.a after 0
 `,
 		},
 	} {
@@ -329,20 +402,20 @@ deferred vm.b until vm.a is ready
 func TestRest(t *testing.T) {
 	s := after(t, one)
 	s.config = load(t, strings.Replace(one, "256MiB", "512MiB", 1)+note)
-	s.options.Rest = []planner.Deferred{{Address: addr(t, "guest_file.note"), Until: addr(t, "vm.a")}}
+	s.options.Rest = []planner.Deferred{{Address: addr(t, "box.note"), Until: addr(t, "vm.a")}}
 	sys := s.system("qemu:///session")
 	sys.inventory.Objects = append(sys.inventory.Objects, providers.Object{
 		Kind: spec.VM, ID: "9", Name: "orphan", Owner: &providers.Mark{ID: project.ID, Address: addr(t, "vm.z"), Of: "9"},
 	})
 	s.object().Findings = []providers.Finding{{Kind: providers.FindBroken, Evidence: []string{"said before"}}}
 	// The changes of vm.a belong to another plan: this one may not take it down.
-	s.check("create guest_file.note: it does not exist\n0 define guest_file.note\n")
+	s.check("create box.note: it does not exist\n0 make box.note\n1 open box.note after 0\n")
 }
 
 // An object inside of a VM that cannot be let go of keeps that VM up: both changes are blocked,
 // and the rest of the plan stands.
 func TestAReleaseThatCannotBePlanned(t *testing.T) {
-	const applied = "vm \"a\" {\n  cpus = 2\n}\nguest_file \"note\" {\n  vm      = vm.a\n  path    = \"/n\"\n  content = \"x\"\n}\n"
+	const applied = "vm \"a\" {\n  cpus = 2\n}\nbox \"note\" {\n  in      = vm.a\n  label   = \"n\"\n  content = \"x\"\n}\n"
 	s := after(t, applied)
 	s.config = load(t, strings.Replace(applied, "cpus = 2", "cpus = 3", 1)+"vm \"b\" {}\n")
 	s.inside("vm.a").panics = string(providers.Release)
@@ -356,7 +429,7 @@ func TestAReleaseThatCannotBePlanned(t *testing.T) {
 			blocked[c.Address.String()] = c.Blocked.Cause
 		}
 	}
-	want := map[string]planner.Cause{"vm.a": planner.CauseInside, "guest_file.note": planner.CauseProvider}
+	want := map[string]planner.Cause{"vm.a": planner.CauseInside, "box.note": planner.CauseProvider}
 	if diff := cmp.Diff(want, blocked); diff != "" {
 		t.Errorf("blocked (-want +got):\n%s\n%s", diff, text(p))
 	}

@@ -16,10 +16,12 @@ import (
 func (d *differ) create(c *Change) {
 	c.Action, c.Reason = providers.Create, "it does not exist"
 	c.Generation++
+	place := d.world.systems[c.System].place()
 	if c.Record != nil {
 		c.Prior = cty.NilVal
 		c.System, c.Settings = d.wantedSystem(c)
 		c.Inside = c.Want.Inside
+		c.Around = d.around(c.Inside)
 		if !d.isRead(c) {
 			return
 		}
@@ -29,12 +31,13 @@ func (d *differ) create(c *Change) {
 		c.Reason = "it is gone: made again"
 		d.find(providers.Finding{
 			Kind: providers.FindMissing, Address: c.Address, Object: c.Name,
-			Evidence: []string{fmt.Sprintf("the state records %s, and %s does not list it", c.Record.ID, d.world.systems[c.System].Ref)},
+			Evidence: []string{fmt.Sprintf("the state records %s, and %s does not list it", c.Record.ID, place)},
 			Action:   "made again",
 		})
 	}
 	d.chooseID(c)
 	c.Name = d.freeName(c)
+	c.scripts = d.scripts(c)
 	d.known[c.Address] = lasting(c, cty.NilVal, d.attributes(c))
 }
 
@@ -43,7 +46,7 @@ func (d *differ) create(c *Change) {
 func (d *differ) isRead(c *Change) bool {
 	system := d.world.systems[c.System]
 	switch why := system.unread(); {
-	case system.sleep != "":
+	case system.sleep != "" && system.sleep != unmade:
 		c.Action, c.Reason = providers.NoOp, ""
 	case why != nil:
 		c.Blocked = unread(why.Within("%s could not be read", system))
@@ -85,21 +88,23 @@ func (d *differ) manage(c *Change) {
 	o := c.Object
 	c.ID = o.ID
 	if c.Record != nil && c.Record.Reserved && c.Record.ID == string(o.ID) {
-		c.Prior = overlay(c.Change.Want, o.Attrs)
+		c.Prior = overlay(c.Change.Want, o.Attrs).Value
 	}
 	on := o.Running != nil && *o.Running
 	wantOn := d.wantsRunning(c)
 	attrs := d.attributes(c)
-	before := overlay(c.Prior, o.Attrs)
+	shown := overlay(c.Prior, o.Attrs)
+	before := shown.Value
 	c.ignore(before)
+	d.moves(c)
 	stays := (on || !stopped(o)) && wantOn
 	c.Edits = d.usedEdits(c, stays)
 	if !d.isPower() {
-		shown := edits(before, c.Change.Want, attrs, stays)
+		pending := edits(before, c.Change.Want, attrs, stays)
 		if stays && o.Live != cty.NilVal {
-			shown = asItRuns(shown, edits(overlay(before, o.Live), c.Change.Want, attrs, stays))
+			pending = asItRuns(pending, edits(overlay(before, o.Live).Value, c.Change.Want, attrs, stays))
 		}
-		c.Edits = joined(shown, c.Edits)
+		c.Edits = joined(pending, c.Edits)
 		c.Edits = append(c.Edits, d.nameEdit(c)...)
 		c.Edits = append(c.Edits, d.providerEdit(c)...)
 		c.Mark = markEdit(c)
@@ -109,13 +114,19 @@ func (d *differ) manage(c *Change) {
 	}
 	slices.SortFunc(c.Edits, func(a, b providers.Edit) int { return cmp.Compare(a.Path, b.Path) })
 	c.Applies = maximum(c.alterations())
-	d.drift(c, before, attrs)
+	d.drift(c, shown, attrs)
 	c.newPolicy = c.policyChanged()
-	c.Unready = on && wantOn && d.unready(c)
+	c.scripts = d.scripts(c)
+	c.Unready = on && wantOn && d.unready(c) && (!d.options.NoWait || c.runsScripts())
+	c.tellScripts(on && wantOn)
 	d.chooseAction(c, on, wantOn)
+	if c.with = d.replacedAround(c); c.To == nil && (c.with != spec.Address{}) {
+		c.Action, c.Reason, c.Altered = providers.ReplaceIt, fmt.Sprintf("%s is replaced: made again in the new one", c.with), false
+		c.Edits, c.Mark, c.Rekey, c.Applies = nil, nil, nil, ""
+	}
 	c.Conditional = d.isConditional(c)
 	c.Generation = max(c.Generation, markedGeneration(o))
-	if c.Alters() || c.newPolicy {
+	if c.Spec = c.specDigest(); c.isEffective() {
 		c.Generation++
 	}
 	if c.Action == providers.ReplaceIt {
@@ -130,6 +141,35 @@ func (d *differ) manage(c *Change) {
 	d.ceilings(c)
 	d.protect(c)
 	d.known[c.Address] = lasting(c, before, attrs)
+}
+
+// moves notes that an object inside of one object is to be inside of another one: it is removed
+// here and made again there.
+func (d *differ) moves(c *Change) {
+	if d.isPower() || c.Want == nil || c.Want.Inside == c.Inside || (c.Inside == spec.Address{}) {
+		return
+	}
+	system, settings := d.wantedSystem(c)
+	c.To = &Place{System: system, Settings: settings, Inside: c.Want.Inside, Around: d.around(c.Want.Inside)}
+	if why := d.world.systems[system].unseen; why != nil && c.Blocked == nil {
+		c.Blocked = unread(why.Within("%s could not be read", d.world.systems[system]))
+	}
+}
+
+// replacedAround returns the object around that of a change which the plan replaces. Zero: there is
+// none.
+func (d *differ) replacedAround(c *Change) spec.Address {
+	for _, a := range c.Around {
+		above := d.decided[a]
+		if above == nil || above.Action != providers.ReplaceIt || above.Blocked != nil || !d.scope[a] {
+			continue
+		}
+		if (above.with != spec.Address{}) {
+			return above.with
+		}
+		return a
+	}
+	return spec.Address{}
 }
 
 // isConditional reports whether a change restarts its object only for values that are not known
@@ -165,29 +205,42 @@ func at(v cty.Value, path string) cty.Value {
 // lasting returns the values of an object that others may rely on during its change. A restart
 // keeps the stable values, and a new object has the ID and the name that were chosen for it.
 func lasting(c *Change, before cty.Value, attrs map[string]providers.Attribute) cty.Value {
-	want := spec.Hidden(c.Change.Want)
 	switch c.Action {
 	case providers.NoOp, providers.Update, providers.Adopt, providers.Import:
 		return with(before, "name", cty.StringVal(c.Object.Name))
 	case providers.ReplaceIt, providers.Create:
-		chosen := map[string]cty.Value{"id": cty.StringVal(string(c.ID)), "name": cty.StringVal(c.Name)}
-		for name, a := range attrs {
-			if a.Computed && a.Lasts != nil && chosen[name] == cty.NilVal {
-				if v := a.Lasts(cty.NilVal, want); v != cty.NilVal {
-					chosen[name] = v
-				}
+		return chosen(c, attrs)
+	case providers.RestartIt, providers.Start, providers.Stop, providers.Recover, providers.Destroy, providers.Forget, providers.Release:
+		return stable(c, before, attrs)
+	default:
+		panic("unknown action " + string(c.Action))
+	}
+}
+
+// chosen returns the values of an object that are known before it is made.
+func chosen(c *Change, attrs map[string]providers.Attribute) cty.Value {
+	want := spec.Hidden(c.Change.Want)
+	all := map[string]cty.Value{"id": cty.StringVal(string(c.ID)), "name": cty.StringVal(c.Name)}
+	for name, a := range attrs {
+		if a.Computed && a.Lasts != nil && all[name] == cty.NilVal {
+			if v := a.Lasts(cty.NilVal, want); v != cty.NilVal {
+				all[name] = v
 			}
 		}
-		return cty.ObjectVal(chosen)
-	case providers.RestartIt, providers.Start, providers.Stop, providers.Recover, providers.Destroy, providers.Forget, providers.Release:
 	}
-	stable := map[string]cty.Value{"name": cty.StringVal(c.Object.Name)}
-	for _, name := range attributeNames(before) {
+	return cty.ObjectVal(all)
+}
+
+// stable returns the values of an object that a restart keeps.
+func stable(c *Change, before cty.Value, attrs map[string]providers.Attribute) cty.Value {
+	want := spec.Hidden(c.Change.Want)
+	all := map[string]cty.Value{"name": cty.StringVal(c.Object.Name)}
+	for name, v := range parts(before) {
 		if a, ok := attrs[name]; ok && a.Computed && a.Lasts != nil {
-			stable[name] = a.Lasts(before.GetAttr(name), want)
+			all[name] = a.Lasts(v, want)
 		}
 	}
-	return cty.ObjectVal(stable)
+	return cty.ObjectVal(all)
 }
 
 // attributes returns the attributes that the provider type supports for the kind of a change.
@@ -197,11 +250,7 @@ func (d *differ) attributes(c *Change) map[string]providers.Attribute {
 
 // typeOf returns the type of the provider that makes a change.
 func (d *differ) typeOf(c *Change) providers.Type {
-	t := d.options.Types[c.Provider.Type]
-	if (c.Inside != spec.Address{}) && t.Inside != nil {
-		t = *t.Inside
-	}
-	return t
+	return d.options.Types.Of(c.Provider.Type, c.Kind)
 }
 
 func (d *differ) wantsRunning(c *Change) bool {
@@ -231,11 +280,13 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	case partial(c.Object):
 		c.Action, c.Reason = providers.Update, "it is only half there: made whole again"
 	case c.Unready:
-		c.Action, c.Reason = providers.Start, "it runs, and was never ready since it started"
+		c.Action, c.Reason = providers.Start, c.unreadyReason()
 	case down && leftBehind(c.Object):
 		c.Action, c.Reason = providers.Update, "what its last run left is removed"
 	case c.Object.Running == nil && leftBehind(c.Object):
 		c.Action, c.Reason = providers.Update, "what is left of who used it is removed"
+	case on && wantOn && dueReason(c.provisions()) != "":
+		c.Action, c.Reason = providers.Update, dueReason(c.provisions())
 	case c.Record == nil:
 		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
 	case c.newPolicy:

@@ -60,6 +60,9 @@ func ObjectID(p providers.Project, a spec.Address, replaced int) providers.ID {
 func (d *differ) decideAfter(all []spec.Address) map[spec.Address][]spec.Address {
 	after := usesOf(d.config, d.state, all)
 	for _, a := range all {
+		if inside := d.state.Records[a].Inside; inside != (spec.Address{}) {
+			after[a] = append(slices.Clip(after[a]), inside)
+		}
 		system := d.world.placed[a]
 		if system == "" {
 			continue

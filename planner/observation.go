@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"vmctl/providers"
@@ -31,9 +32,7 @@ type Observations struct {
 // change while it is used.
 func (w *World) Observations(s *state.Snapshot, p providers.Project) *Observations {
 	v := &Observations{world: w, state: s, project: p, indexes: map[string]*index{}, taken: map[string][]spec.Address{}}
-	for key, system := range w.systems {
-		v.indexes[key] = w.indexOf(system.Inventory, s, p)
-	}
+	v.read(slices.Collect(maps.Values(w.systems)))
 	for a, r := range s.Records {
 		v.taken[r.ID] = append(v.taken[r.ID], a)
 	}
@@ -41,6 +40,13 @@ func (w *World) Observations(s *state.Snapshot, p providers.Project) *Observatio
 		slices.SortFunc(all, spec.Address.Compare)
 	}
 	return v
+}
+
+// read takes in what systems showed.
+func (v *Observations) read(systems []*System) {
+	for _, system := range systems {
+		v.indexes[system.Key] = v.world.indexOf(system.Inventory, v.state, v.project)
+	}
 }
 
 // At looks an address up, by the name that its object has or would get. The object

@@ -18,13 +18,13 @@ func (s *scene) everything() {
 	restart := func(cty.Value, cty.Value, bool) providers.Verdict {
 		return providers.Verdict{Applies: providers.Restart, Reason: "planted"}
 	}
-	kinds := maps.Clone(s.options.Types["libvirt"].Kinds[spec.VM])
+	kinds := maps.Clone(s.options.Types.Systems["libvirt"].Kinds[spec.VM])
 	for name := range spec.WantType(spec.VM).AttributeTypes() {
 		kinds[name] = providers.Attribute{Judge: restart}
 	}
-	typ := s.options.Types["libvirt"]
+	typ := s.options.Types.Systems["libvirt"]
 	typ.Kinds = map[spec.Kind]map[string]providers.Attribute{spec.VM: kinds}
-	s.options.Types = map[string]providers.Type{"libvirt": typ}
+	s.options.Types.Systems = map[string]providers.Type{"libvirt": typ}
 }
 
 // without returns v without the value at a path.

@@ -14,7 +14,7 @@ import (
 // Options holds the user's flags, and the other inputs of a plan beside the spec, the state and
 // the world.
 type Options struct {
-	Types   map[string]providers.Type
+	Types   providers.Types
 	Project providers.Project
 	// DigestKey compares sensitive values with the digests in records. Without it they are taken for unchanged.
 	DigestKey state.DigestKey
@@ -26,6 +26,7 @@ type Options struct {
 	Imports   map[spec.Address]providers.ID   // the user's name for the object to import to each address: `vmctl import`
 	Unlock    map[spec.Address]bool           // disks whose stale locks are released, and nothing else: `disk unlock`
 	Rest      []Deferred                      // the addresses that an earlier round deferred: only they are in scope. nil: all
+	NoWait    bool                            // no step waits for a condition that nothing else in the plan needs
 	Destroy   bool                            // every address in scope is wanted absent
 	Held      bool                            // another process holds the run lock: what the journal began is under way
 	Busy      map[spec.Address][]state.Holder // the holders at work in each VM

@@ -1,8 +1,10 @@
 package planner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
@@ -40,6 +42,9 @@ func Order(d Delta, w *World) (*Plan, error) {
 			break
 		}
 	}
+	if o.delta.options.NoWait {
+		o.skipWaits()
+	}
 	if err := o.number(); err != nil {
 		return nil, err
 	}
@@ -60,15 +65,16 @@ type orderer struct {
 	conditional []bool // whether Diff found each change Conditional
 
 	begun map[spec.Address]bool // addresses of which an earlier run did not end a step
-	late  map[int]spec.Address  // changes that wait for a later round, with the VM that has to be ready
-	idle  map[int]string        // changes that are not carried out, with the reason: their VM goes down or stays off
+	late  map[int]spec.Address  // changes that wait for a later round, with the object that has to be ready
+	idle  map[int]string        // changes that are not carried out, with the reason: what they are inside of goes down or stays off
 	nodes []*node
 	own   map[int][]*node // the nodes of each change
 	// yielding lists, for each step, the steps that wait for it only because its record names
 	// their address. Without a change of its own the object would stay up, and they would not
 	// wait.
 	yielding map[*node][]*node
-	inside   map[spec.Address][]int // the changes inside of each VM
+	inside   [][]int // the changes inside of the object of each change, at any depth
+	inwards  []int   // the changes inside of other objects, the outer ones first
 }
 
 // node is a step before it has a number.
@@ -99,7 +105,7 @@ func newOrderer(d Delta, w *World) *orderer {
 	o := &orderer{
 		plan: &Plan{Project: d.Project, Serial: d.Serial, Changes: d.Changes, Findings: slices.Clone(d.Findings)}, delta: d, world: w,
 		index: map[spec.Address]int{}, objects: map[*providers.Object]int{}, made: make([][]providers.Step, len(d.Changes)),
-		begun: interrupted(d.Findings), late: map[int]spec.Address{}, idle: map[int]string{}, inside: map[spec.Address][]int{},
+		begun: interrupted(d.Findings), late: map[int]spec.Address{}, idle: map[int]string{}, inside: make([][]int, len(d.Changes)),
 	}
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
@@ -108,14 +114,44 @@ func newOrderer(d Delta, w *World) *orderer {
 		if d.Aside[c.Address] { // it is out of scope: whether it could be made does not matter
 			c.Blocked = nil
 		}
-		if (c.Inside != spec.Address{}) {
-			o.inside[c.Inside] = append(o.inside[c.Inside], i)
-		}
 		if c.Object != nil {
 			o.objects[c.Object] = i
 		}
 	}
+	for i := range o.plan.Changes {
+		for j := range o.around(i) {
+			o.inside[j] = append(o.inside[j], i)
+		}
+		if len(o.plan.Changes[i].Around) > 0 {
+			o.inwards = append(o.inwards, i)
+		}
+	}
+	slices.SortStableFunc(o.inwards, func(i, j int) int {
+		return cmp.Compare(len(o.plan.Changes[i].Around), len(o.plan.Changes[j].Around))
+	})
 	return o
+}
+
+// around iterates over the changes of the objects that a change is inside of, the inner ones first.
+func (o *orderer) around(i int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, a := range o.plan.Changes[i].Around {
+			if j, planned := o.index[a]; planned && !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+// lowered returns the change that takes down or removes an object around that of a change, the
+// innermost; -1: there is none.
+func (o *orderer) lowered(i int) int {
+	for j := range o.around(i) {
+		if slices.ContainsFunc(o.steps(j), lowers) {
+			return j
+		}
+	}
+	return -1
 }
 
 // ask asks the provider for the steps of a change. It also asks for a blocked change, since that
@@ -127,7 +163,7 @@ func (o *orderer) ask(i int) {
 	if o.delta.Aside[c.Address] || c.Action == providers.NoOp || c.Action == providers.Adopt || c.Action == providers.Forget && c.ID == "" || c.Blocked != nil && !hasSteps(c) {
 		return
 	}
-	made, err := o.world.System(c.System).steps(c.Change)
+	made, err := o.asked(c)
 	var refusal *providers.Problem
 	switch {
 	case errors.As(err, &refusal):
@@ -137,6 +173,40 @@ func (o *orderer) ask(i int) {
 	default:
 		o.made[i] = made
 	}
+}
+
+// asked asks the providers for the steps of a change. An object that moves is removed here and made
+// there, once that place can be reached. One that ends with the object around it needs no removal of its
+// own.
+func (o *orderer) asked(c *Change) ([]providers.Step, error) {
+	c.Provisions = c.provisions()
+	if c.To == nil && (c.with == spec.Address{}) {
+		return o.world.System(c.System).steps(c.Change)
+	}
+	if o.world.System(c.Aim().System).Provider == nil {
+		return nil, nil
+	}
+	var steps []providers.Step
+	if (c.with == spec.Address{}) {
+		remove := c.Change
+		remove.Action, remove.ID, remove.Want = providers.Destroy, c.Object.ID, cty.NilVal
+		var err error
+		if steps, err = o.world.System(c.System).steps(remove); err != nil {
+			return nil, err
+		}
+	}
+	removed := len(steps)
+	create := c.Change
+	create.Action, create.Object, create.Prior, create.Edits, create.Mark = providers.Create, nil, cty.NilVal, nil, nil
+	made, err := o.world.System(c.Aim().System).steps(create)
+	for _, s := range made {
+		s.After = shifted(s.After, removed)
+		if removed > 0 && len(s.After) == 0 {
+			s.After = []int{removed - 1}
+		}
+		steps = append(steps, s)
+	}
+	return steps, err
 }
 
 // hasSteps reports whether a blocked change would have steps if it were not blocked.
@@ -165,7 +235,7 @@ func (o *orderer) steps(i int) []providers.Step {
 func (o *orderer) build() bool {
 	o.nodes, o.own = nil, map[int][]*node{}
 	for i := range o.plan.Changes {
-		made, err := o.releasing(i)
+		made, resume, err := o.releasing(i)
 		if err != nil {
 			o.keepInside(i, err)
 			return false
@@ -178,13 +248,44 @@ func (o *orderer) build() bool {
 			}
 			made = append(made, s)
 		}
+		for _, s := range resume {
+			s.After = nil
+			if len(made) > 0 {
+				s.After = []int{len(made) - 1}
+			}
+			made = append(made, s)
+		}
 		o.add(i, made)
 	}
 	return true
 }
 
-// keepInside blocks a change whose object cannot be let go of, and the change that would take
-// down its VM.
+// skipWaits takes out the steps that wait for a condition which nothing else in the plan needs, nor what is
+// planned after it.
+func (o *orderer) skipWaits() {
+	needed := map[spec.Address]bool{}
+	for _, until := range o.late {
+		needed[until] = true
+	}
+	o.nodes = slices.DeleteFunc(o.nodes, func(n *node) bool {
+		used := slices.ContainsFunc(n.next, func(next *node) bool { return !next.step.Record })
+		if n.step.Condition == "" || used || needed[n.step.Address] {
+			return false
+		}
+		for _, next := range slices.Clone(n.next) {
+			next.unwait(n)
+		}
+		for before := range n.after {
+			n.unwait(before)
+		}
+		own := o.own[n.step.Change]
+		o.own[n.step.Change] = slices.DeleteFunc(own, func(other *node) bool { return other == n })
+		return true
+	})
+}
+
+// keepInside blocks a change whose object cannot be let go of, and the changes that would take
+// down what it is inside of.
 func (o *orderer) keepInside(i int, err error) {
 	c := &o.plan.Changes[i]
 	why := providers.Unread(err)
@@ -192,7 +293,11 @@ func (o *orderer) keepInside(i int, err error) {
 		why = refusal
 	}
 	o.block(i, Block{Cause: CauseProvider, Problem: why.Within("it cannot be released")})
-	o.block(o.index[c.Inside], Block{Cause: CauseInside, Problem: why.Within("%s, which is inside of it, cannot be released", c.Address)})
+	for j := range o.around(i) {
+		if slices.ContainsFunc(o.steps(j), lowers) {
+			o.block(j, Block{Cause: CauseInside, Problem: why.Within("%s, which is inside of it, cannot be released", c.Address)})
+		}
+	}
 }
 
 func shifted(all []int, by int) []int {
@@ -208,7 +313,7 @@ func (o *orderer) add(i int, made []providers.Step) {
 	c := &o.plan.Changes[i]
 	var own []*node
 	put := func(s providers.Step, alone bool) {
-		n := &node{step: Step{Step: s, Change: i, Record: alone}, index: len(own), after: map[*node]bool{}}
+		n := &node{step: Step{Step: s, Change: i, System: c.systemOf(s), Record: alone}, index: len(own), after: map[*node]bool{}}
 		for _, j := range s.After {
 			n.wait(own[j])
 		}
@@ -228,6 +333,14 @@ func (o *orderer) add(i int, made []providers.Step) {
 		put(s, true)
 	}
 	o.nodes, o.own[i] = append(o.nodes, own...), own
+}
+
+// systemOf returns the key of the system in which a step of a change acts.
+func (c *Change) systemOf(s providers.Step) string {
+	if s.Phase.Sinks() {
+		return c.System
+	}
+	return c.Aim().System
 }
 
 // alone lists the operations on a change's record that no provider's step brings
@@ -269,9 +382,9 @@ func (c *Change) LetsGo() bool {
 }
 
 // recordIsBehind reports whether the record is missing, only reserved, or of an older generation
-// than the change: an earlier run may have ended before it wrote the record.
+// than the object's mark: an earlier run may have ended before it wrote the record.
 func (c *Change) recordIsBehind() bool {
-	return c.Record == nil || c.Record.Reserved || c.Generation > c.Record.Generation
+	return c.Record == nil || c.Record.Reserved || c.Object != nil && markedGeneration(c.Object) > c.Record.Generation
 }
 
 // interrupted returns the addresses of which an earlier run did not end a step.
@@ -289,10 +402,12 @@ func interrupted(findings []providers.Finding) map[spec.Address]bool {
 // steps that are deferred or out of scope, and sums up.
 func (o *orderer) conclude() {
 	o.findBusy()
+	o.warnUnreleased()
 	p := o.plan
-	kept := p.Changes[:0:0]
+	kept := make([]Change, 0, len(p.Changes))
 	moved := make([]int, len(p.Changes)) // the new index of each change; -1: it was removed
 	for i := range p.Changes {
+		p.Changes[i].Provisions = p.Changes[i].provisions()
 		c := p.Changes[i]
 		until, late := o.late[i]
 		why, idle := o.idle[i]
@@ -305,7 +420,7 @@ func (o *orderer) conclude() {
 				c.Reason = why
 			}
 			if released {
-				c.Action, c.Reason, c.ID, c.Change.Want = providers.Release, fmt.Sprintf("%s goes down", c.Inside), c.Object.ID, cty.NilVal
+				c.Action, c.Reason, c.ID, c.Change.Want = providers.Release, fmt.Sprintf("%s goes down", p.Changes[o.lowered(i)].Address), c.Object.ID, cty.NilVal
 			} else if late || idle {
 				c.Action = providers.NoOp
 			}
@@ -327,6 +442,18 @@ func (o *orderer) conclude() {
 	slices.SortFunc(p.Findings, compareFindings)
 	p.Summary = summarise(p.Changes)
 	p.Summary.Deferred = len(p.Deferred)
+}
+
+// warnUnreleased warns of objects that are not released before what they are inside of goes down,
+// because they could not be read.
+func (o *orderer) warnUnreleased() {
+	for _, i := range o.inwards {
+		c := &o.plan.Changes[i]
+		if j := o.lowered(i); c.unread && c.Record != nil && j >= 0 {
+			above := &o.plan.Changes[j]
+			above.Warnings = append(slices.Clip(above.Warnings), fmt.Sprintf("%s is inside of it and could not be read: it is not released before", c.Address))
+		}
+	}
 }
 
 func summarise(changes []Change) Summary {

@@ -5,6 +5,7 @@ package planner
 import (
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/condition"
 	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
@@ -25,19 +26,21 @@ type Plan struct {
 // Change is a change of a provider with the facts that only the planner knows.
 type Change struct {
 	providers.Change
-	System   string            // key of the World's system that makes it
+	Place
+	To       *Place            // where the object is to be, and is not; nil: it stays where it is
 	Provider spec.ProviderRef  // as the record will say
-	Settings cty.Value         // resolved, as the record will say
 	Record   *state.Record     // nil: there was none
 	Want     *spec.Resource    // nil: not in the spec
-	Inside   spec.Address      // the VM that it is inside of; zero: none
 	Turn     spec.Address      // the block whose instances take turns with this; zero: none do
 	Needs    []spec.Address    // the addresses that it uses, by the spec if it is in there, else by its record
 	Applies  providers.Applies // the most disruptive of its edits; "" without edits
 	Busy     Busy              // of a VM: the holders at work in it
+	Spec     string            // the digest of its spec, if it does anything and the spec is known; else ""
 	Altered  bool              // Reason only repeats the reasons of its edits, mark and keys
 	Blocked  *Block            // nil: free to go on
 	Warnings []string
+
+	Conditions []condition.Declared // of its kind, with their producers
 
 	// Conditional says that it goes down only if a value that is known during apply turns out to
 	// be another one.
@@ -47,11 +50,33 @@ type Change struct {
 	// that the record here is older. An apply updates the record without a step.
 	Behind bool
 
-	importing bool  // its object is not vmctl's yet
-	mistake   error // of its block, which shows only with the values of other objects; nil: none
-	observed  bool  // it is inside of a VM, and Object was seen there
-	lets      bool  // a removed block lets go of it
-	newPolicy bool  // the wanted policy is not the recorded one
+	scripts   []script // of a VM, in their order
+	importing bool     // its object is not vmctl's yet
+	mistake   error    // of its block, which shows only with the values of other objects; nil: none
+	// with is the object around it that is replaced: it ends with that one and is made again in the
+	// new one. Zero: there is none.
+	with      spec.Address
+	observed  bool // it is inside of another object, and Object was seen there
+	unread    bool // it could not be read
+	prevented bool // prevent_destroy is set, and nothing the user said lifts it
+	lets      bool // a removed block lets go of it
+	newPolicy bool // the wanted policy is not the recorded one
+}
+
+// Place is where an object is, or is to be made.
+type Place struct {
+	System   string         // key of the World's system
+	Settings cty.Value      // of its provider, resolved, as the record will say
+	Inside   spec.Address   // the object that it is inside of; zero: none
+	Around   []spec.Address // the objects that it is inside of, Inside first
+}
+
+// Aim returns the place in which a change leaves its object.
+func (c *Change) Aim() Place {
+	if c.To != nil {
+		return *c.To
+	}
+	return c.Place
 }
 
 // BlockKind is a kind of Block.
@@ -89,10 +114,11 @@ func (b *Block) Kind() BlockKind {
 // Step is a provider's step with its place in the plan.
 type Step struct {
 	providers.Step
-	ID     int   // index in Plan.Steps
-	Change int   // index in Plan.Changes
-	After  []int // IDs of steps that must have ended well; sorted
-	Record bool  // the executor does it alone: it writes the record and calls no provider
+	ID     int    // index in Plan.Steps
+	Change int    // index in Plan.Changes
+	System string // key of the World's system in which it acts
+	After  []int  // IDs of steps that must have ended well; sorted
+	Record bool   // the executor does it alone: it writes the record and calls no provider
 }
 
 // Summary counts changes by action.

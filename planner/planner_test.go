@@ -411,7 +411,7 @@ found drift vm.a: it is paused, and vmctl left it running
 			applied: one,
 			change: func(s *scene) {
 				r := s.state.Records[addr(s.t, "vm.a")]
-				r.Ready = false
+				r.Conditions = nil
 				s.state.Records[addr(s.t, "vm.a")] = r
 			},
 			want: "start vm.a: it runs, and was never ready since it started\n0 start vm.a\n1 wait_ssh vm.a after 0\n",
@@ -818,9 +818,9 @@ found drift vm.a: it is ending, and vmctl left it running
 			applied: one,
 			change: func(s *scene) {
 				s.options.Rekey = map[spec.Address]bool{addr(s.t, "vm.a"): true}
-				keyless := s.options.Types["libvirt"]
+				keyless := s.options.Types.Systems["libvirt"]
 				keyless.Rekey = nil
-				s.options.Types["libvirt"] = keyless
+				s.options.Types.Systems["libvirt"] = keyless
 			},
 			want: `update vm.a: ssh.keys: vmctl gives it no keys
   keys refused

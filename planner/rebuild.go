@@ -90,7 +90,7 @@ func (d *differ) rebuild(a spec.Address, found []locatedObject) {
 func (d *differ) rebuilt(a spec.Address, p locatedObject) Change {
 	c := Change{
 		Change: providers.Change{Address: a, Kind: a.Kind, Action: providers.Adopt, Reason: "it bears our mark", Object: p.object},
-		System: p.system.Key, Settings: p.system.Settings, Provider: p.system.Ref, Inside: p.system.Inside,
+		Place:  Place{System: p.system.Key, Settings: p.system.Settings, Inside: p.system.Inside}, Provider: p.system.Ref,
 	}
 	resource, inSpec := d.config.Resource(a)
 	if inSpec {
@@ -100,6 +100,7 @@ func (d *differ) rebuilt(a spec.Address, p locatedObject) Change {
 			c.Provider = resource.Provider
 		}
 	}
+	c.Conditions = d.conditionsOf(&c)
 	d.adopt(&c)
 	c.ID, c.Warnings = p.object.ID, nil
 	c.Prior = with(c.Prior, "name", cty.StringVal(p.object.Name))

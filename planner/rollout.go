@@ -92,7 +92,7 @@ func (o *orderer) takingTurns() []int {
 // it uses wait for it.
 func (o *orderer) turn(i int) []*node {
 	all := slices.Clone(o.own[i])
-	for _, j := range o.inside[o.plan.Changes[i].Address] {
+	for _, j := range o.inside[i] {
 		all = append(all, o.own[j]...)
 	}
 	return all

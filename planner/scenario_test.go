@@ -10,15 +10,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/condition"
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 	"vmctl/providers/providertest"
+	"vmctl/providers/providertest/box"
+	"vmctl/providers/provision"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -34,6 +38,8 @@ type scene struct {
 	systems map[string]*system // by uri
 	insides map[string]*system // by VM
 	options planner.Options
+
+	opening sync.Mutex // systems are opened side by side
 }
 
 // system is a provider that shows the objects that a test put there.
@@ -66,6 +72,9 @@ func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
 	if s.refusal != nil {
 		return nil, s.refusal
 	}
+	if c.Kind == box.Kind {
+		return box.Steps(c), nil
+	}
 	if c.Kind != spec.VM {
 		return passive(c), nil
 	}
@@ -73,10 +82,10 @@ func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
 	if c.Want != cty.NilVal {
 		a.On, a.Wanted = c.Want.GetAttr("running").True(), wanted(c)
 	}
-	return machine.Recipe(c, a), nil
+	return provision.Steps(c, func(c providers.Change) ([]providers.Step, error) { return machine.Recipe(c, a), nil })
 }
 
-// passive returns the steps of a change of an object that does not run.
+// passive returns the steps of a change of a disk.
 func passive(c providers.Change) []providers.Step {
 	var steps []providers.Step
 	add := func(op string, phase providers.Phase, id providers.ID) *providers.Step {
@@ -99,11 +108,9 @@ func passive(c providers.Change) []providers.Step {
 		add("define", providers.PhaseMake, c.ID)
 	case providers.Destroy:
 		remove()
-	case providers.Release:
-		add("release", providers.PhaseRelease, c.ID)
 	case providers.Recover:
 		add("unlock", providers.PhaseRelease, c.ID)
-	case providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Forget, providers.NoOp:
+	case providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
 	}
 	return steps
 }
@@ -154,8 +161,8 @@ func testType() providers.Type {
 	refused := func(cty.Value, cty.Value, bool) providers.Verdict {
 		return providers.Verdict{Applies: providers.Refused, Reason: "cannot be changed at all"}
 	}
-	return providers.Type{
-		Name: "libvirt",
+	return provision.Wrap(providers.Type{
+		Name: "libvirt", Produces: map[spec.Kind][]string{spec.VM: {"ssh.ready"}},
 		Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
 			"running": {Judge: live}, "name": {}, "cpus": {Judge: restart}, "memory": {Judge: restart}, "accel": {},
 			"additional_disk": {Judge: plug}, "restart_triggers": {Judge: restart}, "boot": {Judge: restart}, "boot.cmdline": {Judge: refused}, "port_forward": {Judge: restart}, "ssh": {Judge: live},
@@ -164,9 +171,6 @@ func testType() providers.Type {
 			"name": {}, "size": {Judge: live}, "format": {}, "id": {Computed: true}, "path": {Computed: true},
 		}},
 		Rekey: func(running bool) providers.Verdict { return restart(cty.NilVal, cty.NilVal, running) },
-		Inside: &providers.Type{Name: "guest", Kinds: map[spec.Kind]map[string]providers.Attribute{spec.GuestFile: {
-			"vm": {}, "path": {}, "content": {Judge: live},
-		}}},
 		System: func(_ string, attrs cty.Value) cty.Value {
 			return cty.ObjectVal(map[string]cty.Value{"uri": attrs.GetAttr("uri")})
 		},
@@ -177,6 +181,14 @@ func testType() providers.Type {
 			}
 			return cty.ObjectVal(m)
 		},
+	})
+}
+
+// testTypes returns testType, and the type of what is inside of its VMs.
+func testTypes() providers.Types {
+	return providers.Types{
+		Systems: map[string]providers.Type{"libvirt": testType()},
+		Inside:  map[spec.Kind]providers.Type{box.Kind: box.Type(nil)},
 	}
 }
 
@@ -210,7 +222,7 @@ func after(t testing.TB, applied string) *scene {
 			Format: state.Format, ID: project.ID, Project: project.Name, Serial: 7, Records: map[spec.Address]state.Record{},
 		},
 		systems: map[string]*system{}, insides: map[string]*system{},
-		options: planner.Options{Types: map[string]providers.Type{"libvirt": testType()}, Project: project},
+		options: planner.Options{Types: testTypes(), Project: project},
 	}
 	s.config = load(t, applied)
 	for i, r := range s.config.Resources {
@@ -234,7 +246,7 @@ func after(t testing.TB, applied string) *scene {
 		s.state.Records[r.Address] = state.Record{
 			Kind: r.Address.Kind, Provider: r.Provider, Settings: settings, ID: string(id), Name: name,
 			Generation: 1, Starts: 1, Values: cty.ObjectVal(values), Policy: r.Policy, Uses: r.Uses,
-			Ready: running,
+			Conditions: ready(running),
 		}
 		sys := s.system(settings.GetAttr("uri").AsString())
 		sys.inventory.Objects = append(sys.inventory.Objects, providers.Object{
@@ -249,6 +261,15 @@ func after(t testing.TB, applied string) *scene {
 	return s
 }
 
+// ready returns the conditions of a VM after an apply that waited until it was ready, or that stopped it.
+func ready(running bool) condition.Set {
+	r := condition.Report{Type: condition.SSHReady, Status: condition.True, Reason: condition.Ready}
+	if !running {
+		r.Status, r.Reason = condition.NotApplicable, condition.Stopped
+	}
+	return condition.Set{}.With(r, condition.Stamp{Generation: 1, Producer: "libvirt"})
+}
+
 // put adds the record and the object of a resource that does not run, as if it had been applied.
 func (s *scene) put(r spec.Resource, id providers.ID) {
 	settings := testType().Resolve(s.provider(r.Provider))
@@ -256,15 +277,26 @@ func (s *scene) put(r spec.Resource, id providers.ID) {
 	if (r.Inside != spec.Address{}) {
 		sys = s.inside(r.Inside.String())
 	}
-	name := planner.ObjectName(project, r.Address)
+	name, values := planner.ObjectName(project, r.Address), r.Want
+	if r.Address.Kind == box.Kind {
+		shown := r.Want.AsValueMap()
+		shown["id"] = cty.StringVal(string(id))
+		values = cty.ObjectVal(shown)
+	}
 	s.state.Records[r.Address] = state.Record{
 		Kind: r.Address.Kind, Provider: r.Provider, Settings: settings, ID: string(id), Name: name, Inside: r.Inside,
-		Generation: 1, Values: r.Want, Policy: r.Policy, Uses: r.Uses,
+		Generation: 1, Values: values, Policy: r.Policy, Uses: r.Uses,
 	}
-	sys.inventory.Objects = append(sys.inventory.Objects, providers.Object{
-		Kind: r.Address.Kind, ID: id, Name: name, Attrs: r.Want, Fingerprint: "as applied",
+	o := providers.Object{
+		Kind: r.Address.Kind, ID: id, Name: name, Attrs: values, Fingerprint: "as applied",
 		Owner: &providers.Mark{ID: project.ID, Project: project.Name, Address: r.Address, Of: id, Generation: 1},
-	})
+	}
+	if r.Address.Kind == box.Kind {
+		open := r.Want.GetAttr("running").True()
+		o.Running, o.State = &open, map[bool]string{true: providers.StateRunning, false: providers.StateOff}[open]
+		o.Holds = []providers.Claim{{Kind: "label", Key: r.Want.GetAttr("label").AsString()}}
+	}
+	sys.inventory.Objects = append(sys.inventory.Objects, o)
 }
 
 // usedBy maps each address that a resource uses to the object found there, as first applied.
@@ -335,11 +367,15 @@ func (s *scene) interrupt(address, op string) {
 }
 
 func (s *scene) open(_ context.Context, o planner.Opening) (providers.Provider, error) {
+	s.opening.Lock()
+	defer s.opening.Unlock()
 	if o.Via != nil {
-		if there := s.system(o.Attrs.GetAttr("uri").AsString()).inventory.Objects; !slices.ContainsFunc(there, func(x providers.Object) bool { return x.ID == o.Via.ID }) {
-			s.t.Errorf("the inside of %s is looked for in another system", o.Inside)
+		there := s.system(o.Attrs.GetAttr("uri").AsString()).inventory.Objects
+		vm, err := o.Via.Object(s.t.Context())
+		if err == nil && vm.Kind == spec.VM && !slices.ContainsFunc(there, func(x providers.Object) bool { return x.ID == vm.ID }) {
+			s.t.Errorf("the inside of %s is looked for in another system", o.Via.Address)
 		}
-		return s.inside(o.Inside.String()), nil
+		return s.inside(o.Via.Address.String()), nil
 	}
 	return s.system(o.Attrs.GetAttr("uri").AsString()), nil
 }

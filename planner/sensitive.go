@@ -184,9 +184,11 @@ func withheldEdit(e providers.Edit) providers.Edit {
 // sensitive in the spec: then it still holds a value that became sensitive, or lacks one that is not any more.
 func (c *Change) sensitivityChanged() bool {
 	var wanted []string
-	for _, v := range spec.SensitiveValues(c.Change.Want) {
-		if !v.Value.IsNull() {
-			wanted = append(wanted, v.Path)
+	if !c.Want.Plain || len(c.Record.Digests) > 0 { // else neither the spec nor an ignored edit has a sensitive value
+		for _, v := range spec.SensitiveValues(c.Change.Want) {
+			if !v.Value.IsNull() {
+				wanted = append(wanted, v.Path)
+			}
 		}
 	}
 	for _, v := range spec.SensitiveValues(c.Settings) {
@@ -199,7 +201,13 @@ func (c *Change) sensitivityChanged() bool {
 // recallSettings fills in the sensitive settings of which records have only digests: the value in the provider's block, or
 // the value of a variable, that has such a digest. A system that still lacks one cannot be opened.
 func (w *World) recallSettings(c *spec.Config, records map[spec.Address]state.Record, blocks map[spec.ProviderRef]cty.Value, key state.DigestKey) {
-	addresses := slices.SortedFunc(maps.Keys(records), spec.Address.Compare)
+	var addresses []spec.Address
+	for a, r := range records {
+		if len(r.Digests) > 0 {
+			addresses = append(addresses, a)
+		}
+	}
+	slices.SortFunc(addresses, spec.Address.Compare)
 	for _, a := range addresses {
 		r, system := records[a], w.systems[w.placed[a]]
 		for setting, digest := range missingSettings(system, r) {

@@ -10,6 +10,7 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/providertest/box"
 	"vmctl/spec"
 )
 
@@ -249,10 +250,10 @@ func mutations() []mutation {
 			needs: seen("disk.cache", veiled("demo.a"), garbled("vm.a", "the holder of the lock"), unlistedOther("vm.a")),
 		},
 		{
-			action: providers.Release, applied: one + note, address: "guest_file.note",
+			action: providers.Release, applied: one + note, address: "box.note",
 			build: func(s *scene) { s.stays() },
 			needs: append(seen("vm.a", veiled("demo.a")), unknown{"what is inside", func(s *scene) {
-				s.inside("vm.a").inventory = providers.Inventory{Partial: map[spec.Kind]*providers.Problem{spec.GuestFile: providers.Refuse(noAnswer, nil)}}
+				s.inside("vm.a").inventory = providers.Inventory{Partial: map[spec.Kind]*providers.Problem{box.Kind: providers.Refuse(noAnswer, nil)}}
 			}}),
 		},
 	}

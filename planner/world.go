@@ -23,10 +23,10 @@ type Open func(context.Context, Opening) (providers.Provider, error)
 
 // Opening describes the system that Open is to open.
 type Opening struct {
-	Ref    spec.ProviderRef
-	Attrs  cty.Value         // resolved; sensitive values are marked
-	Inside spec.Address      // the VM whose inside is opened, by Type.Inside; zero: the system itself
-	Via    *providers.Object // that VM, which runs; nil: the system itself
+	Ref   spec.ProviderRef
+	Type  providers.Type
+	Attrs cty.Value      // resolved; sensitive values are marked
+	Via   *providers.Via // leads to the object whose inside is opened; nil: it is a system of its own
 }
 
 // SystemError says that two provider blocks lead to one system and disagree about
@@ -48,6 +48,8 @@ type World struct {
 	// led maps objects without a record to the addresses to which moved blocks lead them from
 	// their marks.
 	led map[*providers.Object]spec.Address
+
+	parents parents
 }
 
 // System is one opened provider with what it showed.
@@ -57,39 +59,57 @@ type System struct {
 	Settings  cty.Value          // resolved
 	Provider  providers.Provider // nil: nothing of it was read
 	Inventory providers.Inventory
-	Inside    spec.Address          // the VM whose inside it is; zero: of none
+	Inside    spec.Address          // the object whose inside it is; zero: of none
 	Panic     *providers.PanicError // the last one of its provider; nil: there was none
 	Long      []string              // the reasons in the inventory that were cut, whole
 
-	via    *providers.Object // the VM, as it was observed
+	typ    providers.Type
 	sleep  sleep
+	home   string             // the key of the outermost system around it; "": it is one itself
+	off    spec.Address       // starting or resting: the object that is off, around it
 	lacks  *providers.Problem // that sensitive settings are missing; nil: none is
 	unseen *providers.Problem // why nothing of it could be read; nil: it was
 }
 
 // Observe opens every system that the spec or a record names and reads each of them once, side by
-// side. Then it reads the insides of the VMs that run (DESIGN.md, rule 7). The caller closes the
-// World, also after an error.
+// side. Then it reads the insides of the objects that run, and so on inwards (DESIGN.md, rule 7).
+// The caller closes the World, also after an error.
 func Observe(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, o Options) (*World, error) {
 	w := &World{systems: map[string]*System{}, wanted: map[spec.Address]string{}, placed: map[spec.Address]string{}}
-	known, err := w.place(c, s, o)
+	keys := newSystemKeys(c, o.Types)
+	known, err := w.place(keys, c, s, o)
 	if err != nil {
 		return w, err
 	}
-	var systems, insides []*System
-	for _, key := range slices.Sorted(maps.Keys(w.systems)) {
-		if system := w.systems[key]; (system.Inside == spec.Address{}) {
-			systems = append(systems, system)
-		} else {
-			insides = append(insides, system)
-		}
-	}
-	if err := observeAll(ctx, open, systems, known, o.Types); err != nil {
+	read := map[string]bool{}
+	layer := w.outermost()
+	if err := w.observeAll(ctx, open, layer, known); err != nil {
 		return w, err
 	}
-	w.placeRemoved(systems, c.Removals, o.Project)
-	w.follow(systems, c, s, o.Project)
-	return w, observeAll(ctx, open, w.awake(insides, c, s, o), known, o.Types)
+	w.placeRemoved(layer, c.Removals, o.Project)
+	w.follow(layer, c, s, o.Project)
+	for seen := (*Observations)(nil); ; {
+		for _, system := range layer {
+			read[system.Key] = true
+		}
+		if err := w.searchInside(keys, layer, s, o.Project); err != nil {
+			return w, err
+		}
+		if layer = w.nextLayer(read); len(layer) == 0 {
+			return w, nil
+		}
+		if seen == nil {
+			seen = w.Observations(s, o.Project)
+		}
+		for _, system := range layer {
+			w.rouse(system, seen, c, s, o)
+		}
+		if err := w.observeAll(ctx, open, layer, known); err != nil {
+			return w, err
+		}
+		w.placeFound(layer, s, o.Project)
+		seen.read(layer)
+	}
 }
 
 // placeRemoved places the objects that a removed block names and whose address only their mark
@@ -145,13 +165,17 @@ func (w *World) addressOf(o *providers.Object) spec.Address {
 	return o.Owner.Address
 }
 
-// observeAll reads systems side by side.
-func observeAll(ctx context.Context, open Open, systems []*System, known map[string][]providers.Known, types map[string]providers.Type) error {
+// observeAll opens systems and reads them, side by side.
+func (w *World) observeAll(ctx context.Context, open Open, systems []*System, known map[string][]providers.Known) error {
 	var wait sync.WaitGroup
 	errs := make([]error, len(systems))
 	for i, system := range systems {
 		wait.Go(func() {
-			if errs[i] = system.observe(ctx, open, known[system.Key], types[system.Ref.Type]); errs[i] != nil {
+			errs[i] = system.open(ctx, open, w.via(system))
+			if errs[i] == nil && system.Provider != nil && system.sleep == "" {
+				errs[i] = system.observe(ctx, known[system.Key])
+			}
+			if errs[i] != nil {
 				errs[i] = fmt.Errorf("observe %s: %w", system, errs[i])
 			}
 		})
@@ -162,63 +186,41 @@ func observeAll(ctx context.Context, open Open, systems []*System, known map[str
 
 // place decides to which system each address belongs, and returns the objects that each system is
 // asked about.
-func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string][]providers.Known, error) {
-	keys := &systemKeys{types: o.Types, made: map[spec.ProviderRef][]madeKey{}}
+func (w *World) place(keys *systemKeys, c *spec.Config, s *state.Snapshot, o Options) (map[string][]providers.Known, error) {
 	known := map[string][]providers.Known{}
-	attrs := map[spec.ProviderRef]cty.Value{}
-	for _, p := range c.Providers {
-		attrs[p.Ref] = p.Attrs
-		if t := o.Types[p.Ref.Type]; t.Resolve != nil {
-			attrs[p.Ref] = t.Resolve(p.Attrs)
-		}
-	}
 	for _, r := range c.Resources {
 		if (r.Inside != spec.Address{}) {
-			ref, settings := r.Provider, attrs[r.Provider]
-			if vm, recorded := s.Records[r.Inside]; recorded { // it stays in its system, whatever its block says
-				ref, settings = keys.home(vm, attrs, ref)
-			}
-			key, err := w.addInside(keys, r.Inside, ref, settings)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", r.Address, err)
-			}
-			w.wanted[r.Address], w.placed[r.Address] = key, key
 			continue
 		}
-		key, err := w.add(keys, r.Provider, attrs[r.Provider])
+		key, err := w.add(keys, r.Provider, keys.ofBlock(r.Provider))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Address, err)
 		}
-		if system := w.systems[key]; system.Ref != r.Provider && !system.Settings.RawEquals(attrs[r.Provider]) {
+		if system := w.systems[key]; system.Ref != r.Provider && !system.Settings.RawEquals(keys.blocks[r.Provider]) {
 			return nil, &SystemError{One: system.Ref, Other: r.Provider}
 		}
 		w.wanted[r.Address], w.placed[r.Address] = key, key
 	}
 	for _, p := range c.Providers { // objects of ours may be there that no block has any more
-		if _, err := w.add(keys, p.Ref, attrs[p.Ref]); err != nil {
+		if _, err := w.add(keys, p.Ref, keys.ofBlock(p.Ref)); err != nil {
 			return nil, err
 		}
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(s.Records), spec.Address.Compare) {
 		r := s.Records[a]
-		settings := keys.current(r, attrs[r.Provider])
-		key, err := "", error(nil)
 		if (r.Inside != spec.Address{}) {
-			key, err = w.addInside(keys, r.Inside, r.Provider, settings)
-		} else {
-			key, err = w.add(keys, r.Provider, settings)
+			continue
 		}
+		key, err := w.add(keys, r.Provider, keys.current(r))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a, err)
 		}
 		w.placed[a] = key
 	}
-	w.recallSettings(c, s.Records, attrs, o.DigestKey)
-	for a, r := range s.Records { // objects inside of a VM that has no block and no record any more
-		if key, wanted := w.wanted[a]; wanted && (r.Inside != spec.Address{}) && w.placed[r.Inside] == "" {
-			w.placed[a] = key
-		}
+	if err := w.placeInside(keys, c, s); err != nil {
+		return nil, err
 	}
+	w.recallSettings(c, s.Records, keys.blocks, o.DigestKey)
 	imports := importsOf(c, o)
 	for _, a := range w.addresses() {
 		k := providers.Known{Address: a, Kind: a.Kind, Name: ObjectName(o.Project, a), Import: imports[a]}
@@ -247,75 +249,45 @@ func (w *World) place(c *spec.Config, s *state.Snapshot, o Options) (map[string]
 	return known, nil
 }
 
-// home returns the provider through which the inside of a recorded VM is reached, with its
-// settings: the wanted provider if it leads to the VM's system, else the recorded one.
-func (k *systemKeys) home(vm state.Record, attrs map[spec.ProviderRef]cty.Value, wanted spec.ProviderRef) (spec.ProviderRef, cty.Value) {
-	recorded := k.current(vm, attrs[vm.Provider])
-	there, err := k.of(vm.Provider, recorded)
-	if k.types[vm.Provider.Type].Inside == nil || err != nil {
-		return wanted, attrs[wanted]
-	}
-	if here, err := k.of(wanted, attrs[wanted]); err == nil && here == there {
-		return wanted, attrs[wanted]
-	}
-	return vm.Provider, recorded
-}
-
 func (w *World) addresses() []spec.Address {
 	return slices.SortedFunc(maps.Keys(w.placed), spec.Address.Compare)
-}
-
-// current returns the settings with which a record's system is reached now: those of its provider
-// block, if that is still there and leads to the same system, else the recorded ones.
-func (k *systemKeys) current(r state.Record, block cty.Value) cty.Value {
-	if block == cty.NilVal {
-		return r.Settings
-	}
-	now, err := k.of(r.Provider, block)
-	if err != nil {
-		return r.Settings
-	}
-	if then, err := k.of(r.Provider, r.Settings); err != nil || now != then {
-		return r.Settings
-	}
-	return block
 }
 
 // add registers the system of a provider, and returns its key. Two blocks are one system if the
 // settings that identify a system are equal: those that the type names, else all. The first
 // settings count, so that the spec's count before a record's.
-func (w *World) add(keys *systemKeys, ref spec.ProviderRef, settings cty.Value) (string, error) {
-	key, err := keys.of(ref, settings)
-	if err != nil {
-		return "", err
+func (w *World) add(keys *systemKeys, ref spec.ProviderRef, k systemKey) (string, error) {
+	if k.err != nil {
+		return "", k.err
 	}
-	if _, ok := w.systems[key]; !ok {
-		w.systems[key] = &System{Key: key, Ref: ref, Settings: settings}
+	if _, ok := w.systems[k.key]; !ok {
+		w.systems[k.key] = &System{Key: k.key, Ref: ref, Settings: k.settings, typ: keys.types.Systems[ref.Type]}
 	}
-	return key, nil
+	return k.key, nil
 }
 
-// observe opens the system and reads it. If the provider panics, nothing of the system is known.
-func (s *System) observe(ctx context.Context, open Open, known []providers.Known, t providers.Type) error {
-	if s.lacks != nil {
+// open opens the provider of a system that can be read now, or in which objects are to be made.
+func (s *System) open(ctx context.Context, open Open, via *providers.Via) (err error) {
+	switch {
+	case s.unseen != nil || s.sleep != "" && s.sleep != unmade:
+		return nil
+	case s.lacks != nil:
 		s.unseen = s.lacks
 		return nil
 	}
-	p, err := open(ctx, Opening{Ref: s.Ref, Attrs: s.Settings, Inside: s.Inside, Via: s.via})
-	if err != nil {
-		return err
-	}
-	s.Provider = p
-	err = providers.Contain(func() (err error) {
-		s.Inventory, err = p.Observe(ctx, providers.Query{Known: known})
+	s.Provider, err = open(ctx, Opening{Ref: s.Ref, Type: s.typ, Attrs: s.Settings, Via: via})
+	return err
+}
+
+// observe reads the system. If the provider panics, nothing of the system is known.
+func (s *System) observe(ctx context.Context, known []providers.Known) error {
+	err := providers.Contain(func() (err error) {
+		s.Inventory, err = s.Provider.Observe(ctx, providers.Query{Known: known})
 		return err
 	})
 	if errors.As(err, &s.Panic) {
-		if (s.Inside != spec.Address{}) {
-			t = *t.Inside
-		}
 		s.Inventory = providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}}
-		for kind := range t.Kinds {
+		for kind := range s.typ.Kinds {
 			s.Inventory.Partial[kind] = providers.Unread(s.Panic)
 		}
 		return nil
@@ -334,9 +306,9 @@ func (s *System) steps(c providers.Change) (steps []providers.Step, err error) {
 	return steps, err
 }
 
-// Close closes every provider.
+// Close ends all guests, and closes every provider.
 func (w *World) Close() error {
-	var errs []error
+	errs := []error{w.parents.close()}
 	for _, key := range slices.Sorted(maps.Keys(w.systems)) {
 		if p := w.systems[key].Provider; p != nil {
 			errs = append(errs, p.Close())

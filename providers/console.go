@@ -1,6 +1,14 @@
 package providers
 
-import "context"
+import (
+	"context"
+	"errors"
+
+	"vmctl/spec"
+)
+
+// ErrNoConsole is the error of ConsoleReader.Console for a VM that has never written anything.
+var ErrNoConsole = errors.New("it has no console output")
 
 // ConsoleReader is a provider that keeps the console output of its VMs.
 type ConsoleReader interface {
@@ -31,4 +39,16 @@ func PartOf(size, from int64, most int) (start, length int64) {
 		from = 0
 	}
 	return from, min(size-from, int64(most))
+}
+
+// LogLister is a provider that has logs of its VMs on this host, beside their console output.
+type LogLister interface {
+	// Logs lists the logs of a VM. A file may be missing.
+	Logs(a spec.Address, o Object) ([]LogFile, error)
+}
+
+// LogFile is one log.
+type LogFile struct {
+	Name string // ends with .log, or with .log.1 for the run before; no other log of the VM has it
+	Path string
 }

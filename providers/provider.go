@@ -15,6 +15,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/condition"
 	"vmctl/spec"
 )
 
@@ -26,6 +27,9 @@ type Type struct {
 	// the supported attributes of each kind of resource. An attribute that is not listed is a
 	// diagnostic at its line.
 	Kinds map[spec.Kind]map[string]Attribute
+	// Produces lists, for each kind, the conditions of its shape that steps of this type report. No wait
+	// is for another one: it is not applicable.
+	Produces map[spec.Kind][]string
 	// Check returns the flaws of a want that the type could never make, beyond attributes
 	// that it does not support; unknown values pass. It connects to nothing. nil: there are
 	// none.
@@ -44,9 +48,6 @@ type Type struct {
 	// Rekey decides how the guest of a VM that is running or not gets other keys. nil: the type
 	// makes no keys.
 	Rekey func(running bool) Verdict
-	// Inside is the type of provider for the objects inside a VM of this type. It is opened
-	// once per VM, with Settings.Via. nil: there is none.
-	Inside *Type
 }
 
 // Attribute describes one attribute of a provider type.
@@ -60,6 +61,8 @@ type Attribute struct {
 	Judge func(before, after cty.Value, running bool) Verdict
 	// Optional says that a null in the spec accepts the value that the object has.
 	Optional bool
+	// StaysUp says that no edit takes the object down, whatever the value.
+	StaysUp bool
 }
 
 // Verdict is the decision how an edit applies, with the reason.
@@ -74,11 +77,12 @@ type Settings struct {
 	Attrs   cty.Value // the provider block, resolved
 	Dir     string    // this provider's own folder in the data directory, 0700; made on first use
 	Keys    string    // the folder of the keys that vmctl made, 0700; made on first use
+	Logs    string    // the folder of the logs of VMs that are kept, 0700; made on first use; "": none are kept
 	Files   string    // the spec's folder, against which relative paths in attributes are read
 	Project Project
-	// Via is the running VM, as it was observed, in which the provider manages objects. nil:
-	// the provider manages the system itself.
-	Via *Object
+	// Via leads to the object in which the provider manages others. nil: the provider manages a
+	// system of its own.
+	Via *Via
 	// Digest returns a digest of a text that may have secrets in it, made with a key of the data directory:
 	// nobody else can find out the text by trying. Anything that others can see, such as a name or a
 	// fingerprint, has this in place of a plain digest. nil: there is no key, and nothing leaves the process.
@@ -196,6 +200,8 @@ type Object struct {
 	// that the kernel chose.
 	HoldsUp  []Claim
 	Findings []Finding
+	// Protected is the reason why the system lets nobody remove the object; "": it would.
+	Protected string
 	// Fingerprint stays equal as long as nothing changes that a step relies on: identity,
 	// mark, run state, claims, managed attributes. It leaves out the IDs of other objects: an
 	// object that is imported meanwhile may get another ID.
@@ -273,7 +279,8 @@ type Change struct {
 	// that the object does not keep in a step that sinks.
 	Yields []Claim
 	// Awaits lists the claims that the change takes once other changes have freed them.
-	Awaits []Claim
+	Awaits     []Claim
+	Provisions []Provision // of a VM: its scripts, in their order
 	// Unready says that the object runs and is to run, but was not seen ready since its
 	// start, though its policy waits for that.
 	Unready bool
@@ -319,13 +326,20 @@ type Step struct {
 	Name    string
 	Imports bool // the object gets its first mark: the step may act on it while it bears none
 	Args    Args // nil: none
-	Class   Class
-	Risk    Risk
-	Timeout time.Duration
-	Frees   []Claim
-	Takes   []Claim
-	Leaves  []string // remains that an interruption may leave, in words
-	After   []int    // indices of steps of the same change
+	// Condition is the condition that the step waits for, in PhaseReady; "": none. It is true once the
+	// step has ended well.
+	Condition string
+	// Provision is the name of the script that the step runs in the object; "": it runs none.
+	Provision string
+	AtStart   bool // skip the step if the object does not start
+	Fresh     bool // no run of the script is known to have begun: an earlier one in the object does not count
+	Class     Class
+	Risk      Risk
+	Timeout   time.Duration
+	Frees     []Claim
+	Takes     []Claim
+	Leaves    []string // remains that an interruption may leave, in words
+	After     []int    // indices of steps of the same change
 }
 
 // Args holds the arguments of a step that only its provider reads.
@@ -343,7 +357,12 @@ type Work struct {
 	Policy      cty.Value
 	Generation  uint64
 	Replaced    int
+	Starts      int            // how often vmctl has started the object
+	Digest      string         // of the script of Provision and its variables
 	Was         []spec.Address // earlier addresses that the mark of the object may name
+	KeepLogs    bool           // the logs of an object that is removed are kept
+	// Mask replaces the secrets in a text that is kept. nil: there are none.
+	Mask func(text string) string
 	// Halt is closed when no further change begins, for example after the first Ctrl-C. A
 	// step still ends safely; nil: never closed.
 	Halt <-chan struct{}
@@ -379,10 +398,19 @@ type Result struct {
 	Fingerprint string    // of the object afterwards; "" when Gone
 	How         How
 	Evidence    []string
+	Digest      string // of a step with a script: that of the script that ran (Work.Digest); "": the step's own
+	// Conditions are further reports about conditions that the type produces, as the step found them for
+	// the spec that it was given.
+	Conditions []condition.Report
 }
 
-// Progress is one line of text about a running step.
-type Progress struct{ Text string }
+// Progress is one line of text about a running step, or a report about a condition.
+type Progress struct {
+	Text string
+	// Condition is recorded at once, so that others see it while the step runs on. If the step waits for
+	// this condition, a report that ends a wait ends the step: its context is cancelled. nil: no report.
+	Condition *condition.Report
+}
 
 // Log receives progress. It may be called from any goroutine of the step and
 // never blocks for long.

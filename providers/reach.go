@@ -6,7 +6,7 @@ import "github.com/zclconf/go-cty/cty"
 type Reacher interface {
 	// Reach returns the SSH login to a running VM, as it was observed. values holds the
 	// spec's attributes or the record's, with the login in them. It connects to nothing. The
-	// error gives the reason if no login is possible.
+	// error gives the reason if no login is possible; a *NotYetError says that one may be soon.
 	Reach(o Object, values cty.Value) (Login, error)
 }
 

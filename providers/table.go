@@ -63,7 +63,7 @@ const (
 type Phase string
 
 // The phases, in order. Those up to PhaseRemove take something down or away: they
-// sink. Those from PhaseReserve to PhaseReady make something or bring it up: they
+// sink. Those from PhaseReserve to PhaseResume make something or bring it up: they
 // rise.
 const (
 	PhaseRecover Phase = "recover"
@@ -76,6 +76,7 @@ const (
 	PhaseChange  Phase = "change"
 	PhaseUp      Phase = "up"
 	PhaseReady   Phase = "ready"
+	PhaseResume  Phase = "resume" // brings back what was released, once the object around it is up again
 	PhaseTidy    Phase = "tidy"
 )
 
@@ -83,7 +84,7 @@ const (
 func Phases() []Phase {
 	return []Phase{
 		PhaseRecover, PhaseRelease, PhaseDown, PhaseFree, PhaseRemove, PhaseReserve, PhaseMake,
-		PhaseChange, PhaseUp, PhaseReady, PhaseTidy,
+		PhaseChange, PhaseUp, PhaseReady, PhaseResume, PhaseTidy,
 	}
 }
 
@@ -92,7 +93,7 @@ func (p Phase) Sinks() bool {
 	switch p {
 	case PhaseRecover, PhaseRelease, PhaseDown, PhaseFree, PhaseRemove:
 		return true
-	case PhaseReserve, PhaseMake, PhaseChange, PhaseUp, PhaseReady, PhaseTidy:
+	case PhaseReserve, PhaseMake, PhaseChange, PhaseUp, PhaseReady, PhaseResume, PhaseTidy:
 		return false
 	}
 	panic("unknown phase " + string(p))

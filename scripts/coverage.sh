@@ -10,10 +10,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 packages=(./executor ./planner ./state ./providers/stop ./providers/lima ./internal/process ./internal/lockfile ./internal/atomicfile
   ./internal/parallel ./internal/yamltext)
 floors=scripts/coverage.txt
-profile=$(mktemp)
-trap 'rm -f "$profile"' EXIT
+profile=$(mktemp) said=$(mktemp)
+trap 'rm -f "$profile" "$said"' EXIT
 
-go test -short -coverprofile="$profile" -coverpkg="$(IFS=,; echo "${packages[*]}")" "${packages[@]}" > /dev/null
+if ! go test -short -coverprofile="$profile" -coverpkg="$(IFS=,; echo "${packages[*]}")" "${packages[@]}" > "$said"; then
+  cat "$said"
+  exit 1
+fi
 
 # A block that several test binaries know stands in the profile several times: any of them counts.
 covered() {

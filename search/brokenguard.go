@@ -38,6 +38,9 @@ type brokenProvider struct {
 	faultless bool // faults have stopped
 }
 
+// Unwrap implements providers.Wrapper.
+func (s *brokenProvider) Unwrap() providers.Provider { return s.Provider }
+
 // Observe observes, and breaks the guards of observing.
 func (s *brokenProvider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv, err := s.Provider.Observe(ctx, q)

@@ -127,9 +127,10 @@ func lostState(b *harness) {
 
 // edit tries an edit of one class, and keeps it if it is valid.
 func (d *drawing) edit(class string) {
-	i := slices.IndexFunc(editTable, func(e editKind) bool { return e.class == class })
+	all := d.m.allEdits()
+	i := slices.IndexFunc(all, func(e editKind) bool { return e.class == class })
 	before, moves := d.m.clone(), slices.Clone(d.moves)
-	if !editTable[i].edit(d) || !d.m.valid() {
+	if !all[i].edit(d) || !d.m.valid() {
 		d.m, d.moves = before, moves
 	}
 }

@@ -123,7 +123,7 @@ func edit(b *harness) {
 
 // change edits the spec.
 func (b *harness) change(d *drawing) {
-	d.moves, d.classes, d.dropped, d.was = nil, nil, nil, slices.Collect(maps.Keys(d.m.instances()))
+	d.moves, d.classes, d.was = nil, nil, slices.Collect(maps.Keys(d.m.instances()))
 	d.got = b.gotPorts
 	d.edits(1 + below(b.draw, 3, "edits"))
 	b.model = d.m.clone()

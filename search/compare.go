@@ -11,6 +11,7 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/providertest/box"
 	"vmctl/spec"
 )
 
@@ -28,8 +29,11 @@ func (b *harness) compare(law string, world *planner.World, blocked map[spec.Add
 			address, _, _ := strings.Cut(line, " ")
 			a, err := spec.ParseAddress(address)
 			b.must(err)
-			file, isFile := b.model.files[a.Name]
-			return blocked[a] != "" || stays[a.String()] || stays[a.Block().String()] || isFile && a.Kind == spec.GuestFile && blocked[spec.Address{Kind: spec.VM, Name: file.vm}] != ""
+			return blocked[a] != "" || stays[a.String()] || stays[a.Block().String()] || b.model.isBoxIn(a, func(outer string) bool {
+				o, err := spec.ParseAddress(outer)
+				b.must(err)
+				return blocked[o] != ""
+			})
 		})
 	}
 	if diff := cmp.Diff(free(b.expectedWorld(world)), free(b.observedWorld(world))); diff != "" {
@@ -65,11 +69,7 @@ func (b *harness) expectedWorld(world *planner.World) []string {
 	for label, d := range b.model.disks {
 		all = append(all, fmt.Sprintf("disk.%s %dMiB %s", label, d.size, d.format))
 	}
-	for label, f := range b.model.files {
-		if b.model.vms[f.vm].running { // else nobody can see it
-			all = append(all, fmt.Sprintf("guest_file.%s %q", label, f.content))
-		}
-	}
+	all = append(all, b.model.expectedBoxes()...)
 	slices.Sort(all)
 	return all
 }
@@ -139,8 +139,13 @@ func (b *harness) observedWorld(world *planner.World) []string {
 				all = append(all, line)
 			case spec.Disk:
 				all = append(all, fmt.Sprintf("%s %dMiB %s", a, number(o.Attrs, "size")>>20, o.Attrs.GetAttr("format").AsString()))
-			case spec.GuestFile:
-				all = append(all, fmt.Sprintf("%s %q", a, o.Attrs.GetAttr("content").AsString()))
+			case box.Kind:
+				if _, wanted := b.model.boxes[a.Name]; wanted && !b.model.isSeen(a.Name) { // it is still where it was, perhaps
+					continue
+				}
+				all = append(all, boxLine(a.String(), system.Inside.String(), boxBlock{
+					name: text(o.Attrs, "label"), open: *o.Running, content: text(o.Attrs, "content"), paint: text(o.Attrs, "paint"),
+				}))
 			}
 		}
 	}

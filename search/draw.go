@@ -16,7 +16,6 @@ type drawing struct {
 	t       *rapid.T
 	m       model
 	moves   [][2]string // of records: `state mv`
-	dropped []string    // files that an edit dropped: what is inside of a VM moves to no other
 	classes []string
 	strict  bool         // policies that forbid something are drawn, too
 	was     []string     // addresses of VMs that have a record
@@ -34,8 +33,13 @@ func (d *drawing) gotPorts() []int {
 // has reports whether an address has a record.
 func (d *drawing) has(address string) bool { return slices.Contains(d.was, address) }
 
-// drawing returns a drawing with an empty model for the host.
-func (b *harness) drawing() *drawing { return &drawing{t: b.draw, m: modelFor(b.host.Type)} }
+// drawing returns a drawing with an empty model for the host. One case in three has boxes: each look
+// into a guest runs a program.
+func (b *harness) drawing() *drawing {
+	d := &drawing{t: b.draw, m: modelFor(b.host)}
+	d.m.boxless = d.m.boxless || below(b.draw, 3, "boxless") > 0
+	return d
+}
 
 // below draws a number below limit, each about as likely: rapid's own generators
 // prefer the first by far.
@@ -54,7 +58,8 @@ func (d *drawing) pick(from []string, what string) string { return from[below(d.
 // edits makes so many edits of the model. Each leaves a valid spec, or changes nothing.
 func (d *drawing) edits(count int) {
 	for try := 0; try < 6*count && count > 0; try++ {
-		e := editTable[below(d.t, len(editTable), "edit")]
+		all := d.m.allEdits()
+		e := all[below(d.t, len(all), "edit")]
 		before, moves := d.m.clone(), slices.Clone(d.moves)
 		if !e.edit(d) || !d.m.valid() {
 			d.m, d.moves = before, moves
@@ -103,8 +108,25 @@ func (d *drawing) base() {
 			}
 		}
 	}
+	if !d.m.boxless {
+		d.baseBoxes()
+	}
 	d.edits(below(d.t, 5, "base edits"))
-	d.m, d.moves, d.classes, d.dropped = d.m.settled(), nil, nil, nil
+	d.m, d.moves, d.classes = d.m.settled(), nil, nil
+}
+
+// baseBoxes draws what is inside of VMs.
+func (d *drawing) baseBoxes() {
+	for _, label := range boxLabels {
+		in, ok := d.place()
+		if !ok || below(d.t, 3, "box "+label) == 0 {
+			continue
+		}
+		d.m.boxes[label] = boxBlock{in: in, name: label, open: below(d.t, 5, "open") > 0, content: word(1)}
+		if !d.m.valid() {
+			delete(d.m.boxes, label)
+		}
+	}
 }
 
 // vmLabel picks a vm of the model.
@@ -208,11 +230,11 @@ func (d *drawing) rename(from, to string) bool {
 		}
 		d.m.vms[label] = o
 	}
-	for label, f := range d.m.files {
-		if f.vm == from {
-			f.vm = to
+	for label, x := range d.m.boxes {
+		if x.in == "vm."+from {
+			x.in = "vm." + to
 		}
-		d.m.files[label] = f
+		d.m.boxes[label] = x
 	}
 	return true
 }
@@ -235,21 +257,8 @@ func (d *drawing) drop(label string) {
 		}
 		d.m.vms[other] = v
 	}
-	for f, x := range d.m.files {
-		if x.vm == label {
-			d.dropFile(f)
-		}
-	}
-}
-
-func (d *drawing) dropFile(label string) {
-	d.dropped = append(d.dropped, label)
-	delete(d.m.files, label)
-	for other, f := range d.m.files {
-		if f.after == label {
-			f.after = ""
-			d.m.files[other] = f
-		}
+	for _, inner := range d.m.boxLabels(func(_ string, x boxBlock) bool { return x.in == "vm."+label }) {
+		d.dropBox(inner)
 	}
 }
 
@@ -275,6 +284,7 @@ type RandomEdit struct {
 // Draw draws a spec and some edits of it. Both spec files begin with a header.
 func Draw(t *rapid.T, header string) RandomEdit {
 	d := &drawing{t: t, m: newModel()}
+	d.m.boxless = true // only tests have that kind
 	d.base()
 	out := RandomEdit{Before: d.m.hcl(header)}
 	recorded := d.m.instances()

@@ -1,9 +1,6 @@
 package search
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // foundPrefix begins the names of objects that others made and that imports take over.
 const foundPrefix = "found-"
@@ -237,14 +234,6 @@ var editTable = []editKind{
 		a, b, ok := d.twoVMs(nil)
 		return ok && !slices.Contains(d.m.vms[a].after, b) && d.change(a, func(v *vm) { v.after = append(v.after, b) })
 	}},
-	{"depends_on a file", func(d *drawing) bool {
-		a, ok := d.vmLabel("vm", nil)
-		if len(d.m.files) == 0 || !ok {
-			return false
-		}
-		file := d.pick(append(slices.Sorted(maps.Keys(d.m.files)), ""), "file")
-		return file != d.m.vms[a].file && d.change(a, func(v *vm) { v.file = file })
-	}},
 	{"no depends_on", func(d *drawing) bool {
 		a, ok := d.vmLabel("vm", func(v vm) bool { return len(v.after) > 0 })
 		return ok && d.change(a, func(v *vm) { v.after = v.after[1:] })
@@ -345,40 +334,6 @@ var editTable = []editKind{
 			d.m.disks[label] = x
 		}
 		return ok && d.strict
-	}},
-	{"file", func(d *drawing) bool {
-		vm, ok := d.vmLabel("vm", single)
-		label := d.pick(fileLabels, "file")
-		if f, there := d.m.files[label]; there { // what is inside of a VM stays inside of it
-			vm, ok = f.vm, true
-		}
-		if !ok || slices.Contains(d.dropped, label) {
-			return false
-		}
-		d.m.files[label] = file{vm: vm, content: word(d.number(2, "content")), after: d.m.files[label].after}
-		return true
-	}},
-	{"file after file", func(d *drawing) bool { // 4
-		f, ok := d.m.files["f"]
-		vm, there := d.vmLabel("vm", single)
-		if !there || slices.Contains(d.dropped, "f") || slices.Contains(d.dropped, "g") {
-			return false
-		}
-		if !ok {
-			f = file{vm: vm, content: "one"}
-		}
-		if g, there := d.m.files["g"]; there && g.vm != f.vm {
-			return false
-		}
-		f.after = ""
-		d.m.files["f"], d.m.files["g"] = f, file{vm: f.vm, content: "two", after: "f"}
-		return true
-	}},
-	{"drop a file", func(d *drawing) bool {
-		label := d.pick(fileLabels, "file")
-		_, there := d.m.files[label]
-		d.dropFile(label)
-		return there
 	}},
 }
 

@@ -24,7 +24,8 @@ import (
 
 // Host is a system that the search works on.
 type Host struct {
-	Type providers.Type
+	Type   providers.Type
+	Inside map[spec.Kind]providers.Type // of the kinds inside of its VMs
 	// Block returns the provider block, in HCL, with some faults.
 	Block func([]Fault) string
 	// Faults lists the faults that can strike. Each strikes once.
@@ -86,7 +87,8 @@ type harness struct {
 	masker    mask.Masker
 	halted    bool // the run
 	lowered   map[spec.Address]bool
-	broken    string // what broke law 5; "": nothing
+	plan      *planner.Plan // that is carried out
+	broken    string        // what broke law 5; "": nothing
 	log       []string
 	ctx       context.Context //nolint:containedctx // of the whole case
 }
@@ -145,11 +147,7 @@ func (b *harness) load() *spec.Config {
 	t := b.host.Type
 	c, diags := spec.Load(b.dir, spec.Inputs{
 		Supports: func(_ string, kind spec.Kind, path string) bool {
-			kinds := t.Kinds
-			if t.Inside != nil && kinds[kind] == nil {
-				kinds = t.Inside.Kinds
-			}
-			return supports(kinds, kind, path)
+			return supports(b.types().Of(t.Name, kind).Kinds, kind, path)
 		},
 		ProviderTypes: []string{t.Name}, Version: "0.1.0",
 		Source: &spec.Source{Files: map[string]string{"main.vmctl.hcl": text}},
@@ -184,14 +182,10 @@ func supports(kinds map[spec.Kind]map[string]providers.Attribute, kind spec.Kind
 }
 
 func (b *harness) open(ctx context.Context, o planner.Opening) (providers.Provider, error) {
-	t := b.host.Type
-	if o.Via != nil {
-		t = *t.Inside
-	}
 	s := b.host.Folders(filepath.Join(b.dir, "world"))
 	s.Name, s.Attrs, s.Project, s.Files, s.Via, s.Now = o.Ref.Label(), o.Attrs, project, b.dir, o.Via, time.Now
 	s.Digest = func(text string) string { return b.key.Text("search", text) }
-	p, err := secret.Open(ctx, t, s, &b.masker)
+	p, err := secret.Open(ctx, o.Type, s, &b.masker)
 	if b.hidden && err == nil {
 		p = secretive{p}
 	}
@@ -201,6 +195,11 @@ func (b *harness) open(ctx context.Context, o planner.Opening) (providers.Provid
 	return p, err
 }
 
+// types returns the types of provider of the search.
+func (b *harness) types() providers.Types {
+	return providers.Types{Systems: map[string]providers.Type{b.host.Type.Name: b.host.Type}, Inside: b.host.Inside}
+}
+
 // options returns the options of a plan that may replace everything.
 func (b *harness) options(c *spec.Config) planner.Options {
 	all := map[spec.Address]bool{}
@@ -208,7 +207,7 @@ func (b *harness) options(c *spec.Config) planner.Options {
 		all[r.Address] = true
 	}
 	return planner.Options{
-		Types: map[string]providers.Type{b.host.Type.Name: b.host.Type}, Project: project, Allow: planner.Allow{Replace: all}, DigestKey: b.key,
+		Types: b.types(), Project: project, Allow: planner.Allow{Replace: all}, DigestKey: b.key,
 	}
 }
 
@@ -241,6 +240,7 @@ func (b *harness) apply(excludes []spec.Address) outcome {
 		if err != nil {
 			b.failf("1", "no plan: %v", err)
 		}
+		b.plan = plan
 		b.showPlan(plan)
 		b.checkPanics(world)
 		b.checkPlan(plan, world)
@@ -291,7 +291,7 @@ func (b *harness) apply(excludes []spec.Address) outcome {
 			}
 			out.ok = err == nil && summary.OK()
 			if err == nil {
-				b.checkDownVMs(plan, summary)
+				b.checkDown(plan, summary)
 			}
 			b.checkUnmanaged(theirs, letGo)
 			if other.wrong != nil {
@@ -350,10 +350,12 @@ func (b *harness) left() (pending []leftover, blocked map[spec.Address]planner.C
 		b.failf("1", "no plan: %v", err)
 	}
 	blocked = map[spec.Address]planner.Cause{}
+	idle := map[spec.Address]bool{}
 	for _, c := range plan.Changes {
 		if c.Blocked != nil {
 			blocked[c.Address] = c.Blocked.Cause
 		}
+		idle[c.Address] = c.Action == providers.NoOp && c.Blocked == nil && c.Reason != ""
 	}
 	for _, step := range plan.Steps {
 		if step.Phase == providers.PhaseRelease && blocked[step.Address] != "" {
@@ -368,6 +370,9 @@ func (b *harness) left() (pending []leftover, blocked map[spec.Address]planner.C
 	}
 	for _, f := range plan.Findings {
 		if f.Kind == providers.FindHeldLock { // the holder is not vmctl's, or not any more
+			continue
+		}
+		if f.Kind == providers.FindDrift && idle[f.Address] { // it stays as it is until it can be made where it is wanted
 			continue
 		}
 		text := fmt.Sprintf("found %s of %s %s: %s", f.Kind, f.Address, f.Object, strings.Join(f.Evidence, "; "))

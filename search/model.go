@@ -8,22 +8,21 @@ import (
 	"strconv"
 	"strings"
 
-	"vmctl/providers"
-	"vmctl/spec"
+	"vmctl/providers/providertest/box"
 )
 
 // model is a spec as the search draws it. Labels are the keys of its maps.
 type model struct {
 	vms     map[string]vm
 	disks   map[string]disk
-	files   map[string]file
+	boxes   map[string]boxBlock
 	moved   [][2]string // from and to, as a spec writes them
 	removed []string    // addresses that their removed block lets go of
 	ended   []string    // addresses that their removed block destroys
 	imports [][2]string // addresses, and the names of objects that others made
 
 	provider string // that every block refers to
-	fileless bool   // its VMs have no files that are managed
+	boxless  bool   // nothing is managed inside of its VMs
 }
 
 // vm is a vm block. With keys it has a for_each.
@@ -38,7 +37,7 @@ type vm struct {
 	port    int      // of the host; 0: none is forwarded; autoPort: the kernel chooses it
 	ip      string   // host_ip of that; "": the default
 	after   []string // depends_on: labels of vms
-	file    string   // depends_on: the label of a file, too; "": of none
+	box     string   // depends_on: the label of a box, too; "": of none
 
 	keys   []string          // of for_each, sorted
 	byKey  map[string]string // key -> the label of its disk; nil: the instances have none
@@ -58,29 +57,23 @@ type disk struct {
 	keep   bool // prevent_destroy
 }
 
-// file is a guest_file block.
-type file struct {
-	vm      string // label
-	content string
-	after   string // depends_on: the label of a file; "": none
-}
-
 func newModel() model {
-	return model{provider: "provider.sim.here", vms: map[string]vm{}, disks: map[string]disk{}, files: map[string]file{}}
+	return model{provider: "provider.sim.here", vms: map[string]vm{}, disks: map[string]disk{}, boxes: map[string]boxBlock{}}
 }
 
-// modelFor returns an empty model for a type of provider.
-func modelFor(t providers.Type) model {
+// modelFor returns an empty model for a host.
+func modelFor(h Host) model {
 	m := newModel()
-	m.provider = "provider." + t.Name + ".here"
-	m.fileless = t.Inside == nil || t.Inside.Kinds[spec.GuestFile] == nil
+	m.provider = "provider." + h.Type.Name + ".here"
+	_, boxes := h.Inside[box.Kind]
+	m.boxless = !boxes
 	return m
 }
 
 func (m model) clone() model {
 	c := model{
-		provider: m.provider, fileless: m.fileless,
-		vms: maps.Clone(m.vms), disks: maps.Clone(m.disks), files: maps.Clone(m.files),
+		provider: m.provider, boxless: m.boxless,
+		vms: maps.Clone(m.vms), disks: maps.Clone(m.disks), boxes: maps.Clone(m.boxes),
 		moved: slices.Clone(m.moved), removed: slices.Clone(m.removed), ended: slices.Clone(m.ended), imports: slices.Clone(m.imports),
 	}
 	for label, v := range c.vms {
@@ -110,13 +103,8 @@ func (m model) hcl(header string) string {
 	for _, label := range slices.Sorted(maps.Keys(m.vms)) {
 		m.vms[label].write(&b, label, m.provider)
 	}
-	for _, label := range slices.Sorted(maps.Keys(m.files)) {
-		f := m.files[label]
-		fmt.Fprintf(&b, "guest_file %q {\n  vm      = vm.%s\n  path    = \"/%s\"\n  content = %q\n", label, f.vm, label, f.content)
-		if f.after != "" {
-			fmt.Fprintf(&b, "  depends_on = [guest_file.%s]\n", f.after)
-		}
-		b.WriteString("}\n")
+	for _, label := range m.boxLabels(nil) {
+		m.boxes[label].write(&b, label)
 	}
 	for _, move := range m.moved {
 		fmt.Fprintf(&b, "moved {\n  from = %s\n  to   = %s\n}\n", move[0], move[1])
@@ -167,8 +155,8 @@ func (v vm) write(b *strings.Builder, label, provider string) {
 	for _, other := range v.after {
 		depends = append(depends, "vm."+other)
 	}
-	if v.file != "" {
-		depends = append(depends, "guest_file."+v.file)
+	if v.box != "" {
+		depends = append(depends, boxAddress(v.box))
 	}
 	if len(depends) > 0 {
 		fmt.Fprintf(b, "  depends_on = [%s]\n", strings.Join(depends, ", "))
@@ -242,7 +230,7 @@ func (m model) valid() bool {
 		if v.name != "" && (names[v.name] || v.keys != nil) || v.keys != nil && v.port != 0 {
 			return false
 		}
-		if _, there := m.files[v.file]; v.file != "" && !there {
+		if _, there := m.boxes[v.box]; v.box != "" && !there {
 			return false
 		}
 		names[v.name] = true
@@ -260,15 +248,8 @@ func (m model) valid() bool {
 			}
 		}
 	}
-	for label, f := range m.files {
-		if v, ok := m.vms[f.vm]; !ok || v.keys != nil || m.fileless {
-			return false
-		}
-		if f.after != "" {
-			if o, ok := m.files[f.after]; !ok || f.after == label || o.after != "" {
-				return false
-			}
-		}
+	if !m.boxesAreValid() {
+		return false
 	}
 	for _, move := range m.moved {
 		_, from := m.vms[strings.TrimPrefix(move[0], "vm.")]
@@ -297,33 +278,52 @@ func (v vm) allDisks() []string {
 	return all
 }
 
-// cyclic reports whether vms refer to each other in a circle.
+// needsOf returns the addresses of the blocks that a block refers to.
+func (m model) needsOf(address string) []string {
+	var all []string
+	if label := boxOf(address); label != "" {
+		x := m.boxes[label]
+		if all = []string{x.in}; x.after != "" {
+			all = append(all, boxAddress(x.after))
+		}
+		return all
+	}
+	v := m.vms[strings.TrimPrefix(address, "vm.")]
+	for _, other := range v.needs() {
+		all = append(all, "vm."+other)
+	}
+	if v.box != "" {
+		all = append(all, boxAddress(v.box))
+	}
+	return all
+}
+
+// cyclic reports whether blocks refer to each other in a circle.
 func (m model) cyclic() bool {
 	const under, done = 1, 2
 	state := map[string]int{}
 	var visit func(string) bool
-	visit = func(label string) bool {
-		switch state[label] {
+	visit = func(address string) bool {
+		switch state[address] {
 		case under:
 			return true
 		case done:
 			return false
 		}
-		state[label] = under
-		needs := m.vms[label].needs()
-		if file := m.vms[label].file; file != "" {
-			needs = append(needs, m.files[file].vm)
+		state[address] = under
+		if slices.ContainsFunc(m.needsOf(address), visit) {
+			return true
 		}
-		for _, other := range needs {
-			if visit(other) {
-				return true
-			}
-		}
-		state[label] = done
+		state[address] = done
 		return false
 	}
 	for label := range m.vms {
-		if visit(label) {
+		if visit("vm." + label) {
+			return true
+		}
+	}
+	for label := range m.boxes {
+		if visit(boxAddress(label)) {
 			return true
 		}
 	}

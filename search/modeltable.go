@@ -8,7 +8,8 @@ var project = providers.Project{Name: "demo", ID: "k7m2qd9x4r"}
 var (
 	vmLabels   = []string{"a", "b", "c", "d", "e"}
 	diskLabels = []string{"x", "y", "z"}
-	fileLabels = []string{"f", "g"}
+	boxLabels  = []string{"f", "g", "h", "i"}
+	boxNames   = []string{"p", "q", "r"}
 	vmNames    = []string{"n1", "n2", "n3"}
 	vmAttrs    = []string{"address", "id", "name", "ssh_port"}
 	ports      = []int{8081, 8082, autoPort, 0}
@@ -16,6 +17,3 @@ var (
 
 // autoPort stands for a host port that the kernel chooses.
 const autoPort = -1
-
-// fileClasses lists the classes of edits of files inside of a VM.
-var fileClasses = []string{"file", "file after file", "drop a file", "depends_on a file"}

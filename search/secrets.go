@@ -16,6 +16,7 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/providertest/box"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -64,8 +65,11 @@ func (s *secretCase) drawValues() {
 	s.cpus = 1
 	s.labels = []string{"a", "b", "c"}[:1+below(s.draw, 3, "VMs")]
 	for _, label := range s.labels {
-		for _, kind := range []spec.Kind{spec.VM, spec.GuestFile} {
+		for _, kind := range []spec.Kind{spec.VM, box.Kind} {
 			for _, path := range spec.SensitivePaths(kind) {
+				if strings.HasPrefix(path, "provision.") { // scripts run around providers, not in them
+					continue
+				}
 				s.values[secretPlace{string(kind) + "." + label, path}] = secretValue{word: below(s.draw, 3, "word"), sensitive: below(s.draw, 3, "sensitive") > 0}
 			}
 		}
@@ -77,8 +81,8 @@ func (s *secretCase) text() string {
 	for _, label := range s.labels {
 		fmt.Fprintf(&b, "vm %q {\n  provider = provider.sim.here\n  cpus = %d\n", label, s.cpus)
 		s.attributes(&b, "vm."+label)
-		fmt.Fprintf(&b, "}\nguest_file %q {\n  vm = vm.%s\n  path = \"/%s\"\n", label, label, label)
-		s.attributes(&b, "guest_file."+label)
+		fmt.Fprintf(&b, "}\nbox %q {\n  in = vm.%s\n  label = %q\n", label, label, label)
+		s.attributes(&b, "box."+label)
 		b.WriteString("}\n")
 	}
 	return b.String()
@@ -291,6 +295,9 @@ func shows(v cty.Value, path string) bool {
 
 // secretive is a provider whose system never shows an attribute that may be sensitive.
 type secretive struct{ providers.Provider }
+
+// Unwrap implements providers.Wrapper.
+func (p secretive) Unwrap() providers.Provider { return p.Provider }
 
 // Observe leaves these attributes out.
 func (p secretive) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {

@@ -79,10 +79,7 @@ func (l *tally) checkCoverage(t *testing.T, host Host) {
 	if l.cases < minCases || t.Failed() {
 		return
 	}
-	for _, e := range editTable {
-		if modelFor(host.Type).fileless && slices.Contains(fileClasses, e.class) {
-			continue
-		}
+	for _, e := range modelFor(host).allEdits() {
 		if least := l.cases / minCases; l.classes[e.class] < least {
 			t.Errorf("%d cases have %d edits of the class %q, and were to have %d at least", l.cases, l.classes[e.class], e.class, least)
 		}
@@ -110,7 +107,7 @@ func (l *tally) survey() {
 	}
 }
 
-var volatilePattern = regexp.MustCompile(`vm\.[a-e](\["k."\])?|disk\.[xyz]|guest_file\.[fg]|n[123]|demo\.[a-z]|[0-9a-f]{8}-[0-9a-f-]*`)
+var volatilePattern = regexp.MustCompile(`vm\.[a-e](\["k."\])?|disk\.[xyz]|box\.[f-i]|n[123]|demo\.[a-z]|[0-9a-f]{8}-[0-9a-f-]*`)
 
 // signature returns the same text for violations that differ only in names and IDs.
 func signature(what string) string {

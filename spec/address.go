@@ -13,9 +13,8 @@ type Kind string
 
 // The kinds of resources.
 const (
-	VM        Kind = "vm"         // a virtual machine
-	Disk      Kind = "disk"       // a disk that outlives the machines that use it
-	GuestFile Kind = "guest_file" // a file inside a simulated machine
+	VM   Kind = "vm"   // a virtual machine
+	Disk Kind = "disk" // a disk that outlives the machines that use it
 )
 
 // Address names one resource of a spec: its kind, its label and, for an

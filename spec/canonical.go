@@ -42,6 +42,13 @@ func canonical(a Attr, v cty.Value) (cty.Value, string) {
 		if slices.ContainsFunc(v.AsValueSlice(), cty.Value.IsNull) {
 			return cty.NilVal, "has an element that is null. Leave it out."
 		}
+	case a.Form == Variables:
+		v = withoutNulls(v)
+		for _, name := range sortedKeys(v) {
+			if !variablePattern.MatchString(name) {
+				return cty.NilVal, fmt.Sprintf("names %q, which is no environment variable: its name has letters, digits and `_`, and begins with no digit.", shorten(name))
+			}
+		}
 	case a.Form == Ceilings:
 		for _, key := range sortedKeys(v) {
 			if value := v.Index(cty.StringVal(key)); value.IsNull() || !slices.Contains(a.OneOf, value.AsString()) {
@@ -128,7 +135,7 @@ func canonicalNumber(a Attr, v cty.Value) (cty.Value, string) {
 func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 	text := v.AsString()
 	if a.OneOf != nil && !slices.Contains(a.OneOf, text) {
-		return cty.NilVal, fmt.Sprintf("is %q; it must be %s.%s", shorten(text), quoted(a.OneOf), didYouMean(text, a.OneOf))
+		return cty.NilVal, fmt.Sprintf("is %q; it must be %s.%s", shorten(text), quoted(a.OneOf), DidYouMean(text, a.OneOf))
 	}
 	if a.File {
 		if text == "" || strings.ContainsRune(text, 0) {
@@ -137,7 +144,7 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 		return v, ""
 	}
 	switch a.Form {
-	case AnyText, Ceilings, Paths:
+	case AnyText, Ceilings, Paths, Variables:
 	case OneLine:
 		if strings.ContainsFunc(text, isControl) {
 			return cty.NilVal, "has a line break or another control character. Write it on one line; `trimspace(…)` removes a last one."
@@ -230,6 +237,8 @@ func expectedForm(a Attr) string {
 		return "a string"
 	case a.Form == Ceilings:
 		return "a map like { memory = \"restart\" }"
+	case a.Form == Variables:
+		return "a map like { NAME = \"value\" } of environment variables"
 	case a.Type.IsListType():
 		return "a list like [\"value\"]"
 	default:

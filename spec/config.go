@@ -72,12 +72,14 @@ type Provider struct {
 // Resource is one instance of a resource block.
 type Resource struct {
 	Address  Address
-	Provider ProviderRef // the VM's for a resource inside of a VM
-	Inside   Address     // the VM that it is inside of; zero: none
+	Provider ProviderRef // for a resource inside of another one, that one's
+	Inside   Address     // the resource that it is inside of; zero: none
 	// Want holds the managed attributes in canonical form: sizes are numbers of bytes, durations
 	// are numbers of seconds. Values from a computed attribute of another resource are unknown.
 	// Sensitive values are marked (Sensitive, Revealed, Hidden).
 	Want cty.Value
+	// Plain says that Want is wholly known and holds nothing sensitive; false: it may be otherwise.
+	Plain bool
 	// Policy holds the attributes that tell vmctl how to treat the object and are no part of it:
 	// start, stop, ssh.wait, lifecycle.
 	Policy cty.Value

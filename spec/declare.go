@@ -79,7 +79,7 @@ func (d *declarations) addBlock(b *hclsyntax.Block) *hcl.Diagnostic {
 	}
 	d.removalsUnread = true // it may be a removed block with a slip in its name
 	return mistake(b.TypeRange, "Unknown block", "There is no block `%s`.%s", b.Type,
-		didYouMean(b.Type, append(slices.Clone(rootBlocks), laterBlocks...)))
+		DidYouMean(b.Type, append(slices.Clone(rootBlocks), laterBlocks...)))
 }
 
 func (d *declarations) addSettings(b *hclsyntax.Block) *hcl.Diagnostic {

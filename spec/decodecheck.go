@@ -35,6 +35,8 @@ func (d *decoder) checkNames(body *hclsyntax.Body, shape Block, p location) {
 			d.add(mistake(a.NameRange, "Read-only attribute", "`%s` of `%s` is its own address. Remove it; references can read it.", a.Name, d.owner))
 		case ok && known.Computed:
 			d.add(mistake(a.NameRange, "Read-only attribute", "`%s` of `%s` is set by the system. Remove it; references can read it.", a.Name, d.owner))
+		case ok && known.Derived && known.DigestOf == "":
+			d.add(mistake(a.NameRange, "Read-only attribute", "`%s` of `%s` is its place among the blocks of this kind. Remove it.", a.Name, d.owner))
 		case ok && known.Derived:
 			d.add(mistake(a.NameRange, "Read-only attribute", "`%s` of `%s` is the digest of `%s`, which vmctl computes. Remove it.", a.Name, d.owner, known.DigestOf))
 		case ok:
@@ -63,10 +65,10 @@ func (d *decoder) unknownName(found bodyItem, shape Block, path string) {
 		d.add(mistake(rng, "Attribute expected", "`%s` is an attribute: write `%s = …`.", name, name))
 	case name == "count":
 		d.add(mistake(rng, "Unknown "+kind, "There is no `count`: use `for_each`, for example `for_each = toset([\"a\", \"b\"])`."))
-	case name == "provider" && shape.isInside():
-		d.add(mistake(rng, "Unknown "+kind, "`%s` has the provider of the VM that it is inside of. Remove `provider`.", d.owner))
+	case name == "provider" && shape.In != nil:
+		d.add(mistake(rng, "Unknown "+kind, "`%s` has the provider of the %s that it is inside of. Remove `provider`.", d.owner, kindsInWords(shape.In.Kinds)))
 	default:
-		d.add(mistake(rng, "Unknown "+kind, "%s has no %s `%s`.%s", d.subject(path), kind, name, didYouMean(name, namesIn(shape))))
+		d.add(mistake(rng, "Unknown "+kind, "%s has no %s `%s`.%s", d.subject(path), kind, name, DidYouMean(name, namesIn(shape))))
 	}
 }
 

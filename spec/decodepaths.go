@@ -98,7 +98,7 @@ func (d *decoder) pathIn(expr hcl.Expression, p location) (string, *hcl.Diagnost
 		return "", mistake(expr.Range(), "Nothing to ignore", "`%s` of `%s` names `%s`, which %s", p.path, d.owner, path, d.whyNotIgnorable(path))
 	default:
 		return "", mistake(expr.Range(), "Unknown attribute", "`%s` of `%s` names `%s`, which is no attribute of a %s that can be edited.%s",
-			p.path, d.owner, path, d.shape.Name, didYouMean(path, choices))
+			p.path, d.owner, path, d.shape.Name, DidYouMean(path, choices))
 	}
 }
 
@@ -137,7 +137,7 @@ func (d *decoder) ceilings(v cty.Value, expr hclsyntax.Expression, p location, o
 			d.add(mistake(p.rng, "Not built in yet", "`%s` of a `%s` is not built in yet.", path, shape.Name))
 		case !isManaged(shape, path):
 			d.add(mistake(p.rng, "Unknown attribute", "`%s` of `%s` names `%s`, which is no attribute of a %s that can be edited.%s",
-				p.path, owner, path, shape.Name, didYouMean(path, managed(shape, ""))))
+				p.path, owner, path, shape.Name, DidYouMean(path, managed(shape, ""))))
 		}
 	}
 }

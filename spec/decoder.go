@@ -63,7 +63,7 @@ func (d *decoder) block(body *hclsyntax.Body, shape Block, p location) cty.Value
 		values[a.Name] = d.attribute(body.Attributes[a.Name], a, shape, p)
 	}
 	for _, a := range shape.Attrs {
-		if a.Derived {
+		if a.Derived && a.DigestOf != "" {
 			values[a.Name] = d.digest(values[a.DigestOf])
 		}
 	}
@@ -86,6 +86,9 @@ func (d *decoder) nested(body *hclsyntax.Body, shape Block, p location) cty.Valu
 		if b.Type == shape.Name {
 			found = append(found, b)
 		}
+	}
+	if shape.Labelled {
+		return d.labelled(found, shape, p)
 	}
 	for _, b := range found {
 		if len(b.Labels) > 0 {
@@ -125,6 +128,47 @@ func (d *decoder) nested(body *hclsyntax.Body, shape Block, p location) cty.Valu
 	}
 }
 
+// longestLabel is the length of the longest label: files are named after it.
+const longestLabel = 40
+
+// labelled decodes blocks that have labels. It leaves out a block with a mistake in its label.
+func (d *decoder) labelled(found []*hclsyntax.Block, shape Block, p location) cty.Value {
+	items := map[string]cty.Value{}
+	first := map[string]hcl.Range{}
+	for _, b := range found {
+		if len(b.Labels) != 1 {
+			d.add(mistake(b.DefRange(), "Missing label", "Write `%s \"NAME\" { … }`, with one name.", b.Type))
+			continue
+		}
+		label := b.Labels[0]
+		if !labelPattern.MatchString(label) || len(label) > longestLabel {
+			d.add(mistake(b.LabelRanges[0], "Invalid label",
+				"`%s` of `%s` cannot be called %q: a name has letters, digits, `_` and `-`, begins with a letter or `_`, and is at most %d characters long.",
+				b.Type, d.owner, label, longestLabel))
+			continue
+		}
+		if earlier, twice := first[label]; twice {
+			d.add(mistake(b.DefRange(), "Declared twice", "`%s \"%s\"` of `%s` is declared at %s already. Choose another name.",
+				b.Type, label, d.owner, formatRange(earlier)))
+			continue
+		}
+		first[label] = b.DefRange()
+		at := p.join(label)
+		at.rng, at.plain = b.DefRange(), p.plain
+		values := d.block(b.Body, shape, at).AsValueMap()
+		for _, a := range shape.Attrs {
+			if a.Derived && a.DigestOf == "" {
+				values[a.Name] = cty.NumberIntVal(int64(len(items) + 1))
+			}
+		}
+		items[label] = cty.ObjectVal(values)
+	}
+	if len(items) == 0 {
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	return cty.ObjectVal(items)
+}
+
 // attribute decodes one attribute, which is nil where it was left out. A
 // mistake makes it unknown.
 func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p location) cty.Value {
@@ -145,7 +189,7 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p l
 		return unknown
 	}
 	owner := d.ownerOf(a.Expr)
-	if known.Refers != "" && !v.IsMarked() { // only the address of the resource counts
+	if known.Refers != nil && !v.IsMarked() { // only the address of the resource counts
 		v, _ = v.UnmarkDeep()
 	}
 	if v.ContainsMarked() {
@@ -154,7 +198,7 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, known Attr, shape Block, p l
 	if v.IsNull() {
 		return d.absent(known, location{rng: a.Expr.Range(), path: at.path, plain: at.plain})
 	}
-	if known.Refers != "" {
+	if known.Refers != nil {
 		return d.resourceRef(v, known, location{rng: a.Expr.Range(), path: at.path, plain: at.plain}, owner)
 	}
 	v, m := canonical(known, v)

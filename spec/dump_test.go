@@ -86,10 +86,12 @@ func dump(t testing.TB, c *spec.Config) string {
 // dumpValue writes one line for each leaf of a value.
 func dumpValue(b *strings.Builder, indent string, v cty.Value) {
 	switch {
+	case v.IsMarked():
+		fmt.Fprintf(b, "%s%s\n", indent, strings.TrimPrefix(v.GoString(), "cty."))
 	case v.IsKnown() && !v.IsNull() && (v.Type().IsObjectType() || v.Type().IsMapType()) && v.LengthInt() > 0:
 		parts := v.AsValueMap()
 		for _, name := range slices.Sorted(maps.Keys(parts)) {
-			if part := parts[name]; part.IsKnown() && !part.IsNull() && part.CanIterateElements() && part.LengthInt() > 0 {
+			if part := parts[name]; !part.IsMarked() && part.IsKnown() && !part.IsNull() && part.CanIterateElements() && part.LengthInt() > 0 {
 				fmt.Fprintf(b, "%s%s\n", indent, name)
 				dumpValue(b, indent+"  ", part)
 			} else {

@@ -113,7 +113,11 @@ func (w *evaluation) evaluate(n *node, only string) *result {
 	}
 	value, diags := evaluate(n.expr, ctx)
 	w.diags = append(w.diags, diags...)
-	large := !diags.HasErrors() && tooLarge(value)
+	var size measured
+	if !diags.HasErrors() {
+		size = measure(value)
+	}
+	large := size.tooLarge()
 	if large && !r.invalid {
 		w.diags = append(w.diags, mistake(n.expr.Range(), "Value too large",
 			"`%s` is larger than %s. Shorten it, or move its content into a file.", n.name, FormatSize(maxValueBytes)))
@@ -122,7 +126,7 @@ func (w *evaluation) evaluate(n *node, only string) *result {
 		r.invalid = true
 		return r
 	}
-	r.value, r.pending = value, !value.IsWhollyKnown()
+	r.value, r.pending = value, size.pending
 	return r
 }
 
@@ -149,7 +153,7 @@ func (w *evaluation) explainKeys(n *node, diags hcl.Diagnostics) {
 
 func keysHint(key string, keys []string) string {
 	const most = 10
-	switch hint := didYouMean(key, keys); {
+	switch hint := DidYouMean(key, keys); {
 	case len(keys) == 0:
 		return " It has none."
 	case hint != "" || len(keys) > most:

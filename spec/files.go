@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
 // Suffix ends the name of every spec file.
@@ -111,13 +110,4 @@ func parseFile(path string) (*hcl.File, hcl.Diagnostics) {
 		}}
 	}
 	return parseSource(src, path)
-}
-
-// parseSource parses HCL that is not too deeply nested for the parser.
-func parseSource(src []byte, filename string) (*hcl.File, hcl.Diagnostics) {
-	tokens, _ := hclsyntax.LexConfig(src, filename, hcl.InitialPos) //nolint:errcheck // the parser says the same about bad tokens, and more
-	if d := checkTokens(tokens); d != nil {
-		return &hcl.File{Bytes: src}, hcl.Diagnostics{d}
-	}
-	return hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
 }

@@ -46,6 +46,8 @@ func (b Block) leftOut(s projection) cty.Value {
 	for _, nested := range b.Blocks {
 		switch {
 		case !s.hasBlock(nested):
+		case nested.Labelled:
+			values[nested.Name] = cty.NullVal(cty.Map(nested.fixed.types[s]))
 		case nested.Repeated:
 			values[nested.Name] = cty.ListValEmpty(nested.fixed.types[s])
 		case nested.Optional:

@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
 )
 
 // item is one key of a for_each.
@@ -40,7 +42,7 @@ func (w *evaluation) forEach(n *node, r *result, ctx *hcl.EvalContext) ([]item, 
 		w.diags = append(w.diags, mistake(expr.Range(), summary, "`for_each` of `%s` %s", n.name, problem))
 		return nil, false
 	}
-	if value.IsWhollyKnown() {
+	if !slices.ContainsFunc(items, func(i item) bool { return !i.value.IsWhollyKnown() }) {
 		r.items = items
 	}
 	return items, true
@@ -56,8 +58,12 @@ func forEachItems(value cty.Value, what string) (items []item, summary, problem 
 	}
 	ty := value.Type()
 	isMap := ty.IsMapType() || ty.IsObjectType()
+	var elements []cty.Value // of a set, which sorts them whenever they are asked for
+	if ty.IsSetType() {
+		elements = ctyread.List(value)
+	}
 	switch {
-	case !value.IsKnown() || ty.IsSetType() && !value.IsNull() && !value.IsWhollyKnown():
+	case !value.IsKnown() || slices.ContainsFunc(elements, func(v cty.Value) bool { return !v.IsWhollyKnown() }):
 		return nil, unknownForEach, "must be known before anything is observed: it decides how many " + what + " exist. Use variables, locals and attributes that the spec sets."
 	case value.IsNull():
 		return nil, "Invalid for_each", "is null. Write a map, or a set of strings; `{}` makes no instance."
@@ -71,13 +77,11 @@ func forEachItems(value cty.Value, what string) (items []item, summary, problem 
 			items = append(items, item{Key: key, value: v})
 		}
 	}
-	if ty.IsSetType() {
-		for _, v := range value.AsValueSlice() {
-			if v.IsNull() || v.Type() != cty.String {
-				return nil, "Invalid for_each", "is a set with elements that are not strings. Write `toset([\"a\", \"b\"])`."
-			}
-			items = append(items, item{Key: v.AsString(), value: v})
+	for _, v := range elements {
+		if v.IsNull() || v.Type() != cty.String {
+			return nil, "Invalid for_each", "is a set with elements that are not strings. Write `toset([\"a\", \"b\"])`."
 		}
+		items = append(items, item{Key: v.AsString(), value: v})
 	}
 	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(a.Key, b.Key) })
 	for _, it := range items {

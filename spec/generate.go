@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -106,10 +107,10 @@ func (g *generator) attribute(body *hclwrite.Body, a Attr, v cty.Value, path str
 // tokens returns the text of a canonical value in a block, or why a block cannot express it: the
 // rest of a sentence that begins with the attribute.
 func (g *generator) tokens(a Attr, v cty.Value) (hclwrite.Tokens, string) {
-	if a.Refers != "" {
+	if a.Refers != nil {
 		to, err := ParseAddress(v.AsString())
-		if err != nil || to.Kind != a.Refers {
-			return nil, fmt.Sprintf("is %q, which is not the address of a %s", shorten(v.AsString()), a.Refers)
+		if err != nil || !slices.Contains(a.Refers, to.Kind) {
+			return nil, fmt.Sprintf("is %q, which is not the address of a %s", shorten(v.AsString()), kindsInWords(a.Refers))
 		}
 		return hclwrite.TokensForTraversal(to.traversal()), ""
 	}
@@ -146,6 +147,14 @@ func (g *generator) nested(body *hclwrite.Body, shape Block, in cty.Value, path 
 	v := partOf(in, shape.Name)
 	if v == cty.NilVal {
 		return false
+	}
+	if shape.Labelled {
+		for _, label := range sortedKeys(v) {
+			inner := hclwrite.NewBlock(shape.Name, []string{label})
+			g.block(inner.Body(), shape, v.GetAttr(label), path+"."+label)
+			appendBlock(body, inner)
+		}
+		return true
 	}
 	if shape.Repeated {
 		if !v.CanIterateElements() {

@@ -259,6 +259,14 @@ func drawBlock(t *rapid.T, b spec.Block, path string) cty.Value {
 			values[nested.Name] = drawBlock(t, nested, at+".")
 			continue
 		}
+		if nested.Labelled {
+			items := map[string]cty.Value{}
+			for _, label := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b-c", "script"}), 1, 3, rapid.ID).Draw(t, at+" labels") {
+				items[label] = drawBlock(t, nested, at+".")
+			}
+			values[nested.Name] = cty.ObjectVal(items)
+			continue
+		}
 		var items []cty.Value
 		for i := range rapid.IntRange(0, 3).Draw(t, at+" number") {
 			item := drawBlock(t, nested, at+".").AsValueMap()
@@ -300,6 +308,8 @@ func drawAttr(t *rapid.T, a spec.Attr, at string) cty.Value {
 			values = append(values, cty.StringVal(strings.ToValidUTF8(line, "")))
 		}
 		return cty.ListVal(values)
+	case a.Form == spec.Variables:
+		return cty.MapVal(map[string]cty.Value{"NAME": cty.StringVal("${value}\n")})
 	case a.Type.IsMapType():
 		values := map[string]cty.Value{}
 		for k, v := range rapid.MapOfN(rapid.StringMatching(`[a-z"$ {]{1,5}`), text, 1, 3).Draw(t, at) {
@@ -321,7 +331,7 @@ func drawAttr(t *rapid.T, a spec.Attr, at string) cty.Value {
 		spec.OneLine:    rapid.StringMatching(`[ -~]{0,10}`),
 		spec.AnyText:    text,
 	}[a.Form].Draw(t, at)
-	if a.Refers != "" {
+	if a.Refers != nil {
 		return cty.StringVal("disk.d[\"x\"]")
 	}
 	return cty.StringVal(strings.ToValidUTF8(drawn, ""))
@@ -363,6 +373,14 @@ func within(b spec.Block, shown, want, policy cty.Value, path string) (string, b
 		}
 		if w.LengthInt() != v.LengthInt() {
 			return path + nested.Name, false
+		}
+		if nested.Labelled {
+			for label, item := range v.AsValueMap() {
+				if found, ok := within(nested, item, part(w, label), cty.NilVal, at); !ok {
+					return found, false
+				}
+			}
+			continue
 		}
 		for i, item := range v.AsValueSlice() {
 			if found, ok := within(nested, item, w.AsValueSlice()[i], cty.NilVal, at); !ok {

@@ -76,7 +76,7 @@ func checkTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 		case hclsyntax.TokenComma:
 			n.reset()
 		case hclsyntax.TokenNumberLit:
-			if hugeExponent.Match(t.Bytes) {
+			if hasHugeExponent(t.Bytes) {
 				return mistake(t.Range, "Number too large", "The exponent of a number has at most three digits.")
 			}
 		case hclsyntax.TokenNewline:
@@ -97,34 +97,60 @@ func checkTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	return nil
 }
 
+// hasHugeExponent reports whether a text contains a number with an exponent of more than three digits,
+// or something that looks like one.
+func hasHugeExponent(text []byte) bool {
+	const most = 3
+	isDigit := func(c byte) bool { return '0' <= c && c <= '9' }
+	for digits, i := 0, len(text)-1; i >= 0; i-- {
+		switch c := text[i]; {
+		case isDigit(c):
+			digits++
+			continue
+		case c != 'e' && c != 'E' && c != '+' && c != '-':
+		case digits <= most:
+		case c == 'e', c == 'E', i > 0 && (text[i-1] == 'e' || text[i-1] == 'E'):
+			return true
+		}
+		digits = 0
+	}
+	return false
+}
+
 // maxValueBytes bounds a value: its texts in bytes, and for each part a little. A
 // few lines that double each other would fill all memory.
 const maxValueBytes = 64 << 20
 
-// tooLarge reports whether a value is larger than maxValueBytes. It stops measuring at that size.
-func tooLarge(v cty.Value) bool {
-	left := maxValueBytes
-	return measure(v, &left)
+// measured holds what is known of a value after measure.
+type measured struct {
+	left    int  // bytes that the value may still have; less than 0: it is too large, and the rest was not measured
+	pending bool // it is not wholly known
 }
 
-func measure(v cty.Value, left *int) bool {
+// measure compares a value with maxValueBytes. It reads each part once: a set sorts its elements for that.
+func measure(v cty.Value) measured {
+	m := measured{left: maxValueBytes}
+	m.add(v)
+	return m
+}
+
+func (m measured) tooLarge() bool { return m.left < 0 }
+
+func (m *measured) add(v cty.Value) {
 	const part = 64 // less than any part takes
 	v, _ = v.Unmark()
-	*left -= part
+	m.left -= part
 	switch {
-	case *left < 0:
-		return true
-	case !v.IsKnown() || v.IsNull():
-		return false
+	case m.tooLarge():
+	case !v.IsKnown():
+		m.pending = true
+	case v.IsNull():
 	case v.Type() == cty.String:
-		*left -= len(v.AsString())
-		return *left < 0
+		m.left -= len(v.AsString())
 	case v.CanIterateElements():
-		for it := v.ElementIterator(); it.Next(); {
-			if _, element := it.Element(); measure(element, left) {
-				return true
-			}
+		for it := v.ElementIterator(); it.Next() && !m.tooLarge(); {
+			_, element := it.Element()
+			m.add(element)
 		}
 	}
-	return false
 }

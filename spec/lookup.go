@@ -71,9 +71,9 @@ func (c *Config) suggestAddress(text string) string {
 		labels = append(labels, r.Address.Name)
 	}
 	if strings.Contains(text, ".") {
-		return didYouMean(text, whole)
+		return DidYouMean(text, whole)
 	}
-	if hint := didYouMean(text, labels); hint != "" {
+	if hint := DidYouMean(text, labels); hint != "" {
 		return hint
 	}
 	if len(c.Resources) == 0 {

@@ -63,7 +63,7 @@ func (l *loader) addMove(c *Config, d *declarations, b *hclsyntax.Block) {
 	case from.Kind != to.Kind:
 		l.failAt(b, "to", "Moved to another kind", "`%s` cannot become `%s`: an object cannot change its kind.", from, to)
 	case d.resources[to.Block()] == nil && !movesOn(d, to):
-		l.failAt(b, "to", "Unknown resource", "`%s` is not declared.%s", to.Block(), didYouMean(to.Name, d.declared(string(to.Kind))))
+		l.failAt(b, "to", "Unknown resource", "`%s` is not declared.%s", to.Block(), DidYouMean(to.Name, d.declared(string(to.Kind))))
 	case here, from.Key == "" && from.Block() != to.Block() && d.resources[from] != nil:
 		l.failAt(b, "from", "Still declared", "`%s` is still declared, so it keeps its record. Remove its block, or this `moved` block.", from)
 	default:
@@ -177,7 +177,7 @@ func (d *declarations) notDeclared(c *Config, to Address) string {
 	case d.resources[to.Block()] != nil && len(keys) > 0:
 		return fmt.Sprintf("`%s` has no key %q.%s", to.Block(), shorten(to.Key), keysHint(to.Key, keys))
 	default:
-		return fmt.Sprintf("`%s` is not in the spec.%s What is imported has to be wanted: write its block first, or have it written by `vmctl import --generate`.", to, didYouMean(to.String(), names))
+		return fmt.Sprintf("`%s` is not in the spec.%s What is imported has to be wanted: write its block first, or have it written by `vmctl import --generate`.", to, DidYouMean(to.String(), names))
 	}
 }
 

@@ -73,7 +73,7 @@ func choices(t *testing.T) map[string]string {
 			collect(nested, path+"."+nested.Name)
 		}
 	}
-	for _, kind := range []spec.Kind{spec.VM, spec.Disk, spec.GuestFile} {
+	for _, kind := range []spec.Kind{spec.VM, spec.Disk} {
 		shape, ok := spec.Shape(kind)
 		if !ok {
 			t.Fatalf("a %s has no shape", kind)

@@ -12,8 +12,8 @@ var (
 
 	// wideVerb matches a verb of format with a very large width or precision.
 	wideVerb = regexp.MustCompile(`%[-+# 0-9.\[\]]*[0-9]{5}`)
-	// hugeExponent matches a number whose digits nobody could print.
-	hugeExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4}`)
+
+	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) // which every shell can export
 
 	labelPattern   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 	projectPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,30}$`)

@@ -111,29 +111,46 @@ func (b Block) makeType(s projection) cty.Type {
 		if !s.hasBlock(nested) {
 			continue
 		}
-		types[nested.Name] = nested.projectedType(s)
-		if nested.Repeated {
-			types[nested.Name] = cty.List(types[nested.Name])
+		switch inner := nested.projectedType(s); {
+		case nested.Labelled:
+			types[nested.Name] = cty.Map(inner)
+		case nested.Repeated:
+			types[nested.Name] = cty.List(inner)
+		default:
+			types[nested.Name] = inner
 		}
 	}
 	return cty.Object(types)
 }
 
-// project returns the part of a decoded block that belongs to s: an object of projectedType's type.
-// known reports whether it is wholly known.
-func (b Block) project(s projection, decoded cty.Value) (object cty.Value, known bool) {
+// projected is a part of a decoded block.
+type projected struct {
+	cty.Value
+
+	pending bool // it is not wholly known
+	secret  bool // it has sensitive attributes
+}
+
+// add adds the facts about a part of p.
+func (p *projected) add(part projected) {
+	p.pending, p.secret = p.pending || part.pending, p.secret || part.secret
+}
+
+// project returns the part of a decoded block that belongs to s: an object of projectedType's type,
+// but for Labelled blocks, which are an object where that has a map.
+func (b Block) project(s projection, decoded cty.Value) projected {
 	switch {
 	case decoded.IsNull():
-		return cty.NullVal(b.projectedType(s)), true
+		return projected{Value: cty.NullVal(b.projectedType(s))}
 	case b.fixed != nil && decoded.LengthInt() == 0:
-		return b.fixed.leftOut[s], true
+		return projected{Value: b.fixed.leftOut[s]}
 	}
-	known = true
+	var whole projected
 	values := map[string]cty.Value{}
 	for _, a := range b.Attrs {
 		if s.has(a, b) {
 			v := decoded.GetAttr(a.Name)
-			known = known && v.IsWhollyKnown()
+			whole.add(projected{pending: !v.IsWhollyKnown(), secret: v.IsMarked()})
 			values[a.Name] = s.value(a, v)
 		}
 	}
@@ -142,19 +159,44 @@ func (b Block) project(s projection, decoded cty.Value) (object cty.Value, known
 			continue
 		}
 		inner := decoded.GetAttr(nested.Name)
+		if nested.Labelled {
+			part := nested.projectLabelled(s, inner)
+			whole.add(part)
+			values[nested.Name] = part.Value
+			continue
+		}
 		if !nested.Repeated {
-			part, all := nested.project(s, inner)
-			values[nested.Name], known = part, known && all
+			part := nested.project(s, inner)
+			whole.add(part)
+			values[nested.Name] = part.Value
 			continue
 		}
 		var items []cty.Value
 		for _, item := range inner.AsValueSlice() {
-			part, all := nested.project(s, item)
-			items, known = append(items, part), known && all
+			part := nested.project(s, item)
+			whole.add(part)
+			items = append(items, part.Value)
 		}
 		values[nested.Name] = listOf(nested.projectedType(s), items)
 	}
-	return cty.ObjectVal(values), known
+	whole.Value = cty.ObjectVal(values)
+	return whole
+}
+
+// projectLabelled returns the part of decoded blocks with labels that belongs to s.
+func (b Block) projectLabelled(s projection, decoded cty.Value) projected {
+	if decoded.IsNull() {
+		return projected{Value: cty.NullVal(cty.Map(b.projectedType(s)))}
+	}
+	var whole projected
+	all := decoded.AsValueMap()
+	for label, item := range all {
+		part := b.project(s, item)
+		whole.add(part)
+		all[label] = part.Value
+	}
+	whole.Value = cty.ObjectVal(all)
+	return whole
 }
 
 // value returns the value of a on s.

@@ -76,7 +76,7 @@ func (l *loader) providerType(b *hclsyntax.Block, typ string) *hcl.Diagnostic {
 		return mistake(b.LabelRanges[0], "Not built in yet", "Providers of type %q are not built in yet.", typ)
 	case !ok:
 		return mistake(b.LabelRanges[0], "Unknown provider type", "There is no provider type %q.%s", typ,
-			didYouMean(typ, append(slices.Sorted(maps.Keys(providerShapes)), laterProviders...)))
+			DidYouMean(typ, append(slices.Sorted(maps.Keys(providerShapes)), laterProviders...)))
 	case !l.in.hasType(typ):
 		return mistake(b.LabelRanges[0], "Missing provider type", "This build of vmctl has no provider of type %q.", typ)
 	default:
@@ -117,7 +117,7 @@ func (l *loader) providerInstance(e *evaluator, n *node, ref ProviderRef, it ins
 	}
 	decoded := d.block(b.Body, shape, location{rng: b.DefRange()})
 	l.diags = append(l.diags, d.diags...)
-	attrs, _ := shape.project(wanted, decoded)
+	attrs := shape.project(wanted, decoded).Value
 	return Provider{Ref: ref, Attrs: attrs, Range: b.DefRange()}
 }
 

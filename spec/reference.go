@@ -47,7 +47,7 @@ func (d *declarations) references(expr hclsyntax.Expression, scope scope) ([]ref
 	var diags hcl.Diagnostics
 	for _, call := range unknownCalls(expr, d.functions) {
 		diags = append(diags, mistake(call.NameRange, "Unknown function", "There is no function `%s`.%s", call.Name,
-			didYouMean(call.Name, slices.Sorted(maps.Keys(d.functions)))))
+			DidYouMean(call.Name, slices.Sorted(maps.Keys(d.functions)))))
 	}
 	var dynamic map[hcl.Range]hclsyntax.Expression
 	for _, t := range hclsyntax.Variables(expr) {
@@ -118,7 +118,7 @@ func (d *declarations) mustBeDeclared(ref reference) *hcl.Diagnostic {
 		return nil
 	}
 	return mistake(ref.rng, "Unknown "+kind, "`%s.%s` is not declared.%s%s", ref.root, ref.name,
-		didYouMean(ref.name, d.declared(ref.root)), d.elsewhere(ref))
+		DidYouMean(ref.name, d.declared(ref.root)), d.elsewhere(ref))
 }
 
 func (d *declarations) declares(n nodeName) bool {
@@ -214,7 +214,7 @@ func (d *declarations) unknownAttribute(ref reference) *hcl.Diagnostic {
 		return mistake(ref.rng, "Not built in yet", "`%s` of a %s is not built in yet.", ref.attr, ref.root)
 	}
 	return mistake(ref.rng, "Unknown attribute", "A %s has no attribute `%s`.%s", ref.root, ref.attr,
-		didYouMean(ref.attr, readable(shape)))
+		DidYouMean(ref.attr, readable(shape)))
 }
 
 // readable lists the attributes and blocks of a resource that references see.
@@ -267,7 +267,7 @@ func (d *declarations) unknownRoot(ref reference, t hcl.Traversal) *hcl.Diagnost
 	}
 	roots := append([]string{"var", "local", "each"}, kinds()...)
 	return mistake(ref.rng, "Unknown name", "No reference begins with `%s`; references begin with `%s`.%s Put text in quotes.", ref.root,
-		strings.Join(roots, "`, `"), didYouMean(ref.root, roots))
+		strings.Join(roots, "`, `"), DidYouMean(ref.root, roots))
 }
 
 // kinds lists the kinds of resources.

@@ -16,7 +16,7 @@ type resourceBlock struct {
 	*hclsyntax.Block
 	shape       Block
 	forEach     hclsyntax.Expression // nil: one instance without a key
-	provider    ProviderRef          // without its key; zero for a resource inside of a VM
+	provider    ProviderRef          // without its key; zero for a resource inside of another
 	providerKey hclsyntax.Expression // nil: the provider has no for_each
 	dependsOn   []reference
 }
@@ -66,6 +66,18 @@ func (i *instance) share(other *instance) {
 	if i.resource.Policy.RawEquals(other.resource.Policy) {
 		i.resource.Policy = other.resource.Policy
 	}
+	i.resource.Want = sharingType(i.resource.Want, other.resource.Want)
+	i.object = sharingType(i.object, other.object)
+}
+
+// sharingType returns v with the type of another value in place of its own, if they are equal: to
+// cty, the type of an object is a map as large as the one of its values, and each object has its own.
+// The elements of a list have one type.
+func sharingType(v, other cty.Value) cty.Value {
+	if v == cty.NilVal || other == cty.NilVal || !v.Type().Equals(other.Type()) {
+		return v
+	}
+	return cty.ListVal([]cty.Value{other, v}).Index(cty.NumberIntVal(1))
 }
 
 // instanceInput holds the properties in which the instances of a block differ.
@@ -119,14 +131,14 @@ func (w *evaluation) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it
 	if _, ok := b.Body.Attributes["provider"]; !ok && stand.inside.isZero() {
 		d.defaults = slices.Insert(d.defaults, 0, Default{Path: "provider", Value: cty.StringVal(b.provider.String()), Origin: "built in"})
 	}
-	want, wantKnown := b.shape.project(wanted, decoded)
-	treatment, policyKnown := b.shape.project(policy, decoded)
+	want, treatment := b.shape.project(wanted, decoded), b.shape.project(policy, decoded)
 	i := instance{resource: Resource{
 		Address:  addr,
 		Provider: stand.provider,
 		Inside:   stand.inside,
-		Want:     want,
-		Policy:   treatment,
+		Want:     want.Value,
+		Plain:    !want.pending && !want.secret,
+		Policy:   treatment.Value,
 		Missing:  d.missing,
 		Uses:     uses,
 		Takes:    takes,
@@ -136,10 +148,9 @@ func (w *evaluation) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it
 	if sound && !d.diags.HasErrors() {
 		w.diags = append(w.diags, w.objections(n, i.resource)...)
 	}
-	r.pending = r.pending || !wantKnown || !policyKnown
+	r.pending = r.pending || want.pending || treatment.pending
 	if n.referred {
-		value, _ := b.shape.project(exported, decoded)
-		i.export = value.AsValueMap()
+		i.export = b.shape.project(exported, decoded).AsValueMap()
 		i.object = i.withComputed(b.shape, cty.NilVal)
 	}
 	return i
@@ -168,9 +179,12 @@ func (w *evaluation) objections(n *node, r Resource) hcl.Diagnostics {
 		return nil
 	}
 	var diags hcl.Diagnostics
-	secrets := map[string]bool{}
-	collectSecrets(r.Want, secrets, false)
-	for _, f := range w.in.Check(r.Provider.Type, r.Address.Kind, Revealed(r.Want)) {
+	secrets, want := map[string]bool{}, r.Want
+	if !r.Plain {
+		collectSecrets(want, secrets, false)
+		want = Revealed(want)
+	}
+	for _, f := range w.in.Check(r.Provider.Type, r.Address.Kind, want) {
 		for secret := range secrets {
 			if secret != "" && strings.Contains(f.Detail, secret) {
 				f.Detail = "The reason is not shown: it contains a sensitive value."
@@ -258,7 +272,7 @@ func computedValue(values cty.Value, attr string, ty cty.Type) cty.Value {
 	return v
 }
 
-// placement names the provider of an instance, and the VM that contains it, if any.
+// placement names the provider of an instance, and the resource that it is inside of, if any.
 type placement struct {
 	provider ProviderRef
 	inside   Address
@@ -267,12 +281,13 @@ type placement struct {
 // placement returns the placement of the instance that d is about to decode; false: a mistake
 // hides it.
 func (w *evaluation) placement(n *node, d decoder) (placement, bool) {
-	known, inside := n.resource.shape.containerAttr()
-	if !inside {
+	in := n.resource.shape.In
+	if in == nil {
 		ref, ok := w.providerOf(n, d.ctx, d.quiet)
 		return placement{provider: ref}, ok
 	}
 	// A mistake in the attribute is reported when the block is decoded.
+	known, _ := n.resource.shape.attr(in.Attr)
 	name := d.attribute(n.resource.Body.Attributes[known.Name], known, n.resource.shape, location{})
 	if !name.IsKnown() || name.IsNull() {
 		return placement{}, false
@@ -281,20 +296,9 @@ func (w *evaluation) placement(n *node, d decoder) (placement, bool) {
 	if err != nil {
 		return placement{}, false
 	}
-	vm := w.result(w.nodes[nodeName{string(to.Kind), to.Name}]).instance(to.Key)
-	if vm == nil || vm.resource.Provider == (ProviderRef{}) {
+	parent := w.result(w.nodes[nodeName{string(to.Kind), to.Name}]).instance(to.Key)
+	if parent == nil || parent.resource.Provider == (ProviderRef{}) {
 		return placement{}, false
 	}
-	return placement{provider: vm.resource.Provider, inside: to}, true
-}
-
-// containerAttr returns the attribute that names the VM which a kind is inside of.
-func (b Block) containerAttr() (Attr, bool) {
-	a, ok := b.attr("vm")
-	return a, ok && a.Refers == VM
-}
-
-func (b Block) isInside() bool {
-	_, inside := b.containerAttr()
-	return inside
+	return placement{provider: parent.resource.Provider, inside: to}, true
 }

@@ -112,7 +112,7 @@ func (l *loader) providerReference(d *declarations, n *node, expr hclsyntax.Expr
 	declared, ok := d.providers[ref]
 	if !ok && ref != d.builtIn {
 		l.diags = append(l.diags, mistake(expr.Range(), "Unknown provider", "`%s` is not declared.%s",
-			ref, didYouMean(ref.String(), refs)))
+			ref, DidYouMean(ref.String(), refs)))
 		return
 	}
 	forEach := ok && declared.Body.Attributes["for_each"] != nil

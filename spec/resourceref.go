@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
@@ -35,8 +36,8 @@ func (d *decoder) resourceRef(v cty.Value, known Attr, p location, owner string)
 		d.add(mistake(p.rng, "Invalid reference", "`%s` of `%s` %s", p.path, owner, d.notAReference(v, known)))
 		return unknown
 	}
-	if to.Kind != known.Refers {
-		d.add(mistake(p.rng, "Invalid reference", "`%s` of `%s` is `%s`; it must be a %s.%s", p.path, owner, to, known.Refers, d.exampleReference(known)))
+	if !slices.Contains(known.Refers, to.Kind) {
+		d.add(mistake(p.rng, "Invalid reference", "`%s` of `%s` is `%s`; it must be a %s.%s", p.path, owner, to, kindsInWords(known.Refers), d.exampleReference(known)))
 		return unknown
 	}
 	for _, other := range d.resourceRefs {
@@ -82,7 +83,7 @@ func (b Block) refers(v cty.Value, to Address) bool {
 }
 
 func (a Attr) isReference(v cty.Value, to Address) bool {
-	return a.Refers != "" && a.Refers == to.Kind && text(ctyread.Attr(v, a.Name)) == to.String()
+	return slices.Contains(a.Refers, to.Kind) && text(ctyread.Attr(v, a.Name)) == to.String()
 }
 
 // ownAddressOf returns the address that a resource has among its attributes, null for any other
@@ -101,28 +102,37 @@ func ownAddressOf(v cty.Value) cty.Value {
 // begins with the attribute.
 func (d *decoder) notAReference(v cty.Value, known Attr) string {
 	if v.Type() == cty.String && v.IsKnown() {
-		if to, err := ParseAddress(v.AsString()); err == nil && to.Kind == known.Refers {
+		if to, err := ParseAddress(v.AsString()); err == nil && slices.Contains(known.Refers, to.Kind) {
 			return fmt.Sprintf("is the string %q. Write the reference without quotes: `%s`.", shorten(v.AsString()), to)
 		}
 	}
 	if (v.Type().IsObjectType() || v.Type().IsMapType()) && v.LengthInt() > 0 {
 		for _, key := range sortedKeys(v) {
 			element := v.AsValueMap()[key]
-			if to, err := ParseAddress(text(ownAddressOf(element))); err == nil && to.Kind == known.Refers {
+			if to, err := ParseAddress(text(ownAddressOf(element))); err == nil && slices.Contains(known.Refers, to.Kind) {
 				return fmt.Sprintf("is a block with `for_each`. Name one instance, for example `%s`.", to)
 			}
 		}
 	}
-	return fmt.Sprintf("is %s, not a whole %s.%s", describeType(v.Type()), known.Refers, d.exampleReference(known))
+	return fmt.Sprintf("is %s, not a whole %s.%s", describeType(v.Type()), kindsInWords(known.Refers), d.exampleReference(known))
 }
 
 func (d *decoder) exampleReference(known Attr) string {
 	for _, a := range d.uses {
-		if a.Kind == known.Refers {
+		if slices.Contains(known.Refers, a.Kind) {
 			return fmt.Sprintf(" Write `%s`.", a)
 		}
 	}
-	return fmt.Sprintf(" Write a reference, for example `%s.NAME`.", known.Refers)
+	return fmt.Sprintf(" Write a reference, for example `%s.NAME`.", known.Refers[0])
+}
+
+// kindsInWords names kinds of which one is meant: "vm or engine".
+func kindsInWords(kinds []Kind) string {
+	var all []string
+	for _, k := range kinds {
+		all = append(all, string(k))
+	}
+	return strings.Join(all, " or ")
 }
 
 // checkResourceRefs reports disks that are in another system than the machine that uses them, or
@@ -136,7 +146,7 @@ func (l *loader) checkResourceRefs(c *Config) {
 	for _, n := range c.evaluator.order {
 		for _, i := range c.evaluator.base.result(n).instances {
 			for _, r := range i.resourceRefs {
-				if r.attr.Refers == Disk {
+				if slices.Contains(r.attr.Refers, Disk) {
 					uses = append(uses, use{r, i.resource})
 				}
 			}

@@ -92,37 +92,3 @@ var diskShape = Block{
 	},
 	Blocks: []Block{timeoutsBlock, lifecycleBlock},
 }
-
-// guestFileShape is the shape of the only kind that is inside of a VM in this build.
-var guestFileShape = Block{
-	Version: 1, Name: "guest_file",
-	Doc: "A file inside a simulated virtual machine, for tests.",
-	Attrs: []Attr{
-		{
-			Name: "for_each", Type: cty.DynamicPseudoType, Meta: true,
-			Doc: "A map, or a set of strings: one file for each key.",
-		},
-		{
-			Name: "depends_on", Type: cty.DynamicPseudoType, Meta: true,
-			Doc: "References to resources that must be ready before it is made.",
-		},
-		{
-			Name: "vm", Type: cty.String, Refers: VM, Required: true, Known: true,
-			Doc: "The virtual machine that it is inside of, as a reference: vm.dev.",
-		},
-		{
-			Name: "path", Type: cty.String, Form: GuestPath, Required: true, Known: true,
-			Doc: "Its path in the guest.",
-		},
-		{
-			Name: "content", Type: cty.String, Default: cty.StringVal(""), Sensitive: true,
-			Doc: "Its content.",
-		},
-		ownAddress,
-		{
-			Name: "id", Type: cty.String, Computed: true,
-			Doc: "The system's own identity of it.",
-		},
-	},
-	Blocks: []Block{lifecycleBlock},
-}

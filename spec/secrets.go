@@ -155,7 +155,7 @@ func (c *Config) Secrets() []string {
 			collectSecrets(r.value, all, false)
 		}
 		for _, i := range r.instances {
-			if hasSensitive(i.resource.Want) {
+			if !i.resource.Plain {
 				collectSecrets(i.resource.Want, all, false)
 			}
 		}

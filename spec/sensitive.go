@@ -50,7 +50,7 @@ func markSensitiveParts(v cty.Value) cty.Value {
 	switch {
 	case v.IsMarked():
 		return Sensitive(v)
-	case !v.ContainsMarked():
+	case v.Type().IsSetType() || !v.ContainsMarked(): // the marks of a set's elements are those of the set
 		return v
 	}
 	parts := map[string]cty.Value{}
@@ -93,6 +93,7 @@ func collectSecrets(v cty.Value, secrets map[string]bool, hidden bool) {
 	v, _ = v.Unmark()
 	switch {
 	case !v.IsKnown() || v.IsNull():
+	case !hidden && v.Type().IsSetType(): // the marks of its elements are those of the set
 	case v.CanIterateElements():
 		for it := v.ElementIterator(); it.Next(); {
 			key, element := it.Element()

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
@@ -35,6 +36,7 @@ const (
 	FileOrURL  Form = "source"   // a path, relative to the spec's folder, or an http or https URL; only making needs it
 	GuestPath  Form = "path"     // an absolute path in the guest
 	HostFolder Form = "folder"   // a folder of this host: an absolute path, or one relative to the spec's folder or to "~/"
+	Variables  Form = "env"      // a map from names of environment variables
 	YAML       Form = "yaml"     // a mapping as YAML text; its canonical form is canonical YAML
 )
 
@@ -49,11 +51,11 @@ type Attr struct {
 	Meta     bool   // read while resources are made of blocks; neither Want nor Policy
 	Computed bool   // never written in a spec; readable by references once it is known
 	Derived  bool   // set by spec itself, such as the digest of a file
-	DigestOf string // Derived: the file attribute beside it whose SHA-256 it holds
+	DigestOf string // Derived: the file attribute beside it whose SHA-256 it holds; "": it holds the place of a Labelled block, from 1
 	File     bool   // a path, relative to the spec's folder, of a file that must be readable
 	Private  bool   // File: some machines may lack it; an existing object does without it
 	Own      bool   // the resource's own address, which only references see
-	Refers   Kind   // written as a reference to a resource of that kind; the value is its address as text
+	Refers   []Kind // written as a reference to a resource of one of these kinds; the value is its address as text
 	Known    bool   // must be known before anything is observed
 	Policy   bool   // how vmctl treats the object, no part of the object
 	// Sensitive says that the value may be sensitive: a string, or a collection of strings. Records then
@@ -67,10 +69,12 @@ type Attr struct {
 }
 
 // Block is the shape of one block. A block that is not Repeated is an object or
-// null, a Repeated one is a list of objects.
+// null, a Repeated one is a list of objects, a Labelled one an object with an object for each
+// label, or null.
 type Block struct {
 	Name          string
 	Repeated      bool
+	Labelled      bool   // Repeated: each has a label of its own, which names it
 	Optional      bool   // an absent block stays null; otherwise it is filled with its attributes' defaults
 	Policy        bool   // every attribute of it is policy
 	Shorthand     string // the attribute that `NAME = value` sets, in place of a block; "": there is no such form
@@ -78,12 +82,20 @@ type Block struct {
 	ConflictsWith string // the name of a block that excludes this one
 	Attrs         []Attr
 	Blocks        []Block
+	In            *In      // of a kind: where its objects live; nil: in a system of their own
 	Ceiling       string   // of a kind: the most disruptive way in which an edit may apply without lifecycle.on_change; "": replace
+	Conditions    []string // of a kind: the conditions that its resources have, the one that others rest on first
 	Later         []string // names of attributes and blocks that the language has and this build has not
 	Version       int      // of a kind: how often the form of its recorded values changed in a way that other builds cannot read; from 1
 	Doc           string
 
 	fixed *fixed // nil: the shape is not in a table of shapes
+}
+
+// In says where the objects of a kind live: inside of another object.
+type In struct {
+	Attr  string // names that object, as a reference
+	Kinds []Kind // its kind is one of these
 }
 
 // attr returns the attribute of that name.
@@ -112,15 +124,27 @@ func Shape(kind Kind) (Block, bool) {
 	return b, ok
 }
 
+// InsideOf returns the kinds whose objects may be inside of objects of a kind.
+func InsideOf(outer Kind) []Kind {
+	var all []Kind
+	for kind, shape := range resourceShapes {
+		if shape.In != nil && slices.Contains(shape.In.Kinds, outer) {
+			all = append(all, kind)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // ProviderShape returns the shape of a type of provider.
 func ProviderShape(typ string) (Block, bool) {
 	b, ok := providerShapes[typ]
 	return b, ok
 }
 
-// AttrAt returns the attribute at a dotted path of a kind of resource, such as "stop.grace" or
-// "port_forward[0].guest". It ignores brackets, so that the path of an element finds its
-// attribute.
+// AttrAt returns the attribute at a dotted path of a kind of resource, such as "stop.grace",
+// "port_forward[0].guest" or "provision.tools.script". It ignores brackets and labels, so that the
+// path of an element finds its attribute.
 func AttrAt(kind Kind, path string) (Attr, bool) {
 	b, ok := resourceShapes[kind]
 	if !ok {
@@ -128,6 +152,9 @@ func AttrAt(kind Kind, path string) (Attr, bool) {
 	}
 	steps := splitPath(path)
 	for i, step := range steps {
+		if b.Labelled && i == len(steps)-2 { // it is a label
+			continue
+		}
 		if a, ok := b.attr(step); ok {
 			return a, i == len(steps)-1
 		}
@@ -161,4 +188,16 @@ func splitPath(path string) []string {
 		}
 	}
 	return append(steps, step.String())
+}
+
+// Register adds a kind of resource to the language, with the attributes and blocks that every kind
+// has, and returns it. Tests register kinds that users do not see, before they read any file.
+func Register(shape Block) Kind {
+	shape.Attrs = append(slices.Clone(shape.Attrs), ownAddress)
+	shape.Blocks = append(slices.Clone(shape.Blocks), lifecycleBlock)
+	resourceShapes[Kind(shape.Name)] = fix(shape)
+	if !slices.Contains(rootBlocks, shape.Name) {
+		rootBlocks = slices.Sorted(slices.Values(append(rootBlocks, shape.Name)))
+	}
+	return Kind(shape.Name)
 }

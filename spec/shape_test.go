@@ -6,6 +6,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/providers/providertest/box"
 	"vmctl/spec"
 )
 
@@ -44,7 +45,7 @@ func TestAttrAt(t *testing.T) {
 
 // Every shape is complete and keeps its own rules.
 func TestShapes(t *testing.T) {
-	for _, kind := range []spec.Kind{spec.VM, spec.Disk, spec.GuestFile} {
+	for _, kind := range []spec.Kind{spec.VM, spec.Disk, box.Kind} {
 		shape, ok := spec.Shape(kind)
 		if !ok {
 			t.Fatalf("a %s has no shape", kind)
@@ -83,7 +84,7 @@ func checkShape(t *testing.T, path string, b spec.Block) {
 			t.Errorf("%s.%s is not complete: %+v", path, a.Name, a)
 		}
 		if text := a.Type == cty.String || a.Type.IsCollectionType() && a.Type.ElementType() == cty.String; a.Sensitive &&
-			(!text || b.Repeated || a.File || a.Policy || b.Policy || a.Meta || a.Computed || a.Refers != "" || a.Public != "") {
+			(!text || b.Repeated && !b.Labelled || a.File || a.Policy || b.Policy || a.Meta || a.Computed || a.Refers != nil || a.Public != "") {
 			t.Errorf("%s.%s cannot be sensitive: only wanted texts outside of lists can", path, a.Name)
 		}
 		if a.Default == cty.NilVal {

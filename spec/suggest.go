@@ -2,9 +2,9 @@ package spec
 
 import "strings"
 
-// didYouMean ends a sentence about an unknown name: ` Did you mean "memory"?`,
+// DidYouMean ends a sentence about an unknown name: ` Did you mean "memory"?`,
 // or nothing where no candidate is near.
-func didYouMean(given string, candidates []string) string {
+func DidYouMean(given string, candidates []string) string {
 	if best := nearest(given, candidates); best != "" {
 		return ` Did you mean "` + best + `"?`
 	}

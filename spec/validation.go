@@ -38,7 +38,7 @@ func (v *variable) checkReferences(functions map[string]function.Function, exprs
 	for _, expr := range exprs {
 		for _, call := range unknownCalls(expr, functions) {
 			return mistake(call.NameRange, "Unknown function", "There is no function `%s`.%s", call.Name,
-				didYouMean(call.Name, slices.Sorted(maps.Keys(functions))))
+				DidYouMean(call.Name, slices.Sorted(maps.Keys(functions))))
 		}
 		for _, t := range hclsyntax.Variables(expr) {
 			if t.RootName() != "var" || len(t) < 2 || stepName(t[1]) != v.name {

@@ -77,7 +77,7 @@ func (l *loader) inputValues(d *declarations) map[string]inputValue {
 		case !ok:
 			l.fail("Invalid --var", "`--var %s` sets nothing: write `--var NAME=VALUE`.", shorten(label))
 		case d.variables[label] == nil:
-			l.fail("Unknown variable", "`--var %s=…` sets a variable that is not declared.%s", label, didYouMean(label, d.declared("var")))
+			l.fail("Unknown variable", "`--var %s=…` sets a variable that is not declared.%s", label, DidYouMean(label, d.declared("var")))
 		default:
 			values[label] = inputValue{source: "--var " + label, text: text}
 		}
@@ -107,7 +107,7 @@ func (l *loader) varFile(d *declarations, path string, values map[string]inputVa
 	for _, a := range attributesOf(body) {
 		if d.variables[a.Name] == nil {
 			l.diags = append(l.diags, mistake(a.NameRange, "Unknown variable", "`var.%s` is not declared.%s",
-				a.Name, didYouMean(a.Name, d.declared("var"))))
+				a.Name, DidYouMean(a.Name, d.declared("var"))))
 			continue
 		}
 		values[a.Name] = inputValue{source: filepath.Base(path), expr: a.Expr, rng: a.Expr.Range()}
@@ -137,7 +137,7 @@ func (l *loader) variable(b *hclsyntax.Block) (*variable, bool) {
 	if a, ok := b.Body.Attributes["type"]; ok {
 		typ, defaults, diags := typeexpr.TypeConstraintWithDefaults(a.Expr)
 		if keyword := hcl.ExprAsKeyword(a.Expr); diags.HasErrors() && keyword != "" {
-			diags = hcl.Diagnostics{mistake(a.Expr.Range(), "Unknown type", "There is no type `%s`.%s", keyword, didYouMean(keyword, typeNames))}
+			diags = hcl.Diagnostics{mistake(a.Expr.Range(), "Unknown type", "There is no type `%s`.%s", keyword, DidYouMean(keyword, typeNames))}
 		}
 		l.diags = append(l.diags, diags...)
 		if !diags.HasErrors() {

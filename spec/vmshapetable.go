@@ -6,7 +6,7 @@ import "github.com/zclconf/go-cty/cty"
 const keptInLima = "Lima keeps it in a file that limactl shows"
 
 var vmShape = Block{
-	Version: 1, Name: "vm", Ceiling: "restart",
+	Version: 1, Name: "vm", Ceiling: "restart", Conditions: []string{"ssh.ready"},
 	Doc: "A virtual machine.",
 	Attrs: []Attr{
 		{
@@ -138,7 +138,7 @@ var vmShape = Block{
 			Doc: "A disk that it uses and that outlives it.",
 			Attrs: []Attr{
 				{
-					Name: "disk", Type: cty.String, Refers: Disk, Required: true, Known: true,
+					Name: "disk", Type: cty.String, Refers: []Kind{Disk}, Required: true, Known: true,
 					Doc: "The disk, as a reference: disk.cache.",
 				},
 				{
@@ -198,6 +198,36 @@ var vmShape = Block{
 				{
 					Name: "protocol", Type: cty.String, Default: cty.StringVal("tcp"), OneOf: []string{"tcp", "udp"},
 					Doc: "tcp or udp.",
+				},
+			},
+		},
+		{
+			Name: "provision", Repeated: true, Labelled: true,
+			Doc: "A script that vmctl runs in the guest, as the user of ssh.user, once the guest is ready.",
+			Attrs: []Attr{
+				{
+					Name: "script", Type: cty.String, Required: true, Sensitive: true,
+					Doc: "The script: any program that begins with #!, else a shell script, like file(\"provision/tools.sh\").",
+				},
+				{
+					Name: "run", Type: cty.String, Default: cty.StringVal("once"), OneOf: []string{"once", "on_change", "each_start"},
+					Doc: "When it runs: once in the life of the VM, again whenever script or env changes, or after each start.",
+				},
+				{
+					Name: "env", Type: cty.Map(cty.String), Form: Variables, Sensitive: true,
+					Doc: "Environment variables of the script, like { TOKEN = var.token }.",
+				},
+				{
+					Name: "timeout", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(10 * 60), Min: 1,
+					Doc: "How long it may run.",
+				},
+				{
+					Name: "contractual", Type: cty.Bool, Default: cty.True,
+					Doc: "Whether its failure fails the apply; false: a warning.",
+				},
+				{
+					Name: "order", Type: cty.Number, Derived: true,
+					Doc: "Its place among the scripts of the VM, which run in the order in which they are written.",
 				},
 			},
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/condition"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -94,7 +95,7 @@ func known() state.Types {
 		Values: map[string]cty.Type{
 			"memory": cty.Number, "running": cty.Bool, "port_forward": cty.List(cty.Object(map[string]cty.Type{"guest": cty.Number})), "ports": cty.Map(cty.Number),
 			"size": cty.Number, "share": cty.Number, "name": cty.String, "none": cty.DynamicPseudoType, "list": cty.List(cty.Bool), "a": cty.Number,
-			"accel": cty.String, "vm": cty.String, "content": cty.String,
+			"accel": cty.String, "in": cty.String, "content": cty.String,
 			"additional_disk": cty.List(cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String})),
 		},
 		Policy:   cty.Object(map[string]cty.Type{"stop": cty.Object(map[string]cty.Type{"grace": cty.Number})}),
@@ -173,7 +174,10 @@ func record(name string, memory int64) state.Record {
 		}),
 		Policy:   cty.ObjectVal(map[string]cty.Value{"stop": cty.ObjectVal(map[string]cty.Value{"grace": cty.NumberIntVal(30)})}),
 		Uses:     []spec.Address{webA},
-		LastStop: "graceful", Ready: true, Reserved: true,
+		LastStop: "graceful", Reserved: true, Spec: "0123456789abcdef",
+		Conditions: condition.Set{}.With(
+			condition.Report{Type: condition.SSHReady, Status: condition.True, Reason: condition.Ready},
+			condition.Stamp{Generation: 1, At: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Producer: "libvirt"}),
 	}
 }
 

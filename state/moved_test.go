@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/providers/providertest/box"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -94,7 +95,7 @@ func TestNotesThatSayTooLittleAreRefused(t *testing.T) {
 func TestReferencesToAMovedRecord(t *testing.T) {
 	cache := spec.Address{Kind: spec.Disk, Name: "cache"}
 	data := spec.Address{Kind: spec.Disk, Name: "data"}
-	note := spec.Address{Kind: spec.GuestFile, Name: "note"}
+	note := spec.Address{Kind: box.Kind, Name: "note"}
 	renamed := spec.Address{Kind: spec.VM, Name: "new"}
 	disks := func(name string) cty.Value {
 		return cty.ObjectVal(map[string]cty.Value{
@@ -108,10 +109,10 @@ func TestReferencesToAMovedRecord(t *testing.T) {
 	f := folder(t)
 	j := open(t, f)
 	disk, user, inside, bare := record("cache", 1), record("dev", 1), record("note", 1), record("bare", 1)
-	disk.Kind, user.Kind, inside.Kind = spec.Disk, spec.VM, spec.GuestFile
+	disk.Kind, user.Kind, inside.Kind = spec.Disk, spec.VM, box.Kind
 	user.Uses, user.Values = []spec.Address{cache}, disks("disk.cache")
 	inside.Uses, inside.Inside = nil, dev
-	inside.Values = cty.ObjectVal(map[string]cty.Value{"vm": cty.StringVal("vm.dev"), "content": cty.StringVal("vm.dev")})
+	inside.Values = cty.ObjectVal(map[string]cty.Value{"in": cty.StringVal("vm.dev"), "content": cty.StringVal("vm.dev")})
 	bare.Uses, bare.Values = []spec.Address{cache}, cty.NilVal
 	for i, a := range []spec.Address{cache, dev, note, webA} {
 		appendTo(t, j, state.Entry{Run: "r", Kind: state.Done, Step: i, Address: a, Put: []*state.Record{&disk, &user, &inside, &bare}[i]})
@@ -123,7 +124,7 @@ func TestReferencesToAMovedRecord(t *testing.T) {
 	disk.Was, user.Was = []spec.Address{cache}, []spec.Address{dev}
 	user.Uses, user.Values = []spec.Address{data}, disks("disk.data")
 	inside.Uses, inside.Inside = nil, renamed
-	inside.Values = cty.ObjectVal(map[string]cty.Value{"vm": cty.StringVal("vm.new"), "content": cty.StringVal("vm.dev")})
+	inside.Values = cty.ObjectVal(map[string]cty.Value{"in": cty.StringVal("vm.new"), "content": cty.StringVal("vm.dev")})
 	bare.Uses = []spec.Address{data}
 	want := map[spec.Address]state.Record{data: disk, renamed: user, note: inside, webA: bare}
 	if d := diff(want, read(t, f).Records); d != "" {

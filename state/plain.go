@@ -1,7 +1,6 @@
 package state
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
@@ -9,6 +8,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -54,6 +54,9 @@ func appendText(text []byte, s string) ([]byte, error) {
 func appendNumber(text []byte, n *big.Float) ([]byte, error) {
 	if n.IsInf() {
 		return nil, errors.New("an infinite number cannot be written")
+	}
+	if small, accuracy := n.Int64(); accuracy == big.Exact {
+		return strconv.AppendInt(text, small, 10), nil
 	}
 	if n.IsInt() {
 		whole, _ := n.Int(nil)
@@ -104,17 +107,17 @@ func appendElements(text []byte, v cty.Value) ([]byte, error) {
 // readPlain decodes JSON as a value of type t. An attribute that the JSON lacks is missing in the
 // value, too. whole reports whether writing the value gives the same JSON: that is not so if t
 // lacks an attribute or has another type for it.
-func readPlain(text []byte, t cty.Type) (v cty.Value, whole bool, err error) {
+func (c *cutter) readPlain(text []byte, t cty.Type) (v cty.Value, whole bool, err error) {
 	if string(text) == "null" {
 		return cty.NullVal(t), true, nil
 	}
 	switch {
 	case t.IsObjectType():
-		return readObject(text, t)
+		return c.readObject(text, t)
 	case t.IsMapType():
-		return readMap(text, t.ElementType())
+		return c.readMap(text, t.ElementType())
 	case t.IsListType(), t.IsSetType():
-		return readSequence(text, t)
+		return c.readSequence(text, t)
 	default:
 		return readPrimitive(text, t)
 	}
@@ -138,16 +141,19 @@ func primitiveOf(text []byte) (cty.Value, error) {
 	case len(text) == 0:
 		return cty.NilVal, errors.New("a value is empty")
 	case text[0] == '"':
-		var s string
-		if err := json.Unmarshal(text, &s); err != nil {
-			return cty.NilVal, plainError(err)
+		s, err := jsontext.AppendUnquote(nil, text)
+		if err != nil && !utf8.Valid(text) { // as encoding/json does it
+			err = nil
 		}
-		return cty.StringVal(s), nil
+		return cty.StringVal(string(s)), plainError(err)
 	case string(text) == "true":
 		return cty.True, nil
 	case string(text) == "false":
 		return cty.False, nil
 	case text[0] == '-' || text[0] >= '0' && text[0] <= '9':
+		if n, err := strconv.ParseInt(string(text), 10, 64); err == nil { // what nearly all are, and much cheaper
+			return cty.NumberIntVal(n), nil
+		}
 		return cty.ParseNumberVal(string(text))
 	default:
 		t, err := ctyjson.ImpliedType(text)
@@ -158,9 +164,9 @@ func primitiveOf(text []byte) (cty.Value, error) {
 	}
 }
 
-func readObject(text []byte, t cty.Type) (v cty.Value, whole bool, err error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(text, &all); err != nil {
+func (c *cutter) readObject(text []byte, t cty.Type) (v cty.Value, whole bool, err error) {
+	all, err := c.members(text)
+	if err != nil {
 		return cty.NilVal, false, plainError(err)
 	}
 	types := t.AttributeTypes()
@@ -172,7 +178,7 @@ func readObject(text []byte, t cty.Type) (v cty.Value, whole bool, err error) {
 			whole = false
 			continue
 		}
-		value, exact, err := readPlain(raw, at)
+		value, exact, err := c.readPlain(raw, at)
 		whole = whole && exact && err == nil
 		if err == nil {
 			values[name] = value
@@ -181,9 +187,9 @@ func readObject(text []byte, t cty.Type) (v cty.Value, whole bool, err error) {
 	return cty.ObjectVal(values), whole, nil
 }
 
-func readMap(text []byte, element cty.Type) (v cty.Value, whole bool, err error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(text, &all); err != nil {
+func (c *cutter) readMap(text []byte, element cty.Type) (v cty.Value, whole bool, err error) {
+	all, err := c.members(text)
+	if err != nil {
 		return cty.NilVal, false, plainError(err)
 	}
 	if len(all) == 0 {
@@ -192,13 +198,13 @@ func readMap(text []byte, element cty.Type) (v cty.Value, whole bool, err error)
 	whole = true
 	values := make(map[string]cty.Value, len(all))
 	for name, raw := range all {
-		value, exact, err := readPlain(raw, element)
+		value, exact, err := c.readPlain(raw, element)
 		if err != nil {
 			return cty.NilVal, false, err
 		}
 		values[name], whole = value, whole && exact
 	}
-	if !alike(slices.Collect(mapValues(values))) {
+	if element.IsObjectType() || !alike(slices.Collect(mapValues(values))) { // blocks by their labels are an object
 		return cty.ObjectVal(values), whole, nil
 	}
 	return cty.MapVal(values), whole, nil
@@ -215,15 +221,15 @@ func mapValues(all map[string]cty.Value) func(func(cty.Value) bool) {
 }
 
 // readSequence reads a list or a set. Elements that lack different attributes make a tuple.
-func readSequence(text []byte, t cty.Type) (v cty.Value, whole bool, err error) {
-	var all []json.RawMessage
-	if err := json.Unmarshal(text, &all); err != nil {
+func (c *cutter) readSequence(text []byte, t cty.Type) (v cty.Value, whole bool, err error) {
+	all, err := c.elements(text)
+	if err != nil {
 		return cty.NilVal, false, plainError(err)
 	}
 	whole = true
 	values := make([]cty.Value, 0, len(all))
 	for _, raw := range all {
-		value, exact, err := readPlain(raw, t.ElementType())
+		value, exact, err := c.readPlain(raw, t.ElementType())
 		if err != nil {
 			return cty.NilVal, false, err
 		}

@@ -16,21 +16,26 @@ import (
 
 // recordFile is a Record in a file. Its kind is that of its address.
 type recordFile struct {
-	Provider   string            `json:"provider,omitempty"` // digest of a providerFile
-	Policy     string            `json:"policy,omitempty"`   // digest of a policy
-	ID         string            `json:"id"`
-	Name       string            `json:"name"`
-	Generation uint64            `json:"generation,omitempty"`
-	Starts     int               `json:"starts,omitempty"`
-	Replaced   int               `json:"replaced,omitempty"`
-	Values     json.RawMessage   `json:"values,omitempty"`
-	Digests    map[string]string `json:"digests,omitempty"`
-	Uses       []spec.Address    `json:"uses,omitempty"`
-	Inside     spec.Address      `json:"inside,omitzero"`
-	LastStop   string            `json:"last_stop,omitempty"`
-	Ready      bool              `json:"ready,omitempty"`
-	Reserved   bool              `json:"reserved,omitempty"`
-	Was        []spec.Address    `json:"was,omitempty"`
+	Provider   string               `json:"provider,omitempty"` // digest of a providerFile
+	Policy     string               `json:"policy,omitempty"`   // digest of a policy
+	ID         string               `json:"id"`
+	Name       string               `json:"name"`
+	Generation uint64               `json:"generation,omitempty"`
+	Starts     int                  `json:"starts,omitempty"`
+	Replaced   int                  `json:"replaced,omitempty"`
+	Values     json.RawMessage      `json:"values,omitempty"`
+	Digests    map[string]string    `json:"digests,omitempty"`
+	Provisions map[string]Provision `json:"provisions,omitempty"`
+	Uses       []spec.Address       `json:"uses,omitempty"`
+	Inside     spec.Address         `json:"inside,omitzero"`
+	LastStop   string               `json:"last_stop,omitempty"`
+	Ready      bool                 `json:"ready,omitempty"` // of a build without conditions; never written
+	Reserved   bool                 `json:"reserved,omitempty"`
+	Found      bool                 `json:"found,omitempty"`
+	Was        []spec.Address       `json:"was,omitempty"`
+	Spec       string               `json:"spec,omitempty"`
+
+	Conditions map[string]conditionFile `json:"conditions,omitempty"`
 }
 
 // providerFile is the provider of a record with its settings.
@@ -135,7 +140,8 @@ func (w *writer) record(r Record) (recordFile, error) {
 func (w *writer) fileOf(r Record) (recordFile, error) {
 	f := recordFile{
 		ID: r.ID, Name: r.Name, Generation: r.Generation, Starts: r.Starts, Replaced: r.Replaced, Digests: r.Digests,
-		Uses: r.Uses, Inside: r.Inside, LastStop: r.LastStop, Ready: r.Ready, Reserved: r.Reserved, Was: r.Was,
+		Provisions: r.Provisions, Uses: r.Uses, Inside: r.Inside, LastStop: r.LastStop, Reserved: r.Reserved, Found: r.Found, Was: r.Was, Spec: r.Spec,
+		Conditions: conditionsFile(r),
 	}
 	var err error
 	if f.Values, err = r.Kept.appendValues(r.Values); err != nil {
@@ -204,9 +210,12 @@ func (k Kept) appendValues(v cty.Value) (text []byte, err error) {
 // reader reads records, with the types of this build.
 type reader struct {
 	tables
+	cutter
+
 	types     types
 	shapes    map[spec.Kind]int // of what is read
-	values    map[spec.Kind]map[string]cty.Type
+	newest    map[spec.Kind]int // of this build
+	values    map[spec.Kind]map[string]*attribute
 	providers map[string]readProvider
 	policies  map[policyKey]kept
 }
@@ -224,7 +233,7 @@ type policyKey struct {
 
 func newReader(t types, shapes map[spec.Kind]int) *reader {
 	return &reader{
-		tables: newTables(), types: t, shapes: shapes, values: map[spec.Kind]map[string]cty.Type{}, providers: map[string]readProvider{}, policies: map[policyKey]kept{},
+		tables: newTables(), types: t, shapes: shapes, newest: t.shapes(), values: map[spec.Kind]map[string]*attribute{}, providers: map[string]readProvider{}, policies: map[policyKey]kept{},
 	}
 }
 
@@ -232,13 +241,16 @@ func newReader(t types, shapes map[spec.Kind]int) *reader {
 func (r *reader) record(a spec.Address, f recordFile) (Record, error) {
 	n := Record{
 		Kind: a.Kind, ID: f.ID, Name: f.Name, Generation: f.Generation, Starts: f.Starts, Replaced: f.Replaced, Digests: f.Digests,
-		Uses: f.Uses, Inside: f.Inside, LastStop: f.LastStop, Ready: f.Ready, Reserved: f.Reserved, Was: f.Was,
+		Provisions: f.Provisions, Uses: f.Uses, Inside: f.Inside, LastStop: f.LastStop, Reserved: f.Reserved, Found: f.Found, Was: f.Was, Spec: f.Spec,
 	}
 	p, err := r.provider(f.Provider)
 	if err != nil {
 		return n, err
 	}
 	n.Provider, n.Settings, n.Kept.settings = p.ref, p.settings, p.kept
+	if n.Conditions, err = n.readConditions(f); err != nil {
+		return n, err
+	}
 	if f.Values != nil {
 		if n.Values, n.Kept.values, err = r.readValues(f.Values, a.Kind); err != nil {
 			return n, fmt.Errorf("its values: %w", err)
@@ -250,13 +262,43 @@ func (r *reader) record(a spec.Address, f recordFile) (Record, error) {
 	return n, err
 }
 
-func (r *reader) valuesOf(kind spec.Kind) map[string]cty.Type {
-	t, known := r.values[kind]
+// attribute is one attribute of a kind. Most records have one of a few values of it, which they share.
+type attribute struct {
+	of   cty.Type
+	read map[string]readValue // by their texts; at most valuesShared of them
+}
+
+type readValue struct {
+	cty.Value
+
+	whole bool
+}
+
+// valuesShared limits the values of an attribute that are remembered: of an ID all are different.
+const valuesShared = 64
+
+func (r *reader) attributesOf(kind spec.Kind) map[string]*attribute {
+	all, known := r.values[kind]
 	if !known {
-		t = r.types.values(kind)
-		r.values[kind] = t
+		all = map[string]*attribute{}
+		for name, t := range r.types.values(kind) {
+			all[name] = &attribute{of: t, read: map[string]readValue{}}
+		}
+		r.values[kind] = all
 	}
-	return t
+	return all
+}
+
+// value reads the value of an attribute as readPlain does.
+func (r *reader) value(a *attribute, text []byte) (v cty.Value, whole bool, err error) {
+	if found, again := a.read[string(text)]; again {
+		return found.Value, found.whole, nil
+	}
+	v, whole, err = r.readPlain(text, a.of)
+	if err == nil && len(a.read) < valuesShared {
+		a.read[string(text)] = readValue{v, whole}
+	}
+	return v, whole, err
 }
 
 func (r *reader) provider(digest string) (readProvider, error) {
@@ -273,7 +315,7 @@ func (r *reader) provider(digest string) (readProvider, error) {
 	}
 	p := readProvider{ref: spec.ProviderRef{Type: f.Type, Name: f.Name, Key: f.Key}}
 	if f.Settings != nil {
-		v, whole, err := readPlain(f.Settings, r.types.settings(f.Type))
+		v, whole, err := r.readPlain(f.Settings, r.types.settings(f.Type))
 		if err != nil {
 			return readProvider{}, fmt.Errorf("the settings of its provider: %w", err)
 		}
@@ -293,7 +335,7 @@ func (r *reader) policy(key policyKey) (cty.Value, *kept, error) {
 		if !there {
 			return cty.NilVal, nil, fmt.Errorf("its policy %q is in no table", key.digest)
 		}
-		v, whole, err := readPlain(text, r.types.policy(key.kind))
+		v, whole, err := r.readPlain(text, r.types.policy(key.kind))
 		if err != nil {
 			return cty.NilVal, nil, fmt.Errorf("its policy: %w", err)
 		}
@@ -311,8 +353,8 @@ func (r *reader) policy(key policyKey) (cty.Value, *kept, error) {
 // readValues decodes the attributes of a record by the types of its kind. It also returns the JSON
 // of the attributes that have no type or that their type cannot represent exactly.
 func (r *reader) readValues(text []byte, kind spec.Kind) (cty.Value, map[string]kept, error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(text, &all); err != nil {
+	all, err := r.members(text)
+	if err != nil {
 		return cty.NilVal, nil, plainError(err)
 	}
 	if all == nil {
@@ -321,14 +363,14 @@ func (r *reader) readValues(text []byte, kind spec.Kind) (cty.Value, map[string]
 	if err := r.upgrade(kind, all); err != nil {
 		return cty.NilVal, nil, err
 	}
-	types := r.valuesOf(kind)
+	attributes := r.attributesOf(kind)
 	var held map[string]kept
 	values := make(map[string]cty.Value, len(all))
 	for name, raw := range all {
-		t, known := types[name]
+		a, known := attributes[name]
 		v, whole, err := cty.NilVal, false, error(nil)
 		if known {
-			v, whole, err = readPlain(raw, t)
+			v, whole, err = r.value(a, raw)
 		}
 		if known && err == nil {
 			values[name] = v

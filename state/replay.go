@@ -194,8 +194,8 @@ func (s *Snapshot) clone() *Snapshot {
 }
 
 func (r Record) clone() Record {
-	r.Digests = maps.Clone(r.Digests)
-	r.Uses, r.Was = slices.Clone(r.Uses), slices.Clone(r.Was)
+	r.Digests, r.Provisions = maps.Clone(r.Digests), maps.Clone(r.Provisions)
+	r.Uses, r.Was, r.Conditions = slices.Clone(r.Uses), slices.Clone(r.Was), slices.Clone(r.Conditions)
 	return r
 }
 
@@ -253,7 +253,7 @@ func (r Record) withAddress(from, to spec.Address) Record {
 		if v.Type() != cty.String || !v.IsKnown() || v.IsNull() || v.AsString() != from.String() {
 			return v, nil
 		}
-		if a, ok := spec.AttrAt(r.Kind, dotted(path)); ok && a.Refers == from.Kind {
+		if a, ok := spec.AttrAt(r.Kind, dotted(path)); ok && slices.Contains(a.Refers, from.Kind) {
 			return cty.StringVal(to.String()), nil
 		}
 		return v, nil

@@ -35,7 +35,7 @@ func (r *reader) upgrade(kind spec.Kind, values map[string]json.RawMessage) erro
 	if !known {
 		version = 1
 	}
-	for newest := r.types.shapes()[kind]; version < newest; version++ {
+	for newest := r.newest[kind]; version < newest; version++ {
 		next, ok := r.types.upgrades(kind)[version]
 		if !ok {
 			return fmt.Errorf("they have version %d of the shape of %s, which this vmctl cannot read any more", version, kind)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/condition"
 	"vmctl/spec"
 )
 
@@ -41,17 +42,20 @@ type Record struct {
 	Provider   spec.ProviderRef
 	Settings   cty.Value // the provider's attributes, resolved: they decide from then on
 	ID, Name   string
-	Generation uint64            // counts the changes of Values and Policy, failed ones included
-	Starts     int               // how often vmctl started it
-	Replaced   int               // how often its object was replaced
-	Values     cty.Value         // the applied attributes, and the computed ones
-	Digests    map[string]string // of sensitive values, by path
-	Policy     cty.Value         // stop, start, lifecycle: as last applied
+	Generation uint64               // counts the changes of the resolved spec and of the object to it, failed ones included
+	Spec       string               // digest of the resolved spec of Generation; "": of a build that made none
+	Starts     int                  // how often vmctl started it
+	Replaced   int                  // how often its object was replaced
+	Values     cty.Value            // the applied attributes, and the computed ones
+	Digests    map[string]string    // of sensitive values, by path
+	Provisions map[string]Provision // the scripts that vmctl has run in it, by name
+	Policy     cty.Value            // stop, start, lifecycle: as last applied
 	Uses       []spec.Address
-	Inside     spec.Address // the VM that it is inside of; zero: none
-	LastStop   string       // how it was last stopped: "graceful", "forced"; "" if never
-	Ready      bool         // it was ready, as its policy asks for, since it was last started
-	Reserved   bool         // its object was about to be made, under this ID and name; it may not exist
+	Inside     spec.Address  // the VM that it is inside of; zero: none
+	LastStop   string        // how it was last stopped: "graceful", "forced"; "" if never
+	Reserved   bool          // its object was about to be made, under this ID and name; it may not exist
+	Found      bool          // its object was there before this record: objects inside of it may have none
+	Conditions condition.Set // as its producers last reported them
 	// Kept holds what this build cannot read: whoever changes a record keeps it.
 	Kept Kept
 	// Was lists every earlier address of the object: its mark may still name one of

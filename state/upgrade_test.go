@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"vmctl/condition"
 	"vmctl/state"
 )
 
@@ -36,10 +37,11 @@ func written(t *testing.T) dataDir {
 func wantWritten(t *testing.T, s *state.Snapshot) {
 	t.Helper()
 	a, b := record("dev", 1<<30), record("web", 1<<29)
-	a.LastStop, a.Ready, a.Reserved = "forced", false, false
+	a.LastStop, a.Reserved, a.Spec, a.Conditions = "forced", false, "", nil
 	a.Digests = map[string]string{"password": "sha256:00"}
 	b.Reserved = true
-	b.Uses = nil
+	b.Uses, b.Spec = nil, ""
+	b.Conditions = condition.Set{{Report: b.Conditions[0].Report, Generation: 1, Producer: "libvirt"}} // read from "ready"
 	want := map[string]state.Record{dev.String(): a, webA.String(): b}
 	got := map[string]state.Record{}
 	for address, r := range s.Records {

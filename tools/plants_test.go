@@ -40,7 +40,11 @@ func plants() []plant {
 		{rule: "internal", dir: "internal/sshx", imp: "vmctl/spec"},
 		{dir: "internal/sshx", imp: "vmctl/internal/shellword"},
 
+		{rule: "condition", dir: "condition", imp: "vmctl/spec"},
+		{rule: "condition", dir: "condition", imp: "vmctl/internal/clock"},
+
 		{rule: "state", dir: "state", imp: "vmctl/providers"},
+		{dir: "state", imp: "vmctl/condition"},
 		{dir: "state", imp: "vmctl/spec"},
 		{dir: "state", imp: "vmctl/internal/lockfile"},
 
@@ -56,16 +60,25 @@ func plants() []plant {
 
 		{rule: "providers", dir: "providers", imp: "vmctl/internal/process"},
 		{dir: "providers", imp: "vmctl/spec"},
+		{dir: "providers", imp: "vmctl/condition"},
 
 		{rule: "provider", dir: "providers/libvirt", imp: "vmctl/state"},
 		{rule: "provider", dir: "providers/libvirt", imp: "vmctl/providers/lima"},
 		{rule: "provider", dir: "providers/stop", imp: "vmctl/providers/sim"},
+		{rule: "provider", dir: "providers/provision", imp: "vmctl/state"},
+		{rule: "provider", dir: "providers/provision", imp: "vmctl/providers/sim"},
+		{rule: "provider", dir: "providers/keptlog", imp: "vmctl/providers/lima"},
 		{dir: "providers/libvirt", imp: "vmctl/spec"},
 		{dir: "providers/libvirt", imp: "vmctl/providers"},
 		{dir: "providers/libvirt", imp: "vmctl/providers/guard"},
+		{dir: "providers/libvirt", imp: "vmctl/providers/guest"},
 		{dir: "providers/libvirt", imp: "vmctl/providers/machine"},
 		{dir: "providers/libvirt", imp: "vmctl/providers/stop"},
 		{dir: "providers/libvirt", imp: "vmctl/internal/process"},
+
+		{rule: "provider", dir: "providers/libvirt", imp: "vmctl/providers/providertest/box"},
+		{rule: "suite", dir: "providers/providertest", imp: "vmctl/providers/sim"},
+		{dir: "providers/providertest", imp: "vmctl/providers/providertest/box"},
 
 		{rule: "planner", dir: "planner", imp: "vmctl/providers/libvirt"},
 		{rule: "planner", dir: "planner", imp: "vmctl/internal/process"},

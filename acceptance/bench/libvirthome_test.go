@@ -3,7 +3,6 @@
 package bench_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,10 +17,7 @@ import (
 	"testing"
 	"time"
 
-	virt "libvirt.org/go/libvirt"
-
 	"vmctl/internal/clock"
-	"vmctl/internal/sshx"
 )
 
 // home is the home of an ordinary user with a libvirt of their own.
@@ -30,6 +26,7 @@ type home struct {
 	uri      string // of that libvirt, for this process
 	uid, gid int
 	programs map[string]string
+	more     []string // of the environment of its programs
 }
 
 // newHome makes a home and builds vmctl. Root becomes the user nobody for it.
@@ -57,14 +54,16 @@ func newHome(b *testing.B) *home {
 	for _, name := range []string{"vmlinuz", "initrd.gz"} {
 		h.copy(b, filepath.Join(guest, name), filepath.Join(dir, "guest", name), nil)
 	}
-	program := filepath.Join(dir, "vmctl")
+	program := filepath.Join(dir, "bin", "vmctl")
 	build := exec.CommandContext(b.Context(), "go", "build", "-tags", "libvirt_dlopen", "-o", program, "vmctl/cmd/vmctl")
 	if out, err := build.CombinedOutput(); err != nil {
 		b.Fatalf("build vmctl: %v\n%s", err, out)
 	}
-	virsh, err := exec.LookPath("virsh")
-	check(b, err)
-	h.programs = map[string]string{"vmctl": program, "virsh": virsh}
+	h.programs = map[string]string{"vmctl": program}
+	for _, name := range []string{"virsh", "ssh"} {
+		h.programs[name], err = exec.LookPath(name)
+		check(b, err)
+	}
 	h.own(b)
 	return h
 }
@@ -119,10 +118,10 @@ func (h *home) write(b *testing.B, project, text string) {
 func (h *home) process(b *testing.B, project string, args []string) *exec.Cmd {
 	cmd := exec.CommandContext(b.Context(), h.programs[args[0]], args[1:]...)
 	cmd.Dir = filepath.Join(h.dir, project)
-	cmd.Env = []string{
+	cmd.Env = append([]string{
 		"HOME=" + h.dir, "XDG_CONFIG_HOME=" + h.dir + "/c", "XDG_CACHE_HOME=" + h.dir + "/k", "XDG_STATE_HOME=" + h.dir + "/s",
 		"XDG_RUNTIME_DIR=" + h.dir + "/r", "PATH=" + os.Getenv("PATH"), "LIBVIRT_DEFAULT_URI=qemu:///session",
-	}
+	}, h.more...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(h.uid), Gid: uint32(h.gid)}} //nolint:gosec // they fit
 	return cmd
 }
@@ -152,12 +151,11 @@ func (h *home) timed(args ...string) func(*testing.B) used {
 	}
 }
 
-// script makes the VM of project one by bare calls: a copy of vmctl's, with the same files.
+// script makes the VM of project one with virsh and ssh: a copy of vmctl's, with the same files.
 type script struct {
-	home           *home
-	kernel, initrd []byte
-	xml            string
-	target         sshx.Target
+	home  *home
+	xml   string   // the file with the domain's description
+	login []string // the command that logs in
 }
 
 // bareName and bareID are the name and the ID of the script's domain.
@@ -169,38 +167,37 @@ const (
 // script reads the VM that vmctl has made.
 func (h *home) script(b *testing.B) *script {
 	b.Helper()
-	s := &script{home: h, xml: h.run(b, "one", "virsh", "dumpxml", "--inactive", "one.dev")}
+	text := h.run(b, "one", "virsh", "dumpxml", "--inactive", "one.dev")
 	between := func(from, to string) string {
-		_, rest, _ := strings.Cut(s.xml, from)
+		_, rest, _ := strings.Cut(text, from)
 		value, _, _ := strings.Cut(rest, to)
 		return value
 	}
-	uuid, kernel, initrd := between("<uuid>", "<"), between("<kernel>", "<"), between("<initrd>", "<")
-	var err error
-	s.kernel, err = os.ReadFile(kernel)
-	check(b, err)
-	s.initrd, err = os.ReadFile(initrd)
-	check(b, err)
+	uuid, kernel, initrd, hostKey := between("<uuid>", "<"), between("<kernel>", "<"), between("<initrd>", "<"), between(`host_key="`, `"`)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(b, err)
 	port := listener.Addr().(*net.TCPAddr).Port
 	check(b, listener.Close())
-	folder := filepath.Join(h.dir, "bare")
+	folder, file := filepath.Join(h.dir, "bare"), func(name string) string { return filepath.Join(h.dir, "bare-"+name) }
 	check(b, os.Mkdir(folder, 0o700))
-	h.own(b)
-	h.run(b, "one", "virsh", "pool-create-as", "bare", "dir", "--target", folder)
-	hostKey := between(`host_key="`, `"`)
-	s.target = sshx.Target{
-		Address: "127.0.0.1", Port: port, User: "root", IdentityFile: filepath.Join(h.dir, "k/identity"), Alias: bareName, HostKey: hostKey,
-	}
-	h.copy(b, filepath.Join(h.dir, "s/vmctl/one-k7m2qd9x4r/keys", uuid, "id_ed25519"), s.target.IdentityFile, nil)
-	before, after, _ := strings.Cut(s.xml, "<metadata>")
+	h.copy(b, kernel, file("kernel"), nil)
+	h.copy(b, initrd, file("initrd"), nil)
+	h.copy(b, filepath.Join(h.dir, "s/vmctl/one-k7m2qd9x4r/keys", uuid, "id_ed25519"), file("identity"), nil)
+	check(b, os.WriteFile(file("hosts"), []byte(bareName+" "+hostKey+"\n"), 0o600))
+	before, after, _ := strings.Cut(text, "<metadata>")
 	_, after, _ = strings.Cut(after, "</metadata>")
-	s.xml = strings.NewReplacer(
+	text = strings.NewReplacer(
 		uuid, bareID, "one.dev", bareName, kernel, folder+"/kernel", initrd, folder+"/initrd",
 		"127.0.0.1:"+between("hostfwd=tcp:127.0.0.1:", "-"), fmt.Sprintf("127.0.0.1:%d", port),
 	).Replace(before + after)
-	return s
+	check(b, os.WriteFile(file("xml"), []byte(text), 0o600))
+	h.own(b)
+	h.run(b, "one", "virsh", "pool-create-as", bareName, "dir", "--target", folder)
+	return &script{home: h, xml: file("xml"), login: []string{
+		"ssh", "-F", "none", "-p", strconv.Itoa(port), "-i", file("identity"), "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes",
+		"-o", "StrictHostKeyChecking=yes", "-o", "HostKeyAlias=" + bareName, "-o", "UserKnownHostsFile=" + file("hosts"), "-o", "ConnectTimeout=1",
+		"root@127.0.0.1", "true",
+	}}
 }
 
 // apply measures vmctl.
@@ -211,59 +208,39 @@ func (s *script) apply(b *testing.B) used {
 	return s.home.timed("vmctl", "apply", "--auto-approve")(b)
 }
 
-// bootLimit is the longest time that a guest may take until it lets the script in.
-const bootLimit = 5 * time.Minute
+// A guest may take bootLimit until it lets the script in, which pauses after each failed attempt.
+const (
+	bootLimit = 5 * time.Minute
+	sshPause  = 250 * time.Millisecond
+)
 
-// make measures the script.
+// make measures the script: virsh makes the domain and starts it, and ssh is tried until it logs in.
 func (s *script) make(b *testing.B) used {
 	b.Helper()
-	c, err := virt.NewConnect(s.home.uri)
-	check(b, err)
-	defer c.Close() //nolint:errcheck // it ends with the process
-	u := spent(b, func() {
-		own, err := virt.NewConnect(s.home.uri)
-		check(b, err)
-		pool, err := own.LookupStoragePoolByName(bareName)
-		check(b, err)
-		for name, content := range map[string][]byte{"kernel": s.kernel, "initrd": s.initrd} {
-			upload(b, own, pool, name, content)
-		}
-		domain, err := own.DomainDefineXML(s.xml)
-		check(b, err)
-		check(b, domain.Create())
-		ctx, cancel := context.WithTimeout(b.Context(), bootLimit)
-		defer cancel()
-		check(b, sshx.Wait(ctx, s.target, sshx.WaitOptions{Every: 250 * time.Millisecond, Sleep: clock.Sleep}))
-		_, err = own.Close()
-		check(b, err)
-	})
-	domain, err := c.LookupDomainByName(bareName)
-	check(b, err)
-	check(b, domain.Destroy())
-	check(b, domain.Undefine())
-	pool, err := c.LookupStoragePoolByName(bareName)
-	check(b, err)
+	h := s.home
+	began := time.Now()
 	for _, name := range []string{"kernel", "initrd"} {
-		v, err := pool.LookupStorageVolByName(name)
+		file := filepath.Join(h.dir, "bare-"+name)
+		info, err := os.Stat(file)
 		check(b, err)
-		check(b, v.Delete(0))
+		h.run(b, "one", "virsh", "vol-create-as", bareName, name, fmt.Sprintf("%dB", info.Size()), "--allocation", "0")
+		h.run(b, "one", "virsh", "vol-upload", "--pool", bareName, name, file)
+	}
+	h.run(b, "one", "virsh", "define", s.xml)
+	h.run(b, "one", "virsh", "start", bareName)
+	for h.process(b, "one", s.login).Run() != nil {
+		if time.Since(began) > bootLimit {
+			b.Fatal("the guest lets nobody in")
+		}
+		check(b, clock.Sleep(b.Context(), sshPause))
+	}
+	u := used{wall: time.Since(began)}
+	h.run(b, "one", "virsh", "destroy", bareName)
+	h.run(b, "one", "virsh", "undefine", bareName)
+	for _, name := range []string{"kernel", "initrd"} {
+		h.run(b, "one", "virsh", "vol-delete", "--pool", bareName, name)
 	}
 	return u
-}
-
-func upload(b *testing.B, c *virt.Connect, pool *virt.StoragePool, name string, content []byte) {
-	b.Helper()
-	v, err := pool.StorageVolCreateXML(fmt.Sprintf("<volume><name>%s</name><capacity>%d</capacity><allocation>0</allocation></volume>", name, len(content)), 0)
-	check(b, err)
-	s, err := c.NewStream(0)
-	check(b, err)
-	check(b, v.Upload(s, 0, uint64(len(content)), 0))
-	check(b, s.SendAll(func(_ *virt.Stream, n int) ([]byte, error) {
-		part := content[:min(n, len(content))]
-		content = content[len(part):]
-		return part, nil
-	}))
-	check(b, s.Finish())
 }
 
 // start returns a function that measures a command that starts the VM of project one.

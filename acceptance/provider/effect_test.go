@@ -3,7 +3,6 @@
 package provider_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/providertest"
 )
@@ -116,22 +114,4 @@ func (h *house) found(text, pattern string) []string {
 		h.t.Fatalf("%s is not in\n%s", pattern, text)
 	}
 	return found
-}
-
-// inside runs a command in a guest, as vmctl logs in.
-func (h *house) inside(o providers.Object, want cty.Value, args ...string) string {
-	h.t.Helper()
-	login, err := h.provider.(providers.Reacher).Reach(o, want)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	var out, errs bytes.Buffer
-	status, err := sshx.Run(h.t.Context(), sshx.Target{
-		Address: login.Address, Port: login.Port, User: login.User, Alias: login.Alias, IdentityFile: login.IdentityFile,
-		KnownHosts: login.KnownHosts, HostKey: login.HostKey, HostKeyFrom: login.HostKeyFrom, AcceptNew: login.AcceptNew,
-	}, sshx.Command{Args: args, Stdout: &out, Stderr: &errs})
-	if err != nil || status != 0 {
-		h.t.Fatalf("%q in the guest: status %d, %v\n%s%s", args, status, err, &out, &errs)
-	}
-	return strings.TrimSpace(out.String())
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/zclconf/go-cty/cty"
 
-	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
 	"vmctl/providers/providertest"
@@ -35,6 +34,9 @@ type house struct {
 	settings providers.Settings
 }
 
+// projectID is the ID of the projects of all houses. Searches beside them have another one.
+const projectID = "h5v8n3c2wz"
+
 func newHouse(t *testing.T, project string) *house {
 	t.Helper()
 	h := &house{t: t, dir: filepath.Join(os.Getenv(homeVar), project)}
@@ -45,7 +47,7 @@ func newHouse(t *testing.T, project string) *house {
 			"uri": cty.NullVal(cty.String), "pool": cty.NullVal(cty.String),
 		})),
 		Dir: filepath.Join(h.dir, "libvirt"), Keys: filepath.Join(h.dir, "keys"), Files: os.Getenv(homeVar),
-		Project: providers.Project{Name: project, ID: "k7m2qd9x4r"}, Now: time.Now,
+		Project: providers.Project{Name: project, ID: projectID}, Now: time.Now,
 	}
 	p, err := typ.Open(t.Context(), h.settings)
 	if err != nil {
@@ -203,23 +205,32 @@ func (v *vm) must(want string, action providers.Action, edits ...string) {
 	}
 }
 
-// run runs a command in the guest.
-func (v *vm) run(args ...string) string {
-	v.t.Helper()
-	var out, errs bytes.Buffer
-	status, err := sshx.Run(v.t.Context(), v.target(), sshx.Command{Args: args, Stdout: &out, Stderr: &errs})
-	if err != nil || status != 0 {
-		v.t.Fatalf("%q in the guest: status %d, %v\n%s%s", args, status, err, &out, &errs)
+// enter returns the inside of a VM that runs.
+func (h *house) enter(o providers.Object, want cty.Value) providers.Guest {
+	h.t.Helper()
+	g, err := h.provider.(providers.Host).Enter(h.t.Context(), o, want)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return g
+}
+
+// inside runs a command in a VM, and returns its output.
+func (h *house) inside(o providers.Object, want cty.Value, args ...string) string {
+	h.t.Helper()
+	g := h.enter(o, want)
+	var out bytes.Buffer
+	result, err := g.Run(h.t.Context(), providers.Command{Args: args, Stdout: &out})
+	if err := errors.Join(err, g.Close()); err != nil || result.Status != 0 {
+		h.t.Fatalf("%q in the guest: status %d, %v\n%s%s", args, result.Status, err, &out, result.Stderr)
 	}
 	return strings.TrimSpace(out.String())
 }
 
-func (v *vm) target() sshx.Target {
-	keys := filepath.Join(v.settings.Keys, string(v.id))
-	return sshx.Target{
-		Address: "127.0.0.1", Port: v.sshPort(), User: "root", Alias: v.name,
-		IdentityFile: filepath.Join(keys, "id_ed25519"), KnownHosts: filepath.Join(keys, "known_hosts"),
-	}
+// run runs a command in the guest.
+func (v *vm) run(args ...string) string {
+	v.t.Helper()
+	return v.inside(*v.object(), cty.ObjectVal(v.want), args...)
 }
 
 func (v *vm) sshPort() int {

@@ -98,7 +98,13 @@ func strictly(document []byte) (*limatype.LimaYAML, error) {
 		}
 		return yaml.UnmarshalWithOptions(b, dst, yaml.Strict())
 	})
-	if err := yaml.UnmarshalWithOptions(document, &config, yaml.Strict(), disk); err != nil {
+	locator := yaml.CustomUnmarshaler(func(dst *limatype.LocatorWithDigest, b []byte) error {
+		if yaml.Unmarshal(b, &dst.URL) == nil {
+			return nil
+		}
+		return yaml.UnmarshalWithOptions(b, dst, yaml.Strict())
+	})
+	if err := yaml.UnmarshalWithOptions(document, &config, yaml.Strict(), disk, locator); err != nil {
 		return nil, err
 	}
 	// The options of a driver are of no type in LimaYAML.
@@ -144,7 +150,7 @@ func borrowNetworks(config *limatype.LimaYAML) (err error) {
 // checkImages looks whether an image is there from which the root disk can be made, if there is no
 // root disk yet. Images of other architectures and images to be downloaded are not looked at.
 func checkImages(inst *limatype.Instance) error {
-	for _, name := range []string{filenames.Disk, filenames.DiffDiskLegacy} {
+	for _, name := range []string{rootFile(inst.VMType), filenames.DiffDiskLegacy} {
 		if there, err := exists(filepath.Join(inst.Dir, name)); there || err != nil {
 			return err
 		}

@@ -34,12 +34,12 @@ func run(ctx context.Context, args []string, std streams) int {
 
 	root := rootCommand(std)
 	root.SetArgs(args)
-	called, err := root.ExecuteContextC(ctx)
+	executed, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
 	logrus.Error(err)
-	if called.Annotations[serviceKey] == "" {
+	if executed.Annotations[serviceKey] == "" {
 		if err := printJSON(std.out, failure{Error: err.Error()}); err != nil {
 			logrus.Error(err)
 		}

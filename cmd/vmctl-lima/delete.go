@@ -58,6 +58,9 @@ func deleteIn(ctx context.Context, name, dir string) error {
 		if err := checkStopped(inst); err != nil {
 			return err
 		}
+		if inst.VMType == limatype.WSL2 {
+			break // vmctl unregisters the distribution: Lima's driver fails once there is none, and waits without a limit
+		}
 		driver, err := driverutil.CreateConfiguredDriver(ctx, inst, 0)
 		if err != nil {
 			return err

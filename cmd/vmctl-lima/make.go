@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/lima-vm/lima/v2/pkg/cidata"
+	"github.com/lima-vm/lima/v2/pkg/driver/wsl2" // on Windows this registers the driver
 	"github.com/lima-vm/lima/v2/pkg/driverutil"
 	"github.com/lima-vm/lima/v2/pkg/instance"
 	"github.com/lima-vm/lima/v2/pkg/limatype"
@@ -53,22 +54,24 @@ func makeInstance(ctx context.Context, name, guestAgent string) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
+	var result made
 	err = lockutil.WithDirLock(dir, func() error {
 		inst, err := loadInstance(ctx, name)
 		if err != nil {
 			return err
 		}
-		return describe(ctx, inst, guestAgent)
+		result = made{Dir: dir, Disk: filepath.Join(dir, rootFile(inst.VMType))}
+		return populate(ctx, inst, guestAgent)
 	})
 	if err != nil {
 		return made{}, fmt.Errorf("make instance %s: %w", name, err)
 	}
-	return made{Dir: dir, Disk: filepath.Join(dir, filenames.Disk)}, nil
+	return result, nil
 }
 
-// describe writes all that is known before an instance starts: its version, its cloud-config, its
-// root disk.
-func describe(ctx context.Context, inst *limatype.Instance, guestAgent string) error {
+// populate makes the files of an instance that Lima makes before its first start: its version, its
+// cloud-config, its root disk.
+func populate(ctx context.Context, inst *limatype.Instance, guestAgent string) error {
 	if err := ensureKey(ctx); err != nil {
 		return err
 	}
@@ -104,7 +107,7 @@ func prepare(ctx context.Context, inst *limatype.Instance, guestAgent string) (*
 	if err := removeWork(inst.Dir); err != nil {
 		return nil, err
 	}
-	there, err := exists(filepath.Join(inst.Dir, filenames.Disk))
+	there, err := exists(filepath.Join(inst.Dir, rootFile(inst.VMType)))
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +117,15 @@ func prepare(ctx context.Context, inst *limatype.Instance, guestAgent string) (*
 		}
 	}
 	return instance.Prepare(ctx, inst, guestAgent)
+}
+
+// rootFile returns the name of the root disk that an instance of a vmType starts with. WSL makes its disk by
+// itself at the first start, of an archive.
+func rootFile(vmType limatype.VMType) string {
+	if vmType == limatype.WSL2 {
+		return filenames.BaseDiskLegacy
+	}
+	return filenames.Disk
 }
 
 // makeDisk makes the root disk and the files that belong to it. Lima takes an image, a kernel or a
@@ -130,19 +142,25 @@ func makeDisk(ctx context.Context, inst *limatype.Instance, guestAgent string) (
 	if _, err := instance.Prepare(ctx, &unmade, guestAgent); err != nil {
 		return err
 	}
+	if inst.VMType == limatype.WSL2 {
+		if err := wsl2.EnsureFs(ctx, &unmade); err != nil {
+			return err
+		}
+	}
+	last := rootFile(inst.VMType)
 	entries, err := os.ReadDir(work)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		if entry.Name() == filenames.Disk {
+		if entry.Name() == last {
 			continue
 		}
 		if err := publish(filepath.Join(work, entry.Name()), inst.Dir); err != nil {
 			return err
 		}
 	}
-	return publish(filepath.Join(work, filenames.Disk), inst.Dir)
+	return publish(filepath.Join(work, last), inst.Dir)
 }
 
 // publish moves a complete file into a folder, so that it is whole there after a power failure, too.

@@ -162,7 +162,12 @@ func TestMakeCompletesTheKey(t *testing.T) {
 	}
 }
 
-// Instances that are made beside each other get one key, and two makes of one instance one disk.
+// Instances that are made beside each other get one key, each its own disk, and two makes of one instance one disk.
+//
+// Trap 6: a driver of Lima v2.2.0 is one value per process (registry.Register): CreateConfiguredDriver sets the instance
+// of that value, so that an earlier handle of another instance works in the directory of this one. Each make is a process.
+//
+// row L40, of Lima's keys
 func TestMakesBesideEachOther(t *testing.T) {
 	h := newHome(t)
 	path, _ := image(t, "qcow2")

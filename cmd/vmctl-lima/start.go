@@ -155,8 +155,8 @@ func awaitPID(agent *exec.Cmd, pidFile string) error {
 	ended := make(chan error, 1)
 	go func() { ended <- agent.Wait() }() // ends with this process, or with the hostagent
 	deadline := time.After(pidDeadline)
-	look := time.NewTicker(pidInterval)
-	defer look.Stop()
+	poll := time.NewTicker(pidInterval)
+	defer poll.Stop()
 	for {
 		select {
 		case err := <-ended:
@@ -167,7 +167,7 @@ func awaitPID(agent *exec.Cmd, pidFile string) error {
 		case <-deadline:
 			err := agent.Process.Kill() //nolint:forbidigo // a child of this process that nobody else knows
 			return errors.Join(fmt.Errorf("the hostagent wrote no pid file within %v", pidDeadline), err, removePID(pidFile, agent.Process.Pid))
-		case <-look.C:
+		case <-poll.C:
 			if pidIn(pidFile) == agent.Process.Pid {
 				return nil
 			}

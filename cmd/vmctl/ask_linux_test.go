@@ -16,9 +16,10 @@ vm "dev" {
   memory   = "256MiB"
 }
 
-guest_file "motd" {
-  vm   = vm.dev
-  path = "/etc/motd"
+box "motd" {
+  in      = vm.dev
+  label   = "motd"
+  running = false
 }
 `
 
@@ -27,10 +28,12 @@ guest_file "motd" {
 func TestEachRoundIsAskedAbout(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, layered)
+	s.exits(0, "apply", "--auto-approve", "--exclude=box.motd")
+	s.exits(0, "vm", "stop", "dev")
 	u := sit(t, s.vmctl("apply"), 100, 60)
-	u.sees("1 deferred", `guest_file.motd read after vm.dev is ready`, "Apply these 3 steps")
+	u.sees("1 deferred", `box.motd read after vm.dev is ready`, "Apply these 2 steps")
 	u.types("yes\n")
-	u.sees(`Done so far: 3 steps done`, `guest_file.motd create`, "Apply this step")
+	u.sees(`Done so far: 2 steps done`, `box.motd create`, "Apply this step")
 	u.types("no\n")
 	u.sees(`apply: the rest was not done: the answer was "no", not "yes"`)
 	u.leaves(130)
@@ -46,7 +49,7 @@ func TestEachRoundIsAskedAbout(t *testing.T) {
 	// The steps of a saved plan need no consent, since the user has read them; deferred steps
 	// do.
 	s.exits(0, "vm", "stop", "dev")
-	changed := strings.Replace(layered, `path = "/etc/motd"`, `path = "/etc/issue"`, 1)
+	changed := strings.Replace(layered, `label   = "motd"`, `label   = "issue"`, 1)
 	if err := os.WriteFile(filepath.Join(s.dir, "main.vmctl.hcl"), []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,8 @@ import (
 	language "vmctl/spec"
 )
 
-// canaryBlocks has a block of every kind that the sim provider knows, without the attributes that may be sensitive.
+// canaryBlocks has a block of every kind that the sim provider knows, and a box in a VM, without the attributes that may
+// be sensitive.
 var canaryBlocks = map[string]string{
 	"sim": `provider "sim" "here" {
   fault {
@@ -40,8 +41,8 @@ var canaryBlocks = map[string]string{
   memory   = "64MiB"
   boot { kernel = "kernel" }
 `,
-	"disk":       "disk \"d\" {\n  provider = provider.sim.here\n  size     = \"1MiB\"\n",
-	"guest_file": "guest_file \"note\" {\n  vm   = vm.dev\n  path = \"/etc/note\"\n",
+	"disk": "disk \"d\" {\n  provider = provider.sim.here\n  size     = \"1MiB\"\n",
+	"box":  "box \"note\" {\n  in    = vm.dev\n  label = \"note\"\n",
 }
 
 // canary is a site whose spec has a secret in every attribute that may be sensitive.
@@ -56,7 +57,7 @@ func newCanary(t *testing.T) *canary {
 	t.Helper()
 	c := &canary{secrets: map[string]string{}, given: map[string]bool{}}
 	text := spec
-	for _, kind := range []string{"sim", "vm", "disk", "guest_file"} {
+	for _, kind := range []string{"sim", "vm", "disk", "box"} {
 		shape, paths := canaryShape(kind)
 		text += canaryBlocks[kind]
 		for _, path := range paths {
@@ -80,12 +81,16 @@ func newCanary(t *testing.T) *canary {
 	return c
 }
 
+// canaryShape returns a shape with its paths that may be sensitive, without those of scripts: the script test
+// provision.txtar places secrets there.
 func canaryShape(kind string) (language.Block, []string) {
 	if shape, ok := language.ProviderShape(kind); ok {
 		return shape, language.SensitiveSettings(kind)
 	}
 	shape, _ := language.Shape(language.Kind(kind))
-	return shape, language.SensitivePaths(language.Kind(kind))
+	return shape, slices.DeleteFunc(language.SensitivePaths(language.Kind(kind)), func(path string) bool {
+		return strings.HasPrefix(path, "provision.")
+	})
 }
 
 // canaryAttributes writes the attributes at paths of a block, each with the secret of the variable that prefix and path
@@ -189,7 +194,7 @@ func canaryForms(secret string) map[string]string {
 func (c *canary) isObject(path string) bool {
 	in, err := filepath.Rel(filepath.Join(c.home, "d", "sim-here"), path)
 	folder := filepath.Dir(in)
-	return err == nil && (folder == "vms" || folder == "run" && strings.HasSuffix(in, ".pid") || folder == "disks" && strings.HasSuffix(in, ".guest") || in == "write.tmp")
+	return err == nil && (folder == "vms" || folder == "run" && strings.HasSuffix(in, ".pid") || strings.HasPrefix(in, "homes/") || in == "write.tmp")
 }
 
 // searchFiles searches every file of the data directory and of the working folder.
@@ -348,7 +353,7 @@ func TestCanary(t *testing.T) {
 		{"status", "--json"},
 		{"show", "vm.dev"},
 		{"show", "--json", "vm.dev"},
-		{"show", "guest_file.note"},
+		{"show", "box.note"},
 		{"state", "list"},
 		{"state", "show", "vm.dev"},
 		{"state", "show", "--json", "vm.dev"},

@@ -18,8 +18,13 @@ import (
 var version = "unknown"
 
 func main() {
+	start(cli.Env{})
+}
+
+// start runs vmctl as run does, and exits.
+func start(env cli.Env) {
 	collectRarely()
-	os.Exit(run())
+	os.Exit(run(env))
 }
 
 // collectRarely lets the heap grow to five times the memory in use before it is collected, but not
@@ -39,8 +44,9 @@ func collectRarely() {
 	}
 }
 
-// run runs vmctl and returns its exit code.
-func run() int {
+// run runs vmctl in this process and returns its exit code. Of env it takes what a process does not
+// tell: the kinds that its caller adds.
+func run(env cli.Env) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	leave := make(chan struct{})
@@ -61,7 +67,7 @@ func run() int {
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: terminal(),
 		Environ: environ, Dir: dir, UID: os.Getuid(), Program: program, Now: time.Now, Rand: rand.Reader,
 		Build: cli.Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH},
-		Lend:  shared.lend, Leave: leave, HomeOf: homeOf,
+		Lend:  shared.lend, Leave: leave, HomeOf: homeOf, Inside: env.Inside,
 	})
 	select {
 	case <-leave:

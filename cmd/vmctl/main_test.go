@@ -11,6 +11,10 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"vmctl/cmd/internal/cli"
+	"vmctl/providers"
+	"vmctl/providers/providertest/box"
 )
 
 // spec is a spec that wants nothing.
@@ -25,8 +29,11 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	testscript.Main(dispositions{m}, map[string]func(){"vmctl": patiently(main), "visit": visit})
+	testscript.Main(dispositions{m}, map[string]func(){"vmctl": patiently(withBoxes), "visit": visit})
 }
+
+// withBoxes runs vmctl with a kind that only tests have: a box inside a VM.
+func withBoxes() { start(cli.Env{Inside: []providers.Type{box.Type(nil)}}) }
 
 // TestScripts runs the real program where no hypervisor is needed.
 func TestScripts(t *testing.T) {

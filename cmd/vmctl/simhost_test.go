@@ -39,7 +39,7 @@ import (
 //	one-image            demands that there is one image, and nothing beside it
 //	make-disk DISK       makes a disk of 1 MiB, as somebody else would
 //	disk-size DISK BYTES demands the size of a disk's file
-//	in-guest VM TEXT     prints the files that a guest keeps, and demands that one has the text; with !, that none has
+//	in-box LABEL TEXT    demands that the box in a guest has the text; with !, that it has not
 //	killed-at TEXT ARG…  runs vmctl and kills it once it says TEXT
 //	journal OP           prints what the journals say of the steps of an operation
 func hostCommands() map[string]func(*testscript.TestScript, bool, []string) {
@@ -123,8 +123,8 @@ func hostCommands() map[string]func(*testscript.TestScript, bool, []string) {
 				ts.Fatalf("%s has %s bytes, and was to have %s", args[0], got, args[1])
 			}
 		},
-		"in-guest": func(ts *testscript.TestScript, neg bool, args []string) {
-			files, err := filepath.Glob(filepath.Join(ts.Getenv("DATA"), "sim-*", "disks", args[0]+".guest"))
+		"in-box": func(ts *testscript.TestScript, neg bool, args []string) {
+			files, err := filepath.Glob(filepath.Join(ts.Getenv("DATA"), "sim-*", "homes", "*", "boxes", args[0], "box"))
 			ts.Check(err)
 			kept := ""
 			for _, file := range files {
@@ -133,7 +133,7 @@ func hostCommands() map[string]func(*testscript.TestScript, bool, []string) {
 				kept += string(content)
 			}
 			if strings.Contains(kept, args[1]) == neg {
-				ts.Fatalf("%s keeps %s", args[0], kept)
+				ts.Fatalf("box %s has %s", args[0], kept)
 			}
 		},
 		"tell":      tell,

@@ -123,8 +123,8 @@ func (w *simWorld) end(id process.Identity) {
 	}
 }
 
-func (w *simWorld) types() map[string]providers.Type {
-	return map[string]providers.Type{sim.TypeName: sim.Type(sim.Host{Program: w.program, Args: []string{"sim-vm"}})}
+func (w *simWorld) types() providers.Types {
+	return providers.Types{Systems: map[string]providers.Type{sim.TypeName: sim.Type(sim.Host{Program: w.program, Args: []string{"sim-vm"}})}}
 }
 
 // config loads the spec of the wanted world. Its waits are shorter than files can say.
@@ -203,7 +203,7 @@ func (w *simWorld) plan(c *vmspec.Config, s *state.Snapshot) (*planner.Plan, *pl
 		allow[r.Address] = true
 	}
 	open := func(ctx context.Context, o planner.Opening) (providers.Provider, error) {
-		p, err := w.types()[o.Ref.Type].Open(ctx, providers.Settings{
+		p, err := o.Type.Open(ctx, providers.Settings{
 			Name: o.Ref.Name, Attrs: o.Attrs, Dir: w.host(), Files: filepath.Join(w.dir, "spec"), Project: worldProject, Now: time.Now,
 		})
 		return watched{Provider: p, world: w}, err
@@ -347,7 +347,7 @@ func (l *eventLog) hear(e executor.Event) {
 		if l.halted != "" && !l.lowered[e.Step.Change] {
 			l.world.t.Errorf("%s %s began after %q (rule 13)", e.Step.Op, e.Step.Address, l.halted)
 		}
-	case executor.StepProgress, executor.StepWaiting, executor.StepFailed, executor.StepWarned:
+	case executor.StepProgress, executor.StepWaiting, executor.StepFailed, executor.StepWarned, executor.ConditionChanged:
 	}
 }
 

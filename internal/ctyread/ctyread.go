@@ -15,13 +15,19 @@ func Known(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNul
 // Attr returns an attribute of a known object, whatever the attribute's own value is. It returns
 // cty.NilVal for a value that is not a known object or lacks the attribute.
 func Attr(v cty.Value, name string) cty.Value {
-	if !Known(v) || !v.Type().IsObjectType() {
-		return cty.NilVal
-	}
-	if _, has := v.Type().AttributeTypes()[name]; !has {
+	if !Has(v, name) {
 		return cty.NilVal
 	}
 	return v.GetAttr(name)
+}
+
+// Has reports whether a value is a known object with an attribute, whatever the attribute's own value is.
+func Has(v cty.Value, name string) bool {
+	if !Known(v) || !v.Type().IsObjectType() {
+		return false
+	}
+	_, has := v.Type().AttributeTypes()[name]
+	return has
 }
 
 // KnownAttr returns an attribute of an object if it is known and not null, else cty.NilVal.

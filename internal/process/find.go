@@ -48,6 +48,9 @@ func (h Host) Search(ctx context.Context, match func(argv []string) bool) ([]Fou
 		if pid <= 1 || pid == os.Getpid() {
 			continue
 		}
+		if argv := h.arguments(pid); len(argv) > 0 && !match(argv) {
+			continue
+		}
 		s, err := h.sys().Look(pid)
 		switch {
 		case errors.Is(err, errNone), err == nil && (s.Ended || s.Ending):
@@ -71,6 +74,22 @@ func (h Host) Search(ctx context.Context, match func(argv []string) bool) ([]Fou
 		}
 	}
 	return found, unread.err()
+}
+
+// argumentReader is a system that reads the arguments of a process at a fraction of the price of
+// Look. Most processes of a machine are none of those that a search is for.
+type argumentReader interface {
+	// Arguments returns the arguments of a process; nil: it has none, perhaps not yet, or they
+	// cannot be read.
+	Arguments(pid int) []string
+}
+
+// arguments returns the arguments of a process; nil: Look has to tell.
+func (h Host) arguments(pid int) []string {
+	if r, ok := h.sys().(argumentReader); ok {
+		return r.Arguments(pid)
+	}
+	return nil
 }
 
 // HasArgument returns a match for Find: one argument that is exactly s. A path

@@ -149,8 +149,17 @@ func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
+// Arguments returns the arguments of a process.
+func (l linux) Arguments(pid int) []string {
+	argv, err := l.argv(pid)
+	if err != nil {
+		return nil
+	}
+	return argv
+}
+
 func (l linux) argv(pid int) ([]string, error) {
-	data, err := os.ReadFile(l.path(pid, "cmdline"))
+	data, err := readProc(l.path(pid, "cmdline"))
 	if err != nil || len(data) == 0 {
 		return nil, err
 	}
@@ -199,7 +208,7 @@ func (l linux) Tree(pid int) ([]int, error) {
 
 func (l linux) stat(name string) (stat, error) {
 	path := filepath.Join(l.proc, name, "stat")
-	data, err := os.ReadFile(path)
+	data, err := readProc(path)
 	if err != nil {
 		return stat{}, err
 	}
@@ -208,4 +217,37 @@ func (l linux) stat(name string) (stat, error) {
 		return stat{}, fmt.Errorf("read %s: %w", path, err)
 	}
 	return s, nil
+}
+
+// readProc reads a file of proc. It leaves out what os.ReadFile does for files that may block, which is most of the
+// price of a search.
+func readProc(path string) ([]byte, error) {
+	fd, err := uninterrupted(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd) //nolint:errcheck // it was only read
+	data := make([]byte, 0, 1<<10)
+	for {
+		n, err := uninterrupted(func() (int, error) { return unix.Read(fd, data[len(data):cap(data)]) })
+		if err != nil {
+			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		}
+		if n == 0 {
+			return data, nil
+		}
+		data = data[:len(data)+n]
+		if len(data) == cap(data) {
+			data = slices.Grow(data, cap(data))
+		}
+	}
+}
+
+// uninterrupted repeats a call of the system that a signal has interrupted.
+func uninterrupted(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
 }

@@ -9,35 +9,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/term"
-
-	"vmctl/internal/shellword"
 )
-
-// Command is a command for Run.
-type Command struct {
-	Args           []string
-	Stdin          io.Reader // nil: empty
-	Stdout, Stderr io.Writer // nil: discarded
-}
-
-// Run runs a command on the target and returns its exit status. A command that
-// a signal ended has status 128 plus the signal's number, as in a shell. An
-// error means that the command did not run, or that how it ended is not known:
-// a lost connection, an ended ctx.
-func Run(ctx context.Context, t Target, c Command) (int, error) {
-	client, err := t.dial(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("run a command as %s: %w", t, err)
-	}
-	status, err := runOn(ctx, client, func(s *ssh.Session) error {
-		s.Stdin, s.Stdout, s.Stderr = c.Stdin, c.Stdout, c.Stderr
-		return s.Run(shellword.Join(c.Args))
-	})
-	if err != nil {
-		return 0, fmt.Errorf("run a command as %s: %w", t, err)
-	}
-	return status, nil
-}
 
 // runOn runs one session and closes the client, at the latest when ctx ends.
 func runOn(ctx context.Context, client *ssh.Client, run func(*ssh.Session) error) (status int, err error) {
@@ -51,14 +23,17 @@ func runOn(ctx context.Context, client *ssh.Client, run func(*ssh.Session) error
 	if err != nil {
 		return 0, err
 	}
-	status, err = exitStatus(run(session))
+	status, err = ExitStatus(run(session))
 	if err != nil && ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
 	return status, err
 }
 
-func exitStatus(err error) (int, error) {
+// ExitStatus returns the exit status of a command from the error that its session ended with. A
+// command that a signal ended has status 128 plus the signal's number, as in a shell. An error
+// means that its end is not known.
+func ExitStatus(err error) (int, error) {
 	var exit *ssh.ExitError
 	var missing *ssh.ExitMissingError
 	switch {
@@ -85,7 +60,7 @@ type Terminal struct {
 // Shell runs the user's login shell on the target, with a terminal if In is
 // one, and returns its exit status like Run.
 func Shell(ctx context.Context, t Target, terminal Terminal) (int, error) {
-	client, err := t.dial(ctx)
+	client, err := t.Connect(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("open a shell as %s: %w", t, err)
 	}

@@ -218,6 +218,24 @@ func TestWaitOutlastsASlowServer(t *testing.T) {
 	}
 }
 
+// A server that begins to listen while an attempt waits answers a new connection.
+func TestWaitConnectsBesideAnAttempt(t *testing.T) {
+	target := known(t, sshtest.Server{Deaf: 1})
+	target.Banner = 24 * time.Hour
+	if err := sshx.Wait(t.Context(), target, sshx.WaitOptions{Every: time.Millisecond, Sleep: never(t)}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that is slower than the short connections is waited for by the attempt itself.
+func TestWaitKeepsTheFirstConnection(t *testing.T) {
+	target := known(t, sshtest.Server{Delay: 100 * time.Millisecond})
+	target.Banner = 24 * time.Hour
+	if err := sshx.Wait(t.Context(), target, sshx.WaitOptions{Every: time.Millisecond, Sleep: never(t)}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestNextBanner(t *testing.T) {
 	var got []time.Duration
 	for d := time.Duration(0); len(got) < 8; {
@@ -226,6 +244,18 @@ func TestNextBanner(t *testing.T) {
 	}
 	if text := fmt.Sprint(got); text != "[500ms 750ms 1.125s 1.688s 2.531s 3.797s 5s 5s]" {
 		t.Error(text)
+	}
+}
+
+// A guest that boots within seconds is found within half a second; one that needs minutes is not kept
+// busy by the connections that look for it.
+func TestInterval(t *testing.T) {
+	var got []string
+	for _, waited := range []time.Duration{0, 6 * time.Second, 20 * time.Second, time.Minute, 100 * time.Second, time.Hour} {
+		got = append(got, sshx.Interval(500*time.Millisecond, waited).String())
+	}
+	if diff := cmp.Diff("500ms 500ms 1s 3s 5s 5s", strings.Join(got, " ")); diff != "" {
+		t.Errorf("intervals (-want +got):\n%s", diff)
 	}
 }
 
@@ -272,6 +302,22 @@ func TestWaitOutlastsARefusedLogin(t *testing.T) {
 	}
 }
 
+// A guest that is still being set up may get its host key after its server listens; one that is set up
+// has the wrong one for good.
+func TestWaitForTheHostKey(t *testing.T) {
+	target := known(t, sshtest.Server{})
+	target.HostKey, target.HostKeyFrom, target.AcceptNew = line(t), "the owner mark", false
+	tries := 0
+	err := sshx.Wait(t.Context(), target, sshx.WaitOptions{
+		Settling: func() bool { return tries < 2 },
+		Sleep:    func(context.Context, time.Duration) error { tries++; return nil },
+	})
+	var key *sshx.HostKeyError
+	if !errors.As(err, &key) || tries != 2 {
+		t.Errorf("after %d tries: %v", tries, err)
+	}
+}
+
 func TestWaitWithAnUnusableKey(t *testing.T) {
 	target := known(t, sshtest.Server{})
 	if err := os.WriteFile(target.IdentityFile, []byte("-----BEGIN OPENSSH PRIVATE KEY-----\n"), 0o600); err != nil {
@@ -283,85 +329,6 @@ func TestWaitWithAnUnusableKey(t *testing.T) {
 		t.Errorf("got %T: %v", err, err)
 	}
 }
-
-// row A42
-func TestRun(t *testing.T) {
-	trap := filepath.Join(t.TempDir(), "trap")
-	for _, tc := range []struct {
-		name   string
-		server sshtest.Server
-		args   []string
-		stdin  string
-		status int
-		stdout string
-		stderr string
-	}{
-		{name: "output", args: []string{"echo", "a", "b"}, stdout: "a b\n"},
-		{name: "status", args: []string{"sh", "-c", "echo no >&2; exit 7"}, status: 7, stderr: "no\n"},
-		{name: "input", args: []string{"cat"}, stdin: "in", stdout: "in"},
-		{name: "missing program", args: []string{"/nowhere/at-all"}, status: 127, stderr: "any"},
-		{name: "signal", server: sshtest.Server{Signal: "TERM"}, args: []string{"true"}, status: 143},
-		{
-			name:   "nothing is a command that was meant as a word",
-			args:   []string{"printf", "%s|", "x;touch " + trap, "$(touch " + trap + ")", "`touch " + trap + "`", "&& touch " + trap, "it's", "", "a  b", "*"},
-			stdout: "x;touch " + trap + "|$(touch " + trap + ")|`touch " + trap + "`|&& touch " + trap + "|it's||a  b|*|",
-		},
-		{
-			name:   "nor is it one for a shell that was asked for",
-			args:   []string{"sh", "-c", `printf '%s|' "$@"`, "-n", "--", "-e", "x;touch " + trap, "a\ntouch " + trap + "\n", "$(id)", "\"", "\\"},
-			stdout: "--|-e|x;touch " + trap + "|a\ntouch " + trap + "\n|$(id)|\"|\\|",
-		},
-		{name: "no option of the shell", args: []string{"-s"}, stdin: "touch " + trap + "\n", status: 127, stderr: "any"},
-		{name: "no assignment", args: []string{"A=1", "touch", trap}, status: 127, stderr: "any"},
-		{name: "no keyword", args: []string{"if", "true"}, status: 127, stderr: "any"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var stdout, stderr bytes.Buffer
-			status, err := sshx.Run(t.Context(), known(t, tc.server), sshx.Command{
-				Args: tc.args, Stdin: strings.NewReader(tc.stdin), Stdout: &stdout, Stderr: &stderr,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if tc.stderr == "any" && stderr.Len() > 0 {
-				tc.stderr = stderr.String()
-			}
-			got := fmt.Sprintf("%d\n%s\n%s", status, &stdout, &stderr)
-			if diff := cmp.Diff(fmt.Sprintf("%d\n%s\n%s", tc.status, tc.stdout, tc.stderr), got); diff != "" {
-				t.Errorf("status, output, errors (-want +got):\n%s", diff)
-			}
-		})
-	}
-	if _, err := os.Stat(trap); err == nil {
-		t.Error("a word ran as a command")
-	}
-}
-
-func TestRunThatIsCutOff(t *testing.T) {
-	target := known(t, sshtest.Server{Drop: true})
-	_, err := sshx.Run(t.Context(), target, sshx.Command{Args: []string{"true"}})
-	wantError(t, err, fmt.Sprintf("run a command as root@127.0.0.1:%d: the connection was lost before the command ended", target.Port))
-}
-
-func TestRunWhenTheContextEnds(t *testing.T) {
-	target := known(t, sshtest.Server{})
-	ctx, cancel := context.WithCancelCause(t.Context())
-	_, err := sshx.Run(ctx, target, sshx.Command{
-		Args:   []string{"sh", "-c", "echo begun; cat >/dev/null"},
-		Stdin:  pending(ctx.Done()),
-		Stdout: writer(func() { cancel(errors.New("told to stop")) }),
-	})
-	wantError(t, err, fmt.Sprintf("run a command as root@127.0.0.1:%d: told to stop", target.Port))
-}
-
-// pending is input that nobody types.
-type pending <-chan struct{}
-
-func (p pending) Read([]byte) (int, error) { <-p; return 0, errors.New("closed") }
-
-type writer func()
-
-func (w writer) Write(b []byte) (int, error) { w(); return len(b), nil }
 
 func TestShellWithoutATerminal(t *testing.T) {
 	input := filepath.Join(t.TempDir(), "input")

@@ -34,6 +34,8 @@ type Target struct {
 	// Banner limits connecting and the wait for the server's first words. Handshake
 	// limits the time from these to the end of the login. 0: 5 and 30 seconds.
 	Banner, Handshake time.Duration
+
+	eager func() time.Duration // between new connections while one waits for the first words; nil: there are none
 }
 
 // HostKeyError reports that a server showed a host key by which it is not known. The
@@ -80,8 +82,8 @@ func (e *IdentityError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *IdentityError) Unwrap() error { return e.Err }
 
-// dial connects and logs in. The caller closes the client.
-func (t Target) dial(ctx context.Context) (*ssh.Client, error) {
+// Connect connects to the target and logs in. The caller closes the client.
+func (t Target) Connect(ctx context.Context) (*ssh.Client, error) {
 	auth, err := t.auth()
 	if err != nil {
 		return nil, &IdentityError{Err: err}
@@ -90,18 +92,17 @@ func (t Target) dial(ctx context.Context) (*ssh.Client, error) {
 	if check.known, err = t.hostKeys(); err != nil {
 		return nil, err
 	}
-	banner, handshake := t.limits()
-	conn, err := (&net.Dialer{Timeout: banner}).DialContext(ctx, "tcp", t.hostPort())
+	conn, err := t.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { closeQuietly(conn) })
 	defer stop()
-	limited := &limitedConn{Conn: conn, then: handshake}
-	if err := conn.SetDeadline(time.Now().Add(banner)); err != nil {
+	_, handshake := t.limits()
+	if err := conn.SetDeadline(time.Now().Add(handshake)); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	c, channels, requests, err := ssh.NewClientConn(limited, t.hostPort(), &ssh.ClientConfig{
+	c, channels, requests, err := ssh.NewClientConn(conn, t.hostPort(), &ssh.ClientConfig{
 		User:              t.User,
 		Auth:              auth,
 		HostKeyCallback:   check.callback,
@@ -109,7 +110,7 @@ func (t Target) dial(ctx context.Context) (*ssh.Client, error) {
 	})
 	if err != nil {
 		closeQuietly(conn)
-		return nil, t.explain(ctx, err, &check, limited)
+		return nil, t.explain(ctx, err, &check)
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -139,7 +140,7 @@ func (t Target) hostKeys() ([]ssh.PublicKey, error) {
 }
 
 // explain turns the error of the library into one that names the cause.
-func (t Target) explain(ctx context.Context, err error, check *hostKeyCheck, conn *limitedConn) error {
+func (t Target) explain(ctx context.Context, err error, check *hostKeyCheck) error {
 	var late net.Error
 	switch {
 	case ctx.Err() != nil:
@@ -148,8 +149,6 @@ func (t Target) explain(ctx context.Context, err error, check *hostKeyCheck, con
 		return check.failure
 	case strings.Contains(err.Error(), "unable to authenticate"):
 		return &AuthError{User: t.User, IdentityFile: t.IdentityFile, Err: err}
-	case !conn.heard:
-		return errors.New("port open, no SSH banner yet")
 	case errors.As(err, &late) && late.Timeout():
 		return errors.New("the SSH server stopped answering during the login")
 	default:
@@ -168,26 +167,6 @@ func (t Target) limits() (banner, handshake time.Duration) {
 		handshake = 30 * time.Second
 	}
 	return banner, handshake
-}
-
-// limitedConn has one deadline until the server speaks and another from then
-// on: a port forwarder accepts a connection long before a server listens.
-type limitedConn struct {
-	net.Conn
-	then  time.Duration
-	heard bool
-}
-
-// Read extends the deadline at the first words of the server.
-func (c *limitedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 && !c.heard {
-		c.heard = true
-		if err := c.SetDeadline(time.Now().Add(c.then)); err != nil {
-			return n, err
-		}
-	}
-	return n, err
 }
 
 func closeQuietly(c io.Closer) {

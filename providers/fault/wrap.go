@@ -28,7 +28,7 @@ func Wrap(p providers.Provider, s providers.Settings, kinds map[spec.Kind]map[st
 	if w.faults, err = decode(ctyread.Attr(s.Attrs, "fault"), w.ops); err != nil || len(w.faults) == 0 {
 		return p, err
 	}
-	return providers.Forward(w, p), nil
+	return w, nil
 }
 
 // wrapper is a provider with faults.
@@ -40,6 +40,11 @@ type wrapper struct {
 	kinds  map[spec.Kind]map[string]providers.Attribute
 	counts string
 }
+
+var _ providers.Wrapper = (*wrapper)(nil)
+
+// Unwrap returns the provider without faults.
+func (w *wrapper) Unwrap() providers.Provider { return w.Provider }
 
 // Observe observes, unless a fault strikes.
 func (w *wrapper) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {

@@ -2,10 +2,7 @@ package fault_test
 
 import (
 	"context"
-	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,52 +69,11 @@ func TestWrapKeepsAbilities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := p.(providers.ConsoleReader); !ok {
+	if _, ok := providers.Ability[providers.ConsoleReader](p); !ok {
 		t.Error("the wrapped provider has no console")
 	}
-	if _, ok := p.(providers.Reacher); ok {
+	if _, ok := providers.Ability[providers.Reacher](p); ok {
 		t.Error("the wrapped provider can be reached, and the plain one cannot")
-	}
-}
-
-// optional lists the optional interfaces of a provider.
-var optional = map[string]reflect.Type{
-	"ConsoleReader": reflect.TypeFor[providers.ConsoleReader](),
-	"Reacher":       reflect.TypeFor[providers.Reacher](),
-}
-
-// able has every ability that is optional.
-type able struct {
-	plain
-	providers.Reacher
-}
-
-func TestWrapKeepsEveryAbility(t *testing.T) {
-	s := providers.Settings{Attrs: cty.ObjectVal(map[string]cty.Value{"fault": cty.TupleVal([]cty.Value{cty.ObjectVal(block("start", fault.Fail, 1))})})}
-	p, err := fault.Wrap(able{}, s, nil, filepath.Join(t.TempDir(), "faults"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	interfaces := regexp.MustCompile(`(?m)^type ([A-Z]\w*) interface`)
-	files, err := filepath.Glob("../*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("files of package providers: %v, %v", files, err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, found := range interfaces.FindAllStringSubmatch(string(text), -1) {
-			if name := found[1]; name != "Provider" && name != "Args" && optional[name] == nil {
-				t.Errorf("%s: %s is an ability that this test does not know: add it to optional and to Wrap", file, name)
-			}
-		}
-	}
-	for name, ability := range optional {
-		if !reflect.TypeOf(p).Implements(ability) {
-			t.Errorf("the wrapped provider is no %s", name)
-		}
 	}
 }
 

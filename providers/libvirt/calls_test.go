@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"vmctl/providers"
 	"vmctl/providers/libvirt"
@@ -101,5 +104,79 @@ func TestWaitForOthersEnds(t *testing.T) {
 	}
 	if err == nil || err.Error() != "define vm.ops: wait for the other steps that change files: told to stop" {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// manyDisks makes some disks one after the other, and then grows each of them. It returns the
+// number of calls of each run by operation.
+func manyDisks(t *testing.T, n int) (making, growing map[string]int) {
+	t.Helper()
+	l := newLab(t)
+	counted := func(each func(i int) providers.Change) map[string]int {
+		t.Helper()
+		clear(l.Asked)
+		l.Calls = nil
+		for i := range n {
+			if got := l.apply(each(i)); !strings.Contains(got, ": done") || strings.Contains(got, "next:") {
+				t.Fatalf("disk %d:\n%s", i, got)
+			}
+		}
+		all := maps.Clone(l.Asked)
+		for _, call := range l.Calls {
+			op, _, _ := strings.Cut(call, " ")
+			all[op]++
+		}
+		return all
+	}
+	change := func(i int, action providers.Action) providers.Change {
+		return providers.Change{
+			Address: spec.Address{Kind: spec.Disk, Name: fmt.Sprintf("d%d", i)}, Kind: spec.Disk, Action: action,
+			Name: fmt.Sprintf("lab.d%d", i), ID: providers.ID(fmt.Sprintf("%08d-2222-8333-8444-555555555555", i)),
+			Want: disk(8*mib, "qcow2"), Policy: policy(nil), Generation: 2,
+		}
+	}
+	making = counted(func(i int) providers.Change { return change(i, providers.Create) })
+	inv := l.see()
+	objects := map[providers.ID]providers.Object{}
+	for _, o := range inv.Objects {
+		objects[o.ID] = o
+	}
+	l.open() // another run
+	growing = counted(func(i int) providers.Change {
+		c := change(i, providers.Update)
+		o := objects[c.ID]
+		c.Object, c.Want, c.Edits = &o, disk(16*mib, "qcow2"), []providers.Edit{{Path: "size"}}
+		return c
+	})
+	return making, growing
+}
+
+// The calls for one more disk are the same however many disks there are: none of them lists a
+// pool, or reads the mark of another disk.
+func TestDisksTakeTheSameCallsEach(t *testing.T) {
+	const n = 20
+	few, fewGrown := manyDisks(t, n)
+	many, manyGrown := manyDisks(t, 2*n)
+	for _, tc := range []struct {
+		what      string
+		few, many map[string]int
+		want      map[string]int // for each disk
+	}{
+		{"making", few, many, map[string]int{"head": 1, "volume": 1, "has": 2, "pool": 2, "upload": 1, "make-volume": 1}},
+		// The first listing of a run reads the marks: one call for each.
+		{"growing", fewGrown, manyGrown, map[string]int{"domains": 1, "head": 3, "volume": 3, "resize-volume": 1}},
+	} {
+		more := map[string]int{}
+		for op, calls := range tc.many {
+			if calls != tc.few[op] {
+				more[op] = calls - tc.few[op]
+			}
+		}
+		for op := range tc.want {
+			tc.want[op] *= n
+		}
+		if diff := cmp.Diff(tc.want, more); diff != "" {
+			t.Errorf("%s: calls for %d more disks (-want +got):\n%s\n%d disks: %v", tc.what, n, diff, n, tc.few)
+		}
 	}
 }

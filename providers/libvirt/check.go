@@ -18,7 +18,7 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 	if kind == spec.Disk {
 		return machine.WholeSectors(want, "size")
 	}
-	var flaws []spec.Flaw
+	flaws := machine.WholeSectors(ctyread.Attr(want, rootAttr), rootAttr+".size")
 	if bootless(want) {
 		flaws = append(flaws, spec.Flaw{
 			Summary: "Nothing to boot",

@@ -146,7 +146,7 @@ func (l *lab) server(id string) sshtest.Server {
 	return s
 }
 
-func publicKey(t *testing.T, line []byte) ssh.PublicKey {
+func publicKey(t testing.TB, line []byte) ssh.PublicKey {
 	t.Helper()
 	key, _, _, _, err := ssh.ParseAuthorizedKey(line)
 	if err != nil {

@@ -55,7 +55,10 @@ type connection interface {
 
 	// Pools lists the pools that are active.
 	Pools(ctx context.Context) ([]pool, error)
+	// Pool reads a pool. Its free space is as old as its last listing.
 	Pool(ctx context.Context, name string) (pool, error)
+	// Refresh lists a pool anew, and returns it with its free space as it is now.
+	Refresh(ctx context.Context, name string) (pool, error)
 	// DefinePool makes a pool known, and lets it start with the daemon.
 	DefinePool(ctx context.Context, xml string) error
 	// StartPool makes the folder of a pool, if it is missing, and starts it.

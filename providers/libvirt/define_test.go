@@ -93,7 +93,7 @@ func TestDefineBringsTheKeys(t *testing.T) {
 }
 
 // unpack reads a compressed newc archive.
-func unpack(t *testing.T, packed []byte) map[string]string {
+func unpack(t testing.TB, packed []byte) map[string]string {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -583,7 +583,7 @@ func TestPools(t *testing.T) {
 	}
 }
 
-func readFile(t *testing.T, path string) string {
+func readFile(t testing.TB, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -592,7 +592,7 @@ func readFile(t *testing.T, path string) string {
 	return string(b)
 }
 
-func removeFile(t *testing.T, path string) {
+func removeFile(t testing.TB, path string) {
 	t.Helper()
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)

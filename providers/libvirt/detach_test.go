@@ -64,7 +64,7 @@ func (l *lab) detached(c providers.Change) (said string, gone, came []string) {
 }
 
 // normal returns a domain as libvirtxml writes it, a line for each element.
-func normal(t *testing.T, text string) []string {
+func normal(t testing.TB, text string) []string {
 	t.Helper()
 	var d libvirt.XMLDomain
 	if err := d.Unmarshal(text); err != nil {

@@ -3,6 +3,7 @@ package libvirt
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,13 +62,21 @@ func (d *diskJob) Look(ctx context.Context) (*guard.Seen, error) {
 	return seen, nil
 }
 
-// Values returns the attributes of the disk that libvirt sets.
+// Values returns the attributes of the disk that libvirt sets. The step is done then: it leaves the
+// listing to the next one.
 func (d *diskJob) Values(context.Context) (map[string]cty.Value, error) {
+	if d.hidden == nil {
+		d.lastListed = d.listed.pools
+	}
 	return d.disk.described(d.location.URI).Values(), nil
 }
 
-// find reads the disk that the step is about.
+// find reads the disk that the step is about. It lists the pools if they were not listed yet, or if
+// the disk is not as in the listing.
 func (d *diskJob) find(ctx context.Context) error {
+	if d.hidden == nil && d.findListed(ctx) {
+		return nil
+	}
 	var err error
 	d.listed, d.hidden = d.filePools(ctx, d.connection)
 	if d.disk, d.at, err = d.listed.find(ctx, d.connection, d.Object); err != nil {
@@ -77,6 +86,39 @@ func (d *diskJob) find(ctx context.Context) error {
 		return fail(d.hidden, "look for %s", d.Name)
 	}
 	return nil
+}
+
+// findListed reads the disk at its place in the listing. It reports whether the listing tells where
+// the disk is, or that it is still to be made. Others may have changed the pools since: make asks
+// libvirt for the names before it takes them.
+func (d *diskJob) findListed(ctx context.Context) bool {
+	if d.listed.pools == nil || !slices.Contains([]string{opDefine, opRedefine, opGrow}, d.Op) {
+		return false
+	}
+	all := d.listed.places(d.Object)
+	if len(all) == 0 && d.Op == opDefine && d.Expect == "" {
+		d.disk, d.at = nil, diskPlace{}
+		return true
+	}
+	if len(all) != 1 || isPath(d.Object) {
+		return false
+	}
+	at := all[0]
+	text, err := d.readMark(ctx, d.connection, at.in.file(sidecarOf(at.name)))
+	if err != nil {
+		return false
+	}
+	mark, err := parseSidecar(text)
+	if err != nil || mark.Of != d.Object || mark.Volume != at.name {
+		return false
+	}
+	at.pool.marks[at.name] = mark
+	disk, err := at.observe(ctx, d.connection)
+	if err != nil || disk == nil {
+		return false
+	}
+	d.disk, d.at = disk, at
+	return true
 }
 
 // Guard names the step and its disk.
@@ -183,6 +225,7 @@ func (d *diskJob) madeMeanwhile(ctx context.Context, in *filePool, name string, 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	for range writeWaits {
+		d.listed.pools = nil // somebody has changed them
 		now, err := d.filePool(ctx, d.connection, in.pool)
 		if mark := now.marks[name]; err == nil && d.isOfAnotherDataDir(mark) {
 			return nil, machine.MadeElsewhere(d.Work, "volume", name, mark.Of)
@@ -229,13 +272,16 @@ func (d *diskJob) poolForNew(ctx context.Context, volume string) (*filePool, err
 	if err != nil {
 		return nil, err
 	}
+	if s := d.listed.pool(to); s != nil && d.lacks(ctx, s, volume) {
+		return s, nil
+	}
 	for waited := 0; ; waited++ {
 		s, err := d.filePool(ctx, d.connection, to)
 		if err != nil {
 			return nil, fail(err, "define %s", d.Address)
 		}
 		if waited == writeWaits || !s.isBeingMarked(volume) {
-			return &s, nil
+			return d.listed.replace(s), nil
 		}
 		if err := d.sleep(ctx, writeWait); err != nil {
 			return nil, fail(err, "define %s", d.Address)
@@ -243,12 +289,32 @@ func (d *diskJob) poolForNew(ctx context.Context, volume string) (*filePool, err
 	}
 }
 
+// lacks reports whether a listed pool has neither a volume nor its mark, also by libvirt's own
+// listing. libvirt knows what its clients have made, and lists a pool anew after each upload.
+func (d *diskJob) lacks(ctx context.Context, s *filePool, volume string) bool {
+	for _, name := range []string{volume, sidecarOf(volume)} {
+		if s.has(name) {
+			return false
+		}
+		if there, err := d.Has(ctx, s.Name, name); err != nil || there {
+			return false
+		}
+	}
+	return true
+}
+
 // make writes the mark of a disk, and makes its volume.
 func (d *diskJob) make(ctx context.Context, in *filePool, name string) error {
-	if err := d.putMark(ctx, in, d.marked(d.Object, name), "make volume "+name); err != nil {
+	mark := d.marked(d.Object, name)
+	if err := d.putMark(ctx, in, mark, "make volume "+name); err != nil {
 		return err
 	}
-	return d.makeVolume(ctx, in, name)
+	if err := d.makeVolume(ctx, in, name); err != nil {
+		return err
+	}
+	in.add(name, sidecarOf(name))
+	in.marks[name] = mark
+	return nil
 }
 
 func (d *diskJob) makeVolume(ctx context.Context, in *filePool, name string) error {

@@ -73,24 +73,30 @@ const (
 )
 
 func (c *conn) Pool(ctx context.Context, name string) (pool, error) {
-	return within(ctx, c, name, "read pool "+name, func(ctx context.Context, p *libvirt.StoragePool) (pool, error) {
-		active, err := p.IsActive()
-		if err != nil {
+	return within(ctx, c, name, "read pool "+name, func(_ context.Context, p *libvirt.StoragePool) (pool, error) { return readPool(p) })
+}
+
+func (c *conn) Refresh(ctx context.Context, name string) (pool, error) {
+	return within(ctx, c, name, "list pool "+name, func(ctx context.Context, p *libvirt.StoragePool) (pool, error) {
+		if err := refresh(ctx, p); err != nil {
 			return pool{}, err
 		}
-		if active { // the free space is as old as the last refresh
-			if err := refresh(ctx, p); err != nil {
-				return pool{}, err
-			}
-		}
-		xml, err := p.GetXMLDesc(0)
-		if err != nil {
-			return pool{}, err
-		}
-		read, err := parsePool(xml)
-		read.Active = active
-		return read, err
+		return readPool(p)
 	})
+}
+
+func readPool(p *libvirt.StoragePool) (pool, error) {
+	active, err := p.IsActive()
+	if err != nil {
+		return pool{}, err
+	}
+	xml, err := p.GetXMLDesc(0)
+	if err != nil {
+		return pool{}, err
+	}
+	read, err := parsePool(xml)
+	read.Active = active
+	return read, err
 }
 
 func (c *conn) Pools(ctx context.Context) ([]pool, error) {

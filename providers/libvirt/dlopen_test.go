@@ -21,7 +21,7 @@ import (
 
 // testDriver writes a fixture for libvirt's test driver. Connections to different fixtures
 // share nothing.
-func testDriver(t *testing.T, domains string) string {
+func testDriver(t testing.TB, domains string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fixture.xml")
 	text := "<node xmlns:test='http://libvirt.org/schemas/domain/test/1.0'>" + domains + "</node>"

@@ -50,8 +50,13 @@ func (p *Provider) Begin(ctx context.Context, w providers.Work, log providers.Lo
 		return nil, nil, fmt.Errorf("wait for the other steps that change files: %w", context.Cause(ctx))
 	}
 	end = func() error { <-p.storage; return nil }
+	last := p.lastListed
+	p.lastListed = nil // until a step leaves them as they are known
 	if isDisk {
-		return &diskJob{job: j}, end, nil
+		return &diskJob{job: j, listed: listing{pools: last, files: p.sameFiles()}}, end, nil
+	}
+	if w.Op != opDelete { // which removes an empty pool
+		p.lastListed = last
 	}
 	return j, end, nil
 }
@@ -143,7 +148,7 @@ func (j *job) Values(ctx context.Context) (map[string]cty.Value, error) {
 
 // observe reads the domain that the step is about.
 func (j *job) observe(ctx context.Context) error {
-	s, err := j.read(ctx)
+	s, err := j.read(ctx, j.settling(j.connection))
 	if errors.Is(err, errAbsent) {
 		j.seen = nil
 		return nil
@@ -155,12 +160,12 @@ func (j *job) observe(ctx context.Context) error {
 	return nil
 }
 
-func (j *job) read(ctx context.Context) (observedDomain, error) {
-	ref, err := j.Domain(ctx, string(j.Object))
+func (j *job) read(ctx context.Context, c connection) (observedDomain, error) {
+	ref, err := c.Domain(ctx, string(j.Object))
 	if err != nil {
 		return observedDomain{}, err
 	}
-	return observeDomain(ctx, j.connection, ref)
+	return observeDomain(ctx, c, ref)
 }
 
 // Guard names the step and its domain.

@@ -40,10 +40,27 @@ func (d description) mark() owner {
 	return *d.Owner
 }
 
-// domainXML is libvirt's description of a domain with vmctl's mark.
+// domainXML is libvirt's description of a domain with vmctl's mark: the parts of a libvirtxml.Domain
+// that vmctl reads, since the whole takes much longer.
 type domainXML struct {
-	libvirtxml.Domain
-	Mark struct {
+	XMLName       xml.Name                        `xml:"domain"`
+	Type          string                          `xml:"type,attr"`
+	Memory        *libvirtxml.DomainMemory        `xml:"memory"`
+	CurrentMemory *libvirtxml.DomainCurrentMemory `xml:"currentMemory"`
+	VCPU          *libvirtxml.DomainVCPU          `xml:"vcpu"`
+	OS            struct {
+		Kernel  string `xml:"kernel"`
+		Initrd  string `xml:"initrd"`
+		Cmdline string `xml:"cmdline"`
+	} `xml:"os"`
+	Devices struct {
+		Disks   []libvirtxml.DomainDisk `xml:"disk"`
+		Serials []struct {
+			Log libvirtxml.DomainChardevLog `xml:"log"`
+		} `xml:"serial"`
+	} `xml:"devices"`
+	QEMUCommandline libvirtxml.DomainQEMUCommandline `xml:"http://libvirt.org/schemas/domain/qemu/1.0 commandline"`
+	Mark            struct {
 		Owner *ownerXML `xml:"urn:vmctl:1 owner"`
 	} `xml:"metadata"`
 }
@@ -54,7 +71,9 @@ func describe(text string) (description, error) {
 	if err := xml.Unmarshal([]byte(text), &x); err != nil {
 		return description{}, fmt.Errorf("read the domain's description: %w", err)
 	}
-	d := description{Virtualized: x.Type, Owner: x.Mark.Owner.owner()}
+	d := description{
+		Virtualized: x.Type, Owner: x.Mark.Owner.owner(), Kernel: x.OS.Kernel, Initrd: x.OS.Initrd, Cmdline: x.OS.Cmdline,
+	}
 	if x.VCPU != nil {
 		d.CPUs, d.CPUsNow = uint64(x.VCPU.Value), uint64(cmp.Or(x.VCPU.Current, x.VCPU.Value))
 	}
@@ -65,28 +84,14 @@ func describe(text string) (description, error) {
 	if now := x.CurrentMemory; now != nil && now.Value != 0 {
 		d.Now = bytesOf(now.Value, now.Unit, "KiB")
 	}
-	if x.OS != nil {
-		d.Kernel, d.Initrd, d.Cmdline = x.OS.Kernel, x.OS.Initrd, x.OS.Cmdline
-	}
-	if x.Devices != nil {
-		d.readDevices(x.Devices)
-	}
-	if x.QEMUCommandline != nil {
-		d.readArgs(x.QEMUCommandline.Args)
-	}
-	return d, nil
-}
-
-func (d *description) readDevices(all *libvirtxml.DomainDeviceList) {
-	for _, disk := range all.Disks {
+	for _, disk := range x.Devices.Disks {
 		d.Drives = append(d.Drives, driveOf(disk))
 	}
-	for _, s := range all.Serials {
-		if s.Log != nil && s.Log.File != "" {
-			d.ConsoleLog = s.Log.File
-			break
-		}
+	for _, s := range x.Devices.Serials {
+		d.ConsoleLog = cmp.Or(d.ConsoleLog, s.Log.File)
 	}
+	d.readArgs(x.QEMUCommandline.Args)
+	return d, nil
 }
 
 func (d *description) readArgs(args []libvirtxml.DomainQEMUCommandlineArg) {

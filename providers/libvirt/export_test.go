@@ -25,6 +25,12 @@ var (
 	ParseCapability = parseCapabilities
 )
 
+// The waits for a run state that passes.
+const (
+	PowerSettles = powerSettles
+	PowerEvery   = powerEvery
+)
+
 // SizesOf returns the free space of a pool and the capacity of a volume, from their XML.
 func SizesOf(poolXML, volumeXML string) (available, capacity uint64, err error) {
 	p, err := parsePool(poolXML)

@@ -83,6 +83,7 @@ type FakeDomain struct {
 type FakePool struct {
 	Type, Path string
 	Active     bool
+	free       uint64 // bytes, when it was last listed
 	Volumes    map[string][]byte
 	Disks      map[string]FakeVolume // the volumes of Volumes that have more properties than their bytes
 }
@@ -132,14 +133,15 @@ func OpenFake(h Host, s providers.Settings, f *Fake) (*Provider, error) {
 
 // The states that a test can put a domain into.
 var (
-	FakeOff     = powerOf(5, 2)
-	FakeCrashed = powerOf(5, 3)
-	FakePaused  = powerOf(3, 1)
-	FakeBroken  = powerOf(3, 5)
-	FakeSaving  = powerOf(3, 3)
-	FakeRunning = powerOf(1, 1)
-	FakeEnding  = powerOf(4, 1)
-	FakeAsleep  = powerOf(7, 0)
+	FakeOff      = powerOf(5, 2)
+	FakeCrashed  = powerOf(5, 3)
+	FakePaused   = powerOf(3, 1)
+	FakeBroken   = powerOf(3, 5)
+	FakeSaving   = powerOf(3, 3)
+	FakeStarting = powerOf(3, 11)
+	FakeRunning  = powerOf(1, 1)
+	FakeEnding   = powerOf(4, 1)
+	FakeAsleep   = powerOf(7, 0)
 
 	FakeInternalError = powerOf(3, 0)
 )
@@ -717,12 +719,29 @@ func (f *Fake) Pool(_ context.Context, name string) (pool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.Asked["pool"]++
-	f.Asked["refresh"]++
 	p, err := f.pool(name)
 	if err != nil {
 		return pool{}, err
 	}
-	return pool{Name: name, Type: p.Type, Path: p.Path, Active: p.Active, Available: f.Free}, nil
+	return pool{Name: name, Type: p.Type, Path: p.Path, Active: p.Active, Available: p.free}, nil
+}
+
+func (f *Fake) Refresh(ctx context.Context, name string) (pool, error) {
+	f.mu.Lock()
+	f.Asked["refresh"]++
+	if p, err := f.pool(name); err == nil {
+		p.free = f.Free
+		if !p.Active {
+			f.mu.Unlock()
+			return pool{}, notActive(name)
+		}
+	}
+	f.mu.Unlock()
+	return f.Pool(ctx, name)
+}
+
+func notActive(pool string) error {
+	return ErrLibvirt("Requested operation is not valid: storage pool '" + pool + "' is not active")
 }
 
 func (f *Fake) DefinePool(_ context.Context, text string) error {
@@ -752,7 +771,7 @@ func (f *Fake) StartPool(_ context.Context, name string) error {
 	if err := f.note("start-pool %s", name); err != nil {
 		return err
 	}
-	p.Active = true
+	p.Active, p.free = true, f.Free
 	return nil
 }
 
@@ -779,8 +798,9 @@ func (f *Fake) Volumes(_ context.Context, name string) ([]string, error) {
 		return nil, err
 	}
 	if !p.Active {
-		return nil, ErrLibvirt("Requested operation is not valid: storage pool '" + name + "' is not active")
+		return nil, notActive(name)
 	}
+	p.free = f.Free
 	return slices.Sorted(maps.Keys(p.Volumes)), nil
 }
 

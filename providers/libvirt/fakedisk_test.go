@@ -70,6 +70,9 @@ func (f *Fake) volume(poolName, name string) (*FakePool, volume, error) {
 	if err != nil {
 		return nil, volume{}, err
 	}
+	if !p.Active {
+		return nil, volume{}, notActive(poolName)
+	}
 	content, ok := p.Volumes[name]
 	if !ok {
 		return nil, volume{}, fmt.Errorf("%w: no storage vol with matching name '%s'", errAbsent, name)
@@ -87,6 +90,7 @@ func (f *Fake) volume(poolName, name string) (*FakePool, volume, error) {
 func (f *Fake) Has(_ context.Context, poolName, name string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.Asked["has"]++
 	p, err := f.pool(poolName)
 	if err != nil {
 		return false, err

@@ -27,6 +27,15 @@ func (s filePool) has(name string) bool {
 	return found
 }
 
+// add adds the names of new volumes to the listing.
+func (s *filePool) add(names ...string) {
+	for _, name := range names {
+		if at, found := slices.BinarySearch(s.names, name); !found {
+			s.names = slices.Insert(s.names, at, name)
+		}
+	}
+}
+
 // isBeingMarked reports whether somebody is writing the mark of a volume, or was killed while
 // writing it.
 func (s filePool) isBeingMarked(volume string) bool {
@@ -119,6 +128,26 @@ func (p *Provider) readMark(ctx context.Context, c connection, f poolFile) ([]by
 type listing struct {
 	pools []filePool
 	files *sameFiles
+}
+
+// pool returns a pool of the listing; nil: it is not in it.
+func (l listing) pool(in pool) *filePool {
+	i := slices.IndexFunc(l.pools, func(s filePool) bool { return s.Name == in.Name && s.Path == in.Path })
+	if i < 0 {
+		return nil
+	}
+	return &l.pools[i]
+}
+
+// replace puts a newer listing of a pool in the place of the older one, if there is one.
+func (l *listing) replace(s filePool) *filePool {
+	before := l.pool(s.pool)
+	if before == nil {
+		l.pools = append(l.pools, s)
+		return &l.pools[len(l.pools)-1]
+	}
+	*before = s
+	return before
 }
 
 // pathOf returns the path of the file of a domain's disk; "": it has none.

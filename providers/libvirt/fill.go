@@ -43,7 +43,7 @@ func (j *job) put(ctx context.Context, f poolFile, c content) error {
 		zeros = make([]byte, padding(int64(size)))
 	}
 	total := size + uint64(len(zeros)+len(c.bytes))
-	if f.in, err = j.Pool(ctx, f.in.Name); err != nil {
+	if f.in, err = j.roomFor(ctx, f.in, total, c.fresh); err != nil {
 		return fail(err, "%s", c.doing)
 	}
 	if total > f.in.Available {
@@ -77,6 +77,22 @@ func (j *job) put(ctx context.Context, f poolFile, c content) error {
 		Err: fmt.Errorf("upload %s: the file was changed since the plan was made", c.source),
 	}
 }
+
+// roomFor reads a pool for a file of that size (bytes). It lists the pool anew, which takes as long
+// as the pool is large, unless the file is known to be new and the pool has plenty of room.
+func (j *job) roomFor(ctx context.Context, in pool, size uint64, fresh bool) (pool, error) {
+	if fresh {
+		now, err := j.Pool(ctx, in.Name)
+		if err != nil || size <= now.Available/plenty {
+			return now, err
+		}
+	}
+	return j.Refresh(ctx, in.Name)
+}
+
+// plenty is the number of times that a file has to fit into a pool whose free space is not asked
+// for anew.
+const plenty = 1000
 
 // clear removes a file if the last listing of its pool has it: to look for another one, libvirt
 // would list the pool again.
@@ -134,7 +150,7 @@ func (j *job) notMade(ctx context.Context, f poolFile, doing string, need uint64
 	p := fail(err, "%s in pool %s", doing, f.in.Name)
 	switch p.Code {
 	case "disk_full":
-		if now, err := j.Pool(ctx, f.in.Name); err == nil {
+		if now, err := j.Refresh(ctx, f.in.Name); err == nil {
 			f.in = now
 		}
 		return f.in.full(doing, need)

@@ -635,6 +635,38 @@ func TestCheckOfCloudInit(t *testing.T) {
 	}
 }
 
+// Sizes of disks that would be rounded are refused before anything is made.
+func TestCheckOfSizes(t *testing.T) {
+	root := func(size cty.Value) cty.Value {
+		return fromImage(64, map[string]cty.Value{"root_disk": cty.ObjectVal(map[string]cty.Value{"size": size})})
+	}
+	const odd = 64*mib + 511
+	for _, tt := range []struct {
+		name, want string
+		kind       spec.Kind
+		attrs      cty.Value
+	}{
+		{"a root disk", "", spec.VM, root(cty.NumberIntVal(64*mib + 512))},
+		{"a root disk whose size is known later", "", spec.VM, root(cty.UnknownVal(cty.Number))},
+		{"a vm without a root disk", "", spec.VM, vm(map[string]cty.Value{"root_disk": cty.NullVal(cty.Object(map[string]cty.Type{"size": cty.Number}))})},
+		{
+			"a root disk with a part of a sector", "root_disk.size: Impossible size: A disk has whole sectors of 512 bytes, and 67109375 is not a multiple of 512. The next larger size is `67109376B`.\n",
+			spec.VM, root(cty.NumberIntVal(odd)),
+		},
+		{"a disk", "", spec.Disk, disk(64*mib+512, "raw")},
+		{
+			"a disk with a part of a sector", "size: Impossible size: A disk has whole sectors of 512 bytes, and 67109375 is not a multiple of 512. The next larger size is `67109376B`.\n",
+			spec.Disk, disk(odd, "raw"),
+		},
+	} {
+		var got strings.Builder
+		for _, f := range libvirt.Type(libvirt.Host{}).Check(tt.kind, tt.attrs) {
+			got.WriteString(f.Path + ": " + f.Summary + ": " + f.Detail + "\n")
+		}
+		wantText(t, tt.name, tt.want, got.String())
+	}
+}
+
 func TestHostname(t *testing.T) {
 	for _, tt := range []struct{ name, key, want string }{
 		{"dev", "", "dev"},

@@ -25,7 +25,7 @@ import (
 // lab is one project on a libvirt in memory.
 type lab struct {
 	*libvirt.Fake
-	t        *testing.T
+	t        testing.TB
 	dir      string
 	proc     string
 	settings providers.Settings
@@ -43,7 +43,7 @@ var (
 	null = cty.NullVal(cty.String)
 )
 
-func newLab(t *testing.T) *lab {
+func newLab(t testing.TB) *lab {
 	t.Helper()
 	l := &lab{Fake: libvirt.NewFake(), t: t, dir: t.TempDir()}
 	l.proc = filepath.Join(l.dir, "proc")
@@ -265,7 +265,7 @@ func (l *lab) plain(s string) string {
 }
 
 // made returns a lab with vm.dev in it, off or running as wanted.
-func made(t *testing.T, want cty.Value) *lab {
+func made(t testing.TB, want cty.Value) *lab {
 	t.Helper()
 	l := newLab(t)
 	if got := l.apply(create(want)); strings.Contains(got, "failed") || strings.Contains(got, "next:") {

@@ -49,7 +49,7 @@ func (s observedDomain) described(uri string, r diskIndex) machine.Seen {
 	if s.running != nil {
 		seen.Running = s.running.config(r)
 	}
-	if s.power.Reason == inTransition {
+	if s.power.unsettled() {
 		seen.Unreadable = "libvirt is busy with it: " + s.power.Words
 	}
 	for _, file := range s.mark().ownFiles() {

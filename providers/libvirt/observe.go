@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"vmctl/providers"
@@ -45,7 +46,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 			r = p.indexDisks(ctx, c, asked)
 			return
 		}
-		all[i] = readConfigured(ctx, c, refs[i])
+		all[i] = p.readConfigured(ctx, c, refs[i], asked)
 	})
 	for i, err := range panics[:len(refs)] {
 		if err != nil {
@@ -137,16 +138,24 @@ func (p *Provider) collect(inv *providers.Inventory, seen []domainResult, r disk
 // be read.
 type listedDomain struct {
 	observedDomain
-	err error
+	unread string // its description, which nobody has needed yet; "": it was read
+	err    error
 }
 
-func readConfigured(ctx context.Context, c connection, ref domainRef) listedDomain {
+// readConfigured reads the configuration of a domain. It leaves the description of a domain unread
+// that bears no mark, holds no host port, and is not asked for: only its disks may matter.
+func (p *Provider) readConfigured(ctx context.Context, c connection, ref domainRef, q request) listedDomain {
 	f := listedDomain{observedDomain: observedDomain{domainRef: ref}}
-	xml, err := c.XML(ctx, ref.UUID, asConfigured)
-	if err == nil {
-		f.configured, err = describe(xml)
+	var text string
+	text, f.err = c.XML(ctx, ref.UUID, asConfigured)
+	_, asked := p.asked(f.observedDomain, q)
+	switch {
+	case f.err != nil:
+	case asked || strings.Contains(text, ownerSpace) || strings.Contains(text, hostfwdOption):
+		f.configured, f.err = describe(text)
+	default:
+		f.unread = text
 	}
-	f.err = err
 	return f
 }
 
@@ -161,13 +170,21 @@ type domainResult struct {
 
 func (p *Provider) find(ctx context.Context, c connection, f listedDomain, q request, r diskIndex) domainResult {
 	s, err := f.observedDomain, f.err
+	if f.unread != "" {
+		if len(r.disks) == 0 {
+			return domainResult{uuid: s.UUID}
+		}
+		s.configured, err = describe(f.unread)
+	}
 	l := domainResult{uuid: s.UUID, found: q.importers(s)}
 	k, asked := p.asked(s, q)
 	s.wanted = len(l.found) > 0
 	if err == nil && !asked && len(s.configured.claims()) == 0 && len(r.disks) == 0 {
 		return l
 	}
-	if err == nil {
+	if err == nil && asked {
+		err = s.observePower(ctx, p.settling(c))
+	} else if err == nil {
 		err = s.observePower(ctx, c)
 	}
 	if err == nil && !asked && len(s.configured.claims()) == 0 && len(r.claims(s)) == 0 {

@@ -2,6 +2,8 @@ package libvirt
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"vmctl/providers"
 	"vmctl/spec"
@@ -64,6 +66,34 @@ func (s *observedDomain) observePower(ctx context.Context, c connection) error {
 	}
 	s.job, err = c.Job(ctx, s.UUID)
 	return err
+}
+
+// settling is a connection that waits for a run state that passes in a moment, such as that of a
+// domain which libvirt is starting.
+type settling struct {
+	connection
+	sleep func(ctx context.Context, d time.Duration) error
+}
+
+func (p *Provider) settling(c connection) settling { return settling{connection: c, sleep: p.sleep} }
+
+// The time that a run state gets to settle, and the pause between two readings.
+const (
+	powerSettles = 5 * time.Second
+	powerEvery   = 50 * time.Millisecond
+)
+
+// Power reads a run state until it has settled. It returns the last reading if that takes too long.
+func (s settling) Power(ctx context.Context, uuid string) (power, error) {
+	for waited := time.Duration(0); ; waited += powerEvery {
+		now, err := s.connection.Power(ctx, uuid)
+		if err != nil || now.Reason != inPassing || waited >= powerSettles {
+			return now, err
+		}
+		if err := s.sleep(ctx, powerEvery); err != nil {
+			return now, fmt.Errorf("wait while it is %s: %w", now.Words, err)
+		}
+	}
 }
 
 // owner returns the mark, nil without one.

@@ -44,12 +44,15 @@ func netdev(all []machine.Forward) string {
 	return b.String()
 }
 
+// hostfwdOption begins a forward in an option -netdev of QEMU.
+const hostfwdOption = "hostfwd="
+
 // parseNetdev reads the forwards of a -netdev argument of QEMU's user network, by any author.
 // It ignores all other options.
 func parseNetdev(arg string) []machine.Forward {
 	var all []machine.Forward
 	for option := range strings.SplitSeq(arg, ",") {
-		rule, ok := strings.CutPrefix(option, "hostfwd=")
+		rule, ok := strings.CutPrefix(option, hostfwdOption)
 		if !ok {
 			continue
 		}

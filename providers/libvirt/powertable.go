@@ -21,6 +21,7 @@ const (
 	byUser       reason = "user"        // paused; it only needs a resume
 	broke        reason = "broke"       // paused or off because something went wrong
 	inTransition reason = "transition"  // paused while libvirt works on it
+	inPassing    reason = "passing"     // paused while libvirt starts or ends it, which takes a moment
 	byRequest    reason = "shutdown"    // off; the guest or a request did it
 	byForce      reason = "destroyed"   // off; it was forced
 	withMemory   reason = "saved"       // off; its memory is saved for the next start
@@ -42,8 +43,11 @@ func (p power) counted() string {
 
 // lost reports whether a started guest cannot run on.
 func (p power) lost() bool {
-	return p.State != providers.StateRunning && p.Reason != inTransition && p.Reason != endsSoon
+	return p.State != providers.StateRunning && !p.unsettled() && p.Reason != endsSoon
 }
+
+// unsettled reports whether libvirt is working on the domain: it is not known how that will end.
+func (p power) unsettled() bool { return p.Reason == inTransition || p.Reason == inPassing }
 
 type stateRow struct {
 	state   string
@@ -67,8 +71,8 @@ var states = map[int]stateRow{
 	3: {providers.StatePaused, "paused", map[int]reasonRow{
 		0: {"internal error", broke}, 1: {"user", byUser}, 2: {"migrating", inTransition}, 3: {"saving", inTransition},
 		4: {"dumping", inTransition}, 5: {"I/O error", broke}, 6: {"watchdog", broke}, 7: {"from snapshot", byUser},
-		8: {"shutting down", inTransition}, 9: {"creating snapshot", inTransition}, 10: {"crashed", broke},
-		11: {"starting up", inTransition}, 12: {"post-copy", inTransition}, 13: {"post-copy failed", broke},
+		8: {"shutting down", inPassing}, 9: {"creating snapshot", inTransition}, 10: {"crashed", broke},
+		11: {"starting up", inPassing}, 12: {"post-copy", inTransition}, 13: {"post-copy failed", broke},
 		14: {"api error", broke},
 	}},
 	4: {providers.StateEnding, "in shutdown", map[int]reasonRow{1: {"user", endsSoon}}},

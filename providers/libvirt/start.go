@@ -18,8 +18,8 @@ import (
 // still be too much for the host.
 const (
 	watchFor   = 1500 * time.Millisecond
-	watchEvery = 50 * time.Millisecond
-	hasRun     = 100 * time.Millisecond // processor time
+	watchEvery = 20 * time.Millisecond
+	hasRun     = 50 * time.Millisecond // processor time
 )
 
 // start brings the domain up, from off or paused.
@@ -68,7 +68,7 @@ func (j *job) resume(ctx context.Context) (*guard.Outcome, error) {
 	case asleep:
 		did = "woken"
 		err = j.Wake(ctx, j.seen.UUID)
-	case asUsual, broke, inTransition, byRequest, byForce, withMemory, endsSoon:
+	case asUsual, broke, inTransition, inPassing, byRequest, byForce, withMemory, endsSoon:
 		return nil, &providers.Problem{
 			Outcome: providers.Unsafe, Code: "broken", Seen: j.evidence(ctx, j.connection, *j.seen),
 			Next: providers.Vmctl("plan"),

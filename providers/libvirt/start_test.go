@@ -319,8 +319,8 @@ func TestStartIsWatched(t *testing.T) {
 		wait  cty.Value
 		looks int
 	}{
-		{"tcg", cty.False, 2},
-		{"kvm", cty.False, 30},
+		{"tcg", cty.False, 3},
+		{"kvm", cty.False, 75},
 		{"tcg", cty.True, 0},
 		{"kvm", cty.True, 0},
 	} {

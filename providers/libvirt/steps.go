@@ -61,13 +61,7 @@ func (r *recipe) withKeys(steps []providers.Step) {
 	case r.edits(othersAttr):
 		which = machine.KeysSame
 	}
-	for i := range steps {
-		if which != machine.KeysKept && steps[i].Op == opRedefine {
-			args := machine.ArgsOf(steps[i])
-			args.Keys = which
-			steps[i].Args = args
-		}
-	}
+	machine.GiveKeys(steps, which)
 }
 
 // edits reports whether the change edits an attribute.

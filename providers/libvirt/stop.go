@@ -32,7 +32,7 @@ func (j *job) takeDown(ctx context.Context, grace time.Duration) (*guard.Outcome
 	if err := j.successorFits(ctx); err != nil {
 		return nil, err
 	}
-	r, err := stop.Stop(ctx, (*guest)(j), stop.Policy{
+	r, err := stop.Stop(ctx, (*domainTarget)(j), stop.Policy{
 		Grace: grace, ForceWait: j.policy.ForceWait, Again: requestEvery, Forbidden: !j.policy.Force,
 		StillSays: j.stillSays(),
 	}, stop.Clock{Now: j.settings.Now, Sleep: j.sleep}, j.log)
@@ -52,18 +52,18 @@ func (j *job) stillSays() []providers.Advice {
 	return providers.Say(fmt.Sprintf("see why QEMU does not end: virsh -c %s domstate --reason %s", j.location.URI, j.Name))
 }
 
-// guest is the running domain as a stop.Target.
-type guest job
+// domainTarget is the running domain as a stop.Target.
+type domainTarget job
 
-var _ stop.Target = (*guest)(nil)
+var _ stop.Target = (*domainTarget)(nil)
 
 // Look reads the run state and the owner of the domain.
-func (g *guest) Look(ctx context.Context) (stop.Observation, error) {
+func (g *domainTarget) Look(ctx context.Context) (stop.Observation, error) {
 	j := (*job)(g)
 	if err := j.reconnect(ctx); err != nil {
 		return stop.Observation{}, err
 	}
-	s, err := j.read(ctx)
+	s, err := j.read(ctx, j.connection)
 	if errors.Is(err, errAbsent) { // it had no configuration, and vanished when it stopped
 		return stop.Observation{Verdict: stop.Gone, Evidence: "gone"}, nil
 	}
@@ -88,7 +88,7 @@ func (g *guest) Look(ctx context.Context) (stop.Observation, error) {
 
 // Request presses the power button. It first resumes or wakes a guest that is paused or
 // asleep, which could not react.
-func (g *guest) Request(ctx context.Context) error {
+func (g *domainTarget) Request(ctx context.Context) error {
 	if err := (*job)(g).reconnect(ctx); err != nil {
 		return err
 	}
@@ -110,4 +110,4 @@ func (g *guest) Request(ctx context.Context) error {
 }
 
 // Force ends QEMU.
-func (g *guest) Force(ctx context.Context) error { return g.Destroy(ctx, string(g.Object)) }
+func (g *domainTarget) Force(ctx context.Context) error { return g.Destroy(ctx, string(g.Object)) }

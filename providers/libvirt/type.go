@@ -56,6 +56,7 @@ func Type(h Host) providers.Type {
 		Kinds: kinds,
 		Check: check,
 
+		Produces:  machine.Produces(),
 		NameLimit: nameLimit,
 		// A connection has the same domains whatever pool new files go to.
 		System: func(_ string, attrs cty.Value) cty.Value {
@@ -85,6 +86,9 @@ type Provider struct {
 
 	common  *common
 	storage chan struct{} // is full while pools and volumes are changed
+	// lastListed holds the pools as the last step on a disk left them, for the next one; nil: it lists
+	// them anew. It belongs to the step that fills storage.
+	lastListed []filePool
 
 	mu   sync.Mutex
 	conn connection

@@ -13,11 +13,14 @@ import (
 	"vmctl/providers/machine"
 )
 
-// described returns the instance in a spec's words. called returns the planner's name of a disk.
-func (p *Provider) described(s *instance, disks map[string]*observedDisk, called func(*observedDisk) string) machine.Seen {
+// described returns the instance in a spec's words. label returns the planner's name of a disk.
+func (p *Provider) described(s *instance, disks map[string]*observedDisk, label func(*observedDisk) string) machine.Seen {
 	seen := machine.Seen{
 		ID: s.id, Name: s.name, Mark: s.owner(), State: s.state, Claims: []providers.Claim{nameClaim(s.name)},
-		Findings: s.findings(), Digest: p.settings.Digest, Facts: [][2]string{{"root disk", thereIs(s.root > 0)}},
+		Findings: s.findings(), Digest: p.settings.Digest, Facts: [][2]string{{"root disk", thereIs(s.hasRoot())}},
+	}
+	if s.guarded {
+		seen.Protected = "it is protected by limactl"
 	}
 	if s.state == stateUnknown {
 		seen.Unreadable = s.reason
@@ -29,10 +32,10 @@ func (p *Provider) described(s *instance, disks map[string]*observedDisk, called
 		seen.Power = providers.StateRunning
 	}
 	if s.isWhole() {
-		seen.Configured = p.config(s, s.doc, s.accel(), disks, called)
+		seen.Configured = p.config(s, s.doc, s.accel(), disks, label)
 	}
 	if s.state == providers.StateRunning || s.state == providers.StatePaused || s.state == providers.StateEnding {
-		seen.Running = p.runningConfig(s, disks, called)
+		seen.Running = p.runningConfig(s, disks, label)
 		seen.Got = seen.Running.Forwards
 		if s.run != nil {
 			if doc, err := yamltext.Parse(s.run.Definition); err == nil {
@@ -52,7 +55,7 @@ func thereIs(there bool) string {
 }
 
 // isWhole reports whether the making of the instance came to its end.
-func (s *instance) isWhole() bool { return s.doc != nil && (s.root > 0 || !s.made()) }
+func (s *instance) isWhole() bool { return s.doc != nil && (s.root > 0 || !s.made() || s.wsl != nil) }
 
 // made reports whether vmctl made the instance. One that has lost its mark has vmctl's scripts.
 func (s *instance) made() bool {
@@ -81,7 +84,7 @@ func (s *instance) accel() string {
 }
 
 // config returns a definition in a spec's words.
-func (p *Provider) config(s *instance, doc map[string]any, accel string, disks map[string]*observedDisk, called func(*observedDisk) string) *machine.Config {
+func (p *Provider) config(s *instance, doc map[string]any, accel string, disks map[string]*observedDisk, label func(*observedDisk) string) *machine.Config {
 	var auto []string
 	if s.mark != nil {
 		auto = s.mark.Auto
@@ -92,6 +95,9 @@ func (p *Provider) config(s *instance, doc map[string]any, accel string, disks m
 			"root_disk": cty.NullVal(cty.DynamicPseudoType), "template": cty.NullVal(cty.String),
 			"params": paramsOf(doc, s.mark), "plain": cty.NullVal(cty.Bool), "mount": mountsOf(doc, s.mark),
 		},
+	}
+	if size, ok := parseSize(text(doc[keyDisk], "")); ok && s.wsl != nil { // WSL makes it as large as it likes
+		c.Others["root_disk"] = cty.ObjectVal(map[string]cty.Value{"size": cty.NumberUIntVal(size)})
 	}
 	if s.root > 0 {
 		c.Others["root_disk"] = cty.ObjectVal(map[string]cty.Value{"size": cty.NumberUIntVal(s.root)})
@@ -104,8 +110,8 @@ func (p *Provider) config(s *instance, doc map[string]any, accel string, disks m
 	} else if s.mark.hasEmpty("plain") {
 		c.Others["plain"] = cty.False
 	}
-	if called != nil {
-		addDisks(c, namesOf(doc), disks, called)
+	if label != nil {
+		addDisks(c, namesOf(doc), disks, label)
 		s.mark.addMounts(c)
 	}
 	return c
@@ -122,11 +128,11 @@ func (m *mark) addMounts(c *machine.Config) {
 }
 
 // addDisks adds additional disks by their names.
-func addDisks(c *machine.Config, names []string, disks map[string]*observedDisk, called func(*observedDisk) string) {
+func addDisks(c *machine.Config, names []string, disks map[string]*observedDisk, label func(*observedDisk) string) {
 	for _, name := range names {
 		id, word := providers.ID(""), name+" (gone)"
 		if d := disks[name]; d != nil {
-			id, word = d.id, called(d)
+			id, word = d.id, label(d)
 		}
 		c.DiskIDs, c.Disks, c.Files = append(c.DiskIDs, id), append(c.Disks, word), append(c.Files, name)
 	}
@@ -134,7 +140,7 @@ func addDisks(c *machine.Config, names []string, disks map[string]*observedDisk,
 
 // runningConfig returns what an instance runs with: what QEMU's arguments say, and the definition that
 // it was started with, if vmctl started it. An attribute that neither tells is as configured.
-func (p *Provider) runningConfig(s *instance, disks map[string]*observedDisk, called func(*observedDisk) string) *machine.Config {
+func (p *Provider) runningConfig(s *instance, disks map[string]*observedDisk, label func(*observedDisk) string) *machine.Config {
 	doc, accel := s.doc, s.accel()
 	if s.run != nil {
 		if started, err := yamltext.Parse(s.run.Definition); err == nil {
@@ -151,7 +157,7 @@ func (p *Provider) runningConfig(s *instance, disks map[string]*observedDisk, ca
 	delete(c.Others, "root_disk") // its size is the file's
 	c.DiskIDs, c.Disks, c.Files = nil, nil, nil
 	if len(s.drivers) == 0 {
-		addDisks(c, namesOf(doc), disks, called)
+		addDisks(c, namesOf(doc), disks, label)
 		s.mark.addMounts(c)
 		return c
 	}
@@ -166,7 +172,7 @@ func (p *Provider) runningConfig(s *instance, disks map[string]*observedDisk, ca
 			c.Memory = n << 20
 		}
 	}
-	addDisks(c, p.attachedTo(argv), disks, called)
+	addDisks(c, p.attachedTo(argv), disks, label)
 	s.mark.addMounts(c)
 	return c
 }
@@ -219,8 +225,9 @@ func (s *instance) findings() []providers.Finding {
 		all = append(all, f)
 	}
 	if s.state == providers.StateBroken {
-		add(providers.FindBroken, "", s.reason)
+		add(providers.FindBroken, s.brokenAction(), s.reason)
 	}
+	s.wsl.addFindings(s, add)
 	if s.silent != "" {
 		add(providers.FindBroken, "left alone: it can be stopped", s.silent)
 	}
@@ -234,7 +241,7 @@ func (s *instance) findings() []providers.Finding {
 	case s.mark == nil:
 	case s.doc == nil:
 		add(providers.FindPartial, "completed when it is changed or started", "it is half made: it has no "+defsFile)
-	case s.root == 0 && s.state != stateUnknown:
+	case s.root == 0 && s.wsl == nil && s.state != stateUnknown:
 		add(providers.FindPartial, "completed when it is changed or started", "it is half made: it has no root disk")
 	}
 	return all

@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	atBoot   = "Lima reads it when the instance starts"
-	loginWay = "only how vmctl logs in"
-	atMaking = "an image counts when the disk is made from it"
+	atBoot     = "Lima reads it when the instance starts"
+	keysAtBoot = "the guest gets its keys when it starts"
+	loginWay   = "only how vmctl logs in"
+	atMaking   = "an image counts when the disk is made from it"
 )
 
 // kinds lists every attribute that this provider supports.
@@ -36,8 +37,8 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"restart_triggers": {Judge: machine.AtStart("a restart for it was asked for")},
 
 		"ssh.user":            {Judge: machine.AtStart("the guest lets the user in when it starts")},
-		"ssh.identity":        {Judge: machine.AtStart("the guest gets its keys when it starts")},
-		"ssh.authorized_keys": {Judge: machine.AtStart("the guest gets its keys when it starts")},
+		"ssh.identity":        {Judge: machine.AtStart(keysAtBoot)},
+		"ssh.authorized_keys": {Judge: machine.AtStart(keysAtBoot)},
 		"ssh.host_key":        {Judge: machine.Live(loginWay)},
 
 		"id":       machine.Stays(),

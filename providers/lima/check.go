@@ -15,7 +15,7 @@ import (
 )
 
 // check returns the flaws of a want that no instance of Lima could fulfil.
-func check(kind spec.Kind, want cty.Value) []spec.Flaw {
+func check(kind spec.Kind, want cty.Value, vmTypes []string) []spec.Flaw {
 	if kind == spec.Disk {
 		return machine.WholeSectors(want, "size")
 	}
@@ -41,11 +41,11 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 	if ctyread.Known(ctyread.Attr(want, "plain")) && ctyread.True(want, "plain") && len(ctyread.List(ctyread.Attr(want, "mount"))) > 0 {
 		add("mount", "Impossible mount", "In plain mode Lima mounts nothing: leave `plain` out, or `mount`.")
 	}
-	return append(flaws, checkTemplate(want)...)
+	return append(flaws, checkTemplate(want, vmTypes)...)
 }
 
 // checkTemplate returns the flaws of a template, by itself and beside the attributes.
-func checkTemplate(want cty.Value) []spec.Flaw {
+func checkTemplate(want cty.Value, vmTypes []string) []spec.Flaw {
 	var flaws []spec.Flaw
 	add := func(format string, args ...any) {
 		flaws = append(flaws, spec.Flaw{Path: "template", Summary: "Unsupported template", Detail: fmt.Sprintf(format, args...)})
@@ -65,6 +65,9 @@ func checkTemplate(want cty.Value) []spec.Flaw {
 	doc, err := yamltext.Parse(template.AsString())
 	if err != nil { // the language has refused it
 		return nil
+	}
+	for _, flaw := range checkFields(doc) {
+		add("%s", flaw)
 	}
 	if _, has := doc[keyBase]; has {
 		add("It is based on another one (`base`). Give the whole template: `limactl template copy --embed-all FILE -` writes one.")
@@ -87,8 +90,11 @@ func checkTemplate(want cty.Value) []spec.Flaw {
 	case !images && !image:
 		add("It has no `images`, and there is no `image`: nothing could boot.")
 	}
-	if kind, has := doc[keyVMType].(string); has && kind != driverQEMU {
-		add("Its vmType is %q, and this build runs QEMU only: write `vmType: qemu`, or leave it out.", kind)
+	if kind, has := doc[keyVMType].(string); has && !slices.Contains(vmTypes, kind) {
+		add("Its vmType is %q, and this machine runs %s only: write `vmType: qemu`, or leave it out.", kind, strings.Join(vmTypes, " and "))
+	}
+	if kind := doc[keyVMType]; kind == driverWSL2 && len(ctyread.List(ctyread.Attr(want, "additional_disk"))) > 0 {
+		add("Its vmType is \"wsl2\", which has no additional disks: leave `additional_disk` out.")
 	}
 	slices.SortFunc(flaws, func(a, b spec.Flaw) int { return strings.Compare(a.Detail, b.Detail) })
 	return flaws

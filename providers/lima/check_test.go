@@ -15,6 +15,9 @@ import (
 	"vmctl/spec"
 )
 
+// What no instance could be made from is a mistake of the spec, which names the field of the template.
+//
+// row L50, of templates
 func TestCheck(t *testing.T) {
 	template := func(lines ...string) func(map[string]cty.Value) {
 		return set("template", cty.StringVal(strings.Join(lines, "\n")))
@@ -33,7 +36,7 @@ func TestCheck(t *testing.T) {
 		want  []string // the beginnings of the flaws' details
 	}{
 		"image":                      {},
-		"half a sector":              {edits: []func(map[string]cty.Value){half}, want: []string{"A disk has whole sectors of 512 bytes, and 2097252 bytes are none"}},
+		"half a sector":              {edits: []func(map[string]cty.Value){half}, want: []string{"A disk has whole sectors of 512 bytes, and 2097252 is not a multiple of 512. The next larger size is `2097664B`."}},
 		"nothing to boot":            {edits: []func(map[string]cty.Value){noImage}, want: []string{"An instance of Lima is made from an image"}},
 		"template with images":       {edits: []func(map[string]cty.Value){noImage, template("images: [{location: a.qcow2}]")}},
 		"template without images":    {edits: []func(map[string]cty.Value){noImage, template("arch: x86_64")}, want: []string{"It has no `images`, and there is no `image`"}},
@@ -44,6 +47,21 @@ func TestCheck(t *testing.T) {
 		"mounts in both":             {edits: []func(map[string]cty.Value){mount, template("mounts: []")}, want: []string{"It has `mounts` beside a block `mount`"}},
 		"mount in plain mode":        {edits: []func(map[string]cty.Value){mount, set("plain", cty.True)}, want: []string{"In plain mode Lima mounts nothing"}},
 		"mount":                      {edits: []func(map[string]cty.Value){mount}},
+		"unknown field":              {edits: []func(map[string]cty.Value){template("nonsense: 1")}, want: []string{"Lima knows no field `nonsense`."}},
+		"unknown field of a field": {
+			edits: []func(map[string]cty.Value){template("provision: [{mode: user, scrip: a}]", "ssh: {localport: 22}", "vmOpts: {qemu: {cpu: max}}")},
+			want: []string{
+				"Lima knows no field `provision[0].scrip`. Did you mean \"script\"?", "Lima knows no field `ssh.localport`. Did you mean \"localPort\"?",
+				"Lima knows no field `vmOpts.qemu.cpu`.",
+			},
+		},
+		"other shapes": {
+			edits: []func(map[string]cty.Value){template("ssh: 3", "dns: {a: b}", "message: [a]")},
+			want:  []string{"Lima's field `dns` is a list, not a mapping.", "Lima's field `message` is a value, not a list.", "Lima's field `ssh` is a mapping, not a value."},
+		},
+		"fields with any key, and short forms": {edits: []func(map[string]cty.Value){
+			template("param: {any: key}", "env: {A: b}", "vmOpts: {other: {a: [b]}}", "provision: [{mode: user, file: a.sh}]", "networks: null", "hostResolver: {hosts: {a.b: c}}"),
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -69,7 +87,7 @@ func TestCheckDisk(t *testing.T) {
 		t.Errorf("flaws %v", got)
 	}
 	all["size"] = cty.NumberIntVal(1000)
-	if got := check(spec.Disk, cty.ObjectVal(all)); len(got) != 1 || got[0].Path != "size" || !strings.Contains(got[0].Detail, "1000 bytes are none") {
+	if got := check(spec.Disk, cty.ObjectVal(all)); len(got) != 1 || got[0].Path != "size" || !strings.Contains(got[0].Detail, "1000 is not a multiple of 512. The next larger size is `1024B`.") {
 		t.Errorf("flaws %v of half a sector", got)
 	}
 }

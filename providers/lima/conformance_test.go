@@ -10,6 +10,11 @@ import (
 
 // The provider keeps all promises of a provider of VMs and disks. Its processes are stand-ins; the scripts of
 // acceptance run the real ones.
+//
+// row L63, of Lima's VMs: a step reads its object again, and refuses one that has changed
 func TestConformance(t *testing.T) {
-	providertest.Run(t, providertest.Harness{New: func(t *testing.T) *providertest.World { return newHouse(t).world() }})
+	providertest.Run(t, providertest.Harness{New: func(t *testing.T) *providertest.World {
+		t.Parallel()
+		return newHouse(t).world()
+	}})
 }

@@ -8,8 +8,16 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"vmctl/providers"
+	"vmctl/spec"
+)
+
+var (
+	_ providers.ConsoleReader = (*Provider)(nil)
+	_ providers.LogLister     = (*Provider)(nil)
 )
 
 // Console returns a part of the guest's console output, which Lima begins anew at each start.
@@ -18,7 +26,7 @@ func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, 
 	path := p.console(o.Name)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return providers.Console{}, errors.New("it was never started: it has no console output")
+		return providers.Console{}, fmt.Errorf("it was never started: %w", providers.ErrNoConsole)
 	}
 	if err != nil {
 		return providers.Console{}, err
@@ -34,6 +42,23 @@ func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, 
 		return providers.Console{}, fmt.Errorf("read %s: %w", path, err)
 	}
 	return providers.Console{Text: text, Start: start, More: len(running) > 0}, nil
+}
+
+// Logs implements providers.LogLister: the logs of the host agent, and the consoles of the run before.
+func (p *Provider) Logs(_ spec.Address, o providers.Object) ([]providers.LogFile, error) {
+	entries, err := os.ReadDir(p.dir(o.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var all []providers.LogFile
+	console := p.console(o.Name)
+	for _, e := range entries {
+		path := p.path(o.Name, e.Name())
+		if path != console && filepath.Ext(strings.TrimSuffix(e.Name(), ".1")) == ".log" {
+			all = append(all, providers.LogFile{Name: e.Name(), Path: path})
+		}
+	}
+	return all, err
 }
 
 // console returns the log of the first console that the guest has written to: which one it uses

@@ -22,7 +22,7 @@ import (
 
 // definition returns the wanted definition and its mark.
 func (j *job) definition(ctx context.Context) (written, mark, error) {
-	g := wish{vm: j.want, hosts: map[string]uint16{}}
+	g := parts{vm: j.want, hosts: map[string]uint16{}}
 	m := mark{Format: markFormat, ID: j.Object, Name: j.Name, Accel: j.want.Accel, Template: j.want.Template, Sources: map[string]string{}, MountPoints: map[string]string{}, Originals: map[string]any{}}
 	for _, a := range j.want.Disks {
 		d := usedDisk{name: j.Uses[a].Name, mountPoint: j.want.MountPoints[a]}
@@ -108,7 +108,7 @@ func (j *job) rest() (map[string]any, error) {
 
 // isWanted reports whether the instance has the wanted definition and mark, and a root disk.
 func (j *job) isWanted(ctx context.Context) (bool, error) {
-	if j.seen == nil || j.seen.doc == nil || j.seen.mark == nil || !j.seen.isWhole() || !machine.IsMarked(j.Work, j.seen.mark.Owner.mark()) {
+	if machine.ArgsOf(j.Step).Keys == machine.KeysNew || j.seen == nil || j.seen.doc == nil || j.seen.mark == nil || !j.seen.isWhole() || !machine.IsMarked(j.Work, j.seen.mark.Owner.mark()) {
 		return false, nil
 	}
 	w, m, err := j.definition(ctx)
@@ -126,10 +126,13 @@ func sameMark(a, b mark) bool {
 	return err == nil && err2 == nil && string(before) == string(after)
 }
 
-// put makes or changes an instance: its folder comes into being with the mark in it, then its
+// define makes or changes an instance: its folder comes into being with the mark in it, then its
 // definition is checked and written, and last its root disk is made. It completes an instance that an
 // interrupted attempt left half made.
-func (j *job) put(ctx context.Context) (*guard.Outcome, error) {
+func (j *job) define(ctx context.Context) (*guard.Outcome, error) {
+	if err := j.checkKeys(); err != nil {
+		return nil, err
+	}
 	w, m, err := j.definition(ctx)
 	if err != nil {
 		return nil, fail(err, "%s %s", j.Op, j.Name)
@@ -143,7 +146,7 @@ func (j *job) put(ctx context.Context) (*guard.Outcome, error) {
 		}
 		return nil, err
 	}
-	if err := j.makeFolder(m); err != nil {
+	if err := j.makeFolder(ctx, m); err != nil {
 		return nil, err
 	}
 	if err := writeFile(j.path(j.Name, defsFile), w.text); err != nil {
@@ -153,23 +156,28 @@ func (j *job) put(ctx context.Context) (*guard.Outcome, error) {
 		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
 	if j.seen != nil && (j.seen.root > 0 || m.Imported) {
-		return j.growRoot(ctx)
+		did, err := j.growRoot(ctx)
+		if err == nil && machine.ArgsOf(j.Step).Keys == machine.KeysNew {
+			did.Evidence = append(did.Evidence, "its host key is new, and the key to log in with is "+j.userKey()+", which all instances of the home let in: "+
+				"to renew that, too, remove it and its .pub, and give each instance new keys")
+		}
+		return did, err
 	}
 	if err := j.ensureUserKey(ctx); err != nil {
 		return nil, err
 	}
 	if err := j.run(ctx, "make", nil, "make", j.Name); err != nil {
-		return nil, errors.Join(err, j.removeUnmade())
+		return nil, errors.Join(err, j.removeUnmade(ctx, m))
 	}
 	return guard.Did(providers.Done), nil
 }
 
 // removeUnmade removes the folder of a new instance that Lima could not make.
-func (j *job) removeUnmade() error {
+func (j *job) removeUnmade(ctx context.Context, m mark) error {
 	if j.seen != nil {
 		return nil
 	}
-	return errors.Join(j.removeFolder(j.dir(j.Name)), j.forgetKeys())
+	return errors.Join(j.locked(ctx, func() error { return j.removeFolder(j.dir(j.Name), &m) }), j.forgetKeys())
 }
 
 // growRoot makes the root disk of an instance that is off as large as wanted. One that runs is grown by
@@ -189,8 +197,9 @@ func (j *job) growRoot(ctx context.Context) (*guard.Outcome, error) {
 }
 
 // makeFolder makes the folder of a new instance with its mark in it, at once: the name is the lock. An
-// empty folder of the name, or one with no more than the remains of a run, gives way.
-func (j *job) makeFolder(m mark) error {
+// empty folder of the name, or one with no more than the remains of a run, gives way. A folder that could not get the
+// name is removed.
+func (j *job) makeFolder(ctx context.Context, m mark) error {
 	if j.seen != nil {
 		return nil
 	}
@@ -203,24 +212,30 @@ func (j *job) makeFolder(m mark) error {
 		err = writeJSON(filepath.Join(temp, markName), m)
 	}
 	if err == nil {
-		err = j.clearLeftover()
-	}
-	if err == nil {
-		err = os.Rename(temp, j.dir(j.Name))
+		err = j.locked(ctx, func() error { return j.publish(temp) })
 	}
 	taken := (*providers.Problem)(nil)
 	switch {
 	case err == nil:
-		err = atomicfile.SyncDir(j.home)
+		return nil
 	case errors.As(err, &taken):
-		return errors.Join(err, removeTree(temp), j.forgetKeys())
 	case errors.Is(err, fs.ErrExist) || isNotEmpty(err):
-		return errors.Join(j.nameTaken(&instance{name: j.Name}), removeTree(temp), j.forgetKeys())
+		err = j.nameTaken(&instance{name: j.Name})
+	default:
+		err = fail(err, "%s %s", j.Op, j.Name)
 	}
-	if err != nil {
-		return fail(err, "%s %s", j.Op, j.Name)
+	return errors.Join(err, removeTree(temp), j.forgetKeys())
+}
+
+// publish gives a folder with a mark in it the name of the instance.
+func (j *job) publish(folder string) error {
+	if err := j.clearLeftover(); err != nil {
+		return err
 	}
-	return nil
+	if err := os.Rename(folder, j.dir(j.Name)); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(j.home)
 }
 
 // clearLeftover removes a folder of the instance's name that is no instance: what Lima's own deletion
@@ -306,8 +321,8 @@ func (j *job) detach(context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.Done), nil
 }
 
-// letGo removes the owner from the mark of the instance, which stays as it is: it keeps its ID.
-func (j *job) letGo(context.Context) (*guard.Outcome, error) {
+// unmark removes the owner from the mark of the instance, which stays as it is: it keeps its ID.
+func (j *job) unmark(context.Context) (*guard.Outcome, error) {
 	m := *j.seen.mark
 	m.Owner = nil
 	if err := writeJSON(j.path(j.Name, markName), m); err != nil {

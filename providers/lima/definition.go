@@ -45,8 +45,8 @@ type written struct {
 	auto   []string
 }
 
-// wish holds the parts of a definition.
-type wish struct {
+// parts holds the inputs of a definition.
+type parts struct {
 	vm         machine.VM
 	rest       map[string]any    // what is of the template
 	imported   bool              // its user and its keys are not vmctl's
@@ -57,7 +57,7 @@ type wish struct {
 }
 
 // compose returns the definition of a wanted VM: its template with its attributes in it.
-func (p *Provider) compose(g wish) (written, error) {
+func (p *Provider) compose(g parts) (written, error) {
 	vm := g.vm
 	w := written{doc: maps.Clone(g.rest)}
 	if w.doc == nil {
@@ -90,7 +90,11 @@ func (p *Provider) compose(g wish) (written, error) {
 	if len(vm.Mounts) > 0 || w.doc[keyMounts] == nil {
 		set(keyMounts, p.mounts(vm.Mounts))
 	}
-	if len(vm.Forwards) > 0 || w.doc[keyForwards] == nil {
+	if own, _ := w.doc[keyForwards].([]any); len(vm.Forwards) == 0 && len(own) > 0 {
+		if !g.imported {
+			w.doc[keyForwards] = append(slices.DeleteFunc(slices.Clone(own), isIgnored), ignored()...)
+		}
+	} else {
 		list, auto := forwards(vm.Forwards, g.hosts)
 		set(keyForwards, list)
 		w.auto = auto
@@ -128,7 +132,7 @@ func (p *Provider) compose(g wish) (written, error) {
 
 // setUp adds what an instance needs that vmctl makes: its user, its keys, and no more than was asked
 // for.
-func (p *Provider) setUp(g wish, setIfAbsent func(key string, value any)) {
+func (p *Provider) setUp(g parts, setIfAbsent func(key string, value any)) {
 	setIfAbsent(keyVMType, "qemu")
 	setIfAbsent(keyContainerd, map[string]any{"system": false, "user": false})
 	setIfAbsent(keySSH, map[string]any{"loadDotSSHPubKeys": false})
@@ -228,10 +232,24 @@ func forwards(all []machine.Forward, hosts map[string]uint16) (list []any, auto 
 			"guestPort": int(f.Guest), "hostPort": int(host), "hostIP": f.HostIP, "proto": f.Protocol, "static": f.Protocol == machine.TCP,
 		})
 	}
+	return append(list, ignored()...), auto
+}
+
+// ignored returns entries by which Lima forwards none of ignoredPorts. The first entry that fits a port counts: they
+// stand last, so that others may forward them.
+func ignored() []any {
+	var list []any
 	for _, port := range ignoredPorts {
 		list = append(list, map[string]any{"guestPort": port, "proto": "any", "ignore": true})
 	}
-	return list, auto
+	return list
+}
+
+// isIgnored reports whether an entry is one of ignored.
+func isIgnored(entry any) bool {
+	e, _ := entry.(map[string]any)
+	port, _ := number(e["guestPort"])
+	return len(e) == 3 && e["ignore"] == true && e["proto"] == "any" && slices.Contains(ignoredPorts, int(port)) //nolint:gosec // a port
 }
 
 // forwardKey names a forwarded port: 8080/tcp at 127.0.0.1.

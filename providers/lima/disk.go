@@ -98,11 +98,11 @@ func (j *diskJob) Values(context.Context) (map[string]cty.Value, error) {
 
 // Verb returns the operation of the step.
 func (j *diskJob) Verb() (guard.Verb, error) {
-	if j.Op == opClear {
-		return guard.Verb{Need: guard.Expected, Act: j.clear}, nil
+	if j.Op == opRemoveRemains {
+		return guard.Verb{Need: guard.Expected, Act: j.removeRemains}, nil
 	}
 	act, known := map[string]machine.Act{
-		machine.OpDefine: j.define, machine.OpRedefine: j.redefine, machine.OpGrow: j.grow, machine.OpDelete: j.delete, machine.OpUnmark: j.letGo,
+		machine.OpDefine: j.define, machine.OpRedefine: j.redefine, machine.OpGrow: j.grow, machine.OpDelete: j.delete, machine.OpUnmark: j.unmark,
 		machine.OpUnlock: j.release,
 	}[j.Op]
 	if !known {
@@ -127,10 +127,15 @@ func (j *diskJob) newMark() mark {
 }
 
 // define makes a disk in a folder of its own, with its mark, in the format that was asked for, and gives
-// it its name last, at once.
-func (j *diskJob) define(ctx context.Context) (*guard.Outcome, error) {
+// it its name last, at once. What it could not give the name is removed.
+func (j *diskJob) define(ctx context.Context) (did *guard.Outcome, err error) {
 	temp := j.diskDir(makingTemp + string(j.Object))
-	err := removeTree(temp)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, removeTree(temp))
+		}
+	}()
+	err = removeTree(temp)
 	if err == nil {
 		err = os.MkdirAll(temp, 0o700)
 	}
@@ -142,21 +147,27 @@ func (j *diskJob) define(ctx context.Context) (*guard.Outcome, error) {
 	}
 	size := strconv.FormatUint(ctyread.Uint(j.Want, "size"), 10)
 	if err := j.tool(ctx, "disk", "make", filepath.Join(temp, dataDisk), ctyread.Text(j.Want, "format"), size); err != nil {
-		return nil, errors.Join(err, removeTree(temp))
+		return nil, err
 	}
-	if err = j.dropEmpty(); err == nil {
-		err = os.Rename(temp, j.diskDir(j.Name))
-	}
-	if errors.Is(err, fs.ErrExist) || isNotEmpty(err) {
-		return nil, errors.Join(j.nameTaken(j.markNow()), removeTree(temp))
-	}
-	if err == nil {
-		err = atomicfile.SyncDir(filepath.Join(j.home, disksDir))
-	}
-	if err != nil {
+	err = j.locked(ctx, func() error { return j.publish(temp) })
+	switch {
+	case errors.Is(err, fs.ErrExist) || isNotEmpty(err):
+		return nil, j.nameTaken(j.markNow())
+	case err != nil:
 		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
 	return guard.Did(providers.Done), nil
+}
+
+// publish gives a disk that is made in a folder its name. fs.ErrExist: another disk has it.
+func (j *diskJob) publish(folder string) error {
+	if err := j.dropEmpty(); err != nil {
+		return err
+	}
+	if err := os.Rename(folder, j.diskDir(j.Name)); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(filepath.Join(j.home, disksDir))
 }
 
 // markNow reads the mark of the disk that has the name by now; nil: it bears none of its own.
@@ -240,7 +251,7 @@ func (j *diskJob) release(context.Context) (*guard.Outcome, error) {
 // delete removes the disk, its mark last.
 func (j *diskJob) delete(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
-		did, err := j.clear(ctx)
+		did, err := j.removeRemains(ctx)
 		if err == nil {
 			did.How = providers.AlreadyGone
 		}
@@ -257,7 +268,11 @@ func (j *diskJob) delete(ctx context.Context) (*guard.Outcome, error) {
 		f.Outcome, f.Code = providers.Unsafe, "disk_in_use"
 		return nil, f
 	}
-	if err := errors.Join(j.removeFolder(j.diskDir(j.Name)), j.sweep()); err != nil {
+	err := j.locked(ctx, func() error { return j.removeFolder(j.diskDir(j.Name), j.seen.mark) })
+	if err == nil {
+		err = j.sweep()
+	}
+	if err != nil {
 		return nil, fail(err, "delete %s", j.Name)
 	}
 	return guard.Did(providers.Done), nil
@@ -294,12 +309,12 @@ func (j *diskJob) userOf(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// clear removes the remains of a disk that is gone.
-func (j *diskJob) clear(context.Context) (*guard.Outcome, error) {
+// removeRemains removes the remains of a disk that is gone.
+func (j *diskJob) removeRemains(ctx context.Context) (*guard.Outcome, error) {
 	err := removeTree(j.diskDir(makingTemp + string(j.Object)))
 	m, markErr := readMark(j.diskPath(j.Name, markName))
 	if err == nil && markErr == nil && m.ID == j.Object && !exists(j.diskPath(j.Name, dataDisk)) {
-		err = j.removeFolder(j.diskDir(j.Name))
+		err = j.locked(ctx, func() error { return j.removeFolder(j.diskDir(j.Name), &m) })
 	}
 	if err == nil {
 		err = j.sweep()
@@ -310,8 +325,8 @@ func (j *diskJob) clear(context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.Done), nil
 }
 
-// letGo removes the owner from the mark of the disk, which stays as it is: it keeps its ID.
-func (j *diskJob) letGo(context.Context) (*guard.Outcome, error) {
+// unmark removes the owner from the mark of the disk, which stays as it is: it keeps its ID.
+func (j *diskJob) unmark(context.Context) (*guard.Outcome, error) {
 	m := *j.seen.mark
 	m.Owner = nil
 	if err := writeJSON(j.diskPath(j.Name, markName), m); err != nil {

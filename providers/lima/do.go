@@ -24,9 +24,9 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 func (p *Provider) Begin(_ context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
 	end := func() error { return nil }
 	if w.Op == machine.OpDefine {
-		p.making.RLock()
+		p.locks.making.RLock()
 		end = func() error {
-			p.making.RUnlock()
+			p.locks.making.RUnlock()
 			return p.sweep()
 		}
 	}
@@ -45,7 +45,8 @@ type job struct {
 	want   machine.VM
 	seen   *instance // as it was last read; nil: there is none
 	disks  map[string]*observedDisk
-	agent  int // the pid of the host agent that the step has started; 0: none
+	said   string // the last progress of a wait
+	agent  int    // the pid of the host agent that the step has started; 0: none
 }
 
 // Guard names the step and its instance.
@@ -87,7 +88,7 @@ func (j *job) observe(ctx context.Context) error {
 		return nil
 	}
 	if s.state == stateUnknown {
-		return fail(errors.New(s.reason), "read what runs %s", j.Name)
+		return fail(s.unknown(), "read what runs %s", j.Name)
 	}
 	j.seen = s
 	j.disks = map[string]*observedDisk{}
@@ -139,14 +140,14 @@ func (j *job) Verb() (guard.Verb, error) {
 		return guard.Verb{Act: j.waitSSH}, nil
 	case machine.OpStop, machine.OpRecover:
 		return guard.Verb{Done: j.tookItselfDown, Act: j.takeDown}, nil
-	case opClear:
+	case opRemoveRemains:
 		if machine.ArgsOf(j.Step).RunOnly {
 			return guard.Verb{Done: guard.If(func() bool { return j.seen != nil && j.described(j.seen, j.disks, anyName).IsTidy() }, "nothing is left"), Act: j.tidy}, nil
 		}
-		return guard.Verb{Need: guard.Expected, Act: j.clear}, nil
+		return guard.Verb{Need: guard.Expected, Act: j.removeRemains}, nil
 	}
 	act, known := map[string]machine.Act{
-		machine.OpDefine: j.put, machine.OpRedefine: j.put, machine.OpDetach: j.detach, machine.OpUnmark: j.letGo, machine.OpStart: j.start,
+		machine.OpDefine: j.define, machine.OpRedefine: j.define, machine.OpDetach: j.detach, machine.OpUnmark: j.unmark, machine.OpStart: j.start,
 		machine.OpDelete: j.delete,
 	}[j.Op]
 	if !known {
@@ -178,9 +179,9 @@ func (j *job) tidy(ctx context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.Done, removed...), nil
 }
 
-// clear removes what is left of an instance that is gone: the folder of an attempt to make it, and
+// removeRemains removes what is left of an instance that is gone: the folder of an attempt to make it, and
 // the locks of its disks. Another instance of the name keeps its locks.
-func (j *job) clear(ctx context.Context) (*guard.Outcome, error) {
+func (j *job) removeRemains(ctx context.Context) (*guard.Outcome, error) {
 	var removed []string
 	var err error
 	if f := j.find(ctx); f.err == nil && len(f.of[j.Name]) == 0 && !exists(j.dir(j.Name)) {

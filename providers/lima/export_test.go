@@ -7,15 +7,8 @@ import (
 	"vmctl/providers"
 )
 
-// For the stand-ins of tests.
-var (
-	ParseSize = parseSize
-	NamesOf   = namesOf
-	HostKeyIn = hostKeyIn
-	PowerDown = powerDown
-
-	WithoutForks = withoutForks
-)
+// WithoutForks is for tests.
+var WithoutForks = withoutForks
 
 // StateBesideHidden returns the run state of an instance where other users' processes are hidden, and the
 // reason of an unknown one.

@@ -12,7 +12,7 @@ import (
 // addScripts adds vmctl's own scripts: one that lets its keys in and gives the guest its host key, and one that
 // mounts additional disks. An instance that vmctl did not make keeps its host key, and lets in its own user as
 // before; other keys are added if the spec has some.
-func (w *written) addScripts(p *Provider, g wish) {
+func (w *written) addScripts(p *Provider, g parts) {
 	var scripts []string
 	switch {
 	case !g.imported:

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"debug/buildinfo"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -43,6 +45,14 @@ func (h Host) version() string {
 	return version
 }
 
+// vmTypes lists the vmTypes of instances that vmctl makes on this machine.
+func (h Host) vmTypes() []string {
+	if h.WSL.Exists() {
+		return []string{driverQEMU, driverWSL2}
+	}
+	return []string{driverQEMU}
+}
+
 // hostFacts returns what doctor shows of this machine.
 func (p *Provider) hostFacts() map[string]string {
 	facts := map[string]string{"home": p.home}
@@ -59,7 +69,8 @@ func (p *Provider) lacking(kind spec.Kind) *providers.Problem {
 	}
 	var absent []string
 	for _, name := range neededBy[kind] {
-		if !p.onPath(name) {
+		optional := p.host.WSL.Exists() && strings.HasPrefix(name, "qemu-") // WSL needs none of QEMU's
+		if !optional && !p.onPath(name) {
 			absent = append(absent, name)
 		}
 	}
@@ -86,8 +97,12 @@ func (p *Provider) missing() *providers.Problem {
 
 // onPath reports whether the PATH has a program of that name that may be run.
 func (p *Provider) onPath(name string) bool {
-	return slices.ContainsFunc(filepath.SplitList(p.host.Getenv("PATH")), func(dir string) bool {
+	path, mode := p.host.Getenv("PATH"), fs.FileMode(0o111)
+	if runtime.GOOS == "windows" { // the name of a file tells there whether it may be run
+		path, mode, name = cmp.Or(path, p.host.Getenv("Path")), 0o444, name+".exe"
+	}
+	return slices.ContainsFunc(filepath.SplitList(path), func(dir string) bool {
 		info, err := os.Stat(filepath.Join(dir, name))
-		return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
+		return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&mode != 0
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/wsl"
 	"vmctl/providers"
 	"vmctl/providers/lima"
 	"vmctl/spec"
@@ -20,9 +21,10 @@ func TestMissingPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
+	var inWindows wsl.Host
 	look := func(program string) providers.Inventory {
 		t.Helper()
-		typ := lima.Type(lima.Host{Program: program, Getenv: func(name string) string {
+		typ := lima.Type(lima.Host{Program: program, WSL: inWindows, Getenv: func(name string) string {
 			return map[string]string{"PATH": bin}[name]
 		}})
 		p, err := typ.Open(t.Context(), providers.Settings{
@@ -53,7 +55,7 @@ func TestMissingPrograms(t *testing.T) {
 	says(look(nowhere), spec.Disk, "vmctl-lima, which runs Lima, is missing: "+nowhere)
 
 	// A file that may not be run is no program.
-	for name, mode := range map[string]os.FileMode{"ssh": 0o755, "ssh-keygen": 0o755, "qemu-img": 0o644} {
+	for name, mode := range map[string]os.FileMode{"ssh": 0o755, "qemu-img": 0o644} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"), mode); err != nil { //nolint:gosec // programs may be run
 			t.Fatal(err)
 		}
@@ -63,6 +65,9 @@ func TestMissingPrograms(t *testing.T) {
 		t.Errorf("missing for a VM: got %v, want qemu-system and qemu-img", got)
 	}
 	says(look(self), spec.Disk, "missing on the PATH: qemu-img")
+	inWindows = wsl.Host{Program: self, Registrations: func() ([]wsl.Registration, error) { return nil, nil }}
+	says(look(self), spec.VM, "") // WSL needs none of QEMU's programs
+	inWindows = wsl.Host{}
 
 	if err := os.Chmod(filepath.Join(bin, "qemu-img"), 0o755); err != nil { //nolint:gosec // a program
 		t.Fatal(err)

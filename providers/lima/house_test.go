@@ -18,6 +18,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/process"
+	"vmctl/internal/wsl"
 	"vmctl/providers"
 	"vmctl/providers/lima"
 	"vmctl/providers/providertest"
@@ -28,6 +29,11 @@ type house struct {
 	t    *testing.T
 	data string
 	home string
+	tool string // in the place of vmctl-lima; "": the stand-in
+	wsl  wsl.Host
+	kvm  string // in the place of /dev/kvm; "": this machine is no Linux
+
+	clock *leapingClock // nil: time passes as it does
 }
 
 // newHouse makes a house. At the end of the test it ends all processes in it.
@@ -53,8 +59,12 @@ func newHouse(t *testing.T) *house {
 }
 
 func (h *house) settings() providers.Settings {
+	now := time.Now
+	if h.clock != nil {
+		now = h.clock.Now
+	}
 	return providers.Settings{
-		Name: "here", Dir: h.home, Files: h.data, Keys: filepath.Join(h.data, "keys"), Now: time.Now,
+		Name: "here", Dir: h.home, Files: h.data, Keys: filepath.Join(h.data, "keys"), Now: now,
 		Project: providers.Project{Name: "lab", ID: "k7m2qd9x4r"},
 		Attrs:   cty.ObjectVal(map[string]cty.Value{"home": cty.NullVal(cty.String)}),
 	}
@@ -64,11 +74,30 @@ func (h *house) limaType() providers.Type { return h.typeFor(h.t) }
 
 func (h *house) typeFor(tb testing.TB) providers.Type {
 	tb.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		tb.Fatal(err)
+	tool := h.tool
+	if tool == "" {
+		var err error
+		if tool, err = standIn(); err != nil {
+			tb.Fatal(err)
+		}
 	}
-	return lima.Type(lima.Host{Program: self, Version: func(string) (string, error) { return "2.2.0", nil }, Getenv: os.Getenv, UID: os.Getuid(), Home: h.data})
+	host := lima.Host{Program: tool, Version: func(string) (string, error) { return "2.2.0", nil }, Getenv: os.Getenv, UID: os.Getuid(), Home: h.data, WSL: h.wsl, KVM: h.kvm}
+	if h.clock != nil {
+		host.Sleep = h.clock.Sleep
+	}
+	return lima.Type(host)
+}
+
+// leapingClock is a clock on which each wait is over at once.
+type leapingClock struct{ leapt time.Duration }
+
+// Now returns the time, with all waits so far.
+func (c *leapingClock) Now() time.Time { return time.Now().Add(c.leapt) }
+
+// Sleep leaps.
+func (c *leapingClock) Sleep(ctx context.Context, d time.Duration) error {
+	c.leapt += d
+	return context.Cause(ctx)
 }
 
 // want returns a small VM that is made from an image.

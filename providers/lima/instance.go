@@ -28,6 +28,7 @@ type instance struct {
 
 	state    string // one of providers.State…; "" if it could not be read
 	reason   string // of a broken or an unknown state
+	cause    error  // of an unknown state, as far as it is an error
 	outdated string // evidence that another version of Lima runs it; "": the present one does
 	silent   string // evidence that QEMU runs and its monitor does not answer; "": it does
 	leftover string // evidence of files of processes that are gone
@@ -35,10 +36,23 @@ type instance struct {
 	drivers  []process.Found
 	events   events
 	run      *runRecord // of the present run; nil: it is off, or somebody else started it
+	wsl      *wslPart   // nil: WSL does not run it
 }
 
 // on reports whether a process of the instance runs, or may run.
 func (s *instance) on() bool { return s.state != providers.StateOff }
+
+// unknown returns the reason of an unknown state as an error.
+func (s *instance) unknown() error { return &unknownError{reason: s.reason, cause: s.cause} }
+
+// unknownError reports that it could not be read whether an instance runs.
+type unknownError struct {
+	reason string
+	cause  error // nil: it is none
+}
+
+func (e *unknownError) Error() string { return e.reason }
+func (e *unknownError) Unwrap() error { return e.cause }
 
 // starting reports whether the instance runs and its host agent has not reported it ready.
 func (s *instance) starting() bool {
@@ -52,6 +66,7 @@ func (p *Provider) readInstance(ctx context.Context, name string, f found) (*ins
 	info, err := os.Stat(p.dir(name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(f.of[name]) > 0: // its processes tell enough
+	case errors.Is(err, fs.ErrNotExist) && p.isRegistered(name, f.wsl): // its registration does
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
@@ -61,6 +76,7 @@ func (p *Provider) readInstance(ctx context.Context, name string, f found) (*ins
 		return s, err
 	}
 	p.readProcesses(ctx, s, f)
+	p.recognise(s)
 	return s, nil
 }
 
@@ -113,17 +129,13 @@ func (p *Provider) rootDisk(name string) (path, format string, err error) {
 // each.
 func (p *Provider) readProcesses(ctx context.Context, s *instance, f found) {
 	s.agents, s.drivers = f.of[s.name][roleAgent], f.of[s.name][roleDriver]
-	unread := p.unreadable(ctx, s.name, f)
-	row := phaseOf(countOf(s.agents, unread), countOf(s.drivers, unread))
-	s.state = row.state
-	if row.reason != "" {
-		s.reason = fill(row.reason, process.Words(identities(s.agents)), process.Words(identities(s.drivers)))
-	}
-	if row.reason == reasonUnseen {
-		s.reason += ": " + unread.Error()
-	}
-	if driver := otherDriver(s.doc); driver != "" && len(s.agents) > 0 && len(s.drivers) == 0 {
-		s.state, s.reason = stateUnknown, fmt.Sprintf(reasonDriver, process.Words(identities(s.agents)), driver)
+	switch inWSL, err := p.isInWSL(s, f.wsl); {
+	case err != nil:
+		s.state, s.reason = stateUnknown, err.Error()
+	case inWSL:
+		p.readDistribution(ctx, s, f)
+	default:
+		p.readDriver(ctx, s, f)
 	}
 	switch s.state {
 	case providers.StateOff:
@@ -144,8 +156,24 @@ func (p *Provider) readProcesses(ctx context.Context, s *instance, f found) {
 	switch {
 	case len(s.agents) == 1 && (s.events.ending || s.events.exiting):
 		s.state, s.reason = providers.StateEnding, ""
-	case s.state == providers.StateRunning:
+	case s.state == providers.StateRunning && s.wsl == nil:
 		p.askMonitor(ctx, s)
+	}
+}
+
+// readDriver adds the run state of an instance by its processes.
+func (p *Provider) readDriver(ctx context.Context, s *instance, f found) {
+	unread := p.unreadable(ctx, s.name, f)
+	row := phaseOf(countOf(s.agents, unread), countOf(s.drivers, unread))
+	s.state = row.state
+	if row.reason != "" {
+		s.reason = fill(row.reason, process.Words(identities(s.agents)), process.Words(identities(s.drivers)))
+	}
+	if row.reason == reasonUnseen {
+		s.reason += ": " + unread.Error()
+	}
+	if driver := otherDriver(s.doc); driver != "" && len(s.agents) > 0 && len(s.drivers) == 0 {
+		s.state, s.reason = stateUnknown, fmt.Sprintf(reasonDriver, process.Words(identities(s.agents)), driver)
 	}
 }
 

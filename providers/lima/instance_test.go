@@ -17,7 +17,17 @@ import (
 // hostAgent starts a process with the arguments of the host agent of an instance. end ends it.
 func (h *house) hostAgent(name string) (end func()) {
 	h.t.Helper()
-	agent := exec.Command("sh", "-c", "read line", "hostagent", "--pidfile", filepath.Join(h.home, name, "ha.pid"))
+	agent, release := h.heldAgent(name)
+	return func() {
+		release()
+		_ = agent.Wait() //nolint:errcheck // its line was empty
+	}
+}
+
+// heldAgent starts a process with the arguments of the host agent of an instance. It ends after release.
+func (h *house) heldAgent(name string) (agent *exec.Cmd, release func()) {
+	h.t.Helper()
+	agent = exec.Command("sh", "-c", "read line", "hostagent", "--pidfile", filepath.Join(h.home, name, "ha.pid"))
 	in, err := agent.StdinPipe()
 	if err == nil {
 		err = agent.Start()
@@ -25,10 +35,7 @@ func (h *house) hostAgent(name string) (end func()) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return func() {
-		_ = in.Close()   //nolint:errcheck // the process ends either way
-		_ = agent.Wait() //nolint:errcheck // its line was empty
-	}
+	return agent, func() { _ = in.Close() } //nolint:errcheck // the process ends either way
 }
 
 // An instance that another driver than QEMU runs has no process of its own beside its host agent: nobody can

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
+	"slices"
 
 	"vmctl/internal/atomicfile"
-	"vmctl/internal/lockfile"
 	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/machine"
+	"vmctl/spec"
 )
 
 // userKey returns the private key that all instances of the home let in.
@@ -26,78 +26,54 @@ func (p *Provider) identity(l machine.Login) string {
 	return p.absolute(l.Identity)
 }
 
-// keyWait is the time that a writer of keys waits for another one. To write keys takes milliseconds:
-// after half a minute, something is wrong.
-const keyWait = 30 * time.Second
-
 // ensureUserKey makes the home's key pair, unless it is there: Lima makes it by a program, in two
 // files one after the other, and takes a half-written one for whole. A private key that cannot be read
 // is replaced as long as no instance trusts it.
-func (j *job) ensureUserKey(ctx context.Context) (err error) {
-	release, err := j.holdKeys(ctx)
-	if err != nil {
+func (j *job) ensureUserKey(ctx context.Context) error {
+	err := j.locked(ctx, j.makeUserKey)
+	if p := (*providers.Problem)(nil); err != nil && !errors.As(err, &p) {
 		return fail(err, "make the key pair of %s", j.home)
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	return err
+}
+
+func (j *job) makeUserKey() error {
 	path := j.userKey()
 	for _, file := range []string{path, path + ".pub"} {
 		if err := atomicfile.Clean(file); err != nil {
-			return fail(err, "make the key pair of %s", j.home)
+			return err
 		}
 	}
-	_, err = sshx.EnsureKey(path, "lima")
+	_, err := sshx.EnsureKey(path, "lima")
 	if err == nil {
 		return nil
 	}
-	if used, listErr := j.trustsKey(); listErr != nil || used != "" {
+	if used, listErr := j.trustsKey(); machine.ArgsOf(j.Step).Keys != machine.KeysNew && (listErr != nil || used != "") {
 		f := fail(err, "make the key pair of %s", j.home)
 		f.Code = "keys"
 		f.Seen = []string{"the instance " + used + " was made with a key of that name"}
-		f.Next = providers.Say("put back the key that the instances let in: " + path)
+		f.Next = slices.Concat(
+			providers.Say("put back the key that the instances let in: "+path),
+			providers.SayVmctl("or give each of them new keys: ", "vm", "rekey", j.Address.String()),
+		)
 		return f
 	}
 	if err := errors.Join(atomicfile.Remove(path), atomicfile.Remove(path+".pub")); err != nil {
-		return fail(err, "make the key pair of %s", j.home)
+		return err
 	}
-	if _, err := sshx.EnsureKey(path, "lima"); err != nil {
-		return fail(err, "make the key pair of %s", j.home)
-	}
-	return nil
+	_, err = sshx.EnsureKey(path, "lima")
+	return err
 }
 
 // trustsKey returns an instance with a root disk, which may let the home's key in; "": there is none.
 func (p *Provider) trustsKey() (string, error) {
 	names, err := p.names(p.home)
 	for _, name := range names {
-		if exists(p.path(name, rootName)) || exists(p.path(name, oldRoot)) {
+		if exists(p.path(name, rootName)) || exists(p.path(name, oldRoot)) || exists(p.path(name, wslDisk)) {
 			return name, err
 		}
 	}
 	return "", err
-}
-
-// holdKeys locks the home's key pair against other writers of vmctl until release is called.
-func (p *Provider) holdKeys(ctx context.Context) (release func() error, err error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("lock the keys: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Join(p.home, configDir), 0o700); err != nil {
-		return nil, fmt.Errorf("make a folder for keys: %w", err)
-	}
-	p.keys.Lock()
-	held, err := lockfile.Acquire(context.WithoutCancel(ctx), lockfile.Request{
-		Path: filepath.Join(p.home, configDir, ".vmctl.lock"), Wait: keyWait,
-		Owner: lockfile.Owner{PID: os.Getpid(), Host: host, Command: "vmctl", Since: time.Now().UTC()},
-	})
-	if err != nil {
-		p.keys.Unlock()
-		return nil, err
-	}
-	return func() error {
-		defer p.keys.Unlock()
-		return held.Release()
-	}, nil
 }
 
 // authorized returns the lines of authorized_keys that a wanted VM is to have: the home's key, the
@@ -120,11 +96,16 @@ func (j *job) authorized(ctx context.Context) ([]string, error) {
 	return append(all, j.want.SSH.AuthorizedKeys...), nil
 }
 
-// hostKey returns the host key of the guest: the one that its definition has, else a new one. It is a
-// private key, and its public half as a line of authorized_keys.
+// hostKey returns the host key of the guest: the one that its definition has, else a new one, as if the step gives
+// it new keys. It is a private key, and its public half as a line of authorized_keys.
 func (j *job) hostKey() (private, public string, err error) {
 	path := filepath.Join(j.keyFolder(j.Object), "ssh_host_ed25519_key")
-	if j.seen != nil {
+	switch {
+	case machine.ArgsOf(j.Step).Keys == machine.KeysNew:
+		if err := errors.Join(atomicfile.Remove(path), atomicfile.Remove(path+".pub")); err != nil {
+			return "", "", err
+		}
+	case j.seen != nil:
 		if private = hostKeyIn(j.seen.doc); private != "" {
 			public, err = sshx.PublicOf([]byte(private))
 			return private, public, err
@@ -142,6 +123,21 @@ func (j *job) hostKey() (private, public string, err error) {
 	}
 	public, err = sshx.PublicOf(text)
 	return string(text), public, err
+}
+
+// checkKeys fails if the change gives new keys to a guest whose keys are not vmctl's.
+func (j *job) checkKeys() error {
+	if machine.ArgsOf(j.Step).Keys != machine.KeysNew || j.seen.made() {
+		return nil
+	}
+	return keyless(j.Address, fmt.Sprintf("%s %s: vmctl did not make the instance %s, whose keys are its own", j.Op, j.Address, j.Name), nil)
+}
+
+// keyless returns the problem of new keys for a guest whose host key is not vmctl's.
+func keyless(a spec.Address, reason string, more []providers.Advice) *providers.Problem {
+	return providers.Refuse(reason, slices.Concat(
+		providers.SayVmctl("to renew it inside of the guest: ", "vm", "exec", a.String(), "--", "sudo", "sh", "-c", "rm /etc/ssh/ssh_host_*; ssh-keygen -A"), more,
+	))
 }
 
 // forgetKeys removes what vmctl knows of the keys of an instance that is gone.

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
 	"vmctl/internal/atomicfile"
-	"vmctl/internal/clock"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 )
@@ -26,7 +24,7 @@ func (p *Provider) emulates(accel string) bool {
 	case machine.AccelKVM:
 		return false
 	}
-	return runtime.GOOS == "linux" && (!opens("/dev/kvm") || p.failedKVM())
+	return p.host.KVM != "" && (!opens(p.host.KVM) || p.failedKVM())
 }
 
 // opens reports whether this process may use a device.
@@ -64,7 +62,7 @@ func (p *Provider) failedKVM() bool {
 
 // triesKVM reports whether the step tries KVM, which may work or not.
 func (j *job) triesKVM() bool {
-	return runtime.GOOS == "linux" && j.want.Accel == machine.AccelAuto && !j.emulates(j.want.Accel)
+	return j.host.KVM != "" && j.want.Accel == machine.AccelAuto && !j.emulates(j.want.Accel)
 }
 
 // kvmTime is the time for which a guest on KVM is watched after its start: where the device opens and
@@ -83,7 +81,7 @@ func (j *job) watch(ctx context.Context) error {
 		case s.state == providers.StateOff || s.state == providers.StateEnding:
 			return errors.New("QEMU ended at once")
 		}
-		if err := clock.Sleep(ctx, lookEvery); err != nil {
+		if err := j.host.Sleep(ctx, pollInterval); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,7 @@ var pidFiles = map[role]string{roleAgent: agentPid, roleDriver: driverPid}
 
 // neededBy lists the programs that vmctl-lima runs for each kind.
 var neededBy = map[spec.Kind][]string{
-	spec.VM:   {"qemu-system-" + architecture(), "qemu-img", "ssh", "ssh-keygen"},
+	spec.VM:   {"qemu-system-" + architecture(), "qemu-img", "ssh"},
 	spec.Disk: {"qemu-img"},
 }
 
@@ -37,6 +37,7 @@ var neededBy = map[spec.Kind][]string{
 var passedOn = []string{
 	"HOME", "LANG", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "USER", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+	"APPDATA", "LOCALAPPDATA", "Path", "SystemDrive", "SystemRoot", "TEMP", "TMP", "USERPROFILE", // of Windows
 }
 
 // leadingNumber matches the number with which the values of -smp and -m begin.

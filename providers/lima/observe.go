@@ -50,7 +50,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	return inv, ctx.Err()
 }
 
-// view collects the observations of one look into an inventory.
+// view collects the observations of one Observe into an inventory.
 type view struct {
 	*Provider
 	inv       *providers.Inventory
@@ -70,6 +70,11 @@ func (v *view) readInstances(ctx context.Context) {
 		v.inv.Partial[spec.VM] = providers.Unread(err)
 	}
 	names = slices.AppendSeq(names, maps.Keys(v.found.of))
+	registered, err := v.registeredAlone(v.found.wsl)
+	if err != nil {
+		v.inv.Partial[spec.VM] = providers.Unread(err)
+	}
+	names = slices.AppendSeq(names, maps.Keys(registered))
 	slices.Sort(names)
 	names = slices.Compact(names)
 	v.inv.Host["instances"] = strconv.Itoa(len(names))
@@ -143,7 +148,7 @@ func (v *view) report() {
 		if s == nil || v.unread[name] != nil || v.isLeftover(s) {
 			continue
 		}
-		v.inv.Objects = append(v.inv.Objects, v.described(s, v.disks, v.called).Object())
+		v.inv.Objects = append(v.inv.Objects, v.described(s, v.disks, v.labelOf).Object())
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.unread)) {
 		id := unmarkedID(spec.VM, name)
@@ -158,11 +163,11 @@ func (v *view) report() {
 // isLeftover reports whether a folder is no instance: it has no definition, no mark, no disk, and no
 // process. Lima does not list it either.
 func (p *Provider) isLeftover(s *instance) bool {
-	return s.doc == nil && s.mark == nil && s.copied == nil && s.root == 0 && s.state == providers.StateOff
+	return s.doc == nil && s.mark == nil && s.copied == nil && s.root == 0 && s.wsl == nil && s.state == providers.StateOff
 }
 
-// called returns the planner's name of a disk: its present address, or its own name.
-func (v *view) called(d *observedDisk) string {
+// labelOf returns the planner's name of a disk: its present address, or its own name.
+func (v *view) labelOf(d *observedDisk) string {
 	for _, one := range v.query.Known {
 		if one.Kind == spec.Disk && (one.ID == d.id || one.Import != "" && d.mark == nil && string(one.Import) == d.name) {
 			return one.Address.String()

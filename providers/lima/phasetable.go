@@ -30,6 +30,14 @@ const (
 	reasonDriver = "its host agent (%s) runs, and its vmType is %q: this build sees the processes of QEMU only"
 )
 
+// wslReasons maps the reasons to those of an instance that is a distribution of WSL (%[2]s).
+var wslReasons = map[string]string{
+	reasonOrphan: "the distribution %[2]s runs without a host agent",
+	reasonIdle:   "its host agent (%[1]s) runs, and the distribution %[2]s does not",
+	reasonTwice:  "several host agents run it: %[1]s",
+	reasonUnseen: "it could not be read whether it runs",
+}
+
 // phases is the state table of an instance. A pid file proves nothing: processes are found by their
 // arguments, so that a recycled pid, a zombie and a lost pid file change nothing.
 var phases = []phase{
@@ -51,7 +59,7 @@ var phases = []phase{
 	{unseen, unseen, stateUnknown, reasonUnseen},
 }
 
-// phaseOf looks a combination up.
+// phaseOf returns the row of a combination.
 func phaseOf(agents, drivers count) phase {
 	for _, row := range phases {
 		if row.agents == agents && row.drivers == drivers {

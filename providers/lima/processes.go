@@ -29,11 +29,12 @@ type found struct {
 	err    error                               // there may be more
 	hidden error                               // there may be more, all of other users
 	locks  map[string][]string                 // the disks that an instance has locked, by its name
+	wsl    wslContent
 }
 
 // find finds the processes of all instances of the home.
 func (p *Provider) find(ctx context.Context) found {
-	f := found{of: map[string]map[role][]process.Found{}, locks: p.readLocks()}
+	f := found{of: map[string]map[role][]process.Found{}, locks: p.readLocks(), wsl: p.readWSL(ctx)}
 	all, err := p.processes.Search(ctx, func(argv []string) bool {
 		_, _, ours := p.roleOf(argv)
 		return ours

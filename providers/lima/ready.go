@@ -13,11 +13,11 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"vmctl/internal/clock"
 	"vmctl/internal/ctyread"
 	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/guard"
+	"vmctl/providers/guest"
 	"vmctl/providers/machine"
 )
 
@@ -35,22 +35,14 @@ func (j *job) waitSSH(ctx context.Context) (*guard.Outcome, error) {
 	}
 	t := j.target(j.seen, j.want.SSH)
 	t.Port = int(port)
-	for {
-		err := sshx.Wait(ctx, t, sshx.WaitOptions{
-			Every: sshEvery, Sleep: clock.Sleep, Log: func(reason string) { j.log(providers.Progress{Text: fmt.Sprintf("trying %s: %s", t, reason)}) },
-			Check: j.runsOn,
-		})
-		if err == nil {
-			break
-		}
-		var key *sshx.HostKeyError
-		if !errors.As(err, &key) || j.seen.events.running {
-			return nil, j.explainSSH(ctx, t, err)
-		}
-		// The script that gives the guest its host key has not run yet.
-		if err := j.again(ctx, key.Error()); err != nil {
-			return nil, err
-		}
+	err = sshx.Wait(ctx, t, sshx.WaitOptions{
+		Every: sshEvery, Sleep: j.host.Sleep, Log: func(reason string) { j.log(providers.Progress{Text: fmt.Sprintf("trying %s: %s", t, reason)}) },
+		Check: j.runsOn,
+		// A script of the guest gives it its host key before Lima reports it running.
+		Settling: func() bool { return !j.seen.events.running },
+	})
+	if err != nil {
+		return nil, j.explainSSH(ctx, t, err)
 	}
 	evidence, err := j.waitForEvent(ctx)
 	if err != nil {
@@ -66,7 +58,7 @@ func (j *job) waitForPort(ctx context.Context) (uint16, error) {
 		if port := j.seen.events.sshPort; port != 0 {
 			return port, nil
 		}
-		if err := j.again(ctx, "its host agent has not said where its SSH is"); err != nil {
+		if err := j.pause(ctx, "its host agent has not said where its SSH is"); err != nil {
 			return 0, err
 		}
 	}
@@ -86,27 +78,38 @@ func (j *job) waitForEvent(ctx context.Context) ([]string, error) {
 			}
 			return all, nil
 		}
-		if err := j.again(ctx, "it lets vmctl in, and its host agent has not reported it running: its scripts run on, perhaps"); err != nil {
+		if err := j.pause(ctx, "it lets vmctl in, and its host agent has not reported it running: its scripts run on, perhaps"); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// again waits a moment and looks once more.
-func (j *job) again(ctx context.Context, still string) error {
-	if clock.Sleep(ctx, lookEvery) != nil {
-		f := j.noSSH(ctx, still)
-		return f
+// pause waits pollInterval and reads the instance again. It fails if the guest has ended, or the time is over: still
+// says what was missing.
+func (j *job) pause(ctx context.Context, still string) error {
+	j.say(still)
+	if j.host.Sleep(ctx, pollInterval) != nil {
+		return j.noSSH(ctx, still)
 	}
 	return j.runsOn(ctx)
 }
 
-// runsOn fails if the guest does not run any more, and reads its events anew.
+// say reports the progress of a wait, once for each text.
+func (j *job) say(text string) {
+	if text != j.said {
+		j.said = text
+		j.log(providers.Progress{Text: text})
+	}
+}
+
+// runsOn fails if the guest does not run any more, and reads its events anew. An instance that cannot be read for a
+// moment counts as before.
 func (j *job) runsOn(ctx context.Context) error {
 	s, err := j.readInstance(ctx, j.Name, j.find(ctx))
 	switch {
 	case err != nil:
-		return fail(err, "watch %s while it boots", j.Name)
+		j.say("it cannot be read, and is read again: " + err.Error())
+		return nil
 	case s.state == providers.StateOff || s.state == providers.StateEnding:
 		j.seen = s
 		return j.wentDown()
@@ -151,6 +154,8 @@ func (j *job) explainSSH(ctx context.Context, t sshx.Target, err error) error {
 	var identity *sshx.IdentityError
 	var late *sshx.WaitError
 	switch {
+	case errors.As(err, &late):
+		return j.noSSH(ctx, "last attempt: "+late.Last.Error())
 	case errors.As(err, &key):
 		return &providers.Problem{
 			Outcome: providers.Unsafe, Code: "host_key_changed",
@@ -164,8 +169,6 @@ func (j *job) explainSSH(ctx context.Context, t sshx.Target, err error) error {
 			Outcome: providers.Failed, Code: "keys", Next: providers.Say("see what is there: ls -l " + t.IdentityFile),
 			Err: fmt.Errorf("wait for SSH of %s: %w", j.Address, identity),
 		}
-	case errors.As(err, &late):
-		return j.noSSH(ctx, "last attempt: "+late.Last.Error())
 	default:
 		return err
 	}
@@ -216,11 +219,16 @@ func (p *Provider) login(s *instance, l machine.Login) string {
 	return "lima"
 }
 
+// Enter implements providers.Host.
+func (p *Provider) Enter(_ context.Context, o providers.Object, values cty.Value) (providers.Guest, error) {
+	return guest.Enter(p, o, values)
+}
+
 // Reach returns the SSH login to an instance, through the port that QEMU forwards to it.
 func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login, error) {
 	port := ctyread.Uint(o.Attrs, "ssh_port")
 	if port == 0 {
-		return providers.Login{}, errors.New("its host agent has not said where its SSH is")
+		return providers.Login{}, &providers.NotYetError{Err: errors.New("its host agent has not said where its SSH is")}
 	}
 	s := &instance{name: o.Name, id: o.ID}
 	if err := p.readFiles(s); err != nil {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"vmctl/internal/atomicfile"
-	"vmctl/internal/clock"
 	"vmctl/internal/process"
 	"vmctl/internal/yamltext"
 	"vmctl/providers"
@@ -23,8 +22,8 @@ import (
 )
 
 const (
-	forceLimit = 10 * time.Second       // the time for a process that was forced to end
-	lookEvery  = 100 * time.Millisecond // the pause between two looks at an instance that comes up
+	forceLimit   = 10 * time.Second       // the time for a process that was forced to end
+	pollInterval = 100 * time.Millisecond // the pause between two observations of an instance that comes up
 )
 
 // runRecord reads the record of the last run; fs.ErrNotExist: there is none.
@@ -77,16 +76,17 @@ func (j *job) bringUp(ctx context.Context) error {
 	if err := writeJSON(j.path(j.Name, runName), r); err != nil {
 		return err
 	}
-	if err := j.rotateLogs(); err != nil {
+	if err := errors.Join(j.rotateLogs(), j.noteRegistration()); err != nil {
 		return err
 	}
 	var started struct {
 		PID int `json:"pid"`
 	}
-	if err := j.runTool(ctx, j.want.Accel, nil, &started, j.log, "start", j.Name); err != nil {
+	err = j.runTool(ctx, j.want.Accel, nil, &started, j.log, "start", j.Name)
+	j.agent = started.PID // also if the start was interrupted
+	if err != nil {
 		return err
 	}
-	j.agent = started.PID
 	s, err := j.waitForQEMU(ctx)
 	if err == nil && j.triesKVM() {
 		err = j.watch(ctx)
@@ -131,7 +131,7 @@ func (j *job) startable() error {
 			Err: fmt.Errorf("start %s: its root disk is gone", j.Address),
 		}
 	}
-	if err := j.checkDisks(); err != nil {
+	if err := errors.Join(j.startableInWSL(), j.checkDisks()); err != nil {
 		return err
 	}
 	return j.disksAreFree()
@@ -235,13 +235,13 @@ func (j *job) waitForQEMU(ctx context.Context) (*instance, error) {
 	for {
 		s, err := j.readInstance(ctx, j.Name, j.find(ctx))
 		switch {
-		case err == nil && len(s.agents) == 1 && len(s.drivers) == 1:
+		case err == nil && s.isUp():
 			return s, nil
 		case err == nil && s.state == providers.StateOff:
-			return nil, errors.New("its host agent ended before QEMU ran")
+			return nil, errors.New("its host agent ended before its guest ran")
 		}
-		if clock.Sleep(ctx, lookEvery) != nil {
-			return nil, errors.Join(context.Cause(ctx), errors.New("QEMU did not run in time"), err)
+		if j.host.Sleep(ctx, pollInterval) != nil {
+			return nil, errors.Join(context.Cause(ctx), errors.New("its guest did not run in time"), err)
 		}
 	}
 }
@@ -285,6 +285,9 @@ func (j *job) endStarted(ctx context.Context) error {
 	if err := errors.Join(err, j.processes.Wait(own, ours...)); err != nil {
 		return err
 	}
+	if err := j.terminateStarted(own); err != nil {
+		return err
+	}
 	j.agent = 0
 	switch _, err := j.reclaim(own); {
 	case errors.Is(err, errRuns):
@@ -299,7 +302,7 @@ func (j *job) endStarted(ctx context.Context) error {
 var errRuns = errors.New("it runs by now: somebody else has started it")
 
 // reclaim removes the files of processes of the instance, which is confirmed to be off, and frees the disks
-// that it has locked. It looks once more before, since a start of somebody else makes such files. It returns
+// that it has locked. It searches for processes once more before, since a start of somebody else makes such files. It returns
 // what it did, in words.
 func (j *job) reclaim(ctx context.Context) ([]string, error) {
 	f := j.find(ctx)
@@ -308,6 +311,9 @@ func (j *job) reclaim(ctx context.Context) ([]string, error) {
 		return nil, f.err
 	case len(f.of[j.Name]) > 0:
 		return nil, errRuns
+	}
+	if err := j.offInWSL(f); err != nil {
+		return nil, err
 	}
 	entries, err := os.ReadDir(j.dir(j.Name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"vmctl/internal/ctyread"
+	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 	"vmctl/spec"
@@ -13,8 +14,8 @@ import (
 
 // The operations of this provider's steps, beside the kit's.
 const (
-	opWaitSSH = "wait_ssh"
-	opClear   = "clear" // remove what the last run left, or what is left of an object that is gone
+	opWaitSSH       = "wait_ssh"
+	opRemoveRemains = "clear" // remove what the last run left, or what is left of an object that is gone
 )
 
 const fileTimeout = time.Minute
@@ -28,7 +29,11 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	if err := r.read(); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Address, err)
 	}
-	return machine.Recipe(c, r.abilities()), nil
+	steps := machine.Recipe(c, r.abilities())
+	if c.Rekey != nil {
+		machine.GiveKeys(steps, machine.KeysNew)
+	}
+	return steps, nil
 }
 
 // recipe holds Lima's part in the recipe of a change of a VM.
@@ -41,8 +46,8 @@ type recipe struct {
 
 func (r *recipe) read() error {
 	ends := r.change.Action == providers.Destroy || r.change.Action == providers.ReplaceIt
-	if o := r.change.Object; ends && o != nil && exists(r.p.path(o.Name, protection)) {
-		return fmt.Errorf("the instance %[1]s is protected by limactl: limactl unprotect %[1]s lets it be removed", o.Name)
+	if o := r.change.Object; ends && o != nil && o.Protected != "" {
+		return providers.Refuse(fmt.Sprintf("the instance %s cannot be removed: %s", o.Name, o.Protected), r.p.unprotect(o.Name))
 	}
 	switch r.change.Action {
 	case providers.Destroy, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
@@ -54,10 +59,22 @@ func (r *recipe) read() error {
 		return err
 	}
 	r.want = want
+	if r.change.Rekey != nil && want.SSH.HostKey == machine.HostKeyAcceptNew {
+		return keyless(r.change.Address, "host_key = \"accept-new\" leaves the guest its own host key",
+			providers.Say(fmt.Sprintf("or let vmctl give it one: leave host_key out of %s, and give it new keys", r.change.Address)))
+	}
 	if makes := r.change.Action == providers.Create || r.change.Action == providers.ReplaceIt; makes {
 		return r.p.checkName(r.change.Name)
 	}
 	return nil
+}
+
+// unprotect returns the ways to let an instance be removed.
+func (p *Provider) unprotect(name string) []providers.Advice {
+	return providers.Say(
+		"to let it be removed: LIMA_HOME="+shellword.Quote(p.home)+" limactl unprotect "+name,
+		"or, without limactl: rm "+shellword.Quote(p.path(name, protection)),
+	)
 }
 
 // checkName fails if an instance cannot have that name.
@@ -71,23 +88,27 @@ func (p *Provider) checkName(name string) error {
 	if strings.ContainsAny(name, "+=~") {
 		return fmt.Errorf("name = %q: Lima allows letters, digits and . _ - only", name)
 	}
-	return p.fits(name)
+	if strings.Contains(p.socketHome, ",") {
+		return fmt.Errorf("the path of the home %s has a comma, with which Lima starts no QEMU: choose another home in the provider block, "+
+			"or another data directory (--data-dir=DIR)", p.socketHome)
+	}
+	return p.checkSocketPaths(name)
 }
 
 func (r *recipe) abilities() machine.Abilities {
 	a := machine.Abilities{
 		Policy: r.policy, On: ctyread.True(r.change.Want, "running"), Touches: touches, Ready: opWaitSSH, Change: fileTimeout,
-		Wanted: machine.Claims(nameClaim(machine.Name(r.change)), r.want, r.change.Uses), Running: r.locks(), Leaves: r.leaves, WhenUp: true, StopWhenUp: true,
+		Wanted: machine.Claims(nameClaim(machine.Name(r.change)), r.want, r.change.Uses), Running: r.locks(), Leaves: r.leaves, WhenUp: true, StopWhenUp: true, ChecksFirst: true,
 	}
 	if r.change.Object != nil && r.change.Object.Owner == nil || machine.Found(r.change.Object, providers.FindPartial) {
 		a.Change = r.policy.Create // it makes the root disk
 	}
 	switch r.change.Action {
 	case providers.Update, providers.Import:
-		a.First = machine.TidyUp(r.change.Object, opClear, fileTimeout)
+		a.First = machine.TidyUp(r.change.Object, opRemoveRemains, fileTimeout)
 	case providers.Forget:
 		if r.change.Object == nil {
-			a.First = []providers.Step{{Op: opClear, Phase: providers.PhaseRemove, Object: r.change.ID, Name: r.change.Name, Timeout: fileTimeout}}
+			a.First = []providers.Step{{Op: opRemoveRemains, Phase: providers.PhaseRemove, Object: r.change.ID, Name: r.change.Name, Timeout: fileTimeout}}
 		}
 	case providers.Create, providers.RestartIt, providers.ReplaceIt, providers.Start, providers.Recover, providers.Stop, providers.Destroy,
 		providers.Adopt, providers.Release, providers.NoOp:
@@ -132,7 +153,7 @@ func (p *Provider) diskSteps(c providers.Change) ([]providers.Step, error) {
 		}
 	}
 	a := machine.DiskAbilities{
-		Policy: machine.DecodePolicy(c.Policy), Change: fileTimeout, Wanted: []providers.Claim{diskNameClaim(c.Name)}, Clear: opClear,
+		Policy: machine.DecodePolicy(c.Policy), Change: fileTimeout, Wanted: []providers.Claim{diskNameClaim(c.Name)}, Clear: opRemoveRemains,
 		Leaves: func(op string) []string {
 			switch op {
 			case machine.OpDefine:

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"vmctl/internal/clock"
 	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/guard"
@@ -23,11 +22,11 @@ const requestEvery = 5 * time.Second
 // takeDown ends all processes of the instance: by a request first, then by force. It removes their
 // files, and frees the disks, only once they are confirmed to be gone.
 func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
-	if err := j.successorFits(ctx); err != nil {
+	if err := j.checkNext(ctx); err != nil {
 		return nil, err
 	}
 	waited := j.waitUntilUp(ctx)
-	r, err := stop.Stop(ctx, (*target)(j), stop.Policy{
+	r, err := stop.Stop(ctx, j.ending(), stop.Policy{
 		Grace: j.policy.Grace, ForceWait: j.policy.ForceWait, Again: requestEvery, Forbidden: !j.policy.Force, StillSays: j.stillSays(),
 	}, stop.Clock{Now: j.settings.Now, Sleep: j.sleep}, j.log)
 	if err != nil {
@@ -36,6 +35,11 @@ func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceLimit)
 	defer cancel()
 	removed, err := j.reclaim(own)
+	if err == nil {
+		var did []string
+		did, err = j.unregisterDead(ctx)
+		removed = append(removed, did...)
+	}
 	if err != nil {
 		return nil, providers.SeenBefore(fail(err, "tidy up after %s, which has ended", j.Name), append(waited, r.Evidence...))
 	}
@@ -64,18 +68,18 @@ func (j *job) waitUntilUp(ctx context.Context) []string {
 	if !machine.ArgsOf(j.Step).WhenUp || !j.seen.starting() {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, j.policy.Ready)
-	defer cancel()
 	j.log(providers.Progress{Text: fmt.Sprintf("it is still starting: waiting up to %s until it is up", j.policy.Ready)})
-	for {
-		s, err := j.readInstance(limited, j.Name, j.find(limited))
+	for began := j.settings.Now(); ; {
+		// ctx has no deadline of this wait, which would cut the last observation off: the state would be unknown.
+		s, err := j.readInstance(ctx, j.Name, j.find(ctx))
 		switch {
-		case err == nil && s.state != providers.StateRunning:
+		case err != nil || s.state == stateUnknown: // for a moment, perhaps
+		case s.state != providers.StateRunning:
 			return nil // the stop decides
-		case err == nil && !s.starting():
+		case !s.starting():
 			return []string{"it was still starting, and came up"}
 		}
-		if clock.Sleep(limited, lookEvery) != nil {
+		if j.settings.Now().Sub(began) >= j.policy.Ready || j.host.Sleep(ctx, pollInterval) != nil {
 			return []string{fmt.Sprintf("it was still starting, and did not come up within %s", j.policy.Ready)}
 		}
 	}
@@ -95,11 +99,11 @@ func (j *job) stillSays() []providers.Advice {
 func (j *job) sleep(ctx context.Context, d time.Duration) error {
 	alive := identities(j.seen.agents, j.seen.drivers)
 	if len(alive) == 0 {
-		return clock.Sleep(ctx, d)
+		return j.host.Sleep(ctx, d)
 	}
 	limited, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	// The next look decides whether they are gone.
+	// The next observation decides whether they are gone.
 	_ = j.processes.Wait(limited, alive...) //nolint:errcheck // see above
 	return ctx.Err()
 }

@@ -25,7 +25,7 @@ import (
 //	NAME/lima.yaml        an instance: its definition
 //	NAME/vmctl.json       its owner mark
 //	NAME/vmctl.run.json   the definition that its processes were started with
-//	NAME/disk             its root disk
+//	NAME/disk             its root disk; NAME/ext4.vhdx of an instance that WSL runs
 //	NAME/ha.pid, ha.sock  its host agent
 //	NAME/qemu.pid, qmp.sock  its driver, QEMU
 //	NAME/ha.stdout.log    the events of its host agent; ha.stderr.log its log
@@ -41,7 +41,8 @@ const (
 	markName   = "vmctl.json"
 	runName    = "vmctl.run.json"
 	rootName   = "disk"
-	oldRoot    = "diffdisk" // of instances that older versions of Lima made
+	oldRoot    = "diffdisk"  // of instances that older versions of Lima made
+	wslDisk    = "ext4.vhdx" // the root disk of an instance of WSL
 	agentPid   = "ha.pid"
 	agentSock  = "ha.sock"
 	driverPid  = "qemu.pid"
@@ -210,10 +211,10 @@ func writeFile(path, content string) error {
 // sweep removes vmctl's own home once it is empty but for its key pair, and nothing is being made in it. A
 // home that a provider block names is left as it is.
 func (p *Provider) sweep() error {
-	if p.home != p.settings.Dir || !p.making.TryLock() {
+	if p.home != p.settings.Dir || !p.locks.making.TryLock() {
 		return nil
 	}
-	defer p.making.Unlock()
+	defer p.locks.making.Unlock()
 	instances, err := p.names(p.home)
 	disks, err2 := p.names(filepath.Join(p.home, disksDir))
 	if err := errors.Join(err, err2); err != nil || len(instances)+len(disks) > 0 {

@@ -19,6 +19,11 @@ func base(doc map[string]any, keys, params []string) map[string]any {
 			if kept := slices.DeleteFunc(slices.Clone(list), isOwnScript); len(kept) > 0 {
 				rest[key] = kept
 			}
+		case key == keyForwards:
+			list, _ := value.([]any)
+			if kept := slices.DeleteFunc(slices.Clone(list), isIgnored); len(kept) > 0 {
+				rest[key] = kept
+			}
 		case key == keyParams && len(params) > 0:
 			all, _ := value.(map[string]any)
 			kept := map[string]any{}

@@ -86,21 +86,43 @@ func (p *Provider) runTool(ctx context.Context, accel string, input []byte, answ
 	go func() { text <- readAll(out.ours) }()
 	go func() { lines <- follow(said.ours, log) }()
 	ended := child.Wait(ctx)
-	if ctx.Err() != nil {
-		forced := child.Force()
-		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceLimit)
-		defer cancel()
-		ended = errors.Join(context.Cause(ctx), forced)
-		if err := child.Wait(own); own.Err() != nil { // else it only says how it ended
-			ended = errors.Join(ended, err)
-		}
+	interrupted := ctx.Err() != nil
+	if interrupted {
+		ended = errors.Join(context.Cause(ctx), p.endTool(ctx, child))
 	}
 	// A host agent that it started has streams of its own: these end with it.
 	reply, last := <-text, <-lines
-	if ctx.Err() != nil {
-		return ended
+	if !interrupted {
+		return judge(ended, reply, last, answer)
 	}
-	return judge(ended, reply, last, answer)
+	if answer != nil { // it may have done its work before it ended
+		_ = json.Unmarshal(reply, answer) //nolint:errcheck // else there is none
+	}
+	return ended
+}
+
+// endTool ends the program: by a request, after which it says what it has done and ends the programs that it runs, and by
+// force if it does not end soon.
+func (p *Provider) endTool(ctx context.Context, child *process.Child) error {
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*forceLimit)
+	defer cancel()
+	requested, enough := context.WithTimeout(own, forceLimit)
+	defer enough()
+	id, err := child.Capture(requested)
+	if err == nil {
+		err = p.processes.Request(id)
+	}
+	if err == nil {
+		_ = child.Wait(requested) //nolint:errcheck // it only says how it ended
+		if requested.Err() == nil {
+			return nil
+		}
+	}
+	forced := child.Force()
+	if err := child.Wait(own); own.Err() != nil { // else it only says how it ended
+		return errors.Join(forced, err)
+	}
+	return forced
 }
 
 // judge returns the failure that the program reported, or reads its answer into answer, if that is not nil.

@@ -12,12 +12,17 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/clock"
 	"vmctl/internal/ctyread"
 	"vmctl/internal/process"
+	"vmctl/internal/wsl"
 	"vmctl/providers"
+	"vmctl/providers/machine"
+	"vmctl/spec"
 )
 
 // TypeName is the type of this provider's blocks.
@@ -33,15 +38,25 @@ type Host struct {
 	Getenv  func(string) string
 	UID     int
 	Home    string // the user's home directory, for "~/" in a spec
+	// WSL gives access to the distributions of Windows Subsystem for Linux. The zero one: this machine
+	// has none.
+	WSL wsl.Host
+	// KVM is the device of Linux's hypervisor: if it cannot be opened, QEMU emulates the CPUs. "": this is
+	// another system.
+	KVM string
+	// Sleep waits, as clock.Sleep does, which it is if it is nil.
+	Sleep func(context.Context, time.Duration) error
 }
 
 // Type returns the provider type.
 func Type(h Host) providers.Type {
+	shared := new(homes)
 	return providers.Type{
 		Name:  TypeName,
 		Kinds: kinds,
-		Check: check,
+		Check: func(kind spec.Kind, want cty.Value) []spec.Flaw { return check(kind, want, h.vmTypes()) },
 
+		Produces:  machine.Produces(),
 		NameLimit: nameLimit,
 		// A home has the same instances whatever its block is called.
 		System: func(name string, attrs cty.Value) cty.Value {
@@ -50,9 +65,12 @@ func Type(h Host) providers.Type {
 			}
 			return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(name)})
 		},
+		Rekey: func(running bool) providers.Verdict {
+			return machine.AtStart(keysAtBoot)(cty.NilVal, cty.NilVal, running)
+		},
 		Resolve: func(attrs cty.Value) cty.Value { return resolve(attrs, h.Home) },
 		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
-			return open(h, s)
+			return open(h, s, shared)
 		},
 	}
 }
@@ -79,13 +97,16 @@ type Provider struct {
 	memory    uint64        // of this machine, bytes; 0: not known
 	version   func() string // of Lima in host.Program; "": it cannot be read
 
-	keys   sync.Mutex   // held while the home's key pair is made
-	making sync.RWMutex // read-locked while a step makes an instance or a disk: the home is not swept then
+	socketHome string // the longest path of the home that Lima may use for sockets: links in it may be resolved
+	locks      *homeLocks
 }
 
 var _ providers.Provider = (*Provider)(nil)
 
-func open(h Host, s providers.Settings) (*Provider, error) {
+func open(h Host, s providers.Settings, shared *homes) (*Provider, error) {
+	if h.Sleep == nil {
+		h.Sleep = clock.Sleep
+	}
 	p := &Provider{host: h, settings: s, home: s.Dir, cpus: uint64(runtime.NumCPU()), memory: hostMemory(), version: sync.OnceValue(func() string { return h.version() })}
 	if home := ctyread.Text(s.Attrs, "home"); home != "" {
 		p.home = home
@@ -96,20 +117,21 @@ func open(h Host, s providers.Settings) (*Provider, error) {
 	if !filepath.IsAbs(p.home) {
 		return nil, fmt.Errorf("provider.%s.%s: its home %q is not absolute", TypeName, s.Name, p.home)
 	}
+	p.socketHome = p.home
+	if resolved := resolveExisting(p.home); len(resolved) > len(p.home) {
+		p.socketHome = resolved
+	}
+	p.locks = shared.of(resolveExisting(p.home))
 	return p, nil
 }
 
 // Close does nothing: the instances run on.
 func (p *Provider) Close() error { return nil }
 
-// fits fails if an instance of that name could not have its sockets: the longest of them is the one
+// checkSocketPaths fails if an instance of that name could not have its sockets: the longest of them is the one
 // that ssh makes for a shared connection. Lima refuses such a name, too.
-func (p *Provider) fits(name string) error {
-	home := p.home
-	if resolved := resolveExisting(home); len(resolved) > len(home) { // Lima uses the resolved path
-		home = resolved
-	}
-	longest := filepath.Join(home, name, "ssh.sock.1234567890123456")
+func (p *Provider) checkSocketPaths(name string) error {
+	longest := filepath.Join(p.socketHome, name, "ssh.sock.1234567890123456")
 	if len(longest) <= socketLimit() {
 		return nil
 	}
@@ -155,7 +177,10 @@ func hostMemory() uint64 {
 // allow less in most homes.
 const nameLimit = 64
 
-var _ providers.Reacher = (*Provider)(nil)
+var (
+	_ providers.Reacher = (*Provider)(nil)
+	_ providers.Host    = (*Provider)(nil)
+)
 
 var _ providers.ConsoleReader = (*Provider)(nil)
 

@@ -16,6 +16,9 @@ type Args struct {
 	ThenMake bool
 	NextName string
 	NextID   providers.ID
+	// ThenRedefine says that the change writes another definition once the object is down: the step
+	// checks that definition first.
+	ThenRedefine bool
 	// Keys says which keys a redefinition gives the guest.
 	Keys Keys
 	// RunOnly says that the object exists: only the remains of its last run are removed.
@@ -56,6 +59,7 @@ func (a Args) Words() [][2]string {
 	add(a.RunOnly, "run_only", "true")
 	add(a.Source != "", "source", a.Source)
 	add(a.ThenMake, "then_make", "true")
+	add(a.ThenRedefine, "then_redefine", "true")
 	add(a.WhenUp, "when_up", "true")
 	return all
 }

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"time"
 
+	"vmctl/condition"
 	"vmctl/providers"
 	"vmctl/providers/guard"
+	"vmctl/spec"
 )
 
 // The operations of a recipe. A system may add some of its own.
@@ -19,6 +21,9 @@ const (
 	OpDelete   = "delete"
 	OpUnmark   = guard.OpUnmark
 )
+
+// Produces returns the conditions that the steps of Recipe report.
+func Produces() map[spec.Kind][]string { return map[spec.Kind][]string{spec.VM: {condition.SSHReady}} }
 
 // stopMargin is the time for a system's own answers, beyond the grace of a stop.
 const stopMargin = 30 * time.Second
@@ -40,6 +45,9 @@ type Abilities struct {
 	WhenUp bool
 	// StopWhenUp makes any stop wait so.
 	StopWhenUp bool
+	// ChecksFirst makes a stop that is followed by another definition check that one: the system
+	// may refuse it.
+	ChecksFirst bool
 
 	// Steps of the system's own: before the object is taken down, once it is down, before its
 	// definition is written, and once it is ready. Recipe fills in a missing address, ID and
@@ -105,6 +113,16 @@ func Recipe(c providers.Change, a Abilities) []providers.Step {
 // manages it.
 func Unmark(timeout time.Duration) providers.Step {
 	return providers.Step{Op: OpUnmark, Phase: providers.PhaseTidy, Timeout: timeout}
+}
+
+// GiveKeys tells the steps that write the definition of a guest, or check it before, which keys it gets.
+func GiveKeys(steps []providers.Step, which Keys) {
+	for i := range steps {
+		if args := ArgsOf(steps[i]); which != KeysKept && (steps[i].Op == OpRedefine || args.ThenRedefine) {
+			args.Keys = which
+			steps[i].Args = args
+		}
+	}
 }
 
 // sequence collects the steps of one change.
@@ -278,7 +296,7 @@ func (s *sequence) up() {
 
 func (s *sequence) ready() {
 	if s.Policy.Wait {
-		s.addOn(providers.Step{Op: s.Ready, Phase: providers.PhaseReady, Timeout: s.Policy.Ready})
+		s.addOn(providers.Step{Op: s.Ready, Phase: providers.PhaseReady, Condition: condition.SSHReady, Timeout: s.Policy.Ready})
 		s.own(s.Last)
 	}
 }
@@ -296,6 +314,12 @@ func (s *sequence) down() {
 	if s.StopWhenUp || s.WhenUp && s.change.Action == providers.RestartIt {
 		step.Timeout += s.Policy.Ready
 		step.Args = Args{WhenUp: true}
+	}
+	ends := s.change.Action == providers.Destroy || s.change.Action == providers.ReplaceIt
+	if s.ChecksFirst && !ends && s.touched() {
+		args := ArgsOf(step)
+		args.ThenRedefine = true
+		step.Args = args
 	}
 	s.addOld(withSuccessor(step, s.change))
 }

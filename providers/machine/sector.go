@@ -21,6 +21,7 @@ func WholeSectors(disk cty.Value, path string) []spec.Flaw {
 	}
 	return []spec.Flaw{{
 		Path: path, Summary: "Impossible size",
-		Detail: fmt.Sprintf("A disk has whole sectors of %d bytes, and %d bytes are none.", SectorBytes, size),
+		Detail: fmt.Sprintf("A disk has whole sectors of %d bytes, and %d is not a multiple of %[1]d. The next larger size is `%[3]dB`.",
+			SectorBytes, size, (size/SectorBytes+1)*SectorBytes),
 	}}
 }

@@ -12,7 +12,7 @@ import (
 func TestWholeSectors(t *testing.T) {
 	for size, want := range map[cty.Value]string{
 		cty.NumberIntVal(4 << 20):       "[]",
-		cty.NumberIntVal(4<<20 + 1):     "[{size Impossible size A disk has whole sectors of 512 bytes, and 4194305 bytes are none.}]",
+		cty.NumberIntVal(4<<20 + 1):     "[{size Impossible size A disk has whole sectors of 512 bytes, and 4194305 is not a multiple of 512. The next larger size is `4194816B`.}]",
 		cty.NullVal(cty.Number):         "[]",
 		cty.UnknownVal(cty.Number):      "[]",
 		cty.NumberIntVal(2_000_000_000): "[]",

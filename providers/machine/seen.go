@@ -94,6 +94,7 @@ type Seen struct {
 	Facts      [][2]string         // further names and values that a step relies on
 	Digest     func(string) string // providers.Settings.Digest: of attributes that may be sensitive
 	Findings   []providers.Finding
+	Protected  string // the reason why the system lets nobody remove it; "": it would
 }
 
 // Object describes the VM for the planner.
@@ -107,6 +108,7 @@ func (s Seen) Object() providers.Object {
 	o := providers.Object{
 		Kind: spec.VM, ID: s.ID, Name: s.Name, State: s.State, Owner: s.Mark, Attrs: cty.ObjectVal(all), Live: live,
 		Holds: s.Holds(), Unreadable: map[string]string{}, Findings: s.Findings, Fingerprint: s.Fingerprint(),
+		Protected: s.Protected,
 	}
 	if s.Mark != nil && s.Mark.Of != s.ID {
 		o.Findings = append(o.Findings, providers.Finding{

@@ -68,7 +68,7 @@ func (t *toy) world() *providertest.World {
 
 func (t *toy) providerType() providers.Type {
 	return providers.Type{
-		Name: "toy", Kinds: toyKinds,
+		Name: "toy", Kinds: toyKinds, Produces: machine.Produces(),
 		Check: func(_ spec.Kind, want cty.Value) []spec.Flaw {
 			return machine.NoMounts(want, "Nothing is mounted in a toy.")
 		},

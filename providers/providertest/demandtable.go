@@ -38,7 +38,7 @@ var demands = []demand{
 	{"a stop waits after it has forced", stuckEffects},
 	{"a stop has the time for both of its waits", stopSteps},
 	{"every attribute of a disk acts", diskEffects},
-	{"every attribute of a file inside a VM acts", fileEffects},
+	{"every attribute of a box inside a VM acts", boxEffects},
 }
 
 // diskDemands lists the demands of the suite on a provider of disks.

@@ -11,6 +11,7 @@ import (
 
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
+	"vmctl/providers/providertest/box"
 	"vmctl/spec"
 )
 
@@ -45,14 +46,14 @@ func WithoutLima(lacks map[string]string) map[string]string {
 type scene string
 
 // The scenes: a running VM of a kernel, a VM of an image that is off, a running VM that ignores
-// requests to end, one that survives force too, a disk, and a file inside a VM.
+// requests to end, one that survives force too, a disk, and a box inside a VM.
 const (
 	onKernel scene = "a VM of a kernel"
 	onImage  scene = "a VM of an image"
 	onDeaf   scene = "a VM that ignores requests"
 	onStuck  scene = "a VM that survives force"
 	onDisk   scene = "a disk"
-	onFile   scene = "a file inside a VM"
+	onBox    scene = "a box inside a VM"
 )
 
 // effect is the proof that an attribute acts: two values, and how a system shows them.
@@ -114,14 +115,14 @@ func Gaps(kind spec.Kind, shape spec.Block) []string {
 	return complaints
 }
 
-// Planned lists the attributes of a kind that only the planner and the executor act on.
+// Planned lists the attributes of a kind that no provider acts on.
 func Planned(kind spec.Kind) []string { return slices.Clone(planned[kind]) }
 
 // registered checks that each attribute that the shape of a kind documents has a row, that each
 // row has an attribute, and that the type supports all attributes but those that the world
 // lacks.
 func registered(s *stage) {
-	for _, kind := range []spec.Kind{spec.VM, spec.Disk, spec.GuestFile} {
+	for _, kind := range []spec.Kind{spec.VM, spec.Disk, box.Kind} {
 		shape, _ := spec.Shape(kind)
 		for _, complaint := range Gaps(kind, shape) {
 			s.t.Error(complaint)
@@ -134,7 +135,7 @@ func registered(s *stage) {
 			a, _ := spec.AttrAt(kind, path)
 			_, supported := supportOf(path, typ.Kinds[kind])
 			_, lacked := s.Effects.Lacks[string(kind)+"."+path]
-			if !supported && !lacked && !a.Meta && !a.Policy && !inPolicy(shape, path) {
+			if !supported && !lacked && !slices.Contains(Planned(kind), path) && !a.Meta && !a.Policy && !inPolicy(shape, path) {
 				s.t.Errorf("%s.%s: the provider does not support it, and the world does not list it as lacking", kind, path)
 			}
 		}
@@ -172,11 +173,8 @@ func (s *stage) typeOf(kind spec.Kind) (providers.Type, bool) {
 	if _, known := s.Type.Kinds[kind]; known {
 		return s.Type, true
 	}
-	if s.Type.Inside == nil {
-		return providers.Type{}, false
-	}
-	_, known := s.Type.Inside.Kinds[kind]
-	return *s.Type.Inside, known
+	t, known := s.Inside[kind]
+	return t, known
 }
 
 // inPolicy reports whether the block of an attribute holds policy.

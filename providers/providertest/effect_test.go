@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers/providertest"
+	"vmctl/providers/providertest/box"
 	"vmctl/spec"
 )
 
@@ -17,7 +18,7 @@ import (
 //
 // row A32
 func TestGaps(t *testing.T) {
-	for _, kind := range []spec.Kind{spec.VM, spec.Disk, spec.GuestFile} {
+	for _, kind := range []spec.Kind{spec.VM, spec.Disk, box.Kind} {
 		shape, _ := spec.Shape(kind)
 		if gaps := providertest.Gaps(kind, shape); len(gaps) > 0 {
 			t.Errorf("the shape of %s as it is: %s", kind, strings.Join(gaps, "\n"))

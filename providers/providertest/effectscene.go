@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
+	"vmctl/providers/providertest/box"
 	"vmctl/spec"
 )
 
@@ -86,20 +88,43 @@ func stuckEffects(s *stage) {
 
 func diskEffects(s *stage) { s.disk("cache").tryEach(s.trials(onDisk)) }
 
-// fileEffects tries the attributes of a file inside a running VM, where the type has such files.
-func fileEffects(s *stage) {
-	if _, has := s.typeOf(spec.GuestFile); !has {
+// boxEffects tries the attributes of a box inside a running VM, where the world has boxes.
+func boxEffects(s *stage) {
+	if _, has := s.typeOf(box.Kind); !has {
 		return
 	}
 	dev := s.actor("dev")
 	dev.create()
-	o := dev.object()
 	w := *s.World
-	w.Type, w.Settings.Via = *s.Type.Inside, &o
+	w.Type, w.Settings.Via = s.Inside[box.Kind], dev.via()
 	inside := newStage(s.t, &w)
-	file := inside.actor("motd")
-	file.address.Kind, file.want, file.policy = spec.GuestFile, cty.NilVal, cty.EmptyObjectVal
-	file.tryEach(s.trials(onFile))
+	tool := inside.actor("tool")
+	tool.address.Kind, tool.want, tool.policy = box.Kind, cty.NilVal, cty.EmptyObjectVal
+	tool.tryEach(s.trials(onBox))
+}
+
+// via returns the way into a VM that runs on.
+func (a *actor) via() *providers.Via {
+	a.t.Helper()
+	host, ok := providers.Ability[providers.Host](a.provider)
+	if !ok {
+		a.t.Fatal("the provider lets nobody enter its VMs")
+	}
+	o := a.object()
+	g, err := host.Enter(a.t.Context(), o, a.want)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			a.t.Error(err)
+		}
+	})
+	return &providers.Via{
+		Address: a.address,
+		Object:  func(context.Context) (providers.Object, error) { return o, nil },
+		Enter:   func(context.Context) (providers.Guest, error) { return g, nil },
+	}
 }
 
 // tryEach makes an object with the first values, and gives it the second ones in the ways that

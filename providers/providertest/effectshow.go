@@ -78,7 +78,7 @@ func holdsPort(l sample) string {
 
 // logsIn checks the login to a VM, and that the guest has the public key of an identity.
 func logsIn(l sample) string {
-	r, ok := l.provider.(providers.Reacher)
+	r, ok := providers.Ability[providers.Reacher](l.provider)
 	if !ok {
 		return "the provider is no Reacher"
 	}

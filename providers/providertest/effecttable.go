@@ -6,6 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/providertest/box"
 	"vmctl/spec"
 )
 
@@ -64,18 +65,22 @@ var effects = []effect{
 	{kind: spec.Disk, path: "timeouts.create", on: onDisk, values: numbers(70, 80), acts: limits(providers.Create, providers.PhaseMake)},
 	{kind: spec.Disk, path: "timeouts.delete", on: onDisk, values: numbers(70, 80), acts: limits(providers.Destroy, providers.PhaseRemove)},
 
-	{kind: spec.GuestFile, path: "path", on: onFile, values: texts("/etc/one", "/etc/two")},
-	{kind: spec.GuestFile, path: "content", on: onFile, values: texts("one", "two")},
+	{kind: box.Kind, path: "label", on: onBox, values: texts("one", "two")},
+	{kind: box.Kind, path: "running", on: onBox, values: fixed(cty.True, cty.False), shows: runs},
+	{kind: box.Kind, path: "content", on: onBox, values: texts("one", "two")},
+	{kind: box.Kind, path: "paint", on: onBox, values: texts("red", "blue")},
 }
 
-// planned lists, for each kind, the attributes that only the planner and the executor act on.
+// planned lists, for each kind, the attributes that no provider acts on, but the planner, the executor, or what
+// stands around every provider.
 var planned = map[spec.Kind][]string{
 	spec.VM: {
 		"provider", "for_each", "depends_on", "when_busy", "orphan.policy", "rollout.max_unavailable",
 		"lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes",
+		"provision.script", "provision.run", "provision.env", "provision.timeout", "provision.contractual",
 	},
-	spec.Disk:      {"provider", "for_each", "depends_on", "lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes"},
-	spec.GuestFile: {"for_each", "depends_on", "vm", "lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes"},
+	spec.Disk: {"provider", "for_each", "depends_on", "lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes"},
+	box.Kind:  {"for_each", "depends_on", "in", "lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes"},
 }
 
 // runsFor finds in a failed stop how long the VM ran on.

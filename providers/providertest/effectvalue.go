@@ -14,6 +14,7 @@ import (
 	"vmctl/internal/ctyread"
 	"vmctl/internal/sshx"
 	"vmctl/internal/yamltext"
+	"vmctl/providers/providertest/box"
 	"vmctl/spec"
 )
 
@@ -155,7 +156,7 @@ func (s *stage) baseOf(kind spec.Kind) cty.Value {
 		base = s.Want.AsValueMap()
 	case spec.Disk:
 		base = s.Disks.Want.AsValueMap()
-	case spec.GuestFile:
+	case box.Kind:
 	default:
 		panic("unknown kind " + string(kind))
 	}

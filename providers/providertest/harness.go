@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // Harness joins a provider to the suite.
@@ -23,6 +24,7 @@ type Harness struct {
 // it.
 type World struct {
 	Type     providers.Type
+	Inside   map[spec.Kind]providers.Type // of the kinds inside of its VMs
 	Settings providers.Settings
 	// Want is a small VM that is wanted running and forwards no port. Policy has short waits
 	// that are long enough, and force.

@@ -146,7 +146,7 @@ func riskOf(p providers.Phase) providers.Risk {
 	case providers.PhaseRemove:
 		return providers.DataLoss
 	case providers.PhaseRelease, providers.PhaseFree, providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange, providers.PhaseUp,
-		providers.PhaseReady, providers.PhaseTidy:
+		providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
 		return providers.NoRisk
 	}
 	panic("unknown phase " + string(p))

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"vmctl/condition"
 	"vmctl/internal/mask"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -23,13 +25,18 @@ func Open(ctx context.Context, t providers.Type, s providers.Settings, m *mask.M
 	if err != nil {
 		return nil, masked(err, m)
 	}
-	return providers.Forward(&wrapper{p, m}, p), nil
+	return &wrapper{p, m}, nil
 }
 
 type wrapper struct {
 	providers.Provider
 	masker *mask.Masker
 }
+
+var _ providers.Wrapper = (*wrapper)(nil)
+
+// Unwrap returns the provider.
+func (w *wrapper) Unwrap() providers.Provider { return w.Provider }
 
 // Observe gives the provider no sensitive value.
 func (w *wrapper) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
@@ -90,19 +97,52 @@ func (w *wrapper) Steps(c providers.Change) ([]providers.Step, error) {
 
 // Do gives the provider the sensitive values.
 func (w *wrapper) Do(ctx context.Context, work providers.Work, log providers.Log) (providers.Result, error) {
-	w.masker.Add(spec.Texts(work.Want)...)
-	work.Prior, work.Want = spec.Hidden(work.Prior), spec.Revealed(work.Want)
+	secrets := spec.Texts(work.Want)
+	w.masker.Add(secrets...)
+	if work.Provision != "" { // the log of a script is masked line by line
+		w.masker.Add(longLines(secrets)...)
+	}
+	work.Prior, work.Want, work.Mask = spec.Hidden(work.Prior), spec.Revealed(work.Want), w.masker.Text
 	say := log
 	if log != nil {
-		say = func(p providers.Progress) { log(providers.Progress{Text: w.masker.Text(p.Text)}) }
+		say = func(p providers.Progress) {
+			p.Text = w.masker.Text(p.Text)
+			if p.Condition != nil {
+				c := report(*p.Condition, w.masker)
+				p.Condition = &c
+			}
+			log(p)
+		}
 	}
 	var r providers.Result
 	err := providers.Contain(func() (err error) {
 		r, err = w.Provider.Do(ctx, work, say)
 		return err
 	})
-	r.Evidence = w.masker.Texts(r.Evidence)
+	r.Evidence, r.Conditions = w.masker.Texts(r.Evidence), slices.Clone(r.Conditions)
+	for i, c := range r.Conditions {
+		r.Conditions[i] = report(c, w.masker)
+	}
 	return r, masked(err, w.masker)
+}
+
+func report(r condition.Report, m *mask.Masker) condition.Report {
+	r.Reason, r.Message = m.Text(r.Reason), m.Text(r.Message)
+	return r
+}
+
+// longLines returns the lines of secrets of several lines, without those that are too short to give a secret away.
+func longLines(secrets []string) []string {
+	const shortest = 8
+	var all []string
+	for _, secret := range secrets {
+		for line := range strings.Lines(secret) {
+			if line = strings.TrimSpace(line); len(line) >= shortest {
+				all = append(all, line)
+			}
+		}
+	}
+	return all
 }
 
 // masked returns err without secrets. A problem stays a problem, and a panic a panic; the cause of any other error

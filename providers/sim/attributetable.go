@@ -47,15 +47,4 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 	},
 }
 
-// insideKinds lists every attribute of the resources inside its VMs.
-var insideKinds = map[spec.Kind]map[string]providers.Attribute{
-	spec.GuestFile: {
-		"vm":      {},
-		"path":    {},
-		"content": {Judge: machine.Live("written while the guest runs")},
-
-		"id": {Computed: true},
-	},
-}
-
 const sshReason = "nobody logs into a simulated guest"

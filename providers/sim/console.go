@@ -22,7 +22,7 @@ func (p *Provider) Console(ctx context.Context, o providers.Object, from int64, 
 	}
 	f, err := os.Open(p.logPath(o.ID))
 	if errors.Is(err, fs.ErrNotExist) {
-		return providers.Console{}, errors.New("no process has run it yet: a simulated VM has no other console")
+		return providers.Console{}, fmt.Errorf("no process has run it yet: %w", providers.ErrNoConsole)
 	}
 	if err != nil {
 		return providers.Console{}, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"vmctl/internal/atomicfile"
 	"vmctl/providers"
@@ -54,6 +55,9 @@ func (j *job) deletable() error {
 
 func (j *job) removeAll(f vmFile) error {
 	if err := j.runnerOf(f).discard(j, f); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(j.homePath(f.ID)); err != nil {
 		return err
 	}
 	return atomicfile.Remove(j.vmPath(f.Name))

@@ -6,21 +6,19 @@ import (
 	"maps"
 
 	"vmctl/internal/atomicfile"
-	"vmctl/internal/ctyread"
 	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/fault"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 	"vmctl/providers/stop"
-	"vmctl/spec"
 )
 
 var _ fault.Helper = (*Provider)(nil)
 
-// withFaults returns a provider on this host with the faults of its block.
-func (p *Provider) withFaults(on providers.Provider, kinds map[spec.Kind]map[string]providers.Attribute) (providers.Provider, error) {
-	faulty, err := fault.Wrap(on, p.settings, kinds, p.path(faultsFile))
+// withFaults returns the provider with the faults of its block.
+func (p *Provider) withFaults() (providers.Provider, error) {
+	faulty, err := fault.Wrap(p, p.settings, kinds, p.path(faultsFile))
 	if err != nil {
 		return nil, fmt.Errorf("provider.%s.%s: %w", TypeName, p.settings.Name, err)
 	}
@@ -70,11 +68,6 @@ func (p processRunner) dieAt(ctx context.Context, socket string, id process.Iden
 // DoStruck implements fault.Helper.
 func (p *Provider) DoStruck(ctx context.Context, w providers.Work, log providers.Log, f fault.Fault) (providers.Result, error) {
 	return guard.Run(ctx, struckDriver{p, f}, w, log)
-}
-
-// DoStruck implements fault.Helper.
-func (g *guest) DoStruck(ctx context.Context, w providers.Work, log providers.Log, f fault.Fault) (providers.Result, error) {
-	return guard.Run(ctx, struckDriver{g, f}, w, log)
 }
 
 // struckDriver does the steps that a fault strikes.
@@ -273,22 +266,6 @@ func (j *diskJob) half() func(context.Context) error {
 			}
 			return atomicfile.Remove(j.diskPath(j.Name))
 		}
-	}
-	return nil
-}
-
-// half returns the first half of a step on a file in a guest, nil if it has none.
-func (j *guestJob) half() func(context.Context) error {
-	switch j.Op {
-	case opWrite:
-		return func(ctx context.Context) error {
-			f := j.wanted()
-			f.Content = ""
-			_, err := j.guest.ask(ctx, question{Ask: askWrite, Path: ctyread.Text(j.Want, "path"), File: &f})
-			return err
-		}
-	case opRemove:
-		return nothing
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ const (
 
 // faultOps lists the operations that each kind of fault can strike.
 var faultOps = map[string][]string{
-	kindPartial:    {opDefine, opRedefine, opGrow, opUpload, opStart, opStop, opRecover, opDelete, opWrite, opRemove, opDetach, opUnmark},
+	kindPartial:    {opDefine, opRedefine, opGrow, opUpload, opStart, opStop, opRecover, opDelete, opDetach, opUnmark},
 	kindIgnore:     {opStop, opRecover},
 	kindLate:       {opStop, opRecover},
 	kindLeak:       {opStop, opRecover},

@@ -19,6 +19,7 @@ import (
 	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/providertest"
+	"vmctl/providers/providertest/box"
 	"vmctl/providers/sim"
 	"vmctl/spec"
 )
@@ -60,7 +61,12 @@ func simAs(t testing.TB, env string) providers.Type {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sim.Type(sim.Host{Program: self, Env: []string{env}})
+	return sim.Type(sim.Host{Program: self, Env: []string{env}, Path: os.Getenv("PATH")})
+}
+
+// insideTypes returns the types of what is inside of the VMs of simType.
+func insideTypes() map[spec.Kind]providers.Type {
+	return map[spec.Kind]providers.Type{box.Kind: box.Type(nil)}
 }
 
 // settings returns the settings of the host, with faults.
@@ -257,7 +263,7 @@ func (h *house) processesOf(id providers.ID) []process.Identity {
 // world returns the house as a world for the conformance suite.
 func (h *house) world(weightless bool) *providertest.World {
 	w := &providertest.World{
-		Type: simType(h.t), Settings: h.settings(weightless), Want: want(), Policy: policy(60), Traces: h.traces,
+		Type: simType(h.t), Inside: insideTypes(), Settings: h.settings(weightless), Want: want(), Policy: policy(60), Traces: h.traces,
 		Edits: providertest.Edits(),
 		Foreign: func(name string) func() string {
 			h.write(h.vmPath(name), `{"format":1,"id":"other","name":"`+name+`","config":{"cpus":1,"memory":1,"accel":"tcg"}}`)

@@ -25,7 +25,6 @@ import (
 type orders struct {
 	Socket string       `json:"socket"`
 	Locks  []string     `json:"locks,omitempty"` // of its disks
-	Guest  string       `json:"guest,omitempty"` // the file in which the guest's files are kept
 	VM     providers.ID `json:"vm,omitempty"`
 	With   config       `json:"with"`
 	Hang   bool         `json:"hang,omitempty"`   // never come to listening
@@ -48,9 +47,6 @@ type question struct {
 	Ask   string  `json:"ask"`             // one of ask…
 	Delay float64 `json:"delay,omitempty"` // askLate: in seconds
 	Lock  string  `json:"lock,omitempty"`  // askAttach: of the disk
-
-	Path string    `json:"path,omitempty"` // askWrite, askRemove: in the guest
-	File *keptFile `json:"file,omitempty"` // askWrite
 }
 
 type answer struct {
@@ -58,8 +54,6 @@ type answer struct {
 	Up bool `json:"up,omitempty"` // it has come up
 
 	PID int `json:"pid,omitempty"` // of the process that answers
-
-	Files map[string]keptFile `json:"files,omitempty"` // askFiles: by their paths
 
 	Error string `json:"error,omitempty"` // the reason why it could not do it
 }
@@ -74,9 +68,6 @@ const (
 	askEnd   = "end"   // to end, as a request does
 
 	askAttach = "attach" // to use one disk more
-	askFiles  = "files"  // which files it keeps
-	askWrite  = "write"  // to keep a file
-	askRemove = "remove" // to keep one no longer
 )
 
 // errDied is the error of a VM that ended because it was asked to die.
@@ -362,12 +353,6 @@ func (m *vmProcess) answer(q question) answer {
 		m.deaf = true
 	case askLate:
 		m.delay = time.Duration(q.Delay * float64(time.Second))
-	case askFiles, askWrite, askRemove:
-		files, err := m.keep(q)
-		if err != nil {
-			a.OK, a.Error = false, err.Error()
-		}
-		a.Files = files
 	default:
 		a.OK = false
 	}

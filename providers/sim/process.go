@@ -50,7 +50,7 @@ func (p processRunner) discard(j *job, f vmFile) error {
 	if _, err := p.unlock(p.rootLock(f.Name)); err != nil {
 		return err
 	}
-	if err := errors.Join(atomicfile.Remove(p.logPath(f.ID)), atomicfile.Remove(p.guestPath(f.Name)), atomicfile.Remove(p.rootPath(f.Name))); err != nil {
+	if err := errors.Join(atomicfile.Remove(p.logPath(f.ID)), atomicfile.Remove(p.rootPath(f.Name))); err != nil {
 		return err
 	}
 	if machine.ArgsOf(j.Step).ThenMake { // its successor needs the reserved image

@@ -7,7 +7,6 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"vmctl/internal/atomicfile"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 )
@@ -20,7 +19,7 @@ func (recordRunner) fits() error                                     { return ni
 func (recordRunner) image(cty.Value) *machine.Image                  { return nil }
 func (recordRunner) lockClaims(...providers.Claim) []providers.Claim { return nil }
 func (recordRunner) prepare(*job, vmFile) error                      { return nil }
-func (p recordRunner) discard(_ *job, f vmFile) error                { return atomicfile.Remove(p.guestPath(f.Name)) }
+func (recordRunner) discard(*job, vmFile) error                      { return nil }
 func (recordRunner) find(context.Context, string) (s foundProcesses) { return s }
 
 func (p recordRunner) observe(_ context.Context, f vmFile, _ foundProcesses) observedVM {
@@ -56,13 +55,7 @@ func (p recordRunner) ask(_ context.Context, f vmFile, q question) (answer, erro
 		return answer{}, fmt.Errorf("VM %s does not run", f.Name)
 	}
 	a, r := answer{OK: true, Up: true}, *f.Run
-	var err error
 	switch q.Ask {
-	case askFiles, askWrite, askRemove:
-		p.writing.Lock()
-		defer p.writing.Unlock()
-		a.Files, err = keepIn(p.guestPath(f.Name), q)
-		return a, err
 	case askDeaf:
 		r.Deaf = true
 	case askLate:

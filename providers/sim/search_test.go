@@ -8,12 +8,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"vmctl/providers"
+	"vmctl/providers/providertest/box"
 	"vmctl/providers/sim"
 	"vmctl/search"
+	"vmctl/spec"
 )
 
 var (
@@ -25,13 +29,17 @@ var (
 func TestSecrets(t *testing.T) { search.Secrets(t, searched()) }
 
 func searched() search.Host {
+	var boxes strikes
 	return search.Host{
 		Survey: *survey, Dir: *worldsIn,
-		Type: sim.Type(sim.Host{}),
+		Type: sim.Type(sim.Host{Path: os.Getenv("PATH")}), Inside: map[spec.Kind]providers.Type{box.Kind: box.Type(boxes.strike)}, Strike: boxes.set,
 		Block: func(faults []search.Fault) string {
 			var b strings.Builder
 			b.WriteString("provider \"sim\" \"here\" {\n  weightless = true\n")
 			for _, f := range faults {
+				if isOfBoxes(f) {
+					continue
+				}
 				fmt.Fprintf(&b, "  fault {\n    op    = %q\n    kind  = %q\n    times = 1\n  }\n", f.Op, f.Kind)
 			}
 			b.WriteString("}\n")
@@ -70,6 +78,12 @@ func searched() search.Host {
 			}},
 			{Name: "unmark a disk", Do: func(dir string, pick func(int) int) (string, error) {
 				return onFile(dir, "disks", ".mark", pick, func(path string) (string, error) { return "is deleted", os.Remove(path) })
+			}},
+			{Name: "close a box", Do: onBox(func(f map[string]any) string { f["Open"] = false; return "is closed" })},
+			{Name: "write into a box", Do: onBox(func(f map[string]any) string { f["Content"] = "theirs"; return "has another content" })},
+			{Name: "unmark a box", Do: onBox(func(f map[string]any) string { delete(f, "Owner"); return "loses its mark" })},
+			{Name: "delete a box", Do: func(dir string, pick func(int) int) (string, error) {
+				return pickBox(dir, pick, func(path string) (string, error) { return "is deleted", os.RemoveAll(filepath.Dir(path)) })
 			}},
 			{Name: "take a name", Do: func(dir string, pick func(int) int) (string, error) {
 				name := []string{"n1", "n2", "demo.a"}[pick(3)]
@@ -116,11 +130,43 @@ func makeVM(dir, name, id string) error {
 // faults returns the faults that strike a weightless VM without a delay.
 func faults() []search.Fault {
 	var all []search.Fault
-	for _, op := range []string{"define", "redefine", "detach", "start", "stop", "delete", "grow", "unmark", "write", "remove"} {
+	for _, op := range []string{"define", "redefine", "detach", "start", "stop", "delete", "grow", "unmark"} {
 		all = append(all, search.Fault{Op: op, Kind: "fail"}, search.Fault{Op: op, Kind: "partial"})
 	}
 	return append(all, search.Fault{Op: "wait_ready", Kind: "fail"}, search.Fault{Op: "wait_ready", Kind: "die"}, search.Fault{Op: "start", Kind: "die"},
-		search.Fault{Op: "flush", Kind: "fail"}, search.Fault{Op: "clear", Kind: "fail"})
+		search.Fault{Op: "clear", Kind: "fail"}, search.Fault{Op: "box make", Kind: "fail"}, search.Fault{Op: "box open", Kind: "fail"},
+		search.Fault{Op: "box close", Kind: "fail"}, search.Fault{Op: "box write", Kind: "fail"}, search.Fault{Op: "box remove", Kind: "fail"})
+}
+
+// isOfBoxes reports whether a fault strikes boxes.
+func isOfBoxes(f search.Fault) bool { return strings.HasPrefix(f.Op, "box ") }
+
+// strikes holds the faults that strike boxes, each once.
+type strikes struct {
+	mu  sync.Mutex
+	ops []string
+}
+
+func (s *strikes) set(faults []search.Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ops = nil
+	for _, f := range faults {
+		if isOfBoxes(f) {
+			s.ops = append(s.ops, strings.TrimPrefix(f.Op, "box "))
+		}
+	}
+}
+
+func (s *strikes) strike(op string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.ops, op)
+	if i < 0 {
+		return nil
+	}
+	s.ops = slices.Delete(s.ops, i, i+1)
+	return errors.New("injected fault")
 }
 
 // onFile changes one of the files of a host.
@@ -160,6 +206,46 @@ func onVM(do func(map[string]any) string) func(string, func(int) int) (string, e
 	}
 }
 
+// pickBox changes one of the boxes of all guests.
+func pickBox(dir string, pick func(int) int, do func(path string) (string, error)) (string, error) {
+	var all []string
+	err := filepath.WalkDir(filepath.Join(dir, "sim"), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() && e.Name() == "box" {
+			all = append(all, path)
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) || len(all) == 0 {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	path := all[pick(len(all))]
+	did, err := do(path)
+	return strings.TrimPrefix(path, dir) + " " + did, err
+}
+
+func onBox(do func(map[string]any) string) func(string, func(int) int) (string, error) {
+	return func(dir string, pick func(int) int) (string, error) {
+		return pickBox(dir, pick, func(path string) (string, error) {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return "", err
+			}
+			var f map[string]any
+			if err := json.Unmarshal(content, &f); err != nil {
+				return "", err
+			}
+			did := do(f)
+			if content, err = json.Marshal(f); err != nil {
+				return "", err
+			}
+			return did, os.WriteFile(path, append(content, '\n'), 0o600)
+		})
+	}
+}
+
 func copyVM(path string) (string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -192,7 +278,7 @@ func TestEditsOfSpecs(t *testing.T) { search.Edits(t, cases(150, 3000)) }
 // row X13
 func TestWorldsOfOthers(t *testing.T) { search.Worlds(t, cases(60, 800)) }
 
-// row X15, of VMs, disks and files of guests
+// row X15, of VMs, disks and boxes
 func TestLostStates(t *testing.T) { search.LostState(t, cases(60, 800)) }
 
 // Every kill point of fixed cases.

@@ -102,7 +102,7 @@ func (j *job) run(ctx context.Context, l launch) (process.Identity, report, erro
 
 func (j *job) orders(f vmFile) orders {
 	o := j.extra
-	o.Socket, o.Locks, o.Guest, o.VM, o.With = j.socket(f.ID), []string{j.rootLock(f.Name)}, j.guestPath(f.Name), f.ID, *f.Config
+	o.Socket, o.Locks, o.VM, o.With = j.socket(f.ID), []string{j.rootLock(f.Name)}, f.ID, *f.Config
 	for _, d := range f.Config.Disks {
 		o.Locks = append(o.Locks, j.diskLock(d.Name))
 	}

@@ -26,9 +26,6 @@ const (
 	opClear     = "clear"          // remove the remains of an object that is gone
 	opGrow      = machine.OpGrow
 	opUpload    = "upload" // copy the image that a VM is made from
-	opWrite     = "write"  // a file inside a guest
-	opRemove    = "remove" // a file inside a guest
-	opFlush     = "flush"  // release a file inside a guest that goes down
 )
 
 const (
@@ -43,8 +40,6 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		return p.vmSteps(c)
 	case spec.Disk:
 		return p.diskSteps(c)
-	case spec.GuestFile: // it is inside a VM
-		fallthrough
 	default:
 		panic("unknown kind " + string(c.Address.Kind))
 	}

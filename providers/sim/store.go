@@ -30,10 +30,10 @@ import (
 //	run/KEY.log    the output of the process, kept until the next start
 //	disks/NAME.root its root disk: a line with the owner mark, and the guest's data
 //	disks/NAME.root.lock the lock of the root disk: a symbolic link to the holder
-//	disks/NAME.guest the guest's files that are resources
 //	disks/NAME.disk a disk, which is a resource of its own
 //	disks/NAME.mark the owner mark of that disk
 //	disks/NAME.disk.lock the lock of that disk
+//	homes/KEY/     the inside of a VM, once somebody has entered it
 //	images/DIGEST.image an image, as long as root disks begin as it
 //	images/KEY.for  the digest that a VM is about to be made from: a symbolic link
 //	images/KEY.part an image while it is copied
@@ -43,18 +43,18 @@ import (
 //
 // and nothing once its last VM and disk are deleted.
 const (
-	vmsDir      = "vms"
-	runDir      = "run"
-	disksDir    = "disks"
-	imagesDir   = "images"
-	faultsFile  = "faults"
-	tempFile    = "write.tmp"
-	vmSuffix    = ".json"
-	rootSuffix  = ".root"
-	guestSuffix = ".guest"
-	diskSuffix  = ".disk"
-	markSuffix  = ".mark"
-	lockSuffix  = ".lock"
+	vmsDir     = "vms"
+	runDir     = "run"
+	disksDir   = "disks"
+	homesDir   = "homes"
+	imagesDir  = "images"
+	faultsFile = "faults"
+	tempFile   = "write.tmp"
+	vmSuffix   = ".json"
+	rootSuffix = ".root"
+	diskSuffix = ".disk"
+	markSuffix = ".mark"
+	lockSuffix = ".lock"
 
 	imageSuffix    = ".image"
 	partSuffix     = ".part"
@@ -141,6 +141,9 @@ func key(id providers.ID) string { return guard.Short(string(id)) }
 
 func (p *Provider) pidPath(id providers.ID) string { return p.path(runDir, key(id)+".pid") }
 func (p *Provider) socket(id providers.ID) string  { return p.path(runDir, key(id)+".sock") }
+func (p *Provider) homePath(id providers.ID) string {
+	return p.path(homesDir, key(id))
+}
 func (p *Provider) logPath(id providers.ID) string { return p.path(runDir, key(id)+".log") }
 
 // named lists the names of the files in a folder that end with the suffix, sorted, without
@@ -264,7 +267,7 @@ func (p *Provider) sweep() error {
 		return err
 	}
 	errs := []error{atomicfile.Remove(p.path(tempFile))}
-	for _, dir := range []string{p.path(vmsDir), p.path(runDir), p.path(disksDir), p.path(imagesDir), p.dir} {
+	for _, dir := range []string{p.path(vmsDir), p.path(runDir), p.path(disksDir), p.path(homesDir), p.path(imagesDir), p.dir} {
 		used, err := hasFile(dir, "")
 		if err == nil && !used {
 			err = atomicfile.Remove(dir)

@@ -20,7 +20,7 @@ func disk(label, format string) string {
 func attaches(label string) string { return "additional_disk {\n    disk = disk." + label + "\n  }" }
 
 func file(label string, lines ...string) string {
-	return fmt.Sprintf("guest_file %q {\n  vm   = vm.a\n  path = \"/%s\"\n  %s\n}\n", label, label, strings.Join(lines, "\n  "))
+	return fmt.Sprintf("box %q {\n  in    = vm.a\n  label = %q\n  %s\n}\n", label, label, strings.Join(lines, "\n  "))
 }
 
 // Edits that once had no plan, or left remains: one apply does each.
@@ -123,11 +123,11 @@ func TestEditsThatOnceHadNoPlan(t *testing.T) {
 			},
 		}},
 		{"4: two files of which one waits for the other are released before their VM goes down", []search.Step{
-			{Spec: block("a", "cpus = 1") + file("f") + file("g", "depends_on = [guest_file.f]")},
+			{Spec: block("a", "cpus = 1") + file("f") + file("g", "depends_on = [box.f]")},
 			{
-				Spec: block("a", "cpus = 2") + file("f") + file("g", "depends_on = [guest_file.f]"),
+				Spec: block("a", "cpus = 2") + file("f") + file("g", "depends_on = [box.f]"),
 				Plan: []string{
-					"flush guest_file.f", "flush guest_file.g", "stop vm.a", "redefine vm.a", "start vm.a", "wait_ready vm.a",
+					"close box.f", "close box.g", "stop vm.a", "redefine vm.a", "start vm.a", "wait_ready vm.a", "open box.f", "open box.g",
 				},
 			},
 		}},

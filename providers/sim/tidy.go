@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"vmctl/internal/atomicfile"
 	"vmctl/providers"
@@ -48,11 +49,11 @@ func (j *job) tidy(context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.Done, j.seen.leftover), nil
 }
 
-// clear removes the remains of a VM that is gone: the files of its processes. Its own file
-// and its disk are gone already.
+// clear removes the remains of a VM that is gone: the files of its processes, and its inside. Its own
+// file is gone already.
 func (j *job) clear(context.Context) (*guard.Outcome, error) {
 	f := vmFile{ID: j.Object, Name: j.Name}
-	err := errors.Join(j.reclaim(f), atomicfile.Remove(j.logPath(f.ID)), j.dropReserved())
+	err := errors.Join(j.reclaim(f), atomicfile.Remove(j.logPath(f.ID)), os.RemoveAll(j.homePath(f.ID)), j.dropReserved())
 	if err == nil && !machine.ArgsOf(j.Step).ThenMake {
 		err = j.sweep()
 	}

@@ -16,6 +16,7 @@ import (
 	"vmctl/internal/ctyread"
 	"vmctl/internal/process"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
 
 // TypeName is the type of this provider's blocks.
@@ -28,6 +29,7 @@ type Host struct {
 	Program string
 	Args    []string
 	Env     []string // NAME=value, the whole environment of a VM
+	Path    string   // the variable PATH of the commands inside a VM
 }
 
 // Type returns the provider type.
@@ -37,6 +39,7 @@ func Type(h Host) providers.Type {
 		Kinds: kinds,
 		Check: check,
 
+		Produces:  machine.Produces(),
 		NameLimit: nameLimit,
 		// The folder identifies a host: the same folder with other faults is the same host.
 		System: func(name string, attrs cty.Value) cty.Value {
@@ -50,11 +53,7 @@ func Type(h Host) providers.Type {
 			if err != nil {
 				return nil, err
 			}
-			return p.withFaults(p, kinds)
-		},
-		Inside: &providers.Type{
-			Name: TypeName, Kinds: insideKinds,
-			Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) { return openGuest(h, s) },
+			return p.withFaults()
 		},
 	}
 }

@@ -38,6 +38,7 @@ func (a *app) applyCommand() *cobra.Command {
 		},
 	}
 	r.plan.register(cmd.Flags())
+	r.plan.registerWait(cmd.Flags())
 	r.apply.register(cmd.Flags())
 	cmd.Flags().StringVar(&r.equivalent, "equivalent", "", "make a new plan, and carry it out without a question if it has the same steps and values as the one in `FILE`")
 	return cmd
@@ -52,12 +53,12 @@ type applyRequest struct {
 }
 
 func (r applyRequest) check() error {
-	named := len(r.plan.targets)+len(r.plan.excludes)+len(r.plan.allowReplace)+len(r.plan.allowDestroy)+len(r.plan.allowInterrupt) > 0
+	named := r.plan.noWait || len(r.plan.targets)+len(r.plan.excludes)+len(r.plan.allowReplace)+len(r.plan.allowDestroy)+len(r.plan.allowInterrupt) > 0
 	switch {
 	case r.file != "" && r.equivalent != "":
 		return rejected("usage", "apply takes a plan file, or --equivalent with one, and not both")
 	case named && r.file+r.equivalent != "":
-		return rejected("usage", "apply: what a plan is about, and what it may do, stands in its file: leave out --target, --exclude and --allow-…")
+		return rejected("usage", "apply: a saved plan fixes these flags: leave out --target, --exclude, --wait and --allow-…")
 	default:
 		return r.apply.check()
 	}
@@ -96,7 +97,7 @@ func (a *app) howToEnter(w work) []string {
 		if c.Kind != spec.VM || c.Action != providers.Create {
 			continue
 		}
-		if _, ok := w.world.System(c.System).Provider.(providers.Reacher); ok {
+		if _, ok := providers.Ability[providers.Reacher](w.world.System(c.System).Provider); ok {
 			return []string{a.commandLine("vm shell", planFlags{}, c.Address.String()) + " opens a shell in it"}
 		}
 	}

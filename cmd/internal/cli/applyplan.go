@@ -53,8 +53,8 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 			return nil, summary, err
 		}
 	}
-	if m.timeout > 0 {
-		limitSteps(w.plan, m.timeout)
+	if m.apply.timeout > 0 {
+		limitSteps(w.plan, m.apply.timeout)
 	}
 	me, err := a.self("vmctl " + m.command)
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 		Plan: w.plan, World: w.world, Journal: w.journal, Resolve: a.resolver(p.config), ID: run,
 		DigestKey:   p.key,
 		Gate:        gate{folder: p.busy(), me: me, addresses: p.visitorAddresses(w.journal.Snapshot()), closed: &closedVMs{all: map[spec.Address]*closedVM{}}},
-		Parallelism: m.apply.parallelism, KeepGoing: m.apply.keepGoing, Now: a.env.Now,
+		Parallelism: m.apply.parallelism, KeepGoing: m.apply.keepGoing, KeepLogs: m.apply.keepLogs, Now: a.env.Now,
 		Watch: func(e executor.Event) {
 			e.Failure, e.Step = a.advised(e.Failure, m), w.numberedStep(e.Step)
 			watch(e)
@@ -79,7 +79,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 		next = append(next, m.enter(w)...)
 	}
 	if len(w.plan.Steps) > 0 || a.global.json || w.later {
-		a.summary(p, m, w, ended{summary, next})
+		a.summary(p, m, w, ended{summary, next, errors.Is(context.Cause(ctx), errTimeout)})
 	}
 	last := len(w.plan.Deferred) == 0 && summary.OK() && err == nil
 	if m.after != nil && last {
@@ -113,7 +113,8 @@ func (a *app) resolver(c *spec.Config) func(spec.Address, map[spec.Address]cty.V
 // ended holds the summary of a plan, and the next commands if it went well.
 type ended struct {
 	executor.Summary
-	next []string
+	next    []string
+	expired bool // --timeout ended it
 }
 
 // summary tells how the steps ended.
@@ -130,7 +131,7 @@ func (a *app) summary(p *project, m mission, w work, e ended) {
 		if !e.OK() {
 			screen = a.errScreen()
 		}
-		view.Summary(screen, e.Summary, view.SummaryOptions{Command: m.verb, Next: next, Deferred: w.plan.Deferred, Later: w.later, Before: w.before, Own: a.ownFlags(m.plan)})
+		view.Summary(screen, e.Summary, view.SummaryOptions{Command: m.verb, Next: next, Deferred: w.plan.Deferred, Later: w.later, Before: w.before, Expired: e.expired, Own: a.ownFlags(m.plan)})
 		return
 	}
 	var outputs map[string]view.OutputDocument

@@ -40,14 +40,14 @@ func TestExecHoldsItsVM(t *testing.T) {
 	other := h.meanwhile()
 	h.stdin = &asked{Reader: strings.NewReader(""), first: func() {
 		other.run("vm", "stop", "dev").exits(6).
-			says("blocked vm.dev: it is busy: vmctl vm exec vm.dev -- mysql (pid ", "since 2026-03-01 12:00:00 UTC", "--allow-interrupt=vm.dev").
+			says("blocked vm.dev: it is busy: vmctl vm exec vm.dev -- sh (pid ", "since 2026-03-01 12:00:00 UTC", "--allow-interrupt=vm.dev").
 			silent("secret")
-		other.run("destroy", "--auto-approve", "--json").exits(6).says(`"kind":"busy","address":"vm.dev"`, "vmctl vm exec vm.dev -- mysql").
+		other.run("destroy", "--auto-approve", "--json").exits(6).says(`"kind":"busy","address":"vm.dev"`, "vmctl vm exec vm.dev -- sh").
 			silent("secret")
 		other.run("plan").exits(0).says("No changes").silent("busy")
-		other.run("vm", "exec", "dev", "--", "true").exits(7) // the status of the guest: the command ran
+		other.run("vm", "exec", "dev", "--", "false").exits(1)
 	}}
-	h.run("vm", "exec", "dev", "--", "mysql", "-psecret").exits(7)
+	h.run("vm", "exec", "dev", "--", "sh", "-c", "cat; exit 7", "secret").exits(7)
 	h.memory.acted = nil
 	h.stdin = nil
 	h.run("vm", "stop", "dev").exits(0)
@@ -141,7 +141,7 @@ func TestKeptPlanKeepsWhomItMayInterrupt(t *testing.T) {
 		other.run("plan", "--destroy", "--allow-interrupt=dev", "--out=p").exits(0).says("interrupted, as --allow-interrupt says")
 		other.run("apply", "p").exits(0)
 	}}
-	h.run("vm", "exec", "dev", "--", "true").exits(7)
+	h.run("vm", "exec", "dev", "--", "cat").exits(0)
 	h.acted("stop vm.dev", "delete vm.dev")
 }
 

@@ -32,7 +32,6 @@ type mission struct {
 	// named reports whether the user named this change by the command itself, so that it
 	// needs no consent. nil: all changes need it.
 	named   func(planner.Change) bool
-	timeout time.Duration       // of the whole mission; 0: only the steps' own
 	enter   func(work) []string // the next commands after success; may be nil
 	after   func()              // may be nil
 	outputs bool                // shown at the end
@@ -138,9 +137,7 @@ func (a *app) waiting(h state.Holder, limit time.Duration) {
 func (a *app) showPlan(p *project, m mission, r round, plan *planner.Plan) {
 	plan = r.numbered(plan)
 	if a.global.json {
-		doc := view.PlanJSON(plan, a.ownFlags(m.plan))
-		doc.Targets, doc.Warnings = m.plan.targets, a.warnings(p, plan)
-		a.line(view.PlanEvent{FormatVersion: view.FormatVersion, Type: "plan", Plan: doc})
+		a.line(view.PlanEvent{FormatVersion: view.FormatVersion, Type: "plan", Plan: a.planDocument(p, m, plan)})
 		return
 	}
 	if r.later {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +30,9 @@ type Env struct {
 	Now      func() time.Time
 	Rand     io.Reader
 	Build    Build
-	Types    map[string]providers.Type // nil: those of this build
+	Types    providers.Types // zero: those of this build
+	// Inside are the types of further kinds of resources, which are inside of others.
+	Inside []providers.Type
 	// HomeOf returns the home directory of a user of this machine, "" if it is unknown. nil:
 	// all are unknown.
 	HomeOf func(user string) string
@@ -58,6 +61,12 @@ func (t Terminal) size() (columns, rows int) {
 // Build describes this build of vmctl: its version, Go version and platform.
 type Build struct{ Version, Go, Platform string }
 
+// system returns the operating system of the platform.
+func (b Build) system() string {
+	system, _, _ := strings.Cut(b.Platform, "/")
+	return system
+}
+
 // Main runs one command and returns its exit code. An ended ctx is an interrupt: running
 // steps end safely. If the caller closes env.Leave, Main returns before that, and the process
 // has to exit.
@@ -82,7 +91,7 @@ type app struct {
 	stdout  *sink
 	stderr  *sink
 	global  globalFlags
-	types   map[string]providers.Type
+	types   providers.Types
 	answer  bool // a document was written: nothing else may follow on stdout
 	streams bool // the command writes a line per event, the last one says how it ended
 	changes atomic.Pointer[mutatingCommand]
@@ -92,7 +101,7 @@ type app struct {
 func newApp(env Env) *app {
 	a := &app{env: env, types: env.Types}
 	a.stdout, a.stderr = newSinks(env)
-	if a.types == nil {
+	if a.types.Systems == nil {
 		a.types = builtInTypes(env)
 	}
 	return a

@@ -42,5 +42,8 @@ func (a *app) ownFlags(f planFlags) view.OwnFlags {
 	add(&own.Plan, "allow-replace", f.allowReplace...)
 	add(&own.Plan, "allow-destroy", f.allowDestroy...)
 	add(&own.Plan, "allow-interrupt", f.allowInterrupt...)
+	if f.noWait {
+		add(&own.Plan, "wait", "false")
+	}
 	return own
 }

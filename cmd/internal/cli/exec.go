@@ -3,12 +3,13 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
-	"vmctl/internal/sshx"
+	"vmctl/providers"
 )
 
 type execDocument struct {
@@ -43,20 +44,29 @@ func (a *app) execCommand() *cobra.Command {
 }
 
 func (a *app) exec(ctx context.Context, name string, command []string) error {
+	return a.inside(ctx, visit{
+		vm: name, command: "vmctl vm exec", program: command[0],
+		way: func(v observedAddress) (func() (int, error), error) {
+			g, err := a.guest(ctx, v)
+			return func() (int, error) { return a.execIn(ctx, g, command) }, err
+		},
+	})
+}
+
+// execIn runs a command in a guest, and closes the guest.
+func (a *app) execIn(ctx context.Context, g providers.Guest, command []string) (status int, err error) {
+	defer func() { err = errors.Join(err, g.Close()) }()
 	var stdout, stderr bytes.Buffer
-	run := func(t sshx.Target) (int, error) {
-		c := sshx.Command{Args: command, Stdin: a.env.Stdin, Stdout: a.stdout, Stderr: a.stderr}
-		if a.global.json {
-			c.Stdout, c.Stderr = &stdout, &stderr
-		}
-		code, err := sshx.Run(ctx, t, c)
-		if err == nil && a.global.json {
-			a.document(execDocument{
-				FormatVersion: view.FormatVersion, Status: code,
-				Stdout: strings.ToValidUTF8(stdout.String(), "\ufffd"), Stderr: strings.ToValidUTF8(stderr.String(), "\ufffd"),
-			})
-		}
-		return code, err
+	c := providers.Command{Args: command, Stdin: a.env.Stdin, Stdout: a.stdout, Stderr: a.stderr}
+	if a.global.json {
+		c.Stdout, c.Stderr = &stdout, &stderr
 	}
-	return a.inside(ctx, visit{vm: name, command: "vmctl vm exec", program: command[0], run: run})
+	o, err := g.Run(ctx, c)
+	if err == nil && a.global.json {
+		a.document(execDocument{
+			FormatVersion: view.FormatVersion, Status: o.Status,
+			Stdout: strings.ToValidUTF8(stdout.String(), "\ufffd"), Stderr: strings.ToValidUTF8(stderr.String(), "\ufffd"),
+		})
+	}
+	return o.Status, err
 }

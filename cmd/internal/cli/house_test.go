@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"vmctl/cmd/internal/cli"
+	"vmctl/providers"
 )
 
 // house is a folder of files, a data directory and a host, on which commands run
@@ -125,7 +126,7 @@ func (h *house) runIn(ctx context.Context, args ...string) ending {
 	}
 	types := h.memory.types()
 	if h.builtIn {
-		types = nil
+		types = providers.Types{}
 	}
 	code := cli.Main(ctx, cli.Env{
 		Args: args, Stdin: stdin, Stdout: &stdout, Stderr: &stderr,

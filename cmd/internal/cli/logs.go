@@ -12,6 +12,7 @@ import (
 
 	"vmctl/cmd/internal/view"
 	"vmctl/providers"
+	"vmctl/providers/keptlog"
 	"vmctl/spec"
 )
 
@@ -20,6 +21,8 @@ type logsRequest struct {
 	name   string
 	tail   int // lines; below 0: all
 	follow bool
+	script string // the name of a script, whose log is shown; "": the console is
+	kept   bool   // the logs that are kept are shown
 }
 
 type logsDocument struct {
@@ -40,12 +43,28 @@ func (a *app) logsCommand() *cobra.Command {
 			"guest can move the cursor or change the window's title. Into a pipe or a file, every\n" +
 			"byte is written unchanged, as docker logs and kubectl logs do.\n\n" +
 			"--follow also shows new output, until the VM ends. With --json, each piece of output\n" +
-			"is a document on a line of its own.",
+			"is a document on a line of its own.\n\n" +
+			"--provision NAME shows what the last run of that script of the VM has written instead,\n" +
+			"with (sensitive) in place of secrets. vmctl keeps it on the machine that ran the script.\n\n" +
+			"--kept shows the logs that vmctl has kept of a VM: when it could not be made or\n" +
+			"started, and when it was removed by apply or destroy with --keep-logs. It shows each\n" +
+			"file, the latest VM of the name last, with (sensitive) in place of secrets: the\n" +
+			"console, the logs of the scripts, and for Lima those of the host agent. vmctl keeps\n" +
+			fmt.Sprintf("at most 16 MiB of each, of the last %d VMs of a name, on the machine that ran it.", keptlog.VMs),
 		Args: one("the name of a VM"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.name = args[0]
 			if cmd.Flags().Changed("tail") && r.tail < 0 {
 				return rejected("usage", "read --tail: it has to be 0 or more")
+			}
+			if r.follow && r.script != "" {
+				return rejected("usage", "follow a script: the log of --provision NAME is kept, and an apply shows it as it grows")
+			}
+			if r.kept && (r.follow || r.script != "") {
+				return rejected("usage", "vm logs: --kept shows files that do not grow, those of scripts too: leave out --follow and --provision")
+			}
+			if r.kept {
+				return a.keptLogs(cmd.Context(), r)
 			}
 			return a.logs(cmd.Context(), r)
 		},
@@ -53,6 +72,8 @@ func (a *app) logsCommand() *cobra.Command {
 	cmd.Flags().IntVar(&r.tail, "tail", -1, "begin with the last `N` lines")
 	cmd.Flags().Lookup("tail").DefValue = "0" // which help does not show
 	cmd.Flags().BoolVar(&r.follow, "follow", false, "also show new output, until the VM ends")
+	cmd.Flags().StringVar(&r.script, "provision", "", "show the log of the script `NAME` instead")
+	cmd.Flags().BoolVar(&r.kept, "kept", false, "show the logs that were kept when the VM failed or was removed")
 	return cmd
 }
 
@@ -62,7 +83,7 @@ func (a *app) logs(ctx context.Context, r logsRequest) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.world.Close()) }()
-	c, err := a.console(s, r.name)
+	c, err := a.console(s, r)
 	if err != nil {
 		return err
 	}
@@ -78,28 +99,47 @@ func (a *app) logs(ctx context.Context, r logsRequest) (err error) {
 
 // shown writes the console as it is now.
 func (a *app) shown(ctx context.Context, c console, from int64) error {
-	var all bytes.Buffer
-	out := a.consoleWriter()
+	all := a.logText(c.address)
+	if err := c.copy(ctx, from, all.write); err != nil {
+		return err
+	}
+	all.end()
+	return nil
+}
+
+// copy hands over the console from a place on, as it is now.
+func (c console) copy(ctx context.Context, from int64, write func([]byte)) error {
 	for {
 		part, err := c.read(ctx, from, partSize)
 		if err != nil {
 			return err
 		}
 		if len(part.Text) == 0 || part.Start < from { // no text is left, or the VM has begun its console anew
-			break
+			return nil
 		}
 		from = part.Next()
-		if a.global.json {
-			all.Write(part.Text)
-			continue
-		}
-		out.Write(part.Text)
+		write(part.Text)
 	}
-	out.Flush()
-	if a.global.json {
-		a.document(logsDocument{FormatVersion: view.FormatVersion, Address: c.address.String(), Text: strings.ToValidUTF8(all.String(), "\ufffd")})
+}
+
+// logText writes the text of logs: at once, or with --json in one document at its end.
+func (a *app) logText(addr spec.Address) logText {
+	if !a.global.json {
+		out := a.consoleWriter()
+		return logText{write: out.Write, end: out.Flush}
 	}
-	return nil
+	var all bytes.Buffer
+	return logText{
+		write: func(text []byte) { all.Write(text) },
+		end: func() {
+			a.document(logsDocument{FormatVersion: view.FormatVersion, Address: addr.String(), Text: strings.ToValidUTF8(all.String(), "\ufffd")})
+		},
+	}
+}
+
+type logText struct {
+	write func([]byte)
+	end   func()
 }
 
 // follow writes the console and all that is added to it, until the VM has ended.
@@ -145,16 +185,28 @@ func (a *app) consoleWriter() *view.Console {
 	return &view.Console{W: a.stdout, Raw: !a.env.Terminal.Out}
 }
 
-// console is the console of a VM, with its reader.
+// console is the console of a VM, or the log of one of its scripts, with its reader.
 type console struct {
 	address spec.Address
 	object  providers.Object
 	reader  providers.ConsoleReader
 }
 
-// console finds the console of one VM.
-func (a *app) console(s observation, name string) (console, error) {
-	addr, err := vmOf(s.project, name)
+// scriptLog reads the log of a script of a VM as if it were its console.
+type scriptLog struct {
+	logger  providers.ScriptLogger
+	address spec.Address
+	name    string
+}
+
+// Console implements providers.ConsoleReader.
+func (l scriptLog) Console(ctx context.Context, _ providers.Object, from int64, most int) (providers.Console, error) {
+	return l.logger.ScriptLog(ctx, l.address, l.name, from, most)
+}
+
+// console finds the console of one VM, or the log of one of its scripts.
+func (a *app) console(s observation, r logsRequest) (console, error) {
+	addr, err := vmOf(s.project, r.name)
 	if err != nil {
 		return console{}, err
 	}
@@ -165,10 +217,20 @@ func (a *app) console(s observation, name string) (console, error) {
 		e.Seen = []string{status.Reason}
 		return console{}, e
 	case v.object == nil:
-		return console{}, newProblem(classFailed, "missing", "read the console of "+addr.String()+": it does not exist ("+status.Reason+")",
-			a.commandLine("apply", planFlags{}))
+		next := []string{a.commandLine("apply", planFlags{})}
+		if kept, err := keptlog.List(s.project.keptLogs(), addr); err == nil && len(kept) > 0 {
+			next = append(next, a.commandLine("vm logs", planFlags{}, addr.String(), "--kept")+" shows logs that were kept")
+		}
+		return console{}, newProblem(classFailed, "missing", "read the console of "+addr.String()+": it does not exist ("+status.Reason+")", next...)
 	}
-	reader, ok := v.system.Provider.(providers.ConsoleReader)
+	if r.script != "" {
+		logger, ok := providers.Ability[providers.ScriptLogger](v.system.Provider)
+		if !ok {
+			return console{}, newProblem(classFailed, "no_log", "read the log of provision "+r.script+" of "+addr.String()+": "+v.system.Ref.String()+" runs no scripts")
+		}
+		return console{address: addr, reader: scriptLog{logger, addr, r.script}}, nil
+	}
+	reader, ok := providers.Ability[providers.ConsoleReader](v.system.Provider)
 	if !ok {
 		return console{}, newProblem(classFailed, "no_console", "read the console of "+addr.String()+": "+v.system.Ref.String()+" keeps none")
 	}
@@ -180,6 +242,9 @@ const partSize = 1 << 20
 
 func (c console) read(ctx context.Context, from, most int64) (providers.Console, error) {
 	part, err := c.reader.Console(ctx, c.object, from, int(most))
+	if script, is := c.reader.(scriptLog); is && err != nil {
+		return part, fmt.Errorf("read the log of provision %s of %s: %w", script.name, c.address, err)
+	}
 	if err != nil {
 		return part, fmt.Errorf("read the console of %s: %w", c.address, err)
 	}

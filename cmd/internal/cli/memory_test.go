@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/providers/guest"
 	recipe "vmctl/providers/machine"
 	"vmctl/spec"
 )
@@ -55,7 +56,7 @@ func newMemory() *memory {
 }
 
 // types returns a provider type of that host, under the name of a type that has a shape.
-func (m *memory) types() map[string]providers.Type {
+func (m *memory) types() providers.Types {
 	live := func(cty.Value, cty.Value, bool) providers.Verdict {
 		return providers.Verdict{Applies: providers.Live, Reason: "at once"}
 	}
@@ -65,8 +66,8 @@ func (m *memory) types() map[string]providers.Type {
 		}
 		return providers.Verdict{Applies: providers.Live, Reason: "at the next start"}
 	}
-	return map[string]providers.Type{"libvirt": {
-		Name: "libvirt", NameLimit: m.nameLimit,
+	return providers.Types{Systems: map[string]providers.Type{"libvirt": {
+		Name: "libvirt", NameLimit: m.nameLimit, Produces: map[spec.Kind][]string{spec.VM: {"ssh.ready"}},
 		Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
 			"name": {}, "running": {Judge: live}, "cpus": {Judge: live}, "memory": {Judge: restart}, "accel": {Judge: live},
 			"boot": {}, "port_forward": {Judge: restart}, "ssh": {Judge: live},
@@ -79,7 +80,7 @@ func (m *memory) types() map[string]providers.Type {
 			}
 			return host{memory: m, project: s.Project, keys: s.Keys}, nil
 		},
-	}}
+	}}}
 }
 
 // host is the memory, opened for a project.
@@ -92,6 +93,7 @@ type host struct {
 var (
 	_ providers.Provider = host{}
 	_ providers.Reacher  = host{}
+	_ providers.Host     = host{}
 
 	_ providers.ConsoleReader = host{}
 )
@@ -120,6 +122,10 @@ func (h host) Reach(o providers.Object, values cty.Value) (providers.Login, erro
 		IdentityFile: filepath.Join(keys, "id_ed25519"), KnownHosts: filepath.Join(keys, "known_hosts"),
 		AcceptNew: ssh.GetAttr("host_key").AsString() == "accept-new",
 	}, nil
+}
+
+func (h host) Enter(_ context.Context, o providers.Object, values cty.Value) (providers.Guest, error) {
+	return guest.Enter(h, o, values)
 }
 
 func (h host) Close() error { return nil }
@@ -200,6 +206,7 @@ func (h host) Steps(c providers.Change) ([]providers.Step, error) {
 	if wantOn && c.Action != providers.Update {
 		add("start", providers.PhaseUp, providers.NoRisk)
 		add("wait_ssh", providers.PhaseReady, providers.NoRisk)
+		steps[len(steps)-1].Condition = "ssh.ready"
 	}
 	return steps, nil
 }

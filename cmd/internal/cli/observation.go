@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/condition"
 	"vmctl/internal/ctyread"
 	"vmctl/planner"
 	"vmctl/providers"
@@ -22,6 +23,7 @@ type observation struct {
 	holder       *state.Holder // of the run lock; nil: nobody
 	world        *planner.World
 	observations *planner.Observations
+	options      planner.Options
 	own          view.OwnFlags
 }
 
@@ -62,7 +64,7 @@ func (a *app) observeProject(ctx context.Context, p *project) (s observation, er
 		return s, errors.Join(err, world.Close())
 	}
 	a.logObserved(ctx, world)
-	return observation{project: p, own: a.ownFlags(planFlags{}), snapshot: snapshot, holder: holder, world: world, observations: world.Observations(snapshot, p.owner)}, nil
+	return observation{project: p, own: a.ownFlags(planFlags{}), snapshot: snapshot, holder: holder, options: o, world: world, observations: world.Observations(snapshot, p.owner)}, nil
 }
 
 // observedAddress holds one address's resource, record and object, and any problem with reading them.
@@ -132,7 +134,7 @@ func (s observation) begun(addr spec.Address) string {
 
 // status returns the status of an address.
 func (v observedAddress) status() view.ResourceStatus {
-	s := view.ResourceStatus{Address: v.address, Object: v.name, Conditions: []view.Condition{}}
+	s := view.ResourceStatus{Address: v.address, Object: v.name, Conditions: []view.ConditionDocument{}}
 	if v.system != nil {
 		s.Provider = v.system.Ref.String()
 	}
@@ -148,15 +150,15 @@ func (v observedAddress) status() view.ResourceStatus {
 	default:
 		s.ID = string(v.object.ID)
 		s.State, s.Reason = runState(v.object)
-		if v.address.Kind != spec.VM {
+		if !v.runs() {
 			s.State, s.Reason = "present", ""
 		}
 		if s.State == "running" {
 			s.Endpoint = endpoint(v.object)
 		}
 	}
-	if v.address.Kind == spec.VM {
-		s.Conditions = append(s.Conditions, runningCondition(s))
+	if v.runs() {
+		s.Conditions = append(s.Conditions, view.ConditionJSON(v.runningCondition(s)))
 	}
 	s.Reason = joined(s.Reason, v.begun)
 	return s
@@ -189,17 +191,46 @@ func runState(o *providers.Object) (state, reason string) {
 	}
 }
 
-func runningCondition(s view.ResourceStatus) view.Condition {
-	c := view.Condition{Name: string(s.Address.Kind) + ".running", Status: "false", Reason: s.Reason}
+// runs reports whether the kind of an address runs or is off.
+func (v observedAddress) runs() bool {
+	_, is := spec.AttrAt(v.address.Kind, "running")
+	return is
+}
+
+// runningCondition returns the run state of an object, as it was just observed.
+func (v observedAddress) runningCondition(s view.ResourceStatus) condition.Condition {
+	c := condition.Condition{
+		Report:     condition.Report{Type: string(s.Address.Kind) + ".running", Status: condition.False, Message: s.Reason},
+		Generation: v.generation(),
+	}
 	switch s.State {
 	case "running":
-		c.Status = "true"
+		c.Status, c.Reason = condition.True, "Started"
 	case "unknown":
-		c.Status = "unknown"
+		c.Status, c.Reason = condition.Unknown, "Unread"
 	case "paused":
-		c.Reason = "paused"
+		c.Reason, c.Message = "Paused", "paused"
+	case "ending":
+		c.Reason = "Ending"
+	case "broken":
+		c.Reason = "Broken"
+	case "missing":
+		c.Reason = "Missing"
+	default:
+		c.Reason = condition.Stopped
+	}
+	if v.system != nil {
+		c.Producer = v.system.Ref.Type
 	}
 	return c
+}
+
+// generation returns the generation that the record of an address wants, 0 without one.
+func (v observedAddress) generation() uint64 {
+	if v.record == nil {
+		return 0
+	}
+	return v.record.Generation
 }
 
 // endpoint returns the host and port of an object's SSH, "" if they are unknown.

@@ -37,6 +37,7 @@ func (a *app) planCommand() *cobra.Command {
 		},
 	}
 	r.flags.register(cmd.Flags())
+	r.flags.registerWait(cmd.Flags())
 	new(applyFlags).registerLock(cmd.Flags()) // accepted as apply accepts it, and ignored: plan takes no lock
 	cmd.Flags().BoolVar(&r.destroy, "destroy", false, "show what destroy would do")
 	cmd.Flags().StringVar(&r.out, "out", "", "keep the plan in `FILE`, for vmctl apply")
@@ -119,14 +120,14 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	}
 	defer func() { err = errors.Join(err, made.world.Close()) }()
 	plan, m := made.plan, made.mission
-	doc := view.PlanJSON(plan, a.ownFlags(m.plan))
-	doc.Targets, doc.Warnings = m.plan.targets, a.warnings(p, plan)
-	a.show(doc, func(s view.Screen) {
-		view.Plan(s, plan, view.PlanOptions{
+	if a.global.json {
+		a.document(a.planDocument(p, m, plan))
+	} else {
+		view.Plan(a.screen(), plan, view.PlanOptions{
 			Targets: m.plan.targets, Pulls: m.pulls(), Warnings: a.warnings(p, plan), Title: m.title, Idle: m.idles(plan), Verbose: r.flags.verbose, Holder: made.holder, Providers: p.config.Providers,
 			Offer: view.Offer{Apply: a.offerOf(r, m, plan)}, Own: a.ownFlags(m.plan),
 		})
-	})
+	}
 	if r.out != "" {
 		if err := a.keepPlan(r, p, plan, made.snapshot); err != nil {
 			return err
@@ -140,6 +141,13 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	default:
 		return nil
 	}
+}
+
+// planDocument returns a plan as it is shown with --json.
+func (a *app) planDocument(p *project, m mission, plan *planner.Plan) view.PlanDocument {
+	doc := view.PlanJSON(plan, a.ownFlags(m.plan))
+	doc.Targets, doc.Warnings = m.plan.targets, a.warnings(p, plan)
+	return doc
 }
 
 // offerOf returns the command that carries out a plan: from its file if it was saved, else as

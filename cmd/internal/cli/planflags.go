@@ -16,6 +16,7 @@ type planFlags struct {
 	allowReplace, allowDestroy []string
 	allowInterrupt             []string
 	verbose                    bool
+	noWait                     bool // for what nothing else in the plan needs
 	kept                       bool // the variables are in a plan file
 }
 
@@ -28,6 +29,11 @@ func (f *planFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.verbose, "verbose", false, "show every detail")
 }
 
+func (f *planFlags) registerWait(flags *pflag.FlagSet) {
+	flags.Var(notFlag{&f.noWait}, "wait", "wait until each VM is ready; --wait=false: only where something else in the plan needs it")
+	flags.Lookup("wait").NoOptDefVal = "true"
+}
+
 func (f *planFlags) registerInterrupt(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.allowInterrupt, "allow-interrupt", nil, "allow taking `ADDR` down while somebody works in it")
 }
@@ -37,13 +43,18 @@ type applyFlags struct {
 	approved    bool
 	parallelism int
 	keepGoing   bool
+	keepLogs    bool
 	lockTimeout time.Duration
+	timeout     time.Duration // of the whole command; 0: only the steps' own
 }
 
 func (f *applyFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.approved, "auto-approve", false, "do not ask")
 	flags.IntVar(&f.parallelism, "parallelism", 10, "at most `N` steps run side by side")
 	flags.BoolVar(&f.keepGoing, "keep-going", false, "after a failure, carry out the steps that do not depend on it")
+	flags.Var(waitFlag{&f.timeout}, "timeout", "give up after `DURATION`, such as 1m (exit code 4); 0: never")
+	flags.Lookup("timeout").DefValue = "" // help shows no default
+	flags.BoolVar(&f.keepLogs, "keep-logs", false, "keep the logs of VMs that are removed; vm logs --kept shows them")
 	f.registerLock(flags)
 }
 
@@ -70,7 +81,7 @@ func (f *applyFlags) wait(s spec.Settings) time.Duration {
 
 // options returns the planner's options for the flags.
 func (a *app) options(p *project, s *state.Snapshot, f planFlags) (planner.Options, error) {
-	o := planner.Options{Types: a.types, Project: p.owner}
+	o := planner.Options{Types: a.types, Project: p.owner, NoWait: f.noWait}
 	var err error
 	if o.Scope.Targets, err = addresses(p, s, f.targets); err != nil {
 		return o, err

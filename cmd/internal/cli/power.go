@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,30 +50,27 @@ func (a *app) rekeyCommand() *cobra.Command {
 func (a *app) powerCommand(w power, cmd *cobra.Command) *cobra.Command {
 	var plan planFlags
 	var apply applyFlags
-	var timeout time.Duration
 	cmd.Long = cmd.Short + ".\n\nNAME is a VM's address or label: vm.dev, dev, 'vm.web[\"a\"]'. A label of a\n" +
 		"for_each names all of its VMs. If the plan changes other VMs,\n" +
 		"too, the command asks."
 	cmd.Annotations = streams()
 	cmd.Args = between(1, -1, "the name of a VM")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.power(cmd.Context(), w, powerRequest{names: args, plan: plan, apply: apply, timeout: timeout})
+		return a.power(cmd.Context(), w, powerRequest{names: args, plan: plan, apply: apply})
 	}
 	apply.register(cmd.Flags())
 	cmd.Flags().BoolVar(&plan.verbose, "verbose", false, "show every detail")
 	cmd.Flags().StringArrayVar(&plan.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
 	plan.registerInterrupt(cmd.Flags())
-	cmd.Flags().Var(waitFlag{&timeout}, "timeout", "give up after `DURATION`, such as 1m (exit code 4)")
-	cmd.Flags().Lookup("timeout").DefValue = "" // help shows no default
+	plan.registerWait(cmd.Flags())
 	return cmd
 }
 
 // powerRequest holds the arguments and flags of a power command.
 type powerRequest struct {
-	names   []string
-	plan    planFlags
-	apply   applyFlags
-	timeout time.Duration
+	names []string
+	plan  planFlags
+	apply applyFlags
 }
 
 func (a *app) power(ctx context.Context, w power, r powerRequest) error {
@@ -91,7 +87,7 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 	}
 	return a.carryOut(ctx, p, mission{
 		command: w.command, names: r.names, spends: !w.running, verb: w.verb, title: w.verb + " " + strings.Join(view.Addresses(vms), ", "),
-		idle: func(plan *planner.Plan) string { return w.idle(vms, plan) }, plan: r.plan, apply: r.apply, timeout: r.timeout,
+		idle: func(plan *planner.Plan) string { return w.idle(vms, plan) }, plan: r.plan, apply: r.apply,
 		options: func(s *state.Snapshot) (planner.Options, error) {
 			o, err := a.options(p, s, r.plan)
 			o.Scope.Targets, o.Running, o.Restart, o.Rekey = vms, map[spec.Address]bool{}, map[spec.Address]bool{}, map[spec.Address]bool{}
@@ -106,7 +102,7 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 			return o, err
 		},
 		named: func(c planner.Change) bool {
-			lets := c.Action == providers.Release && slices.Contains(vms, c.Inside)
+			lets := c.Action == providers.Release && slices.ContainsFunc(c.Around, func(a spec.Address) bool { return slices.Contains(vms, a) })
 			return lets || slices.Contains(vms, c.Address) && (changesRunState(c) || w.rekey && changesKeys(c))
 		},
 		after: func() {

@@ -241,27 +241,30 @@ func (a *app) readBeside(ctx context.Context, p *project) (*state.Snapshot, *sta
 // keys returns the folder of the keys of VMs. Their lock stands beside it.
 func (p *project) keys() string { return filepath.Join(p.dir, "keys") }
 
+// keptLogs returns the folder of the logs of VMs that are kept.
+func (p *project) keptLogs() string { return filepath.Join(p.dir, "logs") }
+
 // opener returns a function that opens providers for the planner.
 func (a *app) opener(p *project) planner.Open {
 	return func(ctx context.Context, o planner.Opening) (providers.Provider, error) {
 		ref := o.Ref
-		t, ok := a.types[ref.Type]
-		if !ok {
+		if o.Type.Open == nil {
 			return nil, fmt.Errorf("open %s: this build of vmctl has no provider type %q", ref, ref.Type)
 		}
+		inside := ""
 		if o.Via != nil {
-			t = *t.Inside
+			inside = o.Via.Address.String()
 		}
-		a.log().Debug("open provider", slog.String("provider", ref.String()), slog.String("inside", o.Inside.String()))
+		a.log().Debug("open provider", slog.String("provider", ref.String()), slog.String("inside", inside))
 		s := providers.Settings{
 			Name: ref.Label(), Attrs: o.Attrs, Project: p.owner, Files: p.config.Dir, Now: a.env.Now, Via: o.Via,
 			Dir:  filepath.Join(p.dir, providerFolder(ref)),
-			Keys: p.keys(),
+			Keys: p.keys(), Logs: p.keptLogs(),
 		}
 		if key := p.key; !key.IsZero() {
 			s.Digest = func(text string) string { return key.Text(ref.String(), text) }
 		}
-		provider, err := secret.Open(ctx, t, s, p.masker)
+		provider, err := secret.Open(ctx, o.Type, s, p.masker)
 		if err != nil { // a system that does not answer is no error here, so the settings are wrong
 			return nil, rejected("provider_settings", "open "+ref.String()+": "+err.Error())
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"vmctl/internal/sshx"
+	"vmctl/providers"
 	"vmctl/spec"
 )
 
@@ -17,31 +18,36 @@ func (a *app) reach(ctx context.Context, name string) (sshx.Target, observation,
 	if err != nil {
 		return sshx.Target{}, s, err
 	}
-	target, err := a.reachIn(s, name)
+	var target sshx.Target
+	v, err := a.runningIn(s, name)
+	if err == nil {
+		target, err = a.target(v)
+	}
 	if err != nil {
 		return target, s, errors.Join(err, s.world.Close())
 	}
 	return target, s, nil
 }
 
-func (a *app) reachIn(s observation, name string) (sshx.Target, error) {
+// runningIn returns a VM that runs.
+func (a *app) runningIn(s observation, name string) (observedAddress, error) {
 	addr, err := vmOf(s.project, name)
 	if err != nil {
-		return sshx.Target{}, err
+		return observedAddress{}, err
 	}
 	v := s.at(addr)
 	switch status := v.status(); status.State {
 	case "running":
-		return a.target(v)
+		return v, nil
 	case "unknown":
 		e := newProblem(classRefused, "unknown", "reach "+addr.String()+": it cannot be said whether it runs", status.Next...)
 		e.Seen = []string{status.Reason}
-		return sshx.Target{}, e
+		return v, e
 	case "missing":
-		return sshx.Target{}, newProblem(classFailed, "not_running", addr.String()+" is not running: it does not exist ("+status.Reason+")",
+		return v, newProblem(classFailed, "not_running", addr.String()+" is not running: it does not exist ("+status.Reason+")",
 			a.commandLine("apply", planFlags{}))
 	default:
-		return sshx.Target{}, newProblem(classFailed, "not_running", addr.String()+" is not running: it is "+status.State,
+		return v, newProblem(classFailed, "not_running", addr.String()+" is not running: it is "+status.State,
 			a.commandLine("vm start", planFlags{}, addr.String()))
 	}
 }
@@ -51,7 +57,8 @@ type visit struct {
 	vm      string // its name, as typed
 	command string // as other runs name it while they wait: "vmctl vm shell"
 	program string // the program that it runs there; "": a shell
-	run     func(sshx.Target) (int, error)
+	// way finds a way into the VM, whose provider is open until way returns.
+	way func(observedAddress) (run func() (int, error), err error)
 }
 
 // words describes the visit to runs that wait for its end. It leaves out the program's
@@ -100,18 +107,23 @@ func (a *app) do(ctx context.Context, p *project, v visit) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	target, err := a.reachIn(s, v.vm)
+	var run func() (int, error)
+	vm, err := a.runningIn(s, v.vm)
+	if err == nil {
+		run, err = v.way(vm)
+	}
 	if err := errors.Join(err, s.world.Close()); err != nil {
 		return 0, err
 	}
-	code, err := v.run(target)
+	code, err := run()
 	if err != nil {
 		return 0, a.unreached(ctx, v.vm, err)
 	}
 	return code, nil
 }
 
-// unreached adds next commands to an error of a visit that did not run.
+// unreached adds next commands to an error of a visit whose program did not run, or whose end was
+// not seen.
 func (a *app) unreached(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -120,7 +132,11 @@ func (a *app) unreached(ctx context.Context, name string, err error) error {
 	e.err = err
 	var key *sshx.HostKeyError
 	var auth *sshx.AuthError
+	var fate *providers.FateError
 	switch {
+	case errors.As(err, &fate):
+		e.Code = "unknown_end"
+		e.Next = []string{"see what it did before you run it again: it may still be running", a.commandLine("status", planFlags{}) + " shows whether the VM runs"}
 	case errors.As(err, &key):
 		e.Code = "host_key_changed"
 		e.Next = []string{

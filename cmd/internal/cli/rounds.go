@@ -99,10 +99,10 @@ func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error 
 
 // limited returns a context with the mission's own deadline, if it has one.
 func (m mission) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if m.timeout == 0 {
+	if m.apply.timeout == 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, m.timeout, errTimeout)
+	return context.WithTimeoutCause(ctx, m.apply.timeout, errTimeout)
 }
 
 // agree shows a plan and asks for consent. It fails if the plan must not be carried out.

@@ -21,10 +21,13 @@ func (a *app) shellCommand() *cobra.Command {
 				return before{err: rejected("usage", cmd.CommandPath()+" is for people: it writes no document, and needs a terminal or a file to read from",
 					a.commandLine("vm exec", planFlags{}, "--json", "NAME", "--", "COMMAND"))}
 			}
-			return a.inside(cmd.Context(), visit{vm: args[0], command: "vmctl vm shell", run: func(t sshx.Target) (int, error) {
-				return sshx.Shell(cmd.Context(), t, sshx.Terminal{
-					In: stdin, Out: a.stdout, Err: a.stderr, Type: a.getenv("TERM"),
-				})
+			return a.inside(cmd.Context(), visit{vm: args[0], command: "vmctl vm shell", way: func(v observedAddress) (func() (int, error), error) {
+				t, err := a.target(v)
+				return func() (int, error) {
+					return sshx.Shell(cmd.Context(), t, sshx.Terminal{
+						In: stdin, Out: a.stdout, Err: a.stderr, Type: a.getenv("TERM"),
+					})
+				}, err
 			}})
 		},
 	}

@@ -4,38 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
-	"vmctl/internal/sshx"
 	"vmctl/internal/sshx/sshtest"
 )
-
-// lodged returns a house with a running VM, and a server that lets its user in.
-func lodged(t *testing.T, server sshtest.Server) *house {
-	t.Helper()
-	h := newHouse(t, withID+small)
-	keys := filepath.Join(h.data(), "keys", "demo.dev")
-	line, err := sshx.EnsureKey(filepath.Join(keys, "id_ed25519"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if server.Authorized, _, _, _, err = ssh.ParseAuthorizedKey([]byte(line)); err != nil {
-		t.Fatal(err)
-	}
-	server.HostKey = sshtest.NewKey(t)
-	public := string(ssh.MarshalAuthorizedKey(server.HostKey.PublicKey()))
-	if err := sshx.Pin(filepath.Join(keys, "known_hosts"), "demo.dev", public); err != nil {
-		t.Fatal(err)
-	}
-	h.memory.port = server.Start(t)
-	h.run("apply", "--auto-approve").exits(0)
-	return h
-}
 
 func TestShellPassesTheStatus(t *testing.T) {
 	h := lodged(t, sshtest.Server{Shell: "echo inside; exit 3"})

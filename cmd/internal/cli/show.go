@@ -37,7 +37,17 @@ func (a *app) showResource(ctx context.Context, name string) (err error) {
 		concealed := planner.Shown(*v.object, v.resource, v.record)
 		v.object = &concealed
 	}
-	shown := view.Shown{Status: a.statusOf(ctx, v), Resource: v.resource, Object: v.object, Record: v.record, Own: s.own}
+	delta, err := planner.Diff(s.project.config, s.snapshot, s.world, s.options)
+	if err != nil {
+		return err
+	}
+	var change *planner.Change
+	for i := range delta.Changes {
+		if delta.Changes[i].Address == v.address {
+			change = &delta.Changes[i]
+		}
+	}
+	shown := view.Shown{Status: a.statusOf(ctx, v, change), Resource: v.resource, Object: v.object, Record: v.record, Own: s.own}
 	a.show(view.ShowJSON(shown), func(screen view.Screen) { view.Show(screen, shown) })
 	return nil
 }

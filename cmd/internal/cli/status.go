@@ -8,6 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/condition"
+	"vmctl/planner"
+	"vmctl/providers"
 	"vmctl/spec"
 )
 
@@ -29,9 +32,13 @@ func (a *app) status(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.world.Close()) }()
+	all, err := a.statuses(ctx, s, known(s.project, s.snapshot))
+	if err != nil {
+		return err
+	}
 	doc := view.StatusDocument{
 		FormatVersion: view.FormatVersion, Project: s.project.owner.Name, ID: s.project.owner.Lineage(),
-		Resources: a.statuses(ctx, s, known(s.project, s.snapshot)),
+		Settled: settledRun(all), Resources: all,
 	}
 	if s.holder != nil {
 		doc.Lock = view.HolderText(*s.holder)
@@ -42,20 +49,78 @@ func (a *app) status(ctx context.Context) (err error) {
 
 // statuses returns the status of each address. It asks all running VMs at once whether SSH
 // answers.
-func (a *app) statuses(ctx context.Context, s observation, addrs []spec.Address) []view.ResourceStatus {
+func (a *app) statuses(ctx context.Context, s observation, addrs []spec.Address) ([]view.ResourceStatus, error) {
+	delta, err := planner.Diff(s.project.config, s.snapshot, s.world, s.options)
+	if err != nil {
+		return nil, err
+	}
+	changes := map[spec.Address]*planner.Change{}
+	for i := range delta.Changes {
+		changes[delta.Changes[i].Address] = &delta.Changes[i]
+	}
 	all := make([]view.ResourceStatus, len(addrs))
 	var wait sync.WaitGroup
 	for i, addr := range addrs {
-		wait.Go(func() { all[i] = a.statusOf(ctx, s.at(addr)) })
+		wait.Go(func() { all[i] = a.statusOf(ctx, s.at(addr), changes[addr]) })
 	}
 	wait.Wait()
-	return all
+	return all, nil
 }
 
-func (a *app) statusOf(ctx context.Context, v observedAddress) view.ResourceStatus {
+// statusOf returns the status of an address. c is the change that a plan would make of it now.
+func (a *app) statusOf(ctx context.Context, v observedAddress, c *planner.Change) view.ResourceStatus {
 	status := v.status()
-	if v.address.Kind == spec.VM {
-		status.Conditions = append(status.Conditions, a.sshReady(ctx, v, status))
+	target := v.generation()
+	awaited := []condition.Condition{applied(v, c)}
+	if c != nil && (v.record != nil || c.Want != nil) {
+		var recorded condition.Set
+		if v.record != nil {
+			recorded = v.record.Conditions
+		}
+		for _, now := range recorded.Complete(c.Conditions, target) {
+			waived := now.Status == condition.NotApplicable && now.Reason == condition.NotAwaited
+			seen := now
+			if now.Type == condition.SSHReady && now.Reason != condition.NoProducer {
+				seen = a.sshReady(ctx, v, status.State, now)
+			}
+			status.Conditions = append(status.Conditions, view.ConditionJSON(seen))
+			if !waived {
+				now = seen
+			}
+			awaited = append(awaited, now)
+		}
 	}
+	status.Conditions = append(status.Conditions, view.ConditionJSON(awaited[0]))
+	status.Settled = view.ConditionJSON(condition.Settle(awaited, target))
 	return status
+}
+
+// specApplied is the condition that a plan would do nothing about a resource.
+const specApplied = "spec.applied"
+
+// applied returns whether a plan would do nothing about an address, or what it would do.
+func applied(v observedAddress, c *planner.Change) condition.Condition {
+	now := condition.Condition{Report: condition.Report{Type: specApplied, Status: condition.False}, Generation: v.generation(), Producer: "plan"}
+	switch {
+	case v.unknown != nil:
+		now.Status, now.Reason, now.Message = condition.Unknown, "Unread", v.unknown.Error()
+	case v.begun != "":
+		now.Reason, now.Message = "InProgress", v.begun
+	case c == nil || c.Action == providers.NoOp && c.Blocked == nil:
+		now.Status, now.Reason = condition.True, "Applied"
+	case c.Blocked != nil:
+		now.Reason, now.Message = "Blocked", c.Blocked.Error()
+	default:
+		now.Reason, now.Message = "Planned", string(c.Action)+": "+c.Reason
+	}
+	return now
+}
+
+// settledRun returns the one condition of all resources.
+func settledRun(all []view.ResourceStatus) view.ConditionDocument {
+	var named []condition.Named
+	for _, r := range all {
+		named = append(named, condition.Named{Name: r.Address.String(), Condition: r.Settled.Condition()})
+	}
+	return view.ConditionJSON(condition.SettleAll(named))
 }

@@ -1,34 +1,45 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/sshx"
 	"vmctl/providers"
+	"vmctl/providers/guest"
 )
 
-// target returns the SSH target of a VM, from its provider. The login comes from the files,
-// else from the record.
+// target returns the SSH target of a VM, from its provider.
 func (a *app) target(v observedAddress) (sshx.Target, error) {
 	if v.object == nil {
 		return sshx.Target{}, errNoEndpoint
 	}
-	reacher, ok := v.system.Provider.(providers.Reacher)
+	reacher, ok := providers.Ability[providers.Reacher](v.system.Provider)
 	if !ok {
 		return sshx.Target{}, fmt.Errorf("a VM of %s has nothing to log into", v.system.Ref)
 	}
-	values := cty.NilVal
+	l, err := reacher.Reach(*v.object, v.values())
+	return guest.Target(l), err
+}
+
+// guest returns the inside of a VM that runs. The caller closes it.
+func (a *app) guest(ctx context.Context, v observedAddress) (providers.Guest, error) {
+	host, ok := providers.Ability[providers.Host](v.system.Provider)
+	if !ok {
+		return nil, fmt.Errorf("a VM of %s cannot be entered", v.system.Ref)
+	}
+	return host.Enter(ctx, *v.object, v.values())
+}
+
+// values returns the attributes with the login to a VM: those of the files, else of the record.
+func (v observedAddress) values() cty.Value {
 	switch {
 	case v.resource != nil:
-		values = v.resource.Want
+		return v.resource.Want
 	case v.record != nil:
-		values = v.record.Values
+		return v.record.Values
 	}
-	l, err := reacher.Reach(*v.object, values)
-	return sshx.Target{
-		Address: l.Address, Port: l.Port, User: l.User, IdentityFile: l.IdentityFile,
-		Alias: l.Alias, KnownHosts: l.KnownHosts, HostKey: l.HostKey, HostKeyFrom: l.HostKeyFrom, AcceptNew: l.AcceptNew,
-	}, err
+	return cty.NilVal
 }

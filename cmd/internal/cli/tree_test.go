@@ -102,7 +102,7 @@ func real(t *testing.T) *house {
 	t.Helper()
 	h := newHouse(t, simulated)
 	h.builtIn = true
-	h.environ = append(h.environ, "EDITOR=true")
+	h.environ = append(h.environ, "EDITOR=true", "PATH="+os.Getenv("PATH"))
 	return h
 }
 

@@ -8,61 +8,85 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/wsl"
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/keptlog"
 	"vmctl/providers/libvirt"
 	"vmctl/providers/lima"
+	"vmctl/providers/provision"
 	"vmctl/providers/sim"
 	"vmctl/spec"
 )
 
-// builtInTypes lists every provider type of this build.
-func builtInTypes(env Env) map[string]providers.Type {
-	all := map[string]providers.Type{}
+// builtInTypes lists every provider type of this build, and those of further kinds.
+func builtInTypes(env Env) providers.Types {
+	all := providers.Types{Systems: map[string]providers.Type{}, Inside: map[spec.Kind]providers.Type{}}
 	for _, t := range []providers.Type{
 		libvirt.Type(libvirt.Host{UID: env.UID, Getenv: env.Getenv, Cache: cacheDir(env.Getenv)}),
-		lima.Type(lima.Host{Program: limaProgram(env.Program), Getenv: env.Getenv, UID: env.UID, Home: env.Getenv("HOME")}),
-		sim.Type(sim.Host{Program: env.Program, Args: []string{simVM}}),
+		lima.Type(lima.Host{Program: limaProgram(env), Getenv: env.Getenv, UID: env.UID, Home: env.Getenv("HOME"), WSL: wslHost(env), KVM: kvmDevice(env)}),
+		sim.Type(sim.Host{Program: env.Program, Args: []string{simVM}, Path: env.Getenv("PATH")}),
 	} {
-		all[t.Name] = t
+		all.Systems[t.Name] = keptlog.Wrap(provision.Wrap(t))
+	}
+	for _, t := range env.Inside {
+		for kind := range t.Kinds {
+			all.Inside[kind] = t
+		}
 	}
 	return all
 }
 
 // limaProgram returns the program that runs Lima: in the folder libexec beside that of vmctl.
-func limaProgram(vmctl string) string {
+func limaProgram(env Env) string {
+	vmctl, name := env.Program, "vmctl-lima"
 	if vmctl == "" {
 		return ""
+	}
+	if env.Build.system() == "windows" {
+		name += ".exe"
 	}
 	if real, err := filepath.EvalSymlinks(vmctl); err == nil {
 		vmctl = real
 	}
-	return filepath.Join(filepath.Dir(filepath.Dir(vmctl)), "libexec", "vmctl-lima")
+	return filepath.Join(filepath.Dir(filepath.Dir(vmctl)), "libexec", name)
+}
+
+// kvmDevice returns the device of Linux's hypervisor; "": this is another system.
+func kvmDevice(env Env) string {
+	if env.Build.system() != "linux" {
+		return ""
+	}
+	return "/dev/kvm"
+}
+
+// wslHost gives access to the distributions of WSL on Windows, and to none elsewhere.
+func wslHost(env Env) wsl.Host {
+	if env.Build.system() != "windows" {
+		return wsl.Host{}
+	}
+	host := wsl.Host{Program: filepath.Join(env.Getenv("SystemRoot"), "System32", "wsl.exe")}
+	for _, name := range []string{"APPDATA", "LOCALAPPDATA", "SystemDrive", "SystemRoot", "TEMP", "TMP", "USERPROFILE"} {
+		if value := env.Getenv(name); value != "" {
+			host.Env = append(host.Env, name+"="+value)
+		}
+	}
+	return host
 }
 
 // builtInType returns the type of the provider of resources that name none: macOS has no libvirt.
 func (a *app) builtInType() string {
-	if system, _, _ := strings.Cut(a.env.Build.Platform, "/"); system == "darwin" {
+	if a.env.Build.system() == "darwin" {
 		return lima.TypeName
 	}
 	return libvirt.TypeName
 }
 
-func (a *app) typeNames() []string { return slices.Sorted(maps.Keys(a.types)) }
-
-// typeOf returns the type that manages a kind: the provider's own type, or its type for
-// resources inside VMs.
-func (a *app) typeOf(providerType string, kind spec.Kind) providers.Type {
-	t := a.types[providerType]
-	if _, known := t.Kinds[kind]; !known && t.Inside != nil {
-		return *t.Inside
-	}
-	return t
-}
+func (a *app) typeNames() []string { return slices.Sorted(maps.Keys(a.types.Systems)) }
 
 // check returns the flaws that keep a provider type from ever making a resource.
 func (a *app) check(providerType string, kind spec.Kind, want cty.Value) []spec.Flaw {
-	t := a.typeOf(providerType, kind)
+	t := a.types.Of(providerType, kind)
 	if t.Check == nil {
 		return nil
 	}
@@ -71,7 +95,7 @@ func (a *app) check(providerType string, kind spec.Kind, want cty.Value) []spec.
 
 // system returns the key of the system that a provider block leads to.
 func (a *app) system(ref spec.ProviderRef, attrs cty.Value) string {
-	t := a.types[ref.Type]
+	t := a.types.Systems[ref.Type]
 	if t.Resolve != nil {
 		attrs = t.Resolve(attrs)
 	}
@@ -85,7 +109,7 @@ func (a *app) system(ref spec.ProviderRef, attrs cty.Value) string {
 // supports reports whether a type of provider knows an attribute of a kind, or
 // the block that it is in; with no path, whether it knows the kind.
 func (a *app) supports(providerType string, kind spec.Kind, path string) bool {
-	attrs, known := a.typeOf(providerType, kind).Kinds[kind]
+	attrs, known := a.types.Of(providerType, kind).Kinds[kind]
 	if path == "" {
 		return known
 	}

@@ -28,7 +28,7 @@ func (a *app) versionCommand() *cobra.Command {
 			doc := versionDocument{
 				FormatVersion: view.FormatVersion, Version: b.Version, Go: b.Go, Platform: b.Platform, Providers: a.typeNames(),
 			}
-			if v, err := lima.Version(limaProgram(a.env.Program)); err == nil {
+			if v, err := lima.Version(limaProgram(a.env)); err == nil {
 				doc.Lima = v
 			}
 			a.show(doc, func(s view.Screen) {

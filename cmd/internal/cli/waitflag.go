@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -34,3 +35,23 @@ func (p waitFlag) String() string {
 
 // Type implements pflag.Value.
 func (waitFlag) Type() string { return "duration" }
+
+// notFlag is the value of a flag that is set until it is denied.
+type notFlag struct{ denied *bool }
+
+var _ pflag.Value = notFlag{}
+
+// Set implements pflag.Value.
+func (n notFlag) Set(text string) error {
+	is, err := strconv.ParseBool(text)
+	if err == nil {
+		*n.denied = !is
+	}
+	return err
+}
+
+// String implements pflag.Value.
+func (n notFlag) String() string { return strconv.FormatBool(n.denied == nil || !*n.denied) }
+
+// Type implements pflag.Value.
+func (notFlag) Type() string { return "bool" }

@@ -19,7 +19,7 @@ import (
 func TestAnyProviderIsShown(t *testing.T) {
 	unit := spec.Address{Kind: "unit", Name: "a"}
 	ref := spec.ProviderRef{Type: "acme", Name: "north"}
-	c := planner.Change{Provider: ref, Settings: object("rack", str("7"))}
+	c := planner.Change{Provider: ref, Place: planner.Place{Settings: object("rack", str("7"))}}
 	c.Address, c.Kind, c.Action, c.Name = unit, unit.Kind, providers.Create, "a-1"
 	c.Want = &spec.Resource{Address: unit, Want: object("slots", num(2))}
 	hoist := planner.Step{Step: providers.Step{

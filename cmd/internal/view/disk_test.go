@@ -13,12 +13,13 @@ import (
 	"vmctl/executor"
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/providertest/box"
 	"vmctl/spec"
 )
 
 func disk(name string) spec.Address { return spec.Address{Kind: spec.Disk, Name: name} }
 
-func motd() spec.Address { return spec.Address{Kind: spec.GuestFile, Name: "motd"} }
+func motd() spec.Address { return spec.Address{Kind: box.Kind, Name: "motd"} }
 
 func diskChange(name string, action providers.Action, reason string) planner.Change {
 	c := change(name, action, reason)
@@ -92,7 +93,7 @@ func disksPlan() *planner.Plan {
 			providers.Say("put the file there, or correct image in the block of vm.img")),
 	}
 	file := change("motd", providers.Release, "vm.dev goes down")
-	file.Address, file.Kind = motd(), spec.GuestFile
+	file.Address, file.Kind = motd(), box.Kind
 	p := &planner.Plan{
 		Project: project(), Serial: 12, Changes: []planner.Change{cache, grown, small, file, dev, lost, theirs, locked, held},
 		Findings: []providers.Finding{
@@ -101,7 +102,7 @@ func disksPlan() *planner.Plan {
 				Evidence: []string{"it names a process that is gone: no process has pid 4711"}, Action: "released, unless on_stale_lock = \"refuse\"",
 			},
 		},
-		Deferred: []planner.Deferred{{Address: motd(), Until: vm("dev")}, {Address: spec.Address{Kind: spec.GuestFile, Name: "issue"}, Until: vm("dev")}},
+		Deferred: []planner.Deferred{{Address: motd(), Until: vm("dev")}, {Address: spec.Address{Kind: box.Kind, Name: "issue"}, Until: vm("dev")}},
 		Steps: []planner.Step{
 			step(0, 1, grown, "unlock", providers.PhaseRelease, time.Minute),
 			step(1, 0, cache, "define", providers.PhaseMake, 30*time.Minute),

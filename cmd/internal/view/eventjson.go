@@ -20,7 +20,9 @@ type EventDocument struct {
 	Evidence      []string         `json:"evidence,omitempty"`
 	ElapsedS      float64          `json:"elapsed_s,omitempty"`
 	Failure       *ProblemDocument `json:"failure,omitempty"`
-	Interrupted   bool             `json:"interrupted,omitempty"` // halted: by a signal, or because the time is up
+	// Conditions holds the conditions that the event has changed, of the awaited generation or a later one.
+	Conditions  []ConditionDocument `json:"conditions,omitempty"`
+	Interrupted bool                `json:"interrupted,omitempty"` // halted: by a signal, or because the time is up
 }
 
 // EventJSON returns the line of an event, for a run with own flags.
@@ -28,7 +30,7 @@ func EventJSON(e executor.Event, own OwnFlags) EventDocument {
 	d := EventDocument{
 		FormatVersion: FormatVersion, Type: string(e.Kind), At: e.At.UTC(), DeadlineS: e.Deadline.Seconds(),
 		Text: e.Text, How: string(e.How), Evidence: e.Evidence, ElapsedS: e.Elapsed.Seconds(),
-		Failure: failureJSON(e.Failure, own), Interrupted: e.Interrupted,
+		Failure: failureJSON(e.Failure, own), Interrupted: e.Interrupted, Conditions: conditionsJSON(e.Conditions),
 	}
 	if e.Kind != executor.Halted {
 		step := stepJSON(e.Step)

@@ -222,8 +222,14 @@ func said(c planner.Change, left map[string]bool) []leaf {
 	all = append(all, leaves("", c.Want.Policy)...)
 	slices.SortStableFunc(all, func(a, b leaf) int { return strings.Compare(a.path, b.path) })
 	return slices.DeleteFunc(all, func(l leaf) bool {
-		return l.path == "name" || defaulted(l.path, left) || l.value.IsKnown() && l.value.IsNull() || emptyCollection(l)
+		return l.path == "name" || isPlace(c.Kind, l.path) || defaulted(l.path, left) || l.value.IsKnown() && l.value.IsNull() || emptyCollection(l)
 	})
+}
+
+// isPlace reports whether an attribute is the place of a block among others, which the spec shows.
+func isPlace(kind spec.Kind, path string) bool {
+	a, known := spec.AttrAt(kind, path)
+	return known && a.Derived && a.DigestOf == ""
 }
 
 func emptyCollection(l leaf) bool {

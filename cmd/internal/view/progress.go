@@ -66,6 +66,11 @@ func (v *Progress) Watch(e executor.Event) {
 	case executor.StepProgress:
 		v.said(e.Step.ID, e.Text)
 		p.put(0, 2, in(bold, who), txt(" "+e.Text))
+	case executor.ConditionChanged:
+		for _, c := range e.Conditions {
+			v.said(e.Step.ID, conditionLine(c))
+			p.put(0, 2, in(bold, who), txt(" "+conditionLine(c)))
+		}
 	case executor.StepDone:
 		delete(v.running, e.Step.ID)
 		if e.How == providers.NotNeeded {

@@ -6,9 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/condition"
 	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
@@ -37,6 +39,7 @@ func Show(s Screen, d Shown) {
 		rows = append(rows, row{name: "ssh", value: r.Endpoint})
 	}
 	p.rows(rows)
+	p.conditions(append(slices.Clone(r.Conditions), r.Settled))
 	kind := r.Address.Kind
 	if d.Resource != nil {
 		p.heading("Wanted")
@@ -55,6 +58,37 @@ func Show(s Screen, d Shown) {
 		p.rows(recordRows(kind, *d.Record))
 	}
 	p.flush()
+}
+
+// conditions lists conditions with their reasons, generations and producers.
+func (p *page) conditions(all []ConditionDocument) {
+	var rows []row
+	for _, c := range all {
+		if c.Type == "" {
+			continue
+		}
+		text := statusWord(condition.Status(c.Status))
+		if c.Reason != "" {
+			text += " (" + c.Reason + ")"
+		}
+		if c.Message != "" {
+			text += ": " + c.Message
+		}
+		if c.Generation > 0 {
+			text += fmt.Sprintf(", generation %d", c.Generation)
+		}
+		if c.Since != nil {
+			text += ", since " + c.Since.Format(time.RFC3339)
+		}
+		if c.Producer != "" {
+			text += ", by " + c.Producer
+		}
+		rows = append(rows, row{name: c.Type, value: text})
+	}
+	if len(rows) > 0 {
+		p.heading("Conditions")
+		p.rows(rows)
+	}
 }
 
 func spaced(text string) string {
@@ -130,7 +164,7 @@ func ShowJSON(d Shown) ShowDocument {
 	if r := d.Record; r != nil {
 		doc.Record = &RecordDocument{
 			Provider: r.Provider.String(), ID: r.ID, Name: r.Name, Generation: r.Generation, Starts: r.Starts,
-			Replaced: r.Replaced, LastStop: r.LastStop, Values: Plain(r.Values), Policy: Plain(r.Policy), Sensitive: slices.Sorted(maps.Keys(r.Digests)), Uses: Addresses(r.Uses), Was: Addresses(r.Was),
+			Replaced: r.Replaced, LastStop: r.LastStop, Spec: r.Spec, Conditions: conditionsJSON(r.Conditions), Values: Plain(r.Values), Policy: Plain(r.Policy), Sensitive: slices.Sorted(maps.Keys(r.Digests)), Uses: Addresses(r.Uses), Was: Addresses(r.Was),
 		}
 	}
 	return doc

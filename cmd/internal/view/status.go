@@ -2,37 +2,34 @@ package view
 
 import (
 	"slices"
+	"strings"
 
+	"vmctl/condition"
 	"vmctl/spec"
 )
 
-// Condition is one layer of a resource's readiness.
-type Condition struct {
-	Name   string `json:"name"`   // "vm.running", "ssh.ready"
-	Status string `json:"status"` // true | false | unknown | not_applicable
-	Reason string `json:"reason"`
-}
-
 // ResourceStatus is the observed status of one address.
 type ResourceStatus struct {
-	Address    spec.Address `json:"address"`
-	Provider   string       `json:"provider"`
-	Object     string       `json:"object"`
-	ID         string       `json:"id"`
-	State      string       `json:"state"`    // running | stopped | paused | ending | broken | missing | unknown; present: a kind that does not run
-	Reason     string       `json:"reason"`   // why the state is not the usual one
-	Endpoint   string       `json:"endpoint"` // address:port of SSH, "" while there is none
-	Conditions []Condition  `json:"conditions"`
-	Next       []string     `json:"next,omitempty"` // what to type or do about the state
+	Address    spec.Address        `json:"address"`
+	Provider   string              `json:"provider"`
+	Object     string              `json:"object"`
+	ID         string              `json:"id"`
+	State      string              `json:"state"`    // running | stopped | paused | ending | broken | missing | unknown; present: a kind that does not run
+	Reason     string              `json:"reason"`   // why the state is not the usual one
+	Endpoint   string              `json:"endpoint"` // address:port of SSH, "" while there is none
+	Conditions []ConditionDocument `json:"conditions"`
+	Settled    ConditionDocument   `json:"settled"`        // true: nothing is left to do about it; else with the reason of what is in the way
+	Next       []string            `json:"next,omitempty"` // what to type or do about the state
 }
 
 // StatusDocument is `status` as JSON.
 type StatusDocument struct {
-	FormatVersion string           `json:"format_version"`
-	Project       string           `json:"project"`
-	ID            string           `json:"id"`
-	Lock          string           `json:"lock"` // the holder of the run lock, "" for nobody
-	Resources     []ResourceStatus `json:"resources"`
+	FormatVersion string            `json:"format_version"`
+	Project       string            `json:"project"`
+	ID            string            `json:"id"`
+	Lock          string            `json:"lock"`    // the holder of the run lock, "" for nobody
+	Settled       ConditionDocument `json:"settled"` // of all resources; else with the reason of the first that is not
+	Resources     []ResourceStatus  `json:"resources"`
 }
 
 // Status shows every resource with its state and its SSH endpoint.
@@ -57,7 +54,21 @@ func Status(s Screen, d StatusDocument) {
 		next = append(next, r.Next...)
 	}
 	p.seenNext(nil, distinct(next), 0)
+	p.settled(d.Settled)
 	p.flush()
+}
+
+// settled says whether all resources are settled, or what is in the way.
+func (p *page) settled(c ConditionDocument) {
+	switch c.Status {
+	case "":
+	case string(condition.True):
+		p.blank()
+		p.put(0, 2, in(green, "Settled"), txt(": nothing is left to do."))
+	default:
+		p.blank()
+		p.put(0, 2, in(yellow, "Not settled:"), txt(" "+c.Message+"."))
+	}
 }
 
 // distinct returns the first of each group of equal lines.
@@ -119,15 +130,15 @@ func stateStyle(state string) style {
 func conditionText(r ResourceStatus) string {
 	text := r.Reason
 	for _, c := range r.Conditions {
-		if c.Name == "vm.running" || c.Status == "not_applicable" || r.State == "unknown" {
+		if strings.HasSuffix(c.Type, ".running") || strings.HasPrefix(c.Type, "spec.") || c.Status == "not_applicable" || r.State == "unknown" {
 			continue
 		}
 		if text != "" {
 			text += "; "
 		}
-		text += c.Name + " " + c.Status
-		if c.Reason != "" {
-			text += ": " + c.Reason
+		text += c.Type + " " + c.Status
+		if c.Message != "" && c.Status != string(condition.True) {
+			text += ": " + c.Message
 		}
 	}
 	return text
@@ -145,16 +156,18 @@ type ShowDocument struct {
 
 // RecordDocument is a record as JSON.
 type RecordDocument struct {
-	Provider   string   `json:"provider"`
-	ID         string   `json:"id"`
-	Name       string   `json:"name"`
-	Generation uint64   `json:"generation"`
-	Starts     int      `json:"starts"`
-	Replaced   int      `json:"replaced"`
-	LastStop   string   `json:"last_stop"`
-	Values     any      `json:"values"`
-	Policy     any      `json:"policy"`
-	Sensitive  []string `json:"sensitive,omitempty"` // paths of the values of which only digests are recorded
-	Uses       []string `json:"uses"`
-	Was        []string `json:"was"` // earlier addresses; the object's mark may still name one
+	Provider   string              `json:"provider"`
+	ID         string              `json:"id"`
+	Name       string              `json:"name"`
+	Generation uint64              `json:"generation"`
+	Starts     int                 `json:"starts"`
+	Replaced   int                 `json:"replaced"`
+	LastStop   string              `json:"last_stop"`
+	Spec       string              `json:"spec"`       // digest of the resolved spec of Generation
+	Conditions []ConditionDocument `json:"conditions"` // as they were last reported
+	Values     any                 `json:"values"`
+	Policy     any                 `json:"policy"`
+	Sensitive  []string            `json:"sensitive,omitempty"` // paths of the values of which only digests are recorded
+	Uses       []string            `json:"uses"`
+	Was        []string            `json:"was"` // earlier addresses; the object's mark may still name one
 }

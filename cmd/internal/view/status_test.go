@@ -17,37 +17,37 @@ import (
 
 // fleet returns a status with VMs in many states.
 func fleet() view.StatusDocument {
-	running := view.Condition{Name: "vm.running", Status: "true"}
-	off := view.Condition{Name: "vm.running", Status: "false"}
-	unknown := view.Condition{Name: "vm.running", Status: "unknown", Reason: "qemu+ssh://far/system does not answer"}
+	running := view.ConditionDocument{Type: "vm.running", Status: "true"}
+	off := view.ConditionDocument{Type: "vm.running", Status: "false"}
+	unknown := view.ConditionDocument{Type: "vm.running", Status: "unknown", Message: "qemu+ssh://far/system does not answer"}
 	return view.StatusDocument{
 		FormatVersion: view.FormatVersion, Project: "quickstart", ID: "k7m2qd9x4r",
 		Lock: "the run lock is held by vmctl apply (process 4711 on ada, since 2026-03-01T10:00:00Z)",
 		Resources: []view.ResourceStatus{
 			{
 				Address: vm("db"), Provider: "provider.libvirt.default", Object: "quickstart.db", ID: "6c1e", State: "running",
-				Endpoint: "127.0.0.1:40022", Conditions: []view.Condition{running, {Name: "ssh.ready", Status: "true"}},
+				Endpoint: "127.0.0.1:40022", Conditions: []view.ConditionDocument{running, {Type: "ssh.ready", Status: "true"}},
 			},
 			{
 				Address: vm("dev"), Provider: "provider.libvirt.default", Object: "quickstart.dev", ID: "6c1f", State: "running",
 				Endpoint:   "127.0.0.1:40023",
-				Conditions: []view.Condition{running, {Name: "ssh.ready", Status: "false", Reason: "no answer within 2s"}},
+				Conditions: []view.ConditionDocument{running, {Type: "ssh.ready", Status: "false", Reason: "NoAnswer", Message: "no answer within 2s", Generation: 3, Producer: "libvirt"}},
 			},
 			{
 				Address: vm("far"), Provider: "provider.libvirt.far", Object: "quickstart.far", State: "unknown",
-				Reason: "qemu+ssh://far/system does not answer", Conditions: []view.Condition{unknown},
+				Reason: "qemu+ssh://far/system does not answer", Conditions: []view.ConditionDocument{unknown},
 			},
 			{
 				Address: vm("gone"), Provider: "provider.libvirt.default", Object: "quickstart.gone", State: "missing",
-				Reason: "recorded, and the system does not list it", Conditions: []view.Condition{off},
+				Reason: "recorded, and the system does not list it", Conditions: []view.ConditionDocument{off},
 			},
 			{
 				Address: vm("held"), Provider: "provider.libvirt.default", Object: "quickstart.held", ID: "6c20", State: "paused",
-				Reason: "the hypervisor paused it: I/O error", Conditions: []view.Condition{off},
+				Reason: "the hypervisor paused it: I/O error", Conditions: []view.ConditionDocument{off},
 			},
 			{
 				Address: spec.Address{Kind: spec.VM, Name: "web", Key: "a"}, Provider: "provider.libvirt.default",
-				Object: "quickstart.web.a", ID: "6c21", State: "stopped", Conditions: []view.Condition{off},
+				Object: "quickstart.web.a", ID: "6c21", State: "stopped", Conditions: []view.ConditionDocument{off},
 			},
 		},
 	}

@@ -18,6 +18,7 @@ type SummaryOptions struct {
 	Deferred []planner.Deferred
 	Later    bool             // another plan was carried out before
 	Before   executor.Summary // of the plans before
+	Expired  bool             // it was interrupted because its time was up
 	Own      OwnFlags
 }
 
@@ -50,6 +51,8 @@ func Summary(s Screen, sum executor.Summary, o SummaryOptions) {
 func (p *page) verdict(sum executor.Summary, o SummaryOptions) {
 	command := o.Command
 	switch {
+	case sum.Interrupted && o.Expired:
+		p.put(0, 2, in(yellow, command+" ran out of time:"), txt(" "+tally(sum, o)))
 	case sum.Interrupted:
 		p.put(0, 2, in(yellow, command+" was interrupted:"), txt(" "+tally(sum, o)))
 	case !sum.OK():

@@ -84,7 +84,7 @@ func change(name string, action providers.Action, reason string) planner.Change 
 		Change: providers.Change{
 			Address: vm(name), Kind: spec.VM, Action: action, Reason: reason, Name: "quickstart." + name,
 		},
-		Provider: here(), Settings: session(),
+		Provider: here(), Place: planner.Place{Settings: session()},
 	}
 }
 

@@ -4,13 +4,19 @@ package sshtest
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
+	"os"
 	"os/exec" //nolint:depguard // a server for tests only, which runs what a test asks for
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,12 +36,22 @@ type Server struct {
 	Delay time.Duration
 	// Shell is the command that runs if a user asks for none.
 	Shell string
-	// Signal, when set, is reported as the end of every command; no command runs.
-	Signal string
-	// Drop ends the connection in the middle of every command.
-	Drop bool
 	// Seen gets the types of the requests of every session, such as "pty-req".
 	Seen func(request string)
+	// Ends is the number of the first sessions of a connection that the server closes in answer to
+	// their first request.
+	Ends int
+	// Refuses is the type of the requests that the server refuses; "": none.
+	Refuses string
+	// Login is the user's login shell, with the option before a command; nil: /bin/sh -c.
+	Login []string
+	// Home is the directory in which commands run, with that HOME; "": this process's own.
+	Home string
+	// MaxSessions is the number of sessions that a connection may have at a time; 0: any; -1: none.
+	// Like OpenSSH, the server refuses those beyond.
+	MaxSessions int
+	// Accept is called with every connection, and returns the one to serve. May be nil.
+	Accept func(net.Conn) net.Conn
 }
 
 // Start listens on a free port of the loopback and returns it. Everything ends
@@ -57,6 +73,9 @@ func (s Server) Start(t testing.TB) int {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
+			}
+			if s.Accept != nil {
+				conn = s.Accept(conn)
 			}
 			mu.Lock()
 			conns = append(conns, conn)
@@ -115,60 +134,138 @@ func (s Server) serve(conn net.Conn, silent bool) {
 	}
 	defer quiet(server)
 	go ssh.DiscardRequests(requests)
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	var sessions, ended atomic.Int64
 	for c := range channels {
-		channel, requests, err := c.Accept()
-		if err != nil {
-			return
+		switch c.ChannelType() {
+		case "session":
+			if n := sessions.Add(1); s.MaxSessions != 0 && n > int64(s.MaxSessions) {
+				sessions.Add(-1)
+				reject(c, "open failed")
+				continue
+			}
+			serving.Go(func() {
+				s.session(c, ended.Add(1) <= int64(s.Ends), func() { sessions.Add(-1) })
+			})
+		case "direct-tcpip":
+			var to struct {
+				Host       string
+				Port       uint32
+				Origin     string
+				OriginPort uint32
+			}
+			serving.Go(func() {
+				if ssh.Unmarshal(c.ExtraData(), &to) == nil {
+					forward(c, "tcp", net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))))
+				}
+			})
+		case "direct-streamlocal@openssh.com":
+			var to struct {
+				Path     string
+				Reserved string
+				Unused   uint32
+			}
+			serving.Go(func() {
+				if ssh.Unmarshal(c.ExtraData(), &to) == nil {
+					forward(c, "unix", to.Path)
+				}
+			})
+		default:
+			reject(c, "unknown channel type")
 		}
-		s.session(channel, requests, conn)
 	}
 }
 
-// session serves one channel until the client closes it.
-func (s Server) session(channel ssh.Channel, requests <-chan *ssh.Request, conn net.Conn) {
+func reject(c ssh.NewChannel, why string) {
+	_ = c.Reject(ssh.ConnectionFailed, why) //nolint:errcheck // the client may have gone
+}
+
+// forward connects a channel with a server.
+func forward(c ssh.NewChannel, network, address string) {
+	conn, err := net.Dial(network, address)
+	if err != nil {
+		reject(c, err.Error())
+		return
+	}
+	defer quiet(conn)
+	channel, requests, err := c.Accept()
+	if err != nil {
+		return
+	}
+	defer quiet(channel)
+	go ssh.DiscardRequests(requests)
+	var both sync.WaitGroup
+	both.Go(func() {
+		_, _ = io.Copy(channel, conn) //nolint:errcheck // one of the two has gone
+		_ = channel.CloseWrite()      //nolint:errcheck // see above
+	})
+	both.Go(func() {
+		_, _ = io.Copy(conn, channel) //nolint:errcheck // see above
+		if half, ok := conn.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite() //nolint:errcheck // see above
+		}
+	})
+	both.Wait()
+}
+
+// session serves one session until the client closes it, or closes it at its first request. over is
+// called when its place is free for another one.
+func (s Server) session(c ssh.NewChannel, ends bool, over func()) {
+	over = sync.OnceFunc(over)
+	defer over()
+	channel, requests, err := c.Accept()
+	if err != nil {
+		return
+	}
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer quiet(channel)
+	ctx, kill := context.WithCancel(context.Background()) //nolint:forbidigo // a server for tests only
+	defer kill()
 	for r := range requests {
 		if s.Seen != nil {
 			s.Seen(r.Type)
 		}
-		if r.WantReply && r.Reply(true, nil) != nil {
+		if ends {
+			return
+		}
+		if r.WantReply && r.Reply(r.Type != s.Refuses, nil) != nil {
 			return
 		}
 		command := s.Shell
 		switch r.Type {
+		case s.Refuses:
+			continue
 		case "exec":
 			command = string(r.Payload[4:])
 		case "shell":
+		case "signal":
+			kill()
+			continue
 		default:
 			continue
 		}
-		if s.Drop {
-			quiet(conn)
-			return
-		}
 		running.Go(func() {
-			s.run(channel, command)
+			s.run(ctx, channel, command)
+			over()
 			quiet(channel)
 		})
 	}
 }
 
-// run hands the command to a shell, as a real server does.
-func (s Server) run(channel ssh.Channel, command string) {
-	if s.Signal != "" {
-		_, err := channel.SendRequest("exit-signal", false, ssh.Marshal(struct {
-			Signal  string
-			Dumped  bool
-			Message string
-			Lang    string
-		}{Signal: s.Signal}))
-		_ = err // the client sees what is missing
-		return
+// run hands the command to the login shell, as a real server does.
+func (s Server) run(ctx context.Context, channel ssh.Channel, command string) {
+	login := s.Login
+	if login == nil {
+		login = []string{"/bin/sh", "-c"}
 	}
-	cmd := exec.Command("/bin/sh", "-c", command) //nolint:forbidigo // as above: for tests only
+	cmd := exec.CommandContext(ctx, login[0], append(slices.Clone(login[1:]), command)...) //nolint:forbidigo // as above: for tests only
 	cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
+	cmd.WaitDelay = time.Second // after which nobody waits for the children of a command that was ended
+	if cmd.Dir = s.Home; s.Home != "" {
+		cmd.Env = append(os.Environ(), "HOME="+s.Home) //nolint:forbidigo // as above
+	}
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		return
@@ -178,17 +275,39 @@ func (s Server) run(channel ssh.Channel, command string) {
 			quiet(input)
 		}
 	}()
-	status := uint32(0)
 	err = cmd.Run()
 	var exit *exec.ExitError
 	switch {
-	case errors.As(err, &exit):
-		status = uint32(exit.ExitCode())
-	case err != nil:
-		status = 127
+	case err == nil || !errors.As(err, &exit) && cmd.ProcessState != nil:
+		report(channel, "exit-status", binary.BigEndian.AppendUint32(nil, uint32(cmd.ProcessState.ExitCode())))
+	case exit != nil && !exit.Exited():
+		reportSignal(channel, signalName(exit.String()))
+	case exit != nil:
+		report(channel, "exit-status", binary.BigEndian.AppendUint32(nil, uint32(exit.ExitCode())))
+	default:
+		report(channel, "exit-status", binary.BigEndian.AppendUint32(nil, 127))
 	}
-	_, err = channel.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, status))
-	_ = err // the client sees what is missing
+}
+
+// signalName returns SSH's name of a signal from the words for the end of a process.
+func signalName(words string) string {
+	if strings.Contains(words, "terminated") {
+		return string(ssh.SIGTERM)
+	}
+	return string(ssh.SIGKILL)
+}
+
+func reportSignal(channel ssh.Channel, name string) {
+	report(channel, "exit-signal", ssh.Marshal(struct {
+		Signal  string
+		Dumped  bool
+		Message string
+		Lang    string
+	}{Signal: name}))
+}
+
+func report(channel ssh.Channel, request string, payload []byte) {
+	_, _ = channel.SendRequest(request, false, payload) //nolint:errcheck // the client sees what is missing
 }
 
 // quiet closes what the other side may have closed already.

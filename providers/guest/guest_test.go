@@ -1,0 +1,5 @@
+package guest_test
+
+import "errors"
+
+var errOff = errors.New("the VM is off")
