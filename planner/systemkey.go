@@ -16,6 +16,9 @@ import (
 // settings: blocks with one key lead to the same. Settings that are not known are an
 // error.
 func SystemKey(t providers.Type, ref spec.ProviderRef, settings cty.Value) (string, error) {
+	if ref.IsOnThisHost() {
+		return ref.String() + " " + ref.Name, nil
+	}
 	if settings == cty.NilVal {
 		return "", fmt.Errorf("%s is not declared", ref)
 	}
@@ -46,7 +49,7 @@ func newSystemKeys(c *spec.Config, types providers.Types) *systemKeys {
 	}
 	for _, p := range c.Providers {
 		k.blocks[p.Ref] = p.Attrs
-		if t := types.Systems[p.Ref.Type]; t.Resolve != nil {
+		if t := types.System(p.Ref); t.Resolve != nil {
 			k.blocks[p.Ref] = t.Resolve(p.Attrs)
 		}
 	}
@@ -65,7 +68,11 @@ func (k *systemKeys) ofBlock(ref spec.ProviderRef) systemKey {
 	if found, ok := k.found[ref]; ok {
 		return found
 	}
-	found := k.of(ref, k.blocks[ref])
+	settings := k.blocks[ref]
+	if ref.IsOnThisHost() {
+		settings = cty.EmptyObjectVal
+	}
+	found := k.of(ref, settings)
 	k.found[ref] = found
 	return found
 }
@@ -78,7 +85,7 @@ func (k *systemKeys) of(ref spec.ProviderRef, settings cty.Value) systemKey {
 		}
 	}
 	m := systemKey{settings: settings}
-	m.key, m.err = SystemKey(k.types.Systems[ref.Type], ref, settings)
+	m.key, m.err = SystemKey(k.types.System(ref), ref, settings)
 	k.made[ref] = append(k.made[ref], m)
 	return m
 }

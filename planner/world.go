@@ -196,7 +196,7 @@ func (w *World) place(keys *systemKeys, c *spec.Config, s *state.Snapshot, o Opt
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Address, err)
 		}
-		if system := w.systems[key]; system.Ref != r.Provider && !system.Settings.RawEquals(keys.blocks[r.Provider]) {
+		if system := w.systems[key]; system.Ref != r.Provider && !r.Provider.IsOnThisHost() && !system.Settings.RawEquals(keys.blocks[r.Provider]) {
 			return nil, &SystemError{One: system.Ref, Other: r.Provider}
 		}
 		w.wanted[r.Address], w.placed[r.Address] = key, key
@@ -261,7 +261,7 @@ func (w *World) add(keys *systemKeys, ref spec.ProviderRef, k systemKey) (string
 		return "", k.err
 	}
 	if _, ok := w.systems[k.key]; !ok {
-		w.systems[k.key] = &System{Key: k.key, Ref: ref, Settings: k.settings, typ: keys.types.Systems[ref.Type]}
+		w.systems[k.key] = &System{Key: k.key, Ref: ref, Settings: k.settings, typ: keys.types.System(ref)}
 	}
 	return k.key, nil
 }

@@ -31,7 +31,7 @@ func (b *harness) checkPlan(p *planner.Plan, w *planner.World) {
 		c := &p.Changes[s.Change]
 		off := c.Change.Want != noValue && !isTrue(c.Change.Want, "running")
 		switch {
-		case c.Blocked != nil && s.Phase != providers.PhaseRelease:
+		case c.Blocked != nil && s.Phase != providers.PhaseRelease && s.Phase != providers.PhaseResume: // it shares the fate of what it is inside of
 			b.failf("1", "step %s of %s, which is blocked", s.Op, s.Address)
 		case c.Action == providers.Update && (s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRemove):
 			b.failf("4", "%s is shown as live, and is %s", s.Address, s.Phase)

@@ -45,8 +45,13 @@ type ProviderRef struct {
 }
 
 // String returns the reference as a spec writes it: provider.libvirt.here, or
-// provider.libvirt.host["a"].
-func (r ProviderRef) String() string { return "provider." + r.Type + "." + r.Label() }
+// provider.libvirt.host["a"]; this host has no other name.
+func (r ProviderRef) String() string {
+	if r.IsOnThisHost() {
+		return "this host"
+	}
+	return "provider." + r.Type + "." + r.Label()
+}
 
 // Label returns the label of the block with its key: here, or host["a"]. No two providers of one
 // type have the same.
@@ -56,6 +61,19 @@ func (r ProviderRef) Label() string {
 	}
 	return r.Name + "[" + strconv.Quote(r.Key) + "]"
 }
+
+// HostType is the type of the providers of what is on this host itself. No block declares them.
+const HostType = "host"
+
+// OnThisHost returns the provider of the objects of a kind that are on this host itself.
+func OnThisHost(kind Kind) ProviderRef { return ProviderRef{Type: HostType, Name: string(kind)} }
+
+// ThisHost is the address that stands for this host where the object around another one is named. No
+// resource has it.
+var ThisHost = Address{Kind: HostType, Name: "this"} //nolint:gochecknoglobals // a constant
+
+// IsOnThisHost reports whether the provider is one of OnThisHost.
+func (r ProviderRef) IsOnThisHost() bool { return r.Type == HostType }
 
 // Block names the block: r without its key.
 func (r ProviderRef) Block() ProviderRef { return ProviderRef{Type: r.Type, Name: r.Name} }

@@ -65,6 +65,8 @@ func (d *decoder) unknownName(found bodyItem, shape Block, path string) {
 		d.add(mistake(rng, "Attribute expected", "`%s` is an attribute: write `%s = …`.", name, name))
 	case name == "count":
 		d.add(mistake(rng, "Unknown "+kind, "There is no `count`: use `for_each`, for example `for_each = toset([\"a\", \"b\"])`."))
+	case name == "provider" && shape.In != nil && shape.In.Attr == "":
+		d.add(mistake(rng, "Unknown "+kind, "`%s` is on this host. Remove `provider`.", d.owner))
 	case name == "provider" && shape.In != nil:
 		d.add(mistake(rng, "Unknown "+kind, "`%s` has the provider of the %s that it is inside of. Remove `provider`.", d.owner, kindsInWords(shape.In.Kinds)))
 	default:

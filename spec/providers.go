@@ -202,6 +202,9 @@ func (e *evaluator) systemOf(p Provider) string {
 
 // hasType reports whether this build has a type of provider.
 func (in Inputs) hasType(typ string) bool {
+	if typ == HostType {
+		return true
+	}
 	if in.ProviderTypes == nil {
 		_, ok := providerShapes[typ]
 		return ok

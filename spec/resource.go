@@ -128,7 +128,7 @@ func (w *evaluation) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it
 	if d.diags.HasErrors() {
 		r.invalid = true
 	}
-	if _, ok := b.Body.Attributes["provider"]; !ok && stand.inside.isZero() {
+	if _, ok := b.Body.Attributes["provider"]; !ok && b.shape.In == nil {
 		d.defaults = slices.Insert(d.defaults, 0, Default{Path: "provider", Value: cty.StringVal(b.provider.String()), Origin: "built in"})
 	}
 	want, treatment := b.shape.project(wanted, decoded), b.shape.project(policy, decoded)
@@ -286,9 +286,16 @@ func (w *evaluation) placement(n *node, d decoder) (placement, bool) {
 		ref, ok := w.providerOf(n, d.ctx, d.quiet)
 		return placement{provider: ref}, ok
 	}
+	here := placement{provider: OnThisHost(Kind(n.resource.Type))}
+	if in.Attr == "" {
+		return here, true
+	}
 	// A mistake in the attribute is reported when the block is decoded.
 	known, _ := n.resource.shape.attr(in.Attr)
 	name := d.attribute(n.resource.Body.Attributes[known.Name], known, n.resource.shape, location{})
+	if name.IsKnown() && name.IsNull() && in.Optional {
+		return here, true
+	}
 	if !name.IsKnown() || name.IsNull() {
 		return placement{}, false
 	}

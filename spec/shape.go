@@ -92,10 +92,11 @@ type Block struct {
 	fixed *fixed // nil: the shape is not in a table of shapes
 }
 
-// In says where the objects of a kind live: inside of another object.
+// In says where the objects of a kind live: inside of another object, or on this host.
 type In struct {
-	Attr  string // names that object, as a reference
-	Kinds []Kind // its kind is one of these
+	Attr     string // names that object, as a reference; "": they are on this host, always
+	Kinds    []Kind // its kind is one of these
+	Optional bool   // without Attr the object is on this host
 }
 
 // attr returns the attribute of that name.

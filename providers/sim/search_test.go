@@ -273,19 +273,19 @@ func copyVM(path string) (string, error) {
 }
 
 // row X13
-func TestEditsOfSpecs(t *testing.T) { search.Edits(t, cases(150, 3000)) }
+func TestEditsOfSpecs(t *testing.T) { search.Edits(t, cases(150, 600)) }
 
 // row X13
-func TestWorldsOfOthers(t *testing.T) { search.Worlds(t, cases(60, 800)) }
+func TestWorldsOfOthers(t *testing.T) { search.Worlds(t, cases(60, 200)) }
 
 // row X15, of VMs, disks and boxes
-func TestLostStates(t *testing.T) { search.LostState(t, cases(60, 800)) }
+func TestLostStates(t *testing.T) { search.LostState(t, cases(60, 200)) }
 
 // Every kill point of fixed cases.
 //
 // row X13
 func TestEveryKillPoint(t *testing.T) {
-	count := 200
+	count := 60
 	if testing.Short() {
 		count = 5
 	}

@@ -251,6 +251,9 @@ func (a *app) opener(p *project) planner.Open {
 		if o.Type.Open == nil {
 			return nil, fmt.Errorf("open %s: this build of vmctl has no provider type %q", ref, ref.Type)
 		}
+		if o.Via == nil && ref.IsOnThisHost() {
+			o.Via = a.thisHost()
+		}
 		inside := ""
 		if o.Via != nil {
 			inside = o.Via.Address.String()

@@ -95,7 +95,7 @@ func (a *app) check(providerType string, kind spec.Kind, want cty.Value) []spec.
 
 // system returns the key of the system that a provider block leads to.
 func (a *app) system(ref spec.ProviderRef, attrs cty.Value) string {
-	t := a.types.Systems[ref.Type]
+	t := a.types.System(ref)
 	if t.Resolve != nil {
 		attrs = t.Resolve(attrs)
 	}
