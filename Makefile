@@ -28,11 +28,16 @@ CGO := $(if $(filter Darwin,$(shell uname -s)),1,0)
 LIMACTL := $(CACHE)/lima
 LINT := go tool -modfile=tools/go.mod golangci-lint
 
-PARTS := build fmt-check tidy-check lint lint-test cross coverage race test-host test
+# The sample of the crash matrix moves on with each commit; a run of one commit can be repeated.
+SHIFT := $(or $(VMCTL_CRASH_SHIFT),$(shell git rev-list --count HEAD 2>/dev/null),0)
+
+# What fails soonest comes first; then what boots guests, one package after the other.
+TESTS := test-code test-provider test-acceptance test-lima
+PARTS := build fmt-check tidy-check lint lint-test cross coverage race test-host $(TESTS)
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build lima limactl guest image test-host test short repeat race soak crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
+.PHONY: help quickstart build lima limactl guest image test-host test $(TESTS) short repeat race soak crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,8 +71,21 @@ test-host: guest image limactl
 	@scripts/libvirtd.sh
 
 test: test-host ## install what is missing, and run every test, real VMs included
-	$(GO_TEST) -timeout 60m ./...
-	cd $(LIMA) && go test -timeout 10m ./...
+	@+MAKE='$(MAKE)' scripts/parts.sh $(TESTS)
+
+# The packages whose tests boot no guest, two at a time. Of the others each has the machine to itself: waits of guests are
+# measured in the time that they get. Their results are not kept, since go does not see the programs that they build.
+test-code:
+	$(GO_TEST) -timeout 30m -p 2 $$(go list ./... | grep -v '/acceptance')
+
+test-provider:
+	$(GO_TEST) -count=1 -timeout 40m ./acceptance/provider
+
+test-acceptance:
+	VMCTL_CRASH_SHIFT=$(SHIFT) $(GO_TEST) -count=1 -timeout 70m $$(go list ./acceptance/... | grep -v '/acceptance/provider$$')
+
+test-lima:
+	cd $(LIMA) && go test -timeout 15m ./...
 
 short: ## run the tests that need nothing installed (row J65)
 	go test -short ./...

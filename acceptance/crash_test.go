@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -59,7 +60,7 @@ func (o operation) recovery() []string {
 // lost, nothing leaked, nothing twice.
 //
 // make crash-matrix (VMCTL_CRASH_MATRIX=all) tries every kill point, make test
-// one of several, and none of what boots a guest for each; any other VMCTL_CRASH_MATRIX is a pattern of those to try.
+// one of several, other ones after each commit, and none of what boots a guest for each; any other VMCTL_CRASH_MATRIX is a pattern of those to try.
 // VMCTL_CRASH_SHARD=2/5 tries the second fifth of them, and VMCTL_CRASH_ROWS names
 // a folder in which the rows of all shards become one table.
 //
@@ -70,7 +71,7 @@ func TestCrashMatrix(t *testing.T) {
 		for _, o := range simOperations {
 			t.Run(o.name, func(t *testing.T) {
 				t.Parallel()
-				table.add(crash(t, "sim", o, 8))
+				table.add(crash(t, "sim", o, 24))
 			})
 		}
 	})
@@ -230,22 +231,7 @@ func crash(t *testing.T, system string, o operation, every int) crashRow {
 	if len(points) == 0 {
 		t.Fatal("the operation changes nothing")
 	}
-	every = min(every, len(points))
-	chosen := func(i int, _ mutation) bool { return i%every == len(o.name)%every } // operations have points in common
-	which := os.Getenv("VMCTL_CRASH_MATRIX")
-	switch which {
-	case "":
-	case "all":
-		chosen = func(int, mutation) bool { return true }
-	default:
-		pattern := regexp.MustCompile(which)
-		chosen = func(_ int, m mutation) bool { return pattern.MatchString(m.String()) }
-	}
-	shard, of := shardOf(t, os.Getenv("VMCTL_CRASH_SHARD"))
-	for i, point := range points {
-		if !chosen(i, point) || (i+len(o.name))%of != shard {
-			continue
-		}
+	try := func(point mutation) {
 		row.Points++
 		cut := newCrashSite(t, o, fmt.Sprintf("%s, killed before %s", o.name, point))
 		if x := cut.run(o, &point); x.Killed {
@@ -261,10 +247,54 @@ func crash(t *testing.T, system string, o operation, every int) crashRow {
 		row.judge(cut, want, got)
 		cut.close()
 	}
+	which := os.Getenv("VMCTL_CRASH_MATRIX")
+	if which == "" {
+		// A run may be over before a point that depends on time, so that a sample ends with a point that was reached.
+		rest := sample(points, every, crashShift(t)+len(o.name)) // operations have points in common
+		for n := (len(points) + every - 1) / every; len(rest) > 0 && (n > 0 || row.Killed == 0); n-- {
+			try(rest[0])
+			rest = rest[1:]
+		}
+	} else {
+		chosen := regexp.MustCompile(which)
+		shard, of := shardOf(t, os.Getenv("VMCTL_CRASH_SHARD"))
+		for i, point := range points {
+			if (which == "all" || chosen.MatchString(point.String())) && (i+len(o.name))%of == shard {
+				try(point)
+			}
+		}
+	}
 	if (which == "" || which == "all") && row.Points > 0 && row.Killed == 0 {
 		t.Errorf("of %d kill points, %d were tried and none was reached", len(points), row.Points)
 	}
 	return row
+}
+
+// sample returns all points in the order in which a sample takes them: each one that many further than the one before, the
+// first one by the shift.
+func sample(points []mutation, every, shift int) []mutation {
+	var all []mutation
+	for first := range every {
+		for i := (first + shift) % every; i < len(points); i += every {
+			all = append(all, points[i])
+		}
+	}
+	return all
+}
+
+// crashShift returns the number that moves the sample: VMCTL_CRASH_SHIFT, which make sets to the number of commits, so that
+// every kill point gets its turn and each run can be repeated.
+func crashShift(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("VMCTL_CRASH_SHIFT")
+	if text == "" {
+		return 0
+	}
+	shift, err := strconv.Atoi(text)
+	if err != nil || shift < 0 {
+		t.Fatalf("VMCTL_CRASH_SHIFT=%s: write a number", text)
+	}
+	return shift
 }
 
 // judge compares the world after a kill with that of a run that was not killed.
