@@ -75,9 +75,10 @@ func signalled(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	path, err := exec.LookPath("vmctl")
 	ts.Check(err)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience+time.Minute) // vmctl prints its stacks before
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args[dashes+1:]...)
+	cmd.WaitDelay = time.Minute
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = environ(ts)
 	out, problem := obey(cmd, cues)

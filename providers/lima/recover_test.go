@@ -3,6 +3,7 @@
 package lima_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -134,7 +135,7 @@ func (l *lab) carryOut(c providers.Change) error {
 		if c.Action == providers.Create {
 			w.Prior = cty.NilVal
 		}
-		r, err := l.p.Do(l.t.Context(), w, func(providers.Progress) {})
+		r, err := l.perform(w)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Op, err)
 		}
@@ -142,6 +143,13 @@ func (l *lab) carryOut(c providers.Change) error {
 		l.results = append(l.results, r)
 	}
 	return nil
+}
+
+// perform does one step. Its time only separates a hang from slowness: the clock of a lab leaps over waits.
+func (l *lab) perform(w providers.Work) (providers.Result, error) {
+	ctx, cancel := context.WithTimeout(l.t.Context(), 10*time.Minute)
+	defer cancel()
+	return l.p.Do(ctx, w, func(providers.Progress) {})
 }
 
 func (l *lab) do(a spec.Address, action providers.Action) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"vmctl/internal/process"
 	"vmctl/providers"
@@ -90,7 +91,10 @@ func (p *Provider) runTool(ctx context.Context, accel string, input []byte, answ
 	if interrupted {
 		ended = errors.Join(context.Cause(ctx), p.endTool(ctx, child))
 	}
-	// A host agent that it started has streams of its own: these end with it.
+	// A host agent that it started has streams of its own: these end with it, and with the programs that it ran.
+	for _, f := range []*os.File{out.ours, said.ours} {
+		_ = f.SetReadDeadline(time.Now().Add(streamLimit)) //nolint:errcheck // it may have been read and closed, or have no deadlines here
+	}
 	reply, last := <-text, <-lines
 	if !interrupted {
 		return judge(ended, reply, last, answer)
@@ -100,6 +104,9 @@ func (p *Provider) runTool(ctx context.Context, accel string, input []byte, answ
 	}
 	return ended
 }
+
+// streamLimit is the time that programs which the tool has left behind keep its streams open at most.
+const streamLimit = time.Minute
 
 // endTool ends the program: by a request, after which it says what it has done and ends the programs that it runs, and by
 // force if it does not end soon.
