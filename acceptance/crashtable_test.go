@@ -110,6 +110,16 @@ import {
 `
 )
 
+// simScripts is a VM whose scripts make a file at each of their runs: a run too many is a file too many.
+var simScripts = edited(simVM, "  lifecycle", `  provision "first" {
+    script = "n=$(ls | grep -c '^first'); : >first.$n"
+  }
+  provision "edited" {
+    script = "n=$(ls | grep -c '^edited'); : >edited.$n # `+": edit"+`"
+    run    = "on_change"
+  }
+  lifecycle`)
+
 // using is a VM with a disk that is there.
 func using(spec string) string { return simDisk + edited(spec, "  cpus ", usesDisk+"  cpus ") }
 
@@ -141,6 +151,9 @@ var twoWithDisks = using(simVM) + strings.ReplaceAll(strings.Replace(using(secon
 // simOperations lists all operations of a simulated host.
 var simOperations = []operation{
 	{name: "create", once: true, spec: simVM},
+	{name: "create with scripts", once: true, spec: simScripts},
+	{name: "restart with scripts", before: simScripts, spec: bigger(simScripts)},
+	{name: "change a script", before: simScripts, spec: edited(simScripts, ": edit", ": another edit")},
 	{name: "create, off", spec: off(simVM)},
 	{name: "create two", spec: simVM + strings.Replace(strings.TrimPrefix(simVM, simHost), "dev", "ops", 1)},
 	{name: "change what only vmctl heeds", before: simVM, spec: edited(simVM, "  lifecycle", "  stop {\n    grace = \"7s\"\n  }\n  lifecycle")},
