@@ -86,11 +86,15 @@ func (j *job) Look(context.Context) (*guard.Seen, error) {
 
 // Values implements guard.Task.
 func (j *job) Values(context.Context) (map[string]cty.Value, error) {
-	outputs := ctyread.Attr(j.Want, "outputs")
+	return j.seen.computed(j.outputs()), nil
+}
+
+// outputs maps attributes to the outputs that tell them.
+func (j *job) outputs() cty.Value {
 	if j.Want == cty.NilVal {
-		outputs = ctyread.Attr(j.Prior, "outputs")
+		return ctyread.Attr(j.Prior, "outputs")
 	}
-	return j.seen.computed(outputs), nil
+	return ctyread.Attr(j.Want, "outputs")
 }
 
 // Verb implements guard.Task.
@@ -101,9 +105,11 @@ func (j *job) Verb() (guard.Verb, error) {
 		if j.Phase == providers.PhaseMake {
 			need = guard.Making
 		}
-		return guard.Verb{Need: need, Act: j.apply}, nil
+		return guard.Verb{Need: need, Act: j.apply, Check: j.checkOutputs}, nil
 	case opDestroy:
 		return guard.Verb{Need: guard.Removing, Act: j.destroy}, nil
+	case opWaitSSH:
+		return guard.Verb{Act: j.waitSSH}, nil
 	case opRelease:
 		return guard.Verb{Need: guard.Removing, Act: j.release}, nil
 	default:
@@ -150,8 +156,9 @@ func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 	}
 	if losing := planned.losing(); len(losing) > 0 {
 		return nil, &providers.Problem{
-			Outcome: providers.Unsafe, Code: "terraform_replaces", Seen: losing, Next: providers.Vmctl("apply", "--replace="+j.Address.String()),
-			Err: fmt.Errorf("%s %s: Terraform would destroy resources: %s", j.Op, j.Address, strings.Join(losing, ", ")),
+			Outcome: providers.Unsafe, Code: "terraform_replaces", Seen: losing,
+			Next: providers.SayVmctl("to make it anew with its new values, destroy it first: ", "destroy", "--target="+j.Address.String()),
+			Err:  fmt.Errorf("%s %s: Terraform would destroy resources: %s", j.Op, j.Address, strings.Join(losing, ", ")),
 		}
 	}
 	if len(planned.changes) == 0 && j.seen != nil {
@@ -165,6 +172,23 @@ func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 		evidence = append(evidence, c.String())
 	}
 	return guard.Did(providers.Done, evidence...), nil
+}
+
+// checkOutputs fails if the module lacks an output that the block names.
+func (j *job) checkOutputs(context.Context) error {
+	if !ctyread.Known(j.outputs()) || j.seen == nil {
+		return nil
+	}
+	for attribute, name := range j.outputs().AsValueMap() {
+		if !ctyread.Known(j.seen.state.output(name.AsString())) {
+			return &providers.Problem{
+				Outcome: providers.Failed, Code: "no_output", Seen: []string{"outputs with a value: " + strings.Join(j.seen.state.outputNames(), ", ")},
+				Next: providers.Say(fmt.Sprintf("correct outputs = { %s = %q } in the block of %s, or add the output to the module", attribute, name.AsString(), j.Address)),
+				Err:  fmt.Errorf("%s %s: the module was applied, and has no value for its output %s", j.Op, j.Address, name.AsString()),
+			}
+		}
+	}
+	return nil
 }
 
 // carryOut applies the plan that was made, and no other one.

@@ -85,23 +85,32 @@ func (s *seen) made() bool { return len(s.state.managed()) > 0 }
 // computed returns the attributes that outputs tell.
 func (s *seen) computed(outputs cty.Value) map[string]cty.Value {
 	all := map[string]cty.Value{
-		"id": cty.StringVal(string(s.id)), "address": cty.NullVal(cty.String), "ssh_port": cty.NullVal(cty.Number),
+		outID: cty.StringVal(string(s.id)), outAddress: cty.NullVal(cty.String), outSSHPort: cty.NullVal(cty.Number),
 	}
 	if !s.made() {
 		return all
 	}
 	for name := range all {
-		v := s.state.output(ctyread.Text(outputs, name))
+		v := s.state.output(outputOf(outputs, name))
 		switch {
 		case !ctyread.Known(v):
-		case name == "ssh_port" && v.Type() == cty.Number, name != "ssh_port" && v.Type() == cty.String:
+		case name == outSSHPort && v.Type() == cty.Number, name != outSSHPort && v.Type() == cty.String:
 			all[name] = v
 		}
 	}
-	if ctyread.Known(all["address"]) && all["ssh_port"].IsNull() {
-		all["ssh_port"] = cty.NumberIntVal(22)
+	if ctyread.Known(all[outAddress]) && all[outSSHPort].IsNull() {
+		all[outSSHPort] = cty.NumberIntVal(22)
 	}
 	return all
+}
+
+// text returns the text of the output that tells an attribute. "": there is none.
+func (s *seen) text(outputs cty.Value, attribute string) string {
+	v := s.state.output(outputOf(outputs, attribute))
+	if !ctyread.Known(v) || v.Type() != cty.String {
+		return ""
+	}
+	return v.AsString()
 }
 
 // object returns the workspace as the planner sees it. known is its resource; nil: none is known.
@@ -121,6 +130,9 @@ func (p *Provider) object(s *seen, known *providers.Known) providers.Object {
 		}
 	}
 	o.Attrs = cty.ObjectVal(s.computed(outputs))
+	if o.Owner != nil {
+		o.Owner.HostKey = s.text(outputs, outHostKey)
+	}
 	o.Findings = p.findings(s, o)
 	return o
 }

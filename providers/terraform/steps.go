@@ -1,6 +1,10 @@
 package terraform
 
 import (
+	"fmt"
+
+	"vmctl/condition"
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
@@ -10,27 +14,42 @@ import (
 const (
 	opApply   = "terraform_apply"
 	opDestroy = "terraform_destroy"
+	opWaitSSH = "wait_ssh"
 	opRelease = guard.OpUnmark
 )
 
 // Steps implements providers.Provider.
 func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	s := steps{change: c, policy: machine.DecodePolicy(c.Policy)}
+	if makes := c.Action == providers.Create || c.Action == providers.ReplaceIt; makes && s.policy.Wait {
+		if outputs := ctyread.Attr(c.Want, "outputs"); outputOf(outputs, outAddress) == "" {
+			return nil, providers.Refuse("apply is to wait until SSH answers, and no output tells its address",
+				providers.Say(fmt.Sprintf("add to the block of %s: outputs = { address = \"NAME\" }", c.Address), "or do not wait: ssh { wait = false }"))
+		}
+	}
 	switch c.Action {
 	case providers.Create:
 		s.apply(providers.PhaseMake)
+		s.wait(machine.KeysNew)
 	case providers.Update, providers.Import:
 		s.apply(providers.PhaseChange)
+		s.wait(machine.KeysKept)
 	case providers.ReplaceIt:
 		s.destroy()
 		s.apply(providers.PhaseMake)
+		s.wait(machine.KeysNew)
 	case providers.Destroy:
 		s.destroy()
 	case providers.Start, providers.Recover:
-		if !machine.Found(c.Object, providers.FindPartial) {
+		switch {
+		case machine.Found(c.Object, providers.FindPartial): // it was never made whole
+			s.apply(providers.PhaseChange)
+			s.wait(machine.KeysNew)
+		case c.Unready:
+			s.wait(machine.KeysKept)
+		default:
 			return nil, notSupported("start")
 		}
-		s.apply(providers.PhaseChange) // it was never made whole
 	case providers.Stop, providers.RestartIt:
 		return nil, notSupported("stop")
 	case providers.Forget:
@@ -66,6 +85,15 @@ func (s *steps) add(op string, phase providers.Phase, id providers.ID) *provider
 
 func (s *steps) apply(phase providers.Phase) {
 	s.add(opApply, phase, s.change.ID).Leaves = []string{"resources of the module that its state does not have yet"}
+}
+
+// wait adds a step if apply waits for SSH.
+func (s *steps) wait(keys machine.Keys) {
+	if !s.policy.Wait {
+		return
+	}
+	step := s.add(opWaitSSH, providers.PhaseReady, s.change.ID)
+	step.Condition, step.Timeout, step.Args = condition.SSHReady, s.policy.Ready, machine.Args{Keys: keys}
 }
 
 func (s *steps) destroy() {

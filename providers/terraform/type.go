@@ -35,6 +35,7 @@ func Type(h Host) providers.Type {
 	return providers.Type{
 		Name:     TypeName,
 		Kinds:    kinds,
+		Check:    check,
 		Produces: machine.Produces(),
 		// The states of a module without a backend lie in the provider's own folder, which has its name.
 		System: func(name string, _ cty.Value) cty.Value {
