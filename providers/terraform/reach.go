@@ -34,7 +34,7 @@ func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login,
 	if o.Owner != nil {
 		hostKey = o.Owner.HostKey
 	}
-	t, err := p.target(o.ID, o.Name, place{attrs: o.Attrs, hostKey: hostKey}, values)
+	t, err := p.target(o.ID, place{attrs: o.Attrs, hostKey: hostKey}, values)
 	if err != nil {
 		return providers.Login{}, err
 	}
@@ -51,7 +51,7 @@ type place struct {
 }
 
 // target returns the login to a VM.
-func (p *Provider) target(id providers.ID, name string, at place, values cty.Value) (sshx.Target, error) {
+func (p *Provider) target(id providers.ID, at place, values cty.Value) (sshx.Target, error) {
 	address := ctyread.Text(at.attrs, outAddress)
 	if address == "" {
 		return sshx.Target{}, errors.New("no output of its module tells its address: add outputs = { address = \"NAME\" } to its block")
@@ -84,7 +84,7 @@ func (j *job) waitSSH(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := j.p.target(j.Object, j.Name, place{attrs: cty.ObjectVal(values), hostKey: j.seen.text(j.outputs(), outHostKey)}, j.Want)
+	t, err := j.p.target(j.Object, place{attrs: cty.ObjectVal(values), hostKey: j.seen.text(j.outputs(), outHostKey)}, j.Want)
 	if err != nil {
 		return nil, fmt.Errorf("wait for SSH of %s: %w", j.Address, err)
 	}

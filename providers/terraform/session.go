@@ -25,7 +25,6 @@ type session struct {
 	dir       string // 0700
 	variables []byte // in HCL; nil: none are given
 	log       providers.Log
-	last      string // the last diagnostics
 }
 
 // openSession prepares commands for a workspace. The caller closes the session.
@@ -127,7 +126,7 @@ func (s *session) plan(ctx context.Context, state string, destroy bool) (*previe
 	file := filepath.Join(s.dir, planFile)
 	options := []tfexec.PlanOption{tfexec.Out(file), tfexec.Destroy(destroy)}
 	if state != "" {
-		options = append(options, tfexec.State(state))
+		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
 	}
 	if s.variables != nil {
 		options = append(options, tfexec.VarFile(stdinPath))
@@ -156,7 +155,7 @@ func (s *session) plan(ctx context.Context, state string, destroy bool) (*previe
 func (s *session) apply(ctx context.Context, state string) error {
 	options := []tfexec.ApplyOption{tfexec.DirOrPlan(filepath.Join(s.dir, planFile))}
 	if state != "" {
-		options = append(options, tfexec.State(state))
+		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
 	}
 	out := messages{log: s.log}
 	err := s.run(false, func(tf *tfexec.Terraform) error { return tf.ApplyJSON(ctx, &out, options...) })
