@@ -23,7 +23,7 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 
 // Begin implements guard.Driver.
 func (p *Provider) Begin(_ context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
-	module, err := spec.ReadTerraformModule(p.module)
+	module, err := p.readModule()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -69,6 +69,10 @@ const (
 
 // observeHost says what this machine lacks to run the module.
 func (p *Provider) observeHost(ctx context.Context, inv *providers.Inventory) {
+	if _, err := p.readModule(); err != nil {
+		inv.Missing[spec.VM] = providers.Unread(err)
+		return
+	}
 	tool, found, err := p.version(ctx)
 	if err != nil {
 		inv.Missing[spec.VM] = providers.Unread(err)
@@ -82,6 +86,19 @@ func (p *Provider) observeHost(ctx context.Context, inv *providers.Inventory) {
 			Next: providers.Say("install a newer one, or name another program as binary in the provider block"),
 		}
 	}
+}
+
+// readModule reads the module, and refuses one whose states vmctl could not tell apart.
+func (p *Provider) readModule() (spec.TerraformModule, error) {
+	m, err := spec.ReadTerraformModule(p.module)
+	if err == nil && m.Backend != "" && m.Backend != "local" {
+		err = &providers.Problem{
+			Outcome: providers.Failed, Code: "terraform_backend",
+			Next: providers.Say("use a module without a backend block, or with backend \"local\" {}: vmctl keeps its states in the data directory"),
+			Err:  fmt.Errorf("provider.terraform.%s: the module %s has the backend %s, which is not built in yet", p.settings.Name, p.module, m.Backend),
+		}
+	}
+	return m, err
 }
 
 func oldestOf(tool string) string {
