@@ -47,12 +47,12 @@ func ReadTerraformModule(dir string) (TerraformModule, error) {
 			return TerraformModule{}, fmt.Errorf("read the module %s: %w", dir, err)
 		}
 		fmt.Fprintf(whole, "%q %d\n", name, len(text))
-		whole.Write(text) //nolint:errcheck // a hash takes everything
+		whole.Write(text)
 		if !isConfiguration(name) && name != ".terraform.lock.hcl" {
 			continue
 		}
 		fmt.Fprintf(setup, "%q %d\n", name, len(text))
-		setup.Write(text) //nolint:errcheck // a hash takes everything
+		setup.Write(text)
 		if filepath.Dir(name) == "." && isConfiguration(name) {
 			any = true
 			m.read(name, text)
@@ -101,13 +101,13 @@ func isConfiguration(name string) bool {
 func (m *TerraformModule) read(name string, text []byte) {
 	var body hcl.Body
 	if strings.HasSuffix(name, ".json") {
-		file, _ := json.Parse(text, name)
+		file, _ := json.Parse(text, name) //nolint:errcheck // a mistake is Terraform's to report
 		if file == nil {
 			return
 		}
 		body = file.Body
 	} else {
-		file, _ := hclsyntax.ParseConfig(text, name, hcl.InitialPos)
+		file, _ := hclsyntax.ParseConfig(text, name, hcl.InitialPos) //nolint:errcheck // a mistake is Terraform's to report
 		if file == nil {
 			return
 		}
@@ -131,7 +131,7 @@ func (m *TerraformModule) read(name string, text []byte) {
 }
 
 func blocksOf(body hcl.Body, kind string, labels []string) hcl.Blocks {
-	content, _, _ := body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: kind, LabelNames: labels}}})
+	content, _, _ := body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: kind, LabelNames: labels}}}) //nolint:errcheck // a mistake is Terraform's to report
 	if content == nil {
 		return nil
 	}

@@ -13,8 +13,10 @@ import (
 // $STANDIN/calls: arguments, and the names of the variables in its environment.
 func standIn() {
 	if err := standInMain(os.Args[1:]); err != nil {
-		line, _ := json.Marshal(map[string]any{"type": "diagnostic", "diagnostic": map[string]string{"severity": "error", "summary": err.Error()}})
-		fmt.Println(string(line))
+		line := map[string]any{"type": "diagnostic", "diagnostic": map[string]string{"severity": "error", "summary": err.Error()}}
+		if err := json.NewEncoder(os.Stdout).Encode(line); err != nil {
+			panic(err)
+		}
 		os.Exit(1)
 	}
 }
