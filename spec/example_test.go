@@ -27,7 +27,7 @@ func TestExampleOfTheLanguage(t *testing.T) {
 	write(t, filepath.Join(dir, "cloud-init.yaml"), []byte("#cloud-config"))
 	write(t, filepath.Join(dir, "templates/dev.yaml"), []byte("# a VM for development\nparam:\n  CONTAINER_ENGINE: containerd\nimages: [{location: debian.qcow2}]\n"))
 	t.Chdir(dir)
-	c, diags := spec.Load(".", spec.Inputs{ProviderTypes: []string{"libvirt", "lima", "sim"}, Version: "0.1.0"})
+	c, diags := spec.Load(".", spec.Inputs{ProviderTypes: []string{"libvirt", "lima", "sim", "terraform"}, Version: "0.1.0"})
 	var got []string
 	for _, d := range diags {
 		if d.Summary != "Not built in yet" {

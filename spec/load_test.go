@@ -73,7 +73,7 @@ func write(t testing.TB, path string, content []byte) {
 // inputs reads the comment of an archive: --var, --var-file, variables of the
 // environment, `version V`, `built_in TYPE`, and `unsupported PATH` or `unsupported KIND:`.
 func inputs(a *txtar.Archive) spec.Inputs {
-	in := spec.Inputs{ProviderTypes: []string{"libvirt", "lima", "sim"}, Version: "0.1.0"}
+	in := spec.Inputs{ProviderTypes: []string{"libvirt", "lima", "sim", "terraform"}, Version: "0.1.0"}
 	unsupported := map[string]bool{}
 	for line := range strings.SplitSeq(string(a.Comment), "\n") {
 		word, rest, _ := strings.Cut(line, " ")

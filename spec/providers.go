@@ -72,11 +72,9 @@ func (l *loader) providerBlock(e *evaluator, ref ProviderRef) []Provider {
 func (l *loader) providerType(b *hclsyntax.Block, typ string) *hcl.Diagnostic {
 	_, ok := providerShapes[typ]
 	switch {
-	case slices.Contains(laterProviders, typ):
-		return mistake(b.LabelRanges[0], "Not built in yet", "Providers of type %q are not built in yet.", typ)
 	case !ok:
 		return mistake(b.LabelRanges[0], "Unknown provider type", "There is no provider type %q.%s", typ,
-			DidYouMean(typ, append(slices.Sorted(maps.Keys(providerShapes)), laterProviders...)))
+			DidYouMean(typ, slices.Sorted(maps.Keys(providerShapes))))
 	case !l.in.hasType(typ):
 		return mistake(b.LabelRanges[0], "Missing provider type", "This build of vmctl has no provider of type %q.", typ)
 	default:

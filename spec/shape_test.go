@@ -52,7 +52,7 @@ func TestShapes(t *testing.T) {
 		}
 		checkShape(t, string(kind), shape)
 	}
-	for _, typ := range []string{"libvirt", "lima", "sim"} {
+	for _, typ := range []string{"libvirt", "lima", "sim", "terraform"} {
 		shape, ok := spec.ProviderShape(typ)
 		if !ok {
 			t.Fatalf("%s has no shape", typ)
@@ -62,8 +62,8 @@ func TestShapes(t *testing.T) {
 	if _, ok := spec.Shape("network"); ok {
 		t.Error("a network has a shape")
 	}
-	if _, ok := spec.ProviderShape("terraform"); ok {
-		t.Error("terraform has a shape")
+	if _, ok := spec.ProviderShape("vagrant"); ok {
+		t.Error("vagrant has a shape")
 	}
 }
 

@@ -12,9 +12,6 @@ var laterBlocks = []string{
 	"container", "engine", "image", "job", "network", "volume", "workspace",
 }
 
-// laterProviders lists the provider types that the language has and this build has not.
-var laterProviders = []string{"terraform"}
-
 // typeNames lists the types of variables.
 var typeNames = []string{"any", "bool", "list", "map", "number", "object", "set", "string", "tuple"}
 
@@ -22,7 +19,7 @@ var typeNames = []string{"any", "bool", "list", "map", "number", "object", "set"
 var resourceShapes = map[Kind]Block{VM: fix(vmShape), Disk: fix(diskShape)}
 
 // providerShapes has every type of provider.
-var providerShapes = map[string]Block{"libvirt": fix(libvirtShape), "lima": fix(limaShape), "sim": fix(simShape)}
+var providerShapes = map[string]Block{"libvirt": fix(libvirtShape), "lima": fix(limaShape), "sim": fix(simShape), "terraform": fix(terraformShape)}
 
 // applies lists the values of a ceiling, from least to most disruptive.
 var applies = []string{"live", "restart", "replace"}

@@ -63,6 +63,7 @@ var vmShape = Block{
 			Name: "plain", Type: cty.Bool, Known: true,
 			Doc: "Whether Lima leaves the guest alone: no guest agent, no mounts, no forwarded ports of its own.",
 		},
+		terraformVariables, terraformOutputs,
 		ownAddress,
 		{
 			Name: "id", Type: cty.String, Computed: true,
@@ -313,5 +314,5 @@ var vmShape = Block{
 		timeoutsBlock,
 		lifecycleBlock,
 	},
-	Later: []string{"network_interface", "outputs", "variables"},
+	Later: []string{"network_interface"},
 }

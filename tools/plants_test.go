@@ -140,6 +140,9 @@ func plants() []plant {
 		{dir: "internal/fetch", imp: "net/http/httptest", inTest: true},
 		{dir: "providers/libvirt", imp: "net/url"},
 
+		{rule: "terraform", dir: "cmd/internal/cli", imp: "github.com/hashicorp/terraform-exec/tfexec"},
+		{dir: "providers/terraform", imp: "github.com/hashicorp/terraform-exec/tfexec"},
+
 		{rule: "diskfs", dir: "providers/libvirt", imp: "github.com/diskfs/go-diskfs/filesystem/iso9660"},
 		{dir: "internal/nocloud", imp: "github.com/diskfs/go-diskfs/filesystem/iso9660"},
 		{dir: "providers/libvirt", imp: "vmctl/internal/qcow2"},
@@ -214,6 +217,7 @@ var libraries = [][3]string{
 	{"github.com/diskfs/go-diskfs", "filesystem/iso9660/iso9660.go", "package iso9660\n"},
 	{"github.com/hashicorp/hcl/v2", "hcl.go", "package hcl\n"},
 	{"github.com/hashicorp/hcl/v2", "hclsyntax/hclsyntax.go", "package hclsyntax\n"},
+	{"github.com/hashicorp/terraform-exec", "tfexec/tfexec.go", "package tfexec\n"},
 	{"github.com/lima-vm/lima/v2", "pkg/store/store.go", "package store\n"},
 	{"github.com/pkg/errors", "errors.go", "package errors\n"},
 	{"github.com/stretchr/testify", "assert/assert.go", "package assert\n"},

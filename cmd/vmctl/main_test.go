@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	testscript.Main(dispositions{m}, map[string]func(){"vmctl": patiently(withBoxes), "visit": visit})
+	testscript.Main(dispositions{m}, map[string]func(){"vmctl": patiently(withBoxes), "visit": visit, "terraform-stand-in": standIn})
 }
 
 // withBoxes runs vmctl with a kind that only tests have: a box inside a VM.

@@ -110,7 +110,7 @@ func newApp(env Env) *app {
 // execute parses the arguments and runs the command that they name.
 func (a *app) execute(ctx context.Context) error {
 	root := a.root()
-	root.SetArgs(append([]string{}, a.env.Args...)) // for nil, cobra takes those of the process
+	root.SetArgs(a.arguments())
 	cmd, err := root.ExecuteContextC(ctx)
 	_, a.streams = cmd.Annotations[streaming]
 	if level, wrong := a.logLevel(); wrong == nil {

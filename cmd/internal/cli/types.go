@@ -16,6 +16,7 @@ import (
 	"vmctl/providers/lima"
 	"vmctl/providers/provision"
 	"vmctl/providers/sim"
+	"vmctl/providers/terraform"
 	"vmctl/spec"
 )
 
@@ -26,6 +27,7 @@ func builtInTypes(env Env) providers.Types {
 		libvirt.Type(libvirt.Host{UID: env.UID, Getenv: env.Getenv, Cache: cacheDir(env.Getenv)}),
 		lima.Type(lima.Host{Program: limaProgram(env), Getenv: env.Getenv, UID: env.UID, Home: env.Getenv("HOME"), WSL: wslHost(env), KVM: kvmDevice(env)}),
 		sim.Type(sim.Host{Program: env.Program, Args: []string{simVM}, Path: env.Getenv("PATH")}),
+		terraform.Type(terraform.Host{Program: env.Program, Environ: env.Environ, Dir: env.Dir, Temp: env.Getenv("XDG_RUNTIME_DIR")}),
 	} {
 		all.Systems[t.Name] = keptlog.Wrap(provision.Wrap(t))
 	}

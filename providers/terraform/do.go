@@ -1,0 +1,248 @@
+package terraform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/spec"
+)
+
+// Do implements providers.Provider.
+func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
+	return guard.Run(ctx, p, w, log)
+}
+
+// Begin implements guard.Driver.
+func (p *Provider) Begin(_ context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
+	module, err := p.readModule()
+	if err != nil {
+		return nil, nil, err
+	}
+	j := &job{Work: w, p: p, log: log, module: module}
+	return j, j.end, nil
+}
+
+// Failure implements guard.Driver.
+func (p *Provider) Failure(err error, format string, args ...any) *providers.Problem {
+	problem := &providers.Problem{
+		Outcome: providers.Failed, Code: "terraform", Seen: said(err), Next: providers.Vmctl("plan"),
+		Err: fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err),
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		problem.Outcome = providers.Timeout
+	}
+	return problem
+}
+
+// job is one step on a workspace.
+type job struct {
+	providers.Work
+
+	p       *Provider
+	log     providers.Log
+	module  spec.TerraformModule
+	seen    *seen // nil: there is no workspace
+	session *session
+}
+
+func (j *job) end() error {
+	if j.session == nil {
+		return nil
+	}
+	return j.session.close()
+}
+
+// Guard implements guard.Task.
+func (j *job) Guard() guard.Guard {
+	return guard.Guard{Work: j.Work, Project: j.p.settings.Project, Thing: "workspace", Look: func(now guard.Seen) string {
+		return j.p.statePath(now.Name)
+	}}
+}
+
+// Look implements guard.Task.
+func (j *job) Look(context.Context) (*guard.Seen, error) {
+	j.seen = nil
+	w, err := j.p.find(j.Object)
+	if err != nil || w == nil {
+		return nil, err
+	}
+	if j.seen, err = j.p.read(*w); err != nil {
+		return nil, err
+	}
+	// The ID is in the name of the workspace with the lineage: the address may be an earlier one.
+	mark := &providers.Mark{ID: j.p.settings.Project.Lineage(), Project: j.p.settings.Project.Name, Address: j.Address, Of: w.id}
+	on := j.seen.made()
+	return &guard.Seen{ID: w.id, Name: w.name, Mark: mark, Fingerprint: j.p.fingerprint(j.seen), Running: &on}, nil
+}
+
+// Values implements guard.Task.
+func (j *job) Values(context.Context) (map[string]cty.Value, error) {
+	return j.seen.computed(j.outputs()), nil
+}
+
+// outputs maps attributes to the outputs that tell them.
+func (j *job) outputs() cty.Value {
+	if j.Want == cty.NilVal {
+		return ctyread.Attr(j.Prior, "outputs")
+	}
+	return ctyread.Attr(j.Want, "outputs")
+}
+
+// Verb implements guard.Task.
+func (j *job) Verb() (guard.Verb, error) {
+	switch j.Op {
+	case opApply:
+		need := guard.Expected
+		if j.Phase == providers.PhaseMake {
+			need = guard.Making
+		}
+		return guard.Verb{Need: need, Act: j.apply, Check: j.checkOutputs}, nil
+	case opDestroy:
+		return guard.Verb{Need: guard.Removing, Act: j.destroy}, nil
+	case opWaitSSH:
+		return guard.Verb{Act: j.waitSSH}, nil
+	case opRelease:
+		return guard.Verb{Need: guard.Removing, Act: j.release}, nil
+	default:
+		panic("unknown operation " + j.Op)
+	}
+}
+
+// open opens the session of a workspace, and prepares the module for it.
+func (j *job) open(ctx context.Context, name string, values cty.Value) (err error) {
+	if err := os.MkdirAll(filepath.Join(j.p.statesDir(), name), 0o700); err != nil {
+		return err
+	}
+	workspace, settings := "", []string(nil)
+	if j.module.Backend == "local" {
+		workspace, settings = name, []string{"workspace_dir=" + j.p.statesDir()}
+	}
+	if j.session, err = j.p.openSession(j.p.dataPath(name), workspace); err != nil {
+		return err
+	}
+	j.session.log = j.log
+	j.session.variables = variablesText(values)
+	return j.p.prepare(ctx, j.session, j.module, j.p.dataPath(name), settings)
+}
+
+// state returns the value of -state: a module without a backend keeps the state where vmctl says.
+func (j *job) state(name string) string {
+	if j.module.Backend != "" {
+		return ""
+	}
+	return j.p.statePath(name)
+}
+
+func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
+	name := workspaceName(j.p.settings.Project.Lineage(), j.Address, j.Object)
+	if j.seen != nil {
+		name = j.seen.name
+	}
+	if err := j.open(ctx, name, ctyread.Attr(j.Want, "variables")); err != nil {
+		return nil, err
+	}
+	planned, err := j.session.plan(ctx, j.state(name), false)
+	if err != nil {
+		return nil, err
+	}
+	if losing := planned.losing(); len(losing) > 0 {
+		return nil, &providers.Problem{
+			Outcome: providers.Unsafe, Code: "terraform_replaces", Seen: losing,
+			Next: providers.SayVmctl("to make it anew with its new values, destroy it first: ", "destroy", "--target="+j.Address.String()),
+			Err:  fmt.Errorf("%s %s: Terraform would destroy resources: %s", j.Op, j.Address, strings.Join(losing, ", ")),
+		}
+	}
+	if len(planned.changes) == 0 && j.seen != nil {
+		return guard.Did(providers.AlreadyTrue, "Terraform has nothing to change"), nil
+	}
+	if err := j.carryOut(ctx, name); err != nil {
+		return nil, err
+	}
+	var evidence []string
+	for _, c := range planned.changes {
+		evidence = append(evidence, c.String())
+	}
+	return guard.Did(providers.Done, evidence...), nil
+}
+
+// checkOutputs fails if the module lacks an output that the block names.
+func (j *job) checkOutputs(context.Context) error {
+	if !ctyread.Known(j.outputs()) || j.seen == nil {
+		return nil
+	}
+	for attribute, name := range j.outputs().AsValueMap() {
+		if !ctyread.Known(j.seen.state.output(name.AsString())) {
+			return &providers.Problem{
+				Outcome: providers.Failed, Code: "no_output", Seen: []string{"outputs with a value: " + strings.Join(j.seen.state.outputNames(), ", ")},
+				Next: providers.Say(fmt.Sprintf("correct outputs = { %s = %q } in the block of %s, or add the output to the module", attribute, name.AsString(), j.Address)),
+				Err:  fmt.Errorf("%s %s: the module was applied, and has no value for its output %s", j.Op, j.Address, name.AsString()),
+			}
+		}
+	}
+	return nil
+}
+
+// carryOut applies the plan that was made, and no other one.
+func (j *job) carryOut(ctx context.Context, name string) error {
+	if err := j.p.keepState(name); err != nil {
+		return err
+	}
+	return j.session.apply(ctx, j.state(name))
+}
+
+// destroy destroys the resources, and removes the workspace once none is left.
+func (j *job) destroy(ctx context.Context) (*guard.Outcome, error) {
+	if j.seen == nil {
+		return guard.Did(providers.AlreadyGone), nil
+	}
+	name := j.seen.name
+	if j.seen.made() {
+		if err := j.open(ctx, name, ctyread.Attr(j.Prior, "variables")); err != nil {
+			return nil, err
+		}
+		if _, err := j.session.plan(ctx, j.state(name), true); err != nil {
+			return nil, err
+		}
+		if err := j.carryOut(ctx, name); err != nil {
+			return nil, err
+		}
+		after, err := j.p.read(j.seen.workspace)
+		if err != nil {
+			return nil, err
+		}
+		if left := after.state.managed(); len(left) > 0 {
+			return nil, &providers.Problem{
+				Outcome: providers.Failed, Code: "terraform_left", Seen: left, Next: providers.Vmctl("plan"),
+				Err: fmt.Errorf("%s %s: Terraform ended well, and its state still has %s", j.Op, j.Address, strings.Join(left, ", ")),
+			}
+		}
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Join(j.p.statesDir(), name)), os.RemoveAll(j.p.dataPath(name))); err != nil {
+		return nil, err
+	}
+	return guard.Did(providers.Done), nil
+}
+
+// release renames the workspace, so that it is vmctl's no more.
+func (j *job) release(context.Context) (*guard.Outcome, error) {
+	if j.seen == nil {
+		return guard.Did(providers.AlreadyGone), nil
+	}
+	from := filepath.Join(j.p.statesDir(), j.seen.name)
+	to := filepath.Join(j.p.statesDir(), "released"+separator+j.seen.name)
+	if err := os.Rename(from, to); err != nil {
+		return nil, err
+	}
+	done := guard.Did(providers.Done, "its state is in "+to)
+	done.NotGone = true
+	return done, nil
+}

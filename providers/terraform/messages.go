@@ -1,0 +1,133 @@
+package terraform
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"vmctl/providers"
+)
+
+// messages reads the lines that Terraform writes with -json. They hold no value of an attribute.
+type messages struct {
+	log     providers.Log // nil: nobody listens
+	partial []byte
+	reasons map[string]string // by address, of planned changes
+	errors  []string          // what Terraform said in diagnostics
+}
+
+// message is one line.
+type message struct {
+	Type   string `json:"type"`
+	Text   string `json:"@message"`
+	Change struct {
+		Resource struct {
+			Addr string `json:"addr"`
+		} `json:"resource"`
+		Reason string `json:"reason"`
+	} `json:"change"`
+	Hook struct {
+		Resource struct {
+			Addr string `json:"addr"`
+		} `json:"resource"`
+		Action string `json:"action"`
+	} `json:"hook"`
+	Diagnostic struct {
+		Severity string `json:"severity"`
+		Summary  string `json:"summary"`
+		Detail   string `json:"detail"`
+		Address  string `json:"address"`
+	} `json:"diagnostic"`
+}
+
+// Write takes a part of the output.
+func (m *messages) Write(text []byte) (int, error) {
+	m.partial = append(m.partial, text...)
+	for {
+		line, rest, whole := bytes.Cut(m.partial, []byte("\n"))
+		if !whole {
+			return len(text), nil
+		}
+		m.line(line)
+		m.partial = append([]byte(nil), rest...)
+	}
+}
+
+func (m *messages) line(line []byte) {
+	var got message
+	if json.Unmarshal(line, &got) != nil {
+		return
+	}
+	switch got.Type {
+	case "planned_change":
+		if got.Change.Reason != "" {
+			if m.reasons == nil {
+				m.reasons = map[string]string{}
+			}
+			m.reasons[got.Change.Resource.Addr] = got.Change.Reason
+		}
+	case "apply_start":
+		m.say(fmt.Sprintf("%s: %s", got.Hook.Resource.Addr, doing(got.Hook.Action)))
+	case "diagnostic":
+		if got.Diagnostic.Severity == "error" {
+			text := got.Diagnostic.Summary
+			if got.Diagnostic.Address != "" {
+				text = got.Diagnostic.Address + ": " + text
+			}
+			if detail := strings.Join(strings.Fields(got.Diagnostic.Detail), " "); detail != "" {
+				text += ": " + detail
+			}
+			m.errors = append(m.errors, text)
+		}
+	}
+}
+
+func doing(action string) string {
+	switch action {
+	case "create":
+		return "creating"
+	case "update":
+		return "changing"
+	case "delete":
+		return "destroying"
+	default:
+		return action
+	}
+}
+
+func (m *messages) say(text string) {
+	if m.log != nil {
+		m.log(providers.Progress{Text: text})
+	}
+}
+
+// failure returns the error of a command, with what Terraform said.
+func (m *messages) failure(err error) error {
+	if len(m.errors) == 0 {
+		return err
+	}
+	return &saidError{said: m.errors, err: err}
+}
+
+// saidError is the failure of a command of Terraform that said why.
+type saidError struct {
+	said []string
+	err  error
+}
+
+// Error returns what Terraform said.
+func (e *saidError) Error() string { return strings.Join(e.said, "; ") }
+
+// Unwrap returns the failure of the command.
+func (e *saidError) Unwrap() error { return e.err }
+
+// said returns what Terraform said in an error, a line each.
+func said(err error) []string {
+	var s *saidError
+	if errors.As(err, &s) {
+		return s.said
+	}
+	return nil
+}

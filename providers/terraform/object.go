@@ -1,0 +1,183 @@
+package terraform
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/spec"
+)
+
+// seen is a workspace as it was read.
+type seen struct {
+	workspace
+
+	state *stateFile
+}
+
+// statesDir returns the folder of the states of a module that keeps them on this machine.
+func (p *Provider) statesDir() string { return filepath.Join(p.settings.Dir, "states") }
+
+// statePath returns the file with the state of a workspace.
+func (p *Provider) statePath(name string) string {
+	return filepath.Join(p.statesDir(), name, "terraform.tfstate")
+}
+
+// dataPath returns the folder in which Terraform keeps the providers and the backend of a workspace.
+func (p *Provider) dataPath(name string) string { return filepath.Join(p.settings.Dir, "data", name) }
+
+// list returns the workspaces of the project, by name.
+func (p *Provider) list() ([]workspace, error) {
+	entries, err := os.ReadDir(p.statesDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []workspace
+	for _, e := range entries {
+		if w, ok := parseWorkspace(e.Name()); ok && w.lineage == encode(p.settings.Project.Lineage()) {
+			all = append(all, w)
+		}
+	}
+	return all, nil
+}
+
+// find returns the workspace of an object. nil: there is none.
+func (p *Provider) find(id providers.ID) (*workspace, error) {
+	all, err := p.list()
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range all {
+		if w.id == id {
+			return &w, nil
+		}
+	}
+	return nil, nil
+}
+
+// read reads the state of a workspace that exists. It writes nothing.
+func (p *Provider) read(w workspace) (*seen, error) {
+	text, err := os.ReadFile(p.statePath(w.name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	state, err := readState(text)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", p.statePath(w.name), err)
+	}
+	return &seen{workspace: w, state: state}, nil
+}
+
+// made reports whether the workspace has resources: as far as Terraform knows, its VM exists.
+func (s *seen) made() bool { return len(s.state.managed()) > 0 }
+
+// computed returns the attributes that outputs tell.
+func (s *seen) computed(outputs cty.Value) map[string]cty.Value {
+	all := map[string]cty.Value{
+		outID: cty.StringVal(string(s.id)), outAddress: cty.NullVal(cty.String), outSSHPort: cty.NullVal(cty.Number),
+	}
+	if !s.made() {
+		return all
+	}
+	for name := range all {
+		v := s.state.output(outputOf(outputs, name))
+		switch {
+		case !ctyread.Known(v):
+		case name == outSSHPort && v.Type() == cty.Number, name != outSSHPort && v.Type() == cty.String:
+			all[name] = v
+		}
+	}
+	if ctyread.Known(all[outAddress]) && all[outSSHPort].IsNull() {
+		all[outSSHPort] = cty.NumberIntVal(22)
+	}
+	return all
+}
+
+// text returns the text of the output that tells an attribute. "": there is none.
+func (s *seen) text(outputs cty.Value, attribute string) string {
+	v := s.state.output(outputOf(outputs, attribute))
+	if !ctyread.Known(v) || v.Type() != cty.String {
+		return ""
+	}
+	return v.AsString()
+}
+
+// object returns the workspace as the planner sees it. known is its resource; nil: none is known.
+func (p *Provider) object(s *seen, known *providers.Known) providers.Object {
+	outputs, on, state := cty.NilVal, s.made(), providers.StateOff
+	if on {
+		state = providers.StateRunning
+	}
+	o := providers.Object{
+		Kind: spec.VM, ID: s.id, Name: s.name, Running: &on, State: state, Unreadable: map[string]string{},
+		Fingerprint: p.fingerprint(s), Owner: p.mark(s.workspace, known),
+	}
+	if known != nil {
+		o.Name = known.Name
+		if outputs = ctyread.Attr(known.Prior, "outputs"); !ctyread.Known(outputs) {
+			outputs = ctyread.Attr(known.Want, "outputs")
+		}
+	}
+	o.Attrs = cty.ObjectVal(s.computed(outputs))
+	if o.Owner != nil {
+		o.Owner.HostKey = s.text(outputs, outHostKey)
+	}
+	o.Findings = p.findings(s, o)
+	return o
+}
+
+func (p *Provider) findings(s *seen, o providers.Object) []providers.Finding {
+	var all []providers.Finding
+	var at spec.Address
+	if o.Owner != nil {
+		at = o.Owner.Address
+	}
+	if !s.made() {
+		all = append(all, providers.Finding{
+			Kind: providers.FindPartial, Address: at, Object: o.Name, Action: "Terraform makes it whole",
+			Evidence: []string{"the workspace " + s.name + " has no resources"},
+		})
+	}
+	if flawed := s.state.flawed(); len(flawed) > 0 {
+		all = append(all, providers.Finding{
+			Kind: providers.FindBroken, Address: at, Object: o.Name, Action: "Terraform replaces what is tainted",
+			Evidence: []string{"tainted in the workspace " + s.name + ": " + strings.Join(flawed, ", ")},
+		})
+	}
+	return all
+}
+
+// mark returns the owner mark: the name of the workspace, and the record, which alone follows a move.
+func (p *Provider) mark(w workspace, known *providers.Known) *providers.Mark {
+	m := &providers.Mark{ID: p.settings.Project.Lineage(), Project: p.settings.Project.Name, Of: w.id}
+	if known != nil {
+		m.Address = known.Address
+		return m
+	}
+	address, ok := w.at()
+	if !ok {
+		return nil
+	}
+	m.Address = address
+	return m
+}
+
+// fingerprint returns what a step relies on: the state of the workspace, as Terraform wrote it last.
+func (p *Provider) fingerprint(s *seen) string {
+	var print guard.Print
+	print.Add("id", string(s.id))
+	print.Add("lineage of the state", s.state.Lineage)
+	print.Add("serial of the state", fmt.Sprint(s.state.Serial))
+	return print.String()
+}

@@ -1,0 +1,67 @@
+package terraform
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/atomicfile"
+	"vmctl/internal/ctyread"
+	"vmctl/internal/lockfile"
+	"vmctl/spec"
+)
+
+// preparedFile holds the Setup of the module that a data folder was prepared for.
+const preparedFile = "vmctl-prepared"
+
+// prepare runs init in a data folder, unless that was done for this module. One init runs at a time: they share
+// a cache of providers.
+func (p *Provider) prepare(ctx context.Context, s *session, m spec.TerraformModule, dir string, settings []string) error {
+	if m.Backend == "" && !m.Providers {
+		return nil // Terraform has all that it takes
+	}
+	mark := filepath.Join(dir, preparedFile)
+	if text, err := os.ReadFile(mark); err == nil && string(text) == m.Setup {
+		return nil
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	p.preparing.Lock()
+	defer p.preparing.Unlock()
+	lock, err := lockfile.Acquire(ctx, lockfile.Request{Path: filepath.Join(p.settings.Dir, "init.lock"), Wait: time.Hour})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
+		return errors.Join(err, lock.Release())
+	}
+	if err := errors.Join(s.init(ctx, settings), lock.Release()); err != nil {
+		return err
+	}
+	return atomicfile.Write(mark, []byte(m.Setup), 0o600)
+}
+
+// keepState copies the state before Terraform rewrites it in its place.
+func (p *Provider) keepState(name string) error {
+	text, err := os.ReadFile(p.statePath(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(p.statePath(name)+".before", text, 0o600)
+}
+
+// variablesText returns the values of variables as Terraform reads them. nil: there are none.
+func variablesText(variables cty.Value) []byte {
+	if !ctyread.Known(variables) || variables.LengthInt() == 0 {
+		return nil
+	}
+	return spec.TerraformValues(variables.AsValueMap())
+}

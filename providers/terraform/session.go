@@ -1,0 +1,167 @@
+package terraform
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/terraform-exec/tfexec"
+
+	"vmctl/internal/process"
+	"vmctl/providers"
+)
+
+// session runs Terraform's commands for one workspace. Its folder is private and short-lived.
+type session struct {
+	tf        *tfexec.Terraform
+	env       map[string]string
+	order     order
+	dir       string // 0700
+	variables []byte // in HCL; nil: none are given
+	log       providers.Log
+}
+
+// openSession prepares commands for a workspace. The caller closes the session.
+func (p *Provider) openSession(dataDir, workspace string) (*session, error) {
+	program, err := p.findProgram()
+	if err != nil {
+		return nil, err
+	}
+	if p.host.Program == "" {
+		return nil, errors.New("vmctl does not know its own program, which runs Terraform")
+	}
+	dir, err := os.MkdirTemp(p.host.Temp, "vmctl-tf-")
+	if err != nil {
+		return nil, err
+	}
+	s := &session{order: order{Program: program, Workspace: workspace, Init: "-lockfile=readonly"}, dir: dir, env: p.environment()}
+	s.env["TF_DATA_DIR"], s.env["TMPDIR"], s.env["CHECKPOINT_DISABLE"] = dataDir, dir, "1"
+	if s.tf, err = tfexec.NewTerraform(p.module, p.host.Program); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *session) close() error { return os.RemoveAll(s.dir) }
+
+// findProgram returns the path of Terraform.
+func (p *Provider) findProgram() (string, error) {
+	dir := p.host.Dir
+	if strings.ContainsRune(p.binary, filepath.Separator) {
+		dir = p.settings.Files
+	}
+	path, err := process.LookPath(p.binary, dir, p.host.Environ)
+	if err == nil {
+		return path, nil
+	}
+	problem := &providers.Problem{
+		Outcome: providers.Failed, Code: "terraform_missing", Err: fmt.Errorf("run %s, which makes the VMs of provider.terraform.%s: %w", p.binary, p.settings.Name, err),
+		Next: providers.Say("install Terraform 1.5 or newer, or OpenTofu and set binary = \"tofu\" in the provider block"),
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		problem.Err = fmt.Errorf("provider.terraform.%s needs the program %s, which is not in PATH", p.settings.Name, p.binary)
+	}
+	return "", problem
+}
+
+// environment returns the environment of Terraform: that of vmctl, with its cloud credentials, but without
+// anything that would change a command behind vmctl's back.
+func (p *Provider) environment() map[string]string {
+	env := map[string]string{}
+	for _, entry := range p.host.Environ {
+		name, value, ok := strings.Cut(entry, "=")
+		if !ok || name == "" || name == "TF_DATA_DIR" || strings.HasPrefix(name, "VMCTL_") {
+			continue
+		}
+		env[name] = value
+	}
+	return tfexec.CleanEnv(env)
+}
+
+// run runs a command of Terraform. The values of variables reach it through a pipe if give says so.
+func (s *session) run(give bool, command func(*tfexec.Terraform) error) (err error) {
+	o := s.order
+	if give && s.variables != nil {
+		pipe, err := newPipe(filepath.Join(s.dir, "variables"), s.variables)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, pipe.close()) }()
+		o.Variables = pipe.path
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	s.env[CallVariable] = string(text)
+	if err := s.tf.SetEnv(s.env); err != nil {
+		return err
+	}
+	return command(s.tf)
+}
+
+// init prepares the module: it installs its providers and sets up its backend.
+func (s *session) init(ctx context.Context, settings []string) error {
+	o := s.order
+	defer func() { s.order = o }()
+	s.order.Workspace = "" // init refuses a workspace that does not exist yet
+	options := []tfexec.InitOption{}
+	for _, setting := range settings {
+		options = append(options, tfexec.BackendConfig(setting))
+	}
+	return s.run(false, func(tf *tfexec.Terraform) error { return tf.Init(ctx, options...) })
+}
+
+// planFile is the name of the plan in the folder of a session.
+const planFile = "plan"
+
+// plan plans, and reads the plan.
+func (s *session) plan(ctx context.Context, state string, destroy bool) (*preview, error) {
+	file := filepath.Join(s.dir, planFile)
+	options := []tfexec.PlanOption{tfexec.Out(file), tfexec.Destroy(destroy)}
+	if state != "" {
+		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
+	}
+	if s.variables != nil {
+		options = append(options, tfexec.VarFile(stdinPath))
+	}
+	var out messages
+	err := s.run(true, func(tf *tfexec.Terraform) error {
+		_, err := tf.PlanJSON(ctx, &out, options...)
+		return err
+	})
+	if err != nil {
+		return nil, out.failure(err)
+	}
+	s.tf.SetStdout(io.Discard)
+	var made *preview
+	err = s.run(false, func(tf *tfexec.Terraform) error {
+		plan, err := tf.ShowPlanFile(ctx, file)
+		if err == nil {
+			made = previewOf(plan, out.reasons)
+		}
+		return err
+	})
+	return made, err
+}
+
+// apply carries out the plan that was made last.
+func (s *session) apply(ctx context.Context, state string) error {
+	options := []tfexec.ApplyOption{tfexec.DirOrPlan(filepath.Join(s.dir, planFile))}
+	if state != "" {
+		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
+	}
+	out := messages{log: s.log}
+	err := s.run(false, func(tf *tfexec.Terraform) error { return tf.ApplyJSON(ctx, &out, options...) })
+	s.tf.SetStdout(io.Discard)
+	if err != nil {
+		return out.failure(err)
+	}
+	return nil
+}

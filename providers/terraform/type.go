@@ -1,0 +1,72 @@
+// Package terraform makes virtual machines by the user's own Terraform or OpenTofu module, so that they live on
+// any cloud: one workspace of the module for each. The workspace is the object that vmctl manages; its name
+// carries the lineage of the project, the address and the ID. Only Terraform knows the resources in it.
+//
+// The package runs Terraform through terraform-exec, which starts vmctl itself (Call): that sets what
+// terraform-exec refuses to set, and lets Terraform outlive vmctl.
+package terraform
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/providers/machine"
+)
+
+// TypeName is the type of this provider's blocks.
+const TypeName = "terraform"
+
+// Host holds the provider's view of its process and its machine.
+type Host struct {
+	// Program is vmctl, absolute: with CallVariable in its environment it runs Call. "": Terraform cannot be run.
+	Program string
+	Environ []string // NAME=value: of vmctl; Terraform gets most of it
+	Dir     string   // the working directory, absolute
+	Temp    string   // the folder of short-lived private files; "": the system's
+}
+
+// Type returns the provider type.
+func Type(h Host) providers.Type {
+	return providers.Type{
+		Name:     TypeName,
+		Kinds:    kinds,
+		Check:    check,
+		Produces: machine.Produces(),
+		// The states of a module without a backend lie in the provider's own folder, which has its name.
+		System: func(name string, _ cty.Value) cty.Value {
+			return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(name)})
+		},
+		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) { return open(h, s), nil },
+	}
+}
+
+// Provider is one module.
+type Provider struct {
+	host     Host
+	settings providers.Settings
+	module   string // its folder, absolute
+	binary   string // as the spec names it
+
+	preparing sync.Mutex // held during an init
+}
+
+var _ providers.Provider = (*Provider)(nil)
+
+func open(h Host, s providers.Settings) *Provider {
+	p := &Provider{host: h, settings: s, module: ctyread.Text(s.Attrs, "dir"), binary: ctyread.Text(s.Attrs, "binary")}
+	if !filepath.IsAbs(p.module) {
+		p.module = filepath.Join(s.Files, p.module)
+	}
+	if p.binary == "" {
+		p.binary = TypeName
+	}
+	return p
+}
+
+// Close does nothing: no Terraform runs beyond a step.
+func (p *Provider) Close() error { return nil }

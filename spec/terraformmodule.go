@@ -1,0 +1,148 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/hashicorp/hcl/v2/json"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// TerraformModule holds the facts of a Terraform module that vmctl relies on.
+type TerraformModule struct {
+	// Backend is the type of its backend block, or "cloud"; "": the module has none.
+	Backend string
+	// Providers says that it needs providers that are not built into Terraform.
+	Providers bool
+	// Digest changes whenever a file of the module does: its configuration, its lock file, and what lies below
+	// its folder.
+	Digest string
+	// Setup changes whenever something that `terraform init` reads does.
+	Setup string
+}
+
+// ReadTerraformModule reads the module in a folder. It decides nothing about its resources: only Terraform
+// understands them.
+func ReadTerraformModule(dir string) (TerraformModule, error) {
+	files, err := moduleFiles(dir)
+	if err != nil {
+		return TerraformModule{}, fmt.Errorf("read the module %s: %w", dir, err)
+	}
+	var m TerraformModule
+	whole, setup, any := sha256.New(), sha256.New(), false
+	for _, name := range files {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return TerraformModule{}, fmt.Errorf("read the module %s: %w", dir, err)
+		}
+		fmt.Fprintf(whole, "%q %d\n", name, len(text))
+		whole.Write(text)
+		if !isConfiguration(name) && name != ".terraform.lock.hcl" {
+			continue
+		}
+		fmt.Fprintf(setup, "%q %d\n", name, len(text))
+		setup.Write(text)
+		if filepath.Dir(name) == "." && isConfiguration(name) {
+			any = true
+			m.read(name, text)
+		}
+	}
+	if !any {
+		return TerraformModule{}, fmt.Errorf("read the module %s: it has no .tf file", dir)
+	}
+	m.Digest, m.Setup = hex.EncodeToString(whole.Sum(nil)), hex.EncodeToString(setup.Sum(nil))
+	return m, nil
+}
+
+// mostModuleFiles limits the files of a module whose changes count.
+const mostModuleFiles = 10000
+
+// moduleFiles lists the files of a module, without the folders in which Terraform keeps its own.
+func moduleFiles(dir string) ([]string, error) {
+	var all []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != dir && (strings.HasPrefix(d.Name(), ".") || d.Name() == "terraform.tfstate.d"):
+			return fs.SkipDir
+		case !d.Type().IsRegular() || strings.Contains(d.Name(), ".tfstate"):
+			return nil
+		case len(all) == mostModuleFiles:
+			return errors.New("it has too many files")
+		}
+		all = append(all, name)
+		return nil
+	})
+	slices.Sort(all)
+	return all, err
+}
+
+func isConfiguration(name string) bool {
+	return slices.ContainsFunc([]string{".tf", ".tf.json", ".tofu", ".tofu.json"}, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// read takes the facts from one file. A mistake in it is Terraform's to report.
+func (m *TerraformModule) read(name string, text []byte) {
+	var body hcl.Body
+	if strings.HasSuffix(name, ".json") {
+		file, _ := json.Parse(text, name) //nolint:errcheck // a mistake is Terraform's to report
+		if file == nil {
+			return
+		}
+		body = file.Body
+	} else {
+		file, _ := hclsyntax.ParseConfig(text, name, hcl.InitialPos) //nolint:errcheck // a mistake is Terraform's to report
+		if file == nil {
+			return
+		}
+		body = file.Body
+	}
+	for _, b := range blocksOf(body, "terraform", nil) {
+		for _, backend := range blocksOf(b.Body, "backend", []string{"type"}) {
+			m.Backend = backend.Labels[0]
+		}
+		if len(blocksOf(b.Body, "cloud", nil)) > 0 {
+			m.Backend = "cloud"
+		}
+		m.Providers = m.Providers || len(blocksOf(b.Body, "required_providers", nil)) > 0
+	}
+	for _, kind := range []string{"resource", "data"} {
+		for _, b := range blocksOf(body, kind, []string{"type", "name"}) {
+			m.Providers = m.Providers || !strings.HasPrefix(b.Labels[0], "terraform_")
+		}
+	}
+	m.Providers = m.Providers || len(blocksOf(body, "module", []string{"name"})) > 0
+}
+
+func blocksOf(body hcl.Body, kind string, labels []string) hcl.Blocks {
+	content, _, _ := body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: kind, LabelNames: labels}}}) //nolint:errcheck // a mistake is Terraform's to report
+	if content == nil {
+		return nil
+	}
+	return content.Blocks
+}
+
+// TerraformValues returns the values of variables in Terraform's own language, as a file of -var-file.
+func TerraformValues(variables map[string]cty.Value) []byte {
+	file := hclwrite.NewEmptyFile()
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		file.Body().SetAttributeValue(name, variables[name])
+	}
+	return file.Bytes()
+}

@@ -1,0 +1,34 @@
+package spec
+
+import "github.com/zclconf/go-cty/cty"
+
+var terraformShape = Block{
+	Name: "terraform",
+	Doc:  "Virtual machines of a Terraform or OpenTofu module: one workspace of the module for each.",
+	Attrs: []Attr{
+		providerForEach,
+		{
+			Name: "dir", Type: cty.String, Form: OneLine, Required: true, Known: true,
+			Doc: "The folder of the module, relative to the spec's folder.",
+		},
+		{
+			Name: "binary", Type: cty.String, Form: OneLine, Default: cty.StringVal("terraform"), Known: true,
+			Doc: "The program, terraform or tofu: a name in PATH, or a path.",
+		},
+		{
+			Name: "shared", Type: cty.List(cty.String), Known: true,
+			Doc: "Addresses of resources that all virtual machines of the module have in common: never destroyed with one of them.",
+		},
+	},
+}
+
+var terraformVariables = Attr{
+	Name: "variables", Type: cty.Map(cty.String), Sensitive: true,
+	Doc: "Values of the variables of its Terraform module.",
+}
+
+var terraformOutputs = Attr{
+	Name: "outputs", Type: cty.Map(cty.String), Known: true,
+	Public: "names of outputs are no secrets",
+	Doc:    "The outputs of its Terraform module that tell its attributes, by attribute: { address = \"vm_ip\", id = \"vm_id\" }.",
+}
