@@ -15,11 +15,8 @@ var terraformShape = Block{
 			Name: "binary", Type: cty.String, Form: OneLine, Default: cty.StringVal("terraform"), Known: true,
 			Doc: "The program, terraform or tofu: a name in PATH, or a path.",
 		},
-		{
-			Name: "shared", Type: cty.List(cty.String), Known: true,
-			Doc: "Addresses of resources that all virtual machines of the module have in common: never destroyed with one of them.",
-		},
 	},
+	Later: []string{"shared"},
 }
 
 var terraformVariables = Attr{
