@@ -225,7 +225,9 @@ func (d *differ) around(a spec.Address) []spec.Address {
 
 // isPower reports whether a command asks for another run state of VMs, or for other keys,
 // and for nothing else: an edit of a block is for an apply to make.
-func (d *differ) isPower() bool { return d.options.Heal || len(d.options.Running)+len(d.options.Rekey) > 0 }
+func (d *differ) isPower() bool {
+	return d.options.Heal || len(d.options.Running)+len(d.options.Rekey) > 0
+}
 
 // recordedWant returns the attributes of want with the values that were applied, where there are
 // any.

@@ -67,7 +67,9 @@ func driftJUnit(s Screen, doc DriftDocument) {
 // kind has one sample, with their number.
 func driftMetrics(s Screen, doc DriftDocument) {
 	var b strings.Builder
-	sample := func(name, labels string, value int) { fmt.Fprintf(&b, "%s{project=%s%s} %d\n", name, label(doc.Project), labels, value) }
+	sample := func(name, labels string, value int) {
+		fmt.Fprintf(&b, "%s{project=%s%s} %d\n", name, label(doc.Project), labels, value)
+	}
 	head := func(name, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name) }
 	head("vmctl_drift_resources", "Differences between a record and the world, by address and kind.")
 	counts := map[string]int{}
