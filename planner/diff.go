@@ -48,7 +48,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 		change := d.change(a)
 		change.Spec = cmp.Or(change.Spec, change.specDigest())
 		d.used[a], d.decided[a] = usedAs(change, d.scope[a]), &change
-		if o.Rest != nil && !d.scope[a] { // the round before said it already
+		if (o.Rest != nil || o.Heal) && !d.scope[a] { // the round before said it already, or only what is healed counts
 			d.findings = d.findings[:noticed]
 		}
 	}
@@ -141,8 +141,12 @@ func (d *differ) change(a spec.Address) Change {
 		c.Prior = record.Values
 	}
 	if inSpec {
+		off := !ctyread.True(resource.Want, "running")
 		if recorded && d.isPower() {
 			resource.Want, resource.Uses, resource.Plain = recordedWant(resource.Want, record.Values), record.Uses, false
+		}
+		if recorded && d.options.Heal {
+			resource = healed(resource, record.Policy, off)
 		}
 		c.Want, c.Needs, c.Policy = &resource, resource.Uses, resource.Policy
 		stays := recorded && d.world.wanted[a] != c.System && record.Inside == resource.Inside // an object does not move to another system
@@ -221,7 +225,9 @@ func (d *differ) around(a spec.Address) []spec.Address {
 
 // isPower reports whether a command asks for another run state of VMs, or for other keys,
 // and for nothing else: an edit of a block is for an apply to make.
-func (d *differ) isPower() bool { return len(d.options.Running)+len(d.options.Rekey) > 0 }
+func (d *differ) isPower() bool {
+	return d.options.Heal || len(d.options.Running)+len(d.options.Rekey) > 0
+}
 
 // recordedWant returns the attributes of want with the values that were applied, where there are
 // any.

@@ -38,23 +38,28 @@ func (d *differ) drift(c *Change, shown overlaid, attrs map[string]providers.Att
 	if c.Record == nil || c.Record.Reserved || c.Record.ID != string(c.Object.ID) {
 		return
 	}
-	evidence, next := d.drifted(c, shown, attrs), []providers.Advice(nil)
+	c.Departures = d.drifted(c, shown, attrs)
+	next := []providers.Advice(nil)
 	applied := ctyread.KnownAttr(c.Prior, "running")
 	if o := c.Object; o.Running != nil && applied != cty.NilVal && applied.True() != *o.Running {
 		text := fmt.Sprintf("it is %s, and vmctl left it %s", o.State, map[bool]string{true: "running", false: "off"}[applied.True()])
 		if !*o.Running && d.wasDestroyed(c.Address) {
 			text, next = fmt.Sprintf("it is %s: an interrupted destroy left it so", o.State), destroyGoesOn()
 		}
-		evidence = append(evidence, text)
+		c.Departures = append(c.Departures, Departure{Path: "running", Is: cty.BoolVal(*o.Running), Applied: applied, Evidence: text})
 	}
-	if len(evidence) > 0 {
+	if len(c.Departures) > 0 {
+		var evidence []string
+		for _, departure := range c.Departures {
+			evidence = append(evidence, departure.Evidence)
+		}
 		d.find(providers.Finding{Kind: providers.FindDrift, Address: c.Address, Object: c.Object.Name, Evidence: evidence, Next: next})
 	}
 }
 
-// drifted returns, as evidence, the managed attributes that something other than vmctl changed:
-// those of the running object, and those that its next start will use.
-func (d *differ) drifted(c *Change, shown overlaid, attrs map[string]providers.Attribute) []string {
+// drifted returns the managed attributes that something other than vmctl changed: those of the
+// running object, and those that its next start will use.
+func (d *differ) drifted(c *Change, shown overlaid, attrs map[string]providers.Attribute) []Departure {
 	if d.isBehind(c) {
 		return nil
 	}
@@ -72,12 +77,18 @@ func (d *differ) drifted(c *Change, shown overlaid, attrs map[string]providers.A
 		}
 		return all
 	}
-	var evidence []string
+	var all []Departure
 	if applied, is := c.Record.Name, c.Object.Name; applied != is {
-		evidence = append(evidence, fmt.Sprintf("its name is %q, and vmctl applied %q", is, applied))
+		all = append(all, Departure{
+			Path: "name", Is: cty.StringVal(is), Applied: cty.StringVal(applied),
+			Evidence: fmt.Sprintf("its name is %q, and vmctl applied %q", is, applied),
+		})
 	}
 	tell := func(e providers.Edit, is string) {
-		evidence = append(evidence, fmt.Sprintf("%s %s %s, and vmctl applied %s", e.Path, is, show(c.Kind, e.Path, e.Before), show(c.Kind, e.Path, e.After)))
+		all = append(all, Departure{
+			Path: e.Path, Is: e.Before, Applied: e.After,
+			Evidence: fmt.Sprintf("%s %s %s, and vmctl applied %s", e.Path, is, show(c.Kind, e.Path, e.Before), show(c.Kind, e.Path, e.After)),
+		})
 	}
 	running := shown
 	if c.Object.Live != cty.NilVal {
@@ -88,7 +99,7 @@ func (d *differ) drifted(c *Change, shown overlaid, attrs map[string]providers.A
 		tell(e, "is")
 	}
 	if c.Object.Live == cty.NilVal {
-		return evidence
+		return all
 	}
 	for _, e := range changed(shown) {
 		runs := slices.ContainsFunc(now, func(n providers.Edit) bool { return n.Path == e.Path })
@@ -96,7 +107,7 @@ func (d *differ) drifted(c *Change, shown overlaid, attrs map[string]providers.A
 			tell(e, "would be, once it starts again,")
 		}
 	}
-	return evidence
+	return all
 }
 
 func firstOf(path string) string {

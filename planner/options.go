@@ -28,6 +28,7 @@ type Options struct {
 	Rest      []Deferred                      // the addresses that an earlier round deferred: only they are in scope. nil: all
 	NoWait    bool                            // no step waits for a condition that nothing else in the plan needs
 	Destroy   bool                            // every address in scope is wanted absent
+	Heal      bool                            // only the records count: no edit of the spec is compared
 	Held      bool                            // another process holds the run lock: what the journal began is under way
 	Busy      map[spec.Address][]state.Holder // the holders at work in each VM
 }

@@ -40,6 +40,8 @@ type Change struct {
 	Blocked  *Block            // nil: free to go on
 	Warnings []string
 
+	Departures []Departure // what something other than vmctl changed of its object; nil: nothing
+
 	Conditions []condition.Declared // of its kind, with their producers
 
 	// Conditional says that it goes down only if a value that is known during apply turns out to

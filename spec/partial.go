@@ -90,3 +90,10 @@ func (c *Config) WithRecorded(resources []Resource, providers []Provider) *Confi
 
 // Recorded reports whether a resource is one that WithRecorded added.
 func (c *Config) Recorded(addr Address) bool { return c.recorded[addr] }
+
+// Only returns c with those of its resources that keep selects.
+func (c *Config) Only(keep func(Address) bool) *Config {
+	fewer := *c
+	fewer.Resources = slices.DeleteFunc(slices.Clone(c.Resources), func(r Resource) bool { return !keep(r.Address) })
+	return &fewer
+}

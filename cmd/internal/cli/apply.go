@@ -28,6 +28,10 @@ func (a *app) applyCommand() *cobra.Command {
 			"Objects inside a VM that is off cannot be read. When apply has started the VM, it\n" +
 			"reads them, shows a second plan, and asks again. --auto-approve answers both\n" +
 			"questions.\n\n" +
+			"--heal is for a timer. It starts and recovers what should run by its record and ended\n" +
+			"without being asked, and releases stale locks. It applies no edit of the files,\n" +
+			"makes and removes nothing, asks nothing, and is silent if there is nothing to do or\n" +
+			"another run holds the lock. What it leaves as it is, it names.\n\n" +
 			"With --json, each line is a document: the plan, each event, the summary.",
 		Args: between(0, 1, "at most the name of a plan file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,6 +44,7 @@ func (a *app) applyCommand() *cobra.Command {
 	r.plan.register(cmd.Flags())
 	r.plan.registerWait(cmd.Flags())
 	r.apply.register(cmd.Flags())
+	cmd.Flags().BoolVar(&r.heal, "heal", false, "only start and recover what ended without being asked, and release stale locks; for a timer")
 	cmd.Flags().StringVar(&r.equivalent, "equivalent", "", "make a new plan, and carry it out without a question if it has the same steps and values as the one in `FILE`")
 	return cmd
 }
@@ -50,6 +55,7 @@ type applyRequest struct {
 	apply      applyFlags
 	file       string // a plan file; "": none
 	equivalent string // another one; "": none
+	heal       bool
 }
 
 func (r applyRequest) check() error {
@@ -57,6 +63,8 @@ func (r applyRequest) check() error {
 	switch {
 	case r.file != "" && r.equivalent != "":
 		return rejected("usage", "apply takes a plan file, or --equivalent with one, and not both")
+	case r.heal && (named || r.file+r.equivalent != ""):
+		return rejected("usage", "apply: --heal takes no plan file, --target, --exclude, --wait or --allow-…")
 	case named && r.file+r.equivalent != "":
 		return rejected("usage", "apply: a saved plan fixes these flags: leave out --target, --exclude, --wait and --allow-…")
 	default:
@@ -69,6 +77,8 @@ func (a *app) apply(ctx context.Context, r applyRequest) error {
 		return err
 	}
 	switch {
+	case r.heal:
+		return a.heal(ctx, r)
 	case r.file != "":
 		return a.applySaved(ctx, r)
 	case r.equivalent != "":

@@ -35,6 +35,8 @@ type mission struct {
 	enter   func(work) []string // the next commands after success; may be nil
 	after   func()              // may be nil
 	outputs bool                // shown at the end
+	// recorded says that the records count: moved blocks of the files are edits that wait.
+	recorded bool
 }
 
 // ends reports whether a mission only stops or destroys objects: it needs no key of digests, and may use the space that is
@@ -90,7 +92,10 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	}
 	snapshot := journal.Snapshot()
 	a.notes(snapshot)
-	moves := planner.Moves(p.config, snapshot)
+	var moves []state.Entry
+	if !m.recorded {
+		moves = planner.Moves(p.config, snapshot)
+	}
 	snapshot = snapshot.With(moves...)
 	o, err := m.options(snapshot)
 	if err != nil {

@@ -49,7 +49,7 @@ func (a *app) root() *cobra.Command {
 	a.global.level = levelNone
 	root.AddCommand(
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(), a.destroyCommand(),
-		a.importCommand(),
+		a.driftCommand(), a.importCommand(),
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand(),
 		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.vmCommand(), a.diskCommand(), a.simVMCommand(), a.terraformCallCommand(),
 	)

@@ -61,6 +61,7 @@ func usages() map[string]usage {
 	return map[string]usage{
 		"validate":      {good: args(""), bad: args("surplus"), reads: true},
 		"plan":          {good: args("", "--detailed-exitcode", "--target=dev", "--exclude=dev"), bad: args("surplus", "--target=nothing", "--var=x"), reads: true},
+		"drift":         {good: args(""), bad: args("surplus", "--format=nothing", "--ignore-file=nothing"), reads: true},
 		"status":        {good: args(""), bad: args("surplus"), reads: true},
 		"show":          {good: args("vm.dev", "disk.cache"), bad: args("", "nothing"), reads: true},
 		"output":        {good: args("", "name"), bad: args("nothing"), reads: true},
