@@ -14,9 +14,10 @@ import (
 // joiners are the functions that may make a path of an ID, with the reason why the ID is one
 // element of the path.
 var joiners = map[string]string{
-	"providers/libvirt/keys.go keyFolder":  "an object's ID is one element of a path",
-	"providers/lima/do.go keyFolder":       "an object's ID is one element of a path",
-	"cmd/internal/cli/datadir.go folderIn": "spec checks a project's ID when it reads the files",
+	"providers/libvirt/keys.go keyFolder":    "an object's ID is one element of a path",
+	"providers/lima/do.go keyFolder":         "an object's ID is one element of a path",
+	"providers/terraform/reach.go keyFolder": "vmctl chose the ID of a VM that Terraform makes",
+	"cmd/internal/cli/datadir.go folderIn":   "spec checks a project's ID when it reads the files",
 }
 
 // A path is made of an ID in one place for each kind of ID. Code elsewhere that does is

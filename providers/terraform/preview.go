@@ -10,13 +10,13 @@ import (
 	"vmctl/providers"
 )
 
-// preview is what Terraform would do.
+// preview holds the changes that Terraform would make.
 type preview struct {
 	changes []resourceChange
 	text    string // all of it, with its secrets: for a keyed digest
 }
 
-// resourceChange is what Terraform would do with one resource.
+// resourceChange describes the change that Terraform would make to one resource.
 type resourceChange struct {
 	address string
 	action  string // in words: create, update, replace, destroy

@@ -44,7 +44,7 @@ func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login,
 	}, nil
 }
 
-// place is what the outputs of a VM say about its SSH.
+// place holds the outputs of a VM that are about its SSH.
 type place struct {
 	attrs   cty.Value // with address and ssh_port
 	hostKey string    // a line of authorized_keys; "": no output tells it
@@ -66,13 +66,16 @@ func (p *Provider) target(id providers.ID, at place, values cty.Value) (sshx.Tar
 	}
 	t := sshx.Target{
 		Address: address, Port: int(ctyread.Uint(at.attrs, outSSHPort)), User: l.User, IdentityFile: identity, //nolint:gosec // a port fits
-		Alias: string(id), KnownHosts: filepath.Join(p.settings.Keys, string(id), "known_hosts"), AcceptNew: l.HostKey == machine.HostKeyAcceptNew,
+		Alias: string(id), KnownHosts: filepath.Join(p.keyFolder(string(id)), "known_hosts"), AcceptNew: l.HostKey == machine.HostKeyAcceptNew,
 	}
 	if at.hostKey != "" && !t.AcceptNew {
 		t.HostKey, t.HostKeyFrom = at.hostKey, "an output of its module"
 	}
 	return t, nil
 }
+
+// keyFolder returns the folder of the pinned host key of a VM. vmctl chose the ID.
+func (p *Provider) keyFolder(id string) string { return filepath.Join(p.settings.Keys, id) }
 
 // sshEvery is the shortest time between the beginnings of two attempts to log in.
 const sshEvery = 500 * time.Millisecond
