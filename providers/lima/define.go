@@ -25,11 +25,7 @@ func (j *job) definition(ctx context.Context) (written, mark, error) {
 	g := parts{vm: j.want, hosts: map[string]uint16{}}
 	m := mark{Format: markFormat, ID: j.Object, Name: j.Name, Accel: j.want.Accel, Template: j.want.Template, Sources: map[string]string{}, MountPoints: map[string]string{}, Originals: map[string]any{}}
 	for _, a := range j.want.Disks {
-		d := usedDisk{name: j.Uses[a].Name, mountPoint: j.want.MountPoints[a]}
-		if m, err := readMark(j.diskPath(d.name, markName)); err == nil {
-			d.fsType = m.FSType
-		}
-		g.disks = append(g.disks, d)
+		g.disks = append(g.disks, j.usedDisk(j.Uses[a].Name, j.want.MountPoints[a]))
 	}
 	if j.seen != nil {
 		for _, f := range forwardsOf(j.seen.doc, nil) {

@@ -68,6 +68,9 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 // bringUp starts the host agent, and returns once QEMU runs. It records the definition before the start,
 // and the host agent after it.
 func (j *job) bringUp(ctx context.Context) error {
+	if err := j.keepDisks(); err != nil {
+		return err
+	}
 	text, err := j.choosePorts()
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ type mark struct {
 	Template string   `json:"template,omitempty"`
 	Base     string   `json:"base,omitempty"`
 	Accel    string   `json:"accel,omitempty"`   // as wanted
-	FSType   string   `json:"fs_type,omitempty"` // of a disk: the file system that Lima makes on it while it is empty; "": none
+	FSType   string   `json:"fs_type,omitempty"` // of a disk: the file system that the guest makes on it while it is empty; "": none
 	// Forwards lists the forwarded ports in the spec's order, and Auto those whose host port is chosen
 	// at each start, as forwardKey names them.
 	Forwards []string `json:"forwards,omitempty"`
