@@ -86,6 +86,8 @@ type mark struct {
 	MountPoints map[string]string `json:"mount_points,omitempty"`
 	// Originals has the values of an imported instance's parameters that the spec overrides.
 	Originals map[string]any `json:"originals,omitempty"`
+	// HadRoot says that the root disk was there: one that is missing was not still to be made.
+	HadRoot bool `json:"had_root,omitempty"`
 	// Imported says that vmctl did not make the instance: its user and its keys are its own.
 	Imported bool `json:"imported,omitempty"`
 }
