@@ -17,9 +17,6 @@ func (p *Provider) usedDisk(name, mountPoint string) usedDisk {
 	return d
 }
 
-// labelSpace maps file systems to the length of their longest label (bytes). Others have room for every name.
-var labelSpace = map[string]int{"ext2": 16, "ext3": 16, "ext4": 16, "xfs": 12, "swap": 15}
-
 // losesLabel reports whether Lima would format a disk at each start: it finds a disk by its label lima-NAME, and
 // takes one without for new.
 func losesLabel(entry any) (name string, loses bool) {

@@ -49,8 +49,6 @@ func bootGuest(t *testing.T, disks, script string) string {
 
 // A disk is formatted once, while it is blank from end to end, whatever the length of its name. One that holds
 // anything, and one that cannot be read, is never formatted, and keeps no other from being mounted.
-//
-// row L01, of Lima's disks
 func TestFormattedOnce(t *testing.T) {
 	disks := t.TempDir()
 	put := func(name string, size int, at int, content string) {
@@ -82,8 +80,6 @@ func TestFormattedOnce(t *testing.T) {
 }
 
 // A start leaves no formatting to Lima, also in the definition of an instance that an older vmctl has made.
-//
-// row L02, of Lima's disks
 func TestStartKeepsDisks(t *testing.T) {
 	l := newLab(t)
 	l.do(dev, providers.Stop)

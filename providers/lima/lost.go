@@ -42,7 +42,10 @@ func (j *job) rootIsGone() error {
 
 // rootAdvice returns the ways out for an instance that has lost its root disk.
 func rootAdvice(a spec.Address) []providers.Advice {
-	return providers.Say("put the disk back, or plug its drive in, and plan again", fmt.Sprintf("or give up what was on it: vmctl apply --replace=%s", a))
+	return slices.Concat(
+		providers.Say("put the disk back, or plug its drive in"),
+		providers.SayVmctl("or give up what was on it: ", "apply", "--replace="+a.String()),
+	)
 }
 
 // findingOf returns the finding on an attribute of an object; nil: there is none.

@@ -14,8 +14,6 @@ import (
 
 // An instance whose root disk is gone is broken, and not half made: whether the disk was moved or is a link to a drive
 // that is not plugged in, nothing puts a blank one into its place. With the disk back it starts again.
-//
-// row L03, of Lima's VMs
 func TestLostRootDisk(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -180,8 +180,6 @@ func patience(grace time.Duration) cty.Value {
 
 // A stop that may not force leaves a guest that nobody can ask: the host agent, which would kill QEMU at once, is not
 // told to end.
-//
-// row L13, of Lima's VMs
 func TestStopNeverForces(t *testing.T) {
 	l := newLab(t)
 	l.policy = patience(time.Minute)
@@ -202,8 +200,6 @@ func TestStopNeverForces(t *testing.T) {
 
 // A guest whose host agent hangs is asked to shut down all the same. Once it has, the host agent is ended, which
 // forces no guest.
-//
-// row L13, of Lima's host agents
 func TestStopBesideHungAgent(t *testing.T) {
 	l := newLab(t)
 	l.policy = patience(time.Minute)
