@@ -16,7 +16,7 @@ vmctl {
 # they are where limactl looks for them, beside those that it made.
 provider "lima" "here" {}
 
-# It outlives the VM. Lima formats it once, while it is empty, and mounts it at
+# It outlives the VM. The guest formats it once, while it is blank, and mounts it at
 # /mnt/lima-demo.cache.
 disk "cache" {
   provider = provider.lima.here

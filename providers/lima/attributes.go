@@ -55,7 +55,9 @@ func thereIs(there bool) string {
 }
 
 // isWhole reports whether the making of the instance came to its end.
-func (s *instance) isWhole() bool { return s.doc != nil && (s.root > 0 || !s.made() || s.wsl != nil) }
+func (s *instance) isWhole() bool {
+	return s.doc != nil && (s.root > 0 || s.lost != "" || !s.made() || s.wsl != nil)
+}
 
 // made reports whether vmctl made the instance. One that has lost its mark has vmctl's scripts.
 func (s *instance) made() bool {
@@ -238,6 +240,9 @@ func (s *instance) findings() []providers.Finding {
 		add(providers.FindLeftover, "removed when it is started or deleted", s.leftover)
 	}
 	switch {
+	case s.lost != "":
+		add(providers.FindBroken, "put it back, or give it up: --replace=ADDR", "its root disk "+s.lost+" is gone")
+		all[len(all)-1].Attr = rootAttr
 	case s.mark == nil:
 	case s.doc == nil:
 		add(providers.FindPartial, "completed when it is changed or started", "it is half made: it has no "+defsFile)

@@ -50,7 +50,7 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"name":    {},
 		"size":    {Judge: machine.Grows},
 		"format":  {},
-		"fs_type": {Judge: machine.AtCreation("Lima makes the file system on an empty disk, once")},
+		"fs_type": {Judge: machine.AtCreation("the guest makes the file system on an empty disk, once")},
 
 		"id":   machine.Stays(),
 		"path": machine.Stays(),

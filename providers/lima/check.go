@@ -82,6 +82,13 @@ func checkTemplate(want cty.Value, vmTypes []string) []spec.Flaw {
 			add("It has `%s` beside a block `%s`: write all of them in one of the two.", key, block)
 		}
 	}
+	list, _ := doc[keyDisks].([]any)
+	for _, entry := range list {
+		if name, loses := losesLabel(entry); loses {
+			add("Lima would format the disk %q of its `%s` anew at every start, since the name is too long for the label by which Lima finds it: "+
+				"use a block `additional_disk`, or write `format: false` and mount it by a script.", name, keyDisks)
+		}
+	}
 	_, images := doc[keyImages]
 	image := ctyread.KnownAttr(want, "image") != cty.NilVal
 	switch {

@@ -25,11 +25,7 @@ func (j *job) definition(ctx context.Context) (written, mark, error) {
 	g := parts{vm: j.want, hosts: map[string]uint16{}}
 	m := mark{Format: markFormat, ID: j.Object, Name: j.Name, Accel: j.want.Accel, Template: j.want.Template, Sources: map[string]string{}, MountPoints: map[string]string{}, Originals: map[string]any{}}
 	for _, a := range j.want.Disks {
-		d := usedDisk{name: j.Uses[a].Name, mountPoint: j.want.MountPoints[a]}
-		if m, err := readMark(j.diskPath(d.name, markName)); err == nil {
-			d.fsType = m.FSType
-		}
-		g.disks = append(g.disks, d)
+		g.disks = append(g.disks, j.usedDisk(j.Uses[a].Name, j.want.MountPoints[a]))
 	}
 	if j.seen != nil {
 		for _, f := range forwardsOf(j.seen.doc, nil) {
@@ -70,6 +66,7 @@ func (j *job) definition(ctx context.Context) (written, mark, error) {
 			m.MountPoints[d.name] = d.mountPoint
 		}
 	}
+	m.HadRoot = j.seen != nil && (j.seen.root > 0 || j.seen.mark != nil && j.seen.mark.HadRoot)
 	m.Empty = emptyIn(j.Want)
 	m.Keys, m.Params, m.Base, m.Forwards, m.Auto = w.keys, w.params, w.base, w.ports, w.auto
 	p := j.settings.Project
@@ -130,6 +127,9 @@ func sameMark(a, b mark) bool {
 // definition is checked and written, and last its root disk is made. It completes an instance that an
 // interrupted attempt left half made.
 func (j *job) define(ctx context.Context) (*guard.Outcome, error) {
+	if j.seen != nil && j.seen.lost != "" {
+		return nil, j.rootIsGone()
+	}
 	if err := j.checkKeys(); err != nil {
 		return nil, err
 	}
@@ -168,6 +168,10 @@ func (j *job) define(ctx context.Context) (*guard.Outcome, error) {
 	}
 	if err := j.run(ctx, "make", nil, "make", j.Name); err != nil {
 		return nil, errors.Join(err, j.removeUnmade(ctx, m))
+	}
+	m.HadRoot = true
+	if err := writeJSON(j.path(j.Name, markName), m); err != nil {
+		return nil, fail(err, "%s %s", j.Op, j.Name)
 	}
 	return guard.Did(providers.Done), nil
 }

@@ -186,13 +186,23 @@ func (p *Provider) absolute(path string) string {
 // usedDisk is an additional disk of a wanted VM.
 type usedDisk struct{ name, fsType, mountPoint string }
 
-// entry returns the disk as a definition names it. Lima formats none whose file system was not asked
-// for, and mounts what it formats at a path of its own: a disk with another path is vmctl's affair.
+// entry returns the disk as a definition names it. Lima never formats it: at each start it would format anew a disk
+// without the label lima-NAME, and mkfs.ext4 cuts labels after 16 bytes. vmctl's own script does it.
 func (d usedDisk) entry() map[string]any {
-	if d.fsType == "" || d.mountPoint != "" {
-		return map[string]any{"name": d.name, "format": false}
+	entry := map[string]any{"name": d.name, "format": false}
+	if d.fsType != "" {
+		entry["fsType"] = d.fsType
 	}
-	return map[string]any{"name": d.name, "format": true, "fsType": d.fsType}
+	return entry
+}
+
+// target returns the path at which the guest mounts the disk; "": it does not. A disk with a file system and no
+// path of its own has Lima's.
+func (d usedDisk) target() string {
+	if d.mountPoint == "" && d.fsType != "" {
+		return "/mnt/lima-" + d.name
+	}
+	return d.mountPoint
 }
 
 func additionalDisks(disks []usedDisk) []any {

@@ -92,7 +92,7 @@ func (d *observedDisk) described(path string) machine.SeenDisk {
 	}
 }
 
-// fsType returns the file system that Lima makes on the disk; nil: it is not known.
+// fsType returns the file system that the guest makes on the disk; nil: it is not known.
 func (d *observedDisk) fsType() *string {
 	if d.mark == nil {
 		return nil

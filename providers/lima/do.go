@@ -40,13 +40,14 @@ func (p *Provider) Begin(_ context.Context, w providers.Work, log providers.Log)
 type job struct {
 	*Provider
 	providers.Work
-	log    providers.Log
-	policy machine.Policy
-	want   machine.VM
-	seen   *instance // as it was last read; nil: there is none
-	disks  map[string]*observedDisk
-	said   string // the last progress of a wait
-	agent  int    // the pid of the host agent that the step has started; 0: none
+	log        providers.Log
+	policy     machine.Policy
+	want       machine.VM
+	seen       *instance // as it was last read; nil: there is none
+	disks      map[string]*observedDisk
+	said       string // the last progress of a wait
+	agentAsked bool   // the host agent without QEMU was asked to end
+	agent      int    // the pid of the host agent that the step has started; 0: none
 }
 
 // Guard names the step and its instance.

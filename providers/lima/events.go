@@ -56,13 +56,6 @@ func (p *Provider) readEvents(name string) (events, error) {
 	return e, nil
 }
 
-// agentForced reports whether the host agent of the last run ended QEMU by force: it does so at once if
-// QEMU's monitor does not let it in.
-func (p *Provider) agentForced(name string) bool {
-	text, err := tail(p.path(name, agentLog))
-	return err == nil && strings.Contains(string(text), "forcibly killing QEMU")
-}
-
 // tail returns the end of a log, logLimit at most; nil: there is none.
 func tail(path string) ([]byte, error) {
 	f, err := os.Open(path)

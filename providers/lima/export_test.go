@@ -19,3 +19,12 @@ func StateBesideHidden(ctx context.Context, p providers.Provider, name string) (
 	}
 	return s.state, s.reason, nil
 }
+
+// MountScript returns the script that mounts additional disks with file systems.
+func MountScript(names, fsTypes, mountPoints []string) string {
+	var disks []usedDisk
+	for i, name := range names {
+		disks = append(disks, usedDisk{name: name, fsType: fsTypes[i], mountPoint: mountPoints[i]})
+	}
+	return mountScript(disks)
+}

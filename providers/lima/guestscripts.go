@@ -27,11 +27,30 @@ func (w *written) addScripts(p *Provider, g parts) {
 	provision, _ := w.doc[keyProvision].([]any)
 	provision = slices.DeleteFunc(slices.Clone(provision), isOwnScript)
 	for _, script := range scripts {
-		// Lima expands templates in scripts.
-		provision = append(provision, map[string]any{"mode": "system", "script": strings.ReplaceAll(script, "{{", `{{"{{"}}`)})
+		provision = append(provision, systemScript(script))
 	}
 	if len(provision) > 0 {
 		w.doc[keyProvision] = provision
+	}
+}
+
+// systemScript returns a script as an entry of provision. Lima expands templates in it.
+func systemScript(script string) map[string]any {
+	return map[string]any{"mode": "system", "script": strings.ReplaceAll(script, "{{", `{{"{{"}}`)}
+}
+
+// replaceMountScript puts a script into the place of the one that mounts additional disks; "": there is none.
+func replaceMountScript(doc map[string]any, script string) {
+	provision, _ := doc[keyProvision].([]any)
+	provision = slices.DeleteFunc(slices.Clone(provision), func(entry any) bool {
+		e, _ := entry.(map[string]any)
+		return strings.HasPrefix(text(e["script"], ""), mountScriptName)
+	})
+	if script != "" {
+		provision = append(provision, systemScript(script))
+	}
+	if len(provision) > 0 {
+		doc[keyProvision] = provision
 	}
 }
 
@@ -41,6 +60,9 @@ const (
 	loginScriptHead = ownScript + "who may log in, and how the guest proves itself\n"
 )
 
+// mountScriptName is the beginning of the script that mounts additional disks, in every version.
+const mountScriptName = ownScript + "mounts additional disks\n"
+
 // isOwnScript reports whether an entry of provision is a script of vmctl's own.
 func isOwnScript(entry any) bool {
 	script, _ := entry.(map[string]any)
@@ -49,28 +71,65 @@ func isOwnScript(entry any) bool {
 }
 
 // mountScript returns a script that makes a file system on each disk that is to be mounted and is
-// blank, and mounts it; "": there is none to mount. The guest finds its disks in the order of the
-// definition, after its root disk.
+// blank, mounts it, and grows its file system to the size of the disk; "": there is none to mount. The guest finds its
+// disks in the order of the definition, after its root disk. A disk that fails keeps no other from being mounted.
 func mountScript(disks []usedDisk) string {
 	script := ""
 	for i, d := range disks {
-		if d.mountPoint == "" {
-			continue
+		if path := d.target(); path != "" {
+			script += fmt.Sprintf("mount_disk /dev/vd%s %s %s\n", letters(i+1), shellword.Quote(cmp.Or(d.fsType, "ext4")), shellword.Quote(path))
 		}
-		script += fmt.Sprintf("mount_disk /dev/vd%s %s %s\n", letters(i+1), shellword.Quote(cmp.Or(d.fsType, "ext4")), shellword.Quote(d.mountPoint))
 	}
 	if script == "" {
 		return ""
 	}
-	return ownScript + `mounts additional disks
-set -eu
-mount_disk() { # DEVICE TYPE PATH: only a disk whose beginning is all zeros gets a file system
-  [ -n "$(head -c 1048576 "$1" | tr -d '\000' | head -c 1)" ] || "mkfs.$2" -q "$1"
+	return mountScriptHead + script + "exit $failed\n"
+}
+
+// mountScriptHead has the functions of mountScript. Blank is a disk whose first and last MiB were read and are
+// zeros, and in which blkid of util-linux finds no signature. Lima v2.2.0 has made a partition on the disks that it has
+// formatted: that is mounted.
+const mountScriptHead = mountScriptName + `set -u
+failed=0
+copy=$(mktemp)
+trap 'rm -f "$copy"' EXIT
+zeros() { # DEVICE BLOCK: the MiB from that block of 64 KiB is all zeros; 2: it could not be read
+  dd if="$1" of="$copy" bs=65536 skip="$2" count=16 2>/dev/null && [ "$(wc -c <"$copy")" -eq 1048576 ] || return 2
+  [ -z "$(tr -d '\000' <"$copy" | head -c 1)" ]
+}
+blank() { # DEVICE: there is nothing in it; 1: there is something; 2: it could not be read
+  size=$(blockdev --getsize64 "$1") && [ "$size" -ge 1048576 ] || return 2
+  zeros "$1" 0 || return
+  zeros "$1" $((size / 65536 - 16)) || return
+  blkid -V 2>&1 | grep -q util-linux || return 0
+  blkid -p "$1" >/dev/null 2>&1
+  [ $? -eq 2 ]
+}
+mount_disk() { # DEVICE TYPE PATH
+  blank "$1"
+  case $? in
+  0) case $2 in
+    swap) mkswap "$1" ;;
+    *) "mkfs.$2" -q "$1" ;;
+    esac || { echo "vmctl: no $2 could be made on $1" >&2; failed=1; return; } ;;
+  1) ;;
+  *) echo "vmctl: $1 could not be read" >&2; failed=1; return ;;
+  esac
+  device=$1
+  [ ! -e "${1}1" ] || device=${1}1
+  if [ "$2" = swap ]; then
+    grep -q "^$device " /proc/swaps || swapon "$device" || { echo "vmctl: $device is no swap" >&2; failed=1; }
+    return
+  fi
   mkdir -p "$3"
-  mountpoint -q "$3" || mount "$1" "$3"
+  mountpoint -q "$3" || mount "$device" "$3" || { echo "vmctl: $device could not be mounted at $3" >&2; failed=1; return; }
+  [ "$device" = "$1" ] || growpart "$1" 1 >/dev/null 2>&1 || true
+  case $2 in
+  ext*) resize2fs "$device" >/dev/null 2>&1 || true ;;
+  xfs) xfs_growfs "$3" >/dev/null 2>&1 || true ;;
+  esac
 }
-` + script
-}
+`
 
 // hostKeyEnd stands after the private host key in a login script.
 const hostKeyEnd = "END_OF_HOST_KEY"

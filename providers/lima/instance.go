@@ -24,6 +24,7 @@ type instance struct {
 	text    string
 	doc     map[string]any // its definition; nil: it has none
 	root    uint64         // the size of its root disk in bytes; 0: there is none
+	lost    string         // the path of its root disk, which was there and is gone; "": it is not
 	guarded bool           // limactl protect
 
 	state    string // one of providers.State…; "" if it could not be read
@@ -76,6 +77,7 @@ func (p *Provider) readInstance(ctx context.Context, name string, f found) (*ins
 		return s, err
 	}
 	p.readProcesses(ctx, s, f)
+	s.lost = p.lostRoot(s)
 	p.recognise(s)
 	return s, nil
 }

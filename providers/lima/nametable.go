@@ -40,6 +40,9 @@ var passedOn = []string{
 	"APPDATA", "LOCALAPPDATA", "Path", "SystemDrive", "SystemRoot", "TEMP", "TMP", "USERPROFILE", // of Windows
 }
 
+// labelSpace maps file systems to the length of their longest label (bytes). Others have room for every name.
+var labelSpace = map[string]int{"ext2": 16, "ext3": 16, "ext4": 16, "xfs": 12, "swap": 15}
+
 // leadingNumber matches the number with which the values of -smp and -m begin.
 var leadingNumber = regexp.MustCompile(`^[0-9]+`)
 

@@ -68,6 +68,9 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 // bringUp starts the host agent, and returns once QEMU runs. It records the definition before the start,
 // and the host agent after it.
 func (j *job) bringUp(ctx context.Context) error {
+	if err := j.keepDisks(); err != nil {
+		return err
+	}
 	text, err := j.choosePorts()
 	if err != nil {
 		return err
@@ -125,11 +128,10 @@ func (j *job) startable() error {
 		return fail(errors.New("it is half made"), "start %s", j.Name)
 	case j.seen.mark == nil:
 		return fail(errors.New("it bears no mark"), "start %s", j.Name)
+	case j.seen.lost != "":
+		return j.rootIsGone()
 	case !j.seen.isWhole():
-		return &providers.Problem{
-			Outcome: providers.Failed, Code: "no_disk", Next: providers.Say(fmt.Sprintf("put its disk back: %s", j.path(j.Name, rootName))),
-			Err: fmt.Errorf("start %s: its root disk is gone", j.Address),
-		}
+		return fail(errors.New("it is half made: it has no root disk"), "start %s", j.Name)
 	}
 	if err := errors.Join(j.startableInWSL(), j.checkDisks()); err != nil {
 		return err

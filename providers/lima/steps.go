@@ -49,6 +49,13 @@ func (r *recipe) read() error {
 	if o := r.change.Object; ends && o != nil && o.Protected != "" {
 		return providers.Refuse(fmt.Sprintf("the instance %s cannot be removed: %s", o.Name, o.Protected), r.p.unprotect(o.Name))
 	}
+	if lost := findingOf(r.change.Object, rootAttr); lost != nil {
+		switch r.change.Action {
+		case providers.Update, providers.Import, providers.RestartIt, providers.Start, providers.Recover:
+			return providers.Refuse(r.change.Object.Name+" has lost its root disk: "+strings.Join(lost.Evidence, ", "), rootAdvice(r.change.Address))
+		case providers.Create, providers.ReplaceIt, providers.Destroy, providers.Stop, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
+		}
+	}
 	switch r.change.Action {
 	case providers.Destroy, providers.Adopt, providers.Forget, providers.Release, providers.NoOp:
 		return nil

@@ -127,9 +127,6 @@ func (t *target) Look(ctx context.Context) (stop.Observation, error) {
 		if f.err != nil {
 			return stop.Observation{}, f.err
 		}
-		if j.agentForced(j.Name) {
-			return stop.Observation{Verdict: stop.Gone, How: providers.Forced, Evidence: "no process runs it: its host agent could not ask QEMU to shut down, and ended it"}, nil
-		}
 		return stop.Observation{Verdict: stop.Gone, Evidence: "no process runs it"}, nil
 	}
 	s.state = providers.StateRunning
@@ -138,7 +135,7 @@ func (t *target) Look(ctx context.Context) (stop.Observation, error) {
 	}
 	j.seen.agents, j.seen.drivers = s.agents, s.drivers
 	o := stop.Observation{Verdict: stop.Runs, Evidence: evidenceOf(s)}
-	o.Deaf = len(s.agents) == 0 && !exists(j.path(j.Name, qmpSock))
+	o.Deaf = len(s.drivers) > 0 && !exists(j.path(j.Name, qmpSock))
 	return o, nil
 }
 
@@ -153,13 +150,25 @@ func evidenceOf(s *instance) string {
 	}
 }
 
-// Request asks the guest to shut down: through its host agent if there is one, which passes it on and
-// ends afterwards; else over QEMU's monitor. QEMU itself is never asked to end: it would do so at once.
+// Request asks the guest to shut down over QEMU's monitor, which works whatever its host agent does. A host agent that
+// were asked itself would kill QEMU: after 3 minutes, or at once if it finds no monitor. It ends by itself once QEMU is
+// gone; one that does not is asked then, and ended if it hears nothing. QEMU itself is never asked to end: it would do
+// so at once.
 func (t *target) Request(ctx context.Context) error {
-	if len(t.seen.agents) > 0 {
-		return process.Each(identities(t.seen.agents), t.processes.Request)
+	agents := identities(t.seen.agents)
+	switch {
+	case len(t.seen.drivers) > 0:
+		t.agentAsked = false
+		return powerDown(ctx, t.path(t.Name, qmpSock))
+	case t.agentAsked && t.seen.wsl == nil:
+		return process.Each(agents, func(id process.Identity) error {
+			_, err := t.processes.Force(id)
+			return err
+		})
+	default:
+		t.agentAsked = true
+		return process.Each(agents, t.processes.Request)
 	}
-	return powerDown(ctx, t.path(t.Name, qmpSock))
 }
 
 // Force ends QEMU first, so that no host agent starts anything anew, and then the host agent.

@@ -168,3 +168,53 @@ func TestZombie(t *testing.T) {
 	}
 	_ = agent.Wait() //nolint:errcheck // its line was empty
 }
+
+// patience returns a policy that never forces, and waits that long for the guest.
+func patience(grace time.Duration) cty.Value {
+	all := providertest.Waits(grace).AsValueMap()
+	stop := all["stop"].AsValueMap()
+	stop["force"] = cty.False
+	all["stop"] = cty.ObjectVal(stop)
+	return cty.ObjectVal(all)
+}
+
+// A stop that may not force leaves a guest that nobody can ask: the host agent, which would kill QEMU at once, is not
+// told to end.
+func TestStopNeverForces(t *testing.T) {
+	l := newLab(t)
+	l.policy = patience(time.Minute)
+	before := l.processesOf("lab.dev")
+	if err := os.Remove(l.inDev("qmp.sock")); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := l.stop(quiet); err == nil {
+		t.Errorf("it was stopped: %s, %q", r.How, r.Evidence)
+	}
+	if now := l.processesOf("lab.dev"); len(before) != 2 || len(now) != 2 || now[0].PID != before[0].PID || now[1].PID != before[1].PID {
+		t.Errorf("its processes are %v, and were %v", now, before)
+	}
+	if log := l.read("lab.dev", "ha.stderr.log"); strings.Contains(log, "shutting down") {
+		t.Errorf("its host agent was told to end:\n%s", log)
+	}
+}
+
+// A guest whose host agent hangs is asked to shut down all the same. Once it has, the host agent is ended, which
+// forces no guest.
+func TestStopBesideHungAgent(t *testing.T) {
+	l := newLab(t)
+	l.policy = patience(time.Minute)
+	agent := l.pid("ha.pid")
+	if err := syscall.Kill(agent, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.stop(quiet)
+	if err != nil || r.How != providers.Graceful {
+		t.Errorf("it ended by %s, %v, with %q", r.How, err, r.Evidence)
+	}
+	if log := l.read("lab.dev", "serial.log"); !strings.Contains(log, "the guest shuts down") {
+		t.Errorf("the guest was not asked:\n%s", log)
+	}
+	if left := l.processesOf("lab.dev"); len(left) != 0 {
+		t.Errorf("%d processes are left", len(left))
+	}
+}

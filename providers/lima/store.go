@@ -72,7 +72,7 @@ type mark struct {
 	Template string   `json:"template,omitempty"`
 	Base     string   `json:"base,omitempty"`
 	Accel    string   `json:"accel,omitempty"`   // as wanted
-	FSType   string   `json:"fs_type,omitempty"` // of a disk: the file system that Lima makes on it while it is empty; "": none
+	FSType   string   `json:"fs_type,omitempty"` // of a disk: the file system that the guest makes on it while it is empty; "": none
 	// Forwards lists the forwarded ports in the spec's order, and Auto those whose host port is chosen
 	// at each start, as forwardKey names them.
 	Forwards []string `json:"forwards,omitempty"`
@@ -86,6 +86,8 @@ type mark struct {
 	MountPoints map[string]string `json:"mount_points,omitempty"`
 	// Originals has the values of an imported instance's parameters that the spec overrides.
 	Originals map[string]any `json:"originals,omitempty"`
+	// HadRoot says that the root disk was there: one that is missing was not still to be made.
+	HadRoot bool `json:"had_root,omitempty"`
 	// Imported says that vmctl did not make the instance: its user and its keys are its own.
 	Imported bool `json:"imported,omitempty"`
 }

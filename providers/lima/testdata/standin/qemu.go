@@ -124,7 +124,7 @@ func serveMonitor(conn net.Conn, args []string, deaf bool, powerOff func()) {
 				continue
 			}
 		case "system_powerdown":
-			if _, err := os.Stat(filepath.Join(filepath.Dir(args[1]), "deaf")); err != nil && !deaf {
+			if !deaf && hears(filepath.Dir(args[1])) {
 				defer powerOff()
 			}
 		}
@@ -134,6 +134,20 @@ func serveMonitor(conn net.Conn, args []string, deaf bool, powerOff func()) {
 			return
 		}
 	}
+}
+
+// hears reports whether the guest hears its power button: one that is still booting does not.
+func hears(dir string) bool {
+	if _, err := os.Stat(filepath.Join(dir, "deaf")); err == nil {
+		return false
+	}
+	doc, err := definitionIn(dir)
+	params, _ := doc["param"].(map[string]any)
+	if err != nil || params["slow"] == nil {
+		return err == nil
+	}
+	_, err = os.Stat(filepath.Join(dir, "booted"))
+	return err == nil
 }
 
 func serverConfig(dir string) (*ssh.ServerConfig, error) {
