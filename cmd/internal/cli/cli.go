@@ -81,6 +81,9 @@ func Main(ctx context.Context, env Env) int {
 	case code := <-ended:
 		return code
 	case <-env.Leave:
+		if a.stays.Load() {
+			return <-ended
+		}
 		return a.leave(ctx)
 	}
 }
@@ -96,6 +99,7 @@ type app struct {
 	streams bool // the command writes a line per event, the last one says how it ended
 	changes atomic.Pointer[mutatingCommand]
 	config  *spec.Config // the spec that was read last; nil: none yet
+	stays   atomic.Bool  // the command ends by itself, however often it is asked to
 }
 
 func newApp(env Env) *app {

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/internal/lockfile"
+	"vmctl/internal/process"
+	"vmctl/providers/job"
+)
+
+// jobWorker is the name of the command that watches one job.
+const jobWorker = "job-worker"
+
+// jobRecords is the folder, in the data directory, of the records of jobs.
+const jobRecords = "jobs"
+
+func (a *app) jobCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "job",
+		Short: "Run agents and other commands in the background",
+		Long: "Run agents and other commands in the background, look at them, and end them.\n\n" +
+			"Each job has a record in the data directory, and a process of vmctl's own that\n" +
+			"watches it. The end of the terminal or of vmctl ends no job.",
+		Args: cobra.ArbitraryArgs,
+		RunE: a.group,
+	}
+	cmd.AddCommand(
+		a.jobRunCommand(), a.jobListCommand(), a.jobStatusCommand(), a.jobResultCommand(), a.jobLogsCommand(), a.jobWaitCommand(),
+		a.jobCancelCommand(), a.jobContinueCommand(),
+	)
+	return cmd
+}
+
+// jobWorkerCommand returns the command that job run starts: it runs one job to its end.
+func (a *app) jobWorkerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: jobWorker, Hidden: true, DisableFlagParsing: true, Args: cobra.ExactArgs(2),
+		Short: "Watch one job",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.stays.Store(true) // asked twice to end, it still ends the job first
+			out, ok := a.env.Stdout.(*os.File)
+			if !ok {
+				return errors.New("watch a job: there is nobody to report to")
+			}
+			w := job.Worker{
+				Store: job.Store{Dir: args[0], Owner: a.jobOwner(jobWorker)}, ID: job.ID(args[1]), Environ: a.env.Environ, Now: a.now,
+				Ready: func(err error) { job.Tell(out, err); _ = out.Close() }, //nolint:errcheck // nothing else is said
+			}
+			return w.Run(cmd.Context())
+		},
+	}
+}
+
+func (a *app) jobOwner(command string) lockfile.Owner {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return lockfile.Owner{PID: os.Getpid(), Host: host, Command: "vmctl " + command, Since: a.now()}
+}
+
+// jobs returns the records of the jobs of a project.
+func (a *app) jobs(p *project, command string) job.Store {
+	return job.Store{Dir: filepath.Join(p.dir, jobRecords), Owner: a.jobOwner(command)}
+}
+
+// jobProblem returns an error about a job with its class and its next command.
+func (a *app) jobProblem(err error) error {
+	var (
+		none   *job.NotFoundError
+		unread *job.UnreadableError
+	)
+	switch {
+	case errors.As(err, &none):
+		return rejected("not_found", none.Error(), a.commandLine("job list", planFlags{}, "--all")+" lists the jobs")
+	case errors.As(err, &unread):
+		e := newProblem(classFailed, unread.Code, unread.Error(), "look at that file; vmctl leaves it as it is")
+		e.err = err
+		return e
+	default:
+		return err
+	}
+}
+
+// jobView is a record with its status by the evidence of now.
+type jobView struct {
+	job.Record
+	// Derived is the status that the processes of this host prove. Where it differs from the
+	// recorded one, nobody has written it yet.
+	Derived       job.Status `json:"derived_status"`
+	DerivedReason string     `json:"derived_reason"`
+}
+
+func (a *app) viewOf(r job.Record) jobView {
+	d := job.Derive(r, process.Host{}, a.now())
+	return jobView{Record: r, Derived: d.Status, DerivedReason: d.Reason}
+}
+
+// readJob reads one record of the project.
+func (a *app) readJob(id, command string) (job.Store, jobView, error) {
+	p, err := a.openExisting()
+	if err != nil {
+		return job.Store{}, jobView{}, err
+	}
+	s := a.jobs(p, command)
+	if err := job.ID(id).Check(); err != nil {
+		return s, jobView{}, rejected("bad_args", err.Error())
+	}
+	r, err := s.Read(job.ID(id))
+	if err != nil {
+		return s, jobView{}, a.jobProblem(err)
+	}
+	return s, a.viewOf(r), nil
+}
+
+// jobEnd returns the exit status that stands for how a job ended; nil: it completed.
+func jobEnd(v jobView) error {
+	switch {
+	case v.Derived == job.Completed:
+		return nil
+	case v.Derived == job.Stale:
+		return status{code: classRefused.code()}
+	case v.ErrorCode == job.TimedOut, v.ErrorCode == job.IdleTimedOut:
+		return status{code: classExpired.code()}
+	default:
+		return status{code: classFailed.code()}
+	}
+}
+
+func (a *app) waitForJobs(ctx context.Context, s job.Store, ids []string, ended func(jobView)) error {
+	for _, id := range ids {
+		for {
+			r, err := s.Read(job.ID(id))
+			if err != nil {
+				return a.jobProblem(err)
+			}
+			if v := a.viewOf(r); v.Derived.IsTerminal() {
+				ended(v)
+				break
+			}
+			if err := pauseForJob(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/internal/process"
+	"vmctl/internal/shellword"
+	"vmctl/providers/job"
+)
+
+type cancelDocument struct {
+	FormatVersion string            `json:"format_version"`
+	Outcome       job.CancelOutcome `json:"outcome"`
+	Job           jobView           `json:"job"`
+}
+
+func (a *app) jobCancelCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "cancel ID",
+		Short: "End a job",
+		Long: "Record that the job is to end, ask its processes to end, force them after the grace,\n" +
+			"and wait until that is done. The exit code is 0 if the job has ended, 1 if it could not\n" +
+			"be ended, 3 if there is none, and 6 if its process cannot be told from a stranger's.",
+		Args: one("the ID of a job"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.jobCancel(cmd.Context(), args[0]) },
+	}
+}
+
+func (a *app) jobCancel(ctx context.Context, id string) error {
+	s, _, err := a.readJob(id, "job cancel")
+	if err != nil {
+		return err
+	}
+	me, err := a.self("job cancel")
+	if err != nil {
+		return err
+	}
+	c := job.Canceller{Store: s, Processes: process.Host{}, By: fmt.Sprintf("vmctl job cancel (process %d on %s)", me.PID, me.Host), Now: a.now}
+	r, outcome, err := c.Cancel(ctx, job.ID(id))
+	if err == nil {
+		a.show(cancelDocument{view.FormatVersion, outcome, a.viewOf(r)}, func(screen view.Screen) {
+			view.Note(screen, fmt.Sprintf("Job %s: %s. It is %s.", id, outcome, r.Status))
+		})
+		return nil
+	}
+	e := newProblem(cancelClass(outcome), string(outcome), fmt.Sprintf("cancel job %s: %v", id, err), a.commandLine("job status", planFlags{}, id))
+	e.err = err
+	return e
+}
+
+// cancelClass returns the class of a cancel that failed.
+func cancelClass(o job.CancelOutcome) class {
+	switch o {
+	case job.StalePID, job.Unverifiable, job.NoPIDInfo:
+		return classRefused
+	case job.BadState, job.SignalFailed, job.CancelFailed:
+		return classFailed
+	case job.Signaled, job.AlreadyDead, job.AlreadyTerminal, job.CancelPending:
+		return classFailed // it is as wanted, and its record could not be read
+	default:
+		panic("no class for cancel outcome " + o)
+	}
+}
+
+func (a *app) jobContinueCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "continue ID",
+		Short: "Continue the session of a job that has ended",
+		Long:  "Continue the session of a job that has ended, in a new job. A command that is no agent\nhas no session: the error has the command line that runs it again.",
+		Args:  one("the ID of a job"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.jobContinue(cmd.Context(), args[0]) },
+	}
+}
+
+func (a *app) jobContinue(ctx context.Context, id string) error {
+	s, v, err := a.readJob(id, "job continue")
+	if err != nil {
+		return err
+	}
+	if !v.Derived.IsTerminal() {
+		return newProblem(classFailed, "bad_state", "continue job "+id+": it is "+string(v.Derived),
+			a.commandLine("job cancel", planFlags{}, id), a.commandLine("job wait", planFlags{}, id))
+	}
+	var conflict *job.ConflictError
+	if _, err := s.Reconcile(ctx, v.Record, process.Host{}, a.now()); err != nil && !errors.As(err, &conflict) {
+		return a.jobProblem(err)
+	}
+	return newProblem(classFailed, "no_session_to_resume", "continue job "+id+": "+v.Agent+" has no session that could be resumed",
+		a.commandLine("job run", planFlags{}, "--in-dir", v.Dir, "--")+" "+shellword.Join(v.Command)+" runs it again")
+}

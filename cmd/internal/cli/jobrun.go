@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/providers/job"
+)
+
+// jobRequest holds the flags of a job run.
+type jobRequest struct {
+	dir                  string
+	prompt               string // a file, "-": standard input, "": none
+	pass, set            []string
+	stripProxy           bool
+	timeout, idle, grace time.Duration
+	command              []string
+	parent               job.ID
+}
+
+type jobDocument struct {
+	FormatVersion string  `json:"format_version"`
+	Job           jobView `json:"job"`
+}
+
+func (a *app) jobRunCommand() *cobra.Command {
+	var r jobRequest
+	cmd := &cobra.Command{
+		Use:   "run --in-dir DIR -- COMMAND [ARG...]",
+		Short: "Run a command in the background of a folder",
+		Long: "Run a command in a folder, and return as soon as it runs. The command gets its\n" +
+			"arguments unchanged: no shell reads them. It outlives the terminal; whatever it has\n" +
+			"started and left behind ends with it.\n\n" +
+			"Its environment starts empty and gets PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_*,\n" +
+			"XDG_*, TZ and the proxies, a TMPDIR of its own, and what --pass-env and --set-env\n" +
+			"name. The record holds the names alone. The command reads the file of --prompt from\n" +
+			"standard input; of that the record holds the first 200 characters.",
+		Args: between(1, -1, "a command after --"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.command = args
+			return a.jobRun(cmd.Context(), r)
+		},
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false)
+	f.StringVar(&r.dir, "in-dir", "", "run in the folder `DIR`")
+	f.StringVar(&r.prompt, "prompt", "", "give the command `FILE` as standard input; - is vmctl's own")
+	f.StringArrayVar(&r.pass, "pass-env", nil, "pass the variable `NAME`")
+	f.StringArrayVar(&r.set, "set-env", nil, "set a variable: `NAME=VALUE`")
+	f.BoolVar(&r.stripProxy, "strip-proxy", false, "pass no variables of proxies")
+	f.DurationVar(&r.timeout, "timeout", 2*time.Hour, "end the command after this `DURATION`; 0: never")
+	f.DurationVar(&r.idle, "idle-timeout", 30*time.Minute, "end the command after this `DURATION` without output; 0: never")
+	f.DurationVar(&r.grace, "grace", 10*time.Second, "the `DURATION` between asking the command to end and forcing it")
+	return cmd
+}
+
+func (a *app) jobRun(ctx context.Context, r jobRequest) error {
+	if r.dir == "" {
+		return rejected("bad_args", "job run needs a folder to run in", "vmctl job run --in-dir DIR -- COMMAND")
+	}
+	dir := a.absolute(r.dir)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return rejected("bad_args", "run in "+dir+": it is no folder")
+	}
+	for _, entry := range r.set {
+		if name, _, ok := strings.Cut(entry, "="); !ok || name == "" {
+			return rejected("bad_args", "read --set-env: it has to be NAME=VALUE") // the text may be a secret
+		}
+	}
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	prompt, err := a.jobPrompt(r.prompt)
+	if err != nil {
+		return err
+	}
+	environ, warnings := job.Environ{From: withoutVariables(a.env.Environ), Pass: r.pass, Set: r.set, StripProxy: r.stripProxy}.Build()
+	for _, w := range warnings {
+		view.Warning(a.errScreen(), "the job's environment: "+w)
+	}
+	started, err := a.startJob(ctx, a.jobs(p, "job run"), job.Record{
+		Agent: "command", Command: r.command, Dir: dir, Environment: job.Names(environ), PromptHead: head(prompt),
+		Timeout: job.Duration(r.timeout), IdleTimeout: job.Duration(r.idle), Grace: job.Duration(r.grace), Parent: r.parent, Warnings: warnings,
+	}, prompt, environ)
+	if err != nil {
+		return err
+	}
+	v := a.viewOf(started)
+	a.show(jobDocument{view.FormatVersion, v}, func(s view.Screen) {
+		view.Note(s, fmt.Sprintf("Job %s runs in %s.", v.ID, v.Dir))
+		view.Note(s, a.commandLine("job logs", planFlags{}, "-f", string(v.ID))+" follows it")
+	})
+	return nil
+}
+
+// startJob makes a record and starts its worker.
+func (a *app) startJob(ctx context.Context, s job.Store, r job.Record, prompt []byte, environ []string) (job.Record, error) {
+	if a.env.Program == "" {
+		return r, errors.New("start a job: this vmctl does not know its own program, which would watch it")
+	}
+	id := make([]byte, 6)
+	if _, err := io.ReadFull(rand.Reader, id); err != nil {
+		return r, fmt.Errorf("choose the ID of a job: %w", err)
+	}
+	r.ID, r.Created = job.ID("j-"+hex.EncodeToString(id)), a.now()
+	r, err := s.Create(r)
+	if err == nil {
+		err = s.WritePrompt(r.ID, prompt)
+	}
+	if err != nil {
+		return r, fmt.Errorf("write the record of a job: %w", err)
+	}
+	l := job.Launch{Program: a.env.Program, Args: []string{jobWorker, s.Dir, string(r.ID)}, Environ: environ}
+	started, err := s.Start(ctx, r.ID, l, a.now)
+	if err != nil {
+		e := newProblem(classFailed, string(started.ErrorCode), err.Error(), a.commandLine("job status", planFlags{}, string(r.ID))+" shows its record")
+		if e.Code == "" {
+			e.Code = "not_started"
+		}
+		e.err = err
+		return started, e
+	}
+	return started, nil
+}
+
+func (a *app) jobPrompt(from string) ([]byte, error) {
+	switch from {
+	case "":
+		return nil, nil
+	case "-":
+		return io.ReadAll(a.env.Stdin)
+	}
+	text, err := os.ReadFile(a.absolute(from))
+	if err != nil {
+		return nil, rejected("bad_args", "read the prompt: "+err.Error())
+	}
+	return text, nil
+}
+
+// head returns the beginning of a prompt, as much as a record holds.
+func head(prompt []byte) string {
+	const most = 200
+	text := []rune(strings.ToValidUTF8(string(prompt[:min(len(prompt), most*utf8.UTFMax)]), "\ufffd"))
+	return string(text[:min(len(text), most)])
+}
+
+func (a *app) now() time.Time { return a.env.Now().UTC() }

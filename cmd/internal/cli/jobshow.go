@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/internal/clock"
+	"vmctl/providers/job"
+)
+
+type jobsDocument struct {
+	FormatVersion string    `json:"format_version"`
+	Jobs          []jobView `json:"jobs"`
+	Unreadable    []string  `json:"unreadable"`
+}
+
+func (a *app) jobListCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the jobs",
+		Long: "List the jobs with their status as the processes of this host prove it now; a status\n" +
+			"that differs from the record is marked \"unreconciled\". Nothing is written. Jobs that are\n" +
+			"queued are left out without --all.",
+		Args: between(0, 0, ""),
+		RunE: func(*cobra.Command, []string) error { return a.jobList(all) },
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "also list queued jobs")
+	return cmd
+}
+
+func (a *app) jobStatusCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "status [ID]",
+		Short: "Show the status of a job, or of all",
+		Long: "Show the status of one job, or list all as job list does. The status is what the\n" +
+			"processes of this host prove now. Nothing is written.",
+		Args: between(0, 1, "the ID of a job"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.jobList(all)
+			}
+			_, v, err := a.readJob(args[0], "job status")
+			if err == nil {
+				a.showJob(v)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "also list queued jobs")
+	return cmd
+}
+
+func (a *app) jobResultCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "result ID",
+		Short: "Show how a job ended",
+		Long: "Show how a job ended. The exit code is 0 for a job that completed, 4 for one that\n" +
+			"exceeded its time, 6 for one that is stale, and 1 for any other.",
+		Args: one("the ID of a job"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, v, err := a.readJob(args[0], "job result")
+			if err != nil {
+				return err
+			}
+			if !v.Derived.IsTerminal() {
+				return newProblem(classFailed, "bad_state", "show the result of job "+args[0]+": it is "+string(v.Derived),
+					a.commandLine("job wait", planFlags{}, args[0]))
+			}
+			a.showJob(v)
+			return jobEnd(v)
+		},
+	}
+}
+
+func (a *app) jobWaitCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait ID [ID...]",
+		Short: "Wait for jobs to end",
+		Long:  "Wait until all jobs have ended. The exit code is 0 if all completed, else as of job\nresult for the first that did not.",
+		Args:  between(1, -1, "the ID of a job"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			if timeout > 0 {
+				limited, cancel := context.WithTimeout(ctx, timeout)
+				defer cancel()
+				ctx = limited
+			}
+			return a.jobWait(ctx, args)
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait for this `DURATION` at most; 0: without end")
+	return cmd
+}
+
+func (a *app) jobWait(ctx context.Context, ids []string) error {
+	s, _, err := a.readJob(ids[0], "job wait")
+	if err != nil {
+		return err
+	}
+	doc := jobsDocument{FormatVersion: view.FormatVersion, Jobs: []jobView{}, Unreadable: []string{}}
+	if err := a.waitForJobs(ctx, s, ids, func(v jobView) { doc.Jobs = append(doc.Jobs, v) }); err != nil {
+		return err
+	}
+	a.show(doc, func(screen view.Screen) { view.Jobs(screen, a.jobRows(doc.Jobs)) })
+	for _, v := range doc.Jobs {
+		if err := jobEnd(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) jobList(all bool) error {
+	p, err := a.openExisting()
+	if err != nil {
+		return err
+	}
+	records, unread, err := a.jobs(p, "job list").List()
+	if err != nil {
+		return err
+	}
+	doc := jobsDocument{FormatVersion: view.FormatVersion, Jobs: []jobView{}, Unreadable: []string{}}
+	for _, r := range records {
+		if v := a.viewOf(r); all || v.Derived != job.Queued {
+			doc.Jobs = append(doc.Jobs, v)
+		}
+	}
+	for _, err := range unread {
+		doc.Unreadable = append(doc.Unreadable, err.Error())
+		view.Warning(a.errScreen(), err.Error())
+	}
+	a.show(doc, func(s view.Screen) { view.Jobs(s, a.jobRows(doc.Jobs)) })
+	return nil
+}
+
+func (a *app) jobRows(all []jobView) []view.JobRow {
+	rows := []view.JobRow{}
+	for _, v := range all {
+		rows = append(rows, view.JobRow{ID: string(v.ID), Status: v.word(), Created: v.Created, Command: strings.Join(v.Command, " ")})
+	}
+	return rows
+}
+
+// word returns the status for people.
+func (v jobView) word() string {
+	if v.Derived != v.Status {
+		return string(v.Derived) + " (unreconciled)"
+	}
+	return string(v.Derived)
+}
+
+func (a *app) showJob(v jobView) {
+	a.show(jobDocument{view.FormatVersion, v}, func(s view.Screen) {
+		d := view.JobDetails{
+			JobRow: a.jobRows([]jobView{v})[0], Dir: v.Dir, Reason: v.DerivedReason, Warnings: append([]string{}, v.Warnings...),
+		}
+		if v.ExitCode != nil {
+			d.Exit = fmt.Sprint(*v.ExitCode)
+		}
+		for _, l := range v.Leftovers {
+			d.Warnings = append(d.Warnings, "left behind, and ended: "+l)
+		}
+		view.Job(s, d)
+	})
+}
+
+func (a *app) jobLogsCommand() *cobra.Command {
+	var follow, stderr bool
+	cmd := &cobra.Command{
+		Use:   "logs ID",
+		Short: "Show the output of a job",
+		Long:  "Show what the command of a job has written to standard output, or with --stderr to\nstandard error. --follow also shows new output, until the job has ended.",
+		Args:  one("the ID of a job"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.jobLogs(cmd.Context(), args[0], follow, stderr)
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "also show new output, until the job has ended")
+	cmd.Flags().BoolVar(&stderr, "stderr", false, "show standard error instead")
+	return cmd
+}
+
+type jobLogDocument struct {
+	FormatVersion string `json:"format_version"`
+	Type          string `json:"type"` // "log"
+	ID            job.ID `json:"id"`
+	Text          string `json:"text"`
+}
+
+func (a *app) jobLogs(ctx context.Context, id string, follow, stderr bool) error { //nolint:revive // both are flags of the command
+	s, v, err := a.readJob(id, "job logs")
+	if err != nil {
+		return err
+	}
+	name := "stdout"
+	if stderr {
+		name = "stderr"
+	}
+	out := a.consoleWriter()
+	for from := int64(0); ; {
+		ended := v.Derived.IsTerminal() // before the output is read: what was written by then is shown
+		for {
+			text, err := readPart(s.Path(v.ID, name), from)
+			if err != nil {
+				return fmt.Errorf("read the output of job %s: %w", id, err)
+			}
+			if len(text) == 0 {
+				break
+			}
+			from += int64(len(text))
+			if a.global.json {
+				a.line(jobLogDocument{view.FormatVersion, "log", v.ID, strings.ToValidUTF8(string(text), "\ufffd")})
+				continue
+			}
+			out.Write(text)
+		}
+		out.Flush()
+		if ended || !follow || a.stdout.ended() {
+			return nil
+		}
+		if err := pauseForJob(ctx); err != nil {
+			return err
+		}
+		r, err := s.Read(v.ID)
+		if err != nil {
+			return a.jobProblem(err)
+		}
+		v = a.viewOf(r)
+	}
+}
+
+// readPart reads a part of a file that may not be there yet.
+func readPart(path string, from int64) (text []byte, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	text = make([]byte, partSize)
+	n, err := f.ReadAt(text, from)
+	if n > 0 || errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return text[:n], err
+}
+
+// pauseForJob waits between two looks at a job.
+func pauseForJob(ctx context.Context) error { return clock.Sleep(ctx, 100*time.Millisecond) }

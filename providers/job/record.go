@@ -1,0 +1,121 @@
+// Package job runs agents and other commands in the background of a folder, and keeps the records
+// of their runs. A record is the object: it is on this host, it outlives the run, and whatever
+// ends the run, the record ends in a true status.
+package job
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"vmctl/internal/process"
+)
+
+// FormatVersion is the version of the schema of records.
+const FormatVersion = 1
+
+// Record is all that is known about one job. Every key is always there. Records hold no secret: of
+// the environment they hold the names, of the prompt the beginning.
+type Record struct {
+	FormatVersion int       `json:"format_version"`
+	Revision      int64     `json:"revision"` // grows by one with each write
+	ID            ID        `json:"id"`
+	Status        Status    `json:"status"`
+	Agent         string    `json:"agent"`
+	Command       []string  `json:"command"`
+	Dir           string    `json:"dir"`         // the folder that it runs in, absolute
+	Environment   []string  `json:"environment"` // the names of the variables that it gets
+	PromptHead    string    `json:"prompt_head"` // at most 200 characters
+	Timeout       Duration  `json:"timeout"`     // 0: none
+	IdleTimeout   Duration  `json:"idle_timeout"`
+	Grace         Duration  `json:"grace"`
+	Parent        ID        `json:"parent"`  // the job that this one continues; "": none
+	Session       string    `json:"session"` // of the agent; "": it has none that is known
+	Created       time.Time `json:"created"`
+	Started       time.Time `json:"started"` // zero: it never ran
+	Ended         time.Time `json:"ended"`   // zero: it has not ended
+	// Worker is the process that watches the job, Process the command itself. nil: it is not known yet.
+	Worker    *process.Identity `json:"worker"`
+	Process   *process.Identity `json:"process"`
+	Cancel    *Cancel           `json:"cancel"`     // nil: nobody asked for its end
+	ExitCode  *int              `json:"exit_code"`  // nil: it is not known
+	ErrorCode ErrorCode         `json:"error_code"` // "": no failure
+	Reason    string            `json:"reason"`     // why the status is not completed
+	Leftovers []string          `json:"leftovers"`  // processes that outlived the command, and were ended
+	Warnings  []string          `json:"warnings"`   // what failed that decides nothing
+}
+
+// Cancel is the intent to end a job. It is written before anything is signalled.
+type Cancel struct {
+	At time.Time `json:"at"`
+	By string    `json:"by"`
+}
+
+// Duration is a length of time, as text in JSON.
+type Duration time.Duration
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	*d = Duration(v)
+	return err
+}
+
+// ID names a job. It is safe as the name of a folder.
+type ID string
+
+var safeID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// Check refuses an ID that could name anything but a folder of its own.
+func (id ID) Check() error {
+	if !safeID.MatchString(string(id)) {
+		return fmt.Errorf("read the job ID %q: it has small letters, digits and dashes alone", string(id))
+	}
+	return nil
+}
+
+// Status is where a job is on its way.
+type Status string
+
+// The statuses. The last four are terminal.
+const (
+	Queued    Status = "queued"
+	Starting  Status = "starting"
+	Running   Status = "running"
+	Completed Status = "completed"
+	Failed    Status = "failed"
+	Cancelled Status = "cancelled"
+	Stale     Status = "stale"
+)
+
+// Statuses lists all statuses in their order.
+func Statuses() []Status {
+	return []Status{Queued, Starting, Running, Completed, Failed, Cancelled, Stale}
+}
+
+// IsTerminal reports whether a job with this status has ended.
+func (s Status) IsTerminal() bool {
+	return slices.Contains([]Status{Completed, Failed, Cancelled, Stale}, s)
+}
+
+// May reports whether a record may go from s to next.
+func (s Status) May(next Status) bool { return slices.Contains(transitions[s], next) }
+
+// ErrorCode says what kind of failure ended a job.
+type ErrorCode string
+
+// The error codes of records.
+const (
+	SpawnFailed        ErrorCode = "spawn_failed"
+	ExitStatus         ErrorCode = "exit_status"
+	TimedOut           ErrorCode = "timeout"
+	IdleTimedOut       ErrorCode = "idle_timeout"
+	StopFailed         ErrorCode = "stop_failed"
+	PromptMissing      ErrorCode = "prompt_missing"
+	FinalizationFailed ErrorCode = "finalization_failed"
+	StaleActiveJob     ErrorCode = "stale_active_job"
+)

@@ -1,0 +1,266 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"vmctl/internal/atomicfile"
+	"vmctl/internal/clock"
+	"vmctl/internal/process"
+)
+
+// Worker runs one job and watches it: a process of its own, in a session of its own.
+type Worker struct {
+	Store     Store
+	Processes process.Host
+	ID        ID
+	Environ   []string // of the command, all of it but TMPDIR
+	Now       func() time.Time
+	// Ready is called once: when the record says who runs the job (nil), or why it does not run.
+	Ready func(error)
+}
+
+const (
+	tick       = 200 * time.Millisecond // between two looks at the output and the intent
+	forceWait  = 10 * time.Second
+	settleWait = 10 * time.Second // for the program of the command
+	sweeps     = 20
+)
+
+// Run runs the job to its end, and writes that as the last thing. An ended ctx is the request to end
+// the job. The error says why the record could not be written.
+func (w *Worker) Run(ctx context.Context) error {
+	own := context.WithoutCancel(ctx)
+	me, err := w.Processes.Capture(own, os.Getpid())
+	if err == nil {
+		err = process.AdoptOrphans()
+	}
+	var r Record
+	if err == nil {
+		r, err = w.Store.Update(own, w.ID, func(r *Record) error { return Begin(r, me) })
+	}
+	if err != nil {
+		w.Ready(err)
+		return err
+	}
+	started, o := w.start(own, r, me)
+	if started != nil {
+		w.Ready(nil)
+		o = w.watch(ctx, r, started)
+	} else {
+		w.Ready(errors.New(o.Reason))
+	}
+	return w.finish(own, me, o)
+}
+
+// finish removes what is private to the run, and then writes how it ended. If that fails the record
+// gets at least the reason.
+func (w *Worker) finish(ctx context.Context, me process.Identity, o Outcome) error {
+	for _, name := range []string{promptFile, tempFolder} {
+		if err := os.RemoveAll(w.Store.Path(w.ID, name)); err != nil {
+			o.Warnings = append(o.Warnings, err.Error())
+		}
+	}
+	_, err := w.Store.Update(ctx, w.ID, func(r *Record) error { return Finish(r, me, o, w.Now()) })
+	var state *StateError
+	if err == nil || errors.As(err, &state) {
+		return err
+	}
+	o.ErrorCode, o.Reason = FinalizationFailed, err.Error()
+	_, again := w.Store.Update(ctx, w.ID, func(r *Record) error { return Finish(r, me, o, w.Now()) })
+	return errors.Join(err, again)
+}
+
+// start starts the command, and records its process. nil: it did not start, and the outcome says why.
+func (w *Worker) start(ctx context.Context, r Record, me process.Identity) (*process.Child, Outcome) {
+	stdin, err := w.takePrompt()
+	if err != nil {
+		return nil, Outcome{ErrorCode: PromptMissing, Reason: err.Error()}
+	}
+	defer stdin.Close() //nolint:errcheck // the child has its own
+	child, err := w.spawn(r, stdin)
+	if err != nil {
+		return nil, Outcome{ErrorCode: SpawnFailed, Reason: err.Error()}
+	}
+	settled, cancel := context.WithTimeout(ctx, settleWait)
+	defer cancel()
+	id, err := child.Capture(settled)
+	if err != nil && !errors.Is(err, process.ErrGone) {
+		return nil, w.give(ctx, child, SpawnFailed, err)
+	}
+	_, err = w.Store.Update(ctx, w.ID, func(r *Record) error {
+		if id.PID == 0 { // it has ended already
+			return Run(r, me, nil, w.Now())
+		}
+		return Run(r, me, &id, w.Now())
+	})
+	if err != nil {
+		return nil, w.give(ctx, child, FinalizationFailed, err)
+	}
+	return child, Outcome{}
+}
+
+// give ends a command that cannot be watched.
+func (w *Worker) give(ctx context.Context, child *process.Child, code ErrorCode, cause error) Outcome {
+	o := Outcome{ErrorCode: code, Reason: cause.Error()}
+	limit, cancel := context.WithTimeout(ctx, forceWait)
+	defer cancel()
+	if err := errors.Join(child.Force(), child.Wait(limit)); err != nil {
+		if _, ended := process.Status(err); !ended {
+			o.Warnings = append(o.Warnings, err.Error())
+		}
+	}
+	w.sweep(ctx, &o)
+	return o
+}
+
+// takePrompt opens the prompt, and removes its file: only the command can read it from then on.
+func (w *Worker) takePrompt() (*os.File, error) {
+	path := w.Store.Path(w.ID, promptFile)
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("read the prompt: its file is gone")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the prompt: %w", err)
+	}
+	return f, errors.Join(os.Remove(path))
+}
+
+func (w *Worker) spawn(r Record, stdin *os.File) (*process.Child, error) {
+	temp := w.Store.Path(w.ID, tempFolder)
+	if err := os.MkdirAll(temp, 0o700); err != nil {
+		return nil, err
+	}
+	environ := append(append([]string{}, w.Environ...), "TMPDIR="+temp, Marker+"="+string(w.ID))
+	path, err := process.LookPath(r.Command[0], r.Dir, environ)
+	if err != nil {
+		return nil, err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
+	stdout, err := w.output("stdout")
+	if err != nil {
+		return nil, err
+	}
+	defer stdout.Close() //nolint:errcheck // the child has its own
+	stderr, err := w.output("stderr")
+	if err != nil {
+		return nil, err
+	}
+	defer stderr.Close() //nolint:errcheck // the child has its own
+	return w.Processes.Start(process.Command{
+		Path: path, Args: r.Command[1:], Env: environ, Dir: r.Dir, Stdin: stdin, Stdout: stdout, Stderr: stderr,
+	})
+}
+
+func (w *Worker) output(name string) (*os.File, error) {
+	return os.OpenFile(w.Store.Path(w.ID, name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// watch waits for the end of the command, and ends it when its time is over or its end is asked for.
+func (w *Worker) watch(ctx context.Context, r Record, child *process.Child) Outcome {
+	own := context.WithoutCancel(ctx)
+	begun := w.Now()
+	grown, size := begun, int64(0)
+	for {
+		look, cancel := context.WithTimeout(ctx, tick)
+		err := child.Wait(look)
+		cancel()
+		if status, ended := process.Status(err); ended {
+			o := Outcome{ExitCode: &status}
+			w.sweep(own, &o)
+			return o
+		}
+		now := w.Now()
+		if n := w.written(); n != size {
+			size, grown = n, now
+		}
+		switch {
+		case ctx.Err() != nil:
+			return w.stop(own, r, child, Outcome{})
+		case r.Timeout > 0 && now.Sub(begun) >= time.Duration(r.Timeout):
+			return w.stop(own, r, child, Outcome{ErrorCode: TimedOut, Reason: "not done after " + time.Duration(r.Timeout).String()})
+		case r.IdleTimeout > 0 && now.Sub(grown) >= time.Duration(r.IdleTimeout):
+			return w.stop(own, r, child, Outcome{ErrorCode: IdleTimedOut, Reason: "no output for " + time.Duration(r.IdleTimeout).String()})
+		}
+		if seen, err := w.Store.Read(w.ID); err == nil && seen.Cancel != nil {
+			return w.stop(own, r, child, Outcome{})
+		}
+	}
+}
+
+func (w *Worker) written() (n int64) {
+	for _, name := range []string{"stdout", "stderr"} {
+		if info, err := os.Stat(w.Store.Path(w.ID, name)); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+// stop requests the command and all its descendants to end, and forces them after the grace.
+func (w *Worker) stop(ctx context.Context, r Record, child *process.Child, o Outcome) Outcome {
+	all, err := w.Processes.Descendants()
+	if err = errors.Join(err, process.Each(all, w.Processes.Request)); err != nil {
+		o.Warnings = append(o.Warnings, err.Error())
+	}
+	grace, cancel := context.WithTimeout(ctx, time.Duration(r.Grace))
+	err = child.Wait(grace)
+	cancel()
+	if _, ended := process.Status(err); !ended {
+		force, cancel := context.WithTimeout(ctx, forceWait)
+		err = errors.Join(child.Force())
+		if waited := child.Wait(force); err == nil {
+			err = waited
+		}
+		cancel()
+	}
+	if status, ended := process.Status(err); ended {
+		o.ExitCode = &status
+	} else {
+		o.ErrorCode, o.Reason = StopFailed, err.Error()
+	}
+	w.sweep(ctx, &o)
+	return o
+}
+
+// sweep ends what the command left behind, until nothing is left.
+func (w *Worker) sweep(ctx context.Context, o *Outcome) {
+	for range sweeps {
+		all, err := w.Processes.Descendants()
+		if err != nil {
+			o.Warnings = append(o.Warnings, err.Error())
+		}
+		if len(all) == 0 {
+			return
+		}
+		for _, id := range all {
+			o.Leftovers = append(o.Leftovers, "pid "+strconv.Itoa(id.PID)+" ("+filepath.Base(id.Argv0)+")")
+		}
+		limit, cancel := context.WithTimeout(ctx, forceWait)
+		err = process.Each(all, func(id process.Identity) error { _, err := w.Processes.Force(id); return err })
+		err = errors.Join(err, w.Processes.Wait(limit, all...))
+		cancel()
+		if err != nil {
+			o.Warnings = append(o.Warnings, err.Error())
+			clock.Pause(ctx, tick)
+		}
+	}
+	o.ErrorCode, o.Reason = StopFailed, "processes that it started do not end"
+}
+
+// Marker is the variable that names the job to every process of it.
+const Marker = "VMCTL_JOB"
+
+// WritePrompt gives a job what its command reads from standard input, possibly nothing.
+func (s Store) WritePrompt(id ID, text []byte) error {
+	return atomicfile.Write(s.Path(id, promptFile), text, 0o600)
+}
