@@ -32,5 +32,5 @@ var imageShape = Block{
 		},
 	},
 	Blocks: []Block{timeoutsBlock, lifecycleBlock},
-	Later:  []string{"build", "pull"},
+	Later:  []string{"build", "force", "pull"},
 }

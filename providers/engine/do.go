@@ -83,7 +83,7 @@ func (j *job) records() []recorded {
 // findContainer finds the container that bears the token of the step, or has its ID.
 func (j *job) findContainer(ctx context.Context) (*seen, error) {
 	filter := map[string][]string{"label": {labelToken + "=" + string(j.Object)}}
-	if validID.MatchString(string(j.Object)) {
+	if isID(string(j.Object)) {
 		filter = map[string][]string{"id": {string(j.Object)}}
 	}
 	text, err := json.Marshal(filter)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strings"
@@ -17,8 +18,14 @@ import (
 // the paths of requests, which the client does not escape.
 var validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{1,199}$`)
 
-// validID matches the engine's own IDs.
-var validID = regexp.MustCompile(`^[0-9a-f]{64}$`)
+// idBytes is the length of an engine's own IDs, which it writes in hexadecimal digits.
+const idBytes = 32
+
+// isID reports whether a text is an engine's own ID of a container. IDs go into the paths of requests.
+func isID(text string) bool {
+	b, err := hex.DecodeString(text)
+	return err == nil && len(b) == idBytes
+}
 
 // engineName returns the name that an engine takes for a name that vmctl has chosen: a name of a for_each
 // has characters that no engine takes. Different names stay different, and a name of an engine stays as it is.

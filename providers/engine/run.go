@@ -243,7 +243,7 @@ func (j *job) remove(ctx context.Context) (*guard.Outcome, error) {
 	case spec.Network:
 		_, err = j.p.c.NetworkRemove(ctx, j.seen.id, client.NetworkRemoveOptions{})
 	case spec.Container:
-		_, err = j.p.c.ContainerRemove(ctx, j.seen.id, client.ContainerRemoveOptions{RemoveVolumes: true})
+		_, err = j.p.c.ContainerRemove(ctx, j.seen.id, client.ContainerRemoveOptions{})
 	default:
 		panic("unknown kind " + string(j.kind))
 	}

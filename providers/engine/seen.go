@@ -111,7 +111,7 @@ func listedContainer(raw json.RawMessage) seen {
 		}
 		f.also(p)
 	}
-	if s.flaw = f.flaw; s.flaw == nil && !validID.MatchString(s.id) {
+	if s.flaw = f.flaw; s.flaw == nil && !isID(s.id) {
 		s.flaw = fmt.Errorf("its ID is %.70q", s.id)
 	}
 	return s
@@ -160,7 +160,7 @@ func inspectedContainer(raw json.RawMessage) seen {
 // missing returns what a container that was inspected does not have.
 func (s seen) missing() error {
 	switch {
-	case !validID.MatchString(s.id):
+	case !isID(s.id):
 		return fmt.Errorf("its ID is %.70q", s.id)
 	case s.name == "":
 		return fmt.Errorf("it has no name")
