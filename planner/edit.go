@@ -277,9 +277,9 @@ func markEdit(c *Change) *providers.MarkEdit {
 }
 
 // usedEdits returns an edit of each attribute that names an object which this plan makes anew,
-// such as a disk: a running guest has the old one open. It leaves out the VM that the object is
+// such as a disk: a running guest has the old one open. An object whose attribute cannot change is replaced, too. It leaves out the VM that the object is
 // inside of, since the object goes with it.
-func (d *differ) usedEdits(c *Change, running bool) []providers.Edit {
+func (d *differ) usedEdits(c *Change, attrs map[string]providers.Attribute, running bool) []providers.Edit {
 	var all []providers.Edit
 	for _, a := range c.Needs {
 		used, decided := d.decided[a]
@@ -299,7 +299,10 @@ func (d *differ) usedEdits(c *Change, running bool) []providers.Edit {
 		for _, path := range spec.RefersTo(c.Kind, c.Change.Want, a) {
 			e := providers.Edit{Path: path, Before: ctyread.Attr(c.Prior, path), After: c.Change.Want.GetAttr(path)}
 			e.Verdict = providers.Verdict{Applies: providers.Live, Reason: why}
-			if running {
+			switch attr, _ := supportOf(path, attrs); {
+			case attr.Judge == nil:
+				e.Verdict.Applies = providers.Replace
+			case running:
 				e.Verdict.Applies = providers.Restart
 			}
 			all = append(all, e)

@@ -98,7 +98,7 @@ func (d *differ) manage(c *Change) {
 	c.ignore(before)
 	d.moves(c)
 	stays := (on || !stopped(o)) && wantOn
-	c.Edits = d.usedEdits(c, stays)
+	c.Edits = d.usedEdits(c, attrs, stays)
 	if !d.isPower() {
 		pending := edits(before, c.Change.Want, attrs, stays)
 		if stays && o.Live != cty.NilVal {

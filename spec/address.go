@@ -13,8 +13,13 @@ type Kind string
 
 // The kinds of resources.
 const (
-	VM   Kind = "vm"   // a virtual machine
-	Disk Kind = "disk" // a disk that outlives the machines that use it
+	VM        Kind = "vm"        // a virtual machine
+	Disk      Kind = "disk"      // a disk that outlives the machines that use it
+	Engine    Kind = "engine"    // a container engine
+	Image     Kind = "image"     // an image of an engine
+	Volume    Kind = "volume"    // a volume of an engine
+	Network   Kind = "network"   // a network of an engine
+	Container Kind = "container" // a container of an engine
 )
 
 // Address names one resource of a spec: its kind, its label and, for an

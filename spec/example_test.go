@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"vmctl/spec"
 )
 
@@ -30,8 +32,9 @@ func TestExampleOfTheLanguage(t *testing.T) {
 	c, diags := spec.Load(".", spec.Inputs{ProviderTypes: []string{"libvirt", "lima", "sim", "terraform"}, Version: "0.1.0"})
 	var got []string
 	for _, d := range diags {
-		if d.Summary != "Not built in yet" {
-			t.Errorf("unexpected:\n%s", render(t, c, diags[:1]))
+		inNoEngine := strings.Contains(d.Detail, "`engine` of `network.agents`") // networks of VMs are not built in yet
+		if d.Summary != "Not built in yet" && !inNoEngine {
+			t.Errorf("unexpected:\n%s", render(t, c, hcl.Diagnostics{d}))
 		}
 		got = append(got, d.Subject.String()+" "+d.Detail)
 	}

@@ -45,7 +45,7 @@ func TestAttrAt(t *testing.T) {
 
 // Every shape is complete and keeps its own rules.
 func TestShapes(t *testing.T) {
-	for _, kind := range []spec.Kind{spec.VM, spec.Disk, box.Kind} {
+	for _, kind := range []spec.Kind{spec.VM, spec.Disk, spec.Engine, spec.Image, spec.Volume, spec.Network, spec.Container, box.Kind} {
 		shape, ok := spec.Shape(kind)
 		if !ok {
 			t.Fatalf("a %s has no shape", kind)
@@ -59,8 +59,8 @@ func TestShapes(t *testing.T) {
 		}
 		checkShape(t, typ, shape)
 	}
-	if _, ok := spec.Shape("network"); ok {
-		t.Error("a network has a shape")
+	if _, ok := spec.Shape("workspace"); ok {
+		t.Error("a workspace has a shape")
 	}
 	if _, ok := spec.ProviderShape("vagrant"); ok {
 		t.Error("vagrant has a shape")

@@ -4,19 +4,23 @@ import "github.com/zclconf/go-cty/cty"
 
 // rootBlocks lists the blocks that stand at the top of a file.
 var rootBlocks = []string{
-	"disk", "import", "locals", "moved", "output", "provider", "removed", "variable", "vm", "vmctl",
+	"container", "disk", "engine", "image", "import", "locals", "moved", "network", "output", "provider", "removed", "variable",
+	"vm", "vmctl", "volume",
 }
 
 // laterBlocks lists the top-level blocks that the language has and this build has not.
 var laterBlocks = []string{
-	"container", "engine", "image", "job", "network", "volume", "workspace",
+	"job", "workspace",
 }
 
 // typeNames lists the types of variables.
 var typeNames = []string{"any", "bool", "list", "map", "number", "object", "set", "string", "tuple"}
 
 // resourceShapes has every kind of resource.
-var resourceShapes = map[Kind]Block{VM: fix(vmShape), Disk: fix(diskShape)}
+var resourceShapes = map[Kind]Block{
+	VM: fix(vmShape), Disk: fix(diskShape),
+	Engine: fix(engineShape), Image: fix(imageShape), Volume: fix(volumeShape), Network: fix(networkShape), Container: fix(containerShape),
+}
 
 // providerShapes has every type of provider.
 var providerShapes = map[string]Block{"libvirt": fix(libvirtShape), "lima": fix(limaShape), "sim": fix(simShape), "terraform": fix(terraformShape)}

@@ -11,6 +11,7 @@ import (
 	"vmctl/internal/wsl"
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/engine"
 	"vmctl/providers/keptlog"
 	"vmctl/providers/libvirt"
 	"vmctl/providers/lima"
@@ -31,7 +32,7 @@ func builtInTypes(env Env) providers.Types {
 	} {
 		all.Systems[t.Name] = keptlog.Wrap(provision.Wrap(t))
 	}
-	for _, t := range env.Inside {
+	for _, t := range slices.Concat(engine.Types(), env.Inside) {
 		for kind := range t.Kinds {
 			all.Inside[kind] = t
 		}

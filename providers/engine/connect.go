@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/clock"
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/providers/guard"
+)
+
+// Do implements providers.Provider.
+func (p *Engines) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
+	return guard.Run(ctx, p, w, log)
+}
+
+// Begin implements guard.Driver.
+func (p *Engines) Begin(_ context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
+	return &connecting{Work: w, p: p, log: log}, func() error { return nil }, nil
+}
+
+// Failure implements guard.Driver.
+func (p *Engines) Failure(err error, format string, args ...any) *providers.Problem {
+	return failure(err, format, args...)
+}
+
+func failure(err error, format string, args ...any) *providers.Problem {
+	return &providers.Problem{
+		Outcome: providers.Failed, Code: "engine", Next: providers.Vmctl("plan"),
+		Err: fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err),
+	}
+}
+
+// connecting is one step on an engine.
+type connecting struct {
+	providers.Work
+
+	p      *Engines
+	log    providers.Log
+	socket string // "": not connected
+	about  about
+}
+
+// Guard implements guard.Task.
+func (j *connecting) Guard() guard.Guard {
+	return guard.Guard{Work: j.Work, Project: j.p.settings.Project, Thing: "engine", Look: func(now guard.Seen) string {
+		return "docker --host " + j.socket + " info"
+	}}
+}
+
+// Look implements guard.Task.
+func (j *connecting) Look(ctx context.Context) (*guard.Seen, error) {
+	switch {
+	case j.Op == opConnect && j.about.ID == "", j.Op == opDisconnect && j.socket == "gone":
+		return nil, nil
+	case j.Op == opDisconnect:
+		j.socket = j.p.socketOf(j.Object)
+		a, err := j.p.ask(ctx, j.socket)
+		if err != nil {
+			return nil, err
+		}
+		j.about = a
+	}
+	return &guard.Seen{ID: j.Object, Name: j.Name, Mark: j.p.mark(j.Address, j.Object), Fingerprint: j.p.fingerprint(j.Object, j.socket, j.about)}, nil
+}
+
+// Values implements guard.Task.
+func (j *connecting) Values(context.Context) (map[string]cty.Value, error) {
+	return j.p.values(j.Object, j.socket, j.about), nil
+}
+
+// Verb implements guard.Task.
+func (j *connecting) Verb() (guard.Verb, error) {
+	switch j.Op {
+	case opConnect:
+		return guard.Verb{Need: guard.Making, Act: j.connect}, nil
+	case opDisconnect:
+		return guard.Verb{Need: guard.Removing, Act: func(context.Context) (*guard.Outcome, error) {
+			j.socket = "gone"
+			return guard.Did(providers.Done, "the engine itself stays as it is"), nil
+		}}, nil
+	default:
+		panic("unknown operation " + j.Op)
+	}
+}
+
+// connect waits until the engine answers. An engine that starts accepts connections and does not answer.
+func (j *connecting) connect(ctx context.Context) (*guard.Outcome, error) {
+	socket := ctyread.Text(j.Want, "host")
+	var last error
+	for {
+		a, err := j.p.ask(ctx, socket)
+		if err == nil {
+			j.socket, j.about = socket, a
+			j.p.remember(j.Object, socket)
+			return guard.Did(providers.Done, "engine "+a.ServerVersion+" at "+socket), nil
+		}
+		if last == nil {
+			j.log(providers.Progress{Text: "no answer yet: " + err.Error()})
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
+		if clock.Sleep(ctx, time.Second) != nil {
+			break
+		}
+	}
+	f := failure(last, "connect to %s", j.Address)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		f.Outcome = providers.Timeout
+	}
+	f.Code, f.Next = "engine_unreachable", providers.Say(
+		"vmctl installs no engine: install one where it is to run, for a VM by a provision script like",
+		"  apt-get update && apt-get install -y docker.io",
+		"and name its socket in `host`, if it is not unix:///var/run/docker.sock")
+	return nil, f
+}

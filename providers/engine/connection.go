@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"vmctl/providers"
+)
+
+// inFlight is the number of requests to an engine at a time.
+const inFlight = 8
+
+// connection speaks the API of one engine.
+type connection struct {
+	*client.Client
+
+	http *http.Client
+	mu   sync.Mutex
+	up   bool // its version was asked for
+}
+
+// newConnection returns the connection to an engine that dial leads to. It does not dial yet. name is the
+// engine in errors.
+func newConnection(name string, dial func(context.Context) (net.Conn, error)) (*connection, error) {
+	t := &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		MaxIdleConnsPerHost: inFlight, MaxConnsPerHost: inFlight, DisableCompression: true, IdleConnTimeout: time.Minute,
+	}
+	h := &http.Client{Transport: t, CheckRedirect: client.CheckRedirect}
+	c, err := client.New(client.WithHTTPClient(h), client.WithHost("unix:///"+name),
+		client.WithDialContext(func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }))
+	if err != nil {
+		return nil, fmt.Errorf("speak to the engine: %w", err)
+	}
+	return &connection{Client: c, http: h}, nil
+}
+
+// ready asks the engine for its version, once. A hang is no answer.
+func (c *connection) ready(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.up {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if _, err := c.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true, ForceNegotiate: true}); err != nil {
+		return unreachable(err)
+	}
+	c.up = true
+	return nil
+}
+
+// unreachable returns the problem of an engine that gives no answer.
+func unreachable(err error) error {
+	return &providers.Problem{
+		Outcome: providers.Failed, Code: "engine_unreachable",
+		Next: providers.Say("see whether the engine runs, and whether its socket is the one in `host`"),
+		Err:  fmt.Errorf("the engine gives no answer: %w", err),
+	}
+}
+
+// close ends the idle connections.
+func (c *connection) close() { c.http.CloseIdleConnections() }
+
+// statusError is an answer of the engine that is no success.
+type statusError struct {
+	status  int
+	message string // "": the answer is not the engine's own
+}
+
+// Error returns the engine's message.
+func (e *statusError) Error() string {
+	if e.message == "" {
+		return fmt.Sprintf("HTTP status %d", e.status)
+	}
+	return e.message
+}
+
+// isAbsent reports whether the engine itself says that an object does not exist.
+func isAbsent(err error) bool {
+	var s *statusError
+	return errors.As(err, &s) && s.status == http.StatusNotFound && isNoSuch(s.message)
+}
+
+func isNoSuch(message string) bool {
+	message = strings.ToLower(message)
+	return strings.Contains(message, "no such") || strings.Contains(message, "not found")
+}
+
+// answerLimit is the size of the longest answer that is read.
+const answerLimit = 256 << 20
+
+// get reads a path of the API. The client's own decoding loses a whole listing to one bad item.
+func (c *connection) get(ctx context.Context, path string) ([]byte, error) {
+	if err := c.ready(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://engine/v"+c.ClientVersion()+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	defer func() { _ = answer.Body.Close() }() //nolint:errcheck // it was read to its end, or is given up
+	body, err := io.ReadAll(io.LimitReader(answer.Body, answerLimit))
+	if err != nil {
+		return nil, unreachable(fmt.Errorf("its answer was cut: %w", err))
+	}
+	if answer.StatusCode != http.StatusOK {
+		var said struct{ Message string }
+		_ = json.Unmarshal(body, &said) //nolint:errcheck // then it is not the engine's own answer
+		return nil, &statusError{answer.StatusCode, said.Message}
+	}
+	return body, nil
+}
+
+// getInto reads an object. It fails if the answer is not one whole JSON object.
+func (c *connection) getInto(ctx context.Context, path string, into any) error {
+	body, err := c.get(ctx, path)
+	if err != nil {
+		return err
+	}
+	if body = bytes.TrimSpace(body); len(body) == 0 || body[0] != '{' {
+		return fmt.Errorf("the engine's answer is no object: %.60q", body)
+	}
+	return json.Unmarshal(body, into)
+}
+
+// getItems reads a list, item by item. null is no list.
+func (c *connection) getItems(ctx context.Context, path string) ([]json.RawMessage, error) {
+	body, err := c.get(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return items(body)
+}
+
+func items(body []byte) ([]json.RawMessage, error) {
+	var all []json.RawMessage
+	if err := json.Unmarshal(body, &all); err != nil {
+		return nil, fmt.Errorf("the engine's list cannot be read: %w", err)
+	}
+	if all == nil {
+		return nil, errors.New("the engine gave no list")
+	}
+	return all, nil
+}

@@ -1,0 +1,191 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/spec"
+)
+
+// Engines manages the engines of one machine: a VM, or this host. An engine is not made or removed:
+// connecting to it records it.
+type Engines struct {
+	settings providers.Settings
+
+	mu      sync.Mutex
+	sockets map[providers.ID]string // of the engines that were seen
+}
+
+var (
+	_ providers.Provider = (*Engines)(nil)
+	_ providers.Host     = (*Engines)(nil)
+	_ guard.Driver       = (*Engines)(nil)
+)
+
+// Close implements providers.Provider.
+func (p *Engines) Close() error { return nil }
+
+// Observe implements providers.Provider. There is no list of engines: it reads those that are recorded.
+func (p *Engines) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
+	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}}
+	for _, k := range q.Known {
+		if k.ID == "" {
+			continue
+		}
+		socket := ctyread.Text(k.Prior, "host")
+		if socket == "" {
+			socket = p.socketOf(k.ID)
+		}
+		if socket == "" { // it was only reserved
+			continue
+		}
+		p.remember(k.ID, socket)
+		about, err := p.ask(ctx, socket)
+		if err != nil {
+			inv.Unknown = append(inv.Unknown, providers.Unknown{Kind: k.Kind, ID: k.ID, Name: k.Name, Reason: err.Error()})
+			continue
+		}
+		o := p.object(k.ID, k.Name, socket, about)
+		o.Owner = p.mark(k.Address, k.ID)
+		inv.Objects = append(inv.Objects, o)
+	}
+	return inv, ctx.Err()
+}
+
+func (p *Engines) socketOf(id providers.ID) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sockets[id]
+}
+
+func (p *Engines) remember(id providers.ID, socket string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sockets[id] = socket
+}
+
+// mark returns the mark of an engine: its record is the ownership.
+func (p *Engines) mark(a spec.Address, id providers.ID) *providers.Mark {
+	return &providers.Mark{ID: p.settings.Project.Lineage(), Project: p.settings.Project.Name, Address: a, Of: id}
+}
+
+// about is an engine's answer about itself.
+type about struct{ ID, ServerVersion, DockerRootDir string }
+
+// identity returns the text that only this engine has: several may share their ID.
+func (a about) identity(socket string) string { return socket + " " + a.ID + " " + a.DockerRootDir }
+
+// ask asks the engine at a socket about itself.
+func (p *Engines) ask(ctx context.Context, socket string) (about, error) {
+	c, err := newConnection("engine", func(ctx context.Context) (net.Conn, error) { return p.dial(ctx, socket) })
+	if err != nil {
+		return about{}, err
+	}
+	defer c.close()
+	var a about
+	if err := c.getInto(ctx, "/info", &a); err != nil {
+		return about{}, fmt.Errorf("ask the engine at %s: %w", socket, err)
+	}
+	if a.ID == "" {
+		return about{}, fmt.Errorf("ask the engine at %s: it does not say which one it is", socket)
+	}
+	return a, nil
+}
+
+// dial connects to the socket of an engine through the machine around it.
+func (p *Engines) dial(ctx context.Context, socket string) (net.Conn, error) {
+	path, isUnix := strings.CutPrefix(socket, "unix://")
+	if !isUnix {
+		return nil, fmt.Errorf("%s is no socket: write unix:// and its path", socket)
+	}
+	g, err := p.settings.Via.Enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Dial(ctx, "unix", path)
+}
+
+func (p *Engines) object(id providers.ID, name, socket string, a about) providers.Object {
+	return providers.Object{
+		Kind: spec.Engine, ID: id, Name: name, State: providers.StateRunning,
+		Attrs:      cty.ObjectVal(p.values(id, socket, a)),
+		Unreadable: map[string]string{}, Fingerprint: p.fingerprint(id, socket, a),
+	}
+}
+
+func (p *Engines) values(id providers.ID, socket string, a about) map[string]cty.Value {
+	endpoint := cty.NullVal(cty.String)
+	if p.settings.Via.Address == spec.ThisHost {
+		endpoint = cty.StringVal(socket)
+	}
+	return map[string]cty.Value{
+		"id": cty.StringVal(string(id)), "host": cty.StringVal(socket), "endpoint": endpoint, "version": cty.StringVal(a.ServerVersion),
+	}
+}
+
+func (p *Engines) fingerprint(id providers.ID, socket string, a about) string {
+	var print guard.Print
+	print.Add("id", string(id))
+	print.Add("engine", a.identity(socket))
+	return print.String()
+}
+
+// Steps implements providers.Provider.
+func (p *Engines) Steps(c providers.Change) ([]providers.Step, error) {
+	s := steps{change: c}
+	if c.Object != nil {
+		s.now = c.Object.ID
+	}
+	switch c.Action {
+	case providers.Create, providers.ReplaceIt:
+		if c.Action == providers.ReplaceIt {
+			s.add(opDisconnect, providers.PhaseRemove, s.now)
+		}
+		s.add(opConnect, providers.PhaseMake, c.ID).Timeout = ctyread.Seconds(c.Policy, "ready_timeout", 5*time.Minute)
+	case providers.Destroy:
+		s.add(opDisconnect, providers.PhaseRemove, s.now)
+	case providers.Update, providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Import,
+		providers.Forget, providers.Release, providers.Recover, providers.NoOp: // an engine has nothing to change
+	default:
+		panic("unknown action " + string(c.Action))
+	}
+	return s.all, nil
+}
+
+// Enter implements providers.Host: every connection into an engine leads to its API.
+func (p *Engines) Enter(_ context.Context, o providers.Object, _ cty.Value) (providers.Guest, error) {
+	socket := ctyread.Text(o.Attrs, "host")
+	if socket == "" {
+		return nil, fmt.Errorf("enter engine %s: its socket is not known", o.Name)
+	}
+	return inside{p: p, socket: socket}, nil
+}
+
+// inside is the inside of an engine. It enters the machine around it anew for each connection.
+type inside struct {
+	p      *Engines
+	socket string
+}
+
+// Run implements providers.Guest.
+func (inside) Run(context.Context, providers.Command) (providers.Output, error) {
+	return providers.Output{}, errors.New("an engine runs no commands: its containers do")
+}
+
+// Dial implements providers.Guest.
+func (g inside) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	return g.p.dial(ctx, g.socket)
+}
+
+// Close implements providers.Guest.
+func (inside) Close() error { return nil }

@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/spec"
+)
+
+// engineKinds lists the attributes of an engine.
+var engineKinds = map[spec.Kind]map[string]providers.Attribute{spec.Engine: {
+	"vm": {}, "host": {},
+	"id": lasting, "endpoint": {Computed: true}, "version": {Computed: true},
+}}
+
+// objectKinds lists the attributes of what is inside of an engine. An attribute without a judge replaces
+// its object.
+var objectKinds = map[spec.Kind]map[string]providers.Attribute{
+	spec.Image: {
+		"engine": {}, "ref": {}, "archive": {Judge: sameFile, StaysUp: true}, "archive_sha256": {},
+		"id": {Computed: true}, "image_id": {Computed: true},
+	},
+	spec.Volume: {
+		"engine": {}, "name": {}, "driver": {}, "labels": {},
+		"id": {Computed: true},
+	},
+	spec.Network: {
+		"engine": {}, "name": {}, "driver": {}, "internal": {}, "labels": {},
+		"id": {Computed: true},
+	},
+	spec.Container: {
+		"engine": {}, "image": {}, "name": {}, "entrypoint": {}, "command": {}, "env": {}, "user": {}, "workdir": {},
+		"hostname": {}, "labels": {}, "port": {}, "mount": {}, "network": {}, "healthcheck": {},
+		"state":   {Judge: live("started, stopped or paused")},
+		"restart": {Judge: live("the engine takes it at any time")},
+		"memory":  {Judge: limit}, "cpus": {Judge: limit},
+		"id": {Computed: true}, "container_id": {Computed: true},
+	},
+}
+
+var lasting = providers.Attribute{Computed: true, Lasts: func(now, _ cty.Value) cty.Value { return now }}
+
+func live(reason string) func(before, after cty.Value, running bool) providers.Verdict {
+	return func(cty.Value, cty.Value, bool) providers.Verdict {
+		return providers.Verdict{Applies: providers.Live, Reason: reason}
+	}
+}
+
+// sameFile judges another path of an archive: its content decides.
+func sameFile(before, after cty.Value, _ bool) providers.Verdict {
+	if ctyread.Known(before) != ctyread.Known(after) {
+		return providers.Verdict{Applies: providers.Replace, Reason: "it comes from elsewhere"}
+	}
+	return providers.Verdict{Applies: providers.Live, Reason: "only the path differs"}
+}
+
+// limit judges another limit: an engine takes one at any time, and never lifts it.
+func limit(_, after cty.Value, _ bool) providers.Verdict {
+	if !ctyread.Known(after) {
+		return providers.Verdict{Applies: providers.Replace, Reason: "an engine never lifts a limit"}
+	}
+	return providers.Verdict{Applies: providers.Live, Reason: "the engine takes it at any time"}
+}
+
+// The operations on an engine and on what is inside of it; guard.OpUnmark is another.
+const (
+	opConnect    = "connect"
+	opDisconnect = "disconnect"
+	opMake       = "make"
+	opLoad       = "load"
+	opPull       = "pull"
+	opUpdate     = "update"
+	opStart      = "start"
+	opHealthy    = "wait_healthy"
+	opPause      = "pause"
+	opUnpause    = "unpause"
+	opStop       = "stop"
+	opRemove     = "remove"
+)
+
+// words has the words for each operation.
+var words = map[string]providers.Words{
+	opConnect: {Doing: "connecting to", Done: "connected to"}, opDisconnect: {Doing: "letting go of", Done: "let go of"},
+	opMake: {Doing: "making", Done: "made"}, opLoad: {Doing: "loading", Done: "loaded"}, opPull: {Doing: "pulling", Done: "pulled"},
+	opUpdate: {Doing: "changing", Done: "changed"}, opStart: {Doing: "starting", Done: "started"},
+	opHealthy: {Doing: "waiting for the health of", Done: "is healthy:"},
+	opPause:   {Doing: "pausing", Done: "paused"}, opUnpause: {Doing: "resuming", Done: "resumed"},
+	opStop: {Doing: "stopping", Done: "stopped"}, opRemove: {Doing: "removing", Done: "removed"},
+	guard.OpUnmark: {Doing: "letting go of", Done: "let go of"},
+}
+
+// things has an engine's word for an object of each kind.
+var things = map[spec.Kind]string{spec.Image: "image", spec.Volume: "volume", spec.Network: "network", spec.Container: "container"}
+
+// The time limits of requests and steps.
+const (
+	requestTimeout = 20 * time.Second // of a request that is answered at once
+	quick          = time.Minute      // of a step
+)

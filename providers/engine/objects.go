@@ -1,0 +1,306 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/internal/parallel"
+	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/spec"
+)
+
+// Objects manages the images, volumes, networks and containers of one engine.
+type Objects struct {
+	settings providers.Settings
+	c        *connection
+}
+
+var (
+	_ providers.Provider = (*Objects)(nil)
+	_ guard.Driver       = (*Objects)(nil)
+)
+
+func newObjects(s providers.Settings) (*Objects, error) {
+	c, err := newConnection(s.Via.Address.String(), func(ctx context.Context) (net.Conn, error) {
+		g, err := s.Via.Enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return g.Dial(ctx, "unix", "engine")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Objects{settings: s, c: c}, nil
+}
+
+// Close implements providers.Provider.
+func (p *Objects) Close() error {
+	p.c.close()
+	return nil
+}
+
+// Observe implements providers.Provider. An engine that gives no answer makes every kind partial.
+func (p *Objects) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
+	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}}
+	images, err := p.list(ctx, &inv, spec.Image)
+	if err == nil {
+		known := knownImages(q)
+		for _, s := range images {
+			inv.Objects = append(inv.Objects, p.imageObject(s, known[s.id]))
+		}
+	}
+	for _, kind := range []spec.Kind{spec.Volume, spec.Network} {
+		all, err := p.list(ctx, &inv, kind)
+		if err != nil {
+			continue
+		}
+		for _, s := range all {
+			inv.Objects = append(inv.Objects, p.object(s, recordsOf(q, kind), false))
+		}
+	}
+	p.containers(ctx, q, &inv, images)
+	slices.SortFunc(inv.Objects, func(a, b providers.Object) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	slices.SortFunc(inv.Unknown, func(a, b providers.Unknown) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	inv.FindImports(q)
+	return inv, ctx.Err()
+}
+
+// paths has the path of the list of each kind.
+func listPath(kind spec.Kind) string {
+	switch kind {
+	case spec.Image:
+		return "/images/json"
+	case spec.Volume:
+		return "/volumes"
+	case spec.Network:
+		return "/networks"
+	case spec.Container:
+		return "/containers/json?all=1"
+	default:
+		panic("unknown kind " + string(kind))
+	}
+}
+
+// list lists the objects of a kind. What cannot be read makes the kind partial and is left out.
+func (p *Objects) list(ctx context.Context, inv *providers.Inventory, kind spec.Kind) ([]seen, error) {
+	raws, warned, err := p.raw(ctx, kind)
+	if err != nil {
+		inv.Partial[kind] = providers.Unread(fmt.Errorf("list the %ss of %s: %w", things[kind], p.settings.Via.Address, err))
+		return nil, err
+	}
+	if warned != nil {
+		inv.Partial[kind] = providers.Unread(fmt.Errorf("list the %ss of %s: %w", things[kind], p.settings.Via.Address, warned))
+	}
+	var all []seen
+	for _, raw := range raws {
+		for _, s := range read(kind, raw) {
+			switch {
+			case s.flaw != nil:
+				p.unreadable(inv, s)
+			case kind == spec.Image && s.name == "": // it has no name
+			default:
+				all = append(all, s)
+			}
+		}
+	}
+	return all, nil
+}
+
+func (p *Objects) raw(ctx context.Context, kind spec.Kind) (all []json.RawMessage, warned, err error) {
+	if kind != spec.Volume {
+		all, err = p.c.getItems(ctx, listPath(kind))
+		return all, nil, err
+	}
+	var answer struct {
+		Volumes  json.RawMessage
+		Warnings []string
+	}
+	if err := p.c.getInto(ctx, listPath(kind), &answer); err != nil {
+		return nil, nil, err
+	}
+	if len(answer.Warnings) > 0 {
+		warned = fmt.Errorf("a driver gave no answer: %s", answer.Warnings[0])
+	}
+	if string(answer.Volumes) == "null" { // an old engine without volumes
+		return nil, warned, nil
+	}
+	all, err = items(answer.Volumes)
+	return all, warned, err
+}
+
+func read(kind spec.Kind, raw json.RawMessage) []seen {
+	switch kind {
+	case spec.Image:
+		return listedImages(raw)
+	case spec.Volume:
+		return []seen{readVolume(raw)}
+	case spec.Network:
+		return []seen{readNetwork(raw)}
+	case spec.Container:
+		return []seen{listedContainer(raw)}
+	default:
+		panic("unknown kind " + string(kind))
+	}
+}
+
+// unreadable notes an object that could not be read. Nobody knows which one it is: nothing of its kind is absent
+// for sure.
+func (p *Objects) unreadable(inv *providers.Inventory, s seen) {
+	id, _ := s.identity(p.settings.Project, nil, false)
+	inv.Unknown = append(inv.Unknown, providers.Unknown{Kind: s.kind, ID: id, Name: s.name, Reason: s.flaw.Error()})
+	if inv.Partial[s.kind] == nil {
+		inv.Partial[s.kind] = providers.Unread(fmt.Errorf("a %s in %s cannot be read: %w", things[s.kind], p.settings.Via.Address, s.flaw))
+	}
+}
+
+// containers reads the containers. Those of vmctl are inspected, several at a time.
+func (p *Objects) containers(ctx context.Context, q providers.Query, inv *providers.Inventory, images []seen) {
+	all, err := p.list(ctx, inv, spec.Container)
+	if err != nil {
+		return
+	}
+	records := recordsOf(q, spec.Container)
+	tokens := map[string]string{} // by image
+	for _, i := range images {
+		tokens[i.imageID] = i.labels[labelToken]
+	}
+	whole := slices.Clone(all)
+	gone := make([]bool, len(all))
+	parallel.Do(inFlight, len(all), func(i int) {
+		s := all[i]
+		if s.labels[labelToken] == "" && !slices.ContainsFunc(records, func(r recorded) bool { return string(r.id) == s.id }) {
+			return
+		}
+		var flaw error
+		if whole[i], flaw = p.inspect(ctx, s.id); flaw != nil {
+			gone[i] = isAbsent(flaw)
+			whole[i] = s
+			whole[i].flaw = flaw
+		}
+	})
+	expected := expectedImages(q, images)
+	for i, s := range whole {
+		switch {
+		case gone[i]: // removed meanwhile
+		case s.flaw != nil:
+			p.unreadable(inv, s)
+		default:
+			isCopy := s.labels[labelToken] != "" && tokens[s.imageID] == s.labels[labelToken]
+			o := p.object(s, records, isCopy)
+			if s.inspected {
+				o.Attrs = cty.ObjectVal(withImage(s.values(o.ID), expected[o.ID], s))
+			}
+			inv.Objects = append(inv.Objects, o)
+		}
+	}
+}
+
+// inspect reads one container.
+func (p *Objects) inspect(ctx context.Context, id string) (seen, error) {
+	raw, err := p.c.get(ctx, "/containers/"+url.PathEscape(id)+"/json")
+	if err != nil {
+		return seen{}, err
+	}
+	s := inspectedContainer(raw)
+	return s, s.flaw
+}
+
+// recordsOf lists what the records say of objects of a kind.
+func recordsOf(q providers.Query, kind spec.Kind) []recorded {
+	var all []recorded
+	for _, k := range q.Known {
+		if k.Kind == kind && k.ID != "" {
+			forgotten := k.Name == "" && k.Prior == cty.NilVal && k.Want == cty.NilVal
+			all = append(all, recorded{k.ID, k.Address, ctyread.Text(k.Prior, "container_id"), forgotten})
+		}
+	}
+	return all
+}
+
+// object returns an object that is no image. A container has its attributes only once it was inspected.
+func (p *Objects) object(s seen, records []recorded, isCopy bool) providers.Object {
+	o := providers.Object{Kind: s.kind, Name: s.name, State: s.state, Unreadable: map[string]string{}, Holds: []providers.Claim{nameClaim(s.kind, s.name)}}
+	o.ID, o.Owner = s.identity(p.settings.Project, records, isCopy)
+	if o.Owner != nil && o.Owner.Of != o.ID {
+		o.Findings = []providers.Finding{{
+			Kind: providers.FindCopy, Object: o.Name, Address: o.Owner.Address, Action: "left alone",
+			Evidence: []string{"its labels were written for " + s.labels[labelName]},
+		}}
+	}
+	for _, b := range s.bound {
+		o.HoldsUp = append(o.HoldsUp, portClaim(b.ip, b.port, b.protocol))
+	}
+	o.Attrs, o.Fingerprint = cty.ObjectVal(s.values(o.ID)), s.fingerprint()
+	return o
+}
+
+// values returns the attributes that the engine shows. What cannot differ from the record, since the engine
+// never changes it, is left out.
+func (s seen) values(id providers.ID) map[string]cty.Value {
+	all := map[string]cty.Value{"id": cty.StringVal(string(id))}
+	switch s.kind {
+	case spec.Container:
+		all["container_id"] = cty.StringVal(s.id)
+		if state := s.wantable(); state != "" {
+			all["state"] = cty.StringVal(state)
+		}
+		if s.inspected {
+			all["restart"], all["memory"], all["cpus"] = cty.StringVal(s.restart), cty.NullVal(cty.Number), cty.NullVal(cty.Number)
+			if s.memory > 0 {
+				all["memory"] = cty.NumberIntVal(s.memory)
+			}
+			if s.nanoCPUs > 0 {
+				all["cpus"] = cpus(s.nanoCPUs)
+			}
+		}
+	case spec.Volume, spec.Network:
+		all["driver"] = cty.StringVal(s.driver)
+	case spec.Image:
+		all["image_id"] = cty.StringVal(s.imageID)
+	default:
+		panic("unknown kind " + string(s.kind))
+	}
+	return all
+}
+
+// cpus returns a number of CPUs.
+func cpus(nano int64) cty.Value {
+	return cty.MustParseNumberVal(fmt.Sprintf("%d.%09d", nano/1e9, nano%1e9))
+}
+
+// fingerprint returns the fingerprint of an object.
+func (s seen) fingerprint() string {
+	var print guard.Print
+	print.Add("id", s.id)
+	print.Add("name", s.name)
+	print.Add("token", s.labels[labelToken])
+	switch s.kind {
+	case spec.Container:
+		print.Add("image", s.imageID)
+		print.Add("state", s.wantable())
+		print.Add("memory", fmt.Sprint(s.memory))
+		print.Add("cpus", fmt.Sprint(s.nanoCPUs))
+		print.Add("restart", s.restart)
+	case spec.Image:
+		print.Add("content", s.imageID)
+	case spec.Volume, spec.Network:
+		print.Add("driver", s.driver)
+	default:
+		panic("unknown kind " + string(s.kind))
+	}
+	return print.String()
+}

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/providers/machine"
+	"vmctl/spec"
+)
+
+// steps collects the steps of a change.
+type steps struct {
+	change providers.Change
+	now    providers.ID // of the object that exists; "": none
+	all    []providers.Step
+}
+
+func (s *steps) add(op string, phase providers.Phase, id providers.ID) *providers.Step {
+	s.all = machine.Append(s.all, s.change, providers.Step{Op: op, Words: words[op], Phase: phase, Object: id, Name: s.change.Name, Timeout: quick})
+	return &s.all[len(s.all)-1]
+}
+
+// Steps implements providers.Provider.
+func (p *Objects) Steps(c providers.Change) ([]providers.Step, error) {
+	s := steps{change: c}
+	if c.Object != nil {
+		s.now = c.Object.ID
+	}
+	switch c.Action {
+	case providers.Create:
+		s.make()
+	case providers.ReplaceIt:
+		s.stop(providers.PhaseDown)
+		s.remove()
+		s.make()
+	case providers.Update, providers.Import, providers.Recover, providers.RestartIt, providers.Start, providers.Stop:
+		s.alter()
+	case providers.Destroy:
+		s.stop(providers.PhaseDown)
+		s.remove()
+	case providers.Release:
+		s.release()
+	case providers.Adopt, providers.NoOp, providers.Forget: // labels cannot be taken off: the state forgets it
+	default:
+		panic("unknown action " + string(c.Action))
+	}
+	return s.all, nil
+}
+
+func (s *steps) make() {
+	c := s.change
+	op := opMake
+	if c.Kind == spec.Image {
+		op = opPull
+		if ctyread.Text(c.Want, "archive") != "" {
+			op = opLoad
+		}
+	}
+	step := s.add(op, providers.PhaseMake, c.ID)
+	step.Timeout = ctyread.Seconds(ctyread.Attr(c.Policy, "timeouts"), "create", 30*time.Minute)
+	step.Takes = takes(c)
+	if c.Kind == spec.Container {
+		s.bring(stateCreated, ctyread.Text(c.Want, "state"), c.ID)
+	}
+}
+
+// takes returns the claims of an object that is made.
+func takes(c providers.Change) []providers.Claim {
+	if c.Kind == spec.Image {
+		return []providers.Claim{refClaim(canonical(ctyread.Text(c.Want, "ref")))}
+	}
+	return []providers.Claim{nameClaim(c.Kind, engineName(c.Name))}
+}
+
+func refClaim(ref string) providers.Claim { return providers.Claim{Kind: "image", Key: ref} }
+
+func nameClaim(kind spec.Kind, name string) providers.Claim {
+	return providers.Claim{Kind: things[kind] + " name", Key: name}
+}
+
+// ports returns the claims of a container on ports of the engine's machine, which it holds while it runs.
+func ports(want cty.Value) []providers.Claim {
+	var all []providers.Claim
+	for _, port := range ctyread.List(ctyread.Attr(want, "port")) {
+		host := strconv.FormatUint(ctyread.Uint(port, "host"), 10)
+		all = append(all, portClaim(ctyread.Text(port, "host_ip"), host, ctyread.Text(port, "protocol")))
+	}
+	return all
+}
+
+func portClaim(ip, port, protocol string) providers.Claim {
+	if strings.Contains(ip, ":") {
+		ip = "[" + ip + "]"
+	}
+	return providers.Claim{Kind: providers.ClaimPort, Key: ip + ":" + port + "/" + protocol}
+}
+
+// bring adds the steps that bring a container from one state to another.
+func (s *steps) bring(from, to string, id providers.ID) {
+	if from == to {
+		return
+	}
+	timeout := ctyread.Seconds(ctyread.Attr(s.change.Policy, "start"), "timeout", 5*time.Minute)
+	switch {
+	case to == stateCreated:
+		s.stop(providers.PhaseDown)
+		return
+	case from == statePaused:
+		s.add(opUnpause, providers.PhaseUp, id)
+	case from == stateCreated:
+		step := s.add(opStart, providers.PhaseUp, id)
+		step.Timeout, step.Takes = timeout, ports(s.change.Want)
+		if to == stateRunning && ctyread.Known(ctyread.Attr(s.change.Want, "healthcheck")) {
+			s.add(opHealthy, providers.PhaseReady, id).Timeout = timeout
+		}
+	}
+	if to == statePaused {
+		s.add(opPause, providers.PhaseUp, id)
+	}
+}
+
+// alter adds the steps of edits that apply live.
+func (s *steps) alter() {
+	c := s.change
+	state := ""
+	for _, e := range c.Edits {
+		switch e.Path {
+		case "state":
+			state = ctyread.Text(c.Want, "state")
+		case "restart", "memory", "cpus":
+			if len(s.all) == 0 {
+				s.add(opUpdate, providers.PhaseChange, s.now)
+			}
+		}
+	}
+	if state != "" && c.Object != nil {
+		s.bring(ctyread.Text(c.Object.Attrs, "state"), state, s.now)
+	}
+}
+
+// stop adds the stop of a container that runs or is paused.
+func (s *steps) stop(phase providers.Phase) {
+	c := s.change
+	if c.Kind != spec.Container || c.Object == nil || ctyread.Text(c.Object.Attrs, "state") == stateCreated {
+		return
+	}
+	step := s.add(opStop, phase, s.now)
+	policy := stopPolicy(c.Policy)
+	step.Risk, step.Timeout = providers.Downtime, policy.Grace+policy.ForceWait+quick
+	step.Frees = c.Object.HoldsUp
+}
+
+func (s *steps) remove() {
+	step := s.add(opRemove, providers.PhaseRemove, s.now)
+	step.Timeout = ctyread.Seconds(ctyread.Attr(s.change.Policy, "timeouts"), "delete", 2*time.Minute)
+	step.Risk, step.Frees = providers.DataLoss, s.change.Object.Holds
+}
+
+// release stops a container before the machine of its engine goes down, and starts it once it is up again.
+func (s *steps) release() {
+	c := s.change
+	if c.Kind != spec.Container || c.Object == nil || ctyread.Text(c.Object.Attrs, "state") == stateCreated {
+		return
+	}
+	s.stop(providers.PhaseRelease)
+	if to := ctyread.Text(c.Want, "state"); to == stateRunning || to == "" {
+		s.add(opStart, providers.PhaseResume, s.now)
+	}
+}

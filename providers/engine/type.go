@@ -1,0 +1,38 @@
+// Package engine manages a container engine, and what is inside of it: images, volumes, networks and
+// containers. It speaks the engine's API through the guest of the machine that the engine runs on, so
+// that it works in a VM of every provider and on this host.
+//
+// Objects bear their owner marks as labels, which travel in the call that makes them and can never be
+// edited. An image can bear no mark: its record is the ownership.
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"vmctl/providers"
+)
+
+// Types returns the type of the provider of engines, and that of what is inside of them.
+func Types() []providers.Type {
+	return []providers.Type{
+		{
+			Name: "engine", Kinds: engineKinds,
+			Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
+				if s.Via == nil {
+					return nil, errors.New("open an engine: it is not said where it runs")
+				}
+				return &Engines{settings: s, sockets: map[providers.ID]string{}}, nil
+			},
+		},
+		{
+			Name: "docker", Kinds: objectKinds, Check: check,
+			Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
+				if s.Via == nil {
+					return nil, errors.New("open the inside of an engine: it is not said of which")
+				}
+				return newObjects(s)
+			},
+		},
+	}
+}

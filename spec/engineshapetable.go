@@ -1,0 +1,63 @@
+package spec
+
+import "github.com/zclconf/go-cty/cty"
+
+var engineShape = Block{
+	Version: 1, Name: "engine", In: &In{Attr: "vm", Kinds: []Kind{VM}, Optional: true},
+	Doc: "A container engine: in a virtual machine, or on this host.",
+	Attrs: []Attr{
+		forEachOf("engine"),
+		dependsOn,
+		{
+			Name: "vm", Type: cty.String, Refers: []Kind{VM}, Known: true,
+			Doc: "The virtual machine that it runs in, as a reference; null: this host.",
+		},
+		{
+			Name: "host", Type: cty.String, Form: OneLine, Default: cty.StringVal("unix:///var/run/docker.sock"), Known: true,
+			Doc: "The socket of its API, where it runs, like \"unix:///run/docker.sock\".",
+		},
+		{
+			Name: "ready_timeout", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(5 * 60), Min: 1, Policy: true,
+			Doc: "How long apply waits until it answers.",
+		},
+		ownAddress,
+		{
+			Name: "id", Type: cty.String, Computed: true,
+			Doc: "vmctl's own identity of it.",
+		},
+		{
+			Name: "endpoint", Type: cty.String, Computed: true,
+			Doc: "The value of DOCKER_HOST that leads to it from this host; null where none does.",
+		},
+		{
+			Name: "version", Type: cty.String, Computed: true,
+			Doc: "The version of its software.",
+		},
+	},
+	Blocks: []Block{timeoutsBlock, lifecycleBlock},
+	Later:  []string{"docker_context", "type", "unmanaged"},
+}
+
+// forEachOf returns the attribute that makes one resource of a kind for each key.
+func forEachOf(kind string) Attr {
+	return Attr{Name: "for_each", Type: cty.DynamicPseudoType, Meta: true, Doc: "A map, or a set of strings: one " + kind + " for each key."}
+}
+
+// dependsOn is in every kind of an engine.
+var dependsOn = Attr{
+	Name: "depends_on", Type: cty.DynamicPseudoType, Meta: true,
+	Doc: "References to resources that must be ready before it is made.",
+}
+
+// inEngine is in every kind whose objects an engine has.
+var inEngine = Attr{
+	Name: "engine", Type: cty.String, Refers: []Kind{Engine}, Required: true, Known: true,
+	Doc: "The engine that has it, as a reference: engine.dev.",
+}
+
+// labels is in every kind whose objects can bear labels.
+var labels = Attr{
+	Name: "labels", Type: cty.Map(cty.String), Default: cty.MapValEmpty(cty.String),
+	Public: "an engine shows labels to everybody",
+	Doc:    "Labels, beside those of vmctl.",
+}
