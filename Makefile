@@ -69,7 +69,7 @@ image: ## build the Debian guest, which cloud-init sets up, that tests of images
 
 # What tests of real systems need.
 test-host: guest image limactl
-	@scripts/deps.sh build run lima test
+	@scripts/deps.sh build run lima engine test
 	@scripts/libvirtd.sh
 
 test: test-host ## install what is missing, and run every test, real VMs included

@@ -14,7 +14,7 @@ func (d *differ) holders(c *Change) {
 	if c.Blocked != nil {
 		return
 	}
-	switch c.Kind { // nothing else has a disk or is one
+	switch c.Kind { //nolint:exhaustive // nothing else has a disk or is one
 	case spec.Disk:
 		if c.Object != nil && (c.Action == providers.Destroy || c.Action == providers.ReplaceIt || changes(c.Action) && hasStaleLock(c.Object)) {
 			c.Blocked = d.unknownHolder(c, c.Address, c.Object.ID)

@@ -7,6 +7,7 @@
 #   lima    what vmctl-lima runs: QEMU and OpenSSH
 #   guest   what builds the tiny guest
 #   image   what builds the Debian guest
+#   engine  a container engine, and what is in the images of its tests
 #   test    what the tests call
 #   lint    what checks the scripts
 #
@@ -25,6 +26,7 @@ run=(libvirt-daemon libvirt-daemon-driver-qemu libvirt-daemon-system libvirt0 qe
 lima=(openssh-client openssh-sftp-server qemu-system-x86 qemu-utils)
 guest=(cpio xz-utils zstd)
 image=(debian-archive-keyring dosfstools e2fsprogs fakeroot fdisk mmdebstrap mtools qemu-utils syslinux syslinux-common uidmap)
+engine=(busybox-static docker.io)
 test=(bash-completion fish git openssh-client passwd util-linux zsh)
 lint=(shellcheck)
 
@@ -39,7 +41,7 @@ main() {
     install_packages "$@"
     return
   fi
-  [ $# -gt 0 ] || die "usage: ${0##*/} build|run|lima|guest|image|test|lint ..."
+  [ $# -gt 0 ] || die "usage: ${0##*/} build|run|lima|guest|image|engine|test|lint ..."
   local set wanted=() lacking=()
   for set; do
     case $set in
@@ -51,9 +53,10 @@ main() {
     lima) wanted+=("${lima[@]}") ;;
     guest) wanted+=("${guest[@]}") ;;
     image) wanted+=("${image[@]}") ;;
+    engine) wanted+=("${engine[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     lint) wanted+=("${lint[@]}") ;;
-    *) die "no set \"$set\": there are build, run, lima, guest, image, test and lint" ;;
+    *) die "no set \"$set\": there are build, run, lima, guest, image, engine, test and lint" ;;
     esac
   done
   command -v apt-get >/dev/null ||

@@ -137,6 +137,9 @@ func plants() []plant {
 		{dir: "internal/fetch", imp: "vmctl/internal/lockfile"},
 		{rule: "http", dir: "providers/libvirt", imp: "net/http"},
 		{dir: "internal/fetch", imp: "net/http"},
+		{dir: "providers/engine", imp: "net/http"},
+		{rule: "docker", dir: "providers/libvirt", imp: "github.com/moby/moby/client"},
+		{dir: "providers/engine", imp: "github.com/moby/moby/client"},
 		{dir: "internal/fetch", imp: "net/http/httptest", inTest: true},
 		{dir: "providers/libvirt", imp: "net/url"},
 

@@ -63,7 +63,7 @@ func (j *job) Look(ctx context.Context) (*guard.Seen, error) {
 
 // find returns the object of the step; nil: there is none.
 func (j *job) find(ctx context.Context) (*seen, error) {
-	switch j.kind {
+	switch j.kind { //nolint:exhaustive // an engine has no other kinds
 	case spec.Image:
 		return j.findImage(ctx)
 	case spec.Container:
@@ -144,7 +144,7 @@ func (j *job) findImage(ctx context.Context) (*seen, error) {
 
 // findByName finds the volume or the network of the step by its name.
 func (j *job) findByName(ctx context.Context) (*seen, error) {
-	raws, _, err := j.p.raw(ctx, j.kind)
+	raws, partial, err := j.p.raw(ctx, j.kind)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (j *job) findByName(ctx context.Context) (*seen, error) {
 			return &s, nil
 		}
 	}
-	return nil, nil
+	return nil, partial
 }
 
 // Values implements guard.Task.

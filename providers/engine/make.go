@@ -52,7 +52,7 @@ func (j *job) make(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.p.c.ready(ctx); err != nil {
 		return nil, err
 	}
-	switch j.kind {
+	switch j.kind { //nolint:exhaustive // an engine has no other kinds
 	case spec.Image:
 		err = j.fetch(ctx)
 	case spec.Volume:

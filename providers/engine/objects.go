@@ -81,7 +81,7 @@ func (p *Objects) Observe(ctx context.Context, q providers.Query) (providers.Inv
 
 // paths has the path of the list of each kind.
 func listPath(kind spec.Kind) string {
-	switch kind {
+	switch kind { //nolint:exhaustive // an engine has no other kinds
 	case spec.Image:
 		return "/images/json"
 	case spec.Volume:
@@ -143,7 +143,7 @@ func (p *Objects) raw(ctx context.Context, kind spec.Kind) (all []json.RawMessag
 }
 
 func read(kind spec.Kind, raw json.RawMessage) []seen {
-	switch kind {
+	switch kind { //nolint:exhaustive // an engine has no other kinds
 	case spec.Image:
 		return listedImages(raw)
 	case spec.Volume:
@@ -252,7 +252,7 @@ func (p *Objects) object(s seen, records []recorded, isCopy bool) providers.Obje
 // never changes it, is left out.
 func (s seen) values(id providers.ID) map[string]cty.Value {
 	all := map[string]cty.Value{"id": cty.StringVal(string(id))}
-	switch s.kind {
+	switch s.kind { //nolint:exhaustive // an engine has no other kinds
 	case spec.Container:
 		all["container_id"] = cty.StringVal(s.id)
 		if state := s.wantable(); state != "" {
@@ -288,7 +288,7 @@ func (s seen) fingerprint() string {
 	print.Add("id", s.id)
 	print.Add("name", s.name)
 	print.Add("token", s.labels[labelToken])
-	switch s.kind {
+	switch s.kind { //nolint:exhaustive // an engine has no other kinds
 	case spec.Container:
 		print.Add("image", s.imageID)
 		print.Add("state", s.wantable())

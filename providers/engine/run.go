@@ -232,7 +232,7 @@ func (j *job) remove(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	var err error
-	switch j.kind {
+	switch j.kind { //nolint:exhaustive // an engine has no other kinds
 	case spec.Image:
 		_, err = j.p.c.ImageRemove(ctx, j.seen.id, client.ImageRemoveOptions{PruneChildren: true})
 	case spec.Volume:

@@ -171,13 +171,13 @@ func (s seen) missing() error {
 }
 
 func boundPorts(networks *fields) []bound {
-	var ports map[string][]struct{ HostIp, HostPort string } //nolint:revive // the engine's own word
+	var ports map[string][]struct{ HostIP, HostPort string }
 	networks.read("Ports", &ports)
 	var all []bound
 	for port, bindings := range ports {
 		_, protocol, _ := strings.Cut(port, "/")
 		for _, b := range bindings {
-			all = append(all, bound{b.HostIp, b.HostPort, protocol})
+			all = append(all, bound{b.HostIP, b.HostPort, protocol})
 		}
 	}
 	slices.SortFunc(all, func(a, b bound) int { return strings.Compare(a.String(), b.String()) })

@@ -1,0 +1,163 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"vmctl/providers"
+	"vmctl/providers/engine"
+	"vmctl/spec"
+)
+
+// fake is an engine that answers what a test says. A path without an answer has an empty list.
+type fake struct {
+	t       *testing.T
+	mu      sync.Mutex
+	answers map[string]answer // by method and path, without the API's version and the query
+	asked   []string          // the requests that change something, with their bodies
+	server  *httptest.Server
+}
+
+type answer struct {
+	status int    // 0: 200
+	body   string // "hang": none, until the test ends
+	cut    bool   // the connection ends in the middle of the body
+}
+
+func newFake(t *testing.T) *fake {
+	f := &fake{t: t, answers: map[string]answer{
+		"GET /_ping": {body: "OK"}, "HEAD /_ping": {}, "GET /info": {body: `{"ID":"E","ServerVersion":"1","DockerRootDir":"/d"}`},
+		"GET /volumes": {body: `{"Volumes":[],"Warnings":null}`},
+	}}
+	ended := make(chan struct{})
+	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, ended) }))
+	t.Cleanup(f.server.Close)
+	t.Cleanup(func() { close(ended) })
+	return f
+}
+
+func (f *fake) serve(w http.ResponseWriter, r *http.Request, ended chan struct{}) {
+	path := r.URL.Path
+	if strings.HasPrefix(path, "/v1.") {
+		path = path[strings.Index(path[1:], "/")+1:]
+	}
+	w.Header().Set("Api-Version", "1.41")
+	w.Header().Set("Content-Type", "application/json")
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		f.t.Error(err)
+	}
+	f.mu.Lock()
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		f.asked = append(f.asked, r.Method+" "+path+" "+strings.TrimSpace(string(body)))
+	}
+	a, known := f.answers[r.Method+" "+path]
+	f.mu.Unlock()
+	switch {
+	case !known && r.Method == http.MethodGet:
+		a.body = "[]"
+	case a.body == "hang":
+		select {
+		case <-ended:
+		case <-r.Context().Done():
+		}
+		return
+	case a.cut:
+		w.Header().Set("Content-Length", "1000000")
+	}
+	if a.status != 0 {
+		w.WriteHeader(a.status)
+	}
+	_, _ = io.WriteString(w, a.body) //nolint:errcheck // the client may have left
+}
+
+// set says what the engine answers.
+func (f *fake) set(request string, a answer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers[request] = a
+}
+
+// Run implements providers.Guest.
+func (f *fake) Run(context.Context, providers.Command) (providers.Output, error) {
+	panic("nothing runs a command")
+}
+
+// Dial implements providers.Guest.
+func (f *fake) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", f.server.Listener.Addr().String())
+}
+
+// Close implements providers.Guest.
+func (f *fake) Close() error { return nil }
+
+var here = spec.Address{Kind: spec.Engine, Name: "here"}
+
+// open opens the provider of what is inside of the engine.
+func (f *fake) open() providers.Provider {
+	f.t.Helper()
+	p, err := engine.Types()[1].Open(f.t.Context(), providers.Settings{
+		Project: providers.Project{Name: "demo", ID: "lineage"},
+		Via: &providers.Via{
+			Address: here,
+			Enter:   func(context.Context) (providers.Guest, error) { return f, nil },
+		},
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			f.t.Error(err)
+		}
+	})
+	return p
+}
+
+const (
+	token = "aaaaaaaa-0000-8000-8000-000000000000"
+	cid   = "1111111111111111111111111111111111111111111111111111111111111111"
+)
+
+// labels are those of container.web.
+func labels(name string) map[string]string {
+	return map[string]string{
+		"vmctl.id": "lineage", "vmctl.project": "demo", "vmctl.address": "container.web", "vmctl.token": token, "vmctl.name": name, "vmctl.generation": "3",
+	}
+}
+
+// item is a container as a list shows it.
+func item(id, name, state string, labels map[string]string) map[string]any {
+	return map[string]any{"Id": id, "Names": []string{"/" + name}, "State": state, "Labels": labels, "Image": "i", "ImageID": "sha256:one", "Ports": []any{}}
+}
+
+// detail is a container as an inspection shows it.
+func detail(name, state string, labels map[string]string) map[string]any {
+	return map[string]any{
+		"Id": cid, "Name": "/" + name, "Image": "sha256:one", "State": map[string]any{"Status": state},
+		"Config": map[string]any{"Labels": labels}, "HostConfig": map[string]any{"Memory": 0}, "NetworkSettings": map[string]any{},
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// has makes the engine show one container.
+func (f *fake) has(name, state string, labels map[string]string) {
+	f.set("GET /containers/json", answer{body: asJSON(f.t, []any{item(cid, name, state, labels)})})
+	f.set("GET /containers/"+cid+"/json", answer{body: asJSON(f.t, detail(name, state, labels))})
+}
