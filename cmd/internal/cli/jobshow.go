@@ -198,7 +198,7 @@ type jobLogDocument struct {
 	Text          string `json:"text"`
 }
 
-func (a *app) jobLogs(ctx context.Context, id string, follow, stderr bool) error { //nolint:revive // both are flags of the command
+func (a *app) jobLogs(ctx context.Context, id string, follow, stderr bool) error {
 	s, v, err := a.readJob(id, "job logs")
 	if err != nil {
 		return err
