@@ -108,7 +108,7 @@ func (b *harness) observedWorld(world *planner.World) []string {
 				continue
 			}
 			a := b.addressOf(&o)
-			switch o.Kind {
+			switch o.Kind { //nolint:exhaustive // the search has no other kinds
 			case spec.VM:
 				name := o.Name
 				if v := b.model.vms[a.Name]; v.name == "" {

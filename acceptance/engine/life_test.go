@@ -148,7 +148,7 @@ func (p *project) applies() {
 	p.run(0, "plan", "--detailed-exitcode")
 }
 
-// container is a container as the engine shows it.
+// container is container.web as the engine shows it.
 type container struct {
 	ID, Image  string
 	State      struct{ Status string }
@@ -156,9 +156,9 @@ type container struct {
 	Config     struct{ Env []string }
 }
 
-func (p *project) container(name string) (c container) {
+func (p *project) container() (c container) {
 	p.t.Helper()
-	if err := json.Unmarshal([]byte(p.d.must("GET", "/containers/"+name+"/json", "")), &c); err != nil {
+	if err := json.Unmarshal([]byte(p.d.must("GET", "/containers/demo.web/json", "")), &c); err != nil {
 		p.t.Fatal(err)
 	}
 	return c
@@ -174,14 +174,14 @@ func TestLife(t *testing.T) {
 	d := newDaemon(t)
 	p := newProject(t, d)
 	p.applies()
-	first := p.container("demo.web")
+	first := p.container()
 	if first.State.Status != "running" || first.HostConfig.Memory != 32<<20 {
 		t.Fatalf("the container is %+v", first)
 	}
 
 	p.edit("32MiB", "48MiB")
 	p.applies()
-	live := p.container("demo.web")
+	live := p.container()
 	if live.ID != first.ID || live.HostConfig.Memory != 48<<20 {
 		t.Errorf("another limit of memory made it %+v", live)
 	}
@@ -189,7 +189,7 @@ func TestLife(t *testing.T) {
 	volume := d.must("GET", "/volumes/demo.data", "")
 	p.edit(`"one"`, `"two"`)
 	p.applies()
-	replaced := p.container("demo.web")
+	replaced := p.container()
 	if replaced.ID == first.ID || !strings.Contains(strings.Join(replaced.Config.Env, " "), "MODE=two") {
 		t.Errorf("another environment made it %+v", replaced)
 	}
@@ -202,17 +202,17 @@ func TestLife(t *testing.T) {
 		t.Errorf("it was stopped by hand, and the plan says\n%s", out)
 	}
 	p.applies()
-	if now := p.container("demo.web"); now.ID != replaced.ID || now.State.Status != "running" {
+	if now := p.container(); now.ID != replaced.ID || now.State.Status != "running" {
 		t.Errorf("it was stopped by hand, and is %+v", now)
 	}
 
 	d.must("DELETE", "/containers/demo.web?force=1", "")
 	p.applies()
-	p.container("demo.web")
+	p.container()
 
 	p.archive("two")
 	p.applies()
-	if now := p.container("demo.web"); now.Image == first.Image || now.State.Status != "running" {
+	if now := p.container(); now.Image == first.Image || now.State.Status != "running" {
 		t.Errorf("another archive made it %+v", now)
 	}
 
@@ -235,11 +235,11 @@ func TestForeignContainer(t *testing.T) {
 	p := newProject(t, d)
 	p.run(0, "apply", "--auto-approve", "--target=image.box")
 	d.must("POST", "/containers/create?name=demo.web", `{"Image":"demo/box:1","Cmd":["sleep","1000"]}`)
-	before := p.container("demo.web")
+	before := p.container()
 	if out := p.run(6, "apply", "--auto-approve"); !strings.Contains(out, "vmctl did not make it: import or rename") {
 		t.Errorf("apply says\n%s", out)
 	}
-	if now := p.container("demo.web"); now.ID != before.ID || now.State.Status != "created" {
+	if now := p.container(); now.ID != before.ID || now.State.Status != "created" {
 		t.Errorf("it is %+v, and was %+v", now, before)
 	}
 }
@@ -252,7 +252,7 @@ func TestEngineGone(t *testing.T) {
 	d := newDaemon(t)
 	p := newProject(t, d)
 	p.applies()
-	before := p.container("demo.web")
+	before := p.container()
 	d.stop()
 	out := p.run(6, "apply", "--auto-approve")
 	if strings.Contains(out, " create") || strings.Contains(out, " forget") || strings.Contains(out, " destroy") {
@@ -260,7 +260,7 @@ func TestEngineGone(t *testing.T) {
 	}
 	d.start()
 	p.applies()
-	if now := p.container("demo.web"); now.ID != before.ID || now.State.Status != "running" {
+	if now := p.container(); now.ID != before.ID || now.State.Status != "running" {
 		t.Errorf("after the engine's restart it is %+v, and was %+v", now, before)
 	}
 }

@@ -127,7 +127,7 @@ const (
 	cid   = "1111111111111111111111111111111111111111111111111111111111111111"
 )
 
-// labels are those of container.web.
+// labels returns the labels of container.web.
 func labels(name string) map[string]string {
 	return map[string]string{
 		"vmctl.id": "lineage", "vmctl.project": "demo", "vmctl.address": "container.web", "vmctl.token": token, "vmctl.name": name, "vmctl.generation": "3",

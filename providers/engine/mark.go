@@ -29,7 +29,7 @@ func markLabels(p providers.Project, w providers.Work, name string, wanted map[s
 	return all
 }
 
-// recorded holds the contents of a record.
+// recorded holds the facts of a record about an object.
 type recorded struct {
 	id        providers.ID
 	address   spec.Address

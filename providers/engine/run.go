@@ -46,7 +46,7 @@ func (j *job) update(ctx context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.Done, answer.Warnings...), nil
 }
 
-// watched limits the look at a container that was started: an engine reports a start that ends at once as done.
+// watched is the time for which a container that was started is watched: an engine reports a start that ends at once as done.
 const watched = 500 * time.Millisecond
 
 func (j *job) start(ctx context.Context) (*guard.Outcome, error) {

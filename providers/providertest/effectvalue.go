@@ -151,7 +151,7 @@ func (s *stage) digest(name string) string {
 // baseOf returns the attributes from which the scenes of a kind begin.
 func (s *stage) baseOf(kind spec.Kind) cty.Value {
 	base := map[string]cty.Value{}
-	switch kind {
+	switch kind { //nolint:exhaustive // scenes are of these kinds
 	case spec.VM:
 		base = s.Want.AsValueMap()
 	case spec.Disk:

@@ -31,7 +31,7 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 // Begin prepares a step on a VM or a disk.
 func (p *Provider) Begin(ctx context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
 	t := &task{Provider: p, Work: w, log: log}
-	switch w.Address.Kind {
+	switch w.Address.Kind { //nolint:exhaustive // it has no other kinds
 	case spec.VM:
 		return t.begun(ctx, &job{task: t, policy: machine.DecodePolicy(w.Policy)})
 	case spec.Disk:

@@ -35,7 +35,7 @@ const (
 
 // Steps returns the steps of a change.
 func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
-	switch c.Address.Kind {
+	switch c.Address.Kind { //nolint:exhaustive // it has no other kinds
 	case spec.VM:
 		return p.vmSteps(c)
 	case spec.Disk:
