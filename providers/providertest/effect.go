@@ -31,11 +31,18 @@ type Effects struct {
 	Reports func(o providers.Object, want cty.Value, path string) (text string, known bool)
 }
 
-// WithoutLima adds the attributes that only Lima has to those that another type lacks, and returns
-// them all.
-func WithoutLima(lacks map[string]string) map[string]string {
-	all := map[string]string{}
+// WithoutTerraform adds the attributes that only Terraform has to those that another type lacks, and
+// returns them all.
+func WithoutTerraform(lacks map[string]string) map[string]string {
+	all := map[string]string{"vm.variables": "only Terraform has it", "vm.outputs": "only Terraform has it"}
 	maps.Copy(all, lacks)
+	return all
+}
+
+// WithoutLima adds the attributes that only Lima or only Terraform has to those that another type
+// lacks, and returns them all.
+func WithoutLima(lacks map[string]string) map[string]string {
+	all := WithoutTerraform(lacks)
 	for _, path := range []string{"template", "params", "plain", "mount.source", "mount.target", "mount.writable"} {
 		all["vm."+path] = "only Lima has it"
 	}
