@@ -31,7 +31,7 @@ const (
 	tempFolder = "tmp"
 )
 
-// lockWait is how long a writer waits for another: each holds the lock for one write.
+// lockWait limits the wait of a writer for another: each holds the lock for one write.
 const lockWait = 10 * time.Second
 
 // NotFoundError reports that there is no job of that ID.
