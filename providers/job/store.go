@@ -67,7 +67,8 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("job %s has changed: revision %d was read, %d is there now", e.ID, e.Want, e.Have)
 }
 
-// Path returns the path of a file of a job.
+// Path returns the path of a file of a job, or with an empty name of its folder. It is the only place
+// that makes a path of an ID, which Create and Read have checked.
 func (s Store) Path(id ID, name string) string { return filepath.Join(s.Dir, string(id), name) }
 
 // Create writes the record of a new job, with revision 1.
@@ -78,7 +79,7 @@ func (s Store) Create(r Record) (Record, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return Record{}, err
 	}
-	if err := os.Mkdir(filepath.Join(s.Dir, string(r.ID)), 0o700); err != nil {
+	if err := os.Mkdir(s.Path(r.ID, ""), 0o700); err != nil {
 		return Record{}, err
 	}
 	r.FormatVersion, r.Revision, r.Status = FormatVersion, 1, Queued
