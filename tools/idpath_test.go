@@ -16,8 +16,8 @@ import (
 var joiners = map[string]string{
 	"providers/libvirt/keys.go keyFolder":    "an object's ID is one element of a path",
 	"providers/lima/do.go keyFolder":         "an object's ID is one element of a path",
+	"providers/job/store.go Path":            "Create and Read check the ID of a job, before anything of it is touched",
 	"providers/terraform/reach.go keyFolder": "vmctl chose the ID of a VM that Terraform makes",
-	"providers/job/store.go folder":          "ID.Check allows one element of a path",
 	"cmd/internal/cli/datadir.go folderIn":   "spec checks a project's ID when it reads the files",
 }
 

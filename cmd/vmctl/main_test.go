@@ -71,6 +71,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	maps.Copy(all, signalCommands())
 	maps.Copy(all, hostCommands())
 	maps.Copy(all, beginCommands())
+	maps.Copy(all, jobCommands())
 	all["exits"] = exits
 	all["hold-disk"] = holdDisk
 	all["install"] = install

@@ -18,7 +18,7 @@ type Launch struct {
 	Environ []string // of the command, which the worker hands on
 }
 
-// handshakeWait limits the time until a worker says that the job runs.
+// handshakeWait limits the time that a worker takes to say that the job runs.
 const handshakeWait = 30 * time.Second
 
 // handshake is the line that a worker says.

@@ -19,7 +19,7 @@ type Processes interface {
 
 var _ Processes = process.Host{}
 
-// Window limits the time until a job has a known process.
+// Window limits the time in which a job without a known process has to get one.
 const Window = time.Hour
 
 // Derived is the status that a record has by the evidence of now, and the reason where that is
@@ -87,7 +87,7 @@ func (s Store) Reconcile(ctx context.Context, r Record, p Processes, now time.Ti
 	return s.Commit(ctx, r.ID, r.Revision, func(r *Record) error { return Close(r, d.Reason, now) })
 }
 
-// CancelOutcome names the result of cancelling a job.
+// CancelOutcome names the result of a cancel.
 type CancelOutcome string
 
 // The outcomes of a cancel, as rows J19 to J23 name them.

@@ -48,7 +48,7 @@ func Run(r *Record, worker process.Identity, command *process.Identity, now time
 	return nil
 }
 
-// Outcome describes the end of a run, as its worker saw it.
+// Outcome holds the end of a run, as its worker saw it.
 type Outcome struct {
 	ExitCode  *int
 	ErrorCode ErrorCode // "": by itself

@@ -31,7 +31,7 @@ const (
 	tempFolder = "tmp"
 )
 
-// lockWait limits the wait of a writer for another one: each holds the lock for one write.
+// lockWait limits the wait of a writer for another: each holds the lock for one write.
 const lockWait = 10 * time.Second
 
 // NotFoundError reports that there is no job of that ID.
@@ -67,11 +67,9 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("job %s has changed: revision %d was read, %d is there now", e.ID, e.Want, e.Have)
 }
 
-// Path returns the path of a file of a job.
-func (s Store) Path(id ID, name string) string { return filepath.Join(s.folder(id), name) }
-
-// folder returns the folder of a job, whose ID the caller has checked.
-func (s Store) folder(id ID) string { return filepath.Join(s.Dir, string(id)) }
+// Path returns the path of a file of a job, or with an empty name of its folder. It is the only place
+// that makes a path of an ID, which Create and Read have checked.
+func (s Store) Path(id ID, name string) string { return filepath.Join(s.Dir, string(id), name) }
 
 // Create writes the record of a new job, with revision 1.
 func (s Store) Create(r Record) (Record, error) {
@@ -81,7 +79,7 @@ func (s Store) Create(r Record) (Record, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return Record{}, err
 	}
-	if err := os.Mkdir(s.folder(r.ID), 0o700); err != nil {
+	if err := os.Mkdir(s.Path(r.ID, ""), 0o700); err != nil {
 		return Record{}, err
 	}
 	r.FormatVersion, r.Revision, r.Status = FormatVersion, 1, Queued

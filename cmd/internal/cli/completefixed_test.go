@@ -58,7 +58,7 @@ func TestShellsAreOfferedNames(t *testing.T) {
 		{"vm stop --allow-interrupt ", `vm.dev vm.web["a"] vm.web["b"] vm.web["c"]`},
 		{"plan ", ""},
 		{"completion ", "bash fish powershell zsh"},
-		{"help vm ", "edit exec logs rekey restart shell ssh-config start stop"},
+		{"help vm ", "cp edit exec logs rekey restart shell ssh-config start stop"},
 		{"help vm stop ", ""},
 		{"help nonsense ", ""},
 	} {

@@ -183,7 +183,11 @@ func (a *app) jobLogsCommand() *cobra.Command {
 		Long:  "Show what the command of a job has written to standard output, or with --stderr to\nstandard error. --follow also shows new output, until the job has ended.",
 		Args:  one("the ID of a job"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.jobLogs(cmd.Context(), args[0], follow, stderr)
+			name := "stdout"
+			if stderr {
+				name = "stderr"
+			}
+			return a.jobLogs(cmd.Context(), args[0], jobLogRequest{file: name, follow: follow})
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "also show new output, until the job has ended")
@@ -198,20 +202,22 @@ type jobLogDocument struct {
 	Text          string `json:"text"`
 }
 
-func (a *app) jobLogs(ctx context.Context, id string, follow, stderr bool) error {
+// jobLogRequest says which output of a job is shown, and whether what is added to it is too.
+type jobLogRequest struct {
+	file   string
+	follow bool
+}
+
+func (a *app) jobLogs(ctx context.Context, id string, r jobLogRequest) error {
 	s, v, err := a.readJob(id, "job logs")
 	if err != nil {
 		return err
-	}
-	name := "stdout"
-	if stderr {
-		name = "stderr"
 	}
 	out := a.consoleWriter()
 	for from := int64(0); ; {
 		ended := v.Derived.IsTerminal() // before the output is read: what was written by then is shown
 		for {
-			text, err := readPart(s.Path(v.ID, name), from)
+			text, err := readPart(s.Path(v.ID, r.file), from)
 			if err != nil {
 				return fmt.Errorf("read the output of job %s: %w", id, err)
 			}
@@ -226,17 +232,17 @@ func (a *app) jobLogs(ctx context.Context, id string, follow, stderr bool) error
 			out.Write(text)
 		}
 		out.Flush()
-		if ended || !follow || a.stdout.ended() {
+		if ended || !r.follow || a.stdout.ended() {
 			return nil
 		}
 		if err := pauseForJob(ctx); err != nil {
 			return err
 		}
-		r, err := s.Read(v.ID)
+		now, err := s.Read(v.ID)
 		if err != nil {
 			return a.jobProblem(err)
 		}
-		v = a.viewOf(r)
+		v = a.viewOf(now)
 	}
 }
 

@@ -75,6 +75,11 @@ func usages() map[string]usage {
 		"lock list":     {good: args(""), bad: args("surplus"), reads: true},
 		"disk list":     {good: args(""), bad: args("surplus"), reads: true},
 		"vm logs":       {good: args("dev"), bad: args("", "nothing"), reads: true},
+		"job list":      {good: args("", "--all"), bad: args("surplus"), reads: true},
+		"job status":    {good: args(""), bad: args("j-0", "../x", "j-0 j-1"), reads: true},
+		"job result":    {bad: args("", "j-0", "../x"), reads: true},
+		"job logs":      {bad: args("", "j-0", "../x"), reads: true},
+		"job wait":      {bad: args("", "j-0", "../x"), reads: true},
 		"vm ssh-config": {good: args("dev"), bad: args("", "nothing"), reads: true},
 
 		"init":          {good: args(""), bad: args("surplus")},
@@ -93,6 +98,9 @@ func usages() map[string]usage {
 		"vm restart":    {good: args("dev"), bad: args("", "nothing")},
 		"vm rekey":      {good: args("dev"), bad: args("", "nothing")},
 		"vm edit":       {good: args("dev"), bad: args("", "nothing")},
+		"job run":       {bad: args("", "-- true", "--in-dir=nothing -- true", "--in-dir=. --set-env=x -- true")},
+		"job cancel":    {bad: args("", "j-0", "../x")},
+		"job continue":  {bad: args("", "j-0", "../x")},
 		"vm exec":       {good: args("dev -- true"), bad: args("", "nothing -- true")},
 		"vm cp":         {good: args("main.vmctl.hcl dev:copied"), bad: args("", "a", "a b", "dev:a nothing:b", "a nothing:b")},
 		"vm shell":      {good: args("dev"), bad: args("", "nothing")},
@@ -144,7 +152,7 @@ func commands(t *testing.T) map[cli.Command]usage {
 	t.Helper()
 	all, known := map[cli.Command]usage{}, usages()
 	for _, c := range cli.Commands() {
-		if c.Path == "sim-vm" {
+		if c.Path == "sim-vm" || c.Path == "job-worker" {
 			continue
 		}
 		u, ok := known[c.Path]
