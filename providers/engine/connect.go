@@ -97,7 +97,7 @@ func (j *connecting) connect(ctx context.Context) (*guard.Outcome, error) {
 		a, err := j.p.ask(ctx, socket)
 		if err == nil {
 			j.socket, j.about = socket, a
-			j.p.remember(j.Object, socket)
+			j.p.sockets.Store(j.Object, socket)
 			return guard.Did(providers.Done, "engine "+a.ServerVersion+" at "+socket), nil
 		}
 		if last == nil {

@@ -21,9 +21,7 @@ import (
 // connecting to it records it.
 type Engines struct {
 	settings providers.Settings
-
-	mu      sync.Mutex
-	sockets map[providers.ID]string // of the engines that were seen
+	sockets  sync.Map // of the engines that were seen, by ID
 }
 
 var (
@@ -49,7 +47,7 @@ func (p *Engines) Observe(ctx context.Context, q providers.Query) (providers.Inv
 		if socket == "" { // it was only reserved
 			continue
 		}
-		p.remember(k.ID, socket)
+		p.sockets.Store(k.ID, socket)
 		about, err := p.ask(ctx, socket)
 		if err != nil {
 			inv.Unknown = append(inv.Unknown, providers.Unknown{Kind: k.Kind, ID: k.ID, Name: k.Name, Reason: err.Error()})
@@ -62,16 +60,11 @@ func (p *Engines) Observe(ctx context.Context, q providers.Query) (providers.Inv
 	return inv, ctx.Err()
 }
 
+// socketOf returns the socket of an engine that was seen; "": none was.
 func (p *Engines) socketOf(id providers.ID) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.sockets[id]
-}
-
-func (p *Engines) remember(id providers.ID, socket string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.sockets[id] = socket
+	socket, _ := p.sockets.Load(id)
+	text, _ := socket.(string)
+	return text
 }
 
 // mark returns the mark of an engine: its record is the ownership.

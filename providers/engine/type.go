@@ -22,7 +22,7 @@ func Types() []providers.Type {
 				if s.Via == nil {
 					return nil, errors.New("open an engine: it is not said where it runs")
 				}
-				return &Engines{settings: s, sockets: map[providers.ID]string{}}, nil
+				return &Engines{settings: s}, nil
 			},
 		},
 		{
