@@ -37,7 +37,7 @@ PARTS := build fmt-check tidy-check lint lint-test cross coverage race test-host
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build lima limactl guest image test-host test $(TESTS) short repeat race soak crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
+.PHONY: help quickstart build vmctl lima limactl guest image test-host test $(TESTS) short repeat race soak crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,7 +45,9 @@ help: ## say what there is to make
 quickstart: ## install what is missing, build vmctl, and run a first VM in a folder of yours
 	@scripts/quickstart.sh
 
-build: lima ## build bin/vmctl, and what it runs for Lima: libexec/ and share/
+build: vmctl lima ## build bin/vmctl, and what it runs for Lima: libexec/ and share/
+
+vmctl: ## build bin/vmctl alone, which manages everything but Lima
 	@[ -n "$$CC" ] || command -v gcc >/dev/null || scripts/deps.sh build
 	CGO_ENABLED=1 $(BUILD) -tags $(TAGS) -ldflags '-X main.version=$(VERSION)' -o bin/vmctl ./cmd/vmctl
 
@@ -136,9 +138,7 @@ lint-test:
 # What has no libvirt compiles without it, and without a C compiler. vmctl-lima compiles for macOS with Apple's
 # headers alone.
 cross:
-	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go build ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
-	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build ./...
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
 	cd $(LIMA) && CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
 

@@ -137,15 +137,12 @@ func (s *crashSite) program(path string, args ...string) (stdout string, code in
 	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Env = s.dir, s.environ()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential(tracee{uid: number(s.t, shared.user.Uid), gid: number(s.t, shared.user.Gid)})}
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	out, errs, code, err := bounded(cmd, runLimit)
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	fmt.Fprintf(&s.said, "$ %s %s (exit code %d)\n%s%s", filepath.Base(path), strings.Join(args, " "), cmd.ProcessState.ExitCode(), &out, &errs)
-	return out.String(), cmd.ProcessState.ExitCode()
+	fmt.Fprintf(&s.said, "$ %s %s (exit code %d)\n%s%s", filepath.Base(path), strings.Join(args, " "), code, out, errs)
+	return string(out), code
 }
 
 // must runs vmctl, which has to succeed, and returns its output.

@@ -9,6 +9,7 @@
 package acceptance_test
 
 import (
+	"crypto/rand"
 	"flag"
 	"fmt"
 	"os"
@@ -177,7 +178,7 @@ func makeUser(dir string) (end func(), err error) {
 		shared.user, err = user.Current()
 		return func() {}, err
 	}
-	name := "vmctl-test-" + strconv.Itoa(os.Getpid())
+	name := "vmctl-test-" + strings.ToLower(rand.Text()[:10])
 	home := filepath.Join(dir, "home")
 	if out, err := exec.Command("useradd", "--create-home", "--home-dir", home, "--shell", "/bin/bash", name).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("make the user %s: %w: %s", name, err, out)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -33,7 +34,7 @@ import (
 //	kill9-of PATH…        ends the processes of this home with an argument that ends in /PATH at once
 //	kill9-exec            ends the vm exec of this home at once
 //	nothing-left          demands that no QEMU of this home runs
-//	hold-port PORT        listens on a port of loopback, until free-port
+//	hold-port             listens on a free port of loopback, sets PORT to it, until free-port
 //	free-port             frees it
 //	serve [tls]           starts a web server with the script's files, and sets URL
 //	cut BYTES             makes it end every answer after so many bytes; 0: none
@@ -153,14 +154,11 @@ func quietly(ts *testscript.TestScript, args []string) (stdout, stderr []byte, c
 	}
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		ts.Fatalf("%s: %v", strings.Join(args, " "), err)
+	stdout, stderr, code, err := bounded(cmd, runLimit)
+	if err != nil {
+		ts.Fatalf("%v", err)
 	}
-	return out.Bytes(), errs.Bytes(), cmd.ProcessState.ExitCode()
+	return stdout, stderr, code
 }
 
 func environ(ts *testscript.TestScript) []string {
@@ -199,11 +197,27 @@ func inside(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // holdPort listens on a port, so that nothing else can.
-func holdPort(ts *testscript.TestScript, _ bool, args []string) {
-	listener, err := net.Listen("tcp", "127.0.0.1:"+args[0])
+func holdPort(ts *testscript.TestScript, _ bool, _ []string) {
+	listener, err := listenBelowEphemeral()
 	ts.Check(err)
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	ts.Check(err)
+	ts.Setenv("PORT", port)
 	ts.Defer(func() { listener.Close() }) //nolint:errcheck // free-port may have closed it
 	held.Store(ts, listener)
+}
+
+// listenBelowEphemeral listens on a free port that the kernel gives to nobody by itself: once it is free
+// again, no connection of another program takes it.
+func listenBelowEphemeral() (net.Listener, error) {
+	var err error
+	for range 100 {
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))); err == nil { //nolint:gosec // any port will do
+			return listener, nil
+		}
+	}
+	return nil, err
 }
 
 // held are the listeners of holdPort, by script.

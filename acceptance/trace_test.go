@@ -12,8 +12,10 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -72,7 +74,24 @@ func trace(t *testing.T, p tracee, at *mutation) execution {
 	}
 	x := tracer{t: t, pid: process.Pid, at: at, seen: map[mutation]int{}, threads: map[int]bool{process.Pid: true}}
 	defer process.Release() //nolint:errcheck // it was waited for by its ID
-	return x.run()
+	// A program that hangs prints its goroutines, and is ended soon after.
+	var late atomic.Bool
+	forced := time.AfterFunc(runLimit+endLimit, func() { process.Kill() }) //nolint:errcheck // it may have ended by itself
+	defer forced.Stop()
+	asked := time.AfterFunc(runLimit, func() {
+		late.Store(true)
+		process.Signal(syscall.SIGQUIT) //nolint:errcheck // see above
+	})
+	defer asked.Stop()
+	result, err := x.run()
+	if late.Load() {
+		said, _ := os.ReadFile(p.out.Name()) //nolint:errcheck // the message goes without it
+		t.Fatalf("%s %s did not end within %s, and was ended. It had said:\n%s", p.path, strings.Join(p.args, " "), runLimit, said)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
 }
 
 func credential(p tracee) *syscall.Credential {
@@ -92,23 +111,24 @@ type tracer struct {
 	threads map[int]bool
 }
 
-func (x *tracer) run() execution {
+// run returns when the program has ended.
+func (x *tracer) run() (execution, error) {
 	for first := true; ; first = false {
 		var status unix.WaitStatus
 		// Its threads are of its group, and this thread may have other children.
 		tid, err := unix.Wait4(-x.pid, &status, unix.WALL|unix.WNOTHREAD, nil)
 		if err != nil {
-			x.t.Fatalf("wait for the traced program: %v", err)
+			return x.result, fmt.Errorf("wait for the traced program: %w", err)
 		}
 		switch {
 		case status.Exited() && tid == x.pid:
 			x.result.Code = status.ExitStatus()
-			return x.result
+			return x.result, nil
 		case status.Signaled() && tid == x.pid:
 			if !x.result.Killed {
-				x.t.Fatalf("the traced program ended by signal %v", status.Signal())
+				return x.result, fmt.Errorf("the traced program ended by signal %v", status.Signal())
 			}
-			return x.result
+			return x.result, nil
 		case !status.Stopped():
 			continue
 		}

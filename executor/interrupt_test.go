@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -124,8 +125,11 @@ func TestAnInterruptedWaitLeavesNothingRunning(t *testing.T) {
 	if f := summary.Failed[0].Failure; f.Code != "interrupted" || f.Error() != "interrupted" {
 		t.Errorf("the wait failed with %+v, want code interrupted", f)
 	}
-	for runtime.NumGoroutine() > before { // they may be about to end
-		runtime.Gosched()
+	for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) { // they may be about to end
+		if time.Now().After(end) {
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("waited in vain for %d goroutines to end:\n%s", runtime.NumGoroutine()-before, stacks[:runtime.Stack(stacks, true)])
+		}
 	}
 }
 

@@ -29,7 +29,15 @@ run() {
 say "What vmctl needs: Go packages, QEMU, libvirt"
 run scripts/deps.sh build run guest
 run scripts/libvirtd.sh
-run make --no-print-directory build
+# The guest does not wait for the compiler.
+guest=$(mktemp)
+trap 'rm -f "$guest"' EXIT
+guest/tiny.sh "$dir/guest" >"$guest" 2>&1 &
+run make --no-print-directory vmctl
+wait $! || {
+  cat "$guest" >&2
+  die "the guest could not be built"
+}
 
 say "Your files, in $dir"
 # The folder is yours after the first copy: what you changed in it stays.
@@ -37,7 +45,7 @@ if [ ! -e "$dir/main.vmctl.hcl" ]; then
   run mkdir -p "$dir"
   run cp examples/quickstart/main.vmctl.hcl "$dir/"
 fi
-run guest/tiny.sh "$dir/guest"
+cat "$guest"
 
 run cd "$dir"
 run "$vmctl" init

@@ -66,8 +66,7 @@ func (h *house) world() *providertest.World {
 			if err := syscall.Kill(h.processOf(o.ID), syscall.SIGKILL); err != nil {
 				h.t.Fatal(err)
 			}
-			for h.virsh("domstate", o.Name) != "shut off" { // libvirt learns of it from a closed socket
-			}
+			h.await("libvirt says that a killed VM is off", func() bool { return h.virsh("domstate", o.Name) == "shut off" }) // it learns of it from a closed socket
 		},
 		Deafen: func(w *providertest.World) {
 			v.cmdline("vmctl.deaf=1")

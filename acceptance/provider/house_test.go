@@ -261,6 +261,17 @@ func (v *vm) differences() string {
 	return strings.Join(all, "\n")
 }
 
+// await returns once something is true, which has ten minutes for it.
+func (h *house) await(what string, isTrue func() bool) {
+	h.t.Helper()
+	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if isTrue() {
+			return
+		}
+	}
+	h.t.Fatalf("waited in vain until %s", what)
+}
+
 // virsh runs virsh, as somebody may do behind vmctl's back.
 func (h *house) virsh(args ...string) string {
 	h.t.Helper()

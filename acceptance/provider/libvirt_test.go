@@ -113,8 +113,7 @@ func TestBehindItsBack(t *testing.T) {
 	if err := syscall.Kill(v.processes()[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for v.object().State != providers.StateOff { // libvirt learns of it from a closed socket
-	}
+	v.await("libvirt says that a killed VM is off", func() bool { return v.object().State == providers.StateOff }) // it learns of it from a closed socket
 	if got := evidence(v.object(), providers.FindCrashed); got != "it is shut off (crashed)" {
 		t.Errorf("evidence of a killed QEMU: %q", got)
 	}

@@ -157,7 +157,7 @@ func endAll(home string) error {
 			errs = append(errs, err)
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(livingIn(home)) > 0; {
+	for deadline := time.Now().Add(10 * time.Minute); len(livingIn(home)) > 0; {
 		if time.Now().After(deadline) {
 			return errors.Join(append(errs, fmt.Errorf("processes %v of %s do not end", livingIn(home), home))...)
 		}

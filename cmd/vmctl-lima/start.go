@@ -24,8 +24,8 @@ import (
 
 const (
 	// pidDeadline is the time that a hostagent has to write its pid file, which it does before
-	// anything else. Lima gives it as much.
-	pidDeadline = 5 * time.Second
+	// anything else. Lima gives it 5 seconds, which a loaded machine may miss.
+	pidDeadline = time.Minute
 	pidInterval = 10 * time.Millisecond
 )
 

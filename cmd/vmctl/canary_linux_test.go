@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	language "vmctl/spec"
 )
@@ -271,12 +272,15 @@ func (c *canary) killed() {
 	for lines.Scan() && !strings.Contains(lines.Text(), "starting") {
 		c.search("the output of the killed apply", lines.Bytes())
 	}
-	for struck := 0; struck < 2; {
+	for struck, end := 0, time.Now().Add(faultLimit); struck < 2; time.Sleep(10 * time.Millisecond) {
 		text, err := os.ReadFile(filepath.Join(c.home, "d", "sim-here", "faults"))
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		struck = bytes.Count(text, []byte("\n"))
+		if time.Now().After(end) {
+			c.t.Fatalf("waited in vain for two faults to strike: %d did", struck)
+		}
 	}
 	c.searchProcesses("before the kill", cmd.Process.Pid)
 	if err := cmd.Process.Kill(); err != nil {

@@ -29,7 +29,7 @@ func (d dispositions) Run() int {
 
 // patience is the time limit of a test for one run of vmctl. It only separates a hang from
 // slowness: no test passes or fails by it otherwise.
-const patience = 50 * time.Second
+const patience = 10 * time.Minute
 
 // lessPatience is the environment variable that sets another limit for one run.
 const lessPatience = "VMCTL_TEST_PATIENCE"

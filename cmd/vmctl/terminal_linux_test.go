@@ -203,7 +203,7 @@ provider "sim" "here" {
   fault {
     op    = "wait_ready"
     kind  = "slow"
-    delay = "2s"
+    delay = "10s"
     times = 1
   }
 }

@@ -90,7 +90,7 @@ func (p *Provider) missing() *providers.Problem {
 		return nil
 	}
 	return &providers.Problem{
-		Outcome: providers.Failed, Code: "no_lima", Next: providers.Say("build it: make build", "or install vmctl with its libexec folder"),
+		Outcome: providers.Failed, Code: "no_lima", Next: providers.Say("build it: make lima", "or install vmctl with its libexec folder"),
 		Err: fmt.Errorf("vmctl-lima, which runs Lima, is missing: %s", cmp.Or(p.host.Program, "libexec/vmctl-lima")),
 	}
 }

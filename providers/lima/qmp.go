@@ -14,6 +14,9 @@ import (
 // the host agent shuts the guest down, nobody else gets an answer.
 const qmpLimit = 2 * time.Second
 
+// growLimit is the time that a disk has to grow: unlike a look, it is not tried again soon.
+const growLimit = time.Minute
+
 // errBusy says that a monitor gave no answer in time.
 var errBusy = errors.New("QEMU's monitor gave no answer")
 
@@ -23,9 +26,9 @@ type monitor struct {
 	said *json.Decoder
 }
 
-// openMonitor connects to QEMU's monitor at a socket, for qmpLimit at most. Call close when it is over.
-func openMonitor(ctx context.Context, socket string) (m *monitor, closed func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, qmpLimit)
+// openMonitor connects to QEMU's monitor at a socket, for limit at most. Call close when it is over.
+func openMonitor(ctx context.Context, socket string, limit time.Duration) (m *monitor, closed func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		cancel()
@@ -85,7 +88,7 @@ func (m *monitor) do(command string, arguments map[string]any) (json.RawMessage,
 
 // qmp sends one command to QEMU's monitor at a socket, and returns its answer.
 func qmp(ctx context.Context, socket, command string) (json.RawMessage, error) {
-	m, closed, err := openMonitor(ctx, socket)
+	m, closed, err := openMonitor(ctx, socket, qmpLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +116,7 @@ func powerDown(ctx context.Context, socket string) error {
 
 // growAttached makes a disk larger, of which QEMU has the file open.
 func growAttached(ctx context.Context, socket, file string, size uint64) error {
-	m, closed, err := openMonitor(ctx, socket)
+	m, closed, err := openMonitor(ctx, socket, growLimit)
 	if err != nil {
 		return err
 	}

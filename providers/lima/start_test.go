@@ -85,9 +85,9 @@ func TestOneDiskTwoStarts(t *testing.T) {
 	}
 }
 
-// awaitFile returns once there is a file.
-func awaitFile(path string) {
-	for {
+// awaitFile returns once there is a file, or ctx has ended.
+func awaitFile(ctx context.Context, path string) {
+	for ctx.Err() == nil {
 		if _, err := os.Stat(path); err == nil {
 			return
 		}
@@ -105,7 +105,7 @@ func TestStartInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
-		awaitFile(l.inDev("ha.pid"))
+		awaitFile(ctx, l.inDev("ha.pid"))
 		cancel()
 	}()
 	if err := l.start(ctx, l.change(dev, providers.Start, l.object(devID)), quiet); err == nil {

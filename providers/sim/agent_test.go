@@ -330,8 +330,10 @@ func (l *lab) replaceAgent() {
 			l.t.Error(err)
 		}
 	})
-	for !l.exists(socket) {
-		clock.Pause(l.t.Context(), time.Millisecond)
+	for end := time.Now().Add(bootLimit); !l.exists(socket); clock.Pause(l.t.Context(), time.Millisecond) {
+		if time.Now().After(end) {
+			l.t.Fatalf("waited in vain for %s for a process to listen at %s", bootLimit, socket)
+		}
 	}
 	id, err := child.Capture(l.t.Context())
 	if err != nil {

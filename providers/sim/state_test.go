@@ -162,7 +162,7 @@ func (l *lab) start(args ...string) process.Identity {
 			l.t.Error(err)
 		}
 	})
-	for { // until it listens: before that it holds no lock
+	for end := time.Now().Add(bootLimit); time.Now().Before(end); clock.Pause(l.t.Context(), time.Millisecond) { // until it listens: before that it holds no lock
 		id, err := child.Capture(l.t.Context())
 		if err != nil {
 			l.t.Fatal(err)
@@ -170,9 +170,13 @@ func (l *lab) start(args ...string) process.Identity {
 		if l.exists(socket) {
 			return id
 		}
-		clock.Pause(l.t.Context(), time.Millisecond)
 	}
+	l.t.Fatalf("waited in vain for %s for a process to listen at %s", bootLimit, socket)
+	return process.Identity{}
 }
+
+// bootLimit is the time that a process of a test has to listen. It only separates a hang from slowness.
+const bootLimit = 10 * time.Minute
 
 func (l *lab) program() string {
 	self, err := os.Executable()

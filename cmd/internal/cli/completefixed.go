@@ -35,7 +35,7 @@ func (a *app) offers(root *cobra.Command) {
 		{"state show, state mv", first(a.inState)},
 		{"help", a.offerCommands},
 		{"completion", first(func(context.Context) []string { return []string{"bash", "fish", "powershell", "zsh"} })},
-		{"lock release, apply", nil}, // paths, as a shell completes them
+		{"lock release, apply, vm cp", nil}, // paths, as a shell completes them
 	} {
 		for name := range strings.SplitSeq(o.commands, ", ") {
 			cmd, _, err := root.Find(strings.Fields(name))

@@ -93,6 +93,7 @@ func usages() map[string]usage {
 		"vm rekey":      {good: args("dev"), bad: args("", "nothing")},
 		"vm edit":       {good: args("dev"), bad: args("", "nothing")},
 		"vm exec":       {good: args("dev -- true"), bad: args("", "nothing -- true")},
+		"vm cp":         {good: args("main.vmctl.hcl dev:copied"), bad: args("", "a", "a b", "dev:a nothing:b", "a nothing:b")},
 		"vm shell":      {good: args("dev"), bad: args("", "nothing")},
 	}
 }

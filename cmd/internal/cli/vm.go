@@ -16,7 +16,7 @@ func (a *app) vmCommand() *cobra.Command {
 	}
 	cmd.AddCommand(
 		a.startCommand(), a.stopCommand(), a.restartCommand(), a.rekeyCommand(),
-		a.shellCommand(), a.execCommand(), a.logsCommand(), a.editCommand(), a.sshConfigCommand(),
+		a.shellCommand(), a.execCommand(), a.copyCommand(), a.logsCommand(), a.editCommand(), a.sshConfigCommand(),
 	)
 	return cmd
 }
