@@ -21,7 +21,7 @@ import (
 // connecting to it records it.
 type Engines struct {
 	settings providers.Settings
-	sockets  sync.Map // by ID, of the engines that were seen
+	sockets  sync.Map // of the engines that were seen, by ID
 }
 
 var (
@@ -60,6 +60,7 @@ func (p *Engines) Observe(ctx context.Context, q providers.Query) (providers.Inv
 	return inv, ctx.Err()
 }
 
+// socketOf returns the socket of an engine that was seen; "": none was.
 func (p *Engines) socketOf(id providers.ID) string {
 	socket, _ := p.sockets.Load(id)
 	text, _ := socket.(string)
