@@ -146,13 +146,13 @@ func worlds(t *testing.T) map[string]func() *house {
 	}
 }
 
-// commands returns the commands of the tree, each with its usage, except sim-vm: only its
-// provider calls that.
+// commands returns the commands of the tree, each with its usage, except those that only vmctl
+// itself calls.
 func commands(t *testing.T) map[cli.Command]usage {
 	t.Helper()
 	all, known := map[cli.Command]usage{}, usages()
 	for _, c := range cli.Commands() {
-		if c.Path == "sim-vm" || c.Path == "job-worker" {
+		if slices.Contains([]string{"sim-vm", "job-worker", "terraform-call"}, c.Path) {
 			continue
 		}
 		u, ok := known[c.Path]
