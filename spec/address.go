@@ -13,8 +13,9 @@ type Kind string
 
 // The kinds of resources.
 const (
-	VM   Kind = "vm"   // a virtual machine
-	Disk Kind = "disk" // a disk that outlives the machines that use it
+	VM        Kind = "vm"        // a virtual machine
+	Disk      Kind = "disk"      // a disk that outlives the machines that use it
+	Workspace Kind = "workspace" // a branch of a git repository, checked out in a VM or on this host
 )
 
 // Address names one resource of a spec: its kind, its label and, for an

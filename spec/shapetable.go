@@ -4,12 +4,12 @@ import "github.com/zclconf/go-cty/cty"
 
 // rootBlocks lists the blocks that stand at the top of a file.
 var rootBlocks = []string{
-	"disk", "import", "locals", "moved", "output", "provider", "removed", "variable", "vm", "vmctl",
+	"disk", "import", "locals", "moved", "output", "provider", "removed", "variable", "vm", "vmctl", "workspace",
 }
 
 // laterBlocks lists the top-level blocks that the language has and this build has not.
 var laterBlocks = []string{
-	"container", "engine", "image", "job", "network", "volume", "workspace",
+	"container", "engine", "image", "job", "network", "volume",
 }
 
 // laterProviders lists the provider types that the language has and this build has not.
@@ -19,7 +19,7 @@ var laterProviders = []string{"terraform"}
 var typeNames = []string{"any", "bool", "list", "map", "number", "object", "set", "string", "tuple"}
 
 // resourceShapes has every kind of resource.
-var resourceShapes = map[Kind]Block{VM: fix(vmShape), Disk: fix(diskShape)}
+var resourceShapes = map[Kind]Block{VM: fix(vmShape), Disk: fix(diskShape), Workspace: fix(workspaceShape)}
 
 // providerShapes has every type of provider.
 var providerShapes = map[string]Block{"libvirt": fix(libvirtShape), "lima": fix(limaShape), "sim": fix(simShape)}

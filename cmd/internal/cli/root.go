@@ -51,7 +51,7 @@ func (a *app) root() *cobra.Command {
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(), a.destroyCommand(),
 		a.importCommand(),
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand(),
-		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.vmCommand(), a.diskCommand(), a.simVMCommand(),
+		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.vmCommand(), a.diskCommand(), a.workspaceCommand(), a.simVMCommand(),
 	)
 	root.AddCommand(help) // offers looks it up
 	a.offers(root)

@@ -16,6 +16,7 @@ import (
 	"vmctl/providers/lima"
 	"vmctl/providers/provision"
 	"vmctl/providers/sim"
+	"vmctl/providers/workspace"
 	"vmctl/spec"
 )
 
@@ -29,6 +30,7 @@ func builtInTypes(env Env) providers.Types {
 	} {
 		all.Systems[t.Name] = keptlog.Wrap(provision.Wrap(t))
 	}
+	all.Inside[spec.Workspace] = workspace.Type(workspace.Host{Home: env.Getenv("HOME"), Enter: func() (providers.Guest, error) { return onThisHost(env) }})
 	for _, t := range env.Inside {
 		for kind := range t.Kinds {
 			all.Inside[kind] = t
