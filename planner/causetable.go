@@ -16,6 +16,7 @@ const (
 	CauseCeiling    Cause = "ceiling"
 	CauseProtected  Cause = "prevent_destroy"
 	CauseBusy       Cause = "busy"
+	CauseDirty      Cause = "dirty"
 	CauseRollout    Cause = "rollout"
 	CauseRefused    Cause = "refused_edit"
 	CauseMistake    Cause = "mistake"
@@ -52,6 +53,7 @@ var causeTable = []CauseRow{
 	{CauseCeiling, "lifecycle.on_change allows less than the edit needs"},
 	{CauseProtected, "lifecycle.prevent_destroy forbids destroying or replacing it"},
 	{CauseBusy, "somebody is at work in the VM that would be taken down"},
+	{CauseDirty, "it holds work that exists nowhere else and would be lost"},
 	{CauseRollout, "the rollout that the block writes down cannot be kept: its instances exchange what they hold"},
 	{CauseRefused, "the system cannot make the edit at all, such as shrinking a disk"},
 	{CauseMistake, "the block has a mistake that shows only with the values of other objects"},

@@ -188,6 +188,7 @@ func (d *differ) change(a spec.Address) Change {
 	}
 	c.Object = seen.Object
 	c.Busy = d.busy(&c)
+	c.Discards = d.options.Allow.Dirty[a]
 	d.account(&c, seen)
 	c.observed = (c.Inside != spec.Address{}) && isOurs(seen)
 	d.decide(&c, seen, Stand(seen.Marking, seen.Recorded, wanted), inSpec)

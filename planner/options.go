@@ -41,9 +41,9 @@ type Scope struct {
 	Alone             bool // `vm stop`: the targets, and nothing else
 }
 
-// Allow holds the addresses that the user allowed by flag to replace, to destroy, or to take down
-// while holders are at work in them.
-type Allow struct{ Replace, Destroy, Interrupt map[spec.Address]bool }
+// Allow holds the addresses that the user allowed by flag to replace, to destroy, to take down while
+// holders are at work in them, or to lose with the work that exists only there.
+type Allow struct{ Replace, Destroy, Interrupt, Dirty map[spec.Address]bool }
 
 // ScopeError reports that a target needs an excluded address.
 type ScopeError struct{ Target, Needs spec.Address }

@@ -402,6 +402,7 @@ func interrupted(findings []providers.Finding) map[spec.Address]bool {
 // steps that are deferred or out of scope, and sums up.
 func (o *orderer) conclude() {
 	o.findBusy()
+	o.findDirty()
 	o.warnUnreleased()
 	p := o.plan
 	kept := make([]Change, 0, len(p.Changes))

@@ -9,8 +9,10 @@ package providers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -200,12 +202,32 @@ type Object struct {
 	// that the kernel chose.
 	HoldsUp  []Claim
 	Findings []Finding
+	// Dirty lists the work in the object that exists nowhere else: it would be lost with the object. If it could
+	// not be read, Unreadable["dirty"] says why.
+	Dirty []Dirt
 	// Protected is the reason why the system lets nobody remove the object; "": it would.
 	Protected string
 	// Fingerprint stays equal as long as nothing changes that a step relies on: identity,
 	// mark, run state, claims, managed attributes. It leaves out the IDs of other objects: an
 	// object that is imported meanwhile may get another ID.
 	Fingerprint string
+}
+
+// Dirt is one sort of work that exists nowhere else.
+type Dirt struct {
+	Sort  string   // in words: "untracked files"
+	Items []string // names, in the order in which people read them
+}
+
+// String names the sort and the first items.
+func (d Dirt) String() string {
+	const most = 5
+	items := d.Items
+	more := ""
+	if len(items) > most {
+		items, more = items[:most], fmt.Sprintf(" and %d more", len(items)-most)
+	}
+	return d.Sort + ": " + strings.Join(items, ", ") + more
 }
 
 // Now returns Attrs with the values of Live in their place.
@@ -281,6 +303,8 @@ type Change struct {
 	// Awaits lists the claims that the change takes once other changes have freed them.
 	Awaits     []Claim
 	Provisions []Provision // of a VM: its scripts, in their order
+	// Discards says that the user lets the work go that exists only in the object.
+	Discards bool
 	// Unready says that the object runs and is to run, but was not seen ready since its
 	// start, though its policy waits for that.
 	Unready bool

@@ -20,6 +20,7 @@ const (
 	Volume    Kind = "volume"    // a volume of an engine
 	Network   Kind = "network"   // a network of an engine
 	Container Kind = "container" // a container of an engine
+	Workspace Kind = "workspace" // a branch of a git repository, checked out in a VM or on this host
 )
 
 // Address names one resource of a spec: its kind, its label and, for an

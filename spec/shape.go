@@ -84,6 +84,7 @@ type Block struct {
 	Blocks        []Block
 	In            *In      // of a kind: where its objects live; nil: in a system of their own
 	Ceiling       string   // of a kind: the most disruptive way in which an edit may apply without lifecycle.on_change; "": replace
+	Work          bool     // of a kind: people work in its objects, which may hold work that exists nowhere else
 	Conditions    []string // of a kind: the conditions that its resources have, the one that others rest on first
 	Later         []string // names of attributes and blocks that the language has and this build has not
 	Version       int      // of a kind: how often the form of its recorded values changed in a way that other builds cannot read; from 1

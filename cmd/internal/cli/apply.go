@@ -59,7 +59,7 @@ type applyRequest struct {
 }
 
 func (r applyRequest) check() error {
-	named := r.plan.noWait || len(r.plan.targets)+len(r.plan.excludes)+len(r.plan.allowReplace)+len(r.plan.allowDestroy)+len(r.plan.allowInterrupt) > 0
+	named := r.plan.noWait || len(r.plan.targets)+len(r.plan.excludes)+len(r.plan.allowReplace)+len(r.plan.allowDestroy)+len(r.plan.allowInterrupt)+len(r.plan.allowDirty) > 0
 	switch {
 	case r.file != "" && r.equivalent != "":
 		return rejected("usage", "apply takes a plan file, or --equivalent with one, and not both")

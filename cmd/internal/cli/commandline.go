@@ -42,6 +42,7 @@ func (a *app) ownFlags(f planFlags) view.OwnFlags {
 	add(&own.Plan, "allow-replace", f.allowReplace...)
 	add(&own.Plan, "allow-destroy", f.allowDestroy...)
 	add(&own.Plan, "allow-interrupt", f.allowInterrupt...)
+	add(&own.Plan, "allow-dirty", f.allowDirty...)
 	if f.noWait {
 		add(&own.Plan, "wait", "false")
 	}

@@ -64,7 +64,7 @@ func (a *app) flagOffers() map[string]offer {
 		"data-dir":  cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		"var-file":  nil, "out": nil, "equivalent": nil,
 	}
-	for _, flag := range []string{"target", "exclude", "allow-replace", "allow-destroy", "allow-interrupt"} {
+	for _, flag := range []string{"target", "exclude", "allow-replace", "allow-destroy", "allow-interrupt", "allow-dirty"} {
 		all[flag] = byName(a.allKnown)
 	}
 	return all

@@ -49,12 +49,13 @@ type savedFlags struct {
 	AllowReplace   []string `json:"allow_replace,omitempty"`
 	AllowDestroy   []string `json:"allow_destroy,omitempty"`
 	AllowInterrupt []string `json:"allow_interrupt,omitempty"`
+	AllowDirty     []string `json:"allow_dirty,omitempty"`
 }
 
 func (s savedFlags) flags() planFlags {
 	return planFlags{
 		targets: s.Targets, excludes: s.Excludes,
-		allowReplace: s.AllowReplace, allowDestroy: s.AllowDestroy, allowInterrupt: s.AllowInterrupt,
+		allowReplace: s.AllowReplace, allowDestroy: s.AllowDestroy, allowInterrupt: s.AllowInterrupt, allowDirty: s.AllowDirty,
 	}
 }
 
@@ -76,7 +77,7 @@ func (a *app) savePlan(r planRequest, p *project, plan *planner.Plan, s *state.S
 		Destroy: r.destroy,
 		Flags: savedFlags{
 			Targets: r.flags.targets, Excludes: r.flags.excludes,
-			AllowReplace: r.flags.allowReplace, AllowDestroy: r.flags.allowDestroy, AllowInterrupt: r.flags.allowInterrupt,
+			AllowReplace: r.flags.allowReplace, AllowDestroy: r.flags.allowDestroy, AllowInterrupt: r.flags.allowInterrupt, AllowDirty: r.flags.allowDirty,
 		},
 		Source: p.source(), Seal: seal, Key: p.keyName(), Secrets: p.secretDigests(), Plan: view.PlanJSON(plan, a.ownFlags(r.flags)),
 	})

@@ -14,7 +14,7 @@ import (
 type planFlags struct {
 	targets, excludes          []string
 	allowReplace, allowDestroy []string
-	allowInterrupt             []string
+	allowInterrupt, allowDirty []string
 	verbose                    bool
 	noWait                     bool // for what nothing else in the plan needs
 	kept                       bool // the variables are in a plan file
@@ -26,6 +26,7 @@ func (f *planFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
 	flags.StringArrayVar(&f.allowDestroy, "allow-destroy", nil, "allow destroying `ADDR` despite prevent_destroy")
 	f.registerInterrupt(flags)
+	flags.StringArrayVar(&f.allowDirty, "allow-dirty", nil, "allow losing the work that exists only in `ADDR`")
 	flags.BoolVar(&f.verbose, "verbose", false, "show every detail")
 }
 
@@ -93,6 +94,9 @@ func (a *app) options(p *project, s *state.Snapshot, f planFlags) (planner.Optio
 		return o, err
 	}
 	if o.Allow.Destroy, err = addressSet(p, s, f.allowDestroy); err != nil {
+		return o, err
+	}
+	if o.Allow.Dirty, err = addressSet(p, s, f.allowDirty); err != nil {
 		return o, err
 	}
 	o.Allow.Interrupt, err = addressSet(p, s, f.allowInterrupt)

@@ -51,7 +51,7 @@ func (a *app) root() *cobra.Command {
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(), a.destroyCommand(),
 		a.driftCommand(), a.importCommand(),
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand(),
-		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.vmCommand(), a.diskCommand(), a.jobCommand(), a.simVMCommand(), a.terraformCallCommand(),
+		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.vmCommand(), a.diskCommand(), a.jobCommand(), a.workspaceCommand(), a.simVMCommand(), a.terraformCallCommand(),
 		a.jobWorkerCommand(),
 	)
 	root.AddCommand(help) // offers looks it up

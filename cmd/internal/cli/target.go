@@ -43,3 +43,14 @@ func (v observedAddress) values() cty.Value {
 	}
 	return cty.NilVal
 }
+
+// policy returns how vmctl treats an object: by the files, else by the record.
+func (v observedAddress) policy() cty.Value {
+	switch {
+	case v.resource != nil:
+		return v.resource.Policy
+	case v.record != nil:
+		return v.record.Policy
+	}
+	return cty.NilVal
+}

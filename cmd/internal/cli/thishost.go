@@ -12,19 +12,21 @@ import (
 // thisHost returns the way of a provider of what is on this host to the host itself, as the user of
 // vmctl sees it.
 func (a *app) thisHost() *providers.Via {
-	enter := func(context.Context) (providers.Guest, error) {
-		home := a.getenv("HOME")
-		if home == "" {
-			return nil, errors.New("use this host: HOME is not set")
-		}
-		return guest.OnHost(home, a.env.Environ), nil
-	}
 	return &providers.Via{
 		Address: spec.ThisHost,
 		Object: func(context.Context) (providers.Object, error) {
 			running := true
 			return providers.Object{Kind: spec.ThisHost.Kind, ID: "this", Name: "this host", Running: &running, State: providers.StateRunning}, nil
 		},
-		Enter: enter,
+		Enter: func(context.Context) (providers.Guest, error) { return onThisHost(a.env) },
 	}
+}
+
+// onThisHost returns the inside of this host. Nobody has to close it.
+func onThisHost(env Env) (providers.Guest, error) {
+	home := env.Getenv("HOME")
+	if home == "" {
+		return nil, errors.New("use this host: HOME is not set")
+	}
+	return guest.OnHost(home, env.Environ), nil
 }

@@ -18,6 +18,7 @@ import (
 	"vmctl/providers/provision"
 	"vmctl/providers/sim"
 	"vmctl/providers/terraform"
+	"vmctl/providers/workspace"
 	"vmctl/spec"
 )
 
@@ -32,6 +33,7 @@ func builtInTypes(env Env) providers.Types {
 	} {
 		all.Systems[t.Name] = keptlog.Wrap(provision.Wrap(t))
 	}
+	all.Inside[spec.Workspace] = workspace.Type(workspace.Host{Home: env.Getenv("HOME"), Enter: func() (providers.Guest, error) { return onThisHost(env) }})
 	for _, t := range slices.Concat(engine.Types(), env.Inside) {
 		for kind := range t.Kinds {
 			all.Inside[kind] = t

@@ -1,0 +1,93 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"vmctl/internal/shellword"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// dirtReason says which work of an object exists nowhere else, or why that is not known; "": there is none.
+func dirtReason(o *providers.Object) string {
+	if o == nil {
+		return ""
+	}
+	var all []string
+	if why := o.Unreadable["dirty"]; why != "" {
+		all = append(all, "it could not be read whether it has work that exists nowhere else: "+why)
+	}
+	for _, d := range o.Dirty {
+		all = append(all, d.String())
+	}
+	return strings.Join(all, "; ")
+}
+
+// dirtyBlocks blocks the end of each object with work that exists nowhere else, unless the user lets that work go. What the
+// object is inside of stays, too: insideBlocks sees to it.
+func (o *orderer) dirtyBlocks() bool {
+	again := false
+	for i := range o.plan.Changes {
+		c := &o.plan.Changes[i]
+		why := dirtReason(c.Object)
+		if why == "" || c.Discards || !o.active(i) || !removes(o.steps(i)) && (c.with == spec.Address{}) {
+			continue
+		}
+		again = o.block(i, Block{Cause: CauseDirty, Problem: providers.Refuse("it has work that exists nowhere else: "+why, dirtyNext(c))}) || again
+	}
+	return o.uncheckedBlocks() || again
+}
+
+// uncheckedBlocks blocks the end of each object that is off and may have such work inside of it.
+func (o *orderer) uncheckedBlocks() bool {
+	again := false
+	for _, i := range o.inwards {
+		c := &o.plan.Changes[i]
+		shape, _ := spec.Shape(c.Kind)
+		system := o.world.System(c.System)
+		if !shape.Work || c.Record == nil || system.sleep != starting && system.sleep != resting || o.delta.options.Allow.Dirty[c.Address] {
+			continue
+		}
+		for j := range o.around(i) {
+			if removes(o.steps(j)) {
+				again = o.block(j, unchecked(c, system.off)) || again
+			}
+		}
+	}
+	return again
+}
+
+// unchecked returns the block that keeps an object which may have such work, and whose inside is not read.
+func unchecked(c *Change, off spec.Address) Block {
+	return Block{Cause: CauseDirty, Problem: providers.Refuse(
+		fmt.Sprintf("%s is off: nobody can see whether %s has work that exists nowhere else", off, c.Address),
+		append(startFirst(off), dirtyNext(c)[1:]...))}
+}
+
+func dirtyNext(c *Change) []providers.Advice {
+	return append(providers.SayVmctl("commit it there, and fetch the commits: ", string(c.Kind), "fetch", c.Address.String()),
+		providers.Say("or lose it: --allow-dirty="+shellword.Quote(c.Address.String()))...)
+}
+
+// findDirty adds a finding for each object that ends with work which exists nowhere else.
+func (o *orderer) findDirty() {
+	for i := range o.plan.Changes {
+		c := &o.plan.Changes[i]
+		ends := slices.ContainsFunc(o.own[i], func(n *node) bool { return n.step.Phase == providers.PhaseRemove }) || (c.with != spec.Address{}) && o.active(i)
+		if c.Object == nil || !ends || dirtReason(c.Object) == "" {
+			continue
+		}
+		f := providers.Finding{Kind: providers.FindDirty, Address: c.Address, Object: c.Name, Action: "lost, as --allow-dirty says"}
+		if why := c.Object.Unreadable["dirty"]; why != "" {
+			f.Evidence = append(f.Evidence, "not everything could be read: "+why)
+		}
+		for _, d := range c.Object.Dirty {
+			for _, item := range d.Items {
+				f.Evidence = append(f.Evidence, d.Sort+": "+item)
+			}
+		}
+		o.plan.Findings = append(o.plan.Findings, f)
+	}
+}

@@ -1,0 +1,299 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/providers/guard"
+)
+
+// timeout limits a step: a repository may be large, and a VM slow.
+const timeout = 30 * time.Minute
+
+// Do implements providers.Provider.
+func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) (providers.Result, error) {
+	return guard.Run(ctx, p, w, log)
+}
+
+// Begin implements guard.Driver.
+func (p *Provider) Begin(_ context.Context, w providers.Work, _ providers.Log) (guard.Task, func() error, error) {
+	return &task{Work: w, p: p}, func() error { return nil }, nil
+}
+
+// Failure implements guard.Driver.
+func (p *Provider) Failure(err error, format string, args ...any) *providers.Problem {
+	return &providers.Problem{
+		Outcome: providers.Failed, Code: "workspace", Next: providers.Vmctl("plan"),
+		Err: fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err),
+	}
+}
+
+type task struct {
+	providers.Work
+	p    *Provider
+	seen *seen
+}
+
+// Guard implements guard.Task.
+func (t *task) Guard() guard.Guard {
+	return guard.Guard{Work: t.Work, Project: t.p.settings.Project, Thing: "workspace", Look: func(now guard.Seen) string {
+		return fmt.Sprintf("%s/%s in %s", home, now.ID, t.p.settings.Via.Address)
+	}}
+}
+
+// Look implements guard.Task.
+func (t *task) Look(ctx context.Context) (*guard.Seen, error) {
+	all, err := t.p.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.seen = nil
+	for _, w := range all {
+		if w.ID == t.Object {
+			t.seen = w
+		}
+	}
+	if t.seen == nil {
+		return nil, nil
+	}
+	return &guard.Seen{ID: t.seen.ID, Name: t.seen.Name, Mark: t.seen.Owner.mark(), Fingerprint: fingerprint(t.seen)}, nil
+}
+
+// Values implements guard.Task.
+func (t *task) Values(context.Context) (map[string]cty.Value, error) {
+	all := map[string]cty.Value{}
+	for name, v := range t.p.values(t.seen) {
+		if kinds[t.Address.Kind][name].Computed {
+			all[name] = v
+		}
+	}
+	return all, nil
+}
+
+// Verb implements guard.Task.
+func (t *task) Verb() (guard.Verb, error) {
+	switch t.Op {
+	case opMake:
+		return guard.Verb{Need: guard.Making, Done: guard.If(func() bool { return t.isWanted() && t.seen.Half == "" }, "it is as wanted"), Act: t.make}, nil
+	case opWrite:
+		return guard.Verb{Need: guard.Expected, Done: guard.If(t.isWanted, "it is as wanted"), Act: t.write}, nil
+	case opRemove, opDiscard:
+		return guard.Verb{Need: guard.Removing, Act: t.remove}, nil
+	case guard.OpUnmark:
+		unmarked := func() bool { return t.seen == nil || t.seen.Owner == nil }
+		return guard.Verb{Done: guard.If(unmarked, "it bears no mark"), Act: t.unmark}, nil
+	default:
+		panic("unknown operation " + t.Op)
+	}
+}
+
+// wanted returns the record as the step is to write it.
+func (t *task) wanted() record {
+	p := t.p.settings.Project
+	r := record{
+		ID: t.Object, Name: t.Name, Repo: ctyread.Text(t.Want, "repo"), Branch: ctyread.Text(t.Want, "branch"), Path: ctyread.Text(t.Want, "path"),
+	}
+	if t.seen != nil {
+		r.Name, r.Repository, r.Base = t.seen.Name, t.seen.Repository, t.seen.Base
+	}
+	r.Env = guard.Keyed(t.p.settings.Digest, environment(t.Want))
+	r.Owner = &owner{ID: p.Lineage(), Project: p.Name, Address: t.Address, Of: r.ID, Generation: t.Generation}
+	return r
+}
+
+func (t *task) isWanted() bool {
+	if t.seen == nil || t.seen.Owner == nil {
+		return false
+	}
+	now, want := t.seen.record, t.wanted()
+	same := *now.Owner == *want.Owner
+	now.Owner, want.Owner = nil, nil
+	return same && now == want
+}
+
+// environment returns a text that is another one whenever the environment is.
+func environment(want cty.Value) string {
+	env := ctyread.Attr(want, "env")
+	if !ctyread.Known(env) {
+		return ""
+	}
+	return fmt.Sprintf("%#v", env)
+}
+
+// make makes the workspace, or completes one whose making was cut short.
+func (t *task) make(ctx context.Context) (*guard.Outcome, error) {
+	p, r := t.p, t.wanted()
+	var err error
+	if r.Repository, err = p.repository(ctx, r.Repo); err != nil {
+		return nil, err
+	}
+	commit, err := p.branch(ctx, r.Repository, r.Branch, ctyread.True(t.Policy, "create_branch"))
+	if err != nil {
+		return nil, err
+	}
+	r.Base = commit
+	text, err := r.text(p.tree())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.inside(ctx, begin, text, string(r.ID), r.Path); err != nil {
+		return nil, err
+	}
+	if p.onHost() {
+		err = p.addWorktree(ctx, r)
+	} else {
+		err = p.checkOut(ctx, r, commit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return guard.Did(providers.Done, "at "+commit), nil
+}
+
+func (p *Provider) addWorktree(ctx context.Context, r record) error {
+	there, err := p.hasWorktree(ctx, r)
+	if err != nil {
+		return err
+	}
+	if !there { // an earlier run may have been cut short after this
+		if _, err := p.git(r.Repository).Output(ctx, "worktree", "add", "-q", "--", r.Path, r.Branch); err != nil {
+			return err
+		}
+	}
+	_, err = p.inside(ctx, finish, nil, string(r.ID))
+	return err
+}
+
+// hasWorktree reports whether git lists the worktree of a workspace. One whose folder is gone is listed no more.
+func (p *Provider) hasWorktree(ctx context.Context, r record) (bool, error) {
+	git := p.git(r.Repository)
+	if _, err := git.Output(ctx, "worktree", "prune"); err != nil {
+		return false, err
+	}
+	trees, err := git.Output(ctx, "worktree", "list", "--porcelain")
+	if err != nil {
+		return false, err
+	}
+	path := r.Path
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return strings.Contains("\n"+trees+"\n", "\nworktree "+path+"\n"), nil
+}
+
+// removeWorktree removes a worktree. Unless it is to be discarded, git itself refuses where there are changes.
+func (p *Provider) removeWorktree(ctx context.Context, r record, discard bool) error {
+	there, err := p.hasWorktree(ctx, r)
+	if err != nil || !there {
+		return err
+	}
+	args := []string{"worktree", "remove", "--", r.Path}
+	if discard {
+		args = []string{"worktree", "remove", "--force", "--", r.Path}
+	}
+	_, err = p.git(r.Repository).Output(ctx, args...)
+	return err
+}
+
+func (p *Provider) checkOut(ctx context.Context, r record, commit string) error {
+	err := pump(ctx,
+		func(ctx context.Context, w io.Writer) error {
+			return p.git(r.Repository).Stream(ctx, strings.NewReader(commit+"\n"), w, "pack-objects", "--revs", "--stdout", "-q")
+		},
+		func(ctx context.Context, in io.Reader) error { return p.feed(ctx, in, receive, string(r.ID), r.Path) })
+	if err != nil {
+		return err
+	}
+	name, email := p.identity(ctx, r.Repository)
+	_, err = p.inside(ctx, checkOut, nil, string(r.ID), r.Path, r.Branch, commit, name, email)
+	return err
+}
+
+// feed runs one of the programs in the place, with an input of any length.
+func (p *Provider) feed(ctx context.Context, in io.Reader, program string, args ...string) error {
+	g, err := p.settings.Via.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	o, err := g.Run(ctx, providers.Command{Args: append([]string{"sh", "-c", program, "workspace"}, args...), Stdin: in})
+	if err == nil && o.Status != 0 {
+		err = failedInside(o)
+	}
+	return err
+}
+
+func (t *task) write(ctx context.Context) (*guard.Outcome, error) {
+	return t.rewrite(ctx, t.wanted())
+}
+
+func (t *task) unmark(ctx context.Context) (*guard.Outcome, error) {
+	r := t.seen.record
+	r.Owner = nil
+	did, err := t.rewrite(ctx, r)
+	if err == nil {
+		did.NotGone = true
+	}
+	return did, err
+}
+
+func (t *task) rewrite(ctx context.Context, r record) (*guard.Outcome, error) {
+	text, err := r.text(t.p.tree())
+	if err == nil {
+		_, err = t.p.inside(ctx, write, text, string(r.ID))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return guard.Did(providers.Done), nil
+}
+
+// remove removes the workspace. Unless it is to be discarded, it must not have any work that is nowhere else: somebody may
+// have gone on since the plan was made.
+func (t *task) remove(ctx context.Context) (*guard.Outcome, error) {
+	if t.seen == nil {
+		return guard.Did(providers.AlreadyGone), nil
+	}
+	if t.Op == opRemove {
+		if err := t.clean(); err != nil {
+			return nil, err
+		}
+	}
+	id, path := string(t.seen.ID), t.seen.Path
+	if !t.p.onHost() {
+		if _, err := t.p.inside(ctx, remove, nil, id, path); err != nil {
+			return nil, err
+		}
+		return guard.Did(providers.Done), nil
+	}
+	if err := t.p.removeWorktree(ctx, t.seen.record, t.Op == opDiscard); err != nil {
+		return nil, err
+	}
+	if _, err := t.p.inside(ctx, drop, nil, id); err != nil {
+		return nil, err
+	}
+	return guard.Did(providers.Done), nil
+}
+
+// clean fails if the workspace has work that is nowhere else, or if that could not be read.
+func (t *task) clean() error {
+	dirt := t.seen.dirt()
+	if len(dirt) == 0 && len(t.seen.Unread) == 0 {
+		return nil
+	}
+	f := &providers.Problem{
+		Outcome: providers.Stale, Code: "dirty", Next: providers.Vmctl("plan"), Seen: t.seen.Unread,
+		Err: fmt.Errorf("%s %s: it has work now that exists nowhere else", t.Op, t.Address),
+	}
+	for _, d := range dirt {
+		f.Seen = append(f.Seen, d.String())
+	}
+	return f
+}

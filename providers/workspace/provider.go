@@ -1,0 +1,227 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/providers/machine"
+	"vmctl/spec"
+)
+
+// Provider manages the workspaces of one place: of a VM, or of this host.
+type Provider struct {
+	host     Host
+	settings providers.Settings
+}
+
+var _ providers.Provider = (*Provider)(nil)
+
+// Close implements providers.Provider. The guest is not the provider's own.
+func (p *Provider) Close() error { return nil }
+
+// Observe implements providers.Provider.
+func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
+	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}}
+	all, err := p.list(ctx)
+	if err != nil {
+		inv.Partial[spec.Workspace] = providers.Unread(fmt.Errorf("%s gives no answer: %w", p.settings.Via.Address, err))
+		return inv, ctx.Err()
+	}
+	for _, w := range all {
+		inv.Objects = append(inv.Objects, p.object(w))
+	}
+	slices.SortFunc(inv.Objects, func(a, b providers.Object) int { return strings.Compare(a.Name, b.Name) })
+	inv.FindImports(q)
+	return inv, ctx.Err()
+}
+
+// list returns all workspaces of the place, and compares their commits with those of the repositories.
+func (p *Provider) list(ctx context.Context) ([]*seen, error) {
+	out, err := p.inside(ctx, list, nil)
+	if err != nil {
+		return nil, fmt.Errorf("list the workspaces: %w", err)
+	}
+	all, err := parseList(string(out))
+	if err != nil {
+		return nil, err
+	}
+	p.compare(ctx, all)
+	return all, nil
+}
+
+// inside runs one of the programs in the place, and returns what it printed.
+func (p *Provider) inside(ctx context.Context, program string, stdin []byte, args ...string) ([]byte, error) {
+	g, err := p.settings.Via.Enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	c := providers.Command{Args: append([]string{"sh", "-c", program, "workspace"}, args...), Stdout: &out}
+	if stdin != nil {
+		c.Stdin = bytes.NewReader(stdin)
+	}
+	o, err := g.Run(ctx, c)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Status != 0:
+		return nil, failedInside(o)
+	}
+	return out.Bytes(), nil
+}
+
+// failedInside returns the error of a program that ended with a status other than 0.
+func failedInside(o providers.Output) error {
+	if said := strings.TrimSpace(o.Stderr); said != "" {
+		return fmt.Errorf("%s", said)
+	}
+	return fmt.Errorf("status %d", o.Status)
+}
+
+func claim(path string) providers.Claim { return providers.Claim{Kind: "path", Key: path} }
+
+func (p *Provider) object(w *seen) providers.Object {
+	o := providers.Object{
+		Kind: spec.Workspace, ID: w.ID, Name: w.Name, Owner: w.Owner.mark(), State: "present",
+		Attrs: cty.ObjectVal(p.values(w)), Holds: []providers.Claim{claim(w.Path)}, Unreadable: map[string]string{},
+		Dirty: w.dirt(), Fingerprint: fingerprint(w),
+	}
+	if w.Owner != nil && w.Owner.Of != w.ID {
+		o.Findings = append(o.Findings, providers.Finding{
+			Kind: providers.FindCopy, Object: w.Name, Address: w.Owner.Address, Action: "left alone",
+			Evidence: []string{"its mark was written for " + string(w.Owner.Of)},
+		})
+	}
+	if w.Half != "" {
+		o.Findings = append(o.Findings, providers.Finding{Kind: providers.FindPartial, Object: w.Name, Evidence: []string{w.Half}})
+	}
+	if len(w.Unread) > 0 {
+		o.Unreadable["dirty"] = strings.Join(w.Unread, "; ")
+	}
+	return o
+}
+
+func (p *Provider) values(w *seen) map[string]cty.Value {
+	all := map[string]cty.Value{
+		"id": cty.StringVal(string(w.ID)), "repo": cty.StringVal(w.Repo), "branch": cty.StringVal(w.Branch),
+		"path": cty.StringVal(w.Path), "base": cty.StringVal(w.Base),
+	}
+	if w.Head != "" {
+		all["head"] = cty.StringVal(w.Head)
+	}
+	return all
+}
+
+// The sorts of work that are committed.
+const (
+	Commits = "commits that this host lacks"
+	Stashes = "stashes"
+)
+
+// dirt returns the work of a workspace that is nowhere else.
+func (w *seen) dirt() []providers.Dirt {
+	var all []providers.Dirt
+	for _, d := range []providers.Dirt{
+		{Sort: "staged changes", Items: w.Staged}, {Sort: "unstaged changes", Items: w.Unstaged},
+		{Sort: "untracked files", Items: w.Untracked}, {Sort: Commits, Items: w.Unfetched},
+		{Sort: Stashes, Items: w.Stashes},
+	} {
+		if len(d.Items) > 0 {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// fingerprint leaves out the commits and the files: people work there all the time. What removes a workspace looks at
+// them itself.
+func fingerprint(w *seen) string {
+	var print guard.Print
+	print.Add("id", string(w.ID))
+	print.Add("repository", w.Repository)
+	print.Add("branch", w.Branch)
+	print.Add("path", w.Path)
+	print.Add("env", w.Env)
+	print.Add("half there", w.Half)
+	print.AddMark(w.Owner.mark())
+	return print.String()
+}
+
+// Steps implements providers.Provider.
+func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
+	s := steps{change: c}
+	switch c.Action {
+	case providers.Create:
+		s.make()
+	case providers.ReplaceIt:
+		s.remove()
+		s.make()
+	case providers.Update, providers.Import, providers.Recover:
+		if isPartial(c.Object) {
+			s.make()
+		} else if c.Alters() {
+			s.add(opWrite, providers.PhaseChange, c.ID)
+		}
+	case providers.Destroy:
+		s.remove()
+	case providers.Forget:
+		if c.Object != nil {
+			s.add(guard.OpUnmark, providers.PhaseFree, c.Object.ID) // while the VM still runs
+		}
+	case providers.Release, providers.Adopt, providers.NoOp:
+	case providers.RestartIt, providers.Start, providers.Stop:
+		return nil, fmt.Errorf("a workspace does not run")
+	default:
+		panic("unknown action " + string(c.Action))
+	}
+	return s.all, nil
+}
+
+func isPartial(o *providers.Object) bool {
+	return o != nil && slices.ContainsFunc(o.Findings, func(f providers.Finding) bool { return f.Kind == providers.FindPartial })
+}
+
+// The operations on a workspace; guard.OpUnmark is another.
+const (
+	opMake    = "check_out"
+	opWrite   = "write"
+	opRemove  = "remove"  // not if it has work that is nowhere else
+	opDiscard = "discard" // whatever is in it
+)
+
+// steps collects the steps of a change.
+type steps struct {
+	change providers.Change
+	all    []providers.Step
+}
+
+func (s *steps) add(op string, phase providers.Phase, id providers.ID) *providers.Step {
+	s.all = machine.Append(s.all, s.change, providers.Step{Op: op, Words: words[op], Phase: phase, Object: id, Name: s.change.Name, Timeout: timeout})
+	return &s.all[len(s.all)-1]
+}
+
+func (s *steps) make() {
+	step := s.add(opMake, providers.PhaseMake, s.change.ID)
+	step.Takes = []providers.Claim{claim(ctyread.Text(s.change.Want, "path"))}
+	step.Leaves = []string{"a workspace that is not completely checked out"}
+}
+
+func (s *steps) remove() {
+	op := opRemove
+	if s.change.Discards {
+		op = opDiscard
+	}
+	step := s.add(op, providers.PhaseRemove, s.change.Object.ID)
+	step.Frees = s.change.Object.Holds
+	if s.change.Discards {
+		step.Risk = providers.DataLoss
+	}
+}

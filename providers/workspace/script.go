@@ -1,0 +1,134 @@
+package workspace
+
+import "vmctl/internal/gitx"
+
+// home is the folder with all workspaces of one place, in the home of the user there: a folder of its own for each,
+// by its ID, with its record ("mark", one line) and, in a VM, its git directory ("git"). It lies outside of the folder
+// in which the branch is checked out.
+const home = ".vmctl/workspaces"
+
+// The programs that work on workspaces, as arguments of a POSIX shell in the home of the user there.
+const (
+	// list prints, for each workspace: its record (W); then, unless it is only half there (P), the commit that is
+	// checked out (H), the tips of its branches, tags and stash (R), and what git status has to say (D). X is what could not
+	// be read.
+	list = gitx.Scrub + `
+[ -d ` + home + ` ] || { [ ! -e ` + home + ` ]; exit; }
+cd ` + home + ` || exit 1
+here=$PWD
+for d in */; do
+  d=${d%/}
+  cd "$here" || exit 1
+  [ -f "$d/mark" ] || continue
+  { IFS= read -r line; IFS= read -r path; IFS= read -r tree; } <"$d/mark" || exit 1
+  printf 'W %s\n' "$line"
+  if [ -e "$d/ends" ]; then echo 'P its removal was cut short'; continue; fi
+  if [ ! -e "$d/made" ]; then echo 'P it was not completed'; continue; fi
+  if ! command -v git >/dev/null; then echo 'X git is not installed'; continue; fi
+  if [ "$tree" = shared ]; then set -- -C "$path"; else set -- --git-dir="$here/$d/git" --work-tree="$path"; fi
+  set -- -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.quotePath=true "$@"
+  if [ ! -d "$path" ]; then
+    echo 'P its folder is gone'
+    [ "$tree" = shared ] && continue
+    set -- --git-dir="$here/$d/git"
+  elif text=$(git "$@" status --porcelain=v2 --untracked-files=normal --ignore-submodules=none 2>&1); then
+    [ -z "$text" ] || printf '%s\n' "$text" | sed 's/^/D /'
+  else
+    printf '%s\n' "$text" | sed 's/^/X /'
+  fi
+  if text=$(git "$@" rev-parse --verify -q HEAD); then echo "H $text"; fi
+  [ "$tree" = shared ] && continue
+  if text=$(git "$@" for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags refs/stash refs/notes refs/vmctl/host 2>&1); then
+    [ -z "$text" ] || printf '%s\n' "$text" | sed 's/^/R /'
+  else
+    printf '%s\n' "$text" | sed 's/^/X /'
+  fi
+  if text=$(git "$@" reflog show --format=%H refs/stash -- 2>/dev/null); then
+    [ -z "$text" ] || printf '%s\n' "$text" | sed 's/^/S /'
+  fi
+done`
+	// begin makes the folder of a workspace, with its record from the standard input, and an empty git directory for a
+	// folder that is not there yet: begin ID PATH.
+	begin = gitx.Scrub + `
+set -e
+umask 077
+d=` + home + `/$1
+if [ ! -f "$d/mark" ] && [ -d "$2" ] && [ -n "$(ls -A "$2")" ]; then echo "$2 exists and is not empty" >&2; exit 3; fi
+if [ -e "$2" ] && [ ! -d "$2" ]; then echo "$2 exists and is no folder" >&2; exit 3; fi
+command -v git >/dev/null || { echo 'git is not installed' >&2; exit 127; }
+mkdir -p "$d"
+cat >"$d/.mark"
+mv "$d/.mark" "$d/mark"`
+	// receive makes the git directory of a workspace, and adds the pack on the standard input to it: receive ID PATH.
+	receive = gitx.Scrub + `
+set -e
+d=$PWD/` + home + `/$1
+rm -f "$d/git/index.lock"
+umask 022
+mkdir -p "$2"
+git init -q --template= --separate-git-dir="$d/git" "$2"
+exec git --git-dir="$d/git" -c transfer.fsckObjects=false index-pack --stdin --fix-thin >/dev/null`
+	// checkOut checks a branch out, for the first time: checkOut ID PATH BRANCH COMMIT NAME EMAIL.
+	checkOut = gitx.Scrub + `
+set -e
+d=$PWD/` + home + `/$1
+git() { command git -c core.hooksPath=/dev/null --git-dir="$d/git" --work-tree="$p" "$@"; }
+p=$2
+umask 022
+command git --git-dir="$d/git" symbolic-ref HEAD "refs/heads/$3"
+git update-ref "refs/heads/$3" "$4"
+git update-ref "refs/vmctl/host/heads/$3" "$4"
+[ -z "$5" ] || git config user.name "$5"
+[ -z "$6" ] || git config user.email "$6"
+cd "$p"
+git reset -q --hard
+: >"$d/made"`
+	// finish says that a workspace is complete: finish ID.
+	finish = `: >"` + home + `/$1/made"`
+	// write writes the record of a workspace from the standard input: write ID.
+	write = `
+set -e
+umask 077
+cat >"` + home + `/$1/.mark"
+mv "` + home + `/$1/.mark" "` + home + `/$1/mark"`
+	// remove removes a workspace with all that is in it: remove ID PATH. A folder that has become another one's stays.
+	remove = `
+set -e
+d=$PWD/` + home + `/$1
+[ -e "$d" ] || exit 0
+: >"$d/ends"
+if [ -f "$2/.git" ] && [ "$(cat "$2/.git")" = "gitdir: $d/git" ]; then chmod -R u+rwX "$2"; rm -rf "$2"; fi
+chmod -R u+rwX "$d"
+rm -rf "$d/git"
+rm -f "$d/made"
+rm -rf "$d"
+rmdir ` + home + ` .vmctl 2>/dev/null || true`
+	// drop removes the record of a workspace: drop ID.
+	drop = `
+set -e
+rm -rf "` + home + `/$1"
+rmdir ` + home + ` .vmctl 2>/dev/null || true`
+	// have prints the commit of a branch of a workspace: have ID BRANCH.
+	have = gitx.Scrub + `
+exec git --git-dir="$PWD/` + home + `/$1/git" rev-parse --verify "refs/heads/$2^{commit}"`
+	// take adds the pack on the standard input to a workspace: take ID.
+	take = gitx.Scrub + `
+exec git --git-dir="$PWD/` + home + `/$1/git" index-pack --stdin --fix-thin >/dev/null`
+	// forward moves a branch of a workspace to a later commit, with the files where it is checked out: forward ID PATH
+	// BRANCH COMMIT.
+	forward = gitx.Scrub + `
+set -e
+d=$PWD/` + home + `/$1
+cd "$2"
+git() { command git -c core.hooksPath=/dev/null -c core.fsmonitor=false --git-dir="$d/git" --work-tree="$PWD" "$@"; }
+was=$(git rev-parse --verify "refs/heads/$3^{commit}")
+git merge-base --is-ancestor "$was" "$4" || { echo "its branch $3 has commits that this host lacks" >&2; exit 3; }
+if [ "$(git symbolic-ref -q HEAD)" = "refs/heads/$3" ]; then git merge -q --ff-only "$4"; else git update-ref "refs/heads/$3" "$4" "$was"; fi
+git update-ref "refs/vmctl/host/heads/$3" "$4"`
+	// send prints a pack of commits and of what they need, by the revisions on the standard input: send ID.
+	send = gitx.Scrub + `
+exec git --git-dir="$PWD/` + home + `/$1/git" pack-objects --revs --stdout --thin -q`
+	// sent notes the commit of a branch that this host has: sent ID BRANCH COMMIT.
+	sent = gitx.Scrub + `
+exec git --git-dir="$PWD/` + home + `/$1/git" update-ref "refs/vmctl/host/heads/$2" "$3"`
+)

@@ -1,0 +1,121 @@
+package workspace
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// seen is a workspace as it was found.
+type seen struct {
+	record
+	Head    string
+	Tips    []string // the commits of its branches, tags and notes
+	Known   []string // the commits that this host had when they were last exchanged
+	Stashes []string
+	Staged, Unstaged, Untracked,
+	Unfetched []string
+	Half   string   // why it is only half there; "": it is whole
+	Unread []string // what could not be read
+}
+
+// parseList reads what the program list printed.
+func parseList(text string) ([]*seen, error) {
+	var all []*seen
+	var w *seen
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		tag, rest, _ := strings.Cut(line, " ")
+		if tag != "W" && w == nil {
+			return nil, fmt.Errorf("read the workspaces: %q belongs to none", line)
+		}
+		switch tag {
+		case "W":
+			w = &seen{}
+			if err := json.Unmarshal([]byte(rest), &w.record); err != nil {
+				return nil, fmt.Errorf("read the record of a workspace: %w", err)
+			}
+			all = append(all, w)
+		case "P":
+			w.Half = rest
+		case "X":
+			w.Unread = append(w.Unread, rest)
+		case "H":
+			w.Head = rest
+		case "S":
+			w.Stashes = append(w.Stashes, rest)
+		case "R":
+			sha, ref, _ := strings.Cut(rest, " ")
+			switch {
+			case strings.HasPrefix(ref, "refs/vmctl/host/"):
+				w.Known = append(w.Known, sha)
+			case ref != "refs/stash":
+				w.Tips = append(w.Tips, sha)
+			}
+		case "D":
+			if err := w.change(rest); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, fmt.Errorf("read the workspaces: %q is not understood", line)
+		}
+	}
+	return all, nil
+}
+
+// change reads a line of git status (porcelain version 2).
+func (w *seen) change(line string) error {
+	fields := map[byte]int{'1': 9, '2': 10, 'u': 11, '?': 2, '#': 0, '!': 0}
+	if line == "" {
+		return nil
+	}
+	n, known := fields[line[0]]
+	if n == 0 && known {
+		return nil
+	}
+	parts := strings.SplitN(line, " ", max(n, 2))
+	if !known || len(parts) < n {
+		w.Unread = append(w.Unread, line)
+		return nil
+	}
+	name, _, _ := strings.Cut(parts[n-1], "\t")
+	name = unquoted(name)
+	switch {
+	case line[0] == '?':
+		w.Untracked = append(w.Untracked, name)
+	case line[0] == 'u':
+		w.Unstaged = append(w.Unstaged, name)
+	default:
+		if parts[1][0] != '.' {
+			w.Staged = append(w.Staged, name)
+		}
+		if parts[1][1] != '.' {
+			w.Unstaged = append(w.Unstaged, name)
+		}
+	}
+	return nil
+}
+
+// unquoted returns a path without git's quotes, as long as it fits on a line.
+func unquoted(name string) string {
+	if !strings.HasPrefix(name, `"`) {
+		return name
+	}
+	plain, err := strconv.Unquote(name)
+	if err != nil || strings.ContainsFunc(plain, func(r rune) bool { return r < ' ' || r == '\ufffd' }) {
+		return name
+	}
+	return plain
+}
+
+// commits returns the commits that only the workspace may have, sorted.
+func (w *seen) commits() []string {
+	all := slices.Concat(w.Tips, nil)
+	if w.Head != "" {
+		all = append(all, w.Head)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,26 @@
+package workspace
+
+import (
+	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/spec"
+)
+
+// kinds lists every attribute of a workspace.
+var kinds = map[spec.Kind]map[string]providers.Attribute{spec.Workspace: {
+	"vm": {}, "repo": {}, "branch": {}, "path": {},
+	"create_branch": {}, "sync": {},
+	"env":  {Judge: live("commands get it when they begin")},
+	"id":   {Computed: true},
+	"base": {Computed: true},
+	"head": {Computed: true},
+}}
+
+// words has the words for each operation.
+var words = map[string]providers.Words{
+	opMake:         {Doing: "checking out", Done: "checked out"},
+	opWrite:        {Doing: "writing", Done: "written"},
+	opRemove:       {Doing: "removing", Done: "removed"},
+	opDiscard:      {Doing: "removing with its unsaved work", Done: "removed with its unsaved work"},
+	guard.OpUnmark: {Doing: "letting go of it", Done: "let go of"},
+}
