@@ -89,7 +89,7 @@ func (d *draft) file(l providers.LogFile) {
 func (d *draft) write(name string, text io.Reader) {
 	lines := bufio.NewReaderSize(text, part)
 	if _, err := lines.Peek(1); err != nil {
-		if !errors.Is(err, io.EOF) && !errors.Is(err, providers.ErrNoConsole) {
+		if !errors.Is(err, io.EOF) && !errors.Is(err, providers.ErrNoConsole) && !errors.Is(err, fs.ErrNotExist) {
 			d.failed(err)
 		}
 		return
