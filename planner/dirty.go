@@ -63,12 +63,18 @@ func (o *orderer) uncheckedBlocks() bool {
 func unchecked(c *Change, off spec.Address) Block {
 	return Block{Cause: CauseDirty, Problem: providers.Refuse(
 		fmt.Sprintf("%s is off: nobody can see whether %s has work that exists nowhere else", off, c.Address),
-		append(startFirst(off), dirtyNext(c)[1:]...))}
+		append(startFirst(off), losing(c)...))}
 }
 
 func dirtyNext(c *Change) []providers.Advice {
-	return append(providers.SayVmctl("commit it there, and fetch the commits: ", string(c.Kind), "fetch", c.Address.String()),
-		providers.Say("or lose it: --allow-dirty="+shellword.Quote(c.Address.String()))...)
+	if shape, _ := spec.Shape(c.Kind); !shape.Work {
+		return losing(c)
+	}
+	return append(providers.SayVmctl("commit it there, and fetch the commits: ", string(c.Kind), "fetch", c.Address.String()), losing(c)...)
+}
+
+func losing(c *Change) []providers.Advice {
+	return providers.Say("or lose it: --allow-dirty=" + shellword.Quote(c.Address.String()))
 }
 
 // findDirty adds a finding for each object that ends with work which exists nowhere else.
