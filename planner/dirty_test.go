@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,5 +74,28 @@ func TestDirty(t *testing.T) {
 				t.Errorf("the plan (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// An object whose root is in memory is not taken down while something inside of it has such work; any other one is.
+func TestDirtyInMemory(t *testing.T) {
+	for _, test := range []struct {
+		volatile bool
+		want     string
+	}{
+		{false, "release box.note: vm.a goes down\n"},
+		{true, "  blocked: its root is in memory, and box.note inside of it has work that exists nowhere else: untracked files: a\n  > or lose it: --allow-dirty=box.note\n"},
+	} {
+		s := after(t, one+note)
+		s.soil("vm.a", "a")
+		s.objectOf("vm.a").Volatile = test.volatile
+		s.config = load(t, "vm \"a\" {\n  memory = \"512MiB\"\n}\n"+note)
+		p, err := s.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := text(p); !strings.Contains(got, test.want) {
+			t.Errorf("in memory %t: the plan has no %q:\n%s", test.volatile, test.want, got)
+		}
 	}
 }
