@@ -37,7 +37,27 @@ func (o *orderer) dirtyBlocks() bool {
 		}
 		again = o.block(i, Block{Cause: CauseDirty, Problem: providers.Refuse("it has work that exists nowhere else: "+why, dirtyNext(c))}) || again
 	}
-	return o.uncheckedBlocks() || again
+	return o.volatileBlocks() || o.uncheckedBlocks() || again
+}
+
+// volatileBlocks blocks taking down each object whose inside is lost then, while something inside of it has such work.
+func (o *orderer) volatileBlocks() bool {
+	again := false
+	for _, i := range o.inwards {
+		c := &o.plan.Changes[i]
+		why := dirtReason(c.Object)
+		if why == "" || c.Discards {
+			continue
+		}
+		for j := range o.around(i) {
+			above := &o.plan.Changes[j]
+			if above.Object != nil && above.Object.Volatile && slices.ContainsFunc(o.steps(j), lowers) && !removes(o.steps(j)) {
+				again = o.block(j, Block{Cause: CauseDirty, Problem: providers.Refuse(
+					fmt.Sprintf("its root is in memory, and %s inside of it has work that exists nowhere else: %s", c.Address, why), dirtyNext(c))}) || again
+			}
+		}
+	}
+	return again
 }
 
 // uncheckedBlocks blocks the end of each object that is off and may have such work inside of it.
@@ -63,12 +83,18 @@ func (o *orderer) uncheckedBlocks() bool {
 func unchecked(c *Change, off spec.Address) Block {
 	return Block{Cause: CauseDirty, Problem: providers.Refuse(
 		fmt.Sprintf("%s is off: nobody can see whether %s has work that exists nowhere else", off, c.Address),
-		append(startFirst(off), dirtyNext(c)[1:]...))}
+		append(startFirst(off), losing(c)...))}
 }
 
 func dirtyNext(c *Change) []providers.Advice {
-	return append(providers.SayVmctl("commit it there, and fetch the commits: ", string(c.Kind), "fetch", c.Address.String()),
-		providers.Say("or lose it: --allow-dirty="+shellword.Quote(c.Address.String()))...)
+	if shape, _ := spec.Shape(c.Kind); !shape.Work {
+		return losing(c)
+	}
+	return append(providers.SayVmctl("commit it there, and fetch the commits: ", string(c.Kind), "fetch", c.Address.String()), losing(c)...)
+}
+
+func losing(c *Change) []providers.Advice {
+	return providers.Say("or lose it: --allow-dirty=" + shellword.Quote(c.Address.String()))
 }
 
 // findDirty adds a finding for each object that ends with work which exists nowhere else.

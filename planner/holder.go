@@ -28,6 +28,7 @@ func (d *differ) holders(c *Change) {
 				c.Blocked = d.unknownHolder(c, a, used.ID)
 			}
 		}
+	case spec.Workspace:
 	}
 }
 

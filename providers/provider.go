@@ -205,6 +205,8 @@ type Object struct {
 	// Dirty lists the work in the object that exists nowhere else: it would be lost with the object. If it could
 	// not be read, Unreadable["dirty"] says why.
 	Dirty []Dirt
+	// Volatile says that everything inside of the object is lost when it goes down: its root is in memory.
+	Volatile bool
 	// Protected is the reason why the system lets nobody remove the object; "": it would.
 	Protected string
 	// Fingerprint stays equal as long as nothing changes that a step relies on: identity,

@@ -49,6 +49,7 @@ func (s observedDomain) described(uri string, r diskIndex) machine.Seen {
 	if s.running != nil {
 		seen.Running = s.running.config(r)
 	}
+	seen.Volatile = seen.Configured != nil && seen.Configured.Boot != nil
 	if s.power.unsettled() {
 		seen.Unreadable = "libvirt is busy with it: " + s.power.Words
 	}

@@ -95,6 +95,7 @@ type Seen struct {
 	Digest     func(string) string // providers.Settings.Digest: of attributes that may be sensitive
 	Findings   []providers.Finding
 	Protected  string // the reason why the system lets nobody remove it; "": it would
+	Volatile   bool   // its root is in memory
 }
 
 // Object describes the VM for the planner.
@@ -108,7 +109,7 @@ func (s Seen) Object() providers.Object {
 	o := providers.Object{
 		Kind: spec.VM, ID: s.ID, Name: s.Name, State: s.State, Owner: s.Mark, Attrs: cty.ObjectVal(all), Live: live,
 		Holds: s.Holds(), Unreadable: map[string]string{}, Findings: s.Findings, Fingerprint: s.Fingerprint(),
-		Protected: s.Protected,
+		Protected: s.Protected, Volatile: s.Volatile,
 	}
 	if s.Mark != nil && s.Mark.Of != s.ID {
 		o.Findings = append(o.Findings, providers.Finding{

@@ -40,6 +40,8 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		return p.vmSteps(c)
 	case spec.Disk:
 		return p.diskSteps(c)
+	case spec.Workspace:
+		panic("a workspace is inside of a VM")
 	default:
 		panic("unknown kind " + string(c.Address.Kind))
 	}

@@ -168,11 +168,11 @@ func pump(ctx context.Context, from func(context.Context, io.Writer) error, to f
 	sent := make(chan error, 1)
 	go func() {
 		err := from(ctx, w)
-		_ = w.CloseWithError(err) //nolint:errcheck // it always succeeds
+		w.CloseWithError(err)
 		sent <- err
 	}()
 	err := to(ctx, r)
-	_ = r.CloseWithError(errors.Join(err, io.ErrClosedPipe)) //nolint:errcheck // it always succeeds
+	r.CloseWithError(errors.Join(err, io.ErrClosedPipe))
 	if err != nil {
 		cancel(err)
 	}

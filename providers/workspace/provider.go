@@ -130,8 +130,10 @@ const (
 func (w *seen) dirt() []providers.Dirt {
 	var all []providers.Dirt
 	for _, d := range []providers.Dirt{
-		{Sort: "staged changes", Items: w.Staged}, {Sort: "unstaged changes", Items: w.Unstaged},
-		{Sort: "untracked files", Items: w.Untracked}, {Sort: Commits, Items: w.Unfetched},
+		{Sort: "staged changes", Items: w.Staged},
+		{Sort: "unstaged changes", Items: w.Unstaged},
+		{Sort: "untracked files", Items: w.Untracked},
+		{Sort: Commits, Items: w.Unfetched},
 		{Sort: Stashes, Items: w.Stashes},
 	} {
 		if len(d.Items) > 0 {

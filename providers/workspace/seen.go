@@ -55,9 +55,7 @@ func parseList(text string) ([]*seen, error) {
 				w.Tips = append(w.Tips, sha)
 			}
 		case "D":
-			if err := w.change(rest); err != nil {
-				return nil, err
-			}
+			w.change(rest)
 		default:
 			return nil, fmt.Errorf("read the workspaces: %q is not understood", line)
 		}
@@ -66,26 +64,26 @@ func parseList(text string) ([]*seen, error) {
 }
 
 // change reads a line of git status (porcelain version 2).
-func (w *seen) change(line string) error {
+func (w *seen) change(line string) {
 	fields := map[byte]int{'1': 9, '2': 10, 'u': 11, '?': 2, '#': 0, '!': 0}
 	if line == "" {
-		return nil
+		return
 	}
 	n, known := fields[line[0]]
 	if n == 0 && known {
-		return nil
+		return
 	}
 	parts := strings.SplitN(line, " ", max(n, 2))
 	if !known || len(parts) < n {
 		w.Unread = append(w.Unread, line)
-		return nil
+		return
 	}
 	name, _, _ := strings.Cut(parts[n-1], "\t")
 	name = unquoted(name)
-	switch {
-	case line[0] == '?':
+	switch line[0] {
+	case '?':
 		w.Untracked = append(w.Untracked, name)
-	case line[0] == 'u':
+	case 'u':
 		w.Unstaged = append(w.Unstaged, name)
 	default:
 		if parts[1][0] != '.' {
@@ -95,7 +93,6 @@ func (w *seen) change(line string) error {
 			w.Unstaged = append(w.Unstaged, name)
 		}
 	}
-	return nil
 }
 
 // unquoted returns a path without git's quotes, as long as it fits on a line.

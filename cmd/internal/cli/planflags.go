@@ -26,7 +26,6 @@ func (f *planFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
 	flags.StringArrayVar(&f.allowDestroy, "allow-destroy", nil, "allow destroying `ADDR` despite prevent_destroy")
 	f.registerInterrupt(flags)
-	flags.StringArrayVar(&f.allowDirty, "allow-dirty", nil, "allow losing the work that exists only in `ADDR`")
 	flags.BoolVar(&f.verbose, "verbose", false, "show every detail")
 }
 
@@ -37,6 +36,7 @@ func (f *planFlags) registerWait(flags *pflag.FlagSet) {
 
 func (f *planFlags) registerInterrupt(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.allowInterrupt, "allow-interrupt", nil, "allow taking `ADDR` down while somebody works in it")
+	flags.StringArrayVar(&f.allowDirty, "allow-dirty", nil, "allow losing the work that exists only in `ADDR`")
 }
 
 // applyFlags say how a plan is carried out.

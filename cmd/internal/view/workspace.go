@@ -44,10 +44,10 @@ func Workspace(s Screen, d WorkspaceDocument) {
 // Moved tells how the branch of a workspace moved.
 func Moved(s Screen, address, branch, from, to string) {
 	p := &page{screen: s}
-	switch {
-	case from == to:
+	switch from {
+	case to:
 		p.put(0, 2, txt(address+": branch "+branch+" is up to date at "+to))
-	case from == "":
+	case "":
 		p.put(0, 2, txt(address+": branch "+branch+" is new at "+to))
 	default:
 		p.put(0, 2, txt(address+": branch "+branch+" moved from "+from+" to "+to))

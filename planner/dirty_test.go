@@ -1,0 +1,101 @@
+package planner_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// soil puts work that exists nowhere else into an object inside of a VM.
+func (s *scene) soil(vm string, items ...string) {
+	inventory := &s.inside(vm).inventory
+	for i := range inventory.Objects {
+		inventory.Objects[i].Dirty = []providers.Dirt{{Sort: "untracked files", Items: items}}
+	}
+}
+
+// Work that exists nowhere else keeps the object that holds it, and all around that, unless the user lets it go.
+func TestDirty(t *testing.T) {
+	const blocked = "  blocked: it has work that exists nowhere else: untracked files: a, b\n  > or lose it: --allow-dirty=box.note\n"
+	const kept = "  blocked: box.note is inside of it, and is to be kept\n  > see what the plan says of box.note\n"
+	allow := func(s *scene) { s.options.Allow.Dirty = map[spec.Address]bool{addr(s.t, "box.note"): true} }
+	tests := []struct {
+		name   string
+		spec   string
+		change func(*scene)
+		want   string
+	}{
+		{name: "nothing is done about it", spec: one + note, change: func(*scene) {}, want: ""},
+		{
+			name: "it would be destroyed", spec: one, change: func(*scene) {},
+			want: "destroy box.note: it is not in the spec\n" + blocked,
+		},
+		{
+			name: "it would be destroyed, and that is not known", spec: one,
+			change: func(s *scene) {
+				o := &s.inside("vm.a").inventory.Objects[0]
+				o.Dirty, o.Unreadable = nil, map[string]string{"dirty": "no answer"}
+			},
+			want: "destroy box.note: it is not in the spec\n" +
+				"  blocked: it has work that exists nowhere else: it could not be read whether it has work that exists nowhere else: no answer\n" +
+				"  > or lose it: --allow-dirty=box.note\n",
+		},
+		{
+			name: "the VM around it would be destroyed", spec: "", change: func(s *scene) { s.options.Destroy = true },
+			want: "destroy box.note: it was asked for\n" + blocked + "destroy vm.a: it was asked for\n" + kept,
+		},
+		{
+			name: "the VM around it is replaced", spec: "vm \"a\" {\n  memory = \"256MiB\"\n  accel = \"kvm\"\n  lifecycle {\n    on_change = { accel = \"replace\" }\n  }\n}\n" + note,
+			change: func(*scene) {},
+			want: "replace box.note: vm.a is replaced: made again in the new one\n" + blocked +
+				"replace vm.a: accel: cannot change after it was made\n  accel auto -> kvm, replace\n" + kept,
+		},
+		{
+			name: "it may be lost", spec: one, change: allow,
+			want: "destroy box.note: it is not in the spec\nfound dirty box.note: untracked files: a; untracked files: b\n" +
+				"0 close box.note\n1 remove box.note after 0\n",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, one+note)
+			s.soil("vm.a", "a", "b")
+			s.config = load(t, test.spec)
+			test.change(s)
+			p, err := s.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, text(p)); diff != "" {
+				t.Errorf("the plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An object whose root is in memory is not taken down while something inside of it has such work; any other one is.
+func TestDirtyInMemory(t *testing.T) {
+	for _, test := range []struct {
+		volatile bool
+		want     string
+	}{
+		{false, "release box.note: vm.a goes down\n"},
+		{true, "  blocked: its root is in memory, and box.note inside of it has work that exists nowhere else: untracked files: a\n  > or lose it: --allow-dirty=box.note\n"},
+	} {
+		s := after(t, one+note)
+		s.soil("vm.a", "a")
+		s.objectOf("vm.a").Volatile = test.volatile
+		s.config = load(t, "vm \"a\" {\n  memory = \"512MiB\"\n}\n"+note)
+		p, err := s.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := text(p); !strings.Contains(got, test.want) {
+			t.Errorf("in memory %t: the plan has no %q:\n%s", test.volatile, test.want, got)
+		}
+	}
+}
