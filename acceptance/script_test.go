@@ -33,6 +33,7 @@ import (
 //	kill9 NAME            ends QEMU of the domain NAME at once
 //	kill9-of PATH…        ends the processes of this home with an argument that ends in /PATH at once
 //	kill9-exec            ends the vm exec of this home at once
+//	user-git              is git as the test's user (a program)
 //	nothing-left          demands that no QEMU of this home runs
 //	hold-port             listens on a free port of loopback, sets PORT to it, until free-port
 //	free-port             frees it
@@ -97,6 +98,11 @@ func setup(env *testscript.Env) error {
 	if virsh, err := exec.LookPath("virsh"); err != nil {
 		return fmt.Errorf("virsh is missing: install libvirt-clients, or run `make test`: %w", err)
 	} else if err := asUser(home, "virsh", virsh); err != nil {
+		return err
+	}
+	if git, err := exec.LookPath("git"); err != nil {
+		return err
+	} else if err := asUser(home, "user-git", git); err != nil {
 		return err
 	}
 	if sleep, err := exec.LookPath("sleep"); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // standIn speaks as much of Terraform's command line as vmctl uses. Its module has one resource, terraform_data.vm, whose
-// input is what the variables say, and the outputs of the file outputs.json beside main.tf. It records each call in
+// input holds the variables, and the outputs of the file outputs.json beside main.tf. It records each call in
 // $STANDIN/calls: arguments, and the names of the variables in its environment.
 func standIn() {
 	if err := standInMain(os.Args[1:]); err != nil {

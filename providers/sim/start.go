@@ -49,6 +49,9 @@ func (j *job) bringUp(ctx context.Context) (*runFile, error) {
 	if err := j.disksThere(j.seen.Config.Disks); err != nil {
 		return nil, err
 	}
+	if err := os.MkdirAll(j.homePath(j.seen.ID), 0o700); err != nil { // looking into the VM writes nothing
+		return nil, fail(err, "start %s", j.Name)
+	}
 	if err := j.runner().forgetRun(j.seen.vmFile); err != nil {
 		return nil, fail(err, "tidy up after the last run of %s", j.Name)
 	}

@@ -10,7 +10,7 @@ import (
 	"vmctl/spec"
 )
 
-// record is what a workspace's folder says of it.
+// record holds the facts about a workspace that its folder keeps.
 type record struct {
 	ID         providers.ID
 	Name       string

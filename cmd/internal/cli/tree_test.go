@@ -82,6 +82,11 @@ func usages() map[string]usage {
 		"job wait":      {bad: args("", "j-0", "../x"), reads: true},
 		"vm ssh-config": {good: args("dev"), bad: args("", "nothing"), reads: true},
 
+		"workspace status": {good: args("auth"), bad: args("", "nothing", "dev"), reads: true},
+		"workspace fetch":  {good: args("auth"), bad: args("", "nothing", "dev")},
+		"workspace push":   {good: args("auth"), bad: args("", "nothing", "dev")},
+		"workspace exec":   {good: args("auth -- true"), bad: args("", "auth", "nothing -- true")},
+
 		"init":          {good: args(""), bad: args("surplus")},
 		"fmt":           {good: args("", "--check"), bad: args("surplus")},
 		"apply":         {good: args("--auto-approve"), bad: args("", "nothing.vmplan", "--parallelism=0")},
