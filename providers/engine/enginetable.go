@@ -8,6 +8,7 @@ import (
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/guard"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -35,20 +36,14 @@ var objectKinds = map[spec.Kind]map[string]providers.Attribute{
 	spec.Container: {
 		"engine": {}, "image": {}, "name": {}, "entrypoint": {}, "command": {}, "env": {}, "user": {}, "workdir": {},
 		"hostname": {}, "labels": {}, "port": {}, "mount": {}, "network": {}, "healthcheck": {},
-		"state":   {Judge: live("started, stopped or paused")},
-		"restart": {Judge: live("the engine takes it at any time")},
+		"state":   {Judge: machine.Live("started, stopped or paused")},
+		"restart": {Judge: machine.Live("the engine takes it at any time")},
 		"memory":  {Judge: limit}, "cpus": {Judge: limit},
 		"id": {Computed: true}, "container_id": {Computed: true},
 	},
 }
 
 var lasting = providers.Attribute{Computed: true, Lasts: func(now, _ cty.Value) cty.Value { return now }}
-
-func live(reason string) func(before, after cty.Value, running bool) providers.Verdict {
-	return func(cty.Value, cty.Value, bool) providers.Verdict {
-		return providers.Verdict{Applies: providers.Live, Reason: reason}
-	}
-}
 
 // sameFile judges another path of an archive: its content decides.
 func sameFile(before, after cty.Value, _ bool) providers.Verdict {

@@ -18,21 +18,21 @@ import (
 
 // A driver for a system in memory keeps all promises of a provider of VMs and disks.
 func TestToy(t *testing.T) {
-	providertest.Run(t, providertest.Harness{New: func(*testing.T) *providertest.World { return (&toy{things: map[providers.ID]*thing{}}).world() }})
+	providertest.Run(t, providertest.Harness{New: func(t *testing.T) *providertest.World { return (&toy{things: map[providers.ID]*thing{}}).world(t.TempDir()) }})
 }
 
 // Faults wrap that driver as they wrap any.
 func TestToyWithFaults(t *testing.T) {
-	providertest.RunFaults(t, providertest.Harness{New: func(*testing.T) *providertest.World { return (&toy{things: map[providers.ID]*thing{}}).world() }})
+	providertest.RunFaults(t, providertest.Harness{New: func(t *testing.T) *providertest.World { return (&toy{things: map[providers.ID]*thing{}}).world(t.TempDir()) }})
 }
 
-// world returns the toy for the conformance suite.
-func (t *toy) world() *providertest.World {
+// world returns the toy for the conformance suite, with a folder for files.
+func (t *toy) world(files string) *providertest.World {
 	put := func(id providers.ID, o thing) { t.things[id] = &o }
 	foreign := &machine.Config{CPUs: 1, Memory: 1}
 	return &providertest.World{
 		Type: t.providerType(), Want: providertest.VM(), Policy: providertest.Waits(time.Minute), Edits: providertest.Edits(), Traces: t.traces,
-		Settings: providers.Settings{Project: providers.Project{Name: "lab", ID: "k7m2qd9x4r"}, Now: time.Now},
+		Settings: providers.Settings{Files: files, Project: providers.Project{Name: "lab", ID: "k7m2qd9x4r"}, Now: time.Now},
 		Foreign: func(name string) func() string {
 			put("theirs", thing{kind: spec.VM, vm: machine.Seen{ID: "theirs", Name: name, Configured: foreign}})
 			return func() string { return fmt.Sprintf("%+v", *t.things["theirs"]) }

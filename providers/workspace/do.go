@@ -64,7 +64,7 @@ func (t *task) Look(ctx context.Context) (*guard.Seen, error) {
 	if t.seen == nil {
 		return nil, nil
 	}
-	return &guard.Seen{ID: t.seen.ID, Name: t.seen.Name, Mark: t.seen.Owner.mark(), Fingerprint: fingerprint(t.seen)}, nil
+	return &guard.Seen{ID: t.seen.ID, Name: t.seen.Name, Mark: t.seen.Owner, Fingerprint: fingerprint(t.seen)}, nil
 }
 
 // Values implements guard.Task.
@@ -105,7 +105,7 @@ func (t *task) wanted() record {
 		r.Name, r.Repository, r.Base = t.seen.Name, t.seen.Repository, t.seen.Base
 	}
 	r.Env = guard.Keyed(t.p.settings.Digest, environment(t.Want))
-	r.Owner = &owner{ID: p.Lineage(), Project: p.Name, Address: t.Address, Of: r.ID, Generation: t.Generation}
+	r.Owner = &providers.Mark{ID: p.Lineage(), Project: p.Name, Address: t.Address, Of: r.ID, Generation: t.Generation}
 	return r
 }
 

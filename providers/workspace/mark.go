@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"vmctl/providers"
-	"vmctl/spec"
 )
 
 // record holds the facts about a workspace that its folder keeps.
@@ -18,24 +17,9 @@ type record struct {
 	Repository string // the repository of this host, absolute, without symbolic links
 	Branch     string
 	Path       string
-	Base       string // the commit from which it was made
-	Env        string // a digest of its environment
-	Owner      *owner `json:",omitempty"`
-}
-
-// owner is the owner mark in a record.
-type owner struct {
-	ID, Project string
-	Address     spec.Address
-	Of          providers.ID
-	Generation  uint64
-}
-
-func (o *owner) mark() *providers.Mark {
-	if o == nil {
-		return nil
-	}
-	return &providers.Mark{ID: o.ID, Project: o.Project, Address: o.Address, Of: o.Of, Generation: o.Generation}
+	Base       string          // the commit from which it was made
+	Env        string          // a digest of its environment
+	Owner      *providers.Mark `json:",omitempty"`
 }
 
 // The words of a record's third line: whether the git directory is the workspace's own, or one that the repository of

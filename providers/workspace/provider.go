@@ -90,7 +90,7 @@ func claim(path string) providers.Claim { return providers.Claim{Kind: "path", K
 
 func (p *Provider) object(w *seen) providers.Object {
 	o := providers.Object{
-		Kind: spec.Workspace, ID: w.ID, Name: w.Name, Owner: w.Owner.mark(), State: "present",
+		Kind: spec.Workspace, ID: w.ID, Name: w.Name, Owner: w.Owner, State: "present",
 		Attrs: cty.ObjectVal(p.values(w)), Holds: []providers.Claim{claim(w.Path)}, Unreadable: map[string]string{},
 		Dirty: w.dirt(), Fingerprint: fingerprint(w),
 	}
@@ -153,13 +153,13 @@ func fingerprint(w *seen) string {
 	print.Add("path", w.Path)
 	print.Add("env", w.Env)
 	print.Add("half there", w.Half)
-	print.AddMark(w.Owner.mark())
+	print.AddMark(w.Owner)
 	return print.String()
 }
 
 // Steps implements providers.Provider.
 func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
-	s := steps{change: c}
+	s := steps{machine.Steps{Change: c, Words: words, Timeout: timeout}}
 	switch c.Action {
 	case providers.Create:
 		s.make()
@@ -170,13 +170,13 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		if isPartial(c.Object) {
 			s.make()
 		} else if c.Alters() {
-			s.add(opWrite, providers.PhaseChange, c.ID)
+			s.Add(opWrite, providers.PhaseChange, c.ID)
 		}
 	case providers.Destroy:
 		s.remove()
 	case providers.Forget:
 		if c.Object != nil {
-			s.add(guard.OpUnmark, providers.PhaseFree, c.Object.ID) // while the VM still runs
+			s.Add(guard.OpUnmark, providers.PhaseFree, c.Object.ID) // while the VM still runs
 		}
 	case providers.Release, providers.Adopt, providers.NoOp:
 	case providers.RestartIt, providers.Start, providers.Stop:
@@ -184,7 +184,7 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	default:
 		panic("unknown action " + string(c.Action))
 	}
-	return s.all, nil
+	return s.All, nil
 }
 
 func isPartial(o *providers.Object) bool {
@@ -200,30 +200,22 @@ const (
 )
 
 // steps collects the steps of a change.
-type steps struct {
-	change providers.Change
-	all    []providers.Step
-}
-
-func (s *steps) add(op string, phase providers.Phase, id providers.ID) *providers.Step {
-	s.all = machine.Append(s.all, s.change, providers.Step{Op: op, Words: words[op], Phase: phase, Object: id, Name: s.change.Name, Timeout: timeout})
-	return &s.all[len(s.all)-1]
-}
+type steps struct{ machine.Steps }
 
 func (s *steps) make() {
-	step := s.add(opMake, providers.PhaseMake, s.change.ID)
-	step.Takes = []providers.Claim{claim(ctyread.Text(s.change.Want, "path"))}
+	step := s.Add(opMake, providers.PhaseMake, s.Change.ID)
+	step.Takes = []providers.Claim{claim(ctyread.Text(s.Change.Want, "path"))}
 	step.Leaves = []string{"a workspace that is not completely checked out"}
 }
 
 func (s *steps) remove() {
 	op := opRemove
-	if s.change.Discards {
+	if s.Change.Discards {
 		op = opDiscard
 	}
-	step := s.add(op, providers.PhaseRemove, s.change.Object.ID)
-	step.Frees = s.change.Object.Holds
-	if s.change.Discards {
+	step := s.Add(op, providers.PhaseRemove, s.Change.Object.ID)
+	step.Frees = s.Change.Object.Holds
+	if s.Change.Discards {
 		step.Risk = providers.DataLoss
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/zclconf/go-cty/cty"
-
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -29,12 +27,6 @@ func Type(h Host) providers.Type {
 			}
 			return &Provider{host: h, settings: s}, nil
 		},
-	}
-}
-
-func live(reason string) func(before, after cty.Value, running bool) providers.Verdict {
-	return func(cty.Value, cty.Value, bool) providers.Verdict {
-		return providers.Verdict{Applies: providers.Live, Reason: reason}
 	}
 }
 

@@ -3,6 +3,7 @@ package workspace
 import (
 	"vmctl/providers"
 	"vmctl/providers/guard"
+	"vmctl/providers/machine"
 	"vmctl/spec"
 )
 
@@ -10,7 +11,7 @@ import (
 var kinds = map[spec.Kind]map[string]providers.Attribute{spec.Workspace: {
 	"vm": {}, "repo": {}, "branch": {}, "path": {},
 	"create_branch": {}, "sync": {},
-	"env":  {Judge: live("commands get it when they begin")},
+	"env":  {Judge: machine.Live("commands get it when they begin")},
 	"id":   {Computed: true},
 	"base": {Computed: true},
 	"head": {Computed: true},
