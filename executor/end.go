@@ -14,7 +14,7 @@ import (
 )
 
 // collect waits for an outcome, and returns it with all others that have arrived. It reports the
-// end of ctx at once.
+// end of ctx at once, also if a step that the end made fail was faster.
 func (x *execution) collect(ctx context.Context) []outcome {
 	var all []outcome
 	select {
@@ -36,6 +36,9 @@ func (x *execution) collect(ctx context.Context) []outcome {
 		case o := <-x.results:
 			all = append(all, o)
 		default:
+			if ctx.Err() != nil && slices.ContainsFunc(all, func(o outcome) bool { return o.failure != nil }) {
+				x.interrupt(ctx)
+			}
 			return all
 		}
 	}
