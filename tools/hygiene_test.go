@@ -48,7 +48,7 @@ func sources(t *testing.T) []string {
 		}
 		files = append(files, found...)
 	}
-	files = append(files, goFiles(t, "..")...)
+	files = append(files, goFiles(t)...)
 	if len(files) < 500 {
 		t.Fatalf("it found %d files", len(files))
 	}
@@ -80,7 +80,7 @@ var perSystem = regexp.MustCompile(`(?:_unix|_linux|_darwin|_windows)\.go$`)
 //
 // row L58
 func TestCommentsNameNoSignals(t *testing.T) {
-	for _, file := range goFiles(t, "..") {
+	for _, file := range goFiles(t) {
 		if perSystem.MatchString(file) || strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testdata/") {
 			continue
 		}
@@ -123,7 +123,7 @@ func signalComments(t *testing.T, name string, source any) []string {
 //
 // row E17
 func TestNoCommandRunsAtPackageScope(t *testing.T) {
-	for _, file := range goFiles(t, "..") {
+	for _, file := range goFiles(t) {
 		if !strings.HasSuffix(file, "_test.go") {
 			continue
 		}

@@ -27,7 +27,7 @@ var joiners = map[string]string{
 // row X19
 func TestIDsJoinPathsInOnePlace(t *testing.T) {
 	var found []string
-	for _, file := range goFiles(t, "..") {
+	for _, file := range goFiles(t) {
 		if !strings.HasSuffix(file, "_test.go") {
 			found = append(found, joinsOfIDs(t, file, nil)...)
 		}
