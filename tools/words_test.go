@@ -95,7 +95,7 @@ var next = providers.Say(fmt.Sprintf("free it: vmctl disk unlock %s", address))
 	}
 }
 
-// goFiles lists the Go files below a folder, but for those of other modules' tests data.
+// goFiles lists the Go files of the project, but for those of tools and of test data.
 func goFiles(t *testing.T) []string {
 	t.Helper()
 	var all []string
