@@ -140,3 +140,18 @@ func (p *project) get(port string) string {
 	}
 	return string(text)
 }
+
+// Each state of a container is reached from each other one, and stays.
+//
+// row E39, of a real engine
+func TestStates(t *testing.T) {
+	d := sharedDaemon(t)
+	p := projectOf(t, d, strings.Replace(quick, "  memory ", "  state   = STATE\n  memory ", 1))
+	for _, state := range []string{"created", "paused", "running", "paused", "created", "running"} {
+		p.edit("STATE", strconv.Quote(state))
+		p.applies()
+		if now := p.container().State.Status; now != state && (state != "created" || now != "exited") {
+			t.Errorf("state = %q left it %s", state, now)
+		}
+	}
+}
