@@ -55,6 +55,7 @@ func Apply(ctx context.Context, r Run) (Summary, error) {
 		watches:     map[spec.Address]*condition.Watch{},
 		renamed:     map[providers.ID]providers.ID{},
 		brokenTurns: map[spec.Address]bool{},
+		replaced:    map[int]state.Record{},
 	}
 	for a, record := range r.Journal.Snapshot().Records {
 		x.remember(a, record)
@@ -115,6 +116,7 @@ type execution struct {
 	brokenTurns map[spec.Address]bool             // blocks with a failure among the instances that take turns
 	renamed     map[providers.ID]providers.ID     // the new IDs that steps gave to objects
 	watches     map[spec.Address]*condition.Watch // the conditions that were told
+	replaced    map[int]state.Record              // the record of the object that each change replaces, until then
 	halted      bool
 	active      int
 

@@ -614,6 +614,28 @@ func TestHalfReplacement(t *testing.T) {
 	}
 }
 
+// A replacement that failed and brought the old object back leaves the record as it was before.
+func TestRestoredReplacement(t *testing.T) {
+	for _, restored := range []bool{true, false} {
+		b := newBench(t, "vm \"a\" {}\n")
+		if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
+			t.Fatal(summary, err)
+		}
+		old := b.records()["vm.a"]
+		b.spec("vm \"a\" {\n  name = \"other\"\n}\n")
+		b.options.Allow.Replace = map[spec.Address]bool{{Kind: spec.VM, Name: "a"}: true}
+		b.memory.fail["start vm.a"] = &providers.Problem{Outcome: providers.Failed, Err: errors.New("planted"), Restored: restored}
+		if summary, err := b.apply(t.Context()); err != nil || len(summary.Failed) != 1 {
+			t.Fatal(summary, err)
+		}
+		r := b.records()["vm.a"]
+		if kept := r.ID == old.ID && r.Name == old.Name && r.Generation == old.Generation && r.Replaced == old.Replaced; kept != restored {
+			t.Errorf("restored %t: the record is of %s %q, generation %d, replaced %d times; before it was %s %q, %d, %d",
+				restored, r.ID, r.Name, r.Generation, r.Replaced, old.ID, old.Name, old.Generation, old.Replaced)
+		}
+	}
+}
+
 func TestReplaceCounts(t *testing.T) {
 	b := newBench(t, "vm \"a\" {}\n")
 	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {

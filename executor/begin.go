@@ -21,6 +21,7 @@ func (x *execution) begins(steps []int) []state.Entry {
 	for _, i := range steps {
 		entry := x.entry(state.Begin, i)
 		if x.needsReservation(i) {
+			x.keepReplaced(i)
 			reserved := x.withheld(x.reservation(i))
 			entry.Put = &reserved
 			x.remember(entry.Address, reserved)

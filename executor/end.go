@@ -91,6 +91,10 @@ func (x *execution) recordOutcome(o outcome) []state.Entry {
 			e.Put = &r
 			x.remember(step.Address, r)
 		}
+		if r, kept := x.replaced[step.Change]; kept && o.failure.Restored {
+			e.Put = &r
+			x.remember(step.Address, r)
+		}
 		if step.Class == providers.Diagnostic {
 			x.pass(o.step)
 			return []state.Entry{e}

@@ -133,6 +133,14 @@ func (x *execution) refreshRecords(ctx context.Context) error {
 // opRefreshed is the Op of the journal entries that refreshRecords writes.
 const opRefreshed = "caught_up"
 
+// keepReplaced remembers the record of the object that a change replaces.
+func (x *execution) keepReplaced(i int) {
+	step := x.Plan.Steps[i]
+	if r, recorded := x.records[step.Address]; recorded && x.Plan.Changes[step.Change].Action == providers.ReplaceIt {
+		x.replaced[step.Change] = r
+	}
+}
+
 // reservation returns the record of an object that is about to be made, so that vmctl finds the
 // object and its remains after a crash.
 func (x *execution) reservation(i int) state.Record {

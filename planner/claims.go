@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // handovers lists, for each group of claims, the steps that take them, the steps that free them
@@ -170,11 +171,13 @@ func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holdi
 }
 
 // endsWithParent reports whether what is inside of a system ends with the object around it: that
-// frees all claims in there.
+// frees all claims in there. An engine that is let go of stays as it is, with all that is inside of it.
 func (o *orderer) endsWithParent(system string) bool {
 	parent, planned := o.index[o.world.System(system).Inside]
 	around := append([]int{parent}, slices.Collect(o.around(parent))...)
-	return planned && slices.ContainsFunc(around, func(i int) bool { return removes(o.steps(i)) })
+	return planned && slices.ContainsFunc(around, func(i int) bool {
+		return o.plan.Changes[i].Kind != spec.Engine && removes(o.steps(i))
+	})
 }
 
 // keeps reports whether the steps of a change leave its object a claim.
@@ -235,7 +238,7 @@ func (o *orderer) heldBlock(t claimant, held holding) Block {
 	case ours:
 		cause = CauseOrphan
 	}
-	disk := t.claim.Kind == providers.ClaimDisk
+	disk := t.claim.Kind == providers.ClaimDisk || t.claim.Kind == providers.ClaimUse
 	switch {
 	case t.ends() && cause == CauseForeign && !disk:
 		reason, next = fmt.Sprintf("%s is held by %s", t.claim, holder), providers.Say("let its holder end first")

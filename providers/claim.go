@@ -16,6 +16,10 @@ const ClaimDisk = "disk"
 // ClaimName is the kind of claims on the names of VMs.
 const ClaimName = "name"
 
+// ClaimUse is the kind of claims on what a system removes only once nobody uses it. Whoever uses it holds the claim, and its
+// removal takes it. Their keys are like "volume cache".
+const ClaimUse = "use of"
+
 // Claim names something that only one object may hold at a time, such as a port, a disk or a
 // name.
 type Claim struct{ Kind, Key string }

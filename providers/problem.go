@@ -14,6 +14,8 @@ type Problem struct {
 	Seen    []string // observations, a line each
 	Next    []Advice
 	Err     error
+	// Restored says that a replacement failed, and that the object which it replaced is back as it was. The record is, too.
+	Restored bool
 }
 
 // Refuse returns the problem of a change that cannot be made as its object is now.

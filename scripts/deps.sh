@@ -26,7 +26,7 @@ run=(libvirt-daemon libvirt-daemon-driver-qemu libvirt-daemon-system libvirt0 qe
 lima=(openssh-client openssh-sftp-server qemu-system-x86 qemu-utils)
 guest=(cpio xz-utils zstd)
 image=(debian-archive-keyring dosfstools e2fsprogs fakeroot fdisk mmdebstrap mtools qemu-utils syslinux syslinux-common uidmap)
-engine=(busybox-static docker.io)
+engine=(busybox-static docker.io iproute2)
 test=(bash-completion fish git openssh-client passwd util-linux zsh)
 lint=(shellcheck)
 

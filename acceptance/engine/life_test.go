@@ -23,6 +23,7 @@ type project struct {
 	d      *daemon
 	dir    string
 	home   string
+	main   string
 	values []string // old and new, for each edit of the spec
 }
 
@@ -60,8 +61,10 @@ container "web" {
 }
 `
 
-func newProject(t *testing.T, d *daemon) *project {
-	p := &project{t: t, d: d, dir: t.TempDir(), home: t.TempDir()}
+func newProject(t *testing.T, d *daemon) *project { return projectOf(t, d, main) }
+
+func projectOf(t *testing.T, d *daemon, main string) *project {
+	p := &project{t: t, d: d, main: main, dir: t.TempDir(), home: t.TempDir()}
 	p.archive("one")
 	p.edit()
 	return p
@@ -70,8 +73,8 @@ func newProject(t *testing.T, d *daemon) *project {
 // edit writes the spec, with texts in place of others.
 func (p *project) edit(values ...string) {
 	p.t.Helper()
-	p.values = append(p.values, values...)
-	text := strings.NewReplacer(append([]string{"SOCKET", p.d.socket()}, p.values...)...).Replace(main)
+	p.values = append(values, p.values...) // the last edit of a text counts
+	text := strings.NewReplacer(append([]string{"SOCKET", p.d.socket()}, p.values...)...).Replace(p.main)
 	p.write("main.vmctl.hcl", []byte(text))
 }
 
@@ -89,7 +92,11 @@ func (p *project) archive(text string) {
 	if err != nil {
 		p.t.Fatalf("read busybox (scripts/deps.sh engine installs it): %v", err)
 	}
-	layer := archived(p.t, file{"bin/busybox", 0o755, busybox, ""}, file{"bin/sh", 0, nil, "busybox"}, file{"bin/sleep", 0, nil, "busybox"}, file{"text", 0o644, []byte(text), ""})
+	files := []file{{"bin/busybox", 0o755, busybox, ""}, {"text", 0o644, []byte(text), ""}}
+	for _, name := range []string{"sh", "sleep", "httpd", "wget", "test", "mkdir", "touch", "cat"} {
+		files = append(files, file{"bin/" + name, 0, nil, "busybox"})
+	}
+	layer := archived(p.t, files...)
 	config := fmt.Sprintf(`{"architecture":"amd64","os":"linux","config":{"Cmd":["/bin/sh"],"Env":["PATH=/bin"]},"rootfs":{"type":"layers","diff_ids":["sha256:%x"]}}`, sha256.Sum256(layer))
 	p.write("box.tar", archived(p.t, file{"config.json", 0o644, []byte(config), ""},
 		file{"manifest.json", 0o644, []byte(`[{"Config":"config.json","RepoTags":["demo/box:1"],"Layers":["layer.tar"]}]`), ""}, file{"layer.tar", 0o644, layer, ""}))
@@ -151,17 +158,33 @@ func (p *project) applies() {
 // container is container.web as the engine shows it.
 type container struct {
 	ID, Image  string
+	Name       string
 	State      struct{ Status string }
-	HostConfig struct{ Memory int64 }
-	Config     struct{ Env []string }
+	HostConfig struct {
+		Memory        int64
+		RestartPolicy struct{ Name string }
+	}
+	Config struct{ Env []string }
 }
 
-func (p *project) container() (c container) {
+func (p *project) container() container {
 	p.t.Helper()
-	if err := json.Unmarshal([]byte(p.d.must("GET", "/containers/demo.web/json", "")), &c); err != nil {
-		p.t.Fatal(err)
+	return read[container](p.d, "/containers/demo.web/json")
+}
+
+// read reads an answer of the engine.
+func read[T any](d *daemon, path string) (v T) {
+	d.t.Helper()
+	if err := json.Unmarshal([]byte(d.must("GET", path, "")), &v); err != nil {
+		d.t.Fatal(err)
 	}
-	return c
+	return v
+}
+
+// listed reads a list of the engine.
+func listed[T any](d *daemon, path string) []T {
+	d.t.Helper()
+	return read[[]T](d, path)
 }
 
 // The life of a container and what it needs, on a real engine.
@@ -231,7 +254,7 @@ func TestLife(t *testing.T) {
 //
 // row E36, of a container made by hand
 func TestForeignContainer(t *testing.T) {
-	d := newDaemon(t)
+	d := sharedDaemon(t)
 	p := newProject(t, d)
 	p.run(0, "apply", "--auto-approve", "--target=image.box")
 	d.must("POST", "/containers/create?name=demo.web", `{"Image":"demo/box:1","Cmd":["sleep","1000"]}`)

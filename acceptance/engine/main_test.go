@@ -51,6 +51,7 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, endShared()) }()
 	vmctl = filepath.Join(dir, "vmctl")
 	if out, err := exec.Command("go", "build", "-o", vmctl, "vmctl/cmd/vmctl").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("build vmctl: %w\n%s", err, out)
@@ -64,6 +65,7 @@ type daemon struct {
 	dir string // short: a socket's path has less than 108 bytes
 	cmd *exec.Cmd
 	log *os.File
+	net *bridge // nil: its containers have no networks
 }
 
 // patience limits every wait of these tests.
@@ -93,8 +95,10 @@ func (d *daemon) start() {
 	if d.log, err = os.OpenFile(filepath.Join(d.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 		d.t.Fatal(err)
 	}
-	d.cmd = exec.Command("dockerd", "--host", "unix://"+d.socket(), "--data-root", filepath.Join(d.dir, "data"), "--exec-root", filepath.Join(d.dir, "x"),
-		"--pidfile", filepath.Join(d.dir, "p"), "--bridge=none", "--iptables=false")
+	d.cmd = exec.Command("dockerd", append([]string{
+		"--host", "unix://" + d.socket(), "--data-root", filepath.Join(d.dir, "data"), "--exec-root", filepath.Join(d.dir, "x"),
+		"--pidfile", filepath.Join(d.dir, "p"), "--iptables=false",
+	}, d.net.flags()...)...)
 	d.cmd.Stdout, d.cmd.Stderr = d.log, d.log
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatalf("start dockerd (scripts/deps.sh engine installs it): %v", err)
@@ -131,7 +135,7 @@ func (d *daemon) stop() {
 
 // ask sends a request to the engine, past vmctl.
 func (d *daemon) ask(method, path, body string) (string, error) {
-	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.t.Context()), patience) // also at the end of a test
 	defer cancel()
 	t := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var dialer net.Dialer

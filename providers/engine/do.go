@@ -57,6 +57,9 @@ func (j *job) Look(ctx context.Context) (*guard.Seen, error) {
 	if j.seen == nil {
 		return nil, nil
 	}
+	if j.Op == opPark && j.seen.isParked() { // its successor is to find its name free
+		return nil, nil
+	}
 	now := guard.Seen{ID: j.id, Name: j.seen.name, Mark: j.mark, Fingerprint: j.seen.fingerprint()}
 	return &now, nil
 }
@@ -99,7 +102,7 @@ func (j *job) findContainer(ctx context.Context) (*seen, error) {
 		if listed.flaw != nil {
 			return nil, fmt.Errorf("a container cannot be read: %w", listed.flaw)
 		}
-		s, err := j.p.inspect(ctx, listed.id)
+		s, err := j.p.details(ctx, listed)
 		switch {
 		case isAbsent(err):
 			continue
@@ -182,19 +185,25 @@ func (j *job) Verb() (guard.Verb, error) {
 	}
 	switch j.Op {
 	case opMake, opLoad, opPull:
-		return guard.Verb{Need: guard.Making, Done: j.made, Act: j.make, Check: j.exists}, nil
+		return guard.Verb{Need: guard.Making, Done: j.made, Act: j.orBack(j.make), Check: j.exists}, nil
 	case opUpdate:
 		return guard.Verb{Done: guard.If(j.isUpdated, "it is as wanted"), Act: j.update}, nil
 	case opStart:
-		return guard.Verb{Done: is(stateRunning), Act: j.start}, nil
+		return guard.Verb{Done: is(stateRunning), Act: j.orBack(j.start)}, nil
 	case opHealthy:
-		return guard.Verb{Act: j.healthy}, nil
+		return guard.Verb{Act: j.orBack(j.healthy)}, nil
 	case opPause:
-		return guard.Verb{Done: is(statePaused), Act: j.pause}, nil
+		return guard.Verb{Done: is(statePaused), Act: j.orBack(j.pause)}, nil
 	case opUnpause:
 		return guard.Verb{Done: is(stateRunning), Act: j.unpause}, nil
 	case opStop:
 		return guard.Verb{Done: is(stateCreated), Act: j.stop}, nil
+	case opPark:
+		return guard.Verb{Need: guard.Removing, Done: j.parked, Act: j.park}, nil
+	case opUnpark:
+		return guard.Verb{Done: guard.If(func() bool { return j.seen != nil && !j.seen.isParked() }, "it has its name"), Act: j.unpark}, nil
+	case opDrop:
+		return guard.Verb{Done: j.dropped, Act: j.drop}, nil
 	case opRemove:
 		return guard.Verb{Need: guard.Removing, Act: j.remove}, nil
 	default:

@@ -75,6 +75,9 @@ const (
 	opUnpause    = "unpause"
 	opStop       = "stop"
 	opRemove     = "remove"
+	opPark       = "park"
+	opUnpark     = "unpark"
+	opDrop       = "drop"
 )
 
 // words has the words for each operation.
@@ -85,6 +88,8 @@ var words = map[string]providers.Words{
 	opHealthy: {Doing: "waiting for the health of", Done: "is healthy:"},
 	opPause:   {Doing: "pausing", Done: "paused"}, opUnpause: {Doing: "resuming", Done: "resumed"},
 	opStop: {Doing: "stopping", Done: "stopped"}, opRemove: {Doing: "removing", Done: "removed"},
+	opPark: {Doing: "making room for the successor of", Done: "made room for the successor of"}, opUnpark: {Doing: "giving its name back to", Done: "gave its name back to"},
+	opDrop:         {Doing: "removing the predecessor of", Done: "removed the predecessor of"},
 	guard.OpUnmark: {Doing: "letting go of", Done: "let go of"},
 }
 

@@ -35,6 +35,9 @@ func (p *Objects) imageObject(s seen, k providers.Known) providers.Object {
 		Kind: spec.Image, ID: providers.ID(s.id), Name: s.name, Unreadable: map[string]string{},
 		Holds: []providers.Claim{refClaim(s.id)}, Fingerprint: s.fingerprint(),
 	}
+	if s.tags == 1 { // else removing this name leaves the image to its users
+		o.Holds = append(o.Holds, providers.Claim{Kind: claimOnlyName, Key: s.imageID})
+	}
 	content := ctyread.Text(k.Prior, "image_id")
 	if k.ID != "" && (k.Want != cty.NilVal || content == s.imageID) {
 		if k.Name != "" { // an engine knows no name but ref

@@ -71,6 +71,13 @@ func (j *job) make(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return j.afterFailure(ctx, err)
 	}
+	if _, replaces := j.Args.(replacing); j.kind == spec.Container && !replaces { // an earlier replacement may have left its predecessor
+		dropped, err := j.drop(ctx)
+		if err != nil {
+			return nil, err
+		}
+		warnings = append(warnings, dropped.Evidence...)
+	}
 	return guard.Did(providers.Done, warnings...), nil
 }
 

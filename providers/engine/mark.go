@@ -64,8 +64,16 @@ func (s seen) identity(p providers.Project, records []recorded, isCopy bool) (pr
 	return token, m
 }
 
-// hasOwnName reports whether an object has the name that its mark was written for.
-func (s seen) hasOwnName() bool { return s.labels[labelName] == s.name }
+// hasOwnName reports whether an object has the name that its mark was written for, or the one to which vmctl parks it.
+func (s seen) hasOwnName() bool { return s.labels[labelName] == s.name || s.isParked() }
+
+// isParked reports whether an object is a container that gave its name to its successor.
+func (s seen) isParked() bool {
+	return s.kind == spec.Container && s.labels[labelToken] != "" && s.name == parkingName(s.labels[labelName], s.labels[labelToken])
+}
+
+// parkingName returns the name of a container while its successor is made.
+func parkingName(name, token string) string { return name + ".vmctl-" + token[:min(len(token), 8)] }
 
 func (s seen) generation() uint64 {
 	n, err := strconv.ParseUint(s.labels[labelGeneration], 10, 64)

@@ -186,7 +186,7 @@ func (p *Objects) containers(ctx context.Context, q providers.Query, inv *provid
 			return
 		}
 		var flaw error
-		if whole[i], flaw = p.inspect(ctx, s.id); flaw != nil {
+		if whole[i], flaw = p.details(ctx, s); flaw != nil {
 			gone[i] = isAbsent(flaw)
 			whole[i] = s
 			whole[i].flaw = flaw
@@ -204,6 +204,7 @@ func (p *Objects) containers(ctx context.Context, q providers.Query, inv *provid
 			if s.inspected {
 				o.Attrs = cty.ObjectVal(withImage(s.values(o.ID), expected[o.ID], s))
 			}
+			p.parking(q, &o, s, whole)
 			inv.Objects = append(inv.Objects, o)
 		}
 	}
@@ -217,6 +218,15 @@ func (p *Objects) inspect(ctx context.Context, id string) (seen, error) {
 	}
 	s := inspectedContainer(raw)
 	return s, s.flaw
+}
+
+// details reads a container that a list shows. An answer that has lost its mark proves nothing.
+func (p *Objects) details(ctx context.Context, listed seen) (seen, error) {
+	s, err := p.inspect(ctx, listed.id)
+	if err == nil && s.labels[labelToken] != listed.labels[labelToken] {
+		err = fmt.Errorf("its labels are not those that the list of the engine shows")
+	}
+	return s, err
 }
 
 // recordsOf lists what the records say of objects of a kind.
@@ -240,6 +250,9 @@ func (p *Objects) object(s seen, records []recorded, isCopy bool) providers.Obje
 			Kind: providers.FindCopy, Object: o.Name, Address: o.Owner.Address, Action: "left alone",
 			Evidence: []string{"its labels were written for " + s.labels[labelName]},
 		}}
+	}
+	if s.kind == spec.Container {
+		s.addUses(&o)
 	}
 	for _, b := range s.bound {
 		o.HoldsUp = append(o.HoldsUp, portClaim(b.ip, b.port, b.protocol))

@@ -76,7 +76,7 @@ func TestObserveContainers(t *testing.T) {
 				item(cid, "demo.web", "running", labels("demo.web")),
 			})})
 			f.set("GET /containers/"+cid+"/json", answer{body: fmt.Sprintf(`{"Id":%q,"Name":"/demo.web","Image":"x","State":{"Status":"running"},"Config":null,"HostConfig":null,"NetworkSettings":null}`, cid)})
-		}, "bare 22222222 created\ndemo.web 11111111 running\n"},
+		}, "bare 22222222 created\nunknown demo.web aaaaaaaa: its labels are not those that the list of the engine shows\npartial\n"},
 		{"an item that cannot be read", func(t *testing.T, f *fake) {
 			bad := item(other, "bad", "running", nil)
 			bad["Labels"] = 7

@@ -151,18 +151,27 @@ func stopPolicy(policy cty.Value) stop.Policy {
 }
 
 func (j *job) stop(ctx context.Context) (*guard.Outcome, error) {
-	if j.seen.wantable() == statePaused { // it hears nothing
-		if _, err := j.p.c.ContainerUnpause(ctx, j.seen.id, client.ContainerUnpauseOptions{}); err != nil {
-			return nil, j.failed(err)
+	r, err := j.end(ctx, j.seen)
+	if err != nil {
+		return nil, err
+	}
+	return guard.Did(r.How, r.Evidence...), nil
+}
+
+// end stops a container that runs or is paused.
+func (j *job) end(ctx context.Context, s *seen) (stop.Result, error) {
+	if s.wantable() == statePaused { // it hears nothing
+		if _, err := j.p.c.ContainerUnpause(ctx, s.id, client.ContainerUnpauseOptions{}); err != nil {
+			return stop.Result{}, j.failed(err)
 		}
 	}
 	policy := stopPolicy(j.Policy)
 	policy.StillSays = providers.Say(fmt.Sprintf("allow force in the stop block of %s, or give it more grace", j.Address))
-	r, err := stop.Stop(ctx, &target{j: j, id: j.seen.id, signal: j.seen.stop}, policy, stop.Clock{Now: time.Now, Sleep: clock.Sleep}, j.log)
+	r, err := stop.Stop(ctx, &target{j: j, id: s.id, signal: s.stop}, policy, stop.Clock{Now: time.Now, Sleep: clock.Sleep}, j.log)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", j.Op, j.Address, err)
+		return r, fmt.Errorf("%s %s: %w", j.Op, j.Address, err)
 	}
-	return guard.Did(r.How, r.Evidence...), nil
+	return r, nil
 }
 
 // target is a container that is to end. Its exit code does not tell how it ended: vmctl requests and forces by itself.

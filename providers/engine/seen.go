@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -32,6 +33,8 @@ type seen struct {
 	stop      string   // the signal that asks a container to end
 	bound     []bound  // of a container that runs
 	networks  []string // that a container is on
+	volumes   []string // that a container mounts
+	tags      int      // of an image: how many names it has
 	driver    string
 	inspected bool
 }
@@ -94,6 +97,7 @@ func listedContainer(raw json.RawMessage) seen {
 	f.read("Image", &s.image)
 	f.read("ImageID", &s.imageID)
 	f.read("Ports", &ports)
+	s.readUses(f, f.within("NetworkSettings"))
 	for _, n := range names { // others are names of links to it
 		if n = strings.TrimPrefix(n, "/"); !strings.Contains(n, "/") {
 			s.name = n
@@ -141,12 +145,7 @@ func inspectedContainer(raw json.RawMessage) seen {
 	if s.restart == "" {
 		s.restart = "no"
 	}
-	var networks map[string]json.RawMessage
-	net.read("Networks", &networks)
-	for name := range networks {
-		s.networks = append(s.networks, name)
-	}
-	slices.Sort(s.networks)
+	s.readUses(f, net)
 	s.bound = boundPorts(net)
 	for _, inner := range []*fields{config, state, host, net, health, restart} {
 		f.also(inner)
@@ -155,6 +154,26 @@ func inspectedContainer(raw json.RawMessage) seen {
 		s.flaw = s.missing()
 	}
 	return s
+}
+
+// readUses reads the volumes and the networks that a container uses.
+func (s *seen) readUses(f, net *fields) {
+	var networks map[string]json.RawMessage
+	net.read("Networks", &networks)
+	s.networks = slices.Sorted(maps.Keys(networks))
+	var mounts []json.RawMessage
+	f.read("Mounts", &mounts)
+	for _, raw := range mounts {
+		m := fieldsOf(raw)
+		var sort, name string
+		m.read("Type", &sort)
+		m.read("Name", &name)
+		if sort == "volume" && name != "" {
+			s.volumes = append(s.volumes, name)
+		}
+		f.also(m)
+	}
+	f.also(net)
 }
 
 // missing returns what a container that was inspected does not have.
@@ -202,6 +221,9 @@ func listedImages(raw json.RawMessage) []seen {
 			one.id, one.name = ref, ref
 			all = append(all, one)
 		}
+	}
+	for i := range all {
+		all[i].tags = len(all)
 	}
 	if len(all) == 0 {
 		all = append(all, one)

@@ -35,13 +35,12 @@ func (p *Objects) Steps(c providers.Change) ([]providers.Step, error) {
 	case providers.Create:
 		s.make()
 	case providers.ReplaceIt:
-		s.stop(providers.PhaseDown)
-		s.remove()
-		s.make()
+		s.replace()
 	case providers.Update, providers.Import, providers.Recover, providers.RestartIt, providers.Start, providers.Stop:
 		s.alter()
 	case providers.Destroy:
 		s.stop(providers.PhaseDown)
+		s.dropFirst()
 		s.remove()
 	case providers.Release:
 		s.release()
@@ -127,19 +126,26 @@ func (s *steps) bring(from, to string, id providers.ID) {
 // alter adds the steps of edits that apply live.
 func (s *steps) alter() {
 	c := s.change
-	state := ""
+	state, limits := "", false
+	if machine.Found(c.Object, providers.FindPartial) {
+		s.add(opUnpark, providers.PhaseChange, s.now)
+	}
 	for _, e := range c.Edits {
 		switch e.Path {
 		case "state":
 			state = ctyread.Text(c.Want, "state")
 		case "restart", "memory", "cpus":
-			if len(s.all) == 0 {
+			if !limits {
 				s.add(opUpdate, providers.PhaseChange, s.now)
 			}
+			limits = true
 		}
 	}
 	if state != "" && c.Object != nil {
 		s.bring(ctyread.Text(c.Object.Attrs, "state"), state, s.now)
+	}
+	if machine.Found(c.Object, providers.FindLeftover) {
+		s.drop(s.now)
 	}
 }
 
@@ -158,7 +164,7 @@ func (s *steps) stop(phase providers.Phase) {
 func (s *steps) remove() {
 	step := s.add(opRemove, providers.PhaseRemove, s.now)
 	step.Timeout = ctyread.Seconds(ctyread.Attr(s.change.Policy, "timeouts"), "delete", 2*time.Minute)
-	step.Risk, step.Frees = providers.DataLoss, s.change.Object.Holds
+	step.Risk, step.Frees, step.Takes = providers.DataLoss, s.change.Object.Holds, ended(s.change.Object)
 }
 
 // release stops a container before the machine of its engine goes down, and starts it once it is up again.

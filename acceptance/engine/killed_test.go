@@ -1,0 +1,61 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// quick is main with a container that ends at once when it is asked to.
+var quick = strings.Replace(main, "while :; do sleep 1; done", "sleep 1000 & wait", 1)
+
+// throughProxy returns a project whose engine is behind a proxy.
+func throughProxy(t *testing.T, d *daemon) (*project, *proxy) {
+	x := newProxy(t, d)
+	p := &project{t: t, d: d, main: strings.Replace(quick, "SOCKET", x.path, 1), dir: t.TempDir(), home: t.TempDir()}
+	p.archive("one")
+	p.edit()
+	return p, x
+}
+
+// runKilled runs an apply that is killed once the engine has answered a request, before it sees the answer.
+func (p *project) runKilled(x *proxy, request string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, vmctl, "apply", "--auto-approve")
+	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "HOME="+p.home, "XDG_STATE_HOME="+p.home)
+	x.arm(request, func() { _ = cmd.Process.Kill() }) //nolint:errcheck // its end tells
+	if out, err := cmd.CombinedOutput(); err == nil || cmd.ProcessState.Exited() {
+		p.t.Fatalf("apply ended by itself (%v), without the request %q:\n%s", err, request, out)
+	}
+}
+
+// vmctl is killed after each request of a replacement, before it can write down what came of it: one apply goes on.
+//
+// row E27, of containers that are replaced
+func TestKilledInReplacement(t *testing.T) {
+	d := sharedDaemon(t)
+	p, x := throughProxy(t, d)
+	p.applies()
+	for i, request := range []string{"/kill?", "/rename?", "/containers/create?", "/start", "DELETE /"} {
+		before := p.container()
+		mode := fmt.Sprintf(`"mode-%d"`, i)
+		p.edit(`"one"`, mode)
+		p.runKilled(x, request)
+		p.applies()
+		now := p.container()
+		if now.ID == before.ID || now.State.Status != "running" || !strings.Contains(strings.Join(now.Config.Env, " "), "MODE="+strings.Trim(mode, `"`)) {
+			t.Errorf("killed after %s, it is %+v after one more apply, and was %+v", request, now, before)
+		}
+		if got := fmt.Sprint(p.names()); got != "[/demo.web]" {
+			t.Errorf("killed after %s, there are %s after one more apply", request, got)
+		}
+	}
+	p.run(0, "destroy", "--auto-approve")
+}
