@@ -18,12 +18,16 @@ import (
 
 // A driver for a system in memory keeps all promises of a provider of VMs and disks.
 func TestToy(t *testing.T) {
-	providertest.Run(t, providertest.Harness{New: func(t *testing.T) *providertest.World { return (&toy{things: map[providers.ID]*thing{}}).world(t.TempDir()) }})
+	providertest.Run(t, providertest.Harness{New: func(t *testing.T) *providertest.World {
+		return (&toy{things: map[providers.ID]*thing{}}).world(t.TempDir())
+	}})
 }
 
 // Faults wrap that driver as they wrap any.
 func TestToyWithFaults(t *testing.T) {
-	providertest.RunFaults(t, providertest.Harness{New: func(t *testing.T) *providertest.World { return (&toy{things: map[providers.ID]*thing{}}).world(t.TempDir()) }})
+	providertest.RunFaults(t, providertest.Harness{New: func(t *testing.T) *providertest.World {
+		return (&toy{things: map[providers.ID]*thing{}}).world(t.TempDir())
+	}})
 }
 
 // world returns the toy for the conformance suite, with a folder for files.
