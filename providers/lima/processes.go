@@ -60,10 +60,19 @@ func (p *Provider) find(ctx context.Context) found {
 }
 
 // unreadable returns the reason why an instance may have more processes than were found; nil: it has no
-// more. A process of another user counts if a pid file of the instance names it.
+// more. A process of another user counts if a pid file of the instance names it; one that cannot be seen at all, if the
+// instance shows in another way that it may run.
 func (p *Provider) unreadable(ctx context.Context, name string, f found) error {
-	if f.err != nil || f.hidden == nil || len(f.of[name]) == len(pidFiles) {
+	if f.err != nil {
 		return f.err
+	}
+	if len(f.of[name]) == 0 {
+		if err := p.mayRunUnseen(ctx, name); err != nil {
+			return err
+		}
+	}
+	if f.hidden == nil || len(f.of[name]) == len(pidFiles) {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, captureLimit)
 	defer cancel()

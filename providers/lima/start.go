@@ -308,11 +308,11 @@ var errRuns = errors.New("it runs by now: somebody else has started it")
 // what it did, in words.
 func (j *job) reclaim(ctx context.Context) ([]string, error) {
 	f := j.find(ctx)
-	switch {
-	case f.err != nil:
-		return nil, f.err
-	case len(f.of[j.Name]) > 0:
+	if len(f.of[j.Name]) > 0 {
 		return nil, errRuns
+	}
+	if err := j.unreadable(ctx, j.Name, f); err != nil {
+		return nil, err
 	}
 	if err := j.offInWSL(f); err != nil {
 		return nil, err
