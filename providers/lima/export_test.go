@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 
+	"vmctl/internal/process"
 	"vmctl/providers"
 )
 
@@ -27,4 +28,9 @@ func MountScript(names, fsTypes, mountPoints []string) string {
 		disks = append(disks, usedDisk{name: name, fsType: fsTypes[i], mountPoint: mountPoints[i]})
 	}
 	return mountScript(disks)
+}
+
+// IsQEMUOf reports whether a process with the arguments of an instance's QEMU is that.
+func IsQEMUOf(p providers.Provider, name string, f process.Found) bool {
+	return p.(*Provider).isOf(name, roleDriver, f)
 }

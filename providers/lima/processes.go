@@ -46,6 +46,9 @@ func (p *Provider) find(ctx context.Context) found {
 	}
 	for _, one := range all {
 		name, r, _ := p.roleOf(one.Argv)
+		if !p.isOf(name, r, one) {
+			continue
+		}
 		if f.of[name] == nil {
 			f.of[name] = map[role][]process.Found{}
 		}
@@ -126,6 +129,16 @@ func (p *Provider) roleOf(argv []string) (name string, r role, ours bool) {
 		}
 	}
 	return "", "", false
+}
+
+// isOf reports whether a process with the arguments of one of an instance's is one: it is of this user or of the owner
+// of the instance, and its program is one for that role. What cannot be read may be that. Others only have such
+// arguments.
+func (p *Provider) isOf(name string, r role, f process.Found) bool {
+	if f.UID != -1 && f.UID != p.host.UID && f.UID != ownerOf(p.dir(name)) && f.UID != ownerOf(p.home) {
+		return false
+	}
+	return f.Exe == "" || strings.Contains(strings.ToLower(filepath.Base(f.Exe)), programWords[r])
 }
 
 // isHome reports whether a folder is the home, under whatever path.

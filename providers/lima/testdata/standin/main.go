@@ -29,6 +29,7 @@ import (
 var standIns = map[string]func(args []string) (any, error){
 	"check": standInCheck, "make": standInMake, "start": standInStart, "hostagent": standInAgent, "qemu": standInQEMU,
 	"delete": func([]string) (any, error) { return nil, nil }, "disk": standInDisk,
+	"held": func([]string) (any, error) { return io.Copy(io.Discard, os.Stdin) }, // a process that does nothing, until its input ends
 }
 
 func main() {
@@ -221,7 +222,7 @@ func standInAgent(args []string) (any, error) {
 		}
 		drop(args[1])
 	}
-	qemu := exec.Command(os.Args[0], qemuArgs...)
+	qemu := exec.Command(filepath.Join(filepath.Dir(os.Args[0]), "qemu-stand-in"), qemuArgs...)
 	port, err := qemu.StdoutPipe()
 	if err != nil {
 		return nil, err
