@@ -117,7 +117,7 @@ func (p *Provider) compose(g parts) (written, error) {
 		w.doc[keyParams], w.params = params, slices.Sorted(maps.Keys(vm.Params))
 	}
 	if p.emulates(vm.Accel) {
-		setIfAbsent(keyOptions, map[string]any{"qemu": map[string]any{"cpuType": map[string]any{architecture(): "max"}}})
+		setIfAbsent(keyOptions, emulatedCPU())
 	}
 	if !g.imported {
 		p.setUp(g, setIfAbsent)
