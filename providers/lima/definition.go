@@ -32,6 +32,10 @@ const (
 	keyOptions    = "vmOpts"
 	keyProvision  = "provision"
 	keyBase       = "base"
+	keyMountType  = "mountType"
+	keyNetworks   = "networks"
+
+	keyMountTypesUnsupported = "mountTypesUnsupported"
 )
 
 // written is a wanted definition, with what its mark says of it.
@@ -83,6 +87,9 @@ func (p *Provider) compose(g parts) (written, error) {
 			image["digest"] = "sha256:" + i.SHA256
 		}
 		set(keyImages, []any{image})
+	}
+	if kind := mountTypeOf(vm, w.doc); kind != "" && !g.imported {
+		setIfAbsent(keyMountType, kind)
 	}
 	if len(g.disks) > 0 || w.doc[keyDisks] == nil {
 		set(keyDisks, additionalDisks(g.disks))

@@ -8,6 +8,9 @@ import (
 	"vmctl/providers"
 )
 
+// ScriptsIn is for tests.
+var ScriptsIn = scriptsIn
+
 // WithoutForks is for tests.
 var WithoutForks = withoutForks
 

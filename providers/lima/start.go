@@ -51,6 +51,9 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.ensureUserKey(ctx); err != nil {
 		return nil, err
 	}
+	if err := j.portsAreFree(ctx); err != nil {
+		return nil, err
+	}
 	if err := j.fitToKVM(ctx); err != nil {
 		return nil, fail(err, "start %s", j.Name)
 	}
