@@ -70,8 +70,12 @@ func TestProcessesOfOthers(t *testing.T) {
 		exe  string
 		want bool
 	}{
-		{os.Getuid(), "/usr/bin/qemu-system-x86_64", true}, {os.Getuid(), "/usr/libexec/qemu-kvm", true}, {os.Getuid(), "", true},
-		{os.Getuid(), "/usr/bin/perl", false}, {os.Getuid(), "/usr/local/bin/limactl", false}, {others, "/usr/bin/qemu-system-x86_64", false},
+		{os.Getuid(), "/usr/bin/qemu-system-x86_64", true},
+		{os.Getuid(), "/usr/libexec/qemu-kvm", true},
+		{os.Getuid(), "", true},
+		{os.Getuid(), "/usr/bin/perl", false},
+		{os.Getuid(), "/usr/local/bin/limactl", false},
+		{others, "/usr/bin/qemu-system-x86_64", false},
 	} {
 		f := process.Found{Identity: process.Identity{PID: 1 << 21, Exe: test.exe}, UID: test.uid}
 		if got := lima.IsQEMUOf(p, "lab.dev", f); got != test.want {

@@ -121,8 +121,8 @@ func ask(ctx context.Context, t sshx.Target, command string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer client.Close() //nolint:errcheck // the command has ended
-	stop := context.AfterFunc(ctx, func() { _ = client.Close() })
+	defer client.Close()                                          //nolint:errcheck // the command has ended
+	stop := context.AfterFunc(ctx, func() { _ = client.Close() }) //nolint:errcheck // it may be closed already
 	defer stop()
 	session, err := client.NewSession()
 	if err != nil {
@@ -157,7 +157,6 @@ func (j *job) failedScripts(ctx context.Context) (failed, others []string, err e
 // the script: of the scripts that a spec has, which run in the folders provision.*, and those of the disks and mounts, and
 // of Lima's others. ended: it has ended, or it does not write there.
 func scriptsIn(console string) (failed, others []string, ended bool) {
-	const quoted = 2
 	const begins, ends, warning = "| Executing /", "| Exiting with code ", "| WARNING: Failed to execute "
 	ended = true
 	lines := strings.Split(strings.ReplaceAll(console, "\r", ""), "\n")
@@ -171,7 +170,7 @@ func scriptsIn(console string) (failed, others []string, ended bool) {
 		case strings.Contains(line, warning):
 			_, script, _ := strings.Cut(line, warning)
 			words := script + " has failed"
-			if said := lastSaid(lines[:i], quoted); said != "" {
+			if said := lastSaid(lines[:i]); said != "" {
 				words += ": " + said
 			}
 			if isPromised(script) {
@@ -194,10 +193,11 @@ func isPromised(script string) bool {
 	return false
 }
 
-// lastSaid returns the last lines that are of a script, at most n; "": it has said nothing.
-func lastSaid(lines []string, n int) string {
+// lastSaid returns the last two lines that are of a script; "": it has said nothing.
+func lastSaid(lines []string) string {
+	const most = 2
 	var said []string
-	for i := len(lines) - 1; i >= 0 && len(said) < n && !strings.Contains(lines[i], "LIMA "); i-- {
+	for i := len(lines) - 1; i >= 0 && len(said) < most && !strings.Contains(lines[i], "LIMA "); i-- {
 		if line := strings.TrimSpace(lines[i]); line != "" {
 			said = append([]string{line}, said...)
 		}
