@@ -218,6 +218,19 @@ vm.a is called demo.a~f8ea70e2
 `,
 		},
 		{
+			name: "the name is somebody else's, and the record's object is gone", applied: one,
+			change: func(s *scene) {
+				o := s.object()
+				o.Owner, o.ID = nil, "ANOTHER"
+			},
+			want: `create vm.a: it does not exist
+  blocked: libvirt vm "demo.a" (ANOTHER) exists, and vmctl did not make it: import or rename
+  > rename: set another name in the block of vm.a, or rename the other object with its own tool
+  > import: first let go of what had the name before: vmctl state rm --force vm.a
+  > import: vmctl import vm.a ANOTHER
+`,
+		},
+		{
 			name: "its record was lost, and a removed block lets go of it", applied: one,
 			spec:   provided + "removed {\n  from    = vm.a\n  destroy = false\n}\n",
 			change: func(s *scene) { s.forget("vm.a") },

@@ -402,6 +402,9 @@ func (d *differ) foreign(c *Change, seen Observation, standing Standing) {
 	next := providers.Say(fmt.Sprintf("rename: set another name in the block of %s, or rename the other object with its own tool", c.Address))
 	if seen.Marking == Unmarked {
 		why += ": import or rename"
+		if c.Record != nil && !c.Record.Reserved { // an address has one object, and this one's is gone
+			next = append(next, providers.SayVmctl("import: first let go of what had the name before: ", "state", "rm", "--force", c.Address.String())...)
+		}
 		next = append(next, providers.SayVmctl("import: ", "import", c.Address.String(), string(seen.Object.ID))...)
 	}
 	c.Blocked = &Block{Cause: CauseForeign, Problem: providers.Refuse(fmt.Sprintf("%s exists, and %s", what, why), next)}

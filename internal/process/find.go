@@ -14,6 +14,7 @@ type Found struct {
 	Identity
 	Argv   []string
 	Parent int // the pid of its parent; 0: it is not known
+	UID    int // of the user who runs it; -1: it is not known, or the system has no such IDs
 }
 
 // Find returns the identities of all processes whose arguments satisfy match, as Search does.
@@ -70,7 +71,7 @@ func (h Host) Search(ctx context.Context, match func(argv []string) bool) ([]Fou
 		case c.err != nil:
 			unread.add(c.pid, c.err)
 		case match(c.seen.Argv):
-			found = append(found, Found{Identity: here.identity(c.pid, c.seen), Argv: c.seen.Argv, Parent: c.seen.Parent})
+			found = append(found, Found{Identity: here.identity(c.pid, c.seen), Argv: c.seen.Argv, Parent: c.seen.Parent, UID: c.seen.UID})
 		}
 	}
 	return found, unread.err()

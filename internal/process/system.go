@@ -50,6 +50,7 @@ type processFacts struct {
 	Start  uint64
 	PGID   int
 	Parent int // its pid; 0: it is not known
+	UID    int // of the user who runs it; -1: it is not known, or the system has no such IDs
 	// Ended: only the exit status is left. Ending: the program has left the
 	// memory, and the process is on its way out.
 	Ended, Ending bool

@@ -40,7 +40,7 @@ func (d darwin) Look(pid int) (processFacts, error) {
 	if err != nil {
 		return processFacts{}, err
 	}
-	s := processFacts{Start: start(before), PGID: int(before.Eproc.Pgid), Parent: int(before.Eproc.Ppid), Ended: before.Proc.P_stat == zombie}
+	s := processFacts{Start: start(before), PGID: int(before.Eproc.Pgid), Parent: int(before.Eproc.Ppid), UID: int(before.Eproc.Pcred.P_ruid), Ended: before.Proc.P_stat == zombie}
 	if s.Ended {
 		return s, nil
 	}

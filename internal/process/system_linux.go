@@ -124,6 +124,7 @@ func (l linux) look(pid int) (processFacts, error) {
 		return processFacts{}, err
 	}
 	var s processFacts
+	s.UID = l.user(pid)
 	s.Exe, s.ExeErr = os.Readlink(l.path(pid, "exe"))
 	s.Argv, s.ArgvErr = l.argv(pid)
 	after, err := l.stat(strconv.Itoa(pid))
@@ -164,6 +165,27 @@ func (l linux) argv(pid int) ([]string, error) {
 		return nil, err
 	}
 	return strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00"), nil
+}
+
+// user returns the real ID of the user who runs a process (proc_pid_status(5)); -1: it cannot be read. The owner of the
+// files in proc is another one for programs that may not be dumped.
+func (l linux) user(pid int) int {
+	data, err := readProc(l.path(pid, "status"))
+	if err != nil {
+		return -1
+	}
+	for line := range strings.Lines(string(data)) {
+		ids, found := strings.CutPrefix(line, "Uid:")
+		if !found {
+			continue
+		}
+		if fields := strings.Fields(ids); len(fields) > 0 {
+			if id, err := strconv.Atoi(fields[0]); err == nil {
+				return id
+			}
+		}
+	}
+	return -1
 }
 
 func (l linux) path(pid int, file string) string {

@@ -73,6 +73,7 @@ func (win) Look(pid int) (s processFacts, err error) {
 	if s.Ended, err = hasEnded(process, 0); err != nil || s.Ended {
 		return s, err
 	}
+	s.UID = -1
 	s.Exe, s.ExeErr = executable(process)
 	s.Argv, s.ArgvErr = arguments(process)
 	// What was read of a process that ended meanwhile means nothing.

@@ -89,6 +89,10 @@ func checkTemplate(want cty.Value, vmTypes []string) []spec.Flaw {
 				"use a block `additional_disk`, or write `format: false` and mount it by a script.", name, keyDisks)
 		}
 	}
+	if name := namedNetwork(doc); name != "" {
+		add("Its `networks` have `lima: %s`. Programs of limactl run such networks, and vmctl starts none of them: the instance would not start. "+
+			"Leave them out: instances reach this host and the Internet without them, and each other by `port_forward`.", name)
+	}
 	_, images := doc[keyImages]
 	image := ctyread.KnownAttr(want, "image") != cty.NilVal
 	switch {
@@ -105,6 +109,18 @@ func checkTemplate(want cty.Value, vmTypes []string) []spec.Flaw {
 	}
 	slices.SortFunc(flaws, func(a, b spec.Flaw) int { return strings.Compare(a.Detail, b.Detail) })
 	return flaws
+}
+
+// namedNetwork returns the first network of a definition that limactl runs, such as user-v2; "": it has none.
+func namedNetwork(doc map[string]any) string {
+	list, _ := doc[keyNetworks].([]any)
+	for _, entry := range list {
+		network, _ := entry.(map[string]any)
+		if name := text(network["lima"], ""); name != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // judgeTemplate judges an edit of a template: what Lima reads only when it makes the root disk needs

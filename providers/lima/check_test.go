@@ -46,6 +46,8 @@ func TestCheck(t *testing.T) {
 		"another driver":             {edits: []func(map[string]cty.Value){template("vmType: vz")}, want: []string{"Its vmType is \"vz\""}},
 		"mounts in both":             {edits: []func(map[string]cty.Value){mount, template("mounts: []")}, want: []string{"It has `mounts` beside a block `mount`"}},
 		"mount in plain mode":        {edits: []func(map[string]cty.Value){mount, set("plain", cty.True)}, want: []string{"In plain mode Lima mounts nothing"}},
+		"a network of limactl":       {edits: []func(map[string]cty.Value){template("networks: [{lima: user-v2}]")}, want: []string{"Its `networks` have `lima: user-v2`"}},
+		"a network of its own":       {edits: []func(map[string]cty.Value){template("networks: [{socket: /run/net.sock}]")}},
 		"mount":                      {edits: []func(map[string]cty.Value){mount}},
 		"unknown field":              {edits: []func(map[string]cty.Value){template("nonsense: 1")}, want: []string{"Lima knows no field `nonsense`."}},
 		"unknown field of a field": {

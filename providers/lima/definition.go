@@ -32,6 +32,10 @@ const (
 	keyOptions    = "vmOpts"
 	keyProvision  = "provision"
 	keyBase       = "base"
+	keyMountType  = "mountType"
+	keyNetworks   = "networks"
+
+	keyMountTypesUnsupported = "mountTypesUnsupported"
 )
 
 // written is a wanted definition, with what its mark says of it.
@@ -84,6 +88,9 @@ func (p *Provider) compose(g parts) (written, error) {
 		}
 		set(keyImages, []any{image})
 	}
+	if kind := mountTypeOf(vm, w.doc); kind != "" && !g.imported {
+		setIfAbsent(keyMountType, kind)
+	}
 	if len(g.disks) > 0 || w.doc[keyDisks] == nil {
 		set(keyDisks, additionalDisks(g.disks))
 	}
@@ -117,7 +124,7 @@ func (p *Provider) compose(g parts) (written, error) {
 		w.doc[keyParams], w.params = params, slices.Sorted(maps.Keys(vm.Params))
 	}
 	if p.emulates(vm.Accel) {
-		setIfAbsent(keyOptions, map[string]any{"qemu": map[string]any{"cpuType": map[string]any{architecture(): "max"}}})
+		setIfAbsent(keyOptions, emulatedCPU())
 	}
 	if !g.imported {
 		p.setUp(g, setIfAbsent)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -74,9 +75,14 @@ func tail(path string) ([]byte, error) {
 	return io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
 }
 
-// lastWords returns the last lines of a host agent's log, in words.
+// lastWords returns the last lines of a host agent's log, in words. Those that QEMU has said come first: after them the host
+// agent says little more than that it ends.
 func (p *Provider) lastWords(name string) []string {
-	all := p.lastLines(name, 3)
+	const kept = 3
+	ofQEMU := slices.DeleteFunc(p.lastLines(name, 50), func(line string) bool { return !strings.HasPrefix(line, "qemu[stderr]") })
+	ofQEMU = ofQEMU[max(0, len(ofQEMU)-kept):]
+	all := slices.DeleteFunc(p.lastLines(name, kept), func(line string) bool { return slices.Contains(ofQEMU, line) })
+	all = append(ofQEMU, all...)
 	for i, line := range all {
 		all[i] = "its log says: " + line
 	}

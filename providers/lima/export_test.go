@@ -4,8 +4,12 @@ import (
 	"context"
 	"io/fs"
 
+	"vmctl/internal/process"
 	"vmctl/providers"
 )
+
+// ScriptsIn is for tests.
+var ScriptsIn = scriptsIn
 
 // WithoutForks is for tests.
 var WithoutForks = withoutForks
@@ -27,4 +31,9 @@ func MountScript(names, fsTypes, mountPoints []string) string {
 		disks = append(disks, usedDisk{name: name, fsType: fsTypes[i], mountPoint: mountPoints[i]})
 	}
 	return mountScript(disks)
+}
+
+// IsQEMUOf reports whether a process with the arguments of an instance's QEMU is that.
+func IsQEMUOf(p providers.Provider, name string, f process.Found) bool {
+	return p.(*Provider).isOf(name, roleDriver, f)
 }

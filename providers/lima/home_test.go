@@ -64,3 +64,37 @@ func TestLongResolvedHome(t *testing.T) {
 		}
 	}
 }
+
+// However the path of a home is written, it leads to the same instances.
+func TestHomeIsNormalised(t *testing.T) {
+	h := newHouse(t)
+	lima, user := h.limaType(), h.data
+	system := func(home string, resolved bool) string {
+		attrs := cty.ObjectVal(map[string]cty.Value{"home": cty.StringVal(home)})
+		if resolved {
+			attrs = lima.Resolve(attrs)
+		}
+		return lima.System("here", attrs).GetAttr("home").AsString()
+	}
+	for home, want := range map[string]string{
+		"/h/xl/": "/h/xl", "/h/../h/xl": "/h/xl", "/h//xl": "/h/xl", "/h/xl": "/h/xl", "./xl/": "xl", "~/xl/": filepath.Join(user, "xl"),
+	} {
+		if got := system(home, true); got != want {
+			t.Errorf("%s: %s, want %s", home, got, want)
+		}
+	}
+	if got := system("/h/xl/", false); got != "/h/xl" {
+		t.Errorf("recorded as /h/xl/, it is %s", got)
+	}
+	l := h.lab()
+	s := h.settings()
+	s.Attrs = cty.ObjectVal(map[string]cty.Value{"home": cty.StringVal(h.home + "/")})
+	p, err := lima.Open(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.p = p
+	if o := l.object(devID); o == nil || o.State != providers.StateRunning {
+		t.Errorf("by another path of its home it is %+v", o)
+	}
+}

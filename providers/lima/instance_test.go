@@ -27,7 +27,11 @@ func (h *house) hostAgent(name string) (end func()) {
 // heldAgent starts a process with the arguments of the host agent of an instance. It ends after release.
 func (h *house) heldAgent(name string) (agent *exec.Cmd, release func()) {
 	h.t.Helper()
-	agent = exec.Command("sh", "-c", "read line", "hostagent", "--pidfile", filepath.Join(h.home, name, "ha.pid"))
+	program, err := standIn()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	agent = exec.Command(program, "held", "hostagent", "--pidfile", filepath.Join(h.home, name, "ha.pid"))
 	in, err := agent.StdinPipe()
 	if err == nil {
 		err = agent.Start()

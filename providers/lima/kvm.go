@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
-	"vmctl/internal/atomicfile"
+	"vmctl/internal/yamltext"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 )
@@ -88,23 +89,62 @@ func (j *job) watch(ctx context.Context) error {
 	return nil
 }
 
-// whyNotKVM returns what was said of KVM when a start failed, which is tried again without it then; "":
+// whyNotKVM returns what was said of KVM when a start that tried it failed, which is tried again without it then; "":
 // nothing.
 func (j *job) whyNotKVM(err error) string {
-	if err == nil || !j.triesKVM() {
+	if err == nil {
 		return ""
 	}
 	for _, said := range append([]string{err.Error()}, j.lastLines(j.Name, 20)...) {
-		if kvmPattern.MatchString(said) {
+		if kvmPattern.MatchString(said) && !kvmWarning.MatchString(said) {
 			return said
 		}
 	}
 	return ""
 }
 
+// fitToKVM gives the instance an emulated CPU if it is to start without KVM and was defined for it: Lima would take the
+// machine's own CPU, which only KVM has. That KVM does not work may have been found out since.
+func (j *job) fitToKVM(ctx context.Context) error {
+	if _, has := j.seen.doc[keyOptions]; has || j.seen.wsl != nil || !j.emulates(j.want.Accel) {
+		return nil
+	}
+	return j.emulateCPU(ctx)
+}
+
+// emulateCPU adds an emulated CPU to the definition of the instance, as compose does where KVM does not work.
+func (j *job) emulateCPU(ctx context.Context) error {
+	doc, err := yamltext.Parse(j.seen.text)
+	if err != nil {
+		return err
+	}
+	m := *j.seen.mark
+	if _, has := doc[keyOptions]; !has {
+		doc[keyOptions] = emulatedCPU()
+		m.Keys = append(slices.Clone(m.Keys), keyOptions)
+		slices.Sort(m.Keys)
+	}
+	text, err := yamltext.Marshal(doc)
+	if err == nil {
+		err = writeFile(j.path(j.Name, defsFile), text)
+	}
+	if err == nil {
+		err = writeJSON(j.path(j.Name, markName), m)
+	}
+	if err == nil {
+		err = j.observe(ctx)
+	}
+	return err
+}
+
+// emulatedCPU returns the options of a VM that runs without KVM.
+func emulatedCPU() map[string]any {
+	return map[string]any{"qemu": map[string]any{"cpuType": map[string]any{architecture(): "max"}}}
+}
+
 // fallBack notes that KVM has failed, and prepares another start, without it.
 func (j *job) fallBack(ctx context.Context, why string) ([]string, error) {
-	j.log(providers.Progress{Text: fmt.Sprintf("KVM does not work here (%s): starting again with TCG", why)})
+	j.log(providers.Progress{Text: fmt.Sprintf("%s can be opened, and KVM does not work (%s): starting again with TCG", j.host.KVM, why)})
 	if err := j.endStarted(ctx); err != nil {
 		return nil, err
 	}
@@ -114,15 +154,6 @@ func (j *job) fallBack(ctx context.Context, why string) ([]string, error) {
 	if err := j.observe(ctx); err != nil {
 		return nil, err
 	}
-	w, m, err := j.definition(ctx)
-	if err == nil {
-		err = atomicfile.Write(j.path(j.Name, defsFile), []byte(w.text), 0o600)
-	}
-	if err == nil {
-		err = writeJSON(j.path(j.Name, markName), m)
-	}
-	if err == nil {
-		err = j.observe(ctx)
-	}
-	return []string{"accel = \"auto\": KVM did not work (" + why + "), TCG does"}, err
+	err := j.emulateCPU(ctx)
+	return []string{"accel = \"auto\": " + j.host.KVM + " can be opened, and KVM did not work (" + why + "), TCG does"}, err
 }

@@ -67,6 +67,9 @@ func TestKVMFails(t *testing.T) {
 			if o := l.object(devID); o.State != providers.StateRunning || l.cpu() == nil {
 				t.Errorf("afterwards it is %s (%s), with the options %v", o.State, findings(o), l.cpu())
 			}
+			if n := len(l.processesOf("lab.dev")); n != 2 { // QEMU is in a process group of its own
+				t.Errorf("%d processes run it", n)
+			}
 			l.do(dev, providers.Stop)
 			if said := l.startOnKVM(); len(said) > 0 {
 				t.Errorf("the second start said %q", said)
@@ -77,6 +80,40 @@ func TestKVMFails(t *testing.T) {
 				t.Errorf("after the machine was started anew, it said %q", said)
 			}
 		})
+	}
+}
+
+// A VM that was made before it was found out that KVM does not work starts without it, too: it gets an emulated CPU, since
+// Lima would take the machine's own.
+func TestKVMFailedForAnother(t *testing.T) {
+	l := newKVM(t, "refuses")
+	if err := l.carryOut(l.ofTwo(providers.Create)); err != nil {
+		t.Fatal(err)
+	}
+	if said := l.startOnKVM(); len(said) != 1 {
+		t.Fatalf("the first one said %q", said)
+	}
+	l.do(dev, providers.Stop)
+	if err := l.start(t.Context(), l.ofTwo(providers.Start), quiet); err != nil {
+		var p *providers.Problem
+		_ = errors.As(err, &p)
+		t.Errorf("the second one: %v, %q", err, p.Seen)
+	}
+}
+
+// A failed start shows first what QEMU has said, and not only that its host agent ended. A warning of QEMU that names KVM
+// is no sign that it does not work.
+func TestFailedStartQuotesQEMU(t *testing.T) {
+	l := newKVM(t, "refuses")
+	l.vm = want(set("running", cty.False), set("accel", cty.StringVal("auto")), set("additional_disk", l.vm.GetAttr("additional_disk")), set("params", cty.MapVal(map[string]cty.Value{"qemu": cty.StringVal("fails")})))
+	l.edit("params")
+	err := l.start(t.Context(), l.change(dev, providers.Start, l.object(devID)), quiet)
+	p := (*providers.Problem)(nil)
+	if !errors.As(err, &p) || !strings.Contains(strings.Join(p.Seen, "\n"), "qemu[stderr]: Could not set up host forwarding rule") {
+		t.Errorf("it failed with %v: %+v", err, p)
+	}
+	if _, err := os.Stat(filepath.Join(l.home, "_config", ".vmctl-kvm.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("KVM is noted as failed: %v", err)
 	}
 }
 

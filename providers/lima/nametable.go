@@ -27,6 +27,13 @@ var pidArguments = map[string]role{"--pidfile": roleAgent, "-pidfile": roleDrive
 // pidFiles has the name of the pid file of each role.
 var pidFiles = map[role]string{roleAgent: agentPid, roleDriver: driverPid}
 
+// kvmWarning matches what QEMU says of KVM also where that works: inside another VM KVM lacks some features.
+var kvmWarning = regexp.MustCompile(`(?i)host doesn't support requested feature|\bwarning:`)
+
+// programWords has a word in the names of the programs of each role: limactl or vmctl-lima, and qemu-system-x86_64, qemu-kvm
+// or others of QEMU.
+var programWords = map[role]string{roleAgent: "lima", roleDriver: "qemu"}
+
 // neededBy lists the programs that vmctl-lima runs for each kind.
 var neededBy = map[spec.Kind][]string{
 	spec.VM:   {"qemu-system-" + architecture(), "qemu-img", "ssh"},

@@ -46,6 +46,9 @@ func (p *Provider) find(ctx context.Context) found {
 	}
 	for _, one := range all {
 		name, r, _ := p.roleOf(one.Argv)
+		if !p.isOf(name, r, one) {
+			continue
+		}
 		if f.of[name] == nil {
 			f.of[name] = map[role][]process.Found{}
 		}
@@ -60,10 +63,19 @@ func (p *Provider) find(ctx context.Context) found {
 }
 
 // unreadable returns the reason why an instance may have more processes than were found; nil: it has no
-// more. A process of another user counts if a pid file of the instance names it.
+// more. A process of another user counts if a pid file of the instance names it; one that cannot be seen at all, if the
+// instance shows in another way that it may run.
 func (p *Provider) unreadable(ctx context.Context, name string, f found) error {
-	if f.err != nil || f.hidden == nil || len(f.of[name]) == len(pidFiles) {
+	if f.err != nil {
 		return f.err
+	}
+	if len(f.of[name]) == 0 {
+		if err := p.mayRunUnseen(ctx, name); err != nil {
+			return err
+		}
+	}
+	if f.hidden == nil || len(f.of[name]) == len(pidFiles) {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, captureLimit)
 	defer cancel()
@@ -117,6 +129,16 @@ func (p *Provider) roleOf(argv []string) (name string, r role, ours bool) {
 		}
 	}
 	return "", "", false
+}
+
+// isOf reports whether a process with the arguments of one of an instance's is one: it is of this user or of the owner
+// of the instance, and its program is one for that role. What cannot be read may be that. Others only have such
+// arguments.
+func (p *Provider) isOf(name string, r role, f process.Found) bool {
+	if f.UID != -1 && f.UID != p.host.UID && f.UID != ownerOf(p.dir(name)) && f.UID != ownerOf(p.home) {
+		return false
+	}
+	return f.Exe == "" || strings.Contains(strings.ToLower(filepath.Base(f.Exe)), programWords[r])
 }
 
 // isHome reports whether a folder is the home, under whatever path.

@@ -48,7 +48,11 @@ func (j *job) waitSSH(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guard.Did(providers.Done, evidence...), nil
+	others, err := j.keepsPromises(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return guard.Did(providers.Done, append(evidence, others...)...), nil
 }
 
 // waitForPort waits until the host agent has reported the port of this host that leads to the guest's

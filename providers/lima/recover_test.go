@@ -304,7 +304,7 @@ func TestRecovery(t *testing.T) {
 				if err != nil {
 					l.t.Fatal(err)
 				}
-				second := exec.Command(program, "qemu", "-pidfile", l.inDev("qemu.pid"))
+				second := exec.Command(qemuBeside(program), "qemu", "-pidfile", l.inDev("qemu.pid"))
 				out, err := second.StdoutPipe()
 				if err == nil {
 					err = second.Start()

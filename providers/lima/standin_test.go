@@ -29,8 +29,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// standIn builds the program in testdata/standin once, and returns its path: it plays vmctl-lima, QEMU and wsl.exe.
-var standIn = sync.OnceValues(func() (path string, err error) { return built("libexec/vmctl-lima", "./testdata/standin") })
+// standIn builds the program in testdata/standin once, and returns its path: it plays vmctl-lima, QEMU and wsl.exe. As QEMU
+// it has another name, qemu-stand-in in the same folder.
+var standIn = sync.OnceValues(func() (path string, err error) {
+	path, err = built("libexec/vmctl-lima", "./testdata/standin")
+	if err == nil {
+		err = os.Link(path, qemuBeside(path))
+	}
+	return path, err
+})
+
+// qemuBeside returns the path of the stand-in for QEMU.
+func qemuBeside(standIn string) string { return filepath.Join(filepath.Dir(standIn), "qemu-stand-in") }
 
 // built builds a program into the folder of programs.
 func built(name, from string) (path string, err error) {

@@ -51,8 +51,15 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.ensureUserKey(ctx); err != nil {
 		return nil, err
 	}
+	if err := j.portsAreFree(ctx); err != nil {
+		return nil, err
+	}
+	if err := j.fitToKVM(ctx); err != nil {
+		return nil, fail(err, "start %s", j.Name)
+	}
+	tried := j.triesKVM() // another VM's start may find out meanwhile that it does not work
 	err = j.bringUp(ctx)
-	if why := j.whyNotKVM(err); why != "" {
+	if why := j.whyNotKVM(err); tried && why != "" {
 		var fell []string
 		if fell, err = j.fallBack(ctx, why); err == nil {
 			removed = append(removed, fell...)
@@ -268,18 +275,12 @@ func (j *job) notStarted(ctx context.Context, cause error) error {
 	return f
 }
 
-// endStarted ends the host agent that the step has started, with its QEMU, and removes their files. A QEMU
-// is that agent's if it is in its process group. What somebody else has started stays as it is.
+// endStarted ends the host agent that the step has started, with its QEMU, and removes their files. What somebody else has
+// started stays as it is.
 func (j *job) endStarted(ctx context.Context) error {
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceLimit)
 	defer cancel()
-	var ours []process.Identity
-	left := j.find(own).of[j.Name]
-	for _, id := range identities(left[roleDriver], left[roleAgent]) {
-		if j.agent != 0 && (id.PID == j.agent || id.PGID == j.agent) {
-			ours = append(ours, id)
-		}
-	}
+	ours := startedBy(j.agent, j.find(own).of[j.Name])
 	err := process.Each(ours, func(id process.Identity) error {
 		_, err := j.processes.Force(id)
 		return err
@@ -300,6 +301,27 @@ func (j *job) endStarted(ctx context.Context) error {
 	return atomicfile.Remove(j.path(j.Name, runName))
 }
 
+// startedBy returns the identities of a host agent with that pid and of its QEMU, QEMU first. Lima puts QEMU into a
+// process group of its own: it is that agent's child, or an orphan beside no other host agent.
+func startedBy(agent int, all map[role][]process.Found) []process.Identity {
+	if agent == 0 {
+		return nil
+	}
+	var ours []process.Identity
+	alone := !slices.ContainsFunc(all[roleAgent], func(f process.Found) bool { return f.PID != agent })
+	for _, f := range all[roleDriver] {
+		if alone || f.Parent == agent || f.PGID == agent {
+			ours = append(ours, f.Identity)
+		}
+	}
+	for _, f := range all[roleAgent] {
+		if f.PID == agent {
+			ours = append(ours, f.Identity)
+		}
+	}
+	return ours
+}
+
 // errRuns says that an instance that was off runs by now.
 var errRuns = errors.New("it runs by now: somebody else has started it")
 
@@ -308,11 +330,11 @@ var errRuns = errors.New("it runs by now: somebody else has started it")
 // what it did, in words.
 func (j *job) reclaim(ctx context.Context) ([]string, error) {
 	f := j.find(ctx)
-	switch {
-	case f.err != nil:
-		return nil, f.err
-	case len(f.of[j.Name]) > 0:
+	if len(f.of[j.Name]) > 0 {
 		return nil, errRuns
+	}
+	if err := j.unreadable(ctx, j.Name, f); err != nil {
+		return nil, err
 	}
 	if err := j.offInWSL(f); err != nil {
 		return nil, err

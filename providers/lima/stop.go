@@ -34,6 +34,10 @@ func (j *job) takeDown(ctx context.Context) (*guard.Outcome, error) {
 	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), forceLimit)
 	defer cancel()
+	// What is ending still holds its sockets.
+	if err := j.processes.Wait(own, identities(j.seen.agents, j.seen.drivers)...); err != nil {
+		return nil, providers.SeenBefore(fail(err, "stop %s", j.Name), append(waited, r.Evidence...))
+	}
 	removed, err := j.reclaim(own)
 	if err == nil {
 		var did []string

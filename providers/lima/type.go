@@ -60,8 +60,8 @@ func Type(h Host) providers.Type {
 		NameLimit: nameLimit,
 		// A home has the same instances whatever its block is called.
 		System: func(name string, attrs cty.Value) cty.Value {
-			if home := ctyread.Text(attrs, "home"); home != "" {
-				return cty.ObjectVal(map[string]cty.Value{"home": cty.StringVal(home)})
+			if home := ctyread.Text(attrs, "home"); home != "" { // recorded ones may be as they were written
+				return cty.ObjectVal(map[string]cty.Value{"home": cty.StringVal(filepath.Clean(home))})
 			}
 			return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(name)})
 		},
@@ -75,15 +75,18 @@ func Type(h Host) providers.Type {
 	}
 }
 
-// resolve replaces "~/" at the beginning of home.
+// resolve returns the settings with home as the shortest path of the same folder, and with "~/" at its beginning replaced:
+// however it is written, it leads to the same instances.
 func resolve(attrs cty.Value, userHome string) cty.Value {
 	home := ctyread.Text(attrs, "home")
-	rest, short := strings.CutPrefix(home, "~/")
-	if !short || userHome == "" {
+	if home == "" {
 		return attrs
 	}
+	if rest, short := strings.CutPrefix(home, "~/"); short && userHome != "" {
+		home = filepath.Join(userHome, rest)
+	}
 	all := attrs.AsValueMap()
-	all["home"] = cty.StringVal(filepath.Join(userHome, rest))
+	all["home"] = cty.StringVal(filepath.Clean(home))
 	return cty.ObjectVal(all)
 }
 
@@ -109,7 +112,7 @@ func open(h Host, s providers.Settings, shared *homes) (*Provider, error) {
 	}
 	p := &Provider{host: h, settings: s, home: s.Dir, cpus: uint64(runtime.NumCPU()), memory: hostMemory(), version: sync.OnceValue(func() string { return h.version() })}
 	if home := ctyread.Text(s.Attrs, "home"); home != "" {
-		p.home = home
+		p.home = filepath.Clean(home)
 		if !filepath.IsAbs(home) {
 			p.home = filepath.Join(s.Files, home)
 		}

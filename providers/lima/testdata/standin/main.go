@@ -29,6 +29,7 @@ import (
 var standIns = map[string]func(args []string) (any, error){
 	"check": standInCheck, "make": standInMake, "start": standInStart, "hostagent": standInAgent, "qemu": standInQEMU,
 	"delete": func([]string) (any, error) { return nil, nil }, "disk": standInDisk,
+	"held": func([]string) (any, error) { return io.Copy(io.Discard, os.Stdin) }, // a process that does nothing, until its input ends
 }
 
 func main() {
@@ -198,6 +199,12 @@ func standInAgent(args []string) (any, error) {
 	if params["kvm"] == "refuses" && onKVM() {
 		return nil, errors.New("Could not access KVM kernel module: Permission denied")
 	}
+	if params["kvm"] != nil && !onKVM() && doc["vmOpts"] == nil {
+		return nil, failed("CPU model 'host' requires KVM or HVF")
+	}
+	if params["qemu"] == "fails" {
+		return nil, failed("warning: host doesn't support requested feature: MSR(48FH).vmx-exit-load-perf-global-ctrl [bit 12]", "Could not set up host forwarding rule")
+	}
 	if params["stuck"] != nil { // QEMU never starts
 		<-requested
 		return nil, errors.New("ended before QEMU ran")
@@ -221,7 +228,8 @@ func standInAgent(args []string) (any, error) {
 		}
 		drop(args[1])
 	}
-	qemu := exec.Command(os.Args[0], qemuArgs...)
+	qemu := exec.Command(filepath.Join(filepath.Dir(os.Args[0]), "qemu-stand-in"), qemuArgs...)
+	qemu.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as Lima's driver does
 	port, err := qemu.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -271,6 +279,20 @@ func standInAgent(args []string) (any, error) {
 			return nil, nil
 		}
 	}
+}
+
+// failed logs what QEMU said before it ended, as Lima does, and returns the error.
+func failed(said ...string) error {
+	log := func(level, msg string) {
+		fmt.Fprintln(os.Stderr, encoded(map[string]string{"level": level, "msg": msg}))
+	}
+	for _, line := range said {
+		log("debug", "qemu[stderr]: "+line)
+	}
+	for _, line := range []string{"Driver stopped due to error", "QEMU has already exited", "shutting down the host agent"} {
+		log("info", line)
+	}
+	return errors.New("exit status 1")
 }
 
 // onKVM reports whether QEMU is asked for the CPUs of the machine.

@@ -48,6 +48,11 @@ func standInQEMU(args []string) (any, error) {
 		return nil, err
 	}
 	fmt.Fprintln(console, "the guest boots")
+	if params, _ := doc["param"].(map[string]any); params["script"] == "fails" {
+		fmt.Fprint(console, "LIMA 2026-01-01T00:00:00+00:00| Executing /mnt/lima-cidata/provision.system/00000001\r\nno such package: nginx\r\n"+
+			"LIMA 2026-01-01T00:00:01+00:00| WARNING: Failed to execute /mnt/lima-cidata/provision.system/00000001\r\n"+
+			"LIMA 2026-01-01T00:00:01+00:00| Exiting with code 1\r\n")
+	}
 	if params, _ := doc["param"].(map[string]any); params["kvm"] == "breaks" && onKVM() {
 		if err := os.WriteFile(filepath.Join(dir, "guest.state"), []byte("internal-error"), 0o600); err != nil {
 			return nil, err
@@ -182,6 +187,24 @@ func guestEnv(doc map[string]any) []string {
 	for name, value := range env {
 		all = append(all, fmt.Sprintf("%s=%v", name, value))
 	}
+	return append(all, "MOUNTS="+mountsOf(doc))
+}
+
+// mountsOf returns what /proc/mounts has in the guest of a definition.
+func mountsOf(doc map[string]any) string {
+	if params, _ := doc["param"].(map[string]any); params["unmounted"] != nil {
+		return "proc /proc proc rw 0 0\n"
+	}
+	all := "proc /proc proc rw 0 0\n"
+	list, _ := doc["mounts"].([]any)
+	for _, entry := range list {
+		mount, _ := entry.(map[string]any)
+		at, there := mount["mountPoint"]
+		if !there {
+			at = mount["location"]
+		}
+		all += ":" + fmt.Sprint(mount["location"]) + " " + strings.ReplaceAll(fmt.Sprint(at), " ", "\\040") + " fuse.sshfs rw 0 0\n"
+	}
 	return all
 }
 
@@ -217,6 +240,9 @@ func serveSession(c ssh.NewChannel, env []string) {
 		var command struct{ Line string }
 		if r.Type != "exec" || ssh.Unmarshal(r.Payload, &command) != nil {
 			continue
+		}
+		if strings.HasSuffix(command.Line, "cat /proc/mounts") { // the guest's own, and not this machine's
+			command.Line = strings.TrimSuffix(command.Line, "cat /proc/mounts") + "printf '%s' \"$MOUNTS\""
 		}
 		cmd := exec.Command("sh", "-c", command.Line)
 		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), env...), channel, channel.Stderr()
