@@ -8,7 +8,7 @@ import (
 	"vmctl/state"
 )
 
-// Make observes, compares and orders in one go. The caller closes the World; on
+// Make observes, compares, previews and orders in one go. The caller closes the World; on
 // an error it is closed already and nil.
 func Make(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, o Options) (*Plan, *World, error) {
 	w, err := Observe(ctx, open, c, s, o)
@@ -17,6 +17,9 @@ func Make(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, o O
 	}
 	d, err := Diff(c, s, w, o)
 	if err != nil {
+		return nil, nil, errors.Join(err, w.Close())
+	}
+	if err := preview(ctx, d, w); err != nil {
 		return nil, nil, errors.Join(err, w.Close())
 	}
 	p, err := Order(d, w)

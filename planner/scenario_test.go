@@ -46,8 +46,9 @@ type scene struct {
 type system struct {
 	inventory providers.Inventory
 	known     []providers.Known
-	refusal   *providers.Problem // of every change; nil: none
-	panics    string             // the call that panics: "observe", "steps", or the steps of one action
+	refusal   *providers.Problem                                 // of every change; nil: none
+	panics    string                                             // the call that panics: "observe", "steps", "preview", or the steps of one action
+	preview   func(providers.Change) (*providers.Preview, error) // nil: it cannot tell
 }
 
 func (s *system) Observe(_ context.Context, q providers.Query) (providers.Inventory, error) {
@@ -63,6 +64,16 @@ func (s *system) Do(context.Context, providers.Work, providers.Log) (providers.R
 }
 
 func (s *system) Close() error { return nil }
+
+func (s *system) Preview(_ context.Context, c providers.Change) (*providers.Preview, error) {
+	if s.panics == "preview" {
+		panic("planted")
+	}
+	if s.preview == nil {
+		return nil, nil
+	}
+	return s.preview(c)
+}
 
 // Steps gives the sequence that the conformance suite demands of every provider.
 func (s *system) Steps(c providers.Change) ([]providers.Step, error) {

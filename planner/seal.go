@@ -121,12 +121,13 @@ type sealed struct {
 	Replaced               int
 	Needs                  []spec.Address
 	Uses                   map[spec.Address]providers.Used
+	Preview                *providers.Preview `json:",omitempty"`
 }
 
 func (c *Change) sum(key state.DigestKey) (string, error) {
 	s := sealed{
 		Action: c.Action, Name: c.Name, ID: c.ID, Provider: c.Provider,
-		Generation: c.Generation, Replaced: c.Replaced, Needs: c.Needs, Uses: c.Uses,
+		Generation: c.Generation, Replaced: c.Replaced, Needs: c.Needs, Uses: c.Uses, Preview: c.Preview,
 	}
 	if c.Object != nil {
 		s.Object, s.Fingerprint = c.Object.ID, c.Object.Fingerprint

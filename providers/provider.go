@@ -307,6 +307,8 @@ type Change struct {
 	Provisions []Provision // of a VM: its scripts, in their order
 	// Discards says that the user lets the work go that exists only in the object.
 	Discards bool
+	// Preview holds what the system says that it would do. nil: it was not asked, or cannot tell yet.
+	Preview *Preview
 	// Unready says that the object runs and is to run, but was not seen ready since its
 	// start, though its policy waits for that.
 	Unready bool

@@ -95,6 +95,28 @@ func (w *wrapper) Steps(c providers.Change) ([]providers.Step, error) {
 	return steps, masked(err, w.masker)
 }
 
+// Preview gives the provider the sensitive values: its system runs with them, as in a step. A provider that cannot
+// preview tells nothing.
+func (w *wrapper) Preview(ctx context.Context, c providers.Change) (*providers.Preview, error) {
+	inner, ok := providers.Ability[providers.Previewer](w.Provider)
+	if !ok {
+		return nil, nil
+	}
+	w.masker.Add(spec.Texts(c.Want)...)
+	c.Prior, c.Want = spec.Hidden(c.Prior), spec.Revealed(c.Want)
+	var seen *providers.Preview
+	err := providers.Contain(func() (err error) {
+		seen, err = inner.Preview(ctx, c)
+		return err
+	})
+	if seen != nil {
+		for i := range seen.Acts {
+			seen.Acts[i].Text = w.masker.Text(seen.Acts[i].Text)
+		}
+	}
+	return seen, masked(err, w.masker)
+}
+
 // Do gives the provider the sensitive values.
 func (w *wrapper) Do(ctx context.Context, work providers.Work, log providers.Log) (providers.Result, error) {
 	secrets := spec.Texts(work.Want)

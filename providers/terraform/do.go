@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/hashicorp/terraform-exec/tfexec"
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
@@ -122,24 +123,33 @@ func (j *job) open(ctx context.Context, name string, values cty.Value) (err erro
 	if err := os.MkdirAll(filepath.Join(j.p.statesDir(), name), 0o700); err != nil {
 		return err
 	}
-	workspace, settings := "", []string(nil)
-	if j.module.Backend == "local" {
-		workspace, settings = name, []string{"workspace_dir=" + j.p.statesDir()}
-	}
-	if j.session, err = j.p.openSession(j.p.dataPath(name), workspace); err != nil {
+	if j.session, err = j.p.session(ctx, j.module, name); err != nil {
 		return err
 	}
 	j.session.log = j.log
 	j.session.variables = variablesText(values)
-	return j.p.prepare(ctx, j.session, j.module, j.p.dataPath(name), settings)
+	return nil
+}
+
+// session opens a session of a workspace, with the module prepared. The caller closes it, if there is one, also after an error.
+func (p *Provider) session(ctx context.Context, m spec.TerraformModule, name string) (*session, error) {
+	workspace, settings := "", []string(nil)
+	if m.Backend == "local" {
+		workspace, settings = name, []string{"workspace_dir=" + p.statesDir()}
+	}
+	s, err := p.openSession(p.dataPath(name), workspace)
+	if err != nil {
+		return nil, err
+	}
+	return s, p.prepare(ctx, s, m, p.dataPath(name), settings)
 }
 
 // state returns the value of -state: a module without a backend keeps the state where vmctl says.
-func (j *job) state(name string) string {
-	if j.module.Backend != "" {
+func (p *Provider) state(m spec.TerraformModule, name string) string {
+	if m.Backend != "" {
 		return ""
 	}
-	return j.p.statePath(name)
+	return p.statePath(name)
 }
 
 func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
@@ -150,15 +160,15 @@ func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.open(ctx, name, ctyread.Attr(j.Want, "variables")); err != nil {
 		return nil, err
 	}
-	planned, err := j.session.plan(ctx, j.state(name), false)
+	planned, err := j.session.plan(ctx, j.p.state(j.module, name))
 	if err != nil {
 		return nil, err
 	}
-	if losing := planned.losing(); len(losing) > 0 {
+	shown, _ := j.Args.(foreseen)
+	if losing := planned.unforeseen(shown); len(losing) > 0 {
 		return nil, &providers.Problem{
-			Outcome: providers.Unsafe, Code: "terraform_replaces", Seen: losing,
-			Next: providers.SayVmctl("to make it anew with its new values, destroy it first: ", "destroy", "--target="+j.Address.String()),
-			Err:  fmt.Errorf("%s %s: Terraform would destroy resources: %s", j.Op, j.Address, strings.Join(losing, ", ")),
+			Outcome: providers.Unsafe, Code: "terraform_replaces", Seen: losing, Next: providers.Vmctl("plan"),
+			Err: fmt.Errorf("%s %s: Terraform would destroy resources, and the plan did not show it: %s", j.Op, j.Address, strings.Join(losing, ", ")),
 		}
 	}
 	if len(planned.changes) == 0 && j.seen != nil {
@@ -196,7 +206,7 @@ func (j *job) carryOut(ctx context.Context, name string) error {
 	if err := j.p.keepState(name); err != nil {
 		return err
 	}
-	return j.session.apply(ctx, j.state(name))
+	return j.session.apply(ctx, j.p.state(j.module, name))
 }
 
 // destroy destroys the resources, and removes the workspace once none is left.
@@ -209,7 +219,7 @@ func (j *job) destroy(ctx context.Context) (*guard.Outcome, error) {
 		if err := j.open(ctx, name, ctyread.Attr(j.Prior, "variables")); err != nil {
 			return nil, err
 		}
-		if _, err := j.session.plan(ctx, j.state(name), true); err != nil {
+		if _, err := j.session.plan(ctx, j.p.state(j.module, name), tfexec.Destroy(true)); err != nil {
 			return nil, err
 		}
 		if err := j.carryOut(ctx, name); err != nil {

@@ -1,19 +1,145 @@
 package terraform
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-exec/tfexec"
 	tfjson "github.com/hashicorp/terraform-json"
+	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
+	"vmctl/providers/machine"
 )
+
+// Preview implements providers.Previewer: Terraform plans, and writes nothing that anybody else reads. nil: values are only
+// known during apply.
+func (p *Provider) Preview(ctx context.Context, c providers.Change) (*providers.Preview, error) {
+	var acts []providers.Act
+	if c.Action == providers.Destroy || c.Action == providers.ReplaceIt {
+		now, err := p.seenOf(c.Object)
+		if err != nil || now == nil {
+			return nil, err
+		}
+		for _, address := range now.state.managed() {
+			acts = append(acts, providers.Act{Text: "destroy " + address, Applies: providers.Replace})
+		}
+	}
+	switch c.Action {
+	case providers.Create, providers.Update, providers.Import, providers.ReplaceIt:
+	case providers.Start, providers.Recover:
+		if !machine.Found(c.Object, providers.FindPartial) {
+			return nil, nil
+		}
+	case providers.Destroy:
+		return &providers.Preview{Acts: acts}, nil
+	case providers.Stop, providers.RestartIt, providers.Forget, providers.Adopt, providers.Release, providers.NoOp:
+		return nil, nil
+	default:
+		panic("unknown action " + string(c.Action))
+	}
+	variables := ctyread.Attr(c.Want, "variables")
+	if variables != cty.NilVal && !variables.IsWhollyKnown() {
+		return nil, nil
+	}
+	object := c.Object
+	if c.Action == providers.ReplaceIt {
+		object = nil
+	}
+	made, err := p.planned(ctx, object, variables)
+	if err != nil {
+		return nil, p.Failure(err, "ask Terraform what it would do for %s", c.Address)
+	}
+	return &providers.Preview{Acts: append(acts, made.acts()...)}, nil
+}
+
+// seenOf reads the workspace of an object. nil: there is none.
+func (p *Provider) seenOf(o *providers.Object) (*seen, error) {
+	if o == nil {
+		return nil, nil
+	}
+	w, err := p.find(o.ID)
+	if err != nil || w == nil {
+		return nil, err
+	}
+	return p.read(*w)
+}
+
+// newWorkspace is the name of the data folder for plans of VMs that are not made yet.
+const newWorkspace = "new"
+
+// planned plans for the workspace of an object, without a lock: an apply elsewhere goes on. For a VM that is not made yet it plans
+// on an empty state, since Terraform would create a workspace that it is asked about.
+func (p *Provider) planned(ctx context.Context, o *providers.Object, variables cty.Value) (made *preview, err error) {
+	module, err := p.readModule()
+	if err != nil {
+		return nil, err
+	}
+	now, err := p.seenOf(o)
+	if err != nil {
+		return nil, err
+	}
+	var s *session
+	state := ""
+	if now != nil {
+		s, err = p.session(ctx, module, now.name)
+		state = p.state(module, now.name)
+	} else if s, err = p.openSession(p.dataPath(newWorkspace), ""); err == nil {
+		state = filepath.Join(s.dir, "new.tfstate")
+		err = p.prepare(ctx, s, module, p.dataPath(newWorkspace), nil)
+	}
+	if s != nil {
+		defer func() { err = errors.Join(err, s.close()) }()
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.variables = variablesText(variables)
+	return s.plan(ctx, state, tfexec.Lock(false))
+}
 
 // preview holds the changes that Terraform would make.
 type preview struct {
 	changes []resourceChange
 	text    string // all of it, with its secrets: for a keyed digest
+}
+
+// acts returns the changes for a plan.
+func (p *preview) acts() []providers.Act {
+	var all []providers.Act
+	for _, c := range p.changes {
+		all = append(all, providers.Act{Text: c.String(), Applies: c.applies})
+	}
+	return all
+}
+
+// foreseen are the acts that the plan showed.
+type foreseen []providers.Act
+
+// Words implements providers.Args.
+func (f foreseen) Words() [][2]string {
+	var all [][2]string
+	for _, act := range f {
+		all = append(all, [2]string{TypeName, act.Text})
+	}
+	return all
+}
+
+// unforeseen lists the changes that destroy a resource and were not shown.
+func (p *preview) unforeseen(shown foreseen) []string {
+	var all []string
+	for _, act := range p.acts() {
+		if act.Applies == providers.Replace && !slices.Contains(shown, act) {
+			all = append(all, act.Text)
+		}
+	}
+	return all
 }
 
 // resourceChange describes the change that Terraform would make to one resource.
@@ -57,15 +183,4 @@ func previewOf(plan *tfjson.Plan, reasons map[string]string) *preview {
 	}
 	p.text = string(text)
 	return &p
-}
-
-// losing lists the changes that destroy a resource.
-func (p *preview) losing() []string {
-	var all []string
-	for _, c := range p.changes {
-		if c.applies == providers.Replace {
-			all = append(all, c.String())
-		}
-	}
-	return all
 }

@@ -122,9 +122,9 @@ func (s *session) init(ctx context.Context, settings []string) error {
 const planFile = "plan"
 
 // plan plans, and reads the plan.
-func (s *session) plan(ctx context.Context, state string, destroy bool) (*preview, error) {
+func (s *session) plan(ctx context.Context, state string, further ...tfexec.PlanOption) (*preview, error) {
 	file := filepath.Join(s.dir, planFile)
-	options := []tfexec.PlanOption{tfexec.Out(file), tfexec.Destroy(destroy)}
+	options := append([]tfexec.PlanOption{tfexec.Out(file)}, further...)
 	if state != "" {
 		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
 	}

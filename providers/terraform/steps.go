@@ -84,7 +84,14 @@ func (s *steps) add(op string, phase providers.Phase, id providers.ID) *provider
 }
 
 func (s *steps) apply(phase providers.Phase) {
-	s.add(opApply, phase, s.change.ID).Leaves = []string{"resources of the module that its state does not have yet"}
+	step := s.add(opApply, phase, s.change.ID)
+	step.Leaves = []string{"resources of the module that its state does not have yet"}
+	if seen := s.change.Preview; seen != nil {
+		step.Args = foreseen(seen.Acts)
+		if len(seen.Losing()) > 0 {
+			step.Risk = providers.DataLoss
+		}
+	}
 }
 
 // wait adds a step if apply waits for SSH.

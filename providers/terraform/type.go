@@ -55,7 +55,10 @@ type Provider struct {
 	preparing sync.Mutex // held during an init
 }
 
-var _ providers.Provider = (*Provider)(nil)
+var (
+	_ providers.Provider  = (*Provider)(nil)
+	_ providers.Previewer = (*Provider)(nil)
+)
 
 func open(h Host, s providers.Settings) *Provider {
 	p := &Provider{host: h, settings: s, module: ctyread.Text(s.Attrs, "dir"), binary: ctyread.Text(s.Attrs, "binary")}

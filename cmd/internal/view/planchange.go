@@ -69,6 +69,7 @@ func (p *page) change(c planner.Change, o wantedOptions) {
 	for _, warning := range c.Warnings {
 		p.put(6, 8, in(yellow, "warning"), txt(": "+warning))
 	}
+	p.previewed(c)
 	switch c.Action {
 	case providers.Create:
 		p.wanted(c, o)
@@ -77,6 +78,23 @@ func (p *page) change(c planner.Change, o wantedOptions) {
 		p.alterations(c)
 	default:
 		panic("no way to show action " + string(c.Action))
+	}
+}
+
+// previewed writes what the system of a change said that it would do.
+func (p *page) previewed(c planner.Change) {
+	if c.Preview == nil {
+		return
+	}
+	for _, act := range c.Preview.Acts {
+		look := dim
+		if act.Applies == providers.Replace {
+			look = red
+		}
+		p.put(6, 8, txt(c.Provider.Type+": "), in(look, act.Text))
+	}
+	if len(c.Preview.Acts) == 0 {
+		p.put(6, 8, in(dim, c.Provider.Type+": nothing to change"))
 	}
 }
 

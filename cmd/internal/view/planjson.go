@@ -38,6 +38,13 @@ type ChangeDocument struct {
 	Keys     *KeysDocument  `json:"keys,omitempty"`
 	Blocked  *BlockDocument `json:"blocked"`
 	Warnings []string       `json:"warnings,omitempty"`
+	Preview  []ActDocument  `json:"preview,omitempty"` // what the system of the provider says that it would do
+}
+
+// ActDocument is one thing that a system would do, as JSON.
+type ActDocument struct {
+	Text    string `json:"text"`
+	Applies string `json:"applies"` // live, or replace if it destroys something
 }
 
 // EditDocument is one edit as JSON. AfterUnknown says that a null After is a
@@ -140,6 +147,11 @@ func changeJSON(c planner.Change, own OwnFlags) ChangeDocument {
 	}
 	if c.Rekey != nil {
 		d.Keys = &KeysDocument{Applies: string(c.Rekey.Applies), Reason: c.Rekey.Reason}
+	}
+	if c.Preview != nil {
+		for _, act := range c.Preview.Acts {
+			d.Preview = append(d.Preview, ActDocument{Text: act.Text, Applies: string(act.Applies)})
+		}
 	}
 	if c.Blocked != nil {
 		d.Blocked = &BlockDocument{Kind: string(c.Blocked.Kind()), Cause: string(c.Blocked.Cause), Reason: c.Blocked.Error(), Next: list(own.Advice(c.Blocked.Next))}
