@@ -24,14 +24,10 @@ type Busy struct {
 
 // TakesDown reports whether a step ends what runs in a VM, or takes away the folder that jobs run in.
 func TakesDown(s providers.Step) bool {
-	switch s.Address.Kind {
-	case spec.VM:
-		return s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRecover
-	case spec.Workspace:
+	if s.Address.Kind == spec.Workspace {
 		return s.Phase == providers.PhaseRemove
-	default:
-		return false
 	}
+	return s.Address.Kind == spec.VM && (s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRecover)
 }
 
 // busy returns the holders at work in the object of a change, whether the user allowed vmctl to

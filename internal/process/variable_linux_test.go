@@ -25,7 +25,7 @@ func TestWithVariable(t *testing.T) {
 		t.Cleanup(func() {
 			limit, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 			defer cancel()
-			_, _ = child.Force(), child.Wait(limit)
+			_, _ = child.Force(), child.Wait(limit) //nolint:errcheck // it may have ended
 		})
 		if _, err := child.Capture(t.Context()); err != nil { // it runs its program by then
 			t.Fatal(err)

@@ -19,7 +19,7 @@ cat >"$d/prompt"
 : >"$d/stdout"
 : >"$d/stderr"
 umask "$old"
-export TMPDIR="$d/tmp" VMCTL_JOB_SUPERVISOR="$id"
+export TMPDIR="$d/tmp"
 alone=setsid
 command -v setsid >/dev/null || alone=
 $alone sh -c "$supervise" supervise "$d" "$dir" "$id" "$@" </dev/null >/dev/null 2>&1 &
@@ -73,7 +73,7 @@ mv "$d/.exit" "$d/exit"`
 d=$HOME/.vmctl/jobs/$1
 if [ ! -d "$d" ]; then echo 'none - 0 0'; exit; fi
 lives=$(grep -ls "VMCTL_JOB[_A-Z]*=$1" /proc/[0-9]*/environ)
-if [ -e "$d/exit" ]; then how="ended $(cat "$d/exit")"; elif [ -n "$lives" ]; then how='runs -'; else how='lost -'; fi
+if [ -e "$d/exit" ]; then how="ended $(cat "$d/exit")"; elif [ -n "$lives" ] || [ ! -r /proc/self/environ ]; then how='runs -'; else how='lost -'; fi
 echo "$how $(wc -c <"$d/stdout") $(wc -c <"$d/stderr")"`
 
 	// guestRead prints an output from a byte on, counted from 1: guestRead ID NAME BYTE.

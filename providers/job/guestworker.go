@@ -58,6 +58,7 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 	}
 	if o.lost {
 		_, err := w.Store.Update(own, w.ID, func(r *Record) error { return Close(r, o.Reason, w.Now()) })
+		_, _ = w.inside(own, guestRemove) //nolint:errcheck // the VM may be gone
 		return err
 	}
 	_, err = w.Store.Update(own, w.ID, func(r *Record) error { return Finish(r, me, o.Outcome, w.Now()) })
@@ -123,7 +124,7 @@ func (w *GuestWorker) launch(ctx context.Context, r Record) *guestOutcome {
 	defer cancel()
 	o, err := w.Guest.Run(limit, providers.Command{
 		Args: append([]string{"sh", "-c", guestStart, "start", string(w.ID), r.Dir}, r.Command...), Dir: "/",
-		Env: append(w.Environ[:len(w.Environ):len(w.Environ)], "supervise="+guestSupervise), Stdin: bytes.NewReader(prompt),
+		Env: append(w.Environ[:len(w.Environ):len(w.Environ)], "supervise="+guestSupervise, Marker+"_SUPERVISOR="+string(w.ID)), Stdin: bytes.NewReader(prompt),
 	})
 	var fate *providers.FateError
 	switch {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +22,7 @@ const role = "JOB_TEST_WORKER"
 func TestMain(m *testing.M) {
 	if as := strings.Split(os.Getenv(role), "|"); len(as) == 3 {
 		if err := playWorker(as[0], job.ID(as[1]), as[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
+			_, _ = os.Stderr.WriteString(err.Error() + "\n") //nolint:errcheck // it is for people
 			os.Exit(1)
 		}
 		return
@@ -34,11 +33,12 @@ func TestMain(m *testing.M) {
 // playWorker runs a job as far as a phase, says that it is there, and stays there.
 func playWorker(dir string, id job.ID, phase string) error {
 	stay := func() {
-		fmt.Println("there")
+		_, _ = os.Stdout.WriteString("there\n") //nolint:errcheck // the test notices
 		time.Sleep(time.Hour)
 	}
+	s := job.Store{Dir: dir, Owner: lockfile.Owner{PID: os.Getpid()}}
 	w := job.Worker{
-		Store: job.Store{Dir: dir, Owner: lockfile.Owner{PID: os.Getpid()}}, ID: id, Environ: []string{"PATH=" + os.Getenv("PATH")},
+		Store: s, ID: id, Environ: []string{"PATH=" + os.Getenv("PATH")},
 		Enter: func(context.Context, job.Record) (func() error, error) {
 			if phase == "queued" {
 				stay()
@@ -54,7 +54,7 @@ func playWorker(dir string, id job.ID, phase string) error {
 			if phase == "spawned" {
 				stay() // the record does not say yet that the command runs
 			}
-			if _, err := os.Stat(filepath.Join(dir, string(id), "over")); err == nil && phase == "ended" {
+			if _, err := os.Stat(s.Path(id, "over")); err == nil && phase == "ended" {
 				stay() // the record does not say yet that the command has ended
 			}
 			return time.Now()
@@ -88,7 +88,7 @@ func killed(t *testing.T, phase string) (job.Store, job.Record) {
 	if err := errors.Join(err, found, made); err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close()
+	defer out.Close() //nolint:errcheck // it is only read
 	env := append(os.Environ(), role+"="+s.Dir+"|"+string(id)+"|"+phase, job.Marker+"="+string(id))
 	worker, err := process.Host{}.Start(process.Command{Path: program, Env: env, Stdout: in, Stderr: os.Stderr})
 	if err := errors.Join(err, in.Close()); err != nil {
@@ -132,7 +132,7 @@ func until(t *testing.T, what string, holds func() bool) {
 
 func living(t *testing.T, r job.Record) []process.Identity {
 	t.Helper()
-	all, err := process.Host{}.WithVariable(context.Background(), job.Marker+"="+string(r.ID))
+	all, err := process.Host{}.WithVariable(t.Context(), job.Marker+"="+string(r.ID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +140,9 @@ func living(t *testing.T, r job.Record) []process.Identity {
 }
 
 func endAll(t *testing.T, r job.Record) {
+	t.Helper()
 	for _, id := range living(t, r) {
-		_, _ = process.Host{}.Force(id)
+		_, _ = process.Host{}.Force(id) //nolint:errcheck // it may have ended
 	}
 }
 

@@ -43,20 +43,20 @@ func (a *app) occupy(ctx context.Context, s job.Store, r job.Record) (leave func
 		return nil, err
 	}
 	folder := busy.Folder{Dir: filepath.Join(filepath.Dir(s.Dir), busyLocks)}
-	var doors []func() error
+	var entered []func() error
 	leave = func() error {
 		var errs []error
-		for _, door := range slices.Backward(doors) {
-			errs = append(errs, door())
+		for _, out := range slices.Backward(entered) {
+			errs = append(errs, out())
 		}
 		return errors.Join(errs...)
 	}
 	for _, addr := range addrs {
-		door, err := folder.Enter(ctx, addr, me)
+		out, err := folder.Enter(ctx, addr, me)
 		if err != nil {
 			return nil, errors.Join(err, leave())
 		}
-		doors = append(doors, door)
+		entered = append(entered, out)
 	}
 	return leave, nil
 }
