@@ -27,7 +27,7 @@ func (o *orderer) block(i int, b Block) bool {
 	return true
 }
 
-// busyBlocks blocks what would take down a VM in which somebody is at work.
+// busyBlocks blocks what would take down a VM or a workspace in which somebody is at work.
 func (o *orderer) busyBlocks() bool {
 	again := false
 	for i := range o.plan.Changes {

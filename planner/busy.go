@@ -13,7 +13,7 @@ import (
 	"vmctl/state"
 )
 
-// Busy lists the holders at work in a VM, and says whether a step that takes the VM down
+// Busy lists the holders at work in a VM or a workspace, and says whether a step that takes it down
 // interrupts them or waits for them (DESIGN.md, rule 8). Without Interrupt and Wait they block
 // the step.
 type Busy struct {
@@ -22,15 +22,22 @@ type Busy struct {
 	Wait      time.Duration  // the longest wait for them; 0: no wait
 }
 
-// TakesDown reports whether a step ends what runs in a VM.
+// TakesDown reports whether a step ends what runs in a VM, or takes away the folder that jobs run in.
 func TakesDown(s providers.Step) bool {
+	if s.Address.Kind == spec.Workspace {
+		return s.Phase == providers.PhaseRemove
+	}
 	return s.Address.Kind == spec.VM && (s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRecover)
 }
 
-// busy returns the holders at work in the VM of a change, whether the user allowed vmctl to
-// interrupt them, and the wait that the policy allows.
+// busy returns the holders at work in the object of a change, whether the user allowed vmctl to
+// interrupt them, and the wait that the policy allows. Those in a workspace are interrupted with the
+// VM around it alone: without its folder a job would run on.
 func (d *differ) busy(c *Change) Busy {
 	b := Busy{Holders: d.options.Busy[c.Address], Interrupt: d.options.Allow.Interrupt[c.Address]}
+	if c.Kind == spec.Workspace {
+		b.Interrupt = c.Inside.Kind == spec.VM && d.options.Allow.Interrupt[c.Inside]
+	}
 	// A record may lack it, or hold what a newer build wrote: it blocks then.
 	if wait, err := spec.ParseWhenBusy(ctyread.Text(c.Policy, "when_busy")); err == nil {
 		b.Wait = wait
@@ -38,7 +45,7 @@ func (d *differ) busy(c *Change) Busy {
 	return b
 }
 
-// findBusy adds a finding for each busy VM that this plan takes down, or would take down if it
+// findBusy adds a finding for each busy VM or workspace that this plan takes down, or would take down if it
 // were not busy.
 func (o *orderer) findBusy() {
 	for i := range o.plan.Changes {
@@ -80,6 +87,9 @@ func BusyReason(holders []state.Holder) string {
 
 // BusyNext returns the user's next steps when holders keep a VM from being taken down.
 func BusyNext(c *Change) []providers.Advice {
+	if c.Kind == spec.Workspace {
+		return append(providers.SayVmctl("see which jobs run: ", "job", "list"), providers.SayVmctl("let them end, or end them: ", "job", "cancel", "ID")...)
+	}
 	next := providers.Say(
 		"let them end, or end them where they run; then repeat the command",
 		"or interrupt them: --allow-interrupt="+shellword.Quote(c.Address.String()),

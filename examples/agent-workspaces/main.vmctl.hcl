@@ -3,6 +3,8 @@
 #
 #   vmctl apply                                   makes the VM, the branches and the workspaces
 #   vmctl workspace exec auth -- sh -c '...'      runs a command, such as an agent, in one of them
+#   vmctl job run --in auth --prompt task.md -- claude -p
+#                                                 runs one in the background; vmctl job logs -f ID follows it
 #   vmctl workspace status auth                   shows the work that exists only there
 #   vmctl workspace fetch auth                    brings its commits to the branch of this repository
 #   vmctl destroy                                 refuses as long as there is such work

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,7 +16,8 @@ import (
 type Launch struct {
 	Program string   // absolute
 	Args    []string // of the worker
-	Environ []string // of the command, which the worker hands on
+	Dir     string   // of the worker; "": the root
+	Environ []string // of the worker; one on this host hands it on to the command
 }
 
 // handshakeWait limits the time that a worker takes to say that the job runs.
@@ -74,7 +76,7 @@ func (s Store) launch(id ID, l Launch) (*process.Child, *os.File, error) {
 	}
 	defer tell.Close() //nolint:errcheck // the worker has its own
 	child, err := process.Host{}.Start(process.Command{
-		Path: l.Program, Args: l.Args, Env: l.Environ, Dir: string(os.PathSeparator), Stdout: tell, Stderr: log,
+		Path: l.Program, Args: l.Args, Env: l.Environ, Dir: cmp.Or(l.Dir, string(os.PathSeparator)), Stdout: tell, Stderr: log,
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, said.Close())

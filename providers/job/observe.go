@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"vmctl/internal/process"
@@ -12,6 +13,7 @@ import (
 // Processes tells about processes, and ends them.
 type Processes interface {
 	Verify(process.Identity) (process.Verdict, string)
+	WithVariable(context.Context, string) ([]process.Identity, error)
 	Request(process.Identity) error
 	Force(process.Identity) ([]process.Identity, error)
 	Wait(context.Context, ...process.Identity) error
@@ -29,16 +31,22 @@ type Derived struct {
 	Reason string
 }
 
+// Observer holds records against the processes of this host.
+type Observer struct {
+	Processes Processes
+	Now       time.Time
+}
+
 // Derive holds a record against the processes of this host. It writes nothing. A job is called
-// stale only on proof that nothing of it lives, or if it never got a process within the window.
-func Derive(r Record, p Processes, now time.Time) Derived {
+// stale only on proof that nothing of it lives, or if no worker took it within the window.
+func (o Observer) Derive(ctx context.Context, r Record) Derived {
 	if r.Status.IsTerminal() {
 		return Derived{Status: r.Status, Reason: r.Reason}
 	}
 	if r.Worker == nil {
-		return neverIdentified(r, now, "no worker took it")
+		return o.untaken(r)
 	}
-	verdict, why := p.Verify(*r.Worker)
+	verdict, why := o.Processes.Verify(*r.Worker)
 	switch verdict {
 	case process.Match:
 		return Derived{Status: r.Status}
@@ -48,24 +56,60 @@ func Derive(r Record, p Processes, now time.Time) Derived {
 	default:
 		panic("job: verdict " + verdict)
 	}
-	if r.Process == nil {
-		return neverIdentified(r, now, "its worker is gone, and its process is not known")
+	if r.Inside != "" {
+		return Derived{Status: r.Status, Reason: "its worker is gone, and " + r.Inside + " has to be asked: vmctl job wait " + string(r.ID)}
 	}
-	verdict, why = p.Verify(*r.Process)
-	switch verdict {
-	case process.Match:
-		return Derived{Status: r.Status, Reason: fmt.Sprintf("its worker is gone; process %d runs on", r.Process.PID)}
-	case process.Unknown:
-		return Derived{Status: r.Status, Reason: "its process cannot be examined: " + why}
-	case process.Gone, process.Reused:
-		return ended(r, "its worker and its process are gone: "+why)
+	if r.Process != nil {
+		switch verdict, why := o.Processes.Verify(*r.Process); verdict {
+		case process.Match:
+			return Derived{Status: r.Status, Reason: fmt.Sprintf("its worker is gone; process %d runs on", r.Process.PID)}
+		case process.Unknown:
+			if all, err := o.Processes.WithVariable(ctx, r.marker()); err == nil && holds(all, *r.Process) {
+				return Derived{Status: r.Status, Reason: fmt.Sprintf("its worker is gone; process %d runs on", r.Process.PID)}
+			}
+			return Derived{Status: r.Status, Reason: "its process cannot be examined: " + why}
+		case process.Gone, process.Reused:
+		default:
+			panic("job: verdict " + verdict)
+		}
+	}
+	return o.leftBehind(ctx, r, why)
+}
+
+// holds reports whether a process is among others, whatever program it runs.
+func holds(all []process.Identity, id process.Identity) bool {
+	return slices.ContainsFunc(all, func(other process.Identity) bool {
+		return other.PID == id.PID && other.StartTime == id.StartTime && other.BootID == id.BootID
+	})
+}
+
+// leftBehind derives the status of a job whose worker is gone, and its process as far as that is
+// known: what it started may live.
+func (o Observer) leftBehind(ctx context.Context, r Record, why string) Derived {
+	left, err := o.Processes.WithVariable(ctx, r.marker())
+	switch {
+	case len(left) > 0:
+		return Derived{Status: r.Status, Reason: fmt.Sprintf("its worker is gone; process %d of it runs on", left[0].PID)}
+	case err == nil && r.Process == nil:
+		return ended(r, "its worker is gone ("+why+"), and nothing that it started lives")
+	case err == nil:
+		return ended(r, "its worker and its process are gone ("+why+"), and nothing that they started lives")
+	case !errors.Is(err, errors.ErrUnsupported):
+		return Derived{Status: r.Status, Reason: "its worker is gone, and what it started cannot be examined: " + err.Error()}
+	case r.Process == nil:
+		return o.untaken(r)
 	default:
-		panic("job: verdict " + verdict)
+		return ended(r, "its worker and its process are gone: "+why)
 	}
 }
 
-func neverIdentified(r Record, now time.Time, what string) Derived {
-	if r.Created.IsZero() || r.Created.After(now) || now.Sub(r.Created) < Window {
+// untaken derives the status of a job of which no process is known.
+func (o Observer) untaken(r Record) Derived {
+	what := "no worker took it"
+	if r.Worker != nil {
+		what = "its worker is gone, and its process is not known"
+	}
+	if r.Created.IsZero() || r.Created.After(o.Now) || o.Now.Sub(r.Created) < Window {
 		return Derived{Status: r.Status, Reason: what}
 	}
 	return ended(r, what+" within "+Window.String())
@@ -78,144 +122,51 @@ func ended(r Record, reason string) Derived {
 	return Derived{Status: Stale, Reason: reason}
 }
 
-// Reconcile writes what Derive found, if the record is still the one that it was found for.
-func (s Store) Reconcile(ctx context.Context, r Record, p Processes, now time.Time) (Record, error) {
-	d := Derive(r, p, now)
+// IsOrphan reports whether a job may still run although its worker is gone, or cannot be examined.
+func (o Observer) IsOrphan(ctx context.Context, r Record) bool {
+	if r.Status.IsTerminal() || r.Worker == nil {
+		return false
+	}
+	d := o.Derive(ctx, r)
+	return !d.Status.IsTerminal() && d.Reason != ""
+}
+
+// NeedsWorker reports whether a job in a VM has lost its worker: another one has to take it up.
+func (o Observer) NeedsWorker(r Record) bool {
+	if r.Status.IsTerminal() || r.Worker == nil || r.Inside == "" {
+		return false
+	}
+	verdict, _ := o.Processes.Verify(*r.Worker)
+	return verdict == process.Gone || verdict == process.Reused
+}
+
+// Reconcile writes what Derive finds, if the record is still the one that it was found for.
+func (s Store) Reconcile(ctx context.Context, r Record, o Observer) (Record, error) {
+	d := o.Derive(ctx, r)
 	if r.Status.IsTerminal() || !d.Status.IsTerminal() {
 		return r, nil
 	}
-	return s.Commit(ctx, r.ID, r.Revision, func(r *Record) error { return Close(r, d.Reason, now) })
+	return s.Commit(ctx, r.ID, r.Revision, func(r *Record) error { return Close(r, d.Reason, o.Now) })
 }
 
-// CancelOutcome names the result of a cancel.
-type CancelOutcome string
-
-// The outcomes of a cancel, as rows J19 to J23 name them.
-const (
-	Signaled        CancelOutcome = "signaled"
-	AlreadyDead     CancelOutcome = "already_dead"
-	AlreadyTerminal CancelOutcome = "already_terminal"
-	CancelPending   CancelOutcome = "cancel_pending"
-	BadState        CancelOutcome = "bad_state"
-	SignalFailed    CancelOutcome = "signal_failed"
-	CancelFailed    CancelOutcome = "cancel_failed"
-	StalePID        CancelOutcome = "stale_pid"
-	Unverifiable    CancelOutcome = "unverifiable"
-	NoPIDInfo       CancelOutcome = "no_pid_info"
-)
-
-// Canceller cancels jobs.
-type Canceller struct {
-	Store     Store
-	Processes Processes
-	By        string
-	Now       func() time.Time
-}
-
-// Cancel records the intent, requests the end of the job, and waits for its record to end. The error
-// explains an outcome that is a failure.
-func (c Canceller) Cancel(ctx context.Context, id ID) (Record, CancelOutcome, error) {
-	before, err := c.Store.Read(id)
-	if err != nil {
-		return before, BadState, err
-	}
-	if before.Status.IsTerminal() {
-		return before, AlreadyTerminal, nil
-	}
-	r, err := c.Store.Update(ctx, id, func(r *Record) error { return Ask(r, c.By, c.Now()) })
-	var state *StateError
-	switch {
-	case errors.As(err, &state):
-		return r, AlreadyTerminal, nil
-	case err != nil:
-		return r, CancelFailed, err
-	case r.Status == Cancelled:
-		return r, CancelPending, nil
-	case r.Worker == nil:
-		return r, NoPIDInfo, errors.New("the record does not say which process runs it")
-	}
-	return c.end(ctx, r)
-}
-
-// end requests the end of a job that a worker has.
-func (c Canceller) end(ctx context.Context, r Record) (Record, CancelOutcome, error) {
-	err := c.Processes.Request(*r.Worker)
-	var refused *process.RefusedError
-	switch {
-	case err == nil:
-		return c.await(ctx, r)
-	case !errors.As(err, &refused):
-		return r, SignalFailed, err
-	case refused.Verdict == process.Unknown:
-		return r, Unverifiable, err
-	}
-	if r, err = c.Store.Read(r.ID); err != nil || r.Status.IsTerminal() {
-		return r, AlreadyDead, err
-	}
-	if r.Process == nil {
-		return r, NoPIDInfo, errors.New("its worker is gone, and the record does not say which process it started")
-	}
-	return c.endOrphan(ctx, r)
-}
-
-// endOrphan ends the process of a job whose worker is gone.
-func (c Canceller) endOrphan(ctx context.Context, r Record) (Record, CancelOutcome, error) {
-	outcome := Signaled
-	err := c.Processes.Request(*r.Process)
-	var refused *process.RefusedError
-	switch {
-	case errors.As(err, &refused) && refused.Verdict == process.Unknown:
-		return r, Unverifiable, err
-	case errors.As(err, &refused) && refused.Verdict == process.Reused:
-		outcome = StalePID
-	case errors.As(err, &refused):
-		outcome = AlreadyDead
-	case err != nil:
-		return r, SignalFailed, err
-	default:
-		if err := c.gone(ctx, r); err != nil {
-			return r, SignalFailed, err
+// ReconcileAll reconciles all records, and returns those that it ended. A record that cannot be read
+// or written stays as it is, and has an error in failed; one that somebody wrote meanwhile is right
+// already.
+func (s Store) ReconcileAll(ctx context.Context, o Observer) (closed []Record, failed []error, err error) {
+	all, failed, err := s.List()
+	for _, r := range all {
+		after, err := s.Reconcile(ctx, r, o)
+		var (
+			conflict *ConflictError
+			none     *NotFoundError
+		)
+		switch {
+		case errors.As(err, &conflict), errors.As(err, &none):
+		case err != nil:
+			failed = append(failed, err)
+		case after.Revision != r.Revision:
+			closed = append(closed, after)
 		}
 	}
-	closed, failed := c.Store.Update(ctx, r.ID, func(r *Record) error { return Close(r, "its worker was gone", c.Now()) })
-	if failed != nil {
-		return closed, CancelFailed, failed
-	}
-	if outcome == StalePID {
-		return closed, outcome, err
-	}
-	return closed, outcome, nil
-}
-
-func (c Canceller) gone(ctx context.Context, r Record) error {
-	grace, cancel := context.WithTimeout(ctx, time.Duration(r.Grace))
-	defer cancel()
-	if c.Processes.Wait(grace, *r.Process) == nil {
-		return nil
-	}
-	force, cancel := context.WithTimeout(ctx, forceWait)
-	defer cancel()
-	ended, err := c.Processes.Force(*r.Process)
-	var refused *process.RefusedError
-	if errors.As(err, &refused) && refused.Verdict != process.Unknown {
-		return nil
-	}
-	return errors.Join(err, c.Processes.Wait(force, ended...))
-}
-
-// await waits until the worker has ended, and with it the job.
-func (c Canceller) await(ctx context.Context, r Record) (Record, CancelOutcome, error) {
-	limit, cancel := context.WithTimeout(ctx, time.Duration(r.Grace)+3*forceWait)
-	defer cancel()
-	waited := c.Processes.Wait(limit, *r.Worker)
-	now, err := c.Store.Read(r.ID)
-	switch {
-	case err != nil:
-		return now, SignalFailed, err
-	case now.Status.IsTerminal():
-		return now, Signaled, nil
-	case waited != nil:
-		return now, SignalFailed, waited
-	}
-	return c.end(ctx, now) // the worker died of something else
+	return closed, failed, err
 }

@@ -48,6 +48,15 @@ func Run(r *Record, worker process.Identity, command *process.Identity, now time
 	return nil
 }
 
+// TakeUp gives a job to another worker, because its own is gone.
+func TakeUp(r *Record, worker process.Identity) error {
+	if r.Status.IsTerminal() || r.Worker == nil {
+		return &StateError{ID: r.ID, Status: r.Status, Want: "take up"}
+	}
+	r.Worker = &worker
+	return nil
+}
+
 // Outcome holds the end of a run, as its worker saw it.
 type Outcome struct {
 	ExitCode  *int

@@ -25,6 +25,8 @@ type Record struct {
 	Agent         string    `json:"agent"`
 	Command       []string  `json:"command"`
 	Dir           string    `json:"dir"`         // the folder that it runs in, absolute
+	Workspace     string    `json:"workspace"`   // the address of the workspace that it runs in; "": none
+	Inside        string    `json:"inside"`      // the address of the VM around it; "": it runs on this host
 	Environment   []string  `json:"environment"` // the names of the variables that it gets
 	PromptHead    string    `json:"prompt_head"` // at most 200 characters
 	Timeout       Duration  `json:"timeout"`     // 0: none
@@ -117,5 +119,6 @@ const (
 	StopFailed         ErrorCode = "stop_failed"
 	PromptMissing      ErrorCode = "prompt_missing"
 	FinalizationFailed ErrorCode = "finalization_failed"
+	NotEntered         ErrorCode = "not_entered" // its workspace, or what that is in, is being taken down
 	StaleActiveJob     ErrorCode = "stale_active_job"
 )

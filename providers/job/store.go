@@ -25,10 +25,11 @@ type Store struct {
 
 // The names of the files of a job.
 const (
-	recordFile = "record.json"
-	lockFile   = "lock"
-	promptFile = "prompt"
-	tempFolder = "tmp"
+	recordFile  = "record.json"
+	lockFile    = "lock"
+	promptFile  = "prompt"
+	environFile = "environ"
+	tempFolder  = "tmp"
 )
 
 // lockWait limits the wait of a writer for another: each holds the lock for one write.

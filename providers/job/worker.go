@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,6 +23,9 @@ type Worker struct {
 	ID        ID
 	Environ   []string // of the command, all of it but TMPDIR
 	Now       func() time.Time
+	// Enter keeps others from taking down what the job runs in, until leave is called; nil: nothing
+	// has to be kept.
+	Enter func(context.Context, Record) (leave func() error, err error)
 	// Ready is called once: when the record says who runs the job (nil), or why it does not run.
 	Ready func(error)
 }
@@ -37,6 +41,11 @@ const (
 // the job. The error says why the record could not be written.
 func (w *Worker) Run(ctx context.Context) error {
 	own := context.WithoutCancel(ctx)
+	leave, err := w.enter(own)
+	if err != nil {
+		w.Ready(err)
+		return err
+	}
 	me, err := w.Processes.Capture(own, os.Getpid())
 	if err == nil {
 		err = process.AdoptOrphans()
@@ -47,7 +56,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	if err != nil {
 		w.Ready(err)
-		return err
+		return errors.Join(err, leave())
 	}
 	started, o := w.start(own, r, me)
 	if started != nil {
@@ -56,7 +65,28 @@ func (w *Worker) Run(ctx context.Context) error {
 	} else {
 		w.Ready(errors.New(o.Reason))
 	}
+	// Whoever reads that the job has ended may take down what it ran in at once.
+	if err := leave(); err != nil {
+		o.Warnings = append(o.Warnings, err.Error())
+	}
 	return w.finish(own, me, o)
+}
+
+// enter keeps others from taking down what the job runs in. If that fails, the job has ended.
+func (w *Worker) enter(ctx context.Context) (leave func() error, err error) {
+	if w.Enter == nil {
+		return func() error { return nil }, nil
+	}
+	r, err := w.Store.Read(w.ID)
+	if err != nil {
+		return nil, err
+	}
+	leave, err = w.Enter(ctx, r)
+	if err == nil {
+		return leave, nil
+	}
+	_, failed := w.Store.Update(ctx, w.ID, func(r *Record) error { return Abandon(r, NotEntered, err.Error(), w.Now()) })
+	return nil, errors.Join(err, failed)
 }
 
 // finish removes what is private to the run, and then writes how it ended. If that fails the record
@@ -257,8 +287,29 @@ func (w *Worker) sweep(ctx context.Context, o *Outcome) {
 	o.ErrorCode, o.Reason = StopFailed, "processes that it started do not end"
 }
 
-// Marker is the variable that names the job to every process of it.
+// Marker is the variable that names the job to every process of it, also to its worker.
 const Marker = "VMCTL_JOB"
+
+// marker returns the variable that all processes of a job have.
+func (r Record) marker() string { return Marker + "=" + string(r.ID) }
+
+// WriteEnviron keeps the variables of a job in a VM (NAME=value) until its worker has taken them.
+func (s Store) WriteEnviron(id ID, environ []string) error {
+	data, err := json.Marshal(environ)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(s.Path(id, environFile), data, 0o600)
+}
+
+// TakeEnviron returns the variables of WriteEnviron, and removes their file.
+func (s Store) TakeEnviron(id ID) (environ []string, err error) {
+	data, err := os.ReadFile(s.Path(id, environFile))
+	if err != nil {
+		return nil, fmt.Errorf("read the environment of job %s: %w", id, err)
+	}
+	return environ, errors.Join(json.Unmarshal(data, &environ), os.Remove(s.Path(id, environFile)))
+}
 
 // WritePrompt gives a job what its command reads from standard input, possibly nothing.
 func (s Store) WritePrompt(id ID, text []byte) error {

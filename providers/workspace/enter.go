@@ -18,14 +18,34 @@ var _ providers.Host = (*Provider)(nil)
 // Enter implements providers.Host: the inside of a workspace is its folder in the guest around it, with the
 // environment that values sets.
 func (p *Provider) Enter(ctx context.Context, o providers.Object, values cty.Value) (providers.Guest, error) {
-	if isPartial(&o) {
-		return nil, fmt.Errorf("workspace %s is only half there: vmctl apply completes it", o.Name)
-	}
-	env, err := p.environ(ctx, ctyread.Attr(values, "env"))
+	at, err := p.Place(ctx, o, values)
 	if err != nil {
 		return nil, err
 	}
-	return folder{around: p.settings.Via, dir: ctyread.Text(o.Attrs, "path"), env: env}, nil
+	return folder{around: p.settings.Via, dir: at.Dir, env: at.Env}, nil
+}
+
+// Placer tells where the files of workspaces are.
+type Placer interface {
+	// Place returns the place of a workspace in the guest around it, with the environment that values sets.
+	Place(ctx context.Context, o providers.Object, values cty.Value) (Place, error)
+}
+
+var _ Placer = (*Provider)(nil)
+
+// Place is a folder in a guest, and the variables (NAME=value) of commands in it.
+type Place struct {
+	Dir string // absolute
+	Env []string
+}
+
+// Place implements Placer.
+func (p *Provider) Place(ctx context.Context, o providers.Object, values cty.Value) (Place, error) {
+	if isPartial(&o) {
+		return Place{}, fmt.Errorf("workspace %s is only half there: vmctl apply completes it", o.Name)
+	}
+	env, err := p.environ(ctx, ctyread.Attr(values, "env"))
+	return Place{Dir: ctyread.Text(o.Attrs, "path"), Env: env}, err
 }
 
 // environ returns the variables that an env block sets: NAME=value, by name.

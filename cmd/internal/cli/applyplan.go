@@ -64,8 +64,11 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 	watch, stop := a.watch(ctx, a.ownFlags(m.plan))
 	summary, err = executor.Apply(ctx, executor.Run{
 		Plan: w.plan, World: w.world, Journal: w.journal, Resolve: a.resolver(p.config), ID: run,
-		DigestKey:   p.key,
-		Gate:        gate{folder: p.busy(), me: me, addresses: p.visitorAddresses(w.journal.Snapshot()), closed: &closedVMs{all: map[spec.Address]*closedVM{}}},
+		DigestKey: p.key,
+		Gate: gate{
+			folder: p.busy(), me: me, addresses: p.visitorAddresses(w.journal.Snapshot()), orphans: p.orphanJobs,
+			closed: &closedVMs{all: map[spec.Address]*closedVM{}},
+		},
 		Parallelism: m.apply.parallelism, KeepGoing: m.apply.keepGoing, KeepLogs: m.apply.keepLogs, Now: a.env.Now,
 		Watch: func(e executor.Event) {
 			e.Failure, e.Step = a.advised(e.Failure, m), w.numberedStep(e.Step)

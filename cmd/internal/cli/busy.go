@@ -20,10 +20,10 @@ import (
 // busy returns the folder of the locks that visitors of VMs hold.
 func (p *project) busy() busy.Folder { return busy.Folder{Dir: filepath.Join(p.dir, busyLocks)} }
 
-// visitorAddresses lists, for each VM, the addresses under which a visitor may have entered it: its own,
-// and earlier ones that no other VM has by now.
+// visitorAddresses lists, for each VM and workspace, the addresses under which a visitor may have entered
+// it: its own, and earlier ones that no other has by now.
 func (p *project) visitorAddresses(s *state.Snapshot) map[spec.Address][]spec.Address {
-	vms := slices.DeleteFunc(known(p, s), func(addr spec.Address) bool { return addr.Kind != spec.VM })
+	vms := slices.DeleteFunc(known(p, s), func(addr spec.Address) bool { return addr.Kind != spec.VM && addr.Kind != spec.Workspace })
 	all := map[spec.Address][]spec.Address{}
 	for _, addr := range vms {
 		all[addr] = []spec.Address{addr}
@@ -36,7 +36,7 @@ func (p *project) visitorAddresses(s *state.Snapshot) map[spec.Address][]spec.Ad
 	return all
 }
 
-// atWork lists the visitors of each VM of the spec and the state.
+// atWork lists the visitors of each VM and workspace of the spec and the state, and the jobs in them whose worker is gone.
 func (p *project) atWork(ctx context.Context, s *state.Snapshot) (map[spec.Address][]state.Holder, error) {
 	doors := p.visitorAddresses(s)
 	var all []spec.Address
@@ -47,11 +47,15 @@ func (p *project) atWork(ctx context.Context, s *state.Snapshot) (map[spec.Addre
 	if err != nil {
 		return nil, err
 	}
+	orphans, err := p.orphanJobs(ctx)
+	if err != nil {
+		return nil, err
+	}
 	busy := map[spec.Address][]state.Holder{}
 	for addr, names := range doors {
 		var holders []state.Holder
 		for _, name := range names {
-			holders = append(holders, inside[name]...)
+			holders = append(append(holders, inside[name]...), orphans[name]...)
 		}
 		if len(holders) > 0 {
 			slices.SortFunc(holders, state.Holder.Compare)
@@ -98,6 +102,7 @@ type gate struct {
 	folder    busy.Folder
 	me        state.Holder
 	addresses map[spec.Address][]spec.Address
+	orphans   func(context.Context) (map[spec.Address][]state.Holder, error) // the jobs that their records alone tell of
 	closed    *closedVMs
 }
 
@@ -162,7 +167,14 @@ func (g gate) Close(ctx context.Context, c *planner.Change, waiting func([]state
 		}
 		return errors.Join(errs...)
 	}
+	orphans, err := g.orphans(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, door := range g.addresses[c.Address] {
+		if held := orphans[door]; len(held) > 0 && !c.Busy.Interrupt {
+			return nil, errors.Join(executor.BusyFailure(c, held), open())
+		}
 		opens, err := g.closed.close(door, func() (func() error, error) {
 			return g.folder.Close(ctx, busy.Closing{
 				Address: door, By: g.me, Interrupt: c.Busy.Interrupt, Wait: c.Busy.Wait, Waiting: waiting,

@@ -87,7 +87,7 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 	}
 	defer func() { err = errors.Join(err, journal.Close()) }()
 	a.log().Info("run lock taken", slog.String("dir", p.dir))
-	if err := errors.Join(p.busy().Tidy(ctx), p.tidy(ctx)); err != nil {
+	if err := errors.Join(p.busy().Tidy(ctx), p.tidy(ctx), a.reconcileJobs(ctx, p, m.command)); err != nil {
 		return err
 	}
 	snapshot := journal.Snapshot()

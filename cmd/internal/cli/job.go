@@ -38,8 +38,9 @@ func (a *app) jobCommand() *cobra.Command {
 
 // jobWorkerCommand returns the command that job run starts: it runs one job to its end.
 func (a *app) jobWorkerCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: jobWorker, Hidden: true, DisableFlagParsing: true, Args: cobra.ExactArgs(2),
+	var takesUp bool
+	cmd := &cobra.Command{
+		Use: jobWorker, Hidden: true, Args: cobra.ExactArgs(2),
 		Short: "Watch one job",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.stays.Store(true) // asked twice to end, it still ends the job first
@@ -47,13 +48,25 @@ func (a *app) jobWorkerCommand() *cobra.Command {
 			if !ok {
 				return errors.New("watch a job: there is nobody to report to")
 			}
+			ready := func(err error) { job.Tell(out, err); _ = out.Close() } //nolint:errcheck // nothing else is said
+			s := job.Store{Dir: args[0], Owner: a.jobOwner(jobWorker)}
+			r, err := s.Read(job.ID(args[1]))
+			if err != nil {
+				ready(err)
+				return err
+			}
+			if r.Inside != "" {
+				return a.workInGuest(cmd.Context(), s, r, guestWork{takesUp: takesUp, ready: ready})
+			}
 			w := job.Worker{
-				Store: job.Store{Dir: args[0], Owner: a.jobOwner(jobWorker)}, ID: job.ID(args[1]), Environ: a.env.Environ, Now: a.now,
-				Ready: func(err error) { job.Tell(out, err); _ = out.Close() }, //nolint:errcheck // nothing else is said
+				Store: s, ID: r.ID, Environ: a.env.Environ, Now: a.now, Ready: ready,
+				Enter: func(ctx context.Context, r job.Record) (func() error, error) { return a.occupy(ctx, s, r) },
 			}
 			return w.Run(cmd.Context())
 		},
 	}
+	cmd.Flags().BoolVar(&takesUp, "take-up", false, "the job has begun")
+	return cmd
 }
 
 func (a *app) jobOwner(command string) lockfile.Owner {
@@ -96,13 +109,15 @@ type jobView struct {
 	DerivedReason string     `json:"derived_reason"`
 }
 
-func (a *app) viewOf(r job.Record) jobView {
-	d := job.Derive(r, process.Host{}, a.now())
+func (a *app) observer() job.Observer { return job.Observer{Processes: process.Host{}, Now: a.now()} }
+
+func (a *app) viewOf(ctx context.Context, r job.Record) jobView {
+	d := a.observer().Derive(ctx, r)
 	return jobView{Record: r, Derived: d.Status, DerivedReason: d.Reason}
 }
 
 // readJob reads one record of the project.
-func (a *app) readJob(id, command string) (job.Store, jobView, error) {
+func (a *app) readJob(ctx context.Context, id, command string) (job.Store, jobView, error) {
 	p, err := a.openExisting()
 	if err != nil {
 		return job.Store{}, jobView{}, err
@@ -115,7 +130,7 @@ func (a *app) readJob(id, command string) (job.Store, jobView, error) {
 	if err != nil {
 		return s, jobView{}, a.jobProblem(err)
 	}
-	return s, a.viewOf(r), nil
+	return s, a.viewOf(ctx, r), nil
 }
 
 // jobEnd returns the exit status that stands for how a job ended; nil: it completed.
@@ -139,9 +154,12 @@ func (a *app) waitForJobs(ctx context.Context, s job.Store, ids []string, ended 
 			if err != nil {
 				return a.jobProblem(err)
 			}
-			if v := a.viewOf(r); v.Derived.IsTerminal() {
+			if v := a.viewOf(ctx, r); v.Derived.IsTerminal() {
 				ended(v)
 				break
+			}
+			if err := a.takeUp(ctx, s, r); err != nil {
+				return err
 			}
 			if err := pauseForJob(ctx); err != nil {
 				return err

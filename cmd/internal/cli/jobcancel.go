@@ -32,8 +32,11 @@ func (a *app) jobCancelCommand() *cobra.Command {
 }
 
 func (a *app) jobCancel(ctx context.Context, id string) error {
-	s, _, err := a.readJob(id, "job cancel")
+	s, v, err := a.readJob(ctx, id, "job cancel")
 	if err != nil {
+		return err
+	}
+	if err := a.takeUp(ctx, s, v.Record); err != nil {
 		return err
 	}
 	me, err := a.self("job cancel")
@@ -43,7 +46,7 @@ func (a *app) jobCancel(ctx context.Context, id string) error {
 	c := job.Canceller{Store: s, Processes: process.Host{}, By: fmt.Sprintf("vmctl job cancel (process %d on %s)", me.PID, me.Host), Now: a.now}
 	r, outcome, err := c.Cancel(ctx, job.ID(id))
 	if err == nil {
-		a.show(cancelDocument{view.FormatVersion, outcome, a.viewOf(r)}, func(screen view.Screen) {
+		a.show(cancelDocument{view.FormatVersion, outcome, a.viewOf(ctx, r)}, func(screen view.Screen) {
 			view.Note(screen, fmt.Sprintf("Job %s: %s. It is %s.", id, outcome, r.Status))
 		})
 		return nil
@@ -78,7 +81,7 @@ func (a *app) jobContinueCommand() *cobra.Command {
 }
 
 func (a *app) jobContinue(ctx context.Context, id string) error {
-	s, v, err := a.readJob(id, "job continue")
+	s, v, err := a.readJob(ctx, id, "job continue")
 	if err != nil {
 		return err
 	}
@@ -87,9 +90,13 @@ func (a *app) jobContinue(ctx context.Context, id string) error {
 			a.commandLine("job cancel", planFlags{}, id), a.commandLine("job wait", planFlags{}, id))
 	}
 	var conflict *job.ConflictError
-	if _, err := s.Reconcile(ctx, v.Record, process.Host{}, a.now()); err != nil && !errors.As(err, &conflict) {
+	if _, err := s.Reconcile(ctx, v.Record, a.observer()); err != nil && !errors.As(err, &conflict) {
 		return a.jobProblem(err)
 	}
+	place := []string{"--in-dir", v.Dir, "--"}
+	if v.Workspace != "" {
+		place = []string{"--in", v.Workspace, "--"}
+	}
 	return newProblem(classFailed, "no_session_to_resume", "continue job "+id+": "+v.Agent+" has no session that could be resumed",
-		a.commandLine("job run", planFlags{}, "--in-dir", v.Dir, "--")+" "+shellword.Join(v.Command)+" runs it again")
+		a.commandLine("job run", planFlags{}, place...)+" "+shellword.Join(v.Command)+" runs it again")
 }

@@ -15,12 +15,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/providers"
 	"vmctl/providers/job"
+	"vmctl/providers/workspace"
+	"vmctl/spec"
 )
 
 // jobRequest holds the flags of a job run.
 type jobRequest struct {
-	dir                  string
+	dir                  string // "": in the workspace
+	in                   string // the name of a workspace; "": in the folder
 	prompt               string // a file, "-": standard input, "": none
 	pass, set            []string
 	stripProxy           bool
@@ -37,15 +41,17 @@ type jobDocument struct {
 func (a *app) jobRunCommand() *cobra.Command {
 	var r jobRequest
 	cmd := &cobra.Command{
-		Use:   "run --in-dir DIR -- COMMAND [ARG...]",
-		Short: "Run a command in the background of a folder",
-		Long: "Run a command in a folder, and return as soon as it runs. The command gets its\n" +
-			"arguments unchanged: no shell reads them. It outlives the terminal; whatever it has\n" +
-			"started and left behind ends with it.\n\n" +
+		Use:   "run {--in WORKSPACE | --in-dir DIR} -- COMMAND [ARG...]",
+		Short: "Run a command in the background of a workspace or a folder",
+		Long: "Run a command in a workspace or in a folder of this host, and return as soon as it\n" +
+			"runs. The command gets its arguments unchanged: no shell reads them. It outlives the\n" +
+			"terminal; whatever it has started and left behind ends with it. While it runs, apply\n" +
+			"and destroy leave its workspace alone, and the VM around that.\n\n" +
 			"Its environment starts empty and gets PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_*,\n" +
 			"XDG_*, TZ and the proxies, a TMPDIR of its own, and what --pass-env and --set-env\n" +
-			"name. The record holds the names alone. The command reads the file of --prompt from\n" +
-			"standard input; of that the record holds the first 200 characters.",
+			"name; in a workspace also what env in its block passes and sets. The record holds the\n" +
+			"names alone. The command reads the file of --prompt from standard input; of that the\n" +
+			"record holds the first 200 characters.",
 		Args: between(1, -1, "a command after --"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.command = args
@@ -54,6 +60,7 @@ func (a *app) jobRunCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false)
+	f.StringVar(&r.in, "in", "", "run in the workspace `NAME`")
 	f.StringVar(&r.dir, "in-dir", "", "run in the folder `DIR`")
 	f.StringVar(&r.prompt, "prompt", "", "give the command `FILE` as standard input; - is vmctl's own")
 	f.StringArrayVar(&r.pass, "pass-env", nil, "pass the variable `NAME`")
@@ -66,40 +73,82 @@ func (a *app) jobRunCommand() *cobra.Command {
 }
 
 func (a *app) jobRun(ctx context.Context, r jobRequest) error {
-	if r.dir == "" {
-		return rejected("bad_args", "job run needs a folder to run in", "vmctl job run --in-dir DIR -- COMMAND")
-	}
-	dir := a.absolute(r.dir)
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return rejected("bad_args", "run in "+dir+": it is no folder")
-	}
 	for _, entry := range r.set {
 		if name, _, ok := strings.Cut(entry, "="); !ok || name == "" {
 			return rejected("bad_args", "read --set-env: it has to be NAME=VALUE") // the text may be a secret
 		}
 	}
+	switch {
+	case r.in != "" && r.dir != "":
+		return rejected("bad_args", "job run takes --in or --in-dir, not both")
+	case r.in != "":
+		return a.jobRunInWorkspace(ctx, r)
+	case r.dir == "":
+		return rejected("bad_args", "job run needs a workspace or a folder to run in", "vmctl job run --in WORKSPACE -- COMMAND", "vmctl job run --in-dir DIR -- COMMAND")
+	}
+	dir := a.absolute(r.dir)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return rejected("bad_args", "run in "+dir+": it is no folder")
+	}
 	p, err := a.open()
 	if err != nil {
 		return err
 	}
+	return a.runJob(ctx, p, r, job.Record{Dir: dir})
+}
+
+// jobRunInWorkspace starts a job in a workspace.
+func (a *app) jobRunInWorkspace(ctx context.Context, r jobRequest) error {
+	err := a.inWorkspace(ctx, r.in, "vmctl job run", r.command[0], func(w enteredWorkspace) error {
+		placer, ok := providers.Ability[workspace.Placer](w.system.Provider)
+		if !ok {
+			return fmt.Errorf("run in %s: its provider does not tell where it is", w.address)
+		}
+		at, err := placer.Place(ctx, *w.object, spec.Revealed(w.values()))
+		if err != nil {
+			return err
+		}
+		r.pass, r.set = append(w.passNames(), r.pass...), append(at.Env, r.set...)
+		place := job.Record{Dir: at.Dir, Workspace: w.address.String()}
+		if (w.inside != spec.Address{}) {
+			place.Inside = w.inside.String()
+		}
+		return a.runJob(ctx, w.project, r, place)
+	})
+	var early before
+	if errors.As(err, &early) { // no program of the user's ran: the exit codes are vmctl's own
+		return early.err
+	}
+	return err
+}
+
+// runJob starts a job whose place is known.
+func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Record) error {
 	prompt, err := a.jobPrompt(r.prompt)
 	if err != nil {
 		return err
 	}
 	environ, warnings := job.Environ{From: withoutVariables(a.env.Environ), Pass: r.pass, Set: r.set, StripProxy: r.stripProxy}.Build()
+	if at.Inside != "" {
+		environ, warnings = a.guestEnviron(r)
+	}
 	for _, w := range warnings {
 		view.Warning(a.errScreen(), "the job's environment: "+w)
 	}
-	started, err := a.startJob(ctx, a.jobs(p, "job run"), job.Record{
-		Agent: "command", Command: r.command, Dir: dir, Environment: job.Names(environ), PromptHead: head(prompt),
-		Timeout: job.Duration(r.timeout), IdleTimeout: job.Duration(r.idle), Grace: job.Duration(r.grace), Parent: r.parent, Warnings: warnings,
-	}, prompt, environ)
+	at.Agent, at.Command, at.Environment, at.PromptHead = "command", r.command, job.Names(environ), head(prompt)
+	at.Timeout, at.IdleTimeout, at.Grace = job.Duration(r.timeout), job.Duration(r.idle), job.Duration(r.grace)
+	at.Parent, at.Warnings = r.parent, warnings
+	started, err := a.startJob(ctx, a.jobs(p, "job run"), at, prompt, environ)
 	if err != nil {
 		return err
 	}
-	v := a.viewOf(started)
+	v := a.viewOf(ctx, started)
 	a.show(jobDocument{view.FormatVersion, v}, func(s view.Screen) {
-		view.Note(s, fmt.Sprintf("Job %s runs in %s.", v.ID, v.Dir))
+		where := v.Dir
+		if v.Workspace != "" {
+			where = v.Workspace + " (" + v.Dir + ")"
+		}
+		view.Note(s, fmt.Sprintf("Job %s runs in %s.", v.ID, where))
 		view.Note(s, a.commandLine("job logs", planFlags{}, "-f", string(v.ID))+" follows it")
 	})
 	return nil
@@ -122,9 +171,18 @@ func (a *app) startJob(ctx context.Context, s job.Store, r job.Record, prompt []
 	if err != nil {
 		return r, fmt.Errorf("write the record of a job: %w", err)
 	}
-	l := job.Launch{Program: a.env.Program, Args: []string{jobWorker, s.Dir, string(r.ID)}, Environ: environ}
+	l := job.Launch{Program: a.env.Program, Args: []string{jobWorker, s.Dir, string(r.ID)}, Environ: append(environ, job.Marker+"="+string(r.ID))}
+	if r.Inside != "" {
+		if err := s.WriteEnviron(r.ID, environ); err != nil {
+			return r, fmt.Errorf("write the environment of a job: %w", err)
+		}
+		l = a.guestLaunch(s, r.ID)
+	}
 	started, err := s.Start(ctx, r.ID, l, a.now)
 	if err != nil {
+		if started.Status.IsTerminal() {
+			_, _ = s.TakeEnviron(r.ID) //nolint:errcheck // nobody needs it any more
+		}
 		e := newProblem(classFailed, string(started.ErrorCode), err.Error(), a.commandLine("job status", planFlags{}, string(r.ID))+" shows its record")
 		if e.Code == "" {
 			e.Code = "not_started"

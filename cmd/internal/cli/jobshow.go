@@ -31,7 +31,7 @@ func (a *app) jobListCommand() *cobra.Command {
 			"that differs from the record is marked \"unreconciled\". Nothing is written. Jobs that are\n" +
 			"queued are left out without --all.",
 		Args: between(0, 0, ""),
-		RunE: func(*cobra.Command, []string) error { return a.jobList(all) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.jobList(cmd.Context(), all) },
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also list queued jobs")
 	return cmd
@@ -45,11 +45,11 @@ func (a *app) jobStatusCommand() *cobra.Command {
 		Long: "Show the status of one job, or list all as job list does. The status is what the\n" +
 			"processes of this host prove now. Nothing is written.",
 		Args: between(0, 1, "the ID of a job"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.jobList(all)
+				return a.jobList(cmd.Context(), all)
 			}
-			_, v, err := a.readJob(args[0], "job status")
+			_, v, err := a.readJob(cmd.Context(), args[0], "job status")
 			if err == nil {
 				a.showJob(v)
 			}
@@ -67,8 +67,8 @@ func (a *app) jobResultCommand() *cobra.Command {
 		Long: "Show how a job ended. The exit code is 0 for a job that completed, 4 for one that\n" +
 			"exceeded its time, 6 for one that is stale, and 1 for any other.",
 		Args: one("the ID of a job"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			_, v, err := a.readJob(args[0], "job result")
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, v, err := a.readJob(cmd.Context(), args[0], "job result")
 			if err != nil {
 				return err
 			}
@@ -104,7 +104,7 @@ func (a *app) jobWaitCommand() *cobra.Command {
 }
 
 func (a *app) jobWait(ctx context.Context, ids []string) error {
-	s, _, err := a.readJob(ids[0], "job wait")
+	s, _, err := a.readJob(ctx, ids[0], "job wait")
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (a *app) jobWait(ctx context.Context, ids []string) error {
 	return nil
 }
 
-func (a *app) jobList(all bool) error {
+func (a *app) jobList(ctx context.Context, all bool) error {
 	p, err := a.openExisting()
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (a *app) jobList(all bool) error {
 	}
 	doc := jobsDocument{FormatVersion: view.FormatVersion, Jobs: []jobView{}, Unreadable: []string{}}
 	for _, r := range records {
-		if v := a.viewOf(r); all || v.Derived != job.Queued {
+		if v := a.viewOf(ctx, r); all || v.Derived != job.Queued {
 			doc.Jobs = append(doc.Jobs, v)
 		}
 	}
@@ -209,7 +209,7 @@ type jobLogRequest struct {
 }
 
 func (a *app) jobLogs(ctx context.Context, id string, r jobLogRequest) error {
-	s, v, err := a.readJob(id, "job logs")
+	s, v, err := a.readJob(ctx, id, "job logs")
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (a *app) jobLogs(ctx context.Context, id string, r jobLogRequest) error {
 		if err != nil {
 			return a.jobProblem(err)
 		}
-		v = a.viewOf(now)
+		v = a.viewOf(ctx, now)
 	}
 }
 

@@ -56,6 +56,8 @@ func workspaceOf(p *project, name string) (spec.Address, error) {
 type enteredWorkspace struct {
 	observedAddress
 	observation observation
+	project     *project
+	inside      spec.Address // of the VM around it; zero: it is on this host
 }
 
 // inWorkspace finds a workspace, and calls use while no other run can take down the VM that it is in. An error of use is
@@ -83,7 +85,10 @@ func (a *app) inWorkspace(ctx context.Context, name, command, program string, us
 		return before{err: err}
 	}
 	defer func() { err = errors.Join(err, s.world.Close()) }()
-	w := enteredWorkspace{observedAddress: s.at(addr), observation: s}
+	w := enteredWorkspace{observedAddress: s.at(addr), observation: s, project: p}
+	if r.Inside.Kind == spec.VM {
+		w.inside = r.Inside
+	}
 	if err := a.present(w, r.Inside); err != nil {
 		return before{err: err}
 	}
@@ -108,11 +113,18 @@ func (a *app) present(w enteredWorkspace, inside spec.Address) error {
 	return nil
 }
 
-// environment returns the variables of this process that a workspace's block passes on.
+// passNames returns the names of variables that a workspace's block passes on.
+func (w enteredWorkspace) passNames() (names []string) {
+	for _, v := range ctyread.List(ctyread.Attr(ctyread.Attr(spec.Revealed(w.values()), "env"), "pass")) {
+		names = append(names, v.AsString())
+	}
+	return names
+}
+
+// passed returns the variables of this process that a workspace's block passes on.
 func (a *app) passed(w enteredWorkspace) []string {
 	var all []string
-	for _, v := range ctyread.List(ctyread.Attr(ctyread.Attr(spec.Revealed(w.values()), "env"), "pass")) {
-		name := v.AsString()
+	for _, name := range w.passNames() {
 		if i := slices.IndexFunc(a.env.Environ, func(pair string) bool { return strings.HasPrefix(pair, name+"=") }); i >= 0 {
 			all = append(all, a.env.Environ[i])
 		}

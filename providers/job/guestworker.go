@@ -1,0 +1,280 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"vmctl/internal/clock"
+	"vmctl/internal/process"
+	"vmctl/providers"
+)
+
+// GuestWorker runs one job inside a guest and watches it: a process of this host. The job is a
+// process of the guest, and outlives its worker: another one can take it up.
+type GuestWorker struct {
+	Store     Store
+	Guest     providers.Guest // it finds the way into the VM anew if that was lost
+	Processes process.Host
+	ID        ID
+	Environ   []string // of the command, besides those of the guest
+	TakesUp   bool     // the job has begun, and its worker is gone
+	Now       func() time.Time
+	Ready     func(error) // as of Worker
+}
+
+const (
+	guestTick = 500 * time.Millisecond // between two looks
+	callLimit = time.Minute            // for one call inside the guest
+)
+
+// Run runs the job to its end, and writes that as the last thing, as Worker.Run does. leave is
+// called right before.
+func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
+	own := context.WithoutCancel(ctx)
+	me, err := w.Processes.Capture(own, os.Getpid())
+	var r Record
+	if err == nil {
+		r, err = w.begin(own, me)
+	}
+	if err != nil {
+		w.Ready(err)
+		return errors.Join(err, leave())
+	}
+	o := w.start(own, r, me)
+	if o == nil {
+		w.Ready(nil)
+		o = w.watch(ctx, r)
+	} else {
+		w.Ready(errors.New(o.Reason))
+	}
+	if err := leave(); err != nil {
+		o.Warnings = append(o.Warnings, err.Error())
+	}
+	if o.lost {
+		_, err := w.Store.Update(own, w.ID, func(r *Record) error { return Close(r, o.Reason, w.Now()) })
+		_, _ = w.inside(own, guestRemove) //nolint:errcheck // the VM may be gone
+		return err
+	}
+	_, err = w.Store.Update(own, w.ID, func(r *Record) error { return Finish(r, me, o.Outcome, w.Now()) })
+	if err == nil {
+		_, err = w.inside(own, guestRemove) // its record tells all now
+	}
+	return err
+}
+
+// guestOutcome is an Outcome, or the loss of the job: nothing of it lives, and nobody knows how it ended.
+type guestOutcome struct {
+	Outcome
+	lost bool
+}
+
+func (w *GuestWorker) begin(ctx context.Context, me process.Identity) (Record, error) {
+	if !w.TakesUp {
+		return w.Store.Update(ctx, w.ID, func(r *Record) error { return Begin(r, me) })
+	}
+	r, err := w.Store.Read(w.ID)
+	if err != nil {
+		return r, err
+	}
+	if r.Worker != nil {
+		if verdict, why := w.Processes.Verify(*r.Worker); verdict != process.Gone && verdict != process.Reused {
+			return r, fmt.Errorf("take job %s up: its worker is not known to be gone: %s", w.ID, why)
+		}
+	}
+	return w.Store.Commit(ctx, w.ID, r.Revision, func(r *Record) error { return TakeUp(r, me) })
+}
+
+// start starts the command, unless it is to be taken up. nil: it runs.
+func (w *GuestWorker) start(ctx context.Context, r Record, me process.Identity) *guestOutcome {
+	if r.Status == Running {
+		return nil
+	}
+	if !w.TakesUp {
+		if o := w.launch(ctx, r); o != nil {
+			return o
+		}
+	} else if l, err := w.look(ctx); err == nil && l.how == "none" {
+		return &guestOutcome{lost: true, Outcome: Outcome{Reason: "its worker is gone, and had not started it"}}
+	}
+	if _, err := w.Store.Update(ctx, w.ID, func(r *Record) error { return Run(r, me, nil, w.Now()) }); err != nil {
+		_ = w.end(ctx, "KILL") //nolint:errcheck // the first error counts
+		return &guestOutcome{Outcome: Outcome{ErrorCode: FinalizationFailed, Reason: err.Error()}}
+	}
+	return nil
+}
+
+func (w *GuestWorker) launch(ctx context.Context, r Record) *guestOutcome {
+	failed := func(code ErrorCode, err error) *guestOutcome {
+		return &guestOutcome{Outcome: Outcome{ErrorCode: code, Reason: err.Error()}}
+	}
+	prompt, err := os.ReadFile(w.Store.Path(w.ID, promptFile))
+	if err != nil {
+		return failed(PromptMissing, fmt.Errorf("read the prompt: %w", err))
+	}
+	if err := os.Remove(w.Store.Path(w.ID, promptFile)); err != nil {
+		return failed(PromptMissing, err)
+	}
+	limit, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	o, err := w.Guest.Run(limit, providers.Command{
+		Args: append([]string{"sh", "-c", guestStart, "start", string(w.ID), r.Dir}, r.Command...), Dir: "/",
+		Env: append(w.Environ[:len(w.Environ):len(w.Environ)], "supervise="+guestSupervise, Marker+"_SUPERVISOR="+string(w.ID)), Stdin: bytes.NewReader(prompt),
+	})
+	var fate *providers.FateError
+	switch {
+	case errors.As(err, &fate):
+		return nil // it may run: looking tells
+	case err != nil:
+		return failed(SpawnFailed, err)
+	case o.Status != 0:
+		return failed(SpawnFailed, fmt.Errorf("start it: status %d: %s", o.Status, strings.TrimSpace(o.Stderr)))
+	}
+	return nil
+}
+
+// inside runs one of the programs, and returns what it printed.
+func (w *GuestWorker) inside(ctx context.Context, program string, args ...string) ([]byte, error) {
+	limit, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	var out bytes.Buffer
+	o, err := w.Guest.Run(limit, providers.Command{Args: append([]string{"sh", "-c", program, "job", string(w.ID)}, args...), Dir: "/", Stdout: &out})
+	if err == nil && o.Status != 0 {
+		err = fmt.Errorf("status %d: %s", o.Status, strings.TrimSpace(o.Stderr))
+	}
+	return out.Bytes(), err
+}
+
+func (w *GuestWorker) end(ctx context.Context, signal string) error {
+	_, err := w.inside(ctx, guestEnd, signal)
+	return err
+}
+
+// look is one observation of a job inside a guest.
+type look struct {
+	how    string // none | runs | ended | lost
+	status int
+	sizes  map[string]int64 // of the outputs
+}
+
+func (w *GuestWorker) look(ctx context.Context) (look, error) {
+	out, err := w.inside(ctx, guestLook)
+	if err != nil {
+		return look{}, err
+	}
+	f := strings.Fields(string(out))
+	if len(f) != 4 {
+		return look{}, fmt.Errorf("look at job %s: %q is not understood", w.ID, out)
+	}
+	l := look{how: f[0], sizes: map[string]int64{}}
+	if l.how == "ended" {
+		l.status, err = strconv.Atoi(f[1])
+	}
+	for i, name := range []string{"stdout", "stderr"} {
+		n, failed := strconv.ParseInt(f[2+i], 10, 64)
+		l.sizes[name], err = n, errors.Join(err, failed)
+	}
+	return l, err
+}
+
+// watch looks at the command until it has ended, and ends it when its time is over or its end is
+// asked for.
+func (w *GuestWorker) watch(ctx context.Context, r Record) *guestOutcome {
+	own := context.WithoutCancel(ctx)
+	begun := r.Started
+	if begun.IsZero() {
+		begun = w.Now()
+	}
+	grown, seen, o := w.Now(), w.Now(), &guestOutcome{}
+	var asked, forced time.Time
+	for {
+		l, err := w.look(own)
+		now := w.Now()
+		if err == nil {
+			seen = now
+			var more bool
+			if more, err = w.copyOutputs(own, l); more {
+				grown = now
+			}
+		}
+		switch {
+		case err != nil && now.Sub(seen) >= Window:
+			return &guestOutcome{lost: true, Outcome: Outcome{Reason: "nobody could look at it for " + Window.String() + ": " + err.Error()}}
+		case err != nil: // the VM may come back
+		case l.how == "ended":
+			o.ExitCode = &l.status
+			left, err := w.inside(own, guestLeft)
+			if err != nil {
+				o.Warnings = append(o.Warnings, err.Error())
+			}
+			o.Leftovers = append(o.Leftovers, strings.Split(strings.TrimSpace(string(left)), "\n")...)
+			if len(left) == 0 {
+				o.Leftovers = nil
+			}
+			return o
+		case l.how != "runs":
+			return &guestOutcome{lost: true, Outcome: Outcome{Reason: "nothing of it lives in " + r.Inside + ", and nothing says how it ended"}}
+		case !forced.IsZero() && now.Sub(forced) >= forceWait:
+			o.ErrorCode, o.Reason = StopFailed, "processes that it started do not end"
+			return o
+		case !asked.IsZero() && now.Sub(asked) >= time.Duration(r.Grace):
+			if w.end(own, "KILL") == nil && forced.IsZero() {
+				forced = now
+			}
+		case asked.IsZero() && w.isOver(ctx, r, o, now.Sub(begun), now.Sub(grown)):
+			if w.end(own, "TERM") == nil {
+				asked = now
+			}
+		}
+		clock.Pause(own, guestTick)
+	}
+}
+
+// isOver reports whether the job is to end now, and writes why into o.
+func (w *GuestWorker) isOver(ctx context.Context, r Record, o *guestOutcome, ran, idle time.Duration) bool {
+	switch {
+	case r.Timeout > 0 && ran >= time.Duration(r.Timeout):
+		o.ErrorCode, o.Reason = TimedOut, "not done after "+time.Duration(r.Timeout).String()
+		return true
+	case r.IdleTimeout > 0 && idle >= time.Duration(r.IdleTimeout):
+		o.ErrorCode, o.Reason = IdleTimedOut, "no output for "+time.Duration(r.IdleTimeout).String()
+		return true
+	case ctx.Err() != nil:
+		return true
+	}
+	now, err := w.Store.Read(w.ID)
+	return err == nil && now.Cancel != nil
+}
+
+// copyOutputs adds to the files of this host what the command has written since, and reports whether
+// that was anything.
+func (w *GuestWorker) copyOutputs(ctx context.Context, l look) (more bool, err error) {
+	for _, name := range []string{"stdout", "stderr"} {
+		have := int64(0)
+		if info, err := os.Stat(w.Store.Path(w.ID, name)); err == nil {
+			have = info.Size()
+		}
+		if l.sizes[name] <= have {
+			continue
+		}
+		part, err := w.inside(ctx, guestRead, name, strconv.FormatInt(have+1, 10))
+		if err != nil {
+			return more, err
+		}
+		f, err := os.OpenFile(w.Store.Path(w.ID, name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return more, err
+		}
+		_, err = f.Write(part)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return more, err
+		}
+		more = true
+	}
+	return more, nil
+}

@@ -1,0 +1,196 @@
+package job_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vmctl/internal/lockfile"
+	"vmctl/internal/process"
+	"vmctl/providers/job"
+)
+
+// host says of each process what a test lets it say, and ends none.
+type host struct {
+	process.Host
+	verdicts map[int]process.Verdict // by pid; none: gone
+	left     []process.Identity      // with the marker of the job
+	err      error                   // of looking for the marker
+}
+
+func (h host) Verify(id process.Identity) (process.Verdict, string) {
+	if v := h.verdicts[id.PID]; v != "" {
+		return v, "as the test says"
+	}
+	return process.Gone, "no such process"
+}
+
+func (h host) WithVariable(context.Context, string) ([]process.Identity, error) {
+	return h.left, h.err
+}
+
+// row J11; row J28, of reconcile; row J10, of reconcile
+func TestReconcile(t *testing.T) {
+	worker, command := process.Identity{PID: 7}, process.Identity{PID: 8}
+	hidden := errors.New("proc is not mounted")
+	for _, c := range []struct {
+		name    string
+		status  job.Status
+		worker  *process.Identity
+		process *process.Identity
+		cancel  *job.Cancel
+		created time.Time // zero: a minute ago
+		host    host
+		want    job.Status
+		reason  string
+	}{
+		{name: "fresh, left alone", status: job.Queued, want: job.Queued, reason: "no worker took it"},
+		{name: "window", status: job.Queued, created: noon.Add(-job.Window), want: job.Stale, reason: "no worker took it within 1h0m0s"},
+		{name: "just within the window", status: job.Queued, created: noon.Add(-job.Window + 1), want: job.Queued, reason: "no worker took it"},
+		{name: "made in the future", status: job.Queued, created: noon.Add(time.Hour), want: job.Queued, reason: "no worker took it"},
+		{name: "live, left", status: job.Running, worker: &worker, process: &command, host: host{verdicts: map[int]process.Verdict{7: process.Match}}, want: job.Running},
+		{name: "dead pid", status: job.Running, worker: &worker, process: &command, want: job.Stale, reason: "its worker and its process are gone"},
+		{
+			name: "reused pid", status: job.Running, worker: &worker, process: &command,
+			host: host{verdicts: map[int]process.Verdict{7: process.Reused, 8: process.Reused}}, want: job.Stale, reason: "its worker and its process are gone",
+		},
+		{
+			name: "dead worker, live process", status: job.Running, worker: &worker, process: &command,
+			host: host{verdicts: map[int]process.Verdict{8: process.Match}}, want: job.Running, reason: "process 8 runs on",
+		},
+		{
+			name: "dead worker and process, live tool", status: job.Running, worker: &worker, process: &command,
+			host: host{left: []process.Identity{{PID: 9}}}, want: job.Running, reason: "process 9 of it runs on",
+		},
+		{
+			name: "capture error of the worker", status: job.Running, worker: &worker, process: &command,
+			host: host{verdicts: map[int]process.Verdict{7: process.Unknown}}, want: job.Running, reason: "its worker cannot be examined",
+		},
+		{
+			name: "capture error of the process", status: job.Running, worker: &worker, process: &command,
+			host: host{verdicts: map[int]process.Verdict{8: process.Unknown}}, want: job.Running, reason: "its process cannot be examined",
+		},
+		{
+			name: "capture error of the rest", status: job.Running, worker: &worker, process: &command,
+			host: host{err: hidden}, want: job.Running, reason: "cannot be examined: proc is not mounted",
+		},
+		{name: "no process in the record, none lives", status: job.Starting, worker: &worker, want: job.Stale, reason: "nothing that it started lives"},
+		{
+			name: "no process in the record, one lives", status: job.Starting, worker: &worker,
+			host: host{left: []process.Identity{{PID: 9}}}, want: job.Starting, reason: "process 9 of it runs on",
+		},
+		{
+			name: "no process in the record, and none can be found", status: job.Starting, worker: &worker,
+			host: host{err: errors.ErrUnsupported}, want: job.Starting, reason: "its process is not known",
+		},
+		{
+			name: "the same after the window", status: job.Starting, worker: &worker, created: noon.Add(-2 * job.Window),
+			host: host{err: errors.ErrUnsupported}, want: job.Stale, reason: "its process is not known within 1h0m0s",
+		},
+		{name: "cancelled, and dead", status: job.Running, worker: &worker, process: &command, cancel: &job.Cancel{By: "ann"}, want: job.Cancelled, reason: "cancelled by ann"},
+		{name: "terminal, ignored", status: job.Completed, worker: &worker, process: &command, want: job.Completed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+			if c.created.IsZero() {
+				c.created = noon.Add(-time.Minute)
+			}
+			r := record(t, s, "j", c.status, func(r *job.Record) {
+				r.Worker, r.Process, r.Cancel, r.Created = c.worker, c.process, c.cancel, c.created
+			})
+			o := job.Observer{Processes: c.host, Now: noon}
+			derived := o.Derive(t.Context(), r)
+			if derived.Status != c.want {
+				t.Errorf("derived %s (%s), want %s", derived.Status, derived.Reason, c.want)
+			}
+			if _, failed, err := s.ReconcileAll(t.Context(), o); err != nil || len(failed) > 0 {
+				t.Fatal(err, failed)
+			}
+			after, err := s.Read("j")
+			if err != nil || after.Status != c.want {
+				t.Fatalf("reconciled it is %s: %v, want %s", after.Status, err, c.want)
+			}
+			if said := derived.Reason + after.Reason; !strings.Contains(said, c.reason) {
+				t.Errorf("the reason is %q, want %q", said, c.reason)
+			}
+			if c.status == c.want && after.Revision != r.Revision {
+				t.Errorf("the record was written: revision %d, before %d", after.Revision, r.Revision)
+			}
+		})
+	}
+}
+
+// record writes a record with a status that was reached in the ways that there are.
+func record(t *testing.T, s job.Store, id job.ID, status job.Status, fill func(*job.Record)) job.Record {
+	t.Helper()
+	r, err := s.Create(job.Record{ID: id, Created: noon})
+	way := map[job.Status][]job.Status{
+		job.Queued: {job.Queued}, job.Starting: {job.Starting}, job.Running: {job.Starting, job.Running},
+		job.Completed: {job.Starting, job.Running, job.Completed},
+	}
+	for _, next := range way[status] {
+		if err == nil {
+			r, err = s.Update(t.Context(), id, func(r *job.Record) error {
+				fill(r)
+				r.Status = next
+				return nil
+			})
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// row J08
+func TestReconcileManyAndOneUnreadable(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	for i := range 3 {
+		record(t, s, job.ID(fmt.Sprintf("dead-%d", i)), job.Running, func(r *job.Record) { r.Worker = &process.Identity{PID: 7} })
+	}
+	if err := os.MkdirAll(filepath.Join(s.Path("folder", ""), "record.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	closed, failed, err := s.ReconcileAll(t.Context(), job.Observer{Processes: host{}, Now: noon})
+	if err != nil || len(closed) != 3 || len(failed) != 1 || !strings.Contains(failed[0].Error(), "job folder") {
+		t.Errorf("ended %d records, and failed: %v %v; want 3, and one failure that names the job", len(closed), failed, err)
+	}
+}
+
+// A worker finishes while reconcile decides about the record that it read before.
+//
+// row J07, of reconcile
+func TestTerminalWinsAgainstReconcile(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	worker := process.Identity{PID: 7}
+	read := record(t, s, "j", job.Running, func(r *job.Record) { r.Worker = &worker })
+	if _, err := s.Update(t.Context(), "j", func(r *job.Record) error { return job.Finish(r, worker, job.Outcome{ExitCode: exit(0)}, noon) }); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Reconcile(t.Context(), read, job.Observer{Processes: host{}, Now: noon})
+	var conflict *job.ConflictError
+	if now, unread := s.Read("j"); !errors.As(err, &conflict) || unread != nil || now.Status != job.Completed {
+		t.Errorf("reconcile: %v, and it is %s; want a conflict and completed", err, now.Status)
+	}
+}
+
+// A machine that was started again runs none of the processes of its records.
+func TestHostRestarted(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	me, err := process.Host{}.Capture(t.Context(), os.Getpid())
+	if err != nil {
+		t.Skip("processes cannot be recognised here: ", err)
+	}
+	me.BootID = "another"
+	r := record(t, s, "j-restarted", job.Running, func(r *job.Record) { r.Worker, r.Process = &me, &me })
+	d := job.Observer{Processes: process.Host{}, Now: noon}.Derive(t.Context(), r)
+	if d.Status != job.Stale || !strings.Contains(d.Reason, "before this machine was started") {
+		t.Errorf("derived %s (%s), want stale and a word of the start", d.Status, d.Reason)
+	}
+}
