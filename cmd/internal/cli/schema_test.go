@@ -51,7 +51,7 @@ func TestSchemaHasEveryAttribute(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	h := newHouse(t, withID)
-	if got, want := h.run("explain", "vm.stop.grace").exits(0).stdout, `vm.stop.grace  duration, default "30s"
+	if got, want := h.run("explain", "vm.stop.grace").exits(0).stdout, `vm.stop.grace duration, default "30s"
   How long it may take to shut down after the request.
   at least  1s
 `; got != want {

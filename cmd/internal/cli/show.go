@@ -41,16 +41,16 @@ func (a *app) showCommand() *cobra.Command {
 	return cmd
 }
 
-// isPlanFile reports whether an argument is a plan file and no address: it begins like one, or is
-// only a path.
+// isPlanFile reports whether an argument is a plan file and no address: it begins like one, or can
+// only be a path.
 func (a *app) isPlanFile(name string) bool {
 	text, err := os.ReadFile(a.absolute(name))
 	if err == nil && bytes.HasPrefix(text, []byte(planOpening)) {
 		return true
 	}
-	addr, err := spec.ParseAddress(name)
+	addr, perr := spec.ParseAddress(name)
 	_, known := spec.Shape(addr.Kind)
-	return (err != nil || !known) && strings.ContainsAny(name, `./\`)
+	return (perr != nil || !known) && (err == nil || strings.ContainsAny(name, `/\`))
 }
 
 // showSavedPlan shows a saved plan as it was shown when it was made.

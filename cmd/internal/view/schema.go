@@ -182,28 +182,28 @@ type ExplainDocument struct {
 func Explain(s Screen, d ExplainDocument) {
 	p := &page{screen: s}
 	if a := d.Attribute; a != nil {
-		p.put(0, 2, in(bold, d.Path), txt("  "+a.notes()))
+		p.put(0, 2, in(bold, d.Path), txt(" "+a.notes()))
 		p.put(2, 2, txt(a.Doc))
 		p.rows(a.rows())
 		p.flush()
 		return
 	}
 	b := d.Block
-	p.put(0, 2, in(bold, d.Path), txt("  "+b.notes()))
+	p.put(0, 2, in(bold, d.Path), txt(" "+b.notes()))
 	p.put(2, 2, txt(b.Doc))
 	if len(b.Attributes) > 0 {
 		p.heading("Attributes")
 	}
 	for _, name := range sorted(b.Attributes) {
 		a := b.Attributes[name]
-		p.put(2, 6, in(bold, name), txt("  "+a.notes()))
+		p.put(2, 6, in(bold, name), txt(" "+a.notes()))
 		p.put(6, 6, txt(a.Doc))
 	}
 	if len(b.Blocks) > 0 {
 		p.heading("Blocks")
 	}
 	for _, name := range sorted(b.Blocks) {
-		p.put(2, 6, in(bold, name), txt("  "+b.Blocks[name].notes()))
+		p.put(2, 6, in(bold, name), txt(" "+b.Blocks[name].notes()))
 		p.put(6, 6, txt(b.Blocks[name].Doc))
 	}
 	p.flush()
