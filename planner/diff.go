@@ -28,6 +28,7 @@ type Delta struct {
 	// released before the VM goes down. Nothing else is done with them.
 	Aside map[spec.Address]bool
 
+	known      map[spec.Address]cty.Value // what Plan.Known says
 	options    Options
 	refers     map[spec.Address][]spec.Address // by the spec
 	dependents map[spec.Address][]spec.Address // the addresses that are left out together with an address
@@ -56,7 +57,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 	d.hintRenames(all)
 	delta := Delta{
 		Project: o.Project, Serial: s.Serial, Findings: d.findings, Aside: map[spec.Address]bool{},
-		options: o, refers: refersOf(c), dependents: dependents(c, s, all, o.Destroy),
+		known: d.known, options: o, refers: refersOf(c), dependents: dependents(c, s, all, o.Destroy),
 	}
 	delta.Changes = slices.Grow(delta.Changes, len(all))
 	for _, a := range all {
@@ -147,6 +148,9 @@ func (d *differ) change(a spec.Address) Change {
 		}
 		if recorded && d.options.Heal {
 			resource = healed(resource, record.Policy, off)
+		}
+		if recorded && d.options.Revert[a] {
+			resource.Want, resource.Uses, resource.Plain, resource.Policy = recordedWant(resource.Want, record.Values), record.Uses, false, record.Policy
 		}
 		c.Want, c.Needs, c.Policy = &resource, resource.Uses, resource.Policy
 		stays := recorded && d.world.wanted[a] != c.System && record.Inside == resource.Inside // an object does not move to another system

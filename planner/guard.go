@@ -21,7 +21,7 @@ func (d *differ) ceilings(c *Change) {
 	if c.Blocked != nil {
 		return
 	}
-	allowed := c.Action == providers.ReplaceIt && (d.options.Allow.Replace[c.Address] || d.isHalfDeleted(c))
+	allowed := c.Action == providers.ReplaceIt && (d.options.Allow.Replace[c.Address] || d.options.Replace[c.Address] || d.isHalfDeleted(c))
 	for _, e := range c.alterations() {
 		if e.Applies == providers.Refused {
 			if c.Blocked = movesNowhere(c); e.name != "provider" {

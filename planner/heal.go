@@ -6,6 +6,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/condition"
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -62,7 +63,7 @@ func (c *Change) leftBecause(s *state.Snapshot) string {
 		return ""
 	case c.Action == providers.Stop:
 		return fmt.Sprintf("it is %s, and vmctl left it off", c.Object.State)
-	case c.Action == providers.Start && !c.Unready && !endedUnasked(c.Object):
+	case c.Action == providers.Start && !c.Unready && !endedUnasked(c.Object) && !c.endedWithHost():
 		return "it is " + c.Object.State + ": it was shut down, and nothing shows that it failed"
 	default:
 		return ""
@@ -74,6 +75,14 @@ func (c *Change) leftBecause(s *state.Snapshot) string {
 func endedUnasked(o *providers.Object) bool {
 	return leftBehind(o) || slices.ContainsFunc(o.Findings, func(f providers.Finding) bool {
 		return f.Kind == providers.FindCrashed || f.Kind == providers.FindBroken
+	})
+}
+
+// endedWithHost reports whether the host of an object was booted since the object was last seen
+// ready: it ended with the host. A condition that is true became so after the last start.
+func (c *Change) endedWithHost() bool {
+	return !c.booted.IsZero() && slices.ContainsFunc(c.Record.Conditions, func(seen condition.Condition) bool {
+		return seen.Status == condition.True && !seen.Since.IsZero() && seen.Since.Before(c.booted)
 	})
 }
 

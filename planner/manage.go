@@ -86,7 +86,7 @@ func (d *differ) adopt(c *Change) {
 // manage compares an object that is ours with its spec, and decides how it changes.
 func (d *differ) manage(c *Change) {
 	o := c.Object
-	c.ID = o.ID
+	c.ID, c.booted = o.ID, d.world.systems[c.System].Inventory.Booted
 	if c.Record != nil && c.Record.Reserved && c.Record.ID == string(o.ID) {
 		c.Prior = overlay(c.Change.Want, o.Attrs).Value
 	}
@@ -115,7 +115,9 @@ func (d *differ) manage(c *Change) {
 	slices.SortFunc(c.Edits, func(a, b providers.Edit) int { return cmp.Compare(a.Path, b.Path) })
 	c.Applies = maximum(c.alterations())
 	d.drift(c, shown, attrs)
-	c.newPolicy = c.policyChanged()
+	if c.newPolicy = c.policyChanged(); c.newPolicy {
+		c.Policies = PolicyEdits(c.Kind, c.Record.Policy, c.Policy)
+	}
 	c.scripts = d.scripts(c)
 	c.Unready = on && wantOn && d.unready(c) && (!d.options.NoWait || c.runsScripts())
 	c.tellScripts(on && wantOn)
@@ -262,6 +264,8 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	switch {
 	case c.Applies == providers.Refused:
 		c.Action, c.Reason, c.Altered = providers.Update, because(c.alterations(), providers.Refused), true
+	case d.options.Replace[c.Address]:
+		c.Action, c.Reason = providers.ReplaceIt, "a replacement was asked for"
 	case c.Applies == providers.Replace:
 		c.Action, c.Reason, c.Altered = providers.ReplaceIt, because(c.alterations(), providers.Replace), true
 	case c.Object.Running != nil && !wantOn && !down:

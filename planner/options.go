@@ -22,6 +22,8 @@ type Options struct {
 	Allow     Allow
 	Running   map[spec.Address]bool           // overrides the wanted run state: `vm start` and `vm stop`
 	Restart   map[spec.Address]bool           // VMs to restart even without an edit: `vm restart`
+	Replace   map[spec.Address]bool           // objects to replace even without an edit: `plan --replace`
+	Revert    map[spec.Address]bool           // resources that become again what was applied: `drift --revert`
 	Rekey     map[spec.Address]bool           // VMs whose guests get new keys, and nothing else: `vm rekey`
 	Imports   map[spec.Address]providers.ID   // the user's name for the object to import to each address: `vmctl import`
 	Unlock    map[spec.Address]bool           // disks whose stale locks are released, and nothing else: `disk unlock`

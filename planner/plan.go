@@ -3,6 +3,8 @@
 package planner
 
 import (
+	"time"
+
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/condition"
@@ -20,7 +22,10 @@ type Plan struct {
 	Findings []providers.Finding // by kind and address
 	Deferred []Deferred          // by address: to be planned once this plan was carried out
 	Steps    []Step              // in an order that respects After
-	Summary  Summary
+	// Known holds, by address, the values of objects on which references may rely once the plan is
+	// carried out.
+	Known   map[spec.Address]cty.Value
+	Summary Summary
 }
 
 // Change is a change of a provider with the facts that only the planner knows.
@@ -40,6 +45,10 @@ type Change struct {
 	Blocked  *Block            // nil: free to go on
 	Warnings []string
 
+	// Policies lists the edits of the policy in its record, by path: how vmctl treats the object from
+	// now on. They alter nothing of the object.
+	Policies []providers.Edit
+
 	Departures []Departure // what something other than vmctl changed of its object; nil: nothing
 
 	Conditions []condition.Declared // of its kind, with their producers
@@ -52,9 +61,10 @@ type Change struct {
 	// that the record here is older. An apply updates the record without a step.
 	Behind bool
 
-	scripts   []script // of a VM, in their order
-	importing bool     // its object is not vmctl's yet
-	mistake   error    // of its block, which shows only with the values of other objects; nil: none
+	booted    time.Time // when its host was booted; zero: not known
+	scripts   []script  // of a VM, in their order
+	importing bool      // its object is not vmctl's yet
+	mistake   error     // of its block, which shows only with the values of other objects; nil: none
 	// with is the object around it that is replaced: it ends with that one and is made again in the
 	// new one. Zero: there is none.
 	with      spec.Address

@@ -4,6 +4,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
+	"vmctl/providers"
 	"vmctl/spec"
 )
 
@@ -14,6 +15,29 @@ func (c *Change) policyChanged() bool {
 		return false
 	}
 	return !same(filled(c.Kind, "", c.Record.Policy, c.Policy), c.Policy)
+}
+
+// PolicyEdits lists the differences between a recorded and a wanted policy, by path. An attribute
+// that the record lacks counts as its default.
+func PolicyEdits(kind spec.Kind, recorded, wanted cty.Value) []providers.Edit {
+	var all []providers.Edit
+	var compare func(path string, before, after cty.Value)
+	compare = func(path string, before, after cty.Value) {
+		if isObject(after) {
+			for _, name := range attributeNames(after) {
+				compare(join(path, name), ctyread.Attr(before, name), after.GetAttr(name))
+			}
+			return
+		}
+		if before == cty.NilVal {
+			before = nothing(after)
+		}
+		if !same(before, after) {
+			all = append(all, providers.Edit{Path: path, Before: before, After: after, Verdict: providers.Verdict{Applies: providers.Live, Reason: "policy"}})
+		}
+	}
+	compare("", filled(kind, "", recorded, wanted), wanted)
+	return all
 }
 
 // filled returns the policy of a record with the attributes that it lacks, where the wanted

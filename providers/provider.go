@@ -155,7 +155,9 @@ type Inventory struct {
 	// object has it. The object is among Objects or Unknown, marked or not.
 	Found map[spec.Address]ID
 	Host  map[string]string // facts of the host for doctor and status: versions, accelerators
-	Blind *Problem          // why the facts of the host could not be read; nil: they were
+	// Booted is the moment at which the host was booted, by its clock; zero: not known.
+	Booted time.Time
+	Blind  *Problem // why the facts of the host could not be read; nil: they were
 }
 
 // FindImports notes in Found the listed objects whose name or ID an import has.

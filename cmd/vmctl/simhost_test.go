@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -33,6 +34,7 @@ import (
 //	locked VM            demands that its disk is locked
 //	rm-run EXT           removes the only file of a run with that extension
 //	tell VM WHAT         tells the VM something over its socket: boot
+//	shut-down VM         lets the VM end by itself, as a guest that shuts down does, waits for that, and tidies up
 //	disk-write DISK TEXT writes into a disk, as a guest does; where is the same each time
 //	disk-holds DISK TEXT demands that the disk still has that
 //	disk-locked DISK     demands that somebody holds it
@@ -137,6 +139,7 @@ func hostCommands() map[string]func(*testscript.TestScript, bool, []string) {
 			}
 		},
 		"tell":      tell,
+		"shut-down": shutDown,
 		"killed-at": killedAt,
 		"journal":   func(ts *testscript.TestScript, _ bool, args []string) { fmt.Fprint(ts.Stdout(), journals(ts, args[0])) },
 	}
@@ -188,6 +191,15 @@ func renamePid(ts *testscript.TestScript, _ bool, args []string) {
 	content, err = json.Marshal(file)
 	ts.Check(err)
 	ts.Check(os.WriteFile(path, content, 0o600))
+}
+
+func shutDown(ts *testscript.TestScript, neg bool, args []string) {
+	id, file := processOf(ts, args[0]), pidFile(ts, args[0])
+	tell(ts, neg, []string{args[0], "end"})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ts.Check(process.Host{}.Wait(ctx, id))
+	ts.Check(os.Remove(file))
 }
 
 func tell(ts *testscript.TestScript, _ bool, args []string) {

@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -170,6 +172,26 @@ func (p *Provider) bootID() string {
 		return ""
 	}
 	return strings.TrimSpace(string(id))
+}
+
+// booted returns the moment at which this machine was booted; zero if nothing tells it, or if the
+// virtual machines are on another one.
+func (p *Provider) booted() time.Time {
+	if p.location.Remote != "" {
+		return time.Time{}
+	}
+	text, err := os.ReadFile(filepath.Join(p.host.Proc, "stat"))
+	if err != nil {
+		return time.Time{}
+	}
+	for line := range strings.Lines(string(text)) {
+		if seconds, is := strings.CutPrefix(line, "btime "); is { // proc_stat(5)
+			if n, err := strconv.ParseInt(strings.TrimSpace(seconds), 10, 64); err == nil {
+				return time.Unix(n, 0)
+			}
+		}
+	}
+	return time.Time{}
 }
 
 // maxSocketPath is the size of a socket's path in the system (bytes), with its closing zero

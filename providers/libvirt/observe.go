@@ -240,6 +240,7 @@ func (p *Provider) heldPorts(ctx context.Context, c connection, s observedDomain
 // hostFacts notes the facts of the host for doctor and status, and the kinds for which the host
 // lacks software.
 func (p *Provider) hostFacts(ctx context.Context, c connection, inv *providers.Inventory) {
+	inv.Booted = p.booted()
 	f, err := c.Facts(ctx)
 	if err != nil {
 		inv.Blind = providers.Unread(fmt.Errorf("read the facts of the host of %s: %w", p.location.URI, err))

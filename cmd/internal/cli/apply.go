@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vmctl/internal/ctyread"
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -42,6 +43,7 @@ func (a *app) applyCommand() *cobra.Command {
 		},
 	}
 	r.plan.register(cmd.Flags())
+	r.plan.registerReplace(cmd.Flags())
 	r.plan.registerWait(cmd.Flags())
 	r.apply.register(cmd.Flags())
 	cmd.Flags().BoolVar(&r.heal, "heal", false, "only start and recover what ended without being asked, and release stale locks; for a timer")
@@ -59,14 +61,14 @@ type applyRequest struct {
 }
 
 func (r applyRequest) check() error {
-	named := r.plan.noWait || len(r.plan.targets)+len(r.plan.excludes)+len(r.plan.allowReplace)+len(r.plan.allowDestroy)+len(r.plan.allowInterrupt)+len(r.plan.allowDirty) > 0
+	named := r.plan.noWait || len(r.plan.targets)+len(r.plan.excludes)+len(r.plan.replace)+len(r.plan.allowReplace)+len(r.plan.allowDestroy)+len(r.plan.allowInterrupt)+len(r.plan.allowDirty) > 0
 	switch {
 	case r.file != "" && r.equivalent != "":
 		return rejected("usage", "apply takes a plan file, or --equivalent with one, and not both")
 	case r.heal && (named || r.file+r.equivalent != ""):
-		return rejected("usage", "apply: --heal takes no plan file, --target, --exclude, --wait or --allow-…")
+		return rejected("usage", "apply: --heal takes no plan file, --target, --exclude, --replace, --wait or --allow-…")
 	case named && r.file+r.equivalent != "":
-		return rejected("usage", "apply: a saved plan fixes these flags: leave out --target, --exclude, --wait and --allow-…")
+		return rejected("usage", "apply: a saved plan fixes these flags: leave out --target, --exclude, --replace, --wait and --allow-…")
 	default:
 		return r.apply.check()
 	}
@@ -104,7 +106,7 @@ func (a *app) applying(p *project, r applyRequest) mission {
 // its provider supports logins.
 func (a *app) howToEnter(w work) []string {
 	for _, c := range w.plan.Changes {
-		if c.Kind != spec.VM || c.Action != providers.Create {
+		if c.Kind != spec.VM || c.Action != providers.Create || !ctyread.True(c.Change.Want, "running") {
 			continue
 		}
 		if _, ok := providers.Ability[providers.Reacher](w.world.System(c.System).Provider); ok {

@@ -138,6 +138,12 @@ func (a *app) saved(p *project, f planFile, r applyRequest) mission {
 // replan returns the command that makes a plan file anew.
 func (a *app) replan(f planFile, path string) string {
 	more := []string{"--out=" + path}
+	if len(f.Flags.Revert) > 0 {
+		for _, addr := range f.Flags.Revert {
+			more = append(more, "--revert="+addr)
+		}
+		return a.commandLine("drift", planFlags{}, more...)
+	}
 	if f.Destroy {
 		more = append(more, "--destroy")
 	}

@@ -141,16 +141,17 @@ func (a *app) waiting(h state.Holder, limit time.Duration) {
 
 func (a *app) showPlan(p *project, m mission, r round, plan *planner.Plan) {
 	plan = r.numbered(plan)
+	doc := a.planDocument(p, m, plan, r.snapshot)
 	if a.global.json {
-		a.line(view.PlanEvent{FormatVersion: view.FormatVersion, Type: "plan", Plan: a.planDocument(p, m, plan)})
+		a.line(view.PlanEvent{FormatVersion: view.FormatVersion, Type: "plan", Plan: doc})
 		return
 	}
 	if r.later {
 		view.Note(a.screen(), "")
 	}
 	view.Plan(a.screen(), plan, view.PlanOptions{
-		Targets: m.plan.targets, Pulls: m.pulls(), Warnings: a.warnings(p, plan), Title: m.titled(r), Verbose: m.plan.verbose, Idle: m.idles(plan), Providers: p.config.Providers,
-		Offer: view.Offer{Running: true, Later: r.later, Apply: a.offer(m, plan)}, Own: a.ownFlags(m.plan),
+		Targets: m.plan.targets, Pulls: m.pulls(), Warnings: doc.Warnings, Title: m.titled(r), Verbose: m.plan.verbose, Idle: m.idles(plan), Providers: p.config.Providers,
+		Offer: view.Offer{Running: true, Later: r.later, Apply: a.offer(m, plan)}, Own: a.ownFlags(m.plan), Outputs: doc.Outputs,
 	})
 }
 

@@ -90,16 +90,17 @@ func Main(ctx context.Context, env Env) int {
 
 // app is one run of one command.
 type app struct {
-	env     Env
-	stdout  *sink
-	stderr  *sink
-	global  globalFlags
-	types   providers.Types
-	answer  bool // a document was written: nothing else may follow on stdout
-	streams bool // the command writes a line per event, the last one says how it ended
-	changes atomic.Pointer[mutatingCommand]
-	config  *spec.Config // the spec that was read last; nil: none yet
-	stays   atomic.Bool  // the command ends by itself, however often it is asked to
+	env          Env
+	stdout       *sink
+	stderr       *sink
+	global       globalFlags
+	types        providers.Types
+	answer       bool // a document was written: nothing else may follow on stdout
+	streams      bool // the command writes a line per event, the last one says how it ended
+	changes      atomic.Pointer[mutatingCommand]
+	showsVersion bool         // --version
+	config       *spec.Config // the spec that was read last; nil: none yet
+	stays        atomic.Bool  // the command ends by itself, however often it is asked to
 }
 
 func newApp(env Env) *app {

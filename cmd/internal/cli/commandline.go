@@ -39,6 +39,7 @@ func (a *app) ownFlags(f planFlags) view.OwnFlags {
 	}
 	add(&own.Plan, "target", f.targets...)
 	add(&own.Plan, "exclude", f.excludes...)
+	add(&own.Plan, "replace", f.replace...)
 	add(&own.Plan, "allow-replace", f.allowReplace...)
 	add(&own.Plan, "allow-destroy", f.allowDestroy...)
 	add(&own.Plan, "allow-interrupt", f.allowInterrupt...)

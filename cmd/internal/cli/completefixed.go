@@ -31,6 +31,7 @@ func (a *app) offers(root *cobra.Command) {
 		{"disk unlock", first(a.knownDisks)},
 		{"import", a.offerImports},
 		{"show", first(a.allKnown)},
+		{"output", first(a.outputNames)},
 		{"state list, state rm", several(a.inState)},
 		{"state show, state mv", first(a.inState)},
 		{"help", a.offerCommands},
@@ -64,7 +65,7 @@ func (a *app) flagOffers() map[string]offer {
 		"data-dir":  cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		"var-file":  nil, "out": nil, "equivalent": nil,
 	}
-	for _, flag := range []string{"target", "exclude", "allow-replace", "allow-destroy", "allow-interrupt", "allow-dirty"} {
+	for _, flag := range []string{"target", "exclude", "replace", "adopt", "revert", "allow-replace", "allow-destroy", "allow-interrupt", "allow-dirty"} {
 		all[flag] = byName(a.allKnown)
 	}
 	return all
@@ -74,6 +75,12 @@ func (a *app) flagOffers() map[string]offer {
 // Commands and flags without an offer complete no files either.
 func (a *app) offersBelow(cmd *cobra.Command) {
 	offers := a.flagOffers()
+	switch cmd.Name() {
+	case "plan", "show":
+		offers["format"] = fixed(planFormats()...)
+	case "drift":
+		offers["format"] = fixed(view.DriftFormats()...)
+	}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		offer, known := offers[f.Name]
 		switch {

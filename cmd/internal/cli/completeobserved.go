@@ -154,6 +154,16 @@ func (a *app) providerNames(context.Context) []string {
 	return names
 }
 
+// outputNames lists the outputs of the files.
+func (a *app) outputNames(context.Context) []string {
+	outputs, _ := a.readAnyway().Outputs(nil) //nolint:errcheck // an output with a mistake has a name, too
+	var names []string
+	for _, o := range outputs {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
 // offerVariables offers the variables of the files, each with a "=" for the value to follow.
 func (a *app) offerVariables(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	config := a.readAnyway() // a variable without a value is a mistake, and --var gives it one

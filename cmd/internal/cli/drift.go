@@ -33,6 +33,9 @@ func (a *app) driftCommand() *cobra.Command {
 			"    owner   = \"ops\"\n" +
 			"    expiry  = \"2026-12-31\"      # counts as drift from then on\n" +
 			"  }\n\n" +
+			"--adopt writes the present values of a resource into its block and its record, so that\n" +
+			"the next plan has nothing to do for it. --revert keeps a plan in a file that makes it\n" +
+			"again what was applied, and nothing else; `vmctl apply FILE` carries it out.\n\n" +
 			"The exit code is 0 without drift, 2 with drift, and 6 if there is none in what\n" +
 			"could be read, and something could not be read.",
 		Args: between(0, 0, ""),
@@ -40,6 +43,9 @@ func (a *app) driftCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&r.format, "format", "text", "text, junit, prometheus or markdown, as `FORMAT`")
 	cmd.Flags().StringVar(&r.ignore, "ignore-file", "", "leave out the drift that `FILE` accepts")
+	cmd.Flags().StringArrayVar(&r.adopt, "adopt", nil, "write what `ADDR` is now into its block")
+	cmd.Flags().StringArrayVar(&r.revert, "revert", nil, "keep a plan that makes `ADDR` again what was applied")
+	cmd.Flags().StringVar(&r.out, "out", "", "keep the plan of --revert in `FILE`, for vmctl apply")
 	return cmd
 }
 
@@ -47,6 +53,9 @@ func (a *app) driftCommand() *cobra.Command {
 type driftRequest struct {
 	format string
 	ignore string // a file; "": none
+	adopt  []string
+	revert []string
+	out    string // a file; "": none
 }
 
 func (r driftRequest) check(json bool) error {
@@ -62,6 +71,14 @@ func (r driftRequest) check(json bool) error {
 func (a *app) drift(ctx context.Context, r driftRequest) (err error) {
 	if err := r.check(a.global.json); err != nil {
 		return err
+	}
+	switch err := r.checkWaysOut(); {
+	case err != nil:
+		return err
+	case len(r.adopt) > 0:
+		return a.adoptDrift(ctx, r)
+	case len(r.revert) > 0:
+		return a.revertDrift(ctx, r)
 	}
 	ignored, err := a.ignoredDrift(r.ignore)
 	if err != nil {

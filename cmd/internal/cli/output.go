@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/planner"
+	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -52,6 +54,22 @@ func (a *app) allOutputs(ctx context.Context) ([]spec.Output, error) {
 func outputsOf(p *project, s *state.Snapshot) []spec.Output {
 	all, _ := p.config.Outputs(values(s)) //nolint:errcheck // see above
 	return all
+}
+
+// outputChanges returns the outputs before and after a plan. A destruction has none: it evaluates no
+// output.
+func outputChanges(p *project, plan *planner.Plan, s *state.Snapshot) []view.OutputChange {
+	after := values(s)
+	for i := range plan.Changes {
+		c := &plan.Changes[i]
+		if c.Action == providers.Destroy || c.Action == providers.Forget {
+			delete(after, c.Address)
+		} else if v, ok := plan.Known[c.Address]; ok && c.Action != providers.NoOp {
+			after[c.Address] = v
+		}
+	}
+	outputs, _ := p.config.Outputs(after) //nolint:errcheck // an output holds its own mistakes
+	return view.OutputChanges(outputsOf(p, s), outputs)
 }
 
 // warnOutputs says which outputs cannot be evaluated.

@@ -33,11 +33,19 @@ func (a *app) planCommand() *cobra.Command {
 					return err
 				}
 			}
+			if err := r.look.check(a.global.json); err != nil {
+				return err
+			}
+			if r.destroy && len(r.flags.replace) > 0 {
+				return rejected("usage", "plan takes --destroy or --replace, and not both")
+			}
 			return a.plan(cmd.Context(), r)
 		},
 	}
 	r.flags.register(cmd.Flags())
+	r.flags.registerReplace(cmd.Flags())
 	r.flags.registerWait(cmd.Flags())
+	r.look.register(cmd.Flags())
 	new(applyFlags).registerLock(cmd.Flags()) // accepted as apply accepts it, and ignored: plan takes no lock
 	cmd.Flags().BoolVar(&r.destroy, "destroy", false, "show what destroy would do")
 	cmd.Flags().StringVar(&r.out, "out", "", "keep the plan in `FILE`, for vmctl apply")
@@ -48,6 +56,7 @@ func (a *app) planCommand() *cobra.Command {
 // planRequest holds the flags of a plan.
 type planRequest struct {
 	flags    planFlags
+	look     planLook
 	out      string // a file; "": none
 	destroy  bool
 	detailed bool
@@ -120,16 +129,21 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	}
 	defer func() { err = errors.Join(err, made.world.Close()) }()
 	plan, m := made.plan, made.mission
-	if a.global.json {
-		a.document(a.planDocument(p, m, plan))
-	} else {
-		view.Plan(a.screen(), plan, view.PlanOptions{
-			Targets: m.plan.targets, Pulls: m.pulls(), Warnings: a.warnings(p, plan), Title: m.title, Idle: m.idles(plan), Verbose: r.flags.verbose, Holder: made.holder, Providers: p.config.Providers,
-			Offer: view.Offer{Apply: a.offerOf(r, m, plan)}, Own: a.ownFlags(m.plan),
-		})
+	screen, doc := a.screen(), a.planDocument(p, m, plan, made.snapshot)
+	switch {
+	case a.global.json:
+		a.document(doc)
+		screen.W = nil // only to be kept
+	case r.look.format == "markdown":
+		a.showMarkdown(doc, r.look, r.out)
+		screen.W = nil
 	}
+	review := view.Plan(screen, plan, view.PlanOptions{
+		Targets: m.plan.targets, Pulls: m.pulls(), Warnings: doc.Warnings, Title: m.title, Destroys: m.destroy, Idle: m.idles(plan), Verbose: r.flags.verbose, Holder: made.holder, Providers: p.config.Providers,
+		Offer: view.Offer{Apply: a.offerOf(r, m, plan)}, Own: a.ownFlags(m.plan), Outputs: doc.Outputs,
+	})
 	if r.out != "" {
-		if err := a.keepPlan(r, p, plan, made.snapshot); err != nil {
+		if err := a.keepPlan(r, p, made, reviewed{doc, review}); err != nil {
 			return err
 		}
 	}
@@ -144,8 +158,9 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 }
 
 // planDocument returns a plan as it is shown with --json.
-func (a *app) planDocument(p *project, m mission, plan *planner.Plan) view.PlanDocument {
+func (a *app) planDocument(p *project, m mission, plan *planner.Plan, s *state.Snapshot) view.PlanDocument {
 	doc := view.PlanJSON(plan, a.ownFlags(m.plan))
+	doc.Outputs = outputChanges(p, plan, s)
 	doc.Targets, doc.Warnings = m.plan.targets, a.warnings(p, plan)
 	return doc
 }
@@ -160,7 +175,8 @@ func (a *app) offerOf(r planRequest, m mission, plan *planner.Plan) string {
 }
 
 // keepPlan saves a plan. It refuses one with blocked changes.
-func (a *app) keepPlan(r planRequest, p *project, plan *planner.Plan, s *state.Snapshot) error {
+func (a *app) keepPlan(r planRequest, p *project, made madePlan, shown reviewed) error {
+	plan := made.plan
 	if plan.Forbidden() {
 		e := newProblem(classRefused, "blocked", "plan: nothing was saved: "+view.Obstacles(plan.Summary))
 		if len(plan.Steps) > 0 {
@@ -168,7 +184,7 @@ func (a *app) keepPlan(r planRequest, p *project, plan *planner.Plan, s *state.S
 		}
 		return e
 	}
-	return a.savePlan(r, p, plan, s)
+	return a.savePlan(r, p, made, shown)
 }
 
 // offer returns the command that carries out a plan without its blocked changes.

@@ -18,7 +18,6 @@ import (
 	"vmctl/internal/atomicfile"
 	"vmctl/planner"
 	"vmctl/spec"
-	"vmctl/state"
 )
 
 // planFormat is the format of plan files that this build reads and writes.
@@ -39,13 +38,22 @@ type planFile struct {
 	Seal      planner.Seal      `json:"seal"`
 	Key       string            `json:"key,omitempty"`     // a digest that names the key of all digests in the file
 	Secrets   map[string]string `json:"secrets,omitempty"` // digests of the sensitive variables, by name
-	Plan      view.PlanDocument `json:"plan"`              // for people who read the file
+	Plan      view.PlanDocument `json:"plan"`              // as plan --json shows it
+	Review    view.Review       `json:"review,omitempty"`  // as plan shows it; a version before kept none
+}
+
+// reviewed holds a plan as its reader sees it.
+type reviewed struct {
+	document view.PlanDocument
+	review   view.Review
 }
 
 // savedFlags holds the flags of a saved plan.
 type savedFlags struct {
 	Targets        []string `json:"target,omitempty"`
 	Excludes       []string `json:"exclude,omitempty"`
+	Replace        []string `json:"replace,omitempty"`
+	Revert         []string `json:"revert,omitempty"`
 	AllowReplace   []string `json:"allow_replace,omitempty"`
 	AllowDestroy   []string `json:"allow_destroy,omitempty"`
 	AllowInterrupt []string `json:"allow_interrupt,omitempty"`
@@ -54,7 +62,7 @@ type savedFlags struct {
 
 func (s savedFlags) flags() planFlags {
 	return planFlags{
-		targets: s.Targets, excludes: s.Excludes,
+		targets: s.Targets, excludes: s.Excludes, replace: s.Replace, revert: s.Revert,
 		allowReplace: s.AllowReplace, allowDestroy: s.AllowDestroy, allowInterrupt: s.AllowInterrupt, allowDirty: s.AllowDirty,
 	}
 }
@@ -67,8 +75,8 @@ type sealedFile struct {
 
 // savePlan writes a plan to a file that only its owner can read: it holds the files of the
 // spec.
-func (a *app) savePlan(r planRequest, p *project, plan *planner.Plan, s *state.Snapshot) error {
-	seal, err := plan.Seal(s, p.key)
+func (a *app) savePlan(r planRequest, p *project, made madePlan, shown reviewed) error {
+	seal, err := made.plan.Seal(made.snapshot, p.key)
 	if err != nil {
 		return err
 	}
@@ -76,10 +84,10 @@ func (a *app) savePlan(r planRequest, p *project, plan *planner.Plan, s *state.S
 		Format: planFormat, Version: a.env.Build.Version, Project: p.owner.Name, ID: p.owner.ID, Env: p.owner.Env, DataDirID: p.owner.DataDirID,
 		Destroy: r.destroy,
 		Flags: savedFlags{
-			Targets: r.flags.targets, Excludes: r.flags.excludes,
+			Targets: r.flags.targets, Excludes: r.flags.excludes, Replace: r.flags.replace, Revert: r.flags.revert,
 			AllowReplace: r.flags.allowReplace, AllowDestroy: r.flags.allowDestroy, AllowInterrupt: r.flags.allowInterrupt, AllowDirty: r.flags.allowDirty,
 		},
-		Source: p.source(), Seal: seal, Key: p.keyName(), Secrets: p.secretDigests(), Plan: view.PlanJSON(plan, a.ownFlags(r.flags)),
+		Source: p.source(), Seal: seal, Key: p.keyName(), Secrets: p.secretDigests(), Plan: shown.document, Review: shown.review,
 	})
 	if err != nil {
 		return fmt.Errorf("write the plan: %w", err)
@@ -207,7 +215,9 @@ func (a *app) readPlan(path string) (planFile, error) {
 			"use that version, or make the plan anew with this one")
 	}
 	var f planFile
-	if err := json.Unmarshal(outer.Plan, &f); err != nil {
+	d := json.NewDecoder(bytes.NewReader(outer.Plan))
+	d.UseNumber() // a size keeps every digit
+	if err := d.Decode(&f); err != nil {
 		return planFile{}, corrupt(err.Error())
 	}
 	return f, nil

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -15,6 +17,8 @@ type planFlags struct {
 	targets, excludes          []string
 	allowReplace, allowDestroy []string
 	allowInterrupt, allowDirty []string
+	replace                    []string // replaced even without an edit
+	revert                     []string // only these become again what was applied
 	verbose                    bool
 	noWait                     bool // for what nothing else in the plan needs
 	kept                       bool // the variables are in a plan file
@@ -27,6 +31,10 @@ func (f *planFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.allowDestroy, "allow-destroy", nil, "allow destroying `ADDR` despite prevent_destroy")
 	f.registerInterrupt(flags)
 	flags.BoolVar(&f.verbose, "verbose", false, "show every detail")
+}
+
+func (f *planFlags) registerReplace(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.replace, "replace", nil, "replace the object of `ADDR`, even without an edit that needs it")
 }
 
 func (f *planFlags) registerWait(flags *pflag.FlagSet) {
@@ -93,11 +101,25 @@ func (a *app) options(p *project, s *state.Snapshot, f planFlags) (planner.Optio
 	if o.Allow.Replace, err = addressSet(p, s, f.allowReplace); err != nil {
 		return o, err
 	}
+	if o.Replace, err = addressSet(p, s, f.replace); err != nil {
+		return o, err
+	}
 	if o.Allow.Destroy, err = addressSet(p, s, f.allowDestroy); err != nil {
 		return o, err
 	}
 	if o.Allow.Dirty, err = addressSet(p, s, f.allowDirty); err != nil {
 		return o, err
+	}
+	if o.Revert, err = addressSet(p, s, f.revert); err != nil {
+		return o, err
+	}
+	if len(f.revert) > 0 {
+		o.Scope = planner.Scope{Targets: slices.SortedFunc(maps.Keys(o.Revert), spec.Address.Compare), Alone: true}
+		for _, addr := range o.Scope.Targets {
+			if _, declared := p.config.Resource(addr); !declared {
+				return o, newProblem(classRefused, "not_reverted", "drift --revert "+addr.String()+": its block is not in the files, so an apply destroys its object", "put the block back first")
+			}
+		}
 	}
 	o.Allow.Interrupt, err = addressSet(p, s, f.allowInterrupt)
 	return o, err

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"vmctl/spec"
 )
 
 // globalFlags holds the flags that every command has.
@@ -49,11 +51,12 @@ func (a *app) root() *cobra.Command {
 	a.global.level = levelNone
 	root.AddCommand(
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(), a.destroyCommand(),
-		a.driftCommand(), a.importCommand(),
+		a.driftCommand(), a.importCommand(), a.schemaCommand(), a.explainCommand(),
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand(),
 		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.vmCommand(), a.diskCommand(), a.jobCommand(), a.workspaceCommand(), a.simVMCommand(), a.terraformCallCommand(),
 		a.jobWorkerCommand(),
 	)
+	root.Flags().BoolVar(&a.showsVersion, "version", false, "show the version of vmctl")
 	root.AddCommand(help) // offers looks it up
 	a.offers(root)
 	return root
@@ -91,6 +94,9 @@ func (a *app) logLevel() (slog.Level, error) {
 // group runs a command that only holds other commands. It shows the help if no command was
 // named, and fails if an unknown one was.
 func (a *app) group(cmd *cobra.Command, args []string) error {
+	if a.showsVersion && len(args) == 0 {
+		return a.version()
+	}
 	if len(args) == 0 {
 		if a.global.json {
 			return rejected("usage", cmd.CommandPath()+" needs a command", cmd.CommandPath()+" --help lists the commands")
@@ -100,9 +106,15 @@ func (a *app) group(cmd *cobra.Command, args []string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	message := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
 	next := []string{cmd.CommandPath() + " --help lists the commands"}
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+	near := namesakes(cmd, args[0])
+	if len(near) == 0 {
+		for _, name := range cmd.SuggestionsFor(args[0]) {
+			near = append(near, cmd.CommandPath()+" "+name)
+		}
+	}
+	if len(near) > 0 {
 		slices.Sort(near)
-		next = append([]string{"did you mean " + cmd.CommandPath() + " " + strings.Join(near, ", or ") + "?"}, next...)
+		next = append([]string{"did you mean " + strings.Join(near, ", or ") + "?"}, next...)
 	}
 	return rejected("unknown_command", message, next...)
 }
@@ -120,7 +132,43 @@ func (a *app) flagError(cmd *cobra.Command, err error) error {
 			return rejected("usage", "unknown flag -"+m[1], "did you mean --"+m[1]+"?", help)
 		}
 	}
+	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := spec.DidYouMean(unknown.GetSpecifiedName(), names); near != "" {
+			name := strings.Trim(near[strings.IndexByte(near, '"'):], `"?`)
+			return rejected("usage", err.Error(), "did you mean --"+name+"?", help)
+		}
+	}
 	return rejected("usage", err.Error(), help)
+}
+
+// namesakes lists the commands below a command that a word means: those of groups, such as
+// `vmctl vm start` for start, and those that other tools call so.
+func namesakes(cmd *cobra.Command, word string) []string {
+	var all []string
+	for _, group := range cmd.Commands() {
+		for _, sub := range group.Commands() {
+			if sub.Name() == word && !sub.Hidden && !group.Hidden {
+				all = append(all, sub.CommandPath())
+			}
+		}
+	}
+	if cmd.HasParent() || len(all) > 0 {
+		return all
+	}
+	switch word {
+	case "ls", "ps":
+		return []string{cmd.CommandPath() + " status"}
+	case "ssh":
+		return []string{cmd.CommandPath() + " vm shell"}
+	case "up":
+		return []string{cmd.CommandPath() + " apply", cmd.CommandPath() + " vm start"}
+	case "down", "rm", "delete":
+		return []string{cmd.CommandPath() + " destroy"}
+	default:
+		return nil
+	}
 }
 
 // wantsJSON looks for --json before the flags are parsed, so that an error in

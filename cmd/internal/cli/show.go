@@ -1,22 +1,74 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/planner"
+	"vmctl/spec"
 )
 
 func (a *app) showCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "show ADDRESS",
-		Short: "Show everything about one resource: wanted, observed, recorded",
-		Args:  one("the address of a resource"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.showResource(cmd.Context(), args[0]) },
+	var look planLook
+	cmd := &cobra.Command{
+		Use:   "show ADDRESS|FILE",
+		Short: "Show everything about one resource: wanted, observed, recorded; or a saved plan",
+		Long: "ADDRESS names a resource: show its block, its object and its record.\n\n" +
+			"FILE is a plan that `vmctl plan --out=FILE` kept: show it as plan showed it, byte for\n" +
+			"byte on a terminal of the same width. Neither the files nor the state are read.",
+		Args: one("the address of a resource, or a plan file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := look.check(a.global.json); err != nil {
+				return err
+			}
+			if a.isPlanFile(args[0]) {
+				return a.showSavedPlan(args[0], look)
+			}
+			if look.format != "text" {
+				return rejected("usage", "show: --format="+look.format+" is for plan files")
+			}
+			return a.showResource(cmd.Context(), args[0])
+		},
 	}
+	look.register(cmd.Flags())
+	return cmd
+}
+
+// isPlanFile reports whether an argument is a plan file and no address: it begins like one, or can
+// only be a path.
+func (a *app) isPlanFile(name string) bool {
+	text, err := os.ReadFile(a.absolute(name))
+	if err == nil && bytes.HasPrefix(text, []byte(planOpening)) {
+		return true
+	}
+	addr, perr := spec.ParseAddress(name)
+	_, known := spec.Shape(addr.Kind)
+	return (perr != nil || !known) && (err == nil || strings.ContainsAny(name, `/\`))
+}
+
+// showSavedPlan shows a saved plan as it was shown when it was made.
+func (a *app) showSavedPlan(path string, look planLook) error {
+	f, err := a.readPlan(path)
+	if err != nil {
+		return err
+	}
+	if look.format == "markdown" {
+		a.showMarkdown(f.Plan, look, path)
+		return nil
+	}
+	if f.Review == nil && !a.global.json {
+		return newProblem(classUnreadableState, "plan_file_without_review",
+			fmt.Sprintf("show %s: vmctl %s wrote it, and kept no text of it", path, f.Version), a.commandLine("show", planFlags{}, path, "--json")+" shows it as a document")
+	}
+	a.show(f.Plan, func(s view.Screen) { view.Reviewed(s, f.Review) })
+	return nil
 }
 
 func (a *app) showResource(ctx context.Context, name string) (err error) {

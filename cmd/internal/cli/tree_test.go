@@ -60,10 +60,12 @@ func args(all ...string) [][]string {
 func usages() map[string]usage {
 	return map[string]usage{
 		"validate":      {good: args(""), bad: args("surplus"), reads: true},
-		"plan":          {good: args("", "--detailed-exitcode", "--target=dev", "--exclude=dev"), bad: args("surplus", "--target=nothing", "--var=x"), reads: true},
-		"drift":         {good: args(""), bad: args("surplus", "--format=nothing", "--ignore-file=nothing"), reads: true},
+		"plan":          {good: args("", "--detailed-exitcode", "--target=dev", "--exclude=dev", "--format=markdown", "--replace=dev"), bad: args("surplus", "--target=nothing", "--var=x", "--format=csv", "--max-bytes=7", "--destroy --replace=dev"), reads: true},
+		"drift":         {good: args(""), bad: args("surplus", "--format=nothing", "--ignore-file=nothing", "--adopt=vm.dev --revert=vm.dev", "--revert=vm.dev", "--out=x", "--adopt=vm.nothing"), reads: true},
+		"schema":        {good: args(""), bad: args("surplus"), reads: true},
+		"explain":       {good: args("vm", "vm.stop.grace", "provider.libvirt.uri", "vm.provision.timeout"), bad: args("", "vm.nothing", "nothing", "provider.nothing"), reads: true},
 		"status":        {good: args(""), bad: args("surplus"), reads: true},
-		"show":          {good: args("vm.dev", "disk.cache"), bad: args("", "nothing"), reads: true},
+		"show":          {good: args("vm.dev", "disk.cache"), bad: args("", "nothing", "nothing.vmplan"), reads: true},
 		"output":        {good: args("", "name"), bad: args("nothing"), reads: true},
 		"graph":         {good: args("", "--plan", "--format=svg"), bad: args("surplus", "--format=nothing"), reads: true},
 		"doctor":        {good: args(""), bad: args("surplus"), reads: true},

@@ -23,21 +23,23 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Show the version of vmctl",
 		Args:  between(0, 0, ""),
-		RunE: func(*cobra.Command, []string) error {
-			b := a.env.Build
-			doc := versionDocument{
-				FormatVersion: view.FormatVersion, Version: b.Version, Go: b.Go, Platform: b.Platform, Providers: a.typeNames(),
-			}
-			if v, err := lima.Version(limaProgram(a.env)); err == nil {
-				doc.Lima = v
-			}
-			a.show(doc, func(s view.Screen) {
-				view.Note(s, fmt.Sprintf("vmctl %s (%s, %s)", b.Version, b.Go, b.Platform))
-				if doc.Lima != "" {
-					view.Note(s, "Lima "+doc.Lima)
-				}
-			})
-			return nil
-		},
+		RunE:  func(*cobra.Command, []string) error { return a.version() },
 	}
+}
+
+func (a *app) version() error {
+	b := a.env.Build
+	doc := versionDocument{
+		FormatVersion: view.FormatVersion, Version: b.Version, Go: b.Go, Platform: b.Platform, Providers: a.typeNames(),
+	}
+	if v, err := lima.Version(limaProgram(a.env)); err == nil {
+		doc.Lima = v
+	}
+	a.show(doc, func(s view.Screen) {
+		view.Note(s, fmt.Sprintf("vmctl %s (%s, %s)", b.Version, b.Go, b.Platform))
+		if doc.Lima != "" {
+			view.Note(s, "Lima "+doc.Lima)
+		}
+	})
+	return nil
 }

@@ -14,10 +14,12 @@ import (
 // PlanOptions holds the parts of a shown plan that the plan itself lacks, and how much to
 // show.
 type PlanOptions struct {
-	Verbose bool          // like changes are not collapsed, steps tell everything
-	Idle    string        // the text for a plan that does nothing; "": the default text
-	Title   string        // "Plan for quickstart"
-	Holder  *state.Holder // the holder of the run lock; nil: nobody
+	Verbose bool   // like changes are not collapsed, steps tell everything
+	Idle    string // the text for a plan that does nothing; "": the default text
+	Title   string // "Plan for quickstart"
+	// Destroys says that it is a plan of destroy.
+	Destroys bool
+	Holder   *state.Holder // the holder of the run lock; nil: nobody
 	// Providers lists the providers of the spec, to show which settings are defaults.
 	Providers []spec.Provider
 	Offer     Offer
@@ -28,6 +30,8 @@ type PlanOptions struct {
 	// Warnings are about the plan as a whole.
 	Warnings []string
 	Own      OwnFlags
+	// Outputs holds the values of the outputs before and after the plan.
+	Outputs []OutputChange
 }
 
 // Offer describes what the reader can do next with a plan.
@@ -41,13 +45,17 @@ type Offer struct {
 const longValue = 240
 
 // Plan shows a plan: the summary and the risks first, then findings, changes and steps, and
-// the next command at the end.
-func Plan(s Screen, p *planner.Plan, o PlanOptions) {
-	w := &page{screen: s}
+// the next command at the end. It returns what it showed, to be kept in a plan file.
+func Plan(s Screen, p *planner.Plan, o PlanOptions) Review {
+	w := &page{screen: s, keeps: true}
 	if !o.Verbose {
 		w.brief = longValue
 	}
-	w.put(0, 2, in(bold, o.Title+":"), txt(" "+counts(p.Summary, len(tidied(p)))))
+	head := counts(p.Summary, len(tidied(p)))
+	if head == nothingAtAll && len(p.Findings) > 0 {
+		head = "nothing is wanted; something was found."
+	}
+	w.put(0, 2, in(bold, o.Title+":"), txt(" "+head))
 	w.limited(o, "whatever else the files and the state hold is not in this plan.")
 	for _, text := range o.Warnings {
 		w.put(0, 2, in(yellow, "Warning:"), txt(" "+text))
@@ -57,6 +65,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 	w.findings(FindingEntries(unsaid(p), o.Own))
 	w.changes(p, o)
 	w.deferred(p.Deferred)
+	w.outputs(o.Outputs, o.Verbose)
 	w.steps(p, o.Verbose)
 	const rest = "the rest may differ from the files."
 	if !o.Offer.Running {
@@ -70,6 +79,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) {
 		w.ending(p, o)
 	}
 	w.flush()
+	return w.kept
 }
 
 // limited shows that a plan is limited to targets.
@@ -91,6 +101,8 @@ func tidied(p *planner.Plan) map[int][]string {
 	}
 	return doing
 }
+
+const nothingAtAll = "nothing is wanted and nothing exists."
 
 // counts puts a summary in words: `1 to create, 1 to tidy, 2 unchanged; 1 blocked`.
 // tidy counts the unchanged resources that have steps.
@@ -117,7 +129,7 @@ func counts(s planner.Summary, tidy int) string {
 		}
 	}
 	if len(actions) == 0 && len(blocks) == 0 {
-		return "nothing is wanted and nothing exists."
+		return nothingAtAll
 	}
 	var parts []string
 	for _, part := range []string{strings.Join(actions, ", "), strings.Join(blocks, ", ")} {
@@ -154,32 +166,40 @@ func (p *page) ending(plan *planner.Plan, o PlanOptions) {
 		p.blank()
 		p.put(0, 0, in(bold, "No changes."), txt(" What was found needs no step."))
 	case plan.Forbidden():
-		p.forbidden(plan, o.Offer)
+		p.forbidden(plan, o)
 	case o.Offer.Running:
 		p.blank()
 	default:
 		p.blank()
-		text := "Apply would carry out " + plural(len(plan.Steps), "step") + "."
+		text := o.command() + " would carry out " + plural(len(plan.Steps), "step") + "."
 		if len(plan.Deferred) > 0 {
-			text = "Apply would carry out " + plural(len(plan.Steps), "step") + ", then plan what is deferred, and ask again."
+			text = o.command() + " would carry out " + plural(len(plan.Steps), "step") + ", then plan what is deferred, and ask again."
 		}
 		p.put(0, 2, txt(text))
 		p.command("Next:", o.Offer.Apply)
 	}
 }
 
-func (p *page) forbidden(plan *planner.Plan, o Offer) {
+// command returns the name of the command that carries out the plan.
+func (o PlanOptions) command() string {
+	if o.Destroys {
+		return "Destroy"
+	}
+	return "Apply"
+}
+
+func (p *page) forbidden(plan *planner.Plan, o PlanOptions) {
 	p.blank()
-	text := "Apply would start nothing"
-	if o.Running {
+	text := o.command() + " would start nothing"
+	if o.Offer.Running {
 		text = "Nothing is started"
 	}
-	if o.Later {
+	if o.Offer.Later {
 		text = "Nothing more is started"
 	}
 	p.put(0, 2, in(red, text), txt(": "+Obstacles(plan.Summary)+"."))
 	if len(plan.Steps) > 0 {
-		p.command("To carry out the rest:", o.Apply)
+		p.command("To carry out the rest:", o.Offer.Apply)
 	}
 }
 

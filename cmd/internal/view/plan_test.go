@@ -201,8 +201,13 @@ func TestPlanIsTheSameEveryTime(t *testing.T) {
 	}
 }
 
+func plans() map[string]*planner.Plan {
+	return map[string]*planner.Plan{"plan-create": createPlan(), "plan-risky": riskyPlan(), "plan-none": emptyPlan()}
+}
+
 func TestPlanJSON(t *testing.T) {
-	for name, plan := range map[string]*planner.Plan{"plan-create-json": createPlan(), "plan-risky-json": riskyPlan(), "plan-none-json": emptyPlan()} {
+	for name, plan := range plans() {
+		name += "-json"
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			if err := view.JSON(&out, view.PlanJSON(plan, view.OwnFlags{})); err != nil {

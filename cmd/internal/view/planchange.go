@@ -50,7 +50,7 @@ func (p *page) changes(plan *planner.Plan, o PlanOptions) {
 
 // quiet reports whether an unchanged resource has nothing to show: no warning and no edit.
 func quiet(c planner.Change) bool {
-	return c.Action == providers.NoOp && len(c.Warnings) == 0 && !c.Alters()
+	return c.Action == providers.NoOp && len(c.Warnings) == 0 && !c.Alters() && len(c.Policies) == 0
 }
 
 func (p *page) change(c planner.Change, o wantedOptions) {
@@ -109,7 +109,18 @@ func (p *page) alterations(c planner.Change) {
 		rows = append(rows, row{name: name, value: before + " " + p.symbol("→", "->") + " " + after, note: applies(v)})
 	}
 	for _, e := range c.Edits {
+		if before, after, is := longTexts(e); is {
+			rows = append(rows, row{name: e.Path, value: diffTitle(before, after, p.symbol("→", "->")), note: applies(e.Verdict), before: before, after: after})
+			continue
+		}
 		add(e.Path, spec.FormatValue(c.Kind, e.Path, e.Before), spec.FormatValue(c.Kind, e.Path, e.After), e.Verdict)
+	}
+	for _, e := range c.Policies {
+		rows = append(rows, row{
+			name:  e.Path,
+			value: spec.FormatValue(c.Kind, e.Path, e.Before) + " " + p.symbol("→", "->") + " " + spec.FormatValue(c.Kind, e.Path, e.After),
+			note:  "policy",
+		})
 	}
 	if c.Mark != nil {
 		before := "none"
@@ -142,14 +153,18 @@ func (p *page) aligned(all []row) {
 	for _, r := range all {
 		r.width = width
 		p.row(r)
+		if r.before != r.after {
+			p.lineDiff(r.before, r.after)
+		}
 	}
 }
 
 // row is one attribute with its value, and a note about it.
 type row struct {
 	name, value, note string
-	width             int  // of the longest name of the list
-	entire            bool // the value is never cut
+	width             int    // of the longest name of the list
+	entire            bool   // the value is never cut
+	before, after     string // texts whose difference follows; equal: none
 }
 
 func (p *page) row(r row) {

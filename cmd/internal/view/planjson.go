@@ -12,6 +12,9 @@ import (
 // goes or changes its meaning; new fields leave it.
 const FormatVersion = "1"
 
+// PlanFormatVersion is the version of a plan as JSON: docs/plan-json.md describes it.
+const PlanFormatVersion = "2"
+
 // PlanDocument is a plan as JSON.
 type PlanDocument struct {
 	FormatVersion string           `json:"format_version"`
@@ -19,6 +22,7 @@ type PlanDocument struct {
 	ID            string           `json:"id"`
 	Serial        uint64           `json:"serial"`
 	Changes       []ChangeDocument `json:"changes"`
+	Outputs       []OutputChange   `json:"outputs"`
 	Findings      []FindingEntry   `json:"findings"`
 	Deferred      []DeferredEntry  `json:"deferred"`
 	Steps         []StepDocument   `json:"steps"`
@@ -34,6 +38,14 @@ type ChangeDocument struct {
 	Reason   string         `json:"reason"`
 	Applies  string         `json:"applies"`
 	Edits    []EditDocument `json:"edits"`
+	Policies []EditDocument `json:"policies"` // how vmctl treats the object from now on
+
+	Before       any `json:"before"`        // every attribute of the object; null: there is none
+	After        any `json:"after"`         // every attribute once the change is carried out; null: there is no object any more
+	AfterUnknown any `json:"after_unknown"` // true for each attribute that only apply will know, false for none
+	PolicyBefore any `json:"policy_before"` // null: there is no record
+	PolicyAfter  any `json:"policy_after"`  // null: it is not in the spec
+
 	Mark     *MarkDocument  `json:"mark,omitempty"`
 	Keys     *KeysDocument  `json:"keys,omitempty"`
 	Blocked  *BlockDocument `json:"blocked"`
@@ -109,8 +121,8 @@ type StepDocument struct {
 // PlanJSON returns the document of a plan, for a run with own flags.
 func PlanJSON(p *planner.Plan, own OwnFlags) PlanDocument {
 	d := PlanDocument{
-		FormatVersion: FormatVersion, Project: p.Project.Name, ID: p.Project.Lineage(), Serial: p.Serial,
-		Changes: []ChangeDocument{}, Findings: FindingEntries(p.Findings, own), Deferred: deferredJSON(p.Deferred),
+		FormatVersion: PlanFormatVersion, Project: p.Project.Name, ID: p.Project.Lineage(), Serial: p.Serial,
+		Outputs: []OutputChange{}, Changes: []ChangeDocument{}, Findings: FindingEntries(p.Findings, own), Deferred: deferredJSON(p.Deferred),
 		Steps: []StepDocument{}, Summary: summaryJSON(p.Summary),
 	}
 	d.Summary["tidy"] = len(tidied(p))
@@ -134,13 +146,15 @@ func summaryJSON(s planner.Summary) map[string]int {
 func changeJSON(c planner.Change, own OwnFlags) ChangeDocument {
 	d := ChangeDocument{
 		Address: c.Address.String(), Action: string(c.Action), Reason: c.Reason,
-		Applies: string(c.Applies), Edits: []EditDocument{}, Warnings: c.Warnings,
+		Applies: string(c.Applies), Edits: editsJSON(c.Edits), Policies: editsJSON(c.Policies), Warnings: c.Warnings,
 	}
-	for _, e := range c.Edits {
-		d.Edits = append(d.Edits, EditDocument{
-			Path: e.Path, Before: Plain(e.Before), After: Plain(e.After), AfterUnknown: !known(e),
-			Applies: string(e.Verdict.Applies), Reason: e.Verdict.Reason,
-		})
+	after := c.After()
+	d.Before, d.After, d.AfterUnknown = Plain(c.Before()), Plain(after), unknownJSON(after)
+	if c.Record != nil && !c.Record.Reserved {
+		d.PolicyBefore = Plain(c.Record.Policy)
+	}
+	if c.Want != nil && c.Action != providers.Destroy {
+		d.PolicyAfter = Plain(c.Want.Policy)
 	}
 	if c.Mark != nil {
 		d.Mark = &MarkDocument{Before: c.Mark.Before.String(), After: d.Address, Applies: string(providers.Live), Reason: c.Mark.Reason}
@@ -157,6 +171,44 @@ func changeJSON(c planner.Change, own OwnFlags) ChangeDocument {
 		d.Blocked = &BlockDocument{Kind: string(c.Blocked.Kind()), Cause: string(c.Blocked.Cause), Reason: c.Blocked.Error(), Next: list(own.Advice(c.Blocked.Next))}
 	}
 	return d
+}
+
+func editsJSON(all []providers.Edit) []EditDocument {
+	docs := []EditDocument{}
+	for _, e := range all {
+		docs = append(docs, EditDocument{
+			Path: e.Path, Before: Plain(e.Before), After: Plain(e.After), AfterUnknown: !known(e),
+			Applies: string(e.Verdict.Applies), Reason: e.Verdict.Reason,
+		})
+	}
+	return docs
+}
+
+// unknownJSON returns true for an unknown value, an object or a list of such results if v has an
+// unknown part, else false.
+func unknownJSON(v cty.Value) any {
+	switch {
+	case v == cty.NilVal || v.IsMarked():
+		return false
+	case !v.IsKnown():
+		return true
+	case v.IsNull() || v.IsWhollyKnown() || !v.CanIterateElements():
+		return false
+	case v.Type().IsObjectType() || v.Type().IsMapType():
+		all := map[string]any{}
+		for _, name := range names(v) {
+			if part := unknownJSON(attribute(v, name)); part != false {
+				all[name] = part
+			}
+		}
+		return all
+	}
+	all := []any{}
+	for it := v.ElementIterator(); it.Next(); {
+		_, element := it.Element()
+		all = append(all, unknownJSON(element))
+	}
+	return all
 }
 
 func known(e providers.Edit) bool {

@@ -67,6 +67,8 @@ type page struct {
 	screen Screen
 	text   strings.Builder
 	brief  int // cells after which a value is cut; 0: no value is cut
+	keeps  bool
+	kept   Review // if keeps is set
 }
 
 // narrow reports whether the screen has no room for columns side by side.
@@ -74,7 +76,10 @@ func (p *page) narrow() bool { return p.screen.Columns > 0 && p.screen.Columns <
 
 const narrowColumns = 60
 
-func (p *page) blank() { p.text.WriteString("\n") }
+func (p *page) blank() {
+	p.keep(Paragraph{})
+	p.text.WriteString("\n")
+}
 
 // symbol returns unicode, or ascii if the screen shows only ASCII.
 func (p *page) symbol(unicode, ascii string) string {
@@ -87,6 +92,7 @@ func (p *page) symbol(unicode, ascii string) string {
 // put writes spans as one paragraph: the first line after indent spaces, the
 // others after hang spaces. A word is never broken.
 func (p *page) put(indent, hang int, spans ...span) {
+	p.keep(Paragraph{Indent: indent, Hang: hang, spans: spans})
 	column := indent
 	line := strings.Repeat(" ", indent)
 	empty := true
