@@ -30,9 +30,13 @@ func (k Keepalive) or(every, patience time.Duration) Keepalive {
 	return k
 }
 
+// most is the most sessions of one connection: as many as OpenSSH allows (MaxSessions). Dropbear 2022.83 allows
+// more, and with two dozen now and then ends the connection with all of them (a failed assertion about a closed channel).
+const most = 10
+
 // pool keeps the connections of one guest: one, as long as the server serves all sessions on it.
-// A server that limits the sessions of a connection (MaxSessions of OpenSSH: 10) gets a further
-// connection for those beyond, until they end. Waiting for a session to end instead could take
+// A server that limits the sessions of a connection gets a further connection for those beyond,
+// until they end. Waiting for a session to end instead could take
 // for ever, as sessions may serve for hours.
 type pool struct {
 	target sshx.Target
@@ -41,7 +45,7 @@ type pool struct {
 	mu      sync.Mutex
 	lines   []*line // connected, as far as is known
 	dialing *attempt
-	limit   int // of the sessions of a connection; 0: none is known
+	limit   int // of the sessions of a connection, below most; 0: none is known
 	closed  bool
 
 	running sync.WaitGroup // goroutines of connections and sessions
@@ -74,7 +78,7 @@ var errLost = errors.New("the connection was lost")
 func (p *pool) session(ctx context.Context) (s *ssh.Session, l *line, err error) {
 	for lost := 0; ; {
 		l, err := p.reserve(ctx, func(l *line) bool {
-			if p.limit > 0 && l.sessions >= p.limit {
+			if l.sessions >= most || p.limit > 0 && l.sessions >= p.limit {
 				return false
 			}
 			l.sessions++
