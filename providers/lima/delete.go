@@ -62,7 +62,7 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.locked(ctx, func() error { return j.removeFolder(j.dir(j.Name), j.seen.mark) }); err != nil {
 		return nil, fail(err, "delete %s", j.Name)
 	}
-	if err := errors.Join(j.forgetKeys(), j.sweep()); err != nil {
+	if err := j.forgetKeys(); err != nil {
 		return nil, fail(err, "tidy up after %s, which is deleted", j.Name)
 	}
 	return guard.Did(providers.Done, removed...), nil

@@ -268,11 +268,7 @@ func (j *diskJob) delete(ctx context.Context) (*guard.Outcome, error) {
 		f.Outcome, f.Code = providers.Unsafe, "disk_in_use"
 		return nil, f
 	}
-	err := j.locked(ctx, func() error { return j.removeFolder(j.diskDir(j.Name), j.seen.mark) })
-	if err == nil {
-		err = j.sweep()
-	}
-	if err != nil {
+	if err := j.locked(ctx, func() error { return j.removeFolder(j.diskDir(j.Name), j.seen.mark) }); err != nil {
 		return nil, fail(err, "delete %s", j.Name)
 	}
 	return guard.Did(providers.Done), nil
@@ -315,9 +311,6 @@ func (j *diskJob) removeRemains(ctx context.Context) (*guard.Outcome, error) {
 	m, markErr := readMark(j.diskPath(j.Name, markName))
 	if err == nil && markErr == nil && m.ID == j.Object && !exists(j.diskPath(j.Name, dataDisk)) {
 		err = j.locked(ctx, func() error { return j.removeFolder(j.diskDir(j.Name), &m) })
-	}
-	if err == nil {
-		err = j.sweep()
 	}
 	if err != nil {
 		return nil, fail(err, "remove what is left of %s", j.Name)

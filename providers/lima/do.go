@@ -20,15 +20,12 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 	return guard.Run(ctx, p, w, log)
 }
 
-// Begin prepares a step on a VM or a disk.
+// Begin prepares a step on a VM or a disk. The last step to end leaves no empty home behind.
 func (p *Provider) Begin(_ context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
-	end := func() error { return nil }
-	if w.Op == machine.OpDefine {
-		p.locks.making.RLock()
-		end = func() error {
-			p.locks.making.RUnlock()
-			return p.sweep()
-		}
+	p.locks.steps.RLock()
+	end := func() error {
+		p.locks.steps.RUnlock()
+		return p.sweep()
 	}
 	if w.Address.Kind == spec.Disk {
 		return &diskJob{Provider: p, Work: w, log: log}, end, nil
@@ -192,7 +189,7 @@ func (j *job) removeRemains(ctx context.Context) (*guard.Outcome, error) {
 		err = removeTree(j.dir(makingTemp + string(j.Object)))
 	}
 	if err == nil {
-		err = errors.Join(j.forgetKeys(), j.sweep())
+		err = j.forgetKeys()
 	}
 	if err != nil {
 		return nil, fail(err, "remove what is left of %s", j.Name)

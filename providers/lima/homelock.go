@@ -21,7 +21,7 @@ type homes struct {
 // homeLocks are the locks of one home within a process.
 type homeLocks struct {
 	writing sync.Mutex   // held with the lock of the home
-	making  sync.RWMutex // read-locked while a step makes an instance or a disk: the home is not swept then
+	steps   sync.RWMutex // read-locked while a step is at work: the home is not swept then
 }
 
 // of returns the locks of a home.

@@ -210,13 +210,13 @@ func writeFile(path, content string) error {
 	return errors.Join(atomicfile.Clean(path), atomicfile.Write(path, []byte(content), 0o600))
 }
 
-// sweep removes vmctl's own home once it is empty but for its key pair, and nothing is being made in it. A
+// sweep removes vmctl's own home once it is empty but for its key pair, and no step is at work in it. A
 // home that a provider block names is left as it is.
 func (p *Provider) sweep() error {
-	if p.home != p.settings.Dir || !p.locks.making.TryLock() {
+	if p.home != p.settings.Dir || !p.locks.steps.TryLock() {
 		return nil
 	}
-	defer p.locks.making.Unlock()
+	defer p.locks.steps.Unlock()
 	instances, err := p.names(p.home)
 	disks, err2 := p.names(filepath.Join(p.home, disksDir))
 	if err := errors.Join(err, err2); err != nil || len(instances)+len(disks) > 0 {
