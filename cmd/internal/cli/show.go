@@ -42,7 +42,7 @@ func (a *app) showCommand() *cobra.Command {
 }
 
 // isPlanFile reports whether an argument is a plan file and no address: it begins like one, or can
-// only be a path.
+// only be a path. The documents name plan files *.vmplan.
 func (a *app) isPlanFile(name string) bool {
 	text, err := os.ReadFile(a.absolute(name))
 	if err == nil && bytes.HasPrefix(text, []byte(planOpening)) {
@@ -50,7 +50,7 @@ func (a *app) isPlanFile(name string) bool {
 	}
 	addr, perr := spec.ParseAddress(name)
 	_, known := spec.Shape(addr.Kind)
-	return (perr != nil || !known) && (err == nil || strings.ContainsAny(name, `/\`))
+	return (perr != nil || !known) && (err == nil || strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".vmplan"))
 }
 
 // showSavedPlan shows a saved plan as it was shown when it was made.
