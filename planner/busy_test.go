@@ -215,3 +215,23 @@ func TestOnlyStepsThatEndAVMTakeItDown(t *testing.T) {
 		t.Error("a container is no VM")
 	}
 }
+
+// Jobs run in the folder of a workspace: it is taken away from them when it is removed, and at no other step. Those in it
+// are ended as jobs, not by a flag.
+func TestOnlyItsRemovalTakesAWorkspaceFromItsJobs(t *testing.T) {
+	at := addr(t, "workspace.a")
+	for _, phase := range providers.Phases() {
+		got := planner.TakesDown(providers.Step{Phase: phase, Address: at})
+		if want := phase == providers.PhaseRemove; got != want {
+			t.Errorf("%s takes it away: %t, want %t", phase, got, want)
+		}
+	}
+	c := &planner.Change{Change: providers.Change{Address: at, Kind: at.Kind}}
+	want := []providers.Advice{
+		{Text: "see which jobs run: ", Args: []string{"job", "list"}},
+		{Text: "let them end, or end them: ", Args: []string{"job", "cancel", "ID"}},
+	}
+	if d := cmp.Diff(want, planner.BusyNext(c)); d != "" {
+		t.Errorf("what to do (-want +got):\n%s", d)
+	}
+}

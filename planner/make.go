@@ -15,16 +15,21 @@ func Make(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, o O
 	if err != nil {
 		return nil, nil, errors.Join(err, w.Close())
 	}
-	d, err := Diff(c, s, w, o)
-	if err != nil {
-		return nil, nil, errors.Join(err, w.Close())
-	}
-	if err := preview(ctx, d, w); err != nil {
-		return nil, nil, errors.Join(err, w.Close())
-	}
-	p, err := Order(d, w)
+	p, err := planIn(ctx, w, c, s, o)
 	if err != nil {
 		return nil, nil, errors.Join(err, w.Close())
 	}
 	return p, w, nil
+}
+
+// planIn compares, previews and orders what was observed.
+func planIn(ctx context.Context, w *World, c *spec.Config, s *state.Snapshot, o Options) (*Plan, error) {
+	d, err := Diff(c, s, w, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := preview(ctx, d, w); err != nil {
+		return nil, err
+	}
+	return Order(d, w)
 }

@@ -112,6 +112,18 @@ func TestMoreCommandsThanAConnectionHasSessions(t *testing.T) {
 	}
 }
 
+// A server that sets no limit, or a larger one than OpenSSH's, still has ten sessions of a connection at a time at most:
+// some servers end a connection that has many.
+func TestTenSessionsShareAConnection(t *testing.T) {
+	for _, limit := range []int{0, 24} {
+		s := serve(t, sshtest.Server{MaxSessions: limit})
+		hold(t, s.enter(t, guest.Keepalive{}), 21)()
+		if n := s.connections(); n != 3 {
+			t.Errorf("21 commands at a time used %d connections, with room for %d sessions on each (0: any number)", n, limit)
+		}
+	}
+}
+
 // A server that serves no sessions is an answer, and no reason to try for ever.
 func TestAServerWithoutSessions(t *testing.T) {
 	s := serve(t, sshtest.Server{MaxSessions: -1})
