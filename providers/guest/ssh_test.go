@@ -241,7 +241,7 @@ func TestTheEndOfCtxIsASignal(t *testing.T) {
 	}})
 	ctx, cancel := context.WithCancel(t.Context())
 	g := s.enter(t, guest.Keepalive{})
-	_, err := g.Run(ctx, providers.Command{Args: []string{"sh", "-c", "echo begun; sleep 3600"}, Stdout: writer(func([]byte) { cancel() })})
+	_, err := g.Run(ctx, providers.Command{Args: []string{"sh", "-c", "echo begun; cat"}, Stdin: pending(t), Stdout: writer(func([]byte) { cancel() })})
 	if !errors.As(err, new(*providers.FateError)) || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
