@@ -201,3 +201,78 @@ func TestLicenceAndDocumentsAreThere(t *testing.T) {
 		}
 	}
 }
+
+// platformOf matches the platform in a file's name to which go gives no meaning, as it does to _linux and _windows.
+var platformOf = regexp.MustCompile(`_(unix|other)(?:_test)?\.go$`)
+
+// A file that names a platform is built there: go reads "_unix" as a part of the name alone, and so the file has to say it.
+// Scripts run on Debian and Ubuntu, and name no other platform.
+//
+// row L59
+func TestNamesOfPlatformsAreTrue(t *testing.T) {
+	found := 0
+	for _, file := range goFiles(t) {
+		name := platformOf.FindStringSubmatch(file)
+		if name == nil {
+			continue
+		}
+		found++
+		constraint, _, _ := strings.Cut(readFile(t, file), "\n")
+		if !buildsOn(name[1], constraint) {
+			t.Errorf("%s begins with %q: it is built elsewhere, too", file, constraint)
+		}
+	}
+	if found < 20 {
+		t.Errorf("it found %d files", found)
+	}
+	scripts, err := filepath.Glob("../scripts/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range append(scripts, "../.ci/run") {
+		if regexp.MustCompile(`(?i)windows|wsl|darwin|macos|fedora`).MatchString(filepath.Base(script)) {
+			t.Errorf("%s names a platform where it does not run", script)
+		}
+	}
+}
+
+// buildsOn reports whether a build constraint holds on the platform of a file's name, and not elsewhere.
+func buildsOn(platform, constraint string) bool {
+	if platform == "other" {
+		return strings.HasPrefix(constraint, "//go:build ") && strings.Contains(constraint, "!") // all but those that have a file of their own
+	}
+	return constraint == "//go:build unix" || strings.HasPrefix(constraint, "//go:build linux") || strings.HasPrefix(constraint, "//go:build darwin")
+}
+
+// A name without its constraint, or with another one, is reported.
+//
+// row L59
+func TestAFalseNameOfAPlatformIsReported(t *testing.T) {
+	for constraint, want := range map[string]bool{"//go:build unix": true, "package process": false, "//go:build windows": false, "//go:build !unix": false} {
+		if got := buildsOn("unix", constraint); got != want {
+			t.Errorf("_unix with %q: %t, want %t", constraint, got, want)
+		}
+	}
+	for constraint, want := range map[string]bool{"//go:build !unix": true, "//go:build !linux && !darwin": true, "package process": false, "//go:build unix": false} {
+		if got := buildsOn("other", constraint); got != want {
+			t.Errorf("_other with %q: %t, want %t", constraint, got, want)
+		}
+	}
+}
+
+// There are no copies that could drift apart: no code is generated, and no two files of code or scripts are the same.
+//
+// row J62
+func TestThereAreNoCopies(t *testing.T) {
+	first := map[string]string{}
+	for _, file := range sources(t) {
+		content := readFile(t, file)
+		if regexp.MustCompile(`(?m)^//go:generate|^// Code generated `).MatchString(content) {
+			t.Errorf("%s is generated, or generates code: nothing would notice that it is old", file)
+		}
+		if first[content] != "" {
+			t.Errorf("%s and %s are the same: have one of them", first[content], file)
+		}
+		first[content] = file
+	}
+}
