@@ -61,7 +61,8 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 		_, _ = w.inside(own, guestRemove) //nolint:errcheck // the VM may be gone
 		return err
 	}
-	_, err = w.Store.Update(own, w.ID, func(r *Record) error { return Finish(r, me, o.Outcome, w.Now()) })
+	end := w.Store.withReport(r, o.Outcome)
+	_, err = w.Store.Update(own, w.ID, func(r *Record) error { return Finish(r, me, end, w.Now()) })
 	if err == nil {
 		_, err = w.inside(own, guestRemove) // its record tells all now
 	}

@@ -64,6 +64,7 @@ type Outcome struct {
 	Reason    string
 	Leftovers []string
 	Warnings  []string
+	Agent     *Report // nil: the command is no agent
 }
 
 // Finish writes how the run ended. The exit code decides nothing once a cancel was asked for: a
@@ -78,6 +79,9 @@ func Finish(r *Record, worker process.Identity, o Outcome, now time.Time) error 
 		return &StateError{ID: r.ID, Status: r.Status, Want: "finish"}
 	}
 	r.Status, r.ErrorCode, r.Reason, r.ExitCode, r.Ended = next, code, reason, o.ExitCode, now
+	if o.Agent != nil && o.Agent.Session != "" {
+		r.Session = o.Agent.Session
+	}
 	r.Leftovers = append(r.Leftovers, o.Leftovers...)
 	r.Warnings = append(r.Warnings, o.Warnings...)
 	return nil
@@ -95,6 +99,10 @@ func (o Outcome) verdict(r *Record) (Status, ErrorCode, string) {
 		return Failed, ExitStatus, "its exit status is not known"
 	case *o.ExitCode == 129 || *o.ExitCode == 130 || *o.ExitCode == 137 || *o.ExitCode == 143:
 		return Cancelled, "", fmt.Sprintf("ended by a signal from elsewhere (status %d)", *o.ExitCode)
+	case o.Agent != nil && o.Agent.Failed != "":
+		return Failed, AgentFailed, fmt.Sprintf("%s; exit status %d", o.Agent.Failed, *o.ExitCode)
+	case *o.ExitCode == 0 && o.Agent != nil && !o.Agent.Ended:
+		return Failed, NoResult, "the agent ended with exit status 0 and without a result"
 	case *o.ExitCode != 0:
 		return Failed, ExitStatus, fmt.Sprintf("exit status %d", *o.ExitCode)
 	default:

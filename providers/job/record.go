@@ -119,6 +119,8 @@ const (
 	StopFailed         ErrorCode = "stop_failed"
 	PromptMissing      ErrorCode = "prompt_missing"
 	FinalizationFailed ErrorCode = "finalization_failed"
-	NotEntered         ErrorCode = "not_entered" // its workspace, or what that is in, is being taken down
+	NoResult           ErrorCode = "no_result"    // the agent exited with 0, and gave no result
+	AgentFailed        ErrorCode = "agent_failed" // as its result says
+	NotEntered         ErrorCode = "not_entered"  // its workspace, or what that is in, is being taken down
 	StaleActiveJob     ErrorCode = "stale_active_job"
 )

@@ -97,7 +97,11 @@ func (w *Worker) finish(ctx context.Context, me process.Identity, o Outcome) err
 			o.Warnings = append(o.Warnings, err.Error())
 		}
 	}
-	_, err := w.Store.Update(ctx, w.ID, func(r *Record) error { return Finish(r, me, o, w.Now()) })
+	r, err := w.Store.Read(w.ID)
+	if err == nil {
+		o = w.Store.withReport(r, o)
+		_, err = w.Store.Update(ctx, w.ID, func(r *Record) error { return Finish(r, me, o, w.Now()) })
+	}
 	var state *StateError
 	if err == nil || errors.As(err, &state) {
 		return err

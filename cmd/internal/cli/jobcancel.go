@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/internal/process"
-	"vmctl/internal/shellword"
 	"vmctl/providers/job"
 )
 
@@ -68,35 +66,4 @@ func cancelClass(o job.CancelOutcome) class {
 	default:
 		panic("no class for cancel outcome " + o)
 	}
-}
-
-func (a *app) jobContinueCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "continue ID",
-		Short: "Continue the session of a job that has ended",
-		Long:  "Continue the session of a job that has ended, in a new job. A command that is no agent\nhas no session: the error has the command line that runs it again.",
-		Args:  one("the ID of a job"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.jobContinue(cmd.Context(), args[0]) },
-	}
-}
-
-func (a *app) jobContinue(ctx context.Context, id string) error {
-	s, v, err := a.readJob(ctx, id, "job continue")
-	if err != nil {
-		return err
-	}
-	if !v.Derived.IsTerminal() {
-		return newProblem(classFailed, "bad_state", "continue job "+id+": it is "+string(v.Derived),
-			a.commandLine("job cancel", planFlags{}, id), a.commandLine("job wait", planFlags{}, id))
-	}
-	var conflict *job.ConflictError
-	if _, err := s.Reconcile(ctx, v.Record, a.observer()); err != nil && !errors.As(err, &conflict) {
-		return a.jobProblem(err)
-	}
-	place := []string{"--in-dir", v.Dir, "--"}
-	if v.Workspace != "" {
-		place = []string{"--in", v.Workspace, "--"}
-	}
-	return newProblem(classFailed, "no_session_to_resume", "continue job "+id+": "+v.Agent+" has no session that could be resumed",
-		a.commandLine("job run", planFlags{}, place...)+" "+shellword.Join(v.Command)+" runs it again")
 }

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/providers"
@@ -25,6 +27,7 @@ import (
 type jobRequest struct {
 	dir                  string // "": in the workspace
 	in                   string // the name of a workspace; "": in the folder
+	agent                string
 	prompt               string // a file, "-": standard input, "": none
 	pass, set            []string
 	stripProxy           bool
@@ -51,7 +54,10 @@ func (a *app) jobRunCommand() *cobra.Command {
 			"XDG_*, TZ and the proxies, a TMPDIR of its own, and what --pass-env and --set-env\n" +
 			"name; in a workspace also what env in its block passes and sets. The record holds the\n" +
 			"names alone. The command reads the file of --prompt from standard input; of that the\n" +
-			"record holds the first 200 characters.",
+			"record holds the first 200 characters.\n\n" +
+			"With --agent the output decides how the job ended: an agent that exits with 0 and\n" +
+			"gives no result, or a failed one, has failed. claude needs -p --output-format\n" +
+			"stream-json --verbose, codex exec --json, gemini -o stream-json.",
 		Args: between(1, -1, "a command after --"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.command = args
@@ -62,14 +68,20 @@ func (a *app) jobRunCommand() *cobra.Command {
 	f.SetInterspersed(false)
 	f.StringVar(&r.in, "in", "", "run in the workspace `NAME`")
 	f.StringVar(&r.dir, "in-dir", "", "run in the folder `DIR`")
-	f.StringVar(&r.prompt, "prompt", "", "give the command `FILE` as standard input; - is vmctl's own")
-	f.StringArrayVar(&r.pass, "pass-env", nil, "pass the variable `NAME`")
-	f.StringArrayVar(&r.set, "set-env", nil, "set a variable: `NAME=VALUE`")
+	f.StringVar(&r.agent, "agent", job.Plain, "read the output as that of the `AGENT`: "+strings.Join(job.Agents(), ", "))
+	r.registerInput(f)
 	f.BoolVar(&r.stripProxy, "strip-proxy", false, "pass no variables of proxies")
 	f.DurationVar(&r.timeout, "timeout", 2*time.Hour, "end the command after this `DURATION`; 0: never")
 	f.DurationVar(&r.idle, "idle-timeout", 30*time.Minute, "end the command after this `DURATION` without output; 0: never")
 	f.DurationVar(&r.grace, "grace", 10*time.Second, "the `DURATION` between asking the command to end and forcing it")
 	return cmd
+}
+
+// registerInput registers the flags for what the command gets.
+func (r *jobRequest) registerInput(f *pflag.FlagSet) {
+	f.StringVar(&r.prompt, "prompt", "", "give the command `FILE` as standard input; - is vmctl's own")
+	f.StringArrayVar(&r.pass, "pass-env", nil, "pass the variable `NAME`")
+	f.StringArrayVar(&r.set, "set-env", nil, "set a variable: `NAME=VALUE`")
 }
 
 func (a *app) jobRun(ctx context.Context, r jobRequest) error {
@@ -79,6 +91,8 @@ func (a *app) jobRun(ctx context.Context, r jobRequest) error {
 		}
 	}
 	switch {
+	case !slices.Contains(job.Agents(), r.agent):
+		return rejected("bad_args", "read --agent="+r.agent+": the agents are "+strings.Join(job.Agents(), ", "))
 	case r.in != "" && r.dir != "":
 		return rejected("bad_args", "job run takes --in or --in-dir, not both")
 	case r.in != "":
@@ -135,7 +149,7 @@ func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Recor
 	for _, w := range warnings {
 		view.Warning(a.errScreen(), "the job's environment: "+w)
 	}
-	at.Agent, at.Command, at.Environment, at.PromptHead = "command", r.command, job.Names(environ), head(prompt)
+	at.Agent, at.Command, at.Environment, at.PromptHead = r.agent, r.command, job.Names(environ), head(prompt)
 	at.Timeout, at.IdleTimeout, at.Grace = job.Duration(r.timeout), job.Duration(r.idle), job.Duration(r.grace)
 	at.Parent, at.Warnings = r.parent, warnings
 	started, err := a.startJob(ctx, a.jobs(p, "job run"), at, prompt, environ)

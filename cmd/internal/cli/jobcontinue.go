@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/internal/shellword"
+	"vmctl/providers/job"
+)
+
+func (a *app) jobContinueCommand() *cobra.Command {
+	var r jobRequest
+	cmd := &cobra.Command{
+		Use:   "continue ID",
+		Short: "Continue the session of a job that has ended",
+		Long: "Continue the session of an agent's job that has ended, in a new job in the same place.\n" +
+			"A command that is no agent, and an agent that named no session, has none: the error has\n" +
+			"the command line that runs it again. Flags about the environment count for one job.",
+		Args: one("the ID of a job"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.jobContinue(cmd.Context(), args[0], r) },
+	}
+	r.registerInput(cmd.Flags())
+	return cmd
+}
+
+func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
+	s, v, err := a.readJob(ctx, id, "job continue")
+	if err != nil {
+		return err
+	}
+	if !v.Derived.IsTerminal() {
+		return newProblem(classFailed, "bad_state", "continue job "+id+": it is "+string(v.Derived),
+			a.commandLine("job cancel", planFlags{}, id), a.commandLine("job wait", planFlags{}, id))
+	}
+	var conflict *job.ConflictError
+	if _, err := s.Reconcile(ctx, v.Record, a.observer()); err != nil && !errors.As(err, &conflict) {
+		return a.jobProblem(err)
+	}
+	report, err := s.ReportOf(v.Record) // the record of a job that was cut short lacks the session
+	if err != nil {
+		return err
+	}
+	r.in, r.agent, r.parent = v.Workspace, v.Agent, v.ID
+	r.timeout, r.idle, r.grace = time.Duration(v.Timeout), time.Duration(v.IdleTimeout), time.Duration(v.Grace)
+	if r.in == "" {
+		r.dir = v.Dir
+	}
+	session := v.Session
+	if report != nil {
+		session = cmp.Or(session, report.Session)
+	}
+	if session == "" {
+		return newProblem(classFailed, "no_session_to_resume", "continue job "+id+": "+v.Agent+" has no session that could be resumed",
+			a.commandLine("job run", planFlags{}, r.place()...)+" "+shellword.Join(v.Command)+" runs it again")
+	}
+	r.command = job.AgentOf(v.Agent).Resume(v.Command, session)
+	return a.jobRun(ctx, r)
+}
+
+// place returns the arguments of job run for an agent and a place.
+func (r jobRequest) place() (args []string) {
+	if r.agent != job.Plain {
+		args = append(args, "--agent="+r.agent)
+	}
+	if r.in != "" {
+		return append(args, "--in", r.in, "--")
+	}
+	return append(args, "--in-dir", r.dir, "--")
+}
