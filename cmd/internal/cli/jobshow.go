@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,9 +50,9 @@ func (a *app) jobStatusCommand() *cobra.Command {
 			if len(args) == 0 {
 				return a.jobList(cmd.Context(), all)
 			}
-			_, v, err := a.readJob(cmd.Context(), args[0], "job status")
+			s, v, err := a.readJob(cmd.Context(), args[0], "job status")
 			if err == nil {
-				a.showJob(v)
+				a.showJob(s, v)
 			}
 			return err
 		},
@@ -68,7 +69,7 @@ func (a *app) jobResultCommand() *cobra.Command {
 			"exceeded its time, 6 for one that is stale, and 1 for any other.",
 		Args: one("the ID of a job"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, v, err := a.readJob(cmd.Context(), args[0], "job result")
+			s, v, err := a.readJob(cmd.Context(), args[0], "job result")
 			if err != nil {
 				return err
 			}
@@ -76,7 +77,7 @@ func (a *app) jobResultCommand() *cobra.Command {
 				return newProblem(classFailed, "bad_state", "show the result of job "+args[0]+": it is "+string(v.Derived),
 					a.commandLine("job wait", planFlags{}, args[0]))
 			}
-			a.showJob(v)
+			a.showJob(s, v)
 			return jobEnd(v)
 		},
 	}
@@ -160,10 +161,11 @@ func (v jobView) word() string {
 	return string(v.Derived)
 }
 
-func (a *app) showJob(v jobView) {
+func (a *app) showJob(store job.Store, v jobView) {
 	a.show(jobDocument{view.FormatVersion, v}, func(s view.Screen) {
 		d := view.JobDetails{
 			JobRow: a.jobRows([]jobView{v})[0], Dir: v.Dir, Reason: v.DerivedReason, Warnings: append([]string{}, v.Warnings...),
+			Next: a.afterJob(store, v),
 		}
 		if v.ExitCode != nil {
 			d.Exit = fmt.Sprint(*v.ExitCode)
@@ -173,6 +175,23 @@ func (a *app) showJob(v jobView) {
 		}
 		view.Job(s, d)
 	})
+}
+
+// afterJob returns the commands that show why a job has not completed, and that go on with it.
+func (a *app) afterJob(s job.Store, v jobView) (next []string) {
+	if !v.Derived.IsTerminal() || v.Derived == job.Completed {
+		return nil
+	}
+	for file, flags := range map[string][]string{"stdout": nil, "stderr": {"--stderr"}} {
+		if text, err := readPart(s.Path(v.ID, file), 0); err == nil && len(text) > 0 {
+			next = append(next, a.commandLine("job logs", planFlags{}, append(flags, string(v.ID))...))
+		}
+	}
+	slices.Sort(next)
+	if v.Session != "" {
+		next = append(next, a.commandLine("job continue", planFlags{}, string(v.ID)))
+	}
+	return next
 }
 
 func (a *app) jobLogsCommand() *cobra.Command {

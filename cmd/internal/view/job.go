@@ -16,6 +16,7 @@ type JobDetails struct {
 	Reason   string // "": the status says all
 	Exit     string // "": it is not known
 	Warnings []string
+	Next     []string // commands that show more, or go on
 }
 
 // Jobs lists jobs.
@@ -55,6 +56,9 @@ func Job(s Screen, d JobDetails) {
 	}
 	for _, w := range d.Warnings {
 		p.put(2, 4, in(yellow, "warning"), txt(": "+w))
+	}
+	for _, command := range d.Next {
+		p.put(2, 4, padded(in(dim, "next"), len("exit status")+1), txt(" "), whole(in(bold, command)))
 	}
 	p.flush()
 }
