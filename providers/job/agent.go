@@ -19,14 +19,14 @@ type Agent interface {
 	Resume(command []string, session string) []string
 }
 
-// Event is what one line of an agent's output says.
+// Event holds the news in one line of an agent's output.
 type Event struct {
 	Session string // "": nothing
 	Ended   bool   // the turn has ended
 	Failed  string // why, if it has failed
 }
 
-// Report is what the output of an agent says about its run.
+// Report holds the news of a whole run of an agent.
 type Report struct {
 	Session string // the first that it names
 	Ended   bool

@@ -120,10 +120,11 @@ func (p *Provider) values(w *seen) map[string]cty.Value {
 	return all
 }
 
-// The sorts of work that are committed.
+// Sorts of work.
 const (
-	Commits = "commits that this host lacks"
-	Stashes = "stashes"
+	Untracked = "untracked files"
+	Commits   = "commits that this host lacks" // committed, as stashes are
+	Stashes   = "stashes"
 )
 
 // dirt returns the work of a workspace that is nowhere else.
@@ -132,7 +133,7 @@ func (w *seen) dirt() []providers.Dirt {
 	for _, d := range []providers.Dirt{
 		{Sort: "staged changes", Items: w.Staged},
 		{Sort: "unstaged changes", Items: w.Unstaged},
-		{Sort: "untracked files", Items: w.Untracked},
+		{Sort: Untracked, Items: w.Untracked},
 		{Sort: Commits, Items: w.Unfetched},
 		{Sort: Stashes, Items: w.Stashes},
 	} {

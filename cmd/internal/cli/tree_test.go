@@ -85,6 +85,8 @@ func usages() map[string]usage {
 		"vm ssh-config": {good: args("dev"), bad: args("", "nothing"), reads: true},
 
 		"workspace status": {good: args("auth"), bad: args("", "nothing", "dev"), reads: true},
+		"workspace diff":   {good: args("auth"), bad: args("", "nothing", "dev"), reads: true},
+		"workspace log":    {good: args("auth"), bad: args("", "nothing", "dev"), reads: true},
 		"workspace fetch":  {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace push":   {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace exec":   {good: args("auth -- true"), bad: args("", "auth", "nothing -- true")},

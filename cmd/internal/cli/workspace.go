@@ -26,7 +26,8 @@ func (a *app) workspaceCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: a.group,
 	}
-	cmd.AddCommand(a.workspaceExecCommand(), a.workspaceFetchCommand(), a.workspacePushCommand(), a.workspaceStatusCommand())
+	cmd.AddCommand(a.workspaceDiffCommand(), a.workspaceExecCommand(), a.workspaceFetchCommand(), a.workspaceLogCommand(),
+		a.workspacePushCommand(), a.workspaceStatusCommand())
 	return cmd
 }
 
