@@ -32,12 +32,17 @@ func (o *orderer) dirtyBlocks() bool {
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
 		why := dirtReason(c.Object)
-		if why == "" || c.Discards || !o.active(i) || !removes(o.steps(i)) && (c.with == spec.Address{}) {
+		if why == "" || c.Discards || !o.active(i) || !removes(o.steps(i)) && (c.with == spec.Address{}) || savesFirst(o.steps(i)) {
 			continue
 		}
 		again = o.block(i, Block{Cause: CauseDirty, Problem: providers.Refuse("it has work that exists nowhere else: "+why, dirtyNext(c))}) || again
 	}
 	return o.volatileBlocks() || o.uncheckedBlocks() || again
+}
+
+// savesFirst reports whether steps save the work in an object before they remove it.
+func savesFirst(steps []providers.Step) bool {
+	return slices.ContainsFunc(steps, func(s providers.Step) bool { return s.Saves })
 }
 
 // volatileBlocks blocks taking down each object whose inside is lost then, while something inside of it has such work.
@@ -106,6 +111,9 @@ func (o *orderer) findDirty() {
 			continue
 		}
 		f := providers.Finding{Kind: providers.FindDirty, Address: c.Address, Object: c.Name, Action: "lost, as --allow-dirty says"}
+		if savesFirst(o.steps(i)) && !c.Discards {
+			f.Action = "saved first, as its block says"
+		}
 		if why := c.Object.Unreadable["dirty"]; why != "" {
 			f.Evidence = append(f.Evidence, "not everything could be read: "+why)
 		}

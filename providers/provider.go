@@ -362,14 +362,17 @@ type Step struct {
 	// Provision is the name of the script that the step runs in the object; "": it runs none.
 	Provision string
 	AtStart   bool // skip the step if the object does not start
-	Fresh     bool // no run of the script is known to have begun: an earlier one in the object does not count
-	Class     Class
-	Risk      Risk
-	Timeout   time.Duration
-	Frees     []Claim
-	Takes     []Claim
-	Leaves    []string // remains that an interruption may leave, in words
-	After     []int    // indices of steps of the same change
+	// Saves says that the step saves the work that exists only in the object, and fails unless all of it is saved: the steps
+	// after it may remove the object.
+	Saves   bool
+	Fresh   bool // no run of the script is known to have begun: an earlier one in the object does not count
+	Class   Class
+	Risk    Risk
+	Timeout time.Duration
+	Frees   []Claim
+	Takes   []Claim
+	Leaves  []string // remains that an interruption may leave, in words
+	After   []int    // indices of steps of the same change
 }
 
 // Args holds the arguments of a step that only its provider reads.

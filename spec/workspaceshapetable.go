@@ -58,8 +58,12 @@ var workspaceShape = Block{
 					Name: "on_dirty", Type: cty.String, Default: cty.StringVal("block"), OneOf: []string{"block", "warn"},
 					Doc: "Whether workspace fetch refuses while there is work that is not committed, or warns of it.",
 				},
+				{
+					Name: "on_destroy", Type: cty.String, Default: cty.StringVal("block"), OneOf: []string{"block", "save"},
+					Doc: "Whether work that exists nowhere else keeps the workspace, or is saved in the repository before it is removed.",
+				},
 			},
-			Later: []string{"fetch", "on_destroy", "push"},
+			Later: []string{"fetch", "push"},
 		},
 		{
 			Name: "env",

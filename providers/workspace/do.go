@@ -85,7 +85,9 @@ func (t *task) Verb() (guard.Verb, error) {
 		return guard.Verb{Need: guard.Making, Done: guard.If(func() bool { return t.isWanted() && t.seen.Half == "" }, "it is as wanted"), Act: t.make}, nil
 	case opWrite:
 		return guard.Verb{Need: guard.Expected, Done: guard.If(t.isWanted, "it is as wanted"), Act: t.write}, nil
-	case opRemove, opDiscard:
+	case opSave:
+		return guard.Verb{Need: guard.Expected, Act: t.save}, nil
+	case opRemove, opDiscard, opRemoveSaved:
 		return guard.Verb{Need: guard.Removing, Act: t.remove}, nil
 	case guard.OpUnmark:
 		unmarked := func() bool { return t.seen == nil || t.seen.Owner == nil }
@@ -261,25 +263,33 @@ func (t *task) remove(ctx context.Context) (*guard.Outcome, error) {
 	if t.seen == nil {
 		return guard.Did(providers.AlreadyGone), nil
 	}
-	if t.Op == opRemove {
+	var evidence []string
+	switch t.Op {
+	case opRemove:
 		if err := t.clean(); err != nil {
 			return nil, err
 		}
+	case opRemoveSaved:
+		did, err := t.save(ctx)
+		if err != nil {
+			return nil, err
+		}
+		evidence = did.Evidence
 	}
 	id, path := string(t.seen.ID), t.seen.Path
 	if !t.p.onHost() {
 		if _, err := t.p.inside(ctx, remove, nil, id, path); err != nil {
 			return nil, err
 		}
-		return guard.Did(providers.Done), nil
+		return guard.Did(providers.Done, evidence...), nil
 	}
-	if err := t.p.removeWorktree(ctx, t.seen.record, t.Op == opDiscard); err != nil {
+	if err := t.p.removeWorktree(ctx, t.seen.record, t.Op != opRemove); err != nil {
 		return nil, err
 	}
 	if _, err := t.p.inside(ctx, drop, nil, id); err != nil {
 		return nil, err
 	}
-	return guard.Did(providers.Done), nil
+	return guard.Did(providers.Done, evidence...), nil
 }
 
 // clean fails if the workspace has work that is nowhere else, or if that could not be read.

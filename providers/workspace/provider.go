@@ -198,6 +198,9 @@ const (
 	opWrite   = "write"
 	opRemove  = "remove"  // not if it has work that is nowhere else
 	opDiscard = "discard" // whatever is in it
+
+	opSave        = "save"         // puts its work into the repository of this host
+	opRemoveSaved = "remove_saved" // saves what has been added since, and removes it
 )
 
 // steps collects the steps of a change.
@@ -211,8 +214,12 @@ func (s *steps) make() {
 
 func (s *steps) remove() {
 	op := opRemove
-	if s.Change.Discards {
+	switch {
+	case s.Change.Discards:
 		op = opDiscard
+	case s.saves():
+		op = opRemoveSaved
+		s.save()
 	}
 	step := s.Add(op, providers.PhaseRemove, s.Change.Object.ID)
 	step.Frees = s.Change.Object.Holds

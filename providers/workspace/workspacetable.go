@@ -23,5 +23,7 @@ var words = map[string]providers.Words{
 	opWrite:        {Doing: "writing", Done: "written"},
 	opRemove:       {Doing: "removing", Done: "removed"},
 	opDiscard:      {Doing: "removing with its unsaved work", Done: "removed with its unsaved work"},
+	opSave:         {Doing: "saving its work", Done: "saved"},
+	opRemoveSaved:  {Doing: "removing what is saved", Done: "removed, its work is saved"},
 	guard.OpUnmark: {Doing: "letting go of it", Done: "let go of"},
 }

@@ -1,0 +1,141 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"vmctl/providers"
+)
+
+// Restore implements Saver.
+func (p *Provider) Restore(ctx context.Context, id providers.ID, name string) (Saved, error) {
+	w, err := p.at(ctx, id)
+	if err != nil {
+		return Saved{}, err
+	}
+	saved, err := p.find(ctx, w, name)
+	if err != nil {
+		return Saved{}, err
+	}
+	s, err := p.snapshot(ctx, w, "")
+	if err != nil {
+		return Saved{}, err
+	}
+	if err := p.restorable(ctx, w, s, saved); err != nil {
+		return Saved{}, err
+	}
+	if !p.onHost() {
+		revisions := saved.Commit + "\n"
+		for c := range p.kept(ctx, w.Repository, s.commits()) {
+			revisions += "^" + c + "\n"
+		}
+		err := pump(ctx,
+			func(ctx context.Context, out io.Writer) error {
+				return p.git(w.Repository).Stream(ctx, strings.NewReader(revisions), out, "pack-objects", "--revs", "--stdout", "--thin", "-q")
+			},
+			func(ctx context.Context, in io.Reader) error { return p.feed(ctx, in, take, string(id)) })
+		if err != nil {
+			return Saved{}, fmt.Errorf("send the save: %w", err)
+		}
+	}
+	if _, err := p.ask(ctx, putBack, string(w.ID), w.Path, p.tree(), "", s.digest, saved.Commit); err != nil {
+		return Saved{}, err
+	}
+	return saved.Saved, nil
+}
+
+// find returns a save of a workspace of which the repository has every object.
+func (p *Provider) find(ctx context.Context, w *seen, name string) (keptSave, error) {
+	if w.Owner == nil {
+		return keptSave{}, &RefusedError{Why: "it bears no mark of a project"}
+	}
+	folder := saveFolder(w.Owner.Address)
+	if strings.HasPrefix(name, "refs/vmctl/") {
+		folder = name[:strings.LastIndex(name, "/")+1]
+	}
+	all, err := p.saves(ctx, w.Repository, folder)
+	if err != nil {
+		return keptSave{}, err
+	}
+	i := slices.IndexFunc(all, func(s keptSave) bool { return name == "" || s.Name == name || s.Ref == name })
+	if i < 0 {
+		why := "it has no save " + name
+		if name == "" {
+			why = "it has no save"
+		}
+		return keptSave{}, &RefusedError{Why: why, Next: []string{"list them: vmctl workspace saves " + w.Owner.Address.String()}}
+	}
+	return all[i], verify(ctx, p.git(w.Repository), all[i].Commit, all[i].Ref)
+}
+
+// restorable refuses to restore a save over work, or over files that git ignores.
+func (p *Provider) restorable(ctx context.Context, w *seen, s *state, saved keptSave) error {
+	var seen []string
+	for _, d := range w.dirt() {
+		seen = append(seen, d.String())
+	}
+	for _, name := range slices.Concat(s.assumed, s.skipped) {
+		seen = append(seen, fmt.Sprintf("marked assume-unchanged or skip-worktree: %q", name))
+	}
+	if seen = append(seen, w.Unread...); len(seen) > 0 {
+		return &RefusedError{Why: "it has work of its own", Seen: seen, Next: []string{"save it first, destroy the workspace and apply, then restore both"}}
+	}
+	if w.Branch != saved.Branch {
+		return &RefusedError{Why: fmt.Sprintf("it is a workspace of branch %s, and the save is one of branch %s", w.Branch, saved.Branch)}
+	}
+	git := p.git(w.Repository)
+	files, err := listTree(ctx, git, saved.Commit+":worktree")
+	if err != nil {
+		return err
+	}
+	if over := overwritten(s.ignored, files); len(over) > 0 {
+		return &RefusedError{Why: "files that git ignores would be overwritten", Seen: over, Next: []string{"move them away there, then repeat the command"}}
+	}
+	if !p.onHost() {
+		return nil
+	}
+	text, err := git.Output(ctx, "cat-file", "blob", saved.Commit+":head")
+	if err != nil {
+		return err
+	}
+	_, ref, _ := strings.Cut(text, "\n")
+	branch := strings.TrimPrefix(ref, "refs/heads/")
+	if ref == "" || branch == w.Branch {
+		return nil
+	}
+	where, err := p.checkedOut(ctx, w.Repository, branch)
+	if err == nil && where != "" {
+		err = &RefusedError{Why: fmt.Sprintf("branch %s, which the save had checked out, is checked out in %s", branch, where)}
+	}
+	return err
+}
+
+// overwritten returns the files among some that stand where other files, or their folders, are to be.
+func overwritten(there []string, files map[string]treeEntry) []string {
+	folders := map[string]bool{}
+	for name := range files {
+		for i, c := range []byte(name) {
+			if c == '/' {
+				folders[name[:i]] = true
+			}
+		}
+	}
+	var over []string
+	for _, name := range there {
+		plain := strings.TrimSuffix(name, "/")
+		_, hit := files[plain]
+		hit = hit || folders[plain]
+		for i, c := range []byte(plain) {
+			if _, file := files[plain[:i]]; c == '/' && file {
+				hit = true
+			}
+		}
+		if hit {
+			over = append(over, fmt.Sprintf("%q", name))
+		}
+	}
+	return over
+}

@@ -1,0 +1,84 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// Vault is where the saves of one workspace are: a repository of this host.
+type Vault struct {
+	Host    Host
+	Files   string // the spec's folder
+	Repo    string // the repository, as the spec names it
+	Project providers.Project
+	Address spec.Address
+}
+
+// Saves returns the saves of a workspace, the newest first. The workspace need not exist any more.
+func (v Vault) Saves(ctx context.Context) ([]Saved, error) {
+	p := &Provider{host: v.Host, settings: providers.Settings{Files: v.Files, Project: v.Project}}
+	repository, err := p.repository(ctx, v.Repo)
+	if err != nil {
+		return nil, err
+	}
+	all, err := p.saves(ctx, repository, saveFolder(v.Address))
+	if err != nil {
+		return nil, err
+	}
+	var saved []Saved
+	for _, s := range all {
+		saved = append(saved, s.Saved)
+	}
+	return saved, nil
+}
+
+type keptSave struct {
+	Saved
+	tree string
+}
+
+// saves returns the saves of this project below a folder of references, the newest first.
+func (p *Provider) saves(ctx context.Context, repository, folder string) ([]keptSave, error) {
+	git := p.git(repository)
+	out, err := git.Output(ctx, "for-each-ref", "--sort=-refname", "--format=%(objectname) %(tree) %(refname)", strings.TrimSuffix(folder, "/"))
+	if err != nil {
+		return nil, err
+	}
+	var all []keptSave
+	for line := range strings.Lines(out) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
+		if len(f) < 3 {
+			continue
+		}
+		s := keptSave{Saved: Saved{Commit: f[0], Ref: f[2], Name: strings.TrimPrefix(f[2], folder)}, tree: f[1]}
+		facts, err := git.Output(ctx, "cat-file", "blob", s.Commit+":facts")
+		if err != nil || json.Unmarshal([]byte(facts), &s.Facts) != nil || s.Format != saveFormat {
+			continue // another one's reference
+		}
+		if s.Project == p.settings.Project.Lineage() {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+// saveFolder returns the folder of the references of a workspace's saves, with a slash at its end. No two addresses share one.
+func saveFolder(a spec.Address) string {
+	folder := "refs/vmctl/" + a.Name
+	if a.Key != "" {
+		folder += "%"
+		for _, b := range []byte(a.Key) {
+			if b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z' || b == '-' || b == '_' {
+				folder += string(rune(b))
+				continue
+			}
+			folder += fmt.Sprintf("%%%02x", b)
+		}
+	}
+	return folder + "/"
+}

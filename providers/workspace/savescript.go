@@ -1,0 +1,120 @@
+package workspace
+
+import "vmctl/internal/gitx"
+
+// look is the beginning of a program that reads a workspace whole: ID PATH TREE FORCE (-f: with the files that git
+// ignores). It leaves the state in files of the folder $s, a digest of it in $digest, and the trees of the index and of the
+// files in $it and $wt. The tree of the files is made in an empty git directory of its own, with the workspace's objects:
+// no setting or attribute of the repository changes their content, and no filter of it runs. What cannot be saved ends
+// the program with status 3.
+const look = gitx.Scrub + `
+set -e
+umask 077
+fail() { printf '%s\n' "$1" >&2; exit 3; }
+d=$PWD/` + home + `/$1
+cd "$2"
+if [ "$3" = shared ]; then
+  real() { command git -c core.hooksPath=/dev/null -c core.fsmonitor=false "$@"; }
+else
+  real() { command git -c core.hooksPath=/dev/null -c core.fsmonitor=false --git-dir="$d/git" --work-tree="$PWD" "$@"; }
+fi
+g=$(real rev-parse --absolute-git-dir)
+for f in MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD rebase-merge rebase-apply sequencer; do
+  [ ! -e "$g/$f" ] || fail "a merge, rebase, cherry-pick or revert is not completed in it ($f): complete or abort it there"
+done
+s=$(mktemp -d "$d/save.XXXXXX")
+trap 'rm -rf "$s"' EXIT
+if [ -f "$g/index" ]; then cp "$g/index" "$s/index"; fi
+indexed() { ( GIT_INDEX_FILE=$s/index; export GIT_INDEX_FILE; real "$@" ); }
+objects=$(real rev-parse --git-path objects)
+case $objects in /*) ;; *) objects=$PWD/$objects ;; esac
+excludes=$(real config --path --get core.excludesFile) || excludes=
+scratch() { (
+  GIT_OBJECT_DIRECTORY=$objects
+  export GIT_OBJECT_DIRECTORY
+  [ -z "$excludes" ] || set -- -c core.excludesFile="$excludes" "$@"
+  exec git --git-dir="$s/git" --work-tree="$PWD" -c core.bare=false -c core.hooksPath=/dev/null -c core.fsmonitor=false \
+    -c core.autocrlf=false -c core.safecrlf=false -c core.symlinks=true -c core.fileMode=true -c core.ignoreCase=false \
+    -c core.precomposeUnicode=false -c core.splitIndex=false -c index.sparse=false -c core.sparseCheckout=false \
+    -c advice.addEmbeddedRepo=false "$@"
+); }
+indexed ls-files -u -z >"$s/unmerged"
+[ ! -s "$s/unmerged" ] || fail 'files are unmerged in it: resolve them there, and git add them'
+indexed ls-files -s -z >"$s/stage"
+indexed ls-files -v -z >"$s/flags"
+indexed ls-files -o --exclude-standard -z >"$s/untracked"
+indexed ls-files -o -i --exclude-standard -z >"$s/ignored"
+it=$(indexed write-tree)
+: >"$s/refs"
+: >"$s/stashes"
+if [ "$3" != shared ]; then
+  real for-each-ref --format='%(objectname) %(objecttype) %(refname)' refs/heads refs/tags refs/notes >"$s/refs"
+  if stash=$(real rev-parse --verify -q refs/stash); then
+    real reflog show --format='%H %gs' refs/stash -- >"$s/stashes"
+    [ -s "$s/stashes" ] || echo "$stash stash" >"$s/stashes"
+  fi
+fi
+head=$(real rev-parse --verify -q 'HEAD^{commit}') || head=
+headref=$(real symbolic-ref -q HEAD) || headref=
+git init -q --bare --template= "$s/git"
+mkdir -p "$s/git/info"
+echo '* -text !eol -ident -filter !working-tree-encoding' >"$s/git/info/attributes"
+exclude=$(real rev-parse --git-path info/exclude)
+if [ -f "$exclude" ]; then cp "$exclude" "$s/git/info/exclude"; fi
+: >"$s/links"
+links() {
+  S=$s xargs -0 sh -c 'for e do case $e in "160000 "*) p=${e#*	}; if [ -n "$(ls -A "./$p" 2>/dev/null)" ]; then printf "%s\n" "$p" >>"$S/links"; fi ;; esac; done' sh <"$1"
+  [ ! -s "$s/links" ] || fail "it has submodules or repositories in it, which are not saved: $(cat "$s/links")"
+}
+links "$s/stage"
+scratch update-index -z --index-info <"$s/stage"
+scratch add -A $4 2>"$s/said" || fail "$(cat "$s/said")"
+scratch ls-files -s -z >"$s/now"
+links "$s/now"
+wt=$(scratch write-tree)
+printf '%s\n' "$head" "$headref" "$it" "$wt" >"$s/info"
+digest=$(cat "$s/info" "$s/stage" "$s/flags" "$s/refs" "$s/stashes" "$s/untracked" "$s/ignored" | real hash-object --stdin)
+echo "$digest" >>"$s/info"
+`
+
+// The programs that save and restore workspaces.
+const (
+	// snapshot prints the files that look made, each after its name and its length: snapshot ID PATH TREE FORCE.
+	snapshot = look + `
+for f in info stage flags untracked ignored refs stashes; do
+  printf '%s %d\n' "$f" "$(wc -c <"$s/$f")"
+  cat "$s/$f"
+done`
+	// putBack brings a save into a workspace whose digest is still the one that was seen: putBack ID PATH TREE FORCE DIGEST
+	// SAVE. References move forward only.
+	putBack = look + `
+[ "$digest" = "$5" ] || fail 'it was changed while it was looked at'
+save=$6
+for f in stage assumed skipped intended refs stashes head; do real cat-file blob "$save:$f" >"$s/saved-$f"; done
+{ IFS= read -r head; IFS= read -r headref; } <"$s/saved-head"
+moves() {
+  was=$(real rev-parse --verify -q "$2") || was=
+  [ -z "$was" ] || [ "$was" = "$1" ] || real merge-base --is-ancestor "$was" "$1" || fail "$2 has commits that the save lacks"
+}
+while IFS=' ' read -r sha type ref; do moves "$sha" "$ref"; done <"$s/saved-refs"
+if [ -n "$head" ] && [ -n "$headref" ]; then moves "$head" "$headref"; fi
+scratch read-tree -m -u "$wt" "$save:worktree" 2>"$s/said" || fail "$(cat "$s/said")"
+while IFS=' ' read -r sha type ref; do real update-ref -m 'vmctl: workspace restore' "$ref" "$sha"; done <"$s/saved-refs"
+if [ -n "$headref" ]; then
+  [ -z "$head" ] || real update-ref -m 'vmctl: workspace restore' "$headref" "$head"
+  real symbolic-ref -m 'vmctl: workspace restore' HEAD "$headref"
+else
+  real update-ref --no-deref -m 'vmctl: workspace restore' HEAD "$head"
+fi
+rm -f "$s/index"
+indexed read-tree --empty
+indexed update-index -z --index-info <"$s/saved-stage"
+if [ -s "$s/saved-intended" ]; then indexed add -f -N --pathspec-from-file="$s/saved-intended" --pathspec-file-nul; fi
+indexed update-index -q --refresh >/dev/null || true
+indexed update-index -z --assume-unchanged --stdin <"$s/saved-assumed"
+indexed update-index -z --skip-worktree --stdin <"$s/saved-skipped"
+( set -C; cat "$s/index" >"$g/index.lock" ) || fail 'another git is at work in it'
+mv "$g/index.lock" "$g/index"
+while IFS=' ' read -r sha message; do real update-ref --create-reflog -m "$message" refs/stash "$sha"; done <"$s/saved-stashes"
+`
+)
