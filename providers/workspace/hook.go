@@ -184,17 +184,25 @@ func (t *task) runHook(ctx context.Context, h hook) (*guard.Outcome, error) {
 	}
 	p := t.p.Failure(failure, "hook %s of %s", h.name, t.Address)
 	p.Code, p.Seen, p.Next = "hook_failed", lastLines(said), h.next(t.seen.ID, t.seen.Owner)
-	if errors.Is(failure, context.DeadlineExceeded) {
+	if late := (*lateError)(nil); errors.As(failure, &late) {
 		p.Outcome = providers.Timeout
 	}
 	return nil, p
+}
+
+// lateError reports that a hook did not end in its time.
+type lateError struct{ limit time.Duration }
+
+// Error names the time.
+func (e *lateError) Error() string {
+	return "it did not end within " + spec.FormatDuration(int64(e.limit/time.Second))
 }
 
 // runCommand runs the command of a hook in the folder of the workspace, with the variables that the block sets.
 func (t *task) runCommand(ctx context.Context, h hook, output *tail) error {
 	ctx, stop := t.UntilHalt(ctx)
 	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, h.timeout, fmt.Errorf("it did not end within %s: %w", spec.FormatDuration(int64(h.timeout/time.Second)), context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, h.timeout, &lateError{h.timeout})
 	defer cancel()
 	var env []string
 	if t.Want != cty.NilVal {

@@ -80,6 +80,11 @@ d=$PWD/` + home + `/$1
 git() { command git -c core.hooksPath=/dev/null --git-dir="$d/git" --work-tree="$p" "$@"; }
 p=$2
 umask 022
+if [ -e "$d/made" ]; then # the folder went: the branch, what is checked out and what is staged stay as they are
+  cd "$p"
+  git checkout-index -q -f -a
+  exit
+fi
 command git --git-dir="$d/git" symbolic-ref HEAD "refs/heads/$3"
 git update-ref "refs/heads/$3" "$4"
 git update-ref "refs/vmctl/host/heads/$3" "$4"
