@@ -118,7 +118,7 @@ func (d *differ) addresses() []spec.Address {
 
 // change decides about one address. What it uses has been decided before.
 func (d *differ) change(a spec.Address) Change {
-	resource, inSpec := d.config.Resource(a)
+	resource, inSpec := d.planned(a)
 	record, recorded := d.state.Records[a]
 	c := Change{Change: providers.Change{Address: a, Kind: a.Kind, Action: providers.NoOp}, Place: Place{System: d.world.placed[a]}, lets: d.lets(a)}
 	d.interrupted(a)
@@ -198,6 +198,7 @@ func (d *differ) change(a spec.Address) Change {
 	d.decide(&c, seen, Stand(seen.Marking, seen.Recorded, wanted), inSpec)
 	if wanted {
 		d.mistaken(&c)
+		d.mayHaveRun(&c)
 	}
 	if system.sleep == unmade && d.staysOff(c.Around) { // it is not made either: nobody can rely on its values
 		delete(d.known, a)

@@ -354,6 +354,11 @@ func (d *differ) endOrLetGo(c *Change) {
 }
 
 func (d *differ) destroy(c *Change) {
+	if outlives(c.Kind) {
+		c.Action, c.Reason, c.ID = providers.Forget, "its records are kept: vmctl job list shows them", c.Object.ID
+		c.Warnings = nil
+		return
+	}
 	c.Action, c.Reason, c.ID = providers.Destroy, "it is not in the spec", c.Object.ID
 	if d.ends(c.Address) {
 		c.Reason = "its removed block says so"

@@ -188,8 +188,9 @@ func (w *World) observeAll(ctx context.Context, open Open, systems []*System, kn
 // asked about.
 func (w *World) place(keys *systemKeys, c *spec.Config, s *state.Snapshot, o Options) (map[string][]providers.Known, error) {
 	known := map[string][]providers.Known{}
-	for _, r := range c.Resources {
-		if (r.Inside != spec.Address{}) {
+	for i := range c.Resources {
+		r := &c.Resources[i]
+		if (r.Inside != spec.Address{}) || isManual(r) {
 			continue
 		}
 		key, err := w.add(keys, r.Provider, keys.ofBlock(r.Provider))

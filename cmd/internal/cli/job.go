@@ -123,6 +123,16 @@ func (a *app) readJob(ctx context.Context, id, command string) (job.Store, jobVi
 		return job.Store{}, jobView{}, err
 	}
 	s := a.jobs(p, command)
+	if addr, is := jobBlockOf(id); is {
+		r, ran, err := s.Newest(addr)
+		switch {
+		case err != nil:
+			return s, jobView{}, err
+		case !ran:
+			return s, jobView{}, rejected("not_found", addr.String()+" has no job: it never ran", a.commandLine("job run", planFlags{}, addr.String()))
+		}
+		return s, a.viewOf(ctx, r), nil
+	}
 	if err := job.ID(id).Check(); err != nil {
 		return s, jobView{}, rejected("bad_args", err.Error())
 	}

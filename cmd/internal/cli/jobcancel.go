@@ -42,7 +42,7 @@ func (a *app) jobCancel(ctx context.Context, id string) error {
 		return err
 	}
 	c := job.Canceller{Store: s, Processes: process.Host{}, By: fmt.Sprintf("vmctl job cancel (process %d on %s)", me.PID, me.Host), Now: a.now}
-	r, outcome, err := c.Cancel(ctx, job.ID(id))
+	r, outcome, err := c.Cancel(ctx, v.ID)
 	if err == nil {
 		a.show(cancelDocument{view.FormatVersion, outcome, a.viewOf(ctx, r)}, func(screen view.Screen) {
 			view.Note(screen, fmt.Sprintf("Job %s: %s. It is %s.", id, outcome, r.Status))

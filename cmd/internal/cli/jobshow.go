@@ -105,12 +105,17 @@ func (a *app) jobWaitCommand() *cobra.Command {
 }
 
 func (a *app) jobWait(ctx context.Context, ids []string) error {
-	s, _, err := a.readJob(ctx, ids[0], "job wait")
-	if err != nil {
-		return err
+	var s job.Store
+	all := slices.Clone(ids)
+	for i, id := range ids {
+		store, v, err := a.readJob(ctx, id, "job wait")
+		if err != nil {
+			return err
+		}
+		s, all[i] = store, string(v.ID)
 	}
 	doc := jobsDocument{FormatVersion: view.FormatVersion, Jobs: []jobView{}, Unreadable: []string{}}
-	if err := a.waitForJobs(ctx, s, ids, func(v jobView) { doc.Jobs = append(doc.Jobs, v) }); err != nil {
+	if err := a.waitForJobs(ctx, s, all, func(v jobView) { doc.Jobs = append(doc.Jobs, v) }); err != nil {
 		return err
 	}
 	a.show(doc, func(screen view.Screen) { view.Jobs(screen, a.jobRows(doc.Jobs)) })

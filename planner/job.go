@@ -1,0 +1,47 @@
+package planner
+
+import (
+	"fmt"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// isManual reports whether plans leave a resource alone: its user runs it.
+func isManual(r *spec.Resource) bool {
+	return r.Address.Kind == spec.Job && ctyread.Text(r.Policy, "run") != "once"
+}
+
+// planned returns the resource of an address, if plans have to do with it.
+func (d *differ) planned(a spec.Address) (spec.Resource, bool) {
+	r, inSpec := d.config.Resource(a)
+	return r, inSpec && !isManual(&r)
+}
+
+// outlives reports whether what is left of the objects of a kind is kept when their resources go.
+func outlives(kind spec.Kind) bool {
+	shape, _ := spec.Shape(kind)
+	return shape.In != nil && shape.In.Outlives
+}
+
+// mayHaveRun keeps a job from running whose workspace is older than the state: it may have run before, and the records of that
+// were lost with the state.
+func (d *differ) mayHaveRun(c *Change) {
+	if c.Kind != spec.Job || c.Action != providers.Create || c.Record != nil && !c.Record.Reserved {
+		return
+	}
+	for _, a := range c.Needs {
+		work := d.decided[a]
+		if a.Kind != spec.Workspace || work == nil || work.Object == nil || work.Record != nil && !work.Record.Found {
+			continue
+		}
+		c.Action, c.Reason = providers.NoOp, fmt.Sprintf("it may have run before: %s is older than the state", a)
+		d.find(providers.Finding{
+			Kind: providers.FindNotRun, Address: c.Address, Object: c.Name,
+			Evidence: []string{fmt.Sprintf("%s was there before this state, and no record says whether %s has run in it", a, c.Address)},
+			Action:   "not run", Next: providers.SayVmctl("run it: ", "job", "run", c.Address.String()),
+		})
+		return
+	}
+}
