@@ -92,8 +92,6 @@ func (d *declarations) reference(t hcl.Traversal, in scope) (reference, *hcl.Dia
 	case root == "provider":
 		return ref, mistake(ref.rng, "Unexpected reference",
 			"Only `provider = …` can refer to a provider; expressions cannot read its settings.")
-	case slices.Contains(laterBlocks, root):
-		return ref, mistake(ref.rng, "Not built in yet", "`%s` blocks are not built in yet.", root)
 	}
 	if _, ok := resourceShapes[Kind(root)]; ok {
 		if in.plain != "" {

@@ -8,9 +8,6 @@ var rootBlocks = []string{
 	"vm", "vmctl", "volume", "workspace",
 }
 
-// laterBlocks lists the top-level blocks that the language has and this build has not.
-var laterBlocks = []string{}
-
 // typeNames lists the types of variables.
 var typeNames = []string{"any", "bool", "list", "map", "number", "object", "set", "string", "tuple"}
 

@@ -50,8 +50,8 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 func (p *Provider) object(ctx context.Context, k providers.Known, r Record) providers.Object {
 	id := providers.ID(blockID(p.settings.Project.Lineage(), k.Address))
 	attrs := map[string]cty.Value{"id": cty.StringVal(string(id))}
-	if want, err := digestOf(k.Want, p.settings.Digest); err == nil && want != "" && want != r.Digest && k.Prior == cty.NilVal {
-		// No state knows with which triggers it ran: not with those of now.
+	if want, err := digestOf(k.Want, p.settings.Digest); err == nil && k.Want != cty.NilVal && want != r.Digest && k.Prior == cty.NilVal {
+		// No state knows with which triggers it ran: not with those of now, or nobody can tell yet.
 		attrs["triggers"] = cty.MapVal(map[string]cty.Value{"digest": cty.StringVal(r.Digest)})
 	}
 	o := providers.Object{
