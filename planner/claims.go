@@ -167,7 +167,7 @@ func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holdi
 			return false
 		}
 	}
-	return o.block(t.change, o.heldBlock(t, held))
+	return o.retain(t, held) || o.block(t.change, o.heldBlock(t, held))
 }
 
 // endsWithParent reports whether what is inside of a system ends with the object around it: that
