@@ -198,7 +198,7 @@ func (d *differ) change(a spec.Address) Change {
 	d.decide(&c, seen, Stand(seen.Marking, seen.Recorded, wanted), inSpec)
 	if wanted {
 		d.mistaken(&c)
-		d.mayHaveRun(&c)
+		d.jobBlocked(&c)
 	}
 	if system.sleep == unmade && d.staysOff(c.Around) { // it is not made either: nobody can rely on its values
 		delete(d.known, a)

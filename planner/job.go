@@ -25,10 +25,33 @@ func outlives(kind spec.Kind) bool {
 	return shape.In != nil && shape.In.Outlives
 }
 
+// jobBlocked looks at a job that the plan would run: whether its workspace can be entered, and whether it may have run before.
+func (d *differ) jobBlocked(c *Change) {
+	if c.Kind != spec.Job || c.Blocked != nil {
+		return
+	}
+	d.mayHaveRun(c)
+	if c.Action != providers.Create && (c.Action != providers.Update || len(c.Edits) == 0) {
+		return
+	}
+	for _, a := range c.Needs {
+		work := d.decided[a]
+		if a.Kind != spec.Workspace || work == nil {
+			continue
+		}
+		for _, around := range work.Around {
+			if d.staysOff([]spec.Address{around}) {
+				c.Blocked = &Block{Cause: CauseOff, Problem: providers.Refuse(fmt.Sprintf("%s, in which it would run, is off", around), startFirst(around))}
+				return
+			}
+		}
+	}
+}
+
 // mayHaveRun keeps a job from running whose workspace is older than the state: it may have run before, and the records of that
 // were lost with the state.
 func (d *differ) mayHaveRun(c *Change) {
-	if c.Kind != spec.Job || c.Action != providers.Create || c.Record != nil && !c.Record.Reserved {
+	if c.Action != providers.Create || c.Record != nil && !c.Record.Reserved {
 		return
 	}
 	for _, a := range c.Needs {

@@ -84,12 +84,12 @@ func (d *declarations) reference(t hcl.Traversal, in scope) (reference, *hcl.Dia
 			ref.name = step.Name
 		}
 	}
-	switch {
-	case root == "var", root == "local":
+	switch root {
+	case "var", "local":
 		return ref, d.mustBeDeclared(ref)
-	case root == "each":
+	case "each":
 		return ref, checkEach(ref, in)
-	case root == "provider":
+	case "provider":
 		return ref, mistake(ref.rng, "Unexpected reference",
 			"Only `provider = …` can refer to a provider; expressions cannot read its settings.")
 	}

@@ -120,5 +120,5 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 
 // isSame reports whether an edit changes nothing by itself: its workspace is made anew, under the same address.
 func isSame(e providers.Edit) bool {
-	return e.Before != cty.NilVal && e.After != cty.NilVal && e.Before.RawEquals(e.After)
+	return e.Path == "workspace" && e.Before != cty.NilVal && e.After != cty.NilVal && e.Before.RawEquals(e.After)
 }
