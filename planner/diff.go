@@ -108,11 +108,12 @@ type differ struct {
 func (d *differ) addresses() []spec.Address {
 	all := map[spec.Address]bool{}
 	for a := range d.world.placed {
-		all[a] = true
+		all[a] = !d.isLeft(a)
 	}
 	for _, e := range d.state.Interrupted {
 		all[e.Address] = true
 	}
+	maps.DeleteFunc(all, func(_ spec.Address, is bool) bool { return !is })
 	return slices.SortedFunc(maps.Keys(all), spec.Address.Compare)
 }
 

@@ -19,6 +19,13 @@ func (d *differ) planned(a spec.Address) (spec.Resource, bool) {
 	return r, inSpec && !isManual(&r)
 }
 
+// isLeft reports whether plans leave an address alone. One with a record is not: that is to be forgotten.
+func (d *differ) isLeft(a spec.Address) bool {
+	r, inSpec := d.config.Resource(a)
+	_, recorded := d.state.Records[a]
+	return inSpec && !recorded && isManual(&r)
+}
+
 // outlives reports whether what is left of the objects of a kind is kept when their resources go.
 func outlives(kind spec.Kind) bool {
 	shape, _ := spec.Shape(kind)

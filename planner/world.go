@@ -190,7 +190,7 @@ func (w *World) place(keys *systemKeys, c *spec.Config, s *state.Snapshot, o Opt
 	known := map[string][]providers.Known{}
 	for i := range c.Resources {
 		r := &c.Resources[i]
-		if (r.Inside != spec.Address{}) || isManual(r) {
+		if (r.Inside != spec.Address{}) {
 			continue
 		}
 		key, err := w.add(keys, r.Provider, keys.ofBlock(r.Provider))
