@@ -68,13 +68,18 @@ func (a *app) inWorkspace(ctx context.Context, name, command, program string, us
 	if err != nil {
 		return before{err: err}
 	}
-	addr, err := workspaceOf(p, name)
+	return a.inWorkspaceOf(ctx, p, visit{vm: name, command: command, program: program}, use)
+}
+
+// inWorkspaceOf is inWorkspace for a project that is open. v.vm is the name of the workspace.
+func (a *app) inWorkspaceOf(ctx context.Context, p *project, v visit, use func(enteredWorkspace) error) (err error) {
+	addr, err := workspaceOf(p, v.vm)
 	if err != nil {
 		return before{err: err}
 	}
 	r, _ := p.config.Resource(addr)
 	if r.Inside.Kind == spec.VM {
-		words := visit{command: command + " " + addr.String() + " in", program: program}.words(r.Inside)
+		words := visit{command: v.command + " " + addr.String() + " in", program: v.program}.words(r.Inside)
 		leave, err := a.enter(ctx, p, r.Inside, words)
 		if err != nil {
 			return before{err: err}
