@@ -44,16 +44,24 @@ func TestJobs(t *testing.T) {
 		{name: "one that is due, with its workspace", after: work + once, want: "create job.j: it does not exist\ncreate workspace.w: it does not exist\n" +
 			"0 define workspace.w\n1 define job.j after 0\n"},
 		{name: "one that ran", before: work + once, after: work + once, want: ""},
-		{name: "one that ran, and has another command", before: work + once, after: work + "job \"j\" {\n  workspace = workspace.w\n  command = [\"false\"]\n  run = \"once\"\n}\n",
-			want: "update job.j: command: the job runs again\n  command [true] -> [false], live\n0 redefine job.j\n"},
-		{name: "one that ran, and becomes a manual one", before: work + once, after: work + block(""),
-			want: "forget job.j: its records are kept: vmctl job list shows them\n0 forget job.j\n"},
+		{
+			name: "one that ran, and has another command", before: work + once, after: work + "job \"j\" {\n  workspace = workspace.w\n  command = [\"false\"]\n  run = \"once\"\n}\n",
+			want: "update job.j: command: the job runs again\n  command [true] -> [false], live\n0 redefine job.j\n",
+		},
+		{
+			name: "one that ran, and becomes a manual one", before: work + once, after: work + block(""),
+			want: "forget job.j: its records are kept: vmctl job list shows them\n0 forget job.j\n",
+		},
 		{name: "one whose block is gone", before: work + once, after: work, want: "forget job.j: its records are kept: vmctl job list shows them\n0 forget job.j\n"},
-		{name: "one in a workspace that the state does not know yet", before: work, after: work + once, lost: []string{"workspace.w"},
+		{
+			name: "one in a workspace that the state does not know yet", before: work, after: work + once, lost: []string{"workspace.w"},
 			want: "adopt workspace.w: it is ours, and its record was lost\n" +
-				"found not_run job.j: workspace.w was there before this state, and no record says whether job.j has run in it\n0 record workspace.w\n"},
-		{name: "one in a workspace that an earlier apply found", before: work, after: work + once, found: true,
-			want: "found not_run job.j: workspace.w was there before this state, and no record says whether job.j has run in it\n"},
+				"found not_run job.j: workspace.w was there before this state, and no record says whether job.j has run in it\n0 record workspace.w\n",
+		},
+		{
+			name: "one in a workspace that an earlier apply found", before: work, after: work + once, found: true,
+			want: "found not_run job.j: workspace.w was there before this state, and no record says whether job.j has run in it\n",
+		},
 		{name: "a manual one that ran", before: work + block(""), after: work + block(""), lost: []string{"job.j"}, want: ""},
 	}
 	for _, test := range tests {
