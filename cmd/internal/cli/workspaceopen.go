@@ -145,7 +145,7 @@ func isDown(err error) bool {
 	return ok && slices.Contains([]string{"missing", "not_running", "unknown"}, p.Code)
 }
 
-// opened finds the workspace that a request means; the zero address: there is none yet.
+// toOpen finds the workspace that a request means; the zero address: there is none yet.
 func (a *app) toOpen(c *spec.Config, r openRequest) (spec.Address, error) {
 	all := workspacesAt(c, r.name)
 	if len(all) == 0 {
