@@ -110,7 +110,7 @@ func usages() map[string]usage {
 		"vm restart":    {good: args("dev"), bad: args("", "nothing")},
 		"vm rekey":      {good: args("dev"), bad: args("", "nothing")},
 		"vm edit":       {good: args("dev"), bad: args("", "nothing")},
-		"job run":       {bad: args("", "-- true", "--in-dir=nothing -- true", "--in-dir=. --set-env=x -- true", "--in=nothing -- true", "--in=auth --in-dir=. -- true")},
+		"job run":       {bad: args("", "job.none", "--timeout=1s job.none", "-- true", "--in-dir=nothing -- true", "--in-dir=. --set-env=x -- true", "--in=nothing -- true", "--in=auth --in-dir=. -- true")},
 		"job cancel":    {bad: args("", "j-0", "../x")},
 		"job continue":  {bad: args("", "j-0", "../x")},
 		"vm exec":       {good: args("dev -- true"), bad: args("", "nothing -- true")},

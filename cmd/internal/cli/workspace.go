@@ -76,7 +76,12 @@ func (a *app) inWorkspace(ctx context.Context, name, command, program string, us
 	if err != nil {
 		return before{err: err}
 	}
-	addr, err := workspaceOf(p, name)
+	return a.inWorkspaceOf(ctx, p, visit{vm: name, command: command, program: program}, use)
+}
+
+// inWorkspaceOf is inWorkspace for a project that is open. v.vm is the name of the workspace.
+func (a *app) inWorkspaceOf(ctx context.Context, p *project, v visit, use func(enteredWorkspace) error) (err error) {
+	addr, err := workspaceOf(p, v.vm)
 	if err != nil {
 		return before{err: err}
 	}
@@ -86,9 +91,9 @@ func (a *app) inWorkspace(ctx context.Context, name, command, program string, us
 		held = []spec.Address{r.Inside, addr}
 	}
 	for _, one := range held {
-		words := visit{command: command, program: program}.words(addr)
+		words := visit{command: v.command, program: v.program}.words(addr)
 		if one != addr {
-			words = visit{command: command + " " + addr.String() + " in", program: program}.words(one)
+			words = visit{command: v.command + " " + addr.String() + " in", program: v.program}.words(one)
 		}
 		leave, err := a.enter(ctx, p, one, words)
 		if err != nil {
