@@ -197,6 +197,9 @@ func (a *app) blockToOpen(ctx context.Context, r openRequest) (addr spec.Address
 	if err != nil {
 		return addr, false, err
 	}
+	if _, err := a.newWorkspace(ctx, p.config, r); err != nil { // before anything is locked
+		return addr, false, err
+	}
 	err = a.editing(ctx, p, "workspace open", func() error {
 		c, err := a.reread() // another one may have written it
 		if err != nil {
