@@ -89,6 +89,9 @@ func usages() map[string]usage {
 		"workspace log":    {good: args("auth"), bad: args("", "nothing", "dev"), reads: true},
 		"workspace fetch":  {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace push":   {good: args("auth"), bad: args("", "nothing", "dev")},
+		"workspace open":   {good: args("auth --auto-approve -- true"), bad: args("", "auth", "auth true", "auth --in=dev --on-host -- true", "auth --in=nothing -- true")},
+		"workspace close":  {good: args("auth"), bad: args("", "nothing", "dev")},
+		"workspace shell":  {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace exec":   {good: args("auth -- true"), bad: args("", "auth", "nothing -- true")},
 
 		"init":          {good: args(""), bad: args("surplus")},
