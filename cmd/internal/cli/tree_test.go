@@ -89,6 +89,7 @@ func usages() map[string]usage {
 		"workspace log":    {good: args("auth"), bad: args("", "nothing", "dev"), reads: true},
 		"workspace fetch":  {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace push":   {good: args("auth"), bad: args("", "nothing", "dev")},
+		"workspace merge":  {good: args("auth", "auth --squash"), bad: args("", "nothing", "dev", "auth --trust-spec=HEAD")},
 		"workspace exec":   {good: args("auth -- true"), bad: args("", "auth", "nothing -- true")},
 
 		"init":          {good: args(""), bad: args("surplus")},

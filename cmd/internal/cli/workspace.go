@@ -27,7 +27,7 @@ func (a *app) workspaceCommand() *cobra.Command {
 		RunE: a.group,
 	}
 	cmd.AddCommand(a.workspaceDiffCommand(), a.workspaceExecCommand(), a.workspaceFetchCommand(), a.workspaceLogCommand(),
-		a.workspacePushCommand(), a.workspaceStatusCommand())
+		a.workspaceMergeCommand(), a.workspacePushCommand(), a.workspaceStatusCommand())
 	return cmd
 }
 
