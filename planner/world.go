@@ -188,7 +188,8 @@ func (w *World) observeAll(ctx context.Context, open Open, systems []*System, kn
 // asked about.
 func (w *World) place(keys *systemKeys, c *spec.Config, s *state.Snapshot, o Options) (map[string][]providers.Known, error) {
 	known := map[string][]providers.Known{}
-	for _, r := range c.Resources {
+	for i := range c.Resources {
+		r := &c.Resources[i]
 		if (r.Inside != spec.Address{}) {
 			continue
 		}

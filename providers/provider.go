@@ -110,6 +110,11 @@ func (p Project) Lineage() string {
 	return p.ID + "-" + p.Env
 }
 
+// MarkOf returns the owner mark of an object whose record is the ownership: it counts no generations.
+func (p Project) MarkOf(a spec.Address, id ID) *Mark {
+	return &Mark{ID: p.Lineage(), Project: p.Name, Address: a, Of: id}
+}
+
 // Provider manages the objects of one system: one libvirt connection, one Lima
 // home, one engine. Its methods may be called from several goroutines.
 type Provider interface {

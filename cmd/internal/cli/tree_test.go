@@ -90,6 +90,9 @@ func usages() map[string]usage {
 		"workspace fetch":  {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace push":   {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace merge":  {good: args("auth", "auth --squash"), bad: args("", "nothing", "dev", "auth --trust-spec=HEAD")},
+		"workspace open":   {good: args("auth --auto-approve -- true"), bad: args("", "auth", "auth true", "auth --in=dev --on-host -- true", "auth --in=nothing -- true")},
+		"workspace close":  {good: args("auth"), bad: args("", "nothing", "dev")},
+		"workspace shell":  {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace exec":   {good: args("auth -- true"), bad: args("", "auth", "nothing -- true")},
 
 		"init":          {good: args(""), bad: args("surplus")},
@@ -108,7 +111,7 @@ func usages() map[string]usage {
 		"vm restart":    {good: args("dev"), bad: args("", "nothing")},
 		"vm rekey":      {good: args("dev"), bad: args("", "nothing")},
 		"vm edit":       {good: args("dev"), bad: args("", "nothing")},
-		"job run":       {bad: args("", "-- true", "--in-dir=nothing -- true", "--in-dir=. --set-env=x -- true", "--in=nothing -- true", "--in=auth --in-dir=. -- true")},
+		"job run":       {bad: args("", "job.none", "--timeout=1s job.none", "-- true", "--in-dir=nothing -- true", "--in-dir=. --set-env=x -- true", "--in=nothing -- true", "--in=auth --in-dir=. -- true")},
 		"job cancel":    {bad: args("", "j-0", "../x")},
 		"job continue":  {bad: args("", "j-0", "../x")},
 		"vm exec":       {good: args("dev -- true"), bad: args("", "nothing -- true")},
