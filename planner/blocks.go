@@ -50,6 +50,10 @@ func (o *orderer) insideBlocks() bool {
 			if !ends || !o.isKept(i) {
 				continue
 			}
+			if o.retainAround(j, i) {
+				again = true
+				continue
+			}
 			next := fmt.Sprintf("see what the plan says of %s", child.Address)
 			if o.delta.Aside[child.Address] {
 				next = takeIn(child.Address)
@@ -98,7 +102,7 @@ func (o *orderer) dependencyBlocks(are func(int) bool) bool {
 	again := false
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
-		if c.Blocked == nil {
+		if c.Blocked == nil || c.isRetained() {
 			continue
 		}
 		for _, a := range sortedSet(reach(c.Address, o.delta.dependents)) {

@@ -10,6 +10,7 @@ const (
 	CauseExcluded   Cause = "excluded_holder"
 	CauseHeld       Cause = "blocked_holder"
 	CauseKept       Cause = "kept_claim"
+	CauseRetained   Cause = "in_use"
 	CauseTwoTakers  Cause = "two_takers"
 	CauseDependency Cause = "blocked_dependency"
 	CauseInside     Cause = "kept_inside"
@@ -47,6 +48,7 @@ var causeTable = []CauseRow{
 	{CauseExcluded, "a resource that --target or --exclude leaves out holds what the change needs"},
 	{CauseHeld, "a resource whose own change is blocked holds what the change needs"},
 	{CauseKept, "another resource of the spec keeps what the change needs"},
+	{CauseRetained, "an object that vmctl does not manage uses what is to be destroyed: that stays, and the rest is carried out"},
 	{CauseTwoTakers, "two resources need the same name, disk or port"},
 	{CauseDependency, "the change depends on a resource whose own change is blocked"},
 	{CauseInside, "something inside of the VM is to be kept, and would go with it"},

@@ -167,7 +167,7 @@ func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holdi
 			return false
 		}
 	}
-	return o.block(t.change, o.heldBlock(t, held))
+	return o.retain(t, held) || o.block(t.change, o.heldBlock(t, held))
 }
 
 // endsWithParent reports whether what is inside of a system ends with the object around it: that
@@ -248,6 +248,9 @@ func (o *orderer) heldBlock(t claimant, held holding) Block {
 		reason = holder + " uses it, and this plan does not change that"
 	case cause == CauseForeign:
 		reason = fmt.Sprintf("%s is held by %s", o.called(t.claim, c), holder)
+		if c.Kind == spec.Image && held.object.Owner == nil { // its name is all that it has
+			next = append(next, providers.SayVmctl("import: ", "import", c.Address.String(), string(held.object.ID))...)
+		}
 	default:
 		reason = fmt.Sprintf("%s is held by %s, and this plan does not change that", o.called(t.claim, c), holder)
 	}

@@ -108,17 +108,18 @@ type differ struct {
 func (d *differ) addresses() []spec.Address {
 	all := map[spec.Address]bool{}
 	for a := range d.world.placed {
-		all[a] = true
+		all[a] = !d.isLeft(a)
 	}
 	for _, e := range d.state.Interrupted {
 		all[e.Address] = true
 	}
+	maps.DeleteFunc(all, func(_ spec.Address, is bool) bool { return !is })
 	return slices.SortedFunc(maps.Keys(all), spec.Address.Compare)
 }
 
 // change decides about one address. What it uses has been decided before.
 func (d *differ) change(a spec.Address) Change {
-	resource, inSpec := d.config.Resource(a)
+	resource, inSpec := d.planned(a)
 	record, recorded := d.state.Records[a]
 	c := Change{Change: providers.Change{Address: a, Kind: a.Kind, Action: providers.NoOp}, Place: Place{System: d.world.placed[a]}, lets: d.lets(a)}
 	d.interrupted(a)
@@ -198,6 +199,7 @@ func (d *differ) change(a spec.Address) Change {
 	d.decide(&c, seen, Stand(seen.Marking, seen.Recorded, wanted), inSpec)
 	if wanted {
 		d.mistaken(&c)
+		d.jobBlocked(&c)
 	}
 	if system.sleep == unmade && d.staysOff(c.Around) { // it is not made either: nobody can rely on its values
 		delete(d.known, a)

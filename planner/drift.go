@@ -212,6 +212,9 @@ func (d *differ) orphans() {
 			}
 			switch MarkingOf(o, d.options.Project) {
 			case Ours:
+				if d.isLeft(o.Owner.Address) {
+					continue
+				}
 				if d.lets(o.Owner.Address) {
 					d.find(providers.Finding{
 						Kind: providers.FindRetained, Address: o.Owner.Address, Object: o.Name,

@@ -28,7 +28,7 @@ func (d *differ) holders(c *Change) {
 				c.Blocked = d.unknownHolder(c, a, used.ID)
 			}
 		}
-	case spec.Workspace:
+	case spec.Workspace, spec.Job:
 	}
 }
 

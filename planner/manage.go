@@ -80,6 +80,9 @@ func (d *differ) adopt(c *Change) {
 			next++
 		}
 	}
+	if c.Kind == spec.Engine { // it has none that vmctl applies
+		return
+	}
 	c.Warnings = append(c.Warnings, "its record was lost: attributes that the system does not report are assumed to match the spec")
 }
 
@@ -119,6 +122,7 @@ func (d *differ) manage(c *Change) {
 		c.Policies = PolicyEdits(c.Kind, c.Record.Policy, c.Policy)
 	}
 	c.scripts = d.scripts(c)
+	c.Due = d.due(o, c.Address)
 	c.Unready = on && wantOn && d.unready(c) && (!d.options.NoWait || c.runsScripts())
 	c.tellScripts(on && wantOn)
 	d.chooseAction(c, on, wantOn)
@@ -291,6 +295,10 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.Update, "what is left of who used it is removed"
 	case on && wantOn && dueReason(c.provisions()) != "":
 		c.Action, c.Reason = providers.Update, dueReason(c.provisions())
+	case len(c.Due) > 0:
+		c.Action, c.Reason = providers.Update, whyDue(c.Due)
+	case c.Record == nil && c.Kind == spec.Engine: // vmctl makes none
+		c.Action, c.Reason = providers.Adopt, "it is there"
 	case c.Record == nil:
 		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"
 	case c.newPolicy:
@@ -354,6 +362,11 @@ func (d *differ) endOrLetGo(c *Change) {
 }
 
 func (d *differ) destroy(c *Change) {
+	if outlives(c.Kind) {
+		c.Action, c.Reason, c.ID = providers.Forget, "its records are kept: vmctl job list shows them", c.Object.ID
+		c.Warnings = nil
+		return
+	}
 	c.Action, c.Reason, c.ID = providers.Destroy, "it is not in the spec", c.Object.ID
 	if d.ends(c.Address) {
 		c.Reason = "its removed block says so"

@@ -472,6 +472,8 @@ func summarise(changes []Change) Summary {
 			s.Refused++
 		case Unknown:
 			s.Unknown++
+		case Retained:
+			s.Retained++
 		}
 	}
 	return s

@@ -95,11 +95,14 @@ func (c *Change) Aim() Place {
 type BlockKind string
 
 // The user can allow a blocked change. A refused change can never be made this way. For an
-// unknown one, something could not be read.
+// unknown one, something could not be read. A retained object stays because others use it, and the rest of
+// the plan is carried out.
 const (
 	Blocked BlockKind = "blocked"
 	Refused BlockKind = "refused"
 	Unknown BlockKind = "unknown"
+
+	Retained BlockKind = "retained"
 )
 
 // Block is the problem for which a change must not happen.
@@ -120,6 +123,9 @@ func (b *Block) Kind() BlockKind {
 	if b.Cause == CauseRefused {
 		return Refused
 	}
+	if b.Cause == CauseRetained {
+		return Retained
+	}
 	return Blocked
 }
 
@@ -139,13 +145,15 @@ type Summary struct {
 	Blocked int
 	Refused int
 	Unknown int // addresses that could not be read
+	// Retained counts the objects that are to be destroyed and stay, because others use them.
+	Retained int
 	// Deferred counts the addresses that are read once the plan was carried out.
 	Deferred int
 }
 
 // Pending reports whether anything would be done, is blocked or was deferred.
 func (p *Plan) Pending() bool {
-	return len(p.Steps)+len(p.Deferred) > 0 || p.Summary.Blocked+p.Summary.Refused+p.Summary.Unknown > 0
+	return len(p.Steps)+len(p.Deferred) > 0 || p.Summary.Blocked+p.Summary.Refused+p.Summary.Unknown+p.Summary.Retained > 0
 }
 
 // Forbidden reports whether a change in scope is blocked, refused or unknown:

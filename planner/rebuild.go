@@ -49,8 +49,9 @@ func (d *differ) unrecorded() map[spec.Address][]locatedObject {
 		for i := range system.Inventory.Objects {
 			o := &system.Inventory.Objects[i]
 			if MarkingOf(o, d.options.Project) == Ours && !recorded[o.ID] {
-				a := d.world.addressOf(o)
-				found[a] = append(found[a], locatedObject{system, o})
+				if a := d.world.addressOf(o); !d.isLeft(a) {
+					found[a] = append(found[a], locatedObject{system, o})
+				}
 			}
 		}
 	}

@@ -188,7 +188,8 @@ func (w *World) observeAll(ctx context.Context, open Open, systems []*System, kn
 // asked about.
 func (w *World) place(keys *systemKeys, c *spec.Config, s *state.Snapshot, o Options) (map[string][]providers.Known, error) {
 	known := map[string][]providers.Known{}
-	for _, r := range c.Resources {
+	for i := range c.Resources {
+		r := &c.Resources[i]
 		if (r.Inside != spec.Address{}) {
 			continue
 		}
@@ -225,7 +226,7 @@ func (w *World) place(keys *systemKeys, c *spec.Config, s *state.Snapshot, o Opt
 	for _, a := range w.addresses() {
 		k := providers.Known{Address: a, Kind: a.Kind, Name: ObjectName(o.Project, a), Import: imports[a]}
 		if r, ok := c.Resource(a); ok {
-			k.Want = r.Want
+			k.Want, k.Policy = r.Want, r.Policy
 			if name := nameOf(r.Want); name != "" {
 				k.Name = name
 			}

@@ -63,6 +63,13 @@ type Guest interface {
 	Close() error
 }
 
+// LocalGuest is a guest whose commands are processes of this host.
+type LocalGuest interface {
+	// Locally returns the folder of this host in which Run runs a command, absolute, and its whole environment. It is for
+	// commands that share a terminal with this process, which Run cannot give them.
+	Locally(c Command) (dir string, env []string)
+}
+
 // Command is a command for the inside of a VM or for this host.
 type Command struct {
 	// Args holds the program and its arguments, which it gets unchanged: no shell reads them. A

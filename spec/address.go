@@ -21,6 +21,7 @@ const (
 	Network   Kind = "network"   // a network of an engine
 	Container Kind = "container" // a container of an engine
 	Workspace Kind = "workspace" // a branch of a git repository, checked out in a VM or on this host
+	Job       Kind = "job"       // an agent or a command that runs in a workspace
 )
 
 // Address names one resource of a spec: its kind, its label and, for an

@@ -74,12 +74,9 @@ func (d *declarations) addBlock(b *hclsyntax.Block) *hcl.Diagnostic {
 	if _, ok := resourceShapes[Kind(b.Type)]; ok {
 		return d.addResource(b)
 	}
-	if slices.Contains(laterBlocks, b.Type) {
-		return mistake(b.TypeRange, "Not built in yet", "`%s` blocks are not built in yet.", b.Type)
-	}
 	d.removalsUnread = true // it may be a removed block with a slip in its name
 	return mistake(b.TypeRange, "Unknown block", "There is no block `%s`.%s", b.Type,
-		DidYouMean(b.Type, append(slices.Clone(rootBlocks), laterBlocks...)))
+		DidYouMean(b.Type, rootBlocks))
 }
 
 func (d *declarations) addSettings(b *hclsyntax.Block) *hcl.Diagnostic {

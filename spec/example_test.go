@@ -26,6 +26,7 @@ func TestExampleOfTheLanguage(t *testing.T) {
 	write(t, filepath.Join(dir, "guest/vmlinuz"), []byte("a kernel"))
 	write(t, filepath.Join(dir, "guest/initrd.gz"), []byte("an initrd"))
 	write(t, filepath.Join(dir, "certs/ca.pem"), []byte("a certificate"))
+	write(t, filepath.Join(dir, "prompts/review.md"), []byte("Review it."))
 	write(t, filepath.Join(dir, "cloud-init.yaml"), []byte("#cloud-config"))
 	write(t, filepath.Join(dir, "templates/dev.yaml"), []byte("# a VM for development\nparam:\n  CONTAINER_ENGINE: containerd\nimages: [{location: debian.qcow2}]\n"))
 	t.Chdir(dir)

@@ -159,7 +159,7 @@ func TestGenerateRefuses(t *testing.T) {
 		return spec.Existing{To: vm, ID: "a", Attrs: cty.ObjectVal(pairs)}
 	}
 	for want, f := range map[string]spec.Existing{
-		`write a block for job.a: there is no kind of resource "job"`:                                                                          {To: spec.Address{Kind: "job", Name: "a"}, ID: "a"},
+		`write a block for task.a: there is no kind of resource "task"`:                                                                        {To: spec.Address{Kind: "task", Name: "a"}, ID: "a"},
 		`write a block for vm.a["k"]: it is an instance of a for_each: write its block yourself`:                                               {To: spec.Address{Kind: spec.VM, Name: "a", Key: "k"}, ID: "a"},
 		`write a block for vm.a: the object to import has no id`:                                                                               {To: vm, ID: " "},
 		"write a block for disk.a: `size` is unknown, and a block requires it":                                                                 {To: spec.Address{Kind: spec.Disk, Name: "a"}, ID: "a"},

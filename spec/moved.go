@@ -215,15 +215,10 @@ func (l *loader) addressIn(b *hclsyntax.Block, attr string) (Address, bool) {
 		}
 		addr.Key = index.Key.AsString()
 	}
-	_, known := resourceShapes[addr.Kind]
-	switch {
-	case known:
+	if _, known := resourceShapes[addr.Kind]; known {
 		return addr, true
-	case slices.Contains(laterBlocks, string(addr.Kind)):
-		l.failAt(b, attr, "Not built in yet", "`%s` blocks are not built in yet.", addr.Kind)
-	default:
-		l.failAt(b, attr, "Unknown kind", "There is no kind of resource `%s`.", addr.Kind)
 	}
+	l.failAt(b, attr, "Unknown kind", "There is no kind of resource `%s`.", addr.Kind)
 	return Address{}, false
 }
 

@@ -84,16 +84,14 @@ func (d *declarations) reference(t hcl.Traversal, in scope) (reference, *hcl.Dia
 			ref.name = step.Name
 		}
 	}
-	switch {
-	case root == "var", root == "local":
+	switch root {
+	case "var", "local":
 		return ref, d.mustBeDeclared(ref)
-	case root == "each":
+	case "each":
 		return ref, checkEach(ref, in)
-	case root == "provider":
+	case "provider":
 		return ref, mistake(ref.rng, "Unexpected reference",
 			"Only `provider = …` can refer to a provider; expressions cannot read its settings.")
-	case slices.Contains(laterBlocks, root):
-		return ref, mistake(ref.rng, "Not built in yet", "`%s` blocks are not built in yet.", root)
 	}
 	if _, ok := resourceShapes[Kind(root)]; ok {
 		if in.plain != "" {

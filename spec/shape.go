@@ -98,6 +98,7 @@ type In struct {
 	Attr     string // names that object, as a reference; "": they are on this host, always
 	Kinds    []Kind // its kind is one of these
 	Optional bool   // without Attr the object is on this host
+	Outlives bool   // what is left of the object is kept when its resource goes: the record of a job
 }
 
 // attr returns the attribute of that name.

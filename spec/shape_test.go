@@ -59,8 +59,8 @@ func TestShapes(t *testing.T) {
 		}
 		checkShape(t, typ, shape)
 	}
-	if _, ok := spec.Shape("job"); ok {
-		t.Error("a job has a shape")
+	if _, ok := spec.Shape("task"); ok {
+		t.Error("a task has a shape")
 	}
 	if _, ok := spec.ProviderShape("vagrant"); ok {
 		t.Error("vagrant has a shape")

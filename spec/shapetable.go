@@ -4,13 +4,8 @@ import "github.com/zclconf/go-cty/cty"
 
 // rootBlocks lists the blocks that stand at the top of a file.
 var rootBlocks = []string{
-	"container", "disk", "engine", "image", "import", "locals", "moved", "network", "output", "provider", "removed", "variable",
+	"container", "disk", "engine", "image", "import", "job", "locals", "moved", "network", "output", "provider", "removed", "variable",
 	"vm", "vmctl", "volume", "workspace",
-}
-
-// laterBlocks lists the top-level blocks that the language has and this build has not.
-var laterBlocks = []string{
-	"job",
 }
 
 // typeNames lists the types of variables.
@@ -20,6 +15,7 @@ var typeNames = []string{"any", "bool", "list", "map", "number", "object", "set"
 var resourceShapes = map[Kind]Block{
 	VM: fix(vmShape), Disk: fix(diskShape), Workspace: fix(workspaceShape),
 	Engine: fix(engineShape), Image: fix(imageShape), Volume: fix(volumeShape), Network: fix(networkShape), Container: fix(containerShape),
+	Job: fix(jobShape),
 }
 
 // providerShapes has every type of provider.

@@ -95,26 +95,3 @@ func TestReplacement(t *testing.T) {
 		t.Errorf("destroy left %q", got)
 	}
 }
-
-// What a container of others uses is not removed, nor is anything else: the plan names the container.
-//
-// row E33, of an image and a volume in use
-func TestInUse(t *testing.T) {
-	d := sharedDaemon(t)
-	p := newProject(t, d)
-	p.applies()
-	d.must("POST", "/containers/create?name=theirs", `{"Image":"demo/box:1","Cmd":["sleep","1000"],"HostConfig":{"Binds":["demo.data:/data"]}}`)
-	before := p.container()
-	out := p.run(6, "destroy", "--auto-approve")
-	if !strings.Contains(out, "blocked image.box, volume.data: ") || !strings.Contains(out, `container "theirs"`) {
-		t.Errorf("destroy says\n%s", out)
-	}
-	if now := p.container(); now.ID != before.ID || now.State.Status != "running" {
-		t.Errorf("destroy was refused, and the container is %+v", now)
-	}
-	d.must("DELETE", "/containers/theirs", "")
-	p.run(0, "destroy", "--auto-approve")
-	if left := p.names(); len(left) > 0 {
-		t.Errorf("left are %q", left)
-	}
-}

@@ -55,9 +55,10 @@ type Terminal struct {
 	In       *os.File  // put into raw mode and restored if it is a terminal
 	Out, Err io.Writer // written to side by side
 	Type     string    // TERM; "" is xterm
+	Line     string    // what the user's login shell runs; "": it is interactive
 }
 
-// Shell runs the user's login shell on the target, with a terminal if In is
+// Shell runs the user's login shell on the target, or a line by it, with a terminal if In is
 // one, and returns its exit status like Run.
 func Shell(ctx context.Context, t Target, terminal Terminal) (int, error) {
 	client, err := t.Connect(ctx)
@@ -100,7 +101,11 @@ func shell(ctx context.Context, s *ssh.Session, terminal Terminal) (err error) {
 		defer func() { cancel(); <-followed }()
 		go func() { defer close(followed); followSize(follow, s, fd) }()
 	}
-	if err := s.Shell(); err != nil {
+	begin := s.Shell
+	if terminal.Line != "" {
+		begin = func() error { return s.Start(terminal.Line) }
+	}
+	if err := begin(); err != nil {
 		return err
 	}
 	return s.Wait()

@@ -32,7 +32,8 @@ type Target struct {
 	// Otherwise such a server is refused.
 	AcceptNew bool
 	// Banner limits connecting and the wait for the server's first words. Handshake
-	// limits the time from these to the end of the login. 0: 5 and 30 seconds.
+	// limits the time from these to the end of the login. 0: 15 and 30 seconds. On a busy
+	// machine an emulated guest took more than 5 for its first words.
 	Banner, Handshake time.Duration
 
 	eager func() time.Duration // between new connections while one waits for the first words; nil: there are none
@@ -161,7 +162,7 @@ func (t Target) hostPort() string { return net.JoinHostPort(t.Address, strconv.I
 func (t Target) limits() (banner, handshake time.Duration) {
 	banner, handshake = t.Banner, t.Handshake
 	if banner <= 0 {
-		banner = 5 * time.Second
+		banner = 15 * time.Second
 	}
 	if handshake <= 0 {
 		handshake = 30 * time.Second

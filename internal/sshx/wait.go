@@ -1,6 +1,7 @@
 package sshx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (e *WaitError) Unwrap() error { return e.Last }
 // once. A refused login does not: a guest may get its keys late.
 //
 // Each attempt is a connection of its own. The first one waits a tenth of t.Banner for the
-// server's first words, and each later one half as long again, up to t.Banner, or to a tenth of the
+// server's first words, and each later one half as long again, up to t.Banner (0: 5 seconds), or to a tenth of the
 // time waited so far if that is more, up to 4 times t.Banner: a connection that a forwarder accepted
 // before the guest listened may never be answered, and a guest that is only slow is answered in the
 // end. Beside it, short connections find a guest that begins to listen meanwhile. A slow guest works
@@ -58,7 +59,7 @@ func (e *WaitError) Unwrap() error { return e.Last }
 func Wait(ctx context.Context, t Target, w WaitOptions) error {
 	last := errors.New("no attempt was made")
 	said := ""
-	longest, _ := t.limits()
+	longest := cmp.Or(t.Banner, 5*time.Second)
 	begin := time.Now()
 	t.Banner, t.eager = 0, func() time.Duration { return interval(w.Every, time.Since(begin)) }
 	for {

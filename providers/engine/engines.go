@@ -33,11 +33,15 @@ var (
 // Close implements providers.Provider.
 func (p *Engines) Close() error { return nil }
 
-// Observe implements providers.Provider. There is no list of engines: it reads those that are recorded.
+// Observe implements providers.Provider. There is no list of engines: it reads those that are recorded, and those that
+// a block names by their sockets.
 func (p *Engines) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}}
 	for _, k := range q.Known {
 		if k.ID == "" {
+			if o, found := p.unrecorded(ctx, k); found {
+				inv.Objects = append(inv.Objects, o)
+			}
 			continue
 		}
 		socket := ctyread.Text(k.Prior, "host")
@@ -69,7 +73,7 @@ func (p *Engines) socketOf(id providers.ID) string {
 
 // mark returns the mark of an engine: its record is the ownership.
 func (p *Engines) mark(a spec.Address, id providers.ID) *providers.Mark {
-	return &providers.Mark{ID: p.settings.Project.Lineage(), Project: p.settings.Project.Name, Address: a, Of: id}
+	return p.settings.Project.MarkOf(a, id)
 }
 
 // about is an engine's answer about itself.

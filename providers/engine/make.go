@@ -54,7 +54,9 @@ func (j *job) make(ctx context.Context) (*guard.Outcome, error) {
 	}
 	switch j.kind { //nolint:exhaustive // an engine has no other kinds
 	case spec.Image:
-		err = j.fetch(ctx)
+		if err = j.unnamed(); err == nil {
+			err = j.fetch(ctx)
+		}
 	case spec.Volume:
 		_, err = j.p.c.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Driver: ctyread.Text(j.Want, "driver"), Labels: labels})
 	case spec.Network:

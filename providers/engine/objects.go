@@ -69,6 +69,7 @@ func (p *Objects) Observe(ctx context.Context, q providers.Query) (providers.Inv
 		}
 	}
 	p.containers(ctx, q, &inv, images)
+	p.adoptImages(q, &inv)
 	slices.SortFunc(inv.Objects, func(a, b providers.Object) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})

@@ -35,7 +35,10 @@ type Local struct {
 	confined bool
 }
 
-var _ providers.Guest = (*Local)(nil)
+var (
+	_ providers.Guest      = (*Local)(nil)
+	_ providers.LocalGuest = (*Local)(nil)
+)
 
 // Close implements providers.Guest.
 func (g *Local) Close() error {
@@ -59,7 +62,8 @@ func (g *Local) Run(ctx context.Context, c providers.Command) (providers.Output,
 	if ctx.Err() != nil {
 		return providers.Output{}, notBegun(c, context.Cause(ctx))
 	}
-	command := process.Command{Args: c.Args[1:], Env: append(g.env[:len(g.env):len(g.env)], c.Env...), Dir: g.within(c.Dir)}
+	command := process.Command{Args: c.Args[1:]}
+	command.Dir, command.Env = g.Locally(c)
 	command.Path, err = process.LookPath(c.Args[0], command.Dir, command.Env)
 	if err != nil {
 		if dir := checkDir(command.Dir); dir != nil {
@@ -68,6 +72,11 @@ func (g *Local) Run(ctx context.Context, c providers.Command) (providers.Output,
 		return unrunnable(c, err)
 	}
 	return run(ctx, c, command)
+}
+
+// Locally implements providers.LocalGuest.
+func (g *Local) Locally(c providers.Command) (dir string, env []string) {
+	return g.within(c.Dir), append(g.env[:len(g.env):len(g.env)], c.Env...)
 }
 
 // within returns the absolute path of what the user inside calls path.

@@ -27,6 +27,8 @@ type Record struct {
 	Dir           string    `json:"dir"`         // the folder that it runs in, absolute
 	Workspace     string    `json:"workspace"`   // the address of the workspace that it runs in; "": none
 	Inside        string    `json:"inside"`      // the address of the VM around it; "": it runs on this host
+	Block         string    `json:"block"`       // the address of the job block that it is a run of; "": of none
+	Digest        string    `json:"digest"`      // of the triggers and the command of its block, made with the key of the data directory
 	Environment   []string  `json:"environment"` // the names of the variables that it gets
 	PromptHead    string    `json:"prompt_head"` // at most 200 characters
 	Timeout       Duration  `json:"timeout"`     // 0: none

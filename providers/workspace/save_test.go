@@ -301,4 +301,3 @@ func (b *bench) drop(t fataler, w *work) {
 	must(t, err)
 	b.try(b.repo, "config", "--unset", "core.autocrlf")
 }
-

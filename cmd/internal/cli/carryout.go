@@ -86,6 +86,7 @@ func (a *app) carryOut(ctx context.Context, p *project, m mission) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, journal.Close()) }()
+	a.applied.Store(p)
 	a.log().Info("run lock taken", slog.String("dir", p.dir))
 	if err := errors.Join(p.busy().Tidy(ctx), p.tidy(ctx), a.reconcileJobs(ctx, p, m.command)); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -98,9 +99,11 @@ type app struct {
 	answer       bool // a document was written: nothing else may follow on stdout
 	streams      bool // the command writes a line per event, the last one says how it ended
 	changes      atomic.Pointer[mutatingCommand]
-	showsVersion bool         // --version
-	config       *spec.Config // the spec that was read last; nil: none yet
-	stays        atomic.Bool  // the command ends by itself, however often it is asked to
+	showsVersion bool                    // --version
+	config       *spec.Config            // the spec that was read last; nil: none yet
+	applied      atomic.Pointer[project] // whose plan is carried out; nil: none is
+	creating     sync.Mutex              // of jobs of blocks: their file lock is one between processes
+	stays        atomic.Bool             // the command ends by itself, however often it is asked to
 }
 
 func newApp(env Env) *app {
@@ -108,6 +111,7 @@ func newApp(env Env) *app {
 	a.stdout, a.stderr = newSinks(env)
 	if a.types.Systems == nil {
 		a.types = builtInTypes(env)
+		a.types.Inside[spec.Job] = a.jobType()
 	}
 	return a
 }

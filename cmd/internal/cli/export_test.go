@@ -42,3 +42,12 @@ func Commands() []Command {
 	visit("", a.root())
 	return all
 }
+
+// MaskedParts returns what is shown of an output after each of its parts, of which the last one is the end.
+func MaskedParts(mask func(string) string, parts ...string) (shown []string) {
+	m := maskedLines{secret: mask != nil, mask: mask}
+	for i, part := range parts {
+		shown = append(shown, string(m.take([]byte(part), i == len(parts)-1)))
+	}
+	return shown
+}

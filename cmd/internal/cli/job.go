@@ -25,7 +25,9 @@ func (a *app) jobCommand() *cobra.Command {
 		Short: "Run agents and other commands in the background",
 		Long: "Run agents and other commands in the background, look at them, and end them.\n\n" +
 			"Each job has a record in the data directory, and a process of vmctl's own that\n" +
-			"watches it. The end of the terminal or of vmctl ends no job.",
+			"watches it. The end of the terminal or of vmctl ends no job.\n\n" +
+			"JOB is the ID of a job, or the address of a job block (job.review, job.part[\"a\"]),\n" +
+			"which means its newest job.",
 		Args: cobra.ArbitraryArgs,
 		RunE: a.group,
 	}
@@ -116,13 +118,28 @@ func (a *app) viewOf(ctx context.Context, r job.Record) jobView {
 	return jobView{Record: r, Derived: d.Status, DerivedReason: d.Reason}
 }
 
-// readJob reads one record of the project.
+// readJob reads one record of the project: by its ID, or the newest of a job block by its address.
 func (a *app) readJob(ctx context.Context, id, command string) (job.Store, jobView, error) {
 	p, err := a.openExisting()
 	if err != nil {
 		return job.Store{}, jobView{}, err
 	}
+	return a.readJobOf(ctx, p, id, command)
+}
+
+// readJobOf is readJob for a project that is open.
+func (a *app) readJobOf(ctx context.Context, p *project, id, command string) (job.Store, jobView, error) {
 	s := a.jobs(p, command)
+	if addr, is := jobBlockOf(id); is {
+		r, ran, err := s.Newest(addr)
+		switch {
+		case err != nil:
+			return s, jobView{}, err
+		case !ran:
+			return s, jobView{}, rejected("not_found", addr.String()+" has no job: it never ran", a.commandLine("job run", planFlags{}, addr.String()))
+		}
+		return s, a.viewOf(ctx, r), nil
+	}
 	if err := job.ID(id).Check(); err != nil {
 		return s, jobView{}, rejected("bad_args", err.Error())
 	}

@@ -19,12 +19,12 @@ type cancelDocument struct {
 
 func (a *app) jobCancelCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "cancel ID",
+		Use:   "cancel JOB",
 		Short: "End a job",
 		Long: "Record that the job is to end, ask its processes to end, force them after the grace,\n" +
 			"and wait until that is done. The exit code is 0 if the job has ended, 1 if it could not\n" +
 			"be ended, 3 if there is none, and 6 if its process cannot be told from a stranger's.",
-		Args: one("the ID of a job"),
+		Args: one("the ID of a job, or the address of its block"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.jobCancel(cmd.Context(), args[0]) },
 	}
 }
@@ -42,7 +42,7 @@ func (a *app) jobCancel(ctx context.Context, id string) error {
 		return err
 	}
 	c := job.Canceller{Store: s, Processes: process.Host{}, By: fmt.Sprintf("vmctl job cancel (process %d on %s)", me.PID, me.Host), Now: a.now}
-	r, outcome, err := c.Cancel(ctx, job.ID(id))
+	r, outcome, err := c.Cancel(ctx, v.ID)
 	if err == nil {
 		a.show(cancelDocument{view.FormatVersion, outcome, a.viewOf(ctx, r)}, func(screen view.Screen) {
 			view.Note(screen, fmt.Sprintf("Job %s: %s. It is %s.", id, outcome, r.Status))

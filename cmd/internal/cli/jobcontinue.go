@@ -15,12 +15,12 @@ import (
 func (a *app) jobContinueCommand() *cobra.Command {
 	var r jobRequest
 	cmd := &cobra.Command{
-		Use:   "continue ID",
+		Use:   "continue JOB",
 		Short: "Continue the session of a job that has ended",
 		Long: "Continue the session of an agent's job that has ended, in a new job in the same place.\n" +
 			"A command that is no agent, and an agent that named no session, has none: the error has\n" +
 			"the command line that runs it again. Flags about the environment count for one job.",
-		Args: one("the ID of a job"),
+		Args: one("the ID of a job, or the address of its block"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.jobContinue(cmd.Context(), args[0], r) },
 	}
 	r.registerInput(cmd.Flags())
@@ -45,6 +45,7 @@ func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
 		return err
 	}
 	r.in, r.agent, r.parent = v.Workspace, v.Agent, v.ID
+	r.block, r.digest = v.Block, v.Digest
 	r.timeout, r.idle, r.grace = time.Duration(v.Timeout), time.Duration(v.IdleTimeout), time.Duration(v.Grace)
 	if r.in == "" {
 		r.dir = v.Dir

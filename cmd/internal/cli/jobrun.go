@@ -34,6 +34,9 @@ type jobRequest struct {
 	timeout, idle, grace time.Duration
 	command              []string
 	parent               job.ID
+	block, digest        string              // of the job block; "": it is a run of none
+	text                 []byte              // of the prompt, in place of a file
+	mask                 func(string) string // replaces the secrets in the beginning of the prompt; nil: there are none
 }
 
 type jobDocument struct {
@@ -44,9 +47,11 @@ type jobDocument struct {
 func (a *app) jobRunCommand() *cobra.Command {
 	var r jobRequest
 	cmd := &cobra.Command{
-		Use:   "run {--in WORKSPACE | --in-dir DIR} -- COMMAND [ARG...]",
-		Short: "Run a command in the background of a workspace or a folder",
-		Long: "Run a command in a workspace or in a folder of this host, and return as soon as it\n" +
+		Use:   "run {ADDRESS | {--in WORKSPACE | --in-dir DIR} -- COMMAND [ARG...]}",
+		Short: "Run a job block, or a command in the background of a workspace or a folder",
+		Long: "Run the job of a block, by the address of the block (job.review, job.each[\"a\"]). One\n" +
+			"job of a block runs at a time.\n\n" +
+			"Or run a command in a workspace or in a folder of this host, and return as soon as it\n" +
 			"runs. The command gets its arguments unchanged: no shell reads them. It outlives the\n" +
 			"terminal; whatever it has started and left behind ends with it. While it runs, apply\n" +
 			"and destroy leave its workspace alone, and the VM around that.\n\n" +
@@ -58,8 +63,14 @@ func (a *app) jobRunCommand() *cobra.Command {
 			"With --agent the output decides how the job ended: an agent that exits with 0 and\n" +
 			"gives no result, or a failed one, has failed. claude needs -p --output-format\n" +
 			"stream-json --verbose, codex exec --json, gemini -o stream-json.",
-		Args: between(1, -1, "a command after --"),
+		Args: between(1, -1, "the address of a job block, or a command after --"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, is := jobBlockOf(args[0]); is && len(args) == 1 && cmd.ArgsLenAtDash() < 0 {
+				if err := notOfBlock(cmd.Flags()); err != nil {
+					return err
+				}
+				return a.runBlock(cmd.Context(), args[0], r)
+			}
 			r.command = args
 			return a.jobRun(cmd.Context(), r)
 		},
@@ -108,12 +119,31 @@ func (a *app) jobRun(ctx context.Context, r jobRequest) error {
 	if err != nil {
 		return err
 	}
-	return a.runJob(ctx, p, r, job.Record{Dir: dir})
+	started, err := a.runJob(ctx, p, r, job.Record{Dir: dir})
+	if err != nil {
+		return err
+	}
+	a.tellStarted(ctx, started)
+	return nil
 }
 
 // jobRunInWorkspace starts a job in a workspace.
 func (a *app) jobRunInWorkspace(ctx context.Context, r jobRequest) error {
-	err := a.inWorkspace(ctx, r.in, "vmctl job run", r.command[0], func(w enteredWorkspace) error {
+	p, err := a.openRecorded(ctx)
+	if err != nil {
+		return err
+	}
+	started, err := a.startInWorkspace(ctx, p, r)
+	if err != nil {
+		return err
+	}
+	a.tellStarted(ctx, started)
+	return nil
+}
+
+// startInWorkspace starts a job in a workspace of a project.
+func (a *app) startInWorkspace(ctx context.Context, p *project, r jobRequest) (started job.Record, err error) {
+	err = a.inWorkspaceOf(ctx, p, visit{vm: r.in, command: "vmctl job run", program: r.command[0]}, func(w enteredWorkspace) error {
 		placer, ok := providers.Ability[workspace.Placer](w.system.Provider)
 		if !ok {
 			return fmt.Errorf("run in %s: its provider does not tell where it is", w.address)
@@ -127,20 +157,24 @@ func (a *app) jobRunInWorkspace(ctx context.Context, r jobRequest) error {
 		if (w.inside != spec.Address{}) {
 			place.Inside = w.inside.String()
 		}
-		return a.runJob(ctx, w.project, r, place)
+		started, err = a.runJob(ctx, w.project, r, place)
+		return err
 	})
 	var early before
 	if errors.As(err, &early) { // no program of the user's ran: the exit codes are vmctl's own
-		return early.err
+		err = early.err
 	}
-	return err
+	return started, err
 }
 
 // runJob starts a job whose place is known.
-func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Record) error {
-	prompt, err := a.jobPrompt(r.prompt)
-	if err != nil {
-		return err
+func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Record) (job.Record, error) {
+	prompt := r.text
+	if r.prompt != "" {
+		var err error
+		if prompt, err = a.jobPrompt(r.prompt); err != nil {
+			return at, err
+		}
 	}
 	environ, warnings := job.Environ{From: withoutVariables(a.env.Environ), Pass: r.pass, Set: r.set, StripProxy: r.stripProxy}.Build()
 	if at.Inside != "" {
@@ -149,13 +183,15 @@ func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Recor
 	for _, w := range warnings {
 		view.Warning(a.errScreen(), "the job's environment: "+w)
 	}
-	at.Agent, at.Command, at.Environment, at.PromptHead = r.agent, r.command, job.Names(environ), head(prompt)
+	at.Agent, at.Command, at.Environment, at.PromptHead = r.agent, r.command, job.Names(environ), r.head(prompt)
+	at.Block, at.Digest = r.block, r.digest
 	at.Timeout, at.IdleTimeout, at.Grace = job.Duration(r.timeout), job.Duration(r.idle), job.Duration(r.grace)
 	at.Parent, at.Warnings = r.parent, warnings
-	started, err := a.startJob(ctx, a.jobs(p, "job run"), at, prompt, environ)
-	if err != nil {
-		return err
-	}
+	return a.startJob(ctx, a.jobs(p, "job run"), at, prompt, environ)
+}
+
+// tellStarted tells that a job runs.
+func (a *app) tellStarted(ctx context.Context, started job.Record) {
 	v := a.viewOf(ctx, started)
 	a.show(jobDocument{view.FormatVersion, v}, func(s view.Screen) {
 		where := v.Dir
@@ -165,7 +201,6 @@ func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Recor
 		view.Note(s, fmt.Sprintf("Job %s runs in %s.", v.ID, where))
 		view.Note(s, a.commandLine("job logs", planFlags{}, "-f", string(v.ID))+" follows it")
 	})
-	return nil
 }
 
 // startJob makes a record and starts its worker.
@@ -178,7 +213,14 @@ func (a *app) startJob(ctx context.Context, s job.Store, r job.Record, prompt []
 		return r, fmt.Errorf("choose the ID of a job: %w", err)
 	}
 	r.ID, r.Created = job.ID("j-"+hex.EncodeToString(id)), a.now()
-	r, err := s.Create(r)
+	var err error
+	if r.Block != "" {
+		a.creating.Lock()
+		r, err = s.CreateOnly(ctx, r, a.observer())
+		a.creating.Unlock()
+	} else {
+		r, err = s.Create(r)
+	}
 	if err == nil {
 		err = s.WritePrompt(r.ID, prompt)
 	}
@@ -221,9 +263,12 @@ func (a *app) jobPrompt(from string) ([]byte, error) {
 	return text, nil
 }
 
-// head returns the beginning of a prompt, as much as a record holds.
-func head(prompt []byte) string {
+// head returns the beginning of a prompt without secrets, as much as a record holds.
+func (r jobRequest) head(prompt []byte) string {
 	const most = 200
+	if r.mask != nil {
+		prompt = []byte(r.mask(string(prompt)))
+	}
 	text := []rune(strings.ToValidUTF8(string(prompt[:min(len(prompt), most*utf8.UTFMax)]), "\ufffd"))
 	return string(text[:min(len(text), most)])
 }

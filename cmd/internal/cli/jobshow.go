@@ -41,11 +41,11 @@ func (a *app) jobListCommand() *cobra.Command {
 func (a *app) jobStatusCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "status [ID]",
+		Use:   "status [JOB]",
 		Short: "Show the status of a job, or of all",
 		Long: "Show the status of one job, or list all as job list does. The status is what the\n" +
 			"processes of this host prove now. Nothing is written.",
-		Args: between(0, 1, "the ID of a job"),
+		Args: between(0, 1, "the ID of a job, or the address of its block"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return a.jobList(cmd.Context(), all)
@@ -63,11 +63,11 @@ func (a *app) jobStatusCommand() *cobra.Command {
 
 func (a *app) jobResultCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "result ID",
+		Use:   "result JOB",
 		Short: "Show how a job ended",
 		Long: "Show how a job ended. The exit code is 0 for a job that completed, 4 for one that\n" +
 			"exceeded its time, 6 for one that is stale, and 1 for any other.",
-		Args: one("the ID of a job"),
+		Args: one("the ID of a job, or the address of its block"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, v, err := a.readJob(cmd.Context(), args[0], "job result")
 			if err != nil {
@@ -86,10 +86,10 @@ func (a *app) jobResultCommand() *cobra.Command {
 func (a *app) jobWaitCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "wait ID [ID...]",
+		Use:   "wait JOB [JOB...]",
 		Short: "Wait for jobs to end",
 		Long:  "Wait until all jobs have ended. The exit code is 0 if all completed, else as of job\nresult for the first that did not.",
-		Args:  between(1, -1, "the ID of a job"),
+		Args:  between(1, -1, "the ID of a job, or the address of its block"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if timeout > 0 {
@@ -105,12 +105,17 @@ func (a *app) jobWaitCommand() *cobra.Command {
 }
 
 func (a *app) jobWait(ctx context.Context, ids []string) error {
-	s, _, err := a.readJob(ctx, ids[0], "job wait")
-	if err != nil {
-		return err
+	var s job.Store
+	all := slices.Clone(ids)
+	for i, id := range ids {
+		store, v, err := a.readJob(ctx, id, "job wait")
+		if err != nil {
+			return err
+		}
+		s, all[i] = store, string(v.ID)
 	}
 	doc := jobsDocument{FormatVersion: view.FormatVersion, Jobs: []jobView{}, Unreadable: []string{}}
-	if err := a.waitForJobs(ctx, s, ids, func(v jobView) { doc.Jobs = append(doc.Jobs, v) }); err != nil {
+	if err := a.waitForJobs(ctx, s, all, func(v jobView) { doc.Jobs = append(doc.Jobs, v) }); err != nil {
 		return err
 	}
 	a.show(doc, func(screen view.Screen) { view.Jobs(screen, a.jobRows(doc.Jobs)) })
@@ -197,10 +202,10 @@ func (a *app) afterJob(s job.Store, v jobView) (next []string) {
 func (a *app) jobLogsCommand() *cobra.Command {
 	var follow, stderr bool
 	cmd := &cobra.Command{
-		Use:   "logs ID",
+		Use:   "logs JOB",
 		Short: "Show the output of a job",
 		Long:  "Show what the command of a job has written to standard output, or with --stderr to\nstandard error. --follow also shows new output, until the job has ended.",
-		Args:  one("the ID of a job"),
+		Args:  one("the ID of a job, or the address of its block"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := "stdout"
 			if stderr {
@@ -228,11 +233,15 @@ type jobLogRequest struct {
 }
 
 func (a *app) jobLogs(ctx context.Context, id string, r jobLogRequest) error {
-	s, v, err := a.readJob(ctx, id, "job logs")
+	p, err := a.openExisting()
 	if err != nil {
 		return err
 	}
-	out := a.consoleWriter()
+	s, v, err := a.readJobOf(ctx, p, id, "job logs")
+	if err != nil {
+		return err
+	}
+	out, masked := a.consoleWriter(), maskedLines{secret: len(p.config.Secrets()) > 0, mask: p.masker.Text}
 	for from := int64(0); ; {
 		ended := v.Derived.IsTerminal() // before the output is read: what was written by then is shown
 		for {
@@ -240,10 +249,14 @@ func (a *app) jobLogs(ctx context.Context, id string, r jobLogRequest) error {
 			if err != nil {
 				return fmt.Errorf("read the output of job %s: %w", id, err)
 			}
-			if len(text) == 0 {
-				break
-			}
+			end := len(text) == 0
 			from += int64(len(text))
+			if text = masked.take(text, end && (ended || !r.follow)); len(text) == 0 {
+				if end {
+					break
+				}
+				continue
+			}
 			if a.global.json {
 				a.line(jobLogDocument{view.FormatVersion, "log", v.ID, strings.ToValidUTF8(string(text), "\ufffd")})
 				continue

@@ -148,7 +148,7 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 		}
 	}
 	switch {
-	case r.detailed && (len(plan.Steps) > 0 || plan.Summary.Blocked+plan.Summary.Refused > 0):
+	case r.detailed && (len(plan.Steps) > 0 || plan.Summary.Blocked+plan.Summary.Refused+plan.Summary.Retained > 0):
 		return status{code: 2}
 	case plan.Summary.Unknown > 0:
 		return status{code: classRefused.code()}
@@ -200,7 +200,7 @@ func (a *app) offer(m mission, plan *planner.Plan) string {
 	for i := range plan.Changes {
 		c := &plan.Changes[i]
 		switch {
-		case c.Blocked != nil:
+		case c.Blocked != nil && c.Blocked.Kind() != planner.Retained:
 			blocked[c.Address.String()] = true
 			f.excludes = append(f.excludes, c.Address.String())
 		case hasSteps[i]:

@@ -25,6 +25,8 @@ type round struct {
 
 	steps  int              // of the rounds before
 	before executor.Summary // of the rounds before
+
+	retained []spec.Address // of the rounds so far
 }
 
 // numbered returns a plan whose step numbers go on from the rounds before.
@@ -85,10 +87,11 @@ func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error 
 			}
 			var done executor.Summary
 			r.next, done, err = a.applyPlan(ctx, p, m, work{plan: plan, world: world, round: r})
+			r.retained = append(r.retained, plan.Retained()...)
 			r.before, r.steps = r.before.Then(done), r.steps+len(plan.Steps)
 		}
 		if err := errors.Join(err, world.Close()); err != nil || len(plan.Deferred) == 0 {
-			return err
+			return errors.Join(err, a.retained(m, r))
 		}
 		if len(plan.Steps) == 0 {
 			return a.unreadable(m, plan)
@@ -167,4 +170,14 @@ func untilText(plan *planner.Plan) string {
 		}
 	}
 	return strings.Join(view.Addresses(vms), ", ")
+}
+
+// retained returns the error for objects that are to be destroyed and stay, because others use them. The plan has
+// named the users; the rest was carried out.
+func (a *app) retained(m mission, r round) error {
+	if len(r.retained) == 0 {
+		return nil
+	}
+	return newProblem(classRefused, "retained", m.command+": retained, because others use it: "+strings.Join(view.Addresses(r.retained), ", "),
+		a.commandLine(m.command, m.plan, m.names...)+" removes it once they are gone")
 }

@@ -6,6 +6,7 @@ import (
 
 	"vmctl/providers"
 	"vmctl/providers/guest"
+	"vmctl/providers/workspace"
 	"vmctl/spec"
 )
 
@@ -20,6 +21,11 @@ func (a *app) thisHost() *providers.Via {
 		},
 		Enter: func(context.Context) (providers.Guest, error) { return onThisHost(a.env) },
 	}
+}
+
+// workspaceHost returns this host, with the repositories of workspaces.
+func workspaceHost(env Env) workspace.Host {
+	return workspace.Host{Home: env.Getenv("HOME"), Enter: func() (providers.Guest, error) { return onThisHost(env) }}
 }
 
 // onThisHost returns the inside of this host. Nobody has to close it.

@@ -33,7 +33,7 @@ func builtInTypes(env Env) providers.Types {
 	} {
 		all.Systems[t.Name] = keptlog.Wrap(provision.Wrap(t))
 	}
-	all.Inside[spec.Workspace] = workspace.Type(workspace.Host{Home: env.Getenv("HOME"), Enter: func() (providers.Guest, error) { return onThisHost(env) }})
+	all.Inside[spec.Workspace] = workspace.Type(workspaceHost(env))
 	for _, t := range slices.Concat(engine.Types(), env.Inside) {
 		for kind := range t.Kinds {
 			all.Inside[kind] = t

@@ -26,19 +26,17 @@ func (a *app) workspaceCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: a.group,
 	}
-	cmd.AddCommand(a.workspaceDiffCommand(), a.workspaceExecCommand(), a.workspaceFetchCommand(), a.workspaceLogCommand(),
-		a.workspacePushCommand(), a.workspaceStatusCommand())
+	cmd.AddCommand(a.workspaceCloseCommand(), a.workspaceDiffCommand(), a.workspaceExecCommand(), a.workspaceFetchCommand(),
+		a.workspaceLogCommand(), a.workspaceMergeCommand(), a.workspaceOpenCommand(), a.workspacePushCommand(), a.workspaceRestoreCommand(), a.workspaceSaveCommand(), a.workspaceShellCommand(), a.workspaceStatusCommand())
 	return cmd
 }
 
 // workspaceOf finds the one workspace that a name or a branch means.
 func workspaceOf(p *project, name string) (spec.Address, error) {
 	found, err := p.config.Lookup(name, spec.Workspace)
-	if err != nil {
-		for i := range p.config.Resources {
-			if r := &p.config.Resources[i]; r.Address.Kind == spec.Workspace && ctyread.Text(r.Want, "branch") == name {
-				found = append(found, r.Address)
-			}
+	for _, r := range workspacesAt(p.config, name) {
+		if !slices.Contains(found, r.Address) {
+			found = append(found, r.Address)
 		}
 	}
 	switch {
@@ -53,6 +51,16 @@ func workspaceOf(p *project, name string) (spec.Address, error) {
 	return spec.Address{}, rejected("unknown_resource", err.Error())
 }
 
+// workspacesAt returns the workspaces that have a branch.
+func workspacesAt(c *spec.Config, branch string) (all []spec.Resource) {
+	for i := range c.Resources {
+		if r := c.Resources[i]; r.Address.Kind == spec.Workspace && ctyread.Text(r.Want, "branch") == branch {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
 // enteredWorkspace is a workspace that a command uses.
 type enteredWorkspace struct {
 	observedAddress
@@ -61,21 +69,33 @@ type enteredWorkspace struct {
 	inside      spec.Address // of the VM around it; zero: it is on this host
 }
 
-// inWorkspace finds a workspace, and calls use while no other run can take down the VM that it is in. An error of use is
+// inWorkspace finds a workspace, and calls use while no other run can remove it or take down the VM that it is in. An error of use is
 // returned as it is; one before it is a before.
 func (a *app) inWorkspace(ctx context.Context, name, command, program string, use func(enteredWorkspace) error) (err error) {
 	p, err := a.openRecorded(ctx)
 	if err != nil {
 		return before{err: err}
 	}
-	addr, err := workspaceOf(p, name)
+	return a.inWorkspaceOf(ctx, p, visit{vm: name, command: command, program: program}, use)
+}
+
+// inWorkspaceOf is inWorkspace for a project that is open. v.vm is the name of the workspace.
+func (a *app) inWorkspaceOf(ctx context.Context, p *project, v visit, use func(enteredWorkspace) error) (err error) {
+	addr, err := workspaceOf(p, v.vm)
 	if err != nil {
 		return before{err: err}
 	}
 	r, _ := p.config.Resource(addr)
+	held := []spec.Address{addr}
 	if r.Inside.Kind == spec.VM {
-		words := visit{command: command + " " + addr.String() + " in", program: program}.words(r.Inside)
-		leave, err := a.enter(ctx, p, r.Inside, words)
+		held = []spec.Address{r.Inside, addr}
+	}
+	for _, one := range held {
+		words := visit{command: v.command, program: v.program}.words(addr)
+		if one != addr {
+			words = visit{command: v.command + " " + addr.String() + " in", program: v.program}.words(one)
+		}
+		leave, err := a.enter(ctx, p, one, words)
 		if err != nil {
 			return before{err: err}
 		}
@@ -158,25 +178,30 @@ func (a *app) workspaceExecCommand() *cobra.Command {
 
 func (a *app) workspaceExec(ctx context.Context, name string, command []string) error {
 	return a.inWorkspace(ctx, name, "vmctl workspace exec", command[0], func(w enteredWorkspace) error {
-		host, ok := providers.Ability[providers.Host](w.system.Provider)
-		if !ok {
-			return before{err: fmt.Errorf("%s cannot be entered", w.address)}
-		}
-		g, err := host.Enter(ctx, *w.object, spec.Revealed(w.values()))
-		if err != nil {
-			return before{err: err}
-		}
-		code, err := a.execIn(ctx, withEnv{g, a.passed(w)}, command)
-		if err != nil {
-			e := newProblem(classFailed, "unknown_end", err.Error(), "see what it did before you run it again: it may still be running")
-			e.err = err
-			return before{err: e}
-		}
-		if code != 0 {
-			return status{code: code}
-		}
-		return nil
+		return a.runIn(ctx, w, command)
 	})
+}
+
+// runIn runs a command in a workspace that was entered. Its exit code becomes vmctl's.
+func (a *app) runIn(ctx context.Context, w enteredWorkspace, command []string) error {
+	host, ok := providers.Ability[providers.Host](w.system.Provider)
+	if !ok {
+		return before{err: fmt.Errorf("%s cannot be entered", w.address)}
+	}
+	g, err := host.Enter(ctx, *w.object, spec.Revealed(w.values()))
+	if err != nil {
+		return before{err: err}
+	}
+	code, err := a.execIn(ctx, withEnv{g, a.passed(w)}, command)
+	if err != nil {
+		e := newProblem(classFailed, "unknown_end", err.Error(), "see what it did before you run it again: it may still be running")
+		e.err = err
+		return before{err: e}
+	}
+	if code != 0 {
+		return status{code: code}
+	}
+	return nil
 }
 
 // withEnv is a guest whose commands get further variables.
@@ -265,23 +290,9 @@ type movedDocument struct {
 // exchange moves the branch of a workspace, here or there.
 func (a *app) exchange(ctx context.Context, name, verb string, do func(context.Context, workspace.Exchanger, enteredWorkspace) (workspace.Moved, error)) error {
 	err := a.inWorkspace(ctx, name, "vmctl workspace "+verb, "", func(w enteredWorkspace) error {
-		x, ok := providers.Ability[workspace.Exchanger](w.system.Provider)
-		if !ok {
-			return fmt.Errorf("%s %s: its provider exchanges no commits", verb, w.address)
-		}
-		m, err := do(ctx, x, w)
-		var refused *workspace.RefusedError
-		switch {
-		case errors.As(err, &refused):
-			e := newProblem(classRefused, "not_moved", verb+" "+w.address.String()+": "+refused.Why, refused.Next...)
-			e.Seen = refused.Seen
-			return e
-		case err != nil:
-			var known *problem
-			if errors.As(err, &known) {
-				return err
-			}
-			return fmt.Errorf("%s %s: %w", verb, w.address, err)
+		m, err := exchanged(ctx, w, verb, do)
+		if err != nil {
+			return err
 		}
 		a.show(movedDocument{FormatVersion: view.FormatVersion, Address: w.address.String(), Branch: m.Branch, From: m.From, To: m.To}, func(s view.Screen) {
 			view.Moved(s, w.address.String(), m.Branch, m.From, m.To)
@@ -293,6 +304,26 @@ func (a *app) exchange(ctx context.Context, name, verb string, do func(context.C
 		return early.err
 	}
 	return err
+}
+
+// exchanged moves the branch of a workspace that was entered. It says of a refusal what to type next.
+func exchanged(ctx context.Context, w enteredWorkspace, verb string, do func(context.Context, workspace.Exchanger, enteredWorkspace) (workspace.Moved, error)) (workspace.Moved, error) {
+	x, ok := providers.Ability[workspace.Exchanger](w.system.Provider)
+	if !ok {
+		return workspace.Moved{}, fmt.Errorf("%s %s: its provider exchanges no commits", verb, w.address)
+	}
+	m, err := do(ctx, x, w)
+	var refused *workspace.RefusedError
+	var known *problem
+	switch {
+	case errors.As(err, &refused):
+		e := newProblem(classRefused, "not_moved", verb+" "+w.address.String()+": "+refused.Why, refused.Next...)
+		e.Seen = refused.Seen
+		return m, e
+	case err != nil && !errors.As(err, &known):
+		return m, fmt.Errorf("%s %s: %w", verb, w.address, err)
+	}
+	return m, err
 }
 
 func (a *app) workspaceStatusCommand() *cobra.Command {

@@ -123,7 +123,7 @@ func counts(s planner.Summary, tidy int) string {
 	for _, b := range []struct {
 		n    int
 		word string
-	}{{s.Blocked, "blocked"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}, {s.Deferred, "deferred"}} {
+	}{{s.Blocked, "blocked"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}, {s.Retained, "retained"}, {s.Deferred, "deferred"}} {
 		if b.n > 0 {
 			blocks = append(blocks, fmt.Sprintf("%d %s", b.n, b.word))
 		}

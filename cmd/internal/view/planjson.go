@@ -136,7 +136,7 @@ func PlanJSON(p *planner.Plan, own OwnFlags) PlanDocument {
 }
 
 func summaryJSON(s planner.Summary) map[string]int {
-	all := map[string]int{"blocked": s.Blocked, "refused": s.Refused, "unknown": s.Unknown, "deferred": s.Deferred}
+	all := map[string]int{"blocked": s.Blocked, "refused": s.Refused, "unknown": s.Unknown, "retained": s.Retained, "deferred": s.Deferred}
 	for _, l := range looks {
 		all[string(l.action)] = s.Actions[l.action]
 	}

@@ -1,0 +1,131 @@
+package job
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/internal/lockfile"
+	"vmctl/spec"
+)
+
+// BlockRun is a run of a job block: the block as it is now.
+type BlockRun struct {
+	Block       spec.Address
+	Workspace   string // its address
+	Agent       string
+	Command     []string
+	Prompt      string // it may be sensitive
+	Timeout     time.Duration
+	IdleTimeout time.Duration
+	Grace       time.Duration
+	Digest      string              // of its triggers and its command
+	Mask        func(string) string // replaces the secrets in what is kept; nil: there are none
+}
+
+// BlockRunOf reads a block. digest is made with the key of the data directory.
+func BlockRunOf(a spec.Address, want, policy cty.Value, digest func(string) string) (BlockRun, error) {
+	r := BlockRun{
+		Block: a, Workspace: ctyread.Text(want, "workspace"), Agent: ctyread.Text(want, "agent"), Command: commandOf(want),
+		Prompt: ctyread.Text(want, "prompt"), Timeout: ctyread.Seconds(policy, "timeout", 0), IdleTimeout: ctyread.Seconds(policy, "idle_timeout", 0),
+		Grace: ctyread.Seconds(ctyread.Attr(policy, "stop"), "grace", 0),
+	}
+	if !want.IsWhollyKnown() {
+		return r, fmt.Errorf("run %s: a value of its block is not known yet", a)
+	}
+	var err error
+	r.Digest, err = digestOf(want, digest)
+	return r, err
+}
+
+// digestOf returns a digest of what makes a job due again. A want that is not wholly known has none.
+func digestOf(want cty.Value, digest func(string) string) (string, error) {
+	if digest == nil || !ctyread.Known(want) || !want.IsWhollyKnown() {
+		return "", nil
+	}
+	triggers := map[string]string{}
+	if v := ctyread.Attr(want, "triggers"); ctyread.Known(v) {
+		for name, value := range v.AsValueMap() {
+			if !value.IsNull() {
+				triggers[name] = value.AsString()
+			}
+		}
+	}
+	text, err := json.Marshal([]any{
+		ctyread.Text(want, "workspace"), ctyread.Text(want, "agent"), commandOf(want), ctyread.Text(want, "prompt"), triggers,
+		ctyread.Text(want, "containment"), ctyread.Text(want, "scope"),
+	})
+	if err != nil {
+		return "", err
+	}
+	return digest(string(text)), nil
+}
+
+// blockID returns the identity of what is left of the runs of a block.
+func blockID(lineage string, a spec.Address) string {
+	sum := sha256.Sum256([]byte(lineage + "\x00" + a.String()))
+	return "job-" + hex.EncodeToString(sum[:8])
+}
+
+// Newest returns the record of the newest job of a block; false: it never ran.
+func (s Store) Newest(a spec.Address) (Record, bool, error) {
+	all, _, err := s.List()
+	for _, r := range slices.Backward(all) {
+		if r.Block == a.String() {
+			return r, true, err
+		}
+	}
+	return Record{}, false, err
+}
+
+// ActiveError reports that a job of a block has not ended.
+type ActiveError struct{ Active Record }
+
+// Error names the job and the block.
+func (e *ActiveError) Error() string {
+	return fmt.Sprintf("job %s of %s is %s, and one job of a block runs at a time", e.Active.ID, e.Active.Block, e.Active.Status)
+}
+
+// CreateOnly is Create for a run of a block. It fails with an *ActiveError while another job of the
+// block has not ended.
+func (s Store) CreateOnly(ctx context.Context, r Record, o Observer) (Record, error) {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return r, err
+	}
+	lock, err := lockfile.Acquire(ctx, lockfile.Request{Path: filepath.Join(s.Dir, startLock), Owner: s.Owner, Wait: lockWait})
+	if err != nil {
+		return r, fmt.Errorf("write a job of %s: %w", r.Block, err)
+	}
+	r, err = s.createOnly(ctx, r, o)
+	if unlocked := lock.Release(); unlocked != nil && !errors.Is(unlocked, fs.ErrNotExist) {
+		err = errors.Join(err, unlocked)
+	}
+	return r, err
+}
+
+// startLock is held while it is decided whether another job of a block may begin.
+const startLock = "start.lock"
+
+func (s Store) createOnly(ctx context.Context, r Record, o Observer) (Record, error) {
+	all, _, err := s.List()
+	if err != nil {
+		return r, err
+	}
+	for _, other := range all {
+		if other.Block == r.Block && !o.Derive(ctx, other).Status.IsTerminal() {
+			return r, &ActiveError{Active: other}
+		}
+	}
+	return s.Create(r)
+}

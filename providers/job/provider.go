@@ -1,0 +1,120 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/providers/machine"
+	"vmctl/spec"
+)
+
+// Provider manages job blocks. The object of a block is what its runs have left: their records.
+type Provider struct {
+	host     Host
+	settings providers.Settings
+	store    Store
+}
+
+var _ providers.Provider = (*Provider)(nil)
+
+// Close implements providers.Provider.
+func (p *Provider) Close() error { return nil }
+
+// Observe implements providers.Provider. A block that never ran has no object.
+func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
+	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}}
+	all, unread, err := p.store.List()
+	if err = errors.Join(append(unread, err)...); err != nil { // a record that cannot be read may be of any block
+		inv.Partial[spec.Job] = providers.Unread(fmt.Errorf("read the records of jobs: %w", err))
+	}
+	for _, k := range q.Known {
+		for _, r := range slices.Backward(all) {
+			if r.Block == k.Address.String() {
+				inv.Objects = append(inv.Objects, p.object(ctx, k, r))
+				break
+			}
+		}
+	}
+	return inv, ctx.Err()
+}
+
+// object returns the object of a block with its newest job.
+func (p *Provider) object(ctx context.Context, k providers.Known, r Record) providers.Object {
+	id := providers.ID(blockID(p.settings.Project.Lineage(), k.Address))
+	attrs := map[string]cty.Value{"id": cty.StringVal(string(id))}
+	if want, err := digestOf(k.Want, p.settings.Digest); err == nil && k.Want != cty.NilVal && want != r.Digest && k.Prior == cty.NilVal {
+		// No state knows with which triggers it ran: not with those of now, or nobody can tell yet.
+		attrs["triggers"] = cty.MapVal(map[string]cty.Value{"digest": cty.StringVal(r.Digest)})
+	}
+	o := providers.Object{
+		Kind: spec.Job, ID: id, Name: k.Name, State: "present", Attrs: cty.ObjectVal(attrs), Unreadable: map[string]string{},
+		Owner: p.settings.Project.MarkOf(k.Address, id), Fingerprint: fingerprint(id, r),
+	}
+	if d := p.host.Observer().Derive(ctx, r); d.Status.IsTerminal() && d.Status != Completed {
+		o.Findings = append(o.Findings, finding(r, d))
+	}
+	return o
+}
+
+// finding tells of a job that has not completed.
+func finding(r Record, d Derived) providers.Finding {
+	next := providers.SayVmctl("see how it ended: ", "job", "status", string(r.ID))
+	if r.Session != "" {
+		next = append(next, providers.SayVmctl("go on with it: ", "job", "continue", string(r.ID))...)
+	}
+	return providers.Finding{
+		Kind: providers.FindJobEnded, Evidence: []string{fmt.Sprintf("job %s is %s: %s", r.ID, d.Status, d.Reason)},
+		Action: "left alone: apply does not run it again",
+		Next:   append(next, providers.SayVmctl("run it again: ", "job", "run", r.Block)...),
+	}
+}
+
+// fingerprint leaves out the status: a job ends when it likes.
+func fingerprint(id providers.ID, r Record) string {
+	var print guard.Print
+	print.Add("id", string(id))
+	print.Add("newest job", string(r.ID))
+	return print.String()
+}
+
+// slack is the time that a job gets beyond its own limits, until its record has ended.
+const slack = 5 * time.Minute
+
+// Steps implements providers.Provider.
+func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
+	s := machine.Steps{Change: c, Words: words, Timeout: slack}
+	phase, due := providers.PhaseChange, false
+	switch c.Action {
+	case providers.Create:
+		phase, due = providers.PhaseMake, true
+	case providers.Update:
+		due = slices.ContainsFunc(c.Edits, func(e providers.Edit) bool { return !isSame(e) })
+	case providers.ReplaceIt:
+		return nil, providers.Refuse("a job is not replaced", providers.SayVmctl("run it again: ", "job", "run", c.Address.String()))
+	case providers.Import:
+		return nil, providers.Refuse("a job cannot be imported", nil)
+	case providers.Destroy, providers.Forget, providers.Release, providers.Adopt, providers.NoOp, providers.Recover:
+	case providers.RestartIt, providers.Start, providers.Stop:
+		return nil, errors.New("a job is not started or stopped by a plan")
+	default:
+		panic("unknown action " + string(c.Action))
+	}
+	if due {
+		s.Add(opStart, phase, c.ID)
+		s.Add(opAwait, providers.PhaseReady, c.ID).Timeout = ctyread.Seconds(c.Policy, "timeout", 0) + ctyread.Seconds(ctyread.Attr(c.Policy, "stop"), "grace", 0) + slack
+	}
+	return s.All, nil
+}
+
+// isSame reports whether an edit changes nothing by itself: its workspace is made anew, under the same address.
+func isSame(e providers.Edit) bool {
+	return e.Path == "workspace" && e.Before != cty.NilVal && e.After != cty.NilVal && e.Before.RawEquals(e.After)
+}

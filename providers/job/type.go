@@ -1,0 +1,67 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// Host is the vmctl around the provider of job blocks.
+type Host struct {
+	// Records returns the records of the jobs of the project with these settings.
+	Records func(providers.Settings) Store
+	// Start starts a run of a block, and returns its record once that says how the start went. Where
+	// there is no record, the job is sure not to run.
+	Start func(context.Context, BlockRun) (Record, error)
+	// Observer holds records against the processes of now.
+	Observer func() Observer
+	// TakeUp starts another worker for a job in a VM that has lost its own.
+	TakeUp func(context.Context, Store, Record) error
+}
+
+// Type returns the type of the provider of job blocks.
+func Type(h Host) providers.Type {
+	return providers.Type{
+		Name: "job", Kinds: kinds, Check: check,
+		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
+			return &Provider{host: h, settings: s, store: h.Records(s)}, nil
+		},
+	}
+}
+
+// check returns what this build cannot run.
+func check(_ spec.Kind, want cty.Value) (flaws []spec.Flaw) {
+	for _, built := range [][2]string{{"containment", "none"}, {"scope", "working-tree"}} {
+		if v := ctyread.Text(want, built[0]); v != "" && v != built[1] {
+			flaws = append(flaws, spec.Flaw{
+				Path: built[0], Summary: "Not built in yet",
+				Detail: fmt.Sprintf("`%s = %q` of a `job` is not built in yet: it has to be %q.", built[0], v, built[1]),
+			})
+		}
+	}
+	command := ctyread.Attr(want, "command")
+	if command.IsKnown() && (command.IsNull() || command.LengthInt() == 0) && ctyread.Text(want, "agent") == Plain {
+		flaws = append(flaws, spec.Flaw{
+			Path: "command", Summary: "Nothing to run",
+			Detail: "A job needs a `command`, or an `agent`, which has one of its own.",
+		})
+	}
+	return flaws
+}
+
+// commandOf returns the command of a block: its own, else the agent's.
+func commandOf(want cty.Value) (command []string) {
+	for _, v := range ctyread.List(ctyread.Attr(want, "command")) {
+		command = append(command, v.AsString())
+	}
+	if len(command) == 0 {
+		command = slices.Clone(agentCommands[ctyread.Text(want, "agent")])
+	}
+	return command
+}

@@ -1,0 +1,73 @@
+package spec
+
+import "github.com/zclconf/go-cty/cty"
+
+var jobShape = Block{
+	Version: 1, Name: "job", In: &In{Outlives: true},
+	Doc: "A coding agent, or any command, that runs in the background of a workspace.",
+	Attrs: []Attr{
+		forEachOf("job"),
+		dependsOn,
+		{
+			Name: "workspace", Type: cty.String, Refers: []Kind{Workspace}, Required: true, Known: true,
+			Doc: "The workspace that it runs in, as a reference: workspace.auth.",
+		},
+		{
+			Name: "agent", Type: cty.String, Default: cty.StringVal("command"), OneOf: []string{"command", "claude", "codex", "gemini"},
+			Doc: "The agent whose output says how it ended; command: the exit status alone does.",
+		},
+		{
+			Name: "command", Type: cty.List(cty.String),
+			Public: "everybody on the machine can see the arguments of a process; use prompt, or env of the workspace",
+			Doc:    "The command with its arguments, which no shell reads; null: the agent's own.",
+		},
+		{
+			Name: "prompt", Type: cty.String, Sensitive: true,
+			Doc: "The text that the command reads from standard input, like file(\"prompts/review.md\").",
+		},
+		{
+			Name: "triggers", Type: cty.Map(cty.String), Default: cty.MapValEmpty(cty.String), Sensitive: true,
+			Doc: "Values that make a job with run = \"once\" due again when they change.",
+		},
+		{
+			Name: "containment", Type: cty.String, Default: cty.StringVal("none"), OneOf: []string{"none", "worktree"},
+			Doc: "Where it may write; none: in the workspace, like its user.",
+		},
+		{
+			Name: "scope", Type: cty.String, Default: cty.StringVal("working-tree"), OneOf: []string{"working-tree", "staged", "branch-diff", "head"},
+			Doc: "The part of the workspace that it sees; working-tree: all, ignored files too.",
+		},
+		{
+			Name: "run", Type: cty.String, Default: cty.StringVal("manual"), OneOf: []string{"manual", "once"}, Policy: true,
+			Doc: "manual: vmctl job run alone starts it; once: apply does, once for each set of triggers, agent, command, prompt and workspace.",
+		},
+		{
+			Name: "timeout", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(2 * 60 * 60), Min: 1, Policy: true,
+			Doc: "How long it may run.",
+		},
+		{
+			Name: "idle_timeout", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(30 * 60), Min: 1, Policy: true,
+			Doc: "How long it may run without any output.",
+		},
+		ownAddress,
+		{
+			Name: "id", Type: cty.String, Computed: true,
+			Doc: "vmctl's own identity of it.",
+		},
+	},
+	Blocks: []Block{
+		{
+			Name: "stop", Policy: true,
+			Doc: "Settings of ending it: requested first, then forced.",
+			Attrs: []Attr{
+				{
+					Name: "grace", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(10), Min: 1,
+					Doc: "How long it may take to end after the request.",
+				},
+			},
+			Later: []string{"force"},
+		},
+		lifecycleBlock,
+	},
+	Later: []string{"env", "max_parallel", "mode", "orphan", "resume"},
+}
