@@ -122,6 +122,7 @@ func (d *differ) manage(c *Change) {
 		c.Policies = PolicyEdits(c.Kind, c.Record.Policy, c.Policy)
 	}
 	c.scripts = d.scripts(c)
+	c.Due = d.due(o, c.Address)
 	c.Unready = on && wantOn && d.unready(c) && (!d.options.NoWait || c.runsScripts())
 	c.tellScripts(on && wantOn)
 	d.chooseAction(c, on, wantOn)
@@ -294,6 +295,8 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.Update, "what is left of who used it is removed"
 	case on && wantOn && dueReason(c.provisions()) != "":
 		c.Action, c.Reason = providers.Update, dueReason(c.provisions())
+	case len(c.Due) > 0:
+		c.Action, c.Reason = providers.Update, whyDue(c.Due)
 	case c.Record == nil && c.Kind == spec.Engine: // vmctl makes none
 		c.Action, c.Reason = providers.Adopt, "it is there"
 	case c.Record == nil:

@@ -51,6 +51,8 @@ func filled(kind spec.Kind, path string, recorded, wanted cty.Value) cty.Value {
 		switch before := ctyread.Attr(recorded, name); {
 		case before != cty.NilVal:
 			recorded = with(recorded, name, filled(kind, at, before, value))
+		case value.IsNull() && value.Type().IsMapType(): // an older build did not have such blocks, and there are none
+			recorded = with(recorded, name, value)
 		case isObject(value): // a block that an older build did not have
 			recorded = with(recorded, name, filled(kind, at, cty.EmptyObjectVal, value))
 		case isDefault(kind, at, value):

@@ -84,7 +84,7 @@ func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
 		return nil, s.refusal
 	}
 	if c.Kind == box.Kind {
-		return box.Steps(c), nil
+		return owed(box.Steps(c), c), nil
 	}
 	if c.Kind != spec.VM {
 		return passive(c), nil

@@ -226,7 +226,7 @@ func (w *World) place(keys *systemKeys, c *spec.Config, s *state.Snapshot, o Opt
 	for _, a := range w.addresses() {
 		k := providers.Known{Address: a, Kind: a.Kind, Name: ObjectName(o.Project, a), Import: imports[a]}
 		if r, ok := c.Resource(a); ok {
-			k.Want = r.Want
+			k.Want, k.Policy = r.Want, r.Policy
 			if name := nameOf(r.Want); name != "" {
 				k.Name = name
 			}

@@ -110,6 +110,11 @@ func (p Project) Lineage() string {
 	return p.ID + "-" + p.Env
 }
 
+// MarkOf returns the owner mark of an object whose record is the ownership: it counts no generations.
+func (p Project) MarkOf(a spec.Address, id ID) *Mark {
+	return &Mark{ID: p.Lineage(), Project: p.Name, Address: a, Of: id}
+}
+
 // Provider manages the objects of one system: one libvirt connection, one Lima
 // home, one engine. Its methods may be called from several goroutines.
 type Provider interface {
@@ -137,6 +142,7 @@ type Known struct {
 	ID          ID        // of the record; "" without one
 	Name        string    // of the record, or as it would be chosen
 	Prior, Want cty.Value // cty.NilVal where there is none
+	Policy      cty.Value // of the spec; cty.NilVal: it is not in the spec
 	// Import is the user's name for the object to import at this address: the system's own
 	// name, its path or its ID. "": there is none.
 	Import ID
@@ -207,6 +213,9 @@ type Object struct {
 	// Dirty lists the work in the object that exists nowhere else: it would be lost with the object. If it could
 	// not be read, Unreadable["dirty"] says why.
 	Dirty []Dirt
+	// Due lists what the block of the object lets an apply do with it though it is as wanted, in the order in which it is
+	// to be done. It is judged by Known.Policy.
+	Due []Due
 	// Volatile says that everything inside of the object is lost when it goes down: its root is in memory.
 	Volatile bool
 	// Protected is the reason why the system lets nobody remove the object; "": it would.
@@ -221,6 +230,12 @@ type Object struct {
 type Dirt struct {
 	Sort  string   // in words: "untracked files"
 	Items []string // names, in the order in which people read them
+}
+
+// Due is one thing that an apply does with an object which is otherwise as wanted.
+type Due struct {
+	Op     string // of its step
+	Reason string // why it is to be done, in words
 }
 
 // String names the sort and the first items.
@@ -307,6 +322,7 @@ type Change struct {
 	// Awaits lists the claims that the change takes once other changes have freed them.
 	Awaits     []Claim
 	Provisions []Provision // of a VM: its scripts, in their order
+	Due        []Due       // what is due on an object that stays; nil: nothing
 	// Discards says that the user lets the work go that exists only in the object.
 	Discards bool
 	// Preview holds what the system says that it would do. nil: it was not asked, or cannot tell yet.

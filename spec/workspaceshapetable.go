@@ -4,7 +4,7 @@ import "github.com/zclconf/go-cty/cty"
 
 var workspaceShape = Block{
 	Version: 1, Name: "workspace", In: &In{Attr: "vm", Kinds: []Kind{VM}, Optional: true}, Work: true,
-	Later: []string{"hook", "mount"},
+	Later: []string{"mount"},
 	Doc:   "A branch of a git repository of this host, checked out in a virtual machine or in a folder of this host.",
 	Attrs: []Attr{
 		{
@@ -58,8 +58,16 @@ var workspaceShape = Block{
 					Name: "on_dirty", Type: cty.String, Default: cty.StringVal("block"), OneOf: []string{"block", "warn"},
 					Doc: "Whether workspace fetch refuses while there is work that is not committed, or warns of it.",
 				},
+				{
+					Name: "push", Type: cty.String, Default: cty.StringVal("on_create"), OneOf: []string{"on_create", "always", "manual"},
+					Doc: "Whether each apply brings the commits of this host to it, or workspace push alone; making it always brings them.",
+				},
+				{
+					Name: "fetch", Type: cty.String, Default: cty.StringVal("manual"), OneOf: []string{"manual", "always"},
+					Doc: "Whether each apply brings its commits to this host, or workspace fetch alone.",
+				},
 			},
-			Later: []string{"fetch", "on_destroy", "push"},
+			Later: []string{"on_destroy"},
 		},
 		{
 			Name: "env",
@@ -76,6 +84,33 @@ var workspaceShape = Block{
 				},
 			},
 			Later: []string{"strip_proxy"},
+		},
+		{
+			Name: "hook", Repeated: true, Labelled: true, Policy: true,
+			Doc: "A command that vmctl runs in the workspace's folder, once for each text of the command.",
+			Attrs: []Attr{
+				{
+					Name: "when", Type: cty.String, Default: cty.StringVal("created"), OneOf: []string{"created", "before_destroy"},
+					Doc: "When it runs: once the workspace is there, or before it is removed.",
+				},
+				{
+					Name: "command", Type: cty.List(cty.String), Required: true,
+					Public: "plans show it; secrets belong into env",
+					Doc:    "The program with its arguments, like [\"pre-commit\", \"install\"]: no shell reads them.",
+				},
+				{
+					Name: "required", Type: cty.Bool, Default: cty.False,
+					Doc: "Whether its failure fails the apply, and keeps the workspace from being removed; false: a warning.",
+				},
+				{
+					Name: "timeout", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(10 * 60), Min: 1,
+					Doc: "How long it may run.",
+				},
+				{
+					Name: "order", Type: cty.Number, Derived: true,
+					Doc: "Its place among the hooks of the workspace, which run in the order in which they are written.",
+				},
+			},
 		},
 		lifecycleBlock,
 	},

@@ -73,7 +73,7 @@ func (p *Engines) socketOf(id providers.ID) string {
 
 // mark returns the mark of an engine: its record is the ownership.
 func (p *Engines) mark(a spec.Address, id providers.ID) *providers.Mark {
-	return &providers.Mark{ID: p.settings.Project.Lineage(), Project: p.settings.Project.Name, Address: a, Of: id}
+	return p.settings.Project.MarkOf(a, id)
 }
 
 // about is an engine's answer about itself.

@@ -152,6 +152,9 @@ type Driver interface {
 	Failure(err error, format string, args ...any) *providers.Problem
 }
 
+// NoEnd is the end of a step that holds nothing.
+func NoEnd() error { return nil }
+
 // Run carries out a step of a driver. Its error is a *providers.Problem.
 func Run(ctx context.Context, d Driver, w providers.Work, log providers.Log) (r providers.Result, err error) {
 	t, end, err := d.Begin(ctx, w, log)

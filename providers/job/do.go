@@ -19,8 +19,8 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 }
 
 // Begin implements guard.Driver.
-func (p *Provider) Begin(_ context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
-	return &task{Work: w, p: p, log: log}, func() error { return nil }, nil
+func (p *Provider) Begin(_ context.Context, w providers.Work, _ providers.Log) (guard.Task, func() error, error) {
+	return &task{Work: w, p: p}, guard.NoEnd, nil
 }
 
 // Failure implements guard.Driver.
@@ -34,7 +34,6 @@ func (p *Provider) Failure(err error, format string, args ...any) *providers.Pro
 type task struct {
 	providers.Work
 	p      *Provider
-	log    providers.Log
 	newest *Record // nil: the block never ran
 }
 
@@ -51,7 +50,7 @@ func (t *task) Look(context.Context) (*guard.Seen, error) {
 	}
 	t.newest = &r
 	id := t.id()
-	return &guard.Seen{ID: id, Name: t.Name, Mark: t.p.mark(t.Address, id), Fingerprint: fingerprint(id, r)}, nil
+	return &guard.Seen{ID: id, Name: t.Name, Mark: t.p.settings.Project.MarkOf(t.Address, id), Fingerprint: fingerprint(id, r)}, nil
 }
 
 func (t *task) id() providers.ID {

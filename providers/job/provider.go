@@ -56,7 +56,7 @@ func (p *Provider) object(ctx context.Context, k providers.Known, r Record) prov
 	}
 	o := providers.Object{
 		Kind: spec.Job, ID: id, Name: k.Name, State: "present", Attrs: cty.ObjectVal(attrs), Unreadable: map[string]string{},
-		Owner: p.mark(k.Address, id), Fingerprint: fingerprint(id, r),
+		Owner: p.settings.Project.MarkOf(k.Address, id), Fingerprint: fingerprint(id, r),
 	}
 	if d := p.host.Observer().Derive(ctx, r); d.Status.IsTerminal() && d.Status != Completed {
 		o.Findings = append(o.Findings, finding(r, d))
@@ -75,10 +75,6 @@ func finding(r Record, d Derived) providers.Finding {
 		Action: "left alone: apply does not run it again",
 		Next:   append(next, providers.SayVmctl("run it again: ", "job", "run", r.Block)...),
 	}
-}
-
-func (p *Provider) mark(a spec.Address, id providers.ID) *providers.Mark {
-	return &providers.Mark{ID: p.settings.Project.Lineage(), Project: p.settings.Project.Name, Address: a, Of: id}
 }
 
 // fingerprint leaves out the status: a job ends when it likes.

@@ -80,7 +80,12 @@ func (t *task) Values(context.Context) (map[string]cty.Value, error) {
 
 // Verb implements guard.Task.
 func (t *task) Verb() (guard.Verb, error) {
+	if name, is := strings.CutPrefix(t.Op, opHook("")); is {
+		return t.hookVerb(name), nil
+	}
 	switch t.Op {
+	case opPush, opFetch:
+		return guard.Verb{Act: t.exchange}, nil
 	case opMake:
 		return guard.Verb{Need: guard.Making, Done: guard.If(func() bool { return t.isWanted() && t.seen.Half == "" }, "it is as wanted"), Act: t.make}, nil
 	case opWrite:

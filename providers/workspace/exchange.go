@@ -92,8 +92,11 @@ func (p *Provider) Fetch(ctx context.Context, id providers.ID) (Moved, error) {
 				return m, nil // this host is ahead
 			}
 			return m, &RefusedError{
-				Why:  fmt.Sprintf("branch %s of this host has commits that the workspace lacks, and the other way round", w.Branch),
-				Next: []string{"in the workspace, rebase or merge onto the host's commits after: vmctl workspace push, or fetch into another branch"},
+				Why: fmt.Sprintf("branch %s of this host has commits that the workspace lacks, and the other way round", w.Branch),
+				Next: []string{
+					"the workspace's commit is in this host's repository now: in a checkout of the branch, git merge " + theirs,
+					"then: vmctl workspace push",
+				},
 			}
 		}
 	}

@@ -36,7 +36,9 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		return inv, ctx.Err()
 	}
 	for _, w := range all {
-		inv.Objects = append(inv.Objects, p.object(w))
+		o := p.object(w)
+		p.judge(ctx, w, &o, q)
+		inv.Objects = append(inv.Objects, o)
 	}
 	slices.SortFunc(inv.Objects, func(a, b providers.Object) int { return strings.Compare(a.Name, b.Name) })
 	inv.FindImports(q)
@@ -170,9 +172,12 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	case providers.Update, providers.Import, providers.Recover:
 		if isPartial(c.Object) {
 			s.make()
-		} else if c.Alters() {
+			break
+		}
+		if c.Alters() {
 			s.Add(opWrite, providers.PhaseChange, c.ID)
 		}
+		s.due()
 	case providers.Destroy:
 		s.remove()
 	case providers.Forget:
@@ -198,6 +203,8 @@ const (
 	opWrite   = "write"
 	opRemove  = "remove"  // not if it has work that is nowhere else
 	opDiscard = "discard" // whatever is in it
+	opPush    = "push"
+	opFetch   = "fetch"
 )
 
 // steps collects the steps of a change.
@@ -207,9 +214,17 @@ func (s *steps) make() {
 	step := s.Add(opMake, providers.PhaseMake, s.Change.ID)
 	step.Takes = []providers.Claim{claim(ctyread.Text(s.Change.Want, "path"))}
 	step.Leaves = []string{"a workspace that is not completely checked out"}
+	for _, h := range hooksOf(s.Change.Policy, onceCreated) {
+		s.hookStep(h, providers.PhaseChange, s.Change.ID)
+	}
 }
 
 func (s *steps) remove() {
+	if s.Change.Object != nil && !isPartial(s.Change.Object) {
+		for _, h := range hooksOf(s.Change.Policy, beforeDestroy) {
+			s.hookStep(h, providers.PhaseRemove, s.Change.Object.ID)
+		}
+	}
 	op := opRemove
 	if s.Change.Discards {
 		op = opDiscard

@@ -9,7 +9,7 @@ const home = ".vmctl/workspaces"
 
 // The programs that work on workspaces, as arguments of a POSIX shell in the home of the user there.
 const (
-	// list prints, for each workspace: its record (W); then, unless it is only half there (P), the commit that is
+	// list prints, for each workspace: its record (W) and how its hooks ended (K); then, unless it is only half there (P), the commit that is
 	// checked out (H), the tips of its branches, tags and stash (R), and what git status has to say (D). X is what could not
 	// be read.
 	list = gitx.Scrub + `
@@ -22,6 +22,10 @@ for d in */; do
   [ -f "$d/mark" ] || continue
   { IFS= read -r line; IFS= read -r path; IFS= read -r tree; } <"$d/mark" || exit 1
   printf 'W %s\n' "$line"
+  if [ -f "$d/hooks" ]; then
+    IFS= read -r line <"$d/hooks"
+    printf 'K %s\n' "$line"
+  fi
   if [ -e "$d/ends" ]; then echo 'P its removal was cut short'; continue; fi
   if [ ! -e "$d/made" ]; then echo 'P it was not completed'; continue; fi
   if ! command -v git >/dev/null; then echo 'X git is not installed'; continue; fi
@@ -57,6 +61,7 @@ if [ ! -f "$d/mark" ] && [ -d "$2" ] && [ -n "$(ls -A "$2")" ]; then echo "$2 ex
 if [ -e "$2" ] && [ ! -d "$2" ]; then echo "$2 exists and is no folder" >&2; exit 3; fi
 command -v git >/dev/null || { echo 'git is not installed' >&2; exit 127; }
 mkdir -p "$d"
+rm -f "$d/hooks"
 cat >"$d/.mark"
 mv "$d/.mark" "$d/mark"`
 	// receive makes the git directory of a workspace, and adds the pack on the standard input to it: receive ID PATH.
@@ -75,6 +80,11 @@ d=$PWD/` + home + `/$1
 git() { command git -c core.hooksPath=/dev/null --git-dir="$d/git" --work-tree="$p" "$@"; }
 p=$2
 umask 022
+if [ -e "$d/made" ]; then # the folder went: the branch, what is checked out and what is staged stay as they are
+  cd "$p"
+  git checkout-index -q -f -a
+  exit
+fi
 command git --git-dir="$d/git" symbolic-ref HEAD "refs/heads/$3"
 git update-ref "refs/heads/$3" "$4"
 git update-ref "refs/vmctl/host/heads/$3" "$4"
@@ -91,6 +101,16 @@ set -e
 umask 077
 cat >"` + home + `/$1/.mark"
 mv "` + home + `/$1/.mark" "` + home + `/$1/mark"`
+	// noteHooks writes the notes about hooks, the first line of the standard input, and the output of one, all that follows:
+	// noteHooks ID LOG.
+	noteHooks = `
+set -e
+umask 077
+d=` + home + `/$1
+IFS= read -r line
+cat >"$d/$2"
+printf '%s\n' "$line" >"$d/.hooks"
+mv "$d/.hooks" "$d/hooks"`
 	// remove removes a workspace with all that is in it: remove ID PATH. A folder that has become another one's stays.
 	remove = `
 set -e
@@ -128,6 +148,11 @@ git update-ref "refs/vmctl/host/heads/$3" "$4"`
 	// send prints a pack of commits and of what they need, by the revisions on the standard input: send ID.
 	send = gitx.Scrub + `
 exec git --git-dir="$PWD/` + home + `/$1/git" pack-objects --revs --stdout --thin -q`
+	// contains prints "yes" if a commit of a workspace has another one among its ancestors: contains ID COMMIT ANCESTOR.
+	contains = gitx.Scrub + `
+g="$PWD/` + home + `/$1/git"
+git --git-dir="$g" cat-file -e "$3^{commit}" 2>/dev/null || exit 0
+if git --git-dir="$g" merge-base --is-ancestor "$3" "$2"; then echo yes; else [ $? = 1 ]; fi`
 	// sent notes the commit of a branch that this host has: sent ID BRANCH COMMIT.
 	sent = gitx.Scrub + `
 exec git --git-dir="$PWD/` + home + `/$1/git" update-ref "refs/vmctl/host/heads/$2" "$3"`

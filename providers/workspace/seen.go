@@ -11,7 +11,9 @@ import (
 // seen is a workspace as it was found.
 type seen struct {
 	record
+	Hooks   map[string]ran
 	Head    string
+	Tip     string   // the commit of its branch; "": it has none
 	Tips    []string // the commits of its branches, tags and notes
 	Known   []string // the commits that this host had when they were last exchanged
 	Stashes []string
@@ -38,6 +40,10 @@ func parseList(text string) ([]*seen, error) {
 				return nil, fmt.Errorf("read the record of a workspace: %w", err)
 			}
 			all = append(all, w)
+		case "K":
+			if err := json.Unmarshal([]byte(rest), &w.Hooks); err != nil {
+				return nil, fmt.Errorf("read how the hooks of a workspace ended: %w", err)
+			}
 		case "P":
 			w.Half = rest
 		case "X":
@@ -53,6 +59,9 @@ func parseList(text string) ([]*seen, error) {
 				w.Known = append(w.Known, sha)
 			case ref != "refs/stash":
 				w.Tips = append(w.Tips, sha)
+				if ref == "refs/heads/"+w.Branch {
+					w.Tip = sha
+				}
 			}
 		case "D":
 			w.change(rest)

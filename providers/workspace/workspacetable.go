@@ -10,7 +10,7 @@ import (
 // kinds lists every attribute of a workspace.
 var kinds = map[spec.Kind]map[string]providers.Attribute{spec.Workspace: {
 	"vm": {}, "repo": {}, "branch": {}, "path": {},
-	"create_branch": {}, "sync": {},
+	"create_branch": {}, "sync": {}, "hook": {},
 	"env":  {Judge: machine.Live("commands get it when they begin")},
 	"id":   {Computed: true},
 	"base": {Computed: true},
@@ -23,5 +23,7 @@ var words = map[string]providers.Words{
 	opWrite:        {Doing: "writing", Done: "written"},
 	opRemove:       {Doing: "removing", Done: "removed"},
 	opDiscard:      {Doing: "removing with its unsaved work", Done: "removed with its unsaved work"},
+	opPush:         {Doing: "bringing this host's commits to it", Done: "has this host's commits"},
+	opFetch:        {Doing: "bringing its commits to this host", Done: "its commits are on this host"},
 	guard.OpUnmark: {Doing: "letting go of it", Done: "let go of"},
 }

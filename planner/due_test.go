@@ -1,0 +1,132 @@
+package planner_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+	"pgregory.net/rapid"
+
+	"vmctl/providers"
+	"vmctl/providers/machine"
+	"vmctl/spec"
+)
+
+// owe makes something due on the objects inside of a VM.
+func (s *scene) owe(vm string, due ...providers.Due) {
+	inventory := &s.inside(vm).inventory
+	for i := range inventory.Objects {
+		inventory.Objects[i].Due = due
+	}
+}
+
+// owed adds a step for each thing that is due in a change to its other steps.
+func owed(steps []providers.Step, c providers.Change) []providers.Step {
+	if c.Action != providers.Update {
+		return steps
+	}
+	for _, due := range c.Due {
+		steps = machine.Append(steps, c, providers.Step{Op: due.Op, Phase: providers.PhaseChange, Object: c.ID, Name: c.Name})
+	}
+	return steps
+}
+
+// What is due on an object that is otherwise as wanted is an update, unless the command is about something else.
+func TestDue(t *testing.T) {
+	hook, push := providers.Due{Op: "hook a", Reason: "hook a has not run yet"}, providers.Due{Op: "push", Reason: "commits wait"}
+	for _, test := range []struct {
+		name   string
+		change func(*scene)
+		want   string
+	}{
+		{name: "one", change: func(*scene) {}, want: "update box.note: hook a has not run yet; commits wait\n0 hook a box.note\n1 push box.note after 0\n"},
+		{name: "its record is lost", change: func(s *scene) { s.forget("box.note") }, want: "update box.note: hook a has not run yet; commits wait\n0 hook a box.note\n1 push box.note after 0\n"},
+		{name: "nothing is due", change: func(s *scene) { s.owe("vm.a") }, want: ""},
+		{name: "a VM is to run", change: func(s *scene) { s.options.Running = map[spec.Address]bool{addr(s.t, "vm.a"): true} }, want: ""},
+		{name: "only what is recorded counts", change: func(s *scene) { s.options.Heal = true }, want: ""},
+		{name: "it goes back to its record", change: func(s *scene) { s.options.Revert = map[spec.Address]bool{addr(s.t, "box.note"): true} }, want: ""},
+		{
+			name: "it is destroyed", change: func(s *scene) { s.config = load(s.t, one) },
+			want: "destroy box.note: it is not in the spec\n0 close box.note\n1 remove box.note after 0\n",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, one+note)
+			s.owe("vm.a", hook, push)
+			test.change(s)
+			p, err := s.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, text(p)); diff != "" {
+				t.Errorf("the plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A provider judges by the policy of the spec what is due.
+func TestDueIsJudgedByThePolicyOfTheSpec(t *testing.T) {
+	s := after(t, one+note)
+	s.config = load(t, one+strings.Replace(note, "{\n", "{\n  lifecycle {\n    prevent_destroy = true\n  }\n", 1))
+	if _, err := s.plan(); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range s.inside("vm.a").known {
+		if k.Address == addr(t, "box.note") && k.Policy != cty.NilVal && k.Policy.GetAttr("lifecycle").GetAttr("prevent_destroy").True() {
+			return
+		}
+	}
+	t.Errorf("the provider got %+v", s.inside("vm.a").known)
+}
+
+// Whatever is due, and whatever is asked for: an object on which nothing is due, and that equals its block, has no change; the
+// change of one that equals its block has the reasons of all that is due, and nothing else about it; and once that is done,
+// nothing is due any more.
+func TestLawsOfWhatIsDue(t *testing.T) {
+	a := addr(t, "box.note")
+	rapid.Check(t, func(r *rapid.T) {
+		s := after(t, one+note)
+		reasons := rapid.SliceOfN(rapid.StringMatching(`[a-z]{1,8}`), 0, 4).Draw(r, "reasons")
+		var due []providers.Due
+		for _, reason := range reasons {
+			due = append(due, providers.Due{Op: "do " + reason, Reason: reason})
+		}
+		s.owe("vm.a", due...)
+		power := rapid.SampledFrom([]string{"", "", "", "run", "heal", "revert"}).Draw(r, "command")
+		switch power {
+		case "run":
+			s.options.Running = map[spec.Address]bool{addr(t, "vm.a"): true}
+		case "heal":
+			s.options.Heal = true
+		case "revert":
+			s.options.Revert = map[spec.Address]bool{a: true}
+		}
+		want := ""
+		if len(due) > 0 && power == "" {
+			want = "update box.note: " + strings.Join(reasons, "; ") + "\n"
+			for i, reason := range reasons {
+				want += fmt.Sprintf("%d do %s box.note", i, reason)
+				if i > 0 {
+					want += fmt.Sprintf(" after %d", i-1)
+				}
+				want += "\n"
+			}
+		}
+		checkText(r, s, want)
+		s.owe("vm.a")
+		checkText(r, s, "")
+	})
+}
+
+func checkText(r *rapid.T, s *scene, want string) {
+	p, err := s.plan()
+	if err != nil {
+		r.Fatal(err)
+	}
+	if diff := cmp.Diff(want, text(p)); diff != "" {
+		r.Fatalf("the plan (-want +got):\n%s", diff)
+	}
+}
