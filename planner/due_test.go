@@ -14,9 +14,9 @@ import (
 	"vmctl/spec"
 )
 
-// owe makes something due on the objects inside of a VM.
-func (s *scene) owe(vm string, due ...providers.Due) {
-	inventory := &s.inside(vm).inventory
+// owe makes something due on the objects inside of vm.a.
+func (s *scene) owe(due ...providers.Due) {
+	inventory := &s.inside("vm.a").inventory
 	for i := range inventory.Objects {
 		inventory.Objects[i].Due = due
 	}
@@ -43,7 +43,7 @@ func TestDue(t *testing.T) {
 	}{
 		{name: "one", change: func(*scene) {}, want: "update box.note: hook a has not run yet; commits wait\n0 hook a box.note\n1 push box.note after 0\n"},
 		{name: "its record is lost", change: func(s *scene) { s.forget("box.note") }, want: "update box.note: hook a has not run yet; commits wait\n0 hook a box.note\n1 push box.note after 0\n"},
-		{name: "nothing is due", change: func(s *scene) { s.owe("vm.a") }, want: ""},
+		{name: "nothing is due", change: func(s *scene) { s.owe() }, want: ""},
 		{name: "a VM is to run", change: func(s *scene) { s.options.Running = map[spec.Address]bool{addr(s.t, "vm.a"): true} }, want: ""},
 		{name: "only what is recorded counts", change: func(s *scene) { s.options.Heal = true }, want: ""},
 		{name: "it goes back to its record", change: func(s *scene) { s.options.Revert = map[spec.Address]bool{addr(s.t, "box.note"): true} }, want: ""},
@@ -54,7 +54,7 @@ func TestDue(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := after(t, one+note)
-			s.owe("vm.a", hook, push)
+			s.owe(hook, push)
 			test.change(s)
 			p, err := s.plan()
 			if err != nil {
@@ -94,7 +94,7 @@ func TestLawsOfWhatIsDue(t *testing.T) {
 		for _, reason := range reasons {
 			due = append(due, providers.Due{Op: "do " + reason, Reason: reason})
 		}
-		s.owe("vm.a", due...)
+		s.owe(due...)
 		power := rapid.SampledFrom([]string{"", "", "", "run", "heal", "revert"}).Draw(r, "command")
 		switch power {
 		case "run":
@@ -116,7 +116,7 @@ func TestLawsOfWhatIsDue(t *testing.T) {
 			}
 		}
 		checkText(r, s, want)
-		s.owe("vm.a")
+		s.owe()
 		checkText(r, s, "")
 	})
 }

@@ -77,6 +77,9 @@ func (p *Provider) Fetch(ctx context.Context, id providers.ID) (Moved, error) {
 		return m, err
 	}
 	theirs := strings.TrimSpace(string(out))
+	if !gitx.IsObjectName(theirs) {
+		return m, fmt.Errorf("the workspace names %.80q as the commit of branch %s, which is no name of a commit", theirs, w.Branch)
+	}
 	if theirs == before {
 		return m, nil
 	}

@@ -89,6 +89,7 @@ func usages() map[string]usage {
 		"workspace log":    {good: args("auth"), bad: args("", "nothing", "dev"), reads: true},
 		"workspace fetch":  {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace push":   {good: args("auth"), bad: args("", "nothing", "dev")},
+		"workspace merge":  {good: args("auth", "auth --squash"), bad: args("", "nothing", "dev", "auth --trust-spec=HEAD")},
 		"workspace open":   {good: args("auth --auto-approve -- true"), bad: args("", "auth", "auth true", "auth --in=dev --on-host -- true", "auth --in=nothing -- true")},
 		"workspace close":  {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace shell":  {good: args("auth"), bad: args("", "nothing", "dev")},
