@@ -107,8 +107,11 @@ func (w *Worker) finish(ctx context.Context, me process.Identity, o Outcome) err
 		_, err = w.Store.Update(ctx, w.ID, func(r *Record) error { return Finish(r, me, o, w.Now()) })
 	}
 	var state *StateError
-	if err == nil || errors.As(err, &state) {
+	switch {
+	case err == nil, errors.As(err, &state):
 		return err
+	case errors.Is(err, fs.ErrNotExist): // who read that it has ended has removed it while its folder was synced
+		return nil
 	}
 	o.ErrorCode, o.Reason = FinalizationFailed, err.Error()
 	_, again := w.Store.Update(ctx, w.ID, func(r *Record) error { return Finish(r, me, o, w.Now()) })
