@@ -32,10 +32,12 @@ type Canceller struct {
 	Processes Processes
 	By        string
 	Now       func() time.Time
+	// Warn is told why the intent to end a job that runs could not be recorded; nil: nobody is.
+	Warn func(error)
 }
 
-// Cancel records the intent, requests the end of the job, and waits for its record to end. The error
-// explains an outcome that is a failure.
+// Cancel records the intent, requests the end of the job, and waits for its record to end. A job that
+// runs is ended even if the intent cannot be recorded. The error explains an outcome that is a failure.
 func (c Canceller) Cancel(ctx context.Context, id ID) (Record, CancelOutcome, error) {
 	before, err := c.Store.Read(id)
 	if err != nil {
@@ -49,14 +51,25 @@ func (c Canceller) Cancel(ctx context.Context, id ID) (Record, CancelOutcome, er
 	switch {
 	case errors.As(err, &state):
 		return r, AlreadyTerminal, nil
+	case err != nil && before.Worker == nil:
+		return before, CancelFailed, err
 	case err != nil:
-		return r, CancelFailed, err
+		r = before
+		if c.Warn != nil {
+			c.Warn(err)
+		}
 	case r.Status == Cancelled:
 		return r, CancelPending, nil
-	case r.Worker == nil:
+	}
+	if r.Worker == nil || !isWhole(*r.Worker) {
 		return r, NoPIDInfo, errors.New("the record does not say which process runs it")
 	}
 	return c.end(ctx, r)
+}
+
+// isWhole reports whether an identity has all by which its process is told from others.
+func isWhole(id process.Identity) bool {
+	return id.PID > 1 && id.StartTime != 0 && id.BootID != "" && id.Argv0 != ""
 }
 
 // end requests the end of a job that a worker has.

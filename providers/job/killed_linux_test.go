@@ -38,7 +38,7 @@ func playWorker(dir string, id job.ID, phase string) error {
 	}
 	s := job.Store{Dir: dir, Owner: lockfile.Owner{PID: os.Getpid()}}
 	w := job.Worker{
-		Store: s, ID: id, Environ: []string{"PATH=" + os.Getenv("PATH")},
+		Store: s, ID: id, Environ: []string{"PATH=" + os.Getenv("PATH")}, Git: gitHere{},
 		Enter: func(context.Context, job.Record) (func() error, error) {
 			if phase == "queued" {
 				stay()

@@ -64,7 +64,8 @@ type Outcome struct {
 	Reason    string
 	Leftovers []string
 	Warnings  []string
-	Agent     *Report // nil: the command is no agent
+	Changed   []string // as of a Record
+	Agent     *Report  // nil: the command is no agent
 }
 
 // Finish writes how the run ended. The exit code decides nothing once a cancel was asked for: a
@@ -79,6 +80,7 @@ func Finish(r *Record, worker process.Identity, o Outcome, now time.Time) error 
 		return &StateError{ID: r.ID, Status: r.Status, Want: "finish"}
 	}
 	r.Status, r.ErrorCode, r.Reason, r.ExitCode, r.Ended = next, code, reason, o.ExitCode, now
+	r.Changed = o.Changed
 	if o.Agent != nil && o.Agent.Session != "" {
 		r.Session = o.Agent.Session
 	}

@@ -48,6 +48,9 @@ type Record struct {
 	Reason    string            `json:"reason"`     // why the status is not completed
 	Leftovers []string          `json:"leftovers"`  // processes that outlived the command, and were ended
 	Warnings  []string          `json:"warnings"`   // what failed that decides nothing
+	// Changed names the files of its repository that differ from before the run, committed or not: paths
+	// under the top, sorted, at most 1,000. null: nobody can tell.
+	Changed []string `json:"changed"`
 }
 
 // Cancel is the intent to end a job. It is written before anything is signalled.

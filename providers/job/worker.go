@@ -13,6 +13,7 @@ import (
 
 	"vmctl/internal/atomicfile"
 	"vmctl/internal/clock"
+	"vmctl/internal/gitx"
 	"vmctl/internal/process"
 )
 
@@ -23,6 +24,7 @@ type Worker struct {
 	ID        ID
 	Environ   []string // of the command, all of it but TMPDIR
 	Now       func() time.Time
+	Git       gitx.Runner // on this host; nil: nobody looks at what the command changes
 	// Enter keeps others from taking down what the job runs in, until leave is called; nil: nothing
 	// has to be kept.
 	Enter func(context.Context, Record) (leave func() error, err error)
@@ -58,10 +60,12 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.Ready(err)
 		return errors.Join(err, leave())
 	}
+	seen := w.lookBefore(own, r.Dir)
 	started, o := w.start(own, r, me)
 	if started != nil {
 		w.Ready(nil)
 		o = w.watch(ctx, r, started)
+		seen.into(own, &o)
 	} else {
 		w.Ready(errors.New(o.Reason))
 	}
@@ -103,8 +107,11 @@ func (w *Worker) finish(ctx context.Context, me process.Identity, o Outcome) err
 		_, err = w.Store.Update(ctx, w.ID, func(r *Record) error { return Finish(r, me, o, w.Now()) })
 	}
 	var state *StateError
-	if err == nil || errors.As(err, &state) {
+	switch {
+	case err == nil, errors.As(err, &state):
 		return err
+	case errors.Is(err, fs.ErrNotExist): // who read that it has ended has removed it while its folder was synced
+		return nil
 	}
 	o.ErrorCode, o.Reason = FinalizationFailed, err.Error()
 	_, again := w.Store.Update(ctx, w.ID, func(r *Record) error { return Finish(r, me, o, w.Now()) })
@@ -118,7 +125,7 @@ func (w *Worker) start(ctx context.Context, r Record, me process.Identity) (*pro
 		return nil, Outcome{ErrorCode: PromptMissing, Reason: err.Error()}
 	}
 	defer stdin.Close() //nolint:errcheck // the child has its own
-	child, err := w.spawn(r, stdin)
+	child, lost, err := w.spawn(r, stdin)
 	if err != nil {
 		return nil, Outcome{ErrorCode: SpawnFailed, Reason: err.Error()}
 	}
@@ -129,6 +136,7 @@ func (w *Worker) start(ctx context.Context, r Record, me process.Identity) (*pro
 		return nil, w.give(ctx, child, SpawnFailed, err)
 	}
 	_, err = w.Store.Update(ctx, w.ID, func(r *Record) error {
+		r.Warnings = append(r.Warnings, lost...)
 		if id.PID == 0 { // it has ended already
 			return Run(r, me, nil, w.Now())
 		}
@@ -167,32 +175,37 @@ func (w *Worker) takePrompt() (*os.File, error) {
 	return f, errors.Join(os.Remove(path))
 }
 
-func (w *Worker) spawn(r Record, stdin *os.File) (*process.Child, error) {
+// spawn starts the command. lost says which of its output is not kept.
+func (w *Worker) spawn(r Record, stdin *os.File) (child *process.Child, lost []string, err error) {
 	temp := w.Store.Path(w.ID, tempFolder)
 	if err := os.MkdirAll(temp, 0o700); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	environ := append(append([]string{}, w.Environ...), "TMPDIR="+temp, Marker+"="+string(w.ID))
 	path, err := process.LookPath(r.Command[0], r.Dir, environ)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if path, err = filepath.Abs(path); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	stdout, err := w.output("stdout")
-	if err != nil {
-		return nil, err
+	var out [2]*os.File
+	for i, name := range []string{"stdout", "stderr"} {
+		f, err := w.output(name)
+		if err != nil { // it decides nothing
+			lost = append(lost, "its "+name+" is not kept: "+err.Error())
+			f, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		defer f.Close() //nolint:errcheck // the child has its own
+		out[i] = f
 	}
-	defer stdout.Close() //nolint:errcheck // the child has its own
-	stderr, err := w.output("stderr")
-	if err != nil {
-		return nil, err
-	}
-	defer stderr.Close() //nolint:errcheck // the child has its own
-	return w.Processes.Start(process.Command{
-		Path: path, Args: r.Command[1:], Env: environ, Dir: r.Dir, Stdin: stdin, Stdout: stdout, Stderr: stderr,
+	child, err = w.Processes.Start(process.Command{
+		Path: path, Args: r.Command[1:], Env: environ, Dir: r.Dir, Stdin: stdin, Stdout: out[0], Stderr: out[1],
 	})
+	return child, lost, err
 }
 
 func (w *Worker) output(name string) (*os.File, error) {

@@ -28,6 +28,9 @@ func (r runner) Run(ctx context.Context, c gitx.Command) (gitx.Output, error) {
 	return gitx.Output{Status: o.Status, Stderr: o.Stderr}, err
 }
 
+// Runner returns what runs git in the guest that enter returns.
+func Runner(enter func() (providers.Guest, error)) gitx.Runner { return runner{enter} }
+
 // git returns git in a folder of this host.
 func (p *Provider) git(dir string) gitx.Git { return gitx.Git{Runner: runner{p.host.Enter}, Dir: dir} }
 

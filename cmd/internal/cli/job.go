@@ -10,7 +10,9 @@ import (
 
 	"vmctl/internal/lockfile"
 	"vmctl/internal/process"
+	"vmctl/providers"
 	"vmctl/providers/job"
+	"vmctl/providers/workspace"
 )
 
 // jobWorker is the name of the command that watches one job.
@@ -62,6 +64,7 @@ func (a *app) jobWorkerCommand() *cobra.Command {
 			}
 			w := job.Worker{
 				Store: s, ID: r.ID, Environ: a.env.Environ, Now: a.now, Ready: ready,
+				Git:   workspace.Runner(func() (providers.Guest, error) { return onThisHost(a.env) }),
 				Enter: func(ctx context.Context, r job.Record) (func() error, error) { return a.occupy(ctx, s, r) },
 			}
 			return w.Run(cmd.Context())

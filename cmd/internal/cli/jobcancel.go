@@ -41,7 +41,12 @@ func (a *app) jobCancel(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	c := job.Canceller{Store: s, Processes: process.Host{}, By: fmt.Sprintf("vmctl job cancel (process %d on %s)", me.PID, me.Host), Now: a.now}
+	c := job.Canceller{
+		Store: s, Processes: process.Host{}, By: fmt.Sprintf("vmctl job cancel (process %d on %s)", me.PID, me.Host), Now: a.now,
+		Warn: func(err error) {
+			view.Warning(a.errScreen(), fmt.Sprintf("that job %s is to end cannot be recorded, and its processes are asked all the same: %v", id, err))
+		},
+	}
 	r, outcome, err := c.Cancel(ctx, v.ID)
 	if err == nil {
 		a.show(cancelDocument{view.FormatVersion, outcome, a.viewOf(ctx, r)}, func(screen view.Screen) {

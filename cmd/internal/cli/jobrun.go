@@ -234,6 +234,9 @@ func (a *app) startJob(ctx context.Context, s job.Store, r job.Record, prompt []
 		}
 		l = a.guestLaunch(s, r.ID)
 	}
+	if _, err := s.Prune(job.Keep); err != nil {
+		view.Warning(a.errScreen(), "remove the records of old jobs: "+err.Error())
+	}
 	started, err := s.Start(ctx, r.ID, l, a.now)
 	if err != nil {
 		if started.Status.IsTerminal() {

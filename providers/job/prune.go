@@ -1,0 +1,54 @@
+package job
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// Keep is how many ended jobs of each workspace, or folder, vmctl keeps the records and the output of.
+const Keep = 50
+
+// Prune removes the records and the output of ended jobs, the oldest first, until keep of each workspace are left,
+// and of each folder for those that ran in no workspace. What has not ended stays, and so does what cannot be read.
+// Nothing outside of the store is removed. The error has what could not be removed.
+func (s Store) Prune(keep int) (removed []ID, err error) {
+	all, _, err := s.List()
+	if err != nil || len(all) <= keep {
+		return nil, err
+	}
+	root, err := os.OpenRoot(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // nothing is written through it
+	slices.SortStableFunc(all, func(a, b Record) int { return b.Ended.Compare(a.Ended) })
+	kept := map[string]int{}
+	var errs []error
+	for _, r := range all {
+		if !r.Status.IsTerminal() {
+			continue
+		}
+		place := cmp.Or(r.Workspace, "folder "+r.Dir)
+		if kept[place]++; kept[place] <= keep {
+			continue
+		}
+		// The record goes first: a job without one is not listed, whatever is left of it.
+		if err := errors.Join(absent(root.Remove(string(r.ID)+"/"+recordFile)), root.RemoveAll(string(r.ID))); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		removed = append(removed, r.ID)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// absent takes it for no error that a file is gone.
+func absent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,86 @@
+package job_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"vmctl/internal/lockfile"
+	"vmctl/internal/process"
+	"vmctl/providers/job"
+)
+
+// Of the ended jobs of a workspace the newest stay, and all that have not ended.
+//
+// row J12, but for the last result of a block
+func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	add := func(id job.ID, status job.Status, workspace string, ended int) {
+		record(t, s, id, status, func(r *job.Record) {
+			r.Workspace, r.Dir, r.Worker, r.Ended = workspace, "/src", &process.Identity{PID: 7}, noon.Add(time.Duration(ended)*time.Minute)
+		})
+	}
+	for i := range 60 {
+		add(job.ID(fmt.Sprintf("ended-%02d", i)), job.Completed, "workspace.a", i)
+	}
+	for i, status := range []job.Status{job.Queued, job.Starting, job.Running} {
+		add(job.ID(fmt.Sprintf("active-%d", i)), status, "workspace.a", -1000)
+	}
+	add("other", job.Completed, "workspace.b", -1000)
+	add("none", job.Completed, "", -1000)
+	removed, err := s.Prune(50)
+	if err != nil || len(removed) != 10 {
+		t.Errorf("removed %v: %v, want the ten oldest", removed, err)
+	}
+	left, unread, err := s.List()
+	if err != nil || len(unread) > 0 || len(left) != 50+3+2 {
+		t.Errorf("%d records are left: %v %v, want 55", len(left), unread, err)
+	}
+	for i := range 10 {
+		if _, err := os.Lstat(s.Path(job.ID(fmt.Sprintf("ended-%02d", i)), "")); err == nil {
+			t.Errorf("the folder of job ended-%02d is there", i)
+		}
+	}
+}
+
+// Whatever a folder of records leads to, nothing outside of the store is removed.
+//
+// row J43
+func TestPruneRemovesNothingElsewhere(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	outside := t.TempDir()
+	precious := filepath.Join(outside, "precious")
+	write(t, outside, map[string]string{"precious": "x"})
+	for _, id := range []job.ID{"linked", "inside"} {
+		record(t, s, id, job.Completed, func(r *job.Record) { r.Dir = "/src" })
+	}
+	// What ran has put links into its folder; another folder of records is a link itself.
+	links := map[string]string{
+		s.Path("inside", "stdout"): "/etc/passwd", s.Path("inside", "up"): "../..", s.Path("inside", "out"): outside,
+		filepath.Join(s.Dir, "elsewhere"): outside,
+	}
+	for link, to := range links {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if data, err := os.ReadFile(s.Path("linked", "record.json")); err != nil || os.WriteFile(filepath.Join(outside, "record.json"), data, 0o600) != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(s.Path("linked", "")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, s.Path("linked", "")); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := s.Prune(0); err != nil || len(removed) != 1 || removed[0] != "inside" {
+		t.Errorf("removed %v: %v, want the job whose folder it is", removed, err)
+	}
+	for _, path := range []string{"/etc/passwd", precious, filepath.Join(outside, "record.json")} {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("%s is gone: %v", path, err)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package job_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/internal/gitx"
+	"vmctl/internal/lockfile"
+	"vmctl/internal/process"
+	"vmctl/providers/job"
+)
+
+// gitHere runs git on this host.
+type gitHere struct{}
+
+func (gitHere) Run(ctx context.Context, c gitx.Command) (gitx.Output, error) {
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Dir, c.Stdin, c.Stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err == nil || errors.As(err, &exit) {
+		return gitx.Output{Status: cmd.ProcessState.ExitCode(), Stderr: stderr.String()}, nil
+	}
+	return gitx.Output{}, err
+}
+
+// start makes a job of a shell script in a folder, and starts a worker of it, which is ended with the test.
+func start(t *testing.T, s job.Store, id job.ID, dir, script string, prepare func()) *process.Child {
+	t.Helper()
+	r, err := s.Create(job.Record{
+		ID: id, Agent: job.Plain, Command: []string{"sh", "-c", script}, Dir: dir, Grace: job.Duration(time.Minute), Created: time.Now(),
+	})
+	if err := errors.Join(err, s.WritePrompt(id, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if prepare != nil {
+		prepare()
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), role+"="+s.Dir+"|"+string(id)+"|", job.Marker+"="+string(id))
+	worker, err := process.Host{}.Start(process.Command{Path: program, Env: env, Stderr: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endAll(t, r) })
+	return worker
+}
+
+// ended waits for a worker, which has to end with status 0.
+func ended(t *testing.T, worker *process.Child) {
+	t.Helper()
+	limit, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := worker.Wait(limit); err != nil {
+		if status, ok := process.Status(err); !ok || status != 0 {
+			t.Errorf("the worker: %v", err)
+		}
+	}
+}
+
+// row J03
+func TestOutputThatCannotBeKept(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	ended(t, start(t, s, "j", t.TempDir(), "echo a; echo b >&2", func() {
+		if err := os.Mkdir(s.Path("j", "stdout"), 0o700); err != nil {
+			t.Error(err)
+		}
+	}))
+	r, err := s.Read("j")
+	if err != nil || r.Status != job.Completed || len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "its stdout is not kept: ") {
+		t.Errorf("it is %s with the warnings %q: %v; want completed, and one about stdout", r.Status, r.Warnings, err)
+	}
+	if text, err := os.ReadFile(s.Path("j", "stderr")); err != nil || string(text) != "b\n" {
+		t.Errorf("stderr is %q: %v", text, err)
+	}
+}
+
+// Whoever reads that a job has ended may remove its folder at once: nothing is written after that.
+//
+// row J64, of jobs on this host
+func TestTheTerminalStatusIsTheLastWrite(t *testing.T) {
+	runs := 25
+	if testing.Short() {
+		runs = 2
+	}
+	for group := range 4 {
+		t.Run(fmt.Sprint(group), func(t *testing.T) {
+			t.Parallel()
+			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+			for run := range runs {
+				removeWhenEnded(t, s, job.ID(fmt.Sprintf("j-last-%d-%d", group, run)))
+			}
+		})
+	}
+}
+
+// removeWhenEnded runs a job, and removes its folder as soon as its record says that it has ended.
+func removeWhenEnded(t *testing.T, s job.Store, id job.ID) {
+	t.Helper()
+	worker := start(t, s, id, s.Dir, "echo a", nil)
+	var r job.Record
+	until(t, "the job has ended", func() bool {
+		var err error
+		if r, err = s.Read(id); err != nil {
+			t.Fatal(err)
+		}
+		return r.Status.IsTerminal()
+	})
+	if err := os.RemoveAll(s.Path(id, "")); err != nil {
+		t.Error(err)
+	}
+	ended(t, worker)
+	if _, err := os.Lstat(s.Path(id, "")); !errors.Is(err, fs.ErrNotExist) || r.Status != job.Completed {
+		t.Fatalf("the folder of a job that was %s is there again: %v", r.Status, err)
+	}
+}
+
+// inRepository makes a repository with a commit of three files, and some dirt.
+func inRepository(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	git := gitx.Git{Runner: gitHere{}, Dir: dir}
+	write(t, dir, map[string]string{".gitignore": "ignored\n", "kept": "1\n", "edited": "1\n", "gone": "1\n", "dirty": "1\n", "redone": "1\n"})
+	for _, args := range [][]string{
+		{"init", "-q", "-b", "main"},
+		{"add", "-A"},
+		{"-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-q", "-m", "one"},
+	} {
+		if _, err := git.Output(t.Context(), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, dir, map[string]string{"dirty": "2\n", "untracked": "1\n", "redone": "2\n"})
+	return dir
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a job changes is in its record: committed or not, also in files that differed before.
+//
+// row J59, of jobs on this host
+func TestWhatAJobChanged(t *testing.T) {
+	const commit = "git -c user.name=Ann -c user.email=ann@example.org commit -q -m two"
+	for i, c := range []struct {
+		name, script string
+		want         []string
+	}{
+		{name: "nothing", script: "cat kept; cat dirty; echo x >ignored", want: []string{}},
+		{name: "edit, delete, make", script: "echo 2 >edited; rm gone; echo 1 >'new file'; mkdir -p a/b; echo 1 >a/b/c", want: []string{"a/b/c", "edited", "gone", "new file"}},
+		{name: "what was dirty", script: "echo 33 >dirty; rm untracked", want: []string{"dirty", "untracked"}},
+		{name: "what was dirty is as committed", script: "echo 1 >redone", want: []string{"redone"}},
+		{name: "a commit", script: "echo 2 >edited; git add edited; " + commit, want: []string{"edited"}},
+		{name: "a name that hurts", script: "echo 1 >\"$(printf 'a\\nb \"c')\"", want: []string{"a\nb \"c"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+			id := job.ID(fmt.Sprintf("j-changed-%d", i))
+			ended(t, start(t, s, id, inRepository(t), c.script, nil))
+			r, err := s.Read(id)
+			if err != nil || r.Status != job.Completed || len(r.Warnings) > 0 {
+				t.Errorf("it is %s (%s) with the warnings %q: %v", r.Status, r.Reason, r.Warnings, err)
+			}
+			if diff := cmp.Diff(c.want, r.Changed); diff != "" {
+				t.Errorf("changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("git fails", func(t *testing.T) {
+		t.Parallel()
+		s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+		ended(t, start(t, s, "j-git-fails", inRepository(t), "echo x >.git/index", nil))
+		r, err := s.Read("j-git-fails")
+		if err != nil || r.Status != job.Completed || r.Changed != nil || len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "what it changed in its folder is not known: ") {
+			t.Errorf("it is %s, changed %q, with the warnings %q: %v", r.Status, r.Changed, r.Warnings, err)
+		}
+	})
+	t.Run("no repository", func(t *testing.T) {
+		t.Parallel()
+		s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+		ended(t, start(t, s, "j-no-repository", t.TempDir(), "echo x >y", nil))
+		if r, err := s.Read("j-no-repository"); err != nil || r.Status != job.Completed || r.Changed != nil || len(r.Warnings) > 0 {
+			t.Errorf("it is %s, changed %q, with the warnings %q: %v", r.Status, r.Changed, r.Warnings, err)
+		}
+	})
+}
