@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"vmctl/internal/gitx"
 )
 
 // seen is a workspace as it was found.
@@ -32,6 +34,10 @@ func parseList(text string) ([]*seen, error) {
 		tag, rest, _ := strings.Cut(line, " ")
 		if tag != "W" && w == nil {
 			return nil, fmt.Errorf("read the workspaces: %q belongs to none", line)
+		}
+		if sha, _, _ := strings.Cut(rest, " "); (tag == "H" || tag == "S" || tag == "R") && !gitx.IsObjectName(sha) {
+			w.Unread = append(w.Unread, line) // git would take it for something else
+			continue
 		}
 		switch tag {
 		case "W":
