@@ -67,7 +67,9 @@ func TestUnrecordedEngine(t *testing.T) {
 // row E36, of images without a record
 func TestUnrecordedImage(t *testing.T) {
 	box := spec.Address{Kind: spec.Image, Name: "box"}
-	text := func(name, value string) cty.Value { return cty.ObjectVal(map[string]cty.Value{name: cty.StringVal(value)}) }
+	text := func(name, value string) cty.Value {
+		return cty.ObjectVal(map[string]cty.Value{name: cty.StringVal(value)})
+	}
 	theirs, copied := labels("demo.web"), labels("another")
 	theirs["vmctl.id"] = "theirs"
 	const ours, none = "demo.box docker.i of image.box\n", "docker.io/library/box:1 docker.i\n"

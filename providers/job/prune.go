@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// Keep is how many ended jobs of each workspace, or folder, vmctl keeps the records and the output of.
+// Keep counts the ended jobs of each workspace, or folder, whose records and output stay.
 const Keep = 50
 
 // Prune removes the records and the output of ended jobs, the oldest first, until keep of each workspace are left,
-// and of each folder for those that ran in no workspace. What has not ended stays, and so does what cannot be read.
-// Nothing outside of the store is removed. The error has what could not be removed.
+// and of each folder for those that ran in no workspace. What has not ended stays, and so do the newest job of each block,
+// which tells whether the block is due, and what cannot be read. Nothing outside of the store is removed. The error has what could not be removed.
 func (s Store) Prune(keep int) (removed []ID, err error) {
 	all, _, err := s.List()
 	if err != nil || len(all) <= keep {
@@ -23,12 +23,16 @@ func (s Store) Prune(keep int) (removed []ID, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close() //nolint:errcheck // nothing is written through it
+	defer root.Close()        //nolint:errcheck // nothing is written through it
+	newest := map[string]ID{} // by block; all is in the order in which they were made
+	for _, r := range all {
+		newest[r.Block] = r.ID
+	}
 	slices.SortStableFunc(all, func(a, b Record) int { return b.Ended.Compare(a.Ended) })
 	kept := map[string]int{}
 	var errs []error
 	for _, r := range all {
-		if !r.Status.IsTerminal() {
+		if !r.Status.IsTerminal() || r.Block != "" && newest[r.Block] == r.ID {
 			continue
 		}
 		place := cmp.Or(r.Workspace, "folder "+r.Dir)

@@ -12,13 +12,15 @@ import (
 	"vmctl/providers/job"
 )
 
-// Of the ended jobs of a workspace the newest stay, and all that have not ended.
+// Of the ended jobs of a workspace the newest stay, and all that have not ended, and the newest of each block.
 //
-// row J12, but for the last result of a block
+// row J12
 func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
 	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	block := ""
 	add := func(id job.ID, status job.Status, workspace string, ended int) {
 		record(t, s, id, status, func(r *job.Record) {
+			r.Block, r.Created = block, noon.Add(time.Duration(ended)*time.Minute)
 			r.Workspace, r.Dir, r.Worker, r.Ended = workspace, "/src", &process.Identity{PID: 7}, noon.Add(time.Duration(ended)*time.Minute)
 		})
 	}
@@ -30,13 +32,19 @@ func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
 	}
 	add("other", job.Completed, "workspace.b", -1000)
 	add("none", job.Completed, "", -1000)
+	block = "job.once"
+	add("block-old", job.Completed, "workspace.a", -2000)
+	add("block-last", job.Completed, "workspace.a", -1999)
 	removed, err := s.Prune(50)
-	if err != nil || len(removed) != 10 {
-		t.Errorf("removed %v: %v, want the ten oldest", removed, err)
+	if err != nil || len(removed) != 11 {
+		t.Errorf("removed %v: %v, want the ten oldest, and the older of the block", removed, err)
+	}
+	if _, err := s.Read("block-last"); err != nil {
+		t.Error(err)
 	}
 	left, unread, err := s.List()
-	if err != nil || len(unread) > 0 || len(left) != 50+3+2 {
-		t.Errorf("%d records are left: %v %v, want 55", len(left), unread, err)
+	if err != nil || len(unread) > 0 || len(left) != 50+3+2+1 {
+		t.Errorf("%d records are left: %v %v, want 56", len(left), unread, err)
 	}
 	for i := range 10 {
 		if _, err := os.Lstat(s.Path(job.ID(fmt.Sprintf("ended-%02d", i)), "")); err == nil {

@@ -61,8 +61,8 @@ func start(t *testing.T, s job.Store, id job.ID, dir, script string, prepare fun
 	return worker
 }
 
-// ended waits for a worker, which has to end with status 0.
-func ended(t *testing.T, worker *process.Child) {
+// workerEnds waits for a worker, which has to end with status 0.
+func workerEnds(t *testing.T, worker *process.Child) {
 	t.Helper()
 	limit, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -76,7 +76,7 @@ func ended(t *testing.T, worker *process.Child) {
 // row J03
 func TestOutputThatCannotBeKept(t *testing.T) {
 	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
-	ended(t, start(t, s, "j", t.TempDir(), "echo a; echo b >&2", func() {
+	workerEnds(t, start(t, s, "j", t.TempDir(), "echo a; echo b >&2", func() {
 		if err := os.Mkdir(s.Path("j", "stdout"), 0o700); err != nil {
 			t.Error(err)
 		}
@@ -124,7 +124,7 @@ func removeWhenEnded(t *testing.T, s job.Store, id job.ID) {
 	if err := os.RemoveAll(s.Path(id, "")); err != nil {
 		t.Error(err)
 	}
-	ended(t, worker)
+	workerEnds(t, worker)
 	if _, err := os.Lstat(s.Path(id, "")); !errors.Is(err, fs.ErrNotExist) || r.Status != job.Completed {
 		t.Fatalf("the folder of a job that was %s is there again: %v", r.Status, err)
 	}
@@ -178,7 +178,7 @@ func TestWhatAJobChanged(t *testing.T) {
 			t.Parallel()
 			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
 			id := job.ID(fmt.Sprintf("j-changed-%d", i))
-			ended(t, start(t, s, id, inRepository(t), c.script, nil))
+			workerEnds(t, start(t, s, id, inRepository(t), c.script, nil))
 			r, err := s.Read(id)
 			if err != nil || r.Status != job.Completed || len(r.Warnings) > 0 {
 				t.Errorf("it is %s (%s) with the warnings %q: %v", r.Status, r.Reason, r.Warnings, err)
@@ -191,7 +191,7 @@ func TestWhatAJobChanged(t *testing.T) {
 	t.Run("git fails", func(t *testing.T) {
 		t.Parallel()
 		s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
-		ended(t, start(t, s, "j-git-fails", inRepository(t), "echo x >.git/index", nil))
+		workerEnds(t, start(t, s, "j-git-fails", inRepository(t), "echo x >.git/index", nil))
 		r, err := s.Read("j-git-fails")
 		if err != nil || r.Status != job.Completed || r.Changed != nil || len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "what it changed in its folder is not known: ") {
 			t.Errorf("it is %s, changed %q, with the warnings %q: %v", r.Status, r.Changed, r.Warnings, err)
@@ -200,7 +200,7 @@ func TestWhatAJobChanged(t *testing.T) {
 	t.Run("no repository", func(t *testing.T) {
 		t.Parallel()
 		s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
-		ended(t, start(t, s, "j-no-repository", t.TempDir(), "echo x >y", nil))
+		workerEnds(t, start(t, s, "j-no-repository", t.TempDir(), "echo x >y", nil))
 		if r, err := s.Read("j-no-repository"); err != nil || r.Status != job.Completed || r.Changed != nil || len(r.Warnings) > 0 {
 			t.Errorf("it is %s, changed %q, with the warnings %q: %v", r.Status, r.Changed, r.Warnings, err)
 		}

@@ -117,7 +117,7 @@ func (s *steps) hookStep(h hook, phase providers.Phase, id providers.ID) {
 	}
 }
 
-// keptOutput is how much of a hook's output is kept, in bytes.
+// keptOutput limits the output of a hook that is kept, in bytes.
 const keptOutput = 64 << 10
 
 // tail keeps the end of both outputs of a command, which come from one goroutine each.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -72,7 +73,8 @@ func (d desk) write(name, text string) {
 }
 
 // commit writes files, and commits all that is there. A text of "-" removes the file.
-func (d desk) commit(dir string, files map[string]string) {
+func (d desk) commit(files map[string]string) {
+	const dir = "repo"
 	for name, text := range files {
 		if text == "-" {
 			if err := os.Remove(d.path(dir + "/" + name)); err != nil {
@@ -88,12 +90,12 @@ func (d desk) commit(dir string, files map[string]string) {
 
 // branched makes a repository whose branch side has changes, and whose main is checked out, with others.
 func (d desk) branched(base, side, main map[string]string) {
-	d.commit("repo", base)
+	d.commit(base)
 	d.git("repo", "checkout", "-q", "-b", "side")
-	d.commit("repo", side)
+	d.commit(side)
 	d.git("repo", "checkout", "-q", "main")
 	if main != nil {
-		d.commit("repo", main)
+		d.commit(main)
 	}
 }
 
@@ -109,7 +111,8 @@ func (d desk) merge(ctx context.Context, m workspace.Merge) (workspace.Merged, e
 }
 
 // all returns everything that a checkout has: its files with their content, its branches, what git status says.
-func (d desk) all(dir string) string {
+func (d desk) all() string {
+	const dir = "repo"
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n%s\n%s\n", d.git(dir, "symbolic-ref", "HEAD"), d.git(dir, "for-each-ref"), d.git(dir, "status", "--porcelain", "--ignored"))
 	err := filepath.WalkDir(d.path(dir), func(path string, e os.DirEntry, err error) error {
@@ -244,7 +247,7 @@ func TestAMergeIsRefused(t *testing.T) {
 		{
 			name: "spec that comes and goes", side: texts("x.vmctl.hcl", "1"), prepare: func(d desk) {
 				d.git("repo", "checkout", "-q", "side")
-				d.commit("repo", texts("x.vmctl.hcl", "-"))
+				d.commit(texts("x.vmctl.hcl", "-"))
 				d.git("repo", "checkout", "-q", "main")
 			},
 			want: "files that vmctl acts on", files: []string{"x.vmctl.hcl"},
@@ -257,7 +260,7 @@ func TestAMergeIsRefused(t *testing.T) {
 			if test.prepare != nil {
 				test.prepare(d)
 			}
-			before := d.all("repo")
+			before := d.all()
 			_, err := d.merge(t.Context(), workspace.Merge{Trusted: test.trusted})
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the merge says %v, want %q", err, test.want)
@@ -281,7 +284,7 @@ func TestAMergeIsRefused(t *testing.T) {
 			if !slices.Equal(files, test.files) {
 				t.Errorf("named are the files %q, want %q", files, test.files)
 			}
-			if diff := cmp.Diff(before, d.all("repo")); diff != "" {
+			if diff := cmp.Diff(before, d.all()); diff != "" {
 				t.Errorf("a refused merge changed something (-before +after):\n%s", diff)
 			}
 		})
@@ -300,10 +303,10 @@ func TestATrustedSpecIsMerged(t *testing.T) {
 	if _, err := d.merge(t.Context(), workspace.Merge{Trusted: changed.Head}); err != nil {
 		t.Fatal(err)
 	}
-	d.commit("repo", texts("y.vmctl.hcl", "of the host"))
+	d.commit(texts("y.vmctl.hcl", "of the host"))
 	d.git("repo", "checkout", "-q", "side")
 	d.git("repo", "merge", "-q", "main")
-	d.commit("repo", texts("a", "2"))
+	d.commit(texts("a", "2"))
 	d.git("repo", "checkout", "-q", "main")
 	if _, err := d.merge(t.Context(), workspace.Merge{}); err != nil {
 		t.Errorf("the spec of the host's own branch is in the way: %v", err)
@@ -331,20 +334,29 @@ func TestAMergeRunsNoHook(t *testing.T) {
 	}
 }
 
+// limitCases lets the search of a test try n cases, each of which runs git many times, unless -rapid.checks says how many.
+func limitCases(t *testing.T, n int) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	before := checks.Value.String()
+	if before != checks.DefValue {
+		return
+	}
+	if err := checks.Value.Set(strconv.Itoa(n)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := checks.Value.Set(before); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // The tree of a merge is the one that git merge makes in a clone; where git merge has conflicts, the same files are named,
 // and nothing changes.
 func TestAMergeIsAsGitMerges(t *testing.T) {
 	names := []string{"a", "b", "d/a", "d/b", "it's $x"}
-	checks := flag.Lookup("rapid.checks")
-	before := checks.Value.String()
-	if err := checks.Value.Set("12"); err != nil { // each case is some 30 processes
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := checks.Value.Set(before); err != nil {
-			t.Error(err)
-		}
-	}()
+	limitCases(t, 12)
 	root := t.TempDir()
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -374,7 +386,7 @@ func TestAMergeIsAsGitMerges(t *testing.T) {
 		d.git("clone", "config", "user.name", "Ann")
 		d.git("clone", "config", "user.email", "ann@example.org")
 		_, refused := d.try("clone", "merge", "-q", "-m", "x", "origin/side")
-		before := d.all("repo")
+		before := d.all()
 		_, err := d.merge(t.Context(), workspace.Merge{Squash: rapid.Bool().Draw(t, "squash")})
 		if refused == nil {
 			if err != nil {
@@ -397,7 +409,7 @@ func TestAMergeIsAsGitMerges(t *testing.T) {
 		if diff := cmp.Diff(slices.Compact(want), conflict.Files); diff != "" {
 			t.Fatalf("files in conflict (-git +vmctl):\n%s", diff)
 		}
-		if diff := cmp.Diff(before, d.all("repo")); diff != "" {
+		if diff := cmp.Diff(before, d.all()); diff != "" {
 			t.Fatalf("a refused merge changed something (-before +after):\n%s", diff)
 		}
 	})

@@ -219,9 +219,14 @@ func (p *Provider) saveTree(ctx context.Context, git gitx.Git, s *state, f *Fact
 	}
 	tree := ""
 	for _, blob := range []struct{ name, text string }{
-		{"assumed", ended(s.assumed, "\x00")}, {"facts", string(facts)}, {"head", s.head + "\n" + s.headRef + "\n"},
-		{"intended", ended(intended, "\x00")}, {"refs", ended(refs, "\n")}, {"skipped", ended(s.skipped, "\x00")},
-		{"stage", ended(entries, "\x00")}, {"stashes", ended(stashes, "\n")},
+		{"assumed", ended(s.assumed, "\x00")},
+		{"facts", string(facts)},
+		{"head", s.head + "\n" + s.headRef + "\n"},
+		{"intended", ended(intended, "\x00")},
+		{"refs", ended(refs, "\n")},
+		{"skipped", ended(s.skipped, "\x00")},
+		{"stage", ended(entries, "\x00")},
+		{"stashes", ended(stashes, "\n")},
 	} {
 		sha, err := writeObject(ctx, git, "blob", blob.text)
 		if err != nil {

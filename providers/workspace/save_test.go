@@ -116,10 +116,10 @@ func (b *bench) workspace() *work {
 
 func (w *work) address() spec.Address { return spec.Address{Kind: spec.Workspace, Name: string(w.id)} }
 
-func (w *work) do(op string, phase providers.Phase) (providers.Result, error) {
+func (w *work) do(op string, phase providers.Phase) error {
 	inv, err := w.provider.Observe(w.t.Context(), providers.Query{})
 	if err != nil {
-		return providers.Result{}, err
+		return err
 	}
 	expect := ""
 	for _, o := range inv.Objects {
@@ -127,7 +127,7 @@ func (w *work) do(op string, phase providers.Phase) (providers.Result, error) {
 			expect = o.Fingerprint
 		}
 	}
-	return w.provider.Do(w.t.Context(), providers.Work{
+	_, err = w.provider.Do(w.t.Context(), providers.Work{
 		Step:   providers.Step{Op: op, Phase: phase, Address: w.address(), Object: w.id, Name: string(w.id)},
 		Expect: expect, Generation: 1,
 		Want: cty.ObjectVal(map[string]cty.Value{
@@ -135,11 +135,12 @@ func (w *work) do(op string, phase providers.Phase) (providers.Result, error) {
 		}),
 		Policy: cty.ObjectVal(map[string]cty.Value{"create_branch": cty.True}),
 	}, func(providers.Progress) {})
+	return err
 }
 
 func (w *work) create(t fataler) {
 	t.Helper()
-	_, err := w.do("check_out", providers.PhaseMake)
+	err := w.do("check_out", providers.PhaseMake)
 	must(t, err)
 }
 
@@ -156,7 +157,10 @@ func (w *work) picture(t fataler, ignored bool) map[string]string {
 		}
 	}
 	must(t, filepath.WalkDir(w.path, func(path string, e fs.DirEntry, err error) error {
-		name, _ := filepath.Rel(w.path, path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(w.path, path)
 		switch {
 		case err != nil:
 			return err
@@ -171,9 +175,15 @@ func (w *work) picture(t fataler, ignored bool) map[string]string {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		info, _ := e.Info()
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
 		all["file "+name] = fmt.Sprintf("%v %q", info.Mode()&0o100, text)
-		return err
+		return nil
 	}))
 	all["index"] = w.git(t, w.path, "ls-files", "--stage", "-z")
 	all["flags"] = w.git(t, w.path, "ls-files", "-v", "-z")
@@ -257,6 +267,7 @@ func TestWhatIsSavedComesBack(t *testing.T) {
 	for name, place := range map[string]spec.Address{"worktree": spec.ThisHost, "guest": {Kind: spec.VM, Name: "dev"}} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, place)
+			limitCases(t, 6)
 			rapid.Check(t, func(t *rapid.T) {
 				w := b.workspace()
 				w.create(t)
@@ -297,7 +308,7 @@ func TestWhatIsSavedComesBack(t *testing.T) {
 // drop removes a workspace with all that is in it, and a worktree's own stashes and settings.
 func (b *bench) drop(t fataler, w *work) {
 	t.Helper()
-	_, err := w.do("discard", providers.PhaseRemove)
+	err := w.do("discard", providers.PhaseRemove)
 	must(t, err)
 	b.try(b.repo, "config", "--unset", "core.autocrlf")
 }
