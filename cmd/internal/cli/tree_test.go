@@ -89,6 +89,7 @@ func usages() map[string]usage {
 		"workspace log":     {good: args("auth"), bad: args("", "nothing", "dev"), reads: true},
 		"workspace fetch":   {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace save":    {good: args("auth", "auth --ignored"), bad: args("", "nothing", "dev")},
+		"workspace saves":   {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace restore": {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace push":    {good: args("auth"), bad: args("", "nothing", "dev")},
 		"workspace merge":   {good: args("auth", "auth --squash"), bad: args("", "nothing", "dev", "auth --trust-spec=HEAD")},

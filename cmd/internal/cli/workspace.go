@@ -27,7 +27,7 @@ func (a *app) workspaceCommand() *cobra.Command {
 		RunE: a.group,
 	}
 	cmd.AddCommand(a.workspaceCloseCommand(), a.workspaceDiffCommand(), a.workspaceExecCommand(), a.workspaceFetchCommand(),
-		a.workspaceLogCommand(), a.workspaceMergeCommand(), a.workspaceOpenCommand(), a.workspacePushCommand(), a.workspaceRestoreCommand(), a.workspaceSaveCommand(), a.workspaceShellCommand(), a.workspaceStatusCommand())
+		a.workspaceLogCommand(), a.workspaceMergeCommand(), a.workspaceOpenCommand(), a.workspacePushCommand(), a.workspaceRestoreCommand(), a.workspaceSaveCommand(), a.workspaceSavesCommand(), a.workspaceShellCommand(), a.workspaceStatusCommand())
 	return cmd
 }
 
