@@ -92,3 +92,12 @@ func TestPruneRemovesNothingElsewhere(t *testing.T) {
 		}
 	}
 }
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -147,15 +146,6 @@ func inRepository(t *testing.T) string {
 	}
 	write(t, dir, map[string]string{"dirty": "2\n", "untracked": "1\n", "redone": "2\n"})
 	return dir
-}
-
-func write(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // What a job changes is in its record: committed or not, also in files that differed before.
