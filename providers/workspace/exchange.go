@@ -175,7 +175,7 @@ func (p *Provider) forward(ctx context.Context, w *seen, before, after string) e
 			Next: []string{"commit or stash these changes, then repeat the command"},
 		}
 	}
-	_, err = tree.Output(ctx, "merge", "-q", "--ff-only", after)
+	_, err = tree.Output(ctx, "merge", "-q", "--ff-only", "--no-overwrite-ignore", "--no-squash", "--no-autostash", after)
 	return err
 }
 

@@ -143,7 +143,7 @@ cd "$2"
 git() { command git -c core.hooksPath=/dev/null -c core.fsmonitor=false --git-dir="$d/git" --work-tree="$PWD" "$@"; }
 was=$(git rev-parse --verify "refs/heads/$3^{commit}")
 git merge-base --is-ancestor "$was" "$4" || { echo "its branch $3 has commits that this host lacks" >&2; exit 3; }
-if [ "$(git symbolic-ref -q HEAD)" = "refs/heads/$3" ]; then git merge -q --ff-only "$4"; else git update-ref "refs/heads/$3" "$4" "$was"; fi
+if [ "$(git symbolic-ref -q HEAD)" = "refs/heads/$3" ]; then git merge -q --ff-only --no-overwrite-ignore --no-squash --no-autostash "$4"; else git update-ref "refs/heads/$3" "$4" "$was"; fi
 git update-ref "refs/vmctl/host/heads/$3" "$4"`
 	// send prints a pack of commits and of what they need, by the revisions on the standard input: send ID.
 	send = gitx.Scrub + `
