@@ -17,7 +17,7 @@ func TestFaults(t *testing.T) {
 		op, kind string
 		before   []providers.Action // without the fault
 		kills    bool               // then its process is ended
-		grace    float64            // in seconds; 0: as long as it takes
+		grace    float64            // in seconds, and with the fault the wait after force too; 0: as long as it takes
 		action   providers.Action
 		want     string
 		sees     string
@@ -103,6 +103,9 @@ func TestFaults(t *testing.T) {
 			l.does(tc.action, tc.want)
 			if tc.sees != "" {
 				l.sees(tc.sees)
+			}
+			if tc.grace > 0 {
+				l.policy = policy(tc.grace) // without the fault, force needs as long as the machine does
 			}
 			l.does(tc.then, tc.comes)
 			if d := l.apply(providers.NoOp); d != "" {
