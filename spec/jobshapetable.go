@@ -49,6 +49,10 @@ var jobShape = Block{
 			Name: "idle_timeout", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(30 * 60), Min: 1, Policy: true,
 			Doc: "How long it may run without any output.",
 		},
+		{
+			Name: "max_parallel", Type: cty.Number, Min: 1, Max: 1000, Policy: true,
+			Doc: "How many jobs of the block, of all keys of its for_each, run at once; the others are queued. null: all.",
+		},
 		ownAddress,
 		{
 			Name: "id", Type: cty.String, Computed: true,
@@ -69,5 +73,5 @@ var jobShape = Block{
 		},
 		lifecycleBlock,
 	},
-	Later: []string{"env", "max_parallel", "mode", "orphan", "resume"},
+	Later: []string{"env", "mode", "orphan", "resume"},
 }

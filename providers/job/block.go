@@ -30,6 +30,7 @@ type BlockRun struct {
 	Timeout     time.Duration
 	IdleTimeout time.Duration
 	Grace       time.Duration
+	MaxParallel int                 // of the jobs of the block with all keys; 0: any number
 	Digest      string              // of its triggers and its command
 	Mask        func(string) string // replaces the secrets in what is kept; nil: there are none
 }
@@ -39,7 +40,7 @@ func BlockRunOf(a spec.Address, want, policy cty.Value, digest func(string) stri
 	r := BlockRun{
 		Block: a, Workspace: ctyread.Text(want, "workspace"), Agent: ctyread.Text(want, "agent"), Command: commandOf(want),
 		Prompt: ctyread.Text(want, "prompt"), Timeout: ctyread.Seconds(policy, "timeout", 0), IdleTimeout: ctyread.Seconds(policy, "idle_timeout", 0),
-		Grace: ctyread.Seconds(ctyread.Attr(policy, "stop"), "grace", 0),
+		Grace: ctyread.Seconds(ctyread.Attr(policy, "stop"), "grace", 0), MaxParallel: int(ctyread.Uint(policy, "max_parallel")), //nolint:gosec // the spec bounds it,
 	}
 	if !want.IsWhollyKnown() {
 		return r, fmt.Errorf("run %s: a value of its block is not known yet", a)
@@ -98,7 +99,7 @@ func (e *ActiveError) Error() string {
 }
 
 // CreateOnly is Create for a run of a block. It fails with an *ActiveError while another job of the
-// block has not ended.
+// block has not ended. A job that takes turns gets those that are ahead of it.
 func (s Store) CreateOnly(ctx context.Context, r Record, o Observer) (Record, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return r, err
@@ -123,8 +124,14 @@ func (s Store) createOnly(ctx context.Context, r Record, o Observer) (Record, er
 		return r, err
 	}
 	for _, other := range all {
-		if other.Block == r.Block && !o.Derive(ctx, other).Status.IsTerminal() {
+		if groupOf(other.Block) != groupOf(r.Block) || o.Derive(ctx, other).Status.IsTerminal() {
+			continue
+		}
+		if other.Block == r.Block {
 			return r, &ActiveError{Active: other}
+		}
+		if r.MaxParallel > 0 {
+			r.Behind = append(r.Behind, other.ID)
 		}
 	}
 	return s.Create(r)

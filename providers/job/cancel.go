@@ -51,7 +51,7 @@ func (c Canceller) Cancel(ctx context.Context, id ID) (Record, CancelOutcome, er
 	switch {
 	case errors.As(err, &state):
 		return r, AlreadyTerminal, nil
-	case err != nil && before.Worker == nil:
+	case err != nil && (before.Worker == nil || before.Status == Queued):
 		return before, CancelFailed, err
 	case err != nil:
 		r = before

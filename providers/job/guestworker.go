@@ -40,7 +40,7 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 	me, err := w.Processes.Capture(own, os.Getpid())
 	var r Record
 	if err == nil {
-		r, err = w.begin(own, me)
+		r, err = w.begin(ctx, me)
 	}
 	if err != nil {
 		w.Ready(err)
@@ -76,8 +76,13 @@ type guestOutcome struct {
 }
 
 func (w *GuestWorker) begin(ctx context.Context, me process.Identity) (Record, error) {
+	own := context.WithoutCancel(ctx)
 	if !w.TakesUp {
-		return w.Store.Update(ctx, w.ID, func(r *Record) error { return Begin(r, me) })
+		err := turn{store: w.Store, processes: w.Processes, id: w.ID, me: me, now: w.Now, ready: &w.Ready}.await(ctx)
+		if err != nil {
+			return Record{}, err
+		}
+		return w.Store.Update(own, w.ID, func(r *Record) error { return Begin(r, me) })
 	}
 	r, err := w.Store.Read(w.ID)
 	if err != nil {
@@ -88,7 +93,7 @@ func (w *GuestWorker) begin(ctx context.Context, me process.Identity) (Record, e
 			return r, fmt.Errorf("take job %s up: its worker is not known to be gone: %s", w.ID, why)
 		}
 	}
-	return w.Store.Commit(ctx, w.ID, r.Revision, func(r *Record) error { return TakeUp(r, me) })
+	return w.Store.Commit(own, w.ID, r.Revision, func(r *Record) error { return TakeUp(r, me) })
 }
 
 // start starts the command, unless it is to be taken up. nil: it runs.

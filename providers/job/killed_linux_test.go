@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,7 +61,13 @@ func playWorker(dir string, id job.ID, phase string) error {
 			return time.Now()
 		},
 	}
-	return w.Run(context.Background())
+	ctx := context.Background()
+	if phase == "asked" {
+		var stop func()
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGTERM)
+		defer stop()
+	}
+	return w.Run(ctx)
 }
 
 // killed makes a job, runs it as far as a phase, and kills its worker there.

@@ -49,12 +49,15 @@ func (o Observer) Derive(ctx context.Context, r Record) Derived {
 	verdict, why := o.Processes.Verify(*r.Worker)
 	switch verdict {
 	case process.Match:
-		return Derived{Status: r.Status}
+		return Derived{Status: r.Status, Reason: r.Reason}
 	case process.Unknown:
 		return Derived{Status: r.Status, Reason: "its worker cannot be examined: " + why}
 	case process.Gone, process.Reused:
 	default:
 		panic("job: verdict " + verdict)
+	}
+	if r.Status == Queued {
+		return ended(r, "its worker is gone ("+why+"), and had not begun it")
 	}
 	if r.Inside != "" {
 		return Derived{Status: r.Status, Reason: "its worker is gone, and " + r.Inside + " has to be asked: vmctl job wait " + string(r.ID)}
@@ -124,16 +127,18 @@ func ended(r Record, reason string) Derived {
 
 // IsOrphan reports whether a job may still run although its worker is gone, or cannot be examined.
 func (o Observer) IsOrphan(ctx context.Context, r Record) bool {
-	if r.Status.IsTerminal() || r.Worker == nil {
+	if r.Status.IsTerminal() || r.Status == Queued || r.Worker == nil {
 		return false
 	}
-	d := o.Derive(ctx, r)
-	return !d.Status.IsTerminal() && d.Reason != ""
+	if verdict, _ := o.Processes.Verify(*r.Worker); verdict == process.Match {
+		return false
+	}
+	return !o.Derive(ctx, r).Status.IsTerminal()
 }
 
 // NeedsWorker reports whether a job in a VM has lost its worker: another one has to take it up.
 func (o Observer) NeedsWorker(r Record) bool {
-	if r.Status.IsTerminal() || r.Worker == nil || r.Inside == "" {
+	if r.Status.IsTerminal() || r.Status == Queued || r.Worker == nil || r.Inside == "" {
 		return false
 	}
 	verdict, _ := o.Processes.Verify(*r.Worker)

@@ -29,13 +29,13 @@ var errUnchanged = errors.New("nothing to write")
 // Begin gives a queued job to a worker. Of two workers the second fails. ErrCancelled: the end of
 // the job was asked for meanwhile.
 func Begin(r *Record, worker process.Identity) error {
-	if r.Status != Queued {
+	if !waitsFor(r, worker) {
 		return &StateError{ID: r.ID, Status: r.Status, Want: "start"}
 	}
 	if r.Cancel != nil {
 		return ErrCancelled
 	}
-	r.Status, r.Worker = Starting, &worker
+	r.Status, r.Worker, r.Reason = Starting, &worker, ""
 	return nil
 }
 
@@ -50,7 +50,7 @@ func Run(r *Record, worker process.Identity, command *process.Identity, now time
 
 // TakeUp gives a job to another worker, because its own is gone.
 func TakeUp(r *Record, worker process.Identity) error {
-	if r.Status.IsTerminal() || r.Worker == nil {
+	if r.Status.IsTerminal() || r.Status == Queued || r.Worker == nil {
 		return &StateError{ID: r.ID, Status: r.Status, Want: "take up"}
 	}
 	r.Worker = &worker

@@ -87,6 +87,7 @@ func TestInterleavingsOfTheRecord(t *testing.T) {
 		worker := func(pid int) []func() bool {
 			me := process.Identity{PID: pid}
 			return []func() bool{
+				func() bool { return apply(func(r *job.Record) error { return job.Queue(r, me, "it waits") }) },
 				func() bool { return apply(func(r *job.Record) error { return job.Begin(r, me) }) },
 				func() bool { spawned++; return true },
 				func() bool {

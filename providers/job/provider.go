@@ -109,9 +109,18 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	}
 	if due {
 		s.Add(opStart, phase, c.ID)
-		s.Add(opAwait, providers.PhaseReady, c.ID).Timeout = ctyread.Seconds(c.Policy, "timeout", 0) + ctyread.Seconds(ctyread.Attr(c.Policy, "stop"), "grace", 0) + slack
+		s.Add(opAwait, providers.PhaseReady, c.ID).Timeout = awaitLimit(c.Policy)
 	}
 	return s.All, nil
+}
+
+// awaitLimit returns the time that a job has until its record has ended; 0: that depends on the jobs ahead of it, which
+// have limits of their own.
+func awaitLimit(policy cty.Value) time.Duration {
+	if ctyread.Uint(policy, "max_parallel") > 0 {
+		return 0
+	}
+	return ctyread.Seconds(policy, "timeout", 0) + ctyread.Seconds(ctyread.Attr(policy, "stop"), "grace", 0) + slack
 }
 
 // isSame reports whether an edit changes nothing by itself: its workspace is made anew, under the same address.

@@ -34,8 +34,10 @@ type Record struct {
 	Timeout       Duration  `json:"timeout"`     // 0: none
 	IdleTimeout   Duration  `json:"idle_timeout"`
 	Grace         Duration  `json:"grace"`
-	Parent        ID        `json:"parent"`  // the job that this one continues; "": none
-	Session       string    `json:"session"` // of the agent; "": it has none that is known
+	MaxParallel   int       `json:"max_parallel"` // of the jobs of its block with all keys; 0: any number
+	Behind        []ID      `json:"behind"`       // the jobs of its block that had not ended when it was made, if it takes turns with them
+	Parent        ID        `json:"parent"`       // the job that this one continues; "": none
+	Session       string    `json:"session"`      // of the agent; "": it has none that is known
 	Created       time.Time `json:"created"`
 	Started       time.Time `json:"started"` // zero: it never ran
 	Ended         time.Time `json:"ended"`   // zero: it has not ended
@@ -45,7 +47,7 @@ type Record struct {
 	Cancel    *Cancel           `json:"cancel"`     // nil: nobody asked for its end
 	ExitCode  *int              `json:"exit_code"`  // nil: it is not known
 	ErrorCode ErrorCode         `json:"error_code"` // "": no failure
-	Reason    string            `json:"reason"`     // why the status is not completed
+	Reason    string            `json:"reason"`     // why the status is not completed, or why it waits
 	Leftovers []string          `json:"leftovers"`  // processes that outlived the command, and were ended
 	Warnings  []string          `json:"warnings"`   // what failed that decides nothing
 	// Changed names the files of its repository that differ from before the run, committed or not: paths

@@ -222,6 +222,9 @@ func (s Store) write(r Record) error {
 			*list = []string{}
 		}
 	}
+	if r.Behind == nil {
+		r.Behind = []ID{}
+	}
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err

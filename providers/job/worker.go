@@ -52,6 +52,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err == nil {
 		err = process.AdoptOrphans()
 	}
+	if err == nil {
+		err = turn{store: w.Store, processes: w.Processes, id: w.ID, me: me, now: w.Now, ready: &w.Ready}.await(ctx)
+	}
 	var r Record
 	if err == nil {
 		r, err = w.Store.Update(own, w.ID, func(r *Record) error { return Begin(r, me) })

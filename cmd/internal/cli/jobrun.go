@@ -35,6 +35,7 @@ type jobRequest struct {
 	command              []string
 	parent               job.ID
 	block, digest        string              // of the job block; "": it is a run of none
+	maxParallel          int                 // of the jobs of its block; 0: any number
 	text                 []byte              // of the prompt, in place of a file
 	mask                 func(string) string // replaces the secrets in the beginning of the prompt; nil: there are none
 }
@@ -184,7 +185,7 @@ func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Recor
 		view.Warning(a.errScreen(), "the job's environment: "+w)
 	}
 	at.Agent, at.Command, at.Environment, at.PromptHead = r.agent, r.command, job.Names(environ), r.head(prompt)
-	at.Block, at.Digest = r.block, r.digest
+	at.Block, at.Digest, at.MaxParallel = r.block, r.digest, r.maxParallel
 	at.Timeout, at.IdleTimeout, at.Grace = job.Duration(r.timeout), job.Duration(r.idle), job.Duration(r.grace)
 	at.Parent, at.Warnings = r.parent, warnings
 	return a.startJob(ctx, a.jobs(p, "job run"), at, prompt, environ)
@@ -198,7 +199,11 @@ func (a *app) tellStarted(ctx context.Context, started job.Record) {
 		if v.Workspace != "" {
 			where = v.Workspace + " (" + v.Dir + ")"
 		}
-		view.Note(s, fmt.Sprintf("Job %s runs in %s.", v.ID, where))
+		if v.Derived == job.Queued {
+			view.Note(s, fmt.Sprintf("Job %s is queued for %s: %s.", v.ID, where, v.DerivedReason))
+		} else {
+			view.Note(s, fmt.Sprintf("Job %s runs in %s.", v.ID, where))
+		}
 		view.Note(s, a.commandLine("job logs", planFlags{}, "-f", string(v.ID))+" follows it")
 	})
 }
