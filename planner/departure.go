@@ -58,7 +58,7 @@ func DriftOf(d Delta, s *state.Snapshot) Drift {
 		case providers.FindOrphan, providers.FindCopy, providers.FindLeftover, providers.FindSnapshot, providers.FindNoKey,
 			providers.FindInterrupted, providers.FindDirty, providers.FindStaleLock, providers.FindHeldLock, providers.FindBusy,
 			providers.FindOutdated, providers.FindJobEnded, providers.FindNotRun, providers.FindUnmanaged, providers.FindRetained, providers.FindStateBehind,
-			providers.FindHookFailed, providers.FindUnsynced:
+			providers.FindHookFailed, providers.FindUnsynced, providers.FindUnsealed:
 		default:
 			panic("unknown finding " + string(f.Kind))
 		}

@@ -160,6 +160,7 @@ const (
 	FindStateBehind FindingKind = "state_behind" // the record is older than the mark
 	FindHookFailed  FindingKind = "hook_failed"  // a command that its block lets run in it did not succeed
 	FindUnsynced    FindingKind = "unsynced"     // commits that its block lets an apply exchange cannot be exchanged as things are
+	FindUnsealed    FindingKind = "unsealed"     // its record in a guest is not the one that this host wrote
 	FindJobEnded    FindingKind = "job_ended"    // a job that has not completed
 	FindNotRun      FindingKind = "not_run"      // a job that is not run, because it may have run before
 	FindUnknown     FindingKind = "unknown"      // could not be read

@@ -25,6 +25,11 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 
 // Begin implements guard.Driver.
 func (p *Provider) Begin(_ context.Context, w providers.Work, _ providers.Log) (guard.Task, func() error, error) {
+	if w.Phase != providers.PhaseMake { // what is made has another record than what was there before
+		if _, has := p.remembered(w.Object); !has {
+			p.remember(w.Object, w.Address, w.Name, w.Prior)
+		}
+	}
 	return &task{Work: w, p: p}, func() error { return nil }, nil
 }
 
@@ -117,12 +122,12 @@ func (t *task) wanted() record {
 }
 
 func (t *task) isWanted() bool {
-	if t.seen == nil || t.seen.Owner == nil {
+	if t.seen == nil || t.seen.Owner == nil || t.seen.Unsealed != "" {
 		return false
 	}
 	now, want := t.seen.record, t.wanted()
 	same := *now.Owner == *want.Owner
-	now.Owner, want.Owner = nil, nil
+	now.Owner, want.Owner, now.Seal = nil, nil, ""
 	return same && now == want
 }
 
@@ -135,6 +140,9 @@ func environment(want cty.Value) string {
 	return fmt.Sprintf("%#v", env)
 }
 
+// wasMade reports whether the workspace was whole once, and still has its branches: they keep its base.
+func (t *task) wasMade() bool { return t.seen != nil && t.seen.Half == folderGone }
+
 // make makes the workspace, or completes one whose making was cut short.
 func (t *task) make(ctx context.Context) (*guard.Outcome, error) {
 	p, r := t.p, t.wanted()
@@ -146,14 +154,17 @@ func (t *task) make(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Base = commit
-	text, err := r.text(p.tree())
+	if r.Base == "" || !t.wasMade() {
+		r.Base = commit
+	}
+	text, err := p.text(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := p.inside(ctx, begin, text, string(r.ID), r.Path); err != nil {
 		return nil, err
 	}
+	p.wrote(r, t.Address)
 	if p.onHost() {
 		err = p.addWorktree(ctx, r)
 	} else {
@@ -238,25 +249,50 @@ func (p *Provider) feed(ctx context.Context, in io.Reader, program string, args 
 }
 
 func (t *task) write(ctx context.Context) (*guard.Outcome, error) {
-	return t.rewrite(ctx, t.wanted())
+	r := t.wanted()
+	var err error
+	if r.Repository == "" { // no record names it
+		r.Repository, err = t.p.repository(ctx, r.Repo)
+	}
+	if err == nil && r.Base == "" {
+		r.Base, err = t.p.tip(ctx, r.Repository, r.Branch)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := t.p.text(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	did, err := t.rewrite(ctx, text)
+	if err == nil {
+		t.p.wrote(r, t.Address)
+	}
+	return did, err
 }
 
 func (t *task) unmark(ctx context.Context) (*guard.Outcome, error) {
 	r := t.seen.record
 	r.Owner = nil
-	did, err := t.rewrite(ctx, r)
+	var text []byte
+	var err error
+	if t.seen.Unsealed == "" {
+		text, err = t.p.text(ctx, r)
+	} else { // a seal would say that this host knows what it says
+		text, err = r.text(t.p.tree())
+	}
+	if err != nil {
+		return nil, err
+	}
+	did, err := t.rewrite(ctx, text)
 	if err == nil {
 		did.NotGone = true
 	}
 	return did, err
 }
 
-func (t *task) rewrite(ctx context.Context, r record) (*guard.Outcome, error) {
-	text, err := r.text(t.p.tree())
-	if err == nil {
-		_, err = t.p.inside(ctx, write, text, string(r.ID))
-	}
-	if err != nil {
+func (t *task) rewrite(ctx context.Context, text []byte) (*guard.Outcome, error) {
+	if _, err := t.p.inside(ctx, write, text, string(t.seen.ID)); err != nil {
 		return nil, err
 	}
 	return guard.Did(providers.Done), nil
@@ -300,11 +336,11 @@ func (t *task) remove(ctx context.Context) (*guard.Outcome, error) {
 // clean fails if the workspace has work that is nowhere else, or if that could not be read.
 func (t *task) clean() error {
 	dirt := t.seen.dirt()
-	if len(dirt) == 0 && len(t.seen.Unread) == 0 {
+	if len(dirt) == 0 && len(t.seen.unread()) == 0 {
 		return nil
 	}
 	f := &providers.Problem{
-		Outcome: providers.Stale, Code: "dirty", Next: providers.Vmctl("plan"), Seen: t.seen.Unread,
+		Outcome: providers.Stale, Code: "dirty", Next: providers.Vmctl("plan"), Seen: t.seen.unread(),
 		Err: fmt.Errorf("%s %s: it has work now that exists nowhere else", t.Op, t.Address),
 	}
 	for _, d := range dirt {

@@ -45,6 +45,9 @@ func (p *Provider) at(ctx context.Context, id providers.ID) (*seen, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("%s has no such workspace", p.settings.Via.Address)
 	}
+	if err := all[i].refuseUnsealed(); err != nil {
+		return nil, err
+	}
 	if all[i].Half != "" {
 		return nil, fmt.Errorf("it is only half there (%s): vmctl apply completes it", all[i].Half)
 	}

@@ -103,10 +103,13 @@ func (p *Provider) identity(ctx context.Context, repository string) (name, email
 }
 
 // compare finds the commits of workspaces that their repositories do not keep under any reference. Those of a repository that
-// cannot be read count as missing.
+// cannot be read count as missing, as do those of a workspace whose record is not followed.
 func (p *Provider) compare(ctx context.Context, all []*seen) {
 	wanted := map[string][]string{}
 	for _, w := range all {
+		if w.Unsealed != "" {
+			continue
+		}
 		wanted[w.Repository] = append(wanted[w.Repository], w.commits()...)
 	}
 	kept := map[string]map[string]bool{}
@@ -115,7 +118,7 @@ func (p *Provider) compare(ctx context.Context, all []*seen) {
 	}
 	for _, w := range all {
 		w.Unfetched = slices.DeleteFunc(w.commits(), func(c string) bool { return kept[w.Repository][c] })
-		if len(w.Unfetched) > 0 && p.isGone(ctx, w.Repository) {
+		if len(w.Unfetched) > 0 && w.Unsealed == "" && p.isGone(ctx, w.Repository) {
 			w.Unread = append(w.Unread, "the repository "+w.Repository+" cannot be read")
 		}
 	}

@@ -20,6 +20,7 @@ type record struct {
 	Base       string          // the commit from which it was made
 	Env        string          // a digest of its environment
 	Owner      *providers.Mark `json:",omitempty"`
+	Seal       string          `json:",omitempty"` // of a record in a guest: it shows that this host wrote all of the above
 }
 
 // The words of a record's third line: whether the git directory is the workspace's own, or one that the repository of

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -20,6 +21,9 @@ import (
 type Provider struct {
 	host     Host
 	settings providers.Settings
+
+	mu    sync.Mutex
+	known map[providers.ID]memory // what this host has written down about workspaces
 }
 
 var _ providers.Provider = (*Provider)(nil)
@@ -30,6 +34,9 @@ func (p *Provider) Close() error { return nil }
 // Observe implements providers.Provider.
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}}
+	for _, k := range q.Known {
+		p.remember(k.ID, k.Address, k.Name, k.Prior)
+	}
 	all, err := p.list(ctx)
 	if err != nil {
 		inv.Partial[spec.Workspace] = providers.Unread(fmt.Errorf("%s gives no answer: %w", p.settings.Via.Address, err))
@@ -45,7 +52,8 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	return inv, ctx.Err()
 }
 
-// list returns all workspaces of the place, and compares their commits with those of the repositories.
+// list returns all workspaces of the place, and compares their commits with those of the repositories. It follows no record
+// of a guest that is not sealed.
 func (p *Provider) list(ctx context.Context) ([]*seen, error) {
 	out, err := p.inside(ctx, list, nil)
 	if err != nil {
@@ -53,6 +61,9 @@ func (p *Provider) list(ctx context.Context) ([]*seen, error) {
 	}
 	all, err := parseList(string(out))
 	if err != nil {
+		return nil, err
+	}
+	if err := p.unseal(ctx, all); err != nil {
 		return nil, err
 	}
 	p.compare(ctx, all)
@@ -105,8 +116,8 @@ func (p *Provider) object(w *seen) providers.Object {
 	if w.Half != "" {
 		o.Findings = append(o.Findings, providers.Finding{Kind: providers.FindPartial, Object: w.Name, Evidence: []string{w.Half}})
 	}
-	if len(w.Unread) > 0 {
-		o.Unreadable["dirty"] = strings.Join(w.Unread, "; ")
+	if unread := w.unread(); len(unread) > 0 {
+		o.Unreadable["dirty"] = strings.Join(unread, "; ")
 	}
 	return o
 }
@@ -114,7 +125,10 @@ func (p *Provider) object(w *seen) providers.Object {
 func (p *Provider) values(w *seen) map[string]cty.Value {
 	all := map[string]cty.Value{
 		"id": cty.StringVal(string(w.ID)), "repo": cty.StringVal(w.Repo), "branch": cty.StringVal(w.Branch),
-		"path": cty.StringVal(w.Path), "base": cty.StringVal(w.Base),
+		"path": cty.StringVal(w.Path),
+	}
+	if w.Base != "" {
+		all["base"] = cty.StringVal(w.Base)
 	}
 	if w.Head != "" {
 		all["head"] = cty.StringVal(w.Head)
@@ -156,6 +170,7 @@ func fingerprint(w *seen) string {
 	print.Add("path", w.Path)
 	print.Add("env", w.Env)
 	print.Add("half there", w.Half)
+	print.Add("record", w.Unsealed)
 	print.AddMark(w.Owner)
 	return print.String()
 }

@@ -31,6 +31,11 @@ type bench struct {
 	provider providers.Provider
 	env      []string
 	made     int
+	vm       providers.ID // of the guest
+	here     string       // the home of this host
+	place    spec.Address
+	digest   func(string) string
+	ran      []string // the folders and arguments of what ran on this host
 }
 
 // fataler is the part of testing.T and rapid.T that ends a test.
@@ -41,27 +46,15 @@ type fataler interface {
 
 func newBench(t *testing.T, place spec.Address) *bench {
 	t.Helper()
-	b := &bench{t: t, repo: filepath.Join(t.TempDir(), "it's a $repo"), home: t.TempDir()}
+	b := &bench{t: t, vm: "vm-1", repo: filepath.Join(t.TempDir(), "it's a $repo"), home: t.TempDir()}
 	here := t.TempDir()
 	b.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + here}
 	if place == spec.ThisHost {
 		b.home = here
 	}
-	inside := guest.OnHost(b.home, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.home})
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var err error
-	b.provider, err = workspace.Type(workspace.Host{
-		Home: here, Enter: func() (providers.Guest, error) { return guest.OnHost(here, b.env), nil },
-	}).Open(t.Context(), providers.Settings{
-		Files: t.TempDir(), Project: providers.Project{Name: "demo", ID: "k7m2qd9x4r"}, Now: func() time.Time { return now },
-		Digest: func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) },
-		Via: &providers.Via{
-			Address: place, Enter: func(context.Context) (providers.Guest, error) { return inside, nil },
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.here, b.place = here, place
+	b.digest = func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+	b.open(t)
 	if err := os.Mkdir(b.repo, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +69,45 @@ func newBench(t *testing.T, place spec.Address) *bench {
 	b.git(t, b.repo, "add", ".")
 	b.git(t, b.repo, "commit", "-q", "-m", "one")
 	return b
+}
+
+// open opens the provider anew.
+func (b *bench) open(t *testing.T) {
+	t.Helper()
+	inside := guest.OnHost(b.home, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.home})
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var err error
+	b.provider, err = workspace.Type(workspace.Host{
+		Home: b.here, Enter: func() (providers.Guest, error) { return noting{guest.OnHost(b.here, b.env), b}, nil },
+	}).Open(t.Context(), providers.Settings{
+		Files: t.TempDir(), Project: providers.Project{Name: "demo", ID: "k7m2qd9x4r"}, Now: func() time.Time { return now }, Digest: b.digest,
+		Via: &providers.Via{
+			Address: b.place, Enter: func(context.Context) (providers.Guest, error) { return inside, nil },
+			Object: func(context.Context) (providers.Object, error) { return providers.Object{ID: b.vm}, nil },
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reopened returns the bench with a provider that remembers nothing.
+func (b *bench) reopened(t *testing.T) *bench {
+	t.Helper()
+	other := *b
+	other.open(t)
+	return &other
+}
+
+// noting is a guest that notes what runs in it.
+type noting struct {
+	providers.Guest
+	b *bench
+}
+
+func (n noting) Run(ctx context.Context, c providers.Command) (providers.Output, error) {
+	n.b.ran = append(n.b.ran, c.Dir+" "+strings.Join(c.Args, " "))
+	return n.Guest.Run(ctx, c)
 }
 
 func must(t fataler, err error) {

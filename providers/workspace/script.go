@@ -7,9 +7,12 @@ import "vmctl/internal/gitx"
 // in which the branch is checked out.
 const home = ".vmctl/workspaces"
 
+// folderGone is the reason why a workspace is only half there whose branches are as they were.
+const folderGone = "its folder is gone"
+
 // The programs that work on workspaces, as arguments of a POSIX shell in the home of the user there.
 const (
-	// list prints, for each workspace: its record (W) and how its hooks ended (K); then, unless it is only half there (P), the commit that is
+	// list prints, for each workspace: its record (W), its folder (N) and how its hooks ended (K); then, unless it is only half there (P), the commit that is
 	// checked out (H), the tips of its branches, tags and stash (R), and what git status has to say (D). X is what could not
 	// be read.
 	list = gitx.Scrub + `
@@ -21,7 +24,7 @@ for d in */; do
   cd "$here" || exit 1
   [ -f "$d/mark" ] || continue
   { IFS= read -r line; IFS= read -r path; IFS= read -r tree; } <"$d/mark" || exit 1
-  printf 'W %s\n' "$line"
+  printf 'W %s\nN %s\n' "$line" "$d"
   if [ -f "$d/hooks" ]; then
     IFS= read -r line <"$d/hooks"
     printf 'K %s\n' "$line"
@@ -32,7 +35,7 @@ for d in */; do
   if [ "$tree" = shared ]; then set -- -C "$path"; else set -- --git-dir="$here/$d/git" --work-tree="$path"; fi
   set -- -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.quotePath=true "$@"
   if [ ! -d "$path" ]; then
-    echo 'P its folder is gone'
+    echo 'P ` + folderGone + `'
     [ "$tree" = shared ] && continue
     set -- --git-dir="$here/$d/git"
   elif text=$(git "$@" status --porcelain=v2 --untracked-files=normal --ignore-submodules=none 2>&1); then

@@ -13,12 +13,14 @@ import (
 // seen is a workspace as it was found.
 type seen struct {
 	record
-	Hooks   map[string]ran
-	Head    string
-	Tip     string   // the commit of its branch; "": it has none
-	Tips    []string // the commits of its branches, tags and notes
-	Known   []string // the commits that this host had when they were last exchanged
-	Stashes []string
+	Folder   string // the one that its record is in
+	Unsealed string // why its record is not followed; "": it is
+	Hooks    map[string]ran
+	Head     string
+	Tip      string   // the commit of its branch; "": it has none
+	Tips     []string // the commits of its branches, tags and notes
+	Known    []string // the commits that this host had when they were last exchanged
+	Stashes  []string
 	Staged, Unstaged, Untracked,
 	Unfetched []string
 	Half   string   // why it is only half there; "": it is whole
@@ -43,9 +45,11 @@ func parseList(text string) ([]*seen, error) {
 		case "W":
 			w = &seen{}
 			if err := json.Unmarshal([]byte(rest), &w.record); err != nil {
-				return nil, fmt.Errorf("read the record of a workspace: %w", err)
+				w.record, w.Unsealed = record{}, "it cannot be read: "+err.Error()
 			}
 			all = append(all, w)
+		case "N":
+			w.Folder = rest
 		case "K":
 			if err := json.Unmarshal([]byte(rest), &w.Hooks); err != nil {
 				return nil, fmt.Errorf("read how the hooks of a workspace ended: %w", err)
@@ -130,4 +134,12 @@ func (w *seen) commits() []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// unread lists what could not be read.
+func (w *seen) unread() []string {
+	if why := w.whyUnsealed(); why != "" {
+		return append([]string{why}, w.Unread...)
+	}
+	return w.Unread
 }

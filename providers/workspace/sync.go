@@ -17,6 +17,12 @@ import (
 
 // judge adds what the block of a workspace lets an apply do with it.
 func (p *Provider) judge(ctx context.Context, w *seen, o *providers.Object, q providers.Query) {
+	if w.Unsealed != "" {
+		if due, finding := p.sealDue(w); due != nil {
+			o.Due, o.Findings = append(o.Due, *due), append(o.Findings, *finding)
+		}
+		return
+	}
 	policy := p.policyOf(w, q)
 	if policy == cty.NilVal || w.Half != "" {
 		return
@@ -195,24 +201,30 @@ func (s *steps) due() {
 	for _, d := range s.Change.Due {
 		if i := slices.IndexFunc(hooks, func(h hook) bool { return opHook(h.name) == d.Op }); i >= 0 {
 			s.hookStep(hooks[i], providers.PhaseChange, s.Change.ID)
-		} else {
+		} else if d.Op != opWrite || !s.Change.Alters() { // else it is written already
 			s.Add(d.Op, providers.PhaseChange, s.Change.ID)
 		}
 	}
 }
 
+// moved moves the branch here or there, as the step says.
+func (t *task) moved(ctx context.Context, sync cty.Value) (Moved, error) {
+	if err := t.seen.refuseUnsealed(); err != nil {
+		return Moved{}, err
+	}
+	if t.Op == opPush {
+		return t.p.Push(ctx, t.seen.ID)
+	}
+	if refused := t.p.fetchRefused(ctx, t.seen, sync); refused != nil {
+		return Moved{}, refused
+	}
+	return t.p.Fetch(ctx, t.seen.ID)
+}
+
 // exchange brings commits to the workspace or from it, as the step says.
 func (t *task) exchange(ctx context.Context) (*guard.Outcome, error) {
 	sync := ctyread.Attr(t.Policy, "sync")
-	var m Moved
-	err := error(nil)
-	if t.Op == opPush {
-		m, err = t.p.Push(ctx, t.seen.ID)
-	} else if refused := t.p.fetchRefused(ctx, t.seen, sync); refused != nil {
-		err = refused
-	} else {
-		m, err = t.p.Fetch(ctx, t.seen.ID)
-	}
+	m, err := t.moved(ctx, sync)
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):

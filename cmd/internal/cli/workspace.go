@@ -254,7 +254,8 @@ func (a *app) workspacePushCommand() *cobra.Command {
 // checkClean refuses to fetch from a workspace with changes that are not committed, or warns of them.
 func (a *app) checkClean(w enteredWorkspace) error {
 	if why := w.object.Unreadable["dirty"]; why != "" {
-		e := newProblem(classRefused, "unknown", "fetch from "+w.address.String()+": it could not be read whether it has changes that are not committed")
+		e := newProblem(classRefused, "unknown", "fetch from "+w.address.String()+": it could not be read whether it has changes that are not committed",
+			"see what to do about it: "+a.commandLine("plan", planFlags{}))
 		e.Seen = []string{why}
 		return e
 	}
