@@ -7,6 +7,7 @@
 #                                                 runs one in the background; vmctl job logs -f ID follows it
 #   vmctl workspace status auth                   shows the work that exists only there
 #   vmctl workspace fetch auth                    brings its commits to the branch of this repository
+#   vmctl workspace conflicts                     shows which branches collide, before anybody merges them
 #   vmctl destroy                                 refuses as long as there is such work
 
 vmctl {

@@ -26,7 +26,7 @@ func (a *app) workspaceCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: a.group,
 	}
-	cmd.AddCommand(a.workspaceCloseCommand(), a.workspaceDiffCommand(), a.workspaceExecCommand(), a.workspaceFetchCommand(),
+	cmd.AddCommand(a.workspaceCloseCommand(), a.workspaceConflictsCommand(), a.workspaceDiffCommand(), a.workspaceExecCommand(), a.workspaceFetchCommand(),
 		a.workspaceLogCommand(), a.workspaceMergeCommand(), a.workspaceOpenCommand(), a.workspacePushCommand(), a.workspaceRestoreCommand(), a.workspaceSaveCommand(), a.workspaceSavesCommand(), a.workspaceShellCommand(), a.workspaceStatusCommand())
 	return cmd
 }
