@@ -24,6 +24,7 @@ type Event struct {
 	Session string // "": nothing
 	Ended   bool   // the turn has ended
 	Failed  string // why, if it has failed
+	Limited bool   // it failed because its provider refused it for its rate
 }
 
 // Report holds the news of a whole run of an agent.
@@ -31,6 +32,7 @@ type Report struct {
 	Session string // the first that it names
 	Ended   bool
 	Failed  string
+	Limited bool
 }
 
 // Agents lists the names of the agents. The agent "command" is any program: its exit status alone
@@ -69,7 +71,7 @@ func Judge(a Agent, output io.Reader) (Report, error) {
 				r.Session = e.Session
 			}
 			if e.Ended {
-				r.Ended, r.Failed = true, e.Failed
+				r.Ended, r.Failed, r.Limited = true, e.Failed, e.Limited
 			}
 		}
 		switch {
@@ -98,7 +100,10 @@ func readLine(in *bufio.Reader) (line []byte, err error) {
 }
 
 // ReportOf reads what a job has written so far; nil: it is no agent's.
-func (s Store) ReportOf(r Record) (*Report, error) {
+func (s Store) ReportOf(r Record) (*Report, error) { return s.reportFrom(r, 0) }
+
+// reportFrom is ReportOf for what was written from a byte on.
+func (s Store) reportFrom(r Record, from int64) (*Report, error) {
 	a := AgentOf(r.Agent)
 	if a == nil {
 		return nil, nil //nolint:nilnil // the absence of a report is no failure
@@ -111,7 +116,10 @@ func (s Store) ReportOf(r Record) (*Report, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it is only read
-	report, err := Judge(a, f)
+	var report Report
+	if _, err = f.Seek(from, io.SeekStart); err == nil {
+		report, err = Judge(a, f)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the output of job %s: %w", r.ID, err)
 	}
@@ -136,11 +144,12 @@ type claude struct{}
 // Event implements Agent. A subtype "success" says nothing: with is_error it is a failure.
 func (claude) Event(line []byte) Event {
 	var e struct {
-		Type           string `json:"type"`
-		Subtype        string `json:"subtype"`
-		IsError        bool   `json:"is_error"`
-		SessionID      string `json:"session_id"`
-		TerminalReason string `json:"terminal_reason"`
+		Type           string          `json:"type"`
+		Subtype        string          `json:"subtype"`
+		IsError        bool            `json:"is_error"`
+		SessionID      string          `json:"session_id"`
+		TerminalReason string          `json:"terminal_reason"`
+		Result         json.RawMessage `json:"result"`
 	}
 	if json.Unmarshal(line, &e) != nil {
 		return Event{}
@@ -153,6 +162,7 @@ func (claude) Event(line []byte) Event {
 			if e.IsError {
 				event.Failed += " with is_error"
 			}
+			event.Limited = isLimit(string(e.Result))
 			if e.TerminalReason != "" {
 				event.Failed += " (" + e.TerminalReason + ")"
 			}
@@ -172,8 +182,9 @@ type codex struct{}
 // Event implements Agent.
 func (codex) Event(line []byte) Event {
 	var e struct {
-		Type     string `json:"type"`
-		ThreadID string `json:"thread_id"`
+		Type     string          `json:"type"`
+		ThreadID string          `json:"thread_id"`
+		Error    json.RawMessage `json:"error"`
 	}
 	if json.Unmarshal(line, &e) != nil {
 		return Event{}
@@ -184,7 +195,7 @@ func (codex) Event(line []byte) Event {
 	case "turn.completed":
 		return Event{Ended: true}
 	case "turn.failed":
-		return Event{Ended: true, Failed: "codex says turn.failed"}
+		return Event{Ended: true, Failed: "codex says turn.failed", Limited: isLimit(string(e.Error))}
 	default:
 		return Event{}
 	}
@@ -205,9 +216,10 @@ type gemini struct{}
 // Event implements Agent.
 func (gemini) Event(line []byte) Event {
 	var e struct {
-		Type      string `json:"type"`
-		SessionID string `json:"session_id"`
-		Status    string `json:"status"`
+		Type      string          `json:"type"`
+		SessionID string          `json:"session_id"`
+		Status    string          `json:"status"`
+		Error     json.RawMessage `json:"error"`
 	}
 	if json.Unmarshal(line, &e) != nil {
 		return Event{}
@@ -219,7 +231,7 @@ func (gemini) Event(line []byte) Event {
 	case "result":
 		event.Ended = true
 		if e.Status != "success" {
-			event.Failed = "gemini says " + e.Status
+			event.Failed, event.Limited = "gemini says "+e.Status, isLimit(string(e.Error))
 		}
 	}
 	return event

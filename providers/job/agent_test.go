@@ -62,6 +62,30 @@ func TestJudge(t *testing.T) {
 		{name: "completed", agent: "codex", output: codexInit + `{"type":"turn.completed","usage":{}}`, want: job.Report{Session: "t-1", Ended: true}},
 		{name: "failed", agent: "codex", output: codexInit + `{"type":"turn.failed"}`, want: job.Report{Session: "t-1", Ended: true, Failed: "codex says turn.failed"}},
 		{name: "reconnecting", agent: "codex", output: codexInit + `{"type":"error","message":"Reconnecting..."}`, want: job.Report{Session: "t-1"}},
+		{
+			name: "limited", agent: "claude", output: `{"type":"result","subtype":"success","is_error":true,"result":"API Error: 429 {\"type\":\"rate_limit_error\"}","session_id":"s-1"}`,
+			want: job.Report{Session: "s-1", Ended: true, Failed: "claude says success with is_error", Limited: true},
+		},
+		{
+			name: "limited for hours", agent: "claude", output: `{"type":"result","subtype":"success","is_error":true,"result":"Claude AI usage limit reached|1700000000"}`,
+			want: job.Report{Ended: true, Failed: "claude says success with is_error"},
+		},
+		{
+			name: "a success that speaks of limits", agent: "claude", output: `{"type":"result","subtype":"success","result":"I added a rate limit."}`,
+			want: job.Report{Ended: true},
+		},
+		{
+			name: "limited", agent: "codex", output: codexInit + `{"type":"turn.failed","error":{"message":"exceeded retry limit, last status: 429 Too Many Requests"}}`,
+			want: job.Report{Session: "t-1", Ended: true, Failed: "codex says turn.failed", Limited: true},
+		},
+		{
+			name: "limited, then completed", agent: "codex", output: `{"type":"turn.failed","error":"Too many requests"}` + "\n" + `{"type":"turn.completed"}`,
+			want: job.Report{Ended: true},
+		},
+		{
+			name: "limited", agent: "gemini", output: geminiInit + `{"type":"result","status":"error","error":{"type":"ApiError","message":"RESOURCE_EXHAUSTED"}}`,
+			want: job.Report{Session: "g-1", Ended: true, Failed: "gemini says error", Limited: true},
+		},
 		{name: "success", agent: "gemini", output: geminiInit + `{"type":"result","status":"success"}`, want: job.Report{Session: "g-1", Ended: true}},
 		{name: "error", agent: "gemini", output: geminiInit + `{"type":"result","status":"error"}`, want: job.Report{Session: "g-1", Ended: true, Failed: "gemini says error"}},
 	} {

@@ -34,3 +34,8 @@ var agentCommands = map[string][]string{
 	"codex":  {"codex", "exec", "--json", "-"},
 	"gemini": {"gemini", "-o", "stream-json"},
 }
+
+// limitWords has what errors say, in small letters, when a provider refuses a request for its rate.
+var limitWords = []string{
+	"rate limit", "rate_limit", "ratelimit", "too many requests", "resource_exhausted", "overloaded_error", "error: 429", "status 429", "http 429",
+}

@@ -61,8 +61,14 @@ func playWorker(dir string, id job.ID, phase string) error {
 			return time.Now()
 		},
 	}
+	switch phase {
+	case "retries":
+		w.Backoff = []time.Duration{time.Millisecond, time.Millisecond}
+	case "waits":
+		w.Backoff = []time.Duration{time.Hour}
+	}
 	ctx := context.Background()
-	if phase == "asked" {
+	if phase == "asked" || phase == "waits" {
 		var stop func()
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGTERM)
 		defer stop()

@@ -101,6 +101,8 @@ func (o Outcome) verdict(r *Record) (Status, ErrorCode, string) {
 		return Failed, ExitStatus, "its exit status is not known"
 	case *o.ExitCode == 129 || *o.ExitCode == 130 || *o.ExitCode == 137 || *o.ExitCode == 143:
 		return Cancelled, "", fmt.Sprintf("ended by a signal from elsewhere (status %d)", *o.ExitCode)
+	case o.Agent != nil && o.Agent.Limited:
+		return Failed, RateLimited, fmt.Sprintf("its provider refused it for its rate, also at the last of %d retries: %s", r.Retries, o.Agent.Failed)
 	case o.Agent != nil && o.Agent.Failed != "":
 		return Failed, AgentFailed, fmt.Sprintf("%s; exit status %d", o.Agent.Failed, *o.ExitCode)
 	case *o.ExitCode == 0 && o.Agent != nil && !o.Agent.Ended:

@@ -45,6 +45,7 @@ type Record struct {
 	Worker    *process.Identity `json:"worker"`
 	Process   *process.Identity `json:"process"`
 	Cancel    *Cancel           `json:"cancel"`     // nil: nobody asked for its end
+	Retries   int               `json:"retries"`    // starts after the first, because its provider had refused the agent for its rate
 	ExitCode  *int              `json:"exit_code"`  // nil: it is not known
 	ErrorCode ErrorCode         `json:"error_code"` // "": no failure
 	Reason    string            `json:"reason"`     // why the status is not completed, or why it waits
@@ -128,6 +129,7 @@ const (
 	FinalizationFailed ErrorCode = "finalization_failed"
 	NoResult           ErrorCode = "no_result"    // the agent exited with 0, and gave no result
 	AgentFailed        ErrorCode = "agent_failed" // as its result says
+	RateLimited        ErrorCode = "rate_limited" // its provider refuses the agent for its rate
 	NotEntered         ErrorCode = "not_entered"  // its workspace, or what that is in, is being taken down
 	StaleActiveJob     ErrorCode = "stale_active_job"
 )

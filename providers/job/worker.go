@@ -28,6 +28,8 @@ type Worker struct {
 	// Enter keeps others from taking down what the job runs in, until leave is called; nil: nothing
 	// has to be kept.
 	Enter func(context.Context, Record) (leave func() error, err error)
+	// Backoff has the waits before an agent is started again that its provider refuses for its rate; nil: it is not.
+	Backoff []time.Duration
 	// Ready is called once: when the record says who runs the job (nil), or why it does not run.
 	Ready func(error)
 }
@@ -63,11 +65,11 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.Ready(err)
 		return errors.Join(err, leave())
 	}
-	seen := w.lookBefore(own, r.Dir)
+	seen, again := w.lookBefore(own, r.Dir), w.retryOf(r, me)
 	started, o := w.start(own, r, me)
 	if started != nil {
 		w.Ready(nil)
-		o = w.watch(ctx, r, started)
+		o = again.run(ctx, w.watch(ctx, r, started))
 		seen.into(own, &o)
 	} else {
 		w.Ready(errors.New(o.Reason))
@@ -132,18 +134,13 @@ func (w *Worker) start(ctx context.Context, r Record, me process.Identity) (*pro
 	if err != nil {
 		return nil, Outcome{ErrorCode: SpawnFailed, Reason: err.Error()}
 	}
-	settled, cancel := context.WithTimeout(ctx, settleWait)
-	defer cancel()
-	id, err := child.Capture(settled)
-	if err != nil && !errors.Is(err, process.ErrGone) {
+	id, err := settle(ctx, child)
+	if err != nil {
 		return nil, w.give(ctx, child, SpawnFailed, err)
 	}
 	_, err = w.Store.Update(ctx, w.ID, func(r *Record) error {
 		r.Warnings = append(r.Warnings, lost...)
-		if id.PID == 0 { // it has ended already
-			return Run(r, me, nil, w.Now())
-		}
-		return Run(r, me, &id, w.Now())
+		return Run(r, me, id, w.Now())
 	})
 	if err != nil {
 		return nil, w.give(ctx, child, FinalizationFailed, err)

@@ -63,7 +63,7 @@ func (a *app) jobWorkerCommand() *cobra.Command {
 				return a.workInGuest(cmd.Context(), s, r, guestWork{takesUp: takesUp, ready: ready})
 			}
 			w := job.Worker{
-				Store: s, ID: r.ID, Environ: a.env.Environ, Now: a.now, Ready: ready,
+				Store: s, ID: r.ID, Environ: a.env.Environ, Now: a.now, Ready: ready, Backoff: job.Backoff(),
 				Git:   workspace.Runner(func() (providers.Guest, error) { return onThisHost(a.env) }),
 				Enter: func(ctx context.Context, r job.Record) (func() error, error) { return a.occupy(ctx, s, r) },
 			}
