@@ -81,6 +81,7 @@ type Settings struct {
 	Keys    string    // the folder of the keys that vmctl made, 0700; made on first use
 	Logs    string    // the folder of the logs of VMs that are kept, 0700; made on first use; "": none are kept
 	Files   string    // the spec's folder, against which relative paths in attributes are read
+	Read    []string  // the absolute paths of the files that the spec reads, and of the folders of its modules
 	Project Project
 	// Via leads to the object in which the provider manages others. nil: the provider manages a
 	// system of its own.

@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
+
+	"vmctl/internal/ctyread"
 )
 
 // Source holds the inputs of a Config, as far as they may be stored: with it, and with the
@@ -37,6 +39,36 @@ func (c *Config) Source() Source {
 	}
 	s.Variables = string(file.Bytes())
 	return s
+}
+
+// ReadPaths returns the absolute paths of the spec files, of every other file that the spec reads, and of the folders and the
+// programs of its modules, sorted. Some may not exist. Files of variables are not among them: the caller named them.
+func (c *Config) ReadPaths() []string {
+	if c.evaluator == nil {
+		return nil
+	}
+	all := slices.Clone(c.evaluator.declared.paths)
+	for path := range c.evaluator.files.readSoFar() {
+		all = append(all, path)
+	}
+	for _, p := range c.Providers {
+		if p.Ref.Type != "terraform" {
+			continue
+		}
+		if module := ctyread.Text(Revealed(p.Attrs), "dir"); module != "" {
+			all = append(all, module)
+		}
+		if binary := ctyread.Text(Revealed(p.Attrs), "binary"); strings.Contains(binary, "/") {
+			all = append(all, binary)
+		}
+	}
+	for i, path := range all {
+		if !filepath.IsAbs(path) {
+			all[i] = filepath.Join(c.Dir, path)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Changed lists the files of Read that have changed, sorted.

@@ -157,3 +157,21 @@ func outputsOf(t *testing.T, c *spec.Config) map[string]string {
 	}
 	return all
 }
+
+// Whoever changes what a spec says changes one of these files, or a file in one of these folders.
+func TestReadPaths(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "main.vmctl.hcl"), []byte(sourceSpec+"provider \"terraform\" \"cloud\" {\n  dir = \"infra\"\n  binary = \"./tofu\"\n}\n"))
+	write(t, filepath.Join(dir, "note.txt"), []byte("first"))
+	c, diags := spec.Load(dir, spec.Inputs{Vars: []string{"cpus=3"}, Environ: []string{"VMCTL_VAR_token=x"}})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	want := []string{filepath.Join(dir, "infra"), filepath.Join(dir, "main.vmctl.hcl"), filepath.Join(dir, "more.txt"), filepath.Join(dir, "note.txt"), filepath.Join(dir, "tofu")}
+	if diff := cmp.Diff(want, c.ReadPaths()); diff != "" {
+		t.Errorf("paths (-want +got):\n%s", diff)
+	}
+	if none := (&spec.Config{}).ReadPaths(); none != nil {
+		t.Errorf("without files: %q", none)
+	}
+}

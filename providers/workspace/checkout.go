@@ -13,11 +13,12 @@ import (
 // wrote down leads it anywhere.
 type Repositories struct {
 	Host  Host
-	Files string // the spec's folder, against which relative paths are read
+	Files string   // the spec's folder, against which relative paths are read
+	Read  []string // the absolute paths of the files that the spec reads, and of the folders of its modules
 }
 
 func (r Repositories) provider() *Provider {
-	return &Provider{host: r.Host, settings: providers.Settings{Files: r.Files}}
+	return &Provider{host: r.Host, settings: providers.Settings{Files: r.Files, Read: r.Read}}
 }
 
 // Checkout is the checkout of a repository on this host: the one that a spec's repo is in.

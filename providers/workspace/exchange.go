@@ -15,8 +15,10 @@ import (
 // Exchanger sends and receives the commits of workspaces.
 type Exchanger interface {
 	// Fetch brings the branch of a workspace to the repository of this host, and returns the commit that it has
-	// there now. A branch that is checked out moves only if nothing is changed there; no branch loses a commit.
-	Fetch(ctx context.Context, id providers.ID) (Moved, error)
+	// there now. A branch that is checked out moves only if nothing is changed there; no branch loses a commit. Where it is
+	// checked out and its commits change files that the spec reads, they must be those up to the commit trusted, else the
+	// error is a *SpecError.
+	Fetch(ctx context.Context, id providers.ID, trusted string) (Moved, error)
 	// Push brings the commits of the repository's branch to a workspace in which nothing is changed.
 	Push(ctx context.Context, id providers.ID) (Moved, error)
 }
@@ -64,7 +66,7 @@ func (p *Provider) tip(ctx context.Context, repository, branch string) (string, 
 }
 
 // Fetch implements Exchanger.
-func (p *Provider) Fetch(ctx context.Context, id providers.ID) (Moved, error) {
+func (p *Provider) Fetch(ctx context.Context, id providers.ID, trusted string) (Moved, error) {
 	w, err := p.at(ctx, id)
 	if err != nil {
 		return Moved{}, err
@@ -106,7 +108,7 @@ func (p *Provider) Fetch(ctx context.Context, id providers.ID) (Moved, error) {
 			}
 		}
 	}
-	if err := p.forward(ctx, w, before, theirs); err != nil {
+	if err := p.forward(ctx, w, before, theirs, trusted); err != nil {
 		return m, err
 	}
 	m.To = theirs
@@ -153,8 +155,8 @@ func (p *Provider) receive(ctx context.Context, w *seen, commit string) error {
 }
 
 // forward moves a branch of a repository to a later commit. Where it is checked out, its files follow if nothing is
-// changed there.
-func (p *Provider) forward(ctx context.Context, w *seen, before, after string) error {
+// changed there, and if no file that the spec reads changes before the commit trusted.
+func (p *Provider) forward(ctx context.Context, w *seen, before, after, trusted string) error {
 	git := p.git(w.Repository)
 	where, err := p.checkedOut(ctx, w.Repository, w.Branch)
 	if err != nil {
@@ -177,6 +179,9 @@ func (p *Provider) forward(ctx context.Context, w *seen, before, after string) e
 			Why: fmt.Sprintf("branch %s is checked out in %s, where files are changed", w.Branch, where), Seen: strings.Split(changed, "\n"),
 			Next: []string{"commit or stash these changes, then repeat the command"},
 		}
+	}
+	if err := p.gate(ctx, tree, before, after, after, trusted); err != nil {
+		return err
 	}
 	_, err = tree.Output(ctx, "merge", "-q", "--ff-only", "--no-overwrite-ignore", "--no-squash", "--no-autostash", after)
 	return err

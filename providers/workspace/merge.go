@@ -82,12 +82,8 @@ func (r Repositories) Merge(ctx context.Context, m Merge) (Merged, error) {
 	if m.Trusted != "" && m.Trusted != theirs {
 		return done, &SpecError{Head: theirs, Said: m.Trusted}
 	}
-	specs, err := specsChanged(ctx, git, c.Head, theirs, tree)
-	if err != nil {
-		return done, fmt.Errorf("see which files the commits of %s change: %w", m.Branch, err)
-	}
-	if len(specs) > 0 && m.Trusted == "" {
-		return done, &SpecError{Head: theirs, Files: specs}
+	if err := r.provider().gate(ctx, git, c.Head, theirs, tree, m.Trusted); err != nil {
+		return done, err
 	}
 	commit, err := m.commit(ctx, git, c, theirs, tree)
 	if err != nil {

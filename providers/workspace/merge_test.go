@@ -25,6 +25,7 @@ import (
 // desk is a folder of this host with a repository, "repo", in a home of its own.
 type desk struct {
 	home string
+	read []string // what the spec reads
 	fail func(format string, args ...any)
 }
 
@@ -100,7 +101,7 @@ func (d desk) branched(base, side, main map[string]string) {
 }
 
 func (d desk) repositories() workspace.Repositories {
-	return workspace.Repositories{Files: d.home, Host: workspace.Host{Home: d.home, Enter: func() (providers.Guest, error) {
+	return workspace.Repositories{Files: d.home, Read: d.read, Host: workspace.Host{Home: d.home, Enter: func() (providers.Guest, error) {
 		return guest.OnHost(d.home, d.env()), nil
 	}}}
 }

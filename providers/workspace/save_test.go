@@ -35,6 +35,7 @@ type bench struct {
 	here     string       // the home of this host
 	place    spec.Address
 	digest   func(string) string
+	read     []string // what the spec reads
 	ran      []string // the folders and arguments of what ran on this host
 }
 
@@ -80,7 +81,7 @@ func (b *bench) open(t *testing.T) {
 	b.provider, err = workspace.Type(workspace.Host{
 		Home: b.here, Enter: func() (providers.Guest, error) { return noting{guest.OnHost(b.here, b.env), b}, nil },
 	}).Open(t.Context(), providers.Settings{
-		Files: t.TempDir(), Project: providers.Project{Name: "demo", ID: "k7m2qd9x4r"}, Now: func() time.Time { return now }, Digest: b.digest,
+		Files: t.TempDir(), Project: providers.Project{Name: "demo", ID: "k7m2qd9x4r"}, Now: func() time.Time { return now }, Digest: b.digest, Read: b.read,
 		Via: &providers.Via{
 			Address: b.place, Enter: func(context.Context) (providers.Guest, error) { return inside, nil },
 			Object: func(context.Context) (providers.Object, error) { return providers.Object{ID: b.vm}, nil },

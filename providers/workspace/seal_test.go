@@ -87,7 +87,7 @@ func (w *work) distrusted(t *testing.T, known providers.Known, why string) {
 		}
 	}
 	x, s := w.provider.(workspace.Exchanger), w.saver()
-	_, fetch := x.Fetch(t.Context(), w.id)
+	_, fetch := x.Fetch(t.Context(), w.id, "")
 	_, push := x.Push(t.Context(), w.id)
 	_, save := s.Save(t.Context(), w.id, workspace.SaveOptions{})
 	_, restore := s.Restore(t.Context(), w.id, "")
@@ -108,7 +108,7 @@ func (w *work) distrusted(t *testing.T, known providers.Known, why string) {
 	if f := finding(o, "unsealed"); f != nil {
 		t.Errorf("after it was written anew: %+v", f)
 	}
-	_, err := x.Fetch(t.Context(), w.id)
+	_, err := x.Fetch(t.Context(), w.id, "")
 	must(t, err)
 }
 

@@ -137,6 +137,9 @@ func (p *Provider) exchangeDue(ctx context.Context, w *seen, sync cty.Value) (*p
 		if refused := p.fetchRefused(ctx, w, sync); refused != nil {
 			return nil, unsynced("its commits wait: "+refused.Why, refused.Seen, providers.Say(refused.Next...))
 		}
+		if changed := p.untrusted(ctx, w, ours); changed != nil {
+			return nil, unsynced("its commits wait: "+changed.Error(), changed.Files, changed.next(w.Owner.Address))
+		}
 		return &providers.Due{Op: opFetch, Reason: "it has commits that this host lacks: " + w.Tip}, nil
 	default:
 		return nil, nil
@@ -218,7 +221,7 @@ func (t *task) moved(ctx context.Context, sync cty.Value) (Moved, error) {
 	if refused := t.p.fetchRefused(ctx, t.seen, sync); refused != nil {
 		return Moved{}, refused
 	}
-	return t.p.Fetch(ctx, t.seen.ID)
+	return t.p.Fetch(ctx, t.seen.ID, "")
 }
 
 // exchange brings commits to the workspace or from it, as the step says.
@@ -226,7 +229,13 @@ func (t *task) exchange(ctx context.Context) (*guard.Outcome, error) {
 	sync := ctyread.Attr(t.Policy, "sync")
 	m, err := t.moved(ctx, sync)
 	var refused *RefusedError
+	var changed *SpecError
 	switch {
+	case errors.As(err, &changed):
+		return nil, &providers.Problem{
+			Outcome: providers.Unsafe, Code: "untrusted_spec", Seen: changed.Files, Next: changed.next(t.Address),
+			Err: fmt.Errorf("%s %s: %w", t.Op, t.Address, changed),
+		}
 	case errors.As(err, &refused):
 		return nil, &providers.Problem{
 			Outcome: providers.Unsafe, Code: "not_moved", Seen: refused.Seen, Next: providers.Say(refused.Next...),

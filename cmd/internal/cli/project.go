@@ -104,13 +104,18 @@ func (a *app) readToEnd(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
 	return config, diags
 }
 
-func (a *app) inputs(source *spec.Source) spec.Inputs {
+// varFiles returns the absolute paths of the files of variables.
+func (a *app) varFiles() []string {
 	files := make([]string, len(a.global.varFiles))
 	for i, f := range a.global.varFiles {
 		files[i] = a.absolute(f)
 	}
+	return files
+}
+
+func (a *app) inputs(source *spec.Source) spec.Inputs {
 	return spec.Inputs{
-		Vars: a.global.vars, VarFiles: files, Environ: a.env.Environ, Supports: a.supports, System: a.system,
+		Vars: a.global.vars, VarFiles: a.varFiles(), Environ: a.env.Environ, Supports: a.supports, System: a.system,
 		ProviderTypes: a.typeNames(), BuiltIn: a.builtInType(), Version: a.env.Build.Version, Source: source,
 	}
 }
@@ -244,6 +249,11 @@ func (p *project) keys() string { return filepath.Join(p.dir, "keys") }
 // keptLogs returns the folder of the logs of VMs that are kept.
 func (p *project) keptLogs() string { return filepath.Join(p.dir, "logs") }
 
+// specPaths returns the absolute paths of everything that the spec of a project was read from.
+func (a *app) specPaths(p *project) []string {
+	return append(p.config.ReadPaths(), a.varFiles()...)
+}
+
 // opener returns a function that opens providers for the planner.
 func (a *app) opener(p *project) planner.Open {
 	return func(ctx context.Context, o planner.Opening) (providers.Provider, error) {
@@ -260,7 +270,7 @@ func (a *app) opener(p *project) planner.Open {
 		}
 		a.log().Debug("open provider", slog.String("provider", ref.String()), slog.String("inside", inside))
 		s := providers.Settings{
-			Name: ref.Label(), Attrs: o.Attrs, Project: p.owner, Files: p.config.Dir, Now: a.env.Now, Via: o.Via,
+			Name: ref.Label(), Attrs: o.Attrs, Project: p.owner, Files: p.config.Dir, Read: a.specPaths(p), Now: a.env.Now, Via: o.Via,
 			Dir:  filepath.Join(p.dir, providerFolder(ref)),
 			Keys: p.keys(), Logs: p.keptLogs(),
 		}

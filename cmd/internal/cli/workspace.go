@@ -217,23 +217,32 @@ func (g withEnv) Run(ctx context.Context, c providers.Command) (providers.Output
 }
 
 func (a *app) workspaceFetchCommand() *cobra.Command {
-	return &cobra.Command{
+	trusted := ""
+	cmd := &cobra.Command{
 		Use:   "fetch NAME",
 		Short: "Bring the commits of a workspace to this host",
 		Long: "Bring the commits of a workspace's branch to the branch of that name of this host's\n" +
 			"repository. The branch only moves forward; where it is checked out, its files follow\n" +
 			"if none of them is changed. While the workspace has changes that are not committed, nothing is\n" +
-			"fetched, unless its block says sync { on_dirty = \"warn\" }.",
+			"fetched, unless its block says sync { on_dirty = \"warn\" }.\n\n" +
+			"Where the branch is checked out, commits that change files on which vmctl acts\n" +
+			"(*.vmctl.hcl, and what the spec reads) are fetched only if --trust-spec names the last of\n" +
+			"them, after you have read them.",
 		Args: one("the name of a workspace"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkTrusted(trusted); err != nil {
+				return err
+			}
 			return a.exchange(cmd.Context(), args[0], "fetch", func(ctx context.Context, x workspace.Exchanger, w enteredWorkspace) (workspace.Moved, error) {
 				if err := a.checkClean(w); err != nil {
 					return workspace.Moved{}, err
 				}
-				return x.Fetch(ctx, w.object.ID)
+				return x.Fetch(ctx, w.object.ID, trusted)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&trusted, "trust-spec", "", "fetch changes to files of the spec if `SHA` is the last commit")
+	return cmd
 }
 
 func (a *app) workspacePushCommand() *cobra.Command {
@@ -291,7 +300,7 @@ type movedDocument struct {
 // exchange moves the branch of a workspace, here or there.
 func (a *app) exchange(ctx context.Context, name, verb string, do func(context.Context, workspace.Exchanger, enteredWorkspace) (workspace.Moved, error)) error {
 	err := a.inWorkspace(ctx, name, "vmctl workspace "+verb, "", func(w enteredWorkspace) error {
-		m, err := exchanged(ctx, w, verb, do)
+		m, err := a.exchanged(ctx, w, verb, do)
 		if err != nil {
 			return err
 		}
@@ -308,15 +317,22 @@ func (a *app) exchange(ctx context.Context, name, verb string, do func(context.C
 }
 
 // exchanged moves the branch of a workspace that was entered. It says of a refusal what to type next.
-func exchanged(ctx context.Context, w enteredWorkspace, verb string, do func(context.Context, workspace.Exchanger, enteredWorkspace) (workspace.Moved, error)) (workspace.Moved, error) {
+func (a *app) exchanged(ctx context.Context, w enteredWorkspace, verb string, do func(context.Context, workspace.Exchanger, enteredWorkspace) (workspace.Moved, error)) (workspace.Moved, error) {
 	x, ok := providers.Ability[workspace.Exchanger](w.system.Provider)
 	if !ok {
 		return workspace.Moved{}, fmt.Errorf("%s %s: its provider exchanges no commits", verb, w.address)
 	}
 	m, err := do(ctx, x, w)
 	var refused *workspace.RefusedError
+	var changed *workspace.SpecError
 	var known *problem
 	switch {
+	case errors.As(err, &changed):
+		e := newProblem(classRefused, "untrusted_spec", verb+" "+w.address.String()+": "+changed.Error(),
+			"read the changes: "+a.commandLine("workspace diff", planFlags{}, w.address.String()),
+			"then fetch them: "+a.commandLine("workspace fetch", planFlags{}, w.address.String(), "--trust-spec="+changed.Head))
+		e.Seen = changed.Files
+		return m, e
 	case errors.As(err, &refused):
 		e := newProblem(classRefused, "not_moved", verb+" "+w.address.String()+": "+refused.Why, refused.Next...)
 		e.Seen = refused.Seen

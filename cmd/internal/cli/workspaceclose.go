@@ -127,13 +127,13 @@ func (a *app) fetchToClose(ctx context.Context, addr spec.Address, plan planFlag
 			return nil
 		}
 		lost := slices.Contains(plan.allowDirty, addr.String())
-		m, err := exchanged(ctx, w, "fetch", func(ctx context.Context, x workspace.Exchanger, w enteredWorkspace) (workspace.Moved, error) {
+		m, err := a.exchanged(ctx, w, "fetch", func(ctx context.Context, x workspace.Exchanger, w enteredWorkspace) (workspace.Moved, error) {
 			if !lost {
 				if err := a.checkClean(w); err != nil {
 					return workspace.Moved{}, err
 				}
 			}
-			return x.Fetch(ctx, w.object.ID)
+			return x.Fetch(ctx, w.object.ID, "")
 		})
 		switch {
 		case err != nil && lost:

@@ -30,24 +30,32 @@ func (a *app) workspaceMergeCommand() *cobra.Command {
 		Long: "Fetch the commits of a workspace, and merge its branch into the branch that is checked\n" +
 			"out in the repository of this host: whole, or not at all. Where they conflict, or where a\n" +
 			"file that is in no commit would be overwritten, an ignored one too, nothing is changed.\n" +
-			"Commits that change files named *.vmctl.hcl, on which vmctl acts, are merged only if\n" +
-			"--trust-spec names the head of the branch, after you have read them.",
+			"Commits that change files on which vmctl acts (*.vmctl.hcl, and what the spec reads) are\n" +
+			"merged only if --trust-spec names the head of the branch, after you have read them.",
 		Args: one("the name of a workspace"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.trusted != "" && !gitx.IsObjectName(f.trusted) {
-				return rejected("usage", "--trust-spec needs the whole name of a commit, 40 or 64 hexadecimal digits, and not "+fmt.Sprintf("%q", f.trusted))
+			if err := checkTrusted(f.trusted); err != nil {
+				return err
 			}
 			return a.workspaceMerge(cmd.Context(), args[0], f)
 		},
 	}
 	cmd.Flags().BoolVar(&f.squash, "squash", false, "make one commit with all changes, in place of a merge")
-	cmd.Flags().StringVar(&f.trusted, "trust-spec", "", "merge changes to *.vmctl.hcl if `SHA` is the head of the branch")
+	cmd.Flags().StringVar(&f.trusted, "trust-spec", "", "merge changes to files of the spec if `SHA` is the head of the branch")
 	return cmd
+}
+
+// checkTrusted fails unless --trust-spec is not given, or names a commit as a whole.
+func checkTrusted(commit string) error {
+	if commit == "" || gitx.IsObjectName(commit) {
+		return nil
+	}
+	return rejected("usage", "--trust-spec needs the whole name of a commit, 40 or 64 hexadecimal digits, and not "+fmt.Sprintf("%q", commit))
 }
 
 // repositories finds the repositories that the spec of a project names.
 func (a *app) repositories(p *project) workspace.Repositories {
-	return workspace.Repositories{Files: p.config.Dir, Host: workspace.Host{
+	return workspace.Repositories{Files: p.config.Dir, Read: a.specPaths(p), Host: workspace.Host{
 		Home: a.env.Getenv("HOME"), Enter: func() (providers.Guest, error) { return onThisHost(a.env) },
 	}}
 }
@@ -61,7 +69,7 @@ func (a *app) workspaceMerge(ctx context.Context, name string, f mergeFlags) err
 		if err := a.checkClean(w); err != nil {
 			return err
 		}
-		moved, err := x.Fetch(ctx, w.object.ID)
+		moved, err := x.Fetch(ctx, w.object.ID, f.trusted)
 		if err != nil {
 			return a.notMerged(w, f, err)
 		}
