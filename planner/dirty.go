@@ -112,7 +112,7 @@ func (o *orderer) findDirty() {
 		}
 		f := providers.Finding{Kind: providers.FindDirty, Address: c.Address, Object: c.Name, Action: "lost, as --allow-dirty says"}
 		if savesFirst(o.steps(i)) && !c.Discards {
-			f.Action = "saved first, as its block says"
+			f.Action = "brought to this host first, as its block says"
 		}
 		if why := c.Object.Unreadable["dirty"]; why != "" {
 			f.Evidence = append(f.Evidence, "not everything could be read: "+why)

@@ -177,7 +177,7 @@ func (o *orderer) ask(i int) {
 
 // asked asks the providers for the steps of a change. An object that moves is removed here and made
 // there, once that place can be reached. One that ends with the object around it needs no removal of its
-// own.
+// own, but its work is saved if its provider does that before a removal.
 func (o *orderer) asked(c *Change) ([]providers.Step, error) {
 	c.Provisions = c.provisions()
 	if c.To == nil && (c.with == spec.Address{}) {
@@ -187,12 +187,15 @@ func (o *orderer) asked(c *Change) ([]providers.Step, error) {
 		return nil, nil
 	}
 	var steps []providers.Step
-	if (c.with == spec.Address{}) {
+	if (c.with == spec.Address{} || c.observed) {
 		remove := c.Change
 		remove.Action, remove.ID, remove.Want = providers.Destroy, c.Object.ID, cty.NilVal
 		var err error
 		if steps, err = o.world.System(c.System).steps(remove); err != nil {
 			return nil, err
+		}
+		if (c.with != spec.Address{}) {
+			steps = untilSaved(steps)
 		}
 	}
 	removed := len(steps)
@@ -207,6 +210,16 @@ func (o *orderer) asked(c *Change) ([]providers.Step, error) {
 		steps = append(steps, s)
 	}
 	return steps, err
+}
+
+// untilSaved returns the steps up to the one that saves the work in an object; none: no step does.
+func untilSaved(steps []providers.Step) []providers.Step {
+	for i := range steps {
+		if steps[i].Saves {
+			return steps[:i+1]
+		}
+	}
+	return nil
 }
 
 // hasSteps reports whether a blocked change would have steps if it were not blocked.

@@ -66,8 +66,11 @@ var workspaceShape = Block{
 					Name: "fetch", Type: cty.String, Default: cty.StringVal("manual"), OneOf: []string{"manual", "always"},
 					Doc: "Whether each apply brings its commits to this host, or workspace fetch alone.",
 				},
+				{
+					Name: "on_destroy", Type: cty.String, Default: cty.StringVal("block"), OneOf: []string{"block", "save", "fetch"},
+					Doc: "What happens to work that exists only in it before it is removed: it blocks the removal, is saved as workspace save does, or is fetched, which brings commits only.",
+				},
 			},
-			Later: []string{"on_destroy"},
 		},
 		{
 			Name: "env",

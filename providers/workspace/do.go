@@ -97,6 +97,8 @@ func (t *task) Verb() (guard.Verb, error) {
 		return guard.Verb{Need: guard.Expected, Done: guard.If(t.isWanted, "it is as wanted"), Act: t.write}, nil
 	case opSave:
 		return guard.Verb{Need: guard.Expected, Act: t.save}, nil
+	case opFetchLast:
+		return guard.Verb{Need: guard.Expected, Act: t.fetchLast}, nil
 	case opRemove, opDiscard, opRemoveSaved:
 		return guard.Verb{Need: guard.Removing, Act: t.remove}, nil
 	case guard.OpUnmark:

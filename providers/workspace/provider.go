@@ -223,6 +223,7 @@ const (
 
 	opSave        = "save"         // puts its work into the repository of this host
 	opRemoveSaved = "remove_saved" // saves what has been added since, and removes it
+	opFetchLast   = "fetch_last"   // brings its commits to this host, which has all of its work then
 )
 
 // steps collects the steps of a change.
@@ -238,9 +239,11 @@ func (s *steps) make() {
 }
 
 func (s *steps) remove() {
+	hooks := 0
 	if s.Change.Object != nil && !isPartial(s.Change.Object) {
 		for _, h := range hooksOf(s.Change.Policy, beforeDestroy) {
-			s.hookStep(h, providers.PhaseRemove, s.Change.Object.ID)
+			s.hookStep(h, providers.PhaseFree, s.Change.Object.ID)
+			hooks++
 		}
 	}
 	op := opRemove
@@ -249,7 +252,11 @@ func (s *steps) remove() {
 		op = opDiscard
 	case s.saves():
 		op = opRemoveSaved
-		s.save()
+		if hooks > 0 || len(s.Change.Object.Dirty) > 0 {
+			s.save()
+		}
+	case s.fetches():
+		s.Add(opFetchLast, providers.PhaseFree, s.Change.Object.ID).Saves = true
 	}
 	step := s.Add(op, providers.PhaseRemove, s.Change.Object.ID)
 	step.Frees = s.Change.Object.Holds

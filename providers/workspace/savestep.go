@@ -4,21 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 )
 
-// savesWork is the word of a policy that saves the work in a workspace before it is removed.
-const savesWork = "save"
+// The words of a policy for the work in a workspace that is removed.
+const (
+	savesWork   = "save"
+	fetchesWork = "fetch"
+)
 
-// saves reports whether the object of a change has work that is to be saved before it is removed. Work that could not be
+// saves reports whether the work in the object of a change is saved before the object is removed. Work that could not be
 // read cannot be saved.
 func (s *steps) saves() bool {
 	o := s.Change.Object
-	return ctyread.Text(ctyread.Attr(s.Change.Policy, "sync"), "on_destroy") == savesWork &&
-		o != nil && len(o.Dirty) > 0 && o.Unreadable["dirty"] == "" && !isPartial(o)
+	return s.onDestroy() == savesWork && o != nil && o.Unreadable["dirty"] == "" && !isPartial(o)
+}
+
+// fetches reports whether the commits of the object of a change are fetched before the object is removed: it has some, and no
+// other work.
+func (s *steps) fetches() bool {
+	o := s.Change.Object
+	if s.onDestroy() != fetchesWork || o == nil || o.Unreadable["dirty"] != "" || isPartial(o) || len(o.Dirty) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(o.Dirty, func(d providers.Dirt) bool { return d.Sort != Commits })
+}
+
+func (s *steps) onDestroy() string {
+	return ctyread.Text(ctyread.Attr(s.Change.Policy, "sync"), "on_destroy")
 }
 
 // save adds a step that saves the work, while the VM still runs.
@@ -39,11 +56,14 @@ func (t *task) save(ctx context.Context) (*guard.Outcome, error) {
 	if t.seen == nil {
 		return nil, errors.New("it is gone")
 	}
+	if len(t.seen.dirt())+len(t.seen.unread()) == 0 {
+		return guard.Did(providers.AlreadyTrue, "this host has all of its work"), nil
+	}
 	saved, err := t.p.Save(ctx, t.seen.ID, SaveOptions{})
 	var refused *RefusedError
 	if errors.As(err, &refused) {
 		f := &providers.Problem{
-			Outcome: providers.Failed, Code: "not_saved", Next: providers.Vmctl("plan"), Seen: refused.Seen,
+			Outcome: providers.Unsafe, Code: "not_saved", Next: providers.Vmctl("plan"), Seen: refused.Seen,
 			Err: fmt.Errorf("%s %s: its work cannot be saved, and nothing was removed: %w", t.Op, t.Address, err),
 		}
 		f.Next = append(f.Next, providers.Say(refused.Next...)...)
@@ -53,4 +73,19 @@ func (t *task) save(ctx context.Context) (*guard.Outcome, error) {
 		return nil, fmt.Errorf("save the work: %w", err)
 	}
 	return guard.Did(providers.Done, "saved in "+saved.Ref), nil
+}
+
+// fetchLast brings the commits of the workspace to this host, and fails unless this host has all of its work then.
+func (t *task) fetchLast(ctx context.Context) (*guard.Outcome, error) {
+	if t.seen == nil {
+		return nil, errors.New("it is gone")
+	}
+	did, err := t.exchange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if t.seen, err = t.p.at(ctx, t.seen.ID); err != nil {
+		return nil, err
+	}
+	return did, t.clean()
 }

@@ -26,6 +26,7 @@ var words = map[string]providers.Words{
 	opPush:         {Doing: "bringing this host's commits to it", Done: "has this host's commits"},
 	opFetch:        {Doing: "bringing its commits to this host", Done: "its commits are on this host"},
 	opSave:         {Doing: "saving its work", Done: "saved"},
+	opFetchLast:    {Doing: "bringing its commits to this host", Done: "its commits are on this host"},
 	opRemoveSaved:  {Doing: "removing what is saved", Done: "removed, its work is saved"},
 	guard.OpUnmark: {Doing: "letting go of it", Done: "let go of"},
 }
