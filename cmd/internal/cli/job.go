@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -187,4 +188,25 @@ func (a *app) waitForJobs(ctx context.Context, s job.Store, ids []string, ended 
 		}
 	}
 	return nil
+}
+
+// jobsLeft returns the error of a wait whose time is over: which jobs have not ended, and how each of them is.
+func (a *app) jobsLeft(ctx context.Context, s job.Store, ids []string, cause error) error {
+	var left, how []string
+	for _, id := range ids {
+		r, err := s.Read(job.ID(id))
+		if err != nil {
+			return a.jobProblem(err)
+		}
+		if v := a.viewOf(ctx, r); !v.Derived.IsTerminal() {
+			left, how = append(left, id), append(how, "job "+id+" is "+string(v.Derived))
+		}
+	}
+	if len(left) == 0 {
+		return cause // nil, if the wait saw their end
+	}
+	e := newProblem(classExpired, "timeout", "wait for jobs: the time is over: "+strings.Join(how, ", "),
+		a.commandLine("job wait", planFlags{}, left...), a.commandLine("job cancel", planFlags{}, left[0]))
+	e.err = cause
+	return e
 }

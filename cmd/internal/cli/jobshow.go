@@ -115,7 +115,11 @@ func (a *app) jobWait(ctx context.Context, ids []string) error {
 		s, all[i] = store, string(v.ID)
 	}
 	doc := jobsDocument{FormatVersion: view.FormatVersion, Jobs: []jobView{}, Unreadable: []string{}}
-	if err := a.waitForJobs(ctx, s, all, func(v jobView) { doc.Jobs = append(doc.Jobs, v) }); err != nil {
+	err := a.waitForJobs(ctx, s, all, func(v jobView) { doc.Jobs = append(doc.Jobs, v) })
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = a.jobsLeft(context.WithoutCancel(ctx), s, all, err)
+	}
+	if err != nil {
 		return err
 	}
 	a.show(doc, func(screen view.Screen) { view.Jobs(screen, a.jobRows(doc.Jobs)) })
