@@ -23,6 +23,9 @@ func canonical(a Attr, v cty.Value) (cty.Value, string) {
 	if a.Unit != Plain {
 		return canonicalUnit(a, v)
 	}
+	if a.Form == Members {
+		v = membersOf(v)
+	}
 	converted, err := convert.Convert(v, a.Type)
 	if err != nil {
 		return cty.NilVal, wrongType(a, v, err)
@@ -42,6 +45,8 @@ func canonical(a Attr, v cty.Value) (cty.Value, string) {
 		if slices.ContainsFunc(v.AsValueSlice(), cty.Value.IsNull) {
 			return cty.NilVal, "has an element that is null. Leave it out."
 		}
+	case a.Form == Members:
+		return canonicalMembers(v)
 	case a.Form == Variables:
 		v = withoutNulls(v)
 		for _, name := range sortedKeys(v) {
@@ -144,7 +149,7 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 		return v, ""
 	}
 	switch a.Form {
-	case AnyText, Ceilings, Paths, Variables:
+	case AnyText, Ceilings, Members, Paths, Variables:
 	case OneLine:
 		if strings.ContainsFunc(text, isControl) {
 			return cty.NilVal, "has a line break or another control character. Write it on one line; `trimspace(…)` removes a last one."
@@ -237,6 +242,8 @@ func expectedForm(a Attr) string {
 		return "a string"
 	case a.Form == Ceilings:
 		return "a map like { memory = \"restart\" }"
+	case a.Form == Members:
+		return "a list like [\"libvirt_network.lan\"], or a map like { \"libvirt_network.lan\" = \"ID\" }"
 	case a.Form == Variables:
 		return "a map like { NAME = \"value\" } of environment variables"
 	case a.Type.IsListType():

@@ -13,7 +13,8 @@ var (
 	// wideVerb matches a verb of format with a very large width or precision.
 	wideVerb = regexp.MustCompile(`%[-+# 0-9.\[\]]*[0-9]{5}`)
 
-	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) // which every shell can export
+	memberPattern   = regexp.MustCompile(`^(module\.[A-Za-z_][\w-]*(\[[^\[\]\n]+\])?\.)*[A-Za-z_][\w-]*\.[A-Za-z_][\w-]*(\[[^\[\]\n]+\])?$`) // of a managed resource, as Terraform writes it
+	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)                                                                         // which every shell can export
 
 	labelPattern   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 	projectPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,30}$`)

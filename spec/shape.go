@@ -37,6 +37,7 @@ const (
 	GuestPath  Form = "path"     // an absolute path in the guest
 	HostFolder Form = "folder"   // a folder of this host: an absolute path, or one relative to the spec's folder or to "~/"
 	Variables  Form = "env"      // a map from names of environment variables
+	Members    Form = "members"  // a map from resources of a Terraform module to IDs; a list of them leaves the IDs empty
 	YAML       Form = "yaml"     // a mapping as YAML text; its canonical form is canonical YAML
 )
 

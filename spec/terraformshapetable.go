@@ -15,8 +15,12 @@ var terraformShape = Block{
 			Name: "binary", Type: cty.String, Form: OneLine, Default: cty.StringVal("terraform"), Known: true,
 			Doc: "The program, terraform or tofu: a name in PATH, or a path.",
 		},
+		{
+			Name: "shared", Type: cty.Map(cty.String), Form: Members, Known: true,
+			Public: "addresses and IDs of resources are no secrets",
+			Doc:    "The resources of the module that belong to all its VMs, and that no destroy of a VM removes: a list of addresses, or a map from addresses to IDs.",
+		},
 	},
-	Later: []string{"shared"},
 }
 
 var terraformVariables = Attr{

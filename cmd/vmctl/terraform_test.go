@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,7 +34,7 @@ func runTerraformScripts(t *testing.T, program string) {
 		RequireExplicitExec: true,
 		UpdateScripts:       os.Getenv("UPDATE") == "1",
 		Setup: func(env *testscript.Env) error {
-			real := "1"
+			real, program := "1", program
 			if program == "" {
 				var err error
 				real = ""
@@ -44,6 +45,12 @@ func runTerraformScripts(t *testing.T, program string) {
 			env.Vars = append(env.Vars, "HOME="+env.WorkDir+"/home", "XDG_STATE_HOME="+env.WorkDir+"/s", "VMCTL_DATA_DIR="+env.WorkDir+"/d",
 				"STANDIN="+env.WorkDir, "TF_PROGRAM="+program, "VMCTL_VAR_tf="+program, "REAL="+real)
 			return nil
+		},
+		Condition: func(condition string) (bool, error) {
+			if condition != "real" {
+				return false, errors.New("unknown condition")
+			}
+			return program != "", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})

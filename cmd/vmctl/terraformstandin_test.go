@@ -2,18 +2,26 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// standIn speaks as much of Terraform's command line as vmctl uses. Its module has one resource, terraform_data.vm, whose
-// input holds the variables, and the outputs of the file outputs.json beside main.tf. It records each call in
+// standIn speaks as much of Terraform's command line as vmctl uses. Its module has the resource terraform_data.vm, whose
+// input holds the variables, those that resources.json beside main.tf lists by name, and the outputs of outputs.json.
+// A listed resource is a file in $STANDIN/world, which must not exist when it is made. The stand-in records each call in
 // $STANDIN/calls: arguments, and the names of the variables in its environment.
 func standIn() {
 	if err := standInMain(os.Args[1:]); err != nil {
-		line := map[string]any{"type": "diagnostic", "diagnostic": map[string]string{"severity": "error", "summary": err.Error()}}
+		said := map[string]string{"severity": "error", "summary": err.Error()}
+		if at := (standInClash{}); errors.As(err, &at) {
+			said["address"] = at.address
+		}
+		line := map[string]any{"type": "diagnostic", "diagnostic": said}
 		if err := json.NewEncoder(os.Stdout).Encode(line); err != nil {
 			panic(err)
 		}
@@ -22,9 +30,9 @@ func standIn() {
 }
 
 type standInPlan struct {
-	Action    string `json:"action"` // create, update, delete, no-op
-	Variables string `json:"variables"`
-	Serial    int    `json:"serial"` // of the state that it was made for
+	Actions   map[string]string `json:"actions"` // by resource: create, update, delete, replace; none is missing
+	Variables string            `json:"variables"`
+	Serial    int               `json:"serial"` // of the state that it was made for
 }
 
 func standInMain(args []string) error {
@@ -58,6 +66,20 @@ func standInMain(args []string) error {
 		return standInShows(rest[1])
 	case "apply":
 		return standInApplies(flags["-state"], rest[1])
+	case "import":
+		s, err := standInState(flags["-state"])
+		if err != nil {
+			return err
+		}
+		s.add(strings.TrimPrefix(rest[1], "terraform_data."), rest[2])
+		return s.write(flags["-state"])
+	case "state":
+		s, err := standInState(flags["-state"])
+		if err != nil {
+			return err
+		}
+		s.Resources = slices.DeleteFunc(s.Resources, func(r standInResource) bool { return "terraform_data."+r.Name == rest[2] })
+		return s.write(flags["-state"])
 	default:
 		return fmt.Errorf("the stand-in does not know %s", rest[0])
 	}
@@ -79,26 +101,64 @@ func recordCall(args []string) error {
 	return file.Close()
 }
 
-func standInState(path string) (map[string]any, int, string, error) {
+type standInFile struct {
+	Version          int               `json:"version"`
+	TerraformVersion string            `json:"terraform_version"`
+	Serial           int               `json:"serial"`
+	Lineage          string            `json:"lineage"`
+	Outputs          map[string]any    `json:"outputs"`
+	Resources        []standInResource `json:"resources"`
+	Variables        string            `json:"standin_variables"`
+}
+
+type standInResource struct {
+	Mode      string           `json:"mode"`
+	Type      string           `json:"type"`
+	Name      string           `json:"name"`
+	Instances []map[string]any `json:"instances"`
+}
+
+func standInState(path string) (*standInFile, error) {
+	s := &standInFile{Version: 4, TerraformVersion: "1.11.4", Lineage: "a-lineage"}
 	text, err := os.ReadFile(path)
 	if os.IsNotExist(err) || err == nil && len(text) == 0 {
-		return nil, 0, "", nil
+		return s, nil
 	}
 	if err != nil {
-		return nil, 0, "", err
+		return nil, err
 	}
-	var s struct {
-		Serial    int
-		Resources []map[string]any
-		Check     string `json:"standin_variables"`
+	return s, json.Unmarshal(text, s)
+}
+
+func (s *standInFile) has(name string) bool {
+	return slices.ContainsFunc(s.Resources, func(r standInResource) bool { return r.Name == name })
+}
+
+func (s *standInFile) add(name, id string) {
+	s.Resources = append(s.Resources, standInResource{
+		Mode: "managed", Type: "terraform_data", Name: name, Instances: []map[string]any{{"attributes": map[string]string{"id": id}}},
+	})
+}
+
+func (s *standInFile) write(path string) error {
+	s.Serial++
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, 0, "", err
+	return os.WriteFile(path, text, 0o600)
+}
+
+// standInNames lists the resources of the module.
+func standInNames() ([]string, error) {
+	var names []string
+	text, err := os.ReadFile("resources.json")
+	if err == nil {
+		err = json.Unmarshal(text, &names)
+	} else if os.IsNotExist(err) {
+		err = nil
 	}
-	if len(s.Resources) == 0 {
-		return nil, s.Serial, "", nil
-	}
-	return s.Resources[0], s.Serial, s.Check, nil
+	return append(names, "vm"), err
 }
 
 func standInPlans(flags map[string]string) error {
@@ -110,22 +170,28 @@ func standInPlans(flags map[string]string) error {
 		}
 		variables = string(text)
 	}
-	resource, serial, had, err := standInState(flags["-state"])
+	s, err := standInState(flags["-state"])
+	if err != nil {
+		return err
+	}
+	names, err := standInNames()
 	if err != nil {
 		return err
 	}
 	_, destroy := flags["-destroy"]
-	p := standInPlan{Action: "no-op", Variables: variables, Serial: serial}
-	switch {
-	case destroy && resource != nil:
-		p.Action = "delete"
-	case destroy:
-	case resource == nil:
-		p.Action = "create"
-	case had != variables && strings.Contains(variables, "replace"):
-		p.Action = "replace"
-	case had != variables:
-		p.Action = "update"
+	p := standInPlan{Actions: map[string]string{}, Variables: variables, Serial: s.Serial}
+	for _, name := range names {
+		switch {
+		case destroy && s.has(name):
+			p.Actions[name] = "delete"
+		case destroy:
+		case !s.has(name):
+			p.Actions[name] = "create"
+		case name == "vm" && s.Variables != variables && strings.Contains(variables, "replace"):
+			p.Actions[name] = "replace"
+		case name == "vm" && s.Variables != variables:
+			p.Actions[name] = "update"
+		}
 	}
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -134,7 +200,7 @@ func standInPlans(flags map[string]string) error {
 	if err := os.WriteFile(flags["-out"], text, 0o600); err != nil {
 		return err
 	}
-	if p.Action != "no-op" {
+	if len(p.Actions) > 0 {
 		os.Exit(2)
 	}
 	return nil
@@ -145,16 +211,18 @@ func standInShows(path string) error {
 	if err != nil {
 		return err
 	}
-	actions := []string{p.Action}
-	if p.Action == "replace" {
-		actions = []string{"delete", "create"}
-	}
-	return json.NewEncoder(os.Stdout).Encode(map[string]any{
-		"format_version": "1.2", "resource_changes": []any{map[string]any{
-			"address": "terraform_data.vm", "mode": "managed", "type": "terraform_data", "name": "vm",
+	changes := []any{}
+	for _, name := range slices.Sorted(maps.Keys(p.Actions)) {
+		actions := []string{p.Actions[name]}
+		if actions[0] == "replace" {
+			actions = []string{"delete", "create"}
+		}
+		changes = append(changes, map[string]any{
+			"address": "terraform_data." + name, "mode": "managed", "type": "terraform_data", "name": name,
 			"change": map[string]any{"actions": actions, "before": nil, "after": map[string]string{"input": p.Variables}},
-		}},
-	})
+		})
+	}
+	return json.NewEncoder(os.Stdout).Encode(map[string]any{"format_version": "1.2", "resource_changes": changes})
 }
 
 func readStandInPlan(path string) (standInPlan, error) {
@@ -166,27 +234,34 @@ func readStandInPlan(path string) (standInPlan, error) {
 	return p, err
 }
 
+// standInClash is the failure of a resource.
+type standInClash struct{ address, text string }
+
+func (c standInClash) Error() string { return c.text }
+
 func standInApplies(state, path string) error {
 	p, err := readStandInPlan(path)
 	if err != nil {
 		return err
 	}
-	_, serial, _, err := standInState(state)
+	s, err := standInState(state)
 	if err != nil {
 		return err
 	}
-	if serial != p.Serial {
+	if s.Serial != p.Serial {
 		return fmt.Errorf("Saved plan is stale")
 	}
-	if strings.Contains(p.Variables, "broken") || p.Action == "delete" && os.Getenv("STANDIN_FAIL") == "destroy" {
+	if strings.Contains(p.Variables, "broken") || p.Actions["vm"] == "delete" && os.Getenv("STANDIN_FAIL") == "destroy" {
 		return fmt.Errorf("the cloud says no")
 	}
-	fmt.Printf("{\"type\":\"apply_start\",\"hook\":{\"resource\":{\"addr\":\"terraform_data.vm\"},\"action\":%q}}\n", p.Action)
-	resources, outputs := []any{}, map[string]any{}
-	if p.Action != "delete" {
-		resources = append(resources, map[string]any{
-			"mode": "managed", "type": "terraform_data", "name": "vm", "instances": []any{map[string]any{}},
-		})
+	for _, name := range slices.Sorted(maps.Keys(p.Actions)) {
+		fmt.Printf("{\"type\":\"apply_start\",\"hook\":{\"resource\":{\"addr\":\"terraform_data.%s\"},\"action\":%q}}\n", name, p.Actions[name])
+		if err := s.change(name, p.Actions[name]); err != nil {
+			return errors.Join(err, s.write(state))
+		}
+	}
+	s.Variables, s.Outputs = p.Variables, map[string]any{}
+	if s.has("vm") {
 		text, err := os.ReadFile("outputs.json")
 		if err != nil {
 			return err
@@ -196,15 +271,32 @@ func standInApplies(state, path string) error {
 			return err
 		}
 		for name, value := range values {
-			outputs[name] = map[string]any{"value": value, "type": "string"}
+			s.Outputs[name] = map[string]any{"value": value, "type": "string"}
 		}
 	}
-	text, err := json.Marshal(map[string]any{
-		"version": 4, "terraform_version": "1.11.4", "serial": serial + 1, "lineage": "a-lineage", "outputs": outputs, "resources": resources,
-		"standin_variables": p.Variables,
-	})
-	if err != nil {
-		return err
+	return s.write(state)
+}
+
+func (s *standInFile) change(name, action string) error {
+	thing := filepath.Join(os.Getenv("STANDIN"), "world", name)
+	switch {
+	case action == "create" && name != "vm":
+		file, err := os.OpenFile(thing, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if os.IsExist(err) {
+			return standInClash{"terraform_data." + name, name + " already exists"}
+		}
+		if err != nil {
+			return err
+		}
+		s.add(name, name+"-id")
+		return file.Close()
+	case action == "create":
+		s.add(name, "vm-id")
+	case action == "delete":
+		s.Resources = slices.DeleteFunc(s.Resources, func(r standInResource) bool { return r.Name == name })
+		if name != "vm" {
+			return os.Remove(thing)
+		}
 	}
-	return os.WriteFile(state, text, 0o600)
+	return nil
 }

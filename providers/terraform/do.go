@@ -12,6 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
+	"vmctl/internal/lockfile"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/spec"
@@ -53,13 +54,15 @@ type job struct {
 	module  spec.TerraformModule
 	seen    *seen // nil: there is no workspace
 	session *session
+	turn    *lockfile.Lock // held while the step makes the first shared resources; nil: it does not
 }
 
 func (j *job) end() error {
+	err := endTurn(j.turn)
 	if j.session == nil {
-		return nil
+		return err
 	}
-	return j.session.close()
+	return errors.Join(err, j.session.close())
 }
 
 // Guard implements guard.Task.
@@ -160,7 +163,13 @@ func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.open(ctx, name, ctyread.Attr(j.Want, "variables")); err != nil {
 		return nil, err
 	}
+	if err := j.joinShared(ctx, name); err != nil {
+		return nil, err
+	}
 	planned, err := j.session.plan(ctx, j.p.state(j.module, name))
+	if err == nil {
+		err = j.p.spareShared(planned)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +184,7 @@ func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 		return guard.Did(providers.AlreadyTrue, "Terraform has nothing to change"), nil
 	}
 	if err := j.carryOut(ctx, name); err != nil {
-		return nil, err
+		return nil, j.p.explainExisting(err, name)
 	}
 	var evidence []string
 	for _, c := range planned.changes {
@@ -214,38 +223,79 @@ func (j *job) destroy(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
 		return guard.Did(providers.AlreadyGone), nil
 	}
-	name := j.seen.name
-	if j.seen.made() {
-		if err := j.open(ctx, name, ctyread.Attr(j.Prior, "variables")); err != nil {
-			return nil, err
-		}
-		if _, err := j.session.plan(ctx, j.p.state(j.module, name), tfexec.Destroy(true)); err != nil {
-			return nil, err
-		}
-		if err := j.carryOut(ctx, name); err != nil {
-			return nil, err
-		}
-		after, err := j.p.read(j.seen.workspace)
-		if err != nil {
-			return nil, err
-		}
-		if left := after.state.managed(); len(left) > 0 {
-			return nil, &providers.Problem{
-				Outcome: providers.Failed, Code: "terraform_left", Seen: left, Next: providers.Vmctl("plan"),
-				Err: fmt.Errorf("%s %s: Terraform ended well, and its state still has %s", j.Op, j.Address, strings.Join(left, ", ")),
-			}
-		}
-	}
-	if err := errors.Join(os.RemoveAll(filepath.Join(j.p.statesDir(), name)), os.RemoveAll(j.p.dataPath(name))); err != nil {
+	staying, err := j.keepShared(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return guard.Did(providers.Done), nil
+	if j.seen.made() {
+		if err := j.destroyResources(ctx, staying); err != nil {
+			return nil, err
+		}
+	}
+	said, err := j.removeWorkspace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return guard.Did(providers.Done, said...), nil
+}
+
+// destroyResources destroys the resources of the VM, and confirms that they are gone. It takes the staying ones out of
+// the state before.
+func (j *job) destroyResources(ctx context.Context, staying []entry) error {
+	name := j.seen.name
+	if err := j.open(ctx, name, ctyread.Attr(j.Prior, "variables")); err != nil {
+		return err
+	}
+	state := j.p.state(j.module, name)
+	for _, e := range staying {
+		if err := j.session.forget(ctx, state, e.address); err != nil {
+			return fmt.Errorf("take the shared %s out of the state: %w", e.address, err)
+		}
+	}
+	planned, err := j.session.plan(ctx, state, tfexec.Destroy(true))
+	if err == nil {
+		err = j.p.spareShared(planned)
+	}
+	if err == nil {
+		err = j.carryOut(ctx, name)
+	}
+	if err != nil {
+		return err
+	}
+	after, err := j.p.read(j.seen.workspace)
+	if err != nil {
+		return err
+	}
+	if left := after.own; len(left) > 0 {
+		return &providers.Problem{
+			Outcome: providers.Failed, Code: "terraform_left", Seen: left, Next: providers.Vmctl("plan"),
+			Err: fmt.Errorf("%s %s: Terraform ended well, and its state still has %s", j.Op, j.Address, strings.Join(left, ", ")),
+		}
+	}
+	return nil
+}
+
+// removeWorkspace removes a workspace in which nothing is left, and tells which shared resources stay after the last one.
+func (j *job) removeWorkspace(ctx context.Context) (said []string, err error) {
+	turn, err := j.p.takeTurn(ctx, j.log)
+	if err != nil {
+		return nil, err
+	}
+	name := j.seen.name
+	err = errors.Join(os.RemoveAll(filepath.Join(j.p.statesDir(), name)), os.RemoveAll(j.p.dataPath(name)))
+	if err == nil {
+		said, err = j.p.stay()
+	}
+	return said, errors.Join(err, endTurn(turn))
 }
 
 // release renames the workspace, so that it is vmctl's no more.
-func (j *job) release(context.Context) (*guard.Outcome, error) {
+func (j *job) release(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
 		return guard.Did(providers.AlreadyGone), nil
+	}
+	if _, err := j.keepShared(ctx); err != nil {
+		return nil, err
 	}
 	from := filepath.Join(j.p.statesDir(), j.seen.name)
 	to := filepath.Join(j.p.statesDir(), "released"+separator+j.seen.name)

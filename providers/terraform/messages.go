@@ -15,7 +15,13 @@ type messages struct {
 	log     providers.Log // nil: nobody listens
 	partial []byte
 	reasons map[string]string // by address, of planned changes
-	errors  []string          // what Terraform said in diagnostics
+	errors  []diagnostic
+}
+
+// diagnostic is an error that Terraform told.
+type diagnostic struct {
+	address string // of the resource; "": of none
+	text    string // with the address
 }
 
 // message is one line.
@@ -79,7 +85,7 @@ func (m *messages) line(line []byte) {
 			if detail := strings.Join(strings.Fields(got.Diagnostic.Detail), " "); detail != "" {
 				text += ": " + detail
 			}
-			m.errors = append(m.errors, text)
+			m.errors = append(m.errors, diagnostic{got.Diagnostic.Address, text})
 		}
 	}
 }
@@ -108,17 +114,26 @@ func (m *messages) failure(err error) error {
 	if len(m.errors) == 0 {
 		return err
 	}
-	return &saidError{said: m.errors, err: err}
+	return &saidError{diagnostics: m.errors, err: err}
 }
 
 // saidError is the failure of a command of Terraform that said why.
 type saidError struct {
-	said []string
-	err  error
+	diagnostics []diagnostic
+	err         error
 }
 
 // Error returns what Terraform said.
-func (e *saidError) Error() string { return strings.Join(e.said, "; ") }
+func (e *saidError) Error() string { return strings.Join(e.lines(), "; ") }
+
+// lines returns what Terraform said, a line each.
+func (e *saidError) lines() []string {
+	var all []string
+	for _, d := range e.diagnostics {
+		all = append(all, d.text)
+	}
+	return all
+}
 
 // Unwrap returns the failure of the command.
 func (e *saidError) Unwrap() error { return e.err }
@@ -127,7 +142,7 @@ func (e *saidError) Unwrap() error { return e.err }
 func said(err error) []string {
 	var s *saidError
 	if errors.As(err, &s) {
-		return s.said
+		return s.lines()
 	}
 	return nil
 }

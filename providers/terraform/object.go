@@ -21,14 +21,18 @@ type seen struct {
 	workspace
 
 	state *stateFile
+	own   []string // the addresses of the resources that belong to its VM alone
 }
+
+// stateName is the name of a file with a state.
+const stateName = "terraform.tfstate"
 
 // statesDir returns the folder of the states of a module that keeps them on this machine.
 func (p *Provider) statesDir() string { return filepath.Join(p.settings.Dir, "states") }
 
 // statePath returns the file with the state of a workspace.
 func (p *Provider) statePath(name string) string {
-	return filepath.Join(p.statesDir(), name, "terraform.tfstate")
+	return filepath.Join(p.statesDir(), name, stateName)
 }
 
 // dataPath returns the folder in which Terraform keeps the providers and the backend of a workspace.
@@ -76,11 +80,11 @@ func (p *Provider) read(w workspace) (*seen, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", p.statePath(w.name), err)
 	}
-	return &seen{workspace: w, state: state}, nil
+	return &seen{workspace: w, state: state, own: state.managed(p.shared)}, nil
 }
 
-// made reports whether the workspace has resources: as far as Terraform knows, its VM exists.
-func (s *seen) made() bool { return len(s.state.managed()) > 0 }
+// made reports whether the workspace has resources of its own: as far as Terraform knows, its VM exists.
+func (s *seen) made() bool { return len(s.own) > 0 }
 
 // computed returns the attributes that outputs tell.
 func (s *seen) computed(outputs cty.Value) map[string]cty.Value {
@@ -146,7 +150,7 @@ func (p *Provider) findings(s *seen, o providers.Object) []providers.Finding {
 	if !s.made() {
 		all = append(all, providers.Finding{
 			Kind: providers.FindPartial, Address: at, Object: o.Name, Action: "Terraform makes it whole",
-			Evidence: []string{"the workspace " + s.name + " has no resources"},
+			Evidence: []string{"the workspace " + s.name + " has no resources of its own"},
 		})
 	}
 	if flawed := s.state.flawed(); len(flawed) > 0 {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,7 +29,7 @@ func (p *Provider) Preview(ctx context.Context, c providers.Change) (*providers.
 		if err != nil || now == nil {
 			return nil, err
 		}
-		for _, address := range now.state.managed() {
+		for _, address := range now.own {
 			acts = append(acts, providers.Act{Text: "destroy " + address, Applies: providers.Replace})
 		}
 	}
@@ -74,8 +76,8 @@ func (p *Provider) seenOf(o *providers.Object) (*seen, error) {
 // newWorkspace is the name of the data folder for plans of VMs that are not made yet.
 const newWorkspace = "new"
 
-// planned plans for the workspace of an object, without a lock: an apply elsewhere goes on. For a VM that is not made yet it plans
-// on an empty state, since Terraform would create a workspace that it is asked about.
+// planned plans for the workspace of an object, without a lock: an apply elsewhere goes on. For a VM that is not made yet, or that
+// lacks shared resources, it plans on a state of its own: Terraform would create a workspace that it is asked about.
 func (p *Provider) planned(ctx context.Context, o *providers.Object, variables cty.Value) (made *preview, err error) {
 	module, err := p.readModule()
 	if err != nil {
@@ -85,11 +87,23 @@ func (p *Provider) planned(ctx context.Context, o *providers.Object, variables c
 	if err != nil {
 		return nil, err
 	}
+	name, text := "", []byte(nil)
+	if now != nil {
+		if name = now.name; len(p.shared) > 0 {
+			if text, err = os.ReadFile(p.statePath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+		}
+	}
+	add, err := p.joiningOf(name, text)
+	if err != nil {
+		return nil, err
+	}
 	var s *session
 	state := ""
-	if now != nil {
-		s, err = p.session(ctx, module, now.name)
-		state = p.state(module, now.name)
+	if now != nil && add.none() {
+		s, err = p.session(ctx, module, name)
+		state = p.state(module, name)
 	} else if s, err = p.openSession(p.dataPath(newWorkspace), ""); err == nil {
 		state = filepath.Join(s.dir, "new.tfstate")
 		err = p.prepare(ctx, s, module, p.dataPath(newWorkspace), nil)
@@ -101,7 +115,25 @@ func (p *Provider) planned(ctx context.Context, o *providers.Object, variables c
 		return nil, err
 	}
 	s.variables = variablesText(variables)
-	return s.plan(ctx, state, tfexec.Lock(false))
+	if !add.none() {
+		if err := p.joinCopy(ctx, s, add, target{path: state, option: state, lineage: newWorkspace, text: text}); err != nil {
+			return nil, err
+		}
+	}
+	if made, err = s.plan(ctx, state, tfexec.Lock(false)); err != nil {
+		return nil, err
+	}
+	return made, p.spareShared(made)
+}
+
+// joinCopy gives shared resources to a copy of a state.
+func (p *Provider) joinCopy(ctx context.Context, s *session, add joining, into target) error {
+	if len(into.text) > 0 && len(add.copies) == 0 {
+		if err := os.WriteFile(into.path, into.text, 0o600); err != nil {
+			return err
+		}
+	}
+	return p.join(ctx, s, add, into)
 }
 
 // preview holds the changes that Terraform would make.
@@ -144,7 +176,9 @@ func (p *preview) unforeseen(shown foreseen) []string {
 
 // resourceChange describes the change that Terraform would make to one resource.
 type resourceChange struct {
-	address string
+	located
+
+	shared  bool   // it belongs to all VMs of the module
 	action  string // in words: create, update, replace, destroy
 	applies providers.Applies
 	reason  string
@@ -152,17 +186,22 @@ type resourceChange struct {
 
 // String returns the change in words.
 func (c resourceChange) String() string {
-	if c.reason == "" {
-		return c.action + " " + c.address
+	text := c.action + " " + c.address
+	if c.shared {
+		text = c.action + " the shared " + c.address
 	}
-	return fmt.Sprintf("%s %s (%s)", c.action, c.address, c.reason)
+	if c.reason == "" {
+		return text
+	}
+	return fmt.Sprintf("%s (%s)", text, c.reason)
 }
 
 // previewOf reads a plan of Terraform.
 func previewOf(plan *tfjson.Plan, reasons map[string]string) *preview {
 	var p preview
 	for _, r := range plan.ResourceChanges {
-		c := resourceChange{address: r.Address, reason: strings.ReplaceAll(reasons[r.Address], "_", " ")}
+		base := strings.TrimPrefix(r.ModuleAddress+"."+r.Type+"."+r.Name, ".")
+		c := resourceChange{located: located{address: r.Address, base: base}, reason: strings.ReplaceAll(reasons[r.Address], "_", " ")}
 		switch a := r.Change.Actions; {
 		case a.Replace():
 			c.action, c.applies = "replace", providers.Replace

@@ -118,6 +118,27 @@ func (s *session) init(ctx context.Context, settings []string) error {
 	return s.run(false, func(tf *tfexec.Terraform) error { return tf.Init(ctx, options...) })
 }
 
+// importResource lets the state have an object that exists.
+func (s *session) importResource(ctx context.Context, state, address, id string) error {
+	var options []tfexec.ImportOption
+	if state != "" {
+		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
+	}
+	if s.variables != nil {
+		options = append(options, tfexec.VarFile(stdinPath))
+	}
+	return s.run(true, func(tf *tfexec.Terraform) error { return tf.Import(ctx, address, id, options...) })
+}
+
+// forget takes a resource out of the state, which stays as it is.
+func (s *session) forget(ctx context.Context, state, address string) error {
+	var options []tfexec.StateRmCmdOption
+	if state != "" {
+		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
+	}
+	return s.run(false, func(tf *tfexec.Terraform) error { return tf.StateRm(ctx, address, options...) })
+}
+
 // planFile is the name of the plan in the folder of a session.
 const planFile = "plan"
 

@@ -58,15 +58,17 @@ func readState(text []byte) (*stateFile, error) {
 	return &s, nil
 }
 
-// managed lists the resources that exist, as Terraform calls them.
-func (s *stateFile) managed() []string {
+// managed lists the resources that exist and are not shared, as Terraform calls them.
+func (s *stateFile) managed(without shared) []string {
 	var all []string
 	for _, r := range s.Resources {
 		if r.Mode != "managed" {
 			continue
 		}
 		for _, i := range r.Instances {
-			all = append(all, r.address(i))
+			if !without.has(r.located(i)) {
+				all = append(all, r.address(i))
+			}
 		}
 	}
 	slices.Sort(all)
@@ -78,13 +80,36 @@ func (s *stateFile) flawed() []string {
 	var all []string
 	for _, r := range s.Resources {
 		for _, i := range r.Instances {
-			if i.Status == "tainted" {
+			if i.flaw() == tainted {
 				all = append(all, r.address(i))
 			}
 		}
 	}
 	slices.Sort(all)
 	return all
+}
+
+// The flaws of an instance: Terraform destroys it with its next apply.
+const (
+	tainted = "tainted" // its creation failed
+	deposed = "deposed" // a replacement took its place, and its destruction failed
+)
+
+// flaw returns the flaw of an instance. "": it is whole.
+func (i stateInstance) flaw() string {
+	switch {
+	case i.Deposed != "":
+		return deposed
+	case i.Status == tainted:
+		return tainted
+	default:
+		return ""
+	}
+}
+
+// located returns the place of an instance, deposed or not.
+func (r stateResource) located(i stateInstance) located {
+	return located{address: r.address(stateInstance{IndexKey: i.IndexKey}), base: r.address(stateInstance{})}
 }
 
 func (r stateResource) address(i stateInstance) string {

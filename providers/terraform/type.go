@@ -51,6 +51,7 @@ type Provider struct {
 	settings providers.Settings
 	module   string // its folder, absolute
 	binary   string // as the spec names it
+	shared   shared
 
 	preparing sync.Mutex // held during an init
 }
@@ -61,7 +62,7 @@ var (
 )
 
 func open(h Host, s providers.Settings) *Provider {
-	p := &Provider{host: h, settings: s, module: ctyread.Text(s.Attrs, "dir"), binary: ctyread.Text(s.Attrs, "binary")}
+	p := &Provider{host: h, settings: s, module: ctyread.Text(s.Attrs, "dir"), binary: ctyread.Text(s.Attrs, "binary"), shared: sharedOf(s.Attrs)}
 	if !filepath.IsAbs(p.module) {
 		p.module = filepath.Join(s.Files, p.module)
 	}
