@@ -143,7 +143,9 @@ func environment(want cty.Value) string {
 }
 
 // wasMade reports whether the workspace was whole once, and still has its branches: they keep its base.
-func (t *task) wasMade() bool { return t.seen != nil && t.seen.Half == folderGone }
+func (t *task) wasMade() bool {
+	return t.seen != nil && (t.seen.Half == folderGone || t.seen.Half == folderHalf)
+}
 
 // make makes the workspace, or completes one whose making was cut short.
 func (t *task) make(ctx context.Context) (*guard.Outcome, error) {

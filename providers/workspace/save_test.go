@@ -35,6 +35,7 @@ type bench struct {
 	here     string       // the home of this host
 	place    spec.Address
 	digest   func(string) string
+	refuse   string   // a part of the programs that the guest is not reached for
 	read     []string // what the spec reads
 	ran      []string // the folders and arguments of what ran on this host
 }
@@ -83,7 +84,7 @@ func (b *bench) open(t *testing.T) {
 	}).Open(t.Context(), providers.Settings{
 		Files: t.TempDir(), Project: providers.Project{Name: "demo", ID: "k7m2qd9x4r"}, Now: func() time.Time { return now }, Digest: b.digest, Read: b.read,
 		Via: &providers.Via{
-			Address: b.place, Enter: func(context.Context) (providers.Guest, error) { return inside, nil },
+			Address: b.place, Enter: func(context.Context) (providers.Guest, error) { return failing{inside, b}, nil },
 			Object: func(context.Context) (providers.Object, error) { return providers.Object{ID: b.vm}, nil },
 		},
 	})
@@ -98,6 +99,19 @@ func (b *bench) reopened(t *testing.T) *bench {
 	other := *b
 	other.open(t)
 	return &other
+}
+
+// failing is a guest that is not reached for some programs.
+type failing struct {
+	providers.Guest
+	b *bench
+}
+
+func (f failing) Run(ctx context.Context, c providers.Command) (providers.Output, error) {
+	if f.b.refuse != "" && len(c.Args) > 2 && strings.Contains(c.Args[2], f.b.refuse) {
+		return providers.Output{}, errors.New("the connection was lost")
+	}
+	return f.Guest.Run(ctx, c)
 }
 
 // noting is a guest that notes what runs in it.

@@ -7,8 +7,11 @@ import "vmctl/internal/gitx"
 // in which the branch is checked out.
 const home = ".vmctl/workspaces"
 
-// folderGone is the reason why a workspace is only half there whose branches are as they were.
-const folderGone = "its folder is gone"
+// The reasons why a workspace is only half there whose branches are as they were.
+const (
+	folderGone = "its folder is gone"
+	folderHalf = "its folder was not completed"
+)
 
 // The programs that work on workspaces, as arguments of a POSIX shell in the home of the user there.
 const (
@@ -34,6 +37,7 @@ for d in */; do
   if ! command -v git >/dev/null; then echo 'X git is not installed'; continue; fi
   if [ "$tree" = shared ]; then set -- -C "$path"; else set -- --git-dir="$here/$d/git" --work-tree="$path"; fi
   set -- -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.quotePath=true "$@"
+  [ ! -e "$d/mends" ] || echo 'P ` + folderHalf + `'
   if [ ! -d "$path" ]; then
     echo 'P ` + folderGone + `'
     [ "$tree" = shared ] && continue
@@ -54,8 +58,9 @@ for d in */; do
     [ -z "$text" ] || printf '%s\n' "$text" | sed 's/^/S /'
   fi
 done`
-	// begin makes the folder of a workspace, with its record from the standard input, and an empty git directory for a
-	// folder that is not there yet: begin ID PATH.
+	// begin makes the folder of a workspace, with its record from the standard input: begin ID PATH. A removal that was cut
+	// short is taken back: what it left of a whole git directory stays. "mends" says that files may be missing until checkOut
+	// has ended.
 	begin = gitx.Scrub + `
 set -e
 umask 077
@@ -64,7 +69,13 @@ if [ ! -f "$d/mark" ] && [ -d "$2" ] && [ -n "$(ls -A "$2")" ]; then echo "$2 ex
 if [ -e "$2" ] && [ ! -d "$2" ]; then echo "$2 exists and is no folder" >&2; exit 3; fi
 command -v git >/dev/null || { echo 'git is not installed' >&2; exit 127; }
 mkdir -p "$d"
-rm -f "$d/hooks"
+if [ -e "$d/made" ] && [ -d "$d/git" ]; then
+  if [ -e "$d/ends" ] || [ ! -d "$2" ]; then : >"$d/mends"; fi
+elif [ -e "$d/ends" ]; then
+  if [ -d "$2" ] && [ -n "$(ls -A "$2")" ]; then echo "$2 exists and is not empty" >&2; exit 3; fi
+  rm -rf "$d/git" "$d/gone" "$d/made"
+fi
+rm -f "$d/ends" "$d/hooks"
 cat >"$d/.mark"
 mv "$d/.mark" "$d/mark"`
 	// receive makes the git directory of a workspace, and adds the pack on the standard input to it: receive ID PATH.
@@ -85,7 +96,9 @@ p=$2
 umask 022
 if [ -e "$d/made" ]; then # the folder went: the branch, what is checked out and what is staged stay as they are
   cd "$p"
-  git checkout-index -q -f -a
+  git ls-files -z --deleted >"$d/missing"
+  git checkout-index -q -z --stdin <"$d/missing"
+  rm -f "$d/missing" "$d/mends"
   exit
 fi
 command git --git-dir="$d/git" symbolic-ref HEAD "refs/heads/$3"
@@ -122,7 +135,9 @@ d=$PWD/` + home + `/$1
 : >"$d/ends"
 if [ -f "$2/.git" ] && [ "$(cat "$2/.git")" = "gitdir: $d/git" ]; then chmod -R u+rwX "$2"; rm -rf "$2"; fi
 chmod -R u+rwX "$d"
-rm -rf "$d/git"
+rm -rf "$d/gone"
+[ ! -d "$d/git" ] || mv "$d/git" "$d/gone" # it is whole, or it is not there
+rm -rf "$d/gone"
 rm -f "$d/made"
 rm -rf "$d"
 rmdir ` + home + ` .vmctl 2>/dev/null || true`

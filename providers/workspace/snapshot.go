@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vmctl/internal/gitx"
 	"vmctl/providers"
 )
 
@@ -109,7 +110,35 @@ func parseState(out []byte) (*state, error) {
 		}
 		s.stashes = append(s.stashes, stash{sha: sha, message: message})
 	}
-	return s, nil
+	return s, s.sound()
+}
+
+// sound fails if a state names something that is no object or no reference of a workspace: it comes from a guest.
+func (s *state) sound() error {
+	for _, sha := range append(s.commits(), s.index, s.files) {
+		if !gitx.IsObjectName(sha) {
+			return fmt.Errorf("read the workspace: %.80q is no name of an object", sha)
+		}
+	}
+	for _, r := range s.refs {
+		if !isOwnRef(r.name, "refs/heads/", "refs/tags/", "refs/notes/") {
+			return fmt.Errorf("read the workspace: %.80q is no name of a branch, a tag or notes", r.name)
+		}
+	}
+	if s.headRef != "" && !isOwnRef(s.headRef, "refs/heads/") {
+		return fmt.Errorf("read the workspace: %.80q is no name of a branch", s.headRef)
+	}
+	return nil
+}
+
+// isOwnRef reports whether git accepts a name of a reference, which lies in one of some folders.
+func isOwnRef(name string, folders ...string) bool {
+	bad := strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`~^:?*[\`, r) })
+	for _, part := range []string{"..", "@{", "//", "/.", ".lock/"} {
+		bad = bad || strings.Contains(name+"/", part)
+	}
+	return !bad && !strings.HasSuffix(name, ".") && !strings.HasSuffix(name, "/") &&
+		slices.ContainsFunc(folders, func(f string) bool { return strings.HasPrefix(name, f) && len(name) > len(f) })
 }
 
 // names returns texts that each end with a NUL.
