@@ -1,11 +1,13 @@
 package planner_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -97,5 +99,33 @@ func TestDirtyInMemory(t *testing.T) {
 		if got := text(p); !strings.Contains(got, test.want) {
 			t.Errorf("in memory %t: the plan has no %q:\n%s", test.volatile, test.want, got)
 		}
+	}
+}
+
+// The work in an object is saved before the VM around it is replaced, if its provider does that before a removal.
+func TestDirtySavedBeforeTheVMIsReplaced(t *testing.T) {
+	s := after(t, one+note)
+	s.soil("vm.a", "a")
+	s.inside("vm.a").saves = true
+	s.config = load(t, "vm \"a\" {\n  memory = \"256MiB\"\n  accel = \"kvm\"\n  lifecycle {\n    on_change = { accel = \"replace\" }\n  }\n}\n"+note)
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := slices.IndexFunc(p.Steps, func(s planner.Step) bool { return s.Saves })
+	if saved < 0 {
+		t.Fatalf("nothing is saved:\n%s", text(p))
+	}
+	vm := addr(t, "vm.a")
+	for i, step := range p.Steps {
+		if step.Address == vm && (step.Phase == providers.PhaseDown || step.Phase == providers.PhaseRemove) && (i < saved || !slices.Contains(step.After, saved)) {
+			t.Errorf("%s of the VM does not wait for the save:\n%s", step.Op, text(p))
+		}
+		if step.Address == addr(t, "box.note") && step.Phase == providers.PhaseRemove {
+			t.Errorf("what goes with the VM is removed by a step of its own:\n%s", text(p))
+		}
+	}
+	if got := text(p); strings.Contains(got, "blocked") || !strings.Contains(got, "found dirty box.note: untracked files: a") {
+		t.Errorf("the plan is:\n%s", got)
 	}
 }

@@ -46,6 +46,7 @@ type scene struct {
 type system struct {
 	inventory providers.Inventory
 	known     []providers.Known
+	saves     bool                                               // the first step of a removal saves the work in a box
 	refusal   *providers.Problem                                 // of every change; nil: none
 	panics    string                                             // the call that panics: "observe", "steps", "preview", or the steps of one action
 	preview   func(providers.Change) (*providers.Preview, error) // nil: it cannot tell
@@ -84,7 +85,11 @@ func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
 		return nil, s.refusal
 	}
 	if c.Kind == box.Kind {
-		return owed(box.Steps(c), c), nil
+		steps := owed(box.Steps(c), c)
+		if s.saves && c.Action == providers.Destroy {
+			steps[0].Saves = true
+		}
+		return steps, nil
 	}
 	if c.Kind != spec.VM {
 		return passive(c), nil
