@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"vmctl/internal/shellword"
+	"vmctl/providers"
 )
 
 // sharedCommand returns a command on the shared resources that stayed, for a user to type.
@@ -28,4 +29,23 @@ func (p *Provider) commandLine(env ...setting) func(args ...string) string {
 		}
 		return b.String() + shellword.Join(append([]string{binary, "-chdir=" + p.module}, args...))
 	}
+}
+
+// untaint returns the advice to keep what is tainted in a workspace. nil: the module cannot be read.
+func (p *Provider) untaint(workspace string, addresses []string) []providers.Advice {
+	m, err := p.readModule()
+	if err != nil {
+		return nil
+	}
+	env, args := []setting{{"TF_DATA_DIR", p.dataPath(workspace)}}, []string{"untaint"}
+	if state := p.state(m, workspace); state != "" {
+		args = append(args, "-state="+state)
+	} else {
+		env = append(env, setting{"TF_WORKSPACE", workspace})
+	}
+	var all []string
+	for _, address := range addresses {
+		all = append(all, "if it is whole after all: "+p.commandLine(env...)(append(args[:len(args):len(args)], address)...))
+	}
+	return providers.Say(all...)
 }

@@ -157,6 +157,7 @@ func (p *Provider) findings(s *seen, o providers.Object) []providers.Finding {
 		all = append(all, providers.Finding{
 			Kind: providers.FindBroken, Address: at, Object: o.Name, Action: "Terraform replaces what is tainted",
 			Evidence: []string{"tainted in the workspace " + s.name + ": " + strings.Join(flawed, ", ")},
+			Next:     p.untaint(s.name, flawed),
 		})
 	}
 	return all
