@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"vmctl/providers"
+	"vmctl/providers/workspace"
+	"vmctl/spec"
 )
 
 // kept is the file of a workspace that is kept beside its record.
@@ -84,5 +86,39 @@ func TestARemovalIsTakenBack(t *testing.T) {
 				t.Error("it is still there")
 			}
 		})
+	}
+}
+
+// A guest's save that comes into a worktree of this host moves its branch alone: no other branch, no tag, no stash of this host.
+func TestASaveOfAGuestMovesOneBranch(t *testing.T) {
+	w := newBench(t, inVM).workspace()
+	w.create(t)
+	w.git(t, w.path, "tag", "theirs")
+	w.git(t, w.path, "checkout", "-q", "-b", "main")
+	w.git(t, w.path, "commit", "-q", "--allow-empty", "-m", "theirs")
+	w.git(t, w.path, "checkout", "-q", w.branch)
+	w.git(t, w.path, "commit", "-q", "--allow-empty", "-m", "own")
+	own := w.git(t, w.path, "rev-parse", "HEAD")
+	must(t, os.WriteFile(filepath.Join(w.path, "a"), []byte("stashed\n"), 0o600))
+	w.git(t, w.path, "stash", "push", "-q")
+	_, err := w.saver().Save(t.Context(), w.id, workspace.SaveOptions{})
+	must(t, err)
+	w.drop(t, w)
+	main := w.git(t, w.repo, "rev-parse", "main")
+
+	w.place, w.home = spec.ThisHost, w.here
+	w.open(t)
+	w.path = filepath.Join(w.home, "ws")
+	w.create(t)
+	_, err = w.saver().Restore(t.Context(), w.id, "")
+	must(t, err)
+	if got := w.git(t, w.repo, "rev-parse", w.branch); got != own {
+		t.Errorf("its branch is at %s, want %s", got, own)
+	}
+	if got := w.git(t, w.repo, "rev-parse", "main"); got != main {
+		t.Errorf("main moved from %s to %s", main, got)
+	}
+	if got := w.git(t, w.repo, "tag") + w.git(t, w.repo, "stash", "list"); got != "" {
+		t.Errorf("this host has %q", got)
 	}
 }

@@ -41,7 +41,7 @@ func (p *Provider) Restore(ctx context.Context, id providers.ID, name string) (S
 			return Saved{}, fmt.Errorf("send the save: %w", err)
 		}
 	}
-	if _, err := p.ask(ctx, putBack, string(w.ID), w.Path, p.tree(), "", s.digest, saved.Commit); err != nil {
+	if _, err := p.ask(ctx, putBack, string(w.ID), w.Path, p.tree(), "", s.digest, saved.Commit, w.Branch); err != nil {
 		return Saved{}, err
 	}
 	return saved.Saved, nil

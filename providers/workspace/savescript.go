@@ -86,7 +86,8 @@ for f in info stage flags untracked ignored refs stashes; do
   cat "$s/$f"
 done`
 	// putBack brings a save into a workspace whose digest is still the one that was seen: putBack ID PATH TREE FORCE DIGEST
-	// SAVE. References move forward only.
+	// SAVE BRANCH. References move forward only, and in a repository of this host only BRANCH moves: a save may come from a
+	// guest. What else is in it stays in the save, its stashes too.
 	putBack = look + `
 [ "$digest" = "$5" ] || fail 'it was changed while it was looked at'
 save=$6
@@ -96,6 +97,14 @@ moves() {
   was=$(real rev-parse --verify -q "$2") || was=
   [ -z "$was" ] || [ "$was" = "$1" ] || real merge-base --is-ancestor "$was" "$1" || fail "$2 has commits that the save lacks"
 }
+if [ "$3" = shared ]; then
+  while IFS=' ' read -r sha type ref; do [ "$ref" != "refs/heads/$7" ] || echo "$sha $type $ref"; done <"$s/saved-refs" >"$s/own-refs"
+  mv "$s/own-refs" "$s/saved-refs"
+  : >"$s/saved-stashes"
+  if [ -n "$head" ] && [ -n "$headref" ] && [ "$headref" != "refs/heads/$7" ]; then
+    [ "$(real rev-parse --verify -q "$headref")" = "$head" ] || fail "the save had $headref checked out, which this repository has at another commit"
+  fi
+fi
 while IFS=' ' read -r sha type ref; do moves "$sha" "$ref"; done <"$s/saved-refs"
 if [ -n "$head" ] && [ -n "$headref" ]; then moves "$head" "$headref"; fi
 scratch read-tree -m -u "$wt" "$save:worktree" 2>"$s/said" || fail "$(cat "$s/said")"
