@@ -251,6 +251,7 @@ func (w *GuestWorker) isOver(ctx context.Context, r Record, o *guestOutcome, ran
 		o.ErrorCode, o.Reason = IdleTimedOut, "no output for "+time.Duration(r.IdleTimeout).String()
 		return true
 	case ctx.Err() != nil:
+		o.Requested = true
 		return true
 	}
 	now, err := w.Store.Read(w.ID)

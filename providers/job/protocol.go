@@ -66,6 +66,7 @@ type Outcome struct {
 	Warnings  []string
 	Changed   []string // as of a Record
 	Agent     *Report  // nil: the command is no agent
+	Requested bool     // its worker was asked to end it
 }
 
 // Finish writes how the run ended. The exit code decides nothing once a cancel was asked for: a
@@ -95,6 +96,8 @@ func (o Outcome) verdict(r *Record) (Status, ErrorCode, string) {
 		return Failed, o.ErrorCode, o.Reason
 	case r.Cancel != nil:
 		return Cancelled, "", "cancelled by " + r.Cancel.By
+	case o.Requested:
+		return Cancelled, "", "ended on request: its worker was asked to end it, and the record does not say by whom"
 	case o.ErrorCode != "":
 		return Failed, o.ErrorCode, o.Reason
 	case o.ExitCode == nil:

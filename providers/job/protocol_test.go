@@ -59,6 +59,7 @@ func TestHowARunIsClassified(t *testing.T) {
 		{name: "INT", outcome: job.Outcome{ExitCode: exit(130)}, want: job.Cancelled},
 		{name: "HUP", outcome: job.Outcome{ExitCode: exit(129)}, want: job.Cancelled},
 		{name: "timer, then TERM", outcome: job.Outcome{ExitCode: exit(143), ErrorCode: job.TimedOut}, want: job.Failed, code: job.TimedOut},
+		{name: "asked without a record of it, traps TERM, exit 0", outcome: job.Outcome{ExitCode: exit(0), Requested: true}, want: job.Cancelled},
 		{name: "cancelled, traps TERM, exit 0", cancel: asked, outcome: job.Outcome{ExitCode: exit(0)}, want: job.Cancelled},
 	} {
 		worker := process.Identity{PID: 7}

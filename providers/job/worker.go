@@ -232,7 +232,7 @@ func (w *Worker) watch(ctx context.Context, r Record, child *process.Child) Outc
 		}
 		switch {
 		case ctx.Err() != nil:
-			return w.stop(own, r, child, Outcome{})
+			return w.stop(own, r, child, Outcome{Requested: true})
 		case r.Timeout > 0 && now.Sub(begun) >= time.Duration(r.Timeout):
 			return w.stop(own, r, child, Outcome{ErrorCode: TimedOut, Reason: "not done after " + time.Duration(r.Timeout).String()})
 		case r.IdleTimeout > 0 && now.Sub(grown) >= time.Duration(r.IdleTimeout):
