@@ -22,7 +22,14 @@ g=$(real rev-parse --absolute-git-dir)
 for f in MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD rebase-merge rebase-apply sequencer; do
   [ ! -e "$g/$f" ] || fail "a merge, rebase, cherry-pick or revert is not completed in it ($f): complete or abort it there"
 done
-s=$(mktemp -d "$d/save.XXXXXX")
+for left in "$d"/save.*; do # a save that was killed left its folder
+  [ -d "$left" ] || continue
+  pid=${left##*/save.}
+  pid=${pid%%.*}
+  case $pid in *[!0-9]*) ;; *) if kill -0 "$pid" 2>/dev/null; then continue; fi ;; esac
+  rm -rf "$left"
+done
+s=$(mktemp -d "$d/save.$$.XXXXXX")
 trap 'rm -rf "$s"' EXIT
 if [ -f "$g/index" ]; then cp "$g/index" "$s/index"; fi
 indexed() { ( GIT_INDEX_FILE=$s/index; export GIT_INDEX_FILE; real "$@" ); }
