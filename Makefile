@@ -13,7 +13,10 @@ SCRIPTS := $(wildcard scripts/*.sh) .ci/run providers/provision/run.sh guest/tin
 TAGS := libvirt_dlopen
 # The version is set below; a clone of another owner, as in a container, has no other that git would tell to go.
 BUILD := go build -buildvcs=false -trimpath
-GO_TEST := VMCTL_TEST_GUEST='$(GUEST)' VMCTL_TEST_IMAGE='$(DEBIAN)' CGO_ENABLED=1 go test -tags $(TAGS)
+TEST_ENV := VMCTL_TEST_GUEST='$(GUEST)' VMCTL_TEST_IMAGE='$(DEBIAN)' CGO_ENABLED=1
+GO_TEST := $(TEST_ENV) go test -tags $(TAGS)
+# The tests of a part; bin/check/PART.tests gets the name and result of each.
+GOTEST = $(TEST_ENV) bin/gotest -list bin/check/$@.tests -- -tags $(TAGS)
 # Lima's packages are in a module of their own. It needs no C compiler but on macOS, where Lima calls Apple's libraries.
 LIMA := cmd/vmctl-lima
 LIMA_VERSION := $(shell awk '$$1 == "github.com/lima-vm/lima/v2" {print $$2}' $(LIMA)/go.mod)
@@ -32,8 +35,8 @@ LINT := go tool -modfile=tools/go.mod golangci-lint
 SHIFT := $(or $(VMCTL_CRASH_SHIFT),$(shell git rev-list --count HEAD 2>/dev/null),0)
 
 # What fails soonest comes first; then what boots guests, one package after the other.
-TESTS := test-code test-provider test-acceptance test-lima
-PARTS := build fmt-check tidy-check lint lint-test cross coverage race test-host $(TESTS)
+TESTS := test-core test-code test-provider test-acceptance test-lima
+PARTS := build fmt-check tidy-check lint lint-test cross race test-host $(TESTS)
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -75,16 +78,25 @@ test-host: guest image limactl
 test: test-host ## install what is missing, and run every test, real VMs included
 	@+MAKE='$(MAKE)' scripts/parts.sh $(TESTS)
 
-# The packages whose tests boot no guest, two at a time. Of the others each has the machine to itself: waits of guests are
-# measured in the time that they get. Their results are not kept, since go does not see the programs that they build.
-test-code:
-	$(GO_TEST) -timeout 30m -p 2 $$(go list ./... | grep -v '/acceptance')
+# The program that runs go test in the parts of check.
+bin/gotest: $(wildcard tools/gotest/*.go)
+	@mkdir -p bin/check
+	go build -C tools -buildvcs=false -trimpath -o '$(CURDIR)/bin/gotest' ./gotest
 
-test-provider:
-	$(GO_TEST) -count=1 -timeout 40m ./acceptance/provider
+# The core packages, with the floors of their coverage: their tests run once.
+test-core: bin/gotest
+	scripts/coverage.sh env $(GOTEST) -timeout 30m -p 2
 
-test-acceptance:
-	VMCTL_CRASH_SHIFT=$(SHIFT) $(GO_TEST) -count=1 -timeout 70m $$(go list ./acceptance/... | grep -v '/acceptance/provider$$')
+# The other packages whose tests boot no guest, two at a time. Of those that do, each has the machine to itself: waits of
+# guests are measured in the time that they get. Their results are not kept, since go does not see the programs that they build.
+test-code: bin/gotest
+	$(GOTEST) -timeout 30m -p 2 $$(go list ./... | grep -v '/acceptance' | grep -vxF "$$(scripts/coverage.sh --packages)")
+
+test-provider: bin/gotest
+	$(GOTEST) -count=1 -timeout 40m ./acceptance/provider
+
+test-acceptance: bin/gotest
+	VMCTL_CRASH_SHIFT=$(SHIFT) $(GOTEST) -count=1 -timeout 70m $$(go list ./acceptance/... | grep -v '/acceptance/provider$$')
 
 test-lima:
 	cd $(LIMA) && go test -timeout 15m ./...
@@ -142,7 +154,7 @@ cross:
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
 	cd $(LIMA) && CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
 
-coverage: ## see that no file of what decides, acts, stops, locks and remembers is tested less than it was
+coverage: ## see with the short tests that no file of what decides, acts, stops, locks and remembers is tested less than it was
 	@scripts/coverage.sh
 
 clean: ## remove what was built, but for the guests in the cache

@@ -1,7 +1,10 @@
 #!/bin/bash
-# What decides, acts, stops, locks and remembers is tested: no file of these packages may be covered by its tests less
+# Tests what decides, acts, stops, locks and remembers: no file of these packages may be covered by its tests less
 # than scripts/coverage.txt says. UPDATE=1 raises the floors to four points below what is covered now (not every run
 # takes every turn), and lowers none.
+#
+# usage: scripts/coverage.sh COMMAND...    (such as go test -short: it gets the packages and what profiles them)
+#        scripts/coverage.sh --packages    lists the packages
 #
 # row J63
 set -euo pipefail
@@ -10,13 +13,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 packages=(./executor ./planner ./state ./providers/stop ./providers/lima ./internal/process ./internal/lockfile ./internal/atomicfile
   ./internal/parallel ./internal/yamltext)
 floors=scripts/coverage.txt
-profile=$(mktemp) said=$(mktemp)
-trap 'rm -f "$profile" "$said"' EXIT
-
-if ! go test -short -coverprofile="$profile" -coverpkg="$(IFS=,; echo "${packages[*]}")" "${packages[@]}" > "$said"; then
-  cat "$said"
-  exit 1
+if [ "${1:-}" = --packages ]; then
+  exec go list "${packages[@]}"
 fi
+profile=$(mktemp)
+trap 'rm -f "$profile"' EXIT
+
+[ $# -gt 0 ] || set -- go test -short
+"$@" -coverprofile="$profile" -coverpkg="$(IFS=,; echo "${packages[*]}")" "${packages[@]}"
 
 # A block that several test binaries know stands in the profile several times: any of them counts.
 covered() {
