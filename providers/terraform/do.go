@@ -123,6 +123,9 @@ func (j *job) Verb() (guard.Verb, error) {
 
 // open opens the session of a workspace, and prepares the module for it.
 func (j *job) open(ctx context.Context, name string, values cty.Value) (err error) {
+	if err := j.p.checkErrored(j.seen); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Join(j.p.statesDir(), name), 0o700); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/providers/machine"
 )
 
@@ -56,7 +57,7 @@ func (p *Provider) Preview(ctx context.Context, c providers.Change) (*providers.
 	}
 	made, err := p.planned(ctx, object, variables)
 	if err != nil {
-		return nil, p.Failure(err, "ask Terraform what it would do for %s", c.Address)
+		return nil, guard.AsFailure(err, p.Failure, "ask Terraform what it would do for "+c.Address.String())
 	}
 	return &providers.Preview{Acts: append(acts, made.acts()...)}, nil
 }
@@ -85,6 +86,9 @@ func (p *Provider) planned(ctx context.Context, o *providers.Object, variables c
 	}
 	now, err := p.seenOf(o)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.checkErrored(now); err != nil {
 		return nil, err
 	}
 	name, text := "", []byte(nil)
