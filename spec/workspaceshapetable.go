@@ -4,8 +4,7 @@ import "github.com/zclconf/go-cty/cty"
 
 var workspaceShape = Block{
 	Version: 1, Name: "workspace", In: &In{Attr: "vm", Kinds: []Kind{VM}, Optional: true}, Work: true,
-	Later: []string{"mount"},
-	Doc:   "A branch of a git repository of this host, checked out in a virtual machine or in a folder of this host.",
+	Doc: "A branch of a git repository of this host, checked out in a virtual machine or in a folder of this host.",
 	Attrs: []Attr{
 		{
 			Name: "for_each", Type: cty.DynamicPseudoType, Meta: true,
@@ -48,6 +47,10 @@ var workspaceShape = Block{
 			Name: "head", Type: cty.String, Computed: true,
 			Doc: "The commit that is checked out.",
 		},
+		{
+			Name: "mount_path", Type: cty.String, Computed: true,
+			Doc: "The folder of this host at which it is mounted, an absolute path.",
+		},
 	},
 	Blocks: []Block{
 		{
@@ -69,6 +72,29 @@ var workspaceShape = Block{
 				{
 					Name: "on_destroy", Type: cty.String, Default: cty.StringVal("block"), OneOf: []string{"block", "save", "fetch"},
 					Doc: "What happens to work that exists only in it before it is removed: it blocks the removal, is saved as workspace save does, or is fetched, which brings commits only.",
+				},
+			},
+		},
+		{
+			Name: "mount", Optional: true, Policy: true,
+			Doc: "Shows the folder of a workspace in a virtual machine on this host, by SSHFS.",
+			Attrs: []Attr{
+				{
+					Name: "type", Type: cty.String, Default: cty.StringVal("sshfs"), OneOf: []string{"sshfs"},
+					Doc: "The way in which it is mounted.",
+				},
+				{
+					Name: "mount_path", Type: cty.String, Form: HostFolder, Required: true,
+					Doc: "The folder of this host: an empty one, or one that is made, and removed with the mount if it is empty then.",
+				},
+				{
+					Name: "options", Type: cty.List(cty.String), Default: cty.ListValEmpty(cty.String),
+					Public: "plans show them; secrets belong into ssh",
+					Doc:    "Options of sshfs, like [\"reconnect\", \"ServerAliveInterval=15\"]: another set mounts it anew.",
+				},
+				{
+					Name: "required", Type: cty.Bool, Default: cty.False,
+					Doc: "Whether a failure to mount fails the apply; false: a warning.",
 				},
 			},
 		},

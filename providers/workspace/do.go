@@ -91,6 +91,8 @@ func (t *task) Verb() (guard.Verb, error) {
 	switch t.Op {
 	case opPush, opFetch:
 		return guard.Verb{Act: t.exchange}, nil
+	case opMount, opRemount, opUnmount:
+		return t.mountVerb(), nil
 	case opMake:
 		return guard.Verb{Need: guard.Making, Done: guard.If(func() bool { return t.isWanted() && t.seen.Half == "" }, "it is as wanted"), Act: t.make}, nil
 	case opWrite:

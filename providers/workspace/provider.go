@@ -67,7 +67,7 @@ func (p *Provider) list(ctx context.Context) ([]*seen, error) {
 		return nil, err
 	}
 	p.compare(ctx, all)
-	return all, nil
+	return all, p.findMounts(ctx, all)
 }
 
 // inside runs one of the programs in the place, and returns what it printed.
@@ -132,6 +132,9 @@ func (p *Provider) values(w *seen) map[string]cty.Value {
 	}
 	if w.Head != "" {
 		all["head"] = cty.StringVal(w.Head)
+	}
+	if at := w.mountedAt(); at != "" {
+		all["mount_path"] = cty.StringVal(at)
 	}
 	return all
 }
@@ -199,7 +202,9 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		if c.Object != nil {
 			s.Add(guard.OpUnmark, providers.PhaseFree, c.Object.ID) // while the VM still runs
 		}
-	case providers.Release, providers.Adopt, providers.NoOp:
+	case providers.Release:
+		s.release()
+	case providers.Adopt, providers.NoOp:
 	case providers.RestartIt, providers.Start, providers.Stop:
 		return nil, fmt.Errorf("a workspace does not run")
 	default:
@@ -233,6 +238,9 @@ func (s *steps) make() {
 	step := s.Add(opMake, providers.PhaseMake, s.Change.ID)
 	step.Takes = []providers.Claim{claim(ctyread.Text(s.Change.Want, "path"))}
 	step.Leaves = []string{"a workspace that is not completely checked out"}
+	if mountBlock(s.Change.Policy) != cty.NilVal {
+		s.mountStep(opMount, providers.PhaseChange, s.Change.ID)
+	}
 	for _, h := range hooksOf(s.Change.Policy, onceCreated) {
 		s.hookStep(h, providers.PhaseChange, s.Change.ID)
 	}
@@ -258,6 +266,7 @@ func (s *steps) remove() {
 	case s.fetches():
 		s.Add(opFetchLast, providers.PhaseFree, s.Change.Object.ID).Saves = true
 	}
+	s.unmounts(providers.PhaseRemove)
 	step := s.Add(op, providers.PhaseRemove, s.Change.Object.ID)
 	step.Frees = s.Change.Object.Holds
 	if s.Change.Discards {

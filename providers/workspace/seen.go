@@ -23,8 +23,10 @@ type seen struct {
 	Stashes  []string
 	Staged, Unstaged, Untracked,
 	Unfetched []string
-	Half   string   // why it is only half there; "": it is whole
-	Unread []string // what could not be read
+	Half   string     // why it is only half there; "": it is whole
+	Unread []string   // what could not be read
+	Mount  *mounted   // on this host; nil: it is not mounted
+	Note   *mountNote // of this host about its mount; nil: there is none
 }
 
 // parseList reads what the program list printed.

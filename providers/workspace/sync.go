@@ -34,6 +34,9 @@ func (p *Provider) judge(ctx context.Context, w *seen, o *providers.Object, q pr
 	if finding != nil {
 		o.Findings = append(o.Findings, *finding)
 	}
+	if mount := p.mountDue(w, policy); mount != nil {
+		o.Due = append(o.Due, *mount)
+	}
 	hooks, failed := hooksDue(w, policy)
 	o.Due = append(o.Due, hooks...)
 	o.Findings = append(o.Findings, failed...)
@@ -204,6 +207,8 @@ func (s *steps) due() {
 	for _, d := range s.Change.Due {
 		if i := slices.IndexFunc(hooks, func(h hook) bool { return opHook(h.name) == d.Op }); i >= 0 {
 			s.hookStep(hooks[i], providers.PhaseChange, s.Change.ID)
+		} else if slices.Contains([]string{opMount, opRemount, opUnmount}, d.Op) {
+			s.mountStep(d.Op, providers.PhaseChange, s.Change.ID)
 		} else if d.Op != opWrite || !s.Change.Alters() { // else it is written already
 			s.Add(d.Op, providers.PhaseChange, s.Change.ID)
 		}

@@ -15,6 +15,11 @@ import (
 type Host struct {
 	Enter func() (providers.Guest, error) // nobody closes it
 	Home  string                          // the user's home; "": unknown
+	// Environ is the environment of programs that mount: NAME=value, all of it.
+	Environ []string
+	// Transport returns the program, with its arguments, that serves the files of the VM around a provider with those settings,
+	// by SFTP on its standard streams.
+	Transport func(providers.Settings) []string
 }
 
 // Type returns the type of the provider of workspaces.

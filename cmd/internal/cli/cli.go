@@ -14,6 +14,7 @@ import (
 
 	"vmctl/cmd/internal/view"
 	"vmctl/providers"
+	"vmctl/providers/workspace"
 	"vmctl/spec"
 )
 
@@ -111,6 +112,9 @@ func newApp(env Env) *app {
 	a.stdout, a.stderr = newSinks(env)
 	if a.types.Systems == nil {
 		a.types = builtInTypes(env)
+		host := workspaceHost(env)
+		host.Transport = a.transport
+		a.types.Inside[spec.Workspace] = workspace.Type(host)
 		a.types.Inside[spec.Job] = a.jobType()
 	}
 	return a

@@ -54,7 +54,7 @@ func (a *app) root() *cobra.Command {
 		a.driftCommand(), a.importCommand(), a.schemaCommand(), a.explainCommand(),
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand(),
 		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.vmCommand(), a.diskCommand(), a.jobCommand(), a.workspaceCommand(), a.simVMCommand(), a.terraformCallCommand(),
-		a.jobWorkerCommand(),
+		a.jobWorkerCommand(), a.mountTransportCommand(),
 	)
 	root.Flags().BoolVar(&a.showsVersion, "version", false, "show the version of vmctl")
 	root.AddCommand(help) // offers looks it up

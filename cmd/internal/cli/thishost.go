@@ -25,7 +25,7 @@ func (a *app) thisHost() *providers.Via {
 
 // workspaceHost returns this host, with the repositories of workspaces.
 func workspaceHost(env Env) workspace.Host {
-	return workspace.Host{Home: env.Getenv("HOME"), Enter: func() (providers.Guest, error) { return onThisHost(env) }}
+	return workspace.Host{Home: env.Getenv("HOME"), Environ: env.Environ, Enter: func() (providers.Guest, error) { return onThisHost(env) }}
 }
 
 // onThisHost returns the inside of this host. Nobody has to close it.

@@ -169,7 +169,7 @@ func commands(t *testing.T) map[cli.Command]usage {
 	t.Helper()
 	all, known := map[cli.Command]usage{}, usages()
 	for _, c := range cli.Commands() {
-		if slices.Contains([]string{"sim-vm", "job-worker", "terraform-call"}, c.Path) {
+		if slices.Contains([]string{"sim-vm", "job-worker", "mount-transport", "terraform-call"}, c.Path) {
 			continue
 		}
 		u, ok := known[c.Path]

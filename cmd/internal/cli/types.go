@@ -18,7 +18,6 @@ import (
 	"vmctl/providers/provision"
 	"vmctl/providers/sim"
 	"vmctl/providers/terraform"
-	"vmctl/providers/workspace"
 	"vmctl/spec"
 )
 
@@ -33,7 +32,6 @@ func builtInTypes(env Env) providers.Types {
 	} {
 		all.Systems[t.Name] = keptlog.Wrap(provision.Wrap(t))
 	}
-	all.Inside[spec.Workspace] = workspace.Type(workspaceHost(env))
 	for _, t := range slices.Concat(engine.Types(), env.Inside) {
 		for kind := range t.Kinds {
 			all.Inside[kind] = t
