@@ -197,8 +197,9 @@ type StaleError struct{ Why string }
 // Error gives the reason.
 func (e *StaleError) Error() string { return e.Why }
 
-// answer asks for the folder, and for a name that is not in it: sshfs keeps the answers about what is there for a while.
-const answer = `stat -- "$1" >/dev/null && { [ -e "$1/.vmctl-$$" ] || :; }`
+// answer asks for the file system, and for a name that is not in it: the kernel and sshfs keep answers about what is there for
+// a while, and would go on to give them without a server.
+const answer = `stat -f -- "$1" >/dev/null && { [ -e "$1/.vmctl-$$" ] || :; }`
 
 // Answers returns a *StaleError unless the file system at a path answers. Another process asks: one that waits for a file system
 // may not be ended by anybody.
