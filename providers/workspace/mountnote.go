@@ -13,7 +13,7 @@ import (
 	"vmctl/providers"
 )
 
-// mountNote is what this host keeps about a mount that vmctl makes, from before it is made until it and its folders are gone.
+// mountNote describes a mount that vmctl makes. This host keeps it from before the mount is made until it and its folders are gone.
 type mountNote struct {
 	Path    string
 	Options []string
