@@ -24,7 +24,8 @@ func (n name) String() string { return strings.TrimSpace(n.pkg + " " + n.test) }
 
 // running is a test that has begun, or a package.
 type running struct {
-	begun  time.Time
+	begun  time.Time // or went on, after it had waited for its turn
+	waits  bool      // for its turn among parallel tests
 	output []string
 }
 
@@ -88,6 +89,10 @@ func (b *board) take(line []byte) {
 			b.live[at] = &running{begun: b.spoken}
 		}
 		b.live[at].output = append(b.live[at].output, e.Output)
+	case "pause", "cont":
+		if test := b.live[at]; test != nil {
+			test.begun, test.waits = b.spoken, e.Action == "pause"
+		}
 	case "pass", "fail", "skip":
 		b.end(at, e)
 	}
@@ -167,7 +172,8 @@ func (b *board) remind(now time.Time) {
 	}
 }
 
-// running names the innermost tests that run, with the time since each began, the eldest first.
+// running names the innermost tests that run, with the time since each began, the eldest first. Those that wait for their turn
+// are left out.
 func (b *board) running(now time.Time) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -177,7 +183,7 @@ func (b *board) running(now time.Time) string {
 	}
 	var entries []entry
 	for at, test := range b.live {
-		inner := false
+		inner := test.waits
 		for other := range b.live {
 			inner = inner || other.pkg == at.pkg && other != at && (at.test == "" || strings.HasPrefix(other.test, at.test+"/"))
 		}

@@ -88,6 +88,7 @@ import (
 	"time"
 )
 
+func TestTurn(t *testing.T)  { t.Parallel() }
 func TestStuck(t *testing.T) { t.Run("inner", func(*testing.T) { waitForNobody() }) }
 func waitForNobody()         { time.Sleep(time.Hour) }
 `)
