@@ -27,12 +27,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"vmctl/internal/lockfile"
+	"vmctl/internal/pattern"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -158,7 +158,7 @@ func (f Folder) makeDir() error {
 // plainName matches an address that can serve as a file name, also on a file system that does not
 // distinguish upper from lower case. Such a name has exactly one dot, so it is never the .door or
 // the .seat-N file of another address.
-var plainName = regexp.MustCompile(`^[a-z_]+\.[a-z0-9_-]{1,48}$`)
+var plainName = pattern.New(`^[a-z_]+\.[a-z0-9_-]{1,48}$`)
 
 // fileName returns the name of an address's lock: the address itself if it is short and plain,
 // else a digest of it. Two addresses never have the same name.

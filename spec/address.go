@@ -3,9 +3,10 @@ package spec
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"vmctl/internal/pattern"
 )
 
 // Kind is a kind of resource: the type of its block.
@@ -74,7 +75,7 @@ func (a *Address) UnmarshalText(text []byte) error {
 	return nil
 }
 
-var addressPattern = regexp.MustCompile(`^([a-z][a-z_]*)\.([A-Za-z_][A-Za-z0-9_-]*)(?:\[(.+)\])?$`)
+var addressPattern = pattern.New(`^([a-z][a-z_]*)\.([A-Za-z_][A-Za-z0-9_-]*)(?:\[(.+)\])?$`)
 
 // ParseAddress reads the text form of an address. It does not ask whether the
 // kind or the resource exists.

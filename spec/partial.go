@@ -1,16 +1,17 @@
 package spec
 
 import (
-	"regexp"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"vmctl/internal/pattern"
 )
 
 // removedLine finds a removed block in a file that cannot be parsed.
-var removedLine = regexp.MustCompile(`(?m)\bremoved\s*\{`)
+var removedLine = pattern.New(`(?m)\bremoved\s*\{`)
 
 // addUnparsed adds only the vmctl block of a file that does not parse: any other block may lack
 // lines.

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +8,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/pattern"
 )
 
 // usesSecret reports whether an expression refers to a value that is sensitive, or that has a sensitive part. A name that
@@ -117,7 +118,7 @@ func (w *indexWalker) Exit(n hclsyntax.Node) hcl.Diagnostics {
 }
 
 // quotedText finds the texts that a diagnostic quotes.
-var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+var quotedText = pattern.New(`"(?:[^"\\]|\\.)*"`)
 
 // hideSecrets takes out of the diagnostics of an expression whatever may come from something sensitive.
 func hideSecrets(diags hcl.Diagnostics, expr hclsyntax.Expression, ctx *hcl.EvalContext) {

@@ -1,5 +1,5 @@
 package lockfile
 
-import "regexp"
+import "vmctl/internal/pattern"
 
-var seatPattern = regexp.MustCompile(`^(.+)\.seat-[0-9]+$`)
+var seatPattern = pattern.New(`^(.+)\.seat-[0-9]+$`)

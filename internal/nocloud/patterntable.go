@@ -1,6 +1,6 @@
 package nocloud
 
-import "regexp"
+import "vmctl/internal/pattern"
 
 // namesUsers finds a list of users at the top of a cloud-config.
-var namesUsers = regexp.MustCompile(`(?m)^"?users"?\s*:`)
+var namesUsers = pattern.New(`(?m)^"?users"?\s*:`)

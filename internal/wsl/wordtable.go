@@ -1,8 +1,9 @@
 package wsl
 
 import (
-	"regexp"
 	"time"
+
+	"vmctl/internal/pattern"
 )
 
 // stateWords maps the English words for run states (ListDistributionsHelper in WslClient.cpp of
@@ -14,13 +15,13 @@ var stateWords = map[string]State{
 
 // rowPattern matches a line of a verbose listing: a mark of the default, a name, a run state and a version.
 // WSL pads the name by four spaces, and the state to 16 characters: a longer one touches the version.
-var rowPattern = regexp.MustCompile(`^([* ]) (\S(?:.*?\S)?) {2,}(\S(?:.*?\S)?) *[12]$`)
+var rowPattern = pattern.New(`^([* ]) (\S(?:.*?\S)?) {2,}(\S(?:.*?\S)?) *[12]$`)
 
 // headerPattern matches the names of the three columns.
-var headerPattern = regexp.MustCompile(`^ {2}\S.*? {2,}\S.*? +\S`)
+var headerPattern = pattern.New(`^ {2}\S.*? {2,}\S.*? +\S`)
 
 // noneCode matches the code of the error that there is no distribution.
-var noneCode = regexp.MustCompile(`\bWSL_E_DEFAULT_DISTRO_NOT_FOUND\b`)
+var noneCode = pattern.New(`\bWSL_E_DEFAULT_DISTRO_NOT_FOUND\b`)
 
 // limits maps the first argument of a call to its longest time.
 var limits = map[string]time.Duration{"--unregister": 30 * time.Second}

@@ -3,20 +3,20 @@ package engine
 import (
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/distribution/reference"
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
+	"vmctl/internal/pattern"
 	"vmctl/providers/guard"
 	"vmctl/spec"
 )
 
 // validName matches the names of containers, volumes and networks that every engine takes. Names go into
 // the paths of requests, which the client does not escape.
-var validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{1,199}$`)
+var validName = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{1,199}$`)
 
 // idBytes is the length of an engine's own IDs, which it writes in hexadecimal digits.
 const idBytes = 32

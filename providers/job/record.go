@@ -5,10 +5,10 @@ package job
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
+	"vmctl/internal/pattern"
 	"vmctl/internal/process"
 )
 
@@ -78,7 +78,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // ID names a job. It is safe as the name of a folder.
 type ID string
 
-var safeID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+var safeID = pattern.New(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
 // Check refuses an ID that could name anything but a folder of its own.
 func (id ID) Check() error {

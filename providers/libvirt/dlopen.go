@@ -23,6 +23,7 @@ func dial(ctx context.Context, uri string) (connection, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
+		openLibrary()
 		c, err := libvirt.NewConnect(uri)
 		done <- result{c, err}
 	}()

@@ -1,10 +1,10 @@
 package libvirt
 
-import "regexp"
+import "vmctl/internal/pattern"
 
 var (
 	// hostfwdPattern is the value of QEMU's hostfwd option.
-	hostfwdPattern = regexp.MustCompile(`^(?:(tcp|udp)?:)?([0-9.]*):([0-9]+)-[^:]*:([0-9]+)$`)
+	hostfwdPattern = pattern.New(`^(?:(tcp|udp)?:)?([0-9.]*):([0-9]+)-[^:]*:([0-9]+)$`)
 	// takenPattern matches QEMU's message about a port that it cannot get.
-	takenPattern = regexp.MustCompile(`Could not set up host forwarding rule '([^']*)'`)
+	takenPattern = pattern.New(`Could not set up host forwarding rule '([^']*)'`)
 )

@@ -1,14 +1,13 @@
 package lima
 
 import (
-	"regexp"
-
+	"vmctl/internal/pattern"
 	"vmctl/spec"
 )
 
 // kvmPattern matches what QEMU says when KVM does not work: it names KVM or a register of the CPU, or its
 // guest stops with an internal error.
-var kvmPattern = regexp.MustCompile(`(?i)\bkvm\b|\bMSR\b|internal-error`)
+var kvmPattern = pattern.New(`(?i)\bkvm\b|\bMSR\b|internal-error`)
 
 // runFiles lists files that Lima makes anew whenever it needs them.
 var runFiles = []string{"lima-version", "ssh.config", "cidata.iso", "cloud-config.yaml", "ansible-inventory.yaml", runName, protection}
@@ -28,7 +27,7 @@ var pidArguments = map[string]role{"--pidfile": roleAgent, "-pidfile": roleDrive
 var pidFiles = map[role]string{roleAgent: agentPid, roleDriver: driverPid}
 
 // kvmWarning matches what QEMU says of KVM also where that works: inside another VM KVM lacks some features.
-var kvmWarning = regexp.MustCompile(`(?i)host doesn't support requested feature|\bwarning:`)
+var kvmWarning = pattern.New(`(?i)host doesn't support requested feature|\bwarning:`)
 
 // programWords has a word in the names of the programs of each role: limactl or vmctl-lima, and qemu-system-x86_64, qemu-kvm
 // or others of QEMU.
@@ -51,7 +50,7 @@ var passedOn = []string{
 var labelSpace = map[string]int{"ext2": 16, "ext3": 16, "ext4": 16, "xfs": 12, "swap": 15}
 
 // leadingNumber matches the number with which the values of -smp and -m begin.
-var leadingNumber = regexp.MustCompile(`^[0-9]+`)
+var leadingNumber = pattern.New(`^[0-9]+`)
 
 // sizePattern matches a size as Lima reads it.
-var sizePattern = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([kKmMgGtTpP])?[iI]?[bB]?$`)
+var sizePattern = pattern.New(`^([0-9]+(?:\.[0-9]+)?) ?([kKmMgGtTpP])?[iI]?[bB]?$`)

@@ -1,5 +1,5 @@
 package terraform
 
-import "regexp"
+import "vmctl/internal/pattern"
 
-var idPattern = regexp.MustCompile(`^[0-9a-f]{32}$`)
+var idPattern = pattern.New(`^[0-9a-f]{32}$`)

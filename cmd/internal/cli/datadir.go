@@ -3,8 +3,8 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 
+	"vmctl/internal/pattern"
 	"vmctl/providers"
 )
 
@@ -56,7 +56,7 @@ func folderIn(base string, owner providers.Project) string {
 	return filepath.Join(base, "vmctl", owner.Name+"-"+owner.Lineage())
 }
 
-var envName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+var envName = pattern.New(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // checkEnvName checks --env: it becomes a part of names and folders.
 func checkEnvName(name string) error {

@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/internal/mask"
+	"vmctl/internal/pattern"
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/providers/secret"
@@ -285,7 +285,7 @@ func (a *app) opener(p *project) planner.Open {
 	}
 }
 
-var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]{1,16}$`)
+var plainKey = pattern.New(`^[A-Za-z0-9_-]{1,16}$`)
 
 // providerFolder returns the name of a provider's own folder, different for each. The name is
 // short, since the folder holds sockets: a digest stands for a key that is long or unfit for

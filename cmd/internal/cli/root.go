@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"vmctl/internal/pattern"
 	"vmctl/spec"
 )
 
@@ -119,7 +119,7 @@ func (a *app) group(cmd *cobra.Command, args []string) error {
 	return rejected("unknown_command", message, next...)
 }
 
-var singleDash = regexp.MustCompile(`^-([a-z][a-z-]+)(=.*)?$`)
+var singleDash = pattern.New(`^-([a-z][a-z-]+)(=.*)?$`)
 
 // flagError explains a flag that cannot be read. It recognises a long flag with one dash by
 // its name.
