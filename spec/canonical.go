@@ -47,6 +47,8 @@ func canonical(a Attr, v cty.Value) (cty.Value, string) {
 		}
 	case a.Form == Members:
 		return canonicalMembers(v)
+	case a.Form == MountOptions:
+		return canonicalMountOptions(v)
 	case a.Form == Variables:
 		v = withoutNulls(v)
 		for _, name := range sortedKeys(v) {
@@ -149,7 +151,7 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 		return v, ""
 	}
 	switch a.Form {
-	case AnyText, Ceilings, Members, Paths, Variables:
+	case AnyText, Ceilings, Members, MountOptions, Paths, Variables:
 	case OneLine:
 		if strings.ContainsFunc(text, isControl) {
 			return cty.NilVal, "has a line break or another control character. Write it on one line; `trimspace(…)` removes a last one."

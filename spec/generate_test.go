@@ -302,6 +302,8 @@ func drawAttr(t *rapid.T, a spec.Attr, at string) cty.Value {
 			most = math.MaxInt32
 		}
 		return cty.NumberIntVal(rapid.Int64Range(a.Min, most).Draw(t, at))
+	case a.Form == spec.MountOptions:
+		return cty.ListVal([]cty.Value{cty.StringVal("reconnect"), cty.StringVal("x=${y}")})
 	case a.Type.IsListType():
 		var values []cty.Value
 		for _, line := range rapid.SliceOfN(text, 1, 3).Draw(t, at) {

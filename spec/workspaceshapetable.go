@@ -88,7 +88,7 @@ var workspaceShape = Block{
 					Doc: "The folder of this host: an empty one, or one that is made, and removed with the mount if it is empty then.",
 				},
 				{
-					Name: "options", Type: cty.List(cty.String), Default: cty.ListValEmpty(cty.String),
+					Name: "options", Type: cty.List(cty.String), Form: MountOptions, Default: cty.ListValEmpty(cty.String),
 					Public: "plans show them; secrets belong into ssh",
 					Doc:    "Options of sshfs, like [\"reconnect\", \"ServerAliveInterval=15\"]: another set mounts it anew.",
 				},
