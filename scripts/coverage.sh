@@ -1,7 +1,8 @@
 #!/bin/bash
 # Tests what decides, acts, stops, locks and remembers: no file of these packages may be covered by its tests less
-# than scripts/coverage.txt says. UPDATE=1 raises the floors to four points below what is covered now (not every run
-# takes every turn), and lowers none.
+# than scripts/coverage.txt says. Not every run takes every turn, above all on a machine that is slower or busy: UPDATE=1
+# raises the floors to four points below what is covered now (and lowers none), and of small files, of which four points
+# are less than a statement, two statements may be missed beside.
 #
 # usage: scripts/coverage.sh COMMAND...    (such as go test -short: it gets the packages and what profiles them)
 #        scripts/coverage.sh --packages    lists the packages
@@ -28,7 +29,7 @@ covered() {
     NR > 1 { block = $1 ":" $2; statements[block] = $3; file[block] = $1; if ($4 > 0) hit[block] = 1 }
     END {
       for (b in statements) { all[file[b]] += statements[b]; if (b in hit) done[file[b]] += statements[b] }
-      for (f in all) { name = f; sub(/^vmctl\//, "", name); printf "%d %s\n", 100 * done[f] / all[f], name }
+      for (f in all) { name = f; sub(/^vmctl\//, "", name); printf "%d %s %d %d\n", 100 * done[f] / all[f], name, done[f], all[f] }
     }' "$profile" | sort -k 2
 }
 
@@ -43,5 +44,5 @@ fi
 covered | awk -v floors="$floors" '
   BEGIN { while ((getline line < floors) > 0) { split(line, f, " "); floor[f[2]] = f[1] } }
   !($2 in floor) { printf "%s has no floor: UPDATE=1 scripts/coverage.sh writes one\n", $2; bad = 1 }
-  $1 < floor[$2] { printf "%s: %d%% of its statements are tested, and its floor is %d%%\n", $2, $1, floor[$2]; bad = 1 }
+  $3 + 2 < floor[$2] * $4 / 100 { printf "%s: %d%% of its statements are tested, and its floor is %d%%\n", $2, $1, floor[$2]; bad = 1 }
   END { exit bad }'
