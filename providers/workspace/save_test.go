@@ -154,6 +154,7 @@ type work struct {
 	*bench
 	branch, path string
 	id           providers.ID
+	stale        bool // git's settings changed after it had looked at files
 }
 
 func (b *bench) workspace() *work {
@@ -301,6 +302,7 @@ func (w *work) mess(t *rapid.T, n int) {
 	case "detach":
 		w.try(w.path, "checkout", "-q", "--detach")
 	case "stale": // git is told that nothing has changed
+		w.stale = true
 		w.try(w.path, "config", "core.autocrlf", rapid.SampledFrom([]string{"true", "input", "false"}).Draw(t, "autocrlf"))
 	}
 }
@@ -341,6 +343,10 @@ func TestWhatIsSavedComesBack(t *testing.T) {
 					t.Fatalf("%s was saved, %s restored", saved.Ref, got.Ref)
 				}
 				after := w.picture(t, ignored)
+				if w.stale { // git took files for unchanged by their time alone, and looks into those that are restored
+					delete(before, "status")
+					delete(after, "status")
+				}
 				if diff := cmp.Diff(before, after); diff != "" {
 					t.Fatalf("work (-saved +restored):\n%s", diff)
 				}
