@@ -120,8 +120,13 @@ func Args(args ...string) []string {
 }
 
 // Scrub is the beginning of a POSIX shell script in which git runs: it drops each variable whose name begins
-// with GIT_, such as GIT_DIR, GIT_CONFIG_GLOBAL and GIT_SSH_COMMAND, and lets git ask nobody.
-const Scrub = `for v in $(env | sed -n 's/^\(GIT_[A-Za-z0-9_]*\)=.*/\1/p'); do unset "$v"; done
+// with GIT_, such as GIT_DIR, GIT_CONFIG_GLOBAL and GIT_SSH_COMMAND, and lets git ask nobody. It starts no program: each command of git would pay for it.
+const Scrub = `set -f
+for v in $(export -p); do
+  v=${v%%=*}
+  case $v in GIT_*[!A-Za-z0-9_]*) ;; GIT_*) unset "$v" ;; esac
+done
+set +f
 GIT_TERMINAL_PROMPT=0 GIT_OPTIONAL_LOCKS=0 GIT_NO_REPLACE_OBJECTS=1 GIT_LITERAL_PATHSPECS=1 LC_ALL=C
 export GIT_TERMINAL_PROMPT GIT_OPTIONAL_LOCKS GIT_NO_REPLACE_OBJECTS GIT_LITERAL_PATHSPECS LC_ALL
 `

@@ -142,9 +142,17 @@ func (p *Provider) values(w *seen) map[string]cty.Value {
 // Sorts of work.
 const (
 	Untracked = "untracked files"
-	Commits   = "commits that this host lacks" // committed, as stashes are
+	Commits   = "commits that this host lacks"
 	Stashes   = "stashes"
+
+	inside     = "repositories inside"
+	operations = "operations of git that are not completed"
 )
+
+// IsChange reports whether a sort of work is one of changes that a commit could have.
+func IsChange(sort string) bool {
+	return !slices.Contains([]string{Commits, Stashes, inside, operations}, sort)
+}
 
 // dirt returns the work of a workspace that is nowhere else.
 func (w *seen) dirt() []providers.Dirt {
@@ -152,7 +160,10 @@ func (w *seen) dirt() []providers.Dirt {
 	for _, d := range []providers.Dirt{
 		{Sort: "staged changes", Items: w.Staged},
 		{Sort: "unstaged changes", Items: w.Unstaged},
+		{Sort: "changes that a mark hides (assume-unchanged, skip-worktree)", Items: w.Hidden},
 		{Sort: Untracked, Items: w.Untracked},
+		{Sort: inside, Items: w.Inside},
+		{Sort: operations, Items: w.Operations},
 		{Sort: Commits, Items: w.Unfetched},
 		{Sort: Stashes, Items: w.Stashes},
 	} {

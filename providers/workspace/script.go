@@ -16,9 +16,10 @@ const (
 // The programs that work on workspaces, as arguments of a POSIX shell in the home of the user there.
 const (
 	// list prints, for each workspace: its record (W), its folder (N) and how its hooks ended (K); then, unless it is only half there (P), the commit that is
-	// checked out (H), the tips of its branches, tags and stash (R), and what git status has to say (D). X is what could not
-	// be read.
-	list = gitx.Scrub + `
+	// checked out (H), the tips of its branches, tags and stash (R), what git status has to say (D), and what git status
+	// leaves out: changes of files with a mark that hides them (F), repositories inside (I), and operations of git that are
+	// not completed (O). X is what could not be read.
+	list = gitx.Scrub + hidden + `
 [ -d ` + home + ` ] || { [ ! -e ` + home + ` ]; exit; }
 cd ` + home + ` || exit 1
 here=$PWD
@@ -44,6 +45,7 @@ for d in */; do
     set -- --git-dir="$here/$d/git"
   elif text=$(git "$@" status --porcelain=v2 --untracked-files=normal --ignore-submodules=none 2>&1); then
     [ -z "$text" ] || printf '%s\n' "$text" | sed 's/^/D /'
+    hidden "$@" || echo 'X the files that git status leaves out'
   else
     printf '%s\n' "$text" | sed 's/^/X /'
   fi

@@ -23,10 +23,13 @@ type seen struct {
 	Stashes  []string
 	Staged, Unstaged, Untracked,
 	Unfetched []string
-	Half   string     // why it is only half there; "": it is whole
-	Unread []string   // what could not be read
-	Mount  *mounted   // on this host; nil: it is not mounted
-	Note   *mountNote // of this host about its mount; nil: there is none
+	Hidden     []string   // the files that changed, and have a mark with which git status leaves them out
+	Inside     []string   // the repositories in its folder
+	Operations []string   // of git, that are not completed
+	Half       string     // why it is only half there; "": it is whole
+	Unread     []string   // what could not be read
+	Mount      *mounted   // on this host; nil: it is not mounted
+	Note       *mountNote // of this host about its mount; nil: there is none
 }
 
 // parseList reads what the program list printed.
@@ -77,6 +80,12 @@ func parseList(text string) ([]*seen, error) {
 			}
 		case "D":
 			w.change(rest)
+		case "F":
+			w.reveal(rest)
+		case "I":
+			w.Inside = append(w.Inside, unquoted(rest))
+		case "O":
+			w.Operations = append(w.Operations, rest)
 		default:
 			return nil, fmt.Errorf("read the workspaces: %q is not understood", line)
 		}
@@ -114,6 +123,18 @@ func (w *seen) change(line string) {
 			w.Unstaged = append(w.Unstaged, name)
 		}
 	}
+}
+
+// reveal reads a line of git status that was printed without the marks that hide changes, after all lines with them.
+func (w *seen) reveal(line string) {
+	var all seen
+	all.change(line)
+	for _, name := range all.Unstaged {
+		if !slices.Contains(w.Unstaged, name) {
+			w.Hidden = append(w.Hidden, name)
+		}
+	}
+	w.Unread = append(w.Unread, all.Unread...)
 }
 
 // unquoted returns a path without git's quotes, as long as it fits on a line.

@@ -194,7 +194,7 @@ func (p *Provider) fetchRefused(ctx context.Context, w *seen, sync cty.Value) *R
 func (w *seen) uncommitted() []string {
 	var all []string
 	for _, d := range w.dirt() {
-		if d.Sort != Commits && d.Sort != Stashes {
+		if IsChange(d.Sort) {
 			all = append(all, d.String())
 		}
 	}

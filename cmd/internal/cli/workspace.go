@@ -270,7 +270,7 @@ func (a *app) checkClean(w enteredWorkspace) error {
 	}
 	var seen []string
 	for _, d := range w.object.Dirty {
-		if d.Sort != workspace.Commits && d.Sort != workspace.Stashes {
+		if workspace.IsChange(d.Sort) {
 			seen = append(seen, d.String())
 		}
 	}

@@ -177,11 +177,10 @@ func (c *comparison) read(ctx context.Context, s observation, one *side) error {
 	}
 	var commits []string
 	for _, d := range v.object.Dirty {
-		switch d.Sort {
-		case workspace.Commits:
+		switch {
+		case d.Sort == workspace.Commits:
 			commits = append(commits, d.Items...)
-		case workspace.Stashes:
-		default:
+		case workspace.IsChange(d.Sort):
 			one.Uncommitted = append(one.Uncommitted, d.String())
 		}
 	}
