@@ -41,6 +41,11 @@ type Host struct {
 	downloads *fetch.Cache
 }
 
+// Downloads returns the downloads in a folder that is the Cache of a Host.
+func Downloads(cache string) *fetch.Cache {
+	return &fetch.Cache{Dir: filepath.Join(cache, "download"), Owner: lockfile.Owner{PID: os.Getpid(), Command: "vmctl"}}
+}
+
 // Type returns the provider type. It is the same whether or not this build has
 // libvirt: opening connects to nothing.
 func Type(h Host) providers.Type {
@@ -48,9 +53,7 @@ func Type(h Host) providers.Type {
 		h.Proc = "/proc"
 	}
 	common := &common{}
-	h.downloads = &fetch.Cache{
-		Dir: filepath.Join(h.Cache, "download"), Owner: lockfile.Owner{PID: os.Getpid(), Command: "vmctl"},
-	}
+	h.downloads = Downloads(h.Cache)
 	return providers.Type{
 		Name:  TypeName,
 		Kinds: kinds,
