@@ -126,6 +126,9 @@ func canonicalNumber(a Attr, v cty.Value) (cty.Value, string) {
 	if huge(f) {
 		return cty.NilVal, fmt.Sprintf("is %s, which is out of range.", FormatNumber(f))
 	}
+	if a.Digits > 0 {
+		return canonicalFraction(a, f)
+	}
 	text := f.Text('g', 20)
 	n, accuracy := f.Int64()
 	switch {
@@ -137,6 +140,19 @@ func canonicalNumber(a Attr, v cty.Value) (cty.Value, string) {
 		return cty.NilVal, fmt.Sprintf("is %s; the minimum is %d.", text, a.Min)
 	}
 	return cty.NumberIntVal(n), ""
+}
+
+// canonicalFraction rounds nothing: a number with more digits than the attribute has is a mistake.
+func canonicalFraction(a Attr, f *big.Float) (cty.Value, string) {
+	text := f.Text('f', a.Digits)
+	exact := strings.TrimRight(f.Text('f', 2*a.Digits), "0")
+	switch {
+	case f.IsInf() || f.Sign() <= 0:
+		return cty.NilVal, fmt.Sprintf("is %s; it must be above 0.", f.Text('g', 20))
+	case exact != strings.TrimRight(text, "0"):
+		return cty.NilVal, fmt.Sprintf("is %s; it may have %d digits after the decimal point.", f.Text('g', 20), a.Digits)
+	}
+	return cty.MustParseNumberVal(text), ""
 }
 
 func canonicalText(a Attr, v cty.Value) (cty.Value, string) {

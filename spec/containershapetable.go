@@ -57,7 +57,7 @@ var containerShape = Block{
 			Doc: "The most memory that it may use, like \"256MiB\"; unlimited when left out.",
 		},
 		{
-			Name: "cpus", Type: cty.Number,
+			Name: "cpus", Type: cty.Number, Digits: 9,
 			Doc: "The most CPU time that it may use, in CPUs, like 1.5; unlimited when left out.",
 		},
 		ownAddress,

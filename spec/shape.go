@@ -67,6 +67,7 @@ type Attr struct {
 	OneOf     []string // allowed strings; nil: any
 	Min       int64    // smallest number, in canonical units; 0: none is negative
 	Max       int64    // largest number, in canonical units; 0: any
+	Digits    int      // the most digits after the decimal point of a number, which is above 0 then; 0: it is whole
 	Doc       string   // one sentence
 }
 

@@ -53,6 +53,7 @@ container "web" {
   command = ["sh", "-c", "trap 'exit 0' TERM; echo begun >>/data/log; while :; do sleep 1; done"]
   env     = { MODE = "one" }
   memory  = "32MiB"
+  cpus    = 0.3
 
   mount {
     volume = volume.data
@@ -162,6 +163,7 @@ type container struct {
 	State      struct{ Status string }
 	HostConfig struct {
 		Memory        int64
+		NanoCPUs      int64 `json:"NanoCpus"`
 		RestartPolicy struct{ Name string }
 	}
 	Config struct{ Env []string }
@@ -198,15 +200,15 @@ func TestLife(t *testing.T) {
 	p := newProject(t, d)
 	p.applies()
 	first := p.container()
-	if first.State.Status != "running" || first.HostConfig.Memory != 32<<20 {
+	if first.State.Status != "running" || first.HostConfig.Memory != 32<<20 || first.HostConfig.NanoCPUs != 300_000_000 {
 		t.Fatalf("the container is %+v", first)
 	}
 
-	p.edit("32MiB", "48MiB")
+	p.edit("32MiB", "48MiB", "0.3", "0.299")
 	p.applies()
 	live := p.container()
-	if live.ID != first.ID || live.HostConfig.Memory != 48<<20 {
-		t.Errorf("another limit of memory made it %+v", live)
+	if live.ID != first.ID || live.HostConfig.Memory != 48<<20 || live.HostConfig.NanoCPUs != 299_000_000 {
+		t.Errorf("other limits made it %+v", live)
 	}
 
 	volume := d.must("GET", "/volumes/demo.data", "")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/big"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -104,8 +105,8 @@ func resources(w cty.Value) container.Resources {
 	r := container.Resources{Memory: int64(ctyread.Uint(w, "memory"))} //nolint:gosec // a size in bytes
 	r.MemorySwap = r.Memory
 	if n := ctyread.Number(w, "cpus"); n != nil {
-		count, _ := n.Float64()
-		r.NanoCPUs = int64(count * 1e9)
+		nano := new(big.Float).Mul(n, big.NewFloat(1e9))
+		r.NanoCPUs, _ = nano.Add(nano, big.NewFloat(0.5)).Int64()
 	}
 	return r
 }
