@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ type bench struct {
 	here     string       // the home of this host
 	place    spec.Address
 	digest   func(string) string
+	rewrite  []string // texts of the programs, each before the one that the guest has in its place
 	refuse   string   // a part of the programs that the guest is not reached for
 	read     []string // what the spec reads
 	ran      []string // the folders and arguments of what ran on this host
@@ -108,6 +110,10 @@ type failing struct {
 }
 
 func (f failing) Run(ctx context.Context, c providers.Command) (providers.Output, error) {
+	if len(f.b.rewrite) > 0 && len(c.Args) > 2 {
+		c.Args = slices.Clone(c.Args)
+		c.Args[2] = strings.NewReplacer(f.b.rewrite...).Replace(c.Args[2])
+	}
 	if f.b.refuse != "" && len(c.Args) > 2 && strings.Contains(c.Args[2], f.b.refuse) {
 		return providers.Output{}, errors.New("the connection was lost")
 	}

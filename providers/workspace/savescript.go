@@ -95,7 +95,9 @@ done`
 	// putBack brings a save into a workspace whose digest is still the one that was seen: putBack ID PATH TREE FORCE DIGEST
 	// SAVE BRANCH. References move forward only, and in a repository of this host only BRANCH moves: a save may come from a
 	// guest. What else is in it stays in the save, its stashes too.
+	// In the end, all of it is compared with the save.
 	putBack = look + `
+umask 022
 [ "$digest" = "$5" ] || fail 'it was changed while it was looked at'
 save=$6
 for f in stage assumed skipped intended refs stashes head; do real cat-file blob "$save:$f" >"$s/saved-$f"; done
@@ -132,5 +134,13 @@ indexed update-index -z --skip-worktree --stdin <"$s/saved-skipped"
 ( set -C; cat "$s/index" >"$g/index.lock" ) || fail 'another git is at work in it'
 mv "$g/index.lock" "$g/index"
 while IFS=' ' read -r sha message; do real update-ref --create-reflog -m "$message" refs/stash "$sha"; done <"$s/saved-stashes"
+differs() { fail "it is not as it was saved in $save: $1"; }
+while IFS=' ' read -r sha type ref; do [ "$(real rev-parse --verify -q "$ref")" = "$sha" ] || differs "$ref is at another commit"; done <"$s/saved-refs"
+[ "$(real rev-parse --verify -q 'HEAD^{commit}')" = "$head" ] || differs 'another commit is checked out'
+[ "$(real symbolic-ref -q HEAD)" = "$headref" ] || differs 'another branch is checked out'
+[ "$(real write-tree)" = "$(real rev-parse "$save:index")" ] || differs 'other files are staged'
+scratch add -A 2>"$s/said" || differs "$(cat "$s/said")"
+scratch diff-index --cached --name-only "$save:worktree" >"$s/said"
+[ ! -s "$s/said" ] || differs "$(cat "$s/said")"
 `
 )
