@@ -116,9 +116,14 @@ func (d *decoder) required(b *hclsyntax.Block, shape Block, path string) {
 	}
 }
 
-// checkConflicts reports each pair of blocks that exclude each other (Block.ConflictsWith).
+// checkConflicts reports each pair of blocks that exclude each other (Block.ConflictsWith), and each block without the
+// attribute that it needs (Block.Needs).
 func (d *decoder) checkConflicts(body *hclsyntax.Body, shape Block, values map[string]cty.Value) {
 	for i, one := range shape.Blocks {
+		if needs, ok := values[one.Needs]; ok && needs.IsNull() && !values[one.Name].IsNull() {
+			d.add(mistake(rangeOf(body, one.Name), "Block without effect",
+				"`%s` has `%s`, but no `%s`, without which it has no effect. Remove it, or set `%s`.", d.owner, one.Name, one.Needs, one.Needs))
+		}
 		for _, other := range shape.Blocks[i+1:] {
 			if one.ConflictsWith != other.Name || values[one.Name].IsNull() || values[other.Name].IsNull() {
 				continue

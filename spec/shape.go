@@ -83,6 +83,7 @@ type Block struct {
 	Shorthand     string // the attribute that `NAME = value` sets, in place of a block; "": there is no such form
 	DefaultedWith string // Optional: an absent block is filled all the same where the block of this name is not null
 	ConflictsWith string // the name of a block that excludes this one
+	Needs         string // Optional: the name of the attribute beside it without which it has no effect
 	Attrs         []Attr
 	Blocks        []Block
 	In            *In      // of a kind: where its objects live; nil: in a system of their own

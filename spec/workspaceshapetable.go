@@ -76,7 +76,7 @@ var workspaceShape = Block{
 			},
 		},
 		{
-			Name: "mount", Optional: true, Policy: true,
+			Name: "mount", Optional: true, Policy: true, Needs: "vm",
 			Doc: "Shows the folder of a workspace in a virtual machine on this host, by SSHFS.",
 			Attrs: []Attr{
 				{

@@ -27,6 +27,7 @@ type SchemaBlock struct {
 	Policy        bool                       `json:"policy,omitempty"`         // how vmctl treats the object, no part of the object
 	Shorthand     string                     `json:"shorthand,omitempty"`      // NAME = VALUE sets this attribute
 	ConflictsWith string                     `json:"conflicts_with,omitempty"` // a block that excludes this one
+	Needs         string                     `json:"needs,omitempty"`          // the attribute without which it has no effect
 	InsideOf      []string                   `json:"inside_of,omitempty"`      // kinds in which its objects live
 	Attributes    map[string]SchemaAttribute `json:"attributes"`
 	Blocks        map[string]SchemaBlock     `json:"blocks"`
@@ -63,7 +64,7 @@ func SchemaJSON() SchemaDocument {
 func schemaBlock(b spec.Block) SchemaBlock {
 	doc := SchemaBlock{
 		Doc: b.Doc, Repeated: b.Repeated, Labelled: b.Labelled, Optional: b.Optional, Policy: b.Policy,
-		Shorthand: b.Shorthand, ConflictsWith: b.ConflictsWith, Attributes: map[string]SchemaAttribute{}, Blocks: map[string]SchemaBlock{},
+		Shorthand: b.Shorthand, ConflictsWith: b.ConflictsWith, Needs: b.Needs, Attributes: map[string]SchemaAttribute{}, Blocks: map[string]SchemaBlock{},
 	}
 	if b.In != nil {
 		doc.InsideOf = kindNames(b.In.Kinds)
@@ -258,6 +259,9 @@ func (b SchemaBlock) notes() string {
 	}
 	if b.ConflictsWith != "" {
 		parts = append(parts, "not with "+b.ConflictsWith)
+	}
+	if b.Needs != "" {
+		parts = append(parts, "needs "+b.Needs)
 	}
 	return strings.Join(parts, ", ")
 }
